@@ -10,11 +10,37 @@
 #define END         "end\n" /* without it the file is not whole */
 #define ID_DIGITS   16
 
-static const char *const words[] = {[CONTROL_START] = "start\n",
-                                    [CONTROL_STOP] = "stop\n",
-                                    [CONTROL_STATUS] = "status\n",
-                                    [CONTROL_DUMP] = "dump\n"};
-enum { WORDS = sizeof words / sizeof words[0] };
+static const char *const words[CONTROL_WHATS] = {
+    [CONTROL_START] = "start", [CONTROL_STOP] = "stop",         [CONTROL_STATUS] = "status",
+    [CONTROL_DUMP] = "dump",   [CONTROL_SCHEDULE] = "schedule", [CONTROL_WATCH] = "watch",
+};
+static const char *const moments[] = {
+    [CONTROL_AT_ONCE] = "", [CONTROL_AT_STEP] = " step ", [CONTROL_AT_TIME] = " time "};
+static const char *const answers[CONTROL_ANSWERS] = {
+    [ANSWER_DONE] = "answered ", [ANSWER_LATE] = "late ", [ANSWER_REFUSED] = "refused "};
+static const char *const figures[CONTROL_FIGURES] = {
+    [FIGURE_NOW_NS] = "now_ns ",
+    [FIGURE_CALLS] = "calls ",
+    [FIGURE_LAUNCHES] = "launches ",
+    [FIGURE_BUSY_NS] = "busy_ns ",
+    [FIGURE_DEVICES] = "devices ",
+    [FIGURE_HELD_BYTES] = "held_bytes ",
+    [FIGURE_TENSOR_BYTES] = "tensor_bytes ",
+    [FIGURE_RESERVED_BYTES] = "reserved_bytes ",
+    [FIGURE_STEPS] = "steps ",
+    [FIGURE_STEP] = "step ",
+    [FIGURE_STEP_BEGIN_NS] = "step_begin_ns ",
+    [FIGURE_STEP_NS] = "step_ns ",
+    [FIGURE_STEP_MEDIAN_NS] = "step_median_ns ",
+    [FIGURE_OPEN_CODE] = "open_code ",
+    [FIGURE_OPEN_NS] = "open_ns ",
+    [FIGURE_WINDOW] = "window ",
+};
+
+const char *control_word(unsigned what)
+{
+    return what < CONTROL_WHATS ? words[what] : NULL;
+}
 
 /* What is left of a file; nothing is read beyond `end`. */
 struct rest {
@@ -56,20 +82,51 @@ static bool take_id(struct rest *r, uint64_t *id)
     return true;
 }
 
+/* The index of the text that comes next; `count`: none of them. */
+static unsigned take_one(struct rest *r, const char *const *texts, unsigned count)
+{
+    unsigned i = 0;
+    while (i < count && !take(r, texts[i]))
+        i++;
+    return i;
+}
+
+static bool take_what(struct rest *r, enum control_what *what)
+{
+    *what = (enum control_what)take_one(r, words, CONTROL_WHATS);
+    return *what < CONTROL_WHATS;
+}
+
+static bool take_when(struct rest *r, enum control_when *when, uint64_t *at)
+{
+    *when = take(r, moments[CONTROL_AT_STEP])   ? CONTROL_AT_STEP
+            : take(r, moments[CONTROL_AT_TIME]) ? CONTROL_AT_TIME
+                                                : CONTROL_AT_ONCE;
+    return *when == CONTROL_AT_ONCE || take_id(r, at);
+}
+
+/* Its numbers, as --schedule bounds them. */
+static bool take_schedule(struct rest *r, struct schedule *s)
+{
+    uint64_t *numbers[] = {&s->skip_first, &s->wait,   &s->warmup,
+                           &s->active,     &s->repeat, &s->skip_first_wait};
+    for (unsigned i = 0; i < sizeof numbers / sizeof numbers[0]; i++)
+        if (!take(r, " ") || !take_id(r, numbers[i]) || *numbers[i] > SCHEDULE_STEPS_MAX)
+            return false;
+    return true;
+}
+
 static bool take_command(struct rest *r, struct control_command *c)
 {
     memset(c, 0, sizeof *c);
     if (!take_id(r, &c->id) || !take(r, " "))
         return false;
     c->is_for_all = take(r, "all");
-    if ((!c->is_for_all && !take_hex(r, c->process_id, sizeof c->process_id)) || !take(r, " "))
+    if (!c->is_for_all && !take_hex(r, c->process_id, sizeof c->process_id))
         return false;
-    for (unsigned i = 0; i < WORDS; i++)
-        if (take(r, words[i])) {
-            c->what = (enum control_what)i;
-            return true;
-        }
-    return false;
+    return take(r, " ") && take_what(r, &c->what) &&
+           (c->what != CONTROL_SCHEDULE || take_schedule(r, &c->schedule)) &&
+           take_when(r, &c->when, &c->at) && take(r, "\n");
 }
 
 bool control_text_parse(struct control_text *text, const char *data, size_t bytes)
@@ -85,10 +142,34 @@ bool control_text_parse(struct control_text *text, const char *data, size_t byte
     return r.at == r.end;
 }
 
+void control_status_init(struct control_status *s)
+{
+    memset(s, 0, sizeof *s);
+    for (unsigned i = 0; i < CONTROL_FIGURES; i++)
+        s->figures[i] = CONTROL_UNKNOWN;
+}
+
+static bool take_wait(struct rest *r, struct control_status *s)
+{
+    if (s->wait_count == CONTROL_WAITS_MAX)
+        return false;
+    struct control_wait *w = &s->waits[s->wait_count++];
+    return take_what(r, &w->what) && take_when(r, &w->when, &w->at) && take(r, "\n");
+}
+
+static bool take_answer(struct rest *r, struct control_status *s)
+{
+    unsigned which = take_one(r, answers, CONTROL_ANSWERS);
+    if (s->count == CONTROL_COMMANDS_MAX || which == CONTROL_ANSWERS)
+        return false;
+    s->answers[s->count] = (enum control_answer)which;
+    return take_id(r, &s->answered[s->count++]) && take(r, "\n");
+}
+
 bool control_status_parse(struct control_status *s, const char *data, size_t bytes)
 {
     struct rest r = {data, data + bytes};
-    memset(s, 0, sizeof *s);
+    control_status_init(s);
     if (bytes > CONTROL_BYTES_MAX || !take(&r, STATUS_HEAD) || !take(&r, "process ") ||
         !take_hex(&r, s->process_id, sizeof s->process_id) || !take(&r, "\nstopped ") ||
         r.at == r.end || *r.at < '0' || *r.at > '7')
@@ -99,9 +180,14 @@ bool control_status_parse(struct control_status *s, const char *data, size_t byt
     s->has_flight = take(&r, "dumps ");
     if (s->has_flight && (!take_id(&r, &s->dumps) || !take(&r, "\n")))
         return false;
+    for (unsigned i = 0; i < CONTROL_FIGURES; i++)
+        if (take(&r, figures[i]) && (!take_id(&r, &s->figures[i]) || !take(&r, "\n")))
+            return false;
+    while (take(&r, "waits "))
+        if (!take_wait(&r, s))
+            return false;
     while (!take(&r, END))
-        if (s->count == CONTROL_COMMANDS_MAX || !take(&r, "answered ") ||
-            !take_id(&r, &s->answered[s->count++]) || !take(&r, "\n"))
+        if (!take_answer(&r, s))
             return false;
     return r.at == r.end;
 }
@@ -113,7 +199,7 @@ __attribute__((format(printf, 3, 4))) static void put(char *out, size_t *at, con
     va_start(list, format);
     int length = vsnprintf(out + *at, CONTROL_BYTES_MAX - *at, format, list);
     va_end(list);
-    *at += length > 0 ? (size_t)length : 0; /* there is room: 32 lines of less than 60 bytes */
+    *at += length > 0 ? (size_t)length : 0; /* there is room: see below */
 }
 
 static void put_process(char *out, size_t *at, const uint8_t id[16])
@@ -122,18 +208,44 @@ static void put_process(char *out, size_t *at, const uint8_t id[16])
         put(out, at, "%02x", id[i]);
 }
 
+/* The longest file is one of 32 schedules, of less than 200 bytes each; the longest status has 32
+ * lines of less than 60 bytes of each kind. */
+_Static_assert(CONTROL_COMMANDS_MAX * 200 + 100 < CONTROL_BYTES_MAX, "commands fit");
+_Static_assert((CONTROL_COMMANDS_MAX + CONTROL_WAITS_MAX + CONTROL_FIGURES) * 60 + 200 <
+                   CONTROL_BYTES_MAX,
+               "answers fit");
+
+static void put_id(char *out, size_t *at, const char *before, uint64_t id, const char *behind)
+{
+    put(out, at, "%s%016llx%s", before, (unsigned long long)id, behind);
+}
+
+static void put_when(char *out, size_t *at, enum control_when when, uint64_t moment)
+{
+    if (when != CONTROL_AT_ONCE)
+        put_id(out, at, moments[when], moment, "");
+    put(out, at, "\n");
+}
+
 size_t control_text_write(const struct control_text *text, char *out)
 {
     size_t at = 0;
     put(out, &at, TEXT_HEAD);
     for (unsigned i = 0; i < text->count; i++) {
         const struct control_command *c = &text->commands[i];
-        put(out, &at, "%016llx ", (unsigned long long)c->id);
+        const struct schedule *s = &c->schedule;
+        const uint64_t numbers[] = {s->skip_first, s->wait,   s->warmup,
+                                    s->active,     s->repeat, s->skip_first_wait};
+        put_id(out, &at, "", c->id, " ");
         if (c->is_for_all)
             put(out, &at, "all");
         else
             put_process(out, &at, c->process_id);
         put(out, &at, " %s", words[c->what]);
+        for (unsigned k = 0; c->what == CONTROL_SCHEDULE && k < sizeof numbers / sizeof *numbers;
+             k++)
+            put_id(out, &at, " ", numbers[k], "");
+        put_when(out, &at, c->when, c->at);
     }
     put(out, &at, END);
     return at;
@@ -146,23 +258,52 @@ size_t control_status_write(const struct control_status *s, char *out)
     put_process(out, &at, s->process_id);
     put(out, &at, "\nstopped %u\n", s->stopped & 7);
     if (s->has_flight)
-        put(out, &at, "dumps %016llx\n", (unsigned long long)s->dumps);
+        put_id(out, &at, "dumps ", s->dumps, "\n");
+    for (unsigned i = 0; i < CONTROL_FIGURES; i++)
+        if (s->figures[i] != CONTROL_UNKNOWN)
+            put_id(out, &at, figures[i], s->figures[i], "\n");
+    for (unsigned i = 0; i < s->wait_count; i++) {
+        put(out, &at, "waits %s", words[s->waits[i].what]);
+        put_when(out, &at, s->waits[i].when, s->waits[i].at);
+    }
     for (unsigned i = 0; i < s->count; i++)
-        put(out, &at, "answered %016llx\n", (unsigned long long)s->answered[i]);
+        put_id(out, &at, answers[s->answers[i]], s->answered[i], "\n");
     put(out, &at, END);
     return at;
 }
 
+/* Does what was said later leave anything of this one to those who come later? */
+static bool is_needed(const struct control_text *text, unsigned index)
+{
+    const struct control_command *c = &text->commands[index];
+    if (!c->is_for_all || !control_lasts(c->what))
+        return false;
+    for (unsigned i = index + 1; i < text->count; i++) {
+        const struct control_command *later = &text->commands[i];
+        bool is_alike = (later->what == CONTROL_SCHEDULE) == (c->what == CONTROL_SCHEDULE);
+        if (later->is_for_all && control_lasts(later->what) && is_alike &&
+            (later->when == CONTROL_AT_ONCE || c->what == CONTROL_SCHEDULE))
+            return false;
+    }
+    return true;
+}
+
+static void take_out(struct control_text *text, unsigned index)
+{
+    memmove(&text->commands[index], &text->commands[index + 1],
+            (--text->count - index) * sizeof text->commands[0]);
+}
+
 void control_text_add(struct control_text *text, const struct control_command *command)
 {
-    unsigned lasting = CONTROL_COMMANDS_MAX, oldest = 0;
-    for (unsigned i = 0; i < text->count; i++)
-        if (text->commands[i].is_for_all && control_lasts(text->commands[i].what))
-            lasting = i;
+    unsigned index = 0;
+    for (unsigned i = text->count; command->what == CONTROL_WATCH && i-- > 0;)
+        if (text->commands[i].what == CONTROL_WATCH)
+            take_out(text, i);
     if (text->count == CONTROL_COMMANDS_MAX) {
-        oldest = lasting == 0;
-        memmove(&text->commands[oldest], &text->commands[oldest + 1],
-                (--text->count - oldest) * sizeof text->commands[0]);
+        while (index < text->count && is_needed(text, index))
+            index++;
+        take_out(text, index < text->count ? index : 0);
     }
     text->commands[text->count++] = *command;
 }

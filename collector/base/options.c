@@ -135,6 +135,12 @@ const struct option_info option_infos[] = {
     {OPTION_PID, 0, "pid", "N", "the process of that number only, as it sees it itself"},
     {OPTION_RANK, 0, "rank", "N", "the processes of that rank only"},
     {OPTION_TIMEOUT, 0, "timeout", "SECONDS", "how long answers are waited for; default: 10"},
+    {OPTION_WHEN, 0, "at", "TIME",
+     "when to: 2026-11-23T18:00:00 (local, or with Z or +01:00), 18:00, +30s, or @SECONDS since "
+     "1970"},
+    {OPTION_AT_STEP, 0, "at-step", "N|+N",
+     "with which step to, so that all ranks do so with the same one; +N: so many ahead of the rank "
+     "that is farthest"},
     {OPTION_OPEN, 0, "open", NULL, "start the browser, by xdg-open"},
     {OPTION_BLOCKS, 0, "blocks", NULL, "print the files' headers and blocks only, no events"},
     {OPTION_STRICT, 0, "strict", NULL,
@@ -326,13 +332,19 @@ static enum exit_code parse_option(struct options *o, char **argv, int *at, opti
             o->rank = number;
         break;
     }
-    case OPTION_TIMEOUT: {
+    case OPTION_TIMEOUT:
+    case OPTION_INTERVAL: {
         char *end;
-        o->timeout = strtod(value, &end);
-        if (*end || end == value || !(o->timeout >= 0 && o->timeout <= SECONDS_MAX))
-            return usage_error("%s: --timeout: '%s' is not a number of seconds", argv[0], value);
+        double seconds = strtod(value, &end);
+        if (*end || end == value || !(seconds >= 0 && seconds <= SECONDS_MAX))
+            return usage_error("%s: --%s: '%s' is not a number of seconds", argv[0], info->name,
+                               value);
+        *(info->bit == OPTION_TIMEOUT ? &o->timeout : &o->interval) = seconds;
         break;
     }
+    case OPTION_WHEN: o->at = value; break;
+    case OPTION_AT_STEP: o->at_step = value; break;
+    case OPTION_ONCE: o->is_once = true; break;
     case OPTION_THREADS: o->threads = true; break;
     case OPTION_MINE:
     case OPTION_OWN_FRAMES: o->is_mine = true; break;
@@ -378,7 +390,8 @@ enum exit_code options_parse(struct options *o, int argc, char **argv, option_se
                           .flame_format = FLAME_BY_NAME,
                           .limit = ROWS_UNLIMITED,
                           .rank = UINT64_MAX,
-                          .timeout = -1};
+                          .timeout = -1,
+                          .interval = -1};
     bool words_only = false;
     for (int at = 1; at < argc && !o->help; at++) {
         char *word = argv[at];

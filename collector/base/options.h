@@ -64,6 +64,11 @@ typedef uint64_t option_set;
 #define OPTION_PID           (UINT64_C(1) << 47) /* --pid N */
 #define OPTION_RANK          (UINT64_C(1) << 48) /* --rank N */
 #define OPTION_TIMEOUT       (UINT64_C(1) << 49) /* --timeout SECONDS */
+#define OPTION_WHEN          (UINT64_C(1) << 50) /* --at TIME */
+#define OPTION_AT_STEP       (UINT64_C(1) << 51) /* --at-step N|+N */
+#define OPTION_ONCE          (UINT64_C(1) << 52) /* --once */
+#define OPTION_INTERVAL      (UINT64_C(1) << 53) /* --interval SECONDS */
+#define OPTION_TOP_FORM      (UINT64_C(1) << 54) /* --format text|json|openmetrics */
 
 struct option_info {
     option_set bit;    /* one of OPTION_...; 0: the end */
@@ -118,6 +123,9 @@ enum memory_at { MEMORY_AT_PEAK, MEMORY_AT_END, MEMORY_AT_TIME };
 enum flame_format { FLAME_FOLDED, FLAME_SPEEDSCOPE, FLAME_SVG, FLAME_BY_NAME };
 enum flame_weight { WEIGHT_HOST, WEIGHT_GPU, WEIGHT_CALLS, WEIGHT_BYTES };
 
+/* Of `top`, in the order of the table. */
+enum top_format { TOP_TEXT, TOP_JSON, TOP_OPENMETRICS };
+
 /* Rows of ranges that are groups: scripts look for rows by their names. */
 enum report_groups { GROUPS_IN_TEXT, GROUPS_ALWAYS, GROUPS_NEVER };
 
@@ -161,10 +169,15 @@ struct options {
     bool is_mine;       /* the user's own lines or frames only (own_line.h) */
     bool folds_unnamed;
     bool merges_ranks;
-    unsigned port;  /* 0: any */
-    uint32_t pid;   /* 0: any */
-    uint64_t rank;  /* UINT64_MAX: any */
-    double timeout; /* seconds; below 0: not said */
+    unsigned port;       /* 0: any */
+    uint32_t pid;        /* 0: any */
+    uint64_t rank;       /* UINT64_MAX: any */
+    double timeout;      /* seconds; below 0: not said */
+    const char *at;      /* a moment, as it was said; NULL: at once */
+    const char *at_step; /* likewise, a step */
+    bool is_once;
+    double interval; /* seconds; below 0: not said */
+    enum top_format top_format;
     bool open;
     const char *symbols; /* a folder, SYMBOLS_OFF, or NULL */
     char **paths;        /* a view of argv */

@@ -40,11 +40,11 @@ const struct verb verbs[] = {
      OPTION_PORT | OPTION_OPEN | OPTION_STEP_RANGE | OPTION_STEP_BY | OPTION_SYMBOLS |
          OPTION_STRICT | OPTION_KEEP_LIVE | OPTION_HELP | OPTION_RECORDINGS,
      "DIR|FILE...", "show the page and the trace of recordings in a browser"},
-    {"ctl", ctl_verb, NULL, OPTION_PID | OPTION_RANK | OPTION_TIMEOUT | OPTION_HELP,
-     "DIR start|stop|status|dump",
-     "have running processes start or stop recording, say whether they record, or write what "
-     "--flight "
-     "keeps"},
+    {"ctl", ctl_verb, NULL,
+     OPTION_WHEN | OPTION_AT_STEP | OPTION_PID | OPTION_RANK | OPTION_TIMEOUT | OPTION_HELP,
+     "DIR start|stop|status|dump|schedule STEPS",
+     "have running processes start or stop recording, now or with a step, record certain steps, "
+     "say whether they record, or write what --flight keeps"},
     {"dump", dump_verb, NULL, OPTION_BLOCKS | OPTION_STRICT | OPTION_HELP | OPTION_RECORDINGS,
      "DIR|FILE...", "print blocks and events of recordings as text"},
     {"doctor", NULL, doctor_verb, OPTION_OUT | OPTION_JSON | OPTION_HELP | OPTION_SETTINGS,

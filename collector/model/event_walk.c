@@ -164,7 +164,8 @@ static int find_call(struct walk *w, struct slice *s, find_fn *find)
 static bool is_outside(const struct slice *s)
 {
     const struct recorded_now *now = &s->walk->recorded[s->event.process->index];
-    return now->is_closed && !s->is_called && (now->is_warm || s->event.record->correlation);
+    return (now->is_closed || now->is_held) && !s->is_called &&
+           (now->is_warm || s->event.record->correlation);
 }
 
 /* Finds its call, or lays it aside until all calls are known. */
@@ -309,6 +310,7 @@ static void take_pause(struct slice *s)
     if (r->type == RECORD_PAUSE) {
         bool *is_stopped = record_arg(r, PAUSE_BY) ? &now->is_held : &now->is_stopped;
         *is_stopped = record_arg(r, PAUSE_PAUSED);
+        now->is_warm = record_arg(r, PAUSE_PAUSED) > 1;
     } else {
         now->is_closed = record_arg(r, WINDOW_STATE) != WINDOW_IS_OPEN;
         now->is_warm = record_arg(r, WINDOW_STATE) == WINDOW_IS_WARMING;

@@ -69,7 +69,7 @@ struct recorded_now {
     bool is_stopped;  /* by the program */
     bool is_held;     /* by gpuprof ctl */
     bool is_closed;   /* no window is open, */
-    bool is_warm;     /* but one is about to */
+    bool is_warm;     /* but one is about to, or a start by gpuprof ctl */
     uint64_t window;  /* the number of the one that is or was open; 0: none yet */
     uint64_t records; /* of windows, so far */
 };

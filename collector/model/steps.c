@@ -225,8 +225,8 @@ static int take(void *context, const struct slice *slice)
         return take_range(s, slice);
     if (e->record->type == RECORD_STEP)
         return add_numbered(s, STEPS_CALLED, e, record_arg(e->record, STEP_NUMBER), false);
-    if (e->record->type == RECORD_WINDOW && slice->pause_change == PAUSE_BEGINS &&
-        record_arg(e->record, WINDOW_STEP)) /* which begins here, and is not recorded */
+    if (slice->pause_change == PAUSE_BEGINS && /* with a step, which is not recorded */
+        record_arg(e->record, e->record->type == RECORD_WINDOW ? WINDOW_STEP : PAUSE_STEP))
         return add_numbered(s, STEPS_CALLED, e, 0, true);
     if (e->record->type == RECORD_CALL)
         return take_call(s, e);

@@ -13,6 +13,7 @@
 #include "error.h"
 #include "output/standard_files.h"
 #include "read/rank.h"
+#include "run/ctl_command.h"
 #include "run/ctl_folder.h"
 
 #define LOOK_US       50000 /* how often answers are looked for; they come once a second */
@@ -22,7 +23,7 @@
 struct ctl {
     struct ctl_folder folder;
     const struct options *options;
-    enum control_what what;
+    struct control_command asked; /* of all or each of whom it is */
     struct control_command commands[NAMED_MAX];
     size_t command_count;
 };
@@ -56,16 +57,19 @@ static enum exit_code make_commands(struct ctl *c)
 {
     bool is_for_all = !c->options->pid && c->options->rank == RANK_NONE;
     size_t meant = 0;
+    c->command_count = 0;
     for (size_t i = 0; i < c->folder.count; i++) {
         struct ctl_process *p = &c->folder.processes[i];
         p->is_meant = is_meant(c, p);
+        p->has_answered = false;
         meant += p->is_meant;
         if (!p->is_meant || (is_for_all && c->command_count))
             continue;
         if (c->command_count == NAMED_MAX)
             return usage_error("ctl: more than %d processes have that number", NAMED_MAX);
         struct control_command *command = &c->commands[c->command_count++];
-        *command = (struct control_command){.is_for_all = is_for_all, .what = c->what};
+        *command = c->asked;
+        command->is_for_all = is_for_all;
         memcpy(command->process_id, p->header.process_id, sizeof command->process_id);
         if (getrandom(&command->id, sizeof command->id, 0) != sizeof command->id)
             return EXIT_ENVIRONMENT;
@@ -127,74 +131,112 @@ static void print_who(const struct ctl_process *p)
         printf(" (rank %" PRIu64 ")", p->rank);
 }
 
-static void print_line(const struct ctl_process *p, enum control_what what)
+/* Steps ahead of the process that is farthest. */
+static enum exit_code find_step(struct ctl *c)
 {
-    static const char *const who[] = {"the program", "gpuprof ctl", "its windows"};
-    const char *between = ": stopped by ";
-    print_who(p);
-    if (!p->has_answered) {
-        puts(p->has_ended ? ": has ended" : ": did not answer");
-        return;
+    struct control_command asked = c->asked;
+    uint64_t farthest = CONTROL_UNKNOWN;
+    c->asked = (struct control_command){.what = CONTROL_STATUS};
+    enum exit_code code = make_commands(c);
+    int error = code == EXIT_OK ? wait_for_all(c) : 0;
+    if (error < 0)
+        return folder_error(c, error);
+    for (size_t i = 0; i < c->folder.count; i++) {
+        const struct ctl_process *p = &c->folder.processes[i];
+        uint64_t step =
+            p->is_meant && p->has_answered ? p->status.figures[FIGURE_STEP] : CONTROL_UNKNOWN;
+        if (step < SCHEDULE_STEPS_MAX && (farthest == CONTROL_UNKNOWN || step > farthest))
+            farthest = step;
     }
-    if (!p->stopped)
-        fputs(": recording", stdout);
-    for (unsigned i = 0; i < sizeof who / sizeof who[0]; i++)
-        if (p->stopped >> i & 1) {
-            printf("%s%s", between, who[i]);
-            between = " and ";
-        }
-    if (p->has_flight)
-        printf("; its flight recorder has written %" PRIu64 " dumps", p->dumps);
-    else if (what == CONTROL_DUMP)
-        fputs("; it has no flight recorder: gpuprof run --flight=30s", stdout);
+    c->asked = asked;
+    if (code != EXIT_OK || farthest == CONTROL_UNKNOWN)
+        return code != EXIT_OK
+                   ? code
+                   : usage_error("ctl: no process has seen a step yet: --at-step=N says which one "
+                                 "is the first");
+    c->asked.at += farthest;
+    printf("at step %" PRIu64 ":\n", c->asked.at);
+    return EXIT_OK;
+}
+
+struct tally {
+    size_t meant, answered, recording, missing, late, refused;
+    uint64_t least_step, most_step; /* CONTROL_UNKNOWN: none */
+};
+
+static void count_one(struct tally *t, const struct ctl_process *p)
+{
+    enum control_answer answer = ctl_answer(&p->status, p->command);
+    uint64_t step = p->has_answered ? p->status.figures[FIGURE_STEP] : CONTROL_UNKNOWN;
+    t->meant++;
+    t->answered += p->has_answered;
+    t->recording += p->has_answered && !p->status.stopped;
+    t->missing += !p->has_answered && !p->has_ended;
+    t->late += p->has_answered && answer == ANSWER_LATE;
+    t->refused += p->has_answered && answer == ANSWER_REFUSED;
+    if (step == CONTROL_UNKNOWN)
+        return;
+    if (t->least_step == CONTROL_UNKNOWN || step < t->least_step)
+        t->least_step = step;
+    if (t->most_step == CONTROL_UNKNOWN || step > t->most_step)
+        t->most_step = step;
+}
+
+static void print_sums(const struct tally *t)
+{
+    printf("%zu processes answered: %zu record, %zu do not; %zu did not answer", t->answered,
+           t->recording, t->answered - t->recording, t->missing);
+    if (t->least_step != CONTROL_UNKNOWN)
+        printf("; they are at steps %" PRIu64 " to %" PRIu64, t->least_step, t->most_step);
+    if (t->late)
+        printf("; %zu were past that step", t->late);
+    if (t->refused)
+        printf("; %zu cannot", t->refused);
     putchar('\n');
 }
 
 static enum exit_code print_answers(const struct ctl *c)
 {
-    size_t meant = 0, answered = 0, recording = 0, missing = 0, unable = 0;
+    struct tally t = {.least_step = CONTROL_UNKNOWN, .most_step = CONTROL_UNKNOWN};
+    for (size_t i = 0; i < c->folder.count; i++)
+        if (c->folder.processes[i].is_meant)
+            count_one(&t, &c->folder.processes[i]);
+    if (t.meant > NAMED_MAX)
+        print_sums(&t);
     for (size_t i = 0; i < c->folder.count; i++) {
         const struct ctl_process *p = &c->folder.processes[i];
-        meant += p->is_meant;
-        answered += p->is_meant && p->has_answered;
-        recording += p->is_meant && p->has_answered && !p->stopped;
-        missing += p->is_meant && !p->has_answered && !p->has_ended;
-        unable += p->is_meant && p->has_answered && !p->has_flight && c->what == CONTROL_DUMP;
-    }
-    if (meant > NAMED_MAX)
-        printf("%zu processes answered: %zu record, %zu do not; %zu did not answer\n", answered,
-               recording, answered - recording, missing);
-    for (size_t i = 0; i < c->folder.count; i++) {
-        const struct ctl_process *p = &c->folder.processes[i];
-        if (p->is_meant && (meant <= NAMED_MAX || (!p->has_answered && !p->has_ended)))
-            print_line(p, c->what);
+        bool is_well =
+            p->has_answered ? ctl_answer(&p->status, p->command) == ANSWER_DONE : p->has_ended;
+        if (!p->is_meant || (t.meant > NAMED_MAX && is_well))
+            continue;
+        struct control_command asked = c->asked;
+        asked.id = p->command;
+        print_who(p);
+        if (p->has_answered)
+            ctl_status_print(&p->status, &asked);
+        else
+            puts(p->has_ended ? ": has ended" : ": did not answer");
     }
     enum exit_code code = standard_output_end();
-    return code != EXIT_OK ? code : missing || unable ? EXIT_ENVIRONMENT : EXIT_OK;
+    return code != EXIT_OK ? code : t.missing || t.late || t.refused ? EXIT_ENVIRONMENT : EXIT_OK;
 }
 
 enum exit_code ctl_verb(const struct options *options)
 {
-    static const char *const words[] = {[CONTROL_START] = "start",
-                                        [CONTROL_STOP] = "stop",
-                                        [CONTROL_STATUS] = "status",
-                                        [CONTROL_DUMP] = "dump"};
     struct ctl c = {.options = options};
-    unsigned what = 0;
-    if (options->path_count != 2)
-        return usage_error(
-            "ctl: a data folder and start, stop, status or dump are needed; try 'gpuprof "
-            "help ctl'");
-    while (what <= CONTROL_DUMP && strcmp(words[what], options->paths[1]) != 0)
-        what++;
-    if (what > CONTROL_DUMP)
-        return usage_error("ctl: '%s' is neither start nor stop, status nor dump",
-                           options->paths[1]);
-    c.what = (enum control_what)what;
+    bool is_ahead;
+    enum exit_code code = ctl_command_parse(options, &c.asked, &is_ahead);
+    if (code != EXIT_OK)
+        return code;
     c.folder.path = options->paths[0];
     c.folder.needs_ranks = options->rank != RANK_NONE;
     int error = ctl_folder_look(&c.folder);
-    enum exit_code code = error < 0 ? folder_error(&c, error) : make_commands(&c);
+    if (error < 0)
+        code = folder_error(&c, error);
+    if (code == EXIT_OK && is_ahead)
+        code = find_step(&c);
+    if (code == EXIT_OK)
+        code = make_commands(&c);
     if (code == EXIT_OK) {
         error = wait_for_all(&c);
         code = error < 0 ? folder_error(&c, error) : print_answers(&c);

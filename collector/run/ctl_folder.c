@@ -116,16 +116,14 @@ void ctl_process_look(struct ctl_process *p)
     snprintf(path, sizeof path, "%s" CONTROL_STATUS_SUFFIX, p->path);
     ssize_t got = read_small(path, data, sizeof data);
     if (got > 0 && control_status_parse(&status, data, (size_t)got) &&
-        memcmp(status.process_id, p->header.process_id, sizeof status.process_id) == 0)
+        memcmp(status.process_id, p->header.process_id, sizeof status.process_id) == 0) {
         for (unsigned i = 0; i < status.count; i++)
             p->has_answered |= status.answered[i] == p->command;
-    if (p->has_answered) {
-        p->stopped = status.stopped;
-        p->has_flight = status.has_flight;
-        p->dumps = status.dumps;
-    } else {
-        p->has_ended = live_owner(&p->header) == LIVE_OWNER_ENDED;
+        p->has_status = true;
+        p->status = status;
     }
+    if (!p->has_answered)
+        p->has_ended = live_owner(&p->header) == LIVE_OWNER_ENDED;
 }
 
 static int write_file(const struct ctl_folder *f, const char *path, const struct control_text *text)

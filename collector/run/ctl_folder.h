@@ -19,9 +19,8 @@ struct ctl_process {
     bool is_meant;
     uint64_t command; /* the id of what it is to answer */
     bool has_answered;
-    uint32_t stopped; /* then: enum control_stopped */
-    bool has_flight;  /* likewise, as struct control_status */
-    uint64_t dumps;
+    bool has_status;
+    struct control_status status; /* then: the newest that was read */
 };
 
 struct ctl_folder {
@@ -40,7 +39,7 @@ struct ctl_folder {
 int ctl_folder_look(struct ctl_folder *f);
 void ctl_folder_release(struct ctl_folder *f);
 
-/* Has it answered, or ended, by now? */
+/* Reads its status. Has it answered, or ended, by now? */
 void ctl_process_look(struct ctl_process *p);
 
 /* Sees to it that these commands stand in the control file: two of us may have written it at the

@@ -9,6 +9,9 @@
 #include <unistd.h>
 
 #include "base/say.h"
+#include "base/ticks.h"
+#include "control/figures.h"
+#include "control/orders.h"
 #include "control_text.h"
 #include "record/recorded.h"
 #include "store/flight_sink.h"
@@ -21,10 +24,13 @@
 static struct {
     struct stat file; /* as it was read last */
     uint64_t seen[CONTROL_COMMANDS_MAX];
+    enum control_answer answers[CONTROL_COMMANDS_MAX];
     unsigned seen_count;
-    unsigned seen_next; /* the oldest of them, when all are there */
-    bool is_asked;      /* an answer is due */
-    bool has_answered;  /* there is a file */
+    uint64_t watch;    /* the last command of that kind */
+    uint64_t watch_ns; /* until then somebody wants to know how we are; CLOCK_MONOTONIC */
+    uint64_t told_window;
+    bool is_asked;     /* an answer is due */
+    bool has_answered; /* there is a file */
 } now;
 
 static bool is_seen(uint64_t id)
@@ -32,10 +38,21 @@ static bool is_seen(uint64_t id)
     for (unsigned i = 0; i < now.seen_count; i++)
         if (now.seen[i] == id)
             return true;
-    now.seen[now.seen_next] = id;
-    now.seen_next = (now.seen_next + 1) % CONTROL_COMMANDS_MAX;
-    now.seen_count += now.seen_count < CONTROL_COMMANDS_MAX;
-    return false;
+    return now.watch == id;
+}
+
+/* In place of one that the file has no more: it has fewer others than there are places. */
+static void remember(const struct control_text *text, uint64_t id, enum control_answer answer)
+{
+    unsigned place = now.seen_count;
+    if (place < CONTROL_COMMANDS_MAX)
+        now.seen_count++;
+    else
+        for (place = 0; place < CONTROL_COMMANDS_MAX - 1; place++)
+            if (!control_text_has(text, now.seen[place]))
+                break;
+    now.seen[place] = id;
+    now.answers[place] = answer;
 }
 
 /* Whoever may write our file may say what is recorded: its owner alone, or root. */
@@ -54,7 +71,8 @@ static bool is_same(const struct stat *a, const struct stat *b)
 /* What the file says, if it is there and another one than before. */
 static bool read_file(struct control_text *text)
 {
-    char path[PATH_BYTES], data[CONTROL_BYTES_MAX + 1];
+    static char data[CONTROL_BYTES_MAX + 1]; /* a program's thread may have little room */
+    char path[PATH_BYTES];
     struct stat st = {0};
     snprintf(path, sizeof path, "%s/" CONTROL_NAME, gp.settings.texts[SETTING_OUT]);
     if (lstat(path, &st) < 0 || is_same(&st, &now.file))
@@ -75,11 +93,10 @@ static bool read_file(struct control_text *text)
     return false;
 }
 
-/* Follows what is new: the last of it holds. */
+/* Follows what is new. */
 static void follow(struct thread *writer)
 {
-    struct control_text text;
-    bool turns = false, stops = false;
+    static struct control_text text;
     if (!read_file(&text))
         return;
     for (unsigned i = 0; i < text.count; i++) {
@@ -87,16 +104,15 @@ static void follow(struct thread *writer)
         if (is_seen(c->id) || (!c->is_for_all && memcmp(c->process_id, gp.header.process_id,
                                                         sizeof c->process_id) != 0))
             continue;
-        now.is_asked = true;
-        if (c->what == CONTROL_DUMP && writer) { /* before its begin there was nothing */
-            flight_ask(&(struct dump){.reason = DUMP_CONTROL});
-        } else if (control_lasts(c->what)) {
-            turns = true;
-            stops = c->what == CONTROL_STOP;
+        if (c->what == CONTROL_WATCH) {
+            now.watch = c->id;
+            now.watch_ns =
+                clock_ns(CLOCK_MONOTONIC) + (uint64_t)CONTROL_WATCH_SECONDS * 1000000000u;
+            continue;
         }
+        now.is_asked = true;
+        remember(&text, c->id, orders_take(writer, c));
     }
-    if (turns)
-        recorded_ask(writer, ASKER_CONTROL, stops ? OFF_PROGRAM : 0, NULL);
 }
 
 static uint32_t stopped(void)
@@ -120,15 +136,26 @@ static int create(const char *path)
     return high;
 }
 
+static bool is_watched(void)
+{
+    return clock_ns(CLOCK_MONOTONIC) < now.watch_ns;
+}
+
 static void answer(void)
 {
-    char path[PATH_BYTES], fresh[PATH_BYTES + 4], data[CONTROL_BYTES_MAX];
-    struct control_status status = {.stopped = stopped(),
-                                    .has_flight = flight_is_on(),
-                                    .dumps = flight_dump_count(),
-                                    .count = now.seen_count};
+    static struct control_status status;
+    static char data[CONTROL_BYTES_MAX];
+    char path[PATH_BYTES], fresh[PATH_BYTES + 4];
+    control_status_init(&status);
+    status.stopped = stopped();
+    status.has_flight = flight_is_on();
+    status.dumps = flight_dump_count();
+    status.count = now.seen_count;
+    status.wait_count = orders_waiting(status.waits);
     memcpy(status.process_id, gp.header.process_id, sizeof status.process_id);
     memcpy(status.answered, now.seen, sizeof status.answered);
+    memcpy(status.answers, now.answers, sizeof status.answers);
+    figures_fill(status.figures, is_watched());
     size_t bytes = control_status_write(&status, data);
     snprintf(path, sizeof path, "%s" CONTROL_STATUS_SUFFIX, stream_out.place);
     snprintf(fresh, sizeof fresh, "%s.new", path);
@@ -146,6 +173,8 @@ static void answer(void)
 void control_start(void)
 {
     memset(&now, 0, sizeof now);
+    orders_reset();
+    figures_start();
     if (gp.settings.numbers[SETTING_CONTROL] == CONTROL_SETTING_OFF)
         return;
     if (gp.settings.numbers[SETTING_CONTROL] == CONTROL_SETTING_STOPPED)
@@ -158,7 +187,7 @@ void control_tick(struct thread *writer)
     if (gp.settings.numbers[SETTING_CONTROL] == CONTROL_SETTING_OFF)
         return;
     follow(writer);
-    if (!now.is_asked || flight_is_busy())
+    if (now.is_asked ? flight_is_busy() : !is_watched())
         return;
     answer();
     now.is_asked = false;
@@ -167,7 +196,7 @@ void control_tick(struct thread *writer)
 void control_describe(struct thread *writer, bool is_last)
 {
     char path[PATH_BYTES];
-    (void)writer;
+    orders_time(writer);
     if (!is_last || !now.has_answered)
         return;
     snprintf(path, sizeof path, "%s" CONTROL_STATUS_SUFFIX, stream_out.place);

@@ -180,11 +180,17 @@ static struct kept *find_shared(uint8_t type, uint64_t id)
     return NULL;
 }
 
+void kept_drop_step(void)
+{
+    struct kept *k = find_shared(RECORD_STEP, 0);
+    if (k)
+        kept_release(k);
+}
+
 void kept_share(uint8_t type, uint64_t id, const struct range_event *e)
 {
-    struct kept *before = type == RECORD_STEP ? find_shared(RECORD_STEP, 0) : NULL;
-    if (before)
-        kept_release(before);
+    if (type == RECORD_STEP)
+        kept_drop_step();
     struct kept *k = take_kept(NULL, type, id, e);
     if (!k)
         return;

@@ -51,6 +51,8 @@ struct kept *kept_take_shared(void);
 
 /* The range has ended. False if it is not here. */
 bool kept_drop_shared(uint64_t id);
+/* Another step has begun, which is recorded. */
+void kept_drop_step(void);
 
 extern _Atomic uint32_t kept_shared_count;
 

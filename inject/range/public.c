@@ -51,5 +51,5 @@ EXPORT void gpuprof_stop(void)
 
 EXPORT int gpuprof_dump(const char *why)
 {
-    return start_is_possible() ? flight_watch_ask(why) : -1;
+    return start_is_possible() ? flight_watch_ask(DUMP_ASKED, why) : -1;
 }

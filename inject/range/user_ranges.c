@@ -7,6 +7,7 @@
 #include "hook/call.h"
 #include "range/kept.h"
 #include "range/labels.h"
+#include "range/step_count.h"
 #include "range/windows.h"
 #include "record/recorded.h"
 #include "record/start.h"
@@ -270,7 +271,7 @@ int range_push(const struct range_event *e)
     bool is_known;
     if (!l)
         l = new_level(e->domain);
-    if (windows_watch(WATCH_RANGES)) {
+    if (steps_watch(WATCH_RANGES)) {
         windows_range_begins(t, e, true, l ? l->depth : 0);
         way = choose_way(t);
     }
@@ -316,7 +317,7 @@ int range_pop(uint32_t domain)
         else if (thread_takes_part(t)) /* begun before a pause, it ends in it */
             append_numbers(t, RECORD_POP, now, 1, domain, 0);
     }
-    if (windows_watch(WATCH_RANGES))
+    if (steps_watch(WATCH_RANGES))
         windows_range_ended(t, domain, true, (uint64_t)level);
     leave(t);
     return level;
@@ -334,7 +335,7 @@ uint64_t range_start(const struct range_event *e)
     enum way way = enter(t, &c);
     if (way == WAY_NONE)
         return id;
-    if (windows_watch(WATCH_RANGES)) {
+    if (steps_watch(WATCH_RANGES)) {
         windows_range_begins(t, e, false, id);
         way = choose_way(t);
     }
@@ -365,7 +366,7 @@ void range_end(uint64_t id)
         goto done;
     append_numbers(t, RECORD_RANGE_END, now, 2, id, id % LABEL_DOMAIN_MAX);
 done:
-    if (windows_watch(WATCH_RANGES))
+    if (steps_watch(WATCH_RANGES))
         windows_range_ended(t, 0, false, id);
     leave(t);
 }
@@ -392,13 +393,17 @@ void range_step(uint64_t number)
     enum way way = enter(t, &c);
     if (way == WAY_NONE)
         return;
-    if (windows_watch(WATCH_STEPS) && windows_step(t, STEPS_OF_PROGRAM, number)) {
-        if (choose_way(t) == WAY_RECORD)
-            write_what_waits(t);
-    } else if (way == WAY_RECORD) {
+    bool is_seen_to = false;
+    if (steps_watch(WATCH_STEPS)) {
+        is_seen_to = step_begins(t, STEPS_OF_PROGRAM, number);
+        way = choose_way(t); /* with this step recording may have begun, or ended */
+    }
+    if (way == WAY_RECORD) {
+        kept_drop_step();
         write_what_waits(t);
-        append_numbers(t, RECORD_STEP, ticks_now(), 1, number, 0);
-    } else {
+        if (!is_seen_to)
+            append_numbers(t, RECORD_STEP, ticks_now(), 1, number, 0);
+    } else if (!is_seen_to) {
         kept_share(RECORD_STEP, number, &none);
     }
     leave(t);

@@ -11,9 +11,9 @@
 #include "base/say.h"
 #include "base/ticks.h"
 #include "cupti/gpu_session.h"
-#include "glob.h"
 #include "hook/call.h"
 #include "range/labels.h"
+#include "range/step_count.h"
 #include "record/recorded.h"
 #include "record/start.h"
 #include "record/wake.h"
@@ -23,39 +23,37 @@
 #define LINGER_NS      1000000000u /* of what the device still does when a window closes */
 #define LOCK_NS        20000000u   /* held for some stores, or while a capture's begin turns on */
 #define DESCRIBE_NS    1000000000u
-#define BATCHES_MAX    3   /* without a better mark, before they are steps */
 #define NAME_BYTES_MAX 256 /* of names that are compared with a pattern, and a 0 */
-
-_Atomic uint32_t windows_watched;
 
 /* By the constructor, then never changed. */
 static struct {
     bool is_set; /* something of all this is */
     bool is_scheduled;
-    bool is_counted; /* there are no windows, but steps are told of: --dump-step */
+    bool is_counted; /* gpuprof ctl may make a schedule */
     struct schedule schedule;
     struct capture capture;
     enum capture_end capture_end;
     uint64_t captures_max;
-    uint64_t begin_ns;    /* CLOCK_MONOTONIC; of the delay's end */
-    uint64_t duration_ns; /* SETTING_OFF: any */
-    enum step_source source;
-    char step_name[SETTING_TEXT_BYTES_MAX + 1];
-    char optimizer[SETTING_TEXT_BYTES_MAX + 1]; /* the label of one of that class */
-    char range[SETTING_TEXT_BYTES_MAX + 1];     /* what `capture` is a view of */
+    uint64_t begin_ns;                      /* CLOCK_MONOTONIC; of the delay's end */
+    uint64_t duration_ns;                   /* SETTING_OFF: any */
+    char range[SETTING_TEXT_BYTES_MAX + 1]; /* what `capture` is a view of */
 } how;
 
 static struct lock lock; /* of what follows */
 
 static struct {
     enum step_source source;
-    char optimizer[NAME_BYTES_MAX]; /* the label of the first one; other ones' are no steps */
-    uint64_t batches;
-    uint64_t steps;  /* that have begun */
-    uint64_t active; /* of these, to be recorded */
+    uint64_t steps;                   /* that have begun */
+    uint64_t step_number, step_ticks; /* of the last one */
+
+    bool is_scheduled; /* by --schedule, or by gpuprof ctl: */
+    bool is_by_number; /* that means the numbers of steps, and not how many there were; */
+    bool is_based;     /* its first step is known: */
+    uint64_t base;
+    struct schedule schedule;
+    uint64_t active; /* steps to be recorded */
     enum schedule_action action;
     uint64_t cycle;
-    uint64_t step_number, step_ticks; /* of the last one */
 
     bool is_captured; /* inside the program's range, */
     bool is_pushed;   /* which is a pushed one, */
@@ -69,6 +67,8 @@ static struct {
     bool is_over;
     bool exit_is_due;
     uint64_t number;       /* of the window */
+    uint64_t before;       /* windows of schedules before this one */
+    uint64_t sealed;       /* the last window that is whole in the stream file */
     uint64_t missed;       /* windows that were over before all was on */
     uint64_t first_ns;     /* CLOCK_MONOTONIC, when the first one did; 0: none */
     uint64_t closed_ns;    /* ... when the last one closed */
@@ -91,43 +91,13 @@ static void copy_setting(enum setting_index index, char *text)
         strcpy(text, value); /* not longer than SETTING_TEXT_BYTES_MAX */
 }
 
-static enum step_source source_named(const char *word)
-{
-    static const char *const words[] = {[STEPS_OF_PROGRAM] = "range",
-                                        [STEPS_OF_PROFILER] = "profiler",
-                                        [STEPS_OF_OPTIMIZER] = "optimizer",
-                                        [STEPS_OF_LOADER] = "dataloader"};
-    if (!*word)
-        return STEPS_UNKNOWN;
-    for (unsigned i = STEPS_OF_PROGRAM; i <= STEPS_OF_LOADER; i++)
-        if (strcmp(word, words[i]) == 0)
-            return (enum step_source)i;
-    return STEPS_OF_NAME;
-}
-
-static uint32_t watched(void)
-{
-    uint32_t watch = how.capture.kind == CAPTURE_PROFILER ? WATCH_DOORS
-                     : how.capture.kind == CAPTURE_NVTX   ? WATCH_RANGES
-                                                          : 0;
-    if (!how.is_scheduled && !how.is_counted)
-        return watch;
-    if (how.source == STEPS_UNKNOWN || how.source == STEPS_OF_PROGRAM)
-        watch |= WATCH_STEPS;
-    if (how.source == STEPS_OF_NAME)
-        watch |= WATCH_RANGES;
-    return how.source == STEPS_OF_PROGRAM ? watch : watch | WATCH_LABELS;
-}
+static step_follower follow_step;
 
 void windows_load(void)
 {
     char text[SETTING_TEXT_BYTES_MAX + 1];
     copy_setting(SETTING_SCHEDULE, text);
     how.is_scheduled = *text && schedule_parse(text, &how.schedule);
-    copy_setting(SETTING_STEP_BY, how.step_name);
-    how.source = source_named(how.step_name);
-    if (how.source == STEPS_OF_NAME)
-        snprintf(how.optimizer, sizeof how.optimizer, "Optimizer.step#%.990s.step", how.step_name);
     copy_setting(SETTING_CAPTURE_RANGE, how.range);
     capture_parse(how.range, &how.capture);
     copy_setting(SETTING_CAPTURE_RANGE_END, text);
@@ -137,9 +107,12 @@ void windows_load(void)
     how.duration_ns = start_setting(SETTING_DURATION);
     how.begin_ns = delay ? clock_ns(CLOCK_MONOTONIC) + delay : 0;
     how.is_set = how.is_scheduled || how.capture.kind || delay || how.duration_ns != SETTING_OFF;
-    const char *flight = getenv(setting_infos[SETTING_FLIGHT].variable);
-    how.is_counted = !how.is_set && flight && *flight && start_setting(SETTING_DUMP_STEP);
-    atomic_store(&windows_watched, watched());
+    step_count_load();
+    step_count_follow(STEP_PLACE_WINDOWS, follow_step);
+    how.is_counted = step_count_is_on();
+    atomic_fetch_or(&steps_watched, how.capture.kind == CAPTURE_PROFILER ? WATCH_DOORS
+                                    : how.capture.kind == CAPTURE_NVTX   ? WATCH_RANGES
+                                                                         : 0);
 }
 
 /* ---- Windows ----------------------------------------------------------------------------------
@@ -151,7 +124,9 @@ static void prepare(void)
     if (atomic_exchange(&fork_page.has_windows, 1))
         return;
     memset(&now, 0, sizeof now);
-    now.source = how.source == STEPS_OF_NAME ? STEPS_UNKNOWN : how.source;
+    now.is_scheduled = how.is_scheduled;
+    now.is_based = true;
+    now.schedule = how.schedule;
     if (how.is_set)
         atomic_store(recorded_word(ASKER_WINDOW), OFF_PROGRAM);
 }
@@ -170,12 +145,18 @@ static struct thread *recorder(struct thread *t)
     return epoch_now() != EPOCH_NONE && thread_attach(t) ? t : NULL;
 }
 
+/* Is this process's recording a matter of windows? With the lock held. */
+static bool has_windows(void)
+{
+    return how.is_set || now.is_scheduled;
+}
+
 static enum window_state wanted(uint64_t now_ns)
 {
     now.is_over |= now.first_ns && now_ns - now.first_ns >= how.duration_ns;
     if (now.is_over || now_ns < how.begin_ns || (how.capture.kind && !now.is_captured))
         return WINDOW_IS_CLOSED;
-    return !how.is_scheduled || now.action >= SCHEDULE_RECORD ? WINDOW_IS_OPEN
+    return !now.is_scheduled || now.action >= SCHEDULE_RECORD ? WINDOW_IS_OPEN
            : now.action == SCHEDULE_WARMUP                    ? WINDOW_IS_WARMING
                                                               : WINDOW_IS_CLOSED;
 }
@@ -184,7 +165,7 @@ static struct record statement(void)
 {
     return (struct record){
         RECORD_WITH(WINDOW, [WINDOW_NUMBER] = now.number, [WINDOW_STATE] = now.state,
-                    [WINDOW_STEP] = now.steps && how.is_scheduled ? now.step_number + 1 : 0,
+                    [WINDOW_STEP] = now.steps && now.is_scheduled ? now.step_number + 1 : 0,
                     [WINDOW_PART] = now.state == WINDOW_IS_OPEN && now.is_late)};
 }
 
@@ -233,14 +214,16 @@ static void follow(struct thread *t, bool is_writer)
 {
     uint64_t now_ns = clock_ns(CLOCK_MONOTONIC);
     enum window_state want = wanted(now_ns);
-    uint64_t number = how.is_scheduled ? now.cycle : how.capture.kind ? now.captures : 1;
-    bool may_turn = is_writer || !how.is_scheduled || epoch_now() == EPOCH_NONE || nothing_turns();
+    uint64_t number = now.is_scheduled   ? now.before + now.cycle
+                      : how.capture.kind ? now.captures
+                                         : 1;
+    bool may_turn = is_writer || !now.is_scheduled || epoch_now() == EPOCH_NONE || nothing_turns();
     if (now.state == WINDOW_IS_OPEN && (want != WINDOW_IS_OPEN || number != now.number)) {
         change(t, want == WINDOW_IS_OPEN ? WINDOW_IS_CLOSED : want, OFF_CALLS, true);
         now.closed_ns = now_ns;
     }
     if (want == WINDOW_IS_OPEN && now.state != WINDOW_IS_OPEN && (now.has_work || may_turn)) {
-        bool is_late = !now.has_work && how.is_scheduled && now.steps && is_writer;
+        bool is_late = !now.has_work && now.is_scheduled && now.steps && is_writer;
         bool is_soon = now.has_work;
         now.has_work = true;
         open_one(t, number, is_late, is_soon, now_ns);
@@ -264,74 +247,79 @@ static void follow(struct thread *t, bool is_writer)
 /* ---- Steps ------------------------------------------------------------------------------------
  */
 
-/* With the lock held: are steps these? They are fixed once. */
-static bool is_step(enum step_source source)
+/* What the schedule makes of the newest step; none before it begins. With the lock held. */
+static void apply_schedule(void)
 {
-    if (now.source)
-        return now.source == source;
-    if (how.source == STEPS_OF_NAME && source != STEPS_OF_NAME && source != STEPS_OF_OPTIMIZER)
-        return false;
-    if (source == STEPS_OF_LOADER && ++now.batches <= BATCHES_MAX)
-        return false;
-    if (source == STEPS_OF_LOADER) /* which were steps all the same */
-        now.steps = BATCHES_MAX;
-    now.source = source;
-    return true;
+    uint64_t at = now.is_by_number ? now.step_number : now.steps - 1;
+    bool was_due = now.action >= SCHEDULE_RECORD && now.number != now.before + now.cycle;
+    uint64_t cycle = now.cycle;
+    if (!now.is_based) {
+        now.is_based = true;
+        now.base = at;
+    }
+    now.action = SCHEDULE_NONE;
+    now.cycle = 0;
+    if (at >= now.base)
+        now.action = schedule_action(&now.schedule, at - now.base, &now.cycle);
+    now.missed += was_due && cycle != now.cycle;
+    now.active += now.action >= SCHEDULE_RECORD;
 }
 
-bool windows_step(struct thread *t, enum step_source source, uint64_t number)
+/* A step begins; step_count.h. */
+static bool follow_step(struct thread *t, const struct step_sight *step, bool may_wait)
 {
-    if (!(how.is_scheduled || how.is_counted) || !take())
+    (void)may_wait;
+    if (!take())
         return false;
-    bool is_one = is_step(source);
-    if (is_one && how.is_counted) {
-        uint64_t its_number = source == STEPS_OF_PROGRAM ? number : now.steps;
-        struct record r = {RECORD_WITH(STEP, [STEP_NUMBER] = its_number), .begin = ticks_now()};
-        now.steps++;
-        if (recorder(t))
-            thread_append(t, &r);
-    } else if (is_one) {
-        t = recorder(t);
-        bool was_due = now.action >= SCHEDULE_RECORD && now.number != now.cycle;
-        uint64_t cycle = now.cycle;
-        now.action = schedule_action(&how.schedule, now.steps, &now.cycle);
-        now.missed += was_due && cycle != now.cycle;
-        now.active += now.action >= SCHEDULE_RECORD;
-        now.step_number = source == STEPS_OF_PROGRAM ? number : now.steps;
-        now.steps++;
+    now.steps = step->count;
+    now.source = step->source;
+    now.step_number = step->number;
+    if (now.is_scheduled) {
+        apply_schedule();
         follow(t, false);
         now.step_ticks = ticks_now();
         tell_step(t); /* if none is recorded any more, the WINDOW record has ended the last one */
     }
+    bool is_scheduled = now.is_scheduled;
     lock_drop(&lock);
-    return is_one;
+    return is_scheduled;
 }
 
-static bool begins_with(const char *text, const char *begin)
+/* Where its first window warms up, in steps after its first one. */
+static uint64_t first_of(const struct schedule *s)
 {
-    return strncmp(text, begin, strlen(begin)) == 0;
+    return s->skip_first + (s->skip_first_wait ? 0 : s->wait);
 }
 
-enum step_source windows_label(const char *text)
+bool windows_schedule(struct thread *t, const struct schedule *s, uint64_t first)
 {
-    if (how.source == STEPS_OF_NAME)
-        return strcmp(text, how.optimizer) == 0    ? STEPS_OF_OPTIMIZER
-               : glob_matches(how.step_name, text) ? STEPS_OF_NAME
-                                                   : STEPS_UNKNOWN;
-    if (*text == 'P' && begins_with(text, "ProfilerStep#"))
-        return STEPS_OF_PROFILER;
-    if (*text == 'e' && begins_with(text, "enumerate(DataLoader)#"))
-        return STEPS_OF_LOADER;
-    if (*text != 'O' || !begins_with(text, "Optimizer.step#"))
-        return STEPS_UNKNOWN;
-    bool is_first = true;
-    if (take()) { /* of two optimizers the one that comes first counts */
-        if (!now.optimizer[0])
-            snprintf(now.optimizer, sizeof now.optimizer, "%s", text);
-        is_first = strncmp(now.optimizer, text, sizeof now.optimizer - 1) == 0;
-        lock_drop(&lock);
+    if (!take())
+        return true;
+    bool was_set = has_windows(), is_late = false;
+    now.before = now.number ? now.number : now.before; /* windows are numbered on */
+    now.action = SCHEDULE_NONE;
+    now.cycle = 0;
+    now.is_scheduled = s || how.is_scheduled;
+    now.is_by_number = s;
+    now.is_based = !s || first != STEP_NEXT;
+    now.base = s && now.is_based ? first : 0;
+    now.schedule = s ? *s : how.schedule;
+    if (s && now.is_based && now.steps)
+        is_late = now.step_number >= first + first_of(s);
+    if (!was_set && has_windows() && t)
+        change(t, WINDOW_IS_CLOSED, OFF_CALLS, true);
+    else if (!was_set && has_windows())
+        recorded_ask(NULL, ASKER_WINDOW, OFF_PROGRAM, NULL);
+    if (!has_windows()) {
+        now.number = 0; /* what comes now is in none */
+        change(t, WINDOW_IS_OPEN, 0, false);
     }
-    return is_first ? STEPS_OF_OPTIMIZER : STEPS_UNKNOWN;
+    now.has_work |= !was_set && t;
+    now.closed_ns = clock_ns(CLOCK_MONOTONIC);
+    if (has_windows())
+        follow(t, t != NULL);
+    lock_drop(&lock);
+    return is_late;
 }
 
 /* ---- Ranges -----------------------------------------------------------------------------------
@@ -385,8 +373,7 @@ void windows_range_begins(struct thread *t, const struct range_event *e, bool is
 {
     char name[NAME_BYTES_MAX];
     range_name(e, name);
-    if (how.source == STEPS_OF_NAME && glob_matches(how.step_name, name))
-        windows_step(t, STEPS_OF_NAME, 0);
+    step_of_range(t, name);
     if (!is_captured(e, name) || !take())
         return;
     if (!now.is_captured && !now.is_over) {
@@ -413,7 +400,7 @@ void windows_door(bool opens)
 {
     struct thread *t = &this_thread;
     struct call c;
-    if (!windows_watch(WATCH_DOORS) || !call_enter_own(t, &c))
+    if (!steps_watch(WATCH_DOORS) || !call_enter_own(t, &c))
         return;
     if (take()) { /* they do not nest; the runtime's calls the driver's */
         if (opens && !now.is_captured && !now.is_over)
@@ -430,7 +417,7 @@ void windows_door(bool opens)
 
 void windows_start(void)
 {
-    if (how.is_set && take()) {
+    if ((how.is_set || how.is_counted) && take()) {
         now.told_epoch = EPOCH_NONE;
         lock_drop(&lock);
     }
@@ -441,7 +428,7 @@ static void describe_steps(struct thread *writer)
     static const char *const words[] = {"nothing",   "range",      "profiler",
                                         "optimizer", "dataloader", "name"};
     char text[200], missed[64] = "";
-    if (!how.is_scheduled || (now.told_steps == now.steps + 1))
+    if (!now.is_scheduled || (now.told_steps == now.steps + 1))
         return;
     now.told_steps = now.steps + 1;
     if (now.missed)
@@ -454,8 +441,12 @@ static void describe_steps(struct thread *writer)
 
 void windows_describe(struct thread *writer, bool is_last)
 {
-    if (!how.is_set || !take())
+    if (!(how.is_set || how.is_counted) || !take())
         return;
+    if (!has_windows()) {
+        lock_drop(&lock);
+        return;
+    }
     if (now.told_epoch == EPOCH_NONE) { /* what came to pass before the recording began */
         struct record r = statement();
         r.begin = ticks_now();
@@ -481,16 +472,18 @@ void windows_describe(struct thread *writer, bool is_last)
 void windows_end(uint64_t ns)
 {
     (void)ns;
-    if (how.is_scheduled && take()) {
-        if (!now.steps)
+    const char *who = how.is_scheduled ? "--schedule" : "gpuprof ctl schedule";
+    if ((how.is_scheduled || how.is_counted) && take()) {
+        if (!now.steps && now.is_scheduled)
             say(SAY_WINDOWS,
-                "--schedule: 0 steps seen, so nothing but allocations was recorded: call "
-                "gpuprof_step(), or say with --step-by what a step is");
+                "%s: 0 steps seen, so nothing but allocations was recorded: call "
+                "gpuprof_step(), or say with --step-by what a step is",
+                who);
         else if (now.missed)
             say(SAY_WINDOWS,
-                "--schedule: %llu of its windows were over before all was turned on for them: "
+                "%s: %llu of its windows were over before all was turned on for them: "
                 "give them a longer warmup",
-                (unsigned long long)now.missed);
+                who, (unsigned long long)now.missed);
         lock_drop(&lock);
     }
 }

@@ -12,43 +12,25 @@
 #ifndef GPUPROF_INJECT_WINDOWS_H
 #define GPUPROF_INJECT_WINDOWS_H
 
-#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "base/compiler.h"
 #include "range/range_event.h"
+#include "schedule.h"
 
 struct thread;
-
-/* What a step may be, the first of which is one once it is seen; STEPS_OF_RANGE is any that
- * --step-by names. */
-enum step_source {
-    STEPS_UNKNOWN,
-    STEPS_OF_PROGRAM,   /* gpuprof_step() */
-    STEPS_OF_PROFILER,  /* a label ProfilerStep# begins */
-    STEPS_OF_OPTIMIZER, /* the outermost label Optimizer.step# has ended */
-    STEPS_OF_LOADER,    /* a label enumerate(DataLoader)# begins */
-    STEPS_OF_NAME,      /* a range or label of that name begins */
-};
-
-/* What somebody has to be told of, a bit each. */
-enum windows_watch { WATCH_STEPS = 1, WATCH_LABELS = 2, WATCH_RANGES = 4, WATCH_DOORS = 8 };
-extern HIDDEN _Atomic uint32_t windows_watched;
-
-static inline bool windows_watch(uint32_t what)
-{
-    return unlikely(atomic_load_explicit(&windows_watched, memory_order_relaxed) & what);
-}
 
 /* By the constructor. */
 void windows_load(void);
 
-/* A step begins, if steps are these. `t` takes part, or NULL. False: this is none. */
-bool windows_step(struct thread *t, enum step_source source, uint64_t number);
+#define STEP_NEXT UINT64_MAX
 
-/* What the begin of a label of PyTorch's means; of an optimizer's, what its end does. */
-enum step_source windows_label(const char *text);
+/*
+ * From now on only the windows of this schedule are recorded, whose first step has the number
+ * `first`, or is the next one; NULL: as the settings say. By the writer, `t`, or, NULL, by who
+ * begins a recording. True: its first window should have begun already.
+ */
+bool windows_schedule(struct thread *t, const struct schedule *s, uint64_t first);
 
 /* A range begins, or has ended: a pushed one's `level` as range_push has it, a started one's id. */
 void windows_range_begins(struct thread *t, const struct range_event *e, bool is_pushed,

@@ -95,6 +95,7 @@ struct fork_page {
     _Atomic uint32_t off;         /* what is not recorded: enum off_bits; recorded.c writes it */
     _Atomic uint32_t turn_due;    /* the features are to follow what was asked for; recorded.c */
     _Atomic uint32_t has_windows; /* windows.c has looked at what this process is to record */
+    _Atomic uint32_t has_steps;   /* step_count.c has begun to count in this process */
     _Atomic uint32_t untold;      /* askers of whose word the stream has nothing: a bit each */
     _Atomic uint64_t asked[ASKER_COUNT - ASKER_LASTING_COUNT]; /* likewise, by asker; recorded.c */
 } __attribute__((aligned(FORK_PAGE_BYTES)));

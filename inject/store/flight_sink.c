@@ -86,7 +86,7 @@ bool flight_is_on(void)
 
 bool flight_is_busy(void)
 {
-    return f.is_asked || f.is_dumping;
+    return f.is_asked || f.is_dumping || (f.is_on && flight_watch_waits());
 }
 
 uint64_t flight_dump_count(void)

@@ -22,6 +22,7 @@
 /* What others ask for. */
 enum slot { SLOT_FREE, SLOT_FILLING, SLOT_READY };
 static _Atomic uint32_t slot; /* enum slot; by gpuprof_dump's callers and the writer */
+static enum dump_reason slot_reason;
 static char slot_text[TEXT_BYTES];
 static _Atomic uint32_t signalled; /* by the handler */
 static _Atomic uint32_t is_on;
@@ -41,17 +42,23 @@ static struct {
 
 /* ---- what others ask for --------------------------------------------------------------------- */
 
-int flight_watch_ask(const char *text)
+int flight_watch_ask(enum dump_reason reason, const char *text)
 {
     uint32_t free = SLOT_FREE;
     if (!atomic_load(&is_on))
         return -1;
     if (atomic_compare_exchange_strong(&slot, &free, SLOT_FILLING)) {
+        slot_reason = reason;
         strncpy(slot_text, text ? text : "", sizeof slot_text - 1);
         atomic_store(&slot, SLOT_READY);
         writer_wake();
     }
     return 0;
+}
+
+bool flight_watch_waits(void)
+{
+    return atomic_load(&slot) != SLOT_FREE;
 }
 
 static void on_signal(int number)
@@ -210,7 +217,7 @@ bool flight_watch_due(struct dump *d)
     if (d->reason)
         return true;
     if (atomic_load(&slot) == SLOT_READY) {
-        *d = (struct dump){.reason = DUMP_ASKED, .text = memcpy(text, slot_text, sizeof text)};
+        *d = (struct dump){.reason = slot_reason, .text = memcpy(text, slot_text, sizeof text)};
         atomic_store(&slot, SLOT_FREE);
     } else if (atomic_exchange(&signalled, 0)) {
         *d =

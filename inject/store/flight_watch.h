@@ -29,9 +29,10 @@ void flight_watch_see(const uint8_t *record, size_t bytes);
 bool flight_watch_due(struct dump *d);
 
 /*
- * gpuprof_dump(): by any thread; `text` is copied. One that comes while another waits is one with
- * it. 0, or -1 without a flight recorder.
+ * gpuprof_dump(), or gpuprof ctl: by any thread; `text` is copied. One that comes while another
+ * waits is one with it. 0, or -1 without a flight recorder.
  */
-int flight_watch_ask(const char *text);
+int flight_watch_ask(enum dump_reason reason, const char *text);
+bool flight_watch_waits(void);
 
 #endif

@@ -49,7 +49,14 @@ struct sealer {
     uint64_t liveness_ns; /* when owners were last looked after */
 };
 
-static struct block_sink *sink; /* by who begins a recording; the sealer's */
+/* By who begins a recording; the sealer's. */
+static struct block_sink *sink;
+static void (*tell)(const uint8_t *record, size_t bytes);
+
+void seal_tell(void (*see)(const uint8_t *record, size_t bytes))
+{
+    tell = see;
+}
 
 static void drop_pages(void *p, size_t bytes)
 {
@@ -322,8 +329,11 @@ static bool seal_thread(struct sealer *s, uint32_t first, uint32_t last)
             if (bytes < 0) { /* the program wrote over it; nobody knows where the next one begins */
                 counter_add(COUNTER_OVERWRITTEN, 1);
                 bytes = (int)(p->committed - at);
-            } else if (sink->see) {
-                sink->see(sink, h.thread, position, record, (size_t)bytes);
+            } else {
+                if (sink->see)
+                    sink->see(sink, h.thread, position, record, (size_t)bytes);
+                if (tell)
+                    tell(record, (size_t)bytes);
             }
             at += (uint64_t)bytes;
             position += (uint64_t)bytes;

@@ -7,6 +7,7 @@
 #define GPUPROF_INJECT_SEAL_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 struct block_sink;
@@ -19,6 +20,10 @@ struct sealer;
  */
 struct sealer *seal_create(struct block_sink *sink);
 void seal_free(struct sealer *s);
+
+/* Each raw record that is about to be sealed, by the writer; before a recording begins. NULL: none.
+ * The program can write where it stands. */
+void seal_tell(void (*see)(const uint8_t *record, size_t bytes));
 
 /* Gives the writer's own records a private chunk: the pool may be empty when it must write. */
 void seal_attach(struct sealer *s, struct thread *me);

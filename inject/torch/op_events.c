@@ -3,8 +3,8 @@
 
 #include "base/ticks.h"
 #include "hook/call.h"
+#include "range/step_count.h"
 #include "range/user_ranges.h"
-#include "range/windows.h"
 #include "record/text_table.h"
 #include "record/thread.h"
 #include "stack/stack.h"
@@ -354,11 +354,11 @@ static __attribute__((noinline)) struct torch_context *begin_mark(const void *fu
 {
     struct thread *t = &this_thread;
     struct call c;
-    enum step_source source = windows_label(torch_library.name(function));
+    enum step_source source = step_of_label(torch_library.name(function));
     bool nests = source == STEPS_OF_OPTIMIZER || source == STEPS_OF_LOADER;
     bool is_inner = nests && own.marks++;
     if (source && source != STEPS_OF_OPTIMIZER && !is_inner && call_enter_own(t, &c)) {
-        windows_step(t, source, 0);
+        step_begins(t, source, 0);
         call_leave(t);
     }
     struct torch_context *context = begin(function, TORCH_SCOPE_USER, false, false, false);
@@ -374,7 +374,7 @@ static __attribute__((noinline)) void end_mark(const void *function, struct torc
     own.marks -= own.marks > 0;
     end(function, was_recorded ? &recorded : NULL);
     if (context == &marked[was_recorded][1] && call_enter_own(t, &c)) {
-        windows_step(t, STEPS_OF_OPTIMIZER, 0);
+        step_begins(t, STEPS_OF_OPTIMIZER, 0);
         call_leave(t);
     }
 }
@@ -512,7 +512,7 @@ void op_module_end(const void *module)
 
 START(op_start_mark)
 {
-    if (windows_watch(WATCH_LABELS))
+    if (steps_watch(WATCH_LABELS))
         return begin_mark(function);
     return begin(function, TORCH_SCOPE_USER, false, false, false);
 }

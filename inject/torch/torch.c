@@ -9,7 +9,7 @@
 #include "base/objects.h"
 #include "base/say.h"
 #include "base/signals.h"
-#include "range/windows.h"
+#include "range/step_count.h"
 #include "record/recorded.h"
 #include "record/state.h"
 #include "record/thread.h"
@@ -46,7 +46,7 @@ static struct {
 static enum torch_detail detail_of(uint32_t off)
 {
     uint64_t wanted = gp.settings.numbers[SETTING_PYTORCH];
-    bool is_watched = windows_watch(WATCH_LABELS); /* they may be steps */
+    bool is_watched = steps_watch(WATCH_LABELS); /* they may be steps */
     bool wants_shapes = wanted & (PYTORCH_SHAPES | PYTORCH_STACKS);
     if ((off & OFF_PROGRAM) == OFF_PROGRAM || wanted == PYTORCH_OFF)
         return is_watched ? TORCH_LABELS : TORCH_NOTHING;
@@ -121,7 +121,7 @@ void torch_look(struct thread *writer)
 {
     int saved = errno;
     (void)writer;
-    if (gp.settings.numbers[SETTING_PYTORCH] == PYTORCH_OFF && !windows_watch(WATCH_LABELS))
+    if (gp.settings.numbers[SETTING_PYTORCH] == PYTORCH_OFF && !steps_watch(WATCH_LABELS))
         return;
     uint64_t loaded = objects_loaded();
     if (!atomic_load(&torch.is_here) && loaded != torch.loaded)

@@ -3,9 +3,12 @@
 size, and it makes the next one only when it is told to: what is recorded tells when it was."""
 
 import contextlib
+import csv
+import io
 import os
 import signal
 import subprocess
+import time
 
 import conftest
 import pytest
@@ -158,6 +161,132 @@ def test_who_does_not_answer_is_named(job, ctl):
     assert [line.split(": ")[1] for line in sorted(said.splitlines(), key=lambda line:
             f"pid {second.pid} " in line)] == ["stopped by gpuprof ctl", "did not answer"]
     assert end(first) == end(second) == ""
+
+
+def steps_of(its, numbers):
+    """Each copies as much as its number says."""
+    for number in numbers:
+        its.say(f"s{number}")
+        its.say(str(number))
+
+
+def test_all_ranks_turn_with_the_same_step(job, ctl, tmp_path):
+    first, second = job(CONTROL="stopped"), job(CONTROL="stopped")
+    steps_of(first, range(100, 103))
+    steps_of(second, range(100, 108))
+    said = ctl("start", "--at-step=110")
+    assert sorted(line.split("; ", 1)[1] for line in said.splitlines()) == \
+        ["step 102; start at step 110", "step 107; start at step 110"]
+    steps_of(first, range(103, 105))
+    assert "at step 113:\n" in ctl("stop", "--at-step=+6")  # ahead of the second's 107
+    steps_of(first, range(105, 116))
+    steps_of(second, range(108, 116))
+    late = ctl("start", "--at-step=112", status=1)
+    assert late.count("that step is over: it does so with the next one") == 2
+    steps_of(first, [116])
+    steps_of(second, [120])
+    assert end(first) == end(second) == ""
+    for its, last in (first, 116), (second, 120):
+        sizes, pauses = recorded(tmp_path)[its.pid]
+        assert sizes == [110, 111, 112, last]
+        # Stopped from the begin, then all but calls on, on, calls off, the device off, and on.
+        assert pauses == [(1, 1), (1, 2), (1, 0), (1, 1), (1, 1), (1, 0)]
+
+
+def rows_of(collector, tmp_path, table):
+    done = subprocess.run([collector, "report", "--format=csv", f"--table={table}",
+                           tmp_path / "out"], capture_output=True, text=True, check=True)
+    return list(csv.DictReader(io.StringIO(done.stdout)))
+
+
+def test_a_stop_with_a_step_ends_the_step_before(job, ctl, collector, tmp_path):
+    its = job()
+    ctl("stop", "--at-step=4")
+    steps_of(its, range(2, 6))
+    assert end(its) == ""
+    assert recorded(tmp_path)[its.pid][0] == [1, 2, 3]
+    steps = [row for row in rows_of(collector, tmp_path, "steps") if row["kind"] == "step"]
+    assert [row["function"] for row in steps] == ["step 2", "step 3"]
+
+
+def test_start_at_a_time(job, ctl, tmp_path):
+    its = job(CONTROL="stopped")
+    begin = time.time()
+    assert "; start at " in ctl("start", f"--at=@{begin + 2.5}")
+    its.say("2")
+    while ": recording" not in ctl("status"):
+        assert time.time() < begin + LIMIT
+    assert time.time() > begin + 2.5
+    its.say("3")
+    assert end(its) == ""
+    [pause] = [r for p in stream_reader.read_folder(tmp_path / "out")
+               for r in p.of_type(stream_reader.PAUSE) if not r.args[0]]
+    assert recorded(tmp_path)[its.pid][0] == [3]
+    assert pause
+
+
+def test_schedule_of_a_running_job(job, ctl, tmp_path):
+    """Steps by their numbers; then from the next step on, after which windows are numbered on."""
+    its = job(CONTROL="stopped")
+    assert "stopped by its windows" in ctl("schedule", "5-6")
+    steps_of(its, range(2, 9))
+    ctl("schedule", "wait=1,active=1,repeat=2")
+    steps_of(its, range(20, 26))
+    assert "of the first window it has what is left" in ctl("schedule", "25-30", status=1)
+    steps_of(its, range(29, 33))
+    assert ": recording" in ctl("schedule", "off")
+    its.say("40")
+    child = int(job(begins=False).say("f"))
+    assert child
+    assert end(its) == ""
+    [process] = [p for p in stream_reader.read_folder(tmp_path / "out")
+                 if p.header.pid == its.pid]
+    assert [c.args["bytes"] for c in process.calls() if c.symbol.startswith("cudaMemset")] == \
+        [5, 6, 21, 23, 29, 30, 40]
+    windows = sorted(process.of_type(stream_reader.WINDOW), key=lambda r: r.begin)
+    assert [r.args[0] for r in windows if r.args[1] == 1] == [1, 2, 3, 4, 0]
+
+
+def test_later_processes_follow_the_schedule(job, ctl, tmp_path):
+    first = job()
+    ctl("schedule", "2-3")
+    later = job(begins=False)
+    steps_of(later, range(1, 6))
+    assert end(later) == ""
+    assert "gpuprof ctl schedule: 0 steps seen" in end(first)
+    assert recorded(tmp_path)[later.pid][0] == [2, 3]
+
+
+def test_dump_with_a_step(job, ctl, collector, tmp_path):
+    its, other = job(FLIGHT="10s"), job()
+    said = ctl("dump", "--at-step=3", status=1)
+    assert said.count("it has no flight recorder") == 1 and said.count("; dump at step 3") == 1
+    assert "keeps all: it takes no schedule" in ctl("schedule", "5-6", status=1)
+    steps_of(its, range(2, 5))
+    while "written 1 dumps" not in (said := ctl("status")):
+        assert "written" in said
+    its.program.kill()
+    other.program.kill()
+    its.program.wait()
+    other.program.wait()
+    dumps = [row for row in rows_of(collector, tmp_path, "dumps") if row["kind"] == "dump"]
+    assert any("step 3" in value for value in dumps[0].values() if value)
+
+
+@pytest.mark.parametrize("words", [
+    ("start", "--at=yesterday"), ("start", "--at=2020-01-01"), ("start", "--at=2020-01-01T00:00:00"),
+    ("start", "--at=@1"), ("start", "--at=+1x"), ("start", "--at-step=x"), ("start", "--at-step=-1"),
+    ("start", "--at-step=99999999999999999999"), ("start", "--at=+1s", "--at-step=1"),
+    ("status", "--at-step=1"), ("schedule",), ("schedule", "wait=1"), ("schedule", "9-3"),
+    ("schedule", "3-9", "--at-step=2"), ("schedule", "off", "--at-step=2"),
+    ("schedule", "active=1", "--at=+1s"), ("watch",), ("start", "stop"), ("start", "--at-step=+1"),
+    ("nothing",)])
+def test_bad_words(job, ctl, tmp_path, words):
+    its = job()
+    said = ctl(*words, status=2)
+    assert said.startswith("gpuprof: ctl: ") and said.count("\n") == 1
+    assert words[-1] == "--at-step=+1" or not (tmp_path / "out/control").exists()
+    assert end(its) == ""
 
 
 def whole(*commands):

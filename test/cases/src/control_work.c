@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * control_work: does what each line on its standard input says, and answers with a line when that
- * is done: NUMBER cudaMemset of so many bytes, p gpuprof_stop(), r gpuprof_start(), f forks: the
- * child goes on and says its pid, the parent waits for it.
+ * is done: NUMBER cudaMemset of so many bytes, p gpuprof_stop(), r gpuprof_start(), sNUMBER
+ * gpuprof_step(), f forks: the child goes on and says its pid, the parent waits for it.
  */
 #include "gpuprof.h"
 
@@ -25,6 +25,8 @@ int main(void)
             gpuprof_stop();
         } else if (*line == 'r') {
             gpuprof_start();
+        } else if (*line == 's') {
+            gpuprof_step(strtoul(line + 1, NULL, 10));
         } else if (*line == 'f') {
             fflush(stdout);
             if (fork()) {

@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Moments as a user writes them. */
+#ifndef GPUPROF_COLLECTOR_MOMENT_H
+#define GPUPROF_COLLECTOR_MOMENT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/*
+ * "2026-11-23T18:00:00" with a fraction, a space in place of T, "Z" or "+01:00" behind it (else
+ * local time), or without its date: today; or "@1795456800.5", seconds since 1970. In nanoseconds
+ * of CLOCK_REALTIME. False: it is none.
+ */
+bool moment_parse(const char *text, uint64_t *ns);
+
+/* "90", "90s", "1.5m", "2h", "800ms", "20us": 0 or more, in nanoseconds. False: it is none. */
+bool duration_parse(const char *text, uint64_t *ns);
+
+#endif

@@ -1,0 +1,204 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "control/figures.h"
+
+#include <string.h>
+
+#include "api/api.h"
+#include "base/ticks.h"
+#include "bytes.h"
+#include "control/held.h"
+#include "control_text.h"
+#include "range/step_count.h"
+#include "range/windows.h"
+#include "record/pool.h"
+#include "record/state.h"
+#include "store/seal.h"
+
+#define DEVICES_MAX 64u /* of which each has its figures; later ones are not counted */
+#define CUDA_KIND   1u  /* TENSOR_DEVICE_KIND */
+
+struct device {
+    uint64_t busy_ns;
+    uint64_t until_ns; /* records of a device come nearly in order */
+    uint64_t tensor_bytes, reserved_bytes;
+    bool has_worked, has_tensors;
+};
+
+static struct {
+    bool is_watched;
+    uint64_t calls, launches;
+    struct device devices[DEVICES_MAX];
+} now;
+
+/* ---- what the records show --------------------------------------------------------------------
+ */
+
+static void see_work(const struct record *r, uint64_t begin_ns)
+{
+    uint64_t end_ns = clock_scale_ns(&gp.header.scale, r->begin + r->duration);
+    if (!r->arg_count || r->args[0] >= DEVICES_MAX) /* KERNEL_DEVICE, and so on */
+        return;
+    struct device *d = &now.devices[r->args[0]];
+    uint64_t from_ns = begin_ns > d->until_ns ? begin_ns : d->until_ns;
+    d->has_worked = true;
+    if (end_ns > from_ns) {
+        d->busy_ns += end_ns - from_ns;
+        d->until_ns = end_ns;
+    }
+}
+
+static void see_tensor(const struct record *r)
+{
+    if (r->arg_count <= TENSOR_DEVICE_KIND || r->args[TENSOR_DEVICE_KIND] != CUDA_KIND ||
+        r->args[TENSOR_DEVICE] >= DEVICES_MAX)
+        return;
+    struct device *d = &now.devices[r->args[TENSOR_DEVICE]];
+    d->has_tensors = true;
+    d->tensor_bytes = r->args[TENSOR_ALLOCATED];
+    d->reserved_bytes = r->args[TENSOR_RESERVED];
+}
+
+static void see_call(const struct record *r, uint64_t begin_ns)
+{
+    if (r->code >= API_FUNCTION_COUNT)
+        return;
+    const struct api_function *f = &api_functions[r->code];
+    now.calls++;
+    now.launches += f->class == API_LAUNCH || f->class == API_GRAPH_LAUNCH;
+    if (f->memory != API_MEMORY_NONE)
+        held_see(r, begin_ns);
+}
+
+static bool is_of_use(uint8_t type, uint16_t code)
+{
+    switch (type) {
+    case RECORD_CALL:
+        return now.is_watched ||
+               (code < API_FUNCTION_COUNT && api_functions[code].memory != API_MEMORY_NONE);
+    case RECORD_TENSOR: return true;
+    case RECORD_KERNEL:
+    case RECORD_COPY:
+    case RECORD_SET:
+    case RECORD_GRAPH: return now.is_watched;
+    default: return false;
+    }
+}
+
+/* The program can write where it stands: it is copied first. */
+static void see(const uint8_t *record, size_t bytes)
+{
+    static uint8_t copy[8 * (RECORD_HEAD_WORDS + 1 + RECORD_ARGS_MAX)] __attribute__((aligned(8)));
+    struct record r;
+    uint64_t head = load_u64(record);
+    if (!is_of_use((uint8_t)head, (uint16_t)(head >> 32)) || bytes > sizeof copy ||
+        record_parse(memcpy(copy, record, bytes), bytes, &r) < 0)
+        return;
+    uint64_t begin_ns = clock_scale_ns(&gp.header.scale, r.begin);
+    if (r.type == RECORD_CALL)
+        see_call(&r, begin_ns);
+    else if (r.type == RECORD_TENSOR)
+        see_tensor(&r);
+    else
+        see_work(&r, begin_ns);
+}
+
+void figures_start(void)
+{
+    memset(&now, 0, sizeof now);
+    held_reset();
+    seal_tell(gp.settings.numbers[SETTING_CONTROL] != CONTROL_SETTING_OFF ? see : NULL);
+}
+
+/* ---- what is open -----------------------------------------------------------------------------
+ */
+
+/* Of a record that its thread may be writing: what was read counts only if the chunk's head says
+ * the same before and after. */
+static __attribute__((noinline, no_sanitize("thread"))) uint64_t word_at(const uint8_t *chunk,
+                                                                         uint64_t at)
+{
+    return *(const volatile uint64_t *)(const void *)(chunk + LIVE_CHUNK_HEAD_BYTES + at);
+}
+
+/* The outermost call that is open on the chunk's thread. False: there is none, or it went on. */
+static bool find_open(const uint8_t *chunk, uint64_t *begin, uint64_t *code)
+{
+    uint64_t committed = chunk_u64(chunk, LIVE_CHUNK_COMMITTED);
+    uint64_t count = committed & LIVE_OPEN_MASK, at = committed - count;
+    uint64_t last = gp.pool.chunk_bytes - LIVE_CHUNK_HEAD_BYTES - 8 * RECORD_HEAD_WORDS;
+    if (!count || count > LIVE_OPEN_MAX || at > last)
+        return false;
+    uint64_t head = word_at(chunk, at);
+    *begin = word_at(chunk, at + 8);
+    *code = head >> 32 & 0xffff;
+    return (uint8_t)head == RECORD_CALL && chunk_u64(chunk, LIVE_CHUNK_COMMITTED) == committed;
+}
+
+static void fill_open(uint64_t *figures)
+{
+    uint64_t ticks = ticks_now(), oldest = ticks, begin, code;
+    uint32_t allocated = atomic_load(&gp.pool.allocated);
+    for (uint32_t i = 0; i < allocated; i++) {
+        if (owner_state(&gp.pool.owners[i]) != LIVE_OWNED ||
+            !find_open(pool_chunk(&gp.pool, i), &begin, &code) || begin >= oldest)
+            continue;
+        oldest = begin;
+        figures[FIGURE_OPEN_CODE] = code;
+        figures[FIGURE_OPEN_NS] =
+            clock_scale_ns(&gp.header.scale, ticks) - clock_scale_ns(&gp.header.scale, begin);
+    }
+}
+
+/* ---- all of it ---------------------------------------------------------------------------------
+ */
+
+static void fill_steps(uint64_t *figures)
+{
+    struct step_sight steps = step_count_now();
+    if (!steps.count)
+        return;
+    figures[FIGURE_STEPS] = steps.count;
+    figures[FIGURE_STEP] = steps.number;
+    figures[FIGURE_STEP_BEGIN_NS] = steps.begin_ns;
+    if (steps.median_ns) {
+        figures[FIGURE_STEP_NS] = steps.last_ns;
+        figures[FIGURE_STEP_MEDIAN_NS] = steps.median_ns;
+    }
+}
+
+static void fill_devices(uint64_t *figures)
+{
+    uint64_t busy_ns = 0, worked = 0, tensors = 0, tensor_bytes = 0, reserved_bytes = 0;
+    for (unsigned i = 0; i < DEVICES_MAX; i++) {
+        const struct device *d = &now.devices[i];
+        worked += d->has_worked;
+        busy_ns += d->busy_ns;
+        tensors += d->has_tensors;
+        tensor_bytes += d->tensor_bytes;
+        reserved_bytes += d->reserved_bytes;
+    }
+    if (tensors) {
+        figures[FIGURE_TENSOR_BYTES] = tensor_bytes;
+        figures[FIGURE_RESERVED_BYTES] = reserved_bytes;
+    }
+    if (worked && now.is_watched) {
+        figures[FIGURE_DEVICES] = worked;
+        figures[FIGURE_BUSY_NS] = busy_ns;
+    }
+}
+
+void figures_fill(uint64_t *figures, bool is_watched)
+{
+    if (is_watched && !now.is_watched)
+        now.calls = now.launches = 0; /* those that were looked at for their memory */
+    now.is_watched = is_watched;
+    figures[FIGURE_NOW_NS] = clock_ns(CLOCK_MONOTONIC);
+    figures[FIGURE_HELD_BYTES] = held_bytes();
+    fill_steps(figures);
+    fill_devices(figures);
+    if (!is_watched)
+        return;
+    figures[FIGURE_CALLS] = now.calls;
+    figures[FIGURE_LAUNCHES] = now.launches;
+    fill_open(figures);
+}

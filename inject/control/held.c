@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "control/held.h"
+
+#include <stdbool.h>
+#include <string.h>
+
+#include "api/api.h"
+#include "base/pages.h"
+#include "record.h"
+
+#define PLACES_MIN 4096u       /* of 24 bytes */
+#define FREED      UINT64_MAX  /* in place of its bytes */
+#define LATE_NS    3000000000u /* threads' records come here once a second, one after another */
+#define ARRAY      ((uint64_t)1 << 63) /* their handles are a space of their own */
+
+struct place {
+    uint64_t address; /* 0: none */
+    uint64_t bytes;
+    uint64_t begin_ns; /* of the newest call for it that was seen, whoever made it */
+};
+
+static struct {
+    struct place *places; /* at least half of them are free */
+    uint32_t size;        /* a power of two */
+    uint32_t count;       /* of addresses, held or not */
+    uint64_t bytes;
+    bool is_unknown;
+} held;
+
+static void drop_table(struct place *places, uint32_t size)
+{
+    if (places)
+        munmap(places, size * sizeof *places);
+}
+
+void held_reset(void)
+{
+    drop_table(held.places, held.size);
+    memset(&held, 0, sizeof held);
+}
+
+uint64_t held_bytes(void)
+{
+    return held.is_unknown ? UINT64_MAX : held.bytes;
+}
+
+static void give_up(void)
+{
+    held_reset();
+    held.is_unknown = true;
+}
+
+static struct place *find(struct place *places, uint32_t size, uint64_t address)
+{
+    uint32_t i = (uint32_t)((address * 0x9e3779b97f4a7c15u) >> 32) & (size - 1);
+    while (places[i].address && places[i].address != address)
+        i = (i + 1) & (size - 1);
+    return &places[i];
+}
+
+/* Is a call that comes later than its time still to tell of it? */
+static bool is_wanted(const struct place *p, uint64_t now_ns)
+{
+    return p->address && (p->bytes != FREED || p->begin_ns + LATE_NS > now_ns);
+}
+
+/* A new table, in which what was given back long ago is no more; then as large as it must be. */
+static void renew(uint64_t now_ns)
+{
+    uint32_t count = 0, size = PLACES_MIN;
+    for (uint32_t i = 0; i < held.size; i++)
+        count += is_wanted(&held.places[i], now_ns);
+    while (size < 4 * (uint64_t)count)
+        size *= 2;
+    struct place *places = count < HELD_BLOCKS_MAX ? pages_map(size * sizeof *places) : NULL;
+    if (!places) {
+        give_up();
+        return;
+    }
+    for (uint32_t i = 0; i < held.size; i++)
+        if (is_wanted(&held.places[i], now_ns))
+            *find(places, size, held.places[i].address) = held.places[i];
+    drop_table(held.places, held.size);
+    held.places = places;
+    held.size = size;
+    held.count = count;
+}
+
+/* `bytes` are held at that address from then on, or FREED. */
+static void note(uint64_t address, uint64_t bytes, uint64_t begin_ns)
+{
+    if (2 * held.count >= held.size)
+        renew(begin_ns);
+    if (held.is_unknown || !address)
+        return;
+    struct place *p = find(held.places, held.size, address);
+    if (p->address && p->begin_ns > begin_ns)
+        return;
+    held.count += !p->address;
+    held.bytes -= p->address && p->bytes != FREED ? p->bytes : 0;
+    held.bytes += bytes != FREED ? bytes : 0;
+    *p = (struct place){address, bytes, begin_ns};
+}
+
+static uint64_t labelled(const struct record *r, const struct api_function *f, const char *label)
+{
+    for (unsigned i = 0; i < f->arg_count && i < r->arg_count; i++)
+        if (strcmp(f->args[i].label, label) == 0)
+            return r->args[i];
+    return 0;
+}
+
+void held_see(const struct record *r, uint64_t begin_ns)
+{
+    const struct api_function *f = &api_functions[r->code];
+    uint64_t address = labelled(r, f, "ptr"), bytes = labelled(r, f, "bytes");
+    if (held.is_unknown || r->flags & RECORD_CAPTURED || api_has_failed(f->domain, r->result))
+        return;
+    switch (f->memory) {
+    case API_MEMORY_GET_DEVICE:
+    case API_MEMORY_GET_MANAGED:
+    case API_MEMORY_GET_POOLED: note(address, bytes, begin_ns); break;
+    case API_MEMORY_FREE: note(address, FREED, begin_ns); break;
+    case API_MEMORY_GET_ARRAY: note(address ^ ARRAY, bytes, begin_ns); break;
+    case API_MEMORY_FREE_ARRAY: note(address ^ ARRAY, FREED, begin_ns); break;
+    case API_MEMORY_GET_PHYSICAL:
+    case API_MEMORY_RESET: give_up(); break;
+    default: break;
+    }
+}
