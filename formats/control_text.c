@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "control_text.h"
 
+#include <ctype.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -19,6 +20,7 @@ static const char *const moments[] = {
 static const char *const answers[CONTROL_ANSWERS] = {
     [ANSWER_DONE] = "answered ", [ANSWER_LATE] = "late ", [ANSWER_REFUSED] = "refused "};
 static const char *const figures[CONTROL_FIGURES] = {
+    [FIGURE_RANK] = "rank ",
     [FIGURE_NOW_NS] = "now_ns ",
     [FIGURE_CALLS] = "calls ",
     [FIGURE_LAUNCHES] = "launches ",
@@ -32,7 +34,6 @@ static const char *const figures[CONTROL_FIGURES] = {
     [FIGURE_STEP_BEGIN_NS] = "step_begin_ns ",
     [FIGURE_STEP_NS] = "step_ns ",
     [FIGURE_STEP_MEDIAN_NS] = "step_median_ns ",
-    [FIGURE_OPEN_CODE] = "open_code ",
     [FIGURE_OPEN_NS] = "open_ns ",
     [FIGURE_WINDOW] = "window ",
 };
@@ -149,6 +150,16 @@ void control_status_init(struct control_status *s)
         s->figures[i] = CONTROL_UNKNOWN;
 }
 
+static bool take_name(struct rest *r, char *name)
+{
+    unsigned length = 0;
+    for (; r->at < r->end && (isalnum((unsigned char)*r->at) || *r->at == '_'); r->at++)
+        if (length < CONTROL_NAME_BYTES_MAX - 1)
+            name[length++] = *r->at;
+    name[length] = '\0';
+    return length && take(r, "\n");
+}
+
 static bool take_wait(struct rest *r, struct control_status *s)
 {
     if (s->wait_count == CONTROL_WAITS_MAX)
@@ -183,6 +194,8 @@ bool control_status_parse(struct control_status *s, const char *data, size_t byt
     for (unsigned i = 0; i < CONTROL_FIGURES; i++)
         if (take(&r, figures[i]) && (!take_id(&r, &s->figures[i]) || !take(&r, "\n")))
             return false;
+    if (take(&r, "open_call ") && !take_name(&r, s->open_call))
+        return false;
     while (take(&r, "waits "))
         if (!take_wait(&r, s))
             return false;
@@ -262,6 +275,8 @@ size_t control_status_write(const struct control_status *s, char *out)
     for (unsigned i = 0; i < CONTROL_FIGURES; i++)
         if (s->figures[i] != CONTROL_UNKNOWN)
             put_id(out, &at, figures[i], s->figures[i], "\n");
+    if (*s->open_call)
+        put(out, &at, "open_call %s\n", s->open_call);
     for (unsigned i = 0; i < s->wait_count; i++) {
         put(out, &at, "waits %s", words[s->waits[i].what]);
         put_when(out, &at, s->waits[i].when, s->waits[i].at);

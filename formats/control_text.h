@@ -3,7 +3,8 @@
  * How `gpuprof ctl` and `gpuprof top` talk to the processes that record into a folder: they put
  * commands into the file CONTROL_NAME there, and each process answers in a file of its own, named
  * as its stream file with CONTROL_STATUS_SUFFIX behind it. Both are texts that appear whole
- * (rename), and both sides take what they read for hostile. No path and no name comes from either.
+ * (rename), and both sides take what they read for hostile. No path comes from either, and no name
+ * but a function's.
  */
 #ifndef GPUPROF_FORMATS_CONTROL_TEXT_H
 #define GPUPROF_FORMATS_CONTROL_TEXT_H
@@ -14,13 +15,14 @@
 
 #include "schedule.h"
 
-#define CONTROL_NAME          "control"
-#define CONTROL_STATUS_SUFFIX ".status"
-#define CONTROL_COMMANDS_MAX  32   /* that a file holds, the newest last */
-#define CONTROL_WAITS_MAX     32   /* of a process's commands that are not due yet */
-#define CONTROL_BYTES_MAX     8192 /* of either file */
-#define CONTROL_WATCH_SECONDS 10   /* for which a process tells of itself, once it is asked to */
-#define CONTROL_UNKNOWN       UINT64_MAX
+#define CONTROL_NAME           "control"
+#define CONTROL_STATUS_SUFFIX  ".status"
+#define CONTROL_COMMANDS_MAX   32   /* that a file holds, the newest last */
+#define CONTROL_WAITS_MAX      32   /* of a process's commands that are not due yet */
+#define CONTROL_BYTES_MAX      8192 /* of either file */
+#define CONTROL_WATCH_SECONDS  10   /* for which a process tells of itself, once it is asked to */
+#define CONTROL_UNKNOWN        UINT64_MAX
+#define CONTROL_NAME_BYTES_MAX 80 /* of a function, and a 0 */
 
 enum control_what {
     CONTROL_START,
@@ -68,6 +70,7 @@ enum control_answer { ANSWER_DONE, ANSWER_LATE, ANSWER_REFUSED, CONTROL_ANSWERS 
 
 /* What a process knows of itself; CONTROL_UNKNOWN: it does not. Times are of CLOCK_MONOTONIC. */
 enum control_figure {
+    FIGURE_RANK,           /* among those of its job */
     FIGURE_NOW_NS,         /* when the rest was so */
     FIGURE_CALLS,          /* that were recorded since it was asked first, ... */
     FIGURE_LAUNCHES,       /* ... and of these launches of kernels and graphs */
@@ -81,8 +84,7 @@ enum control_figure {
     FIGURE_STEP_BEGIN_NS,  /* when that one began */
     FIGURE_STEP_NS,        /* how long the one before it took */
     FIGURE_STEP_MEDIAN_NS, /* ... and the last 64 */
-    FIGURE_OPEN_CODE,      /* of the function whose call has been open longest (api.def), ... */
-    FIGURE_OPEN_NS,        /* ... and for how long */
+    FIGURE_OPEN_NS,        /* for how long the call has been open that has been so longest */
     FIGURE_WINDOW,         /* number of the last one that is complete in the stream file */
     CONTROL_FIGURES
 };
@@ -99,6 +101,8 @@ struct control_status {
     bool has_flight;  /* it has a flight recorder, ... */
     uint64_t dumps;   /* ... which has written so many dumps */
     uint64_t figures[CONTROL_FIGURES];
+    char open_call[CONTROL_NAME_BYTES_MAX]; /* whose call FIGURE_OPEN_NS is of; letters, digits, _
+                                             */
     unsigned wait_count;
     struct control_wait waits[CONTROL_WAITS_MAX];
     unsigned count;

@@ -37,6 +37,8 @@ const struct option_info option_infos[] = {
     {OPTION_MEMORY_EVENTS, 0, "memory-events", NULL,
      "with each block of PyTorch's allocator as it comes and goes, as torch.profiler has them: "
      "TensorBoard's memory view is made of these"},
+    {OPTION_TOP_FILE, 'o', "output", "FILE",
+     "write it anew each time, whole; default: standard output"},
     {OPTION_TABLES, 'o', "output", "FILE",
      "write the tables there (compressed if the name ends in .gz); default: standard output"},
     {OPTION_MEMORY_FILE, 'o', "output", "FILE",
@@ -138,6 +140,10 @@ const struct option_info option_infos[] = {
     {OPTION_WHEN, 0, "at", "TIME",
      "when to: 2026-11-23T18:00:00 (local, or with Z or +01:00), 18:00, +30s, or @SECONDS since "
      "1970"},
+    {OPTION_ONCE, 0, "once", NULL, "print one answer of each process, after some seconds, and end"},
+    {OPTION_INTERVAL, 0, "interval", "SECONDS", "print so often; default: 1"},
+    {OPTION_TOP_FORM, 0, "format", "text|json|openmetrics",
+     "print text, or a line of JSON each time, or what Prometheus reads; default: text"},
     {OPTION_AT_STEP, 0, "at-step", "N|+N",
      "with which step to, so that all ranks do so with the same one; +N: so many ahead of the rank "
      "that is farthest"},
@@ -253,6 +259,7 @@ static enum exit_code parse_option(struct options *o, char **argv, int *at, opti
     case OPTION_OUTPUT:
     case OPTION_GRAPH:
     case OPTION_TABLES:
+    case OPTION_TOP_FILE:
     case OPTION_MEMORY_FILE: o->output = value; break;
     case OPTION_BLOCKS: o->blocks = true; break;
     case OPTION_STRICT: o->strict = true; break;
@@ -358,12 +365,15 @@ static enum exit_code parse_option(struct options *o, char **argv, int *at, opti
     case OPTION_FORM:
     case OPTION_WEIGHT:
     case OPTION_COLOUR:
+    case OPTION_TOP_FORM:
     case OPTION_BY: {
         int choice = choice_index(info->value, value);
         if (choice < 0)
             return usage_error("%s: --%s: '%s' is not one of %s", argv[0], info->name, value,
                                info->value);
-        if (info->bit == OPTION_MEMORY_BY)
+        if (info->bit == OPTION_TOP_FORM)
+            o->top_format = (enum top_format)choice;
+        else if (info->bit == OPTION_MEMORY_BY)
             o->memory_by = (enum memory_by)choice;
         else if (info->bit == OPTION_BY)
             o->by = (enum report_by)choice;

@@ -8,6 +8,7 @@
 #include "run/ctl.h"
 #include "run/launch.h"
 #include "run/recover.h"
+#include "run/top.h"
 #include "trace/merge.h"
 #include "view/view.h"
 
@@ -45,6 +46,10 @@ const struct verb verbs[] = {
      "DIR start|stop|status|dump|schedule STEPS",
      "have running processes start or stop recording, now or with a step, record certain steps, "
      "say whether they record, or write what --flight keeps"},
+    {"top", top_verb, NULL,
+     OPTION_ONCE | OPTION_INTERVAL | OPTION_TOP_FORM | OPTION_TOP_FILE | OPTION_PID | OPTION_RANK |
+         OPTION_HELP,
+     "DIR", "show what running processes do: calls, the GPU, memory, steps, what they wait in"},
     {"dump", dump_verb, NULL, OPTION_BLOCKS | OPTION_STRICT | OPTION_HELP | OPTION_RECORDINGS,
      "DIR|FILE...", "print blocks and events of recordings as text"},
     {"doctor", NULL, doctor_verb, OPTION_OUT | OPTION_JSON | OPTION_HELP | OPTION_SETTINGS,

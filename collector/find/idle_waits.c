@@ -5,7 +5,7 @@
 #include <stdlib.h>
 
 #include "error.h"
-#include "read/rank.h"
+#include "rank.h"
 
 /* A time in which a device waited for another rank. */
 struct wait {

@@ -7,7 +7,7 @@
 #include "error.h"
 #include "memory/snapshot.h"
 #include "output/verb_output.h"
-#include "read/rank.h"
+#include "rank.h"
 
 static bool shares_rank(const struct memory_report *m, const struct process *p)
 {

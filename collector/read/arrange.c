@@ -5,7 +5,7 @@
 
 #include "error.h"
 #include "read/process_title.h"
-#include "read/rank.h"
+#include "rank.h"
 #include "read/recording.h"
 
 #define TID_SYSTEM_MAX 4194304u /* the largest pid_max that Linux has */

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "read/process.h"
-#include "read/rank.h"
+#include "rank.h"
 
 #define COMMAND_BYTES_MAX 120 /* of a command line that is shown */
 

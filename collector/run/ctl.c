@@ -12,7 +12,7 @@
 #include "base/message.h"
 #include "error.h"
 #include "output/standard_files.h"
-#include "read/rank.h"
+#include "rank.h"
 #include "run/ctl_command.h"
 #include "run/ctl_folder.h"
 
@@ -131,16 +131,40 @@ static void print_who(const struct ctl_process *p)
         printf(" (rank %" PRIu64 ")", p->rank);
 }
 
-/* Steps ahead of the process that is farthest. */
-static enum exit_code find_step(struct ctl *c)
+/* All say first how they are. */
+static enum exit_code ask_status(struct ctl *c)
 {
     struct control_command asked = c->asked;
-    uint64_t farthest = CONTROL_UNKNOWN;
     c->asked = (struct control_command){.what = CONTROL_STATUS};
     enum exit_code code = make_commands(c);
     int error = code == EXIT_OK ? wait_for_all(c) : 0;
-    if (error < 0)
-        return folder_error(c, error);
+    c->asked = asked;
+    return error < 0 ? folder_error(c, error) : code;
+}
+
+/* Of some the files do not tell the rank yet (a flight recorder's are empty): they do themselves.
+ */
+static enum exit_code find_ranks(struct ctl *c)
+{
+    const struct options *options = c->options;
+    struct options all = *options;
+    bool is_known = true;
+    for (size_t i = 0; i < c->folder.count; i++)
+        is_known &= c->folder.processes[i].has_ended || c->folder.processes[i].rank != RANK_NONE;
+    if (options->rank == RANK_NONE || is_known)
+        return EXIT_OK;
+    all.rank = RANK_NONE;
+    c->options = &all;
+    enum exit_code code = ask_status(c);
+    c->options = options;
+    return code;
+}
+
+/* Steps ahead of the process that is farthest. */
+static enum exit_code find_step(struct ctl *c)
+{
+    uint64_t farthest = CONTROL_UNKNOWN;
+    enum exit_code code = ask_status(c);
     for (size_t i = 0; i < c->folder.count; i++) {
         const struct ctl_process *p = &c->folder.processes[i];
         uint64_t step =
@@ -148,7 +172,6 @@ static enum exit_code find_step(struct ctl *c)
         if (step < SCHEDULE_STEPS_MAX && (farthest == CONTROL_UNKNOWN || step > farthest))
             farthest = step;
     }
-    c->asked = asked;
     if (code != EXIT_OK || farthest == CONTROL_UNKNOWN)
         return code != EXIT_OK
                    ? code
@@ -233,6 +256,8 @@ enum exit_code ctl_verb(const struct options *options)
     int error = ctl_folder_look(&c.folder);
     if (error < 0)
         code = folder_error(&c, error);
+    if (code == EXIT_OK)
+        code = find_ranks(&c);
     if (code == EXIT_OK && is_ahead)
         code = find_step(&c);
     if (code == EXIT_OK)

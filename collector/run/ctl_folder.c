@@ -13,9 +13,9 @@
 #include "base/path_list.h"
 #include "error.h"
 #include "file/live_file.h"
+#include "rank.h"
 #include "read/process.h"
 #include "read/process_title.h"
-#include "read/rank.h"
 
 /* The bytes of a small regular file that is ours or root's; -1: there is none such (errno; 0: there
  * is another one). */
@@ -107,21 +107,28 @@ void ctl_folder_release(struct ctl_folder *f)
     free(f->processes);
 }
 
-void ctl_process_look(struct ctl_process *p)
+bool ctl_process_read(struct ctl_process *p)
 {
     char path[STREAM_PATH_BYTES_MAX + 64], data[CONTROL_BYTES_MAX];
     struct control_status status;
-    if (p->has_answered || p->has_ended)
-        return;
     snprintf(path, sizeof path, "%s" CONTROL_STATUS_SUFFIX, p->path);
     ssize_t got = read_small(path, data, sizeof data);
-    if (got > 0 && control_status_parse(&status, data, (size_t)got) &&
-        memcmp(status.process_id, p->header.process_id, sizeof status.process_id) == 0) {
-        for (unsigned i = 0; i < status.count; i++)
-            p->has_answered |= status.answered[i] == p->command;
-        p->has_status = true;
-        p->status = status;
-    }
+    if (got <= 0 || !control_status_parse(&status, data, (size_t)got) ||
+        memcmp(status.process_id, p->header.process_id, sizeof status.process_id) != 0)
+        return false;
+    p->status = status;
+    if (p->rank == RANK_NONE)
+        p->rank = status.figures[FIGURE_RANK];
+    return true;
+}
+
+void ctl_process_look(struct ctl_process *p)
+{
+    if (p->has_answered || p->has_ended)
+        return;
+    if (ctl_process_read(p))
+        for (unsigned i = 0; i < p->status.count; i++)
+            p->has_answered |= p->status.answered[i] == p->command;
     if (!p->has_answered)
         p->has_ended = live_owner(&p->header) == LIVE_OWNER_ENDED;
 }

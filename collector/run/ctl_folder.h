@@ -14,13 +14,12 @@
 struct ctl_process {
     char *path; /* owned; of the stream file */
     struct stream_header header;
-    uint64_t rank; /* RANK_NONE; known only where it was asked for */
+    uint64_t rank; /* RANK_NONE; known where it was asked for, or the status says it */
     bool has_ended;
     bool is_meant;
     uint64_t command; /* the id of what it is to answer */
     bool has_answered;
-    bool has_status;
-    struct control_status status; /* then: the newest that was read */
+    struct control_status status; /* the newest that was read, if one was */
 };
 
 struct ctl_folder {
@@ -39,7 +38,10 @@ struct ctl_folder {
 int ctl_folder_look(struct ctl_folder *f);
 void ctl_folder_release(struct ctl_folder *f);
 
-/* Reads its status. Has it answered, or ended, by now? */
+/* Reads its status. True: there is one of this process. */
+bool ctl_process_read(struct ctl_process *p);
+
+/* The same. Has it answered, or ended, by now? */
 void ctl_process_look(struct ctl_process *p);
 
 /* Sees to it that these commands stand in the control file: two of us may have written it at the

@@ -17,7 +17,7 @@
 #include "base/path_list.h"
 #include "error.h"
 #include "file/live_file.h"
-#include "read/rank.h"
+#include "rank.h"
 #include "report/report_verb.h"
 #include "run/child.h"
 #include "run/environment.h"

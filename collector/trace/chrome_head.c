@@ -10,7 +10,7 @@
 #include "base/json_text.h"
 #include "error.h"
 #include "read/process_title.h"
-#include "read/rank.h"
+#include "rank.h"
 #include "record/gpu_record.h"
 #include "record/losses.h"
 #include "trace/chrome.h"

@@ -15,7 +15,7 @@
 #include "error.h"
 #include "output/verb_output.h"
 #include "output/zip_writer.h"
-#include "read/rank.h"
+#include "rank.h"
 #include "record/gpu_record.h"
 #include "trace/gpu_rows.h"
 #include "trace/rank_files.h"

@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "read/rank.h"
+#include "rank.h"
 
 /* Processes are in the order of their ranks: those that share one are neighbours. */
 static bool has_rank(const struct recording *rec, uint32_t index)

@@ -155,7 +155,7 @@ static void answer(void)
     memcpy(status.process_id, gp.header.process_id, sizeof status.process_id);
     memcpy(status.answered, now.seen, sizeof status.answered);
     memcpy(status.answers, now.answers, sizeof status.answers);
-    figures_fill(status.figures, is_watched());
+    figures_fill(&status, is_watched());
     size_t bytes = control_status_write(&status, data);
     snprintf(path, sizeof path, "%s" CONTROL_STATUS_SUFFIX, stream_out.place);
     snprintf(fresh, sizeof fresh, "%s.new", path);

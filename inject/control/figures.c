@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "control/figures.h"
 
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "api/api.h"
@@ -10,22 +12,30 @@
 #include "control_text.h"
 #include "range/step_count.h"
 #include "range/windows.h"
+#include "rank.h"
 #include "record/pool.h"
 #include "record/state.h"
 #include "store/seal.h"
 
 #define DEVICES_MAX 64u /* of which each has its figures; later ones are not counted */
-#define CUDA_KIND   1u  /* TENSOR_DEVICE_KIND */
+#define SPANS_MAX   64u
+#define CUDA_KIND   1u /* TENSOR_DEVICE_KIND */
+
+struct span {
+    uint64_t begin_ns, end_ns;
+};
 
 struct device {
-    uint64_t busy_ns;
-    uint64_t until_ns; /* records of a device come nearly in order */
+    uint64_t busy_ns;             /* the union of what it did */
+    struct span spans[SPANS_MAX]; /* in time order, none touches another; what is before is full */
+    unsigned span_count;
     uint64_t tensor_bytes, reserved_bytes;
     bool has_worked, has_tensors;
 };
 
 static struct {
     bool is_watched;
+    uint64_t rank;
     uint64_t calls, launches;
     struct device devices[DEVICES_MAX];
 } now;
@@ -33,18 +43,36 @@ static struct {
 /* ---- what the records show --------------------------------------------------------------------
  */
 
+/* Records of a device come in no order, but not much later than others. */
+static void add_span(struct device *d, struct span s)
+{
+    unsigned first = 0, last;
+    if (d->span_count == SPANS_MAX) /* the two oldest become one */
+        d->spans[1].begin_ns = d->spans[0].begin_ns;
+    if (d->span_count == SPANS_MAX)
+        memmove(d->spans, d->spans + 1, --d->span_count * sizeof s);
+    while (first < d->span_count && d->spans[first].end_ns < s.begin_ns)
+        first++;
+    uint64_t before_ns = 0;
+    for (last = first; last < d->span_count && d->spans[last].begin_ns <= s.end_ns; last++) {
+        struct span *other = &d->spans[last];
+        before_ns += other->end_ns - other->begin_ns;
+        s.begin_ns = other->begin_ns < s.begin_ns ? other->begin_ns : s.begin_ns;
+        s.end_ns = other->end_ns > s.end_ns ? other->end_ns : s.end_ns;
+    }
+    memmove(&d->spans[first + 1], &d->spans[last], (d->span_count - last) * sizeof s);
+    d->span_count += 1 - (last - first);
+    d->spans[first] = s;
+    d->busy_ns += s.end_ns - s.begin_ns - before_ns;
+}
+
 static void see_work(const struct record *r, uint64_t begin_ns)
 {
     uint64_t end_ns = clock_scale_ns(&gp.header.scale, r->begin + r->duration);
     if (!r->arg_count || r->args[0] >= DEVICES_MAX) /* KERNEL_DEVICE, and so on */
         return;
-    struct device *d = &now.devices[r->args[0]];
-    uint64_t from_ns = begin_ns > d->until_ns ? begin_ns : d->until_ns;
-    d->has_worked = true;
-    if (end_ns > from_ns) {
-        d->busy_ns += end_ns - from_ns;
-        d->until_ns = end_ns;
-    }
+    now.devices[r->args[0]].has_worked = true;
+    add_span(&now.devices[r->args[0]], (struct span){begin_ns, end_ns});
 }
 
 static void see_tensor(const struct record *r)
@@ -105,6 +133,9 @@ static void see(const uint8_t *record, size_t bytes)
 void figures_start(void)
 {
     memset(&now, 0, sizeof now);
+    now.rank = RANK_NONE;
+    for (unsigned i = 0; rank_variables[i] && now.rank == RANK_NONE; i++)
+        now.rank = rank_number(getenv(rank_variables[i]));
     held_reset();
     seal_tell(gp.settings.numbers[SETTING_CONTROL] != CONTROL_SETTING_OFF ? see : NULL);
 }
@@ -134,7 +165,7 @@ static bool find_open(const uint8_t *chunk, uint64_t *begin, uint64_t *code)
     return (uint8_t)head == RECORD_CALL && chunk_u64(chunk, LIVE_CHUNK_COMMITTED) == committed;
 }
 
-static void fill_open(uint64_t *figures)
+static void fill_open(struct control_status *s)
 {
     uint64_t ticks = ticks_now(), oldest = ticks, begin, code;
     uint32_t allocated = atomic_load(&gp.pool.allocated);
@@ -143,9 +174,10 @@ static void fill_open(uint64_t *figures)
             !find_open(pool_chunk(&gp.pool, i), &begin, &code) || begin >= oldest)
             continue;
         oldest = begin;
-        figures[FIGURE_OPEN_CODE] = code;
-        figures[FIGURE_OPEN_NS] =
+        s->figures[FIGURE_OPEN_NS] =
             clock_scale_ns(&gp.header.scale, ticks) - clock_scale_ns(&gp.header.scale, begin);
+        snprintf(s->open_call, sizeof s->open_call, "%s",
+                 code < API_FUNCTION_COUNT ? api_functions[code].symbol : "");
     }
 }
 
@@ -187,11 +219,13 @@ static void fill_devices(uint64_t *figures)
     }
 }
 
-void figures_fill(uint64_t *figures, bool is_watched)
+void figures_fill(struct control_status *s, bool is_watched)
 {
+    uint64_t *figures = s->figures;
     if (is_watched && !now.is_watched)
         now.calls = now.launches = 0; /* those that were looked at for their memory */
     now.is_watched = is_watched;
+    figures[FIGURE_RANK] = now.rank; /* RANK_NONE is CONTROL_UNKNOWN */
     figures[FIGURE_NOW_NS] = clock_ns(CLOCK_MONOTONIC);
     figures[FIGURE_HELD_BYTES] = held_bytes();
     fill_steps(figures);
@@ -200,5 +234,5 @@ void figures_fill(uint64_t *figures, bool is_watched)
         return;
     figures[FIGURE_CALLS] = now.calls;
     figures[FIGURE_LAUNCHES] = now.launches;
-    fill_open(figures);
+    fill_open(s);
 }

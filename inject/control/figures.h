@@ -13,8 +13,9 @@
 /* A recording begins: by who begins it. */
 void figures_start(void);
 
-/* Fills CONTROL_FIGURES numbers (enum control_figure). `is_watched`: those that are counted only
- * then, too; from the first of such calls on. */
-void figures_fill(uint64_t *figures, bool is_watched);
+/* Fills the figures. `is_watched`: those that are counted only then, too; from the first of such
+ * calls on. */
+struct control_status;
+void figures_fill(struct control_status *status, bool is_watched);
 
 #endif

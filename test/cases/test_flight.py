@@ -24,7 +24,9 @@ class Flight:
     """flight_work: says a word at a time, and keeps the book that the recorder should have."""
 
     def __init__(self, folder, library, live, settings, before=()):
-        settings = {f"GPUPROF_{name}": value for name, value in settings.items()}
+        settings = dict(settings)
+        others = settings.pop("env", {})
+        settings = {f"GPUPROF_{name}": value for name, value in settings.items()} | others
         env = toolchain.environment(folder, library, GPUPROF_LIVE=live,
                                     LD_LIBRARY_PATH=str(toolchain.SIM), **settings)
         program = toolchain.build("flight_work.c", *toolchain.runtime(12),

@@ -23,7 +23,7 @@
 #include "fuzz_outputs.h"
 #include "fuzz_source.h"
 #include "live.h"
-#include "read/rank.h"
+#include "rank.h"
 #include "read/recording.h"
 #include "record/gpu_record.h"
 #include "report/report.h"

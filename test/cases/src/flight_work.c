@@ -4,7 +4,8 @@
  * done: sNUMBER cudaMemset of so many bytes, aNUMBER a block of so many bytes, which frees the one
  * of that size if there is one, (NAME and ) a range, tNUMBER gpuprof_step, dWHY gpuprof_dump, nMS a
  * sleep, e a call that fails, m one for which there is no memory, l a launch, bCOUNT so many copies
- * of 64 bytes, k SIGUSR1 to itself, f a fork: the child goes on, the parent waits for it.
+ * of 64 bytes, k SIGUSR1 to itself, f a fork: the child goes on, the parent waits for it, wMS a
+ * wait for a stream that sleeps so long, x a reset of the device.
  */
 #include "gpuprof.h"
 
@@ -65,6 +66,11 @@ static int launch(void)
            cudaGraphLaunch(made, NULL);
 }
 
+static void sleep_ms(void *number)
+{
+    usleep((useconds_t)(*(unsigned long *)number * 1000));
+}
+
 static int obey(const char *word, void *buffer)
 {
     static void *none;
@@ -87,6 +93,8 @@ static int obey(const char *word, void *buffer)
     case 'l': return launch();
     case 'k': return raise(SIGUSR1);
     case 'f': return parent_of();
+    case 'w': return cudaLaunchHostFunc(NULL, sleep_ms, &number) || cudaDeviceSynchronize();
+    case 'x': return cudaDeviceReset();
     default: return 1;
     }
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The variables by which the launchers of jobs number their processes. */
-#ifndef GPUPROF_COLLECTOR_RANK_H
-#define GPUPROF_COLLECTOR_RANK_H
+#ifndef GPUPROF_FORMATS_RANK_H
+#define GPUPROF_FORMATS_RANK_H
 
 #include <stdint.h>
 

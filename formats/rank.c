@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "read/rank.h"
+#include "rank.h"
 
 #include <stddef.h>
 

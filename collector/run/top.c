@@ -1,0 +1,265 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "run/top.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/random.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/array.h"
+#include "base/message.h"
+#include "error.h"
+#include "file/live_file.h"
+#include "output/standard_files.h"
+#include "output/verb_output.h"
+#include "rank.h"
+#include "run/ctl_folder.h"
+#include "run/top_print.h"
+#include "table/text_width.h"
+
+#define SECONDS_USUAL  1.0
+#define SECONDS_ONCE   6.0 /* within which all have answered twice, or are said not to */
+#define SILENT_SECONDS 5.0
+#define LOOK_SECONDS   0.2
+#define ASK_SECONDS    2.0 /* well within CONTROL_WATCH_SECONDS / 2 */
+
+/* Of one process, in the folder's order. */
+struct seen {
+    uint64_t figures[CONTROL_FIGURES]; /* of the answer before the newest */
+    uint64_t answers;                  /* different ones; two make a rate */
+    double answered;                   /* when the newest came, by our clock */
+    double calls, launches, busy;      /* since the answer before; NAN: not known */
+};
+
+struct top {
+    struct ctl_folder folder;
+    const struct options *options;
+    struct seen *seen; /* owned, `seen_count` of them */
+    uint32_t seen_count, seen_capacity;
+    struct top_row *rows; /* owned; room for as many */
+    uint32_t row_capacity;
+    double asked; /* when the processes were asked last; 0: never */
+};
+
+static double now_seconds(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
+}
+
+static enum exit_code folder_error(const struct top *t, int error)
+{
+    if (error == GPUPROF_NOT_OURS)
+        return usage_error("top: '%s/" CONTROL_NAME "' is no control file; remove it",
+                           t->folder.path);
+    message("top: '%s': %s%s", t->folder.path,
+            error == GPUPROF_IO ? strerror(errno) : "too many files, or no memory",
+            error == GPUPROF_IO ? reading_advice(errno) : "");
+    return EXIT_ENVIRONMENT;
+}
+
+/* Who asks goes on asking: an answer is for CONTROL_WATCH_SECONDS. */
+static int ask(struct top *t)
+{
+    struct control_command watch = {.is_for_all = true, .what = CONTROL_WATCH};
+    if (t->asked != 0 && now_seconds() - t->asked < CONTROL_WATCH_SECONDS / 2.0)
+        return 0;
+    if (getrandom(&watch.id, sizeof watch.id, 0) != sizeof watch.id)
+        return GPUPROF_IO;
+    t->asked = now_seconds();
+    return ctl_folder_tell(&t->folder, &watch, 1);
+}
+
+static double rate(uint64_t before, uint64_t after, double seconds)
+{
+    bool is_known = before != CONTROL_UNKNOWN && after != CONTROL_UNKNOWN && after >= before;
+    return is_known ? (double)(after - before) / seconds : NAN;
+}
+
+static void take_answer(struct seen *s, const uint64_t *figures)
+{
+    double seconds = (double)(figures[FIGURE_NOW_NS] - s->figures[FIGURE_NOW_NS]) / 1e9;
+    double devices = (double)figures[FIGURE_DEVICES];
+    s->calls = s->launches = s->busy = NAN;
+    if (s->answers && figures[FIGURE_NOW_NS] > s->figures[FIGURE_NOW_NS]) {
+        s->calls = rate(s->figures[FIGURE_CALLS], figures[FIGURE_CALLS], seconds);
+        s->launches = rate(s->figures[FIGURE_LAUNCHES], figures[FIGURE_LAUNCHES], seconds);
+        s->busy = rate(s->figures[FIGURE_BUSY_NS], figures[FIGURE_BUSY_NS], seconds * 1e9) /
+                  (devices >= 1 ? devices : 1);
+        s->busy = s->busy > 1 ? 1 : s->busy; /* records of some time before came late */
+    }
+    s->answers++;
+    s->answered = now_seconds();
+    memcpy(s->figures, figures, sizeof s->figures);
+}
+
+/* Reads what has come. 0, or as ctl_folder_look. */
+static int look(struct top *t)
+{
+    int error = ctl_folder_look(&t->folder);
+    for (uint32_t i = 0; i < t->folder.count && error == 0; i++) {
+        struct ctl_process *p = &t->folder.processes[i];
+        if (i == t->seen_count) {
+            struct seen *seen =
+                array_room(t->seen, t->seen_count, &t->seen_capacity, sizeof *seen, 16);
+            if (!seen)
+                return GPUPROF_NO_MEMORY;
+            t->seen = seen;
+            t->seen[t->seen_count++] = (struct seen){
+                .answered = now_seconds(), .calls = NAN, .launches = NAN, .busy = NAN};
+            p->is_meant = !p->has_ended; /* what had ended before is not shown */
+        }
+        if (!p->is_meant || p->has_ended)
+            continue;
+        struct seen *s = &t->seen[i];
+        if (ctl_process_read(p) && p->status.figures[FIGURE_NOW_NS] != CONTROL_UNKNOWN &&
+            p->status.figures[FIGURE_CALLS] != CONTROL_UNKNOWN && /* else it answered `ctl` */
+            (!s->answers || p->status.figures[FIGURE_NOW_NS] != s->figures[FIGURE_NOW_NS]))
+            take_answer(s, p->status.figures);
+        p->has_ended = live_owner(&p->header) == LIVE_OWNER_ENDED;
+    }
+    return error;
+}
+
+static bool is_wanted(const struct top *t, const struct ctl_process *p)
+{
+    return p->is_meant && (!t->options->pid || p->header.pid == t->options->pid) &&
+           (t->options->rank == RANK_NONE || p->rank == t->options->rank);
+}
+
+static enum top_state state_of(const struct top *t, uint32_t index)
+{
+    const struct ctl_process *p = &t->folder.processes[index];
+    const struct seen *s = &t->seen[index];
+    if (p->has_ended)
+        return TOP_ENDED;
+    if (!s->answers || now_seconds() - s->answered > SILENT_SECONDS)
+        return TOP_SILENT;
+    return !p->status.stopped                       ? TOP_RECORDING
+           : p->status.stopped == STOPPED_BY_WINDOW ? TOP_BETWEEN
+                                                    : TOP_STOPPED;
+}
+
+static int compare_rows(const void *a, const void *b)
+{
+    const struct ctl_process *x = ((const struct top_row *)a)->process;
+    const struct ctl_process *y = ((const struct top_row *)b)->process;
+    int host = strcmp(x->header.host, y->header.host);
+    if (x->rank != y->rank)
+        return x->rank < y->rank ? -1 : 1; /* those without one last */
+    return host ? host : x->header.pid < y->header.pid ? -1 : x->header.pid > y->header.pid;
+}
+
+/* How many rows; -1: no memory. *running: of these have not ended. */
+static int64_t make_rows(struct top *t, uint32_t *running, bool *is_whole)
+{
+    uint32_t count = 0;
+    struct top_row *rows = realloc(t->rows, (t->folder.count ? t->folder.count : 1) * sizeof *rows);
+    if (!rows)
+        return -1;
+    t->rows = rows;
+    *running = 0;
+    *is_whole = true;
+    for (uint32_t i = 0; i < t->folder.count; i++) {
+        const struct seen *s = &t->seen[i];
+        if (!is_wanted(t, &t->folder.processes[i]))
+            continue;
+        enum top_state state = state_of(t, i);
+        bool is_live = state < TOP_SILENT;
+        *running += state != TOP_ENDED;
+        *is_whole &= state == TOP_ENDED || s->answers > 1;
+        rows[count++] = (struct top_row){.process = &t->folder.processes[i],
+                                         .state = state,
+                                         .calls_per_second = is_live ? s->calls : NAN,
+                                         .launches_per_second = is_live ? s->launches : NAN,
+                                         .busy_share = is_live ? s->busy : NAN};
+    }
+    qsort(rows, count, sizeof *rows, compare_rows);
+    return count;
+}
+
+/* Over the last one, on a terminal; into the file that was named; or one after another. */
+static enum exit_code print(const struct top *t, uint32_t count)
+{
+    const struct options *o = t->options;
+    struct output out;
+    struct winsize size = {0};
+    bool is_screen = !o->output && !o->is_once && o->top_format == TOP_TEXT &&
+                     terminal_has_colour(STDOUT_FILENO);
+    ioctl(STDOUT_FILENO, TIOCGWINSZ, &size);
+    if (!o->output) {
+        if (is_screen)
+            fputs("\033[H\033[2J", stdout);
+        top_print(stdout, o->top_format, t->rows, count, terminal_width(STDOUT_FILENO),
+                  is_screen ? size.ws_row : 0);
+        if (!is_screen && !o->is_once && o->top_format == TOP_TEXT)
+            fputc('\n', stdout);
+        fflush(stdout);
+        return ferror(stdout) ? standard_output_end() : EXIT_OK;
+    }
+    enum exit_code code = verb_output_open(&out, o->output, NULL);
+    if (code != EXIT_OK)
+        return code;
+    FILE *stream = output_stream(&out);
+    if (stream)
+        top_print(stream, o->top_format, t->rows, count, 0, 0);
+    else
+        message("top: no memory");
+    return verb_output_close(&out, o->output, stream ? 0 : GPUPROF_NO_MEMORY);
+}
+
+static void wait_seconds(double seconds)
+{
+    struct timespec time = {(time_t)seconds, (long)((seconds - floor(seconds)) * 1e9)};
+    if (seconds > 0)
+        nanosleep(&time, NULL);
+}
+
+static enum exit_code watch(struct top *t)
+{
+    const struct options *o = t->options;
+    double interval = o->interval < 0 ? SECONDS_USUAL : o->interval;
+    double begin = now_seconds(), next = begin;
+    for (;;) {
+        uint32_t running;
+        bool is_whole;
+        int error = look(t);
+        error = error == 0 ? ask(t) : error;
+        if (error < 0)
+            return folder_error(t, error);
+        int64_t count = make_rows(t, &running, &is_whole);
+        if (count < 0)
+            return folder_error(t, GPUPROF_NO_MEMORY);
+        if (count == 0)
+            return usage_error("top: no such process records into '%s' now", t->folder.path);
+        bool is_last =
+            !running || (o->is_once && (is_whole || now_seconds() > begin + SECONDS_ONCE));
+        if (is_last || (!o->is_once && now_seconds() >= next)) {
+            enum exit_code code = print(t, (uint32_t)count);
+            if (code != EXIT_OK || is_last)
+                return code;
+            next = now_seconds() + interval;
+        }
+        double rest = next - now_seconds(), most = o->is_once ? LOOK_SECONDS : ASK_SECONDS;
+        wait_seconds(o->is_once || rest > most ? most : rest);
+    }
+}
+
+enum exit_code top_verb(const struct options *options)
+{
+    struct top t = {.options = options, .folder = {.needs_ranks = true}};
+    if (options->path_count != 1)
+        return usage_error("top: one data folder is needed; try 'gpuprof help top'");
+    t.folder.path = options->paths[0];
+    enum exit_code code = watch(&t);
+    ctl_folder_release(&t.folder);
+    free(t.seen);
+    free(t.rows);
+    return code;
+}
