@@ -20,6 +20,10 @@ const struct option_info option_infos[] = {
     {OPTION_QUIET, 0, "quiet", NULL, "print no summary and no name of the data folder at the end"},
     {OPTION_EXEC, 0, "exec", NULL,
      "replace the launcher by the program; no summary, nothing waits for the program"},
+    {OPTION_ON_CYCLE, 0, "on-cycle", "COMMAND",
+     "start this command, by sh, for each window of --schedule and the like, once its data is "
+     "whole: "
+     "GPUPROF_CYCLE is its number, GPUPROF_OUT the data folder"},
     {OPTION_OUTPUT, 'o', "output", "FILE",
      "write the trace there (compressed if the name ends in .gz; one file per rank in an archive "
      "if it ends in .zip); default: standard output"},

@@ -68,6 +68,7 @@ typedef uint64_t option_set;
 #define OPTION_AT_STEP       (UINT64_C(1) << 51) /* --at-step N|+N */
 #define OPTION_ONCE          (UINT64_C(1) << 52) /* --once */
 #define OPTION_INTERVAL      (UINT64_C(1) << 53) /* --interval SECONDS */
+#define OPTION_ON_CYCLE      (UINT64_C(1) << 56) /* --on-cycle COMMAND */
 #define OPTION_TOP_FILE      (UINT64_C(1) << 55) /* -o, --output FILE of top */
 #define OPTION_TOP_FORM      (UINT64_C(1) << 54) /* --format text|json|openmetrics */
 

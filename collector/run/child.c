@@ -147,6 +147,10 @@ static bool look_at_children(struct child *c, int *status)
         bool ended = WIFEXITED(seen) || WIFSIGNALED(seen);
         if (pid == c->witness.pid && ended)
             c->witness.pid = 0;
+        if (pid == c->helper && ended) {
+            c->helper = 0;
+            c->helper_status = seen;
+        }
         if (pid != c->pid)
             continue;
         if (ended) {
@@ -163,12 +167,16 @@ static bool look_at_children(struct child *c, int *status)
 
 int child_wait(struct child *c)
 {
+    const struct timespec second = {1, 0};
     sigset_t all;
     siginfo_t info;
     int status = 0;
     sigfillset(&all);
     while (!look_at_children(c, &status)) {
-        if (sigwaitinfo(&all, &info) < 0)
+        int signal_number = c->tick ? sigtimedwait(&all, &info, &second) : sigwaitinfo(&all, &info);
+        if (c->tick && signal_number < 0 && errno == EAGAIN)
+            c->tick(c->context);
+        if (signal_number < 0)
             continue;
         if (info.si_signo != SIGCHLD || info.si_code <= 0)
             pass_on(c, &info);
@@ -186,24 +194,53 @@ static bool is_request_to_end(int signal_number)
            signal_number == SIGQUIT;
 }
 
+/* A process of ours; as child_aside. -1: none. */
+static pid_t begin(const struct child *c, int (*work)(void *), void *context)
+{
+    pid_t launcher = getpid();
+    fflush(NULL);
+    pid_t pid = fork();
+    if (pid != 0)
+        return pid;
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (getppid() != launcher)
+        _exit(CHILD_LOST_EXIT);
+    sigprocmask(SIG_SETMASK, &c->mask, NULL);
+    int result = work(context);
+    fflush(NULL);
+    _exit(result);
+}
+
+bool child_begin_helper(struct child *c, int (*work)(void *), void *context)
+{
+    pid_t pid = begin(c, work, context);
+    c->helper = pid > 0 ? pid : 0;
+    c->helper_status = pid > 0 ? 0 : 127 << 8;
+    return pid > 0;
+}
+
+bool child_await_helper(struct child *c)
+{
+    const struct timespec tick = {0, 100000000};
+    sigset_t all;
+    bool is_asked_to_end = false;
+    sigfillset(&all);
+    while (c->helper > 0 && waitpid(c->helper, &c->helper_status, WNOHANG) == 0)
+        if (is_request_to_end(sigtimedwait(&all, NULL, &tick))) {
+            is_asked_to_end = true;
+            kill(c->helper, SIGKILL);
+        }
+    c->helper = 0;
+    return !is_asked_to_end;
+}
+
 int child_aside(const struct child *c, int (*work)(void *), void *context, unsigned seconds)
 {
     const struct timespec tick = {0, 100000000};
     struct timespec start, now;
     sigset_t all;
     int status;
-    pid_t launcher = getpid();
-    fflush(NULL);
-    pid_t pid = fork();
-    if (pid == 0) {
-        prctl(PR_SET_PDEATHSIG, SIGKILL);
-        if (getppid() != launcher)
-            _exit(CHILD_LOST_EXIT);
-        sigprocmask(SIG_SETMASK, &c->mask, NULL);
-        int result = work(context);
-        fflush(NULL);
-        _exit(result);
-    }
+    pid_t pid = begin(c, work, context);
     if (pid < 0)
         return -1;
     sigfillset(&all);

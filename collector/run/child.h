@@ -20,6 +20,11 @@ struct child {
     bool stopped;              /* as far as we know */
     bool continued;            /* by others than us, since it was stopped */
     struct witness witness;
+    void (*tick)(void *context); /* about once a second while the program runs; NULL: none */
+    void *context;
+    pid_t helper; /* a process beside it, of child_begin_helper; 0: there is none, or it has ended
+                   */
+    int helper_status; /* then: its wait status */
 };
 
 /*
@@ -37,6 +42,14 @@ int child_wait(struct child *c);
  * early. The work's result (0 to 255), or -1 if it was cut off or crashed.
  */
 int child_aside(const struct child *c, int (*work)(void *), void *context, unsigned seconds);
+
+/* Does work(context) in a process of its own, with the signals that the launcher started with,
+ * while all goes on; there is none yet. False: it could not be made (its status says 127). */
+bool child_begin_helper(struct child *c, int (*work)(void *), void *context);
+
+/* Waits for it, after the program. False: an interrupt or a request to end came, and it was killed.
+ */
+bool child_await_helper(struct child *c);
 
 /* Ends the launcher as the program ended: same exit code, or same signal (without a core file). */
 _Noreturn void child_end_like(int status);

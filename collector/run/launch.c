@@ -20,6 +20,7 @@
 #include "rank.h"
 #include "report/report_verb.h"
 #include "run/child.h"
+#include "run/cycles.h"
 #include "run/environment.h"
 #include "run/program.h"
 #include "run/setting_options.h"
@@ -31,7 +32,7 @@
 #define LAUNCH_SUMMARY_SECONDS 5
 #define LAUNCH_WALK_NS         2000000000u /* of the summary's two at most */
 #define LAUNCH_PEERS_SECONDS   60          /* within which the ranks of a job begin */
-#define RUN_OPTIONS            (OPTION_OUT | OPTION_QUIET | OPTION_EXEC | OPTION_HELP)
+#define RUN_OPTIONS            (OPTION_OUT | OPTION_QUIET | OPTION_EXEC | OPTION_ON_CYCLE | OPTION_HELP)
 #define SETTING_PREFIX         "GPUPROF_"
 #define SHELL_PLAIN            /* what means itself to every shell */                              \
     "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_%+,-./:=@"
@@ -49,6 +50,8 @@ struct launch {
     struct path_list now;                 /* what is in it at the end ... */
     uint32_t new_count;                   /* ... so many of the last run at the front */
     struct program program;
+    struct child *child;
+    struct cycles cycles; /* of --on-cycle */
 };
 
 /* ---- options ------------------------------------------------------------------------------ */
@@ -71,6 +74,10 @@ static enum exit_code read_options(struct launch *l, char **argv)
         case OPTION_QUIET: l->quiet = true; break;
         case OPTION_EXEC: l->exec = true; break;
         case OPTION_HELP: l->help = true; return EXIT_OK;
+        case OPTION_ON_CYCLE:
+            l->cycles.command = value;
+            code = value && *value ? EXIT_OK : usage_error("run: %s needs a command", word);
+            break;
         case OPTION_OUT:
             code = value ? setting_option_set("run", l->values, SETTING_OUT, value)
                          : usage_error("run: %s needs a value: %s", word, info->value);
@@ -89,6 +96,8 @@ static enum exit_code read_options(struct launch *l, char **argv)
         if (l->values[SETTING_FLIGHT] && l->values[windows[i]])
             return usage_error("run: --flight keeps all; it goes with no --%s",
                                setting_infos[windows[i]].option);
+    if (l->cycles.command && l->exec)
+        return usage_error("run: --exec leaves nobody to start the command of --on-cycle");
     return EXIT_OK;
 }
 
@@ -327,12 +336,13 @@ static bool speaks(const struct launch *l)
     return !l->quiet && (!*rank_text() || strcmp(rank_text(), "0") == 0);
 }
 
-static void tell(struct launch *l, const struct child *c)
+static void tell(struct launch *l, struct child *c)
 {
     find_new(l);
     if (child_aside(c, work_adopt, l, LAUNCH_ADOPT_SECONDS) < 0)
         message("data of ended processes is still in memory; '%s report %s' stores it", l->command,
                 l->out_shown);
+    cycles_end(&l->cycles, c, l->now.paths, l->new_count);
     if (!speaks(l))
         return;
     if (!l->new_count) {
@@ -351,6 +361,22 @@ static void tell(struct launch *l, const struct child *c)
                 "there before: %u",
                 l->command, word, l->before.count);
     message("next: %s report %s; %s merge %s -o trace.json", l->command, word, l->command, word);
+}
+
+/* Of who is started beside the program, and not recorded: the pointers, before any is replaced. */
+static char **environment_now(void)
+{
+    size_t count = 0;
+    while (environ[count])
+        count++;
+    char **copy = malloc((count + 1) * sizeof *copy);
+    return copy ? memcpy(copy, environ, (count + 1) * sizeof *copy) : NULL;
+}
+
+static void look_at_cycles(void *context)
+{
+    struct launch *l = context;
+    cycles_tick(&l->cycles, l->child);
 }
 
 static enum exit_code prepare(struct launch *l)
@@ -376,17 +402,22 @@ static enum exit_code prepare(struct launch *l)
 
 int run_verb(const char *command, char **argv, bool *help)
 {
-    struct launch l = {.command = command};
     struct child child = {.pid = 0};
+    struct launch l = {.command = command, .child = &child};
     enum exit_code code = read_options(&l, argv);
     if (code)
         return code;
     *help = l.help;
     if (l.help)
         return EXIT_OK;
+    if (l.cycles.command && !(l.cycles.environment = environment_now()))
+        return usage_error("run: no memory");
     code = prepare(&l);
     if (code)
         return code;
+    l.cycles.out = l.out;
+    child.tick = l.cycles.command ? look_at_cycles : NULL;
+    child.context = &l;
     find_earlier(&l);
     if (l.before.count && speaks(&l))
         message("run: %s: recordings of earlier runs are there: %u; report and merge will show "

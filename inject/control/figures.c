@@ -228,6 +228,8 @@ void figures_fill(struct control_status *s, bool is_watched)
     figures[FIGURE_RANK] = now.rank; /* RANK_NONE is CONTROL_UNKNOWN */
     figures[FIGURE_NOW_NS] = clock_ns(CLOCK_MONOTONIC);
     figures[FIGURE_HELD_BYTES] = held_bytes();
+    if (windows_whole())
+        figures[FIGURE_WINDOW] = windows_whole();
     fill_steps(figures);
     fill_devices(figures);
     if (!is_watched)

@@ -68,7 +68,9 @@ static struct {
     bool exit_is_due;
     uint64_t number;       /* of the window */
     uint64_t before;       /* windows of schedules before this one */
-    uint64_t sealed;       /* the last window that is whole in the stream file */
+    uint64_t waiting;      /* until it is whole in the stream file, since ... */
+    uint64_t waiting_ns;   /* ... CLOCK_MONOTONIC */
+    uint64_t whole;        /* the last one that is */
     uint64_t missed;       /* windows that were over before all was on */
     uint64_t first_ns;     /* CLOCK_MONOTONIC, when the first one did; 0: none */
     uint64_t closed_ns;    /* ... when the last one closed */
@@ -423,6 +425,38 @@ void windows_start(void)
     }
 }
 
+/* The device comes later than the end, and what it tells is then sealed once more. */
+static void describe_windows(struct thread *writer, uint64_t now_ns, bool is_last)
+{
+    char number[24];
+    uint64_t late_ns = LINGER_NS + gp.settings.numbers[SETTING_SEAL] + DESCRIBE_NS / 5;
+    uint64_t before = now.whole;
+    if (now.waiting && now_ns - now.waiting_ns >= late_ns) {
+        now.whole = now.waiting;
+        now.waiting = 0;
+    }
+    uint64_t last = now.state == WINDOW_IS_OPEN && now.number ? now.number - 1 : now.number;
+    if (!now.waiting && last > now.whole) {
+        now.waiting = last;
+        now.waiting_ns = now_ns;
+    }
+    now.whole = is_last ? now.number : now.whole;
+    if (now.whole == before)
+        return;
+    snprintf(number, sizeof number, "%llu", (unsigned long long)now.whole);
+    meta_append_text(writer, "windows", number);
+}
+
+uint64_t windows_whole(void)
+{
+    uint64_t whole = 0;
+    if (take()) {
+        whole = now.whole;
+        lock_drop(&lock);
+    }
+    return whole;
+}
+
 static void describe_steps(struct thread *writer)
 {
     static const char *const words[] = {"nothing",   "range",      "profiler",
@@ -460,6 +494,7 @@ void windows_describe(struct thread *writer, bool is_last)
     uint64_t now_ns = clock_ns(CLOCK_MONOTONIC);
     if (is_last || now_ns - now.described_ns >= DESCRIBE_NS) {
         describe_steps(writer);
+        describe_windows(writer, now_ns, is_last);
         now.described_ns = now_ns;
     }
     bool exit_is_due = now.exit_is_due;

@@ -32,6 +32,9 @@ void windows_load(void);
  */
 bool windows_schedule(struct thread *t, const struct schedule *s, uint64_t first);
 
+/* The number of the last window that is whole in the stream file; 0: none is. */
+uint64_t windows_whole(void);
+
 /* A range begins, or has ended: a pushed one's `level` as range_push has it, a started one's id. */
 void windows_range_begins(struct thread *t, const struct range_event *e, bool is_pushed,
                           uint64_t level);

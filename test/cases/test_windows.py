@@ -6,6 +6,8 @@ arithmetic, or counted by hand."""
 import gzip
 import json
 import random
+import subprocess
+import time
 
 import conftest
 import pytest
@@ -332,3 +334,46 @@ def test_a_trace_of_one_cycle(run, run_collector, tmp_path):
         "rank_0.1.pt.trace.json.gz", "rank_0.2.pt.trace.json.gz"]
     with gzip.open(tmp_path / "traces" / "rank_0.2.pt.trace.json.gz") as file:
         assert shown(json.load(file))[1] == [9, 10]
+
+
+ON_CYCLE = """
+test -z "$LD_PRELOAD" && echo "$GPUPROF_CYCLE" >> {folder}/cycles
+{collector} merge --cycle="$GPUPROF_CYCLE" "$GPUPROF_OUT" -o {folder}/"$GPUPROF_CYCLE".json
+test "$GPUPROF_CYCLE" != 2
+"""
+
+
+def test_a_command_for_each_cycle(library, collector, tmp_path):
+    """While the job runs, and those that were not due yet at its end; each trace has its step."""
+    front = collector
+    program = toolchain.build("control_work.c", *CUDA, f"-I{conftest.ROOT / 'inject/range'}")
+    env = toolchain.environment(tmp_path / "unused", library, GPUPROF_LIVE=tmp_path,
+                                LD_LIBRARY_PATH=str(toolchain.SIM))
+    env.pop("LD_PRELOAD")
+    words = [front, "run", "-o", tmp_path / "out", "--schedule=wait=1,active=1,repeat=4",
+             "--on-cycle", ON_CYCLE.format(folder=tmp_path, collector=collector), program]
+    with conftest.Program(words, env=env, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                          stderr=subprocess.PIPE, text=True) as job:
+        def step(number):
+            for word in f"s{number}", str(number):
+                job.stdin.write(f"{word}\n")
+                job.stdin.flush()
+                assert job.stdout.readline() == f"{word}\n"
+        for number in range(5):
+            step(number)
+        end = time.monotonic() + 30
+        while not (tmp_path / "2.json").exists():
+            assert time.monotonic() < end
+            time.sleep(0.1)
+        assert not (tmp_path / "3.json").exists()
+        for number in range(5, 10):
+            step(number)
+        _, errors = job.communicate(timeout=60)
+    assert job.returncode == 0
+    assert errors.count("on-cycle: the command for cycle 2 ended with exit code 1;") == 1
+    assert (tmp_path / "cycles").read_text() == "1\n2\n3\n4\n"
+    for cycle in range(1, 5):
+        events = json.loads((tmp_path / f"{cycle}.json").read_text())["traceEvents"]
+        assert [e["args"]["bytes"] for e in events if e.get("name") == "cudaMemset"] == \
+            [2 * cycle - 1]
+    assert not list(tmp_path.glob("out/*.status*"))
