@@ -8,6 +8,7 @@
  *   3  a live file (its header put right), beside an empty stream file
  *   4  raw records
  *   5  a recorded path and the text of a source file (fuzz_source.c)
+ *   6  a control file, or an answer to one (control_text.h)
  * With libFuzzer (`make fuzz`), or with fuzz_replay.c, which runs the seeds once.
  */
 #include <fcntl.h>
@@ -19,6 +20,7 @@
 
 #include "block.h"
 #include "bytes.h"
+#include "control_text.h"
 #include "crc32c.h"
 #include "fuzz_outputs.h"
 #include "fuzz_source.h"
@@ -198,6 +200,32 @@ static void read_records(const uint8_t *data, size_t size)
     }
 }
 
+/* What can be read can be written, and is then the same. */
+static void read_control(const char *data, size_t size)
+{
+    static struct control_text text, again;
+    static struct control_status status, same;
+    static char out[CONTROL_BYTES_MAX], twice[CONTROL_BYTES_MAX];
+    if (control_text_parse(&text, data, size)) {
+        size_t bytes = control_text_write(&text, out);
+        if (!control_text_parse(&again, out, bytes) || again.count != text.count ||
+            control_text_write(&again, twice) != bytes || memcmp(out, twice, bytes) != 0)
+            abort();
+        for (unsigned i = 0; text.count && i < CONTROL_COMMANDS_MAX + 1; i++)
+            control_text_add(&again, &text.commands[i % text.count]);
+        if (again.count > CONTROL_COMMANDS_MAX ||
+            (text.count &&
+             !control_text_has(&again, text.commands[CONTROL_COMMANDS_MAX % text.count].id)))
+            abort(); /* that was added last */
+    }
+    if (control_status_parse(&status, data, size)) {
+        size_t bytes = control_status_write(&status, out);
+        if (!control_status_parse(&same, out, bytes) ||
+            control_status_write(&same, twice) != bytes || memcmp(out, twice, bytes) != 0)
+            abort();
+    }
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     static uint8_t copy[INPUT_BYTES_MAX];
@@ -224,6 +252,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         break;
     case 4: read_records(data, size); break;
     case 5: fuzz_source(folder, data, size); break;
+    case 6: read_control((const char *)data, size); break;
     default: break;
     }
     remove_folder();

@@ -5,6 +5,7 @@ call that arrived at the simulated CUDA is in the recording or counted there as 
 import argparse
 import collections
 import concurrent.futures
+import contextlib
 import csv
 import datetime
 import gzip
@@ -57,6 +58,7 @@ LIVES = {
     "tensors": ("SIGKILL, blocks of PyTorch's under its lock", -signal.SIGKILL, 60, 2500),
     "libraries": ("SIGKILL, calls of a library that calls CUDA", -signal.SIGKILL, 60, 2500),
     "flight": ("SIGKILL beside dumps of a flight recorder", -signal.SIGKILL, 60, 2500),
+    "control": ("SIGKILL beside a storm of control files", -signal.SIGKILL, 10, 200),
     "governor": ("SIGKILL while --overhead-max passes calls by", -signal.SIGKILL, 10, 200),
 }
 CUT = {".gpuprof": "stream file cut at any byte", ".live": "live file cut at any byte",
@@ -198,10 +200,54 @@ def live_on(mode, seed, count, tools, env):
         [tools.lives, str(LIVES[mode][1]), str(TIMEOUT), str(seed), str(count), tools.work, mode,
          tools.plugin], env=env, stdin=subprocess.DEVNULL, capture_output=True, check=False)
     lines = done.stdout.decode("utf-8", "replace").splitlines()
-    if mode in ("oom", "governor"):  # it may say what it lacks; it ends all the same
+    if mode in ("oom", "governor", "control"):  # it may say what it lacks; it ends all the same
         lines = [line for line in lines
                  if not line.split(" ", 1)[1].startswith(f"{LIVES[mode][1]} gpuprof: ")]
     return lines + ([f"the lives' program: {done.returncode}"] if done.returncode else [])
+
+
+@contextlib.contextmanager
+def control_storm(out, seed):
+    """Control files of all kinds, as fast as they come; nothing in them turns recording off."""
+    any_of, over = random.Random(seed), threading.Event()
+
+    def text():
+        whats = ["status", "watch", "start", "dump", "dump step 0000000000000003",
+                 "start time 0000000000000001", "start step ffffffffffffffff"]
+        lines = [f"{any_of.getrandbits(64):016x} all {any_of.choice(whats)}\n"
+                 for _ in range(any_of.choice([0, 1, 3, 32, 33]))]
+        whole = f"gpuprof-control 1\n{''.join(lines)}end\n"
+        return any_of.choice([whole, whole, whole[:any_of.randrange(len(whole))], whole * 40])
+
+    def storm():
+        fresh = out / "fresh"
+        while not over.wait(any_of.uniform(0, 0.02)):
+            if not out.exists():
+                continue
+            kind = any_of.choice(["text"] * 8 + ["fifo", "link", "gone", "in place"])
+            fresh.unlink(missing_ok=True)
+            if kind == "in place":  # as nobody does who knows better
+                (out / "control").unlink(missing_ok=True)
+                (out / "control").write_text(text(), encoding="ascii")
+            elif kind == "gone":
+                (out / "control").unlink(missing_ok=True)
+            else:
+                if kind == "fifo":
+                    os.mkfifo(fresh)
+                elif kind == "link":
+                    fresh.symlink_to("/proc/self/mem")
+                else:
+                    fresh.write_text(text(), encoding="ascii")
+                    fresh.chmod(0o600)
+                fresh.rename(out / "control")
+
+    thread = threading.Thread(target=storm)
+    thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        thread.join()
 
 
 def lives(mode, seed, count, tools, base):
@@ -210,7 +256,9 @@ def lives(mode, seed, count, tools, base):
         return row
     row.count = count
     folder = pathlib.Path(tempfile.mkdtemp(prefix=f"{mode}-{seed}-", dir=base))
-    failed = live_on(mode, seed, count, tools, settings(mode, folder))
+    env = settings(mode, folder)
+    with control_storm(folder / "out", seed) if mode == "control" else contextlib.nullcontext():
+        failed = live_on(mode, seed, count, tools, env)
     row.failures = len(failed)
     row.notes = [f"{mode} {line}" for line in failed]
     logs = list((folder / "log").iterdir())

@@ -314,8 +314,9 @@ static void go_on_for_a_while(void)
 static int way(void)
 {
     static const char *const ways[] = {"kill", "segv", "abort", "_exit", "exit", "quick_exit"};
-    if (strcmp(mode, "governor") == 0 || strcmp(mode, "tensors") == 0 ||
-        strcmp(mode, "flight") == 0 || strcmp(mode, "libraries") == 0)
+    if (strcmp(mode, "governor") == 0 || strcmp(mode, "control") == 0 ||
+        strcmp(mode, "tensors") == 0 || strcmp(mode, "flight") == 0 ||
+        strcmp(mode, "libraries") == 0)
         return 0;
     for (int i = 0; i < 6; i++)
         if (strcmp(mode, ways[i]) == 0)
@@ -368,7 +369,7 @@ int main(int argc, char **argv)
         fork_bomb();
     if (strcmp(mode, "oom") == 0)
         run_out_of_memory();
-    if (strcmp(mode, "governor") == 0)
+    if (strcmp(mode, "governor") == 0 || strcmp(mode, "control") == 0)
         go_on_for_a_while();
     end_now(way());
     return 3;
