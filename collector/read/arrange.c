@@ -4,8 +4,8 @@
 #include <string.h>
 
 #include "error.h"
-#include "read/process_title.h"
 #include "rank.h"
+#include "read/process_title.h"
 #include "read/recording.h"
 
 #define TID_SYSTEM_MAX 4194304u /* the largest pid_max that Linux has */

@@ -4,8 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "read/process.h"
 #include "rank.h"
+#include "read/process.h"
 
 #define COMMAND_BYTES_MAX 120 /* of a command line that is shown */
 

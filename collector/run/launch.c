@@ -32,10 +32,11 @@
 #define LAUNCH_SUMMARY_SECONDS 5
 #define LAUNCH_WALK_NS         2000000000u /* of the summary's two at most */
 #define LAUNCH_PEERS_SECONDS   60          /* within which the ranks of a job begin */
-#define RUN_OPTIONS            (OPTION_OUT | OPTION_QUIET | OPTION_EXEC | OPTION_ON_CYCLE | OPTION_HELP)
 #define SETTING_PREFIX         "GPUPROF_"
 #define SHELL_PLAIN            /* what means itself to every shell */                              \
     "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_%+,-./:=@"
+
+#define RUN_OPTIONS (OPTION_OUT | OPTION_QUIET | OPTION_EXEC | OPTION_ON_CYCLE | OPTION_HELP)
 
 struct launch {
     const char *command;               /* how gpuprof was called: words for a shell */

@@ -60,13 +60,13 @@ enum cell {
 
 static const struct {
     const char *label;
-    int width; /* below 0: to the left */
+    bool is_left;
 } columns[CELLS] = {
-    [RANK] = {"rank", 4},        [PID] = {"pid", 7},         [HOST] = {"host", -12},
-    [STATE] = {"state", -15},    [CALLS] = {"calls/s", 9},   [LAUNCHES] = {"launches/s", 10},
-    [BUSY] = {"gpu", 4},         [MEMORY] = {"memory", 10},  [TENSORS] = {"tensors", 10},
-    [STEP] = {"step", 8},        [LAST] = {"step time", 11}, [MEDIAN] = {"median", 11},
-    [OPEN] = {"open call", -30},
+    [RANK] = {"rank", false},     [PID] = {"pid", false},        [HOST] = {"host", true},
+    [STATE] = {"state", true},    [CALLS] = {"calls/s", false},  [LAUNCHES] = {"launches/s", false},
+    [BUSY] = {"gpu", false},      [MEMORY] = {"memory", false},  [TENSORS] = {"tensors", false},
+    [STEP] = {"step", false},     [LAST] = {"step time", false}, [MEDIAN] = {"median", false},
+    [OPEN] = {"open call", true},
 };
 
 typedef char cells[CELLS][CELL_BYTES];
@@ -114,17 +114,15 @@ static void fill_cells(cells c, const struct top_row *row)
                  time_text(text, open_ns));
 }
 
-/* Only columns that say something of somebody are shown, and of long cells the begin. */
-static void print_line(FILE *out, cells c, const bool *is_shown, uint32_t width)
+/* Columns of no width say nothing of anybody. */
+static void print_line(FILE *out, cells c, const int *widths, uint32_t width)
 {
     char line[CELLS * CELL_BYTES];
     size_t length = 0;
     for (unsigned i = 0; i < CELLS; i++)
-        if (is_shown[i]) {
-            int space = columns[i].width;
-            length += (size_t)snprintf(line + length, sizeof line - length, "%*.*s ", space,
-                                       space < 0 ? -space : CELL_BYTES, c[i]);
-        }
+        if (widths[i])
+            length += (size_t)snprintf(line + length, sizeof line - length, "%*s ",
+                                       columns[i].is_left ? -widths[i] : widths[i], c[i]);
     while (length && line[length - 1] == ' ')
         length--;
     if (width && length > width)
@@ -135,7 +133,7 @@ static void print_line(FILE *out, cells c, const bool *is_shown, uint32_t width)
 static void print_text(FILE *out, const struct top_row *rows, uint32_t count, uint32_t width,
                        uint32_t height)
 {
-    bool is_shown[CELLS] = {[PID] = true, [STATE] = true};
+    int widths[CELLS] = {0};
     uint32_t shown = height > 3 && count + 2 > height ? height - 3 : count;
     bool has_hosts = false;
     cells c;
@@ -143,15 +141,20 @@ static void print_text(FILE *out, const struct top_row *rows, uint32_t count, ui
         has_hosts |= strcmp(rows[i].process->header.host, rows[0].process->header.host) != 0;
         fill_cells(c, &rows[i]);
         for (unsigned k = 0; k < CELLS; k++)
-            is_shown[k] |= strcmp(c[k], "-") != 0;
+            if (strcmp(c[k], "-") != 0 && (int)strlen(c[k]) > widths[k])
+                widths[k] = (int)strlen(c[k]);
     }
-    is_shown[HOST] = has_hosts;
-    for (unsigned k = 0; k < CELLS; k++)
+    if (!has_hosts)
+        widths[HOST] = 0;
+    for (unsigned k = 0; k < CELLS; k++) {
         snprintf(c[k], CELL_BYTES, "%s", columns[k].label);
-    print_line(out, c, is_shown, width);
+        if (widths[k] && (int)strlen(c[k]) > widths[k])
+            widths[k] = (int)strlen(c[k]);
+    }
+    print_line(out, c, widths, width);
     for (uint32_t i = 0; i < shown; i++) {
         fill_cells(c, &rows[i]);
-        print_line(out, c, is_shown, width);
+        print_line(out, c, widths, width);
     }
     if (shown < count)
         fprintf(out, "... and %u more\n", count - shown);

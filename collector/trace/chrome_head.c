@@ -9,8 +9,8 @@
 
 #include "base/json_text.h"
 #include "error.h"
-#include "read/process_title.h"
 #include "rank.h"
+#include "read/process_title.h"
 #include "record/gpu_record.h"
 #include "record/losses.h"
 #include "trace/chrome.h"

@@ -35,6 +35,7 @@ struct device {
 
 static struct {
     bool is_watched;
+    bool has_gpu; /* there are records of a device's */
     uint64_t rank;
     uint64_t calls, launches;
     struct device devices[DEVICES_MAX];
@@ -71,8 +72,9 @@ static void see_work(const struct record *r, uint64_t begin_ns)
     uint64_t end_ns = clock_scale_ns(&gp.header.scale, r->begin + r->duration);
     if (!r->arg_count || r->args[0] >= DEVICES_MAX) /* KERNEL_DEVICE, and so on */
         return;
-    now.devices[r->args[0]].has_worked = true;
-    add_span(&now.devices[r->args[0]], (struct span){begin_ns, end_ns});
+    now.has_gpu = now.devices[r->args[0]].has_worked = true;
+    if (now.is_watched)
+        add_span(&now.devices[r->args[0]], (struct span){begin_ns, end_ns});
 }
 
 static void see_tensor(const struct record *r)
@@ -107,7 +109,7 @@ static bool is_of_use(uint8_t type, uint16_t code)
     case RECORD_KERNEL:
     case RECORD_COPY:
     case RECORD_SET:
-    case RECORD_GRAPH: return now.is_watched;
+    case RECORD_GRAPH: return now.is_watched || !now.has_gpu;
     default: return false;
     }
 }

@@ -13,7 +13,7 @@ import pytest
 
 from conftest import Program, need
 
-VERBS = ("run merge report flame memory view ctl dump doctor recover manual completion help "
+VERBS = ("run merge report flame memory view ctl top dump doctor recover manual completion help "
          "demo").split()
 
 

@@ -274,9 +274,10 @@ def test_dump_with_a_step(job, ctl, collector, tmp_path):
 
 
 @pytest.mark.parametrize("words", [
-    ("start", "--at=yesterday"), ("start", "--at=2020-01-01"), ("start", "--at=2020-01-01T00:00:00"),
-    ("start", "--at=@1"), ("start", "--at=+1x"), ("start", "--at-step=x"), ("start", "--at-step=-1"),
+    ("start", "--at=yesterday"), ("start", "--at=2020-01-01"), ("start", "--at=@1"),
+    ("start", "--at=2020-01-01T00:00:00"), ("start", "--at=+1x"), ("start", "--at-step=x"),
     ("start", "--at-step=99999999999999999999"), ("start", "--at=+1s", "--at-step=1"),
+    ("start", "--at-step=-1"),
     ("status", "--at-step=1"), ("schedule",), ("schedule", "wait=1"), ("schedule", "9-3"),
     ("schedule", "3-9", "--at-step=2"), ("schedule", "off", "--at-step=2"),
     ("schedule", "active=1", "--at=+1s"), ("watch",), ("start", "stop"), ("start", "--at-step=+1"),
