@@ -47,8 +47,8 @@ const struct verb verbs[] = {
      "have running processes start or stop recording, now or with a step, record certain steps, "
      "say whether they record, or write what --flight keeps"},
     {"top", top_verb, NULL,
-     OPTION_ONCE | OPTION_INTERVAL | OPTION_TOP_FORM | OPTION_TOP_FILE | OPTION_PID | OPTION_RANK |
-         OPTION_HELP,
+     OPTION_ONCE | OPTION_TIMEOUT | OPTION_INTERVAL | OPTION_TOP_FORM | OPTION_TOP_FILE |
+         OPTION_PID | OPTION_RANK | OPTION_HELP,
      "DIR", "show what running processes do: calls, the GPU, memory, steps, what they wait in"},
     {"dump", dump_verb, NULL, OPTION_BLOCKS | OPTION_STRICT | OPTION_HELP | OPTION_RECORDINGS,
      "DIR|FILE...", "print blocks and events of recordings as text"},

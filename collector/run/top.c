@@ -23,7 +23,7 @@
 #include "table/text_width.h"
 
 #define SECONDS_USUAL  1.0
-#define SECONDS_ONCE   6.0 /* within which all have answered twice, or are said not to */
+#define SECONDS_ONCE   10.0 /* within which all have answered twice, or are said not to */
 #define SILENT_SECONDS 5.0
 #define LOOK_SECONDS   0.2
 #define ASK_SECONDS    2.0 /* well within CONTROL_WATCH_SECONDS / 2 */
@@ -226,6 +226,7 @@ static enum exit_code watch(struct top *t)
     const struct options *o = t->options;
     double interval = o->interval < 0 ? SECONDS_USUAL : o->interval;
     double begin = now_seconds(), next = begin;
+    double most_once = o->timeout < 0 ? SECONDS_ONCE : o->timeout;
     for (;;) {
         uint32_t running;
         bool is_whole;
@@ -238,8 +239,7 @@ static enum exit_code watch(struct top *t)
             return folder_error(t, GPUPROF_NO_MEMORY);
         if (count == 0)
             return usage_error("top: no such process records into '%s' now", t->folder.path);
-        bool is_last =
-            !running || (o->is_once && (is_whole || now_seconds() > begin + SECONDS_ONCE));
+        bool is_last = !running || (o->is_once && (is_whole || now_seconds() > begin + most_once));
         if (is_last || (!o->is_once && now_seconds() >= next)) {
             enum exit_code code = print(t, (uint32_t)count);
             if (code != EXIT_OK || is_last)

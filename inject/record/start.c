@@ -52,10 +52,12 @@ static void read_settings(void)
         /* Kept as a copy: the program may change its environment. */
         strncpy(gp.setting_texts[i], text, SETTING_TEXT_BYTES_MAX);
         bool whole = strlen(text) <= SETTING_TEXT_BYTES_MAX;
+        const char *standard = setting_infos[i].default_value;
         if (settings_set(&gp.settings, (enum setting_index)i, whole ? gp.setting_texts[i] : text,
                          reason, sizeof reason) < 0)
-            say(SAY_SETTING, "%s: %s; its default %s is used", setting_infos[i].variable, reason,
-                setting_infos[i].default_value);
+            say(SAY_SETTING,
+                *standard ? "%s: %s; its default %s is used" : "%s: %s; it is left out",
+                setting_infos[i].variable, reason, standard);
     }
     gp.nested = gp.settings.numbers[SETTING_NESTED] != 0;
     make_absolute(SETTING_OUT);
