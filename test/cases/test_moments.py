@@ -1,0 +1,144 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Windows x gpuprof ctl x --overhead-max x fork x SIGKILL, at random moments: no copy is recorded
+that the program has not made, and none is missing that the data does not explain."""
+
+import contextlib
+import itertools
+import os
+import pathlib
+import random
+import signal
+import subprocess
+import threading
+import time
+import zlib
+
+import conftest
+import moments
+import pytest
+import stream_reader
+import toolchain
+
+LIMIT = 60
+MS = 1_000_000
+TINY = "0.0001%"
+WINDOWS = {
+    "none": ("none", None),
+    "schedule": ("schedule", dict(skip_first=2, wait=7, active=9, repeat=0)),
+    "schedule-repeat": ("schedule", dict(skip_first=0, wait=3, active=20, repeat=2)),
+    **{f"capture-{end}": ("capture", end) for end in ("none", "stop", "repeat", "repeat:2")},
+    "delay": ("delay", (350 * MS, 500 * MS)),
+}
+
+
+def settings_of(kind, how):
+    if kind == "schedule":
+        return {"GPUPROF_SCHEDULE": ",".join(f"{k}={v}" for k, v in how.items())}
+    if kind == "capture":
+        return {"GPUPROF_CAPTURE_RANGE": "cudaProfilerApi", "GPUPROF_CAPTURE_RANGE_END": how}
+    if kind == "delay":
+        return {"GPUPROF_DELAY": f"{how[0] // MS}ms", "GPUPROF_DURATION": f"{how[1] // MS}ms"}
+    return {}
+
+
+class Ctl(threading.Thread):
+    """Stops and starts at random moments, beginning with a stop, and does not wait for answers."""
+
+    def __init__(self, collector, folder, chance):
+        super().__init__()
+        self.over, self.count = threading.Event(), 0
+        self.collector, self.folder, self.chance = collector, folder, chance
+
+    def run(self):
+        for word in itertools.cycle(("stop", "start")):
+            if self.over.wait(self.chance.uniform(0.05, 0.4)):
+                return
+            subprocess.run([self.collector, "ctl", "--timeout=1", self.folder, word],
+                           check=False, capture_output=True, timeout=LIMIT)
+            self.count += 1
+
+
+@contextlib.contextmanager
+def controlled(is_on, *words):
+    ctl = Ctl(*words)
+    if is_on:
+        ctl.start()
+    yield ctl
+    ctl.over.set()
+    if is_on:
+        ctl.join(LIMIT)
+
+
+def run(parts, tmp_path, seed, window, what, ms):
+    """Returns how many orders it was given."""
+    library, collector = parts
+    chance = random.Random(seed)
+    program = toolchain.build("moments_work.c", *toolchain.runtime(12),
+                              f"-I{conftest.ROOT / 'inject/range'}")
+    env = toolchain.environment(tmp_path / "out", library, GPUPROF_LIVE=tmp_path,
+                                GPUPROF_SEAL="50ms", **settings_of(*WINDOWS[window]),
+                                **({"GPUPROF_OVERHEAD_MAX": TINY} if "g" in what else {}))
+    words = [program, tmp_path / "book", str(seed), str(ms), what]
+    with conftest.Program(words, env=env, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE,
+                          text=True) as its, \
+            controlled("c" in what, collector, tmp_path / "out", chance) as orders:
+        if "k" in what:
+            time.sleep(chance.uniform(0.2, 0.95) * ms / 1000)
+            victims = [int(p.suffix[1:]) for p in tmp_path.glob("book.*")]
+            for pid in sorted(victims, reverse=chance.random() < 0.5)[:chance.choice((1, 2))]:
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
+        _, errors = its.communicate(timeout=LIMIT)
+        assert "k" in what or its.returncode == 0, errors
+    deadline = time.monotonic() + LIMIT  # the child of a killed one ends by itself
+    while any(pathlib.Path(f"/proc/{p.suffix[1:]}/exe").exists()
+              for p in tmp_path.glob("book.*")):
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+    return orders.count
+
+
+def look(tmp_path, window, governor):
+    books = sorted((moments.Book(p) for p in tmp_path.glob("book.*")), key=lambda b: b.begin)
+    processes = {p.header.pid: p for p in stream_reader.read_folder(tmp_path / "out")}
+    totals = dict(must=0, may=0, never=0, passed=0, recorded=0)
+    for book in books:
+        process = processes.pop(book.pid, None)
+        if not process:  # killed before its first copy
+            assert not moments.has_copied(book, WINDOWS[window], books[0].begin)
+            continue
+        assert not process.losses
+        wrong, counts = moments.compare(process, book, WINDOWS[window], books[0].begin)
+        assert not wrong, (len(wrong), wrong[:5], counts)
+        passed = process.counters["passed_by"]
+        assert counts["passed"] <= passed <= counts["passed"] + counts["may"], counts
+        assert governor or not passed
+        totals = {name: totals[name] + counts[name] for name in totals}
+    assert not processes
+    return totals
+
+
+def attack(parts, tmp_path, seed, window, what, ms):
+    """`what`: c gpuprof ctl, g a budget that is exceeded at once, f a fork, k a SIGKILL."""
+    orders = run(parts, tmp_path, seed, window, what, ms)
+    totals = look(tmp_path, window, "g" in what)
+    print(f"{window} {what} {totals}, {orders} orders")
+    return totals
+
+
+@pytest.mark.parametrize("seed, window, what, ms", [
+    (1, "schedule", "ck", 1500), (2, "capture-repeat", "cf", 1600), (6, "capture-repeat", "f", 300),
+    (7, "schedule-repeat", "f", 500), (3, "delay", "f", 900),
+    (4, "none", "gfk", 900), (5, "capture-repeat:2", "k", 500)])
+def test_some(library, collector, tmp_path, seed, window, what, ms):
+    assert attack((library, collector), tmp_path, seed, window, what, ms)["recorded"]
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("what", ["", "c", "g", "cf", "k", "ck", "fk", "cgf", "cfk", "gfk"])
+@pytest.mark.parametrize("window", WINDOWS)
+def test_all(library, collector, tmp_path, window, what):
+    """GPUPROF_SEED tries other moments."""
+    seed = f"{os.environ.get('GPUPROF_SEED', 0)} {window} {what}"
+    ms = 2500 if "c" in what else 1200
+    attack((library, collector), tmp_path, zlib.crc32(seed.encode()), window, what, ms)
