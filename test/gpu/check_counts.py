@@ -5,13 +5,14 @@ import bisect
 import collections
 import functools
 import glob
+import json
 import os
 import shutil
 import sys
 
 import gpu_dump
-from gpu_table import (FAILED, HERE, NOT_RUN, OK, ROOT, Failure, bare_environment, find_torch,
-                       kill_when, not_run, recording_environment, row, run, tail)
+from gpu_table import (COLLECTOR, FAILED, HERE, NOT_RUN, OK, ROOT, Failure, bare_environment,
+                       find_torch, kill_when, not_run, recording_environment, row, run, tail)
 
 SYNC_EVERY = 1000
 KILL_SECONDS = 2
@@ -228,6 +229,8 @@ def check_program(label, command, folder, launches):
         guarded(f"{label}: flight recorder, SIGKILL", check_kill,
                 f"{label}: flight recorder, SIGKILL", command, folder / "flight-kill",
                 {**settings, "GPUPROF_FLIGHT": "5min,1G"})
+        guarded(f"{label}: top, stop, start", check_control, f"{label}: top, stop, start", command,
+                folder / "control", settings)
     guarded(f"{label}: SIGKILL", check_kill, f"{label}: SIGKILL", command, folder / "kill",
             settings)
     return settings
@@ -261,6 +264,35 @@ def check_kill(name, command, folder, settings):
     if not kill_when([*command, "for-ever", str(KILL_SYNC_EVERY)], env, "running", KILL_SECONDS):
         raise Failure("the program ended before it was killed")
     judge_kill(name, folder, settings is not None)
+
+
+def check_control(name, command, folder, settings):
+    """A running program is looked at, stopped and started; of no kernel the launch is missing."""
+    said = {}
+
+    def meanwhile():
+        for words in (["top", "--once", "--format=json"], ["ctl", "stop"], ["ctl", "start"]):
+            done = run([COLLECTOR, words[0], folder, *words[1:]], bare_environment())
+            said[words[-1]] = done
+    env = recording_environment(folder, **settings)
+    if not kill_when([*command, "for-ever", str(KILL_SYNC_EVERY)], env, "running", KILL_SECONDS,
+                     meanwhile):
+        raise Failure("the program ended before it was killed")
+    wrong = [f"{word}: {tail(done.stdout + done.stderr)}" for word, done in said.items()
+             if done.status]
+    if wrong:
+        raise Failure("; ".join(wrong))
+    [look] = json.loads(said["--format=json"].stdout)["processes"]
+    process = max(gpu_dump.read(folder), key=lambda p: len(p.calls))
+    own = {c.correlation for c in process.of("launch")}
+    orphans = sum(process.owner(k.correlation) not in own
+                  for k in split(process.done("kernel"), False))
+    row(name, bool(look["launches_per_second"]) and 0 < (look["gpu_busy_share"] or 0) <= 1
+        and ": stopped" in said["stop"].stdout and ": recording" in said["start"].stdout
+        and not orphans,
+        f"top: {look['launches_per_second']} launches/s, busy {look['gpu_busy_share']}, "
+        f"{look['memory_bytes']} bytes held; after stop and start {orphans} kernels of "
+        f"{len(process.done('kernel'))} are of no launch")
 
 
 def judge_kill(name, folder, rows_wanted, file_count=1):

@@ -107,8 +107,9 @@ def tail(text, length=200):
     return " ".join(text.split())[-length:]
 
 
-def kill_when(command, env, word, seconds_after):
-    """Starts it, waits for a line with `word`, then ends its whole session with SIGKILL."""
+def kill_when(command, env, word, seconds_after, meanwhile=lambda: None):
+    """Starts it, waits for a line with `word`, does `meanwhile`, then ends its whole session with
+    SIGKILL."""
     command = [str(part) for part in command]
     seconds = seconds_left()
     with subprocess.Popen(command, env=env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
@@ -119,6 +120,7 @@ def kill_when(command, env, word, seconds_after):
         found = any(word in line for line in process.stdout)
         try:
             if found:
+                meanwhile()
                 process.wait(timeout=seconds_after)
         except subprocess.TimeoutExpired:
             pass
