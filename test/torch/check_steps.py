@@ -3,6 +3,7 @@
 counted: `make check-torch`."""
 
 import json
+import random
 import subprocess
 
 import check_torch
@@ -39,3 +40,32 @@ def test_steps(tmp_path, kind, by, name):
         assert sum(row[f"{part}_ns"] for part in PARTS) == row["duration_ns"]
     phases = {row["name"]: row["host_ns"] for row in report["phases"]}
     assert phases["forward"] and phases["backward"] and phases["data"]
+
+
+CHOOSE = """
+import json, sys, warnings
+from torch.profiler import schedule
+warnings.simplefilter("ignore")
+for line in sys.stdin:
+    f = schedule(**json.loads(line))
+    print("".join("0122"[f(step).value] for step in range(200)))
+"""
+
+
+def test_a_schedule_is_torchs(tmp_path):
+    """5000 of them, by its own function."""
+    any_of = random.Random(7)
+    schedules = [{"skip_first": any_of.choice([0, 0, 1, 5, any_of.randrange(60)]),
+                  "wait": any_of.choice([0, 1, any_of.randrange(30)]),
+                  "warmup": any_of.choice([0, 1, any_of.randrange(10)]),
+                  "active": any_of.randrange(1, 20), "repeat": any_of.choice([0, 0, 1, 2, 5]),
+                  "skip_first_wait": any_of.choice([0, 1])} for _ in range(5000)]
+    script = tmp_path / "choose.py"
+    script.write_text(CHOOSE, encoding="ascii")
+    torchs = subprocess.run([check_torch.PYTHON, script], env=check_torch.environment(),
+                            input="".join(f"{json.dumps(s)}\n" for s in schedules), text=True,
+                            capture_output=True, check=True).stdout
+    ours = subprocess.run([check_torch.BUILD / "make_schedules", "200"], text=True,
+                          input="".join(",".join(f"{k}={v}" for k, v in s.items()) + "\n"
+                                        for s in schedules), capture_output=True, check=True)
+    assert ours.stdout == torchs and torchs.count("\n") == 5000

@@ -6,7 +6,7 @@ TORCH_AT := $(BUILD)/torch/$(TORCH)
 TORCH_PYTHON ?= /usr/bin/python3
 
 .PHONY: check-torch
-check-torch: all sim
+check-torch: all sim unit-programs
 	$(Q)PYTHON=$(TORCH_PYTHON) ./scripts/fetch-torch --version $(TORCH) $(BUILD)/torch
 	$(Q)/usr/bin/python3 test/torch/make_standins.py $(TORCH_AT) $(SIM) $(CC)
 	$(Q)TORCH=$(TORCH) /usr/bin/python3 -m pytest test/torch/check_torch.py test/torch/check_ops.py \
