@@ -109,6 +109,30 @@ const struct option_info option_infos[] = {
     {OPTION_CYCLE, 0, "cycle", "N|all",
      "only what was recorded in this window of run --schedule or --capture-range, by its number "
      "from 1 on; all, with --per-rank: a file for each"},
+    {OPTION_SELECT, 0, "from", "TIME",
+     "only events from then on: seconds since the recording's first event (12.5, 800ms, 2m), "
+     "2026-11-23T18:00:00 (local, or with Z or +01:00), 18:00, or @SECONDS since 1970"},
+    {OPTION_SELECT, 0, "to", "TIME", "only events before that"},
+    {OPTION_SELECT, 0, "step", "A:B",
+     "only steps A to B - 1, A alone, from A on (A:), or those before B (:B): the calls in them, "
+     "the work that these made, and what reaches into them; --step-by says what a step is"},
+    {OPTION_SELECT, 0, "range", "NAME",
+     "likewise, only what happened while a range or label of this name was open in the process; "
+     "'*' stands for any text, '?' for one byte"},
+    {OPTION_PROCESSES, 0, "rank", "N[,M-K]", "only the processes of these ranks"},
+    {OPTION_PROCESSES, 0, "pid", "N[,M-K]",
+     "only the processes of these numbers, as they see them themselves"},
+    {OPTION_SELECT, 0, "tid", "N[,M-K]",
+     "only what these threads did, by the system's numbers, and the work that they made"},
+    {OPTION_SELECT, 0, "device", "N[,M-K]",
+     "of the work of devices only that of these; what the host did stays"},
+    {OPTION_SELECT, 0, "kind", "KIND[,KIND..]",
+     "only events of these kinds: calls by what they do (launch, alloc, copy, sync, graph, other; "
+     "call: all), work of devices (kernel, gpu_memcpy, gpu_memset, gpu_graph; work: all), "
+     "cuda_sync, overhead, memory, range, mark, operator, library"},
+    {OPTION_SELECT, 0, "name", "REGEX",
+     "only events with a name that this extended regular expression is found in"},
+    {OPTION_SELECT, 0, "min-duration", "TIME", "only events that took at least so long: 10us"},
     {OPTION_STEP_RANGE, 0, "step-range", "PATTERN",
      "each range of this name is a step of the program; '*' stands for any text, '?' for one byte: "
      "'iteration *'"},
@@ -356,6 +380,8 @@ static enum exit_code parse_option(struct options *o, char **argv, int *at, opti
     case OPTION_WHEN: o->at = value; break;
     case OPTION_AT_STEP: o->at_step = value; break;
     case OPTION_ONCE: o->is_once = true; break;
+    case OPTION_PROCESSES:
+    case OPTION_SELECT: return select_wish_take(&o->select, argv[0], info->name, value);
     case OPTION_THREADS: o->threads = true; break;
     case OPTION_MINE:
     case OPTION_OWN_FRAMES: o->is_mine = true; break;

@@ -11,6 +11,7 @@
 #include <stdint.h>
 
 #include "base/exit_code.h"
+#include "base/select_wish.h"
 
 /* What a verb accepts: a set of these. (More of them than an enumerator has bits.) */
 typedef uint64_t option_set;
@@ -71,9 +72,11 @@ typedef uint64_t option_set;
 #define OPTION_ON_CYCLE      (UINT64_C(1) << 56) /* --on-cycle COMMAND */
 #define OPTION_TOP_FILE      (UINT64_C(1) << 55) /* -o, --output FILE of top */
 #define OPTION_TOP_FORM      (UINT64_C(1) << 54) /* --format text|json|openmetrics */
+#define OPTION_PROCESSES     (UINT64_C(1) << 57) /* --rank and --pid of what is read */
+#define OPTION_SELECT        (UINT64_C(1) << 58) /* --from, --to, --step ...: select_wish.h */
 
 struct option_info {
-    option_set bit;    /* one of OPTION_...; 0: the end */
+    option_set bit;    /* one of OPTION_..., which several may share; 0: the end */
     char letter;       /* 0: none */
     const char *name;  /* without the hyphens; NULL: it has a letter only */
     const char *value; /* how help names it, a choice as a|b|c; NULL: it takes none */
@@ -182,7 +185,8 @@ struct options {
     enum top_format top_format;
     bool open;
     const char *symbols; /* a folder, SYMBOLS_OFF, or NULL */
-    char **paths;        /* a view of argv */
+    struct select_wish select;
+    char **paths; /* a view of argv */
     int path_count;
 };
 

@@ -482,5 +482,6 @@ struct consumer collectives_consumer(struct collectives *c, bool needs_stacks)
     return (struct consumer){.context = c,
                              .needs = needs_stacks ? WALK_STACKS : 0,
                              .skips = WALK_SKIPS_WORK | WALK_SKIPS_TIED,
+                             .sees_hidden = true, /* a hang is of the whole */
                              .take = take};
 }

@@ -342,6 +342,7 @@ struct consumer unfinished_consumer(struct unfinished *u)
 {
     return (struct consumer){.context = u,
                              .needs = WALK_WORK | WALK_STACKS | WALK_OPS,
+                             .sees_hidden = true, /* a hang is of the whole */
                              .take = take,
                              .tied = take_ended,
                              .end = end};

@@ -12,6 +12,7 @@
 #include "base/message.h"
 #include "error.h"
 #include "flame/flame.h"
+#include "model/selection.h"
 #include "output/verb_output.h"
 
 static bool ends_with(const char *text, size_t length, const char *suffix)
@@ -86,6 +87,8 @@ static enum exit_code write_out(const struct flame *f, const struct recording *r
 static enum exit_code flame_recording(struct recording *rec, const struct options *options)
 {
     struct walk walk;
+    struct selection selection;
+    const struct selection_steps steps = {.by = options->step_by, .pattern = options->step_range};
     struct flame f = {.weight = options->weight, .name = options->paths[0]};
     enum exit_code code = EXIT_ENVIRONMENT;
     int error = walk_init(&walk, rec);
@@ -97,15 +100,21 @@ static enum exit_code flame_recording(struct recording *rec, const struct option
     f.costs.only_own = options->is_mine;
     f.costs.only_named = options->folds_unnamed;
     f.costs.split_work = options->weight == WEIGHT_GPU;
+    enum exit_code found = selection_make(&selection, rec, NULL, &options->select, &steps, "flame");
+    walk.filter = selection_filter(&selection);
     if (error < 0)
         message("flame: %s", gpuprof_error_text(error));
+    else if (found != EXIT_OK)
+        code = found;
     else if (flame_gather(&f, options->symbols) == 0)
         code = EXIT_OK;
-    if (code == EXIT_OK) {
-        code = write_out(&f, rec, options);
-    }
     if (code == EXIT_OK)
+        code = write_out(&f, rec, options);
+    if (code == EXIT_OK) {
+        selection_say(&selection, "flame");
         code = walk_verdict(&walk, options->strict);
+    }
+    selection_release(&selection);
     stack_costs_release(&f.costs);
     free(f.nodes);
     walk_release(&walk);
@@ -115,7 +124,7 @@ static enum exit_code flame_recording(struct recording *rec, const struct option
 enum exit_code flame_verb(const struct options *options)
 {
     struct recording rec;
-    struct recording_options how = {.keep_live = options->keep_live};
+    struct recording_options how = {.keep_live = options->keep_live, .select = &options->select};
     if (!options->output && isatty(STDOUT_FILENO) && options->flame_format > FLAME_FOLDED)
         return usage_error("flame: the graph would go to the terminal; name a file: -o flame.svg "
                            "(or -o - if you mean it)");

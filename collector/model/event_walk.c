@@ -38,6 +38,7 @@ struct pass {
     const struct consumer *consumers; /* none: a survey */
     unsigned count;
     struct listener listeners[HEARD_KINDS][WALK_CONSUMERS_MAX + 1];
+    struct listener of_hidden[HEARD_KINDS][WALK_CONSUMERS_MAX + 1];
     unsigned needs;
     bool surveys;    /* what is learnt is not known yet */
     bool learns_ops; /* nor are the numbers of operators */
@@ -118,7 +119,7 @@ enum exit_code walk_verdict(const struct walk *w, bool strict)
     return recording_verdict(w->rec, w->losses, w->kernels.dropped || w->texts.dropped, strict);
 }
 
-static int tell(const struct pass *p, const struct slice *s);
+static int tell(const struct pass *p, struct slice *s);
 
 /* ---- assembling ------------------------------------------------------------------------------ */
 
@@ -372,16 +373,32 @@ static int assemble(const struct pass *p, struct slice *s)
 
 /* ---- handing out ----------------------------------------------------------------------------- */
 
+/* Does it say what is around others? */
+static bool is_around(const struct slice *s)
+{
+    return s->change || s->op_change || s->library_change || s->pause_change;
+}
+
 static int tell_as(const struct pass *p, enum heard as, const struct slice *s)
 {
     int more = 0;
-    for (const struct listener *l = p->listeners[as]; more == 0 && l->hears; l++)
+    bool is_told = !s->is_hidden || (is_around(s) && s->change != RANGE_MARKED);
+    for (const struct listener *l = is_told ? p->listeners[as] : p->of_hidden[as];
+         more == 0 && l->hears; l++)
         more = l->hears(l->context, s);
     return more;
 }
 
-static int tell(const struct pass *p, const struct slice *s)
+static void hide(const struct pass *p, struct slice *s)
 {
+    const struct walk_filter *f = p->count ? p->walk->filter : NULL;
+    s->is_hidden = f && !f->has(f->context, s);
+    s->is_call_hidden = f && s->is_called && !f->has_call(f->context, s);
+}
+
+static int tell(const struct pass *p, struct slice *s)
+{
+    hide(p, s);
     const struct record *r = s->event.record;
     if (r->type != RECORD_CALL)
         return tell_as(p, is_stream_work(r->type) ? HEARD_WORK : HEARD_OTHER, s);
@@ -405,13 +422,15 @@ static void add_listeners(struct pass *p)
                                                 [HEARD_TIED] = WALK_SKIPS_TIED};
     assert(p->count <= WALK_CONSUMERS_MAX);
     for (unsigned as = 0; as < HEARD_KINDS; as++) {
-        struct listener *next = p->listeners[as];
+        struct listener *next = p->listeners[as], *of_hidden = p->of_hidden[as];
         for (const struct consumer *c = p->consumers; c < p->consumers + p->count; c++) {
             next->hears = c->skips & skips[as] ? NULL : as >= HEARD_TIED ? c->tied : c->take;
             next->context = c->context;
+            *of_hidden = *next;
+            of_hidden += next->hears && c->sees_hidden;
             next += next->hears != NULL;
         }
-        *next = (struct listener){0};
+        *next = *of_hidden = (struct listener){0};
     }
 }
 
@@ -430,6 +449,7 @@ static int tell_pending(const struct pass *p)
         error = find_call(w, &s, correlation_find);
         if (error == 0 && !s.is_called)
             count_unpaired(p, &s.event);
+        hide(p, &s);
         if (error == 0)
             error = tell_as(p, HEARD_TIED_LATE, &s);
     }

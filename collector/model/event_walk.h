@@ -45,6 +45,14 @@ enum walk_skip {
 enum pause_change { PAUSE_SAME, PAUSE_BEGINS, PAUSE_ENDS };
 
 struct walk;
+struct slice;
+
+/* Which slices are shown (selection.h). */
+struct walk_filter {
+    void *context;
+    bool (*has)(void *context, const struct slice *s);
+    bool (*has_call)(void *context, const struct slice *s); /* the call of work */
+};
 
 struct slice {
     struct event event;
@@ -55,6 +63,8 @@ struct slice {
     bool is_called;           /* `call` is known */
     bool is_tied;             /* or known to be none */
     bool is_outside;          /* work of no call and no window: nobody is told of it */
+    bool is_hidden;           /* the walk's filter has it not */
+    bool is_call_hidden;      /* nor is its call */
     struct range *range;      /* a view until the next slice; of one that opened, until it closes */
     enum op_change op_change; /* likewise of `op` */
     struct op *op;
@@ -82,6 +92,10 @@ struct consumer {
     void *context;
     unsigned needs; /* enum walk_need */
     unsigned skips; /* enum walk_skip */
+    /* It is told of slices that are hidden, too. Others are only of those that say what is around
+     * others: ranges, operators and calls of libraries as they open and close, pauses; who counts
+     * these looks at is_hidden. */
+    bool sees_hidden;
     /* Every slice that is not skipped in the order of time; then the ranges that are still open. Or
      * WALK_STOP. */
     int (*take)(void *context, const struct slice *s);
@@ -107,8 +121,9 @@ struct walk {
     struct kernel_names texts;   /* and what is recorded of operators */
     struct survey survey;
     bool is_surveyed;
-    uint64_t ns_max; /* each walk ends early after so long; 0: it does not */
-    bool is_cut;     /* one has */
+    const struct walk_filter *filter; /* a view; NULL: everything is shown */
+    uint64_t ns_max;                  /* each walk ends early after so long; 0: it does not */
+    bool is_cut;                      /* one has */
     uint64_t open_bytes_max;
     struct ranges ranges;
     struct ops ops;

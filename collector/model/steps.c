@@ -426,6 +426,7 @@ struct consumer steps_consumer(struct steps *s)
     return (struct consumer){.context = s,
                              .needs = WALK_RANGES | WALK_OPS,
                              .skips = WALK_SKIPS_PLAIN_CALLS | WALK_SKIPS_WORK,
+                             .sees_hidden = true,
                              .take = take,
                              .end = end};
 }

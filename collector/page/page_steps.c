@@ -148,7 +148,7 @@ static int take(void *context, const struct slice *s)
         error = count(steps, e->process, e->begin_ns, NAME_KERNELS,
                       walk_kernel(s->walk, e->process, record_arg(e->record, KERNEL_NAME_INDEX)),
                       e->end_ns - e->begin_ns);
-    if (error == 0 && s->op_change == OP_CLOSED && op_works(op) && !op->is_moved &&
+    if (error == 0 && s->op_change == OP_CLOSED && !s->is_hidden && op_works(op) && !op->is_moved &&
         op->end_ns - op->begin_ns > op->inner_ns)
         error = count(steps, op->process, op->begin_ns, NAME_OPERATORS, walk_op_name(s->walk, op),
                       op->end_ns - op->begin_ns - op->inner_ns);

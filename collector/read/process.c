@@ -2,6 +2,7 @@
 #include "read/process.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -10,6 +11,7 @@
 #include "base/array.h"
 #include "base/file_at.h"
 #include "error.h"
+#include "rank.h"
 #include "record/gpu_record.h"
 #include "record/losses.h"
 
@@ -313,6 +315,16 @@ static bool check_order(struct loader *l, const struct block_header *h)
     return true;
 }
 
+/* Its variables stand in the first blocks, usually; `is_end`: what is not there by now is not. */
+static bool has_wanted_rank(const struct loader *l, bool is_end)
+{
+    const struct select_wish *select = l->reader->select;
+    if (!select || !select->ranks.count)
+        return true;
+    uint64_t rank = rank_number(process_rank(l->process));
+    return rank == RANK_NONE ? !is_end : number_list_has(&select->ranks, rank);
+}
+
 static int take_stream(struct loader *l)
 {
     struct process *p = l->process;
@@ -326,6 +338,8 @@ static int take_stream(struct loader *l)
         int error = apart ? 0 : take_block(l, &place);
         if (error < 0)
             return error;
+        if (block.header.thread == 0 && !has_wanted_rank(l, false))
+            return PROCESS_LEFT_OUT;
         apart |= place.is_taken;
     }
     p->losses.skipped_bytes = l->scan->skipped;
@@ -368,6 +382,12 @@ static int take_live(struct loader *l, struct live_file *live)
     return error;
 }
 
+static bool has_wanted_pid(const struct loader *l)
+{
+    const struct select_wish *select = l->reader->select;
+    return !select || number_list_has(&select->pids, l->process->header.pid);
+}
+
 /* Reads the header, from the live file beside the stream file if the stream's own is lost. */
 static int take_header(struct loader *l, struct live_file *live, bool *has_live)
 {
@@ -375,6 +395,8 @@ static int take_header(struct loader *l, struct live_file *live, bool *has_live)
     int error = stream_file_header(&p->file, &l->reader->pool, &p->header);
     if (error == GPUPROF_IO || error == GPUPROF_VERSION)
         return error;
+    if (error == 0 && !has_wanted_pid(l))
+        return PROCESS_LEFT_OUT;
     if (error == 0 && !l->reader->keep_live)
         live_adopt(p->file.path); /* if it fails the file is read where it is */
     int found = live_file_open(live, p->file.path, error == 0 ? &p->header : NULL);
@@ -420,14 +442,16 @@ static int load(struct loader *l, struct live_file *live, bool *has_live)
     int error = take_header(l, live, has_live);
     if (error == 0 && *has_live)
         error = take_flight(l, live);
-    if (error < 0)
+    if (error)
         return error;
+    if (!has_wanted_pid(l))
+        return PROCESS_LEFT_OUT;
     if ((error = clock_map_init(&p->clock, &p->header)) < 0)
         return error;
     if (*has_live && (error = live_file_snapshot(live)) < 0)
         return error;
     if ((error = stream_file_resize(&p->file, &l->reader->pool)) < 0 ||
-        (error = take_stream(l)) < 0)
+        (error = take_stream(l)) != 0)
         return error;
     const char *found = process_meta(p, PROCESS_RECOVERED);
     if (found) { /* a live file that is still there has nothing that this one has not */
@@ -436,6 +460,8 @@ static int load(struct loader *l, struct live_file *live, bool *has_live)
     }
     if (*has_live && (error = take_live(l, live)) < 0)
         return error;
+    if (!has_wanted_rank(l, true))
+        return PROCESS_LEFT_OUT;
     if (l->scan->torn && !torn_is_live(l, *has_live))
         p->losses.torn_bytes += l->scan->torn;
     for (unsigned i = 0; i < COUNTER_COUNT; i++) /* said last, where no block had room any more */
@@ -465,7 +491,7 @@ int process_load(struct process *p, struct reader *r, const char *path, uint32_t
     live_file_release(&live);
     free(l.scan);
     free(l.payload);
-    if (error < 0)
+    if (error)
         process_release(p, r);
     errno = saved;
     return error;
@@ -515,4 +541,16 @@ const char *process_meta(const struct process *p, const char *key)
             begin = p->meta[i].begin;
         }
     return value;
+}
+
+const char *process_rank(const struct process *p)
+{
+    for (const char *const *name = rank_variables; *name; name++) {
+        char key[64];
+        snprintf(key, sizeof key, "env.%s", *name);
+        const char *rank = process_meta(p, key);
+        if (rank && rank[0])
+            return rank;
+    }
+    return NULL;
 }

@@ -11,6 +11,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/select_wish.h"
 #include "block.h"
 #include "file/payload.h"
 #include "file/stream_file.h"
@@ -91,6 +92,8 @@ struct reader {
     struct function_table functions;
     uint8_t *stored; /* BLOCK_STORED_BYTES_MAX + BLOCK_HEADER_BYTES_MAX */
     bool keep_live;  /* leave the live files of ended processes where they are */
+    const struct select_wish
+        *select; /* a view: its ranks and pids; NULL: all processes are wanted */
 };
 
 int reader_init(struct reader *r);
@@ -106,8 +109,10 @@ typedef int process_block_fn(void *context, struct process *p, struct block_plac
  * Loads the process whose stream file is at `path` and calls `on_block` (which may be
  * NULL). `number` is the place in the order of loading. 0; GPUPROF_NOT_OURS,
  * GPUPROF_VERSION, GPUPROF_TRUNCATED or GPUPROF_DAMAGED if the file's header cannot be used and no
- * live file beside it has it; GPUPROF_IO or GPUPROF_NO_MEMORY. After 0, process_release.
+ * live file beside it has it; GPUPROF_IO or GPUPROF_NO_MEMORY. After 0, process_release. Or
+ * PROCESS_LEFT_OUT, as soon as its rank or pid is known and not wanted.
  */
+#define PROCESS_LEFT_OUT 1
 int process_load(struct process *p, struct reader *r, const char *path, uint32_t number,
                  process_block_fn *on_block, void *context);
 void process_release(struct process *p, struct reader *r);
@@ -128,5 +133,8 @@ bool process_wants_kernels(const struct process *p);
 
 /* The value of the META record of that key that was said last, or NULL. */
 const char *process_meta(const struct process *p, const char *key);
+
+/* The value of the first rank variable (rank.h) that the process had, or NULL. */
+const char *process_rank(const struct process *p);
 
 #endif

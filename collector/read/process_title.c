@@ -4,22 +4,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "rank.h"
 #include "read/process.h"
 
 #define COMMAND_BYTES_MAX 120 /* of a command line that is shown */
-
-const char *process_rank(const struct process *p)
-{
-    for (const char *const *name = rank_variables; *name; name++) {
-        char key[64];
-        snprintf(key, sizeof key, "env.%s", *name);
-        const char *rank = process_meta(p, key);
-        if (rank && rank[0])
-            return rank;
-    }
-    return NULL;
-}
 
 /* Its command line, or what stands for it, cut to be shown: *length bytes, and perhaps "...". */
 static const char *command_of(const struct process *p, size_t *length, const char **behind)

@@ -30,7 +30,4 @@ char *process_command_title(const struct process *p, bool with_pid, char *text, 
 /* "thread 13 (loader) of rank 3: train.py --x (host, pid 12)". Returns `text`. */
 char *thread_title(const struct process *p, const struct thread *t, char *text, size_t capacity);
 
-/* The value of the first rank variable (rank.h) that the process had, or NULL. */
-const char *process_rank(const struct process *p);
-
 #endif

@@ -74,6 +74,12 @@ static enum exit_code load_file(struct recording *rec, const char *path, bool na
     }
     int error =
         process_load(p, &rec->reader, path, rec->count, options->no_index ? NULL : add_block, rec);
+    if (error == PROCESS_LEFT_OUT) {
+        block_index_drop(&rec->index, rec->count);
+        rec->left_out++;
+        free(p);
+        return EXIT_OK;
+    }
     int again = error == 0 ? note_process(rec, p) : 0;
     if (again) {
         if (again > 0)
@@ -158,6 +164,7 @@ enum exit_code recording_open(struct recording *rec, char **paths, int path_coun
     if (reader_init(&rec->reader) < 0)
         return failure("gpuprof-collector", GPUPROF_NO_MEMORY);
     rec->reader.keep_live = options->keep_live;
+    rec->reader.select = options->select;
     rec->index.entries_max = options->index_entries_max;
     for (int i = 0; i < path_count; i++) {
         enum exit_code code = load_path(rec, paths[i], options);
@@ -167,6 +174,10 @@ enum exit_code recording_open(struct recording *rec, char **paths, int path_coun
     if (rec->unread_files > PROCESSES_SAID_MAX)
         message("... and %u more files that cannot be read",
                 rec->unread_files - PROCESSES_SAID_MAX);
+    if (rec->count == 0 && rec->left_out)
+        return usage_error("none of the recorded processes, %u, is one of those that --rank and "
+                           "--pid name",
+                           rec->left_out);
     if (rec->count == 0)
         return EXIT_DAMAGED; /* and load_file has said why */
     if (recording_arrange(rec) < 0)

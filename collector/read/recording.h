@@ -13,6 +13,7 @@
 #include "base/exit_code.h"
 #include "base/key_map.h"
 #include "base/progress.h"
+#include "base/select_wish.h"
 #include "read/block_index.h"
 #include "read/process.h"
 
@@ -25,17 +26,19 @@ struct recording {
     struct key_map known;      /* the ids of all processes -> 1 */
     uint32_t thread_count;     /* over all processes, gpuprof's own writer left out */
     uint32_t gpu_thread_count; /* of these: they stand for devices (gpu_record.h) */
+    uint32_t left_out;         /* processes that are not wanted */
     uint32_t unread_files;     /* whose header is lost: nothing of them is shown */
     struct block_index index;
     struct progress *progress; /* of those who read the blocks; NULL: nobody wants to see it */
 };
 
 struct recording_options {
-    bool keep_live;             /* leave the live files of ended processes where they are */
-    bool no_index;              /* block_index stays empty: for those who do not merge */
-    bool quiet;                 /* say nothing of a folder without recordings */
-    bool found;                 /* `paths` were found in a folder, and named by nobody */
-    uint32_t index_entries_max; /* 0: BLOCK_INDEX_MAX */
+    bool keep_live;                   /* leave the live files of ended processes where they are */
+    bool no_index;                    /* block_index stays empty: for those who do not merge */
+    bool quiet;                       /* say nothing of a folder without recordings */
+    bool found;                       /* `paths` were found in a folder, and named by nobody */
+    uint32_t index_entries_max;       /* 0: BLOCK_INDEX_MAX */
+    const struct select_wish *select; /* its ranks and pids: others are left out; NULL: none is */
 };
 
 /*

@@ -375,7 +375,8 @@ static enum exit_code dump_recording(struct dump *d)
 enum exit_code dump_verb(const struct options *options)
 {
     struct dump d = {.blocks_only = options->blocks};
-    struct recording_options how = {.keep_live = true, .no_index = true};
+    struct recording_options how = {
+        .keep_live = true, .no_index = true, .select = &options->select};
     enum exit_code code = recording_open(&d.rec, options->paths, options->path_count, &how);
     if (code == EXIT_OK)
         code = dump_recording(&d);

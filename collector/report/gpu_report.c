@@ -319,7 +319,7 @@ static int tied(void *context, const struct slice *s)
 static int take_range(struct gpu_report *g, const struct slice *s)
 {
     const struct range *range = s->range;
-    if (s->change != RANGE_CLOSED && s->change != RANGE_LEFT)
+    if ((s->change != RANGE_CLOSED && s->change != RANGE_LEFT) || s->is_hidden)
         return 0;
     uint64_t end_ns = s->change == RANGE_LEFT ? g->last_ns : range->end_ns;
     end_ns = end_ns > range->begin_ns ? end_ns : range->begin_ns;

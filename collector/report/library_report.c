@@ -56,7 +56,7 @@ static int take_library(struct library_report *l, const struct slice *s)
     struct library_row *row = row_of(l, call->kind);
     if (!row)
         return GPUPROF_NO_MEMORY;
-    if (s->library_change == LIBRARY_OPENED)
+    if (s->library_change == LIBRARY_OPENED || s->is_hidden)
         return 0;
     row->calls++;
     row->host_ns += call->end_ns - call->begin_ns;
@@ -158,7 +158,7 @@ static int tied(void *context, const struct slice *s)
     uint64_t ns = e->end_ns - e->begin_ns;
     uint32_t kind = 0;
     int error = 0;
-    if (!is_stream_work(e->record->type))
+    if (!is_stream_work(e->record->type) || s->is_hidden)
         return 0;
     l->gpu_ns += ns;
     if (s->is_called && s->call.library) {
@@ -231,6 +231,7 @@ struct consumer library_report_consumer(struct library_report *l, bool has_work)
     return (struct consumer){.context = l,
                              .needs = WALK_LIBRARIES | (has_work ? (unsigned)WALK_WORK : 0),
                              .skips = WALK_SKIPS_PLAIN_CALLS | WALK_SKIPS_WORK,
+                             .sees_hidden = true, /* captures, of which graphs were made */
                              .take = take_slice,
                              .tied = tied,
                              .end = end};

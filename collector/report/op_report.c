@@ -271,12 +271,11 @@ static int open_op(struct op_report *o, struct op *op)
     return 0;
 }
 
-static int close_op(struct op_report *o, const struct op *op, bool has_ended)
+static void count_op(struct op_report *o, const struct op *op)
 {
     struct op_entry *entry = &o->entries[op->row];
     struct op_row *row = &o->rows[entry->row];
     uint64_t ns = op->end_ns - op->begin_ns;
-    uint32_t slot;
     entry->calls++;
     row->calls++;
     row->total_ns += ns;
@@ -292,7 +291,15 @@ static int close_op(struct op_report *o, const struct op *op, bool has_ended)
         o->rows[entry->forward - 1].backward_ns += ns;
     if (op->inside == 1 && op->twin)
         o->entries[op->twin - 1].twins++;
-    if (!has_ended)
+}
+
+static int close_op(struct op_report *o, const struct slice *s)
+{
+    const struct op *op = s->op;
+    uint32_t slot;
+    if (!s->is_hidden)
+        count_op(o, op);
+    if (s->op_change != OP_CLOSED)
         return 0;
     int kept = op_pairs_keep(&o->pairs, op, o->walk->op_threads[op->thread->index], &slot);
     return kept < 0 ? kept : 0;
@@ -349,7 +356,7 @@ static int tied(void *context, const struct slice *s)
     struct op_place place = {.number = s->is_called ? s->call.op : 0};
     const struct op_node *node;
     int error = 0;
-    if (!is_stream_work(s->event.record->type))
+    if (!is_stream_work(s->event.record->type) || s->is_hidden)
         return 0;
     o->gpu_ns += c.ns;
     while ((node = survey_op(&o->walk->survey, &s->call, &place, &error)))
@@ -422,8 +429,7 @@ static int take_slice(void *context, const struct slice *s)
     }
     if (s->op_change == OP_SAME || s->op->is_traced)
         return 0;
-    return s->op_change == OP_OPENED ? open_op(o, s->op)
-                                     : close_op(o, s->op, s->op_change == OP_CLOSED);
+    return s->op_change == OP_OPENED ? open_op(o, s->op) : close_op(o, s);
 }
 
 static int end(void *context)
@@ -441,6 +447,7 @@ struct consumer op_report_consumer(struct op_report *o, bool has_work)
                              .needs = WALK_OPS | (o->by == BY_RANGE ? (unsigned)WALK_RANGES : 0) |
                                       (has_work ? (unsigned)WALK_WORK : 0),
                              .skips = WALK_SKIPS_PLAIN_CALLS | WALK_SKIPS_WORK,
+                             .sees_hidden = true, /* captures, of which graphs were made */
                              .take = take_slice,
                              .tied = tied,
                              .end = end};

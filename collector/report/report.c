@@ -185,6 +185,7 @@ static int start(struct report *r, struct recording *rec, const struct report_wi
     bool has_stacks = by == BY_STACK || by == BY_PYTHON_LINE || by == BY_SOURCE;
     bool has_ops = wish->walk_ns_max == 0; /* the summary has none */
     int error = walk_init(&r->walk, rec);
+    r->walk.filter = wish->filter;
     if (error == 0)
         error = hang_init(&r->hang, &r->walk);
     r->gpu = gpu_report_create(&r->walk, by, wish->groups, has_stacks || recording_expects_gpu(rec),

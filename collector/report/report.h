@@ -93,6 +93,7 @@ struct report_wish {
     uint64_t walk_ns_max;          /* only what is read in so long; 0: all */
     const char *symbols;           /* the folder of symbols.h */
     const struct step_wish *steps; /* NULL: none */
+    const struct walk_filter *filter; /* which piece, which must stay; NULL: everything */
 };
 
 /*

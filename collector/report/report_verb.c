@@ -6,6 +6,7 @@
 
 #include "base/message.h"
 #include "error.h"
+#include "model/selection.h"
 #include "output/verb_output.h"
 #include "report/report.h"
 #include "report/report_tables.h"
@@ -76,7 +77,7 @@ static struct step_wish wish_of(const struct options *options, const struct repo
 enum exit_code report_verb(const struct options *options, report_page_fn *page)
 {
     struct recording rec;
-    struct recording_options how = {.keep_live = options->keep_live};
+    struct recording_options how = {.keep_live = options->keep_live, .select = &options->select};
     enum report_format format = format_of(options);
     bool is_file = options->output && strcmp(options->output, "-") != 0;
     struct report_view view = {
@@ -106,8 +107,14 @@ enum exit_code report_verb(const struct options *options, report_page_fn *page)
     struct progress progress;
     rec.progress = progress_begin(&progress, "report");
     progress.total = recording_bytes(&rec) * (steps.is_wanted ? 2 : 1);
+    const struct selection_steps how_steps = {.by = options->step_by,
+                                              .pattern = options->step_range};
+    struct selection selection = {0};
+    if (code == EXIT_OK)
+        code = selection_make(&selection, &rec, NULL, &options->select, &how_steps, "report");
     if (code == EXIT_OK) {
         struct report report;
+        steps.selection = selection_filter(&selection) ? &selection : NULL;
         /* A page has all that there is, and lines of Python go beside the other tables. */
         if (format == FORMAT_HTML && view.by == BY_NAME && recording_has_stacks(&rec))
             view.by = BY_PYTHON_LINE;
@@ -121,6 +128,7 @@ enum exit_code report_verb(const struct options *options, report_page_fn *page)
                        (format == FORMAT_TEXT || format == FORMAT_HTML)),
             .symbols = options->symbols,
             .steps = &steps,
+            .filter = selection_filter(&selection),
         };
         int error = report_make(&report, &rec, &wish);
         if (error == 0 && !report.histogram_rows)
@@ -131,10 +139,13 @@ enum exit_code report_verb(const struct options *options, report_page_fn *page)
             code = steps_check(&report.steps->steps, "report");
         if (code == EXIT_OK)
             code = report_print(&report, &view, options, format, page);
-        if (code == EXIT_OK)
+        if (code == EXIT_OK) {
+            selection_say(&selection, "report");
             code = walk_verdict(&report.walk, options->strict);
+        }
         report_release(&report);
     }
+    selection_release(&selection);
     recording_release(&rec);
     return code;
 }

@@ -10,6 +10,7 @@
 #include "error.h"
 #include "model/nccl_call.h"
 #include "model/op_kind.h"
+#include "model/selection.h"
 #include "record/gpu_record.h"
 
 void step_report_release(struct step_report *r)
@@ -204,7 +205,7 @@ static int take_op(struct step_report *r, const struct slice *s)
     if (p->loaders > loaders && !loaders && p->next < p->end &&
         r->steps.list[p->next].begin_ns <= s->event.begin_ns)
         r->steps.list[p->next].batches++;
-    return s->op_change == OP_OPENED ? 0 : close_op(r, op);
+    return s->op_change == OP_OPENED || s->is_hidden ? 0 : close_op(r, op);
 }
 
 /* ---- events ---------------------------------------------------------------------------------- */
@@ -428,6 +429,8 @@ static int walk_twice(struct step_report *r, const struct step_wish *wish)
     int error = say(start(r, wish));
     if (error == 0)
         error = walk_run(r->walk, NULL, &marks, 1);
+    if (error == 0)
+        selection_keep_steps(wish->selection, &r->steps);
     if (error == 0)
         error = say(order_steps(r));
     return error == 0 && r->steps.count ? walk_run(r->walk, NULL, &parts, 1) : error;

@@ -27,11 +27,14 @@ enum step_phase {
 };
 
 /* How somebody wants steps. */
+struct selection;
+
 struct step_wish {
     bool is_wanted;
-    const char *by;      /* NULL: by the first definition that applies */
-    const char *pattern; /* of ranges and labels; NULL: none */
-    double samples;      /* of a step of one process; 0: not said */
+    const char *by;                    /* NULL: by the first definition that applies */
+    const char *pattern;               /* of ranges and labels; NULL: none */
+    const struct selection *selection; /* only steps of this piece; NULL: all */
+    double samples;                    /* of a step of one process; 0: not said */
 };
 
 /* Where a process is. */

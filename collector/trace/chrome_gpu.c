@@ -161,7 +161,8 @@ uint64_t chrome_flow_id(struct trace_writer *w, const struct process *p)
 /* An arrow from the call to the work; its two ends have an id of their own. */
 static void put_flow(struct trace_writer *w, const struct gpu_slice *s)
 {
-    if (!s->of->is_called || s->of->call.thread - w->first_thread >= w->thread_count)
+    if (!s->of->is_called || s->of->is_call_hidden ||
+        s->of->call.thread - w->first_thread >= w->thread_count)
         return;
     const struct trace_row *row = chrome_row(w, s->of->call.thread);
     uint64_t id = chrome_flow_id(w, s->of->event.process);

@@ -198,7 +198,8 @@ static int put_known_steps(struct trace_writer *w, struct process *p)
     for (uint32_t i = steps->firsts[p->index]; error == 0 && i < end; i++) {
         const struct step *step = &steps->list[i];
         bool touches = i + 1 < end && step[1].begin_ns == step->end_ns; /* as in take_step */
-        if (step->end_ns > step->begin_ns)
+        if (step->end_ns > step->begin_ns &&
+            selection_reaches(w->scope.selection, p, step->begin_ns, step->end_ns))
             error = put_step(w, p, step->number, chrome_time(w, step->begin_ns),
                              chrome_time(w, step->end_ns) - touches,
                              step->made_of                 ? step->made_of->shown

@@ -12,6 +12,7 @@
 #include "base/json_text.h"
 #include "base/message.h"
 #include "base/options.h"
+#include "base/unit_text.h"
 #include "error.h"
 #include "output/verb_output.h"
 #include "output/zip_writer.h"
@@ -22,6 +23,7 @@
 #include "trace/trace_writer.h"
 
 #define MANIFEST_NAME "perfetto_manifest.json"
+#define VIEWER_BYTES  500000000u /* of text; a string of V8 ends at 536,870,888 */
 
 struct cycle_span {
     uint64_t begin_ns; /* 0: it has not begun */
@@ -36,7 +38,10 @@ struct merge {
     bool has_stacks;
     bool split; /* a file per rank */
     struct steps steps;
-    bool has_steps;
+    bool has_steps;  /* that are shown */
+    bool made_steps; /* at all */
+    struct selection selection;
+    bool is_cut; /* by it */
     bool sync_streams;
     bool counters;
     bool memory_events;
@@ -48,6 +53,7 @@ struct merge {
     struct trace_writer *writer; /* of the trace being written, and where it goes */
     struct output *out;
     uint64_t room; /* for the text of all traces */
+    bool is_large; /* one is more than viewers open, and that is said */
     bool begun;
 };
 
@@ -90,7 +96,7 @@ static int take_slice(void *context, const struct slice *s)
 {
     struct merge *m = context;
     int error = 0;
-    m->is_hidden = m->cycle && !is_in_cycle(m, s);
+    m->is_hidden = (m->cycle && !is_in_cycle(m, s)) || s->is_hidden;
     if (!m->begun && event_is_visible(s->event.record->type)) {
         m->begun = true;
         error = m->format->begin(m->writer, m->walk.survey.origin_ns);
@@ -113,6 +119,7 @@ static int write_trace(struct merge *m, struct output *out, struct trace_scope *
     bool has_work = m->split || recording_expects_gpu(&m->rec);
     struct consumer consumer = {.context = m,
                                 .needs = WALK_RANGES | WALK_OPS | WALK_LIBRARIES,
+                                .sees_hidden = true, /* memory is counted from the begin */
                                 .take = take_slice,
                                 .tied = NULL,
                                 .end = end};
@@ -122,7 +129,8 @@ static int write_trace(struct merge *m, struct output *out, struct trace_scope *
     scope->sync_streams = m->sync_streams;
     scope->counters = m->counters;
     scope->memory_events = m->memory_events;
-    scope->is_hidden = m->cycle ? &m->is_hidden : NULL;
+    scope->is_hidden = m->cycle || m->is_cut ? &m->is_hidden : NULL;
+    scope->selection = m->is_cut ? &m->selection : NULL;
     if (m->cycle)
         memset(m->spans, 0, m->rec.count * sizeof *m->spans);
     consumer.needs |= has_work ? m->format->needs : 0;
@@ -141,14 +149,31 @@ static const char *base_name(const char *path)
     return slash ? slash + 1 : path;
 }
 
+/* `room`: before it was written. */
+static void say_large(struct merge *m, const char *path, uint64_t room)
+{
+    char text[UNIT_TEXT_BYTES];
+    if (m->is_large || room - m->room <= VIEWER_BYTES)
+        return;
+    m->is_large = true;
+    message("%s: %s of text; most viewers stop at 500 MB: --step, or --from and --to, make a trace "
+            "of a piece%s",
+            path ? path : "standard output", bytes_text(text, room - m->room),
+            m->split || m->rec.count < 2 ? "" : ", --per-rank one for each rank");
+}
+
 static enum exit_code write_file(struct merge *m, const char *path, struct trace_scope *scope)
 {
     struct output out;
     enum exit_code code = verb_output_open(&out, path, &m->room);
     if (code != EXIT_OK)
         return code;
+    uint64_t room = m->room;
     scope->name = base_name(path);
-    return verb_output_close(&out, path, write_trace(m, &out, scope));
+    code = verb_output_close(&out, path, write_trace(m, &out, scope));
+    if (code == EXIT_OK)
+        say_large(m, path, room);
+    return code;
 }
 
 /* ---- a file per rank, in a folder -------------------------------------------------------------
@@ -246,8 +271,11 @@ static int write_members(struct merge *m, struct zip_writer *zip, const char *pa
         if ((error = zip_writer_begin(zip, files[i].name, &member)) < 0)
             break;
         output_bound(&member, &m->room);
+        uint64_t room = m->room;
         failed = write_trace(m, &member, &scope); /* and it has said why */
         error = zip_writer_end(zip, &member);
+        if (failed == 0 && error == 0)
+            say_large(m, files[i].name, room);
     }
     device_pids_release(&pids);
     if (failed < 0)
@@ -329,28 +357,37 @@ static bool wants_steps(const struct merge *m, const struct options *options)
     return recording_has_ops(&m->rec) || options->step_by != NULL || options->step_range != NULL;
 }
 
-/* Where there may be others than those of gpuprof_step(), one more walk tells what a step is. */
+/* Where there may be others than those of gpuprof_step(), one more walk tells what a step is; and
+ * of a piece, which of those are in it. */
 static enum exit_code find_steps(struct merge *m, const struct options *options)
 {
     struct consumer marks = steps_consumer(&m->steps);
-    m->has_steps = wants_steps(m, options);
-    if (!m->has_steps)
+    if (!wants_steps(m, options) && !m->is_cut)
         return EXIT_OK;
+    m->made_steps = true;
     if (steps_init(&m->steps, &m->walk, options->step_by, options->step_range) < 0)
         return verb_output_failed(options->output, GPUPROF_NO_MEMORY);
     if (walk_run(&m->walk, NULL, &marks, 1) < 0)
         return EXIT_ENVIRONMENT;
+    m->has_steps = wants_steps(m, options) || m->steps.kind == STEPS_CALLED;
     return steps_check(&m->steps, "merge");
+}
+
+static enum exit_code find_piece(struct merge *m, const struct options *options)
+{
+    const struct selection_steps how = {.by = options->step_by, .pattern = options->step_range};
+    return selection_make(&m->selection, &m->rec, &m->walk, &options->select, &how, "merge");
 }
 
 static enum exit_code merge_write(struct merge *m, const struct options *options)
 {
     m->split = options->per_rank || is_archive_name(options->output);
+    m->is_cut = options->select.is_given;
     m->room = verb_output_room(recording_bytes(&m->rec));
     struct trace_scope scope = {.rank = RANK_NONE};
     bool stacks = recording_has_stacks(&m->rec);
     bool learns = stacks || recording_has_ops(&m->rec) || recording_expects_gpu(&m->rec) ||
-                  m->memory_events || options->cycle;
+                  m->memory_events || options->cycle || m->is_cut;
     m->rec.progress = progress_begin(&m->progress, "merge");
     m->progress.total =
         recording_bytes(&m->rec) * (1u + (m->split || learns) + wants_steps(m, options));
@@ -363,8 +400,11 @@ static enum exit_code merge_write(struct merge *m, const struct options *options
     enum exit_code code = find_windows(m, options);
     if (code == EXIT_OK)
         code = find_steps(m, options);
+    if (code == EXIT_OK)
+        code = find_piece(m, options);
     if (code != EXIT_OK)
         return code;
+    m->walk.filter = selection_filter(&m->selection);
     m->has_stacks = stacks && m->walk.survey.stacks.stack_count;
     if (m->has_stacks && call_tree_init(&m->tree, &m->walk.survey, options->symbols) < 0)
         return verb_output_failed(options->output, GPUPROF_NO_MEMORY);
@@ -416,18 +456,21 @@ enum exit_code merge_verb(const struct options *options)
     if (!options->output && isatty(STDOUT_FILENO))
         return usage_error("merge: the trace would go to the terminal; name a file: -o trace.json "
                            "(or -o - if you mean it)");
-    struct recording_options how = {.keep_live = options->keep_live};
+    struct recording_options how = {.keep_live = options->keep_live, .select = &options->select};
     enum exit_code code = recording_open(&m.rec, options->paths, options->path_count, &how);
     if (code == EXIT_OK)
         code = merge_write(&m, options);
-    if (code == EXIT_OK)
+    if (code == EXIT_OK) {
+        selection_say(&m.selection, "merge");
         code = walk_verdict(&m.walk, options->strict);
+    }
     if (m.has_stacks) {
         call_tree_say(&m.tree);
         call_tree_release(&m.tree);
     }
-    if (m.has_steps)
+    if (m.made_steps)
         steps_release(&m.steps);
+    selection_release(&m.selection);
     free(m.spans);
     free(m.windows);
     if (m.walk.rec)

@@ -8,6 +8,7 @@
 
 #include "model/call_tree.h"
 #include "model/event_walk.h"
+#include "model/selection.h"
 #include "model/steps.h"
 #include "output/output.h"
 
@@ -27,6 +28,7 @@ struct trace_scope {
     const char *name;         /* of the trace, NULL: none */
     uint64_t rank;            /* RANK_NONE: that of the first process, or 0 */
     const bool *is_hidden;    /* said of each slice: it is not to be shown; NULL: all are */
+    const struct selection *selection; /* the piece that is shown; NULL: everything */
 };
 
 struct trace_format {

@@ -45,6 +45,7 @@ def check_all(folder, program, trained):
         trace = folder / f"{label}.pt.trace.json"
         if check_merge(label, out, trace):
             check_report(label, out)
+            check_pieces(label, out, trace)
             check_loader(f"Holistic Trace Analysis on the {label}'s trace", "hta", HTA, trace)
             check_loader(f"torch_tb_profiler on the {label}'s trace", "torch_tb_profiler", TB,
                          trace, folder)
@@ -76,6 +77,24 @@ def check_report(label, out):
         return
     row(f"report of the {label}", done.status == 0,
         f"--strict ended with {done.status}, JSON with {size} members")
+
+
+def check_pieces(label, out, trace):
+    """What two halves of it have adds up to the whole; in SQL's words, WHERE ts < half."""
+    with open(trace, encoding="utf-8") as file:
+        begins = [e["ts"] for e in json.load(file)["traceEvents"]
+                  if e.get("ph") == "X" and e.get("cat") == "kernel"]
+    half = f"{int(sorted(begins)[len(begins) // 2])}us" if begins else "1ms"
+    counts = []
+    for piece in (["--to", half], ["--from", half], []):
+        done = collect("report", "--format=json", *piece, out)
+        if done.status:
+            return row(f"pieces of the {label}", FAILED, f"status {done.status}: "
+                       f"{tail(done.stderr)}")
+        counts.append(sum(k["instances"] for k in
+                          json.loads(done.stdout)["cuda_gpu_kern_sum"]))
+    return row(f"pieces of the {label}", counts[0] + counts[1] == counts[2],
+               f"kernels before and from {half} on, and of the whole: {counts}")
 
 
 def check_loader(name, module, program, *arguments):

@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/select_wish.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <regex.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/message.h"
+#include "base/moment.h"
+
+static const char *const kind_words[SELECT_KINDS] = {
+    [SELECT_LAUNCH] = "launch",     [SELECT_ALLOC] = "alloc",
+    [SELECT_COPY] = "copy",         [SELECT_SYNC] = "sync",
+    [SELECT_GRAPH] = "graph",       [SELECT_OTHER] = "other",
+    [SELECT_KERNEL] = "kernel",     [SELECT_MEMCPY] = "gpu_memcpy",
+    [SELECT_MEMSET] = "gpu_memset", [SELECT_GRAPH_RUN] = "gpu_graph",
+    [SELECT_WAIT] = "cuda_sync",    [SELECT_OVERHEAD] = "overhead",
+    [SELECT_MEMORY] = "memory",     [SELECT_RANGE] = "range",
+    [SELECT_MARK] = "mark",         [SELECT_OPERATOR] = "operator",
+    [SELECT_LIBRARY] = "library",
+};
+
+/* Words for several of them. */
+static const struct {
+    const char *word;
+    uint32_t kinds;
+} kind_groups[] = {
+    {"call", 1u << SELECT_LAUNCH | 1u << SELECT_ALLOC | 1u << SELECT_COPY | 1u << SELECT_SYNC |
+                 1u << SELECT_GRAPH | 1u << SELECT_OTHER},
+    {"work",
+     1u << SELECT_KERNEL | 1u << SELECT_MEMCPY | 1u << SELECT_MEMSET | 1u << SELECT_GRAPH_RUN},
+};
+
+/* Plain digits, behind which *text then is. */
+static bool take_number(const char **text, uint64_t *number)
+{
+    char *end;
+    errno = 0;
+    if (!isdigit((unsigned char)**text))
+        return false;
+    *number = strtoull(*text, &end, 10);
+    *text = end;
+    return !errno && *number < UINT64_MAX;
+}
+
+static bool take_list(struct number_list *l, const char *text)
+{
+    for (l->count = 0; l->count < NUMBER_LIST_MAX; text++) {
+        struct number_span *span = &l->spans[l->count++];
+        if (!take_number(&text, &span->first))
+            return false;
+        span->last = span->first;
+        if (*text == '-' && (text++, !take_number(&text, &span->last) || span->last < span->first))
+            return false;
+        if (*text != ',')
+            return !*text;
+    }
+    return false;
+}
+
+/* "5", "5:8", "5:", ":8". */
+static bool take_steps(struct select_wish *w, const char *text)
+{
+    w->step_first = 0;
+    w->step_end = UINT64_MAX;
+    bool has_first = take_number(&text, &w->step_first);
+    w->has_steps = true;
+    if (has_first && !*text) {
+        w->step_end = w->step_first + 1;
+        return true;
+    }
+    if (*text++ != ':' || (!has_first && !*text))
+        return false;
+    return !*text || (take_number(&text, &w->step_end) && !*text && w->step_end > w->step_first);
+}
+
+static bool take_kind(uint32_t *kinds, const char *word, size_t length)
+{
+    for (unsigned i = 0; i < SELECT_KINDS; i++)
+        if (strlen(kind_words[i]) == length && memcmp(kind_words[i], word, length) == 0)
+            *kinds |= 1u << i;
+    for (unsigned i = 0; i < sizeof kind_groups / sizeof kind_groups[0]; i++)
+        if (strlen(kind_groups[i].word) == length && memcmp(kind_groups[i].word, word, length) == 0)
+            *kinds |= kind_groups[i].kinds;
+    return *kinds != 0;
+}
+
+static bool take_kinds(struct select_wish *w, const char *text)
+{
+    for (w->kinds = 0;; text++) {
+        size_t length = strcspn(text, ",");
+        uint32_t kinds = 0;
+        if (!take_kind(&kinds, text, length))
+            return false;
+        w->kinds |= kinds;
+        text += length;
+        if (!*text)
+            return true;
+    }
+}
+
+static bool take_moment(struct select_moment *m, const char *text)
+{
+    m->is_given = true;
+    m->is_absolute = !duration_parse(text, &m->ns);
+    return !m->is_absolute || moment_parse(text, &m->ns);
+}
+
+static bool take_pattern(const char **pattern, const char *text)
+{
+    regex_t compiled;
+    *pattern = text;
+    if (regcomp(&compiled, text, REG_EXTENDED | REG_NOSUB) != 0)
+        return false;
+    regfree(&compiled);
+    return true;
+}
+
+enum exit_code select_wish_take(struct select_wish *w, const char *verb, const char *option,
+                                const char *value)
+{
+    const char *wanted = "a list of numbers such as 0,2,4-7";
+    bool is_good;
+    w->is_given |= strcmp(option, "rank") != 0 && strcmp(option, "pid") != 0;
+    if (strcmp(option, "rank") == 0) {
+        is_good = take_list(&w->ranks, value);
+    } else if (strcmp(option, "pid") == 0) {
+        is_good = take_list(&w->pids, value);
+    } else if (strcmp(option, "tid") == 0) {
+        is_good = take_list(&w->tids, value);
+    } else if (strcmp(option, "device") == 0) {
+        is_good = take_list(&w->devices, value);
+    } else if (strcmp(option, "step") == 0) {
+        is_good = take_steps(w, value);
+        wanted = "a step, or steps A:B, of which B is the first left out";
+    } else if (strcmp(option, "range") == 0) {
+        w->range = value;
+        is_good = true;
+    } else if (strcmp(option, "kind") == 0) {
+        is_good = take_kinds(w, value);
+        wanted = "of these, with commas between: call, launch, alloc, copy, sync, graph, other; "
+                 "work, kernel, gpu_memcpy, gpu_memset, gpu_graph; cuda_sync, overhead, memory, "
+                 "range, mark, operator, library";
+    } else if (strcmp(option, "name") == 0) {
+        is_good = take_pattern(&w->name, value);
+        wanted = "an extended regular expression";
+    } else if (strcmp(option, "min-duration") == 0) {
+        is_good = duration_parse(value, &w->min_ns);
+        wanted = "a time such as 10us, 5ms or 1.5 (seconds)";
+    } else {
+        is_good = take_moment(option[0] == 'f' ? &w->from : &w->to, value);
+        wanted = "a time since the recording's begin such as 12.5, 800ms or 2m, or a moment such "
+                 "as 2026-11-23T18:00:00 or @1795456800";
+    }
+    return is_good ? EXIT_OK : usage_error("%s: --%s: '%s' is not %s", verb, option, value, wanted);
+}

@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Which piece of a recording a user wants to see, as the options of a reading verb say it; what
+ * that means in a recording selection.h (model/) finds out. All that is said must hold.
+ */
+#ifndef GPUPROF_COLLECTOR_SELECT_WISH_H
+#define GPUPROF_COLLECTOR_SELECT_WISH_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/exit_code.h"
+
+#define NUMBER_LIST_MAX 64
+
+struct number_span {
+    uint64_t first;
+    uint64_t last;
+};
+
+/* "0,2,4-7"; empty: any number. */
+struct number_list {
+    struct number_span spans[NUMBER_LIST_MAX];
+    unsigned count;
+};
+
+/* Since 1970, or since the recording's first event. */
+struct select_moment {
+    bool is_given;
+    bool is_absolute;
+    uint64_t ns;
+};
+
+/* What an event is, by a word for each (select_wish.c). */
+enum select_kind {
+    SELECT_LAUNCH, /* calls, by what they do */
+    SELECT_ALLOC,
+    SELECT_COPY,
+    SELECT_SYNC,
+    SELECT_GRAPH,
+    SELECT_OTHER,
+    SELECT_KERNEL, /* work of a device */
+    SELECT_MEMCPY,
+    SELECT_MEMSET,
+    SELECT_GRAPH_RUN,
+    SELECT_WAIT,
+    SELECT_OVERHEAD,
+    SELECT_MEMORY,
+    SELECT_RANGE, /* what the program and its libraries say of themselves */
+    SELECT_MARK,
+    SELECT_OPERATOR,
+    SELECT_LIBRARY,
+    SELECT_KINDS,
+};
+
+struct select_wish {
+    struct select_moment from;
+    struct select_moment to;
+    bool has_steps;
+    uint64_t step_first;
+    uint64_t step_end; /* the first that is not meant */
+    const char *range; /* a pattern of names; NULL: any place */
+    const char *name;  /* a POSIX extended regular expression; NULL: any name */
+    uint32_t kinds;    /* bits of enum select_kind; 0: all */
+    uint64_t min_ns;   /* the least duration */
+    struct number_list ranks;
+    struct number_list pids;
+    struct number_list tids;
+    struct number_list devices;
+    bool is_given; /* something of it but ranks and pids: those leave out whole files */
+};
+
+static inline bool number_list_has(const struct number_list *l, uint64_t number)
+{
+    for (unsigned i = 0; i < l->count; i++)
+        if (number >= l->spans[i].first && number <= l->spans[i].last)
+            return true;
+    return !l->count;
+}
+
+/* The value, which must stay, of the option of that name, one of those that option_infos has with
+ * OPTION_SELECT or OPTION_PROCESSES. EXIT_OK, or EXIT_USAGE after one line. */
+enum exit_code select_wish_take(struct select_wish *w, const char *verb, const char *option,
+                                const char *value);
+
+#endif

@@ -1,0 +1,500 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "model/selection.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "api/api.h"
+#include "base/array.h"
+#include "base/message.h"
+#include "base/unit_text.h"
+#include "error.h"
+#include "glob.h"
+#include "record/gpu_record.h"
+
+enum { NAME_UNKNOWN, NAME_DIFFERS, NAME_MATCHES };
+
+/* What is asked about an event. */
+struct subject {
+    const struct process *process;
+    uint64_t begin_ns;
+    uint64_t end_ns;
+    uint64_t place_ns; /* where it is counted among steps and ranges; UINT64_MAX: nowhere */
+    uint64_t device;   /* UINT64_MAX: it has none */
+    const char *text;  /* its name */
+    uint32_t tid;      /* 0: of none */
+    uint8_t kind;      /* enum select_kind */
+    bool reaches;      /* it is there where it reaches to, and not only where it begins */
+    bool is_kept;      /* the text stays as long as the walk */
+};
+
+/* ---- asking it ------------------------------------------------------------------------------- */
+
+/* Does that time reach into one of them? It does at its begin, however short it is. */
+static bool reach(const struct time_spans *spans, uint64_t begin_ns, uint64_t end_ns)
+{
+    uint32_t low = 0, high = spans->count;
+    while (low < high) { /* the first that ends later than it begins */
+        uint32_t middle = low + (high - low) / 2;
+        if (spans->list[middle].end_ns <= begin_ns)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low < spans->count &&
+           (spans->list[low].begin_ns < end_ns || spans->list[low].begin_ns == begin_ns);
+}
+
+bool selection_reaches(const struct selection *s, const struct process *p, uint64_t begin_ns,
+                       uint64_t end_ns)
+{
+    return !s || (begin_ns < s->to_ns && (end_ns > s->from_ns || begin_ns >= s->from_ns) &&
+                  (!s->steps || reach(&s->steps[p->index], begin_ns, end_ns)) &&
+                  (!s->ranges || reach(&s->ranges[p->index], begin_ns, end_ns)));
+}
+
+static bool is_in_time(const struct selection *s, const struct subject *e)
+{
+    if (e->reaches)
+        return selection_reaches(s, e->process, e->begin_ns, e->end_ns);
+    if (e->begin_ns < s->from_ns || e->begin_ns >= s->to_ns)
+        return false;
+    if ((s->steps || s->ranges) && e->place_ns == UINT64_MAX)
+        return false;
+    return (!s->steps || reach(&s->steps[e->process->index], e->place_ns, e->place_ns)) &&
+           (!s->ranges || reach(&s->ranges[e->process->index], e->place_ns, e->place_ns));
+}
+
+/* A name is looked at once. If there is no room to know that, it is looked at again. */
+static bool has_name(struct selection *s, const struct subject *e)
+{
+    struct key key = {(uintptr_t)e->text, 1, 0};
+    uint64_t known = e->is_kept ? key_map_get(&s->names, key) : NAME_UNKNOWN;
+    if (known != NAME_UNKNOWN)
+        return known == NAME_MATCHES;
+    bool matches = e->text && regexec(&s->name, e->text, 0, NULL, 0) == 0;
+    if (e->is_kept)
+        (void)key_map_set(&s->names, key, matches ? NAME_MATCHES : NAME_DIFFERS);
+    return matches;
+}
+
+static bool is_in(struct selection *s, const struct subject *e)
+{
+    const struct select_wish *w = s->wish;
+    return is_in_time(s, e) && (!w->kinds || w->kinds & 1u << e->kind) &&
+           (!w->tids.count || (e->tid && number_list_has(&w->tids, e->tid))) &&
+           (e->device == UINT64_MAX || number_list_has(&w->devices, e->device)) &&
+           e->end_ns - e->begin_ns >= w->min_ns && (!s->has_name || has_name(s, e));
+}
+
+static uint8_t kind_of_call(const struct function *f)
+{
+    switch (f->class) {
+    case API_LAUNCH: return SELECT_LAUNCH;
+    case API_GRAPH_LAUNCH: return SELECT_LAUNCH;
+    case API_ALLOC: return SELECT_ALLOC;
+    case API_COPY: return SELECT_COPY;
+    case API_SYNC: return SELECT_SYNC;
+    case API_GRAPH: return SELECT_GRAPH;
+    default: return SELECT_OTHER;
+    }
+}
+
+/* As a trace names them. */
+static void name_work(const struct selection *s, const struct slice *slice, char *text,
+                      struct subject *e)
+{
+    const struct record *r = slice->event.record;
+    const struct kernel_name *name = NULL;
+    e->text = text;
+    switch (r->type) {
+    case RECORD_KERNEL:
+        name = walk_kernel(s->walk, slice->event.process, record_arg(r, KERNEL_NAME_INDEX));
+        e->kind = SELECT_KERNEL;
+        e->is_kept = name;
+        if (name)
+            e->text = name->shown;
+        else
+            snprintf(text, GPU_TITLE_BYTES, "kernel %llu",
+                     (unsigned long long)record_arg(r, KERNEL_NAME_INDEX));
+        break;
+    case RECORD_COPY:
+        e->kind = SELECT_MEMCPY;
+        copy_title(record_arg(r, COPY_KIND), record_arg(r, COPY_SOURCE),
+                   record_arg(r, COPY_DESTINATION), text);
+        break;
+    case RECORD_SET:
+        e->kind = SELECT_MEMSET;
+        set_title(record_arg(r, SET_KIND), text);
+        break;
+    default:
+        e->kind = SELECT_GRAPH_RUN;
+        snprintf(text, GPU_TITLE_BYTES, "CUDA graph %llu",
+                 (unsigned long long)record_arg(r, GRAPH_GRAPH));
+    }
+}
+
+/* The call of work or the like; false: it is not known to have one. */
+static bool find_call(const struct selection *s, const struct slice *slice,
+                      struct correlated_call *call)
+{
+    const struct event *e = &slice->event;
+    *call = slice->call;
+    if (slice->is_called || slice->walk == s->walk || !e->record->correlation)
+        return slice->is_called;
+    return correlation_find(&s->walk->survey.calls, e->process->index, e->record->correlation,
+                            e->begin_ns, 0, call) > 0;
+}
+
+/* Work is counted where its call is. */
+static void tie_to_call(const struct selection *s, const struct slice *slice, struct subject *e)
+{
+    struct correlated_call call;
+    bool is_called = find_call(s, slice, &call);
+    e->tid = is_called ? s->tids[call.thread] : 0;
+    e->place_ns = is_called ? call.begin_ns : UINT64_MAX;
+}
+
+static void describe_other(const struct selection *s, const struct slice *slice, struct subject *e)
+{
+    const struct record *r = slice->event.record;
+    switch (r->type) {
+    case RECORD_SYNC:
+        e->kind = SELECT_WAIT;
+        e->text = sync_kind_text(record_arg(r, SYNC_KIND));
+        e->device =
+            survey_context_device(&s->walk->survey, e->process, record_arg(r, SYNC_CONTEXT));
+        tie_to_call(s, slice, e);
+        break;
+    case RECORD_OVERHEAD:
+        e->kind = SELECT_OVERHEAD;
+        e->text = overhead_kind_text(record_arg(r, OVERHEAD_KIND));
+        tie_to_call(s, slice, e);
+        e->place_ns = e->begin_ns;
+        break;
+    case RECORD_MEMORY:
+    case RECORD_TENSOR: e->kind = SELECT_MEMORY; break;
+    case RECORD_MARK:
+        e->text =
+            slice->change == RANGE_MARKED && slice->range->text ? slice->range->text->shown : NULL;
+        break;
+    default: break;
+    }
+}
+
+/* Of what is open for a while: only its end says what it was. */
+static bool describe_span(const struct selection *s, const struct slice *slice, struct subject *e)
+{
+    const struct kernel_name *text = NULL;
+    const struct thread *thread;
+    if (slice->change == RANGE_CLOSED || slice->change == RANGE_LEFT) {
+        e->kind = SELECT_RANGE;
+        e->begin_ns = slice->range->begin_ns;
+        e->end_ns = slice->change == RANGE_LEFT ? UINT64_MAX : slice->range->end_ns;
+        thread = slice->range->thread;
+        text = slice->range->text;
+    } else if (slice->op_change != OP_SAME) {
+        e->kind = op_is_label(slice->op) ? SELECT_RANGE : SELECT_OPERATOR;
+        e->begin_ns = slice->op->begin_ns;
+        e->end_ns = slice->op_change == OP_LEFT ? UINT64_MAX : slice->op->end_ns;
+        thread = slice->op->thread;
+        text = walk_op_name(s->walk, slice->op);
+    } else if (slice->library_change != LIBRARY_SAME) {
+        e->kind = SELECT_LIBRARY;
+        e->begin_ns = slice->library->begin_ns;
+        e->end_ns = slice->library->end_ns;
+        thread = slice->library->thread;
+        e->text = slice->library->function->name;
+    } else {
+        return false;
+    }
+    if (text)
+        e->text = text->shown;
+    e->is_kept = e->reaches = true;
+    e->end_ns = e->end_ns > e->begin_ns ? e->end_ns : e->begin_ns;
+    e->tid = thread->tid;
+    return true;
+}
+
+/* What opens is in it: nobody knows its end yet. */
+static bool has(void *context, const struct slice *slice)
+{
+    struct selection *s = context;
+    const struct event *event = &slice->event;
+    char text[GPU_TITLE_BYTES];
+    if (slice->change == RANGE_OPENED || slice->op_change == OP_OPENED ||
+        slice->library_change == LIBRARY_OPENED)
+        return true;
+    struct subject e = {.process = event->process, .device = UINT64_MAX, .kind = SELECT_MARK};
+    if (describe_span(s, slice, &e))
+        return is_in(s, &e) && ++s->shown;
+    if (!event_is_visible(event->record->type) || event->record->type == RECORD_LABEL)
+        return true;
+    e.begin_ns = e.place_ns = event->begin_ns;
+    e.end_ns = event->end_ns > event->begin_ns ? event->end_ns : event->begin_ns;
+    e.tid = event->thread->tid;
+    if (event->record->type == RECORD_CALL) {
+        e.kind = kind_of_call(event->function);
+        e.text = event->function->name;
+        e.is_kept = true;
+    } else if (is_stream_work(event->record->type)) {
+        name_work(s, slice, text, &e);
+        e.device = record_arg(event->record, KERNEL_DEVICE);
+        tie_to_call(s, slice, &e);
+    } else {
+        describe_other(s, slice, &e);
+    }
+    return is_in(s, &e) && ++s->shown;
+}
+
+static bool has_call(void *context, const struct slice *slice)
+{
+    struct selection *s = context;
+    const struct correlated_call *call = &slice->call;
+    const struct recording *rec = s->walk->rec;
+    if (!slice->is_called)
+        return false;
+    const struct function *f = rec->reader.functions.functions[call->function];
+    struct subject e = {.process = rec->processes[call->process],
+                        .begin_ns = call->begin_ns,
+                        .end_ns = call->end_ns > call->begin_ns ? call->end_ns : call->begin_ns,
+                        .place_ns = call->begin_ns,
+                        .device = UINT64_MAX,
+                        .text = f->name,
+                        .tid = s->tids[call->thread],
+                        .kind = kind_of_call(f),
+                        .is_kept = true};
+    return is_in(s, &e);
+}
+
+/* ---- making it ------------------------------------------------------------------------------- */
+
+static int compare_spans(const void *left, const void *right)
+{
+    const struct time_span *a = left;
+    const struct time_span *b = right;
+    return a->begin_ns < b->begin_ns ? -1 : a->begin_ns > b->begin_ns;
+}
+
+/* Sorts them; those that touch become one. */
+static void join_spans(struct time_spans *spans)
+{
+    uint32_t kept = 0;
+    if (!spans->count)
+        return;
+    qsort(spans->list, spans->count, sizeof *spans->list, compare_spans);
+    for (uint32_t i = 1; i < spans->count; i++) {
+        struct time_span *last = &spans->list[kept];
+        if (spans->list[i].begin_ns > last->end_ns)
+            spans->list[++kept] = spans->list[i];
+        else if (spans->list[i].end_ns > last->end_ns)
+            last->end_ns = spans->list[i].end_ns;
+    }
+    spans->count = kept + 1;
+}
+
+static int add_span(struct selection *s, struct time_spans *spans, uint64_t begin_ns,
+                    uint64_t end_ns)
+{
+    bool is_full = spans->count == spans->capacity;
+    if (is_full) { /* those that overlap need no more room */
+        uint32_t before = spans->count;
+        join_spans(spans);
+        s->span_count -= before - spans->count;
+    }
+    if (s->span_count == SELECTION_SPANS_MAX)
+        return GPUPROF_LIMIT;
+    if (is_full && spans->count >= spans->capacity / 2) {
+        struct time_span *list =
+            array_room(spans->list, spans->capacity, &spans->capacity, sizeof *list, 16);
+        if (!list)
+            return GPUPROF_NO_MEMORY;
+        spans->list = list;
+    }
+    spans->list[spans->count++] = (struct time_span){begin_ns, end_ns};
+    s->span_count++;
+    return 0;
+}
+
+static int take_range(void *context, const struct slice *slice)
+{
+    struct selection *s = context;
+    const struct kernel_name *text = NULL;
+    uint64_t begin_ns = 0, end_ns = 0;
+    if (slice->change == RANGE_CLOSED || slice->change == RANGE_LEFT) {
+        text = slice->range->text;
+        begin_ns = slice->range->begin_ns;
+        end_ns = slice->change == RANGE_LEFT ? UINT64_MAX : slice->range->end_ns;
+    } else if ((slice->op_change == OP_CLOSED || slice->op_change == OP_LEFT) &&
+               op_is_label(slice->op)) {
+        text = walk_op_name(s->walk, slice->op);
+        begin_ns = slice->op->begin_ns;
+        end_ns = slice->op_change == OP_LEFT ? UINT64_MAX : slice->op->end_ns;
+    }
+    if (!text || !glob_matches(s->wish->range, text->shown))
+        return 0;
+    s->range_count++;
+    return add_span(s, &s->ranges[slice->event.process->index], begin_ns, end_ns);
+}
+
+static enum exit_code failed(const char *verb, int error)
+{
+    message("%s: %s", verb, gpuprof_error_text(error));
+    return EXIT_ENVIRONMENT;
+}
+
+static enum exit_code find_ranges(struct selection *s, const char *verb)
+{
+    struct walk *w = s->walk;
+    struct consumer consumer = {.context = s,
+                                .needs = WALK_RANGES | WALK_OPS,
+                                .skips = WALK_SKIPS_CALLS | WALK_SKIPS_WORK,
+                                .take = take_range};
+    s->ranges = calloc(w->rec->count + 1u, sizeof *s->ranges);
+    if (!s->ranges)
+        return failed(verb, GPUPROF_NO_MEMORY);
+    if (walk_run(w, NULL, &consumer, 1) < 0)
+        return EXIT_ENVIRONMENT;
+    for (uint32_t i = 0; i < w->rec->count; i++)
+        join_spans(&s->ranges[i]);
+    return s->range_count ? EXIT_OK
+                          : usage_error("%s: --range: no range or label has the name '%s'", verb,
+                                        s->wish->range);
+}
+
+/* None of them is there. */
+static enum exit_code no_step(const struct steps *steps, const char *verb)
+{
+    uint64_t first = UINT64_MAX, last = 0;
+    for (uint32_t i = 0; i < steps->count; i++) {
+        first = steps->list[i].number < first ? steps->list[i].number : first;
+        last = steps->list[i].number > last ? steps->list[i].number : last;
+    }
+    if (!steps->count)
+        return usage_error("%s: --step: these recordings have no steps; gpuprof_step() makes them, "
+                           "and --step-range or --step-by say what else is one",
+                           verb);
+    return usage_error("%s: --step: none of these is there; there are steps %llu to %llu", verb,
+                       (unsigned long long)first, (unsigned long long)last);
+}
+
+static enum exit_code find_steps(struct selection *s, const struct selection_steps *how,
+                                 const char *verb)
+{
+    struct walk *w = s->walk;
+    struct steps steps;
+    struct consumer marks = steps_consumer(&steps);
+    int error = steps_init(&steps, w, how->by, how->pattern);
+    s->steps = calloc(w->rec->count + 1u, sizeof *s->steps);
+    if (error == 0)
+        error = s->steps ? 0 : GPUPROF_NO_MEMORY;
+    enum exit_code code = error < 0                          ? failed(verb, error)
+                          : walk_run(w, NULL, &marks, 1) < 0 ? EXIT_ENVIRONMENT
+                                                             : steps_check(&steps, verb);
+    for (uint32_t i = 0; code == EXIT_OK && error == 0 && i < steps.count; i++) {
+        const struct step *step = &steps.list[i];
+        if (step->number >= s->wish->step_first && step->number < s->wish->step_end)
+            error = add_span(s, &s->steps[step->process->index], step->begin_ns, step->end_ns);
+    }
+    for (uint32_t i = 0; s->steps && i < w->rec->count; i++)
+        join_spans(&s->steps[i]);
+    if (code == EXIT_OK && error < 0)
+        code = failed(verb, error);
+    if (code == EXIT_OK && !s->span_count)
+        code = no_step(&steps, verb);
+    steps_release(&steps);
+    return code;
+}
+
+static uint64_t moment_ns(const struct selection *s, const struct select_moment *m)
+{
+    uint64_t origin_ns = s->walk->survey.origin_ns;
+    if (m->is_absolute)
+        return m->ns;
+    return origin_ns < UINT64_MAX - m->ns ? origin_ns + m->ns : UINT64_MAX;
+}
+
+static int keep_tids(struct selection *s)
+{
+    const struct recording *rec = s->walk->rec;
+    s->tids = calloc(rec->thread_count + 1u, sizeof *s->tids);
+    for (uint32_t i = 0; s->tids && i < rec->count; i++)
+        for (uint32_t t = 0; t < rec->processes[i]->threads.count; t++) {
+            const struct thread *thread = rec->processes[i]->threads.threads[t];
+            if (thread->number)
+                s->tids[thread->index] = thread->tid;
+        }
+    return s->tids ? 0 : GPUPROF_NO_MEMORY;
+}
+
+enum exit_code selection_make(struct selection *s, struct recording *rec, struct walk *surveyed,
+                              const struct select_wish *wish, const struct selection_steps *steps,
+                              const char *verb)
+{
+    *s = (struct selection){.wish = wish, .to_ns = UINT64_MAX};
+    if (!wish->is_given)
+        return EXIT_OK;
+    s->walk = surveyed ? surveyed : &s->own;
+    if (!surveyed && walk_init(&s->own, rec) < 0)
+        return failed(verb, GPUPROF_NO_MEMORY);
+    if (!surveyed && walk_survey(&s->own) < 0)
+        return EXIT_ENVIRONMENT;
+    if (wish->from.is_given)
+        s->from_ns = moment_ns(s, &wish->from);
+    if (wish->to.is_given)
+        s->to_ns = moment_ns(s, &wish->to);
+    if (s->to_ns <= s->from_ns)
+        return usage_error("%s: --to is no later than --from", verb);
+    s->has_name = wish->name && regcomp(&s->name, wish->name, REG_EXTENDED | REG_NOSUB) == 0;
+    if (keep_tids(s) < 0)
+        return failed(verb, GPUPROF_NO_MEMORY);
+    enum exit_code code = wish->has_steps ? find_steps(s, steps, verb) : EXIT_OK;
+    if (code == EXIT_OK && wish->range)
+        code = find_ranges(s, verb);
+    s->filter = (struct walk_filter){.context = s, .has = has, .has_call = has_call};
+    return code;
+}
+
+static void release_spans(struct time_spans *spans, uint32_t count)
+{
+    for (uint32_t i = 0; spans && i < count; i++)
+        free(spans[i].list);
+    free(spans);
+}
+
+void selection_release(struct selection *s)
+{
+    if (s->has_name)
+        regfree(&s->name);
+    if (s->walk && s->walk->rec) {
+        release_spans(s->steps, s->walk->rec->count);
+        release_spans(s->ranges, s->walk->rec->count);
+    }
+    if (s->walk == &s->own)
+        walk_release(&s->own);
+    free(s->tids);
+    key_map_release(&s->names);
+    *s = (struct selection){0};
+}
+
+void selection_keep_steps(const struct selection *s, struct steps *steps)
+{
+    uint32_t kept = 0, next = 0;
+    for (uint32_t p = 0; s && p < s->walk->rec->count; p++) {
+        uint32_t end = steps->firsts[p + 1];
+        steps->firsts[p] = kept;
+        for (; next < end; next++) {
+            const struct step *step = &steps->list[next];
+            if (selection_reaches(s, step->process, step->begin_ns, step->end_ns))
+                steps->list[kept++] = *step;
+        }
+    }
+    if (s)
+        steps->count = steps->firsts[s->walk->rec->count] = kept;
+}
+
+void selection_say(const struct selection *s, const char *verb)
+{
+    if (s->filter.context && !s->shown)
+        message("%s: nothing of what is recorded is in the piece that was asked for", verb);
+}

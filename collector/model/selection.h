@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The piece of a recording that a verb shows: what is said in select_wish.h, found out for one
+ * recording, and asked by the walk about each slice. All of these must hold:
+ *
+ *   --from, --to   the event begins there; a range, operator or call of a library reaches into it
+ *   --step         likewise, in the time of those steps of its process; but work of a device is
+ *   --range        where the call is that made it, and is nowhere if that is not known
+ *   --tid          the thread, of work that of its call
+ *   --device       of work and synchronisations; what has no device stays
+ *   --kind, --name, --min-duration   as they say
+ *
+ * What only describes (names, devices, modules) is in every piece.
+ *
+ * A walk that has surveyed nothing does not know the calls of work when it meets it, so those of
+ * another walk are asked.
+ *
+ * Memory: what a survey takes (survey.h), 16 bytes for each time at which steps or ranges that are
+ * wanted begin, not counting those that touch or overlap, SELECTION_SPANS_MAX at most; a number for
+ * each name that was asked about.
+ */
+#ifndef GPUPROF_COLLECTOR_SELECTION_H
+#define GPUPROF_COLLECTOR_SELECTION_H
+
+#include <regex.h>
+
+#include "base/select_wish.h"
+#include "model/steps.h"
+
+#define SELECTION_SPANS_MAX (1u << 22)
+
+struct time_span {
+    uint64_t begin_ns;
+    uint64_t end_ns;
+};
+
+/* Of one process; once complete, in the order of time, and apart from each other. */
+struct time_spans {
+    struct time_span *list; /* owned */
+    uint32_t count;
+    uint32_t capacity;
+};
+
+struct selection {
+    const struct select_wish *wish;
+    struct walk own;
+    struct walk *walk; /* that knows everything: its own, or a view; NULL: nothing is wished */
+    uint64_t from_ns;
+    uint64_t to_ns;
+    struct time_spans *steps;  /* owned, by process index; NULL: any time */
+    struct time_spans *ranges; /* likewise */
+    uint32_t range_count;      /* of all that were found */
+    uint32_t span_count;
+    uint32_t *tids; /* owned, by thread index */
+    regex_t name;
+    bool has_name;
+    struct key_map names; /* place of a text -> 1: it has not the name, 2: it has */
+    struct walk_filter filter;
+    uint64_t shown; /* events that were in it */
+};
+
+/* What a step is, as --step-by and --step-range say. */
+struct selection_steps {
+    const char *by;
+    const char *pattern;
+};
+
+/*
+ * Finds out what `wish`, which must stay, means in `rec`, by walks of `surveyed`, which then must
+ * stay, too, or, if that is NULL, by some of its own. EXIT_OK, or another code after one line on
+ * stderr that begins with `verb`; selection_release in both cases. Where nothing is wished nothing
+ * is done.
+ */
+enum exit_code selection_make(struct selection *s, struct recording *rec, struct walk *surveyed,
+                              const struct select_wish *wish, const struct selection_steps *steps,
+                              const char *verb);
+void selection_release(struct selection *s);
+
+/* For walks of the same recording; NULL: nothing is wished. */
+static inline const struct walk_filter *selection_filter(const struct selection *s)
+{
+    return s->filter.context ? &s->filter : NULL;
+}
+
+/* Does that time of a process reach into it? NULL: everything does. */
+bool selection_reaches(const struct selection *s, const struct process *p, uint64_t begin_ns,
+                       uint64_t end_ns);
+
+/* Takes steps that do not reach into it out of the list. */
+void selection_keep_steps(const struct selection *s, struct steps *steps);
+
+/* Behind the walk: says in one line if it was empty. */
+void selection_say(const struct selection *s, const char *verb);
+
+#endif

@@ -1,0 +1,267 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A piece of a recording (--from, --step, --kind ...): a trace and the tables of it hold what SQL
+finds in the trace of the whole."""
+
+import collections
+import csv
+import io
+import json
+import re
+import sqlite3
+
+import pytest
+
+from conftest import BUILD, built
+from made_ops import CAPTURED, TYPES, Recording, T
+
+CALLS = "('cuda_runtime', 'cuda_driver')"
+WORK = "('kernel', 'gpu_memcpy', 'gpu_memset', 'gpu_graph')"
+SPANS = "('user_annotation', 'cpu_op')"
+STEPS = ("SELECT ts, ts + dur AS till, pid FROM e WHERE cat = 'user_annotation' AND "
+         "name LIKE 'ProfilerStep#%' AND step >= 2 AND step < 4")
+FORWARD = ("SELECT ts, ts + dur AS till, pid FROM e WHERE cat = 'user_annotation' AND "
+           "name = 'forward'")
+
+
+def database(trace):
+    """Each event that lasts; `at` is the begin of the call that made it, `host` its process."""
+    base = sqlite3.connect(":memory:")
+    base.create_function("regexp", 2, lambda pattern, text: re.search(pattern, text) is not None)
+    base.execute("CREATE TABLE e (cat, name, pid, tid, ts REAL, dur REAL, id, device, step)")
+    for e in trace["traceEvents"]:
+        if e["ph"] != "X" or e["cat"] == "gpu_user_annotation":
+            continue
+        a = e.get("args", {})
+        step = e["name"].partition("ProfilerStep#")[2]
+        base.execute("INSERT INTO e VALUES (?,?,?,?,?,?,?,?,?)",
+                     (e["cat"], e["name"], e["pid"], e["tid"], e["ts"], e["dur"],
+                      a.get("correlation"), a.get("device"), int(step) if step else None))
+    # As make_gpu has them: rank N is process 1000 + N, and has device N.
+    base.create_function("rank", 1, lambda pid: pid - 1000 if pid >= 1000 else pid)
+    base.execute(f"""CREATE TABLE all_ AS SELECT w.*, c.ts AS at, c.tid AS by, CASE
+        WHEN w.cat IN {CALLS} OR w.cat IN {SPANS} OR w.cat = 'overhead'
+        THEN rank(w.pid) ELSE w.device END AS rank
+        FROM e AS w LEFT JOIN e AS c ON c.id = w.id AND c.cat IN {CALLS} AND
+        c.id IS NOT NULL AND rank(c.pid) = w.device AND w.cat NOT IN {CALLS}""")
+    base.execute(f"UPDATE all_ SET at = ts, by = tid WHERE cat IN {CALLS} OR "
+                 "cat = 'overhead'")
+    return base
+
+
+def in_spans(spans):
+    """Calls and work that are there by their calls, and what reaches into it."""
+    return f"""EXISTS (SELECT 1 FROM ({spans}) AS s WHERE rank(s.pid) = a.rank AND
+        CASE WHEN cat IN {SPANS} THEN a.ts < s.till AND a.ts + a.dur > s.ts
+        ELSE a.at >= s.ts AND a.at < s.till END)"""
+
+
+def in_time(begin, end):
+    return f"""CASE WHEN cat IN {SPANS} THEN ts < {end} AND ts + dur > {begin}
+        ELSE ts >= {begin} AND ts < {end} END"""
+
+
+CUTS = {
+    "from and to": (["--from=250.5us", "--to=450.5us"], in_time(250.5, 450.5)),
+    "from": (["--from=0.0003005"], in_time(300.5, 1e9)),
+    "to": (["--to=0.3005ms"], in_time(-1e9, 300.5)),
+    "in work": (["--from=312us", "--to=316.5us"], in_time(312, 316.5)),
+    "steps": (["--step=2:4"], in_spans(STEPS)),
+    "a step": (["--step=2"], in_spans(STEPS.replace("step < 4", "step < 3"))),
+    "range": (["--range=forw?rd"], in_spans(FORWARD)),
+    "rank": (["--rank=1"], "rank = 1"),
+    "kinds": (["--kind=kernel,launch"], "cat = 'kernel' OR name LIKE '%Launch%'"),
+    "work": (["--kind=work"], f"cat IN {WORK}"),
+    "ranges": (["--kind=range"], "cat = 'user_annotation' AND step IS NULL"),
+    "name": (["--name=^(cuda|void at).*[a-z]"], "name REGEXP '^(cuda|void at).*[a-z]'"),
+    "copies": (["--name=Memcpy HtoD"], "name LIKE 'Memcpy HtoD%'"),
+    "long": (["--min-duration=4us"], "dur >= 4"),
+    "device": (["--device=1-3,9"], f"cat NOT IN {WORK} AND cat <> 'cuda_sync' OR device = 1"),
+    "all of it": (["--step=1:", "--rank=0", "--kind=work", "--to=452us", "--name=kernel"],
+                  "rank = 0 AND cat = 'kernel' AND name GLOB '*kernel*' AND ts < 452 AND " +
+                  in_spans(STEPS.replace("step >= 2 AND step < 4", "step >= 1"))),
+}
+
+
+def rows(events):
+    """What is compared; a begin or an end may be moved by 1 ns to be apart from a neighbour."""
+    return sorted((cat, name, rank, round(ts, 2), round(dur, 2))
+                  for cat, name, rank, ts, dur in events)
+
+
+def lasting(trace):
+    base = database(trace)
+    return rows(base.execute("SELECT cat, name, rank, ts, dur FROM all_ WHERE step IS NULL"))
+
+
+@pytest.fixture
+def whole(make_gpu, run_collector):
+    folder = make_gpu("train", 2, 6)
+    return folder, json.loads(run_collector("merge", folder).stdout)
+
+
+def near(a, b):
+    return len(a) == len(b) and all(
+        x[:3] == y[:3] and abs(x[3] - y[3]) < 0.02 and abs(x[4] - y[4]) < 0.02
+        for x, y in zip(a, b))
+
+
+def sums(text):
+    """By kind and name: number and nanoseconds of the tables that add up."""
+    kinds = {"function": "calls", "kernel": "work", "copy": "work", "graph": "work",
+             "range": "range"}
+    found = {}
+    for row in csv.DictReader(io.StringIO(text)):
+        if row["kind"] in kinds:
+            found[row["kind"], row["function"]] = (int(row["calls"]), int(row["total_ns"]))
+    return found
+
+
+def test_a_piece_is_what_sql_finds(whole, run_collector):
+    folder, trace = whole
+    base = database(trace)
+    for title, (options, where) in CUTS.items():
+        wanted = rows(base.execute("SELECT cat, name, rank, ts, dur FROM all_ AS a WHERE "
+                                   f"step IS NULL AND ({where})"))
+        result = run_collector("merge", *options, "--no-counters", folder)
+        assert (result.returncode, result.stderr) == (0, ""), title
+        shown = lasting(json.loads(result.stdout))
+        if any(o.startswith("--rank") for o in options):  # which alone has the pid of both
+            wanted, shown = (rows((*e[:2], 0, *e[3:]) for e in x) for x in (wanted, shown))
+        assert wanted and near(shown, wanted), (title, options)
+        table = sums(run_collector("report", *options, "--format=csv", folder).stdout)
+        counted = collections.defaultdict(lambda: [0, 0])
+        for cat, name, _, _, dur in wanted:
+            if cat in CALLS:
+                counted["function", name][0] += 1
+                counted["function", name][1] += round(dur * 1000)
+            elif cat == "kernel":
+                counted["kernel", name][0] += 1
+                counted["kernel", name][1] += round(dur * 1000)
+            elif cat == "user_annotation":
+                counted["range", name][0] += 1
+        shown = {k: v for k, v in table.items() if k[0] in ("function", "kernel")}
+        assert shown == {k: tuple(v) for k, v in counted.items() if k[0] != "range"}, title
+        ranges = {k[1]: v[0] for k, v in table.items() if k[0] == "range"}
+        assert ranges == {k[1]: v[0] for k, v in counted.items() if k[0] == "range"}, title
+
+
+def test_arrows_and_steps_of_a_piece(whole, run_collector):
+    folder, _ = whole
+    cut = json.loads(run_collector("merge", "--step=2:4", folder).stdout)["traceEvents"]
+    assert sorted(e["name"] for e in cut if e["name"].startswith("ProfilerStep#")) == [
+        "ProfilerStep#2", "ProfilerStep#2", "ProfilerStep#3", "ProfilerStep#3"]
+    arrows = collections.Counter(e["ph"] for e in cut if e.get("cat") == "ac2g")
+    assert arrows["s"] == arrows["f"] > 0
+    of_kind = json.loads(run_collector("merge", "--kind=kernel", folder).stdout)["traceEvents"]
+    assert not [e for e in of_kind if e.get("cat") == "ac2g"]  # the calls are not there
+
+
+def test_pieces_add_up(whole, run_collector):
+    """Calls and work begin in one piece; what memory there was is carried from the begin."""
+    folder, _ = whole
+    report = ["report", "--format=csv", folder]
+    all_of_it = run_collector(*report).stdout
+    parts = [run_collector(*report, *options).stdout for options in (
+        ["--to=0.0001777"], ["--from=177.7us", "--to=401us"], ["--from=401us"])]
+    added = collections.defaultdict(lambda: (0, 0))
+    for part in parts:
+        for key, (count, ns) in sums(part).items():
+            added[key] = (added[key][0] + count, added[key][1] + ns)
+    wanted = {k: v for k, v in sums(all_of_it).items() if k[0] != "range"}
+    assert {k: v for k, v in added.items() if k[0] != "range"} == wanted
+    for part in parts:
+        assert [line for line in part.splitlines() if line.startswith("memory,")] == [
+            line for line in all_of_it.splitlines() if line.startswith("memory,")]
+
+
+def test_operators_of_a_piece(tmp_path, run_collector):
+    """An operator reaches into a piece; a graph's work is known by a capture that is not in it."""
+    r = Recording()
+    with r.op("captured"):
+        r.add(1, TYPES["name"], [0x40, 1], "replayed")
+        r.call("cudaStreamBeginCapture", [0x10])
+        r.call("cudaLaunchKernel", [0x40], flags=CAPTURED)
+        r.call("cudaStreamEndCapture", [0x20, 0x10])
+        r.call("cudaGraphInstantiate", [0x30, 0x20, 0])
+    borders = []
+    for step in range(6):
+        borders.append((r.now - 1000) / 1000 + 0.5)
+        with r.op("outer", T((3, step))):
+            r.launch(700)
+            for _ in range(step):
+                with r.op("inner"):
+                    r.launch(300, "small")
+        r.kernel("replayed", 900, r.call("cudaGraphLaunch", [0x30, 0x10]), 7, (7 << 32) + 1)
+    folder = r.write(built(BUILD / "make_raw"), tmp_path / "data")
+    base = database(json.loads(run_collector("merge", folder).stdout))
+    origin, = base.execute("SELECT ts FROM e WHERE name = 'outer' ORDER BY ts").fetchone()
+    shift = origin - borders[0] - 0.5
+    for begin, end in ((borders[2], borders[4]), (borders[3] + 7, borders[3] + 9)):
+        begin, end = round(begin + shift, 3), round(end + shift, 3)
+        wanted = dict(base.execute(f"SELECT name, count(*) FROM e WHERE cat = 'cpu_op' AND "
+                                   f"{in_time(begin, end)} GROUP BY name"))
+        table = list(csv.DictReader(io.StringIO(run_collector(
+            "report", f"--from={begin}us", f"--to={end}us", "--format=csv", folder).stdout)))
+        shown = {row["function"]: int(row["calls"]) for row in table
+                 if row["kind"] == "op" and int(row["calls"])}
+        assert wanted and shown == wanted
+        replays, = base.execute("SELECT count(*) FROM e WHERE name = 'replayed' AND "
+                                f"{in_time(begin, end)}").fetchone()
+        assert sum(int(row["total_ns"]) for row in table if row["kind"] == "op_gpu" and
+                   row["function"] == "captured") == 900 * replays
+
+
+def test_work_that_begins_before_its_call(make_stacks, run_collector):
+    """By two clocks. It is in the step of its call, which a table learns of only behind it."""
+    folder = make_stacks("process 0", "meta gpu_rows=present", "name 1 k", "step 1000 0",
+                         "kernel 1 1800 100 7", "step 2000 1",
+                         "call cudaLaunchKernel 2100 50 7 0 0", "step 3000 2")
+    for step in range(3):
+        table = sums(run_collector("report", f"--step={step}", "--format=csv", folder).stdout)
+        assert table == ({("function", "cudaLaunchKernel"): (1, 50), ("kernel", "k"): (1, 100)}
+                         if step == 1 else {})
+
+
+def test_files_that_are_left_out_are_not_read(make_gpu, run_collector):
+    """What is damaged in another rank's file is nobody's concern."""
+    folder = make_gpu("train", 2, 200)
+    first, second = sorted(folder.glob("*.gpuprof"))
+    data = bytearray(second.read_bytes())
+    data[len(data) // 2:] = bytes(len(data) - len(data) // 2)
+    second.write_bytes(data)
+    assert run_collector("report", folder).returncode == 3
+    for verb in ("report", "merge", "flame", "memory", "dump"):  # rank 1 is in the first file
+        result = run_collector(verb, "--rank=1", folder)
+        assert result.returncode == 0 and "damaged" not in result.stderr, (verb, result.stderr)
+    pid = int(re.search(r"pid[= ](\d+)", run_collector("dump", "--blocks", first).stdout).group(1))
+    assert run_collector("report", f"--pid={pid}", folder).returncode == 0
+
+
+def test_nothing_is_left(whole, run_collector):
+    folder, _ = whole
+    for verb in ("merge", "report"):
+        result = run_collector(verb, "--from=1h", folder)
+        assert result.returncode == 0 and result.stderr == (
+            f"gpuprof: {verb}: nothing of what is recorded is in the piece that was asked for\n")
+
+
+@pytest.mark.parametrize("options, error", [
+    (["--step=77"], "there are steps 0 to 5"), (["--step=4:4"], "is not a step, or steps A:B"),
+    (["--step=a"], "is not a step"), (["--range=none"], "no range or label has the name 'none'"),
+    (["--rank=9"], "none of the recorded processes, 2,"), (["--rank=3-1"], "is not a list"),
+    (["--kind=kernels"], "is not of these"),
+    (["--name=("], "is not an extended regular expression"),
+    (["--from=soon"], "is not a time since the recording's begin"),
+    (["--from=5", "--to=2"], "--to is no later than --from"),
+    (["--min-duration=x"], "is not a time such as 10us")], ids=" ".join)
+def test_what_cannot_be_meant(whole, run_collector, options, error):
+    for verb in ("merge", "report"):
+        result = run_collector(verb, *options, whole[0])
+        assert result.returncode == 2 and error in result.stderr and result.stdout == ""
+        assert result.stderr.count("\n") == 1
+
+
+@pytest.mark.long
+def test_a_large_trace_is_said_to_be_one(make_gpu, run_collector):
+    result = run_collector("merge", "-o", "/dev/null", make_gpu("bench", 900_000))
+    assert "of text; most viewers stop at 500 MB: --step" in result.stderr
