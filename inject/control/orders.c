@@ -24,10 +24,12 @@ static struct {
     uint64_t stopped_ns; /* CLOCK_MONOTONIC, when a step stopped the calls; 0: the device too */
 } waiting;
 
-static struct record pause_record(uint32_t paused, uint64_t step)
+/* A step that a label marks is in the stream as that. */
+static struct record pause_record(uint32_t paused, const struct step_sight *step)
 {
+    uint64_t number = step->source == STEPS_OF_PROGRAM ? step->number + 1 : 0;
     return (struct record){
-        RECORD_WITH(PAUSE, [PAUSE_PAUSED] = paused, [PAUSE_BY] = 1, [PAUSE_STEP] = step + 1)};
+        RECORD_WITH(PAUSE, [PAUSE_PAUSED] = paused, [PAUSE_BY] = 1, [PAUSE_STEP] = number)};
 }
 
 /* With the lock held. */
@@ -51,7 +53,7 @@ static uint32_t off_now(void)
     return (uint32_t)atomic_load(recorded_word(ASKER_CONTROL));
 }
 
-static void start_at(struct thread *t, uint64_t step, bool may_wait)
+static void start_at(struct thread *t, const struct step_sight *step, bool may_wait)
 {
     struct record says = pause_record(0, step);
     bool is_ready = !(off_now() & OFF_WORK);
@@ -59,7 +61,7 @@ static void start_at(struct thread *t, uint64_t step, bool may_wait)
     (may_wait && !is_ready ? recorded_ask : recorded_ask_soon)(t, ASKER_CONTROL, 0, &says);
 }
 
-static void stop_at(struct thread *t, uint64_t step)
+static void stop_at(struct thread *t, const struct step_sight *step)
 {
     struct record says = pause_record(1, step);
     if (off_now())
@@ -68,7 +70,7 @@ static void stop_at(struct thread *t, uint64_t step)
     recorded_ask_soon(t, ASKER_CONTROL, OFF_CALLS, &says);
 }
 
-static void warm_up(struct thread *t, uint64_t step)
+static void warm_up(struct thread *t, const struct step_sight *step)
 {
     struct record says = pause_record(WARM, step);
     waiting.stopped_ns = 0;
@@ -93,15 +95,15 @@ static bool follow_step(struct thread *t, const struct step_sight *step, bool ma
         bool is_next = c.when == CONTROL_AT_STEP && c.at == number + 1;
         if (c.when != CONTROL_AT_STEP || c.at > number) {
             if (is_next && c.what == CONTROL_START && off_now() & OFF_WORK)
-                warm_up(t, number);
+                warm_up(t, step);
             i++;
             continue;
         }
         take_out(i);
         if (c.what == CONTROL_START)
-            start_at(t, number, may_wait);
+            start_at(t, step, may_wait);
         else if (c.what == CONTROL_STOP)
-            stop_at(t, number);
+            stop_at(t, step);
         else
             dump_at(number);
     }

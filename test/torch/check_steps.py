@@ -69,3 +69,43 @@ def test_a_schedule_is_torchs(tmp_path):
                           input="".join(",".join(f"{k}={v}" for k, v in s.items()) + "\n"
                                         for s in schedules), capture_output=True, check=True)
     assert ours.stdout == torchs and torchs.count("\n") == 5000
+
+
+def test_turned_with_a_step(tmp_path):
+    """gpuprof ctl, and an optimizer's steps: just those between are recorded."""
+    env = check_torch.environment(LD_PRELOAD=check_torch.BUILD / "libgpuprof.so",
+                                  GPUPROF_OUT=tmp_path / "out", GPUPROF_PYTORCH="names",
+                                  GPUPROF_CONTROL="stopped")
+    env["GPUPROF_GPU"], env["GPUPROF_CUPTI"] = "on", str(check_torch.BUILD / "sim/libcupti.so.13")
+    script = tmp_path / "train.py"
+    script.write_text(TRAIN, encoding="ascii")
+
+    def ctl(*words):
+        return subprocess.run([check_torch.GPUPROF, "ctl", tmp_path / "out", *words], check=False,
+                              capture_output=True, text=True)
+    with subprocess.Popen([check_torch.PYTHON, script], env=env, stdin=subprocess.PIPE,
+                          stdout=subprocess.PIPE, text=True) as job:
+        assert job.stdout.readline() == "step 0\n"
+        assert ctl("start", "--at-step=10").returncode == 0
+        assert ctl("stop", "--at-step=14").returncode == 0
+        job.communicate("go\n")
+    assert job.returncode == 0
+    report = json.loads(subprocess.run(
+        [check_torch.GPUPROF, "report", "--format=json", "--table=steps", tmp_path / "out"],
+        check=True, capture_output=True, text=True).stdout)
+    assert report["steps_by"] == "optimizer" and len(report["steps"]) == 4
+
+
+TRAIN = """
+import torch, time
+model = torch.nn.Linear(8, 8).cuda()
+optimizer = torch.optim.SGD(model.parameters(), lr=.1)
+for step in range(20):
+    optimizer.zero_grad()
+    model(torch.randn(4, 8).cuda()).sum().backward()
+    optimizer.step()
+    if step == 0:
+        print("step 0", flush=True)
+        input()
+    time.sleep(.02)
+"""
