@@ -2,6 +2,8 @@
 """A job of many processes, turned by step numbers: all of them at the same ones."""
 
 import contextlib
+import csv
+import io
 import json
 import os
 import re
@@ -9,6 +11,7 @@ import subprocess
 import time
 
 import conftest
+import pytest
 import pytest
 import stream_reader
 import toolchain
@@ -103,3 +106,29 @@ def test_dumps_of_64_with_one_step(library, collector, tmp_path):
                            tmp_path / "out"], capture_output=True, text=True, check=True)
     dumps = json.loads(done.stdout)["dumps"]
     assert sum("step 6" in json.dumps(dump) for dump in dumps) == COUNT
+
+
+@pytest.mark.long
+def test_a_thousand_enrol(library, collector, tmp_path):
+    """All of them answer, begin later ones as well, and stop with the same step."""
+    with contextlib.ExitStack() as stack:
+        job = Ranks(library, tmp_path, stack, 900)
+        job.say("1")
+        done = subprocess.run([collector, "ctl", "--timeout=100", tmp_path / "out", "stop",
+                               "--at-step=3"], capture_output=True, text=True, check=False)
+        assert done.stdout == "900 processes answered: 900 record, 0 do not; 0 did not answer\n"
+        later = Ranks(library, tmp_path, stack, 100)
+        later.say("1")
+        for its in job, later:
+            its.steps(range(2, 5))
+        done = subprocess.run([collector, "ctl", "--timeout=100", tmp_path / "out", "status"],
+                              capture_output=True, text=True, check=False)
+        assert done.stdout == "1000 processes answered: 0 record, 1000 do not; 0 did not answer; " \
+            "they are at steps 4 to 4\n"
+        for rank in job.ranks + later.ranks:
+            assert rank.communicate(timeout=LIMIT)[1] == ""
+    done = subprocess.run([collector, "report", "--format=csv", tmp_path / "out"],
+                          capture_output=True, text=True, check=True)
+    [row] = [r for r in csv.DictReader(io.StringIO(done.stdout)) if r["function"] == "cudaMemset"
+             and r["kind"] == "function"]
+    assert int(row["calls"]) == 2000  # of the sizes 1 and 2
