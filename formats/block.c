@@ -26,7 +26,7 @@ void block_header_write(const struct block_header *h, uint8_t *out)
     put_u32(&w, h->payload_bytes);
     put_u32(&w, h->stored_bytes);
     put_u32(&w, h->stored_crc);
-    put_u64(&w, 0);
+    put_u64(&w, h->types);
     put_u32(&w, h->flags);
     put_u32(&w, crc32c(0, out, w.length));
 }
@@ -56,7 +56,7 @@ int block_header_read(struct block_header *h, const uint8_t *data, size_t length
     h->payload_bytes = get_u32(&r);
     h->stored_bytes = get_u32(&r);
     h->stored_crc = get_u32(&r);
-    get_u64(&r);
+    h->types = get_u64(&r);
     h->flags = get_u32(&r);
     if (load_u32(data + size - 4) != crc32c(0, data, size - 4))
         return GPUPROF_DAMAGED;

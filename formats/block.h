@@ -36,8 +36,16 @@ struct block_header {
     uint32_t payload_bytes;  /* uncompressed */
     uint32_t stored_bytes;   /* of the zstd frame that follows */
     uint32_t stored_crc;     /* crc32c of that frame */
+    uint64_t types;          /* of its records, block_type_bit() of each; 0: not said */
     uint32_t flags;          /* enum block_flag */
 };
+
+#define BLOCK_TYPES_OTHER 63 /* the bit of this type and all beyond it */
+
+static inline uint64_t block_type_bit(unsigned type)
+{
+    return UINT64_C(1) << (type < BLOCK_TYPES_OTHER ? type : BLOCK_TYPES_OTHER);
+}
 
 enum block_flag {
     /* Of a flight recorder: blocks before this one were let go on purpose, and gaps in the numbers

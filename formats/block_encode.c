@@ -241,7 +241,9 @@ int block_encode(struct block_encoder *e, const struct clock_scale *scale, uint8
     h->record_count = e->record_count;
     h->payload_bytes = (uint32_t)w.length;
     h->min_ns = e->begin_ns[0];
-    h->max_ns = 0;
+    h->max_ns = h->types = 0;
+    for (uint32_t i = 0; i < e->shape_count; i++)
+        h->types |= block_type_bit(e->shape_keys[i] >> 24);
     for (uint32_t i = 0; i < e->record_count; i++) {
         uint64_t end_ns = e->begin_ns[i] + e->duration_ns[i];
         h->max_ns = end_ns > h->max_ns ? end_ns : h->max_ns;

@@ -511,7 +511,9 @@ static int finish(const struct pass *p, const struct process *only)
         error = tell_pending(p);
     for (uint32_t i = first_of(only); error == 0 && p->needs & WALK_LOSSES && i < end_of(w, only);
          i++)
-        if (process_expects_gpu(w->rec->processes[i]))
+        if (w->filter)
+            w->losses[i].gpu_unpaired = w->losses[i].gpu_given_up = 0; /* not all was read */
+        else if (process_expects_gpu(w->rec->processes[i]))
             error = survey_tell(&w->survey, w->rec->processes[i], &w->losses[i]);
     for (unsigned i = 0; error == 0 && i < p->count; i++)
         if (p->consumers[i].end)
@@ -585,6 +587,8 @@ static int run(struct pass *p, const struct process *only)
         timeline_only(p->timeline, only);
     if (p->timeline && !p->count)
         timeline_skip_work(p->timeline); /* it has nothing that anybody must know before */
+    if (p->timeline && w->filter && w->filter->wants)
+        timeline_choose(p->timeline, w->filter->wants, w->filter->context);
     if (p->timeline && w->ns_max)
         timeline_limit(p->timeline, w->ns_max, &w->is_cut);
     if (more == 0)

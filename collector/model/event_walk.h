@@ -20,6 +20,7 @@
 #include "base/exit_code.h"
 #include "model/range_stack.h"
 #include "model/survey.h"
+#include "model/timeline.h"
 
 enum walk_need {
     WALK_RANGES = 1, /* `change` and `range`; walk_range */
@@ -52,6 +53,7 @@ struct walk_filter {
     void *context;
     bool (*has)(void *context, const struct slice *s);
     bool (*has_call)(void *context, const struct slice *s); /* the call of work */
+    timeline_wants_fn *wants;                               /* NULL: all blocks are read */
 };
 
 struct slice {

@@ -267,6 +267,49 @@ static bool has_call(void *context, const struct slice *slice)
     return is_in(s, &e);
 }
 
+/* ---- what need not be read ------------------------------------------------------------------- */
+
+/* The clocks of a device and of its host are no farther apart. */
+#define SKEW_NS 1000000000u
+
+static const uint64_t work_types = UINT64_C(1) << RECORD_KERNEL | UINT64_C(1) << RECORD_COPY |
+                                   UINT64_C(1) << RECORD_SET | UINT64_C(1) << RECORD_GRAPH |
+                                   UINT64_C(1) << RECORD_SYNC | UINT64_C(1) << RECORD_OVERHEAD;
+static const uint64_t call_types = UINT64_C(1) << RECORD_CALL;
+
+static uint64_t later(uint64_t ns)
+{
+    return ns < UINT64_MAX - SKEW_NS ? ns + SKEW_NS : UINT64_MAX;
+}
+
+/* Nothing of the block is counted among these steps or ranges. */
+static bool is_beside(const struct time_spans *spans, uint64_t begin_ns, uint64_t end_ns,
+                      uint64_t types)
+{
+    if (!spans->count)
+        return !(types & call_types);
+    return types & call_types
+               ? !(types & work_types) && begin_ns >= later(spans->list[spans->count - 1].end_ns)
+               : later(end_ns) < spans->list[0].begin_ns;
+}
+
+/*
+ * Calls and work alone say nothing of others, but for calls before the piece: they made work in it,
+ * and captured graphs. Of what did not end by itself the last calls tell why it hung.
+ */
+static bool wants(void *context, const struct process *p, uint64_t begin_ns, uint64_t end_ns,
+                  uint64_t types)
+{
+    const struct selection *s = context;
+    bool is_plain = types && !(types & ~(work_types | call_types));
+    bool has_calls = types & call_types;
+    if (!is_plain || p->live.count || p->end_reason != END_EXIT || (has_calls && !s->skips_calls))
+        return true;
+    return !(begin_ns >= later(s->to_ns) || (!has_calls && end_ns < s->from_ns) ||
+             (s->steps && is_beside(&s->steps[p->index], begin_ns, end_ns, types)) ||
+             (s->ranges && is_beside(&s->ranges[p->index], begin_ns, end_ns, types)));
+}
+
 /* ---- making it ------------------------------------------------------------------------------- */
 
 static int compare_spans(const void *left, const void *right)
@@ -451,7 +494,8 @@ enum exit_code selection_make(struct selection *s, struct recording *rec, struct
     enum exit_code code = wish->has_steps ? find_steps(s, steps, verb) : EXIT_OK;
     if (code == EXIT_OK && wish->range)
         code = find_ranges(s, verb);
-    s->filter = (struct walk_filter){.context = s, .has = has, .has_call = has_call};
+    s->filter =
+        (struct walk_filter){.context = s, .has = has, .has_call = has_call, .wants = wants};
     return code;
 }
 

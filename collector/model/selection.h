@@ -56,7 +56,8 @@ struct selection {
     bool has_name;
     struct key_map names; /* place of a text -> 1: it has not the name, 2: it has */
     struct walk_filter filter;
-    uint64_t shown; /* events that were in it */
+    bool skips_calls; /* blocks of calls that cannot be in it are not wanted, either */
+    uint64_t shown;   /* events that were in it */
 };
 
 /* What a step is, as --step-by and --step-range say. */
@@ -76,9 +77,11 @@ enum exit_code selection_make(struct selection *s, struct recording *rec, struct
                               const char *verb);
 void selection_release(struct selection *s);
 
-/* For walks of the same recording; NULL: nothing is wished. */
-static inline const struct walk_filter *selection_filter(const struct selection *s)
+/* For walks of the same recording; NULL: nothing is wished. Blocks that the piece has nothing of
+ * are not read: of calls only with `skips_calls`, for walks that look for no steps. */
+static inline const struct walk_filter *selection_filter(struct selection *s, bool skips_calls)
 {
+    s->skips_calls = skips_calls;
     return s->filter.context ? &s->filter : NULL;
 }
 

@@ -60,6 +60,8 @@ struct timeline {
     bool *is_cut;     /* a view, set when it is late */
     bool has_calls;   /* one was handed out */
     bool skips_work;
+    timeline_wants_fn *wants; /* NULL: all blocks are wanted */
+    void *wants_context;
 };
 
 static uint64_t now_ns(void)
@@ -96,6 +98,12 @@ void timeline_only(struct timeline *t, const struct process *p)
 void timeline_skip_work(struct timeline *t)
 {
     t->skips_work = true;
+}
+
+void timeline_choose(struct timeline *t, timeline_wants_fn *wants, void *context)
+{
+    t->wants = wants;
+    t->wants_context = context;
 }
 
 void timeline_limit(struct timeline *t, uint64_t ns_max, bool *is_cut)
@@ -369,18 +377,29 @@ static int add_closed(struct timeline *t, struct process *p, uint64_t offset, ui
     return error;
 }
 
+static int add_wanted(struct timeline *t, struct process *p, uint64_t offset,
+                      const struct block_header *h)
+{
+    uint64_t begin_ns = clock_map_ns(&p->clock, h->min_ns);
+    if (t->wants &&
+        !t->wants(t->wants_context, p, begin_ns, clock_map_ns(&p->clock, h->max_ns), h->types))
+        return 0;
+    return add_closed(t, p, offset, begin_ns);
+}
+
 /* Puts the blocks of an index entry into the heap, closed. */
 static int add_entry(struct timeline *t, const struct index_entry *entry)
 {
     struct process *p = t->rec->loaded[entry->process];
     int error = 0;
+    if (t->wants && !t->wants(t->wants_context, p, entry->time, entry->end, entry->types))
+        return 0;
     if (entry->count == 1)
         return add_closed(t, p, entry->offset, entry->time);
     if (entry->offset & LIVE_BLOCK) {
         for (uint32_t i = 0; i < entry->count && error == 0; i++) {
             uint64_t offset = entry->offset + i;
-            uint64_t min_ns = p->live.blocks[offset & ~LIVE_BLOCK].header.min_ns;
-            error = add_closed(t, p, offset, clock_map_ns(&p->clock, min_ns));
+            error = add_wanted(t, p, offset, &p->live.blocks[offset & ~LIVE_BLOCK].header);
         }
         return error;
     }
@@ -392,7 +411,7 @@ static int add_entry(struct timeline *t, const struct index_entry *entry)
             return more;
         if (more == 0)
             break;
-        error = add_closed(t, p, block.offset, clock_map_ns(&p->clock, block.header.min_ns));
+        error = add_wanted(t, p, block.offset, &block.header);
     }
     return error;
 }

@@ -42,6 +42,12 @@ void timeline_only(struct timeline *t, const struct process *p);
 /* Of a block with work of devices and nothing else only the first record is shown. Likewise. */
 void timeline_skip_work(struct timeline *t);
 
+/* Are the events of blocks of these times and types (block.h) wanted? The others are not read.
+ * Likewise. */
+typedef bool timeline_wants_fn(void *context, const struct process *p, uint64_t begin_ns,
+                               uint64_t end_ns, uint64_t types);
+void timeline_choose(struct timeline *t, timeline_wants_fn *wants, void *context);
+
 /* It ends early after so long; *is_cut, which must stay, is set then. Likewise. */
 void timeline_limit(struct timeline *t, uint64_t ns_max, bool *is_cut);
 

@@ -166,7 +166,9 @@ int recording_arrange(struct recording *rec)
         error = distinguish_tids(rec, rec->processes[i]);
     for (uint32_t i = 0; i < rec->index.count; i++) {
         struct index_entry *entry = &rec->index.entries[i];
-        entry->time = clock_map_ns(&rec->loaded[entry->process]->clock, entry->time);
+        struct clock_map *clock = &rec->loaded[entry->process]->clock;
+        entry->time = clock_map_ns(clock, entry->time);
+        entry->end = clock_map_ns(clock, entry->end);
     }
     block_index_sort(&rec->index);
     for (uint32_t i = 0; i < rec->count; i++)

@@ -23,6 +23,9 @@ static void join(struct index_entry *a, const struct index_entry *b)
     a->count += b->count;
     if (b->time < a->time)
         a->time = b->time;
+    if (b->end > a->end)
+        a->end = b->end;
+    a->types = a->types && b->types ? a->types | b->types : 0;
 }
 
 /* Doubles what an entry may stand for until a quarter of the room is free. */
@@ -41,11 +44,16 @@ static void coalesce(struct block_index *x)
     }
 }
 
-int block_index_add(struct block_index *x, uint32_t process, uint64_t offset, uint64_t min_ns,
-                    bool apart)
+int block_index_add(struct block_index *x, uint32_t process, uint64_t offset,
+                    const struct block_header *h, bool apart)
 {
-    struct index_entry entry = {
-        .offset = offset, .time = min_ns, .process = process, .count = 1, .apart = apart};
+    struct index_entry entry = {.offset = offset,
+                                .time = h->min_ns,
+                                .end = h->max_ns,
+                                .types = h->types,
+                                .process = process,
+                                .count = 1,
+                                .apart = apart};
     if (!x->run_max) {
         x->run_max = 1;
         if (!x->entries_max)

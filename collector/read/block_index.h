@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Where the blocks are and when they begin, for the merge: made while the headers are walked, then
- * sorted by time. Its size is bounded: at BLOCK_INDEX_MAX entries (32 bytes each, 2 MB)
+ * sorted by time. Its size is bounded: at BLOCK_INDEX_MAX entries (48 bytes each, 3 MB)
  * neighbouring entries of one file become one that stands for a run of blocks; whoever comes to
  * such a run walks its headers again.
  */
@@ -11,12 +11,16 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "block.h"
+
 #define BLOCK_INDEX_MAX 65536
 #define BLOCK_RUN_MAX   (1u << 24)
 
 struct index_entry {
     uint64_t offset;     /* as struct block_place */
     uint64_t time;       /* the least begin: process ns, shared ns once it is sorted */
+    uint64_t end;        /* the largest end, likewise */
+    uint64_t types;      /* as struct block_header, of all of them; 0: not all say */
     uint32_t process;    /* number in the order of loading */
     uint32_t next;       /* once sorted: the place of its process's next, or `count` of the index */
     uint32_t count : 31; /* blocks of the run */
@@ -35,8 +39,8 @@ struct block_index {
  * Blocks are added in the order in which their files are walked; `apart` if one was left out before
  * this one. 0 or GPUPROF_NO_MEMORY.
  */
-int block_index_add(struct block_index *x, uint32_t process, uint64_t offset, uint64_t min_ns,
-                    bool apart);
+int block_index_add(struct block_index *x, uint32_t process, uint64_t offset,
+                    const struct block_header *h, bool apart);
 
 /* Takes out the entries of a process that is not used after all. */
 void block_index_drop(struct block_index *x, uint32_t process);

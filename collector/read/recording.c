@@ -23,8 +23,7 @@ static int add_block(void *context, struct process *p, struct block_place *place
     struct recording *rec = context;
     if (place->is_taken)
         return 0;
-    return block_index_add(&rec->index, p->number, place->offset, place->header.min_ns,
-                           place->apart);
+    return block_index_add(&rec->index, p->number, place->offset, &place->header, place->apart);
 }
 
 /* 1: the process is loaded already, 0: it is noted that it is now, or GPUPROF_NO_MEMORY. */

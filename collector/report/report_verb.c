@@ -114,7 +114,7 @@ enum exit_code report_verb(const struct options *options, report_page_fn *page)
         code = selection_make(&selection, &rec, NULL, &options->select, &how_steps, "report");
     if (code == EXIT_OK) {
         struct report report;
-        steps.selection = selection_filter(&selection) ? &selection : NULL;
+        steps.selection = options->select.is_given ? &selection : NULL;
         /* A page has all that there is, and lines of Python go beside the other tables. */
         if (format == FORMAT_HTML && view.by == BY_NAME && recording_has_stacks(&rec))
             view.by = BY_PYTHON_LINE;
@@ -128,7 +128,7 @@ enum exit_code report_verb(const struct options *options, report_page_fn *page)
                        (format == FORMAT_TEXT || format == FORMAT_HTML)),
             .symbols = options->symbols,
             .steps = &steps,
-            .filter = selection_filter(&selection),
+            .filter = selection_filter(&selection, false),
         };
         int error = report_make(&report, &rec, &wish);
         if (error == 0 && !report.histogram_rows)

@@ -404,7 +404,7 @@ static enum exit_code merge_write(struct merge *m, const struct options *options
         code = find_piece(m, options);
     if (code != EXIT_OK)
         return code;
-    m->walk.filter = selection_filter(&m->selection);
+    m->walk.filter = selection_filter(&m->selection, true);
     m->has_stacks = stacks && m->walk.survey.stacks.stack_count;
     if (m->has_stacks && call_tree_init(&m->tree, &m->walk.survey, options->symbols) < 0)
         return verb_output_failed(options->output, GPUPROF_NO_MEMORY);

@@ -173,6 +173,7 @@ class Block:
     stored_crc: int
     stored_at: int
     flags: int = 0
+    types: int = 0  # bit n: there is a record of type n; 0: an older writer
 
 
 @dataclasses.dataclass
@@ -412,16 +413,16 @@ def _read_block(data, at):
         return None
     body, end = frame
     need(len(body) >= 84 and body[8:12] == b"GPB1", f"block at {at}: magic")
-    thread, count, sequence, begin, last, before, after, payload, stored, crc, zero, flags = \
+    thread, count, sequence, begin, last, before, after, payload, stored, crc, types, flags = \
         struct.unpack_from("<IIQQQQQIIIQI", body, 12)
     need(1 <= count <= RECORDS_MAX, f"block at {at}: {count} records")
     need(payload <= PAYLOAD_MAX and stored <= STORED_MAX, f"block at {at}: lengths")
     need(begin <= last and (before < after or flags & OF_STATE), f"block at {at}: order")
-    need(zero == 0 and flags <= 3, f"block at {at}: reserved")
+    need(flags <= 3, f"block at {at}: reserved")
     if end + stored > len(data):
         return None
     return Block(thread, count, sequence, begin, last, before, after, payload, stored, crc, end,
-                 flags)
+                 flags, types)
 
 
 def read_blocks(data, at, check=True):
@@ -584,6 +585,8 @@ def decode_payload(data, block):
         shapes.append((kind, code, arg_count, p.varint()))
         need(arg_count <= ARGS_MAX, "payload: argument count")
     need(sum(s[3] for s in shapes) == count, "payload: shapes do not add up")
+    types = sum({1 << min(kind, 63) for kind, _, _, _ in shapes})
+    need(block.types in (0, types), "block header: types")
     which, flags = p.column(count), p.column(count)
     begins, durations = p.begins_and_durations(count)
     results, correlations, stacks, weights, lengths = (p.column(count) for _ in range(5))

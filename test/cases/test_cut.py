@@ -8,11 +8,13 @@ import io
 import json
 import re
 import sqlite3
+import struct
 
 import pytest
 
+import stream_reader
 from conftest import BUILD, built
-from made_ops import CAPTURED, TYPES, Recording, T
+from made_ops import CAPTURED, OTHER, TYPES, Recording, T
 
 CALLS = "('cuda_runtime', 'cuda_driver')"
 WORK = "('kernel', 'gpu_memcpy', 'gpu_memset', 'gpu_graph')"
@@ -265,3 +267,94 @@ def test_what_cannot_be_meant(whole, run_collector, options, error):
 def test_a_large_trace_is_said_to_be_one(make_gpu, run_collector):
     result = run_collector("merge", "-o", "/dev/null", make_gpu("bench", 900_000))
     assert "of text; most viewers stop at 500 MB: --step" in result.stderr
+
+
+# ---- what is not read --------------------------------------------------------------------------
+
+BATCHES, BATCH_NS, EACH = 8, 4_000_000_000, 40
+
+
+def batches(tmp_path):
+    """Batches of launches, each with blocks of its own for calls, kernels, and steps."""
+    r = Recording()
+    with r.range("before"):
+        r.launch(500)
+    for batch in range(BATCHES):
+        begin = (batch + 1) * BATCH_NS
+        r.add(OTHER, TYPES["step"], [batch], begin=begin)
+        r.add(OTHER, TYPES["push"], [0] * 6, f"batch {batch}", begin=begin)
+        r.add(OTHER, TYPES["pop"], [0], begin=begin + 30 * 1000 * EACH)
+        r.now, calls = begin, []
+        r.call("cudaMalloc", [0x7f0000000000 + (batch << 20), 1 << 20, 0])  # for good
+        for _ in range(EACH):
+            r.now += 20000
+            calls.append(r.call("cudaLaunchKernel", [0]))
+        for i, call in enumerate(calls):
+            r.now = begin + 21000 * i
+            r.kernel("kernel", 700 + batch, call)
+    return r.write(built(BUILD / "make_raw"), tmp_path / "data")
+
+
+def rewritten(folder, name, change):
+    """A copy; change(block, header, frame), bytearrays, may change a block."""
+    path, = folder.glob("*.gpuprof")
+    data = bytearray(path.read_bytes())
+    at = stream_reader.read_header(bytes(data)).bytes
+    for block in stream_reader.read_blocks(bytes(data), at, check=False)[0]:
+        head = block.stored_at - 88
+        header = data[head:block.stored_at]
+        frame = data[block.stored_at:block.stored_at + block.stored_bytes]
+        change(block, header, frame)
+        struct.pack_into("<I", header, 84, stream_reader.crc32c(bytes(header[:84])))
+        data[head:block.stored_at] = header
+        data[block.stored_at:block.stored_at + block.stored_bytes] = frame
+    copy = folder.parent / name
+    copy.mkdir()
+    (copy / path.name).write_bytes(data)
+    return copy
+
+
+def without_types(_, header, __):
+    header[72:80] = bytes(8)
+
+
+CALL, KERNEL = 1 << TYPES["call"], 1 << TYPES["kernel"]
+
+
+@pytest.mark.parametrize("options, first, last", [
+    (["--from=12s", "--to=20.5s"], 2, 4), (["--step=3:5"], 3, 4), (["--range=batch 4"], 4, 4)],
+    ids=["time", "steps", "range"])
+def test_blocks_of_which_a_piece_has_nothing_are_not_read(tmp_path, run_collector, options, first,
+                                                          last):
+    """With them damaged, and with headers that do not say what blocks have, it is the same."""
+    folder = batches(tmp_path)
+
+    def is_of(block, batch):
+        return (batch + 1) * BATCH_NS <= block.begin < (batch + 2) * BATCH_NS
+
+    def needless(block, calls):
+        before = any(is_of(block, b) for b in range(first))
+        behind = last + 1 + (options[0][:6] == "--step")  # the next begins where the last one ends
+        after = any(is_of(block, b) for b in range(behind, BATCHES))
+        return ((block.types == KERNEL and (before or (after and options[0][:6] == "--from"))) or
+                (calls and block.types == CALL and after))
+
+    damaged = {"report": 0, "merge": 0}
+
+    def damage(verb):
+        def change(block, _, frame):
+            if needless(block, verb == "merge"):
+                damaged[verb] += 1
+                frame[len(frame) // 2] ^= 0xff
+        return change
+    for verb, more in (("report", ["--format=csv"]), ("merge", [])):
+        wanted = run_collector(verb, *options, *more, folder)
+        assert wanted.returncode == 0 and wanted.stderr == ""
+        silent = rewritten(folder, f"silent {verb}", without_types)
+        broken = rewritten(folder, f"broken {verb}", damage(verb))
+        assert damaged[verb] >= 2
+        for copy in (silent, broken):
+            shown = run_collector(verb, *options, *more, copy)
+            assert (shown.returncode, shown.stderr, shown.stdout) == (0, "", wanted.stdout), copy
+        both = run_collector(verb, *options, rewritten(broken, f"both {verb}", without_types))
+        assert both.returncode == 3 and "damaged" in both.stderr

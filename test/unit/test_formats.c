@@ -377,6 +377,8 @@ static void test_block_headers(void **state)
     h.payload_bytes = 1000;
     h.stored_bytes = 500;
     h.stored_crc = 0xdeadbeef;
+    h.types = block_type_bit(1) | block_type_bit(200);
+    assert_true(h.types == (UINT64_C(1) << 63 | 2));
     block_header_write(&h, data);
     assert_int_equal(block_header_read(&back, data, sizeof data), BLOCK_HEADER_BYTES);
     assert_memory_equal(&h, &back, sizeof h);

@@ -194,11 +194,29 @@ static void test_hosts(void **state)
     scratch_remove(folder);
 }
 
+/* What a run of blocks has, all of them have together; if one does not say, nobody knows. */
+static void test_joined(void **state)
+{
+    (void)state;
+    struct block_index x = {.entries_max = 4};
+    for (uint64_t i = 0; i < 16; i++) {
+        struct block_header h = {
+            .min_ns = 100 - i, .max_ns = 200 - i, .types = i == 15 ? 0 : UINT64_C(1) << i};
+        assert_int_equal(block_index_add(&x, 0, i, &h, false), 0);
+    }
+    assert_true(x.count < 16 && x.entries[0].count > 1);
+    assert_true(x.entries[0].types == (UINT64_C(1) << x.entries[0].count) - 1);
+    assert_true(x.entries[0].time == UINT64_C(101) - x.entries[0].count && x.entries[0].end == 200);
+    assert_true(x.entries[x.count - 1].types == 0);
+    block_index_release(&x);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_merge),
         cmocka_unit_test(test_hosts),
+        cmocka_unit_test(test_joined),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
