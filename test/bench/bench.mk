@@ -6,7 +6,7 @@ BENCH_DIR := test/bench
 BENCH_CFLAGS := $(STD) $(WARN) $(CFLAGS) -DNDEBUG -I$(BENCH_DIR) -Iformats -Iinject \
 	-I$(dir $(PUBLIC_H))
 BENCH_MIX := $(BENCH_DIR)/training-step.mix
-BENCH_PROGRAMS := $(addprefix $(BENCH)/,call_cost call_cost_pg encode_mix sort_cost \
+BENCH_PROGRAMS := $(addprefix $(BENCH)/,call_cost call_cost_pg stall_cost encode_mix sort_cost \
 	replay_mix gpu_cost tensor_cost)
 
 # Only where LTTng-UST is installed; bench.py says so where it is not.
@@ -58,6 +58,10 @@ $(BENCH)/call_cost: $(BENCH_DIR)/call_cost.c $(BENCH_DIR)/stub_cudart.h $(PUBLIC
 		$(BENCH)/libcudart.so.12 $(BENCH_DIR)/stub_cublas.h $(BENCH)/libcublas.so.12 \
 		$(BENCH)/libcublasLt.so.12
 	$(call say,CC,$@) $(CC) $(BENCH_CFLAGS) $< $(BENCH_BLAS) $(BENCH_LINK) -o $@
+
+$(BENCH)/stall_cost: $(BENCH_DIR)/stall_cost.c $(BENCH_DIR)/stub_cudart.h $(PUBLIC_H) \
+		$(BENCH)/libcudart.so.12
+	$(call say,CC,$@) $(CC) $(BENCH_CFLAGS) $< $(BENCH_LINK) -o $@
 
 # For uftrace: the same program, compiled as uftrace wants it.
 $(BENCH)/call_cost_pg: $(BENCH_DIR)/call_cost.c $(BENCH_DIR)/stub_cudart.h $(PUBLIC_H) \

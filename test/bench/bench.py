@@ -169,6 +169,25 @@ def bench_inner():
     tell("call.inner", (many.call_ns() - few.call_ns()) / 32, "ns (a driver call inside a call)")
 
 
+def bench_flight():
+    """A launch that a flight recorder keeps, over one that is recorded; and for how long its dump
+    of 256 MiB keeps launches waiting, which come 2 us after one another, or at once."""
+    plain, flight = Cost("launch", 1, 50000, 24, 4), \
+        Cost("launch", 1, 50000, 24, 4, GPUPROF_FLIGHT="256M")
+    tell("flight.launch.cpu", flight.call_ns() / plain.call_ns(), "x recording", 1.05)
+    tell("flight.launch.wall", flight.call_ns(2) / plain.call_ns(2), "x recording")
+    tell("flight.writer.cpu", statistics.median(flight.writer) / statistics.median(plain.writer),
+         "x recording")
+    for name, apart in (("apart", "2000"), ("at_once", "0")):
+        lines = run([program("stall_cost"), "70000000", apart, "4"], preload=True,
+                    GPUPROF_FLIGHT="256M", GPUPROF_DUMP_ON="none", GPUPROF_GPU="off")
+        tell(f"flight.dump.{name}.bytes", drop_output() / 2 ** 20, "MiB on disk")
+        for what, _, late, longest, usual in lines:
+            tell(f"flight.dump.{name}.{what}.longest", float(longest), "us", 100)
+            tell(f"flight.dump.{name}.{what}.late", float(late), "launches beyond 100 us")
+            tell(f"flight.dump.{name}.{what}.p9999", float(usual), "us")
+
+
 def bench_libraries():
     """A call of cuBLAS, its begin and its end: with all arguments (cublasLtMatmul's are asked for,
     of a library that answers at once), by its name alone, not recorded, and in
@@ -679,7 +698,7 @@ def bench_python():
 
 
 def main():
-    parts = {"call": bench_call, "libraries": bench_libraries, "range": bench_range,
+    parts = {"call": bench_call, "libraries": bench_libraries, "flight": bench_flight, "range": bench_range,
              "operators": bench_operators, "tensors": bench_tensors, "torch": bench_torch,
              "walks": bench_walks, "peers": bench_peers, "bytes": bench_bytes, "sort": bench_sort,
              "gpu": bench_gpu, "collector": bench_collector, "devices": bench_devices,

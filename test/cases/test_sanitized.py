@@ -79,7 +79,8 @@ def test_gpu_buffers(tmp_path, kind, version, megabytes, lead, refuses):
 
 
 @pytest.mark.parametrize("megabytes, fill_us, rounds, most", [
-    (4, 40_000, 1, 128), (4, 10_000, 2, 64), (128, 0, 3, 520), (4096, 0, 2, 16400)])
+    (4, 40_000, 1, 128), (4, 10_000, 2, 64), (128, 0, 3, 520),
+    pytest.param(4096, 0, 2, 16400, marks=pytest.mark.long)])
 def test_gpu_buffers_take_what_they_may(tmp_path, megabytes, fill_us, rounds, most):
     """Where the parser is held up, all of the memory holds records, however small its buffers."""
     target = tmp_path / "buffers"
@@ -92,7 +93,7 @@ def test_gpu_buffers_take_what_they_may(tmp_path, megabytes, fill_us, rounds, mo
     assert all(bytes_sum == megabytes << 20 and count <= most for bytes_sum, count in sums), sums
 
 
-@pytest.mark.parametrize("kind", ["thread", "address,undefined"])
+@pytest.mark.parametrize("kind", [pytest.param("thread", marks=pytest.mark.long), "address,undefined"])
 def test_stress_over_budget(stress, tmp_path, kind):
     """Threads time calls and pass calls by, while the writer reads and counts them."""
     passed = 0

@@ -151,7 +151,7 @@ def test_handler_fills(steps, stride):
     check(process, arrived, missing=FUNCTIONS.values())
 
 
-@pytest.mark.parametrize("handler, stride", [("call", 307), ("inner-call", 1499)])
+@pytest.mark.parametrize("handler, stride", [("call", 307), finer("inner-call", 1499)])
 def test_timed_calls(steps, handler, stride):
     """The handler comes at some of the instructions of calls whose cost is timed."""
     # The steps are what makes a call long enough for the clock to say that it is to be timed.
@@ -162,8 +162,8 @@ def test_timed_calls(steps, handler, stride):
     assert any(r.args[1] for r in process.of_type(stream_reader.COST))
 
 
-@pytest.mark.parametrize("handler, stride", [("call", 7), ("inner-call", 131), finer("call", 2),
-                                             finer("inner-call", 41)])
+@pytest.mark.parametrize("handler, stride", [("call", 7), finer("inner-call", 131),
+                                             finer("call", 2), finer("inner-call", 41)])
 def test_killed(steps, handler, stride):
     steps(signal.SIGUSR1, handler, stride=1 << 20)  # one that lives has the table of functions
     first = 0
@@ -226,7 +226,7 @@ def test_handler_calls_in_stacks(stack_steps, handler, stride):
                                                                      if not c.stack])
 
 
-@pytest.mark.parametrize("handler, stride", [("jump", 97), ("inner-jump", 499)])
+@pytest.mark.parametrize("handler, stride", [("jump", 97), finer("inner-jump", 499)])
 def test_handler_jumps_out_of_stacks(stack_steps, handler, stride):
     sent, process, arrived = stack_steps(signal.SIGUSR1, handler,
                                          stride=stride * stack_steps.coarser)
