@@ -9,10 +9,12 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "api/api.h"
 #include "base/pages.h"
 #include "base/say.h"
 #include "base/ticks.h"
 #include "block.h"
+#include "bytes.h"
 #include "crc32c.h"
 #include "record/pool.h"
 #include "record/thread.h"
@@ -273,12 +275,32 @@ static bool append(struct block_sink *sink, const uint8_t *block, size_t bytes)
     return true;
 }
 
+/* Most records are calls that were well, or what the device did: later ones do not need them. The
+ * program can write where they stand, so each word is read once. */
+static bool is_passed(const uint8_t *record)
+{
+    uint64_t head = load_u64(record);
+    uint8_t type = (uint8_t)head, flags = (uint8_t)(head >> 8);
+    uint16_t code = (uint16_t)(head >> 32);
+    if (type == RECORD_KERNEL || type == RECORD_COPY || type == RECORD_SET)
+        return flight_watch_pass_work();
+    if (type != RECORD_CALL || code >= API_FUNCTION_COUNT || flags & RECORD_CAPTURED ||
+        (uint32_t)load_u64(record + 24) != 0)
+        return false;
+    const struct api_function *a = &api_functions[code];
+    if (a->memory != API_MEMORY_NONE || a->class == API_GRAPH)
+        return false;
+    if (a->class == API_LAUNCH || a->class == API_GRAPH_LAUNCH)
+        flight_watch_launched(load_u64(record + 8));
+    return true;
+}
+
 static void see(struct block_sink *sink, uint32_t thread, uint64_t position, const uint8_t *record,
                 size_t bytes)
 {
     (void)sink;
     static uint8_t copy[8 * RECORD_WORDS_MAX] __attribute__((aligned(8)));
-    if (f.is_over || bytes > sizeof copy)
+    if (f.is_over || bytes > sizeof copy || is_passed(record))
         return;
     memcpy(copy, record, bytes); /* first: the program can write where it stands */
     flight_state_see(thread, position, copy, bytes, f.dumps || f.is_dumping);

@@ -31,11 +31,11 @@ static _Atomic uint32_t is_on;
 static struct {
     struct dump due;                      /* reason 0: none */
     uint64_t asked_ns[DUMP_REASON_COUNT]; /* when last; 0: never */
-    uint64_t launched_ns;   /* when work was given to the device last; 0: not since it was told */
-    uint64_t collective_ns; /* since when one waits; 0: none */
-    uint64_t collectives;   /* that have not returned */
-    bool has_gpu;           /* there are records of the device's */
-    uint64_t step, step_ns; /* the one under way; 0: none */
+    uint64_t launched_ticks; /* when work was given to the device last; 0: not since it was told */
+    uint64_t collective_ns;  /* since when one waits; 0: none */
+    uint64_t collectives;    /* that have not returned */
+    bool has_gpu;            /* there are records of the device's */
+    uint64_t step, step_ns;  /* the one under way; 0: none */
     uint64_t step_count;
     uint64_t lasted_ns[STEPS_KEPT];
 } seen;
@@ -117,7 +117,7 @@ static void see_call(const struct record *r)
     bool is_work = f->class == API_LAUNCH || f->class == API_GRAPH_LAUNCH || f->class == API_COPY;
     bool has_failed = api_has_failed(f->domain, r->result);
     if (f->class == API_LAUNCH || f->class == API_GRAPH_LAUNCH)
-        seen.launched_ns = clock_scale_ns(&gp.header.scale, r->begin);
+        seen.launched_ticks = r->begin;
     if (has_failed && r->result == OUT_OF_MEMORY && f->class == API_ALLOC && on & DUMP_ON_OOM)
         ask((struct dump){.reason = DUMP_MEMORY, .value = OUT_OF_MEMORY, .text = f->symbol});
     else if (has_failed && (is_work || f->class == API_SYNC) && on & DUMP_ON_ERROR)
@@ -163,6 +163,16 @@ static void see_library(const struct record *r, uint64_t begin_ns)
     }
 }
 
+void flight_watch_launched(uint64_t begin_ticks)
+{
+    seen.launched_ticks = begin_ticks;
+}
+
+bool flight_watch_pass_work(void)
+{
+    return seen.has_gpu && !seen.collective_ns;
+}
+
 void flight_watch_see(const uint8_t *record, size_t bytes)
 {
     struct record r;
@@ -197,9 +207,10 @@ static void see_time(void)
     uint64_t now = now_ns();
     uint64_t idle_ns = gp.settings.numbers[SETTING_DUMP_IDLE];
     uint64_t collective_ns = gp.settings.numbers[SETTING_DUMP_COLLECTIVE];
-    if (idle_ns != SETTING_OFF && seen.launched_ns && now > seen.launched_ns + idle_ns) {
-        ask((struct dump){.reason = DUMP_IDLE, .ns = now - seen.launched_ns});
-        seen.launched_ns = 0;
+    uint64_t launched_ns = clock_scale_ns(&gp.header.scale, seen.launched_ticks);
+    if (idle_ns != SETTING_OFF && seen.launched_ticks && now > launched_ns + idle_ns) {
+        ask((struct dump){.reason = DUMP_IDLE, .ns = now - launched_ns});
+        seen.launched_ticks = 0;
     }
     if (collective_ns != SETTING_OFF && seen.collective_ns &&
         now > seen.collective_ns + collective_ns) {

@@ -25,6 +25,11 @@ void flight_watch_start(bool is_on);
 /* A record that is about to be kept; `record` is parsed no further than its head and arguments. */
 void flight_watch_see(const uint8_t *record, size_t bytes);
 
+/* The same of a launch that was well, which began then; true: of what the device did nothing is to
+ * be seen now. */
+void flight_watch_launched(uint64_t begin_ticks);
+bool flight_watch_pass_work(void);
+
 /* In each pass, until it is false: a dump that is due. Its text holds until the next call. */
 bool flight_watch_due(struct dump *d);
 
