@@ -692,6 +692,27 @@ static void save_dumps(void)
     builder_release(&b);
 }
 
+/* Stops and starts of steps beyond all, in states that there are none of, by nobody. */
+static void save_pauses(void)
+{
+    static const uint64_t wild[][3] = {
+        {1, 1, 5}, {2, 1, 6}, {0, 1, UINT64_MAX}, {3, 2, 0}, {UINT64_MAX, UINT64_MAX, 1},
+        {0, 0, 0}, {2, 0, 9}};
+    struct stream_builder b;
+    begin(&b);
+    builder_meta(&b, "windows=99999999999999999999");
+    for (uint32_t i = 0; i < 50; i++) {
+        const uint64_t number = i % 11, work[] = {i % 3, 1, 7, 0, i, 0, 0};
+        builder_record(&b, i % 3, RECORD_PAUSE, 900 + 10 * (i % 40), 0, 0, i % 4, wild[i % 7],
+                       NULL);
+        builder_record(&b, 1, RECORD_STEP, 902 + 10 * i, 0, 0, 1, &number, NULL);
+        builder_record(&b, 0, RECORD_SET, 904 + 10 * i, 5, i % 4, 7, work, NULL);
+    }
+    add_calls(&b);
+    save(&b, "pauses-wild.gpuprof");
+    builder_release(&b);
+}
+
 static void save_live(const char *name, void (*change)(struct live_builder *l))
 {
     struct stream_builder b;
@@ -786,6 +807,7 @@ int main(int argc, char **argv)
     save_tensors();
     save_windows();
     save_dumps();
+    save_pauses();
     save_libraries();
     save_live("live-good", live_as_is);
     save_live("live-geometry", live_geometry);
