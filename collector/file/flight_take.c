@@ -47,11 +47,13 @@ static int read_page(struct taker *t)
 {
     uint8_t page[FLIGHT_PAGE_BYTES];
     uint64_t base = t->place->offset;
+    if (base > INT64_MAX / 2) /* the program can write there */
+        return GPUPROF_DAMAGED;
     ssize_t got = base ? file_read_at(t->place->fd, base, page, sizeof page) : 0;
     if (got < (ssize_t)sizeof page || load_u64(page + FLIGHT_OFFSET_MAGIC) != FLIGHT_MAGIC)
         return got < 0 ? GPUPROF_IO : 0;
     uint64_t room = load_u64(page + FLIGHT_OFFSET_SEGMENT_BYTES);
-    if (base > INT64_MAX / 2 || room > FLIGHT_BYTES_MAX)
+    if (room > FLIGHT_BYTES_MAX)
         return GPUPROF_DAMAGED;
     uint64_t which = load_u64(page + FLIGHT_OFFSET_WRITTEN) & 1;
     const uint8_t *done = page + FLIGHT_OFFSET_DONE + which * FLIGHT_DONE_ENTRY;

@@ -373,7 +373,7 @@ CHANGES = 2000 if os.environ.get("GPUPROF_LONG") else 40
 
 
 def test_hostile_live_file(fly, collector, tmp_path):
-    """Whatever stands in the recorder's page and segments: an answer, and no more than that."""
+    """Whatever stands in the recorder's page, or where it is said to be: an answer, and no more."""
     flight = fly()
     flight.say("a100", "(outer", "s1")
     pace(flight, 14, 2)
@@ -394,8 +394,10 @@ def test_hostile_live_file(fly, collector, tmp_path):
             old = int.from_bytes(changed[at:at + 8], "little")
             new = chance.choice([*values, old + 1, old ^ 1 << chance.randrange(64)]) % (1 << 64)
             changed[at:at + 8] = new.to_bytes(8, "little")
+        where = chance.choice([base] * 9 + [1 << 63, (1 << 64) - 1, base + 8, 1 << 40])
         with open(live, "r+b") as file:
             os.pwrite(file.fileno(), changed, base)
+            os.pwrite(file.fileno(), where.to_bytes(8, "little"), stream_reader.FLIGHT_AT)
         done = subprocess.run([collector, "report", "--keep-live", stream], capture_output=True,
                               check=False, timeout=LIMIT)
         assert done.returncode in (0, 3), (done.returncode, done.stderr, changed.hex())
