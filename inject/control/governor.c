@@ -135,7 +135,9 @@ static void govern(struct thread *writer, struct ladder_window *w)
 void governor_look(struct thread *writer, uint64_t now_ns, bool is_last)
 {
     struct ladder_window window = {.budget = gp.settings.numbers[SETTING_OVERHEAD_MAX]};
-    bool is_whole = governor_is_due(now_ns) && !is_last;
+    bool is_whole = !is_last && governor_is_due(now_ns);
+    if (!is_whole && !is_last)
+        return; /* another feature's look: the window goes on */
     cost_sums_look(&window);
     if (is_whole && has_budget())
         govern(writer, &window);
