@@ -141,6 +141,14 @@ def stated(process, at):
                        sorted(process.of_type(WINDOW), key=lambda r: r.begin))
 
 
+def kept(says):
+    """Of a flight recorder: what some thread did just before, and was stored in it, is there."""
+    times = Times()
+    times.must = says.must
+    times.may = [(begin - EDGE_NS, end) for begin, end in says.may]
+    return times
+
+
 def copies(process, book, at):
     """(thread, number) -> begin and end of each recorded copy, on the book's clock."""
     found = {}
@@ -161,7 +169,8 @@ def has_copied(book, window, first):
 def compare(process, book, window, first):
     """What is wrong, as texts, and how many copies were of which sort."""
     at = process.monotonic()
-    open_, run, says = windows(book, *window, first), running(process, at), stated(process, at)
+    run, says = running(process, at), stated(process, at)
+    open_ = kept(says) if window[0] == "flight" else windows(book, *window, first)
     down = [at(r.begin) for r in process.of_type(STEP_DOWN) if r.code in (TENTH, HUNDREDTH)]
     governed = min(down, default=FOREVER) - CLOCKS_NS
     found, wrong = copies(process, book, at), []

@@ -2,7 +2,8 @@
 /*
  * moments_work LOG SEED MS WORDS: three threads copy for so long, in bursts, at moments that SEED
  * decides; the first one also makes steps, opens and closes the door of cudaProfilerStart, and, if
- * the words have f, forks half-way: both go on, the child with three threads of its own.
+ * the words have f, forks half-way: both go on, the child with three threads of its own; if they
+ * have d it asks for dumps.
  *
  * Each process keeps the truth in LOG.PID, a shared mapping, which a SIGKILL leaves as it was: for
  * each thread a piece of ENTRIES entries, of four words: begin, end (CLOCK_MONOTONIC ns; 0: had not
@@ -14,6 +15,7 @@
 #include <fcntl.h>
 #include <pthread.h>
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -37,6 +39,7 @@ static uint64_t copies[THREADS];
 static char *memory;
 static const char *log_name;
 static uint64_t seed, until_ns, fork_ns;
+static bool dumps;
 
 static uint64_t now_ns(void)
 {
@@ -96,6 +99,8 @@ static void *work(void *place)
     while (now_ns() < until_ns && !(thread == 0 && fork_ns && now_ns() >= fork_ns)) {
         uint32_t turn = thread ? 0 : chance(&state, 20);
         copy_some(thread, chance(&state, 8));
+        if (turn == 11 && dumps)
+            gpuprof_dump("now");
         if (turn > 11) {
             static uint64_t step;
             struct entry *e = begin(thread,
@@ -152,6 +157,7 @@ int main(int argc, char **argv)
     uint64_t ns = strtoull(argv[3], NULL, 10) * 1000000u;
     if (cudaMalloc((void **)&memory, ROOM + 4096))
         return 3;
+    dumps = strchr(argv[4], 'd');
     open_book();
     until_ns = now_ns() + ns;
     fork_ns = strchr(argv[4], 'f') ? now_ns() + ns / 2 : 0;
