@@ -698,7 +698,8 @@ def bench_python():
 
 
 def main():
-    parts = {"call": bench_call, "libraries": bench_libraries, "flight": bench_flight, "range": bench_range,
+    parts = {"call": bench_call, "libraries": bench_libraries, "flight": bench_flight,
+             "range": bench_range,
              "operators": bench_operators, "tensors": bench_tensors, "torch": bench_torch,
              "walks": bench_walks, "peers": bench_peers, "bytes": bench_bytes, "sort": bench_sort,
              "gpu": bench_gpu, "collector": bench_collector, "devices": bench_devices,

@@ -93,7 +93,8 @@ def test_gpu_buffers_take_what_they_may(tmp_path, megabytes, fill_us, rounds, mo
     assert all(bytes_sum == megabytes << 20 and count <= most for bytes_sum, count in sums), sums
 
 
-@pytest.mark.parametrize("kind", [pytest.param("thread", marks=pytest.mark.long), "address,undefined"])
+@pytest.mark.parametrize("kind", [
+    pytest.param("thread", marks=pytest.mark.long), "address,undefined"])
 def test_stress_over_budget(stress, tmp_path, kind):
     """Threads time calls and pass calls by, while the writer reads and counts them."""
     passed = 0
