@@ -35,17 +35,6 @@ static double now_seconds(void)
     return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
 }
 
-static enum exit_code folder_error(const struct ctl *c, int error)
-{
-    if (error == GPUPROF_NOT_OURS)
-        return usage_error("ctl: '%s/" CONTROL_NAME "' is no control file; remove it",
-                           c->folder.path);
-    message("ctl: '%s': %s%s", c->folder.path,
-            error == GPUPROF_IO ? strerror(errno) : "too many files, or no memory",
-            error == GPUPROF_IO ? reading_advice(errno) : "");
-    return EXIT_ENVIRONMENT;
-}
-
 static bool is_meant(const struct ctl *c, const struct ctl_process *p)
 {
     return !p->has_ended && (!c->options->pid || p->header.pid == c->options->pid) &&
@@ -139,7 +128,7 @@ static enum exit_code ask_status(struct ctl *c)
     enum exit_code code = make_commands(c);
     int error = code == EXIT_OK ? wait_for_all(c) : 0;
     c->asked = asked;
-    return error < 0 ? folder_error(c, error) : code;
+    return error < 0 ? ctl_folder_failed(&c->folder, "ctl", error) : code;
 }
 
 /* Of some the files do not tell the rank yet (a flight recorder's are empty): they do themselves.
@@ -255,7 +244,7 @@ enum exit_code ctl_verb(const struct options *options)
     c.folder.needs_ranks = options->rank != RANK_NONE;
     int error = ctl_folder_look(&c.folder);
     if (error < 0)
-        code = folder_error(&c, error);
+        code = ctl_folder_failed(&c.folder, "ctl", error);
     if (code == EXIT_OK)
         code = find_ranks(&c);
     if (code == EXIT_OK && is_ahead)
@@ -264,7 +253,7 @@ enum exit_code ctl_verb(const struct options *options)
         code = make_commands(&c);
     if (code == EXIT_OK) {
         error = wait_for_all(&c);
-        code = error < 0 ? folder_error(&c, error) : print_answers(&c);
+        code = error < 0 ? ctl_folder_failed(&c.folder, "ctl", error) : print_answers(&c);
     }
     ctl_folder_release(&c.folder);
     return code;

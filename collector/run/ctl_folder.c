@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/array.h"
+#include "base/message.h"
 #include "base/path_list.h"
 #include "error.h"
 #include "file/live_file.h"
@@ -105,6 +106,17 @@ void ctl_folder_release(struct ctl_folder *f)
     for (size_t i = 0; i < f->count; i++)
         free(f->processes[i].path);
     free(f->processes);
+}
+
+enum exit_code ctl_folder_failed(const struct ctl_folder *f, const char *verb, int error)
+{
+    if (error == GPUPROF_NOT_OURS)
+        return usage_error("%s: '%s/" CONTROL_NAME "' is no control file; remove it", verb,
+                           f->path);
+    message("%s: '%s': %s%s", verb, f->path,
+            error == GPUPROF_IO ? strerror(errno) : "too many files, or no memory",
+            error == GPUPROF_IO ? reading_advice(errno) : "");
+    return EXIT_ENVIRONMENT;
 }
 
 bool ctl_process_read(struct ctl_process *p)

@@ -8,6 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/exit_code.h"
 #include "control_text.h"
 #include "stream.h"
 
@@ -37,6 +38,9 @@ struct ctl_folder {
  */
 int ctl_folder_look(struct ctl_folder *f);
 void ctl_folder_release(struct ctl_folder *f);
+
+/* Says what one of these errors was, for that verb; an exit code. */
+enum exit_code ctl_folder_failed(const struct ctl_folder *f, const char *verb, int error);
 
 /* Reads its status. True: there is one of this process. */
 bool ctl_process_read(struct ctl_process *p);

@@ -53,17 +53,6 @@ static double now_seconds(void)
     return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
 }
 
-static enum exit_code folder_error(const struct top *t, int error)
-{
-    if (error == GPUPROF_NOT_OURS)
-        return usage_error("top: '%s/" CONTROL_NAME "' is no control file; remove it",
-                           t->folder.path);
-    message("top: '%s': %s%s", t->folder.path,
-            error == GPUPROF_IO ? strerror(errno) : "too many files, or no memory",
-            error == GPUPROF_IO ? reading_advice(errno) : "");
-    return EXIT_ENVIRONMENT;
-}
-
 /* Who asks goes on asking: an answer is for CONTROL_WATCH_SECONDS. */
 static int ask(struct top *t)
 {
@@ -233,10 +222,10 @@ static enum exit_code watch(struct top *t)
         int error = look(t);
         error = error == 0 ? ask(t) : error;
         if (error < 0)
-            return folder_error(t, error);
+            return ctl_folder_failed(&t->folder, "top", error);
         int64_t count = make_rows(t, &running, &is_whole);
         if (count < 0)
-            return folder_error(t, GPUPROF_NO_MEMORY);
+            return ctl_folder_failed(&t->folder, "top", GPUPROF_NO_MEMORY);
         if (count == 0)
             return usage_error("top: no such process records into '%s' now", t->folder.path);
         bool is_last = !running || (o->is_once && (is_whole || now_seconds() > begin + most_once));

@@ -13,6 +13,7 @@
 #include "range/step_count.h"
 #include "range/windows.h"
 #include "rank.h"
+#include "record/open_look.h"
 #include "record/pool.h"
 #include "record/state.h"
 #include "store/seal.h"
@@ -145,39 +146,20 @@ void figures_start(void)
 /* ---- what is open -----------------------------------------------------------------------------
  */
 
-/* Of a record that its thread may be writing: what was read counts only if the chunk's head says
- * the same before and after. */
-static __attribute__((noinline, no_sanitize("thread"))) uint64_t word_at(const uint8_t *chunk,
-                                                                         uint64_t at)
-{
-    return *(const volatile uint64_t *)(const void *)(chunk + LIVE_CHUNK_HEAD_BYTES + at);
-}
-
-/* The outermost call that is open on the chunk's thread. False: there is none, or it went on. */
-static bool find_open(const uint8_t *chunk, uint64_t *begin, uint64_t *code)
-{
-    uint64_t committed = chunk_u64(chunk, LIVE_CHUNK_COMMITTED);
-    uint64_t count = committed & LIVE_OPEN_MASK, at = committed - count;
-    uint64_t last = gp.pool.chunk_bytes - LIVE_CHUNK_HEAD_BYTES - 8 * RECORD_HEAD_WORDS;
-    if (!count || count > LIVE_OPEN_MAX || at > last)
-        return false;
-    uint64_t head = word_at(chunk, at);
-    *begin = word_at(chunk, at + 8);
-    *code = head >> 32 & 0xffff;
-    return (uint8_t)head == RECORD_CALL && chunk_u64(chunk, LIVE_CHUNK_COMMITTED) == committed;
-}
-
 static void fill_open(struct control_status *s)
 {
-    uint64_t ticks = ticks_now(), oldest = ticks, begin, code;
+    struct call_seen outermost, innermost;
+    uint64_t ticks = ticks_now(), oldest = ticks;
     uint32_t allocated = atomic_load(&gp.pool.allocated);
     for (uint32_t i = 0; i < allocated; i++) {
         if (owner_state(&gp.pool.owners[i]) != LIVE_OWNED ||
-            !find_open(pool_chunk(&gp.pool, i), &begin, &code) || begin >= oldest)
+            !open_calls_look(pool_chunk(&gp.pool, i), &outermost, &innermost) ||
+            (uint8_t)outermost.head != RECORD_CALL || outermost.begin >= oldest)
             continue;
-        oldest = begin;
+        uint64_t code = outermost.head >> 32 & 0xffff;
+        oldest = outermost.begin;
         s->figures[FIGURE_OPEN_NS] =
-            clock_scale_ns(&gp.header.scale, ticks) - clock_scale_ns(&gp.header.scale, begin);
+            clock_scale_ns(&gp.header.scale, ticks) - clock_scale_ns(&gp.header.scale, oldest);
         snprintf(s->open_call, sizeof s->open_call, "%s",
                  code < API_FUNCTION_COUNT ? api_functions[code].symbol : "");
     }

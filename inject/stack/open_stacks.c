@@ -3,6 +3,7 @@
 
 #include "base/ticks.h"
 #include "python/python.h"
+#include "record/open_look.h"
 #include "record/pool.h"
 #include "record/recorded.h"
 #include "record/thread.h"
@@ -17,32 +18,11 @@ struct open_long {
     uint64_t word;  /* of LIVE_CHUNK_OPEN_STACK, as it was found */
 };
 
-/* Of a record that its thread may be writing: what was read counts only if the chunk's head says
- * the same before and after. */
-static __attribute__((noinline, no_sanitize("thread"))) uint64_t word_at(const uint8_t *chunk,
-                                                                         uint64_t at)
-{
-    return *(const volatile uint64_t *)(const void *)(chunk + LIVE_CHUNK_HEAD_BYTES + at);
-}
-
-/*
- * When the newest open call of the chunk's thread began; 0: none is open, or it went on meanwhile.
- * The thread, or a stray write of the program's, may change anything while it is read.
- */
+/* When the newest open call of the chunk's thread began; 0: none is open. */
 static uint64_t newest_begin(const uint8_t *chunk)
 {
-    uint64_t committed = chunk_u64(chunk, LIVE_CHUNK_COMMITTED), begin = 0;
-    uint64_t count = committed & LIVE_OPEN_MASK, at = committed - count;
-    uint64_t last = gp.pool.chunk_bytes - LIVE_CHUNK_HEAD_BYTES - 8 * RECORD_HEAD_WORDS;
-    if (count > LIVE_OPEN_MAX)
-        return 0;
-    for (uint64_t i = 0; i < count; i++) {
-        if (at > last)
-            return 0;
-        begin = word_at(chunk, at + 8);
-        at += 8 * (uint64_t)record_word_count(word_at(chunk, at));
-    }
-    return chunk_u64(chunk, LIVE_CHUNK_COMMITTED) == committed ? begin : 0;
+    struct call_seen outermost, innermost;
+    return open_calls_look(chunk, &outermost, &innermost) ? innermost.begin : 0;
 }
 
 static bool is_still_open(void *context)
