@@ -42,7 +42,10 @@ static struct {
     object_ptr (*number)(const void *address);
     object_ptr (*call)(object_ptr function, ...);
     const char *(*utf8)(object_ptr text);
+    object_ptr (*error)(void);
+    int (*error_is)(object_ptr type);
     void (*clear_error)(void);
+    object_ptr *exception;
     void (*keep)(object_ptr object);
     void (*release)(object_ptr object);
     object_ptr none;
@@ -65,6 +68,9 @@ static const struct {
     {"PyLong_FromVoidPtr", offsetof(__typeof__(python), number)},
     {"PyObject_CallFunctionObjArgs", offsetof(__typeof__(python), call)},
     {"PyUnicode_AsUTF8", offsetof(__typeof__(python), utf8)},
+    {"PyErr_Occurred", offsetof(__typeof__(python), error)},
+    {"PyErr_ExceptionMatches", offsetof(__typeof__(python), error_is)},
+    {"PyExc_Exception", offsetof(__typeof__(python), exception)},
     {"PyErr_Clear", offsetof(__typeof__(python), clear_error)},
     {"Py_IncRef", offsetof(__typeof__(python), keep)},
     {"Py_DecRef", offsetof(__typeof__(python), release)},
@@ -92,6 +98,13 @@ static object_ptr none(void)
     return python.none;
 }
 
+/* What ends our own text may be the program's: a KeyboardInterrupt, which its signal handler raises
+ * wherever Python is. That goes on to the program; an error of ours does not. */
+static bool is_interrupted(void)
+{
+    return python.error() && !python.error_is(*python.exception);
+}
+
 /* As the fixed text made them, for good: {address: text}, and a function that puts a module there.
  */
 static object_ptr learn;
@@ -116,6 +129,8 @@ static object_ptr module_begins(object_ptr self, const object_ptr *args, ptrdiff
     object_ptr text = count == 1 ? text_of(args[0]) : NULL;
     const char *bytes = text ? python.utf8(text) : NULL;
     (void)self;
+    if (!bytes && is_interrupted())
+        return NULL;
     if (bytes)
         op_module_begin(args[0], bytes);
     else
@@ -250,9 +265,11 @@ static int set_hooks(void *data)
         if (locals)
             python.release(locals);
     }
-    python.clear_error();
+    int status = is_interrupted() ? -1 : 0;
+    if (status == 0)
+        python.clear_error();
     atomic_store(&state.progress, progress);
-    return 0;
+    return status;
 }
 
 void nn_modules_look(void)

@@ -72,7 +72,8 @@ static struct open_modules {
     uint32_t count;
     uint32_t deeper;                  /* open ones that are not recorded */
     uint32_t open[MODULES_DEPTH_MAX]; /* a part of their addresses */
-    uint64_t recorded;                /* a bit for each: its begin is in the data */
+    uintptr_t frames[MODULES_DEPTH_MAX];
+    uint64_t recorded; /* a bit for each: its begin is in the data */
 } modules[MODULE_THREADS_MAX];
 
 /* What each thread remembers. */
@@ -427,19 +428,54 @@ static struct open_modules *take_modules(void)
     return NULL;
 }
 
+/* Ends the modules from that depth on. */
+static void end_modules(struct open_modules *m, uint32_t depth)
+{
+    struct thread *t = &this_thread;
+    struct call c;
+    uint64_t now = ticks_now();
+    bool is_entered = depth < m->count && m->recorded >> depth && enter(t, &c, true);
+    for (; m->count > depth; m->count--) {
+        uint64_t args[] = {module_object(t, m->count - 1)};
+        if (is_entered && m->recorded >> (m->count - 1) & 1)
+            append(t, RECORD_OP_END, 0, 0, now, args, 1);
+    }
+    if (is_entered)
+        call_leave(t);
+}
+
+/*
+ * PyTorch runs no hook where a forward is left by a KeyboardInterrupt, a SystemExit or another
+ * exception that is no Exception. What a forward calls lies below it on the stack: it goes through
+ * Python's C code. So one that does not lie above the new one is over.
+ */
+static void end_left(struct open_modules *m, uintptr_t frame)
+{
+    uint32_t at = m->count;
+    while (at > 0 && m->frames[at - 1] <= frame)
+        at--;
+    if (at == m->count)
+        return;
+    m->deeper = 0;
+    end_modules(m, at);
+}
+
 void op_module_begin(const void *module, const char *text)
 {
     struct thread *t = &this_thread;
     struct call c;
+    uintptr_t frame = (uintptr_t)__builtin_frame_address(0);
     struct open_modules *m = own.modules ? &modules[own.modules - 1] : take_modules();
     if (!m)
         return;
+    end_left(m, frame);
     if (m->count == MODULES_DEPTH_MAX) {
         m->deeper++;
         return;
     }
     uint32_t depth = m->count++;
     m->open[depth] = (uint32_t)((uintptr_t)module >> 4);
+    m->frames[depth] = frame;
     m->recorded &= ~(1ull << depth);
     if (recorded_off() & OFF_OPERATORS || !enter(t, &c, false))
         return;
@@ -453,8 +489,6 @@ void op_module_begin(const void *module, const char *text)
  */
 void op_module_end(const void *module)
 {
-    struct thread *t = &this_thread;
-    struct call c;
     struct open_modules *m = own.modules ? &modules[own.modules - 1] : NULL;
     if (!m || m->deeper) {
         if (m)
@@ -464,15 +498,8 @@ void op_module_end(const void *module)
     uint32_t at = m->count;
     while (at > 0 && m->open[at - 1] != (uint32_t)((uintptr_t)module >> 4))
         at--;
-    uint64_t now = ticks_now();
-    bool is_entered = at > 0 && m->recorded >> (at - 1) && enter(t, &c, true);
-    for (; at > 0 && m->count >= at; m->count--) {
-        uint64_t args[] = {module_object(t, m->count - 1)};
-        if (is_entered && m->recorded >> (m->count - 1) & 1)
-            append(t, RECORD_OP_END, 0, 0, now, args, 1);
-    }
-    if (is_entered)
-        call_leave(t);
+    if (at > 0)
+        end_modules(m, at - 1);
     if (!m->count) {
         own.modules = 0;
         atomic_store(&m->owner, 0);

@@ -54,7 +54,7 @@ def told(log):
 
 @pytest.mark.parametrize("scene,count", (
     ("plain", 21), ("threads", 8 * 50 * 4), ("refused", 3), ("compiled", 4), ("deep", 64),
-    ("paused", 9), ("reused", 200)))
+    ("paused", 9), ("reused", 200), ("interrupted", 4), ("left", 204)))
 def test_modules(run, scene, count):
     """Every forward is there, once, in its place, by its path."""
     [(process, log)] = run(scene)

@@ -192,6 +192,48 @@ def scene_deep():
     log[:] = kept
 
 
+def scene_interrupted():
+    """What gpuprof asks a new module for is ended by the program's own KeyboardInterrupt."""
+    class Stopped(Layer):
+        def named_modules(self, prefix=""):
+            raise KeyboardInterrupt
+    try:
+        Stopped("Stopped")()
+        raise AssertionError("nobody has seen the KeyboardInterrupt")
+    except KeyboardInterrupt:
+        pass
+    Net()()
+
+
+def scene_left():
+    """No hook behind a forward runs where it is left by what is no Exception."""
+    class Left(Layer):
+        def forward(self, *args):
+            note("begin", f"Left {self.path}")
+            try:
+                raise KeyboardInterrupt
+            finally:
+                note("end")
+
+    class Outer(Module):
+        def __init__(self):
+            self.inner = Left("Outer.inner")
+
+        def forward(self, *args):
+            note("begin", "Outer Outer")
+            try:
+                self.inner()
+            finally:
+                note("end")
+    outer = Outer()
+    for _ in range(100):
+        try:
+            outer()
+        except KeyboardInterrupt:
+            pass
+    Net()()
+
+
 def scene_reused():
     """Modules come and go, at the same addresses."""
     for i in range(200):
