@@ -267,7 +267,8 @@ def check_kill(name, command, folder, settings):
 
 
 def check_control(name, command, folder, settings):
-    """A running program is looked at, stopped and started; of no kernel the launch is missing."""
+    """A running program is looked at, stopped and started; of no kernel a launch outside of the
+    pause is missing. The device's records come back a moment before calls do."""
     said = {}
 
     def meanwhile():
@@ -284,9 +285,11 @@ def check_control(name, command, folder, settings):
         raise Failure("; ".join(wrong))
     [look] = json.loads(said["--format=json"].stdout)["processes"]
     process = max(gpu_dump.read(folder), key=lambda p: len(p.calls))
-    own = {c.correlation for c in process.of("launch")}
-    orphans = sum(process.owner(k.correlation) not in own
-                  for k in split(process.done("kernel"), False))
+    own = sorted(process.of("launch"), key=lambda call: call.correlation)
+    paused = max(zip(own, own[1:]), key=lambda two: two[1].begin - two[0].begin)
+    orphans = {process.owner(k.correlation) for k in split(process.done("kernel"), False)}
+    orphans = sum(not paused[0].correlation < number < paused[1].correlation
+                  for number in orphans.difference(call.correlation for call in own))
     row(name, bool(look["launches_per_second"]) and 0 < (look["gpu_busy_share"] or 0) <= 1
         and ": stopped" in said["stop"].stdout and ": recording" in said["start"].stdout
         and not orphans,
