@@ -13,67 +13,68 @@
 #include "base/exit_code.h"
 #include "base/select_wish.h"
 
-/* What a verb accepts: a set of these. (More of them than an enumerator has bits.) */
-typedef uint64_t option_set;
-#define OPTION_OUTPUT        (UINT64_C(1) << 0)  /* -o, --output FILE */
-#define OPTION_FORMAT        (UINT64_C(1) << 1)  /* --format text|json|csv|html */
-#define OPTION_BLOCKS        (UINT64_C(1) << 2)  /* --blocks */
-#define OPTION_STRICT        (UINT64_C(1) << 3)  /* --strict */
-#define OPTION_KEEP_LIVE     (UINT64_C(1) << 4)  /* --keep-live */
-#define OPTION_OUT           (UINT64_C(1) << 5)  /* -o DIR */
-#define OPTION_QUIET         (UINT64_C(1) << 6)  /* --quiet */
-#define OPTION_EXEC          (UINT64_C(1) << 7)  /* --exec */
-#define OPTION_HELP          (UINT64_C(1) << 8)  /* -h, --help */
-#define OPTION_SETTINGS      (UINT64_C(1) << 9)  /* no row: the options of settings.def */
-#define OPTION_RECORDINGS    (UINT64_C(1) << 10) /* no row: at least one folder or file */
-#define OPTION_PER_RANK      (UINT64_C(1) << 11) /* --per-rank */
-#define OPTION_STEP_RANGE    (UINT64_C(1) << 12) /* --step-range PATTERN */
-#define OPTION_BY            (UINT64_C(1) << 13) /* --by name|grid|shape|range|stack|python-line */
-#define OPTION_GRAPH         (UINT64_C(1) << 14) /* -o, --output FILE of a flame graph */
-#define OPTION_FORM          (UINT64_C(1) << 15) /* --format of one */
-#define OPTION_WEIGHT        (UINT64_C(1) << 16) /* --weight */
-#define OPTION_THREADS       (UINT64_C(1) << 17) /* --threads */
-#define OPTION_SYMBOLS       (UINT64_C(1) << 18) /* --symbols DIR|none */
-#define OPTION_SYNC_STREAMS  (UINT64_C(1) << 19) /* --sync-streams */
-#define OPTION_TABLE         (UINT64_C(1) << 20) /* --table NAME,... */
-#define OPTION_SORT          (UINT64_C(1) << 21) /* --sort COLUMN */
-#define OPTION_LIMIT         (UINT64_C(1) << 22) /* --limit N */
-#define OPTION_FULL          (UINT64_C(1) << 23) /* --full */
-#define OPTION_TABLES        (UINT64_C(1) << 24) /* -o, --output FILE of a report */
-#define OPTION_TRACE         (UINT64_C(1) << 25) /* --format of a trace */
-#define OPTION_STEP_BY       (UINT64_C(1) << 26) /* --step-by range|...|NAME */
-#define OPTION_SAMPLES       (UINT64_C(1) << 27) /* --samples-per-step N */
-#define OPTION_GROUP         (UINT64_C(1) << 28) /* --group */
-#define OPTION_NO_GROUP      (UINT64_C(1) << 29) /* --no-group */
-#define OPTION_JSON          (UINT64_C(1) << 30) /* --json */
-#define OPTION_MINE          (UINT64_C(1) << 31) /* --mine of a report */
-#define OPTION_OWN_FRAMES    (UINT64_C(1) << 32) /* --mine of a flame graph */
-#define OPTION_FOLD          (UINT64_C(1) << 33) /* --fold-unnamed */
-#define OPTION_MERGE_RANKS   (UINT64_C(1) << 34) /* --merge-ranks */
-#define OPTION_SOURCE        (UINT64_C(1) << 35) /* --source DIR */
-#define OPTION_NO_COUNTERS   (UINT64_C(1) << 36) /* --no-counters */
-#define OPTION_PORT          (UINT64_C(1) << 37) /* --port N */
-#define OPTION_OPEN          (UINT64_C(1) << 38) /* --open */
-#define OPTION_COLOUR        (UINT64_C(1) << 39) /* --color auto|always|never */
-#define OPTION_MEMORY_BY     (UINT64_C(1) << 40) /* --by python-line|... of memory */
-#define OPTION_AT            (UINT64_C(1) << 41) /* --at peak|end|SECONDS */
-#define OPTION_MEMORY_TABLE  (UINT64_C(1) << 42) /* --table of memory */
-#define OPTION_TABLE_FORM    (UINT64_C(1) << 43) /* --format text|json|csv */
-#define OPTION_MEMORY_FILE   (UINT64_C(1) << 44) /* -o, --output FILE of memory */
-#define OPTION_MEMORY_EVENTS (UINT64_C(1) << 45) /* --memory-events */
-#define OPTION_CYCLE         (UINT64_C(1) << 46) /* --cycle N|all */
-#define OPTION_PID           (UINT64_C(1) << 47) /* --pid N */
-#define OPTION_RANK          (UINT64_C(1) << 48) /* --rank N */
-#define OPTION_TIMEOUT       (UINT64_C(1) << 49) /* --timeout SECONDS */
-#define OPTION_WHEN          (UINT64_C(1) << 50) /* --at TIME */
-#define OPTION_AT_STEP       (UINT64_C(1) << 51) /* --at-step N|+N */
-#define OPTION_ONCE          (UINT64_C(1) << 52) /* --once */
-#define OPTION_INTERVAL      (UINT64_C(1) << 53) /* --interval SECONDS */
-#define OPTION_ON_CYCLE      (UINT64_C(1) << 56) /* --on-cycle COMMAND */
-#define OPTION_TOP_FILE      (UINT64_C(1) << 55) /* -o, --output FILE of top */
-#define OPTION_TOP_FORM      (UINT64_C(1) << 54) /* --format text|json|openmetrics */
-#define OPTION_PROCESSES     (UINT64_C(1) << 57) /* --rank and --pid of what is read */
-#define OPTION_SELECT        (UINT64_C(1) << 58) /* --from, --to, --step ...: select_wish.h */
+/* What a verb accepts: a set of these. (More of them than a uint64_t has bits.) */
+__extension__ typedef unsigned __int128 option_set;
+#define OPTION_BIT(number)   ((option_set)1 << (number))
+#define OPTION_OUTPUT        OPTION_BIT(0)  /* -o, --output FILE */
+#define OPTION_FORMAT        OPTION_BIT(1)  /* --format text|json|csv|html */
+#define OPTION_BLOCKS        OPTION_BIT(2)  /* --blocks */
+#define OPTION_STRICT        OPTION_BIT(3)  /* --strict */
+#define OPTION_KEEP_LIVE     OPTION_BIT(4)  /* --keep-live */
+#define OPTION_OUT           OPTION_BIT(5)  /* -o DIR */
+#define OPTION_QUIET         OPTION_BIT(6)  /* --quiet */
+#define OPTION_EXEC          OPTION_BIT(7)  /* --exec */
+#define OPTION_HELP          OPTION_BIT(8)  /* -h, --help */
+#define OPTION_SETTINGS      OPTION_BIT(9)  /* no row: the options of settings.def */
+#define OPTION_RECORDINGS    OPTION_BIT(10) /* no row: at least one folder or file */
+#define OPTION_PER_RANK      OPTION_BIT(11) /* --per-rank */
+#define OPTION_STEP_RANGE    OPTION_BIT(12) /* --step-range PATTERN */
+#define OPTION_BY            OPTION_BIT(13) /* --by name|grid|shape|range|stack|python-line */
+#define OPTION_GRAPH         OPTION_BIT(14) /* -o, --output FILE of a flame graph */
+#define OPTION_FORM          OPTION_BIT(15) /* --format of one */
+#define OPTION_WEIGHT        OPTION_BIT(16) /* --weight */
+#define OPTION_THREADS       OPTION_BIT(17) /* --threads */
+#define OPTION_SYMBOLS       OPTION_BIT(18) /* --symbols DIR|none */
+#define OPTION_SYNC_STREAMS  OPTION_BIT(19) /* --sync-streams */
+#define OPTION_TABLE         OPTION_BIT(20) /* --table NAME,... */
+#define OPTION_SORT          OPTION_BIT(21) /* --sort COLUMN */
+#define OPTION_LIMIT         OPTION_BIT(22) /* --limit N */
+#define OPTION_FULL          OPTION_BIT(23) /* --full */
+#define OPTION_TABLES        OPTION_BIT(24) /* -o, --output FILE of a report */
+#define OPTION_TRACE         OPTION_BIT(25) /* --format of a trace */
+#define OPTION_STEP_BY       OPTION_BIT(26) /* --step-by range|...|NAME */
+#define OPTION_SAMPLES       OPTION_BIT(27) /* --samples-per-step N */
+#define OPTION_GROUP         OPTION_BIT(28) /* --group */
+#define OPTION_NO_GROUP      OPTION_BIT(29) /* --no-group */
+#define OPTION_JSON          OPTION_BIT(30) /* --json */
+#define OPTION_MINE          OPTION_BIT(31) /* --mine of a report */
+#define OPTION_OWN_FRAMES    OPTION_BIT(32) /* --mine of a flame graph */
+#define OPTION_FOLD          OPTION_BIT(33) /* --fold-unnamed */
+#define OPTION_MERGE_RANKS   OPTION_BIT(34) /* --merge-ranks */
+#define OPTION_SOURCE        OPTION_BIT(35) /* --source DIR */
+#define OPTION_NO_COUNTERS   OPTION_BIT(36) /* --no-counters */
+#define OPTION_PORT          OPTION_BIT(37) /* --port N */
+#define OPTION_OPEN          OPTION_BIT(38) /* --open */
+#define OPTION_COLOUR        OPTION_BIT(39) /* --color auto|always|never */
+#define OPTION_MEMORY_BY     OPTION_BIT(40) /* --by python-line|... of memory */
+#define OPTION_AT            OPTION_BIT(41) /* --at peak|end|SECONDS */
+#define OPTION_MEMORY_TABLE  OPTION_BIT(42) /* --table of memory */
+#define OPTION_TABLE_FORM    OPTION_BIT(43) /* --format text|json|csv */
+#define OPTION_MEMORY_FILE   OPTION_BIT(44) /* -o, --output FILE of memory */
+#define OPTION_MEMORY_EVENTS OPTION_BIT(45) /* --memory-events */
+#define OPTION_CYCLE         OPTION_BIT(46) /* --cycle N|all */
+#define OPTION_PID           OPTION_BIT(47) /* --pid N */
+#define OPTION_RANK          OPTION_BIT(48) /* --rank N */
+#define OPTION_TIMEOUT       OPTION_BIT(49) /* --timeout SECONDS */
+#define OPTION_WHEN          OPTION_BIT(50) /* --at TIME */
+#define OPTION_AT_STEP       OPTION_BIT(51) /* --at-step N|+N */
+#define OPTION_ONCE          OPTION_BIT(52) /* --once */
+#define OPTION_INTERVAL      OPTION_BIT(53) /* --interval SECONDS */
+#define OPTION_ON_CYCLE      OPTION_BIT(56) /* --on-cycle COMMAND */
+#define OPTION_TOP_FILE      OPTION_BIT(55) /* -o, --output FILE of top */
+#define OPTION_TOP_FORM      OPTION_BIT(54) /* --format text|json|openmetrics */
+#define OPTION_PROCESSES     OPTION_BIT(57) /* --rank and --pid of what is read */
+#define OPTION_SELECT        OPTION_BIT(58) /* --from, --to, --step ...: select_wish.h */
 
 struct option_info {
     option_set bit;    /* one of OPTION_..., which several may share; 0: the end */
