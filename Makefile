@@ -147,7 +147,7 @@ $(BUILD)/libgpuprof-lzma.so: $(LZMA_SRC) $(LZMA_MAP)
 COLLECTOR_SRC := $(call sources,collector,c)
 COLLECTOR_OBJ := $(COLLECTOR_SRC:%=$(BUILD)/obj/%.o)
 FORMATS_OBJ := $(FORMATS_SRC:%=$(BUILD)/obj/%.o)
-COLLECTOR_LIBS := $(ZSTD_LIBS) $(CJSON_LIBS) -ldw -lelf -lz -lstdc++ -lm
+COLLECTOR_LIBS := $(ZSTD_LIBS) $(CJSON_LIBS) -ldw -lelf -lisal -lstdc++ -lm
 # Each event goes through some forty short functions of many files, so the whole is optimised as one
 # (a tenth less time). Objects have their ordinary code as well, which is what tests link, quickly.
 WHOLE := $(if $(SANITIZE)$(findstring clang,$(CC))$(filter-out file,$(origin CFLAGS)),,\

@@ -70,7 +70,7 @@ const char *writing_advice(int number, const char *path)
     case ENOSPC:
     case EDQUOT:
     case EFBIG:
-        return ends_in(path, ".gz") || ends_in(path, ".zip")
+        return ends_in(path, ".gz") || ends_in(path, ".zst") || ends_in(path, ".zip")
                    ? "; nothing is kept: name a file where there is room"
                    : "; nothing is kept: name a file where there is room, or one that ends in .gz";
     default: return "";

@@ -14,6 +14,7 @@
 #define SAMPLES_MAX 1e15
 #define SECONDS_MAX 1e9
 #define PORT_MAX    65535
+#define JOBS_MAX    65536
 
 const struct option_info option_infos[] = {
     {OPTION_OUT, 'o', NULL, "DIR", "the same as --out DIR"},
@@ -25,7 +26,8 @@ const struct option_info option_infos[] = {
      "whole: "
      "GPUPROF_CYCLE is its number, GPUPROF_OUT the data folder"},
     {OPTION_OUTPUT, 'o', "output", "FILE",
-     "write the trace there (compressed if the name ends in .gz; one file per rank in an archive "
+     "write the trace there (compressed if the name ends in .gz or .zst; one file per rank in an "
+     "archive "
      "if it ends in .zip); default: standard output"},
     {OPTION_TRACE, 0, "format", "FORMAT",
      "the format of the trace, such as chrome (a wrong name gets a list of all formats); "
@@ -106,6 +108,8 @@ const struct option_info option_infos[] = {
     {OPTION_COLOUR, 0, "color", "auto|always|never",
      "print headings in bold and what went wrong in red; auto: on a terminal, unless NO_COLOR is "
      "set"},
+    {OPTION_JOBS, 'j', "jobs", "N",
+     "use at most N processors; default: all that there are; the trace is the same"},
     {OPTION_CYCLE, 0, "cycle", "N|all",
      "only what was recorded in this window of run --schedule or --capture-range, by its number "
      "from 1 on; all, with --per-rank: a file for each"},
@@ -344,6 +348,14 @@ static enum exit_code parse_option(struct options *o, char **argv, int *at, opti
         break;
     }
     case OPTION_OPEN: o->open = true; break;
+    case OPTION_JOBS: {
+        char *end;
+        unsigned long jobs = strtoul(value, &end, 10);
+        if (*end || !isdigit((unsigned char)value[0]) || jobs < 1 || jobs > JOBS_MAX)
+            return usage_error("%s: --jobs: '%s' is no number of processors", argv[0], value);
+        o->jobs = (unsigned)jobs;
+        break;
+    }
     case OPTION_PORT: {
         char *end;
         unsigned long port = strtoul(value, &end, 10);

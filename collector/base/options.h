@@ -75,6 +75,7 @@ __extension__ typedef unsigned __int128 option_set;
 #define OPTION_TOP_FORM      OPTION_BIT(54) /* --format text|json|openmetrics */
 #define OPTION_PROCESSES     OPTION_BIT(57) /* --rank and --pid of what is read */
 #define OPTION_SELECT        OPTION_BIT(58) /* --from, --to, --step ...: select_wish.h */
+#define OPTION_JOBS          OPTION_BIT(59) /* -j, --jobs N */
 
 struct option_info {
     option_set bit;    /* one of OPTION_..., which several may share; 0: the end */
@@ -155,6 +156,7 @@ struct options {
     const char *trace_format; /* its name; NULL: as the name of the file has it */
     bool sync_streams;
     bool no_counters;
+    unsigned jobs;  /* processors that may be used; 0: all */
     uint64_t cycle; /* 0: not asked for; CYCLE_ALL */
     bool memory_events;
     enum report_format format; /* FORMAT_BY_NAME: as the name of the file has it */

@@ -17,7 +17,7 @@ const struct verb verbs[] = {
      "[--] PROGRAM [ARGUMENTS]", "run a program and record it"},
     {"merge", merge_verb, NULL,
      OPTION_OUTPUT | OPTION_TRACE | OPTION_PER_RANK | OPTION_SYNC_STREAMS | OPTION_NO_COUNTERS |
-         OPTION_MEMORY_EVENTS | OPTION_CYCLE | OPTION_PROCESSES | OPTION_SELECT |
+         OPTION_MEMORY_EVENTS | OPTION_CYCLE | OPTION_JOBS | OPTION_PROCESSES | OPTION_SELECT |
          OPTION_STEP_RANGE | OPTION_STEP_BY | OPTION_SYMBOLS | OPTION_STRICT | OPTION_KEEP_LIVE |
          OPTION_HELP | OPTION_RECORDINGS,
      "DIR|FILE...", "make one trace of recordings for Perfetto, or one for each rank"},

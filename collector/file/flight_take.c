@@ -111,11 +111,11 @@ static int put_statements(struct taker *t, uint64_t begin_ns, uint64_t sequence)
                      [DUMP_BEGIN_NS] = begin_ns),
          .begin = t->place->alive_ns > begin_ns ? t->place->alive_ns : begin_ns}};
     struct block_encoder *e = malloc(sizeof *e);
-    struct payload_codec codec;
+    struct zstandard codec;
     struct block_header h = {.sequence = sequence, .flags = BLOCK_AFTER_GAP | BLOCK_OF_STATE};
     uint8_t head[BLOCK_HEADER_BYTES], *payload = NULL, *stored = NULL;
     size_t used = 0;
-    int error = e ? payload_codec_init(&codec) : GPUPROF_NO_MEMORY;
+    int error = e ? zstandard_init(&codec) : GPUPROF_NO_MEMORY;
     if (error < 0) {
         free(e);
         return error;
@@ -139,7 +139,7 @@ static int put_statements(struct taker *t, uint64_t begin_ns, uint64_t sequence)
         error = put(t, stored, h.stored_bytes);
     free(stored);
     free(payload);
-    payload_codec_release(&codec);
+    zstandard_release(&codec);
     free(e);
     return error;
 }

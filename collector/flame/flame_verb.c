@@ -45,7 +45,8 @@ static enum flame_format format_of(const struct options *options)
     if (options->flame_format != FLAME_BY_NAME || !path)
         return options->flame_format != FLAME_BY_NAME ? options->flame_format : FLAME_FOLDED;
     size_t length = strlen(path);
-    length -= path != text && ends_with(path, length, ".gz") ? 3 : 0;
+    if (path != text)
+        length = output_plain_length(path, length);
     if (ends_with(path, length, ".svg"))
         return FLAME_SVG;
     return ends_with(path, length, ".json") ? FLAME_SPEEDSCOPE : FLAME_FOLDED;

@@ -16,10 +16,26 @@
 #include "error.h"
 #include "stream.h"
 
-static bool is_gzip_name(const char *path)
+static const struct {
+    const char *ending;
+    enum zstream_form form;
+} packings[] = {{".gz", ZSTREAM_GZIP}, {".zst", ZSTREAM_ZSTD}};
+
+/* Which of them a name of that `length` has; -1: none. */
+static int packing_of(const char *name, size_t length)
 {
-    size_t length = strlen(path);
-    return length > 3 && strcasecmp(path + length - 3, ".gz") == 0;
+    for (int i = 0; i < (int)(sizeof packings / sizeof packings[0]); i++) {
+        size_t bytes = strlen(packings[i].ending);
+        if (length > bytes && strncasecmp(name + length - bytes, packings[i].ending, bytes) == 0)
+            return i;
+    }
+    return -1;
+}
+
+size_t output_plain_length(const char *name, size_t length)
+{
+    int packing = packing_of(name, length);
+    return packing < 0 ? length : length - strlen(packings[packing].ending);
 }
 
 static void release(struct output *o)
@@ -76,8 +92,9 @@ int output_open(struct output *o, const char *path)
         o->fd = STDOUT_FILENO;
     else if (error == 0)
         error = open_file(o, path);
-    if (error == 0 && path && is_gzip_name(path)) {
-        o->zstream = zstream_create(o->fd, ZSTREAM_GZIP);
+    int packing = path ? packing_of(path, strlen(path)) : -1;
+    if (error == 0 && packing >= 0) {
+        o->zstream = zstream_create(o->fd, packings[packing].form);
         if (!o->zstream) {
             close_file(o);
             error = GPUPROF_NO_MEMORY;
@@ -91,30 +108,42 @@ int output_open(struct output *o, const char *path)
     return error;
 }
 
-static void flush_plain(struct output *o)
+static int write_plain(int fd, const char *data, size_t length)
 {
-    size_t done = 0;
-    while (done < o->used && !o->error) {
-        ssize_t put = write(o->fd, o->buffer + done, o->used - done);
-        if (put > 0)
-            done += (size_t)put;
-        else if (put == 0 || errno != EINTR)
-            o->error = put == 0 ? ENOSPC : errno;
+    while (length) {
+        ssize_t put = write(fd, data, length);
+        if (put == 0 || (put < 0 && errno != EINTR))
+            return put == 0 ? ENOSPC : errno;
+        data += put > 0 ? put : 0;
+        length -= put > 0 ? (size_t)put : 0;
     }
+    return 0;
 }
 
-static void flush(struct output *o)
+/* On either thread. */
+static int write_out(void *context, const char *data, size_t length)
+{
+    const struct output *o = context;
+    return o->zstream ? zstream_write(o->zstream, data, length) : write_plain(o->fd, data, length);
+}
+
+/* What is short needs no second thread. */
+static void flush(struct output *o, bool is_last)
 {
     if (!o->error && o->room && o->used > *o->room)
         o->error = OUTPUT_BEYOND;
     if (!o->error && o->room)
         *o->room -= o->used;
-    if (!o->error && o->used) {
-        if (o->zstream)
-            o->error = zstream_write(o->zstream, o->buffer, o->used);
-        else
-            flush_plain(o);
+    if (o->in_background && !o->background && !is_last) {
+        o->background = background_start(OUTPUT_BUFFER_BYTES, write_out, o);
+        o->in_background = o->background != NULL;
     }
+    int error = o->error;
+    if (!error && o->used && o->background)
+        o->buffer = background_exchange(o->background, o->buffer, o->used, &error);
+    else if (!error && o->used)
+        error = write_out(o, o->buffer, o->used);
+    o->error = error;
     o->used = 0;
 }
 
@@ -122,7 +151,7 @@ char *output_room(struct output *o, size_t bytes)
 {
     assert(bytes <= OUTPUT_BUFFER_BYTES && o->used <= OUTPUT_BUFFER_BYTES);
     if (bytes > OUTPUT_BUFFER_BYTES - o->used)
-        flush(o);
+        flush(o, false);
     return o->buffer + o->used;
 }
 
@@ -170,7 +199,10 @@ int output_finish(struct output *o, int keep)
 {
     if (o->stream)
         fclose(o->stream); /* its only errors are ours */
-    flush(o);
+    flush(o, true);
+    int late = o->background ? background_finish(o->background) : 0;
+    if (!o->error)
+        o->error = late;
     if (o->zstream) {
         int error = zstream_end(o->zstream, o->sums);
         if (!o->error)

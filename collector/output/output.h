@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Where a verb's result goes: a file that appears under its name only when it is whole, or standard
- * output; compressed if the name ends in .gz. Text is made in place in a large buffer. The first
- * error sticks and is reported by output_finish; until then writing goes nowhere. A hostile file
- * can say in a few bytes that a long name is to be written millions of times: what the outputs of a
- * run may have of text in all is bounded, see output_bound.
+ * output; compressed if the name ends in .gz or .zst. Text is made in place in a large buffer. The
+ * first error sticks and is reported by output_finish; until then writing goes nowhere. A hostile
+ * file can say in a few bytes that a long name is to be written millions of times: what the outputs
+ * of a run may have of text in all is bounded, see output_bound.
  */
 #ifndef GPUPROF_COLLECTOR_OUTPUT_H
 #define GPUPROF_COLLECTOR_OUTPUT_H
@@ -15,6 +15,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
+#include "output/background.h"
 #include "output/new_file.h"
 #include "output/zstream.h"
 
@@ -25,13 +26,15 @@ struct output {
     char *buffer; /* owned */
     size_t used;
     int fd;
-    struct zstream *zstream;   /* NULL: not compressed */
-    bool member;               /* into a file of the caller's, which stays open */
-    struct new_file file;      /* not open: written in place */
-    int error;                 /* errno of the first failure, or OUTPUT_BEYOND */
-    uint64_t *room;            /* a view: bytes of text that may still be written; NULL: any */
-    FILE *stream;              /* see output_stream; NULL: nobody asked */
-    struct zstream_sums *sums; /* of a member, filled by output_finish */
+    struct zstream *zstream;       /* NULL: not compressed */
+    bool in_background;            /* see output_in_background */
+    struct background *background; /* NULL: not, or not yet */
+    bool member;                   /* into a file of the caller's, which stays open */
+    struct new_file file;          /* not open: written in place */
+    int error;                     /* errno of the first failure, or OUTPUT_BEYOND */
+    uint64_t *room;                /* a view: bytes of text that may still be written; NULL: any */
+    FILE *stream;                  /* see output_stream; NULL: nobody asked */
+    struct zstream_sums *sums;     /* of a member, filled by output_finish */
 };
 
 /*
@@ -45,6 +48,16 @@ int output_open(struct output *o, const char *path);
  * output_finish fills *sums. 0 or GPUPROF_NO_MEMORY.
  */
 int output_open_member(struct output *o, int fd, struct zstream_sums *sums);
+
+/* The length of a name without what says that its file is compressed. */
+size_t output_plain_length(const char *name, size_t length);
+
+/* From now on a thread compresses and writes, if one can be had, while the next text is made; with
+ * BACKGROUND_BUFFERS buffers. *o must stay where it is. The file is the same. */
+static inline void output_in_background(struct output *o)
+{
+    o->in_background = true;
+}
 
 /* At least `bytes` (at most OUTPUT_BUFFER_BYTES) of the buffer, to be followed by output_advance.
  */

@@ -43,9 +43,7 @@ bool verb_output_is(const char *path, const char *kind)
 {
     const char *slash = path ? strrchr(path, '/') : NULL;
     const char *name = !path || strcmp(path, "-") == 0 ? "" : slash ? slash + 1 : path;
-    size_t length = strlen(name);
-    if (length > 3 && strcasecmp(name + length - 3, ".gz") == 0)
-        length -= 3;
+    size_t length = output_plain_length(name, strlen(name));
     size_t end = length;
     while (end > 0 && name[end - 1] != '.')
         end--;

@@ -2,20 +2,24 @@
 #include "output/zstream.h"
 
 #include <errno.h>
+#include <isa-l.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <unistd.h>
-#include <zlib.h>
 
-#define ZSTREAM_LEVEL  4
+#include "base/zstandard.h"
+
+#define LEVEL          2
 #define ZSTREAM_BYTES  (1u << 17) /* of compressed data that are written at a time */
-#define PART_BYTES_MAX (1u << 30) /* zlib counts in 32 bits */
+#define PART_BYTES_MAX (1u << 30) /* ISA-L counts in 32 bits */
 
 struct zstream {
-    z_stream stream;
+    enum zstream_form form;
     int fd;
-    uint32_t crc;
-    uint64_t bytes;
-    uint64_t compressed;
+    struct zstream_sums sums;
+    struct isal_zstream isal;
+    struct zstandard zstandard;
+    uint8_t level_buffer[ISAL_DEF_LVL2_DEFAULT];
     uint8_t buffer[ZSTREAM_BYTES];
 };
 
@@ -25,71 +29,83 @@ struct zstream *zstream_create(int fd, enum zstream_form form)
     if (!z)
         return NULL;
     z->fd = fd;
-    int window = form == ZSTREAM_GZIP ? MAX_WBITS + 16 : -MAX_WBITS;
-    if (deflateInit2(&z->stream, ZSTREAM_LEVEL, Z_DEFLATED, window, 8, Z_DEFAULT_STRATEGY) !=
-        Z_OK) {
-        free(z);
-        return NULL;
-    }
-    z->stream.next_out = z->buffer;
-    z->stream.avail_out = ZSTREAM_BYTES;
+    z->form = form;
+    isal_deflate_init(&z->isal);
+    z->isal.level = LEVEL;
+    z->isal.level_buf = z->level_buffer;
+    z->isal.level_buf_size = sizeof z->level_buffer;
+    z->isal.gzip_flag = form == ZSTREAM_GZIP ? IGZIP_GZIP : IGZIP_DEFLATE;
     return z;
 }
 
-/* Writes what is in the buffer and makes it empty. */
-static int drain(struct zstream *z)
+static int put(struct zstream *z, size_t length)
 {
-    size_t length = ZSTREAM_BYTES - z->stream.avail_out;
     size_t done = 0;
     while (done < length) {
-        ssize_t put = write(z->fd, z->buffer + done, length - done);
-        if (put > 0)
-            done += (size_t)put;
-        else if (put == 0 || errno != EINTR)
-            return put == 0 ? ENOSPC : errno;
+        ssize_t written = write(z->fd, z->buffer + done, length - done);
+        if (written > 0)
+            done += (size_t)written;
+        else if (written == 0 || errno != EINTR)
+            return written == 0 ? ENOSPC : errno;
     }
-    z->compressed += length;
-    z->stream.next_out = z->buffer;
-    z->stream.avail_out = ZSTREAM_BYTES;
+    z->sums.compressed += length;
     return 0;
+}
+
+static int feed_zstd(struct zstream *z, const char *data, size_t length, bool ends)
+{
+    int more = 1, error = 0;
+    while (more > 0 && !error) {
+        uint8_t *end = z->buffer;
+        more = zstandard_feed(&z->zstandard, &data, &length, ends, &end, z->buffer + ZSTREAM_BYTES);
+        error = more < 0 ? ENOMEM : put(z, (size_t)(end - z->buffer));
+    }
+    return error;
+}
+
+static int feed_deflate(struct zstream *z, const char *data, size_t length, bool ends)
+{
+    int error = 0;
+    z->isal.next_in = (uint8_t *)(uintptr_t)data;
+    z->isal.avail_in = (uint32_t)length;
+    z->isal.end_of_stream = ends;
+    do {
+        z->isal.next_out = z->buffer;
+        z->isal.avail_out = ZSTREAM_BYTES;
+        if (isal_deflate(&z->isal) != COMP_OK)
+            return EIO;
+        error = put(z, ZSTREAM_BYTES - z->isal.avail_out);
+    } while (!error && (z->isal.avail_in || !z->isal.avail_out));
+    return error;
+}
+
+static int feed(struct zstream *z, const char *data, size_t length, bool ends)
+{
+    return z->form == ZSTREAM_ZSTD ? feed_zstd(z, data, length, ends)
+                                   : feed_deflate(z, data, length, ends);
 }
 
 int zstream_write(struct zstream *z, const char *data, size_t length)
 {
-    while (length) {
-        unsigned part = length < PART_BYTES_MAX ? (unsigned)length : PART_BYTES_MAX;
-        z->crc = (uint32_t)crc32(z->crc, (const Bytef *)data, part);
-        z->bytes += part;
-        z->stream.next_in = (Bytef *)(uintptr_t)data;
-        z->stream.avail_in = part;
-        while (z->stream.avail_in) {
-            if (deflate(&z->stream, Z_NO_FLUSH) != Z_OK)
-                return EIO;
-            int error = z->stream.avail_out ? 0 : drain(z);
-            if (error)
-                return error;
-        }
+    int error = 0;
+    while (length && !error) {
+        size_t part = length < PART_BYTES_MAX ? length : PART_BYTES_MAX;
+        if (z->form == ZSTREAM_RAW)
+            z->sums.crc = crc32_gzip_refl(z->sums.crc, (const uint8_t *)data, part);
+        z->sums.bytes += part;
+        error = feed(z, data, part, false);
         data += part;
         length -= part;
     }
-    return 0;
+    return error;
 }
 
 int zstream_end(struct zstream *z, struct zstream_sums *sums)
 {
-    int error = 0;
-    int state = Z_OK;
-    while (!error && state == Z_OK) {
-        state = deflate(&z->stream, Z_FINISH);
-        if (state != Z_OK && state != Z_STREAM_END)
-            error = EIO;
-        else if (!z->stream.avail_out || state == Z_STREAM_END)
-            error = drain(z);
-    }
+    int error = feed(z, NULL, 0, true);
     if (sums)
-        *sums =
-            (struct zstream_sums){.crc = z->crc, .bytes = z->bytes, .compressed = z->compressed};
-    deflateEnd(&z->stream);
+        *sums = z->sums;
+    zstandard_release(&z->zstandard);
     free(z);
     return error;
 }

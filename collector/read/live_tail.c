@@ -19,7 +19,7 @@ struct tail_reader {
     struct live_tail *tail;
     const struct live_file *live;
     struct thread_table *threads;
-    struct payload_codec *codec;
+    struct zstandard *codec;
     const struct clock_scale *scale;
     struct block_encoder *encoder;
     struct chunk_place *places;
@@ -255,7 +255,7 @@ static int take_all_open_calls(struct tail_reader *r)
 }
 
 int live_tail_read(struct live_tail *t, const struct live_file *l, struct thread_table *threads,
-                   struct payload_codec *codec, uint64_t end_ns)
+                   struct zstandard *codec, uint64_t end_ns)
 {
     uint64_t alive_ns = l->alive ? clock_scale_ns(&l->header.scale, l->alive) : 0;
     struct tail_reader r = {.tail = t,

@@ -40,7 +40,7 @@ struct live_tail {
  * GPUPROF_IO or GPUPROF_NO_MEMORY.
  */
 int live_tail_read(struct live_tail *t, const struct live_file *l, struct thread_table *threads,
-                   struct payload_codec *codec, uint64_t end_ns);
+                   struct zstandard *codec, uint64_t end_ns);
 void live_tail_release(struct live_tail *t);
 
 #endif

@@ -36,7 +36,7 @@ int reader_init(struct reader *r)
     r->stored = malloc(BLOCK_STORED_BYTES_MAX + BLOCK_HEADER_BYTES_MAX);
     if (!r->stored)
         return GPUPROF_NO_MEMORY;
-    int error = payload_codec_init(&r->codec);
+    int error = zstandard_init(&r->codec);
     if (error < 0)
         free(r->stored);
     return error;
@@ -44,7 +44,7 @@ int reader_init(struct reader *r)
 
 void reader_release(struct reader *r)
 {
-    payload_codec_release(&r->codec);
+    zstandard_release(&r->codec);
     function_table_release(&r->functions);
     free(r->stored);
 }

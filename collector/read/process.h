@@ -88,7 +88,7 @@ struct process {
 /* What loading and reading needs and many processes share. */
 struct reader {
     struct file_pool pool;
-    struct payload_codec codec;
+    struct zstandard codec;
     struct function_table functions;
     uint8_t *stored; /* BLOCK_STORED_BYTES_MAX + BLOCK_HEADER_BYTES_MAX */
     bool keep_live;  /* leave the live files of ended processes where they are */

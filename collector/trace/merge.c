@@ -3,6 +3,7 @@
 #include "trace/merge.h"
 
 #include <errno.h>
+#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -41,7 +42,8 @@ struct merge {
     bool has_steps;  /* that are shown */
     bool made_steps; /* at all */
     struct selection selection;
-    bool is_cut; /* by it */
+    bool is_cut;      /* by it */
+    bool is_parallel; /* more than one processor may be used */
     bool sync_streams;
     bool counters;
     bool memory_events;
@@ -169,6 +171,8 @@ static enum exit_code write_file(struct merge *m, const char *path, struct trace
     if (code != EXIT_OK)
         return code;
     uint64_t room = m->room;
+    if (m->is_parallel)
+        output_in_background(&out);
     scope->name = base_name(path);
     code = verb_output_close(&out, path, write_trace(m, &out, scope));
     if (code == EXIT_OK)
@@ -271,6 +275,8 @@ static int write_members(struct merge *m, struct zip_writer *zip, const char *pa
         if ((error = zip_writer_begin(zip, files[i].name, &member)) < 0)
             break;
         output_bound(&member, &m->room);
+        if (m->is_parallel)
+            output_in_background(&member);
         uint64_t room = m->room;
         failed = write_trace(m, &member, &scope); /* and it has said why */
         error = zip_writer_end(zip, &member);
@@ -432,10 +438,19 @@ static const struct trace_format *format_of(const struct options *options)
                                  : trace_format_of_file(is_file ? options->output : NULL);
 }
 
+static unsigned processors(const struct options *options)
+{
+    cpu_set_t usable;
+    if (options->jobs)
+        return options->jobs;
+    return sched_getaffinity(0, sizeof usable, &usable) == 0 ? (unsigned)CPU_COUNT(&usable) : 2;
+}
+
 enum exit_code merge_verb(const struct options *options)
 {
     char names[TRACE_FORMAT_NAMES_BYTES];
     struct merge m = {.format = format_of(options),
+                      .is_parallel = processors(options) > 1,
                       .sync_streams = options->sync_streams,
                       .counters = !options->no_counters,
                       .memory_events = options->memory_events};
@@ -450,9 +465,9 @@ enum exit_code merge_verb(const struct options *options)
         return usage_error("merge: --format: no format is named '%s'; the formats are: %s",
                            options->trace_format, trace_format_names(names));
     if (!m.format)
-        return usage_error(
-            "merge: %s: not a kind that can be written; the formats are: %s, also .gz and .zip",
-            options->output, trace_format_names(names));
+        return usage_error("merge: %s: not a kind that can be written; the formats are: %s, also "
+                           ".gz, .zst and .zip",
+                           options->output, trace_format_names(names));
     if (!options->output && isatty(STDOUT_FILENO))
         return usage_error("merge: the trace would go to the terminal; name a file: -o trace.json "
                            "(or -o - if you mean it)");

@@ -313,7 +313,7 @@ def test_name_of_another_kind(run_collector, make_stream, tmp_path):
     folder = make_stream(10)
     others = "x.csv", "x.svg", "x.html.gz", "x.tar", "x.perfetto-trace"
     for verb, names, advice in (
-            ("merge", others, "the formats are: chrome (.json), also .gz and .zip"),
+            ("merge", others, "the formats are: chrome (.json), also .gz, .zst and .zip"),
             ("report", ("x.svg",), "name it .txt, .csv, .json or .html, or say --format")):
         for name in names:
             result = run_collector(verb, folder, "-o", name)
@@ -421,7 +421,7 @@ def peak_kib(collector, folder):
                              "import resource, subprocess, sys;"
                              "subprocess.run(sys.argv[1:], check=True);"
                              "print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)",
-                             collector, "merge", "-o", "/dev/null", folder],
+                             collector, "merge", "-j1", "-o", "/dev/null", folder],
                             check=True, stdout=subprocess.PIPE, text=True, timeout=300)
     return int(result.stdout)
 

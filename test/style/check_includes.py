@@ -22,8 +22,8 @@ import sys
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 PARTS = {"inject": {"inject", "formats"}, "collector": {"collector", "formats"},
          "formats": {"formats"}}
-THIRD_PARTY = re.compile(r"(zstd|zstd_errors|zdict|zlib|libunwind|unwind|cmocka|execinfo|lzma|dwarf"
-                         r"|gelf|libelf|elfutils/.*|cjson/cJSON|cJSON|libunwind-.*)\.h")
+THIRD_PARTY = re.compile(r"(zstd|zstd_errors|zdict|isa-l|libunwind|unwind|cmocka|execinfo|lzma"
+                         r"|dwarf|gelf|libelf|elfutils/.*|cjson/cJSON|cJSON|libunwind-.*)\.h")
 TEST_ONLY = {"cmocka.h"}
 INCLUDE = re.compile(r'^\s*#\s*include\s*(["<])([^">]+)[">]', re.MULTILINE)
 CODE = (".c", ".h", ".S", ".def")

@@ -58,7 +58,7 @@ LAYERED = {
     "collector/base/array.h": "",
     "collector/base/array.c": '#include "base/array.h"\n',
     "collector/read/process.h": '#include "base/array.h"\n#include "stream.h"\n',
-    "collector/read/process.c": '#include "read/process.h"\n#include <zlib.h>\n',
+    "collector/read/process.c": '#include "read/process.h"\n#include <isa-l.h>\n',
     "collector/read/plain/process_plain.c": '#include "read/process.h"\n',
     "collector/cli/main.c": '#include "read/process.h"\n#include "api/api.h"\n',
     "formats/layers": ".    the format\napi  its tables\n",

@@ -10,8 +10,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include <zlib.h>
-
 #include "output/zip_writer.h"
 
 #define PART_BYTES (1u << 20)
@@ -35,42 +33,13 @@ static void add(struct zip_writer *z, const char *name, const char *text)
     need(zip_writer_end(z, &member) == 0, name);
 }
 
-/* Zeros, deflated in a way that allows to repeat the outcome: each part knows none before it. */
-static size_t deflate_part(uint8_t *out, size_t capacity, int flush)
-{
-    static uint8_t zeros[PART_BYTES];
-    z_stream s = {.next_in = zeros, .avail_in = flush == Z_FINISH ? 0 : PART_BYTES};
-    need(deflateInit2(&s, 6, Z_DEFLATED, -MAX_WBITS, 8, Z_DEFAULT_STRATEGY) == Z_OK, "deflate");
-    s.next_out = out;
-    s.avail_out = (uInt)capacity;
-    need(deflate(&s, flush) >= Z_OK && s.avail_out, "deflate");
-    deflateEnd(&s);
-    return capacity - s.avail_out;
-}
-
 static void add_zeros(struct zip_writer *z)
 {
-    static uint8_t zeros[PART_BYTES];
-    uint8_t part[1 << 14];
+    static char zeros[PART_BYTES];
     struct output member;
-    struct zstream_sums sums = {.bytes = (uint64_t)PARTS * PART_BYTES};
     need(zip_writer_begin(z, "zeros", &member) == 0, "zeros");
-    zstream_end(member.zstream, NULL); /* the member is made by hand */
-    member.zstream = NULL;
-    need(ftruncate(z->fd, 0) == 0 && lseek(z->fd, 0, SEEK_SET) == 0, "zeros");
-    uLong part_crc = crc32(0, zeros, PART_BYTES);
-    uLong crc = 0;
-    size_t length = deflate_part(part, sizeof part, Z_FULL_FLUSH);
-    for (unsigned i = 0; i < PARTS; i++) {
-        need(write(z->fd, part, length) == (ssize_t)length, "zeros");
-        crc = crc32_combine(crc, part_crc, PART_BYTES);
-        sums.compressed += length;
-    }
-    length = deflate_part(part, sizeof part, Z_FINISH);
-    need(write(z->fd, part, length) == (ssize_t)length, "zeros");
-    sums.compressed += length;
-    sums.crc = (uint32_t)crc;
-    z->members[z->count - 1].sums = sums;
+    for (unsigned i = 0; i < PARTS; i++)
+        output_write(&member, zeros, PART_BYTES);
     need(zip_writer_end(z, &member) == 0, "zeros");
 }
 

@@ -107,7 +107,7 @@ static void record_steps(uint32_t number, uint64_t first, unsigned count)
 }
 
 /* The block that begins at kept.data + at: its steps follow `next`. Returns the next block's. */
-static size_t read_block(struct payload_codec *c, size_t at, uint64_t *next)
+static size_t read_block(struct zstandard *c, size_t at, uint64_t *next)
 {
     static uint8_t payload[BLOCK_PAYLOAD_BYTES_MAX];
     struct block_header h;
@@ -131,14 +131,14 @@ static size_t read_block(struct payload_codec *c, size_t at, uint64_t *next)
 static unsigned steps_kept(void)
 {
     struct stream_header header;
-    struct payload_codec codec;
+    struct zstandard codec;
     uint64_t next = 0;
     int head = stream_header_read(&header, kept.data, kept.bytes);
     assert_true(head > 0 && header.pid == gp.header.pid);
-    assert_int_equal(payload_codec_init(&codec), 0);
+    assert_int_equal(zstandard_init(&codec), 0);
     for (size_t at = (size_t)head; at < kept.bytes;)
         at = read_block(&codec, at, &next);
-    payload_codec_release(&codec);
+    zstandard_release(&codec);
     return (unsigned)next;
 }
 
