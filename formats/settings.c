@@ -78,6 +78,11 @@ static bool parse_number(const char *text, const struct unit *units, uint64_t *n
     return n == 0 && *p == '\0'; /* a bare 0 needs no unit */
 }
 
+bool settings_size(const char *text, uint64_t *bytes)
+{
+    return parse_number(text, size_units, bytes);
+}
+
 static bool parse_switch(const char *text, uint64_t *number)
 {
     static const char *const words[] = {"0", "1", "off", "on", "no", "yes", "false", "true"};

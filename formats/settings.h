@@ -6,6 +6,7 @@
 #ifndef GPUPROF_FORMATS_SETTINGS_H
 #define GPUPROF_FORMATS_SETTINGS_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -67,6 +68,9 @@ void settings_init(struct settings *s);
  * Sets one from `text` (kept as a view). 0, or GPUPROF_USAGE with s unchanged and a short
  * reason, in `reason`, that says what would be right.
  */
+/* A size as a setting has it, "64M"; false: it is none. */
+bool settings_size(const char *text, uint64_t *bytes);
+
 int settings_set(struct settings *s, enum setting_index index, const char *text, char *reason,
                  size_t reason_bytes);
 

@@ -108,6 +108,9 @@ const struct option_info option_infos[] = {
     {OPTION_COLOUR, 0, "color", "auto|always|never",
      "print headings in bold and what went wrong in red; auto: on a terminal, unless NO_COLOR is "
      "set"},
+    {OPTION_MAX_SIZE, 0, "max-size", "SIZE",
+     "leave out the shortest calls, work and ranges, so that each trace has at most so many bytes "
+     "before it is compressed, such as 400M; how many of them there were, and when, is in it"},
     {OPTION_JOBS, 'j', "jobs", "N",
      "use at most N processors; default: all that there are; the trace is the same"},
     {OPTION_CYCLE, 0, "cycle", "N|all",
@@ -348,6 +351,10 @@ static enum exit_code parse_option(struct options *o, char **argv, int *at, opti
         break;
     }
     case OPTION_OPEN: o->open = true; break;
+    case OPTION_MAX_SIZE:
+        if (!settings_size(value, &o->max_size) || !o->max_size)
+            return usage_error("%s: --max-size: '%s' is no size, such as 400M", argv[0], value);
+        break;
     case OPTION_JOBS: {
         char *end;
         unsigned long jobs = strtoul(value, &end, 10);

@@ -76,6 +76,7 @@ __extension__ typedef unsigned __int128 option_set;
 #define OPTION_PROCESSES     OPTION_BIT(57) /* --rank and --pid of what is read */
 #define OPTION_SELECT        OPTION_BIT(58) /* --from, --to, --step ...: select_wish.h */
 #define OPTION_JOBS          OPTION_BIT(59) /* -j, --jobs N */
+#define OPTION_MAX_SIZE      OPTION_BIT(60) /* --max-size SIZE */
 
 struct option_info {
     option_set bit;    /* one of OPTION_..., which several may share; 0: the end */
@@ -156,8 +157,9 @@ struct options {
     const char *trace_format; /* its name; NULL: as the name of the file has it */
     bool sync_streams;
     bool no_counters;
-    unsigned jobs;  /* processors that may be used; 0: all */
-    uint64_t cycle; /* 0: not asked for; CYCLE_ALL */
+    uint64_t max_size; /* bytes of text; 0: any */
+    unsigned jobs;     /* processors that may be used; 0: all */
+    uint64_t cycle;    /* 0: not asked for; CYCLE_ALL */
     bool memory_events;
     enum report_format format; /* FORMAT_BY_NAME: as the name of the file has it */
     enum report_by by;

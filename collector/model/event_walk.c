@@ -511,7 +511,7 @@ static int finish(const struct pass *p, const struct process *only)
         error = tell_pending(p);
     for (uint32_t i = first_of(only); error == 0 && p->needs & WALK_LOSSES && i < end_of(w, only);
          i++)
-        if (w->filter)
+        if (w->filter && w->filter->wants)
             w->losses[i].gpu_unpaired = w->losses[i].gpu_given_up = 0; /* not all was read */
         else if (process_expects_gpu(w->rec->processes[i]))
             error = survey_tell(&w->survey, w->rec->processes[i], &w->losses[i]);

@@ -144,6 +144,7 @@ static void flush(struct output *o, bool is_last)
     else if (!error && o->used)
         error = write_out(o, o->buffer, o->used);
     o->error = error;
+    o->flushed += o->used;
     o->used = 0;
 }
 

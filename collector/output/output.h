@@ -25,6 +25,7 @@
 struct output {
     char *buffer; /* owned */
     size_t used;
+    uint64_t flushed; /* bytes of text before these */
     int fd;
     struct zstream *zstream;       /* NULL: not compressed */
     bool in_background;            /* see output_in_background */
@@ -48,6 +49,12 @@ int output_open(struct output *o, const char *path);
  * output_finish fills *sums. 0 or GPUPROF_NO_MEMORY.
  */
 int output_open_member(struct output *o, int fd, struct zstream_sums *sums);
+
+/* Bytes of text so far. */
+static inline uint64_t output_bytes(const struct output *o)
+{
+    return o->flushed + o->used;
+}
 
 /* The length of a name without what says that its file is compressed. */
 size_t output_plain_length(const char *name, size_t length);

@@ -28,8 +28,9 @@ struct process_span {
     bool stepping;
     bool has_launches;
     bool has_resident;
-    struct series *launches; /* NULL: they are not counted */
-    struct series *resident; /* likewise */
+    struct series *launches;  /* NULL: they are not counted */
+    struct series *resident;  /* likewise */
+    struct counted *left_out; /* calls and ranges; NULL: none yet */
 };
 
 /* What a launch of a kernel is told to be, as text: launches of a program are alike. */
@@ -84,7 +85,9 @@ struct trace_writer {
     struct key_map counted_places; /* (process, device) -> place + 1 */
     struct chrome_memory *memory;  /* owned */
     uint64_t gpu_events;
-    bool *stacks_used; /* owned, by node of the call tree - 1 */
+    uint64_t left_out[LEFT_OUT_KINDS];    /* slices */
+    uint64_t left_out_ns[LEFT_OUT_KINDS]; /* and how long they lasted */
+    bool *stacks_used;                    /* owned, by node of the call tree - 1 */
     uint32_t stacks_room;
 };
 
@@ -168,6 +171,11 @@ int chrome_count_work(struct trace_writer *w, const struct slice *s, struct gpu_
 struct place_totals;
 int chrome_count_memory(struct trace_writer *w, const struct place_totals *now, uint64_t at_ns);
 int chrome_launches_make(struct trace_writer *w, const struct process *p);
+
+/* What --max-size leaves out, `ns` long: it counts as if it were shown, and as left out. 0 or
+ * GPUPROF_NO_MEMORY. */
+int chrome_count_left_out(struct trace_writer *w, const struct slice *s, enum left_out kind,
+                          uint64_t ns);
 
 /* A RESIDENT record. 0 or GPUPROF_NO_MEMORY. */
 int chrome_count_resident(struct trace_writer *w, const struct event *e);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Counter tracks of a Chrome trace, written at its end: of a device how busy it was, what was
- * launched and had not finished, the speed of its copies and its memory; of a process its launches.
+ * launched and had not finished, the speed of its copies and its memory; of a process its launches;
+ * of both what merge --max-size has left out.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -26,6 +27,10 @@ enum counter {
     COUNT_TENSORS,
     COUNT_LAUNCHES,
     COUNT_RESIDENT,
+    COUNT_LEFT_WORK,
+    COUNT_LEFT_BUSY,
+    COUNT_LEFT,
+    COUNT_LEFT_TIME,
     COUNTERS
 };
 
@@ -44,6 +49,10 @@ static const struct track_info {
     [COUNT_TENSORS] = {"PyTorch's memory (MiB)", {"allocated", "reserved"}, 1024 * 1024, 100, true},
     [COUNT_RESIDENT] = {"resident memory", {"MiB"}, 1024 * 1024, 100, true},
     [COUNT_LAUNCHES] = {"launches", {"per second"}, 1e-9, 1000, false},
+    [COUNT_LEFT_WORK] = {"left out: GPU work", {"per second"}, 1e-9, 1000, false},
+    [COUNT_LEFT_BUSY] = {"left out: GPU work, busy", {"%"}, 0.01, 100, false},
+    [COUNT_LEFT] = {"left out: calls, ranges", {"calls/s", "ranges/s"}, 1e-9, 1000, false},
+    [COUNT_LEFT_TIME] = {"left out: at a time", {"calls", "ranges"}, 1, 10, false},
 };
 
 /* Whom a counter is of: a device of a process, or the process. */
@@ -122,16 +131,11 @@ static unsigned copy_key(uint64_t kind)
     return from_host == to_host ? 2 : to_host;
 }
 
-int chrome_count_work(struct trace_writer *w, const struct slice *s, struct gpu_row *row)
+static void count_work(struct trace_writer *w, const struct slice *s, struct counted *c)
 {
     const struct record *r = s->event.record;
     uint64_t begin_ns = chrome_time(w, s->event.begin_ns);
     uint64_t end_ns = chrome_time(w, s->event.end_ns);
-    struct counted *c = row->counted;
-    if (!w->scope.counters)
-        return 0;
-    if (!c && !(c = row->counted = counted_device(w, row->process, row->device)))
-        return GPUPROF_NO_MEMORY;
     counters_span(&w->counters, series_of(w, c, COUNT_BUSY, 0),
                   begin_ns > c->busy_until_ns ? begin_ns : c->busy_until_ns, end_ns, 1);
     if (end_ns > c->busy_until_ns)
@@ -145,6 +149,55 @@ int chrome_count_work(struct trace_writer *w, const struct slice *s, struct gpu_
                       series_of(w, c, COUNT_COPIES, copy_key(record_arg(r, COPY_KIND))), begin_ns,
                       end_ns, (double)record_arg(r, COPY_BYTES) / (double)(end_ns - begin_ns));
     }
+}
+
+int chrome_count_work(struct trace_writer *w, const struct slice *s, struct gpu_row *row)
+{
+    struct counted *c = row->counted;
+    if (!w->scope.counters)
+        return 0;
+    if (!c && !(c = row->counted = counted_device(w, row->process, row->device)))
+        return GPUPROF_NO_MEMORY;
+    count_work(w, s, c);
+    return 0;
+}
+
+static int count_left_work(struct trace_writer *w, const struct slice *s)
+{
+    const struct event *e = &s->event;
+    uint64_t begin_ns = chrome_time(w, e->begin_ns);
+    if (!is_stream_work(e->record->type))
+        return 0;
+    struct counted *c = counted_device(w, e->process, record_arg(e->record, KERNEL_DEVICE));
+    if (!c)
+        return GPUPROF_NO_MEMORY;
+    count_work(w, s, c);
+    counters_instant(&w->counters, series_of(w, c, COUNT_LEFT_WORK, 0), begin_ns, 1);
+    counters_span(&w->counters, series_of(w, c, COUNT_LEFT_BUSY, 0), begin_ns,
+                  chrome_time(w, e->end_ns), 1);
+    return 0;
+}
+
+int chrome_count_left_out(struct trace_writer *w, const struct slice *s, enum left_out kind,
+                          uint64_t ns)
+{
+    struct process_span *span = chrome_span(w, s->event.process);
+    /* A range is met at its end. */
+    uint64_t begin_ns = s->event.begin_ns - (kind == LEFT_OUT_RANGES ? ns : 0);
+    unsigned key = kind == LEFT_OUT_RANGES;
+    w->left_out[kind]++;
+    w->left_out_ns[kind] += ns;
+    chrome_reach(w, s->event.process, chrome_time(w, begin_ns), chrome_time(w, begin_ns + ns));
+    if (!w->scope.counters || kind == LEFT_OUT_WORK)
+        return w->scope.counters ? count_left_work(w, s) : 0;
+    if (!span->left_out)
+        span->left_out = counted_add(w, s->event.process, s->event.process->shown_pid);
+    if (!span->left_out)
+        return GPUPROF_NO_MEMORY;
+    counters_instant(&w->counters, series_of(w, span->left_out, COUNT_LEFT, key),
+                     chrome_time(w, begin_ns), 1);
+    counters_span(&w->counters, series_of(w, span->left_out, COUNT_LEFT_TIME, key),
+                  chrome_time(w, begin_ns), chrome_time(w, begin_ns + ns), 1);
     return 0;
 }
 

@@ -507,6 +507,26 @@ static cJSON *process_object(const struct process *p, const struct losses *losse
     return object;
 }
 
+/* What --max-size has left out: by kind how many and for how long; the rest as thinning.h has it.
+ */
+static cJSON *left_out_object(const struct trace_writer *w)
+{
+    const struct thinning *t = w->scope.thinning;
+    cJSON *object = cJSON_CreateObject();
+    cJSON_AddStringToObject(object, "rule",
+                            "calls, work and ranges that lasted less than all_ns, but "
+                            "for a share of those of some_ns and more");
+    cJSON_AddNumberToObject(object, "all_ns", (double)t->all_ns);
+    cJSON_AddNumberToObject(object, "some_ns", (double)t->some_ns);
+    cJSON_AddNumberToObject(object, "share", thinning_share(t));
+    for (unsigned i = 0; i < LEFT_OUT_KINDS; i++) {
+        cJSON *kind = cJSON_AddObjectToObject(object, left_out_names[i]);
+        cJSON_AddNumberToObject(kind, "count", (double)w->left_out[i]);
+        cJSON_AddNumberToObject(kind, "total_ns", (double)w->left_out_ns[i]);
+    }
+    return object;
+}
+
 int chrome_tail(struct trace_writer *w)
 {
     struct losses sum = {0};
@@ -530,6 +550,8 @@ int chrome_tail(struct trace_writer *w)
         cJSON_AddNumberToObject(other, "gpu_events", (double)w->gpu_events);
     cJSON_AddNumberToObject(other, "unread_files", w->rec->unread_files);
     cJSON_AddItemToObject(other, "losses", losses_object(&sum));
+    if (w->scope.thinning)
+        cJSON_AddItemToObject(other, "left_out", left_out_object(w));
     cJSON *processes = cJSON_AddArrayToObject(other, "processes");
     for (uint32_t i = 0; i < w->process_count; i++)
         cJSON_AddItemToArray(

@@ -338,11 +338,30 @@ static bool is_hidden(struct trace_writer *w, const struct slice *s)
     return true;
 }
 
+/* It is in the sums and counters of the whole. */
+static int leave_out(struct trace_writer *w, const struct slice *s)
+{
+    uint64_t ns;
+    enum left_out kind;
+    if (!w->scope.left_out || *w->scope.left_out == LEFT_OUT_KINDS ||
+        !thinning_leaves_out(w->scope.thinning, s, &kind, &ns))
+        return 0;
+    int error = chrome_count_left_out(w, s, kind, ns);
+    if (error < 0 || kind != LEFT_OUT_CALLS)
+        return error;
+    const struct function_pieces *pieces = pieces_of(w, s->event.function);
+    if (!pieces)
+        return GPUPROF_NO_MEMORY;
+    return pieces->launches ? count_launch(w, &s->event, chrome_time(w, s->event.begin_ns)) : 0;
+}
+
 static int chrome_take(struct trace_writer *w, const struct slice *s)
 {
     int error = chrome_memory_take(w, s);
-    if (error < 0 || is_hidden(w, s))
+    if (error < 0)
         return error;
+    if (is_hidden(w, s))
+        return leave_out(w, s);
     if (s->op_change != OP_SAME)
         return chrome_op(w, s);
     if (s->library_change != LIBRARY_SAME)

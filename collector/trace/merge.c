@@ -21,15 +21,13 @@
 #include "record/gpu_record.h"
 #include "trace/gpu_rows.h"
 #include "trace/rank_files.h"
+#include "trace/trace_cycle.h"
 #include "trace/trace_writer.h"
 
 #define MANIFEST_NAME "perfetto_manifest.json"
+#define FITS_MAX      5
+#define FIT_SLACK     0.98
 #define VIEWER_BYTES  500000000u /* of text; a string of V8 ends at 536,870,888 */
-
-struct cycle_span {
-    uint64_t begin_ns; /* 0: it has not begun */
-    uint64_t end_ns;
-};
 
 struct merge {
     struct recording rec;
@@ -47,10 +45,14 @@ struct merge {
     bool sync_streams;
     bool counters;
     bool memory_events;
-    uint64_t cycle;           /* the window that is shown; 0: all that there is */
-    struct cycle_span *spans; /* owned, by process index: where it was */
-    uint64_t *windows;        /* owned, likewise: how many there were */
+    struct trace_cycle cycle;
     bool is_hidden;
+    uint64_t max_size;         /* of each trace; 0: any */
+    struct thinning thinning;  /* of the one being written */
+    struct walk_filter filter; /* that, and the selection's */
+    enum left_out left_out;    /* what the slice is of, if it is left out by that */
+    uint64_t left_out_count;
+    bool is_too_small; /* max_size; that is said */
     const struct trace_format *format;
     struct trace_writer *writer; /* of the trace being written, and where it goes */
     struct output *out;
@@ -59,52 +61,26 @@ struct merge {
     bool begun;
 };
 
-static void see_window(const struct merge *m, const struct slice *s)
-{
-    const struct recorded_now *now = &s->walk->recorded[s->event.process->index];
-    struct cycle_span *span = &m->spans[s->event.process->index];
-    if (now->window == m->cycle && !now->is_closed && !span->begin_ns)
-        *span = (struct cycle_span){s->event.begin_ns, UINT64_MAX};
-    else if (span->begin_ns && span->end_ns == UINT64_MAX)
-        span->end_ns = s->event.begin_ns;
-}
-
-/* Ranges, operators and calls of libraries that reach into it are in it; work whose call is. */
-static bool is_in_cycle(const struct merge *m, const struct slice *s)
-{
-    const struct event *e = &s->event;
-    const struct cycle_span *span = &m->spans[e->process->index];
-    bool reaches = true;
-    uint64_t begin_ns = e->begin_ns;
-    if (e->record->type == RECORD_WINDOW) {
-        see_window(m, s);
-        return span->begin_ns && (begin_ns == span->begin_ns || begin_ns == span->end_ns);
-    }
-    if (s->change == RANGE_CLOSED || s->change == RANGE_LEFT)
-        begin_ns = s->range->begin_ns;
-    else if (s->op_change != OP_SAME)
-        begin_ns = s->op->begin_ns;
-    else if (s->library_change != LIBRARY_SAME)
-        begin_ns = s->library->begin_ns;
-    else
-        reaches = false;
-    if (!reaches && s->is_called)
-        begin_ns = s->call.begin_ns;
-    return span->begin_ns && begin_ns < span->end_ns && (reaches || begin_ns >= span->begin_ns);
-}
-
 /* The first event shown is the traces' origin, unless they share an earlier one. */
 static int take_slice(void *context, const struct slice *s)
 {
     struct merge *m = context;
     int error = 0;
-    m->is_hidden = (m->cycle && !is_in_cycle(m, s)) || s->is_hidden;
+    bool is_elsewhere = !trace_cycle_has(&m->cycle, s);
+    uint64_t before = output_bytes(m->out);
+    m->is_hidden = is_elsewhere || s->is_hidden;
+    if (is_elsewhere)
+        m->left_out = LEFT_OUT_KINDS;
     if (!m->begun && event_is_visible(s->event.record->type)) {
         m->begun = true;
         error = m->format->begin(m->writer, m->walk.survey.origin_ns);
     }
     if (error == 0 && m->begun)
         error = m->format->take(m->writer, s);
+    if (m->thinning.weighs)
+        thinning_weigh(&m->thinning, s, output_bytes(m->out) - before);
+    else if (m->max_size && m->is_hidden && m->left_out != LEFT_OUT_KINDS)
+        m->left_out_count++;
     return error == 0 && m->out->error ? WALK_STOP : error; /* output_finish reports it */
 }
 
@@ -115,8 +91,48 @@ static int end(void *context)
     return error < 0 ? error : m->format->end(m->writer);
 }
 
+/* ---- no larger than asked for ---------------------------------------------------------------- */
+
+static bool has(void *context, const struct slice *s)
+{
+    struct merge *m = context;
+    const struct walk_filter *f = &m->selection.filter;
+    uint64_t ns;
+    m->left_out = LEFT_OUT_KINDS;
+    return (!f->has || f->has(f->context, s)) &&
+           !thinning_leaves_out(&m->thinning, s, &m->left_out, &ns);
+}
+
+static bool has_call(void *context, const struct slice *s)
+{
+    const struct merge *m = context;
+    const struct walk_filter *f = &m->selection.filter;
+    return (!f->has_call || f->has_call(f->context, s)) &&
+           !thinning_leaves_out_call(&m->thinning, &s->call);
+}
+
+static bool wants(void *context, const struct process *p, uint64_t begin_ns, uint64_t end_ns,
+                  uint64_t types)
+{
+    const struct merge *m = context;
+    const struct walk_filter *f = &m->selection.filter;
+    return f->wants(f->context, p, begin_ns, end_ns, types);
+}
+
+static const struct walk_filter *filter_of(struct merge *m)
+{
+    const struct walk_filter *piece = selection_filter(&m->selection, true);
+    if (!m->max_size)
+        return piece;
+    m->filter = (struct walk_filter){
+        .context = m, .has = has, .has_call = has_call, .wants = piece ? wants : NULL};
+    return &m->filter;
+}
+
+/* ---- one trace ------------------------------------------------------------------------------- */
+
 /* Writes one trace of the processes in scope; says what went wrong. 0 or an error. */
-static int write_trace(struct merge *m, struct output *out, struct trace_scope *scope)
+static int write_once(struct merge *m, struct output *out, struct trace_scope *scope)
 {
     bool has_work = m->split || recording_expects_gpu(&m->rec);
     struct consumer consumer = {.context = m,
@@ -131,10 +147,12 @@ static int write_trace(struct merge *m, struct output *out, struct trace_scope *
     scope->sync_streams = m->sync_streams;
     scope->counters = m->counters;
     scope->memory_events = m->memory_events;
-    scope->is_hidden = m->cycle || m->is_cut ? &m->is_hidden : NULL;
+    scope->is_hidden = m->cycle.number || m->is_cut || m->max_size ? &m->is_hidden : NULL;
+    scope->thinning = m->max_size ? &m->thinning : NULL;
+    scope->left_out = m->max_size ? &m->left_out : NULL;
+    m->left_out_count = 0;
     scope->selection = m->is_cut ? &m->selection : NULL;
-    if (m->cycle)
-        memset(m->spans, 0, m->rec.count * sizeof *m->spans);
+    trace_cycle_begin(&m->cycle);
     consumer.needs |= has_work ? m->format->needs : 0;
     m->begun = false;
     m->out = out;
@@ -143,6 +161,76 @@ static int write_trace(struct merge *m, struct output *out, struct trace_scope *
     if (m->writer)
         m->format->free(m->writer);
     return error < 0 ? error : 0;
+}
+
+/* Its size if it were written now. 0 or an error, which is said. */
+static int weigh(struct merge *m, struct trace_scope *scope, uint64_t *bytes)
+{
+    struct output nowhere;
+    uint64_t room = m->room;
+    int error = output_open(&nowhere, "/dev/null");
+    if (error < 0) {
+        verb_output_failed("/dev/null", error);
+        return error;
+    }
+    output_bound(&nowhere, &room);
+    error = write_once(m, &nowhere, scope);
+    *bytes = output_bytes(&nowhere);
+    int its = output_finish(&nowhere, 0);
+    if (its < 0)
+        verb_output_failed(scope->name, its);
+    return error < 0 ? error : its;
+}
+
+/* So many bytes, of which some stay in any case, when others of which as many stay made `bytes`. */
+static uint64_t scaled(uint64_t size, uint64_t fixed, uint64_t wanted, uint64_t bytes)
+{
+    if (wanted <= fixed || bytes <= fixed || size <= fixed)
+        return 0;
+    double share = (double)(int64_t)(wanted - fixed) / (double)(int64_t)(bytes - fixed);
+    double scaled = (double)(int64_t)(size - fixed) * share * FIT_SLACK;
+    return fixed + (scaled < (double)INT64_MAX ? (uint64_t)scaled : INT64_MAX);
+}
+
+/*
+ * Finds what must be left out: what each event weighs is known when all has been made once; what
+ * arrows weigh, which go with either of their ends, and counters, when what is left has.
+ */
+static int fit(struct merge *m, struct trace_scope *scope)
+{
+    uint64_t all = 0, bytes = 0, most = 0, size = m->max_size;
+    struct thinning weighed, best;
+    thinning_begin(&m->thinning);
+    int error = weigh(m, scope, &all);
+    m->thinning.weighs = false;
+    best = weighed = m->thinning;
+    if (all <= size)
+        return error;
+    for (unsigned i = 0; error == 0 && size && i < FITS_MAX && most < m->max_size / 10 * 9; i++) {
+        m->thinning = weighed;
+        thinning_choose(&m->thinning, all, size);
+        error = weigh(m, scope, &bytes);
+        if (bytes <= m->max_size && bytes > most) {
+            most = bytes;
+            best = m->thinning;
+        }
+        size = scaled(size, m->thinning.fixed, m->max_size, bytes);
+    }
+    m->thinning = best;
+    if (error < 0 || most)
+        return error;
+    char text[UNIT_TEXT_BYTES];
+    message("merge: --max-size: %s is too little for what stays in any case (names, counters, what "
+            "failed); say more, or leave something out by --no-counters, --rank or --step",
+            bytes_text(text, m->max_size));
+    m->is_too_small = true;
+    return GPUPROF_USAGE;
+}
+
+static int write_trace(struct merge *m, struct output *out, struct trace_scope *scope)
+{
+    int error = m->max_size ? fit(m, scope) : 0;
+    return error < 0 ? error : write_once(m, out, scope);
 }
 
 static const char *base_name(const char *path)
@@ -159,9 +247,20 @@ static void say_large(struct merge *m, const char *path, uint64_t room)
         return;
     m->is_large = true;
     message("%s: %s of text; most viewers stop at 500 MB: --step, or --from and --to, make a trace "
-            "of a piece%s",
+            "of a piece, --max-size=400M leaves the shortest out%s",
             path ? path : "standard output", bytes_text(text, room - m->room),
             m->split || m->rec.count < 2 ? "" : ", --per-rank one for each rank");
+}
+
+static void say_left_out(const struct merge *m, const char *path)
+{
+    char text[UNIT_TEXT_BYTES];
+    if (m->left_out_count)
+        message("%s: %llu calls, ranges and pieces of GPU work are left out (--max-size): those "
+                "that lasted less than %s%s",
+                path ? path : "standard output", (unsigned long long)m->left_out_count,
+                time_text(text, m->thinning.all_ns),
+                m->thinning.share ? ", but for a share of the longer of these" : "");
 }
 
 static enum exit_code write_file(struct merge *m, const char *path, struct trace_scope *scope)
@@ -175,9 +274,11 @@ static enum exit_code write_file(struct merge *m, const char *path, struct trace
         output_in_background(&out);
     scope->name = base_name(path);
     code = verb_output_close(&out, path, write_trace(m, &out, scope));
-    if (code == EXIT_OK)
+    if (code == EXIT_OK) {
         say_large(m, path, room);
-    return code;
+        say_left_out(m, path);
+    }
+    return m->is_too_small ? EXIT_USAGE : code;
 }
 
 /* ---- a file per rank, in a folder -------------------------------------------------------------
@@ -201,7 +302,7 @@ static enum exit_code make_folder(const char *path)
 /* Of a process that had no window of that number there is none. */
 static bool is_written(const struct merge *m, const struct rank_file *file)
 {
-    return !m->cycle || m->windows[file->process->index] >= m->cycle;
+    return !m->cycle.number || m->cycle.windows[file->process->index] >= m->cycle.number;
 }
 
 static enum exit_code write_folder(struct merge *m, const char *folder,
@@ -280,8 +381,10 @@ static int write_members(struct merge *m, struct zip_writer *zip, const char *pa
         uint64_t room = m->room;
         failed = write_trace(m, &member, &scope); /* and it has said why */
         error = zip_writer_end(zip, &member);
-        if (failed == 0 && error == 0)
+        if (failed == 0 && error == 0) {
             say_large(m, files[i].name, room);
+            say_left_out(m, files[i].name);
+        }
     }
     device_pids_release(&pids);
     if (failed < 0)
@@ -304,7 +407,8 @@ static enum exit_code write_archive(struct merge *m, const char *path,
     zip_writer_init(&zip, &out);
     int error = write_members(m, &zip, path, files);
     zip_writer_release(&zip);
-    return verb_output_close(&out, path, error);
+    code = verb_output_close(&out, path, error);
+    return m->is_too_small ? EXIT_USAGE : code;
 }
 
 static bool is_archive_name(const char *path)
@@ -323,39 +427,16 @@ static enum exit_code write_cycles(struct merge *m, const struct options *option
 {
     uint64_t first = options->cycle == CYCLE_ALL ? 1 : options->cycle, last = first;
     enum exit_code code = EXIT_OK;
-    for (uint32_t i = 0; options->cycle == CYCLE_ALL && i < m->rec.count; i++)
-        last = m->windows[i] > last ? m->windows[i] : last;
+    if (options->cycle == CYCLE_ALL)
+        last = trace_cycle_last(&m->cycle);
     for (uint64_t cycle = first; code == EXIT_OK && cycle <= last; cycle++) {
         struct rank_file *files = rank_files_make(&m->rec, rank_ending(m), cycle);
-        m->cycle = cycle;
+        m->cycle.number = cycle;
         code = files ? write_folder(m, options->output, files)
                      : verb_output_failed(options->output, GPUPROF_NO_MEMORY);
         free(files);
     }
     return code;
-}
-
-/* How many windows each process had, as the survey has seen them. */
-static enum exit_code find_windows(struct merge *m, const struct options *options)
-{
-    uint64_t most = 0;
-    if (!options->cycle)
-        return EXIT_OK;
-    m->spans = calloc(m->rec.count + 1u, sizeof *m->spans);
-    m->windows = calloc(m->rec.count + 1u, sizeof *m->windows);
-    if (!m->spans || !m->windows)
-        return verb_output_failed(options->output, GPUPROF_NO_MEMORY);
-    for (uint32_t i = 0; i < m->rec.count; i++) {
-        m->windows[i] = m->walk.recorded[i].window;
-        most = m->windows[i] > most ? m->windows[i] : most;
-    }
-    if (most >= (options->cycle == CYCLE_ALL ? 1 : options->cycle))
-        return EXIT_OK;
-    if (!most)
-        return usage_error("merge: --cycle: these recordings have no windows; run --schedule or "
-                           "--capture-range makes them");
-    return usage_error("merge: --cycle: there is no window %llu; the last one is %llu",
-                       (unsigned long long)options->cycle, (unsigned long long)most);
 }
 
 static bool wants_steps(const struct merge *m, const struct options *options)
@@ -403,20 +484,20 @@ static enum exit_code merge_write(struct merge *m, const struct options *options
      * name, a stack or a device is met that was needed for it. */
     if ((m->split || learns) && walk_survey(&m->walk) < 0)
         return EXIT_ENVIRONMENT;
-    enum exit_code code = find_windows(m, options);
+    enum exit_code code = trace_cycle_init(&m->cycle, &m->walk, options->cycle);
     if (code == EXIT_OK)
         code = find_steps(m, options);
     if (code == EXIT_OK)
         code = find_piece(m, options);
     if (code != EXIT_OK)
         return code;
-    m->walk.filter = selection_filter(&m->selection, true);
+    m->walk.filter = filter_of(m);
     m->has_stacks = stacks && m->walk.survey.stacks.stack_count;
     if (m->has_stacks && call_tree_init(&m->tree, &m->walk.survey, options->symbols) < 0)
         return verb_output_failed(options->output, GPUPROF_NO_MEMORY);
     if (options->cycle && options->per_rank)
         return write_cycles(m, options);
-    m->cycle = options->cycle;
+    m->cycle.number = options->cycle;
     if (!m->split)
         return write_file(m, options->output, &scope);
     struct rank_file *files = rank_files_make(&m->rec, rank_ending(m), 0);
@@ -450,6 +531,7 @@ enum exit_code merge_verb(const struct options *options)
 {
     char names[TRACE_FORMAT_NAMES_BYTES];
     struct merge m = {.format = format_of(options),
+                      .max_size = options->max_size,
                       .is_parallel = processors(options) > 1,
                       .sync_streams = options->sync_streams,
                       .counters = !options->no_counters,
@@ -486,8 +568,7 @@ enum exit_code merge_verb(const struct options *options)
     if (m.made_steps)
         steps_release(&m.steps);
     selection_release(&m.selection);
-    free(m.spans);
-    free(m.windows);
+    trace_cycle_release(&m.cycle);
     if (m.walk.rec)
         walk_release(&m.walk);
     recording_release(&m.rec);

@@ -11,6 +11,7 @@
 #include "model/selection.h"
 #include "model/steps.h"
 #include "output/output.h"
+#include "trace/thinning.h"
 
 struct trace_writer;
 struct device_pids;
@@ -28,6 +29,9 @@ struct trace_scope {
     const char *name;         /* of the trace, NULL: none */
     uint64_t rank;            /* RANK_NONE: that of the first process, or 0 */
     const bool *is_hidden;    /* said of each slice: it is not to be shown; NULL: all are */
+    const struct thinning *thinning;   /* NULL: none */
+    const enum left_out *left_out;     /* what a hidden slice is of, if it is hidden by that; else
+                                        * LEFT_OUT_KINDS */
     const struct selection *selection; /* the piece that is shown; NULL: everything */
 };
 

@@ -267,6 +267,7 @@ def test_what_cannot_be_meant(whole, run_collector, options, error):
 def test_a_large_trace_is_said_to_be_one(make_gpu, run_collector):
     result = run_collector("merge", "-o", "/dev/null", make_gpu("bench", 900_000))
     assert "of text; most viewers stop at 500 MB: --step" in result.stderr
+    assert "--max-size" in result.stderr
 
 
 # ---- what is not read --------------------------------------------------------------------------

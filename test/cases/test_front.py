@@ -447,7 +447,7 @@ def test_help_manual_and_parser_agree(run_collector):
     page = run_collector("manual").stdout.replace("\\", "")
     taken = {"NAME[,NAME..]": "functions", "COLUMN": "share", "N": "3",  # looked at before DIR is
              "FORMAT": "chrome", "DIR": ".", "TIME": "1s", "A:B": "1:2", "N[,M-K]": "1,3-5",
-             "KIND[,KIND..]": "launch,kernel"}
+             "SIZE": "9M", "KIND[,KIND..]": "launch,kernel"}
     for verb in ("merge", "report", "flame", "dump"):
         text = run_collector("help", verb).stdout
         rows = re.findall(r"^  (-.*?)  +\S", text.split("options:")[1], re.MULTILINE)
