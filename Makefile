@@ -147,7 +147,7 @@ $(BUILD)/libgpuprof-lzma.so: $(LZMA_SRC) $(LZMA_MAP)
 COLLECTOR_SRC := $(call sources,collector,c)
 COLLECTOR_OBJ := $(COLLECTOR_SRC:%=$(BUILD)/obj/%.o)
 FORMATS_OBJ := $(FORMATS_SRC:%=$(BUILD)/obj/%.o)
-COLLECTOR_LIBS := $(ZSTD_LIBS) $(CJSON_LIBS) -ldw -lelf -lisal -lstdc++ -lm
+COLLECTOR_LIBS := $(ZSTD_LIBS) $(CJSON_LIBS) -ldw -lelf -lisal -lsqlite3 -lstdc++ -lm
 # Each event goes through some forty short functions of many files, so the whole is optimised as one
 # (a tenth less time). Objects have their ordinary code as well, which is what tests link, quickly.
 WHOLE := $(if $(SANITIZE)$(findstring clang,$(CC))$(filter-out file,$(origin CFLAGS)),,\
@@ -219,7 +219,8 @@ pkgconfigdir ?= $(prefix)/share/pkgconfig
 
 # The front command finds its parts from where it stands: the tree it is in may be moved.
 COMPLETIONS := $(BUILD)/completion.bash $(BUILD)/completion.zsh $(BUILD)/completion.fish
-VERBS := run merge report flame memory view ctl top dump doctor recover manual completion help demo
+VERBS := run merge report export flame memory view ctl top dump doctor recover manual completion \
+	help demo
 MANUALS := $(BUILD)/gpuprof.1 $(VERBS:%=$(BUILD)/gpuprof-%.1)
 DOCUMENTS := README.md GUIDE.md SECURITY.md CHANGELOG.md LICENSE NOTICE formats/event-stream.md
 install: all $(MANUALS) $(BUILD)/gpuprof.h.3 $(COMPLETIONS)

@@ -32,6 +32,10 @@ const struct option_info option_infos[] = {
     {OPTION_TRACE, 0, "format", "FORMAT",
      "the format of the trace, such as chrome (a wrong name gets a list of all formats); "
      "default: as the name of the file ends"},
+    {OPTION_EXPORT_FILE, 'o', "output", "FILE", "write the export there"},
+    {OPTION_EXPORT, 0, "format", "FORMAT",
+     "the format of the export, such as sqlite (a wrong name gets a list of all formats); default: "
+     "as the name of the file ends"},
     {OPTION_PER_RANK, 0, "per-rank", NULL,
      "write a file for each rank, rank_N.pt.trace.json.gz, into the folder that -o names"},
     {OPTION_SYNC_STREAMS, 0, "sync-streams", NULL,
@@ -285,13 +289,15 @@ static enum exit_code parse_option(struct options *o, char **argv, int *at, opti
         return option_unknown(argv[0], set, word);
     if (info->value && (!value || !*value))
         return usage_error("%s: %s needs a value: %s", argv[0], word, info->value);
-    if (info->bit & (OPTION_OUTPUT | OPTION_GRAPH | OPTION_TABLES | OPTION_MEMORY_FILE) &&
+    if (info->bit & (OPTION_OUTPUT | OPTION_GRAPH | OPTION_TABLES | OPTION_MEMORY_FILE |
+                     OPTION_EXPORT_FILE) &&
         is_stream_name(value))
         return usage_error("%s: %s: is a recording or would be taken for one, and is not "
                            "overwritten or made; name another file",
                            argv[0], value);
     switch (info->bit) {
     case OPTION_OUTPUT:
+    case OPTION_EXPORT_FILE:
     case OPTION_GRAPH:
     case OPTION_TABLES:
     case OPTION_TOP_FILE:
@@ -324,6 +330,7 @@ static enum exit_code parse_option(struct options *o, char **argv, int *at, opti
                                value);
         break;
     }
+    case OPTION_EXPORT:
     case OPTION_TRACE: o->trace_format = value; break;
     case OPTION_TABLE:
     case OPTION_MEMORY_TABLE: o->tables = value; break;

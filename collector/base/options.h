@@ -77,6 +77,8 @@ __extension__ typedef unsigned __int128 option_set;
 #define OPTION_SELECT        OPTION_BIT(58) /* --from, --to, --step ...: select_wish.h */
 #define OPTION_JOBS          OPTION_BIT(59) /* -j, --jobs N */
 #define OPTION_MAX_SIZE      OPTION_BIT(60) /* --max-size SIZE */
+#define OPTION_EXPORT_FILE   OPTION_BIT(61) /* -o, --output FILE of an export */
+#define OPTION_EXPORT        OPTION_BIT(62) /* --format of one */
 
 struct option_info {
     option_set bit;    /* one of OPTION_..., which several may share; 0: the end */
@@ -154,7 +156,7 @@ struct options {
     const char *step_range;   /* NULL: none */
     const char *step_by;      /* NULL: by what there is */
     double step_samples;      /* 0: not said */
-    const char *trace_format; /* its name; NULL: as the name of the file has it */
+    const char *trace_format; /* or an export's: its name; NULL: as the name of the file has it */
     bool sync_streams;
     bool no_counters;
     uint64_t max_size; /* bytes of text; 0: any */

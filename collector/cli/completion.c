@@ -8,6 +8,7 @@
 
 #include "base/message.h"
 #include "cli/verbs.h"
+#include "export/export_writer.h"
 #include "output/standard_files.h"
 #include "report/report_tables.h"
 #include "settings.h"
@@ -91,6 +92,10 @@ static void list_choices(struct option *o)
         if (length < sizeof o->choices)
             length += (size_t)snprintf(o->choices + length, sizeof o->choices - length, "%s%s",
                                        length ? "|" : "", trace_format_name(i));
+    for (unsigned i = 0; o->info.bit == OPTION_EXPORT && export_format_at(i); i++)
+        if (length < sizeof o->choices)
+            length += (size_t)snprintf(o->choices + length, sizeof o->choices - length, "%s%s",
+                                       length ? "|" : "", export_format_at(i)->name);
     o->is_list = count > 0;
     if (length)
         o->info.value = o->choices;

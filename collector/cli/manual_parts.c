@@ -6,7 +6,7 @@
 const char *const manual_part_titles[PART_COUNT] = {"EXAMPLES", "ENVIRONMENT", "FILES",
                                                     "EXIT STATUS"};
 
-#define READERS "merge report flame memory view dump"
+#define READERS "merge report export flame memory view dump"
 
 const struct manual_row manual_rows[] = {
     {"run", PART_EXAMPLE, "gpuprof run python train.py",
@@ -25,6 +25,10 @@ const struct manual_row manual_rows[] = {
      "the ten kernels of which one was the slowest"},
     {"report", PART_EXAMPLE, "gpuprof report data --by=python-line",
      "which lines of Python made the slow calls"},
+    {"export", PART_EXAMPLE, "gpuprof export data -o profile.sqlite",
+     "a database with the tables of nsys export, for sqlite3, pandas and scripts that query those"},
+    {"export", PART_EXAMPLE, "gpuprof export data --kind=kernel,launch -o kernels.sqlite",
+     "kernels and the calls that launched them"},
     {"flame", PART_EXAMPLE, "gpuprof flame data -o flame.svg", "for a browser"},
     {"flame", PART_EXAMPLE, "gpuprof flame data --weight=gpu -o flame.json",
      "time of the GPU, for speedscope"},
@@ -77,6 +81,7 @@ const struct manual_row manual_rows[] = {
     {"merge report flame memory", PART_VARIABLE, "TMPDIR",
      "a folder for what does not fit into memory"},
     {"view", PART_VARIABLE, "TMPDIR", "a folder for the trace, which lies there without a name"},
+    {"export", PART_VARIABLE, "TMPDIR", "a folder for what does not fit into memory"},
     {"recover dump ctl top completion manual help demo", PART_VARIABLE, "none", ""},
 
     {"run", PART_FILE, "gpuprof.PROGRAM.TIME/",
@@ -85,7 +90,7 @@ const struct manual_row manual_rows[] = {
      "a process's events that are not yet stored, while it runs; --live names another folder"},
     {READERS " recover", PART_FILE, "DIR/*.gpuprof",
      "a recording each, specified in event-stream.md"},
-    {"merge report flame view recover", PART_FILE, "DIR/*.live",
+    {"merge report export flame view recover", PART_FILE, "DIR/*.live",
      "the last events of a killed process; moved there from /dev/shm, unless --keep-live"},
     {"top", PART_EXAMPLE, "gpuprof top data", "what the processes do, once a second"},
     {"top", PART_EXAMPLE, "gpuprof top data --format=openmetrics -o gpuprof.prom --interval=15",

@@ -2,6 +2,7 @@
 #include "cli/verbs.h"
 
 #include "doctor/doctor.h"
+#include "export/export_verb.h"
 #include "flame/flame_verb.h"
 #include "page/page_verb.h"
 #include "report/dump.h"
@@ -27,6 +28,10 @@ const struct verb verbs[] = {
          OPTION_PROCESSES | OPTION_SELECT | OPTION_STEP_RANGE | OPTION_STEP_BY | OPTION_SAMPLES |
          OPTION_SYMBOLS | OPTION_STRICT | OPTION_KEEP_LIVE | OPTION_HELP | OPTION_RECORDINGS,
      "DIR|FILE...", "say where the time went and what to change first, and print tables"},
+    {"export", export_verb, NULL,
+     OPTION_EXPORT_FILE | OPTION_EXPORT | OPTION_PROCESSES | OPTION_SELECT | OPTION_STEP_RANGE |
+         OPTION_STEP_BY | OPTION_STRICT | OPTION_KEEP_LIVE | OPTION_HELP | OPTION_RECORDINGS,
+     "DIR|FILE...", "make a file of recordings that other programs read: SQLite"},
     {"flame", flame_verb, NULL,
      OPTION_GRAPH | OPTION_FORM | OPTION_WEIGHT | OPTION_OWN_FRAMES | OPTION_FOLD |
          OPTION_MERGE_RANKS | OPTION_THREADS | OPTION_PROCESSES | OPTION_SELECT |

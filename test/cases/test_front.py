@@ -20,8 +20,8 @@ FRONT = ROOT / "scripts" / "gpuprof"
 in_the_tree = pytest.mark.skipif(BUILD != ROOT / "build",
                                  reason="not run: scripts/gpuprof looks into build/ only")
 
-VERBS = ("run", "merge", "report", "flame", "memory", "view", "ctl", "top", "dump", "doctor",
-         "recover", "demo", "manual", "completion", "help")
+VERBS = ("run", "merge", "report", "export", "flame", "memory", "view", "ctl", "top", "dump",
+         "doctor", "recover", "demo", "manual", "completion", "help")
 
 
 def run(command, *arguments, **options):
@@ -377,7 +377,8 @@ def test_manual_of_each_verb(run_collector, collector, make_gpu, tmp_path):
             ours = example.split(" -- ")[0].split(" | ")[0]
             for option in re.findall(r" (-o|--[\w-]+)", ours):
                 assert option in taken, example
-            if verb in ("merge", "report", "flame", "dump", "recover", "manual", "help"):
+            if verb in ("merge", "report", "export", "flame", "dump", "recover", "manual",
+                        "help"):
                 done = run("bash", "-c", ours, cwd=tmp_path, env=env)
                 assert done.returncode == 0, (example, done.stderr)
         if verb != "run":

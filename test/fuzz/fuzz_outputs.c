@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "export/export_verb.h"
 #include "flame/flame_verb.h"
 #include "memory/memory_verb.h"
 #include "model/symbols.h"
@@ -26,6 +27,7 @@ static const struct {
     {merge_verb, "a.json.gz", {.sync_streams = true}},
     {merge_verb, "a.zip", {.step_range = "step"}},
     {merge_verb, "ranks", {.per_rank = true}},
+    {export_verb, "a.sqlite", {.strict = true}},
     {flame_verb, NOWHERE, {.flame_format = FLAME_FOLDED, .threads = true}},
     {flame_verb, NOWHERE, {.flame_format = FLAME_SVG, .weight = WEIGHT_CALLS}},
     {flame_verb, NOWHERE, {.flame_format = FLAME_SPEEDSCOPE, .weight = WEIGHT_GPU}},

@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "export/export_verb.h"
+
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/message.h"
+#include "error.h"
+#include "export/export_writer.h"
+#include "output/verb_output.h"
+
+#define VERB "export"
+
+struct export
+{
+    struct recording rec;
+    struct progress progress;
+    struct walk walk;
+    struct steps steps;
+    struct selection selection;
+    bool has_steps;
+    bool is_cut;
+    const struct export_format *format;
+    struct export_writer *writer;
+    struct output *out;
+};
+
+static int take(void *context, const struct slice *s)
+{
+    struct export *x = context;
+    int error = s->is_hidden ? 0 : x->format->take(x->writer, s);
+    return error == 0 && x->out->error ? WALK_STOP : error; /* output_finish reports it */
+}
+
+static int end(void *context)
+{
+    struct export *x = context;
+    return x->format->end(x->writer);
+}
+
+/* 0 or an error, which is said. */
+static int write_events(struct export *x, const struct options *options)
+{
+    struct export_scope scope = {.options = options,
+                                 .steps = x->has_steps ? &x->steps : NULL,
+                                 .selection = x->is_cut ? &x->selection : NULL};
+    unsigned work = recording_expects_gpu(&x->rec) ? 0 : WALK_WORK | WALK_LOSSES;
+    struct consumer consumer = {
+        .context = x, .needs = x->format->needs & ~work, .take = take, .end = end};
+    x->writer = x->format->create(x->out, &x->walk, &scope);
+    int error = x->writer ? walk_run(&x->walk, NULL, &consumer, 1) : 0;
+    if (!x->writer && !x->out->error) {
+        error = GPUPROF_NO_MEMORY;
+        message(VERB ": %s", gpuprof_error_text(error));
+    }
+    if (x->writer)
+        x->format->free(x->writer);
+    return error < 0 ? error : 0;
+}
+
+static enum exit_code find_steps(struct export *x, const struct options *options)
+{
+    struct consumer marks = steps_consumer(&x->steps);
+    x->has_steps = x->format->wants_steps || x->is_cut || options->step_by || options->step_range;
+    if (!x->has_steps)
+        return EXIT_OK;
+    if (steps_init(&x->steps, &x->walk, options->step_by, options->step_range) < 0)
+        return verb_output_failed(options->output, GPUPROF_NO_MEMORY);
+    if (walk_run(&x->walk, NULL, &marks, 1) < 0)
+        return EXIT_ENVIRONMENT;
+    return steps_check(&x->steps, VERB);
+}
+
+static enum exit_code export_recording(struct export *x, const struct options *options)
+{
+    const struct selection_steps how = {.by = options->step_by, .pattern = options->step_range};
+    struct output out;
+    uint64_t room = verb_output_room(recording_bytes(&x->rec));
+    x->is_cut = options->select.is_given;
+    x->rec.progress = progress_begin(&x->progress, VERB);
+    x->progress.total = recording_bytes(&x->rec) * (2u + x->format->wants_steps);
+    if (walk_init(&x->walk, &x->rec) < 0)
+        return verb_output_failed(options->output, GPUPROF_NO_MEMORY);
+    /* What is written cannot be changed any more when a name is met that was needed for it. */
+    if (walk_survey(&x->walk) < 0)
+        return EXIT_ENVIRONMENT;
+    enum exit_code code = find_steps(x, options);
+    if (code == EXIT_OK)
+        code = selection_make(&x->selection, &x->rec, &x->walk, &options->select, &how, VERB);
+    if (code != EXIT_OK)
+        return code;
+    x->walk.filter = selection_filter(&x->selection, true);
+    code = verb_output_open(&out, options->output, &room);
+    if (code != EXIT_OK)
+        return code;
+    x->out = &out;
+    return verb_output_close(&out, options->output, write_events(x, options));
+}
+
+static bool is_packed(const char *path)
+{
+    return path && output_plain_length(path, strlen(path)) != strlen(path);
+}
+
+/* What can be said before anything is read. */
+static enum exit_code check(const struct export_format *format, const struct options *options)
+{
+    char names[EXPORT_FORMAT_NAMES_BYTES];
+    const char *path = options->output;
+    bool is_stream = !path || strcmp(path, "-") == 0;
+    struct stat status;
+    export_format_names(names);
+    if (!format && options->trace_format)
+        return usage_error(VERB ": --format: no format is named '%s'; the formats are: %s",
+                           options->trace_format, names);
+    if (!format && is_stream)
+        return usage_error(VERB ": name a format (--format) and a file (-o); the formats are: %s",
+                           names);
+    if (!format)
+        return usage_error(VERB ": %s: not a kind that can be written; the formats are: %s", path,
+                           names);
+    if (format->is_random && is_stream)
+        return usage_error(VERB ": %s cannot be written to standard output; name a file: -o "
+                                "profile.%s",
+                           format->name, format->ending);
+    if (format->is_random && is_packed(path))
+        return usage_error(VERB ": %s: %s cannot be compressed while it is written; name it .%s",
+                           path, format->name, format->ending);
+    if (format->is_random && stat(path, &status) == 0 && !S_ISREG(status.st_mode))
+        return usage_error(VERB ": %s: is no file, and %s needs one", path, format->name);
+    if (!path && isatty(STDOUT_FILENO))
+        return usage_error(VERB ": the file would go to the terminal; name one: -o profile.%s (or "
+                                "-o - if you mean it)",
+                           format->ending);
+    return EXIT_OK;
+}
+
+enum exit_code export_verb(const struct options *options)
+{
+    struct export x = {.format = options->trace_format ? export_format_named(options->trace_format)
+                                                       : export_format_of_file(options->output)};
+    struct recording_options how = {.keep_live = options->keep_live, .select = &options->select};
+    enum exit_code code = check(x.format, options);
+    if (code != EXIT_OK)
+        return code;
+    code = recording_open(&x.rec, options->paths, options->path_count, &how);
+    if (code == EXIT_OK)
+        code = export_recording(&x, options);
+    if (code == EXIT_OK) {
+        selection_say(&x.selection, VERB);
+        code = walk_verdict(&x.walk, options->strict);
+    }
+    if (x.steps.walk)
+        steps_release(&x.steps);
+    selection_release(&x.selection);
+    if (x.walk.rec)
+        walk_release(&x.walk);
+    recording_release(&x.rec);
+    return code;
+}

@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What every format of `export` provides: a table of functions, which are one consumer of the walk,
+ * and its name in export_formats.def.
+ */
+#ifndef GPUPROF_COLLECTOR_EXPORT_WRITER_H
+#define GPUPROF_COLLECTOR_EXPORT_WRITER_H
+
+#include "base/options.h"
+#include "model/event_walk.h"
+#include "model/selection.h"
+#include "model/steps.h"
+#include "output/output.h"
+
+struct export_writer;
+
+/* What is exported. */
+struct export_scope {
+    const struct options *options;
+    const struct steps *steps;         /* complete; NULL: the format wants none */
+    const struct selection *selection; /* the piece that is shown; NULL: everything */
+};
+
+struct export_format {
+    const char *name;   /* as --format has it */
+    const char *ending; /* of a file's name, behind its last point, without a .gz */
+    const char *help;   /* what it is, for whom */
+    bool is_random;     /* it is written here and there: only a file will do, not compressed */
+    bool wants_steps;
+    unsigned needs; /* enum walk_need, with work of a device; else without that */
+    /* NULL: no memory, or out->error. `out`, `walk`, which has been surveyed, and what `scope`
+     * points at must stay. */
+    struct export_writer *(*create)(struct output *out, struct walk *walk,
+                                    const struct export_scope *scope);
+    /* Each slice that is shown, complete. 0 or an error; errors of *out stay there. */
+    int (*take)(struct export_writer *w, const struct slice *s);
+    /* After the last event, when the losses are known. 0 or an error. */
+    int (*end)(struct export_writer *w);
+    void (*free)(struct export_writer *w);
+};
+
+#define EXPORT_FORMAT(name) extern const struct export_format name##_export;
+#include "export/export_formats.def"
+#undef EXPORT_FORMAT
+
+/* (export_format.c) That of a name; or what the name of a file means. NULL: there is none such. */
+const struct export_format *export_format_named(const char *name);
+const struct export_format *export_format_of_file(const char *path);
+
+/* From 0 on; NULL behind the last. */
+const struct export_format *export_format_at(unsigned index);
+
+/* All of them, with the endings of their files: "a (.x), b (.y)"; returns `text`. */
+#define EXPORT_FORMAT_NAMES_BYTES 200
+char *export_format_names(char *text);
+
+#endif

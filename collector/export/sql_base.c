@@ -1,0 +1,352 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "export/sql_base.h"
+
+#include <errno.h>
+#include <sqlite3.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "error.h"
+
+#define DATABASE    "gpuprof" /* the name by which SQLite opens the output */
+#define SQL_BYTES   4096      /* of a statement that makes a table */
+#define COLUMNS_MAX 48
+
+struct table {
+    const char *name;
+    unsigned columns;
+};
+
+static const struct table tables[] = {
+#define TABLE(NAME, name, columns) {name, NAME##_COLUMNS},
+#include "export/sql_tables.def"
+};
+
+static const char *const definitions[] = {
+#define COLUMN(ENUMERATOR, name, type) "," name " " type
+#define TABLE(NAME, name, columns)     columns,
+#include "export/sql_tables.def"
+};
+
+#define TABLE(NAME, name, columns)                                                                 \
+    _Static_assert((int)NAME##_COLUMNS <= COLUMNS_MAX, "a row fits into what is known of it");
+#define COLUMN(...)
+#include "export/sql_tables.def"
+
+struct sql_base {
+    struct output *out;
+    sqlite3_vfs files; /* by way of the output */
+    bool is_registered;
+    sqlite3 *database;
+    sqlite3_stmt *inserts[SQL_TABLES]; /* NULL: not needed so far */
+    uint64_t bound[SQL_TABLES];        /* bit i: column i of it is not NULL now */
+};
+
+struct sql_value sql_text(const char *text)
+{
+    return (struct sql_value){.kind = SQL_TEXT, .text = text, .bytes = strlen(text)};
+}
+
+/* ---- SQLite's files: there is one, the output's ---------------------------------------------- */
+
+struct output_file {
+    sqlite3_file base;
+    struct output *out;
+};
+
+static struct output *output_of(sqlite3_file *file)
+{
+    return ((struct output_file *)file)->out;
+}
+
+static int file_close(sqlite3_file *file)
+{
+    (void)file;
+    return SQLITE_OK;
+}
+
+/* What is not there yet is zeros. */
+static int file_read(sqlite3_file *file, void *data, int bytes, sqlite3_int64 offset)
+{
+    struct output *out = output_of(file);
+    char *at = data;
+    while (bytes) {
+        ssize_t got = pread(out->fd, at, (size_t)bytes, offset);
+        if (got < 0 && errno == EINTR)
+            continue;
+        if (got < 0) {
+            out->error = out->error ? out->error : errno;
+            return SQLITE_IOERR_READ;
+        }
+        if (got == 0) {
+            memset(at, 0, (size_t)bytes);
+            return SQLITE_IOERR_SHORT_READ;
+        }
+        at += got;
+        offset += got;
+        bytes -= (int)got;
+    }
+    return SQLITE_OK;
+}
+
+/* A page may be written more than once; each time counts, as what recordings have to say stays far
+ * below the bound. */
+static int file_write(sqlite3_file *file, const void *data, int bytes, sqlite3_int64 offset)
+{
+    struct output *out = output_of(file);
+    const char *at = data;
+    if (!out->error && out->room && (uint64_t)bytes > *out->room)
+        out->error = OUTPUT_BEYOND;
+    if (!out->error && out->room)
+        *out->room -= (uint64_t)bytes;
+    while (bytes && !out->error) {
+        ssize_t put = pwrite(out->fd, at, (size_t)bytes, offset);
+        if (put == 0 || (put < 0 && errno != EINTR))
+            out->error = put == 0 ? ENOSPC : errno;
+        else if (put > 0) {
+            at += put;
+            offset += put;
+            bytes -= (int)put;
+        }
+    }
+    return out->error ? SQLITE_IOERR_WRITE : SQLITE_OK;
+}
+
+static int file_truncate(sqlite3_file *file, sqlite3_int64 bytes)
+{
+    return ftruncate(output_of(file)->fd, bytes) == 0 ? SQLITE_OK : SQLITE_IOERR_TRUNCATE;
+}
+
+static int file_sync(sqlite3_file *file, int flags)
+{
+    (void)file, (void)flags;
+    return SQLITE_OK;
+}
+
+static int file_size(sqlite3_file *file, sqlite3_int64 *bytes)
+{
+    struct stat status;
+    if (fstat(output_of(file)->fd, &status) < 0)
+        return SQLITE_IOERR_FSTAT;
+    *bytes = status.st_size;
+    return SQLITE_OK;
+}
+
+/* Nobody else knows the file. */
+static int file_lock(sqlite3_file *file, int level)
+{
+    (void)file, (void)level;
+    return SQLITE_OK;
+}
+
+static int file_is_reserved(sqlite3_file *file, int *is_reserved)
+{
+    (void)file;
+    *is_reserved = 0;
+    return SQLITE_OK;
+}
+
+static int file_control(sqlite3_file *file, int what, void *argument)
+{
+    (void)file, (void)what, (void)argument;
+    return SQLITE_NOTFOUND;
+}
+
+static int file_number(sqlite3_file *file)
+{
+    (void)file;
+    return 0; /* the sector's usual size; nothing is promised of the device */
+}
+
+static const sqlite3_io_methods file_methods = {
+    .iVersion = 1,
+    .xClose = file_close,
+    .xRead = file_read,
+    .xWrite = file_write,
+    .xTruncate = file_truncate,
+    .xSync = file_sync,
+    .xFileSize = file_size,
+    .xLock = file_lock,
+    .xUnlock = file_lock,
+    .xCheckReservedLock = file_is_reserved,
+    .xFileControl = file_control,
+    .xSectorSize = file_number,
+    .xDeviceCharacteristics = file_number,
+};
+
+static int files_open(sqlite3_vfs *files, const char *name, sqlite3_file *file, int flags,
+                      int *opened)
+{
+    struct output_file *f = (struct output_file *)file;
+    (void)name;
+    f->base.pMethods = NULL;
+    if (!(flags & SQLITE_OPEN_MAIN_DB))
+        return SQLITE_CANTOPEN; /* a journal or a temporary file, of which there are none */
+    f->base.pMethods = &file_methods;
+    f->out = files->pAppData;
+    if (opened)
+        *opened = flags;
+    return SQLITE_OK;
+}
+
+static int files_delete(sqlite3_vfs *files, const char *name, int durable)
+{
+    (void)files, (void)name, (void)durable;
+    return SQLITE_OK;
+}
+
+static int files_access(sqlite3_vfs *files, const char *name, int flags, int *result)
+{
+    (void)files, (void)name, (void)flags;
+    *result = 0;
+    return SQLITE_OK;
+}
+
+static int files_full_name(sqlite3_vfs *files, const char *name, int bytes, char *full)
+{
+    (void)files;
+    snprintf(full, (size_t)bytes, "%s", name);
+    return SQLITE_OK;
+}
+
+/* What is no file (time, random numbers) is the system's. */
+static bool register_files(struct sql_base *b)
+{
+    const sqlite3_vfs *system = sqlite3_vfs_find(NULL);
+    if (!system)
+        return false;
+    b->files = *system;
+    b->files.pNext = NULL;
+    b->files.iVersion = system->iVersion < 2 ? system->iVersion : 2;
+    b->files.szOsFile = sizeof(struct output_file);
+    b->files.zName = DATABASE;
+    b->files.pAppData = b->out;
+    b->files.xOpen = files_open;
+    b->files.xDelete = files_delete;
+    b->files.xAccess = files_access;
+    b->files.xFullPathname = files_full_name;
+    b->is_registered = sqlite3_vfs_register(&b->files, 0) == SQLITE_OK;
+    return b->is_registered;
+}
+
+/* ---- tables and rows ------------------------------------------------------------------------- */
+
+/* What SQLite says as an error of ours: what is none of memory's is the output's. */
+static int told(struct sql_base *b, int said)
+{
+    if (said == SQLITE_OK || said == SQLITE_DONE || b->out->error)
+        return 0;
+    if (said == SQLITE_NOMEM)
+        return GPUPROF_NO_MEMORY;
+    b->out->error = said == SQLITE_FULL || said == SQLITE_TOOBIG ? EFBIG : EIO;
+    return 0;
+}
+
+static int run(struct sql_base *b, const char *sql)
+{
+    return sqlite3_exec(b->database, sql, NULL, NULL, NULL);
+}
+
+static int make_tables(struct sql_base *b)
+{
+    char sql[SQL_BYTES];
+    int said = SQLITE_OK;
+    for (unsigned i = 0; said == SQLITE_OK && i < SQL_TABLES; i++) {
+        int length =
+            snprintf(sql, sizeof sql, "CREATE TABLE %s (%s)", tables[i].name, definitions[i] + 1);
+        said = (size_t)length < sizeof sql ? run(b, sql) : SQLITE_TOOBIG;
+    }
+    return said;
+}
+
+struct sql_base *sql_base_create(struct output *out)
+{
+    char settings[256];
+    struct sql_base *b = calloc(1, sizeof *b);
+    if (!b)
+        return NULL;
+    b->out = out;
+    int said = register_files(b)
+                   ? sqlite3_open_v2(DATABASE, &b->database,
+                                     SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, DATABASE)
+                   : SQLITE_NOMEM;
+    snprintf(settings, sizeof settings,
+             "PRAGMA locking_mode=EXCLUSIVE; PRAGMA journal_mode=OFF; PRAGMA synchronous=OFF; "
+             "PRAGMA temp_store=MEMORY; PRAGMA cache_size=-%d; BEGIN",
+             SQL_CACHE_KIB);
+    if (said == SQLITE_OK)
+        said = run(b, settings);
+    if (said == SQLITE_OK)
+        said = make_tables(b);
+    if (told(b, said) == 0 && !out->error)
+        return b;
+    sql_base_free(b);
+    return NULL;
+}
+
+static sqlite3_stmt *insert_of(struct sql_base *b, enum sql_table table)
+{
+    char sql[256];
+    if (b->inserts[table])
+        return b->inserts[table];
+    int length = snprintf(sql, sizeof sql, "INSERT INTO %s VALUES (?", tables[table].name);
+    for (unsigned i = 1; i < tables[table].columns; i++)
+        length += snprintf(sql + length, sizeof sql - (size_t)length, ",?");
+    snprintf(sql + length, sizeof sql - (size_t)length, ")");
+    if (sqlite3_prepare_v3(b->database, sql, -1, SQLITE_PREPARE_PERSISTENT, &b->inserts[table],
+                           NULL) != SQLITE_OK)
+        return NULL;
+    return b->inserts[table];
+}
+
+static int bind(sqlite3_stmt *insert, int place, const struct sql_value *v)
+{
+    switch ((enum sql_kind)v->kind) {
+    case SQL_INTEGER: return sqlite3_bind_int64(insert, place, v->integer);
+    case SQL_REAL: return sqlite3_bind_double(insert, place, v->real);
+    case SQL_TEXT:
+        return sqlite3_bind_text64(insert, place, v->text, v->bytes, SQLITE_STATIC, SQLITE_UTF8);
+    case SQL_NULL: break;
+    }
+    return sqlite3_bind_null(insert, place);
+}
+
+int sql_base_insert(struct sql_base *b, enum sql_table table, const struct sql_value *row)
+{
+    if (b->out->error)
+        return 0;
+    sqlite3_stmt *insert = insert_of(b, table);
+    int said = insert ? SQLITE_OK : sqlite3_errcode(b->database);
+    for (unsigned i = 0; said == SQLITE_OK && i < tables[table].columns; i++) {
+        uint64_t bit = 1ull << i;
+        if (row[i].kind == SQL_NULL && !(b->bound[table] & bit))
+            continue; /* it is that still, as most of these are in all rows */
+        b->bound[table] = row[i].kind == SQL_NULL ? b->bound[table] & ~bit : b->bound[table] | bit;
+        said = bind(insert, (int)i + 1, &row[i]);
+    }
+    if (said == SQLITE_OK) {
+        sqlite3_step(insert);
+        said = sqlite3_reset(insert);
+    }
+    return told(b, said);
+}
+
+int sql_base_finish(struct sql_base *b)
+{
+    return b->out->error ? 0 : told(b, run(b, "COMMIT"));
+}
+
+void sql_base_free(struct sql_base *b)
+{
+    if (!b)
+        return;
+    for (unsigned i = 0; i < SQL_TABLES; i++)
+        sqlite3_finalize(b->inserts[i]);
+    sqlite3_close(b->database);
+    if (b->is_registered)
+        sqlite3_vfs_unregister(&b->files);
+    free(b);
+}

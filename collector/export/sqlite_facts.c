@@ -1,0 +1,431 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What stands beside the events of an SQLite export: enumerations, processes and threads before
+ * them; devices, steps, losses and the session behind.
+ */
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/json_text.h"
+#include "error.h"
+#include "export/sqlite_writer.h"
+#include "model/range_stack.h"
+#include "rank.h"
+#include "read/process_title.h"
+#include "record/gpu_record.h"
+#include "record/losses.h"
+
+#define SCHEMA_VERSION "3.16.1" /* of the tables that are nsys' */
+#define UUID_BYTES     48
+
+/* ---- enumerations ---------------------------------------------------------------------------- */
+
+struct enumerator {
+    enum sql_table table;
+    uint32_t id;
+    const char *name;
+    const char *label;
+};
+
+#define COPY(id, name, label)                                                                      \
+    {                                                                                              \
+        SQL_COPY_KINDS, id, "CUDA_MEMCPY_KIND_" name, label                                        \
+    }
+#define MEMORY(id, name, label)                                                                    \
+    {                                                                                              \
+        SQL_MEMORY_KINDS, id, "CUDA_MEMOPR_MEMORY_KIND_" name, label                               \
+    }
+#define SYNC(id, name, label)                                                                      \
+    {                                                                                              \
+        SQL_SYNC_KINDS, id, "CUPTI_ACTIVITY_SYNCHRONIZATION_TYPE_" name, label                     \
+    }
+#define CHANGE(id, name, label)                                                                    \
+    {                                                                                              \
+        SQL_OPERATIONS, id, "CUDA_DEV_MEM_EVENT_OPR_" name, label                                  \
+    }
+#define TYPE(id, name)                                                                             \
+    {                                                                                              \
+        SQL_EVENT_TYPES, id, name, name                                                            \
+    }
+#define CLASS(id, name, label)                                                                     \
+    {                                                                                              \
+        SQL_EVENT_CLASSES, id, "TRACE_PROCESS_EVENT_CUDA_" name, label                             \
+    }
+
+static const struct enumerator enumerators[] = {
+    COPY(0, "UNKNOWN", "Unknown"),
+    COPY(1, "HTOD", "Host-to-Device"),
+    COPY(2, "DTOH", "Device-to-Host"),
+    COPY(3, "HTOA", "Host-to-Array"),
+    COPY(4, "ATOH", "Array-to-Host"),
+    COPY(5, "ATOA", "Array-to-Array"),
+    COPY(6, "ATOD", "Array-to-Device"),
+    COPY(7, "DTOA", "Device-to-Array"),
+    COPY(8, "DTOD", "Device-to-Device"),
+    COPY(9, "HTOH", "Host-to-Host"),
+    COPY(10, "PTOP", "Peer-to-Peer"),
+    COPY(11, "UVM_HTOD", "Unified Host-to-Device"),
+    COPY(12, "UVM_DTOH", "Unified Device-to-Host"),
+    COPY(13, "UVM_DTOD", "Unified Device-to-Device"),
+    MEMORY(0, "PAGEABLE", "Pageable"),
+    MEMORY(1, "PINNED", "Pinned"),
+    MEMORY(2, "DEVICE", "Device"),
+    MEMORY(3, "ARRAY", "Array"),
+    MEMORY(4, "MANAGED", "Managed"),
+    MEMORY(5, "DEVICE_STATIC", "Device Static"),
+    MEMORY(6, "MANAGED_STATIC", "Managed Static"),
+    MEMORY(7, "UNKNOWN", "Unknown"),
+    CHANGE(0, "ALLOCATION", "Allocation"),
+    CHANGE(1, "DEALLOCATION", "Deallocation"),
+    SYNC(0, "UNKNOWN", "Unknown"),
+    SYNC(1, "EVENT_SYNCHRONIZE", "Event sync"),
+    SYNC(2, "STREAM_WAIT_EVENT", "Stream wait sync"),
+    SYNC(3, "STREAM_SYNCHRONIZE", "Stream sync"),
+    SYNC(4, "CONTEXT_SYNCHRONIZE", "Context sync"),
+    TYPE(NSYS_NVTX_CATEGORY, "NvtxCategory"),
+    TYPE(NSYS_NVTX_MARK, "NvtxMark"),
+    TYPE(NSYS_NVTX_PUSH_POP, "NvtxPushPopRange"),
+    TYPE(NSYS_NVTX_START_END, "NvtxStartEndRange"),
+    TYPE(NSYS_NVTX_DOMAIN, "NvtxDomainCreate"),
+    CLASS(NSYS_RUNTIME, "RUNTIME", "CUDA runtime"),
+    CLASS(NSYS_DRIVER, "DRIVER", "CUDA driver"),
+};
+
+static int put_enumerations(struct export_writer *w)
+{
+    int error = 0;
+    for (size_t i = 0; error == 0 && i < sizeof enumerators / sizeof enumerators[0]; i++) {
+        struct sql_value row[COPY_KINDS_COLUMNS] = {
+            [SQL_COPY_KINDS_ID] = sql_integer(enumerators[i].id),
+            [SQL_COPY_KINDS_NAME] = sql_text(enumerators[i].name),
+            [SQL_COPY_KINDS_LABEL] = sql_text(enumerators[i].label),
+        };
+        error = sql_base_insert(w->base, enumerators[i].table, row);
+    }
+    return error;
+}
+
+/* ---- processes and threads ------------------------------------------------------------------- */
+
+/* Text of a recording, which may be anything, as a value; *owned is to be freed. */
+static struct sql_value clean(const char *text, char **owned)
+{
+    *owned = text ? json_clean(text, strlen(text)) : NULL;
+    return *owned ? sql_text(*owned) : (struct sql_value){0};
+}
+
+/* Those of a machine have its number: they were started since the same boot. */
+static void number_machines(struct export_writer *w)
+{
+    const struct recording *rec = w->walk->rec;
+    struct key_map known = {0};
+    uint64_t count = 0;
+    for (uint32_t i = 0; i < rec->count; i++) {
+        struct key key = {0};
+        memcpy(&key, rec->processes[i]->header.boot_id, sizeof rec->processes[i]->header.boot_id);
+        uint64_t number = key_map_get(&known, key);
+        if (!number && count < GLOBAL_MACHINES_MAX)
+            number = ++count;
+        w->machines[i] = number ? number : GLOBAL_MACHINES_MAX;
+        if (key_map_set(&known, key, w->machines[i]) < 0)
+            break; /* the others are of machine 0: their pids are distinct all the same */
+    }
+    key_map_release(&known);
+}
+
+static int put_process(struct export_writer *w, const struct process *p)
+{
+    char title[1200], *name, *host, *command;
+    char id[2 * sizeof p->header.process_id + 1];
+    uint64_t first_ns = w->walk->first_ns[p->index];
+    process_title(p, false, title, sizeof title);
+    for (size_t i = 0; i < sizeof p->header.process_id; i++)
+        snprintf(id + 2 * i, 3, "%02x", p->header.process_id[i]);
+    struct sql_value row[PROCESSES_COLUMNS] = {
+        [SQL_PROCESSES_GLOBAL] = sql_integer(sqlite_pid(w, p)),
+        [SQL_PROCESSES_PID] = sql_integer(p->header.pid),
+        [SQL_PROCESSES_NAME] = clean(title, &name),
+    };
+    struct sql_value own[OWN_PROCESSES_COLUMNS] = {
+        [SQL_OWN_PROCESSES_PID] = sql_integer(sqlite_pid(w, p)),
+        [SQL_OWN_PROCESSES_OWN_PID] = sql_integer(p->header.pid),
+        [SQL_OWN_PROCESSES_RANK] =
+            p->rank == RANK_NONE ? (struct sql_value){0} : sql_integer(p->rank),
+        [SQL_OWN_PROCESSES_HOST] = clean(p->header.host, &host),
+        [SQL_OWN_PROCESSES_COMMAND] = clean(process_meta(p, "cmdline"), &command),
+        [SQL_OWN_PROCESSES_ID] = sql_text(id),
+        [SQL_OWN_PROCESSES_GPU_ROWS] = sql_text(process_gpu_rows(p)),
+    };
+    if (first_ns) {
+        own[SQL_OWN_PROCESSES_START] = sqlite_time(w, first_ns);
+        own[SQL_OWN_PROCESSES_END] = sqlite_time(w, w->walk->last_ns[p->index]);
+    }
+    int error = sql_base_insert(w->base, SQL_PROCESSES, row);
+    if (error == 0)
+        error = sql_base_insert(w->base, SQL_OWN_PROCESSES, own);
+    free(name);
+    free(host);
+    free(command);
+    return error;
+}
+
+/* As the program named them by NVTX, or else the system. */
+static int put_threads(struct export_writer *w, const struct process *p)
+{
+    int error = 0;
+    for (uint32_t i = 0; error == 0 && i < p->threads.count; i++) {
+        const struct thread *t = p->threads.threads[i];
+        if (t->number == 0 || t->gpu)
+            continue;
+        const struct kernel_name *label =
+            t->tid ? ranges_label(&w->walk->ranges, p, LABEL_OF_THREAD, 0, t->tid) : NULL;
+        struct sql_value row[THREADS_COLUMNS] = {
+            [SQL_THREADS_TID] = sql_integer(sqlite_tid(w, p, t)),
+        };
+        error = sqlite_name(w, label, t->name[0] ? t->name : "thread", &row[SQL_THREADS_NAME]);
+        if (error == 0)
+            error = sql_base_insert(w->base, SQL_THREADS, row);
+    }
+    return error;
+}
+
+/* ---- ranges ---------------------------------------------------------------------------------- */
+
+static int put_label(struct export_writer *w, const struct range *range, uint64_t at_ns,
+                     uint64_t category, const struct kernel_name *text)
+{
+    struct key key = {range->process->index, range->domain, category};
+    char *owned;
+    if (key_map_get(&w->told, key))
+        return 0;
+    struct sql_value row[NVTX_COLUMNS] = {
+        [SQL_NVTX_START] = sqlite_time(w, at_ns),
+        [SQL_NVTX_TYPE] = sql_integer(category ? NSYS_NVTX_CATEGORY : NSYS_NVTX_DOMAIN),
+        [SQL_NVTX_CATEGORY] = sql_integer_or_null(category),
+        [SQL_NVTX_TID] = sql_integer(sqlite_tid(w, range->process, range->thread)),
+        [SQL_NVTX_DOMAIN] = sql_integer(range->domain),
+        [SQL_NVTX_TEXT] = clean(text->shown, &owned),
+    };
+    int error = sqlite_name(w, text, "", &row[SQL_NVTX_TEXT_ID]);
+    if (error == 0)
+        error = sql_base_insert(w->base, SQL_NVTX, row);
+    free(owned);
+    if (error == 0)
+        error = key_map_set(&w->told, key, 1);
+    return error == GPUPROF_LIMIT ? 0 : error;
+}
+
+int sqlite_range_names(struct export_writer *w, const struct range *range, uint64_t at_ns)
+{
+    const struct kernel_name *category =
+        range->category ? ranges_label(&w->walk->ranges, range->process, LABEL_OF_CATEGORY,
+                                       range->domain, range->category)
+                        : NULL;
+    int error =
+        range->domain && range->domain_text ? put_label(w, range, at_ns, 0, range->domain_text) : 0;
+    return error < 0 || !category ? error : put_label(w, range, at_ns, range->category, category);
+}
+
+/* ---- devices --------------------------------------------------------------------------------- */
+
+struct gpu_numbers {
+    struct key_map numbers; /* (machine, UUID) or (machine, process, device) -> number + 1 */
+    struct key_map taken;   /* (machine, number) */
+};
+
+/*
+ * A machine's own number of a device: its ordinal where that is free, so that kernels find their
+ * device by theirs; processes to which the driver shows only some of them have others by the same
+ * ordinal. *is_new: nobody had it so far.
+ */
+static int gpu_number(struct gpu_numbers *g, uint64_t machine, const struct surveyed_device *d,
+                      uint64_t *number, bool *is_new)
+{
+    bool has_uuid = d->uuid_high || d->uuid_low;
+    struct key key = {machine, has_uuid ? d->uuid_high : d->process,
+                      has_uuid ? d->uuid_low : ~d->limits.device};
+    uint64_t known = key_map_get(&g->numbers, key);
+    *is_new = !known;
+    *number = known ? known - 1 : d->limits.device;
+    while (!known && key_map_get(&g->taken, (struct key){machine, *number, 0}))
+        ++*number;
+    int error = known ? 0 : key_map_set(&g->numbers, key, *number + 1);
+    if (error == 0)
+        error = key_map_set(&g->taken, (struct key){machine, *number, 0}, 1);
+    return error;
+}
+
+static int put_gpu(struct export_writer *w, uint64_t machine, const struct surveyed_device *d,
+                   uint64_t number, const char *uuid)
+{
+    const struct device_limits *l = &d->limits;
+    char *name;
+    struct sql_value row[GPU_COLUMNS] = {
+        [SQL_GPU_VM] = sql_integer(machine),
+        [SQL_GPU_ID] = sql_integer(number),
+        [SQL_GPU_NAME] = clean(d->name, &name),
+        [SQL_GPU_MEMORY] = sql_integer_or_null(l->memory),
+        [SQL_GPU_SMS] = sql_integer_or_null(l->multiprocessors),
+        [SQL_GPU_UUID] = uuid[0] ? sql_text(uuid) : (struct sql_value){0},
+        [SQL_GPU_CUDA] = sql_integer(l->device),
+        [SQL_GPU_BLOCK_SHARED] = sql_integer_or_null(l->shared_block_max),
+        [SQL_GPU_SM_SHARED] = sql_integer_or_null(l->shared_max),
+        [SQL_GPU_SM_REGISTERS] = sql_integer_or_null(l->registers_max),
+        [SQL_GPU_WARP] = sql_integer_or_null(l->warp),
+        [SQL_GPU_WARPS] = sql_integer_or_null(l->warp ? l->threads_max / l->warp : 0),
+        [SQL_GPU_BLOCKS] = sql_integer_or_null(l->blocks_max),
+        [SQL_GPU_MAJOR] = sql_integer_or_null(l->major),
+        [SQL_GPU_MINOR] = sql_integer(l->minor),
+        [SQL_GPU_SM_MAJOR] = sql_integer_or_null(l->major),
+        [SQL_GPU_SM_MINOR] = sql_integer(l->minor),
+    };
+    int error = sql_base_insert(w->base, SQL_GPU, row);
+    free(name);
+    return error;
+}
+
+static int put_device(struct export_writer *w, struct gpu_numbers *g,
+                      const struct surveyed_device *d)
+{
+    const struct process *p = w->walk->rec->processes[d->process];
+    char uuid[UUID_BYTES] = "";
+    uint64_t number;
+    bool is_new;
+    if (d->uuid_high || d->uuid_low)
+        snprintf(uuid, sizeof uuid, "GPU-%08x-%04x-%04x-%04x-%012llx",
+                 (unsigned)(d->uuid_high >> 32), (unsigned)(d->uuid_high >> 16 & 0xffff),
+                 (unsigned)(d->uuid_high & 0xffff), (unsigned)(d->uuid_low >> 48),
+                 (unsigned long long)(d->uuid_low & 0xffffffffffffu));
+    int error = gpu_number(g, sqlite_machine(w, p), d, &number, &is_new);
+    if (error == 0 && is_new)
+        error = put_gpu(w, sqlite_machine(w, p), d, number, uuid);
+    struct sql_value row[CUDA_DEVICE_COLUMNS] = {
+        [SQL_CUDA_DEVICE_GPU] = sql_integer(number),
+        [SQL_CUDA_DEVICE_CUDA] = sql_integer(d->limits.device),
+        [SQL_CUDA_DEVICE_PID] = sql_integer(p->shown_pid),
+        [SQL_CUDA_DEVICE_UUID] = uuid[0] ? sql_text(uuid) : (struct sql_value){0},
+        [SQL_CUDA_DEVICE_SMS] = sql_integer_or_null(d->limits.multiprocessors),
+    };
+    return error < 0 ? error : sql_base_insert(w->base, SQL_CUDA_DEVICE, row);
+}
+
+static int put_devices(struct export_writer *w)
+{
+    struct gpu_numbers g = {0};
+    int error = 0;
+    for (uint32_t i = 0; error == 0 && i < w->walk->survey.device_count; i++)
+        error = put_device(w, &g, &w->walk->survey.devices[i]);
+    key_map_release(&g.numbers);
+    key_map_release(&g.taken);
+    return error;
+}
+
+/* ---- steps, losses, the session -------------------------------------------------------------- */
+
+static int put_steps(struct export_writer *w)
+{
+    const struct steps *steps = w->scope.steps;
+    int error = 0;
+    for (uint32_t i = 0; error == 0 && steps && i < steps->count; i++) {
+        const struct step *step = &steps->list[i];
+        const char *made_of = step->made_of                 ? step->made_of->shown
+                              : steps->kind == STEPS_CALLED ? "gpuprof_step"
+                                                            : "launches of a graph";
+        char *text;
+        if (!selection_reaches(w->scope.selection, step->process, step->begin_ns, step->end_ns))
+            continue;
+        struct sql_value row[STEPS_COLUMNS] = {
+            [SQL_STEPS_PID] = sql_integer(sqlite_pid(w, step->process)),
+            [SQL_STEPS_NUMBER] = sql_integer(step->number),
+            [SQL_STEPS_START] = sqlite_time(w, step->begin_ns),
+            [SQL_STEPS_END] = sqlite_time(w, step->end_ns),
+            [SQL_STEPS_MADE_OF] = clean(made_of, &text),
+            [SQL_STEPS_PARTIAL] = sql_integer(step->is_partial),
+        };
+        error = sql_base_insert(w->base, SQL_STEPS, row);
+        free(text);
+    }
+    return error;
+}
+
+static int put_losses(struct export_writer *w, const struct process *p)
+{
+    const struct losses *l = &w->walk->losses[p->index];
+    int error = 0;
+    for (unsigned i = 0; error == 0 && i < LOSS_COUNT; i++) {
+        struct loss_info info = loss_info(i);
+        struct sql_value row[LOSSES_COLUMNS] = {
+            [SQL_LOSSES_PID] = sql_integer(sqlite_pid(w, p)),
+            [SQL_LOSSES_NAME] = sql_text(info.key),
+            [SQL_LOSSES_VALUE] = sql_integer(loss_value(l, i)),
+            [SQL_LOSSES_TEXT] = sql_text(info.text),
+            [SQL_LOSSES_WEIGHT] = sql_integer(info.weight != LOSS_NONE),
+        };
+        if (loss_value(l, i))
+            error = sql_base_insert(w->base, SQL_LOSSES, row);
+    }
+    return error;
+}
+
+static int put_meta(struct export_writer *w, const char *name, const char *value)
+{
+    struct sql_value row[META_COLUMNS] = {
+        [SQL_META_NAME] = sql_text(name), [SQL_META_VALUE] = sql_text(value)};
+    return sql_base_insert(w->base, SQL_META, row);
+}
+
+static int put_session(struct export_writer *w)
+{
+    uint64_t origin = w->walk->survey.origin_ns;
+    time_t seconds = (time_t)(origin / 1000000000u);
+    struct tm utc;
+    char text[64] = "";
+    if (gmtime_r(&seconds, &utc))
+        strftime(text, sizeof text, "%Y-%m-%d %H:%M:%S", &utc);
+    struct sql_value row[SESSION_COLUMNS] = {
+        [SQL_SESSION_NS] = sql_integer(origin), [SQL_SESSION_UTC] = sql_text(text)};
+    struct sql_value details[ANALYSIS_COLUMNS] = {
+        [SQL_ANALYSIS_VM] = sql_integer(1ull << GLOBAL_MACHINE_SHIFT),
+        [SQL_ANALYSIS_DURATION] = sql_integer(w->end_ns),
+        [SQL_ANALYSIS_START] = sql_integer(0),
+        [SQL_ANALYSIS_STOP] = sql_integer(w->end_ns),
+    };
+    int error = sql_base_insert(w->base, SQL_SESSION, row);
+    if (error == 0)
+        error = sql_base_insert(w->base, SQL_ANALYSIS, details);
+    if (error == 0)
+        error = put_meta(w, "EXPORT_PRODUCT_NAME", "gpuprof");
+    if (error == 0)
+        error = put_meta(w, "EXPORT_PRODUCT_VERSION", GPUPROF_RELEASE);
+    if (error == 0)
+        error = put_meta(w, "EXPORT_SCHEMA_VERSION", SCHEMA_VERSION);
+    return error;
+}
+
+/* ---- before and behind the events ------------------------------------------------------------ */
+
+int sqlite_head(struct export_writer *w)
+{
+    number_machines(w);
+    return put_enumerations(w);
+}
+
+int sqlite_tail(struct export_writer *w)
+{
+    const struct recording *rec = w->walk->rec;
+    int error = 0;
+    for (uint32_t i = 0; error == 0 && i < rec->count; i++) {
+        const struct process *p = rec->processes[i];
+        error = put_process(w, p);
+        if (error == 0)
+            error = put_threads(w, p);
+        if (error == 0)
+            error = put_losses(w, p);
+    }
+    if (error == 0)
+        error = put_devices(w);
+    if (error == 0)
+        error = put_steps(w);
+    return error < 0 ? error : put_session(w);
+}

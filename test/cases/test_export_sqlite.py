@@ -1,0 +1,257 @@
+# SPDX-License-Identifier: Apache-2.0
+"""gpuprof export --format=sqlite: the queries that people write for nsys' exports, by Python's own
+sqlite3, against the report, the trace, and what was put into the recording."""
+
+import collections
+import contextlib
+import csv
+import io
+import json
+import resource
+import sqlite3
+
+import pytest
+
+from conftest import BUILD, built
+from made_ops import BACKWARD, LABEL, Recording, T
+
+WORK = ["CUPTI_ACTIVITY_KIND_" + name for name in ("KERNEL", "MEMCPY", "MEMSET", "GRAPH_TRACE")]
+OURS = {"GPUPROF_" + name for name in ("PROCESSES", "LOSSES", "STEPS", "OPERATORS", "MEMORY",
+                                       "LIBRARY_CALLS", "OVERHEAD")}
+KERNELS = """SELECT s.value, count(*), sum(k.end - k.start) FROM CUPTI_ACTIVITY_KIND_KERNEL AS k
+    JOIN StringIds AS s ON k.demangledName = s.id GROUP BY s.value"""
+CALLS = """SELECT s.value, count(*), sum(r.end - r.start) FROM CUPTI_ACTIVITY_KIND_RUNTIME AS r
+    JOIN StringIds AS s ON r.nameId = s.id GROUP BY s.value"""
+COPIES = """SELECT '[CUDA memcpy ' || o.label || ']', count(*), sum(m.end - m.start), sum(m.bytes)
+    FROM CUPTI_ACTIVITY_KIND_MEMCPY AS m JOIN ENUM_CUDA_MEMCPY_OPER AS o ON m.copyKind = o.id
+    GROUP BY o.label"""
+# As nsys' own reports project: by the thread, the time of the call, and the correlation id.
+PROJECTED = """SELECT text, sum(last - first) FROM (SELECT n.text AS text,
+    min(k.start) AS first, max(k.end) AS last FROM NVTX_EVENTS AS n
+    JOIN CUPTI_ACTIVITY_KIND_RUNTIME AS r ON n.globalTid = r.globalTid AND n.eventType = 59 AND
+        n.start <= r.start AND r.end <= n.end
+    JOIN CUPTI_ACTIVITY_KIND_KERNEL AS k ON k.correlationId = r.correlationId AND
+        k.globalPid = (r.globalTid & 0xFFFFFFFFFF000000) GROUP BY n.rowid) GROUP BY text"""
+
+
+@pytest.fixture(name="export")
+def fixture_export(run_collector, tmp_path):
+    """export(FOLDER, OPTION...): the database, after SQLite's own check of it."""
+    def made(*words, name="out.sqlite"):
+        result = run_collector("export", "-o", name, *words)
+        assert (result.returncode, result.stderr, result.stdout) == (0, "", "")
+        base = sqlite3.connect(tmp_path / name)
+        assert list(base.execute("PRAGMA integrity_check")) == [("ok",)]
+        opened.append(base)
+        return base
+    opened = []
+    yield made
+    for base in opened:
+        base.close()
+
+
+def report(run_collector, *words):
+    text = run_collector("report", "--format=csv", *words).stdout
+    return list(csv.DictReader(io.StringIO(text)))
+
+
+def of_kind(rows, *kinds):
+    return sorted((row["function"], int(row["calls"]), int(row["total_ns"]))
+                  for row in rows if row["kind"] in kinds)
+
+
+def test_sums_are_those_of_the_report(make_gpu, run_collector, export):
+    folder = make_gpu("train", 2, 6)
+    rows, base = report(run_collector, folder), export(folder)
+    assert of_kind(rows, "kernel") == sorted(base.execute(KERNELS)) != []
+    assert of_kind(rows, "function") == sorted(base.execute(CALLS)) != []
+    copies = sorted((row["function"], int(row["calls"]), int(row["total_ns"]), int(row["bytes"]))
+                    for row in rows if row["kind"] == "copy" and "memcpy" in row["function"])
+    assert copies == sorted(base.execute(COPIES)) != []
+    ranges = base.execute("SELECT text, count(*), sum(end - start) FROM NVTX_EVENTS WHERE "
+                          "eventType IN (59, 60) GROUP BY text")
+    assert of_kind(rows, "range") == sorted(ranges) != []
+    whole = sorted((row["function"], int(row["total_ns"])) for row in rows
+                   if row["kind"] == "gpu_range" and row["function"] in ("forward", "backward"))
+    kernels = dict(base.execute(PROJECTED))
+    # Both begin and end with a kernel or a copy: the report counts copies, too.
+    assert kernels.keys() >= {name for name, _ in whole}
+    assert all(0 < kernels[name] <= total for name, total in whole)
+    assert of_kind(rows, "sync") == sorted(
+        (name.replace("sync", "Sync"), *rest) for name, *rest in base.execute(
+            "SELECT t.label, count(*), sum(end - start) FROM CUPTI_ACTIVITY_KIND_SYNCHRONIZATION "
+            "AS s JOIN ENUM_CUPTI_SYNC_TYPE AS t ON s.syncType = t.id GROUP BY t.id"))
+
+
+def test_events_are_those_of_the_trace(make_gpu, run_collector, export):
+    """To the nanosecond, on the same threads, at the same moment of the calendar."""
+    folder = make_gpu("train", 2, 6)
+    trace, base = json.loads(run_collector("merge", folder).stdout), export(folder)
+    assert base.execute("SELECT utcEpochNs FROM TARGET_INFO_SESSION_START_TIME").fetchone() == (
+        trace["baseTimeNanoseconds"],)
+    calls = sorted((e["name"], round(1000 * e["ts"]), round(1000 * e["dur"]), e["pid"], e["tid"],
+                    e["args"]["correlation"]) for e in trace["traceEvents"]
+                   if e.get("cat") in ("cuda_runtime", "cuda_driver"))
+    assert calls == sorted(base.execute(
+        """SELECT value, start, end - start, (globalTid >> 24) & 0xffffff, globalTid & 0xffffff,
+        correlationId & 0xffffffff FROM CUPTI_ACTIVITY_KIND_RUNTIME JOIN StringIds
+        ON id = nameId"""))
+    # The trace moves the begin of a slice that touches the one before by a nanosecond.
+    begins = {(row[0], row[1] + 1): row[1] for row in base.execute(
+        """SELECT deviceId, start FROM CUPTI_ACTIVITY_KIND_KERNEL WHERE start IN
+        (SELECT end FROM CUPTI_ACTIVITY_KIND_KERNEL UNION SELECT end FROM
+        CUPTI_ACTIVITY_KIND_MEMCPY)""")}
+    kernels = sorted((e["name"],
+                      begins.get((e["args"]["device"], at := round(1000 * e["ts"])), at),
+                      at + round(1000 * e["dur"]), e["args"]["device"],
+                      e["args"]["stream"], *e["args"]["grid"],
+                      *e["args"]["block"], e["args"]["shared memory"])
+                     for e in trace["traceEvents"] if e.get("cat") == "kernel")
+    assert kernels == sorted(base.execute(
+        """SELECT value, start, end, deviceId, streamId, gridX, gridY, gridZ, blockX,
+        blockY, blockZ, staticSharedMemory + dynamicSharedMemory FROM CUPTI_ACTIVITY_KIND_KERNEL
+        JOIN StringIds ON id = demangledName"""))
+    names = base.execute("SELECT DISTINCT s.value, d.value FROM CUPTI_ACTIVITY_KIND_KERNEL JOIN "
+                         "StringIds AS s ON s.id = shortName JOIN StringIds AS d ON "
+                         "d.id = demangledName")
+    assert ("kernel_number", "void at::native::kernel_number<1, float>(float*, float, int)") in \
+        list(names)
+
+
+def test_work_finds_its_call_by_the_id_alone(make_gpu, export):
+    """Ranks have the same ids; each piece of work has one call, of its own process and before."""
+    base = export(make_gpu("train", 3, 5))
+    for table in WORK:
+        total, = base.execute(f"SELECT count(*) FROM {table}").fetchone()
+        joined = list(base.execute(
+            f"""SELECT w.globalPid = r.globalTid & 0xFFFFFFFFFF000000, w.start >= r.start
+            FROM {table} AS w JOIN CUPTI_ACTIVITY_KIND_RUNTIME AS r USING (correlationId)"""))
+        assert len(joined) == total > 0 and set(joined) == {(1, 1)}, table
+    ids = [row[0] for row in base.execute("SELECT globalPid FROM PROCESSES")]
+    assert len(set(ids)) == 3 and {i >> 48 for i in ids} == {1}
+    assert sorted(base.execute("SELECT rank, globalPid FROM GPUPROF_PROCESSES")) == list(
+        enumerate(ids))
+    threads = {row[0] for row in base.execute("SELECT globalTid FROM ThreadNames")}
+    assert {row[0] for row in base.execute("SELECT globalTid FROM NVTX_EVENTS")} <= threads
+
+
+@pytest.mark.parametrize("cut, where", [
+    (["--from=250.5us", "--to=450.5us"], "start >= 250500 AND start < 450500"),
+    (["--rank=1"], "globalPid = (SELECT globalPid FROM w.GPUPROF_PROCESSES WHERE rank = 1)"),
+    (["--min-duration=4us"], "end - start >= 4000"),
+    (["--step=2:4"], """EXISTS (SELECT 1 FROM w.CUPTI_ACTIVITY_KIND_RUNTIME AS r, w.GPUPROF_STEPS
+        AS s WHERE r.correlationId = x.correlationId AND s.globalPid = x.globalPid AND
+        s.number IN (2, 3) AND r.start >= s.start AND r.start < s.end)""")], ids=lambda v: v[0])
+def test_a_piece_is_what_sql_finds_in_the_whole(make_gpu, export, tmp_path, cut, where):
+    folder = make_gpu("train", 2, 6)
+    whole, base = export(folder, name="whole.sqlite"), export(*cut, folder)
+    whole.close()
+    base.execute("ATTACH ? AS w", (str(tmp_path / "whole.sqlite"),))
+    for table in WORK:
+        # Numbers of names and of processes, in correlation ids, differ between the two.
+        columns = ", ".join(column for _, column, *_ in base.execute(f"PRAGMA table_info({table})")
+                            if not column.endswith("Name") and column != "correlationId")
+        mine, all_of_it = (sorted(base.execute(sql), key=repr) for sql in (
+            f"SELECT {columns} FROM main.{table}",
+            f"SELECT {columns} FROM w.{table} AS x WHERE {where}"))
+        assert mine == all_of_it, table
+        assert mine or table not in WORK[:1]
+    steps = [n for n, in base.execute("SELECT DISTINCT number FROM GPUPROF_STEPS ORDER BY 1")]
+    assert steps == ([2, 3] if "--step=2:4" in cut else steps)
+
+
+def made(tmp_path):
+    r = Recording()
+    with r.op("labelled", scope=LABEL):
+        with r.op("aten::mm", T((3, 4)), T((4, 5)), seq=7):
+            r.launch(500, "_Z4gemmIfEvPT_")
+    with r.op("MmBackward0", scope=BACKWARD):
+        r.launch(300, "bad \xff'); DROP TABLE StringIds;--".encode("latin-1").decode("latin-1"))
+    r.call("cudaFree", [1], result=1)
+    return r.write(built(BUILD / "make_raw"), tmp_path / "data")
+
+
+def test_operators_and_names(tmp_path, export):
+    """Names are data, whatever they are; sizes of inputs as PyTorch's own traces have them."""
+    base = export(made(tmp_path))
+    rows = list(base.execute(
+        """SELECT n.value, kind, sequence, i.value FROM GPUPROF_OPERATORS AS o JOIN StringIds AS n
+        ON n.id = nameId LEFT JOIN StringIds AS i ON i.id = inputDimsId ORDER BY o.start"""))
+    assert [row[:2] for row in rows] == [("labelled", "label"), ("aten::mm", "operator"),
+                                         ("MmBackward0", "backward")]
+    assert json.loads(rows[1][3]) == [[3, 4], [4, 5]]
+    kernels = {d: (s, m) for d, s, m in base.execute(
+        """SELECT d.value, s.value, m.value FROM CUPTI_ACTIVITY_KIND_KERNEL JOIN StringIds AS d
+        ON d.id = demangledName JOIN StringIds AS s ON s.id = shortName JOIN StringIds AS m
+        ON m.id = mangledName""")}
+    assert kernels["void gemm<float>(float*)"] == ("gemm", "_Z4gemmIfEvPT_")
+    assert any("DROP TABLE" in name for name in kernels)
+    inside = base.execute(
+        """SELECT k.end - k.start FROM CUPTI_ACTIVITY_KIND_KERNEL AS k
+        JOIN CUPTI_ACTIVITY_KIND_RUNTIME AS r USING (correlationId) JOIN GPUPROF_OPERATORS AS o
+        ON o.globalTid = r.globalTid AND r.start >= o.start AND r.end <= o.end
+        JOIN StringIds AS n ON n.id = o.nameId WHERE n.value = 'aten::mm'""")
+    assert list(inside) == [(500,)]
+
+
+def test_losses_are_in_it(make_gpu, run_collector, tmp_path):
+    folder = make_gpu("train", 1, 200)
+    path, = folder.glob("*.gpuprof")
+    data = bytearray(path.read_bytes())
+    data[len(data) // 2:len(data) // 2 + 64] = bytes(64)
+    path.write_bytes(data)
+    result = run_collector("export", folder, "-o", "x.sqlite")
+    assert result.returncode == 3 and "damaged" in result.stderr
+    with contextlib.closing(sqlite3.connect(tmp_path / "x.sqlite")) as base:
+        shown = {(name, value) for name, value in base.execute(
+            "SELECT name, value FROM GPUPROF_LOSSES WHERE isMissing")}
+    trace = json.loads(run_collector("merge", folder).stdout)
+    losses = collections.Counter()
+    for process in trace["otherData"]["processes"]:
+        losses.update(process["losses"])
+    assert shown and shown <= set(losses.items())
+
+
+@pytest.mark.parametrize("words, error", [
+    (["--format=sqlite"], "cannot be written to standard output; name a file: -o profile.sqlite"),
+    (["--format=sqlite", "-o", "-"], "cannot be written to standard output"),
+    (["-o", "x.sqlite.gz"], "cannot be compressed"), (["-o", "x.db"], "not a kind that can be"),
+    ([], "name a format"), (["--format=nsys", "-o", "x"], "no format is named 'nsys'"),
+    (["--format=sqlite", "-o", "/dev/null"], "is no file")], ids=" ".join)
+def test_what_cannot_be_meant(make_gpu, run_collector, tmp_path, words, error):
+    result = run_collector("export", make_gpu("train", 1, 2), *words)
+    assert result.returncode == 2 and error in result.stderr and result.stderr.count("\n") == 1
+    assert [path.name for path in tmp_path.iterdir()] == ["data"]
+
+
+def test_a_file_that_fails_is_not_there(make_gpu, run_collector, tmp_path):
+    """No room, no folder, a recording; what was there stays, and a link stays one."""
+    folder = make_gpu("train", 1, 50)
+    old = tmp_path / "old.sqlite"
+    old.write_text("old")
+    small = run_collector("export", folder, "-o", old, preexec_fn=lambda: resource.setrlimit(
+        resource.RLIMIT_FSIZE, (60000, 60000)), restore_signals=False)  # the signal is ignored
+    assert small.returncode == 1 and "old.sqlite: File too large" in small.stderr
+    assert old.read_text() == "old" and sorted(p.name for p in tmp_path.iterdir()) == [
+        "data", "old.sqlite"]
+    nowhere = run_collector("export", folder, "-o", "none/x.sqlite")
+    assert nowhere.returncode == 1 and "No such file or directory" in nowhere.stderr
+    path, = folder.glob("*.gpuprof")
+    ours = run_collector("export", "--format=sqlite", folder, "-o", path)
+    assert ours.returncode == 2 and "is a recording" in ours.stderr
+    (tmp_path / "link.sqlite").symlink_to(old)
+    assert run_collector("export", folder, "-o", "link.sqlite").returncode == 0
+    assert (tmp_path / "link.sqlite").is_symlink() and old.read_bytes()[:6] == b"SQLite"
+
+
+def test_tables_are_there_without_rows(make_stacks, run_collector, tmp_path):
+    """Of a program without a GPU, too: queries find their tables. The same recording is the same
+    file."""
+    folder = make_stacks("process 0", "call cudaMalloc 1000 50 0 0 0")
+    for name in ("a.sqlite", "b.sqlite"):
+        assert run_collector("export", folder, "-o", name).returncode == 0
+    assert (tmp_path / "a.sqlite").read_bytes() == (tmp_path / "b.sqlite").read_bytes()
+    with contextlib.closing(sqlite3.connect(tmp_path / "a.sqlite")) as base:
+        names = {name for name, in base.execute("SELECT name FROM sqlite_master")}
+        assert names >= OURS | set(WORK) | {"NVTX_EVENTS", "TARGET_INFO_GPU", "META_DATA_EXPORT"}
+        assert list(base.execute(CALLS)) == [("cudaMalloc", 1, 50)]
