@@ -179,11 +179,11 @@ static const struct verb *find_verb(const char *name)
 static const char *hint_of(const char *name)
 {
     static const char *const hints[][2] = {
-        {"record", "run"},       {"profile", "run"},    {"exec", "run"},
-        {"launch", "run"},       {"stats", "report"},   {"stat", "report"},
-        {"summary", "report"},   {"analyze", "report"}, {"trace", "merge"},
-        {"export", "merge"},     {"timeline", "merge"}, {"convert", "merge"},
-        {"flamegraph", "flame"}, {"check", "doctor"},   {"version", "--version"}};
+        {"record", "run"},       {"profile", "run"},      {"exec", "run"},
+        {"launch", "run"},       {"stat", "stats"},       {"summary", "report"},
+        {"analyze", "report"},   {"trace", "merge"},      {"timeline", "merge"},
+        {"convert", "merge"},    {"flamegraph", "flame"}, {"check", "doctor"},
+        {"version", "--version"}};
     for (size_t i = 0; i < sizeof hints / sizeof hints[0]; i++)
         if (strcmp(hints[i][0], name) == 0)
             return hints[i][1];

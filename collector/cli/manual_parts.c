@@ -6,7 +6,7 @@
 const char *const manual_part_titles[PART_COUNT] = {"EXAMPLES", "ENVIRONMENT", "FILES",
                                                     "EXIT STATUS"};
 
-#define READERS "merge report export flame memory view dump"
+#define READERS "merge report stats export flame memory view dump"
 
 const struct manual_row manual_rows[] = {
     {"run", PART_EXAMPLE, "gpuprof run python train.py",
@@ -25,6 +25,9 @@ const struct manual_row manual_rows[] = {
      "the ten kernels of which one was the slowest"},
     {"report", PART_EXAMPLE, "gpuprof report data --by=python-line",
      "which lines of Python made the slow calls"},
+    {"stats", PART_EXAMPLE, "gpuprof stats cuda_gpu_kern_sum data", "the time of each kernel"},
+    {"stats", PART_EXAMPLE, "gpuprof stats cuda_api_sum,nvtx_sum --format=csv data",
+     "two tables for a script"},
     {"export", PART_EXAMPLE, "gpuprof export data -o profile.sqlite",
      "a database with the tables of nsys export, for sqlite3, pandas and scripts that query those"},
     {"export", PART_EXAMPLE, "gpuprof export data --kind=kernel,launch -o kernels.sqlite",
@@ -74,14 +77,13 @@ const struct manual_row manual_rows[] = {
     {"doctor", PART_VARIABLE,
      "LD_LIBRARY_PATH, PYTHONPATH, NVIDIA_DRIVER_CAPABILITIES, NVIDIA_VISIBLE_DEVICES",
      "looked at as the program and its container will"},
-    {"merge report flame memory view", PART_VARIABLE, "DEBUGINFOD_URLS",
+    {"merge report stats flame memory view", PART_VARIABLE, "DEBUGINFOD_URLS",
      "where debug files of what is not installed are fetched from"},
-    {"run report memory", PART_VARIABLE, "NO_COLOR, TERM",
+    {"run report stats memory", PART_VARIABLE, "NO_COLOR, TERM",
      "no colours if NO_COLOR is set, or if TERM is dumb"},
-    {"merge report flame memory", PART_VARIABLE, "TMPDIR",
+    {"merge report stats export flame memory", PART_VARIABLE, "TMPDIR",
      "a folder for what does not fit into memory"},
     {"view", PART_VARIABLE, "TMPDIR", "a folder for the trace, which lies there without a name"},
-    {"export", PART_VARIABLE, "TMPDIR", "a folder for what does not fit into memory"},
     {"recover dump ctl top completion manual help demo", PART_VARIABLE, "none", ""},
 
     {"run", PART_FILE, "gpuprof.PROGRAM.TIME/",
@@ -90,7 +92,7 @@ const struct manual_row manual_rows[] = {
      "a process's events that are not yet stored, while it runs; --live names another folder"},
     {READERS " recover", PART_FILE, "DIR/*.gpuprof",
      "a recording each, specified in event-stream.md"},
-    {"merge report export flame view recover", PART_FILE, "DIR/*.live",
+    {"merge report stats export flame view recover", PART_FILE, "DIR/*.live",
      "the last events of a killed process; moved there from /dev/shm, unless --keep-live"},
     {"top", PART_EXAMPLE, "gpuprof top data", "what the processes do, once a second"},
     {"top", PART_EXAMPLE, "gpuprof top data --format=openmetrics -o gpuprof.prom --interval=15",

@@ -6,6 +6,7 @@
 #include "flame/flame_verb.h"
 #include "page/page_verb.h"
 #include "report/dump.h"
+#include "report/stats_verb.h"
 #include "run/ctl.h"
 #include "run/launch.h"
 #include "run/recover.h"
@@ -28,6 +29,12 @@ const struct verb verbs[] = {
          OPTION_PROCESSES | OPTION_SELECT | OPTION_STEP_RANGE | OPTION_STEP_BY | OPTION_SAMPLES |
          OPTION_SYMBOLS | OPTION_STRICT | OPTION_KEEP_LIVE | OPTION_HELP | OPTION_RECORDINGS,
      "DIR|FILE...", "say where the time went and what to change first, and print tables"},
+    {"stats", stats_verb, NULL,
+     OPTION_TABLES | OPTION_TABLE_FORM | OPTION_SORT | OPTION_LIMIT | OPTION_FULL | OPTION_COLOUR |
+         OPTION_PROCESSES | OPTION_SELECT | OPTION_STEP_RANGE | OPTION_STEP_BY | OPTION_SYMBOLS |
+         OPTION_STRICT | OPTION_KEEP_LIVE | OPTION_HELP | OPTION_RECORDINGS,
+     "REPORT[,REPORT..] DIR|FILE...",
+     "print the report's tables by the names that nsys stats has for them"},
     {"export", export_verb, NULL,
      OPTION_EXPORT_FILE | OPTION_EXPORT | OPTION_PROCESSES | OPTION_SELECT | OPTION_STEP_RANGE |
          OPTION_STEP_BY | OPTION_STRICT | OPTION_KEEP_LIVE | OPTION_HELP | OPTION_RECORDINGS,

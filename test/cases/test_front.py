@@ -20,8 +20,8 @@ FRONT = ROOT / "scripts" / "gpuprof"
 in_the_tree = pytest.mark.skipif(BUILD != ROOT / "build",
                                  reason="not run: scripts/gpuprof looks into build/ only")
 
-VERBS = ("run", "merge", "report", "export", "flame", "memory", "view", "ctl", "top", "dump",
-         "doctor", "recover", "demo", "manual", "completion", "help")
+VERBS = ("run", "merge", "report", "stats", "export", "flame", "memory", "view", "ctl", "top",
+         "dump", "doctor", "recover", "demo", "manual", "completion", "help")
 
 
 def run(command, *arguments, **options):
@@ -115,7 +115,7 @@ def test_wrong_use_is_one_line_and_code_2(tmp_path, collector, arguments):
 
 @pytest.mark.parametrize("arguments,meant", [
     (["repotr", "x"], "report"), (["rnu", "true"], "run"), (["flamegraph"], "flame"),
-    (["record", "x"], "run"), (["profile"], "run"), (["stats", "x"], "report"),
+    (["record", "x"], "run"), (["profile"], "run"), (["summary", "x"], "report"),
     (["trace", "x"], "merge"), (["help", "trace"], "merge"),
     (["nonesuch"], None), (["-version"], "--version"), (["x"], None), (["dmeo"], "demo"),
     (["run", "--backtrase=3", "true"], "--backtrace"), (["run", "--quite", "true"], "--quiet"),
@@ -377,7 +377,7 @@ def test_manual_of_each_verb(run_collector, collector, make_gpu, tmp_path):
             ours = example.split(" -- ")[0].split(" | ")[0]
             for option in re.findall(r" (-o|--[\w-]+)", ours):
                 assert option in taken, example
-            if verb in ("merge", "report", "export", "flame", "dump", "recover", "manual",
+            if verb in ("merge", "report", "stats", "export", "flame", "dump", "recover", "manual",
                         "help"):
                 done = run("bash", "-c", ours, cwd=tmp_path, env=env)
                 assert done.returncode == 0, (example, done.stderr)

@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "report/stats_verb.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/message.h"
+#include "base/nearest.h"
+#include "output/verb_output.h"
+#include "report/report_verb.h"
+
+#define TABLES_BYTES 1024
+#define NAMES_BYTES  1024
+
+struct stats_report {
+    const char *name;
+    const char *old_name;
+    const char *tables; /* "": there are none */
+    enum report_by by;
+    const char *note;
+};
+
+static const struct stats_report reports[] = {
+#define STATS_REPORT(name, old_name, tables, by, note) {#name, old_name, tables, by, note},
+#include "report/stats_reports.def"
+#undef STATS_REPORT
+};
+#define REPORT_COUNT (sizeof reports / sizeof reports[0])
+
+static bool is_word(const char *word, size_t length, const char *name)
+{
+    return length && strlen(name) == length && memcmp(word, name, length) == 0;
+}
+
+static const struct stats_report *report_named(const char *word, size_t length)
+{
+    for (size_t i = 0; i < REPORT_COUNT; i++)
+        if (is_word(word, length, reports[i].name) || is_word(word, length, reports[i].old_name))
+            return &reports[i];
+    return NULL;
+}
+
+/* Those that are there, or that are not, "a, b, c"; returns `text`. */
+static const char *names(bool are_there, char *text)
+{
+    size_t length = 0;
+    *text = '\0';
+    for (size_t i = 0; i < REPORT_COUNT && length < NAMES_BYTES; i++)
+        if ((*reports[i].tables != '\0') == are_there)
+            length += (size_t)snprintf(text + length, NAMES_BYTES - length, "%s%s",
+                                       length ? ", " : "", reports[i].name);
+    return text;
+}
+
+static enum exit_code unknown(const char *word, size_t length)
+{
+    char there[NAMES_BYTES], missing[NAMES_BYTES], hint[NEAREST_TEXT_BYTES];
+    struct nearest nearest = nearest_to(word, length);
+    for (size_t i = 0; i < REPORT_COUNT; i++)
+        nearest_offer(&nearest, reports[i].name);
+    return usage_error("stats: no report is named '%.*s'%s; there are %s; of nsys' not %s",
+                       (int)length, word, nearest_text(&nearest, "", hint), names(true, there),
+                       names(false, missing));
+}
+
+/* The tables of the reports in `list`, and how their rows are made. */
+static enum exit_code find_tables(const char *list, char *tables, enum report_by *by)
+{
+    size_t at = 0;
+    bool has_by = false;
+    for (const char *word = list; word;) {
+        size_t length = strcspn(word, ",");
+        const struct stats_report *r = report_named(word, length);
+        if (!r)
+            return unknown(word, length);
+        if (!*r->tables)
+            return usage_error("stats: %s is not there: %s", r->name, r->note);
+        if (has_by && r->by != *by)
+            return usage_error("stats: %s cannot be made together with the others; ask for it "
+                               "alone",
+                               r->name);
+        if (*r->note)
+            message("stats: %s: %s", r->name, r->note);
+        *by = r->by;
+        has_by = true;
+        at += (size_t)snprintf(tables + at, TABLES_BYTES - at, "%s%s", at ? "," : "", r->tables);
+        if (at >= TABLES_BYTES)
+            return usage_error("stats: %s: too many reports at a time", list);
+        word = word[length] ? word + length + 1 : NULL;
+    }
+    return EXIT_OK;
+}
+
+enum exit_code stats_verb(const struct options *options)
+{
+    struct options of_report = *options;
+    char tables[TABLES_BYTES];
+    bool is_folder = access(options->paths[0], F_OK) == 0 &&
+                     !report_named(options->paths[0], strcspn(options->paths[0], ","));
+    if (is_folder)
+        return usage_error("stats: %s is no report: name one before the recordings, as "
+                           "cuda_gpu_kern_sum; 'gpuprof report %s' has most of them",
+                           options->paths[0], options->paths[0]);
+    enum exit_code code = find_tables(options->paths[0], tables, &of_report.by);
+    if (code != EXIT_OK)
+        return code;
+    if (options->path_count < 2)
+        return usage_error("stats: name recordings behind the report, folders or files");
+    if (verb_output_is(options->output, "html") || verb_output_is(options->output, "htm"))
+        return usage_error("stats: %s: a page has all tables: gpuprof report makes one",
+                           options->output);
+    of_report.tables = tables;
+    of_report.paths++;
+    of_report.path_count--;
+    return report_verb(&of_report, NULL);
+}

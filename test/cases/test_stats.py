@@ -1,0 +1,72 @@
+# SPDX-License-Identifier: Apache-2.0
+"""gpuprof stats: tables by nsys' names; each known name prints what `report` does, or says why
+not."""
+
+import re
+
+import pytest
+
+from conftest import ROOT
+
+ROW = re.compile(r'STATS_REPORT\((\w+), "(\w*)",\s+"([\w,]*)", BY_(\w+),\s+"(.*)"\)')
+REPORTS = [match.groups() for match in ROW.finditer(
+    (ROOT / "collector/report/stats_reports.def").read_text())]
+THERE = [row for row in REPORTS if row[2]]
+
+
+@pytest.fixture(name="folder")
+def fixture_folder(make_gpu):
+    return make_gpu("train", 2, 6)
+
+
+def test_each_name_is_the_reports_table(folder, run_collector):
+    """Nobody but the table's own row says which; the list of names is nsys'."""
+    assert {"cuda_gpu_kern_sum", "cuda_api_sum", "cuda_gpu_mem_time_sum", "cuda_gpu_mem_size_sum",
+            "nvtx_sum", "nvtx_pushpop_sum", "nvtx_gpu_proj_sum", "gpu_gaps", "gpu_time_util",
+            "cuda_kern_exec_sum", "nccl_sum"} <= {row[0] for row in THERE}
+    for name, old_name, tables, by, note in THERE:
+        stats = run_collector("stats", name, folder)
+        report = run_collector("report", f"--table={tables}", f"--by={by.lower()}", folder)
+        assert stats.returncode == report.returncode == 0 and report.stdout.strip(), name
+        assert stats.stdout == report.stdout, name
+        assert stats.stderr == (f"gpuprof: stats: {name}: {note}\n" if note else ""), name
+        if old_name:
+            assert run_collector("stats", old_name, folder).stdout == stats.stdout
+    kernels = run_collector("stats", "cuda_gpu_kern_sum", folder, "--format=csv").stdout
+    assert "graph_kernel" in kernels and "cudaLaunchKernel" not in kernels
+    assert "cudaLaunchKernel" in run_collector("stats", "cuda_api_sum", folder).stdout
+    grids = run_collector("stats", "cuda_gpu_kern_gb_sum", "--format=csv", folder).stdout
+    assert grids != kernels and "264" in grids
+
+
+def test_what_is_not_there_is_said(folder, run_collector):
+    for name, _, tables, _, note in REPORTS:
+        if not tables:
+            result = run_collector("stats", name, folder)
+            assert (result.returncode, result.stdout) == (2, "") and note, name
+            assert result.stderr == f"gpuprof: stats: {name} is not there: {note}\n"
+    result = run_collector("stats", "cuda_gpu_kern_summ", folder)
+    assert result.returncode == 2 and "(did you mean cuda_gpu_kern_sum?)" in result.stderr
+    there, _, missing = result.stderr.rpartition("; of nsys' not ")
+    assert all(name in (there if tables else missing) for name, _, tables, *_ in REPORTS)
+
+
+@pytest.mark.parametrize("words, error", [
+    (["{}"], "is no report: name one before the recordings"),
+    (["nvtx_sum"], "name recordings behind the report"),
+    (["nvtx_sum,", "{}"], "no report is named ''"),
+    (["nvtx_sum,cuda_gpu_kern_gb_sum", "{}"], "cannot be made together"),
+    (["nvtx_sum", "{}", "-o", "x.html"], "a page has all tables")], ids=" ".join)
+def test_what_cannot_be_meant(folder, run_collector, words, error):
+    result = run_collector("stats", *(word.format(folder) for word in words))
+    assert result.returncode == 2 and error in result.stderr and result.stderr.count("\n") == 1
+    assert result.stdout == ""
+
+
+def test_options_of_the_report(folder, run_collector, tmp_path):
+    whole, piece = (run_collector("stats", "cuda_api_sum,nvtx_sum", "--format=csv", *words,
+                                  folder).stdout for words in ([], ["--step=2"]))
+    assert whole.startswith("kind,function,") and piece.startswith("kind,function,")
+    assert whole != piece and "range," in piece
+    assert run_collector("stats", "nvtx_sum", folder, "-o", "x.json", "--limit=1").returncode == 0
+    assert (tmp_path / "x.json").read_text().startswith("{")
