@@ -1,0 +1,31 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the collector takes of memory does not grow with the number of events."""
+
+import subprocess
+
+import pytest
+
+MARGIN_KIB = 512  # what the allocator and the page cache's readahead make of it
+
+
+def peak_kib(collector, verb, folder):
+    done = subprocess.run(["/usr/bin/env", "python3", "-c",
+                           "import resource, subprocess, sys;"
+                           "subprocess.run(sys.argv[1:], check=True, stderr=subprocess.DEVNULL);"
+                           "print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)",
+                           collector, *verb, "-o", "/dev/null", folder],
+                          check=True, stdout=subprocess.PIPE, text=True, timeout=600)
+    return int(done.stdout)
+
+
+@pytest.mark.parametrize("verb", [("merge",), ("report",), ("merge", "--max-size=100M")])
+@pytest.mark.parametrize("millions", [
+    pytest.param(10, marks=pytest.mark.timeout(120)),
+    pytest.param(100, marks=(pytest.mark.long, pytest.mark.timeout(900)))])
+def test_peak_is_that_of_a_tenth(collector, make_gpu, verb, millions):
+    """Launches and kernels, half each; merged into an uncompressed trace, and reported."""
+    if len(verb) > 1 and millions < 100:
+        millions = 2
+    small = peak_kib(collector, verb, make_gpu("bench", millions * 50_000, name="small"))
+    large = peak_kib(collector, verb, make_gpu("bench", millions * 500_000, name="large"))
+    assert large < 1.1 * small + MARGIN_KIB, (small, large)
