@@ -30,7 +30,8 @@ const struct option_info option_infos[] = {
      "archive "
      "if it ends in .zip); default: standard output"},
     {OPTION_TRACE, 0, "format", "FORMAT",
-     "the format of the trace, such as chrome (a wrong name gets a list of all formats); "
+     "the format of the trace, such as chrome or perfetto (a wrong name gets a list of all "
+     "formats); "
      "default: as the name of the file ends"},
     {OPTION_EXPORT_FILE, 'o', "output", "FILE", "write the export there"},
     {OPTION_EXPORT, 0, "format", "FORMAT",

@@ -124,6 +124,8 @@ static int write_plain(int fd, const char *data, size_t length)
 static int write_out(void *context, const char *data, size_t length)
 {
     const struct output *o = context;
+    if (o->sink)
+        return o->sink(o->sink_context, data, length);
     return o->zstream ? zstream_write(o->zstream, data, length) : write_plain(o->fd, data, length);
 }
 
@@ -146,6 +148,11 @@ static void flush(struct output *o, bool is_last)
     o->error = error;
     o->flushed += o->used;
     o->used = 0;
+}
+
+void output_drain(struct output *o)
+{
+    flush(o, true);
 }
 
 char *output_room(struct output *o, size_t bytes)
@@ -179,6 +186,14 @@ int output_open_member(struct output *o, int fd, struct zstream_sums *sums)
         zstream_end(o->zstream, NULL);
     release(o);
     return GPUPROF_NO_MEMORY;
+}
+
+int output_open_sink(struct output *o, output_sink_fn *sink, void *context)
+{
+    *o = (struct output){
+        .fd = -1, .member = true, .file.fd = -1, .sink = sink, .sink_context = context};
+    o->buffer = malloc(OUTPUT_BUFFER_BYTES);
+    return o->buffer ? 0 : GPUPROF_NO_MEMORY;
 }
 
 /* For the stream, which takes 0 for an error. */

@@ -22,6 +22,9 @@
 #define OUTPUT_BUFFER_BYTES (1u << 20)
 #define OUTPUT_BEYOND       (-1) /* in `error`: more text than the bound */
 
+/* Takes text on the way. 0 or an errno. */
+typedef int output_sink_fn(void *context, const char *data, size_t length);
+
 struct output {
     char *buffer; /* owned */
     size_t used;
@@ -30,12 +33,14 @@ struct output {
     struct zstream *zstream;       /* NULL: not compressed */
     bool in_background;            /* see output_in_background */
     struct background *background; /* NULL: not, or not yet */
-    bool member;                   /* into a file of the caller's, which stays open */
-    struct new_file file;          /* not open: written in place */
-    int error;                     /* errno of the first failure, or OUTPUT_BEYOND */
-    uint64_t *room;                /* a view: bytes of text that may still be written; NULL: any */
-    FILE *stream;                  /* see output_stream; NULL: nobody asked */
-    struct zstream_sums *sums;     /* of a member, filled by output_finish */
+    output_sink_fn *sink;          /* NULL: it goes to a file */
+    void *sink_context;
+    bool member;               /* into a file of the caller's, which stays open */
+    struct new_file file;      /* not open: written in place */
+    int error;                 /* errno of the first failure, or OUTPUT_BEYOND */
+    uint64_t *room;            /* a view: bytes of text that may still be written; NULL: any */
+    FILE *stream;              /* see output_stream; NULL: nobody asked */
+    struct zstream_sums *sums; /* of a member, filled by output_finish */
 };
 
 /*
@@ -65,6 +70,11 @@ static inline void output_in_background(struct output *o)
 {
     o->in_background = true;
 }
+
+/* Text for `sink`, which gets it before output_finish, and in whole when output_drain says so. 0 or
+ * GPUPROF_NO_MEMORY. */
+int output_open_sink(struct output *o, output_sink_fn *sink, void *context);
+void output_drain(struct output *o);
 
 /* At least `bytes` (at most OUTPUT_BUFFER_BYTES) of the buffer, to be followed by output_advance.
  */

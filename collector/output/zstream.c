@@ -109,3 +109,20 @@ int zstream_end(struct zstream *z, struct zstream_sums *sums)
     free(z);
     return error;
 }
+
+size_t zstream_pack(const uint8_t *data, size_t length, uint8_t *out, size_t room)
+{
+    struct isal_zstream isal;
+    uint8_t level_buffer[ISAL_DEF_LVL1_DEFAULT];
+    isal_deflate_stateless_init(&isal);
+    isal.level = 1;
+    isal.level_buf = level_buffer;
+    isal.level_buf_size = sizeof level_buffer;
+    isal.gzip_flag = IGZIP_ZLIB;
+    isal.end_of_stream = 1;
+    isal.next_in = (uint8_t *)(uintptr_t)data;
+    isal.avail_in = (uint32_t)length;
+    isal.next_out = out;
+    isal.avail_out = (uint32_t)room;
+    return isal_deflate_stateless(&isal) == COMP_OK ? isal.total_out : 0;
+}

@@ -19,6 +19,9 @@ struct zstream *zstream_create(int fd, enum zstream_form form);
 /* 0, or the errno of the write that failed. */
 int zstream_write(struct zstream *z, const char *data, size_t length);
 
+/* Compresses a piece as zlib's format has it. Its bytes, or 0: they are more than `room`. */
+size_t zstream_pack(const uint8_t *data, size_t length, uint8_t *out, size_t room);
+
 struct zstream_sums {
     uint32_t crc; /* of a member: CRC-32 of what was written, before compression */
     uint64_t bytes;

@@ -393,6 +393,7 @@ const struct trace_format chrome_format = {
     .ending = "json",
     .rank_ending = "pt.trace.json", /* as HTA and TensorBoard look for */
     .for_perfetto = true,
+    .is_text = true,
     .needs = WALK_RANGES | WALK_OPS | WALK_LIBRARIES | WALK_WORK | WALK_LOSSES,
     .create = chrome_create,
     .begin = chrome_begin,

@@ -56,10 +56,16 @@ struct merge {
     const struct trace_format *format;
     struct trace_writer *writer; /* of the trace being written, and where it goes */
     struct output *out;
-    uint64_t room; /* for the text of all traces */
-    bool is_large; /* one is more than viewers open, and that is said */
+    uint64_t bytes; /* of the trace that was written last */
+    uint64_t room;  /* for the text of all traces */
+    bool is_large;  /* one is more than viewers open, and that is said */
     bool begun;
 };
+
+static uint64_t written(const struct merge *m)
+{
+    return m->format->bytes ? m->format->bytes(m->writer) : output_bytes(m->out);
+}
 
 /* The first event shown is the traces' origin, unless they share an earlier one. */
 static int take_slice(void *context, const struct slice *s)
@@ -67,7 +73,7 @@ static int take_slice(void *context, const struct slice *s)
     struct merge *m = context;
     int error = 0;
     bool is_elsewhere = !trace_cycle_has(&m->cycle, s);
-    uint64_t before = output_bytes(m->out);
+    uint64_t before = written(m);
     m->is_hidden = is_elsewhere || s->is_hidden;
     if (is_elsewhere)
         m->left_out = LEFT_OUT_KINDS;
@@ -78,7 +84,7 @@ static int take_slice(void *context, const struct slice *s)
     if (error == 0 && m->begun)
         error = m->format->take(m->writer, s);
     if (m->thinning.weighs)
-        thinning_weigh(&m->thinning, s, output_bytes(m->out) - before);
+        thinning_weigh(&m->thinning, s, written(m) - before);
     else if (m->max_size && m->is_hidden && m->left_out != LEFT_OUT_KINDS)
         m->left_out_count++;
     return error == 0 && m->out->error ? WALK_STOP : error; /* output_finish reports it */
@@ -158,6 +164,7 @@ static int write_once(struct merge *m, struct output *out, struct trace_scope *s
     m->out = out;
     m->writer = m->format->create(out, &m->walk, scope);
     int error = m->writer ? walk_run(&m->walk, scope->only, &consumer, 1) : GPUPROF_NO_MEMORY;
+    m->bytes = m->writer ? written(m) : 0;
     if (m->writer)
         m->format->free(m->writer);
     return error < 0 ? error : 0;
@@ -175,7 +182,7 @@ static int weigh(struct merge *m, struct trace_scope *scope, uint64_t *bytes)
     }
     output_bound(&nowhere, &room);
     error = write_once(m, &nowhere, scope);
-    *bytes = output_bytes(&nowhere);
+    *bytes = m->bytes;
     int its = output_finish(&nowhere, 0);
     if (its < 0)
         verb_output_failed(scope->name, its);
@@ -243,7 +250,7 @@ static const char *base_name(const char *path)
 static void say_large(struct merge *m, const char *path, uint64_t room)
 {
     char text[UNIT_TEXT_BYTES];
-    if (m->is_large || room - m->room <= VIEWER_BYTES)
+    if (m->is_large || !m->format->is_text || room - m->room <= VIEWER_BYTES)
         return;
     m->is_large = true;
     message("%s: %s of text; most viewers stop at 500 MB: --step, or --from and --to, make a trace "

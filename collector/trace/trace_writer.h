@@ -40,6 +40,7 @@ struct trace_format {
     const char *ending;      /* of a file's name, behind its last point, without a .gz */
     const char *rank_ending; /* of a file for one rank, behind its first point; NULL: the same */
     bool for_perfetto;       /* which takes an archive of such files for one trace */
+    bool is_text;            /* whose length viewers bound */
     unsigned needs;          /* enum walk_need, with work of a device; else RANGES and OPS */
     /* NULL: no memory. `out`, `walk`, which has been surveyed if there is anything that it could
      * have learnt, and what `scope` points at must stay. */
@@ -49,6 +50,8 @@ struct trace_format {
     int (*begin)(struct trace_writer *w, uint64_t origin_ns);
     /* 0 or an error. */
     int (*take)(struct trace_writer *w, const struct slice *s);
+    /* What is written so far, not compressed; NULL: as the output says. */
+    uint64_t (*bytes)(const struct trace_writer *w);
     /* After the last event, when the losses are known. 0 or an error. */
     int (*end)(struct trace_writer *w);
     void (*free)(struct trace_writer *w);

@@ -313,7 +313,8 @@ def test_name_of_another_kind(run_collector, make_stream, tmp_path):
     folder = make_stream(10)
     others = "x.csv", "x.svg", "x.html.gz", "x.tar", "x.perfetto-trace"
     for verb, names, advice in (
-            ("merge", others, "the formats are: chrome (.json), also .gz, .zst and .zip"),
+            ("merge", others, "the formats are: chrome (.json), perfetto (.pftrace), also .gz, "
+                              ".zst and .zip"),
             ("report", ("x.svg",), "name it .txt, .csv, .json or .html, or say --format")):
         for name in names:
             result = run_collector(verb, folder, "-o", name)
@@ -333,10 +334,10 @@ def test_format_of_a_trace(run_collector, make_stream):
     assert (named.returncode, named.stderr) == (0, "")
     assert named.stdout.startswith('{"schemaVersion":1')
     assert run_collector("merge", folder, "--format", "chrome", "-o", "x.csv").returncode == 0
-    wrong = run_collector("merge", folder, "--format=perfetto", "-o", "x.json")
+    wrong = run_collector("merge", folder, "--format=nsys", "-o", "x.json")
     assert (wrong.returncode, wrong.stdout, wrong.stderr) == (
-        2, "", "gpuprof: merge: --format: no format is named 'perfetto'; "
-               "the formats are: chrome (.json)\n")
+        2, "", "gpuprof: merge: --format: no format is named 'nsys'; "
+               "the formats are: chrome (.json), perfetto (.pftrace)\n")
 
 
 @pytest.mark.parametrize("name,form", [("t.csv", "csv"), ("t.JSON", "json"), ("t.json.gz", "json"),

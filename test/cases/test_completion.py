@@ -73,7 +73,7 @@ def test_values(complete):
     assert complete("report", "--format=c") == ["csv"]
     assert complete("run", "--kinds=kernel,c") == ["kernel,copy"]
     assert complete("report", "--sort", "") == []
-    assert complete("merge", "--format", "") == ["chrome"]
+    assert complete("merge", "--format", "") == ["chrome", "perfetto"]
     assert complete("report", "--table=cuda_gpu_m") == ["cuda_gpu_mem_size_sum",
                                                         "cuda_gpu_mem_time_sum"]
     assert complete("report", "--table", "ops,st") == ["ops,steps"]

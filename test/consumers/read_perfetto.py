@@ -24,7 +24,8 @@ QUERIES = {
               "where category is not null and dur >= 0 group by category",
     "flows": "select count(*) as n from flow",
     "grids": "select count(*) as n from slice join args using (arg_set_id) "
-             "where category = 'kernel' and key = 'args.registers per thread'",
+             "where category = 'kernel' and key in ('args.registers per thread', "
+             "'debug.registers per thread')",
     "threads": "select process.pid, tid, thread.name from thread join process using (upid) "
                "where thread.name is not null order by process.pid, tid",
     "counters": "select process.pid, process.name, process_counter_track.name as track, "

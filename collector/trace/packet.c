@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "trace/packet.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define VARINT_BYTES_MAX 10
+#define FIRST_BYTES      4096
+
+enum wire { WIRE_VARINT, WIRE_64, WIRE_BYTES };
+
+void packet_release(struct packet *p)
+{
+    free(p->bytes);
+    *p = (struct packet){0};
+}
+
+static bool need(struct packet *p, size_t bytes)
+{
+    size_t capacity = p->capacity ? p->capacity : FIRST_BYTES;
+    while (capacity < p->used + bytes)
+        capacity *= 2;
+    uint8_t *grown = capacity == p->capacity || p->failed ? p->bytes : realloc(p->bytes, capacity);
+    p->failed |= !grown;
+    if (p->failed)
+        return false;
+    p->bytes = grown;
+    p->capacity = capacity;
+    return true;
+}
+
+void packet_append(struct packet *p, const void *data, size_t length)
+{
+    if (!length || !need(p, length))
+        return;
+    memcpy(p->bytes + p->used, data, length);
+    p->used += length;
+}
+
+static size_t put_varint(uint8_t *out, uint64_t value)
+{
+    size_t length = 0;
+    for (; value >= 0x80; value >>= 7)
+        out[length++] = (uint8_t)(value | 0x80);
+    out[length++] = (uint8_t)value;
+    return length;
+}
+
+/* With room for `bytes` behind it. */
+static bool put_tag(struct packet *p, unsigned field, enum wire wire, size_t bytes)
+{
+    if (!need(p, 2 * VARINT_BYTES_MAX + bytes))
+        return false;
+    p->used += put_varint(p->bytes + p->used, (uint64_t)field << 3 | wire);
+    return true;
+}
+
+void packet_number(struct packet *p, unsigned field, uint64_t value)
+{
+    if (put_tag(p, field, WIRE_VARINT, 0))
+        p->used += put_varint(p->bytes + p->used, value);
+}
+
+void packet_double(struct packet *p, unsigned field, double value)
+{
+    uint64_t bits;
+    memcpy(&bits, &value, sizeof bits);
+    if (!put_tag(p, field, WIRE_64, sizeof bits))
+        return;
+    for (unsigned i = 0; i < sizeof bits; i++)
+        p->bytes[p->used++] = (uint8_t)(bits >> 8 * i);
+}
+
+void packet_bytes(struct packet *p, unsigned field, const void *data, size_t length)
+{
+    if (!put_tag(p, field, WIRE_BYTES, length))
+        return;
+    p->used += put_varint(p->bytes + p->used, length);
+    if (length)
+        memcpy(p->bytes + p->used, data, length);
+    p->used += length;
+}
+
+/* Its length takes a byte, until it is known to take more. */
+size_t packet_open(struct packet *p, unsigned field)
+{
+    if (!put_tag(p, field, WIRE_BYTES, 1))
+        return 0;
+    return ++p->used;
+}
+
+void packet_close(struct packet *p, size_t opened)
+{
+    uint8_t text[VARINT_BYTES_MAX];
+    size_t length = p->used - opened;
+    if (p->failed || !need(p, VARINT_BYTES_MAX))
+        return;
+    size_t bytes = put_varint(text, length);
+    if (bytes > 1)
+        memmove(p->bytes + opened + bytes - 1, p->bytes + opened, length);
+    memcpy(p->bytes + opened - 1, text, bytes);
+    p->used += bytes - 1;
+}

@@ -1,0 +1,636 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Perfetto's own format: the Chrome trace, of which each event becomes packets as it is made. So
+ * both say the same, row by row and argument by argument, and there is one writer of what a trace
+ * shows. Times are ns since the trace's origin, which a snapshot of the clocks places in real time;
+ * names are numbers; packets are compressed, unless the whole file is.
+ *
+ * What is here and not in Perfetto's documentation of its track events: arrows are "legacy" events,
+ * which bind to the slice that is open at their time, as those of a Chrome trace do; the order of
+ * rows (sort_index) is Perfetto's own.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/json_scan.h"
+#include "base/key_map.h"
+#include "error.h"
+#include "trace/packet.h"
+#include "trace/text_numbers.h"
+#include "trace/trace_writer.h"
+
+#define PART_BYTES     (256u << 10) /* of packets that are compressed together; 512 KiB at most */
+#define PART_BYTES_MAX (448u << 10)
+#define DEPTH_MAX      16
+
+/* Numbers of fields, as Perfetto's .proto files have them. */
+enum field {
+    TRACE_PACKET = 1,
+
+    PACKET_CLOCK_SNAPSHOT = 6,
+    PACKET_TIMESTAMP = 8,
+    PACKET_SEQUENCE = 10,
+    PACKET_TRACK_EVENT = 11,
+    PACKET_INTERNED = 12,
+    PACKET_FLAGS = 13,
+    PACKET_COMPRESSED = 50,
+    PACKET_TRACK_DESCRIPTOR = 60,
+
+    SNAPSHOT_CLOCK = 1,
+    CLOCK_ID = 1,
+    CLOCK_TIMESTAMP = 2,
+
+    INTERNED_CATEGORY = 1,
+    INTERNED_NAME = 2,
+    INTERNED_KEY = 3,
+    INTERNED_NUMBER = 1,
+    INTERNED_TEXT = 2,
+
+    TRACK_UUID = 1,
+    TRACK_NAME = 2,
+    TRACK_PROCESS = 3,
+    TRACK_THREAD = 4,
+    TRACK_PARENT = 5,
+    TRACK_COUNTER = 8,
+    PROCESS_PID = 1,
+    PROCESS_NAME = 6,
+    PROCESS_LABEL = 8,
+    THREAD_DESCRIPTOR_PID = 1,
+    THREAD_DESCRIPTOR_TID = 2,
+    THREAD_DESCRIPTOR_NAME = 5,
+
+    EVENT_CATEGORY = 3,
+    EVENT_ANNOTATION = 4,
+    EVENT_LEGACY = 6,
+    EVENT_TYPE = 9,
+    EVENT_NAME = 10,
+    EVENT_TRACK = 11,
+    EVENT_CATEGORY_TEXT = 22,
+    EVENT_NAME_TEXT = 23,
+    EVENT_COUNTER = 44,
+    LEGACY_PHASE = 2,
+    LEGACY_ID = 6,
+    LEGACY_ENCLOSING = 12,
+
+    ANNOTATION_KEY = 1,
+    ANNOTATION_BOOL = 2,
+    ANNOTATION_INT = 4,
+    ANNOTATION_DOUBLE = 5,
+    ANNOTATION_TEXT = 6,
+    ANNOTATION_KEY_TEXT = 10,
+    ANNOTATION_ENTRY = 11,
+    ANNOTATION_ITEM = 12,
+};
+
+enum { TYPE_BEGIN = 1, TYPE_END, TYPE_INSTANT, TYPE_COUNTER };
+enum { FLAG_CLEARED = 1, FLAG_NEEDED = 2 };
+enum { CLOCK_REALTIME_ID = 1, CLOCK_BOOTTIME_ID = 6 };
+
+/* What a track stands for; of a counter, the number of its name. */
+enum track { TRACK_OF_PROCESS = 1, TRACK_OF_THREAD, TRACK_OF_COUNTER };
+
+struct trace_writer {
+    struct output *out;
+    struct output text; /* where the Chrome trace is written, for take_text */
+    struct trace_writer *chrome;
+    bool is_plain;      /* the file is compressed as a whole */
+    bool has_head;      /* that text is complete */
+    bool is_tail;       /* events are over */
+    struct packet line; /* of the text: what is not complete yet */
+    struct packet part; /* packets that are not written yet */
+    struct packet event;
+    struct packet interned; /* with the event */
+    char *scratch;          /* owned: of strings */
+    size_t scratch_room;
+    struct text_numbers categories, names, keys, counters;
+    struct key_map tracks;
+    uint64_t track_count;
+    uint64_t written; /* bytes, before compression */
+    bool begun;
+    bool failed; /* no memory */
+};
+
+/* ---- packets --------------------------------------------------------------------------------- */
+
+/* Writes the packets that there are. */
+static void write_part(struct trace_writer *w)
+{
+    static const size_t head = 32;
+    size_t used = w->part.used;
+    if (!used || w->part.failed)
+        return;
+    w->written += used;
+    uint8_t *packed = !w->is_plain && used <= PART_BYTES_MAX ? malloc(used + head) : NULL;
+    size_t length = packed ? zstream_pack(w->part.bytes, used, packed, used) : 0;
+    if (length) {
+        w->part.used = 0;
+        size_t opened = packet_open(&w->part, TRACE_PACKET);
+        packet_bytes(&w->part, PACKET_COMPRESSED, packed, length);
+        packet_close(&w->part, opened);
+    }
+    free(packed);
+    output_write(w->out, (const char *)w->part.bytes, w->part.used);
+    w->part.used = 0;
+}
+
+static void end_packet(struct trace_writer *w, size_t opened)
+{
+    packet_close(&w->part, opened);
+    if (w->part.used >= PART_BYTES)
+        write_part(w);
+}
+
+static size_t begin_packet(struct trace_writer *w, unsigned flags)
+{
+    size_t opened = packet_open(&w->part, TRACE_PACKET);
+    packet_number(&w->part, PACKET_SEQUENCE, 1);
+    flags |= w->begun ? 0 : FLAG_CLEARED;
+    if (flags)
+        packet_number(&w->part, PACKET_FLAGS, flags);
+    w->begun = true;
+    return opened;
+}
+
+/* The event that was made, at that time; `flags`: FLAG_NEEDED where it has numbers of texts. */
+static void put_event(struct trace_writer *w, uint64_t ns, unsigned flags)
+{
+    size_t opened = begin_packet(w, flags);
+    packet_number(&w->part, PACKET_TIMESTAMP, ns);
+    if (w->interned.used)
+        packet_bytes(&w->part, PACKET_INTERNED, w->interned.bytes, w->interned.used);
+    packet_bytes(&w->part, PACKET_TRACK_EVENT, w->event.bytes, w->event.used);
+    w->event.used = w->interned.used = 0;
+    end_packet(w, opened);
+}
+
+/* ---- texts ----------------------------------------------------------------------------------- */
+
+/* What a string says, in `scratch`. */
+static size_t plain(struct trace_writer *w, struct json_piece string)
+{
+    if (string.length > w->scratch_room) {
+        char *grown = realloc(w->scratch, 2 * string.length);
+        if (!grown) {
+            w->failed = true;
+            return 0;
+        }
+        w->scratch = grown;
+        w->scratch_room = 2 * string.length;
+    }
+    return json_unescape(string, w->scratch);
+}
+
+static void put_text(struct trace_writer *w, struct packet *p, enum field field,
+                     struct json_piece string)
+{
+    size_t length = plain(w, string);
+    packet_bytes(p, field, w->scratch, length);
+}
+
+/* As a number, which is told at its first use, or as itself. */
+static void put_interned(struct trace_writer *w, struct text_numbers *known, enum field table,
+                         enum field as_number, enum field as_text, struct json_piece string)
+{
+    bool is_new;
+    uint32_t number = text_number(known, string.at, string.length, &is_new);
+    if (is_new) {
+        size_t opened = packet_open(&w->interned, table);
+        packet_number(&w->interned, INTERNED_NUMBER, number);
+        put_text(w, &w->interned, INTERNED_TEXT, string);
+        packet_close(&w->interned, opened);
+    }
+    if (number)
+        packet_number(&w->event, as_number, number);
+    else
+        put_text(w, &w->event, as_text, string);
+}
+
+/* ---- tracks ---------------------------------------------------------------------------------- */
+
+/* Opens the packet that describes a track; its number is *uuid. */
+static size_t begin_track(struct trace_writer *w, uint64_t uuid, size_t *packet)
+{
+    *packet = begin_packet(w, 0);
+    size_t opened = packet_open(&w->part, PACKET_TRACK_DESCRIPTOR);
+    packet_number(&w->part, TRACK_UUID, uuid);
+    return opened;
+}
+
+static void end_track(struct trace_writer *w, size_t opened, size_t packet)
+{
+    packet_close(&w->part, opened);
+    end_packet(w, packet);
+}
+
+/* Is there such a track? Else it is made, to be described. */
+static uint64_t find_track(struct trace_writer *w, struct key key, bool *is_new)
+{
+    uint64_t uuid = key_map_get(&w->tracks, key);
+    *is_new = !uuid;
+    if (uuid)
+        return uuid;
+    uuid = ++w->track_count;
+    if (key_map_set(&w->tracks, key, uuid) < 0)
+        w->failed = true;
+    return uuid;
+}
+
+/* A process, or what it is called: `field` of its descriptor says `text`, or nothing. */
+static uint64_t process_track(struct trace_writer *w, int64_t pid, enum field field,
+                              struct json_piece text)
+{
+    bool is_new;
+    uint64_t uuid = find_track(w, (struct key){TRACK_OF_PROCESS, (uint64_t)pid, 0}, &is_new);
+    if (!is_new && !text.length)
+        return uuid;
+    size_t packet, opened = begin_track(w, uuid, &packet);
+    size_t process = packet_open(&w->part, TRACK_PROCESS);
+    packet_number(&w->part, PROCESS_PID, (uint64_t)pid);
+    if (text.length)
+        put_text(w, &w->part, field, text);
+    packet_close(&w->part, process);
+    end_track(w, opened, packet);
+    return uuid;
+}
+
+static uint64_t thread_track(struct trace_writer *w, int64_t pid, int64_t tid,
+                             struct json_piece name)
+{
+    bool is_new;
+    uint64_t uuid =
+        find_track(w, (struct key){TRACK_OF_THREAD, (uint64_t)pid, (uint64_t)tid}, &is_new);
+    if (!is_new && !name.length)
+        return uuid;
+    size_t packet, opened = begin_track(w, uuid, &packet);
+    size_t thread = packet_open(&w->part, TRACK_THREAD);
+    packet_number(&w->part, THREAD_DESCRIPTOR_PID, (uint64_t)pid);
+    packet_number(&w->part, THREAD_DESCRIPTOR_TID, (uint64_t)tid);
+    if (name.length)
+        put_text(w, &w->part, THREAD_DESCRIPTOR_NAME, name);
+    packet_close(&w->part, thread);
+    end_track(w, opened, packet);
+    return uuid;
+}
+
+/* Each of a counter's values has a track, "GPU busy %", as Perfetto makes of a Chrome trace. */
+static uint64_t counter_track(struct trace_writer *w, int64_t pid, struct json_piece name,
+                              struct json_piece key)
+{
+    char text[256];
+    bool is_new;
+    if (name.length + key.length > sizeof text)
+        return 0;
+    size_t length = json_unescape(name, text);
+    text[length++] = ' ';
+    length += json_unescape(key, text + length);
+    uint32_t number = text_number(&w->counters, text, length, &is_new);
+    uint64_t parent = process_track(w, pid, PROCESS_NAME, (struct json_piece){0});
+    uint64_t uuid = find_track(w, (struct key){TRACK_OF_COUNTER, (uint64_t)pid, number}, &is_new);
+    if (!is_new)
+        return uuid;
+    size_t packet, opened = begin_track(w, uuid, &packet);
+    packet_number(&w->part, TRACK_PARENT, parent);
+    packet_bytes(&w->part, TRACK_NAME, text, length);
+    packet_close(&w->part, packet_open(&w->part, TRACK_COUNTER));
+    end_track(w, opened, packet);
+    return uuid;
+}
+
+/* ---- arguments ------------------------------------------------------------------------------- */
+
+static void put_value(struct trace_writer *w, struct json_piece value, unsigned depth)
+{
+    struct packet *p = &w->event;
+    int64_t number;
+    if (json_is(value, '"')) {
+        put_text(w, p, ANNOTATION_TEXT, value);
+    } else if (json_is(value, 't') || json_is(value, 'f')) {
+        packet_number(p, ANNOTATION_BOOL, *value.at == 't');
+    } else if (json_is(value, '{') || json_is(value, '[')) {
+        const char *at = value.at + 1, *end = value.at + value.length;
+        enum field field = *value.at == '{' ? ANNOTATION_ENTRY : ANNOTATION_ITEM;
+        struct json_piece key, inner;
+        while (depth < DEPTH_MAX && json_next(&at, end, &key, &inner)) {
+            size_t opened = packet_open(p, field);
+            if (key.length)
+                put_interned(w, &w->keys, INTERNED_KEY, ANNOTATION_KEY, ANNOTATION_KEY_TEXT, key);
+            put_value(w, inner, depth + 1);
+            packet_close(p, opened);
+        }
+    } else if (json_whole(value, &number)) {
+        packet_number(p, ANNOTATION_INT, (uint64_t)number);
+    } else if (!json_is(value, 'n')) {
+        packet_double(p, ANNOTATION_DOUBLE, json_double(value));
+    }
+}
+
+static void put_arguments(struct trace_writer *w, struct json_piece object)
+{
+    const char *at = object.at + 1;
+    struct json_piece key, value;
+    while (object.length && json_next(&at, object.at + object.length, &key, &value)) {
+        size_t opened = packet_open(&w->event, EVENT_ANNOTATION);
+        put_interned(w, &w->keys, INTERNED_KEY, ANNOTATION_KEY, ANNOTATION_KEY_TEXT, key);
+        put_value(w, value, 0);
+        packet_close(&w->event, opened);
+    }
+}
+
+/* ---- events ---------------------------------------------------------------------------------- */
+
+enum member { PH, CAT, NAME, PID, TID, TS, DUR, ID, SCOPE, ARGS, MEMBERS };
+
+/* What stands behind `args`, the last of them, only Chrome's viewers need. */
+static void read_members(struct json_piece event, struct json_piece *members)
+{
+    static const struct json_piece keys[MEMBERS] = {
+        [PH] = {"\"ph\"", 4},   [CAT] = {"\"cat\"", 5}, [NAME] = {"\"name\"", 6},
+        [PID] = {"\"pid\"", 5}, [TID] = {"\"tid\"", 5}, [TS] = {"\"ts\"", 4},
+        [DUR] = {"\"dur\"", 5}, [ID] = {"\"id\"", 4},   [SCOPE] = {"\"s\"", 3}};
+    static const char args[] = "\"args\":";
+    const char *at = event.at + 1, *end = event.at + event.length;
+    struct json_piece key, value;
+    memset(members, 0, MEMBERS * sizeof *members);
+    for (;;) {
+        at += at < end && *at == ',';
+        if ((size_t)(end - at) > sizeof args && memcmp(at, args, sizeof args - 1) == 0) {
+            at += sizeof args - 1;
+            members[ARGS] = (struct json_piece){at, (size_t)(end - at)};
+            return;
+        }
+        if (!json_next(&at, end, &key, &value))
+            return;
+        for (unsigned i = 0; i < ARGS; i++)
+            if (key.length == keys[i].length && memcmp(key.at, keys[i].at, key.length) == 0)
+                members[i] = value;
+    }
+}
+
+/* What begins, happens or is an end of an arrow; its arguments follow. */
+static void begin_event(struct trace_writer *w, const struct json_piece *m, uint64_t track)
+{
+    packet_number(&w->event, EVENT_TRACK, track);
+    if (m[CAT].length)
+        put_interned(w, &w->categories, INTERNED_CATEGORY, EVENT_CATEGORY, EVENT_CATEGORY_TEXT,
+                     m[CAT]);
+    put_interned(w, &w->names, INTERNED_NAME, EVENT_NAME, EVENT_NAME_TEXT, m[NAME]);
+}
+
+static void put_slice(struct trace_writer *w, const struct json_piece *m, uint64_t track)
+{
+    uint64_t begin_ns = json_ns(m[TS]);
+    packet_number(&w->event, EVENT_TYPE, TYPE_BEGIN);
+    begin_event(w, m, track);
+    put_arguments(w, m[ARGS]);
+    put_event(w, begin_ns, FLAG_NEEDED);
+    packet_number(&w->event, EVENT_TYPE, TYPE_END);
+    packet_number(&w->event, EVENT_TRACK, track);
+    put_event(w, begin_ns + json_ns(m[DUR]), 0);
+}
+
+static void put_arrow(struct trace_writer *w, const struct json_piece *m, uint64_t track,
+                      char phase)
+{
+    int64_t id;
+    if (!json_whole(m[ID], &id))
+        return;
+    begin_event(w, m, track);
+    size_t opened = packet_open(&w->event, EVENT_LEGACY);
+    packet_number(&w->event, LEGACY_PHASE, (uint64_t)phase);
+    packet_number(&w->event, LEGACY_ID, (uint64_t)id);
+    if (phase == 'f')
+        packet_number(&w->event, LEGACY_ENCLOSING, 1);
+    packet_close(&w->event, opened);
+    put_event(w, json_ns(m[TS]), FLAG_NEEDED);
+}
+
+static void put_counters(struct trace_writer *w, const struct json_piece *m, int64_t pid)
+{
+    const char *at = m[ARGS].at + 1;
+    struct json_piece key, value;
+    while (m[ARGS].length && json_next(&at, m[ARGS].at + m[ARGS].length, &key, &value)) {
+        uint64_t track = counter_track(w, pid, m[NAME], key);
+        packet_number(&w->event, EVENT_TYPE, TYPE_COUNTER);
+        packet_number(&w->event, EVENT_TRACK, track);
+        packet_double(&w->event, EVENT_COUNTER, json_double(value));
+        put_event(w, json_ns(m[TS]), 0);
+    }
+}
+
+static void put_name(struct trace_writer *w, const struct json_piece *m, int64_t pid, int64_t tid)
+{
+    static const char process[] = "\"process_name\"", labels[] = "\"process_labels\"",
+                      thread[] = "\"thread_name\"";
+    size_t length = m[NAME].length;
+    if (length == sizeof process - 1 && memcmp(m[NAME].at, process, length) == 0)
+        process_track(w, pid, PROCESS_NAME, json_member(m[ARGS], "name"));
+    else if (length == sizeof labels - 1 && memcmp(m[NAME].at, labels, length) == 0)
+        process_track(w, pid, PROCESS_LABEL, json_member(m[ARGS], "labels"));
+    else if (length == sizeof thread - 1 && memcmp(m[NAME].at, thread, length) == 0)
+        thread_track(w, pid, tid, json_member(m[ARGS], "name"));
+}
+
+static void take_event(struct trace_writer *w, struct json_piece event)
+{
+    static const struct json_piece none;
+    struct json_piece m[MEMBERS];
+    int64_t pid, tid;
+    read_members(event, m);
+    if (m[PH].length != 3 || !json_whole(m[PID], &pid) || !json_whole(m[TID], &tid))
+        return;
+    char phase = m[PH].at[1];
+    switch (phase) {
+    case 'X': put_slice(w, m, thread_track(w, pid, tid, none)); break;
+    case 's':
+    case 'f': put_arrow(w, m, thread_track(w, pid, tid, none), phase); break;
+    case 'C': put_counters(w, m, pid); break;
+    case 'M': put_name(w, m, pid, tid); break;
+    case 'i': {
+        char scope = m[SCOPE].length == 3 ? m[SCOPE].at[1] : 't';
+        uint64_t track = scope == 'g'   ? 0
+                         : scope == 'p' ? process_track(w, pid, PROCESS_NAME, none)
+                                        : thread_track(w, pid, tid, none);
+        packet_number(&w->event, EVENT_TYPE, TYPE_INSTANT);
+        begin_event(w, m, track);
+        put_arguments(w, m[ARGS]);
+        put_event(w, json_ns(m[TS]), FLAG_NEEDED);
+        break;
+    }
+    default: break;
+    }
+}
+
+/* ---- what stands around the events ----------------------------------------------------------- */
+
+/* Both as one instant at the trace's begin, with all that they say. */
+static void put_around(struct trace_writer *w, struct json_piece object, const char *name)
+{
+    const struct json_piece m[MEMBERS] = {
+        [CAT] = {"\"gpuprof\"", 9}, [NAME] = {name, strlen(name)}};
+    packet_number(&w->event, EVENT_TYPE, TYPE_INSTANT);
+    begin_event(w, m, 0);
+    put_arguments(w, object);
+    put_event(w, 0, FLAG_NEEDED);
+}
+
+static void put_clock(struct trace_writer *w, unsigned id, uint64_t ns)
+{
+    size_t opened = packet_open(&w->part, SNAPSHOT_CLOCK);
+    packet_number(&w->part, CLOCK_ID, id);
+    packet_number(&w->part, CLOCK_TIMESTAMP, ns);
+    packet_close(&w->part, opened);
+}
+
+static const char head_end[] = "\"traceEvents\":[";
+
+static void take_head(struct trace_writer *w, struct json_piece head)
+{
+    int64_t origin_ns = 0;
+    struct json_piece base = json_member(head, "baseTimeNanoseconds");
+    const char *events = memmem(head.at, head.length, head_end, sizeof head_end - 1);
+    head.length = events ? (size_t)(events - head.at) : head.length;
+    size_t packet = begin_packet(w, 0);
+    size_t opened = packet_open(&w->part, PACKET_CLOCK_SNAPSHOT);
+    (void)json_whole(base, &origin_ns);
+    put_clock(w, CLOCK_BOOTTIME_ID, 0);
+    put_clock(w, CLOCK_REALTIME_ID, (uint64_t)origin_ns);
+    packet_close(&w->part, opened);
+    end_packet(w, packet);
+    put_around(w, head, "\"trace\"");
+}
+
+/* ---- the text -------------------------------------------------------------------------------- */
+
+/* A line is an event, but for what stands before the first and behind the last. */
+static void take_line(struct trace_writer *w, struct json_piece line)
+{
+    if (!w->has_head) {
+        w->has_head = true;
+        take_head(w, line);
+    } else if (json_is(line, '{') && !w->is_tail) {
+        take_event(w, line);
+    } else if (json_is(line, ']')) {
+        static const char key[] = "\"otherData\":";
+        const char *other = memmem(line.at, line.length, key, sizeof key - 1);
+        w->is_tail = true;
+        if (other) {
+            const char *at = other;
+            struct json_piece name, value;
+            if (json_next(&at, line.at + line.length, &name, &value))
+                put_around(w, value, "\"recording\"");
+        }
+    }
+}
+
+/* Lines that are complete; what is left is kept. */
+static int take_text(void *context, const char *data, size_t length)
+{
+    struct trace_writer *w = context;
+    const char *end = data + length, *newline;
+    while ((newline = memchr(data, '\n', (size_t)(end - data)))) {
+        size_t bytes = (size_t)(newline - data);
+        if (w->line.used) {
+            packet_append(&w->line, data, bytes);
+            take_line(w, (struct json_piece){(const char *)w->line.bytes, w->line.used});
+            w->line.used = 0;
+        } else {
+            take_line(w, (struct json_piece){data, bytes});
+        }
+        data = newline + 1;
+    }
+    packet_append(&w->line, data, (size_t)(end - data));
+    bool failed =
+        w->failed || w->line.failed || w->part.failed || w->event.failed || w->interned.failed;
+    return failed ? ENOMEM : w->out->error;
+}
+
+/* An event is complete: its text is, too. */
+static int drain(struct trace_writer *w, int error)
+{
+    output_drain(&w->text);
+    if (w->has_head && w->line.used && !w->is_tail) {
+        take_line(w, (struct json_piece){(const char *)w->line.bytes, w->line.used});
+        w->line.used = 0;
+    }
+    if (w->text.error && !w->out->error)
+        w->out->error = w->text.error;
+    return error;
+}
+
+static void perfetto_free(struct trace_writer *w)
+{
+    if (!w)
+        return;
+    if (w->chrome)
+        chrome_format.free(w->chrome);
+    output_finish(&w->text, 0);
+    packet_release(&w->line);
+    packet_release(&w->part);
+    packet_release(&w->event);
+    packet_release(&w->interned);
+    text_numbers_release(&w->categories);
+    text_numbers_release(&w->names);
+    text_numbers_release(&w->keys);
+    text_numbers_release(&w->counters);
+    key_map_release(&w->tracks);
+    free(w->scratch);
+    free(w);
+}
+
+static struct trace_writer *perfetto_create(struct output *out, struct walk *walk,
+                                            const struct trace_scope *scope)
+{
+    struct trace_writer *w = calloc(1, sizeof *w);
+    if (!w)
+        return NULL;
+    w->out = out;
+    w->is_plain = out->zstream;
+    if (output_open_sink(&w->text, take_text, w) < 0) {
+        free(w);
+        return NULL;
+    }
+    output_bound(&w->text, out->room); /* it is the text that a hostile file makes long */
+    output_bound(out, NULL);
+    w->chrome = chrome_format.create(&w->text, walk, scope);
+    if (!w->chrome) {
+        perfetto_free(w);
+        return NULL;
+    }
+    return w;
+}
+
+static int perfetto_begin(struct trace_writer *w, uint64_t origin_ns)
+{
+    return drain(w, chrome_format.begin(w->chrome, origin_ns));
+}
+
+static int perfetto_take(struct trace_writer *w, const struct slice *s)
+{
+    return drain(w, chrome_format.take(w->chrome, s));
+}
+
+static uint64_t perfetto_bytes(const struct trace_writer *w)
+{
+    return w->written + w->part.used;
+}
+
+static int perfetto_end(struct trace_writer *w)
+{
+    int error = drain(w, chrome_format.end(w->chrome));
+    write_part(w);
+    return error;
+}
+
+const struct trace_format perfetto_format = {
+    .name = "perfetto",
+    .ending = "pftrace",
+    .for_perfetto = true,
+    .needs = WALK_RANGES | WALK_OPS | WALK_LIBRARIES | WALK_WORK | WALK_LOSSES,
+    .create = perfetto_create,
+    .begin = perfetto_begin,
+    .take = perfetto_take,
+    .bytes = perfetto_bytes,
+    .end = perfetto_end,
+    .free = perfetto_free,
+};

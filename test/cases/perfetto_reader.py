@@ -1,0 +1,136 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A second reader of Perfetto's track events, from the numbers of fields that its .proto files
+publish: what a trace has of slices, instants, counters and arrows, as the JSON trace has them."""
+
+import struct
+import zlib
+
+BEGIN, END, INSTANT, COUNTER = 1, 2, 3, 4
+
+
+def fields(data):
+    """(number, value) of a message: an integer, 8 bytes, or bytes."""
+    at = 0
+
+    def varint():
+        nonlocal at
+        value = shift = 0
+        while True:
+            byte = data[at]
+            at += 1
+            value |= (byte & 127) << shift
+            shift += 7
+            if byte < 128:
+                return value
+    while at < len(data):
+        tag = varint()
+        if tag & 7 == 0:
+            yield tag >> 3, varint()
+        elif tag & 7 == 1:
+            yield tag >> 3, data[at:at + 8]
+            at += 8
+        else:
+            assert tag & 7 == 2, "a wire type that Perfetto does not use"
+            length = varint()
+            assert at + length <= len(data)
+            yield tag >> 3, data[at:at + length]
+            at += length
+
+
+def one(data):
+    """The last value of each field."""
+    return dict(fields(data))
+
+
+def signed(value):
+    return value - (1 << 64) if value >> 63 else value
+
+
+def packets(data):
+    for number, packet in fields(data):
+        assert number == 1 and len(packet) < 512 << 10
+        packed = [value for field, value in fields(packet) if field == 50]
+        if packed:
+            yield from packets(zlib.decompress(packed[0]))
+        else:
+            yield packet
+
+
+class Trace:
+    """Rows are (pid, tid), (pid, None) of a process, None of all; times in ns."""
+
+    def __init__(self, data):
+        self.names = {table: {} for table in (1, 2, 3)}
+        self.tracks = {0: None}
+        self.processes, self.threads, self.labels = {}, {}, {}
+        self.slices, self.instants, self.counters, self.arrows = [], [], [], []
+        self.clocks = {}
+        opened, self.sequences, states = {}, set(), []
+        for packet in packets(data):
+            p = one(packet)
+            self.sequences.add(p[10])
+            states.append(p.get(13, 0))
+            if 6 in p:
+                self.clocks.update((one(c)[1], one(c)[2]) for n, c in fields(p[6]) if n == 1)
+            if 12 in p:
+                for table, entry in fields(p[12]):
+                    number, text = one(entry)[1], one(entry)[2].decode()
+                    assert self.names[table].setdefault(number, text) == text
+            if 60 in p:
+                self.describe(p[60])
+            if 11 in p:
+                self.take(p[8], p[11], opened)
+        assert states[0] & 1 and not any(state & 1 for state in states[1:])
+        assert not any(opened.values()), "each slice has an end"
+
+    def describe(self, data):
+        track = one(data)
+        if 3 in track:
+            process = one(track[3])
+            self.tracks[track[1]] = (process[1], None)
+            if 6 in process:
+                self.processes[process[1]] = process[6].decode()
+            if 8 in process:
+                self.labels[process[1]] = process[8].decode()
+        elif 4 in track:
+            thread = one(track[4])
+            self.tracks[track[1]] = (thread[1], thread[2])
+            if 5 in thread:
+                self.threads[thread[1], thread[2]] = thread[5].decode()
+        else:
+            assert 8 in track
+            self.tracks[track[1]] = (self.tracks[track[5]][0], track[2].decode())
+
+    def value(self, data):
+        items = [self.value(v) for n, v in fields(data) if n == 12]
+        entries = {self.key(v): self.value(v) for n, v in fields(data) if n == 11}
+        v = one(data)
+        for number, read in ((2, bool), (4, signed), (5, lambda b: struct.unpack("<d", b)[0]),
+                             (6, bytes.decode)):
+            if number in v:
+                return read(v[number])
+        return items or entries
+
+    def key(self, data):
+        v = one(data)
+        return self.names[3][v[1]] if 1 in v else v[10].decode()
+
+    def take(self, ns, data, opened):
+        e = one(data)
+        row = self.tracks[e[11]]
+        args = {self.key(v): self.value(v) for n, v in fields(data) if n == 4}
+        name = self.names[2][e[10]] if 10 in e else e[23].decode() if 23 in e else None
+        category = self.names[1].get(e.get(3))
+        if 6 in e:
+            legacy = one(e[6])
+            self.arrows.append((chr(legacy[2]), row, ns, category, legacy[6], legacy.get(12, 0)))
+        elif e[9] == BEGIN:
+            opened.setdefault(row, []).append((category, name, row, ns, args))
+        elif e[9] == END:
+            category, name, row, begin, args = opened[row].pop()
+            self.slices.append((category, name, row, begin, ns - begin, args))
+        elif e[9] == INSTANT:
+            self.instants.append((category, name, row, ns, args))
+        else:
+            assert e[9] == COUNTER
+            self.counters.append((row, ns, struct.unpack("<d", e[44])[0]))

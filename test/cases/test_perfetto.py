@@ -1,0 +1,142 @@
+# SPDX-License-Identifier: Apache-2.0
+"""merge --format=perfetto: by a second reader, it says what the JSON trace says, to the ns."""
+
+import gzip
+import json
+import subprocess
+
+import perfetto_reader
+import pytest
+
+@pytest.fixture(name="both")
+def fixture_both(run_verb, tmp_path):
+    def make(*arguments):
+        for name in ("trace.json", "trace.pftrace"):
+            run_verb("merge", *arguments, "-o", tmp_path / name)
+        return (json.loads((tmp_path / "trace.json").read_text()),
+                (tmp_path / "trace.pftrace").read_bytes())
+    return make
+
+
+def ns(us):
+    return round(us * 1000)
+
+
+def plain(value):
+    """Without what protobuf does not tell apart: an empty array from an empty object."""
+    if isinstance(value, dict):
+        return {key: plain(v) for key, v in value.items()} or []
+    return [plain(v) for v in value] if isinstance(value, list) else value
+
+
+def by_text(rows):
+    return sorted(json.dumps(row, sort_keys=True) for row in rows)
+
+
+def compare(text, data):
+    trace = perfetto_reader.Trace(data)
+    events = text["traceEvents"]
+    of = {ph: [e for e in events if e["ph"] == ph] for ph in "XiCMsf"}
+    assert sum(map(len, of.values())) == len(events)
+    rows = [(e["cat"], e["name"], (e["pid"], e["tid"]), ns(e["ts"]), ns(e["dur"]),
+             plain(e["args"])) for e in of["X"]]
+    assert by_text(rows) == by_text([(*row[:5], plain(row[5])) for row in trace.slices])
+    place = {"t": lambda e: (e["pid"], e["tid"]), "p": lambda e: (e["pid"], None),
+             "g": lambda e: None}
+    own = [row for row in trace.instants if row[1] in ("trace", "recording")]
+    rows = [(e["cat"], e["name"], place[e["s"]](e), ns(e["ts"]), plain(e["args"]))
+            for e in of["i"]]
+    assert by_text(rows) == by_text([(*row[:4], plain(row[4]))
+                                     for row in trace.instants if row not in own])
+    rows = [((e["pid"], f"{e['name']} {key}"), ns(e["ts"]), value)
+            for e in of["C"] for key, value in e["args"].items()]
+    assert by_text(rows) == by_text(trace.counters)
+    rows = [(e["ph"], (e["pid"], e["tid"]), ns(e["ts"]), e["cat"], e["id"], int("bp" in e))
+            for e in of["s"] + of["f"]]
+    assert by_text(rows) == by_text(trace.arrows)
+    named = {kind: {} for kind in ("process_name", "process_labels", "thread_name")}
+    for e in of["M"]:
+        if e["name"] in named:
+            row = (e["pid"], e["tid"]) if e["name"] == "thread_name" else e["pid"]
+            named[e["name"]][row] = e["args"].get("name", e["args"].get("labels"))
+    assert named == {"process_name": trace.processes, "process_labels": trace.labels,
+                     "thread_name": trace.threads}
+    assert trace.clocks == {6: 0, 1: int(text["baseTimeNanoseconds"])}
+    head = {key: value for key, value in text.items()
+            if key not in ("traceEvents", "otherData", "stackFrames")}
+    if "traceName" in head:
+        head["traceName"] = "trace.pftrace"
+    assert {row[1]: plain(row[4]) for row in own} == {"trace": plain(head),
+                                                     "recording": plain(text["otherData"])}
+    return trace
+
+
+@pytest.mark.parametrize("arguments", [("train", 2, 30), ("train", 1, 3), ("bench", 3000)])
+def test_says_what_json_says(make_gpu, both, arguments):
+    text, data = both(make_gpu(*arguments))
+    trace = compare(text, data)
+    assert trace.sequences == {1}
+    if arguments[1] == 2:
+        assert len(trace.slices) > 2000 and len(trace.arrows) > 1000
+        assert len({row[0] for row in trace.counters}) >= 8
+
+
+def test_operators(make_ops, both):
+    text, data = both(make_ops(2, 3000, 5))
+    assert any(row[0] == "cpu_op" for row in compare(text, data).slices)
+
+
+def test_texts_of_every_kind(make_ranges, both):
+    names = ['quote " and \\ backslash \\" at the \\end\\',
+             "tab\tbell\x07 escape\x1b", "ünïcödé ☃ 𝄞",
+             "}{][,:", '{"ph":"X"}', "\\u0041", "a" * 4000, "\udcff not UTF-8 \udc80"]
+    lines = ["thread 1", "domain 1 10 it's \"one\""]
+    for number, name in enumerate(names):
+        lines += [f"push {1000 * number + 100} 1 {name}", f"pop {1000 * number + 600} 1"]
+    text, data = both(make_ranges(lines))
+    trace = compare(text, data)
+    shown = [row[1] for row in sorted(trace.slices, key=lambda row: row[3])
+             if not row[1].startswith("ProfilerStep")]
+    assert shown[:6] == names[:6] and len(shown) == len(names)
+
+
+def test_size(make_gpu, both, run_verb, tmp_path):
+    """Against the JSON with the same arguments; packets are compressed unless the file is."""
+    folder = make_gpu("train", 2, 60)
+    text, data = both(folder)
+    run_verb("merge", folder, "-o", tmp_path / "trace.pftrace.gz")
+    whole = gzip.decompress((tmp_path / "trace.pftrace.gz").read_bytes())
+    size = (tmp_path / "trace.json").stat().st_size
+    assert len(whole) < size / 2.5 and len(data) < size / 8
+    assert not any(50 in perfetto_reader.one(p) for _, p in perfetto_reader.fields(whole))
+
+
+def test_a_piece_of_limited_size(make_gpu, run_verb, tmp_path):
+    folder = make_gpu("train", 2, 60)
+    run_verb("merge", folder, "--rank=1", "--max-size=100K", "-o", tmp_path / "x.pftrace")
+    data = (tmp_path / "x.pftrace").read_bytes()
+    assert 70 << 10 < sum(len(p) + 4 for p in perfetto_reader.packets(data)) < 105 << 10
+    trace = perfetto_reader.Trace(data)
+    [other] = [row[4] for row in trace.instants if row[1] == "recording"]
+    assert other["left_out"]["calls"]["count"] > 0
+    assert {row[2][0] for row in trace.slices} == {1, 1000}
+
+
+def test_full_disk(make_gpu, run_collector):
+    done = run_collector("merge", "--format=perfetto", "-o", "/dev/full", make_gpu("bench", 20000))
+    assert done.returncode == 1 and "No space left" in done.stderr
+    assert done.stderr.count("\n") == 1
+
+
+def test_of_ranks(make_gpu, run_verb, tmp_path):
+    """In an archive, and by itself each."""
+    folder = make_gpu("train", 2, 3)
+    run_verb("merge", "--format=perfetto", folder, "-o", tmp_path / "x.zip")
+    listed = subprocess.run(["unzip", "-Z1", tmp_path / "x.zip"], check=True, capture_output=True,
+                            text=True).stdout.split()
+    assert listed == ["perfetto_manifest.json", "rank_0.pftrace", "rank_1.pftrace"]
+    run_verb("merge", "--format=perfetto", "--per-rank", folder, "-o", tmp_path / "ranks")
+    for rank in range(2):
+        path = tmp_path / "ranks" / f"rank_{rank}.pftrace.gz"
+        trace = perfetto_reader.Trace(gzip.decompress(path.read_bytes()))
+        assert {row[2][0] for row in trace.slices} == {rank, 1001 - rank}
