@@ -9,11 +9,12 @@ import io
 import json
 import resource
 import sqlite3
+import struct
 
 import pytest
 
 from conftest import BUILD, built
-from made_ops import BACKWARD, LABEL, Recording, T
+from made_ops import BACKWARD, LABEL, MAIN, OTHER, TYPES, Recording, T
 
 WORK = ["CUPTI_ACTIVITY_KIND_" + name for name in ("KERNEL", "MEMCPY", "MEMSET", "GRAPH_TRACE")]
 OURS = {"GPUPROF_" + name for name in ("PROCESSES", "LOSSES", "STEPS", "OPERATORS", "MEMORY",
@@ -26,12 +27,13 @@ COPIES = """SELECT '[CUDA memcpy ' || o.label || ']', count(*), sum(m.end - m.st
     FROM CUPTI_ACTIVITY_KIND_MEMCPY AS m JOIN ENUM_CUDA_MEMCPY_OPER AS o ON m.copyKind = o.id
     GROUP BY o.label"""
 # As nsys' own reports project: by the thread, the time of the call, and the correlation id.
-PROJECTED = """SELECT text, sum(last - first) FROM (SELECT n.text AS text,
-    min(k.start) AS first, max(k.end) AS last FROM NVTX_EVENTS AS n
-    JOIN CUPTI_ACTIVITY_KIND_RUNTIME AS r ON n.globalTid = r.globalTid AND n.eventType = 59 AND
-        n.start <= r.start AND r.end <= n.end
-    JOIN CUPTI_ACTIVITY_KIND_KERNEL AS k ON k.correlationId = r.correlationId AND
-        k.globalPid = (r.globalTid & 0xFFFFFFFFFF000000) GROUP BY n.rowid) GROUP BY text"""
+PROJECTED = f"""SELECT text, count(*), sum(last - first) FROM (SELECT n.text AS text,
+    min(w.start) AS first, max(w.end) AS last FROM NVTX_EVENTS AS n
+    JOIN CUPTI_ACTIVITY_KIND_RUNTIME AS r ON n.globalTid = r.globalTid AND
+        n.eventType IN (59, 60) AND n.start <= r.start AND r.start < n.end
+    JOIN ({' UNION ALL '.join('SELECT start, end, correlationId, globalPid FROM ' + table
+                              for table in WORK)}) AS w ON w.correlationId = r.correlationId AND
+        w.globalPid = (r.globalTid & 0xFFFFFFFFFF000000) GROUP BY n.rowid) GROUP BY text"""
 
 
 @pytest.fixture(name="export")
@@ -71,12 +73,7 @@ def test_sums_are_those_of_the_report(make_gpu, run_collector, export):
     ranges = base.execute("SELECT text, count(*), sum(end - start) FROM NVTX_EVENTS WHERE "
                           "eventType IN (59, 60) GROUP BY text")
     assert of_kind(rows, "range") == sorted(ranges) != []
-    whole = sorted((row["function"], int(row["total_ns"])) for row in rows
-                   if row["kind"] == "gpu_range" and row["function"] in ("forward", "backward"))
-    kernels = dict(base.execute(PROJECTED))
-    # Both begin and end with a kernel or a copy: the report counts copies, too.
-    assert kernels.keys() >= {name for name, _ in whole}
-    assert all(0 < kernels[name] <= total for name, total in whole)
+    assert of_kind(rows, "gpu_range") == sorted(base.execute(PROJECTED)) != []
     assert of_kind(rows, "sync") == sorted(
         (name.replace("sync", "Sync"), *rest) for name, *rest in base.execute(
             "SELECT t.label, count(*), sum(end - start) FROM CUPTI_ACTIVITY_KIND_SYNCHRONIZATION "
@@ -111,6 +108,13 @@ def test_events_are_those_of_the_trace(make_gpu, run_collector, export):
         """SELECT value, start, end, deviceId, streamId, gridX, gridY, gridZ, blockX,
         blockY, blockZ, staticSharedMemory + dynamicSharedMemory FROM CUPTI_ACTIVITY_KIND_KERNEL
         JOIN StringIds ON id = demangledName"""))
+    titles = {e["name"].replace("Memcpy ", "") for e in trace["traceEvents"]
+              if e.get("cat") == "gpu_memcpy"}
+    assert titles == {title for title, in base.execute(
+        """SELECT substr(replace(o.name, 'TO', 'to'), 18) || ' (' || f.label || ' -> ' || t.label
+        || ')' FROM CUPTI_ACTIVITY_KIND_MEMCPY JOIN ENUM_CUDA_MEMCPY_OPER AS o ON o.id = copyKind
+        JOIN ENUM_CUDA_MEM_KIND AS f ON f.id = srcKind
+        JOIN ENUM_CUDA_MEM_KIND AS t ON t.id = dstKind""")} != set()
     names = base.execute("SELECT DISTINCT s.value, d.value FROM CUPTI_ACTIVITY_KIND_KERNEL JOIN "
                          "StringIds AS s ON s.id = shortName JOIN StringIds AS d ON "
                          "d.id = demangledName")
@@ -141,7 +145,8 @@ def test_work_finds_its_call_by_the_id_alone(make_gpu, export):
     (["--min-duration=4us"], "end - start >= 4000"),
     (["--step=2:4"], """EXISTS (SELECT 1 FROM w.CUPTI_ACTIVITY_KIND_RUNTIME AS r, w.GPUPROF_STEPS
         AS s WHERE r.correlationId = x.correlationId AND s.globalPid = x.globalPid AND
-        s.number IN (2, 3) AND r.start >= s.start AND r.start < s.end)""")], ids=lambda v: v[0])
+        s.number IN (2, 3) AND r.start >= s.start AND r.start < s.end)""")],
+    ids=["time", "rank", "duration", "steps"])
 def test_a_piece_is_what_sql_finds_in_the_whole(make_gpu, export, tmp_path, cut, where):
     folder = make_gpu("train", 2, 6)
     whole, base = export(folder, name="whole.sqlite"), export(*cut, folder)
@@ -156,6 +161,10 @@ def test_a_piece_is_what_sql_finds_in_the_whole(make_gpu, export, tmp_path, cut,
             f"SELECT {columns} FROM w.{table} AS x WHERE {where}"))
         assert mine == all_of_it, table
         assert mine or table not in WORK[:1]
+    if "--from=250.5us" in cut:
+        ranges = "SELECT start, end, text FROM {}NVTX_EVENTS WHERE eventType IN (59, 60) {}"
+        assert sorted(base.execute(ranges.format("main.", ""))) == sorted(base.execute(
+            ranges.format("w.", "AND start < 450500 AND end > 250500"))) != []
     steps = [n for n, in base.execute("SELECT DISTINCT number FROM GPUPROF_STEPS ORDER BY 1")]
     assert steps == ([2, 3] if "--step=2:4" in cut else steps)
 
@@ -166,7 +175,7 @@ def made(tmp_path):
         with r.op("aten::mm", T((3, 4)), T((4, 5)), seq=7):
             r.launch(500, "_Z4gemmIfEvPT_")
     with r.op("MmBackward0", scope=BACKWARD):
-        r.launch(300, "bad \xff'); DROP TABLE StringIds;--".encode("latin-1").decode("latin-1"))
+        r.launch(300, b"bad \xff'); DROP TABLE StringIds;--")
     r.call("cudaFree", [1], result=1)
     return r.write(built(BUILD / "make_raw"), tmp_path / "data")
 
@@ -194,6 +203,52 @@ def test_operators_and_names(tmp_path, export):
     assert list(inside) == [(500,)]
 
 
+def test_ranges_say_what_nvtx_has(tmp_path, export):
+    """Payloads by their types, names of domains and categories once, marks, what was left open."""
+    r = Recording()
+    r.add(MAIN, TYPES["label"], [1, 3, 0], "lib")
+    r.add(MAIN, TYPES["label"], [3, 5, 3], "loads")
+    for kind, bits in enumerate((7, 2**64 - 7, struct.unpack("<Q", struct.pack("<d", 0.1))[0],
+                                 8, 2**32 - 8, struct.unpack("<I", struct.pack("<f", 0.5))[0]), 1):
+        r.add(MAIN, TYPES["push"], [3, 5, 0xff00ff00, kind, bits, 0], f"payload {kind}")
+        r.add(MAIN, TYPES["pop"], [3])
+    r.add(MAIN, TYPES["range_start"], [77, 0, 0, 0, 0, 0, 0], "free")
+    r.add(OTHER, TYPES["range_end"], [77, 0])
+    r.add(OTHER, TYPES["mark"], [0] * 6, "here")
+    r.add(MAIN, TYPES["push"], [0] * 6, "left")
+    r.call("cudaFree", [1])
+    base = export(r.write(built(BUILD / "make_raw"), tmp_path / "data"))
+    rows = [(e, t, d, c, [v for v in values if v is not None]) for e, t, d, c, *values in
+            base.execute("""SELECT eventType, text, domainId, category, uint64Value, int64Value,
+            doubleValue, uint32Value, int32Value, floatValue FROM NVTX_EVENTS ORDER BY start""")]
+    assert sorted(row[:4] for row in rows if row[0] in (33, 75)) == [
+        (33, "loads", 3, 5), (75, "lib", 3, None)]
+    assert [row for row in rows if row[0] == 59 and row[2]] == [
+        (59, f"payload {kind}", 3, 5, [value])
+        for kind, value in enumerate((7, -7, 0.1, 8, -8, 0.5), 1)]
+    free, = base.execute("SELECT rangeId, globalTid & 0xffffff, endGlobalTid & 0xffffff, text, "
+                         "end > start FROM NVTX_EVENTS WHERE eventType = 60")
+    assert free == (77, 1001, 1003, "free", 1)
+    assert list(base.execute("SELECT text, eventType FROM NVTX_EVENTS WHERE end IS NULL AND "
+                             "eventType < 75 AND eventType <> 33 ORDER BY start")) == [
+        ("here", 34), ("left", 59)]
+
+
+def test_further_work_of_a_call_has_its_id(tmp_path, export):
+    r = Recording()
+    call = r.call("cudaGraphLaunch", [1, 2])
+    r.add(MAIN, TYPES["link"], [900], call=call)
+    r.kernel("first", 100, call)
+    r.kernel("further", 100, 900)
+    r.kernel("of nobody", 100, 901)
+    base = export(r.write(built(BUILD / "make_raw"), tmp_path / "data"))
+    assert sorted(base.execute(
+        """SELECT k.value, c.value FROM CUPTI_ACTIVITY_KIND_KERNEL JOIN StringIds AS k
+        ON k.id = demangledName JOIN CUPTI_ACTIVITY_KIND_RUNTIME AS r USING (correlationId)
+        JOIN StringIds AS c ON c.id = r.nameId""")) == [("first", "cudaGraphLaunch"),
+                                                         ("further", "cudaGraphLaunch")]
+
+
 def test_losses_are_in_it(make_gpu, run_collector, tmp_path):
     folder = make_gpu("train", 1, 200)
     path, = folder.glob("*.gpuprof")
@@ -217,7 +272,8 @@ def test_losses_are_in_it(make_gpu, run_collector, tmp_path):
     (["--format=sqlite", "-o", "-"], "cannot be written to standard output"),
     (["-o", "x.sqlite.gz"], "cannot be compressed"), (["-o", "x.db"], "not a kind that can be"),
     ([], "name a format"), (["--format=nsys", "-o", "x"], "no format is named 'nsys'"),
-    (["--format=sqlite", "-o", "/dev/null"], "is no file")], ids=" ".join)
+    (["--format=sqlite", "-o", "/dev/null"], "is no file")],
+    ids=lambda value: "" if isinstance(value, str) else " ".join(value))
 def test_what_cannot_be_meant(make_gpu, run_collector, tmp_path, words, error):
     result = run_collector("export", make_gpu("train", 1, 2), *words)
     assert result.returncode == 2 and error in result.stderr and result.stderr.count("\n") == 1

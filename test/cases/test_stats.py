@@ -35,6 +35,8 @@ def test_each_name_is_the_reports_table(folder, run_collector):
     kernels = run_collector("stats", "cuda_gpu_kern_sum", folder, "--format=csv").stdout
     assert "graph_kernel" in kernels and "cudaLaunchKernel" not in kernels
     assert "cudaLaunchKernel" in run_collector("stats", "cuda_api_sum", folder).stdout
+    gaps = run_collector("stats", "gpu_gaps", folder).stdout
+    assert "why the GPUs were idle" in gaps and "where the GPUs' time went" in gaps
     grids = run_collector("stats", "cuda_gpu_kern_gb_sum", "--format=csv", folder).stdout
     assert grids != kernels and "264" in grids
 
@@ -56,7 +58,8 @@ def test_what_is_not_there_is_said(folder, run_collector):
     (["nvtx_sum"], "name recordings behind the report"),
     (["nvtx_sum,", "{}"], "no report is named ''"),
     (["nvtx_sum,cuda_gpu_kern_gb_sum", "{}"], "cannot be made together"),
-    (["nvtx_sum", "{}", "-o", "x.html"], "a page has all tables")], ids=" ".join)
+    (["nvtx_sum", "{}", "-o", "x.html"], "a page has all tables")],
+    ids=lambda value: "" if isinstance(value, str) else " ".join(value))
 def test_what_cannot_be_meant(folder, run_collector, words, error):
     result = run_collector("stats", *(word.format(folder) for word in words))
     assert result.returncode == 2 and error in result.stderr and result.stderr.count("\n") == 1

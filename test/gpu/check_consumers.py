@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """The collector on what was recorded, and other people's loaders on its trace."""
 
+import contextlib
 import json
+import sqlite3
 import sys
 
 import gpu_dump
@@ -46,6 +48,7 @@ def check_all(folder, program, trained):
         if check_merge(label, out, trace):
             check_report(label, out)
             check_pieces(label, out, trace)
+            check_export(label, out, folder / f"{label}.sqlite")
             check_loader(f"Holistic Trace Analysis on the {label}'s trace", "hta", HTA, trace)
             check_loader(f"torch_tb_profiler on the {label}'s trace", "torch_tb_profiler", TB,
                          trace, folder)
@@ -95,6 +98,26 @@ def check_pieces(label, out, trace):
                           json.loads(done.stdout)["cuda_gpu_kern_sum"]))
     return row(f"pieces of the {label}", counts[0] + counts[1] == counts[2],
                f"kernels before and from {half} on, and of the whole: {counts}")
+
+
+def check_export(label, out, path):
+    """SQL finds each kernel that was recorded, and the calls of those that the report ties."""
+    name = f"SQLite export of the {label}"
+    done = collect("export", out, "-o", path)
+    if done.status:
+        row(name, FAILED, f"status {done.status}: {tail(done.stderr)}")
+        return
+    with contextlib.closing(sqlite3.connect(path)) as base:
+        whole, = base.execute("PRAGMA integrity_check").fetchone()
+        kernels, = base.execute("SELECT count(*) FROM CUPTI_ACTIVITY_KIND_KERNEL").fetchone()
+        called, = base.execute(
+            "SELECT count(DISTINCT k.rowid) FROM CUPTI_ACTIVITY_KIND_KERNEL AS k JOIN "
+            "CUPTI_ACTIVITY_KIND_RUNTIME USING (correlationId)").fetchone()
+        losses = dict(base.execute("SELECT name, sum(value) FROM GPUPROF_LOSSES GROUP BY name"))
+    recorded = sum(len(p.done("kernel")) for p in gpu_dump.read(out))
+    row(name, whole == "ok" and kernels == recorded and
+        called >= kernels - losses.get("gpu_unpaired", 0) - losses.get("gpu_given_up", 0),
+        f"{kernels} kernels of {recorded} recorded, {called} with their calls; integrity {whole}")
 
 
 def check_loader(name, module, program, *arguments):
