@@ -110,6 +110,16 @@ const struct option_info option_infos[] = {
     {OPTION_FULL, 0, "full", NULL,
      "show all tables and all their rows, and do not fit them to the terminal's width: leave no "
      "column out, cut no name"},
+    {OPTION_PARTIAL, 0, "partial", NULL,
+     "one of several processes that make a report together: read a share of the files and write "
+     "what was found into the file that -o names, for --combine"},
+    {OPTION_SHARE, 0, "share", "I/N",
+     "of --partial: which share, from 0 on, of how many; default: as torchrun, MPI or Slurm have "
+     "numbered this process (RANK, OMPI_COMM_WORLD_RANK, PMI_RANK, SLURM_PROCID); then .I is added "
+     "to the file's name"},
+    {OPTION_COMBINE, 0, "combine", NULL,
+     "the files named are all parts of one report: print their tables, which are those that one "
+     "report of all recordings has"},
     {OPTION_COLOUR, 0, "color", "auto|always|never",
      "print headings in bold and what went wrong in red; auto: on a terminal, unless NO_COLOR is "
      "set"},
@@ -412,6 +422,9 @@ static enum exit_code parse_option(struct options *o, char **argv, int *at, opti
     case OPTION_THREADS: o->threads = true; break;
     case OPTION_MINE:
     case OPTION_OWN_FRAMES: o->is_mine = true; break;
+    case OPTION_PARTIAL: o->is_partial = true; break;
+    case OPTION_SHARE: o->share = value; break;
+    case OPTION_COMBINE: o->is_combined = true; break;
     case OPTION_SOURCE: o->source = value; break;
     case OPTION_FOLD: o->folds_unnamed = true; break;
     case OPTION_MERGE_RANKS: o->merges_ranks = true; break;

@@ -79,6 +79,9 @@ __extension__ typedef unsigned __int128 option_set;
 #define OPTION_MAX_SIZE      OPTION_BIT(60) /* --max-size SIZE */
 #define OPTION_EXPORT_FILE   OPTION_BIT(61) /* -o, --output FILE of an export */
 #define OPTION_EXPORT        OPTION_BIT(62) /* --format of one */
+#define OPTION_PARTIAL       OPTION_BIT(63) /* --partial */
+#define OPTION_SHARE         OPTION_BIT(64) /* --share I/N */
+#define OPTION_COMBINE       OPTION_BIT(65) /* --combine */
 
 struct option_info {
     option_set bit;    /* one of OPTION_..., which several may share; 0: the end */
@@ -178,7 +181,10 @@ struct options {
     enum flame_weight weight;
     bool threads;
     const char *source; /* a folder; NULL: none */
-    bool is_mine;       /* the user's own lines or frames only (own_line.h) */
+    bool is_partial;
+    const char *share; /* I/N; NULL: as the launcher says */
+    bool is_combined;
+    bool is_mine; /* the user's own lines or frames only (own_line.h) */
     bool folds_unnamed;
     bool merges_ranks;
     unsigned port;       /* 0: any */

@@ -60,6 +60,11 @@ static int share_clocks(struct recording *rec)
             memcmp(h->boot_id, unknown, sizeof unknown) != 0)
             by_boot[i]->clock.offset = by_boot[i - 1]->clock.offset;
     }
+    for (uint32_t i = 0; rec->share && i < rec->count; i++) {
+        struct process *p = by_boot[i];
+        if (memcmp(p->header.boot_id, unknown, sizeof unknown) != 0)
+            p->clock.offset = share_clock_offset(rec->share, p->header.boot_id, p->clock.offset);
+    }
     free(by_boot);
     return 0;
 }

@@ -105,6 +105,29 @@ static enum exit_code load_file(struct recording *rec, const char *path, bool na
     return EXIT_OK;
 }
 
+/* Which file is in which share is known when all have been met. */
+static enum exit_code meet_file(struct recording *rec, const char *path, bool named,
+                                const struct recording_options *options)
+{
+    if (!options->share)
+        return load_file(rec, path, named, options);
+    int error = share_add(options->share, &rec->reader, path, named);
+    return error < 0 ? failure(path, error) : EXIT_OK;
+}
+
+static enum exit_code load_share(struct recording *rec, const struct recording_options *options)
+{
+    struct share *share = options->share;
+    enum exit_code code = EXIT_OK;
+    rec->share = share;
+    if (share_deal(share) < 0)
+        return failure("gpuprof-collector", GPUPROF_NO_MEMORY);
+    for (uint32_t i = 0; code == EXIT_OK && i < share->file_count; i++)
+        if (share->files[i].is_here)
+            code = load_file(rec, share->files[i].path, share->files[i].is_named, options);
+    return code;
+}
+
 static enum exit_code load_folder(struct recording *rec, const char *path,
                                   const struct recording_options *options);
 
@@ -138,7 +161,7 @@ static enum exit_code load_folder(struct recording *rec, const char *path,
     if (code == EXIT_OK && list.count == 0)
         code = options->quiet ? EXIT_USAGE : load_below(rec, path, options);
     for (uint32_t i = 0; code == EXIT_OK && i < list.count; i++)
-        code = load_file(rec, list.paths[i], false, options);
+        code = meet_file(rec, list.paths[i], false, options);
     path_list_release(&list);
     return code;
 }
@@ -152,7 +175,7 @@ static enum exit_code load_path(struct recording *rec, const char *path,
         return errno == ENOENT || errno == ENOTDIR ? EXIT_USAGE : EXIT_ENVIRONMENT;
     }
     if (!S_ISDIR(status.st_mode))
-        return load_file(rec, path, !options->found, options);
+        return meet_file(rec, path, !options->found, options);
     return load_folder(rec, path, options);
 }
 
@@ -170,6 +193,9 @@ enum exit_code recording_open(struct recording *rec, char **paths, int path_coun
         if (code != EXIT_OK)
             return code;
     }
+    enum exit_code code = options->share ? load_share(rec, options) : EXIT_OK;
+    if (code != EXIT_OK)
+        return code;
     if (rec->unread_files > PROCESSES_SAID_MAX)
         message("... and %u more files that cannot be read",
                 rec->unread_files - PROCESSES_SAID_MAX);
@@ -177,6 +203,8 @@ enum exit_code recording_open(struct recording *rec, char **paths, int path_coun
         return usage_error("none of the recorded processes, %u, is one of those that --rank and "
                            "--pid name",
                            rec->left_out);
+    if (rec->count == 0 && rec->share)
+        return EXIT_OK;
     if (rec->count == 0)
         return EXIT_DAMAGED; /* and load_file has said why */
     if (recording_arrange(rec) < 0)

@@ -16,6 +16,7 @@
 #include "base/select_wish.h"
 #include "read/block_index.h"
 #include "read/process.h"
+#include "read/share.h"
 
 struct recording {
     struct reader reader;
@@ -29,6 +30,7 @@ struct recording {
     uint32_t left_out;         /* processes that are not wanted */
     uint32_t unread_files;     /* whose header is lost: nothing of them is shown */
     struct block_index index;
+    const struct share *share; /* a view; NULL: all processes are read here */
     struct progress *progress; /* of those who read the blocks; NULL: nobody wants to see it */
 };
 
@@ -39,6 +41,7 @@ struct recording_options {
     bool found;                       /* `paths` were found in a folder, and named by nobody */
     uint32_t index_entries_max;       /* 0: BLOCK_INDEX_MAX */
     const struct select_wish *select; /* its ranks and pids: others are left out; NULL: none is */
+    struct share *share; /* only its files, of which there may be none; NULL: all. To be released */
 };
 
 /*

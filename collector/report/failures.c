@@ -35,7 +35,8 @@ void failures_take(struct failures *f, const struct event *e, const struct funct
                                                .process = e->process,
                                                .thread = e->thread,
                                                .result = e->record->result,
-                                               .first_ns = e->end_ns};
+                                               .first_ns = e->end_ns,
+                                               .begin_ns = e->begin_ns};
     f->rows[i].count += weight;
 }
 

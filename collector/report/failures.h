@@ -21,6 +21,7 @@ struct failure {
     int32_t result;
     uint64_t count;
     uint64_t first_ns;
+    uint64_t begin_ns; /* of that call: rows stand in this order */
 };
 
 struct failures {

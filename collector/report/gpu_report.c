@@ -9,54 +9,14 @@
 #include "model/nccl_call.h"
 #include "read/process_title.h"
 #include "record/gpu_record.h"
+#include "report/gpu_report_state.h"
 #include "report/host_rows.h"
 #include "report/library_report.h"
-#include "report/memory_peaks.h"
-#include "report/range_rows.h"
 
 #define UNNAMED      (1ull << 55)
 #define UNNAMED_MASK (UNNAMED - 1)
 #define PENDING      (1ull << 54) /* above any pointer, too: a kernel that nothing has named yet */
 #define DEVICES_MAX  4096
-
-enum launch_row { LAUNCH_LATENCY, LAUNCH_QUEUE, LAUNCH_CALL, LAUNCH_ROWS };
-
-/* The time covered by slices that come in the order of their begins. */
-struct covered {
-    uint64_t end_ns;
-    uint64_t total_ns;
-};
-
-struct device_use {
-    struct process *process;
-    uint64_t device;
-    uint64_t begin_ns;
-    uint64_t end_ns;
-    struct covered busy;
-    struct covered kernels;
-    struct covered copies;
-};
-
-struct gpu_report {
-    struct recording *rec;
-    struct walk *walk;
-    enum report_by by;
-    bool has_work;
-    bool *is_host; /* owned, by process index: its devices have no rows */
-    bool has_host; /* any of them */
-    struct gpu_stats stats;
-    struct range_rows ranges;
-    struct key_map unnamed;       /* (process, number) of kernels -> a number for their keys */
-    struct key_map device_places; /* (process, device) -> place + 1 */
-    struct device_use *devices;   /* owned */
-    uint32_t device_count;
-    uint32_t device_capacity;
-    struct memory_peaks memory;
-    uint32_t last_use;                 /* place of the device that was asked for last */
-    uint32_t launch_rows[LAUNCH_ROWS]; /* places + 1: each kernel has something for all of them */
-    uint64_t last_ns;
-    const struct library_report *libraries; /* a view; NULL: not told */
-};
 
 static void cover(struct covered *c, uint64_t begin_ns, uint64_t end_ns)
 {
@@ -105,6 +65,8 @@ void gpu_report_free(struct gpu_report *g)
     gpu_stats_release(&g->stats);
     range_rows_release(&g->ranges);
     free(g->devices);
+    free(g->left);
+    free(g->peaks);
     memory_peaks_release(&g->memory);
     free(g->is_host);
     key_map_release(&g->unnamed);
@@ -316,6 +278,21 @@ static int tied(void *context, const struct slice *s)
     return error < 0 ? error : survey_project(&g->walk->survey, &s->call, e->begin_ns, e->end_ns);
 }
 
+static int keep_left(struct gpu_report *g, const struct range *range, uint64_t bytes)
+{
+    struct range_left *left =
+        array_room(g->left, g->left_count, &g->left_capacity, sizeof *left, 64);
+    if (!left)
+        return GPUPROF_NO_MEMORY;
+    g->left = left;
+    left[g->left_count++] =
+        (struct range_left){.text = range->text ? range->text->shown : NULL,
+                            .domain = range->domain_text ? range->domain_text->shown : NULL,
+                            .begin_ns = range->begin_ns,
+                            .bytes = bytes};
+    return 0;
+}
+
 static int take_range(struct gpu_report *g, const struct slice *s)
 {
     const struct range *range = s->range;
@@ -325,6 +302,8 @@ static int take_range(struct gpu_report *g, const struct slice *s)
     end_ns = end_ns > range->begin_ns ? end_ns : range->begin_ns;
     struct nccl_call call;
     uint64_t bytes = nccl_call_of(range, &call) ? call.bytes : 0;
+    if (g->is_part && s->change == RANGE_LEFT)
+        return keep_left(g, range, bytes);
     return gpu_stats_count(
         &g->stats, range_rows_get(&g->ranges, TABLE_RANGES, range->text, range->domain_text),
         end_ns - range->begin_ns, bytes);
@@ -402,23 +381,53 @@ static int add_device(struct gpu_report *g, const struct device_use *use)
     return error;
 }
 
-static int add_memory(struct gpu_report *g)
+static int gather_peaks(struct gpu_report *g)
 {
-    int error = 0;
-    for (uint32_t i = 0; error == 0 && i < g->memory.totals.count; i++) {
+    for (uint32_t i = 0; i < g->memory.totals.count && i < g->memory.capacity; i++) {
         const struct place_totals *place = &g->memory.totals.list[i];
-        const struct memory_peak *peak = &g->memory.list[i];
-        const struct device_use use = {.process = g->rec->processes[place->process->index],
-                                       .device = place->device};
-        if (i >= g->memory.capacity || place->is_host || place->device == LEDGER_NO_DEVICE)
+        if (place->is_host || place->device == LEDGER_NO_DEVICE)
             continue;
-        if (peak->allocated)
-            error = add_number(g, TABLE_MEMORY, &use, "most allocated", 0, 0, peak->allocated);
-        if (error == 0 && peak->reserved)
-            error = add_number(g, TABLE_MEMORY, &use, "most reserved, pools included", 0, 0,
-                               peak->reserved);
+        struct device_peak *peaks =
+            array_room(g->peaks, g->peak_count, &g->peak_capacity, sizeof *peaks, 8);
+        if (!peaks)
+            return GPUPROF_NO_MEMORY;
+        g->peaks = peaks;
+        peaks[g->peak_count++] =
+            (struct device_peak){g->rec->processes[place->process->index], place->device,
+                                 g->memory.list[i].allocated, g->memory.list[i].reserved};
     }
+    return 0;
+}
+
+static int add_memory(struct gpu_report *g, const struct device_peak *peak)
+{
+    const struct device_use use = {.process = peak->process, .device = peak->device};
+    int error = 0;
+    if (peak->allocated)
+        error = add_number(g, TABLE_MEMORY, &use, "most allocated", 0, 0, peak->allocated);
+    if (error == 0 && peak->reserved)
+        error = add_number(g, TABLE_MEMORY, &use, "most reserved, pools included", 0, 0,
+                           peak->reserved);
     return error;
+}
+
+static int compare_places(const struct process *p, uint64_t a, const struct process *q, uint64_t b)
+{
+    if (p->index != q->index)
+        return p->index < q->index ? -1 : 1;
+    return (a > b) - (a < b);
+}
+
+static int compare_uses(const void *left, const void *right)
+{
+    const struct device_use *a = left, *b = right;
+    return compare_places(a->process, a->device, b->process, b->device);
+}
+
+static int compare_peaks(const void *left, const void *right)
+{
+    const struct device_peak *a = left, *b = right;
+    return compare_places(a->process, a->device, b->process, b->device);
 }
 
 static int compare_stats(const void *left, const void *right)
@@ -431,7 +440,14 @@ static int compare_stats(const void *left, const void *right)
         return a->order < b->order ? -1 : 1;
     if (a->total_ns != b->total_ns)
         return a->total_ns > b->total_ns ? -1 : 1;
-    return strcmp(a->name, b->name);
+    int order = strcmp(a->name, b->name);
+    if (order == 0 && a->domain && b->domain)
+        order = strcmp(a->domain, b->domain);
+    if (order == 0)
+        order = (a->domain != NULL) - (b->domain != NULL);
+    if (order == 0 && a->kernel && b->kernel)
+        order = strcmp(a->kernel->raw, b->kernel->raw);
+    return order;
 }
 
 /* Each range once, from its first work to the end of its last, as nsys has it. */
@@ -451,6 +467,22 @@ static int add_projected(struct gpu_report *g)
     return error;
 }
 
+int gpu_report_complete(struct gpu_report *g)
+{
+    int error = gather_peaks(g);
+    if (g->device_count)
+        qsort(g->devices, g->device_count, sizeof *g->devices, compare_uses);
+    if (g->peak_count)
+        qsort(g->peaks, g->peak_count, sizeof *g->peaks, compare_peaks);
+    for (uint32_t i = 0; error == 0 && i < g->device_count; i++)
+        error = add_device(g, &g->devices[i]);
+    for (uint32_t i = 0; error == 0 && i < g->peak_count; i++)
+        error = add_memory(g, &g->peaks[i]);
+    if (g->stats.count)
+        qsort(g->stats.rows, g->stats.count, sizeof *g->stats.rows, compare_stats);
+    return error;
+}
+
 static int end(void *context)
 {
     struct gpu_report *g = context;
@@ -458,13 +490,7 @@ static int end(void *context)
     for (uint32_t i = 0; error == 0 && i < g->stats.count; i++)
         if (g->stats.rows[i].unnamed)
             error = name_row(g, i);
-    for (uint32_t i = 0; error == 0 && i < g->device_count; i++)
-        error = add_device(g, &g->devices[i]);
-    if (error == 0)
-        error = add_memory(g);
-    if (g->stats.count)
-        qsort(g->stats.rows, g->stats.count, sizeof *g->stats.rows, compare_stats);
-    return error;
+    return error < 0 ? error : gpu_report_complete(g);
 }
 
 void gpu_report_tell(struct gpu_report *g, const struct ledger_user *user)
@@ -488,6 +514,11 @@ struct consumer gpu_report_consumer(struct gpu_report *g)
                              .end = end};
 }
 
+void gpu_report_is_part(struct gpu_report *g)
+{
+    g->is_part = true;
+}
+
 void gpu_report_set_libraries(struct gpu_report *g, const struct library_report *libraries)
 {
     g->libraries = libraries;
@@ -495,7 +526,8 @@ void gpu_report_set_libraries(struct gpu_report *g, const struct library_report 
 
 const char *gpu_report_maker(const struct gpu_report *g, const struct gpu_stat *row)
 {
-    return g->libraries ? library_report_maker(g->libraries, row->kernel) : NULL;
+    return g->libraries ? library_report_maker(g->libraries, row->kernel)
+                        : library_maker_text(&row->made);
 }
 
 const struct gpu_stat *gpu_report_rows(const struct gpu_report *g, uint32_t *count)

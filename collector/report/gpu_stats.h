@@ -21,6 +21,22 @@
 #define GPU_STATS_FILE_BYTES 16
 #define GPU_STATS_RECENT     64
 
+/* Which calls of libraries launched the kernels of a name; of two the larger one holds. */
+enum kernel_maker {
+    MAKER_UNKNOWN, /* of no kernel it is known */
+    MAKER_KIND,    /* calls of one function and shape */
+    MAKER_FUNCTION,
+    MAKER_SEVERAL, /* functions */
+    MAKER_NONE     /* some or all were launched in no call */
+};
+
+struct kernel_made {
+    enum kernel_maker maker;
+    uint8_t domain;       /* of the function */
+    const char *function; /* its name, and the shape's text, which may be NULL: views */
+    const char *text;
+};
+
 enum gpu_table {
     TABLE_KERNELS,
     TABLE_COPIES,
@@ -56,6 +72,7 @@ struct gpu_stat {
     bool is_group;                    /* of ranges: '*' in its name stands for numbers */
     uint32_t next[2];                 /* of range_rows.c: another row of its group + 1 */
     uint32_t into;                    /* likewise: the row that has what it had + 1; 0: itself */
+    struct kernel_made made;          /* of a kernel in a combination of parts */
     struct histogram durations;
 };
 

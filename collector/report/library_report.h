@@ -20,6 +20,7 @@
 #include "model/event_walk.h"
 #include "model/graph_origins.h"
 #include "model/tensor_cores.h"
+#include "report/gpu_stats.h"
 #include "table/table.h"
 
 #define LIBRARY_PAIRS_MAX (1u << 18)
@@ -87,6 +88,11 @@ struct consumer library_report_consumer(struct library_report *l, bool has_work)
  * functions, or not known.
  */
 const char *library_report_maker(const struct library_report *l, const struct kernel_name *kernel);
+
+/* The same for parts, and what it is called. Views. */
+struct kernel_made library_report_made(const struct library_report *l,
+                                       const struct kernel_name *kernel);
+const char *library_maker_text(const struct kernel_made *made);
 
 /* FLOP for each byte that must be moved at least, and TFLOP/s; 0: not known. */
 double library_row_intensity(const struct library_row *row);

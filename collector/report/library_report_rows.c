@@ -84,14 +84,33 @@ static int find_makers(struct library_report *l)
     return 0;
 }
 
-const char *library_report_maker(const struct library_report *l, const struct kernel_name *kernel)
+struct kernel_made library_report_made(const struct library_report *l,
+                                       const struct kernel_name *kernel)
 {
     uint64_t maker = kernel ? key_map_get(&l->makers, (struct key){(uintptr_t)kernel, 0, 0}) : 0;
-    if (!maker || maker == MADE_BY_NONE || maker == MADE_BY_SEVERAL ||
-        l->pair_count == LIBRARY_PAIRS_MAX)
-        return NULL;
+    if (!maker || maker == MADE_BY_NONE || maker == MADE_BY_SEVERAL)
+        return (struct kernel_made){.maker = !maker                  ? MAKER_UNKNOWN
+                                             : maker == MADE_BY_NONE ? MAKER_NONE
+                                                                     : MAKER_SEVERAL};
+    if (l->pair_count == LIBRARY_PAIRS_MAX)
+        return (struct kernel_made){.maker = MAKER_NONE};
     const struct library_kind *kind = library_kind(&l->walk->kinds, (uint32_t)maker);
-    return maker & OF_SEVERAL || !kind->text ? kind->function->name : kind->text->shown;
+    return (struct kernel_made){.maker = maker & OF_SEVERAL ? MAKER_FUNCTION : MAKER_KIND,
+                                .domain = kind->function->domain,
+                                .function = kind->function->name,
+                                .text = kind->text ? kind->text->shown : NULL};
+}
+
+const char *library_maker_text(const struct kernel_made *made)
+{
+    bool is_one = made->maker == MAKER_KIND || made->maker == MAKER_FUNCTION;
+    return !is_one ? NULL : made->maker == MAKER_KIND && made->text ? made->text : made->function;
+}
+
+const char *library_report_maker(const struct library_report *l, const struct kernel_name *kernel)
+{
+    struct kernel_made made = library_report_made(l, kernel);
+    return library_maker_text(&made);
 }
 
 /* ---- rows ------------------------------------------------------------------------------------ */

@@ -50,7 +50,7 @@ static bool same_name(const void *a, const void *b)
 static const struct number_kind by_name = {sizeof(struct report_row), name_hash, same_name};
 
 /* Functions of one name and domain share a row: _ptsz forms, ABI variants, other builds. */
-static struct report_row *row_of(struct report *r, const struct function *f)
+struct report_row *report_row_of(struct report *r, const struct function *f)
 {
     if (f->index < r->row_of_count && r->row_of[f->index])
         return &r->rows[r->row_of[f->index] - 1];
@@ -79,7 +79,7 @@ static int take_slice(void *context, const struct slice *s)
     const struct event *e = &s->event;
     if (e->record->type != RECORD_CALL)
         return 0;
-    struct report_row *row = row_of(r, e->function);
+    struct report_row *row = report_row_of(r, e->function);
     if (!row)
         return GPUPROF_NO_MEMORY;
     uint64_t duration_ns = e->end_ns - e->begin_ns;
@@ -140,15 +140,20 @@ static int make_source(struct report *r, const struct report_wish *wish)
     return source_report_make(r->source, r->stacks, wish->source, begin_ns);
 }
 
-/* What a walk does not know. */
-static int complete(struct report *r, const struct report_wish *wish)
+void report_sum_up(struct report *r)
 {
     r->failures.begin_ns = r->begin_ns;
-    gpu_report_set_libraries(r->gpu, r->libraries);
     if (r->row_count)
         qsort(r->rows, r->row_count, sizeof *r->rows, compare_rows);
     for (uint32_t i = 0; i < r->rec->count; i++)
         losses_add(&r->losses, &r->walk.losses[i]);
+}
+
+/* What a walk does not know. */
+static int complete(struct report *r, const struct report_wish *wish)
+{
+    report_sum_up(r);
+    gpu_report_set_libraries(r->gpu, r->libraries);
     int error = r->stacks ? stack_report_finish(r->stacks, wish->symbols) : 0;
     if (error == 0 && wish->source)
         error = make_source(r, wish);
@@ -194,6 +199,8 @@ static int start(struct report *r, struct recording *rec, const struct report_wi
     r->ops = has_ops ? calloc(1, sizeof *r->ops) : NULL;
     r->libraries = has_ops ? calloc(1, sizeof *r->libraries) : NULL;
     r->stacks = has_stacks ? calloc(1, sizeof *r->stacks) : NULL;
+    if (wish->is_part && r->gpu)
+        gpu_report_is_part(r->gpu);
     if (error < 0 || !r->gpu || !r->process_calls || has_stacks != (r->stacks != NULL) ||
         has_ops != (r->ops != NULL) || has_ops != (r->libraries != NULL))
         return GPUPROF_NO_MEMORY;
@@ -238,7 +245,7 @@ static int look_at_memory(struct report *r, struct recording *rec, const struct 
                                  .step_by = wish->steps ? wish->steps->by : NULL,
                                  .step_pattern = wish->steps ? wish->steps->pattern : NULL};
     int error = 0;
-    if (r->walk.is_cut ||
+    if (r->walk.is_cut || wish->is_part ||
         !(r->signs.ooms || (!is_summary && memory_signs_of_fault(&r->signs, steps))))
         return 0;
     if (is_summary && memory_best_by(rec) == MEMORY_BY_STACK)

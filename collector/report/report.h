@@ -46,6 +46,7 @@ struct thread_report;
 
 struct report {
     const struct recording *rec;
+    bool is_combined; /* of parts (part_report.h): what those do not have is not there */
     struct walk walk;
     struct report_row *rows; /* owned; sorted by total_ns, largest first, when complete */
     uint32_t row_count;
@@ -89,6 +90,7 @@ struct report_wish {
     const char *source;            /* the folder of source_report.h; NULL: by is not BY_SOURCE */
     bool is_sorted;                /* by a column: lines of source are no text then */
     bool is_mine;                  /* lines are the user's own ones; stack_report.h */
+    bool is_part;                  /* it goes into a part */
     bool groups;                   /* what one of ranges is; range_rows.h */
     uint64_t walk_ns_max;          /* only what is read in so long; 0: all */
     const char *symbols;           /* the folder of symbols.h */
@@ -102,6 +104,11 @@ struct report_wish {
  */
 int report_make(struct report *r, struct recording *rec, const struct report_wish *wish);
 void report_release(struct report *r);
+
+/* For who adds reports up: the row of functions of that name and domain, NULL: no memory; and, when
+ * all is there, the order of rows and the losses of all processes. */
+struct report_row *report_row_of(struct report *r, const struct function *f);
+void report_sum_up(struct report *r);
 
 /* How a report is wanted: which tables, and what of them. */
 struct report_view {

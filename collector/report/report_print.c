@@ -72,14 +72,27 @@ static void print_gpu_rows(const struct recording *rec, FILE *out)
                 rec->count);
 }
 
+/* Of parts there is no first screen. */
+static void print_combined(const struct report *r, FILE *out)
+{
+    char calls[UNIT_TEXT_BYTES], time[UNIT_TEXT_BYTES];
+    fprintf(out, "%s calls of %u process%s in %s, of parts\n", count_text(calls, r->calls),
+            r->rec->count, r->rec->count == 1 ? "" : "es",
+            time_text(time, r->end_ns - r->begin_ns));
+    fprintf(out, "in no part, and not here: the first screen, findings, idle, steps, operators, "
+                 "libraries, stacks, hangs, cost\n");
+}
+
 /* What was read, and the first screen; with --full each process, and where its rows are from. */
 static int print_recording(const struct report *r, const struct report_view *v, FILE *out)
 {
     struct overview o;
-    int error = overview_init(&o, r);
+    int error = r->is_combined ? 0 : overview_init(&o, r);
     if (error < 0)
         return error;
-    if (v->by > BY_RANGE)
+    if (r->is_combined)
+        print_combined(r, out);
+    else if (v->by > BY_RANGE)
         overview_print_head(&o, &v->how, out);
     else
         overview_print(&o, &v->how, out);
@@ -199,10 +212,13 @@ int report_print_json(const struct report *r, const struct report_view *v, FILE 
     }
     fprintf(out, "}");
     struct overview o;
-    int error = overview_init(&o, r);
+    int error = r->is_combined ? 0 : overview_init(&o, r);
     if (error == 0) {
         fprintf(out, ",\n");
-        overview_print_json(&o, out);
+        if (r->is_combined)
+            fprintf(out, "\"overview\": null");
+        else
+            overview_print_json(&o, out);
         error = print_tables(r, v, FORMAT_JSON, out);
     }
     fprintf(out, "\n}\n");

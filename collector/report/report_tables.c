@@ -14,6 +14,7 @@
 #include "report/gpu_report.h"
 #include "report/library_report.h"
 #include "report/op_report.h"
+#include "report/part_report.h"
 #include "report/source_report.h"
 #include "report/stack_report.h"
 #include "report/step_report.h"
@@ -48,6 +49,8 @@ unsigned report_tables(const struct report *r, struct table *tables)
     for (unsigned i = 0; i < sizeof lists / sizeof lists[0]; i++)
         for (unsigned k = 0; k < lists[i].count; k++) {
             assert(count < REPORT_TABLES_MAX);
+            if (r->is_combined && !part_report_has(&lists[i].infos[k]))
+                continue;
             tables[count++] = (struct table){.info = &lists[i].infos[k], .source = lists[i].source};
         }
     return count;

@@ -8,6 +8,8 @@
 #include "error.h"
 #include "model/selection.h"
 #include "output/verb_output.h"
+#include "report/part_report.h"
+#include "report/part_verb.h"
 #include "report/report.h"
 #include "report/report_tables.h"
 #include "report/source_report.h"
@@ -74,6 +76,31 @@ static struct step_wish wish_of(const struct options *options, const struct repo
                               .samples = options->step_samples};
 }
 
+/* What is in no part, for who did not ask for tables by their names. */
+static void say_left_out(const struct report_view *view, enum report_format format)
+{
+    if (!view->tables && format != FORMAT_TEXT)
+        message("report: parts have the tables of calls, errors, devices and ranges only");
+}
+
+static enum exit_code combine(const struct options *options, const struct report_view *view,
+                              enum report_format format)
+{
+    struct combination c;
+    enum exit_code code = combination_make(&c, options->paths, options->path_count);
+    if (code == EXIT_OK && c.has_few_times)
+        message("report: more different times than recordings of this size have: some medians "
+                "and 95th percentiles are those of the others");
+    if (code == EXIT_OK)
+        code = report_print(&c.report, view, options, format, NULL);
+    if (code == EXIT_OK) {
+        say_left_out(view, format);
+        code = walk_verdict(&c.report.walk, options->strict);
+    }
+    combination_release(&c);
+    return code;
+}
+
 enum exit_code report_verb(const struct options *options, report_page_fn *page)
 {
     struct recording rec;
@@ -98,6 +125,12 @@ enum exit_code report_verb(const struct options *options, report_page_fn *page)
                            ".json or .html, or say --format",
                            options->output);
     enum exit_code code = report_view_check(&view, format);
+    if (code == EXIT_OK && (options->is_partial || options->is_combined || options->share)) {
+        code = part_verb_check(options, &view, format);
+        if (code != EXIT_OK)
+            return code;
+        return options->is_partial ? part_verb(options) : combine(options, &view, format);
+    }
     if (code == EXIT_OK && options->source)
         code = source_report_check(options->source);
     if (code != EXIT_OK)

@@ -448,7 +448,7 @@ def test_help_manual_and_parser_agree(run_collector):
     page = run_collector("manual").stdout.replace("\\", "")
     taken = {"NAME[,NAME..]": "functions", "COLUMN": "share", "N": "3",  # looked at before DIR is
              "FORMAT": "chrome", "DIR": ".", "TIME": "1s", "A:B": "1:2", "N[,M-K]": "1,3-5",
-             "SIZE": "9M", "KIND[,KIND..]": "launch,kernel"}
+             "SIZE": "9M", "KIND[,KIND..]": "launch,kernel", "I/N": "0/2"}
     for verb in ("merge", "report", "flame", "dump"):
         text = run_collector("help", verb).stdout
         rows = re.findall(r"^  (-.*?)  +\S", text.split("options:")[1], re.MULTILINE)
@@ -460,6 +460,8 @@ def test_help_manual_and_parser_agree(run_collector):
                 given = [word] + ([taken.get(value, value.split("|")[-1])] if value else [])
                 given += ["-o", "folder"] if word == "--per-rank" else []
                 given += ["--per-rank", "-o", "folder"] if word == "--cycle" else []
+                given += ["-o", "part"] if word == "--partial" else []
+                given += ["--partial", "-o", "part"] if word == "--share" else []
                 result = run_collector(verb, *given, "not-there")
                 wanted = 0 if "--help" in words else 2
                 assert result.returncode == wanted, result.stderr

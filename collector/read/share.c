@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "read/share.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/array.h"
+#include "error.h"
+
+/* Of a file that has lost it the live file may have the header: loading knows. */
+static int read_header(struct reader *r, const char *path, struct stream_header *h)
+{
+    struct stream_file file;
+    int error = stream_file_init(&file, &r->pool, path);
+    if (error < 0)
+        return error;
+    error = stream_file_header(&file, &r->pool, h);
+    stream_file_release(&file, &r->pool);
+    if (error == 0)
+        return 0;
+    struct process *p = malloc(sizeof *p);
+    if (!p)
+        return GPUPROF_NO_MEMORY;
+    error = process_load(p, r, path, 0, NULL, NULL);
+    if (error == 0) {
+        *h = p->header;
+        process_release(p, r);
+    }
+    free(p);
+    return error;
+}
+
+int share_add(struct share *s, struct reader *r, const char *path, bool is_named)
+{
+    struct stream_header h = {0};
+    struct clock_map clock = {0};
+    struct share_file *files =
+        array_room(s->files, s->file_count, &s->file_capacity, sizeof *files, 64);
+    if (!files)
+        return GPUPROF_NO_MEMORY;
+    s->files = files;
+    struct share_file *f = &files[s->file_count];
+    *f = (struct share_file){.path = strdup(path), .is_named = is_named};
+    if (!f->path)
+        return GPUPROF_NO_MEMORY;
+    s->file_count++;
+    f->is_lost = read_header(r, path, &h) != 0;
+    if (f->is_lost)
+        return 0;
+    if (clock_map_init(&clock, &h) < 0)
+        return GPUPROF_NO_MEMORY;
+    memcpy(f->process_id, h.process_id, sizeof f->process_id);
+    memcpy(f->boot_id, h.boot_id, sizeof f->boot_id);
+    f->begin_ns = h.realtime_zero_ns;
+    f->clock_offset = clock.offset;
+    clock_map_release(&clock);
+    return 0;
+}
+
+static int compare_files(const void *left, const void *right)
+{
+    const struct share_file *a = *(struct share_file *const *)left;
+    const struct share_file *b = *(struct share_file *const *)right;
+    int order = a->is_lost - b->is_lost;
+    if (!order)
+        order = memcmp(a->boot_id, b->boot_id, sizeof a->boot_id);
+    return order ? order : memcmp(a->process_id, b->process_id, sizeof a->process_id);
+}
+
+int share_deal(struct share *s)
+{
+    struct share_file **order = malloc((s->file_count + 1u) * sizeof(struct share_file *));
+    uint32_t processes = 0;
+    struct sha256 hash;
+    if (!order)
+        return GPUPROF_NO_MEMORY;
+    for (uint32_t i = 0; i < s->file_count; i++)
+        order[i] = &s->files[i];
+    qsort(order, s->file_count, sizeof *order, compare_files);
+    sha256_init(&hash);
+    for (uint32_t i = 0; i < s->file_count; i++) {
+        bool is_again = i && compare_files(&order[i - 1], &order[i]) == 0;
+        if (order[i]->is_lost || is_again)
+            continue;
+        sha256_add(&hash, order[i]->process_id, sizeof order[i]->process_id);
+        processes++;
+    }
+    sha256_base64(&hash, s->set);
+    for (uint32_t i = 0, place = 0; i < s->file_count; i++) {
+        bool is_again = i && compare_files(&order[i - 1], &order[i]) == 0;
+        place += i && !is_again; /* copies of a file are in one share, which leaves them out */
+        order[i]->is_here =
+            order[i]->is_lost ? s->index == 0 : (uint64_t)place * s->count / processes == s->index;
+    }
+    free(order);
+    return 0;
+}
+
+static bool is_before(const struct share_file *a, const struct share_file *b)
+{
+    if (a->begin_ns != b->begin_ns)
+        return a->begin_ns < b->begin_ns;
+    return memcmp(a->process_id, b->process_id, sizeof a->process_id) < 0;
+}
+
+uint64_t share_clock_offset(const struct share *s, const uint8_t *boot_id, uint64_t offset)
+{
+    const struct share_file *first = NULL;
+    for (uint32_t i = 0; i < s->file_count; i++) {
+        const struct share_file *f = &s->files[i];
+        if (!f->is_lost && memcmp(f->boot_id, boot_id, sizeof f->boot_id) == 0 &&
+            (!first || is_before(f, first)))
+            first = f;
+    }
+    return first ? first->clock_offset : offset;
+}
+
+void share_release(struct share *s)
+{
+    for (uint32_t i = 0; i < s->file_count; i++)
+        free(s->files[i].path);
+    free(s->files);
+    *s = (struct share){0};
+}

@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What gpu_report.c has gathered, for those files that go on with it (gpu_report_part.c). */
+#ifndef GPUPROF_COLLECTOR_GPU_REPORT_STATE_H
+#define GPUPROF_COLLECTOR_GPU_REPORT_STATE_H
+
+#include "base/options.h"
+#include "report/memory_peaks.h"
+#include "report/range_rows.h"
+
+struct library_report;
+
+enum launch_row { LAUNCH_LATENCY, LAUNCH_QUEUE, LAUNCH_CALL, LAUNCH_ROWS };
+
+/* The time covered by slices that come in the order of their begins. */
+struct covered {
+    uint64_t end_ns;
+    uint64_t total_ns;
+};
+
+struct device_use {
+    struct process *process;
+    uint64_t device;
+    uint64_t begin_ns;
+    uint64_t end_ns;
+    struct covered busy;
+    struct covered kernels;
+    struct covered copies;
+};
+
+struct device_peak {
+    struct process *process;
+    uint64_t device;
+    uint64_t allocated;
+    uint64_t reserved; /* 0: no pools */
+};
+
+/* A range that was open to the end. Views. */
+struct range_left {
+    const char *text, *domain; /* NULL: it has none */
+    uint64_t begin_ns;
+    uint64_t bytes;
+};
+
+struct gpu_report {
+    struct recording *rec;
+    struct walk *walk;
+    enum report_by by;
+    bool has_work;
+    bool *is_host; /* owned, by process index: its devices have no rows */
+    bool has_host; /* any of them */
+    struct gpu_stats stats;
+    struct range_rows ranges;
+    struct key_map unnamed;       /* (process, number) of kernels -> a number for their keys */
+    struct key_map device_places; /* (process, device) -> place + 1 */
+    struct device_use *devices;   /* owned */
+    uint32_t device_count;
+    uint32_t device_capacity;
+    struct memory_peaks memory;
+    struct device_peak *peaks; /* owned: what comes of it */
+    uint32_t peak_count;
+    uint32_t peak_capacity;
+    uint32_t last_use;                 /* place of the device that was asked for last */
+    uint32_t launch_rows[LAUNCH_ROWS]; /* places + 1: each kernel has something for all of them */
+    uint64_t last_ns;
+    bool is_part; /* ranges that are left open are kept: where they end, all processes know */
+    struct range_left *left; /* owned */
+    uint32_t left_count;
+    uint32_t left_capacity;
+    const struct library_report *libraries; /* a view; NULL: not told */
+};
+
+/* All rows are there: those of devices follow, by process and number, and each table is put into
+ * order. 0 or GPUPROF_NO_MEMORY. */
+int gpu_report_complete(struct gpu_report *g);
+
+#endif

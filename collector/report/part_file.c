@@ -1,0 +1,239 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "report/part_file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/file_at.h"
+#include "base/message.h"
+#include "bytes.h"
+#include "crc32c.h"
+#include "error.h"
+
+#define PART_MAGIC   0x0054524150555047ull /* "GPUPART\0" */
+#define CHECKED_FROM 16u                   /* what is in front of it the CRC does not cover */
+#define HEADER_BYTES (CHECKED_FROM + 16 + SHA256_BASE64_BYTES - 1)
+#define FIRST_BYTES  65536
+
+/* ---- values ---------------------------------------------------------------------------------- */
+
+static void put(struct part *p, const void *data, size_t length)
+{
+    if (length > p->capacity - p->length && !p->has_failed) {
+        size_t capacity = 2 * p->capacity + length + FIRST_BYTES;
+        uint8_t *grown = realloc(p->data, capacity);
+        p->has_failed = !grown;
+        p->data = grown ? grown : p->data;
+        p->capacity = grown ? capacity : p->capacity;
+    }
+    if (p->has_failed || !length)
+        return;
+    memcpy(p->data + p->length, data, length);
+    p->length += length;
+}
+
+/* A view of the next bytes; NULL, and failed, if there are not so many. */
+static const uint8_t *get(struct part *p, uint64_t length)
+{
+    if (p->has_failed || length > p->length - p->at) {
+        p->has_failed = true;
+        return NULL;
+    }
+    p->at += length;
+    return p->data + p->at - length;
+}
+
+void part_number(struct part *p, uint64_t *number)
+{
+    if (p->is_written) {
+        uint8_t bytes[VARINT_BYTES_MAX];
+        struct byte_writer w = byte_writer(bytes, sizeof bytes);
+        put_varint(&w, *number);
+        put(p, bytes, w.length);
+        return;
+    }
+    struct byte_reader r = byte_reader(p->data + p->at, p->has_failed ? 0 : p->length - p->at);
+    *number = get_varint(&r);
+    p->has_failed |= r.failed;
+    p->at += p->has_failed ? 0 : r.position;
+}
+
+void part_u32(struct part *p, uint32_t *number)
+{
+    uint64_t wide = *number;
+    part_number(p, &wide);
+    p->has_failed |= wide > UINT32_MAX;
+    *number = p->has_failed ? 0 : (uint32_t)wide;
+}
+
+void part_flag(struct part *p, bool *flag)
+{
+    uint64_t wide = *flag;
+    part_number(p, &wide);
+    p->has_failed |= wide > 1;
+    *flag = wide == 1;
+}
+
+uint32_t part_count(struct part *p, uint32_t *count, unsigned bytes)
+{
+    part_u32(p, count);
+    if (!p->is_written && *count > (p->length - p->at) / bytes) {
+        p->has_failed = true;
+        *count = 0;
+    }
+    return *count;
+}
+
+void part_bytes(struct part *p, const uint8_t **data, uint32_t *length)
+{
+    part_count(p, length, 1);
+    if (p->is_written)
+        put(p, *data, *length);
+    else
+        *data = get(p, *length);
+}
+
+/* With its zero, so that it can be used where it lies; NULL has not even that. */
+void part_text(struct part *p, const char **text)
+{
+    const uint8_t *data = (const uint8_t *)*text;
+    uint32_t length = p->is_written && *text ? (uint32_t)strlen(*text) + 1 : 0;
+    part_bytes(p, &data, &length);
+    if (p->is_written)
+        return;
+    p->has_failed |= length && !p->has_failed && strnlen((const char *)data, length) != length - 1;
+    *text = length && !p->has_failed ? (const char *)data : NULL;
+}
+
+static void put_row(struct part *p, struct histogram *h, uint64_t row)
+{
+    uint32_t used = 0;
+    for (unsigned i = 0; i < HISTOGRAM_BUCKETS; i++)
+        used += h->rows[row][i] != 0;
+    part_number(p, &(uint64_t){row + 1});
+    part_u32(p, &used);
+    for (uint64_t i = 0; i < HISTOGRAM_BUCKETS; i++) {
+        if (!h->rows[row][i])
+            continue;
+        part_number(p, &i);
+        part_number(p, &h->rows[row][i]);
+    }
+}
+
+static void get_row(struct part *p, struct histogram *h, unsigned row, uint64_t *rows_left)
+{
+    uint32_t used = 0;
+    part_count(p, &used, 2);
+    for (uint32_t i = 0; i < used && !p->has_failed; i++) {
+        uint64_t bucket = 0, value = 0;
+        part_number(p, &bucket);
+        part_number(p, &value);
+        p->has_failed |= bucket >= HISTOGRAM_BUCKETS || !value;
+        if (p->has_failed)
+            return;
+        uint64_t *there = h->rows[row] ? &h->rows[row][bucket]
+                                       : histogram_make(h, row, (unsigned)bucket, rows_left);
+        p->has_failed |= !there;
+        if (there)
+            *there += value;
+        h->count += value;
+    }
+}
+
+void part_histogram(struct part *p, struct histogram *h, uint64_t *rows_left)
+{
+    uint64_t row = 0;
+    for (; p->is_written && row < HISTOGRAM_ROWS; row++)
+        if (h->rows[row])
+            put_row(p, h, row);
+    row = 0;
+    do {
+        part_number(p, &row);
+        p->has_failed |= row > HISTOGRAM_ROWS;
+        if (row && !p->is_written && !p->has_failed)
+            get_row(p, h, (unsigned)row - 1, rows_left);
+    } while (row && !p->is_written && !p->has_failed);
+}
+
+/* ---- the file -------------------------------------------------------------------------------- */
+
+void part_write(const struct part *p, FILE *out)
+{
+    uint8_t header[HEADER_BYTES];
+    struct byte_writer w = byte_writer(header, sizeof header);
+    put_u64(&w, PART_MAGIC);
+    put_u32(&w, PART_VERSION);
+    put_u32(&w, 0);
+    put_u64(&w, p->length);
+    put_u32(&w, p->index);
+    put_u32(&w, p->count);
+    put_bytes(&w, p->set, sizeof p->set - 1);
+    uint32_t crc = crc32c(0, header + CHECKED_FROM, sizeof header - CHECKED_FROM);
+    store_u32(header + 12, crc32c(crc, p->data, p->length));
+    fwrite(header, 1, sizeof header, out);
+    fwrite(p->data, 1, p->length, out);
+}
+
+/* What is wrong with the file, which is in `data` as a whole; NULL: nothing. */
+static const char *check(struct part *p, uint64_t file_bytes)
+{
+    struct byte_reader r = byte_reader(p->data, file_bytes < HEADER_BYTES ? 0 : HEADER_BYTES);
+    uint64_t magic = get_u64(&r);
+    uint32_t version = get_u32(&r), crc = get_u32(&r);
+    uint64_t length = get_u64(&r);
+    p->index = get_u32(&r);
+    p->count = get_u32(&r);
+    const uint8_t *set = get_space(&r, sizeof p->set - 1);
+    if (r.failed || magic != PART_MAGIC)
+        return "is no part that 'gpuprof report --partial' made";
+    if (version != PART_VERSION)
+        return "is a part of another version of gpuprof: make all parts with this one";
+    if (length != file_bytes - HEADER_BYTES)
+        return "is not whole";
+    if (crc != crc32c(0, p->data + CHECKED_FROM, file_bytes - CHECKED_FROM) ||
+        p->index >= p->count || p->count > SHARES_MAX)
+        return "is damaged: its checksum is wrong";
+    memcpy(p->set, set, sizeof p->set - 1);
+    p->length = file_bytes;
+    p->at = HEADER_BYTES;
+    return NULL;
+}
+
+enum exit_code part_read(struct part *p, const char *path)
+{
+    struct stat status;
+    const char *wrong = NULL;
+    enum exit_code code = EXIT_OK;
+    *p = (struct part){.path = path};
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+    if (fd < 0 || fstat(fd, &status) < 0) {
+        message("%s: %s", path, strerror(errno));
+        code = EXIT_USAGE;
+    } else if (!S_ISREG(status.st_mode) || (uint64_t)status.st_size > PART_BYTES_MAX) {
+        wrong = S_ISREG(status.st_mode) ? "is larger than a part may be" : "is no file";
+    } else {
+        p->data = malloc((size_t)status.st_size + 1);
+        ssize_t got = p->data ? file_read_at(fd, 0, p->data, (size_t)status.st_size) : 0;
+        if (!p->data || got < 0) {
+            message("%s: %s", path, p->data ? strerror(errno) : "no memory");
+            code = EXIT_ENVIRONMENT;
+        } else {
+            wrong = check(p, (uint64_t)got);
+        }
+    }
+    if (fd >= 0)
+        close(fd);
+    if (wrong)
+        message("report: %s %s", path, wrong);
+    return wrong ? EXIT_USAGE : code;
+}
+
+void part_release(struct part *p)
+{
+    free(p->data);
+    *p = (struct part){0};
+}

@@ -1,0 +1,489 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "report/part_report.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/array.h"
+#include "base/message.h"
+#include "error.h"
+#include "report/gpu_report.h"
+#include "report/gpu_report_part.h"
+
+#define PROCESS_BYTES  32 /* in a part, at least */
+#define META_BYTES     2
+#define FUNCTION_BYTES 12
+#define FAILURE_BYTES  8
+
+#define LOSS_NUMBERS (sizeof(struct losses) / sizeof(uint64_t))
+_Static_assert(sizeof(struct losses) % sizeof(uint64_t) == 0, "they are numbers, all of them");
+
+bool part_report_has(const struct table_info *info)
+{
+    return info == &functions_table || info == &failures_table ||
+           (info >= gpu_tables && info < gpu_tables + TABLE_COUNT);
+}
+
+/* ---- processes ------------------------------------------------------------------------------- */
+
+static void carry_losses(struct part *p, struct losses *l)
+{
+    uint64_t numbers[LOSS_NUMBERS];
+    memcpy(numbers, l, sizeof numbers);
+    for (unsigned i = 0; i < LOSS_NUMBERS; i++)
+        part_number(p, &numbers[i]);
+    memcpy(l, numbers, sizeof numbers);
+}
+
+static void put_process(struct part *p, struct report *r, struct process *process)
+{
+    uint8_t header[STREAM_HEADER_BYTES_MAX];
+    const uint8_t *data = header;
+    int size = stream_header_write(&process->header, header, sizeof header);
+    const char *path = process->file.path;
+    p->has_failed |= size < 0;
+    part_bytes(p, &data, &(uint32_t){size < 0 ? 0 : (uint32_t)size});
+    part_text(p, &path);
+    part_number(p, &process->end_reason);
+    part_flag(p, &process->has_gpu);
+    carry_losses(p, &r->walk.losses[process->index]);
+    part_number(p, &r->process_calls[process->index]);
+    part_count(p, &process->meta_count, META_BYTES);
+    for (uint32_t i = 0; i < process->meta_count; i++) {
+        const char *text = process->meta[i].text;
+        part_text(p, &text);
+        part_number(p, &process->meta[i].begin);
+    }
+}
+
+static int get_metas(struct part *p, struct process *process)
+{
+    uint32_t count = 0;
+    part_count(p, &count, META_BYTES);
+    p->has_failed |= count > META_ENTRIES_MAX;
+    process->meta = p->has_failed ? NULL : calloc(count + 1u, sizeof *process->meta);
+    for (uint32_t i = 0; i < count && !p->has_failed; i++) {
+        const char *text = NULL;
+        part_text(p, &text);
+        part_number(p, &process->meta[i].begin);
+        process->meta[i].text = strdup(text ? text : "");
+        process->meta_count++;
+        if (!process->meta[i].text)
+            return GPUPROF_NO_MEMORY;
+    }
+    return 0;
+}
+
+/* Reads into a process that has nothing; *calls are those that it has made. */
+static int get_process(struct part *p, struct process *process, uint64_t *calls)
+{
+    const uint8_t *data = NULL;
+    const char *path = NULL;
+    uint32_t size = 0;
+    part_bytes(p, &data, &size);
+    part_text(p, &path);
+    p->has_failed |=
+        !p->has_failed && (!path || stream_header_read(&process->header, data, size) < 0);
+    if (p->has_failed)
+        return 0;
+    part_number(p, &process->end_reason);
+    part_flag(p, &process->has_gpu);
+    carry_losses(p, &process->losses);
+    part_number(p, calls);
+    process->file.path = strdup(path);
+    if (!process->file.path || clock_map_init(&process->clock, &process->header) < 0)
+        return GPUPROF_NO_MEMORY;
+    return get_metas(p, process);
+}
+
+/* ---- sums ------------------------------------------------------------------------------------ */
+
+/* What there is one of, in each part. */
+struct whole {
+    uint64_t calls, errors, total_ns, copy_calls, copy_bytes, begin_ns, end_ns, failures_others;
+    uint32_t threads, gpu_threads, unread_files;
+    bool is_estimated, has_dropped, has_few_times;
+};
+
+static void carry_whole(struct part *p, struct whole *w)
+{
+    uint64_t *const numbers[] = {&w->calls,      &w->errors,   &w->total_ns, &w->copy_calls,
+                                 &w->copy_bytes, &w->begin_ns, &w->end_ns,   &w->failures_others};
+    for (unsigned i = 0; i < sizeof numbers / sizeof numbers[0]; i++)
+        part_number(p, numbers[i]);
+    part_u32(p, &w->threads);
+    part_u32(p, &w->gpu_threads);
+    part_u32(p, &w->unread_files);
+    part_flag(p, &w->is_estimated);
+    part_flag(p, &w->has_dropped);
+    part_flag(p, &w->has_few_times);
+}
+
+/* The number and the name of a function are all that tables show of it. */
+static void carry_function(struct part *p, struct function *f)
+{
+    uint32_t domain = f->domain;
+    part_u32(p, &domain);
+    part_text(p, &f->name);
+    p->has_failed |= domain > UINT8_MAX || !f->name;
+    f->domain = (uint8_t)domain;
+}
+
+static void carry_row(struct part *p, struct function *f, struct report_row *row,
+                      uint64_t *rows_left)
+{
+    uint64_t *const numbers[] = {&row->count,  &row->errors, &row->total_ns, &row->outer_ns,
+                                 &row->max_ns, &row->bytes,  &row->recorded};
+    carry_function(p, f);
+    for (unsigned i = 0; i < sizeof numbers / sizeof numbers[0]; i++)
+        part_number(p, numbers[i]);
+    part_histogram(p, &row->durations, rows_left);
+}
+
+static void carry_failure(struct part *p, struct function *f, struct failure *row,
+                          uint32_t *process, struct thread *thread)
+{
+    char name[THREAD_NAME_BYTES_MAX + 1];
+    const char *text = name;
+    uint64_t result = (uint32_t)row->result;
+    memcpy(name, thread->name, sizeof name);
+    carry_function(p, f);
+    part_number(p, &result);
+    part_u32(p, process);
+    part_u32(p, &thread->number);
+    part_u32(p, &thread->tid);
+    part_text(p, &text);
+    part_number(p, &row->count);
+    part_number(p, &row->first_ns);
+    part_number(p, &row->begin_ns);
+    p->has_failed |= result > UINT32_MAX || !text || strlen(text) >= sizeof thread->name;
+    row->result = (int32_t)(uint32_t)result;
+    if (!p->has_failed && !p->is_written)
+        memcpy(thread->name, text, strlen(text) + 1);
+}
+
+int part_report_put(struct report *r, struct part *p)
+{
+    const struct recording *rec = r->rec;
+    struct whole w = {r->calls,
+                      r->errors,
+                      r->total_ns,
+                      r->copy_calls,
+                      r->copy_bytes,
+                      r->begin_ns,
+                      r->end_ns,
+                      r->failures.others,
+                      rec->thread_count,
+                      rec->gpu_thread_count,
+                      rec->unread_files,
+                      r->is_estimated,
+                      r->walk.kernels.dropped || r->walk.texts.dropped,
+                      !r->histogram_rows};
+    uint32_t count = rec->count;
+    p->is_written = true;
+    part_count(p, &count, PROCESS_BYTES);
+    for (uint32_t i = 0; i < rec->count; i++)
+        put_process(p, r, rec->processes[i]);
+    carry_whole(p, &w);
+    part_count(p, &r->row_count, FUNCTION_BYTES);
+    for (uint32_t i = 0; i < r->row_count; i++) {
+        struct function f = *r->rows[i].function;
+        carry_row(p, &f, &r->rows[i], NULL);
+    }
+    part_count(p, &r->failures.count, FAILURE_BYTES);
+    for (uint32_t i = 0; i < r->failures.count; i++) {
+        struct failure *row = &r->failures.rows[i];
+        struct function f = *row->function;
+        struct thread thread = *row->thread;
+        carry_failure(p, &f, row, &(uint32_t){row->process->index}, &thread);
+    }
+    gpu_report_put(r->gpu, p, r->libraries);
+    return p->has_failed ? GPUPROF_NO_MEMORY : 0;
+}
+
+/* ---- a combination --------------------------------------------------------------------------- */
+
+/* New memory of so many bytes that the list keeps. */
+static void *keep(void ***list, uint32_t *count, uint32_t *capacity, size_t bytes)
+{
+    void **grown = array_room(*list, *count, capacity, sizeof *grown, 64);
+    if (!grown)
+        return NULL;
+    *list = grown;
+    grown[*count] = calloc(1, bytes);
+    return grown[*count] ? grown[(*count)++] : NULL;
+}
+
+static int add_processes(struct combination *c, struct part *p, uint64_t bytes)
+{
+    uint32_t count = 0;
+    int error = 0;
+    part_count(p, &count, PROCESS_BYTES);
+    for (uint32_t i = 0; i < count && error == 0 && !p->has_failed; i++) {
+        struct recording *rec = &c->rec;
+        struct process **list =
+            array_room(rec->processes, rec->count, &rec->capacity, sizeof *list, 64);
+        struct process *process = list ? calloc(1, sizeof *process) : NULL;
+        rec->processes = list ? list : rec->processes;
+        if (!process)
+            return GPUPROF_NO_MEMORY;
+        *process = (struct process){.number = rec->count,
+                                    .index = rec->count,
+                                    .min_ns = UINT64_MAX,
+                                    .file = {.fd = -1, .size = bytes / count}};
+        list[rec->count++] = process;
+        error = get_process(p, process, &process->record_count);
+    }
+    return error;
+}
+
+static int add_row(struct combination *c, struct part *p)
+{
+    struct report *r = &c->report;
+    struct report_row got = {0};
+    struct function *f = keep(&c->functions, &c->function_count, &c->function_capacity, sizeof *f);
+    if (!f)
+        return GPUPROF_NO_MEMORY;
+    f->index = c->function_count - 1;
+    carry_row(p, f, &got, &r->histogram_rows);
+    struct report_row *row = p->has_failed ? NULL : report_row_of(r, f);
+    if (!row) {
+        histogram_release(&got.durations);
+        return p->has_failed ? 0 : GPUPROF_NO_MEMORY;
+    }
+    row->count += got.count;
+    row->errors += got.errors;
+    row->total_ns += got.total_ns;
+    row->outer_ns += got.outer_ns;
+    row->max_ns = got.max_ns > row->max_ns ? got.max_ns : row->max_ns;
+    row->bytes += got.bytes;
+    row->recorded += got.recorded;
+    histogram_move(&row->durations, &got.durations);
+    return 0;
+}
+
+static int add_failure(struct combination *c, struct part *p, struct process *const *processes,
+                       uint32_t process_count)
+{
+    struct failure got = {0};
+    uint32_t process = 0;
+    struct thread *thread =
+        keep(&c->threads, &c->thread_count, &c->thread_capacity, sizeof *thread);
+    struct function *f = keep(&c->functions, &c->function_count, &c->function_capacity, sizeof *f);
+    struct failure *list =
+        array_room(c->failures, c->failure_count, &c->failure_capacity, sizeof *list, 64);
+    if (!thread || !f || !list)
+        return GPUPROF_NO_MEMORY;
+    f->index = c->function_count - 1;
+    c->failures = list;
+    carry_failure(p, f, &got, &process, thread);
+    p->has_failed |= process >= process_count;
+    struct report_row *row = p->has_failed ? NULL : report_row_of(&c->report, f);
+    if (!row)
+        return p->has_failed ? 0 : GPUPROF_NO_MEMORY;
+    got.function = row->function;
+    got.process = processes[process];
+    got.thread = thread;
+    list[c->failure_count++] = got;
+    return 0;
+}
+
+static int add_sums(struct combination *c, struct part *p, struct process *const *processes,
+                    uint32_t process_count)
+{
+    struct report *r = &c->report;
+    struct whole w = {0};
+    uint32_t count = 0;
+    int error = 0;
+    carry_whole(p, &w);
+    r->begin_ns = w.calls && (!r->calls || w.begin_ns < r->begin_ns) ? w.begin_ns : r->begin_ns;
+    r->end_ns = w.end_ns > r->end_ns ? w.end_ns : r->end_ns;
+    r->calls += w.calls;
+    r->errors += w.errors;
+    r->total_ns += w.total_ns;
+    r->copy_calls += w.copy_calls;
+    r->copy_bytes += w.copy_bytes;
+    r->failures.others += w.failures_others;
+    r->is_estimated |= w.is_estimated;
+    c->rec.thread_count += w.threads;
+    c->rec.gpu_thread_count += w.gpu_threads;
+    c->rec.unread_files += w.unread_files;
+    r->walk.kernels.dropped += w.has_dropped;
+    c->has_few_times |= w.has_few_times;
+    part_count(p, &count, FUNCTION_BYTES);
+    for (uint32_t i = 0; i < count && error == 0 && !p->has_failed; i++)
+        error = add_row(c, p);
+    part_count(p, &count, FAILURE_BYTES);
+    for (uint32_t i = 0; i < count && error == 0 && !p->has_failed; i++)
+        error = add_failure(c, p, processes, process_count);
+    return error < 0 ? error : gpu_report_add(r->gpu, p, processes, process_count);
+}
+
+static int compare_kinds(const void *left, const void *right)
+{
+    const struct failure *a = left, *b = right;
+    if (a->function->index != b->function->index)
+        return a->function->index < b->function->index ? -1 : 1;
+    if (a->result != b->result)
+        return a->result < b->result ? -1 : 1;
+    if (a->begin_ns != b->begin_ns)
+        return a->begin_ns < b->begin_ns ? -1 : 1;
+    return a->process->index < b->process->index ? -1 : a->process->index > b->process->index;
+}
+
+static int compare_firsts(const void *left, const void *right)
+{
+    const struct failure *a = left, *b = right;
+    if (a->begin_ns != b->begin_ns)
+        return a->begin_ns < b->begin_ns ? -1 : 1;
+    return compare_kinds(left, right);
+}
+
+/* Those of one error and function become the first of them. */
+static void join_failures(struct combination *c)
+{
+    struct failures *f = &c->report.failures;
+    struct failure *list = c->failures;
+    uint32_t count = 0;
+    if (c->failure_count)
+        qsort(list, c->failure_count, sizeof *list, compare_kinds);
+    for (uint32_t i = 0; i < c->failure_count; i++) {
+        if (count && list[count - 1].function == list[i].function &&
+            list[count - 1].result == list[i].result)
+            list[count - 1].count += list[i].count;
+        else
+            list[count++] = list[i];
+    }
+    if (count)
+        qsort(list, count, sizeof *list, compare_firsts);
+    for (uint32_t i = 0; i < count; i++) {
+        if (i < FAILURES_MAX)
+            f->rows[f->count++] = list[i];
+        else
+            f->others += list[i].count;
+    }
+}
+
+/* The parts of one set, each once; they are put in the order of their numbers. */
+static enum exit_code check_set(struct combination *c)
+{
+    const struct part *first = &c->parts[0];
+    struct part *sorted = calloc(first->count, sizeof *sorted);
+    uint32_t missing = 0;
+    if (!sorted) {
+        message("report: %s", gpuprof_error_text(GPUPROF_NO_MEMORY));
+        return EXIT_ENVIRONMENT;
+    }
+    for (uint32_t i = 0; i < c->part_count; i++) {
+        struct part *p = &c->parts[i];
+        enum exit_code code = EXIT_OK;
+        if (p->count != first->count || strcmp(p->set, first->set) != 0)
+            code = usage_error("report: %s: is of other files, or of another number of parts, "
+                               "than %s",
+                               p->path, first->path);
+        else if (sorted[p->index].path)
+            code = usage_error("report: %s: is part %u of %u, as %s is", p->path, p->index,
+                               p->count, sorted[p->index].path);
+        if (code != EXIT_OK) {
+            free(sorted);
+            return code;
+        }
+        sorted[p->index] = *p;
+    }
+    for (uint32_t i = 0; i < first->count && !missing; i++)
+        missing = sorted[i].path ? 0 : i + 1;
+    enum exit_code code = EXIT_OK;
+    if (missing)
+        code = usage_error("report: part %u of %u (they count from 0 on) is missing: %u of them "
+                           "are there",
+                           missing - 1, first->count, c->part_count);
+    else
+        memcpy(c->parts, sorted, c->part_count * sizeof *sorted);
+    free(sorted);
+    return code;
+}
+
+static int start(struct combination *c, uint64_t bytes)
+{
+    struct report *r = &c->report;
+    struct recording *rec = &c->rec;
+    *r = (struct report){.rec = rec,
+                         .is_combined = true,
+                         .histogram_rows = histogram_rows_max(0) + bytes / PART_HISTOGRAM_ROW};
+    uint64_t *calls = r->process_calls = calloc(rec->count + 1u, sizeof *r->process_calls);
+    int error = rec->count ? recording_arrange(rec) : 0;
+    if (error == 0)
+        error = walk_init(&r->walk, rec);
+    if (error == 0)
+        error = hang_init(&r->hang, &r->walk);
+    if (error == 0)
+        error = memory_signs_init(&r->signs, &r->walk);
+    r->gpu = gpu_report_create(&r->walk, BY_NAME, false, false, &r->histogram_rows);
+    for (uint32_t i = 0; calls && i < rec->count; i++)
+        calls[rec->processes[i]->index] = rec->processes[i]->record_count;
+    return !calls || !r->gpu ? GPUPROF_NO_MEMORY : error;
+}
+
+static int add_up(struct combination *c)
+{
+    struct process **loaded;
+    uint32_t *firsts = calloc(c->part_count + 1u, sizeof *firsts);
+    uint64_t bytes = 0;
+    int error = firsts ? 0 : GPUPROF_NO_MEMORY;
+    for (uint32_t i = 0; error == 0 && i < c->part_count; i++) {
+        bytes += c->parts[i].length;
+        error = add_processes(c, &c->parts[i], c->parts[i].length);
+        firsts[i + 1] = c->rec.count;
+    }
+    if (error == 0)
+        error = start(c, bytes);
+    loaded = c->rec.loaded; /* in the order of the parts; none if there are none */
+    for (uint32_t i = 0; error == 0 && i < c->part_count; i++)
+        error = add_sums(c, &c->parts[i], loaded ? loaded + firsts[i] : NULL,
+                         firsts[i + 1] - firsts[i]);
+    free(firsts);
+    if (error < 0)
+        return error;
+    join_failures(c);
+    report_sum_up(&c->report);
+    return gpu_report_add_end(c->report.gpu);
+}
+
+enum exit_code combination_make(struct combination *c, char **paths, int path_count)
+{
+    *c = (struct combination){.parts = calloc((size_t)path_count, sizeof *c->parts)};
+    enum exit_code code = EXIT_OK;
+    int error = c->parts ? reader_init(&c->rec.reader) : GPUPROF_NO_MEMORY;
+    for (int i = 0; error == 0 && code == EXIT_OK && i < path_count; i++)
+        code = part_read(&c->parts[c->part_count++], paths[i]);
+    if (error == 0 && code == EXIT_OK)
+        code = check_set(c);
+    if (code != EXIT_OK)
+        return code;
+    error = error == 0 ? add_up(c) : error;
+    for (uint32_t i = 0; i < c->part_count; i++)
+        if (error == 0 && (c->parts[i].has_failed || c->parts[i].at != c->parts[i].length))
+            return usage_error("report: %s: is damaged: it does not hold what it says",
+                               c->parts[i].path);
+    if (error < 0)
+        message("report: %s", gpuprof_error_text(error));
+    return error < 0 ? EXIT_ENVIRONMENT : EXIT_OK;
+}
+
+void combination_release(struct combination *c)
+{
+    c->rec.thread_count = 0; /* those of the parts; nothing here was made for them */
+    if (c->report.rec)
+        report_release(&c->report);
+    recording_release(&c->rec);
+    for (uint32_t i = 0; i < c->part_count; i++)
+        part_release(&c->parts[i]);
+    for (uint32_t i = 0; i < c->function_count; i++)
+        free(c->functions[i]);
+    for (uint32_t i = 0; i < c->thread_count; i++)
+        free(c->threads[i]);
+    free(c->functions);
+    free(c->threads);
+    free(c->failures);
+    free(c->parts);
+}

@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What of a report a part has, and a report that is made of parts. Carried is what sums over
+ * processes give to the nanosecond: calls by function, errors, all tables of gpu_report.h, losses,
+ * what processes say of themselves. A process is in one share, whole, and so are its work, its
+ * ranges, its books of memory; what shares have in common is put right here:
+ *
+ *  - times of a host's processes have one offset (share.h), so that first and last can be compared;
+ *  - ranges that are left open end with the last event of all processes;
+ *  - rows of devices have the rank in their names, or the process if there are several;
+ *  - quantiles are of histograms, which are added up, shares and means of the sums.
+ *
+ * Not carried is what looks at several processes at one moment, or is no sum: idle and gpu_time
+ * (waits for other ranks), findings, collectives, open_calls, unfinished, dumps, steps, phases,
+ * operators, labels, modules, libraries, stacks, lines, threads, cost, and the first screen, which
+ * is made of these.
+ */
+#ifndef GPUPROF_COLLECTOR_PART_REPORT_H
+#define GPUPROF_COLLECTOR_PART_REPORT_H
+
+#include "report/part_file.h"
+#include "report/report.h"
+
+/* Puts into the part what report_make has found. 0 or GPUPROF_NO_MEMORY. */
+int part_report_put(struct report *r, struct part *part);
+
+/* A report of parts; what its rows are views of. */
+struct combination {
+    struct part *parts; /* owned */
+    uint32_t part_count;
+    struct recording rec; /* of processes without events */
+    struct report report;
+    void **functions; /* owned, and so are they: struct function */
+    uint32_t function_count;
+    uint32_t function_capacity;
+    void **threads; /* likewise struct thread, of failures */
+    uint32_t thread_count;
+    uint32_t thread_capacity;
+    struct failure *failures; /* owned; of all parts */
+    uint32_t failure_count;
+    uint32_t failure_capacity;
+    bool has_few_times; /* a part had more different ones than it could keep */
+};
+
+/* EXIT_OK, or another exit code after one line on stderr; combination_release in every case. */
+enum exit_code combination_make(struct combination *c, char **paths, int path_count);
+void combination_release(struct combination *c);
+
+/* Has a part what the table needs? */
+bool part_report_has(const struct table_info *info);
+
+#endif

@@ -1,0 +1,166 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "report/part_verb.h"
+
+#include <ctype.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/message.h"
+#include "error.h"
+#include "model/symbols.h"
+#include "output/verb_output.h"
+#include "report/part_report.h"
+#include "report/report_tables.h"
+
+/* By which the launchers of jobs number their processes, the most telling first (rank.h). */
+static const struct {
+    const char *index, *count;
+} launchers[] = {{"RANK", "WORLD_SIZE"},
+                 {"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"},
+                 {"PMI_RANK", "PMI_SIZE"},
+                 {"SLURM_PROCID", "SLURM_NTASKS"}};
+
+enum exit_code part_verb_check(const struct options *o, const struct report_view *view,
+                               enum report_format format)
+{
+    const char *verb = o->is_partial ? "--partial" : "--combine";
+    bool is_shown = o->format != FORMAT_BY_NAME || o->tables || o->sort || o->is_full ||
+                    o->limit != ROWS_UNLIMITED || o->groups == GROUPS_NEVER;
+    const struct select_wish *s = &o->select;
+    if (o->is_partial && o->is_combined)
+        return usage_error("report: --partial makes a part, --combine reads all of them: one of "
+                           "them at a time");
+    if (o->share && !o->is_partial)
+        return usage_error("report: --share goes with --partial");
+    if (o->by != BY_NAME || o->source || o->groups == GROUPS_ALWAYS || o->step_by ||
+        o->step_range || o->step_samples > 0 || s->is_given || s->ranks.count || s->pids.count ||
+        (o->is_partial && is_shown))
+        return usage_error("report: %s is of all that was recorded, by name: leave out what %s",
+                           verb,
+                           o->is_partial ? "chooses, groups or shows (that goes with --combine)"
+                                         : "chooses or groups");
+    if (o->is_partial && !o->output)
+        return usage_error("report: --partial: -o names the file of the part");
+    if (o->is_partial)
+        return verb_output_is(o->output, "gz") || strstr(o->output, ".gz") ||
+                       strstr(o->output, ".zst")
+                   ? usage_error("report: %s: parts are not compressed", o->output)
+                   : EXIT_OK;
+    if (format == FORMAT_HTML)
+        return usage_error("report: a page needs the recordings, not parts: --format=text, json or "
+                           "csv");
+    static const struct report nothing;
+    struct table tables[REPORT_TABLES_MAX];
+    unsigned count = report_tables(&nothing, tables);
+    for (unsigned i = 0; i < count; i++)
+        if (report_names(view, tables[i].info, 1) && !part_report_has(tables[i].info))
+            return usage_error("report: the table %s is in no part: it needs all events in one "
+                               "place ('gpuprof report' of the recordings)",
+                               tables[i].info->name);
+    return EXIT_OK;
+}
+
+/* A number without a sign, up to SHARES_MAX; what stands behind it is *rest. False: it is none. */
+static bool read_number(const char *text, uint32_t *number, const char **rest)
+{
+    char *end;
+    unsigned long read = strtoul(text, &end, 10);
+    *number = read <= SHARES_MAX ? (uint32_t)read : SHARES_MAX + 1;
+    *rest = end;
+    return isdigit((unsigned char)text[0]);
+}
+
+/* Which share: as the user says it or else the launcher; *by is what said so, NULL: nobody. */
+static enum exit_code find_share(const struct options *o, struct share *share, const char **by)
+{
+    const char *rest;
+    *share = (struct share){.count = 1};
+    *by = o->share ? "--share" : NULL;
+    if (o->share && (!read_number(o->share, &share->index, &rest) || *rest != '/' ||
+                     !read_number(rest + 1, &share->count, &rest) || *rest))
+        return usage_error("report: --share: '%s' is not I/N, such as 0/4", o->share);
+    for (unsigned i = 0; !*by && i < sizeof launchers / sizeof launchers[0]; i++) {
+        const char *index = getenv(launchers[i].index), *count = getenv(launchers[i].count);
+        if (!index || !count)
+            continue;
+        *by = launchers[i].index;
+        if (!read_number(index, &share->index, &rest) || *rest ||
+            !read_number(count, &share->count, &rest) || *rest)
+            return usage_error("report: %s=%s and %s=%s are no share: say --share=I/N",
+                               launchers[i].index, index, launchers[i].count, count);
+    }
+    if (share->count > SHARES_MAX || share->index >= share->count)
+        return usage_error("report: there is no share %u of %u: they count from 0 on, and are %u "
+                           "at most",
+                           share->index, share->count, SHARES_MAX);
+    return EXIT_OK;
+}
+
+static enum exit_code write_part(const struct part *part, const char *path)
+{
+    struct output out;
+    uint64_t room = UINT64_MAX;
+    enum exit_code code = verb_output_open(&out, path, &room);
+    if (code != EXIT_OK)
+        return code;
+    FILE *file = output_stream(&out);
+    if (file)
+        part_write(part, file);
+    else
+        message("report: %s", gpuprof_error_text(GPUPROF_NO_MEMORY));
+    return verb_output_close(&out, path, file ? 0 : GPUPROF_NO_MEMORY);
+}
+
+static enum exit_code make_part(struct recording *rec, const struct share *share,
+                                const struct options *options, const char *path)
+{
+    struct report report;
+    struct part part = {.index = share->index, .count = share->count};
+    struct report_wish wish = {.by = BY_NAME, .is_part = true, .symbols = SYMBOLS_OFF};
+    int error = report_make(&report, rec, &wish); /* which says what went wrong */
+    enum exit_code code = error < 0 ? EXIT_ENVIRONMENT : EXIT_OK;
+    memcpy(part.set, share->set, sizeof part.set);
+    if (code == EXIT_OK && part_report_put(&report, &part) < 0) {
+        message("report: %s", gpuprof_error_text(GPUPROF_NO_MEMORY));
+        code = EXIT_ENVIRONMENT;
+    }
+    if (code == EXIT_OK)
+        code = write_part(&part, path);
+    if (code == EXIT_OK)
+        code = walk_verdict(&report.walk, options->strict);
+    part_release(&part);
+    report_release(&report);
+    return code;
+}
+
+enum exit_code part_verb(const struct options *options)
+{
+    struct recording rec;
+    struct share share;
+    struct progress progress;
+    const char *by;
+    char *path = NULL;
+    enum exit_code code = find_share(options, &share, &by);
+    if (code != EXIT_OK)
+        return code;
+    /* A launcher starts the same words everywhere: there each part needs a name of its own. */
+    if (asprintf(&path, options->share || !by ? "%s" : "%s.%u", options->output, share.index) < 0) {
+        message("report: %s", gpuprof_error_text(GPUPROF_NO_MEMORY));
+        return EXIT_ENVIRONMENT;
+    }
+    /* Others may look at a file at the same time: none is changed. */
+    struct recording_options how = {.keep_live = true, .share = &share};
+    code = recording_open(&rec, options->paths, options->path_count, &how);
+    if (code == EXIT_OK) {
+        message("report: part %u of %u (%s), %u of %u files: %s", share.index, share.count,
+                by ? by : "no --share, no launcher", rec.count + rec.unread_files, share.file_count,
+                path);
+        rec.progress = progress_begin(&progress, "report");
+        progress.total = recording_bytes(&rec);
+        code = make_part(&rec, &share, options, path);
+    }
+    recording_release(&rec);
+    share_release(&share);
+    free(path);
+    return code;
+}

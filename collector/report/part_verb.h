@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* report --partial: one of several processes that make a report together reads its share of the
+ * files, and writes what it has found. */
+#ifndef GPUPROF_COLLECTOR_PART_VERB_H
+#define GPUPROF_COLLECTOR_PART_VERB_H
+
+#include "base/options.h"
+#include "report/report.h"
+
+/* Can parts be written, or a combination be shown, in this way? EXIT_OK, or EXIT_USAGE after one
+ * line that says what is wrong. */
+enum exit_code part_verb_check(const struct options *options, const struct report_view *view,
+                               enum report_format format);
+
+enum exit_code part_verb(const struct options *options);
+
+#endif

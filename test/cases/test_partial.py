@@ -1,0 +1,263 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A report whose files several processes read: parts, added up, are the report of all files."""
+
+import json
+import os
+import random
+import struct
+import subprocess
+
+import conftest
+import pytest
+import stream_reader
+from made_libraries import Libraries
+
+TABLES = ("functions", "failures", "cuda_gpu_kern_sum", "cuda_gpu_mem_time_sum",
+          "cuda_gpu_mem_size_sum", "cuda_gpu_graph_sum", "cuda_sync_sum", "cuda_kern_exec_sum",
+          "nvtx_sum", "nvtx_gpu_proj_sum", "overhead_sum", "gpu_time_util", "gpu_memory_peak",
+          "host_kernel_sum", "host_mem_sum")
+HEADER_BYTES = 76  # as part_file.h has it
+
+
+def random_lines(seed, ranks):
+    """Ranks that share names and have some of their own, ranges that stay open, one rank without
+    work of a device, one that was recorded without CUPTI."""
+    rng = random.Random(seed)
+    for rank in range(ranks):
+        yield f"process {rank}"
+        if rank == 1:
+            yield "meta gpu_rows=absent: CUPTI is not there"
+        for number in range(rng.randint(1, 6)):
+            yield f"name {number + 1} kernel_{rng.randint(0, 8)}"
+        at, open_ranges = 1000, 0
+        for number in range(rng.randint(3, 60)):
+            at += rng.randint(1, 5000)
+            correlation = number + 1
+            kind = rng.randint(0, 5)
+            if kind == 0:
+                open_ranges += 1
+                yield f"push {at} range {rng.randint(0, 20)}"
+            elif kind == 1 and open_ranges:
+                open_ranges -= 1
+                yield f"pop {at}"
+            elif kind == 2:
+                yield f"call cudaMalloc {at} {rng.randint(1, 9 ** 6)} {correlation} 0 4096"
+            elif rank == 1:
+                yield f"call cudaFree {at} {rng.randint(1, 300)} {correlation} 0 0"
+            else:
+                yield f"call cudaLaunchKernel {at} {rng.randint(1, 900)} {correlation} 0 0"
+                yield (f"kernel {rng.randint(1, 7)} {at + 1000} {rng.randint(1, 10 ** 6)} "
+                       f"{correlation}")
+                at += 900
+            at += 9 ** 6 if kind == 2 else 1000
+
+
+@pytest.fixture(scope="session")
+def demo(tmp_path_factory):
+    """A program of two ranks with failed calls, allocations, two devices and ranges."""
+    folder = tmp_path_factory.mktemp("demo") / "data"
+    environment = {name: value for name, value in os.environ.items()
+                   if not name.startswith(("GPUPROF_", "LD_")) and
+                   name not in conftest.RANK_VARIABLES}
+    environment["LD_LIBRARY_PATH"] = str(conftest.BUILD / "sim")
+    subprocess.run([conftest.built(conftest.BUILD / "gpuprof-collector"), "run", "-o", folder,
+                    conftest.built(conftest.BUILD / "programs/demo")], env=environment, check=True,
+                   capture_output=True, timeout=120)
+    return folder
+
+
+def make_parts(run_verb, data, count, **options):
+    for index in range(count):
+        run_verb("report", "--partial", f"--share={index}/{count}", "-o", f"part{index}", data,
+                 **options)
+    return [f"part{index}" for index in range(count)]
+
+
+def check_equal(run_verb, data, parts, *options):
+    tables = "--table=" + ",".join(TABLES)
+    for form in ("text", "csv", "json"):
+        whole = run_verb("report", "--no-group", tables, f"--format={form}", *options, data).stdout
+        sums = run_verb("report", "--combine", tables, f"--format={form}", *options, *parts).stdout
+        if form == "json":
+            whole, sums = json.loads(whole), json.loads(sums)
+            assert whole.pop("overview") and sums.pop("overview") is None
+            assert list(whole) == list(sums)
+        assert whole == sums
+    return whole
+
+
+@pytest.mark.parametrize("count", (1, 3, 7))
+def test_demo(run_verb, demo, count):
+    parts = make_parts(run_verb, demo, count)
+    whole = check_equal(run_verb, demo, parts[::-1])
+    assert whole["failures"] and whole["nvtx_gpu_proj_sum"] and whole["gpu_memory_peak"]
+    assert len(whole["gpu_time_util"]) > 6 and whole["calls"] > 1000
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_random(run_verb, make_stacks, seed):
+    data = make_stacks(*random_lines(seed, 5))
+    count = (2, 3, 7, 4)[seed]
+    parts = make_parts(run_verb, data, count)
+    whole = check_equal(run_verb, data, parts, "--limit=5", "--sort=max")
+    assert whole["processes"] == 5 and whole["nvtx_sum"] and whole["cuda_gpu_kern_sum"]
+
+
+KERNELS = ({"one": (5, 6, 7), "two": (5, 6, 7), "mixed": (5, 6, 7), "both": (5, 6, 7),
+            "three": (5, 6, 7)},
+           {"one": (5, 6, 7), "two": (8, 6, 7), "three": (8, 6, 7), "late": (8, 6, 7)},
+           {"three": (5, 6, 7), "late": (8, 6, 7)})
+
+
+@pytest.mark.parametrize("count", (2, 3))
+def test_libraries(run_verb, tmp_path, count):
+    """Which calls made a kernel all ranks together know."""
+    data = tmp_path / "data"
+    data.mkdir()
+    for rank, kernels in enumerate(KERNELS):
+        recording = Libraries()
+        for kernel, sizes in kernels.items():
+            recording.gemm(*sizes, kernel=kernel)
+        if rank == 1:
+            recording.gemm(5, 6, 7, symbol="cublasLtMatmul", kernel="both")
+            recording.launch(500, "mixed")
+        recording.lines[0] = f"meta env.RANK={rank}"
+        subprocess.run([conftest.built(conftest.BUILD / "make_raw"), data / f"{rank}.gpuprof",
+                        str(rank)], input="\n".join(recording.lines) + "\n", text=True, check=True,
+                       timeout=60)
+    whole = check_equal(run_verb, data, make_parts(run_verb, data, count))
+    made = {row["name"]: row.get("launched_by") for row in whole["cuda_gpu_kern_sum"]}
+    assert made == {"one": "cublasGemmEx 5x6x7 bf16 nn", "two": "cublasGemmEx", "mixed": None,
+                    "both": None, "three": "cublasGemmEx", "late": "cublasGemmEx 8x6x7 bf16 nn"}
+
+
+def test_clocks(run_verb, make_stacks):
+    """Processes of one host have the offset of the first of them, in whichever part that is."""
+    data = make_stacks(*random_lines(9, 4))
+    for number, path in enumerate(sorted(data.glob("*.gpuprof"))):
+        content = bytearray(path.read_bytes())
+        header = stream_reader.read_header(bytes(content))
+        content[40:56] = b"the same machine"
+        struct.pack_into("<Q", content, 108, header.realtime_zero + 77 * 10 ** 9 * number)
+        crc = stream_reader.crc32c(bytes(content[:header.bytes - 4]))
+        struct.pack_into("<I", content, header.bytes - 4, crc)
+        path.write_bytes(content)
+    check_equal(run_verb, data, make_parts(run_verb, data, 4))
+
+
+def test_damaged_files(run_verb, run_collector, make_stacks):
+    """What cannot be read is in the first part, and in the verdict of the combination."""
+    data = make_stacks(*random_lines(5, 3))
+    lost, cut = sorted(data.glob("*.gpuprof"))[:2]
+    lost.write_bytes(b"x" * 4000)
+    cut.write_bytes(cut.read_bytes()[:-30])
+    for index in range(2):
+        run_collector("report", "--partial", f"--share={index}/2", "-o", f"part{index}", data)
+    tables = "--table=" + ",".join(TABLES)
+    whole = run_collector("report", "--no-group", "--format=csv", tables, data)
+    sums = run_collector("report", "--combine", "--format=csv", tables, "part0", "part1")
+    assert whole.returncode == sums.returncode == 3
+    assert whole.stdout == sums.stdout and "unread_files" in sums.stdout
+
+
+LAUNCHERS = (("RANK", "WORLD_SIZE"), ("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"),
+             ("PMI_RANK", "PMI_SIZE"), ("SLURM_PROCID", "SLURM_NTASKS"))
+
+
+@pytest.mark.parametrize("launcher", LAUNCHERS)
+def test_launchers(run_verb, make_stacks, tmp_path, launcher):
+    data = make_stacks(*random_lines(1, 2))
+    for index in ("0", "1"):
+        environment = {**os.environ, launcher[0]: index, launcher[1]: "2"}
+        result = run_verb("report", "--partial", "-o", "part", data, env=environment)
+        assert f"part {index} of 2 ({launcher[0]}), 1 of 2 files" in result.stderr
+    run_verb("report", "--combine", "part.0", "part.1")
+    bad = {**os.environ, launcher[0]: "x", launcher[1]: "2"}
+    assert "--share" in run_verb("report", "--partial", "-o", "p", data, env=bad, status=2).stderr
+    assert not (tmp_path / "p.0").exists()
+
+
+def test_mpi(run_verb, collector, demo, tmp_path):
+    """Four processes that Open MPI starts with the same words."""
+    conftest.need("mpirun")
+    environment = {**os.environ, "OMPI_ALLOW_RUN_AS_ROOT": "1",
+                   "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
+    subprocess.run(["mpirun", "--oversubscribe", "-n", "4", collector, "report", "--partial", "-o",
+                    "part", demo], cwd=tmp_path, env=environment, check=True, timeout=60,
+                   capture_output=True)
+    check_equal(run_verb, demo, [f"part.{index}" for index in range(4)])
+
+
+@pytest.fixture
+def parts(run_verb, make_stacks, tmp_path):
+    data = make_stacks(*random_lines(2, 3))
+    make_parts(run_verb, data, 3)
+    return tmp_path
+
+
+def refused(run_verb, *paths, says):
+    result = run_verb("report", "--combine", *paths, status=2)
+    assert not result.stdout and len(result.stderr.splitlines()) == 1
+    assert says in result.stderr
+    return result.stderr
+
+
+def test_sets(run_verb, make_stacks, parts):
+    refused(run_verb, "part0", "part2", says="part 1 of 3")
+    refused(run_verb, "part0", "part1", "part2", "part1", says="part 1 of 3")
+    make_parts(run_verb, make_stacks(*random_lines(3, 3), name="other"), 2)
+    refused(run_verb, "part0", "part1", "part2", says="part2: is of other files")
+    refused(run_verb, "gone", says="gone")
+    (parts / "text").write_text("not a part, but something else of some length\n" * 9)
+    refused(run_verb, "text", says="text is no part")
+
+
+def sealed(content):
+    """With a checksum that is right."""
+    content = bytearray(content)
+    struct.pack_into("<Q", content, 16, len(content) - HEADER_BYTES)
+    struct.pack_into("<I", content, 12, stream_reader.crc32c(bytes(content[16:])))
+    return bytes(content)
+
+
+def test_damaged_parts(run_verb, parts):
+    whole = (parts / "part1").read_bytes()
+    for content, says in ((whole[:-1], "is not whole"), (whole + b"x", "is not whole"),
+                          (whole[:90] + bytes([whole[90] ^ 1]) + whole[91:], "checksum"),
+                          (whole[:8] + b"\2" + whole[9:], "another version"),
+                          (sealed(whole[:-1]), "is damaged"), (sealed(whole + b"x"), "is damaged"),
+                          (whole[:40], "is no part")):
+        (parts / "part1").write_bytes(content)
+        refused(run_verb, "part0", "part1", "part2", says=says)
+
+
+def test_hostile_parts(run_collector, parts):
+    """Values that are anything, under a right checksum: a line, or a report; nothing else."""
+    rng = random.Random(11)
+    whole = (parts / "part1").read_bytes()
+    codes = set()
+    for _ in range(40):
+        content = bytearray(whole)
+        for _ in range(rng.randint(1, 3)):
+            content[rng.randrange(HEADER_BYTES, len(content))] = rng.choice((0, 1, 127, 255))
+        (parts / "part1").write_bytes(sealed(content))
+        result = run_collector("report", "--combine", "--full", "part0", "part1", "part2")
+        codes.add(result.returncode)
+        assert result.returncode in (0, 2, 3), result.stderr
+        assert result.returncode != 2 or "is damaged" in result.stderr
+    assert 2 in codes
+
+
+def test_usage(run_verb, parts):
+    for words, says in ((("--combine", "--table=idle", "part0"), "idle is in no part"),
+                        (("--combine", "--by=grid", "part0"), "leave out"),
+                        (("--combine", "--format=html", "part0"), "a page needs"),
+                        (("--combine", "--share=0/1", "part0"), "goes with --partial"),
+                        (("--partial", "data"), "-o names"),
+                        (("--partial", "-o", "p", "--share=3/3", "data"), "no share 3 of 3"),
+                        (("--partial", "-o", "p", "--share=1", "data"), "is not I/N"),
+                        (("--partial", "-o", "p.gz", "data"), "not compressed"),
+                        (("--partial", "-o", "p", "--rank=0", "data"), "leave out"),
+                        (("--partial", "--combine", "-o", "p", "part0"), "one of them")):
+        assert says in run_verb("report", *words, status=2).stderr
+    assert not (parts / "p").exists()
