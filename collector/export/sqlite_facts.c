@@ -237,7 +237,7 @@ struct gpu_numbers {
 /*
  * A machine's own number of a device: its ordinal where that is free, so that kernels find their
  * device by theirs; processes to which the driver shows only some of them have others by the same
- * ordinal. *is_new: nobody had it so far.
+ * ordinal, and no device has one as large as a file may say. *is_new: nobody had it so far.
  */
 static int gpu_number(struct gpu_numbers *g, uint64_t machine, const struct surveyed_device *d,
                       uint64_t *number, bool *is_new)
@@ -247,7 +247,7 @@ static int gpu_number(struct gpu_numbers *g, uint64_t machine, const struct surv
                       has_uuid ? d->uuid_low : ~d->limits.device};
     uint64_t known = key_map_get(&g->numbers, key);
     *is_new = !known;
-    *number = known ? known - 1 : d->limits.device;
+    *number = known ? known - 1 : d->limits.device < SURVEY_DEVICES_MAX ? d->limits.device : 0;
     while (!known && key_map_get(&g->taken, (struct key){machine, *number, 0}))
         ++*number;
     int error = known ? 0 : key_map_set(&g->numbers, key, *number + 1);

@@ -30,6 +30,20 @@ static struct sql_value one_less(uint64_t number)
     return number ? sql_integer(number - 1) : (struct sql_value){0};
 }
 
+/* A call inside another may have its id, too, by which work is to find one call: the outer one. */
+static int put_id(struct export_writer *w, const struct event *e, struct sql_value *id)
+{
+    const struct record *r = e->record;
+    struct correlated_call found;
+    int count = r->flags & RECORD_NESTED && r->correlation
+                    ? correlation_find(&w->walk->survey.calls, e->process->index, r->correlation,
+                                       e->begin_ns, 0, &found)
+                    : 0;
+    bool is_outer = count <= 0 || found.begin_ns == e->begin_ns;
+    *id = correlation(e->process, is_outer ? r->correlation : 0);
+    return count < 0 ? count : 0;
+}
+
 static int take_call(struct export_writer *w, const struct slice *s)
 {
     const struct event *e = &s->event;
@@ -40,12 +54,13 @@ static int take_call(struct export_writer *w, const struct slice *s)
         [SQL_RUNTIME_END] = sqlite_time(w, e->end_ns),
         [SQL_RUNTIME_CLASS] = sql_integer(is_driver ? NSYS_DRIVER : NSYS_RUNTIME),
         [SQL_RUNTIME_TID] = sql_integer(sqlite_tid(w, e->process, e->thread)),
-        [SQL_RUNTIME_CORRELATION] = correlation(e->process, r->correlation),
         [SQL_RUNTIME_RESULT] = sql_integer((uint64_t)(int64_t)r->result),
         [SQL_RUNTIME_WEIGHT] = sql_integer_or_null(r->weight > 1 ? r->weight : 0),
         [SQL_RUNTIME_FLAGS] = sql_integer_or_null(r->flags & OPEN_FLAGS),
     };
     int error = sqlite_function(w, e->function, &row[SQL_RUNTIME_NAME]);
+    if (error == 0)
+        error = put_id(w, e, &row[SQL_RUNTIME_CORRELATION]);
     return error < 0 ? error : sql_base_insert(w->base, SQL_RUNTIME, row);
 }
 

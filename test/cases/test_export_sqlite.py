@@ -13,12 +13,13 @@ import struct
 
 import pytest
 
-from conftest import BUILD, built
+from conftest import BUILD, ROOT, built
 from made_ops import BACKWARD, LABEL, MAIN, OTHER, TYPES, Recording, T
 
 WORK = ["CUPTI_ACTIVITY_KIND_" + name for name in ("KERNEL", "MEMCPY", "MEMSET", "GRAPH_TRACE")]
 OURS = {"GPUPROF_" + name for name in ("PROCESSES", "LOSSES", "STEPS", "OPERATORS", "MEMORY",
                                        "LIBRARY_CALLS", "OVERHEAD")}
+NESTED = 2  # RECORD_NESTED
 KERNELS = """SELECT s.value, count(*), sum(k.end - k.start) FROM CUPTI_ACTIVITY_KIND_KERNEL AS k
     JOIN StringIds AS s ON k.demangledName = s.id GROUP BY s.value"""
 CALLS = """SELECT s.value, count(*), sum(r.end - r.start) FROM CUPTI_ACTIVITY_KIND_RUNTIME AS r
@@ -234,8 +235,15 @@ def test_ranges_say_what_nvtx_has(tmp_path, export):
         ("here", 34), ("left", 59)]
 
 
-def test_further_work_of_a_call_has_its_id(tmp_path, export):
+def test_work_has_the_id_of_one_call(tmp_path, export):
+    """That of a call which has several, and of the outer one where an inner call has it, too."""
     r = Recording()
+    outer = r.call("cudaLaunchKernel", [0])
+    for call in (outer, 950):  # --nested; the second has an id of its own
+        r.add(MAIN, "cuLaunchKernel", [0], flags=NESTED, begin=r.now + 100, ns=200, call=call)
+        r.now -= 1000
+    r.kernel("outer", 100, outer)
+    r.kernel("inner", 100, 950)
     call = r.call("cudaGraphLaunch", [1, 2])
     r.add(MAIN, TYPES["link"], [900], call=call)
     r.kernel("first", 100, call)
@@ -245,8 +253,25 @@ def test_further_work_of_a_call_has_its_id(tmp_path, export):
     assert sorted(base.execute(
         """SELECT k.value, c.value FROM CUPTI_ACTIVITY_KIND_KERNEL JOIN StringIds AS k
         ON k.id = demangledName JOIN CUPTI_ACTIVITY_KIND_RUNTIME AS r USING (correlationId)
-        JOIN StringIds AS c ON c.id = r.nameId""")) == [("first", "cudaGraphLaunch"),
-                                                         ("further", "cudaGraphLaunch")]
+        JOIN StringIds AS c ON c.id = r.nameId""")) == [
+            ("first", "cudaGraphLaunch"), ("further", "cudaGraphLaunch"),
+            ("inner", "cuLaunchKernel"), ("outer", "cudaLaunchKernel")]
+
+
+def test_files_made_for_it(run_collector, tmp_path):
+    """A whole database of each file of the corpus that can be read, of the largest numbers, too."""
+    for path in sorted((ROOT / "test/corpus").glob("*.gpuprof")):
+        result = run_collector("export", "--keep-live", path, "-o", "x.sqlite")
+        assert result.returncode in (0, 2, 3), (path, result.stderr)
+        if result.returncode == 2:
+            continue
+        with contextlib.closing(sqlite3.connect(tmp_path / "x.sqlite")) as base:
+            assert list(base.execute("PRAGMA integrity_check")) == [("ok",)], path
+            numbers = [row[0] for row in base.execute("SELECT id FROM TARGET_INFO_GPU")]
+            assert all(0 <= number < 4096 for number in numbers), (path, numbers)
+            assert len(set(numbers)) == len(numbers)
+            names = [row[0] for row in base.execute("SELECT value FROM StringIds")]
+            assert len(set(names)) == len(names), path
 
 
 def test_losses_are_in_it(make_gpu, run_collector, tmp_path):
