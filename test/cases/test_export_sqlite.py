@@ -14,6 +14,7 @@ import struct
 import pytest
 
 from conftest import BUILD, ROOT, built
+from made_libraries import Libraries
 from made_ops import BACKWARD, LABEL, MAIN, OTHER, TYPES, Recording, T
 
 WORK = ["CUPTI_ACTIVITY_KIND_" + name for name in ("KERNEL", "MEMCPY", "MEMSET", "GRAPH_TRACE")]
@@ -233,6 +234,26 @@ def test_ranges_say_what_nvtx_has(tmp_path, export):
     assert list(base.execute("SELECT text, eventType FROM NVTX_EVENTS WHERE end IS NULL AND "
                              "eventType < 75 AND eventType <> 33 ORDER BY start")) == [
         ("here", 34), ("left", 59)]
+
+
+def test_libraries_and_tensors(tmp_path, export):
+    """A call of a library by what it was called with; blocks of PyTorch's, and one not had."""
+    r = Libraries()
+    with r.library("cublasGemmEx", m=4, n=5, k=6):
+        r.launch(300)
+    r.begin("cublasGemmEx", m=1, n=1, k=1)  # left open
+    r.add(MAIN, TYPES["tensor"], [1, 0x1000, 512, 600, 2048, 3, 1, 0])
+    r.add(MAIN, TYPES["tensor_oom"], [1 << 20, 600, 2048, 3, 1])
+    base = export(r.write(built(BUILD / "make_raw"), tmp_path / "data"))
+    assert list(base.execute(
+        """SELECT n.value, s.value, returnValue, isOpen, end > start FROM GPUPROF_LIBRARY_CALLS
+        JOIN StringIds AS n ON n.id = nameId JOIN StringIds AS s ON s.id = shapeId
+        ORDER BY start""")) == [("cublasGemmEx", "cublasGemmEx 4x5x6", 0, 0, 1),
+                                ("cublasGemmEx", "cublasGemmEx 1x1x1", None, 1, 1)]
+    assert list(base.execute("SELECT operation, address, bytes, allocated, reserved, deviceId, "
+                             "deviceKind FROM GPUPROF_MEMORY ORDER BY start")) == [
+        ("allocate", 0x1000, 512, 600, 2048, 3, 1),
+        ("out of memory", None, 1 << 20, 600, 2048, 3, 1)]
 
 
 def test_work_has_the_id_of_one_call(tmp_path, export):
