@@ -35,7 +35,8 @@ const struct option_info option_infos[] = {
      "default: as the name of the file ends"},
     {OPTION_EXPORT_FILE, 'o', "output", "FILE", "write the export there"},
     {OPTION_EXPORT, 0, "format", "FORMAT",
-     "the format of the export, such as sqlite (a wrong name gets a list of all formats); default: "
+     "the format of the export, such as sqlite or pprof (a wrong name gets a list of all formats); "
+     "default: "
      "as the name of the file ends"},
     {OPTION_PER_RANK, 0, "per-rank", NULL,
      "write a file for each rank, rank_N.pt.trace.json.gz, into the folder that -o names"},

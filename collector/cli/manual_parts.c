@@ -32,6 +32,7 @@ const struct manual_row manual_rows[] = {
      "a database with the tables of nsys export, for sqlite3, pandas and scripts that query those"},
     {"export", PART_EXAMPLE, "gpuprof export data --kind=kernel,launch -o kernels.sqlite",
      "kernels and the calls that launched them"},
+    {"export", PART_EXAMPLE, "gpuprof export data -o profile.pb.gz", "for go tool pprof"},
     {"flame", PART_EXAMPLE, "gpuprof flame data -o flame.svg", "for a browser"},
     {"flame", PART_EXAMPLE, "gpuprof flame data --weight=gpu -o flame.json",
      "time of the GPU, for speedscope"},

@@ -37,9 +37,10 @@ const struct verb verbs[] = {
      "REPORT[,REPORT..] DIR|FILE...",
      "print the report's tables by the names that nsys stats has for them"},
     {"export", export_verb, NULL,
-     OPTION_EXPORT_FILE | OPTION_EXPORT | OPTION_PROCESSES | OPTION_SELECT | OPTION_STEP_RANGE |
-         OPTION_STEP_BY | OPTION_STRICT | OPTION_KEEP_LIVE | OPTION_HELP | OPTION_RECORDINGS,
-     "DIR|FILE...", "make a file of recordings that other programs read: SQLite"},
+     OPTION_EXPORT_FILE | OPTION_EXPORT | OPTION_WEIGHT | OPTION_SYMBOLS | OPTION_PROCESSES |
+         OPTION_SELECT | OPTION_STEP_RANGE | OPTION_STEP_BY | OPTION_STRICT | OPTION_KEEP_LIVE |
+         OPTION_HELP | OPTION_RECORDINGS,
+     "DIR|FILE...", "make a file of recordings that other programs read: SQLite, pprof, stacks"},
     {"flame", flame_verb, NULL,
      OPTION_GRAPH | OPTION_FORM | OPTION_WEIGHT | OPTION_OWN_FRAMES | OPTION_FOLD |
          OPTION_MERGE_RANKS | OPTION_THREADS | OPTION_PROCESSES | OPTION_SELECT |

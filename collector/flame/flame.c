@@ -142,17 +142,21 @@ static int arrange(struct flame *f)
     return f->nodes ? flame_arrange(tree, f->nodes) : GPUPROF_NO_MEMORY;
 }
 
+int flame_finish(struct flame *f, const char *symbol_folder)
+{
+    int error = stack_costs_finish(&f->costs, symbol_folder);
+    if (error == 0)
+        error = stack_costs_show_stackless(&f->costs);
+    return error < 0 ? error : arrange(f);
+}
+
 int flame_gather(struct flame *f, const char *symbol_folder)
 {
     struct consumer consumer = stack_costs_consumer(&f->costs);
     int error = walk_run(f->costs.walk, NULL, &consumer, 1);
     if (error < 0)
         return error;
-    error = stack_costs_finish(&f->costs, symbol_folder);
-    if (error == 0)
-        error = stack_costs_show_stackless(&f->costs);
-    if (error == 0)
-        error = arrange(f);
+    error = flame_finish(f, symbol_folder);
     if (error < 0)
         message("flame: %s", gpuprof_error_text(error));
     return error;

@@ -35,6 +35,9 @@ static inline const struct shown_frame *flame_frame(const struct flame *f, uint3
  */
 int flame_gather(struct flame *f, const char *symbol_folder);
 
+/* The same behind a walk of the costs' consumer, without a word. 0 or an error. */
+int flame_finish(struct flame *f, const char *symbol_folder);
+
 /* Says on stderr what has no stack, and why. */
 void flame_say(const struct flame *f, const struct recording *rec);
 

@@ -28,6 +28,8 @@ static const struct {
     {merge_verb, "a.zip", {.step_range = "step"}},
     {merge_verb, "ranks", {.per_rank = true}},
     {export_verb, "a.sqlite", {.strict = true}},
+    {export_verb, "a.pb", {.strict = true}},
+    {export_verb, "a.folded", {.weight = WEIGHT_GPU}},
     {flame_verb, NOWHERE, {.flame_format = FLAME_FOLDED, .threads = true}},
     {flame_verb, NOWHERE, {.flame_format = FLAME_SVG, .weight = WEIGHT_CALLS}},
     {flame_verb, NOWHERE, {.flame_format = FLAME_SPEEDSCOPE, .weight = WEIGHT_GPU}},
