@@ -37,6 +37,10 @@ struct idle_device {
     uint64_t idle_ns;                /* with those they are the window, but for: */
     uint64_t stopped_ns;             /* nothing was recorded, and nothing is known to have run */
     uint64_t causes[IDLE_CAUSES];    /* of idle_ns, which they add up to */
+    uint64_t collectives;            /* that another rank took part in */
+    uint64_t late;                   /* of these it was the last to begin */
+    uint64_t late_ns;                /* behind the first one, added up */
+    uint64_t awaited_ns;             /* for which other devices only waited for it */
     uint64_t at_ns;                  /* this and what follows: while the walk lasts */
     uint64_t until_ns[IDLE_BUSY_PARTS];
     uint32_t pause; /* place of the first one that may matter */

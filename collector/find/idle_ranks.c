@@ -99,7 +99,7 @@ int idle_ranks_kernel(struct idle_ranks *r, const struct slice *s, uint32_t devi
         return error;
     if (span.collective) {
         struct idle_collective *c = &r->list[span.collective - 1];
-        c->count++;
+        c->first_ns = c->count++ ? c->first_ns : e->begin_ns;
         c->last = device; /* they come in the order of time */
         c->last_ns = e->begin_ns;
         c->first_end_ns = e->end_ns < c->first_end_ns ? e->end_ns : c->first_end_ns;
@@ -139,13 +139,22 @@ struct place {
     bool is_told;
 };
 
+/* The collective that the kernel and another rank's are; NULL: none. */
+static const struct idle_collective *joined_by(const struct idle_ranks *r, const bool *job,
+                                               const struct kernel_span *kernel)
+{
+    const struct idle_collective *c = kernel->collective ? &r->list[kernel->collective - 1] : NULL;
+    bool is_one = c && c->count >= 2 && c->first_end_ns > c->last_ns &&
+                  (!c->by_name || (job[kernel->device] && job[c->last]));
+    return is_one ? c : NULL;
+}
+
 /* Until when the kernel waited for another rank; 0: it did not. */
 static uint64_t waits_until(const struct idle_ranks *r, const bool *job,
                             const struct kernel_span *kernel, uint32_t *waited_for)
 {
-    const struct idle_collective *c = kernel->collective ? &r->list[kernel->collective - 1] : NULL;
-    if (!c || c->count < 2 || c->first_end_ns <= c->last_ns || c->last == kernel->device ||
-        (c->by_name && (!job[kernel->device] || !job[c->last])))
+    const struct idle_collective *c = joined_by(r, job, kernel);
+    if (!c || c->last == kernel->device)
         return 0;
     *waited_for = c->last;
     return c->last_ns;
@@ -188,14 +197,17 @@ static int tell_span(struct idle_ranks *r, const bool *job, struct place *p,
 }
 
 int idle_ranks_tell(struct idle_ranks *r, const bool *job, uint32_t device_count,
-                    idle_wait_fn *tell, void *context)
+                    idle_joined_fn *joined, idle_wait_fn *tell, void *context)
 {
     struct place *places = calloc(device_count + 1u, sizeof *places);
     int error = places ? 0 : GPUPROF_NO_MEMORY;
     for (uint64_t i = r->kernels.count; error == 0 && i; i--) {
         const struct kernel_span *kernel = spool_at(&r->kernels, i - 1, false, &error);
+        const struct idle_collective *c = kernel ? joined_by(r, job, kernel) : NULL;
         if (kernel)
             places[kernel->device].next = i; /* at last its first one */
+        if (c)
+            joined(context, kernel->device, c);
     }
     for (uint64_t i = 0; error == 0 && i < r->alone.count; i++) {
         const struct alone_span *found = spool_at(&r->alone, i, false, &error);

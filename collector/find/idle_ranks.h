@@ -7,7 +7,7 @@
  * that have no rank, or one that another has, too, are of no job that is known; in a recording of
  * one process nobody waits for another.
  *
- * Memory: 12 MiB for kernels and the times in which nothing else ran, which lie in spools, 32 bytes
+ * Memory: 12 MiB for kernels and the times in which nothing else ran, which lie in spools, 40 bytes
  * a collective and 192 at most for numbers, IDLE_COLLECTIVES_MAX of each; nobody waits for those
  * beyond.
  */
@@ -21,6 +21,7 @@
 #define IDLE_COLLECTIVES_MAX (1u << 19)
 
 struct idle_collective {
+    uint64_t first_ns;     /* begin of the kernel that began first */
     uint64_t last_ns;      /* begin of the kernel that began last */
     uint64_t first_end_ns; /* end of the one that ended first */
     uint32_t last;         /* device of the former */
@@ -55,10 +56,12 @@ int idle_ranks_kernel(struct idle_ranks *r, const struct slice *s, uint32_t devi
 int idle_ranks_alone(struct idle_ranks *r, uint32_t device, uint64_t begin_ns, uint64_t end_ns);
 
 /* Behind the last: tells of each time in which a device did nothing but wait for another one.
- * `job` is whether each of the devices, by number, is on a rank of the job. 0 or an error. */
+ * `job` is whether each of the devices, by number, is on a rank of the job. 0 or an error. Before
+ * that `joined` is told of each device in each collective that several took part in, together. */
+typedef void idle_joined_fn(void *context, uint32_t device, const struct idle_collective *c);
 typedef int idle_wait_fn(void *context, uint32_t device, uint32_t waited_for, bool is_new,
                          uint64_t begin_ns, uint64_t end_ns);
 int idle_ranks_tell(struct idle_ranks *r, const bool *job, uint32_t device_count,
-                    idle_wait_fn *tell, void *context);
+                    idle_joined_fn *joined, idle_wait_fn *tell, void *context);
 
 #endif

@@ -57,7 +57,7 @@ static int wait_for_rank(void *context, uint32_t number, uint32_t waited_for, bo
 {
     struct idle *d = context;
     struct idle_device *device = &d->devices[number];
-    const struct idle_device *other = &d->devices[waited_for];
+    struct idle_device *other = &d->devices[waited_for];
     uint64_t ns = end_ns - begin_ns;
     struct idle_row what = {.place = {.word = other->device << 32 | other->process->index,
                                       .function = IDLE_NONE,
@@ -70,8 +70,20 @@ static int wait_for_rank(void *context, uint32_t number, uint32_t waited_for, bo
     device->parts[IDLE_COMMUNICATING] -= ns;
     device->idle_ns += ns;
     device->causes[IDLE_COMMUNICATION] += ns;
+    other->awaited_ns += ns;
     int error = keep_wait(d, device, begin_ns, end_ns);
     return error < 0 ? error : idle_rows_add(&d->rows, &what, begin_ns, ns);
+}
+
+static void join(void *context, uint32_t number, const struct idle_collective *c)
+{
+    struct idle *d = context;
+    struct idle_device *device = &d->devices[number];
+    device->collectives++;
+    if (c->last != number || c->last_ns == c->first_ns)
+        return;
+    device->late++;
+    device->late_ns += c->last_ns - c->first_ns;
 }
 
 /* Devices are of one job's ranks that are of processes with ranks of their own. */
@@ -94,7 +106,7 @@ int idle_waits_charge(struct idle *d)
                  key_map_get(&ranks, (struct key){p->rank, 0, 0}) == p->index + 1u;
     }
     if (error == 0)
-        error = idle_ranks_tell(&d->ranks, job, d->device_count, wait_for_rank, d);
+        error = idle_ranks_tell(&d->ranks, job, d->device_count, join, wait_for_rank, d);
     key_map_release(&ranks);
     free(job);
     return error;

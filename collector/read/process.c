@@ -543,14 +543,26 @@ const char *process_meta(const struct process *p, const char *key)
     return value;
 }
 
-const char *process_rank(const struct process *p)
+/* The first of the variables that says something; ended by NULL. */
+static const char *variable_of(const struct process *p, const char *const *names)
 {
-    for (const char *const *name = rank_variables; *name; name++) {
+    for (const char *const *name = names; *name; name++) {
         char key[64];
         snprintf(key, sizeof key, "env.%s", *name);
-        const char *rank = process_meta(p, key);
-        if (rank && rank[0])
-            return rank;
+        const char *value = process_meta(p, key);
+        if (value && value[0])
+            return value;
     }
     return NULL;
+}
+
+const char *process_local_rank(const struct process *p)
+{
+    static const char *const names[] = {"LOCAL_RANK", NULL}; /* as torchrun has it */
+    return variable_of(p, names);
+}
+
+const char *process_rank(const struct process *p)
+{
+    return variable_of(p, rank_variables);
 }

@@ -137,4 +137,7 @@ const char *process_meta(const struct process *p, const char *key);
 /* The value of the first rank variable (rank.h) that the process had, or NULL. */
 const char *process_rank(const struct process *p);
 
+/* Likewise, of those on its host. */
+const char *process_local_rank(const struct process *p);
+
 #endif

@@ -10,10 +10,10 @@
  *  - rows of devices have the rank in their names, or the process if there are several;
  *  - quantiles are of histograms, which are added up, shares and means of the sums.
  *
- * Not carried is what looks at several processes at one moment, or is no sum: idle and gpu_time
- * (waits for other ranks), findings, collectives, open_calls, unfinished, dumps, steps, phases,
- * operators, labels, modules, libraries, stacks, lines, threads, cost, and the first screen, which
- * is made of these.
+ * Not carried is what looks at several processes at one moment, or is no sum: idle, gpu_time and
+ * ranks (waits for other ranks), findings, collectives, open_calls, unfinished, dumps, steps,
+ * phases, operators, labels, modules, libraries, stacks, lines, threads, cost, and the first
+ * screen, which is made of these.
  */
 #ifndef GPUPROF_COLLECTOR_PART_REPORT_H
 #define GPUPROF_COLLECTOR_PART_REPORT_H

@@ -297,6 +297,9 @@ int report_make(struct report *r, struct recording *rec, const struct report_wis
         message("report: %s", gpuprof_error_text(error));
     if (error == 0 && has_steps)
         error = step_report_make(r->steps, &r->walk, wish->steps);
+    const struct steps *steps = r->steps ? &r->steps->steps : r->marks;
+    if (error == 0 && (error = rank_report_make(&r->ranks, rec, r->idle, steps)) < 0)
+        message("report: %s", gpuprof_error_text(error));
     return error == 0 ? look_at_memory(r, rec, wish) : error;
 }
 
@@ -319,6 +322,7 @@ void report_release(struct report *r)
     if (r->idle)
         idle_release(r->idle);
     free(r->idle);
+    rank_report_release(&r->ranks);
     if (r->findings)
         findings_release(r->findings);
     free(r->findings);

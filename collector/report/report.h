@@ -17,6 +17,7 @@
 #include "record/losses.h"
 #include "report/cost_report.h"
 #include "report/failures.h"
+#include "report/rank_report.h"
 #include "table/table.h"
 
 struct report_row {
@@ -60,20 +61,21 @@ struct report {
     uint64_t total_ns;   /* of calls that are not nested in another */
     uint64_t copy_calls; /* of these that copied; sets and prefetches are none */
     uint64_t copy_bytes;
-    uint64_t begin_ns;                /* of the first call; 0 if there is none */
-    uint64_t end_ns;                  /* of the last */
-    uint64_t whole_ns;                /* 0: all was read; otherwise how long all took */
-    uint64_t *process_calls;          /* owned, by process index */
-    struct losses losses;             /* of all processes together */
-    uint64_t histogram_rows;          /* that may still be made, in all tables */
-    struct hang hang;                 /* calls that had not returned, work that had not finished */
-    struct failures failures;         /* calls that returned an error */
-    struct cost_report cost;          /* of gpuprof itself */
-    struct gpu_report *gpu;           /* owned; what the devices did, and ranges */
-    struct findings *findings;        /* owned; what is worth fixing */
-    struct memory_signs signs;        /* of what is wrong with the memory */
-    struct memory_look *memory;       /* owned; its books. NULL: nothing is */
-    struct idle *idle;                /* owned; why they did nothing. NULL: they have no rows */
+    uint64_t begin_ns;          /* of the first call; 0 if there is none */
+    uint64_t end_ns;            /* of the last */
+    uint64_t whole_ns;          /* 0: all was read; otherwise how long all took */
+    uint64_t *process_calls;    /* owned, by process index */
+    struct losses losses;       /* of all processes together */
+    uint64_t histogram_rows;    /* that may still be made, in all tables */
+    struct hang hang;           /* calls that had not returned, work that had not finished */
+    struct failures failures;   /* calls that returned an error */
+    struct cost_report cost;    /* of gpuprof itself */
+    struct gpu_report *gpu;     /* owned; what the devices did, and ranges */
+    struct findings *findings;  /* owned; what is worth fixing */
+    struct memory_signs signs;  /* of what is wrong with the memory */
+    struct memory_look *memory; /* owned; its books. NULL: nothing is */
+    struct idle *idle;          /* owned; why they did nothing. NULL: they have no rows */
+    struct rank_report ranks;
     struct op_report *ops;            /* owned; PyTorch's operators. NULL: not asked for */
     struct library_report *libraries; /* likewise; calls of libraries */
     struct steps *marks;              /* owned; the program's steps. NULL: `steps` has them */

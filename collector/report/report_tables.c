@@ -15,6 +15,7 @@
 #include "report/library_report.h"
 #include "report/op_report.h"
 #include "report/part_report.h"
+#include "report/rank_report.h"
 #include "report/source_report.h"
 #include "report/stack_report.h"
 #include "report/step_report.h"
@@ -39,6 +40,7 @@ unsigned report_tables(const struct report *r, struct table *tables)
         {&source_table, 1, r->source},
         {gpu_tables, TABLE_COUNT, r->gpu},
         {idle_tables, IDLE_TABLES, r->idle},
+        {&ranks_table, 1, &r->ranks},
         {op_tables, OP_TABLES, r->ops},
         {&modules_table, 1, r->ops},
         {&library_table, 1, r->libraries},

@@ -57,6 +57,12 @@ const struct csv_kind_info csv_kinds[CSV_KIND_COUNT] = {
     [CSV_GPU_TIME] = {"gpu_time", "each device of a process: for how long it could have worked"},
     [CSV_GPU_IDLE] = {"gpu_idle", "each device of a process: for how long of that it was idle"},
     [CSV_IDLE] = {"idle", "each cause, in domain, and place of idle time; calls are the gaps"},
+    [CSV_RANK] =
+        {"rank", "each rank: its devices' time; calls are its steps, mean_ns is how long one took"},
+    [CSV_RANK_LATE] = {"rank_late",
+                       "each rank: count is its collectives with other ranks, calls those "
+                       "that it was the last to begin, total_ns how long others only "
+                       "waited for it"},
     [CSV_MEMORY] = {"memory", "the most memory of each device"},
     [CSV_HOST_KERNEL] = {"host_kernel", "each kernel that processes without rows of the GPU "
                                         "launched: times of the calls"},

@@ -47,6 +47,8 @@ enum csv_kind {
     CSV_GPU_TIME,
     CSV_GPU_IDLE,
     CSV_IDLE,
+    CSV_RANK,
+    CSV_RANK_LATE,
     CSV_MEMORY,
     CSV_HOST_KERNEL,
     CSV_HOST_COPY,

@@ -3,6 +3,7 @@
 
 import json
 import random
+import re
 
 import cupti_client as cupti
 import gpu_run
@@ -275,6 +276,38 @@ def test_who_waits_for_which_rank(report):
     assert waits(made) == {(0, "rank 1"): 300 + 350, (1, "rank 0"): 400}
     assert [row["communication_ns"] // US for row in made["gpu_time"]] == \
         [200 + 150 + 200, 200 + 150 + 200]
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_row_for_each_rank(seed, run_verb, make_records):
+    """Who was late, how often and by how much; for how long others only waited for it. All this is
+    known of the begins alone."""
+    dice = random.Random(seed)
+    ranks, count = 5, 40
+    begins = [[1000 * n + dice.choice((0, dice.randrange(300))) for n in range(count)]
+              for _ in range(ranks)]
+    last = [max(row[n] for row in begins) for n in range(count)]
+    folder = make_records(line for rank, row in enumerate(begins) for line in reduces(
+        rank, row, [end + 200 - begin for begin, end in zip(row, last)]).text())
+    rows = json.loads(run_verb("report", "--format=json", "--table=ranks", folder).stdout)["ranks"]
+    assert [row["rank"] for row in rows] == list(map(str, range(ranks)))
+    for rank, row in enumerate(rows):
+        late = [n for n in range(count) if begins[rank][n] == last[n] and
+                sum(other[n] == last[n] for other in begins) == 1]
+        tied = sum(begins[rank][n] == last[n] for n in range(count)) - len(late)
+        assert len(late) <= row["late"] <= len(late) + tied and row["collectives"] == count
+        assert row["late_share"] == pytest.approx(row["late"] / count, abs=1e-4)
+        behind = sum(last[n] - min(other[n] for other in begins) for n in late)
+        awaited = sum(last[n] - other[n] for n in late for other in begins)
+        if not tied:
+            assert (row["late_ns"], row["awaited_ns"]) == (behind * US, awaited * US)
+        assert row["waits_ns"] == sum(last[n] - begins[rank][n] for n in range(count)) * US
+        assert row["communication_ns"] == 200 * US * count
+        assert row["compute_ns"] + row["communication_ns"] + row["copies_ns"] + row["idle_ns"] == \
+            row["window_ns"]
+    assert sum(row["awaited_ns"] for row in rows) == sum(row["waits_ns"] for row in rows)
+    text = run_verb("report", "--table=ranks", folder).stdout
+    assert len(re.findall(r"rank \d \(", text)) == ranks and "awaited" in text
 
 
 def test_what_did_not_run_together_is_no_collective(report):

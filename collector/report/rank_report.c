@@ -1,0 +1,178 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "report/rank_report.h"
+
+#include <stdlib.h>
+
+#include "error.h"
+#include "rank.h"
+#include "read/process_title.h"
+
+static int compare(const void *left, const void *right)
+{
+    const struct process *a = ((const struct rank_row *)left)->process;
+    const struct process *b = ((const struct rank_row *)right)->process;
+    if (a->rank != b->rank)
+        return a->rank < b->rank ? -1 : 1;
+    return a->index < b->index ? -1 : a->index > b->index;
+}
+
+static void add_device(struct rank_row *row, const struct idle_device *device)
+{
+    row->devices++;
+    row->window_ns += device->end_ns - device->begin_ns - device->stopped_ns;
+    for (unsigned part = 0; part < IDLE_BUSY_PARTS; part++)
+        row->parts[part] += device->parts[part];
+    row->idle_ns += device->idle_ns;
+    row->waits_ns += device->causes[IDLE_COMMUNICATION];
+    row->collectives += device->collectives;
+    row->late += device->late;
+    row->late_ns += device->late_ns;
+    row->awaited_ns += device->awaited_ns;
+}
+
+int rank_report_make(struct rank_report *r, const struct recording *rec, const struct idle *idle,
+                     const struct steps *steps)
+{
+    struct rank_row *rows = calloc(rec->count + 1u, sizeof *rows); /* by process index, at first */
+    *r = (struct rank_report){.rows = rows};
+    if (!rows)
+        return GPUPROF_NO_MEMORY;
+    for (uint32_t i = 0; idle && i < idle->device_count; i++)
+        add_device(&rows[idle->devices[i].process->index], &idle->devices[i]);
+    for (uint32_t i = 0; steps && i < steps->count; i++) {
+        const struct step *step = &steps->list[i];
+        rows[step->process->index].steps += !step->is_partial;
+        rows[step->process->index].step_ns += step->is_partial ? 0 : step->end_ns - step->begin_ns;
+    }
+    for (uint32_t i = 0; i < rec->count; i++) {
+        rows[i].process = rec->processes[i];
+        if (rows[i].process->rank != RANK_NONE && (rows[i].devices || rows[i].steps))
+            rows[r->count++] = rows[i];
+    }
+    qsort(rows, r->count, sizeof *rows, compare);
+    return 0;
+}
+
+void rank_report_release(struct rank_report *r)
+{
+    free(r->rows);
+    *r = (struct rank_report){0};
+}
+
+/* ---- on paper -------------------------------------------------------------------------------- */
+
+enum {
+    TITLE,
+    RANK,
+    HOST,
+    LOCAL_RANK,
+    PID,
+    DEVICES,
+    STEPS,
+    STEP_MEAN,
+    WINDOW,
+    COMPUTE,
+    COMMUNICATION,
+    COPIES,
+    IDLE,
+    IDLE_SHARE,
+    WAITS,
+    COLLECTIVES,
+    LATE,
+    LATE_SHARE,
+    BEHIND,
+    AWAITED,
+    COLUMNS
+};
+
+static const struct column columns[COLUMNS] = {
+    [TITLE] = {NULL, "rank"},
+    [RANK] = {"rank", NULL},
+    [HOST] = {"host", NULL},
+    [LOCAL_RANK] = {"local_rank", NULL},
+    [PID] = {"pid", NULL, COLUMN_NUMBER, .ascending = true},
+    [DEVICES] = {"devices", NULL, COLUMN_COUNT},
+    [STEPS] = {"steps", "steps", COLUMN_COUNT, 7, .spare = 1, .is_filled = true},
+    [STEP_MEAN] = {"step_mean_ns", "a step", COLUMN_NS, 11, .is_filled = true},
+    [WINDOW] = {"window_ns", NULL, COLUMN_NS},
+    [COMPUTE] = {"compute_ns", "compute", COLUMN_NS, 11},
+    [COMMUNICATION] = {"communication_ns", "communic.", COLUMN_NS, 11},
+    [COPIES] = {"copies_ns", NULL, COLUMN_NS},
+    [IDLE] = {"idle_ns", "idle", COLUMN_NS, 11},
+    [IDLE_SHARE] = {"idle_share", "idle", COLUMN_SHARE, 6, .spare = 1},
+    [WAITS] = {"waits_ns", "waited", COLUMN_NS, 11, .is_filled = true},
+    [COLLECTIVES] = {"collectives", NULL, COLUMN_COUNT},
+    [LATE] = {"late", "late", COLUMN_COUNT, 7, .spare = 2, .is_filled = true},
+    [LATE_SHARE] = {"late_share", "late", COLUMN_SHARE, 6, .is_filled = true},
+    [BEHIND] = {"late_ns", "behind", COLUMN_NS, 11, .spare = 2, .is_filled = true},
+    [AWAITED] = {"awaited_ns", "awaited", COLUMN_NS, 11, .is_filled = true},
+};
+
+static void begin(struct table *t, enum report_format format)
+{
+    const struct rank_report *r = t->source;
+    t->is_there = r->count > 1 || format == FORMAT_JSON;
+    t->count = t->is_there ? r->count : 0;
+}
+
+static struct cell title(const struct process *p)
+{
+    char *text = NULL;
+    int length = asprintf(&text, "rank %.16s (%s)", process_rank(p), p->header.host);
+    return cell_owned(length < 0 ? NULL : text);
+}
+
+static void fill(const struct table *t, uint32_t index, enum report_format format,
+                 struct cell *cells)
+{
+    const struct rank_row *row = &((const struct rank_report *)t->source)->rows[index];
+    bool is_text = format == FORMAT_TEXT;
+    cells[TITLE] = title(row->process);
+    cells[RANK] = cell_text(process_rank(row->process));
+    cells[HOST] = cell_text(row->process->header.host);
+    cells[LOCAL_RANK] = cell_text(process_local_rank(row->process));
+    cells[PID] = cell_number(row->process->header.pid);
+    cells[DEVICES] = cell_number(row->devices);
+    if (row->steps || !is_text) {
+        cells[STEPS] = cell_number(row->steps);
+        cells[STEP_MEAN] = cell_number(row->steps ? row->step_ns / row->steps : 0);
+    }
+    cells[WINDOW] = cell_number(row->window_ns);
+    cells[COMPUTE] = cell_number(row->parts[IDLE_COMPUTE]);
+    cells[COMMUNICATION] = cell_number(row->parts[IDLE_COMMUNICATING]);
+    cells[COPIES] = cell_number(row->parts[IDLE_COPYING]);
+    cells[IDLE] = cell_number(row->idle_ns);
+    cells[IDLE_SHARE] = cell_share(row->idle_ns, row->window_ns);
+    if (!row->collectives && is_text)
+        return;
+    cells[WAITS] = cell_number(row->waits_ns);
+    cells[COLLECTIVES] = cell_number(row->collectives);
+    cells[LATE] = cell_number(row->late);
+    cells[LATE_SHARE] = cell_share(row->late, row->collectives);
+    cells[BEHIND] = cell_number(row->late_ns);
+    cells[AWAITED] = cell_number(row->awaited_ns);
+}
+
+const struct table_info ranks_table = {
+    .name = "ranks",
+    .key = "ranks",
+    .title = "ranks",
+    .columns = columns,
+    .column_count = COLUMNS,
+    .text = {STEPS, STEP_MEAN, COMPUTE, COMMUNICATION, IDLE, IDLE_SHARE, WAITS, LATE, LATE_SHARE,
+             BEHIND, AWAITED},
+    .csv = {{CSV_RANK,
+             "gpu",
+             0,
+             0,
+             {[FIELD_CALLS] = STEPS, [FIELD_TOTAL] = WINDOW, [FIELD_MEAN] = STEP_MEAN}},
+            {CSV_RANK_LATE,
+             "gpu",
+             0,
+             0,
+             {[FIELD_CALLS] = LATE, [FIELD_TOTAL] = AWAITED, [FIELD_COUNT] = COLLECTIVES}}},
+    .csv_count = 2,
+    .text_none = ": it is there of two ranks or more",
+    .json_empty = "[]",
+    .begin = begin,
+    .row = fill};
