@@ -9,6 +9,8 @@
 #include "error.h"
 #include "export/export_writer.h"
 #include "output/verb_output.h"
+#include "trace/merge.h"
+#include "trace/trace_writer.h"
 
 #define VERB "export"
 
@@ -136,8 +138,20 @@ static enum exit_code check(const struct export_format *format, const struct opt
     return EXIT_OK;
 }
 
+/* Is it a trace that is asked for? merge makes these, as it does with more options. */
+static bool is_trace(const struct options *options)
+{
+    const char *path = options->output;
+    if (options->trace_format)
+        return trace_format_named(options->trace_format);
+    return path && !verb_output_is(path, "") && !export_format_of_file(path) &&
+           trace_format_of_file(path);
+}
+
 enum exit_code export_verb(const struct options *options)
 {
+    if (is_trace(options))
+        return merge_verb(options);
     struct export x = {.format = options->trace_format ? export_format_named(options->trace_format)
                                                        : export_format_of_file(options->output)};
     struct recording_options how = {.keep_live = options->keep_live, .select = &options->select};

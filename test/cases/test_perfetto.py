@@ -122,6 +122,18 @@ def test_a_piece_of_limited_size(make_gpu, run_verb, tmp_path):
     assert {row[2][0] for row in trace.slices} == {1, 1000}
 
 
+@pytest.mark.parametrize("how", [("-o", "trace.pftrace"), ("--format=perfetto", "-o", "trace")])
+def test_export_makes_it_too(make_gpu, run_verb, tmp_path, how):
+    folder = make_gpu("train", 1, 3)
+    made = []
+    for verb in (["merge", "--format=perfetto"], ["export"]):
+        work = tmp_path / verb[0]
+        work.mkdir()
+        run_verb(*verb, folder, *(how if verb[0] == "export" else how[-2:]), cwd=work)
+        made.append((work / how[-1]).read_bytes())
+    assert made[0] == made[1]
+
+
 def test_full_disk(make_gpu, run_collector):
     done = run_collector("merge", "--format=perfetto", "-o", "/dev/full", make_gpu("bench", 20000))
     assert done.returncode == 1 and "No space left" in done.stderr
