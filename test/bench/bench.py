@@ -608,6 +608,34 @@ def bench_devices():
                  "MiB peak")
 
 
+def bench_outputs():
+    """The same launches and kernels in each form: CPU and wall, on one processor and on all."""
+    calls = 500000
+    folder, out = os.path.join(WORK, "outputs"), os.path.join(WORK, "out")
+    os.makedirs(folder)
+    run([os.path.join(BUILD, "make_gpu"), folder, "bench", str(calls)])
+    sizes = {}
+    for ending in ("json", "json.gz", "json.zst", "pftrace", "sqlite"):
+        verbs = {"": ["export"]} if ending == "sqlite" else \
+            {".j1": ["merge", "-j1"], ".j2": ["merge", "-j2"]}
+        for name, verb in verbs.items():
+            path = f"{out}{name}.{ending}"
+            runs = [measured([COLLECTOR, *verb, folder, "-o", path]) for _ in range(5)]
+            if any(code for *_, code, _ in runs):
+                raise RuntimeError(runs[0][4])
+            sizes[ending] = os.path.getsize(path)
+            os.unlink(path)
+            rates = [2 * calls / seconds / 1e6 for seconds, *_ in runs]
+            tell(f"outputs.{ending}{name}.wall", statistics.median(rates), "M events/s",
+                 spread=quartiles(rates))
+            tell(f"outputs.{ending}{name}.cpu",
+                 2 * calls / statistics.median(run[1] for run in runs) / 1e6, "M events/CPU s")
+            tell(f"outputs.{ending}{name}.memory", max(run[2] for run in runs) / 1024, "MiB peak")
+    for ending, size in sizes.items():
+        tell(f"outputs.{ending}.size", size / sizes["json"], "x JSON")
+    shutil.rmtree(folder)
+
+
 def bench_collector():
     calls = 2000000
     folder = recording(calls)
@@ -703,6 +731,7 @@ def main():
              "operators": bench_operators, "tensors": bench_tensors, "torch": bench_torch,
              "walks": bench_walks, "peers": bench_peers, "bytes": bench_bytes, "sort": bench_sort,
              "gpu": bench_gpu, "collector": bench_collector, "devices": bench_devices,
+             "outputs": bench_outputs,
              "stacks": bench_stacks, "python": bench_python}
     try:
         for name in sys.argv[2:] or parts:
