@@ -1,0 +1,275 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "diff/run_steps.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#include "api/api.h"
+#include "base/array.h"
+#include "base/message.h"
+#include "diff/warm_up.h"
+#include "error.h"
+#include "record/gpu_record.h"
+
+/* ---- which steps there are ------------------------------------------------------------------- */
+
+/* Of a process's steps those that are whole, without the warm-up, are kept. `logs` has room. */
+static void keep(struct run_steps *r, uint32_t first, uint32_t end, double *logs)
+{
+    uint32_t whole = 0;
+    for (uint32_t i = first; i < end; i++) {
+        const struct step *s = &r->steps.list[i];
+        r->list[i].is_kept = !s->is_partial && s->end_ns > s->begin_ns;
+        if (r->list[i].is_kept)
+            logs[whole++] = log((double)(s->end_ns - s->begin_ns));
+    }
+    uint32_t left_out = warm_up_steps(logs, whole);
+    r->warm_up += left_out;
+    r->kept += whole - left_out;
+    for (uint32_t i = first; left_out; i++)
+        if (r->list[i].is_kept) {
+            r->list[i].is_kept = false;
+            left_out--;
+        }
+}
+
+/* In place of steps: each process from its first event to its last. */
+static int take_processes(struct run_steps *r)
+{
+    const struct recording *rec = r->walk->rec;
+    struct steps *s = &r->steps;
+    struct step *list = calloc(rec->count + 1u, sizeof *list);
+    if (!list)
+        return GPUPROF_NO_MEMORY;
+    free(s->list);
+    s->list = list;
+    s->count = s->capacity = 0;
+    for (uint32_t i = 0; i < rec->count; i++) {
+        uint64_t begin_ns = r->walk->first_ns[i], end_ns = r->walk->last_ns[i];
+        s->firsts[i] = s->count;
+        if (begin_ns && end_ns >= begin_ns)
+            list[s->count++] = (struct step){
+                .begin_ns = begin_ns, .end_ns = end_ns + 1, .process = rec->processes[i]};
+    }
+    s->firsts[rec->count] = s->count;
+    return 0;
+}
+
+static int keep_all(struct run_steps *r)
+{
+    struct steps *s = &r->steps;
+    double *logs = malloc((s->count + 1u) * sizeof *logs);
+    r->list = calloc(s->count + 1u, sizeof *r->list);
+    if (logs && r->list)
+        for (uint32_t i = 0; i < r->walk->rec->count; i++)
+            keep(r, s->firsts[i], s->firsts[i + 1], logs);
+    free(logs);
+    return logs && r->list ? 0 : GPUPROF_NO_MEMORY;
+}
+
+int run_steps_find(struct run_steps *r, struct walk *walk, const struct run_wish *wish)
+{
+    *r = (struct run_steps){.walk = walk};
+    int error = steps_init(&r->steps, walk, wish->step_by, wish->step_pattern);
+    struct consumer marks = steps_consumer(&r->steps);
+    if (error == 0 && (error = walk_run(walk, NULL, &marks, 1)) < 0)
+        return error;
+    if (error == 0)
+        error = keep_all(r);
+    if (error == 0 && !r->kept) {
+        free(r->list);
+        r->list = NULL;
+        r->is_whole = true;
+        error = take_processes(r);
+        if (error == 0)
+            error = keep_all(r);
+    }
+    if (error < 0)
+        message("diff: %s", gpuprof_error_text(error));
+    return error;
+}
+
+void run_steps_release(struct run_steps *r)
+{
+    if (r->walk)
+        steps_release(&r->steps);
+    free(r->list);
+    free(r->devices);
+    key_map_release(&r->device_places);
+}
+
+struct run_step *run_step_at(const struct run_steps *r, const struct process *p, uint64_t ns)
+{
+    const struct step *s = steps_at(&r->steps, p, ns);
+    struct run_step *step = s && ns < s->end_ns ? &r->list[s - r->steps.list] : NULL;
+    return step && step->is_kept ? step : NULL;
+}
+
+/* ---- what comes to pass in them -------------------------------------------------------------- */
+
+static struct run_device *device_of(struct run_steps *r, const struct event *e)
+{
+    uint64_t device = record_arg(e->record, KERNEL_DEVICE);
+    struct key key = {e->process->index, device, 0};
+    uint64_t place = key_map_get(&r->device_places, key);
+    if (place)
+        return &r->devices[place - 1];
+    if (r->device_count == SURVEY_DEVICES_MAX)
+        return &r->devices[SURVEY_DEVICES_MAX - 1];
+    struct run_device *list =
+        array_room(r->devices, r->device_count, &r->device_capacity, sizeof *list, 8);
+    if (!list)
+        return NULL;
+    r->devices = list;
+    list[r->device_count] = (struct run_device){.process = e->process->index, .device = device};
+    return key_map_set(&r->device_places, key, ++r->device_count) == 0 ? &list[r->device_count - 1]
+                                                                       : NULL;
+}
+
+/* What the device was not known to be busy with yet goes to the steps in which it is. */
+static int take_work(struct run_steps *r, const struct event *e)
+{
+    struct run_device *d = device_of(r, e);
+    if (!d)
+        return GPUPROF_NO_MEMORY;
+    uint64_t at_ns = e->begin_ns > d->until_ns ? e->begin_ns : d->until_ns;
+    if (e->end_ns <= at_ns)
+        return 0;
+    const struct steps *steps = &r->steps;
+    const struct step *s = steps_at(steps, e->process, at_ns);
+    uint32_t i = s ? (uint32_t)(s - steps->list) : steps->firsts[e->process->index];
+    for (uint32_t end = steps->firsts[e->process->index + 1]; i < end; i++) {
+        s = &steps->list[i];
+        uint64_t from_ns = s->begin_ns > at_ns ? s->begin_ns : at_ns;
+        uint64_t to_ns = s->end_ns < e->end_ns ? s->end_ns : e->end_ns;
+        if (s->begin_ns >= e->end_ns)
+            break;
+        r->list[i].values[RUN_GPU_BUSY] += to_ns > from_ns ? to_ns - from_ns : 0;
+    }
+    d->until_ns = e->end_ns;
+    return 0;
+}
+
+static void take_call(struct run_steps *r, const struct event *e)
+{
+    const struct record *call = e->record;
+    unsigned does = e->function->does;
+    if (call->flags & RECORD_NESTED || api_has_failed(e->function->domain, call->result))
+        return;
+    bool launches = does == API_DOES_LAUNCH || does == API_DOES_GRAPH_LAUNCH;
+    bool copies = api_is_copy(does);
+    struct run_step *step = launches || copies || does == API_DOES_SYNC
+                                ? run_step_at(r, e->process, e->begin_ns)
+                                : NULL;
+    uint64_t weight = call->weight > 1 ? call->weight : 1;
+    if (!step)
+        return;
+    step->values[RUN_LAUNCHES] += launches ? weight : 0;
+    step->values[RUN_COPIES] += copies ? weight : 0;
+    step->values[RUN_COPY_BYTES] += copies ? function_bytes(e->function, call) * weight : 0;
+    step->values[RUN_SYNCS] += does == API_DOES_SYNC ? weight : 0;
+}
+
+static int take(void *context, const struct slice *s)
+{
+    struct run_steps *r = context;
+    const struct event *e = &s->event;
+    if (e->record->type == RECORD_CALL)
+        take_call(r, e);
+    return is_stream_work(e->record->type) ? take_work(r, e) : 0;
+}
+
+static int tied(void *context, const struct slice *s)
+{
+    struct run_steps *r = context;
+    const struct event *e = &s->event;
+    uint64_t at_ns = s->is_called ? s->call.begin_ns : e->begin_ns;
+    struct run_step *step =
+        e->record->type == RECORD_KERNEL ? run_step_at(r, e->process, at_ns) : NULL;
+    if (step)
+        step->values[RUN_KERNELS]++;
+    return 0;
+}
+
+struct consumer run_steps_consumer(struct run_steps *r)
+{
+    return (struct consumer){.context = r, .needs = WALK_WORK, .take = take, .tied = tied};
+}
+
+/* ---- the run's ------------------------------------------------------------------------------- */
+
+static int compare_numbers(const void *left, const void *right)
+{
+    double a = *(const double *)left, b = *(const double *)right;
+    return (a > b) - (a < b);
+}
+
+/* Of sorted numbers, of which there are some. */
+static double quantile(const double *list, uint32_t count, double fraction)
+{
+    double at = fraction * (count - 1);
+    uint32_t low = (uint32_t)at;
+    double high = list[low + 1 < count ? low + 1 : low];
+    return list[low] + (at - low) * (high - list[low]);
+}
+
+/* What the kept steps have of the metric, sorted; of steps that are processes their sum. */
+static double of_steps(const struct run_steps *r, enum run_metric m, double *list, double fraction)
+{
+    uint32_t count = 0;
+    double sum = 0;
+    for (uint32_t i = 0; i < r->steps.count; i++)
+        if (r->list[i].is_kept) {
+            list[count] = (double)r->list[i].values[m];
+            sum += list[count++];
+        }
+    qsort(list, count, sizeof *list, compare_numbers);
+    return r->is_whole ? sum : quantile(list, count, fraction);
+}
+
+static void fill_in(struct run_steps *r)
+{
+    for (uint32_t i = 0; i < r->device_count; i++) {
+        uint32_t process = r->devices[i].process;
+        for (uint32_t k = r->steps.firsts[process]; k < r->steps.firsts[process + 1]; k++)
+            r->list[k].values[RUN_GPU_IDLE] += r->steps.list[k].end_ns - r->steps.list[k].begin_ns;
+    }
+    for (uint32_t i = 0; i < r->steps.count; i++) {
+        uint64_t *values = r->list[i].values, *idle = &values[RUN_GPU_IDLE];
+        *idle = *idle > values[RUN_GPU_BUSY] ? *idle - values[RUN_GPU_BUSY] : 0;
+        values[RUN_STEP_TIME] = r->steps.list[i].end_ns - r->steps.list[i].begin_ns;
+    }
+}
+
+/* From the first event of all processes to the last. */
+static double whole_time(const struct run_steps *r)
+{
+    uint64_t begin_ns = UINT64_MAX, end_ns = 0;
+    for (uint32_t i = 0; i < r->steps.count; i++) {
+        const struct step *s = &r->steps.list[i];
+        begin_ns = s->begin_ns < begin_ns ? s->begin_ns : begin_ns;
+        end_ns = s->end_ns > end_ns ? s->end_ns : end_ns;
+    }
+    return end_ns > begin_ns ? (double)(end_ns - begin_ns) : 0;
+}
+
+int run_steps_metrics(struct run_steps *r, double metrics[RUN_METRICS])
+{
+    double *list = malloc((r->steps.count + 1u) * sizeof *list);
+    if (!list)
+        return GPUPROF_NO_MEMORY;
+    fill_in(r);
+    for (unsigned m = 0; m < RUN_METRICS && r->kept; m++)
+        if (run_metric_infos[m].of == RUN_OF_STEP)
+            metrics[m] = of_steps(r, (enum run_metric)m, list, 0.5);
+    if (r->kept && !r->is_whole) {
+        metrics[RUN_STEP_TIME] = of_steps(r, RUN_STEP_TIME, list, 0.5);
+        metrics[RUN_STEP_P95] = of_steps(r, RUN_STEP_TIME, list, 0.95);
+    } else if (r->kept) {
+        metrics[RUN_STEP_TIME] = whole_time(r);
+    }
+    if (!r->device_count)
+        metrics[RUN_GPU_BUSY] = metrics[RUN_GPU_IDLE] = metrics[RUN_KERNELS] = NAN;
+    free(list);
+    return 0;
+}

@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "diff/run_summary.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/array.h"
+#include "error.h"
+
+const struct run_metric_info run_metric_infos[RUN_METRICS] = {
+#define RUN_METRIC(id, key, text, unit, of, scale, gates)                                          \
+    {key, text, RUN_UNIT_##unit, RUN_OF_##of, RUN_SCALE_##scale, gates},
+#include "diff/run_metrics.def"
+};
+
+const struct run_fact_info run_fact_infos[RUN_FACTS] = {
+#define RUN_FACT(id, key, text, agrees) {key, text, agrees},
+#include "diff/run_facts.def"
+};
+
+/* ---- kernels --------------------------------------------------------------------------------- */
+
+static void kernel_release(struct run_kernel *k)
+{
+    free(k->name);
+    for (unsigned i = 0; i < RUN_PLACES; i++)
+        free(k->place[i]);
+}
+
+int run_kernel_add(struct run_summary *r, const struct run_kernel *kernel)
+{
+    if (r->kernel_count == RUN_KERNELS_MAX)
+        return 0;
+    struct run_kernel *list =
+        array_room(r->kernels, r->kernel_count, &r->kernel_capacity, sizeof *list, 64);
+    if (!list)
+        return GPUPROF_NO_MEMORY;
+    r->kernels = list;
+    struct run_kernel copy = {strdup(kernel->name), {NULL}, kernel->count, kernel->ns};
+    bool is_whole = copy.name != NULL;
+    for (unsigned i = 0; i < RUN_PLACES; i++)
+        if (kernel->place[i])
+            is_whole &= (copy.place[i] = strdup(kernel->place[i])) != NULL;
+    if (!is_whole) {
+        kernel_release(&copy);
+        return GPUPROF_NO_MEMORY;
+    }
+    list[r->kernel_count++] = copy;
+    return 0;
+}
+
+/* What is not there goes first. */
+static int compare_texts(const char *a, const char *b)
+{
+    return a && b ? strcmp(a, b) : (a != NULL) - (b != NULL);
+}
+
+static int compare_kernels(const void *left, const void *right)
+{
+    const struct run_kernel *a = left, *b = right;
+    int order = strcmp(a->name, b->name);
+    for (unsigned i = 0; order == 0 && i < RUN_PLACES; i++)
+        order = compare_texts(a->place[i], b->place[i]);
+    return order;
+}
+
+void run_kernels_order(struct run_summary *r)
+{
+    uint32_t kept = 0;
+    if (r->kernel_count)
+        qsort(r->kernels, r->kernel_count, sizeof *r->kernels, compare_kernels);
+    for (uint32_t i = 0; i < r->kernel_count; i++) {
+        struct run_kernel *k = &r->kernels[i], *last = kept ? &r->kernels[kept - 1] : NULL;
+        if (!last || compare_kernels(last, k) != 0) {
+            r->kernels[kept++] = *k;
+            continue;
+        }
+        last->count += k->count;
+        last->ns += k->ns;
+        kernel_release(k);
+    }
+    r->kernel_count = kept;
+}
+
+void run_summary_release(struct run_summary *r)
+{
+    for (unsigned i = 0; i < RUN_FACTS; i++)
+        free(r->facts[i]);
+    for (uint32_t i = 0; i < r->kernel_count; i++)
+        kernel_release(&r->kernels[i]);
+    free(r->kernels);
+}
