@@ -61,6 +61,17 @@ enum end_reason { END_EXIT = 1, END_QUICK = 2, END_KILLED = 3 };
 /* Values of WINDOW's state. */
 enum window_state { WINDOW_IS_CLOSED, WINDOW_IS_OPEN, WINDOW_IS_WARMING };
 
+/* Values of DEVICE_ABSENT's reason. */
+enum device_absence {
+    DEVICE_ABSENT_LIBRARY = 1,   /* there is no libnvidia-ml, or it could not be started */
+    DEVICE_ABSENT_UNKNOWN,       /* it is not known which device it is, or NVML does not find it */
+    DEVICE_ABSENT_NOT_SUPPORTED, /* by this device, this driver, or a part of a device (MIG) */
+    DEVICE_ABSENT_NO_PERMISSION,
+    DEVICE_ABSENT_LOST, /* the device has gone */
+    DEVICE_ABSENT_SLOW, /* reading took too much of the time */
+    DEVICE_ABSENT_FAILED,
+};
+
 /* Values of LABEL's kind; from LABEL_OF_RESOURCE on it is an NVTX resource type. */
 enum label_kind {
     LABEL_OF_DOMAIN = 1,

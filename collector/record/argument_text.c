@@ -46,6 +46,14 @@ static void print_stream(uint64_t value, FILE *out)
         print_number(value, out);
 }
 
+static void print_known(uint64_t value, FILE *out)
+{
+    if (value)
+        print_number(value - 1, out);
+    else
+        fputs("-", out);
+}
+
 /* Texts that stand for any number without a word are left to the number. */
 static void print_word(const char *word, uint64_t value, FILE *out)
 {

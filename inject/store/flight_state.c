@@ -142,6 +142,13 @@ static enum part part_of(const struct record *r, uint32_t thread, uint64_t *key)
     case RECORD_POOL:
         *key = mix(mix(r->type, argument(r, POOL_OPERATION)), argument(r, POOL_POOL));
         return PART_LATEST;
+    case RECORD_DEVICE_SOURCE:
+        *key = mix(r->type, argument(r, DEVICE_SOURCE_NUMBER));
+        return PART_LATEST;
+    case RECORD_DEVICE_ABSENT:
+        *key =
+            mix(mix(r->type, argument(r, DEVICE_ABSENT_SOURCE)), argument(r, DEVICE_ABSENT_GROUP));
+        return PART_LATEST;
     case RECORD_ANCHOR:
     case RECORD_STEP:
     case RECORD_COST_SUM: return PART_LATEST;
