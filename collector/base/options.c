@@ -35,7 +35,8 @@ const struct option_info option_infos[] = {
      "default: as the name of the file ends"},
     {OPTION_EXPORT_FILE, 'o', "output", "FILE", "write the export there"},
     {OPTION_EXPORT, 0, "format", "FORMAT",
-     "the format of the export, such as sqlite or pprof (a wrong name gets a list of all formats); "
+     "the format of the export, such as sqlite, pprof or csv (a wrong name gets a list of all "
+     "formats); "
      "default: "
      "as the name of the file ends"},
     {OPTION_PER_RANK, 0, "per-rank", NULL,

@@ -87,6 +87,11 @@ static bool take_kind(uint32_t *kinds, const char *word, size_t length)
     return *kinds != 0;
 }
 
+const char *select_kind_word(enum select_kind kind)
+{
+    return kind_words[kind];
+}
+
 static bool take_kinds(struct select_wish *w, const char *text)
 {
     for (w->kinds = 0;; text++) {

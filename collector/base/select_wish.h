@@ -53,6 +53,8 @@ enum select_kind {
     SELECT_KINDS,
 };
 
+const char *select_kind_word(enum select_kind kind);
+
 struct select_wish {
     struct select_moment from;
     struct select_moment to;

@@ -3,10 +3,10 @@
 
 #include "doctor/doctor.h"
 #include "export/export_verb.h"
+#include "export/stats_verb.h"
 #include "flame/flame_verb.h"
 #include "page/page_verb.h"
 #include "report/dump.h"
-#include "report/stats_verb.h"
 #include "run/ctl.h"
 #include "run/launch.h"
 #include "run/recover.h"
@@ -35,12 +35,13 @@ const struct verb verbs[] = {
          OPTION_PROCESSES | OPTION_SELECT | OPTION_STEP_RANGE | OPTION_STEP_BY | OPTION_SYMBOLS |
          OPTION_STRICT | OPTION_KEEP_LIVE | OPTION_HELP | OPTION_RECORDINGS,
      "REPORT[,REPORT..] DIR|FILE...",
-     "print the report's tables by the names that nsys stats has for them"},
+     "print the report's tables, or a row an event, by the names that nsys stats has for them"},
     {"export", export_verb, NULL,
      OPTION_EXPORT_FILE | OPTION_EXPORT | OPTION_WEIGHT | OPTION_SYMBOLS | OPTION_PROCESSES |
          OPTION_SELECT | OPTION_STEP_RANGE | OPTION_STEP_BY | OPTION_STRICT | OPTION_KEEP_LIVE |
          OPTION_HELP | OPTION_RECORDINGS,
-     "DIR|FILE...", "make a file of recordings that other programs read: SQLite, pprof, stacks"},
+     "DIR|FILE...",
+     "make a file of recordings that other programs read: SQLite, pprof, stacks, csv"},
     {"flame", flame_verb, NULL,
      OPTION_GRAPH | OPTION_FORM | OPTION_WEIGHT | OPTION_OWN_FRAMES | OPTION_FOLD |
          OPTION_MERGE_RANKS | OPTION_THREADS | OPTION_PROCESSES | OPTION_SELECT |

@@ -9,6 +9,7 @@
 
 #include "base/json_text.h"
 #include "error.h"
+#include "export/event_facts.h"
 #include "export/sqlite_writer.h"
 #include "model/range_stack.h"
 #include "rank.h"
@@ -329,9 +330,7 @@ static int put_steps(struct export_writer *w)
     int error = 0;
     for (uint32_t i = 0; error == 0 && steps && i < steps->count; i++) {
         const struct step *step = &steps->list[i];
-        const char *made_of = step->made_of                 ? step->made_of->shown
-                              : steps->kind == STEPS_CALLED ? "gpuprof_step"
-                                                            : "launches of a graph";
+        const char *made_of = event_step_name(steps->kind, step);
         char *text;
         if (!selection_reaches(w->scope.selection, step->process, step->begin_ns, step->end_ns))
             continue;

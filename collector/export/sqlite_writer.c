@@ -8,14 +8,14 @@
 #include "api/api.h"
 #include "base/json_text.h"
 #include "error.h"
+#include "export/event_facts.h"
 #include "record/gpu_record.h"
 
 #define OPEN_FLAGS (RECORD_CAPTURED | RECORD_NESTED | RECORD_STALE | RECORD_OPEN)
 
-/* The records of a process have ids of 32 bits; that of the first is as it was recorded. */
 static struct sql_value correlation(const struct process *p, uint32_t id)
 {
-    return sql_integer_or_null(id ? (uint64_t)p->index << 32 | id : 0);
+    return sql_integer_or_null(event_id(p, id));
 }
 
 /* nsys' numbers of kinds of memory begin where CUPTI's have 1, and end with "unknown". */
@@ -28,20 +28,6 @@ static struct sql_value memory_kind(uint64_t kind)
 static struct sql_value one_less(uint64_t number)
 {
     return number ? sql_integer(number - 1) : (struct sql_value){0};
-}
-
-/* A call inside another may have its id, too, by which work is to find one call: the outer one. */
-static int put_id(struct export_writer *w, const struct event *e, struct sql_value *id)
-{
-    const struct record *r = e->record;
-    struct correlated_call found;
-    int count = r->flags & RECORD_NESTED && r->correlation
-                    ? correlation_find(&w->walk->survey.calls, e->process->index, r->correlation,
-                                       e->begin_ns, 0, &found)
-                    : 0;
-    bool is_outer = count <= 0 || found.begin_ns == e->begin_ns;
-    *id = correlation(e->process, is_outer ? r->correlation : 0);
-    return count < 0 ? count : 0;
 }
 
 static int take_call(struct export_writer *w, const struct slice *s)
@@ -58,9 +44,11 @@ static int take_call(struct export_writer *w, const struct slice *s)
         [SQL_RUNTIME_WEIGHT] = sql_integer_or_null(r->weight > 1 ? r->weight : 0),
         [SQL_RUNTIME_FLAGS] = sql_integer_or_null(r->flags & OPEN_FLAGS),
     };
+    uint64_t id = 0;
     int error = sqlite_function(w, e->function, &row[SQL_RUNTIME_NAME]);
     if (error == 0)
-        error = put_id(w, e, &row[SQL_RUNTIME_CORRELATION]);
+        error = event_call_id(w->walk, e, &id);
+    row[SQL_RUNTIME_CORRELATION] = sql_integer_or_null(id);
     return error < 0 ? error : sql_base_insert(w->base, SQL_RUNTIME, row);
 }
 
@@ -302,15 +290,6 @@ static int put_range(struct export_writer *w, const struct slice *s)
     return error;
 }
 
-static const char *op_kind(const struct op *op)
-{
-    if (op_is_module(op))
-        return "module";
-    if (op_is_label(op))
-        return "label";
-    return op->is_traced ? "traced" : op->scope == OP_SCOPE_BACKWARD ? "backward" : "operator";
-}
-
 static int put_op(struct export_writer *w, const struct slice *s)
 {
     const struct op *op = s->op;
@@ -321,7 +300,7 @@ static int put_op(struct export_writer *w, const struct slice *s)
         [SQL_OPERATORS_START] = sqlite_time(w, op->begin_ns),
         [SQL_OPERATORS_END] = sqlite_time(w, op->end_ns),
         [SQL_OPERATORS_TID] = sql_integer(sqlite_tid(w, op->process, op->thread)),
-        [SQL_OPERATORS_KIND] = sql_text(op_kind(op)),
+        [SQL_OPERATORS_KIND] = sql_text(event_op_kind(op)),
         [SQL_OPERATORS_SEQUENCE] = one_less(op->sequence),
         [SQL_OPERATORS_OPEN] = sql_integer(s->op_change == OP_LEFT),
     };

@@ -23,9 +23,9 @@ struct subject {
     uint64_t device;   /* UINT64_MAX: it has none */
     const char *text;  /* its name */
     uint32_t tid;      /* 0: of none */
-    uint8_t kind;      /* enum select_kind */
-    bool reaches;      /* it is there where it reaches to, and not only where it begins */
-    bool is_kept;      /* the text stays as long as the walk */
+    enum select_kind kind;
+    bool reaches; /* it is there where it reaches to, and not only where it begins */
+    bool is_kept; /* the text stays as long as the walk */
 };
 
 /* ---- asking it ------------------------------------------------------------------------------- */
@@ -87,7 +87,7 @@ static bool is_in(struct selection *s, const struct subject *e)
            e->end_ns - e->begin_ns >= w->min_ns && (!s->has_name || has_name(s, e));
 }
 
-static uint8_t kind_of_call(const struct function *f)
+enum select_kind selection_kind_of_call(const struct function *f)
 {
     switch (f->class) {
     case API_LAUNCH: return SELECT_LAUNCH;
@@ -234,7 +234,7 @@ static bool has(void *context, const struct slice *slice)
     e.end_ns = event->end_ns > event->begin_ns ? event->end_ns : event->begin_ns;
     e.tid = event->thread->tid;
     if (event->record->type == RECORD_CALL) {
-        e.kind = kind_of_call(event->function);
+        e.kind = selection_kind_of_call(event->function);
         e.text = event->function->name;
         e.is_kept = true;
     } else if (is_stream_work(event->record->type)) {
@@ -262,7 +262,7 @@ static bool has_call(void *context, const struct slice *slice)
                         .device = UINT64_MAX,
                         .text = f->name,
                         .tid = s->tids[call->thread],
-                        .kind = kind_of_call(f),
+                        .kind = selection_kind_of_call(f),
                         .is_kept = true};
     return is_in(s, &e);
 }

@@ -89,6 +89,9 @@ static inline const struct walk_filter *selection_filter(struct selection *s, bo
 bool selection_reaches(const struct selection *s, const struct process *p, uint64_t begin_ns,
                        uint64_t end_ns);
 
+/* What --kind calls a call of that function. */
+enum select_kind selection_kind_of_call(const struct function *f);
+
 /* Takes steps that do not reach into it out of the list. */
 void selection_keep_steps(const struct selection *s, struct steps *steps);
 

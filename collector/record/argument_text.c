@@ -5,8 +5,11 @@
 #include <string.h>
 
 #include "argument_kind.h"
+#include "base/json_text.h"
 #include "record/gpu_record.h"
 #include "record/library_text.h"
+
+#define EXACT_MAX (1ull << 53) /* larger numbers are rounded by JavaScript */
 
 static void print_number(uint64_t value, FILE *out)
 {
@@ -29,21 +32,16 @@ static void print_dim3(uint64_t value, FILE *out)
             (unsigned)(value >> 48));
 }
 
-static void print_direction(uint64_t value, FILE *out)
+/* enum cudaMemcpyKind */
+static const char *direction_text(uint64_t value)
 {
     static const char *const names[] = {"HtoH", "HtoD", "DtoH", "DtoD", "default"};
-    if (value < sizeof names / sizeof names[0])
-        fputs(names[value], out);
-    else
-        print_number(value, out);
+    return value < sizeof names / sizeof names[0] ? names[value] : NULL;
 }
 
-static void print_stream(uint64_t value, FILE *out)
+static const char *stream_text(uint64_t value)
 {
-    if (value == GPU_STREAM_NONE)
-        fputs("none", out);
-    else
-        print_number(value, out);
+    return value == GPU_STREAM_NONE ? "none" : NULL;
 }
 
 static void print_known(uint64_t value, FILE *out)
@@ -55,22 +53,69 @@ static void print_known(uint64_t value, FILE *out)
 }
 
 /* Texts that stand for any number without a word are left to the number. */
-static void print_word(const char *word, uint64_t value, FILE *out)
+static bool is_word(const char *word)
 {
     static const char *const others[] = {"unknown", "Unknown", "Sync", "Overhead"};
-    for (size_t i = 0; i < sizeof others / sizeof others[0]; i++)
-        if (!word || strcmp(word, others[i]) == 0) {
-            print_number(value, out);
-            return;
-        }
-    fprintf(out, strchr(word, ' ') ? "\"%s\"" : "%s", word);
+    for (size_t i = 0; word && i < sizeof others / sizeof others[0]; i++)
+        if (strcmp(word, others[i]) == 0)
+            return false;
+    return word;
+}
+
+static void print_word(const char *word, uint64_t value, FILE *out)
+{
+    if (is_word(word))
+        fprintf(out, strchr(word, ' ') ? "\"%s\"" : "%s", word);
+    else
+        print_number(value, out);
+}
+
+static char *write_number(uint64_t value, char *out)
+{
+    const char *quote = value > EXACT_MAX ? "\"" : "";
+    return out + sprintf(out, "%s%llu%s", quote, (unsigned long long)value, quote);
+}
+
+static char *write_known(uint64_t value, char *out)
+{
+    return value ? write_number(value - 1, out) : (char *)memcpy(out, "null", 4) + 4;
+}
+
+static char *write_hex(uint64_t value, char *out)
+{
+    *out++ = '"';
+    out = json_hex(out, value);
+    *out++ = '"';
+    return out;
+}
+
+static char *write_signed(uint64_t value, char *out)
+{
+    return out + sprintf(out, "%d", (int)(int32_t)(uint32_t)value);
+}
+
+static char *write_dim3(uint64_t value, char *out)
+{
+    return out + sprintf(out, "[%u,%u,%u]", (unsigned)(uint32_t)value,
+                         (unsigned)(value >> 32 & 0xffff), (unsigned)(value >> 48));
+}
+
+static char *write_word(const char *word, uint64_t value, char *out)
+{
+    return is_word(word) ? json_escape(out, word, strlen(word)) : write_number(value, out);
 }
 
 #define PRINTER_OF_WORDS(name)                                                                     \
     static void print_##name(uint64_t value, FILE *out)                                            \
     {                                                                                              \
         print_word(name##_text(value), value, out);                                                \
+    }                                                                                              \
+    static char *write_##name(uint64_t value, char *out)                                           \
+    {                                                                                              \
+        return write_word(name##_text(value), value, out);                                         \
     }
+PRINTER_OF_WORDS(direction)
+PRINTER_OF_WORDS(stream)
 PRINTER_OF_WORDS(copy_kind)
 PRINTER_OF_WORDS(memory_kind)
 PRINTER_OF_WORDS(sync_kind)
@@ -94,4 +139,14 @@ void argument_print(unsigned kind, uint64_t value, FILE *out)
 #include "argument_kinds.def"
     };
     (kind < ARG_KIND_END && printers[kind] ? printers[kind] : print_hex)(value, out);
+}
+
+char *argument_json(unsigned kind, uint64_t value, char *out)
+{
+    static char *(*const writers[ARG_KIND_END])(uint64_t value, char *out) = {
+#define CALL_ARGUMENT(NAME, name, printer)   [ARG_##NAME] = write_##printer,
+#define RECORD_ARGUMENT(NAME, name, printer) [ARG_##NAME] = write_##printer,
+#include "argument_kinds.def"
+    };
+    return (kind < ARG_KIND_END && writers[kind] ? writers[kind] : write_hex)(value, out);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Arguments of calls as people read them. */
+/* Arguments of calls and records, as people and as JSON's readers want them. */
 #ifndef GPUPROF_COLLECTOR_ARGUMENT_TEXT_H
 #define GPUPROF_COLLECTOR_ARGUMENT_TEXT_H
 
@@ -8,5 +8,11 @@
 
 /* Prints the value of an argument; `kind` is its enum arg_kind. */
 void argument_print(unsigned kind, uint64_t value, FILE *out);
+
+/* The same as JSON: a word or, in hexadecimal, bits as a string, a dim3 as a list, all else as a
+ * number, or as a string where JavaScript would round that. Writes at most so many bytes at `out`;
+ * the end. */
+#define ARGUMENT_JSON_BYTES 128
+char *argument_json(unsigned kind, uint64_t value, char *out);
 
 #endif

@@ -18,7 +18,8 @@ def peak_kib(collector, verb, folder):
     return int(done.stdout)
 
 
-@pytest.mark.parametrize("verb", [("merge",), ("report",), ("merge", "--max-size=100M")])
+@pytest.mark.parametrize("verb", [("merge",), ("report",), ("merge", "--max-size=100M"),
+                                  ("export", "--format=csv")])
 @pytest.mark.parametrize("millions", [
     pytest.param(10, marks=pytest.mark.timeout(120)),
     pytest.param(100, marks=(pytest.mark.long, pytest.mark.timeout(900)))])

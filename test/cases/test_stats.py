@@ -10,7 +10,7 @@ from conftest import ROOT
 
 ROW = re.compile(r'STATS_REPORT\((\w+), "(\w*)",\s+"([\w,]*)", BY_(\w+),\s+"(.*)"\)')
 REPORTS = [match.groups() for match in ROW.finditer(
-    (ROOT / "collector/report/stats_reports.def").read_text())]
+    (ROOT / "collector/export/stats_reports.def").read_text())]
 THERE = [row for row in REPORTS if row[2]]
 
 
@@ -58,7 +58,11 @@ def test_what_is_not_there_is_said(folder, run_collector):
     (["nvtx_sum"], "name recordings behind the report"),
     (["nvtx_sum,", "{}"], "no report is named ''"),
     (["nvtx_sum,cuda_gpu_kern_gb_sum", "{}"], "cannot be made together"),
-    (["nvtx_sum", "{}", "-o", "x.html"], "a page has all tables")],
+    (["nvtx_sum", "{}", "-o", "x.html"], "a page has all tables"),
+    (["nvtx_sum,cuda_gpu_trace", "{}"], "cuda_gpu_trace is no table: ask for it alone"),
+    (["cuda_gpu_trace"], "name recordings behind the report"),
+    (["cuda_gpu_trace", "--limit=3", "{}"], "neither sorted nor limited"),
+    (["cuda_gpu_trace", "--kind=call", "{}"], "is of the kinds work")],
     ids=lambda value: "" if isinstance(value, str) else " ".join(value))
 def test_what_cannot_be_meant(folder, run_collector, words, error):
     result = run_collector("stats", *(word.format(folder) for word in words))
@@ -73,3 +77,18 @@ def test_options_of_the_report(folder, run_collector, tmp_path):
     assert whole != piece and "range," in piece
     assert run_collector("stats", "nvtx_sum", folder, "-o", "x.json", "--limit=1").returncode == 0
     assert (tmp_path / "x.json").read_text().startswith("{")
+
+
+@pytest.mark.parametrize("name, old_name, kinds", [
+    ("cuda_gpu_trace", "gputrace", "work"), ("cuda_api_trace", "cudaapitrace", "call"),
+    ("cuda_kern_exec_trace", "kernexectrace", "launch,kernel"),
+    ("nvtx_pushpop_trace", "nvtxpptrace", "range")])
+def test_a_row_an_event(folder, run_collector, tmp_path, name, old_name, kinds):
+    stats, old, export = (run_collector(*words, folder) for words in (
+        ("stats", name), ("stats", old_name),
+        ("export", "--format=csv", f"--kind={kinds}", "-o", "-")))
+    assert stats.returncode == export.returncode == 0 and stats.stdout == export.stdout
+    assert stats.stdout.count("\n") > 20 and old.stdout == stats.stdout
+    assert stats.stderr.startswith(f"gpuprof: stats: {name}: ")
+    assert run_collector("stats", name, folder, "-o", "x.json").returncode == 0
+    assert (tmp_path / "x.json").read_text().startswith('{"kind":')

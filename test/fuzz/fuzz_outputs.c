@@ -30,6 +30,8 @@ static const struct {
     {export_verb, "a.sqlite", {.strict = true}},
     {export_verb, "a.pb", {.strict = true}},
     {export_verb, "a.folded", {.weight = WEIGHT_GPU}},
+    {export_verb, "a.csv", {.strict = true}},
+    {export_verb, "a.jsonl.gz", {.strict = true}},
     {flame_verb, NOWHERE, {.flame_format = FLAME_FOLDED, .threads = true}},
     {flame_verb, NOWHERE, {.flame_format = FLAME_SVG, .weight = WEIGHT_CALLS}},
     {flame_verb, NOWHERE, {.flame_format = FLAME_SPEEDSCOPE, .weight = WEIGHT_GPU}},

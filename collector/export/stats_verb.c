@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "report/stats_verb.h"
+#include "export/stats_verb.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -7,6 +7,7 @@
 
 #include "base/message.h"
 #include "base/nearest.h"
+#include "export/export_verb.h"
 #include "output/verb_output.h"
 #include "report/report_verb.h"
 
@@ -23,10 +24,20 @@ struct stats_report {
 
 static const struct stats_report reports[] = {
 #define STATS_REPORT(name, old_name, tables, by, note) {#name, old_name, tables, by, note},
-#include "report/stats_reports.def"
-#undef STATS_REPORT
+#include "export/stats_reports.def"
 };
 #define REPORT_COUNT (sizeof reports / sizeof reports[0])
+
+static const struct stats_trace {
+    const char *name;
+    const char *old_name;
+    const char *kinds;
+    const char *note;
+} traces[] = {
+#define STATS_TRACE(name, old_name, kinds, note) {#name, old_name, kinds, note},
+#include "export/stats_reports.def"
+};
+#define TRACE_COUNT (sizeof traces / sizeof traces[0])
 
 static bool is_word(const char *word, size_t length, const char *name)
 {
@@ -41,6 +52,14 @@ static const struct stats_report *report_named(const char *word, size_t length)
     return NULL;
 }
 
+static const struct stats_trace *trace_named(const char *word, size_t length)
+{
+    for (size_t i = 0; i < TRACE_COUNT; i++)
+        if (is_word(word, length, traces[i].name) || is_word(word, length, traces[i].old_name))
+            return &traces[i];
+    return NULL;
+}
+
 /* Those that are there, or that are not, "a, b, c"; returns `text`. */
 static const char *names(bool are_there, char *text)
 {
@@ -50,6 +69,8 @@ static const char *names(bool are_there, char *text)
         if ((*reports[i].tables != '\0') == are_there)
             length += (size_t)snprintf(text + length, NAMES_BYTES - length, "%s%s",
                                        length ? ", " : "", reports[i].name);
+    for (size_t i = 0; are_there && i < TRACE_COUNT && length < NAMES_BYTES; i++)
+        length += (size_t)snprintf(text + length, NAMES_BYTES - length, ", %s", traces[i].name);
     return text;
 }
 
@@ -59,6 +80,8 @@ static enum exit_code unknown(const char *word, size_t length)
     struct nearest nearest = nearest_to(word, length);
     for (size_t i = 0; i < REPORT_COUNT; i++)
         nearest_offer(&nearest, reports[i].name);
+    for (size_t i = 0; i < TRACE_COUNT; i++)
+        nearest_offer(&nearest, traces[i].name);
     return usage_error("stats: no report is named '%.*s'%s; there are %s; of nsys' not %s",
                        (int)length, word, nearest_text(&nearest, "", hint), names(true, there),
                        names(false, missing));
@@ -72,6 +95,8 @@ static enum exit_code find_tables(const char *list, char *tables, enum report_by
     for (const char *word = list; word;) {
         size_t length = strcspn(word, ",");
         const struct stats_report *r = report_named(word, length);
+        if (!r && trace_named(word, length))
+            return usage_error("stats: %.*s is no table: ask for it alone", (int)length, word);
         if (!r)
             return unknown(word, length);
         if (!*r->tables)
@@ -92,17 +117,38 @@ static enum exit_code find_tables(const char *list, char *tables, enum report_by
     return EXIT_OK;
 }
 
+/* A row an event, as csv or, if that is asked for, as JSON. */
+static enum exit_code export_trace(const struct stats_trace *t, const struct options *options)
+{
+    struct options of_export = *options;
+    bool is_json = options->format == FORMAT_JSON ||
+                   (options->format == FORMAT_BY_NAME && verb_output_is(options->output, "json"));
+    if (options->sort || options->limit != ROWS_UNLIMITED)
+        return usage_error("stats: %s: its rows are written as they come: neither sorted nor "
+                           "limited; --from and --to, or --step, make it shorter",
+                           t->name);
+    if (options->select.kinds)
+        return usage_error("stats: %s is of the kinds %s: say --kind to gpuprof export", t->name,
+                           t->kinds);
+    message("stats: %s: %s", t->name, t->note);
+    of_export.trace_format = is_json ? "jsonl" : "csv";
+    of_export.output = options->output ? options->output : "-";
+    enum exit_code code = select_wish_take(&of_export.select, "stats", "kind", t->kinds);
+    return code == EXIT_OK ? export_verb(&of_export) : code;
+}
+
 enum exit_code stats_verb(const struct options *options)
 {
     struct options of_report = *options;
+    const struct stats_trace *trace = trace_named(options->paths[0], strlen(options->paths[0]));
     char tables[TABLES_BYTES];
-    bool is_folder = access(options->paths[0], F_OK) == 0 &&
+    bool is_folder = access(options->paths[0], F_OK) == 0 && !trace &&
                      !report_named(options->paths[0], strcspn(options->paths[0], ","));
     if (is_folder)
         return usage_error("stats: %s is no report: name one before the recordings, as "
                            "cuda_gpu_kern_sum; 'gpuprof report %s' has most of them",
                            options->paths[0], options->paths[0]);
-    enum exit_code code = find_tables(options->paths[0], tables, &of_report.by);
+    enum exit_code code = trace ? EXIT_OK : find_tables(options->paths[0], tables, &of_report.by);
     if (code != EXIT_OK)
         return code;
     if (options->path_count < 2)
@@ -113,5 +159,7 @@ enum exit_code stats_verb(const struct options *options)
     of_report.tables = tables;
     of_report.paths++;
     of_report.path_count--;
+    if (trace)
+        return export_trace(trace, &of_report);
     return report_verb(&of_report, NULL);
 }

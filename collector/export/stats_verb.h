@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The verb `stats`: the report's tables by the names that nsys stats has for them. */
+/* The verb `stats`: the report's tables, and rows of events, by the names that nsys stats has for
+ * them. */
 #ifndef GPUPROF_COLLECTOR_STATS_VERB_H
 #define GPUPROF_COLLECTOR_STATS_VERB_H
 

@@ -1,0 +1,220 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Rows of events as csv (RFC 4180, a heading first) and as JSON, an object a line. All texts come
+ * as JSON strings, which are valid UTF-8 without control characters; one without a backslash is as
+ * good in csv.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/json_text.h"
+#include "error.h"
+#include "export/event_row.h"
+
+#define CELL_BYTES 64 /* of a cell without its text, with its name in JSON */
+
+static const char *const column_names[EVENT_COLUMNS] = {
+#define EVENT_COLUMN(NAME, name) #name,
+#include "export/event_columns.def"
+#undef EVENT_COLUMN
+};
+
+char *event_room(struct event_text *t, size_t bytes)
+{
+    if (t->room - t->used < bytes) {
+        size_t room = 2 * (t->used + bytes) + 4096;
+        char *grown = realloc(t->at, room);
+        if (!grown)
+            return NULL;
+        t->at = grown;
+        t->room = room;
+    }
+    return t->at + t->used;
+}
+
+/* Room for all cells, however they are written. */
+static char *row_room(struct export_writer *w)
+{
+    size_t bytes = 2;
+    for (unsigned i = 0; i < EVENT_COLUMNS; i++)
+        bytes += CELL_BYTES + 2ull * w->cells[i].bytes;
+    w->line.used = 0;
+    char *out = event_room(&w->line, bytes);
+    w->failed |= !out;
+    return out;
+}
+
+static char *put_number(char *out, const struct event_cell *c)
+{
+    bool is_negative = c->form == CELL_SIGNED && (int64_t)c->number < 0;
+    if (is_negative)
+        *out++ = '-';
+    return json_decimal(out, is_negative ? 0 - c->number : c->number);
+}
+
+static char *put_text(char *out, const struct event_cell *c)
+{
+    memcpy(out, c->text, c->bytes);
+    return out + c->bytes;
+}
+
+/* ---- csv ------------------------------------------------------------------------------------- */
+
+/* A control character, which is "\u00XX", becomes a space. */
+static char *put_csv_string(char *out, const struct event_cell *c)
+{
+    if (!memchr(c->text, '\\', c->bytes))
+        return put_text(out, c);
+    *out++ = '"';
+    for (uint32_t i = 1; i + 1 < c->bytes; i++) {
+        char byte = c->text[i];
+        if (byte == '\\') {
+            byte = c->text[++i];
+            i += byte == 'u' ? 4 : 0;
+            byte = byte == 'u' ? ' ' : byte;
+        }
+        if (byte == '"')
+            *out++ = '"';
+        *out++ = byte;
+    }
+    *out++ = '"';
+    return out;
+}
+
+static char *put_csv_object(char *out, const struct event_cell *c)
+{
+    *out++ = '"';
+    for (uint32_t i = 0; i < c->bytes; i++) {
+        if (c->text[i] == '"')
+            *out++ = '"';
+        *out++ = c->text[i];
+    }
+    *out++ = '"';
+    return out;
+}
+
+static void print_csv(struct export_writer *w)
+{
+    char *out = row_room(w);
+    for (unsigned i = 0; out && i < EVENT_COLUMNS; i++) {
+        const struct event_cell *c = &w->cells[i];
+        if (i)
+            *out++ = ',';
+        switch (c->form) {
+        case CELL_NUMBER:
+        case CELL_SIGNED: out = put_number(out, c); break;
+        case CELL_WORD: out = put_text(out, c); break;
+        case CELL_STRING: out = put_csv_string(out, c); break;
+        case CELL_OBJECT: out = put_csv_object(out, c); break;
+        default: break;
+        }
+    }
+    if (out) {
+        *out++ = '\n';
+        output_write(w->out, w->line.at, (size_t)(out - w->line.at));
+    }
+}
+
+/* ---- JSON ------------------------------------------------------------------------------------ */
+
+static void print_json(struct export_writer *w)
+{
+    char *out = row_room(w);
+    char separator = '{';
+    for (unsigned i = 0; out && i < EVENT_COLUMNS; i++) {
+        const struct event_cell *c = &w->cells[i];
+        if (c->form == CELL_NONE)
+            continue;
+        *out++ = separator;
+        separator = ',';
+        out = json_escape(out, column_names[i], strlen(column_names[i]));
+        *out++ = ':';
+        if (c->form == CELL_WORD)
+            out = json_escape(out, c->text, c->bytes);
+        else
+            out = c->form <= CELL_SIGNED ? put_number(out, c) : put_text(out, c);
+    }
+    if (out) {
+        memcpy(out, "}\n", 2);
+        output_write(w->out, w->line.at, (size_t)(out + 2 - w->line.at));
+    }
+}
+
+/* ---- the formats ----------------------------------------------------------------------------- */
+
+static void lines_free(struct export_writer *w)
+{
+    free(w->tids);
+    free(w->args.at);
+    free(w->line.at);
+    free(w);
+}
+
+static struct export_writer *create(struct output *out, struct walk *walk,
+                                    const struct export_scope *scope,
+                                    void (*print)(struct export_writer *w))
+{
+    const struct recording *rec = walk->rec;
+    struct export_writer *w = calloc(1, sizeof *w);
+    if (!w)
+        return NULL;
+    w->out = out;
+    w->walk = walk;
+    w->scope = *scope;
+    w->print = print;
+    w->tids = calloc(rec->thread_count + 1u, sizeof *w->tids);
+    if (!w->tids) {
+        lines_free(w);
+        return NULL;
+    }
+    for (uint32_t i = 0; i < rec->count; i++)
+        for (uint32_t t = 0; t < rec->processes[i]->threads.count; t++) {
+            const struct thread *thread = rec->processes[i]->threads.threads[t];
+            if (thread->number)
+                w->tids[thread->index] = thread->shown_tid;
+        }
+    return w;
+}
+
+static struct export_writer *create_csv(struct output *out, struct walk *walk,
+                                        const struct export_scope *scope)
+{
+    for (unsigned i = 0; i < EVENT_COLUMNS; i++) {
+        output_write(out, ",", i != 0);
+        output_write(out, column_names[i], strlen(column_names[i]));
+    }
+    output_write(out, "\n", 1);
+    return create(out, walk, scope, print_csv);
+}
+
+static struct export_writer *create_json(struct output *out, struct walk *walk,
+                                         const struct export_scope *scope)
+{
+    return create(out, walk, scope, print_json);
+}
+
+#define ALL_OF_IT (WALK_RANGES | WALK_OPS | WALK_LIBRARIES | WALK_WORK | WALK_LOSSES)
+
+const struct export_format csv_export = {
+    .name = "csv",
+    .ending = "csv",
+    .help = "a row an event, for spreadsheets and pandas",
+    .wants_steps = true,
+    .needs = ALL_OF_IT,
+    .create = create_csv,
+    .take = event_take,
+    .end = event_ends,
+    .free = lines_free,
+};
+
+const struct export_format jsonl_export = {
+    .name = "jsonl",
+    .ending = "jsonl",
+    .help = "the same, a JSON object a line",
+    .wants_steps = true,
+    .needs = ALL_OF_IT,
+    .create = create_json,
+    .take = event_take,
+    .end = event_ends,
+    .free = lines_free,
+};

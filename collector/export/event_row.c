@@ -1,0 +1,484 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Slices of the walk as rows. Their kinds are the words of --kind. */
+#include "export/event_row.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "api/api_error.h"
+#include "argument_kind.h"
+#include "base/json_text.h"
+#include "error.h"
+#include "export/event_facts.h"
+#include "rank.h"
+#include "record/argument_text.h"
+#include "record/op_record.h"
+
+/* ---- a row ----------------------------------------------------------------------------------- */
+
+void event_begin(struct export_writer *w, const char *kind, const struct process *p,
+                 uint64_t begin_ns, uint64_t end_ns)
+{
+    uint64_t origin_ns = w->walk->survey.origin_ns;
+    memset(w->cells, 0, sizeof w->cells);
+    w->args.used = 0;
+    w->state[0] = '\0';
+    event_word(w, EVENT_KIND, kind);
+    event_number(w, EVENT_START, begin_ns > origin_ns ? begin_ns - origin_ns : 0);
+    event_number(w, EVENT_DURATION, end_ns > begin_ns ? end_ns - begin_ns : 0);
+    if (p->rank != RANK_NONE)
+        event_number(w, EVENT_RANK, p->rank);
+    char *end = json_escape(w->host, p->header.host, strlen(p->header.host));
+    event_string(w, EVENT_HOST, w->host, (size_t)(end - w->host));
+    event_number(w, EVENT_PID, p->shown_pid);
+}
+
+void event_name(struct export_writer *w, const char *name)
+{
+    char *end = json_escape(w->name, name, strnlen(name, FUNCTION_BYTES_MAX));
+    event_string(w, EVENT_NAME, w->name, (size_t)(end - w->name));
+}
+
+/* A text that the walk keeps, or NULL. */
+static void put_kept(struct export_writer *w, enum event_column column,
+                     const struct kernel_name *text)
+{
+    if (text)
+        event_string(w, column, text->json, text->json_bytes);
+}
+
+static void add_state(struct export_writer *w, bool is_so, const char *word)
+{
+    size_t used = strlen(w->state);
+    if (is_so)
+        snprintf(w->state + used, sizeof w->state - used, "%s%s", used ? " " : "", word);
+}
+
+int event_end(struct export_writer *w)
+{
+    char *end = w->args.used ? event_room(&w->args, 1) : NULL;
+    w->failed |= w->args.used && !end;
+    if (end) {
+        *end = '}';
+        w->cells[EVENT_ARGS] = (struct event_cell){
+            .form = CELL_OBJECT, .bytes = (uint32_t)(w->args.used + 1), .text = w->args.at};
+    }
+    if (w->state[0])
+        event_word(w, EVENT_STATE, w->state);
+    w->print(w);
+    return w->failed ? GPUPROF_NO_MEMORY : 0;
+}
+
+/* ---- arguments ------------------------------------------------------------------------------- */
+
+/* Writes the member's name; there is room for so many bytes more. NULL: no memory. */
+static char *begin_arg(struct export_writer *w, const char *label, size_t bytes)
+{
+    size_t length = strlen(label);
+    char *out = event_room(&w->args, json_escape_bytes_max(length) + 2 + bytes);
+    w->failed |= !out;
+    if (!out)
+        return NULL;
+    *out++ = w->args.used ? ',' : '{';
+    out = json_escape(out, label, length);
+    *out++ = ':';
+    return out;
+}
+
+static void end_arg(struct export_writer *w, const char *end)
+{
+    w->args.used = (size_t)(end - w->args.at);
+}
+
+void event_arg_number(struct export_writer *w, const char *label, unsigned kind, uint64_t value)
+{
+    char *out = begin_arg(w, label, ARGUMENT_JSON_BYTES);
+    if (out)
+        end_arg(w, argument_json(kind, value, out));
+}
+
+void event_arg_text(struct export_writer *w, const char *label, const char *text)
+{
+    size_t length = strlen(text);
+    char *out = begin_arg(w, label, json_escape_bytes_max(length));
+    if (out)
+        end_arg(w, json_escape(out, text, length));
+}
+
+static void put_kept_arg(struct export_writer *w, const char *label, const struct kernel_name *text)
+{
+    char *out = text ? begin_arg(w, label, text->json_bytes) : NULL;
+    if (out)
+        end_arg(w, (char *)memcpy(out, text->json, text->json_bytes) + text->json_bytes);
+}
+
+/* Is it one more than what it says, or 0: nothing? */
+static bool is_one_more(unsigned type, unsigned index)
+{
+    return (type == RECORD_COPY && index >= COPY_SOURCE_DEVICE) ||
+           (type == RECORD_MEMORY && index == MEMORY_POOL_BYTES);
+}
+
+/* Those of the record, by the labels of events.def, that have no column of their own. A number of
+ * 0 that names something, or is a moment or a size, is none. */
+static void put_record_args(struct export_writer *w, const struct record *r)
+{
+    static const char *const columns[] = {"device", "context", "stream", "bytes", "name"};
+    const struct event_info *info = event_info(r->type);
+    for (unsigned i = 0; info && i < r->arg_count && i < info->arg_count; i++) {
+        const struct event_arg *arg = &info->args[i];
+        bool is_column = false, is_more = is_one_more(r->type, i);
+        for (unsigned c = 0; c < sizeof columns / sizeof columns[0]; c++)
+            is_column |= strcmp(arg->label, columns[c]) == 0;
+        if (is_column || (!r->args[i] && (is_more || arg->kind == ARG_ID || arg->kind == ARG_NS ||
+                                          arg->kind == ARG_DIM3)))
+            continue;
+        event_arg_number(w, arg->label, arg->kind, r->args[i] - is_more);
+    }
+}
+
+static void put_function_args(struct export_writer *w, const struct slice *s,
+                              const struct function *f, const uint64_t *args, unsigned count)
+{
+    for (unsigned i = 0; i < count; i++) {
+        char number[16];
+        bool is_known = i < f->arg_count;
+        unsigned kind = is_known ? f->args[i].kind : ARG_HANDLE;
+        const struct kernel_name *name;
+        uint64_t value;
+        snprintf(number, sizeof number, "arg%u", i);
+        const char *label = is_known ? f->args[i].label : number;
+        if (!function_value(args, count, i, &kind, &value))
+            continue;
+        name = kind == ARG_KERNEL ? walk_handle(s, value) : NULL;
+        if (name)
+            put_kept_arg(w, label, name);
+        else
+            event_arg_number(w, label, kind, value);
+    }
+}
+
+/* ---- where it belongs ------------------------------------------------------------------------ */
+
+static void put_step(struct export_writer *w, const struct process *p, uint64_t at_ns)
+{
+    const struct step *step = w->scope.steps ? steps_at(w->scope.steps, p, at_ns) : NULL;
+    if (step && at_ns < step->end_ns)
+        event_number(w, EVENT_STEP, step->number);
+}
+
+static void put_thread(struct export_writer *w, const struct thread *t)
+{
+    event_number(w, EVENT_TID, t->shown_tid);
+}
+
+/* What is open around a call. */
+static int put_around(struct export_writer *w, const struct slice *s)
+{
+    const struct range *range = walk_range(s, false);
+    const struct op *op = walk_op(s);
+    const struct library_call *library = walk_library(s);
+    int error = 0;
+    put_kept(w, EVENT_RANGE, range ? range->text : NULL);
+    put_kept(w, EVENT_OPERATOR, op ? walk_op_name(w->walk, op) : NULL);
+    if (library)
+        put_kept(w, EVENT_LIBRARY, library_kind_text(&w->walk->kinds, library->kind, &error));
+    return error;
+}
+
+/* The call that made it: its thread, its step, and what was open around it. */
+static int put_call(struct export_writer *w, const struct slice *s)
+{
+    const struct correlated_call *call = &s->call;
+    struct survey *survey = &w->walk->survey;
+    struct op_place place = {.number = call->op};
+    uint32_t number = call->range;
+    int error = 0;
+    if (!s->is_called)
+        return 0;
+    event_number(w, EVENT_TID, w->tids[call->thread]);
+    put_step(w, s->event.process, call->begin_ns);
+    const struct range_node *range = survey_range_around(survey, call, &number, false, &error);
+    put_kept(w, EVENT_RANGE, range ? range->text : NULL);
+    const struct op_node *op = NULL;
+    while (error == 0 && (op = survey_op(survey, call, &place, &error)))
+        if (op_scope_works(op->scope))
+            break;
+    if (op)
+        put_kept(w, EVENT_OPERATOR,
+                 op->text ? op->text
+                          : kernel_name_of(&w->walk->names[call->process].ops.names, op->name));
+    const struct library_node *library =
+        error == 0 && call->library ? survey_library(survey, call->library, &error) : NULL;
+    if (library)
+        put_kept(w, EVENT_LIBRARY, library_kind_text(&w->walk->kinds, library->kind, &error));
+    return error;
+}
+
+/* ---- calls and work -------------------------------------------------------------------------- */
+
+static void put_result(struct export_writer *w, const struct function *f, int32_t result)
+{
+    const char *name = result ? api_error_name(f->domain, result) : NULL;
+    if (name)
+        event_word(w, EVENT_ERROR, name);
+    else if (result)
+        w->cells[EVENT_ERROR] =
+            (struct event_cell){.form = CELL_SIGNED, .number = (uint64_t)(int64_t)result};
+}
+
+static int take_call(struct export_writer *w, const struct slice *s)
+{
+    const struct event *e = &s->event;
+    const struct function *f = e->function;
+    const struct record *r = e->record;
+    uint64_t id = 0;
+    event_begin(w, select_kind_word(selection_kind_of_call(f)), e->process, e->begin_ns, e->end_ns);
+    event_name(w, f->name);
+    put_thread(w, e->thread);
+    put_step(w, e->process, e->begin_ns);
+    event_number(w, EVENT_CALLS, r->weight > 1 ? r->weight : 1);
+    if (f->bytes)
+        event_number(w, EVENT_BYTES, function_bytes(f, r));
+    if (!(r->flags & (RECORD_OPEN | RECORD_STALE)))
+        put_result(w, f, r->result);
+    add_state(w, r->flags & RECORD_CAPTURED, "captured");
+    add_state(w, r->flags & RECORD_NESTED, "nested");
+    add_state(w, r->flags & RECORD_STALE, "stale");
+    add_state(w, r->flags & RECORD_OPEN, "open");
+    int error = event_call_id(w->walk, e, &id);
+    if (id)
+        event_number(w, EVENT_CORRELATION, id);
+    if (error == 0)
+        error = put_around(w, s);
+    put_function_args(w, s, f, r->args, r->arg_count);
+    return error < 0 ? error : event_end(w);
+}
+
+/* What all of it has: on which device, of which call. */
+static int begin_work(struct export_writer *w, const struct slice *s, enum select_kind kind,
+                      const char *name)
+{
+    const struct event *e = &s->event;
+    uint64_t id = event_id(e->process, s->is_called ? s->call.id : e->record->correlation);
+    event_begin(w, select_kind_word(kind), e->process, e->begin_ns, e->end_ns);
+    event_name(w, name);
+    if (id)
+        event_number(w, EVENT_CORRELATION, id);
+    put_record_args(w, e->record);
+    return put_call(w, s);
+}
+
+static void put_device(struct export_writer *w, uint64_t device, uint64_t context, uint64_t stream)
+{
+    event_number(w, EVENT_DEVICE, device);
+    event_number(w, EVENT_CONTEXT, context);
+    if (stream != GPU_STREAM_NONE)
+        event_number(w, EVENT_STREAM, stream ? stream : GPU_STREAM_DEFAULT);
+}
+
+static int take_work(struct export_writer *w, const struct slice *s)
+{
+    const struct record *r = s->event.record;
+    char title[GPU_TITLE_BYTES];
+    enum select_kind kind = SELECT_KERNEL;
+    const struct kernel_name *name = NULL;
+    switch (r->type) {
+    case RECORD_KERNEL:
+        name = walk_kernel(w->walk, s->event.process, record_arg(r, KERNEL_NAME_INDEX));
+        snprintf(title, sizeof title, "kernel %llu",
+                 (unsigned long long)record_arg(r, KERNEL_NAME_INDEX));
+        break;
+    case RECORD_COPY:
+        kind = SELECT_MEMCPY;
+        copy_title(record_arg(r, COPY_KIND), record_arg(r, COPY_SOURCE),
+                   record_arg(r, COPY_DESTINATION), title);
+        break;
+    case RECORD_SET:
+        kind = SELECT_MEMSET;
+        set_title(record_arg(r, SET_KIND), title);
+        break;
+    default:
+        kind = SELECT_GRAPH_RUN;
+        snprintf(title, sizeof title, "CUDA graph %llu",
+                 (unsigned long long)record_arg(r, GRAPH_GRAPH));
+    }
+    int error = begin_work(w, s, kind, title);
+    put_kept(w, EVENT_NAME, name);
+    put_device(w, record_arg(r, KERNEL_DEVICE), record_arg(r, KERNEL_CONTEXT),
+               record_arg(r, KERNEL_STREAM));
+    if (kind == SELECT_MEMCPY || kind == SELECT_MEMSET)
+        event_number(w, EVENT_BYTES,
+                     record_arg(r, kind == SELECT_MEMCPY ? (unsigned)COPY_BYTES : SET_BYTES));
+    return error < 0 ? error : event_end(w);
+}
+
+static int take_wait(struct export_writer *w, const struct slice *s)
+{
+    const struct record *r = s->event.record;
+    uint64_t context = record_arg(r, SYNC_CONTEXT);
+    int error = begin_work(w, s, SELECT_WAIT, sync_kind_text(record_arg(r, SYNC_KIND)));
+    put_device(w, survey_context_device(&w->walk->survey, s->event.process, context), context,
+               record_arg(r, SYNC_STREAM));
+    return error < 0 ? error : event_end(w);
+}
+
+static int take_overhead(struct export_writer *w, const struct slice *s)
+{
+    const struct record *r = s->event.record;
+    int error = begin_work(w, s, SELECT_OVERHEAD, overhead_kind_text(record_arg(r, OVERHEAD_KIND)));
+    return error < 0 ? error : event_end(w);
+}
+
+static int take_memory(struct export_writer *w, const struct slice *s)
+{
+    const struct record *r = s->event.record;
+    int error =
+        begin_work(w, s, SELECT_MEMORY, memory_operation_text(record_arg(r, MEMORY_OPERATION)));
+    put_device(w, record_arg(r, MEMORY_DEVICE), record_arg(r, MEMORY_CONTEXT),
+               record_arg(r, MEMORY_STREAM));
+    event_number(w, EVENT_BYTES, record_arg(r, MEMORY_BYTES));
+    return error < 0 ? error : event_end(w);
+}
+
+/* PyTorch's allocator: a block, or one that could not be had. */
+static int take_tensor(struct export_writer *w, const struct slice *s)
+{
+    const struct event *e = &s->event;
+    const struct record *r = e->record;
+    bool is_had = r->type == RECORD_TENSOR;
+    event_begin(w, select_kind_word(SELECT_MEMORY), e->process, e->begin_ns, e->begin_ns);
+    event_name(w,
+               is_had ? memory_operation_text(record_arg(r, TENSOR_OPERATION)) : "out of memory");
+    put_thread(w, e->thread);
+    put_step(w, e->process, e->begin_ns);
+    event_number(w, EVENT_DEVICE,
+                 record_arg(r, is_had ? (unsigned)TENSOR_DEVICE : TENSOR_OOM_DEVICE));
+    event_number(w, EVENT_BYTES, record_arg(r, is_had ? (unsigned)TENSOR_BYTES : TENSOR_OOM_BYTES));
+    event_arg_text(w, "allocator", "PyTorch");
+    put_record_args(w, r);
+    int error = put_around(w, s);
+    return error < 0 ? error : event_end(w);
+}
+
+/* ---- what the program says of itself --------------------------------------------------------- */
+
+static void put_payload(struct export_writer *w, const struct range *range)
+{
+    double number;
+    float single;
+    char text[64];
+    memcpy(&number, &range->payload, sizeof number);
+    memcpy(&single, &range->payload, sizeof single); /* its low half, as both are little-endian */
+    switch (range->payload_type) {
+    case 0: return;
+    case 1: event_arg_number(w, "payload", ARG_COUNT, range->payload); return;
+    case 4: event_arg_number(w, "payload", ARG_COUNT, (uint32_t)range->payload); return;
+    case 5: event_arg_number(w, "payload", ARG_SIGNED, range->payload); return;
+    case 2: snprintf(text, sizeof text, "%lld", (long long)range->payload); break;
+    case 3: snprintf(text, sizeof text, "%.17g", number); break;
+    case 6: snprintf(text, sizeof text, "%.9g", (double)single); break;
+    default: event_arg_number(w, "payload", ARG_BITS, range->payload); return;
+    }
+    event_arg_text(w, "payload", text);
+}
+
+static int take_range(struct export_writer *w, const struct slice *s)
+{
+    const struct range *range = s->range;
+    bool is_mark = s->change == RANGE_MARKED;
+    uint64_t begin_ns = is_mark ? s->event.begin_ns : range->begin_ns;
+    event_begin(w, select_kind_word(is_mark ? SELECT_MARK : SELECT_RANGE), range->process, begin_ns,
+                is_mark ? begin_ns : range->end_ns);
+    put_kept(w, EVENT_NAME, range->text);
+    put_thread(w, range->thread);
+    put_step(w, range->process, begin_ns);
+    add_state(w, s->change == RANGE_LEFT, "open");
+    if (!is_mark)
+        event_arg_text(w, "by", range->nested ? "push" : "start");
+    put_kept_arg(w, "domain", range->domain_text);
+    put_kept_arg(w, "category",
+                 range->category ? ranges_label(&w->walk->ranges, range->process, LABEL_OF_CATEGORY,
+                                                range->domain, range->category)
+                                 : NULL);
+    put_payload(w, range);
+    return event_end(w);
+}
+
+static int take_op(struct export_writer *w, const struct slice *s)
+{
+    const struct op *op = s->op;
+    const struct kernel_name *inputs =
+        op->inputs ? walk_op_inputs(w->walk, op->process, op->inputs) : NULL;
+    event_begin(w, select_kind_word(op_is_label(op) ? SELECT_RANGE : SELECT_OPERATOR), op->process,
+                op->begin_ns, op->end_ns);
+    put_kept(w, EVENT_NAME, walk_op_name(w->walk, op));
+    put_thread(w, op->thread);
+    put_step(w, op->process, op->begin_ns);
+    add_state(w, s->op_change == OP_LEFT, "open");
+    event_arg_text(w, "by", event_op_kind(op));
+    if (op->sequence)
+        event_arg_number(w, "sequence", ARG_COUNT, op->sequence - 1);
+    char *out = inputs ? begin_arg(w, "input_dims", OP_TEXT_BYTES(inputs->raw_bytes)) : NULL;
+    if (out)
+        end_arg(w, op_put_dims(out, inputs->raw, inputs->raw_bytes));
+    return event_end(w);
+}
+
+static int take_library(struct export_writer *w, const struct slice *s)
+{
+    const struct library_call *call = s->library;
+    int error = 0;
+    event_begin(w, select_kind_word(SELECT_LIBRARY), call->process, call->begin_ns, call->end_ns);
+    event_name(w, call->function->name);
+    put_thread(w, call->thread);
+    put_step(w, call->process, call->begin_ns);
+    event_number(w, EVENT_CALLS, 1);
+    if (s->library_change == LIBRARY_CLOSED)
+        put_result(w, call->function, call->result);
+    add_state(w, s->library_change == LIBRARY_LEFT, "stale");
+    add_state(w, s->library_change == LIBRARY_OPEN, "open");
+    put_kept_arg(w, "shape", library_kind_text(&w->walk->kinds, call->kind, &error));
+    put_function_args(w, s, call->function, call->args, call->arg_count);
+    return error < 0 ? error : event_end(w);
+}
+
+/* A step, a window, a pause, a dump: its number or state is in its arguments. */
+static int take_mark(struct export_writer *w, const struct slice *s)
+{
+    const struct event *e = &s->event;
+    event_begin(w, select_kind_word(SELECT_MARK), e->process, e->begin_ns, e->begin_ns);
+    event_name(w, event_info(e->record->type)->name);
+    put_thread(w, e->thread);
+    put_step(w, e->process, e->begin_ns);
+    put_record_args(w, e->record);
+    return event_end(w);
+}
+
+int event_take(struct export_writer *w, const struct slice *s)
+{
+    if (s->op_change != OP_SAME)
+        return s->op_change == OP_OPENED ? 0 : take_op(w, s);
+    if (s->library_change != LIBRARY_SAME)
+        return s->library_change == LIBRARY_OPENED ? 0 : take_library(w, s);
+    if (s->change != RANGE_NONE)
+        return s->change == RANGE_OPENED ? 0 : take_range(w, s);
+    switch (s->event.record->type) {
+    case RECORD_CALL: return take_call(w, s);
+    case RECORD_KERNEL:
+    case RECORD_COPY:
+    case RECORD_SET:
+    case RECORD_GRAPH: return take_work(w, s);
+    case RECORD_SYNC: return take_wait(w, s);
+    case RECORD_OVERHEAD: return take_overhead(w, s);
+    case RECORD_MEMORY: return take_memory(w, s);
+    case RECORD_TENSOR:
+    case RECORD_TENSOR_OOM: return take_tensor(w, s);
+    case RECORD_STEP:
+    case RECORD_PAUSE:
+    case RECORD_WINDOW:
+    case RECORD_DUMP: return take_mark(w, s);
+    default: return 0;
+    }
+}

@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * One row an event: what csv and JSON lines have of it (event_columns.def). event_lines.c prints
+ * it, event_row.c makes it of events, event_ends.c of what stands behind them: processes, steps and
+ * losses.
+ *
+ * Memory: 4 bytes a thread, and the longest row.
+ */
+#ifndef GPUPROF_COLLECTOR_EVENT_ROW_H
+#define GPUPROF_COLLECTOR_EVENT_ROW_H
+
+#include "api/api.h"
+#include "export/export_writer.h"
+#include "record/gpu_record.h"
+
+enum event_column {
+#define EVENT_COLUMN(NAME, name) EVENT_##NAME,
+#include "export/event_columns.def"
+#undef EVENT_COLUMN
+    EVENT_COLUMNS
+};
+
+enum cell_form {
+    CELL_NONE,
+    CELL_NUMBER,
+    CELL_SIGNED,
+    CELL_WORD,   /* a text in which nothing needs an escape */
+    CELL_STRING, /* a JSON string, with its quotes */
+    CELL_OBJECT, /* likewise */
+};
+
+struct event_cell {
+    uint8_t form;   /* enum cell_form */
+    uint32_t bytes; /* of the text */
+    uint64_t number;
+    const char *text; /* a view */
+};
+
+/* Text that grows. */
+struct event_text {
+    char *at; /* owned */
+    size_t used;
+    size_t room;
+};
+
+struct export_writer {
+    struct output *out;
+    struct walk *walk;
+    struct export_scope scope;
+    void (*print)(struct export_writer *w);
+    uint32_t *tids; /* owned, by thread index: as they are shown */
+    struct event_cell cells[EVENT_COLUMNS];
+    struct event_text args; /* of the row: an object without its end */
+    struct event_text line; /* the row as it is printed */
+    char name[6 * FUNCTION_BYTES_MAX + 2];
+    char host[6 * STREAM_HOST_BYTES_MAX + 2];
+    char state[64];
+    bool failed; /* no memory */
+};
+
+static inline void event_number(struct export_writer *w, enum event_column column, uint64_t number)
+{
+    w->cells[column] = (struct event_cell){.form = CELL_NUMBER, .number = number};
+}
+
+/* The texts must stay until the row is printed. */
+static inline void event_word(struct export_writer *w, enum event_column column, const char *word)
+{
+    w->cells[column] =
+        (struct event_cell){.form = CELL_WORD, .bytes = (uint32_t)strlen(word), .text = word};
+}
+
+static inline void event_string(struct export_writer *w, enum event_column column, const char *json,
+                                size_t bytes)
+{
+    w->cells[column] =
+        (struct event_cell){.form = CELL_STRING, .bytes = (uint32_t)bytes, .text = json};
+}
+
+/* ---- event_row.c ---- */
+
+/* A row of that kind begins: its process and its time. */
+void event_begin(struct export_writer *w, const char *kind, const struct process *p,
+                 uint64_t begin_ns, uint64_t end_ns);
+
+/* Its name, of at most FUNCTION_BYTES_MAX bytes: longer ones are cut. */
+void event_name(struct export_writer *w, const char *name);
+
+/* One more member of `args`. */
+void event_arg_text(struct export_writer *w, const char *label, const char *text);
+void event_arg_number(struct export_writer *w, const char *label, unsigned kind, uint64_t value);
+
+/* Prints the row. 0 or GPUPROF_NO_MEMORY. */
+int event_end(struct export_writer *w);
+
+/* The row of a slice, if it makes one. 0 or an error. */
+int event_take(struct export_writer *w, const struct slice *s);
+
+/* ---- event_lines.c ---- */
+
+/* Room for so many bytes more; NULL: no memory. */
+char *event_room(struct event_text *t, size_t bytes);
+
+/* ---- event_ends.c: 0 or an error ---- */
+
+int event_ends(struct export_writer *w);
+
+#endif
