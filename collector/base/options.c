@@ -133,6 +133,9 @@ const struct option_info option_infos[] = {
     {OPTION_CYCLE, 0, "cycle", "N|all",
      "only what was recorded in this window of run --schedule or --capture-range, by its number "
      "from 1 on; all, with --per-rank: a file for each"},
+    {OPTION_WINDOW, 0, "cycle", "N",
+     "only what was recorded in this window of run --schedule or --capture-range, by its number "
+     "from 1 on"},
     {OPTION_SELECT, 0, "from", "TIME",
      "only events from then on: seconds since the recording's first event (12.5, 800ms, 2m), "
      "2026-11-23T18:00:00 (local, or with Z or +01:00), 18:00, or @SECONDS since 1970"},
@@ -321,16 +324,9 @@ static enum exit_code parse_option(struct options *o, char **argv, int *at, opti
     case OPTION_PER_RANK: o->per_rank = true; break;
     case OPTION_NO_COUNTERS: o->no_counters = true; break;
     case OPTION_MEMORY_EVENTS: o->memory_events = true; break;
-    case OPTION_CYCLE: {
-        char *end;
-        errno = 0;
-        o->cycle = strcmp(value, "all") == 0 ? CYCLE_ALL : strtoull(value, &end, 10);
-        if (o->cycle != CYCLE_ALL && (*end || errno || !isdigit((unsigned char)value[0]) ||
-                                      o->cycle == 0 || o->cycle >= CYCLE_ALL))
-            return usage_error("%s: --cycle: '%s' is neither a window's number, from 1 on, nor all",
-                               argv[0], value);
-        break;
-    }
+    case OPTION_WINDOW:
+    case OPTION_CYCLE:
+        return select_cycle_take(&o->select, argv[0], info->bit == OPTION_CYCLE, value);
     case OPTION_SYNC_STREAMS: o->sync_streams = true; break;
     case OPTION_STEP_RANGE: o->step_range = value; break;
     case OPTION_STEP_BY: o->step_by = value; break;

@@ -82,6 +82,7 @@ __extension__ typedef unsigned __int128 option_set;
 #define OPTION_PARTIAL       OPTION_BIT(63) /* --partial */
 #define OPTION_SHARE         OPTION_BIT(64) /* --share I/N */
 #define OPTION_COMBINE       OPTION_BIT(65) /* --combine */
+#define OPTION_WINDOW        OPTION_BIT(66) /* --cycle N */
 
 struct option_info {
     option_set bit;    /* one of OPTION_..., which several may share; 0: the end */
@@ -147,8 +148,6 @@ enum colour_use { COLOUR_AUTO, COLOUR_ALWAYS, COLOUR_NEVER };
 
 #define ROWS_UNLIMITED UINT64_MAX
 
-#define CYCLE_ALL UINT64_MAX
-
 struct options {
     const char *output; /* NULL: standard output */
     bool strict;
@@ -164,7 +163,6 @@ struct options {
     bool no_counters;
     uint64_t max_size; /* bytes of text; 0: any */
     unsigned jobs;     /* processors that may be used; 0: all */
-    uint64_t cycle;    /* 0: not asked for; CYCLE_ALL */
     bool memory_events;
     enum report_format format; /* FORMAT_BY_NAME: as the name of the file has it */
     enum report_by by;

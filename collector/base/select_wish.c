@@ -161,3 +161,21 @@ enum exit_code select_wish_take(struct select_wish *w, const char *verb, const c
     }
     return is_good ? EXIT_OK : usage_error("%s: --%s: '%s' is not %s", verb, option, value, wanted);
 }
+
+enum exit_code select_cycle_take(struct select_wish *w, const char *verb, bool may_be_all,
+                                 const char *value)
+{
+    const char *rest = value;
+    w->is_given = true;
+    w->cycle = 0;
+    if (may_be_all && strcmp(value, "all") == 0)
+        w->cycle = CYCLE_ALL;
+    else if (!take_number(&rest, &w->cycle) || *rest || w->cycle == CYCLE_ALL)
+        w->cycle = 0;
+    if (w->cycle)
+        return EXIT_OK;
+    return usage_error(may_be_all
+                           ? "%s: --cycle: '%s' is neither a window's number, from 1 on, nor all"
+                           : "%s: --cycle: '%s' is no window's number, from 1 on",
+                       verb, value);
+}

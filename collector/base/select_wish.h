@@ -12,6 +12,7 @@
 #include "base/exit_code.h"
 
 #define NUMBER_LIST_MAX 64
+#define CYCLE_ALL       UINT64_MAX
 
 struct number_span {
     uint64_t first;
@@ -61,6 +62,7 @@ struct select_wish {
     bool has_steps;
     uint64_t step_first;
     uint64_t step_end; /* the first that is not meant */
+    uint64_t cycle;    /* 0: any; CYCLE_ALL: each by itself */
     const char *range; /* a pattern of names; NULL: any place */
     const char *name;  /* a POSIX extended regular expression; NULL: any name */
     uint32_t kinds;    /* bits of enum select_kind; 0: all */
@@ -84,5 +86,9 @@ static inline bool number_list_has(const struct number_list *l, uint64_t number)
  * OPTION_SELECT or OPTION_PROCESSES. EXIT_OK, or EXIT_USAGE after one line. */
 enum exit_code select_wish_take(struct select_wish *w, const char *verb, const char *option,
                                 const char *value);
+
+/* Likewise the value of --cycle; `may_be_all`: the verb writes a file for each. */
+enum exit_code select_cycle_take(struct select_wish *w, const char *verb, bool may_be_all,
+                                 const char *value);
 
 #endif

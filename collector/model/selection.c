@@ -25,6 +25,7 @@ struct subject {
     uint32_t tid;      /* 0: of none */
     enum select_kind kind;
     bool reaches; /* it is there where it reaches to, and not only where it begins */
+    bool is_edge; /* a window begins or ends with it */
     bool is_kept; /* the text stays as long as the walk */
 };
 
@@ -50,7 +51,17 @@ bool selection_reaches(const struct selection *s, const struct process *p, uint6
 {
     return !s || (begin_ns < s->to_ns && (end_ns > s->from_ns || begin_ns >= s->from_ns) &&
                   (!s->steps || reach(&s->steps[p->index], begin_ns, end_ns)) &&
-                  (!s->ranges || reach(&s->ranges[p->index], begin_ns, end_ns)));
+                  (!s->ranges || reach(&s->ranges[p->index], begin_ns, end_ns)) &&
+                  (!s->cycle || reach(&s->cycle[p->index], begin_ns, end_ns)));
+}
+
+/* Is it in the window, or what it ends with? */
+static bool is_in_cycle(const struct selection *s, const struct subject *e)
+{
+    const struct time_spans *spans = &s->cycle[e->process->index];
+    uint64_t at_ns = e->place_ns == UINT64_MAX ? e->begin_ns : e->place_ns;
+    return reach(spans, at_ns, at_ns) ||
+           (e->is_edge && spans->count && at_ns == spans->list[0].end_ns);
 }
 
 static bool is_in_time(const struct selection *s, const struct subject *e)
@@ -58,6 +69,8 @@ static bool is_in_time(const struct selection *s, const struct subject *e)
     if (e->reaches)
         return selection_reaches(s, e->process, e->begin_ns, e->end_ns);
     if (e->begin_ns < s->from_ns || e->begin_ns >= s->to_ns)
+        return false;
+    if (s->cycle && !is_in_cycle(s, e))
         return false;
     if ((s->steps || s->ranges) && e->place_ns == UINT64_MAX)
         return false;
@@ -233,6 +246,7 @@ static bool has(void *context, const struct slice *slice)
     e.begin_ns = e.place_ns = event->begin_ns;
     e.end_ns = event->end_ns > event->begin_ns ? event->end_ns : event->begin_ns;
     e.tid = event->thread->tid;
+    e.is_edge = event->record->type == RECORD_WINDOW;
     if (event->record->type == RECORD_CALL) {
         e.kind = selection_kind_of_call(event->function);
         e.text = event->function->name;
@@ -307,7 +321,8 @@ static bool wants(void *context, const struct process *p, uint64_t begin_ns, uin
         return true;
     return !(begin_ns >= later(s->to_ns) || (!has_calls && end_ns < s->from_ns) ||
              (s->steps && is_beside(&s->steps[p->index], begin_ns, end_ns, types)) ||
-             (s->ranges && is_beside(&s->ranges[p->index], begin_ns, end_ns, types)));
+             (s->ranges && is_beside(&s->ranges[p->index], begin_ns, end_ns, types)) ||
+             (s->cycle && is_beside(&s->cycle[p->index], begin_ns, end_ns, types)));
 }
 
 /* ---- making it ------------------------------------------------------------------------------- */
@@ -405,6 +420,43 @@ static enum exit_code find_ranges(struct selection *s, const char *verb)
                                         s->wish->range);
 }
 
+/* A window lasts until the next record of one. */
+static int take_window(void *context, const struct slice *slice)
+{
+    struct selection *s = context;
+    uint64_t at_ns = slice->event.begin_ns;
+    const struct recorded_now *now = &slice->walk->recorded[slice->event.process->index];
+    struct time_spans *spans = &s->cycle[slice->event.process->index];
+    if (slice->event.record->type != RECORD_WINDOW)
+        return 0;
+    s->cycle_last = now->window > s->cycle_last ? now->window : s->cycle_last;
+    if (spans->count && spans->list[0].end_ns == UINT64_MAX)
+        spans->list[0].end_ns = at_ns;
+    else if (now->window == s->wish->cycle && !now->is_closed && !spans->count)
+        return add_span(s, spans, at_ns, UINT64_MAX);
+    return 0;
+}
+
+static enum exit_code find_cycle(struct selection *s, const char *verb)
+{
+    struct walk *w = s->walk;
+    struct consumer consumer = {
+        .context = s, .skips = WALK_SKIPS_CALLS | WALK_SKIPS_WORK, .take = take_window};
+    s->cycle = calloc(w->rec->count + 1u, sizeof *s->cycle);
+    if (!s->cycle)
+        return failed(verb, GPUPROF_NO_MEMORY);
+    if (walk_run(w, NULL, &consumer, 1) < 0)
+        return EXIT_ENVIRONMENT;
+    if (s->cycle_last >= s->wish->cycle)
+        return EXIT_OK;
+    if (!s->cycle_last)
+        return usage_error("%s: --cycle: these recordings have no windows; run --schedule or "
+                           "--capture-range makes them",
+                           verb);
+    return usage_error("%s: --cycle: there is no window %llu; the last one is %llu", verb,
+                       (unsigned long long)s->wish->cycle, (unsigned long long)s->cycle_last);
+}
+
 /* None of them is there. */
 static enum exit_code no_step(const struct steps *steps, const char *verb)
 {
@@ -492,6 +544,8 @@ enum exit_code selection_make(struct selection *s, struct recording *rec, struct
     if (keep_tids(s) < 0)
         return failed(verb, GPUPROF_NO_MEMORY);
     enum exit_code code = wish->has_steps ? find_steps(s, steps, verb) : EXIT_OK;
+    if (code == EXIT_OK && wish->cycle)
+        code = find_cycle(s, verb);
     if (code == EXIT_OK && wish->range)
         code = find_ranges(s, verb);
     s->filter =
@@ -513,6 +567,7 @@ void selection_release(struct selection *s)
     if (s->walk && s->walk->rec) {
         release_spans(s->steps, s->walk->rec->count);
         release_spans(s->ranges, s->walk->rec->count);
+        release_spans(s->cycle, s->walk->rec->count);
     }
     if (s->walk == &s->own)
         walk_release(&s->own);

@@ -6,6 +6,7 @@
  *   --from, --to   the event begins there; a range, operator or call of a library reaches into it
  *   --step         likewise, in the time of those steps of its process; but work of a device is
  *   --range        where the call is that made it, and is nowhere if that is not known
+ *   --cycle        likewise; work whose call is not known is where it begins
  *   --tid          the thread, of work that of its call
  *   --device       of work and synchronisations; what has no device stays
  *   --kind, --name, --min-duration   as they say
@@ -49,6 +50,8 @@ struct selection {
     uint64_t to_ns;
     struct time_spans *steps;  /* owned, by process index; NULL: any time */
     struct time_spans *ranges; /* likewise */
+    struct time_spans *cycle;  /* likewise: the window that was asked for, if it had one */
+    uint64_t cycle_last;       /* the last window of any process */
     uint32_t range_count;      /* of all that were found */
     uint32_t span_count;
     uint32_t *tids; /* owned, by thread index */

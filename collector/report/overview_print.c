@@ -239,8 +239,7 @@ static void print_windows(struct screen *s, const struct overview *o)
     else if (o->schedule)
         line(s, "windows", o->schedule, "%" PRIu64 " recorded; ", o->windows);
     else if (o->windows)
-        line(s, "windows", NULL, "%" PRIu64 " recorded; gpuprof merge --cycle=N shows one",
-             o->windows);
+        line(s, "windows", NULL, "%" PRIu64 " recorded; --cycle=N shows one alone", o->windows);
     free(why);
 }
 

@@ -21,7 +21,6 @@
 #include "record/gpu_record.h"
 #include "trace/gpu_rows.h"
 #include "trace/rank_files.h"
-#include "trace/trace_cycle.h"
 #include "trace/trace_writer.h"
 
 #define MANIFEST_NAME "perfetto_manifest.json"
@@ -39,13 +38,13 @@ struct merge {
     struct steps steps;
     bool has_steps;  /* that are shown */
     bool made_steps; /* at all */
+    struct select_wish wish;
     struct selection selection;
     bool is_cut;      /* by it */
     bool is_parallel; /* more than one processor may be used */
     bool sync_streams;
     bool counters;
     bool memory_events;
-    struct trace_cycle cycle;
     bool is_hidden;
     uint64_t max_size;         /* of each trace; 0: any */
     struct thinning thinning;  /* of the one being written */
@@ -72,11 +71,8 @@ static int take_slice(void *context, const struct slice *s)
 {
     struct merge *m = context;
     int error = 0;
-    bool is_elsewhere = !trace_cycle_has(&m->cycle, s);
     uint64_t before = written(m);
-    m->is_hidden = is_elsewhere || s->is_hidden;
-    if (is_elsewhere)
-        m->left_out = LEFT_OUT_KINDS;
+    m->is_hidden = s->is_hidden;
     if (!m->begun && event_is_visible(s->event.record->type)) {
         m->begun = true;
         error = m->format->begin(m->writer, m->walk.survey.origin_ns);
@@ -153,12 +149,11 @@ static int write_once(struct merge *m, struct output *out, struct trace_scope *s
     scope->sync_streams = m->sync_streams;
     scope->counters = m->counters;
     scope->memory_events = m->memory_events;
-    scope->is_hidden = m->cycle.number || m->is_cut || m->max_size ? &m->is_hidden : NULL;
+    scope->is_hidden = m->is_cut || m->max_size ? &m->is_hidden : NULL;
     scope->thinning = m->max_size ? &m->thinning : NULL;
     scope->left_out = m->max_size ? &m->left_out : NULL;
     m->left_out_count = 0;
     scope->selection = m->is_cut ? &m->selection : NULL;
-    trace_cycle_begin(&m->cycle);
     consumer.needs |= has_work ? m->format->needs : 0;
     m->begun = false;
     m->out = out;
@@ -309,7 +304,7 @@ static enum exit_code make_folder(const char *path)
 /* Of a process that had no window of that number there is none. */
 static bool is_written(const struct merge *m, const struct rank_file *file)
 {
-    return !m->cycle.number || m->cycle.windows[file->process->index] >= m->cycle.number;
+    return !m->selection.cycle || m->selection.cycle[file->process->index].count;
 }
 
 static enum exit_code write_folder(struct merge *m, const char *folder,
@@ -429,23 +424,6 @@ static const char *rank_ending(const struct merge *m)
     return m->format->rank_ending ? m->format->rank_ending : m->format->ending;
 }
 
-/* Each window's number is where TensorBoard looks for it. */
-static enum exit_code write_cycles(struct merge *m, const struct options *options)
-{
-    uint64_t first = options->cycle == CYCLE_ALL ? 1 : options->cycle, last = first;
-    enum exit_code code = EXIT_OK;
-    if (options->cycle == CYCLE_ALL)
-        last = trace_cycle_last(&m->cycle);
-    for (uint64_t cycle = first; code == EXIT_OK && cycle <= last; cycle++) {
-        struct rank_file *files = rank_files_make(&m->rec, rank_ending(m), cycle);
-        m->cycle.number = cycle;
-        code = files ? write_folder(m, options->output, files)
-                     : verb_output_failed(options->output, GPUPROF_NO_MEMORY);
-        free(files);
-    }
-    return code;
-}
-
 static bool wants_steps(const struct merge *m, const struct options *options)
 {
     return recording_has_ops(&m->rec) || options->step_by != NULL || options->step_range != NULL;
@@ -467,10 +445,34 @@ static enum exit_code find_steps(struct merge *m, const struct options *options)
     return steps_check(&m->steps, "merge");
 }
 
-static enum exit_code find_piece(struct merge *m, const struct options *options)
+static enum exit_code find_piece(struct merge *m, const struct options *options, uint64_t cycle)
 {
     const struct selection_steps how = {.by = options->step_by, .pattern = options->step_range};
-    return selection_make(&m->selection, &m->rec, &m->walk, &options->select, &how, "merge");
+    m->wish = options->select;
+    m->wish.cycle = cycle;
+    m->walk.filter = NULL;
+    enum exit_code code = selection_make(&m->selection, &m->rec, &m->walk, &m->wish, &how, "merge");
+    m->walk.filter = filter_of(m);
+    return code;
+}
+
+/* Each window's number is where TensorBoard looks for it. */
+static enum exit_code write_cycles(struct merge *m, const struct options *options)
+{
+    bool is_all = options->select.cycle == CYCLE_ALL;
+    enum exit_code code = EXIT_OK;
+    for (uint64_t cycle = m->wish.cycle;; cycle++) {
+        struct rank_file *files = rank_files_make(&m->rec, rank_ending(m), cycle);
+        code = files ? write_folder(m, options->output, files)
+                     : verb_output_failed(options->output, GPUPROF_NO_MEMORY);
+        free(files);
+        if (code != EXIT_OK || !is_all || cycle == m->selection.cycle_last)
+            return code;
+        selection_release(&m->selection);
+        code = find_piece(m, options, cycle + 1);
+        if (code != EXIT_OK)
+            return code;
+    }
 }
 
 static enum exit_code merge_write(struct merge *m, const struct options *options)
@@ -481,7 +483,7 @@ static enum exit_code merge_write(struct merge *m, const struct options *options
     struct trace_scope scope = {.rank = RANK_NONE};
     bool stacks = recording_has_stacks(&m->rec);
     bool learns = stacks || recording_has_ops(&m->rec) || recording_expects_gpu(&m->rec) ||
-                  m->memory_events || options->cycle || m->is_cut;
+                  m->memory_events || m->is_cut;
     m->rec.progress = progress_begin(&m->progress, "merge");
     m->progress.total =
         recording_bytes(&m->rec) * (1u + (m->split || learns) + wants_steps(m, options));
@@ -491,20 +493,17 @@ static enum exit_code merge_write(struct merge *m, const struct options *options
      * name, a stack or a device is met that was needed for it. */
     if ((m->split || learns) && walk_survey(&m->walk) < 0)
         return EXIT_ENVIRONMENT;
-    enum exit_code code = trace_cycle_init(&m->cycle, &m->walk, options->cycle);
+    uint64_t cycle = options->select.cycle == CYCLE_ALL ? 1 : options->select.cycle;
+    enum exit_code code = find_steps(m, options);
     if (code == EXIT_OK)
-        code = find_steps(m, options);
-    if (code == EXIT_OK)
-        code = find_piece(m, options);
+        code = find_piece(m, options, cycle);
     if (code != EXIT_OK)
         return code;
-    m->walk.filter = filter_of(m);
     m->has_stacks = stacks && m->walk.survey.stacks.stack_count;
     if (m->has_stacks && call_tree_init(&m->tree, &m->walk.survey, options->symbols) < 0)
         return verb_output_failed(options->output, GPUPROF_NO_MEMORY);
-    if (options->cycle && options->per_rank)
+    if (cycle && options->per_rank)
         return write_cycles(m, options);
-    m->cycle.number = options->cycle;
     if (!m->split)
         return write_file(m, options->output, &scope);
     struct rank_file *files = rank_files_make(&m->rec, rank_ending(m), 0);
@@ -547,7 +546,7 @@ enum exit_code merge_verb(const struct options *options)
         return usage_error("merge: --per-rank writes several files; name a folder: -o traces");
     if (options->per_rank && is_archive_name(options->output))
         return usage_error("merge: an archive has a file per rank without --per-rank");
-    if (options->cycle == CYCLE_ALL && !options->per_rank)
+    if (options->select.cycle == CYCLE_ALL && !options->per_rank)
         return usage_error("merge: --cycle=all writes a file for each window; say --per-rank and "
                            "name a folder: -o traces");
     if (!m.format && options->trace_format)
@@ -575,7 +574,6 @@ enum exit_code merge_verb(const struct options *options)
     if (m.made_steps)
         steps_release(&m.steps);
     selection_release(&m.selection);
-    trace_cycle_release(&m.cycle);
     if (m.walk.rec)
         walk_release(&m.walk);
     recording_release(&m.rec);

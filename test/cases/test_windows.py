@@ -322,12 +322,27 @@ def test_a_trace_of_one_cycle(run, run_collector, tmp_path):
         assert names == sorted(["all", *(f"inner {s}" for s in steps),
                                 *(f"ProfilerStep#{100 + s}" for s in steps)])
         assert host == [s + 1 for s in steps] == device
+        # All verbs that show a piece have the same one.
+        rows = [json.loads(line) for line in run_collector(
+            "export", "--format=jsonl", f"--cycle={cycle}", done.folder, "-o",
+            "-").stdout.splitlines()]
+        assert [r["bytes"] for r in rows if r["name"] == "cudaMemsetAsync"] == host
+        assert sorted(r["bytes"] for r in rows if r["kind"] == "gpu_memset") == device
+        table = json.loads(run_collector("report", "--format=json", f"--cycle={cycle}",
+                                         done.folder).stdout)
+        assert {f["function"]: f["calls"] for f in table["functions"]}["cudaMemsetAsync"] == len(steps)
+        folded = run_collector("flame", "--weight=calls", f"--cycle={cycle}", done.folder, "-o",
+                               "-").stdout
+        assert sum(int(line.rpartition(" ")[2]) for line in folded.splitlines()) == sum(
+            r.get("calls", 0) for r in rows)
     for arguments, error in (("--cycle=3", "there is no window 3; the last one is 2"),
                              ("--cycle=0", "neither a window's number, from 1 on, nor all"),
                              ("--cycle=all", "say --per-rank")):
         failed = run_collector("merge", arguments, done.folder, "-o", "x.json")
         assert failed.returncode == 2 and error in failed.stderr
         assert not (tmp_path / "x.json").exists()
+    refused = run_collector("report", "--cycle=all", done.folder)
+    assert refused.returncode == 2 and "'all' is no window's number" in refused.stderr
     assert run_collector("merge", "--cycle=all", "--per-rank", done.folder, "-o",
                          "traces").returncode == 0
     assert sorted(p.name for p in (tmp_path / "traces").iterdir()) == [
