@@ -3,12 +3,25 @@
 #ifndef GPUPROF_FORMATS_RANK_H
 #define GPUPROF_FORMATS_RANK_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #define RANK_NONE UINT64_MAX
 
 /* Most telling first (an mpirun inside one Slurm step has one SLURM_PROCID); ended by NULL. */
 extern const char *const rank_variables[];
+
+/* Likewise which of those on its host a process is; ended by NULL. */
+extern const char *const local_rank_variables[];
+
+/* What the launcher that has the rank variable of that place says of its job: two jobs at one time
+ * differ in it. Ended by a name that is NULL. */
+struct job_variable {
+    const char *name;
+    unsigned of;
+    bool is_address;
+};
+extern const struct job_variable job_variables[];
 
 /* The rank that a variable's text says; RANK_NONE if it is NULL or no number. */
 uint64_t rank_number(const char *text);

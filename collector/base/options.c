@@ -146,6 +146,9 @@ const struct option_info option_infos[] = {
     {OPTION_SELECT, 0, "range", "NAME",
      "likewise, only what happened while a range or label of this name was open in the process; "
      "'*' stands for any text, '?' for one byte"},
+    {OPTION_PROCESSES, 0, "job", "N[,M-K]",
+     "of several jobs in one folder only the processes of these, numbered from 0 on by their "
+     "begin; they are told apart by what their launchers say, and by time"},
     {OPTION_PROCESSES, 0, "rank", "N[,M-K]", "only the processes of these ranks"},
     {OPTION_PROCESSES, 0, "pid", "N[,M-K]",
      "only the processes of these numbers, as they see them themselves"},

@@ -128,8 +128,11 @@ enum exit_code select_wish_take(struct select_wish *w, const char *verb, const c
 {
     const char *wanted = "a list of numbers such as 0,2,4-7";
     bool is_good;
-    w->is_given |= strcmp(option, "rank") != 0 && strcmp(option, "pid") != 0;
-    if (strcmp(option, "rank") == 0) {
+    w->is_given |=
+        strcmp(option, "job") != 0 && strcmp(option, "rank") != 0 && strcmp(option, "pid") != 0;
+    if (strcmp(option, "job") == 0) {
+        is_good = take_list(&w->jobs, value);
+    } else if (strcmp(option, "rank") == 0) {
         is_good = take_list(&w->ranks, value);
     } else if (strcmp(option, "pid") == 0) {
         is_good = take_list(&w->pids, value);

@@ -67,11 +67,12 @@ struct select_wish {
     const char *name;  /* a POSIX extended regular expression; NULL: any name */
     uint32_t kinds;    /* bits of enum select_kind; 0: all */
     uint64_t min_ns;   /* the least duration */
+    struct number_list jobs;
     struct number_list ranks;
     struct number_list pids;
     struct number_list tids;
     struct number_list devices;
-    bool is_given; /* something of it but ranks and pids: those leave out whole files */
+    bool is_given; /* something of it but jobs, ranks and pids: those leave out whole files */
 };
 
 static inline bool number_list_has(const struct number_list *l, uint64_t number)

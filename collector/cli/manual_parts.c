@@ -70,7 +70,8 @@ const struct manual_row manual_rows[] = {
 
     {"run doctor", PART_VARIABLE, "GPUPROF_...", "the settings, as below; an option wins"},
     {"run", PART_VARIABLE, "RANK, LOCAL_RANK, SLURM_PROCID, OMPI_COMM_WORLD_RANK, PMI_RANK ...",
-     "which process of a job it is"},
+     "which process of a job it is, and of which job: MASTER_ADDR, SLURM_JOB_ID, PMIX_NAMESPACE "
+     "..."},
     {"run", PART_VARIABLE, "LD_PRELOAD, NVTX_INJECTION64_PATH, CUDA_INJECTION64_PATH",
      "set for the program; LD_PRELOAD keeps what it names already, and so do the other two"},
     {"run doctor", PART_VARIABLE, "PATH", "where the program is looked for"},

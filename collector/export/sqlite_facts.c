@@ -137,7 +137,7 @@ static void number_machines(struct export_writer *w)
 
 static int put_process(struct export_writer *w, const struct process *p)
 {
-    char title[1200], *name, *host, *command;
+    char title[1200], *name, *host, *command, *local;
     char id[2 * sizeof p->header.process_id + 1];
     uint64_t first_ns = w->walk->first_ns[p->index];
     process_title(p, false, title, sizeof title);
@@ -157,6 +157,8 @@ static int put_process(struct export_writer *w, const struct process *p)
         [SQL_OWN_PROCESSES_COMMAND] = clean(process_meta(p, "cmdline"), &command),
         [SQL_OWN_PROCESSES_ID] = sql_text(id),
         [SQL_OWN_PROCESSES_GPU_ROWS] = sql_text(process_gpu_rows(p)),
+        [SQL_OWN_PROCESSES_LOCAL_RANK] = clean(process_local_rank(p), &local),
+        [SQL_OWN_PROCESSES_JOB] = p->job == JOB_NONE ? (struct sql_value){0} : sql_integer(p->job),
     };
     if (first_ns) {
         own[SQL_OWN_PROCESSES_START] = sqlite_time(w, first_ns);
@@ -168,6 +170,7 @@ static int put_process(struct export_writer *w, const struct process *p)
     free(name);
     free(host);
     free(command);
+    free(local);
     return error;
 }
 

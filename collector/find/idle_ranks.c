@@ -65,7 +65,8 @@ static int collective_of(struct idle_ranks *r, const struct slice *s, uint32_t d
     uint64_t what = communicator ? communicator : (uintptr_t)name;
     struct key count_key = {device, what, communicator != 0};
     uint64_t count = key_map_get(&r->counts, count_key);
-    struct key key = {what, count ? count : 1, communicator != 0};
+    /* Communicators have numbers of their own; names are the same in all jobs. */
+    struct key key = {what, count ? count : 1, communicator ? 0 : 1 + s->event.process->job};
     *place = 0;
     if (communicator)
         key_map_remove(&r->communicators, launch);

@@ -86,7 +86,8 @@ static void join(void *context, uint32_t number, const struct idle_collective *c
     device->late_ns += c->last_ns - c->first_ns;
 }
 
-/* Devices are of one job's ranks that are of processes with ranks of their own. */
+/* A device is on a rank of a job, but for those of several processes of one rank: which of them the
+ * others meet is not known. */
 int idle_waits_charge(struct idle *d)
 {
     struct key_map ranks = {0}; /* -> process index + 1 */
@@ -94,16 +95,15 @@ int idle_waits_charge(struct idle *d)
     int error = job ? 0 : GPUPROF_NO_MEMORY;
     for (uint32_t i = 0; error == 0 && i < d->device_count; i++) {
         const struct process *p = d->devices[i].process;
-        struct key key = {p->rank, 0, 0};
+        struct key key = {p->rank, p->job, 0};
         uint64_t known = key_map_get(&ranks, key);
-        /* Several processes of one rank are of several jobs. */
         if (known != p->index + 1u)
             error = key_map_set(&ranks, key, known ? UINT64_MAX : p->index + 1u);
     }
     for (uint32_t i = 0; error == 0 && i < d->device_count; i++) {
         const struct process *p = d->devices[i].process;
         job[i] = p->rank != RANK_NONE &&
-                 key_map_get(&ranks, (struct key){p->rank, 0, 0}) == p->index + 1u;
+                 key_map_get(&ranks, (struct key){p->rank, p->job, 0}) == p->index + 1u;
     }
     if (error == 0)
         error = idle_ranks_tell(&d->ranks, job, d->device_count, join, wait_for_rank, d);

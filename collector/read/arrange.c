@@ -4,8 +4,6 @@
 #include <string.h>
 
 #include "error.h"
-#include "rank.h"
-#include "read/process_title.h"
 #include "read/recording.h"
 
 #define TID_SYSTEM_MAX 4194304u /* the largest pid_max that Linux has */
@@ -159,8 +157,6 @@ int recording_arrange(struct recording *rec)
     if (!rec->loaded)
         return GPUPROF_NO_MEMORY;
     memcpy(rec->loaded, rec->processes, rec->count * sizeof(struct process *));
-    for (uint32_t i = 0; i < rec->count; i++)
-        rec->processes[i]->rank = rank_number(process_rank(rec->processes[i]));
     qsort(rec->processes, rec->count, sizeof *rec->processes, compare_rank);
     for (uint32_t i = 0; i < rec->count; i++)
         rec->processes[i]->index = i;

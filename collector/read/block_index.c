@@ -83,6 +83,19 @@ void block_index_drop(struct block_index *x, uint32_t process)
     x->count = kept;
 }
 
+void block_index_renumber(struct block_index *x, const uint32_t *numbers)
+{
+    uint32_t kept = 0;
+    for (uint32_t i = 0; i < x->count; i++) {
+        uint32_t number = numbers[x->entries[i].process];
+        if (number == UINT32_MAX)
+            continue;
+        x->entries[kept] = x->entries[i];
+        x->entries[kept++].process = number;
+    }
+    x->count = kept;
+}
+
 static int compare_entries(const void *left, const void *right)
 {
     const struct index_entry *a = left;

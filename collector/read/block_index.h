@@ -45,6 +45,9 @@ int block_index_add(struct block_index *x, uint32_t process, uint64_t offset,
 /* Takes out the entries of a process that is not used after all. */
 void block_index_drop(struct block_index *x, uint32_t process);
 
+/* Gives processes other numbers, by their own; UINT32_MAX: its entries are taken out. */
+void block_index_renumber(struct block_index *x, const uint32_t *numbers);
+
 /* By time, then process, then offset. */
 void block_index_sort(struct block_index *x);
 void block_index_release(struct block_index *x);

@@ -319,7 +319,7 @@ static bool check_order(struct loader *l, const struct block_header *h)
 static bool has_wanted_rank(const struct loader *l, bool is_end)
 {
     const struct select_wish *select = l->reader->select;
-    if (!select || !select->ranks.count)
+    if (!select || !select->ranks.count || select->jobs.count) /* which job is known later */
         return true;
     uint64_t rank = rank_number(process_rank(l->process));
     return rank == RANK_NONE ? !is_end : number_list_has(&select->ranks, rank);
@@ -385,7 +385,7 @@ static int take_live(struct loader *l, struct live_file *live)
 static bool has_wanted_pid(const struct loader *l)
 {
     const struct select_wish *select = l->reader->select;
-    return !select || number_list_has(&select->pids, l->process->header.pid);
+    return !select || select->jobs.count || number_list_has(&select->pids, l->process->header.pid);
 }
 
 /* Reads the header, from the live file beside the stream file if the stream's own is lost. */
@@ -558,11 +558,34 @@ static const char *variable_of(const struct process *p, const char *const *names
 
 const char *process_local_rank(const struct process *p)
 {
-    static const char *const names[] = {"LOCAL_RANK", NULL}; /* as torchrun has it */
-    return variable_of(p, names);
+    return variable_of(p, local_rank_variables);
 }
 
 const char *process_rank(const struct process *p)
 {
     return variable_of(p, rank_variables);
+}
+
+char *process_job(const struct process *p, char *text)
+{
+    size_t at = 0;
+    unsigned launcher = 0;
+    text[0] = '\0';
+    while (rank_variables[launcher] &&
+           !variable_of(p, (const char *const[]){rank_variables[launcher], NULL}))
+        launcher++;
+    for (const struct job_variable *v = job_variables; v->name && rank_variables[launcher]; v++) {
+        const char *value =
+            v->of == launcher ? variable_of(p, (const char *const[]){v->name, NULL}) : NULL;
+        if (!value || at >= PROCESS_JOB_BYTES)
+            continue;
+        int length = snprintf(text + at, PROCESS_JOB_BYTES - at, "%s%s=%.250s", at ? " " : "",
+                              v->name, value);
+        at += length > 0 ? (size_t)length : 0;
+        /* Each host has a job of its own, then. */
+        if (at < PROCESS_JOB_BYTES && v->is_address &&
+            (strcmp(value, "localhost") == 0 || strncmp(value, "127.", 4) == 0))
+            at += (size_t)snprintf(text + at, PROCESS_JOB_BYTES - at, " on %.64s", p->header.host);
+    }
+    return text;
 }

@@ -31,6 +31,8 @@
 
 #define PROCESS_RECOVERED "recovered" /* key of the META record that `gpuprof recover` makes */
 
+#define JOB_NONE UINT32_MAX
+
 struct block_place {
     uint64_t offset; /* in the stream file, or LIVE_BLOCK + index in live.blocks */
     struct block_header header;
@@ -59,6 +61,8 @@ struct process {
     uint32_t thread_count; /* ... without gpuprof's own */
     uint32_t first_entry;  /* of the block index */
     uint64_t rank;         /* RANK_NONE: it has none; set when it is put into order */
+    uint32_t job;          /* JOB_NONE: of none; likewise, jobs.c */
+    bool is_of_several;    /* jobs: where it is shown it is said of which */
     struct stream_file file;
     struct stream_header header;
     struct thread_table threads;
@@ -139,5 +143,10 @@ const char *process_rank(const struct process *p);
 
 /* Likewise, of those on its host. */
 const char *process_local_rank(const struct process *p);
+
+/* What the launcher that gave it its rank says of the job: "SLURM_JOB_ID=17 SLURM_STEP_ID=0", in
+ * PROCESS_JOB_BYTES; empty: nothing. Returns `text`. */
+#define PROCESS_JOB_BYTES 1024
+char *process_job(const struct process *p, char *text);
 
 #endif

@@ -44,7 +44,8 @@ char *process_rank_title(const struct process *p, char *text)
     const char *rank = process_rank(p);
     *text = '\0';
     if (rank)
-        snprintf(text, RANK_TITLE_BYTES, "rank %.16s: ", rank);
+        snprintf(text, RANK_TITLE_BYTES,
+                 p->is_of_several ? "rank %.16s of job %u: " : "rank %.16s: ", rank, p->job);
     return text;
 }
 

@@ -22,8 +22,9 @@ char *process_title(const struct process *p, bool with_pid, char *text, size_t c
  */
 char *process_program(const struct process *p, char *text, size_t capacity);
 
-/* Its two parts: "rank 3: ", or nothing, in RANK_TITLE_BYTES; and what is behind it. */
-#define RANK_TITLE_BYTES 32
+/* Its two parts: "rank 3: " ("rank 3 of job 1: " where there are several), or nothing, in
+ * RANK_TITLE_BYTES; and what is behind it. */
+#define RANK_TITLE_BYTES 48
 char *process_rank_title(const struct process *p, char *text);
 char *process_command_title(const struct process *p, bool with_pid, char *text, size_t capacity);
 

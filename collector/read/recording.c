@@ -207,9 +207,15 @@ enum exit_code recording_open(struct recording *rec, char **paths, int path_coun
         return EXIT_OK;
     if (rec->count == 0)
         return EXIT_DAMAGED; /* and load_file has said why */
-    if (recording_arrange(rec) < 0)
+    if (recording_find_jobs(rec) < 0)
         return failure("gpuprof-collector", GPUPROF_NO_MEMORY);
-    return EXIT_OK;
+    if (options->select && options->select->jobs.count)
+        code = recording_select_jobs(rec, options->select);
+    else if (!options->quiet && !options->share)
+        recording_say_jobs(rec);
+    if (code == EXIT_OK && recording_arrange(rec) < 0)
+        return failure("gpuprof-collector", GPUPROF_NO_MEMORY);
+    return code;
 }
 
 void recording_release(struct recording *rec)

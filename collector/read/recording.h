@@ -28,6 +28,7 @@ struct recording {
     uint32_t thread_count;     /* over all processes, gpuprof's own writer left out */
     uint32_t gpu_thread_count; /* of these: they stand for devices (gpu_record.h) */
     uint32_t left_out;         /* processes that are not wanted */
+    uint32_t job_count;        /* jobs.c; also those that are not wanted */
     uint32_t unread_files;     /* whose header is lost: nothing of them is shown */
     struct block_index index;
     const struct share *share; /* a view; NULL: all processes are read here */
@@ -35,12 +36,13 @@ struct recording {
 };
 
 struct recording_options {
-    bool keep_live;                   /* leave the live files of ended processes where they are */
-    bool no_index;                    /* block_index stays empty: for those who do not merge */
-    bool quiet;                       /* say nothing of a folder without recordings */
-    bool found;                       /* `paths` were found in a folder, and named by nobody */
-    uint32_t index_entries_max;       /* 0: BLOCK_INDEX_MAX */
-    const struct select_wish *select; /* its ranks and pids: others are left out; NULL: none is */
+    bool keep_live;             /* leave the live files of ended processes where they are */
+    bool no_index;              /* block_index stays empty: for those who do not merge */
+    bool quiet;                 /* say nothing of a folder without recordings */
+    bool found;                 /* `paths` were found in a folder, and named by nobody */
+    uint32_t index_entries_max; /* 0: BLOCK_INDEX_MAX */
+    const struct select_wish
+        *select;         /* its jobs, ranks and pids: others are left out; NULL: none is */
     struct share *share; /* only its files, of which there may be none; NULL: all. To be released */
 };
 
@@ -59,6 +61,24 @@ uint64_t recording_bytes(const struct recording *rec);
 
 /* Orders the processes, puts them on one clock, makes pids and tids distinct (arrange.c). */
 int recording_arrange(struct recording *rec);
+
+/*
+ * Which processes are of one job (jobs.c): several runs may have recorded into one folder, and
+ * their ranks are the same. What tells them apart is first what launchers say of themselves
+ * (torchrun's run and address, a Slurm step, PMIx's namespace); then time, since no rank is there
+ * twice, one process behind the other; and, of processes of which no launcher says anything, who
+ * started them. A process that has no rank is of no job. Sets `rank` and `job` of all processes,
+ * jobs by the begin of their first processes, and job_count. Memory, meanwhile: some 200 bytes a
+ * process. 0 or GPUPROF_NO_MEMORY.
+ */
+int recording_find_jobs(struct recording *rec);
+
+/* A line on stderr, if there are several jobs. */
+void recording_say_jobs(const struct recording *rec);
+
+/* Only the processes that are wanted, by job, rank and pid, stay. EXIT_OK, or another exit code
+ * after a line on stderr. */
+enum exit_code recording_select_jobs(struct recording *rec, const struct select_wish *wish);
 
 /*
  * Says on stderr, one line per process, what was recovered and what is lost: `losses`, by process

@@ -29,7 +29,7 @@
 #include "base/histogram.h"
 #include "base/sha256.h"
 
-#define PART_VERSION       1
+#define PART_VERSION       2
 #define PART_BYTES_MAX     (1ull << 30)
 #define SHARES_MAX         65536
 #define PART_HISTOGRAM_ROW 4 /* bytes that a row of a histogram has at least */

@@ -46,6 +46,8 @@ static void put_process(struct part *p, struct report *r, struct process *proces
     part_text(p, &path);
     part_number(p, &process->end_reason);
     part_flag(p, &process->has_gpu);
+    part_number(p, &process->min_ns);
+    part_number(p, &process->max_ns);
     carry_losses(p, &r->walk.losses[process->index]);
     part_number(p, &r->process_calls[process->index]);
     part_count(p, &process->meta_count, META_BYTES);
@@ -88,6 +90,8 @@ static int get_process(struct part *p, struct process *process, uint64_t *calls)
         return 0;
     part_number(p, &process->end_reason);
     part_flag(p, &process->has_gpu);
+    part_number(p, &process->min_ns);
+    part_number(p, &process->max_ns);
     carry_losses(p, &process->losses);
     part_number(p, calls);
     process->file.path = strdup(path);
@@ -411,7 +415,11 @@ static int start(struct combination *c, uint64_t bytes)
                          .is_combined = true,
                          .histogram_rows = histogram_rows_max(0) + bytes / PART_HISTOGRAM_ROW};
     uint64_t *calls = r->process_calls = calloc(rec->count + 1u, sizeof *r->process_calls);
-    int error = rec->count ? recording_arrange(rec) : 0;
+    int error = rec->count ? recording_find_jobs(rec) : 0;
+    if (error == 0 && rec->count) {
+        recording_say_jobs(rec);
+        error = recording_arrange(rec);
+    }
     if (error == 0)
         error = walk_init(&r->walk, rec);
     if (error == 0)

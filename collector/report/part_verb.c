@@ -33,8 +33,8 @@ enum exit_code part_verb_check(const struct options *o, const struct report_view
     if (o->share && !o->is_partial)
         return usage_error("report: --share goes with --partial");
     if (o->by != BY_NAME || o->source || o->groups == GROUPS_ALWAYS || o->step_by ||
-        o->step_range || o->step_samples > 0 || s->is_given || s->ranks.count || s->pids.count ||
-        (o->is_partial && is_shown))
+        o->step_range || o->step_samples > 0 || s->is_given || s->jobs.count || s->ranks.count ||
+        s->pids.count || (o->is_partial && is_shown))
         return usage_error("report: %s is of all that was recorded, by name: leave out what %s",
                            verb,
                            o->is_partial ? "chooses, groups or shows (that goes with --combine)"

@@ -2,6 +2,7 @@
 #include "report/rank_report.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "error.h"
 #include "rank.h"
@@ -11,6 +12,8 @@ static int compare(const void *left, const void *right)
 {
     const struct process *a = ((const struct rank_row *)left)->process;
     const struct process *b = ((const struct rank_row *)right)->process;
+    if (a->job != b->job)
+        return a->job < b->job ? -1 : 1;
     if (a->rank != b->rank)
         return a->rank < b->rank ? -1 : 1;
     return a->index < b->index ? -1 : a->index > b->index;
@@ -64,6 +67,7 @@ void rank_report_release(struct rank_report *r)
 enum {
     TITLE,
     RANK,
+    JOB,
     HOST,
     LOCAL_RANK,
     PID,
@@ -88,6 +92,7 @@ enum {
 static const struct column columns[COLUMNS] = {
     [TITLE] = {NULL, "rank"},
     [RANK] = {"rank", NULL},
+    [JOB] = {"job", NULL, COLUMN_NUMBER, .ascending = true},
     [HOST] = {"host", NULL},
     [LOCAL_RANK] = {"local_rank", NULL},
     [PID] = {"pid", NULL, COLUMN_NUMBER, .ascending = true},
@@ -118,7 +123,9 @@ static void begin(struct table *t, enum report_format format)
 static struct cell title(const struct process *p)
 {
     char *text = NULL;
-    int length = asprintf(&text, "rank %.16s (%s)", process_rank(p), p->header.host);
+    char rank[RANK_TITLE_BYTES];
+    int length = asprintf(&text, "%.*s (%s)", (int)strcspn(process_rank_title(p, rank), ":"), rank,
+                          p->header.host);
     return cell_owned(length < 0 ? NULL : text);
 }
 
@@ -129,6 +136,7 @@ static void fill(const struct table *t, uint32_t index, enum report_format forma
     bool is_text = format == FORMAT_TEXT;
     cells[TITLE] = title(row->process);
     cells[RANK] = cell_text(process_rank(row->process));
+    cells[JOB] = cell_number(row->process->job);
     cells[HOST] = cell_text(row->process->header.host);
     cells[LOCAL_RANK] = cell_text(process_local_rank(row->process));
     cells[PID] = cell_number(row->process->header.pid);

@@ -494,6 +494,10 @@ static cJSON *process_object(const struct process *p, const struct losses *losse
     add_text(object, "title", process_title(p, true, title, sizeof title));
     if (process_rank(p))
         add_text(object, "rank", process_rank(p));
+    if (process_local_rank(p))
+        add_text(object, "local_rank", process_local_rank(p));
+    if (p->job != JOB_NONE)
+        cJSON_AddNumberToObject(object, "job", p->job);
     cJSON_AddStringToObject(object, "process_id", process_id(p, id));
     cJSON_AddItemToObject(object, "meta", meta_object(p));
     cJSON *notes = cJSON_AddArrayToObject(object, "notes");

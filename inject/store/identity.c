@@ -25,14 +25,24 @@ struct libraries {
     unsigned count;
 };
 
-/* Which rank it is, and what changes how CUDA works and how quick that is. */
+/* Which rank it is, of which job (rank.h), and what changes how CUDA works and how quick that is.
+ */
 static const char *const variables[] = {"RANK",
                                         "LOCAL_RANK",
                                         "WORLD_SIZE",
+                                        "MASTER_ADDR",
+                                        "MASTER_PORT",
+                                        "TORCHELASTIC_RUN_ID",
+                                        "TORCHELASTIC_RESTART_COUNT",
                                         "SLURM_PROCID",
+                                        "SLURM_LOCALID",
                                         "SLURM_JOB_ID",
+                                        "SLURM_STEP_ID",
                                         "OMPI_COMM_WORLD_RANK",
+                                        "OMPI_COMM_WORLD_LOCAL_RANK",
                                         "OMPI_COMM_WORLD_SIZE",
+                                        "PMIX_NAMESPACE",
+                                        "MPI_LOCALRANKID",
                                         "PMI_RANK",
                                         "PMI_SIZE",
                                         "CUDA_VISIBLE_DEVICES",

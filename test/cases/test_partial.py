@@ -224,7 +224,7 @@ def test_damaged_parts(run_verb, parts):
     whole = (parts / "part1").read_bytes()
     for content, says in ((whole[:-1], "is not whole"), (whole + b"x", "is not whole"),
                           (whole[:90] + bytes([whole[90] ^ 1]) + whole[91:], "checksum"),
-                          (whole[:8] + b"\2" + whole[9:], "another version"),
+                          (whole[:8] + b"\1" + whole[9:], "another version"),
                           (sealed(whole[:-1]), "is damaged"), (sealed(whole + b"x"), "is damaged"),
                           (whole[:40], "is no part")):
         (parts / "part1").write_bytes(content)

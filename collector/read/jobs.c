@@ -1,0 +1,332 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Which processes are of one job. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/json_text.h"
+#include "base/message.h"
+#include "base/unit_text.h"
+#include "bytes.h"
+#include "error.h"
+#include "rank.h"
+#include "read/recording.h"
+
+#define JOBS_TRIED 16 /* newest ones that a process may be of */
+#define JOBS_SAID  4
+#define NONE       UINT32_MAX
+
+struct member {
+    struct process *process;
+    char *identity; /* owned: as job_identity has it */
+    uint64_t begin_ns, end_ns;
+    uint32_t family; /* the first of those that came together */
+    uint32_t next;   /* of its family + 1 */
+    uint32_t last;   /* of the first one: the last of its family */
+    uint32_t job;
+};
+
+struct found_job {
+    uint64_t begin_ns, end_ns;
+    uint32_t number;
+};
+
+struct finder {
+    struct member *members; /* owned; in the order of identity and begin */
+    struct found_job *jobs; /* owned */
+    uint32_t count, job_count;
+    uint32_t first_job; /* of this identity */
+    struct key_map families;
+    struct key_map pids;
+    struct key_map ends; /* (family or job, rank, which of these) -> end of its last process + 1 */
+};
+
+/* When the first of its events was, and the last. */
+static void set_times(struct member *m)
+{
+    const struct process *p = m->process;
+    uint64_t ns = p->max_ns != UINT64_MAX && p->min_ns <= p->max_ns ? p->max_ns : 0;
+    m->begin_ns = p->header.realtime_zero_ns;
+    m->end_ns = ns < CLOCK_NS_MAX && m->begin_ns < CLOCK_NS_MAX ? m->begin_ns + ns : m->begin_ns;
+}
+
+static int compare_members(const void *left, const void *right)
+{
+    const struct member *a = left, *b = right;
+    int order = strcmp(a->identity, b->identity);
+    if (order)
+        return order;
+    if (a->begin_ns != b->begin_ns)
+        return a->begin_ns < b->begin_ns ? -1 : 1;
+    return memcmp(a->process->header.process_id, b->process->header.process_id,
+                  sizeof a->process->header.process_id);
+}
+
+static int set(struct key_map *map, struct key key, uint64_t value)
+{
+    int error = key_map_set(map, key, value);
+    return error == GPUPROF_LIMIT ? 0 : error;
+}
+
+/* A process of its machine and namespace. */
+static struct key pid_key(const struct process *p, uint32_t pid)
+{
+    const uint8_t *boot = p->header.boot_id;
+    return (struct key){load_u64(boot) ^ p->header.pid_namespace, load_u64(boot + 8), pid};
+}
+
+static struct key end_key(bool is_job, uint32_t of, const struct process *p)
+{
+    return (struct key){of, p->rank, is_job};
+}
+
+static int note_end(struct finder *f, bool is_job, uint32_t of, const struct member *m)
+{
+    struct key key = end_key(is_job, of, m->process);
+    uint64_t known = key_map_get(&f->ends, key), end = m->end_ns + 1;
+    return end > known ? set(&f->ends, key, end) : 0;
+}
+
+/* The family that the member comes into: of its own parent if that is of its rank, else of those
+ * whose parent is the same, unless that one's process of this rank is over. NONE: a new one. */
+static uint32_t family_of(struct finder *f, const struct member *m)
+{
+    const struct process *p = m->process;
+    struct key parent = pid_key(p, p->header.parent_pid);
+    bool has_parent = p->header.parent_pid > 1; /* not 1: who lost theirs have that one */
+    uint64_t known = has_parent ? key_map_get(&f->pids, parent) : 0;
+    if (known && strcmp(f->members[known - 1].identity, m->identity) == 0 &&
+        f->members[known - 1].process->rank == p->rank)
+        return f->members[known - 1].family;
+    known = has_parent ? key_map_get(&f->families, parent) : 0;
+    if (!known || strcmp(f->members[known - 1].identity, m->identity) != 0)
+        return NONE;
+    uint64_t end = key_map_get(&f->ends, end_key(false, (uint32_t)known - 1, p));
+    return end && end <= m->begin_ns ? NONE : (uint32_t)known - 1;
+}
+
+static int find_family(struct finder *f, uint32_t index)
+{
+    struct member *m = &f->members[index];
+    const struct process *p = m->process;
+    m->family = family_of(f, m);
+    bool is_new = m->family == NONE;
+    if (is_new) {
+        m->family = index;
+    } else {
+        f->members[f->members[m->family].last].next = index + 1;
+        f->members[m->family].last = index;
+    }
+    m->last = index;
+    int error = note_end(f, false, m->family, m);
+    if (error == 0 && is_new && p->header.parent_pid > 1)
+        error = set(&f->families, pid_key(p, p->header.parent_pid), index + 1ull);
+    return error < 0 ? error : set(&f->pids, pid_key(p, p->header.pid), index + 1ull);
+}
+
+/* Has the job room for the family? Where a launcher says who it is, no other job is at the same
+ * time; where nobody does, one process of a rank. */
+static bool has_room(const struct finder *f, uint32_t job, uint32_t family)
+{
+    for (uint32_t i = family + 1; i; i = f->members[i - 1].next) {
+        const struct member *m = &f->members[i - 1];
+        uint64_t end = key_map_get(&f->ends, end_key(true, job, m->process));
+        if (end && (!m->identity[0] || end <= m->begin_ns))
+            return false;
+    }
+    return true;
+}
+
+/* The oldest of the newest jobs that has room and is not over, else the newest that has. */
+static uint32_t job_of(const struct finder *f, uint32_t family)
+{
+    uint32_t job = NONE;
+    for (uint32_t i = f->job_count; i > f->first_job && f->job_count - i < JOBS_TRIED; i--) {
+        bool is_over = f->jobs[i - 1].end_ns <= f->members[family].begin_ns;
+        if ((!is_over || job == NONE) && has_room(f, i - 1, family))
+            job = i - 1;
+    }
+    return job;
+}
+
+static int find_job(struct finder *f, uint32_t family)
+{
+    uint32_t job = job_of(f, family);
+    int error = 0;
+    if (job == NONE) {
+        job = f->job_count++;
+        f->jobs[job] = (struct found_job){.begin_ns = f->members[family].begin_ns};
+    }
+    for (uint32_t i = family + 1; i && error == 0; i = f->members[i - 1].next) {
+        struct member *m = &f->members[i - 1];
+        m->job = job;
+        if (m->end_ns > f->jobs[job].end_ns)
+            f->jobs[job].end_ns = m->end_ns;
+        error = note_end(f, true, job, m);
+    }
+    return error;
+}
+
+static int compare_jobs(const void *left, const void *right)
+{
+    const struct found_job *a = *(struct found_job *const *)left;
+    const struct found_job *b = *(struct found_job *const *)right;
+    if (a->begin_ns != b->begin_ns)
+        return a->begin_ns < b->begin_ns ? -1 : 1;
+    return a < b ? -1 : a > b;
+}
+
+/* By their begin; processes get the numbers. */
+static int number_jobs(struct finder *f)
+{
+    struct found_job **order = malloc((f->job_count + 1u) * sizeof(struct found_job *));
+    if (!order)
+        return GPUPROF_NO_MEMORY;
+    for (uint32_t i = 0; i < f->job_count; i++)
+        order[i] = &f->jobs[i];
+    qsort(order, f->job_count, sizeof *order, compare_jobs);
+    for (uint32_t i = 0; i < f->job_count; i++)
+        order[i]->number = i;
+    for (uint32_t i = 0; i < f->count; i++) {
+        f->members[i].process->job = f->jobs[f->members[i].job].number;
+        f->members[i].process->is_of_several = f->job_count > 1;
+    }
+    free(order);
+    return 0;
+}
+
+static int add_member(struct finder *f, struct process *p)
+{
+    char text[PROCESS_JOB_BYTES];
+    p->rank = rank_number(process_rank(p));
+    p->job = JOB_NONE;
+    if (p->rank == RANK_NONE)
+        return 0;
+    struct member *m = &f->members[f->count];
+    *m = (struct member){.process = p, .identity = strdup(process_job(p, text))};
+    if (!m->identity)
+        return GPUPROF_NO_MEMORY;
+    set_times(m);
+    f->count++;
+    return 0;
+}
+
+int recording_find_jobs(struct recording *rec)
+{
+    struct finder f = {.members = calloc(rec->count + 1u, sizeof *f.members),
+                       .jobs = calloc(rec->count + 1u, sizeof *f.jobs)};
+    int error = f.members && f.jobs ? 0 : GPUPROF_NO_MEMORY;
+    for (uint32_t i = 0; i < rec->count && error == 0; i++)
+        error = add_member(&f, rec->processes[i]);
+    if (f.members)
+        qsort(f.members, f.count, sizeof *f.members, compare_members);
+    for (uint32_t i = 0; i < f.count && error == 0; i++)
+        error = find_family(&f, i);
+    for (uint32_t i = 0; i < f.count && error == 0; i++) {
+        if (i && strcmp(f.members[i].identity, f.members[i - 1].identity) != 0)
+            f.first_job = f.job_count;
+        if (f.members[i].family == i)
+            error = find_job(&f, i);
+    }
+    if (error == 0)
+        error = number_jobs(&f);
+    rec->job_count = f.job_count;
+    for (uint32_t i = 0; f.members && i < f.count; i++)
+        free(f.members[i].identity);
+    key_map_release(&f.families);
+    key_map_release(&f.pids);
+    key_map_release(&f.ends);
+    free(f.members);
+    free(f.jobs);
+    return error;
+}
+
+/* ---- what of them is wanted ------------------------------------------------------------------ */
+
+static bool is_wanted(const struct process *p, const struct select_wish *w)
+{
+    return p->job != JOB_NONE && number_list_has(&w->jobs, p->job) &&
+           number_list_has(&w->ranks, p->rank) && number_list_has(&w->pids, p->header.pid);
+}
+
+enum exit_code recording_select_jobs(struct recording *rec, const struct select_wish *w)
+{
+    uint32_t *numbers = calloc(rec->count + 1u, sizeof *numbers);
+    uint32_t kept = 0, count = rec->count;
+    if (!numbers) {
+        message("gpuprof-collector: %s", gpuprof_error_text(GPUPROF_NO_MEMORY));
+        return EXIT_ENVIRONMENT;
+    }
+    for (uint32_t i = 0; i < count; i++) {
+        struct process *p = rec->processes[i];
+        bool stays = is_wanted(p, w);
+        numbers[i] = stays ? kept : NONE;
+        if (stays) {
+            p->number = kept;
+            rec->processes[kept++] = p;
+            continue;
+        }
+        process_release(p, &rec->reader);
+        free(p);
+        rec->left_out++;
+    }
+    rec->count = kept;
+    block_index_renumber(&rec->index, numbers);
+    free(numbers);
+    if (kept)
+        return EXIT_OK;
+    return usage_error("--job: no process is of that job and of the ranks and pids named: of the "
+                       "%u processes here, jobs are numbered from 0 to %u",
+                       count, rec->job_count ? rec->job_count - 1 : 0);
+}
+
+/* ---- what is said of them -------------------------------------------------------------------- */
+
+static void print_job(const struct recording *rec, uint32_t job, uint64_t origin_ns, FILE *out)
+{
+    char text[PROCESS_JOB_BYTES], time[UNIT_TEXT_BYTES];
+    const struct process *first = NULL;
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < rec->count; i++) {
+        const struct process *p = rec->processes[i];
+        if (p->job != job)
+            continue;
+        if (!first || p->header.realtime_zero_ns < first->header.realtime_zero_ns)
+            first = p;
+        count++;
+    }
+    if (!first)
+        return;
+    fprintf(out, "%s %u (%u process%s", job ? "," : "", job, count, count == 1 ? "" : "es");
+    if (first->header.realtime_zero_ns > origin_ns)
+        fprintf(out, ", begun %s later",
+                time_text(time, first->header.realtime_zero_ns - origin_ns));
+    if (process_job(first, text)[0])
+        fprintf(out, ", %s", text);
+    fputc(')', out);
+}
+
+void recording_say_jobs(const struct recording *rec)
+{
+    uint64_t origin_ns = UINT64_MAX;
+    char *text = NULL;
+    size_t length = 0;
+    FILE *out = rec->job_count > 1 ? open_memstream(&text, &length) : NULL;
+    if (!out)
+        return;
+    for (uint32_t i = 0; i < rec->count; i++) {
+        const struct process *p = rec->processes[i];
+        if (p->job != JOB_NONE && p->header.realtime_zero_ns < origin_ns)
+            origin_ns = p->header.realtime_zero_ns;
+    }
+    for (uint32_t i = 0; i < rec->job_count && i < JOBS_SAID; i++)
+        print_job(rec, i, origin_ns, out);
+    if (rec->job_count > JOBS_SAID)
+        fprintf(out, " and %u more", rec->job_count - JOBS_SAID);
+    char *line = fclose(out) == 0 ? json_line(text) : NULL;
+    if (line)
+        message("the processes are of %u jobs: job%s; --job=N shows one of them", rec->job_count,
+                line);
+    free(line);
+    free(text);
+}
