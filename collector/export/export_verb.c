@@ -154,7 +154,8 @@ enum exit_code export_verb(const struct options *options)
         return merge_verb(options);
     struct export x = {.format = options->trace_format ? export_format_named(options->trace_format)
                                                        : export_format_of_file(options->output)};
-    struct recording_options how = {.keep_live = options->keep_live, .select = &options->select};
+    struct recording_options how = {
+        .keep_live = options->keep_live, .processors = options->jobs, .select = &options->select};
     enum exit_code code = check(x.format, options);
     if (code != EXIT_OK)
         return code;

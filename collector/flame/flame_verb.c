@@ -125,7 +125,8 @@ static enum exit_code flame_recording(struct recording *rec, const struct option
 enum exit_code flame_verb(const struct options *options)
 {
     struct recording rec;
-    struct recording_options how = {.keep_live = options->keep_live, .select = &options->select};
+    struct recording_options how = {
+        .keep_live = options->keep_live, .processors = options->jobs, .select = &options->select};
     if (!options->output && isatty(STDOUT_FILENO) && options->flame_format > FLAME_FOLDED)
         return usage_error("flame: the graph would go to the terminal; name a file: -o flame.svg "
                            "(or -o - if you mean it)");

@@ -128,7 +128,8 @@ static enum exit_code check_kind(const struct options *options)
 enum exit_code memory_verb(const struct options *options)
 {
     struct recording rec;
-    struct recording_options how = {.keep_live = options->keep_live, .select = &options->select};
+    struct recording_options how = {
+        .keep_live = options->keep_live, .processors = options->jobs, .select = &options->select};
     enum report_format format = format_of(options);
     bool is_file = options->output && strcmp(options->output, "-") != 0;
     struct memory_view view = {

@@ -591,14 +591,19 @@ static int run(struct pass *p, const struct process *only)
         timeline_choose(p->timeline, w->filter->wants, w->filter->context);
     if (p->timeline && w->ns_max)
         timeline_limit(p->timeline, w->ns_max, &w->is_cut);
+    if (more == 0 && w->rec->is_parallel)
+        timeline_read_ahead(p->timeline);
     if (more == 0)
         more = walk(p);
+    int number = errno;
+    if (p->timeline)
+        timeline_stop(p->timeline);
     if (more == 0)
         more = finish(p, only);
     progress_clear(w->rec->progress);
     if (more < 0)
         message("%s: %s", p->timeline ? timeline_path(p->timeline) : "gpuprof-collector",
-                more == GPUPROF_IO ? strerror(errno) : gpuprof_error_text(more));
+                more == GPUPROF_IO ? strerror(number) : gpuprof_error_text(more));
     timeline_free(p->timeline);
     return more;
 }

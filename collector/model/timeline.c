@@ -7,6 +7,7 @@
 
 #include "base/array.h"
 #include "error.h"
+#include "model/ahead.h"
 #include "record/gpu_record.h"
 
 #define SPARE_BUFFERS 16
@@ -18,6 +19,7 @@ struct open_block {
     struct process *process;
     struct thread *thread; /* NULL: closed */
     struct block_place place;
+    struct clock_place clock;
     struct record record; /* the next */
     uint32_t done;        /* records taken out of the block, `record` included */
     uint8_t *payload;     /* NULL: closed, or it is a window that must be filled again */
@@ -44,6 +46,7 @@ struct buffer {
 struct timeline {
     struct recording *rec;
     struct losses *losses;  /* a view: by process index */
+    struct ahead *ahead;    /* NULL: it is the caller's thread that reads */
     struct heap_node *heap; /* owned, and so are the blocks */
     uint32_t count;
     uint32_t capacity;
@@ -55,10 +58,12 @@ struct timeline {
     uint64_t open_bytes; /* of payloads, spare ones included, decoders and windows */
     uint64_t open_bytes_max;
     struct process *failed;
-    bool is_one;      /* only one process's blocks */
-    uint64_t late_ns; /* on the monotonic clock: from then on no block is opened */
-    bool *is_cut;     /* a view, set when it is late */
-    bool has_calls;   /* one was handed out */
+    struct process *damaged; /* a block of its is, and nobody was told yet; NULL: none */
+    uint32_t lost_records;   /* of that block */
+    bool is_one;             /* only one process's blocks */
+    uint64_t late_ns;        /* on the monotonic clock: from then on no block is opened */
+    bool *is_cut;            /* a view, set when it is late */
+    bool has_calls;          /* one was read */
     bool skips_work;
     timeline_wants_fn *wants; /* NULL: all blocks are wanted */
     void *wants_context;
@@ -152,6 +157,7 @@ void timeline_free(struct timeline *t)
 {
     if (!t)
         return;
+    timeline_stop(t);
     for (uint32_t i = 0; i < t->count; i++)
         block_free(t, t->heap[i].block);
     for (uint32_t i = 0; i < t->spare_count; i++)
@@ -232,11 +238,10 @@ static void pop(struct timeline *t)
         sift_root(t);
 }
 
-static void count_damage(struct timeline *t, const struct open_block *b)
+static void note_damage(struct timeline *t, const struct open_block *b)
 {
-    struct losses *l = &t->losses[b->process->index];
-    l->damaged_blocks++;
-    l->damaged_records += b->place.header.record_count - b->done;
+    t->damaged = b->process;
+    t->lost_records = b->place.header.record_count - b->done;
 }
 
 /* Reads the payload and skips what was taken already. */
@@ -339,8 +344,8 @@ static int next_record(struct timeline *t, struct open_block *b)
     b->done++;
     uint64_t begin = b->record.begin < CLOCK_NS_MAX ? b->record.begin : CLOCK_NS_MAX;
     uint64_t duration = b->record.duration < CLOCK_NS_MAX ? b->record.duration : CLOCK_NS_MAX;
-    b->begin_ns = clock_map_ns(&b->process->clock, begin);
-    b->end_ns = clock_map_ns(&b->process->clock, begin + duration);
+    b->begin_ns = clock_map_look(&b->process->clock, &b->clock, begin);
+    b->end_ns = clock_map_look(&b->process->clock, &b->clock, begin + duration);
     return 1;
 }
 
@@ -358,7 +363,7 @@ static int advance_root(struct timeline *t)
         return 0;
     }
     if (more < 0)
-        count_damage(t, b);
+        note_damage(t, b);
     pop(t);
     return 0;
 }
@@ -380,9 +385,10 @@ static int add_closed(struct timeline *t, struct process *p, uint64_t offset, ui
 static int add_wanted(struct timeline *t, struct process *p, uint64_t offset,
                       const struct block_header *h)
 {
-    uint64_t begin_ns = clock_map_ns(&p->clock, h->min_ns);
-    if (t->wants &&
-        !t->wants(t->wants_context, p, begin_ns, clock_map_ns(&p->clock, h->max_ns), h->types))
+    struct clock_place clock = {0};
+    uint64_t begin_ns = clock_map_look(&p->clock, &clock, h->min_ns);
+    uint64_t end_ns = clock_map_look(&p->clock, &clock, h->max_ns);
+    if (t->wants && !t->wants(t->wants_context, p, begin_ns, end_ns, h->types))
         return 0;
     return add_closed(t, p, offset, begin_ns);
 }
@@ -450,16 +456,18 @@ static int open_root(struct timeline *t)
         t->failed = b->process;
         return error;
     }
-    count_damage(t, b);
+    note_damage(t, b);
     pop(t);
     return 0;
 }
 
-/* Brings the next event to the root: 1, 0 at the end, or an error. */
+/* Brings the next event to the root: 1, EVENT_IS_DAMAGE, 0 at the end, or an error. */
 static int settle(struct timeline *t)
 {
     const struct block_index *x = &t->rec->index;
     for (;;) {
+        if (t->damaged)
+            return EVENT_IS_DAMAGE;
         int error = 0;
         if (t->next_entry < x->count &&
             (t->count == 0 || x->entries[t->next_entry].time <= t->heap[0].begin_ns)) {
@@ -481,8 +489,9 @@ static int settle(struct timeline *t)
     }
 }
 
-int timeline_next(struct timeline *t, struct event *event)
+static int next_event(void *context, struct event *event, uint32_t *lost_records)
 {
+    struct timeline *t = context;
     if (t->current) {
         t->current = NULL;
         int error = advance_root(t);
@@ -490,7 +499,12 @@ int timeline_next(struct timeline *t, struct event *event)
             return error;
     }
     int more = settle(t);
-    if (more <= 0)
+    if (more == EVENT_IS_DAMAGE) {
+        event->process = t->damaged;
+        *lost_records = t->lost_records;
+        t->damaged = NULL;
+    }
+    if (more != 1)
         return more;
     struct open_block *b = t->heap[0].block;
     t->current = b;
@@ -499,11 +513,37 @@ int timeline_next(struct timeline *t, struct event *event)
     event->end_ns = b->end_ns;
     event->process = b->process;
     event->thread = b->thread;
+    t->has_calls |= record_has_function(b->record.type);
+    return 1;
+}
+
+void timeline_read_ahead(struct timeline *t)
+{
+    t->ahead = ahead_start(next_event, t);
+}
+
+void timeline_stop(struct timeline *t)
+{
+    ahead_end(t->ahead);
+    t->ahead = NULL;
+}
+
+int timeline_next(struct timeline *t, struct event *event)
+{
+    uint32_t lost_records;
+    int more;
+    while ((more = t->ahead ? ahead_next(t->ahead, event, &lost_records)
+                            : next_event(t, event, &lost_records)) == EVENT_IS_DAMAGE) {
+        struct losses *l = &t->losses[event->process->index];
+        l->damaged_blocks++;
+        l->damaged_records += lost_records;
+    }
+    if (more <= 0)
+        return more;
     event->function = NULL;
-    struct process *p = b->process;
-    if (record_has_function(b->record.type)) {
-        t->has_calls = true;
-        event->function = function_of(&t->rec->reader.functions, &p->codes, b->record.code);
+    if (record_has_function(event->record->type)) {
+        struct process *p = event->process;
+        event->function = function_of(&t->rec->reader.functions, &p->codes, event->record->code);
         if (!event->function)
             return GPUPROF_NO_MEMORY;
         if (event->function->domain == FUNCTION_DOMAIN_ANY)

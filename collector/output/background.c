@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "output/background.h"
 
-#include <pthread.h>
-#include <signal.h>
-#include <stdbool.h>
 #include <stdlib.h>
+
+#include "base/parallel.h"
 
 struct filled {
     char *buffer;
@@ -60,17 +59,6 @@ static void release(struct background *b)
     free(b);
 }
 
-/* Signals are for the threads that were there before. */
-static bool start(struct background *b)
-{
-    sigset_t all, before;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    bool started = pthread_create(&b->thread, NULL, work, b) == 0;
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
-    return started;
-}
-
 struct background *background_start(size_t bytes, background_use_fn *use, void *context)
 {
     struct background *b = calloc(1, sizeof *b);
@@ -82,7 +70,7 @@ struct background *background_start(size_t bytes, background_use_fn *use, void *
     pthread_cond_init(&b->changed, NULL);
     while (b->empty_count < BACKGROUND_BUFFERS - 1 && (b->empty[b->empty_count] = malloc(bytes)))
         b->empty_count++;
-    if (b->empty_count == BACKGROUND_BUFFERS - 1 && start(b))
+    if (b->empty_count == BACKGROUND_BUFFERS - 1 && parallel_start(&b->thread, work, b))
         return b;
     release(b);
     return NULL;

@@ -8,6 +8,7 @@
 
 #include "base/array.h"
 #include "base/message.h"
+#include "base/parallel.h"
 #include "base/path_list.h"
 #include "bytes.h"
 #include "error.h"
@@ -186,6 +187,7 @@ enum exit_code recording_open(struct recording *rec, char **paths, int path_coun
     if (reader_init(&rec->reader) < 0)
         return failure("gpuprof-collector", GPUPROF_NO_MEMORY);
     rec->reader.keep_live = options->keep_live;
+    rec->is_parallel = parallel_processors(options->processors) > 1;
     rec->reader.select = options->select;
     rec->index.entries_max = options->index_entries_max;
     for (int i = 0; i < path_count; i++) {

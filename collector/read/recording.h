@@ -32,6 +32,7 @@ struct recording {
     uint32_t unread_files;     /* whose header is lost: nothing of them is shown */
     struct block_index index;
     const struct share *share; /* a view; NULL: all processes are read here */
+    bool is_parallel;          /* several processors may be used */
     struct progress *progress; /* of those who read the blocks; NULL: nobody wants to see it */
 };
 
@@ -41,6 +42,7 @@ struct recording_options {
     bool quiet;                 /* say nothing of a folder without recordings */
     bool found;                 /* `paths` were found in a folder, and named by nobody */
     uint32_t index_entries_max; /* 0: BLOCK_INDEX_MAX */
+    unsigned processors;        /* that may be used; 0: all that there are */
     const struct select_wish
         *select;         /* its jobs, ranks and pids: others are left out; NULL: none is */
     struct share *share; /* only its files, of which there may be none; NULL: all. To be released */

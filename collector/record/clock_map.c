@@ -36,7 +36,7 @@ int clock_map_init(struct clock_map *m, const struct stream_header *h)
     m->anchors[0] = (struct clock_anchor){.shared_ns = zero_ns, .slope = SLOPE_ONE};
     m->last = m->anchors[0];
     m->count = 1;
-    m->segment_end = CLOCK_NS_MAX;
+    m->place.end_ns = CLOCK_NS_MAX;
     return 0;
 }
 
@@ -92,11 +92,10 @@ void clock_map_finish(struct clock_map *m)
                        (a[1].ns - a->ns));
     }
     m->anchors[m->count - 1].slope = m->count > 1 ? m->anchors[m->count - 2].slope : SLOPE_ONE;
-    m->hint = 0;
-    m->segment_end = m->count > 1 ? m->anchors[1].ns : CLOCK_NS_MAX + 1;
+    m->place = (struct clock_place){0};
 }
 
-uint64_t clock_map_search(struct clock_map *m, uint64_t ns)
+uint64_t clock_map_search(const struct clock_map *m, struct clock_place *place, uint64_t ns)
 {
     ns = limited(ns);
     uint32_t low = 0;
@@ -108,7 +107,7 @@ uint64_t clock_map_search(struct clock_map *m, uint64_t ns)
         else
             high = middle;
     }
-    m->hint = low;
-    m->segment_end = low + 1 < m->count ? m->anchors[low + 1].ns : CLOCK_NS_MAX + 1;
-    return clock_map_ns(m, ns);
+    place->segment = low;
+    place->end_ns = low + 1 < m->count ? m->anchors[low + 1].ns : CLOCK_NS_MAX + 1;
+    return clock_map_look(m, place, ns);
 }

@@ -23,16 +23,21 @@ struct clock_anchor {
     uint64_t slope; /* up to the next anchor, times 2^32 */
 };
 
+/* The segment of the last look-up; all zeros: none yet. */
+struct clock_place {
+    uint32_t segment;
+    uint64_t end_ns;
+};
+
 struct clock_map {
     struct clock_anchor *anchors; /* owned */
     uint32_t count;
     uint32_t capacity;
     uint32_t stride;  /* every stride-th anchor offered is kept ... */
     uint32_t offered; /* ... counted here; the last one always */
-    uint32_t hint;    /* the segment of the last look-up */
     uint64_t offset;  /* CLOCK_REALTIME - CLOCK_MONOTONIC, modulo 2^64 */
     uint64_t shift;   /* of the process's CLOCK_MONOTONIC by its time namespace; likewise */
-    uint64_t segment_end;
+    struct clock_place place;
     struct clock_anchor last;
 };
 
@@ -46,16 +51,23 @@ void clock_map_add(struct clock_map *m, uint64_t ns, uint64_t monotonic_ns);
 /* To be called once, after the last anchor. */
 void clock_map_finish(struct clock_map *m);
 
-uint64_t clock_map_search(struct clock_map *m, uint64_t ns);
+uint64_t clock_map_search(const struct clock_map *m, struct clock_place *place, uint64_t ns);
 
-/* CLOCK_REALTIME in ns of the process's time `ns`. */
-static inline uint64_t clock_map_ns(struct clock_map *m, uint64_t ns)
+/* CLOCK_REALTIME in ns of the process's time `ns`. `place` is the caller's, so that several threads
+ * may look at one map. */
+static inline uint64_t clock_map_look(const struct clock_map *m, struct clock_place *place,
+                                      uint64_t ns)
 {
-    const struct clock_anchor *a = &m->anchors[m->hint];
-    if (ns < a->ns || ns >= m->segment_end)
-        return clock_map_search(m, ns);
+    const struct clock_anchor *a = &m->anchors[place->segment];
+    if (ns < a->ns || ns >= place->end_ns)
+        return clock_map_search(m, place, ns);
     return a->shared_ns + m->offset +
            (uint64_t)((unsigned __int128)(ns - a->ns) * a->slope >> CLOCK_SCALE_SHIFT);
+}
+
+static inline uint64_t clock_map_ns(struct clock_map *m, uint64_t ns)
+{
+    return clock_map_look(m, &m->place, ns);
 }
 
 #endif

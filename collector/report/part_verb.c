@@ -149,7 +149,8 @@ enum exit_code part_verb(const struct options *options)
         return EXIT_ENVIRONMENT;
     }
     /* Others may look at a file at the same time: none is changed. */
-    struct recording_options how = {.keep_live = true, .share = &share};
+    struct recording_options how = {
+        .keep_live = true, .processors = options->jobs, .share = &share};
     code = recording_open(&rec, options->paths, options->path_count, &how);
     if (code == EXIT_OK) {
         message("report: part %u of %u (%s), %u of %u files: %s", share.index, share.count,

@@ -104,7 +104,8 @@ static enum exit_code combine(const struct options *options, const struct report
 enum exit_code report_verb(const struct options *options, report_page_fn *page)
 {
     struct recording rec;
-    struct recording_options how = {.keep_live = options->keep_live, .select = &options->select};
+    struct recording_options how = {
+        .keep_live = options->keep_live, .processors = options->jobs, .select = &options->select};
     enum report_format format = format_of(options);
     bool is_file = options->output && strcmp(options->output, "-") != 0;
     struct report_view view = {

@@ -3,7 +3,6 @@
 #include "trace/merge.h"
 
 #include <errno.h>
-#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -40,8 +39,7 @@ struct merge {
     bool made_steps; /* at all */
     struct select_wish wish;
     struct selection selection;
-    bool is_cut;      /* by it */
-    bool is_parallel; /* more than one processor may be used */
+    bool is_cut; /* by it */
     bool sync_streams;
     bool counters;
     bool memory_events;
@@ -272,7 +270,7 @@ static enum exit_code write_file(struct merge *m, const char *path, struct trace
     if (code != EXIT_OK)
         return code;
     uint64_t room = m->room;
-    if (m->is_parallel)
+    if (m->rec.is_parallel)
         output_in_background(&out);
     scope->name = base_name(path);
     code = verb_output_close(&out, path, write_trace(m, &out, scope));
@@ -378,7 +376,7 @@ static int write_members(struct merge *m, struct zip_writer *zip, const char *pa
         if ((error = zip_writer_begin(zip, files[i].name, &member)) < 0)
             break;
         output_bound(&member, &m->room);
-        if (m->is_parallel)
+        if (m->rec.is_parallel)
             output_in_background(&member);
         uint64_t room = m->room;
         failed = write_trace(m, &member, &scope); /* and it has said why */
@@ -525,20 +523,11 @@ static const struct trace_format *format_of(const struct options *options)
                                  : trace_format_of_file(is_file ? options->output : NULL);
 }
 
-static unsigned processors(const struct options *options)
-{
-    cpu_set_t usable;
-    if (options->jobs)
-        return options->jobs;
-    return sched_getaffinity(0, sizeof usable, &usable) == 0 ? (unsigned)CPU_COUNT(&usable) : 2;
-}
-
 enum exit_code merge_verb(const struct options *options)
 {
     char names[TRACE_FORMAT_NAMES_BYTES];
     struct merge m = {.format = format_of(options),
                       .max_size = options->max_size,
-                      .is_parallel = processors(options) > 1,
                       .sync_streams = options->sync_streams,
                       .counters = !options->no_counters,
                       .memory_events = options->memory_events};
@@ -559,7 +548,8 @@ enum exit_code merge_verb(const struct options *options)
     if (!options->output && isatty(STDOUT_FILENO))
         return usage_error("merge: the trace would go to the terminal; name a file: -o trace.json "
                            "(or -o - if you mean it)");
-    struct recording_options how = {.keep_live = options->keep_live, .select = &options->select};
+    struct recording_options how = {
+        .keep_live = options->keep_live, .processors = options->jobs, .select = &options->select};
     enum exit_code code = recording_open(&m.rec, options->paths, options->path_count, &how);
     if (code == EXIT_OK)
         code = merge_write(&m, options);

@@ -615,16 +615,17 @@ def bench_outputs():
     os.makedirs(folder)
     run([os.path.join(BUILD, "make_gpu"), folder, "bench", str(calls)])
     sizes = {}
-    for ending in ("json", "json.gz", "json.zst", "pftrace", "sqlite"):
-        verbs = {"": ["export"]} if ending == "sqlite" else \
-            {".j1": ["merge", "-j1"], ".j2": ["merge", "-j2"]}
-        for name, verb in verbs.items():
+    for ending in ("json", "json.gz", "json.zst", "pftrace", "sqlite", "report"):
+        verb = {"sqlite": "export", "report": "report"}.get(ending, "merge")
+        for name in (".j1", ".j2"):
             path = f"{out}{name}.{ending}"
-            runs = [measured([COLLECTOR, *verb, folder, "-o", path]) for _ in range(5)]
+            to = ["--format=json"] if verb == "report" else ["-o", path]
+            runs = [measured([COLLECTOR, verb, f"-{name[1:]}", folder, *to]) for _ in range(5)]
             if any(code for *_, code, _ in runs):
                 raise RuntimeError(runs[0][4])
-            sizes[ending] = os.path.getsize(path)
-            os.unlink(path)
+            if verb != "report":
+                sizes[ending] = os.path.getsize(path)
+                os.unlink(path)
             rates = [2 * calls / seconds / 1e6 for seconds, *_ in runs]
             tell(f"outputs.{ending}{name}.wall", statistics.median(rates), "M events/s",
                  spread=quartiles(rates))
