@@ -219,8 +219,8 @@ pkgconfigdir ?= $(prefix)/share/pkgconfig
 
 # The front command finds its parts from where it stands: the tree it is in may be moved.
 COMPLETIONS := $(BUILD)/completion.bash $(BUILD)/completion.zsh $(BUILD)/completion.fish
-VERBS := run merge report stats export flame memory view ctl top dump doctor recover manual \
-	completion help demo
+VERBS := run merge report stats export flame memory diff baseline view ctl top dump doctor \
+	recover manual completion help demo
 MANUALS := $(BUILD)/gpuprof.1 $(VERBS:%=$(BUILD)/gpuprof-%.1)
 DOCUMENTS := README.md GUIDE.md SECURITY.md CHANGELOG.md LICENSE NOTICE formats/event-stream.md
 install: all $(MANUALS) $(BUILD)/gpuprof.h.3 $(COMPLETIONS)

@@ -16,6 +16,9 @@
 #define PORT_MAX    65535
 #define JOBS_MAX    65536
 
+#define GATE_DEFAULT 0.05 /* as its help says */
+#define GATE_MAX     10
+
 const struct option_info option_infos[] = {
     {OPTION_OUT, 'o', NULL, "DIR", "the same as --out DIR"},
     {OPTION_QUIET, 0, "quiet", NULL, "print no summary and no name of the data folder at the end"},
@@ -191,6 +194,25 @@ const struct option_info option_infos[] = {
     {OPTION_SYMBOLS, 0, "symbols", "DIR|none",
      "look for binaries and debug files in this folder, too (files, a .build-id tree, or a "
      "system's root); none: look nothing up; default: where they were recorded"},
+    {OPTION_AGAINST, 0, "against", NULL,
+     "what stands behind it is what the runs before it are compared with: worse means that those "
+     "before it are"},
+    {OPTION_GATE, 0, "gate", "PERCENT",
+     "the smallest regression that is to be found; worse is what is worse by more than half of it, "
+     "surely; default: 5%"},
+    {OPTION_INCONCLUSIVE, 0, "inconclusive", "pass|fail",
+     "exit with 0 or 1 where nothing can be said, or the runs cannot be compared; default: with "
+     "3"},
+    {OPTION_FORCE, 0, "force", NULL,
+     "compare runs of different GPUs, drivers, versions, or with losses, too, and say what "
+     "differs"},
+    {OPTION_DIFF_FILE, 'o', "output", "FILE",
+     "write the comparison there; may be given several times, each file in the form that its name "
+     "has; default: standard output"},
+    {OPTION_DIFF_FORM, 0, "format", "text|markdown|junit|json",
+     "how it is written; default: as the name of the file ends: .md, .xml (JUnit) or .json, or "
+     "else text"},
+    {OPTION_FOLDER, 0, "dir", "DIR", "the folder of baselines; default: .gpuprof/baselines"},
     {OPTION_PORT, 0, "port", "N", "serve on this port of 127.0.0.1; default: one that is free"},
     {OPTION_PID, 0, "pid", "N", "the process of that number only, as it sees it itself"},
     {OPTION_RANK, 0, "rank", "N", "the processes of that rank only"},
@@ -309,7 +331,7 @@ static enum exit_code parse_option(struct options *o, char **argv, int *at, opti
     if (info->value && (!value || !*value))
         return usage_error("%s: %s needs a value: %s", argv[0], word, info->value);
     if (info->bit & (OPTION_OUTPUT | OPTION_GRAPH | OPTION_TABLES | OPTION_MEMORY_FILE |
-                     OPTION_EXPORT_FILE) &&
+                     OPTION_EXPORT_FILE | OPTION_DIFF_FILE) &&
         is_stream_name(value))
         return usage_error("%s: %s: is a recording or would be taken for one, and is not "
                            "overwritten or made; name another file",
@@ -321,6 +343,27 @@ static enum exit_code parse_option(struct options *o, char **argv, int *at, opti
     case OPTION_TABLES:
     case OPTION_TOP_FILE:
     case OPTION_MEMORY_FILE: o->output = value; break;
+    case OPTION_DIFF_FILE:
+        if (o->output_count == OUTPUTS_MAX)
+            return usage_error("%s: -o: at most %d files at a time", argv[0], OUTPUTS_MAX);
+        o->outputs[o->output_count++] = value;
+        break;
+    case OPTION_AGAINST:
+        if (o->against >= 0)
+            return usage_error(
+                "%s: --against: may be given once; it takes all that stand behind it", argv[0]);
+        o->against = o->path_count;
+        break;
+    case OPTION_GATE: {
+        char *end;
+        o->gate = strtod(value, &end) / 100;
+        end += *end == '%';
+        if (*end || !isdigit((unsigned char)value[0]) || !(o->gate > 0 && o->gate <= GATE_MAX))
+            return usage_error("%s: --gate: '%s' is no percentage, such as 5%%", argv[0], value);
+        break;
+    }
+    case OPTION_FORCE: o->force = true; break;
+    case OPTION_FOLDER: o->folder = value; break;
     case OPTION_BLOCKS: o->blocks = true; break;
     case OPTION_STRICT: o->strict = true; break;
     case OPTION_KEEP_LIVE: o->keep_live = true; break;
@@ -437,6 +480,8 @@ static enum exit_code parse_option(struct options *o, char **argv, int *at, opti
     case OPTION_WEIGHT:
     case OPTION_COLOUR:
     case OPTION_TOP_FORM:
+    case OPTION_DIFF_FORM:
+    case OPTION_INCONCLUSIVE:
     case OPTION_BY: {
         int choice = choice_index(info->value, value);
         if (choice < 0)
@@ -444,6 +489,10 @@ static enum exit_code parse_option(struct options *o, char **argv, int *at, opti
                                info->value);
         if (info->bit == OPTION_TOP_FORM)
             o->top_format = (enum top_format)choice;
+        else if (info->bit == OPTION_DIFF_FORM)
+            o->diff_format = (enum diff_format)choice;
+        else if (info->bit == OPTION_INCONCLUSIVE)
+            o->inconclusive = (enum inconclusive_use)choice;
         else if (info->bit == OPTION_MEMORY_BY)
             o->memory_by = (enum memory_by)choice;
         else if (info->bit == OPTION_BY)
@@ -469,6 +518,10 @@ enum exit_code options_parse(struct options *o, int argc, char **argv, option_se
                           .format = FORMAT_BY_NAME,
                           .memory_by = MEMORY_BY_BEST,
                           .flame_format = FLAME_BY_NAME,
+                          .diff_format = DIFF_BY_NAME,
+                          .inconclusive = INCONCLUSIVE_SAID,
+                          .against = -1,
+                          .gate = GATE_DEFAULT,
                           .limit = ROWS_UNLIMITED,
                           .rank = UINT64_MAX,
                           .timeout = -1,

@@ -83,6 +83,13 @@ __extension__ typedef unsigned __int128 option_set;
 #define OPTION_SHARE         OPTION_BIT(64) /* --share I/N */
 #define OPTION_COMBINE       OPTION_BIT(65) /* --combine */
 #define OPTION_WINDOW        OPTION_BIT(66) /* --cycle N */
+#define OPTION_AGAINST       OPTION_BIT(67) /* --against */
+#define OPTION_GATE          OPTION_BIT(68) /* --gate PERCENT */
+#define OPTION_INCONCLUSIVE  OPTION_BIT(69) /* --inconclusive pass|fail */
+#define OPTION_FORCE         OPTION_BIT(70) /* --force */
+#define OPTION_DIFF_FORM     OPTION_BIT(71) /* --format of a comparison */
+#define OPTION_DIFF_FILE     OPTION_BIT(72) /* -o, --output FILE of one, several times */
+#define OPTION_FOLDER        OPTION_BIT(73) /* --dir DIR of baselines */
 
 struct option_info {
     option_set bit;    /* one of OPTION_..., which several may share; 0: the end */
@@ -136,6 +143,11 @@ enum memory_at { MEMORY_AT_PEAK, MEMORY_AT_END, MEMORY_AT_TIME };
 /* Of a flame graph, in the order of the tables. */
 enum flame_format { FLAME_FOLDED, FLAME_SPEEDSCOPE, FLAME_SVG, FLAME_BY_NAME };
 enum flame_weight { WEIGHT_HOST, WEIGHT_GPU, WEIGHT_CALLS, WEIGHT_BYTES };
+
+/* Of a comparison, likewise; and what is to be done where it cannot tell. */
+enum diff_format { DIFF_TEXT, DIFF_MARKDOWN, DIFF_JUNIT, DIFF_JSON, DIFF_BY_NAME };
+enum inconclusive_use { INCONCLUSIVE_PASSES, INCONCLUSIVE_FAILS, INCONCLUSIVE_SAID };
+#define OUTPUTS_MAX 8
 
 /* Of `top`, in the order of the table. */
 enum top_format { TOP_TEXT, TOP_JSON, TOP_OPENMETRICS };
@@ -195,6 +207,14 @@ struct options {
     double interval; /* seconds; below 0: not said */
     enum top_format top_format;
     bool open;
+    int against; /* of `paths`, from here on they stand behind --against; -1: it is not there */
+    double gate; /* 0.05 for 5 % */
+    enum inconclusive_use inconclusive;
+    bool force;
+    enum diff_format diff_format;     /* DIFF_BY_NAME: as the name of the file has it */
+    const char *outputs[OUTPUTS_MAX]; /* where -o may be given several times */
+    int output_count;
+    const char *folder;  /* of baselines; NULL: not said */
     const char *symbols; /* a folder, SYMBOLS_OFF, or NULL */
     struct select_wish select;
     char **paths; /* a view of argv */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/verbs.h"
 
+#include "diff/diff_verb.h"
 #include "doctor/doctor.h"
 #include "export/export_verb.h"
 #include "export/stats_verb.h"
@@ -55,6 +56,17 @@ const struct verb verbs[] = {
          OPTION_STEP_RANGE | OPTION_STEP_BY | OPTION_SYMBOLS | OPTION_JOBS | OPTION_STRICT |
          OPTION_KEEP_LIVE | OPTION_HELP | OPTION_RECORDINGS,
      "DIR|FILE...", "say who held the memory of the devices, and what grows"},
+    {"diff", diff_verb, NULL,
+     OPTION_AGAINST | OPTION_GATE | OPTION_INCONCLUSIVE | OPTION_FORCE | OPTION_DIFF_FILE |
+         OPTION_DIFF_FORM | OPTION_FOLDER | OPTION_STEP_RANGE | OPTION_STEP_BY | OPTION_SYMBOLS |
+         OPTION_KEEP_LIVE | OPTION_HELP | OPTION_RECORDINGS,
+     "NEW... --against OLD...",
+     "say whether runs (recordings, or baselines) became worse than others, and how surely"},
+    {"baseline", baseline_verb, NULL,
+     OPTION_FOLDER | OPTION_STEP_RANGE | OPTION_STEP_BY | OPTION_SYMBOLS | OPTION_KEEP_LIVE |
+         OPTION_HELP,
+     "save NAME DIR|FILE... | list",
+     "keep runs as a small file, for later ones to be compared with, or list such files"},
     {"view", view_verb, NULL,
      OPTION_PORT | OPTION_OPEN | OPTION_PROCESSES | OPTION_SELECT | OPTION_WINDOW |
          OPTION_STEP_RANGE | OPTION_STEP_BY | OPTION_SYMBOLS | OPTION_STRICT | OPTION_KEEP_LIVE |

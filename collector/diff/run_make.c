@@ -7,7 +7,6 @@
 #include <string.h>
 #include <time.h>
 
-#include "base/json_text.h"
 #include "base/message.h"
 #include "diff/run_work.h"
 #include "error.h"
@@ -16,13 +15,6 @@
 #define FACT_BYTES 512
 
 /* ---- facts ----------------------------------------------------------------------------------- */
-
-static int set_fact(struct run_summary *r, enum run_fact fact, const char *text)
-{
-    if (text && *text && !r->facts[fact] && !(r->facts[fact] = json_line(text)))
-        return GPUPROF_NO_MEMORY;
-    return 0;
-}
 
 static int compare_names(const void *left, const void *right)
 {
@@ -110,7 +102,7 @@ static int find_facts(struct run_summary *r, const struct run_steps *steps)
     int error = 0;
     for (uint32_t i = 0; i < rec->count; i++)
         for (unsigned k = 0; error == 0 && k < sizeof said / sizeof said[0]; k++)
-            error = set_fact(r, said[k].fact, process_meta(rec->processes[i], said[k].key));
+            error = run_fact_set(r, said[k].fact, process_meta(rec->processes[i], said[k].key));
     name_devices(steps, texts[RUN_FACT_GPU]);
     name_losses(steps->walk, texts[RUN_FACT_LOSSES]);
     name_given_up(rec, texts[RUN_FACT_GIVEN_UP]);
@@ -125,7 +117,7 @@ static int find_facts(struct run_summary *r, const struct run_steps *steps)
             strftime(texts[RUN_FACT_TIME], FACT_BYTES, "%Y-%m-%dT%H:%M:%SZ", &tm);
     }
     for (unsigned i = 0; error == 0 && i < RUN_FACTS; i++)
-        error = set_fact(r, (enum run_fact)i, texts[i]);
+        error = run_fact_set(r, (enum run_fact)i, texts[i]);
     measure_cost(r, rec);
     return error;
 }

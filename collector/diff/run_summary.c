@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/array.h"
+#include "base/json_text.h"
 #include "error.h"
 
 const struct run_metric_info run_metric_infos[RUN_METRICS] = {
@@ -82,11 +83,25 @@ void run_kernels_order(struct run_summary *r)
     r->kernel_count = kept;
 }
 
+void run_kernels_release(struct run_summary *r)
+{
+    for (uint32_t i = 0; i < r->kernel_count; i++)
+        kernel_release(&r->kernels[i]);
+    free(r->kernels);
+    r->kernels = NULL;
+    r->kernel_count = r->kernel_capacity = 0;
+}
+
 void run_summary_release(struct run_summary *r)
 {
     for (unsigned i = 0; i < RUN_FACTS; i++)
         free(r->facts[i]);
-    for (uint32_t i = 0; i < r->kernel_count; i++)
-        kernel_release(&r->kernels[i]);
-    free(r->kernels);
+    run_kernels_release(r);
+}
+
+int run_fact_set(struct run_summary *r, enum run_fact fact, const char *text)
+{
+    if (text && *text && !r->facts[fact] && !(r->facts[fact] = json_line(text)))
+        return GPUPROF_NO_MEMORY;
+    return 0;
 }

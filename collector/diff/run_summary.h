@@ -73,6 +73,11 @@ struct run_summary {
 };
 
 void run_summary_release(struct run_summary *r);
+void run_kernels_release(struct run_summary *r); /* the kernels alone */
+
+/* Sets a fact that is not known yet to a copy of `text`, on one line, unless that is NULL or "". 0
+ * or GPUPROF_NO_MEMORY. */
+int run_fact_set(struct run_summary *r, enum run_fact fact, const char *text);
 
 /* Adds a row, whose texts are copied. 0 or GPUPROF_NO_MEMORY. */
 int run_kernel_add(struct run_summary *r, const struct run_kernel *kernel);

@@ -35,9 +35,10 @@ static uint32_t change_point(const double *logs, uint32_t count, uint32_t last)
         move(&behind, logs[i - 1], -1);
         double rise = before.sum / before.count - behind.sum / behind.count;
         double each = sqrt(spread(&behind) / (behind.count > 1 ? behind.count - 1 : 1));
+        each = each > WARM_UP_NOISE ? each : WARM_UP_NOISE;
         double likely = each * sqrt(1 / before.count + 1 / behind.count);
         if (rise > log1p(WARM_UP_SHARE) && rise > highest * likely) {
-            highest = likely > 0 ? rise / likely : INFINITY;
+            highest = rise / likely;
             found = i;
         }
     }

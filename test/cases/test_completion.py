@@ -13,8 +13,8 @@ import pytest
 
 from conftest import Program, need
 
-VERBS = ("run merge report stats export flame memory view ctl top dump doctor recover manual "
-         "completion help demo").split()
+VERBS = ("run merge report stats export flame memory diff baseline view ctl top dump doctor "
+         "recover manual completion help demo").split()
 
 
 @pytest.fixture(name="scripts")

@@ -20,8 +20,8 @@ FRONT = ROOT / "scripts" / "gpuprof"
 in_the_tree = pytest.mark.skipif(BUILD != ROOT / "build",
                                  reason="not run: scripts/gpuprof looks into build/ only")
 
-VERBS = ("run", "merge", "report", "stats", "export", "flame", "memory", "view", "ctl", "top",
-         "dump", "doctor", "recover", "demo", "manual", "completion", "help")
+VERBS = ("run", "merge", "report", "stats", "export", "flame", "memory", "diff", "baseline",
+         "view", "ctl", "top", "dump", "doctor", "recover", "demo", "manual", "completion", "help")
 
 
 def run(command, *arguments, **options):

@@ -1,0 +1,175 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <dirent.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/message.h"
+#include "base/unit_text.h"
+#include "diff/baseline_file.h"
+#include "diff/diff_verb.h"
+#include "diff/run_operands.h"
+#include "error.h"
+#include "output/verb_output.h"
+
+#define VERB          "baseline"
+#define BASELINES_MAX 10000
+#define SUFFIX        ".json"
+
+/* Makes the folder, and those around it. */
+static bool make_folder(const char *folder)
+{
+    char *path = strdup(folder);
+    bool is_made = path != NULL;
+    for (char *at = path; is_made && at;) {
+        at = strchr(at + 1, '/');
+        if (at)
+            *at = '\0';
+        is_made = mkdir(path, 0777) == 0 || errno == EEXIST;
+        if (at)
+            *at = '/';
+    }
+    if (!is_made)
+        message(VERB ": %s: %s%s", folder, strerror(errno), writing_advice(errno, folder));
+    free(path);
+    return is_made;
+}
+
+/* What is built and tested, as those who run such jobs say it. */
+static int set_commit(struct run_set *s)
+{
+    static const char *const variables[] = {"GITHUB_SHA", "CI_COMMIT_SHA", "GIT_COMMIT"};
+    const char *commit = NULL;
+    int error = 0;
+    for (unsigned i = 0; !commit && i < sizeof variables / sizeof variables[0]; i++)
+        commit = getenv(variables[i]);
+    for (uint32_t i = 0; error == 0 && i < s->count; i++)
+        error = run_fact_set(&s->runs[i], RUN_FACT_COMMIT, commit);
+    return error;
+}
+
+static enum exit_code write_file(struct run_set *s, const char *path)
+{
+    struct output out;
+    uint64_t room = BASELINE_BYTES_MAX;
+    enum exit_code code = verb_output_open(&out, path, &room);
+    if (code != EXIT_OK)
+        return code;
+    FILE *text = output_stream(&out);
+    if (text)
+        baseline_write(s, text);
+    else
+        message(VERB ": %s", gpuprof_error_text(GPUPROF_NO_MEMORY));
+    return verb_output_close(&out, path, text ? 0 : GPUPROF_NO_MEMORY);
+}
+
+static enum exit_code save(const struct options *options, const char *folder)
+{
+    const struct run_wish wish = {options->step_by, options->step_range, options->symbols};
+    if (options->path_count < 3)
+        return usage_error(VERB ": save needs a name and recordings: gpuprof baseline save main "
+                                "DIR...");
+    char *path = baseline_path(folder, options->paths[1]);
+    struct run_set *s = calloc(1, sizeof *s);
+    enum exit_code code = EXIT_OK;
+    if (!path)
+        code = usage_error(VERB ": '%s': a name is made of letters, digits, '.', '_' and '-', and "
+                                "begins with a letter, a digit or '_'",
+                           options->paths[1]);
+    else if (!s)
+        code = EXIT_ENVIRONMENT;
+    else
+        code = run_operands_read(s, options->paths + 2, options->path_count - 2, folder, &wish,
+                                 options->keep_live, VERB);
+    if (code == EXIT_OK && (set_commit(s) < 0 || !make_folder(folder)))
+        code = EXIT_ENVIRONMENT;
+    if (code == EXIT_OK)
+        code = write_file(s, path);
+    if (code == EXIT_OK)
+        printf("%s: %u run%s\n", path, s->count, s->count == 1 ? "" : "s");
+    if (s)
+        run_set_release(s);
+    free(s);
+    free(path);
+    return code;
+}
+
+static int by_name(const void *left, const void *right)
+{
+    return strcmp(*(char *const *)left, *(char *const *)right);
+}
+
+/* The names of the baselines of the folder, in new memory, sorted. */
+static uint32_t find_names(DIR *folder, char *names[BASELINES_MAX])
+{
+    uint32_t count = 0;
+    const struct dirent *entry;
+    while (count < BASELINES_MAX && (entry = readdir(folder))) {
+        size_t length = strlen(entry->d_name), end = strlen(SUFFIX);
+        if (length <= end || strcmp(entry->d_name + length - end, SUFFIX) != 0)
+            continue;
+        char *name = strndup(entry->d_name, length - end);
+        if (name)
+            names[count++] = name;
+    }
+    if (count)
+        qsort(names, count, sizeof *names, by_name);
+    return count;
+}
+
+static void print_baseline(const char *name, const struct run_set *s)
+{
+    const struct run_summary *first = &s->runs[0];
+    char step[UNIT_TEXT_BYTES];
+    double ns = first->metrics[RUN_STEP_TIME];
+    const char *gpu = first->facts[RUN_FACT_GPU], *time = first->facts[RUN_FACT_TIME];
+    const char *commit = first->facts[RUN_FACT_COMMIT];
+    printf("%-24s %4u  %-20s  %-12.12s  %-11s  %s\n", name, s->count, time ? time : "-",
+           commit ? commit : "-", ns >= 0 && ns < 1e18 ? time_text(step, (uint64_t)ns) : "-",
+           gpu ? gpu : "-");
+}
+
+static enum exit_code list(const struct options *options, const char *path)
+{
+    if (options->path_count > 1)
+        return usage_error(VERB ": list takes no names");
+    DIR *folder = opendir(path);
+    char **names = calloc(BASELINES_MAX, sizeof *names);
+    uint32_t count = folder && names ? find_names(folder, names) : 0;
+    enum exit_code code = EXIT_OK;
+    if (count)
+        printf("%-24s %4s  %-20s  %-12s  %-11s  %s\n", "name", "runs", "recorded", "commit", "step",
+               "GPU");
+    else
+        message(VERB ": no baselines in %s; gpuprof baseline save NAME DIR... makes one", path);
+    for (uint32_t i = 0; i < count; i++) {
+        struct run_set *s = calloc(1, sizeof *s);
+        const struct run_wish none = {NULL, NULL, NULL};
+        enum exit_code one =
+            s ? run_operands_read(s, &names[i], 1, path, &none, true, VERB) : EXIT_ENVIRONMENT;
+        if (one == EXIT_OK)
+            print_baseline(names[i], s);
+        else
+            code = one;
+        if (s)
+            run_set_release(s);
+        free(s);
+        free(names[i]);
+    }
+    free(names);
+    if (folder)
+        closedir(folder);
+    return code;
+}
+
+enum exit_code baseline_verb(const struct options *options)
+{
+    const char *folder = options->folder ? options->folder : BASELINE_FOLDER;
+    const char *word = options->path_count ? options->paths[0] : "";
+    if (strcmp(word, "save") == 0)
+        return save(options, folder);
+    if (strcmp(word, "list") == 0)
+        return list(options, folder);
+    return usage_error(VERB ": say what to do: save NAME DIR... or list");
+}

@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <math.h>
+#include <string.h>
+
+#include "base/unit_text.h"
+#include "diff/diff_print.h"
+
+/* Of a count a median of an even number of runs may be a half. */
+static void put_amount(char text[CHANGE_CELL_BYTES], enum run_metric m, double amount)
+{
+    char unit[UNIT_TEXT_BYTES];
+    if (isnan(amount)) {
+        *text = '\0';
+        return;
+    }
+    switch (run_metric_infos[m].unit) {
+    case RUN_UNIT_NS: time_text(unit, (uint64_t)amount); break;
+    case RUN_UNIT_BYTES: bytes_text(unit, (uint64_t)amount); break;
+    default:
+        if (amount == floor(amount))
+            count_text(unit, (uint64_t)amount);
+        else
+            snprintf(unit, sizeof unit, "%.1f", amount);
+    }
+    snprintf(text, CHANGE_CELL_BYTES, "%s", unit);
+}
+
+/* "+5.1 %"; what became more than ten times as much, as "x 12.3". */
+static void put_share(char text[CHANGE_CELL_BYTES], double share, bool with_sign)
+{
+    if (isnan(share))
+        *text = '\0';
+    else if (isinf(share))
+        snprintf(text, CHANGE_CELL_BYTES, "from 0");
+    else if (share >= 10)
+        snprintf(text, CHANGE_CELL_BYTES, "x %.1f", share + 1);
+    else
+        snprintf(text, CHANGE_CELL_BYTES, with_sign ? "%+.1f %%" : "%.1f %%", 100 * share);
+}
+
+void change_cells_make(struct change_cells *cells, const struct comparison *c, enum run_metric m)
+{
+    const struct metric_change *change = &c->metrics[m];
+    char low[CHANGE_CELL_BYTES], high[CHANGE_CELL_BYTES];
+    memset(cells, 0, sizeof *cells);
+    for (unsigned side = 0; side < 2; side++)
+        put_amount(cells->sides[side], m, change->medians[side]);
+    put_share(cells->shift, change->shift, true);
+    put_share(low, change->low, true);
+    put_share(high, change->high, true);
+    if (change->is_exact)
+        snprintf(cells->interval, sizeof cells->interval, "exact");
+    else if (*low && *high && change->coverage >= RANK_COVERAGE)
+        snprintf(cells->interval, sizeof cells->interval, "%.20s to %.20s", low, high);
+    if (change->is_exact && change->smallest == 0)
+        snprintf(cells->smallest, sizeof cells->smallest, "any");
+    else if (isinf(change->smallest))
+        snprintf(cells->smallest, sizeof cells->smallest, "none");
+    else
+        put_share(cells->smallest, change->smallest, false);
+    snprintf(cells->verdict, sizeof cells->verdict, "%s%s%s", verdict_words[change->verdict],
+             change->why ? ": " : "", change->why ? change->why : "");
+}
+
+const char *diff_per_what(const struct comparison *c)
+{
+    return c->sides[0]->runs[0].steps ? "a step" : "a run";
+}
+
+static size_t put_metrics(const struct comparison *c, enum verdict verdict, char *text, size_t at)
+{
+    const char *separator = "";
+    for (unsigned m = 0; m < RUN_METRICS && at < HEADLINE_BYTES; m++) {
+        struct change_cells cells;
+        if (!run_metric_infos[m].gates || c->metrics[m].verdict != verdict)
+            continue;
+        change_cells_make(&cells, c, (enum run_metric)m);
+        at += (size_t)snprintf(text + at, HEADLINE_BYTES - at, "%s%s %s", separator,
+                               run_metric_infos[m].text,
+                               verdict == VERDICT_UNSURE ? cells.smallest : cells.shift);
+        separator = ", ";
+    }
+    return at;
+}
+
+/* The largest of what is the smallest that each metric would have shown; and whose. */
+static double least_seen(const struct comparison *c, enum run_metric *of)
+{
+    double least = 0;
+    for (unsigned m = 0; m < RUN_METRICS; m++)
+        if (run_metric_infos[m].gates && c->metrics[m].verdict != VERDICT_ABSENT &&
+            !c->metrics[m].is_exact && c->metrics[m].smallest >= least) {
+            least = c->metrics[m].smallest;
+            *of = (enum run_metric)m;
+        }
+    return least;
+}
+
+const char *diff_headline(const struct comparison *c, char text[HEADLINE_BYTES])
+{
+    enum run_metric of = RUN_STEP_TIME;
+    char least[CHANGE_CELL_BYTES];
+    size_t at = 0;
+    put_share(least, least_seen(c, &of), false);
+    switch (c->result) {
+    case RESULT_WORSE:
+        at = (size_t)snprintf(text, HEADLINE_BYTES, "worse: ");
+        put_metrics(c, VERDICT_WORSE, text, at);
+        break;
+    case RESULT_UNSURE:
+        if (c->sides[0]->count < COMPARISON_RUNS_MIN || c->sides[1]->count < COMPARISON_RUNS_MIN) {
+            bool is_one = c->sides[0]->count == 1 && c->sides[1]->count == 1;
+            snprintf(text, HEADLINE_BYTES,
+                     "inconclusive: %s, of which nothing is sure: record %d or more on each side",
+                     is_one ? "one run each" : "too few runs", COMPARISON_RUNS_MIN + 1);
+            break;
+        }
+        at = (size_t)snprintf(text, HEADLINE_BYTES,
+                              "inconclusive: a regression of %g %% could have been missed (record "
+                              "more runs, or set a wider --gate); seen would have been ",
+                              100 * c->gate);
+        put_metrics(c, VERDICT_UNSURE, text, at);
+        break;
+    case RESULT_NOT_COMPARABLE:
+        snprintf(text, HEADLINE_BYTES, "not comparable: %s", c->reasons[0]);
+        break;
+    default:
+        snprintf(text, HEADLINE_BYTES,
+                 "no regression shown; one of %s would have been seen in each metric (%s has the "
+                 "most noise)",
+                 least, run_metric_infos[of].text);
+    }
+    return text;
+}

@@ -1,0 +1,345 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "diff/comparison.h"
+
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "error.h"
+
+const char *const verdict_words[] = {
+    [VERDICT_SAME] = "same",     [VERDICT_WORSE] = "worse",   [VERDICT_BETTER] = "better",
+    [VERDICT_UNSURE] = "unsure", [VERDICT_ABSENT] = "absent",
+};
+
+/* ---- the numbers of a metric ----------------------------------------------------------------- */
+
+/* As they are, then on the scale on which they are compared. */
+struct metric_values {
+    double lists[2][RUNS_MAX];
+    uint32_t known[2];
+    bool is_log;
+    double unit; /* of a scale that is no logarithm */
+};
+
+static uint32_t gather(const struct run_set *s, enum run_metric m, double *list)
+{
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < s->count; i++)
+        if (!isnan(s->runs[i].metrics[m]))
+            list[count++] = s->runs[i].metrics[m];
+    return count;
+}
+
+static bool agrees(const double *list, uint32_t count)
+{
+    for (uint32_t i = 1; i < count; i++)
+        if (list[i] != list[0])
+            return false;
+    return true;
+}
+
+static bool has_zero(const struct metric_values *v)
+{
+    for (unsigned side = 0; side < 2; side++)
+        for (uint32_t i = 0; i < v->known[side]; i++)
+            if (!(v->lists[side][i] > 0))
+                return true;
+    return false;
+}
+
+/* The median step of the side that is compared with; where it is not known, the metric's own. */
+static double unit_of(const struct comparison *c, enum run_metric m, const double medians[2])
+{
+    double steps[RUNS_MAX];
+    uint32_t count = run_metric_infos[m].scale == RUN_SCALE_STEP_TIME
+                         ? gather(c->sides[1], RUN_STEP_TIME, steps)
+                         : 0;
+    double unit = count ? rank_median(steps, count) : medians[1];
+    return unit > 0 ? unit : medians[0];
+}
+
+static void rescale(const struct comparison *c, enum run_metric m, const double medians[2],
+                    struct metric_values *v)
+{
+    v->is_log = run_metric_infos[m].scale != RUN_SCALE_STEP_TIME && !has_zero(v);
+    v->unit = v->is_log ? 1 : unit_of(c, m, medians);
+    v->unit = v->unit > 0 ? v->unit : 1;
+    for (unsigned side = 0; side < 2; side++)
+        for (uint32_t i = 0; i < v->known[side]; i++)
+            v->lists[side][i] = v->is_log ? log(v->lists[side][i]) : v->lists[side][i] / v->unit;
+}
+
+static double share_of(const struct metric_values *v, double on_scale)
+{
+    return v->is_log ? expm1(on_scale) : on_scale;
+}
+
+static double on_scale(const struct metric_values *v, double share)
+{
+    return v->is_log ? log1p(share) : share;
+}
+
+/* ---- one metric ------------------------------------------------------------------------------ */
+
+static double exact_shift(const struct comparison *c, enum run_metric m, const double medians[2])
+{
+    double unit =
+        run_metric_infos[m].scale == RUN_SCALE_STEP_TIME ? unit_of(c, m, medians) : medians[1];
+    if (medians[0] == medians[1])
+        return 0;
+    return unit > 0 ? (medians[0] - medians[1]) / unit : INFINITY;
+}
+
+/* Of runs that agree. What is no count may differ by what is not to be found anyway. */
+static void decide_exactly(const struct comparison *c, enum run_metric m,
+                           struct metric_change *change)
+{
+    double allowed = run_metric_infos[m].scale == RUN_SCALE_EXACT ? 0 : c->threshold;
+    change->is_exact = true;
+    change->shift = change->low = change->high = exact_shift(c, m, change->medians);
+    change->coverage = 1;
+    change->smallest = allowed;
+    change->verdict = change->shift > allowed    ? VERDICT_WORSE
+                      : change->shift < -allowed ? VERDICT_BETTER
+                                                 : VERDICT_SAME;
+}
+
+/* What is known of the metric without judging it by rank. True: it is to be judged so. */
+static bool look(const struct comparison *c, enum run_metric m, struct metric_values *v,
+                 struct metric_change *change)
+{
+    *change = (struct metric_change){.verdict = VERDICT_UNSURE,
+                                     .medians = {NAN, NAN},
+                                     .shift = NAN,
+                                     .low = NAN,
+                                     .high = NAN,
+                                     .p = NAN,
+                                     .smallest = INFINITY};
+    for (unsigned side = 0; side < 2; side++) {
+        v->known[side] = gather(c->sides[side], m, v->lists[side]);
+        if (v->known[side])
+            change->medians[side] = rank_median(v->lists[side], v->known[side]);
+    }
+    if (!v->known[0] && !v->known[1])
+        change->verdict = VERDICT_ABSENT;
+    else if (v->known[0] < c->sides[0]->count || v->known[1] < c->sides[1]->count)
+        change->why = "not in all runs";
+    else if (run_metric_infos[m].unit != RUN_UNIT_NS && v->known[0] >= 2 && v->known[1] >= 2 &&
+             agrees(v->lists[0], v->known[0]) && agrees(v->lists[1], v->known[1]))
+        decide_exactly(c, m, change);
+    else
+        return true;
+    return false;
+}
+
+static int measure(const struct comparison *c, enum run_metric m, struct metric_values *v,
+                   struct metric_change *change, double *p_better)
+{
+    rescale(c, m, change->medians, v);
+    const struct rank_groups groups = {v->lists[0], v->known[0], v->lists[1], v->known[1]};
+    struct rank_shift shift;
+    int error = rank_shift(&shift, &groups);
+    if (error < 0)
+        return error;
+    change->shift = share_of(v, shift.shift);
+    change->low = share_of(v, shift.low);
+    change->high = share_of(v, shift.high);
+    change->coverage = shift.coverage;
+    change->p = shift.p_larger;
+    *p_better = shift.p_smaller;
+    return 0;
+}
+
+static int find_smallest(const struct comparison *c, const struct metric_values *v, double alpha,
+                         struct metric_change *change)
+{
+    const struct rank_groups groups = {v->lists[0], v->known[0], v->lists[1], v->known[1]};
+    double smallest;
+    int error = rank_smallest(&smallest, &groups, alpha, on_scale(v, c->threshold));
+    change->smallest = error < 0 || isinf(smallest) ? INFINITY : share_of(v, smallest);
+    return error;
+}
+
+/* ---- all of them ----------------------------------------------------------------------------- */
+
+struct ranked {
+    enum run_metric metric;
+    double p;
+    double p_better;
+};
+
+static int smaller_p_first(const void *left, const void *right)
+{
+    const struct ranked *a = left, *b = right;
+    return a->p != b->p ? (a->p > b->p) - (a->p < b->p) : (int)a->metric - (int)b->metric;
+}
+
+static bool has_few(const struct comparison *c)
+{
+    return c->sides[0]->count < COMPARISON_RUNS_MIN || c->sides[1]->count < COMPARISON_RUNS_MIN;
+}
+
+static void judge(const struct comparison *c, struct metric_change *change, bool is_shown,
+                  bool is_shown_better)
+{
+    if (has_few(c)) {
+        change->why = "few runs";
+        change->smallest = INFINITY;
+    } else if (is_shown && change->shift > c->threshold) {
+        change->verdict = VERDICT_WORSE;
+    } else if (is_shown_better && change->shift < -c->threshold) {
+        change->verdict = VERDICT_BETTER;
+    } else if (change->smallest <= c->gate) {
+        change->verdict = VERDICT_SAME;
+    } else {
+        change->why = isinf(change->smallest) ? "few runs" : "too much noise";
+    }
+}
+
+/* By Holm: the smallest p is held against alpha / count, the next one against alpha / (count - 1),
+ * as long as they are below. What does not gate is judged alone. */
+static void judge_all(struct comparison *c, struct ranked *list, uint32_t count, uint32_t gating)
+{
+    uint32_t left = gating;
+    qsort(list, count, sizeof *list, smaller_p_first);
+    bool holds = true;
+    for (uint32_t i = 0; i < count; i++) {
+        bool gates = run_metric_infos[list[i].metric].gates;
+        double alpha = gates ? COMPARISON_ALPHA / left : COMPARISON_ALPHA;
+        bool is_shown = list[i].p <= alpha && (holds || !gates);
+        judge(c, &c->metrics[list[i].metric], is_shown,
+              list[i].p_better <= (gates ? COMPARISON_ALPHA / gating : COMPARISON_ALPHA));
+        if (gates) {
+            holds = is_shown;
+            left--;
+        }
+    }
+}
+
+/* ---- can they be compared? ------------------------------------------------------------------- */
+
+static void __attribute__((format(printf, 2, 3))) say(struct comparison *c, const char *format, ...)
+{
+    va_list list;
+    if (c->reason_count == COMPARISON_REASONS)
+        return;
+    va_start(list, format);
+    vsnprintf(c->reasons[c->reason_count++], REASON_BYTES, format, list);
+    va_end(list);
+}
+
+static bool same_fact(const char *a, const char *b)
+{
+    return a && b ? strcmp(a, b) == 0 : a == b;
+}
+
+/* In which runs the fact differs from the first one compared with is enough to know. */
+static void compare_fact(struct comparison *c, enum run_fact fact)
+{
+    const char *first = c->sides[1]->runs[0].facts[fact];
+    for (unsigned side = 0; side < 2; side++)
+        for (uint32_t i = 0; i < c->sides[side]->count; i++) {
+            const char *other = c->sides[side]->runs[i].facts[fact];
+            if (same_fact(first, other))
+                continue;
+            say(c, "%s: %.150s (%.80s), %.150s (%.80s)", run_fact_infos[fact].text,
+                other ? other : "none", c->sides[side]->names[i], first ? first : "none",
+                c->sides[1]->names[0]);
+            return;
+        }
+}
+
+/* The first run of a side that has this fact; NULL: none has. */
+static const char *first_with(const struct run_set *s, enum run_fact fact, const char **name)
+{
+    for (uint32_t i = 0; i < s->count; i++)
+        if (s->runs[i].facts[fact]) {
+            *name = s->names[i];
+            return s->runs[i].facts[fact];
+        }
+    return NULL;
+}
+
+/* Numbers of a run with losses are not what they would be. */
+static void compare_losses(struct comparison *c)
+{
+    const char *name = "", *text[2];
+    for (unsigned side = 0; side < 2; side++)
+        if ((text[side] = first_with(c->sides[side], RUN_FACT_LOSSES, &name)))
+            say(c, "losses: %.80s: %.300s", name, text[side]);
+    for (unsigned side = 0; side < 2; side++)
+        text[side] = first_with(c->sides[side], RUN_FACT_GIVEN_UP, &name);
+    if (!text[0] != !text[1])
+        say(c, "given up to cost less, on one side alone: %.80s: %.300s", name,
+            text[0] ? text[0] : text[1]);
+}
+
+/* What gpuprof takes is part of what is compared. */
+static void compare_cost(struct comparison *c)
+{
+    double costs[2];
+    for (unsigned side = 0; side < 2; side++) {
+        double list[RUNS_MAX];
+        uint32_t count = 0;
+        for (uint32_t i = 0; i < c->sides[side]->count; i++)
+            if (!isnan(c->sides[side]->runs[i].cost))
+                list[count++] = c->sides[side]->runs[i].cost;
+        costs[side] = count ? rank_median(list, count) : NAN;
+    }
+    double shift = fabs(c->metrics[RUN_STEP_TIME].shift);
+    double allowed = isfinite(shift) && shift > c->threshold ? shift : c->threshold;
+    if (fabs(costs[0] - costs[1]) > allowed)
+        say(c, "gpuprof's own cost: %.1f %% of the threads' time, %.1f %% in what is compared with",
+            100 * costs[0], 100 * costs[1]);
+}
+
+static void conclude(struct comparison *c)
+{
+    bool is_worse = false, is_unsure = false;
+    for (unsigned m = 0; m < RUN_METRICS; m++)
+        if (run_metric_infos[m].gates) {
+            is_worse |= c->metrics[m].verdict == VERDICT_WORSE;
+            is_unsure |= c->metrics[m].verdict == VERDICT_UNSURE;
+        }
+    c->result = c->reason_count && !c->insists ? RESULT_NOT_COMPARABLE
+                : is_worse                     ? RESULT_WORSE
+                : is_unsure                    ? RESULT_UNSURE
+                                               : RESULT_SAME;
+}
+
+int comparison_make(struct comparison *c, const struct run_set *runs, const struct run_set *against,
+                    double gate, bool insists)
+{
+    struct metric_values values[RUN_METRICS];
+    struct ranked ranked[RUN_METRICS];
+    uint32_t count = 0, gating = 0;
+    *c = (struct comparison){
+        .sides = {runs, against}, .gate = gate, .threshold = gate / 2, .insists = insists};
+    for (unsigned m = 0; m < RUN_METRICS; m++) {
+        if (!look(c, (enum run_metric)m, &values[m], &c->metrics[m]))
+            continue;
+        struct ranked *r = &ranked[count++];
+        *r = (struct ranked){.metric = (enum run_metric)m};
+        if (measure(c, r->metric, &values[m], &c->metrics[m], &r->p_better) < 0)
+            return GPUPROF_NO_MEMORY;
+        r->p = c->metrics[m].p;
+        gating += run_metric_infos[m].gates;
+    }
+    for (uint32_t i = 0; i < count; i++) {
+        enum run_metric m = ranked[i].metric;
+        double alpha = run_metric_infos[m].gates ? COMPARISON_ALPHA / gating : COMPARISON_ALPHA;
+        if (find_smallest(c, &values[m], alpha, &c->metrics[m]) < 0)
+            return GPUPROF_NO_MEMORY;
+    }
+    judge_all(c, ranked, count, gating);
+    for (unsigned i = 0; i < RUN_FACTS; i++)
+        if (run_fact_infos[i].agrees)
+            compare_fact(c, (enum run_fact)i);
+    compare_losses(c);
+    compare_cost(c);
+    conclude(c);
+    return 0;
+}

@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/json_text.h"
+#include "diff/diff_print.h"
+
+#define DIFF_JSON_VERSION 1
+
+static const char *const result_words[] = {[RESULT_SAME] = "same",
+                                           [RESULT_WORSE] = "worse",
+                                           [RESULT_UNSURE] = "inconclusive",
+                                           [RESULT_NOT_COMPARABLE] = "not comparable"};
+
+static void put_text(const char *before, const char *text, FILE *out)
+{
+    char *string = text ? json_string(text, strlen(text)) : NULL;
+    fprintf(out, "%s%s", before, string ? string : "null");
+    free(string);
+}
+
+/* JSON has neither NAN nor INFINITY. */
+static void put_number(const char *before, double number, FILE *out)
+{
+    fputs(before, out);
+    if (isfinite(number))
+        fprintf(out, "%.15g", number);
+    else
+        fputs("null", out);
+}
+
+static void put_metric(const struct comparison *c, enum run_metric m, FILE *out)
+{
+    const struct metric_change *change = &c->metrics[m];
+    fprintf(out, "{\"metric\": \"%s\", \"gates\": %s, \"verdict\": \"%s\"", run_metric_infos[m].key,
+            run_metric_infos[m].gates ? "true" : "false", verdict_words[change->verdict]);
+    put_text(", \"why\": ", change->why, out);
+    fprintf(out, ", \"exact\": %s", change->is_exact ? "true" : "false");
+    put_number(", \"before\": ", change->medians[1], out);
+    put_number(", \"now\": ", change->medians[0], out);
+    put_number(", \"change\": ", change->shift, out);
+    put_number(", \"low\": ", change->low, out);
+    put_number(", \"high\": ", change->high, out);
+    put_number(", \"coverage\": ", change->coverage, out);
+    put_number(", \"p\": ", change->p, out);
+    put_number(", \"seen_from\": ", change->smallest, out);
+    fputc('}', out);
+}
+
+static void put_run(const struct run_summary *run, const char *name, FILE *out)
+{
+    const char *before = ", \"metrics\": {";
+    put_text("{\"name\": ", name, out);
+    fprintf(out, ", \"steps\": %llu, \"warm_up\": %llu", (unsigned long long)run->steps,
+            (unsigned long long)run->warm_up);
+    put_number(", \"cost\": ", run->cost, out);
+    for (unsigned i = 0; i < RUN_METRICS; i++) {
+        fprintf(out, "%s\"%s\"", before, run_metric_infos[i].key);
+        put_number(": ", run->metrics[i], out);
+        before = ", ";
+    }
+    before = "}, \"facts\": {";
+    for (unsigned i = 0; i < RUN_FACTS; i++) {
+        fprintf(out, "%s\"%s\"", before, run_fact_infos[i].key);
+        put_text(": ", run->facts[i], out);
+        before = ", ";
+    }
+    fputs("}}", out);
+}
+
+int diff_print_json(const struct comparison *c, FILE *out)
+{
+    static const char *const keys[2] = {"runs", "against"};
+    char headline[HEADLINE_BYTES];
+    fprintf(out, "{\"gpuprof_diff\": %d, \"result\": \"%s\"", DIFF_JSON_VERSION,
+            result_words[c->result]);
+    put_text(", \"says\": ", diff_headline(c, headline), out);
+    fprintf(out, ", \"gate\": %.15g, \"threshold\": %.15g, \"alpha\": %g,\n\"differs\": [", c->gate,
+            c->threshold, COMPARISON_ALPHA);
+    for (uint32_t i = 0; i < c->reason_count; i++)
+        put_text(i ? ", " : "", c->reasons[i], out);
+    fputs("],\n\"metrics\": [", out);
+    for (unsigned m = 0; m < RUN_METRICS; m++) {
+        fputs(m ? ",\n" : "\n", out);
+        put_metric(c, (enum run_metric)m, out);
+    }
+    fputs("]", out);
+    for (unsigned side = 0; side < 2; side++) {
+        fprintf(out, ",\n\"%s\": [", keys[side]);
+        for (uint32_t i = 0; i < c->sides[side]->count; i++) {
+            fputs(i ? ",\n" : "\n", out);
+            put_run(&c->sides[side]->runs[i], c->sides[side]->names[i], out);
+        }
+        fputs("]", out);
+    }
+    fputs("}\n", out);
+    return 0;
+}

@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <math.h>
+
+#include "diff/diff_print.h"
+
+/* As the value of an attribute or text: of texts that json_line has cleaned of other characters
+ * than XML has. */
+static void put_xml(const char *text, FILE *out)
+{
+    for (; *text; text++)
+        switch (*text) {
+        case '<': fputs("&lt;", out); break;
+        case '>': fputs("&gt;", out); break;
+        case '&': fputs("&amp;", out); break;
+        case '"': fputs("&quot;", out); break;
+        default: fputc(*text, out);
+        }
+}
+
+static bool is_skipped(const struct comparison *c, enum verdict verdict)
+{
+    return c->result == RESULT_NOT_COMPARABLE || verdict == VERDICT_UNSURE;
+}
+
+static bool is_failure(const struct comparison *c, enum verdict verdict)
+{
+    return !is_skipped(c, verdict) && verdict == VERDICT_WORSE;
+}
+
+static void put_case(const struct comparison *c, enum run_metric m, FILE *out)
+{
+    struct change_cells cells;
+    const struct metric_change *change = &c->metrics[m];
+    change_cells_make(&cells, c, m);
+    fprintf(out, "  <testcase classname=\"gpuprof\" name=\"%s\"", run_metric_infos[m].text);
+    if (run_metric_infos[m].unit == RUN_UNIT_NS && !isnan(change->medians[0]))
+        fprintf(out, " time=\"%.9f\"", change->medians[0] / 1e9);
+    fputs(">\n", out);
+    if (is_skipped(c, change->verdict)) {
+        fputs("    <skipped message=\"", out);
+        put_xml(c->result == RESULT_NOT_COMPARABLE ? c->reasons[0] : cells.verdict, out);
+        fputs("\"/>\n", out);
+    } else if (is_failure(c, change->verdict)) {
+        fprintf(out,
+                "    <failure type=\"regression\" message=\"%s %s\">%s %s: %s before, %s now, "
+                "%s (%s)</failure>\n",
+                run_metric_infos[m].text, cells.shift, run_metric_infos[m].text, diff_per_what(c),
+                cells.sides[1], cells.sides[0], cells.shift, cells.interval);
+    }
+    fprintf(out, "    <system-out>before %s, now %s, change %s (%s), seen from %s</system-out>\n",
+            cells.sides[1], cells.sides[0], cells.shift, cells.interval, cells.smallest);
+    fputs("  </testcase>\n", out);
+}
+
+int diff_print_junit(const struct comparison *c, FILE *out)
+{
+    char headline[HEADLINE_BYTES];
+    unsigned count = 0, failures = 0, skipped = 0;
+    for (unsigned m = 0; m < RUN_METRICS; m++) {
+        enum verdict verdict = c->metrics[m].verdict;
+        bool is_case = run_metric_infos[m].gates && verdict != VERDICT_ABSENT;
+        count += is_case;
+        failures += is_case && is_failure(c, verdict);
+        skipped += is_case && is_skipped(c, verdict);
+    }
+    fprintf(out,
+            "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n"
+            "<testsuites>\n<testsuite name=\"gpuprof diff\" tests=\"%u\" failures=\"%u\" "
+            "errors=\"0\" skipped=\"%u\">\n  <properties>\n    <property name=\"result\" value=\"",
+            count, failures, skipped);
+    put_xml(diff_headline(c, headline), out);
+    fputs("\"/>\n  </properties>\n", out);
+    for (unsigned m = 0; m < RUN_METRICS; m++)
+        if (run_metric_infos[m].gates && c->metrics[m].verdict != VERDICT_ABSENT)
+            put_case(c, (enum run_metric)m, out);
+    fputs("</testsuite>\n</testsuites>\n", out);
+    return 0;
+}

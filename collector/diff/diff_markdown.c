@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <stdlib.h>
+#include <string.h>
+
+#include "diff/diff_print.h"
+
+static const char *const marks[] = {[RESULT_SAME] = "\xE2\x9C\x85",
+                                    [RESULT_WORSE] = "\xE2\x9D\x8C",
+                                    [RESULT_UNSURE] = "\xE2\x9A\xA0\xEF\xB8\x8F",
+                                    [RESULT_NOT_COMPARABLE] = "\xE2\x9A\xA0\xEF\xB8\x8F"};
+
+/* As text of a cell or a line: nothing in it is markup. */
+static void put_plain(const char *text, FILE *out)
+{
+    for (; *text; text++) {
+        if (*text == '<')
+            fputs("&lt;", out);
+        else if (*text == '&')
+            fputs("&amp;", out);
+        else if (strchr("\\`*_{}[]()#+!|~>@", *text))
+            fprintf(out, "\\%c", *text);
+        else
+            fputc(*text, out);
+    }
+}
+
+static void put_row(const struct comparison *c, enum run_metric m, FILE *out)
+{
+    struct change_cells cells;
+    bool is_worse = c->metrics[m].verdict == VERDICT_WORSE && run_metric_infos[m].gates;
+    change_cells_make(&cells, c, m);
+    const char *texts[] = {cells.sides[1], cells.sides[0], cells.shift,
+                           cells.interval, cells.smallest, cells.verdict};
+    fputs("| ", out);
+    put_plain(run_metric_infos[m].text, out);
+    for (unsigned i = 0; i < sizeof texts / sizeof texts[0]; i++) {
+        bool is_bold = is_worse && (texts[i] == cells.shift || texts[i] == cells.verdict);
+        fputs(is_bold ? " | **" : " | ", out);
+        put_plain(texts[i], out);
+        fputs(is_bold ? "**" : "", out);
+    }
+    fputs(run_metric_infos[m].gates ? " |\n" : " (does not gate) |\n", out);
+}
+
+static void put_provenance(const struct comparison *c, FILE *out)
+{
+    fputs("\n<details><summary>What was compared</summary>\n\n| | now | before |\n|---|---|---|\n",
+          out);
+    for (unsigned i = 0; i < RUN_FACTS; i++) {
+        const char *texts[2] = {c->sides[0]->runs[0].facts[i], c->sides[1]->runs[0].facts[i]};
+        if (!texts[0] && !texts[1])
+            continue;
+        fputs("| ", out);
+        put_plain(run_fact_infos[i].text, out);
+        for (unsigned side = 0; side < 2; side++) {
+            fputs(" | ", out);
+            put_plain(texts[side] ? texts[side] : "", out);
+        }
+        fputs(" |\n", out);
+    }
+    fprintf(out, "| runs | %u | %u |\n\n</details>\n", c->sides[0]->count, c->sides[1]->count);
+}
+
+int diff_print_markdown(const struct comparison *c, FILE *out)
+{
+    char headline[HEADLINE_BYTES];
+    fprintf(out, "%s **gpuprof:** ", marks[c->result]);
+    put_plain(diff_headline(c, headline), out);
+    fprintf(out,
+            "\n\n| %s | before | now | change | 95 %% interval | seen from | verdict |\n"
+            "|---|---:|---:|---:|---|---:|---|\n",
+            diff_per_what(c));
+    for (unsigned m = 0; m < RUN_METRICS; m++)
+        if (c->metrics[m].verdict != VERDICT_ABSENT)
+            put_row(c, (enum run_metric)m, out);
+    fprintf(out, "\nGate %g %%, %u runs against %u.\n", 100 * c->gate, c->sides[0]->count,
+            c->sides[1]->count);
+    for (uint32_t i = 0; i < c->reason_count; i++) {
+        fprintf(out, "%s- %s", i ? "" : "\n", c->insists ? "differs: " : "not comparable: ");
+        put_plain(c->reasons[i], out);
+        fputc('\n', out);
+    }
+    put_provenance(c, out);
+    return 0;
+}

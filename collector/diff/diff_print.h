@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A comparison on paper: text for a terminal, Markdown for a comment or a job's summary, JUnit for
+ * what shows tests, JSON for programs. What comes from recordings is cleaned of what a terminal or
+ * a browser would obey. A printer returns 0 or GPUPROF_NO_MEMORY.
+ */
+#ifndef GPUPROF_COLLECTOR_DIFF_PRINT_H
+#define GPUPROF_COLLECTOR_DIFF_PRINT_H
+
+#include <stdio.h>
+
+#include "diff/comparison.h"
+
+/* GitHub takes a comment of 65,536 characters. */
+#define DIFF_MARKDOWN_BYTES_MAX 65000
+#define DIFF_KERNELS_SHOWN      10 /* that became slower, and faster */
+
+typedef int diff_print_fn(const struct comparison *c, FILE *out);
+diff_print_fn diff_print_text, diff_print_markdown, diff_print_junit, diff_print_json;
+
+#define CHANGE_CELL_BYTES 48
+
+/* A row of the table of metrics, as all of these but JSON have it; "" where nothing is known. */
+struct change_cells {
+    char sides[2][CHANGE_CELL_BYTES]; /* medians, of comparison.sides */
+    char shift[CHANGE_CELL_BYTES];
+    char interval[CHANGE_CELL_BYTES];
+    char smallest[CHANGE_CELL_BYTES]; /* that would have been seen */
+    char verdict[CHANGE_CELL_BYTES];
+};
+void change_cells_make(struct change_cells *cells, const struct comparison *c, enum run_metric m);
+
+/* "a run", where the runs have no steps, or "a step". */
+const char *diff_per_what(const struct comparison *c);
+
+/* What came of it in one sentence; returns `text`. */
+#define HEADLINE_BYTES 1024
+const char *diff_headline(const struct comparison *c, char text[HEADLINE_BYTES]);
+
+#endif

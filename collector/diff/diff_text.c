@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "diff/diff_print.h"
+
+static void put_sides(const struct comparison *c, FILE *out)
+{
+    uint64_t steps[2] = {0}, warm_up = 0;
+    for (unsigned side = 0; side < 2; side++)
+        for (uint32_t i = 0; i < c->sides[side]->count; i++) {
+            steps[side] += c->sides[side]->runs[i].steps;
+            warm_up += c->sides[side]->runs[i].warm_up;
+        }
+    fprintf(out, "%u run%s", c->sides[0]->count, c->sides[0]->count == 1 ? "" : "s");
+    if (steps[0])
+        fprintf(out, " (%llu steps)", (unsigned long long)steps[0]);
+    fprintf(out, " against %u", c->sides[1]->count);
+    if (steps[1])
+        fprintf(out, " (%llu steps)", (unsigned long long)steps[1]);
+    if (warm_up)
+        fprintf(out, ", without %llu steps of warm-up", (unsigned long long)warm_up);
+    if (!steps[0] || !steps[1])
+        fputs(", which have no steps: metrics are of a run as a whole", out);
+    fprintf(out, "\ngate %g %%: worse is what is worse by more than %g %%, and surely\n",
+            100 * c->gate, 100 * c->threshold);
+}
+
+int diff_print_text(const struct comparison *c, FILE *out)
+{
+    char headline[HEADLINE_BYTES];
+    put_sides(c, out);
+    fprintf(out, "\n%-26s %10s %10s %8s  %-18s %9s  %s\n", diff_per_what(c), "before", "now",
+            "change", "95 % interval", "seen from", "verdict");
+    for (unsigned m = 0; m < RUN_METRICS; m++) {
+        struct change_cells cells;
+        if (c->metrics[m].verdict == VERDICT_ABSENT)
+            continue;
+        change_cells_make(&cells, c, (enum run_metric)m);
+        fprintf(out, "%-26s %10s %10s %8s  %-18s %9s  %s%s\n", run_metric_infos[m].text,
+                cells.sides[1], cells.sides[0], cells.shift, cells.interval, cells.smallest,
+                cells.verdict, run_metric_infos[m].gates ? "" : " (does not gate)");
+    }
+    for (uint32_t i = 0; i < c->reason_count; i++)
+        fprintf(out, "%s%s%s\n", i ? "" : "\n",
+                c->insists ? "differs: " : "not comparable: ", c->reasons[i]);
+    fprintf(out, "\n%s\n", diff_headline(c, headline));
+    return 0;
+}

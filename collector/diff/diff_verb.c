@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "diff/diff_verb.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/message.h"
+#include "diff/baseline_file.h"
+#include "diff/diff_print.h"
+#include "diff/run_operands.h"
+#include "error.h"
+#include "output/verb_output.h"
+
+#define VERB            "diff"
+#define EXIT_REGRESSION EXIT_ENVIRONMENT
+#define EXIT_UNSURE     EXIT_DAMAGED
+_Static_assert(EXIT_REGRESSION == 1 && EXIT_UNSURE == 3, "as diff_verb.h has them");
+
+static diff_print_fn *const printers[] = {[DIFF_TEXT] = diff_print_text,
+                                          [DIFF_MARKDOWN] = diff_print_markdown,
+                                          [DIFF_JUNIT] = diff_print_junit,
+                                          [DIFF_JSON] = diff_print_json};
+
+/* As --format says, or else the file's name; DIFF_BY_NAME: there is none of that name. */
+static enum diff_format format_of(const struct options *options, const char *path)
+{
+    static const struct {
+        const char *kind;
+        enum diff_format format;
+    } kinds[] = {{"", DIFF_TEXT},
+                 {"txt", DIFF_TEXT},
+                 {"md", DIFF_MARKDOWN},
+                 {"xml", DIFF_JUNIT},
+                 {"json", DIFF_JSON}};
+    if (options->diff_format != DIFF_BY_NAME)
+        return options->diff_format;
+    for (unsigned i = 0; i < sizeof kinds / sizeof kinds[0]; i++)
+        if (verb_output_is(path, kinds[i].kind))
+            return kinds[i].format;
+    return DIFF_BY_NAME;
+}
+
+static enum exit_code check(const struct options *options)
+{
+    if (options->against < 0)
+        return usage_error(VERB ": name what the runs are compared with behind --against: gpuprof "
+                                "diff NEW... --against OLD...");
+    if (!options->against || options->against == options->path_count)
+        return usage_error(VERB ": name recordings or baselines both before and behind --against");
+    for (int i = 0; i < options->output_count; i++)
+        if (format_of(options, options->outputs[i]) == DIFF_BY_NAME)
+            return usage_error(VERB ": %s: not a kind that can be written; name it .txt, .md, .xml "
+                                    "or .json, or say --format",
+                               options->outputs[i]);
+    return EXIT_OK;
+}
+
+static enum exit_code print(const struct comparison *c, const struct options *options,
+                            const char *path)
+{
+    struct output out;
+    uint64_t room = verb_output_room(0);
+    enum exit_code code = verb_output_open(&out, path, &room);
+    if (code != EXIT_OK)
+        return code;
+    FILE *text = output_stream(&out);
+    int error = text ? printers[format_of(options, path)](c, text) : GPUPROF_NO_MEMORY;
+    if (error < 0)
+        message(VERB ": %s", gpuprof_error_text(error));
+    return verb_output_close(&out, path, error);
+}
+
+static enum exit_code result_code(const struct comparison *c, enum inconclusive_use use)
+{
+    switch (c->result) {
+    case RESULT_SAME: return EXIT_OK;
+    case RESULT_WORSE: return EXIT_REGRESSION;
+    default:
+        return use == INCONCLUSIVE_PASSES  ? EXIT_OK
+               : use == INCONCLUSIVE_FAILS ? EXIT_REGRESSION
+                                           : EXIT_UNSURE;
+    }
+}
+
+static enum exit_code compare(const struct run_set *sets, const struct options *options)
+{
+    struct comparison *c = malloc(sizeof *c);
+    int error = c ? comparison_make(c, &sets[0], &sets[1], options->gate, options->force)
+                  : GPUPROF_NO_MEMORY;
+    enum exit_code code = error < 0 ? EXIT_USAGE : EXIT_OK;
+    if (error < 0)
+        message(VERB ": %s", gpuprof_error_text(error));
+    for (int i = 0; code == EXIT_OK && i < (options->output_count ? options->output_count : 1); i++)
+        if (print(c, options, options->output_count ? options->outputs[i] : NULL) != EXIT_OK)
+            code = EXIT_USAGE; /* 1 is a regression */
+    if (code == EXIT_OK)
+        code = result_code(c, options->inconclusive);
+    free(c);
+    return code;
+}
+
+enum exit_code diff_verb(const struct options *options)
+{
+    const char *folder = options->folder ? options->folder : BASELINE_FOLDER;
+    const struct run_wish wish = {options->step_by, options->step_range, options->symbols};
+    enum exit_code code = check(options);
+    if (code != EXIT_OK)
+        return code;
+    struct run_set *sets = calloc(2, sizeof *sets);
+    if (!sets) {
+        message(VERB ": %s", gpuprof_error_text(GPUPROF_NO_MEMORY));
+        return EXIT_USAGE;
+    }
+    for (int side = 0; code == EXIT_OK && side < 2; side++) {
+        int from = side ? options->against : 0;
+        int to = side ? options->path_count : options->against;
+        code = run_operands_read(&sets[side], options->paths + from, to - from, folder, &wish,
+                                 options->keep_live, VERB);
+    }
+    if (code == EXIT_OK)
+        code = compare(sets, options);
+    else if (code == EXIT_ENVIRONMENT)
+        code = EXIT_USAGE;
+    run_set_release(&sets[0]);
+    run_set_release(&sets[1]);
+    free(sets);
+    return code;
+}

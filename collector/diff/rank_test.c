@@ -1,0 +1,259 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "diff/rank_test.h"
+
+#include <math.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "error.h"
+
+#define DRAWS 2000
+
+static int compare_numbers(const void *left, const void *right)
+{
+    double a = *(const double *)left, b = *(const double *)right;
+    return (a > b) - (a < b);
+}
+
+static double median_of_sorted(const double *list, uint32_t count)
+{
+    return count % 2 ? list[count / 2] : (list[count / 2 - 1] + list[count / 2]) / 2;
+}
+
+double rank_median(const double *list, uint32_t count)
+{
+    double sorted[RANKS_MAX];
+    memcpy(sorted, list, count * sizeof *sorted);
+    qsort(sorted, count, sizeof *sorted, compare_numbers);
+    return median_of_sorted(sorted, count);
+}
+
+/* ---- how likely sums of ranks are ------------------------------------------------------------ */
+
+/* Ranks are doubled, so that those of equal numbers, which share theirs, are whole. */
+struct rank_sums {
+    double *chances; /* owned: that the sum is this */
+    uint32_t most;   /* the largest sum */
+};
+
+/* Of `count` of the `all` ranks, each choice of which is as likely as any other. */
+static int sums_make(struct rank_sums *s, const uint32_t *ranks, uint32_t all, uint32_t count)
+{
+    s->most = 0;
+    for (uint32_t i = 0; i < all; i++)
+        s->most += ranks[i];
+    size_t width = s->most + 1u;
+    double *ways = calloc((count + 1u) * width, sizeof *ways);
+    s->chances = malloc(width * sizeof *s->chances);
+    if (!ways || !s->chances) {
+        free(ways);
+        free(s->chances);
+        return GPUPROF_NO_MEMORY;
+    }
+    ways[0] = 1;
+    for (uint32_t i = 0; i < all; i++)
+        for (uint32_t k = i + 1 < count ? i + 1 : count; k > 0; k--)
+            for (size_t sum = ranks[i]; sum < width; sum++)
+                ways[k * width + sum] += ways[(k - 1) * width + sum - ranks[i]];
+    double total = 0;
+    for (size_t sum = 0; sum < width; sum++)
+        total += ways[count * width + sum];
+    for (size_t sum = 0; sum < width; sum++)
+        s->chances[sum] = ways[count * width + sum] / total;
+    free(ways);
+    return 0;
+}
+
+static double chance_between(const struct rank_sums *s, uint32_t from, uint32_t to)
+{
+    double chance = 0;
+    for (uint32_t sum = from; sum <= to && sum <= s->most; sum++)
+        chance += s->chances[sum];
+    return chance < 1 ? chance : 1;
+}
+
+/* Of so many pairs, with all numbers different: how many may be the other way round with a chance
+ * of at most `alpha`; -1: not even none. Its chance in *reached. */
+static int64_t pairs_allowed(const struct rank_sums *untied, uint32_t count, double alpha,
+                             double *reached)
+{
+    uint32_t least = count * (count + 1); /* doubled */
+    double chance = 0;
+    for (int64_t pairs = 0;; pairs++) {
+        double more = chance + untied->chances[least + 2 * (uint32_t)pairs];
+        if (more > alpha || least + 2 * (uint32_t)(pairs + 1) > untied->most) {
+            *reached = chance;
+            return pairs - 1;
+        }
+        chance = more;
+    }
+}
+
+static int untied_make(struct rank_sums *s, uint32_t count, uint32_t other_count)
+{
+    uint32_t ranks[2 * RANKS_MAX] = {0};
+    for (uint32_t i = 0; i < count + other_count; i++)
+        ranks[i] = 2 * (i + 1);
+    return sums_make(s, ranks, count + other_count, count);
+}
+
+double rank_least_p(uint32_t of_count, uint32_t against_count)
+{
+    double p = 1;
+    for (uint32_t i = 1; i <= of_count; i++)
+        p *= (double)i / (against_count + i);
+    return p;
+}
+
+/* ---- the test -------------------------------------------------------------------------------- */
+
+/* How many are smaller, twice, and how many are equal. */
+static uint32_t place_among(double value, const double *list, uint32_t count)
+{
+    uint32_t place = 0;
+    for (uint32_t i = 0; i < count; i++)
+        place += list[i] < value ? 2 : list[i] == value;
+    return place;
+}
+
+static int find_p(struct rank_shift *s, const struct rank_groups *g)
+{
+    uint32_t ranks[2 * RANKS_MAX] = {0}, sum = 0, all = g->of_count + g->against_count;
+    struct rank_sums sums;
+    for (uint32_t i = 0; i < all; i++) {
+        double value = i < g->of_count ? g->of[i] : g->against[i - g->of_count];
+        ranks[i] = place_among(value, g->of, g->of_count) +
+                   place_among(value, g->against, g->against_count) + 1;
+        sum += i < g->of_count ? ranks[i] : 0;
+    }
+    if (sums_make(&sums, ranks, all, g->of_count) < 0)
+        return GPUPROF_NO_MEMORY;
+    s->p_larger = chance_between(&sums, sum, sums.most);
+    s->p_smaller = chance_between(&sums, 0, sum);
+    free(sums.chances);
+    return 0;
+}
+
+/* All differences, sorted, in new memory; NULL: no memory. */
+static double *differences(const struct rank_groups *g)
+{
+    double *list = malloc((size_t)g->of_count * g->against_count * sizeof *list);
+    uint32_t count = 0;
+    for (uint32_t i = 0; list && i < g->of_count; i++)
+        for (uint32_t k = 0; k < g->against_count; k++)
+            list[count++] = g->of[i] - g->against[k];
+    if (list)
+        qsort(list, count, sizeof *list, compare_numbers);
+    return list;
+}
+
+int rank_shift(struct rank_shift *s, const struct rank_groups *g)
+{
+    uint32_t pairs = g->of_count * g->against_count;
+    double *list = differences(g), reached;
+    struct rank_sums untied = {NULL, 0};
+    int error = list ? untied_make(&untied, g->of_count, g->against_count) : GPUPROF_NO_MEMORY;
+    if (error == 0)
+        error = find_p(s, g);
+    if (error == 0) {
+        int64_t allowed = pairs_allowed(&untied, g->of_count, (1 - RANK_COVERAGE) / 2, &reached);
+        uint32_t cut = allowed < 0 ? 0 : (uint32_t)allowed;
+        s->shift = median_of_sorted(list, pairs);
+        s->low = list[cut];
+        s->high = list[pairs - 1 - cut];
+        s->coverage = 1 - 2 * (allowed < 0 ? rank_least_p(g->of_count, g->against_count) : reached);
+        s->coverage = s->coverage > 0 ? s->coverage : 0;
+    }
+    free(untied.chances);
+    free(list);
+    return error;
+}
+
+/* ---- what it could have seen ----------------------------------------------------------------- */
+
+/* The same numbers each time: a report does not change by being made again. */
+static double uniform(uint64_t *state)
+{
+    *state = *state * 6364136223846793005u + 1442695040888963407u;
+    return ((double)(*state >> 11) + 0.5) / 9007199254740992.0;
+}
+
+static double normal(uint64_t *state)
+{
+    double radius = sqrt(-2 * log(uniform(state)));
+    return radius * cos(2 * acos(-1) * uniform(state));
+}
+
+static double squares_around_mean(const double *list, uint32_t count)
+{
+    double mean = 0, squares = 0;
+    for (uint32_t i = 0; i < count; i++)
+        mean += list[i] / count;
+    for (uint32_t i = 0; i < count; i++)
+        squares += (list[i] - mean) * (list[i] - mean);
+    return squares;
+}
+
+/* The standard deviation in the groups. */
+static double noise_of(const struct rank_groups *g)
+{
+    return sqrt((squares_around_mean(g->of, g->of_count) +
+                 squares_around_mean(g->against, g->against_count)) /
+                ((double)g->of_count + g->against_count - 2));
+}
+
+/*
+ * A draw of noise: the shift from which on the test finds it. As the shift is added to all
+ * differences of a draw, that is when all pairs but those that are allowed are the right way round,
+ * and the middle one is above the threshold.
+ */
+static double found_from(const struct rank_groups *g, uint32_t allowed, double threshold,
+                         double *list)
+{
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < g->of_count; i++)
+        for (uint32_t k = 0; k < g->against_count; k++)
+            list[count++] = g->of[i] - g->against[k];
+    qsort(list, count, sizeof *list, compare_numbers);
+    double by_rank = -list[allowed], by_size = threshold - median_of_sorted(list, count);
+    return by_rank > by_size ? by_rank : by_size;
+}
+
+static void draw(double *list, uint32_t count, double noise, uint64_t *state)
+{
+    for (uint32_t i = 0; i < count; i++)
+        list[i] = noise * normal(state);
+}
+
+int rank_smallest(double *smallest, const struct rank_groups *g, double alpha, double threshold)
+{
+    struct rank_sums untied;
+    double reached, of[RANKS_MAX], against[RANKS_MAX];
+    const struct rank_groups drawn = {of, g->of_count, against, g->against_count};
+    uint64_t state = 1;
+    *smallest = INFINITY;
+    if (g->of_count + g->against_count < 3)
+        return 0;
+    if (untied_make(&untied, g->of_count, g->against_count) < 0)
+        return GPUPROF_NO_MEMORY;
+    int64_t allowed = pairs_allowed(&untied, g->of_count, alpha, &reached);
+    free(untied.chances);
+    if (allowed < 0)
+        return 0;
+    double noise = noise_of(g), *found = malloc(DRAWS * sizeof *found);
+    double *list = malloc((size_t)g->of_count * g->against_count * sizeof *list);
+    for (unsigned i = 0; found && list && i < DRAWS; i++) {
+        draw(of, g->of_count, noise, &state);
+        draw(against, g->against_count, noise, &state);
+        found[i] = found_from(&drawn, (uint32_t)allowed, threshold, list);
+    }
+    if (found && list) {
+        qsort(found, DRAWS, sizeof *found, compare_numbers);
+        *smallest = found[(unsigned)(RANK_POWER * DRAWS)];
+    }
+    bool is_done = found && list;
+    free(found);
+    free(list);
+    return is_done ? 0 : GPUPROF_NO_MEMORY;
+}
