@@ -24,7 +24,7 @@
 
 #define MANIFEST_NAME "perfetto_manifest.json"
 #define FITS_MAX      5
-#define FIT_SLACK     0.98
+#define FIT_PERCENT   98
 #define VIEWER_BYTES  500000000u /* of text; a string of V8 ends at 536,870,888 */
 
 struct merge {
@@ -182,14 +182,21 @@ static int weigh(struct merge *m, struct trace_scope *scope, uint64_t *bytes)
     return error < 0 ? error : its;
 }
 
-/* So many bytes, of which some stay in any case, when others of which as many stay made `bytes`. */
-static uint64_t scaled(uint64_t size, uint64_t fixed, uint64_t wanted, uint64_t bytes)
+/* A size that was asked for, and the bytes that there were then. */
+struct fitting {
+    uint64_t size;
+    uint64_t bytes;
+};
+
+/* The size to ask for so that there are about as many bytes as `wanted`, on the line through both.
+ */
+static uint64_t on_line(struct fitting low, struct fitting high, uint64_t wanted)
 {
-    if (wanted <= fixed || bytes <= fixed || size <= fixed)
-        return 0;
-    double share = (double)(int64_t)(wanted - fixed) / (double)(int64_t)(bytes - fixed);
-    double scaled = (double)(int64_t)(size - fixed) * share * FIT_SLACK;
-    return fixed + (scaled < (double)INT64_MAX ? (uint64_t)scaled : INT64_MAX);
+    if (high.size <= low.size || high.bytes <= low.bytes || wanted <= low.bytes)
+        return low.size;
+    double share =
+        (double)(int64_t)(wanted - low.bytes) / (double)(int64_t)(high.bytes - low.bytes);
+    return low.size + (uint64_t)((double)(int64_t)(high.size - low.size) * share);
 }
 
 /*
@@ -199,6 +206,7 @@ static uint64_t scaled(uint64_t size, uint64_t fixed, uint64_t wanted, uint64_t 
 static int fit(struct merge *m, struct trace_scope *scope)
 {
     uint64_t all = 0, bytes = 0, most = 0, size = m->max_size;
+    uint64_t wanted = size / 100 * FIT_PERCENT;
     struct thinning weighed, best;
     thinning_begin(&m->thinning);
     int error = weigh(m, scope, &all);
@@ -206,15 +214,21 @@ static int fit(struct merge *m, struct trace_scope *scope)
     best = weighed = m->thinning;
     if (all <= size)
         return error;
-    for (unsigned i = 0; error == 0 && size && i < FITS_MAX && most < m->max_size / 10 * 9; i++) {
+    uint64_t fixed = all - weighed.weighed;
+    struct fitting least = {.size = fixed, .bytes = fixed}, low = least, high = {0};
+    for (unsigned i = 0; error == 0 && i < FITS_MAX && most < m->max_size / 10 * 9; i++) {
         m->thinning = weighed;
         thinning_choose(&m->thinning, all, size);
         error = weigh(m, scope, &bytes);
+        if (bytes > m->max_size && size <= fixed)
+            break; /* less cannot be left */
         if (bytes <= m->max_size && bytes > most) {
             most = bytes;
             best = m->thinning;
         }
-        size = scaled(size, m->thinning.fixed, m->max_size, bytes);
+        *(bytes <= m->max_size ? &low : &high) = (struct fitting){size, bytes};
+        size = high.size ? on_line(low, high, wanted) : on_line(least, low, wanted);
+        size = size < all ? size : all - 1;
     }
     m->thinning = best;
     if (error < 0 || most)

@@ -615,8 +615,9 @@ def bench_outputs():
     os.makedirs(folder)
     run([os.path.join(BUILD, "make_gpu"), folder, "bench", str(calls)])
     sizes = {}
-    for ending in ("json", "json.gz", "json.zst", "pftrace", "sqlite", "report"):
-        verb = {"sqlite": "export", "report": "report"}.get(ending, "merge")
+    verbs = {"sqlite": "export", "csv": "export", "jsonl": "export", "report": "report"}
+    for ending in ("json", "json.gz", "json.zst", "pftrace", *verbs):
+        verb = verbs.get(ending, "merge")
         for name in (".j1", ".j2"):
             path = f"{out}{name}.{ending}"
             to = ["--format=json"] if verb == "report" else ["-o", path]

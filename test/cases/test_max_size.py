@@ -49,12 +49,12 @@ def fixture_folder(make_gpu):
     return make_gpu("train", 2, 40)
 
 
-@pytest.mark.parametrize("share", [0.9, 0.5, 0.2])
+@pytest.mark.parametrize("share", [0.9, 0.7, 0.5, 0.2])
 def test_the_longest_stay(folder, merged, share):
     whole, bytes_all, _ = merged(folder)
     most = int(bytes_all * share)
     thin, size, said = merged(folder, f"--max-size={most}")
-    assert 0.8 * most < size <= most
+    assert 0.88 * most < size <= most
     rule = thin["otherData"]["left_out"]
     before, after = lasting(whole), lasting(thin)
     edge = collections.Counter()
@@ -78,6 +78,15 @@ def test_the_longest_stay(folder, merged, share):
         assert counters(thin, name) == counters(whole, name), "tracks are of everything"
     left = ("left out: GPU work, busy", "left out: calls, ranges", "left out: at a time")
     assert any(any(values.values()) for name in left for _, _, values in counters(thin, name))
+
+
+@pytest.mark.parametrize("share", [0.7, 0.3, 0.03])
+def test_the_size_is_met(make_gpu, run_verb, tmp_path, share):
+    """Where what is left out takes half as much again along: arrows go with either of their ends."""
+    folder = make_gpu("bench", 20000)
+    most = int(share * len(run_verb("merge", folder).stdout))
+    run_verb("merge", folder, f"--max-size={most}", "-o", "x.json")
+    assert 0.88 * most < (tmp_path / "x.json").stat().st_size <= most
 
 
 def test_arrows_have_both_ends(folder, merged):
