@@ -96,7 +96,8 @@ const struct option_info option_infos[] = {
      "more than 8 such texts have one row (\"iteration *\"), as in the text, in json and csv, too"},
     {OPTION_TABLE, 0, "table", "NAME[,NAME..]",
      "show these tables only, by their names in the JSON:\n"
-     "what to change: findings, gpu_time, idle, ranks, open_calls, unfinished, failures;\n"
+     "what to change: findings, gpu_time, idle, ranks, arrivals, open_calls, unfinished, "
+     "failures;\n"
      "the GPU: cuda_gpu_kern_sum, cuda_gpu_mem_time_sum, cuda_gpu_mem_size_sum, "
      "cuda_gpu_graph_sum, cuda_kern_exec_sum, gpu_time_util, gpu_memory_peak;\n"
      "calls: functions, cuda_sync_sum, overhead_sum, host_kernel_sum, host_mem_sum;\n"

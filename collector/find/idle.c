@@ -7,6 +7,7 @@
 #include "api/api.h"
 #include "base/array.h"
 #include "error.h"
+#include "find/work_places.h"
 #include "model/nccl_call.h"
 #include "model/op_kind.h"
 #include "record/gpu_record.h"
@@ -22,6 +23,8 @@ static int start(struct idle *d)
     idle_ranks_init(&d->ranks);
     idle_waits_init(d);
     place_lines_init(&d->lines, &d->walk->survey.stacks, recording_bytes(rec));
+    if (arrivals_init(&d->arrivals, rec->count) < 0)
+        return GPUPROF_NO_MEMORY;
     d->processes = calloc(rec->count + 1u, sizeof *d->processes);
     d->threads = calloc(rec->thread_count + 1u, sizeof(struct idle_thread *));
     if (!d->processes || !d->threads)
@@ -58,6 +61,7 @@ void idle_release(struct idle *d)
     idle_rows_release(&d->rows);
     place_lines_release(&d->lines);
     idle_ranks_release(&d->ranks);
+    arrivals_release(&d->arrivals);
     spool_release(&d->waits);
     key_map_release(&d->device_of);
     key_map_release(&d->loaders);
@@ -199,7 +203,7 @@ static __attribute__((noinline)) int take_call(struct idle *d, struct idle_proce
                               .is_open = r->flags & RECORD_OPEN};
     if (p->first_call_ns > e->begin_ns)
         p->first_call_ns = e->begin_ns;
-    int error = d->walk->rec->count > 1 ? idle_ranks_call(&d->ranks, s) : 0;
+    int error = idle_follows_ranks(d) ? idle_ranks_call(&d->ranks, &t->talk, s) : 0;
     if (submits(e->function)) {
         p->maker = maker_of(d, e->thread->index);
         p->call_begin_ns = e->begin_ns;
@@ -307,7 +311,7 @@ static int spend(struct idle *d, struct idle_device *device, uint64_t to_ns)
             continue;
         device->parts[part] += end_ns - at_ns;
         device->at_ns = end_ns;
-        if (part == IDLE_COMMUNICATING && d->walk->rec->count > 1)
+        if (part == IDLE_COMMUNICATING && idle_follows_ranks(d))
             error = idle_ranks_alone(&d->ranks, (uint32_t)(device - d->devices), at_ns, end_ns);
     }
     return error;
@@ -320,6 +324,7 @@ static int charge(struct idle *d, struct idle_device *device, struct idle_gap *g
     const struct idle_process *p = &d->processes[device->process->index];
     uint64_t end_ns = gap->end_ns;
     int error = 0;
+    d->rows.most_ns = 0;
     while (error == 0 && gap->begin_ns < end_ns) {
         const struct idle_pause *pause =
             device->pause < p->pause_count ? &p->pauses[device->pause] : NULL;
@@ -340,6 +345,10 @@ static int charge(struct idle *d, struct idle_device *device, struct idle_gap *g
         }
     }
     device->at_ns = end_ns;
+    if (d->rows.most_ns > device->rested_ns) {
+        device->rested_ns = d->rows.most_ns;
+        device->rested = d->rows.most;
+    }
     return error;
 }
 
@@ -371,7 +380,7 @@ static enum idle_part part_of(struct idle *d, struct idle_process *p, const stru
     uint8_t *class = number < p->kernel_count ? &p->kernels[number] : NULL;
     if (!number || (class && *class == KERNEL_COMPUTES))
         return IDLE_COMPUTE;
-    if (class && *class == KERNEL_COMMUNICATES && d->walk->rec->count == 1)
+    if (class && *class == KERNEL_COMMUNICATES && !idle_follows_ranks(d))
         return IDLE_COMMUNICATING;
     *name = walk_kernel(d->walk, e->process, number);
     bool communicates = *name && nccl_is_kernel(*name);
@@ -442,6 +451,41 @@ static __attribute__((noinline)) int take_gap(struct idle *d, struct idle_device
     return error < 0 ? error : charge(d, device, &gap, idle_gap_charge);
 }
 
+/* Of the work since the last collective the longest. 0 or an error. */
+static int keep_longest(struct idle *d, struct idle_device *device, const struct slice *s)
+{
+    uint64_t ns = s->event.end_ns - s->event.begin_ns;
+    if (ns <= device->worked_ns)
+        return 0;
+    device->worked_ns = ns;
+    device->worked = (struct idle_place){.function = IDLE_NONE};
+    return s->is_called ? work_place_of(d->walk, &s->call, &device->worked) : 0;
+}
+
+/* With where the device was since the one before. 0 or an error. */
+static int take_collective(struct idle *d, struct idle_device *device, const struct slice *s,
+                           const struct kernel_name *name)
+{
+    struct rank_kernel_facts facts = {.idle_ns = device->rested_ns};
+    struct arrival_place place = {.process = s->event.process->index};
+    int error = arrivals_kind(&d->arrivals, name, &facts.kind);
+    if (error == 0 && device->rested_ns) {
+        place.place = d->rows.list[device->rested].place;
+        place.cause = d->rows.list[device->rested].cause;
+        error = arrivals_place(&d->arrivals, &place, &facts.idle_place);
+    }
+    if (error == 0 && (device->worked.stack || device->worked.kind)) {
+        place.place = device->worked;
+        place.cause = ARRIVAL_WORKED;
+        error = arrivals_place(&d->arrivals, &place, &facts.work_place);
+    }
+    device->rested_ns = device->worked_ns = 0;
+    device->worked = (struct idle_place){.function = IDLE_NONE};
+    return error < 0
+               ? error
+               : idle_ranks_kernel(&d->ranks, s, (uint32_t)(device - d->devices), name, &facts);
+}
+
 static __attribute__((noinline)) int take_work(struct idle *d, struct idle_process *p,
                                                const struct slice *s)
 {
@@ -463,8 +507,9 @@ static __attribute__((noinline)) int take_work(struct idle *d, struct idle_proce
     }
     const struct kernel_name *name;
     enum idle_part part = part_of(d, p, e, &name);
-    if (error == 0 && part == IDLE_COMMUNICATING && d->walk->rec->count > 1)
-        error = idle_ranks_kernel(&d->ranks, s, (uint32_t)(device - d->devices), name);
+    if (error == 0 && idle_follows_ranks(d))
+        error = part == IDLE_COMMUNICATING ? take_collective(d, device, s, name)
+                                           : keep_longest(d, device, s);
     if (device->until_ns[part] < e->end_ns)
         device->until_ns[part] = e->end_ns;
     if (maker.thread)
@@ -494,6 +539,14 @@ static int take_pause(struct idle *d, struct idle_process *p, const struct event
     return 0;
 }
 
+static int take_library(struct idle *d, const struct event *e)
+{
+    struct idle_thread *t = idle_follows_ranks(d) ? thread_of(d, e->thread) : NULL;
+    if (!idle_follows_ranks(d))
+        return 0;
+    return t ? idle_ranks_library(&d->ranks, &t->talk, e) : GPUPROF_NO_MEMORY;
+}
+
 static __attribute__((noinline)) int take_other(struct idle *d, const struct slice *s)
 {
     const struct event *e = &s->event;
@@ -503,6 +556,8 @@ static __attribute__((noinline)) int take_other(struct idle *d, const struct sli
     struct idle_process *p = process_of(d, e);
     if (type == RECORD_OVERHEAD)
         return take_overhead(d, p, s);
+    if (type == RECORD_COMMUNICATOR || type == RECORD_LIBRARY_BEGIN || type == RECORD_LIBRARY_END)
+        return take_library(d, e);
     if (s->pause_change)
         return take_pause(d, p, e, s->pause_change == PAUSE_BEGINS);
     int error = s->op_change != OP_SAME || s->replaced ? take_op(d, s) : 0;
@@ -562,7 +617,8 @@ static int end(void *context)
         error = device->own.count ? idle_rows_add_sum(&d->rows, &device->own) : 0;
     }
     d->has_guessed = d->has_guessed || has_guessed(d);
-    return error < 0 ? error : idle_waits_charge(d);
+    /* Of a part, this is done when all of them are there. */
+    return error < 0 || d->walk->rec->share ? error : idle_waits_charge(d);
 }
 
 struct consumer idle_consumer(struct idle *d)
@@ -606,11 +662,16 @@ int idle_finish(struct idle *d)
 
 int idle_name(struct idle *d, const char *symbol_folder)
 {
+    bool is_part = d->walk->rec->share;
     int error = 0;
     for (uint32_t i = 0; error == 0 && i < d->rows.count; i++)
         error = place_lines_add(&d->lines, d->rows.list[i].process, d->rows.list[i].place.stack);
     if (error == 0)
+        error = arrivals_want(&d->arrivals, &d->lines, is_part);
+    if (error == 0)
         error = place_lines_find(&d->lines, symbol_folder);
+    if (error == 0)
+        error = arrivals_name(&d->arrivals, d->walk, &d->lines, is_part);
     return error < 0 ? error
                      : idle_totals(d->walk, &d->lines, &d->rows, &d->totals, &d->total_count);
 }

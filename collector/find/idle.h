@@ -6,14 +6,16 @@
  * rules). All sums are right to the nanosecond. Nothing is said of the time in which recording was
  * stopped and no work was seen.
  *
- * Memory: idle_rows.h, idle_thread.h, place_lines.h, 8 bytes a thread and 192 a process; 400 bytes
- * a device of a process, of which there are IDLE_DEVICES_MAX, and 16 bytes a gpuprof_stop(),
- * IDLE_PAUSES_MAX at most; later ones are not known. Waits for other ranks lie in a spool.
+ * Memory: idle_rows.h, idle_thread.h, idle_ranks.h, arrivals.h, place_lines.h, 8 bytes a thread and
+ * 192 a process; 470 bytes a device of a process, of which there are IDLE_DEVICES_MAX, and 16 bytes
+ * a gpuprof_stop(), IDLE_PAUSES_MAX at most; later ones are not known. Waits for other ranks lie in
+ * a spool.
  */
 #ifndef GPUPROF_COLLECTOR_IDLE_H
 #define GPUPROF_COLLECTOR_IDLE_H
 
 #include "base/key_map.h"
+#include "find/arrivals.h"
 #include "find/idle_gap.h"
 #include "find/idle_place.h"
 #include "find/idle_ranks.h"
@@ -48,6 +50,10 @@ struct idle_device {
     uint64_t next_wait;  /* place of the first wait + 1 that idle_waited has not passed; 0: none */
     uint64_t last_wait;  /* likewise, of the last one */
     struct idle_row own; /* short gaps before work that was queued, which are most of them */
+    uint64_t rested_ns;  /* the longest gap since its last collective, ... */
+    uint32_t rested;     /* ... and its row */
+    uint64_t worked_ns;  /* likewise its longest work but for collectives, and what launched it */
+    struct idle_place worked;
 };
 
 struct idle_pause {
@@ -90,6 +96,7 @@ struct idle {
     struct idle_thread **threads;   /* owned, and so are they; by index; NULL: no call */
     struct key_map device_of;       /* (process, device) -> place + 1 */
     struct idle_ranks ranks;
+    struct arrivals arrivals;
     struct spool waits;     /* for other ranks; each device's in the order of time */
     struct key_map loaders; /* text of a range -> 1, or 2 if it says data loading */
     uint32_t last_device;   /* that was asked for */
@@ -119,6 +126,12 @@ int idle_name(struct idle *d, const char *symbol_folder);
  * another, and each once. 0 or an error.
  */
 int idle_waited(struct idle *d, uint32_t device, uint64_t begin_ns, uint64_t end_ns, uint64_t *ns);
+
+/* Are devices of several processes followed, here or where this part is added to others? */
+static inline bool idle_follows_ranks(const struct idle *d)
+{
+    return d->walk->rec->count > 1 || d->walk->rec->share;
+}
 
 /* For idle.c: begins; and when all communication is known, what was a wait for another rank becomes
  * idle time, with rows, and is kept for idle_waited. 0 or an error. (idle_waits.c) */

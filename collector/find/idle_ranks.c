@@ -2,180 +2,345 @@
 #include "find/idle_ranks.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "api/api.h"
 #include "base/array.h"
 #include "error.h"
 #include "model/nccl_call.h"
+#include "record/gpu_record.h"
 
-struct kernel_span {
-    uint64_t begin_ns;
-    uint64_t next; /* the next one of its device + 1; 0: none */
-    uint32_t device;
-    uint32_t collective; /* place + 1; 0: of none */
-};
-
-struct alone_span {
-    uint64_t begin_ns;
-    uint64_t end_ns;
-    uint32_t device;
+struct chain {
+    uint64_t first, last; /* kernels of a device + 1 */
 };
 
 void idle_ranks_init(struct idle_ranks *r)
 {
-    *r = (struct idle_ranks){.communicators.count_max = IDLE_COLLECTIVES_MAX,
-                             .counts.count_max = IDLE_COLLECTIVES_MAX,
-                             .numbers.count_max = IDLE_COLLECTIVES_MAX};
-    spool_init(&r->kernels, sizeof(struct kernel_span));
-    spool_init(&r->alone, sizeof(struct alone_span));
-    spool_init(&r->last, sizeof(uint64_t));
+    *r = (struct idle_ranks){.communicators.count_max = IDLE_SEQUENCES_MAX,
+                             .handles.count_max = IDLE_SEQUENCES_MAX,
+                             .numbers.count_max = IDLE_SEQUENCES_MAX};
+    spool_init(&r->kernels, sizeof(struct rank_kernel));
+    spool_init(&r->alone, sizeof(struct rank_span));
+    spool_init(&r->devices, sizeof(struct chain));
 }
 
 void idle_ranks_release(struct idle_ranks *r)
 {
     free(r->list);
     key_map_release(&r->communicators);
-    key_map_release(&r->counts);
+    key_map_release(&r->handles);
     key_map_release(&r->numbers);
     spool_release(&r->kernels);
     spool_release(&r->alone);
-    spool_release(&r->last);
+    spool_release(&r->devices);
 }
 
-int idle_ranks_call(struct idle_ranks *r, const struct slice *s)
+/* Beyond the bound there is nothing to know. */
+static int set(struct key_map *map, struct key key, uint64_t value)
+{
+    int error = key_map_set(map, key, value);
+    return error == GPUPROF_LIMIT ? 0 : error;
+}
+
+/* ---- which communicator ---------------------------------------------------------------------- */
+
+static void talk(struct idle_ranks *r, struct rank_talk *t, const struct event *e)
+{
+    unsigned i = 0, count = e->function->arg_count;
+    while (i < count && strcmp(e->function->args[i].label, "comm") != 0)
+        i++;
+    uint64_t handle = i < count && i < e->record->arg_count ? e->record->args[i] : 0;
+    uint64_t on = key_map_get(&r->handles, (struct key){e->process->index, handle, 0});
+    if (!t->depth)
+        *t = (struct rank_talk){0}; /* what was left by longjmp */
+    t->is_mixed |= !on || (t->communicator && t->communicator != on);
+    t->communicator = t->is_mixed ? 0 : on;
+}
+
+int idle_ranks_library(struct idle_ranks *r, struct rank_talk *t, const struct event *e)
+{
+    const struct record *record = e->record;
+    if (record->type == RECORD_COMMUNICATOR) {
+        uint64_t id = record_arg(record, COMMUNICATOR_ID);
+        struct key key = {e->process->index, record_arg(record, COMMUNICATOR_HANDLE), 0};
+        return id ? set(&r->handles, key, id) : 0;
+    }
+    switch (e->function->does) {
+    case API_DOES_COLLECTIVE:
+    case API_DOES_P2P:
+    case API_DOES_P2P_RECEIVE:
+        if (record->type == RECORD_LIBRARY_BEGIN)
+            talk(r, t, e);
+        else if (!t->depth)
+            *t = (struct rank_talk){0};
+        break;
+    case API_DOES_GROUP_BEGIN:
+        if (record->type == RECORD_LIBRARY_BEGIN && !t->depth++)
+            *t = (struct rank_talk){.depth = 1};
+        break;
+    case API_DOES_GROUP_END:
+        if (record->type == RECORD_LIBRARY_END && t->depth && !--t->depth)
+            *t = (struct rank_talk){0};
+        break;
+    default: break;
+    }
+    return 0;
+}
+
+int idle_ranks_call(struct idle_ranks *r, const struct rank_talk *t, const struct slice *s)
 {
     const struct event *e = &s->event;
-    struct nccl_call call;
+    struct nccl_call call = {0};
     if (!e->record->correlation || e->function->class != API_LAUNCH)
         return 0;
     const struct range *range = walk_range(s, false);
     if (!range || !nccl_call_of(range, &call) || !call.communicator)
-        return 0;
+        call.communicator = t->communicator;
     struct key key = {e->process->index, e->record->correlation, 0};
-    int error = key_map_set(&r->communicators, key, call.communicator);
-    return error == GPUPROF_LIMIT ? 0 : error;
+    return call.communicator ? set(&r->communicators, key, call.communicator) : 0;
 }
 
-/* The collective that a kernel is part of: place + 1, 0: none. 0 or GPUPROF_NO_MEMORY. */
-static int collective_of(struct idle_ranks *r, const struct slice *s, uint32_t device,
-                         const struct kernel_name *name, uint32_t *place)
+/* ---- kernels --------------------------------------------------------------------------------- */
+
+int idle_ranks_sequence(struct idle_ranks *r, uint32_t device, uint64_t communicator,
+                        const char *name, uint64_t what, uint32_t *sequence)
 {
-    struct key launch = {s->event.process->index, s->event.record->correlation, 0};
-    uint64_t communicator = key_map_get(&r->communicators, launch);
-    uint64_t what = communicator ? communicator : (uintptr_t)name;
-    struct key count_key = {device, what, communicator != 0};
-    uint64_t count = key_map_get(&r->counts, count_key);
-    /* Communicators have numbers of their own; names are the same in all jobs. */
-    struct key key = {what, count ? count : 1, communicator ? 0 : 1 + s->event.process->job};
-    *place = 0;
-    if (communicator)
-        key_map_remove(&r->communicators, launch);
-    int error = key_map_set(&r->counts, count_key, key.b + 1);
+    struct key key = {device, what, communicator != 0};
+    *sequence = (uint32_t)key_map_get(&r->numbers, key);
+    if (*sequence || r->count == IDLE_SEQUENCES_MAX)
+        return 0;
+    struct rank_sequence *list = array_room(r->list, r->count, &r->capacity, sizeof *list, 64);
+    if (!list)
+        return GPUPROF_NO_MEMORY;
+    r->list = list;
+    int error = key_map_set(&r->numbers, key, r->count + 1ull);
     if (error < 0)
         return error == GPUPROF_LIMIT ? 0 : error;
-    uint64_t number = key_map_get(&r->numbers, key);
-    if (!number) {
-        struct idle_collective *list =
-            array_room(r->list, r->count, &r->capacity, sizeof *list, 256);
-        if (!list)
-            return GPUPROF_NO_MEMORY;
-        r->list = list;
-        if ((error = key_map_set(&r->numbers, key, r->count + 1ull)) < 0)
-            return error == GPUPROF_LIMIT ? 0 : error;
-        list[r->count] =
-            (struct idle_collective){.first_end_ns = UINT64_MAX, .by_name = !communicator};
-        number = ++r->count;
-    }
-    *place = (uint32_t)number;
+    list[r->count] =
+        (struct rank_sequence){.communicator = communicator, .name = name, .device = device};
+    *sequence = ++r->count;
+    return 0;
+}
+
+/* Makes `next` of the kernel that was the last one; `place`: where the new one is, + 1. */
+static int follow(struct idle_ranks *r, uint64_t before, bool is_device, uint64_t place)
+{
+    int error = 0;
+    struct rank_kernel *k = before ? spool_at(&r->kernels, before - 1, true, &error) : NULL;
+    if (k)
+        *(is_device ? &k->next_there : &k->next) = place;
+    return error;
+}
+
+int idle_ranks_add(struct idle_ranks *r, const struct rank_kernel *kernel)
+{
+    static const struct chain nothing;
+    struct rank_sequence *sequence = &r->list[kernel->sequence];
+    int error = 0;
+    while (r->devices.count <= sequence->device)
+        if ((error = spool_append(&r->devices, &nothing)) < 0)
+            return error;
+    struct chain *chain = spool_at(&r->devices, sequence->device, true, &error);
+    if (!chain)
+        return error;
+    uint64_t place = r->kernels.count + 1, before = chain->last;
+    chain->first = chain->first ? chain->first : place;
+    chain->last = place;
+    if ((error = spool_append(&r->kernels, kernel)) < 0 ||
+        (error = follow(r, before, true, place)) < 0 ||
+        (error = follow(r, sequence->last, false, place)) < 0)
+        return error;
+    sequence->first = sequence->first ? sequence->first : place;
+    sequence->last = place;
     return 0;
 }
 
 int idle_ranks_kernel(struct idle_ranks *r, const struct slice *s, uint32_t device,
-                      const struct kernel_name *name)
+                      const struct kernel_name *name, const struct rank_kernel_facts *facts)
 {
     const struct event *e = &s->event;
-    struct kernel_span span = {.begin_ns = e->begin_ns, .device = device};
-    int error = collective_of(r, s, device, name, &span.collective);
-    if (error < 0)
+    struct key launch = {e->process->index, e->record->correlation, 0};
+    uint64_t communicator = key_map_get(&r->communicators, launch);
+    uint32_t sequence;
+    if (communicator)
+        key_map_remove(&r->communicators, launch);
+    int error = idle_ranks_sequence(r, device, communicator, name->raw,
+                                    communicator ? communicator : (uintptr_t)name, &sequence);
+    if (error < 0 || !sequence)
         return error;
-    if (span.collective) {
-        struct idle_collective *c = &r->list[span.collective - 1];
-        c->first_ns = c->count++ ? c->first_ns : e->begin_ns;
-        c->last = device; /* they come in the order of time */
-        c->last_ns = e->begin_ns;
-        c->first_end_ns = e->end_ns < c->first_end_ns ? e->end_ns : c->first_end_ns;
-    }
-    static const uint64_t none;
-    while (r->last.count <= device)
-        if ((error = spool_append(&r->last, &none)) < 0)
-            return error;
-    uint64_t *last = spool_at(&r->last, device, true, &error);
-    if (!last)
-        return error;
-    uint64_t before = *last;
-    *last = r->kernels.count + 1;
-    if ((error = spool_append(&r->kernels, &span)) < 0 || !before)
-        return error;
-    struct kernel_span *previous = spool_at(&r->kernels, before - 1, true, &error);
-    if (!previous)
-        return error;
-    previous->next = r->kernels.count;
-    return 0;
+    const struct rank_kernel kernel = {
+        .begin_ns = e->begin_ns, .end_ns = e->end_ns, .sequence = sequence - 1, .facts = *facts};
+    return idle_ranks_add(r, &kernel);
+}
+
+uint64_t idle_ranks_first(struct idle_ranks *r, uint32_t device, int *error)
+{
+    *error = 0;
+    const struct chain *chain =
+        device < r->devices.count ? spool_at(&r->devices, device, false, error) : NULL;
+    return chain ? chain->first : 0;
 }
 
 int idle_ranks_alone(struct idle_ranks *r, uint32_t device, uint64_t begin_ns, uint64_t end_ns)
 {
-    struct alone_span span = {.begin_ns = begin_ns, .end_ns = end_ns, .device = device};
+    struct rank_span span = {.begin_ns = begin_ns, .end_ns = end_ns, .device = device};
     return spool_append(&r->alone, &span);
 }
 
-/* ---- behind the last ------------------------------------------------------------------------- */
+/* ---- behind the last: who met ---------------------------------------------------------------- */
+
+/* A sequence, and what puts it into order. */
+struct member {
+    uint32_t sequence;
+    struct rank_device device;
+    uint64_t communicator;
+    const char *name;
+    uint64_t at; /* the next kernel + 1 */
+    uint64_t next;
+};
+
+/* Are they of one communicator, or of one name in a job? < 0, 0, > 0. */
+static int compare_groups(const struct member *a, const struct member *b)
+{
+    if (a->communicator != b->communicator)
+        return a->communicator < b->communicator ? -1 : 1;
+    if (a->communicator)
+        return 0;
+    if (a->device.job != b->device.job)
+        return a->device.job < b->device.job ? -1 : 1;
+    return strcmp(a->name, b->name);
+}
+
+static int compare_members(const void *left, const void *right)
+{
+    const struct member *a = left, *b = right;
+    int order = compare_groups(a, b);
+    if (order)
+        return order;
+    if (a->device.process != b->device.process)
+        return a->device.process < b->device.process ? -1 : 1;
+    return a->device.device < b->device.device ? -1 : a->device.device > b->device.device;
+}
+
+/* Did all of them run when the last one began? */
+static bool is_meeting(const struct rank_meeting *m, uint64_t first_end_ns)
+{
+    return m->count >= 2 && first_end_ns > m->last.begin_ns;
+}
+
+/* The next kernel of each of them, which move on; *count is how many there were. 0 or an error. */
+static int gather(struct idle_ranks *r, struct member *members, uint32_t count,
+                  struct rank_meeting *m, uint64_t *first_end_ns)
+{
+    int error = 0;
+    *m = (struct rank_meeting){.first_ns = UINT64_MAX};
+    *first_end_ns = UINT64_MAX;
+    for (uint32_t i = 0; i < count; i++) {
+        const struct rank_kernel *k =
+            members[i].at ? spool_at(&r->kernels, members[i].at - 1, false, &error) : NULL;
+        if (error < 0)
+            return error;
+        members[i].next = k ? k->next : 0;
+        if (!k)
+            continue;
+        if (!m->count++ || k->begin_ns >= m->last.begin_ns) {
+            m->last = *k;
+            m->sequence = &r->list[members[i].sequence];
+            m->last_device = m->sequence->device;
+        }
+        m->first_ns = k->begin_ns < m->first_ns ? k->begin_ns : m->first_ns;
+        *first_end_ns = k->end_ns < *first_end_ns ? k->end_ns : *first_end_ns;
+    }
+    return 0;
+}
+
+static int tell_meeting(struct idle_ranks *r, const struct member *members, uint32_t count,
+                        const struct rank_meeting *m, const struct rank_listener *l)
+{
+    int error = l->met(l->context, m);
+    for (uint32_t i = 0; i < count && error == 0; i++) {
+        uint32_t device = r->list[members[i].sequence].device;
+        if (!members[i].at)
+            continue;
+        l->joined(l->context, device, m);
+        if (device == m->last_device)
+            continue;
+        struct rank_kernel *k = spool_at(&r->kernels, members[i].at - 1, true, &error);
+        if (!k)
+            break;
+        k->until_ns = m->last.begin_ns;
+        k->waited_for = m->last_device;
+    }
+    return error;
+}
+
+static int tell_group(struct idle_ranks *r, struct member *members, uint32_t count,
+                      const struct rank_listener *l)
+{
+    struct rank_meeting m;
+    uint64_t first_end_ns;
+    int error = 0;
+    do {
+        error = gather(r, members, count, &m, &first_end_ns);
+        if (error == 0 && is_meeting(&m, first_end_ns))
+            error = tell_meeting(r, members, count, &m, l);
+        for (uint32_t i = 0; i < count; i++)
+            members[i].at = members[i].next;
+    } while (error == 0 && m.count >= 2);
+    return error;
+}
+
+static int tell_meetings(struct idle_ranks *r, const struct rank_device *devices,
+                         const struct rank_listener *l)
+{
+    struct member *members = calloc(r->count + 1u, sizeof *members);
+    int error = members ? 0 : GPUPROF_NO_MEMORY;
+    uint32_t count = 0;
+    for (uint32_t i = 0; members && i < r->count; i++) {
+        const struct rank_sequence *s = &r->list[i];
+        if (s->communicator || devices[s->device].job != JOB_NONE)
+            members[count++] = (struct member){.sequence = i,
+                                               .device = devices[s->device],
+                                               .communicator = s->communicator,
+                                               .name = s->name,
+                                               .at = s->first};
+    }
+    if (members)
+        qsort(members, count, sizeof *members, compare_members);
+    for (uint32_t i = 0, next; i < count && error == 0; i = next) {
+        for (next = i + 1; next < count && compare_groups(&members[i], &members[next]) == 0; next++)
+            ;
+        error = next > i + 1 ? tell_group(r, members + i, next - i, l) : 0;
+    }
+    free(members);
+    return error;
+}
+
+/* ---- and who waited -------------------------------------------------------------------------- */
 
 /* Where one is on the way through the kernels of a device. */
 struct place {
     uint64_t next; /* kernel + 1; 0: none */
-    struct kernel_span kernel;
-    uint64_t until_ns; /* for so long it waited ... */
+    uint64_t begin_ns, until_ns;
     uint32_t waited_for;
     bool is_told;
 };
 
-/* The collective that the kernel and another rank's are; NULL: none. */
-static const struct idle_collective *joined_by(const struct idle_ranks *r, const bool *job,
-                                               const struct kernel_span *kernel)
-{
-    const struct idle_collective *c = kernel->collective ? &r->list[kernel->collective - 1] : NULL;
-    bool is_one = c && c->count >= 2 && c->first_end_ns > c->last_ns &&
-                  (!c->by_name || (job[kernel->device] && job[c->last]));
-    return is_one ? c : NULL;
-}
-
-/* Until when the kernel waited for another rank; 0: it did not. */
-static uint64_t waits_until(const struct idle_ranks *r, const bool *job,
-                            const struct kernel_span *kernel, uint32_t *waited_for)
-{
-    const struct idle_collective *c = joined_by(r, job, kernel);
-    if (!c || c->last == kernel->device)
-        return 0;
-    *waited_for = c->last;
-    return c->last_ns;
-}
-
-static int go_on(struct idle_ranks *r, const bool *job, struct place *p)
+static int go_on(struct idle_ranks *r, struct place *p)
 {
     int error = 0;
-    const struct kernel_span *kernel = spool_at(&r->kernels, p->next - 1, false, &error);
-    if (!kernel)
+    const struct rank_kernel *k = spool_at(&r->kernels, p->next - 1, false, &error);
+    if (!k)
         return error;
-    p->kernel = *kernel;
-    p->next = kernel->next;
-    p->until_ns = waits_until(r, job, kernel, &p->waited_for);
-    p->is_told = false;
+    *p = (struct place){.next = k->next_there,
+                        .begin_ns = k->begin_ns,
+                        .until_ns = k->until_ns,
+                        .waited_for = k->waited_for};
     return 0;
 }
 
-static int tell_span(struct idle_ranks *r, const bool *job, struct place *p,
-                     const struct alone_span *span, idle_wait_fn *tell, void *context)
+static int tell_span(struct idle_ranks *r, struct place *p, const struct rank_span *span,
+                     const struct rank_listener *l)
 {
     uint64_t at_ns = span->begin_ns;
     int error = 0;
@@ -183,39 +348,33 @@ static int tell_span(struct idle_ranks *r, const bool *job, struct place *p,
         if (p->until_ns <= at_ns) {
             if (!p->next)
                 return 0;
-            error = go_on(r, job, p);
+            error = go_on(r, p);
             continue;
         }
-        at_ns = at_ns > p->kernel.begin_ns ? at_ns : p->kernel.begin_ns;
+        at_ns = at_ns > p->begin_ns ? at_ns : p->begin_ns;
         uint64_t end_ns = p->until_ns < span->end_ns ? p->until_ns : span->end_ns;
         if (at_ns >= end_ns)
             return 0;
-        error = tell(context, span->device, p->waited_for, !p->is_told, at_ns, end_ns);
+        error = l->waited(l->context, span->device, p->waited_for, !p->is_told, at_ns, end_ns);
         p->is_told = true;
         at_ns = end_ns;
     }
     return error;
 }
 
-int idle_ranks_tell(struct idle_ranks *r, const bool *job, uint32_t device_count,
-                    idle_joined_fn *joined, idle_wait_fn *tell, void *context)
+int idle_ranks_tell(struct idle_ranks *r, const struct rank_device *devices, uint32_t device_count,
+                    const struct rank_listener *l)
 {
     struct place *places = calloc(device_count + 1u, sizeof *places);
-    int error = places ? 0 : GPUPROF_NO_MEMORY;
-    for (uint64_t i = r->kernels.count; error == 0 && i; i--) {
-        const struct kernel_span *kernel = spool_at(&r->kernels, i - 1, false, &error);
-        const struct idle_collective *c = kernel ? joined_by(r, job, kernel) : NULL;
-        if (kernel)
-            places[kernel->device].next = i; /* at last its first one */
-        if (c)
-            joined(context, kernel->device, c);
-    }
+    int error = places ? tell_meetings(r, devices, l) : GPUPROF_NO_MEMORY;
+    for (uint32_t i = 0; i < device_count && error == 0; i++)
+        places[i].next = idle_ranks_first(r, i, &error);
     for (uint64_t i = 0; error == 0 && i < r->alone.count; i++) {
-        const struct alone_span *found = spool_at(&r->alone, i, false, &error);
+        const struct rank_span *found = spool_at(&r->alone, i, false, &error);
         if (!found)
             break;
-        struct alone_span span = *found;
-        error = tell_span(r, job, &places[span.device], &span, tell, context);
+        struct rank_span span = *found;
+        error = tell_span(r, &places[span.device], &span, l);
     }
     free(places);
     return error;

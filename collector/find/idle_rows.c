@@ -88,6 +88,10 @@ int idle_rows_add(struct idle_rows *r, const struct idle_row *what, uint64_t at_
     }
     row->ns += ns;
     row->gap_ns += ns;
+    if (row->gap_ns > r->most_ns) {
+        r->most_ns = row->gap_ns;
+        r->most = r->last - 1;
+    }
     if (row->gap_ns > row->longest_ns) {
         row->longest_ns = row->gap_ns;
         row->longest_at_ns = row->gap_at_ns;

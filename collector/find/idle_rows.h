@@ -68,7 +68,9 @@ struct idle_rows {
     uint32_t capacity;
     uint32_t last; /* that something was added to */
     struct number_set numbers;
-    uint64_t gap; /* number of the gap that is being charged, from 1 on */
+    uint64_t gap;     /* number of the gap that is being charged, from 1 on */
+    uint64_t most_ns; /* of gaps since the owner set it to 0: the most that a row has of one, */
+    uint32_t most;    /* ... and its place */
 };
 
 void idle_rows_release(struct idle_rows *r);

@@ -7,6 +7,7 @@
 #ifndef GPUPROF_COLLECTOR_IDLE_THREAD_H
 #define GPUPROF_COLLECTOR_IDLE_THREAD_H
 
+#include "find/idle_ranks.h"
 #include "find/idle_rows.h"
 
 #define IDLE_ENTRIES_MAX 128
@@ -31,6 +32,7 @@ struct idle_thread {
     bool has_forgotten;
     uint32_t depth; /* of what it is in; 0: in nothing */
     struct idle_entry in;
+    struct rank_talk talk;
 };
 
 void idle_thread_release(struct idle_thread *t);

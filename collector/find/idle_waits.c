@@ -5,7 +5,6 @@
 #include <stdlib.h>
 
 #include "error.h"
-#include "rank.h"
 
 /* A time in which a device waited for another rank. */
 struct wait {
@@ -75,24 +74,29 @@ static int wait_for_rank(void *context, uint32_t number, uint32_t waited_for, bo
     return error < 0 ? error : idle_rows_add(&d->rows, &what, begin_ns, ns);
 }
 
-static void join(void *context, uint32_t number, const struct idle_collective *c)
+static void join(void *context, uint32_t number, const struct rank_meeting *m)
 {
     struct idle *d = context;
     struct idle_device *device = &d->devices[number];
     device->collectives++;
-    if (c->last != number || c->last_ns == c->first_ns)
+    if (m->last_device != number || m->last.begin_ns == m->first_ns)
         return;
     device->late++;
-    device->late_ns += c->last_ns - c->first_ns;
+    device->late_ns += m->last.begin_ns - m->first_ns;
 }
 
-/* A device is on a rank of a job, but for those of several processes of one rank: which of them the
- * others meet is not known. */
-int idle_waits_charge(struct idle *d)
+static int meet(void *context, const struct rank_meeting *m)
+{
+    struct idle *d = context;
+    return arrivals_met(&d->arrivals, m, d->devices[m->last_device].process->job);
+}
+
+/* A device is on a rank of its job, but for those of several processes of one rank: which of them
+ * the others meet is not known. */
+static int find_ranks(const struct idle *d, struct rank_device *devices)
 {
     struct key_map ranks = {0}; /* -> process index + 1 */
-    bool *job = calloc(d->device_count + 1u, sizeof *job);
-    int error = job ? 0 : GPUPROF_NO_MEMORY;
+    int error = 0;
     for (uint32_t i = 0; error == 0 && i < d->device_count; i++) {
         const struct process *p = d->devices[i].process;
         struct key key = {p->rank, p->job, 0};
@@ -102,12 +106,23 @@ int idle_waits_charge(struct idle *d)
     }
     for (uint32_t i = 0; error == 0 && i < d->device_count; i++) {
         const struct process *p = d->devices[i].process;
-        job[i] = p->rank != RANK_NONE &&
-                 key_map_get(&ranks, (struct key){p->rank, p->job, 0}) == p->index + 1u;
+        bool is_one = key_map_get(&ranks, (struct key){p->rank, p->job, 0}) == p->index + 1u;
+        devices[i] = (struct rank_device){
+            .process = p->index, .job = is_one ? p->job : JOB_NONE, .device = d->devices[i].device};
     }
-    if (error == 0)
-        error = idle_ranks_tell(&d->ranks, job, d->device_count, join, wait_for_rank, d);
     key_map_release(&ranks);
-    free(job);
+    return error;
+}
+
+int idle_waits_charge(struct idle *d)
+{
+    const struct rank_listener listener = {d, join, meet, wait_for_rank};
+    struct rank_device *devices = calloc(d->device_count + 1u, sizeof *devices);
+    int error = devices ? find_ranks(d, devices) : GPUPROF_NO_MEMORY;
+    if (error == 0)
+        error = idle_ranks_tell(&d->ranks, devices, d->device_count, &listener);
+    if (error == 0)
+        error = arrivals_finish(&d->arrivals, devices);
+    free(devices);
     return error;
 }

@@ -22,11 +22,9 @@ void work_places_release(struct work_places *p)
     spool_release(&p->late);
 }
 
-/* What the call was made in. 0 or an error. */
-static int place_of(struct work_places *p, const struct correlated_call *call,
-                    struct idle_place *place)
+int work_place_of(struct walk *w, const struct correlated_call *call, struct idle_place *place)
 {
-    struct survey *survey = &p->walk->survey;
+    struct survey *survey = &w->survey;
     struct op_place at = {.number = call->op};
     const struct op_node *op;
     int error = 0;
@@ -79,7 +77,7 @@ static int find(struct work_places *p, const struct slice *s, uint32_t *number)
         *number = p->last_number;
         return 0;
     }
-    int error = place_of(p, call, &place);
+    int error = work_place_of(p->walk, call, &place);
     if (error == 0 && (place.stack || place.kind))
         error = number_of(p, call->process, &place, number);
     p->last = *call;

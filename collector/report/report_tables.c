@@ -41,6 +41,7 @@ unsigned report_tables(const struct report *r, struct table *tables)
         {gpu_tables, TABLE_COUNT, r->gpu},
         {idle_tables, IDLE_TABLES, r->idle},
         {&ranks_table, 1, &r->ranks},
+        {&arrivals_table, 1, r->idle},
         {op_tables, OP_TABLES, r->ops},
         {&modules_table, 1, r->ops},
         {&library_table, 1, r->libraries},

@@ -63,6 +63,9 @@ const struct csv_kind_info csv_kinds[CSV_KIND_COUNT] = {
                        "each rank: count is its collectives with other ranks, calls those "
                        "that it was the last to begin, total_ns how long others only "
                        "waited for it"},
+    [CSV_ARRIVAL] = {"arrival",
+                     "each kind of collective on each communicator: how often ranks met, "
+                     "and how far the last one was behind the first"},
     [CSV_MEMORY] = {"memory", "the most memory of each device"},
     [CSV_HOST_KERNEL] = {"host_kernel", "each kernel that processes without rows of the GPU "
                                         "launched: times of the calls"},

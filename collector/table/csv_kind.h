@@ -49,6 +49,7 @@ enum csv_kind {
     CSV_IDLE,
     CSV_RANK,
     CSV_RANK_LATE,
+    CSV_ARRIVAL,
     CSV_MEMORY,
     CSV_HOST_KERNEL,
     CSV_HOST_COPY,

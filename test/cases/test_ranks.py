@@ -4,11 +4,15 @@
 import dataclasses
 import json
 import random
+import statistics
 import struct
+import subprocess
 
+import conftest
 import pytest
 import stream_reader
-from test_idle import Script
+from made_libraries import Libraries
+from test_idle import DEVICE, US, Script
 
 SECOND = 10 ** 9
 EPOCH = 1_700_000_000 * SECOND  # as stream_builder has it
@@ -146,3 +150,113 @@ def test_no_such_job(run_verb, recorded):
         said = run_verb("report", *options, folder, status=2).stderr
         assert "from 0 to 1" in said and len(said.splitlines()) == 1
     assert "list of numbers" in run_verb("report", "--job=x", folder, status=2).stderr
+
+
+# ---- arrivals ------------------------------------------------------------------------------------
+
+REDUCE, GATHER = 4, 5  # kernels, behind those of Script
+NAMES = {REDUCE: "ncclDevKernel_AllReduce_Sum_f32_RING_LL(ncclDevKernelArgsStorage<4096ul>)",
+         GATHER: "ncclDevKernel_AllGather_RING_LL(ncclDevKernelArgsStorage<4096ul>)"}
+
+
+def job(seed, ranks=4, count=40):
+    """Ranks that load data, compute and communicate; some are late, by one or the other. Returns
+    their scripts, and of each collective when who began it."""
+    dice = random.Random(seed)
+    scripts, begins = [Script(rank) for rank in range(ranks)], []
+    for s in scripts:
+        for number, name in NAMES.items():
+            s.add("kernel_name", DEVICE, 0, 0, args=(number,), text=name)
+        s.launch(lasts=50)
+        s.now = s.last + 60
+    for n in range(count):
+        late = dice.choice((1, 2, 2, None))
+        start = max(s.now for s in scripts) + 5
+        for rank, s in enumerate(scripts):
+            s.now = start
+            if late == rank == 1:
+                s.range("load data", dice.randrange(400, 900))
+            if late == rank == 2:
+                s.add(stream_reader.PUSH, 1, s.now, 0, args=(0,) * 6, text="attention")
+                s.launch(us=3, after=5, lasts=dice.randrange(400, 900))
+                s.now = s.last + 600
+                s.add(stream_reader.POP, 1, s.now, 0, args=(0,))
+            s.launch(us=3, after=5, lasts=80)
+        kernel = dice.choice((REDUCE, GATHER))
+        end = max(s.now for s in scripts) + 1000
+        at = []
+        for s in scripts:
+            s.now = max(s.now, s.last + 80) + dice.randrange(20)
+            s.launch(us=3, after=5, lasts=end - s.now - 5, kernel=kernel)
+            at.append(s.last + 5)
+            s.now = end
+        begins.append((kernel, at))
+    return scripts, begins
+
+
+def arrivals(run_verb, *words):
+    done = run_verb("report", "--format=json", "--table=arrivals", *words)
+    return json.loads(done.stdout)["arrivals"]
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_arrivals(seed, run_verb, make_records):
+    """All is known of the begins, and what a rank was late by is what it did."""
+    scripts, begins = job(seed)
+    folder = make_records(line for s in scripts for line in s.text())
+    rows = {row["collective"]: row for row in arrivals(run_verb, folder)}
+    for kernel, name in ((REDUCE, "AllReduce"), (GATHER, "AllGather")):
+        apart = [max(at) - min(at) for kind, at in begins if kind == kernel]
+        last = [at.index(max(at)) for kind, at in begins if kind == kernel and
+                at.count(max(at)) == 1]
+        row = rows.pop(name)
+        assert (row["count"], row["ranks"], row["communicator"]) == (len(apart), 4, None)
+        assert (row["skew_total_ns"], row["skew_max_ns"]) == (sum(apart) * US, max(apart) * US)
+        assert row["skew_median_ns"] == pytest.approx(statistics.median_low(apart) * US, rel=0.01)
+        worst = max(set(last), key=last.count)
+        if last.count(worst) < 2 + max([last.count(rank) for rank in set(last) - {worst}]):
+            continue  # ranks that began at one moment may change that
+        assert row["rank"] == str(worst) and abs(row["last"] - last.count(worst)) <= 1
+        assert (row["cause"], row["where"]) == {1: ("loader", "load data"),
+                                                2: ("work", "attention")}[worst]
+    assert not rows
+
+
+def test_communicators(run_verb, tmp_path):
+    """Ranks 0 and 1, 2 and 3 have one each; both names and numbers are the same. Who is first in
+    one is not held against the other."""
+    folder = tmp_path / "data"
+    folder.mkdir()
+    for rank in range(4):
+        made = Libraries()
+        made.lines[0] = f"meta env.RANK={rank}"
+        made.communicator(0x77, 0xabc + rank // 2, rank % 2, 2)
+        for n in range(5):
+            made.now = 1_000_000 * (n + 1) + (rank % 2) * 7_000 + (rank // 2) * 100_000
+            with made.library("ncclAllReduce", "nccl", count=8, type=7, comm=0x77, sequence=n + 1):
+                made.launch(300_000, "ncclDevKernel_AllReduce_Sum")
+        subprocess.run([conftest.built(conftest.BUILD / "make_raw"),
+                        folder / f"{rank}.gpuprof", str(rank)], check=True, timeout=60, text=True,
+                       input="\n".join(made.lines) + "\n")
+    rows = arrivals(run_verb, folder)
+    assert [(int(row["communicator"], 16), row["count"], row["ranks"], row["rank"], row["last"],
+             row["skew_total_ns"]) for row in rows] == [
+        (0xabc, 5, 2, "1", 5, 35_000), (0xabd, 5, 2, "3", 5, 35_000)]
+    text = run_verb("report", "--table=arrivals", folder).stdout
+    assert text.count("AllReduce of 2: rank") == 2
+
+
+def test_jobs_do_not_meet(run_verb, make_records):
+    """The same kernels at the same time, in two jobs."""
+    lines = []
+    for number in range(4):
+        s = Script(number)
+        for begin in (0, 1000):
+            s.now = 1_000_000 + begin + 100 * number
+            s.launch(us=3, after=5, lasts=700, kernel=3)
+        text = s.text()
+        lines += [text[0], f"meta env.RANK={number % 2}", f"meta env.MASTER_PORT={number // 2}",
+                  *text[1:]]
+    rows = arrivals(run_verb, make_records(lines))
+    assert [(row["job"], row["count"], row["ranks"], row["skew_total_ns"]) for row in rows] == \
+        [(0, 2, 2, 200 * US), (1, 2, 2, 200 * US)]

@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* How ranks arrived at collectives, on paper. */
+#include <inttypes.h>
+#include <stdlib.h>
+
+#include "find/idle.h"
+#include "read/process_title.h"
+
+enum {
+    TITLE,
+    KIND,
+    COMMUNICATOR,
+    JOB,
+    RANKS,
+    COUNT,
+    SKEW,
+    MEDIAN,
+    P95,
+    MAX,
+    RANK,
+    HOST,
+    PID,
+    DEVICE,
+    LAST,
+    LAST_SHARE,
+    BEHIND,
+    CAUSE,
+    WHERE,
+    COLUMNS
+};
+
+static const struct column columns[COLUMNS] = {
+    [TITLE] = {NULL, "collective, the rank that was last most often, and where it was"},
+    [KIND] = {"collective", NULL},
+    [COMMUNICATOR] = {"communicator", NULL},
+    [JOB] = {"job", NULL, COLUMN_NUMBER, .ascending = true},
+    [RANKS] = {"ranks", NULL, COLUMN_NUMBER},
+    [COUNT] = {"count", "times", COLUMN_COUNT, 8},
+    [SKEW] = {"skew_total_ns", "apart", COLUMN_NS, 11},
+    [MEDIAN] = {"skew_median_ns", "median", COLUMN_NS, 11},
+    [P95] = {"skew_p95_ns", "95%", COLUMN_NS, 11, .spare = 1},
+    [MAX] = {"skew_max_ns", "max", COLUMN_NS, 11, .spare = 2},
+    [RANK] = {"rank", NULL},
+    [HOST] = {"host", NULL},
+    [PID] = {"pid", NULL, COLUMN_NUMBER, .ascending = true},
+    [DEVICE] = {"device", NULL, COLUMN_NUMBER, .ascending = true},
+    [LAST] = {"last", NULL, COLUMN_COUNT},
+    [LAST_SHARE] = {"last_share", "last", COLUMN_SHARE, 6},
+    [BEHIND] = {"behind_ns", "behind", COLUMN_NS, 11, .spare = 3},
+    [CAUSE] = {"cause", NULL},
+    [WHERE] = {"where", NULL},
+};
+
+static void begin(struct table *t, enum report_format format)
+{
+    const struct idle *d = t->source;
+    t->count = d ? d->arrivals.row_count : 0;
+    t->is_there = t->count || format == FORMAT_JSON;
+}
+
+static const char *cause_of(const struct arrival_place *p)
+{
+    return p->cause < IDLE_CAUSES ? idle_cause_words[p->cause] : "work";
+}
+
+/* "AllReduce of 8: rank 3, load (train.py:3), host" */
+static struct cell title(const struct idle *d, const struct arrival_row *row,
+                         const struct arrival_place *place)
+{
+    const struct process *p = d->devices[row->late].process;
+    char rank[RANK_TITLE_BYTES], *text = NULL;
+    int length;
+    if (!process_rank_title(p, rank)[0])
+        snprintf(rank, sizeof rank, "process %u: ", p->header.pid);
+    if (!row->late_count)
+        length = asprintf(&text, "%s of %u", d->arrivals.kinds[row->kind], row->ranks);
+    else
+        length = asprintf(&text, "%s of %u: %s%s%s%s", d->arrivals.kinds[row->kind], row->ranks,
+                          rank, place && place->text ? place->text : "not known where",
+                          place ? ", " : "", place ? cause_of(place) : "");
+    return cell_owned(length < 0 ? NULL : text);
+}
+
+static struct cell number_text(uint64_t number)
+{
+    char *text = NULL;
+    int length = asprintf(&text, "0x%016" PRIx64, number);
+    return number ? cell_owned(length < 0 ? NULL : text) : cell_text(NULL);
+}
+
+static void fill(const struct table *t, uint32_t index, enum report_format format,
+                 struct cell *cells)
+{
+    const struct idle *d = t->source;
+    const struct arrival_row *row = &d->arrivals.rows[index];
+    const struct idle_device *late = &d->devices[row->late];
+    const struct arrival_place *place = row->place ? &d->arrivals.places[row->place - 1] : NULL;
+    cells[TITLE] =
+        format == FORMAT_TEXT ? title(d, row, place) : cell_text(d->arrivals.kinds[row->kind]);
+    cells[KIND] = cell_text(d->arrivals.kinds[row->kind]);
+    cells[COMMUNICATOR] = number_text(row->communicator);
+    if (row->job != JOB_NONE)
+        cells[JOB] = cell_number(row->job);
+    cells[RANKS] = cell_number(row->ranks);
+    cells[COUNT] = cell_number(row->count);
+    cells[SKEW] = cell_number(row->skew_ns);
+    cells[MEDIAN] = cell_number(histogram_quantile(&row->skews, 0.5));
+    cells[P95] = cell_number(histogram_quantile(&row->skews, 0.95));
+    cells[MAX] = cell_number(row->max_ns);
+    cells[LAST] = cell_number(row->late_count);
+    cells[LAST_SHARE] = cell_share(row->late_count, row->count);
+    cells[BEHIND] = cell_number(row->late_ns);
+    cells[RANK] = cells[HOST] = cells[CAUSE] = cells[WHERE] = cell_text(NULL);
+    if (!row->late_count)
+        return;
+    cells[RANK] = cell_text(process_rank(late->process));
+    cells[HOST] = cell_text(late->process->header.host);
+    cells[PID] = cell_number(late->process->header.pid);
+    cells[DEVICE] = cell_number(late->device);
+    cells[CAUSE] = cell_text(place ? cause_of(place) : NULL);
+    cells[WHERE] = cell_text(place ? place->text : NULL);
+}
+
+const struct table_info arrivals_table = {
+    .name = "arrivals",
+    .key = "arrivals",
+    .title = "how far apart ranks came to their collectives",
+    .columns = columns,
+    .column_count = COLUMNS,
+    .text = {COUNT, SKEW, MEDIAN, P95, MAX, LAST_SHARE, BEHIND},
+    .csv = {{CSV_ARRIVAL, "gpu", 0, 0, {COUNT, SKEW, 0, MEDIAN, P95, MAX}}},
+    .csv_count = 1,
+    .text_none = ": it is there of two ranks or more that communicate",
+    .json_empty = "[]",
+    .begin = begin,
+    .row = fill};
