@@ -9,6 +9,7 @@
  *   4  raw records
  *   5  a recorded path and the text of a source file (fuzz_source.c)
  *   6  a control file, or an answer to one (control_text.h)
+ *   7  names of kernels (fuzz_kernels.c)
  * With libFuzzer (`make fuzz`), or with fuzz_replay.c, which runs the seeds once.
  */
 #include <fcntl.h>
@@ -22,6 +23,7 @@
 #include "bytes.h"
 #include "control_text.h"
 #include "crc32c.h"
+#include "fuzz_kernels.h"
 #include "fuzz_outputs.h"
 #include "fuzz_source.h"
 #include "live.h"
@@ -253,6 +255,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     case 4: read_records(data, size); break;
     case 5: fuzz_source(folder, data, size); break;
     case 6: read_control((const char *)data, size); break;
+    case 7: fuzz_kernels(data, size); break;
     default: break;
     }
     remove_folder();

@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "fuzz_kernels.h"
+
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "diff/kernel_match.h"
+
+static void check(bool holds)
+{
+    if (!holds)
+        abort();
+}
+
+static void add_line(struct run_summary *sides, char *line)
+{
+    struct run_kernel kernel = {.name = line + 1, .count = 1};
+    for (unsigned i = 0; i < RUN_PLACES; i++) {
+        char *tab = strchr(i ? kernel.place[i - 1] : kernel.name, '\t');
+        if (!tab)
+            break;
+        *tab = '\0';
+        kernel.place[i] = tab + 1;
+    }
+    for (unsigned i = 0; i < RUN_PLACES; i++)
+        if (kernel.place[i] && !*kernel.place[i])
+            kernel.place[i] = NULL;
+    kernel.ns = strlen(kernel.name);
+    check(run_kernel_add(&sides[*line == '>'], &kernel) == 0);
+}
+
+static bool is_kind_of(enum match_kind kind, uint32_t base, uint32_t other)
+{
+    switch (kind) {
+    case MATCH_SAME:
+    case MATCH_RENAMED: return base == 1 && other == 1;
+    case MATCH_FUSED: return base > other && other > 0;
+    case MATCH_SPLIT: return base < other && base > 0;
+    case MATCH_REPLACED: return base == other && base > 1;
+    case MATCH_NEW: return base == 0 && other == 1;
+    default: return base == 1 && other == 0;
+    }
+}
+
+/* What is in the rows of each kind. */
+static void check_rows(const struct kernel_match *m, uint32_t kinds[MATCH_KINDS])
+{
+    for (unsigned side = 0; side < MATCH_SIDES; side++) {
+        bool *seen = calloc(m->sides[side].count + 1u, sizeof *seen);
+        uint32_t count = 0;
+        check(seen != NULL);
+        for (uint32_t r = 0; r < m->count; r++) {
+            uint64_t ns = 0;
+            for (uint32_t k = 0; k < m->rows[r].side[side].members; k++) {
+                uint32_t kernel = m->members[side][m->rows[r].side[side].first + k];
+                check(kernel < m->sides[side].count && !seen[kernel]);
+                check(match_shown(m, (enum match_which)side, kernel) != NULL);
+                seen[kernel] = true;
+                count++;
+                ns += m->sides[side].kernels[kernel].ns;
+            }
+            check(ns == m->rows[r].side[side].ns);
+            check(!m->rows[r].side[side].name == !m->rows[r].side[side].members);
+        }
+        check(count == m->sides[side].count);
+        free(seen);
+    }
+    for (uint32_t r = 0; r < m->count; r++) {
+        const struct match_row *row = &m->rows[r];
+        check(is_kind_of(row->kind, row->side[MATCH_BASE].names, row->side[MATCH_OTHER].names));
+        kinds[row->kind]++;
+    }
+}
+
+void fuzz_kernels(const uint8_t *data, size_t size)
+{
+    struct run_summary sides[MATCH_SIDES] = {{.steps = 0}};
+    struct match_side list[MATCH_SIDES];
+    struct kernel_match match, swapped;
+    uint32_t kinds[MATCH_KINDS] = {0}, others[MATCH_KINDS] = {0};
+    char *text = strndup((const char *)data, size);
+    check(text != NULL);
+    for (char *next = text, *line; (line = strsep(&next, "\n"));)
+        if (*line && line[1])
+            add_line(sides, line);
+    for (unsigned i = 0; i < MATCH_SIDES; i++) {
+        run_kernels_order(&sides[i]);
+        list[i] = (struct match_side){sides[i].kernels, sides[i].kernel_count, 1};
+    }
+    check(kernel_match_make(&match, &list[0], &list[1]) == 0);
+    check(kernel_match_make(&swapped, &list[1], &list[0]) == 0);
+    check_rows(&match, kinds);
+    check_rows(&swapped, others);
+    for (unsigned i = 0; i < MATCH_KINDS; i++) {
+        static const uint8_t mirrored[MATCH_KINDS] = {MATCH_SAME,  MATCH_RENAMED,  MATCH_SPLIT,
+                                                      MATCH_FUSED, MATCH_REPLACED, MATCH_GONE,
+                                                      MATCH_NEW};
+        check(kinds[i] == others[mirrored[i]]);
+    }
+    kernel_match_release(&match);
+    kernel_match_release(&swapped);
+    run_summary_release(&sides[0]);
+    run_summary_release(&sides[1]);
+    free(text);
+}

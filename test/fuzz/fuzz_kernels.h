@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Names of kernels of two sides, for fuzzing. */
+#ifndef GPUPROF_TEST_FUZZ_KERNELS_H
+#define GPUPROF_TEST_FUZZ_KERNELS_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+/*
+ * Each line of `data` is a kernel: '<' or '>' for its side, its name, and behind tabs its operator,
+ * library call, range and line. Matches the sides; aborts if a kernel is in no row or in two, if a
+ * row's kind or sums are not those of its kernels, or if the sides exchanged come to other rows.
+ */
+void fuzz_kernels(const uint8_t *data, size_t size);
+
+#endif
