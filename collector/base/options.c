@@ -196,8 +196,11 @@ const struct option_info option_infos[] = {
      "look for binaries and debug files in this folder, too (files, a .build-id tree, or a "
      "system's root); none: look nothing up; default: where they were recorded"},
     {OPTION_AGAINST, 0, "against", NULL,
-     "what stands behind it is what the runs before it are compared with: worse means that those "
-     "before it are"},
+     "what stands behind it is what the runs before it are compared with: what is worse, or more, "
+     "is so of those before it"},
+    {OPTION_SHARES, 0, "shares", NULL,
+     "with --against: compare shares of the whole, and not what a run took; for runs of different "
+     "length"},
     {OPTION_GATE, 0, "gate", "PERCENT",
      "the smallest regression that is to be found; worse is what is worse by more than half of it, "
      "surely; default: 5%"},
@@ -364,6 +367,7 @@ static enum exit_code parse_option(struct options *o, char **argv, int *at, opti
         break;
     }
     case OPTION_FORCE: o->force = true; break;
+    case OPTION_SHARES: o->is_shares = true; break;
     case OPTION_FOLDER: o->folder = value; break;
     case OPTION_BLOCKS: o->blocks = true; break;
     case OPTION_STRICT: o->strict = true; break;

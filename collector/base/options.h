@@ -90,6 +90,7 @@ __extension__ typedef unsigned __int128 option_set;
 #define OPTION_DIFF_FORM     OPTION_BIT(71) /* --format of a comparison */
 #define OPTION_DIFF_FILE     OPTION_BIT(72) /* -o, --output FILE of one, several times */
 #define OPTION_FOLDER        OPTION_BIT(73) /* --dir DIR of baselines */
+#define OPTION_SHARES        OPTION_BIT(74) /* --shares */
 
 struct option_info {
     option_set bit;    /* one of OPTION_..., which several may share; 0: the end */
@@ -209,6 +210,7 @@ struct options {
     bool open;
     int against; /* of `paths`, from here on they stand behind --against; -1: it is not there */
     double gate; /* 0.05 for 5 % */
+    bool is_shares;
     enum inconclusive_use inconclusive;
     bool force;
     enum diff_format diff_format;     /* DIFF_BY_NAME: as the name of the file has it */

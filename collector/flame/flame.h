@@ -66,6 +66,12 @@ int flame_write_folded(const struct flame *f, struct output *out);
 int flame_write_speedscope(const struct flame *f, struct output *out);
 int flame_write_svg(const struct flame *f, struct output *out);
 
+/* A line of folded stacks: the way to a node, and numbers. `path` has room for all nodes. */
+void flame_put_stack(const struct call_tree *tree, uint32_t node, uint32_t *path,
+                     const uint64_t *numbers, unsigned number_count, struct output *out);
+
+#define FLAME_DESCRIBE_BYTES 160
+
 /* What an SVG file shows: a graph, and what its owner draws above it. (flame_svg.c) */
 struct flame_picture {
     const struct call_tree *tree;
@@ -76,6 +82,10 @@ struct flame_picture {
     const char *style; /* CSS of what is drawn above */
     unsigned above;    /* so many px high */
     void (*put_above)(const void *context, unsigned y, struct output *out); /* NULL: nothing */
+    /* Of a node, 0 the root of all; NULL: by the kind of its frame, and its number and share. What
+     * describes it is without a colon. */
+    unsigned (*colour)(const void *context, uint32_t node);
+    void (*describe)(const void *context, uint32_t node, uint64_t total, char *text);
     const void *context;
 };
 

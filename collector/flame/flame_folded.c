@@ -20,38 +20,37 @@ static void put_label(struct output *out, const char *label)
 
 static void put_number(struct output *out, uint64_t number)
 {
-    char *to = output_room(out, JSON_DECIMAL_MAX + 2);
+    char *to = output_room(out, JSON_DECIMAL_MAX + 1);
     *to++ = ' ';
-    to = json_decimal(to, number);
-    *to++ = '\n';
-    output_advance(out, to);
+    output_advance(out, json_decimal(to, number));
 }
 
-/* The nodes from `node` to its root into `path`; their number. */
-static uint32_t path_from(const struct flame *f, uint32_t node, uint32_t *path)
+void flame_put_stack(const struct call_tree *tree, uint32_t node, uint32_t *path,
+                     const uint64_t *numbers, unsigned number_count, struct output *out)
 {
     uint32_t count = 0;
-    for (; node; node = call_tree_node(&f->costs.tree, node)->parent)
-        path[count++] = node;
-    return count;
+    for (uint32_t n = node; n; n = call_tree_node(tree, n)->parent)
+        path[count++] = n;
+    for (uint32_t i = count; i > 0; i--) {
+        put_label(out, call_tree_frame(tree, path[i - 1])->label);
+        if (i > 1)
+            output_write(out, ";", 1);
+    }
+    for (unsigned i = 0; i < number_count; i++)
+        put_number(out, numbers[i]);
+    output_write(out, "\n", 1);
 }
 
 int flame_write_folded(const struct flame *f, struct output *out)
 {
-    uint32_t *path = calloc(f->costs.tree.count + 1u, sizeof *path);
+    const struct call_tree *tree = &f->costs.tree;
+    uint32_t *path = calloc(tree->count + 1u, sizeof *path);
     if (!path)
         return GPUPROF_NO_MEMORY;
-    for (uint32_t n = flame_next(&f->costs.tree, f->nodes, 0); n && !out->error;
-         n = flame_next(&f->costs.tree, f->nodes, n)) {
-        if (!f->nodes[n].own)
-            continue;
-        for (uint32_t i = path_from(f, n, path); i > 0; i--) {
-            put_label(out, flame_frame(f, path[i - 1])->label);
-            if (i > 1)
-                output_write(out, ";", 1);
-        }
-        put_number(out, f->nodes[n].own);
-    }
+    for (uint32_t n = flame_next(tree, f->nodes, 0); n && !out->error;
+         n = flame_next(tree, f->nodes, n))
+        if (f->nodes[n].own)
+            flame_put_stack(tree, n, path, &f->nodes[n].own, 1, out);
     free(path);
     return 0;
 }

@@ -24,6 +24,7 @@
 #define NARROWEST    0.1  /* px; what is narrower is drawn as one with what is beside it */
 #define TOGETHER     0xd8d8d8
 #define GREY         0xb4b4b4
+#define ROOT         0xd0d0d0
 #define ESCAPED_MAX  (6 * SHOWN_LABEL_BYTES)
 #define ELEMENT_ROOM (4 * ESCAPED_MAX)
 _Static_assert(ELEMENT_ROOM < OUTPUT_BUFFER_BYTES, "an element fits into the buffer");
@@ -135,11 +136,18 @@ static size_t fitting(const char *text, double width)
     return bytes;
 }
 
-static void put_frame(struct drawing *d, double left, double width, uint32_t depth,
-                      const char *label, unsigned colour, uint64_t total)
+/* "12.000 us, 3.40 %". */
+static void describe(const struct drawing *d, uint64_t total, char *text)
 {
     char value[UNIT_TEXT_BYTES];
     double share = d->total ? (double)total / (double)d->total : 0;
+    snprintf(text, FLAME_DESCRIBE_BYTES, "%s, %.2f %%",
+             flame_value_text(d->picture->weight, value, total), 100 * share);
+}
+
+static void put_frame(struct drawing *d, double left, double width, uint32_t depth,
+                      const char *label, unsigned colour, const char *description)
+{
     double x = MARGIN + left * (WIDTH - 2 * MARGIN);
     unsigned y = d->head + (d->rows - 1 - depth) * ROW;
     flame_put(d->out, "<g class=\"f\" data-x=\"%.7f\" data-w=\"%.7f\" data-d=\"%u\"><title>", left,
@@ -147,9 +155,8 @@ static void put_frame(struct drawing *d, double left, double width, uint32_t dep
     char *to = output_room(d->out, ELEMENT_ROOM);
     size_t length = strlen(label);
     output_advance(d->out, put_escaped(to, label, length));
-    flame_put(
-        d->out, ": %s, %.2f %%</title><rect x=\"%.2f\" y=\"%u\" width=\"%.2f\" height=\"%d\" ",
-        flame_value_text(d->picture->weight, value, total), 100 * share, x, y, width, ROW - 1);
+    flame_put(d->out, ": %s</title><rect x=\"%.2f\" y=\"%u\" width=\"%.2f\" height=\"%d\" ",
+              description, x, y, width, ROW - 1);
     flame_put(d->out, "fill=\"#%06x\"/><text x=\"%.2f\" y=\"%u\">", colour, x + 3, y + 12);
     size_t shown = fitting(label, width);
     if (shown < length)
@@ -186,7 +193,7 @@ static void place(struct drawing *d)
 /* What is too narrow of those that `parent` called: neighbours as one. */
 static void draw_narrow(struct drawing *d, uint32_t parent)
 {
-    char label[64], number[UNIT_TEXT_BYTES];
+    char label[64], number[UNIT_TEXT_BYTES], text[FLAME_DESCRIBE_BYTES];
     double left = 0;
     uint64_t total = 0;
     uint32_t count = 0;
@@ -200,24 +207,36 @@ static void draw_narrow(struct drawing *d, uint32_t parent)
             continue;
         snprintf(label, sizeof label, "[%s narrow frame%s]", count_text(number, count),
                  count == 1 ? "" : "s");
-        if (width_of(d, total) >= NARROWEST && d->depth[n] < ROWS_MAX)
-            put_frame(d, left, width_of(d, total), d->depth[n], label, TOGETHER, total);
+        if (width_of(d, total) >= NARROWEST && d->depth[n] < ROWS_MAX) {
+            describe(d, total, text);
+            put_frame(d, left, width_of(d, total), d->depth[n], label, TOGETHER, text);
+        }
         total = count = 0;
     }
 }
 
+static void draw_node(struct drawing *d, uint32_t n, double width)
+{
+    const struct flame_picture *p = d->picture;
+    const struct shown_frame *frame = n ? call_tree_frame(d->tree, n) : NULL;
+    char text[FLAME_DESCRIBE_BYTES];
+    uint64_t total = d->nodes[n].total;
+    unsigned colour = p->colour ? p->colour(p->context, n) : frame ? colour_of(frame) : ROOT;
+    if (p->describe)
+        p->describe(p->context, n, total, text);
+    else
+        describe(d, total, text);
+    put_frame(d, d->left[n], width, d->depth[n], frame ? frame->label : "all", colour, text);
+    draw_narrow(d, n);
+}
+
 static void draw(struct drawing *d)
 {
-    put_frame(d, 0, WIDTH - 2 * MARGIN, 0, "all", 0xd0d0d0, d->total);
-    draw_narrow(d, 0);
+    draw_node(d, 0, WIDTH - 2 * MARGIN);
     for (uint32_t n = flame_next(d->tree, d->nodes, 0); n; n = flame_next(d->tree, d->nodes, n)) {
         double width = width_of(d, d->nodes[n].total);
-        if (width < NARROWEST || d->depth[n] >= ROWS_MAX)
-            continue;
-        const struct shown_frame *frame = call_tree_frame(d->tree, n);
-        put_frame(d, d->left[n], width, d->depth[n], frame->label, colour_of(frame),
-                  d->nodes[n].total);
-        draw_narrow(d, n);
+        if (width >= NARROWEST && d->depth[n] < ROWS_MAX)
+            draw_node(d, n, width);
     }
 }
 

@@ -11,7 +11,7 @@
 
 #include "base/message.h"
 #include "error.h"
-#include "flame/flame.h"
+#include "flame/flame_diff.h"
 #include "model/selection.h"
 #include "output/verb_output.h"
 
@@ -65,27 +65,58 @@ static const char *of_another_kind(const struct options *options, char *text, si
     return NULL;
 }
 
-static enum exit_code write_out(const struct flame *f, const struct recording *rec,
-                                const struct options *options)
+/* What is written, of one recording or of all that were compared. */
+struct graph {
+    const struct options *options;
+    const struct flame *flame;   /* NULL: two sides are compared, */
+    struct flame_diff *compared; /* NULL: they are not */
+    const char *names;
+    uint64_t bytes; /* of the recordings */
+};
+
+static int write_graph(const struct graph *g, struct output *out)
 {
     static int (*const writers[])(const struct flame *, struct output *) = {
         [FLAME_FOLDED] = flame_write_folded,
         [FLAME_SPEEDSCOPE] = flame_write_speedscope,
         [FLAME_SVG] = flame_write_svg,
     };
-    struct output out;
-    uint64_t room = verb_output_room(recording_bytes(f->costs.rec));
-    enum exit_code code = verb_output_open(&out, options->output, &room);
-    if (code != EXIT_OK)
-        return code;
-    flame_say(f, rec); /* not before: of a graph that cannot be written nothing is missing */
-    int error = writers[format_of(options)](f, &out);
-    if (error < 0)
-        message("flame: %s", gpuprof_error_text(error));
-    return verb_output_close(&out, options->output, error);
+    enum flame_format format = format_of(g->options);
+    if (g->flame)
+        return writers[format](g->flame, out);
+    return format == FLAME_SVG ? flame_diff_write_svg(g->compared, g->names, out)
+                               : flame_diff_write_folded(g->compared, out);
 }
 
-static enum exit_code flame_recording(struct recording *rec, const struct options *options)
+static enum exit_code write_out(const struct graph *g)
+{
+    struct output out;
+    uint64_t room = verb_output_room(g->bytes);
+    enum exit_code code = verb_output_open(&out, g->options->output, &room);
+    if (code != EXIT_OK)
+        return code;
+    if (g->flame) /* not before: of a graph that cannot be written nothing is missing */
+        flame_say(g->flame, g->flame->costs.rec);
+    int error = write_graph(g, &out);
+    if (error < 0)
+        message("flame: %s", gpuprof_error_text(error));
+    return verb_output_close(&out, g->options->output, error);
+}
+
+/* Adds a run to a side. */
+static enum exit_code add_run(const struct flame *f, struct flame_diff *compared,
+                              enum flame_side side)
+{
+    int error = flame_diff_add(compared, side, f);
+    flame_say(f, f->costs.rec);
+    if (error < 0)
+        message("flame: %s", gpuprof_error_text(error));
+    return error < 0 ? EXIT_ENVIRONMENT : EXIT_OK;
+}
+
+/* `compared` is NULL if the recording's graph is to be written. */
+static enum exit_code flame_recording(struct recording *rec, const struct options *options,
+                                      struct flame_diff *compared, enum flame_side side)
 {
     struct walk walk;
     struct selection selection;
@@ -97,7 +128,7 @@ static enum exit_code flame_recording(struct recording *rec, const struct option
         error = stack_costs_init(&f.costs, &walk);
     f.costs.split_processes = true;
     f.costs.split_threads = options->threads;
-    f.costs.merges_ranks = options->merges_ranks;
+    f.costs.merges_ranks = options->merges_ranks || compared; /* numbers of processes differ */
     f.costs.only_own = options->is_mine;
     f.costs.only_named = options->folds_unnamed;
     f.costs.split_work = options->weight == WEIGHT_GPU;
@@ -109,8 +140,9 @@ static enum exit_code flame_recording(struct recording *rec, const struct option
         code = found;
     else if (flame_gather(&f, options->symbols) == 0)
         code = EXIT_OK;
+    const struct graph graph = {.options = options, .flame = &f, .bytes = recording_bytes(rec)};
     if (code == EXIT_OK)
-        code = write_out(&f, rec, options);
+        code = compared ? add_run(&f, compared, side) : write_out(&graph);
     if (code == EXIT_OK) {
         selection_say(&selection, "flame");
         code = walk_verdict(&walk, options->strict);
@@ -122,11 +154,78 @@ static enum exit_code flame_recording(struct recording *rec, const struct option
     return code;
 }
 
-enum exit_code flame_verb(const struct options *options)
+/* Reads what `count` paths name as one recording; *bytes gets its size added. */
+static enum exit_code read_paths(const struct options *options, char **paths, int count,
+                                 struct flame_diff *compared, enum flame_side side, uint64_t *bytes)
 {
     struct recording rec;
     struct recording_options how = {
         .keep_live = options->keep_live, .processors = options->jobs, .select = &options->select};
+    enum exit_code code = recording_open(&rec, paths, count, &how);
+    struct progress progress;
+    rec.progress = progress_begin(&progress, "flame");
+    progress.total = recording_bytes(&rec);
+    *bytes += recording_bytes(&rec);
+    if (code == EXIT_OK)
+        code = flame_recording(&rec, options, compared, side);
+    recording_release(&rec);
+    return code;
+}
+
+/* "now: a and 2 others; before: b". */
+static void name_sides(const struct options *options, char *text, size_t bytes)
+{
+    static const char *const words[] = {"now", "before"};
+    size_t at = 0;
+    for (int side = 0; side < 2 && at < bytes; side++) {
+        int first = side ? options->against : 0;
+        int others = (side ? options->path_count : options->against) - first - 1;
+        char more[40] = "";
+        if (others)
+            snprintf(more, sizeof more, " and %d other%s", others, others == 1 ? "" : "s");
+        at += (size_t)snprintf(text + at, bytes - at, "%s%s: %.200s%s", side ? "; " : "",
+                               words[side], options->paths[first], more);
+    }
+}
+
+/* Each path is a run. A recording that is damaged is as it would be alone. */
+static enum exit_code compare(const struct options *options)
+{
+    struct flame_diff compared;
+    char names[600];
+    struct graph graph = {.options = options, .compared = &compared, .names = names};
+    enum exit_code code = EXIT_OK, verdict = EXIT_OK;
+    flame_diff_init(&compared, options->weight, options->is_shares);
+    name_sides(options, names, sizeof names);
+    for (int i = 0; code == EXIT_OK && i < options->path_count; i++) {
+        enum flame_side side = i < options->against ? FLAME_NOW : FLAME_BEFORE;
+        uint32_t runs = compared.runs[side];
+        code = read_paths(options, options->paths + i, 1, &compared, side, &graph.bytes);
+        if (code == EXIT_DAMAGED && compared.runs[side] > runs) {
+            verdict = code;
+            code = EXIT_OK;
+        }
+    }
+    if (code == EXIT_OK)
+        code = write_out(&graph);
+    flame_diff_release(&compared);
+    return code == EXIT_OK ? verdict : code;
+}
+
+static enum exit_code check_sides(const struct options *options)
+{
+    if (options->against < 0 && options->is_shares)
+        return usage_error("flame: --shares is of two sides: name the other behind --against");
+    if (options->against == 0 || options->against == options->path_count)
+        return usage_error("flame: name recordings both before and behind --against");
+    if (options->against > 0 && format_of(options) == FLAME_SPEEDSCOPE)
+        return usage_error("flame: speedscope shows no comparisons; name the file .svg or .folded");
+    return EXIT_OK;
+}
+
+enum exit_code flame_verb(const struct options *options)
+{
+    uint64_t bytes = 0;
     if (!options->output && isatty(STDOUT_FILENO) && options->flame_format > FLAME_FOLDED)
         return usage_error("flame: the graph would go to the terminal; name a file: -o flame.svg "
                            "(or -o - if you mean it)");
@@ -136,12 +235,10 @@ enum exit_code flame_verb(const struct options *options)
         return usage_error("flame: %s: not a kind that can be written; name it .svg (for a "
                            "browser), .json (speedscope) or .folded",
                            other);
-    enum exit_code code = recording_open(&rec, options->paths, options->path_count, &how);
-    struct progress progress;
-    rec.progress = progress_begin(&progress, "flame");
-    progress.total = recording_bytes(&rec);
-    if (code == EXIT_OK)
-        code = flame_recording(&rec, options);
-    recording_release(&rec);
-    return code;
+    enum exit_code code = check_sides(options);
+    if (code != EXIT_OK)
+        return code;
+    if (options->against > 0)
+        return compare(options);
+    return read_paths(options, options->paths, options->path_count, NULL, FLAME_NOW, &bytes);
 }

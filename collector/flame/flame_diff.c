@@ -1,0 +1,324 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "flame/flame_diff.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/array.h"
+#include "base/unit_text.h"
+#include "error.h"
+
+#define GONE_LABEL "[gone]"
+#define LEGEND     26 /* px */
+
+void flame_diff_init(struct flame_diff *d, enum flame_weight weight, bool is_shares)
+{
+    *d = (struct flame_diff){.weight = weight, .is_shares = is_shares};
+    d->tree.nodes_max = TREE_NODES_MAX;
+    d->names.plain = true;
+}
+
+void flame_diff_release(struct flame_diff *d)
+{
+    call_tree_release(&d->tree);
+    kernel_names_release(&d->names);
+    free(d->own);
+}
+
+/* ---- runs ------------------------------------------------------------------------------------ */
+
+/* What a frame is called in both runs: its label, without the line of a place. */
+static int child(struct flame_diff *d, uint32_t parent, const struct shown_frame *frame,
+                 uint32_t *node)
+{
+    struct shown_frame named = {.kind = SHOWN_CALL};
+    char text[SHOWN_LABEL_BYTES];
+    const char *colon = frame->file && frame->line ? strrchr(frame->label, ':') : NULL;
+    if (colon)
+        snprintf(text, sizeof text, "%.*s)", (int)(colon - frame->label), frame->label);
+    const char *label = colon ? text : frame->label;
+    int error = kernel_name_intern(&d->names, (const uint8_t *)label, strlen(label), &named.name);
+    return error < 0 ? error : call_tree_child(&d->tree, parent, &named, node);
+}
+
+static int make_room(struct flame_diff *d, uint32_t count)
+{
+    if (d->tree.count <= d->own_capacity)
+        return 0;
+    uint32_t capacity = d->tree.count < UINT32_MAX / 2 ? 2 * d->tree.count : d->tree.count;
+    uint64_t(*own)[FLAME_SIDES] = realloc(d->own, capacity * sizeof *own);
+    if (!own)
+        return GPUPROF_NO_MEMORY;
+    memset(own + count, 0, (capacity - count) * sizeof *own);
+    d->own = own;
+    d->own_capacity = capacity;
+    return 0;
+}
+
+int flame_diff_add(struct flame_diff *d, enum flame_side side, const struct flame *f)
+{
+    const struct call_tree *tree = &f->costs.tree;
+    uint32_t *known = calloc(tree->count + 1u, sizeof *known); /* its node in the tree of both */
+    uint32_t before = d->tree.count;
+    int error = known ? 0 : GPUPROF_NO_MEMORY;
+    for (uint32_t n = 1; error == 0 && n <= tree->count; n++) /* parents have smaller numbers */
+        if (f->nodes[n].total)
+            error = child(d, known[call_tree_node(tree, n)->parent], call_tree_frame(tree, n),
+                          &known[n]);
+    if (error == 0)
+        error = make_room(d, before);
+    for (uint32_t n = 1; error == 0 && n <= tree->count; n++)
+        if (known[n])
+            d->own[known[n] - 1][side] += f->nodes[n].own;
+    d->runs[side]++;
+    free(known);
+    return error;
+}
+
+/* ---- both sides ------------------------------------------------------------------------------ */
+
+/* A graph of both: its nodes are as wide as they are now; those behind `there` are what is gone, as
+ * wide as it was before. By node, [0] the root of all. */
+struct both {
+    struct flame_diff *d;
+    uint32_t there;
+    struct flame_node *nodes; /* owned, as is the next */
+    uint64_t (*totals)[FLAME_SIDES];
+    uint32_t *twins; /* owned: of what is gone, and of those who called it */
+    const char *note;
+};
+
+static void both_release(struct both *b)
+{
+    free(b->nodes);
+    free(b->totals);
+    free(b->twins);
+}
+
+static double scale_of(const struct flame_diff *d, const uint64_t sums[FLAME_SIDES],
+                       enum flame_side side)
+{
+    double runs = d->runs[side] ? d->runs[side] : 1;
+    if (!d->is_shares || side == FLAME_NOW || !sums[FLAME_BEFORE] || !d->runs[FLAME_NOW])
+        return 1 / runs;
+    return (double)sums[FLAME_NOW] / (double)sums[FLAME_BEFORE] / d->runs[FLAME_NOW];
+}
+
+/* Makes each node's own number that of the average run, and adds up. */
+static int add_up(struct both *b)
+{
+    struct flame_diff *d = b->d;
+    uint64_t sums[FLAME_SIDES] = {0};
+    b->there = d->tree.count;
+    b->totals = calloc(b->there + 1u, sizeof *b->totals);
+    b->twins = calloc(b->there + 1u, sizeof *b->twins);
+    if (!b->totals || !b->twins)
+        return GPUPROF_NO_MEMORY;
+    for (unsigned side = 0; side < FLAME_SIDES; side++) {
+        for (uint32_t n = 0; n < b->there; n++)
+            sums[side] += d->own[n][side];
+    }
+    for (unsigned side = 0; side < FLAME_SIDES; side++) {
+        double scale = scale_of(d, sums, (enum flame_side)side);
+        for (uint32_t n = b->there; n > 0; n--) {
+            d->own[n - 1][side] = (uint64_t)llround((double)d->own[n - 1][side] * scale);
+            b->totals[n][side] += d->own[n - 1][side];
+            b->totals[call_tree_node(&d->tree, n)->parent][side] += b->totals[n][side];
+        }
+    }
+    return 0;
+}
+
+static bool is_gone(const struct both *b, uint32_t n)
+{
+    return !b->totals[n][FLAME_NOW] && b->totals[n][FLAME_BEFORE];
+}
+
+/* What is gone has no width now: it stands apart, below frames of the same names. */
+static int add_gone(struct both *b)
+{
+    struct flame_diff *d = b->d;
+    struct shown_frame frame = {.kind = SHOWN_WORK}; /* which nothing else is here */
+    uint32_t root = 0;
+    for (uint32_t n = b->there; n > 0; n--)
+        if (b->twins[n] || (is_gone(b, n) && d->own[n - 1][FLAME_BEFORE]))
+            b->twins[n] = b->twins[call_tree_node(&d->tree, n)->parent] = UINT32_MAX;
+    if (!b->twins[0])
+        return 0;
+    int error =
+        kernel_name_intern(&d->names, (const uint8_t *)GONE_LABEL, strlen(GONE_LABEL), &frame.name);
+    if (error == 0)
+        error = call_tree_child(&d->tree, 0, &frame, &root);
+    b->twins[0] = root;
+    for (uint32_t n = 1; error == 0 && n <= b->there; n++)
+        if (b->twins[n])
+            error = call_tree_child(&d->tree, b->twins[call_tree_node(&d->tree, n)->parent],
+                                    call_tree_frame(&d->tree, n), &b->twins[n]);
+    uint64_t(*totals)[FLAME_SIDES] = realloc(b->totals, (d->tree.count + 1u) * sizeof *totals);
+    if (!totals)
+        return GPUPROF_NO_MEMORY;
+    b->totals = totals;
+    memset(totals + b->there + 1, 0, (d->tree.count - b->there) * sizeof *totals);
+    for (uint32_t n = 1; n <= b->there; n++)
+        if (b->twins[n] > b->there)
+            memcpy(totals[b->twins[n]], totals[n], sizeof *totals);
+    return error;
+}
+
+/* What is gone stands behind all that is there, whatever these are called. */
+static void put_last(struct flame_node *nodes, uint32_t node)
+{
+    uint32_t *at = &nodes[0].first_child;
+    while (*at && *at != node)
+        at = &nodes[*at].sibling;
+    *at = *at ? nodes[node].sibling : 0;
+    while (*at)
+        at = &nodes[*at].sibling;
+    nodes[node].sibling = 0;
+    *at = node;
+}
+
+static int arrange(struct both *b)
+{
+    struct flame_diff *d = b->d;
+    b->nodes = calloc(d->tree.count + 1u, sizeof *b->nodes);
+    if (!b->nodes)
+        return GPUPROF_NO_MEMORY;
+    for (uint32_t n = 1; n <= b->there; n++) {
+        b->nodes[n].own = d->own[n - 1][FLAME_NOW];
+        if (b->twins[n] && is_gone(b, n))
+            b->nodes[b->twins[n]].own += d->own[n - 1][FLAME_BEFORE];
+    }
+    int error = flame_arrange(&d->tree, b->nodes);
+    if (error == 0 && b->twins[0])
+        put_last(b->nodes, b->twins[0]);
+    return error;
+}
+
+/* ---- folded stacks --------------------------------------------------------------------------- */
+
+int flame_diff_write_folded(struct flame_diff *d, struct output *out)
+{
+    struct both b = {.d = d};
+    uint32_t *path = calloc(d->tree.count + 1u, sizeof *path);
+    int error = path ? add_up(&b) : GPUPROF_NO_MEMORY;
+    for (uint32_t n = 1; error == 0 && n <= b.there && !out->error; n++)
+        if (d->own[n - 1][FLAME_BEFORE] || d->own[n - 1][FLAME_NOW])
+            flame_put_stack(&d->tree, n, path, d->own[n - 1], FLAME_SIDES, out);
+    both_release(&b);
+    free(path);
+    return error;
+}
+
+/* ---- a picture ------------------------------------------------------------------------------- */
+
+/* 0: the same; 1: twice as much or more, or new; -1: half or less. Small changes are to be seen. */
+static double change_of(const uint64_t totals[FLAME_SIDES])
+{
+    double now = (double)totals[FLAME_NOW], before = (double)totals[FLAME_BEFORE];
+    double share = fabs(now - before) / (now < before ? now + 1e-9 : before + 1e-9);
+    double size = sqrt(share < 1 ? share : 1);
+    return now < before ? -size : size;
+}
+
+/* Red is more, blue is less, what is neither is nearly white. */
+static unsigned colour_of(double change)
+{
+    static const double more[] = {238, 82, 72}, less[] = {88, 134, 240}, same[] = {246, 246, 242};
+    unsigned colour = 0;
+    for (unsigned i = 0; i < 3; i++) {
+        double end = change > 0 ? more[i] : less[i];
+        colour = colour << 8 | (unsigned)lround(same[i] + (end - same[i]) * fabs(change));
+    }
+    return colour;
+}
+
+#define PALE 0xdcdfe6 /* who called what is gone, and is still there */
+
+static unsigned node_colour(const void *context, uint32_t n)
+{
+    const struct both *b = context;
+    return n <= b->there || is_gone(b, n) ? colour_of(change_of(b->totals[n])) : PALE;
+}
+
+static char *change_text(char *text, size_t bytes, const uint64_t totals[FLAME_SIDES])
+{
+    double now = (double)totals[FLAME_NOW], before = (double)totals[FLAME_BEFORE];
+    if (!totals[FLAME_BEFORE])
+        snprintf(text, bytes, "new");
+    else if (now >= 10 * before)
+        snprintf(text, bytes, "x %.1f", now / before);
+    else
+        snprintf(text, bytes, "%+.1f %%", 100 * (now - before) / before);
+    return text;
+}
+
+static void describe(const void *context, uint32_t n, uint64_t total, char *text)
+{
+    const struct both *b = context;
+    char now[UNIT_TEXT_BYTES], before[UNIT_TEXT_BYTES], change[32];
+    if (n > b->there) {
+        snprintf(text, FLAME_DESCRIBE_BYTES, "%s before, %s",
+                 flame_value_text(b->d->weight, before, total),
+                 is_gone(b, n) ? "gone" : "in what is gone");
+        return;
+    }
+    flame_value_text(b->d->weight, now, b->totals[n][FLAME_NOW]);
+    flame_value_text(b->d->weight, before, b->totals[n][FLAME_BEFORE]);
+    double all = (double)b->totals[0][FLAME_NOW];
+    snprintf(text, FLAME_DESCRIBE_BYTES, "%s, %.2f %%, %s before, %s", now,
+             all > 0 ? 100 * (double)b->totals[n][FLAME_NOW] / all : 0, before,
+             change_text(change, sizeof change, b->totals[n]));
+}
+
+/* A scale of the colours, from half to twice. */
+static void put_legend(const void *context, unsigned y, struct output *out)
+{
+    static const struct {
+        double change;
+        const char *text;
+    } fields[] = {{-1, "half or gone"}, {-.5, "-20 %"}, {-.22, "-5 %"},     {0, "the same"},
+                  {.22, "+5 %"},        {.5, "+25 %"},  {1, "twice or new"}};
+    (void)context;
+    for (unsigned i = 0; i < sizeof fields / sizeof fields[0]; i++) {
+        unsigned x = 10 + i * 110;
+        flame_put(out,
+                  "<rect x=\"%u\" y=\"%u\" width=\"110\" height=\"16\" fill=\"#%06x\" "
+                  "stroke=\"#bbb\"/><text x=\"%u\" y=\"%u\" text-anchor=\"middle\">%s</text>\n",
+                  x, y, colour_of(fields[i].change), x + 55, y + 12, fields[i].text);
+    }
+}
+
+int flame_diff_write_svg(struct flame_diff *d, const char *names, struct output *out)
+{
+    struct both b = {.d = d};
+    char title[FLAME_TITLE_BYTES], now[UNIT_TEXT_BYTES], before[UNIT_TEXT_BYTES], change[32];
+    int error = add_up(&b);
+    if (error == 0)
+        error = add_gone(&b);
+    if (error == 0)
+        error = arrange(&b);
+    if (error == 0) {
+        snprintf(title, sizeof title, "%s%s: %s, %s before, %s", flame_weight_text(d->weight),
+                 d->is_shares ? ", as shares of all" : " of the average run",
+                 flame_value_text(d->weight, now, b.totals[0][FLAME_NOW]),
+                 flame_value_text(d->weight, before, b.totals[0][FLAME_BEFORE]),
+                 change_text(change, sizeof change, b.totals[0]));
+        const struct flame_picture picture = {.tree = &d->tree,
+                                              .nodes = b.nodes,
+                                              .weight = d->weight,
+                                              .title = title,
+                                              .note = names,
+                                              .style = ".f rect{stroke:#bbb}",
+                                              .above = LEGEND,
+                                              .put_above = put_legend,
+                                              .colour = node_colour,
+                                              .describe = describe,
+                                              .context = &b};
+        error = flame_draw(&picture, out);
+    }
+    both_release(&b);
+    return error;
+}
