@@ -9,7 +9,9 @@
 #include "base/json_text.h"
 #include "error.h"
 
-#define STEPS_BELIEVED (1ll << 40) /* of a file: more are none */
+/* Of a file: what is more is not true. */
+#define STEPS_BELIEVED  (1ll << 40)
+#define AMOUNT_BELIEVED 1e18
 
 static const char *const place_keys[RUN_PLACES] = {[RUN_OPERATOR] = "operator",
                                                    [RUN_LIBRARY] = "library",
@@ -108,12 +110,12 @@ static bool whole_of(struct json_piece object, const char *key, int64_t most, ui
     return true;
 }
 
-/* A number that is 0 or more; NAN: there is none. */
+/* A number that a metric may have; NAN: there is none. */
 static double number_of(struct json_piece piece)
 {
     bool is_number = piece.length && *piece.at >= '0' && *piece.at <= '9';
     double number = is_number ? json_double(piece) : NAN;
-    return isfinite(number) && number >= 0 ? number : NAN;
+    return number >= 0 && number <= AMOUNT_BELIEVED ? number : NAN;
 }
 
 static int read_facts(struct run_summary *run, struct json_piece facts)

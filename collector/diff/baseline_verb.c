@@ -126,8 +126,7 @@ static void print_baseline(const char *name, const struct run_set *s)
     const char *gpu = first->facts[RUN_FACT_GPU], *time = first->facts[RUN_FACT_TIME];
     const char *commit = first->facts[RUN_FACT_COMMIT];
     printf("%-24s %4u  %-20s  %-12.12s  %-11s  %s\n", name, s->count, time ? time : "-",
-           commit ? commit : "-", ns >= 0 && ns < 1e18 ? time_text(step, (uint64_t)ns) : "-",
-           gpu ? gpu : "-");
+           commit ? commit : "-", ns >= 0 ? time_text(step, (uint64_t)ns) : "-", gpu ? gpu : "-");
 }
 
 static enum exit_code list(const struct options *options, const char *path)

@@ -25,6 +25,13 @@ static void put_amount(char text[CHANGE_CELL_BYTES], enum run_metric m, double a
     snprintf(text, CHANGE_CELL_BYTES, "%s", unit);
 }
 
+void change_put_ns(char text[CHANGE_CELL_BYTES], double ns)
+{
+    char unit[UNIT_TEXT_BYTES];
+    snprintf(text, CHANGE_CELL_BYTES, "%c%s", ns < 0 ? '-' : '+',
+             time_text(unit, (uint64_t)fabs(ns)));
+}
+
 /* "+5.1 %"; what became more than ten times as much, as "x 12.3". */
 static void put_share(char text[CHANGE_CELL_BYTES], double share, bool with_sign)
 {

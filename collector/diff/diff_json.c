@@ -7,6 +7,7 @@
 #include "diff/diff_print.h"
 
 #define DIFF_JSON_VERSION 1
+#define KERNELS_SHOWN     1000
 
 static const char *const result_words[] = {[RESULT_SAME] = "same",
                                            [RESULT_WORSE] = "worse",
@@ -69,7 +70,37 @@ static void put_run(const struct run_summary *run, const char *name, FILE *out)
     fputs("}}", out);
 }
 
-int diff_print_json(const struct comparison *c, FILE *out)
+/* Of a side of a row: a step's. */
+static void put_kernel_side(const struct kernel_match *m, const struct match_row *row,
+                            enum match_which which, FILE *out)
+{
+    put_text("{\"name\": ", row->side[which].name, out);
+    fprintf(out, ", \"names\": %u", row->side[which].names);
+    put_number(", \"count\": ", match_per_step(m, which, row->side[which].count), out);
+    put_number(", \"ns\": ", match_per_step(m, which, row->side[which].ns), out);
+    fputc('}', out);
+}
+
+static void put_kernels(const struct diff_kernels *kernels, FILE *out)
+{
+    const struct kernel_match *m = &kernels->match;
+    fputs(",\n\"kernels\": [", out);
+    for (uint32_t i = 0; i < m->count && i < KERNELS_SHOWN; i++) {
+        const struct match_row *row = &m->rows[i];
+        fprintf(out, "%s{\"kind\": \"%s\"", i ? ",\n" : "\n", match_kind_text(row->kind));
+        put_text(", \"by\": ", row->kind == MATCH_SAME ? kernel_form_text(row->form) : NULL, out);
+        put_text(", \"place\": ", row->place, out);
+        put_number(", \"added_ns\": ", match_added(m, row), out);
+        fputs(", \"before\": ", out);
+        put_kernel_side(m, row, MATCH_BASE, out);
+        fputs(", \"now\": ", out);
+        put_kernel_side(m, row, MATCH_OTHER, out);
+        fputc('}', out);
+    }
+    fprintf(out, "],\n\"kernel_rows\": %u", m->count);
+}
+
+int diff_print_json(const struct comparison *c, const struct diff_kernels *kernels, FILE *out)
 {
     static const char *const keys[2] = {"runs", "against"};
     char headline[HEADLINE_BYTES];
@@ -94,6 +125,8 @@ int diff_print_json(const struct comparison *c, FILE *out)
         }
         fputs("]", out);
     }
+    if (kernels)
+        put_kernels(kernels, out);
     fputs("}\n", out);
     return 0;
 }

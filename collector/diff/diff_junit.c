@@ -52,8 +52,9 @@ static void put_case(const struct comparison *c, enum run_metric m, FILE *out)
     fputs("  </testcase>\n", out);
 }
 
-int diff_print_junit(const struct comparison *c, FILE *out)
+int diff_print_junit(const struct comparison *c, const struct diff_kernels *kernels, FILE *out)
 {
+    (void)kernels;
     char headline[HEADLINE_BYTES];
     unsigned count = 0, failures = 0, skipped = 0;
     for (unsigned m = 0; m < RUN_METRICS; m++) {

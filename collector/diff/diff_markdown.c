@@ -4,24 +4,35 @@
 
 #include "diff/diff_print.h"
 
+/* GitHub takes a comment of 65,536 characters. So much of a text of a file, of which there are
+ * COMPARISON_REASONS, 2 * RUN_FACTS, and 2 * KERNELS_SHOWN, leaves room for all else. */
+#define TEXT_BYTES_MAX 600
+#define KERNELS_SHOWN  10 /* that became slower, and faster */
+#define NAME_WIDTH     80
+
 static const char *const marks[] = {[RESULT_SAME] = "\xE2\x9C\x85",
                                     [RESULT_WORSE] = "\xE2\x9D\x8C",
                                     [RESULT_UNSURE] = "\xE2\x9A\xA0\xEF\xB8\x8F",
                                     [RESULT_NOT_COMPARABLE] = "\xE2\x9A\xA0\xEF\xB8\x8F"};
 
-/* As text of a cell or a line: nothing in it is markup. */
+/* As text of a cell or a line: nothing in it is markup. Of a longer text its beginning. */
 static void put_plain(const char *text, FILE *out)
 {
-    for (; *text; text++) {
+    char letter[2] = {0};
+    int room = TEXT_BYTES_MAX;
+    for (; *text && (room > 0 || (*text & 0xC0) == 0x80); text++) {
+        const char *written = letter;
+        letter[0] = *text;
         if (*text == '<')
-            fputs("&lt;", out);
+            written = "&lt;";
         else if (*text == '&')
-            fputs("&amp;", out);
+            written = "&amp;";
         else if (strchr("\\`*_{}[]()#+!|~>@", *text))
-            fprintf(out, "\\%c", *text);
-        else
-            fputc(*text, out);
+            room -= fputc('\\', out) != EOF;
+        fputs(written, out);
+        room -= (int)strlen(written);
     }
+    fputs(*text ? " ..." : "", out);
 }
 
 static void put_row(const struct comparison *c, enum run_metric m, FILE *out)
@@ -61,7 +72,45 @@ static void put_provenance(const struct comparison *c, FILE *out)
     fprintf(out, "| runs | %u | %u |\n\n</details>\n", c->sides[0]->count, c->sides[1]->count);
 }
 
-int diff_print_markdown(const struct comparison *c, FILE *out)
+static void put_kernel(const struct diff_kernels *kernels, const struct match_row *row, FILE *out)
+{
+    char cells[3][CHANGE_CELL_BYTES], *text = diff_kernels_text(row, NAME_WIDTH);
+    const struct kernel_match *m = &kernels->match;
+    change_put_ns(cells[0], match_added(m, row));
+    for (unsigned side = 0; side < MATCH_SIDES; side++) {
+        change_put_ns(cells[side + 1],
+                      match_per_step(m, (enum match_which)side, row->side[side].ns));
+        *cells[side + 1] = ' ';
+    }
+    fputs("| ", out);
+    put_plain(text ? text : "?", out);
+    free(text);
+    fprintf(out, " |%s |%s | %s | %.4g | %.4g |\n", cells[1], cells[2], cells[0],
+            match_per_step(m, MATCH_BASE, row->side[MATCH_BASE].count),
+            match_per_step(m, MATCH_OTHER, row->side[MATCH_OTHER].count));
+}
+
+static void put_kernels(const struct diff_kernels *kernels, FILE *out)
+{
+    const char *before = "\n<details><summary>Kernels that changed most</summary>\n\n"
+                         "| kernel | before | now | change | launches before | now |\n"
+                         "|---|---:|---:|---:|---:|---:|\n";
+    bool is_any = false;
+    for (unsigned slower = 2; slower-- > 0;) {
+        const struct match_row *row;
+        uint32_t at = 0;
+        for (unsigned i = 0; i < KERNELS_SHOWN && (row = diff_kernels_next(kernels, slower, &at));
+             i++) {
+            fputs(is_any ? "" : before, out);
+            put_kernel(kernels, row, out);
+            is_any = true;
+        }
+    }
+    if (is_any)
+        fputs("\n</details>\n", out);
+}
+
+int diff_print_markdown(const struct comparison *c, const struct diff_kernels *kernels, FILE *out)
 {
     char headline[HEADLINE_BYTES];
     fprintf(out, "%s **gpuprof:** ", marks[c->result]);
@@ -80,6 +129,8 @@ int diff_print_markdown(const struct comparison *c, FILE *out)
         put_plain(c->reasons[i], out);
         fputc('\n', out);
     }
+    if (kernels)
+        put_kernels(kernels, out);
     put_provenance(c, out);
     return 0;
 }

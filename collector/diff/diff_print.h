@@ -10,12 +10,11 @@
 #include <stdio.h>
 
 #include "diff/comparison.h"
+#include "diff/diff_kernels.h"
 
-/* GitHub takes a comment of 65,536 characters. */
-#define DIFF_MARKDOWN_BYTES_MAX 65000
-#define DIFF_KERNELS_SHOWN      10 /* that became slower, and faster */
-
-typedef int diff_print_fn(const struct comparison *c, FILE *out);
+/* `kernels` explain it; NULL: none. */
+typedef int diff_print_fn(const struct comparison *c, const struct diff_kernels *kernels,
+                          FILE *out);
 diff_print_fn diff_print_text, diff_print_markdown, diff_print_junit, diff_print_json;
 
 #define CHANGE_CELL_BYTES 48
@@ -29,6 +28,9 @@ struct change_cells {
     char verdict[CHANGE_CELL_BYTES];
 };
 void change_cells_make(struct change_cells *cells, const struct comparison *c, enum run_metric m);
+
+/* Time that something adds to a step: "+12.345 us". */
+void change_put_ns(char text[CHANGE_CELL_BYTES], double ns);
 
 /* "a run", where the runs have no steps, or "a step". */
 const char *diff_per_what(const struct comparison *c);

@@ -1,5 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <stdlib.h>
+
 #include "diff/diff_print.h"
+
+#define KERNELS_SHOWN 4 /* that became slower, and faster */
+#define NAME_WIDTH    60
 
 static void put_sides(const struct comparison *c, FILE *out)
 {
@@ -23,7 +28,24 @@ static void put_sides(const struct comparison *c, FILE *out)
             100 * c->gate, 100 * c->threshold);
 }
 
-int diff_print_text(const struct comparison *c, FILE *out)
+static void put_kernels(const struct diff_kernels *kernels, FILE *out)
+{
+    const char *before = "\nkernels that changed most, in a step (they explain, and do not gate)\n";
+    for (unsigned slower = 2; slower-- > 0;) {
+        const struct match_row *row;
+        uint32_t at = 0;
+        for (unsigned i = 0; i < KERNELS_SHOWN && (row = diff_kernels_next(kernels, slower, &at));
+             i++) {
+            char added[CHANGE_CELL_BYTES], *text = diff_kernels_text(row, NAME_WIDTH);
+            change_put_ns(added, match_added(&kernels->match, row));
+            fprintf(out, "%s%12s  %s\n", before, added, text ? text : "?");
+            free(text);
+            before = "";
+        }
+    }
+}
+
+int diff_print_text(const struct comparison *c, const struct diff_kernels *kernels, FILE *out)
 {
     char headline[HEADLINE_BYTES];
     put_sides(c, out);
@@ -38,6 +60,8 @@ int diff_print_text(const struct comparison *c, FILE *out)
                 cells.sides[1], cells.sides[0], cells.shift, cells.interval, cells.smallest,
                 cells.verdict, run_metric_infos[m].gates ? "" : " (does not gate)");
     }
+    if (kernels)
+        put_kernels(kernels, out);
     for (uint32_t i = 0; i < c->reason_count; i++)
         fprintf(out, "%s%s%s\n", i ? "" : "\n",
                 c->insists ? "differs: " : "not comparable: ", c->reasons[i]);

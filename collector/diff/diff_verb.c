@@ -55,8 +55,8 @@ static enum exit_code check(const struct options *options)
     return EXIT_OK;
 }
 
-static enum exit_code print(const struct comparison *c, const struct options *options,
-                            const char *path)
+static enum exit_code print(const struct comparison *c, const struct diff_kernels *kernels,
+                            const struct options *options, const char *path)
 {
     struct output out;
     uint64_t room = verb_output_room(0);
@@ -64,7 +64,7 @@ static enum exit_code print(const struct comparison *c, const struct options *op
     if (code != EXIT_OK)
         return code;
     FILE *text = output_stream(&out);
-    int error = text ? printers[format_of(options, path)](c, text) : GPUPROF_NO_MEMORY;
+    int error = text ? printers[format_of(options, path)](c, kernels, text) : GPUPROF_NO_MEMORY;
     if (error < 0)
         message(VERB ": %s", gpuprof_error_text(error));
     return verb_output_close(&out, path, error);
@@ -87,14 +87,19 @@ static enum exit_code compare(const struct run_set *sets, const struct options *
     struct comparison *c = malloc(sizeof *c);
     int error = c ? comparison_make(c, &sets[0], &sets[1], options->gate, options->force)
                   : GPUPROF_NO_MEMORY;
+    struct diff_kernels kernels = {.is_made = false};
+    if (error == 0)
+        error = diff_kernels_make(&kernels, &sets[0], &sets[1]);
     enum exit_code code = error < 0 ? EXIT_USAGE : EXIT_OK;
     if (error < 0)
         message(VERB ": %s", gpuprof_error_text(error));
     for (int i = 0; code == EXIT_OK && i < (options->output_count ? options->output_count : 1); i++)
-        if (print(c, options, options->output_count ? options->outputs[i] : NULL) != EXIT_OK)
+        if (print(c, &kernels, options, options->output_count ? options->outputs[i] : NULL) !=
+            EXIT_OK)
             code = EXIT_USAGE; /* 1 is a regression */
     if (code == EXIT_OK)
         code = result_code(c, options->inconclusive);
+    diff_kernels_release(&kernels);
     free(c);
     return code;
 }

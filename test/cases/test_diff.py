@@ -6,6 +6,7 @@ import itertools
 import json
 import math
 import random
+import re
 import statistics
 import subprocess
 import xml.etree.ElementTree
@@ -374,7 +375,7 @@ def test_printers(diff, run_collector, tmp_path):
     assert (result.returncode, result.stdout, result.stderr) == (WORSE, "", "")
     text, markdown, junit, again = ((tmp_path / name).read_text() for name in files)
     again = json.loads(again)
-    assert {key: again[key] for key in again} == {key: made[key] for key in again}
+    assert all(again[key] == made[key] for key in again)
     assert made["says"] in text and "\x1b" not in text + markdown + junit
     lines = markdown.splitlines()
     assert "<script" not in markdown and len(markdown) <= 65000
@@ -391,6 +392,53 @@ def test_printers(diff, run_collector, tmp_path):
     lines = text.splitlines()
     assert len(lines) <= 24 and all(len(line) <= 140 for line in lines[:-1]
                                        if "differs" not in line)
+
+
+def test_markdown_fits_a_comment(diff, run_collector, tmp_path):
+    """Whatever texts and kernels the files have."""
+    dice = random.Random(4)
+    new, old = noisy(dice, 0.01), noisy(dice, 0.01)
+    long = 3000 * "&<\u00e9" + "end"
+    for run in new:
+        run["facts"] = {key: f"{key} {long}" for key in (*FACTS, "program", "commit", "losses",
+                                                         "given_up", "time")}
+    kernels = [{"name": f"_Z{i} {long}", "operator": f"{i} {long}", "count": 9, "ns": 10**6 * i}
+               for i in range(200)]
+    diff(new, old, status=UNSURE)
+    (tmp_path / "new.json").write_text(baseline(new, kernels))
+    markdown = run_collector("diff", "new.json", "--against", "old.json", "--format=markdown")
+    assert 10000 < len(markdown.stdout.encode()) <= 65000
+    assert markdown.stdout.count("| new: ") == 10
+
+
+def test_kernels_explain(diff, run_collector, tmp_path):
+    """What takes longer and shorter in a step, as the files have it, the most first; one that was
+    only renamed is one row; json has them all."""
+    dice = random.Random(4)
+    before = {"slower_kernel": 100, "faster_kernel": 500, "triton_poi_fused_add_7": 900,
+              "steady_kernel": 4000, "gone_kernel": 30}
+    now = {"slower_kernel": 300, "faster_kernel": 400, "triton_poi_fused_add_12": 900,
+           "steady_kernel": 4000, "new_kernel": 70}
+    diff(noisy(dice, 0.01), noisy(dice, 0.01))
+    for name, kernels in (("new", now), ("old", before)):
+        rows = [{"name": kernel, "count": 80, "ns": 40 * 1000 * us,
+                 "operator": f"aten::{kernel.split('_')[0]}"} for kernel, us in kernels.items()]
+        (tmp_path / f"{name}.json").write_text(baseline(noisy(dice, 0.01), rows))
+    words = ("diff", "new.json", "--against", "old.json")
+    text = run_collector(*words).stdout
+    assert re.findall(r"^ +([+-][\d.]+) us  (.*)$", text, re.MULTILINE) == [
+        ("+200.000", "slower_kernel"), ("+70.000", "new: new_kernel"),
+        ("-100.000", "faster_kernel"), ("-30.000", "gone: gone_kernel")]
+    made = json.loads(run_collector(*words, "--format=json").stdout)
+    rows = {row["now"]["name"] or row["before"]["name"]: row for row in made["kernels"]}
+    assert made["kernel_rows"] == len(rows) == 6
+    for name, us in now.items():
+        assert rows[name]["now"]["ns"] == us * 1000 and rows[name]["now"]["count"] == 2
+    renamed = rows["triton_poi_fused_add_12"]
+    assert (renamed["before"]["name"], renamed["added_ns"]) == ("triton_poi_fused_add_7", 0)
+    markdown = run_collector(*words, "--format=markdown").stdout
+    assert [line.split(" | ")[1:4] for line in markdown.splitlines()
+            if line.startswith("| slower")] == [["100.000 us", "300.000 us", "+200.000 us"]]
 
 
 def test_junit_skips_what_is_not_sure(diff, run_collector):
@@ -455,7 +503,7 @@ def test_numbers_of_a_file(diff):
     """What is no number that can be is not known."""
     dice = random.Random(1)
     new, old = noisy(dice, 0.01), noisy(dice, 0.01)
-    for run, value in zip(new, (1e400, -1, float("nan"), "1", None)):
+    for run, value in zip(new, (1e19, -1, float("nan"), "1", None)):
         run["launches"] = value
     row = diff(new, old, status=UNSURE)["of"]["launches"]
     assert row["verdict"] == "unsure" and row["now"] is None

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "diff/diff_verb.h"
 #include "export/export_verb.h"
 #include "flame/flame_verb.h"
 #include "memory/memory_verb.h"
@@ -46,6 +47,9 @@ static const struct {
     {memory_verb, NULL, {.format = FORMAT_TEXT, .is_full = true, .memory_by = MEMORY_BY_STACK}},
     {memory_verb, NULL, {.format = FORMAT_JSON, .memory_at = MEMORY_AT_TIME, .at_seconds = 1e-6}},
     {memory_verb, "m.svg", {.format = FORMAT_BY_NAME, .memory_by = MEMORY_BY_BEST}},
+    {diff_verb,
+     NULL,
+     {.against = 1, .gate = 0.05, .diff_format = DIFF_MARKDOWN, .force = true, .step_by = "graph"}},
     {memory_verb, "m.pickle", {.format = FORMAT_BY_NAME, .memory_by = MEMORY_BY_BEST}},
 };
 #define WAYS (sizeof ways / sizeof ways[0])
@@ -53,10 +57,10 @@ static const struct {
 static void run(unsigned way, char *folder)
 {
     char output[128];
-    char *paths[] = {folder};
+    char *paths[] = {folder, folder};
     struct options options = ways[way].options;
     options.paths = paths;
-    options.path_count = 1;
+    options.path_count = options.against ? 2 : 1;
     options.keep_live = true;
     options.symbols = SYMBOLS_OFF;
     options.limit = ROWS_UNLIMITED;

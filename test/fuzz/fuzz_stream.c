@@ -10,6 +10,7 @@
  *   5  a recorded path and the text of a source file (fuzz_source.c)
  *   6  a control file, or an answer to one (control_text.h)
  *   7  names of kernels (fuzz_kernels.c)
+ *   8  a baseline file (fuzz_baseline.c)
  * With libFuzzer (`make fuzz`), or with fuzz_replay.c, which runs the seeds once.
  */
 #include <fcntl.h>
@@ -23,6 +24,7 @@
 #include "bytes.h"
 #include "control_text.h"
 #include "crc32c.h"
+#include "fuzz_baseline.h"
 #include "fuzz_kernels.h"
 #include "fuzz_outputs.h"
 #include "fuzz_source.h"
@@ -256,6 +258,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     case 5: fuzz_source(folder, data, size); break;
     case 6: read_control((const char *)data, size); break;
     case 7: fuzz_kernels(data, size); break;
+    case 8: fuzz_baseline((const char *)data, size); break;
     default: break;
     }
     remove_folder();

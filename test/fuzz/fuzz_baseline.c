@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "fuzz_baseline.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "diff/baseline_file.h"
+#include "diff/diff_print.h"
+
+static void print_all(const struct run_set *s)
+{
+    static diff_print_fn *const printers[] = {diff_print_text, diff_print_markdown,
+                                              diff_print_junit, diff_print_json};
+    struct comparison *c = malloc(sizeof *c);
+    struct diff_kernels kernels;
+    FILE *out = fopen("/dev/null", "we");
+    if (!c || !out || comparison_make(c, s, s, 0.05, s->count % 2) < 0 ||
+        diff_kernels_make(&kernels, s, s) < 0)
+        abort();
+    for (unsigned i = 0; i < sizeof printers / sizeof printers[0]; i++)
+        printers[i](c, &kernels, out);
+    diff_kernels_release(&kernels);
+    fclose(out);
+    free(c);
+}
+
+static void write_again(struct run_set *s)
+{
+    char *text = NULL;
+    size_t length = 0;
+    const char *why;
+    struct run_set *again = calloc(1, sizeof *again);
+    FILE *out = open_memstream(&text, &length);
+    if (!again || !out)
+        abort();
+    baseline_write(s, out);
+    fclose(out);
+    if (baseline_read(again, text, length - 1, &why) < 0 || again->count != s->count ||
+        again->together.steps != s->together.steps)
+        abort();
+    run_set_release(again);
+    free(again);
+    free(text);
+}
+
+void fuzz_baseline(const char *text, size_t length)
+{
+    const char *why;
+    struct run_set *s = calloc(1, sizeof *s);
+    if (!s)
+        abort();
+    if (length && baseline_read(s, text, length, &why) == 0) {
+        print_all(s);
+        write_again(s);
+    }
+    run_set_release(s);
+    free(s);
+}
