@@ -84,8 +84,10 @@ static struct cell title(const struct idle *d, const struct arrival_row *row,
 static struct cell number_text(uint64_t number)
 {
     char *text = NULL;
+    if (!number)
+        return cell_text(NULL);
     int length = asprintf(&text, "0x%016" PRIx64, number);
-    return number ? cell_owned(length < 0 ? NULL : text) : cell_text(NULL);
+    return cell_owned(length < 0 ? NULL : text);
 }
 
 static void fill(const struct table *t, uint32_t index, enum report_format format,

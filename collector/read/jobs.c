@@ -124,6 +124,14 @@ static int find_family(struct finder *f, uint32_t index)
     return error < 0 ? error : set(&f->pids, pid_key(p, p->header.pid), index + 1ull);
 }
 
+/* Does a launcher say who it is? All that a user runs in an allocation of Slurm's has its number.
+ */
+static bool is_named(const struct member *m)
+{
+    return m->identity[0] &&
+           (strncmp(m->identity, "SLURM_JOB_ID=", 13) != 0 || strchr(m->identity, ' '));
+}
+
 /* Has the job room for the family? Where a launcher says who it is, no other job is at the same
  * time; where nobody does, one process of a rank. */
 static bool has_room(const struct finder *f, uint32_t job, uint32_t family)
@@ -131,7 +139,7 @@ static bool has_room(const struct finder *f, uint32_t job, uint32_t family)
     for (uint32_t i = family + 1; i; i = f->members[i - 1].next) {
         const struct member *m = &f->members[i - 1];
         uint64_t end = key_map_get(&f->ends, end_key(true, job, m->process));
-        if (end && (!m->identity[0] || end <= m->begin_ns))
+        if (end && (!is_named(m) || end <= m->begin_ns))
             return false;
     }
     return true;

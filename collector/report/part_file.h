@@ -29,10 +29,11 @@
 #include "base/histogram.h"
 #include "base/sha256.h"
 
-#define PART_VERSION       2
-#define PART_BYTES_MAX     (1ull << 30)
-#define SHARES_MAX         65536
-#define PART_HISTOGRAM_ROW 4 /* bytes that a row of a histogram has at least */
+#define PART_VERSION          3
+#define PART_BYTES_MAX        (1ull << 30)
+#define PART_HEADER_BYTES_MAX 128
+#define SHARES_MAX            65536
+#define PART_HISTOGRAM_ROW    4 /* bytes that a row of a histogram has at least */
 
 /* A value goes from where it is into the part, or from the part to where it is to be. After the
  * first failure numbers are 0, texts empty. */

@@ -20,8 +20,8 @@ _Static_assert(sizeof(struct losses) % sizeof(uint64_t) == 0, "they are numbers,
 
 bool part_report_has(const struct table_info *info)
 {
-    return info == &functions_table || info == &failures_table ||
-           (info >= gpu_tables && info < gpu_tables + TABLE_COUNT);
+    return info == &functions_table || info == &failures_table || info == &ranks_table ||
+           info == &arrivals_table || (info >= gpu_tables && info < gpu_tables + TABLE_COUNT);
 }
 
 /* ---- processes ------------------------------------------------------------------------------- */
@@ -166,6 +166,12 @@ static void carry_failure(struct part *p, struct function *f, struct failure *ro
         memcpy(thread->name, text, strlen(text) + 1);
 }
 
+static void carry_steps(struct part *p, struct rank_row *row)
+{
+    part_number(p, &row->steps);
+    part_number(p, &row->step_ns);
+}
+
 int part_report_put(struct report *r, struct part *p)
 {
     const struct recording *rec = r->rec;
@@ -202,7 +208,10 @@ int part_report_put(struct report *r, struct part *p)
         carry_failure(p, &f, row, &(uint32_t){row->process->index}, &thread);
     }
     gpu_report_put(r->gpu, p, r->libraries);
-    return p->has_failed ? GPUPROF_NO_MEMORY : 0;
+    for (uint32_t i = 0; i < rec->count; i++)
+        carry_steps(p, &r->ranks.rows[i]);
+    int error = idle_part_put(r->idle, p);
+    return error == 0 && p->has_failed ? GPUPROF_NO_MEMORY : error;
 }
 
 /* ---- a combination --------------------------------------------------------------------------- */
@@ -320,7 +329,11 @@ static int add_sums(struct combination *c, struct part *p, struct process *const
     part_count(p, &count, FAILURE_BYTES);
     for (uint32_t i = 0; i < count && error == 0 && !p->has_failed; i++)
         error = add_failure(c, p, processes, process_count);
-    return error < 0 ? error : gpu_report_add(r->gpu, p, processes, process_count);
+    if (error == 0)
+        error = gpu_report_add(r->gpu, p, processes, process_count);
+    for (uint32_t i = 0; i < process_count && error == 0; i++)
+        carry_steps(p, &r->ranks.rows[processes[i]->index]);
+    return error < 0 ? error : idle_part_add(&c->idle, r->idle, p, processes, process_count);
 }
 
 static int compare_kinds(const void *left, const void *right)
@@ -426,6 +439,11 @@ static int start(struct combination *c, uint64_t bytes)
         error = hang_init(&r->hang, &r->walk);
     if (error == 0)
         error = memory_signs_init(&r->signs, &r->walk);
+    if (error == 0)
+        error = rank_report_init(&r->ranks, rec, NULL);
+    r->idle = error == 0 ? calloc(1, sizeof *r->idle) : NULL;
+    if (error == 0)
+        error = r->idle ? idle_init(r->idle, &r->walk) : GPUPROF_NO_MEMORY;
     r->gpu = gpu_report_create(&r->walk, BY_NAME, false, false, &r->histogram_rows);
     for (uint32_t i = 0; calls && i < rec->count; i++)
         calls[rec->processes[i]->index] = rec->processes[i]->record_count;
@@ -454,6 +472,10 @@ static int add_up(struct combination *c)
         return error;
     join_failures(c);
     report_sum_up(&c->report);
+    error = idle_part_add_end(&c->idle, c->report.idle);
+    if (error < 0)
+        return error;
+    rank_report_make(&c->report.ranks, &c->rec, c->report.idle);
     return gpu_report_add_end(c->report.gpu);
 }
 
@@ -480,6 +502,7 @@ enum exit_code combination_make(struct combination *c, char **paths, int path_co
 
 void combination_release(struct combination *c)
 {
+    idle_parts_release(&c->idle);
     c->rec.thread_count = 0; /* those of the parts; nothing here was made for them */
     if (c->report.rec)
         report_release(&c->report);

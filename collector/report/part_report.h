@@ -2,7 +2,8 @@
 /*
  * What of a report a part has, and a report that is made of parts. Carried is what sums over
  * processes give to the nanosecond: calls by function, errors, all tables of gpu_report.h, losses,
- * what processes say of themselves. A process is in one share, whole, and so are its work, its
+ * what processes say of themselves; and of what ranks do together what each of them did, from which
+ * it follows who met whom (idle_part.h). A process is in one share, whole, and so are its work, its
  * ranges, its books of memory; what shares have in common is put right here:
  *
  *  - times of a host's processes have one offset (share.h), so that first and last can be compared;
@@ -10,18 +11,18 @@
  *  - rows of devices have the rank in their names, or the process if there are several;
  *  - quantiles are of histograms, which are added up, shares and means of the sums.
  *
- * Not carried is what looks at several processes at one moment, or is no sum: idle, gpu_time and
- * ranks (waits for other ranks), findings, collectives, open_calls, unfinished, dumps, steps,
- * phases, operators, labels, modules, libraries, stacks, lines, threads, cost, and the first
- * screen, which is made of these.
+ * Not carried is what else looks at several processes at one moment, or is no sum: idle and
+ * gpu_time, findings, collectives, open_calls, unfinished, dumps, steps, phases, operators, labels,
+ * modules, libraries, stacks, lines, threads, cost, and the first screen, which is made of these.
  */
 #ifndef GPUPROF_COLLECTOR_PART_REPORT_H
 #define GPUPROF_COLLECTOR_PART_REPORT_H
 
+#include "report/idle_part.h"
 #include "report/part_file.h"
 #include "report/report.h"
 
-/* Puts into the part what report_make has found. 0 or GPUPROF_NO_MEMORY. */
+/* Puts into the part what report_make has found. 0 or an error. */
 int part_report_put(struct report *r, struct part *part);
 
 /* A report of parts; what its rows are views of. */
@@ -39,6 +40,7 @@ struct combination {
     struct failure *failures; /* owned; of all parts */
     uint32_t failure_count;
     uint32_t failure_capacity;
+    struct idle_parts idle;
     bool has_few_times; /* a part had more different ones than it could keep */
 };
 

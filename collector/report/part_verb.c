@@ -116,14 +116,17 @@ static enum exit_code make_part(struct recording *rec, const struct share *share
 {
     struct report report;
     struct part part = {.index = share->index, .count = share->count};
-    struct report_wish wish = {.by = BY_NAME, .is_part = true, .symbols = SYMBOLS_OFF};
+    struct report_wish wish = {.by = BY_NAME, .is_part = true, .symbols = options->symbols};
     int error = report_make(&report, rec, &wish); /* which says what went wrong */
     enum exit_code code = error < 0 ? EXIT_ENVIRONMENT : EXIT_OK;
     memcpy(part.set, share->set, sizeof part.set);
-    if (code == EXIT_OK && part_report_put(&report, &part) < 0) {
-        message("report: %s", gpuprof_error_text(GPUPROF_NO_MEMORY));
+    if (code == EXIT_OK && (error = part_report_put(&report, &part)) < 0) {
+        message("report: %s", gpuprof_error_text(error));
         code = EXIT_ENVIRONMENT;
     }
+    if (code == EXIT_OK && part.length > PART_BYTES_MAX - PART_HEADER_BYTES_MAX)
+        code = usage_error("report: share %u of %u has more than a part may have: make more shares",
+                           share->index, share->count);
     if (code == EXIT_OK)
         code = write_part(&part, path);
     if (code == EXIT_OK)

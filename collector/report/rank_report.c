@@ -33,27 +33,31 @@ static void add_device(struct rank_row *row, const struct idle_device *device)
     row->awaited_ns += device->awaited_ns;
 }
 
-int rank_report_make(struct rank_report *r, const struct recording *rec, const struct idle *idle,
-                     const struct steps *steps)
+int rank_report_init(struct rank_report *r, const struct recording *rec, const struct steps *steps)
 {
-    struct rank_row *rows = calloc(rec->count + 1u, sizeof *rows); /* by process index, at first */
+    struct rank_row *rows = calloc(rec->count + 1u, sizeof *rows);
     *r = (struct rank_report){.rows = rows};
     if (!rows)
         return GPUPROF_NO_MEMORY;
-    for (uint32_t i = 0; idle && i < idle->device_count; i++)
-        add_device(&rows[idle->devices[i].process->index], &idle->devices[i]);
     for (uint32_t i = 0; steps && i < steps->count; i++) {
         const struct step *step = &steps->list[i];
         rows[step->process->index].steps += !step->is_partial;
         rows[step->process->index].step_ns += step->is_partial ? 0 : step->end_ns - step->begin_ns;
     }
+    return 0;
+}
+
+void rank_report_make(struct rank_report *r, const struct recording *rec, const struct idle *idle)
+{
+    struct rank_row *rows = r->rows;
+    for (uint32_t i = 0; idle && i < idle->device_count; i++)
+        add_device(&rows[idle->devices[i].process->index], &idle->devices[i]);
     for (uint32_t i = 0; i < rec->count; i++) {
         rows[i].process = rec->processes[i];
         if (rows[i].process->rank != RANK_NONE && (rows[i].devices || rows[i].steps))
             rows[r->count++] = rows[i];
     }
     qsort(rows, r->count, sizeof *rows, compare);
-    return 0;
 }
 
 void rank_report_release(struct rank_report *r)

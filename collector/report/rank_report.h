@@ -30,10 +30,12 @@ struct rank_report {
     uint32_t count;
 };
 
-/* Of the processes that have a rank. `idle`, finished, and `steps` may be NULL. 0 or
+/* A row for each process, by its index, with its whole steps; `steps` may be NULL. 0 or
  * GPUPROF_NO_MEMORY; rank_report_release in both cases. */
-int rank_report_make(struct rank_report *r, const struct recording *rec, const struct idle *idle,
-                     const struct steps *steps);
+int rank_report_init(struct rank_report *r, const struct recording *rec, const struct steps *steps);
+
+/* After that only those of processes that have a rank. `idle`, finished, may be NULL. */
+void rank_report_make(struct rank_report *r, const struct recording *rec, const struct idle *idle);
 void rank_report_release(struct rank_report *r);
 
 /* Of a struct rank_report. */

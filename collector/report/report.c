@@ -298,8 +298,10 @@ int report_make(struct report *r, struct recording *rec, const struct report_wis
     if (error == 0 && has_steps)
         error = step_report_make(r->steps, &r->walk, wish->steps);
     const struct steps *steps = r->steps ? &r->steps->steps : r->marks;
-    if (error == 0 && (error = rank_report_make(&r->ranks, rec, r->idle, steps)) < 0)
+    if (error == 0 && (error = rank_report_init(&r->ranks, rec, steps)) < 0)
         message("report: %s", gpuprof_error_text(error));
+    if (error == 0 && !wish->is_part) /* a part has its rows by process */
+        rank_report_make(&r->ranks, rec, r->idle);
     return error == 0 ? look_at_memory(r, rec, wish) : error;
 }
 

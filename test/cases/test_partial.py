@@ -15,7 +15,7 @@ from made_libraries import Libraries
 TABLES = ("functions", "failures", "cuda_gpu_kern_sum", "cuda_gpu_mem_time_sum",
           "cuda_gpu_mem_size_sum", "cuda_gpu_graph_sum", "cuda_sync_sum", "cuda_kern_exec_sum",
           "nvtx_sum", "nvtx_gpu_proj_sum", "overhead_sum", "gpu_time_util", "gpu_memory_peak",
-          "host_kernel_sum", "host_mem_sum")
+          "host_kernel_sum", "host_mem_sum", "ranks", "arrivals")
 HEADER_BYTES = 76  # as part_file.h has it
 
 

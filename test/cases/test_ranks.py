@@ -12,7 +12,8 @@ import conftest
 import pytest
 import stream_reader
 from made_libraries import Libraries
-from test_idle import DEVICE, US, Script
+from test_idle import DEVICE, US, Script, damage
+from test_partial import check_equal, make_parts, sealed
 
 SECOND = 10 ** 9
 EPOCH = 1_700_000_000 * SECOND  # as stream_builder has it
@@ -222,9 +223,8 @@ def test_arrivals(seed, run_verb, make_records):
     assert not rows
 
 
-def test_communicators(run_verb, tmp_path):
-    """Ranks 0 and 1, 2 and 3 have one each; both names and numbers are the same. Who is first in
-    one is not held against the other."""
+def communicating(tmp_path):
+    """Ranks 0 and 1, 2 and 3 have a communicator each; names and numbers are the same."""
     folder = tmp_path / "data"
     folder.mkdir()
     for rank in range(4):
@@ -238,6 +238,12 @@ def test_communicators(run_verb, tmp_path):
         subprocess.run([conftest.built(conftest.BUILD / "make_raw"),
                         folder / f"{rank}.gpuprof", str(rank)], check=True, timeout=60, text=True,
                        input="\n".join(made.lines) + "\n")
+    return folder
+
+
+def test_communicators(run_verb, tmp_path):
+    """Who is first in one is not held against the other."""
+    folder = communicating(tmp_path)
     rows = arrivals(run_verb, folder)
     assert [(int(row["communicator"], 16), row["count"], row["ranks"], row["rank"], row["last"],
              row["skew_total_ns"]) for row in rows] == [
@@ -260,3 +266,66 @@ def test_jobs_do_not_meet(run_verb, make_records):
     rows = arrivals(run_verb, make_records(lines))
     assert [(row["job"], row["count"], row["ranks"], row["skew_total_ns"]) for row in rows] == \
         [(0, 2, 2, 200 * US), (1, 2, 2, 200 * US)]
+
+
+# ---- parts ---------------------------------------------------------------------------------------
+
+def check_parts(run_verb, folder, count):
+    """Each rank's own, read by others, says the same as all in one place."""
+    parts = make_parts(run_verb, folder, count)
+    return check_equal(run_verb, folder, parts[::-1])
+
+
+@pytest.mark.parametrize("seed, count", ((0, 1), (1, 2), (2, 3), (3, 7)))
+def test_parts(seed, count, run_verb, make_records):
+    scripts, begins = job(seed, ranks=5)
+    whole = check_parts(run_verb, make_records(line for s in scripts for line in s.text()), count)
+    assert sum(row["count"] for row in whole["arrivals"]) == len(begins)
+    assert len(whole["ranks"]) == 5 and sum(row["waits_ns"] for row in whole["ranks"]) > 0
+    assert all(row["where"] for row in whole["arrivals"])
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_parts_of_anything(seed, run_verb, make_records):
+    """Kernels that are gone, last longer, or begin elsewhere: who met is the same."""
+    scripts, _ = job(seed, ranks=4, count=60)
+    lines = [line for s in scripts for line in s.text()]
+    check_parts(run_verb, make_records(damage(lines, random.Random(seed))), 3)
+
+
+@pytest.mark.parametrize("kind", ("slurm", "again", "loop"))
+def test_parts_of_jobs(kind, run_verb, recorded):
+    """Which processes are of one job is known when all parts are there."""
+    jobs = [[with_rank(process) for process in job] for job in SEVERAL[kind]]
+    folder = recorded([process for job in jobs for process in job])
+    parts = make_parts(run_verb, folder, 3)
+    done = run_verb("report", "--combine", "--format=json", "--table=ranks", *parts)
+    assert {row["job"] for row in json.loads(done.stdout)["ranks"]} == set(range(len(jobs)))
+    assert f"are of {len(jobs)} jobs" in done.stderr
+    check_equal(run_verb, folder, parts)
+
+
+def test_parts_of_communicators(run_verb, tmp_path):
+    folder = communicating(tmp_path)
+    whole = check_parts(run_verb, folder, 2)
+    assert [row["count"] for row in whole["arrivals"]] == [5, 5]
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_hostile_parts(seed, run_verb, run_collector, make_records, tmp_path):
+    """Values that are anything, under a right checksum: a line, or a report; nothing else."""
+    scripts, _ = job(seed, count=12)
+    folder = make_records(line for s in scripts for line in s.text())
+    make_parts(run_verb, folder, 2)
+    dice, whole = random.Random(seed), (tmp_path / "part1").read_bytes()
+    codes = set()
+    for _ in range(40):
+        content = bytearray(whole)
+        for _ in range(dice.randint(1, 3)): # the kernels stand behind all else
+            content[-dice.randrange(1, len(whole) // 2)] = dice.choice((0, 1, 2, 127, 255))
+        (tmp_path / "part1").write_bytes(sealed(content))
+        result = run_collector("report", "--combine", "--full", "part0", "part1")
+        codes.add(result.returncode)
+        assert result.returncode in (0, 2), result.stderr
+        assert result.returncode != 2 or "is damaged" in result.stderr
+    assert codes == {0, 2}
