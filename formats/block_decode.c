@@ -56,22 +56,26 @@ static int open_columns(struct block_decoder *d, struct byte_reader *r)
     return 0;
 }
 
-/* There may be thousands of open blocks, in most of which the greater part is constant. */
+static size_t ahead_of(const struct column_cursor *c)
+{
+    return c->encoding == COLUMN_CONST ? 0 : c->count < COLUMN_AHEAD ? c->count : COLUMN_AHEAD;
+}
+
+/* There may be thousands of open blocks, most of them short or with the greater part constant. */
 static int give_ahead(struct block_decoder *d, uint32_t columns)
 {
-    size_t varying = 0;
+    size_t values = 0;
     for (uint32_t i = 0; i < columns; i++)
-        varying += d->columns[i].encoding != COLUMN_CONST;
-    d->bytes = varying * COLUMN_AHEAD * sizeof *d->ahead;
+        values += ahead_of(&d->columns[i]);
+    d->bytes = values * sizeof *d->ahead;
     d->ahead = malloc(d->bytes + 1);
     if (!d->ahead)
         return GPUPROF_NO_MEMORY;
     uint64_t *next = d->ahead;
-    for (uint32_t i = 0; i < columns; i++)
-        if (d->columns[i].encoding != COLUMN_CONST) {
-            d->columns[i].ahead = next;
-            next += COLUMN_AHEAD;
-        }
+    for (uint32_t i = 0; i < columns; i++) {
+        d->columns[i].ahead = next;
+        next += ahead_of(&d->columns[i]);
+    }
     return 0;
 }
 

@@ -71,8 +71,8 @@ struct column_cursor {
     uint8_t encoding;
     uint8_t width;
     uint8_t dict_count;
-    uint64_t *ahead; /* COLUMN_AHEAD, whoever reads one that is no constant gives them; by index
-                      * modulo that, and of FOLLOW what is added to the end */
+    uint64_t *ahead; /* COLUMN_AHEAD, or as many as there are; whoever reads one that is no constant
+                      * gives them; by index modulo that, and of FOLLOW what is added to the end */
 };
 
 /* Opens the column at `r` which holds `count` values; 0 or GPUPROF_DAMAGED. */
