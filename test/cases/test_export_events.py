@@ -7,6 +7,7 @@ import csv
 import gzip
 import io
 import json
+import re
 import sqlite3
 import subprocess
 
@@ -117,28 +118,32 @@ def test_ranges_around_are_those_of_the_report(make_gpu, events, run_verb):
     assert sums == told
 
 
-@pytest.mark.parametrize("piece", [["--kind=kernel,launch"], ["--step=2:4"], ["--rank=1"],
-                                   ["--from=250us", "--to=450us"], ["--name=kernel_number"]],
-                         ids=" ".join)
-def test_a_piece(make_gpu, events, piece):
-    """It has rows of the whole and no others; the kind is that of --kind."""
-    folder = make_gpu("train", 2, 6)
-    fixed = {"process", "step", "loss", "note"}
+PIECES = {
+    "--kind=kernel,launch": lambda e: e["kind"] in ("kernel", "launch"),
+    "--step=2:4": lambda e: e.get("step") in (2, 3),
+    "--rank=1": lambda e: e["rank"] == 1,
+    "--from=250us --to=450us": lambda e: 250000 <= e["start_ns"] < 450000,
+    "--device=1": lambda e: e.get("device", 1) == 1,
+    "--tid=1001": lambda e: e["tid"] == 1001,
+    "--min-duration=4us": lambda e: e["duration_ns"] >= 4000,
+    "--name=^cuda.*Async$|kernel_number": lambda e: re.search("^cuda.*Async$|kernel_number",
+                                                              e["name"]),
+}
 
-    def keys(lines):
+
+@pytest.mark.parametrize("piece", PIECES)
+def test_a_piece(make_gpu, events, piece):
+    """Its calls and work are those that a filter of the whole finds; the kind is that of --kind."""
+    folder = make_gpu("train", 2, 6)
+
+    def keys(lines):  # ids and pids have the process's number among those that are read
         return collections.Counter(json.dumps(
             {k: v for k, v in e.items() if k not in ("pid", "correlation")}, sort_keys=True)
-            for e in lines if e["kind"] not in fixed)
-    whole, part = events(folder), events(*piece, folder)
-    assert part and not keys(part) - keys(whole)
-    kept = {"--kind=kernel,launch": lambda e: e["kind"] in ("kernel", "launch"),
-            "--step=2:4": lambda e: e.get("step") in (2, 3) and e["kind"] in CALLS | set(WORK),
-            "--rank=1": lambda e: e["rank"] == 1,
-            "--from=250us --to=450us": lambda e: e["kind"] in CALLS | set(WORK) and
-            250000 <= e["start_ns"] < 450000,
-            "--name=kernel_number": lambda e: "kernel_number" in e.get("name", "")}[
-                " ".join(piece)]
-    assert not keys(filter(kept, whole)) - keys(part)
+            for e in lines)
+    whole = of(events(folder), *CALLS, *WORK)
+    part = of(events(*piece.split(" "), folder), *CALLS, *WORK)
+    assert keys(part) == keys(filter(PIECES[piece], whole))
+    assert 0 < len(part) < len(whole)
 
 
 def made(tmp_path):
