@@ -27,6 +27,8 @@ void event_begin(struct export_writer *w, const char *kind, const struct process
     event_word(w, EVENT_KIND, kind);
     event_number(w, EVENT_START, begin_ns > origin_ns ? begin_ns - origin_ns : 0);
     event_number(w, EVENT_DURATION, end_ns > begin_ns ? end_ns - begin_ns : 0);
+    if (p->is_of_several && p->job != JOB_NONE)
+        event_number(w, EVENT_JOB, p->job);
     if (p->rank != RANK_NONE)
         event_number(w, EVENT_RANK, p->rank);
     char *end = json_escape(w->host, p->header.host, strlen(p->header.host));

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "export/export_verb.h"
 
+#include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -12,7 +13,8 @@
 #include "trace/merge.h"
 #include "trace/trace_writer.h"
 
-#define VERB "export"
+#define VERB        "export"
+#define NAMES_BYTES (EXPORT_FORMAT_NAMES_BYTES + TRACE_FORMAT_NAMES_BYTES)
 
 struct export
 {
@@ -105,14 +107,23 @@ static bool is_packed(const char *path)
     return path && output_plain_length(path, strlen(path)) != strlen(path);
 }
 
+/* Those of merge stand behind: a file's name means one of them only where it means none of ours. */
+static void all_names(char *text)
+{
+    size_t length = strlen(export_format_names(text));
+    for (unsigned i = 0; trace_format_name(i) && length < NAMES_BYTES; i++)
+        length += (size_t)snprintf(text + length, NAMES_BYTES - length, "%s%s",
+                                   i ? ", " : ", and traces: ", trace_format_name(i));
+}
+
 /* What can be said before anything is read. */
 static enum exit_code check(const struct export_format *format, const struct options *options)
 {
-    char names[EXPORT_FORMAT_NAMES_BYTES];
+    char names[NAMES_BYTES];
     const char *path = options->output;
     bool is_stream = !path || strcmp(path, "-") == 0;
     struct stat status;
-    export_format_names(names);
+    all_names(names);
     if (!format && options->trace_format)
         return usage_error(VERB ": --format: no format is named '%s'; the formats are: %s",
                            options->trace_format, names);

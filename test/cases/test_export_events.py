@@ -16,8 +16,8 @@ import pytest
 from conftest import BUILD, ROOT, built
 from made_ops import BACKWARD, LABEL, Recording, T
 
-COLUMNS = ("kind name start_ns duration_ns rank host pid tid device context stream correlation "
-           "bytes calls error state step range operator library args").split()
+COLUMNS = ("kind name start_ns duration_ns job rank host pid tid device context stream "
+           "correlation bytes calls error state step range operator library args").split()
 TEXTS = {"kind", "name", "host", "error", "state", "range", "operator", "library"}
 CALLS = {"launch", "alloc", "copy", "sync", "graph", "other"}
 WORK = {"kernel": "KERNEL", "gpu_memcpy": "MEMCPY", "gpu_memset": "MEMSET",
