@@ -162,6 +162,7 @@ static struct export_writer *create(struct output *out, struct walk *walk,
     w->walk = walk;
     w->scope = *scope;
     w->print = print;
+    event_find_columns(w);
     w->tids = calloc(rec->thread_count + 1u, sizeof *w->tids);
     if (!w->tids) {
         lines_free(w);

@@ -31,8 +31,12 @@ void event_begin(struct export_writer *w, const char *kind, const struct process
         event_number(w, EVENT_JOB, p->job);
     if (p->rank != RANK_NONE)
         event_number(w, EVENT_RANK, p->rank);
-    char *end = json_escape(w->host, p->header.host, strlen(p->header.host));
-    event_string(w, EVENT_HOST, w->host, (size_t)(end - w->host));
+    if (w->host_of != p) {
+        char *end = json_escape(w->host, p->header.host, strlen(p->header.host));
+        w->host_of = p;
+        w->host_bytes = (size_t)(end - w->host);
+    }
+    event_string(w, EVENT_HOST, w->host, w->host_bytes);
     event_number(w, EVENT_PID, p->shown_pid);
 }
 
@@ -122,17 +126,26 @@ static bool is_one_more(unsigned type, unsigned index)
            (type == RECORD_MEMORY && index == MEMORY_POOL_BYTES);
 }
 
+void event_find_columns(struct export_writer *w)
+{
+    static const char *const columns[] = {"device", "context", "stream", "bytes", "name"};
+    for (unsigned type = 0; type <= UINT8_MAX; type++) {
+        const struct event_info *info = event_info(type);
+        for (unsigned i = 0; info && i < info->arg_count; i++)
+            for (unsigned c = 0; c < sizeof columns / sizeof columns[0]; c++)
+                if (strcmp(info->args[i].label, columns[c]) == 0)
+                    w->column_args[type] |= 1u << i;
+    }
+}
+
 /* Those of the record, by the labels of events.def, that have no column of their own. A number of
  * 0 that names something, or is a moment or a size, is none. */
 static void put_record_args(struct export_writer *w, const struct record *r)
 {
-    static const char *const columns[] = {"device", "context", "stream", "bytes", "name"};
     const struct event_info *info = event_info(r->type);
     for (unsigned i = 0; info && i < r->arg_count && i < info->arg_count; i++) {
         const struct event_arg *arg = &info->args[i];
-        bool is_column = false, is_more = is_one_more(r->type, i);
-        for (unsigned c = 0; c < sizeof columns / sizeof columns[0]; c++)
-            is_column |= strcmp(arg->label, columns[c]) == 0;
+        bool is_column = w->column_args[r->type] >> i & 1, is_more = is_one_more(r->type, i);
         if (is_column || (!r->args[i] && (is_more || arg->kind == ARG_ID || arg->kind == ARG_NS ||
                                           arg->kind == ARG_DIM3)))
             continue;
@@ -149,7 +162,8 @@ static void put_function_args(struct export_writer *w, const struct slice *s,
         unsigned kind = is_known ? f->args[i].kind : ARG_HANDLE;
         const struct kernel_name *name;
         uint64_t value;
-        snprintf(number, sizeof number, "arg%u", i);
+        if (!is_known)
+            snprintf(number, sizeof number, "arg%u", i);
         const char *label = is_known ? f->args[i].label : number;
         if (!function_value(args, count, i, &kind, &value))
             continue;
@@ -283,14 +297,15 @@ static void put_device(struct export_writer *w, uint64_t device, uint64_t contex
 static int take_work(struct export_writer *w, const struct slice *s)
 {
     const struct record *r = s->event.record;
-    char title[GPU_TITLE_BYTES];
+    char title[GPU_TITLE_BYTES] = "";
     enum select_kind kind = SELECT_KERNEL;
     const struct kernel_name *name = NULL;
     switch (r->type) {
     case RECORD_KERNEL:
         name = walk_kernel(w->walk, s->event.process, record_arg(r, KERNEL_NAME_INDEX));
-        snprintf(title, sizeof title, "kernel %llu",
-                 (unsigned long long)record_arg(r, KERNEL_NAME_INDEX));
+        if (!name)
+            snprintf(title, sizeof title, "kernel %llu",
+                     (unsigned long long)record_arg(r, KERNEL_NAME_INDEX));
         break;
     case RECORD_COPY:
         kind = SELECT_MEMCPY;

@@ -48,12 +48,15 @@ struct export_writer {
     struct walk *walk;
     struct export_scope scope;
     void (*print)(struct export_writer *w);
-    uint32_t *tids; /* owned, by thread index: as they are shown */
+    uint32_t column_args[UINT8_MAX + 1]; /* by type of record: bits of arguments that are columns */
+    uint32_t *tids;                      /* owned, by thread index: as they are shown */
     struct event_cell cells[EVENT_COLUMNS];
     struct event_text args; /* of the row: an object without its end */
     struct event_text line; /* the row as it is printed */
     char name[6 * FUNCTION_BYTES_MAX + 2];
     char host[6 * STREAM_HOST_BYTES_MAX + 2];
+    const struct process *host_of; /* the process whose host that is */
+    size_t host_bytes;
     char state[64];
     bool failed; /* no memory */
 };
@@ -82,6 +85,9 @@ static inline void event_string(struct export_writer *w, enum event_column colum
 /* A row of that kind begins: its process and its time. */
 void event_begin(struct export_writer *w, const char *kind, const struct process *p,
                  uint64_t begin_ns, uint64_t end_ns);
+
+/* Before the first: which arguments of records are columns. */
+void event_find_columns(struct export_writer *w);
 
 /* Its name, of at most FUNCTION_BYTES_MAX bytes: longer ones are cut. */
 void event_name(struct export_writer *w, const char *name);

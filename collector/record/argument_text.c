@@ -72,8 +72,12 @@ static void print_word(const char *word, uint64_t value, FILE *out)
 
 static char *write_number(uint64_t value, char *out)
 {
-    const char *quote = value > EXACT_MAX ? "\"" : "";
-    return out + sprintf(out, "%s%llu%s", quote, (unsigned long long)value, quote);
+    if (value <= EXACT_MAX)
+        return json_decimal(out, value);
+    *out++ = '"';
+    out = json_decimal(out, value);
+    *out++ = '"';
+    return out;
 }
 
 static char *write_known(uint64_t value, char *out)
@@ -91,13 +95,22 @@ static char *write_hex(uint64_t value, char *out)
 
 static char *write_signed(uint64_t value, char *out)
 {
-    return out + sprintf(out, "%d", (int)(int32_t)(uint32_t)value);
+    int64_t number = (int32_t)(uint32_t)value;
+    if (number < 0)
+        *out++ = '-';
+    return json_decimal(out, (uint64_t)(number < 0 ? -number : number));
 }
 
 static char *write_dim3(uint64_t value, char *out)
 {
-    return out + sprintf(out, "[%u,%u,%u]", (unsigned)(uint32_t)value,
-                         (unsigned)(value >> 32 & 0xffff), (unsigned)(value >> 48));
+    *out++ = '[';
+    out = json_decimal(out, (uint32_t)value);
+    *out++ = ',';
+    out = json_decimal(out, value >> 32 & 0xffff);
+    *out++ = ',';
+    out = json_decimal(out, value >> 48);
+    *out++ = ']';
+    return out;
 }
 
 static char *write_word(const char *word, uint64_t value, char *out)
