@@ -97,6 +97,7 @@ enum {
     LONGEST,
     AT,
     PLACE_RANK,
+    PLACE_HOST,
     PLACE_PID,
     PLACE_GPU,
     PLACE_COLUMNS
@@ -111,6 +112,7 @@ static const struct column place_columns[PLACE_COLUMNS] = {
     [LONGEST] = {"longest_ns", "longest", COLUMN_NS, 12, .spare = 1},
     [AT] = {"at_ns", "at", COLUMN_NS, 12, .spare = 2},
     [PLACE_RANK] = {"rank", NULL},
+    [PLACE_HOST] = {"host", NULL},
     [PLACE_PID] = {"pid", NULL, COLUMN_NUMBER, .ascending = true},
     [PLACE_GPU] = {"device", NULL, COLUMN_NUMBER, .ascending = true},
 };
@@ -141,6 +143,7 @@ static void fill_place(const struct table *t, uint32_t index, enum report_format
     /* What begins with the process begins before the first event. */
     cells[AT] = cell_number(row->longest_at_ns > origin_ns ? row->longest_at_ns - origin_ns : 0);
     cells[PLACE_RANK] = cell_text(process_rank(device->process));
+    cells[PLACE_HOST] = cell_text(device->process->header.host);
     cells[PLACE_PID] = cell_number(device->process->header.pid);
     cells[PLACE_GPU] = cell_number(device->device);
 }

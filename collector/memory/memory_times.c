@@ -124,6 +124,7 @@ const struct column memory_resident_columns[H_RESIDENT_COLUMNS] = {
     [H_PROCESS] = {"name", "process"},
     [H_PID] = {"pid", NULL, COLUMN_NUMBER, .ascending = true},
     [H_RANK] = {"rank"},
+    [H_HOST] = {"host"},
     [H_MOST] = {"peak_bytes", "resident", COLUMN_BYTES, 10},
     [H_MOST_AT] = {"peak_ns", "at", COLUMN_NS, 10, true},
     [H_LAST] = {"end_bytes", "at end", COLUMN_BYTES, 10},
@@ -156,6 +157,7 @@ void memory_fill_resident(const struct table *t, uint32_t index, enum report_for
     cells[H_PROCESS] = cell_owned(json_line(process_title(p, true, title, sizeof title)));
     cells[H_PID] = cell_number(p->header.pid);
     cells[H_RANK] = cell_text(process_rank(p));
+    cells[H_HOST] = cell_text(p->header.host);
     cells[H_MOST] = cell_number(r->peak);
     cells[H_MOST_AT] = memory_moment_cell(m, r->peak_ns);
     cells[H_LAST] = cell_number(r->last);

@@ -10,7 +10,7 @@ enum { M_NAME, M_PLACE, M_STEP, M_END_AT, M_PEAK, M_END, M_COLUMNS };
 
 enum { R_NAME, R_PLACE, R_WHERE, R_COUNT, R_PEAK, R_RISE, R_KEPT, R_COLUMNS };
 
-enum { H_PROCESS, H_PID, H_RANK, H_MOST, H_MOST_AT, H_LAST, H_SAMPLES, H_RESIDENT_COLUMNS };
+enum { H_PROCESS, H_PID, H_RANK, H_HOST, H_MOST, H_MOST_AT, H_LAST, H_SAMPLES, H_RESIDENT_COLUMNS };
 
 extern const struct column memory_step_columns[M_COLUMNS];
 extern const struct column memory_range_columns[R_COLUMNS];

@@ -274,6 +274,7 @@ def test_who_waits_for_which_rank(report):
     made = report(reduces(0, (0, 1000, 2400), (500, 500, 200)),
                   reduces(1, (300, 1350, 2000), (200, 150, 600)))
     assert waits(made) == {(0, "rank 1"): 300 + 350, (1, "rank 0"): 400}
+    assert {row["host"] for row in made["idle"]} == {"testhost"}
     assert [row["communication_ns"] // US for row in made["gpu_time"]] == \
         [200 + 150 + 200, 200 + 150 + 200]
 
