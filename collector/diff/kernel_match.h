@@ -7,7 +7,7 @@
  * is launched in several places can be all of that at once, so it is places that are matched, and
  * one row has what two names, or what stood at one place, come to. The rest is new or gone.
  *
- * The same input makes the same rows. Takes n log n steps of time for n kernels and places, and 200
+ * The same input makes the same rows. Takes n log n steps of time for n kernels and places, and 350
  * bytes of memory for each beside two copies of their names.
  */
 #ifndef GPUPROF_COLLECTOR_KERNEL_MATCH_H

@@ -29,17 +29,37 @@ void flame_diff_release(struct flame_diff *d)
 
 /* ---- runs ------------------------------------------------------------------------------------ */
 
-/* What a frame is called in both runs: its label, without the line of a place. */
+/*
+ * How many bytes of a frame's label are the same in another run, and what stands behind them: not
+ * the line of a place, which any edit moves, nor the offset in a module, which a build does.
+ */
+static int common_part(const struct shown_frame *frame, const char **behind)
+{
+    const char *label = frame->label, *end = label + strlen(label);
+    bool is_place =
+        frame->kind == SHOWN_NATIVE || frame->kind == SHOWN_INLINED || frame->kind == SHOWN_PYTHON;
+    const char *line = is_place && frame->file && frame->line ? strrchr(label, ':') : NULL;
+    const char *offset = is_place && !frame->file && !frame->name ? strrchr(label, '+') : NULL;
+    *behind = "";
+    if (line && line[1 + strspn(line + 1, "0123456789")] == ')' && end[-1] == ')')
+        *behind = ")";
+    else
+        line = NULL;
+    return (int)((line ? line : offset ? offset : end) - label);
+}
+
 static int child(struct flame_diff *d, uint32_t parent, const struct shown_frame *frame,
                  uint32_t *node)
 {
     struct shown_frame named = {.kind = SHOWN_CALL};
     char text[SHOWN_LABEL_BYTES];
-    const char *colon = frame->file && frame->line ? strrchr(frame->label, ':') : NULL;
-    if (colon)
-        snprintf(text, sizeof text, "%.*s)", (int)(colon - frame->label), frame->label);
-    const char *label = colon ? text : frame->label;
-    int error = kernel_name_intern(&d->names, (const uint8_t *)label, strlen(label), &named.name);
+    const char *behind;
+    int common = common_part(frame, &behind);
+    if (frame->kind == SHOWN_ADDRESS)
+        snprintf(text, sizeof text, "[unknown address]");
+    else
+        snprintf(text, sizeof text, "%.*s%s", common, frame->label, behind);
+    int error = kernel_name_intern(&d->names, (const uint8_t *)text, strlen(text), &named.name);
     return error < 0 ? error : call_tree_child(&d->tree, parent, &named, node);
 }
 

@@ -66,6 +66,17 @@ def test_shares(run_verb, make_stacks):
         {shown(stack): (2 * ns, 2 * ns) for stack, ns in OLD.items()}
 
 
+def test_what_a_build_moves(run_verb, make_stacks):
+    """Offsets in modules and addresses are not what frames are told apart by."""
+    def recording(name, offset, address, ns):
+        return make_stacks("process 0", "meta stacks=x", "module 1 - /nowhere/libtrain.so",
+                           f"stack 1 0 1+{offset} a{address} 1+2000",
+                           f"call cudaMalloc 1000 {ns} 1 1 64", name=name)
+    old, new = recording("old", "100", "dead", 500), recording("new", "140", "beef", 700)
+    assert folded(run_verb("flame", new, "--against", old).stdout) == \
+        {"libtrain.so;[unknown address];libtrain.so;cudaMalloc": (500, 700)}
+
+
 def titles(path):
     """label -> [(what its title says, fill)]"""
     found = {}

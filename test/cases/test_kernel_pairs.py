@@ -1,0 +1,115 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which kernels `gpuprof diff` takes for the same: the pairs of lists in kernel_pairs.txt, which
+say what is right, as baseline files."""
+
+import collections
+import json
+import pathlib
+import subprocess
+
+import pytest
+
+from made_runs import baseline
+
+STEPS = 10
+Kernel = collections.namedtuple("Kernel", "label count ns places name")
+
+
+def read_pairs():
+    """title -> {"<": kernels, ">": kernels}"""
+    pairs = {}
+    text = (pathlib.Path(__file__).parent / "kernel_pairs.txt").read_text()
+    for line in text.splitlines():
+        if line.startswith("= "):
+            sides = pairs.setdefault(line[2:], {"<": [], ">": []})
+        elif line and line[0] in "<>":
+            label, count, *places, name = line[2:].split(" | ")
+            times, _, us = count.partition(" x ")
+            sides[line[0]].append(Kernel(label, int(times), int(times) * round(float(us) * 1000),
+                                         dict(place.split("=", 1) for place in places), name))
+    return pairs
+
+
+PAIRS = read_pairs()
+
+
+def write(path, kernels):
+    rows = [{"count": k.count, "ns": k.ns, "name": k.name, **k.places} for k in kernels]
+    path.write_text(baseline([{"step_ns": 1e6}], rows, kernel_steps=STEPS))
+
+
+@pytest.fixture(name="compare")
+def fixture_compare(run_collector, tmp_path):
+    def compare(before, now, *options):
+        write(tmp_path / "before.json", before)
+        write(tmp_path / "now.json", now)
+        result = run_collector("diff", "now.json", "--against", "before.json", *options)
+        assert result.returncode == 3, result.stderr  # of one run a side nothing is sure
+        return result.stdout
+    return compare
+
+
+def demangled(names):
+    result = subprocess.run(["c++filt"], input="\n".join(names), check=True, text=True,
+                            capture_output=True, timeout=20)
+    return result.stdout.splitlines()
+
+
+def side_of(kernels):
+    """The name that took the longest, how many names there are, and what a step has of them."""
+    times = collections.Counter()
+    for k in kernels:
+        times[k.name] += k.ns
+    longest = min(n for n, ns in times.items() if ns == max(times.values())) if times else None
+    return (demangled([longest])[0] if longest else "", len(times),
+            sum(k.count for k in kernels) / STEPS, sum(times.values()) / STEPS)
+
+
+def expected(before, now):
+    labels = collections.defaultdict(lambda: ([], []))
+    for side, kernels in enumerate((before, now)):
+        for k in kernels:
+            labels[k.label if k.label != "-" else (side, k.name)][side].append(k)
+    return sorted(tuple(map(side_of, sides)) for sides in labels.values())
+
+
+def found(output):
+    sides = [[row[side] for side in ("before", "now")] for row in json.loads(output)["kernels"]]
+    return sorted(tuple((side["name"] or "", side["names"], side["count"], side["ns"])
+                        for side in row) for row in sides)
+
+
+def test_there_are_enough():
+    assert len(PAIRS) >= 40
+    assert all(len(kernels) >= 1 for sides in PAIRS.values() for kernels in sides.values())
+
+
+@pytest.mark.parametrize("title", PAIRS)
+def test_pair(compare, title):
+    """Each is found, whichever side is the newer one."""
+    before, now = PAIRS[title]["<"], PAIRS[title][">"]
+    assert found(compare(before, now, "--format=json")) == expected(before, now)
+    assert found(compare(now, before, "--format=json")) == expected(now, before)
+
+
+KINDS = {
+    "a file's hash changes with its content; another file has a kernel of the same name":
+        {("same", "source", None)},
+    "a newer CUDA has nvjet for what xmma and CUTLASS did": {("same", "operation", None)},
+    "three kernels of one line are fused to one; one of them is still used elsewhere":
+        {("same", "exact", None), ("fused", None, "forward (model.py:12)")},
+    "one kernel is split into two at the same operator":
+        {("same", "exact", None), ("split", None, "aten::layer_norm")},
+    "renamed at a call of a library, and in a range":
+        {("renamed", None, "cusolverDnSgetrf 512x512"), ("renamed", None, "exchange halo"),
+         ("new", None, None)},
+}
+
+
+@pytest.mark.parametrize("title", KINDS)
+def test_kinds(compare, title):
+    """How sure it is stands beside what was found, or else the place that both have."""
+    rows = json.loads(compare(PAIRS[title]["<"], PAIRS[title][">"], "--format=json"))["kernels"]
+    assert {(row["kind"], row["by"], row["place"]) for row in rows} == KINDS[title]
+    for row in rows:
+        assert row["added_ns"] == pytest.approx(row["now"]["ns"] - row["before"]["ns"])
