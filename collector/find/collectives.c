@@ -123,19 +123,9 @@ static int take_communicator(struct collectives *c, const struct event *e)
 
 /* ---- what they call -------------------------------------------------------------------------- */
 
-/* The place of an argument, by its label; NONE: the function has none such. */
-static uint32_t find_arg(const struct function *f, const char *label)
-{
-    for (uint32_t i = 0; i < f->arg_count; i++)
-        if (strcmp(f->args[i].label, label) == 0)
-            return i;
-    return NONE;
-}
-
 static uint64_t arg(const struct event *e, const char *label, uint64_t otherwise)
 {
-    uint32_t i = find_arg(e->function, label);
-    return i < e->record->arg_count ? e->record->args[i] : otherwise;
+    return function_arg(e->function, e->record, label, otherwise);
 }
 
 /* May a ring of so many grow, whose place for the next is taken? It gets so many, 0: it may not. */
@@ -332,7 +322,7 @@ static int take_split(struct collectives *c, const struct event *e)
     int error = 0;
     if (!rank || !number)
         return 0;
-    if (find_arg(e->function, "left_out") != NONE) {
+    if (function_arg_place(e->function, "left_out") != NONE) {
         c->communicators[c->ranks[rank - 1].communicator].is_shrunk = true;
         return 0;
     }
@@ -410,12 +400,7 @@ static __attribute__((noinline)) void take_launch(struct collectives *c, const s
 {
     struct thread_calls *t = &c->threads[e->thread->index];
     uint64_t stream = 0;
-    bool has_stream = false;
-    for (unsigned i = 0; i < e->record->arg_count && i < e->function->arg_count; i++)
-        if (e->function->args[i].kind == ARG_STREAM) {
-            stream = e->record->args[i];
-            has_stream = true;
-        }
+    bool has_stream = function_stream(e->function, e->record, &stream);
     for (uint32_t i = 0; has_stream && i < t->count; i++) {
         struct channel_part *part = &c->parts[t->queued[i].part];
         struct collective_call *call =

@@ -11,6 +11,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #include "api/api.h"
 #include "base/number_set.h"
@@ -72,6 +73,35 @@ static inline uint64_t function_bytes(const struct function *f, const struct rec
     for (unsigned rest = f->bytes & ((1u << r->arg_count) - 1); rest; rest &= rest - 1)
         bytes += r->args[__builtin_ctz(rest)];
     return bytes;
+}
+
+/* The place of an argument, by its label; UINT32_MAX: the function has none such. */
+static inline uint32_t function_arg_place(const struct function *f, const char *label)
+{
+    for (uint32_t i = 0; i < f->arg_count; i++)
+        if (strcmp(f->args[i].label, label) == 0)
+            return i;
+    return UINT32_MAX;
+}
+
+static inline uint64_t function_arg(const struct function *f, const struct record *r,
+                                    const char *label, uint64_t otherwise)
+{
+    uint32_t i = function_arg_place(f, label);
+    return i < r->arg_count ? r->args[i] : otherwise;
+}
+
+/* The stream that a call of CUDA works on. False: on none that it names. */
+static inline bool function_stream(const struct function *f, const struct record *r,
+                                   uint64_t *stream)
+{
+    bool found = false;
+    for (unsigned i = 0; i < r->arg_count && i < f->arg_count; i++)
+        if (f->args[i].kind == ARG_STREAM) {
+            *stream = r->args[i];
+            found = true;
+        }
+    return found;
 }
 
 /* The functions of all codes of a process. */
