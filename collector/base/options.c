@@ -96,7 +96,7 @@ const struct option_info option_infos[] = {
      "more than 8 such texts have one row (\"iteration *\"), as in the text, in json and csv, too"},
     {OPTION_TABLE, 0, "table", "NAME[,NAME..]",
      "show these tables only, by their names in the JSON:\n"
-     "what to change: findings, gpu_time, idle, ranks, arrivals, open_calls, unfinished, "
+     "what to change: findings, gpu_time, idle, ranks, arrivals, clocks, open_calls, unfinished, "
      "failures;\n"
      "the GPU: cuda_gpu_kern_sum, cuda_gpu_mem_time_sum, cuda_gpu_mem_size_sum, "
      "cuda_gpu_graph_sum, cuda_kern_exec_sum, gpu_time_util, gpu_memory_peak;\n"
@@ -167,6 +167,9 @@ const struct option_info option_infos[] = {
     {OPTION_SELECT, 0, "name", "REGEX",
      "only events with a name that this extended regular expression is found in"},
     {OPTION_SELECT, 0, "min-duration", "TIME", "only events that took at least so long: 10us"},
+    {OPTION_CLOCK, 0, "clock", "collectives|wall",
+     "how hosts come to one clock: by the ends of collectives that they share, where NCCL's calls "
+     "are recorded, or by each host's own clock, as the system has it; default: collectives"},
     {OPTION_STEP_RANGE, 0, "step-range", "PATTERN",
      "each range of this name is a step of the program; '*' stands for any text, '?' for one byte: "
      "'iteration *'"},
@@ -484,6 +487,7 @@ static enum exit_code parse_option(struct options *o, char **argv, int *at, opti
     case OPTION_FORM:
     case OPTION_WEIGHT:
     case OPTION_COLOUR:
+    case OPTION_CLOCK:
     case OPTION_TOP_FORM:
     case OPTION_DIFF_FORM:
     case OPTION_INCONCLUSIVE:
@@ -504,6 +508,8 @@ static enum exit_code parse_option(struct options *o, char **argv, int *at, opti
             o->by = (enum report_by)choice;
         else if (info->bit == OPTION_COLOUR)
             o->colour = (enum colour_use)choice;
+        else if (info->bit == OPTION_CLOCK)
+            o->clock = (enum clock_choice)choice;
         else if (info->bit == OPTION_FORM)
             o->flame_format = (enum flame_format)choice;
         else if (info->bit == OPTION_WEIGHT)

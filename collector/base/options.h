@@ -91,6 +91,7 @@ __extension__ typedef unsigned __int128 option_set;
 #define OPTION_DIFF_FILE     OPTION_BIT(72) /* -o, --output FILE of one, several times */
 #define OPTION_FOLDER        OPTION_BIT(73) /* --dir DIR of baselines */
 #define OPTION_SHARES        OPTION_BIT(74) /* --shares */
+#define OPTION_CLOCK         OPTION_BIT(75) /* --clock collectives|wall */
 
 struct option_info {
     option_set bit;    /* one of OPTION_..., which several may share; 0: the end */
@@ -156,6 +157,9 @@ enum top_format { TOP_TEXT, TOP_JSON, TOP_OPENMETRICS };
 /* Rows of ranges that are groups: scripts look for rows by their names. */
 enum report_groups { GROUPS_IN_TEXT, GROUPS_ALWAYS, GROUPS_NEVER };
 
+/* What hosts are put on one clock by, in the order of the table. */
+enum clock_choice { CLOCK_BY_COLLECTIVES, CLOCK_BY_WALL };
+
 /* Of a terminal's text, in the order of the table. */
 enum colour_use { COLOUR_AUTO, COLOUR_ALWAYS, COLOUR_NEVER };
 
@@ -187,6 +191,7 @@ struct options {
     const char *sort;   /* a column; NULL: as the tables are */
     uint64_t limit;     /* rows of a table; ROWS_UNLIMITED: not said */
     enum colour_use colour;
+    enum clock_choice clock;
     bool is_full;                   /* nothing is cut for the terminal */
     enum flame_format flame_format; /* FLAME_BY_NAME: as the name of the file has it */
     enum flame_weight weight;

@@ -9,6 +9,7 @@
 #include "base/message.h"
 #include "error.h"
 #include "export/export_writer.h"
+#include "model/host_clocks.h"
 #include "output/verb_output.h"
 #include "trace/merge.h"
 #include "trace/trace_writer.h"
@@ -171,6 +172,8 @@ enum exit_code export_verb(const struct options *options)
     if (code != EXIT_OK)
         return code;
     code = recording_open(&x.rec, options->paths, options->path_count, &how);
+    if (code == EXIT_OK)
+        code = host_clocks_align(&x.rec, options->clock, VERB);
     if (code == EXIT_OK)
         code = export_recording(&x, options);
     if (code == EXIT_OK) {

@@ -370,6 +370,32 @@ static int put_losses(struct export_writer *w, const struct process *p)
     return error;
 }
 
+static int put_clocks(struct export_writer *w)
+{
+    const struct recording *rec = w->walk->rec;
+    int error = 0;
+    for (uint32_t i = 0; error == 0 && i < rec->host_count; i++) {
+        const struct host *h = &rec->hosts[i];
+        char *host, *reference;
+        struct sql_value row[CLOCKS_COLUMNS] = {
+            [SQL_CLOCKS_HOST] = clean(h->first->header.host, &host),
+            [SQL_CLOCKS_PROCESSES] = sql_integer(h->processes),
+            [SQL_CLOCKS_REFERENCE] = clean(rec->hosts[h->reference].first->header.host, &reference),
+            [SQL_CLOCKS_HOW] = sql_text(host_how(rec->hosts, i)),
+        };
+        if (h->source == HOST_CLOCK_COLLECTIVES) {
+            row[SQL_CLOCKS_OFFSET] = sql_integer((uint64_t)h->offset_ns);
+            row[SQL_CLOCKS_DRIFT] = sql_real(1e6 * h->drift);
+            row[SQL_CLOCKS_UNCERTAINTY] = sql_integer(h->uncertainty_ns);
+            row[SQL_CLOCKS_COLLECTIVES] = sql_integer(h->collectives);
+        }
+        error = sql_base_insert(w->base, SQL_CLOCKS, row);
+        free(host);
+        free(reference);
+    }
+    return error;
+}
+
 static int put_meta(struct export_writer *w, const char *name, const char *value)
 {
     struct sql_value row[META_COLUMNS] = {
@@ -429,5 +455,7 @@ int sqlite_tail(struct export_writer *w)
         error = put_devices(w);
     if (error == 0)
         error = put_steps(w);
+    if (error == 0)
+        error = put_clocks(w);
     return error < 0 ? error : put_session(w);
 }

@@ -6,6 +6,7 @@
 #include "error.h"
 #include "read/recording.h"
 
+#define BACK_NS        8        /* more than clock_map_back is wrong by */
 #define TID_SYSTEM_MAX 4194304u /* the largest pid_max that Linux has */
 
 struct number {
@@ -39,6 +40,41 @@ static int compare_boot(const void *left, const void *right)
     return order ? order : compare_start(left, right);
 }
 
+static bool is_same_boot(const struct process *a, const struct process *b)
+{
+    static const uint8_t unknown[16];
+    return memcmp(a->header.boot_id, b->header.boot_id, sizeof a->header.boot_id) == 0 &&
+           memcmp(a->header.boot_id, unknown, sizeof unknown) != 0;
+}
+
+/* Numbers the hosts in the order in which their first processes are shown. */
+static int find_hosts(struct recording *rec, struct process *const *by_boot)
+{
+    uint32_t boots = 0;
+    for (uint32_t i = 0; i < rec->count; i++) {
+        boots += i == 0 || !is_same_boot(by_boot[i - 1], by_boot[i]);
+        by_boot[i]->host = boots - 1;
+    }
+    uint32_t *numbers = calloc(boots + 1u, sizeof *numbers); /* of boots; + 1, 0: none yet */
+    rec->hosts = calloc(boots + 1u, sizeof *rec->hosts);
+    if (!numbers || !rec->hosts) {
+        free(numbers);
+        return GPUPROF_NO_MEMORY;
+    }
+    for (uint32_t i = 0; i < rec->count; i++) {
+        struct process *p = rec->processes[i];
+        uint32_t *number = &numbers[p->host];
+        if (!*number) {
+            rec->hosts[rec->host_count] = (struct host){.first = p, .reference = rec->host_count};
+            *number = ++rec->host_count;
+        }
+        p->host = *number - 1;
+        rec->hosts[p->host].processes++;
+    }
+    free(numbers);
+    return 0;
+}
+
 /*
  * Processes of one boot share CLOCK_MONOTONIC, whatever happened to the wall clock between their
  * starts: they all use the offset of the first of them.
@@ -52,10 +88,7 @@ static int share_clocks(struct recording *rec)
     memcpy(by_boot, rec->processes, rec->count * sizeof(struct process *));
     qsort(by_boot, rec->count, sizeof *by_boot, compare_boot);
     for (uint32_t i = 1; i < rec->count; i++) {
-        const struct stream_header *before = &by_boot[i - 1]->header;
-        const struct stream_header *h = &by_boot[i]->header;
-        if (memcmp(h->boot_id, before->boot_id, sizeof h->boot_id) == 0 &&
-            memcmp(h->boot_id, unknown, sizeof unknown) != 0)
+        if (is_same_boot(by_boot[i - 1], by_boot[i]))
             by_boot[i]->clock.offset = by_boot[i - 1]->clock.offset;
     }
     for (uint32_t i = 0; rec->share && i < rec->count; i++) {
@@ -63,8 +96,9 @@ static int share_clocks(struct recording *rec)
         if (memcmp(p->header.boot_id, unknown, sizeof unknown) != 0)
             p->clock.offset = share_clock_offset(rec->share, p->header.boot_id, p->clock.offset);
     }
+    int error = find_hosts(rec, by_boot);
     free(by_boot);
-    return 0;
+    return error;
 }
 
 static int compare_numbers(const void *left, const void *right)
@@ -151,20 +185,9 @@ static int distinguish_tids(struct recording *rec, struct process *p)
     return 0;
 }
 
-int recording_arrange(struct recording *rec)
+/* Orders the index, whose times are the processes' own, by the times that they share. */
+static void order_blocks(struct recording *rec)
 {
-    rec->loaded = malloc(rec->count * sizeof(struct process *));
-    if (!rec->loaded)
-        return GPUPROF_NO_MEMORY;
-    memcpy(rec->loaded, rec->processes, rec->count * sizeof(struct process *));
-    qsort(rec->processes, rec->count, sizeof *rec->processes, compare_rank);
-    for (uint32_t i = 0; i < rec->count; i++)
-        rec->processes[i]->index = i;
-    int error = share_clocks(rec);
-    if (error == 0)
-        error = distinguish_pids(rec);
-    for (uint32_t i = 0; error == 0 && i < rec->count; i++)
-        error = distinguish_tids(rec, rec->processes[i]);
     for (uint32_t i = 0; i < rec->index.count; i++) {
         struct index_entry *entry = &rec->index.entries[i];
         struct clock_map *clock = &rec->loaded[entry->process]->clock;
@@ -179,5 +202,37 @@ int recording_arrange(struct recording *rec)
         rec->index.entries[i].next = p->first_entry;
         p->first_entry = i;
     }
+}
+
+void recording_move_clocks(struct recording *rec, recording_move_fn *move, const void *context)
+{
+    for (uint32_t i = 0; i < rec->index.count; i++) {
+        struct index_entry *entry = &rec->index.entries[i];
+        const struct clock_map *clock = &rec->loaded[entry->process]->clock;
+        uint64_t time = clock_map_back(clock, entry->time);
+        /* A block may be opened too early, but not behind its first record. */
+        entry->time = time > BACK_NS ? time - BACK_NS : 0;
+        entry->end = clock_map_back(clock, entry->end) + BACK_NS;
+    }
+    for (uint32_t i = 0; i < rec->count; i++)
+        move(context, rec->processes[i]);
+    order_blocks(rec);
+}
+
+int recording_arrange(struct recording *rec)
+{
+    rec->loaded = malloc(rec->count * sizeof(struct process *));
+    if (!rec->loaded)
+        return GPUPROF_NO_MEMORY;
+    memcpy(rec->loaded, rec->processes, rec->count * sizeof(struct process *));
+    qsort(rec->processes, rec->count, sizeof *rec->processes, compare_rank);
+    for (uint32_t i = 0; i < rec->count; i++)
+        rec->processes[i]->index = i;
+    int error = share_clocks(rec);
+    if (error == 0)
+        error = distinguish_pids(rec);
+    for (uint32_t i = 0; error == 0 && i < rec->count; i++)
+        error = distinguish_tids(rec, rec->processes[i]);
+    order_blocks(rec);
     return error;
 }

@@ -60,6 +60,7 @@ struct process {
     uint32_t first_thread; /* `index` of the first of its threads, which are neighbours ... */
     uint32_t thread_count; /* ... without gpuprof's own */
     uint32_t first_entry;  /* of the block index */
+    uint32_t host;         /* its number in the recording */
     uint64_t rank;         /* RANK_NONE: it has none; set when it is put into order */
     uint32_t job;          /* JOB_NONE: of none; likewise, jobs.c */
     bool is_of_several;    /* jobs: where it is shown it is said of which */

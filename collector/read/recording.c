@@ -228,6 +228,7 @@ void recording_release(struct recording *rec)
     }
     free(rec->processes);
     free(rec->loaded);
+    free(rec->hosts);
     key_map_release(&rec->known);
     block_index_release(&rec->index);
     reader_release(&rec->reader);

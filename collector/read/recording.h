@@ -15,6 +15,7 @@
 #include "base/progress.h"
 #include "base/select_wish.h"
 #include "read/block_index.h"
+#include "read/host.h"
 #include "read/process.h"
 #include "read/share.h"
 
@@ -29,7 +30,9 @@ struct recording {
     uint32_t gpu_thread_count; /* of these: they stand for devices (gpu_record.h) */
     uint32_t left_out;         /* processes that are not wanted */
     uint32_t job_count;        /* jobs.c; also those that are not wanted */
-    uint32_t unread_files;     /* whose header is lost: nothing of them is shown */
+    struct host *hosts;        /* owned */
+    uint32_t host_count;
+    uint32_t unread_files; /* whose header is lost: nothing of them is shown */
     struct block_index index;
     const struct share *share; /* a view; NULL: all processes are read here */
     bool is_parallel;          /* several processors may be used */
@@ -63,6 +66,11 @@ uint64_t recording_bytes(const struct recording *rec);
 
 /* Orders the processes, puts them on one clock, makes pids and tids distinct (arrange.c). */
 int recording_arrange(struct recording *rec);
+
+/* Has `move` move the clocks of processes (clock_map_move), and brings the blocks into the order of
+ * their new times. */
+typedef void recording_move_fn(const void *context, struct process *p);
+void recording_move_clocks(struct recording *rec, recording_move_fn *move, const void *context);
 
 /*
  * Which processes are of one job (jobs.c): several runs may have recorded into one folder, and

@@ -82,6 +82,8 @@ int share_deal(struct share *s)
         bool is_again = i && compare_files(&order[i - 1], &order[i]) == 0;
         if (order[i]->is_lost || is_again)
             continue;
+        s->host_count += !processes || memcmp(order[i - 1]->boot_id, order[i]->boot_id,
+                                              sizeof order[i]->boot_id) != 0;
         sha256_add(&hash, order[i]->process_id, sizeof order[i]->process_id);
         processes++;
     }

@@ -34,6 +34,7 @@ struct share {
     struct share_file *files; /* owned */
     uint32_t file_count;
     uint32_t file_capacity;
+    uint32_t host_count;           /* of all processes, once they are dealt */
     char set[SHA256_BASE64_BYTES]; /* of all processes: the same in all shares */
 };
 

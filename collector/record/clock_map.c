@@ -8,6 +8,7 @@
 #include "error.h"
 
 #define SLOPE_ONE     (1ull << CLOCK_SCALE_SHIFT)
+#define SLOPE_STEP_NS (1ull << 30) /* behind the last anchor */
 #define FIRST_ANCHORS 8
 
 static uint64_t limited(uint64_t ns)
@@ -81,16 +82,24 @@ void clock_map_add(struct clock_map *m, uint64_t ns, uint64_t monotonic_ns)
     m->anchors[m->count++] = m->last;
 }
 
+static uint64_t slope_of(uint64_t shared_ns, uint64_t ns)
+{
+    return (uint64_t)(((unsigned __int128)shared_ns << CLOCK_SCALE_SHIFT) / ns);
+}
+
+static void set_slopes(struct clock_map *m)
+{
+    for (uint32_t i = 0; i + 1 < m->count; i++) {
+        struct clock_anchor *a = &m->anchors[i];
+        a->slope = slope_of(a[1].shared_ns - a->shared_ns, a[1].ns - a->ns);
+    }
+}
+
 void clock_map_finish(struct clock_map *m)
 {
     if (m->last.ns > m->anchors[m->count - 1].ns)
         m->anchors[m->count++] = m->last;
-    for (uint32_t i = 0; i + 1 < m->count; i++) {
-        struct clock_anchor *a = &m->anchors[i];
-        a->slope =
-            (uint64_t)(((unsigned __int128)(a[1].shared_ns - a->shared_ns) << CLOCK_SCALE_SHIFT) /
-                       (a[1].ns - a->ns));
-    }
+    set_slopes(m);
     m->anchors[m->count - 1].slope = m->count > 1 ? m->anchors[m->count - 2].slope : SLOPE_ONE;
     m->place = (struct clock_place){0};
 }
@@ -110,4 +119,37 @@ uint64_t clock_map_search(const struct clock_map *m, struct clock_place *place, 
     place->segment = low;
     place->end_ns = low + 1 < m->count ? m->anchors[low + 1].ns : CLOCK_NS_MAX + 1;
     return clock_map_look(m, place, ns);
+}
+
+uint64_t clock_map_back(const struct clock_map *m, uint64_t shared_ns)
+{
+    uint32_t low = 0;
+    uint32_t high = m->count;
+    uint64_t monotonic_ns = shared_ns - m->offset;
+    while (high - low > 1) { /* anchors[low].shared_ns <= monotonic_ns < anchors[high].shared_ns */
+        uint32_t middle = low + (high - low) / 2;
+        if (m->anchors[middle].shared_ns <= monotonic_ns)
+            low = middle;
+        else
+            high = middle;
+    }
+    const struct clock_anchor *a = &m->anchors[low];
+    if (monotonic_ns <= a->shared_ns)
+        return a->ns;
+    return limited(
+        a->ns + (uint64_t)(((unsigned __int128)(monotonic_ns - a->shared_ns) << CLOCK_SCALE_SHIFT) /
+                           a->slope));
+}
+
+void clock_map_move(struct clock_map *m, clock_move_fn *move, const void *context)
+{
+    struct clock_anchor *last = &m->anchors[m->count - 1];
+    uint64_t later_ns = move(context, clock_map_ns(m, last->ns + SLOPE_STEP_NS));
+    uint64_t first_ns = m->anchors[0].shared_ns;
+    uint64_t offset = move(context, first_ns + m->offset) - first_ns;
+    for (uint32_t i = 0; i < m->count; i++)
+        m->anchors[i].shared_ns = move(context, m->anchors[i].shared_ns + m->offset) - offset;
+    m->offset = offset;
+    set_slopes(m);
+    last->slope = slope_of(later_ns - offset - last->shared_ns, SLOPE_STEP_NS);
 }

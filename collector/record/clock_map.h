@@ -53,6 +53,14 @@ void clock_map_finish(struct clock_map *m);
 
 uint64_t clock_map_search(const struct clock_map *m, struct clock_place *place, uint64_t ns);
 
+/* The process's time that is shown as `shared_ns`, to some nanoseconds. */
+uint64_t clock_map_back(const struct clock_map *m, uint64_t shared_ns);
+
+/* What is shown as a time is from now on shown as what `move`, which never decreases, makes of it;
+ * to be called once it is finished. Between two anchors it is linear. */
+typedef uint64_t clock_move_fn(const void *context, uint64_t shared_ns);
+void clock_map_move(struct clock_map *m, clock_move_fn *move, const void *context);
+
 /* CLOCK_REALTIME in ns of the process's time `ns`. `place` is the caller's, so that several threads
  * may look at one map. */
 static inline uint64_t clock_map_look(const struct clock_map *m, struct clock_place *place,

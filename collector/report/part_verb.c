@@ -159,6 +159,10 @@ enum exit_code part_verb(const struct options *options)
         message("report: part %u of %u (%s), %u of %u files: %s", share.index, share.count,
                 by ? by : "no --share, no launcher", rec.count + rec.unread_files, share.file_count,
                 path);
+        if (share.host_count > 1)
+            message("report: the times of the %u hosts are by their own clocks, as with "
+                    "--clock=wall: a part cannot compare them",
+                    share.host_count);
         rec.progress = progress_begin(&progress, "report");
         progress.total = recording_bytes(&rec);
         code = make_part(&rec, &share, options, path);

@@ -8,6 +8,7 @@
 #include "base/nearest.h"
 #include "find/findings.h"
 #include "find/idle.h"
+#include "report/clock_report.h"
 #include "report/cost_report.h"
 #include "report/dumps.h"
 #include "report/failures.h"
@@ -42,6 +43,7 @@ unsigned report_tables(const struct report *r, struct table *tables)
         {idle_tables, IDLE_TABLES, r->idle},
         {&ranks_table, 1, &r->ranks},
         {&arrivals_table, 1, r->idle},
+        {&clocks_table, 1, r},
         {op_tables, OP_TABLES, r->ops},
         {&modules_table, 1, r->ops},
         {&library_table, 1, r->libraries},

@@ -6,6 +6,7 @@
 
 #include "base/message.h"
 #include "error.h"
+#include "model/host_clocks.h"
 #include "model/selection.h"
 #include "output/verb_output.h"
 #include "report/part_report.h"
@@ -138,6 +139,8 @@ enum exit_code report_verb(const struct options *options, report_page_fn *page)
         return code;
     struct step_wish steps = wish_of(options, &view, format);
     code = recording_open(&rec, options->paths, options->path_count, &how);
+    if (code == EXIT_OK)
+        code = host_clocks_align(&rec, options->clock, "report");
     struct progress progress;
     rec.progress = progress_begin(&progress, "report");
     progress.total = recording_bytes(&rec) * (steps.is_wanted ? 2 : 1);

@@ -66,6 +66,10 @@ const struct csv_kind_info csv_kinds[CSV_KIND_COUNT] = {
     [CSV_ARRIVAL] = {"arrival",
                      "each kind of collective on each communicator: how often ranks met, "
                      "and how far the last one was behind the first"},
+    [CSV_CLOCK] = {"clock", "each host of several: total_ns is by how much its clock was ahead of "
+                            "the reference's, max_ns how well that is known, count of how many "
+                            "collectives, calls its processes"},
+    [CSV_CLOCK_BEHIND] = {"clock_behind", "the same of hosts whose clocks were behind"},
     [CSV_MEMORY] = {"memory", "the most memory of each device"},
     [CSV_HOST_KERNEL] = {"host_kernel", "each kernel that processes without rows of the GPU "
                                         "launched: times of the calls"},

@@ -50,6 +50,8 @@ enum csv_kind {
     CSV_RANK,
     CSV_RANK_LATE,
     CSV_ARRIVAL,
+    CSV_CLOCK,
+    CSV_CLOCK_BEHIND,
     CSV_MEMORY,
     CSV_HOST_KERNEL,
     CSV_HOST_COPY,

@@ -4,6 +4,7 @@
  * processes and rows, losses, where it all came from. Small, and made with cJSON.
  */
 #include <cjson/cJSON.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -531,6 +532,27 @@ static cJSON *left_out_object(const struct trace_writer *w)
     return object;
 }
 
+/* How well the hosts of this trace stand on one clock. */
+static void add_clocks(const struct trace_writer *w, cJSON *other)
+{
+    cJSON *clocks = cJSON_AddArrayToObject(other, "clocks");
+    for (uint32_t i = 0; i < w->rec->host_count; i++) {
+        const struct host *h = &w->rec->hosts[i];
+        cJSON *object = cJSON_CreateObject();
+        add_text(object, "host", h->first->header.host);
+        cJSON_AddNumberToObject(object, "processes", h->processes);
+        add_text(object, "reference", w->rec->hosts[h->reference].first->header.host);
+        cJSON_AddStringToObject(object, "how", host_how(w->rec->hosts, i));
+        if (h->source == HOST_CLOCK_COLLECTIVES) {
+            cJSON_AddNumberToObject(object, "offset_us", (double)h->offset_ns / 1e3);
+            cJSON_AddNumberToObject(object, "drift_ppm", rint(1e12 * h->drift) / 1e6);
+            cJSON_AddNumberToObject(object, "uncertainty_us", (double)h->uncertainty_ns / 1e3);
+            cJSON_AddNumberToObject(object, "collectives", (double)h->collectives);
+        }
+        cJSON_AddItemToArray(clocks, object);
+    }
+}
+
 int chrome_tail(struct trace_writer *w)
 {
     struct losses sum = {0};
@@ -554,6 +576,8 @@ int chrome_tail(struct trace_writer *w)
         cJSON_AddNumberToObject(other, "gpu_events", (double)w->gpu_events);
     cJSON_AddNumberToObject(other, "unread_files", w->rec->unread_files);
     cJSON_AddItemToObject(other, "losses", losses_object(&sum));
+    if (w->rec->host_count > 1)
+        add_clocks(w, other);
     if (w->scope.thinning)
         cJSON_AddItemToObject(other, "left_out", left_out_object(w));
     cJSON *processes = cJSON_AddArrayToObject(other, "processes");

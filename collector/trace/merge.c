@@ -14,6 +14,7 @@
 #include "base/options.h"
 #include "base/unit_text.h"
 #include "error.h"
+#include "model/host_clocks.h"
 #include "output/verb_output.h"
 #include "output/zip_writer.h"
 #include "rank.h"
@@ -565,6 +566,8 @@ enum exit_code merge_verb(const struct options *options)
     struct recording_options how = {
         .keep_live = options->keep_live, .processors = options->jobs, .select = &options->select};
     enum exit_code code = recording_open(&m.rec, options->paths, options->path_count, &how);
+    if (code == EXIT_OK)
+        code = host_clocks_align(&m.rec, options->clock, "merge");
     if (code == EXIT_OK)
         code = merge_write(&m, options);
     if (code == EXIT_OK) {

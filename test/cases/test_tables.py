@@ -20,8 +20,8 @@ NAMES = ("functions", "findings", "collectives", "open_calls", "unfinished", "du
          "cuda_gpu_kern_sum", "cuda_gpu_mem_time_sum",
          "cuda_gpu_mem_size_sum", "cuda_gpu_graph_sum", "cuda_sync_sum", "cuda_kern_exec_sum",
          "nvtx_sum", "nvtx_gpu_proj_sum", "overhead_sum", "gpu_time_util", "gpu_memory_peak",
-         "host_kernel_sum", "host_mem_sum", "gpu_time", "idle", "ranks", "arrivals", "ops", "labels",
-         "library", "cost", "steps", "phases")
+         "host_kernel_sum", "host_mem_sum", "gpu_time", "idle", "ranks", "arrivals", "clocks", "ops",
+         "labels", "library", "cost", "steps", "phases")
 
 
 @pytest.fixture

@@ -2,8 +2,10 @@
 /*
  * make_records DIR < SCRIPT: recordings of any records, as the script says, one line each:
  *
- *   process RANK    begins one, with the threads 1 (python), 2 (the device) and 3 (autograd); ended
- *                   by the next or the end
+ *   process RANK [HOST BOOT MONOTONIC REALTIME]
+ *                   begins one, with the threads 1 (python), 2 (the device) and 3 (autograd); ended
+ *                   by the next or the end. Where it runs: a byte of the boot's id, and both clocks
+ *                   at its begin, in ns
  *   meta KEY=VALUE  what it says of itself
  *   TYPE THREAD BEGIN DURATION CORRELATION FLAGS CODE WEIGHT ARGUMENT,... TEXT
  *                   a record; TYPE by its number, CODE by its number or the name of a function, "-"
@@ -26,10 +28,17 @@ static unsigned code_of(const char *word)
     return (unsigned)strtoul(word, NULL, 10);
 }
 
-static void begin_process(struct stream_builder *b, unsigned rank)
+static void begin_process(struct stream_builder *b, unsigned rank, const char *where)
 {
     char text[32];
+    unsigned boot;
+    unsigned long long monotonic, realtime;
     builder_init(b, rank);
+    if (sscanf(where, "%63s %u %llu %llu", b->header.host, &boot, &monotonic, &realtime) == 4) {
+        memset(b->header.boot_id, (int)boot, sizeof b->header.boot_id);
+        b->header.monotonic_zero_ns = monotonic;
+        b->header.realtime_zero_ns = realtime;
+    }
     builder_api(b);
     snprintf(text, sizeof text, "env.RANK=%u", rank);
     builder_meta(b, text);
@@ -72,6 +81,7 @@ int main(int argc, char **argv)
     struct stream_builder b;
     char line[LINE_BYTES];
     unsigned rank = 0, count = 0;
+    int where = 0;
     if (argc != 2) {
         fprintf(stderr, "usage: make_records DIR < SCRIPT\n");
         return 2;
@@ -79,11 +89,11 @@ int main(int argc, char **argv)
     for (bool more = true; more;) {
         more = fgets(line, sizeof line, stdin) != NULL;
         line[strcspn(line, "\n")] = '\0';
-        bool begins = more && sscanf(line, "process %u", &rank) == 1;
+        bool begins = more && sscanf(line, "process %u%n", &rank, &where) == 1;
         if (count && (begins || !more))
             builder_finish(&b, "%s/%u.gpuprof", argv[1], count - 1);
         if (begins) {
-            begin_process(&b, rank);
+            begin_process(&b, rank, line + where);
             count++;
         } else if (more && strncmp(line, "meta ", 5) == 0) {
             builder_meta(&b, line + 5);

@@ -1,0 +1,291 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "model/collective_ends.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "api/api.h"
+#include "base/array.h"
+#include "base/message.h"
+#include "error.h"
+#include "model/timeline.h"
+#include "record/gpu_record.h"
+
+#define SOME_OPEN_BYTES_MAX (64ull << 20) /* of one process */
+
+/* What a thread has told NCCL and NCCL does next. */
+struct told {
+    uint64_t communicator; /* 0: nothing whose kernel would be known */
+    uint64_t number;
+    uint64_t stream;
+    uint32_t depth; /* of groups */
+    bool is_other;  /* there is something else in the group */
+    bool is_open;   /* a call of NCCL's has not returned */
+};
+
+/* The way through a process. */
+struct gathering {
+    struct collective_ends *ends;
+    const struct process *process;
+    const struct ends_windows *windows;
+    struct told *threads;    /* owned, by thread index from the process's first on */
+    struct key_map handles;  /* of communicators -> id */
+    struct key_map launches; /* correlation id of a launch -> communicator ... */
+    struct key_map numbers;  /* ... and number */
+};
+
+/* ---- what is kept ---------------------------------------------------------------------------- */
+
+/* Is it one of those of its communicator that are kept? The same ones are everywhere. */
+static bool is_kept(const struct collective_ends *e, uint64_t communicator, uint64_t number)
+{
+    uint64_t thinned = key_map_get(&e->thinned, (struct key){communicator, 0, 0});
+    uint64_t hash = key_hash((struct key){number, communicator, 1});
+    return (hash & ((1ull << thinned) - 1)) == 0;
+}
+
+static int compare(const void *left, const void *right)
+{
+    const struct collective_end *a = left;
+    const struct collective_end *b = right;
+    if (a->communicator != b->communicator)
+        return a->communicator < b->communicator ? -1 : 1;
+    if (a->number != b->number)
+        return a->number < b->number ? -1 : 1;
+    if (a->host != b->host)
+        return a->host < b->host ? -1 : 1;
+    return a->end_ns < b->end_ns ? -1 : a->end_ns > b->end_ns;
+}
+
+/* Into order; of those of one collective and host the first stays. */
+static void settle(struct collective_ends *e)
+{
+    uint32_t kept = 0;
+    if (e->count)
+        qsort(e->list, e->count, sizeof *e->list, compare);
+    for (uint32_t i = 0; i < e->count; i++) {
+        const struct collective_end *end = &e->list[i], *last = kept ? &e->list[kept - 1] : NULL;
+        if (!last || last->communicator != end->communicator || last->number != end->number ||
+            last->host != end->host)
+            e->list[kept++] = *end;
+    }
+    e->count = kept;
+}
+
+/* Of a communicator that has more than `most` half go, and more the next time. False: there is no
+ * room to note that. */
+static bool thin_more(struct collective_ends *e, uint64_t communicator)
+{
+    struct key key = {communicator, 0, 0};
+    uint64_t thinned = key_map_get(&e->thinned, key);
+    return thinned < 63 && key_map_set(&e->thinned, key, thinned + 1) == 0;
+}
+
+/* Until half of the room is free. */
+static void thin(struct collective_ends *e)
+{
+    uint32_t runs = 0;
+    settle(e);
+    for (uint32_t i = 0; i < e->count; i++)
+        runs += i == 0 || e->list[i - 1].communicator != e->list[i].communicator;
+    while (e->count > e->count_max / 2) {
+        uint32_t most = e->count_max / 2 / runs, kept = 0, end;
+        for (uint32_t i = 0; i < e->count; i = end) {
+            uint64_t communicator = e->list[i].communicator;
+            for (end = i; end < e->count && e->list[end].communicator == communicator;)
+                end++;
+            uint32_t room = end - i <= most || thin_more(e, communicator) ? end - i : most;
+            for (uint32_t k = i; k < i + room; k++)
+                if (is_kept(e, communicator, e->list[k].number))
+                    e->list[kept++] = e->list[k];
+        }
+        e->count = kept;
+    }
+}
+
+static int add_end(struct collective_ends *e, const struct collective_end *end)
+{
+    if (!is_kept(e, end->communicator, end->number))
+        return 0;
+    if (e->count >= e->count_max)
+        thin(e);
+    struct collective_end *list = array_room(e->list, e->count, &e->capacity, sizeof *list, 1024);
+    if (!list)
+        return GPUPROF_NO_MEMORY;
+    e->list = list;
+    e->list[e->count++] = *end;
+    return 0;
+}
+
+/* ---- a process ------------------------------------------------------------------------------- */
+
+/* A number of `map` is changed; beyond its size it begins anew, and what it had is not found. */
+static int note(struct key_map *map, uint64_t key, uint64_t value)
+{
+    return value ? key_map_set_anew(map, (struct key){key, 0, 0}, value, ENDS_LAUNCHES_MAX) : 0;
+}
+
+/* Whoever has a root may end before the others have come, as has who sends. */
+static bool ends_together(const struct function *f)
+{
+    return f->does == API_DOES_COLLECTIVE && function_arg_place(f, "root") == UINT32_MAX;
+}
+
+static void tell(struct gathering *g, struct told *t, const struct event *e)
+{
+    const struct function *f = e->function;
+    uint64_t handle = function_arg(f, e->record, "comm", 0);
+    uint64_t communicator = key_map_get(&g->handles, (struct key){handle, 0, 0});
+    uint64_t number = function_arg(f, e->record, "sequence", 0);
+    uint64_t stream = function_arg(f, e->record, "stream", 0);
+    if (!t->depth)
+        *t = (struct told){.is_open = t->is_open};
+    if (!ends_together(f) || !communicator || !number ||
+        (t->communicator && (t->communicator != communicator || t->stream != stream)))
+        t->is_other = true;
+    else if (!t->communicator) {
+        t->communicator = communicator;
+        t->number = number;
+        t->stream = stream;
+    }
+}
+
+static void take_library(struct gathering *g, struct told *t, const struct event *e)
+{
+    bool begins = e->record->type == RECORD_LIBRARY_BEGIN;
+    bool is_known = true;
+    switch (e->function->does) {
+    case API_DOES_COLLECTIVE:
+    case API_DOES_P2P:
+    case API_DOES_P2P_RECEIVE:
+        if (begins)
+            tell(g, t, e);
+        break;
+    case API_DOES_GROUP_BEGIN:
+        if (begins && t->depth++ == 0)
+            *t = (struct told){.depth = 1};
+        break;
+    case API_DOES_GROUP_END: t->depth -= !begins && t->depth; break;
+    default: is_known = false; break;
+    }
+    if (!is_known)
+        return;
+    t->is_open = begins;
+    if (!begins && !t->depth)
+        *t = (struct told){0};
+}
+
+/* The first kernel that is launched in the call, or at the end of the group, is of the first
+ * collective in it. */
+static int take_launch(struct gathering *g, struct told *t, const struct event *e)
+{
+    uint64_t stream;
+    if (!t->is_open || !t->communicator || t->is_other || !e->record->correlation ||
+        e->function->does != API_DOES_LAUNCH || e->record->flags & RECORD_CAPTURED ||
+        !function_stream(e->function, e->record, &stream) || stream != t->stream)
+        return 0;
+    int error = note(&g->launches, e->record->correlation, t->communicator);
+    if (error == 0)
+        error = note(&g->numbers, e->record->correlation, t->number);
+    t->communicator = 0;
+    t->is_other = true;
+    return error;
+}
+
+static int take_kernel(struct gathering *g, const struct event *e)
+{
+    struct key key = {e->record->correlation, 0, 0};
+    struct collective_end end = {.communicator = key_map_get(&g->launches, key),
+                                 .number = key_map_get(&g->numbers, key),
+                                 .end_ns = e->end_ns,
+                                 .host = g->process->host};
+    if (!end.communicator || !end.number)
+        return 0;
+    key_map_remove(&g->launches, key);
+    key_map_remove(&g->numbers, key);
+    return add_end(g->ends, &end);
+}
+
+static int take(struct gathering *g, const struct event *e)
+{
+    if (e->thread->number == 0)
+        return 0;
+    struct told *t = &g->threads[e->thread->index - g->process->first_thread];
+    switch (e->record->type) {
+    case RECORD_COMMUNICATOR:
+        return note(&g->handles, record_arg(e->record, COMMUNICATOR_HANDLE),
+                    record_arg(e->record, COMMUNICATOR_ID));
+    case RECORD_LIBRARY_BEGIN:
+    case RECORD_LIBRARY_END: take_library(g, t, e); return 0;
+    case RECORD_CALL: return take_launch(g, t, e);
+    case RECORD_KERNEL: return take_kernel(g, e);
+    default: return 0;
+    }
+}
+
+/* What does not say its types is read, and so are communicators, whenever they were made. */
+static bool wants(void *context, const struct process *p, uint64_t begin_ns, uint64_t end_ns,
+                  uint64_t types)
+{
+    const struct ends_windows *w = ((const struct gathering *)context)->windows;
+    uint64_t calls = block_type_bit(RECORD_LIBRARY_BEGIN) | block_type_bit(RECORD_LIBRARY_END);
+    (void)p;
+    if (types & block_type_bit(RECORD_COMMUNICATOR))
+        return true;
+    if (types && !(types & (calls | block_type_bit(RECORD_KERNEL))))
+        return false;
+    if (!w->every_ns || begin_ns < w->from_ns)
+        return true;
+    return end_ns - w->from_ns >= w->every_ns * ((begin_ns - w->from_ns) / w->every_ns + 1) ||
+           (begin_ns - w->from_ns) % w->every_ns < w->length_ns;
+}
+
+static int gather(struct gathering *g, struct recording *rec, struct losses *losses)
+{
+    struct timeline *t = timeline_create(rec, losses, SOME_OPEN_BYTES_MAX);
+    struct event event;
+    g->threads = calloc(g->process->thread_count + 1u, sizeof *g->threads);
+    int more = t && g->threads ? 1 : GPUPROF_NO_MEMORY;
+    if (t) {
+        timeline_only(t, g->process);
+        timeline_choose(t, wants, g);
+    }
+    while (more > 0 && (more = timeline_next(t, &event)) > 0) {
+        int error = take(g, &event);
+        more = error < 0 ? error : more;
+    }
+    if (more < 0)
+        message("%s: %s", t ? timeline_path(t) : "gpuprof-collector",
+                more == GPUPROF_IO ? strerror(errno) : gpuprof_error_text(more));
+    timeline_free(t);
+    free(g->threads);
+    key_map_release(&g->handles);
+    key_map_release(&g->launches);
+    key_map_release(&g->numbers);
+    return more;
+}
+
+int collective_ends_gather(struct collective_ends *e, struct recording *rec,
+                           const struct ends_windows *windows)
+{
+    struct losses *losses = calloc(rec->count + 1u, sizeof *losses); /* others count them */
+    int error = losses ? 0 : GPUPROF_NO_MEMORY;
+    *e = (struct collective_ends){.count_max = e->count_max ? e->count_max : ENDS_MAX,
+                                  .thinned.count_max = ENDS_COMMUNICATORS};
+    if (error < 0)
+        message("gpuprof-collector: %s", gpuprof_error_text(error));
+    for (uint32_t i = 0; error == 0 && i < rec->count; i++) {
+        struct gathering g = {.ends = e, .process = rec->processes[i], .windows = windows};
+        error = gather(&g, rec, losses);
+    }
+    settle(e);
+    free(losses);
+    return error;
+}
+
+void collective_ends_release(struct collective_ends *e)
+{
+    free(e->list);
+    key_map_release(&e->thinned);
+}

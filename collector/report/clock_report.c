@@ -1,0 +1,184 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "report/clock_report.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#include "base/json_text.h"
+#include "base/unit_text.h"
+#include "read/process_title.h"
+#include "report/report.h"
+
+#define RANKS_SHOWN_MAX 8
+
+enum {
+    NAME,
+    PROCESSES,
+    OFFSET,
+    DRIFT,
+    UNCERTAINTY,
+    REFERENCE,
+    HOW,
+    COLLECTIVES,
+    UNSURE,
+    BY,
+    AHEAD,
+    BEHIND,
+    UNCERTAINTY_NS,
+    COLUMNS
+};
+
+static const struct column columns[COLUMNS] = {
+    [NAME] = {"host", "host"},
+    [PROCESSES] = {"processes", "processes", COLUMN_COUNT, 9},
+    [OFFSET] = {"offset_us", "clock ahead", COLUMN_AMOUNT, 14},
+    [DRIFT] = {"drift_ppm", "drift", COLUMN_AMOUNT, 12},
+    [UNCERTAINTY] = {"uncertainty_us", "known to", COLUMN_AMOUNT, 12, .ascending = true},
+    [REFERENCE] = {"reference", NULL},
+    [HOW] = {"how", NULL},
+    [COLLECTIVES] = {"collectives", NULL, COLUMN_COUNT},
+    [UNSURE] = {"ranks_unsure", NULL, COLUMN_COUNT},
+    [BY] = {NULL, "known by", COLUMN_TEXT, 32},
+    [AHEAD] = {NULL, NULL, COLUMN_NS},
+    [BEHIND] = {NULL, NULL, COLUMN_NS},
+    [UNCERTAINTY_NS] = {NULL, NULL, COLUMN_NS},
+};
+
+static void begin(struct table *t, enum report_format format)
+{
+    const struct report *r = t->source;
+    t->is_there = !r->is_combined && (r->rec->host_count > 1 || format == FORMAT_JSON);
+    t->count = t->is_there ? r->rec->host_count : 0;
+}
+
+/* How well a host's clock is known against those that have collectives with it; UINT64_MAX: there
+ * are none such. */
+static uint64_t known_to(const struct recording *rec, uint32_t host)
+{
+    uint64_t most = 0;
+    uint32_t others = 0;
+    for (uint32_t i = 0; i < rec->host_count; i++)
+        if (rec->hosts[i].reference == rec->hosts[host].reference) {
+            others += i != host;
+            most = rec->hosts[i].uncertainty_ns > most ? rec->hosts[i].uncertainty_ns : most;
+        }
+    return others ? most : UINT64_MAX;
+}
+
+/* Is it less than that by which it came behind other ranks? */
+static bool is_unsure(const struct report *r, const struct rank_row *row)
+{
+    return r->rec->host_count > 1 && row->late &&
+           row->late_ns / row->late <= known_to(r->rec, row->process->host);
+}
+
+static uint32_t count_unsure(const struct report *r, uint32_t host)
+{
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < r->ranks.count; i++)
+        count += r->ranks.rows[i].process->host == host && is_unsure(r, &r->ranks.rows[i]);
+    return count;
+}
+
+static void fill_text(const struct recording *rec, uint32_t index, struct cell *cells)
+{
+    const struct host *h = &rec->hosts[index];
+    char time[UNIT_TEXT_BYTES], *text = NULL;
+    int length;
+    if (h->source == HOST_CLOCK_WALL) {
+        cells[BY] = cell_text(index ? "its own clock" : "the reference");
+        cells[UNCERTAINTY] = cell_text(index ? "not known" : "");
+        return;
+    }
+    length = asprintf(&text, "%s%s", h->offset_ns < 0 ? "-" : "",
+                      time_text(time, (uint64_t)llabs(h->offset_ns)));
+    cells[OFFSET] = cell_owned(length < 0 ? NULL : text);
+    length = asprintf(&text, "%.3f ppm", 1e6 * h->drift);
+    cells[DRIFT] = cell_owned(length < 0 ? NULL : text);
+    length = asprintf(&text, "%s", time_text(time, h->uncertainty_ns));
+    cells[UNCERTAINTY] = cell_owned(length < 0 ? NULL : text);
+    length = asprintf(&text, "%s collectives%s%.16s", count_text(time, h->collectives),
+                      h->reference ? " with " : "",
+                      h->reference ? rec->hosts[h->reference].first->header.host : "");
+    cells[BY] = cell_owned(length < 0 ? NULL : text);
+}
+
+static void fill(const struct table *t, uint32_t index, enum report_format format,
+                 struct cell *cells)
+{
+    const struct report *r = t->source;
+    const struct host *h = &r->rec->hosts[index];
+    bool is_aligned = h->source == HOST_CLOCK_COLLECTIVES;
+    cells[NAME] = cell_text(h->first->header.host);
+    cells[PROCESSES] = cell_number(h->processes);
+    if (format == FORMAT_TEXT) {
+        fill_text(r->rec, index, cells);
+        return;
+    }
+    struct cell null = {.kind = CELL_NULL};
+    cells[REFERENCE] = cell_text(r->rec->hosts[h->reference].first->header.host);
+    cells[HOW] = cell_text(host_how(r->rec->hosts, index));
+    cells[OFFSET] = is_aligned ? cell_real((double)h->offset_ns / 1e3) : null;
+    cells[DRIFT] = is_aligned ? cell_real(1e6 * h->drift) : null;
+    cells[UNCERTAINTY] = is_aligned ? cell_real((double)h->uncertainty_ns / 1e3) : null;
+    cells[COLLECTIVES] = cell_number(h->collectives);
+    cells[UNSURE] = cell_number(count_unsure(r, index));
+    cells[AHEAD] = cell_number(h->offset_ns > 0 ? (uint64_t)h->offset_ns : 0);
+    cells[BEHIND] = cell_number(h->offset_ns < 0 ? (uint64_t)-h->offset_ns : 0);
+    cells[UNCERTAINTY_NS] = cell_number(h->uncertainty_ns);
+}
+
+/* Of whom the table of ranks says more than is known. */
+static void say_unsure(const struct table *t, FILE *out)
+{
+    const struct report *r = t->source;
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < r->ranks.count; i++) {
+        const struct process *p = r->ranks.rows[i].process;
+        if (!is_unsure(r, &r->ranks.rows[i]) || count++ >= RANKS_SHOWN_MAX)
+            continue;
+        char *rank = json_line(process_rank(p));
+        fprintf(out,
+                count == 1 ? "  how far ranks are behind others is less than is known of their "
+                             "hosts' clocks: rank %.16s"
+                           : ", %.16s",
+                rank ? rank : "?");
+        free(rank);
+    }
+    if (count > RANKS_SHOWN_MAX)
+        fprintf(out, " and %u more", count - RANKS_SHOWN_MAX);
+    if (count)
+        fputc('\n', out);
+}
+
+const struct table_info clocks_table = {
+    .name = "clocks",
+    .key = "clocks",
+    .title = "clocks of the hosts",
+    .columns = columns,
+    .column_count = COLUMNS,
+    .text = {PROCESSES, OFFSET, DRIFT, UNCERTAINTY, BY},
+    .csv = {{CSV_CLOCK,
+             NULL,
+             HOW,
+             0,
+             {[FIELD_CALLS] = PROCESSES,
+              [FIELD_TOTAL] = AHEAD,
+              [FIELD_MAX] = UNCERTAINTY_NS,
+              [FIELD_COUNT] = COLLECTIVES}},
+            {CSV_CLOCK_BEHIND,
+             NULL,
+             HOW,
+             BEHIND,
+             {[FIELD_CALLS] = PROCESSES,
+              [FIELD_TOTAL] = BEHIND,
+              [FIELD_MAX] = UNCERTAINTY_NS,
+              [FIELD_COUNT] = COLLECTIVES}}},
+    .csv_count = 2,
+    .place = PLACE_IDLE,
+    .text_none = ": it is there of two hosts or more",
+    .json_empty = "[]",
+    .begin = begin,
+    .row = fill,
+    .text_behind = say_unsure,
+};
