@@ -35,7 +35,7 @@ SIM_CUPTI_LIBS := $(SIM)/libcupti.so.11.8 $(SIM)/libcupti.so.12 $(SIM)/libcupti.
 
 SIM_LIBS := $(SIM)/libcuda.so.1 $(SIM)/libcuda.so $(SIM)/libcudart.so.12 $(SIM)/libcudart.so.13 \
 	$(SIM)/libcudart.so $(SIM)/libcudart_static.a
-SIM_NVML := $(SIM)/libnvidia-ml.so.1
+SIM_NVML := $(SIM)/libnvidia-ml.so.1 $(SIM)/nvml-450/libnvidia-ml.so.1
 SIM_NCCL := $(SIM)/libnccl.so.2
 SIM_NCCL_OBJ := $(patsubst $(SIM_DIR)/%.c,$(SIM)/obj/nccl/%.o,\
 	$(sort $(wildcard $(SIM_DIR)/sim_nccl_*.c)))
@@ -102,10 +102,14 @@ $(SIM)/libcudart.so.13: $(SIM_RUNTIME13_OBJ) $(SIM_DIR)/sim_cudart13.map
 	$(call say,LD,$@) $(CC) $(CFLAGS) $(LDFLAGS) -shared -Wl,-Bsymbolic -Wl,-soname,$(@F) \
 		-Wl,--version-script=$(SIM_DIR)/sim_cudart13.map $(SIM_RUNTIME13_OBJ) -o $@ -pthread -ldl
 
-$(SIM_NVML): $(SIM_DIR)/sim_nvml.c
+# NVML: also as the driver 450 has it, without what came later.
+SIM_NVML_SRC := $(SIM_DIR)/sim_nvml.c $(SIM_DIR)/sim_nvml_counters.c $(SIM_DIR)/sim_nvml_gpm.c
+$(SIM)/nvml-450/libnvidia-ml.so.1: SIM_NVML_FLAGS := -DSIM_NVML_DRIVER=450
+$(SIM_NVML): $(SIM_NVML_SRC) $(SIM_DIR)/sim_nvml.h
 	@mkdir -p $(@D)
 	$(call say,LD,$@) $(CC) $(CPPFLAGS) -std=gnu11 -Wall -Wextra $(WERROR) $(CFLAGS) $(SIM_CFLAGS) \
-		$(LDFLAGS) -shared -Wl,-Bsymbolic -Wl,-soname,$(@F) $< -o $@
+		$(SIM_NVML_FLAGS) $(LDFLAGS) -shared -Wl,-Bsymbolic -Wl,-soname,$(@F) $(SIM_NVML_SRC) -o $@ \
+		-pthread -ldl
 
 # As the real one it has its runtime in itself, and is not symbolic.
 $(SIM)/obj/nccl/%.o: $(SIM_DIR)/%.c

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include "sim_cupti.h"
+#include "sim_nvml.h"
 
 /* What happened, as activity records. A field that this version's record does not reach is left. */
 
@@ -487,6 +488,14 @@ static void existing_devices(void)
         PUT(DEVICE, name, (uintptr_t)name_keep(facts.name));
         PUT(DEVICE, isCudaVisible, 1);
         memcpy(record.payload + fields[FIELD_DEVICE_uuid].offset, facts.uuid, sizeof facts.uuid);
+        if (getenv("SIMCUDA_MIG")) {
+            char *part = (char *)record.payload + fields[FIELD_DEVICE_migUuid].offset;
+            PUT(DEVICE, isMigEnabled, 1);
+            PUT(DEVICE, gpuInstanceId, SIM_MIG_INSTANCE);
+            PUT(DEVICE, computeInstanceId, 0);
+            memcpy(part, facts.uuid, sizeof facts.uuid);
+            memcpy(part + SIM_MIG_NAME_AT, SIM_MIG_NAME, sizeof SIM_MIG_NAME - 1);
+        }
         finish(&record);
     }
 }

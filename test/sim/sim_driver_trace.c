@@ -307,7 +307,8 @@ static void ask_device_facts(int ordinal, struct sim_device_facts *facts)
         .shared_max = 233472,
         .shared_block_max = 49152,
         .name = "Simulated GPU",
-        .uuid = {'s', 'i', 'm', 'c', 'u', 'd', 'a', (uint8_t)ordinal},
+        .uuid = {'s', 'i', 'm', 'u', 'l', 'a', 't', 'e', 'd', '-', 'g', 'p', 'u', '-',
+                 (uint8_t)('0' + ordinal / 10), (uint8_t)('0' + ordinal % 10)},
     };
 }
 

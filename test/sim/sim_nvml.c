@@ -9,32 +9,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define NVML __attribute__((visibility("default")))
+#include "sim_nvml.h"
 
-enum { DEVICE_COUNT_MAX = 16, PCI_BUS_FIRST = 0x17, DRIVER_MAJOR = 580 };
-
-typedef enum {
-    NVML_SUCCESS = 0,
-    NVML_ERROR_UNINITIALIZED = 1,
-    NVML_ERROR_INVALID_ARGUMENT = 2,
-    NVML_ERROR_NOT_SUPPORTED = 3,
-    NVML_ERROR_NOT_FOUND = 6,
-    NVML_ERROR_INSUFFICIENT_SIZE = 7,
-    NVML_ERROR_UNKNOWN = 999,
-} nvmlReturn_t;
-
-typedef struct nvmlDevice {
-    unsigned index;
-} * nvmlDevice_t;
-
-typedef struct {
-    unsigned long long total, free, used;
-} nvmlMemory_t;
-
-typedef struct {
-    unsigned version;
-    unsigned long long total, reserved, free, used;
-} nvmlMemory_v2_t;
+enum { PCI_BUS_FIRST = 0x17 };
 
 typedef struct {
     char busIdLegacy[16];
@@ -42,17 +19,12 @@ typedef struct {
     char busId[32];
 } nvmlPciInfo_t;
 
-typedef struct {
-    unsigned gpu, memory;
-} nvmlUtilization_t;
-
 _Static_assert(sizeof(nvmlPciInfo_t) == 68, "as in nvml.h");
-_Static_assert(sizeof(nvmlMemory_v2_t) == 40, "as in nvml.h");
 
-static struct nvmlDevice devices[DEVICE_COUNT_MAX];
+static struct nvmlDevice devices[DEVICES_MAX], parts[DEVICES_MAX];
 static int users; /* of nvmlInit, less those of nvmlShutdown */
 
-static unsigned long long config_number(const char *name, unsigned long long fallback)
+unsigned long long nvml_number(const char *name, unsigned long long fallback)
 {
     const char *text = getenv(name);
     char *end = NULL;
@@ -62,10 +34,20 @@ static unsigned long long config_number(const char *name, unsigned long long fal
                                                  : value;
 }
 
+unsigned nvml_driver(void)
+{
+    return (unsigned)nvml_number("SIMNVML_DRIVER", SIM_NVML_DRIVER);
+}
+
+bool nvml_has_parts(void)
+{
+    return getenv("SIMCUDA_MIG") != NULL;
+}
+
 static unsigned device_count(void)
 {
-    unsigned long long count = config_number("SIMCUDA_DEVICES", 2);
-    return count < DEVICE_COUNT_MAX ? (unsigned)count : DEVICE_COUNT_MAX;
+    unsigned long long count = nvml_number("SIMCUDA_DEVICES", 2);
+    return count < DEVICES_MAX ? (unsigned)count : DEVICES_MAX;
 }
 
 static nvmlReturn_t ready(const void *out)
@@ -76,12 +58,12 @@ static nvmlReturn_t ready(const void *out)
 }
 
 /* The same for what is said of a device: INVALID_ARGUMENT of a handle that is none. */
-static nvmlReturn_t ready_of(nvmlDevice_t device, const void *out)
+nvmlReturn_t nvml_ready_of(nvmlDevice_t device, const void *out)
 {
     nvmlReturn_t result = ready(out);
-    if (result == NVML_SUCCESS && (device < devices || device >= devices + device_count()))
-        result = NVML_ERROR_INVALID_ARGUMENT;
-    return result;
+    bool is_device = device >= devices && device < devices + device_count();
+    bool is_part = device >= parts && device < parts + device_count();
+    return result == NVML_SUCCESS && !is_device && !is_part ? NVML_ERROR_INVALID_ARGUMENT : result;
 }
 
 static nvmlReturn_t give_text(char *out, unsigned bytes, const char *text)
@@ -92,11 +74,13 @@ static nvmlReturn_t give_text(char *out, unsigned bytes, const char *text)
     return NVML_SUCCESS;
 }
 
-static void uuid_of(unsigned index, char *text, size_t bytes)
+static void uuid_of(const struct nvmlDevice *device, char *text, size_t bytes)
 {
     char raw[17];
-    snprintf(raw, sizeof raw, "simulated-gpu-%02u", index);
-    int n = snprintf(text, bytes, "GPU-");
+    snprintf(raw, sizeof raw, "simulated-gpu-%02u", device->index);
+    if (device->is_part)
+        memcpy(raw + SIM_MIG_NAME_AT, SIM_MIG_NAME, sizeof SIM_MIG_NAME - 1);
+    int n = snprintf(text, bytes, device->is_part ? "MIG-" : "GPU-");
     for (unsigned i = 0; i < 16; i++)
         n += snprintf(text + n, bytes - (size_t)n, "%s%02x",
                       i == 4 || i == 6 || i == 8 || i == 10 ? "-" : "", (unsigned char)raw[i]);
@@ -113,8 +97,10 @@ static nvmlReturn_t find(nvmlDevice_t *device, unsigned index, nvmlReturn_t othe
 
 NVML nvmlReturn_t nvmlInit_v2(void)
 {
-    __atomic_add_fetch(&users, 1, __ATOMIC_ACQ_REL);
-    return NVML_SUCCESS;
+    nvmlReturn_t result = nvml_failure("nvmlInit_v2");
+    if (result == NVML_SUCCESS)
+        __atomic_add_fetch(&users, 1, __ATOMIC_ACQ_REL);
+    return result;
 }
 
 NVML nvmlReturn_t nvmlInit(void)
@@ -153,7 +139,7 @@ NVML nvmlReturn_t nvmlSystemGetCudaDriverVersion(int *version)
 {
     if (!version)
         return NVML_ERROR_INVALID_ARGUMENT;
-    *version = (int)config_number("SIMCUDA_DRIVER_VERSION", 13000);
+    *version = (int)nvml_number("SIMCUDA_DRIVER_VERSION", 13000);
     return NVML_SUCCESS;
 }
 
@@ -166,7 +152,7 @@ NVML nvmlReturn_t nvmlSystemGetDriverVersion(char *version, unsigned bytes)
 {
     char text[32];
     nvmlReturn_t result = ready(version);
-    snprintf(text, sizeof text, "%d.65.06", DRIVER_MAJOR);
+    snprintf(text, sizeof text, "%u.65.06", nvml_driver());
     return result == NVML_SUCCESS ? give_text(version, bytes, text) : result;
 }
 
@@ -174,7 +160,7 @@ NVML nvmlReturn_t nvmlSystemGetNVMLVersion(char *version, unsigned bytes)
 {
     char text[32];
     nvmlReturn_t result = ready(version);
-    snprintf(text, sizeof text, "13.%d.65.06", DRIVER_MAJOR);
+    snprintf(text, sizeof text, "13.%u.65.06", nvml_driver());
     return result == NVML_SUCCESS ? give_text(version, bytes, text) : result;
 }
 
@@ -196,12 +182,38 @@ NVML nvmlReturn_t nvmlDeviceGetHandleByUUID(const char *uuid, nvmlDevice_t *devi
 {
     nvmlReturn_t result = ready(uuid ? (const void *)device : NULL);
     for (unsigned i = 0; result == NVML_SUCCESS && i < device_count(); i++) {
+        struct nvmlDevice part = {.index = i, .is_part = true}, whole = {.index = i};
         char text[48];
-        uuid_of(i, text, sizeof text);
+        uuid_of(&whole, text, sizeof text);
         if (strcmp(text, uuid) == 0)
             return find(device, i, NVML_ERROR_NOT_FOUND);
+        uuid_of(&part, text, sizeof text);
+        if (nvml_has_parts() && strcmp(text, uuid) == 0) {
+            parts[i] = part;
+            *device = &parts[i];
+            return NVML_SUCCESS;
+        }
     }
     return result == NVML_SUCCESS ? NVML_ERROR_NOT_FOUND : result;
+}
+
+NVML nvmlReturn_t nvmlDeviceGetDeviceHandleFromMigDeviceHandle(nvmlDevice_t part,
+                                                               nvmlDevice_t *device)
+{
+    nvmlReturn_t result = nvml_ready_of(part, device);
+    if (result == NVML_SUCCESS && !part->is_part)
+        result = NVML_ERROR_INVALID_ARGUMENT;
+    return result == NVML_SUCCESS ? find(device, part->index, NVML_ERROR_NOT_FOUND) : result;
+}
+
+NVML nvmlReturn_t nvmlDeviceGetGpuInstanceId(nvmlDevice_t part, unsigned *id)
+{
+    nvmlReturn_t result = nvml_ready_of(part, id);
+    if (result == NVML_SUCCESS && !part->is_part)
+        result = NVML_ERROR_INVALID_ARGUMENT;
+    if (result == NVML_SUCCESS)
+        *id = SIM_MIG_INSTANCE;
+    return result;
 }
 
 NVML nvmlReturn_t nvmlDeviceGetHandleByPciBusId_v2(const char *id, nvmlDevice_t *device)
@@ -217,7 +229,7 @@ NVML nvmlReturn_t nvmlDeviceGetHandleByPciBusId_v2(const char *id, nvmlDevice_t 
 
 static nvmlReturn_t give_number(nvmlDevice_t device, unsigned *out, unsigned number)
 {
-    nvmlReturn_t result = ready_of(device, out);
+    nvmlReturn_t result = nvml_ready_of(device, out);
     if (result == NVML_SUCCESS)
         *out = number;
     return result;
@@ -225,8 +237,8 @@ static nvmlReturn_t give_number(nvmlDevice_t device, unsigned *out, unsigned num
 
 NVML nvmlReturn_t nvmlDeviceGetIndex(nvmlDevice_t device, unsigned *index)
 {
-    return ready_of(device, index) ? ready_of(device, index)
-                                   : give_number(device, index, device->index);
+    return nvml_ready_of(device, index) ? nvml_ready_of(device, index)
+                                        : give_number(device, index, device->index);
 }
 
 NVML nvmlReturn_t nvmlDeviceGetMinorNumber(nvmlDevice_t device, unsigned *minor)
@@ -236,23 +248,23 @@ NVML nvmlReturn_t nvmlDeviceGetMinorNumber(nvmlDevice_t device, unsigned *minor)
 
 NVML nvmlReturn_t nvmlDeviceGetName(nvmlDevice_t device, char *name, unsigned bytes)
 {
-    nvmlReturn_t result = ready_of(device, name);
+    nvmlReturn_t result = nvml_ready_of(device, name);
     return result == NVML_SUCCESS ? give_text(name, bytes, "Simulated GPU") : result;
 }
 
 NVML nvmlReturn_t nvmlDeviceGetUUID(nvmlDevice_t device, char *uuid, unsigned bytes)
 {
     char text[48];
-    nvmlReturn_t result = ready_of(device, uuid);
+    nvmlReturn_t result = nvml_ready_of(device, uuid);
     if (result != NVML_SUCCESS)
         return result;
-    uuid_of(device->index, text, sizeof text);
+    uuid_of(device, text, sizeof text);
     return give_text(uuid, bytes, text);
 }
 
 NVML nvmlReturn_t nvmlDeviceGetPciInfo_v3(nvmlDevice_t device, nvmlPciInfo_t *pci)
 {
-    nvmlReturn_t result = ready_of(device, pci);
+    nvmlReturn_t result = nvml_ready_of(device, pci);
     if (result != NVML_SUCCESS)
         return result;
     *pci = (nvmlPciInfo_t){.bus = PCI_BUS_FIRST + device->index};
@@ -263,41 +275,9 @@ NVML nvmlReturn_t nvmlDeviceGetPciInfo_v3(nvmlDevice_t device, nvmlPciInfo_t *pc
 
 NVML nvmlReturn_t nvmlDeviceGetCudaComputeCapability(nvmlDevice_t device, int *major, int *minor)
 {
-    nvmlReturn_t result = ready_of(device, major && minor ? major : NULL);
+    nvmlReturn_t result = nvml_ready_of(device, major && minor ? major : NULL);
     if (result == NVML_SUCCESS)
         *major = 9, *minor = 0;
-    return result;
-}
-
-/* What is allocated is not known here: as on a machine whose GPUs nobody else uses. */
-NVML nvmlReturn_t nvmlDeviceGetMemoryInfo(nvmlDevice_t device, nvmlMemory_t *memory)
-{
-    nvmlReturn_t result = ready_of(device, memory);
-    if (result == NVML_SUCCESS) {
-        memory->total = memory->free = config_number("SIMCUDA_MEMORY", 8ull << 30);
-        memory->used = 0;
-    }
-    return result;
-}
-
-NVML nvmlReturn_t nvmlDeviceGetMemoryInfo_v2(nvmlDevice_t device, nvmlMemory_v2_t *memory)
-{
-    nvmlMemory_t plain;
-    nvmlReturn_t result = ready_of(device, memory);
-    if (result == NVML_SUCCESS && memory->version != (sizeof *memory | 2u << 24))
-        result = NVML_ERROR_INVALID_ARGUMENT;
-    if (result == NVML_SUCCESS)
-        result = nvmlDeviceGetMemoryInfo(device, &plain);
-    if (result == NVML_SUCCESS)
-        *memory = (nvmlMemory_v2_t){memory->version, plain.total, 0, plain.free, plain.used};
-    return result;
-}
-
-NVML nvmlReturn_t nvmlDeviceGetUtilizationRates(nvmlDevice_t device, nvmlUtilization_t *rates)
-{
-    nvmlReturn_t result = ready_of(device, rates);
-    if (result == NVML_SUCCESS)
-        *rates = (nvmlUtilization_t){0};
     return result;
 }
 
@@ -315,7 +295,7 @@ NVML nvmlReturn_t nvmlDeviceGetCurrPcieLinkWidth(nvmlDevice_t device, unsigned *
 NVML nvmlReturn_t nvmlDeviceGetNvLinkState(nvmlDevice_t device, unsigned link, int *is_active)
 {
     (void)link;
-    nvmlReturn_t result = ready_of(device, is_active);
+    nvmlReturn_t result = nvml_ready_of(device, is_active);
     return result == NVML_SUCCESS ? NVML_ERROR_NOT_SUPPORTED : result;
 }
 
