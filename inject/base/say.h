@@ -23,6 +23,8 @@ enum say_cause {
     SAY_WINDOWS,
     SAY_CONTROL,
     SAY_FLIGHT,
+    SAY_DEVICE, /* of all of them */
+    SAY_DEVICE_ONE,
 };
 
 /* Async-signal-safe as far as snprintf of strings and numbers is (glibc: yes). */

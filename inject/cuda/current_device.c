@@ -61,6 +61,16 @@ int32_t device_of(const void *context)
     return (int32_t)(find(context, &slot) & DEVICE_NUMBER) - 1;
 }
 
+bool device_has_context(int32_t device)
+{
+    for (unsigned i = 0; i < SLOTS; i++) {
+        uint64_t word = atomic_load_explicit(&contexts[i], memory_order_relaxed);
+        if (word && (int32_t)(word & DEVICE_NUMBER) - 1 == device)
+            return true;
+    }
+    return false;
+}
+
 /* The stack has changed. */
 static void follow(void)
 {

@@ -10,6 +10,7 @@
 #ifndef GPUPROF_INJECT_CURRENT_DEVICE_H
 #define GPUPROF_INJECT_CURRENT_DEVICE_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "base/compiler.h"
@@ -24,6 +25,9 @@ void device_note(const void *context, int32_t device);
 
 /* The device of such a context; DEVICE_UNKNOWN: nobody told, or it was too long ago. */
 int32_t device_of(const void *context);
+
+/* Is one of the contexts told of on that device? */
+bool device_has_context(int32_t device);
 
 /* cudaSetDevice; and the stack's top is pushed, replaced (by NULL: popped), popped. */
 void device_set(int32_t device);

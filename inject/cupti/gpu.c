@@ -17,6 +17,7 @@
 #include "cupti/gpu_buffers.h"
 #include "cupti/gpu_callback.h"
 #include "cupti/gpu_describe.h"
+#include "cupti/gpu_devices.h"
 #include "cupti/gpu_drain.h"
 #include "cupti/gpu_flush.h"
 #include "cupti/gpu_guest.h"
@@ -294,6 +295,8 @@ static void start(bool subscribed)
             atomic_store(&gpu.epoch, epoch_now());
             atomic_store(&gpu.phase, yielded ? GPU_YIELDED : GPU_ACTIVE);
             gpu_turn(); /* what was asked for meanwhile */
+            if (gp.settings.numbers[SETTING_DEVICE])
+                gpu_flush_wake(); /* which devices there are, before they have work under way */
         } else {
             gpu_fail("no thread could be started for CUPTI's records");
         }
@@ -374,6 +377,7 @@ void gpu_recording_runs(bool may_wait)
 
 void gpu_forget(void)
 {
+    gpu_devices_forget();
     if (atomic_load(&gpu.phase) == GPU_OFF)
         return;
     atomic_store(&gpu.phase, GPU_DEAD);

@@ -7,6 +7,7 @@
 #include "base/ticks.h"
 #include "bytes.h"
 #include "cupti/gpu_clock.h"
+#include "cupti/gpu_devices.h"
 #include "cupti/gpu_names.h"
 #include "cupti/gpu_session.h"
 #include "cupti/gpu_state.h"
@@ -209,28 +210,40 @@ static uint64_t big_endian(const uint8_t *bytes)
     return __builtin_bswap64(load_u64(bytes));
 }
 
+static void read_uuid(const struct cupti_view *view, enum cupti_field which, uint64_t uuid[2])
+{
+    const uint8_t *bytes = cupti_field_at(which, view->record, view->bytes);
+    for (unsigned i = 0; i < 2; i++)
+        uuid[i] = bytes ? big_endian(bytes + 8 * i) : 0;
+}
+
 static bool make_device(struct record *r, const struct cupti_view *view)
 {
-    const uint8_t *uuid = cupti_field_at(FIELD_DEVICE_UUID, view->record, view->bytes);
+    struct gpu_device device = {0};
+    read_uuid(view, FIELD_DEVICE_UUID, device.uuid);
+    if (F(DEVICE_MIG))
+        read_uuid(view, FIELD_DEVICE_MIG_UUID, device.mig);
+    gpu_devices_note(F(DEVICE_ID), &device);
     r->begin = ticks_now();
     set_text(r, (const char *)(uintptr_t)F(DEVICE_NAME));
-    SET_ARGS(r, DEVICE, [DEVICE_DEVICE] = F(DEVICE_ID), [DEVICE_MAJOR] = F(DEVICE_CAPABILITY_MAJOR),
-             [DEVICE_MINOR] = F(DEVICE_CAPABILITY_MINOR),
-             [DEVICE_MULTIPROCESSORS] = F(DEVICE_MULTIPROCESSORS),
-             [DEVICE_THREADS_MAX] = F(DEVICE_WARPS_MAX) * F(DEVICE_WARP),
-             [DEVICE_BLOCKS_MAX] = F(DEVICE_BLOCKS_MAX),
-             [DEVICE_REGISTERS_MAX] = F(DEVICE_REGISTERS_MAX),
-             [DEVICE_SHARED_MAX] = F(DEVICE_SHARED_MAX),
-             [DEVICE_SHARED_BLOCK_MAX] = F(DEVICE_SHARED_BLOCK_MAX),
-             [DEVICE_MEMORY] = F(DEVICE_MEMORY), [DEVICE_BANDWIDTH] = F(DEVICE_BANDWIDTH),
-             [DEVICE_CLOCK] = F(DEVICE_CLOCK), [DEVICE_UUID_HIGH] = uuid ? big_endian(uuid) : 0,
-             [DEVICE_UUID_LOW] = uuid ? big_endian(uuid + 8) : 0, [DEVICE_L2] = F(DEVICE_L2),
-             [DEVICE_WARP] = F(DEVICE_WARP));
+    SET_ARGS(
+        r, DEVICE, [DEVICE_DEVICE] = F(DEVICE_ID), [DEVICE_MAJOR] = F(DEVICE_CAPABILITY_MAJOR),
+        [DEVICE_MINOR] = F(DEVICE_CAPABILITY_MINOR),
+        [DEVICE_MULTIPROCESSORS] = F(DEVICE_MULTIPROCESSORS),
+        [DEVICE_THREADS_MAX] = F(DEVICE_WARPS_MAX) * F(DEVICE_WARP),
+        [DEVICE_BLOCKS_MAX] = F(DEVICE_BLOCKS_MAX),
+        [DEVICE_REGISTERS_MAX] = F(DEVICE_REGISTERS_MAX),
+        [DEVICE_SHARED_MAX] = F(DEVICE_SHARED_MAX),
+        [DEVICE_SHARED_BLOCK_MAX] = F(DEVICE_SHARED_BLOCK_MAX), [DEVICE_MEMORY] = F(DEVICE_MEMORY),
+        [DEVICE_BANDWIDTH] = F(DEVICE_BANDWIDTH), [DEVICE_CLOCK] = F(DEVICE_CLOCK),
+        [DEVICE_UUID_HIGH] = device.uuid[0], [DEVICE_UUID_LOW] = device.uuid[1],
+        [DEVICE_L2] = F(DEVICE_L2), [DEVICE_WARP] = F(DEVICE_WARP));
     return true;
 }
 
 static bool make_context(struct record *r, const struct cupti_view *view)
 {
+    gpu_devices_use(F(CONTEXT_DEVICE));
     r->begin = ticks_now();
     SET_ARGS(r, CONTEXT, [CONTEXT_CONTEXT] = F(CONTEXT_ID), [CONTEXT_DEVICE] = F(CONTEXT_DEVICE),
              [CONTEXT_NULL_STREAM] = F(CONTEXT_NULL_STREAM));

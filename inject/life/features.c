@@ -8,6 +8,7 @@
 #include "cuda/names.h"
 #include "cupti/gpu.h"
 #include "cupti/gpu_describe.h"
+#include "device/device_thread.h"
 #include "hook/content.h"
 #include "hook/getproc.h"
 #include "hook/resolve.h"
@@ -70,6 +71,8 @@ const struct feature features[] = {
     {.describe = library_describe, .fork_child = library_reset},
     {.unloaded = dnn_unloaded, .fork_child = dnn_reset},
     {.tick = resident_tick},
+    {.writer_begin = device_start, .turn = device_turn, .fork_child = device_forget,
+     .end = device_end},
     {.load = windows_load, .start = windows_start, .describe = windows_describe,
      .door = windows_door, .end = windows_end},
     {.load = recorded_load, .start = recorded_start, .describe = recorded_describe},

@@ -37,13 +37,17 @@ PUSH, POP, RANGE_START, RANGE_END, MARK, LABEL, STEP, PAUSE = range(23, 31)
 MODULE, PYTHON, STACK, COST, COST_SUM, STEP_DOWN = range(31, 37)
 OP_BEGIN, OP_END, OP_NAME, OP_INPUTS, OP_THREAD = range(37, 42)
 LIBRARY_BEGIN, LIBRARY_END, LIBRARY_PLAN, COMMUNICATOR, RESIDENT, WINDOW, DUMP = range(46, 53)
+(DEVICE_SOURCE, DEVICE_ABSENT, DEVICE_USE, DEVICE_POWER, DEVICE_CLOCKS, DEVICE_LINKS,
+ DEVICE_GPM) = range(53, 60)
 TYPE_NAMES = dict(enumerate((
     "call name thread anchor counter meta api note end "
     "kernel copy set sync graph overhead memory pool device context stream kernel_name link "
     "push pop range_start range_end mark label step pause module python stack "
     "cost cost_sum step_down op_begin op_end op_name op_inputs op_thread "
     "callback content tensor tensor_oom "
-    "library_begin library_end library_plan communicator resident window dump").split(), 1))
+    "library_begin library_end library_plan communicator resident window dump "
+    "device_source device_absent device_use device_power device_clocks device_links "
+    "device_gpm").split(), 1))
 TYPE_NUMBERS = {name: number for number, name in TYPE_NAMES.items()}
 CAPTURED, NESTED, STALE, EXTENDED, BYTES, OPEN, TRACED = 1, 2, 4, 8, 16, 32, 64
 COUNTERS = ("dropped", "unrecorded", "names_dropped", "names_truncated", "write_lost", "stale",

@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * One device, or the part of one (MIG) that the process has, and what NVML lets us read of it: a
+ * reading makes a record of each group of numbers that can be read. What cannot is asked for no
+ * more, and said once, by a record. By the thread of device_thread.c alone.
+ */
+#ifndef GPUPROF_INJECT_DEVICE_SOURCE_H
+#define GPUPROF_INJECT_DEVICE_SOURCE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "device/device_gpm.h"
+#include "device/nvml_library.h"
+#include "record.h"
+
+struct thread;
+
+enum device_group {
+    DEVICE_GROUP_USE,
+    DEVICE_GROUP_POWER,
+    DEVICE_GROUP_CLOCKS,
+    DEVICE_GROUP_LINKS,
+    DEVICE_GROUP_GPM,
+    DEVICE_GROUP_COUNT
+};
+
+#define DEVICE_FIELDS_MAX 16
+#define DEVICE_CALLS_MAX  10
+#define DEVICE_ITEMS_MAX  (DEVICE_FIELDS_MAX + DEVICE_CALLS_MAX)
+
+struct device_source {
+    uint32_t number;     /* from 1 on */
+    uint32_t device;     /* CUDA's number, + 1; 0: not known */
+    uint64_t uuid[2];    /* of the GPU */
+    uint64_t mig[2];     /* of this part of it; 0: the whole */
+    nvmlDevice_t handle; /* NULL: it is not to be had, or no more */
+    nvmlDevice_t whole;  /* the GPU that it is, or is a part of */
+    unsigned gpu_instance;
+    uint8_t failures[DEVICE_ITEMS_MAX];   /* one after another, of each thing that is read */
+    nvmlReturn_t why[DEVICE_GROUP_COUNT]; /* the first refusal in it */
+    uint32_t told;                        /* groups of which it is said that they do not come */
+    unsigned sm_max;                      /* + 1; it does not change */
+    struct device_gpm gpm;
+};
+
+static inline bool device_is_part(const struct device_source *s)
+{
+    return s->mig[0] || s->mig[1];
+}
+
+/* Fills uuid, mig, handles from what CUDA says. What NVML answered. */
+nvmlReturn_t device_source_find(struct device_source *s, const uint64_t uuid[2],
+                                const uint64_t mig[2]);
+
+/* The same of a device that NVML has given the handle of; of a part's whole, too. */
+nvmlReturn_t device_source_take(struct device_source *s, nvmlDevice_t handle);
+
+/* States which it is and how often it is read from now on. */
+void device_source_describe(const struct device_source *s, struct thread *t, uint64_t period_ns);
+
+/*
+ * A reading. `own_pid`: this process as NVML knows it, 0 = it is not known; `lists`: the processes
+ * on it are asked for, too. What NVML answered of the device as a whole: NVML_SUCCESS; or
+ * NVML_ERROR_GPU_IS_LOST and NVML_ERROR_UNINITIALIZED, and the source is not to be read again so.
+ */
+nvmlReturn_t device_source_read(struct device_source *s, struct thread *t, uint32_t own_pid,
+                                bool lists);
+
+/* Records of that source (0: all) and group (a type of record, 0: all) do not come. */
+void device_tell_absent(struct thread *t, uint32_t source, unsigned type,
+                        enum device_absence reason, nvmlReturn_t result, const char *why);
+
+/* The reason that an answer of NVML's is. */
+enum device_absence device_absence_of(nvmlReturn_t result);
+
+/* How many processes have a context on it; and is this one among them? */
+nvmlReturn_t device_processes(nvmlDevice_t handle, uint32_t own_pid, unsigned *count, bool *has_own,
+                              uint64_t *own_bytes);
+
+#endif

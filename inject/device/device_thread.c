@@ -1,0 +1,385 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "device/device_thread.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/futex.h"
+#include "base/say.h"
+#include "base/ticks.h"
+#include "cupti/gpu_devices.h"
+#include "cupti/gpu_drain.h"
+#include "device/device_source.h"
+#include "record/own_thread.h"
+#include "record/recorded.h"
+#include "record/thread.h"
+
+#define SOURCES_MAX           (2 * GPU_DEVICES_MAX)
+#define SECOND_NS             1000000000u
+#define LOOK_NS               50000000u /* how often to look for devices, while none is known */
+#define LOOKS_MAX             40 /* so often CUPTI is asked for what it knows; then as it comes */
+#define APART_NS              20000000u  /* readings are at least so far apart */
+#define END_NS                500000000u /* a last reading takes some milliseconds */
+#define WINDOW                5          /* readings of which the cost is known */
+#define COST_PART             100u       /* of the time: that is what readings may take */
+#define PERIOD_MAX_NS         5000000000u
+#define RESTARTS_MAX          3
+#define INITIAL_PID_NAMESPACE 0xeffffffcu /* the kernel's PROC_PID_INIT_INO */
+
+/* By who is named; all of it anew in the child of a fork. */
+static struct {
+    _Atomic uint32_t running; /* futex: the thread exists */
+    _Atomic uint32_t wake;    /* futex: raised by who wants it to look */
+    _Atomic uint32_t ending;  /* by who ends */
+    _Atomic uint32_t waited;  /* an end has waited for it in vain */
+} control;
+
+/* The thread's own. */
+static struct {
+    struct device_source sources[SOURCES_MAX];
+    unsigned count;
+    uint64_t taken; /* of CUDA's devices: a bit each */
+    uint64_t period_ns;
+    uint64_t read_ns;         /* when the last reading began; 0: none has */
+    uint64_t listed_ns;       /* when processes were asked for */
+    uint64_t cost_ns[WINDOW]; /* of the last readings */
+    unsigned cost_count;
+    unsigned looks;
+    unsigned restarts;
+    uint32_t own_pid;  /* as NVML knows it; 0: that is not known */
+    bool is_off;       /* nothing is recorded now */
+    bool has_given_up; /* nothing comes, or nothing more */
+    bool is_started;   /* NVML is */
+} all;
+
+_Static_assert(GPU_DEVICES_MAX <= 64, "a bit each");
+
+static uint64_t now_ns(void)
+{
+    return clock_ns(CLOCK_MONOTONIC);
+}
+
+/* ---- which devices there are ----------------------------------------------------------------- */
+
+/* What comes of all devices no more, and why: in the stream, and in a line. */
+static void give_up(struct thread *me, enum device_absence reason, nvmlReturn_t result,
+                    const char *why)
+{
+    all.has_given_up = true;
+    device_tell_absent(me, 0, 0, reason, result, why);
+    say(SAY_DEVICE, "no counters of the devices (%s): %s", setting_infos[SETTING_DEVICE].variable,
+        why);
+}
+
+/* Before the library's own exit handlers and destructors: ours come after them. */
+static void at_exit(void)
+{
+    device_end(gp.settings.numbers[SETTING_EXIT_WAIT]);
+}
+
+/* The end of the process does not wait for that. */
+static bool start_nvml(struct thread *me)
+{
+    static bool is_registered; /* in a child, too, which inherits it */
+    char reason[NVML_REASON_BYTES_MAX];
+    nvmlReturn_t result;
+    if (all.is_started || atomic_load(&control.ending))
+        return all.is_started;
+    all.is_started = nvml_library_start(reason, &result);
+    if (!all.is_started)
+        give_up(me,
+                result == NVML_ERROR_NO_PERMISSION ? DEVICE_ABSENT_NO_PERMISSION
+                                                   : DEVICE_ABSENT_LIBRARY,
+                result, reason);
+    else if (!is_registered)
+        is_registered = atexit(at_exit) == 0;
+    return all.is_started;
+}
+
+static struct device_source *add(void)
+{
+    if (all.count == SOURCES_MAX)
+        return NULL;
+    struct device_source *s = &all.sources[all.count++];
+    *s = (struct device_source){.number = all.count};
+    return s;
+}
+
+static void add_found(struct thread *me, struct device_source *s, nvmlReturn_t result)
+{
+    device_source_describe(s, me, all.period_ns);
+    if (result == NVML_SUCCESS)
+        return;
+    s->handle = NULL;
+    device_tell_absent(me, s->number, 0, device_absence_of(result), result,
+                       nvml_result_text(result));
+    say(SAY_DEVICE_ONE, "no counters of a device: %s (%d)", nvml_result_text(result), (int)result);
+}
+
+/* What CUPTI has told of since the last look. A part of a device is followed by the whole. */
+static void add_told(struct thread *me)
+{
+    struct gpu_device device;
+    for (unsigned i = 0; i < GPU_DEVICES_MAX; i++) {
+        struct device_source *s;
+        if (all.taken >> i & 1 || !gpu_devices_get(i, &device))
+            continue;
+        if (!start_nvml(me) || !(s = add()))
+            return;
+        all.taken |= 1ull << i;
+        s->device = i + 1;
+        add_found(me, s, device_source_find(s, device.uuid, device.mig));
+        struct device_source *whole = s->handle && device_is_part(s) ? add() : NULL;
+        if (whole) {
+            whole->device = i + 1;
+            add_found(me, whole, device_source_take(whole, s->whole));
+        }
+    }
+}
+
+/* Without CUPTI's records: those that have this process among theirs. */
+static void add_listed(struct thread *me)
+{
+    unsigned device_count = 0, process_count;
+    uint64_t bytes;
+    bool has_own;
+    if (!all.own_pid) {
+        give_up(me, DEVICE_ABSENT_UNKNOWN, NVML_SUCCESS,
+                "which devices the process uses is not known: there are no GPU rows, and NVML "
+                "lists processes of another PID namespace");
+        return;
+    }
+    if (!start_nvml(me) || NVML_CALL(nvmlDeviceGetCount_v2, &device_count) != NVML_SUCCESS)
+        return;
+    for (unsigned i = 0; i < device_count; i++) {
+        nvmlDevice_t handle;
+        struct device_source *s;
+        if (NVML_CALL(nvmlDeviceGetHandleByIndex_v2, i, &handle) == NVML_SUCCESS &&
+            device_processes(handle, all.own_pid, &process_count, &has_own, &bytes) ==
+                NVML_SUCCESS &&
+            has_own && (s = add()))
+            add_found(me, s, device_source_take(s, handle));
+    }
+}
+
+/* Looks for devices. False: none will come. */
+static bool look(struct thread *me)
+{
+    if (gpu_devices_come() || all.taken) {
+        if (!all.taken && all.looks++ < LOOKS_MAX)
+            gpu_flush_wake(); /* it may have them, and waits to be asked */
+        add_told(me);
+    } else if (!all.count) {
+        add_listed(me);
+        if (!all.count && ++all.looks == LOOKS_MAX)
+            give_up(me, DEVICE_ABSENT_UNKNOWN, NVML_SUCCESS,
+                    "which devices the process uses is not known: there are no GPU rows, and it is "
+                    "on none of NVML's lists");
+    }
+    return !all.has_given_up;
+}
+
+/* ---- readings -------------------------------------------------------------------------------- */
+
+static void stop_source(struct thread *me, struct device_source *s, nvmlReturn_t result)
+{
+    s->handle = NULL;
+    device_tell_absent(me, s->number, 0, device_absence_of(result), result,
+                       nvml_result_text(result));
+    say(SAY_DEVICE_ONE, "no more counters of a device: %s (%d)", nvml_result_text(result),
+        (int)result);
+}
+
+/* Somebody has shut NVML down more often than started it. Its handles may be others now. */
+static nvmlReturn_t restart(struct device_source *s)
+{
+    nvmlReturn_t result = NVML_ERROR_UNINITIALIZED;
+    if (all.restarts++ < RESTARTS_MAX)
+        result = NVML_CALL(nvmlInit_v2);
+    if (result == NVML_SUCCESS)
+        result = device_source_find(s, s->uuid, s->mig);
+    memset(&s->gpm, 0, sizeof s->gpm);
+    return result;
+}
+
+/* True: something was read. */
+static bool read_all(struct thread *me, uint64_t begin_ns)
+{
+    bool has_any = false, lists = begin_ns - all.listed_ns >= SECOND_NS;
+    if (lists)
+        all.listed_ns = begin_ns;
+    for (unsigned i = 0; i < all.count; i++) {
+        struct device_source *s = &all.sources[i];
+        if (!s->handle)
+            continue;
+        nvmlReturn_t result = device_source_read(s, me, all.own_pid, lists);
+        if (result == NVML_ERROR_UNINITIALIZED)
+            result = restart(s);
+        if (result == NVML_SUCCESS)
+            has_any = true;
+        else
+            stop_source(me, s, result);
+    }
+    return has_any;
+}
+
+static void forget_between(void)
+{
+    for (unsigned i = 0; i < all.count; i++)
+        device_gpm_forget(&all.sources[i].gpm);
+}
+
+/* What one costs as a rule: of the last ones, without the dearest. */
+static uint64_t usual_cost_ns(void)
+{
+    uint64_t sum_ns = 0, most_ns = 0;
+    for (unsigned i = 0; i < WINDOW; i++) {
+        sum_ns += all.cost_ns[i];
+        most_ns = all.cost_ns[i] > most_ns ? all.cost_ns[i] : most_ns;
+    }
+    return (sum_ns - most_ns) / (WINDOW - 1);
+}
+
+/* Half as often, as long as they take more than their part of the time. False: no more at all. */
+static bool keep_cheap(struct thread *me, uint64_t cost_ns)
+{
+    char why[NVML_REASON_BYTES_MAX];
+    all.cost_ns[all.cost_count++ % WINDOW] = cost_ns;
+    uint64_t usual_ns = usual_cost_ns(), before_ns = all.period_ns;
+    if (all.cost_count < WINDOW)
+        return true;
+    while (usual_ns * COST_PART > all.period_ns && all.period_ns < PERIOD_MAX_NS)
+        all.period_ns *= 2;
+    if (usual_ns * COST_PART > all.period_ns) {
+        snprintf(why, sizeof why,
+                 "a reading takes the driver %llu ms, which is more than 1 %% of the time even if "
+                 "there is one in %llu s",
+                 (unsigned long long)usual_ns / 1000000,
+                 (unsigned long long)all.period_ns / SECOND_NS);
+        give_up(me, DEVICE_ABSENT_SLOW, NVML_SUCCESS, why);
+        return false;
+    }
+    for (unsigned i = 0; i < all.count && all.period_ns != before_ns; i++)
+        if (all.sources[i].handle)
+            device_source_describe(&all.sources[i], me, all.period_ns);
+    return true;
+}
+
+/* ---- the thread ------------------------------------------------------------------------------ */
+
+/* For how long there is nothing to do; 0: a reading is due. */
+static uint64_t rest_ns(bool is_off, bool is_ending, uint64_t now)
+{
+    uint64_t since = all.read_ns ? now - all.read_ns : UINT64_MAX;
+    bool turns = is_off != all.is_off || (is_ending && !is_off);
+    if (!all.count)
+        return LOOK_NS;
+    if (turns)
+        return since >= APART_NS || is_ending ? 0 : APART_NS - since;
+    if (is_off)
+        return SECOND_NS;
+    return since >= all.period_ns ? 0 : all.period_ns - since;
+}
+
+/* True: go on. */
+static bool read_once(struct thread *me, bool is_off, uint64_t begin_ns)
+{
+    if (all.is_off && !is_off)
+        forget_between();
+    all.is_off = is_off;
+    /* What is due goes by what was due, unless it is late already. */
+    bool is_late = !all.read_ns || begin_ns - all.read_ns >= 2 * all.period_ns;
+    bool is_first = !all.read_ns;
+    all.read_ns =
+        is_late || begin_ns < all.read_ns + all.period_ns ? begin_ns : all.read_ns + all.period_ns;
+    if (!read_all(me, begin_ns))
+        return false;
+    /* The first one finds out what there is. */
+    return is_first || keep_cheap(me, now_ns() - begin_ns);
+}
+
+/* Until there is nothing more to read, or to be read. */
+static void read_on(struct thread *me)
+{
+    for (bool is_ending = false; !is_ending && atomic_load(&gp.writer.running);) {
+        uint32_t wake = atomic_load(&control.wake);
+        is_ending = atomic_load(&control.ending);
+        if (!thread_attach(me) || !look(me))
+            return;
+        bool is_off = recorded_asked() & OFF_CALLS;
+        uint64_t now = now_ns(), rest = rest_ns(is_off, is_ending, now);
+        if (rest == 0 && !read_once(me, is_off, now))
+            return;
+        own_thread_tell(COST_DEVICE);
+        if (rest && !is_ending)
+            futex_wait(&control.wake, wake, rest);
+    }
+}
+
+static void *device_main(void *data)
+{
+    struct thread *me = &this_thread;
+    (void)data;
+    own_thread_begin("gpuprof-device");
+    read_on(me);
+    bool is_ending = atomic_load(&control.ending);
+    if (is_ending && !all.is_started && !all.has_given_up && thread_takes_part(me))
+        device_tell_absent(me, 0, 0, DEVICE_ABSENT_UNKNOWN, NVML_SUCCESS,
+                           "the process ended before its devices were known");
+    if (all.is_started && !is_ending)
+        NVML_CALL(nvmlShutdown);
+    own_thread_tell(COST_DEVICE);
+    if (thread_takes_part(me))
+        thread_leave(me);
+    atomic_store(&control.running, 0);
+    futex_wake_all(&control.running);
+    own_thread_end();
+    return NULL;
+}
+
+void device_start(struct thread *writer)
+{
+    (void)writer;
+    if (!gp.settings.numbers[SETTING_DEVICE])
+        return;
+    memset(&all, 0, sizeof all);
+    all.is_off = recorded_asked() & OFF_CALLS;
+    all.period_ns = gp.settings.numbers[SETTING_DEVICE_PERIOD];
+    if (gp.header.pid_namespace == INITIAL_PID_NAMESPACE)
+        all.own_pid = (uint32_t)getpid();
+    atomic_store(&control.running, 1);
+    if (own_thread_create(device_main, NULL) != 0) {
+        atomic_store(&control.running, 0);
+        say(SAY_DEVICE, "no counters of the devices: no thread could be started");
+    }
+}
+
+void device_turn(void)
+{
+    if (!atomic_load(&control.running))
+        return;
+    atomic_fetch_add(&control.wake, 1);
+    futex_wake_all(&control.wake);
+}
+
+void device_end(uint64_t ns)
+{
+    uint64_t now = now_ns(), end_ns = now + (ns < END_NS ? ns : END_NS);
+    if (!atomic_load(&control.running) || atomic_load(&control.waited))
+        return;
+    atomic_store(&control.ending, 1);
+    device_turn();
+    while (atomic_load(&control.running) && now < end_ns) {
+        futex_wait(&control.running, 1, end_ns - now);
+        now = now_ns();
+    }
+    if (atomic_load(&control.running))
+        atomic_store(&control.waited, 1);
+}
+
+void device_forget(void)
+{
+    memset(&control, 0, sizeof control);
+}

@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "device/nvml_library.h"
+
+#include <dlfcn.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/real_dlsym.h"
+
+#define NVML_SONAME       "libnvidia-ml.so.1"
+#define VERSION_BYTES_MAX 80
+
+struct nvml_library nvml;
+
+const char *nvml_result_text(nvmlReturn_t result)
+{
+    switch (result) {
+    case NVML_ERROR_NOT_SUPPORTED: return "not supported";
+    case NVML_ERROR_NO_PERMISSION: return "no permission";
+    case NVML_ERROR_NOT_FOUND: return "not found";
+    case NVML_ERROR_DRIVER_NOT_LOADED: return "the driver is not loaded";
+    case NVML_ERROR_FUNCTION_NOT_FOUND: return "this driver does not have it";
+    case NVML_ERROR_GPU_IS_LOST: return "the device is lost";
+    case NVML_ERROR_RESET_REQUIRED: return "the device must be reset";
+    case NVML_ERROR_LIB_RM_VERSION_MISMATCH:
+        return "library and driver are of different versions (reboot, or load the driver anew)";
+    default: return "an error of NVML's";
+    }
+}
+
+/* The loader is asked with its lock held by us: as unwinder.c has it. */
+static bool load(char reason[static NVML_REASON_BYTES_MAX])
+{
+    const char *missing = NULL;
+    loader_enter();
+    void *handle = dlopen(NVML_SONAME, RTLD_LAZY | RTLD_LOCAL);
+    if (!handle) {
+        const char *why = dlerror();
+        snprintf(reason, NVML_REASON_BYTES_MAX, "%s", why ? why : NVML_SONAME);
+    } else {
+        dlsym_find_real();
+#define NVML_FUNCTION(name, older, required, params)                                               \
+    nvml.name = (nvmlReturn_t(*) params)real_dlsym(handle, #name);                                 \
+    if (!nvml.name && *older)                                                                      \
+        nvml.name = (nvmlReturn_t(*) params)real_dlsym(handle, older);                             \
+    missing = !nvml.name && required && !missing ? #name : missing;
+#include "device/nvml_functions.def"
+        if (missing)
+            snprintf(reason, NVML_REASON_BYTES_MAX, NVML_SONAME " has no %s", missing);
+    }
+    loader_leave();
+    return handle && !missing;
+}
+
+bool nvml_library_start(char reason[static NVML_REASON_BYTES_MAX], nvmlReturn_t *result)
+{
+    char version[VERSION_BYTES_MAX] = "";
+    *result = NVML_SUCCESS;
+    if (!load(reason))
+        return false;
+    *result = NVML_CALL(nvmlInit_v2);
+    if (*result != NVML_SUCCESS) {
+        snprintf(reason, NVML_REASON_BYTES_MAX, NVML_SONAME " does not start: %s (%d)",
+                 nvml_result_text(*result), (int)*result);
+        return false;
+    }
+    if (NVML_CALL(nvmlSystemGetDriverVersion, version, sizeof version) == NVML_SUCCESS)
+        nvml.driver = (unsigned)strtoul(version, NULL, 10);
+    return true;
+}

@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * device_work WORD... - gives the device work, as the words say, in their order:
+ *   run=MS    launches and waits for it, for so long
+ *   idle=MS   nothing, for so long
+ *   device=N  the next ones on that device
+ *   get=MIB   gets so much memory
+ *   stop, start   gpuprof_stop() and gpuprof_start()
+ *   forks=N   so many children, each of which asks NVML itself, as PyTorch's workers do
+ *   nvml      starts NVML and asks it for the count of devices, now and at the end
+ *   shutdown  shuts NVML down twice as often as it was started
+ *   exit      _exit(3)
+ */
+#include <cuda_runtime.h>
+#include <dlfcn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "kernels.h"
+#include "range/gpuprof.h"
+
+#define KERNELS(X) X(heat, "_Z4heatPfi")
+KERNELS_DEFINE(KERNELS)
+
+static unsigned long long now_ms(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (unsigned long long)now.tv_sec * 1000 + (unsigned long long)now.tv_nsec / 1000000;
+}
+
+static void run(int ms)
+{
+    for (unsigned long long end = now_ms() + (unsigned)ms; now_ms() < end;) {
+        const dim3 one = {1, 1, 1};
+        cudaLaunchKernel((const void *)heat, one, one, NULL, 0, NULL);
+        cudaDeviceSynchronize();
+    }
+}
+
+static int (*symbol(const char *name))()
+{
+    void *library = dlopen("libnvidia-ml.so.1", RTLD_NOW | RTLD_LOCAL);
+    return (int (*)())(size_t)dlsym(library, name);
+}
+
+/* What a call of its own answers: 0, all is well. */
+static int ask_nvml(void)
+{
+    unsigned count = 0, mhz;
+    void *device;
+    int result = symbol("nvmlInit_v2")();
+    result = result ? result : symbol("nvmlDeviceGetCount_v2")(&count);
+    result = result ? result : symbol("nvmlDeviceGetHandleByIndex_v2")(0, &device);
+    result = result ? result : symbol("nvmlDeviceGetClockInfo")(device, 1, &mhz);
+    return result ? result : symbol("nvmlShutdown")();
+}
+
+static void fork_children(int count)
+{
+    for (int i = 0; i < count; i++) {
+        int status = 0;
+        pid_t child = fork();
+        if (child == 0) {
+            alarm(20); /* a lock that nobody gives back */
+            _exit(ask_nvml());
+        }
+        if (waitpid(child, &status, 0) < 0 || status != 0) {
+            printf("child %d: status %d\n", i, status);
+            exit(1);
+        }
+    }
+}
+
+static void obey(const char *word)
+{
+    const char *equals = strchr(word, '=');
+    int number = equals ? atoi(equals + 1) : 0;
+    void *memory;
+    if (strncmp(word, "run=", 4) == 0)
+        run(number);
+    else if (strncmp(word, "idle=", 5) == 0)
+        usleep((useconds_t)number * 1000);
+    else if (strncmp(word, "device=", 7) == 0)
+        cudaSetDevice(number);
+    else if (strncmp(word, "get=", 4) == 0)
+        cudaMalloc(&memory, (size_t)number << 20);
+    else if (strncmp(word, "forks=", 6) == 0)
+        fork_children(number);
+    else if (strcmp(word, "stop") == 0)
+        gpuprof_stop();
+    else if (strcmp(word, "start") == 0)
+        gpuprof_start();
+    else if (strcmp(word, "nvml") == 0)
+        printf("nvml %d\n", ask_nvml());
+    else if (strcmp(word, "shutdown") == 0)
+        symbol("nvmlShutdown")();
+    else if (strcmp(word, "exit") == 0)
+        _exit(3);
+}
+
+int main(int argc, char **argv)
+{
+    for (int i = 1; i < argc; i++)
+        obey(argv[i]);
+    return 0;
+}
