@@ -61,3 +61,20 @@ const char *amount_text(char *text, uint64_t amount)
     snprintf(text, UNIT_TEXT_BYTES, "%.3f %c", value, units[unit]);
     return text;
 }
+
+const char *power_text(char *text, uint64_t mw)
+{
+    snprintf(text, UNIT_TEXT_BYTES, "%.1f W", (double)mw / 1e3);
+    return text;
+}
+
+const char *energy_text(char *text, uint64_t mj)
+{
+    static const char *const units[] = {"J", "kJ", "MJ", "GJ"};
+    double value = (double)mj / 1e3;
+    unsigned unit = 0;
+    for (; value >= 999.9995 && unit < 3; unit++)
+        value /= 1e3;
+    snprintf(text, UNIT_TEXT_BYTES, "%.3f %s", value, units[unit]);
+    return text;
+}

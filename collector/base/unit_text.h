@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Times, sizes and counts as people read them. Each writes at most UNIT_TEXT_BYTES to `text` and
- * returns it. */
+/* Times, sizes, counts, power and energy as people read them. Each writes at most UNIT_TEXT_BYTES
+ * to `text` and returns it. */
 #ifndef GPUPROF_COLLECTOR_UNIT_TEXT_H
 #define GPUPROF_COLLECTOR_UNIT_TEXT_H
 
@@ -12,5 +12,7 @@ const char *time_text(char *text, uint64_t ns);       /* "1.500 ms" */
 const char *bytes_text(char *text, uint64_t bytes);   /* "1.5 MiB" */
 const char *count_text(char *text, uint64_t count);   /* "1,234,567" */
 const char *amount_text(char *text, uint64_t amount); /* "1.235 M" */
+const char *power_text(char *text, uint64_t mw);      /* "312.5 W" */
+const char *energy_text(char *text, uint64_t mj);     /* "1.235 kJ" */
 
 #endif

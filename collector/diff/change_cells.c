@@ -16,6 +16,7 @@ static void put_amount(char text[CHANGE_CELL_BYTES], enum run_metric m, double a
     switch (run_metric_infos[m].unit) {
     case RUN_UNIT_NS: time_text(unit, (uint64_t)amount); break;
     case RUN_UNIT_BYTES: bytes_text(unit, (uint64_t)amount); break;
+    case RUN_UNIT_MJ: energy_text(unit, (uint64_t)amount); break;
     default:
         if (amount == floor(amount))
             count_text(unit, (uint64_t)amount);

@@ -10,6 +10,7 @@
 #include "base/message.h"
 #include "diff/run_work.h"
 #include "error.h"
+#include "report/device_report.h"
 #include "report/memory_peaks.h"
 
 #define FACT_BYTES 512
@@ -129,6 +130,7 @@ struct parts {
     struct memory_peaks peaks;
     struct run_steps steps;
     struct run_work work;
+    struct device_report devices;
 };
 
 /* The most that a process had of a device. */
@@ -142,6 +144,30 @@ static double peak_of(const struct memory_peaks *peaks)
             most = bytes;
     }
     return most ? (double)most : NAN;
+}
+
+/* What the devices of all processes burnt in a step: from the first that is kept to the last one,
+ * by their number. */
+static double energy_of(const struct parts *p)
+{
+    const struct run_steps *r = &p->steps;
+    double mj = 0;
+    for (uint32_t i = 0; i < p->walk.rec->count; i++) {
+        uint32_t first = r->steps.firsts[i], end = r->steps.firsts[i + 1];
+        struct curve_growth energy;
+        while (first < end && !r->list[first].is_kept)
+            first++;
+        while (end > first && !r->list[end - 1].is_kept)
+            end--;
+        if (first == end)
+            continue;
+        if (!device_report_energy(&p->devices, p->walk.rec->processes[i],
+                                  r->steps.list[first].begin_ns, r->steps.list[end - 1].end_ns,
+                                  &energy))
+            return NAN;
+        mj += energy.value / (end - first);
+    }
+    return mj > 0 ? mj : NAN;
 }
 
 static int say(int error)
@@ -159,17 +185,20 @@ static int walk_through(struct parts *p, const struct run_wish *wish)
         error = walk_survey(&p->walk);
     if (error == 0)
         error = run_steps_find(&p->steps, &p->walk, wish);
+    if (error == 0)
+        error = say(device_report_init(&p->devices, &p->walk, NULL));
     run_work_init(&p->work, &p->steps);
     const struct consumer consumers[] = {memory_peaks_consumer(&p->peaks),
-                                         run_steps_consumer(&p->steps),
-                                         run_work_consumer(&p->work)};
-    return error == 0 ? walk_run(&p->walk, NULL, consumers, 3) : error;
+                                         run_steps_consumer(&p->steps), run_work_consumer(&p->work),
+                                         device_report_consumer(&p->devices)};
+    return error == 0 ? walk_run(&p->walk, NULL, consumers, 4) : error;
 }
 
 static int sum_up(struct run_summary *r, struct parts *p, const struct run_wish *wish)
 {
     int error = run_steps_metrics(&p->steps, r->metrics);
     r->metrics[RUN_PEAK_MEMORY] = peak_of(&p->peaks);
+    r->metrics[RUN_ENERGY] = p->steps.is_whole ? NAN : energy_of(p);
     r->steps = p->steps.is_whole ? 0 : p->steps.kept;
     r->warm_up = p->steps.warm_up;
     if (error == 0)
@@ -193,6 +222,7 @@ enum exit_code run_summary_make(struct run_summary *r, struct recording *rec,
         code = EXIT_ENVIRONMENT;
     run_work_release(&p.work);
     run_steps_release(&p.steps);
+    device_report_release(&p.devices);
     if (p.peaks.ledger.walk)
         memory_peaks_release(&p.peaks);
     walk_release(&p.walk);

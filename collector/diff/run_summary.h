@@ -18,7 +18,7 @@ enum run_metric {
     RUN_METRICS
 };
 
-enum run_unit { RUN_UNIT_NS, RUN_UNIT_BYTES, RUN_UNIT_COUNT };
+enum run_unit { RUN_UNIT_NS, RUN_UNIT_BYTES, RUN_UNIT_MJ, RUN_UNIT_COUNT };
 enum run_of { RUN_OF_STEP, RUN_OF_RUN };
 enum run_scale { RUN_SCALE_OWN, RUN_SCALE_STEP_TIME, RUN_SCALE_EXACT };
 

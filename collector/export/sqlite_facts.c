@@ -18,7 +18,6 @@
 #include "record/losses.h"
 
 #define SCHEMA_VERSION "3.16.1" /* of the tables that are nsys' */
-#define UUID_BYTES     48
 
 /* ---- enumerations ---------------------------------------------------------------------------- */
 
@@ -293,14 +292,10 @@ static int put_device(struct export_writer *w, struct gpu_numbers *g,
                       const struct surveyed_device *d)
 {
     const struct process *p = w->walk->rec->processes[d->process];
-    char uuid[UUID_BYTES] = "";
+    char uuid[DEVICE_UUID_BYTES];
     uint64_t number;
     bool is_new;
-    if (d->uuid_high || d->uuid_low)
-        snprintf(uuid, sizeof uuid, "GPU-%08x-%04x-%04x-%04x-%012llx",
-                 (unsigned)(d->uuid_high >> 32), (unsigned)(d->uuid_high >> 16 & 0xffff),
-                 (unsigned)(d->uuid_high & 0xffff), (unsigned)(d->uuid_low >> 48),
-                 (unsigned long long)(d->uuid_low & 0xffffffffffffu));
+    device_uuid_text(d->uuid_high, d->uuid_low, uuid);
     int error = gpu_number(g, sqlite_machine(w, p), d, &number, &is_new);
     if (error == 0 && is_new)
         error = put_gpu(w, sqlite_machine(w, p), d, number, uuid);

@@ -219,6 +219,34 @@ static int take_tensor(struct export_writer *w, const struct slice *s)
     };
     return sql_base_insert(w->base, SQL_TENSORS, row);
 }
+/* What the driver said of a device: a row for each value that is known, named as in events.def. */
+static int take_sample(struct export_writer *w, const struct slice *s)
+{
+    const struct device_source *source = s->source;
+    const struct record *r = s->event.record;
+    const struct event_info *info = event_info(r->type);
+    char uuid[DEVICE_UUID_BYTES], name[96];
+    struct sql_value row[DEVICE_COUNTERS_COLUMNS] = {
+        [SQL_DEVICE_COUNTERS_START] = sqlite_time(w, device_sample_ns(&s->event)),
+        [SQL_DEVICE_COUNTERS_PID] = sql_integer(sqlite_pid(w, s->event.process)),
+        [SQL_DEVICE_COUNTERS_DEVICE_ID] =
+            source->device == UINT64_MAX ? (struct sql_value){0} : sql_integer(source->device),
+    };
+    device_uuid_text(source->uuid_high, source->uuid_low, uuid);
+    row[SQL_DEVICE_COUNTERS_UUID] = uuid[0] ? sql_text(uuid) : (struct sql_value){0};
+    int error = 0;
+    for (unsigned i = 1; error == 0 && i < info->arg_count; i++) {
+        uint64_t value;
+        if (!device_value(r, i, &value))
+            continue;
+        snprintf(name, sizeof name, "%s.%s", info->name + strlen("device_"), info->args[i].label);
+        row[SQL_DEVICE_COUNTERS_NAME] = sql_text(name);
+        row[SQL_DEVICE_COUNTERS_VALUE] = sql_integer(value);
+        error = sql_base_insert(w->base, SQL_DEVICE_COUNTERS, row);
+    }
+    return error;
+}
+
 _Static_assert((int)TENSOR_DEVICE_KIND - (int)TENSOR_BYTES ==
                    (int)TENSOR_OOM_DEVICE_KIND - (int)TENSOR_OOM_BYTES,
                "what both have stands alike");
@@ -350,7 +378,7 @@ static int sqlite_take(struct export_writer *w, const struct slice *s)
     case RECORD_MEMORY: return take_memory(w, s);
     case RECORD_TENSOR:
     case RECORD_TENSOR_OOM: return take_tensor(w, s);
-    default: return 0;
+    default: return s->source ? take_sample(w, s) : 0;
     }
 }
 

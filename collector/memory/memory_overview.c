@@ -239,14 +239,17 @@ static void print_leaks(struct screen *s)
 static void print_hidden(struct screen *s)
 {
     const struct memory_report *m = s->rows->report;
-    char bytes[UNIT_TEXT_BYTES];
+    char bytes[UNIT_TEXT_BYTES], others[UNIT_TEXT_BYTES + 32] = "";
     const struct memory_jump *most = NULL;
     for (uint32_t i = 0; i < m->jump_count; i++)
         if (!most || m->jumps[i].hidden > most->hidden)
             most = &m->jumps[i];
+    if (most && most->hidden && most->others != OTHERS_UNKNOWN && most->others)
+        snprintf(others, sizeof others, ", %s of it by other processes",
+                 bytes_text(bytes, most->others));
     if (most && most->hidden)
-        line(s, "hidden", NULL, "%s of device %u used beyond the ledger: --table=hidden",
-             bytes_text(bytes, most->hidden), most->device);
+        line(s, "hidden", NULL, "%s of device %u used beyond the ledger%s: --table=hidden",
+             bytes_text(bytes, most->hidden), most->device, others);
     for (uint32_t i = 0; i < m->place_count; i++) {
         const struct memory_place *p = &m->places[i];
         if (!p->total || p->largest < p->total / LARGE_SHARE)

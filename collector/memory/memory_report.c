@@ -12,8 +12,6 @@
 #include "model/ledger_layout.h"
 #include "record/gpu_record.h"
 
-#define JUMP_BYTES (1ull << 20)
-
 void memory_report_release(struct memory_report *m)
 {
     for (uint32_t i = 0; i < m->place_count; i++)
@@ -34,6 +32,7 @@ void memory_report_release(struct memory_report *m)
     key_map_release(&m->stack_origins);
     key_map_release(&m->places_of);
     key_map_release(&m->last_hidden);
+    key_map_release(&m->last_read);
     key_map_release(&m->last_free);
     ledger_release(&m->ledger);
     steps_release(&m->steps);
@@ -86,8 +85,7 @@ static uint32_t place_number(const struct memory_report *m, const struct process
     return (uint32_t)key_map_get(&m->places_of, key);
 }
 
-/* Its number in `places`, from 1 on; 0: no room. */
-static int place_of(struct memory_report *m, const struct process *process, uint32_t device,
+int memory_place_of(struct memory_report *m, const struct process *process, uint32_t device,
                     enum memory_where where, uint32_t *number)
 {
     struct key key = {process->index, where == MEMORY_OF_HOST ? LEDGER_NO_DEVICE : device, where};
@@ -232,7 +230,7 @@ static int got(void *context, struct ledger_block *b, uint64_t at_ns)
     struct memory_place *p;
     struct memory_owner *o;
     uint32_t place;
-    int error = place_of(m, b->process, b->device, where_of(b), &place);
+    int error = memory_place_of(m, b->process, b->device, where_of(b), &place);
     if (error < 0)
         return error;
     b->row = 0;
@@ -385,46 +383,6 @@ static int failed(void *context, const struct ledger_block *wanted)
     return error;
 }
 
-/* Managed memory may be on the device, or not: it is not taken for a part of what is used. */
-static int left(void *context, const struct ledger_free *f)
-{
-    struct memory_report *m = context;
-    struct key key = {f->process->index, f->device, 0};
-    struct memory_longest *longest = &m->longest[f->process->index];
-    struct memory_jump jump = {.process = f->process,
-                               .device = f->device,
-                               .at_ns = f->at_ns,
-                               .used = f->total > f->free ? f->total - f->free : 0,
-                               .blamed = longest->function,
-                               .blamed_ns = longest->ns};
-    uint32_t number;
-    int error = place_of(m, f->process, f->device, MEMORY_OF_DEVICE, &number);
-    if (error < 0 || !number)
-        return error;
-    struct memory_place *p = &m->places[number - 1];
-    uint64_t own = p->live.bytes - p->kinds[LEDGER_MANAGED].live.bytes;
-    uint64_t before = key_map_get(&m->last_hidden, key);
-    p->total = f->total;
-    jump.hidden = jump.used > own ? jump.used - own : 0;
-    jump.before = before ? before - 1 : 0;
-    *longest = (struct memory_longest){0};
-    /* There is a place for it, so there is room here. */
-    if (key_map_set(&m->last_hidden, key, jump.hidden + (jump.hidden < UINT64_MAX)) < 0 ||
-        key_map_set(&m->last_free, key, f->free + (f->free < UINT64_MAX)) < 0)
-        return GPUPROF_NO_MEMORY;
-    if (before && jump.hidden < plus(jump.before, JUMP_BYTES))
-        return 0;
-    if (m->jumps_all++ >= MEMORY_JUMPS_MAX)
-        return 0;
-    struct memory_jump *jumps =
-        array_room(m->jumps, m->jump_count, &m->jump_capacity, sizeof *jumps, 16);
-    if (!jumps)
-        return GPUPROF_NO_MEMORY;
-    m->jumps = jumps;
-    jumps[m->jump_count++] = jump;
-    return 0;
-}
-
 /* ---- the walks ------------------------------------------------------------------------------- */
 
 static void take_resident(struct memory_report *m, const struct event *e)
@@ -450,7 +408,8 @@ static int take(void *context, const struct slice *s)
         *longest = (struct memory_longest){e->function, ns};
     if (e->record->type == RECORD_RESIDENT)
         take_resident(m, e);
-    return memory_ranges_take(&m->ranges, s);
+    int error = s->source && e->record->type == RECORD_DEVICE_USE ? memory_hidden_read(m, s) : 0;
+    return error < 0 ? error : memory_ranges_take(&m->ranges, s);
 }
 
 static int end(void *context)
@@ -551,8 +510,12 @@ int memory_report_learn(struct memory_report *m, struct recording *rec,
 int memory_report_make(struct memory_report *m, struct recording *rec,
                        const struct memory_wish *wish)
 {
-    const struct ledger_user user = {
-        .context = m, .got = got, .gone = gone, .owner = owner, .failed = failed, .left = left};
+    const struct ledger_user user = {.context = m,
+                                     .got = got,
+                                     .gone = gone,
+                                     .owner = owner,
+                                     .failed = failed,
+                                     .left = memory_hidden_left};
     int error = memory_report_learn(m, rec, wish);
     if (error < 0)
         return error;

@@ -143,13 +143,17 @@ struct memory_oom {
     } owners[MEMORY_OOM_OWNERS]; /* the largest first */
 };
 
-/* What the device has used beyond the ledger has grown between two answers to the program. */
+/* What the device has used beyond the ledger has grown between two answers to the program, or
+ * between two readings of what the driver says (run --device). */
+#define OTHERS_UNKNOWN UINT64_MAX
 struct memory_jump {
     const struct process *process;
     uint32_t device;
     uint64_t at_ns;
     uint64_t used;
     uint64_t hidden;               /* of it, beyond the process's own ledger */
+    uint64_t others;               /* of that, what other processes use; OTHERS_UNKNOWN */
+    bool is_drivers;               /* it was read, not asked for */
     uint64_t before;               /* as much, at the answer before; the first: 0 */
     const struct function *blamed; /* the longest call between the two; NULL: none */
     uint64_t blamed_ns;
@@ -201,7 +205,8 @@ struct memory_report {
     uint32_t jump_count;
     uint32_t jump_capacity;
     struct memory_longest *longest; /* owned, by process index: call since it asked last */
-    struct key_map last_hidden;     /* (process, device) -> bytes + 1 */
+    struct key_map last_hidden;     /* (process, device, is_drivers) -> bytes + 1 */
+    struct key_map last_read;       /* (process, device) -> bytes beyond the ledger + 1, as read */
     struct key_map last_free;       /* likewise */
     uint64_t jumps_all;
 };
@@ -258,6 +263,15 @@ int memory_note_times(struct memory_report *m);
 /* Have the process's marks been steps? Otherwise they are slices of so many ns. */
 bool memory_has_steps(const struct memory_report *m, const struct process *p);
 uint64_t memory_slice_ns(const struct memory_report *m, const struct process *p);
+
+/* The place's number in `places`, from 1 on; 0: no room. 0 or GPUPROF_NO_MEMORY. */
+int memory_place_of(struct memory_report *m, const struct process *process, uint32_t device,
+                    enum memory_where where, uint32_t *number);
+
+/* (memory_hidden.c) What the program was told of a device's free memory, as a ledger_user has it;
+ * and a DEVICE_USE record, of which the slice has the source. 0 or GPUPROF_NO_MEMORY. */
+int memory_hidden_left(void *context, const struct ledger_free *f);
+int memory_hidden_read(struct memory_report *m, const struct slice *s);
 
 /* What a place had at its own peak. */
 struct memory_amount memory_at_peak(const struct memory_place *p, const struct memory_level *l);

@@ -393,7 +393,7 @@ const struct table_info memory_tables[MEMORY_TABLES] = {
      .place = PLACE_MEMORY,
      .columns = memory_hidden_columns,
      .column_count = H_COLUMNS,
-     .text = {H_AT, H_USED, H_HIDDEN, H_BEFORE, H_BLAMED_NS},
+     .text = {H_AT, H_USED, H_HIDDEN, H_OTHERS, H_BEFORE, H_BLAMED_NS},
      .csv =
          {{CSV_MEMORY_HIDDEN, NULL, H_PLACE, 0, {[FIELD_TOTAL] = H_AT, [FIELD_BYTES] = H_HIDDEN}}},
      .csv_count = 1,

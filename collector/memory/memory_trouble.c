@@ -168,8 +168,10 @@ const struct column memory_hidden_columns[H_COLUMNS] = {
     [H_AT] = {"at_ns", "at", COLUMN_NS, 10, true},
     [H_USED] = {"used_bytes", "used", COLUMN_BYTES, 10},
     [H_HIDDEN] = {"hidden_bytes", "not ours", COLUMN_BYTES, 10},
+    [H_OTHERS] = {"others_bytes", "by others", COLUMN_BYTES, 10, .is_filled = true},
     [H_BEFORE] = {"before_bytes", "before", COLUMN_BYTES, 10},
     [H_BLAMED_NS] = {"longest_call_ns", "took", COLUMN_NS, 10},
+    [H_BY] = {"said_by", NULL},
 };
 
 void memory_hidden_begin(struct table *t, enum report_format format)
@@ -190,6 +192,9 @@ void memory_fill_hidden(const struct table *t, uint32_t index, enum report_forma
     cells[H_AT] = memory_moment_cell(m, jump->at_ns);
     cells[H_USED] = cell_number(jump->used);
     cells[H_HIDDEN] = cell_number(jump->hidden);
+    if (jump->others != OTHERS_UNKNOWN)
+        cells[H_OTHERS] = cell_number(jump->others);
+    cells[H_BY] = cell_text(jump->is_drivers ? "driver" : "program");
     cells[H_BEFORE] = cell_number(jump->before);
     if (jump->blamed)
         cells[H_BLAMED_NS] = cell_number(jump->blamed_ns);

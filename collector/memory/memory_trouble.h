@@ -37,7 +37,7 @@ enum {
     E_COLUMNS
 };
 
-enum { H_NAME, H_PLACE, H_AT, H_USED, H_HIDDEN, H_BEFORE, H_BLAMED_NS, H_COLUMNS };
+enum { H_NAME, H_PLACE, H_AT, H_USED, H_HIDDEN, H_OTHERS, H_BEFORE, H_BLAMED_NS, H_BY, H_COLUMNS };
 
 extern const struct column memory_oom_columns[E_COLUMNS];
 extern const struct column memory_hidden_columns[H_COLUMNS];

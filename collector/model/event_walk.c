@@ -84,6 +84,7 @@ void walk_release(struct walk *w)
     }
     library_kinds_release(&w->kinds);
     library_calls_release(&w->libraries);
+    device_sources_release(&w->sources);
     kernel_names_release(&w->kernels);
     kernel_names_release(&w->texts);
     survey_release(&w->survey);
@@ -355,6 +356,7 @@ static int assemble(const struct pass *p, struct slice *s)
     case RECORD_STACK:
         w->losses[e->process->index].stacks_unread += !stack_record_is_good(r);
         return p->surveys && p->needs & WALK_STACKS ? stack_table_take(&w->survey.stacks, e) : 0;
+    case RECORD_DEVICE_SOURCE: return device_sources_learn(&w->sources, e);
     case RECORD_PAUSE:
     case RECORD_WINDOW:
         take_pause(s);
@@ -362,6 +364,8 @@ static int assemble(const struct pass *p, struct slice *s)
                    ? survey_take_pause(&w->survey, e, s->pause_change == PAUSE_BEGINS)
                    : 0;
     default:
+        if (is_device_sample(r->type))
+            s->source = device_sources_find(&w->sources, e);
         if (p->surveys)
             error = survey_take(&w->survey, e);
         if (error == 0 && is_range_record(r->type) && p->needs & WALK_RANGES)
@@ -533,6 +537,7 @@ static int begin(struct walk *w, const struct process *only)
     ranges_release(&w->ranges);
     ops_release(&w->ops);
     library_calls_release(&w->libraries);
+    device_sources_release(&w->sources);
     int error = ops_init(&w->ops, w->rec, only, &w->texts, w->losses);
     if (error == 0)
         error = library_calls_init(&w->libraries, w->rec, only, &w->kinds);
@@ -564,6 +569,7 @@ static int walk(const struct pass *p)
         s.library_change = LIBRARY_SAME;
         s.pause_change = PAUSE_SAME;
         s.replaced = NULL;
+        s.source = NULL;
         s.is_called = s.is_pending = s.is_tied = s.is_outside = false;
         int done = assemble(p, &s);
         if (done == 0)
@@ -574,6 +580,8 @@ static int walk(const struct pass *p)
             done = tell_as(p, HEARD_TIED, &s);
         if (done)
             return done;
+        if (s.source)
+            device_source_pass(device_sources_find(&w->sources, &s.event), &s.event);
     }
     return more;
 }

@@ -18,6 +18,7 @@
 #define GPUPROF_COLLECTOR_EVENT_WALK_H
 
 #include "base/exit_code.h"
+#include "model/device_sources.h"
 #include "model/range_stack.h"
 #include "model/survey.h"
 #include "model/timeline.h"
@@ -73,6 +74,7 @@ struct slice {
     const struct op *replaced;          /* that was open, and whose end is missing; NULL: none */
     enum library_change library_change; /* likewise of `library` */
     struct library_call *library;
+    const struct device_source *source; /* of a sample of a device; NULL: none, or not known */
     struct correlated_call call;
 };
 
@@ -87,7 +89,7 @@ struct recorded_now {
 };
 
 #define WALK_STOP          1
-#define WALK_CONSUMERS_MAX 12
+#define WALK_CONSUMERS_MAX 16
 
 /* All but `take` may be NULL. Each returns 0 or an error, which ends the walk. */
 struct consumer {
@@ -131,6 +133,7 @@ struct walk {
     struct ops ops;
     struct library_kinds kinds;
     struct library_calls libraries;
+    struct device_sources sources;
     uint64_t *op_threads; /* owned, by thread index: PyTorch's numbers of threads; 0: not known */
     uint64_t *first_ns;   /* owned, by process index: of its first event that shows; 0: none yet */
     uint64_t *last_ns;    /* likewise: until when it recorded anything */

@@ -241,6 +241,11 @@ static bool has(void *context, const struct slice *slice)
     struct subject e = {.process = event->process, .device = UINT64_MAX, .kind = SELECT_MARK};
     if (describe_span(s, slice, &e))
         return is_in(s, &e) && ++s->shown;
+    if (is_device_sample(event->record->type)) {
+        e.begin_ns = e.place_ns = event->begin_ns;
+        return is_in_time(s, &e) &&
+               (!slice->source || number_list_has(&s->wish->devices, slice->source->device));
+    }
     if (!event_is_visible(event->record->type) || event->record->type == RECORD_LABEL)
         return true;
     e.begin_ns = e.place_ns = event->begin_ns;

@@ -6,6 +6,7 @@
 
 #include "base/array.h"
 #include "error.h"
+#include "model/device_throttle.h"
 #include "model/nccl_call.h"
 #include "record/gpu_record.h"
 
@@ -20,8 +21,10 @@ void page_use_init(struct page_use *u, struct walk *walk, uint64_t begin_ns, uin
 
 void page_use_release(struct page_use *u)
 {
-    for (uint32_t i = 0; i < u->count; i++)
+    for (uint32_t i = 0; i < u->count; i++) {
+        free(u->devices[i]->curves);
         free(u->devices[i]);
+    }
     free(u->devices);
     key_map_release(&u->places);
     key_map_release(&u->beyond);
@@ -80,12 +83,91 @@ static void pass_time(struct page_use *u, struct page_device *device, uint64_t t
     }
 }
 
+/* ---- curves ---------------------------------------------------------------------------------- */
+
+static void spread_value(struct page_use *u, struct page_curve *curve, uint64_t from_ns,
+                         uint64_t to_ns, double value)
+{
+    from_ns = from_ns > u->begin_ns ? from_ns : u->begin_ns;
+    while (from_ns < to_ns) {
+        uint64_t place = (from_ns - u->begin_ns) / u->bucket_ns;
+        uint64_t end_ns = u->begin_ns + (place + 1) * u->bucket_ns;
+        if (place >= PAGE_BUCKETS)
+            return;
+        end_ns = end_ns < to_ns ? end_ns : to_ns;
+        curve->sums[place] += value * (double)(end_ns - from_ns);
+        curve->ns[place] += end_ns - from_ns;
+        from_ns = end_ns;
+    }
+}
+
+/* The value in the middle between two readings. */
+static void take_level(struct page_use *u, const struct slice *s, struct page_curve *curve,
+                       unsigned argument, uint64_t since_ns)
+{
+    const struct device_before *before =
+        &s->source->before[s->event.record->type - RECORD_DEVICE_USE];
+    uint64_t now;
+    if (before->args[argument] && device_value(s->event.record, argument, &now))
+        spread_value(u, curve, since_ns, device_sample_ns(&s->event),
+                     ((double)(before->args[argument] - 1) + (double)now) / 2);
+}
+
+static void take_power(struct page_use *u, const struct slice *s, struct page_curve *curve,
+                       uint64_t since_ns)
+{
+    static const uint8_t arguments[] = {DEVICE_POWER_INSTANT, DEVICE_POWER_AVERAGE,
+                                        DEVICE_POWER_OTHER};
+    for (unsigned i = 0; i < sizeof arguments; i++)
+        if (record_arg(s->event.record, arguments[i])) {
+            take_level(u, s, curve, arguments[i], since_ns);
+            return;
+        }
+}
+
+static void take_throttled(struct page_use *u, const struct slice *s, struct page_curve *curve)
+{
+    uint64_t ns[THROTTLES], since_ns, most_ns = 0, at_ns = device_sample_ns(&s->event);
+    if (device_throttle(s->source, &s->event, ns, &since_ns) == THROTTLE_UNKNOWN)
+        return;
+    for (unsigned why = 0; why < THROTTLES; why++)
+        most_ns = ns[why] > most_ns ? ns[why] : most_ns;
+    spread_value(u, curve, since_ns, at_ns, (double)most_ns / (double)(at_ns - since_ns));
+}
+
+static int take_sample(struct page_use *u, const struct slice *s)
+{
+    unsigned type = s->event.record->type;
+    uint64_t since_ns = s->source->before[type - RECORD_DEVICE_USE].at_ns;
+    int error = 0;
+    struct page_device *device = s->source->device == UINT64_MAX || !since_ns
+                                     ? NULL
+                                     : device_of(u, s->event.process, s->source->device, &error);
+    if (!device)
+        return error;
+    if (!device->curves && !(device->curves = calloc(PAGE_CURVES, sizeof *device->curves)))
+        return GPUPROF_NO_MEMORY;
+    if (type == RECORD_DEVICE_USE)
+        take_level(u, s, &device->curves[CURVE_BUSY], DEVICE_USE_BUSY, since_ns);
+    else if (type == RECORD_DEVICE_POWER)
+        take_power(u, s, &device->curves[CURVE_POWER], since_ns);
+    else if (type == RECORD_DEVICE_CLOCKS)
+        take_level(u, s, &device->curves[CURVE_CLOCK], DEVICE_CLOCKS_SM, since_ns);
+    if (type == RECORD_DEVICE_CLOCKS)
+        take_throttled(u, s, &device->curves[CURVE_THROTTLED]);
+    return 0;
+}
+
+/* ---- the walk -------------------------------------------------------------------------------- */
+
 static int take(void *context, const struct slice *s)
 {
     struct page_use *u = context;
     const struct event *e = &s->event;
     const struct record *r = e->record;
     int error = 0;
+    if (s->source)
+        return take_sample(u, s);
     if (!is_stream_work(r->type) || e->begin_ns < u->begin_ns)
         return 0;
     struct page_device *device = device_of(u, e->process, record_arg(r, KERNEL_DEVICE), &error);
@@ -135,7 +217,59 @@ static uint64_t sum(const uint64_t *buckets)
     return ns;
 }
 
-/* A device is [process, number, then of each kind its time, and of each kind the shares]. */
+/* [name, the highest, the mean, then a letter for each span: A it is not known, B to _ from 0 to
+ * the highest]. */
+static void put_curve(const struct page_curve *curve, const char *name, double unit, bool is_first,
+                      FILE *out)
+{
+    static const char letters[] = "BCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
+    double highest = 0, sum = 0;
+    uint64_t ns = 0;
+    for (unsigned i = 0; i < PAGE_BUCKETS; i++) {
+        double value = curve->ns[i] ? curve->sums[i] / (double)curve->ns[i] : 0;
+        highest = value > highest ? value : highest;
+        sum += curve->sums[i];
+        ns += curve->ns[i];
+    }
+    if (!ns)
+        return;
+    fprintf(out, "%s[\"%s\", %.6g, %.6g, \"", is_first ? "" : ", ", name, highest / unit,
+            sum / (double)ns / unit);
+    for (unsigned i = 0; i < PAGE_BUCKETS; i++)
+        fputc(!curve->ns[i]
+                  ? 'A'
+                  : letters[(unsigned)(highest > 0
+                                           ? curve->sums[i] / (double)curve->ns[i] / highest * 62 +
+                                                 0.5
+                                           : 0)],
+              out);
+    fputs("\"]", out);
+}
+
+static void put_curves(const struct page_device *device, FILE *out)
+{
+    static const struct {
+        const char *name;
+        double unit;
+    } kinds[PAGE_CURVES] = {[CURVE_POWER] = {"power, W", 1000},
+                            [CURVE_CLOCK] = {"SM clock, MHz", 1},
+                            [CURVE_BUSY] = {"NVML busy, %", 10000},
+                            [CURVE_THROTTLED] = {"throttled, %", 0.01}};
+    bool any = false;
+    fputs(", [", out);
+    for (unsigned i = 0; device->curves && i < PAGE_CURVES; i++) {
+        uint64_t ns = 0;
+        for (unsigned k = 0; k < PAGE_BUCKETS; k++)
+            ns += device->curves[i].ns[k];
+        if (ns)
+            put_curve(&device->curves[i], kinds[i].name, kinds[i].unit, !any, out);
+        any |= ns != 0;
+    }
+    fputc(']', out);
+}
+
+/* A device is [process, number, then of each kind its time, and of each kind the shares; curves].
+ */
 int page_use_put(const struct page_use *u, struct page_data *d)
 {
     fprintf(d->stream,
@@ -150,6 +284,7 @@ int page_use_put(const struct page_use *u, struct page_data *d)
             fprintf(d->stream, ", %" PRIu64, sum(device->ns[kind]));
         for (unsigned kind = 0; kind < USE_KINDS; kind++)
             put_shares(u, device->ns[kind], d->stream);
+        put_curves(device, d->stream);
         fputc(']', d->stream);
     }
     fputs("]}", d->stream);

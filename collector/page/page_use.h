@@ -2,8 +2,9 @@
 /*
  * What each device did over time: the window of the recording in PAGE_BUCKETS equal spans, and how
  * much of each went to compute, to communication without compute, and to copies without either. The
- * rest is idle. (That communication only waits for another rank is not looked at here.) Memory: 10
- * KB for each device of a process, of which PAGE_USES_MAX are followed.
+ * rest is idle. (That communication only waits for another rank is not looked at here.) Beside it
+ * stand curves of what the driver said of the device: the mean of each span. Memory: 10 KB for each
+ * device of a process, of which PAGE_USES_MAX are followed, and 26 KB for its curves.
  */
 #ifndef GPUPROF_COLLECTOR_PAGE_USE_H
 #define GPUPROF_COLLECTOR_PAGE_USE_H
@@ -17,12 +18,21 @@
 /* The first that is under way at a moment has it. */
 enum page_use_kind { USE_COMPUTE, USE_COMMUNICATION, USE_COPIES, USE_KINDS };
 
+/* Of readings that are some spans apart the line between them. */
+enum page_curve_kind { CURVE_POWER, CURVE_CLOCK, CURVE_BUSY, CURVE_THROTTLED, PAGE_CURVES };
+
+struct page_curve {
+    double sums[PAGE_BUCKETS]; /* value x ns */
+    uint64_t ns[PAGE_BUCKETS]; /* for how long it is known */
+};
+
 struct page_device {
     const struct process *process;
     uint64_t device;
     uint64_t at_ns;               /* until here it is counted */
     uint64_t until_ns[USE_KINDS]; /* the last end of what has begun of each kind */
     uint64_t ns[USE_KINDS][PAGE_BUCKETS];
+    struct page_curve *curves; /* owned, PAGE_CURVES; NULL: the driver said nothing */
 };
 
 struct page_use {

@@ -48,6 +48,36 @@ function drawAreas(use, device, height) {
   return tipped(drawing, (event) => momentText(use, device, bucketAt(event, drawing)));
 }
 
+/* What the driver said of it: a line each, from 0 to its highest. */
+function drawCurve(use, device, [name, highest, mean, letters]) {
+  const values = Array.from(letters, (letter) => LETTERS.indexOf(letter) - 1);
+  const shown = (value) => `${+value.toPrecision(4)}`;
+  let path = "", before = -1;
+  values.forEach((value, i) => {
+    const y = (100 - value / 62 * 96).toFixed(1);
+    if (value >= 0) path += `${before < 0 ? "M" : "L"}${i} ${y}L${i + 1} ${y}`;
+    before = value;
+  });
+  const drawing = svg("svg", {
+    viewBox: "0 0 400 100",
+    preserveAspectRatio: "none",
+    height: 28,
+    role: "img",
+    "aria-label": `${deviceName(device)}: ${name}, mean ${shown(mean)}, highest ${shown(highest)}`
+  },
+    svg("path", {d: path, class: "curve", "vector-effect": "non-scaling-stroke"}));
+  return el("div", {class: "row"}, el("span", {title: name}, name),
+    tipped(drawing, (event) => {
+      const bucket = bucketAt(event, drawing), value = values[bucket];
+      return `${deviceName(device)}, at ${time(bucket * use.bucket_ns)}\n${name}: ` +
+        (value < 0 ? "not known" : shown(value / 62 * highest));
+    }),
+    el("b", {}, shown(mean)));
+}
+
+const drawCurves = (use, device) =>
+  (device[8] || []).map((curve) => drawCurve(use, device, curve));
+
 const busyShare = (use, device) => (device[2] + device[3] + device[4]) / (400 * use.bucket_ns);
 
 /* A row of one or more pixels for each device. */
@@ -84,7 +114,8 @@ function drawMany(use, box) {
     slider.setAttribute("aria-valuetext",
       `${deviceName(devices[chosen])}: busy ${percent(busyShare(use, devices[chosen]))}`);
     detail.replaceChildren(
-      el("h3", {}, deviceName(devices[chosen])), drawAreas(use, devices[chosen], 90));
+      el("h3", {}, deviceName(devices[chosen])), drawAreas(use, devices[chosen], 90),
+      ...drawCurves(use, devices[chosen]));
   };
   const rowAt = (event) => {
     const area = canvas.getBoundingClientRect();
@@ -139,7 +170,8 @@ sections.use = (box, use) => {
     for (const device of use.devices) {
       add(box,
         el("div", {class: "row"}, el("span", {title: deviceName(device)}, deviceName(device)),
-          drawAreas(use, device, 44), el("b", {}, percent(busyShare(use, device)))));
+          drawAreas(use, device, 44), el("b", {}, percent(busyShare(use, device)))),
+        ...drawCurves(use, device));
     }
   add(box, el("ul", {class: "legend"}, [
     ...keys.filter((part) => part[2]), ["idle", "c-idle"]

@@ -9,6 +9,7 @@
 #include "find/idle.h"
 #include "memory/memory_advice.h"
 #include "memory/memory_look.h"
+#include "report/device_report.h"
 #include "report/overview.h"
 
 static void print_string(const char *text, FILE *out)
@@ -114,6 +115,22 @@ static void print_shortage(const struct report *r, FILE *out)
     free(advice.text);
 }
 
+/* The device that was slowed down most, whatever that matters. */
+static void print_throttled(const struct report *r, FILE *out)
+{
+    enum throttle why = THROTTLE_POWER;
+    double share;
+    const struct device_row *row = device_report_worst(r->devices, &why, &share);
+    if (row)
+        fprintf(
+            out,
+            ",\n\"throttled\": {\"by\": \"%s\", \"share\": %.4f, \"pid\": %u, \"device\": %lld}",
+            throttle_words[why], share, row->process->header.pid,
+            row->device == UINT64_MAX ? -1ll : (long long)row->device);
+    else
+        fprintf(out, ",\n\"throttled\": null");
+}
+
 void overview_print_json(const struct overview *o, FILE *out)
 {
     const struct report *r = o->report;
@@ -133,6 +150,7 @@ void overview_print_json(const struct overview *o, FILE *out)
     fprintf(out, ",\n");
     print_findings(r->findings, out);
     print_shortage(r, out);
+    print_throttled(r, out);
     if (r->cost.is_blind || !r->cost.wall_ns)
         fprintf(out, ",\n\"own_cost_share\": null}");
     else

@@ -12,6 +12,7 @@
 #include "memory/memory_look.h"
 #include "model/absence.h"
 #include "read/process_title.h"
+#include "report/device_report.h"
 #include "report/dumps.h"
 #include "report/overview.h"
 #include "table/text_width.h"
@@ -335,6 +336,19 @@ static void print_absence(struct screen *s, const struct report *r)
     }
 }
 
+/* Only where a device was slower than it could be for a time that matters. */
+static void print_throttled(struct screen *s, const struct report *r)
+{
+    enum throttle why = THROTTLE_POWER;
+    double share;
+    const struct device_row *row = device_report_worst(r->devices, &why, &share);
+    char *title = row && share >= THROTTLED_SHARE_MIN ? device_row_title(row) : NULL;
+    if (title)
+        line(s, "throttled", NULL, "%s %.1f%% of the time, %s: --table=device_counters",
+             throttle_words[why], 100 * share, title);
+    free(title);
+}
+
 static void print_devices(struct screen *s, const struct overview *o)
 {
     const struct idle *d = o->report->idle;
@@ -348,6 +362,7 @@ static void print_devices(struct screen *s, const struct overview *o)
             print_bar(s, o);
         print_causes(s, d);
     }
+    print_throttled(s, o->report);
     print_absence(s, o->report);
 }
 

@@ -13,7 +13,8 @@
  *
  * Not carried is what else looks at several processes at one moment, or is no sum: idle and
  * gpu_time, findings, collectives, open_calls, unfinished, dumps, steps, phases, operators, labels,
- * modules, libraries, stacks, lines, threads, cost, and the first screen, which is made of these.
+ * modules, libraries, stacks, lines, threads, cost, device_counters, energy, and the first screen,
+ * which is made of these.
  */
 #ifndef GPUPROF_COLLECTOR_PART_REPORT_H
 #define GPUPROF_COLLECTOR_PART_REPORT_H

@@ -13,6 +13,8 @@
 #include "find/idle.h"
 #include "memory/memory_look.h"
 #include "model/steps.h"
+#include "report/device_report.h"
+#include "report/energy_report.h"
 #include "report/gpu_report.h"
 #include "report/library_report.h"
 #include "report/op_report.h"
@@ -20,6 +22,7 @@
 #include "report/stack_report.h"
 #include "report/step_report.h"
 #include "report/thread_report.h"
+#include "report/throttle_finding.h"
 
 static struct report_row *row_add(struct report *r, const struct function *f)
 {
@@ -179,6 +182,13 @@ static int start_parts(struct report *r, const struct report_wish *wish, bool ex
         has_marks != (r->marks != NULL))
         return GPUPROF_NO_MEMORY;
     int error = r->idle ? idle_init(r->idle, &r->walk) : 0;
+    r->devices = calloc(1, sizeof *r->devices);
+    r->energy = calloc(1, sizeof *r->energy);
+    if (!r->devices || !r->energy)
+        return GPUPROF_NO_MEMORY;
+    energy_report_init(r->energy, r->devices, wish->walk_ns_max == 0);
+    if (error == 0)
+        error = device_report_init(r->devices, &r->walk, r->idle);
     if (error == 0 && r->threads)
         error = thread_report_init(r->threads, r->rec);
     return error == 0 && r->marks ? steps_init(r->marks, &r->walk, NULL, NULL) : error;
@@ -269,6 +279,8 @@ int report_make(struct report *r, struct recording *rec, const struct report_wis
             consumers[count++] = idle_consumer(r->idle);
             consumers[count++] = findings_consumer(r->findings);
         }
+        consumers[count++] = device_report_consumer(r->devices);
+        consumers[count++] = energy_report_consumer(r->energy);
         if (r->marks)
             consumers[count++] = steps_consumer(r->marks);
         if (r->threads)
@@ -297,8 +309,12 @@ int report_make(struct report *r, struct recording *rec, const struct report_wis
         message("report: %s", gpuprof_error_text(error));
     if (error == 0 && has_steps)
         error = step_report_make(r->steps, &r->walk, wish->steps);
+    if (r->steps)
+        r->steps->devices = r->devices;
     const struct steps *steps = r->steps ? &r->steps->steps : r->marks;
-    if (error == 0 && (error = rank_report_init(&r->ranks, rec, steps)) < 0)
+    if (error == 0 && ((error = energy_report_make(r->energy, steps)) < 0 ||
+                       (error = throttle_finding_add(r->findings, r->devices, steps)) < 0 ||
+                       (error = rank_report_init(&r->ranks, rec, steps)) < 0))
         message("report: %s", gpuprof_error_text(error));
     if (error == 0 && !wish->is_part) /* a part has its rows by process */
         rank_report_make(&r->ranks, rec, r->idle);
@@ -325,6 +341,12 @@ void report_release(struct report *r)
         idle_release(r->idle);
     free(r->idle);
     rank_report_release(&r->ranks);
+    if (r->devices)
+        device_report_release(r->devices);
+    free(r->devices);
+    if (r->energy)
+        energy_report_release(r->energy);
+    free(r->energy);
     if (r->findings)
         findings_release(r->findings);
     free(r->findings);

@@ -32,6 +32,8 @@ struct report_row {
     struct histogram durations;
 };
 
+struct device_report;
+struct energy_report;
 struct gpu_report;
 struct findings;
 struct idle;
@@ -76,6 +78,8 @@ struct report {
     struct memory_look *memory; /* owned; its books. NULL: nothing is */
     struct idle *idle;          /* owned; why they did nothing. NULL: they have no rows */
     struct rank_report ranks;
+    struct device_report *devices;    /* owned; what the driver said of them */
+    struct energy_report *energy;     /* owned; what they burnt */
     struct op_report *ops;            /* owned; PyTorch's operators. NULL: not asked for */
     struct library_report *libraries; /* likewise; calls of libraries */
     struct steps *marks;              /* owned; the program's steps. NULL: `steps` has them */

@@ -80,7 +80,7 @@ static void print_combined(const struct report *r, FILE *out)
             r->rec->count, r->rec->count == 1 ? "" : "es",
             time_text(time, r->end_ns - r->begin_ns));
     fprintf(out, "in no part, and not here: the first screen, findings, idle, steps, operators, "
-                 "libraries, stacks, hangs, cost\n");
+                 "libraries, stacks, hangs, counters of devices, energy, cost\n");
 }
 
 /* What was read, and the first screen; with --full each process, and where its rows are from. */

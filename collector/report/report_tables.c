@@ -10,7 +10,9 @@
 #include "find/idle.h"
 #include "report/clock_report.h"
 #include "report/cost_report.h"
+#include "report/device_report.h"
 #include "report/dumps.h"
+#include "report/energy_report.h"
 #include "report/failures.h"
 #include "report/gpu_report.h"
 #include "report/library_report.h"
@@ -44,6 +46,8 @@ unsigned report_tables(const struct report *r, struct table *tables)
         {&ranks_table, 1, &r->ranks},
         {&arrivals_table, 1, r->idle},
         {&clocks_table, 1, r},
+        {device_tables, DEVICE_TABLES, r->devices},
+        {&energy_table, 1, r->energy},
         {op_tables, OP_TABLES, r->ops},
         {&modules_table, 1, r->ops},
         {&library_table, 1, r->libraries},

@@ -59,8 +59,12 @@ struct step_change {
     uint64_t ns[2];
 };
 
+struct device_report;
+
 struct step_report {
     struct walk *walk;
+    const struct device_report
+        *devices; /* a view, for who prints; NULL: nothing is known of them */
     double samples;
     struct steps steps;
     struct step_sweep *sweeps; /* owned, by process index */

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The tables of steps and of phases (step_report.h). */
 #include <inttypes.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/json_text.h"
 #include "base/unit_text.h"
 #include "read/process_title.h"
+#include "report/device_report.h"
 #include "report/step_report.h"
 
 #define CHANGES_SHOWN 5 /* in the text, of kernels, and of operators */
@@ -22,6 +24,21 @@ static char *step_text(const struct step_report *r, const struct step *step)
                         : asprintf(&text, "step %" PRIu64 " of process %u", step->number,
                                    step->process->header.pid);
     return length < 0 ? NULL : text;
+}
+
+/* "power 34%", in new memory; NULL: not worth it, or no memory. */
+static char *throttled_text(const struct step_report *r, const struct step *step)
+{
+    enum throttle why;
+    uint64_t ns;
+    char *text = NULL;
+    if (!device_report_throttle(r->devices, step->process, step->begin_ns, step->end_ns, &why, &ns))
+        return NULL;
+    double share = (double)ns / (double)step_ns(step);
+    if (share < THROTTLED_SHARE_MIN ||
+        asprintf(&text, "%s %.0f%%", throttle_words[why], 100 * share) < 0)
+        return NULL;
+    return text;
 }
 
 static struct cell rate_of(double samples, uint64_t ns)
@@ -282,6 +299,12 @@ static void changes_before(const struct table *t, FILE *out)
             time_text(b, step_ns(r->compared[0])));
     free(slowest);
     free(median);
+    char *throttled = throttled_text(r, r->compared[1]), *usual = throttled_text(r, r->compared[0]);
+    if (throttled)
+        fprintf(out, "  throttled: %s of the slowest one, %s of the median one\n", throttled,
+                usual ? usual : "less than 5%");
+    free(throttled);
+    free(usual);
 }
 
 /* ---- steps ----------------------------------------------------------------------------------- */
@@ -300,6 +323,10 @@ enum {
     RATE,
     IS_PARTIAL,
     MADE_OF,
+    ENERGY,
+    ENERGY_ERROR,
+    THROTTLED,
+    THROTTLED_BY,
     COLUMNS
 };
 
@@ -323,7 +350,36 @@ static const struct column columns[COLUMNS] = {
     [RATE] = {"samples_per_second", NULL, COLUMN_RATE},
     [IS_PARTIAL] = {"partial", NULL, COLUMN_BOOL},
     [MADE_OF] = {"made_of", NULL},
+    [ENERGY] = {"energy_mj", "energy", COLUMN_ENERGY, 11, .is_filled = true},
+    [ENERGY_ERROR] = {"energy_error_mj", "+-", COLUMN_ENERGY, 10, .spare = 1, .is_filled = true},
+    [THROTTLED] = {"throttled_ns", NULL, COLUMN_NS},
+    [THROTTLED_BY] = {"throttled_by", "throttled", COLUMN_TEXT, 16, .is_filled = true},
 };
+
+/* What all devices of its process burnt in it, and what slowed one of them down most. */
+static void fill_devices(const struct step_report *r, const struct step *step,
+                         enum report_format format, struct cell *cells)
+{
+    struct curve_growth energy;
+    enum throttle why;
+    uint64_t ns;
+    if (!r->devices || step->is_partial)
+        return;
+    if (device_report_energy(r->devices, step->process, step->begin_ns, step->end_ns, &energy)) {
+        cells[ENERGY] = cell_number(curve_whole(energy.value));
+        cells[ENERGY].estimated = true;
+        cells[ENERGY_ERROR] = cell_number(curve_whole(ceil(energy.error)));
+    }
+    if (format == FORMAT_TEXT) {
+        char *text = throttled_text(r, step);
+        if (text)
+            cells[THROTTLED_BY] = cell_owned(text);
+    } else if (device_report_throttle(r->devices, step->process, step->begin_ns, step->end_ns, &why,
+                                      &ns)) {
+        cells[THROTTLED] = cell_number(ns);
+        cells[THROTTLED_BY] = cell_text(throttle_words[why]);
+    }
+}
 
 static void steps_begin(struct table *t, enum report_format format)
 {
@@ -361,6 +417,7 @@ static void fill_step(const struct table *t, uint32_t index, enum report_format 
         cells[RATE] = rate_of(r->samples, step_ns(step));
     cells[IS_PARTIAL] = cell_number(step->is_partial);
     cells[MADE_OF] = cell_text(step->made_of ? step->made_of->shown : NULL);
+    fill_devices(r, step, format, cells);
 }
 
 /* ---- phases ---------------------------------------------------------------------------------- */
@@ -475,7 +532,8 @@ const struct table_info step_tables[STEP_TABLES] = {
      .column_count = COLUMNS,
      .text = {BEGIN, DURATION, BUSY, PARTS + STEP_KERNELS, PARTS + STEP_COPIES,
               PARTS + STEP_COMMUNICATION, PARTS + STEP_RUNTIME, PARTS + STEP_LOADER_WAIT,
-              PARTS + STEP_OPERATORS, PARTS + STEP_OTHER, BATCHES},
+              PARTS + STEP_OPERATORS, PARTS + STEP_OTHER, BATCHES, ENERGY, ENERGY_ERROR,
+              THROTTLED_BY},
      .csv = {{CSV_STEP, "host", 0, 0, {[FIELD_TOTAL] = DURATION, [FIELD_COUNT] = BATCHES}},
              {CSV_STEP_GPU, "gpu", 0, 0, {[FIELD_TOTAL] = BUSY}}},
      .csv_count = 2,

@@ -70,6 +70,13 @@ const struct csv_kind_info csv_kinds[CSV_KIND_COUNT] = {
                             "the reference's, max_ns how well that is known, count of how many "
                             "collectives, calls its processes"},
     [CSV_CLOCK_BEHIND] = {"clock_behind", "the same of hosts whose clocks were behind"},
+    [CSV_DEVICE_COUNTERS] = {"device_counters", "each device that the driver was asked of: calls "
+                                                "are the readings, bytes the most memory in use"},
+    [CSV_DEVICE_POWER] = {"device_power", "the same: count is its energy in mJ, total_ns how long "
+                                          "its power limit slowed it down, calls the mean in mW"},
+    [CSV_ENERGY] = {"energy",
+                    "the run, steps and ranges: count is the energy of the devices in mJ, "
+                    "calls how many steps or ranges it is of"},
     [CSV_MEMORY] = {"memory", "the most memory of each device"},
     [CSV_HOST_KERNEL] = {"host_kernel", "each kernel that processes without rows of the GPU "
                                         "launched: times of the calls"},

@@ -26,6 +26,8 @@ enum column_type {
     COLUMN_NS,         /* 1.234 us */
     COLUMN_BYTES,      /* 1.2 KiB */
     COLUMN_AMOUNT,     /* 1.234 G */
+    COLUMN_POWER,      /* of mW: 312.5 W */
+    COLUMN_ENERGY,     /* of mJ: 1.234 kJ */
     COLUMN_SHARE,      /* of 1: 12.3% */
     COLUMN_FINE_SHARE, /* 12.34% */
     COLUMN_RATE,       /* bytes a nanosecond, which are GB/s */

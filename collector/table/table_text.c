@@ -123,6 +123,10 @@ static void print_cell(const struct column *c, const struct cell *cell, bool is_
         bytes_text(number, cell->number);
     else if (c->type == COLUMN_AMOUNT)
         amount_text(number, cell->number);
+    else if (c->type == COLUMN_POWER)
+        power_text(number, cell->number);
+    else if (c->type == COLUMN_ENERGY)
+        energy_text(number, cell->number);
     else
         count_text(number, cell->number);
     fprintf(out, "%s%*s", is_first ? "" : " ", c->width, shown);

@@ -85,6 +85,8 @@ struct trace_writer {
     struct key_map counted_places; /* (process, device) -> place + 1 */
     struct chrome_memory *memory;  /* owned */
     uint64_t gpu_events;
+    uint64_t samples;                     /* of devices, that are counted */
+    uint64_t sampled_ns;                  /* when the last of them was read */
     uint64_t left_out[LEFT_OUT_KINDS];    /* slices */
     uint64_t left_out_ns[LEFT_OUT_KINDS]; /* and how long they lasted */
     bool *stacks_used;                    /* owned, by node of the call tree - 1 */
@@ -179,6 +181,9 @@ int chrome_count_left_out(struct trace_writer *w, const struct slice *s, enum le
 
 /* A RESIDENT record. 0 or GPUPROF_NO_MEMORY. */
 int chrome_count_resident(struct trace_writer *w, const struct event *e);
+
+/* What the driver said of a device. Likewise. */
+int chrome_count_device(struct trace_writer *w, const struct slice *s);
 
 /* All of them, behind the last event. */
 void chrome_put_counters(struct trace_writer *w);

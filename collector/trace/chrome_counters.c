@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Counter tracks of a Chrome trace, written at its end: of a device how busy it was, what was
- * launched and had not finished, the speed of its copies and its memory; of a process its launches;
- * of both what merge --max-size has left out.
+ * launched and had not finished, the speed of its copies and its memory, and what the driver said
+ * of it (run --device); of a process its launches; of both what merge --max-size has left out.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -11,13 +11,14 @@
 #include "api/api.h"
 #include "base/array.h"
 #include "error.h"
+#include "model/device_throttle.h"
 #include "model/ledger_totals.h"
 #include "record/gpu_record.h"
 #include "trace/chrome.h"
 
-#define VALUES_BYTES 160  /* of the values of a counter */
+#define VALUES_BYTES 192  /* of the values of a counter */
 #define VALUE_MAX    1e15 /* of what a file makes up */
-#define KEYS_MAX     3
+#define KEYS_MAX     4
 
 enum counter {
     COUNT_BUSY,
@@ -31,6 +32,16 @@ enum counter {
     COUNT_LEFT_BUSY,
     COUNT_LEFT,
     COUNT_LEFT_TIME,
+    COUNT_NVML_BUSY,
+    COUNT_NVML_MEMORY,
+    COUNT_POWER,
+    COUNT_ENERGY,
+    COUNT_CLOCKS,
+    COUNT_TEMPERATURE,
+    COUNT_THROTTLED,
+    COUNT_PCIE,
+    COUNT_NVLINK,
+    COUNT_GPM,
     COUNTERS
 };
 
@@ -53,6 +64,17 @@ static const struct track_info {
     [COUNT_LEFT_BUSY] = {"left out: GPU work, busy", {"%"}, 0.01, 100, false},
     [COUNT_LEFT] = {"left out: calls, ranges", {"calls/s", "ranges/s"}, 1e-9, 1000, false},
     [COUNT_LEFT_TIME] = {"left out: at a time", {"calls", "ranges"}, 1, 10, false},
+    [COUNT_NVML_BUSY] = {"NVML: busy (%)", {"kernels", "memory"}, 10000, 100, false},
+    [COUNT_NVML_MEMORY] = {"NVML: memory (MiB)", {"used", "by others"}, 1024 * 1024, 100, false},
+    [COUNT_POWER] = {"power (W)", {"read"}, 1000, 100, false},
+    [COUNT_ENERGY] = {"power by energy (W)", {"counted"}, 1e-6, 100, false},
+    [COUNT_CLOCKS] = {"clocks (MHz)", {"SM", "memory"}, 1, 1000, false},
+    [COUNT_TEMPERATURE] = {"temperature (C)", {"GPU", "memory"}, 1, 100, false},
+    [COUNT_THROTTLED] =
+        {"throttled (%)", {"power", "thermal", "power brake", "sync boost"}, 0.01, 100, false},
+    [COUNT_PCIE] = {"PCIe (GB/s)", {"sent", "received"}, 1, 1, false},
+    [COUNT_NVLINK] = {"NVLink (GB/s)", {"sent", "received"}, 1, 1, false},
+    [COUNT_GPM] = {"GPM (%)", {"SMs", "occupancy", "tensor cores", "DRAM"}, 10000, 100, false},
 };
 
 /* Whom a counter is of: a device of a process, or the process. */
@@ -245,6 +267,108 @@ int chrome_count_resident(struct trace_writer *w, const struct event *e)
     return 0;
 }
 
+/* ---- what the driver said of a device ---- */
+
+/* From one reading to the next it is taken for what lies halfway between both; a gap of so many
+ * periods is one. */
+#define SAMPLE_GAP    16
+#define SAMPLE_WEIGHT 10 /* in the bound on counters, as so many events */
+
+static const struct {
+    uint8_t type;
+    uint8_t argument;
+    uint8_t which; /* enum counter */
+    uint8_t key;
+    bool counts; /* it grows, and its rate is shown */
+} sampled[] = {
+    {RECORD_DEVICE_USE, DEVICE_USE_BUSY, COUNT_NVML_BUSY, 0, false},
+    {RECORD_DEVICE_USE, DEVICE_USE_MEMORY_BUSY, COUNT_NVML_BUSY, 1, false},
+    {RECORD_DEVICE_USE, DEVICE_USE_USED, COUNT_NVML_MEMORY, 0, false},
+    {RECORD_DEVICE_POWER, DEVICE_POWER_ENERGY, COUNT_ENERGY, 0, true},
+    {RECORD_DEVICE_POWER, DEVICE_POWER_TEMPERATURE, COUNT_TEMPERATURE, 0, false},
+    {RECORD_DEVICE_POWER, DEVICE_POWER_MEMORY_TEMPERATURE, COUNT_TEMPERATURE, 1, false},
+    {RECORD_DEVICE_CLOCKS, DEVICE_CLOCKS_SM, COUNT_CLOCKS, 0, false},
+    {RECORD_DEVICE_CLOCKS, DEVICE_CLOCKS_MEMORY, COUNT_CLOCKS, 1, false},
+    {RECORD_DEVICE_LINKS, DEVICE_LINKS_PCIE_SENT, COUNT_PCIE, 0, true},
+    {RECORD_DEVICE_LINKS, DEVICE_LINKS_PCIE_RECEIVED, COUNT_PCIE, 1, true},
+    {RECORD_DEVICE_LINKS, DEVICE_LINKS_NVLINK_SENT, COUNT_NVLINK, 0, true},
+    {RECORD_DEVICE_LINKS, DEVICE_LINKS_NVLINK_RECEIVED, COUNT_NVLINK, 1, true},
+    {RECORD_DEVICE_GPM, DEVICE_GPM_SM, COUNT_GPM, 0, false},
+    {RECORD_DEVICE_GPM, DEVICE_GPM_OCCUPANCY, COUNT_GPM, 1, false},
+    {RECORD_DEVICE_GPM, DEVICE_GPM_TENSOR, COUNT_GPM, 2, false},
+    {RECORD_DEVICE_GPM, DEVICE_GPM_DRAM, COUNT_GPM, 3, false},
+};
+
+static void count_throttled(struct trace_writer *w, const struct slice *s, struct counted *c,
+                            uint64_t begin_ns, uint64_t end_ns)
+{
+    uint64_t ns[THROTTLES], since_ns;
+    if (device_throttle(s->source, &s->event, ns, &since_ns) == THROTTLE_UNKNOWN)
+        return;
+    for (unsigned why = 0; why < THROTTLES; why++)
+        counters_span(&w->counters, series_of(w, c, COUNT_THROTTLED, why), begin_ns, end_ns,
+                      (double)ns[why] / (double)(end_ns - begin_ns));
+}
+
+/* A value that is the mean of two readings; what is used and not our own has two arguments. */
+static void count_level(struct trace_writer *w, struct series *series, uint64_t begin_ns,
+                        uint64_t end_ns, uint64_t before, uint64_t now)
+{
+    counters_span(&w->counters, series, begin_ns, end_ns, ((double)before + (double)now) / 2);
+}
+
+static void count_sample(struct trace_writer *w, const struct slice *s, struct counted *c,
+                         const struct record *before, uint64_t begin_ns, uint64_t end_ns)
+{
+    const struct record *r = s->event.record;
+    uint64_t a, b, own_a, own_b, since_ns;
+    for (unsigned i = 0; i < sizeof sampled / sizeof sampled[0]; i++) {
+        unsigned argument = sampled[i].argument;
+        if (sampled[i].type != r->type)
+            continue;
+        if (sampled[i].counts
+                ? !device_growth(s->source, &s->event, argument, &a, &since_ns)
+                : !device_value(before, argument, &a) || !device_value(r, argument, &b))
+            continue;
+        struct series *series = series_of(w, c, (enum counter)sampled[i].which, sampled[i].key);
+        if (sampled[i].counts)
+            counters_span(&w->counters, series, begin_ns, end_ns,
+                          (double)a / (double)(end_ns - begin_ns));
+        else
+            count_level(w, series, begin_ns, end_ns, a, b);
+    }
+    if (r->type == RECORD_DEVICE_POWER && device_power_mw(before, &a) && device_power_mw(r, &b))
+        count_level(w, series_of(w, c, COUNT_POWER, 0), begin_ns, end_ns, a, b);
+    if (r->type == RECORD_DEVICE_USE && device_value(before, DEVICE_USE_USED, &a) &&
+        device_value(r, DEVICE_USE_USED, &b) && device_value(before, DEVICE_USE_OWN, &own_a) &&
+        device_value(r, DEVICE_USE_OWN, &own_b))
+        count_level(w, series_of(w, c, COUNT_NVML_MEMORY, 1), begin_ns, end_ns,
+                    a > own_a ? a - own_a : 0, b > own_b ? b - own_b : 0);
+    if (r->type == RECORD_DEVICE_CLOCKS)
+        count_throttled(w, s, c, begin_ns, end_ns);
+}
+
+int chrome_count_device(struct trace_writer *w, const struct slice *s)
+{
+    const struct device_source *source = s->source;
+    const struct device_before *last = &source->before[s->event.record->type - RECORD_DEVICE_USE];
+    uint64_t end_ns = chrome_time(w, device_sample_ns(&s->event));
+    uint64_t begin_ns = chrome_time(w, last->at_ns);
+    struct record before = {.arg_count = DEVICE_ARGS_MAX};
+    if (!w->scope.counters || source->device == UINT64_MAX || !last->at_ns || begin_ns >= end_ns ||
+        (source->period_ns && (end_ns - begin_ns) / SAMPLE_GAP > source->period_ns))
+        return 0;
+    struct counted *c =
+        counted_device(w, w->rec->processes[source->process->index], source->device);
+    if (!c)
+        return GPUPROF_NO_MEMORY;
+    memcpy(before.args, last->args, sizeof last->args);
+    w->samples++;
+    w->sampled_ns = end_ns > w->sampled_ns ? end_ns : w->sampled_ns;
+    count_sample(w, s, c, &before, begin_ns, end_ns);
+    return 0;
+}
+
 /* ---- writing --------------------------------------------------------------------------------- */
 
 /* Its values in a bucket that is that long, or what lasts at the END, as members of an object. */
@@ -302,7 +426,9 @@ void chrome_put_counters(struct trace_writer *w)
 {
     if (!w->counters.count || w->last_ns == UINT64_MAX)
         return;
-    uint32_t buckets = counters_finish(&w->counters, w->last_ns, w->calls + w->gpu_events);
+    w->last_ns = w->sampled_ns > w->last_ns ? w->sampled_ns : w->last_ns;
+    uint32_t buckets = counters_finish(&w->counters, w->last_ns,
+                                       w->calls + w->gpu_events + SAMPLE_WEIGHT * w->samples);
     for (uint32_t i = 0; i < w->counted_count; i++)
         for (unsigned which = 0; which < COUNTERS; which++)
             if (w->counted[i]->is_asked[which])

@@ -375,7 +375,7 @@ static int chrome_take(struct trace_writer *w, const struct slice *s)
     case RECORD_SYNC:
     case RECORD_OVERHEAD: return w->scope.survey ? chrome_gpu(w, s) : 0;
     case RECORD_RESIDENT: return chrome_count_resident(w, &s->event);
-    default: return chrome_range(w, s);
+    default: return s->source ? chrome_count_device(w, s) : chrome_range(w, s);
     }
 }
 

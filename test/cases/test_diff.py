@@ -17,8 +17,8 @@ from made_runs import FACTS, Run, baseline, noisy
 
 SAME, WORSE, USAGE, UNSURE = 0, 1, 2, 3
 KEYS = ("step_ns", "step_p95_ns", "gpu_busy_ns", "gpu_idle_ns", "peak_memory_bytes", "launches",
-        "kernels", "copies", "copy_bytes", "syncs")
-COUNTS = KEYS[5:]
+        "kernels", "copies", "copy_bytes", "syncs", "energy_mj")
+COUNTS = KEYS[5:10]
 
 
 @pytest.fixture(name="diff")

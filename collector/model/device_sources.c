@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "model/device_sources.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/array.h"
+#include "error.h"
+#include "model/timeline.h"
+
+void device_sources_release(struct device_sources *d)
+{
+    for (uint32_t i = 0; i < d->count; i++)
+        free(d->list[i]);
+    free(d->list);
+    key_map_release(&d->places);
+    *d = (struct device_sources){0};
+}
+
+static struct key key_of(const struct event *e)
+{
+    return (struct key){e->process->index, record_arg(e->record, DEVICE_SOURCE_NUMBER), 0};
+}
+
+/* NULL: no memory. */
+static struct device_source *add(struct device_sources *d, const struct event *e)
+{
+    struct device_source **list = array_room(d->list, d->count, &d->capacity, sizeof *list, 8);
+    struct device_source *source = list ? calloc(1, sizeof *source) : NULL;
+    d->list = list ? list : d->list;
+    if (!source || key_map_set(&d->places, key_of(e), d->count + 1ull) < 0) {
+        free(source);
+        return NULL;
+    }
+    source->process = e->process;
+    source->place = d->count;
+    return list[d->count++] = source;
+}
+
+int device_sources_learn(struct device_sources *d, const struct event *e)
+{
+    const struct record *r = e->record;
+    struct device_source *source = device_sources_find(d, e);
+    if (!source && d->count == DEVICE_SOURCES_MAX)
+        return 0;
+    if (!source && !(source = add(d, e)))
+        return GPUPROF_NO_MEMORY;
+    size_t length = r->byte_count < DEVICE_TITLE_BYTES ? r->byte_count : DEVICE_TITLE_BYTES - 1;
+    if (!device_value(r, DEVICE_SOURCE_DEVICE, &source->device))
+        source->device = UINT64_MAX;
+    source->uuid_high = record_arg(r, DEVICE_SOURCE_UUID_HIGH);
+    source->uuid_low = record_arg(r, DEVICE_SOURCE_UUID_LOW);
+    source->is_part = record_arg(r, DEVICE_SOURCE_MIG_HIGH) || record_arg(r, DEVICE_SOURCE_MIG_LOW);
+    source->period_ns = record_arg(r, DEVICE_SOURCE_PERIOD_NS);
+    if (r->bytes)
+        memcpy(source->title, r->bytes, length);
+    source->title[r->bytes ? length : 0] = '\0';
+    return 0;
+}
+
+_Static_assert((int)DEVICE_SOURCE_NUMBER == (int)DEVICE_USE_SOURCE &&
+                   (int)DEVICE_SOURCE_NUMBER == (int)DEVICE_POWER_SOURCE &&
+                   (int)DEVICE_SOURCE_NUMBER == (int)DEVICE_CLOCKS_SOURCE &&
+                   (int)DEVICE_SOURCE_NUMBER == (int)DEVICE_LINKS_SOURCE &&
+                   (int)DEVICE_SOURCE_NUMBER == (int)DEVICE_GPM_SOURCE &&
+                   (int)DEVICE_SOURCE_NUMBER == (int)DEVICE_ABSENT_SOURCE &&
+                   RECORD_DEVICE_GPM - RECORD_DEVICE_USE + 1 == DEVICE_GROUPS,
+               "all samples begin alike, and their numbers follow one another");
+
+uint64_t device_sources_place(const struct device_sources *d, const struct event *e)
+{
+    return key_map_get(&d->places, key_of(e));
+}
+
+struct device_source *device_sources_find(const struct device_sources *d, const struct event *e)
+{
+    uint64_t place = device_sources_place(d, e);
+    return place ? d->list[place - 1] : NULL;
+}
+
+char *device_uuid_text(uint64_t high, uint64_t low, char text[static DEVICE_UUID_BYTES])
+{
+    text[0] = '\0';
+    if (high || low)
+        snprintf(text, DEVICE_UUID_BYTES, "GPU-%08x-%04x-%04x-%04x-%012llx", (unsigned)(high >> 32),
+                 (unsigned)(high >> 16 & 0xffff), (unsigned)(high & 0xffff), (unsigned)(low >> 48),
+                 (unsigned long long)(low & 0xffffffffffff));
+    return text;
+}
+
+uint64_t device_sample_ns(const struct event *e)
+{
+    return e->begin_ns + (e->end_ns > e->begin_ns ? (e->end_ns - e->begin_ns) / 2 : 0);
+}
+
+void device_source_pass(struct device_source *source, const struct event *e)
+{
+    struct device_before *before = &source->before[e->record->type - RECORD_DEVICE_USE];
+    before->at_ns = device_sample_ns(e);
+    for (unsigned i = 0; i < DEVICE_ARGS_MAX; i++)
+        before->args[i] = record_arg(e->record, i);
+}
+
+bool device_growth(const struct device_source *source, const struct event *e, unsigned argument,
+                   uint64_t *growth, uint64_t *since_ns)
+{
+    const struct device_before *before = &source->before[e->record->type - RECORD_DEVICE_USE];
+    uint64_t now;
+    if (!before->at_ns || !before->args[argument] || !device_value(e->record, argument, &now) ||
+        now < before->args[argument] - 1)
+        return false;
+    *growth = now - (before->args[argument] - 1);
+    *since_ns = before->at_ns;
+    return *since_ns < device_sample_ns(e);
+}

@@ -1,0 +1,352 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the driver said of the devices, on paper. */
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/json_text.h"
+#include "base/unit_text.h"
+#include "read/process_title.h"
+#include "report/device_report.h"
+
+static const struct device_row *row_at(const struct table *t, uint32_t index)
+{
+    return ((const struct device_report *)t->source)->rows[index];
+}
+
+static void begin(struct table *t, enum report_format format)
+{
+    const struct device_report *r = t->source;
+    t->count = r ? r->count : 0;
+    t->is_there = t->count || (r && r->absence_count) || format == FORMAT_JSON;
+}
+
+/* A mean or the highest of what was never known is nothing. */
+static struct cell mean(const struct device_row *row, enum device_mean which)
+{
+    uint64_t count = row->means[which].count;
+    return count ? cell_number(curve_whole(row->means[which].sum / (double)count))
+                 : (struct cell){.kind = CELL_NULL};
+}
+
+static struct cell highest(const struct device_row *row, enum device_mean which)
+{
+    return row->means[which].count ? cell_number(row->means[which].max)
+                                   : (struct cell){.kind = CELL_NULL};
+}
+
+static struct cell share(const struct device_row *row, enum device_mean which)
+{
+    uint64_t count = row->means[which].count;
+    return count ? cell_real(row->means[which].sum / (double)count / 1e6)
+                 : (struct cell){.kind = CELL_NULL};
+}
+
+static struct cell known(bool is_known, uint64_t value)
+{
+    return is_known ? cell_number(value) : (struct cell){.kind = CELL_NULL};
+}
+
+/* The kernels of this process alone, those that only wait for another rank, too: what NVML calls
+ * utilisation, if nobody else uses the device. */
+static struct cell busy_share(const struct device_report *r, const struct device_row *row)
+{
+    for (uint32_t i = 0; r->idle && i < r->idle->device_count; i++) {
+        const struct idle_device *d = &r->idle->devices[i];
+        if (d->process == row->process && d->device == row->device)
+            return cell_share(d->parts[IDLE_COMPUTE] + d->parts[IDLE_COMMUNICATING] +
+                                  d->causes[IDLE_COMMUNICATION],
+                              d->end_ns - d->begin_ns);
+    }
+    return (struct cell){.kind = CELL_NULL};
+}
+
+/* What both tables begin with. */
+enum { NAME, RANK, HOST, PID, DEVICE, IDENTITY };
+
+static void fill_identity(const struct device_row *row, struct cell *cells)
+{
+    cells[NAME] = cell_owned(device_row_title(row));
+    cells[RANK] = cell_text(process_rank(row->process));
+    cells[HOST] = cell_text(row->process->header.host);
+    cells[PID] = cell_number(row->process->header.pid);
+    cells[DEVICE] = known(row->device != UINT64_MAX, row->device);
+}
+
+/* ---- use ------------------------------------------------------------------------------------- */
+
+enum {
+    UUID = IDENTITY,
+    SAMPLES,
+    SPAN,
+    KERNELS_BUSY,
+    BUSY,
+    BUSY_MAX,
+    MEMORY_BUSY,
+    SM,
+    OCCUPANCY,
+    TENSOR,
+    DRAM,
+    USED,
+    OTHERS,
+    TOTAL,
+    PROCESSES,
+    PCIE_SENT,
+    PCIE_RECEIVED,
+    NVLINK_SENT,
+    NVLINK_RECEIVED,
+    IS_PART,
+    USE_COLUMNS
+};
+
+static const struct column use_columns[USE_COLUMNS] = {
+    [NAME] = {NULL, "device"},
+    [RANK] = {"rank", NULL},
+    [HOST] = {"host", NULL},
+    [PID] = {"pid", NULL, COLUMN_NUMBER, .ascending = true},
+    [DEVICE] = {"device", NULL, COLUMN_NUMBER, .ascending = true},
+    [UUID] = {"uuid", NULL},
+    [SAMPLES] = {"samples", NULL, COLUMN_COUNT},
+    [SPAN] = {"span_ns", "read for", COLUMN_NS, 10, .spare = 2},
+    [KERNELS_BUSY] = {"kernels_busy_share", "kernels", COLUMN_SHARE, 7, .is_filled = true},
+    [BUSY] = {"busy_share", "NVML", COLUMN_SHARE, 7, .is_filled = true},
+    [BUSY_MAX] = {"busy_max_share", NULL, COLUMN_SHARE},
+    [MEMORY_BUSY] = {"memory_busy_share", NULL, COLUMN_SHARE},
+    [SM] = {"sm_share", "SMs", COLUMN_SHARE, 7, .is_filled = true},
+    [OCCUPANCY] = {"occupancy_share", NULL, COLUMN_SHARE},
+    [TENSOR] = {"tensor_share", "tensor", COLUMN_SHARE, 7, .spare = 1, .is_filled = true},
+    [DRAM] = {"dram_share", "DRAM", COLUMN_SHARE, 7, .spare = 1, .is_filled = true},
+    [USED] = {"memory_used_max_bytes", "memory", COLUMN_BYTES, 10, .is_filled = true},
+    [OTHERS] = {"memory_others_max_bytes", "others", COLUMN_BYTES, 10, .is_filled = true},
+    [TOTAL] = {"memory_total_bytes", NULL, COLUMN_BYTES},
+    [PROCESSES] = {"processes_max", NULL, COLUMN_COUNT},
+    [PCIE_SENT] = {"pcie_sent_bytes", "PCIe sent", COLUMN_BYTES, 10, .spare = 1, .is_filled = true},
+    [PCIE_RECEIVED] = {"pcie_received_bytes", "received", COLUMN_BYTES, 10, .spare = 1,
+                       .is_filled = true},
+    [NVLINK_SENT] = {"nvlink_sent_bytes", "NVLink", COLUMN_BYTES, 10, .spare = 1,
+                     .is_filled = true},
+    [NVLINK_RECEIVED] = {"nvlink_received_bytes", "received", COLUMN_BYTES, 10, .spare = 1,
+                         .is_filled = true},
+    [IS_PART] = {"is_mig", NULL, COLUMN_BOOL},
+};
+
+static void fill_use(const struct table *t, uint32_t index, enum report_format format,
+                     struct cell *cells)
+{
+    const struct device_row *row = row_at(t, index);
+    char uuid[DEVICE_UUID_BYTES];
+    (void)format;
+    fill_identity(row, cells);
+    device_uuid_text(row->uuid_high, row->uuid_low, uuid);
+    cells[UUID] = uuid[0] ? cell_owned(strdup(uuid)) : (struct cell){.kind = CELL_NULL};
+    cells[SAMPLES] = cell_number(row->samples);
+    cells[SPAN] = cell_number(row->last_ns - row->first_ns);
+    cells[KERNELS_BUSY] = busy_share(t->source, row);
+    cells[BUSY] = share(row, MEAN_BUSY);
+    if (row->means[MEAN_BUSY].count)
+        cells[BUSY_MAX] = cell_real((double)row->means[MEAN_BUSY].max / 1e6);
+    cells[MEMORY_BUSY] = share(row, MEAN_MEMORY_BUSY);
+    cells[SM] = share(row, MEAN_GPM_SM);
+    cells[OCCUPANCY] = share(row, MEAN_GPM_OCCUPANCY);
+    cells[TENSOR] = share(row, MEAN_GPM_TENSOR);
+    cells[DRAM] = share(row, MEAN_GPM_DRAM);
+    cells[USED] = highest(row, MEAN_USED);
+    cells[OTHERS] = highest(row, MEAN_OTHERS);
+    cells[TOTAL] = known(row->total, row->total);
+    cells[PROCESSES] = known(row->processes, row->processes);
+    for (unsigned link = 0; link < LINKS; link++)
+        cells[PCIE_SENT + link] = known(row->has_link[link], curve_whole(row->link_bytes[link]));
+    cells[IS_PART] = cell_number(row->is_part);
+}
+
+/* Why something is missing: of a process, of one of its devices, or of a group of counters. */
+static const char *absent_group(uint64_t group)
+{
+    static const char *const groups[DEVICE_GROUPS] = {"use and memory", "power", "clocks", "links",
+                                                      "GPM"};
+    return group >= RECORD_DEVICE_USE && group <= RECORD_DEVICE_GPM
+               ? groups[group - RECORD_DEVICE_USE]
+               : "counters";
+}
+
+static void say_absent(const struct table *t, FILE *out)
+{
+    const struct device_report *r = t->source;
+    for (uint32_t i = 0; r && i < r->absence_count; i++) {
+        const struct device_absent *a = &r->absences[i];
+        char *title = a->row ? device_row_title(r->rows[a->row - 1]) : NULL;
+        char *clean = json_line(a->text);
+        fprintf(out, "  no %s of %s", absent_group(a->group), title ? title : "process ");
+        if (!title)
+            fprintf(out, "%u", a->process->header.pid);
+        fprintf(out, ": %s\n", clean && clean[0] ? clean : "no reason was recorded");
+        free(clean);
+        free(title);
+    }
+}
+
+static void put_absent(const struct table *t, FILE *out)
+{
+    const struct device_report *r = t->source;
+    fprintf(out, ",\n\"device_counters_absent\": [");
+    for (uint32_t i = 0; r && i < r->absence_count; i++) {
+        const struct device_absent *a = &r->absences[i];
+        const struct device_row *row = a->row ? r->rows[a->row - 1] : NULL;
+        char *text = json_string(a->text, strlen(a->text));
+        fprintf(out, "%s{\"pid\": %u, \"device\": ", i ? ", " : "", a->process->header.pid);
+        fprintf(out, row && row->device != UINT64_MAX ? "%" PRIu64 : "null", row ? row->device : 0);
+        fprintf(out, ", \"what\": \"%s\", \"reason\": %s}", absent_group(a->group),
+                text ? text : "null");
+        free(text);
+    }
+    fprintf(out, "]");
+}
+
+/* ---- power ----------------------------------------------------------------------------------- */
+
+enum {
+    POWER_SPAN = IDENTITY,
+    POWER_MEAN,
+    POWER_MAX,
+    POWER_LIMIT,
+    ENERGY,
+    ENERGY_ERROR,
+    ENERGY_SPAN,
+    ENERGY_PERIOD,
+    ENERGY_JUMPS,
+    INTEGRAL,
+    CLOCK,
+    CLOCK_MAX,
+    MEMORY_CLOCK,
+    TEMPERATURE,
+    THROTTLED,
+    THROTTLED_SHARE = THROTTLED + THROTTLES,
+    IS_SAMPLED,
+    POWER_COLUMNS
+};
+
+static const struct column power_columns[POWER_COLUMNS] = {
+    [NAME] = {NULL, "device"},
+    [RANK] = {"rank", NULL},
+    [HOST] = {"host", NULL},
+    [PID] = {"pid", NULL, COLUMN_NUMBER, .ascending = true},
+    [DEVICE] = {"device", NULL, COLUMN_NUMBER, .ascending = true},
+    [POWER_SPAN] = {"span_ns", NULL, COLUMN_NS},
+    [POWER_MEAN] = {"power_mean_mw", "power", COLUMN_POWER, 9, .is_filled = true},
+    [POWER_MAX] = {"power_max_mw", "max", COLUMN_POWER, 9, .is_filled = true},
+    [POWER_LIMIT] = {"power_limit_mw", "limit", COLUMN_POWER, 9, .spare = 1, .is_filled = true},
+    [ENERGY] = {"energy_mj", "energy", COLUMN_ENERGY, 11, .is_filled = true},
+    [ENERGY_ERROR] = {"energy_error_mj", "+-", COLUMN_ENERGY, 10, .is_filled = true},
+    [ENERGY_SPAN] = {"energy_span_ns", NULL, COLUMN_NS},
+    [ENERGY_PERIOD] = {"energy_period_ns", NULL, COLUMN_NS},
+    [ENERGY_JUMPS] = {"energy_jumps", NULL, COLUMN_COUNT},
+    [INTEGRAL] = {"power_integral_mj", "of power", COLUMN_ENERGY, 11, .spare = 1,
+                  .is_filled = true},
+    [CLOCK] = {"sm_clock_mean_mhz", "MHz", COLUMN_NUMBER, 6, .is_filled = true},
+    [CLOCK_MAX] = {"sm_clock_limit_mhz", NULL, COLUMN_NUMBER},
+    [MEMORY_CLOCK] = {"memory_clock_mean_mhz", NULL, COLUMN_NUMBER},
+    [TEMPERATURE] = {"temperature_max_c", "C", COLUMN_NUMBER, 4, .is_filled = true},
+    [THROTTLED +
+        THROTTLE_POWER] = {"throttled_power_ns", "by power", COLUMN_NS, 11, .is_filled = true},
+    [THROTTLED +
+        THROTTLE_THERMAL] = {"throttled_thermal_ns", "thermal", COLUMN_NS, 11, .is_filled = true},
+    [THROTTLED +
+        THROTTLE_BRAKE] = {"throttled_brake_ns", "brake", COLUMN_NS, 11, .is_filled = true},
+    [THROTTLED + THROTTLE_SYNC] = {"throttled_sync_ns", NULL, COLUMN_NS},
+    [THROTTLED_SHARE] = {"throttled_power_share", NULL, COLUMN_SHARE},
+    [IS_SAMPLED] = {"throttled_is_sampled", NULL, COLUMN_BOOL},
+};
+
+static void fill_power(const struct table *t, uint32_t index, enum report_format format,
+                       struct cell *cells)
+{
+    const struct device_row *row = row_at(t, index);
+    uint64_t energy_ns;
+    struct curve_growth energy = device_row_energy(row, &energy_ns);
+    bool has_energy = energy_ns, has_throttle = row->throttled[THROTTLE_POWER].count;
+    fill_identity(row, cells);
+    cells[POWER_SPAN] = cell_number(row->last_ns - row->first_ns);
+    cells[POWER_MEAN] = mean(row, MEAN_POWER);
+    cells[POWER_MAX] = highest(row, MEAN_POWER);
+    cells[POWER_LIMIT] = known(row->power_limit, row->power_limit);
+    cells[ENERGY] = known(has_energy, curve_whole(energy.value));
+    cells[ENERGY_ERROR] = known(has_energy, curve_whole(energy.error));
+    cells[ENERGY_SPAN] = known(has_energy, energy_ns);
+    cells[ENERGY_PERIOD] = known(has_energy, device_curve_period_ns(&row->energy));
+    cells[ENERGY_JUMPS] = known(has_energy, row->energy.jump_count);
+    cells[ENERGY].at_least = row->energy.jump_count;
+    cells[INTEGRAL] = known(row->integral_ns, curve_whole(row->integral_mj));
+    cells[CLOCK] = mean(row, MEAN_SM_CLOCK);
+    cells[CLOCK_MAX] = known(row->sm_clock_max, row->sm_clock_max);
+    cells[MEMORY_CLOCK] = mean(row, MEAN_MEMORY_CLOCK);
+    cells[TEMPERATURE] = highest(row, MEAN_TEMPERATURE);
+    for (unsigned why = 0; why < THROTTLES; why++) {
+        uint64_t ns = device_row_throttled_ns(row, (enum throttle)why);
+        if (ns || format != FORMAT_TEXT)
+            cells[THROTTLED + why] = known(row->throttled[why].count, ns);
+        cells[THROTTLED + why].estimated = row->samples_throttle;
+    }
+    if (has_throttle)
+        cells[THROTTLED_SHARE] =
+            cell_share(device_row_throttled_ns(row, THROTTLE_POWER), row->last_ns - row->first_ns);
+    cells[IS_SAMPLED] = cell_number(row->samples_throttle);
+}
+
+static void power_behind(const struct table *t, FILE *out)
+{
+    const struct device_report *r = t->source;
+    char period[UNIT_TEXT_BYTES];
+    uint64_t longest_ns = 0;
+    for (uint32_t i = 0; r && i < r->count; i++) {
+        uint64_t ns = device_curve_period_ns(&r->rows[i]->energy);
+        longest_ns = ns > longest_ns ? ns : longest_ns;
+    }
+    if (longest_ns)
+        fprintf(out,
+                "  energy is the device's own counter, read to change every %s; 'of power' is the "
+                "power that was read, over the time\n",
+                time_text(period, longest_ns));
+}
+
+const struct table_info device_tables[DEVICE_TABLES] = {
+    {.name = "device_counters",
+     .key = "device_counters",
+     .title = "what the driver said of the devices",
+     .columns = use_columns,
+     .column_count = USE_COLUMNS,
+     .text = {SPAN, KERNELS_BUSY, BUSY, SM, TENSOR, DRAM, USED, OTHERS, PCIE_SENT, PCIE_RECEIVED,
+              NVLINK_SENT, NVLINK_RECEIVED},
+     .csv = {{CSV_DEVICE_COUNTERS,
+              "gpu",
+              0,
+              0,
+              {[FIELD_CALLS] = SAMPLES, [FIELD_TOTAL] = SPAN, [FIELD_BYTES] = USED}}},
+     .csv_count = 1,
+     .text_none = ": gpuprof run --device records it, where there is NVML",
+     .json_empty = "[]",
+     .begin = begin,
+     .row = fill_use,
+     .text_behind = say_absent,
+     .json_behind = put_absent},
+    {.name = "device_counters",
+     .key = "device_power",
+     .title = "power, clocks and what slowed them down",
+     .columns = power_columns,
+     .column_count = POWER_COLUMNS,
+     .text = {POWER_MEAN, POWER_MAX, POWER_LIMIT, ENERGY, ENERGY_ERROR, INTEGRAL, CLOCK,
+              TEMPERATURE, THROTTLED + THROTTLE_POWER, THROTTLED + THROTTLE_THERMAL,
+              THROTTLED + THROTTLE_BRAKE},
+     .csv = {{CSV_DEVICE_POWER,
+              "gpu",
+              0,
+              0,
+              {[FIELD_CALLS] = POWER_MEAN,
+               [FIELD_TOTAL] = THROTTLED + THROTTLE_POWER,
+               [FIELD_COUNT] = ENERGY}}},
+     .csv_count = 1,
+     .is_further = true,
+     .json_empty = "[]",
+     .begin = begin,
+     .row = fill_power,
+     .text_behind = power_behind},
+};

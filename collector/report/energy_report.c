@@ -1,0 +1,296 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "report/energy_report.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#include "base/array.h"
+#include "base/unit_text.h"
+#include "error.h"
+#include "model/op_kind.h"
+#include "read/process_title.h"
+#include "report/device_report.h"
+
+#define GAPS_MAX 0.1 /* of the time of steps, between them: then their mean is one of the steps */
+
+void energy_report_init(struct energy_report *e, const struct device_report *devices,
+                        bool has_ranges)
+{
+    *e = (struct energy_report){.devices = devices, .has_ranges = has_ranges};
+}
+
+void energy_report_release(struct energy_report *e)
+{
+    free(e->windows);
+    free(e->rows);
+}
+
+/* Of a recording without readings nothing is kept. */
+static int take(void *context, const struct slice *s)
+{
+    struct energy_report *e = context;
+    bool is_label = s->op_change == OP_CLOSED && op_is_label(s->op) && !s->op->is_moved;
+    if (!e->has_ranges || !s->walk->sources.count || s->is_hidden ||
+        (s->change != RANGE_CLOSED && !is_label))
+        return 0;
+    uint64_t begin_ns = is_label ? s->op->begin_ns : s->range->begin_ns;
+    uint64_t end_ns = is_label ? s->op->end_ns : s->range->end_ns;
+    const struct kernel_name *text = is_label ? walk_op_name(s->walk, s->op) : s->range->text;
+    if (!text || end_ns < begin_ns || end_ns - begin_ns < ENERGY_WINDOW_NS)
+        return 0;
+    if (e->window_count == ENERGY_WINDOWS_MAX) {
+        e->beyond++;
+        return 0;
+    }
+    struct energy_window *windows =
+        array_room(e->windows, e->window_count, &e->window_capacity, sizeof *windows, 64);
+    if (!windows)
+        return GPUPROF_NO_MEMORY;
+    e->windows = windows;
+    windows[e->window_count++] = (struct energy_window){
+        begin_ns, end_ns, is_label ? s->op->process : s->range->process, text};
+    return 0;
+}
+
+struct consumer energy_report_consumer(struct energy_report *e)
+{
+    return (struct consumer){.context = e,
+                             .needs = e->has_ranges ? WALK_RANGES : 0,
+                             .skips = WALK_SKIPS_CALLS | WALK_SKIPS_WORK,
+                             .take = take};
+}
+
+/* ---- rows ------------------------------------------------------------------------------------ */
+
+static int add_row(struct energy_report *e, const struct energy_row *row)
+{
+    struct energy_row *rows = array_room(e->rows, e->count, &e->capacity, sizeof *rows, 16);
+    if (!rows)
+        return GPUPROF_NO_MEMORY;
+    e->rows = rows;
+    rows[e->count++] = *row;
+    return 0;
+}
+
+/* All devices of a process, each for as long as it was read. */
+static int add_run(struct energy_report *e, const struct process *p)
+{
+    const struct device_report *r = e->devices;
+    struct energy_row row = {.kind = ENERGY_OF_RUN, .process = p};
+    for (uint32_t i = r->firsts[p->index]; i; i = r->rows[i - 1]->next) {
+        uint64_t ns = 0;
+        struct curve_growth energy = {0};
+        if (!r->rows[i - 1]->is_double)
+            energy = device_row_energy(r->rows[i - 1], &ns);
+        row.count += ns != 0;
+        row.ns = ns > row.ns ? ns : row.ns;
+        row.mj += energy.value;
+        row.error_mj += energy.error;
+    }
+    return row.count ? add_row(e, &row) : 0;
+}
+
+/* From the first whole step to the last one that are between readings. What is between steps is
+ * among that, so that there must not be much. */
+static int add_steps(struct energy_report *e, const struct process *p, const struct steps *steps)
+{
+    const struct device_report *r = e->devices;
+    struct energy_row row = {.kind = ENERGY_OF_STEPS, .process = p};
+    uint32_t first = steps->firsts[p->index], end = steps->firsts[p->index + 1];
+    struct curve_growth energy;
+    uint64_t whole = 0, in_steps_ns = 0;
+    for (uint32_t i = first; i < end; i++)
+        whole += !steps->list[i].is_partial;
+    /* The first ones and the last ones may be before or behind all readings. */
+    const struct step *list = steps->list;
+    uint64_t begin_ns, end_ns;
+    if (!device_report_read_for(r, p, &begin_ns, &end_ns))
+        return 0;
+    while (first < end && (list[first].is_partial || list[first].begin_ns < begin_ns))
+        first++;
+    while (end > first && (list[end - 1].is_partial || list[end - 1].end_ns > end_ns))
+        end--;
+    if (first == end ||
+        !device_report_energy(r, p, list[first].begin_ns, list[end - 1].end_ns, &energy))
+        return 0;
+    for (uint32_t i = first; i < end; i++)
+        in_steps_ns += list[i].end_ns - list[i].begin_ns;
+    row.count = end - first;
+    row.left_out = whole > row.count ? whole - row.count : 0;
+    row.ns = list[end - 1].end_ns - list[first].begin_ns;
+    row.mj = energy.value;
+    row.error_mj = energy.error;
+    bool has_gaps = (double)(row.ns - in_steps_ns) > GAPS_MAX * (double)row.ns;
+    return has_gaps ? 0 : add_row(e, &row);
+}
+
+static int compare_windows(const void *left, const void *right)
+{
+    const struct energy_window *a = left, *b = right;
+    if (a->text != b->text)
+        return a->text < b->text ? -1 : 1;
+    return a->begin_ns < b->begin_ns ? -1 : a->begin_ns > b->begin_ns;
+}
+
+/* Those of one name are one row. */
+static int add_ranges(struct energy_report *e)
+{
+    int error = 0;
+    if (e->window_count)
+        qsort(e->windows, e->window_count, sizeof *e->windows, compare_windows);
+    for (uint32_t i = 0; error == 0 && i < e->window_count && e->count < ENERGY_ROWS_MAX;) {
+        struct energy_row row = {.kind = ENERGY_OF_RANGE, .text = e->windows[i].text};
+        for (; i < e->window_count && e->windows[i].text == row.text; i++) {
+            const struct energy_window *w = &e->windows[i];
+            struct curve_growth energy;
+            if (!device_report_energy(e->devices, w->process, w->begin_ns, w->end_ns, &energy)) {
+                row.left_out++;
+                continue;
+            }
+            row.count++;
+            row.ns += w->end_ns - w->begin_ns;
+            row.mj += energy.value;
+            row.error_mj += energy.error;
+        }
+        error = row.count ? add_row(e, &row) : 0;
+    }
+    return error;
+}
+
+static int compare_rows(const void *left, const void *right)
+{
+    const struct energy_row *a = left, *b = right;
+    if (a->kind != b->kind)
+        return a->kind < b->kind ? -1 : 1;
+    if (a->kind == ENERGY_OF_RANGE)
+        return a->mj > b->mj ? -1 : a->mj < b->mj;
+    return a->process->index < b->process->index ? -1 : a->process->index > b->process->index;
+}
+
+int energy_report_make(struct energy_report *e, const struct steps *steps)
+{
+    const struct device_report *r = e->devices;
+    const struct recording *rec = r->walk->rec;
+    int error = 0;
+    for (uint32_t i = 0; error == 0 && r->count && i < rec->count; i++) {
+        error = add_run(e, rec->processes[i]);
+        if (error == 0 && steps && steps->count && r->firsts[i])
+            error = add_steps(e, rec->processes[i], steps);
+    }
+    if (error == 0)
+        error = add_ranges(e);
+    if (e->count)
+        qsort(e->rows, e->count, sizeof *e->rows, compare_rows);
+    return error;
+}
+
+/* ---- on paper -------------------------------------------------------------------------------- */
+
+enum {
+    NAME,
+    KIND,
+    RANK,
+    PID,
+    COUNT,
+    LEFT_OUT,
+    TIME,
+    ENERGY,
+    ERROR,
+    MEAN,
+    MEAN_ERROR,
+    POWER,
+    ESTIMATED,
+    COLUMNS
+};
+
+static const struct column columns[COLUMNS] = {
+    [NAME] = {"name", "of what"},
+    [KIND] = {"kind", NULL},
+    [RANK] = {"rank", NULL},
+    [PID] = {"pid", NULL, COLUMN_NUMBER, .ascending = true},
+    [COUNT] = {"count", "count", COLUMN_COUNT, 7},
+    [LEFT_OUT] = {"left_out", "not known", COLUMN_COUNT, 9, .spare = 1, .is_filled = true},
+    [TIME] = {"total_ns", "time", COLUMN_NS, 11},
+    [ENERGY] = {"energy_mj", "energy", COLUMN_ENERGY, 11},
+    [ERROR] = {"energy_error_mj", "+-", COLUMN_ENERGY, 10},
+    [MEAN] = {"mean_mj", "each", COLUMN_ENERGY, 11, .is_filled = true},
+    [MEAN_ERROR] = {"mean_error_mj", "+-", COLUMN_ENERGY, 10, .is_filled = true},
+    [POWER] = {"power_mw", "power", COLUMN_POWER, 9},
+    [ESTIMATED] = {"estimated", NULL, COLUMN_BOOL},
+};
+
+static void begin(struct table *t, enum report_format format)
+{
+    const struct energy_report *e = t->source;
+    t->count = e ? e->count : 0;
+    t->is_there = t->count || format == FORMAT_JSON;
+}
+
+static struct cell name(const struct energy_row *row)
+{
+    char *text = NULL;
+    int length = 0;
+    if (row->kind == ENERGY_OF_RANGE)
+        return cell_text(row->text->shown);
+    const char *rank = process_rank(row->process);
+    const char *what = row->kind == ENERGY_OF_RUN ? "the run" : "a step";
+    if (rank)
+        length = asprintf(&text, "%s, rank %.16s", what, rank);
+    else
+        length = asprintf(&text, "%s, process %u", what, row->process->header.pid);
+    return cell_owned(length < 0 ? NULL : text);
+}
+
+static void fill(const struct table *t, uint32_t index, enum report_format format,
+                 struct cell *cells)
+{
+    static const char *const kinds[] = {"run", "step", "range"};
+    const struct energy_row *row = &((const struct energy_report *)t->source)->rows[index];
+    double count = (double)row->count;
+    cells[NAME] = name(row);
+    cells[KIND] = cell_text(kinds[row->kind]);
+    cells[RANK] = cell_text(row->process ? process_rank(row->process) : NULL);
+    if (row->process)
+        cells[PID] = cell_number(row->process->header.pid);
+    cells[COUNT] = cell_number(row->count);
+    if (row->left_out || format != FORMAT_TEXT)
+        cells[LEFT_OUT] = cell_number(row->left_out);
+    cells[TIME] = cell_number(row->ns);
+    cells[ENERGY] = cell_number(curve_whole(row->mj));
+    cells[ERROR] = cell_number(curve_whole(ceil(row->error_mj)));
+    if (row->kind != ENERGY_OF_RUN) {
+        cells[MEAN] = cell_number(curve_whole(row->mj / count));
+        cells[MEAN_ERROR] = cell_number(curve_whole(ceil(row->error_mj / count)));
+    }
+    if (row->ns)
+        cells[POWER] = cell_number(curve_whole(row->mj * 1e9 / (double)row->ns));
+    cells[ESTIMATED] = cell_number(1);
+}
+
+static void energy_behind(const struct table *t, FILE *out)
+{
+    const struct energy_report *e = t->source;
+    char count[UNIT_TEXT_BYTES];
+    fprintf(out, "  estimated: '+-' is what the steps of the counters leave open\n");
+    if (e && e->beyond)
+        fprintf(out, "  %s further ranges were not looked at\n", count_text(count, e->beyond));
+}
+
+const struct table_info energy_table = {
+    .name = "energy",
+    .key = "energy",
+    .title = "energy of the devices",
+    .columns = columns,
+    .column_count = COLUMNS,
+    .text = {COUNT, LEFT_OUT, TIME, ENERGY, ERROR, MEAN, MEAN_ERROR, POWER},
+    .csv = {{CSV_ENERGY,
+             "gpu",
+             0,
+             0,
+             {[FIELD_CALLS] = COUNT, [FIELD_TOTAL] = TIME, [FIELD_COUNT] = ENERGY}}},
+    .csv_count = 1,
+    .text_none = ": gpuprof run --device records it, where there is NVML",
+    .json_empty = "[]",
+    .begin = begin,
+    .row = fill,
+    .text_behind = energy_behind};
