@@ -18,10 +18,11 @@ class Run:
     """What a run does; all times in ns. `slow` maps a step to how many times as long it takes."""
 
     def __init__(self, step_ns=1000 * US, busy=0.8, steps=12, launches=9, copies=2, copy_bytes=4096,
-                 syncs=1, memory=1 << 20, slow=None, names=(), meta=(), gpu="Made GPU"):
+                 syncs=1, memory=1 << 20, slow=None, names=(), meta=(), gpu="Made GPU",
+                 rank=400):
         self.step_ns, self.busy, self.steps, self.launches = step_ns, busy, steps, launches
         self.copies, self.copy_bytes, self.syncs, self.memory = copies, copy_bytes, syncs, memory
-        self.slow, self.meta, self.gpu = slow or {}, meta, gpu
+        self.slow, self.meta, self.gpu, self.rank = slow or {}, meta, gpu, rank
         self.names = names or [name for name, _ in KERNELS]
         self.times = []  # of the steps, as they were written
 
@@ -44,7 +45,7 @@ class Run:
             correlation += self.launches + self.copies + self.syncs
         add(STEP, MAIN, now, args=(self.steps,))
         lines = [line for _, _, line in sorted(records, key=lambda r: r[:2])]
-        return [f"process {400}", *(f"meta {text}" for text in self.meta), *lines]
+        return [f"process {self.rank}", *(f"meta {text}" for text in self.meta), *lines]
 
     def step(self, add, now, number, correlation):
         ns = int(self.step_ns * self.slow.get(number, 1))
