@@ -170,15 +170,16 @@ static int complete(struct report *r, const struct report_wish *wish)
     return error < 0 ? error : cost_report_init(&r->cost, r->rec);
 }
 
-/* The parts of which there may be none. `recording` has, or should have, work of devices. */
-static int start_parts(struct report *r, const struct report_wish *wish, bool expects_gpu)
+/* The parts of which there may be none. Idle time is of devices: somebody must have, or should
+ * have, some. */
+static int start_parts(struct report *r, const struct report_wish *wish, bool has_idle)
 {
     bool has_threads = wish->by == BY_THREAD;
-    bool has_marks = !wish->steps || !wish->steps->is_wanted;
-    r->idle = expects_gpu ? calloc(1, sizeof *r->idle) : NULL;
+    bool has_marks = (!wish->steps || !wish->steps->is_wanted) && !(wish->leaves & REPORT_IDLE);
+    r->idle = has_idle ? calloc(1, sizeof *r->idle) : NULL;
     r->threads = has_threads ? calloc(1, sizeof *r->threads) : NULL;
     r->marks = has_marks ? calloc(1, sizeof *r->marks) : NULL;
-    if (expects_gpu != (r->idle != NULL) || has_threads != (r->threads != NULL) ||
+    if (has_idle != (r->idle != NULL) || has_threads != (r->threads != NULL) ||
         has_marks != (r->marks != NULL))
         return GPUPROF_NO_MEMORY;
     int error = r->idle ? idle_init(r->idle, &r->walk) : 0;
@@ -198,7 +199,8 @@ static int start(struct report *r, struct recording *rec, const struct report_wi
 {
     enum report_by by = wish->by;
     bool has_stacks = by == BY_STACK || by == BY_PYTHON_LINE || by == BY_SOURCE;
-    bool has_ops = wish->walk_ns_max == 0; /* the summary has none */
+    bool has_ops = wish->walk_ns_max == 0 && !(wish->leaves & REPORT_OPS); /* nor the summary */
+    bool has_libraries = wish->walk_ns_max == 0 && !(wish->leaves & REPORT_LIBRARIES);
     int error = walk_init(&r->walk, rec);
     r->walk.filter = wish->filter;
     if (error == 0)
@@ -207,14 +209,14 @@ static int start(struct report *r, struct recording *rec, const struct report_wi
                                &r->histogram_rows);
     r->process_calls = calloc(rec->count + 1u, sizeof *r->process_calls);
     r->ops = has_ops ? calloc(1, sizeof *r->ops) : NULL;
-    r->libraries = has_ops ? calloc(1, sizeof *r->libraries) : NULL;
+    r->libraries = has_libraries ? calloc(1, sizeof *r->libraries) : NULL;
     r->stacks = has_stacks ? calloc(1, sizeof *r->stacks) : NULL;
     if (wish->is_part && r->gpu)
         gpu_report_is_part(r->gpu);
     if (error < 0 || !r->gpu || !r->process_calls || has_stacks != (r->stacks != NULL) ||
-        has_ops != (r->ops != NULL) || has_ops != (r->libraries != NULL))
+        has_ops != (r->ops != NULL) || has_libraries != (r->libraries != NULL))
         return GPUPROF_NO_MEMORY;
-    if (start_parts(r, wish, recording_expects_gpu(rec)) < 0)
+    if (start_parts(r, wish, recording_expects_gpu(rec) && !(wish->leaves & REPORT_IDLE)) < 0)
         return GPUPROF_NO_MEMORY;
     if (!(r->findings = calloc(1, sizeof *r->findings)) ||
         findings_init(r->findings, &r->walk, r->idle) < 0 ||
@@ -255,7 +257,7 @@ static int look_at_memory(struct report *r, struct recording *rec, const struct 
                                  .step_by = wish->steps ? wish->steps->by : NULL,
                                  .step_pattern = wish->steps ? wish->steps->pattern : NULL};
     int error = 0;
-    if (r->walk.is_cut || wish->is_part ||
+    if (r->walk.is_cut || wish->is_part || wish->leaves & REPORT_IDLE ||
         !(r->signs.ooms || (!is_summary && memory_signs_of_fault(&r->signs, steps))))
         return 0;
     if (is_summary && memory_best_by(rec) == MEMORY_BY_STACK)
@@ -271,7 +273,10 @@ int report_make(struct report *r, struct recording *rec, const struct report_wis
     int error = start(r, rec, wish);
     if (error == 0) {
         struct consumer consumers[WALK_CONSUMERS_MAX] = {
-            {.context = r, .skips = WALK_SKIPS_WORK | WALK_SKIPS_OTHERS, .take = take_slice},
+            {.context = r,
+             .needs = wish->leaves ? WALK_OPS | WALK_STACKS : 0, /* what is lost of them is told */
+             .skips = WALK_SKIPS_WORK | WALK_SKIPS_OTHERS,
+             .take = take_slice},
             gpu_report_books(r->gpu),
             gpu_report_consumer(r->gpu)};
         unsigned count = 3;

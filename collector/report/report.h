@@ -90,6 +90,13 @@ struct report {
     struct source_report *source;
 };
 
+/* What takes a consumer of its own, and not every table is made of. */
+enum report_part {
+    REPORT_IDLE = 1, /* with findings, steps, and what is to be said of the memory */
+    REPORT_OPS = 2,
+    REPORT_LIBRARIES = 4,
+};
+
 /* What a report is to be made of. */
 struct report_wish {
     enum report_by by;             /* what a row of kernels is, or which table of stacks there is */
@@ -98,6 +105,7 @@ struct report_wish {
     bool is_mine;                  /* lines are the user's own ones; stack_report.h */
     bool is_part;                  /* it goes into a part */
     bool groups;                   /* what one of ranges is; range_rows.h */
+    unsigned leaves;               /* enum report_part: those that nobody will look at */
     uint64_t walk_ns_max;          /* only what is read in so long; 0: all */
     const char *symbols;           /* the folder of symbols.h */
     const struct step_wish *steps; /* NULL: none */

@@ -24,38 +24,52 @@
 #include "report/step_report.h"
 #include "report/thread_report.h"
 
+struct table_list {
+    const struct table_info *infos;
+    unsigned count;
+    const void *source;
+    unsigned parts; /* enum report_part: what it is made of */
+};
+
+#define EVERYTHING (REPORT_IDLE | REPORT_OPS | REPORT_LIBRARIES)
+#define LISTS_MAX  24
+
+static unsigned list_tables(const struct report *r, struct table_list *lists)
+{
+    const struct table_list all[] = {
+        {&functions_table, 1, r, 0},
+        {&findings_table, 1, r->findings, EVERYTHING},
+        {&collectives_table, 1, &r->hang.collectives, 0},
+        {&open_calls_table, 1, &r->hang.open, 0},
+        {&unfinished_table, 1, &r->hang.unfinished, 0},
+        {&dumps_table, 1, r, 0},
+        {&failures_table, 1, &r->failures, 0},
+        {stack_tables, 2, r->stacks, EVERYTHING},
+        {&threads_table, 1, r->threads, EVERYTHING},
+        {&source_table, 1, r->source, EVERYTHING},
+        {gpu_tables, TABLE_COUNT, r->gpu, REPORT_LIBRARIES},
+        {idle_tables, IDLE_TABLES, r->idle, EVERYTHING},
+        {&ranks_table, 1, &r->ranks, EVERYTHING},
+        {&arrivals_table, 1, r->idle, EVERYTHING},
+        {&clocks_table, 1, r, EVERYTHING},
+        {device_tables, DEVICE_TABLES, r->devices, EVERYTHING},
+        {&energy_table, 1, r->energy, EVERYTHING},
+        {op_tables, OP_TABLES, r->ops, EVERYTHING},
+        {&modules_table, 1, r->ops, EVERYTHING},
+        {&library_table, 1, r->libraries, REPORT_LIBRARIES},
+        {cost_tables, 2, &r->cost, 0},
+        {step_tables, STEP_TABLES, r->steps, EVERYTHING},
+    };
+    _Static_assert(sizeof all / sizeof all[0] <= LISTS_MAX, "there is room for all");
+    memcpy(lists, all, sizeof all);
+    return sizeof all / sizeof all[0];
+}
+
 unsigned report_tables(const struct report *r, struct table *tables)
 {
-    const struct {
-        const struct table_info *infos;
-        unsigned count;
-        const void *source;
-    } lists[] = {
-        {&functions_table, 1, r},
-        {&findings_table, 1, r->findings},
-        {&collectives_table, 1, &r->hang.collectives},
-        {&open_calls_table, 1, &r->hang.open},
-        {&unfinished_table, 1, &r->hang.unfinished},
-        {&dumps_table, 1, r},
-        {&failures_table, 1, &r->failures},
-        {stack_tables, 2, r->stacks},
-        {&threads_table, 1, r->threads},
-        {&source_table, 1, r->source},
-        {gpu_tables, TABLE_COUNT, r->gpu},
-        {idle_tables, IDLE_TABLES, r->idle},
-        {&ranks_table, 1, &r->ranks},
-        {&arrivals_table, 1, r->idle},
-        {&clocks_table, 1, r},
-        {device_tables, DEVICE_TABLES, r->devices},
-        {&energy_table, 1, r->energy},
-        {op_tables, OP_TABLES, r->ops},
-        {&modules_table, 1, r->ops},
-        {&library_table, 1, r->libraries},
-        {cost_tables, 2, &r->cost},
-        {step_tables, STEP_TABLES, r->steps},
-    };
-    unsigned count = 0;
-    for (unsigned i = 0; i < sizeof lists / sizeof lists[0]; i++)
+    struct table_list lists[LISTS_MAX];
+    unsigned list_count = list_tables(r, lists), count = 0;
+    for (unsigned i = 0; i < list_count; i++)
         for (unsigned k = 0; k < lists[i].count; k++) {
             assert(count < REPORT_TABLES_MAX);
             if (r->is_combined && !part_report_has(&lists[i].infos[k]))
@@ -90,6 +104,18 @@ bool report_names(const struct report_view *v, const struct table_info *infos, u
     for (unsigned i = 0; v->tables && i < count; i++)
         any |= is_named(v, &infos[i]);
     return any;
+}
+
+unsigned report_leaves(const struct report_view *v, enum report_format format)
+{
+    static const struct report nothing; /* the descriptions will do */
+    struct table_list lists[LISTS_MAX];
+    unsigned count = list_tables(&nothing, lists), parts = 0;
+    if (!v->tables || v->by != BY_NAME || (format != FORMAT_TEXT && format != FORMAT_CSV))
+        return 0;
+    for (unsigned i = 0; i < count; i++)
+        parts |= report_names(v, lists[i].infos, lists[i].count) ? lists[i].parts : 0;
+    return EVERYTHING & ~parts;
 }
 
 /* Whoever asks for the stacks wants their table, not to look for it among all the others. */

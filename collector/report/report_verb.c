@@ -163,6 +163,7 @@ enum exit_code report_verb(const struct options *options, report_page_fn *page)
             .groups = options->groups == GROUPS_ALWAYS ||
                       (options->groups == GROUPS_IN_TEXT &&
                        (format == FORMAT_TEXT || format == FORMAT_HTML)),
+            .leaves = steps.is_wanted ? 0 : report_leaves(&view, format),
             .symbols = options->symbols,
             .steps = &steps,
             .filter = selection_filter(&selection, false),

@@ -289,3 +289,21 @@ def test_program_fits(collector, make_stacks):
     for columns, shown in ((24, "pyt...n.py"), (40, "python train.py")):
         line = on_terminal([collector, "report", data], columns).split("\n")[0]
         assert len(line) <= columns and line.startswith("  program ") and line.endswith(shown[-6:])
+
+
+@pytest.mark.parametrize("kind", ["gpu", "ops"])
+def test_a_table_alone_is_as_beside_others(make_gpu, make_ops, run_collector, kind):
+    """Of the tables that are not asked for nothing is gathered; findings are made of everything."""
+    folder = make_gpu("train", 2) if kind == "gpu" else make_ops(2, 500, 3)
+    seen = set()
+
+    def lines(tables):
+        done = run_collector("report", "--keep-live", "--format=csv", f"--table={tables}", folder)
+        rows = [row for row in done.stdout.splitlines() if not row.startswith("finding,")]
+        return done.returncode, done.stderr, rows
+    for name in set(NAMES) - {"calls_by_stack", "calls_by_python_line", "calls_by_thread",
+                              "source_lines"}:
+        alone = lines(name)
+        assert alone == lines(f"{name},findings"), name
+        seen.update(row.partition(",")[0] for row in alone[2])
+    assert {"function", "kernel", "launch", "device", "idle"} <= seen
