@@ -43,6 +43,8 @@ check_fn check_library, check_settings, check_kernel, check_libc, check_memory, 
     check_container;
 /* gpu_checks.c */
 check_fn check_driver, check_cupti, check_client, check_counters;
+/* nvml_check.c: nothing to say without --device */
+check_fn check_device;
 /* program_checks.c: nothing to say without a program */
 check_fn check_program, check_preload, check_runtime, check_sanitizer, check_python, check_torch;
 

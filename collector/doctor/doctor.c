@@ -36,6 +36,7 @@ static const struct check {
     {"cupti", check_cupti, "the libcupti that will be used"},
     {"client", check_client, "other profilers"},
     {"counters", check_counters, "who may read hardware counters"},
+    {"device", check_device, "the devices' counters (--device)"},
     {"program", check_program, "the program's file"},
     {"preload", check_preload, "whether the library arrives in the program"},
     {"runtime", check_runtime, "a CUDA runtime that is linked in"},

@@ -34,7 +34,7 @@ def fixture_check_gpu(root, library, collector, tmp_path):
 
 def test_rows_are_ok(check_gpu):
     """All that needs no PyTorch and no nvcc."""
-    rows = check_gpu("--launches", 3000, "identity", "ctypes", "memory", "consumers")
+    rows = check_gpu("--launches", 3000, "identity", "ctypes", "memory", "device", "consumers")
     wrong = {name: row for name, row in rows.items()
              if row[0] != "ok" and "is not installed" not in row[1]}
     assert not wrong
@@ -43,6 +43,8 @@ def test_rows_are_ok(check_gpu):
     assert "'kernel': 3000, 'copy': 16, 'set': 8" in rows["ctypes: device records"][1]
     assert rows["ctypes: times"][1].startswith("3000 kernels, tolerance 32 ns: 0 times")
     assert rows["memory: device of each allocation"][1] == "6 blocks on 2 devices"
+    assert rows["device: readings"][1].endswith("nothing is missing")
+    assert rows["device: which one"][1] == "1 of 2"
     assert rows["memory: cuMemGetInfo's answers"][1] == "2 of 2" and len(rows) >= 16
 
 
@@ -60,6 +62,12 @@ def test_held_cupti_fails(check_gpu):
     assert rows["ctypes: GPU rows"][0] == "FAILED"
     assert "held by" in rows["ctypes: GPU rows"][1]
     assert rows["ctypes: device records, correlation, times, graphs"] == ("not run", "no GPU rows")
+
+
+def test_without_nvml(check_gpu):
+    rows = check_gpu("--launches", 300, "device", SIMNVML_FAIL="nvmlInit=9")
+    assert rows["device"][0] == "not run" and "the driver is not loaded" in rows["device"][1]
+    assert len(rows) == 2
 
 
 def test_overhead_is_measured(check_gpu):

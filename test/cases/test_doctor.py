@@ -88,9 +88,15 @@ def garbage_driver(root, monkeypatch):
     monkeypatch.setenv("LD_LIBRARY_PATH", str(root / "lib"))
 
 
+def garbage_nvml(root, monkeypatch):
+    put(root / "lib" / "libnvidia-ml.so.1", "no library")
+    monkeypatch.setenv("LD_LIBRARY_PATH", f"{root / 'lib'}:{os.environ.get('LD_LIBRARY_PATH', '')}")
+
+
 KERNEL = "proc/sys/kernel/osrelease"
 PARAMS = "proc/driver/nvidia/params"
 MODULE = "NVRM version: NVIDIA UNIX x86_64 Kernel Module  580.65.06  Sun Jul 20 12:00:00 UTC 2025\n"
+DEVICE = variable("GPUPROF_DEVICE", "1")
 NO_GPU = variable("SIMCUDA_FAIL", "cuInit:*=100")
 MACHINES = {
     "kernel 4.14": ([root_file(KERNEL, "4.14.336\n")], "kernel", OK, "Linux 4.14.336"),
@@ -115,6 +121,15 @@ MACHINES = {
                        "driver", BROKEN, "no CUDA driver: .*, module 580.65.06"),
     "the module": ([root_file("proc/driver/nvidia/version", MODULE)], "driver", OK,
                    "CUDA 13.0, .*, module 580.65.06"),
+    "counters of devices": ([DEVICE], "device", OK,
+                            r"NVML tells the power of 2 devices \(driver 580.65.06\)"),
+    "NVML does not start": ([DEVICE, variable("SIMNVML_FAIL", "nvmlInit=9")], "device", LIMITED,
+                            "no counters of the devices: nvmlInit_v2 fails with 9"),
+    "no power": ([DEVICE, variable("SIMNVML_FAIL", "nvmlDeviceGetPowerUsage=4")], "device", LIMITED,
+                 r"NVML tells the power of 0 of 2 devices \(error 4; driver 580.65.06\)"),
+    "NVML is garbage": ([DEVICE, garbage_nvml], "device", LIMITED, "too short"),
+    "NVML sees nothing": ([DEVICE, variable("SIMCUDA_DEVICES", "0")], "device", LIMITED,
+                          "NVML sees no device"),
     "no GPU": ([NO_GPU], "driver", BROKEN, r"cuInit fails with 100 \(CUDA_ERROR_NO_DEVICE\)"),
     "no libcupti": ([variable("GPUPROF_CUPTI", "/nonesuch.so")], "cupti", LIMITED,
                     "host rows only: /nonesuch.so: "),
@@ -167,7 +182,7 @@ def test_cupti_crashes(doctor, tmp_path, monkeypatch):
 @pytest.mark.skipif(os.geteuid() != 0, reason="not run: only root may mount")
 def test_file_systems(tmp_path, build, monkeypatch):
     """A library that cannot be mapped as code, and a live folder without room."""
-    script = ("set -e; mkdir fs; mount -t tmpfs -o noexec,size=20m none fs; "
+    script = ("set -e; mkdir fs; mount -t tmpfs -o noexec,size=60m none fs; "
               f"cp {build}/libgpuprof.so {build}/gpuprof-collector fs; cp fs/gpuprof-collector .; "
               "mount --bind gpuprof-collector fs/gpuprof-collector; "
               "exec fs/gpuprof-collector doctor --json")
@@ -343,6 +358,14 @@ def test_nothing_stays(doctor, tmp_path):
                        f"while ! [ -s {tmp_path}/pid ]; do :; done; exec env -i /bin/true")
     pid = int((tmp_path / "pid").read_text())
     wait_until(lambda: has_ended(pid))
+
+
+@pytest.mark.long
+def test_nvml_that_hangs(doctor, monkeypatch):
+    """What it said before counts for nothing."""
+    monkeypatch.setenv("SIMNVML_FAIL", "nvmlDeviceGetPowerUsage=hang")
+    found = doctor("--device")["device"]
+    assert found["state"] == LIMITED and found["text"].endswith("crashes, or does not answer")
 
 
 @pytest.mark.long

@@ -644,6 +644,25 @@ static void save_tensors(void)
     builder_release(&b);
 }
 
+/* What NVML is said to have told: of devices that there are not, in numbers beyond all. */
+static void save_devices(void)
+{
+    struct stream_builder b;
+    begin(&b);
+    builder_thread(&b, 2, 0, 6, "gpuprof-device");
+    for (uint32_t i = 0; i < 140; i++) {
+        uint64_t args[RECORD_ARGS_MAX] = {i % 5};
+        for (unsigned k = 1; k < RECORD_ARGS_MAX; k++)
+            args[k] = (i + k) % 4 == 0 ? UINT64_MAX : (i + k) % 4 == 1 ? 0 : 1000 * i / k;
+        builder_record(&b, 2, RECORD_DEVICE_SOURCE + i % 7, 900 + 10 * (i % 50),
+                       i % 9 ? i : UINT32_MAX, 0, i % (RECORD_ARGS_MAX + 1), args,
+                       i % 7 < 2 ? "wild\xff \"<device>" : NULL);
+    }
+    add_calls(&b);
+    save(&b, "devices-wild.gpuprof");
+    builder_release(&b);
+}
+
 /* Windows that end before they begin, with numbers beyond all, in states that there are none of,
  * around steps, pauses, ranges and work without a call. */
 static void save_windows(void)
@@ -805,6 +824,7 @@ int main(int argc, char **argv)
     save_stacks();
     save_operators();
     save_tensors();
+    save_devices();
     save_windows();
     save_dumps();
     save_pauses();
