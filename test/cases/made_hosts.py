@@ -74,7 +74,8 @@ class Rank:
             true = BEGIN + second * S
             self.add(0, "anchor", 0, self.at(true), args=(monotonic + self.at(true),
                                                           self.host.shown(true)))
-        yield f"process {self.number} {self.host.name} {self.host.number + 1} {monotonic} {self.zero}"
+        yield (f"process {self.number} {self.host.name} {self.host.number + 1} "
+               f"{monotonic} {self.zero}")
         # Where the thread changes a block ends: once a second, as the library does it.
         yield from (line for *_, line in sorted(
             self.lines, key=lambda line: (line[1] // S, *line[:3])))

@@ -8,7 +8,7 @@ from stream_reader import CALL, STEP, TYPE_NUMBERS
 
 MAIN, DEVICE = 1, 2
 US = 1000
-KERNELS = (("gemm", 5), ("relu", 1), ("adam", 2))  # and their share of the time that the GPU is busy
+KERNELS = (("gemm", 5), ("relu", 1), ("adam", 2))  # and their share of busy time
 TO_DEVICE = 1
 FACTS = {"gpu": "1 x Made GPU", "cuda_driver": "12040", "gpu_rows": "from CUPTI", "gpuprof": "1",
          "processes": "1", "steps_by": "range", "host": "made"}

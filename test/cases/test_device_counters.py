@@ -53,7 +53,8 @@ def test_energy(run_verb, make_records, seed, period, every):
         if to - begin < 1.3 * max(period, every):
             continue
         told += 1
-        assert abs(row["energy_mj"] - board.between(begin, to)) <= row["energy_error_mj"] + MARGIN_MJ
+        assert abs(row["energy_mj"] - board.between(begin, to)) <= \
+            row["energy_error_mj"] + MARGIN_MJ
         assert row["energy_error_mj"] < worst
     assert told > 10
     assert "energy_mj" not in said["steps"][-1]  # it did not end
@@ -72,7 +73,8 @@ def test_energy(run_verb, make_records, seed, period, every):
     assert ("range", "short") not in rows
     run = rows["run", f"the run, rank {RANK}"]
     assert run["energy_mj"] == board.counter(times[-1]) - board.counter(times[0])
-    assert abs(run["energy_mj"] - board.between(times[0], times[-1])) <= run["energy_error_mj"] + 700
+    assert abs(run["energy_mj"] - board.between(times[0], times[-1])) <= \
+        run["energy_error_mj"] + 700
     power, = said["device_power"]
     assert power["energy_mj"] == run["energy_mj"] and power["energy_jumps"] == 0
     assert power["energy_period_ns"] == pytest.approx(max(period, every), rel=0.1)
@@ -365,8 +367,9 @@ def test_csv(run_verb, make_records):
     job = Job()
     times = job.read(board, job.source(), 50 * MS, 10 * S, 100 * MS)
     steps_at(job, 2 * S, 3 * S, 4 * S)
-    rows = list(csv.DictReader(io.StringIO(run_verb(
-        "report", "--format=csv", "--table=device_counters,energy", make_records(job.lines())).stdout)))
+    told = run_verb("report", "--format=csv", "--table=device_counters,energy",
+                    make_records(job.lines())).stdout
+    rows = list(csv.DictReader(io.StringIO(told)))
     counted = board.counter(times[-1]) - board.counter(times[0])
     assert [(row["kind"], int(row["count"])) for row in rows if row["kind"] in
             ("device_power", "energy")][:2] == [("device_power", counted), ("energy", counted)]
@@ -423,8 +426,8 @@ def test_memory_of_others(run_verb, make_records):
              row["said_by"]) for row in found] == [(900, 388, 200, "driver"),
                                                    (1412, 900, 712, "driver")]
     text = run_verb("memory", folder).stdout
-    assert re.search(r"hidden +900.0 MiB of device 0 used beyond the ledger, 712.0 MiB of it by other",
-                     text)
+    assert re.search(r"hidden +900.0 MiB of device 0 used beyond the ledger, "
+                     r"712.0 MiB of it by other", text)
 
 
 def test_damaged_values(run_verb, make_records):
@@ -440,7 +443,8 @@ def test_damaged_values(run_verb, make_records):
         kind = dice.choice(("device_use", "device_power", "device_clocks", "device_links",
                             "device_gpm", "device_absent", "device_source"))
         job.add(kind, 2, 10000 + i * MS, dice.choice((0, 5, S)),
-                args=(dice.randrange(1300), *(dice.choice(wild) for _ in range(dice.randrange(15)))))
+                args=(dice.randrange(1300),
+                      *(dice.choice(wild) for _ in range(dice.randrange(15)))))
     steps_at(job, S, 2 * S, 3 * S)
     folder = make_records(job.lines())
     said = report(run_verb, folder, "steps,energy,device_counters")

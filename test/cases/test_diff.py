@@ -96,7 +96,8 @@ def test_without_steps(recorded, run_verb, tmp_path):
 def test_ranks_are_one_run(make_records, run_verb, tmp_path):
     """Medians are of the steps of all ranks, the peak is the largest; their number must agree."""
     ranks = [Run(rank=400 + i, steps=9, step_ns=ns, launches=launches, memory=memory)
-             for i, (ns, launches, memory) in enumerate([(10**6, 9, 1 << 20), (2 * 10**6, 9, 5 << 20),
+             for i, (ns, launches, memory) in enumerate([(10**6, 9, 1 << 20),
+                                                         (2 * 10**6, 9, 5 << 20),
                                                          (3 * 10**6, 6, 1 << 20)])]
     make_records((line for rank in ranks for line in rank.lines()), name="three")
     make_records(ranks[1].lines(), name="one")

@@ -18,8 +18,8 @@ from made_libraries import Libraries
 from made_ops import BACKWARD, LABEL, MAIN, OTHER, TYPES, Recording, T
 
 WORK = ["CUPTI_ACTIVITY_KIND_" + name for name in ("KERNEL", "MEMCPY", "MEMSET", "GRAPH_TRACE")]
-OURS = {"GPUPROF_" + name for name in ("PROCESSES", "CLOCKS", "LOSSES", "STEPS", "OPERATORS", "MEMORY",
-                                       "LIBRARY_CALLS", "OVERHEAD")}
+OURS = {"GPUPROF_" + name for name in ("PROCESSES", "CLOCKS", "LOSSES", "STEPS", "OPERATORS",
+                                       "MEMORY", "LIBRARY_CALLS", "OVERHEAD")}
 NESTED = 2  # RECORD_NESTED
 KERNELS = """SELECT s.value, count(*), sum(k.end - k.start) FROM CUPTI_ACTIVITY_KIND_KERNEL AS k
     JOIN StringIds AS s ON k.demangledName = s.id GROUP BY s.value"""

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`gpuprof flame NEW... --against OLD...`: two sides as one graph, held against arithmetic on stacks
-that are known."""
+"""`gpuprof flame NEW... --against OLD...`: two sides as one graph, held against arithmetic on
+stacks that are known."""
 
 import re
 import xml.etree.ElementTree
@@ -25,7 +25,8 @@ def script(stacks, moved=0, pid=0):
 
 
 def shown(stack):
-    return ";".join(f"{name.replace(';', ':')} ({PLACES[name][2]})" for name in stack) + ";cudaMalloc"
+    frames = [f"{name.replace(';', ':')} ({PLACES[name][2]})" for name in stack]
+    return ";".join([*frames, "cudaMalloc"])
 
 
 def folded(text):
@@ -43,8 +44,9 @@ BOTH = {shown(stack): (OLD.get(stack, 0), NEW.get(stack, 0)) for stack in {**OLD
 
 
 def test_folded(run_verb, make_stacks):
-    """As difffolded.pl has it: what was, then what is; lines and numbers of processes may differ."""
-    old, new = make_stacks(*script(OLD), name="old"), make_stacks(*script(NEW, moved=3, pid=7), name="new")
+    """As difffolded.pl has it: what was, then what is; lines and processes' numbers may differ."""
+    old = make_stacks(*script(OLD), name="old")
+    new = make_stacks(*script(NEW, moved=3, pid=7), name="new")
     assert folded(run_verb("flame", new, "--against", old).stdout) == BOTH
 
 

@@ -459,7 +459,9 @@ def test_help_manual_and_parser_agree(run_collector):
             for word in words.split(", "):
                 given = [word] + ([taken.get(value, value.split("|")[-1])] if value else [])
                 given += ["-o", "folder"] if word == "--per-rank" else []
-                given += ["--per-rank", "-o", "folder"] if word == "--cycle" and verb == "merge" else []
+                if word == "--cycle" and verb == "merge":
+                    given += ["--per-rank", "-o", "folder"]
+                given = [".", *given] if word == "--against" else given
                 given += ["-o", "part"] if word == "--partial" else []
                 given += ["--partial", "-o", "part"] if word == "--share" else []
                 result = run_collector(verb, *given, "not-there")

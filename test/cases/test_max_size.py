@@ -82,7 +82,7 @@ def test_the_longest_stay(folder, merged, share):
 
 @pytest.mark.parametrize("share", [0.7, 0.3, 0.03])
 def test_the_size_is_met(make_gpu, run_verb, tmp_path, share):
-    """Where what is left out takes half as much again along: arrows go with either of their ends."""
+    """Where what is left out takes half as much again along: arrows go with either end."""
     folder = make_gpu("bench", 20000)
     most = int(share * len(run_verb("merge", folder).stdout))
     run_verb("merge", folder, f"--max-size={most}", "-o", "x.json")

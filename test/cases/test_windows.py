@@ -330,7 +330,8 @@ def test_a_trace_of_one_cycle(run, run_collector, tmp_path):
         assert sorted(r["bytes"] for r in rows if r["kind"] == "gpu_memset") == device
         table = json.loads(run_collector("report", "--format=json", f"--cycle={cycle}",
                                          done.folder).stdout)
-        assert {f["function"]: f["calls"] for f in table["functions"]}["cudaMemsetAsync"] == len(steps)
+        calls = {f["function"]: f["calls"] for f in table["functions"]}
+        assert calls["cudaMemsetAsync"] == len(steps)
         folded = run_collector("flame", "--weight=calls", f"--cycle={cycle}", done.folder, "-o",
                                "-").stdout
         assert sum(int(line.rpartition(" ")[2]) for line in folded.splitlines()) == sum(

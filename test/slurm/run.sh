@@ -1,9 +1,9 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 #
-# test/slurm/run.sh [BUILD]: two steps and a report under a real Slurm of one node, by hand, as root,
-# on a machine whose own it is not: apt-get install slurm-wlm munge. Everything that it starts ends
-# with it; its files are in a folder of their own.
+# test/slurm/run.sh [BUILD]: two steps and a report under a real Slurm of one node, by hand, as
+# root, on a machine whose own it is not: apt-get install slurm-wlm munge. Everything that it starts
+# ends with it; its files are in a folder of their own.
 set -eu
 build=$(realpath "${1:-build}")
 here=$(mktemp -d) name=$(hostname -s)
