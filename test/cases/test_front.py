@@ -461,7 +461,8 @@ def test_help_manual_and_parser_agree(run_collector):
                 given += ["-o", "folder"] if word == "--per-rank" else []
                 if word == "--cycle" and verb == "merge":
                     given += ["--per-rank", "-o", "folder"]
-                given = [".", *given] if word == "--against" else given
+                given = ["not-there", *given] if word == "--against" else given
+                given += ["not-there", "--against"] if word == "--shares" else []
                 given += ["-o", "part"] if word == "--partial" else []
                 given += ["--partial", "-o", "part"] if word == "--share" else []
                 result = run_collector(verb, *given, "not-there")
