@@ -217,9 +217,9 @@ const struct option_info option_infos[] = {
     {OPTION_DIFF_FILE, 'o', "output", "FILE",
      "write the comparison there; may be given several times, each file in the form that its name "
      "has; default: standard output"},
-    {OPTION_DIFF_FORM, 0, "format", "text|markdown|junit|json",
-     "how it is written; default: as the name of the file ends: .md, .xml (JUnit) or .json, or "
-     "else text"},
+    {OPTION_DIFF_FORM, 0, "format", "text|markdown|junit|json|html",
+     "how it is written; default: as the name of the file ends: .md, .xml (JUnit), .json or .html "
+     "(a page for a browser), or else text"},
     {OPTION_FOLDER, 0, "dir", "DIR", "the folder of baselines; default: .gpuprof/baselines"},
     {OPTION_PORT, 0, "port", "N", "serve on this port of 127.0.0.1; default: one that is free"},
     {OPTION_PID, 0, "pid", "N", "the process of that number only, as it sees it itself"},

@@ -57,7 +57,7 @@ const struct verb verbs[] = {
          OPTION_STEP_RANGE | OPTION_STEP_BY | OPTION_SYMBOLS | OPTION_JOBS | OPTION_STRICT |
          OPTION_KEEP_LIVE | OPTION_HELP | OPTION_RECORDINGS,
      "DIR|FILE...", "say who held the memory of the devices, and what grows"},
-    {"diff", diff_verb, NULL,
+    {"diff", diff_page_verb, NULL,
      OPTION_AGAINST | OPTION_GATE | OPTION_INCONCLUSIVE | OPTION_FORCE | OPTION_DIFF_FILE |
          OPTION_DIFF_FORM | OPTION_FOLDER | OPTION_STEP_RANGE | OPTION_STEP_BY | OPTION_SYMBOLS |
          OPTION_KEEP_LIVE | OPTION_HELP | OPTION_RECORDINGS,

@@ -14,6 +14,11 @@ static const char *const result_words[] = {[RESULT_SAME] = "same",
                                            [RESULT_UNSURE] = "inconclusive",
                                            [RESULT_NOT_COMPARABLE] = "not comparable"};
 
+static const char *const unit_words[] = {[RUN_UNIT_NS] = "ns",
+                                         [RUN_UNIT_BYTES] = "bytes",
+                                         [RUN_UNIT_MJ] = "mj",
+                                         [RUN_UNIT_COUNT] = "count"};
+
 static void put_text(const char *before, const char *text, FILE *out)
 {
     char *string = text ? json_string(text, strlen(text)) : NULL;
@@ -34,8 +39,11 @@ static void put_number(const char *before, double number, FILE *out)
 static void put_metric(const struct comparison *c, enum run_metric m, FILE *out)
 {
     const struct metric_change *change = &c->metrics[m];
-    fprintf(out, "{\"metric\": \"%s\", \"gates\": %s, \"verdict\": \"%s\"", run_metric_infos[m].key,
-            run_metric_infos[m].gates ? "true" : "false", verdict_words[change->verdict]);
+    const struct run_metric_info *info = &run_metric_infos[m];
+    fprintf(out, "{\"metric\": \"%s\", \"text\": \"%s\", \"unit\": \"%s\"", info->key, info->text,
+            unit_words[info->unit]);
+    fprintf(out, ", \"gates\": %s, \"verdict\": \"%s\"", info->gates ? "true" : "false",
+            verdict_words[change->verdict]);
     put_text(", \"why\": ", change->why, out);
     fprintf(out, ", \"exact\": %s", change->is_exact ? "true" : "false");
     put_number(", \"before\": ", change->medians[1], out);

@@ -6,7 +6,6 @@
 
 #include "base/message.h"
 #include "diff/baseline_file.h"
-#include "diff/diff_print.h"
 #include "diff/run_operands.h"
 #include "error.h"
 #include "output/verb_output.h"
@@ -27,11 +26,9 @@ static enum diff_format format_of(const struct options *options, const char *pat
     static const struct {
         const char *kind;
         enum diff_format format;
-    } kinds[] = {{"", DIFF_TEXT},
-                 {"txt", DIFF_TEXT},
-                 {"md", DIFF_MARKDOWN},
-                 {"xml", DIFF_JUNIT},
-                 {"json", DIFF_JSON}};
+    } kinds[] = {{"", DIFF_TEXT},     {"txt", DIFF_TEXT},  {"md", DIFF_MARKDOWN},
+                 {"xml", DIFF_JUNIT}, {"json", DIFF_JSON}, {"html", DIFF_HTML},
+                 {"htm", DIFF_HTML}};
     if (options->diff_format != DIFF_BY_NAME)
         return options->diff_format;
     for (unsigned i = 0; i < sizeof kinds / sizeof kinds[0]; i++)
@@ -49,22 +46,26 @@ static enum exit_code check(const struct options *options)
         return usage_error(VERB ": name recordings or baselines both before and behind --against");
     for (int i = 0; i < options->output_count; i++)
         if (format_of(options, options->outputs[i]) == DIFF_BY_NAME)
-            return usage_error(VERB ": %s: not a kind that can be written; name it .txt, .md, .xml "
-                                    "or .json, or say --format",
+            return usage_error(VERB
+                               ": %s: not a kind that can be written; name it .txt, .md, .xml, "
+                               ".json or .html, or say --format",
                                options->outputs[i]);
     return EXIT_OK;
 }
 
 static enum exit_code print(const struct comparison *c, const struct diff_kernels *kernels,
-                            const struct options *options, const char *path)
+                            const struct options *options, const char *path, diff_print_fn *page)
 {
+    enum diff_format format = format_of(options, path);
     struct output out;
     uint64_t room = verb_output_room(0);
     enum exit_code code = verb_output_open(&out, path, &room);
     if (code != EXIT_OK)
         return code;
     FILE *text = output_stream(&out);
-    int error = text ? printers[format_of(options, path)](c, kernels, text) : GPUPROF_NO_MEMORY;
+    int error = GPUPROF_NO_MEMORY;
+    if (text)
+        error = (format == DIFF_HTML ? page : printers[format])(c, kernels, text);
     if (error < 0)
         message(VERB ": %s", gpuprof_error_text(error));
     return verb_output_close(&out, path, error);
@@ -82,7 +83,8 @@ static enum exit_code result_code(const struct comparison *c, enum inconclusive_
     }
 }
 
-static enum exit_code compare(const struct run_set *sets, const struct options *options)
+static enum exit_code compare(const struct run_set *sets, const struct options *options,
+                              diff_print_fn *page)
 {
     struct comparison *c = malloc(sizeof *c);
     int error = c ? comparison_make(c, &sets[0], &sets[1], options->gate, options->force)
@@ -94,7 +96,7 @@ static enum exit_code compare(const struct run_set *sets, const struct options *
     if (error < 0)
         message(VERB ": %s", gpuprof_error_text(error));
     for (int i = 0; code == EXIT_OK && i < (options->output_count ? options->output_count : 1); i++)
-        if (print(c, &kernels, options, options->output_count ? options->outputs[i] : NULL) !=
+        if (print(c, &kernels, options, options->output_count ? options->outputs[i] : NULL, page) !=
             EXIT_OK)
             code = EXIT_USAGE; /* 1 is a regression */
     if (code == EXIT_OK)
@@ -104,7 +106,7 @@ static enum exit_code compare(const struct run_set *sets, const struct options *
     return code;
 }
 
-enum exit_code diff_verb(const struct options *options)
+enum exit_code diff_verb(const struct options *options, diff_print_fn *page)
 {
     const char *folder = options->folder ? options->folder : BASELINE_FOLDER;
     const struct run_wish wish = {options->step_by, options->step_range, options->symbols};
@@ -123,7 +125,7 @@ enum exit_code diff_verb(const struct options *options)
                                  options->keep_live, VERB);
     }
     if (code == EXIT_OK)
-        code = compare(sets, options);
+        code = compare(sets, options, page);
     else if (code == EXIT_ENVIRONMENT)
         code = EXIT_USAGE;
     run_set_release(&sets[0]);

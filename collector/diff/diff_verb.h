@@ -5,10 +5,11 @@
 
 #include "base/exit_code.h"
 #include "base/options.h"
+#include "diff/diff_print.h"
 
 /* What diff ends with, for a gate: 0 no regression shown, 1 a regression, 2 usage or failure, 3
- * inconclusive or not comparable. */
-enum exit_code diff_verb(const struct options *options);
+ * inconclusive or not comparable. `page` prints it as HTML. */
+enum exit_code diff_verb(const struct options *options, diff_print_fn *page);
 
 enum exit_code baseline_verb(const struct options *options); /* baseline_verb.c */
 

@@ -74,12 +74,12 @@ int page_put_flame(const struct page *p, struct page_data *d)
 /* ---- the file -------------------------------------------------------------------------------- */
 
 /* The script is one: its own functions, then the sections'. */
-static const char *script_part(unsigned i)
+static const char *script_part(const struct page_section *sections, unsigned i)
 {
-    return i ? page_sections[i - 1].id ? page_sections[i - 1].script : NULL : page_script;
+    return i ? sections[i - 1].id ? sections[i - 1].script : NULL : page_script;
 }
 
-static void put_policy(FILE *out)
+static void put_policy(const struct page_section *sections, FILE *out)
 {
     char style[SHA256_BASE64_BYTES], script[SHA256_BASE64_BYTES];
     struct sha256 hash;
@@ -88,7 +88,7 @@ static void put_policy(FILE *out)
     sha256_add(&hash, page_style, strlen(page_style));
     sha256_base64(&hash, style);
     sha256_init(&hash);
-    for (unsigned i = 0; (part = script_part(i)); i++)
+    for (unsigned i = 0; (part = script_part(sections, i)); i++)
         sha256_add(&hash, part, strlen(part));
     fprintf(out,
             "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src "
@@ -102,11 +102,13 @@ static int put_data(const struct page *p, FILE *out)
     int error = page_data_open(&d, out);
     if (error < 0)
         return error;
-    fputs("{\"sections\": [", d.stream);
-    for (const struct page_section *s = page_sections; s->id; s++)
-        fprintf(d.stream, "%s[\"%s\", \"%s\"]", s == page_sections ? "" : ", ", s->id, s->title);
+    fputs("{\"name\": ", d.stream);
+    page_put_text(&d, p->name);
+    fputs(", \"sections\": [", d.stream);
+    for (const struct page_section *s = p->sections; s->id; s++)
+        fprintf(d.stream, "%s[\"%s\", \"%s\"]", s == p->sections ? "" : ", ", s->id, s->title);
     fputs("]", d.stream);
-    for (const struct page_section *s = page_sections; error == 0 && s->id; s++) {
+    for (const struct page_section *s = p->sections; error == 0 && s->id; s++) {
         if (s->put == page_put_nothing)
             continue;
         fprintf(d.stream, ",\n\"%s\": ", s->id);
@@ -124,16 +126,16 @@ int page_put_nothing(const struct page *p, struct page_data *d)
     return 0;
 }
 
-static int put_page(const struct page *p, FILE *out)
+int page_put(const struct page *p, FILE *out)
 {
     const char *part;
     fputs("<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n", out);
-    put_policy(out);
+    put_policy(p->sections, out);
     fprintf(out, "<style>%s</style>\n%s<script type=\"application/json\" id=\"data\">\n",
             page_style, page_head);
     int error = put_data(p, out);
     fputs("</script>\n<script>", out);
-    for (unsigned i = 0; (part = script_part(i)); i++)
+    for (unsigned i = 0; (part = script_part(p->sections, i)); i++)
         fputs(part, out);
     fputs("</script>\n</body>\n</html>\n", out);
     return error;
@@ -142,7 +144,8 @@ static int put_page(const struct page *p, FILE *out)
 int page_write(struct report *r, const struct report_view *v, const struct options *options,
                FILE *out)
 {
-    struct page p = {.report = r,
+    struct page p = {.sections = page_sections,
+                     .report = r,
                      .view = v,
                      .symbols = options->symbols,
                      .memory = {.by = MEMORY_BY_BEST,
@@ -155,7 +158,7 @@ int page_write(struct report *r, const struct report_view *v, const struct optio
     if (error == 0)
         error = finish(&p, options);
     if (error == 0)
-        error = put_page(&p, out);
+        error = page_put(&p, out);
     if (error < 0 && !walked) /* a walk has said it */
         message("report: %s", gpuprof_error_text(error));
     page_use_release(&p.use);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A report as one HTML file that needs nothing else, for a browser: `gpuprof report -o page.html`.
+ * A report as one HTML file that needs nothing else, for a browser: `gpuprof report -o page.html`;
+ * and a comparison, `gpuprof diff NEW... --against OLD... -o page.html`.
  * Its head, style and script are files of this folder, embedded at build; its data is one JSON
  * object in the file, which the script draws. A section of it is a file of the script and a row of
  * page_sections.def, which names who writes the section's data.
@@ -15,6 +16,7 @@
 #ifndef GPUPROF_COLLECTOR_PAGE_H
 #define GPUPROF_COLLECTOR_PAGE_H
 
+#include "diff/diff_print.h"
 #include "memory/memory_look.h"
 #include "page/page_data.h"
 #include "page/page_flame.h"
@@ -23,9 +25,12 @@
 #include "report/report.h"
 
 struct page {
+    const struct page_section *sections; /* ended by a row without an id */
+    const char *name;                    /* of the recording, or of what is compared */
+    const struct comparison *comparison; /* with the next, all that a page of one has */
+    const struct diff_kernels *kernels;
     struct report *report;
     const struct report_view *view;
-    const char *name;          /* of the recording */
     const char *symbols;       /* the folder of symbols.h */
     struct memory_wish memory; /* how its steps are made */
     struct page_use use;
@@ -45,6 +50,7 @@ page_put_fn page_put_overview, page_put_settings; /* page_overview.c */
 page_put_fn page_put_tables;                      /* page_tables.c */
 page_put_fn page_put_source;                      /* page_source.c */
 page_put_fn page_put_memory;                      /* page_memory.c */
+page_put_fn page_put_comparison;                  /* page_comparison.c */
 
 /* A table as the script's tableOf has it, of at most `bytes_max` bytes or so; `separator` stands
  * before it, if it is there. 0 or GPUPROF_NO_MEMORY. (page_tables.c) */
@@ -59,7 +65,7 @@ struct page_section {
 };
 
 /* What is embedded (page_files.c). */
-extern const struct page_section page_sections[]; /* ended by a row without an id */
+extern const struct page_section page_sections[], page_comparison_sections[];
 extern const char page_head[], page_style[], page_script[];
 
 /*
@@ -69,5 +75,11 @@ extern const char page_head[], page_style[], page_script[];
  */
 int page_write(struct report *r, const struct report_view *v, const struct options *options,
                FILE *out);
+
+/* The page of a comparison: one section. */
+diff_print_fn page_write_comparison; /* page_comparison.c */
+
+/* Writes the file. 0 or GPUPROF_NO_MEMORY. */
+int page_put(const struct page *p, FILE *out);
 
 #endif

@@ -351,8 +351,8 @@ function start() {
   data = JSON.parse(document.getElementById("data").textContent);
   const main = document.getElementById("main"), nav = document.getElementById("nav");
   const links = new Map();
-  document.title = data.overview.name + " \u00b7 gpuprof";
-  document.getElementById("name").textContent = data.overview.name;
+  document.title = data.name + " \u00b7 gpuprof";
+  document.getElementById("name").textContent = data.name;
   theme();
   const boxes = data.sections.map(([id, title]) => {
     const box =

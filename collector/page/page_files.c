@@ -22,3 +22,9 @@ const struct page_section page_sections[] = {
 #include "page/page_sections.def"
     {NULL, NULL, NULL, NULL}};
 #undef SECTION
+
+EMBED("section_compare", "compare.js");
+extern const char section_compare[];
+const struct page_section page_comparison_sections[] = {
+    {"compare", "Did it get worse?", section_compare, page_put_comparison},
+    {NULL, NULL, NULL, NULL}};

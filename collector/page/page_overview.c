@@ -54,9 +54,7 @@ int page_put_overview(const struct page *p, struct page_data *d)
     const struct report *r = p->report;
     struct gpu_totals gpu = gpu_report_totals(r->gpu);
     uint32_t shown = r->rec->count < PROCESSES_MAX ? r->rec->count : PROCESSES_MAX;
-    fputs("{\"name\": ", d->stream);
-    page_put_text(d, p->name);
-    fputs(", ", d->stream);
+    fputs("{", d->stream);
     put_count("wall_ns", r->end_ns > r->begin_ns ? r->end_ns - r->begin_ns : 0, d);
     put_count("process_count", r->rec->count, d);
     put_count("threads", r->rec->thread_count - r->rec->gpu_thread_count, d);

@@ -2,6 +2,7 @@
 #include "page/page_verb.h"
 
 #include "base/message.h"
+#include "diff/diff_verb.h"
 #include "memory/memory_verb.h"
 #include "output/verb_output.h"
 #include "page/page.h"
@@ -23,4 +24,9 @@ enum exit_code memory_page_verb(const struct options *options)
                            "--table, --sort, --limit, --full, --by and --at out",
                            options->output);
     return page_verb(options);
+}
+
+enum exit_code diff_page_verb(const struct options *options)
+{
+    return diff_verb(options, page_write_comparison);
 }

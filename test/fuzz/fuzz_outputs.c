@@ -6,7 +6,6 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "diff/diff_verb.h"
 #include "export/export_verb.h"
 #include "flame/flame_verb.h"
 #include "memory/memory_verb.h"
@@ -47,7 +46,7 @@ static const struct {
     {memory_verb, NULL, {.format = FORMAT_TEXT, .is_full = true, .memory_by = MEMORY_BY_STACK}},
     {memory_verb, NULL, {.format = FORMAT_JSON, .memory_at = MEMORY_AT_TIME, .at_seconds = 1e-6}},
     {memory_verb, "m.svg", {.format = FORMAT_BY_NAME, .memory_by = MEMORY_BY_BEST}},
-    {diff_verb,
+    {diff_page_verb,
      NULL,
      {.against = 1, .gate = 0.05, .diff_format = DIFF_MARKDOWN, .force = true, .step_by = "graph"}},
     {memory_verb, "m.pickle", {.format = FORMAT_BY_NAME, .memory_by = MEMORY_BY_BEST}},

@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Runs against others: the verdict, each metric with its interval, what differs, and kernels. */
+"use strict";
+
+const COVERAGE_MIN = .95, KERNEL_CHANGE_MIN = .001; /* of all kernels' time */
+const energy = (mj) => scaled(mj / 1000, ["J", "kJ", "MJ", "GJ"], 1000);
+const half = (n) => Number.isInteger(n) ? count(n) : n.toFixed(1);
+const unitWriters = {ns: time, bytes, mj: energy, count: half};
+
+const signed = (share) => share >= 10 ? `x ${(share + 1).toFixed(1)}` :
+                                        (share < 0 ? "\u2212" : "+") + percent(Math.abs(share));
+/* A change that is no number is one from nothing, if both sides are known. */
+const changeOf = (metric) => metric.change !== null      ? signed(metric.change) :
+  metric.before !== null && metric.now !== null          ? "from 0" :
+                                                           "";
+const hasInterval = (metric) => !metric.exact && metric.low !== null && metric.high !== null &&
+  metric.coverage >= COVERAGE_MIN;
+const intervalOf = (metric) => metric.exact ? "exact" :
+  hasInterval(metric) ? `${signed(metric.low)} to ${signed(metric.high)}` :
+                        "";
+const seenFrom = (metric) => metric.exact && metric.seen_from === 0 ? "any" :
+  metric.seen_from === null                                         ? "none" :
+                                                                      percent(metric.seen_from);
+
+/* From `limit` less to `limit` more, with what is worse on the right of the dashed line. */
+function drawInterval(metric, limit, threshold) {
+  const W = 160, H = 18;
+  if (metric.change === null) return null;
+  const x = (share) => (Math.max(-1, Math.min(1, share / limit)) + 1) / 2 * W;
+  const [low, high] = hasInterval(metric) ? [metric.low, metric.high] :
+                                            [metric.change, metric.change];
+  return svg("svg", {
+    viewBox: `0 0 ${W} ${H}`,
+    class: "interval",
+    role: "img",
+    "aria-label": `${metric.text}: ${changeOf(metric)}, ${intervalOf(metric) || "no interval"}`
+  },
+    svg("line", {x1: x(0), x2: x(0), y1: 0, y2: H, class: "zero"}),
+    svg("line", {x1: x(threshold), x2: x(threshold), y1: 0, y2: H, class: "gate"}),
+    svg("rect", {x: x(low), y: 6, width: x(high) - x(low), height: 6, rx: 2, class: "c-other"}),
+    svg("rect", {
+      x: x(metric.change) - 1.5,
+      y: 2,
+      width: 3,
+      height: H - 4,
+      class: metric.verdict === "worse" ? "bad" : "c-accent"
+    }));
+}
+
+function drawMetrics(c) {
+  const known = c.metrics.filter((metric) => metric.before !== null || metric.now !== null);
+  const widest = Math.max(...known.flatMap((metric) => [metric.change, metric.low, metric.high])
+                            .map((share) => Math.abs(share || 0)));
+  const limit = Math.max(2 * c.gate, Math.min(6 * c.gate, 1.1 * widest));
+  const heads = [
+    [c.runs[0].steps ? "a step" : "a run"], ["before", 1], ["now", 1], ["change", 1],
+    [`interval, ${signed(-limit)} to ${signed(limit)}`], ["95 %"], ["seen from", 1], ["verdict"]
+  ];
+  const write = (metric, n) => n === null ? "" : unitWriters[metric.unit](n);
+  return el("div", {class: "scroll"},
+    el("table", {"aria-label": "Metrics"},
+      el("thead", {},
+        el("tr", {}, heads.map(([text, isNumber]) => el("th",
+                       {scope: "col", class: isNumber ? "number" : ""}, text)))),
+      el("tbody", {}, known.map((metric) => {
+        const kind = metric.verdict === "worse" && metric.gates ? " worse" : "";
+        return el("tr", {}, el("th", {scope: "row"}, metric.text),
+          [write(metric, metric.before), write(metric, metric.now)].map(
+            (text) => el("td", {class: "number"}, text)),
+          el("td", {class: "number" + kind}, changeOf(metric)),
+          el("td", {}, drawInterval(metric, limit, c.threshold)),
+          el("td", {class: "word"}, intervalOf(metric)),
+          el("td", {class: "number"}, seenFrom(metric)),
+          el("td", {class: "word" + kind}, metric.verdict + (metric.why ? ": " + metric.why : "") +
+            (metric.gates ? "" : " (does not gate)")));
+      }))));
+}
+
+/* Facts of which not all runs say the same. */
+function drawFacts(box, c) {
+  const said = (runs, key) => [...new Set(runs.map((run) => run.facts[key]))];
+  const rows = Object.keys(c.runs[0].facts)
+                 .map((key) => [key, said(c.against, key), said(c.runs, key)])
+                 .filter(([, before, now]) => new Set([...before, ...now]).size > 1)
+                 .map(([key, ...sides]) => [key.replace(/_/g, " "),
+                        ...sides.map((texts) => texts.filter((text) => text !== null).join("\n"))]);
+  if (!rows.length) return;
+  const columns = ["what", "before", "now"].map((key) => ({key, type: "lines"}));
+  add(box, el("h3", {}, "What differs between the runs"),
+    drawTable({key: "facts", columns, rows}, {columns: ["what", "before", "now"]}));
+}
+
+function kernelWord(row, least) {
+  if (row.kind !== "same") return row.kind;
+  return Math.abs(row.added_ns) < least ? "same" : row.added_ns > 0 ? "longer" : "shorter";
+}
+
+const namesOf = (side) => side.name + (side.names > 1 ? ` and ${side.names - 1} more` : "");
+
+function drawKernels(box, c) {
+  const all = (side) => c.kernels.reduce((sum, row) => sum + row[side].ns, 0);
+  const least = KERNEL_CHANGE_MIN * Math.max(all("before"), all("now"));
+  const columns = [
+    ["name", "lines", "kernel"], ["what", "text"], ["before", "ns"], ["now", "ns"],
+    ["change", "ns"], ["launches_before", "rate"], ["launches_now", "rate"],
+    ["was", "lines", "called before"], ["place", "lines", "launched in"]
+  ].map(([key, type, label]) => ({key, type, label}));
+  const rows = c.kernels.map((row) => {
+    const before = row.before.name === null ? null : namesOf(row.before);
+    const now = row.now.name === null ? before : namesOf(row.now);
+    return [
+      now, kernelWord(row, least), row.before.ns, row.now.ns, row.added_ns, row.before.count,
+      row.now.count, before === now ? null : before, row.place
+    ];
+  });
+  const words = new Map();
+  for (const row of rows) words.set(row[1], (words.get(row[1]) || 0) + 1);
+  add(box, el("h3", {}, "Kernels, in a step"),
+    el("p", {class: "small"}, "They explain, and do not gate: ",
+      Array.from(words, ([word, n]) => `${count(n)} ${word}`).join(", ") + "."),
+    drawTable({key: "kernels", columns, rows, left_out: c.kernel_rows - rows.length},
+      {rows: 20, caption: "Kernels of both sides"}));
+}
+
+sections.compare = (box, c) => {
+  const steps = (runs) => runs.reduce((sum, run) => sum + run.steps, 0);
+  const side = (runs) => `${count(runs.length)} run${runs.length === 1 ? "" : "s"}` +
+    (steps(runs) ? ` (${count(steps(runs))} steps)` : "");
+  add(box,
+    el("p", {class: c.result === "worse" ? "hero worse" : "hero"}, c.says),
+    el("p", {class: "lead"},
+      `${side(c.runs)} against ${side(c.against)}. The gate is ${percent(c.gate)}: worse is what ` +
+        `is worse by more than ${percent(c.threshold)}, the dashed line, and surely.`),
+    c.differs.length > 0 && el("div", {class: "alert", role: "note"},
+      el("b", {}, c.result === "not comparable" ? "Not comparable" : "Compared all the same"),
+      el("ul", {}, c.differs.map((text) => el("li", {}, text)))),
+    drawMetrics(c));
+  if (c.kernels.length) drawKernels(box, c);
+  drawFacts(box, c);
+};
