@@ -63,15 +63,15 @@ function drawMetrics(c) {
         el("tr", {}, heads.map(([text, isNumber]) => el("th",
                        {scope: "col", class: isNumber ? "number" : ""}, text)))),
       el("tbody", {}, known.map((metric) => {
-        const kind = metric.verdict === "worse" && metric.gates ? " worse" : "";
+        const kind = metric.verdict === "worse" && metric.gates ? "worse" : "";
         return el("tr", {}, el("th", {scope: "row"}, metric.text),
           [write(metric, metric.before), write(metric, metric.now)].map(
             (text) => el("td", {class: "number"}, text)),
-          el("td", {class: "number" + kind}, changeOf(metric)),
+          el("td", {class: "number " + kind}, changeOf(metric)),
           el("td", {}, drawInterval(metric, limit, c.threshold)),
           el("td", {class: "word"}, intervalOf(metric)),
           el("td", {class: "number"}, seenFrom(metric)),
-          el("td", {class: "word" + kind}, metric.verdict + (metric.why ? ": " + metric.why : "") +
+          el("td", {class: kind}, metric.verdict + (metric.why ? ": " + metric.why : "") +
             (metric.gates ? "" : " (does not gate)")));
       }))));
 }
