@@ -59,6 +59,7 @@ LIVES = {
     "libraries": ("SIGKILL, calls of a library that calls CUDA", -signal.SIGKILL, 60, 2500),
     "flight": ("SIGKILL beside dumps of a flight recorder", -signal.SIGKILL, 60, 2500),
     "control": ("SIGKILL beside a storm of control files", -signal.SIGKILL, 10, 200),
+    "device": ("SIGKILL and forks beside readings of NVML", -signal.SIGKILL, 10, 200),
     "governor": ("SIGKILL while --overhead-max passes calls by", -signal.SIGKILL, 10, 200),
 }
 CUT = {".gpuprof": "stream file cut at any byte", ".live": "live file cut at any byte",
@@ -187,7 +188,11 @@ def settings(mode, folder):
         env.update(GPUPROF_FLIGHT="30s", GPUPROF_DUMP_LIMIT="1000000")
     if mode == "governor":
         env["GPUPROF_OVERHEAD_MAX"] = "0.0001%"
-    if mode == "callback":
+    if mode == "device":  # whose calls last, so that what ends meets one
+        env.update(GPUPROF_DEVICE="1", GPUPROF_DEVICE_PERIOD="20ms", SIMNVML_SLOW_MS="5",
+                   SIMNVML_LOG=str(folder / "nvml"))
+        (folder / "nvml").mkdir()
+    if mode in ("callback", "device"):
         env.update(GPUPROF_GPU="on", GPUPROF_CUPTI=str(CUPTI))
     if mode == "operators":
         env["GPUPROF_PYTORCH"] = "shapes"
@@ -200,7 +205,7 @@ def live_on(mode, seed, count, tools, env):
         [tools.lives, str(LIVES[mode][1]), str(TIMEOUT), str(seed), str(count), tools.work, mode,
          tools.plugin], env=env, stdin=subprocess.DEVNULL, capture_output=True, check=False)
     lines = done.stdout.decode("utf-8", "replace").splitlines()
-    if mode in ("oom", "governor", "control"):  # it may say what it lacks; it ends all the same
+    if mode in ("oom", "governor", "control", "device"):  # it may say what it lacks
         lines = [line for line in lines
                  if not line.split(" ", 1)[1].startswith(f"{LIVES[mode][1]} gpuprof: ")]
     return lines + ([f"the lives' program: {done.returncode}"] if done.returncode else [])
@@ -261,6 +266,9 @@ def lives(mode, seed, count, tools, base):
         failed = live_on(mode, seed, count, tools, env)
     row.failures = len(failed)
     row.notes = [f"{mode} {line}" for line in failed]
+    if mode == "device" and not list((folder / "nvml").iterdir()):
+        row.failures += 1
+        row.notes.append(f"{mode} {seed}: nothing was read")
     logs = list((folder / "log").iterdir())
     out = list((folder / "out").glob("*.gpuprof"))
     row.processes = len(logs)

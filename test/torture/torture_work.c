@@ -316,7 +316,7 @@ static int way(void)
     static const char *const ways[] = {"kill", "segv", "abort", "_exit", "exit", "quick_exit"};
     if (strcmp(mode, "governor") == 0 || strcmp(mode, "control") == 0 ||
         strcmp(mode, "tensors") == 0 || strcmp(mode, "flight") == 0 ||
-        strcmp(mode, "libraries") == 0)
+        strcmp(mode, "libraries") == 0 || strcmp(mode, "device") == 0)
         return 0;
     for (int i = 0; i < 6; i++)
         if (strcmp(mode, ways[i]) == 0)
@@ -357,7 +357,8 @@ int main(int argc, char **argv)
                 dump("torture");
             usleep(any(END_US_MAX / 4));
         }
-        if (strcmp(mode, "forks") == 0 || strcmp(mode, "operators") == 0)
+        if (strcmp(mode, "forks") == 0 || strcmp(mode, "operators") == 0 ||
+            strcmp(mode, "device") == 0)
             fork_one();
         else if (strcmp(mode, "threads") == 0)
             short_threads();
@@ -369,7 +370,8 @@ int main(int argc, char **argv)
         fork_bomb();
     if (strcmp(mode, "oom") == 0)
         run_out_of_memory();
-    if (strcmp(mode, "governor") == 0 || strcmp(mode, "control") == 0)
+    if (strcmp(mode, "governor") == 0 || strcmp(mode, "control") == 0 ||
+        strcmp(mode, "device") == 0)
         go_on_for_a_while();
     end_now(way());
     return 3;
