@@ -62,9 +62,10 @@ int diff_print_text(const struct comparison *c, const struct diff_kernels *kerne
     }
     if (kernels)
         put_kernels(kernels, out);
-    for (uint32_t i = 0; i < c->reason_count; i++)
-        fprintf(out, "%s%s%s\n", i ? "" : "\n",
-                c->insists ? "differs: " : "not comparable: ", c->reasons[i]);
+    for (uint32_t i = c->insists ? 0 : 1; i < c->reason_count; i++)
+        fprintf(out, "\n%s%s", c->insists ? "differs: " : "and: ", c->reasons[i]);
+    if (c->reason_count > (c->insists ? 0 : 1))
+        fputc('\n', out);
     fprintf(out, "\n%s\n", diff_headline(c, headline));
     return 0;
 }

@@ -124,6 +124,11 @@ enum exit_code diff_verb(const struct options *options, diff_print_fn *page)
         code = run_operands_read(&sets[side], options->paths + from, to - from, folder, &wish,
                                  options->keep_live, VERB);
     }
+    for (int i = 0; i < options->against; i++)
+        for (int k = options->against; code == EXIT_OK && k < options->path_count; k++)
+            if (run_operands_same(options->paths[i], options->paths[k]))
+                code = usage_error(VERB ": %s: on both sides: a run cannot be compared with itself",
+                                   options->paths[i]);
     if (code == EXIT_OK)
         code = compare(sets, options, page);
     else if (code == EXIT_ENVIRONMENT)

@@ -88,13 +88,31 @@ static uint32_t process_count(const struct run_steps *steps)
     return count;
 }
 
+/* Where the rows of the GPU come from: of a libcupti its version, wherever it lies. */
+static void name_gpu_rows(const struct recording *rec, char text[FACT_BYTES])
+{
+    for (uint32_t i = 0; !*text && i < rec->count; i++) {
+        const char *said = process_meta(rec->processes[i], "gpu_rows");
+        bool is_cupti = said && strncmp(said, "from CUPTI ", 11) == 0;
+        int length = said ? (int)(is_cupti ? strcspn(said, ",") : strlen(said)) : 0;
+        snprintf(text, FACT_BYTES, "%.*s", length, said ? said : "");
+    }
+}
+
+/* Steps of the same kind are the same steps if they have the same names, too. */
+static void name_steps(const struct steps *steps, char text[FACT_BYTES])
+{
+    const char *name = steps->pattern ? steps->pattern : steps->class;
+    snprintf(text, FACT_BYTES, "%s%s%s", step_kind_word(steps->kind), name ? " " : "",
+             name ? name : "");
+}
+
 static int find_facts(struct run_summary *r, const struct run_steps *steps)
 {
     static const struct {
         enum run_fact fact;
         const char *key;
     } said[] = {{RUN_FACT_DRIVER, "cuda_driver"},
-                {RUN_FACT_GPU_ROWS, "gpu_rows"},
                 {RUN_FACT_GPUPROF, "gpuprof"},
                 {RUN_FACT_BLOCKING, "env.CUDA_LAUNCH_BLOCKING"},
                 {RUN_FACT_PROGRAM, "cmdline"}};
@@ -108,7 +126,8 @@ static int find_facts(struct run_summary *r, const struct run_steps *steps)
     name_losses(steps->walk, texts[RUN_FACT_LOSSES]);
     name_given_up(rec, texts[RUN_FACT_GIVEN_UP]);
     snprintf(texts[RUN_FACT_RANKS], FACT_BYTES, "%u", process_count(steps));
-    snprintf(texts[RUN_FACT_STEPS_BY], FACT_BYTES, "%s", step_kind_word(steps->steps.kind));
+    name_gpu_rows(rec, texts[RUN_FACT_GPU_ROWS]);
+    name_steps(&steps->steps, texts[RUN_FACT_STEPS_BY]);
     if (rec->count) {
         const struct stream_header *h = &rec->processes[0]->header;
         time_t seconds = (time_t)(h->realtime_zero_ns / 1000000000u);

@@ -2,10 +2,12 @@
 #include "diff/run_operands.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/message.h"
 #include "diff/baseline_file.h"
@@ -27,7 +29,11 @@ char *baseline_path(const char *folder, const char *name)
  * too many. */
 static char *read_file(const char *path, size_t *length)
 {
-    FILE *file = fopen(path, "re");
+    int fd =
+        open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY); /* a FIFO is not waited for */
+    FILE *file = fd < 0 ? NULL : fdopen(fd, "r");
+    if (fd >= 0 && !file)
+        close(fd);
     char *text = file ? malloc(BASELINE_BYTES_MAX + 1u) : NULL;
     *length = text ? fread(text, 1, BASELINE_BYTES_MAX + 1u, file) : 0;
     bool has_failed = !text || ferror(file);
@@ -107,6 +113,15 @@ static bool is_baseline(const char *path)
     return is;
 }
 
+bool run_operands_same(const char *one, const char *other)
+{
+    struct stat first, second;
+    if (strcmp(one, other) == 0)
+        return true;
+    return stat(one, &first) == 0 && stat(other, &second) == 0 && first.st_dev == second.st_dev &&
+           first.st_ino == second.st_ino;
+}
+
 enum exit_code run_operands_read(struct run_set *s, char **paths, int count, const char *folder,
                                  const struct run_wish *wish, bool keep_live, const char *verb)
 {
@@ -114,7 +129,7 @@ enum exit_code run_operands_read(struct run_set *s, char **paths, int count, con
     for (int i = 0; code == EXIT_OK && i < count; i++) {
         struct stat status;
         for (int k = 0; k < i; k++)
-            if (strcmp(paths[i], paths[k]) == 0)
+            if (run_operands_same(paths[i], paths[k]))
                 return usage_error("%s: %s: named twice on a side: each run counts once", verb,
                                    paths[i]);
         bool is_there = stat(paths[i], &status) == 0;

@@ -3,6 +3,8 @@
 #ifndef GPUPROF_COLLECTOR_RUN_OPERANDS_H
 #define GPUPROF_COLLECTOR_RUN_OPERANDS_H
 
+#include <stdbool.h>
+
 #include "base/exit_code.h"
 #include "diff/run_make.h"
 #include "diff/run_set.h"
@@ -10,6 +12,9 @@
 /* Where the baseline of that name is, in new memory; NULL: no memory, or no such name may be (of
  * letters, digits, '.', '_' and '-', the first no '.' and no '-'). */
 char *baseline_path(const char *folder, const char *name);
+
+/* Are both the same file or folder, or name? */
+bool run_operands_same(const char *one, const char *other);
 
 /*
  * Adds what each of `paths` is: a baseline file, or the name of one in `folder`; a recording, as
