@@ -62,10 +62,10 @@ int diff_print_text(const struct comparison *c, const struct diff_kernels *kerne
     }
     if (kernels)
         put_kernels(kernels, out);
-    for (uint32_t i = c->insists ? 0 : 1; i < c->reason_count; i++)
-        fprintf(out, "\n%s%s", c->insists ? "differs: " : "and: ", c->reasons[i]);
-    if (c->reason_count > (c->insists ? 0 : 1))
-        fputc('\n', out);
+    for (uint32_t i = 0; c->insists && i < c->reason_count; i++)
+        fprintf(out, "%sdiffers: %s\n", i ? "" : "\n", c->reasons[i]);
     fprintf(out, "\n%s\n", diff_headline(c, headline));
+    for (uint32_t i = 1; !c->insists && i < c->reason_count; i++) /* the headline has the first */
+        fprintf(out, "and: %s\n", c->reasons[i]);
     return 0;
 }
