@@ -187,7 +187,9 @@ enum exit_code recording_open(struct recording *rec, char **paths, int path_coun
     if (reader_init(&rec->reader) < 0)
         return failure("gpuprof-collector", GPUPROF_NO_MEMORY);
     rec->reader.keep_live = options->keep_live;
-    rec->is_parallel = parallel_processors(options->processors) > 1;
+    /* Only if it is asked for: on two processors of one core, reading ahead took more time than it
+     * saved in all outputs but JSON into a file (test/bench/RESULTS.md). */
+    rec->is_parallel = parallel_processors(options->processors) > 1 && options->processors > 1;
     rec->reader.select = options->select;
     rec->index.entries_max = options->index_entries_max;
     for (int i = 0; i < path_count; i++) {

@@ -35,7 +35,7 @@ struct recording {
     uint32_t unread_files; /* whose header is lost: nothing of them is shown */
     struct block_index index;
     const struct share *share; /* a view; NULL: all processes are read here */
-    bool is_parallel;          /* several processors may be used */
+    bool is_parallel;          /* a second processor is to read ahead */
     struct progress *progress; /* of those who read the blocks; NULL: nobody wants to see it */
 };
 
