@@ -389,7 +389,7 @@ def test_hard_to_measure(library, tmp_path, shape, name, settings):
     threads, wall_ns, cost_ns = process.of_type(stream_reader.COST_SUM)[-1].args[:3]
     assert threads == costs["start"][0] and 0 < cost_ns < wall_ns
     if "GPUPROF_BACKTRACE_THRESHOLD" in settings:  # without them
-        assert costs["stack"][0] == made and costs["stack"][3] > total_ns / 2
+        assert costs["stack"][0] == made and costs["stack"][3] > total_ns / 5
 
 
 def test_short_threads_have_short_lives(library, tmp_path):

@@ -11,11 +11,13 @@ from gpu_table import HERE, collect, not_run, recording_environment, row, run, t
 
 GROUPS = ("device_use", "device_power", "device_clocks", "device_links", "device_gpm")
 SYNC_EVERY = 1000
+SECONDS = 1  # for some readings
 
 
 def check_device(launches):
     with tempfile.TemporaryDirectory() as folder:
-        command = [sys.executable, str(HERE / "ctypes_work.py"), str(launches), str(SYNC_EVERY)]
+        command = [sys.executable, str(HERE / "ctypes_work.py"), str(launches), str(SYNC_EVERY),
+                   str(SECONDS)]
         done = run(command, recording_environment(folder, GPUPROF_DEVICE="1"))
         if done.status:
             row("device: program", False, f"status {done.status}: {tail(done.stderr)}")

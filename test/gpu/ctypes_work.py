@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """A known number of calls of each kind, through libcuda alone: needs Python and a driver.
 
-    ctypes_work.py LAUNCHES|for-ever [SYNC_EVERY]
+    ctypes_work.py LAUNCHES|for-ever [SYNC_EVERY [SECONDS]]
 
 Prints a line "kind count" for each, and what the kernels left in memory; to stderr, how long the
 last nine tenths of the launches took. LAUNCHES "for-ever" ends only by a signal; the first line is
-then "running".
+then "running". SECONDS is how long the process lasts at least: what looks on needs some time.
 """
 
 import ctypes
@@ -111,6 +111,7 @@ def main():
     for_ever = sys.argv[1] == "for-ever"
     launches = 0 if for_ever else int(sys.argv[1])
     sync_every = int(sys.argv[2]) if len(sys.argv) > 2 else 1000
+    end = time.monotonic() + (float(sys.argv[3]) if len(sys.argv) > 3 else 0)
     cuda = Driver()
     device = open_context(cuda)
     function = load_kernel(cuda, device)
@@ -148,6 +149,7 @@ def main():
     print(f"launch {launches}\ncaptured {CAPTURED}\ngraph_launch {GRAPH_LAUNCHES}\n"
           f"graph_copy 1\ngraph_set 1\ncopy {COPIES}\nset {SETS}")
     print(f"result {ctypes.cast(host, ctypes.POINTER(ctypes.c_uint32))[0]}")
+    time.sleep(max(0, end - time.monotonic()))
 
 
 if __name__ == "__main__":
