@@ -7,7 +7,7 @@ BENCH_CFLAGS := $(STD) $(WARN) $(CFLAGS) -DNDEBUG -I$(BENCH_DIR) -Iformats -Iinj
 	-I$(dir $(PUBLIC_H))
 BENCH_MIX := $(BENCH_DIR)/training-step.mix
 BENCH_PROGRAMS := $(addprefix $(BENCH)/,call_cost call_cost_pg stall_cost encode_mix sort_cost \
-	replay_mix gpu_cost tensor_cost)
+	replay_mix gpu_cost tensor_cost peak)
 
 # Only where LTTng-UST is installed; bench.py says so where it is not.
 ifneq ($(wildcard /usr/include/lttng/tracepoint.h /usr/include/*/lttng/tracepoint.h),)
@@ -73,6 +73,10 @@ $(BENCH)/encode_mix: $(BENCH_DIR)/encode_mix.c $(BENCH_DIR)/mix.c $(BENCH_DIR)/m
 		$(BUILD)/pic/libformats.a
 	@mkdir -p $(@D)
 	$(call say,CC,$@) $(CC) $(BENCH_CFLAGS) $(filter %.c %.a,$^) $(ZSTD_LIBS) -lm -o $@
+
+$(BENCH)/peak: test/cases/src/peak.c
+	@mkdir -p $(@D)
+	$(call say,CC,$@) $(CC) $(BENCH_CFLAGS) $< -o $@
 
 $(BENCH)/sort_cost: $(BENCH_DIR)/sort_cost.c $(BUILD)/pic/libformats.a
 	@mkdir -p $(@D)

@@ -467,7 +467,23 @@ def lttng_session(floor, daemon, environment):
         return not_run("peer.lttng", f"its session recorded {size} bytes only")
     costs = [(traced - bare) / floor for bare, traced in lines]
     tell("peer.lttng", statistics.median(costs), "x floor", spread=quartiles(costs))
-    return tell("peer.lttng.bytes", size / (calls * rounds), "B/call")
+    tell("peer.lttng.bytes", size / (calls * rounds), "B/call")
+    return babeltrace2(data, size)
+
+
+def babeltrace2(data, size):
+    """Events a second that it prints of a session; a call is two of them, as it is two ends."""
+    if not shutil.which("babeltrace2"):
+        return not_run("peer.babeltrace2", "babeltrace2 is not installed")
+    events = sum(1 for _ in subprocess.Popen(["babeltrace2", data], stdout=subprocess.PIPE).stdout)
+    runs = [measured(["babeltrace2", data]) for _ in range(3)]
+    if not events or any(code for *_, code, _ in runs):
+        return not_run("peer.babeltrace2", runs[0][4])
+    rates = [events / run[1] / 1e6 for run in runs]
+    tell("peer.babeltrace2.MB", size / statistics.median(run[1] for run in runs) / 1e6,
+         "MB/CPU s of CTF")
+    return tell("peer.babeltrace2", statistics.median(rates), "M events/CPU s",
+                spread=quartiles(rates))
 
 
 def bench_lttng():
@@ -536,13 +552,15 @@ def bench_gpu():
 
 def measured(command):
     """Wall seconds, CPU seconds and peak KiB of one command, and its exit status."""
+    said = os.path.join(WORK, "peak")
     begin = time.monotonic()
-    child = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
-    errors = child.stderr.read().decode(errors="replace")
-    _, status, usage = os.wait4(child.pid, 0)
-    child.returncode = os.waitstatus_to_exitcode(status)
-    return (time.monotonic() - begin, usage.ru_utime + usage.ru_stime, usage.ru_maxrss,
-            child.returncode, errors.strip()[-200:])
+    done = subprocess.run([program("peak"), said, *command], stdout=subprocess.DEVNULL,
+                          stderr=subprocess.PIPE, check=False)
+    seconds = time.monotonic() - begin
+    with open(said, encoding="ascii") as file:
+        peak, cpu = file.read().split()
+    return (seconds, float(cpu), int(peak), done.returncode,
+            done.stderr.decode(errors="replace").strip()[-200:])
 
 
 def recording(calls):
@@ -608,34 +626,55 @@ def bench_devices():
                  "MiB peak")
 
 
+OUTPUT_CALLS = (50000, 500000, 5000000)  # the middle one is timed
+
+
+def output_of(ending, calls, folder, processors):
+    """What `measured` says of one output, and its size."""
+    verb = {"sqlite": "export", "csv": "export", "jsonl": "export",
+            "report": "report"}.get(ending, "merge")
+    path = os.path.join(WORK, f"out.{calls}.{ending}")
+    to = ["--format=json"] if verb == "report" else ["-o", path]
+    done = measured([COLLECTOR, verb, f"-j{processors}", folder, *to])
+    if done[3]:
+        raise RuntimeError(done[4])
+    size = 0
+    if verb != "report":
+        size = os.path.getsize(path)
+        os.unlink(path)
+    return done, size
+
+
 def bench_outputs():
-    """The same launches and kernels in each form: CPU and wall, on one processor and on all."""
-    calls = 500000
-    folder, out = os.path.join(WORK, "outputs"), os.path.join(WORK, "out")
-    os.makedirs(folder)
-    run([os.path.join(BUILD, "make_gpu"), folder, "bench", str(calls)])
-    sizes = {}
-    verbs = {"sqlite": "export", "csv": "export", "jsonl": "export", "report": "report"}
-    for ending in ("json", "json.gz", "json.zst", "pftrace", *verbs):
-        verb = verbs.get(ending, "merge")
-        for name in (".j1", ".j2"):
-            path = f"{out}{name}.{ending}"
-            to = ["--format=json"] if verb == "report" else ["-o", path]
-            runs = [measured([COLLECTOR, verb, f"-{name[1:]}", folder, *to]) for _ in range(5)]
-            if any(code for *_, code, _ in runs):
-                raise RuntimeError(runs[0][4])
-            if verb != "report":
-                sizes[ending] = os.path.getsize(path)
-                os.unlink(path)
-            rates = [2 * calls / seconds / 1e6 for seconds, *_ in runs]
-            tell(f"outputs.{ending}{name}.wall", statistics.median(rates), "M events/s",
-                 spread=quartiles(rates))
-            tell(f"outputs.{ending}{name}.cpu",
-                 2 * calls / statistics.median(run[1] for run in runs) / 1e6, "M events/CPU s")
-            tell(f"outputs.{ending}{name}.memory", max(run[2] for run in runs) / 1024, "MiB peak")
-    for ending, size in sizes.items():
-        tell(f"outputs.{ending}.size", size / sizes["json"], "x JSON")
-    shutil.rmtree(folder)
+    """The same launches and kernels in each form: CPU and wall, on one processor and on two, and
+    the memory at 1, 10 and 100 times as many."""
+    folders = {}
+    for calls in OUTPUT_CALLS:
+        folders[calls] = os.path.join(WORK, f"outputs-{calls}")
+        os.makedirs(folders[calls])
+        run([os.path.join(BUILD, "make_gpu"), folders[calls], "bench", str(calls)])
+    calls, json_size = OUTPUT_CALLS[1], None
+    for ending in ("json", "json.gz", "json.zst", "pftrace", "sqlite", "csv", "jsonl", "report"):
+        for processors in (1, 2):
+            name = f"outputs.{ending}.j{processors}"
+            runs = [output_of(ending, calls, folders[calls], processors) for _ in range(5)]
+            size = runs[0][1]
+            rates = [2 * calls / done[0] / 1e6 for done, _ in runs]
+            cpu = statistics.median(done[1] for done, _ in runs)
+            tell(f"{name}.wall", statistics.median(rates), "M events/s", spread=quartiles(rates))
+            tell(f"{name}.cpu", 2 * calls / cpu / 1e6, "M events/CPU s")
+            if size:
+                tell(f"{name}.MB", size / cpu / 1e6, "MB/CPU s")
+            tell(f"{name}.memory", max(done[2] for done, _ in runs) / 1024, "MiB peak")
+        json_size = json_size or size
+        if size:
+            tell(f"outputs.{ending}.size", size / json_size, "x JSON")
+        for count, folder in folders.items():
+            if count != calls:
+                done, _ = output_of(ending, count, folder, 1)
+                tell(f"outputs.{ending}.j1.memory.{count}", done[2] / 1024, "MiB peak")
+    for folder in folders.values():
+        shutil.rmtree(folder)
 
 
 def bench_collector():

@@ -9,6 +9,7 @@ import re
 import subprocess
 
 import pytest
+import toolchain
 
 from conftest import BUILD, ROOT, built
 
@@ -208,14 +209,8 @@ def test_memory_is_flat(make_gpu):
     peaks = []
     for calls in (200_000, 1_600_000):
         folder = make_gpu("bench", calls, name=f"bench{calls}")
-        done = subprocess.run(
-            ["/usr/bin/env", "python3", "-c",
-             "import resource, subprocess, sys;"
-             "subprocess.run(sys.argv[1:], check=True);"
-             "print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)",
-             built(BUILD / "gpuprof-collector"), "merge", "-o", "/dev/null", folder],
-            check=True, stdout=subprocess.PIPE, text=True, timeout=300)
-        peaks.append(int(done.stdout))
+        peaks.append(toolchain.peak_kib(built(BUILD / "gpuprof-collector"), "merge",
+                                        "-o", "/dev/null", folder))
     assert peaks[1] < 1.2 * peaks[0] + 1024, peaks
 
 

@@ -7,11 +7,11 @@ import json
 import os
 import random
 import subprocess
-import sys
 from math import prod
 
 import conftest
 import pytest
+import toolchain
 
 import made_libraries as made
 from made_libraries import (BF16, BITS, C32, C64, COMPUTE_F16, COMPUTE_F32, COMPUTE_TF32, E4M3,
@@ -490,13 +490,8 @@ def test_group_of_several(report):
 
 # ---- what anybody may have written into a file ---------------------------------------------------
 
-def peak_mib(collector, *arguments):
-    script = ("import resource, subprocess, sys; subprocess.run(sys.argv[1:], check=True, "
-              "stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL); "
-              "print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)")
-    done = subprocess.run([sys.executable, "-c", script, collector, *map(str, arguments)],
-                          check=True, capture_output=True, text=True, timeout=200)
-    return int(done.stdout) / 1024
+def peak_mib(*command):
+    return toolchain.peak_kib(*command) / 1024
 
 
 def many(kind, count):

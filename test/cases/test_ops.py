@@ -6,11 +6,10 @@ import io
 import itertools
 import json
 import os
-import subprocess
-import sys
 
 import pytest
 import stream_reader
+import toolchain
 
 from op_truth import (Expected, check_arrows, check_owners, check_projected,
                       check_tables, check_trace)
@@ -68,13 +67,8 @@ def test_csv(make_ops, run_verb):
     assert found == wanted
 
 
-def peak_mib(collector, *arguments):
-    script = ("import resource, subprocess, sys; subprocess.run(sys.argv[1:], check=True, "
-              "stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL); "
-              "print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)")
-    done = subprocess.run([sys.executable, "-c", script, collector, *map(str, arguments)],
-                          check=True, capture_output=True, text=True, timeout=200)
-    return int(done.stdout) / 1024
+def peak_mib(*command):
+    return toolchain.peak_kib(*command) / 1024
 
 
 @pytest.mark.parametrize("kind,count,most", (

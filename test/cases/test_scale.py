@@ -1,21 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the collector takes of memory does not grow with the number of events."""
 
-import subprocess
-
 import pytest
+import toolchain
 
 MARGIN_KIB = 512  # what the allocator and the page cache's readahead make of it
 
 
 def peak_kib(collector, verb, folder):
-    done = subprocess.run(["/usr/bin/env", "python3", "-c",
-                           "import resource, subprocess, sys;"
-                           "subprocess.run(sys.argv[1:], check=True, stderr=subprocess.DEVNULL);"
-                           "print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)",
-                           collector, *verb, "-o", "/dev/null", folder],
-                          check=True, stdout=subprocess.PIPE, text=True, timeout=600)
-    return int(done.stdout)
+    return toolchain.peak_kib(collector, *verb, "-o", "/dev/null", folder)
 
 
 @pytest.mark.parametrize("verb", [("merge",), ("report",), ("merge", "--max-size=100M"),

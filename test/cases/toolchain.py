@@ -6,6 +6,7 @@ import hashlib
 import os
 import pathlib
 import subprocess
+import tempfile
 
 import conftest  # test/conftest.py: pytest puts its folder on the path
 import pytest
@@ -106,6 +107,17 @@ def run(command, env, status=0, **options):
     if status is not None:
         assert done.returncode == status, f"status {done.returncode}\n{done.stdout}\n{done.stderr}"
     return done
+
+
+def peak_kib(*command):
+    """How much memory a command that ends well had at most."""
+    if CROSS:
+        pytest.skip("an emulator's memory is not ours")
+    with tempfile.NamedTemporaryFile("r", encoding="ascii") as file:
+        done = subprocess.run([build("peak.c"), file.name, *map(str, command)], check=False,
+                              stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, timeout=900)
+        assert done.returncode == 0, done.stderr.decode("utf-8", "replace")
+        return int(file.read().split()[0])
 
 
 def pytorch():
