@@ -126,6 +126,8 @@ struct block_shape {
     uint32_t count;
     uint32_t left; /* records not yet read */
     uint32_t first_column;
+    const uint64_t *ahead; /* a view: of the first argument that varies; ... */
+    uint32_t ahead_each;   /* ... the next one's are so many behind */
 };
 
 struct block_decoder {
@@ -139,6 +141,7 @@ struct block_decoder {
     size_t bytes;                  /* that it has allocated */
     struct byte_reader text;
     uint16_t varying;         /* as of a shape: of the columns that every record has */
+    bool has_rare;            /* flags, results, stacks, weights or texts that differ */
     struct record *last;      /* that was filled, as one of ... */
     struct block_shape *like; /* ... that shape; NULL: all of it is to be filled */
 };

@@ -6,6 +6,8 @@
 #include "block_layout.h"
 #include "error.h"
 
+#define RARE (1u << BLOCK_FLAGS | 1u << BLOCK_RESULT | 1u << BLOCK_STACK | 1u << BLOCK_WEIGHT)
+
 _Static_assert(RECORD_ARGS_MAX % 2 == 0, "arguments are copied two at a time");
 
 static int read_shapes(struct block_decoder *d, struct byte_reader *r, uint32_t *column_count)
@@ -42,6 +44,8 @@ static int open_columns(struct block_decoder *d, struct byte_reader *r)
         if (c->encoding != COLUMN_CONST)
             d->varying |= (uint16_t)(1u << i);
     }
+    const struct column_cursor *length = &d->columns[BLOCK_TEXT_LENGTH];
+    d->has_rare = d->varying & RARE || length->encoding != COLUMN_CONST || length->value;
     for (uint32_t i = 0; i < d->shape_count; i++)
         for (unsigned arg = 0; arg < d->shapes[i].arg_count; arg++) {
             struct block_shape *s = &d->shapes[i];
@@ -75,6 +79,11 @@ static int give_ahead(struct block_decoder *d, uint32_t columns)
     for (uint32_t i = 0; i < columns; i++) {
         d->columns[i].ahead = next;
         next += ahead_of(&d->columns[i]);
+    }
+    for (uint32_t i = 0; i < d->shape_count; i++) {
+        struct block_shape *s = &d->shapes[i];
+        s->ahead = s->arg_count ? d->columns[s->first_column].ahead : d->ahead;
+        s->ahead_each = s->count < COLUMN_AHEAD ? s->count : COLUMN_AHEAD;
     }
     return 0;
 }
@@ -132,7 +141,8 @@ void block_decoder_release(struct block_decoder *d)
 }
 
 /* What all records of a shape have alike. Arguments are copied two at a time. */
-static void fill(struct block_decoder *d, struct block_shape *shape, struct record *r)
+static __attribute__((noinline)) void fill(struct block_decoder *d, struct block_shape *shape,
+                                           struct record *r)
 {
     const struct column_cursor *common = d->columns;
     const uint64_t *constants = d->constants + shape->first_column;
@@ -140,35 +150,73 @@ static void fill(struct block_decoder *d, struct block_shape *shape, struct reco
     r->code = shape->code;
     r->arg_count = shape->arg_count;
     r->flags = (uint8_t)common[BLOCK_FLAGS].value;
+    r->begin = common[BLOCK_BEGIN].value;
     r->duration = common[BLOCK_DURATION].value;
     r->result = (int32_t)unzigzag(common[BLOCK_RESULT].value);
     r->correlation = (uint32_t)common[BLOCK_CORRELATION].value;
     r->stack_id = (uint32_t)common[BLOCK_STACK].value;
     r->weight = (uint32_t)common[BLOCK_WEIGHT].value;
+    r->bytes = NULL;
+    r->byte_count = 0;
     for (unsigned arg = 0; arg < shape->arg_count; arg += 2)
         memcpy(r->args + arg, constants + arg, 2 * sizeof *constants);
     d->last = r;
     d->like = shape;
 }
 
+/* Decodes what comes next in those of the columns from `first` on. */
+static __attribute__((noinline)) void look_ahead(struct column_cursor *first, unsigned varying)
+{
+    for (; varying; varying &= varying - 1)
+        column_look_ahead(&first[__builtin_ctz(varying)]);
+}
+
+static __attribute__((noinline)) void look_ahead_common(struct block_decoder *d)
+{
+    struct column_cursor *begins = &d->columns[BLOCK_BEGIN];
+    const struct column_cursor *durations = &d->columns[BLOCK_DURATION];
+    look_ahead(d->columns, d->varying);
+    if (begins->encoding == COLUMN_FOLLOW)
+        column_follow(begins, durations->encoding == COLUMN_CONST ? NULL : durations->ahead,
+                      durations->value);
+}
+
 /* Only those that are not always the same are decoded. More records of a shape than it has are a
  * hostile block's: they are zeros. */
-static void read_arguments(struct block_decoder *d, struct block_shape *shape, uint64_t *args)
+static inline void read_arguments(struct block_decoder *d, struct block_shape *shape,
+                                  uint64_t *args)
 {
     if (!shape->left) {
         memset(args, 0, shape->arg_count * sizeof *args);
         d->like = NULL;
         return;
     }
-    shape->left--;
+    unsigned at = (shape->count - shape->left--) % COLUMN_AHEAD;
+    if (at == 0)
+        look_ahead(&d->columns[shape->first_column], shape->varying);
+    const uint64_t *ahead = shape->ahead + at;
     for (unsigned rest = shape->varying; rest; rest &= rest - 1) {
-        unsigned arg = (unsigned)__builtin_ctz(rest);
-        args[arg] = column_next_plane(&d->columns[shape->first_column + arg]);
+        args[__builtin_ctz(rest)] = *ahead;
+        ahead += shape->ahead_each;
     }
 }
 
-static int read_text(struct block_decoder *d, uint64_t bytes, struct record *r)
+/* What few blocks have, or not twice the same. */
+static __attribute__((noinline)) int read_rare(struct block_decoder *d, unsigned at,
+                                               struct record *r)
 {
+    const struct column_cursor *common = d->columns;
+    const unsigned varying = d->varying;
+    if (varying & 1u << BLOCK_FLAGS)
+        r->flags = (uint8_t)common[BLOCK_FLAGS].ahead[at];
+    if (varying & 1u << BLOCK_RESULT)
+        r->result = (int32_t)unzigzag(common[BLOCK_RESULT].ahead[at]);
+    if (varying & 1u << BLOCK_STACK)
+        r->stack_id = (uint32_t)common[BLOCK_STACK].ahead[at];
+    if (varying & 1u << BLOCK_WEIGHT)
+        r->weight = (uint32_t)common[BLOCK_WEIGHT].ahead[at];
+    const struct column_cursor *lengths = &common[BLOCK_TEXT_LENGTH];
+    uint64_t bytes = varying & 1u << BLOCK_TEXT_LENGTH ? lengths->ahead[at] : lengths->value;
     r->bytes = NULL;
     r->byte_count = 0;
     if (!bytes)
@@ -184,30 +232,24 @@ int block_decoder_next(struct block_decoder *d, struct record *r)
 {
     if (d->index == d->record_count)
         return 0;
-    d->index++;
-    struct column_cursor *common = d->columns;
+    unsigned at = d->index++ % COLUMN_AHEAD;
+    if (at == 0)
+        look_ahead_common(d);
+    const struct column_cursor *common = d->columns;
     const unsigned varying = d->varying;
-    uint64_t number = varying & 1u << BLOCK_SHAPE ? column_next_plane(&common[BLOCK_SHAPE])
-                                                  : common[BLOCK_SHAPE].value;
+    uint64_t number =
+        varying & 1u << BLOCK_SHAPE ? common[BLOCK_SHAPE].ahead[at] : common[BLOCK_SHAPE].value;
     if (number >= d->shape_count)
         return GPUPROF_DAMAGED;
     struct block_shape *shape = &d->shapes[number];
     if (d->last != r || d->like != shape)
         fill(d, shape, r);
-    if (varying & 1u << BLOCK_FLAGS)
-        r->flags = (uint8_t)column_next_plane(&common[BLOCK_FLAGS]);
-    r->begin = column_next(&common[BLOCK_BEGIN]);
+    if (varying & 1u << BLOCK_BEGIN)
+        r->begin = common[BLOCK_BEGIN].ahead[at];
     if (varying & 1u << BLOCK_DURATION)
-        r->duration = column_next_plane(&common[BLOCK_DURATION]);
-    column_set_length(&common[BLOCK_BEGIN], r->duration);
-    if (varying & 1u << BLOCK_RESULT)
-        r->result = (int32_t)unzigzag(column_next_plane(&common[BLOCK_RESULT]));
+        r->duration = common[BLOCK_DURATION].ahead[at];
     if (varying & 1u << BLOCK_CORRELATION)
-        r->correlation = (uint32_t)column_next_plane(&common[BLOCK_CORRELATION]);
-    if (varying & 1u << BLOCK_STACK)
-        r->stack_id = (uint32_t)column_next_plane(&common[BLOCK_STACK]);
-    if (varying & 1u << BLOCK_WEIGHT)
-        r->weight = (uint32_t)column_next_plane(&common[BLOCK_WEIGHT]);
+        r->correlation = (uint32_t)common[BLOCK_CORRELATION].ahead[at];
     read_arguments(d, shape, r->args);
-    return read_text(d, column_next(&common[BLOCK_TEXT_LENGTH]), r);
+    return d->has_rare ? read_rare(d, at, r) : 1;
 }

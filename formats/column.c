@@ -306,4 +306,16 @@ void column_look_ahead(struct column_cursor *c)
     default: break;
     }
     c->value = value;
+    c->index += count;
+}
+
+void column_follow(struct column_cursor *c, const uint64_t *lengths, uint64_t length)
+{
+    uint32_t count = (c->index - 1) % COLUMN_AHEAD + 1;
+    uint64_t *v = c->ahead, value = c->value;
+    for (uint32_t i = 0; i < count; i++) {
+        v[i] = value += v[i];
+        value += lengths ? lengths[i] : length;
+    }
+    c->value = value;
 }

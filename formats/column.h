@@ -61,18 +61,18 @@ static inline size_t column_bytes_max(size_t count)
     return 2 + 8 + 8 * count;
 }
 
-/* A cursor over an encoded column: yields the values one after another. A view of the payload. */
+/* A cursor over an encoded column: yields COLUMN_AHEAD values at a time. A view of the payload. */
 struct column_cursor {
     const uint8_t *data; /* planes, `count` bytes each */
     const uint8_t *dict;
     uint64_t value;
     uint32_t count;
-    uint32_t index;
+    uint32_t index; /* values decoded so far */
     uint8_t encoding;
     uint8_t width;
     uint8_t dict_count;
-    uint64_t *ahead; /* COLUMN_AHEAD, or as many as there are; whoever reads one that is no constant
-                      * gives them; by index modulo that, and of FOLLOW what is added to the end */
+    uint64_t *ahead; /* the values; room for COLUMN_AHEAD, or as many as there are, which whoever
+                      * reads one that is no constant gives; before column_follow what is added */
 };
 
 /* Opens the column at `r` which holds `count` values; 0 or GPUPROF_DAMAGED. */
@@ -85,36 +85,11 @@ int column_open_argument(struct column_cursor *c, struct byte_reader *r, size_t 
 /* The same for a column of begins, which may be told from the ends before them. */
 int column_open_begins(struct column_cursor *c, struct byte_reader *r, size_t count);
 
-/* Of begins: what began at the value just read lasts `length`. To be said before the next one. */
-static inline void column_set_length(struct column_cursor *c, uint64_t length)
-{
-    if (c->encoding == COLUMN_FOLLOW)
-        c->value += length;
-}
-
-/* Decodes what comes next, which has planes. */
+/* Decodes the next COLUMN_AHEAD values, or those that are left, of a column that has planes. */
 void column_look_ahead(struct column_cursor *c);
 
-/* column_next for everything but a constant and FOLLOW. */
-static inline uint64_t column_next_plane(struct column_cursor *c)
-{
-    uint32_t at = c->index % COLUMN_AHEAD;
-    if (c->index >= c->count)
-        return 0;
-    if (at == 0)
-        column_look_ahead(c);
-    c->index++;
-    return c->ahead[at];
-}
-
-/* The next value; 0 after the end, so that a hostile block cannot lead a reader out of its planes.
- */
-static inline uint64_t column_next(struct column_cursor *c)
-{
-    bool follows = c->encoding == COLUMN_FOLLOW && c->index < c->count;
-    if (c->encoding != COLUMN_CONST)
-        return follows ? c->value += column_next_plane(c) : column_next_plane(c);
-    return c->index++ < c->count ? c->value : 0;
-}
+/* Behind that, of begins that are told from the ends before them: they lasted `lengths`, or, where
+ * that is NULL, each `length`. */
+void column_follow(struct column_cursor *c, const uint64_t *lengths, uint64_t length);
 
 #endif
