@@ -14,10 +14,7 @@
 
 /* A block of the heap: closed (only its time is known), open, or open with a window. */
 struct open_block {
-    uint64_t begin_ns; /* of the record that is next, or of the closed block's first */
-    uint64_t end_ns;
-    struct process *process;
-    struct thread *thread; /* NULL: closed */
+    struct event event; /* the next; closed: no thread, and the begin of its first */
     struct block_place place;
     struct clock_place clock;
     struct record record; /* the next */
@@ -50,8 +47,9 @@ struct timeline {
     struct heap_node *heap; /* owned, and so are the blocks */
     uint32_t count;
     uint32_t capacity;
-    uint32_t next_entry;        /* of the index */
-    struct open_block *current; /* the root: its record was handed out, it must move on */
+    uint32_t next_entry; /* of the index */
+    uint64_t next_ns;    /* when that begins; UINT64_MAX: there is none */
+    bool is_handed_out;  /* the root's event: it must move on */
     struct stream_scan *scan;
     struct buffer spare[SPARE_BUFFERS];
     uint32_t spare_count;
@@ -76,6 +74,13 @@ static uint64_t now_ns(void)
     return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
+static void set_next_entry(struct timeline *t, uint32_t entry)
+{
+    const struct block_index *x = &t->rec->index;
+    t->next_entry = entry;
+    t->next_ns = entry < x->count ? x->entries[entry].time : UINT64_MAX;
+}
+
 struct timeline *timeline_create(struct recording *rec, struct losses *losses,
                                  uint64_t open_bytes_max)
 {
@@ -91,13 +96,14 @@ struct timeline *timeline_create(struct recording *rec, struct losses *losses,
         free(t);
         return NULL;
     }
+    set_next_entry(t, 0);
     return t;
 }
 
 void timeline_only(struct timeline *t, const struct process *p)
 {
     t->is_one = true;
-    t->next_entry = p->first_entry;
+    set_next_entry(t, p->first_entry);
 }
 
 void timeline_skip_work(struct timeline *t)
@@ -170,19 +176,19 @@ void timeline_free(struct timeline *t)
 /* Order of events with the same begin; closed blocks come first, so that they open in time. */
 static bool before_at_same_time(const struct open_block *a, const struct open_block *b)
 {
-    if (!a->thread != !b->thread)
-        return !a->thread;
-    if (a->process->index != b->process->index)
-        return a->process->index < b->process->index;
-    if (a->thread) {
+    if (!a->event.thread != !b->event.thread)
+        return !a->event.thread;
+    if (a->event.process->index != b->event.process->index)
+        return a->event.process->index < b->event.process->index;
+    if (a->event.thread) {
         bool a_call = a->record.type == RECORD_CALL;
         bool b_call = b->record.type == RECORD_CALL;
         if (a_call != b_call)
             return b_call;
-        if (a->thread->number != b->thread->number)
-            return a->thread->number < b->thread->number;
-        if (a_call && a->end_ns != b->end_ns)
-            return a->end_ns > b->end_ns;
+        if (a->event.thread->number != b->event.thread->number)
+            return a->event.thread->number < b->event.thread->number;
+        if (a_call && a->event.end_ns != b->event.end_ns)
+            return a->event.end_ns > b->event.end_ns;
     }
     if (a->place.header.position_begin != b->place.header.position_begin)
         return a->place.header.position_begin < b->place.header.position_begin;
@@ -196,22 +202,20 @@ static inline bool before(const struct heap_node *a, const struct heap_node *b)
 }
 
 /* Puts the root, whose block has moved on, where it belongs. */
-static void sift_root(struct timeline *t)
+static inline void sift_root(struct timeline *t)
 {
-    struct heap_node node = {.begin_ns = t->heap[0].block->begin_ns, .block = t->heap[0].block};
-    uint32_t at = 0;
-    for (;;) {
-        uint32_t child = 2 * at + 1;
-        if (child >= t->count)
-            break;
-        if (child + 1 < t->count && before(&t->heap[child + 1], &t->heap[child]))
+    struct heap_node *heap = t->heap;
+    struct heap_node node = {.begin_ns = heap->block->event.begin_ns, .block = heap->block};
+    uint32_t at = 0, child;
+    while ((child = 2 * at + 1) < t->count) {
+        if (child + 1 < t->count && before(&heap[child + 1], &heap[child]))
             child++;
-        if (!before(&t->heap[child], &node))
+        if (!before(&heap[child], &node))
             break;
-        t->heap[at] = t->heap[child];
+        heap[at] = heap[child];
         at = child;
     }
-    t->heap[at] = node;
+    heap[at] = node;
 }
 
 static int push(struct timeline *t, struct open_block *b)
@@ -220,7 +224,7 @@ static int push(struct timeline *t, struct open_block *b)
     if (!heap)
         return GPUPROF_NO_MEMORY;
     t->heap = heap;
-    struct heap_node node = {.begin_ns = b->begin_ns, .block = b};
+    struct heap_node node = {.begin_ns = b->event.begin_ns, .block = b};
     uint32_t at = t->count++;
     while (at > 0 && before(&node, &t->heap[(at - 1) / 2])) {
         t->heap[at] = t->heap[(at - 1) / 2];
@@ -240,7 +244,7 @@ static void pop(struct timeline *t)
 
 static void note_damage(struct timeline *t, const struct open_block *b)
 {
-    t->damaged = b->process;
+    t->damaged = b->event.process;
     t->lost_records = b->place.header.record_count - b->done;
 }
 
@@ -252,7 +256,8 @@ static int open_payload(struct timeline *t, struct open_block *b)
         b->capacity = t->spare[t->spare_count].capacity;
         t->open_bytes -= b->capacity;
     }
-    int error = process_block(b->process, &t->rec->reader, &b->place, &b->payload, &b->capacity);
+    int error =
+        process_block(b->event.process, &t->rec->reader, &b->place, &b->payload, &b->capacity);
     if (t->rec->progress)
         progress_add(t->rec->progress, b->place.header.stored_bytes);
     if (error == 0)
@@ -332,7 +337,7 @@ static __attribute__((noinline)) int next_by_window(struct timeline *t, struct o
 }
 
 /* The next record of an open block: 1, 0 at its end, or an error. */
-static int next_record(struct timeline *t, struct open_block *b)
+static inline int next_record(struct timeline *t, struct open_block *b)
 {
     if (b->done == b->place.header.record_count)
         return 0;
@@ -344,27 +349,32 @@ static int next_record(struct timeline *t, struct open_block *b)
     b->done++;
     uint64_t begin = b->record.begin < CLOCK_NS_MAX ? b->record.begin : CLOCK_NS_MAX;
     uint64_t duration = b->record.duration < CLOCK_NS_MAX ? b->record.duration : CLOCK_NS_MAX;
-    b->begin_ns = clock_map_look(&b->process->clock, &b->clock, begin);
-    b->end_ns = clock_map_look(&b->process->clock, &b->clock, begin + duration);
+    b->event.begin_ns = clock_map_look(&b->event.process->clock, &b->clock, begin);
+    b->event.end_ns = clock_map_look(&b->event.process->clock, &b->clock, begin + duration);
     return 1;
 }
 
-/* Moves the root on and puts it where it belongs. */
-static int advance_root(struct timeline *t)
+/* The root's block is over, or damaged, or cannot be read on. 0 or an error. */
+static __attribute__((noinline)) int end_root(struct timeline *t, int more)
 {
     struct open_block *b = t->heap[0].block;
-    int more = next_record(t, b);
     if (more == GPUPROF_IO || more == GPUPROF_NO_MEMORY) {
-        t->failed = b->process;
+        t->failed = b->event.process;
         return more;
-    }
-    if (more > 0) {
-        sift_root(t);
-        return 0;
     }
     if (more < 0)
         note_damage(t, b);
     pop(t);
+    return 0;
+}
+
+/* Moves the root on and puts it where it belongs. */
+static inline int advance_root(struct timeline *t)
+{
+    int more = next_record(t, t->heap[0].block);
+    if (more <= 0)
+        return end_root(t, more);
+    sift_root(t);
     return 0;
 }
 
@@ -373,9 +383,8 @@ static int add_closed(struct timeline *t, struct process *p, uint64_t offset, ui
     struct open_block *b = calloc(1, sizeof *b);
     if (!b)
         return GPUPROF_NO_MEMORY;
-    b->process = p;
+    b->event = (struct event){.record = &b->record, .process = p, .begin_ns = time};
     b->place.offset = offset;
-    b->begin_ns = time;
     int error = push(t, b);
     if (error < 0)
         free(b);
@@ -447,13 +456,13 @@ static int open_root(struct timeline *t)
     if (error == 0) {
         if (t->skips_work && is_work_only(&b->decoder))
             b->place.header.record_count = 1;
-        b->thread = thread_find(&b->process->threads, b->place.header.thread);
-        if (b->thread)
+        b->event.thread = thread_find(&b->event.process->threads, b->place.header.thread);
+        if (b->event.thread)
             return advance_root(t);
         error = GPUPROF_DAMAGED;
     }
     if (error == GPUPROF_IO || error == GPUPROF_NO_MEMORY) {
-        t->failed = b->process;
+        t->failed = b->event.process;
         return error;
     }
     note_damage(t, b);
@@ -462,22 +471,21 @@ static int open_root(struct timeline *t)
 }
 
 /* Brings the next event to the root: 1, EVENT_IS_DAMAGE, 0 at the end, or an error. */
-static int settle(struct timeline *t)
+static __attribute__((noinline)) int settle(struct timeline *t)
 {
     const struct block_index *x = &t->rec->index;
     for (;;) {
         if (t->damaged)
             return EVENT_IS_DAMAGE;
         int error = 0;
-        if (t->next_entry < x->count &&
-            (t->count == 0 || x->entries[t->next_entry].time <= t->heap[0].begin_ns)) {
+        if (t->next_entry < x->count && (t->count == 0 || t->next_ns <= t->heap[0].begin_ns)) {
             const struct index_entry *entry = &x->entries[t->next_entry];
-            t->next_entry = t->is_one ? entry->next : t->next_entry + 1;
+            set_next_entry(t, t->is_one ? entry->next : t->next_entry + 1);
             t->failed = t->rec->loaded[entry->process];
             error = add_entry(t, entry);
         } else if (t->count == 0) {
             return 0;
-        } else if (t->heap[0].block->thread) {
+        } else if (t->heap[0].block->event.thread) {
             return 1;
         } else if (is_late(t)) {
             return 0;
@@ -489,16 +497,23 @@ static int settle(struct timeline *t)
     }
 }
 
-static int next_event(void *context, struct event *event, uint32_t *lost_records)
+/* Is nothing else to be done before? */
+static bool is_settled(const struct timeline *t)
+{
+    return t->count && t->heap[0].begin_ns < t->next_ns && t->heap[0].block->event.thread &&
+           !t->damaged;
+}
+
+static inline int next_event(void *context, struct event *event, uint32_t *lost_records)
 {
     struct timeline *t = context;
-    if (t->current) {
-        t->current = NULL;
+    if (t->is_handed_out) {
+        t->is_handed_out = false;
         int error = advance_root(t);
         if (error < 0)
             return error;
     }
-    int more = settle(t);
+    int more = is_settled(t) ? 1 : settle(t);
     if (more == EVENT_IS_DAMAGE) {
         event->process = t->damaged;
         *lost_records = t->lost_records;
@@ -506,14 +521,9 @@ static int next_event(void *context, struct event *event, uint32_t *lost_records
     }
     if (more != 1)
         return more;
-    struct open_block *b = t->heap[0].block;
-    t->current = b;
-    event->record = &b->record;
-    event->begin_ns = b->begin_ns;
-    event->end_ns = b->end_ns;
-    event->process = b->process;
-    event->thread = b->thread;
-    t->has_calls |= record_has_function(b->record.type);
+    *event = t->heap[0].block->event;
+    t->is_handed_out = true;
+    t->has_calls |= record_has_function(event->record->type);
     return 1;
 }
 
