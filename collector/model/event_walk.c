@@ -332,7 +332,6 @@ static int assemble(const struct pass *p, struct slice *s)
     struct named_numbers *names = &w->names[e->process->index];
     int error = 0;
     switch (r->type) {
-    case RECORD_CALL: return take_call(p, s);
     case RECORD_LIBRARY_BEGIN:
     case RECORD_LIBRARY_END: return p->needs & WALK_LIBRARIES ? take_library(p, s) : 0;
     case RECORD_LIBRARY_PLAN:
@@ -383,7 +382,7 @@ static bool is_around(const struct slice *s)
     return s->change || s->op_change || s->library_change || s->pause_change;
 }
 
-static int tell_as(const struct pass *p, enum heard as, const struct slice *s)
+static inline int tell_as(const struct pass *p, enum heard as, const struct slice *s)
 {
     int more = 0;
     bool is_told = !s->is_hidden || (is_around(s) && s->change != RANGE_MARKED);
@@ -393,26 +392,31 @@ static int tell_as(const struct pass *p, enum heard as, const struct slice *s)
     return more;
 }
 
-static void hide(const struct pass *p, struct slice *s)
+static inline void hide(const struct pass *p, struct slice *s)
 {
     const struct walk_filter *f = p->count ? p->walk->filter : NULL;
     s->is_hidden = f && !f->has(f->context, s);
     s->is_call_hidden = f && s->is_called && !f->has_call(f->context, s);
 }
 
+static inline enum heard heard_call(const struct event *e)
+{
+    unsigned class = e->function->class, flags = e->record->flags;
+    if (flags & RECORD_OPEN)
+        return HEARD_OPEN_CALL;
+    return flags & RECORD_CAPTURED || class == API_GRAPH_LAUNCH || class == API_GRAPH
+               ? HEARD_GRAPH_CALL
+               : HEARD_PLAIN_CALL;
+}
+
 static int tell(const struct pass *p, struct slice *s)
 {
+    uint8_t type = s->event.record->type;
     hide(p, s);
-    const struct record *r = s->event.record;
-    if (r->type != RECORD_CALL)
-        return tell_as(p, is_stream_work(r->type) ? HEARD_WORK : HEARD_OTHER, s);
-    unsigned class = s->event.function->class;
-    bool is_plain = !(r->flags & (RECORD_OPEN | RECORD_CAPTURED)) && class != API_GRAPH_LAUNCH &&
-                    class != API_GRAPH;
     return tell_as(p,
-                   is_plain                 ? HEARD_PLAIN_CALL
-                   : r->flags & RECORD_OPEN ? HEARD_OPEN_CALL
-                                            : HEARD_GRAPH_CALL,
+                   type == RECORD_CALL    ? heard_call(&s->event)
+                   : is_stream_work(type) ? HEARD_WORK
+                                          : HEARD_OTHER,
                    s);
 }
 
@@ -556,32 +560,62 @@ static void see(struct walk *w, const struct event *e)
         *last_ns = e->end_ns;
 }
 
+static inline int pass_call(const struct pass *p, struct slice *s)
+{
+    int done = take_call(p, s);
+    hide(p, s);
+    return done == 0 ? tell_as(p, heard_call(&s->event), s) : done;
+}
+
+static inline int pass_work(const struct pass *p, struct slice *s)
+{
+    int done = p->ties ? tie(p, s) : 0;
+    hide(p, s);
+    if (done == 0 && !s->is_outside)
+        done = tell_as(p, HEARD_WORK, s);
+    if (done == 0 && s->is_tied)
+        done = tell_as(p, HEARD_TIED, s);
+    s->is_called = s->is_pending = s->is_tied = s->is_outside = false;
+    return done;
+}
+
+static int pass_other(const struct pass *p, struct slice *s)
+{
+    struct walk *w = p->walk;
+    int done = assemble(p, s);
+    if (done == 0)
+        done = leave_libraries(p, s);
+    if (done == 0 && !s->is_outside)
+        done = tell(p, s);
+    if (done == 0 && s->is_tied)
+        done = tell_as(p, HEARD_TIED, s);
+    if (done == 0 && s->source)
+        device_source_pass(device_sources_find(&w->sources, &s->event), &s->event);
+    s->change = RANGE_NONE;
+    s->op_change = OP_SAME;
+    s->library_change = LIBRARY_SAME;
+    s->pause_change = PAUSE_SAME;
+    s->replaced = NULL;
+    s->source = NULL;
+    s->is_called = s->is_pending = s->is_tied = s->is_outside = false;
+    return done;
+}
+
+/* Most events are calls and work, which change nothing of what is around others. */
 static int walk(const struct pass *p)
 {
     struct walk *w = p->walk;
     struct slice s = {.walk = w};
     int more;
     while ((more = timeline_next(p->timeline, &s.event)) > 0) {
-        if (event_is_visible(s.event.record->type))
+        uint8_t type = s.event.record->type;
+        if (event_is_visible(type))
             see(w, &s.event);
-        s.change = RANGE_NONE;
-        s.op_change = OP_SAME;
-        s.library_change = LIBRARY_SAME;
-        s.pause_change = PAUSE_SAME;
-        s.replaced = NULL;
-        s.source = NULL;
-        s.is_called = s.is_pending = s.is_tied = s.is_outside = false;
-        int done = assemble(p, &s);
-        if (done == 0)
-            done = leave_libraries(p, &s);
-        if (done == 0 && !s.is_outside)
-            done = tell(p, &s);
-        if (done == 0 && s.is_tied)
-            done = tell_as(p, HEARD_TIED, &s);
+        int done = type == RECORD_CALL    ? pass_call(p, &s)
+                   : is_stream_work(type) ? pass_work(p, &s)
+                                          : pass_other(p, &s);
         if (done)
             return done;
-        if (s.source)
-            device_source_pass(device_sources_find(&w->sources, &s.event), &s.event);
     }
     return more;
 }
