@@ -154,6 +154,17 @@ int chrome_name_thread(struct trace_writer *w, const struct process *p, uint32_t
 /* A KERNEL, COPY, SET, SYNC, GRAPH or OVERHEAD record. 0 or an error. */
 int chrome_gpu(struct trace_writer *w, const struct slice *s);
 
+/* Is an arrow from calls of the function said by what stands at its ends? Else it is an event. */
+static inline bool chrome_binds(const struct trace_writer *w, const struct function *f)
+{
+    return w->scope.binds_slices && w->scope.survey &&
+           (f->class == API_LAUNCH || f->class == API_COPY || f->class == API_GRAPH_LAUNCH ||
+            f->does == API_DOES_SYNC);
+}
+
+/* The members of a slice that say so: the call is the one of that id of the process. */
+char *chrome_put_binding(char *out, uint32_t process, uint32_t call, bool is_call);
+
 /* Another id of an arrow, the same for both its ends. */
 uint64_t chrome_flow_id(struct trace_writer *w, const struct process *p);
 

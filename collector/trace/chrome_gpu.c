@@ -9,6 +9,7 @@
 #include "trace/chrome.h"
 
 #define FLOW_PROCESS_SHIFT 36  /* ids are exact in JavaScript: 16 bits of process, 36 of flow */
+#define BIND_PROCESS_SHIFT 32  /* behind the numbers that Perfetto gives to other arrows */
 #define CALL_ARROW_NS      100 /* how far inside its call an arrow begins, at most */
 #define TIME_MAX           (1ll << 62)
 
@@ -83,9 +84,28 @@ static int place(struct trace_writer *w, const struct slice *of, enum row_kind k
     return error;
 }
 
+char *chrome_put_binding(char *out, uint32_t process, uint32_t call, bool is_call)
+{
+    out = PUT(out, ",\"bind_id\":");
+    out = json_decimal(out, (process + 1ull) << BIND_PROCESS_SHIFT | call);
+    return is_call ? PUT(out, ",\"flow_out\":true") : PUT(out, ",\"flow_in\":true");
+}
+
+static bool has_arrow(const struct trace_writer *w, const struct slice *s)
+{
+    return s->is_called && !s->is_call_hidden && s->call.thread - w->first_thread < w->thread_count;
+}
+
+static bool is_bound(const struct trace_writer *w, const struct slice *s)
+{
+    return chrome_binds(w, w->rec->reader.functions.functions[s->call.function]);
+}
+
 /* {"ph":"X",... up to the first member of args. */
-static inline __attribute__((always_inline)) char *
-put_head(struct gpu_slice *s, char *out, const char *category, const char *name, size_t name_bytes)
+static inline __attribute__((always_inline)) char *put_head(const struct trace_writer *w,
+                                                            struct gpu_slice *s, char *out,
+                                                            const char *category, const char *name,
+                                                            size_t name_bytes)
 {
     out = PUT(out, ",\n{\"ph\":\"X\",\"cat\":\"");
     out = chrome_put(out, category, strlen(category));
@@ -97,6 +117,8 @@ put_head(struct gpu_slice *s, char *out, const char *category, const char *name,
     out = put_again(out, &s->begin);
     out = PUT(out, ",\"dur\":");
     out = json_microseconds(out, s->end_ns - s->begin_ns);
+    if (w->scope.binds_slices && has_arrow(w, s->of) && is_bound(w, s->of))
+        out = chrome_put_binding(out, s->of->call.process, s->of->call.id, false);
     return PUT(out, ",\"args\":{");
 }
 
@@ -161,8 +183,7 @@ uint64_t chrome_flow_id(struct trace_writer *w, const struct process *p)
 /* An arrow from the call to the work; its two ends have an id of their own. */
 static void put_flow(struct trace_writer *w, const struct gpu_slice *s)
 {
-    if (!s->of->is_called || s->of->is_call_hidden ||
-        s->of->call.thread - w->first_thread >= w->thread_count)
+    if (!has_arrow(w, s->of) || (w->scope.binds_slices && is_bound(w, s->of)))
         return;
     const struct trace_row *row = chrome_row(w, s->of->call.thread);
     uint64_t id = chrome_flow_id(w, s->of->event.process);
@@ -300,7 +321,7 @@ static int put_kernel_slice(struct trace_writer *w, const struct slice *of)
         return error;
     char *out = output_room(w->out, CHROME_EVENT_BYTES + (name ? name->json_bytes : 0) +
                                         (by ? by->json_bytes : 0));
-    out = put_head(&s, out, "kernel", name ? name->json : number,
+    out = put_head(w, &s, out, "kernel", name ? name->json : number,
                    name ? name->json_bytes : strlen(number));
     if ((error = put_identity(w, &s, record_arg(r, KERNEL_CONTEXT), &out)) < 0)
         return error;
@@ -340,7 +361,7 @@ static int put_copy_slice(struct trace_writer *w, const struct slice *of)
                record_arg(r, COPY_DESTINATION), title);
     size_t length = (size_t)(put_text(name, title) - name);
     char *out = output_room(w->out, CHROME_EVENT_BYTES);
-    out = put_head(&s, out, "gpu_memcpy", name, length);
+    out = put_head(w, &s, out, "gpu_memcpy", name, length);
     if ((error = put_identity(w, &s, record_arg(r, COPY_CONTEXT), &out)) < 0)
         return error;
     out = put_traffic(&s, out, record_arg(r, COPY_BYTES));
@@ -360,7 +381,7 @@ static int put_set_slice(struct trace_writer *w, const struct slice *of)
         return error;
     size_t length = (size_t)(put_text(name, set_title(record_arg(r, SET_KIND), title)) - name);
     char *out = output_room(w->out, CHROME_EVENT_BYTES);
-    out = put_head(&s, out, "gpu_memset", name, length);
+    out = put_head(w, &s, out, "gpu_memset", name, length);
     if ((error = put_identity(w, &s, record_arg(r, SET_CONTEXT), &out)) < 0)
         return error;
     out = put_traffic(&s, out, record_arg(r, SET_BYTES));
@@ -381,7 +402,7 @@ static int put_graph_slice(struct trace_writer *w, const struct slice *of)
     snprintf(name, sizeof name, "\"CUDA graph %llu\"",
              (unsigned long long)record_arg(r, GRAPH_GRAPH));
     char *out = output_room(w->out, CHROME_EVENT_BYTES);
-    out = put_head(&s, out, "gpu_graph", name, strlen(name));
+    out = put_head(w, &s, out, "gpu_graph", name, strlen(name));
     if ((error = put_identity(w, &s, record_arg(r, GRAPH_CONTEXT), &out)) < 0)
         return error;
     out = put_graph(put_latency(&s, out), record_arg(r, GRAPH_GRAPH), 0);
@@ -409,7 +430,7 @@ static int put_sync_slice(struct trace_writer *w, const struct slice *of)
     bool renamed = record_arg(r, SYNC_KIND) == SYNC_STREAM_WAIT && !w->scope.sync_streams;
     size_t length = (size_t)(put_text(name, renamed ? "Stream Wait" : kind) - name);
     char *out = output_room(w->out, CHROME_EVENT_BYTES);
-    out = put_head(&s, out, "cuda_sync", name, length);
+    out = put_head(w, &s, out, "cuda_sync", name, length);
     if ((error = put_identity(w, &s, context, &out)) < 0)
         return error;
     out = put_text(PUT(out, ",\"cuda_sync_kind\":"), kind);
@@ -434,7 +455,7 @@ static int put_overhead_slice(struct trace_writer *w, const struct slice *of)
     size_t length =
         (size_t)(put_text(name, overhead_kind_text(record_arg(r, OVERHEAD_KIND))) - name);
     char *out = output_room(w->out, CHROME_EVENT_BYTES);
-    out = put_head(&s, out, "overhead", name, length);
+    out = put_head(w, &s, out, "overhead", name, length);
     out = put_text(PUT(out, "\"object\":"), object_kind_text(record_arg(r, OVERHEAD_OBJECT)));
     if (s.end_ns - s.begin_ns != of->event.end_ns - of->event.begin_ns)
         out = json_microseconds(PUT(out, ",\"took (us)\":"), of->event.end_ns - of->event.begin_ns);

@@ -298,6 +298,8 @@ static int take_call(struct trace_writer *w, const struct slice *s)
     out = json_microseconds(out, begin_ns);
     out = PUT(out, ",\"dur\":");
     out = json_microseconds(out, end_ns - begin_ns);
+    if (e->record->correlation && chrome_binds(w, e->function))
+        out = chrome_put_binding(out, e->process->index, e->record->correlation, true);
     out = PUT(out, ",\"args\":");
     /* Every member begins with a comma; the first one's place is taken by the brace. */
     char *brace = out;

@@ -5,13 +5,14 @@
  * shows. Times are ns since the trace's origin, which a snapshot of the clocks places in real time;
  * names are numbers; packets are compressed, unless the whole file is.
  *
- * What is here and not in Perfetto's documentation of its track events: arrows are "legacy" events,
- * which bind to the slice that is open at their time, as those of a Chrome trace do; the order of
- * rows (sort_index) is Perfetto's own.
+ * What is here and not in Perfetto's documentation of its track events: arrows are "legacy", by
+ * which two slices can be bound to each other at 8 bytes each (flow_ids take 10, and make a chain
+ * of all works of a call), and others go to the slice that is open at their time, as those of a
+ * Chrome trace do; the order of rows (sort_index) is Perfetto's own.
  *
  * Work of devices is slices of tracks as all else is, and no GPU render stages: those are hardly
- * smaller (47 MB, where these take 50), and queries would have to look for work in another place
- * and by other names than in the JSON.
+ * smaller, have no arrows from the calls, arguments of a kernel only for the newest readers, and
+ * queries would have to look for work in another place and by other names than in the JSON.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -20,76 +21,12 @@
 #include "base/json_scan.h"
 #include "base/key_map.h"
 #include "error.h"
-#include "trace/packet.h"
 #include "trace/text_numbers.h"
 #include "trace/trace_writer.h"
+#include "trace/track_packets.h"
 
-#define PART_BYTES     (256u << 10) /* of packets that are compressed together; 512 KiB at most */
-#define PART_BYTES_MAX (448u << 10)
-#define DEPTH_MAX      16
-
-/* Numbers of fields, as Perfetto's .proto files have them. */
-enum field {
-    TRACE_PACKET = 1,
-
-    PACKET_CLOCK_SNAPSHOT = 6,
-    PACKET_TIMESTAMP = 8,
-    PACKET_SEQUENCE = 10,
-    PACKET_TRACK_EVENT = 11,
-    PACKET_INTERNED = 12,
-    PACKET_FLAGS = 13,
-    PACKET_COMPRESSED = 50,
-    PACKET_TRACK_DESCRIPTOR = 60,
-
-    SNAPSHOT_CLOCK = 1,
-    CLOCK_ID = 1,
-    CLOCK_TIMESTAMP = 2,
-
-    INTERNED_CATEGORY = 1,
-    INTERNED_NAME = 2,
-    INTERNED_KEY = 3,
-    INTERNED_NUMBER = 1,
-    INTERNED_TEXT = 2,
-
-    TRACK_UUID = 1,
-    TRACK_NAME = 2,
-    TRACK_PROCESS = 3,
-    TRACK_THREAD = 4,
-    TRACK_PARENT = 5,
-    TRACK_COUNTER = 8,
-    PROCESS_PID = 1,
-    PROCESS_NAME = 6,
-    PROCESS_LABEL = 8,
-    THREAD_DESCRIPTOR_PID = 1,
-    THREAD_DESCRIPTOR_TID = 2,
-    THREAD_DESCRIPTOR_NAME = 5,
-
-    EVENT_CATEGORY = 3,
-    EVENT_ANNOTATION = 4,
-    EVENT_LEGACY = 6,
-    EVENT_TYPE = 9,
-    EVENT_NAME = 10,
-    EVENT_TRACK = 11,
-    EVENT_CATEGORY_TEXT = 22,
-    EVENT_NAME_TEXT = 23,
-    EVENT_COUNTER = 44,
-    LEGACY_PHASE = 2,
-    LEGACY_ID = 6,
-    LEGACY_ENCLOSING = 12,
-
-    ANNOTATION_KEY = 1,
-    ANNOTATION_BOOL = 2,
-    ANNOTATION_INT = 4,
-    ANNOTATION_DOUBLE = 5,
-    ANNOTATION_TEXT = 6,
-    ANNOTATION_KEY_TEXT = 10,
-    ANNOTATION_ENTRY = 11,
-    ANNOTATION_ITEM = 12,
-};
-
-enum { TYPE_BEGIN = 1, TYPE_END, TYPE_INSTANT, TYPE_COUNTER };
-enum { FLAG_CLEARED = 1, FLAG_NEEDED = 2 };
-enum { CLOCK_REALTIME_ID = 1, CLOCK_BOOTTIME_ID = 6 };
+#define DEPTH_MAX  16
+#define SEEN_SLOTS 4096 /* a power of two */
 
 /* What a track stands for; of a counter, the number of its name. */
 enum track { TRACK_OF_PROCESS = 1, TRACK_OF_THREAD, TRACK_OF_COUNTER };
@@ -98,74 +35,25 @@ struct trace_writer {
     struct output *out;
     struct output text; /* where the Chrome trace is written, for take_text */
     struct trace_writer *chrome;
-    bool is_plain;      /* the file is compressed as a whole */
     bool has_head;      /* that text is complete */
     bool is_tail;       /* events are over */
     struct packet line; /* of the text: what is not complete yet */
-    struct packet part; /* packets that are not written yet */
+    struct track_packets packets;
     struct packet event;
     struct packet interned; /* with the event */
     char *scratch;          /* owned: of strings */
     size_t scratch_room;
-    struct text_numbers categories, names, keys, counters;
+    struct text_numbers categories, names, keys, strings, counters;
+    uint32_t seen[SEEN_SLOTS]; /* hashes of strings */
     struct key_map tracks;
     uint64_t track_count;
-    uint64_t written; /* bytes, before compression */
-    bool begun;
     bool failed; /* no memory */
 };
 
-/* ---- packets --------------------------------------------------------------------------------- */
-
-/* Writes the packets that there are. */
-static void write_part(struct trace_writer *w)
+/* The event that was made, at that time. */
+static void put_event(struct trace_writer *w, uint64_t ns)
 {
-    static const size_t head = 32;
-    size_t used = w->part.used;
-    if (!used || w->part.failed)
-        return;
-    w->written += used;
-    uint8_t *packed = !w->is_plain && used <= PART_BYTES_MAX ? malloc(used + head) : NULL;
-    size_t length = packed ? zstream_pack(w->part.bytes, used, packed, used) : 0;
-    if (length) {
-        w->part.used = 0;
-        size_t opened = packet_open(&w->part, TRACE_PACKET);
-        packet_bytes(&w->part, PACKET_COMPRESSED, packed, length);
-        packet_close(&w->part, opened);
-    }
-    free(packed);
-    output_write(w->out, (const char *)w->part.bytes, w->part.used);
-    w->part.used = 0;
-}
-
-static void end_packet(struct trace_writer *w, size_t opened)
-{
-    packet_close(&w->part, opened);
-    if (w->part.used >= PART_BYTES)
-        write_part(w);
-}
-
-static size_t begin_packet(struct trace_writer *w, unsigned flags)
-{
-    size_t opened = packet_open(&w->part, TRACE_PACKET);
-    packet_number(&w->part, PACKET_SEQUENCE, 1);
-    flags |= w->begun ? 0 : FLAG_CLEARED;
-    if (flags)
-        packet_number(&w->part, PACKET_FLAGS, flags);
-    w->begun = true;
-    return opened;
-}
-
-/* The event that was made, at that time; `flags`: FLAG_NEEDED where it has numbers of texts. */
-static void put_event(struct trace_writer *w, uint64_t ns, unsigned flags)
-{
-    size_t opened = begin_packet(w, flags);
-    packet_number(&w->part, PACKET_TIMESTAMP, ns);
-    if (w->interned.used)
-        packet_bytes(&w->part, PACKET_INTERNED, w->interned.bytes, w->interned.used);
-    packet_bytes(&w->part, PACKET_TRACK_EVENT, w->event.bytes, w->event.used);
-    w->event.used = w->interned.used = 0;
-    end_packet(w, opened);
+    track_packets_event(&w->packets, ns, &w->event, &w->interned);
 }
 
 /* ---- texts ----------------------------------------------------------------------------------- */
@@ -185,7 +73,7 @@ static size_t plain(struct trace_writer *w, struct json_piece string)
     return json_unescape(string, w->scratch);
 }
 
-static void put_text(struct trace_writer *w, struct packet *p, enum field field,
+static void put_text(struct trace_writer *w, struct packet *p, enum perfetto_field field,
                      struct json_piece string)
 {
     size_t length = plain(w, string);
@@ -193,8 +81,9 @@ static void put_text(struct trace_writer *w, struct packet *p, enum field field,
 }
 
 /* As a number, which is told at its first use, or as itself. */
-static void put_interned(struct trace_writer *w, struct text_numbers *known, enum field table,
-                         enum field as_number, enum field as_text, struct json_piece string)
+static void put_interned(struct trace_writer *w, struct text_numbers *known,
+                         enum perfetto_field table, enum perfetto_field as_number,
+                         enum perfetto_field as_text, struct json_piece string)
 {
     bool is_new;
     uint32_t number = text_number(known, string.at, string.length, &is_new);
@@ -215,16 +104,16 @@ static void put_interned(struct trace_writer *w, struct text_numbers *known, enu
 /* Opens the packet that describes a track; its number is *uuid. */
 static size_t begin_track(struct trace_writer *w, uint64_t uuid, size_t *packet)
 {
-    *packet = begin_packet(w, 0);
-    size_t opened = packet_open(&w->part, PACKET_TRACK_DESCRIPTOR);
-    packet_number(&w->part, TRACK_UUID, uuid);
+    *packet = track_packet_open(&w->packets);
+    size_t opened = packet_open(&w->packets.part, PACKET_TRACK_DESCRIPTOR);
+    packet_number(&w->packets.part, TRACK_UUID, uuid);
     return opened;
 }
 
 static void end_track(struct trace_writer *w, size_t opened, size_t packet)
 {
-    packet_close(&w->part, opened);
-    end_packet(w, packet);
+    packet_close(&w->packets.part, opened);
+    track_packet_close(&w->packets, packet);
 }
 
 /* Is there such a track? Else it is made, to be described. */
@@ -241,7 +130,7 @@ static uint64_t find_track(struct trace_writer *w, struct key key, bool *is_new)
 }
 
 /* A process, or what it is called: `field` of its descriptor says `text`, or nothing. */
-static uint64_t process_track(struct trace_writer *w, int64_t pid, enum field field,
+static uint64_t process_track(struct trace_writer *w, int64_t pid, enum perfetto_field field,
                               struct json_piece text)
 {
     bool is_new;
@@ -249,11 +138,11 @@ static uint64_t process_track(struct trace_writer *w, int64_t pid, enum field fi
     if (!is_new && !text.length)
         return uuid;
     size_t packet, opened = begin_track(w, uuid, &packet);
-    size_t process = packet_open(&w->part, TRACK_PROCESS);
-    packet_number(&w->part, PROCESS_PID, (uint64_t)pid);
+    size_t process = packet_open(&w->packets.part, TRACK_PROCESS);
+    packet_number(&w->packets.part, PROCESS_PID, (uint64_t)pid);
     if (text.length)
-        put_text(w, &w->part, field, text);
-    packet_close(&w->part, process);
+        put_text(w, &w->packets.part, field, text);
+    packet_close(&w->packets.part, process);
     end_track(w, opened, packet);
     return uuid;
 }
@@ -267,12 +156,12 @@ static uint64_t thread_track(struct trace_writer *w, int64_t pid, int64_t tid,
     if (!is_new && !name.length)
         return uuid;
     size_t packet, opened = begin_track(w, uuid, &packet);
-    size_t thread = packet_open(&w->part, TRACK_THREAD);
-    packet_number(&w->part, THREAD_DESCRIPTOR_PID, (uint64_t)pid);
-    packet_number(&w->part, THREAD_DESCRIPTOR_TID, (uint64_t)tid);
+    size_t thread = packet_open(&w->packets.part, TRACK_THREAD);
+    packet_number(&w->packets.part, THREAD_DESCRIPTOR_PID, (uint64_t)pid);
+    packet_number(&w->packets.part, THREAD_DESCRIPTOR_TID, (uint64_t)tid);
     if (name.length)
-        put_text(w, &w->part, THREAD_DESCRIPTOR_NAME, name);
-    packet_close(&w->part, thread);
+        put_text(w, &w->packets.part, THREAD_DESCRIPTOR_NAME, name);
+    packet_close(&w->packets.part, thread);
     end_track(w, opened, packet);
     return uuid;
 }
@@ -294,26 +183,39 @@ static uint64_t counter_track(struct trace_writer *w, int64_t pid, struct json_p
     if (!is_new)
         return uuid;
     size_t packet, opened = begin_track(w, uuid, &packet);
-    packet_number(&w->part, TRACK_PARENT, parent);
-    packet_bytes(&w->part, TRACK_NAME, text, length);
-    packet_close(&w->part, packet_open(&w->part, TRACK_COUNTER));
+    packet_number(&w->packets.part, TRACK_PARENT, parent);
+    packet_bytes(&w->packets.part, TRACK_NAME, text, length);
+    packet_close(&w->packets.part, packet_open(&w->packets.part, TRACK_COUNTER));
     end_track(w, opened, packet);
     return uuid;
 }
 
 /* ---- arguments ------------------------------------------------------------------------------- */
 
+/* Many strings are there once (addresses), others with each event (stacks): what has been seen
+ * lately is given a number. */
+static void put_string(struct trace_writer *w, struct json_piece string)
+{
+    uint32_t hash = text_hash(string.at, string.length);
+    uint32_t *seen = &w->seen[hash & (SEEN_SLOTS - 1)];
+    if (*seen == hash)
+        put_interned(w, &w->strings, INTERNED_STRING, ANNOTATION_STRING, ANNOTATION_TEXT, string);
+    else
+        put_text(w, &w->event, ANNOTATION_TEXT, string);
+    *seen = hash;
+}
+
 static void put_value(struct trace_writer *w, struct json_piece value, unsigned depth)
 {
     struct packet *p = &w->event;
     int64_t number;
     if (json_is(value, '"')) {
-        put_text(w, p, ANNOTATION_TEXT, value);
+        put_string(w, value);
     } else if (json_is(value, 't') || json_is(value, 'f')) {
         packet_number(p, ANNOTATION_BOOL, *value.at == 't');
     } else if (json_is(value, '{') || json_is(value, '[')) {
         const char *at = value.at + 1, *end = value.at + value.length;
-        enum field field = *value.at == '{' ? ANNOTATION_ENTRY : ANNOTATION_ITEM;
+        enum perfetto_field field = *value.at == '{' ? ANNOTATION_ENTRY : ANNOTATION_ITEM;
         struct json_piece key, inner;
         while (depth < DEPTH_MAX && json_next(&at, end, &key, &inner)) {
             size_t opened = packet_open(p, field);
@@ -343,15 +245,22 @@ static void put_arguments(struct trace_writer *w, struct json_piece object)
 
 /* ---- events ---------------------------------------------------------------------------------- */
 
-enum member { PH, CAT, NAME, PID, TID, TS, DUR, ID, SCOPE, ARGS, MEMBERS };
+enum member { PH, CAT, NAME, PID, TID, TS, DUR, ID, SCOPE, BIND_ID, FLOW_OUT_OF, ARGS, MEMBERS };
 
 /* What stands behind `args`, the last of them, only Chrome's viewers need. */
 static void read_members(struct json_piece event, struct json_piece *members)
 {
-    static const struct json_piece keys[MEMBERS] = {
-        [PH] = {"\"ph\"", 4},   [CAT] = {"\"cat\"", 5}, [NAME] = {"\"name\"", 6},
-        [PID] = {"\"pid\"", 5}, [TID] = {"\"tid\"", 5}, [TS] = {"\"ts\"", 4},
-        [DUR] = {"\"dur\"", 5}, [ID] = {"\"id\"", 4},   [SCOPE] = {"\"s\"", 3}};
+    static const struct json_piece keys[MEMBERS] = {[PH] = {"\"ph\"", 4},
+                                                    [CAT] = {"\"cat\"", 5},
+                                                    [NAME] = {"\"name\"", 6},
+                                                    [PID] = {"\"pid\"", 5},
+                                                    [TID] = {"\"tid\"", 5},
+                                                    [TS] = {"\"ts\"", 4},
+                                                    [DUR] = {"\"dur\"", 5},
+                                                    [ID] = {"\"id\"", 4},
+                                                    [SCOPE] = {"\"s\"", 3},
+                                                    [BIND_ID] = {"\"bind_id\"", 9},
+                                                    [FLOW_OUT_OF] = {"\"flow_out\"", 10}};
     static const char args[] = "\"args\":";
     const char *at = event.at + 1, *end = event.at + event.length;
     struct json_piece key, value;
@@ -384,13 +293,18 @@ static void begin_event(struct trace_writer *w, const struct json_piece *m, uint
 static void put_slice(struct trace_writer *w, const struct json_piece *m, uint64_t track)
 {
     uint64_t begin_ns = json_ns(m[TS]);
+    int64_t bind_id;
     packet_number(&w->event, EVENT_TYPE, TYPE_BEGIN);
     begin_event(w, m, track);
     put_arguments(w, m[ARGS]);
-    put_event(w, begin_ns, FLAG_NEEDED);
-    packet_number(&w->event, EVENT_TYPE, TYPE_END);
-    packet_number(&w->event, EVENT_TRACK, track);
-    put_event(w, begin_ns + json_ns(m[DUR]), 0);
+    if (json_whole(m[BIND_ID], &bind_id)) {
+        size_t opened = packet_open(&w->event, EVENT_LEGACY);
+        packet_number(&w->event, LEGACY_BIND_ID, (uint64_t)bind_id);
+        packet_number(&w->event, LEGACY_DIRECTION, m[FLOW_OUT_OF].length ? FLOW_OUT : FLOW_IN);
+        packet_close(&w->event, opened);
+    }
+    put_event(w, begin_ns);
+    track_packets_end(&w->packets, begin_ns + json_ns(m[DUR]), track);
 }
 
 static void put_arrow(struct trace_writer *w, const struct json_piece *m, uint64_t track,
@@ -406,19 +320,23 @@ static void put_arrow(struct trace_writer *w, const struct json_piece *m, uint64
     if (phase == 'f')
         packet_number(&w->event, LEGACY_ENCLOSING, 1);
     packet_close(&w->event, opened);
-    put_event(w, json_ns(m[TS]), FLAG_NEEDED);
+    put_event(w, json_ns(m[TS]));
 }
 
 static void put_counters(struct trace_writer *w, const struct json_piece *m, int64_t pid)
 {
     const char *at = m[ARGS].at + 1;
     struct json_piece key, value;
+    int64_t whole;
     while (m[ARGS].length && json_next(&at, m[ARGS].at + m[ARGS].length, &key, &value)) {
         uint64_t track = counter_track(w, pid, m[NAME], key);
         packet_number(&w->event, EVENT_TYPE, TYPE_COUNTER);
         packet_number(&w->event, EVENT_TRACK, track);
-        packet_double(&w->event, EVENT_COUNTER, json_double(value));
-        put_event(w, json_ns(m[TS]), 0);
+        if (json_whole(value, &whole))
+            packet_number(&w->event, EVENT_WHOLE_COUNTER, (uint64_t)whole);
+        else
+            packet_double(&w->event, EVENT_COUNTER, json_double(value));
+        put_event(w, json_ns(m[TS]));
     }
 }
 
@@ -458,7 +376,7 @@ static void take_event(struct trace_writer *w, struct json_piece event)
         packet_number(&w->event, EVENT_TYPE, TYPE_INSTANT);
         begin_event(w, m, track);
         put_arguments(w, m[ARGS]);
-        put_event(w, json_ns(m[TS]), FLAG_NEEDED);
+        put_event(w, json_ns(m[TS]));
         break;
     }
     default: break;
@@ -475,15 +393,7 @@ static void put_around(struct trace_writer *w, struct json_piece object, const c
     packet_number(&w->event, EVENT_TYPE, TYPE_INSTANT);
     begin_event(w, m, 0);
     put_arguments(w, object);
-    put_event(w, 0, FLAG_NEEDED);
-}
-
-static void put_clock(struct trace_writer *w, unsigned id, uint64_t ns)
-{
-    size_t opened = packet_open(&w->part, SNAPSHOT_CLOCK);
-    packet_number(&w->part, CLOCK_ID, id);
-    packet_number(&w->part, CLOCK_TIMESTAMP, ns);
-    packet_close(&w->part, opened);
+    put_event(w, 0);
 }
 
 static const char head_end[] = "\"traceEvents\":[";
@@ -494,13 +404,8 @@ static void take_head(struct trace_writer *w, struct json_piece head)
     struct json_piece base = json_member(head, "baseTimeNanoseconds");
     const char *events = memmem(head.at, head.length, head_end, sizeof head_end - 1);
     head.length = events ? (size_t)(events - head.at) : head.length;
-    size_t packet = begin_packet(w, 0);
-    size_t opened = packet_open(&w->part, PACKET_CLOCK_SNAPSHOT);
     (void)json_whole(base, &origin_ns);
-    put_clock(w, CLOCK_BOOTTIME_ID, 0);
-    put_clock(w, CLOCK_REALTIME_ID, (uint64_t)origin_ns);
-    packet_close(&w->part, opened);
-    end_packet(w, packet);
+    track_packets_begin(&w->packets, (uint64_t)origin_ns);
     put_around(w, head, "\"trace\"");
 }
 
@@ -544,8 +449,8 @@ static int take_text(void *context, const char *data, size_t length)
         data = newline + 1;
     }
     packet_append(&w->line, data, (size_t)(end - data));
-    bool failed =
-        w->failed || w->line.failed || w->part.failed || w->event.failed || w->interned.failed;
+    bool failed = w->failed || w->line.failed || w->packets.part.failed || w->packets.failed ||
+                  w->event.failed || w->interned.failed;
     return failed ? ENOMEM : w->out->error;
 }
 
@@ -570,12 +475,13 @@ static void perfetto_free(struct trace_writer *w)
         chrome_format.free(w->chrome);
     output_finish(&w->text, 0);
     packet_release(&w->line);
-    packet_release(&w->part);
+    track_packets_release(&w->packets);
     packet_release(&w->event);
     packet_release(&w->interned);
     text_numbers_release(&w->categories);
     text_numbers_release(&w->names);
     text_numbers_release(&w->keys);
+    text_numbers_release(&w->strings);
     text_numbers_release(&w->counters);
     key_map_release(&w->tracks);
     free(w->scratch);
@@ -589,14 +495,16 @@ static struct trace_writer *perfetto_create(struct output *out, struct walk *wal
     if (!w)
         return NULL;
     w->out = out;
-    w->is_plain = out->zstream;
+    track_packets_init(&w->packets, out);
     if (output_open_sink(&w->text, take_text, w) < 0) {
         free(w);
         return NULL;
     }
     output_bound(&w->text, out->room); /* it is the text that a hostile file makes long */
     output_bound(out, NULL);
-    w->chrome = chrome_format.create(&w->text, walk, scope);
+    struct trace_scope bound = *scope;
+    bound.binds_slices = true;
+    w->chrome = chrome_format.create(&w->text, walk, &bound);
     if (!w->chrome) {
         perfetto_free(w);
         return NULL;
@@ -616,13 +524,13 @@ static int perfetto_take(struct trace_writer *w, const struct slice *s)
 
 static uint64_t perfetto_bytes(const struct trace_writer *w)
 {
-    return w->written + w->part.used;
+    return track_packets_bytes(&w->packets);
 }
 
 static int perfetto_end(struct trace_writer *w)
 {
     int error = drain(w, chrome_format.end(w->chrome));
-    write_part(w);
+    track_packets_finish(&w->packets);
     return error;
 }
 

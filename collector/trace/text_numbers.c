@@ -14,7 +14,7 @@ void text_numbers_release(struct text_numbers *t)
     *t = (struct text_numbers){0};
 }
 
-static uint32_t hash_of(const char *text, size_t length)
+uint32_t text_hash(const char *text, size_t length)
 {
     uint64_t hash = length, word;
     for (; length >= sizeof word; text += sizeof word, length -= sizeof word) {
@@ -58,7 +58,7 @@ static bool grow(struct text_numbers *t)
 
 uint32_t text_number(struct text_numbers *t, const char *text, size_t length, bool *is_new)
 {
-    uint32_t hash = hash_of(text, length);
+    uint32_t hash = text_hash(text, length);
     *is_new = false;
     if (t->slot_count) {
         const struct text_number *known = place_of(t, text, length, hash);

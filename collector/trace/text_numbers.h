@@ -32,4 +32,6 @@ void text_numbers_release(struct text_numbers *t);
 /* 0: it has none. *is_new: it has just got it. */
 uint32_t text_number(struct text_numbers *t, const char *text, size_t length, bool *is_new);
 
+uint32_t text_hash(const char *text, size_t length);
+
 #endif

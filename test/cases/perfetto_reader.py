@@ -6,6 +6,8 @@ import struct
 import zlib
 
 BEGIN, END, INSTANT, COUNTER = 1, 2, 3, 4
+FLOW_IN, FLOW_OUT = 1, 2
+REALTIME, BOOTTIME, STEPS = 1, 6, 64  # clocks; the last is the sequence's own
 
 
 def fields(data):
@@ -60,18 +62,20 @@ class Trace:
     """Rows are (pid, tid), (pid, None) of a process, None of all; times in ns."""
 
     def __init__(self, data):
-        self.names = {table: {} for table in (1, 2, 3)}
+        self.names = {table: {} for table in (1, 2, 3, 29)}
         self.tracks = {0: None}
         self.processes, self.threads, self.labels = {}, {}, {}
         self.slices, self.instants, self.counters, self.arrows = [], [], [], []
-        self.clocks = {}
-        opened, self.sequences, states = {}, set(), []
+        self.sources, self.flows = {}, []  # of arrows that slices say: by number; (source, target)
+        self.clocks, steps_ns = {}, 0
+        opened, self.sequences, states, events = {}, set(), [], []
         for packet in packets(data):
             p = one(packet)
             self.sequences.add(p[10])
             states.append(p.get(13, 0))
             if 6 in p:
                 self.clocks.update((one(c)[1], one(c)[2]) for n, c in fields(p[6]) if n == 1)
+                assert one(p[59]) == {58: STEPS} and self.clocks.pop(STEPS) == 0
             if 12 in p:
                 for table, entry in fields(p[12]):
                     number, text = one(entry)[1], one(entry)[2].decode()
@@ -79,9 +83,14 @@ class Trace:
             if 60 in p:
                 self.describe(p[60])
             if 11 in p:
-                self.take(p[8], p[11], opened)
+                assert p.get(58, BOOTTIME) == BOOTTIME
+                steps_ns += 0 if 58 in p else p[8]
+                events.append((p[8] if 58 in p else steps_ns, p[11]))
         assert states[0] & 1 and not any(state & 1 for state in states[1:])
+        for ns, event in sorted(events, key=lambda event: event[0]):
+            self.take(ns, event, opened)
         assert not any(opened.values()), "each slice has an end"
+        self.flows = [(self.sources[number], target) for number, target in self.flows]
 
     def describe(self, data):
         track = one(data)
@@ -109,6 +118,8 @@ class Trace:
                              (6, bytes.decode)):
             if number in v:
                 return read(v[number])
+        if 17 in v:
+            return self.names[29][v[17]]
         return items or entries
 
     def key(self, data):
@@ -121,8 +132,12 @@ class Trace:
         args = {self.key(v): self.value(v) for n, v in fields(data) if n == 4}
         name = self.names[2][e[10]] if 10 in e else e[23].decode() if 23 in e else None
         category = self.names[1].get(e.get(3))
-        if 6 in e:
-            legacy = one(e[6])
+        legacy = one(e[6]) if 6 in e else {}
+        if legacy.get(13) == FLOW_OUT:
+            assert self.sources.setdefault(legacy[8], (row, ns)) == (row, ns)
+        elif legacy.get(13) == FLOW_IN:
+            self.flows.append((legacy[8], (row, ns)))
+        if 2 in legacy:
             self.arrows.append((chr(legacy[2]), row, ns, category, legacy[6], legacy.get(12, 0)))
         elif e[9] == BEGIN:
             opened.setdefault(row, []).append((category, name, row, ns, args))
@@ -133,4 +148,5 @@ class Trace:
             self.instants.append((category, name, row, ns, args))
         else:
             assert e[9] == COUNTER
-            self.counters.append((row, ns, struct.unpack("<d", e[44])[0]))
+            value = signed(e[30]) if 30 in e else struct.unpack("<d", e[44])[0]
+            self.counters.append((row, ns, value))

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """merge --format=perfetto: by a second reader, it says what the JSON trace says, to the ns."""
 
+import bisect
+import collections
 import gzip
 import json
 import subprocess
@@ -33,6 +35,20 @@ def by_text(rows):
     return sorted(json.dumps(row, sort_keys=True) for row in rows)
 
 
+def innermost(of):
+    """What is open in a row at a time: (row, its begin)."""
+    rows = collections.defaultdict(list)
+    for e in of:
+        rows[e["pid"], e["tid"]].append((ns(e["ts"]), ns(e["ts"]) + ns(e["dur"])))
+    for spans in rows.values():
+        spans.sort()
+
+    def find(row, at):
+        behind = bisect.bisect(rows[row], (at, 1 << 63))
+        return row, next(begin for begin, end in reversed(rows[row][:behind]) if end >= at)
+    return find
+
+
 def compare(text, data):
     trace = perfetto_reader.Trace(data)
     events = text["traceEvents"]
@@ -51,9 +67,13 @@ def compare(text, data):
     rows = [((e["pid"], f"{e['name']} {key}"), ns(e["ts"]), value)
             for e in of["C"] for key, value in e["args"].items()]
     assert by_text(rows) == by_text(trace.counters)
-    rows = [(e["ph"], (e["pid"], e["tid"]), ns(e["ts"]), e["cat"], e["id"], int("bp" in e))
-            for e in of["s"] + of["f"]]
-    assert by_text(rows) == by_text(trace.arrows)
+    find = innermost(of["X"])
+    places = {ph: {e["id"]: find((e["pid"], e["tid"]), ns(e["ts"])) for e in of[ph]} for ph in "sf"}
+    events = {ph: {e[4]: find(e[1], e[2]) for e in trace.arrows if e[0] == ph} for ph in "sf"}
+    arrows = trace.flows + [(events["s"][number], to) for number, to in events["f"].items()]
+    assert by_text(arrows) == by_text((places["s"][number], to)
+                                      for number, to in places["f"].items())
+    assert all(e[3] == "fwdbwd" and e[5] == (e[0] == "f") for e in trace.arrows)
     named = {kind: {} for kind in ("process_name", "process_labels", "thread_name")}
     for e in of["M"]:
         if e["name"] in named:
@@ -77,7 +97,7 @@ def test_says_what_json_says(make_gpu, both, arguments):
     trace = compare(text, data)
     assert trace.sequences == {1}
     if arguments[1] == 2:
-        assert len(trace.slices) > 2000 and len(trace.arrows) > 1000
+        assert len(trace.slices) > 2000 and len(trace.flows) > 700
         assert len({row[0] for row in trace.counters}) >= 8
 
 
@@ -107,7 +127,7 @@ def test_size(make_gpu, both, run_verb, tmp_path):
     run_verb("merge", folder, "-o", tmp_path / "trace.pftrace.gz")
     whole = gzip.decompress((tmp_path / "trace.pftrace.gz").read_bytes())
     size = (tmp_path / "trace.json").stat().st_size
-    assert len(whole) < size / 2.5 and len(data) < size / 8
+    assert len(whole) < size / 3 and len(data) < size / 8
     assert not any(50 in perfetto_reader.one(p) for _, p in perfetto_reader.fields(whole))
 
 

@@ -1,0 +1,174 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "trace/track_packets.h"
+
+#include <stdlib.h>
+
+#define PART_BYTES     (256u << 10) /* of packets that are compressed together; 512 KiB at most */
+#define PART_BYTES_MAX (448u << 10)
+#define ENDS_MAX       65536
+
+void track_packets_init(struct track_packets *t, struct output *out)
+{
+    *t = (struct track_packets){.out = out, .is_plain = out->zstream};
+}
+
+void track_packets_release(struct track_packets *t)
+{
+    packet_release(&t->part);
+    packet_release(&t->end);
+    free(t->ends);
+    *t = (struct track_packets){0};
+}
+
+static void write_part(struct track_packets *t)
+{
+    static const size_t head = 32;
+    size_t used = t->part.used;
+    if (!used || t->part.failed)
+        return;
+    t->written += used;
+    uint8_t *packed = !t->is_plain && used <= PART_BYTES_MAX ? malloc(used + head) : NULL;
+    size_t length = packed ? zstream_pack(t->part.bytes, used, packed, used) : 0;
+    if (length) {
+        t->part.used = 0;
+        size_t opened = packet_open(&t->part, TRACE_PACKET);
+        packet_bytes(&t->part, PACKET_COMPRESSED, packed, length);
+        packet_close(&t->part, opened);
+    }
+    free(packed);
+    output_write(t->out, (const char *)t->part.bytes, t->part.used);
+    t->part.used = 0;
+}
+
+size_t track_packet_open(struct track_packets *t)
+{
+    size_t opened = packet_open(&t->part, TRACE_PACKET);
+    packet_number(&t->part, PACKET_SEQUENCE, 1);
+    return opened;
+}
+
+void track_packet_close(struct track_packets *t, size_t opened)
+{
+    packet_close(&t->part, opened);
+    if (t->part.used >= PART_BYTES)
+        write_part(t);
+}
+
+static void put_clock(struct packet *p, unsigned id, uint64_t ns)
+{
+    size_t opened = packet_open(p, SNAPSHOT_CLOCK);
+    packet_number(p, CLOCK_ID, id);
+    packet_number(p, CLOCK_TIMESTAMP, ns);
+    if (id == CLOCK_STEPS_ID)
+        packet_number(p, CLOCK_IS_INCREMENTAL, 1);
+    packet_close(p, opened);
+}
+
+void track_packets_begin(struct track_packets *t, uint64_t origin_ns)
+{
+    struct packet *p = &t->part;
+    size_t packet = track_packet_open(t);
+    packet_number(p, PACKET_FLAGS, FLAG_CLEARED);
+    size_t opened = packet_open(p, PACKET_DEFAULTS);
+    packet_number(p, DEFAULTS_CLOCK, CLOCK_STEPS_ID);
+    packet_close(p, opened);
+    opened = packet_open(p, PACKET_CLOCK_SNAPSHOT);
+    put_clock(p, CLOCK_BOOTTIME_ID, 0);
+    put_clock(p, CLOCK_REALTIME_ID, origin_ns);
+    put_clock(p, CLOCK_STEPS_ID, 0);
+    packet_close(p, opened);
+    track_packet_close(t, packet);
+}
+
+static void put_event(struct track_packets *t, uint64_t ns, struct packet *event,
+                      struct packet *interned)
+{
+    size_t opened = track_packet_open(t);
+    if (ns < t->last_ns) {
+        packet_number(&t->part, PACKET_CLOCK, CLOCK_BOOTTIME_ID);
+        packet_number(&t->part, PACKET_TIMESTAMP, ns);
+    } else {
+        packet_number(&t->part, PACKET_TIMESTAMP, ns - t->last_ns);
+        t->last_ns = ns;
+    }
+    if (interned && interned->used) {
+        packet_bytes(&t->part, PACKET_INTERNED, interned->bytes, interned->used);
+        interned->used = 0;
+    }
+    packet_bytes(&t->part, PACKET_TRACK_EVENT, event->bytes, event->used);
+    event->used = 0;
+    track_packet_close(t, opened);
+}
+
+static void put_end(struct track_packets *t, struct track_end end)
+{
+    packet_number(&t->end, EVENT_TYPE, TYPE_END);
+    packet_number(&t->end, EVENT_TRACK, end.track);
+    put_event(t, end.ns, &t->end, NULL);
+    t->failed |= t->end.failed;
+}
+
+/* ---- ends that wait -------------------------------------------------------------------------- */
+
+static struct track_end take_earliest(struct track_packets *t)
+{
+    struct track_end earliest = t->ends[0], last = t->ends[--t->end_count];
+    uint32_t at = 0, child;
+    while ((child = 2 * at + 1) < t->end_count) {
+        child += child + 1 < t->end_count && t->ends[child + 1].ns < t->ends[child].ns;
+        if (t->ends[child].ns >= last.ns)
+            break;
+        t->ends[at] = t->ends[child];
+        at = child;
+    }
+    t->ends[at] = last;
+    return earliest;
+}
+
+static void put_ends_until(struct track_packets *t, uint64_t ns)
+{
+    while (t->end_count && t->ends[0].ns <= ns)
+        put_end(t, take_earliest(t));
+}
+
+static bool has_room(struct track_packets *t)
+{
+    if (t->end_count < t->end_room)
+        return true;
+    uint32_t room = t->end_room ? 2 * t->end_room : 256;
+    struct track_end *grown = room <= ENDS_MAX ? realloc(t->ends, room * sizeof *grown) : NULL;
+    t->failed |= !grown && room <= ENDS_MAX;
+    if (!grown)
+        return false;
+    t->ends = grown;
+    t->end_room = room;
+    return true;
+}
+
+void track_packets_end(struct track_packets *t, uint64_t ns, uint64_t track)
+{
+    struct track_end end = {ns, track};
+    if (ns < t->last_ns || !has_room(t)) {
+        put_end(t, end);
+        return;
+    }
+    uint32_t at = t->end_count++;
+    for (; at && t->ends[(at - 1) / 2].ns > ns; at = (at - 1) / 2)
+        t->ends[at] = t->ends[(at - 1) / 2];
+    t->ends[at] = end;
+}
+
+/* ---- events ---------------------------------------------------------------------------------- */
+
+void track_packets_event(struct track_packets *t, uint64_t ns, struct packet *event,
+                         struct packet *interned)
+{
+    put_ends_until(t, ns);
+    put_event(t, ns, event, interned);
+}
+
+void track_packets_finish(struct track_packets *t)
+{
+    put_ends_until(t, UINT64_MAX);
+    write_part(t);
+}
