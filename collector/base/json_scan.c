@@ -5,7 +5,7 @@
 
 static bool is_space(char c)
 {
-    return c == ' ' || c == '\n' || c == ',' || c == ':';
+    return c == ' ' || c == '\n' || c == '\r' || c == '\t' || c == ',' || c == ':';
 }
 
 /* Behind the string that begins there. */
@@ -58,9 +58,12 @@ bool json_next(const char **at, const char *end, struct json_piece *key, struct 
             return false;
         behind = skip_value(p, end);
     }
-    *value = (struct json_piece){p, (size_t)(behind - p)};
     *at = behind;
-    return behind > p;
+    bool is_any = behind > p;
+    while (behind > p && is_space(behind[-1])) /* of a number that another program laid out */
+        behind--;
+    *value = (struct json_piece){p, (size_t)(behind - p)};
+    return is_any;
 }
 
 struct json_piece json_member(struct json_piece object, const char *key)

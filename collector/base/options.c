@@ -17,7 +17,8 @@
 #define JOBS_MAX    65536
 
 #define GATE_DEFAULT 0.05 /* as its help says */
-#define GATE_MAX     10
+#define GATE_MIN     0.001
+#define GATE_MAX     10.0
 
 const struct option_info option_infos[] = {
     {OPTION_OUT, 'o', NULL, "DIR", "the same as --out DIR"},
@@ -367,8 +368,11 @@ static enum exit_code parse_option(struct options *o, char **argv, int *at, opti
         char *end;
         o->gate = strtod(value, &end) / 100;
         end += *end == '%';
-        if (*end || !isdigit((unsigned char)value[0]) || !(o->gate > 0 && o->gate <= GATE_MAX))
+        if (*end || !isdigit((unsigned char)value[0]))
             return usage_error("%s: --gate: '%s' is no percentage, such as 5%%", argv[0], value);
+        if (!(o->gate >= GATE_MIN && o->gate <= GATE_MAX))
+            return usage_error("%s: --gate: '%s' is not between %g%% and %g%%", argv[0], value,
+                               100 * GATE_MIN, 100 * GATE_MAX);
         break;
     }
     case OPTION_FORCE: o->force = true; break;

@@ -197,6 +197,11 @@ enum exit_code verb_unknown(const char *before, const char *name)
     if (hint)
         return usage_error("%sunknown verb '%s' (did you mean %s?); try 'gpuprof help'", before,
                            name, hint);
+    for (size_t i = 0; i < front_verb_count; i++)
+        if (strcmp(front_verbs[i].name, name) == 0)
+            return usage_error("%s'%s' is a verb of the command gpuprof, which starts this one: "
+                               "gpuprof %s",
+                               before, name, name);
     struct nearest nearest = nearest_to(name, strlen(name));
     nearest_offer(&nearest, "--version");
     for (size_t i = 0; i < verb_count; i++)

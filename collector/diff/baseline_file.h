@@ -5,8 +5,8 @@
  *
  *     {"gpuprof_baseline": 1,
  *     "runs": [
- *     {"name": .., "steps": .., "warm_up": .., "cost": .., "metrics": {KEY: .., ..}, "facts":
- * {..}},
+ *     {"name": .., "steps": .., "warm_up": .., "energy_steps": .., "cost": .., "metrics": {KEY: ..,
+ *      ..}, "facts": {..}},
  *     ..],
  *     "kernel_steps": ..,
  *     "kernels": [
@@ -14,8 +14,9 @@
  *     ..]}
  *
  * with the keys of run_metrics.def and run_facts.def; what a run does not know is not there, and
- * what a reader does not know it passes by. Kernels are those of all runs together, those that took
- * longest, BASELINE_KERNELS_MAX at most. A reader takes its own version only.
+ * what a reader does not know it passes by. A value that cannot be is refused. Kernels are those of
+ * all runs together, those that took longest, BASELINE_KERNELS_MAX at most. A reader takes its own
+ * version only.
  *
  * Memory: a file is read whole, BASELINE_BYTES_MAX at most, and its texts are kept.
  */
@@ -35,8 +36,9 @@
 /* Writes the set, whose kernels it brings into another order. */
 void baseline_write(struct run_set *s, FILE *out);
 
-/* Adds what the text says. 0; GPUPROF_NOT_OURS, GPUPROF_VERSION, GPUPROF_DAMAGED (*why says of
- * what), GPUPROF_LIMIT or GPUPROF_NO_MEMORY. */
-int baseline_read(struct run_set *s, const char *text, size_t length, const char **why);
+/* Adds what the text says. 0; GPUPROF_NOT_OURS, GPUPROF_VERSION, GPUPROF_DAMAGED (`why` says what
+ * it is, where), GPUPROF_LIMIT or GPUPROF_NO_MEMORY. */
+#define BASELINE_WHY_BYTES 160
+int baseline_read(struct run_set *s, const char *text, size_t length, char why[BASELINE_WHY_BYTES]);
 
 #endif

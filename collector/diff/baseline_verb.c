@@ -66,7 +66,11 @@ static enum exit_code write_file(struct run_set *s, const char *path)
 
 static enum exit_code save(const struct options *options, const char *folder)
 {
-    const struct run_wish wish = {options->step_by, options->step_range, options->symbols};
+    const struct run_reading how = {
+        .folder = folder,
+        .wish = {VERB, options->step_by, options->step_range, options->symbols},
+        .keep_live = options->keep_live,
+    };
     if (options->path_count < 3)
         return usage_error(VERB ": save needs a name and recordings: gpuprof baseline save main "
                                 "DIR...");
@@ -80,8 +84,7 @@ static enum exit_code save(const struct options *options, const char *folder)
     else if (!s)
         code = EXIT_ENVIRONMENT;
     else
-        code = run_operands_read(s, options->paths + 2, options->path_count - 2, folder, &wish,
-                                 options->keep_live, VERB);
+        code = run_operands_read(s, options->paths + 2, options->path_count - 2, &how);
     if (code == EXIT_OK && (set_commit(s) < 0 || !make_folder(folder)))
         code = EXIT_ENVIRONMENT;
     if (code == EXIT_OK)
@@ -144,9 +147,11 @@ static enum exit_code list(const struct options *options, const char *path)
         message(VERB ": no baselines in %s; gpuprof baseline save NAME DIR... makes one", path);
     for (uint32_t i = 0; i < count; i++) {
         struct run_set *s = calloc(1, sizeof *s);
-        const struct run_wish none = {NULL, NULL, NULL};
+        char *file = baseline_path(path, names[i]);
         enum exit_code one =
-            s ? run_operands_read(s, &names[i], 1, path, &none, true, VERB) : EXIT_ENVIRONMENT;
+            !s      ? EXIT_ENVIRONMENT
+            : !file ? usage_error(VERB ": %s/%s" SUFFIX ": no name of a baseline", path, names[i])
+                    : run_operands_baseline(s, file, VERB);
         if (one == EXIT_OK)
             print_baseline(names[i], s);
         else
@@ -154,6 +159,7 @@ static enum exit_code list(const struct options *options, const char *path)
         if (s)
             run_set_release(s);
         free(s);
+        free(file);
         free(names[i]);
     }
     free(names);

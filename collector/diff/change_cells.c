@@ -70,6 +70,11 @@ void change_cells_make(struct change_cells *cells, const struct comparison *c, e
              change->why ? ": " : "", change->why ? change->why : "");
 }
 
+const char *diff_metric_text(const struct comparison *c, enum run_metric m)
+{
+    return c->sides[0]->runs[0].steps ? run_metric_infos[m].text : run_metric_infos[m].whole;
+}
+
 const char *diff_per_what(const struct comparison *c)
 {
     return c->sides[0]->runs[0].steps ? "a step" : "a run";
@@ -84,7 +89,7 @@ static size_t put_metrics(const struct comparison *c, enum verdict verdict, char
             continue;
         change_cells_make(&cells, c, (enum run_metric)m);
         at += (size_t)snprintf(text + at, HEADLINE_BYTES - at, "%s%s %s", separator,
-                               run_metric_infos[m].text,
+                               diff_metric_text(c, (enum run_metric)m),
                                verdict == VERDICT_UNSURE ? cells.smallest : cells.shift);
         separator = ", ";
     }
@@ -130,13 +135,13 @@ const char *diff_headline(const struct comparison *c, char text[HEADLINE_BYTES])
         put_metrics(c, VERDICT_UNSURE, text, at);
         break;
     case RESULT_NOT_COMPARABLE:
-        snprintf(text, HEADLINE_BYTES, "not comparable: %s", c->reasons[0]);
+        snprintf(text, HEADLINE_BYTES, "not comparable: %s", c->reasons.texts[0]);
         break;
     default:
         snprintf(text, HEADLINE_BYTES,
                  "no regression shown; one of %s would have been seen in each metric (%s has the "
                  "most noise)",
-                 least, run_metric_infos[of].text);
+                 least, diff_metric_text(c, of));
     }
     return text;
 }

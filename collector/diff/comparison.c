@@ -2,10 +2,7 @@
 #include "diff/comparison.h"
 
 #include <math.h>
-#include <stdarg.h>
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "error.h"
 
@@ -219,82 +216,7 @@ static void judge_all(struct comparison *c, struct ranked *list, uint32_t count,
     }
 }
 
-/* ---- can they be compared? ------------------------------------------------------------------- */
-
-static void __attribute__((format(printf, 2, 3))) say(struct comparison *c, const char *format, ...)
-{
-    va_list list;
-    if (c->reason_count == COMPARISON_REASONS)
-        return;
-    va_start(list, format);
-    vsnprintf(c->reasons[c->reason_count++], REASON_BYTES, format, list);
-    va_end(list);
-}
-
-static bool same_fact(const char *a, const char *b)
-{
-    return a && b ? strcmp(a, b) == 0 : a == b;
-}
-
-/* In which runs the fact differs from the first one compared with is enough to know. */
-static void compare_fact(struct comparison *c, enum run_fact fact)
-{
-    const char *first = c->sides[1]->runs[0].facts[fact];
-    for (unsigned side = 0; side < 2; side++)
-        for (uint32_t i = 0; i < c->sides[side]->count; i++) {
-            const char *other = c->sides[side]->runs[i].facts[fact];
-            if (same_fact(first, other))
-                continue;
-            say(c, "%s: %.150s (%.80s), %.150s (%.80s)", run_fact_infos[fact].text,
-                other ? other : "none", c->sides[side]->names[i], first ? first : "none",
-                c->sides[1]->names[0]);
-            return;
-        }
-}
-
-/* The first run of a side that has this fact; NULL: none has. */
-static const char *first_with(const struct run_set *s, enum run_fact fact, const char **name)
-{
-    for (uint32_t i = 0; i < s->count; i++)
-        if (s->runs[i].facts[fact]) {
-            *name = s->names[i];
-            return s->runs[i].facts[fact];
-        }
-    return NULL;
-}
-
-/* Numbers of a run with losses are not what they would be. */
-static void compare_losses(struct comparison *c)
-{
-    const char *name = "", *text[2];
-    for (unsigned side = 0; side < 2; side++)
-        if ((text[side] = first_with(c->sides[side], RUN_FACT_LOSSES, &name)))
-            say(c, "losses: %.80s: %.300s", name, text[side]);
-    for (unsigned side = 0; side < 2; side++)
-        text[side] = first_with(c->sides[side], RUN_FACT_GIVEN_UP, &name);
-    if (!text[0] != !text[1])
-        say(c, "given up to cost less, on one side alone: %.80s: %.300s", name,
-            text[0] ? text[0] : text[1]);
-}
-
-/* What gpuprof takes is part of what is compared. */
-static void compare_cost(struct comparison *c)
-{
-    double costs[2];
-    for (unsigned side = 0; side < 2; side++) {
-        double list[RUNS_MAX];
-        uint32_t count = 0;
-        for (uint32_t i = 0; i < c->sides[side]->count; i++)
-            if (!isnan(c->sides[side]->runs[i].cost))
-                list[count++] = c->sides[side]->runs[i].cost;
-        costs[side] = count ? rank_median(list, count) : NAN;
-    }
-    double shift = fabs(c->metrics[RUN_STEP_TIME].shift);
-    double allowed = isfinite(shift) && shift > c->threshold ? shift : c->threshold;
-    if (fabs(costs[0] - costs[1]) > allowed)
-        say(c, "gpuprof's own cost: %.1f %% of the threads' time, %.1f %% in what is compared with",
-            100 * costs[0], 100 * costs[1]);
-}
+/* ---- all together ---------------------------------------------------------------------------- */
 
 static void conclude(struct comparison *c)
 {
@@ -304,10 +226,10 @@ static void conclude(struct comparison *c)
             is_worse |= c->metrics[m].verdict == VERDICT_WORSE;
             is_unsure |= c->metrics[m].verdict == VERDICT_UNSURE;
         }
-    c->result = c->reason_count && !c->insists ? RESULT_NOT_COMPARABLE
-                : is_worse                     ? RESULT_WORSE
-                : is_unsure                    ? RESULT_UNSURE
-                                               : RESULT_SAME;
+    c->result = c->reasons.count && !c->insists ? RESULT_NOT_COMPARABLE
+                : is_worse                      ? RESULT_WORSE
+                : is_unsure                     ? RESULT_UNSURE
+                                                : RESULT_SAME;
 }
 
 int comparison_make(struct comparison *c, const struct run_set *runs, const struct run_set *against,
@@ -335,11 +257,7 @@ int comparison_make(struct comparison *c, const struct run_set *runs, const stru
             return GPUPROF_NO_MEMORY;
     }
     judge_all(c, ranked, count, gating);
-    for (unsigned i = 0; i < RUN_FACTS; i++)
-        if (run_fact_infos[i].agrees)
-            compare_fact(c, (enum run_fact)i);
-    compare_losses(c);
-    compare_cost(c);
+    comparability_find(c);
     conclude(c);
     return 0;
 }

@@ -25,10 +25,10 @@
  * then shown by four runs a side (1/70 <= 0.045/3), or by five with one pair the wrong way round
  * (2/252); with two such pairs (4/252) only at 0.048 and above, which fails twice as often.
  */
-#define COMPARISON_ALPHA    0.045
-#define COMPARISON_RUNS_MIN 4 /* a side: of three and three nothing is sure (p >= 0.05) */
-#define COMPARISON_REASONS  24
-#define REASON_BYTES        512
+#define COMPARISON_ALPHA      0.045
+#define COMPARISON_RUNS_MIN   4 /* a side: of three and three nothing is sure (p >= 0.05) */
+#define COMPARISON_LINES      24
+#define COMPARISON_LINE_BYTES 512
 
 enum verdict {
     VERDICT_SAME,  /* no regression shown, and one of the gate's size would have been */
@@ -54,19 +54,28 @@ struct metric_change {
 
 enum comparison_result { RESULT_SAME, RESULT_WORSE, RESULT_UNSURE, RESULT_NOT_COMPARABLE };
 
+struct comparison_lines {
+    char texts[COMPARISON_LINES][COMPARISON_LINE_BYTES];
+    uint32_t count;
+};
+
 struct comparison {
     const struct run_set *sides[2]; /* views: the runs, and those that they are compared with */
     double gate;                    /* 0.05 */
     double threshold;
     struct metric_change metrics[RUN_METRICS];
     enum comparison_result result;
-    char reasons[COMPARISON_REASONS][REASON_BYTES]; /* why they cannot be compared */
-    uint32_t reason_count;
-    bool insists; /* they are compared all the same */
+    struct comparison_lines reasons; /* why they cannot be compared */
+    bool insists;                    /* they are compared all the same */
+    struct comparison_lines notes;   /* what is to be known of how they were */
 };
 
 /* `sides` must stay, and have runs. 0 or GPUPROF_NO_MEMORY. */
 int comparison_make(struct comparison *c, const struct run_set *runs, const struct run_set *against,
                     double gate, bool insists);
+
+/* Its last part but the result: sets reasons and notes, when the metrics are known.
+ * (comparability.c) */
+void comparability_find(struct comparison *c);
 
 #endif

@@ -40,8 +40,8 @@ static void put_metric(const struct comparison *c, enum run_metric m, FILE *out)
 {
     const struct metric_change *change = &c->metrics[m];
     const struct run_metric_info *info = &run_metric_infos[m];
-    fprintf(out, "{\"metric\": \"%s\", \"text\": \"%s\", \"unit\": \"%s\"", info->key, info->text,
-            unit_words[info->unit]);
+    fprintf(out, "{\"metric\": \"%s\", \"text\": \"%s\", \"unit\": \"%s\"", info->key,
+            diff_metric_text(c, m), unit_words[info->unit]);
     fprintf(out, ", \"gates\": %s, \"verdict\": \"%s\"", info->gates ? "true" : "false",
             verdict_words[change->verdict]);
     put_text(", \"why\": ", change->why, out);
@@ -63,6 +63,7 @@ static void put_run(const struct run_summary *run, const char *name, FILE *out)
     put_text("{\"name\": ", name, out);
     fprintf(out, ", \"steps\": %llu, \"warm_up\": %llu", (unsigned long long)run->steps,
             (unsigned long long)run->warm_up);
+    fprintf(out, ", \"energy_steps\": %llu", (unsigned long long)run->energy_steps);
     put_number(", \"cost\": ", run->cost, out);
     for (unsigned i = 0; i < RUN_METRICS; i++) {
         fprintf(out, "%s\"%s\"", before, run_metric_infos[i].key);
@@ -117,8 +118,11 @@ int diff_print_json(const struct comparison *c, const struct diff_kernels *kerne
     put_text(", \"says\": ", diff_headline(c, headline), out);
     fprintf(out, ", \"gate\": %.15g, \"threshold\": %.15g, \"alpha\": %g,\n\"differs\": [", c->gate,
             c->threshold, COMPARISON_ALPHA);
-    for (uint32_t i = 0; i < c->reason_count; i++)
-        put_text(i ? ", " : "", c->reasons[i], out);
+    for (uint32_t i = 0; i < c->reasons.count; i++)
+        put_text(i ? ", " : "", c->reasons.texts[i], out);
+    fputs("], \"notes\": [", out);
+    for (uint32_t i = 0; i < c->notes.count; i++)
+        put_text(i ? ", " : "", c->notes.texts[i], out);
     fputs("],\n\"metrics\": [", out);
     for (unsigned m = 0; m < RUN_METRICS; m++) {
         fputs(m ? ",\n" : "\n", out);

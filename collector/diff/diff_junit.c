@@ -32,19 +32,19 @@ static void put_case(const struct comparison *c, enum run_metric m, FILE *out)
     struct change_cells cells;
     const struct metric_change *change = &c->metrics[m];
     change_cells_make(&cells, c, m);
-    fprintf(out, "  <testcase classname=\"gpuprof\" name=\"%s\"", run_metric_infos[m].text);
+    fprintf(out, "  <testcase classname=\"gpuprof\" name=\"%s\"", diff_metric_text(c, m));
     if (run_metric_infos[m].unit == RUN_UNIT_NS && !isnan(change->medians[0]))
         fprintf(out, " time=\"%.9f\"", change->medians[0] / 1e9);
     fputs(">\n", out);
     if (is_skipped(c, change->verdict)) {
         fputs("    <skipped message=\"", out);
-        put_xml(c->result == RESULT_NOT_COMPARABLE ? c->reasons[0] : cells.verdict, out);
+        put_xml(c->result == RESULT_NOT_COMPARABLE ? c->reasons.texts[0] : cells.verdict, out);
         fputs("\"/>\n", out);
     } else if (is_failure(c, change->verdict)) {
         fprintf(out,
                 "    <failure type=\"regression\" message=\"%s %s\">%s %s: %s before, %s now, "
                 "%s (%s)</failure>\n",
-                run_metric_infos[m].text, cells.shift, run_metric_infos[m].text, diff_per_what(c),
+                diff_metric_text(c, m), cells.shift, diff_metric_text(c, m), diff_per_what(c),
                 cells.sides[1], cells.sides[0], cells.shift, cells.interval);
     }
     fprintf(out, "    <system-out>before %s, now %s, change %s (%s), seen from %s</system-out>\n",

@@ -54,10 +54,12 @@ const struct match_row *diff_kernels_next(const struct diff_kernels *k, bool slo
     return NULL;
 }
 
-/* A name on one line, cut; "?": no memory, or it has none. */
+/* A name on one line, cut unless `width` is 0; "?": no memory, or it has none. */
 static char *short_name(const char *name, size_t width)
 {
     char *line = name ? json_line(name) : NULL;
+    if (line && !width)
+        return line;
     char *cut = line ? text_cut(line, strlen(line), width) : NULL;
     free(line);
     return cut ? cut : strdup("?");

@@ -12,6 +12,7 @@
 struct diff_kernels {
     struct kernel_match match;
     bool is_made;
+    uint32_t name_width; /* of names in a text; 0: they are not cut */
 };
 
 /* Of the runs, and of those that they are compared with, which must stay. 0 or GPUPROF_NO_MEMORY;
@@ -28,7 +29,7 @@ void diff_kernels_release(struct diff_kernels *k);
 const struct match_row *diff_kernels_next(const struct diff_kernels *k, bool slower, uint32_t *at);
 
 /* What the row is, in new memory; NULL: no memory: its name; "new: NAME", "gone: NAME"; "renamed:
- * OLD -> NEW (same operator: aten::mm)". No name is longer than `width`. */
+ * OLD -> NEW (same operator: aten::mm)". No name is wider than `width`, if that is not 0. */
 char *diff_kernels_text(const struct match_row *row, size_t width);
 
 #endif

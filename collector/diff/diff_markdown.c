@@ -1,25 +1,32 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "diff/diff_print.h"
 
-/* GitHub takes a comment of 65,536 characters. So much of a text of a file, of which there are
- * COMPARISON_REASONS, 2 * RUN_FACTS, and 2 * KERNELS_SHOWN, leaves room for all else. */
+/* GitHub takes a comment of 65,536 characters. So much of a text, of which there are twice
+ * COMPARISON_LINES, and 2 * RUN_FACTS that may be shorter, and so much of all rows of kernels
+ * leaves room for all else. Names of kernels are never cut: it is rows that are left out. */
 #define TEXT_BYTES_MAX 600
+#define FACT_BYTES_MAX 300
+#define ROWS_BYTES_MAX 20000
 #define KERNELS_SHOWN  10 /* that became slower, and faster */
-#define NAME_WIDTH     80
+_Static_assert(2 * COMPARISON_LINES * TEXT_BYTES_MAX + 2 * RUN_FACTS * FACT_BYTES_MAX +
+                       ROWS_BYTES_MAX <
+                   62000,
+               "a comment has room for all of it");
 
 static const char *const marks[] = {[RESULT_SAME] = "\xE2\x9C\x85",
                                     [RESULT_WORSE] = "\xE2\x9D\x8C",
                                     [RESULT_UNSURE] = "\xE2\x9A\xA0\xEF\xB8\x8F",
                                     [RESULT_NOT_COMPARABLE] = "\xE2\x9A\xA0\xEF\xB8\x8F"};
 
-/* As text of a cell or a line: nothing in it is markup. Of a longer text its beginning. */
-static void put_plain(const char *text, FILE *out)
+/* As text of a cell or a line: nothing in it is markup. Of a longer text than `room` its beginning.
+ */
+static void put_within(const char *text, int room, FILE *out)
 {
     char letter[2] = {0};
-    int room = TEXT_BYTES_MAX;
     for (; *text && (room > 0 || (*text & 0xC0) == 0x80); text++) {
         const char *written = letter;
         letter[0] = *text;
@@ -35,6 +42,11 @@ static void put_plain(const char *text, FILE *out)
     fputs(*text ? " ..." : "", out);
 }
 
+static void put_plain(const char *text, FILE *out)
+{
+    put_within(text, TEXT_BYTES_MAX, out);
+}
+
 static void put_row(const struct comparison *c, enum run_metric m, FILE *out)
 {
     struct change_cells cells;
@@ -43,7 +55,7 @@ static void put_row(const struct comparison *c, enum run_metric m, FILE *out)
     const char *texts[] = {cells.sides[1], cells.sides[0], cells.shift,
                            cells.interval, cells.smallest, cells.verdict};
     fputs("| ", out);
-    put_plain(run_metric_infos[m].text, out);
+    put_plain(diff_metric_text(c, m), out);
     for (unsigned i = 0; i < sizeof texts / sizeof texts[0]; i++) {
         bool is_bold = is_worse && (texts[i] == cells.shift || texts[i] == cells.verdict);
         fputs(is_bold ? " | **" : " | ", out);
@@ -65,7 +77,7 @@ static void put_provenance(const struct comparison *c, FILE *out)
         put_plain(run_fact_infos[i].text, out);
         for (unsigned side = 0; side < 2; side++) {
             fputs(" | ", out);
-            put_plain(texts[side] ? texts[side] : "", out);
+            put_within(texts[side] ? texts[side] : "", FACT_BYTES_MAX, out);
         }
         fputs(" |\n", out);
     }
@@ -74,7 +86,7 @@ static void put_provenance(const struct comparison *c, FILE *out)
 
 static void put_kernel(const struct diff_kernels *kernels, const struct match_row *row, FILE *out)
 {
-    char cells[3][CHANGE_CELL_BYTES], *text = diff_kernels_text(row, NAME_WIDTH);
+    char cells[3][CHANGE_CELL_BYTES], *text = diff_kernels_text(row, 0);
     const struct kernel_match *m = &kernels->match;
     change_put_ns(cells[0], match_added(m, row));
     for (unsigned side = 0; side < MATCH_SIDES; side++) {
@@ -83,11 +95,31 @@ static void put_kernel(const struct diff_kernels *kernels, const struct match_ro
         *cells[side + 1] = ' ';
     }
     fputs("| ", out);
-    put_plain(text ? text : "?", out);
+    put_within(text ? text : "?", INT_MAX, out);
     free(text);
     fprintf(out, " |%s |%s | %s | %.4g | %.4g |\n", cells[1], cells[2], cells[0],
             match_per_step(m, MATCH_BASE, row->side[MATCH_BASE].count),
             match_per_step(m, MATCH_OTHER, row->side[MATCH_OTHER].count));
+}
+
+/* Writes the row if there is room for it. */
+static bool put_fitting(const struct diff_kernels *kernels, const struct match_row *row,
+                        size_t *room, FILE *out)
+{
+    char *text = NULL;
+    size_t length = 0;
+    FILE *memory = open_memstream(&text, &length);
+    if (memory) {
+        put_kernel(kernels, row, memory);
+        fclose(memory);
+    }
+    bool fits = text && length <= *room;
+    if (fits) {
+        fwrite(text, 1, length, out);
+        *room -= length;
+    }
+    free(text);
+    return fits;
 }
 
 static void put_kernels(const struct diff_kernels *kernels, FILE *out)
@@ -95,18 +127,22 @@ static void put_kernels(const struct diff_kernels *kernels, FILE *out)
     const char *before = "\n<details><summary>Kernels that changed most</summary>\n\n"
                          "| kernel | before | now | change | launches before | now |\n"
                          "|---|---:|---:|---:|---:|---:|\n";
-    bool is_any = false;
+    size_t room = ROWS_BYTES_MAX;
+    unsigned count = 0, left_out = 0;
     for (unsigned slower = 2; slower-- > 0;) {
         const struct match_row *row;
         uint32_t at = 0;
         for (unsigned i = 0; i < KERNELS_SHOWN && (row = diff_kernels_next(kernels, slower, &at));
              i++) {
-            fputs(is_any ? "" : before, out);
-            put_kernel(kernels, row, out);
-            is_any = true;
+            fputs(count++ ? "" : before, out);
+            left_out += !put_fitting(kernels, row, &room, out);
         }
     }
-    if (is_any)
+    if (left_out)
+        fprintf(out,
+                "\n%u more, whose names are too long for a comment: `-o diff.json` has them.\n",
+                left_out);
+    if (count)
         fputs("\n</details>\n", out);
 }
 
@@ -122,11 +158,16 @@ int diff_print_markdown(const struct comparison *c, const struct diff_kernels *k
     for (unsigned m = 0; m < RUN_METRICS; m++)
         if (c->metrics[m].verdict != VERDICT_ABSENT)
             put_row(c, (enum run_metric)m, out);
-    fprintf(out, "\nGate %g %%, %u runs against %u.\n", 100 * c->gate, c->sides[0]->count,
-            c->sides[1]->count);
-    for (uint32_t i = 0; i < c->reason_count; i++) {
+    fprintf(out, "\nGate %g %%, %u run%s against %u.\n", 100 * c->gate, c->sides[0]->count,
+            c->sides[0]->count == 1 ? "" : "s", c->sides[1]->count);
+    for (uint32_t i = 0; i < c->notes.count; i++) {
+        fputs(i ? "- " : "\n- ", out);
+        put_plain(c->notes.texts[i], out);
+        fputc('\n', out);
+    }
+    for (uint32_t i = 0; i < c->reasons.count; i++) {
         fprintf(out, "%s- %s", i ? "" : "\n", c->insists ? "differs: " : "not comparable: ");
-        put_plain(c->reasons[i], out);
+        put_plain(c->reasons.texts[i], out);
         fputc('\n', out);
     }
     if (kernels)

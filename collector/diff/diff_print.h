@@ -32,6 +32,9 @@ void change_cells_make(struct change_cells *cells, const struct comparison *c, e
 /* Time that something adds to a step: "+12.345 us". */
 void change_put_ns(char text[CHANGE_CELL_BYTES], double ns);
 
+/* What the metric is called, of runs with or without steps. */
+const char *diff_metric_text(const struct comparison *c, enum run_metric m);
+
 /* "a run", where the runs have no steps, or "a step". */
 const char *diff_per_what(const struct comparison *c);
 

@@ -4,28 +4,29 @@
 #include "diff/diff_print.h"
 
 #define KERNELS_SHOWN 4 /* that became slower, and faster */
-#define NAME_WIDTH    60
+
+static void put_steps(uint64_t count, FILE *out)
+{
+    if (count)
+        fprintf(out, " (%llu step%s)", (unsigned long long)count, count == 1 ? "" : "s");
+}
 
 static void put_sides(const struct comparison *c, FILE *out)
 {
-    uint64_t steps[2] = {0}, warm_up = 0;
+    uint64_t steps[2] = {0};
     for (unsigned side = 0; side < 2; side++)
-        for (uint32_t i = 0; i < c->sides[side]->count; i++) {
+        for (uint32_t i = 0; i < c->sides[side]->count; i++)
             steps[side] += c->sides[side]->runs[i].steps;
-            warm_up += c->sides[side]->runs[i].warm_up;
-        }
     fprintf(out, "%u run%s", c->sides[0]->count, c->sides[0]->count == 1 ? "" : "s");
-    if (steps[0])
-        fprintf(out, " (%llu steps)", (unsigned long long)steps[0]);
+    put_steps(steps[0], out);
     fprintf(out, " against %u", c->sides[1]->count);
-    if (steps[1])
-        fprintf(out, " (%llu steps)", (unsigned long long)steps[1]);
-    if (warm_up)
-        fprintf(out, ", without %llu steps of warm-up", (unsigned long long)warm_up);
+    put_steps(steps[1], out);
     if (!steps[0] || !steps[1])
         fputs(", which have no steps: metrics are of a run as a whole", out);
     fprintf(out, "\ngate %g %%: worse is what is worse by more than %g %%, and surely\n",
             100 * c->gate, 100 * c->threshold);
+    for (uint32_t i = 0; i < c->notes.count; i++)
+        fprintf(out, "%s\n", c->notes.texts[i]);
 }
 
 static void put_kernels(const struct diff_kernels *kernels, FILE *out)
@@ -36,7 +37,7 @@ static void put_kernels(const struct diff_kernels *kernels, FILE *out)
         uint32_t at = 0;
         for (unsigned i = 0; i < KERNELS_SHOWN && (row = diff_kernels_next(kernels, slower, &at));
              i++) {
-            char added[CHANGE_CELL_BYTES], *text = diff_kernels_text(row, NAME_WIDTH);
+            char added[CHANGE_CELL_BYTES], *text = diff_kernels_text(row, kernels->name_width);
             change_put_ns(added, match_added(&kernels->match, row));
             fprintf(out, "%s%12s  %s\n", before, added, text ? text : "?");
             free(text);
@@ -56,16 +57,17 @@ int diff_print_text(const struct comparison *c, const struct diff_kernels *kerne
         if (c->metrics[m].verdict == VERDICT_ABSENT)
             continue;
         change_cells_make(&cells, c, (enum run_metric)m);
-        fprintf(out, "%-26s %10s %10s %8s  %-18s %9s  %s%s\n", run_metric_infos[m].text,
-                cells.sides[1], cells.sides[0], cells.shift, cells.interval, cells.smallest,
-                cells.verdict, run_metric_infos[m].gates ? "" : " (does not gate)");
+        fprintf(out, "%-26s %10s %10s %8s  %-18s %9s  %s%s\n",
+                diff_metric_text(c, (enum run_metric)m), cells.sides[1], cells.sides[0],
+                cells.shift, cells.interval, cells.smallest, cells.verdict,
+                run_metric_infos[m].gates ? "" : " (does not gate)");
     }
     if (kernels)
         put_kernels(kernels, out);
-    for (uint32_t i = 0; c->insists && i < c->reason_count; i++)
-        fprintf(out, "%sdiffers: %s\n", i ? "" : "\n", c->reasons[i]);
+    for (uint32_t i = 0; c->insists && i < c->reasons.count; i++)
+        fprintf(out, "%sdiffers: %s\n", i ? "" : "\n", c->reasons.texts[i]);
     fprintf(out, "\n%s\n", diff_headline(c, headline));
-    for (uint32_t i = 1; !c->insists && i < c->reason_count; i++) /* the headline has the first */
-        fprintf(out, "and: %s\n", c->reasons[i]);
+    for (uint32_t i = 1; !c->insists && i < c->reasons.count; i++) /* the headline has the first */
+        fprintf(out, "and: %s\n", c->reasons.texts[i]);
     return 0;
 }

@@ -3,6 +3,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/message.h"
 #include "diff/baseline_file.h"
@@ -11,6 +12,7 @@
 #include "output/verb_output.h"
 
 #define VERB            "diff"
+#define NAME_WIDTH      60 /* of kernels on a terminal */
 #define EXIT_REGRESSION EXIT_ENVIRONMENT
 #define EXIT_UNSURE     EXIT_DAMAGED
 _Static_assert(EXIT_REGRESSION == 1 && EXIT_UNSURE == 3, "as diff_verb.h has them");
@@ -53,7 +55,7 @@ static enum exit_code check(const struct options *options)
     return EXIT_OK;
 }
 
-static enum exit_code print(const struct comparison *c, const struct diff_kernels *kernels,
+static enum exit_code print(const struct comparison *c, struct diff_kernels *kernels,
                             const struct options *options, const char *path, diff_print_fn *page)
 {
     enum diff_format format = format_of(options, path);
@@ -63,6 +65,7 @@ static enum exit_code print(const struct comparison *c, const struct diff_kernel
     if (code != EXIT_OK)
         return code;
     FILE *text = output_stream(&out);
+    kernels->name_width = !path && isatty(STDOUT_FILENO) ? NAME_WIDTH : 0;
     int error = GPUPROF_NO_MEMORY;
     if (text)
         error = (format == DIFF_HTML ? page : printers[format])(c, kernels, text);
@@ -108,8 +111,11 @@ static enum exit_code compare(const struct run_set *sets, const struct options *
 
 enum exit_code diff_verb(const struct options *options, diff_print_fn *page)
 {
-    const char *folder = options->folder ? options->folder : BASELINE_FOLDER;
-    const struct run_wish wish = {options->step_by, options->step_range, options->symbols};
+    const struct run_reading how = {
+        .folder = options->folder ? options->folder : BASELINE_FOLDER,
+        .wish = {VERB, options->step_by, options->step_range, options->symbols},
+        .keep_live = options->keep_live,
+    };
     enum exit_code code = check(options);
     if (code != EXIT_OK)
         return code;
@@ -121,8 +127,7 @@ enum exit_code diff_verb(const struct options *options, diff_print_fn *page)
     for (int side = 0; code == EXIT_OK && side < 2; side++) {
         int from = side ? options->against : 0;
         int to = side ? options->path_count : options->against;
-        code = run_operands_read(&sets[side], options->paths + from, to - from, folder, &wish,
-                                 options->keep_live, VERB);
+        code = run_operands_read(&sets[side], options->paths + from, to - from, &how);
     }
     for (int i = 0; i < options->against; i++)
         for (int k = options->against; code == EXIT_OK && k < options->path_count; k++)

@@ -51,16 +51,15 @@ static char *read_file(const char *path, size_t *length)
     return NULL;
 }
 
-static enum exit_code read_baseline(struct run_set *s, const char *path, const char *verb)
+enum exit_code run_operands_baseline(struct run_set *s, const char *path, const char *verb)
 {
     size_t length;
-    const char *why = "";
-    char *text = read_file(path, &length);
+    char why[BASELINE_WHY_BYTES], *text = read_file(path, &length);
     if (!text) {
         message("%s: %s: %s%s", verb, path, strerror(errno), reading_advice(errno));
         return EXIT_USAGE;
     }
-    int error = length ? baseline_read(s, text, length, &why) : GPUPROF_NOT_OURS;
+    int error = length ? baseline_read(s, text, length, why) : GPUPROF_NOT_OURS;
     free(text);
     switch (error) {
     case 0: return EXIT_OK;
@@ -79,27 +78,55 @@ static enum exit_code read_baseline(struct run_set *s, const char *path, const c
     }
 }
 
-static enum exit_code read_recording(struct run_set *s, char *path, const struct run_wish *wish,
-                                     bool keep_live, const char *verb)
+/* `paths` as one run, which is called `name`. */
+static enum exit_code read_recording(struct run_set *s, const char *name, char **paths, int count,
+                                     const struct run_reading *how)
 {
     struct recording rec;
     struct run_summary run = {.steps = 0};
     struct progress progress;
-    const struct recording_options how = {.keep_live = keep_live};
-    enum exit_code code = recording_open(&rec, &path, 1, &how);
-    rec.progress = progress_begin(&progress, verb);
+    const struct recording_options options = {.keep_live = how->keep_live};
+    enum exit_code code = recording_open(&rec, paths, count, &options);
+    rec.progress = progress_begin(&progress, how->wish.verb);
     progress.total = 3 * recording_bytes(&rec);
     if (code == EXIT_OK)
-        code = run_summary_make(&run, &rec, wish);
-    int error = code == EXIT_OK ? run_set_add(s, &run, path) : 0;
+        code = run_summary_make(&run, &rec, &how->wish);
+    int error = code == EXIT_OK ? run_set_add(s, &run, name) : 0;
     if (error == GPUPROF_LIMIT)
-        code = usage_error("%s: %s: more than %d runs on a side", verb, path, RUNS_MAX);
+        code = usage_error("%s: %s: more than %d runs on a side", how->wish.verb, name, RUNS_MAX);
     else if (error < 0)
         code = EXIT_ENVIRONMENT;
     if (error < 0 && error != GPUPROF_LIMIT)
-        message("%s: %s", verb, gpuprof_error_text(error));
+        message("%s: %s", how->wish.verb, gpuprof_error_text(error));
     run_summary_release(&run);
     recording_release(&rec);
+    return code;
+}
+
+/* Files of one run, with commas between: "a.gpuprof,b.gpuprof". */
+static enum exit_code read_files(struct run_set *s, const char *word, const struct run_reading *how)
+{
+    struct stat status;
+    char *text = strdup(word), **paths = calloc(strlen(word) + 1, sizeof *paths), *rest = text;
+    enum exit_code code = EXIT_OK;
+    int count = 0;
+    if (!text || !paths) {
+        message("%s: %s", how->wish.verb, gpuprof_error_text(GPUPROF_NO_MEMORY));
+        code = EXIT_ENVIRONMENT;
+    }
+    while (code == EXIT_OK && (paths[count] = strsep(&rest, ","))) {
+        if (stat(paths[count], &status) < 0)
+            code = usage_error("%s: %s: %s%s", how->wish.verb, word, paths[count],
+                               *paths[count] ? " is not there" : "a name is missing at a comma");
+        for (int i = 0; code == EXIT_OK && i < count; i++)
+            if (run_operands_same(paths[i], paths[count]))
+                code = usage_error("%s: %s: %s is named twice", how->wish.verb, word, paths[count]);
+        count++;
+    }
+    if (code == EXIT_OK)
+        code = read_recording(s, word, paths, count, how);
+    free(paths);
+    free(text);
     return code;
 }
 
@@ -122,29 +149,44 @@ bool run_operands_same(const char *one, const char *other)
            first.st_ino == second.st_ino;
 }
 
-enum exit_code run_operands_read(struct run_set *s, char **paths, int count, const char *folder,
-                                 const struct run_wish *wish, bool keep_live, const char *verb)
+static enum exit_code read_operand(struct run_set *s, char *word, const struct run_reading *how)
+{
+    struct stat status, other;
+    bool is_there = stat(word, &status) == 0;
+    char *named = baseline_path(how->folder, word);
+    bool is_named = named && stat(named, &other) == 0;
+    enum exit_code code;
+    if (is_there && is_named)
+        code = usage_error("%s: %s: there are both %s '%s' and a baseline of that name; say ./%s, "
+                           "or %s",
+                           how->wish.verb, word, S_ISDIR(status.st_mode) ? "a folder" : "a file",
+                           word, word, named);
+    else if (is_named)
+        code = run_operands_baseline(s, named, how->wish.verb);
+    else if (is_there && S_ISREG(status.st_mode) && is_baseline(word))
+        code = run_operands_baseline(s, word, how->wish.verb);
+    else if (is_there)
+        code = read_recording(s, word, &word, 1, how);
+    else if (strchr(word, ','))
+        code = read_files(s, word, how);
+    else
+        code = usage_error("%s: %s: neither a recording nor a baseline in %s (gpuprof baseline "
+                           "list)",
+                           how->wish.verb, word, how->folder);
+    free(named);
+    return code;
+}
+
+enum exit_code run_operands_read(struct run_set *s, char **words, int count,
+                                 const struct run_reading *how)
 {
     enum exit_code code = EXIT_OK;
     for (int i = 0; code == EXIT_OK && i < count; i++) {
-        struct stat status;
         for (int k = 0; k < i; k++)
-            if (run_operands_same(paths[i], paths[k]))
-                return usage_error("%s: %s: named twice on a side: each run counts once", verb,
-                                   paths[i]);
-        bool is_there = stat(paths[i], &status) == 0;
-        char *named = is_there ? NULL : baseline_path(folder, paths[i]);
-        if (is_there && S_ISREG(status.st_mode) && is_baseline(paths[i]))
-            code = read_baseline(s, paths[i], verb);
-        else if (named && stat(named, &status) == 0)
-            code = read_baseline(s, named, verb);
-        else if (is_there)
-            code = read_recording(s, paths[i], wish, keep_live, verb);
-        else
-            code = usage_error("%s: %s: neither a recording nor a baseline in %s (gpuprof baseline "
-                               "list)",
-                               verb, paths[i], folder);
-        free(named);
+            if (run_operands_same(words[i], words[k]))
+                return usage_error("%s: %s: named twice on a side: each run counts once",
+                                   how->wish.verb, words[i]);
+        code = read_operand(s, words[i], how);
     }
     return code;
 }

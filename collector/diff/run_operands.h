@@ -16,11 +16,22 @@ char *baseline_path(const char *folder, const char *name);
 /* Are both the same file or folder, or name? */
 bool run_operands_same(const char *one, const char *other);
 
+/* How operands are read: names of baselines are looked for in `folder`. */
+struct run_reading {
+    const char *folder;
+    struct run_wish wish;
+    bool keep_live;
+};
+
 /*
- * Adds what each of `paths` is: a baseline file, or the name of one in `folder`; a recording, as
- * one run. EXIT_OK, or another exit code after one line on stderr that begins with `verb`.
+ * Adds what each of `words` is: a baseline file, or the name of one; a recording, as one run; or
+ * several folders and files of one run, with commas between. What is both a file here and the name
+ * of a baseline is refused. EXIT_OK, or another exit code after one line on stderr.
  */
-enum exit_code run_operands_read(struct run_set *s, char **paths, int count, const char *folder,
-                                 const struct run_wish *wish, bool keep_live, const char *verb);
+enum exit_code run_operands_read(struct run_set *s, char **words, int count,
+                                 const struct run_reading *how);
+
+/* Adds the runs of a baseline file; likewise. */
+enum exit_code run_operands_baseline(struct run_set *s, const char *path, const char *verb);
 
 #endif

@@ -13,8 +13,9 @@
 
 /* ---- which steps there are ------------------------------------------------------------------- */
 
-/* Of a process's steps those that are whole, without the warm-up, are kept. `logs` has room. */
-static void keep(struct run_steps *r, uint32_t first, uint32_t end, double *logs)
+/* Of a process's steps those that are whole, without the warm-up, are kept. `logs` and
+ * `room` have room for all. */
+static void keep(struct run_steps *r, uint32_t first, uint32_t end, double *logs, double *room)
 {
     uint32_t whole = 0;
     for (uint32_t i = first; i < end; i++) {
@@ -23,7 +24,7 @@ static void keep(struct run_steps *r, uint32_t first, uint32_t end, double *logs
         if (r->list[i].is_kept)
             logs[whole++] = log((double)(s->end_ns - s->begin_ns));
     }
-    uint32_t left_out = warm_up_steps(logs, whole);
+    uint32_t left_out = warm_up_steps(logs, whole, room);
     r->warm_up += left_out;
     r->kept += whole - left_out;
     for (uint32_t i = first; left_out; i++)
@@ -58,25 +59,39 @@ static int take_processes(struct run_steps *r)
 static int keep_all(struct run_steps *r)
 {
     struct steps *s = &r->steps;
-    double *logs = malloc((s->count + 1u) * sizeof *logs);
+    double *logs = malloc(2 * (s->count + 1u) * sizeof *logs);
     r->list = calloc(s->count + 1u, sizeof *r->list);
     if (logs && r->list)
         for (uint32_t i = 0; i < r->walk->rec->count; i++)
-            keep(r, s->firsts[i], s->firsts[i + 1], logs);
+            keep(r, s->firsts[i], s->firsts[i + 1], logs, logs + s->count + 1);
     free(logs);
     return logs && r->list ? 0 : GPUPROF_NO_MEMORY;
 }
 
-int run_steps_find(struct run_steps *r, struct walk *walk, const struct run_wish *wish)
+/* Where steps were asked for, nothing else is compared in their place. */
+static enum exit_code check_wish(struct run_steps *r, const struct run_wish *wish)
+{
+    bool has_wish = wish->step_by || wish->step_pattern;
+    enum exit_code code = steps_check(&r->steps, wish->verb);
+    if (code == EXIT_OK && has_wish && !r->kept)
+        code = usage_error("%s: %s%s: there is no such step that both begins and ends where "
+                           "something is recorded",
+                           wish->verb, wish->step_pattern ? "--step-range=" : "--step-by=",
+                           wish->step_pattern ? wish->step_pattern : wish->step_by);
+    return code;
+}
+
+enum exit_code run_steps_find(struct run_steps *r, struct walk *walk, const struct run_wish *wish)
 {
     *r = (struct run_steps){.walk = walk};
     int error = steps_init(&r->steps, walk, wish->step_by, wish->step_pattern);
     struct consumer marks = steps_consumer(&r->steps);
-    if (error == 0 && (error = walk_run(walk, NULL, &marks, 1)) < 0)
-        return error;
+    if (error == 0 && walk_run(walk, NULL, &marks, 1) < 0)
+        return EXIT_ENVIRONMENT;
     if (error == 0)
         error = keep_all(r);
-    if (error == 0 && !r->kept) {
+    enum exit_code code = error == 0 ? check_wish(r, wish) : EXIT_ENVIRONMENT;
+    if (code == EXIT_OK && !r->kept) {
         free(r->list);
         r->list = NULL;
         r->is_whole = true;
@@ -85,8 +100,8 @@ int run_steps_find(struct run_steps *r, struct walk *walk, const struct run_wish
             error = keep_all(r);
     }
     if (error < 0)
-        message("diff: %s", gpuprof_error_text(error));
-    return error;
+        message("%s: %s", wish->verb, gpuprof_error_text(error));
+    return error < 0 ? EXIT_ENVIRONMENT : code;
 }
 
 void run_steps_release(struct run_steps *r)

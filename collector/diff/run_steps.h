@@ -8,9 +8,10 @@
 #include "diff/run_summary.h"
 #include "model/steps.h"
 
-/* How steps and lines are found: as --step-by, --step-range and --symbols have it; NULL: not
- * given. */
+/* How steps and lines are found: as --step-by, --step-range and --symbols have it; NULL: not given.
+ * Messages begin with `verb`. */
 struct run_wish {
+    const char *verb;
     const char *step_by;
     const char *step_pattern;
     const char *symbols;
@@ -41,9 +42,9 @@ struct run_steps {
     struct key_map device_places; /* process, device -> place + 1 */
 };
 
-/* Finds the steps of `walk`, which must stay. 0, or an error after one line on stderr;
- * run_steps_release in both cases. */
-int run_steps_find(struct run_steps *r, struct walk *walk, const struct run_wish *wish);
+/* Finds the steps of `walk`, which must stay. EXIT_OK, or another exit code after one line on
+ * stderr: of those that were asked for none is there, or whole. run_steps_release in both cases. */
+enum exit_code run_steps_find(struct run_steps *r, struct walk *walk, const struct run_wish *wish);
 void run_steps_release(struct run_steps *r);
 
 /* After that: sums up. */

@@ -13,7 +13,7 @@
 #define RUN_KERNELS_MAX (1u << 16)
 
 enum run_metric {
-#define RUN_METRIC(id, key, text, unit, of, scale, gates) RUN_##id,
+#define RUN_METRIC(id, key, text, whole, unit, of, scale, gates) RUN_##id,
 #include "diff/run_metrics.def"
     RUN_METRICS
 };
@@ -25,6 +25,7 @@ enum run_scale { RUN_SCALE_OWN, RUN_SCALE_STEP_TIME, RUN_SCALE_EXACT };
 struct run_metric_info {
     const char *key;
     const char *text;
+    const char *whole; /* `text`, of runs without steps */
     enum run_unit unit;
     enum run_of of;
     enum run_scale scale;
@@ -33,15 +34,17 @@ struct run_metric_info {
 extern const struct run_metric_info run_metric_infos[RUN_METRICS];
 
 enum run_fact {
-#define RUN_FACT(id, key, text, agrees) RUN_FACT_##id,
+#define RUN_FACT(id, key, text, matters) RUN_FACT_##id,
 #include "diff/run_facts.def"
     RUN_FACTS
 };
 
+enum fact_matters { FACT_ALWAYS, FACT_IF_KNOWN, FACT_NOTED, FACT_NEVER };
+
 struct run_fact_info {
     const char *key;
     const char *text;
-    bool agrees;
+    enum fact_matters matters;
 };
 extern const struct run_fact_info run_fact_infos[RUN_FACTS];
 
@@ -66,6 +69,7 @@ struct run_summary {
     char *facts[RUN_FACTS];      /* owned; NULL: not known, or none */
     uint64_t steps;              /* that are in the metrics; 0: the run is one as a whole */
     uint64_t warm_up;            /* steps that were left out */
+    uint64_t energy_steps;       /* that the metric of energy is of; 0: it is not known */
     double cost;                 /* what gpuprof took of the threads' time; NAN: not measured */
     struct run_kernel *kernels;  /* owned; by name, then place: each pair once */
     uint32_t kernel_count;

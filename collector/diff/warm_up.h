@@ -3,8 +3,11 @@
  * How many of the first steps of a program are its warm-up (compiling, choosing of algorithms,
  * growing of pools): found as a change point, of which there may be several. One is where those
  * before it take longer than those behind it by more than WARM_UP_DEVIATIONS of what their
- * durations, as logarithms, make likely, and by WARM_UP_SHARE. What is more than half of the steps
- * is none.
+ * durations, as logarithms, make likely, and by WARM_UP_SHARE; and where most of those before it
+ * take longer by that share than the median of the second half of all steps. So that one step that
+ * something held up makes no warm-up of those before it, and hides none, a step counts as no
+ * further from that median than WARM_UP_CLIP deviations. What is more than half of the steps is
+ * none.
  */
 #ifndef GPUPROF_COLLECTOR_WARM_UP_H
 #define GPUPROF_COLLECTOR_WARM_UP_H
@@ -12,11 +15,13 @@
 #include <stdint.h>
 
 #define WARM_UP_DEVIATIONS 5.0
+#define WARM_UP_CLIP       10.0
 #define WARM_UP_SHARE      0.02
 #define WARM_UP_NOISE      0.001 /* steps that differ by less are alike */
 #define WARM_UP_STEPS      4     /* of fewer steps all stay */
 
-/* `logs`: of the durations of all steps, in their order. */
-uint32_t warm_up_steps(const double *logs, uint32_t count);
+/* `logs`: of the durations of all steps, in their order, which are clipped. `room` has `count`
+ * numbers. */
+uint32_t warm_up_steps(double *logs, uint32_t count, double *room);
 
 #endif

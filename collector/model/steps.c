@@ -98,6 +98,17 @@ static int end_mark(struct steps *s, uint32_t place, uint64_t end_ns, bool is_cu
     return 0;
 }
 
+/* Is the range or label one of those that were asked for? */
+static bool is_named(struct steps *s, const struct kernel_name *text)
+{
+    if (!text || !is_wanted(s, STEPS_NAMED))
+        return false;
+    bool is = glob_matches(s->pattern, text->shown);
+    if (!is && s->kind != STEPS_NAMED)
+        step_names_take(&s->others, text->shown);
+    return is;
+}
+
 /* Ranges and labels last from here on; their `mark` is its place. */
 static int open_mark(struct steps *s, enum step_kind kind, const struct event *e,
                      const struct kernel_name *text, uint32_t *mark)
@@ -170,7 +181,7 @@ static int take_label(struct steps *s, const struct slice *slice)
         op->mark = !is_inside(s, op, OP_KIND_OPTIMIZER, OP_KIND_BACKWARD);
         return 0;
     }
-    if (text && is_wanted(s, STEPS_NAMED) && glob_matches(s->pattern, text->shown))
+    if (is_named(s, text))
         return open_mark(s, STEPS_NAMED, &slice->event, text, &op->mark);
     if (kind == OP_KIND_PROFILER && is_wanted(s, STEPS_PROFILER))
         return open_mark(s, STEPS_PROFILER, &slice->event, text, &op->mark);
@@ -185,7 +196,7 @@ static int take_range(struct steps *s, const struct slice *slice)
     struct range *range = slice->range;
     if (!is_wanted(s, STEPS_NAMED) || !range->text)
         return 0;
-    if (slice->change == RANGE_OPENED && glob_matches(s->pattern, range->text->shown))
+    if (slice->change == RANGE_OPENED && is_named(s, range->text))
         return open_mark(s, STEPS_NAMED, &slice->event, range->text, &range->mark);
     return slice->change == RANGE_CLOSED && s->kind == STEPS_NAMED
                ? end_mark(s, range->mark, range->end_ns, false)
@@ -444,8 +455,9 @@ const struct step *steps_at(const struct steps *s, const struct process *p, uint
     return low > first ? &s->list[low - 1] : NULL;
 }
 
-enum exit_code steps_check(const struct steps *s, const char *verb)
+enum exit_code steps_check(struct steps *s, const char *verb)
 {
+    char names[STEP_NAMES_ALL_BYTES];
     static const char *const missing[] = {
         [STEPS_CALLED] = "the program has not called gpuprof_step() while it was recorded",
         [STEPS_PROFILER] = "there is no label ProfilerStep#, which a profiler of the program's own "
@@ -458,11 +470,11 @@ enum exit_code steps_check(const struct steps *s, const char *verb)
     if (s->count || (!s->by && !s->pattern))
         return EXIT_OK;
     if (s->pattern && !s->class)
-        return usage_error("%s: --step-range: no range or label has the name '%s'", verb,
-                           s->pattern);
+        return usage_error("%s: --step-range: no range or label has the name '%s'%s", verb,
+                           s->pattern, step_names_text(&s->others, names));
     for (unsigned kind = 0; kind < STEPS_NAMED; kind++)
         if (s->wanted == 1u << kind)
             return usage_error("%s: --step-by=%s: %s", verb, s->by, missing[kind]);
-    return usage_error("%s: --step-by: no range, label or optimizer has the name '%s'", verb,
-                       s->by);
+    return usage_error("%s: --step-by: no range, label or optimizer has the name '%s'%s", verb,
+                       s->by, step_names_text(&s->others, names));
 }

@@ -24,6 +24,7 @@
 #define GPUPROF_COLLECTOR_STEPS_H
 
 #include "model/event_walk.h"
+#include "model/step_names.h"
 
 #define STEPS_FREE      4096
 #define STEP_FILE_BYTES 64
@@ -95,8 +96,9 @@ struct steps {
     struct step *list; /* owned; by process, in the order of time */
     uint32_t count;
     uint32_t capacity;
-    uint64_t beyond;      /* marks for which there was no room */
-    uint64_t overlapping; /* ranges and labels that began in another one that is a step */
+    uint64_t beyond;          /* marks for which there was no room */
+    struct step_names others; /* of ranges and labels before the first that is a step by its name */
+    uint64_t overlapping;     /* ranges and labels that began in another one that is a step */
 };
 
 /*
@@ -115,7 +117,7 @@ const char *step_kind_word(enum step_kind kind);
 
 /* Once they are complete: EXIT_OK, or EXIT_USAGE after one line if those that were wanted are not
  * there. */
-enum exit_code steps_check(const struct steps *s, const char *verb);
+enum exit_code steps_check(struct steps *s, const char *verb);
 
 /* The last step of the process that begins at that time or before, or NULL; the end is not looked
  * at. */

@@ -134,6 +134,7 @@ sections.compare = (box, c) => {
     c.differs.length > 0 && el("div", {class: "alert", role: "note"},
       el("b", {}, c.result === "not comparable" ? "Not comparable" : "Compared all the same"),
       el("ul", {}, c.differs.map((text) => el("li", {}, text)))),
+    c.notes.length > 0 && el("ul", {class: "small"}, c.notes.map((text) => el("li", {}, text))),
     drawMetrics(c));
   if (c.kernels.length) drawKernels(box, c);
   drawFacts(box, c);

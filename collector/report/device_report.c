@@ -31,14 +31,19 @@ void device_report_release(struct device_report *r)
 
 /* ---- readings -------------------------------------------------------------------------------- */
 
+static bool is_same_device(const struct device_row *a, const struct device_row *b)
+{
+    return (a->uuid_high || a->uuid_low) && !a->is_part && !b->is_part &&
+           a->uuid_high == b->uuid_high && a->uuid_low == b->uuid_low;
+}
+
 /* Behind the others of its process; is it the same device as one of them? */
 static void add_to_process(struct device_report *r, struct device_row *row)
 {
     uint32_t *next = &r->firsts[row->process->index];
     while (*next) {
         struct device_row *other = r->rows[*next - 1];
-        row->is_double |= (row->uuid_high || row->uuid_low) && !row->is_part && !other->is_part &&
-                          other->uuid_high == row->uuid_high && other->uuid_low == row->uuid_low;
+        row->is_double |= is_same_device(row, other);
         next = &other->next;
     }
     *next = r->count + 1;
@@ -287,6 +292,16 @@ bool device_report_energy(const struct device_report *r, const struct process *p
         energy->error += growth.error;
     }
     return any && all;
+}
+
+void device_report_count_once(struct device_report *r)
+{
+    for (uint32_t i = 1; i < r->count; i++)
+        for (uint32_t k = 0; k < i && !r->rows[i]->is_double; k++)
+            if (!r->rows[k]->is_double && is_same_device(r->rows[i], r->rows[k])) {
+                bool is_better = r->rows[i]->energy.count && !r->rows[k]->energy.count;
+                r->rows[is_better ? k : i]->is_double = true;
+            }
 }
 
 bool device_throttled_between(const struct device_row *row, enum throttle why, uint64_t begin_ns,

@@ -52,7 +52,8 @@ struct device_row {
     uint64_t uuid_high;
     uint64_t uuid_low;
     bool is_part;   /* of a device (MIG) */
-    bool is_double; /* its process reads the same device as another source, too */
+    bool is_double; /* its process reads the same device as another source, too; or any does, once
+                       these count once */
     uint32_t next;  /* place of its process's next row + 1; 0: none */
     char title[DEVICE_TITLE_BYTES];
     uint64_t samples; /* readings: of the group that has most */
@@ -105,6 +106,10 @@ int device_report_init(struct device_report *r, struct walk *walk, const struct 
 void device_report_release(struct device_report *r);
 
 struct consumer device_report_consumer(struct device_report *r);
+
+/* After the walk: a device that several processes read is from then on that of one of them, the
+ * first that has readings of its energy. */
+void device_report_count_once(struct device_report *r);
 
 /* Between the two; false: it is not known. */
 bool device_throttled_between(const struct device_row *row, enum throttle why, uint64_t begin_ns,

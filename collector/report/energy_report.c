@@ -209,7 +209,7 @@ static const struct column columns[COLUMNS] = {
     [RANK] = {"rank", NULL},
     [PID] = {"pid", NULL, COLUMN_NUMBER, .ascending = true},
     [COUNT] = {"count", "count", COLUMN_COUNT, 7},
-    [LEFT_OUT] = {"left_out", "not known", COLUMN_COUNT, 9, .spare = 1, .is_filled = true},
+    [LEFT_OUT] = {"left_out", "left out", COLUMN_COUNT, 9, .spare = 1, .is_filled = true},
     [TIME] = {"total_ns", "time", COLUMN_NS, 11},
     [ENERGY] = {"energy_mj", "energy", COLUMN_ENERGY, 11},
     [ERROR] = {"energy_error_mj", "+-", COLUMN_ENERGY, 10},

@@ -101,8 +101,8 @@ def test_ranks_are_one_run(make_records, run_verb, tmp_path):
                                                          (3 * 10**6, 6, 1 << 20)])]
     make_records((line for rank in ranks for line in rank.lines()), name="three")
     make_records(ranks[1].lines(), name="one")
-    run_verb("baseline", "save", "three", "three")
-    row = json.loads((tmp_path / ".gpuprof/baselines/three.json").read_text())["runs"][0]
+    run_verb("baseline", "save", "ranks", "three")
+    row = json.loads((tmp_path / ".gpuprof/baselines/ranks.json").read_text())["runs"][0]
     assert row["steps"] == 27 and row["facts"]["processes"] == "3"
     assert row["facts"]["gpu"] == "3 x Made GPU"
     assert {key: row["metrics"][key] for key in ("step_ns", "launches", "peak_memory_bytes")} == {
@@ -418,16 +418,23 @@ def test_markdown_fits_a_comment(diff, run_collector, tmp_path):
     dice = random.Random(4)
     new, old = noisy(dice, 0.01), noisy(dice, 0.01)
     long = 3000 * "&<\u00e9" + "end"
+    kernel = 40 * "&<\u00e9" + "end"
     for run in new:
         run["facts"] = {key: f"{key} {long}" for key in (*FACTS, "program", "commit", "losses",
                                                          "given_up", "time")}
-    kernels = [{"name": f"_Z{i} {long}", "operator": f"{i} {long}", "count": 9, "ns": 10**6 * i}
+    kernels = [{"name": f"_Z{i} {kernel}", "operator": f"{i} {long}", "count": 9, "ns": 10**6 * i}
                for i in range(200)]
     diff(new, old, status=UNSURE)
     (tmp_path / "new.json").write_text(baseline(new, kernels))
     markdown = run_collector("diff", "new.json", "--against", "old.json", "--format=markdown")
     assert 10000 < len(markdown.stdout.encode()) <= 65000
-    assert markdown.stdout.count("| new: ") == 10
+    assert markdown.stdout.count("| new: ") == markdown.stdout.count("end |") == 10
+    for row in kernels[-3:]:
+        row["name"] += long
+    (tmp_path / "new.json").write_text(baseline(new, kernels))
+    markdown = run_collector("diff", "new.json", "--against", "old.json", "--format=markdown")
+    assert 10000 < len(markdown.stdout.encode()) <= 65000
+    assert markdown.stdout.count("| new: ") == 7 and "\n3 more, whose names" in markdown.stdout
 
 
 def test_kernels_explain(diff, run_collector, tmp_path):
@@ -479,7 +486,10 @@ def test_junit_skips_what_is_not_sure(diff, run_collector):
     (["a.json", "--against"], "before and behind"),
     (["a.json", "--against", "a.json", "--against", "a.json"], "given once"),
     (["a.json", "--against", "a.json", "--gate=no"], "no percentage"),
-    (["a.json", "--against", "a.json", "--gate=0"], "no percentage"),
+    (["a.json", "--against", "a.json", "--gate=0"], "not between 0.1% and 1000%"),
+    (["a.json", "--against", "a.json", "--gate=0.0001%"], "not between 0.1% and 1000%"),
+    (["a.json", "--against", "a.json", "--gate=5000%"], "not between 0.1% and 1000%"),
+    (["a.json", "--against", "a.json", "--gate=nan"], "no percentage"),
     (["a.json", "--against", "a.json", "--gate=-1%"], "no percentage"),
     (["a.json", "--against", "a.json", "-o", "x.pdf"], "x.pdf"),
     (["a.json", "--against", "1.json", "-o", "no/x.md"], "no/x.md"),
@@ -519,14 +529,31 @@ def test_damaged_baseline(run_collector, tmp_path, change, says):
     assert len(result.stderr.splitlines()) == 1
 
 
-def test_numbers_of_a_file(diff):
-    """What is no number that can be is not known."""
-    dice = random.Random(1)
-    new, old = noisy(dice, 0.01), noisy(dice, 0.01)
-    for run, value in zip(new, (1e19, -1, float("nan"), "1", None)):
-        run["launches"] = value
-    row = diff(new, old, status=UNSURE)["of"]["launches"]
-    assert row["verdict"] == "unsure" and row["now"] is None
+@pytest.mark.parametrize("key,value", [
+    *(("step_ns", value) for value in (0, -5, "8", True, None, 1e19, float("nan"), [])),
+    *(("launches", value) for value in (-1, "9", False, float("inf"))), ("peak_memory_bytes", 0),
+    ("cost", -1), ("cost", "no")])
+def test_damaged_numbers_of_a_baseline(run_collector, tmp_path, key, value):
+    """Are refused, with the file, the run, the key and the value."""
+    runs = noisy(random.Random(1), 0.01)
+    runs[3][key] = value
+    (tmp_path / "a.json").write_text(baseline(runs))
+    result = run_collector("diff", "a.json", "--against", "a.json")
+    assert result.returncode == USAGE and result.stderr == (
+        f'gpuprof: diff: a.json: damaged: run 4: "{key}" is {json.dumps(value)}, which is no number'
+        f'{" above 0" if key in ("step_ns", "peak_memory_bytes") else ""} that can be; save the '
+        "baseline again\n")
+
+
+@pytest.mark.parametrize("indent", [1, "\t"])
+def test_a_baseline_may_be_laid_out_anew(diff, run_collector, tmp_path, indent):
+    new, old = noisy(random.Random(1), 0.01), noisy(random.Random(2), 0.01)
+    made = diff(new, old)
+    for name in ("new.json", "old.json"):
+        text = json.dumps(json.loads((tmp_path / name).read_text()), indent=indent)
+        (tmp_path / name).write_text(text.replace("\n", "\r\n"))
+    again = run_collector("diff", "new.json", "--against", "old.json", "--format=json").stdout
+    assert json.loads(again) == {key: made[key] for key in made if key not in ("status", "of")}
 
 
 def test_baseline_words(recorded, run_collector, run_verb, tmp_path):

@@ -1,0 +1,214 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "diff/run_provenance.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/unit_text.h"
+
+#define FACT_BYTES    512
+#define LIBRARIES_MAX 256 /* of all processes */
+
+static int compare_names(const void *left, const void *right)
+{
+    return strcmp(*(const char *const *)left, *(const char *const *)right);
+}
+
+/* "2 x NVIDIA H100": the devices that did something. */
+static void name_devices(const struct run_steps *steps, char text[FACT_BYTES])
+{
+    const struct walk *walk = steps->walk;
+    const char **names = calloc(steps->device_count + 1u, sizeof *names);
+    uint32_t count = 0;
+    size_t at = 0;
+    for (uint32_t i = 0; names && i < steps->device_count; i++) {
+        const struct run_device *d = &steps->devices[i];
+        const struct surveyed_device *known =
+            survey_device(&walk->survey, walk->rec->processes[d->process], d->device);
+        names[count++] = known && *known->name ? known->name : "unknown GPU";
+    }
+    if (count)
+        qsort(names, count, sizeof *names, compare_names);
+    for (uint32_t i = 0, next; i < count && at < FACT_BYTES; i = next) {
+        for (next = i; next < count && strcmp(names[next], names[i]) == 0;)
+            next++;
+        at += (size_t)snprintf(text + at, FACT_BYTES - at, "%s%u x %s", i ? ", " : "", next - i,
+                               names[i]);
+    }
+    free(names);
+}
+
+/* Each thing once that was given up to cost less. */
+static void name_given_up(const struct recording *rec, char text[FACT_BYTES])
+{
+    size_t at = 0;
+    for (uint32_t i = 0; i < rec->count; i++)
+        for (uint32_t k = 0; k < rec->processes[i]->costs.step_count; k++) {
+            const char *what = rec->processes[i]->costs.steps[k].text;
+            if (at < FACT_BYTES && !strstr(text, what))
+                at += (size_t)snprintf(text + at, FACT_BYTES - at, "%s%s", at ? ", " : "", what);
+        }
+}
+
+static void name_losses(const struct walk *walk, char text[FACT_BYTES])
+{
+    struct losses all = {0};
+    for (uint32_t i = 0; i < walk->rec->count; i++)
+        losses_add(&all, &walk->losses[i]);
+    if (losses_weight(&all) >= LOSS_COUNTED)
+        losses_text(&all, text, FACT_BYTES);
+    else if (walk->rec->unread_files)
+        snprintf(text, FACT_BYTES, "%u files could not be read", walk->rec->unread_files);
+}
+
+static void measure_cost(struct run_summary *r, const struct recording *rec)
+{
+    uint64_t wall_ns = 0, cost_ns = 0;
+    for (uint32_t i = 0; i < rec->count; i++) {
+        wall_ns += rec->processes[i]->costs.sum[COST_SUM_WALL_NS];
+        cost_ns += rec->processes[i]->costs.sum[COST_SUM_COST_NS];
+    }
+    r->cost = wall_ns ? cost_share(cost_ns, wall_ns) : NAN;
+}
+
+/* Processes that have steps. */
+static uint32_t process_count(const struct run_steps *steps)
+{
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < steps->walk->rec->count; i++)
+        count += steps->steps.firsts[i + 1] > steps->steps.firsts[i];
+    return count;
+}
+
+/* Where the rows of the GPU come from: of a libcupti its version, wherever it lies. */
+static void name_gpu_rows(const struct recording *rec, char text[FACT_BYTES])
+{
+    for (uint32_t i = 0; !*text && i < rec->count; i++) {
+        const char *said = process_meta(rec->processes[i], "gpu_rows");
+        bool is_cupti = said && strncmp(said, "from CUPTI ", 11) == 0;
+        int length = said ? (int)(is_cupti ? strcspn(said, ",") : strlen(said)) : 0;
+        snprintf(text, FACT_BYTES, "%.*s", length, said ? said : "");
+    }
+}
+
+/* Steps of the same kind are the same steps if they have the same names, too. */
+static void name_steps(const struct steps *steps, char text[FACT_BYTES])
+{
+    const char *name = steps->pattern ? steps->pattern : steps->class;
+    snprintf(text, FACT_BYTES, "%s%s%s", step_kind_word(steps->kind), name ? " " : "",
+             name ? name : "");
+}
+
+/* Adds the text behind others, unless it is among them, and there is room. */
+static void add_once(char text[FACT_BYTES], const char *more)
+{
+    size_t at = strlen(text), length = strlen(more);
+    for (const char *found = text; (found = strstr(found, more)); found += length)
+        if ((found == text || found[-1] == ' ') && (found[length] == ',' || !found[length]))
+            return;
+    if (length && at + length + 3 < FACT_BYTES)
+        snprintf(text + at, FACT_BYTES - at, "%s%s", at ? ", " : "", more);
+}
+
+/* What changes how CUDA and PyTorch work: not which of a machine's devices a rank has. */
+static void name_variables(const struct recording *rec, char text[FACT_BYTES])
+{
+    static const char *const keys[] = {"env.CUDA_DEVICE_MAX_CONNECTIONS",
+                                       "env.CUDA_MODULE_LOADING",
+                                       "env.CUDA_CACHE_DISABLE",
+                                       "env.CUDA_FORCE_PTX_JIT",
+                                       "env.NVIDIA_TF32_OVERRIDE",
+                                       "env.PYTORCH_CUDA_ALLOC_CONF",
+                                       "env.PYTORCH_NO_CUDA_MEMORY_CACHING"};
+    for (uint32_t i = 0; i < rec->count; i++)
+        for (unsigned k = 0; k < sizeof keys / sizeof keys[0]; k++) {
+            const char *value = process_meta(rec->processes[i], keys[k]);
+            char set[FACT_BYTES / 2];
+            if (value && snprintf(set, sizeof set, "%s=%s", strchr(keys[k], '.') + 1, value) > 0)
+                add_once(text, set);
+        }
+}
+
+/* The files of CUDA's libraries, whose names have their versions where a system installed them. */
+static void name_libraries(const struct recording *rec, char text[FACT_BYTES])
+{
+    const char *names[LIBRARIES_MAX];
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < rec->count; i++)
+        for (uint32_t k = 0; k < rec->processes[i]->meta_count && count < LIBRARIES_MAX; k++) {
+            const char *path = rec->processes[i]->meta[k].text;
+            if (strncmp(path, "library=", strlen("library=")) == 0 && strrchr(path, '/'))
+                names[count++] = strrchr(path, '/') + 1;
+        }
+    if (count)
+        qsort(names, count, sizeof *names, compare_names);
+    for (uint32_t i = 0; i < count; i++)
+        add_once(text, names[i]);
+}
+
+/* Of all devices that were read: what they may burn, and how they were on the average. */
+static void name_conditions(const struct device_report *devices, char texts[RUN_FACTS][FACT_BYTES])
+{
+    double clock = 0, temperature = 0;
+    uint64_t clocks = 0, temperatures = 0;
+    for (uint32_t i = 0; i < devices->count; i++) {
+        const struct device_row *row = devices->rows[i];
+        char limit[UNIT_TEXT_BYTES];
+        if (row->is_double)
+            continue;
+        if (row->power_limit)
+            add_once(texts[RUN_FACT_POWER_LIMIT], power_text(limit, row->power_limit));
+        clock += row->means[MEAN_SM_CLOCK].sum;
+        clocks += row->means[MEAN_SM_CLOCK].count;
+        temperature += row->means[MEAN_TEMPERATURE].sum;
+        temperatures += row->means[MEAN_TEMPERATURE].count;
+    }
+    if (clocks)
+        snprintf(texts[RUN_FACT_CLOCK], FACT_BYTES, "%.0f", clock / (double)clocks);
+    if (temperatures)
+        snprintf(texts[RUN_FACT_TEMPERATURE], FACT_BYTES, "%.0f",
+                 temperature / (double)temperatures);
+}
+
+int run_provenance_find(struct run_summary *r, const struct run_steps *steps,
+                        const struct device_report *devices)
+{
+    static const struct {
+        enum run_fact fact;
+        const char *key;
+    } said[] = {{RUN_FACT_DRIVER, "cuda_driver"},
+                {RUN_FACT_RUNTIME, "cuda_asked"},
+                {RUN_FACT_GPUPROF, "gpuprof"},
+                {RUN_FACT_BLOCKING, "env.CUDA_LAUNCH_BLOCKING"},
+                {RUN_FACT_PROGRAM, "cmdline"}};
+    const struct recording *rec = steps->walk->rec;
+    char texts[RUN_FACTS][FACT_BYTES] = {{0}};
+    int error = 0;
+    for (uint32_t i = 0; i < rec->count; i++)
+        for (unsigned k = 0; error == 0 && k < sizeof said / sizeof said[0]; k++)
+            error = run_fact_set(r, said[k].fact, process_meta(rec->processes[i], said[k].key));
+    name_devices(steps, texts[RUN_FACT_GPU]);
+    name_losses(steps->walk, texts[RUN_FACT_LOSSES]);
+    name_given_up(rec, texts[RUN_FACT_GIVEN_UP]);
+    snprintf(texts[RUN_FACT_RANKS], FACT_BYTES, "%u", process_count(steps));
+    name_gpu_rows(rec, texts[RUN_FACT_GPU_ROWS]);
+    name_steps(&steps->steps, texts[RUN_FACT_STEPS_BY]);
+    name_variables(rec, texts[RUN_FACT_VARIABLES]);
+    name_libraries(rec, texts[RUN_FACT_LIBRARIES]);
+    name_conditions(devices, texts);
+    if (rec->count) {
+        const struct stream_header *h = &rec->processes[0]->header;
+        time_t seconds = (time_t)(h->realtime_zero_ns / 1000000000u);
+        struct tm tm;
+        snprintf(texts[RUN_FACT_HOST], FACT_BYTES, "%s", h->host);
+        if (gmtime_r(&seconds, &tm))
+            strftime(texts[RUN_FACT_TIME], FACT_BYTES, "%Y-%m-%dT%H:%M:%SZ", &tm);
+    }
+    for (unsigned i = 0; error == 0 && i < RUN_FACTS; i++)
+        error = run_fact_set(r, (enum run_fact)i, texts[i]);
+    measure_cost(r, rec);
+    return error;
+}

@@ -1,0 +1,270 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`gpuprof diff`: what of a run is compared: which steps, over which of them the energy is, what
+the runs are named by, and what is said of how they were."""
+
+import json
+import random
+import xml.etree.ElementTree
+
+import pytest
+from made_devices import MS, Board, Job, S
+from made_runs import FACTS, Run, baseline, noisy
+
+SAME, WORSE, USAGE, UNSURE = 0, 1, 2, 3
+
+
+@pytest.fixture(name="recorded")
+def fixture_recorded(make_records):
+    return lambda name, run: make_records(run.lines(), name=name)
+
+
+@pytest.fixture(name="saved")
+def fixture_saved(run_verb, tmp_path):
+    """saved(RECORDING, OPTIONS...): what a baseline says of it."""
+    def saved(recording, *options):
+        run_verb("baseline", "save", "it", recording, *options)
+        return json.loads((tmp_path / ".gpuprof/baselines/it.json").read_text())["runs"][0]
+    return saved
+
+
+# ---- steps --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("slow,left_out", [
+    ({46: 50}, 0), ({2: 50}, 0), ({1: 50}, 0), ({3: 9, 46: 50, 47: 50}, 0), ({0: 9}, 1),
+    ({0: 9, 46: 50}, 1), ({0: 9, 200: 50}, 1), ({0: 9, 150: 50, 180: 50, 200: 50}, 1),
+    ({i: 1.04 for i in range(30)}, 30), ({**{i: 1.04 for i in range(30)}, 12: 50}, 30),
+    ({**{i: 9 for i in range(8)}, 3: 1}, 8)])
+def test_one_slow_step_is_no_warm_up(recorded, saved, slow, left_out):
+    """Of 238 steps with a noise of 1 %: it neither makes a warm-up of those before it, nor hides
+    one."""
+    dice = random.Random(7)
+    slow = {i: slow.get(i, 1) * (1 + 0.01 * dice.gauss(0, 1)) for i in range(238)}
+    row = saved(recorded("run", Run(steps=238, launches=1, slow=slow)))
+    assert abs(row["warm_up"] - left_out) <= (1 if left_out == 30 else 0)
+    assert row["steps"] == 238 - row["warm_up"]
+
+
+def test_which_run_has_the_warm_up(recorded, run_verb, tmp_path):
+    runs = [recorded(f"new{i}", Run(slow={k: 5 for k in range(i + 1)})) for i in range(3)]
+    old = [recorded(f"old{i}", Run(slow={0: 3})) for i in range(3)]
+    words = ("diff", *runs, "--against", *old, "-o", "x.txt", "-o", "x.md", "-o", "x.json")
+    run_verb(*words, status=UNSURE)
+    says = (f"left out as warm-up: 1 to 3 steps of a run (3 of {runs[2]}); before: 1 step of each "
+            "run")
+    assert f"\n{says}\n" in (tmp_path / "x.txt").read_text()
+    assert says in json.loads((tmp_path / "x.json").read_text())["notes"]
+    assert "- left out as warm" in (tmp_path / "x.md").read_text()
+    text = run_verb("diff", old[0], "--against", old[1], status=UNSURE).stdout
+    assert text.splitlines()[0] == "1 run (11 steps) against 1 (11 steps)"
+    assert "\nleft out as warm-up: 1 step\n" in text
+
+
+def test_steps_that_are_not_there(make_records, run_collector):
+    """What was asked for, or nothing: the names that are there are told."""
+    job = Job()
+    for i in range(5):
+        job.range(i * S + MS, i * S + 500 * MS, f"train {i}")
+        job.range(i * S + 600 * MS, i * S + 700 * MS, "load")
+    job.range(6 * S, 7 * S, "validate")
+    job.add("push", 1, 8 * S, args=(0, 0, 0, 0, 0, 0), text="save it")  # it does not end
+    job.call(9 * S)
+    folder = make_records(job.lines())
+    for words in (["diff", folder, "--against", folder], ["baseline", "save", "it", folder]):
+        result = run_collector(*words, "--step-range=step *")
+        assert result.returncode == USAGE and result.stdout == "" and result.stderr == (
+            f"gpuprof: {words[0]}: --step-range: no range or label has the name 'step *'; there "
+            "are 'load', 'train *', 'save it', 'validate'\n")
+        result = run_collector(*words, "--step-range=save it")
+        assert result.returncode == USAGE and "both begins and ends" in result.stderr
+        result = run_collector(*words, "--step-by=graph")
+        assert result.returncode == USAGE and "no graph was launched twice" in result.stderr
+        assert len(result.stderr.splitlines()) == 1
+
+
+def test_a_run_without_steps_has_a_time_of_its_own(diff_of_whole):
+    text, junit = diff_of_whole
+    assert "\nrun time " in text and "step time" not in text and "part of the run" in text
+    assert 'name="run time"' in junit
+
+
+@pytest.fixture(name="diff_of_whole")
+def fixture_diff_of_whole(run_verb, tmp_path):
+    def whole(seed):
+        text = json.loads(baseline(noisy(random.Random(seed), 0.001)))
+        for run in text["runs"]:
+            run["steps"] = 0
+            del run["metrics"]["step_p95_ns"]
+        return json.dumps(text)
+    for name in ("new", "old"):
+        (tmp_path / f"{name}.json").write_text(whole(name))
+    words = ("diff", "new.json", "--against", "old.json")
+    return run_verb(*words).stdout, run_verb(*words, "--format=junit").stdout
+
+
+# ---- energy -------------------------------------------------------------------------------------
+
+STEP = 500 * MS
+
+
+def burning(make_records, name, jobs):
+    """`jobs` are (rank, first reading, boards by UUID); each has 20 steps from the first second on.
+    """
+    lines = []
+    for rank, first, boards in jobs:
+        job = Job(rank)
+        for device, (uuid, board) in enumerate(boards.items()):
+            job.read(board, job.source(device, uuid=(9, uuid)), first, 14 * S, 20 * MS)
+        for number in range(21):
+            job.step(S + number * STEP, number)
+        lines += job.lines()
+    return make_records(lines, name=name)
+
+
+def test_energy_of_the_steps_that_were_read(make_records, saved, run_verb):
+    """Readings may begin behind the first step: it is of those that they reach."""
+    board = Board([(0, 200000), (4 * S, 400000)], 20 * MS)
+    late = burning(make_records, "late", [(1, 5 * S + MS, {1: board})])
+    row = saved(late)
+    assert row["steps"] == 20 and 10 <= row["energy_steps"] <= 11
+    assert row["metrics"]["energy_mj"] == pytest.approx(400000 * 0.5, rel=0.03)
+    early = burning(make_records, "early", [(1, 50 * MS, {1: board})])
+    row = saved(early)
+    assert row["energy_steps"] == 20
+    assert row["metrics"]["energy_mj"] == pytest.approx((200000 * 3 + 400000 * 7) / 20, rel=0.03)
+    text = run_verb("diff", late, "--against", early, status=UNSURE).stdout
+    assert "\nenergy is of 11 of 20 steps; before: 20 of 20\n" in text or \
+        "\nenergy is of 10 of 20 steps; before: 20 of 20\n" in text
+
+
+def test_energy_of_a_device_of_two_processes(make_records, saved):
+    """Counts once, by its UUID; that of others beside it."""
+    shared, own = Board([(0, 200000)], 20 * MS), Board([(0, 300000)], 20 * MS)
+    assert saved(burning(make_records, "shared", [(1, 50 * MS, {1: shared}), (2, 50 * MS, {
+        1: shared})]))["metrics"]["energy_mj"] == pytest.approx(100000, rel=0.03)
+    both = saved(burning(make_records, "both", [(1, 50 * MS, {1: shared}), (2, 50 * MS, {
+        1: shared, 2: own})]))
+    assert both["metrics"]["energy_mj"] == pytest.approx(250000, rel=0.03)
+    assert both["energy_steps"] == 40
+
+
+def test_energy_that_nobody_read(make_records, saved):
+    """Of a process without readings nothing is known: then of none."""
+    board = Board([(0, 200000)], 20 * MS)
+    row = saved(burning(make_records, "half", [(1, 50 * MS, {1: board}), (2, 50 * MS, {})]))
+    assert "energy_mj" not in row["metrics"] and "energy_steps" not in row
+
+
+# ---- what is meant by a word --------------------------------------------------------------------
+
+
+def test_a_name_that_is_two_things(recorded, run_collector, run_verb, tmp_path):
+    """Both a folder here and a baseline: nothing is taken for what was not meant."""
+    run = recorded("main", Run())
+    other = recorded("other", Run(launches=10))
+    run_verb("baseline", "save", "main", other, other.with_name("main"))
+    for words in (["other", "--against", "main"], ["main", "--against", "other"]):
+        result = run_collector("diff", *words)
+        assert result.returncode == USAGE and result.stderr == (
+            "gpuprof: diff: main: there are both a folder 'main' and a baseline of that name; say "
+            "./main, or .gpuprof/baselines/main.json\n")
+    assert "1 run " in run_verb("diff", "other", "--against", "./main", status=UNSURE).stdout
+    assert " against 2 " in run_verb("diff", "other", "--against", ".gpuprof/baselines/main.json",
+                                     status=UNSURE).stdout
+    listed = run_verb("baseline", "list").stdout.splitlines()
+    assert [line.split()[:2] for line in listed[1:]] == [["main", "2"]]
+    assert run.is_dir() and (tmp_path / "main").is_dir()
+
+
+def test_several_files_are_one_run(make_records, run_collector, run_verb, tmp_path):
+    """With commas between: as the folder that has them all."""
+    ranks = [Run(rank=400 + i, step_ns=10**6 * (1 + i)) for i in range(2)]
+    folder = make_records((line for rank in ranks for line in rank.lines()), name="both")
+    files = sorted(str(path.relative_to(tmp_path)) for path in folder.glob("*.gpuprof"))
+    assert len(files) == 2
+    run_verb("baseline", "save", "folder", folder)
+    run_verb("baseline", "save", "files", ",".join(files))
+    rows = [json.loads((tmp_path / f".gpuprof/baselines/{name}.json").read_text())["runs"]
+            for name in ("folder", "files")]
+    assert len(rows[1]) == 1 and rows[1][0].pop("name") == ",".join(files)
+    rows[0][0].pop("name")
+    assert rows[0] == rows[1] and rows[0][0]["facts"]["processes"] == "2"
+    for word, says in ((f"{files[0]},no", "no is not there"), (f"{files[0]},", "a name is missing"),
+                       (f"{files[0]},./{files[0]}", "named twice")):
+        result = run_collector("diff", word, "--against", "files")
+        assert result.returncode == USAGE and says in result.stderr
+        assert len(result.stderr.splitlines()) == 1
+
+
+# ---- names and facts ----------------------------------------------------------------------------
+
+
+def test_names_of_kernels_are_whole_in_files(run_collector, run_verb, tmp_path):
+    name = "void cutlass::device_kernel<" + 30 * "cute::tuple<int, 128>, " + "end>"
+    for side, ns in (("new", 9), ("old", 5)):
+        rows = [{"name": name, "count": 80, "ns": ns * 10**6}]
+        (tmp_path / f"{side}.json").write_text(baseline(noisy(random.Random(side), 0.001), rows))
+    words = ("diff", "new.json", "--against", "old.json")
+    run_verb(*words, "-o", "x.txt", "-o", "x.md", "-o", "x.json")
+    assert name in (tmp_path / "x.txt").read_text() and name in run_collector(*words).stdout
+    assert name in json.loads((tmp_path / "x.json").read_text())["kernels"][0]["now"]["name"]
+    markdown = (tmp_path / "x.md").read_text().replace("\\", "").replace("&lt;", "<")
+    assert name in markdown
+
+
+@pytest.mark.parametrize("fact", ["cuda_asked", "libraries", "power_limit"])
+def test_facts_that_only_some_runs_know(diff_with_facts, fact):
+    """Differ where both say something."""
+    assert diff_with_facts({}, {fact: "12040"}) == []
+    assert diff_with_facts({fact: "12040"}, {fact: "12040"}) == []
+    differs, = diff_with_facts({fact: "12040"}, {fact: "13000"})
+    assert "12040" in differs and "13000" in differs
+
+
+@pytest.fixture(name="diff_with_facts")
+def fixture_diff_with_facts(run_collector, tmp_path):
+    def diff(new, old, key="differs"):
+        for name, facts in (("new", new), ("old", old)):
+            runs = noisy(random.Random(name), 0.001)
+            for run in runs[1:]:
+                run["facts"] = {**FACTS, **facts}
+            (tmp_path / f"{name}.json").write_text(baseline(runs))
+        result = run_collector("diff", "new.json", "--against", "old.json", "--format=json")
+        made = json.loads(result.stdout)
+        assert result.returncode == (UNSURE if made["differs"] else SAME)
+        return made[key]
+    return diff
+
+
+def test_clocks_are_named_and_block_nothing(diff_with_facts):
+    def notes(new, old):
+        return diff_with_facts({"sm_clock": new}, {"sm_clock": old}, "notes")
+    assert not any("clock" in note for note in notes("1980", "1900"))
+    assert "clock of the SMs, MHz: 1410, before: 1980" in notes("1410", "1980")
+    assert not any("clock" in note for note in notes("x", "1980"))
+
+
+def test_facts_of_a_recording(make_records, saved):
+    board = Board([(0, 200000)], 20 * MS)
+    board.power_limit = 700000
+    job = Job()
+    job.read(board, job.source(), 50 * MS, 12 * S, 100 * MS)
+    for number in range(10):
+        job.step(S + number * S, number)
+    lines = job.lines()
+    lines[1:1] = ["meta env.PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True",
+                  "meta library=/usr/lib/libcudart.so.12.4.127", "meta cuda_asked=12040",
+                  "meta library=/lib/libcuda.so.550.54"]
+    facts = saved(make_records(lines))["facts"]
+    assert facts["variables"] == "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True"
+    assert facts["libraries"] == "libcuda.so.550.54, libcudart.so.12.4.127"
+    assert (facts["cuda_asked"], facts["power_limit"]) == ("12040", "700.0 W")
+    assert (facts["sm_clock"], facts["temperature"]) == ("1500", "61")
+
+
+def test_a_long_fact_is_cut_at_a_letter(diff_with_facts, run_collector, tmp_path):
+    """XML with half a letter is none."""
+    differs, = diff_with_facts({"gpu": 149 * "x" + 99 * "\u00e9"}, {"gpu": "y"})
+    assert 149 * "x" + "..." in differs
+    run_collector("diff", "new.json", "--against", "old.json", "-o", "x.xml")
+    xml.etree.ElementTree.fromstring((tmp_path / "x.xml").read_bytes())
