@@ -66,6 +66,7 @@ static struct {
     bool is_late;
     bool is_over;
     bool exit_is_due;
+    bool is_told;          /* the recording of `state` */
     uint64_t number;       /* of the window */
     uint64_t before;       /* windows of schedules before this one */
     uint64_t waiting;      /* until it is whole in the stream file, since ... */
@@ -74,7 +75,6 @@ static struct {
     uint64_t missed;       /* windows that were over before all was on */
     uint64_t first_ns;     /* CLOCK_MONOTONIC, when the first one did; 0: none */
     uint64_t closed_ns;    /* ... when the last one closed */
-    uint64_t told_epoch;   /* the recording that has been told of `state` */
     uint64_t told_steps;   /* one more than it has been told of */
     uint64_t described_ns; /* CLOCK_MONOTONIC, when it was */
 } now;
@@ -184,7 +184,7 @@ static void change(struct thread *t, enum window_state state, uint32_t off, bool
     struct record says;
     now.state = state;
     says = statement();
-    now.told_epoch = t ? epoch_now() : EPOCH_NONE;
+    now.is_told = t != NULL;
     if (!(is_soon ? recorded_ask_soon : recorded_ask)(t, ASKER_WINDOW, off, &says) && t) {
         says.begin = ticks_now(); /* what is left out is the same */
         thread_append(t, &says);
@@ -420,7 +420,7 @@ void windows_door(bool opens)
 void windows_start(void)
 {
     if ((how.is_set || how.is_counted) && take()) {
-        now.told_epoch = EPOCH_NONE;
+        now.is_told = false;
         lock_drop(&lock);
     }
 }
@@ -481,12 +481,12 @@ void windows_describe(struct thread *writer, bool is_last)
         lock_drop(&lock);
         return;
     }
-    if (now.told_epoch == EPOCH_NONE) { /* what came to pass before the recording began */
+    if (!now.is_told) { /* what came to pass before the recording began */
         struct record r = statement();
         r.begin = ticks_now();
         thread_append(writer, &r);
         tell_step(writer);
-        now.told_epoch = epoch_now();
+        now.is_told = true;
         now.told_steps = 0;
     }
     if (!is_last)
