@@ -170,7 +170,16 @@ def steps_of(its, numbers):
         its.say(str(number))
 
 
-def test_all_ranks_turn_with_the_same_step(job, ctl, tmp_path):
+def wait_for(collector, tmp_path, text, count):
+    """Until what is recorded has that text so often."""
+    end = time.monotonic() + LIMIT
+    while subprocess.run([collector, "dump", tmp_path / "out"], capture_output=True, text=True,
+                         check=True).stdout.count(text) < count:
+        assert time.monotonic() < end
+        time.sleep(0.05)
+
+
+def test_all_ranks_turn_with_the_same_step(job, ctl, collector, tmp_path):
     first, second = job(CONTROL="stopped"), job(CONTROL="stopped")
     steps_of(first, range(100, 103))
     steps_of(second, range(100, 108))
@@ -181,6 +190,7 @@ def test_all_ranks_turn_with_the_same_step(job, ctl, tmp_path):
     assert "at step 113:\n" in ctl("stop", "--at-step=+6")  # ahead of the second's 107
     steps_of(first, range(105, 116))
     steps_of(second, range(108, 116))
+    wait_for(collector, tmp_path, "\npause ", 10)  # until the devices are off, too
     late = ctl("start", "--at-step=112", status=1)
     assert late.count("that step is over: it does so with the next one") == 2
     steps_of(first, [116])

@@ -62,12 +62,32 @@ class Done:
                 for r in sorted(process.of_type(stream_reader.WINDOW), key=lambda r: r.begin)]
 
 
+@pytest.fixture(name="run_until")
+def fixture_run_until(collector):
+    """Runs a program, which goes on at each word `r` when what is recorded has that text."""
+    def run_until(command, env, folder, texts):
+        with conftest.Program(command, env=env, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                              stderr=subprocess.PIPE, text=True) as program:
+            for text in texts:
+                assert program.stdout.readline() == "ready\n"
+                end = time.monotonic() + 60
+                while text not in subprocess.run([collector, "dump", folder], text=True,
+                                                 capture_output=True, check=False).stdout:
+                    assert time.monotonic() < end
+                    time.sleep(0.05)
+                program.stdin.write("\n")
+                program.stdin.flush()
+            program.communicate(timeout=60)
+        assert program.returncode == 0
+    return run_until
+
+
 @pytest.fixture(name="run")
-def fixture_run(library, tmp_path):
+def fixture_run(library, run_until, tmp_path):
     """run(WORDS, settings): a Done; with `gpu`, the simulated CUPTI has records."""
     count = iter(range(100))
 
-    def run(words, labels=False, gpu=False, status=0, **settings):
+    def run(words, labels=False, gpu=False, status=0, until=(), **settings):
         folder = tmp_path / f"out{next(count)}"
         libraries = str(toolchain.SIM)
         flags = CUDA
@@ -84,17 +104,22 @@ def fixture_run(library, tmp_path):
         if gpu:
             env["GPUPROF_GPU"] = "on"
         program = toolchain.build("windows_work.c", *flags, f"-I{conftest.ROOT / 'inject/range'}")
+        if until:
+            return Done(run_until([program, *map(str, words)], env, folder, until), folder)
         done = toolchain.run([program, *map(str, words)], env, status=status)
         return Done(done, folder)
     return run
 
 
-def stepped(steps, nap=0):
-    """A copy of 1000 bytes and more before all steps, of 0 and more in each."""
+def stepped(steps, waits=()):
+    """A copy of 1000 bytes before all steps, of 1 and more in each; it waits at the end of some."""
     words = ["1000"]
     for step in range(steps):
-        words += ["s", str(step + 1), *([f"z{nap}"] if nap else [])]
+        words += ["s", str(step + 1), *(["r"] if step in waits else [])]
     return words
+
+
+WARMS, OPENS = "window=0 state=2 ", "window=1 state=1 "
 
 
 def test_arithmetic_is_torchs():
@@ -139,9 +164,8 @@ def test_steps_by_number(run):
 def test_work_of_warm_steps_is_dropped(run, run_collector):
     """CUPTI's records are on from the warm-up on: in trace and report stands what was launched in
     the window, and nothing is missing."""
-    words = stepped(9, nap=40) + ["d"]
-    done = run(words, gpu=True, SCHEDULE="wait=2,warmup=2,active=2,repeat=1",
-               GPU_FLUSH="20ms")
+    done = run(stepped(9, waits=[2]) + ["d"], gpu=True, until=[WARMS], GPU_FLUSH="20ms",
+               SCHEDULE="wait=2,warmup=2,active=2,repeat=1")
     assert done.sizes(done.process) == [5, 6]
     assert done.windows(done.process) == [(0, 0), (0, 2), (1, 1), (1, 0)]
     assert len(done.process.of_type(12)) >= 2
@@ -156,7 +180,8 @@ def test_work_of_warm_steps_is_dropped(run, run_collector):
 
 
 def test_without_warm_up_the_first_step_is_partial(run, run_collector):
-    done = run(stepped(6, nap=120), gpu=True, SCHEDULE="wait=2,active=2,repeat=1")
+    done = run(stepped(6, waits=[2]), gpu=True, until=[OPENS],
+               SCHEDULE="wait=2,active=2,repeat=1")
     [late] = [r for r in done.process.of_type(stream_reader.WINDOW) if r.args[1] == 1]
     assert tuple(late.args[2:4]) == (103, 1) and late.args[0] == 1
     assert done.sizes(done.process)[-1] == 4
@@ -251,11 +276,11 @@ def test_a_stop_of_the_programs_goes_first(run, run_collector):
     assert not done.sizes(done.process)
 
 
-def labelled(steps, label, nap=0):
+def labelled(steps, label, waits=()):
     """In each step a copy of 10 and more, and one of 20 and more inside the label."""
     words = ["1", "z1300"]  # until our thread has looked for PyTorch
     for step in range(steps):
-        words += [str(10 + step), "{" + label, str(20 + step), "}", *([f"z{nap}"] if nap else [])]
+        words += [str(10 + step), "{" + label, str(20 + step), "}", *(["r"] if step in waits else [])]
     return words
 
 
@@ -263,7 +288,7 @@ def labelled(steps, label, nap=0):
 def test_steps_by_optimizer(run, pytorch):
     """A step lasts from the end of one update to the end of the next; the first update's end begins
     step 0."""
-    done = run(labelled(6, OPTIMIZER, nap=30), labels=True, PYTORCH=pytorch,
+    done = run(labelled(6, OPTIMIZER, waits=[1]), labels=True, until=[WARMS], PYTORCH=pytorch,
                SCHEDULE="wait=1,warmup=1,active=2,repeat=1")
     assert done.sizes(done.process) == [13, 23, 14, 24]
     assert "(by optimizer)" in done.process.meta["schedule_steps"]
@@ -310,10 +335,11 @@ def shown(trace):
 
 def test_a_trace_of_one_cycle(run, run_collector, tmp_path):
     """Ranges that reach into the window, the calls in it and what they made, and nothing else."""
-    words = ["z30", "<all"]
+    words = ["<all"]
     for step in range(12):
-        words += ["s", f"<inner {step}", str(step + 1), ">", "z30"]
-    done = run([*words, "d", ">"], gpu=True, SCHEDULE="wait=1,warmup=2,active=2,repeat=2")
+        words += ["s", f"<inner {step}", str(step + 1), ">", *(["r"] if step in (1, 6) else [])]
+    done = run([*words, "d", ">"], gpu=True, until=[WARMS, "window=1 state=2 "],
+               SCHEDULE="wait=1,warmup=2,active=2,repeat=2")
     assert done.sizes(done.process) == [4, 5, 9, 10]
     for cycle, steps in ((1, [3, 4]), (2, [8, 9])):
         trace = json.loads(run_collector("merge", f"--cycle={cycle}", done.folder, "-o",

@@ -8,6 +8,7 @@
  *   <NAME >  a range of gpuprof.h's, which is NVTX's default domain's
  *   {NAME }  a label of PyTorch's (with -DLABELS)
  *   zMS      sleeps; d: waits for the device
+ *   r        says "ready" and waits for a line on its standard input
  *   f        forks: the child goes on alone, and the parent exits with its status
  *   t        the rest is done by another thread
  */
@@ -64,6 +65,12 @@ static void *work(void *words)
         case '}': label(NULL); break;
         case 'z': usleep((useconds_t)atoi(text) * 1000); break;
         case 'd': cudaDeviceSynchronize(); break;
+        case 'r':
+            puts("ready");
+            fflush(stdout);
+            if (getchar() != '\n')
+                exit(6);
+            break;
         case 'f': {
             int status = 0;
             pid_t child = fork();
