@@ -6,6 +6,7 @@
  *   device=N  the next ones on that device
  *   get=MIB   gets so much memory
  *   stop, start   gpuprof_stop() and gpuprof_start()
+ *   patience=N   the next children may take so many seconds (20)
  *   forks=N   so many children, each of which asks NVML itself, as PyTorch's workers do
  *   nvml      starts NVML and asks it for the count of devices, now and at the end
  *   shutdown  shuts NVML down twice as often as it was started
@@ -60,13 +61,15 @@ static int ask_nvml(void)
     return result ? result : symbol("nvmlShutdown")();
 }
 
+static unsigned patience = 20;
+
 static void fork_children(int count)
 {
     for (int i = 0; i < count; i++) {
         int status = 0;
         pid_t child = fork();
         if (child == 0) {
-            alarm(20); /* a lock that nobody gives back */
+            alarm(patience); /* a lock that nobody gives back */
             _exit(ask_nvml());
         }
         if (waitpid(child, &status, 0) < 0 || status != 0) {
@@ -91,6 +94,8 @@ static void obey(const char *word)
         cudaMalloc(&memory, (size_t)number << 20);
     else if (strncmp(word, "forks=", 6) == 0)
         fork_children(number);
+    else if (strncmp(word, "patience=", 9) == 0)
+        patience = (unsigned)number;
     else if (strcmp(word, "stop") == 0)
         gpuprof_stop();
     else if (strcmp(word, "start") == 0)
