@@ -433,7 +433,7 @@ def test_no_room(library, collector, tmp_path, full):
     flight = Flight(data, library, live, {"FLIGHT": "30s", "SEAL": "20ms", "BUFFER": "1M"},
                     mounted)
     with flight.program:
-        for number in range(1, 21 if full == "live" else 4):
+        for number in range(1, 17 if full == "live" else 4):
             flight.say("b300000" if full == "live" else "b60000", f"s{number}")
         if full == "data":
             root = f"/proc/{flight.program.pid}/root"  # it goes with the program
@@ -446,7 +446,7 @@ def test_no_room(library, collector, tmp_path, full):
         process = flight.read()
         [(reason, begin, _, _)] = dumps(process)
         numbers = [s for s in sizes(process) if s != 64]
-        assert reason == END and begin > 0 and is_run(numbers) and numbers[-1] == 20
+        assert reason == END and begin > 0 and is_run(numbers) and numbers[-1] == 16
         assert not process.losses and held(process) == {1 << 20}
     else:
         assert "a dump could not be written" in errors and "No space left" in errors

@@ -187,7 +187,7 @@ static void test_noise(void **state)
     (void)state;
     uint64_t seed = 11;
     uint8_t *data = malloc(builder.length);
-    for (unsigned round = 0; round < 300; round++) {
+    for (unsigned round = 0; round < 100; round++) {
         memcpy(data, builder.data, builder.length);
         for (unsigned i = 0; i < 1 + round % 30; i++) {
             size_t at = builder.block_offsets[0] +

@@ -94,7 +94,7 @@ static void test_hostile(void **state)
         "<",  "(",  "a<",           "a<b,",      "((a>",   "a<(",          ">",
         ")",  "{(", "::_",          "int ",      "X<int,", "__nv_dl_tag<", "_0d",
         "_1", "#",  "_GLOBAL__N__", "operator<", ",",      "\xff"};
-    static const size_t bytes = 1 << 18;
+    static const size_t bytes = 1 << 17;
     char *text = malloc(bytes + 1);
     (void)state;
     assert_non_null(text);

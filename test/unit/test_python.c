@@ -20,7 +20,7 @@
 #define FRAMES        6
 #define CODES         3
 #define FRAMES_MAX    64
-#define ROUNDS        4000
+#define ROUNDS        1500
 #define FLAG_IS_TEXT  (1u << 28)
 #define TYPE_FLAGS    168
 #define FIRST_LINE    10
@@ -324,7 +324,7 @@ static void test_damaged_offsets(void **state)
 {
     unsigned sound = 0;
     (void)state;
-    for (unsigned round = 0; round < 100000; round++) {
+    for (unsigned round = 0; round < 30000; round++) {
         uint64_t words[RUNTIME_WORDS];
         uint32_t version = versions[2 + round % 2];
         struct python_layout l;

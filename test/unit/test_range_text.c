@@ -5,7 +5,7 @@
 #include "model/range_text.h"
 #include "record/op_record.h"
 
-#define ROUNDS 40000
+#define ROUNDS 20000
 
 /* The text alone in its memory, so that a sanitizer sees who reads behind it. */
 static char *exact(const char *text, size_t length)

@@ -90,7 +90,7 @@ static void test_random_interleavings(void **state)
 {
     (void)state;
     uint64_t seed = 2;
-    for (unsigned round = 0; round < 3000; round++) {
+    for (unsigned round = 0; round < 1000; round++) {
         uint64_t nows[80] = {0};
         uint32_t sequences = 1 + (uint32_t)(random_of(&seed) % 80), its = 0;
         uint32_t count = (uint32_t)(random_of(&seed) % 300);

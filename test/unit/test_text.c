@@ -99,7 +99,7 @@ static void test_numbers(void **state)
 {
     (void)state;
     uint64_t seed = 5;
-    for (unsigned i = 0; i < 200000; i++) {
+    for (unsigned i = 0; i < 60000; i++) {
         uint64_t value = i < 20000 ? i : random_of(&seed) >> (random_of(&seed) % 64);
         char text[64], expected[64];
         *json_decimal(text, value) = '\0';
@@ -130,7 +130,7 @@ static void test_histogram(void **state)
     (void)state;
     static uint64_t values[5000];
     uint64_t seed = 6;
-    for (unsigned round = 0; round < 40; round++) {
+    for (unsigned round = 0; round < 10; round++) {
         struct histogram h = {0};
         uint64_t rows_left = HISTOGRAM_ROWS;
         for (unsigned i = 0; i < 5000; i++) {
@@ -530,7 +530,7 @@ static void test_rust_name_limits(void **state)
     memcpy(name, "_RINvC1a1f", 10);
     assert_null(demangle(name, KERNEL_NAME_BYTES_MAX, &failures));
     uint64_t seed = 7;
-    for (unsigned i = 0; i < 200000; i++) {
+    for (unsigned i = 0; i < 60000; i++) {
         strcpy(name, rust_names[i % (sizeof rust_names / sizeof rust_names[0])][0]);
         size_t length = strlen(name);
         for (unsigned k = 0; k <= random_of(&seed) % 4; k++)
