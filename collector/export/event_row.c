@@ -473,6 +473,34 @@ static int take_mark(struct export_writer *w, const struct slice *s)
     return event_end(w);
 }
 
+/* What the driver said of a device: a row for each reading of a group of its counters, with the
+ * values that it knew. */
+static int take_sample(struct export_writer *w, const struct slice *s)
+{
+    const struct record *r = s->event.record;
+    const struct event_info *info = event_info(r->type);
+    uint64_t at_ns = device_sample_ns(&s->event), value;
+    char uuid[DEVICE_UUID_BYTES];
+    event_begin(w, info->name, s->event.process, at_ns, at_ns);
+    char *end = json_escape(w->name, s->source->title, strlen(s->source->title));
+    event_string(w, EVENT_NAME, w->name, (size_t)(end - w->name));
+    put_step(w, s->event.process, at_ns);
+    if (s->source->device != UINT64_MAX)
+        event_number(w, EVENT_DEVICE, s->source->device);
+    event_arg_text(w, "uuid", device_uuid_text(s->source->uuid_high, s->source->uuid_low, uuid));
+    for (unsigned i = 1; i < info->arg_count; i++)
+        if (device_value(r, i, &value))
+            event_arg_number(w, info->args[i].label, ARG_COUNT, value);
+    return event_end(w);
+}
+
+/* Readings have no thread, and none of the kinds, names and lengths that may be asked for. */
+static bool shows_samples(const struct export_writer *w)
+{
+    const struct select_wish *wish = w->scope.selection ? w->scope.selection->wish : NULL;
+    return !wish || !(wish->kinds || wish->name || wish->min_ns || wish->tids.count);
+}
+
 int event_take(struct export_writer *w, const struct slice *s)
 {
     if (s->op_change != OP_SAME)
@@ -496,6 +524,6 @@ int event_take(struct export_writer *w, const struct slice *s)
     case RECORD_PAUSE:
     case RECORD_WINDOW:
     case RECORD_DUMP: return take_mark(w, s);
-    default: return 0;
+    default: return s->source && shows_samples(w) ? take_sample(w, s) : 0;
     }
 }

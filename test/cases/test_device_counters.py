@@ -362,6 +362,25 @@ def test_database(run_verb, make_records, tmp_path):
     assert said["links.pcie_received", 1] == [50, 0, 98 * 10**9]
 
 
+def test_rows_of_readings(run_verb, make_records, tmp_path):
+    """export --format=jsonl: each value that the database has, at its time, of its device."""
+    job = use_job()
+    folder = make_records(job.lines())
+    lines = [json.loads(line) for line in
+             run_verb("export", folder, "--format=jsonl", "-o", "-").stdout.splitlines()]
+    run_verb("export", folder, "-o", tmp_path / "x.sqlite")
+    base = sqlite3.connect(tmp_path / "x.sqlite")
+    readings = [line for line in lines if line["kind"].startswith("device_")]
+    assert sorted(base.execute("SELECT start, deviceId, uuid, name, value FROM "
+                               "GPUPROF_DEVICE_COUNTERS")) == sorted(
+        (line["start_ns"], line["device"], line["args"]["uuid"], f"{group}.{label}", value)
+        for line in readings for group in [line["kind"].removeprefix("device_")]
+        for label, value in line["args"].items() if label != "uuid")
+    assert {line["kind"] for line in readings} == {"device_use", "device_links", "device_gpm"}
+    assert "device_" not in run_verb("export", folder, "--format=csv", "-o", "-",
+                                     "--kind=launch").stdout
+
+
 def test_csv(run_verb, make_records):
     board = Board([(0, 250000)])
     job = Job()
