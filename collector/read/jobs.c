@@ -314,7 +314,7 @@ static void print_job(const struct recording *rec, uint32_t job, uint64_t origin
     fputc(')', out);
 }
 
-void recording_say_jobs(const struct recording *rec)
+void recording_say_jobs(const struct recording *rec, const char *how)
 {
     uint64_t origin_ns = UINT64_MAX;
     char *text = NULL;
@@ -333,8 +333,7 @@ void recording_say_jobs(const struct recording *rec)
         fprintf(out, " and %u more", rec->job_count - JOBS_SAID);
     char *line = fclose(out) == 0 ? json_line(text) : NULL;
     if (line)
-        message("the processes are of %u jobs: job%s; --job=N shows one of them", rec->job_count,
-                line);
+        message("the processes are of %u jobs: job%s; %s", rec->job_count, line, how);
     free(line);
     free(text);
 }

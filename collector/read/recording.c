@@ -216,7 +216,7 @@ enum exit_code recording_open(struct recording *rec, char **paths, int path_coun
     if (options->select && options->select->jobs.count)
         code = recording_select_jobs(rec, options->select);
     else if (!options->quiet && !options->share)
-        recording_say_jobs(rec);
+        recording_say_jobs(rec, "--job=N shows one of them");
     if (code == EXIT_OK && recording_arrange(rec) < 0)
         return failure("gpuprof-collector", GPUPROF_NO_MEMORY);
     return code;

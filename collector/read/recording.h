@@ -83,8 +83,8 @@ void recording_move_clocks(struct recording *rec, recording_move_fn *move, const
  */
 int recording_find_jobs(struct recording *rec);
 
-/* A line on stderr, if there are several jobs. */
-void recording_say_jobs(const struct recording *rec);
+/* A line on stderr, if there are several jobs, and how to see one: `how`. */
+void recording_say_jobs(const struct recording *rec, const char *how);
 
 /* Only the processes that are wanted, by job, rank and pid, stay. EXIT_OK, or another exit code
  * after a line on stderr. */

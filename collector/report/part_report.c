@@ -430,7 +430,7 @@ static int start(struct combination *c, uint64_t bytes)
     uint64_t *calls = r->process_calls = calloc(rec->count + 1u, sizeof *r->process_calls);
     int error = rec->count ? recording_find_jobs(rec) : 0;
     if (error == 0 && rec->count) {
-        recording_say_jobs(rec);
+        recording_say_jobs(rec, "'gpuprof report --job=N' of the recordings shows one of them");
         error = recording_arrange(rec);
     }
     if (error == 0)

@@ -301,7 +301,9 @@ def test_parts_of_jobs(kind, run_verb, recorded):
     parts = make_parts(run_verb, folder, 3)
     done = run_verb("report", "--combine", "--format=json", "--table=ranks", *parts)
     assert {row["job"] for row in json.loads(done.stdout)["ranks"]} == set(range(len(jobs)))
-    assert f"are of {len(jobs)} jobs" in done.stderr
+    [said] = [line for line in done.stderr.splitlines() if f"are of {len(jobs)} jobs" in line]
+    assert said.endswith("; 'gpuprof report --job=N' of the recordings shows one of them")
+    run_verb("report", "--combine", "--job=0", *parts, status=2)
     check_equal(run_verb, folder, parts)
 
 
