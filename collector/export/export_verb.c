@@ -8,6 +8,7 @@
 
 #include "base/message.h"
 #include "error.h"
+#include "export/event_lanes.h"
 #include "export/export_writer.h"
 #include "model/host_clocks.h"
 #include "output/verb_output.h"
@@ -54,7 +55,11 @@ static int write_events(struct export *x, const struct options *options)
     struct consumer consumer = {
         .context = x, .needs = x->format->needs & ~work, .take = take, .end = end};
     x->writer = x->format->create(x->out, &x->walk, &scope);
-    int error = x->writer ? walk_run(&x->walk, NULL, &consumer, 1) : 0;
+    int error = 0;
+    if (x->writer && x->format->is_rows)
+        error = event_lanes_run(&x->walk, &consumer, x->out, &x->selection.shown);
+    else if (x->writer)
+        error = walk_run(&x->walk, NULL, &consumer, 1);
     if (!x->writer && !x->out->error) {
         error = GPUPROF_NO_MEMORY;
         message(VERB ": %s", gpuprof_error_text(error));
@@ -99,6 +104,8 @@ static enum exit_code export_recording(struct export *x, const struct options *o
     code = verb_output_open(&out, options->output, &room);
     if (code != EXIT_OK)
         return code;
+    if (x->rec.is_parallel)
+        output_in_background(&out);
     x->out = &out;
     return verb_output_close(&out, options->output, write_events(x, options));
 }

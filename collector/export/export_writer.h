@@ -26,6 +26,7 @@ struct export_format {
     const char *ending; /* of a file's name, behind its last point, without a .gz */
     const char *help;   /* what it is, for whom */
     bool is_random;     /* it is written here and there: only a file will do, not compressed */
+    bool is_rows;       /* of an event, whatever other processes do: event_lanes.h will do */
     bool wants_steps;
     unsigned needs; /* enum walk_need, with work of a device; else without that */
     /* NULL: no memory, or out->error. `out`, `walk`, which has been surveyed, and what `scope`

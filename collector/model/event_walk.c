@@ -100,6 +100,33 @@ void walk_release(struct walk *w)
     *w = (struct walk){.pending.fd = -1};
 }
 
+int walk_part(struct walk *w, uint32_t worker)
+{
+    struct survey *s = &w->survey;
+    struct spool *const spools[] = {&w->pending, &s->calls.spool, &s->nodes, &s->ops,
+                                    &s->libraries};
+    int error = 0;
+    for (unsigned i = 0; error == 0 && i < sizeof spools / sizeof spools[0]; i++)
+        error = spool_part(spools[i]);
+    recording_keep_share(w->rec, worker);
+    return error;
+}
+
+struct walk_found walk_found(const struct walk *w, const struct process *p)
+{
+    return (struct walk_found){w->losses[p->index], w->first_ns[p->index], w->last_ns[p->index],
+                               w->kernels.dropped, w->texts.dropped};
+}
+
+void walk_add_found(struct walk *w, const struct process *p, const struct walk_found *found)
+{
+    w->losses[p->index] = found->losses;
+    w->first_ns[p->index] = found->first_ns;
+    w->last_ns[p->index] = found->last_ns;
+    w->kernels.dropped |= found->kernels_dropped;
+    w->texts.dropped |= found->texts_dropped;
+}
+
 const struct kernel_name *walk_kernel(const struct walk *w, const struct process *p,
                                       uint64_t number)
 {
@@ -633,15 +660,11 @@ static int run(struct pass *p, const struct process *only)
         timeline_choose(p->timeline, w->filter->wants, w->filter->context);
     if (p->timeline && w->ns_max)
         timeline_limit(p->timeline, w->ns_max, &w->is_cut);
-    if (more == 0 && w->rec->is_parallel)
-        timeline_read_ahead(p->timeline);
     if (more == 0)
         more = walk(p);
-    int number = errno;
-    if (p->timeline)
-        timeline_stop(p->timeline);
     if (more == 0)
         more = finish(p, only);
+    int number = errno;
     progress_clear(w->rec->progress);
     if (more < 0)
         message("%s: %s", p->timeline ? timeline_path(p->timeline) : "gpuprof-collector",

@@ -160,6 +160,23 @@ int walk_survey(struct walk *w);
 int walk_run(struct walk *w, const struct process *only, const struct consumer *consumers,
              unsigned count);
 
+/*
+ * In a worker (workers.h) of a walk that has surveyed: it goes on alone, and reads the events of
+ * its own share of processes only (recording_deal). 0 or GPUPROF_NO_MEMORY.
+ */
+int walk_part(struct walk *w, uint32_t worker);
+
+/* What it has found out of a process of its share, for the walk that it is a part of. */
+struct walk_found {
+    struct losses losses;
+    uint64_t first_ns;
+    uint64_t last_ns;
+    uint64_t kernels_dropped; /* these two of the whole share */
+    uint64_t texts_dropped;
+};
+struct walk_found walk_found(const struct walk *w, const struct process *p);
+void walk_add_found(struct walk *w, const struct process *p, const struct walk_found *found);
+
 /* recording_verdict of what was walked through. */
 enum exit_code walk_verdict(const struct walk *w, bool strict);
 

@@ -7,7 +7,6 @@
 
 #include "base/array.h"
 #include "error.h"
-#include "model/ahead.h"
 #include "record/gpu_record.h"
 
 #define SPARE_BUFFERS 16
@@ -43,7 +42,6 @@ struct buffer {
 struct timeline {
     struct recording *rec;
     struct losses *losses;  /* a view: by process index */
-    struct ahead *ahead;    /* NULL: it is the caller's thread that reads */
     struct heap_node *heap; /* owned, and so are the blocks */
     uint32_t count;
     uint32_t capacity;
@@ -56,12 +54,10 @@ struct timeline {
     uint64_t open_bytes; /* of payloads, spare ones included, decoders and windows */
     uint64_t open_bytes_max;
     struct process *failed;
-    struct process *damaged; /* a block of its is, and nobody was told yet; NULL: none */
-    uint32_t lost_records;   /* of that block */
-    bool is_one;             /* only one process's blocks */
-    uint64_t late_ns;        /* on the monotonic clock: from then on no block is opened */
-    bool *is_cut;            /* a view, set when it is late */
-    bool has_calls;          /* one was read */
+    bool is_one;      /* only one process's blocks */
+    uint64_t late_ns; /* on the monotonic clock: from then on no block is opened */
+    bool *is_cut;     /* a view, set when it is late */
+    bool has_calls;   /* one was handed out */
     bool skips_work;
     timeline_wants_fn *wants; /* NULL: all blocks are wanted */
     void *wants_context;
@@ -163,7 +159,6 @@ void timeline_free(struct timeline *t)
 {
     if (!t)
         return;
-    timeline_stop(t);
     for (uint32_t i = 0; i < t->count; i++)
         block_free(t, t->heap[i].block);
     for (uint32_t i = 0; i < t->spare_count; i++)
@@ -242,10 +237,11 @@ static void pop(struct timeline *t)
         sift_root(t);
 }
 
-static void note_damage(struct timeline *t, const struct open_block *b)
+static void count_damage(struct timeline *t, const struct open_block *b)
 {
-    t->damaged = b->event.process;
-    t->lost_records = b->place.header.record_count - b->done;
+    struct losses *l = &t->losses[b->event.process->index];
+    l->damaged_blocks++;
+    l->damaged_records += b->place.header.record_count - b->done;
 }
 
 /* Reads the payload and skips what was taken already. */
@@ -363,7 +359,7 @@ static __attribute__((noinline)) int end_root(struct timeline *t, int more)
         return more;
     }
     if (more < 0)
-        note_damage(t, b);
+        count_damage(t, b);
     pop(t);
     return 0;
 }
@@ -407,6 +403,8 @@ static int add_entry(struct timeline *t, const struct index_entry *entry)
 {
     struct process *p = t->rec->loaded[entry->process];
     int error = 0;
+    if (p->is_elsewhere)
+        return 0;
     if (t->wants && !t->wants(t->wants_context, p, entry->time, entry->end, entry->types))
         return 0;
     if (entry->count == 1)
@@ -465,18 +463,16 @@ static int open_root(struct timeline *t)
         t->failed = b->event.process;
         return error;
     }
-    note_damage(t, b);
+    count_damage(t, b);
     pop(t);
     return 0;
 }
 
-/* Brings the next event to the root: 1, EVENT_IS_DAMAGE, 0 at the end, or an error. */
+/* Brings the next event to the root: 1, 0 at the end, or an error. */
 static __attribute__((noinline)) int settle(struct timeline *t)
 {
     const struct block_index *x = &t->rec->index;
     for (;;) {
-        if (t->damaged)
-            return EVENT_IS_DAMAGE;
         int error = 0;
         if (t->next_entry < x->count && (t->count == 0 || t->next_ns <= t->heap[0].begin_ns)) {
             const struct index_entry *entry = &x->entries[t->next_entry];
@@ -500,13 +496,11 @@ static __attribute__((noinline)) int settle(struct timeline *t)
 /* Is nothing else to be done before? */
 static bool is_settled(const struct timeline *t)
 {
-    return t->count && t->heap[0].begin_ns < t->next_ns && t->heap[0].block->event.thread &&
-           !t->damaged;
+    return t->count && t->heap[0].begin_ns < t->next_ns && t->heap[0].block->event.thread;
 }
 
-static inline int next_event(void *context, struct event *event, uint32_t *lost_records)
+int timeline_next(struct timeline *t, struct event *event)
 {
-    struct timeline *t = context;
     if (t->is_handed_out) {
         t->is_handed_out = false;
         int error = advance_root(t);
@@ -514,45 +508,14 @@ static inline int next_event(void *context, struct event *event, uint32_t *lost_
             return error;
     }
     int more = is_settled(t) ? 1 : settle(t);
-    if (more == EVENT_IS_DAMAGE) {
-        event->process = t->damaged;
-        *lost_records = t->lost_records;
-        t->damaged = NULL;
-    }
-    if (more != 1)
+    if (more <= 0)
         return more;
     *event = t->heap[0].block->event;
     t->is_handed_out = true;
-    t->has_calls |= record_has_function(event->record->type);
-    return 1;
-}
-
-void timeline_read_ahead(struct timeline *t)
-{
-    t->ahead = ahead_start(next_event, t);
-}
-
-void timeline_stop(struct timeline *t)
-{
-    ahead_end(t->ahead);
-    t->ahead = NULL;
-}
-
-int timeline_next(struct timeline *t, struct event *event)
-{
-    uint32_t lost_records;
-    int more;
-    while ((more = t->ahead ? ahead_next(t->ahead, event, &lost_records)
-                            : next_event(t, event, &lost_records)) == EVENT_IS_DAMAGE) {
-        struct losses *l = &t->losses[event->process->index];
-        l->damaged_blocks++;
-        l->damaged_records += lost_records;
-    }
-    if (more <= 0)
-        return more;
     event->function = NULL;
     if (record_has_function(event->record->type)) {
         struct process *p = event->process;
+        t->has_calls = true;
         event->function = function_of(&t->rec->reader.functions, &p->codes, event->record->code);
         if (!event->function)
             return GPUPROF_NO_MEMORY;

@@ -8,7 +8,6 @@
  * thread has one block open, two where a call reaches over a block's end. Where all that together
  * would be more than OPEN_BYTES_MAX, a block keeps only its next WINDOW_RECORDS records (11 KB,
  * which count, too), and is decompressed again when they are used up.
- * On a thread of its own (ahead.h) it is some events ahead.
  */
 #ifndef GPUPROF_COLLECTOR_TIMELINE_H
 #define GPUPROF_COLLECTOR_TIMELINE_H
@@ -43,12 +42,6 @@ void timeline_choose(struct timeline *t, timeline_wants_fn *wants, void *context
 
 /* It ends early after so long; *is_cut, which must stay, is set then. Likewise. */
 void timeline_limit(struct timeline *t, uint64_t ns_max, bool *is_cut);
-
-/* From now on blocks are read by a thread of its own, if one can be had. Likewise, and last. */
-void timeline_read_ahead(struct timeline *t);
-
-/* It reads no more: what it has met may be looked at. */
-void timeline_stop(struct timeline *t);
 
 /*
  * 1 and the next event, 0 at the end, GPUPROF_IO or GPUPROF_NO_MEMORY (timeline_path says which

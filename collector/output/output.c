@@ -196,6 +196,15 @@ int output_open_sink(struct output *o, output_sink_fn *sink, void *context)
     return o->buffer ? 0 : GPUPROF_NO_MEMORY;
 }
 
+void output_divert(struct output *o, output_sink_fn *sink, void *context)
+{
+    assert(!o->background && !o->stream && !o->flushed);
+    o->used = 0;
+    o->in_background = false;
+    o->sink = sink;
+    o->sink_context = context;
+}
+
 /* For the stream, which takes 0 for an error. */
 static ssize_t take_printed(void *context, const char *data, size_t length)
 {

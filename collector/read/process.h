@@ -64,6 +64,8 @@ struct process {
     uint64_t rank;         /* RANK_NONE: it has none; set when it is put into order */
     uint32_t job;          /* JOB_NONE: of none; likewise, jobs.c */
     bool is_of_several;    /* jobs: where it is shown it is said of which */
+    bool is_elsewhere;     /* its events are read by another worker (recording_deal) ... */
+    uint32_t worker;       /* ... of this number */
     struct stream_file file;
     struct stream_header header;
     struct thread_table threads;

@@ -10,6 +10,7 @@
 #include "base/message.h"
 #include "base/parallel.h"
 #include "base/path_list.h"
+#include "base/workers.h"
 #include "bytes.h"
 #include "error.h"
 #include "record/losses.h"
@@ -187,8 +188,7 @@ enum exit_code recording_open(struct recording *rec, char **paths, int path_coun
     if (reader_init(&rec->reader) < 0)
         return failure("gpuprof-collector", GPUPROF_NO_MEMORY);
     rec->reader.keep_live = options->keep_live;
-    /* Only if it is asked for: on two processors of one core, reading ahead took more time than it
-     * saved in all outputs but JSON into a file (test/bench/RESULTS.md). */
+    /* Who did not ask for it may be one of many on this machine. */
     rec->is_parallel = parallel_processors(options->processors) > 1 && options->processors > 1;
     rec->reader.select = options->select;
     rec->index.entries_max = options->index_entries_max;
@@ -219,7 +219,29 @@ enum exit_code recording_open(struct recording *rec, char **paths, int path_coun
         recording_say_jobs(rec, "--job=N shows one of them");
     if (code == EXIT_OK && recording_arrange(rec) < 0)
         return failure("gpuprof-collector", GPUPROF_NO_MEMORY);
+    uint32_t most = rec->is_parallel ? options->processors : 1;
+    rec->workers = most < WORKERS_MAX ? most : WORKERS_MAX;
+    rec->workers = rec->workers < rec->count ? rec->workers : rec->count;
     return code;
+}
+
+void recording_deal(struct recording *rec)
+{
+    uint64_t bytes[WORKERS_MAX] = {0};
+    for (uint32_t i = 0; i < rec->count; i++) {
+        struct process *p = rec->processes[i];
+        p->worker = 0;
+        for (uint32_t w = 1; w < rec->workers; w++)
+            p->worker = bytes[w] < bytes[p->worker] ? w : p->worker;
+        bytes[p->worker] += p->file.size + p->live.bytes + 1;
+    }
+}
+
+void recording_keep_share(struct recording *rec, uint32_t worker)
+{
+    rec->progress = NULL; /* what the others do is not known here */
+    for (uint32_t i = 0; i < rec->count; i++)
+        rec->processes[i]->is_elsewhere = rec->processes[i]->worker != worker;
 }
 
 void recording_release(struct recording *rec)

@@ -35,7 +35,8 @@ struct recording {
     uint32_t unread_files; /* whose header is lost: nothing of them is shown */
     struct block_index index;
     const struct share *share; /* a view; NULL: all processes are read here */
-    bool is_parallel;          /* a second processor is to read ahead */
+    bool is_parallel;          /* another processor may write while this one reads */
+    uint32_t workers;          /* processes that may read the recordings; 1: this one only */
     struct progress *progress; /* of those who read the blocks; NULL: nobody wants to see it */
 };
 
@@ -45,7 +46,7 @@ struct recording_options {
     bool quiet;                 /* say nothing of a folder without recordings */
     bool found;                 /* `paths` were found in a folder, and named by nobody */
     uint32_t index_entries_max; /* 0: BLOCK_INDEX_MAX */
-    unsigned processors;        /* that may be used; 0: all that there are */
+    unsigned processors;        /* that may be used; 0: nothing is done by several at a time */
     const struct select_wish
         *select;         /* its jobs, ranks and pids: others are left out; NULL: none is */
     struct share *share; /* only its files, of which there may be none; NULL: all. To be released */
@@ -60,6 +61,11 @@ struct recording_options {
 enum exit_code recording_open(struct recording *rec, char **paths, int path_count,
                               const struct recording_options *options);
 void recording_release(struct recording *rec);
+
+/* Which of rec->workers reads the events of which process: of each about as many bytes. Then, in
+ * one of them (workers.h): those of others are not read. */
+void recording_deal(struct recording *rec);
+void recording_keep_share(struct recording *rec, uint32_t worker);
 
 /* Of all files, as stored. */
 uint64_t recording_bytes(const struct recording *rec);

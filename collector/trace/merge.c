@@ -20,45 +20,13 @@
 #include "rank.h"
 #include "record/gpu_record.h"
 #include "trace/gpu_rows.h"
-#include "trace/rank_files.h"
+#include "trace/merge_ranks.h"
 #include "trace/trace_writer.h"
 
 #define MANIFEST_NAME "perfetto_manifest.json"
 #define FITS_MAX      5
 #define FIT_PERCENT   98
 #define VIEWER_BYTES  500000000u /* of text; a string of V8 ends at 536,870,888 */
-
-struct merge {
-    struct recording rec;
-    struct progress progress;
-    struct walk walk;
-    struct call_tree tree;
-    bool has_stacks;
-    bool split; /* a file per rank */
-    struct steps steps;
-    bool has_steps;  /* that are shown */
-    bool made_steps; /* at all */
-    struct select_wish wish;
-    struct selection selection;
-    bool is_cut; /* by it */
-    bool sync_streams;
-    bool counters;
-    bool memory_events;
-    bool is_hidden;
-    uint64_t max_size;         /* of each trace; 0: any */
-    struct thinning thinning;  /* of the one being written */
-    struct walk_filter filter; /* that, and the selection's */
-    enum left_out left_out;    /* what the slice is of, if it is left out by that */
-    uint64_t left_out_count;
-    bool is_too_small; /* max_size; that is said */
-    const struct trace_format *format;
-    struct trace_writer *writer; /* of the trace being written, and where it goes */
-    struct output *out;
-    uint64_t bytes; /* of the trace that was written last */
-    uint64_t room;  /* for the text of all traces */
-    bool is_large;  /* one is more than viewers open, and that is said */
-    bool begun;
-};
 
 static uint64_t written(const struct merge *m)
 {
@@ -254,16 +222,15 @@ static const char *base_name(const char *path)
     return slash ? slash + 1 : path;
 }
 
-/* `room`: before it was written. */
-static void say_large(struct merge *m, const char *path, uint64_t room)
+static void say_large(struct merge *m, const char *path, uint64_t bytes)
 {
     char text[UNIT_TEXT_BYTES];
-    if (m->is_large || !m->format->is_text || room - m->room <= VIEWER_BYTES)
+    if (m->is_large || !m->format->is_text || bytes <= VIEWER_BYTES)
         return;
     m->is_large = true;
     message("%s: %s of text; most viewers stop at 500 MB: --step, or --from and --to, make a trace "
             "of a piece, --max-size=400M leaves the shortest out%s",
-            path ? path : "standard output", bytes_text(text, room - m->room),
+            path ? path : "standard output", bytes_text(text, bytes),
             m->split || m->rec.count < 2 ? "" : ", --per-rank one for each rank");
 }
 
@@ -278,7 +245,7 @@ static void say_left_out(const struct merge *m, const char *path)
                 m->thinning.share ? ", but for a share of the longer of these" : "");
 }
 
-static enum exit_code write_file(struct merge *m, const char *path, struct trace_scope *scope)
+enum exit_code merge_write_file(struct merge *m, const char *path, struct trace_scope *scope)
 {
     struct output out;
     enum exit_code code = verb_output_open(&out, path, &m->room);
@@ -289,58 +256,14 @@ static enum exit_code write_file(struct merge *m, const char *path, struct trace
         output_in_background(&out);
     scope->name = base_name(path);
     code = verb_output_close(&out, path, write_trace(m, &out, scope));
-    if (code == EXIT_OK) {
-        say_large(m, path, room);
-        say_left_out(m, path);
-    }
+    m->text_bytes = room - m->room;
     return m->is_too_small ? EXIT_USAGE : code;
 }
 
-/* ---- a file per rank, in a folder -------------------------------------------------------------
- */
-
-/* A folder that is there already is as good. */
-static enum exit_code make_folder(const char *path)
+void merge_say_written(struct merge *m, const char *path)
 {
-    struct stat status;
-    if (mkdir(path, 0777) == 0)
-        return EXIT_OK;
-    if (errno == EEXIST && (stat(path, &status) < 0 || S_ISDIR(status.st_mode)))
-        return EXIT_OK; /* of a link that leads nowhere the first file says why */
-    if (errno == EEXIST)
-        message("%s: is a file; --per-rank needs a folder", path);
-    else
-        message("%s: %s%s", path, strerror(errno), writing_advice(errno, path));
-    return EXIT_ENVIRONMENT;
-}
-
-/* Of a process that had no window of that number there is none. */
-static bool is_written(const struct merge *m, const struct rank_file *file)
-{
-    return !m->selection.cycle || m->selection.cycle[file->process->index].count;
-}
-
-static enum exit_code write_folder(struct merge *m, const char *folder,
-                                   const struct rank_file *files)
-{
-    enum exit_code code = make_folder(folder);
-    for (uint32_t i = 0; code == EXIT_OK && i < m->rec.count; i++) {
-        if (!is_written(m, &files[i]))
-            continue;
-        struct trace_scope scope = {.only = files[i].process, .rank = files[i].rank};
-        char *path = NULL;
-        if (files[i].other && asprintf(&path, "%s/" RANK_FILES_OTHERS, folder) >= 0) {
-            code = make_folder(path);
-            free(path);
-        }
-        if (code != EXIT_OK)
-            break;
-        if (asprintf(&path, "%s/%s.gz", folder, files[i].name) < 0)
-            return verb_output_failed(folder, GPUPROF_NO_MEMORY);
-        code = write_file(m, path, &scope);
-        free(path);
-    }
-    return code;
+    say_large(m, path, m->text_bytes);
+    say_left_out(m, path);
 }
 
 /* ---- a file per rank, in an archive -----------------------------------------------------------
@@ -397,7 +320,7 @@ static int write_members(struct merge *m, struct zip_writer *zip, const char *pa
         failed = write_trace(m, &member, &scope); /* and it has said why */
         error = zip_writer_end(zip, &member);
         if (failed == 0 && error == 0) {
-            say_large(m, files[i].name, room);
+            say_large(m, files[i].name, room - m->room);
             say_left_out(m, files[i].name);
         }
     }
@@ -476,7 +399,7 @@ static enum exit_code write_cycles(struct merge *m, const struct options *option
     enum exit_code code = EXIT_OK;
     for (uint64_t cycle = m->wish.cycle;; cycle++) {
         struct rank_file *files = rank_files_make(&m->rec, rank_ending(m), cycle);
-        code = files ? write_folder(m, options->output, files)
+        code = files ? merge_write_folder(m, options->output, files)
                      : verb_output_failed(options->output, GPUPROF_NO_MEMORY);
         free(files);
         if (code != EXIT_OK || !is_all || cycle == m->selection.cycle_last)
@@ -517,13 +440,17 @@ static enum exit_code merge_write(struct merge *m, const struct options *options
         return verb_output_failed(options->output, GPUPROF_NO_MEMORY);
     if (cycle && options->per_rank)
         return write_cycles(m, options);
-    if (!m->split)
-        return write_file(m, options->output, &scope);
+    if (!m->split) {
+        code = merge_write_file(m, options->output, &scope);
+        if (code == EXIT_OK)
+            merge_say_written(m, options->output);
+        return code;
+    }
     struct rank_file *files = rank_files_make(&m->rec, rank_ending(m), 0);
     if (!files)
         code = verb_output_failed(options->output, GPUPROF_NO_MEMORY);
     else if (options->per_rank)
-        code = write_folder(m, options->output, files);
+        code = merge_write_folder(m, options->output, files);
     else
         code = write_archive(m, options->output, files);
     free(files);

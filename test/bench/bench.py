@@ -7,6 +7,7 @@ operators torch walks peers bytes sort gpu collector devices stacks python.
 Every time is measured in repetitions that alternate with those of a floor or a peer; the figure is
 the median, in bench.json with the quartiles. Nothing here fails because a machine is slow."""
 
+import glob
 import json
 import os
 import platform
@@ -677,6 +678,34 @@ def bench_outputs():
         shutil.rmtree(folder)
 
 
+def bench_ranks():
+    """A folder of eight ranks that record at the same time: what -j2 makes of it."""
+    calls, ranks = 100000, 8
+    folder, out = os.path.join(WORK, "ranks"), os.path.join(WORK, "of-ranks")
+    os.makedirs(folder)
+    run([os.path.join(BUILD, "make_gpu"), folder, "bench", str(calls), str(ranks)])
+    for name, command in (("per-rank", ["merge", "--per-rank", "-o", out]),
+                          ("csv", ["export", "-o", out + ".csv"]),
+                          ("csv.gz", ["export", "-o", out + ".csv.gz"])):
+        runs = {"j1": [], "j2": []}
+        for _ in range(5):
+            for jobs, list_of in runs.items():
+                seconds, _, _, code, error = measured([COLLECTOR, *command, f"-{jobs}", folder])
+                if code:
+                    raise RuntimeError(error)
+                list_of.append(seconds)
+                shutil.rmtree(out, ignore_errors=True)
+                for path in glob.glob(out + ".*"):
+                    os.unlink(path)
+        for jobs, list_of in runs.items():
+            rates = [2 * ranks * calls / seconds / 1e6 for seconds in list_of]
+            tell(f"ranks.{name}.{jobs}.wall", statistics.median(rates), "M events/s",
+                 spread=quartiles(rates))
+        tell(f"ranks.{name}.speedup", statistics.median(runs["j1"]) / statistics.median(runs["j2"]),
+             "x", 1.8, at_least=True)
+    shutil.rmtree(folder)
+
+
 def bench_collector():
     calls = 2000000
     folder = recording(calls)
@@ -772,7 +801,7 @@ def main():
              "operators": bench_operators, "tensors": bench_tensors, "torch": bench_torch,
              "walks": bench_walks, "peers": bench_peers, "bytes": bench_bytes, "sort": bench_sort,
              "gpu": bench_gpu, "collector": bench_collector, "devices": bench_devices,
-             "outputs": bench_outputs,
+             "outputs": bench_outputs, "ranks": bench_ranks,
              "stacks": bench_stacks, "python": bench_python}
     try:
         for name in sys.argv[2:] or parts:

@@ -7,7 +7,7 @@
  *                      without a launch
  *   pools 1            memory in pools and outside of them
  *   shared 1           two threads on one stream
- *   bench CALLS        launches of one kernel each, for measuring
+ *   bench CALLS RANKS  launches of one kernel each, in each of 1 or more ranks, for measuring
  *
  * Times and numbers are those that test/cases/test_gpu_trace.py computes, too.
  */
@@ -152,9 +152,9 @@ static void add_rank(const char *folder, unsigned rank, unsigned ranks, unsigned
 }
 
 /* What a recording of one process with one device begins with. */
-static void begin_single(struct stream_builder *b)
+static void begin_single(struct stream_builder *b, unsigned number)
 {
-    builder_init(b, 0);
+    builder_init(b, number);
     builder_api(b);
     builder_thread(b, MAIN, 50, b->header.pid, "python");
     builder_thread(b, DEVICE, 50, b->header.pid + 500, "gpuprof-gpu");
@@ -179,7 +179,7 @@ static void pool(struct stream_builder *b, uint64_t begin, uint64_t operation, u
 static void add_pools(const char *folder)
 {
     struct stream_builder b;
-    begin_single(&b);
+    begin_single(&b, 0);
     memory(&b, 1000, 1, 3, 1, 1000, 0, UINT64_MAX);
     memory(&b, 1100, 1, 2, 2, 64, 0, UINT64_MAX); /* the host's */
     pool(&b, 1200, 1, 1, 0xa0, 0);
@@ -202,7 +202,7 @@ static void add_pools(const char *folder)
 static void add_shared(const char *folder)
 {
     struct stream_builder b;
-    begin_single(&b);
+    begin_single(&b, 0);
     builder_thread(&b, WORKER, 50, b.header.pid + 600, "backward");
     name_kernels(&b, 300);
     ADD(&b, MAIN, RECORD_PUSH, 1000, 0, 0, "step", 0, 0, 0, 0, 0, 0);
@@ -222,10 +222,14 @@ static void add_shared(const char *folder)
     builder_finish(&b, "%s/shared.gpuprof", folder);
 }
 
-static void add_bench(const char *folder, uint64_t calls)
+static void add_bench(const char *folder, uint64_t calls, unsigned rank, unsigned ranks)
 {
     struct stream_builder b;
-    begin_single(&b);
+    char text[32];
+    begin_single(&b, rank);
+    snprintf(text, sizeof text, "env.RANK=%u", rank);
+    if (ranks > 1)
+        builder_meta(&b, text);
     name_kernels(&b, 300);
     for (uint64_t done = 0; done < calls;) {
         uint64_t part = calls - done < 4096 ? calls - done : 4096;
@@ -244,7 +248,10 @@ static void add_bench(const char *folder, uint64_t calls)
             kernel(&b, 0, 7, 1 + i % 3, 5000 * (i + 1) + 40000, 4000 + i % 900, (uint32_t)i + 1, 0);
         done += part;
     }
-    builder_finish(&b, "%s/bench.gpuprof", folder);
+    if (ranks > 1)
+        builder_finish(&b, "%s/bench-%u.gpuprof", folder, rank);
+    else
+        builder_finish(&b, "%s/bench.gpuprof", folder);
 }
 
 int main(int argc, char **argv)
@@ -253,7 +260,8 @@ int main(int argc, char **argv)
     unsigned steps = argc > 4 ? (unsigned)strtoul(argv[4], NULL, 10) : 1;
     bool loss = argc > 2 && strcmp(argv[2], "loss") == 0;
     if (first && strcmp(argv[2], "bench") == 0) {
-        add_bench(argv[1], first);
+        for (unsigned rank = 0; rank < steps; rank++)
+            add_bench(argv[1], first, rank, steps);
         return 0;
     }
     if (first && strcmp(argv[2], "pools") == 0) {
@@ -266,7 +274,7 @@ int main(int argc, char **argv)
     }
     if (!first || (!loss && strcmp(argv[2], "train") != 0)) {
         fprintf(stderr, "usage: make_gpu DIR train|loss RANKS [STEPS] | DIR pools|shared 1 | DIR "
-                        "bench CALLS\n");
+                        "bench CALLS [RANKS]\n");
         return 2;
     }
     for (unsigned rank = 0; rank < first; rank++)

@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/workers.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/file_at.h"
+#include "base/message.h"
+
+#define PIPE_BYTES  (1 << 20) /* so far a worker gets ahead; less where the system gives less */
+#define WORDS_BYTES 4096
+
+_Noreturn static void work_on(const struct workers *w, uint32_t index, pid_t parent, int to,
+                              worker_fn *work, void *context)
+{
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (getppid() != parent)
+        _exit(EXIT_ENVIRONMENT); /* it was gone before */
+    for (uint32_t i = 0; i <= index; i++)
+        close(w->list[i].from);
+    dup2(w->list[index].words, STDERR_FILENO);
+    _exit((int)work(context, index, to));
+}
+
+static bool start_one(struct workers *w, worker_fn *work, void *context)
+{
+    int ends[2];
+    struct worker *worker = &w->list[w->count];
+    pid_t parent = getpid();
+    worker->words = memfd_create("gpuprof words", MFD_CLOEXEC);
+    if (worker->words < 0 || pipe2(ends, O_CLOEXEC) < 0) {
+        close(worker->words);
+        return false;
+    }
+    (void)fcntl(ends[0], F_SETPIPE_SZ, PIPE_BYTES);
+    worker->from = ends[0];
+    worker->pid = fork();
+    if (worker->pid == 0)
+        work_on(w, w->count, parent, ends[1], work, context);
+    close(ends[1]);
+    w->count++;
+    return worker->pid > 0;
+}
+
+bool workers_start(struct workers *w, uint32_t count, worker_fn *work, void *context)
+{
+    assert(count <= WORKERS_MAX);
+    *w = (struct workers){.list = calloc(count, sizeof *w->list)};
+    while (w->list && w->count < count && start_one(w, work, context))
+        ;
+    if (w->list && w->count == count && w->list[count - 1].pid > 0)
+        return true;
+    workers_end(w, WORKERS_UNWANTED);
+    return false;
+}
+
+bool workers_write(int to, const void *data, size_t bytes)
+{
+    for (const char *next = data; bytes;) {
+        ssize_t put = write(to, next, bytes);
+        if (put < 0 && errno != EINTR)
+            return false;
+        next += put > 0 ? put : 0;
+        bytes -= put > 0 ? (size_t)put : 0;
+    }
+    return true;
+}
+
+bool workers_read(const struct workers *w, uint32_t index, void *data, size_t bytes)
+{
+    for (char *next = data; bytes;) {
+        ssize_t got = read(w->list[index].from, next, bytes);
+        if (got == 0 || (got < 0 && errno != EINTR))
+            return false;
+        next += got > 0 ? got : 0;
+        bytes -= got > 0 ? (size_t)got : 0;
+    }
+    return true;
+}
+
+static void repeat_words(const struct worker *worker)
+{
+    char text[WORDS_BYTES];
+    uint64_t at = 0;
+    ssize_t got;
+    while ((got = file_read_at(worker->words, at, text, sizeof text)) > 0 &&
+           workers_write(STDERR_FILENO, text, (size_t)got))
+        at += (uint64_t)got;
+}
+
+/* How it ended. */
+static enum exit_code code_of(int status)
+{
+    if (WIFEXITED(status))
+        return (enum exit_code)WEXITSTATUS(status);
+    message("a process of ours, one of -j, was killed (%s); with a lower -j there are fewer of "
+            "them, and less memory is used",
+            strsignal(WTERMSIG(status)));
+    return EXIT_ENVIRONMENT;
+}
+
+enum exit_code workers_end(struct workers *w, uint32_t how)
+{
+    enum exit_code code = EXIT_OK;
+    for (uint32_t i = 0; i < w->count; i++)
+        close(w->list[i].from);
+    for (uint32_t i = 0; i < w->count; i++) {
+        struct worker *worker = &w->list[i];
+        int status = 0;
+        while (worker->pid > 0 && waitpid(worker->pid, &status, 0) < 0 && errno == EINTR)
+            ;
+        bool is_told = how == WORKERS_DONE ? code == EXIT_OK || status == 0 : i == how;
+        if (is_told)
+            repeat_words(worker);
+        if (is_told && code == EXIT_OK)
+            code = code_of(status);
+        close(worker->words);
+    }
+    free(w->list);
+    *w = (struct workers){0};
+    return code;
+}

@@ -1,0 +1,275 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "export/event_lanes.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/message.h"
+#include "base/workers.h"
+#include "error.h"
+
+/* In this order of the largest times. */
+enum behind { BEHIND_LIBRARIES = 2, BEHIND_OPS = 1, BEHIND_RANGES = 0 };
+
+struct piece {
+    uint64_t ns; /* where it is in the timeline: this, then the process */
+    uint32_t process;
+    uint32_t bytes;
+};
+
+/* In front of pieces, and their text behind them; no pieces: the tail follows. */
+struct batch {
+    uint32_t pieces;
+    uint32_t bytes;
+};
+
+/* ---- a worker ---------------------------------------------------------------------------------
+ */
+
+struct lane {
+    struct walk *walk;
+    const struct consumer *consumer;
+    struct output *out;
+    uint64_t *count;
+    int to;
+    struct piece now;                     /* where the event is that is being taken */
+    struct piece pieces[LANE_PIECES + 1]; /* one more: of an event that is not done */
+    uint32_t piece_count;
+    uint64_t bytes; /* of these */
+    uint64_t sent;
+};
+
+static void add_piece(struct lane *l, uint64_t bytes)
+{
+    struct piece *last = l->piece_count ? &l->pieces[l->piece_count - 1] : NULL;
+    if (!last || last->ns != l->now.ns || last->process != l->now.process) {
+        if (!bytes)
+            return;
+        last = &l->pieces[l->piece_count++];
+        *last = l->now;
+    }
+    last->bytes += (uint32_t)bytes;
+    l->bytes += bytes;
+}
+
+static int send_text(void *context, const char *data, size_t length)
+{
+    struct lane *l = context;
+    add_piece(l, length - l->bytes);
+    struct batch head = {l->piece_count, (uint32_t)length};
+    bool is_sent = workers_write(l->to, &head, sizeof head) &&
+                   workers_write(l->to, l->pieces, l->piece_count * sizeof *l->pieces) &&
+                   workers_write(l->to, data, length);
+    l->piece_count = 0;
+    l->bytes = 0;
+    l->sent += length;
+    return is_sent ? 0 : errno;
+}
+
+/* What is still open behind the last event comes behind all, by its kind. */
+static uint64_t ns_of(const struct slice *s)
+{
+    if (s->event.record->type)
+        return s->event.begin_ns;
+    return UINT64_MAX - (s->library_change ? BEHIND_LIBRARIES
+                         : s->op_change    ? BEHIND_OPS
+                                           : BEHIND_RANGES);
+}
+
+static int take(void *context, const struct slice *s)
+{
+    struct lane *l = context;
+    l->now = (struct piece){.ns = ns_of(s), .process = s->event.process->index};
+    int error = l->consumer->take(l->consumer->context, s);
+    add_piece(l, output_bytes(l->out) - l->sent - l->bytes);
+    if (l->piece_count == LANE_PIECES)
+        output_drain(l->out);
+    return error == 0 && l->out->error ? WALK_STOP : error;
+}
+
+static bool send_tail(struct lane *l)
+{
+    const struct walk *w = l->walk;
+    bool is_sent = workers_write(l->to, &(struct batch){0, 0}, sizeof(struct batch)) &&
+                   workers_write(l->to, l->count, sizeof *l->count);
+    for (uint32_t i = 0; is_sent && i < w->rec->count; i++) {
+        struct process *p = w->rec->processes[i];
+        struct walk_found found = walk_found(w, p);
+        is_sent = p->is_elsewhere || workers_write(l->to, &found, sizeof found);
+    }
+    return is_sent;
+}
+
+/* What it is called with is a copy of the parent's. */
+static enum exit_code work(void *context, uint32_t index, int to)
+{
+    struct lane *l = context;
+    struct consumer consumer = *l->consumer;
+    consumer.context = l;
+    consumer.take = take;
+    consumer.end = NULL;
+    l->to = to;
+    *l->count = 0;
+    output_divert(l->out, send_text, l);
+    int error = walk_part(l->walk, index);
+    if (error < 0) {
+        message("export: %s", gpuprof_error_text(error));
+        return EXIT_ENVIRONMENT;
+    }
+    if (walk_run(l->walk, NULL, &consumer, 1) != 0) /* which has said why */
+        return EXIT_ENVIRONMENT;
+    output_drain(l->out);
+    return !l->out->error && send_tail(l) ? EXIT_OK : EXIT_ENVIRONMENT;
+}
+
+/* ---- what puts them together ------------------------------------------------------------------
+ */
+
+struct incoming {
+    struct piece *pieces; /* owned, and so is the text */
+    char *text;
+    uint32_t piece_count;
+    uint32_t at;      /* of the next piece */
+    uint32_t text_at; /* of its text */
+    bool has_ended;
+};
+
+struct joint {
+    struct walk *walk;
+    struct workers workers;
+    struct incoming lanes[WORKERS_MAX];
+    uint64_t *count;
+};
+
+static bool read_tail(struct joint *j, uint32_t index)
+{
+    const struct recording *rec = j->walk->rec;
+    uint64_t count;
+    bool is_read = workers_read(&j->workers, index, &count, sizeof count);
+    *j->count += is_read ? count : 0;
+    for (uint32_t i = 0; is_read && i < rec->count; i++) {
+        struct walk_found found;
+        if (rec->processes[i]->worker != index)
+            continue;
+        is_read = workers_read(&j->workers, index, &found, sizeof found);
+        if (is_read)
+            walk_add_found(j->walk, rec->processes[i], &found);
+    }
+    return is_read;
+}
+
+/* The next batch of a lane, or its end. False: its worker has ended before. */
+static bool fill(struct joint *j, uint32_t index)
+{
+    struct incoming *lane = &j->lanes[index];
+    struct batch head;
+    if (!workers_read(&j->workers, index, &head, sizeof head))
+        return false;
+    lane->at = lane->text_at = 0;
+    lane->piece_count = head.pieces;
+    lane->has_ended = !head.pieces;
+    if (lane->has_ended)
+        return read_tail(j, index);
+    return workers_read(&j->workers, index, lane->pieces, head.pieces * sizeof *lane->pieces) &&
+           workers_read(&j->workers, index, lane->text, head.bytes);
+}
+
+static bool is_before(const struct incoming *a, const struct incoming *b)
+{
+    const struct piece *p = &a->pieces[a->at], *q = &b->pieces[b->at];
+    return p->ns != q->ns ? p->ns < q->ns : p->process < q->process;
+}
+
+/* The two lanes that are next; NULL: there is none. */
+static void choose(struct joint *j, struct incoming **first, struct incoming **second)
+{
+    *first = *second = NULL;
+    for (uint32_t i = 0; i < j->workers.count; i++) {
+        struct incoming *lane = &j->lanes[i];
+        if (lane->has_ended)
+            continue;
+        if (!*first || is_before(lane, *first)) {
+            *second = *first;
+            *first = lane;
+        } else if (!*second || is_before(lane, *second)) {
+            *second = lane;
+        }
+    }
+}
+
+/* The number of a worker that has ended too early, or WORKERS_DONE, or, where nobody wants the rest
+ * any more, WORKERS_UNWANTED. */
+static uint32_t join(struct joint *j, struct output *out)
+{
+    struct incoming *lane, *next;
+    for (uint32_t i = 0; i < j->workers.count; i++)
+        if (!fill(j, i))
+            return i;
+    for (choose(j, &lane, &next); lane; choose(j, &lane, &next)) {
+        uint32_t from = lane->text_at;
+        do
+            lane->text_at += lane->pieces[lane->at++].bytes;
+        while (lane->at < lane->piece_count && (!next || is_before(lane, next)));
+        output_write(out, lane->text + from, lane->text_at - from);
+        if (out->error)
+            return WORKERS_UNWANTED;
+        uint32_t index = (uint32_t)(lane - j->lanes);
+        if (lane->at == lane->piece_count && !fill(j, index))
+            return index;
+    }
+    return WORKERS_DONE;
+}
+
+static bool make_room(struct joint *j)
+{
+    for (uint32_t i = 0; i < j->walk->rec->workers; i++) {
+        struct incoming *lane = &j->lanes[i];
+        lane->pieces = malloc((LANE_PIECES + 1) * sizeof *lane->pieces);
+        lane->text = malloc(OUTPUT_BUFFER_BYTES);
+        if (!lane->pieces || !lane->text)
+            return false;
+    }
+    return true;
+}
+
+static void release(struct joint *j, struct lane *lane)
+{
+    for (uint32_t i = 0; j && i < WORKERS_MAX; i++) {
+        free(j->lanes[i].pieces);
+        free(j->lanes[i].text);
+    }
+    free(j);
+    free(lane);
+}
+
+/* 0, or an error that is said. */
+static int run(struct joint *j, const struct consumer *consumer, struct output *out)
+{
+    uint32_t how = join(j, out);
+    int error = workers_end(&j->workers, how) == EXIT_OK ? 0 : GPUPROF_IO;
+    if (error || how != WORKERS_DONE)
+        return error;
+    error = consumer->end(consumer->context);
+    if (error < 0)
+        message("export: %s", gpuprof_error_text(error));
+    return error;
+}
+
+int event_lanes_run(struct walk *w, const struct consumer *consumer, struct output *out,
+                    uint64_t *count)
+{
+    struct joint *j = calloc(1, sizeof *j);
+    struct lane *lane = calloc(1, sizeof *lane);
+    if (j && lane) {
+        *lane = (struct lane){.walk = w, .consumer = consumer, .out = out, .count = count};
+        j->walk = w;
+        j->count = count;
+        recording_deal(w->rec);
+    }
+    bool is_started = j && lane && w->rec->workers > 1 && make_room(j) &&
+                      workers_start(&j->workers, w->rec->workers, work, lane);
+    int error = is_started ? run(j, consumer, out) : walk_run(w, NULL, consumer, 1);
+    release(j, lane);
+    return error < 0 ? error : 0;
+}

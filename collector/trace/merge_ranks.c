@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "trace/merge_ranks.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/message.h"
+#include "base/workers.h"
+#include "error.h"
+#include "output/verb_output.h"
+
+/* A folder that is there already is as good. */
+static enum exit_code make_folder(const char *path)
+{
+    struct stat status;
+    if (mkdir(path, 0777) == 0)
+        return EXIT_OK;
+    if (errno == EEXIST && (stat(path, &status) < 0 || S_ISDIR(status.st_mode)))
+        return EXIT_OK; /* of a link that leads nowhere the first file says why */
+    if (errno == EEXIST)
+        message("%s: is a file; --per-rank needs a folder", path);
+    else
+        message("%s: %s%s", path, strerror(errno), writing_advice(errno, path));
+    return EXIT_ENVIRONMENT;
+}
+
+/* Of a process that had no window of that number there is none. */
+static bool is_written(const struct merge *m, const struct rank_file *file)
+{
+    return !m->selection.cycle || m->selection.cycle[file->process->index].count;
+}
+
+/* Its path is *path, to be freed. */
+static enum exit_code write_rank(struct merge *m, const char *folder, const struct rank_file *file,
+                                 char **path)
+{
+    struct trace_scope scope = {.only = file->process, .rank = file->rank};
+    enum exit_code code = EXIT_OK;
+    *path = NULL;
+    if (file->other && asprintf(path, "%s/" RANK_FILES_OTHERS, folder) >= 0) {
+        code = make_folder(*path);
+        free(*path);
+        *path = NULL;
+    }
+    if (code != EXIT_OK)
+        return code;
+    if (asprintf(path, "%s/%s.gz", folder, file->name) < 0) {
+        *path = NULL;
+        return verb_output_failed(folder, GPUPROF_NO_MEMORY);
+    }
+    return merge_write_file(m, *path, &scope);
+}
+
+static enum exit_code write_ranks(struct merge *m, const char *folder,
+                                  const struct rank_file *files)
+{
+    enum exit_code code = EXIT_OK;
+    for (uint32_t i = 0; code == EXIT_OK && i < m->rec.count; i++) {
+        char *path;
+        if (!is_written(m, &files[i]))
+            continue;
+        code = write_rank(m, folder, &files[i], &path);
+        if (code == EXIT_OK)
+            merge_say_written(m, path);
+        free(path);
+    }
+    return code;
+}
+
+/* ---- by several workers ---------------------------------------------------------------------- */
+
+struct rank_work {
+    struct merge *merge;
+    const char *folder;
+    const struct rank_file *files;
+};
+
+/* What has become of a file. */
+struct rank_result {
+    enum exit_code code;
+    uint64_t text_bytes;
+    uint64_t left_out_count;
+    struct thinning thinning;
+    uint64_t shown;
+    struct walk_found found;
+};
+
+static enum exit_code work_on_ranks(void *context, uint32_t index, int to)
+{
+    struct rank_work *work = context;
+    struct merge *m = work->merge;
+    enum exit_code code = EXIT_OK;
+    m->room /= m->rec.workers;
+    m->rec.is_parallel = false; /* by threads, too */
+    if (walk_part(&m->walk, index) < 0)
+        return verb_output_failed(work->folder, GPUPROF_NO_MEMORY);
+    for (uint32_t i = 0; code == EXIT_OK && i < m->rec.count; i++) {
+        char *path;
+        struct process *p = work->files[i].process;
+        if (p->is_elsewhere || !is_written(m, &work->files[i]))
+            continue;
+        m->selection.shown = 0;
+        code = write_rank(m, work->folder, &work->files[i], &path);
+        struct rank_result result = {code,        m->text_bytes,      m->left_out_count,
+                                     m->thinning, m->selection.shown, walk_found(&m->walk, p)};
+        free(path);
+        if (!workers_write(to, &result, sizeof result))
+            return EXIT_ENVIRONMENT;
+    }
+    return code;
+}
+
+/* What is said of the files is said here, in their order. */
+static enum exit_code gather_ranks(struct merge *m, const char *folder,
+                                   const struct rank_file *files, struct workers *workers)
+{
+    uint32_t how = WORKERS_DONE;
+    for (uint32_t i = 0; how == WORKERS_DONE && i < m->rec.count; i++) {
+        struct rank_result result;
+        char *path = NULL;
+        if (!is_written(m, &files[i]))
+            continue;
+        if (!workers_read(workers, files[i].process->worker, &result, sizeof result) ||
+            result.code != EXIT_OK || asprintf(&path, "%s/%s.gz", folder, files[i].name) < 0) {
+            how = files[i].process->worker;
+            break;
+        }
+        m->text_bytes = result.text_bytes;
+        m->left_out_count = result.left_out_count;
+        m->thinning = result.thinning;
+        m->selection.shown += result.shown;
+        walk_add_found(&m->walk, files[i].process, &result.found);
+        merge_say_written(m, path);
+        free(path);
+    }
+    enum exit_code code = workers_end(workers, how);
+    return code == EXIT_OK && how != WORKERS_DONE ? EXIT_ENVIRONMENT : code;
+}
+
+enum exit_code merge_write_folder(struct merge *m, const char *folder,
+                                  const struct rank_file *files)
+{
+    struct rank_work work = {m, folder, files};
+    struct workers workers;
+    enum exit_code code = make_folder(folder);
+    if (code != EXIT_OK)
+        return code;
+    recording_deal(&m->rec);
+    if (m->rec.workers > 1 && workers_start(&workers, m->rec.workers, work_on_ranks, &work))
+        return gather_ranks(m, folder, files, &workers);
+    return write_ranks(m, folder, files);
+}

@@ -1,0 +1,209 @@
+# SPDX-License-Identifier: Apache-2.0
+"""-j where there are several recordings: processes of ours share them. What comes out, and what is
+said, is what one process makes, and one that fails leaves a line and nothing else."""
+
+import os
+import random
+import resource
+import signal
+import subprocess
+import time
+
+import conftest
+import pytest
+from made_libraries import Libraries
+from test_partial import random_lines
+
+VERBS = {"csv": ("export", "--format=csv", "-o", "-"),
+         "jsonl": ("export", "--format=jsonl", "-o", "-"),
+         "piece": ("export", "--format=csv", "--step=1:3", "-o", "-"),
+         "kernels": ("export", "--format=csv", "--kind=kernel", "--rank=1,2", "-o", "-"),
+         "sqlite": ("export", "-o", "all.sqlite"), "chrome": ("merge", "-o", "-"),
+         "ranks": ("merge", "--per-rank", "-o", "traces"),
+         "perfetto": ("merge", "--per-rank", "--format=perfetto", "-o", "traces"),
+         "thinned": ("merge", "--per-rank", "--max-size=400K", "-o", "traces")}
+# In a worker, whose first call that is. The second one is late: then others wait for it.
+KILLED = """
+#include <fcntl.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <unistd.h>
+int prctl(int option, ...)
+{
+    if (open(getenv("FIRST"), O_CREAT | O_EXCL, 0600) < 0)
+        raise(SIGKILL);
+    return option;
+}
+"""
+NONE = """
+#include <errno.h>
+int fork(void) { errno = EAGAIN; return -1; }
+"""
+
+
+def everything(path):
+    return {str(file.relative_to(path)): file.read_bytes() for file in sorted(path.rglob("*"))
+            if file.is_file()}
+
+
+@pytest.fixture(name="run")
+def fixture_run(collector, tmp_path):
+    """Its exit code, what it says, and all that it writes."""
+    def run(jobs, arguments, recordings, **options):
+        place = tmp_path / f"run{len(list(tmp_path.iterdir()))}"
+        place.mkdir()
+        done = subprocess.run([collector, *arguments, jobs, "--keep-live", *recordings], cwd=place,
+                              capture_output=True, check=False, timeout=180, **options)
+        return done.returncode, done.stderr, done.stdout, everything(place)
+    return run
+
+
+def shim(tmp_path, source, **environment):
+    (tmp_path / "shim.c").write_text(source)
+    subprocess.run(["gcc", "-shared", "-fPIC", "-o", tmp_path / "shim.so", tmp_path / "shim.c"],
+                   check=True)
+    return {**os.environ, "LD_PRELOAD": str(tmp_path / "shim.so"), **environment}
+
+
+def damage(folder, seed):
+    """Cuts one file short, and changes bytes in the middle of two."""
+    files, rng = sorted(folder.glob("*.gpuprof")), random.Random(seed)
+    files[0].write_bytes(files[0].read_bytes()[:-rng.randint(30, 200)])
+    for path in files[1:3]:
+        data = bytearray(path.read_bytes())
+        for _ in range(3):
+            data[rng.randrange(len(data) // 2, len(data))] ^= 0x55
+        path.write_bytes(data)
+
+
+def add_left(folder):
+    """Three processes more, of which calls of libraries and operators are open at the end."""
+    for rank in range(3):
+        recording = Libraries()
+        recording.gemm(5, 6, 7 + rank)
+        recording.op(f"aten::outer{rank}").__enter__()
+        recording.begin("cublasSgemm_v2", m=rank)
+        recording.lines[0] = f"meta env.RANK={10 + rank}"
+        subprocess.run([conftest.built(conftest.BUILD / "make_raw"), folder / f"{rank}.gpuprof",
+                        str(20 + rank)], input="\n".join(recording.lines) + "\n", text=True,
+                       check=True, timeout=60)
+    return folder
+
+
+@pytest.fixture(name="recordings",
+                params=["1", "3", "9", "damaged", "jobs", "left", "operators", "corpus"])
+def fixture_recordings(request, make_gpu, make_ops, make_stacks, tmp_path):
+    kind = request.param
+    if kind == "operators":
+        return [make_ops(3, 700, 1)]
+    if kind == "left":
+        return [add_left(make_stacks(*random_lines(3, 4)))]
+    if kind == "corpus":
+        (tmp_path / "corpus").mkdir()
+        subprocess.run([conftest.BUILD / "make_corpus", tmp_path / "corpus"], check=True,
+                       timeout=60)
+        return [tmp_path / "corpus"]
+    folder = make_gpu("train", int(kind) if kind.isdigit() else 4, 4)
+    if kind == "damaged":
+        damage(folder, 1)
+    if kind == "jobs":
+        return [folder, make_gpu("bench", 3000, 3, name="later")]
+    return [folder]
+
+
+def test_any_number_makes_the_same(recordings, run, request):
+    made = 0
+    for verb, arguments in VERBS.items():
+        one = run("-j1", arguments, recordings)
+        for jobs in ("-j2", "-j5"):
+            assert run(jobs, arguments, recordings) == one, (verb, jobs)
+        made += len(one[2]) + sum(map(len, one[3].values()))
+    assert made > 10000, request.node.name
+
+
+def test_what_a_walk_has_put_aside(make_gpu, run):
+    """More calls than memory has room for: workers share the file that they lie in, and mark in it
+    which calls have made work."""
+    recordings = [make_gpu("bench", 60000, 4)]
+    one = run("-j1", VERBS["csv"], recordings)
+    assert run("-j3", VERBS["csv"], recordings) == one
+    assert one[2].count(b"\nkernel,") == 4 * 60000 and b"\nloss," not in one[2]
+
+
+@pytest.mark.parametrize("verb", ["csv", "ranks"])
+def test_killed(make_gpu, run, tmp_path, verb):
+    recordings = [make_gpu("train", 6, 50)]
+    environment = shim(tmp_path, KILLED, FIRST=str(tmp_path / "first"))
+    code, said, out, files = run("-j3", VERBS[verb], recordings, env=environment)
+    assert code == 1 and said.count(b"\n") == 1, said
+    assert b"was killed (Killed)" in said and b"lower -j" in said
+    assert all(name.endswith(".json.gz") for name in files), files
+
+
+@pytest.mark.parametrize("verb", ["csv", "ranks"])
+def test_none_can_be_had(make_gpu, run, tmp_path, verb):
+    recordings = [make_gpu("train", 3, 3)]
+    assert run("-j3", VERBS[verb], recordings, env=shim(tmp_path, NONE)) == \
+        run("-j1", VERBS[verb], recordings)
+
+
+@pytest.mark.parametrize("verb", ["csv", "ranks"])
+def test_no_room(make_gpu, run, verb):
+    """All workers meet it, and one line says it."""
+    recordings = [make_gpu("bench", 5000, 4)]
+    arguments = [*VERBS[verb][:-1], "there"]
+
+    def little():
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (20000, 20000))
+    code, said, out, files = run("-j4", arguments, recordings, preexec_fn=little)
+    assert code == 1 and said.count(b"\n") == 1 and b"File too large" in said, said
+    assert not out and not files
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
+def test_parent_ends(make_gpu, collector, tmp_path, number):
+    """Workers go with it, whatever it dies of, and nothing is left."""
+    folder, place = make_gpu("bench", 40000, 4), tmp_path / "place"
+    place.mkdir()
+    with conftest.Program([collector, "export", "-j3", folder, "-o", "all.csv"],
+                          cwd=place) as program:
+        workers = until(lambda: children(program.pid))
+        os.kill(program.pid, number)
+        assert program.wait(30) == -number
+        until(lambda: not any(map(lives, workers)))
+    assert not everything(place)
+
+
+def until(happens):
+    end = time.monotonic() + 30
+    while not (seen := happens()):
+        assert time.monotonic() < end, "not within the time"
+        time.sleep(0.005)
+    return seen
+
+
+def lives(pid):
+    """Who has ended is there until somebody has asked for it."""
+    try:
+        with open(f"/proc/{pid}/stat", encoding="ascii") as file:
+            return file.read().rpartition(")")[2].split()[0] not in "ZX"
+    except FileNotFoundError:
+        return False
+
+
+def children(pid):
+    with open(f"/proc/{pid}/task/{pid}/children", encoding="ascii") as file:
+        return file.read().split()
+
+
+def test_reader_ends(make_gpu, collector):
+    """As `head` does."""
+    with subprocess.Popen([collector, "export", "-j3", make_gpu("bench", 40000, 3),
+                           "--format=csv", "-o", "-"], stdout=subprocess.PIPE,
+                          stderr=subprocess.PIPE) as program:
+        assert program.stdout.readline().startswith(b"kind,")
+        program.stdout.close()
+        assert program.wait(60) == 1
+        said = program.stderr.read()
+        assert b"Broken pipe" in said and said.count(b"\n") == 1
