@@ -22,6 +22,7 @@ sys.path[:0] = [str(HERE.parent / "cases")]
 
 import made_libraries  # pylint: disable=wrong-import-position
 import made_memory  # pylint: disable=wrong-import-position
+import trace_answers  # pylint: disable=wrong-import-position
 
 # HTA 0.5 fails with pandas 3.
 READERS = {
@@ -207,6 +208,18 @@ def check_counters(check, what, found, events):
                 {track: (len(its), round(sum(its), 2)) for track, its in values.items()})
 
 
+def check_answers(check, what, found, events):
+    """Perfetto's own SQL, to what test_same_answers.py asks all others."""
+    told = {"copies": {}, "devices": dict(found["devices"])}
+    for table, category in (("kernels", "kernel"), ("calls", "cuda_runtime")):
+        told[table] = {name: (n, ns) for its, name, n, ns in found["sums"] if its == category}
+    for name, n, size in found["copies"]:
+        before = told["copies"].get(name.split()[1], (0, 0))
+        told["copies"][name.split()[1]] = before[0] + n, before[1] + size
+    check.equal(f"Perfetto on {what}: SQL", told,
+                trace_answers.answers(trace_answers.slices_of({"traceEvents": events})))
+
+
 def check_perfetto(check, what, path, traces):
     if not shutil.which("chromium"):
         return check.row(f"Perfetto on {what}", "not run", "chromium is not installed")
@@ -234,6 +247,7 @@ def check_perfetto(check, what, path, traces):
              if named.get(row) != names[row]}
     check.equal(f"Perfetto on {what}: names of rows", wrong, {})
     check_counters(check, what, found["counters"], events)
+    check_answers(check, what, found, events)
     check.equal(f"Perfetto on {what}: errors of the import", found["errors"], [])
     return None
 
@@ -261,6 +275,11 @@ def check_recording(check, name, data, options, made):
     check_perfetto(check, f"{name}, the archive", archive, traces)
     check_perfetto(check, f"{name}, one trace", one, [json.loads(one.read_text())])
     check_perfetto(check, f"{name}, its own format", own, [json.loads(one.read_text())])
+    piece = [work / f"steps.{ending}" for ending in ("json", "pftrace")]
+    for path in piece:
+        check.collect("merge", "--step=2:4", *options, "-o", path, data)
+        check_perfetto(check, f"{name}, steps 2 and 3 as {path.suffix}", path,
+                       [json.loads(piece[0].read_text())])
 
 
 def check_one_device_each(check):

@@ -22,6 +22,14 @@ SECONDS = 300
 QUERIES = {
     "slices": "select category, count(*) as n, sum(dur) as ns from slice "
               "where category is not null and dur >= 0 group by category",
+    "sums": "select category, name, count(*) as n, sum(dur) as ns from slice where "
+            "category in ('kernel', 'cuda_runtime') group by category, name",
+    "copies": "select name, count(*) as n, sum(int_value) as bytes from slice "
+              "join args using (arg_set_id) where category = 'gpu_memcpy' and "
+              "key in ('args.bytes', 'debug.bytes') group by name",
+    "devices": "select pid, sum(dur) as ns from slice join thread_track on "
+               "track_id = thread_track.id join thread using (utid) join process using (upid) "
+               "where category = 'kernel' group by pid",
     "flows": "select count(*) as n from flow",
     "grids": "select count(*) as n from slice join args using (arg_set_id) "
              "where category = 'kernel' and key in ('args.registers per thread', "
@@ -88,6 +96,9 @@ def main(path):
     print(json.dumps({
         "slices": {row["category"]: row["n"] for row in found["slices"]},
         "ns": {row["category"]: row["ns"] for row in found["slices"]},
+        "sums": [[row["category"], row["name"], row["n"], row["ns"]] for row in found["sums"]],
+        "copies": [[row["name"], row["n"], row["bytes"]] for row in found["copies"]],
+        "devices": [[row["pid"], row["ns"]] for row in found["devices"]],
         "flows": found["flows"][0]["n"],
         "grids": found["grids"][0]["n"],
         "threads": [[row["pid"], row["tid"], row["name"]] for row in found["threads"]],
