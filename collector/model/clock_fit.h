@@ -2,7 +2,10 @@
 /*
  * How one clock runs against another, of moments that both have seen: a line through them, or,
  * where they lie on none, a line of several pieces. Some of the moments may have nothing to do with
- * one another: up to a third of them changes nothing.
+ * one another: up to a third of them changes nothing, if they are not many in a row that agree.
+ *
+ * The uncertainty has what one clock may have done where nothing was seen of it, and where it
+ * turned between two knots; so it is more than the fit is off, if not by chance.
  */
 #ifndef GPUPROF_COLLECTOR_CLOCK_FIT_H
 #define GPUPROF_COLLECTOR_CLOCK_FIT_H
@@ -10,7 +13,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define CLOCK_KNOTS_MAX 64
+#define CLOCK_KNOTS_MAX 128
 
 /* Both from where their users count, so that they are exact. */
 struct clock_sample {
@@ -26,6 +29,7 @@ struct clock_fit {
     double first_slope; /* before the first knot ... */
     double last_slope;  /* ... and behind the last */
     double spread_ns;   /* one standard deviation of those that agree */
+    double jump_ns;     /* by how much some in a row are off that agree with one another; or 0 */
     double
         uncertainty_ns; /* of the gap, where it is least certain in the time that was asked for */
 };
@@ -39,6 +43,9 @@ int clock_fit_make(struct clock_fit *f, struct clock_sample *samples, uint32_t c
 
 /* Can these be two clocks that have seen the same? */
 bool clock_fit_is_sane(const struct clock_fit *f);
+
+/* If not: because one of them was set, or stood still for a while? */
+bool clock_fit_jumps(const struct clock_fit *f);
 
 double clock_fit_gap(const struct clock_fit *f, double at_ns);
 

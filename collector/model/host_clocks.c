@@ -16,6 +16,7 @@
 /* Of a long recording it is enough to read some of the time, unless clocks are further apart. */
 #define WINDOWS   64
 #define WINDOW_NS 2000000000ull
+#define ENOUGH    (4 * WINDOWS) /* collectives of each host */
 
 #define CLOCK_SET_NS 946684800000000000ull /* 2000: before that nobody has set it */
 
@@ -299,7 +300,7 @@ static struct ends_windows windows_of(const struct recording *rec)
     }
     struct ends_windows windows = {.from_ns = from_ns, .length_ns = WINDOW_NS};
     if (from_ns < to_ns && to_ns - from_ns > 2 * WINDOWS * WINDOW_NS)
-        windows.every_ns = (to_ns - from_ns) / WINDOWS;
+        windows.every_ns = (to_ns - from_ns - WINDOW_NS) / (WINDOWS - 1); /* to its end */
     return windows;
 }
 
@@ -312,11 +313,26 @@ static bool are_apart(const struct recording *rec)
     return false;
 }
 
+/* Has a host so few that all of its time is to be read? */
+static bool has_few(const struct alignment *a)
+{
+    for (uint32_t i = 0; i < a->rec->host_count; i++)
+        if (a->moved[i].fit && a->fits[i].count < ENOUGH)
+            return true;
+    return false;
+}
+
 static enum exit_code refuse(const struct alignment *a, const char *verb)
 {
     char apart[UNIT_TEXT_BYTES];
     const struct host *h = &a->rec->hosts[a->contradiction];
     const struct clock_fit *f = &a->fits[a->contradiction];
+    if (clock_fit_jumps(f))
+        return usage_error("%s: host %.64s: its collectives with host %.64s contradict one "
+                           "another: between some its clock jumps by %s (it was set, or its "
+                           "machine stood still); --clock=wall takes the hosts' own clocks",
+                           verb, h->first->header.host, a->rec->hosts[a->root].first->header.host,
+                           time_text(apart, (uint64_t)f->jump_ns));
     return usage_error("%s: host %.64s: its collectives with host %.64s contradict one another: "
                        "of %u, %u end together (within %s); --clock=wall takes the hosts' own "
                        "clocks",
@@ -348,7 +364,8 @@ enum exit_code host_clocks_align(struct recording *rec, enum clock_choice choice
     struct alignment a;
     struct ends_windows windows = windows_of(rec);
     int error = find_clocks(&a, rec, &windows);
-    if (error == 0 && windows.every_ns && (a.contradiction < rec->host_count || are_apart(rec))) {
+    if (error == 0 && windows.every_ns &&
+        (a.contradiction < rec->host_count || are_apart(rec) || has_few(&a))) {
         alignment_release(&a);
         error = find_clocks(&a, rec, &(struct ends_windows){0});
     }
