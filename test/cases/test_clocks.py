@@ -94,7 +94,8 @@ def check(merged, scene, seed):
     wrong = errors(trace)
     for rank, error in zip(job.ranks, wrong, strict=True):
         host, said = rank.host, clocks[rank.host.number]
-        assert error <= (WANDERING_WITHIN_US if scene == "wandering" else WITHIN_US), (seed, host.name, error, said)
+        within_us = WANDERING_WITHIN_US if scene == "wandering" else WITHIN_US
+        assert error <= within_us, (seed, host.name, error, said)
         if host.number:
             assert error <= said["uncertainty_us"] <= 40, (seed, host.name, error, said)
             middle = BEGIN + job.last // 2
