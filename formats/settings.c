@@ -216,24 +216,24 @@ int settings_set(struct settings *s, enum setting_index index, const char *text,
         snprintf(reason, reason_bytes, "longer than %d bytes", SETTING_TEXT_BYTES_MAX);
         return GPUPROF_USAGE;
     }
+    char low[32], high[32], range[80] = "";
+    bool ranged = info->kind == SETTING_KIND_SIZE || info->kind == SETTING_KIND_TIME ||
+                  info->kind == SETTING_KIND_SHARE || info->kind == SETTING_KIND_NUMBER;
+    if (ranged) {
+        write_limit(info, info->low, low, sizeof low);
+        write_limit(info, info->high, high, sizeof high);
+        snprintf(range, sizeof range, " (%s to %s)", low, high);
+    }
     if (!parse_text(info, text, &number)) {
         bool has_words = info->kind == SETTING_KIND_CHOICE || info->kind == SETTING_KIND_FLAGS;
-        snprintf(reason, reason_bytes, "'%.40s' is not %s%s%s", text, kind_hints[info->kind],
-                 has_words ? " " : "",
-                 has_words          ? info->value
-                 : can_be_off(info) ? ", or off"
-                                    : "");
+        snprintf(reason, reason_bytes, "'%.40s' is not %s%s%s%s", text, kind_hints[info->kind],
+                 has_words ? " " : "", has_words ? info->value : range,
+                 can_be_off(info) ? ", or off" : "");
         return GPUPROF_USAGE;
     }
     bool is_off = can_be_off(info) && number == SETTING_OFF;
-    bool ranged = info->kind == SETTING_KIND_SIZE || info->kind == SETTING_KIND_TIME ||
-                  info->kind == SETTING_KIND_SHARE || info->kind == SETTING_KIND_NUMBER;
     if (ranged && !is_off && (number < info->low || number > info->high)) {
-        char low[32];
-        char high[32];
-        write_limit(info, info->low, low, sizeof low);
-        write_limit(info, info->high, high, sizeof high);
-        snprintf(reason, reason_bytes, "'%.40s' is out of range (%s to %s)", text, low, high);
+        snprintf(reason, reason_bytes, "'%.40s' is out of range%s", text, range);
         return GPUPROF_USAGE;
     }
     s->numbers[index] = number;

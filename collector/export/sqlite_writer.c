@@ -232,7 +232,7 @@ static int take_sample(struct export_writer *w, const struct slice *s)
         [SQL_DEVICE_COUNTERS_DEVICE_ID] =
             source->device == UINT64_MAX ? (struct sql_value){0} : sql_integer(source->device),
     };
-    device_uuid_text(source->uuid_high, source->uuid_low, uuid);
+    device_source_uuid_text(source, uuid);
     row[SQL_DEVICE_COUNTERS_UUID] = uuid[0] ? sql_text(uuid) : (struct sql_value){0};
     int error = 0;
     for (unsigned i = 1; error == 0 && i < info->arg_count; i++) {

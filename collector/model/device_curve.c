@@ -45,6 +45,12 @@ static int put(struct device_curve *c, uint64_t at_ns, uint64_t value, uint32_t 
     return 0;
 }
 
+/* Is it more than the device can have done? It may have moved on only now, for what was before. */
+static bool leaps(const struct device_curve *c, uint64_t growth, uint64_t ns)
+{
+    return c->rate_max && (double)growth > (double)c->rate_max * ((double)ns / 1e9 + 1);
+}
+
 int device_curve_add(struct device_curve *c, uint64_t at_ns, uint64_t raw, uint32_t curves)
 {
     struct curve_point *last = c->count ? &c->points[c->count - 1] : NULL;
@@ -55,15 +61,17 @@ int device_curve_add(struct device_curve *c, uint64_t at_ns, uint64_t raw, uint3
     c->readings++;
     if (!last) {
         c->step = 1;
-        c->first_ns = c->changed_ns = at_ns;
+        c->first_ns = c->changed_ns = c->read_ns = at_ns;
         return put(c, at_ns, 0, curves);
     }
-    if (raw < raw_before || raw - raw_before > UINT64_MAX - last->value) {
+    if (raw < raw_before || raw - raw_before > UINT64_MAX - last->value ||
+        leaps(c, raw - raw_before, at_ns - c->read_ns)) {
         if (c->jump_count < CURVE_JUMPS_MAX)
             c->jumps_ns[c->jump_count] = at_ns;
         c->jump_count++;
         raw_before = raw;
     }
+    c->read_ns = at_ns;
     uint64_t value = last->value + (raw - raw_before);
     if (value != last->value) {
         c->changed_ns = at_ns;
@@ -144,11 +152,15 @@ bool device_curve_between(const struct device_curve *c, uint64_t begin_ns, uint6
     uint64_t period_ns = device_curve_period_ns(c);
     uint64_t lag_ns = device_curve_lag_ns(c);
     struct curve_point from_low, from_high, to_low, to_high;
-    *growth = (struct curve_growth){0};
-    if (end_ns < begin_ns || end_ns > UINT64_MAX - lag_ns || end_ns - begin_ns < period_ns ||
+    *growth = (struct curve_growth){.known = CURVE_UNREAD};
+    if (end_ns < begin_ns || end_ns > UINT64_MAX - lag_ns ||
         !place(c, begin_ns, lag_ns, &from_low, &from_high) ||
-        !place(c, end_ns, lag_ns, &to_low, &to_high) ||
-        has_jumped(c, from_low.at_ns, to_high.at_ns))
+        !place(c, end_ns, lag_ns, &to_low, &to_high))
+        return false;
+    growth->known = has_jumped(c, from_low.at_ns, to_high.at_ns) ? CURVE_STARTED
+                    : end_ns - begin_ns < period_ns              ? CURVE_SHORT
+                                                                 : CURVE_KNOWN;
+    if (growth->known != CURVE_KNOWN)
         return false;
     double from = estimate(c, begin_ns + lag_ns / 2, from_low, from_high, &growth->error);
     growth->value = estimate(c, end_ns + lag_ns / 2, to_low, to_high, &growth->error) - from;
@@ -157,13 +169,21 @@ bool device_curve_between(const struct device_curve *c, uint64_t begin_ns, uint6
 
 struct curve_growth device_curve_whole(const struct device_curve *c, uint64_t *ns)
 {
-    struct curve_growth growth = {0};
+    struct curve_growth growth = {.known = CURVE_UNREAD};
     *ns = c->count ? c->points[c->count - 1].at_ns - c->first_ns : 0;
     if (!c->count || !*ns)
         return growth;
+    growth.known = CURVE_KNOWN;
     growth.value = (double)c->points[c->count - 1].value;
     /* At both ends as much as it grows in a period. */
     double share = (double)device_curve_period_ns(c) / (double)*ns;
     growth.error = 2 * growth.value * (share < 1 ? share : 1);
+    return growth;
+}
+
+struct curve_growth curve_told(struct curve_growth growth)
+{
+    if (growth.known == CURVE_KNOWN && growth.error > growth.value)
+        return (struct curve_growth){.known = CURVE_SHORT};
     return growth;
 }

@@ -28,13 +28,15 @@ struct curve_point {
 };
 
 struct device_curve {
+    uint64_t rate_max;          /* it grows by no more in a second; 0: by anything */
     bool may_rest;              /* it stands still for its own reasons: those tell no period */
     struct curve_point *points; /* owned */
     uint32_t count;
     uint32_t capacity;
     uint32_t step; /* of so many readings that differ one is kept; 0: there is none yet */
     uint32_t passed;
-    uint64_t raw; /* as it was read last */
+    uint64_t raw;     /* as it was read last, */
+    uint64_t read_ns; /* and when */
     uint64_t first_ns;
     uint64_t changed_ns; /* when it was first read to be what it is */
     uint64_t changes;
@@ -43,10 +45,22 @@ struct device_curve {
     uint32_t jump_count;                /* of all of them */
 };
 
+/* What is known of a growth. */
+enum curve_known {
+    CURVE_KNOWN,
+    CURVE_UNREAD,  /* not read before and behind */
+    CURVE_SHORT,   /* the counter's steps leave more open than there is */
+    CURVE_STARTED, /* it began anew in between */
+};
+
 struct curve_growth {
+    enum curve_known known;
     double value;
     double error; /* it is no farther from that */
 };
+
+/* What leaves open more than there is says nothing: that is CURVE_SHORT, without a value. */
+struct curve_growth curve_told(struct curve_growth growth);
 
 /* Rounded, and bounded: a file can say anything. */
 #define CURVE_WHOLE_MAX 1e18
@@ -71,8 +85,7 @@ static inline uint64_t device_curve_lag_ns(const struct device_curve *c)
     return c->may_rest ? 0 : device_curve_period_ns(c) / 8 * 9;
 }
 
-/* How much it grew from `begin_ns` to `end_ns`. False: it was not read before and behind these, it
- * began anew between them, or they are closer than its period. */
+/* How much it grew from `begin_ns` to `end_ns`. False: growth->known says why not. */
 bool device_curve_between(const struct device_curve *c, uint64_t begin_ns, uint64_t end_ns,
                           struct curve_growth *growth);
 

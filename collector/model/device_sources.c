@@ -38,10 +38,23 @@ static struct device_source *add(struct device_sources *d, const struct event *e
     return list[d->count++] = source;
 }
 
+/* A part and the whole of one device, of one process: whichever came first. */
+static void note_part(struct device_sources *d, struct device_source *source)
+{
+    for (uint32_t i = 0; i < d->count; i++) {
+        struct device_source *other = d->list[i];
+        bool is_part = device_source_is_part(source);
+        if (other->process == source->process && other->uuid_high == source->uuid_high &&
+            other->uuid_low == source->uuid_low && device_source_is_part(other) != is_part)
+            *(is_part ? &other->has_part : &source->has_part) = true;
+    }
+}
+
 int device_sources_learn(struct device_sources *d, const struct event *e)
 {
     const struct record *r = e->record;
     struct device_source *source = device_sources_find(d, e);
+    bool is_new = !source;
     if (!source && d->count == DEVICE_SOURCES_MAX)
         return 0;
     if (!source && !(source = add(d, e)))
@@ -51,7 +64,10 @@ int device_sources_learn(struct device_sources *d, const struct event *e)
         source->device = UINT64_MAX;
     source->uuid_high = record_arg(r, DEVICE_SOURCE_UUID_HIGH);
     source->uuid_low = record_arg(r, DEVICE_SOURCE_UUID_LOW);
-    source->is_part = record_arg(r, DEVICE_SOURCE_MIG_HIGH) || record_arg(r, DEVICE_SOURCE_MIG_LOW);
+    source->mig_high = record_arg(r, DEVICE_SOURCE_MIG_HIGH);
+    source->mig_low = record_arg(r, DEVICE_SOURCE_MIG_LOW);
+    if (is_new)
+        note_part(d, source);
     source->period_ns = record_arg(r, DEVICE_SOURCE_PERIOD_NS);
     if (r->bytes)
         memcpy(source->title, r->bytes, length);
@@ -79,14 +95,28 @@ struct device_source *device_sources_find(const struct device_sources *d, const 
     return place ? d->list[place - 1] : NULL;
 }
 
-char *device_uuid_text(uint64_t high, uint64_t low, char text[static DEVICE_UUID_BYTES])
+static char *uuid_text(const char *head, uint64_t high, uint64_t low,
+                       char text[static DEVICE_UUID_BYTES])
 {
     text[0] = '\0';
     if (high || low)
-        snprintf(text, DEVICE_UUID_BYTES, "GPU-%08x-%04x-%04x-%04x-%012llx", (unsigned)(high >> 32),
-                 (unsigned)(high >> 16 & 0xffff), (unsigned)(high & 0xffff), (unsigned)(low >> 48),
-                 (unsigned long long)(low & 0xffffffffffff));
+        snprintf(text, DEVICE_UUID_BYTES, "%s-%08x-%04x-%04x-%04x-%012llx", head,
+                 (unsigned)(high >> 32), (unsigned)(high >> 16 & 0xffff), (unsigned)(high & 0xffff),
+                 (unsigned)(low >> 48), (unsigned long long)(low & 0xffffffffffff));
     return text;
+}
+
+char *device_uuid_text(uint64_t high, uint64_t low, char text[static DEVICE_UUID_BYTES])
+{
+    return uuid_text("GPU", high, low, text);
+}
+
+char *device_source_uuid_text(const struct device_source *source,
+                              char text[static DEVICE_UUID_BYTES])
+{
+    return device_source_is_part(source)
+               ? uuid_text("MIG", source->mig_high, source->mig_low, text)
+               : device_uuid_text(source->uuid_high, source->uuid_low, text);
 }
 
 uint64_t device_sample_ns(const struct event *e)

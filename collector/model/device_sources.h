@@ -14,6 +14,7 @@
 #define DEVICE_SOURCES_MAX 1024
 #define DEVICE_ARGS_MAX    16
 #define DEVICE_TITLE_BYTES 64
+#define DEVICE_GAP         16 /* periods without a reading: nothing is known of what was between */
 #define DEVICE_UUID_BYTES  48
 
 /* Groups of counters, a record each of one reading: by their numbers, from DEVICE_USE on. */
@@ -30,7 +31,9 @@ struct device_source {
     uint64_t device; /* CUDA's number; UINT64_MAX: not known */
     uint64_t uuid_high;
     uint64_t uuid_low;
-    bool is_part; /* of a device (MIG) */
+    uint64_t mig_high; /* of the part of it (MIG) that this is; 0: the whole */
+    uint64_t mig_low;
+    bool has_part; /* of which its process has readings, too */
     uint64_t period_ns;
     char title[DEVICE_TITLE_BYTES]; /* the device's name */
     struct device_before before[DEVICE_GROUPS];
@@ -63,8 +66,17 @@ struct device_source *device_sources_find(const struct device_sources *d, const 
 /* The sample has been told of: the next one of its group grows from it. */
 void device_source_pass(struct device_source *source, const struct event *e);
 
+static inline bool device_source_is_part(const struct device_source *source)
+{
+    return source->mig_high || source->mig_low;
+}
+
 /* "GPU-6f3f...", as nvidia-smi has it; nothing if it is not known. Returns `text`. */
 char *device_uuid_text(uint64_t high, uint64_t low, char text[static DEVICE_UUID_BYTES]);
+
+/* The same, or "MIG-..." of a part. */
+char *device_source_uuid_text(const struct device_source *source,
+                              char text[static DEVICE_UUID_BYTES]);
 
 /* When the values of a sample were read. */
 uint64_t device_sample_ns(const struct event *e);

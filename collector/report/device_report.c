@@ -8,7 +8,8 @@
 #include "error.h"
 #include "read/process_title.h"
 
-#define CURVES (THROTTLES + 1) /* of a row */
+#define CURVES       (THROTTLES + 1) /* of a row */
+#define POWER_MAX_MW 20000000u       /* no device burns as much: its counter of energy is wrong */
 
 int device_report_init(struct device_report *r, struct walk *walk, const struct idle *idle)
 {
@@ -31,9 +32,10 @@ void device_report_release(struct device_report *r)
 
 /* ---- readings -------------------------------------------------------------------------------- */
 
-static bool is_same_device(const struct device_row *a, const struct device_row *b)
+static bool is_same_device(const struct device_row *row, const struct device_row *other)
 {
-    return (a->uuid_high || a->uuid_low) && !a->is_part && !b->is_part &&
+    const struct device_source *a = row->source, *b = other->source;
+    return (a->uuid_high || a->uuid_low) && !row->is_part && !other->is_part &&
            a->uuid_high == b->uuid_high && a->uuid_low == b->uuid_low;
 }
 
@@ -58,14 +60,14 @@ static struct device_row *row_of(struct device_report *r, const struct device_so
         r->rows = rows ? rows : r->rows;
         if (!row)
             return NULL;
+        row->energy.rate_max = POWER_MAX_MW;
         for (unsigned why = 0; why < THROTTLES; why++)
             row->throttled[why].may_rest = true;
         const struct device_source *its = r->walk->sources.list[r->count];
         row->process = its->process;
         row->device = its->device;
-        row->uuid_high = its->uuid_high;
-        row->uuid_low = its->uuid_low;
-        row->is_part = its->is_part;
+        row->source = its;
+        row->is_part = device_source_is_part(its);
         memcpy(row->title, its->title, sizeof row->title);
         add_to_process(r, row);
         rows[r->count++] = row;
@@ -73,15 +75,37 @@ static struct device_row *row_of(struct device_report *r, const struct device_so
     return r->rows[source->place];
 }
 
-static void add_mean(struct device_row *row, enum device_mean mean, uint64_t value)
+/* `before` was read at the time `since_ns`, which is 0 if nothing is known of that. */
+static void add_mean(struct device_row *row, enum device_mean mean, uint64_t value, uint64_t before,
+                     uint64_t ns)
 {
     row->means[mean].sum += (double)value;
     row->means[mean].count++;
     if (value > row->means[mean].max)
         row->means[mean].max = value;
+    row->means[mean].area += ((double)before + (double)value) / 2 * (double)ns;
+    row->means[mean].area_ns += ns;
 }
 
-static void add_means(struct device_row *row, const struct record *r)
+double device_row_mean(const struct device_row *row, enum device_mean which)
+{
+    uint64_t count = row->means[which].count, ns = row->means[which].area_ns;
+    return ns      ? row->means[which].area / (double)ns
+           : count ? row->means[which].sum / (double)count
+                   : 0;
+}
+
+/* How long ago the reading before was; 0: there was none, or so long ago that nothing is known of
+ * what was between. */
+static uint64_t read_since_ns(const struct slice *s)
+{
+    uint64_t at_ns = device_sample_ns(&s->event), period_ns = s->source->period_ns;
+    uint64_t before_ns = s->source->before[s->event.record->type - RECORD_DEVICE_USE].at_ns;
+    uint64_t ns = before_ns && before_ns < at_ns ? at_ns - before_ns : 0;
+    return period_ns && ns / DEVICE_GAP > period_ns ? 0 : ns;
+}
+
+static void add_means(struct device_row *row, const struct slice *s)
 {
     static const struct {
         uint8_t type;
@@ -99,10 +123,15 @@ static void add_means(struct device_row *row, const struct record *r)
         {RECORD_DEVICE_GPM, DEVICE_GPM_TENSOR, MEAN_GPM_TENSOR},
         {RECORD_DEVICE_GPM, DEVICE_GPM_DRAM, MEAN_GPM_DRAM},
     };
-    uint64_t value;
-    for (unsigned i = 0; i < sizeof values / sizeof values[0]; i++)
+    const struct record *r = s->event.record;
+    const uint64_t *before = s->source->before[r->type - RECORD_DEVICE_USE].args;
+    uint64_t value, ns = read_since_ns(s);
+    for (unsigned i = 0; i < sizeof values / sizeof values[0]; i++) {
+        uint64_t known = before[values[i].argument];
         if (values[i].type == r->type && device_value(r, values[i].argument, &value))
-            add_mean(row, (enum device_mean)values[i].mean, value);
+            add_mean(row, (enum device_mean)values[i].mean, value, known - (known != 0),
+                     known ? ns : 0);
+    }
 }
 
 static void take_use(struct device_row *row, const struct record *r)
@@ -113,26 +142,19 @@ static void take_use(struct device_row *row, const struct record *r)
     if (device_value(r, DEVICE_USE_PROCESSES, &value) && value > row->processes)
         row->processes = value;
     if (device_value(r, DEVICE_USE_USED, &used) && device_value(r, DEVICE_USE_OWN, &own))
-        add_mean(row, MEAN_OTHERS, used > own ? used - own : 0);
+        add_mean(row, MEAN_OTHERS, used > own ? used - own : 0, 0, 0);
 }
 
-/* The integral is that of straight lines from reading to reading. */
 static void take_power(struct device_row *row, const struct slice *s)
 {
     const struct event *e = &s->event;
-    uint64_t at_ns = device_sample_ns(e);
-    uint64_t before_ns = s->source->before[RECORD_DEVICE_POWER - RECORD_DEVICE_USE].at_ns;
     uint64_t mw, limit;
     bool is_known = device_power_mw(e->record, &mw);
     if (device_value(e->record, DEVICE_POWER_LIMIT, &limit))
         row->power_limit = limit;
     if (is_known)
-        add_mean(row, MEAN_POWER, mw);
-    if (is_known && row->power_before && before_ns && before_ns < at_ns) {
-        double mean = ((double)mw + (double)(row->power_before - 1)) / 2;
-        row->integral_mj += mean * (double)(at_ns - before_ns) / 1e9;
-        row->integral_ns += at_ns - before_ns;
-    }
+        add_mean(row, MEAN_POWER, mw, row->power_before - (row->power_before != 0),
+                 row->power_before ? read_since_ns(s) : 0);
     row->power_before = is_known ? mw + 1 : 0;
 }
 
@@ -195,7 +217,7 @@ static void take_shown(struct device_row *row, const struct slice *s)
     row->samples = *samples > row->samples ? *samples : row->samples;
     row->first_ns = row->first_ns ? row->first_ns : at_ns;
     row->last_ns = at_ns;
-    add_means(row, r);
+    add_means(row, s);
     switch (r->type) {
     case RECORD_DEVICE_USE: take_use(row, r); break;
     case RECORD_DEVICE_POWER: take_power(row, s); break;
@@ -216,7 +238,8 @@ static int take_absent(struct device_report *r, const struct event *e)
         return GPUPROF_NO_MEMORY;
     *a = (struct device_absent){.process = e->process,
                                 .row = (uint32_t)place,
-                                .group = record_arg(record, DEVICE_ABSENT_GROUP)};
+                                .group = record_arg(record, DEVICE_ABSENT_GROUP),
+                                .counters = record_arg(record, DEVICE_ABSENT_COUNTERS)};
     snprintf(a->text, sizeof a->text, "%.*s", (int)record->byte_count,
              record->bytes ? (const char *)record->bytes : "");
     r->absence_count++;
@@ -256,6 +279,12 @@ struct consumer device_report_consumer(struct device_report *r)
 
 /* ---- what is known of a while ---------------------------------------------------------------- */
 
+/* Of a part (MIG) there is none; its device stands beside it. */
+static bool burns(const struct device_row *row)
+{
+    return !row->is_double && row->samples && !row->is_part;
+}
+
 bool device_report_read_for(const struct device_report *r, const struct process *p,
                             uint64_t *begin_ns, uint64_t *end_ns)
 {
@@ -264,7 +293,7 @@ bool device_report_read_for(const struct device_report *r, const struct process 
     for (uint32_t i = r->firsts[p->index]; i; i = r->rows[i - 1]->next) {
         const struct device_curve *c = &r->rows[i - 1]->energy;
         uint64_t lag_ns = device_curve_lag_ns(c), last_ns;
-        if (r->rows[i - 1]->is_double || !r->rows[i - 1]->samples)
+        if (!burns(r->rows[i - 1]))
             continue;
         if (!c->count)
             return false;
@@ -279,19 +308,23 @@ bool device_report_read_for(const struct device_report *r, const struct process 
 bool device_report_energy(const struct device_report *r, const struct process *p, uint64_t begin_ns,
                           uint64_t end_ns, struct curve_growth *energy)
 {
-    bool any = false, all = true;
+    bool any = false;
     *energy = (struct curve_growth){0};
     for (uint32_t i = r->firsts[p->index]; i; i = r->rows[i - 1]->next) {
         const struct device_row *row = r->rows[i - 1];
         struct curve_growth growth;
-        if (row->is_double || !row->samples)
+        if (!burns(row))
             continue;
         any = true;
-        all &= device_curve_between(&row->energy, begin_ns, end_ns, &growth);
+        if (!device_curve_between(&row->energy, begin_ns, end_ns, &growth)) {
+            *energy = growth;
+            return false;
+        }
         energy->value += growth.value;
         energy->error += growth.error;
     }
-    return any && all;
+    *energy = any ? curve_told(*energy) : (struct curve_growth){.known = CURVE_UNREAD};
+    return energy->known == CURVE_KNOWN;
 }
 
 void device_report_count_once(struct device_report *r)
@@ -340,8 +373,10 @@ char *device_row_title(const struct device_row *row)
     char number[24] = "?", *text = NULL;
     if (row->device != UINT64_MAX)
         snprintf(number, sizeof number, "%llu", (unsigned long long)row->device);
-    int length = rank ? asprintf(&text, "rank %.16s, GPU %s", rank, number)
-                      : asprintf(&text, "process %u, GPU %s", row->process->header.pid, number);
+    const char *part = row->is_part ? " (MIG)" : "";
+    int length =
+        rank ? asprintf(&text, "rank %.16s, GPU %s%s", rank, number, part)
+             : asprintf(&text, "process %u, GPU %s%s", row->process->header.pid, number, part);
     return length < 0 ? NULL : text;
 }
 
@@ -355,7 +390,7 @@ static struct curve_growth grown(const struct device_row *row, const struct devi
             return whole;
     if (!device_curve_between(c, row->first_ns, row->last_ns, &growth)) {
         *ns = 0;
-        return (struct curve_growth){0};
+        return growth;
     }
     *ns = row->last_ns - row->first_ns;
     return growth;
@@ -370,6 +405,16 @@ uint64_t device_row_throttled_ns(const struct device_row *row, enum throttle why
 struct curve_growth device_row_energy(const struct device_row *row, uint64_t *ns)
 {
     return grown(row, &row->energy, ns);
+}
+
+uint64_t device_report_energy_period_ns(const struct device_report *r)
+{
+    uint64_t longest_ns = 0;
+    for (uint32_t i = 0; r && i < r->count; i++) {
+        uint64_t ns = device_curve_period_ns(&r->rows[i]->energy);
+        longest_ns = ns > longest_ns ? ns : longest_ns;
+    }
+    return longest_ns;
 }
 
 const struct device_row *device_report_worst(const struct device_report *r, enum throttle *why,

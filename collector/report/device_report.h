@@ -18,7 +18,7 @@
 #include "table/table.h"
 
 #define THROTTLED_SHARE_MIN 0.05 /* of a step, or the run: for less nobody asks why it was slow */
-#define DEVICE_ABSENCES_MAX 32   /* further ones are not said */
+#define DEVICE_ABSENCES_MAX 256  /* further ones are not said */
 #define DEVICE_ABSENT_BYTES 160
 
 /* Values of which there is a mean and a highest. */
@@ -48,10 +48,9 @@ enum device_link {
 
 struct device_row {
     const struct process *process;
-    uint64_t device; /* UINT64_MAX: not known */
-    uint64_t uuid_high;
-    uint64_t uuid_low;
-    bool is_part;   /* of a device (MIG) */
+    const struct device_source *source; /* a view of the walk's */
+    uint64_t device;                    /* UINT64_MAX: not known */
+    bool is_part;                       /* of a device (MIG) */
     bool is_double; /* its process reads the same device as another source, too; or any does, once
                        these count once */
     uint32_t next;  /* place of its process's next row + 1; 0: none */
@@ -61,9 +60,11 @@ struct device_row {
     uint64_t first_ns; /* of those that are shown */
     uint64_t last_ns;
     struct {
-        double sum;
+        double sum; /* of the readings */
         uint64_t count;
         uint64_t max;
+        double area; /* below straight lines from reading to reading, whose number is not even */
+        uint64_t area_ns;
     } means[MEANS];
     uint64_t total;     /* bytes of memory; 0: not known */
     uint64_t processes; /* most that computed on it; 0: not known */
@@ -71,9 +72,7 @@ struct device_row {
     uint64_t power_limit;
     double link_bytes[LINKS];
     bool has_link[LINKS];
-    bool counts_link[LINKS]; /* by counters, not by rates */
-    double integral_mj;      /* of the power over the time */
-    uint64_t integral_ns;
+    bool counts_link[LINKS];                  /* by counters, not by rates */
     uint64_t power_before;                    /* mW, one more; 0: not known */
     struct device_curve energy;               /* mJ */
     struct device_curve throttled[THROTTLES]; /* ns */
@@ -84,8 +83,9 @@ struct device_row {
 /* Of what nothing was read, and why. */
 struct device_absent {
     const struct process *process;
-    uint32_t row;   /* place of the device's + 1; 0: all of the process */
-    uint64_t group; /* type of record; 0: all */
+    uint32_t row;      /* place of the device's + 1; 0: all of the process */
+    uint64_t group;    /* type of record; 0: all */
+    uint64_t counters; /* of its arguments: a bit each; 0: all */
     char text[DEVICE_ABSENT_BYTES];
 };
 
@@ -120,7 +120,7 @@ bool device_throttled_between(const struct device_row *row, enum throttle why, u
 bool device_report_read_for(const struct device_report *r, const struct process *p,
                             uint64_t *begin_ns, uint64_t *end_ns);
 
-/* What all devices of a process burnt between the two, in mJ; likewise. */
+/* What all devices of a process burnt between the two, in mJ. False: energy->known says why not. */
 bool device_report_energy(const struct device_report *r, const struct process *p, uint64_t begin_ns,
                           uint64_t end_ns, struct curve_growth *energy);
 
@@ -133,12 +133,23 @@ bool device_report_throttle(const struct device_report *r, const struct process 
 const struct device_row *device_report_worst(const struct device_report *r, enum throttle *why,
                                              double *share);
 
-/* "rank 3, GPU 0", in new memory; NULL: no memory. */
+/* "rank 3, GPU 0", or "... (MIG)" of a part, in new memory; NULL: no memory. */
 char *device_row_title(const struct device_row *row);
+
+/* The mean over the time that it was read for; 0 of what never was. */
+double device_row_mean(const struct device_row *row, enum device_mean which);
 
 /* Of all shown readings; the throttled time of a row. */
 uint64_t device_row_throttled_ns(const struct device_row *row, enum throttle why);
 struct curve_growth device_row_energy(const struct device_row *row, uint64_t *ns);
+
+/* The longest period of the counters of energy; 0: not known. */
+uint64_t device_report_energy_period_ns(const struct device_report *r);
+
+/* What of a table does not come, and why: lines below it, of those counters alone that `is_of` says
+ * yes to. */
+bool device_report_say_absent(const struct device_report *r,
+                              bool (*is_of)(const struct device_absent *a), FILE *out);
 
 /* Use, and power: of a struct device_report, which may be NULL. (device_report_print.c) */
 #define DEVICE_TABLES 2

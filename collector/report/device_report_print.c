@@ -18,15 +18,15 @@ static void begin(struct table *t, enum report_format format)
 {
     const struct device_report *r = t->source;
     t->count = r ? r->count : 0;
-    t->is_there = t->count || (r && r->absence_count) || format == FORMAT_JSON;
+    t->is_there =
+        t->count || (r && r->absence_count && !t->info->is_further) || format == FORMAT_JSON;
 }
 
 /* A mean or the highest of what was never known is nothing. */
 static struct cell mean(const struct device_row *row, enum device_mean which)
 {
-    uint64_t count = row->means[which].count;
-    return count ? cell_number(curve_whole(row->means[which].sum / (double)count))
-                 : (struct cell){.kind = CELL_NULL};
+    return row->means[which].count ? cell_number(curve_whole(device_row_mean(row, which)))
+                                   : (struct cell){.kind = CELL_NULL};
 }
 
 static struct cell highest(const struct device_row *row, enum device_mean which)
@@ -37,9 +37,8 @@ static struct cell highest(const struct device_row *row, enum device_mean which)
 
 static struct cell share(const struct device_row *row, enum device_mean which)
 {
-    uint64_t count = row->means[which].count;
-    return count ? cell_real(row->means[which].sum / (double)count / 1e6)
-                 : (struct cell){.kind = CELL_NULL};
+    return row->means[which].count ? cell_real(device_row_mean(row, which) / 1e6)
+                                   : (struct cell){.kind = CELL_NULL};
 }
 
 static struct cell known(bool is_known, uint64_t value)
@@ -137,7 +136,7 @@ static void fill_use(const struct table *t, uint32_t index, enum report_format f
     char uuid[DEVICE_UUID_BYTES];
     (void)format;
     fill_identity(row, cells);
-    device_uuid_text(row->uuid_high, row->uuid_low, uuid);
+    device_source_uuid_text(row->source, uuid);
     cells[UUID] = uuid[0] ? cell_owned(strdup(uuid)) : (struct cell){.kind = CELL_NULL};
     cells[SAMPLES] = cell_number(row->samples);
     cells[SPAN] = cell_number(row->last_ns - row->first_ns);
@@ -159,30 +158,75 @@ static void fill_use(const struct table *t, uint32_t index, enum report_format f
     cells[IS_PART] = cell_number(row->is_part);
 }
 
-/* Why something is missing: of a process, of one of its devices, or of a group of counters. */
-static const char *absent_group(uint64_t group)
+/* ---- what does not come, and why ---- */
+
+/* "power", or "power.energy, power.limit" as the database has them. */
+static char *absent_words(const struct device_absent *a)
 {
-    static const char *const groups[DEVICE_GROUPS] = {"use and memory", "power", "clocks", "links",
-                                                      "GPM"};
-    return group >= RECORD_DEVICE_USE && group <= RECORD_DEVICE_GPM
-               ? groups[group - RECORD_DEVICE_USE]
-               : "counters";
+    bool is_group = a->group >= RECORD_DEVICE_USE && a->group <= RECORD_DEVICE_GPM;
+    const struct event_info *info = is_group ? event_info((uint8_t)a->group) : NULL;
+    const char *group = info ? info->name + strlen("device_") : "counters";
+    char *words = NULL;
+    size_t length = 0;
+    FILE *out = open_memstream(&words, &length);
+    if (!out)
+        return NULL;
+    for (unsigned i = 1; info && i < info->arg_count; i++)
+        if (a->counters >> i & 1)
+            fprintf(out, "%s%s.%s", ftell(out) ? ", " : "", group, info->args[i].label);
+    if (!ftell(out))
+        fputs(group, out);
+    fclose(out);
+    return words;
+}
+
+static bool are_alike(const struct device_absent *a, const struct device_absent *b)
+{
+    return a->group == b->group && a->counters == b->counters && !a->row == !b->row &&
+           strcmp(a->text, b->text) == 0;
+}
+
+static void say_one_absent(const struct device_report *r, const struct device_absent *a,
+                           uint32_t alike, FILE *out)
+{
+    char *words = absent_words(a), *clean = json_line(a->text);
+    char *title = a->row && alike == 1 ? device_row_title(r->rows[a->row - 1]) : NULL;
+    fprintf(out, "  no %s of ", words ? words : "counters");
+    if (title)
+        fputs(title, out);
+    else if (alike == 1)
+        fprintf(out, "process %u", a->process->header.pid);
+    else
+        fprintf(out, "%u %s", alike, a->row ? "devices" : "processes");
+    fprintf(out, ": %s\n", clean && clean[0] ? clean : "no reason was recorded");
+    free(title);
+    free(clean);
+    free(words);
+}
+
+bool device_report_say_absent(const struct device_report *r,
+                              bool (*is_of)(const struct device_absent *a), FILE *out)
+{
+    bool any = false;
+    for (uint32_t i = 0; r && i < r->absence_count; i++) {
+        const struct device_absent *a = &r->absences[i];
+        uint32_t alike = 0, first = r->absence_count;
+        for (uint32_t j = r->absence_count; j-- > 0;)
+            if (are_alike(a, &r->absences[j])) {
+                alike++;
+                first = j;
+            }
+        if (first != i || (is_of && !is_of(a)))
+            continue;
+        any = true;
+        say_one_absent(r, a, alike, out);
+    }
+    return any;
 }
 
 static void say_absent(const struct table *t, FILE *out)
 {
-    const struct device_report *r = t->source;
-    for (uint32_t i = 0; r && i < r->absence_count; i++) {
-        const struct device_absent *a = &r->absences[i];
-        char *title = a->row ? device_row_title(r->rows[a->row - 1]) : NULL;
-        char *clean = json_line(a->text);
-        fprintf(out, "  no %s of %s", absent_group(a->group), title ? title : "process ");
-        if (!title)
-            fprintf(out, "%u", a->process->header.pid);
-        fprintf(out, ": %s\n", clean && clean[0] ? clean : "no reason was recorded");
-        free(clean);
-        free(title);
-    }
+    device_report_say_absent(t->source, NULL, out);
 }
 
 static void put_absent(const struct table *t, FILE *out)
@@ -193,10 +237,13 @@ static void put_absent(const struct table *t, FILE *out)
         const struct device_absent *a = &r->absences[i];
         const struct device_row *row = a->row ? r->rows[a->row - 1] : NULL;
         char *text = json_string(a->text, strlen(a->text));
+        char *words = absent_words(a);
         fprintf(out, "%s{\"pid\": %u, \"device\": ", i ? ", " : "", a->process->header.pid);
         fprintf(out, row && row->device != UINT64_MAX ? "%" PRIu64 : "null", row ? row->device : 0);
-        fprintf(out, ", \"what\": \"%s\", \"reason\": %s}", absent_group(a->group),
+        fprintf(out, ", \"is_mig\": %s, \"what\": \"%s\", \"reason\": %s}",
+                row && row->is_part ? "true" : "false", words ? words : "counters",
                 text ? text : "null");
+        free(words);
         free(text);
     }
     fprintf(out, "]");
@@ -262,8 +309,9 @@ static void fill_power(const struct table *t, uint32_t index, enum report_format
 {
     const struct device_row *row = row_at(t, index);
     uint64_t energy_ns;
-    struct curve_growth energy = device_row_energy(row, &energy_ns);
-    bool has_energy = energy_ns, has_throttle = row->throttled[THROTTLE_POWER].count;
+    struct curve_growth energy = curve_told(device_row_energy(row, &energy_ns));
+    bool has_energy = energy_ns && energy.known == CURVE_KNOWN,
+         has_throttle = row->throttled[THROTTLE_POWER].count;
     fill_identity(row, cells);
     cells[POWER_SPAN] = cell_number(row->last_ns - row->first_ns);
     cells[POWER_MEAN] = mean(row, MEAN_POWER);
@@ -271,11 +319,14 @@ static void fill_power(const struct table *t, uint32_t index, enum report_format
     cells[POWER_LIMIT] = known(row->power_limit, row->power_limit);
     cells[ENERGY] = known(has_energy, curve_whole(energy.value));
     cells[ENERGY_ERROR] = known(has_energy, curve_whole(energy.error));
-    cells[ENERGY_SPAN] = known(has_energy, energy_ns);
-    cells[ENERGY_PERIOD] = known(has_energy, device_curve_period_ns(&row->energy));
-    cells[ENERGY_JUMPS] = known(has_energy, row->energy.jump_count);
-    cells[ENERGY].at_least = row->energy.jump_count;
-    cells[INTEGRAL] = known(row->integral_ns, curve_whole(row->integral_mj));
+    if (energy.known == CURVE_SHORT && format == FORMAT_TEXT)
+        cells[ENERGY] = cell_text("too short");
+    cells[ENERGY_SPAN] = known(energy_ns, energy_ns);
+    cells[ENERGY_PERIOD] = known(energy_ns, device_curve_period_ns(&row->energy));
+    cells[ENERGY_JUMPS] = known(energy_ns, row->energy.jump_count);
+    cells[ENERGY].at_least = has_energy && row->energy.jump_count;
+    cells[INTEGRAL] = known(row->means[MEAN_POWER].area_ns,
+                            curve_whole(row->means[MEAN_POWER].area / 1e9));
     cells[CLOCK] = mean(row, MEAN_SM_CLOCK);
     cells[CLOCK_MAX] = known(row->sm_clock_max, row->sm_clock_max);
     cells[MEMORY_CLOCK] = mean(row, MEAN_MEMORY_CLOCK);
@@ -294,13 +345,8 @@ static void fill_power(const struct table *t, uint32_t index, enum report_format
 
 static void power_behind(const struct table *t, FILE *out)
 {
-    const struct device_report *r = t->source;
+    uint64_t longest_ns = device_report_energy_period_ns(t->source);
     char period[UNIT_TEXT_BYTES];
-    uint64_t longest_ns = 0;
-    for (uint32_t i = 0; r && i < r->count; i++) {
-        uint64_t ns = device_curve_period_ns(&r->rows[i]->energy);
-        longest_ns = ns > longest_ns ? ns : longest_ns;
-    }
     if (longest_ns)
         fprintf(out,
                 "  energy is the device's own counter, read to change every %s; 'of power' is the "

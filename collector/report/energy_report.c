@@ -83,10 +83,12 @@ static int add_run(struct energy_report *e, const struct process *p)
         if (!r->rows[i - 1]->is_double)
             energy = device_row_energy(r->rows[i - 1], &ns);
         row.count += ns != 0;
+        row.at_least |= r->rows[i - 1]->energy.jump_count;
         row.ns = ns > row.ns ? ns : row.ns;
         row.mj += energy.value;
         row.error_mj += energy.error;
     }
+    row.known = curve_told((struct curve_growth){CURVE_KNOWN, row.mj, row.error_mj}).known;
     return row.count ? add_row(e, &row) : 0;
 }
 
@@ -111,7 +113,8 @@ static int add_steps(struct energy_report *e, const struct process *p, const str
     while (end > first && (list[end - 1].is_partial || list[end - 1].end_ns > end_ns))
         end--;
     if (first == end ||
-        !device_report_energy(r, p, list[first].begin_ns, list[end - 1].end_ns, &energy))
+        (!device_report_energy(r, p, list[first].begin_ns, list[end - 1].end_ns, &energy) &&
+         energy.known != CURVE_SHORT))
         return 0;
     for (uint32_t i = first; i < end; i++)
         in_steps_ns += list[i].end_ns - list[i].begin_ns;
@@ -120,6 +123,7 @@ static int add_steps(struct energy_report *e, const struct process *p, const str
     row.ns = list[end - 1].end_ns - list[first].begin_ns;
     row.mj = energy.value;
     row.error_mj = energy.error;
+    row.known = energy.known;
     bool has_gaps = (double)(row.ns - in_steps_ns) > GAPS_MAX * (double)row.ns;
     return has_gaps ? 0 : add_row(e, &row);
 }
@@ -132,6 +136,25 @@ static int compare_windows(const void *left, const void *right)
     return a->begin_ns < b->begin_ns ? -1 : a->begin_ns > b->begin_ns;
 }
 
+/* Without any that has a figure, it is why the last one has none, if none was too short. */
+static void add_window(const struct energy_report *e, struct energy_row *row,
+                       const struct energy_window *w)
+{
+    struct curve_growth energy;
+    if (!device_report_energy(e->devices, w->process, w->begin_ns, w->end_ns, &energy)) {
+        row->left_out++;
+        row->left_out_ns += w->end_ns - w->begin_ns;
+        if (!row->count && row->known != CURVE_SHORT)
+            row->known = energy.known;
+        return;
+    }
+    row->known = CURVE_KNOWN;
+    row->count++;
+    row->ns += w->end_ns - w->begin_ns;
+    row->mj += energy.value;
+    row->error_mj += energy.error;
+}
+
 /* Those of one name are one row. */
 static int add_ranges(struct energy_report *e)
 {
@@ -140,19 +163,10 @@ static int add_ranges(struct energy_report *e)
         qsort(e->windows, e->window_count, sizeof *e->windows, compare_windows);
     for (uint32_t i = 0; error == 0 && i < e->window_count && e->count < ENERGY_ROWS_MAX;) {
         struct energy_row row = {.kind = ENERGY_OF_RANGE, .text = e->windows[i].text};
-        for (; i < e->window_count && e->windows[i].text == row.text; i++) {
-            const struct energy_window *w = &e->windows[i];
-            struct curve_growth energy;
-            if (!device_report_energy(e->devices, w->process, w->begin_ns, w->end_ns, &energy)) {
-                row.left_out++;
-                continue;
-            }
-            row.count++;
-            row.ns += w->end_ns - w->begin_ns;
-            row.mj += energy.value;
-            row.error_mj += energy.error;
-        }
-        error = row.count ? add_row(e, &row) : 0;
+        for (; i < e->window_count && e->windows[i].text == row.text; i++)
+            add_window(e, &row, &e->windows[i]);
+        row.ns = row.count ? row.ns : row.left_out_ns;
+        error = add_row(e, &row);
     }
     return error;
 }
@@ -200,6 +214,7 @@ enum {
     MEAN_ERROR,
     POWER,
     ESTIMATED,
+    WHY_NOT,
     COLUMNS
 };
 
@@ -217,13 +232,15 @@ static const struct column columns[COLUMNS] = {
     [MEAN_ERROR] = {"mean_error_mj", "+-", COLUMN_ENERGY, 10, .is_filled = true},
     [POWER] = {"power_mw", "power", COLUMN_POWER, 9},
     [ESTIMATED] = {"estimated", NULL, COLUMN_BOOL},
+    [WHY_NOT] = {"why_not", NULL},
 };
 
 static void begin(struct table *t, enum report_format format)
 {
     const struct energy_report *e = t->source;
     t->count = e ? e->count : 0;
-    t->is_there = t->count || format == FORMAT_JSON;
+    t->is_there = t->count || format == FORMAT_JSON ||
+                  (e && (e->devices->count || e->devices->absence_count));
 }
 
 static struct cell name(const struct energy_row *row)
@@ -241,12 +258,35 @@ static struct cell name(const struct energy_row *row)
     return cell_owned(length < 0 ? NULL : text);
 }
 
+static const char *const why_not[] = {
+    [CURVE_UNREAD] = "not read", [CURVE_SHORT] = "too short", [CURVE_STARTED] = "began anew"};
+
+static void fill_figures(const struct energy_row *row, enum report_format format,
+                         struct cell *cells)
+{
+    const struct cell none = {.kind = CELL_NULL};
+    double count = (double)row->count;
+    bool is_known = row->known == CURVE_KNOWN, has_mean = row->kind != ENERGY_OF_RUN;
+    cells[ENERGY] = is_known                ? cell_number(curve_whole(row->mj))
+                    : format == FORMAT_TEXT ? cell_text(why_not[row->known])
+                                            : none;
+    cells[ENERGY].at_least = is_known && row->at_least;
+    cells[ERROR] = is_known ? cell_number(curve_whole(ceil(row->error_mj))) : none;
+    if (has_mean) {
+        cells[MEAN] = is_known ? cell_number(curve_whole(row->mj / count)) : none;
+        cells[MEAN_ERROR] = is_known ? cell_number(curve_whole(ceil(row->error_mj / count))) : none;
+    }
+    if (row->ns)
+        cells[POWER] = is_known ? cell_number(curve_whole(row->mj * 1e9 / (double)row->ns)) : none;
+    cells[ESTIMATED] = cell_number(1);
+    cells[WHY_NOT] = cell_text(why_not[row->known]);
+}
+
 static void fill(const struct table *t, uint32_t index, enum report_format format,
                  struct cell *cells)
 {
     static const char *const kinds[] = {"run", "step", "range"};
     const struct energy_row *row = &((const struct energy_report *)t->source)->rows[index];
-    double count = (double)row->count;
     cells[NAME] = name(row);
     cells[KIND] = cell_text(kinds[row->kind]);
     cells[RANK] = cell_text(row->process ? process_rank(row->process) : NULL);
@@ -256,24 +296,36 @@ static void fill(const struct table *t, uint32_t index, enum report_format forma
     if (row->left_out || format != FORMAT_TEXT)
         cells[LEFT_OUT] = cell_number(row->left_out);
     cells[TIME] = cell_number(row->ns);
-    cells[ENERGY] = cell_number(curve_whole(row->mj));
-    cells[ERROR] = cell_number(curve_whole(ceil(row->error_mj)));
-    if (row->kind != ENERGY_OF_RUN) {
-        cells[MEAN] = cell_number(curve_whole(row->mj / count));
-        cells[MEAN_ERROR] = cell_number(curve_whole(ceil(row->error_mj / count)));
-    }
-    if (row->ns)
-        cells[POWER] = cell_number(curve_whole(row->mj * 1e9 / (double)row->ns));
-    cells[ESTIMATED] = cell_number(1);
+    fill_figures(row, format, cells);
+}
+
+/* Of the device's counter of energy, or of everything. */
+static bool is_of_energy(const struct device_absent *a)
+{
+    return !a->group || (a->group == RECORD_DEVICE_POWER &&
+                         (!a->counters || a->counters >> DEVICE_POWER_ENERGY & 1));
 }
 
 static void energy_behind(const struct table *t, FILE *out)
 {
     const struct energy_report *e = t->source;
-    char count[UNIT_TEXT_BYTES];
-    fprintf(out, "  estimated: '+-' is what the steps of the counters leave open\n");
+    char text[UNIT_TEXT_BYTES];
+    bool any = false, any_short = false;
+    for (uint32_t i = 0; e && i < e->count; i++) {
+        any |= e->rows[i].known == CURVE_KNOWN;
+        any_short |= e->rows[i].known == CURVE_SHORT;
+    }
+    if (any)
+        fprintf(out, "  estimated: '+-' is what the steps of the counters leave open\n");
+    if (any_short)
+        fprintf(out,
+                "  'too short': the counter is read to change every %s, which leaves open "
+                "more than was burnt\n",
+                time_text(text, device_report_energy_period_ns(e->devices)));
+    if (e && !e->count && !device_report_say_absent(e->devices, is_of_energy, out))
+        fprintf(out, "  none: the counter of energy was not read twice\n");
     if (e && e->beyond)
-        fprintf(out, "  %s further ranges were not looked at\n", count_text(count, e->beyond));
+        fprintf(out, "  %s further ranges were not looked at\n", count_text(text, e->beyond));
 }
 
 const struct table_info energy_table = {

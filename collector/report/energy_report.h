@@ -3,13 +3,15 @@
  * What the devices of each process burnt: in the run, in a step, and in ranges that are as long as
  * the counter of energy stands still or longer (an epoch, a validation). A figure is an estimate,
  * with the bounds in which the counter's own steps leave it (device_curve.h). Of steps that are
- * shorter there is the mean over all, whose bounds many steps share.
+ * shorter there is the mean over all, whose bounds many steps share. Where the bounds are wider
+ * than the figure there is none.
  *
  * Memory: 32 bytes for each such range, ENERGY_WINDOWS_MAX of them; later ones are counted.
  */
 #ifndef GPUPROF_COLLECTOR_ENERGY_REPORT_H
 #define GPUPROF_COLLECTOR_ENERGY_REPORT_H
 
+#include "model/device_curve.h"
 #include "model/event_walk.h"
 #include "model/steps.h"
 #include "table/table.h"
@@ -31,7 +33,10 @@ struct energy_row {
     enum energy_kind kind;
     const struct process *process; /* NULL: of all that had such a range */
     const struct kernel_name *text;
-    uint64_t count;    /* steps or ranges that `mj` is of */
+    enum curve_known known; /* why there is no figure */
+    bool at_least; /* a counter began anew, and what was before is lost */
+    uint64_t count;         /* steps or ranges that `mj` is of */
+    uint64_t left_out_ns;
     uint64_t left_out; /* whose energy is not known: too short, or not between two readings */
     uint64_t ns;
     double mj;

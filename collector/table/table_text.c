@@ -173,7 +173,7 @@ static void print_table(const struct table *t, const struct table_view *view, FI
         fprintf(out, view->has_colour ? COLOUR_STRONG "%s" COLOUR_END "\n" : "%s\n", info->title);
     if (info->text_before)
         info->text_before(t, out);
-    if (!info->is_bare)
+    if (!info->is_bare && (t->rows || info->foot))
         print_labels(info, &l, out);
     for (uint32_t i = 0; i <= t->shown && !ferror(out); i++) {
         struct cell cells[TABLE_COLUMNS_MAX];

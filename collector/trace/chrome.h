@@ -4,7 +4,7 @@
  * chrome_head.c what stands before and behind the events, chrome_gpu.c the device's work,
  * chrome_ranges.c ranges, marks and steps, chrome_ops.c PyTorch's operators, chrome_libraries.c
  * calls of libraries, chrome_stacks.c stacks, chrome_memory.c what is got and released,
- * chrome_counters.c counter tracks.
+ * chrome_counters.c counter tracks, chrome_throttle.c what slowed a device down.
  */
 #ifndef GPUPROF_COLLECTOR_CHROME_H
 #define GPUPROF_COLLECTOR_CHROME_H
@@ -84,6 +84,9 @@ struct trace_writer {
     uint32_t counted_capacity;
     struct key_map counted_places; /* (process, device) -> place + 1 */
     struct chrome_memory *memory;  /* owned */
+    struct throttled *throttled;   /* owned, by the place of its source (chrome_throttle.c) */
+    uint32_t throttled_count;
+    uint32_t throttled_capacity;
     uint64_t gpu_events;
     uint64_t samples;                     /* of devices, that are counted */
     uint64_t sampled_ns;                  /* when the last of them was read */
@@ -196,7 +199,15 @@ int chrome_count_resident(struct trace_writer *w, const struct event *e);
 /* What the driver said of a device. Likewise. */
 int chrome_count_device(struct trace_writer *w, const struct slice *s);
 
-/* All of them, behind the last event. */
+/* ---- chrome_throttle.c ---- */
+
+/* A DEVICE_CLOCKS record: what slowed the device down since the one before. 0 or an error. */
+int chrome_throttle(struct trace_writer *w, const struct slice *s);
+
+/* The slices that are open. Likewise. */
+int chrome_throttle_end(struct trace_writer *w);
+
+/* All counters, behind the last event. */
 void chrome_put_counters(struct trace_writer *w);
 void chrome_counters_release(struct trace_writer *w);
 

@@ -269,9 +269,8 @@ int chrome_count_resident(struct trace_writer *w, const struct event *e)
 
 /* ---- what the driver said of a device ---- */
 
-/* From one reading to the next it is taken for what lies halfway between both; a gap of so many
- * periods is one. */
-#define SAMPLE_GAP    16
+/* From one reading to the next it is taken for what lies halfway between both, unless there is a
+ * gap. */
 #define SAMPLE_WEIGHT 10 /* in the bound on counters, as so many events */
 
 static const struct {
@@ -348,6 +347,13 @@ static void count_sample(struct trace_writer *w, const struct slice *s, struct c
         count_throttled(w, s, c, begin_ns, end_ns);
 }
 
+/* Where a process has a part of a device (MIG) and the whole is read beside it, the tracks of these
+ * are the part's. */
+static bool is_also_of_parts(unsigned type)
+{
+    return type == RECORD_DEVICE_USE || type == RECORD_DEVICE_GPM;
+}
+
 int chrome_count_device(struct trace_writer *w, const struct slice *s)
 {
     const struct device_source *source = s->source;
@@ -355,8 +361,9 @@ int chrome_count_device(struct trace_writer *w, const struct slice *s)
     uint64_t end_ns = chrome_time(w, device_sample_ns(&s->event));
     uint64_t begin_ns = chrome_time(w, last->at_ns);
     struct record before = {.arg_count = DEVICE_ARGS_MAX};
+    bool is_of_part = source->has_part && is_also_of_parts(s->event.record->type);
     if (!w->scope.counters || source->device == UINT64_MAX || !last->at_ns || begin_ns >= end_ns ||
-        (source->period_ns && (end_ns - begin_ns) / SAMPLE_GAP > source->period_ns))
+        is_of_part || (source->period_ns && (end_ns - begin_ns) / DEVICE_GAP > source->period_ns))
         return 0;
     struct counted *c =
         counted_device(w, w->rec->processes[source->process->index], source->device);

@@ -10,6 +10,7 @@
 
 #include "base/json_text.h"
 #include "error.h"
+#include "model/device_throttle.h"
 #include "rank.h"
 #include "read/process_title.h"
 #include "record/gpu_record.h"
@@ -117,8 +118,8 @@ static uint32_t shown_tid(const struct process *p, uint32_t thread)
     return 0;
 }
 
-/* Of a device: ranges above their stream, its overlapping slices below, synchronisations last. Of
- * a process: steps above its threads, the others below. */
+/* Of a device: ranges above their stream, its overlapping slices below, synchronisations and what
+ * slowed it down last. Of a process: steps above its threads, the others below. */
 static uint32_t row_sort_index(const struct gpu_row *row)
 {
     uint32_t stream = (uint32_t)(row->stream % (1u << 20)) << 8;
@@ -137,6 +138,7 @@ int chrome_name_row(struct trace_writer *w, struct gpu_row *row)
         [ROW_STREAM] = "stream",           [ROW_SYNC] = "synchronisation",
         [ROW_ANNOTATION] = "ranges on",    [ROW_OVERHEAD] = "overhead of CUDA and CUPTI",
         [ROW_RANGE] = "ranges of threads", [ROW_STEP] = "steps",
+        [ROW_THROTTLE] = "throttled",
     };
     char name[128];
     char lane[32] = "";
@@ -147,6 +149,8 @@ int chrome_name_row(struct trace_writer *w, struct gpu_row *row)
         error = chrome_name_device(w, row->process, row->device, &pid);
     if (row->lane && row->kind == ROW_ANNOTATION)
         snprintf(lane, sizeof lane, ", thread %u", shown_tid(row->process, row->thread));
+    else if (row->lane && row->kind == ROW_THROTTLE)
+        snprintf(lane, sizeof lane, " (%s)", throttle_words[row->lane % THROTTLES]);
     else if (row->lane)
         snprintf(lane, sizeof lane, " (overlapping %u)", row->lane);
     if (row->kind == ROW_STREAM || row->kind == ROW_ANNOTATION)

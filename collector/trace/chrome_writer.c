@@ -62,6 +62,7 @@ static void chrome_free(struct trace_writer *w)
     chrome_counters_release(w);
     op_pairs_release(&w->op_pairs);
     free(w->forward_ids);
+    free(w->throttled);
     gpu_rows_release(&w->gpu_rows);
     device_pids_release(&w->own_pids);
     projections_release(&w->projections);
@@ -357,6 +358,12 @@ static int leave_out(struct trace_writer *w, const struct slice *s)
     return pieces->launches ? count_launch(w, &s->event, chrome_time(w, s->event.begin_ns)) : 0;
 }
 
+static int take_sample(struct trace_writer *w, const struct slice *s)
+{
+    int error = s->event.record->type == RECORD_DEVICE_CLOCKS ? chrome_throttle(w, s) : 0;
+    return error < 0 ? error : chrome_count_device(w, s);
+}
+
 static int chrome_take(struct trace_writer *w, const struct slice *s)
 {
     int error = chrome_memory_take(w, s);
@@ -377,13 +384,15 @@ static int chrome_take(struct trace_writer *w, const struct slice *s)
     case RECORD_SYNC:
     case RECORD_OVERHEAD: return w->scope.survey ? chrome_gpu(w, s) : 0;
     case RECORD_RESIDENT: return chrome_count_resident(w, &s->event);
-    default: return s->source ? chrome_count_device(w, s) : chrome_range(w, s);
+    default: return s->source ? take_sample(w, s) : chrome_range(w, s);
     }
 }
 
 static int chrome_end(struct trace_writer *w)
 {
     int error = chrome_memory_end(w);
+    if (error == 0)
+        error = chrome_throttle_end(w);
     if (error == 0)
         error = chrome_ranges_end(w);
     chrome_put_counters(w);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The rows of a trace that are no thread of a program: streams, synchronisations, ranges projected
- * on a device, and beside a process's threads its overheads, free ranges and steps. Each kind has
- * lanes, so that slices which overlap get rows of their own. Pids and tids are unique in the trace
- * and fit into 32 bits; a stream's row has the stream's number, if it can.
+ * on a device, what slowed it down, and beside a process's threads its overheads, free ranges and
+ * steps. Each kind has lanes, so that slices which overlap get rows of their own. Pids and tids are
+ * unique in the trace and fit into 32 bits; a stream's row has the stream's number, if it can.
  */
 #ifndef GPUPROF_COLLECTOR_GPU_ROWS_H
 #define GPUPROF_COLLECTOR_GPU_ROWS_H
@@ -17,7 +17,15 @@
 #define PID_ORDINALS    4096       /* a device's pid is its ordinal, if it is free */
 #define GPU_TID_VIRTUAL (1u << 30) /* tids from here on are nobody's */
 
-enum row_kind { ROW_STREAM, ROW_SYNC, ROW_ANNOTATION, ROW_OVERHEAD, ROW_RANGE, ROW_STEP };
+enum row_kind {
+    ROW_STREAM,
+    ROW_SYNC,
+    ROW_ANNOTATION,
+    ROW_THROTTLE,
+    ROW_OVERHEAD,
+    ROW_RANGE,
+    ROW_STEP
+};
 
 struct gpu_row {
     struct trace_row row;

@@ -195,24 +195,47 @@ static nvmlReturn_t read_reasons(struct device_source *s, uint64_t *args)
     return result;
 }
 
+#define BIT(argument) (1u << (argument))
+
 /* After the fields; those of a group one after another. */
 static const struct {
     uint8_t group;
-    bool is_of_parts; /* of a part of a device, too */
+    bool is_of_parts;   /* of a part of a device, too */
+    uint16_t arguments; /* that it fills: a bit each */
     nvmlReturn_t (*read)(struct device_source *s, uint64_t *args);
 } calls[] = {
-    {DEVICE_GROUP_POWER, false, read_power},     {DEVICE_GROUP_POWER, false, read_temperature},
-    {DEVICE_GROUP_CLOCKS, false, read_sm_clock}, {DEVICE_GROUP_CLOCKS, false, read_memory_clock},
-    {DEVICE_GROUP_CLOCKS, false, read_sm_max},   {DEVICE_GROUP_CLOCKS, false, read_reasons},
-    {DEVICE_GROUP_USE, false, read_rates},       {DEVICE_GROUP_USE, true, read_memory},
+    {DEVICE_GROUP_POWER, false, BIT(DEVICE_POWER_OTHER), read_power},
+    {DEVICE_GROUP_POWER, false, BIT(DEVICE_POWER_TEMPERATURE), read_temperature},
+    {DEVICE_GROUP_CLOCKS, false, BIT(DEVICE_CLOCKS_SM), read_sm_clock},
+    {DEVICE_GROUP_CLOCKS, false, BIT(DEVICE_CLOCKS_MEMORY), read_memory_clock},
+    {DEVICE_GROUP_CLOCKS, false, BIT(DEVICE_CLOCKS_SM_MAX), read_sm_max},
+    {DEVICE_GROUP_CLOCKS, false, BIT(DEVICE_CLOCKS_REASONS), read_reasons},
+    {DEVICE_GROUP_USE, false, BIT(DEVICE_USE_BUSY) | BIT(DEVICE_USE_MEMORY_BUSY), read_rates},
+    {DEVICE_GROUP_USE, true,
+     BIT(DEVICE_USE_TOTAL) | BIT(DEVICE_USE_USED) | BIT(DEVICE_USE_RESERVED), read_memory},
 };
 
 /* Two more things are read that need more than that. */
 #define CALL_COUNT     (sizeof calls / sizeof calls[0])
 #define ITEM_PROCESSES (FIELD_COUNT + CALL_COUNT)
 #define ITEM_GPM       (ITEM_PROCESSES + 1)
+#define ITEM_COUNT     (ITEM_GPM + 1)
 
-_Static_assert(ITEM_GPM < DEVICE_ITEMS_MAX, "room for them");
+_Static_assert(ITEM_COUNT <= DEVICE_ITEMS_MAX, "room for them");
+
+/* The group that an item is of, and what it fills there: a bit for each argument. */
+static unsigned item_group(unsigned item, uint32_t *arguments)
+{
+    bool is_field = item < FIELD_COUNT, is_call = !is_field && item < ITEM_PROCESSES;
+    *arguments = is_field                 ? BIT(fields[item].argument)
+                 : is_call                ? calls[item - FIELD_COUNT].arguments
+                 : item == ITEM_PROCESSES ? BIT(DEVICE_USE_PROCESSES) | BIT(DEVICE_USE_OWN)
+                                          : 0;
+    return is_field                 ? fields[item].group
+           : is_call                ? calls[item - FIELD_COUNT].group
+           : item == ITEM_PROCESSES ? DEVICE_GROUP_USE
+                                    : DEVICE_GROUP_GPM;
+}
 
 /* ---- which it is ----------------------------------------------------------------------------- */
 
@@ -300,13 +323,14 @@ void device_source_describe(const struct device_source *s, struct thread *t, uin
     thread_append(t, &r);
 }
 
-void device_tell_absent(struct thread *t, uint32_t source, unsigned type,
-                        enum device_absence reason, nvmlReturn_t result, const char *why)
+void device_tell_absent(struct thread *t, const struct device_lack *lack)
 {
-    struct record r = {RECORD_WITH(DEVICE_ABSENT, [DEVICE_ABSENT_SOURCE] = source,
-                                   [DEVICE_ABSENT_GROUP] = type, [DEVICE_ABSENT_REASON] = reason),
-                       .begin = ticks_now(), .result = (int32_t)result,
-                       .bytes = (const uint8_t *)why, .byte_count = (uint32_t)strlen(why)};
+    struct record r = {
+        RECORD_WITH(DEVICE_ABSENT, [DEVICE_ABSENT_SOURCE] = lack->source,
+                    [DEVICE_ABSENT_GROUP] = lack->type, [DEVICE_ABSENT_REASON] = lack->reason,
+                    [DEVICE_ABSENT_COUNTERS] = lack->counters),
+        .begin = ticks_now(), .result = (int32_t)lack->result, .bytes = (const uint8_t *)lack->why,
+        .byte_count = (uint32_t)strlen(lack->why)};
     thread_append(t, &r);
 }
 
@@ -328,9 +352,8 @@ enum device_absence device_absence_of(nvmlReturn_t result)
 
 /* ---- reading --------------------------------------------------------------------------------- */
 
-/* What was read belongs to its group; what was refused for good is not asked for again. True: go
- * on. */
-static bool note(struct device_source *s, unsigned item, unsigned group, nvmlReturn_t result)
+/* What was refused for good is not asked for again. True: go on. */
+static bool note(struct device_source *s, unsigned item, nvmlReturn_t result)
 {
     enum device_absence reason = device_absence_of(result);
     if (result == NVML_SUCCESS) {
@@ -340,8 +363,8 @@ static bool note(struct device_source *s, unsigned item, unsigned group, nvmlRet
     if (result == NVML_ERROR_UNINITIALIZED || reason == DEVICE_ABSENT_LOST)
         return false;
     s->failures[item] = reason == DEVICE_ABSENT_FAILED ? s->failures[item] + 1 : FAILURES_MAX;
-    if (s->failures[item] == FAILURES_MAX && s->why[group] == NVML_SUCCESS)
-        s->why[group] = result;
+    if (s->failures[item] == FAILURES_MAX && s->refused[item] == NVML_SUCCESS)
+        s->refused[item] = result;
     return true;
 }
 
@@ -376,7 +399,7 @@ static nvmlReturn_t read_fields(struct device_source *s, struct reading *reading
     memset(values, 0, sizeof values);
     for (unsigned i = 0; i < FIELD_COUNT; i++) {
         if (nvml.driver < fields[i].driver) /* there it means something else */
-            note(s, i, fields[i].group, NVML_ERROR_NOT_SUPPORTED);
+            note(s, i, NVML_ERROR_NOT_SUPPORTED);
         if (!is_wanted(s, i))
             continue;
         values[count].fieldId = fields[i].id;
@@ -390,7 +413,7 @@ static nvmlReturn_t read_fields(struct device_source *s, struct reading *reading
     for (unsigned i = 0; i < count; i++) {
         unsigned f = item[i], group = fields[f].group;
         nvmlReturn_t its = result == NVML_SUCCESS ? values[i].nvmlReturn : result;
-        if (!note(s, f, group, its))
+        if (!note(s, f, its))
             return its;
         if (its != NVML_SUCCESS)
             continue;
@@ -405,12 +428,12 @@ static nvmlReturn_t read_calls(struct device_source *s, struct reading *readings
     for (unsigned i = 0; i < CALL_COUNT; i++) {
         unsigned item = FIELD_COUNT + i, group = calls[i].group;
         if (device_is_part(s) && !calls[i].is_of_parts)
-            note(s, item, group, NVML_ERROR_NOT_SUPPORTED);
+            note(s, item, NVML_ERROR_NOT_SUPPORTED);
         if (!is_wanted(s, item))
             continue;
         uint64_t begin = ticks_now();
         nvmlReturn_t result = calls[i].read(s, readings[group].args);
-        if (!note(s, item, group, result))
+        if (!note(s, item, result))
             return result;
         if (result == NVML_SUCCESS)
             took(&readings[group], begin);
@@ -424,7 +447,7 @@ static nvmlReturn_t read_gpm(struct device_source *s, struct reading *r)
         return NVML_SUCCESS;
     nvmlReturn_t result = device_gpm_read(&s->gpm, s->whole, device_is_part(s), s->gpu_instance,
                                           r->args, &r->begin, &r->end);
-    return note(s, ITEM_GPM, DEVICE_GROUP_GPM, result) ? NVML_SUCCESS : result;
+    return note(s, ITEM_GPM, result) ? NVML_SUCCESS : result;
 }
 
 static nvmlReturn_t read_all(struct device_source *s, struct reading *readings, uint32_t own_pid,
@@ -433,14 +456,14 @@ static nvmlReturn_t read_all(struct device_source *s, struct reading *readings, 
     struct reading *use = &readings[DEVICE_GROUP_USE];
     nvmlReturn_t result = NVML_SUCCESS;
     for (unsigned i = 0; i < FIELD_COUNT && device_is_part(s); i++)
-        note(s, i, fields[i].group, NVML_ERROR_NOT_SUPPORTED);
+        note(s, i, NVML_ERROR_NOT_SUPPORTED);
     result = read_fields(s, readings);
     if (result == NVML_SUCCESS)
         result = read_calls(s, readings);
     if (result == NVML_SUCCESS && lists && is_wanted(s, ITEM_PROCESSES)) {
         uint64_t begin = ticks_now();
         nvmlReturn_t listed = read_processes(s, own_pid, use->args);
-        result = note(s, ITEM_PROCESSES, DEVICE_GROUP_USE, listed) ? NVML_SUCCESS : listed;
+        result = note(s, ITEM_PROCESSES, listed) ? NVML_SUCCESS : listed;
         if (listed == NVML_SUCCESS)
             took(use, begin);
     }
@@ -450,28 +473,49 @@ static nvmlReturn_t read_all(struct device_source *s, struct reading *readings, 
 /* Is there anything of the group that may still be read? */
 static bool has_any(const struct device_source *s, unsigned group)
 {
-    if (group == DEVICE_GROUP_GPM)
-        return is_wanted(s, ITEM_GPM);
-    bool has = group == DEVICE_GROUP_USE && is_wanted(s, ITEM_PROCESSES);
-    for (unsigned i = 0; i < FIELD_COUNT; i++)
-        has |= fields[i].group == group && is_wanted(s, i);
-    for (unsigned i = 0; i < CALL_COUNT; i++)
-        has |= calls[i].group == group && is_wanted(s, FIELD_COUNT + i);
-    return has;
+    uint32_t arguments;
+    for (unsigned item = 0; item < ITEM_COUNT; item++)
+        if (item_group(item, &arguments) == group && is_wanted(s, item))
+            return true;
+    return false;
 }
 
+/* What of the group was refused with that answer and is not told yet: a bit for each argument. */
+static uint32_t take_refused(struct device_source *s, unsigned group, nvmlReturn_t result)
+{
+    uint32_t all = 0, arguments;
+    for (unsigned item = 0; item < ITEM_COUNT; item++)
+        if (item_group(item, &arguments) == group && s->refused[item] == result) {
+            all |= s->is_told[item] ? 0 : arguments;
+            s->is_told[item] = true;
+        }
+    return all;
+}
+
+/* Once of each thing: a group of which nothing comes as a whole, with the first one's reason. */
 static void tell_missing(struct device_source *s, struct thread *t)
 {
-    for (unsigned group = 0; group < DEVICE_GROUP_COUNT; group++) {
-        if (s->told >> group & 1 || has_any(s, group))
+    uint32_t arguments;
+    for (unsigned item = 0; item < ITEM_COUNT; item++) {
+        nvmlReturn_t result = s->refused[item];
+        if (result == NVML_SUCCESS || s->is_told[item])
             continue;
+        unsigned group = item_group(item, &arguments);
+        uint32_t refused = take_refused(s, group, result);
+        bool is_whole = !has_any(s, group);
         bool is_of_wholes =
-            device_is_part(s) && group != DEVICE_GROUP_USE && group != DEVICE_GROUP_GPM;
-        s->told |= 1u << group;
-        device_tell_absent(t, s->number, groups[group].type, device_absence_of(s->why[group]),
-                           s->why[group],
-                           is_of_wholes ? "NVML has it of the whole device only"
-                                        : nvml_result_text(s->why[group]));
+            device_is_part(s) && result == NVML_ERROR_NOT_SUPPORTED && group != DEVICE_GROUP_GPM;
+        struct device_lack lack = {
+            .source = s->number,
+            .type = groups[group].type,
+            .counters = is_whole ? 0 : refused,
+            .reason = device_absence_of(result),
+            .result = result,
+            .why = is_of_wholes ? "NVML has it of the whole device only" : nvml_result_text(result),
+        };
+        for (unsigned other = 0; is_whole && other < ITEM_COUNT; other++)
+            s->is_told[other] |= item_group(other, &arguments) == group;
+        device_tell_absent(t, &lack);
     }
 }
 

@@ -37,10 +37,10 @@ struct device_source {
     nvmlDevice_t handle; /* NULL: it is not to be had, or no more */
     nvmlDevice_t whole;  /* the GPU that it is, or is a part of */
     unsigned gpu_instance;
-    uint8_t failures[DEVICE_ITEMS_MAX];   /* one after another, of each thing that is read */
-    nvmlReturn_t why[DEVICE_GROUP_COUNT]; /* the first refusal in it */
-    uint32_t told;                        /* groups of which it is said that they do not come */
-    unsigned sm_max;                      /* + 1; it does not change */
+    uint8_t failures[DEVICE_ITEMS_MAX];     /* one after another, of each thing that is read */
+    nvmlReturn_t refused[DEVICE_ITEMS_MAX]; /* why it is asked for no more */
+    bool is_told[DEVICE_ITEMS_MAX];         /* ... and that is said */
+    unsigned sm_max;                        /* + 1; it does not change */
     struct device_gpm gpm;
 };
 
@@ -67,9 +67,16 @@ void device_source_describe(const struct device_source *s, struct thread *t, uin
 nvmlReturn_t device_source_read(struct device_source *s, struct thread *t, uint32_t own_pid,
                                 bool lists);
 
-/* Records of that source (0: all) and group (a type of record, 0: all) do not come. */
-void device_tell_absent(struct thread *t, uint32_t source, unsigned type,
-                        enum device_absence reason, nvmlReturn_t result, const char *why);
+/* What does not come. */
+struct device_lack {
+    uint32_t source;   /* 0: of all */
+    unsigned type;     /* of records; 0: all */
+    uint32_t counters; /* of their arguments, a bit each; 0: all */
+    enum device_absence reason;
+    nvmlReturn_t result;
+    const char *why;
+};
+void device_tell_absent(struct thread *t, const struct device_lack *lack);
 
 /* The reason that an answer of NVML's is. */
 enum device_absence device_absence_of(nvmlReturn_t result);

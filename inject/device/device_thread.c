@@ -20,10 +20,11 @@
 #define SECOND_NS             1000000000u
 #define LOOK_NS               50000000u /* how often to look for devices, while none is known */
 #define LOOKS_MAX             40 /* so often CUPTI is asked for what it knows; then as it comes */
-#define APART_NS              20000000u  /* readings are at least so far apart */
-#define END_NS                500000000u /* a last reading takes some milliseconds */
-#define WINDOW                5          /* readings of which the cost is known */
-#define COST_PART             100u       /* of the time: that is what readings may take */
+#define APART_NS              20000000u   /* readings are at least so far apart */
+#define END_NS                500000000u  /* a last reading takes some milliseconds */
+#define HANG_NS               2000000000u /* a call of NVML's that takes as long has not come back */
+#define WINDOW                5           /* readings of which the cost is known */
+#define COST_PART             100u        /* of the time: that is what readings may take */
 #define PERIOD_MAX_NS         5000000000u
 #define RESTARTS_MAX          3
 #define INITIAL_PID_NAMESPACE 0xeffffffcu /* the kernel's PROC_PID_INIT_INO */
@@ -34,6 +35,7 @@ static struct {
     _Atomic uint32_t wake;    /* futex: raised by who wants it to look */
     _Atomic uint32_t ending;  /* by who ends */
     _Atomic uint32_t waited;  /* an end has waited for it in vain */
+    bool is_told;             /* that the driver does not answer; by the writer */
 } control;
 
 /* The thread's own. */
@@ -68,7 +70,7 @@ static void give_up(struct thread *me, enum device_absence reason, nvmlReturn_t 
                     const char *why)
 {
     all.has_given_up = true;
-    device_tell_absent(me, 0, 0, reason, result, why);
+    device_tell_absent(me, &(struct device_lack){.reason = reason, .result = result, .why = why});
     say(SAY_DEVICE, "no counters of the devices (%s): %s", setting_infos[SETTING_DEVICE].variable,
         why);
 }
@@ -77,6 +79,14 @@ static void give_up(struct thread *me, enum device_absence reason, nvmlReturn_t 
 static void at_exit(void)
 {
     device_end(gp.settings.numbers[SETTING_EXIT_WAIT]);
+}
+
+static void tell_of_source(struct thread *me, const struct device_source *s, nvmlReturn_t result)
+{
+    device_tell_absent(me, &(struct device_lack){.source = s->number,
+                                                 .reason = device_absence_of(result),
+                                                 .result = result,
+                                                 .why = nvml_result_text(result)});
 }
 
 /* The end of the process does not wait for that. */
@@ -113,8 +123,7 @@ static void add_found(struct thread *me, struct device_source *s, nvmlReturn_t r
     if (result == NVML_SUCCESS)
         return;
     s->handle = NULL;
-    device_tell_absent(me, s->number, 0, device_absence_of(result), result,
-                       nvml_result_text(result));
+    tell_of_source(me, s, result);
     say(SAY_DEVICE_ONE, "no counters of a device: %s (%d)", nvml_result_text(result), (int)result);
 }
 
@@ -186,8 +195,7 @@ static bool look(struct thread *me)
 static void stop_source(struct thread *me, struct device_source *s, nvmlReturn_t result)
 {
     s->handle = NULL;
-    device_tell_absent(me, s->number, 0, device_absence_of(result), result,
-                       nvml_result_text(result));
+    tell_of_source(me, s, result);
     say(SAY_DEVICE_ONE, "no more counters of a device: %s (%d)", nvml_result_text(result),
         (int)result);
 }
@@ -326,8 +334,11 @@ static void *device_main(void *data)
     read_on(me);
     bool is_ending = atomic_load(&control.ending);
     if (is_ending && !all.is_started && !all.has_given_up && thread_takes_part(me))
-        device_tell_absent(me, 0, 0, DEVICE_ABSENT_UNKNOWN, NVML_SUCCESS,
-                           "the process ended before its devices were known");
+        device_tell_absent(
+            me, &(struct device_lack){.reason = DEVICE_ABSENT_UNKNOWN,
+                                      .why = "the process ended before its devices were known"});
+    /* Not at the end of the process: what NVML holds goes with it, and a driver that hangs would
+     * hold up who waits for us, without any use. */
     if (all.is_started && !is_ending)
         NVML_CALL(nvmlShutdown);
     own_thread_tell(COST_DEVICE);
@@ -364,6 +375,23 @@ void device_turn(void)
     futex_wake_all(&control.wake);
 }
 
+/* Says so if the driver does not answer: the thread that waits for it cannot. */
+void device_tick(struct thread *writer)
+{
+    char why[NVML_REASON_BYTES_MAX];
+    uint64_t since_ns, now = now_ns();
+    const char *name = atomic_load(&control.running) ? nvml_under_way(&since_ns) : NULL;
+    if (!name || now < since_ns || control.is_told ||
+        (now - since_ns < HANG_NS && !atomic_load(&control.waited)))
+        return;
+    control.is_told = true;
+    snprintf(why, sizeof why, "the driver does not answer: %s has not returned for %llu ms", name,
+             (unsigned long long)(now - since_ns) / 1000000);
+    device_tell_absent(writer, &(struct device_lack){.reason = DEVICE_ABSENT_SLOW, .why = why});
+    say(SAY_DEVICE, "no counters of the devices (%s): %s", setting_infos[SETTING_DEVICE].variable,
+        why);
+}
+
 void device_end(uint64_t ns)
 {
     uint64_t now = now_ns(), end_ns = now + (ns < END_NS ? ns : END_NS);
@@ -381,5 +409,6 @@ void device_end(uint64_t ns)
 
 void device_forget(void)
 {
+    nvml_asks(NULL);
     memset(&control, 0, sizeof control);
 }

@@ -15,6 +15,9 @@ struct thread;
 /* By the writer, when a recording begins: starts it, if it is asked for. */
 void device_start(struct thread *writer);
 
+/* By the writer: a call of the driver's that does not return is told of. */
+void device_tick(struct thread *writer);
+
 /* Calls go off or on: there is a reading at once, and none in between. */
 void device_turn(void);
 

@@ -2,15 +2,35 @@
 #include "device/nvml_library.h"
 
 #include <dlfcn.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "base/real_dlsym.h"
+#include "base/ticks.h"
 
 #define NVML_SONAME       "libnvidia-ml.so.1"
 #define VERSION_BYTES_MAX 80
 
 struct nvml_library nvml;
+
+/* By the thread that reads. */
+static _Atomic(const char *) asked;
+static _Atomic uint64_t asked_ns;
+
+void nvml_asks(const char *name)
+{
+    if (name)
+        atomic_store(&asked_ns, clock_ns(CLOCK_MONOTONIC));
+    atomic_store(&asked, name);
+}
+
+const char *nvml_under_way(uint64_t *since_ns)
+{
+    const char *name = atomic_load(&asked);
+    *since_ns = atomic_load(&asked_ns); /* of this one or of a later one */
+    return name;
+}
 
 const char *nvml_result_text(nvmlReturn_t result)
 {
@@ -33,6 +53,7 @@ static bool load(char reason[static NVML_REASON_BYTES_MAX])
 {
     const char *missing = NULL;
     loader_enter();
+    nvml_asks("dlopen(\"" NVML_SONAME "\")");
     void *handle = dlopen(NVML_SONAME, RTLD_LAZY | RTLD_LOCAL);
     if (!handle) {
         const char *why = dlerror();
@@ -48,6 +69,7 @@ static bool load(char reason[static NVML_REASON_BYTES_MAX])
         if (missing)
             snprintf(reason, NVML_REASON_BYTES_MAX, NVML_SONAME " has no %s", missing);
     }
+    nvml_asks(NULL);
     loader_leave();
     return handle && !missing;
 }

@@ -35,6 +35,13 @@ bool nvml_library_start(char reason[static NVML_REASON_BYTES_MAX], nvmlReturn_t 
 /* "no permission" */
 const char *nvml_result_text(nvmlReturn_t result);
 
+/* The call that is under way, if any, and since when (CLOCK_MONOTONIC): by any thread. NULL: none.
+ */
+const char *nvml_under_way(uint64_t *since_ns);
+
+/* The thread that reads has begun a call of that name; NULL: it has returned. In a child: NULL. */
+void nvml_asks(const char *name);
+
 /*
  * A call of it. NVML takes locks of its own, which a child must not inherit, or the program's own
  * use of NVML hangs there: as around the loader's, a fork() waits meanwhile, with a bound.
@@ -42,7 +49,9 @@ const char *nvml_result_text(nvmlReturn_t result);
 #define NVML_CALL(name, ...)                                                                       \
     ({                                                                                             \
         loader_enter();                                                                            \
+        nvml_asks(#name);                                                                          \
         nvmlReturn_t result_ = nvml.name ? nvml.name(__VA_ARGS__) : NVML_ERROR_FUNCTION_NOT_FOUND; \
+        nvml_asks(NULL);                                                                           \
         loader_leave();                                                                            \
         result_;                                                                                   \
     })

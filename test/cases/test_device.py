@@ -20,6 +20,7 @@ pytestmark = pytest.mark.skipif(bool(toolchain.CROSS), reason="the simulated CUP
 LIBRARY, UNKNOWN, NOT_SUPPORTED, NO_PERMISSION, LOST, SLOW = range(1, 7)  # reasons
 GPUS = [(int.from_bytes(b"simulate", "big"), int.from_bytes(b"d-gpu-0%d" % i, "big"))
         for i in range(2)]
+S = 10**9
 PART = int.from_bytes(b"d-mig-00", "big")
 CLOCKS_NS = 100_000  # of two clocks
 IDLE_MW, ACTIVE_MW = 50_000, 250_000  # of test/sim/sim_nvml_counters.c
@@ -53,8 +54,13 @@ class Done:
         return [r for r in self.process.of_type(wanted) if source in (None, r.args[0])]
 
     def absent(self):
-        """(source, group) -> reason"""
-        return {r.args[:2]: r.args[2] for r in self.of(DEVICE_ABSENT)}
+        """(source, group) -> reason, of what is missing as a whole"""
+        return {r.args[:2]: r.args[2] for r in self.of(DEVICE_ABSENT) if not r.args[3]}
+
+    def refused(self):
+        """(source, group, argument) -> reason, of single counters"""
+        return {(*r.args[:2], i): r.args[2] for r in self.of(DEVICE_ABSENT) for i in range(16)
+                if r.args[3] >> i & 1}
 
     def lines(self):
         return [line for line in self.stderr.splitlines() if "counters of" in line]
@@ -159,6 +165,8 @@ def test_mig(device):
     assert all(r.args[1] == 0 and r.args[4] > 1 for r in done.of(DEVICE_USE))
     assert {r.args[0] for r in done.of(DEVICE_GPM)} == {1}
     assert {r.args[0] for r in done.of(DEVICE_POWER)} == {2}
+    assert done.refused() == {(source, DEVICE_USE, i): NOT_SUPPORTED
+                              for source in (1, 2) for i in (1, 2)}
     assert compare_fields(done, 2, 0) > 20
 
 
@@ -171,6 +179,16 @@ def test_no_permission(device):
     assert not done.of(DEVICE_USE) and compare_fields(done, 1, 0) > 10
     refused = [a for a in done.log if a.result == 4]
     assert len(refused) == 3  # and is not asked for again
+
+
+def test_no_permission_for_fields(device):
+    """Each counter that is not there is told with the reason, once; what has another way has it."""
+    done = device("get=1", "idle=150", "run=100", SIMNVML_FAIL="nvmlDeviceGetFieldValues=4")
+    assert done.absent() == {(1, DEVICE_LINKS): NO_PERMISSION}
+    assert done.refused() == {(1, group, i): NO_PERMISSION
+                              for group in (DEVICE_POWER, DEVICE_CLOCKS) for i in FIELDS[group]}
+    assert len(done.of(DEVICE_ABSENT)) == 3
+    assert all(r.args[4] == IDLE_MW + 1 and r.args[6] == 46 for r in done.of(DEVICE_POWER))
 
 
 def test_old_driver(device):
@@ -228,12 +246,26 @@ def test_too_dear_readings_end(device):
     assert len(done.lines()) == 1 and "more than 1 % of the time" in done.lines()[0]
 
 
-def test_a_call_that_hangs_holds_nothing_up(device):
+@pytest.mark.parametrize("name", ["nvmlInit", "nvmlDeviceGetFieldValues",
+                                  "nvmlDeviceGetTemperature"])
+def test_a_call_that_hangs_holds_nothing_up(device, name):
     begin = time.monotonic()
     done = device("get=1", "idle=150", "run=100", "patience=2", "forks=1", status=None,
-                  SIMNVML_FAIL="nvmlDeviceGetTemperature=hang")
+                  SIMNVML_FAIL=f"{name}=hang")
     assert time.monotonic() - begin < 20
     assert done.process.end_reason == 1 and done.process.of_type(stream_reader.CALL)
+    [record], [line] = done.of(DEVICE_ABSENT), done.lines()
+    assert record.args == (0, 0, SLOW, 0) and line.endswith(record.text.decode())
+    assert f"the driver does not answer: {name}" in line
+
+
+def test_a_hang_is_told_before_a_kill(device):
+    """The writer sees it, while the program runs."""
+    done = device("get=1", "idle=4500", "exit", status=3,
+                  SIMNVML_FAIL="nvmlDeviceGetFieldValues=hang")
+    [record] = done.of(DEVICE_ABSENT)
+    assert record.args == (0, 0, SLOW, 0)
+    assert record.begin < 4_400_000_000 < done.process.of_type(stream_reader.RESIDENT)[-1].begin
 
 
 def test_children_may_use_nvml(device):

@@ -341,7 +341,7 @@ def test_killed(overhead, run_collector, tmp_path):
 
 @pytest.mark.parametrize("value, why", [
     ("0", "'0' is out of range (0.0001% to 100%)"),
-    ("2.5.1%", "'2.5.1%' is not a share such as 2% or 0.5%, or off")])
+    ("2.5.1%", "'2.5.1%' is not a share such as 2% or 0.5% (0.0001% to 100%), or off")])
 def test_wrong_budget(overhead, value, why):
     done = overhead(1, until=0.3, GPUPROF_OVERHEAD_MAX=value)
     assert done.stderr == f"gpuprof: GPUPROF_OVERHEAD_MAX: {why}; its default off is used\n"

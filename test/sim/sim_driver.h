@@ -210,6 +210,10 @@ void host_spend(uint64_t duration_ns);
 uint64_t stream_start(CUstream stream, uint64_t now_ns);
 void stream_advance(CUstream stream, uint64_t end_ns);
 
+/* sim_driver_meter.c: for NVML. */
+void meter_init(void);
+void meter_work(CUstream stream, uint64_t start_ns, uint64_t end_ns);
+
 /* sim_driver_hostop.c: things that happen on the host in stream order. */
 struct host_action {
     void (*run)(void *data);

@@ -97,9 +97,11 @@ static uint64_t meeting_end(const struct sim_meeting *meeting, const struct work
 /* WORK is in STREAM as if it waited for nobody: it is made as long as it waits. */
 void collective_meet(CUstream stream, struct work *work)
 {
+    uint64_t alone_ns = work->end_ns;
     if (next_meeting) {
         work->end_ns = meeting_end(next_meeting, work);
         next_meeting = NULL;
+        meter_work(stream, alone_ns, work->end_ns);
         stream_advance(stream, work->end_ns);
         return;
     }
@@ -114,5 +116,6 @@ void collective_meet(CUstream stream, struct work *work)
         cells[i] = &starts[i];
     __atomic_store_n(&starts[rank], work->start_ns, __ATOMIC_RELEASE);
     work->end_ns = await_cells(cells, world, work->start_ns) + work->duration_ns;
+    meter_work(stream, alone_ns, work->end_ns);
     stream_advance(stream, work->end_ns);
 }

@@ -266,6 +266,7 @@ static void node_run(CUgraphExec exec, struct exec_node *node, CUstream stream, 
     if (!sim_config.timeline)
         work.duration_ns = 0;
     work.end_ns = node->end_ns = work.start_ns + work.duration_ns;
+    meter_work(stream, work.start_ns, work.end_ns);
     if (node->type == CU_GRAPH_NODE_TYPE_MEMCPY) {
         data_apply(stream, data_copy, &params->copy, sizeof params->copy);
     } else if (node->type == CU_GRAPH_NODE_TYPE_MEMSET) {

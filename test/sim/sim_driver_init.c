@@ -58,6 +58,7 @@ __attribute__((constructor)) static void config_read(void)
     sim_config.alloc_ns = config_number("SIMCUDA_ALLOC_NS", 0);
     sim_config.launch_blocking = config_number("CUDA_LAUNCH_BLOCKING", 0) != 0;
     sim_config.timeline = !timeline || strcmp(timeline, "off") != 0;
+    meter_init();
     sim_config.alias = alias && strcmp(alias, "alias") == 0;
     sim_fork_lock(&init_lock);
     sim_fork_lock(&pool_mempools.lock);

@@ -61,49 +61,6 @@ void stream_advance(CUstream stream, uint64_t end_ns)
         time_raise(&stream->context->blocking_tail_ns, end_ns);
 }
 
-enum { METERED_MAX = 1 << 16 };
-
-/* What NVML's counters follow; from its first question on. */
-static struct {
-    pthread_mutex_t lock;
-    bool is_on;                         /* atomic */
-    uint64_t past_ns[DEVICE_COUNT_MAX]; /* of work that was over when it found no room any more */
-    uint64_t count;
-    struct {
-        uint64_t start_ns, end_ns;
-        int device;
-    } work[METERED_MAX];
-} meter = {.lock = PTHREAD_MUTEX_INITIALIZER};
-
-static uint64_t time_before(uint64_t start_ns, uint64_t end_ns, uint64_t now_ns)
-{
-    return now_ns <= start_ns ? 0 : (now_ns < end_ns ? now_ns : end_ns) - start_ns;
-}
-
-static void meter_add(const struct sim_device *device, const struct work *work)
-{
-    pthread_mutex_lock(&meter.lock);
-    unsigned at = meter.count++ % METERED_MAX;
-    if (meter.count > METERED_MAX)
-        meter.past_ns[meter.work[at].device] += meter.work[at].end_ns - meter.work[at].start_ns;
-    meter.work[at].start_ns = work->start_ns;
-    meter.work[at].end_ns = work->end_ns;
-    meter.work[at].device = device->ordinal;
-    pthread_mutex_unlock(&meter.lock);
-}
-
-SIM_EXPORT void sim_nvml_meter(unsigned device, uint64_t now_ns, uint64_t *work_ns, uint64_t *used)
-{
-    pthread_mutex_lock(&meter.lock);
-    __atomic_store_n(&meter.is_on, true, __ATOMIC_RELAXED);
-    *work_ns = meter.past_ns[device];
-    for (uint64_t i = 0; i < meter.count && i < METERED_MAX; i++)
-        if (meter.work[i].device == (int)device)
-            *work_ns += time_before(meter.work[i].start_ns, meter.work[i].end_ns, now_ns);
-    pthread_mutex_unlock(&meter.lock);
-    *used = __atomic_load_n(&sim_devices[device].used_bytes, __ATOMIC_RELAXED);
-}
-
 void work_enqueue(CUstream stream, struct work *work)
 {
     if (!sim_config.timeline) {
@@ -122,8 +79,7 @@ void work_enqueue(CUstream stream, struct work *work)
     } while (!__atomic_compare_exchange_n(&stream->tail_ns, &tail_ns, work->end_ns, true,
                                           __ATOMIC_RELEASE, __ATOMIC_ACQUIRE));
     stream_advance(stream, work->end_ns);
-    if (SIM_UNLIKELY(__atomic_load_n(&meter.is_on, __ATOMIC_RELAXED)))
-        meter_add(stream->context->device, work);
+    meter_work(stream, work->start_ns, work->end_ns);
 }
 
 void work_log(CUstream stream, const struct work *work, const struct sim_arg *args, unsigned count)

@@ -70,5 +70,6 @@ uint64_t nvml_now_ns(void);
 
 /* Exported by libcuda.so.1 for this alone. */
 void sim_nvml_meter(unsigned device, uint64_t now_ns, uint64_t *work_ns, uint64_t *used);
+uint64_t sim_nvml_busy(unsigned device, uint64_t from_ns, uint64_t to_ns);
 
 #endif

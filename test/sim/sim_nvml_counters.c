@@ -25,9 +25,11 @@ enum {
     SM_MHZ = 1980,
     MEMORY_MHZ = 2619,
     REASON_IDLE = 1,
+    PERIOD_NS = 166666667, /* that utilisation is of: the sixth part of a second */
 };
 
 #define RESERVED_BYTES (300ull << 20)
+#define LEAP_MJ        1000000000000u /* what no device burns in a year */
 #define NOT_FOR_PARTS  NVML_ERROR_NOT_SUPPORTED
 
 typedef struct {
@@ -89,16 +91,30 @@ void nvml_say(struct nvml_call *call, const char *format, ...)
     va_end(arguments);
 }
 
+/* What the simulated driver has to say, if it is in this process. */
+static void *driver_symbol(const char *name)
+{
+    void *driver = dlopen("libcuda.so.1", RTLD_LAZY | RTLD_NOLOAD);
+    return driver ? dlsym(driver, name) : NULL;
+}
+
 void nvml_meter(unsigned device, uint64_t now_ns, uint64_t *work_ns, uint64_t *used)
 {
     static void (*meter)(unsigned, uint64_t, uint64_t *, uint64_t *);
-    void *driver = meter ? NULL : dlopen("libcuda.so.1", RTLD_LAZY | RTLD_NOLOAD);
-    if (driver)
-        meter = (void (*)(unsigned, uint64_t, uint64_t *, uint64_t *))(uintptr_t)dlsym(
-            driver, "sim_nvml_meter");
+    if (!meter)
+        meter = (void (*)(unsigned, uint64_t, uint64_t *, uint64_t *))(uintptr_t)driver_symbol(
+            "sim_nvml_meter");
     *work_ns = *used = 0;
     if (meter)
         meter(device, now_ns, work_ns, used);
+}
+
+static uint64_t busy_ns(unsigned device, uint64_t from_ns, uint64_t to_ns)
+{
+    static uint64_t (*busy)(unsigned, uint64_t, uint64_t);
+    if (!busy)
+        busy = (uint64_t(*)(unsigned, uint64_t, uint64_t))(uintptr_t)driver_symbol("sim_nvml_busy");
+    return busy ? busy(device, from_ns, to_ns) : 0;
 }
 
 /* SIMNVML_FAIL: "function=code,function=hang". A name stands for its versions, too. */
@@ -163,9 +179,11 @@ static uint64_t energy_mj(unsigned device, uint64_t now_ns, uint64_t work_ns)
 {
     static uint64_t lost_mj[DEVICES_MAX]; /* before it began anew */
     unsigned long long jump = nvml_number("SIMNVML_JUMP", 0);
+    unsigned long long leap = nvml_number("SIMNVML_LEAP", 0);
     uint64_t energy = ((now_ns - first_ns) / 1000 * IDLE_MW + work_ns / 1000 * ACTIVE_MW) / 1000000;
     if (jump && reads[device] == jump)
         lost_mj[device] = energy;
+    energy += leap && reads[device] >= leap ? LEAP_MJ : 0;
     return energy - lost_mj[device] + 123456789;
 }
 
@@ -293,20 +311,15 @@ NVML nvmlReturn_t nvmlDeviceGetCurrentClocksThrottleReasons(nvmlDevice_t device,
 
 NVML nvmlReturn_t nvmlDeviceGetUtilizationRates(nvmlDevice_t device, nvmlUtilization_t *rates)
 {
-    static uint64_t last_ns[DEVICES_MAX], last_work_ns[DEVICES_MAX];
     struct nvml_call call;
     nvmlReturn_t result = nvml_enter(&call, __func__, device, rates);
-    uint64_t now_ns = nvml_now_ns(), work_ns, used;
+    uint64_t now_ns = nvml_now_ns();
     if (result == NVML_SUCCESS && (device->is_part || nvml_has_parts()))
         result = NOT_FOR_PARTS;
     if (result == NVML_SUCCESS) {
-        unsigned i = device->index;
-        nvml_meter(i, now_ns, &work_ns, &used);
-        uint64_t share = (work_ns - last_work_ns[i]) * 100 / (now_ns - last_ns[i] + 1);
-        *rates = (nvmlUtilization_t){share < 100 ? (unsigned)share : 100, 7};
-        last_ns[i] = now_ns;
-        last_work_ns[i] = work_ns;
-        nvml_say(&call, " %u %u", rates->gpu, rates->memory);
+        uint64_t ns = busy_ns(device->index, now_ns - PERIOD_NS, now_ns);
+        *rates = (nvmlUtilization_t){(unsigned)(ns * 100 / PERIOD_NS), 7};
+        nvml_say(&call, " %u %u now=%llu", rates->gpu, rates->memory, (unsigned long long)now_ns);
     }
     return nvml_leave(&call, result);
 }

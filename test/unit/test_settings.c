@@ -35,21 +35,22 @@ static void times_that_can_be_off(void **state)
     assert_int_equal(settings.numbers[SETTING_BACKTRACE_THRESHOLD], 60000000000);
     refused(SETTING_BACKTRACE_THRESHOLD, "61s", "'61s' is out of range (0 to 60s)");
     refused(SETTING_BACKTRACE_THRESHOLD, "of",
-            "'of' is not a time such as 80us, 200ms or 3s, or off");
+            "'of' is not a time such as 80us, 200ms or 3s (0 to 60s), or off");
     refused(SETTING_BACKTRACE_THRESHOLD, "offs",
-            "'offs' is not a time such as 80us, 200ms or 3s, or off");
-    refused(SETTING_BACKTRACE_THRESHOLD, "", "'' is not a time such as 80us, 200ms or 3s, or off");
+            "'offs' is not a time such as 80us, 200ms or 3s (0 to 60s), or off");
+    refused(SETTING_BACKTRACE_THRESHOLD, "",
+            "'' is not a time such as 80us, 200ms or 3s (0 to 60s), or off");
     /* The number that means it is no way to say it. */
     refused(SETTING_BACKTRACE_THRESHOLD, "18446744073709551615",
-            "'18446744073709551615' is not a time such as 80us, 200ms or 3s, or off");
+            "'18446744073709551615' is not a time such as 80us, 200ms or 3s (0 to 60s), or off");
 }
 
 static void times_that_cannot(void **state)
 {
     (void)state;
     settings_init(&settings);
-    refused(SETTING_WAIT, "off", "'off' is not a time such as 80us, 200ms or 3s");
-    refused(SETTING_SEAL, "off", "'off' is not a time such as 80us, 200ms or 3s");
+    refused(SETTING_WAIT, "off", "'off' is not a time such as 80us, 200ms or 3s (0 to 60s)");
+    refused(SETTING_SEAL, "off", "'off' is not a time such as 80us, 200ms or 3s (10ms to 60s)");
 }
 
 /* The code's names for them are in the same order as the words that one writes. */
@@ -112,7 +113,8 @@ static void shares(void **state)
         "two", "2%%", "1e1%", "0.00001%", "+1",  " 2%",   "999999999999999999999"};
     char why[100];
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
-        snprintf(why, sizeof why, "'%s' is not a share such as 2%% or 0.5%%, or off", bad[i]);
+        snprintf(why, sizeof why,
+                 "'%s' is not a share such as 2%% or 0.5%% (0.0001%% to 100%%), or off", bad[i]);
         refused(SETTING_OVERHEAD_MAX, bad[i], why);
     }
     refused(SETTING_OVERHEAD_MAX, "0%", "'0%' is out of range (0.0001% to 100%)");

@@ -2,6 +2,8 @@
 /*
  * device_work WORD... - gives the device work, as the words say, in their order:
  *   run=MS    launches and waits for it, for so long
+ *   graphs=MS the same with launches of a graph of three kernels
+ *   begin=NAME, end   a range, of which it prints from when to when it was (CLOCK_MONOTONIC)
  *   idle=MS   nothing, for so long
  *   device=N  the next ones on that device
  *   get=MIB   gets so much memory
@@ -27,19 +29,48 @@
 #define KERNELS(X) X(heat, "_Z4heatPfi")
 KERNELS_DEFINE(KERNELS)
 
-static unsigned long long now_ms(void)
+static unsigned long long now_ns(void)
 {
     struct timespec now;
     clock_gettime(CLOCK_MONOTONIC, &now);
-    return (unsigned long long)now.tv_sec * 1000 + (unsigned long long)now.tv_nsec / 1000000;
+    return (unsigned long long)now.tv_sec * 1000000000 + (unsigned long long)now.tv_nsec;
 }
 
 static void run(int ms)
 {
-    for (unsigned long long end = now_ms() + (unsigned)ms; now_ms() < end;) {
-        const dim3 one = {1, 1, 1};
-        cudaLaunchKernel((const void *)heat, one, one, NULL, 0, NULL);
+    for (unsigned long long end = now_ns() + ms * 1000000ull; now_ns() < end;) {
+        launch((void (*)(void))heat, 1, 1, 0, NULL);
         cudaDeviceSynchronize();
+    }
+}
+
+static void run_graphs(int ms)
+{
+    cudaStream_t stream;
+    cudaGraph_t graph;
+    cudaGraphExec_t exec;
+    cudaStreamCreate(&stream);
+    cudaStreamBeginCapture(stream, cudaStreamCaptureModeGlobal);
+    for (int i = 0; i < 3; i++)
+        launch((void (*)(void))heat, 1, 1, 0, stream);
+    cudaStreamEndCapture(stream, &graph);
+    cudaGraphInstantiate(&exec, graph, 0);
+    for (unsigned long long end = now_ns() + ms * 1000000ull; now_ns() < end;) {
+        cudaGraphLaunch(exec, stream);
+        cudaStreamSynchronize(stream);
+    }
+}
+
+static void range(const char *name)
+{
+    static unsigned long long begin_ns;
+    static const char *open;
+    if (name) {
+        gpuprof_range_push(open = name);
+        begin_ns = now_ns();
+    } else {
+        printf("%s %llu %llu\n", open, begin_ns, now_ns());
+        gpuprof_range_pop();
     }
 }
 
@@ -86,6 +117,12 @@ static void obey(const char *word)
     void *memory;
     if (strncmp(word, "run=", 4) == 0)
         run(number);
+    else if (strncmp(word, "graphs=", 7) == 0)
+        run_graphs(number);
+    else if (strncmp(word, "begin=", 6) == 0)
+        range(equals + 1);
+    else if (strcmp(word, "end") == 0)
+        range(NULL);
     else if (strncmp(word, "idle=", 5) == 0)
         usleep((useconds_t)number * 1000);
     else if (strncmp(word, "device=", 7) == 0)

@@ -1,0 +1,109 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Energy and use of a device from end to end: a program under --device, the report, and what the
+simulated CUDA's own log says that its device did. Power is idle, and more for each piece of work."""
+
+import bisect
+import json
+
+import pytest
+import stream_reader
+from test_device import ACTIVE_MW, IDLE_MW, S, fixture_device  # noqa: F401
+
+WINDOW_NS = 166_666_667  # that the simulated NVML's utilisation is of
+WORDS = ("get=64", "idle=150", "begin=launches", "run=700", "end", "begin=graphs", "graphs=700",
+         "end", "begin=blip", "run=45", "end", "idle=150")
+
+
+class Work:
+    """When device 0 had work, by the log: pieces, one after another on one stream at a time."""
+
+    def __init__(self, folder):
+        self.pieces = []
+        for path in folder.glob("*.log"):
+            for line in path.read_bytes().translate(None, b"\0").decode().splitlines():
+                parts = line.split("\t")
+                if len(parts) > 8 and parts[2] == "G" and parts[4] != "graph":
+                    self.pieces.append((int(parts[5]), int(parts[6])))
+        self.pieces.sort()
+        self.begins = [begin for begin, _ in self.pieces]
+        assert all(a[1] <= b[0] for a, b in zip(self.pieces, self.pieces[1:]))
+
+    def ns(self, begin, end):
+        first = max(0, bisect.bisect_right(self.begins, begin) - 1)
+        last = bisect.bisect_left(self.begins, end)
+        return sum(max(0, min(end, b) - max(begin, a)) for a, b in self.pieces[first:last])
+
+    def energy_mj(self, begin, end):
+        return ((end - begin) * IDLE_MW + self.ns(begin, end) * ACTIVE_MW) / S
+
+
+class Seen:
+    def __init__(self, done, run_verb):
+        folder = done.cuda_log.parent / "out"
+        self.done, self.work = done, Work(done.cuda_log)
+        self.said = json.loads(run_verb("report", "--format=json",
+                                        "--table=device_counters,energy", folder).stdout)
+        self.text = run_verb("report", "--table=device_counters,energy", folder).stdout
+        self.rows = {row["name"].split(",")[0]: row for row in self.said["energy"]}
+        self.spans = {name: (int(begin), int(end)) for name, begin, end in
+                      map(str.split, done.stdout.splitlines())}
+        monotonic = done.process.monotonic()
+        self.reads = [(monotonic(r.begin) + monotonic(r.end)) / 2
+                      for r in done.of(stream_reader.DEVICE_POWER)]
+
+    def check(self, name):
+        row, truth = self.rows[name], self.work.energy_mj(*self.spans[name])
+        assert row["why_not"] is None and row["energy_error_mj"] <= row["energy_mj"]
+        assert abs(row["energy_mj"] - truth) <= row["energy_error_mj"] + 3
+
+    def check_none(self, name, why):
+        row = self.rows[name]
+        assert row["energy_mj"] is row["energy_error_mj"] is row["mean_mj"] is row["power_mw"] is None
+        assert row["why_not"] == why and row["count"] == 0 and row["left_out"] == 1
+        assert why in self.text
+
+
+@pytest.fixture(name="seen")
+def fixture_seen(device, run_verb):
+    def seen(**settings):
+        return Seen(device(*WORDS, SIMCUDA_KERNEL_NS=1_500_000, GPUPROF_DEVICE_PERIOD="20ms",
+                           **settings), run_verb)
+    return seen
+
+
+def test_energy_and_use_are_those_of_the_log(seen):
+    run = seen()
+    for name in ("launches", "graphs"):
+        run.check(name)
+    run.check_none("blip", "too short")
+    truth = run.work.energy_mj(run.reads[0], run.reads[-1])
+    assert run.rows["the run"]["energy_mj"] == pytest.approx(truth, rel=0.005)
+    # Utilisation: each answer, and that of kernels over the same time.
+    answers = [a for a in run.done.log if a.name == "nvmlDeviceGetUtilizationRates"]
+    busy = run.done.of(stream_reader.DEVICE_USE)
+    assert len(answers) == len(busy) > 8
+    for answer, record in zip(answers, busy):
+        now = answer.values["now"]
+        share = run.work.ns(now - WINDOW_NS, now) / WINDOW_NS
+        assert (record.args[1] - 1) / 1e6 == pytest.approx(share, abs=0.011)
+    [row] = run.said["device_counters"]
+    read_busy = run.work.ns(run.reads[0], run.reads[-1]) / (run.reads[-1] - run.reads[0])
+    assert row["busy_share"] == pytest.approx(read_busy, abs=0.12)  # its window lags
+    assert row["kernels_busy_share"] == pytest.approx(read_busy, abs=0.12)
+
+
+@pytest.mark.parametrize("how", ["SIMNVML_JUMP", "SIMNVML_LEAP"])
+def test_a_counter_that_jumps(seen, how):
+    """Of what is around the jump there is no number, of the rest it is right; of the run it is what
+    was counted, which is less than the truth."""
+    run = seen(**{how: 8})
+    jump = run.reads[7]
+    assert run.spans["launches"][0] < jump < run.spans["launches"][1]
+    run.check_none("launches", "began anew")
+    run.check("graphs")
+    truth = run.work.energy_mj(run.reads[0], run.reads[-1])
+    lost = run.work.energy_mj(run.reads[6], jump)
+    row, [power] = run.rows["the run"], run.said["device_power"]
+    assert power["energy_jumps"] == 1 and row["energy_mj"] == power["energy_mj"]
+    assert row["energy_mj"] == pytest.approx(truth - lost, rel=0.01)
+    assert f">{row['energy_mj'] / 1000:.3f} J" in run.text
