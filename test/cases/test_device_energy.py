@@ -10,7 +10,7 @@ import stream_reader
 from test_device import ACTIVE_MW, IDLE_MW, S, fixture_device  # noqa: F401
 
 WINDOW_NS = 166_666_667  # that the simulated NVML's utilisation is of
-WORDS = ("get=64", "idle=150", "begin=launches", "run=700", "end", "begin=graphs", "graphs=700",
+WORDS = ("get=64", "idle=150", "begin=launches", "run=1200", "end", "begin=graphs", "graphs=1200",
          "end", "begin=blip", "run=45", "end", "idle=150")
 
 
