@@ -325,8 +325,8 @@ static void fill_power(const struct table *t, uint32_t index, enum report_format
     cells[ENERGY_PERIOD] = known(energy_ns, device_curve_period_ns(&row->energy));
     cells[ENERGY_JUMPS] = known(energy_ns, row->energy.jump_count);
     cells[ENERGY].at_least = has_energy && row->energy.jump_count;
-    cells[INTEGRAL] = known(row->means[MEAN_POWER].area_ns,
-                            curve_whole(row->means[MEAN_POWER].area / 1e9));
+    cells[INTEGRAL] =
+        known(row->means[MEAN_POWER].area_ns, curve_whole(row->means[MEAN_POWER].area / 1e9));
     cells[CLOCK] = mean(row, MEAN_SM_CLOCK);
     cells[CLOCK_MAX] = known(row->sm_clock_max, row->sm_clock_max);
     cells[MEMORY_CLOCK] = mean(row, MEAN_MEMORY_CLOCK);

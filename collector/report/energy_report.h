@@ -34,7 +34,7 @@ struct energy_row {
     const struct process *process; /* NULL: of all that had such a range */
     const struct kernel_name *text;
     enum curve_known known; /* why there is no figure */
-    bool at_least; /* a counter began anew, and what was before is lost */
+    bool at_least;          /* a counter began anew, and what was before is lost */
     uint64_t count;         /* steps or ranges that `mj` is of */
     uint64_t left_out_ns;
     uint64_t left_out; /* whose energy is not known: too short, or not between two readings */

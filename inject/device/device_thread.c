@@ -22,7 +22,7 @@
 #define LOOKS_MAX             40 /* so often CUPTI is asked for what it knows; then as it comes */
 #define APART_NS              20000000u   /* readings are at least so far apart */
 #define END_NS                500000000u  /* a last reading takes some milliseconds */
-#define HANG_NS               2000000000u /* a call of NVML's that takes as long has not come back */
+#define HANG_NS               2000000000u /* a call that takes as long does not come back */
 #define WINDOW                5           /* readings of which the cost is known */
 #define COST_PART             100u        /* of the time: that is what readings may take */
 #define PERIOD_MAX_NS         5000000000u

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Energy and use of a device from end to end: a program under --device, the report, and what the
-simulated CUDA's own log says that its device did. Power is idle, and more for each piece of work."""
+simulated CUDA's own log says that its device did. Power is some, and more for each piece of work.
+"""
 
 import bisect
 import json
@@ -58,7 +59,8 @@ class Seen:
 
     def check_none(self, name, why):
         row = self.rows[name]
-        assert row["energy_mj"] is row["energy_error_mj"] is row["mean_mj"] is row["power_mw"] is None
+        assert {row[key] for key in ("energy_mj", "energy_error_mj", "mean_mj", "power_mw")} == {
+            None}
         assert row["why_not"] == why and row["count"] == 0 and row["left_out"] == 1
         assert why in self.text
 
