@@ -487,7 +487,7 @@ static int take_sample(struct export_writer *w, const struct slice *s)
     put_step(w, s->event.process, at_ns);
     if (s->source->device != UINT64_MAX)
         event_number(w, EVENT_DEVICE, s->source->device);
-    event_arg_text(w, "uuid", device_uuid_text(s->source->uuid_high, s->source->uuid_low, uuid));
+    event_arg_text(w, "uuid", device_source_uuid_text(s->source, uuid));
     for (unsigned i = 1; i < info->arg_count; i++)
         if (device_value(r, i, &value))
             event_arg_number(w, info->args[i].label, ARG_COUNT, value);
