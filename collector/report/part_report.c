@@ -430,7 +430,8 @@ static int start(struct combination *c, uint64_t bytes)
     uint64_t *calls = r->process_calls = calloc(rec->count + 1u, sizeof *r->process_calls);
     int error = rec->count ? recording_find_jobs(rec) : 0;
     if (error == 0 && rec->count) {
-        recording_say_jobs(rec, "'gpuprof report --job=N' of the recordings shows one of them");
+        if (!c->is_quiet)
+            recording_say_jobs(rec, "'gpuprof report --job=N' of the recordings shows one of them");
         error = recording_arrange(rec);
     }
     if (error == 0)
@@ -479,9 +480,10 @@ static int add_up(struct combination *c)
     return gpu_report_add_end(c->report.gpu);
 }
 
-enum exit_code combination_make(struct combination *c, char **paths, int path_count)
+enum exit_code combination_make(struct combination *c, char **paths, int path_count, bool quiet)
 {
-    *c = (struct combination){.parts = calloc((size_t)path_count, sizeof *c->parts)};
+    *c = (struct combination){.is_quiet = quiet,
+                              .parts = calloc((size_t)path_count, sizeof *c->parts)};
     enum exit_code code = EXIT_OK;
     int error = c->parts ? reader_init(&c->rec.reader) : GPUPROF_NO_MEMORY;
     for (int i = 0; error == 0 && code == EXIT_OK && i < path_count; i++)

@@ -28,6 +28,7 @@ int part_report_put(struct report *r, struct part *part);
 
 /* A report of parts; what its rows are views of. */
 struct combination {
+    bool is_quiet;      /* of several jobs is said nothing */
     struct part *parts; /* owned */
     uint32_t part_count;
     struct recording rec; /* of processes without events */
@@ -45,8 +46,9 @@ struct combination {
     bool has_few_times; /* a part had more different ones than it could keep */
 };
 
-/* EXIT_OK, or another exit code after one line on stderr; combination_release in every case. */
-enum exit_code combination_make(struct combination *c, char **paths, int path_count);
+/* `quiet`: nothing is said of several jobs, which is said already. EXIT_OK, or another exit code
+ * after one line on stderr; combination_release in every case. */
+enum exit_code combination_make(struct combination *c, char **paths, int path_count, bool quiet);
 void combination_release(struct combination *c);
 
 /* Has a part what the table needs? */

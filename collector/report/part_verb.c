@@ -111,22 +111,32 @@ static enum exit_code write_part(const struct part *part, const char *path)
     return verb_output_close(&out, path, file ? 0 : GPUPROF_NO_MEMORY);
 }
 
+enum exit_code part_make(struct part *part, struct report *report, struct recording *rec,
+                         const struct share *share, const struct report_wish *wish)
+{
+    *part = (struct part){.index = share->index, .count = share->count};
+    memcpy(part->set, share->set, sizeof part->set);
+    int error = report_make(report, rec, wish); /* which says what went wrong */
+    if (error < 0)
+        return EXIT_ENVIRONMENT;
+    if ((error = part_report_put(report, part)) < 0) {
+        message("report: %s", gpuprof_error_text(error));
+        return EXIT_ENVIRONMENT;
+    }
+    if (part->length > PART_BYTES_MAX - PART_HEADER_BYTES_MAX)
+        return usage_error("report: share %u of %u has more than a part may have: make more "
+                           "shares",
+                           share->index, share->count);
+    return EXIT_OK;
+}
+
 static enum exit_code make_part(struct recording *rec, const struct share *share,
                                 const struct options *options, const char *path)
 {
     struct report report;
-    struct part part = {.index = share->index, .count = share->count};
+    struct part part;
     struct report_wish wish = {.by = BY_NAME, .is_part = true, .symbols = options->symbols};
-    int error = report_make(&report, rec, &wish); /* which says what went wrong */
-    enum exit_code code = error < 0 ? EXIT_ENVIRONMENT : EXIT_OK;
-    memcpy(part.set, share->set, sizeof part.set);
-    if (code == EXIT_OK && (error = part_report_put(&report, &part)) < 0) {
-        message("report: %s", gpuprof_error_text(error));
-        code = EXIT_ENVIRONMENT;
-    }
-    if (code == EXIT_OK && part.length > PART_BYTES_MAX - PART_HEADER_BYTES_MAX)
-        code = usage_error("report: share %u of %u has more than a part may have: make more shares",
-                           share->index, share->count);
+    enum exit_code code = part_make(&part, &report, rec, share, &wish);
     if (code == EXIT_OK)
         code = write_part(&part, path);
     if (code == EXIT_OK)

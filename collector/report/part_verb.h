@@ -5,6 +5,7 @@
 #define GPUPROF_COLLECTOR_PART_VERB_H
 
 #include "base/options.h"
+#include "report/part_file.h"
 #include "report/report.h"
 
 /* Can parts be written, or a combination be shown, in this way? EXIT_OK, or EXIT_USAGE after one
@@ -13,5 +14,11 @@ enum exit_code part_verb_check(const struct options *options, const struct repor
                                enum report_format format);
 
 enum exit_code part_verb(const struct options *options);
+
+/* The part of a share, whose recordings are open, in *part; of `report`, which must stay, it has
+ * views. EXIT_OK, or another exit code after one line; part_release and report_release in both
+ * cases. */
+enum exit_code part_make(struct part *part, struct report *report, struct recording *rec,
+                         const struct share *share, const struct report_wish *wish);
 
 #endif

@@ -13,6 +13,7 @@
 #include "report/part_verb.h"
 #include "report/report.h"
 #include "report/report_tables.h"
+#include "report/shared_report.h"
 #include "report/source_report.h"
 #include "report/step_report.h"
 #include "table/text_width.h"
@@ -84,20 +85,26 @@ static void say_left_out(const struct report_view *view, enum report_format form
         message("report: parts have the tables of calls, errors, devices and ranges only");
 }
 
+static enum exit_code show_combination(struct combination *c, const struct options *options,
+                                       const struct report_view *view, enum report_format format)
+{
+    if (c->has_few_times)
+        message("report: more different times than recordings of this size have: some medians "
+                "and 95th percentiles are those of the others");
+    enum exit_code code = report_print(&c->report, view, options, format, NULL);
+    if (code != EXIT_OK)
+        return code;
+    say_left_out(view, format);
+    return walk_verdict(&c->report.walk, options->strict);
+}
+
 static enum exit_code combine(const struct options *options, const struct report_view *view,
                               enum report_format format)
 {
     struct combination c;
-    enum exit_code code = combination_make(&c, options->paths, options->path_count);
-    if (code == EXIT_OK && c.has_few_times)
-        message("report: more different times than recordings of this size have: some medians "
-                "and 95th percentiles are those of the others");
+    enum exit_code code = combination_make(&c, options->paths, options->path_count, false);
     if (code == EXIT_OK)
-        code = report_print(&c.report, view, options, format, NULL);
-    if (code == EXIT_OK) {
-        say_left_out(view, format);
-        code = walk_verdict(&c.report.walk, options->strict);
-    }
+        code = show_combination(&c, options, view, format);
     combination_release(&c);
     return code;
 }
@@ -141,6 +148,13 @@ enum exit_code report_verb(const struct options *options, report_page_fn *page)
     code = recording_open(&rec, options->paths, options->path_count, &how);
     if (code == EXIT_OK)
         code = host_clocks_align(&rec, options->clock, "report");
+    struct combination shared;
+    if (code == EXIT_OK && shared_report_make(&shared, &rec, options, &view, format)) {
+        code = show_combination(&shared, options, &view, format);
+        combination_release(&shared);
+        recording_release(&rec);
+        return code;
+    }
     struct progress progress;
     rec.progress = progress_begin(&progress, "report");
     progress.total = recording_bytes(&rec) * (steps.is_wanted ? 2 : 1);

@@ -18,6 +18,12 @@ VERBS = {"csv": ("export", "--format=csv", "-o", "-"),
          "jsonl": ("export", "--format=jsonl", "-o", "-"),
          "piece": ("export", "--format=csv", "--step=1:3", "-o", "-"),
          "kernels": ("export", "--format=csv", "--kind=kernel", "--rank=1,2", "-o", "-"),
+         "tables": ("report", "--format=csv", "--table=functions,failures,cuda_gpu_kern_sum,"
+                    "nvtx_sum,nvtx_gpu_proj_sum,gpu_time_util,gpu_memory_peak,ranks,arrivals"),
+         "text": ("report", "--table=cuda_gpu_kern_sum,cuda_kern_exec_sum"),
+         "strict": ("report", "--strict", "--no-group", "--table=host_kernel_sum,nvtx_sum"),
+         "grouped": ("report", "--table=nvtx_sum"), "report": ("report", "--format=csv"),
+         "stats": ("stats", "cuda_gpu_kern_sum"), "events": ("stats", "cuda_gpu_trace"),
          "sqlite": ("export", "-o", "all.sqlite"), "chrome": ("merge", "-o", "-"),
          "ranks": ("merge", "--per-rank", "-o", "traces"),
          "perfetto": ("merge", "--per-rank", "--format=perfetto", "-o", "traces"),
@@ -32,6 +38,16 @@ int prctl(int option, ...)
 {
     if (open(getenv("FIRST"), O_CREAT | O_EXCL, 0600) < 0)
         raise(SIGKILL);
+    return option;
+}
+"""
+COUNTED = """
+#include <fcntl.h>
+#include <stdlib.h>
+#include <unistd.h>
+int prctl(int option, ...)
+{
+    write(open(getenv("FIRST"), O_CREAT | O_WRONLY | O_APPEND, 0600), "x", 1);
     return option;
 }
 """
@@ -91,7 +107,9 @@ def add_left(folder):
 
 
 @pytest.fixture(name="recordings",
-                params=["1", "3", "9", "damaged", "jobs", "left", "operators", "corpus"])
+                params=["3", "damaged", "left", "corpus",
+                        *(pytest.param(kind, marks=pytest.mark.long)
+                          for kind in ("1", "9", "jobs", "operators"))])
 def fixture_recordings(request, make_gpu, make_ops, make_stacks, tmp_path):
     kind = request.param
     if kind == "operators":
@@ -124,10 +142,28 @@ def test_any_number_makes_the_same(recordings, run, request):
 def test_what_a_walk_has_put_aside(make_gpu, run):
     """More calls than memory has room for: workers share the file that they lie in, and mark in it
     which calls have made work."""
-    recordings = [make_gpu("bench", 60000, 4)]
+    recordings = [make_gpu("bench", 34000, 4)]
     one = run("-j1", VERBS["csv"], recordings)
     assert run("-j3", VERBS["csv"], recordings) == one
-    assert one[2].count(b"\nkernel,") == 4 * 60000 and b"\nloss," not in one[2]
+    assert one[2].count(b"\nkernel,") == 4 * 34000 and b"\nloss," not in one[2]
+
+
+@pytest.mark.parametrize("verb, count", [("csv", 3), ("ranks", 3), ("tables", 3), ("text", 3),
+                                         ("stats", 3), ("events", 3), ("strict", 3),
+                                         ("grouped", 0), ("report", 0), ("chrome", 0)])
+def test_who_has_workers(make_gpu, run, tmp_path, verb, count):
+    first = tmp_path / "first"
+    done = run("-j3", VERBS[verb], [make_gpu("train", 4, 2)],
+               env=shim(tmp_path, COUNTED, FIRST=str(first)))
+    assert done[0] == 0 and (first.stat().st_size if first.exists() else 0) == count
+
+
+def test_report_without_them(make_gpu, run, tmp_path):
+    """Where one is killed the report is made all the same."""
+    recordings = [make_gpu("train", 6, 4)]
+    environment = shim(tmp_path, KILLED, FIRST=str(tmp_path / "first"))
+    assert run("-j3", VERBS["tables"], recordings, env=environment) == \
+        run("-j1", VERBS["tables"], recordings)
 
 
 @pytest.mark.parametrize("verb", ["csv", "ranks"])

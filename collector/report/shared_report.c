@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "report/shared_report.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "base/file_at.h"
+#include "base/workers.h"
+#include "report/gpu_report.h"
+#include "report/part_verb.h"
+#include "report/report_tables.h"
+
+#define PATH_BYTES 32
+
+struct shared_report {
+    const struct options *options;
+    uint32_t count;
+    unsigned leaves;
+    int files[WORKERS_MAX];
+    char paths[WORKERS_MAX][PATH_BYTES];
+    char *path_list[WORKERS_MAX];
+    struct workers workers;
+};
+
+/* Is what is wanted in parts, and in them what it is without them? */
+static bool is_in_parts(const struct recording *rec, const struct options *o,
+                        const struct report_view *view, enum report_format format)
+{
+    static const struct report nothing;
+    struct table tables[REPORT_TABLES_MAX];
+    unsigned count = report_tables(&nothing, tables);
+    const struct select_wish *s = &o->select;
+    bool has_groups = o->groups == GROUPS_IN_TEXT && format == FORMAT_TEXT;
+    if (!view->tables || view->by != BY_NAME || o->source || o->groups == GROUPS_ALWAYS ||
+        o->step_by || o->step_range || o->step_samples > 0 || s->is_given || s->jobs.count ||
+        s->ranks.count || s->pids.count || rec->host_count > 1 ||
+        (format != FORMAT_TEXT && format != FORMAT_CSV))
+        return false;
+    for (unsigned i = 0; i < count; i++)
+        if (report_names(view, tables[i].info, 1) && !part_report_has(tables[i].info))
+            return false;
+    return !has_groups || !(report_names(view, &gpu_tables[TABLE_RANGES], 1) ||
+                            report_names(view, &gpu_tables[TABLE_PROJECTIONS], 1));
+}
+
+static bool write_part(const struct part *part, int fd)
+{
+    FILE *out = fdopen(dup(fd), "w");
+    if (!out)
+        return false;
+    part_write(part, out);
+    bool is_written = !ferror(out);
+    return fclose(out) == 0 && is_written;
+}
+
+/* What is said here nobody will see: who then makes the report alone says it. */
+static enum exit_code work(void *context, uint32_t index, int to)
+{
+    struct shared_report *s = context;
+    struct recording rec;
+    struct report report;
+    struct share share = {.index = index, .count = s->count};
+    struct part part;
+    struct recording_options how = {.keep_live = true, .quiet = true, .share = &share};
+    struct report_wish wish = {
+        .by = BY_NAME, .is_part = true, .leaves = s->leaves, .symbols = s->options->symbols};
+    enum exit_code code = recording_open(&rec, s->options->paths, s->options->path_count, &how);
+    if (code == EXIT_OK)
+        code = part_make(&part, &report, &rec, &share, &wish);
+    bool is_there = code == EXIT_OK && write_part(&part, s->files[index]);
+    return is_there && workers_write(to, "", 1) ? EXIT_OK : EXIT_ENVIRONMENT;
+}
+
+static bool open_files(struct shared_report *s)
+{
+    for (uint32_t i = 0; i < s->count; i++) {
+        s->files[i] = file_unnamed();
+        s->path_list[i] = s->paths[i];
+        snprintf(s->paths[i], PATH_BYTES, "/proc/self/fd/%d", s->files[i]);
+        if (s->files[i] < 0 || access(s->paths[i], R_OK) < 0)
+            return false;
+    }
+    return true;
+}
+
+static bool make_parts(struct shared_report *s)
+{
+    char done;
+    if (!open_files(s) || !workers_start(&s->workers, s->count, work, s))
+        return false;
+    bool are_there = true;
+    for (uint32_t i = 0; are_there && i < s->count; i++)
+        are_there = workers_read(&s->workers, i, &done, 1);
+    workers_end(&s->workers, WORKERS_UNWANTED);
+    return are_there;
+}
+
+bool shared_report_make(struct combination *c, const struct recording *rec,
+                        const struct options *options, const struct report_view *view,
+                        enum report_format format)
+{
+    struct shared_report *s = calloc(1, sizeof *s);
+    if (!s || rec->workers < 2 || !is_in_parts(rec, options, view, format)) {
+        free(s);
+        return false;
+    }
+    *s = (struct shared_report){
+        .options = options, .count = rec->workers, .leaves = report_leaves(view, format)};
+    for (uint32_t i = 0; i < s->count; i++)
+        s->files[i] = -1;
+    bool has_parts = make_parts(s), is_made = false;
+    if (has_parts) {
+        is_made = combination_make(c, s->path_list, (int)s->count, true) == EXIT_OK;
+        if (!is_made)
+            combination_release(c);
+    }
+    for (uint32_t i = 0; i < s->count; i++)
+        if (s->files[i] >= 0)
+            close(s->files[i]);
+    free(s);
+    return is_made;
+}
