@@ -145,14 +145,14 @@ const struct option_info option_infos[] = {
     {OPTION_WINDOW, 0, "cycle", "N",
      "only what was recorded in this window of run --schedule or --capture-range, by its number "
      "from 1 on"},
-    {OPTION_SELECT, 0, "from", "TIME",
+    {OPTION_EVENTS, 0, "from", "TIME",
      "only events from then on: seconds since the recording's first event (12.5, 800ms, 2m), "
      "2026-11-23T18:00:00 (local, or with Z or +01:00), 18:00, or @SECONDS since 1970"},
-    {OPTION_SELECT, 0, "to", "TIME", "only events before that"},
-    {OPTION_SELECT, 0, "step", "A:B",
+    {OPTION_EVENTS, 0, "to", "TIME", "only events before that"},
+    {OPTION_PLACE, 0, "step", "A:B",
      "only steps A to B - 1, A alone, from A on (A:), or those before B (:B): the calls in them, "
      "the work that these made, and what reaches into them; --step-by says what a step is"},
-    {OPTION_SELECT, 0, "range", "NAME",
+    {OPTION_PLACE, 0, "range", "NAME",
      "likewise, only what happened while a range or label of this name was open in the process; "
      "'*' stands for any text, '?' for one byte"},
     {OPTION_PROCESSES, 0, "job", "N[,M-K]",
@@ -161,17 +161,17 @@ const struct option_info option_infos[] = {
     {OPTION_PROCESSES, 0, "rank", "N[,M-K]", "only the processes of these ranks"},
     {OPTION_PROCESSES, 0, "pid", "N[,M-K]",
      "only the processes of these numbers, as they see them themselves"},
-    {OPTION_SELECT, 0, "tid", "N[,M-K]",
+    {OPTION_EVENTS, 0, "tid", "N[,M-K]",
      "only what these threads did, by the system's numbers, and the work that they made"},
-    {OPTION_SELECT, 0, "device", "N[,M-K]",
+    {OPTION_PLACE, 0, "device", "N[,M-K]",
      "of the work of devices only that of these; what the host did stays"},
-    {OPTION_SELECT, 0, "kind", "KIND[,KIND..]",
+    {OPTION_EVENTS, 0, "kind", "KIND[,KIND..]",
      "only events of these kinds: calls by what they do (launch, alloc, copy, sync, graph, other; "
      "call: all), work of devices (kernel, gpu_memcpy, gpu_memset, gpu_graph; work: all), "
      "cuda_sync, overhead, memory, range, mark, operator, library"},
-    {OPTION_SELECT, 0, "name", "REGEX",
+    {OPTION_EVENTS, 0, "name", "REGEX",
      "only events with a name that this extended regular expression is found in"},
-    {OPTION_SELECT, 0, "min-duration", "TIME", "only events that took at least so long: 10us"},
+    {OPTION_EVENTS, 0, "min-duration", "TIME", "only events that took at least so long: 10us"},
     {OPTION_CLOCK, 0, "clock", "collectives|wall",
      "how hosts come to one clock: by the ends of collectives that they share, where NCCL's calls "
      "are recorded, or by each host's own clock, as the system has it; default: collectives"},
@@ -478,7 +478,8 @@ static enum exit_code parse_option(struct options *o, char **argv, int *at, opti
     case OPTION_AT_STEP: o->at_step = value; break;
     case OPTION_ONCE: o->is_once = true; break;
     case OPTION_PROCESSES:
-    case OPTION_SELECT: return select_wish_take(&o->select, argv[0], info->name, value);
+    case OPTION_PLACE:
+    case OPTION_EVENTS: return select_wish_take(&o->select, argv[0], info->name, value);
     case OPTION_THREADS: o->threads = true; break;
     case OPTION_MINE:
     case OPTION_OWN_FRAMES: o->is_mine = true; break;

@@ -74,7 +74,7 @@ __extension__ typedef unsigned __int128 option_set;
 #define OPTION_TOP_FILE      OPTION_BIT(55) /* -o, --output FILE of top */
 #define OPTION_TOP_FORM      OPTION_BIT(54) /* --format text|json|openmetrics */
 #define OPTION_PROCESSES     OPTION_BIT(57) /* --rank and --pid of what is read */
-#define OPTION_SELECT        OPTION_BIT(58) /* --from, --to, --step ...: select_wish.h */
+#define OPTION_PLACE         OPTION_BIT(58) /* --step, --range, --device: select_wish.h */
 #define OPTION_JOBS          OPTION_BIT(59) /* -j, --jobs N */
 #define OPTION_MAX_SIZE      OPTION_BIT(60) /* --max-size SIZE */
 #define OPTION_EXPORT_FILE   OPTION_BIT(61) /* -o, --output FILE of an export */
@@ -92,6 +92,8 @@ __extension__ typedef unsigned __int128 option_set;
 #define OPTION_FOLDER        OPTION_BIT(73) /* --dir DIR of baselines */
 #define OPTION_SHARES        OPTION_BIT(74) /* --shares */
 #define OPTION_CLOCK         OPTION_BIT(75) /* --clock collectives|wall */
+#define OPTION_EVENTS        OPTION_BIT(76) /* --from, --to, --tid, --kind ...: of an event alone */
+#define OPTION_SELECT        (OPTION_PLACE | OPTION_EVENTS)
 
 struct option_info {
     option_set bit;    /* one of OPTION_..., which several may share; 0: the end */

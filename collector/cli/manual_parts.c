@@ -65,6 +65,8 @@ const struct manual_row manual_rows[] = {
     {"ctl", PART_EXAMPLE, "gpuprof ctl data dump",
      "what the flight recorders of all processes keep (run --flight=30s) is written"},
     {"dump", PART_EXAMPLE, "gpuprof dump data | grep error=", "each call that failed"},
+    {"dump", PART_EXAMPLE, "gpuprof dump data --from=12.5 --to=12.6 --kind=call,work",
+     "the calls and the work of a tenth of a second, as they were recorded"},
     {"doctor", PART_EXAMPLE, "gpuprof doctor python train.py",
      "what would be recorded of it on this machine; its main function does not run"},
     {"recover", PART_EXAMPLE, "gpuprof recover data",

@@ -83,7 +83,8 @@ const struct verb verbs[] = {
          OPTION_PID | OPTION_RANK | OPTION_HELP,
      "DIR", "show what running processes do: calls, the GPU, memory, steps, what they wait in"},
     {"dump", dump_verb, NULL,
-     OPTION_BLOCKS | OPTION_PROCESSES | OPTION_STRICT | OPTION_HELP | OPTION_RECORDINGS,
+     OPTION_BLOCKS | OPTION_PROCESSES | OPTION_EVENTS | OPTION_STRICT | OPTION_HELP |
+         OPTION_RECORDINGS,
      "DIR|FILE...", "print blocks and events of recordings as text"},
     {"doctor", NULL, doctor_verb, OPTION_OUT | OPTION_JSON | OPTION_HELP | OPTION_SETTINGS,
      "[[--] PROGRAM [ARGUMENTS]]",

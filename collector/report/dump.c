@@ -37,6 +37,7 @@
 #include "record/losses.h"
 #include "record/op_record.h"
 #include "record/stack_record.h"
+#include "report/dump_pick.h"
 #include "report/dump_record.h"
 #include "symbol/kernel_names.h"
 
@@ -66,6 +67,10 @@ struct dump {
     uint8_t *payload; /* owned */
     size_t capacity;
     bool blocks_only;
+    struct dump_pick pick;
+    bool printed;      /* a record */
+    bool seeks_first;  /* the pass is for that alone: */
+    uint64_t first_ns; /* when the recording's first event was */
 };
 
 static void print_string(const char *text, size_t length, FILE *out)
@@ -165,10 +170,9 @@ static void print_arg(const struct dump *d, const struct record *r, const char *
     }
 }
 
-static void print_call(struct dump *d, const struct record *r)
+static void print_call(struct dump *d, const struct record *r, const struct function *f)
 {
     FILE *out = d->text;
-    const struct function *f = function_of(&d->rec.reader.functions, &d->process->codes, r->code);
     if (f && f->domain == FUNCTION_DOMAIN_ANY)
         d->met->unknown_functions++;
     fputs(event_info(r->type)->name, out);
@@ -190,7 +194,8 @@ static void print_call(struct dump *d, const struct record *r)
 }
 
 /* Any other record: its arguments by the labels of events.def. */
-static void print_other(const struct dump *d, const struct record *r)
+static void print_other(const struct dump *d, const struct record *r,
+                        const struct kernel_name *name)
 {
     FILE *out = d->text;
     const struct event_info *info = event_info(r->type);
@@ -211,10 +216,6 @@ static void print_other(const struct dump *d, const struct record *r)
             fprintf(out, " arg%u=", i);
         argument_print(known ? info->args[i].kind : ARG_COUNT, r->args[i], out);
     }
-    const struct kernel_name *name =
-        r->type == RECORD_KERNEL && record_arg(r, KERNEL_NAME_INDEX)
-            ? kernel_name_of(&d->kernels, record_arg(r, KERNEL_NAME_INDEX))
-            : NULL;
     if (name)
         fprintf(out, " kernel=%s", name->json);
     if (r->type == RECORD_STACK) {
@@ -232,11 +233,22 @@ static void print_other(const struct dump *d, const struct record *r)
 static void print_record(struct dump *d, const struct record *r, const struct thread *thread)
 {
     FILE *out = d->text;
-    if (record_has_function(r->type))
-        print_call(d, r);
-    else
-        print_other(d, r);
+    const struct function *f =
+        record_has_function(r->type)
+            ? function_of(&d->rec.reader.functions, &d->process->codes, r->code)
+            : NULL;
+    const struct kernel_name *kernel =
+        r->type == RECORD_KERNEL && record_arg(r, KERNEL_NAME_INDEX)
+            ? kernel_name_of(&d->kernels, record_arg(r, KERNEL_NAME_INDEX))
+            : NULL;
     d->met->stacks_unread += !stack_record_is_good(r);
+    if (!dump_pick_has(&d->pick, d->process, thread, r, f, kernel))
+        return;
+    d->printed = true;
+    if (record_has_function(r->type))
+        print_call(d, r, f);
+    else
+        print_other(d, r, kernel);
     fprintf(out, " thread=%u tid=%u", thread->number, thread->tid);
     if (r->correlation)
         fprintf(out, " correlation=%u", r->correlation);
@@ -265,7 +277,14 @@ static void print_block(const struct block_place *place, bool damaged, FILE *out
             h->payload_bytes, h->stored_bytes, damaged ? " damaged" : "");
 }
 
-/* Reads a block; prints it and its events, or only takes its names. */
+static void see_first(struct dump *d, const struct record *r)
+{
+    uint64_t ns = clock_map_ns(&d->process->clock, r->begin);
+    if (event_is_visible(r->type) && ns < d->first_ns)
+        d->first_ns = ns;
+}
+
+/* Reads a block; prints it and its events, or only takes its names, or what seeks_first says. */
 static int take_block(struct dump *d, struct block_place *place, bool print)
 {
     struct process *p = d->process;
@@ -278,7 +297,8 @@ static int take_block(struct dump *d, struct block_place *place, bool print)
     if (error == GPUPROF_IO || error == GPUPROF_NO_MEMORY)
         return error;
     if (print) {
-        print_block(place, error < 0, d->text);
+        if (!d->pick.wish || error < 0)
+            print_block(place, error < 0, d->text);
         d->met->damaged_blocks += error < 0;
         d->met->damaged_records += error < 0 ? place->header.record_count : 0;
     }
@@ -291,6 +311,8 @@ static int take_block(struct dump *d, struct block_place *place, bool print)
            (more = block_decoder_next(&decoder, &record)) > 0) {
         if (print)
             print_record(d, &record, thread);
+        else if (d->seeks_first)
+            see_first(d, &record);
         else if (record.type == RECORD_NAME)
             error = keep_name(d, &record);
         else if (record.type == RECORD_KERNEL_NAME && record.bytes && record.arg_count >= 1)
@@ -332,6 +354,13 @@ static void print_losses(const struct losses *l, FILE *out)
     fputc('\n', out);
 }
 
+static int unread(const struct process *p, int error)
+{
+    message("%s: %s", p->file.path,
+            error == GPUPROF_IO ? strerror(errno) : gpuprof_error_text(error));
+    return error;
+}
+
 static int dump_process(struct dump *d, struct process *p)
 {
     d->process = p;
@@ -348,13 +377,29 @@ static int dump_process(struct dump *d, struct process *p)
         error = walk(d, true);
     if (error == 0)
         print_losses(d->met, d->text);
-    else
-        message("%s: %s", p->file.path,
-                error == GPUPROF_IO ? strerror(errno) : gpuprof_error_text(error));
-    return error;
+    return error < 0 ? unread(p, error) : 0;
 }
 
-static enum exit_code dump_recording(struct dump *d)
+/* What is to be printed; times since the first event need that one's. */
+static enum exit_code choose(struct dump *d, const struct select_wish *wish)
+{
+    bool is_relative = (wish->from.is_given && !wish->from.is_absolute) ||
+                       (wish->to.is_given && !wish->to.is_absolute);
+    int error = 0;
+    if (d->blocks_only && wish->is_given)
+        return usage_error("dump: --blocks prints no events that could be chosen");
+    d->seeks_first = is_relative;
+    d->first_ns = UINT64_MAX;
+    for (uint32_t i = 0; is_relative && error == 0 && i < d->rec.count; i++) {
+        d->process = d->rec.processes[i];
+        error = walk(d, false);
+        error = error < 0 ? unread(d->process, error) : 0;
+    }
+    d->seeks_first = false;
+    return error < 0 ? EXIT_ENVIRONMENT : dump_pick_make(&d->pick, wish, d->first_ns);
+}
+
+static enum exit_code dump_recording(struct dump *d, const struct select_wish *wish)
 {
     uint64_t room = verb_output_room(recording_bytes(&d->rec));
     enum exit_code code = verb_output_open(&d->out, NULL, &room);
@@ -367,9 +412,13 @@ static enum exit_code dump_recording(struct dump *d)
     int error = d->scan && d->losses && d->text ? 0 : GPUPROF_NO_MEMORY;
     if (error < 0)
         message("dump: %s", gpuprof_error_text(error));
-    for (uint32_t i = 0; error == 0 && i < d->rec.count; i++)
+    enum exit_code chosen = error == 0 ? choose(d, wish) : EXIT_OK;
+    for (uint32_t i = 0; chosen == EXIT_OK && error == 0 && i < d->rec.count; i++)
         error = dump_process(d, d->rec.processes[i]);
-    return verb_output_close(&d->out, NULL, error);
+    if (chosen == EXIT_OK && error == 0 && d->pick.wish && !d->printed)
+        message("dump: nothing of what is recorded is in the piece that was asked for");
+    code = verb_output_close(&d->out, NULL, error);
+    return chosen == EXIT_OK ? code : chosen;
 }
 
 enum exit_code dump_verb(const struct options *options)
@@ -379,7 +428,7 @@ enum exit_code dump_verb(const struct options *options)
         .keep_live = true, .no_index = true, .select = &options->select};
     enum exit_code code = recording_open(&d.rec, options->paths, options->path_count, &how);
     if (code == EXIT_OK)
-        code = dump_recording(&d);
+        code = dump_recording(&d, &options->select);
     if (code == EXIT_OK)
         code = recording_verdict(&d.rec, d.losses, d.texts.dropped, options->strict);
     free(d.scan);
@@ -389,6 +438,7 @@ enum exit_code dump_verb(const struct options *options)
     kernel_handles_release(&d.texts, &d.handles);
     kernel_handles_release(&d.texts, &d.kernels);
     kernel_names_release(&d.texts);
+    dump_pick_release(&d.pick);
     recording_release(&d.rec);
     return code;
 }

@@ -359,3 +359,58 @@ def test_blocks_of_which_a_piece_has_nothing_are_not_read(tmp_path, run_collecto
             assert (shown.returncode, shown.stderr, shown.stdout) == (0, "", wanted.stdout), copy
         both = run_collector(verb, *options, rewritten(broken, f"both {verb}", without_types))
         assert both.returncode == 3 and "damaged" in both.stderr
+
+
+# ---- dump --------------------------------------------------------------------------------------
+
+DUMPED = {"kernel": ("kernel", "work"), "copy": ("gpu_memcpy", "work"),
+          "set": ("gpu_memset", "work"), "graph": ("gpu_graph", "work"), "sync": ("cuda_sync",),
+          "memory": ("memory",), "push": ("range",), "pop": ("range",), "range_start": ("range",),
+          "range_end": ("range",), "mark": ("mark",), "step": ("mark",), "pause": ("mark",),
+          "overhead": ("overhead",)}
+CALLED = {"launch": "launch|Launch", "copy": "Memcpy|Memset", "sync": "Synchronize",
+          "alloc": "cudaMalloc|cudaFree"}
+
+
+def kinds_of(line):
+    word, _, rest = line.partition(" ")
+    return DUMPED.get(word, ()) if word != "call" else (
+        "call", *(kind for kind, names in CALLED.items() if re.match(f"\\w*({names})", rest)))
+
+
+def number(line, key):
+    found = re.search(rf" {key}=(\d+)", line)
+    return int(found.group(1)) if found else 0
+
+
+@pytest.mark.parametrize("options, has", [
+    (["--from=100us", "--to=250us"], lambda line, at: 100000 <= at < 250000),
+    (["--from=@1700000000", "--to=150us"], lambda line, at: at < 150000),
+    (["--tid=1001"], lambda line, at: number(line, "tid") == 1001),
+    (["--kind=kernel,sync"], lambda line, at: {"kernel", "sync"} & {*kinds_of(line)}),
+    (["--kind=call", "--min-duration=1us"],
+     lambda line, at: "call" in kinds_of(line) and number(line, "dur") >= 1000),
+    (["--kind=work,range,mark", "--to=400us"],
+     lambda line, at: {"work", "range", "mark"} & {*kinds_of(line)} and at < 400000),
+    (["--name=^cudaMem|_number", "--kind=call,work"],
+     lambda line, at: re.search(r"^call cudaMem|^kernel .* kernel=\"[^\"]*_number", line))])
+def test_dump(options, has, make_gpu, run_verb):
+    """Lines of the whole dump, by what they say of themselves."""
+    folder = make_gpu("train", 2, 6)
+    whole = run_verb("dump", folder).stdout.splitlines()
+    first = min(number(line, "begin") for line in whole
+                if kinds_of(line) or line.startswith("label "))
+    wanted = [line for line in whole
+              if line.split()[0] in ("file", "header", "losses") or
+              (not line.startswith("block ") and has(line, number(line, "begin") - first))]
+    assert run_verb("dump", *options, folder).stdout.splitlines() == wanted
+    assert 4 * 2 < len(wanted) < len(whole) - 100
+
+
+def test_dump_of_nothing(make_gpu, run_verb):
+    folder = make_gpu("train", 1, 1)
+    done = run_verb("dump", "--name=no such", folder)
+    assert "nothing of what is recorded is in the piece" in done.stderr
+    assert {line.split()[0] for line in done.stdout.splitlines()} == {"file", "header", "losses"}
+    for words in (["--blocks", "--kind=call"], ["--from=2", "--to=1"], ["--step=1"], ["--name=("]):
+        assert run_verb("dump", *words, folder, status=2).stderr.count("\n") == 1
