@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Which records dump prints, where --from, --to, --tid, --kind, --name or --min-duration are given:
- * those of which all of it is true by themselves. Nothing is tied, and so no walk is needed: work is
- * where it ran, on the thread that recorded it, and what only describes others has no kind.
+ * those of which all of it is true by themselves. Nothing is tied, and so no walk is needed: work
+ * is where it ran, on the thread that recorded it, and what only describes others has no kind.
  */
 #ifndef GPUPROF_COLLECTOR_DUMP_PICK_H
 #define GPUPROF_COLLECTOR_DUMP_PICK_H
