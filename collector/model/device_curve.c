@@ -94,8 +94,8 @@ uint64_t device_curve_period_ns(const struct device_curve *c)
     return c->changes ? (c->changed_ns - c->first_ns) / c->changes : 0;
 }
 
-/* The last point at that time or before; the count: there is none. */
-static uint32_t point_before(const struct device_curve *c, uint64_t ns)
+/* The first point behind that time; the count: there is none. */
+static uint32_t point_behind(const struct device_curve *c, uint64_t ns)
 {
     uint32_t low = 0, high = c->count;
     while (low < high) {
@@ -105,16 +105,23 @@ static uint32_t point_before(const struct device_curve *c, uint64_t ns)
         else
             high = middle;
     }
-    return low ? low - 1 : c->count;
+    return low;
+}
+
+/* The last point at that time or before; the count: there is none. */
+static uint32_t point_before(const struct device_curve *c, uint64_t ns)
+{
+    uint32_t behind = point_behind(c, ns);
+    return behind ? behind - 1 : c->count;
 }
 
 /* Where the counter stood at that time: between these two points. */
 static bool place(const struct device_curve *c, uint64_t at_ns, uint64_t lag_ns,
                   struct curve_point *low, struct curve_point *high)
 {
-    uint32_t before = point_before(c, at_ns), behind = before;
-    while (behind < c->count && c->points[behind].at_ns < at_ns + lag_ns)
-        behind++;
+    uint32_t before = point_before(c, at_ns);
+    uint32_t behind = at_ns + lag_ns ? point_behind(c, at_ns + lag_ns - 1) : 0;
+    behind = behind > before ? behind : before;
     if (before >= c->count || behind >= c->count)
         return false;
     *low = c->points[before];

@@ -3,6 +3,7 @@
 
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/array.h"
 #include "base/unit_text.h"
@@ -131,6 +132,9 @@ static int add_steps(struct energy_report *e, const struct process *p, const str
 static int compare_windows(const void *left, const void *right)
 {
     const struct energy_window *a = left, *b = right;
+    int order = a->text == b->text ? 0 : strcmp(a->text->shown, b->text->shown);
+    if (order)
+        return order;
     if (a->text != b->text)
         return a->text < b->text ? -1 : 1;
     return a->begin_ns < b->begin_ns ? -1 : a->begin_ns > b->begin_ns;
@@ -155,13 +159,17 @@ static void add_window(const struct energy_report *e, struct energy_row *row,
     row->error_mj += energy.error;
 }
 
-/* Those of one name are one row. */
+/* Those of one name are one row, as long as there is room. */
 static int add_ranges(struct energy_report *e)
 {
     int error = 0;
     if (e->window_count)
         qsort(e->windows, e->window_count, sizeof *e->windows, compare_windows);
-    for (uint32_t i = 0; error == 0 && i < e->window_count && e->count < ENERGY_ROWS_MAX;) {
+    for (uint32_t i = 0; error == 0 && i < e->window_count;) {
+        if (e->count >= ENERGY_ROWS_MAX) {
+            e->beyond += e->window_count - i;
+            break;
+        }
         struct energy_row row = {.kind = ENERGY_OF_RANGE, .text = e->windows[i].text};
         for (; i < e->window_count && e->windows[i].text == row.text; i++)
             add_window(e, &row, &e->windows[i]);
@@ -177,7 +185,7 @@ static int compare_rows(const void *left, const void *right)
     if (a->kind != b->kind)
         return a->kind < b->kind ? -1 : 1;
     if (a->kind == ENERGY_OF_RANGE)
-        return a->mj > b->mj ? -1 : a->mj < b->mj;
+        return a->mj > b->mj ? -1 : a->mj < b->mj ? 1 : strcmp(a->text->shown, b->text->shown);
     return a->process->index < b->process->index ? -1 : a->process->index > b->process->index;
 }
 

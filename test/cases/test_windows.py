@@ -280,7 +280,8 @@ def labelled(steps, label, waits=()):
     """In each step a copy of 10 and more, and one of 20 and more inside the label."""
     words = ["1", "z1300"]  # until our thread has looked for PyTorch
     for step in range(steps):
-        words += [str(10 + step), "{" + label, str(20 + step), "}", *(["r"] if step in waits else [])]
+        words += [str(10 + step), "{" + label, str(20 + step), "}"]
+        words += ["r"] if step in waits else []
     return words
 
 

@@ -15,9 +15,9 @@ SEED = 20260101
 @pytest.mark.timeout(600)  # hundreds of programs
 @pytest.mark.skipif(bool(torture.toolchain.CROSS), reason="the simulated CUDA runs natively")
 def test_short_form(tmp_path):
-    done = subprocess.run([sys.executable, torture.HERE / "torture.py", "--factor", "0.25", "--seed",
-                           str(SEED), "--output", tmp_path / "table.md"], capture_output=True,
-                          text=True, check=False, timeout=500)
+    done = subprocess.run([sys.executable, torture.HERE / "torture.py", "--factor", "0.25",
+                           "--seed", str(SEED), "--output", tmp_path / "table.md"],
+                          capture_output=True, text=True, check=False, timeout=500)
     assert done.returncode == 0, f"seed {SEED}: {done.stdout}\n{done.stderr}"
     assert rows((tmp_path / "table.md").read_text())
 
