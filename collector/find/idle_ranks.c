@@ -228,7 +228,7 @@ static bool is_meeting(const struct rank_meeting *m, uint64_t first_end_ns)
     return m->count >= 2 && first_end_ns > m->last.begin_ns;
 }
 
-/* The next kernel of each of them, which move on; *count is how many there were. 0 or an error. */
+/* The next kernel of each of them; m->count is how many there were. 0 or an error. */
 static int gather(struct idle_ranks *r, struct member *members, uint32_t count,
                   struct rank_meeting *m, uint64_t *first_end_ns)
 {
@@ -274,19 +274,31 @@ static int tell_meeting(struct idle_ranks *r, const struct member *members, uint
     return error;
 }
 
+/* All go on to their next kernel; those without one leave the list. Returns how many there are. */
+static uint32_t move_on(struct member *members, uint32_t count)
+{
+    uint32_t left = 0;
+    for (uint32_t i = 0; i < count; i++)
+        if (members[i].next) {
+            members[left] = members[i];
+            members[left].at = members[left].next;
+            left++;
+        }
+    return left;
+}
+
 static int tell_group(struct idle_ranks *r, struct member *members, uint32_t count,
                       const struct rank_listener *l)
 {
     struct rank_meeting m;
     uint64_t first_end_ns;
     int error = 0;
-    do {
+    while (error == 0 && count >= 2) {
         error = gather(r, members, count, &m, &first_end_ns);
         if (error == 0 && is_meeting(&m, first_end_ns))
             error = tell_meeting(r, members, count, &m, l);
-        for (uint32_t i = 0; i < count; i++)
-            members[i].at = members[i].next;
-    } while (error == 0 && m.count >= 2);
+        count = move_on(members, count);
+    }
     return error;
 }
 

@@ -338,11 +338,12 @@ static int take_alone(struct added_part *a, struct idle_stream *s, struct idle *
     return idle_ranks_alone(&d->ranks, s->device, span.begin_ns, span.end_ns);
 }
 
-/* One of each device in turn: those that met lie close together then. */
-static int take_turn(struct idle_parts *all, struct idle *d, bool *more)
+/* One of each device in turn: those that met lie close together then. Devices of which all is
+ * taken leave the list. */
+static int take_turn(struct idle_parts *all, struct idle *d)
 {
+    uint32_t left = 0;
     int error = 0;
-    *more = false;
     for (uint32_t i = 0; i < all->stream_count && error == 0; i++) {
         struct idle_stream *s = &all->streams[i];
         struct added_part *a = &all->list[s->of];
@@ -352,22 +353,21 @@ static int take_turn(struct idle_parts *all, struct idle *d, bool *more)
             error = take_kernel(a, s, d);
         if (error == 0 && s->alone_left)
             error = take_alone(a, s, d);
-        *more |= s->kernels_left || s->alone_left;
+        if (s->kernels_left || s->alone_left)
+            all->streams[left++] = *s;
+        else
+            a->part->has_failed |=
+                s->kernels.at != s->kernels.length || s->alone.at != s->alone.length;
     }
+    all->stream_count = left;
     return error;
 }
 
 int idle_part_add_end(struct idle_parts *all, struct idle *d)
 {
-    bool more = true;
     int error = 0;
-    while (more && error == 0)
-        error = take_turn(all, d, &more);
-    for (uint32_t i = 0; i < all->stream_count; i++) {
-        const struct idle_stream *s = &all->streams[i];
-        all->list[s->of].part->has_failed |=
-            s->kernels.at != s->kernels.length || s->alone.at != s->alone.length;
-    }
+    while (all->stream_count && error == 0)
+        error = take_turn(all, d);
     return error < 0 || d->walk->rec->count < 2 ? error : idle_waits_charge(d);
 }
 
