@@ -136,8 +136,7 @@ const struct option_info option_infos[] = {
      "before it is compressed, such as 400M; how many of them there were, and when, is in it"},
     {OPTION_JOBS, 'j', "jobs", "N",
      "use N processors: N processes share the recordings of an export of csv or jsonl, of merge "
-     "--per-rank and of reports of tables that go in parts; of what is one trace or one recording "
-     "a "
+     "--per-rank and of reports of tables that go in parts; what is one trace or one recording a "
      "second processor compresses and writes; what comes out is the same"},
     {OPTION_CYCLE, 0, "cycle", "N|all",
      "only what was recorded in this window of run --schedule or --capture-range, by its number "

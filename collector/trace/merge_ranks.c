@@ -104,8 +104,14 @@ static enum exit_code work_on_ranks(void *context, uint32_t index, int to)
             continue;
         m->selection.shown = 0;
         code = write_rank(m, work->folder, &work->files[i], &path);
-        struct rank_result result = {code,        m->text_bytes,      m->left_out_count,
-                                     m->thinning, m->selection.shown, walk_found(&m->walk, p)};
+        struct rank_result result;
+        memset(&result, 0, sizeof result); /* what lies between its members is written, too */
+        result.code = code;
+        result.text_bytes = m->text_bytes;
+        result.left_out_count = m->left_out_count;
+        result.thinning = m->thinning;
+        result.shown = m->selection.shown;
+        result.found = walk_found(&m->walk, p);
         free(path);
         if (!workers_write(to, &result, sizeof result))
             return EXIT_ENVIRONMENT;
