@@ -9,6 +9,7 @@
 #include "base/unit_text.h"
 #include "diff/baseline_file.h"
 #include "diff/diff_verb.h"
+#include "diff/git_commit.h"
 #include "diff/run_operands.h"
 #include "error.h"
 #include "output/verb_output.h"
@@ -36,14 +37,17 @@ static bool make_folder(const char *folder)
     return is_made;
 }
 
-/* What is built and tested, as those who run such jobs say it. */
+/* What is built and tested, as those who run such jobs say it, or as it is checked out here. */
 static int set_commit(struct run_set *s)
 {
+    char here[GIT_COMMIT_BYTES];
     static const char *const variables[] = {"GITHUB_SHA", "CI_COMMIT_SHA", "GIT_COMMIT"};
     const char *commit = NULL;
     int error = 0;
     for (unsigned i = 0; !commit && i < sizeof variables / sizeof variables[0]; i++)
         commit = getenv(variables[i]);
+    if ((!commit || !*commit) && git_commit_here(here))
+        commit = here;
     for (uint32_t i = 0; error == 0 && i < s->count; i++)
         error = run_fact_set(&s->runs[i], RUN_FACT_COMMIT, commit);
     return error;

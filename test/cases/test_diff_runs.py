@@ -3,7 +3,9 @@
 the runs are named by, and what is said of how they were."""
 
 import json
+import os
 import random
+import subprocess
 import xml.etree.ElementTree
 
 import pytest
@@ -268,3 +270,64 @@ def test_a_long_fact_is_cut_at_a_letter(diff_with_facts, run_collector, tmp_path
     assert 149 * "x" + "..." in differs
     run_collector("diff", "new.json", "--against", "old.json", "-o", "x.xml")
     xml.etree.ElementTree.fromstring((tmp_path / "x.xml").read_bytes())
+
+
+# ---- the commit ---------------------------------------------------------------------------------
+
+
+@pytest.fixture(name="committed")
+def fixture_committed(recorded, tmp_path, run_verb):
+    """committed(FOLDER, VARIABLES): the commit that a baseline has that is saved there."""
+    run = recorded("run", Run())
+
+    def committed(folder, **variables):
+        plain = {key: value for key, value in os.environ.items()
+                 if key not in ("GITHUB_SHA", "CI_COMMIT_SHA", "GIT_COMMIT")}
+        run_verb("baseline", "save", "it", run, f"--dir={tmp_path}/saved", cwd=folder,
+                 env={**plain, **variables})
+        saved = json.loads((tmp_path / "saved/it.json").read_text())
+        return saved["runs"][0]["facts"].get("commit")
+    return committed
+
+
+def git(folder, *words):
+    who = ["-c", "user.name=a", "-c", "user.email=a@b", "-c", "commit.gpgsign=false"]
+    return subprocess.run(["git", "-C", folder, *who, *words], check=True, capture_output=True,
+                          text=True).stdout.strip()
+
+
+def test_commit_of_a_working_tree(committed, tmp_path):
+    """As git itself says it: of a branch, packed, detached, in a folder below, in a further tree.
+    """
+    tree, other = tmp_path / "tree", tmp_path / "other"
+    (tree / "a/b").mkdir(parents=True)
+    git(tree, "init", "-q", "-b", "main/line")
+    assert committed(tree) is None  # there is none yet
+    git(tree, "commit", "-q", "--allow-empty", "-m", "1")
+    assert committed(tree) == committed(tree / "a/b") == git(tree, "rev-parse", "HEAD")
+    assert committed(tree, CI_COMMIT_SHA="0123abc") == "0123abc"
+    git(tree, "worktree", "add", "-q", "-b", "side", other)
+    git(other, "commit", "-q", "--allow-empty", "-m", "2")
+    assert committed(other) == git(other, "rev-parse", "HEAD") != committed(tree)
+    git(tree, "pack-refs", "--all")
+    assert committed(other) == git(other, "rev-parse", "HEAD")
+    assert committed(tree) == git(tree, "rev-parse", "HEAD")
+    git(tree, "checkout", "-q", "--detach")
+    assert committed(tree) == git(tree, "rev-parse", "HEAD")
+
+
+@pytest.mark.parametrize("head", ["ref: refs/../../secret", "ref: /secret", "ref: refs/heads/no",
+                                  "no commit", "", 39 * "a", 41 * "a", "ref: " + 5000 * "a"])
+def test_a_commit_is_nothing_else(committed, tmp_path, head):
+    tree = tmp_path / "tree"
+    (tree / ".git").mkdir(parents=True)
+    (tree / ".git/HEAD").write_text(head)
+    (tmp_path / "secret").write_text(40 * "a")
+    assert committed(tree) is None
+
+
+def test_a_commit_waits_for_nobody(committed, tmp_path):
+    tree = tmp_path / "tree"
+    (tree / ".git").mkdir(parents=True)
+    os.mkfifo(tree / ".git/HEAD")
+    assert committed(tree) is None

@@ -25,10 +25,11 @@ PLACES = {
     "format": ["collector/trace/lines_writer.c", "collector/trace/trace_formats.def"],
     "table": ["collector/report/report_tables.c", "collector/report/toy_table.c"],
     "section": ["collector/page/page_sections.def", "collector/page/toy.js"],
+    "metric": ["collector/diff/run_metrics.def", "collector/diff/run_steps.c"],
 }
 # A record's spec has two tables.
 HUNKS_MAX = {"function": 1, "library": 2, "record": 5, "setting": 1, "format": 2, "table": 3,
-             "section": 2}
+             "section": 2, "metric": 2}
 
 TREE = ("Makefile", "inject", "formats", "collector", "test")
 
@@ -141,7 +142,8 @@ def test_a_format_is_written(tree, recording):
         assert members.read("rank_0.lines").decode() == text
     wrong = subprocess.run([collector, "merge", recording, "--format=x"], capture_output=True,
                            text=True, check=False)
-    assert wrong.stderr.endswith("the formats are: chrome (.json), lines (.lines)\n")
+    assert wrong.stderr.endswith("the formats are: chrome (.json), perfetto (.pftrace), "
+                                 "lines (.lines)\n")
 
 
 @pytest.mark.long
@@ -151,6 +153,24 @@ def test_tables_are_seen(tree, recording):
     assert row["calls"] == 4
     text = run(collector, "report", "--table=toy", "--sort=calls", recording)
     assert re.search(rf"^ +4  {re.escape(row['process'])}$", text, re.MULTILINE)
+
+
+@pytest.mark.long
+def test_a_metric_is_compared(tree, recording):
+    """In a baseline, in what is made of it, and as one that gates: one call more is worse."""
+    collector = tree / "build" / "gpuprof-collector"
+    saved = recording.parent / "baselines"
+    run(collector, "baseline", "save", "old", recording, f"--dir={saved}")
+    text = json.loads((saved / "old.json").read_text())
+    row, = text["runs"]
+    assert row["metrics"]["calls"] == 4
+    text["runs"] = 2 * [row]
+    (saved / "old.json").write_text(json.dumps(text))
+    row["metrics"]["calls"] = 5
+    (saved / "new.json").write_text(json.dumps(text))
+    words = [collector, "diff", saved / "new.json", "--against", "old", "--dir", saved]
+    done = subprocess.run(words, capture_output=True, text=True, check=False, cwd=saved.parent)
+    assert done.returncode == 1 and done.stdout.endswith("\nworse: calls +25.0 %\n")
 
 
 @pytest.mark.long
