@@ -78,12 +78,18 @@ static enum exit_code save(const struct options *options, const char *folder)
     if (options->path_count < 3)
         return usage_error(VERB ": save needs a name and recordings: gpuprof baseline save main "
                                 "DIR...");
+    struct stat status;
     char *path = baseline_path(folder, options->paths[1]);
     struct run_set *s = calloc(1, sizeof *s);
     enum exit_code code = EXIT_OK;
     if (!path)
         code = usage_error(VERB ": '%s': a name is made of letters, digits, '.', '_' and '-', and "
                                 "begins with a letter, a digit or '_'",
+                           options->paths[1]);
+    else if (stat(options->paths[1], &status) == 0)
+        code = usage_error(VERB ": '%s': there is a file or folder of that name here, which diff "
+                                "could not tell from it; the baseline's name stands before the "
+                                "recordings",
                            options->paths[1]);
     else if (!s)
         code = EXIT_ENVIRONMENT;

@@ -5,7 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define MAD_DEVIATIONS 1.4826 /* of normal noise: deviations in a median one */
+#define WINDOW  5 /* steps around one */
+#define HELD_UP 8 /* times as far from those around it as half of all steps are */
 
 /* Sums of a piece of the steps. */
 struct piece {
@@ -38,21 +39,29 @@ static double median(double *list, uint32_t count)
     return (list[count / 2] + list[(count - 1) / 2]) / 2;
 }
 
-/* Of the second half, in which there is no warm-up, the median; all steps are clipped around it. */
-static double clip(double *logs, uint32_t count, double *room)
+/* The median of those around a step: a level stays where it ends. At the begin there are fewer, and
+ * the first step, which may be all of a warm-up, is alone. */
+static double around(const double *logs, uint32_t count, uint32_t i)
 {
-    uint32_t first = count / 2, behind = count - first;
-    memcpy(room, logs + first, behind * sizeof *room);
-    double middle = median(room, behind);
-    for (uint32_t i = 0; i < behind; i++)
-        room[i] = fabs(logs[first + i] - middle);
-    double each = median(room, behind) * MAD_DEVIATIONS;
-    each = each > WARM_UP_NOISE ? each : WARM_UP_NOISE;
-    double most = WARM_UP_CLIP * each;
-    most = most > 2 * log1p(WARM_UP_SHARE) ? most : 2 * log1p(WARM_UP_SHARE);
+    double window[WINDOW];
+    uint32_t half = i < WINDOW / 2 ? i : WINDOW / 2;
+    uint32_t first = i - half < count - WINDOW ? i - half : count - WINDOW;
+    uint32_t width = first == count - WINDOW ? WINDOW : 2 * half + 1;
+    memcpy(window, logs + first, width * sizeof *window);
+    return median(window, width);
+}
+
+/* What was held up, one step or two in a row, becomes what is around it: `quiet`. */
+static void calm(const double *logs, uint32_t count, double *quiet)
+{
     for (uint32_t i = 0; i < count; i++)
-        logs[i] = fmax(middle - most, fmin(middle + most, logs[i]));
-    return middle;
+        quiet[i] = fabs(logs[i] - around(logs, count, i));
+    double usual = median(quiet, count);
+    usual = usual > WARM_UP_NOISE ? usual : WARM_UP_NOISE;
+    for (uint32_t i = 0; i < count; i++) {
+        double level = around(logs, count, i);
+        quiet[i] = logs[i] - level > HELD_UP * usual ? level : logs[i];
+    }
 }
 
 /* The place in logs[0..count) before which the mean is highest above that of what is behind, in
@@ -82,10 +91,14 @@ static uint32_t change_point(const double *logs, uint32_t count, uint32_t last, 
 
 uint32_t warm_up_steps(double *logs, uint32_t count, double *room)
 {
-    uint32_t left_out = 0, half = count < WARM_UP_STEPS ? 0 : count / 2, more;
-    double high = half ? clip(logs, count, room) + log1p(WARM_UP_SHARE) : 0;
+    uint32_t left_out = 0, half = count / 2, more;
+    if (count < WARM_UP_STEPS)
+        return 0;
+    calm(logs, count, room);
+    memcpy(logs, room + half, (count - half) * sizeof *logs);
+    double high = median(logs, count - half) + log1p(WARM_UP_SHARE);
     while (left_out < half &&
-           (more = change_point(logs + left_out, count - left_out, half - left_out, high)) > 0)
+           (more = change_point(room + left_out, count - left_out, half - left_out, high)) > 0)
         left_out += more;
     return left_out;
 }

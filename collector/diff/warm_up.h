@@ -4,10 +4,9 @@
  * growing of pools): found as a change point, of which there may be several. One is where those
  * before it take longer than those behind it by more than WARM_UP_DEVIATIONS of what their
  * durations, as logarithms, make likely, and by WARM_UP_SHARE; and where most of those before it
- * take longer by that share than the median of the second half of all steps. So that one step that
- * something held up makes no warm-up of those before it, and hides none, a step counts as no
- * further from that median than WARM_UP_CLIP deviations. What is more than half of the steps is
- * none.
+ * take longer by that share than the median of the second half. All of that is of steps without
+ * those, one or two in a row, that something held up: these make no warm-up of what is before them,
+ * and hide none. What is more than half of the steps is none.
  */
 #ifndef GPUPROF_COLLECTOR_WARM_UP_H
 #define GPUPROF_COLLECTOR_WARM_UP_H
@@ -15,13 +14,13 @@
 #include <stdint.h>
 
 #define WARM_UP_DEVIATIONS 5.0
-#define WARM_UP_CLIP       10.0
 #define WARM_UP_SHARE      0.02
 #define WARM_UP_NOISE      0.001 /* steps that differ by less are alike */
-#define WARM_UP_STEPS      4     /* of fewer steps all stay */
+#define WARM_UP_STEPS      5     /* of fewer steps all stay */
 
-/* `logs`: of the durations of all steps, in their order, which are clipped. `room` has `count`
- * numbers. */
+/* `logs`: of the durations of all steps, in their order, which are lost. `room` has `count`
+ * numbers.
+ */
 uint32_t warm_up_steps(double *logs, uint32_t count, double *room);
 
 #endif

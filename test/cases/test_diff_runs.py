@@ -47,6 +47,18 @@ def test_one_slow_step_is_no_warm_up(recorded, saved, slow, left_out):
     assert row["steps"] == 238 - row["warm_up"]
 
 
+@pytest.mark.parametrize("count", [12, 40])
+def test_the_first_step_is_found_always(recorded, saved, count):
+    """However the noise of few steps falls, and beside one that was held up."""
+    for seed in range(10):
+        dice = random.Random(seed)
+        slow = {i: 1 + 0.01 * dice.gauss(0, 1) for i in range(count)} | {0: 4}
+        if seed % 2:
+            slow[count // 3] = 50
+        run = Run(steps=count, launches=1, slow=slow)
+        assert saved(recorded(f"run{seed}", run))["warm_up"] == 1
+
+
 def test_which_run_has_the_warm_up(recorded, run_verb, tmp_path):
     runs = [recorded(f"new{i}", Run(slow={k: 5 for k in range(i + 1)})) for i in range(3)]
     old = [recorded(f"old{i}", Run(slow={0: 3})) for i in range(3)]
@@ -162,9 +174,12 @@ def test_energy_that_nobody_read(make_records, saved):
 
 def test_a_name_that_is_two_things(recorded, run_collector, run_verb, tmp_path):
     """Both a folder here and a baseline: nothing is taken for what was not meant."""
+    other, second = (recorded(name, Run(launches=10)) for name in ("other", "second"))
+    run_verb("baseline", "save", "main", other, second)
     run = recorded("main", Run())
-    other = recorded("other", Run(launches=10))
-    run_verb("baseline", "save", "main", other, other.with_name("main"))
+    forgotten = run_collector("baseline", "save", "other", "second")
+    assert forgotten.returncode == USAGE and "stands before the recordings" in forgotten.stderr
+    assert not (tmp_path / ".gpuprof/baselines/other.json").exists()
     for words in (["other", "--against", "main"], ["main", "--against", "other"]):
         result = run_collector("diff", *words)
         assert result.returncode == USAGE and result.stderr == (
