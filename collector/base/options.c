@@ -332,6 +332,118 @@ static bool is_stream_name(const char *path)
     return length >= end && strcmp(path + length - end, STREAM_SUFFIX) == 0;
 }
 
+/* One that is a number, or has a unit. */
+static enum exit_code take_number(struct options *o, const char *verb,
+                                  const struct option_info *info, const char *value)
+{
+    char *end;
+    errno = 0;
+    switch (info->bit) {
+    case OPTION_GATE:
+        o->gate = strtod(value, &end) / 100;
+        end += *end == '%';
+        if (*end || !isdigit((unsigned char)value[0]))
+            return usage_error("%s: --gate: '%s' is no percentage, such as 5%%", verb, value);
+        if (!(o->gate >= GATE_MIN && o->gate <= GATE_MAX))
+            return usage_error("%s: --gate: '%s' is not between %g%% and %g%%", verb, value,
+                               100 * GATE_MIN, 100 * GATE_MAX);
+        break;
+    case OPTION_SAMPLES:
+        o->step_samples = strtod(value, &end);
+        if (*end || !isdigit((unsigned char)value[0]) || !(o->step_samples > 0) ||
+            o->step_samples > SAMPLES_MAX)
+            return usage_error("%s: --samples-per-step: '%s' is not a number of samples", verb,
+                               value);
+        break;
+    case OPTION_AT:
+        o->memory_at = MEMORY_AT_TIME;
+        o->at_seconds = strtod(value, &end);
+        if (strcmp(value, "peak") == 0 || strcmp(value, "end") == 0)
+            o->memory_at = *value == 'p' ? MEMORY_AT_PEAK : MEMORY_AT_END;
+        else if (*end || !isdigit((unsigned char)value[0]) || o->at_seconds > SECONDS_MAX)
+            return usage_error("%s: --at: '%s' is neither peak nor end nor a number of seconds",
+                               verb, value);
+        break;
+    case OPTION_LIMIT:
+        o->limit = strtoull(value, &end, 10);
+        if (*end || errno || !isdigit((unsigned char)value[0]))
+            return usage_error("%s: --limit: '%s' is not a number of rows", verb, value);
+        break;
+    case OPTION_MAX_SIZE:
+        if (!settings_size(value, &o->max_size) || !o->max_size)
+            return usage_error("%s: --max-size: '%s' is no size, such as 400M", verb, value);
+        break;
+    case OPTION_JOBS: {
+        unsigned long jobs = strtoul(value, &end, 10);
+        if (*end || !isdigit((unsigned char)value[0]) || jobs < 1 || jobs > JOBS_MAX)
+            return usage_error("%s: --jobs: '%s' is no number of processors", verb, value);
+        o->jobs = (unsigned)jobs;
+        break;
+    }
+    case OPTION_PORT: {
+        unsigned long port = strtoul(value, &end, 10);
+        if (*end || !isdigit((unsigned char)value[0]) || port > PORT_MAX)
+            return usage_error("%s: --port: '%s' is not the number of a port", verb, value);
+        o->port = (unsigned)port;
+        break;
+    }
+    case OPTION_PID:
+    case OPTION_RANK: {
+        unsigned long long number = strtoull(value, &end, 10);
+        bool is_pid = info->bit == OPTION_PID;
+        if (*end || errno || !isdigit((unsigned char)value[0]) || number > INT32_MAX ||
+            (is_pid && number == 0))
+            return usage_error("%s: --%s: '%s' is no such number", verb, info->name, value);
+        if (is_pid)
+            o->pid = (uint32_t)number;
+        else
+            o->rank = number;
+        break;
+    }
+    case OPTION_TIMEOUT:
+    case OPTION_INTERVAL: {
+        double seconds = strtod(value, &end);
+        if (*end || end == value || !(seconds >= 0 && seconds <= SECONDS_MAX))
+            return usage_error("%s: --%s: '%s' is not a number of seconds", verb, info->name,
+                               value);
+        *(info->bit == OPTION_TIMEOUT ? &o->timeout : &o->interval) = seconds;
+        break;
+    }
+    default: break;
+    }
+    return EXIT_OK;
+}
+
+/* One of some words. */
+static enum exit_code take_choice(struct options *o, const char *verb,
+                                  const struct option_info *info, const char *value)
+{
+    int choice = choice_index(info->value, value);
+    if (choice < 0)
+        return usage_error("%s: --%s: '%s' is not one of %s", verb, info->name, value, info->value);
+    if (info->bit == OPTION_TOP_FORM)
+        o->top_format = (enum top_format)choice;
+    else if (info->bit == OPTION_DIFF_FORM)
+        o->diff_format = (enum diff_format)choice;
+    else if (info->bit == OPTION_INCONCLUSIVE)
+        o->inconclusive = (enum inconclusive_use)choice;
+    else if (info->bit == OPTION_MEMORY_BY)
+        o->memory_by = (enum memory_by)choice;
+    else if (info->bit == OPTION_BY)
+        o->by = (enum report_by)choice;
+    else if (info->bit == OPTION_COLOUR)
+        o->colour = (enum colour_use)choice;
+    else if (info->bit == OPTION_CLOCK)
+        o->clock = (enum clock_choice)choice;
+    else if (info->bit == OPTION_FORM)
+        o->flame_format = (enum flame_format)choice;
+    else if (info->bit == OPTION_WEIGHT)
+        o->weight = (enum flame_weight)choice;
+    else
+        o->format = (enum report_format)choice;
+    return EXIT_OK;
+}
+
 static enum exit_code parse_option(struct options *o, char **argv, int *at, option_set set)
 {
     char *word = argv[*at];
@@ -365,17 +477,6 @@ static enum exit_code parse_option(struct options *o, char **argv, int *at, opti
                 "%s: --against: may be given once; it takes all that stand behind it", argv[0]);
         o->against = o->path_count;
         break;
-    case OPTION_GATE: {
-        char *end;
-        o->gate = strtod(value, &end) / 100;
-        end += *end == '%';
-        if (*end || !isdigit((unsigned char)value[0]))
-            return usage_error("%s: --gate: '%s' is no percentage, such as 5%%", argv[0], value);
-        if (!(o->gate >= GATE_MIN && o->gate <= GATE_MAX))
-            return usage_error("%s: --gate: '%s' is not between %g%% and %g%%", argv[0], value,
-                               100 * GATE_MIN, 100 * GATE_MAX);
-        break;
-    }
     case OPTION_FORCE: o->force = true; break;
     case OPTION_SHARES: o->is_shares = true; break;
     case OPTION_FOLDER: o->folder = value; break;
@@ -391,88 +492,15 @@ static enum exit_code parse_option(struct options *o, char **argv, int *at, opti
     case OPTION_SYNC_STREAMS: o->sync_streams = true; break;
     case OPTION_STEP_RANGE: o->step_range = value; break;
     case OPTION_STEP_BY: o->step_by = value; break;
-    case OPTION_SAMPLES: {
-        char *end;
-        o->step_samples = strtod(value, &end);
-        if (*end || !isdigit((unsigned char)value[0]) || !(o->step_samples > 0) ||
-            o->step_samples > SAMPLES_MAX)
-            return usage_error("%s: --samples-per-step: '%s' is not a number of samples", argv[0],
-                               value);
-        break;
-    }
     case OPTION_EXPORT:
     case OPTION_TRACE: o->trace_format = value; break;
     case OPTION_TABLE:
     case OPTION_MEMORY_TABLE: o->tables = value; break;
-    case OPTION_AT: {
-        char *end;
-        o->memory_at = MEMORY_AT_TIME;
-        o->at_seconds = strtod(value, &end);
-        if (strcmp(value, "peak") == 0 || strcmp(value, "end") == 0)
-            o->memory_at = *value == 'p' ? MEMORY_AT_PEAK : MEMORY_AT_END;
-        else if (*end || !isdigit((unsigned char)value[0]) || o->at_seconds > SECONDS_MAX)
-            return usage_error("%s: --at: '%s' is neither peak nor end nor a number of seconds",
-                               argv[0], value);
-        break;
-    }
     case OPTION_SORT: o->sort = value; break;
     case OPTION_FULL: o->is_full = true; break;
     case OPTION_GROUP: o->groups = GROUPS_ALWAYS; break;
     case OPTION_NO_GROUP: o->groups = GROUPS_NEVER; break;
-    case OPTION_LIMIT: {
-        char *end;
-        errno = 0;
-        o->limit = strtoull(value, &end, 10);
-        if (*end || errno || !isdigit((unsigned char)value[0]))
-            return usage_error("%s: --limit: '%s' is not a number of rows", argv[0], value);
-        break;
-    }
     case OPTION_OPEN: o->open = true; break;
-    case OPTION_MAX_SIZE:
-        if (!settings_size(value, &o->max_size) || !o->max_size)
-            return usage_error("%s: --max-size: '%s' is no size, such as 400M", argv[0], value);
-        break;
-    case OPTION_JOBS: {
-        char *end;
-        unsigned long jobs = strtoul(value, &end, 10);
-        if (*end || !isdigit((unsigned char)value[0]) || jobs < 1 || jobs > JOBS_MAX)
-            return usage_error("%s: --jobs: '%s' is no number of processors", argv[0], value);
-        o->jobs = (unsigned)jobs;
-        break;
-    }
-    case OPTION_PORT: {
-        char *end;
-        unsigned long port = strtoul(value, &end, 10);
-        if (*end || !isdigit((unsigned char)value[0]) || port > PORT_MAX)
-            return usage_error("%s: --port: '%s' is not the number of a port", argv[0], value);
-        o->port = (unsigned)port;
-        break;
-    }
-    case OPTION_PID:
-    case OPTION_RANK: {
-        char *end;
-        errno = 0;
-        unsigned long long number = strtoull(value, &end, 10);
-        bool is_pid = info->bit == OPTION_PID;
-        if (*end || errno || !isdigit((unsigned char)value[0]) || number > INT32_MAX ||
-            (is_pid && number == 0))
-            return usage_error("%s: --%s: '%s' is no such number", argv[0], info->name, value);
-        if (is_pid)
-            o->pid = (uint32_t)number;
-        else
-            o->rank = number;
-        break;
-    }
-    case OPTION_TIMEOUT:
-    case OPTION_INTERVAL: {
-        char *end;
-        double seconds = strtod(value, &end);
-        if (*end || end == value || !(seconds >= 0 && seconds <= SECONDS_MAX))
-            return usage_error("%s: --%s: '%s' is not a number of seconds", argv[0], info->name,
-                               value);
-        *(info->bit == OPTION_TIMEOUT ? &o->timeout : &o->interval) = seconds;
-        break;
-    }
     case OPTION_WHEN: o->at = value; break;
     case OPTION_AT_STEP: o->at_step = value; break;
     case OPTION_ONCE: o->is_once = true; break;
@@ -489,6 +517,17 @@ static enum exit_code parse_option(struct options *o, char **argv, int *at, opti
     case OPTION_FOLD: o->folds_unnamed = true; break;
     case OPTION_MERGE_RANKS: o->merges_ranks = true; break;
     case OPTION_SYMBOLS: o->symbols = value; break;
+    case OPTION_GATE:
+    case OPTION_SAMPLES:
+    case OPTION_AT:
+    case OPTION_LIMIT:
+    case OPTION_MAX_SIZE:
+    case OPTION_JOBS:
+    case OPTION_PORT:
+    case OPTION_PID:
+    case OPTION_RANK:
+    case OPTION_TIMEOUT:
+    case OPTION_INTERVAL: return take_number(o, argv[0], info, value);
     case OPTION_FORMAT:
     case OPTION_TABLE_FORM:
     case OPTION_MEMORY_BY:
@@ -499,33 +538,7 @@ static enum exit_code parse_option(struct options *o, char **argv, int *at, opti
     case OPTION_TOP_FORM:
     case OPTION_DIFF_FORM:
     case OPTION_INCONCLUSIVE:
-    case OPTION_BY: {
-        int choice = choice_index(info->value, value);
-        if (choice < 0)
-            return usage_error("%s: --%s: '%s' is not one of %s", argv[0], info->name, value,
-                               info->value);
-        if (info->bit == OPTION_TOP_FORM)
-            o->top_format = (enum top_format)choice;
-        else if (info->bit == OPTION_DIFF_FORM)
-            o->diff_format = (enum diff_format)choice;
-        else if (info->bit == OPTION_INCONCLUSIVE)
-            o->inconclusive = (enum inconclusive_use)choice;
-        else if (info->bit == OPTION_MEMORY_BY)
-            o->memory_by = (enum memory_by)choice;
-        else if (info->bit == OPTION_BY)
-            o->by = (enum report_by)choice;
-        else if (info->bit == OPTION_COLOUR)
-            o->colour = (enum colour_use)choice;
-        else if (info->bit == OPTION_CLOCK)
-            o->clock = (enum clock_choice)choice;
-        else if (info->bit == OPTION_FORM)
-            o->flame_format = (enum flame_format)choice;
-        else if (info->bit == OPTION_WEIGHT)
-            o->weight = (enum flame_weight)choice;
-        else
-            o->format = (enum report_format)choice;
-        break;
-    }
+    case OPTION_BY: return take_choice(o, argv[0], info, value);
     default: o->help = true; break;
     }
     return EXIT_OK;
