@@ -122,3 +122,15 @@ class Recording:
         subprocess.run([maker, folder / "0.gpuprof"], input="\n".join(self.lines) + "\n",
                        text=True, check=True, timeout=60)
         return folder
+
+
+def labelled_product(kernel):
+    """An operator in a label, a backward one that launches a kernel of that name, a failed call."""
+    r = Recording()
+    with r.op("labelled", scope=LABEL):
+        with r.op("aten::mm", T((3, 4)), T((4, 5)), seq=7):
+            r.launch(500, "_Z4gemmIfEvPT_")
+    with r.op("MmBackward0", scope=BACKWARD):
+        r.launch(300, kernel)
+    r.call("cudaFree", [1], result=1)
+    return r

@@ -14,7 +14,7 @@ import subprocess
 import pytest
 
 from conftest import BUILD, ROOT, built
-from made_ops import BACKWARD, LABEL, Recording, T
+from made_ops import labelled_product
 
 COLUMNS = ("kind name start_ns duration_ns job rank host pid tid device context stream "
            "correlation bytes calls error state step range operator library args").split()
@@ -147,13 +147,7 @@ def test_a_piece(make_gpu, events, piece):
 
 
 def made(tmp_path):
-    r = Recording()
-    with r.op("labelled", scope=LABEL):
-        with r.op("aten::mm", T((3, 4)), T((4, 5)), seq=7):
-            r.launch(500, "_Z4gemmIfEvPT_")
-    with r.op("MmBackward0", scope=BACKWARD):
-        r.launch(300, b'bad \xff"\\\n,; =cmd()\x1b\xe2\x80\xae')
-    r.call("cudaFree", [1], result=1)
+    r = labelled_product(b'bad \xff"\\\n,; =cmd()\x1b\xe2\x80\xae')
     return r.write(built(BUILD / "make_raw"), tmp_path / "data")
 
 

@@ -15,7 +15,7 @@ import pytest
 
 from conftest import BUILD, ROOT, built
 from made_libraries import Libraries
-from made_ops import BACKWARD, LABEL, MAIN, OTHER, TYPES, Recording, T
+from made_ops import MAIN, OTHER, TYPES, Recording, labelled_product
 
 WORK = ["CUPTI_ACTIVITY_KIND_" + name for name in ("KERNEL", "MEMCPY", "MEMSET", "GRAPH_TRACE")]
 OURS = {"GPUPROF_" + name for name in ("PROCESSES", "CLOCKS", "LOSSES", "STEPS", "OPERATORS",
@@ -172,13 +172,7 @@ def test_a_piece_is_what_sql_finds_in_the_whole(make_gpu, export, tmp_path, cut,
 
 
 def made(tmp_path):
-    r = Recording()
-    with r.op("labelled", scope=LABEL):
-        with r.op("aten::mm", T((3, 4)), T((4, 5)), seq=7):
-            r.launch(500, "_Z4gemmIfEvPT_")
-    with r.op("MmBackward0", scope=BACKWARD):
-        r.launch(300, b"bad \xff'); DROP TABLE StringIds;--")
-    r.call("cudaFree", [1], result=1)
+    r = labelled_product(b"bad \xff'); DROP TABLE StringIds;--")
     return r.write(built(BUILD / "make_raw"), tmp_path / "data")
 
 
