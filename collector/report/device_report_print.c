@@ -186,12 +186,23 @@ static bool are_alike(const struct device_absent *a, const struct device_absent 
            strcmp(a->text, b->text) == 0;
 }
 
+/* Was anything read of it, before that? */
+static bool was_there(const struct device_report *r, const struct device_absent *a)
+{
+    if (a->row)
+        return !a->group && r->rows[a->row - 1]->samples;
+    for (uint32_t i = r->firsts[a->process->index]; i; i = r->rows[i - 1]->next)
+        if (r->rows[i - 1]->samples)
+            return true;
+    return false;
+}
+
 static void say_one_absent(const struct device_report *r, const struct device_absent *a,
                            uint32_t alike, FILE *out)
 {
     char *words = absent_words(a), *clean = json_line(a->text);
     char *title = a->row && alike == 1 ? device_row_title(r->rows[a->row - 1]) : NULL;
-    fprintf(out, "  no %s of ", words ? words : "counters");
+    fprintf(out, "  no %s%s of ", was_there(r, a) ? "more " : "", words ? words : "counters");
     if (title)
         fputs(title, out);
     else if (alike == 1)
@@ -304,6 +315,14 @@ static const struct column power_columns[POWER_COLUMNS] = {
     [IS_SAMPLED] = {"throttled_is_sampled", NULL, COLUMN_BOOL},
 };
 
+/* The text leaves out parts of devices, which have neither. */
+static bool has_power(const struct table *t, uint32_t index, enum report_format format)
+{
+    const uint64_t *samples = row_at(t, index)->group_samples;
+    return format != FORMAT_TEXT || samples[RECORD_DEVICE_POWER - RECORD_DEVICE_USE] ||
+           samples[RECORD_DEVICE_CLOCKS - RECORD_DEVICE_USE];
+}
+
 static void fill_power(const struct table *t, uint32_t index, enum report_format format,
                        struct cell *cells)
 {
@@ -393,6 +412,7 @@ const struct table_info device_tables[DEVICE_TABLES] = {
      .is_further = true,
      .json_empty = "[]",
      .begin = begin,
+     .has = has_power,
      .row = fill_power,
      .text_behind = power_behind},
 };

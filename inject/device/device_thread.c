@@ -31,11 +31,11 @@
 
 /* By who is named; all of it anew in the child of a fork. */
 static struct {
-    _Atomic uint32_t running; /* futex: the thread exists */
-    _Atomic uint32_t wake;    /* futex: raised by who wants it to look */
-    _Atomic uint32_t ending;  /* by who ends */
-    _Atomic uint32_t waited;  /* an end has waited for it in vain */
-    bool is_told;             /* that the driver does not answer; by the writer */
+    _Atomic uint32_t running;   /* futex: the thread exists */
+    _Atomic uint32_t wake;      /* futex: raised by who wants it to look */
+    _Atomic uint32_t ending;    /* by who ends */
+    _Atomic uint64_t waited_ns; /* so long an end has waited for it in vain */
+    bool is_told;               /* that the driver does not answer; by the writer */
 } control;
 
 /* The thread's own. */
@@ -375,14 +375,15 @@ void device_turn(void)
     futex_wake_all(&control.wake);
 }
 
-/* Says so if the driver does not answer: the thread that waits for it cannot. */
+/* Says so if the driver does not answer: the thread that waits for it cannot. At the end of the
+ * process that is a call that has lasted as long as the end has waited: others are slow. */
 void device_tick(struct thread *writer)
 {
     char why[NVML_REASON_BYTES_MAX];
-    uint64_t since_ns, now = now_ns();
+    uint64_t since_ns, now = now_ns(), waited_ns = atomic_load(&control.waited_ns);
     const char *name = atomic_load(&control.running) ? nvml_under_way(&since_ns) : NULL;
     if (!name || now < since_ns || control.is_told ||
-        (now - since_ns < HANG_NS && !atomic_load(&control.waited)))
+        now - since_ns < (waited_ns ? waited_ns : HANG_NS))
         return;
     control.is_told = true;
     snprintf(why, sizeof why, "the driver does not answer: %s has not returned for %llu ms", name,
@@ -394,8 +395,8 @@ void device_tick(struct thread *writer)
 
 void device_end(uint64_t ns)
 {
-    uint64_t now = now_ns(), end_ns = now + (ns < END_NS ? ns : END_NS);
-    if (!atomic_load(&control.running) || atomic_load(&control.waited))
+    uint64_t begin_ns = now_ns(), now = begin_ns, end_ns = now + (ns < END_NS ? ns : END_NS);
+    if (!atomic_load(&control.running) || atomic_load(&control.waited_ns))
         return;
     atomic_store(&control.ending, 1);
     device_turn();
@@ -404,7 +405,7 @@ void device_end(uint64_t ns)
         now = now_ns();
     }
     if (atomic_load(&control.running))
-        atomic_store(&control.waited, 1);
+        atomic_store(&control.waited_ns, now - begin_ns + 1);
 }
 
 void device_forget(void)

@@ -240,6 +240,12 @@ def test_dear_readings_are_fewer(device):
     assert not done.lines() and 6 <= len(done.of(DEVICE_POWER)) <= 12
 
 
+def test_a_slow_driver_is_not_told_to_hang(device):
+    """At the end a reading is under way, which is waited for in vain."""
+    done = device("get=1", "idle=900", SIMNVML_SLOW_MS=400, GPUPROF_DEVICE_PERIOD="50ms")
+    assert not done.absent() and not done.lines()
+
+
 def test_too_dear_readings_end(device):
     done = device("get=1", "idle=900", GPUPROF_DEVICE_PERIOD="20ms", SIMNVML_SLOW_MS=70)
     assert done.absent() == {(0, 0): SLOW} and len(done.of(DEVICE_POWER)) == 6

@@ -178,6 +178,7 @@ def use_job():
     job.add("device_absent", MAIN + 1, 2000, args=(mig, 56, 3), text="not supported on MIG")
     for number in (mig, plain):
         job.add("device_absent", MAIN + 1, 2001, args=(number, 56, 3, 1 << 5 | 1 << 6), text="no")
+    job.add("device_absent", MAIN + 1, 9 * S, args=(plain, 0, 5), text="the device is lost")
     job.add("device_absent", MAIN + 1, 2002, args=(0, 0, 4), text="NO_PERMISSION for \x1b[31m all")
     for i in range(50):
         at = 50 * MS + i * 100 * MS
@@ -214,10 +215,13 @@ def test_use_and_links(run_verb, make_records):
         *({"pid": mig["pid"], "device": device, "is_mig": device == 0,
            "what": "power.limit, power.temperature", "reason": "no"} for device in (0, 1)),
         {"pid": mig["pid"], "device": None, "is_mig": False, "what": "counters",
-         "reason": "NO_PERMISSION for \x1b[31m all"}]
+         "reason": "NO_PERMISSION for \x1b[31m all"},
+        {"pid": mig["pid"], "device": 1, "is_mig": False, "what": "counters",
+         "reason": "the device is lost"}]
     assert mig["uuid"] == "MIG-00000000-0000-0001-0000-000000000002"
     text = run_verb("report", "--table=device_counters", folder).stdout
     assert "no power of rank 400, GPU 0 (MIG): not supported on MIG" in text and "\x1b" not in text
+    assert f"no more counters of rank {RANK}, GPU 1: the device is lost\n" in text
     assert text.count("no power.limit, power.temperature of 2 devices: no\n") == 1
     text = run_verb("report", "--table=energy", folder).stdout
     assert "no power of rank 400, GPU 0 (MIG): not supported on MIG\n" in text
@@ -407,7 +411,7 @@ def test_tracks_of_a_part(run_verb, make_records):
         (True, "MIG-"), (False, "GPU-")]
     assert all(row["energy_mj"] == pytest.approx(300000, rel=0.01) for row in said["steps"][:2])
     text = run_verb("report", "--table=device_counters", folder).stdout
-    assert text.count(f"rank {RANK}, GPU 0 (MIG)") == 2 and text.count(f"{RANK}, GPU 0\n") == 2
+    assert text.count(f"rank {RANK}, GPU 0 (MIG)") == 1 and text.count(f"{RANK}, GPU 0\n") == 2
 
 
 def test_tracks_are_few(run_verb, make_records):
