@@ -108,8 +108,8 @@ static struct idle_device *device_of(struct idle *d, const struct idle_process *
                                      const struct event *e, int *error)
 {
     uint64_t number = record_arg(e->record, KERNEL_DEVICE);
-    struct idle_device *device = &d->devices[d->last_device];
-    if (d->device_count && device->process == e->process && device->device == number)
+    struct idle_device *device = d->device_count ? &d->devices[d->last_device] : NULL;
+    if (device && device->process == e->process && device->device == number)
         return device;
     struct key key = {e->process->index, number, 0};
     uint64_t place = key_map_get(&d->device_of, key);

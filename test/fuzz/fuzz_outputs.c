@@ -50,6 +50,8 @@ static const struct {
      NULL,
      {.against = 1, .gate = 0.05, .diff_format = DIFF_MARKDOWN, .force = true, .step_by = "graph"}},
     {memory_verb, "m.pickle", {.format = FORMAT_BY_NAME, .memory_by = MEMORY_BY_BEST}},
+    {merge_verb, "a.pftrace", {.strict = true}},
+    {dump_verb, NULL, {.select = {.is_given = true, .name = "a", .from = {.is_given = true}}}},
 };
 #define WAYS (sizeof ways / sizeof ways[0])
 
