@@ -68,6 +68,12 @@ static enum exit_code write_file(struct run_set *s, const char *path)
     return verb_output_close(&out, path, text ? 0 : GPUPROF_NO_MEMORY);
 }
 
+static enum exit_code no_memory(void)
+{
+    message(VERB ": %s", gpuprof_error_text(GPUPROF_NO_MEMORY));
+    return EXIT_ENVIRONMENT;
+}
+
 static enum exit_code save(const struct options *options, const char *folder)
 {
     const struct run_reading how = {
@@ -92,10 +98,12 @@ static enum exit_code save(const struct options *options, const char *folder)
                                 "recordings",
                            options->paths[1]);
     else if (!s)
-        code = EXIT_ENVIRONMENT;
+        code = no_memory();
     else
         code = run_operands_read(s, options->paths + 2, options->path_count - 2, &how);
-    if (code == EXIT_OK && (set_commit(s) < 0 || !make_folder(folder)))
+    if (code == EXIT_OK && set_commit(s) < 0)
+        code = no_memory();
+    if (code == EXIT_OK && !make_folder(folder))
         code = EXIT_ENVIRONMENT;
     if (code == EXIT_OK)
         code = write_file(s, path);
@@ -147,13 +155,19 @@ static enum exit_code list(const struct options *options, const char *path)
     if (options->path_count > 1)
         return usage_error(VERB ": list takes no names");
     DIR *folder = opendir(path);
+    if (!folder && errno != ENOENT) {
+        message(VERB ": %s: %s", path, strerror(errno));
+        return EXIT_ENVIRONMENT;
+    }
     char **names = calloc(BASELINES_MAX, sizeof *names);
     uint32_t count = folder && names ? find_names(folder, names) : 0;
-    enum exit_code code = EXIT_OK;
+    enum exit_code code = names ? EXIT_OK : no_memory();
+    if (count == BASELINES_MAX)
+        message(VERB ": %s: only %u baselines are listed", path, count);
     if (count)
         printf("%-24s %4s  %-20s  %-12s  %-11s  %s\n", "name", "runs", "recorded", "commit", "step",
                "GPU");
-    else
+    else if (names)
         message(VERB ": no baselines in %s; gpuprof baseline save NAME DIR... makes one", path);
     for (uint32_t i = 0; i < count; i++) {
         struct run_set *s = calloc(1, sizeof *s);

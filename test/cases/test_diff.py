@@ -564,6 +564,8 @@ def test_baseline_words(recorded, run_collector, run_verb, tmp_path):
     for words in ([], ["list", "x"], ["save", "x"], ["remove", "x"]):
         assert run_collector("baseline", *words).returncode == USAGE
     assert "no baselines" in run_verb("baseline", "list").stderr
+    (tmp_path / "file").write_text("")
+    assert "Not a directory" in run_verb("baseline", "list", "--dir", "file", status=1).stderr
     run_verb("baseline", "save", "x", run, "--dir=a/b", env={"CI_COMMIT_SHA": "0123abc"})
     saved = json.loads((tmp_path / "a/b/x.json").read_text())
     assert saved["runs"][0]["facts"]["commit"] == "0123abc"
