@@ -5,10 +5,22 @@
 #include <stdbool.h>
 #include <stdlib.h>
 
-#define PAIRS(d) d "0" d "1" d "2" d "3" d "4" d "5" d "6" d "7" d "8" d "9"
+#include "bytes.h"
 
-const char json_digit_pairs[201] = PAIRS("0") PAIRS("1") PAIRS("2") PAIRS("3") PAIRS("4") PAIRS("5")
-    PAIRS("6") PAIRS("7") PAIRS("8") PAIRS("9");
+/* Tens or hundreds whose digits begin with `d`, each with `zeros` behind it. */
+#define ONES(d, zeros)                                                                             \
+    d "0" zeros d "1" zeros d "2" zeros d "3" zeros d "4" zeros d "5" zeros d "6" zeros d          \
+      "7" zeros d "8" zeros d "9" zeros
+#define TENS(d, zeros)                                                                             \
+    ONES(d "1", zeros)                                                                             \
+    ONES(d "2", zeros)                                                                             \
+    ONES(d "3", zeros)                                                                             \
+    ONES(d "4", zeros)                                                                             \
+    ONES(d "5", zeros) ONES(d "6", zeros) ONES(d "7", zeros) ONES(d "8", zeros) ONES(d "9", zeros)
+#define HUNDRED(d) ONES(d "0", "\0") TENS(d, "\0")
+
+const char json_triples[4 * 1000 + 1] = ONES("00", "\2") TENS("0", "\1") HUNDRED("1") HUNDRED("2")
+    HUNDRED("3") HUNDRED("4") HUNDRED("5") HUNDRED("6") HUNDRED("7") HUNDRED("8") HUNDRED("9");
 
 /*
  * Length of the UTF-8 sequence at `p` (RFC 3629: shortest form, no surrogates), 0 if it is none.
@@ -137,59 +149,19 @@ char *json_line(const char *text)
     return line;
 }
 
-/* The number of decimal digits of `value`, at least 1. */
-static unsigned decimal_digits(uint64_t value)
-{
-    static const uint64_t powers[20] = {0,
-                                        10,
-                                        100,
-                                        1000,
-                                        10000,
-                                        100000,
-                                        1000000,
-                                        10000000,
-                                        100000000,
-                                        1000000000,
-                                        10000000000,
-                                        100000000000,
-                                        1000000000000,
-                                        10000000000000,
-                                        100000000000000,
-                                        1000000000000000,
-                                        10000000000000000,
-                                        100000000000000000,
-                                        1000000000000000000,
-                                        10000000000000000000u};
-    unsigned guess = (unsigned)(64 - __builtin_clzll(value | 1)) * 1233 >> 12;
-    return guess + (guess == 0 || value >= powers[guess]);
-}
-
-/* Most numbers of an event are small; of the others four digits are made at a time. */
+/* What is below 1000 is four bytes out of the table, of which the next digits take those that are
+ * too many. */
 char *json_decimal(char *out, uint64_t value)
 {
-    if (value < 10) {
-        *out = (char)('0' + value);
-        return out + 1;
+    if (value >= 1000) {
+        uint64_t thousands = value / 1000;
+        out = json_decimal(out, thousands);
+        return json_three(out, (unsigned)(value - 1000 * thousands));
     }
-    char *end = out + decimal_digits(value);
-    char *p = end;
-    for (; value >= 10000; value /= 10000) {
-        unsigned four = (unsigned)(value % 10000);
-        p -= 4;
-        memcpy(p, json_digit_pairs + 2 * (four / 100), 2);
-        memcpy(p + 2, json_digit_pairs + 2 * (four % 100), 2);
-    }
-    unsigned rest = (unsigned)value;
-    if (rest >= 100) {
-        p -= 2;
-        memcpy(p, json_digit_pairs + 2 * (rest % 100), 2);
-        rest /= 100;
-    }
-    if (rest >= 10)
-        memcpy(p - 2, json_digit_pairs + 2 * rest, 2);
-    else
-        p[-1] = (char)('0' + rest);
-    return end;
+    uint32_t text = load_u32((const uint8_t *)json_triples + 4 * value);
+    unsigned zeros = text >> 24;
+    store_u32((uint8_t *)out, text >> 8 * zeros);
+    return out + 3 - zeros;
 }
 
 /* The 8 hexadecimal digits of `value` as 8 bytes, all at once. */

@@ -14,7 +14,8 @@
 
 #define JSON_DECIMAL_MAX 20 /* bytes of a u64 */
 
-extern const char json_digit_pairs[201]; /* "000102...99" */
+/* Of 0 to 999 the three digits, and how many zeros they begin with that the number has not. */
+extern const char json_triples[4 * 1000 + 1];
 
 /* The most bytes that json_escape writes for `length` bytes, quotes included. */
 static inline size_t json_escape_bytes_max(size_t length)
@@ -53,16 +54,20 @@ static inline char *json_copy(char *out, const char *text, size_t length)
     return out + length;
 }
 
+/* The three digits of a number below 1000. */
+static inline char *json_three(char *out, unsigned value)
+{
+    memcpy(out, json_triples + 4 * value, 3);
+    return out + 3;
+}
+
 /* Nanoseconds as microseconds with three decimals: most of what a trace has. */
 static inline __attribute__((always_inline)) char *json_microseconds(char *out, uint64_t ns)
 {
     uint64_t us = ns / 1000;
-    unsigned rest = (unsigned)(ns - 1000 * us);
     out = json_decimal(out, us);
     *out++ = '.';
-    *out++ = (char)('0' + rest / 100);
-    memcpy(out, json_digit_pairs + 2 * (rest % 100), 2);
-    return out + 2;
+    return json_three(out, (unsigned)(ns - 1000 * us));
 }
 
 #endif
