@@ -112,7 +112,7 @@ int zstream_end(struct zstream *z, struct zstream_sums *sums)
 
 size_t zstream_pack(const uint8_t *data, size_t length, uint8_t *out, size_t room)
 {
-    struct isal_zstream isal;
+    struct isal_zstream isal = {0}; /* its initialisation leaves a part as it was */
     uint8_t level_buffer[ISAL_DEF_LVL1_DEFAULT];
     isal_deflate_stateless_init(&isal);
     isal.level = 1;
