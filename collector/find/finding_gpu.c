@@ -152,7 +152,8 @@ static int find_name(struct finding_gpu *g, struct process *p, uint64_t number, 
 }
 
 /* The kernel's name by its place + 1; 0: it is not there yet. */
-static int name_of(struct finding_gpu *g, struct process *p, uint64_t number, uint32_t *place)
+static inline __attribute__((always_inline)) int name_of(struct finding_gpu *g, struct process *p,
+                                                         uint64_t number, uint32_t *place)
 {
     struct found_recent *recent = &g->recent[(number ^ (uint64_t)p->index << 4) % FOUND_RECENT];
     *place = recent->name;

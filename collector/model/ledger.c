@@ -424,12 +424,14 @@ static __attribute__((noinline)) int take_any(struct ledger *l, const struct sli
     }
 }
 
-/* Most are calls that have nothing to do with memory. */
+/* Most are work, or calls that have nothing to do with memory. */
 static int take(void *context, const struct slice *s)
 {
     struct ledger *l = context;
     const struct event *e = &s->event;
-    bool is_plain = e->record->type == RECORD_CALL && e->function->memory == API_MEMORY_NONE;
+    uint8_t type = e->record->type;
+    bool is_plain =
+        type == RECORD_CALL ? e->function->memory == API_MEMORY_NONE : is_stream_work(type);
     return is_plain && !l->late_count ? 0 : take_any(l, s);
 }
 

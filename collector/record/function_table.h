@@ -153,11 +153,19 @@ int function_codes_share(struct function_table *t, struct function_codes *codes)
 
 void function_codes_release(struct function_codes *codes);
 
+/* Of a code that nobody described. */
+const struct function *function_made_up(struct function_table *t, struct function_codes *codes,
+                                        unsigned code);
+
 /*
  * The function of `code`, made up as "function_<code>" if nobody described it, and as
  * "other_functions" if FUNCTIONS_MAX are there. NULL: no memory.
  */
-const struct function *function_of(struct function_table *t, struct function_codes *codes,
-                                   unsigned code);
+static inline const struct function *function_of(struct function_table *t,
+                                                 struct function_codes *codes, unsigned code)
+{
+    const struct function *f = code < codes->count ? codes->functions[code] : NULL;
+    return f ? f : function_made_up(t, codes, code);
+}
 
 #endif
