@@ -28,10 +28,18 @@ static void join(struct index_entry *a, const struct index_entry *b)
     a->types = a->types && b->types ? a->types | b->types : 0;
 }
 
-/* Doubles what an entry may stand for until a quarter of the room is free. */
-static void coalesce(struct block_index *x)
+/* How many entries there may be, so many processes being there before the newest. */
+static uint32_t room_of(const struct block_index *x, uint32_t processes)
 {
-    while (x->count > x->entries_max / 4 * 3 && x->run_max < BLOCK_RUN_MAX) {
+    uint64_t room = BLOCK_INDEX_ONE + (uint64_t)BLOCK_INDEX_EACH * processes;
+    return x->entries_max ? x->entries_max
+                          : (uint32_t)(room < BLOCK_INDEX_MAX ? room : BLOCK_INDEX_MAX);
+}
+
+/* Doubles what an entry may stand for until a quarter of the room is free. */
+static void coalesce(struct block_index *x, uint32_t room)
+{
+    while (x->count > room / 4 * 3 && x->run_max < BLOCK_RUN_MAX) {
         uint32_t kept = 0;
         x->run_max *= 2;
         for (uint32_t i = 1; i < x->count; i++) {
@@ -54,17 +62,15 @@ int block_index_add(struct block_index *x, uint32_t process, uint64_t offset,
                                 .process = process,
                                 .count = 1,
                                 .apart = apart};
-    if (!x->run_max) {
+    if (!x->run_max)
         x->run_max = 1;
-        if (!x->entries_max)
-            x->entries_max = BLOCK_INDEX_MAX;
-    }
     if (x->count && joins(x, &x->entries[x->count - 1], &entry)) {
         join(&x->entries[x->count - 1], &entry);
         return 0;
     }
-    if (x->count >= x->entries_max)
-        coalesce(x);
+    uint32_t room = room_of(x, process);
+    if (x->count >= room)
+        coalesce(x, room);
     struct index_entry *entries =
         array_room(x->entries, x->count, &x->capacity, sizeof *entries, 256);
     if (!entries)

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Where the blocks are and when they begin, for the merge: made while the headers are walked, then
- * sorted by time. Its size is bounded: at BLOCK_INDEX_MAX entries (48 bytes each, 3 MB)
- * neighbouring entries of one file become one that stands for a run of blocks; whoever comes to
- * such a run walks its headers again.
+ * sorted by time. Its size is bounded: beyond BLOCK_INDEX_ONE entries (48 bytes each) and
+ * BLOCK_INDEX_EACH for each further process, BLOCK_INDEX_MAX at most (3 MB), neighbouring entries
+ * of one file become one that stands for a run of blocks; whoever comes to such a run walks its
+ * headers again, and has all of its blocks at hand, which would be many where processes are.
  */
 #ifndef GPUPROF_COLLECTOR_BLOCK_INDEX_H
 #define GPUPROF_COLLECTOR_BLOCK_INDEX_H
@@ -13,8 +14,10 @@
 
 #include "block.h"
 
-#define BLOCK_INDEX_MAX 65536
-#define BLOCK_RUN_MAX   (1u << 24)
+#define BLOCK_INDEX_ONE  16384
+#define BLOCK_INDEX_EACH 256
+#define BLOCK_INDEX_MAX  65536
+#define BLOCK_RUN_MAX    (1u << 24)
 
 struct index_entry {
     uint64_t offset;     /* as struct block_place */
@@ -31,7 +34,7 @@ struct block_index {
     struct index_entry *entries; /* owned */
     uint32_t count;
     uint32_t capacity;
-    uint32_t entries_max; /* BLOCK_INDEX_MAX; smaller in tests */
+    uint32_t entries_max; /* in tests; 0: as above */
     uint32_t run_max;     /* blocks that an entry may stand for now */
 };
 

@@ -45,7 +45,7 @@ struct recording_options {
     bool no_index;              /* block_index stays empty: for those who do not merge */
     bool quiet;                 /* say nothing of a folder without recordings */
     bool found;                 /* `paths` were found in a folder, and named by nobody */
-    uint32_t index_entries_max; /* 0: BLOCK_INDEX_MAX */
+    uint32_t index_entries_max; /* 0: as block_index.h says */
     unsigned processors;        /* that may be used; 0: nothing is done by several at a time */
     const struct select_wish
         *select;         /* its jobs, ranks and pids: others are left out; NULL: none is */
