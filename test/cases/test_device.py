@@ -68,14 +68,15 @@ class Done:
 
 @pytest.fixture(name="device")
 def fixture_device(library, tmp_path):
-    def device(*words, status=0, **settings):
+    def device(*words, status=0, under=(), **settings):
         out, log = tmp_path / "out", tmp_path / "log"
         log.mkdir()
         env = toolchain.environment(out, library, **{
             "GPUPROF_GPU": "on", "GPUPROF_CUPTI": toolchain.SIM / cupti.VERSIONS["13.0"][0],
             "GPUPROF_DEVICE": 1, "SIMCUDA_LOG": log, "SIMCUDA_LOG_GPU": 1, "SIMNVML_LOG": log,
             "SIMCUDA_KERNEL_NS": 3_000_000, **settings})
-        done = toolchain.run([cupti.build(source="device_work.c"), *words], env, status)
+        program = cupti.build(source="device_work.c")
+        done = toolchain.run([*under, program, *words], env, status)
         return Done(done, out, log)
     return device
 
@@ -297,6 +298,24 @@ def test_without_cupti(device):
         assert done.absent() == {(0, 0): UNKNOWN}
         return
     assert [r.args[1:4] for r in done.of(DEVICE_SOURCE)] == [(0, *GPUS[0]), (0, *GPUS[1])]
+
+
+@pytest.mark.parametrize("gpu", ["on", "off"])
+def test_in_a_container(device, gpu):
+    """In a PID namespace of its own NVML's lists do not help: devices are those that CUPTI tells
+    of, and how much of their memory is this process's own is not known."""
+    unshare = ["unshare", "--user", "--map-root-user", "--pid", "--fork"]
+    if subprocess.run([*unshare, "true"], capture_output=True, check=False).returncode:
+        pytest.skip("not run: no PID namespace can be made here")
+    done = device("device=1", "get=1", "idle=150", "run=300", under=unshare, GPUPROF_GPU=gpu)
+    assert done.process.header.pid == 1
+    if gpu == "off":
+        assert done.absent() == {(0, 0): UNKNOWN} and "another PID namespace" in done.stderr
+        return
+    assert done.of(DEVICE_SOURCE)[0].args[1:4] == (2, *GPUS[1]) and not done.absent()
+    uses = done.of(DEVICE_USE)
+    assert len(uses) >= 3 and not any(r.args[6] for r in uses)
+    assert any(r.args[7] for r in uses)
 
 
 def test_the_programs_own_use(device):
