@@ -52,6 +52,7 @@ static const struct track_info {
     double unit;                /* of a value, in what there was each ns; of a level, in its own */
     unsigned thousandths;       /* that a value is rounded to: what changes less is not written */
     bool is_level;
+    bool is_read; /* a mean of readings: over the time for which there were some */
 } infos[COUNTERS] = {
     [COUNT_BUSY] = {"GPU busy", {"%"}, 0.01, 100, false},
     [COUNT_FLYING] = {"kernels launched, not finished", {"mean"}, 1, 10, false},
@@ -64,17 +65,19 @@ static const struct track_info {
     [COUNT_LEFT_BUSY] = {"left out: GPU work, busy", {"%"}, 0.01, 100, false},
     [COUNT_LEFT] = {"left out: calls, ranges", {"calls/s", "ranges/s"}, 1e-9, 1000, false},
     [COUNT_LEFT_TIME] = {"left out: at a time", {"calls", "ranges"}, 1, 10, false},
-    [COUNT_NVML_BUSY] = {"NVML: busy (%)", {"kernels", "memory"}, 10000, 100, false},
-    [COUNT_NVML_MEMORY] = {"NVML: memory (MiB)", {"used", "by others"}, 1024 * 1024, 100, false},
-    [COUNT_POWER] = {"power (W)", {"read"}, 1000, 100, false},
+    [COUNT_NVML_BUSY] = {"NVML: busy (%)", {"kernels", "memory"}, 10000, 100, false, true},
+    [COUNT_NVML_MEMORY] =
+        {"NVML: memory (MiB)", {"used", "by others"}, 1024 * 1024, 100, false, true},
+    [COUNT_POWER] = {"power (W)", {"read"}, 1000, 100, false, true},
     [COUNT_ENERGY] = {"power by energy (W)", {"counted"}, 1e-6, 100, false},
-    [COUNT_CLOCKS] = {"clocks (MHz)", {"SM", "memory"}, 1, 1000, false},
-    [COUNT_TEMPERATURE] = {"temperature (C)", {"GPU", "memory"}, 1, 100, false},
+    [COUNT_CLOCKS] = {"clocks (MHz)", {"SM", "memory"}, 1, 1000, false, true},
+    [COUNT_TEMPERATURE] = {"temperature (C)", {"GPU", "memory"}, 1, 100, false, true},
     [COUNT_THROTTLED] =
         {"throttled (%)", {"power", "thermal", "power brake", "sync boost"}, 0.01, 100, false},
     [COUNT_PCIE] = {"PCIe (GB/s)", {"sent", "received"}, 1, 1, false},
     [COUNT_NVLINK] = {"NVLink (GB/s)", {"sent", "received"}, 1, 1, false},
-    [COUNT_GPM] = {"GPM (%)", {"SMs", "occupancy", "tensor cores", "DRAM"}, 10000, 100, false},
+    [COUNT_GPM] =
+        {"GPM (%)", {"SMs", "occupancy", "tensor cores", "DRAM"}, 10000, 100, false, true},
 };
 
 /* Whom a counter is of: a device of a process, or the process. */
@@ -84,6 +87,8 @@ struct counted {
     uint64_t busy_until_ns;
     uint32_t pid;
     struct series *series[COUNTERS][KEYS_MAX]; /* NULL: nothing yet */
+    struct series *read[COUNTERS][KEYS_MAX];   /* of means of readings: for how long */
+    uint64_t others; /* plus one: of its memory what other processes have; 0: that is not known */
     bool is_asked[COUNTERS];
 };
 
@@ -132,8 +137,11 @@ static __attribute__((noinline)) void series_make(struct trace_writer *w, struct
                                                   enum counter which)
 {
     const struct track_info *info = &infos[which];
-    for (unsigned i = 0; i < KEYS_MAX && info->keys[i]; i++)
+    for (unsigned i = 0; i < KEYS_MAX && info->keys[i]; i++) {
         c->series[which][i] = counters_add(&w->counters, info->is_level);
+        if (info->is_read)
+            c->read[which][i] = counters_add(&w->counters, false);
+    }
     c->is_asked[which] = true;
 }
 
@@ -298,6 +306,13 @@ static const struct {
     {RECORD_DEVICE_GPM, DEVICE_GPM_DRAM, COUNT_GPM, 3, false},
 };
 
+static void count_read(struct trace_writer *w, struct counted *c, enum counter which, unsigned key,
+                       uint64_t begin_ns, uint64_t end_ns, double rate)
+{
+    counters_span(&w->counters, series_of(w, c, which, key), begin_ns, end_ns, rate);
+    counters_span(&w->counters, c->read[which][key], begin_ns, end_ns, 1);
+}
+
 static void count_throttled(struct trace_writer *w, const struct slice *s, struct counted *c,
                             uint64_t begin_ns, uint64_t end_ns)
 {
@@ -309,18 +324,30 @@ static void count_throttled(struct trace_writer *w, const struct slice *s, struc
                       (double)ns[why] / (double)(end_ns - begin_ns));
 }
 
-/* A value that is the mean of two readings; what is used and not our own has two arguments. */
-static void count_level(struct trace_writer *w, struct series *series, uint64_t begin_ns,
-                        uint64_t end_ns, uint64_t before, uint64_t now)
+/* The mean of two readings. */
+static double mean(uint64_t before, uint64_t now)
 {
-    counters_span(&w->counters, series, begin_ns, end_ns, ((double)before + (double)now) / 2);
+    return ((double)before + (double)now) / 2;
+}
+
+/* Whose memory it is is asked only once a second: until then it is as it was. */
+static void count_others(struct trace_writer *w, struct counted *c, const struct record *r,
+                         uint64_t begin_ns, uint64_t end_ns)
+{
+    uint64_t used, own, before = c->others;
+    if (r->type != RECORD_DEVICE_USE)
+        return;
+    if (device_value(r, DEVICE_USE_USED, &used) && device_value(r, DEVICE_USE_OWN, &own))
+        c->others = (used > own ? used - own : 0) + 1;
+    if (before)
+        count_read(w, c, COUNT_NVML_MEMORY, 1, begin_ns, end_ns, mean(before - 1, c->others - 1));
 }
 
 static void count_sample(struct trace_writer *w, const struct slice *s, struct counted *c,
                          const struct record *before, uint64_t begin_ns, uint64_t end_ns)
 {
     const struct record *r = s->event.record;
-    uint64_t a, b, own_a, own_b, since_ns;
+    uint64_t a, b, since_ns;
     for (unsigned i = 0; i < sizeof sampled / sizeof sampled[0]; i++) {
         unsigned argument = sampled[i].argument;
         if (sampled[i].type != r->type)
@@ -329,20 +356,12 @@ static void count_sample(struct trace_writer *w, const struct slice *s, struct c
                 ? !device_growth(s->source, &s->event, argument, &a, &since_ns)
                 : !device_value(before, argument, &a) || !device_value(r, argument, &b))
             continue;
-        struct series *series = series_of(w, c, (enum counter)sampled[i].which, sampled[i].key);
-        if (sampled[i].counts)
-            counters_span(&w->counters, series, begin_ns, end_ns,
-                          (double)a / (double)(end_ns - begin_ns));
-        else
-            count_level(w, series, begin_ns, end_ns, a, b);
+        count_read(w, c, (enum counter)sampled[i].which, sampled[i].key, begin_ns, end_ns,
+                   sampled[i].counts ? (double)a / (double)(end_ns - begin_ns) : mean(a, b));
     }
     if (r->type == RECORD_DEVICE_POWER && device_power_mw(before, &a) && device_power_mw(r, &b))
-        count_level(w, series_of(w, c, COUNT_POWER, 0), begin_ns, end_ns, a, b);
-    if (r->type == RECORD_DEVICE_USE && device_value(before, DEVICE_USE_USED, &a) &&
-        device_value(r, DEVICE_USE_USED, &b) && device_value(before, DEVICE_USE_OWN, &own_a) &&
-        device_value(r, DEVICE_USE_OWN, &own_b))
-        count_level(w, series_of(w, c, COUNT_NVML_MEMORY, 1), begin_ns, end_ns,
-                    a > own_a ? a - own_a : 0, b > own_b ? b - own_b : 0);
+        count_read(w, c, COUNT_POWER, 0, begin_ns, end_ns, mean(a, b));
+    count_others(w, c, r, begin_ns, end_ns);
     if (r->type == RECORD_DEVICE_CLOCKS)
         count_throttled(w, s, c, begin_ns, end_ns);
 }
@@ -357,18 +376,23 @@ static bool is_also_of_parts(unsigned type)
 int chrome_count_device(struct trace_writer *w, const struct slice *s)
 {
     const struct device_source *source = s->source;
-    const struct device_before *last = &source->before[s->event.record->type - RECORD_DEVICE_USE];
+    const struct record *r = s->event.record;
+    const struct device_before *last = &source->before[r->type - RECORD_DEVICE_USE];
     uint64_t end_ns = chrome_time(w, device_sample_ns(&s->event));
     uint64_t begin_ns = chrome_time(w, last->at_ns);
     struct record before = {.arg_count = DEVICE_ARGS_MAX};
-    bool is_of_part = source->has_part && is_also_of_parts(s->event.record->type);
-    if (!w->scope.counters || source->device == UINT64_MAX || !last->at_ns || begin_ns >= end_ns ||
-        is_of_part || (source->period_ns && (end_ns - begin_ns) / DEVICE_GAP > source->period_ns))
+    if (!w->scope.counters || source->device == UINT64_MAX ||
+        (source->has_part && is_also_of_parts(r->type)))
         return 0;
     struct counted *c =
         counted_device(w, w->rec->processes[source->process->index], source->device);
     if (!c)
         return GPUPROF_NO_MEMORY;
+    if (!last->at_ns || begin_ns >= end_ns ||
+        (source->period_ns && (end_ns - begin_ns) / DEVICE_GAP > source->period_ns)) {
+        count_others(w, c, r, end_ns, end_ns);
+        return 0;
+    }
     memcpy(before.args, last->args, sizeof last->args);
     w->samples++;
     w->sampled_ns = end_ns > w->sampled_ns ? end_ns : w->sampled_ns;
@@ -386,8 +410,10 @@ static char *put_values(char *out, const struct counted *c, enum counter which, 
     const struct track_info *info = &infos[which];
     for (unsigned i = 0; i < KEYS_MAX && info->keys[i]; i++) {
         const struct series *s = c->series[which][i];
+        const struct series *read = c->read[which][i];
         double value = !s ? 0 : (bucket == END ? s->last : s->parts[bucket]) / info->unit;
-        value = info->is_level ? value : ns ? value / (double)ns : 0;
+        double over_ns = read && bucket != END ? read->parts[bucket] : (double)ns;
+        value = info->is_level ? value : over_ns >= 1 ? value / over_ns : 0;
         value = fmin(fmax(value, 0), VALUE_MAX); /* rounding may leave a little less than nothing */
         out = i ? PUT(out, ",\"") : PUT(out, "\"");
         out = chrome_put(out, info->keys[i], strlen(info->keys[i]));
