@@ -179,17 +179,20 @@ static bool has_few(const struct comparison *c)
     return c->sides[0]->count < COMPARISON_RUNS_MIN || c->sides[1]->count < COMPARISON_RUNS_MIN;
 }
 
+/* With values that are alike the test may see what the interval, which is wider then, does not: it
+ * is shown if both do. */
 static void judge(const struct comparison *c, struct metric_change *change, bool is_shown,
                   bool is_shown_better)
 {
+    bool is_larger = is_shown && change->shift > c->threshold;
     if (has_few(c)) {
         change->why = "few runs";
         change->smallest = INFINITY;
-    } else if (is_shown && change->shift > c->threshold) {
+    } else if (is_larger && change->low > 0) {
         change->verdict = VERDICT_WORSE;
-    } else if (is_shown_better && change->shift < -c->threshold) {
+    } else if (is_shown_better && change->shift < -c->threshold && change->high < 0) {
         change->verdict = VERDICT_BETTER;
-    } else if (change->smallest <= c->gate) {
+    } else if (change->smallest <= c->gate && !is_larger) {
         change->verdict = VERDICT_SAME;
     } else {
         change->why = isinf(change->smallest) ? "few runs" : "too much noise";

@@ -227,6 +227,16 @@ def test_nothing_planted(diff, noise):
     assert found.count(SAME if noise < 0.02 else UNSURE) >= 17
 
 
+def test_an_interval_that_holds_zero_is_no_regression(diff):
+    """Runs of two kinds, mixed: many values are alike, and the test with ties is surer than the
+    interval."""
+    made = diff([{"step_ns": 1e7, "gpu_busy_ns": ns} for ns in (5582310, 5582311) * 2 + (3574863,)],
+                [{"step_ns": 1e7, "gpu_busy_ns": ns} for ns in (5073921,) * 3 + (2638773,) * 2])
+    busy = made["of"]["gpu_busy_ns"]
+    assert busy["low"] < 0 < busy["high"] and busy["p"] < 0.02
+    assert busy["verdict"] == "unsure" and made["status"] == UNSURE
+
+
 @pytest.mark.parametrize("noise", [0.01, 0.03])
 def test_what_it_would_have_seen_is_right(diff, noise):
     """A regression of the size that is printed is found in most; one of half the threshold is
