@@ -55,17 +55,23 @@ static struct page_device *device_of(struct page_use *u, const struct process *p
     return devices[u->count++] = device;
 }
 
+/* The bucket that the time lies in, and how far that and the time until `to_ns` go together. False:
+ * no such time is left, or it lies behind all buckets. */
+static bool bucket_at(const struct page_use *u, uint64_t from_ns, uint64_t to_ns, uint64_t *place,
+                      uint64_t *end_ns)
+{
+    if (from_ns >= to_ns)
+        return false;
+    *place = (from_ns - u->begin_ns) / u->bucket_ns;
+    *end_ns = u->begin_ns + (*place + 1) * u->bucket_ns;
+    *end_ns = *end_ns < to_ns ? *end_ns : to_ns;
+    return *place < PAGE_BUCKETS;
+}
+
 static void spread(struct page_use *u, uint64_t *buckets, uint64_t from_ns, uint64_t to_ns)
 {
-    while (from_ns < to_ns) {
-        uint64_t place = (from_ns - u->begin_ns) / u->bucket_ns;
-        uint64_t end_ns = u->begin_ns + (place + 1) * u->bucket_ns;
-        if (place >= PAGE_BUCKETS)
-            return;
-        end_ns = end_ns < to_ns ? end_ns : to_ns;
+    for (uint64_t place, end_ns; bucket_at(u, from_ns, to_ns, &place, &end_ns); from_ns = end_ns)
         buckets[place] += end_ns - from_ns;
-        from_ns = end_ns;
-    }
 }
 
 /* Nothing has begun since device->at_ns. */
@@ -89,15 +95,9 @@ static void spread_value(struct page_use *u, struct page_curve *curve, uint64_t 
                          uint64_t to_ns, double value)
 {
     from_ns = from_ns > u->begin_ns ? from_ns : u->begin_ns;
-    while (from_ns < to_ns) {
-        uint64_t place = (from_ns - u->begin_ns) / u->bucket_ns;
-        uint64_t end_ns = u->begin_ns + (place + 1) * u->bucket_ns;
-        if (place >= PAGE_BUCKETS)
-            return;
-        end_ns = end_ns < to_ns ? end_ns : to_ns;
+    for (uint64_t place, end_ns; bucket_at(u, from_ns, to_ns, &place, &end_ns); from_ns = end_ns) {
         curve->sums[place] += value * (double)(end_ns - from_ns);
         curve->ns[place] += end_ns - from_ns;
-        from_ns = end_ns;
     }
 }
 
