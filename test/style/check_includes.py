@@ -8,6 +8,7 @@
   A file includes its own folder's, those of folders listed before, and formats/, each by its path
   from the part's root. No circle of files; those that differ only in their suffix are one.
 - Each third-party header is included by at most one .c file of each part; cmocka only in test/.
+- The top level holds what is named here, dot-files and documents, and nothing else.
 - File names are unique in the tree; every source file names its licence in its first lines.
 - A file or a folder that a document names between backquotes is there, and so is what it links to;
   lines of prose for users have at most 100 columns.
@@ -37,6 +38,7 @@ SAME_NAME_FOLDERS = {"test/sim/include"}
 LICENCE = "SPDX-License-Identifier: Apache-2.0"
 LICENCE_LINES = 5
 TOP_FOLDERS = {*PARTS, "test", "scripts"}
+TOP_FILES = {"Makefile", "LICENSE", "NOTICE"}
 USERS_DOCUMENTS = {"README.md", "GUIDE.md"}
 PROSE_COLUMNS = 100
 
@@ -158,6 +160,12 @@ def check_circles(files):
             yield "a circle of files: " + " ".join(map(str, sorted(circle | {unit})))
 
 
+def check_top(files):
+    for top in sorted({path.parts[0] for path in files} - TOP_FOLDERS - TOP_FILES):
+        if not top.startswith(".") and pathlib.PurePath(top).suffix != ".md":
+            yield f"{top}: is no folder or document of the top level"
+
+
 def check_names(files):
     seen = collections.defaultdict(list)
     for path in files:
@@ -234,6 +242,7 @@ def violations():
     yield from check_parts(files)
     yield from check_layers(files)
     yield from check_circles(files)
+    yield from check_top(files)
     yield from check_names(files)
     yield from check_licences(files)
     yield from check_documents(files)

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The rules that a program can check: includes, names, licences, format, headers, scripts."""
 
+import pathlib
 import re
 import subprocess
 
@@ -51,6 +52,14 @@ def test_documents_link_to_what_is_there(monkeypatch, tmp_path):
         "README.md: links to GUIDE.md#what, of which there is no heading",
         "README.md: links to no.md, which is not there",
         "README.md:3: 101 columns, more than 100"]
+
+
+def test_top_level_holds_what_is_named():
+    kept = [pathlib.Path(name) for name in ("inject/a.c", "Makefile", "README.md", ".ci/run")]
+    assert list(check_includes.check_top(kept)) == []
+    odd = [pathlib.Path(name) for name in ("output", "tools/a.c")]
+    assert [line.split(":")[0] for line in check_includes.check_top(kept + odd)] == \
+        ["output", "tools"]
 
 
 LAYERED = {
