@@ -165,17 +165,20 @@ static struct idle_place named(const struct kernel_name *name)
         .word = (uintptr_t)name, .function = IDLE_NONE, .kind = name ? IDLE_WORD_NAME : 0};
 }
 
+static struct idle_place place_of_op(const struct op *op)
+{
+    if (op->text)
+        return named(op->text);
+    return (struct idle_place){.word = op->name, .function = IDLE_NONE, .kind = IDLE_WORD_OP};
+}
+
 static struct idle_place place_of(const struct slice *s)
 {
     const struct op *op = walk_op(s);
     const struct range *range = op ? NULL : walk_range(s, false);
-    struct idle_place place = named(op ? op->text : range ? range->text : NULL);
+    struct idle_place place = op ? place_of_op(op) : named(range ? range->text : NULL);
     place.stack = s->event.record->stack_id;
     place.function = s->event.function->index;
-    if (op && !op->text) {
-        place.word = op->name;
-        place.kind = IDLE_WORD_OP;
-    }
     return place;
 }
 
@@ -261,6 +264,9 @@ static int take_op(struct idle *d, const struct slice *s)
     const struct op *op = s->op;
     const struct kernel_name *name;
     int error = 0;
+    if (s->op_change == OP_CLOSED && !op->is_moved && (op_works(op) || op_is_label(op)) &&
+        d->threads[op->thread->index])
+        idle_thread_ended(d->threads[op->thread->index], place_of_op(op), op->begin_ns, op->end_ns);
     if (s->replaced && op_is_label(s->replaced) &&
         op_kind_of(s->replaced->scope, name = walk_op_name(d->walk, s->replaced)) == OP_KIND_LOADER)
         error = load(d, s->replaced->thread, name, false, s->replaced->begin_ns, s->event.begin_ns);
@@ -278,6 +284,9 @@ static int take_range(struct idle *d, const struct slice *s)
         return 0;
     struct key key = {(uintptr_t)range->text, 0, 0};
     uint64_t says = key_map_get(&d->loaders, key);
+    if (!opens && d->threads[range->thread->index])
+        idle_thread_ended(d->threads[range->thread->index], named(range->text), range->begin_ns,
+                          range->end_ns);
     if (!says) {
         says = 1 + idle_says_loading(range->text->shown);
         int error = key_map_set(&d->loaders, key, says);

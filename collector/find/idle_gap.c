@@ -77,8 +77,8 @@ static void inside(struct passage *p, const struct idle_entry *e, uint64_t until
 {
     uint64_t waited_ns = e->cause == IDLE_COPY ? p->gap->compute_ns : p->gap->busy_ns;
     until_ns = earlier(until_ns, e->end_ns);
-    if (e->cause == IDLE_LAUNCH)
-        put_host(p, IDLE_LAUNCH, &e->place, until_ns);
+    if (e->cause == IDLE_LAUNCH || e->cause == IDLE_HOST)
+        put_host(p, (enum idle_cause)e->cause, &e->place, until_ns);
     else
         put(p, (enum idle_cause)e->cause, &e->place, until_ns);
     p->call_ns = later(p->call_ns, e->end_ns);
@@ -125,7 +125,7 @@ static uint64_t handed_over(const struct passage *p, const struct idle_gap *g)
         return 0;
     for (uint32_t i = t->count; i; i--) {
         const struct idle_entry *e = idle_thread_entry(t, i - 1);
-        if (e->begin_ns >= g->call_begin_ns)
+        if (e->begin_ns >= g->call_begin_ns || !idle_entry_is_call(e))
             continue;
         if (e->end_ns > p->at_ns)
             return 0;

@@ -9,9 +9,6 @@
 
 #include "find/idle_thread.h"
 
-/* A thread that makes no call for so long does something else. */
-#define IDLE_NOTHING_NS 5000000000u
-
 struct idle_maker {
     const struct idle_thread *thread; /* NULL: not known */
     uint32_t index;

@@ -34,6 +34,66 @@ static bool make_room(struct idle_thread *t)
     return true;
 }
 
+static bool is_same_name(const struct idle_place *a, const struct idle_place *b)
+{
+    return a->word == b->word && a->kind == b->kind;
+}
+
+void idle_thread_ended(struct idle_thread *t, struct idle_place place, uint64_t begin_ns,
+                       uint64_t end_ns)
+{
+    const struct idle_entry *last = idle_thread_last(t);
+    if (t->depth || !place.kind || !last || end_ns <= last->end_ns)
+        return;
+    if (t->spent_since_ns != last->end_ns)
+        t->spent_count = 0;
+    t->spent_since_ns = last->end_ns;
+    if (begin_ns <= last->begin_ns)
+        place.stack = last->place.stack; /* there it was seen last */
+    uint64_t ns = end_ns - (begin_ns > last->end_ns ? begin_ns : last->end_ns);
+    uint32_t i = 0, least = 0;
+    for (; i < t->spent_count && !is_same_name(&t->spent[i].place, &place); i++)
+        least = t->spent[i].ns < t->spent[least].ns ? i : least;
+    if (i < t->spent_count)
+        t->spent[i].ns += ns;
+    else if (i < IDLE_SPENT_MAX)
+        t->spent[t->spent_count++] = (struct idle_spent){place, ns};
+    else if (t->spent[least].ns < ns)
+        t->spent[least] = (struct idle_spent){place, ns};
+}
+
+/* Of what took half of that time the innermost, which is the shortest; NULL: nothing did. */
+static const struct idle_spent *find_spent(const struct idle_thread *t, uint64_t begin_ns,
+                                           uint64_t end_ns)
+{
+    const struct idle_spent *found = NULL;
+    uint32_t count = t->spent_since_ns == begin_ns ? t->spent_count : 0;
+    for (uint32_t i = 0; i < count; i++)
+        if (t->spent[i].ns >= (end_ns - begin_ns) / 2 && (!found || t->spent[i].ns < found->ns))
+            found = &t->spent[i];
+    return found;
+}
+
+/* The time from the last call to that moment, if it is known what it went to. */
+static int append_between(struct idle_thread *t, uint64_t end_ns)
+{
+    const struct idle_entry *last = idle_thread_last(t);
+    uint64_t begin_ns = last ? last->end_ns : end_ns;
+    if (end_ns - begin_ns < IDLE_NEAR_NS)
+        return 0;
+    const struct idle_spent *spent = find_spent(t, begin_ns, end_ns);
+    if (!spent)
+        return 0;
+    if (!make_room(t))
+        return GPUPROF_NO_MEMORY;
+    *idle_thread_entry(t, t->count++) = (struct idle_entry){
+        .begin_ns = begin_ns,
+        .end_ns = end_ns,
+        .place = spent->place,
+        .cause = end_ns - begin_ns < IDLE_NOTHING_NS ? IDLE_HOST : IDLE_NOTHING};
+    return 0;
+}
+
 int idle_thread_append(struct idle_thread *t, const struct idle_entry *entry)
 {
     struct idle_entry *last = idle_thread_last(t);
@@ -45,7 +105,7 @@ int idle_thread_append(struct idle_thread *t, const struct idle_entry *entry)
         last->is_open = entry->is_open;
         return 0;
     }
-    if (!make_room(t))
+    if (append_between(t, begin_ns) < 0 || !make_room(t))
         return GPUPROF_NO_MEMORY;
     last = idle_thread_entry(t, t->count++);
     *last = *entry;

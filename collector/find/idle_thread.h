@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What a thread did last: its calls, one behind the other, and what it was in while it made them
- * that says more than they do (data loading, a capture). Memory: 48 bytes a call, IDLE_ENTRIES_MAX
- * of a thread at most; older ones are forgotten.
+ * that says more than they do (data loading, a capture, a range that ended before the next call).
+ * Memory: 48 bytes a call or time between two, IDLE_ENTRIES_MAX of a thread at most; older ones are
+ * forgotten.
  */
 #ifndef GPUPROF_COLLECTOR_IDLE_THREAD_H
 #define GPUPROF_COLLECTOR_IDLE_THREAD_H
@@ -15,6 +16,11 @@
 /* Calls of a thread that are closer than that follow each other at once. */
 #define IDLE_NEAR_NS 50000u
 
+/* A thread that makes no call for so long does something else. */
+#define IDLE_NOTHING_NS 5000000000u
+
+#define IDLE_SPENT_MAX 8 /* names of ranges that are told apart between two calls */
+
 struct idle_entry {
     uint64_t begin_ns;
     uint64_t end_ns;
@@ -22,6 +28,12 @@ struct idle_entry {
     uint8_t cause; /* enum idle_cause */
     bool waits;    /* for the device, and for all of it that was asked for before */
     bool is_open;  /* it never returned */
+};
+
+/* How long ranges or operators of one name were open since the last call. */
+struct idle_spent {
+    struct idle_place place;
+    uint64_t ns;
 };
 
 struct idle_thread {
@@ -33,6 +45,9 @@ struct idle_thread {
     uint32_t depth; /* of what it is in; 0: in nothing */
     struct idle_entry in;
     struct rank_talk talk;
+    struct idle_spent spent[IDLE_SPENT_MAX];
+    uint32_t spent_count;
+    uint64_t spent_since_ns; /* the end of the call that `spent` is behind */
 };
 
 void idle_thread_release(struct idle_thread *t);
@@ -58,7 +73,15 @@ static inline bool idle_entry_goes_on(const struct idle_entry *last, const struc
            last->waits == entry->waits && !last->is_open;
 }
 
-/* Whatever the thread is in. 0 or GPUPROF_NO_MEMORY. */
+/* Is it a call, and not the time between two? */
+static inline bool idle_entry_is_call(const struct idle_entry *e)
+{
+    return e->cause != IDLE_HOST && e->cause != IDLE_NOTHING;
+}
+
+/* Whatever the thread is in. If one range or operator that has ended took at least half of the
+ * time since the call before, the innermost such is an entry of its own in between. 0 or
+ * GPUPROF_NO_MEMORY. */
 int idle_thread_append(struct idle_thread *t, const struct idle_entry *entry);
 
 /* A call, unless the thread is in something; in the order of time. 0 or GPUPROF_NO_MEMORY. */
@@ -71,6 +94,10 @@ static inline int idle_thread_call(struct idle_thread *t, const struct idle_entr
  * GPUPROF_NO_MEMORY. */
 void idle_thread_enter(struct idle_thread *t, const struct idle_entry *what);
 int idle_thread_leave(struct idle_thread *t, const struct idle_entry *what);
+
+/* A range or operator, named by `place`, has ended. */
+void idle_thread_ended(struct idle_thread *t, struct idle_place place, uint64_t begin_ns,
+                       uint64_t end_ns);
 
 /* A part of a call was something else, if its last call has it. 0 or GPUPROF_NO_MEMORY. */
 int idle_thread_part(struct idle_thread *t, const struct idle_entry *part);

@@ -220,6 +220,37 @@ def test_a_gap_has_its_cause(name, report):
     assert causes(report(script)) == wanted
 
 
+@pytest.mark.parametrize("parts, place", [
+    ([("load", 300)], "load"), ([("load", 240)], "cudaLaunchKernel"),  # of 496 us
+    ([("near", 100), ("load", 150), ("near", 160)], "near"),  # those of one name are one
+    ([(f"item {n}", 20) for n in range(12)] + [("late", 250)], "late")])
+def test_where_the_host_was_between_calls(parts, place, report):
+    """In the range that took most of the time, although it ended before the next call."""
+    s = started()
+    end = s.now + 490
+    s.now += 1
+    for text, us in parts:
+        s.range(text, us)
+    s.now = end
+    s.launch()
+    row, = [row for row in report(s)["idle"] if row["cause"] == "host"]
+    assert (row["place"], row["total_ns"]) == (place, 396 * US)
+
+
+def test_of_ranges_in_ranges_the_innermost_that_took_half(report):
+    s = started()
+    s.add(PUSH, MAIN, s.now - 8, 0, args=(0,) * 6, text="step")  # around the first launch, too
+    for text, us in (("read", 60), ("decode", 380)):
+        s.range(text, us)
+    s.add(POP, MAIN, s.now, 0, args=(0,))
+    s.now += 50
+    s.launch()
+    s.now += 6_000_000  # nobody knows what it does there
+    s.launch()
+    assert {(row["cause"], row["place"]) for row in report(s)["idle"]} >= {
+        ("host", "decode"), ("nothing", "cudaLaunchKernel")}
+
+
 def test_what_ran_goes_before_what_it_covers(report):
     s = started()  # 4 to 104
     s.work(50, 150, kind="copy")  # 50 to 200

@@ -223,6 +223,25 @@ def test_arrivals(seed, run_verb, make_records):
     assert not rows
 
 
+def test_late_by_what_ended_before_the_call(run_verb, make_records):
+    """Rank 1 evaluates for 3 ms, then calls; the range is over by then."""
+    lines = []
+    for rank in range(2):
+        s = Script(rank)
+        for begin in range(1_000_000, 1_025_000, 5000):
+            s.now = begin
+            s.range("evaluate", 3000 * rank)
+            s.now += 100
+            s.launch(us=3, after=5, lasts=4000 - 3000 * rank, kernel=3)
+        text = s.text()
+        lines += [text[0], f"meta env.RANK={rank}", *text[1:]]
+    folder = make_records(lines)
+    rows = arrivals(run_verb, folder)
+    assert [(row["rank"], row["count"], row["cause"], row["where"]) for row in rows] == [
+        ("1", 5, "host", "evaluate")]
+    check_parts(run_verb, folder, 2)
+
+
 def communicating(tmp_path):
     """Ranks 0 and 1, 2 and 3 have a communicator each; names and numbers are the same."""
     folder = tmp_path / "data"
