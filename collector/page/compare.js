@@ -7,8 +7,9 @@ const energy = (mj) => scaled(mj / 1000, ["J", "kJ", "MJ", "GJ"], 1000);
 const half = (n) => Number.isInteger(n) ? count(n) : n.toFixed(1);
 const unitWriters = {ns: time, bytes, mj: energy, count: half};
 
-const signed = (share) => share >= 10 ? `x ${(share + 1).toFixed(1)}` :
-                                        (share < 0 ? "\u2212" : "+") + percent(Math.abs(share));
+const signed = (share) => share >= 10 ?
+  `x ${(share + 1).toFixed(1)}` :
+  (share < -.0005 ? "\u2212" : "+") + (100 * Math.abs(share)).toFixed(1) + " %";
 /* A change that is no number is one from nothing, if both sides are known. */
 const changeOf = (metric) => metric.change !== null      ? signed(metric.change) :
   metric.before !== null && metric.now !== null          ? "from 0" :
@@ -71,7 +72,7 @@ function drawMetrics(c) {
           el("td", {}, drawInterval(metric, limit, c.threshold)),
           el("td", {class: "word"}, intervalOf(metric)),
           el("td", {class: "number"}, seenFrom(metric)),
-          el("td", {class: kind}, metric.verdict + (metric.why ? ": " + metric.why : "") +
+          el("td", {class: `text ${kind}`}, metric.verdict + (metric.why ? ": " + metric.why : "") +
             (metric.gates ? "" : " (does not gate)")));
       }))));
 }

@@ -3,8 +3,8 @@
 "use strict";
 
 /* Buckets grow by an eighth of a power of two: equal widths on a scale of logarithms. */
-function drawDurations(name, list) {
-  const W = 560, H = 150,
+function drawDurations(name, list, W) {
+  const H = 150,
         box = el("div", {class: "panel", id: "kernel"}, el("h3", {"aria-live": "polite"}, name));
   if (!list || !list.length) {
     add(box,
@@ -20,8 +20,8 @@ function drawDurations(name, list) {
   const drawing = svg("svg", {
     viewBox: `0 0 ${W} ${H + 22}`,
     role: "img",
-    style: {maxWidth: "760px"},
-    "aria-label": `Durations of ${count(all)} instances, from ${time(list[0][0])} to ${
+    style: {maxWidth: W + "px"},
+    "aria-label": `Durations, ${count(all)} in all, from ${time(list[0][0])} to ${
       time(list[list.length - 1][1])}`
   });
   for (const [begin, end, n] of list) {
@@ -43,7 +43,8 @@ function drawDurations(name, list) {
           time(2 ** (from + part * (to - from))))));
   add(box,
     el("p", {class: "small"},
-      `${count(all)} instances by their duration, on a scale of powers of two`),
+      `${all === 1 ? "1 instance" : count(all) + " instances"} by duration, on a scale of ` +
+        "powers of two"),
     drawing);
   return box;
 }
@@ -52,10 +53,12 @@ const tippedMark = (node, text) => tipped(node, () => text);
 sections.kernels = (box, kernels) => {
   const table = tableOf("cuda_gpu_kern_sum");
   if (!table || !table.rows.length) return "No kernels were recorded.";
-  const durations = new Map(kernels.durations), detail = el("div");
+  const detail = el("div");
   const nameAt = table.columns.findIndex((column) => column.key === "name");
-  const choose = (row) =>
-    detail.replaceChildren(drawDurations(row[nameAt], durations.get(row[nameAt])));
+  /* Both are in one order. Long names may differ only behind where this page cuts them. */
+  const durations = new Map(kernels.durations.map(([, list], i) => [table.rows[i], list]));
+  const choose = (row) => detail.replaceChildren(
+    drawDurations(row[nameAt], durations.get(row), chartWidth(detail.clientWidth - 36, 760)));
   add(box, el("p", {class: "lead"}, "Choose a kernel to see how its times are distributed."),
     drawTable(table, {
       rows: 10,

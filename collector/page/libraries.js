@@ -10,10 +10,10 @@ const roofsOf = (type) => ROOFS[type] || (/^e\dm\d$/.test(type || "") ? ["fp8"] 
  * Intensity and speed on scales of powers of ten. A roof rises with the memory's bandwidth up to
  * what the device multiplies of a type at most; a device that nobody knows has none.
  */
-function drawRoofline(rows, devices) {
-  const W = 760, H = 330, LEFT = 52, BELOW = 40, log = Math.log10;
+function drawRoofline(rows, devices, W) {
+  const H = 330, LEFT = 52, BELOW = 40, log = Math.log10;
   const roofs = [];
-  const types = [...new Set(rows.map((row) => row.type))].flatMap(roofsOf);
+  const types = new Set(rows.flatMap((row) => roofsOf(row.type)));
   for (const device of devices)
     for (const type of types) {
       const peak = device.peaks[type];
@@ -31,6 +31,7 @@ function drawRoofline(rows, devices) {
   const y = (v) => (high - log(v)) / (high - low) * H;
   const drawing = svg("svg", {
     viewBox: `0 0 ${W} ${H + BELOW}`,
+    style: {maxWidth: W + "px"},
     role: "img",
     id: "roofline",
     "aria-label": `Roofline: ${count(rows.length)} kinds of calls by FLOP per byte and TFLOP/s; ${
@@ -91,9 +92,11 @@ sections.libraries = (box, known) => {
   let points = new Map();
   if (table.note) add(box, el("p", {class: "lead"}, table.note));
   if (rows.length) {
-    const [drawing, drawn] = drawRoofline(rows, known.devices);
+    const title = el("h3", {}, "Roofline");
+    add(box, title);
+    const [drawing, drawn] = drawRoofline(rows, known.devices, chartWidth(title.clientWidth, 980));
     points = drawn;
-    add(box, el("h3", {}, "Roofline"), drawing,
+    add(box, drawing,
       el("ul", {class: "legend"},
         el("li", {}, el("span", {class: "key c-compute"}), "tensor cores used"),
         el("li", {}, el("span", {class: "key c-copies"}), "not, or not known"),

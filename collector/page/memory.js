@@ -28,8 +28,8 @@ const curveOf = (letters) => Array.from({length: MEMORY_PIECES},
   (_, i) => (64 * MEMORY_LETTERS.indexOf(letters[2 * i]) +
               MEMORY_LETTERS.indexOf(letters[2 * i + 1])) / 4095);
 
-function drawMemoryChart(memory, place, letters) {
-  const W = 760, H = 120, curve = curveOf(letters), span = memory.end_ns - memory.begin_ns;
+function drawMemoryChart(memory, place, letters, W) {
+  const H = 120, curve = curveOf(letters), span = memory.end_ns - memory.begin_ns;
   const total = place.device_bytes, peak = place.peak_bytes || 1;
   const top = total && total <= 2 * peak ? Math.max(total, peak) : peak;
   const x = (ns) => Math.max(0, Math.min(W, (ns - memory.begin_ns) / (span || 1) * W));
@@ -113,7 +113,8 @@ function drawPlaces(box, memory, places) {
       places[b].peak_bytes - places[a].peak_bytes);
   const charts = el("div", {id: "memory-charts"});
   const show = (shown) => charts.replaceChildren(
-    ...shown.map((i) => drawMemoryChart(memory, places[i], memory.curves[i])));
+    ...shown.map((i) => drawMemoryChart(
+                   memory, places[i], memory.curves[i], chartWidth(charts.clientWidth, 980))));
   const many = places.length > CHARTS_MAX;
   add(box, many && el("p", {class: "small"}, "Choose a row to see its memory over time."), charts,
     drawTable(table, {

@@ -52,7 +52,7 @@ const seconds = (s) => s >= 5400 ? (s / 3600).toFixed(2) + " h" :
   s >= 100                       ? count(s) + " s" :
                                    s.toFixed(s >= 10 ? 1 : 2) + " s";
 const time = (ns) => ns === null ? "" :
-  ns < 0                         ? "\u2212" + time(-ns) :
+  ns <= -.5                      ? "\u2212" + time(-ns) :
   ns >= 999.5e6                  ? seconds(ns / 1e9) :
                                    scaled(ns, ["ns", "\u00b5s", "ms"], 1000);
 const bytes = (n) => scaled(n, ["B", "KiB", "MiB", "GiB", "TiB", "PiB"], 1024);
@@ -79,6 +79,9 @@ const written = (type, value) => value === null || value === undefined ? "" :
                               (writers[type] || String)(value);
 const isNumeric =
   (type) => ["ns", "bytes", "amount", "count", "share", "rate", "number"].includes(type);
+
+/* As wide as there is room: what is written in a drawing then has the size of other text. */
+const chartWidth = (room, most) => Math.max(240, Math.min(most, room));
 
 /* ---- the data's tables ---- */
 

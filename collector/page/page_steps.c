@@ -239,8 +239,7 @@ int page_steps_put(const struct page_steps *s, uint64_t origin_ns, struct page_d
         fputs("}", d->stream);
         return 0;
     }
-    fprintf(d->stream, ", \"whole\": %u, \"partial\": %u, \"parts\": [", r->whole,
-            r->steps.count - r->whole);
+    fprintf(d->stream, ", \"whole\": %u, \"parts\": [", r->whole);
     for (unsigned i = 0; i < STEP_PARTS; i++)
         fprintf(d->stream, "%s\"%s\"", i ? ", " : "", step_part_names[i]);
     fputs("],\n\"kernels\": ", d->stream);

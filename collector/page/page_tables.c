@@ -121,7 +121,7 @@ int page_put_tables(const struct page *p, struct page_data *d)
     unsigned count = report_tables(p->report, tables);
     uint64_t before = page_data_written(d), at = before;
     int error = 0;
-    how.limit = how.limit < ROWS_MAX ? how.limit : ROWS_MAX;
+    how.limit = ROWS_MAX;
     fputc('[', d->stream);
     for (unsigned i = 0; error == 0 && i < count; i++) {
         uint64_t left = at - before < ALL_BYTES_MAX ? ALL_BYTES_MAX - (at - before) : 0;

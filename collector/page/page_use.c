@@ -185,9 +185,20 @@ static int take(void *context, const struct slice *s)
     return 0;
 }
 
+static int compare_devices(const void *left, const void *right)
+{
+    const struct page_device *const *a = left, *const *b = right;
+    uint32_t index[2] = {(*a)->process->index, (*b)->process->index};
+    return index[0] != index[1] ? (index[0] > index[1]) - (index[0] < index[1])
+                                : ((*a)->device > (*b)->device) - ((*a)->device < (*b)->device);
+}
+
+/* Devices are shown by rank, whichever worked first. */
 static int end(void *context)
 {
     struct page_use *u = context;
+    if (u->count)
+        qsort(u->devices, u->count, sizeof *u->devices, compare_devices);
     for (uint32_t i = 0; i < u->count; i++)
         pass_time(u, u->devices[i], u->begin_ns + PAGE_BUCKETS * u->bucket_ns);
     return 0;

@@ -27,7 +27,7 @@ sections.ranks = (box) => {
   const {width, columns, rows} = cellsOf(series, CELLS_ACROSS);
   const all = rows.flatMap((row) => Array.from(row).filter((ns) => ns > 0)).sort((a, b) => a - b);
   const low = all[Math.floor(.02 * all.length)] || 0,
-        high = all[Math.floor(.98 * (all.length - 1))] || 1;
+        high = all[Math.ceil(.98 * (all.length - 1))] || 1;
   const height =
     Math.max(series.length * 14 > 320 ? 320 : series.length * 14, Math.min(600, series.length * 2));
   const canvas =
@@ -113,7 +113,13 @@ sections.ranks = (box) => {
     el("p", {class: "small"}, time(low), el("span", {class: "scale", "aria-hidden": "true"}),
       time(high)));
   const half = (list) => [...list].filter((ns) => ns > 0).sort((a, b) => a - b);
-  const use = new Map(data.use.devices.map((d) => [d[0], busyShare(data.use, d)]));
+  /* Of devices that had work of it: others are there if their counters were read. */
+  const busy = new Map();
+  for (const device of data.use.devices) {
+    const share = busyShare(data.use, device);
+    if (share > 0) busy.set(device[0], [...(busy.get(device[0]) || []), share]);
+  }
+  const mean = (list) => list ? list.reduce((a, b) => a + b) / list.length : null;
   add(box, el("h3", {}, "Rank by rank"),
     drawTable({
       key: "ranks",
@@ -130,7 +136,7 @@ sections.ranks = (box) => {
         const sorted = half(s.durations);
         return [
           processName(s.process), sorted.length, sorted[Math.floor(sorted.length / 2)] || null,
-          sorted[sorted.length - 1] || null, use.has(s.process) ? use.get(s.process) : null
+          sorted[sorted.length - 1] || null, mean(busy.get(s.process))
         ];
       })
     },

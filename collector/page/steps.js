@@ -207,12 +207,11 @@ sections.steps = (box, raw) => {
     steps.chosen = [series.process, chosen];
     steps.listeners.forEach((listener) => listener(...steps.chosen));
   };
+  const [definition, counts] = (tableOf("step_stats").note || "").split("\n");
   add(box,
     el("p", {class: "lead"},
-      `${count(raw.whole)} whole steps` +
-        (raw.partial ? ` and ${count(raw.partial)} that are not` : "") +
-        `; ${(tableOf("step_stats").note || "").split("\n")[0]}. Median ` +
-        `${stat("median")}, 95th percentile ${stat("p95")}, longest ${stat("slowest")}.`),
+      `${counts}; ${definition}. Median ${stat("median")}, 95th percentile ${stat("p95")}, ` +
+        `longest ${stat("slowest")}.`),
     el("h3", {}, "What a step is spent on, on average"), bar(parts, whole), legend(parts, whole),
     el("h3", {}, "Step by step"),
     el("p", {class: "small"},
@@ -223,8 +222,7 @@ sections.steps = (box, raw) => {
         raw.left_out > 0 &&
           el("span", {class: "end"}, `${count(raw.left_out)} more processes are not in this page`)),
     chart);
-  const slowest = steps.series.reduce(
-    (a, b) =>
-      Math.max(...b.durations.slice(0, 1e5)) > Math.max(...a.durations.slice(0, 1e5)) ? b : a);
-  steps.choose(slowest.process, null);
+  const longest =
+    steps.series.map((s) => [s.durations.reduce((a, b) => Math.max(a, b), -1), s.process]);
+  steps.choose(longest.reduce((a, b) => b[0] > a[0] ? b : a)[1], null);
 };

@@ -144,8 +144,11 @@ function drawMany(use, box) {
     (event) => momentText(use, devices[rowAt(event)], bucketAt(event, canvas)));
   paint();
   addEventListener("recolour", paint);
-  const idlest =
-    devices.reduce((a, d, i) => busyShare(use, d) < busyShare(use, devices[a]) ? i : a, 0);
+  /* Of those that had work: of others only the counters were read. */
+  const idlest = devices.reduce((a, d, i) => {
+    const share = busyShare(use, d), least = busyShare(use, devices[a]);
+    return share > 0 && (share < least || !least) ? i : a;
+  }, 0);
   add(box, slider, detail);
   choose(idlest);
 }

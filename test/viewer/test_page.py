@@ -223,7 +223,16 @@ def check_kernels_show_how_they_are_distributed(page, chromium):
     page.focus("#kernels tbody tr:nth-child(2)")
     chromium.press("ArrowUp", "Enter")
     assert page.text("#kernel h3") == "gemm"
+    assert size_of_text(page, "#kernel svg") == 12
     assert len(page.run("Array.from(document.querySelectorAll('#kernel rect'))")) == 2
+
+
+def size_of_text(page, drawing):
+    """In pixels of the window, however the drawing is scaled."""
+    return page.run(f"""(() => {{
+      const svg = document.querySelector({json.dumps(drawing)});
+      const shown = svg.getBoundingClientRect().width;
+      return Math.round(12 * shown / svg.viewBox.baseVal.width); }})()""")
 
 
 def check_tables_sort_and_filter(page, chromium):
@@ -311,6 +320,56 @@ def test_each_section(chromium, page_of):
             page = Page(chromium, path)
             check(page, chromium)
             page.check_quiet()
+
+
+def test_long_names_that_end_differently(chromium, page_of):
+    """Each kernel has its own times, though what the page has of their names is alike."""
+    long = "k" * 3000
+    path = page_of("process 0", "meta gpu_rows=from CUPTI", f"name 1 {long}1", f"name 2 {long}2",
+                   "call cudaLaunchKernel 1000 10 1 0 0", "call cudaLaunchKernel 2000 10 2 0 0",
+                   "call cudaLaunchKernel 3000 10 3 0 0", "kernel 1 5000 90000 1",
+                   "kernel 2 200000 7000 2", "kernel 2 300000 7000 3", options=())
+    page = Page(chromium, path)
+    assert "1 instance by" in page.text("#kernel")
+    page.click("#kernels tbody tr:nth-child(2) th")
+    assert "2 instances" in page.text("#kernel")
+    page.check_quiet()
+
+
+def test_devices_by_rank_and_steps_beyond(chromium, run_verb, make_stacks, tmp_path):
+    """Devices stand in the order of ranks, whoever worked first; a rank is as busy as its devices
+    that worked are; and of steps for which there was no room the page tells."""
+    count = 20_000
+    script = []
+    for rank, begin in (0, 500_000), (1, 0):
+        script += [f"process {rank}", "meta gpu_rows=from CUPTI", "name 1 gemm",
+                   f"call cudaLaunchKernel {begin + 1000} 10 1 0 0"]
+        script += [f"step {1000 * step + 2000} {step}" for step in range(count if rank else 2)]
+        script += [f"kernel 1 {begin + 1000} 100000 1"]
+    folder = make_stacks(*script)
+    run_verb("report", folder, "-o", "page.html")
+    page = Page(chromium, tmp_path / "page.html")
+    data = data_of_page(page)
+    assert [device[0] for device in data["use"]["devices"]] == [0, 1]
+    assert sum(len(series[3]) for series in data["steps"]["processes"]) < count
+    assert "no room for" in page.text("#steps .lead")
+    busy = [row[-1] for row in page.rows("#ranks")]
+    page.run("""(() => {
+      const [rank] = data.use.devices, twin = [...rank];
+      [twin[2], twin[3], twin[4]] = [0, 0, 0];
+      data.use.devices.push(twin);
+      document.querySelectorAll("#ranks > :not(h2)").forEach((node) => node.remove());
+      drawSection("ranks", document.getElementById("ranks")); })()""")
+    assert [row[-1] for row in page.rows("#ranks")] == busy
+    page.check_quiet()
+
+
+def test_a_page_of_some_tables_is_refused(run_verb, make_stacks):
+    folder = make_stacks(*job())
+    for option in ("--table=idle", "--sort=total_ns", "--limit=3"):
+        for to in (("-o", "x.html"), ("--format=html",)):
+            done = run_verb("report", folder, option, *to, status=2)
+            assert "a page has all tables" in done.stderr and not done.stdout
 
 
 FOUND = {"name": "findings", "key": "findings", "title": None, "note": None, "behind": None,
