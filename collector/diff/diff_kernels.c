@@ -82,8 +82,8 @@ char *diff_kernels_text(const struct match_row *row, size_t width)
         made = asprintf(&text, "%s", now);
     else if (row->kind == MATCH_SAME)
         made = asprintf(&text, "%s -> %s", before, now);
-    else if (row->kind == MATCH_NEW || row->kind == MATCH_GONE)
-        made = asprintf(&text, "%s: %s", kind, row->kind == MATCH_NEW ? now : before);
+    else if (row->kind >= MATCH_NEW)
+        made = asprintf(&text, "%s: %s", kind, row->side[MATCH_OTHER].name ? now : before);
     else if (row->place)
         made = asprintf(&text, "%s: %s -> %s (same %s: %s)", kind, before, now, places[row->where],
                         place);

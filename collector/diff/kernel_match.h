@@ -7,8 +7,12 @@
  * is launched in several places can be all of that at once, so it is places that are matched, and
  * one row has what two names, or what stood at one place, come to. The rest is new or gone.
  *
- * The same input makes the same rows. Takes n log n steps of time for n kernels and places, and 350
- * bytes of memory for each beside two copies of their names.
+ * A few launches may lie this or that side of a step's border, or have a place that is not known,
+ * with nothing changed: names that are launched as often and in the same places on both sides, but
+ * for that, are themselves (kernel_steady.c), and so few launches are nobody's new name.
+ *
+ * The same input makes the same rows. Takes n log n steps of time for n kernels and places, and 400
+ * bytes of memory for each beside two copies of their names. (kernel_matching.c)
  */
 #ifndef GPUPROF_COLLECTOR_KERNEL_MATCH_H
 #define GPUPROF_COLLECTOR_KERNEL_MATCH_H
@@ -24,6 +28,7 @@ enum match_kind {
     MATCH_REPLACED, /* several for as many */
     MATCH_NEW,
     MATCH_GONE,
+    MATCH_SELDOM, /* on one side alone, and too few to be new or gone */
     MATCH_KINDS
 };
 

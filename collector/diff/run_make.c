@@ -60,8 +60,8 @@ static int sum_up(struct run_summary *r, struct parts *p, const struct run_wish 
 {
     int error = run_steps_metrics(&p->steps, r->metrics);
     r->metrics[RUN_PEAK_MEMORY] = peak_of(&p->peaks);
-    if (!p->steps.is_whole)
-        run_energy_find(r, &p->steps, &p->devices);
+    if (error == 0 && !p->steps.is_whole)
+        error = run_energy_find(r, &p->steps, &p->devices);
     r->steps = p->steps.is_whole ? 0 : p->steps.kept;
     r->warm_up = p->steps.warm_up;
     if (error == 0)

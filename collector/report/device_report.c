@@ -327,14 +327,33 @@ bool device_report_energy(const struct device_report *r, const struct process *p
     return energy->known == CURVE_KNOWN;
 }
 
-void device_report_count_once(struct device_report *r)
+static uint64_t read_ns(const struct device_curve *energy)
+{
+    return energy->count ? energy->points[energy->count - 1].at_ns - energy->first_ns : 0;
+}
+
+void device_report_count_once(struct device_report *r, const bool *is_wanted)
 {
     for (uint32_t i = 1; i < r->count; i++)
-        for (uint32_t k = 0; k < i && !r->rows[i]->is_double; k++)
-            if (!r->rows[k]->is_double && is_same_device(r->rows[i], r->rows[k])) {
-                bool is_better = r->rows[i]->energy.count && !r->rows[k]->energy.count;
-                r->rows[is_better ? k : i]->is_double = true;
-            }
+        for (uint32_t k = 0; k < i && !r->rows[i]->is_double; k++) {
+            struct device_row *row = r->rows[i], *before = r->rows[k];
+            bool is_here = is_wanted[row->process->index];
+            bool is_there = is_wanted[before->process->index];
+            if (before->is_double || !is_same_device(row, before))
+                continue;
+            bool is_better =
+                is_here != is_there ? is_here : read_ns(&row->energy) > read_ns(&before->energy);
+            *(is_better ? &before->is_double : &row->is_double) = true;
+        }
+}
+
+const struct device_row *device_report_counted(const struct device_report *r,
+                                               const struct device_row *row)
+{
+    for (uint32_t i = 0; i < r->count && row->is_double; i++)
+        if (!r->rows[i]->is_double && is_same_device(r->rows[i], row))
+            row = r->rows[i];
+    return row;
 }
 
 bool device_throttled_between(const struct device_row *row, enum throttle why, uint64_t begin_ns,

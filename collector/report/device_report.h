@@ -107,9 +107,14 @@ void device_report_release(struct device_report *r);
 
 struct consumer device_report_consumer(struct device_report *r);
 
-/* After the walk: a device that several processes read is from then on that of one of them, the
- * first that has readings of its energy. */
-void device_report_count_once(struct device_report *r);
+/* After the walk: a device that several processes read is from then on that of one of them: of
+ * those that are wanted (by their index), if any is, the one that read its energy for the longest.
+ */
+void device_report_count_once(struct device_report *r, const bool *is_wanted);
+
+/* After that: the row that counts for the device of `row`, which may be the same. */
+const struct device_row *device_report_counted(const struct device_report *r,
+                                               const struct device_row *row);
 
 /* Between the two; false: it is not known. */
 bool device_throttled_between(const struct device_row *row, enum throttle why, uint64_t begin_ns,

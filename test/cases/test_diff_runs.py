@@ -162,6 +162,31 @@ def test_energy_of_a_device_of_two_processes(make_records, saved):
     assert both["energy_steps"] == 40
 
 
+@pytest.mark.parametrize("first", [1, 2])
+def test_energy_is_of_the_steps_of_all_who_read(make_records, saved, first):
+    """Whichever of two processes is the one that the device they share counts for: that depends on
+    which was read first, and is no difference between runs."""
+    shared, own = Board([(0, 200000)], 20 * MS), Board([(0, 300000)], 20 * MS)
+    jobs = [(first, 50 * MS, {1: shared, 2: own}), (3 - first, 50 * MS, {1: shared})]
+    row = saved(burning(make_records, "both", jobs))
+    assert row["energy_steps"] == row["steps"] == 40
+    assert row["metrics"]["energy_mj"] == pytest.approx(250000, rel=0.03)
+
+
+def test_energy_counts_for_one_that_has_steps(make_records, saved):
+    """A process without steps that reads the device as well, and first, takes nothing away."""
+    board = Board([(0, 200000)], 20 * MS)
+    idle, busy = Job(1), Job(2)
+    for job in (idle, busy):
+        job.read(board, job.source(0, uuid=(9, 1)), 50 * MS, 14 * S, 20 * MS)
+    idle.call(S)
+    for number in range(21):
+        busy.step(S + number * STEP, number)
+    row = saved(make_records(idle.lines() + busy.lines(), name="idle"))
+    assert row["energy_steps"] == row["steps"] == 20
+    assert row["metrics"]["energy_mj"] == pytest.approx(100000, rel=0.03)
+
+
 def test_energy_that_nobody_read(make_records, saved):
     """Of a process without readings nothing is known: then of none."""
     board = Board([(0, 200000)], 20 * MS)

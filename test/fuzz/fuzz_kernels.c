@@ -39,6 +39,7 @@ static bool is_kind_of(enum match_kind kind, uint32_t base, uint32_t other)
     case MATCH_SPLIT: return base < other && base > 0;
     case MATCH_REPLACED: return base == other && base > 1;
     case MATCH_NEW: return base == 0 && other == 1;
+    case MATCH_SELDOM: return base + other == 1;
     default: return base == 1 && other == 0;
     }
 }
@@ -95,7 +96,7 @@ void fuzz_kernels(const uint8_t *data, size_t size)
     for (unsigned i = 0; i < MATCH_KINDS; i++) {
         static const uint8_t mirrored[MATCH_KINDS] = {MATCH_SAME,  MATCH_RENAMED,  MATCH_SPLIT,
                                                       MATCH_FUSED, MATCH_REPLACED, MATCH_GONE,
-                                                      MATCH_NEW};
+                                                      MATCH_NEW,   MATCH_SELDOM};
         check(kinds[i] == others[mirrored[i]]);
     }
     kernel_match_release(&match);

@@ -1,61 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "diff/kernel_match.h"
+#include "diff/kernel_matching.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/array.h"
-#include "base/key_map.h"
 #include "diff/pairing.h"
 #include "error.h"
 #include "symbol/demangle.h"
 #include "symbol/kernel_names.h"
-
-/* What may agree of two places, the most telling first. */
-enum agreement {
-    AGREE_ALL,
-    AGREE_LIBRARY,
-    AGREE_OPERATOR,
-    AGREE_LINE,
-    AGREE_FUNCTION, /* of the line, whose number an edit above it changes */
-    AGREE_RANGE,
-    AGREEMENTS
-};
-
-/* A name of one side; its kernels are neighbours in the side's list. */
-struct match_name {
-    const char *raw;
-    char *shown; /* owned, or the same as raw */
-    char *text;  /* owned: the form that it has now, of `length` bytes */
-    size_t length;
-    uint32_t class; /* number of that form; 0: it says nothing */
-    uint32_t side;
-    uint32_t first, count; /* its kernels */
-    uint32_t order;        /* among all names, digits in them by their value */
-    uint32_t row;          /* the first that it is in + 1; 0: none yet */
-    bool is_numbered;      /* kernel_has_ordinal */
-    bool is_vague;         /* its form is one of several things */
-    uint64_t launches, ns;
-};
-
-/* A kernel at its place. */
-struct match_item {
-    uint32_t name;
-    uint32_t row;                /* + 1; 0: not matched yet */
-    uint32_t places[AGREEMENTS]; /* numbers of what may agree; 0: it is not known */
-};
-
-struct matching {
-    struct kernel_match *m;
-    struct match_item *items[MATCH_SIDES]; /* owned, as the sides' kernels */
-    uint32_t count;                        /* of both */
-    struct pairing_entry *entries;         /* owned: room for all items, or names */
-    struct numbered *numbered;             /* owned, likewise */
-    struct key_map pairs;                  /* (name + 1, name + 1) -> row + 1 */
-    uint32_t row_capacity;
-    enum kernel_form form;
-};
 
 static uint64_t steps_of(const struct match_side *side)
 {
@@ -67,13 +21,10 @@ double match_per_step(const struct kernel_match *m, enum match_which which, uint
     return (double)amount / (double)steps_of(&m->sides[which]);
 }
 
-/* Equal quotients are equal numbers, since division is rounded once. */
+/* Eighths of a launch a step: what a few launches over a border change is no other rate. */
 static uint64_t rate_key(const struct matching *g, uint32_t side, uint64_t launches)
 {
-    double rate = match_per_step(g->m, side, launches);
-    uint64_t key;
-    memcpy(&key, &rate, sizeof key);
-    return key;
+    return (uint64_t)(8 * match_per_step(g->m, side, launches) + 0.5);
 }
 
 /* ---- names and places ------------------------------------------------------------------------ */
@@ -130,6 +81,9 @@ static int find_names(struct matching *g)
                 error = add_name(m, side, i, &failures);
             struct match_name *name = &m->names[m->name_count - 1];
             name->count++;
+            g->items[side][i].is_seldom =
+                match_per_step(m, (enum match_which)side, k->count) < STEADY_RATE;
+            name->is_frequent |= !g->items[side][i].is_seldom;
             name->launches += k->count;
             name->ns += k->ns;
             g->items[side][i].name = m->name_count - 1;
@@ -235,6 +189,12 @@ static void form_names(struct matching *g)
     number_texts(g->numbered, m->name_count);
 }
 
+/* Launches that lie over a border, or of a name that is seldom at all. */
+static bool is_left_over(const struct match_item *item, const struct match_name *name)
+{
+    return item->is_seldom && (name->row || name->is_steady || name->is_frequent);
+}
+
 static int found_items(void *context, const struct pairing_entry *base,
                        const struct pairing_entry *other)
 {
@@ -273,7 +233,8 @@ static int match_at(struct matching *g, enum agreement agreement, bool by_rate)
             const struct match_name *name = &g->m->names[item->name];
             const struct run_kernel *k = &g->m->sides[side].kernels[i];
             double ns = per_launch(k->ns, k->count);
-            if (!item->row && name->class && item->places[agreement])
+            bool is_out = g->form > FORM_SOURCE && is_left_over(item, name);
+            if (!item->row && !is_out && name->class && item->places[agreement])
                 g->entries[count++] =
                     (struct pairing_entry){.key = {name->class, item->places[agreement],
                                                    by_rate ? rate_key(g, side, k->count) : 0},
@@ -285,28 +246,34 @@ static int match_at(struct matching *g, enum agreement agreement, bool by_rate)
     return pairing_make(g->entries, count, false, found_items, g);
 }
 
-static int found_names(void *context, const struct pairing_entry *base,
-                       const struct pairing_entry *other)
+int matching_pair_names(struct matching *g, uint32_t base, uint32_t other)
 {
-    struct matching *g = context;
-    uint32_t row = row_of_names(g, MATCH_SAME, base->index, other->index);
+    uint32_t row = row_of_names(g, MATCH_SAME, base, other);
     if (!row)
         return GPUPROF_NO_MEMORY;
     for (uint32_t side = 0; side < MATCH_SIDES; side++) {
-        const struct match_name *name = &g->m->names[side ? other->index : base->index];
+        const struct match_name *name = &g->m->names[side ? other : base];
         for (uint32_t i = 0; i < name->count; i++)
             set_row(g, &g->items[side][name->first + i], row);
     }
     return 0;
 }
 
-/* Is the place of none of its kernels known? */
+static int found_names(void *context, const struct pairing_entry *base,
+                       const struct pairing_entry *other)
+{
+    return matching_pair_names(context, base->index, other->index);
+}
+
+/* Is the place of none of its kernels known, but for a few launches? */
 static bool is_placeless(const struct matching *g, const struct match_name *name)
 {
-    for (uint32_t i = 0; i < name->count; i++)
-        for (unsigned a = 0; a < AGREEMENTS; a++)
-            if (g->items[name->side][name->first + i].places[a])
+    for (uint32_t i = 0; i < name->count; i++) {
+        const struct match_item *item = &g->items[name->side][name->first + i];
+        for (unsigned a = 0; a < AGREEMENTS && !item->is_seldom; a++)
+            if (item->places[a])
                 return false;
+    }
     return true;
 }
 
@@ -319,7 +286,8 @@ static int match_names(struct matching *g, bool by_rate)
     for (uint32_t i = 0; i < g->m->name_count; i++) {
         const struct match_name *name = &g->m->names[i];
         double ns = per_launch(name->ns, name->launches);
-        if (!name->row && name->class && (is_sure || is_placeless(g, name)))
+        bool is_out = g->form > FORM_SOURCE && name->is_steady;
+        if (!name->row && !is_out && name->class && (is_sure || is_placeless(g, name)))
             g->entries[count++] = (struct pairing_entry){
                 .key = {name->class, by_rate ? rate_key(g, name->side, name->launches) : 0},
                 .side = name->side,
@@ -416,7 +384,8 @@ static int match_places(struct matching *g, enum agreement a)
     int error = 0;
     for (uint32_t side = 0; side < MATCH_SIDES; side++)
         for (uint32_t i = 0; i < g->m->sides[side].count; i++)
-            if (!g->items[side][i].row && g->items[side][i].places[a])
+            if (!g->items[side][i].row && g->items[side][i].places[a] &&
+                !is_left_over(&g->items[side][i], &g->m->names[g->items[side][i].name]))
                 g->entries[count++] = (struct pairing_entry){
                     .key = {g->items[side][i].places[a]}, .side = side, .index = i};
     pairing_sort(g->entries, count);
@@ -440,7 +409,10 @@ static int match_rest(struct matching *g)
                 continue;
             uint32_t row = name->row
                                ? name->row
-                               : row_of_names(g, is_new ? MATCH_NEW : MATCH_GONE,
+                               : row_of_names(g,
+                                              name->is_steady ? MATCH_SELDOM
+                                              : is_new        ? MATCH_NEW
+                                                              : MATCH_GONE,
                                               is_new ? UINT32_MAX : n, is_new ? n : UINT32_MAX);
             if (!row)
                 return GPUPROF_NO_MEMORY;
@@ -529,6 +501,8 @@ int kernel_match_make(struct kernel_match *m, const struct match_side *base,
     if (error == 0)
         number_places(&g);
     if (error == 0)
+        error = matching_find_steady(&g);
+    if (error == 0)
         error = match_forms(&g);
     for (unsigned a = 0; error == 0 && a < AGREEMENTS; a++)
         error = match_places(&g, (enum agreement)a);
@@ -563,7 +537,7 @@ void kernel_match_release(struct kernel_match *m)
 const char *match_kind_text(enum match_kind kind)
 {
     static const char *const texts[MATCH_KINDS] = {"same",     "renamed", "fused", "split",
-                                                   "replaced", "new",     "gone"};
+                                                   "replaced", "new",     "gone",  "seldom"};
     return texts[kind];
 }
 
