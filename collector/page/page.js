@@ -54,7 +54,7 @@ const seconds = (s) => s >= 5400 ? (s / 3600).toFixed(2) + " h" :
 const time = (ns) => ns === null ? "" :
   ns <= -.5                      ? "\u2212" + time(-ns) :
   ns >= 999.5e6                  ? seconds(ns / 1e9) :
-                                   scaled(ns, ["ns", "\u00b5s", "ms"], 1000);
+                                   scaled(Math.max(0, ns), ["ns", "\u00b5s", "ms"], 1000);
 const bytes = (n) => scaled(n, ["B", "KiB", "MiB", "GiB", "TiB", "PiB"], 1024);
 const amount = (n) => scaled(n, ["", "k", "M", "G", "T", "P"], 1000);
 const percent = (share) => share > 0 && share < .00005 ? "< 0.01 %" :

@@ -282,6 +282,14 @@ def check_flame_graph(page, chromium):
     assert page.text("#flame .end") == "found in 50.0 %"
 
 
+def check_numbers_are_written_as_one_reads_them(page, chromium):
+    times = page.run("[-1e6, -1, -.3, 0, .3, 999, 999.6, 1e9, 6e3 * 1e9].map(time)")
+    assert times == ["\u22121.00 ms", "\u22121 ns", "0 ns", "0 ns", "0 ns", "999 ns",
+                     "1.00 \u00b5s", "1.00 s", "1.67 h"]
+    assert page.run("[.00001, .0004, .012, 1].map(percent)") == \
+        ["< 0.01 %", "0.04 %", "1.2 %", "100.0 %"]
+
+
 def check_light_and_dark(page, chromium):
     def ground():
         return page.run("getComputedStyle(document.body).backgroundColor")
