@@ -58,6 +58,7 @@ static void name_losses(const struct walk *walk, char text[FACT_BYTES])
     struct losses all = {0};
     for (uint32_t i = 0; i < walk->rec->count; i++)
         losses_add(&all, &walk->losses[i]);
+    all.devices_unread = 0; /* energy does not gate, and says itself where it is not known */
     if (losses_weight(&all) >= LOSS_COUNTED)
         losses_text(&all, text, FACT_BYTES);
     else if (walk->rec->unread_files)

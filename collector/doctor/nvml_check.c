@@ -6,6 +6,7 @@
 #include <stdio.h>
 
 #include "doctor/aside.h"
+#include "nvml_results.h"
 
 #define NVML_SECONDS       10
 #define NVML_SONAME        "libnvidia-ml.so.1"
@@ -49,13 +50,18 @@ static void ask(void *result, void *context)
     }
     int error = init();
     if (error != NVML_SUCCESS) {
-        snprintf(s->reason, sizeof s->reason, "nvmlInit_v2 fails with %d", error);
+        snprintf(s->reason, sizeof s->reason, "nvmlInit_v2 fails with %d (%s)", error,
+                 nvml_result_text(error));
         return;
     }
     if (version(s->version, sizeof s->version) != NVML_SUCCESS)
         snprintf(s->version, sizeof s->version, "of unknown version");
-    if (count(&s->device_count) != NVML_SUCCESS)
-        s->device_count = 0;
+    error = count(&s->device_count);
+    if (error != NVML_SUCCESS) {
+        snprintf(s->reason, sizeof s->reason, "nvmlDeviceGetCount_v2 fails with %d (%s)", error,
+                 nvml_result_text(error));
+        return;
+    }
     for (unsigned i = 0; i < s->device_count; i++) {
         void *device = NULL;
         error = handle(i, &device);
@@ -83,10 +89,10 @@ bool check_device(const struct patient *p, struct check_result *f)
                                 "no counters of the devices: %s",
                                 s.reason[0] ? s.reason : "NVML sees no device");
     if (s.readable_count < s.device_count)
-        return check_result_set(f, CHECK_LIMITED,
-                                "see what nvidia-smi -q -d POWER says; a virtual GPU has no power",
-                                "NVML tells the power of %u of %u device%s (error %d; driver %s)",
-                                s.readable_count, s.device_count, plural, s.error, s.version);
+        return check_result_set(
+            f, CHECK_LIMITED, "see what nvidia-smi -q -d POWER says; a virtual GPU has no power",
+            "NVML tells the power of %u of %u device%s (error %d: %s; driver %s)", s.readable_count,
+            s.device_count, plural, s.error, nvml_result_text(s.error), s.version);
     return check_result_set(f, CHECK_OK, NULL, "NVML tells the power of %u device%s (driver %s)",
                             s.device_count, plural, s.version);
 }

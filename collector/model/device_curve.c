@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "model/device_curve.h"
 
+#include <math.h>
 #include <stdlib.h>
 
 #include "base/array.h"
@@ -159,7 +160,10 @@ bool device_curve_between(const struct device_curve *c, uint64_t begin_ns, uint6
     uint64_t period_ns = device_curve_period_ns(c);
     uint64_t lag_ns = device_curve_lag_ns(c);
     struct curve_point from_low, from_high, to_low, to_high;
-    *growth = (struct curve_growth){.known = CURVE_UNREAD};
+    bool is_early = c->count && begin_ns < c->points[0].at_ns;
+    *growth = (struct curve_growth){.known = !c->count  ? CURVE_UNREAD
+                                             : is_early ? CURVE_EARLY
+                                                        : CURVE_LATE};
     if (end_ns < begin_ns || end_ns > UINT64_MAX - lag_ns ||
         !place(c, begin_ns, lag_ns, &from_low, &from_high) ||
         !place(c, end_ns, lag_ns, &to_low, &to_high))
@@ -190,7 +194,7 @@ struct curve_growth device_curve_whole(const struct device_curve *c, uint64_t *n
 
 struct curve_growth curve_told(struct curve_growth growth)
 {
-    if (growth.known == CURVE_KNOWN && growth.error > growth.value)
+    if (growth.known == CURVE_KNOWN && curve_whole(ceil(growth.error)) >= curve_whole(growth.value))
         return (struct curve_growth){.known = CURVE_SHORT};
     return growth;
 }

@@ -48,9 +48,12 @@ struct device_curve {
 /* What is known of a growth. */
 enum curve_known {
     CURVE_KNOWN,
-    CURVE_UNREAD,  /* not read before and behind */
-    CURVE_SHORT,   /* the counter's steps leave more open than there is */
+    CURVE_UNREAD,  /* it was not read at all */
+    CURVE_EARLY,   /* not before */
+    CURVE_LATE,    /* not behind, by so much that it must have moved on */
+    CURVE_SHORT,   /* the counter's steps leave as much open as there is, or more */
     CURVE_STARTED, /* it began anew in between */
+    CURVE_KNOWNS
 };
 
 struct curve_growth {
@@ -59,7 +62,8 @@ struct curve_growth {
     double error; /* it is no farther from that */
 };
 
-/* What leaves open more than there is says nothing: that is CURVE_SHORT, without a value. */
+/* What leaves open as much as there is, in whole numbers as they are shown, says nothing: that is
+ * CURVE_SHORT, without a value. */
 struct curve_growth curve_told(struct curve_growth growth);
 
 /* Rounded, and bounded: a file can say anything. */

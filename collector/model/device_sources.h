@@ -89,6 +89,12 @@ static inline bool device_value(const struct record *r, unsigned argument, uint6
     return known != 0;
 }
 
+/* Of a DEVICE_ABSENT record: does nothing come of its source, or of any, from there on? */
+static inline bool device_absent_of_all(const struct record *r)
+{
+    return !record_arg(r, DEVICE_ABSENT_GROUP) && !record_arg(r, DEVICE_ABSENT_COUNTERS);
+}
+
 /* The power of a DEVICE_POWER record, the best of those that are known; false: none is. */
 static inline bool device_power_mw(const struct record *r, uint64_t *mw)
 {

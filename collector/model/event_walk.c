@@ -382,6 +382,9 @@ static int assemble(const struct pass *p, struct slice *s)
     case RECORD_STACK:
         w->losses[e->process->index].stacks_unread += !stack_record_is_good(r);
         return p->surveys && p->needs & WALK_STACKS ? stack_table_take(&w->survey.stacks, e) : 0;
+    case RECORD_DEVICE_ABSENT:
+        w->losses[e->process->index].devices_unread |= device_absent_of_all(r);
+        return 0;
     case RECORD_DEVICE_SOURCE: return device_sources_learn(&w->sources, e);
     case RECORD_PAUSE:
     case RECORD_WINDOW:

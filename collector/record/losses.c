@@ -72,6 +72,7 @@ static const struct {
         "launches whose GPU work had not ended: their threads waited for it"),
     ROW(gpu_given_up, LOSS_NONE, true,
         "GPU work without its call, or calls without theirs, because of --overhead-max"),
+    ROW(devices_unread, LOSS_COUNTED, false, "counters of devices that --device asked for"),
     ROW(stacks_unread, LOSS_COUNTED, true, "records of stacks that cannot be used"),
 };
 #undef ROW

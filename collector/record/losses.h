@@ -42,6 +42,7 @@ struct losses {
     uint64_t traced_ops;       /* that torch.compile looked at: they did nothing */
     uint64_t nvtx_ops;         /* that are known from the texts of emit_nvtx's ranges */
     uint64_t nvtx_ops_again;   /* ranges of emit_nvtx where operators were recorded, too */
+    uint64_t devices_unread;   /* 0 or 1: counters of devices did not come as a whole, or no more */
     uint64_t stacks_unread;    /* records of stacks, modules and places that mean nothing */
     uint64_t counters[COUNTER_COUNT]; /* what the process counted itself (counters.def) */
 };
@@ -60,7 +61,7 @@ struct loss_info {
 };
 
 /* The rows: first those of struct losses, then the counters. */
-#define LOSS_COUNT (31 + COUNTER_COUNT)
+#define LOSS_COUNT (32 + COUNTER_COUNT)
 struct loss_info loss_info(unsigned row);
 uint64_t loss_value(const struct losses *l, unsigned row);
 

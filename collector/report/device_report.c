@@ -389,13 +389,14 @@ bool device_report_throttle(const struct device_report *r, const struct process 
 char *device_row_title(const struct device_row *row)
 {
     const char *rank = process_rank(row->process);
-    char number[24] = "?", *text = NULL;
+    char name[DEVICE_UUID_BYTES] = "GPU ?", *text = NULL;
     if (row->device != UINT64_MAX)
-        snprintf(number, sizeof number, "%llu", (unsigned long long)row->device);
+        snprintf(name, sizeof name, "GPU %llu", (unsigned long long)row->device);
+    else if (row->source->uuid_high || row->source->uuid_low)
+        device_uuid_text(row->source->uuid_high, row->source->uuid_low, name);
     const char *part = row->is_part ? " (MIG)" : "";
-    int length =
-        rank ? asprintf(&text, "rank %.16s, GPU %s%s", rank, number, part)
-             : asprintf(&text, "process %u, GPU %s%s", row->process->header.pid, number, part);
+    int length = rank ? asprintf(&text, "rank %.16s, %s%s", rank, name, part)
+                      : asprintf(&text, "process %u, %s%s", row->process->header.pid, name, part);
     return length < 0 ? NULL : text;
 }
 

@@ -21,6 +21,10 @@
 #define DEVICE_ABSENCES_MAX 256  /* further ones are not said */
 #define DEVICE_ABSENT_BYTES 160
 
+/* Below each table with a ">". */
+#define DEVICE_AT_LEAST_LINE                                                                       \
+    "  '>': a counter began anew, or jumped: what was burnt around that moment is not in it\n"
+
 /* Values of which there is a mean and a highest. */
 enum device_mean {
     MEAN_BUSY, /* ppm, and so all shares */
@@ -138,7 +142,8 @@ bool device_report_throttle(const struct device_report *r, const struct process 
 const struct device_row *device_report_worst(const struct device_report *r, enum throttle *why,
                                              double *share);
 
-/* "rank 3, GPU 0", or "... (MIG)" of a part, in new memory; NULL: no memory. */
+/* "rank 3, GPU 0", or "... (MIG)" of a part; with its UUID where CUDA's number of it is not known.
+ * In new memory; NULL: no memory. */
 char *device_row_title(const struct device_row *row);
 
 /* The mean over the time that it was read for; 0 of what never was. */
@@ -150,6 +155,20 @@ struct curve_growth device_row_energy(const struct device_row *row, uint64_t *ns
 
 /* The longest period of the counters of energy; 0: not known. */
 uint64_t device_report_energy_period_ns(const struct device_report *r);
+
+/* Does nothing come of the device, or of all of a process, from there on? */
+static inline bool device_absent_is_whole(const struct device_absent *a)
+{
+    return !a->group && !a->counters;
+}
+
+/* "no more counters of rank 3, GPU 0: the device is lost", one of those that are alike, which are
+ * `alike`; in new memory, NULL: no memory. */
+char *device_absent_text(const struct device_report *r, const struct device_absent *a,
+                         uint32_t alike);
+
+/* How many are like it; 0: it is not the first of them. */
+uint32_t device_absent_alike(const struct device_report *r, const struct device_absent *a);
 
 /* What of a table does not come, and why: lines below it, of those counters alone that `is_of` says
  * yes to. */

@@ -106,7 +106,7 @@ static const struct column use_columns[USE_COLUMNS] = {
     [DEVICE] = {"device", NULL, COLUMN_NUMBER, .ascending = true},
     [UUID] = {"uuid", NULL},
     [SAMPLES] = {"samples", NULL, COLUMN_COUNT},
-    [SPAN] = {"span_ns", "read for", COLUMN_NS, 10, .spare = 2},
+    [SPAN] = {"span_ns", "span", COLUMN_NS, 10, .spare = 2},
     [KERNELS_BUSY] = {"kernels_busy_share", "kernels", COLUMN_SHARE, 7, .is_filled = true},
     [BUSY] = {"busy_share", "NVML", COLUMN_SHARE, 7, .is_filled = true},
     [BUSY_MAX] = {"busy_max_share", NULL, COLUMN_SHARE},
@@ -197,22 +197,38 @@ static bool was_there(const struct device_report *r, const struct device_absent 
     return false;
 }
 
-static void say_one_absent(const struct device_report *r, const struct device_absent *a,
-                           uint32_t alike, FILE *out)
+char *device_absent_text(const struct device_report *r, const struct device_absent *a,
+                         uint32_t alike)
 {
-    char *words = absent_words(a), *clean = json_line(a->text);
-    char *title = a->row && alike == 1 ? device_row_title(r->rows[a->row - 1]) : NULL;
-    fprintf(out, "  no %s%s of ", was_there(r, a) ? "more " : "", words ? words : "counters");
-    if (title)
-        fputs(title, out);
-    else if (alike == 1)
-        fprintf(out, "process %u", a->process->header.pid);
+    char *words = absent_words(a), *clean = json_line(a->text), *whose = NULL, *text = NULL;
+    int length = 0;
+    if (alike != 1)
+        length = asprintf(&whose, "%u %s", alike, a->row ? "devices" : "processes");
+    else if (!a->row)
+        length = asprintf(&whose, "process %u", a->process->header.pid);
     else
-        fprintf(out, "%u %s", alike, a->row ? "devices" : "processes");
-    fprintf(out, ": %s\n", clean && clean[0] ? clean : "no reason was recorded");
-    free(title);
+        whose = device_row_title(r->rows[a->row - 1]);
+    whose = length < 0 ? NULL : whose;
+    length = asprintf(&text, "no %s%s of %s: %s", was_there(r, a) ? "more " : "",
+                      words ? words : "counters", whose ? whose : "?",
+                      clean && clean[0] ? clean : "no reason was recorded");
+    free(whose);
     free(clean);
     free(words);
+    return length < 0 ? NULL : text;
+}
+
+uint32_t device_absent_alike(const struct device_report *r, const struct device_absent *a)
+{
+    uint32_t alike = 0;
+    for (const struct device_absent *other = r->absences; other < r->absences + r->absence_count;
+         other++) {
+        bool is_like = are_alike(a, other);
+        if (is_like && other < a)
+            return 0;
+        alike += is_like;
+    }
+    return alike;
 }
 
 bool device_report_say_absent(const struct device_report *r,
@@ -221,16 +237,12 @@ bool device_report_say_absent(const struct device_report *r,
     bool any = false;
     for (uint32_t i = 0; r && i < r->absence_count; i++) {
         const struct device_absent *a = &r->absences[i];
-        uint32_t alike = 0, first = r->absence_count;
-        for (uint32_t j = r->absence_count; j-- > 0;)
-            if (are_alike(a, &r->absences[j])) {
-                alike++;
-                first = j;
-            }
-        if (first != i || (is_of && !is_of(a)))
-            continue;
-        any = true;
-        say_one_absent(r, a, alike, out);
+        uint32_t alike = is_of && !is_of(a) ? 0 : device_absent_alike(r, a);
+        char *text = alike ? device_absent_text(r, a, alike) : NULL;
+        any |= alike != 0;
+        if (text)
+            fprintf(out, "  %s\n", text);
+        free(text);
     }
     return any;
 }
@@ -371,6 +383,11 @@ static void power_behind(const struct table *t, FILE *out)
                 "  energy is the device's own counter, read to change every %s; 'of power' is the "
                 "power that was read, over the time\n",
                 time_text(period, longest_ns));
+    for (uint32_t i = 0; i < t->count; i++)
+        if (row_at(t, i)->energy.jump_count) {
+            fputs(DEVICE_AT_LEAST_LINE, out);
+            return;
+        }
 }
 
 const struct table_info device_tables[DEVICE_TABLES] = {

@@ -223,6 +223,8 @@ enum {
     POWER,
     ESTIMATED,
     WHY_NOT,
+    REASON,
+    AT_LEAST,
     COLUMNS
 };
 
@@ -241,6 +243,8 @@ static const struct column columns[COLUMNS] = {
     [POWER] = {"power_mw", "power", COLUMN_POWER, 9},
     [ESTIMATED] = {"estimated", NULL, COLUMN_BOOL},
     [WHY_NOT] = {"why_not", NULL},
+    [REASON] = {"reason", NULL},
+    [AT_LEAST] = {"at_least", NULL, COLUMN_BOOL},
 };
 
 static void begin(struct table *t, enum report_format format)
@@ -266,8 +270,18 @@ static struct cell name(const struct energy_row *row)
     return cell_owned(length < 0 ? NULL : text);
 }
 
-static const char *const why_not[] = {
-    [CURVE_UNREAD] = "not read", [CURVE_SHORT] = "too short", [CURVE_STARTED] = "began anew"};
+/* Why there is no figure, in a word and in words. */
+static const struct {
+    const char *word;
+    const char *reason;
+} why_not[CURVE_KNOWNS] = {
+    [CURVE_UNREAD] = {"not read", "no counter of energy was read"},
+    [CURVE_EARLY] = {"not read", "it had begun before the devices were read first"},
+    [CURVE_LATE] = {"not read", "it ended behind the last reading, or so close before it that the "
+                                "counter may not have followed yet"},
+    [CURVE_SHORT] = {"too short", "the steps of the counter leave as much open as was burnt"},
+    [CURVE_STARTED] = {"began anew", "a counter began anew, or jumped, in it or close to it"},
+};
 
 static void fill_figures(const struct energy_row *row, enum report_format format,
                          struct cell *cells)
@@ -276,7 +290,7 @@ static void fill_figures(const struct energy_row *row, enum report_format format
     double count = (double)row->count;
     bool is_known = row->known == CURVE_KNOWN, has_mean = row->kind != ENERGY_OF_RUN;
     cells[ENERGY] = is_known                ? cell_number(curve_whole(row->mj))
-                    : format == FORMAT_TEXT ? cell_text(why_not[row->known])
+                    : format == FORMAT_TEXT ? cell_text(why_not[row->known].word)
                                             : none;
     cells[ENERGY].at_least = is_known && row->at_least;
     cells[ERROR] = is_known ? cell_number(curve_whole(ceil(row->error_mj))) : none;
@@ -286,8 +300,11 @@ static void fill_figures(const struct energy_row *row, enum report_format format
     }
     if (row->ns)
         cells[POWER] = is_known ? cell_number(curve_whole(row->mj * 1e9 / (double)row->ns)) : none;
+    cells[POWER].at_least = is_known && row->at_least;
     cells[ESTIMATED] = cell_number(1);
-    cells[WHY_NOT] = cell_text(why_not[row->known]);
+    cells[WHY_NOT] = cell_text(why_not[row->known].word);
+    cells[REASON] = cell_text(why_not[row->known].reason);
+    cells[AT_LEAST] = is_known ? cell_number(row->at_least) : none;
 }
 
 static void fill(const struct table *t, uint32_t index, enum report_format format,
@@ -318,19 +335,24 @@ static void energy_behind(const struct table *t, FILE *out)
 {
     const struct energy_report *e = t->source;
     char text[UNIT_TEXT_BYTES];
-    bool any = false, any_short = false;
+    bool any[CURVE_KNOWNS] = {false}, any_at_least = false, any_absent;
     for (uint32_t i = 0; e && i < e->count; i++) {
-        any |= e->rows[i].known == CURVE_KNOWN;
-        any_short |= e->rows[i].known == CURVE_SHORT;
+        any[e->rows[i].known] = true;
+        any_at_least |= e->rows[i].known == CURVE_KNOWN && e->rows[i].at_least;
     }
-    if (any)
+    if (any[CURVE_KNOWN])
         fprintf(out, "  estimated: '+-' is what the steps of the counters leave open\n");
-    if (any_short)
-        fprintf(out,
-                "  'too short': the counter is read to change every %s, which leaves open "
-                "more than was burnt\n",
+    if (any_at_least)
+        fprintf(out, DEVICE_AT_LEAST_LINE);
+    for (unsigned known = CURVE_KNOWN + 1; known < CURVE_KNOWNS; known++)
+        if (any[known])
+            fprintf(out, "  '%s': %s\n", why_not[known].word, why_not[known].reason);
+    if (any[CURVE_SHORT] || any[CURVE_LATE])
+        fprintf(out, "  the counter is read to change every %s\n",
                 time_text(text, device_report_energy_period_ns(e->devices)));
-    if (e && !e->count && !device_report_say_absent(e->devices, is_of_energy, out))
+    bool has_all = e && e->count && !any[CURVE_UNREAD] && !any[CURVE_LATE];
+    any_absent = e && !has_all && device_report_say_absent(e->devices, is_of_energy, out);
+    if (e && !e->count && !any_absent)
         fprintf(out, "  none: the counter of energy was not read twice\n");
     if (e && e->beyond)
         fprintf(out, "  %s further ranges were not looked at\n", count_text(text, e->beyond));

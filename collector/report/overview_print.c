@@ -349,6 +349,21 @@ static void print_throttled(struct screen *s, const struct report *r)
     free(title);
 }
 
+/* What --device did not read, or no more, and why. */
+static void print_unread(struct screen *s, const struct report *r)
+{
+    const struct device_report *d = r->devices;
+    unsigned shown = 0;
+    for (uint32_t i = 0; d && i < d->absence_count && shown < ABSENCES_SHOWN; i++) {
+        const struct device_absent *a = &d->absences[i];
+        uint32_t alike = device_absent_is_whole(a) ? device_absent_alike(d, a) : 0;
+        char *text = alike ? device_absent_text(d, a, alike) : NULL;
+        if (text)
+            print_long(s, shown++ ? "" : "--device", text);
+        free(text);
+    }
+}
+
 static void print_devices(struct screen *s, const struct overview *o)
 {
     const struct idle *d = o->report->idle;
@@ -363,6 +378,7 @@ static void print_devices(struct screen *s, const struct overview *o)
         print_causes(s, d);
     }
     print_throttled(s, o->report);
+    print_unread(s, o->report);
     print_absence(s, o->report);
 }
 

@@ -5,11 +5,14 @@
  * not matter. Its projection on a stream is the time from the first work launched inside it to the
  * end of the last; it needs the state of one stack per stream, however many ranges there are.
  */
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/json_text.h"
 #include "error.h"
 #include "flight.h"
+#include "model/device_sources.h"
 #include "model/nccl_call.h"
 #include "record/gpu_record.h"
 #include "trace/chrome.h"
@@ -356,6 +359,26 @@ static int take_dump(struct trace_writer *w, const struct event *e)
     return 0;
 }
 
+/* What run --device did not read as a whole, or no more. */
+static int take_unread(struct trace_writer *w, const struct event *e)
+{
+    const struct device_source *source = device_sources_find(&w->walk->sources, e);
+    char device[DEVICE_UUID_BYTES] = "the devices", *text = NULL;
+    if (source && source->device != UINT64_MAX)
+        snprintf(device, sizeof device, "GPU %llu", (unsigned long long)source->device);
+    else if (source)
+        device_source_uuid_text(source, device);
+    int length = asprintf(&text, "no counters of %s: %.*s", device, (int)e->record->byte_count,
+                          e->record->bytes ? (const char *)e->record->bytes : "");
+    char *name = length < 0 ? NULL : json_string(text, strlen(text));
+    if (name)
+        put_instant(w, e, name, strlen(name), NULL);
+    free(text);
+    int error = name ? 0 : GPUPROF_NO_MEMORY;
+    free(name);
+    return error;
+}
+
 /* One that is open at the end lasts as long as anything that is shown. */
 static int close_left(struct trace_writer *w, const struct range *range)
 {
@@ -386,6 +409,8 @@ int chrome_range(struct trace_writer *w, const struct slice *s)
         return take_step(w, e);
     if (e->record->type == RECORD_DUMP)
         return take_dump(w, e);
+    if (e->record->type == RECORD_DEVICE_ABSENT && device_absent_of_all(e->record))
+        return take_unread(w, e);
     if (e->record->type == RECORD_PAUSE && record_arg(e->record, PAUSE_PAUSED))
         put_instant(w, e, "\"recording stopped\"", 19, NULL);
     else if (e->record->type == RECORD_PAUSE)

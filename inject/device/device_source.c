@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/ticks.h"
+#include "device/device_early.h"
 #include "record/thread.h"
 
 #define FAILURES_MAX    10 /* one after another, of what may be no more than busy */
@@ -135,6 +136,12 @@ static nvmlReturn_t read_processes(struct device_source *s, uint32_t own_pid, ui
         args[DEVICE_USE_PROCESSES] = known(count);
         if (own_bytes != NOT_AVAILABLE)
             args[DEVICE_USE_OWN] = known(own_bytes);
+        /* Who is not on the list may still come. */
+        if (!own_pid)
+            s->own_lack = "NVML lists processes by numbers of another PID namespace, so that it is "
+                          "not known what is whose";
+        else if (has_own && own_bytes == NOT_AVAILABLE)
+            s->own_lack = "the driver does not say what is whose";
     }
     return result;
 }
@@ -309,7 +316,17 @@ nvmlReturn_t device_source_take(struct device_source *s, nvmlDevice_t handle)
     return result;
 }
 
-void device_source_describe(const struct device_source *s, struct thread *t, uint64_t period_ns)
+static void append_early(const struct device_source *s, struct thread *t,
+                         const struct device_early *early)
+{
+    struct record r = {RECORD_WITH(DEVICE_POWER, [DEVICE_POWER_SOURCE] = s->number,
+                                   [DEVICE_POWER_ENERGY] = known(early->energy)),
+                       .begin = early->begin, .duration = early->end - early->begin};
+    thread_append(t, &r);
+}
+
+void device_source_describe(const struct device_source *s, struct thread *t, uint64_t period_ns,
+                            const struct device_early *early)
 {
     char name[NAME_BYTES_MAX] = "";
     if (!s->handle || NVML_CALL(nvmlDeviceGetName, s->handle, name, sizeof name) != NVML_SUCCESS)
@@ -319,8 +336,11 @@ void device_source_describe(const struct device_source *s, struct thread *t, uin
                     [DEVICE_SOURCE_DEVICE] = s->device, [DEVICE_SOURCE_UUID_HIGH] = s->uuid[0],
                     [DEVICE_SOURCE_UUID_LOW] = s->uuid[1], [DEVICE_SOURCE_MIG_HIGH] = s->mig[0],
                     [DEVICE_SOURCE_MIG_LOW] = s->mig[1], [DEVICE_SOURCE_PERIOD_NS] = period_ns),
-        .begin = ticks_now(), .bytes = (const uint8_t *)name, .byte_count = (uint32_t)strlen(name)};
+        .begin = early ? early->begin : ticks_now(), .bytes = (const uint8_t *)name,
+        .byte_count = (uint32_t)strlen(name)};
     thread_append(t, &r);
+    if (early)
+        append_early(s, t, early);
 }
 
 void device_tell_absent(struct thread *t, const struct device_lack *lack)
@@ -390,6 +410,14 @@ static uint64_t number_of(const nvmlFieldValue_t *v)
     case NVML_VALUE_TYPE_UNSIGNED_SHORT: return v->value.usVal;
     default: return v->value.ullVal;
     }
+}
+
+nvmlReturn_t device_energy(nvmlDevice_t handle, uint64_t *mj)
+{
+    nvmlFieldValue_t v = {.fieldId = NVML_FI_DEV_TOTAL_ENERGY_CONSUMPTION};
+    nvmlReturn_t result = NVML_CALL(nvmlDeviceGetFieldValues, handle, 1, &v);
+    *mj = number_of(&v);
+    return result == NVML_SUCCESS ? v.nvmlReturn : result;
 }
 
 static nvmlReturn_t read_fields(struct device_source *s, struct reading *readings)
@@ -519,6 +547,19 @@ static void tell_missing(struct device_source *s, struct thread *t)
     }
 }
 
+/* How much of the memory others use follows from how much this process does. */
+static void tell_own(struct device_source *s, struct thread *t)
+{
+    if (!s->own_lack || s->is_own_told)
+        return;
+    s->is_own_told = true;
+    device_tell_absent(t, &(struct device_lack){.source = s->number,
+                                                .type = RECORD_DEVICE_USE,
+                                                .counters = BIT(DEVICE_USE_OWN),
+                                                .reason = DEVICE_ABSENT_UNKNOWN,
+                                                .why = s->own_lack});
+}
+
 nvmlReturn_t device_source_read(struct device_source *s, struct thread *t, uint32_t own_pid,
                                 bool lists)
 {
@@ -538,5 +579,6 @@ nvmlReturn_t device_source_read(struct device_source *s, struct thread *t, uint3
         thread_append(t, &r);
     }
     tell_missing(s, t);
+    tell_own(s, t);
     return result;
 }

@@ -14,6 +14,7 @@
 #include "device/nvml_library.h"
 #include "record.h"
 
+struct device_early;
 struct thread;
 
 enum device_group {
@@ -40,6 +41,8 @@ struct device_source {
     uint8_t failures[DEVICE_ITEMS_MAX];     /* one after another, of each thing that is read */
     nvmlReturn_t refused[DEVICE_ITEMS_MAX]; /* why it is asked for no more */
     bool is_told[DEVICE_ITEMS_MAX];         /* ... and that is said */
+    const char *own_lack;                   /* why this process's memory on it is not known */
+    bool is_own_told;                       /* ... and that is said */
     unsigned sm_max;                        /* + 1; it does not change */
     struct device_gpm gpm;
 };
@@ -56,8 +59,13 @@ nvmlReturn_t device_source_find(struct device_source *s, const uint64_t uuid[2],
 /* The same of a device that NVML has given the handle of; of a part's whole, too. */
 nvmlReturn_t device_source_take(struct device_source *s, nvmlDevice_t handle);
 
-/* States which it is and how often it is read from now on. */
-void device_source_describe(const struct device_source *s, struct thread *t, uint64_t period_ns);
+/* States which it is and how often it is read from now on. With `early` from that on, which is its
+ * first reading; NULL: there is none. */
+void device_source_describe(const struct device_source *s, struct thread *t, uint64_t period_ns,
+                            const struct device_early *early);
+
+/* Its counter of energy, in mJ. */
+nvmlReturn_t device_energy(nvmlDevice_t handle, uint64_t *mj);
 
 /*
  * A reading. `own_pid`: this process as NVML knows it, 0 = it is not known; `lists`: the processes

@@ -9,8 +9,10 @@
 #include "base/futex.h"
 #include "base/say.h"
 #include "base/ticks.h"
+#include "cuda/current_device.h"
 #include "cupti/gpu_devices.h"
 #include "cupti/gpu_drain.h"
+#include "device/device_early.h"
 #include "device/device_source.h"
 #include "record/own_thread.h"
 #include "record/recorded.h"
@@ -19,6 +21,9 @@
 #define SOURCES_MAX           (2 * GPU_DEVICES_MAX)
 #define SECOND_NS             1000000000u
 #define LOOK_NS               50000000u /* how often to look for devices, while none is known */
+#define SOON_NS               5000000u  /* and for a context, in the beginning */
+#define SOON_MAX              200
+#define DRAIN_NS              200000000u /* at the end: for what CUPTI knows by then */
 #define LOOKS_MAX             40 /* so often CUPTI is asked for what it knows; then as it comes */
 #define APART_NS              20000000u   /* readings are at least so far apart */
 #define END_NS                500000000u  /* a last reading takes some milliseconds */
@@ -49,6 +54,7 @@ static struct {
     uint64_t cost_ns[WINDOW]; /* of the last readings */
     unsigned cost_count;
     unsigned looks;
+    unsigned waits; /* for a first context */
     unsigned restarts;
     uint32_t own_pid;  /* as NVML knows it; 0: that is not known */
     bool is_off;       /* nothing is recorded now */
@@ -105,6 +111,8 @@ static bool start_nvml(struct thread *me)
                 result, reason);
     else if (!is_registered)
         is_registered = atexit(at_exit) == 0;
+    if (all.is_started && !all.is_off)
+        device_early_read();
     return all.is_started;
 }
 
@@ -119,7 +127,8 @@ static struct device_source *add(void)
 
 static void add_found(struct thread *me, struct device_source *s, nvmlReturn_t result)
 {
-    device_source_describe(s, me, all.period_ns);
+    bool has_early = result == NVML_SUCCESS && !device_is_part(s);
+    device_source_describe(s, me, all.period_ns, has_early ? device_early_take(s->uuid) : NULL);
     if (result == NVML_SUCCESS)
         return;
     s->handle = NULL;
@@ -173,14 +182,29 @@ static void add_listed(struct thread *me)
     }
 }
 
-/* Looks for devices. False: none will come. */
-static bool look(struct thread *me)
+/* By the hooks: what CUPTI's records tell comes later. */
+static bool has_context(void)
 {
-    if (gpu_devices_come() || all.taken) {
-        if (!all.taken && all.looks++ < LOOKS_MAX)
+    for (int i = 0; i < GPU_DEVICES_MAX; i++)
+        if (device_has_context(i))
+            return true;
+    return false;
+}
+
+/* Looks for devices. False: none will come. */
+static bool look(struct thread *me, bool is_ending)
+{
+    if (!all.is_started && has_context() && !start_nvml(me) && all.has_given_up)
+        return false;
+    if (is_ending && !all.count)
+        gpu_drain(DRAIN_NS);
+    add_told(me);
+    if (all.taken)
+        return !all.has_given_up;
+    if (gpu_devices_come()) {
+        if (all.looks++ < LOOKS_MAX)
             gpu_flush_wake(); /* it may have them, and waits to be asked */
-        add_told(me);
-    } else if (!all.count) {
+    } else if (!all.count && (all.own_pid || !is_ending)) {
         add_listed(me);
         if (!all.count && ++all.looks == LOOKS_MAX)
             give_up(me, DEVICE_ABSENT_UNKNOWN, NVML_SUCCESS,
@@ -271,7 +295,7 @@ static bool keep_cheap(struct thread *me, uint64_t cost_ns)
     }
     for (unsigned i = 0; i < all.count && all.period_ns != before_ns; i++)
         if (all.sources[i].handle)
-            device_source_describe(&all.sources[i], me, all.period_ns);
+            device_source_describe(&all.sources[i], me, all.period_ns, NULL);
     return true;
 }
 
@@ -283,7 +307,7 @@ static uint64_t rest_ns(bool is_off, bool is_ending, uint64_t now)
     uint64_t since = all.read_ns ? now - all.read_ns : UINT64_MAX;
     bool turns = is_off != all.is_off || (is_ending && !is_off);
     if (!all.count)
-        return LOOK_NS;
+        return !all.is_started && all.waits++ < SOON_MAX ? SOON_NS : LOOK_NS;
     if (turns)
         return since >= APART_NS || is_ending ? 0 : APART_NS - since;
     if (is_off)
@@ -314,7 +338,7 @@ static void read_on(struct thread *me)
     for (bool is_ending = false; !is_ending && atomic_load(&gp.writer.running);) {
         uint32_t wake = atomic_load(&control.wake);
         is_ending = atomic_load(&control.ending);
-        if (!thread_attach(me) || !look(me))
+        if (!thread_attach(me) || !look(me, is_ending))
             return;
         bool is_off = recorded_asked() & OFF_CALLS;
         uint64_t now = now_ns(), rest = rest_ns(is_off, is_ending, now);
@@ -333,10 +357,9 @@ static void *device_main(void *data)
     own_thread_begin("gpuprof-device");
     read_on(me);
     bool is_ending = atomic_load(&control.ending);
-    if (is_ending && !all.is_started && !all.has_given_up && thread_takes_part(me))
-        device_tell_absent(
-            me, &(struct device_lack){.reason = DEVICE_ABSENT_UNKNOWN,
-                                      .why = "the process ended before its devices were known"});
+    if (is_ending && !all.count && !all.has_given_up && has_context() && thread_takes_part(me))
+        give_up(me, DEVICE_ABSENT_UNKNOWN, NVML_SUCCESS,
+                "the process ended before its devices were known");
     /* Not at the end of the process: what NVML holds goes with it, and a driver that hangs would
      * hold up who waits for us, without any use. */
     if (all.is_started && !is_ending)
@@ -356,6 +379,7 @@ void device_start(struct thread *writer)
     if (!gp.settings.numbers[SETTING_DEVICE])
         return;
     memset(&all, 0, sizeof all);
+    device_early_forget();
     all.is_off = recorded_asked() & OFF_CALLS;
     all.period_ns = gp.settings.numbers[SETTING_DEVICE_PERIOD];
     if (gp.header.pid_namespace == INITIAL_PID_NAMESPACE)

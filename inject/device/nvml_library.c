@@ -32,22 +32,6 @@ const char *nvml_under_way(uint64_t *since_ns)
     return name;
 }
 
-const char *nvml_result_text(nvmlReturn_t result)
-{
-    switch (result) {
-    case NVML_ERROR_NOT_SUPPORTED: return "not supported";
-    case NVML_ERROR_NO_PERMISSION: return "no permission";
-    case NVML_ERROR_NOT_FOUND: return "not found";
-    case NVML_ERROR_DRIVER_NOT_LOADED: return "the driver is not loaded";
-    case NVML_ERROR_FUNCTION_NOT_FOUND: return "this driver does not have it";
-    case NVML_ERROR_GPU_IS_LOST: return "the device is lost";
-    case NVML_ERROR_RESET_REQUIRED: return "the device must be reset";
-    case NVML_ERROR_LIB_RM_VERSION_MISMATCH:
-        return "library and driver are of different versions (reboot, or load the driver anew)";
-    default: return "an error of NVML's";
-    }
-}
-
 /* The loader is asked with its lock held by us: as unwinder.c has it. */
 static bool load(char reason[static NVML_REASON_BYTES_MAX])
 {

@@ -13,6 +13,7 @@
 
 #include "base/objects.h"
 #include "device/nvml_abi.h"
+#include "nvml_results.h"
 
 #define NVML_REASON_BYTES_MAX 300
 
@@ -31,9 +32,6 @@ extern struct nvml_library nvml;
  * answered, if it did.
  */
 bool nvml_library_start(char reason[static NVML_REASON_BYTES_MAX], nvmlReturn_t *result);
-
-/* "no permission" */
-const char *nvml_result_text(nvmlReturn_t result);
 
 /* The call that is under way, if any, and since when (CLOCK_MONOTONIC): by any thread. NULL: none.
  */

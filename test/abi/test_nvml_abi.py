@@ -10,8 +10,10 @@ from cuda_toolkits import ROOT, candidates, run
 
 ABI = ROOT / "inject" / "device" / "nvml_abi.h"
 FUNCTIONS = ROOT / "inject" / "device" / "nvml_functions.def"
-FLAGS = ("-std=gnu11", "-w", "-I", str(ROOT / "inject"))
-OURS = {"GPUPROF_INJECT_NVML_ABI_H", "NVML_GPM_METRICS_ROOM", "NVML_MEMORY_V2"}
+RESULTS = ROOT / "formats" / "nvml_results.def"
+FLAGS = ("-std=gnu11", "-w", "-I", str(ROOT / "inject"), "-I", str(ROOT / "formats"))
+OURS = {"GPUPROF_INJECT_NVML_ABI_H", "NVML_GPM_METRICS_ROOM", "NVML_MEMORY_V2", "NVML_RESULT",
+        "NVML_"}
 
 
 def headers():
@@ -71,7 +73,9 @@ def test_structures_and_numbers(versions, tmp_path):
                   for name in names.split(", ")}
     # As long as the newest version has it: only as many are touched as are asked for.
     structures["nvmlGpmMetricsGet_t"].remove("metrics")
-    numbers = set(re.findall(r"\b(NVML_\w+)", text)) - OURS
+    results = {f"NVML_{name}" for name in re.findall(r"^NVML_RESULT\((\w+)", RESULTS.read_text(),
+                                                     re.MULTILINE)}
+    numbers = set(re.findall(r"\b(NVML_\w+)", text)) - OURS | results
     assert len(structures) >= 8 and len(numbers) > 50
     seen = set()
     for version, folder in versions.items():
@@ -85,6 +89,7 @@ def test_structures_and_numbers(versions, tmp_path):
         ours = layout(tmp_path, ('"device/nvml_abi.h"',), theirs, common)
         assert ours == layout(tmp_path, ("<nvml.h>", "-I", str(folder)), theirs, common), version
         seen |= set(theirs) | set(common)
+        assert {w for w in words if re.match("NVML_(SUCCESS$|ERROR_)", w)} <= results, version
     assert seen == set(structures) | numbers
 
 

@@ -51,7 +51,13 @@ class Done:
         self.cuda_log = log
 
     def of(self, wanted, source=None):
-        return [r for r in self.process.of_type(wanted) if source in (None, r.args[0])]
+        """Readings of power are those of what else there is, too."""
+        return [r for r in self.process.of_type(wanted) if source in (None, r.args[0]) and
+                (wanted != DEVICE_POWER or any(r.args[2:]))]
+
+    def early(self):
+        """Of the counter of energy alone, before it was known which devices the process uses."""
+        return [r for r in self.process.of_type(DEVICE_POWER) if not any(r.args[2:])]
 
     def absent(self):
         """(source, group) -> reason, of what is missing as a whole"""
@@ -117,6 +123,10 @@ def test_readings_are_what_nvml_answered(device, ends):
     assert source.text == b"Simulated GPU"
     power, use = done.of(DEVICE_POWER), done.of(DEVICE_USE)
     assert compare_fields(done, 1, 1) > 50
+    [early] = done.early()
+    assert early.begin == source.begin < power[0].begin
+    asked = [a for a in done.log if a.name == "nvmlDeviceGetFieldValues"][:2]
+    assert [a.device for a in asked] == [0, 1] and early.args[1] == asked[1].values[83] + 1
     assert len(power) >= 4 and len(use) == len(power) and not done.absent() and not done.lines()
     assert all(r.args[6] == 46 and r.args[4] == 0 for r in power)
     assert all(r.args[1:5] == (1981, 2620, 1981, 2) for r in done.of(DEVICE_CLOCKS))
@@ -139,6 +149,38 @@ def test_readings_are_what_nvml_answered(device, ends):
     assert last.begin >= max(a.begin for a in done.log if a.name == "nvmlDeviceGetFieldValues")
 
 
+UUIDS = [f"GPU-73696d75-6c61-7465-642d-6770752d303{i}" for i in range(2)]
+
+
+MIGS = [uuid.replace("GPU", "MIG").replace("6770752d", "6d69672d") for uuid in UUIDS]
+
+
+@pytest.mark.parametrize("visible, number, mig", [
+    ("1,0", 1, False), ("1,-1,0", 1, False), (f"{UUIDS[1]},{UUIDS[0]}", 1, False),
+    ("0,nonesuch,1", 0, False), (f"{MIGS[1]},{MIGS[0]}", 1, True)])
+def test_visible_devices(device, visible, number, mig):
+    """CUDA's number 0 may be any device; what is read is that one's, whatever the order. The
+    energy is that of the work on it, which would be the idle one's else."""
+    settings = {"SIMCUDA_MIG": 1} if mig else {}
+    done = device("get=1", "idle=150", "run=500", CUDA_VISIBLE_DEVICES=visible, **settings)
+    whole = max(done.of(DEVICE_SOURCE), key=lambda r: r.args[0])
+    assert whole.args[1:4] == (1, *GPUS[number])
+    assert {r.args[4:6] for r in done.of(DEVICE_SOURCE)} == (
+        {(GPUS[1][0], PART + 1), (0, 0)} if mig else {(0, 0)})
+    assert compare_fields(done, whole.args[0], number) > 30
+    power = done.of(DEVICE_POWER, whole.args[0])
+    idle_mj = (power[-1].begin - power[0].begin) * IDLE_MW / S
+    assert power[-1].args[1] - power[0].args[1] > 2 * idle_mj
+
+
+@pytest.mark.parametrize("visible", ["", "-1", "0,0", "GPU-", "nonesuch,0", UUIDS[0] + "0", MIGS[0]])
+def test_no_visible_device(device, visible):
+    """What names none, or one twice, or two at once: CUDA has none (100), and nothing is asked."""
+    env = toolchain.environment(None, CUDA_VISIBLE_DEVICES=visible)
+    done = toolchain.run([cupti.build(source="device_work.c"), "count"], env)
+    assert done.stdout == "0 100\n"
+
+
 def test_gpm_is_between_two_samples(device):
     done = device("get=1", "idle=150", "run=800")
     monotonic = done.process.monotonic()
@@ -158,7 +200,7 @@ def test_gpm_is_between_two_samples(device):
 def test_mig(device):
     """The part has its memory and its rates; the whole has the rest."""
     done = device("get=1", "idle=150", "run=300", SIMCUDA_MIG=1)
-    part, whole = done.of(DEVICE_SOURCE)
+    part, whole = sorted(done.of(DEVICE_SOURCE), key=lambda r: r.args[0])
     assert part.args[:6] == (1, 1, *GPUS[0], GPUS[0][0], PART)
     assert whole.args[:6] == (2, 1, *GPUS[0], 0, 0)
     assert done.absent() == {(1, DEVICE_POWER): NOT_SUPPORTED, (1, DEVICE_CLOCKS): NOT_SUPPORTED,
@@ -215,7 +257,7 @@ def test_lost_device(device):
     done = device("get=1", "idle=150", "run=600", SIMNVML_LOST=3)
     assert done.absent() == {(1, 0): LOST}
     [record] = done.of(DEVICE_ABSENT)
-    assert record.result == 15 and len(done.of(DEVICE_LINKS)) == 3
+    assert record.result == 15 and len(done.of(DEVICE_LINKS)) == 2  # and an early reading
     assert len([a for a in done.log if a.result == 15]) == 1  # it is left in peace
     assert len(done.lines()) == 1
 
@@ -316,6 +358,8 @@ def test_in_a_container(device, gpu):
     uses = done.of(DEVICE_USE)
     assert len(uses) >= 3 and not any(r.args[6] for r in uses)
     assert any(r.args[7] for r in uses)
+    [lack] = [r for r in done.of(DEVICE_ABSENT) if r.args[3] == 1 << 6]
+    assert lack.args[:3] == (1, DEVICE_USE, UNKNOWN) and b"another PID namespace" in lack.text
 
 
 def test_the_programs_own_use(device):

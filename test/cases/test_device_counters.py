@@ -55,7 +55,7 @@ def test_energy(run_verb, make_records, seed, period, every):
             assert to - begin < 5 * max(period, every)
             continue
         told += 1
-        assert row["energy_error_mj"] <= row["energy_mj"]
+        assert row["energy_error_mj"] < row["energy_mj"]
         assert abs(row["energy_mj"] - board.between(begin, to)) <= \
             row["energy_error_mj"] + MARGIN_MJ
         assert row["energy_error_mj"] < worst
@@ -102,6 +102,41 @@ def test_short_steps(run_verb, make_records):
     assert step["count"] == 400
     assert abs(step["mean_mj"] - truth) <= step["mean_error_mj"] + MARGIN_MJ
     assert step["mean_error_mj"] < 0.05 * step["mean_mj"]
+
+
+def test_no_figure_is_as_wide_as_its_bounds(run_verb, make_records):
+    """Of a counter that moved on twice: +- is all of it."""
+    job = Job()
+    source = job.source()
+    for at, mj in ((0, 1000), (100, 9000), (200, 17199)):
+        job.sample("device_power", source, 50 * MS + at * MS, mj, 80000, None, None, None, 61, None)
+    folder = make_records(job.lines())
+    [row] = report(run_verb, folder, "energy")["energy"]
+    assert row["energy_mj"] is None and row["why_not"] == "too short" and row["at_least"] is None
+    assert row["reason"] == "the steps of the counter leave as much open as was burnt"
+    assert "+-" not in run_verb("report", "--table=energy", folder).stdout.replace(" +-  ", "")
+
+
+def test_why_a_range_has_none(run_verb, make_records):
+    """By where it lies: before the first reading, close to the last one, or where it is short."""
+    board = Board([(0, 300000)], 100 * MS)
+    job = Job()
+    times = job.read(board, job.source(), 2 * S, 12 * S, 100 * MS)
+    last = times[-1]
+    for begin, end, name in ((S, 5 * S, "early"), (8 * S, last - 60 * MS, "late"),
+                             (6 * S, 6 * S + 70 * MS, "short"), (9 * S, last - 200 * MS, "whole")):
+        job.range(begin, end, name)
+    folder = make_records(job.lines())
+    rows = {row["name"]: row for row in report(run_verb, folder, "energy")["energy"]}
+    reasons = {name: (rows[name]["why_not"], rows[name]["reason"])
+               for name in ("early", "late", "short", "whole")}
+    assert reasons["early"] == ("not read", "it had begun before the devices were read first")
+    assert reasons["late"][0] == "not read" and "behind the last reading" in reasons["late"][1]
+    assert reasons["short"][0] == "too short" and reasons["whole"] == (None, None)
+    text = run_verb("report", "--table=energy", folder).stdout
+    for word, reason in set(reasons.values()) - {(None, None)}:
+        assert text.count(f"  '{word}': {reason}\n") == 1
+    assert "the counter is read to change every 100.0 ms" in text
 
 
 def test_energy_of_steps_that_are_far_apart_is_not_theirs(run_verb, make_records):
@@ -226,6 +261,47 @@ def test_use_and_links(run_verb, make_records):
     text = run_verb("report", "--table=energy", folder).stdout
     assert "no power of rank 400, GPU 0 (MIG): not supported on MIG\n" in text
     assert "of what" not in text and "power.limit" not in text and "--device records" not in text
+
+
+def test_what_is_not_read_is_lost(run_verb, make_records, tmp_path):
+    """The first screen, a trace, a database, and the exit code of --strict tell it; a group that
+    does not come is no loss."""
+    job = use_job()
+    job.call(5 * S)
+    job.call(9 * S)
+    folder = make_records(job.lines())
+    screen = run_verb("report", folder).stdout
+    first, second = screen[screen.index("  --device "):].splitlines()[:2]
+    assert "NO_PERMISSION for" in first and "\x1b" not in screen
+    assert second == f"{'':13}no more counters of rank {RANK}, GPU 1: the device is lost"
+    assert "  lost       counters of devices that --device asked for\n" in screen
+    said = json.loads(run_verb("report", "--format=json", folder).stdout)
+    assert said["losses"]["devices_unread"] == 1
+    assert run_verb("report", "--strict", folder, status=3).stdout == screen
+    run_verb("merge", "-o", tmp_path / "t.pftrace", folder)
+    trace = json.loads(run_verb("merge", folder).stdout)
+    instants = {e["name"]: e["ts"] for e in trace["traceEvents"] if e["ph"] == "i"}
+    assert instants["no counters of GPU 1: the device is lost"] == (9 * S - 5 * S) / 1000
+    assert "no counters of the devices: NO_PERMISSION for \x1b[31m all" in instants
+    assert any(name.startswith("lost: counters of devices") for name in instants)
+    marks = {name for _, name, *_ in perfetto_reader.Trace(
+        (tmp_path / "t.pftrace").read_bytes()).instants}
+    assert "no counters of GPU 1: the device is lost" in marks
+    run_verb("export", folder, "-o", tmp_path / "x.sqlite")
+    assert sqlite3.connect(tmp_path / "x.sqlite").execute(
+        "SELECT name, value, isMissing FROM GPUPROF_LOSSES").fetchall() == [
+            ("devices_unread", 1, 1)]
+    assert "devices_unread" not in screen
+
+
+def test_a_device_without_a_number_has_its_uuid(run_verb, make_records):
+    job = Job()
+    for last in (5, 6):
+        job.read(Board([(0, 300000)]), job.source(None, uuid=(7, last)), 50 * MS, 3 * S, 100 * MS)
+    text = run_verb("report", "--table=device_counters", make_records(job.lines())).stdout
+    for last in (5, 6):
+        assert text.count(f"rank {RANK}, GPU-00000000-0000-0007-0000-00000000000{last}\n") == 2
+    assert "GPU ?" not in text and "read for" not in text
 
 
 def test_without_any(run_verb, make_records):

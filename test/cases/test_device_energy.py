@@ -50,7 +50,7 @@ class Seen:
                       map(str.split, done.stdout.splitlines())}
         monotonic = done.process.monotonic()
         self.reads = [(monotonic(r.begin) + monotonic(r.end)) / 2
-                      for r in done.of(stream_reader.DEVICE_POWER)]
+                      for r in done.process.of_type(stream_reader.DEVICE_POWER)]
 
     def check(self, name):
         row, truth = self.rows[name], self.work.energy_mj(*self.spans[name])
@@ -98,14 +98,19 @@ def test_energy_and_use_are_those_of_the_log(seen):
 def test_a_counter_that_jumps(seen, how):
     """Of what is around the jump there is no number, of the rest it is right; of the run it is what
     was counted, which is less than the truth."""
-    run = seen(**{how: 8})
-    jump = run.reads[7]
+    run = seen(**{how: 16})
+    jump = run.reads[15]
     assert run.spans["launches"][0] < jump < run.spans["launches"][1]
     run.check_none("launches", "began anew")
     run.check("graphs")
     truth = run.work.energy_mj(run.reads[0], run.reads[-1])
-    lost = run.work.energy_mj(run.reads[6], jump)
+    lost = run.work.energy_mj(run.reads[14], jump)
     row, [power] = run.rows["the run"], run.said["device_power"]
     assert power["energy_jumps"] == 1 and row["energy_mj"] == power["energy_mj"]
     assert row["energy_mj"] == pytest.approx(truth - lost, rel=0.01)
     assert f">{row['energy_mj'] / 1000:.3f} J" in run.text
+    assert f">{row['power_mw'] / 1000:.1f} W" in run.text
+    assert row["at_least"] is True and run.rows["graphs"]["at_least"] is False
+    assert run.rows["launches"]["at_least"] is None
+    assert run.text.count("'>': a counter began anew, or jumped") == 2  # below each of both tables
+    assert "'began anew': a counter began anew, or jumped, in it or close to it" in run.text

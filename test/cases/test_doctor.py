@@ -124,9 +124,15 @@ MACHINES = {
     "counters of devices": ([DEVICE], "device", OK,
                             r"NVML tells the power of 2 devices \(driver 580.65.06\)"),
     "NVML does not start": ([DEVICE, variable("SIMNVML_FAIL", "nvmlInit=9")], "device", LIMITED,
-                            "no counters of the devices: nvmlInit_v2 fails with 9"),
+                            r"no counters of the devices: nvmlInit_v2 fails with 9 "
+                            r"\(the driver is not loaded\)"),
+    "NVML of another driver": ([DEVICE, variable("SIMNVML_FAIL", "nvmlInit=18")], "device",
+                               LIMITED, r"fails with 18 \(library and driver are of different"),
+    "NVML of the future": ([DEVICE, variable("SIMNVML_FAIL", "nvmlInit=77")], "device", LIMITED,
+                           r"fails with 77 \(an error that gpuprof does not know\)"),
     "no power": ([DEVICE, variable("SIMNVML_FAIL", "nvmlDeviceGetPowerUsage=4")], "device", LIMITED,
-                 r"NVML tells the power of 0 of 2 devices \(error 4; driver 580.65.06\)"),
+                 r"NVML tells the power of 0 of 2 devices \(error 4: no permission; driver "
+                 r"580.65.06\)"),
     "NVML is garbage": ([DEVICE, garbage_nvml], "device", LIMITED, "too short"),
     "NVML sees nothing": ([DEVICE, variable("SIMCUDA_DEVICES", "0")], "device", LIMITED,
                           "NVML sees no device"),

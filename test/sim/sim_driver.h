@@ -56,6 +56,7 @@ struct capture;
 
 struct sim_device {
     int ordinal;
+    int number;          /* of the machine's, whatever is visible */
     uint64_t used_bytes; /* atomic */
     pthread_mutex_t lock;
     CUcontext primary;
@@ -209,6 +210,9 @@ uint64_t kernel_duration(CUfunction function, const unsigned *grid);
 void host_spend(uint64_t duration_ns);
 uint64_t stream_start(CUstream stream, uint64_t now_ns);
 void stream_advance(CUstream stream, uint64_t end_ns);
+
+/* sim_driver_visible.c: which of so many devices the process sees, in its order; how many. */
+int devices_visible(int count, int devices[static DEVICE_COUNT_MAX]);
 
 /* sim_driver_meter.c: for NVML. */
 void meter_init(void);

@@ -31,20 +31,20 @@ static CUresult device_name(char *name, int bytes)
 }
 
 /* The same in every process, different for each device. */
-static CUresult device_uuid(CUuuid *uuid, int ordinal)
+static CUresult device_uuid(CUuuid *uuid, int number)
 {
     if (!uuid)
         return CUDA_ERROR_INVALID_VALUE;
     memcpy(uuid->bytes, "simulated-gpu-00", 16);
-    uuid->bytes[14] = (char)('0' + ordinal / 10);
-    uuid->bytes[15] = (char)('0' + ordinal % 10);
+    uuid->bytes[14] = (char)('0' + number / 10);
+    uuid->bytes[15] = (char)('0' + number % 10);
     return CUDA_SUCCESS;
 }
 
-static CUresult device_luid(char *luid, unsigned *mask, int ordinal)
+static CUresult device_luid(char *luid, unsigned *mask, int number)
 {
     memset(luid, 0, 8);
-    luid[0] = (char)(ordinal + 1);
+    luid[0] = (char)(number + 1);
     *mask = 1;
     return CUDA_SUCCESS;
 }
@@ -96,11 +96,11 @@ static const struct {
 
 enum { PCI_BUS_FIRST = 0x17, ATTRIBUTE_MAX = 160 };
 
-static CUresult device_attribute(int *value, CUdevice_attribute attribute, int ordinal)
+static CUresult device_attribute(int *value, CUdevice_attribute attribute, int number)
 {
     if (!value || attribute <= 0 || (int)attribute >= ATTRIBUTE_MAX)
         return CUDA_ERROR_INVALID_VALUE;
-    *value = attribute == CU_DEVICE_ATTRIBUTE_PCI_BUS_ID ? PCI_BUS_FIRST + ordinal : 0;
+    *value = attribute == CU_DEVICE_ATTRIBUTE_PCI_BUS_ID ? PCI_BUS_FIRST + number : 0;
     for (size_t i = 0; i < sizeof attributes / sizeof attributes[0]; i++)
         if (attributes[i].attribute == attribute)
             *value = attributes[i].value;
@@ -138,11 +138,11 @@ static CUresult device_properties(CUdevprop *prop, int ordinal)
     return CUDA_SUCCESS;
 }
 
-static CUresult device_pci(char *id, int bytes, int ordinal)
+static CUresult device_pci(char *id, int bytes, int number)
 {
     if (!id || bytes < 13)
         return CUDA_ERROR_INVALID_VALUE;
-    snprintf(id, (size_t)bytes, "0000:%02X:00.0", PCI_BUS_FIRST + ordinal);
+    snprintf(id, (size_t)bytes, "0000:%02X:00.0", PCI_BUS_FIRST + number);
     return CUDA_SUCCESS;
 }
 
@@ -151,7 +151,10 @@ static CUresult device_by_pci(CUdevice *device, const char *id)
     unsigned domain, bus, slot, function;
     if (!device || !id || sscanf(id, "%x:%x:%x.%x", &domain, &bus, &slot, &function) < 3)
         return CUDA_ERROR_INVALID_VALUE;
-    return device_get(device, (int)bus - PCI_BUS_FIRST);
+    for (int i = 0; i < sim_config.device_count; i++)
+        if (sim_devices[i].number == (int)bus - PCI_BUS_FIRST)
+            return device_get(device, i);
+    return CUDA_ERROR_INVALID_DEVICE;
 }
 
 static CUresult device_peer(int *can, CUdevice a, CUdevice b)
@@ -186,22 +189,22 @@ DRV(cuDeviceGetCount, (int *count), device_count(count))
 DRV(cuDeviceGetName, (char *name, int bytes, CUdevice device),
     WITH_DEVICE(device, device_name(name, bytes)), A_U(device))
 DRV(cuDeviceGetUuid, (CUuuid * uuid, CUdevice device),
-    WITH_DEVICE(device, device_uuid(uuid, at->ordinal)), A_U(device))
+    WITH_DEVICE(device, device_uuid(uuid, at->number)), A_U(device))
 DRV(cuDeviceGetUuid_v2, (CUuuid * uuid, CUdevice device),
-    WITH_DEVICE(device, device_uuid(uuid, at->ordinal)), A_U(device))
+    WITH_DEVICE(device, device_uuid(uuid, at->number)), A_U(device))
 DRV(cuDeviceGetLuid, (char *luid, unsigned *mask, CUdevice device),
-    WITH_DEVICE(device, device_luid(luid, mask, at->ordinal)), A_U(device))
+    WITH_DEVICE(device, device_luid(luid, mask, at->number)), A_U(device))
 DRV(cuDeviceTotalMem_v2, (size_t * bytes, CUdevice device),
     WITH_DEVICE(device, device_total(bytes)), A_U(device))
 DRV(cuDeviceGetAttribute, (int *value, CUdevice_attribute attribute, CUdevice device),
-    WITH_DEVICE(device, device_attribute(value, attribute, at->ordinal)), A_U(attribute),
+    WITH_DEVICE(device, device_attribute(value, attribute, at->number)), A_U(attribute),
     A_U(device))
 DRV(cuDeviceComputeCapability, (int *major, int *minor, CUdevice device),
     WITH_DEVICE(device, (*major = 9, *minor = 0, CUDA_SUCCESS)), A_U(device))
 DRV(cuDeviceGetProperties, (CUdevprop * prop, CUdevice device),
     WITH_DEVICE(device, device_properties(prop, at->ordinal)), A_U(device))
 DRV(cuDeviceGetPCIBusId, (char *id, int bytes, CUdevice device),
-    WITH_DEVICE(device, device_pci(id, bytes, at->ordinal)), A_U(device))
+    WITH_DEVICE(device, device_pci(id, bytes, at->number)), A_U(device))
 DRV(cuDeviceGetByPCIBusId, (CUdevice * device, const char *id), device_by_pci(device, id))
 DRV(cuDeviceCanAccessPeer, (int *can, CUdevice device, CUdevice peer),
     device_peer(can, device, peer), A_U(device), A_U(peer))

@@ -126,11 +126,19 @@ CUresult driver_init(unsigned flags)
     if (driver_alive)
         return driver_guard();
     bool is_first = false;
+    int numbers[DEVICE_COUNT_MAX], visible;
     pthread_mutex_lock(&init_lock);
     if (driver_state == DRIVER_NEW) {
-        for (int i = 0; i < sim_config.device_count; i++) {
+        visible = devices_visible(sim_config.device_count, numbers);
+        if (visible == 0) {
+            pthread_mutex_unlock(&init_lock);
+            return CUDA_ERROR_NO_DEVICE;
+        }
+        sim_config.device_count = visible;
+        for (int i = 0; i < visible; i++) {
             struct sim_device *device = &sim_devices[i];
             device->ordinal = i;
+            device->number = numbers[i];
             pthread_mutex_init(&device->lock, NULL);
             device->default_pool = sim_pool_get(&pool_mempools);
             device->default_pool->device = device;

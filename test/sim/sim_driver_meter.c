@@ -37,7 +37,7 @@ void meter_work(CUstream stream, uint64_t start_ns, uint64_t end_ns)
     struct metered *at = &meter.work[meter.count++ % METERED_MAX];
     if (meter.count > METERED_MAX)
         meter.past_ns[at->device] += at->end_ns - at->start_ns;
-    *at = (struct metered){start_ns, end_ns, stream->context->device->ordinal};
+    *at = (struct metered){start_ns, end_ns, stream->context->device->number};
     pthread_mutex_unlock(&meter.lock);
 }
 
@@ -52,7 +52,10 @@ SIM_EXPORT void sim_nvml_meter(unsigned device, uint64_t now_ns, uint64_t *work_
             *work_ns += (now_ns < w->end_ns ? now_ns : w->end_ns) - w->start_ns;
     }
     pthread_mutex_unlock(&meter.lock);
-    *used = __atomic_load_n(&sim_devices[device].used_bytes, __ATOMIC_RELAXED);
+    *used = 0;
+    for (int i = 0; i < sim_config.device_count; i++)
+        if (sim_devices[i].number == (int)device)
+            *used = __atomic_load_n(&sim_devices[i].used_bytes, __ATOMIC_RELAXED);
 }
 
 static int compare_starts(const void *left, const void *right)

@@ -292,6 +292,7 @@ static int ask_device_count(void)
 
 static void ask_device_facts(int ordinal, struct sim_device_facts *facts)
 {
+    int number = sim_devices[ordinal].number;
     *facts = (struct sim_device_facts){
         .memory_bytes = sim_config.memory_bytes,
         .multiprocessors = 132,
@@ -308,7 +309,7 @@ static void ask_device_facts(int ordinal, struct sim_device_facts *facts)
         .shared_block_max = 49152,
         .name = "Simulated GPU",
         .uuid = {'s', 'i', 'm', 'u', 'l', 'a', 't', 'e', 'd', '-', 'g', 'p', 'u', '-',
-                 (uint8_t)('0' + ordinal / 10), (uint8_t)('0' + ordinal % 10)},
+                 (uint8_t)('0' + number / 10), (uint8_t)('0' + number % 10)},
     };
 }
 

@@ -5,6 +5,7 @@
  *   graphs=MS the same with launches of a graph of three kernels
  *   begin=NAME, end   a range, of which it prints from when to when it was (CLOCK_MONOTONIC)
  *   idle=MS   nothing, for so long
+ *   count     prints how many devices there are, and what the call that says so answers
  *   device=N  the next ones on that device
  *   get=MIB   gets so much memory
  *   stop, start   gpuprof_stop() and gpuprof_start()
@@ -110,6 +111,12 @@ static void fork_children(int count)
     }
 }
 
+static void print_count(void)
+{
+    int count = -1, result = cudaGetDeviceCount(&count);
+    printf("%d %d\n", count, result);
+}
+
 static void obey(const char *word)
 {
     const char *equals = strchr(word, '=');
@@ -125,6 +132,8 @@ static void obey(const char *word)
         range(NULL);
     else if (strncmp(word, "idle=", 5) == 0)
         usleep((useconds_t)number * 1000);
+    else if (strcmp(word, "count") == 0)
+        print_count();
     else if (strncmp(word, "device=", 7) == 0)
         cudaSetDevice(number);
     else if (strncmp(word, "get=", 4) == 0)
