@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "base/ticks.h"
-#include "device/device_source.h"
 #include "device/nvml_library.h"
 
 #define EARLY_MAX 64 /* of more devices than a machine has */

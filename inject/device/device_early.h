@@ -8,14 +8,7 @@
 #ifndef GPUPROF_INJECT_DEVICE_EARLY_H
 #define GPUPROF_INJECT_DEVICE_EARLY_H
 
-#include <stdint.h>
-
-struct device_early {
-    uint64_t uuid[2];
-    uint64_t begin; /* ticks */
-    uint64_t end;
-    uint64_t energy; /* mJ */
-};
+#include "device/device_source.h"
 
 void device_early_read(void);
 

@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "base/ticks.h"
-#include "device/device_early.h"
 #include "record/thread.h"
 
 #define FAILURES_MAX    10 /* one after another, of what may be no more than busy */

@@ -14,7 +14,6 @@
 #include "device/nvml_library.h"
 #include "record.h"
 
-struct device_early;
 struct thread;
 
 enum device_group {
@@ -58,6 +57,14 @@ nvmlReturn_t device_source_find(struct device_source *s, const uint64_t uuid[2],
 
 /* The same of a device that NVML has given the handle of; of a part's whole, too. */
 nvmlReturn_t device_source_take(struct device_source *s, nvmlDevice_t handle);
+
+/* What the counter of energy of a device showed before it was known whose it is. */
+struct device_early {
+    uint64_t uuid[2];
+    uint64_t begin; /* ticks */
+    uint64_t end;
+    uint64_t energy; /* mJ */
+};
 
 /* States which it is and how often it is read from now on. With `early` from that on, which is its
  * first reading; NULL: there is none. */

@@ -136,7 +136,7 @@ def test_why_a_range_has_none(run_verb, make_records):
     text = run_verb("report", "--table=energy", folder).stdout
     for word, reason in set(reasons.values()) - {(None, None)}:
         assert text.count(f"  '{word}': {reason}\n") == 1
-    assert "the counter is read to change every 100.0 ms" in text
+    assert "the counter is read to change every 100.000 ms" in text
 
 
 def test_energy_of_steps_that_are_far_apart_is_not_theirs(run_verb, make_records):
@@ -267,7 +267,7 @@ def test_what_is_not_read_is_lost(run_verb, make_records, tmp_path):
     """The first screen, a trace, a database, and the exit code of --strict tell it; a group that
     does not come is no loss."""
     job = use_job()
-    job.call(5 * S)
+    job.call(1000)
     job.call(9 * S)
     folder = make_records(job.lines())
     screen = run_verb("report", folder).stdout
@@ -281,7 +281,7 @@ def test_what_is_not_read_is_lost(run_verb, make_records, tmp_path):
     run_verb("merge", "-o", tmp_path / "t.pftrace", folder)
     trace = json.loads(run_verb("merge", folder).stdout)
     instants = {e["name"]: e["ts"] for e in trace["traceEvents"] if e["ph"] == "i"}
-    assert instants["no counters of GPU 1: the device is lost"] == (9 * S - 5 * S) / 1000
+    assert instants["no counters of GPU 1: the device is lost"] == (9 * S - 1000) / 1000
     assert "no counters of the devices: NO_PERMISSION for \x1b[31m all" in instants
     assert any(name.startswith("lost: counters of devices") for name in instants)
     marks = {name for _, name, *_ in perfetto_reader.Trace(
