@@ -16,14 +16,16 @@ WORDS = ("get=64", "idle=150", "begin=launches", "run=1200", "end", "begin=graph
 
 
 class Work:
-    """When device 0 had work, by the log: pieces, one after another on one stream at a time."""
+    """When a device had work of a process, by its log: pieces, one after another on one stream at a
+    time."""
 
-    def __init__(self, folder):
+    def __init__(self, folder, pid="", device=0):
         self.pieces = []
-        for path in folder.glob("*.log"):
+        for path in folder.glob(f"{pid}*.log"):
             for line in path.read_bytes().translate(None, b"\0").decode().splitlines():
                 parts = line.split("\t")
-                if len(parts) > 8 and parts[2] == "G" and parts[4] != "graph":
+                if len(parts) > 8 and parts[2] == "G" and parts[4] != "graph" and \
+                        f"device={device}" in parts:
                     self.pieces.append((int(parts[5]), int(parts[6])))
         self.pieces.sort()
         self.begins = [begin for begin, _ in self.pieces]
@@ -98,13 +100,13 @@ def test_energy_and_use_are_those_of_the_log(seen):
 def test_a_counter_that_jumps(seen, how):
     """Of what is around the jump there is no number, of the rest it is right; of the run it is what
     was counted, which is less than the truth."""
-    run = seen(**{how: 16})
-    jump = run.reads[15]
+    run = seen(**{how: 10})
+    jump = run.reads[9]
     assert run.spans["launches"][0] < jump < run.spans["launches"][1]
     run.check_none("launches", "began anew")
     run.check("graphs")
     truth = run.work.energy_mj(run.reads[0], run.reads[-1])
-    lost = run.work.energy_mj(run.reads[14], jump)
+    lost = run.work.energy_mj(run.reads[8], jump)
     row, [power] = run.rows["the run"], run.said["device_power"]
     assert power["energy_jumps"] == 1 and row["energy_mj"] == power["energy_mj"]
     assert row["energy_mj"] == pytest.approx(truth - lost, rel=0.01)
@@ -114,3 +116,46 @@ def test_a_counter_that_jumps(seen, how):
     assert run.rows["launches"]["at_least"] is None
     assert run.text.count("'>': a counter began anew, or jumped") == 2  # below each of both tables
     assert "'began anew': a counter began anew, or jumped, in it or close to it" in run.text
+
+
+STEPS = ("device=0", "run=300", "device=1", "run=200")
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("ranks, words, under", [
+    (2, ("run=500",), ("sh", "-c", 'RANK=0 CUDA_VISIBLE_DEVICES=0 "$@" & '
+                       'RANK=1 CUDA_VISIBLE_DEVICES=1 "$@"; wait', "sh")),
+    (1, STEPS, ())])
+def test_energy_of_several_devices(device, run_verb, ranks, words, under):
+    """A device for each of two processes, and both for one: each step, the run, and what diff has
+    of a step, is by the log of the work on all devices."""
+    done = device("get=1", *(["device=1", "get=1", "device=0"] if ranks == 1 else []), "idle=200",
+                  *(word for _ in range(4) for word in ("step", *words)), "step", "idle=200",
+                  under=under, SIMCUDA_KERNEL_NS=1_500_000, GPUPROF_DEVICE_PERIOD="20ms")
+    folder = done.cuda_log.parent / "out"
+    said = json.loads(run_verb("report", "--format=json", "--table=steps,energy,device_counters",
+                               folder).stdout)
+    truth = {}  # of each process's steps
+    for process in stream_reader.read_folder(folder):
+        monotonic = process.monotonic()
+        marks = [monotonic(r.begin) for r in process.of_type(stream_reader.TYPE_NUMBERS["step"])]
+        work = [Work(done.cuda_log, process.header.pid, number) for number in range(3 - ranks)]
+        truth[process.header.pid] = [sum(w.energy_mj(begin, end) for w in work)
+                                     for begin, end in zip(marks, marks[1:])]
+    assert len(truth) == ranks and all(len(steps) == 4 for steps in truth.values())
+    rows = [row for row in said["steps"] if not row["partial"]]
+    assert len(rows) == 4 * ranks
+    for row in rows:
+        assert abs(row["energy_mj"] - truth[row["pid"]][row["step"]]) <= \
+            row["energy_error_mj"] + 3, row
+    steps = [row for row in said["energy"] if row["kind"] == "step"]
+    assert len(steps) == ranks
+    for row in steps:
+        assert abs(row["energy_mj"] - sum(truth[row["pid"]])) <= row["energy_error_mj"] + 3
+    assert len(said["device_counters"]) == 2
+    assert len({row["uuid"] for row in said["device_counters"]}) == 2
+    compared = json.loads(run_verb("diff", folder, "--against", folder, "--format=json",
+                                   status=3).stdout)
+    [energy] = [row for row in compared["metrics"] if row["metric"] == "energy_mj"]
+    everything = sum(map(sum, truth.values())) / 4
+    assert energy["before"] == energy["now"] == pytest.approx(everything, rel=0.1)

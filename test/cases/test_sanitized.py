@@ -133,6 +133,28 @@ def test_tensors(stress, tmp_path, kind):
         list(map(int, done.stdout.split()))
 
 
+@pytest.mark.long
+@pytest.mark.parametrize("kind", ["thread", "address,undefined"])
+@pytest.mark.parametrize("settings", [{}, {"SIMNVML_SLOW_MS": "3"}, {"SIMNVML_LOST": "9"},
+                                      {"SIMNVML_FAIL": "nvmlDeviceGetFieldValues=hang"}])
+def test_devices(stress, tmp_path, kind, settings):
+    """NVML's counters are read while threads come and go, processes fork, recording stops and goes
+    on, and to the end. A child's threads are more than a sanitizer of threads follows."""
+    calls = "0" if kind == "thread" or "SIMNVML_FAIL" in settings else "20"
+    done = subprocess.run([stress(kind, "stress_device"), "900", calls], capture_output=True,
+                          text=True, check=False,
+                          env=environment(tmp_path, GPUPROF_DEVICE="1", GPUPROF_DEVICE_PERIOD="20ms",
+                                          GPUPROF_SEAL="10ms", LD_LIBRARY_PATH=str(toolchain.SIM),
+                                          SIMCUDA_DEVICES="2", TSAN_OPTIONS="exitcode=66",
+                                          ASAN_OPTIONS="detect_leaks=0", **settings))
+    assert done.returncode == 3, done.stderr[:5000]
+    assert all("counters of" in line for line in done.stderr.splitlines()), done.stderr[:5000]
+    process = max(stream_reader.read_folder(tmp_path / "out"), key=lambda p: len(p.records))
+    assert not process.losses and len(process.calls()) <= int(done.stdout)
+    power = process.of_type(stream_reader.DEVICE_POWER)
+    assert {r.args[0] for r in power} == (set() if "SIMNVML_FAIL" in settings else {1, 2})
+
+
 def test_askers(stress, tmp_path):
     """Threads ask for less to be recorded and take it back, while others call; see asked.c."""
     done = subprocess.run([stress("thread", "asked"), "race", "60"], capture_output=True, text=True,

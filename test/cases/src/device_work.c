@@ -4,6 +4,7 @@
  *   run=MS    launches and waits for it, for so long
  *   graphs=MS the same with launches of a graph of three kernels
  *   begin=NAME, end   a range, of which it prints from when to when it was (CLOCK_MONOTONIC)
+ *   step      gpuprof_step(), and prints when that was
  *   idle=MS   nothing, for so long
  *   count     prints how many devices there are, and what the call that says so answers
  *   device=N  the next ones on that device
@@ -75,6 +76,13 @@ static void range(const char *name)
     }
 }
 
+static void step(void)
+{
+    static uint64_t number;
+    gpuprof_step(number++);
+    printf("step %llu\n", now_ns());
+}
+
 static int (*symbol(const char *name))()
 {
     void *library = dlopen("libnvidia-ml.so.1", RTLD_NOW | RTLD_LOCAL);
@@ -130,6 +138,8 @@ static void obey(const char *word)
         range(equals + 1);
     else if (strcmp(word, "end") == 0)
         range(NULL);
+    else if (strcmp(word, "step") == 0)
+        step();
     else if (strncmp(word, "idle=", 5) == 0)
         usleep((useconds_t)number * 1000);
     else if (strcmp(word, "count") == 0)
