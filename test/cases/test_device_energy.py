@@ -5,6 +5,7 @@ simulated CUDA's own log says that its device did. Power is some, and more for e
 
 import bisect
 import json
+import shutil
 
 import pytest
 import stream_reader
@@ -154,7 +155,8 @@ def test_energy_of_several_devices(device, run_verb, ranks, words, under):
         assert abs(row["energy_mj"] - sum(truth[row["pid"]])) <= row["energy_error_mj"] + 3
     assert len(said["device_counters"]) == 2
     assert len({row["uuid"] for row in said["device_counters"]}) == 2
-    compared = json.loads(run_verb("diff", folder, "--against", folder, "--format=json",
+    before = shutil.copytree(folder, folder.parent / "before")
+    compared = json.loads(run_verb("diff", folder, "--against", before, "--format=json",
                                    status=3).stdout)
     [energy] = [row for row in compared["metrics"] if row["metric"] == "energy_mj"]
     everything = sum(map(sum, truth.values())) / 4

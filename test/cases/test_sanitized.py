@@ -143,8 +143,9 @@ def test_devices(stress, tmp_path, kind, settings):
     calls = "0" if kind == "thread" or "SIMNVML_FAIL" in settings else "20"
     done = subprocess.run([stress(kind, "stress_device"), "900", calls], capture_output=True,
                           text=True, check=False,
-                          env=environment(tmp_path, GPUPROF_DEVICE="1", GPUPROF_DEVICE_PERIOD="20ms",
-                                          GPUPROF_SEAL="10ms", LD_LIBRARY_PATH=str(toolchain.SIM),
+                          env=environment(tmp_path, GPUPROF_DEVICE="1", GPUPROF_SEAL="10ms",
+                                          GPUPROF_DEVICE_PERIOD="20ms",
+                                          LD_LIBRARY_PATH=str(toolchain.SIM),
                                           SIMCUDA_DEVICES="2", TSAN_OPTIONS="exitcode=66",
                                           ASAN_OPTIONS="detect_leaks=0", **settings))
     assert done.returncode == 3, done.stderr[:5000]
