@@ -101,13 +101,13 @@ def test_energy_and_use_are_those_of_the_log(seen):
 def test_a_counter_that_jumps(seen, how):
     """Of what is around the jump there is no number, of the rest it is right; of the run it is what
     was counted, which is less than the truth."""
-    run = seen(**{how: 10})
-    jump = run.reads[9]
+    run = seen(**{how: 12})
+    jump = run.reads[11]
     assert run.spans["launches"][0] < jump < run.spans["launches"][1]
     run.check_none("launches", "began anew")
     run.check("graphs")
     truth = run.work.energy_mj(run.reads[0], run.reads[-1])
-    lost = run.work.energy_mj(run.reads[8], jump)
+    lost = run.work.energy_mj(run.reads[10], jump)
     row, [power] = run.rows["the run"], run.said["device_power"]
     assert power["energy_jumps"] == 1 and row["energy_mj"] == power["energy_mj"]
     assert row["energy_mj"] == pytest.approx(truth - lost, rel=0.01)
