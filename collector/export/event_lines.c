@@ -19,19 +19,6 @@ static const char *const column_names[EVENT_COLUMNS] = {
 #undef EVENT_COLUMN
 };
 
-char *event_room(struct event_text *t, size_t bytes)
-{
-    if (t->room - t->used < bytes) {
-        size_t room = 2 * (t->used + bytes) + 4096;
-        char *grown = realloc(t->at, room);
-        if (!grown)
-            return NULL;
-        t->at = grown;
-        t->room = room;
-    }
-    return t->at + t->used;
-}
-
 /* Room for all cells, however they are written. */
 static char *row_room(struct export_writer *w)
 {

@@ -4,6 +4,7 @@
 
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "api/api_error.h"
@@ -16,6 +17,19 @@
 #include "record/op_record.h"
 
 /* ---- a row ----------------------------------------------------------------------------------- */
+
+char *event_room(struct event_text *t, size_t bytes)
+{
+    if (t->room - t->used < bytes) {
+        size_t room = 2 * (t->used + bytes) + 4096;
+        char *grown = realloc(t->at, room);
+        if (!grown)
+            return NULL;
+        t->at = grown;
+        t->room = room;
+    }
+    return t->at + t->used;
+}
 
 void event_begin(struct export_writer *w, const char *kind, const struct process *p,
                  uint64_t begin_ns, uint64_t end_ns)

@@ -82,6 +82,9 @@ static inline void event_string(struct export_writer *w, enum event_column colum
 
 /* ---- event_row.c ---- */
 
+/* Room for so many bytes more; NULL: no memory. */
+char *event_room(struct event_text *t, size_t bytes);
+
 /* A row of that kind begins: its process and its time. */
 void event_begin(struct export_writer *w, const char *kind, const struct process *p,
                  uint64_t begin_ns, uint64_t end_ns);
@@ -101,11 +104,6 @@ int event_end(struct export_writer *w);
 
 /* The row of a slice, if it makes one. 0 or an error. */
 int event_take(struct export_writer *w, const struct slice *s);
-
-/* ---- event_lines.c ---- */
-
-/* Room for so many bytes more; NULL: no memory. */
-char *event_room(struct event_text *t, size_t bytes);
 
 /* ---- event_ends.c: 0 or an error ---- */
 

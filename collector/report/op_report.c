@@ -40,22 +40,6 @@ void op_report_release(struct op_report *o)
 
 /* ---- rows and entries ------------------------------------------------------------------------ */
 
-int64_t op_row_place(struct op_report *o, struct key key, const struct op_row *made)
-{
-    uint64_t place = key_map_get(&o->row_places, key);
-    if (place)
-        return (int64_t)place - 1;
-    struct op_row *rows = array_room(o->rows, o->count, &o->capacity, sizeof *rows, 64);
-    if (!rows)
-        return GPUPROF_NO_MEMORY;
-    o->rows = rows;
-    rows[o->count] = *made;
-    rows[o->count].number = o->count + 1;
-    if (key_map_set(&o->row_places, key, ++o->count) < 0)
-        return GPUPROF_NO_MEMORY; /* there are fewer rows than a map has room for */
-    return o->count - 1;
-}
-
 static const struct op_formula *formula_of(struct op_report *o, const struct kernel_name *text)
 {
     uint64_t slot = ((uintptr_t)text * 0x9E3779B97F4A7C15u >> 40) % OP_FORMULA_SLOTS;

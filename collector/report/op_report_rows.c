@@ -1,12 +1,30 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is known of operators only behind the walk: names, sizes, FLOPs (op_report.h). */
+/* The rows of operators, and what is known of them only behind the walk: names, sizes, FLOPs
+ * (op_report.h). */
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "error.h"
 #include "report/device_peak.h"
 #include "report/op_report.h"
 #include "report/range_rows.h"
+
+int64_t op_row_place(struct op_report *o, struct key key, const struct op_row *made)
+{
+    uint64_t place = key_map_get(&o->row_places, key);
+    if (place)
+        return (int64_t)place - 1;
+    struct op_row *rows = array_room(o->rows, o->count, &o->capacity, sizeof *rows, 64);
+    if (!rows)
+        return GPUPROF_NO_MEMORY;
+    o->rows = rows;
+    rows[o->count] = *made;
+    rows[o->count].number = o->count + 1;
+    if (key_map_set(&o->row_places, key, ++o->count) < 0)
+        return GPUPROF_NO_MEMORY; /* there are fewer rows than a map has room for */
+    return o->count - 1;
+}
 
 /* ---- FLOPs ----------------------------------------------------------------------------------- */
 

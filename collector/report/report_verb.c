@@ -85,12 +85,17 @@ static void say_left_out(const struct report_view *view, enum report_format form
         message("report: parts have the tables of calls, errors, devices and ranges only");
 }
 
+static void say_few_times(void)
+{
+    message("report: more different times than recordings of this size have: some medians and 95th "
+            "percentiles are those of the others");
+}
+
 static enum exit_code show_combination(struct combination *c, const struct options *options,
                                        const struct report_view *view, enum report_format format)
 {
     if (c->has_few_times)
-        message("report: more different times than recordings of this size have: some medians "
-                "and 95th percentiles are those of the others");
+        say_few_times();
     enum exit_code code = report_print(&c->report, view, options, format, NULL);
     if (code != EXIT_OK)
         return code;
@@ -109,14 +114,10 @@ static enum exit_code combine(const struct options *options, const struct report
     return code;
 }
 
-enum exit_code report_verb(const struct options *options, report_page_fn *page)
+static struct report_view view_of(const struct options *options)
 {
-    struct recording rec;
-    struct recording_options how = {
-        .keep_live = options->keep_live, .processors = options->jobs, .select = &options->select};
-    enum report_format format = format_of(options);
     bool is_file = options->output && strcmp(options->output, "-") != 0;
-    struct report_view view = {
+    return (struct report_view){
         options->by,
         options->tables,
         options->is_full,
@@ -129,6 +130,55 @@ enum exit_code report_verb(const struct options *options, report_page_fn *page)
              options->colour == COLOUR_ALWAYS ||
              (options->colour == COLOUR_AUTO && !is_file && terminal_has_colour(STDOUT_FILENO))},
     };
+}
+
+/* Makes the report of what was selected, and prints it. */
+static enum exit_code show_report(struct recording *rec, struct selection *selection,
+                                  const struct options *options, struct report_view *view,
+                                  enum report_format format, struct step_wish *steps,
+                                  report_page_fn *page)
+{
+    struct report report;
+    steps->selection = options->select.is_given ? selection : NULL;
+    /* A page has all that there is, and lines of Python go beside the other tables. */
+    if (format == FORMAT_HTML && view->by == BY_NAME && recording_has_stacks(rec))
+        view->by = BY_PYTHON_LINE;
+    struct report_wish wish = {
+        .by = view->by,
+        .is_mine = options->is_mine,
+        .source = options->source,
+        .is_sorted = options->sort != NULL,
+        .groups =
+            options->groups == GROUPS_ALWAYS ||
+            (options->groups == GROUPS_IN_TEXT && (format == FORMAT_TEXT || format == FORMAT_HTML)),
+        .leaves = steps->is_wanted ? 0 : report_leaves(view, format),
+        .symbols = options->symbols,
+        .steps = steps,
+        .filter = selection_filter(selection, false),
+    };
+    int error = report_make(&report, rec, &wish);
+    if (error == 0 && !report.histogram_rows)
+        say_few_times();
+    enum exit_code code = error < 0 ? EXIT_ENVIRONMENT : EXIT_OK;
+    if (code == EXIT_OK && report.steps)
+        code = steps_check(&report.steps->steps, "report");
+    if (code == EXIT_OK)
+        code = report_print(&report, view, options, format, page);
+    if (code == EXIT_OK) {
+        selection_say(selection, "report");
+        code = walk_verdict(&report.walk, options->strict);
+    }
+    report_release(&report);
+    return code;
+}
+
+enum exit_code report_verb(const struct options *options, report_page_fn *page)
+{
+    struct recording rec;
+    struct recording_options how = {
+        .keep_live = options->keep_live, .processors = options->jobs, .select = &options->select};
+    enum report_format format = format_of(options);
+    struct report_view view = view_of(options);
     if (format == FORMAT_BY_NAME)
         return usage_error("report: %s: not a kind that can be written; name it .txt, .csv, "
                            ".json or .html, or say --format",
@@ -163,40 +213,8 @@ enum exit_code report_verb(const struct options *options, report_page_fn *page)
     struct selection selection = {0};
     if (code == EXIT_OK)
         code = selection_make(&selection, &rec, NULL, &options->select, &how_steps, "report");
-    if (code == EXIT_OK) {
-        struct report report;
-        steps.selection = options->select.is_given ? &selection : NULL;
-        /* A page has all that there is, and lines of Python go beside the other tables. */
-        if (format == FORMAT_HTML && view.by == BY_NAME && recording_has_stacks(&rec))
-            view.by = BY_PYTHON_LINE;
-        struct report_wish wish = {
-            .by = view.by,
-            .is_mine = options->is_mine,
-            .source = options->source,
-            .is_sorted = options->sort != NULL,
-            .groups = options->groups == GROUPS_ALWAYS ||
-                      (options->groups == GROUPS_IN_TEXT &&
-                       (format == FORMAT_TEXT || format == FORMAT_HTML)),
-            .leaves = steps.is_wanted ? 0 : report_leaves(&view, format),
-            .symbols = options->symbols,
-            .steps = &steps,
-            .filter = selection_filter(&selection, false),
-        };
-        int error = report_make(&report, &rec, &wish);
-        if (error == 0 && !report.histogram_rows)
-            message("report: more different times than recordings of this size have: some medians "
-                    "and 95th percentiles are those of the others");
-        code = error < 0 ? EXIT_ENVIRONMENT : EXIT_OK;
-        if (code == EXIT_OK && report.steps)
-            code = steps_check(&report.steps->steps, "report");
-        if (code == EXIT_OK)
-            code = report_print(&report, &view, options, format, page);
-        if (code == EXIT_OK) {
-            selection_say(&selection, "report");
-            code = walk_verdict(&report.walk, options->strict);
-        }
-        report_release(&report);
-    }
+    if (code == EXIT_OK)
+        code = show_report(&rec, &selection, options, &view, format, &steps, page);
     selection_release(&selection);
     recording_release(&rec);
     return code;

@@ -18,6 +18,8 @@
 #include "trace/value_text.h"
 
 #define CHROME_EVENT_BYTES 2048 /* of an event without its name and texts */
+#define FLOW_PROCESS_SHIFT 36   /* ids are exact in JavaScript: 16 bits of process, 36 of flow */
+
 /* Of a process: what it did in all, and its steps. */
 struct process_span {
     uint64_t begin_ns; /* relative to the origin; UINT64_MAX: nothing yet */
@@ -134,6 +136,13 @@ static inline struct process_span *chrome_span(const struct trace_writer *w,
     return &w->spans[p->index - w->processes[0]->index];
 }
 
+/* Another id of an arrow, the same for both its ends. */
+static inline uint64_t chrome_flow_id(struct trace_writer *w, const struct process *p)
+{
+    return (uint64_t)p->index << FLOW_PROCESS_SHIFT |
+           (++w->flows & ((1ull << FLOW_PROCESS_SHIFT) - 1));
+}
+
 /* Remembers how far the trace and the process reach (chrome.c). */
 void chrome_reach(struct trace_writer *w, const struct process *p, uint64_t begin_ns,
                   uint64_t end_ns);
@@ -167,9 +176,6 @@ static inline bool chrome_binds(const struct trace_writer *w, const struct funct
 
 /* The members of a slice that say so: the call is the one of that id of the process. */
 char *chrome_put_binding(char *out, uint32_t process, uint32_t call, bool is_call);
-
-/* Another id of an arrow, the same for both its ends. */
-uint64_t chrome_flow_id(struct trace_writer *w, const struct process *p);
 
 /* ---- chrome_memory.c ---- */
 

@@ -8,7 +8,6 @@
 #include "record/gpu_record.h"
 #include "trace/chrome.h"
 
-#define FLOW_PROCESS_SHIFT 36  /* ids are exact in JavaScript: 16 bits of process, 36 of flow */
 #define BIND_PROCESS_SHIFT 32  /* behind the numbers that Perfetto gives to other arrows */
 #define CALL_ARROW_NS      100 /* how far inside its call an arrow begins, at most */
 #define TIME_MAX           (1ll << 62)
@@ -172,12 +171,6 @@ static char *put_traffic(const struct gpu_slice *s, char *out, uint64_t bytes)
     out = PUT(out, ",\"memory bandwidth (GB/s)\":");
     unsigned __int128 milli = ns ? ((unsigned __int128)bytes * 1000 + ns / 2) / ns : 0;
     return json_microseconds(out, milli < VALUE_EXACT_MAX ? (uint64_t)milli : VALUE_EXACT_MAX);
-}
-
-uint64_t chrome_flow_id(struct trace_writer *w, const struct process *p)
-{
-    return (uint64_t)p->index << FLOW_PROCESS_SHIFT |
-           (++w->flows & ((1ull << FLOW_PROCESS_SHIFT) - 1));
 }
 
 /* An arrow from the call to the work; its two ends have an id of their own. */
