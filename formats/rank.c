@@ -5,23 +5,36 @@
 
 #define RANK_DIGITS_MAX 18 /* fits into 63 bits */
 
-const char *const rank_variables[] = {"RANK", "OMPI_COMM_WORLD_RANK", "PMI_RANK", "SLURM_PROCID",
-                                      NULL};
+const char *const rank_variables[] = {
+    "RANK",         "OMPI_COMM_WORLD_RANK", "MV2_COMM_WORLD_RANK",  "PMI_RANK",
+    "HOROVOD_RANK", "SLURM_PROCID",         "JOB_COMPLETION_INDEX", NULL};
 
-const char *const local_rank_variables[] = {"LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_RANK",
-                                            "MPI_LOCALRANKID", "SLURM_LOCALID", NULL};
+const char *const local_rank_variables[] = {"LOCAL_RANK",
+                                            "OMPI_COMM_WORLD_LOCAL_RANK",
+                                            "MV2_COMM_WORLD_LOCAL_RANK",
+                                            "MPI_LOCALRANKID",
+                                            "PMI_LOCAL_RANK",
+                                            "HOROVOD_LOCAL_RANK",
+                                            "SLURM_LOCALID",
+                                            NULL};
 
-const struct job_variable job_variables[] = {{"TORCHELASTIC_RUN_ID", 0, false},
-                                             {"TORCHELASTIC_RESTART_COUNT", 0, false},
-                                             {"MASTER_ADDR", 0, true},
-                                             {"MASTER_PORT", 0, false},
-                                             {"SLURM_JOB_ID", 0, false},
-                                             {"PMIX_NAMESPACE", 1, false},
-                                             {"SLURM_JOB_ID", 2, false},
-                                             {"SLURM_STEP_ID", 2, false},
-                                             {"SLURM_JOB_ID", 3, false},
-                                             {"SLURM_STEP_ID", 3, false},
-                                             {NULL, 0, false}};
+const struct job_variable job_variables[] = {
+    {"TORCHELASTIC_RUN_ID", "RANK", JOB_WORD},
+    {"TORCHELASTIC_RESTART_COUNT", "RANK", JOB_WORD},
+    {"MASTER_ADDR", "RANK", JOB_ADDRESS},
+    {"MASTER_PORT", "RANK", JOB_WORD},
+    {"SLURM_JOB_ID", "RANK", JOB_WORD},
+    {"PMIX_NAMESPACE", "OMPI_COMM_WORLD_RANK", JOB_WORD},
+    {"SLURM_JOB_ID", "MV2_COMM_WORLD_RANK", JOB_WORD},
+    {"SLURM_STEP_ID", "MV2_COMM_WORLD_RANK", JOB_WORD},
+    {"SLURM_JOB_ID", "PMI_RANK", JOB_WORD},
+    {"SLURM_STEP_ID", "PMI_RANK", JOB_WORD},
+    {"HOROVOD_GLOO_RENDEZVOUS_ADDR", "HOROVOD_RANK", JOB_ADDRESS},
+    {"HOROVOD_GLOO_RENDEZVOUS_PORT", "HOROVOD_RANK", JOB_WORD},
+    {"SLURM_JOB_ID", "SLURM_PROCID", JOB_WORD},
+    {"SLURM_STEP_ID", "SLURM_PROCID", JOB_WORD},
+    {"JOB_COMPLETION_INDEX", "JOB_COMPLETION_INDEX", JOB_HOST_INDEX},
+    {NULL, NULL, JOB_WORD}};
 
 uint64_t rank_number(const char *text)
 {

@@ -14,12 +14,16 @@ extern const char *const rank_variables[];
 /* Likewise which of those on its host a process is; ended by NULL. */
 extern const char *const local_rank_variables[];
 
-/* What the launcher that has the rank variable of that place says of its job: two jobs at one time
- * differ in it. Ended by a name that is NULL. */
+/* What the launcher that has the rank variable `of` says of its job: two jobs at one time differ in
+ * it. Ended by a name that is NULL. */
 struct job_variable {
     const char *name;
-    unsigned of;
-    bool is_address;
+    const char *of;
+    enum {
+        JOB_WORD,
+        JOB_ADDRESS,    /* of one host; each has a job of its own where it names itself */
+        JOB_HOST_INDEX, /* a host of the name NAME-INDEX is of the job NAME (Kubernetes') */
+    } kind;
 };
 extern const struct job_variable job_variables[];
 

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "error.h"
+#include "read/machines.h"
 #include "read/recording.h"
 
 #define BACK_NS        8        /* more than clock_map_back is wrong by */
@@ -32,31 +33,19 @@ static int compare_rank(const void *left, const void *right)
     return a != b ? (a < b ? -1 : 1) : compare_start(left, right);
 }
 
-static int compare_boot(const void *left, const void *right)
+/* By the machine, which p->host is until hosts are numbered. */
+static int compare_machine(const void *left, const void *right)
 {
     const struct process *a = *(struct process *const *)left;
     const struct process *b = *(struct process *const *)right;
-    int order = memcmp(a->header.boot_id, b->header.boot_id, sizeof a->header.boot_id);
-    return order ? order : compare_start(left, right);
-}
-
-static bool is_same_boot(const struct process *a, const struct process *b)
-{
-    static const uint8_t unknown[16];
-    return memcmp(a->header.boot_id, b->header.boot_id, sizeof a->header.boot_id) == 0 &&
-           memcmp(a->header.boot_id, unknown, sizeof unknown) != 0;
+    return a->host != b->host ? (a->host < b->host ? -1 : 1) : compare_start(left, right);
 }
 
 /* Numbers the hosts in the order in which their first processes are shown. */
-static int find_hosts(struct recording *rec, struct process *const *by_boot)
+static int find_hosts(struct recording *rec)
 {
-    uint32_t boots = 0;
-    for (uint32_t i = 0; i < rec->count; i++) {
-        boots += i == 0 || !is_same_boot(by_boot[i - 1], by_boot[i]);
-        by_boot[i]->host = boots - 1;
-    }
-    uint32_t *numbers = calloc(boots + 1u, sizeof *numbers); /* of boots; + 1, 0: none yet */
-    rec->hosts = calloc(boots + 1u, sizeof *rec->hosts);
+    uint32_t *numbers = calloc(rec->count + 1u, sizeof *numbers); /* of machines, + 1; 0: none */
+    rec->hosts = calloc(rec->count + 1u, sizeof *rec->hosts);
     if (!numbers || !rec->hosts) {
         free(numbers);
         return GPUPROF_NO_MEMORY;
@@ -75,30 +64,48 @@ static int find_hosts(struct recording *rec, struct process *const *by_boot)
     return 0;
 }
 
+static int find_machines(struct recording *rec)
+{
+    struct machine_claim *claims = calloc(rec->count + 1u, sizeof *claims);
+    if (!claims)
+        return GPUPROF_NO_MEMORY;
+    for (uint32_t i = 0; i < rec->count; i++) {
+        const struct process *p = rec->processes[i];
+        claims[i] = (struct machine_claim){.boot_id = p->header.boot_id,
+                                           .host = p->header.host,
+                                           .offset = p->clock.offset,
+                                           .begin_ns = p->header.realtime_zero_ns};
+    }
+    int error = machines_find(claims, rec->count);
+    for (uint32_t i = 0; error == 0 && i < rec->count; i++)
+        rec->processes[i]->host = claims[i].machine;
+    free(claims);
+    return error;
+}
+
 /*
  * Processes of one boot share CLOCK_MONOTONIC, whatever happened to the wall clock between their
  * starts: they all use the offset of the first of them.
  */
 static int share_clocks(struct recording *rec)
 {
-    static const uint8_t unknown[16];
-    struct process **by_boot = malloc(rec->count * sizeof(struct process *));
-    if (!by_boot)
-        return GPUPROF_NO_MEMORY;
-    memcpy(by_boot, rec->processes, rec->count * sizeof(struct process *));
-    qsort(by_boot, rec->count, sizeof *by_boot, compare_boot);
-    for (uint32_t i = 1; i < rec->count; i++) {
-        if (is_same_boot(by_boot[i - 1], by_boot[i]))
-            by_boot[i]->clock.offset = by_boot[i - 1]->clock.offset;
+    struct process **order = malloc(rec->count * sizeof(struct process *));
+    int error = order ? find_machines(rec) : GPUPROF_NO_MEMORY;
+    if (error < 0) {
+        free(order);
+        return error;
     }
+    memcpy(order, rec->processes, rec->count * sizeof(struct process *));
+    qsort(order, rec->count, sizeof *order, compare_machine);
+    for (uint32_t i = 1; i < rec->count; i++)
+        if (order[i - 1]->host == order[i]->host)
+            order[i]->clock.offset = order[i - 1]->clock.offset;
+    free(order);
     for (uint32_t i = 0; rec->share && i < rec->count; i++) {
-        struct process *p = by_boot[i];
-        if (memcmp(p->header.boot_id, unknown, sizeof unknown) != 0)
-            p->clock.offset = share_clock_offset(rec->share, p->header.boot_id, p->clock.offset);
+        struct process *p = rec->processes[i];
+        p->clock.offset = share_clock_offset(rec->share, p->header.process_id, p->clock.offset);
     }
-    int error = find_hosts(rec, by_boot);
-    free(by_boot);
-    return error;
+    return find_hosts(rec);
 }
 
 static int compare_numbers(const void *left, const void *right)

@@ -566,6 +566,14 @@ const char *process_rank(const struct process *p)
     return variable_of(p, rank_variables);
 }
 
+/* "NAME" of a host that is called NAME-INDEX; NULL: it is not. */
+static const char *name_before_index(const struct process *p, const char *index, int *length)
+{
+    const char *host = p->header.host, *dash = strrchr(host, '-');
+    *length = dash ? (int)(dash - host) : 0;
+    return dash && dash > host && strcmp(dash + 1, index) == 0 ? host : NULL;
+}
+
 char *process_job(const struct process *p, char *text)
 {
     size_t at = 0;
@@ -575,15 +583,22 @@ char *process_job(const struct process *p, char *text)
            !variable_of(p, (const char *const[]){rank_variables[launcher], NULL}))
         launcher++;
     for (const struct job_variable *v = job_variables; v->name && rank_variables[launcher]; v++) {
-        const char *value =
-            v->of == launcher ? variable_of(p, (const char *const[]){v->name, NULL}) : NULL;
+        const char *value = strcmp(v->of, rank_variables[launcher]) == 0
+                                ? variable_of(p, (const char *const[]){v->name, NULL})
+                                : NULL;
+        const char *name = v->name;
+        int length = value ? (int)strnlen(value, 250) : 0;
+        if (value && v->kind == JOB_HOST_INDEX) {
+            name = "Job";
+            value = name_before_index(p, value, &length);
+        }
         if (!value || at >= PROCESS_JOB_BYTES)
             continue;
-        int length = snprintf(text + at, PROCESS_JOB_BYTES - at, "%s%s=%.250s", at ? " " : "",
-                              v->name, value);
+        length = snprintf(text + at, PROCESS_JOB_BYTES - at, "%s%s=%.*s", at ? " " : "", name,
+                          length, value);
         at += length > 0 ? (size_t)length : 0;
         /* Each host has a job of its own, then. */
-        if (at < PROCESS_JOB_BYTES && v->is_address &&
+        if (at < PROCESS_JOB_BYTES && v->kind == JOB_ADDRESS &&
             (strcmp(value, "localhost") == 0 || strncmp(value, "127.", 4) == 0))
             at += (size_t)snprintf(text + at, PROCESS_JOB_BYTES - at, " on %.64s", p->header.host);
     }

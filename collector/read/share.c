@@ -6,6 +6,7 @@
 
 #include "base/array.h"
 #include "error.h"
+#include "read/machines.h"
 
 /* Of a file that has lost it the live file may have the header: loading knows. */
 static int read_header(struct reader *r, const char *path, struct stream_header *h)
@@ -51,10 +52,11 @@ int share_add(struct share *s, struct reader *r, const char *path, bool is_named
         return GPUPROF_NO_MEMORY;
     memcpy(f->process_id, h.process_id, sizeof f->process_id);
     memcpy(f->boot_id, h.boot_id, sizeof f->boot_id);
+    f->host = strdup(h.host);
     f->begin_ns = h.realtime_zero_ns;
     f->clock_offset = clock.offset;
     clock_map_release(&clock);
-    return 0;
+    return f->host ? 0 : GPUPROF_NO_MEMORY;
 }
 
 static int compare_files(const void *left, const void *right)
@@ -65,6 +67,47 @@ static int compare_files(const void *left, const void *right)
     if (!order)
         order = memcmp(a->boot_id, b->boot_id, sizeof a->boot_id);
     return order ? order : memcmp(a->process_id, b->process_id, sizeof a->process_id);
+}
+
+static bool is_before(const struct share_file *a, const struct share_file *b)
+{
+    if (a->begin_ns != b->begin_ns)
+        return a->begin_ns < b->begin_ns;
+    return memcmp(a->process_id, b->process_id, sizeof a->process_id) < 0;
+}
+
+/* Clocks of one machine get the offset that the first of its processes had. */
+static int share_offsets(struct share *s)
+{
+    uint32_t count = s->file_count;
+    struct machine_claim *claims = calloc(count + 1u, sizeof *claims);
+    const struct share_file **firsts = calloc(count + 1u, sizeof(struct share_file *));
+    uint64_t *offsets = calloc(count + 1u, sizeof *offsets);
+    static const uint8_t unknown[16];
+    int error = claims && firsts && offsets ? 0 : GPUPROF_NO_MEMORY;
+    for (uint32_t i = 0; error == 0 && i < count; i++) {
+        const struct share_file *f = &s->files[i];
+        claims[i] = (struct machine_claim){.boot_id = f->is_lost ? unknown : f->boot_id,
+                                           .host = f->is_lost ? "" : f->host,
+                                           .offset = f->clock_offset,
+                                           .begin_ns = f->begin_ns};
+    }
+    if (error == 0)
+        error = machines_find(claims, count);
+    for (uint32_t i = 0; error == 0 && i < count; i++) {
+        const struct share_file *f = &s->files[i], **first = &firsts[claims[i].machine];
+        s->host_count += !*first && !f->is_lost;
+        if (!*first || is_before(f, *first))
+            *first = f;
+    }
+    for (uint32_t i = 0; error == 0 && i < count; i++)
+        offsets[i] = firsts[claims[i].machine]->clock_offset;
+    for (uint32_t i = 0; error == 0 && i < count; i++)
+        s->files[i].clock_offset = offsets[i];
+    free(claims);
+    free(firsts);
+    free(offsets);
+    return error;
 }
 
 int share_deal(struct share *s)
@@ -82,8 +125,6 @@ int share_deal(struct share *s)
         bool is_again = i && compare_files(&order[i - 1], &order[i]) == 0;
         if (order[i]->is_lost || is_again)
             continue;
-        s->host_count += !processes || memcmp(order[i - 1]->boot_id, order[i]->boot_id,
-                                              sizeof order[i]->boot_id) != 0;
         sha256_add(&hash, order[i]->process_id, sizeof order[i]->process_id);
         processes++;
     }
@@ -95,32 +136,25 @@ int share_deal(struct share *s)
             order[i]->is_lost ? s->index == 0 : (uint64_t)place * s->count / processes == s->index;
     }
     free(order);
-    return 0;
+    return share_offsets(s);
 }
 
-static bool is_before(const struct share_file *a, const struct share_file *b)
+uint64_t share_clock_offset(const struct share *s, const uint8_t *process_id, uint64_t offset)
 {
-    if (a->begin_ns != b->begin_ns)
-        return a->begin_ns < b->begin_ns;
-    return memcmp(a->process_id, b->process_id, sizeof a->process_id) < 0;
-}
-
-uint64_t share_clock_offset(const struct share *s, const uint8_t *boot_id, uint64_t offset)
-{
-    const struct share_file *first = NULL;
     for (uint32_t i = 0; i < s->file_count; i++) {
         const struct share_file *f = &s->files[i];
-        if (!f->is_lost && memcmp(f->boot_id, boot_id, sizeof f->boot_id) == 0 &&
-            (!first || is_before(f, first)))
-            first = f;
+        if (!f->is_lost && memcmp(f->process_id, process_id, sizeof f->process_id) == 0)
+            return f->clock_offset;
     }
-    return first ? first->clock_offset : offset;
+    return offset;
 }
 
 void share_release(struct share *s)
 {
-    for (uint32_t i = 0; i < s->file_count; i++)
+    for (uint32_t i = 0; i < s->file_count; i++) {
         free(s->files[i].path);
+        free(s->files[i].host);
+    }
     free(s->files);
     *s = (struct share){0};
 }

@@ -7,7 +7,7 @@
  * That clocks of a host have the offset that the first of its processes had holds for all of its
  * processes, whichever share they are in.
  *
- * Memory: 60 bytes a file, and its path.
+ * Memory: 80 bytes a file, its path and the host's name.
  */
 #ifndef GPUPROF_COLLECTOR_SHARE_H
 #define GPUPROF_COLLECTOR_SHARE_H
@@ -22,7 +22,8 @@ struct share_file {
     uint8_t process_id[16];
     uint8_t boot_id[16];
     uint64_t begin_ns;     /* of the process, by the host's wall clock */
-    uint64_t clock_offset; /* as struct clock_map has it */
+    uint64_t clock_offset; /* as struct clock_map has it; once dealt, that of its machine */
+    char *host;            /* owned */
     bool is_named;         /* by the user, and not found in a folder */
     bool is_lost;          /* it has no header */
     bool is_here;          /* it is of this share */
@@ -44,8 +45,8 @@ int share_add(struct share *s, struct reader *r, const char *path, bool is_named
 /* After the last: which files are of this share. 0 or GPUPROF_NO_MEMORY. */
 int share_deal(struct share *s);
 
-/* What clocks of that host are to have; `offset`: none of its processes is known. */
-uint64_t share_clock_offset(const struct share *s, const uint8_t *boot_id, uint64_t offset);
+/* What the clock of that process is to have; `offset`: it is not known. */
+uint64_t share_clock_offset(const struct share *s, const uint8_t *process_id, uint64_t offset);
 
 void share_release(struct share *s);
 

@@ -17,7 +17,9 @@ static const struct {
     const char *index, *count;
 } launchers[] = {{"RANK", "WORLD_SIZE"},
                  {"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"},
+                 {"MV2_COMM_WORLD_RANK", "MV2_COMM_WORLD_SIZE"},
                  {"PMI_RANK", "PMI_SIZE"},
+                 {"HOROVOD_RANK", "HOROVOD_SIZE"},
                  {"SLURM_PROCID", "SLURM_NTASKS"}};
 
 enum exit_code part_verb_check(const struct options *o, const struct report_view *view,

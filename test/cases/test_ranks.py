@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Jobs of many ranks: which processes are of one, and who was late to what."""
 
+import csv
 import dataclasses
+import io
 import json
 import random
 import statistics
@@ -87,12 +89,16 @@ SEVERAL = {
     "loop": [world(3, 0), world(3, 20)],
     "mpi": [world(2, 0, RANK="", OMPI_COMM_WORLD_RANK="", PMIX_NAMESPACE="1885732865"),
             world(3, 0.05, RANK="", OMPI_COMM_WORLD_RANK="", PMIX_NAMESPACE="1885732867")],
+    "horovod": [world(2, port / 20, RANK="", HOROVOD_RANK="", HOROVOD_GLOO_RENDEZVOUS_ADDR="n1",
+                      HOROVOD_GLOO_RENDEZVOUS_PORT=port) for port in range(2)],
+    "mvapich": [world(2, step / 20, RANK="", MV2_COMM_WORLD_RANK="", SLURM_JOB_ID=7,
+                      SLURM_STEP_ID=step) for step in range(2)],
 }
 
 
 def with_rank(process):
     """Under the variable that its launcher has."""
-    for name in ("SLURM_PROCID", "OMPI_COMM_WORLD_RANK"):
+    for name in ("SLURM_PROCID", "OMPI_COMM_WORLD_RANK", "HOROVOD_RANK", "MV2_COMM_WORLD_RANK"):
         if name in process.says:
             process.says[name] = process.rank
     return process
@@ -117,6 +123,26 @@ def test_jobs_in_one_folder(kind, run_verb, recorded):
     run_verb("merge", "--job=1", "--rank=1", folder, "-o", trace)
     shown, = json.loads(trace.read_text())["otherData"]["processes"]
     assert (shown["rank"], shown["job"]) == ("1", 1)
+
+
+def test_jobs_of_kubernetes(run_verb, make_records):
+    """Pods of indexed Jobs are called after these, and start with pid 1."""
+    lines = []
+    for number, (host, index) in enumerate((("train-0", 0), ("eval-0", 0), ("train-1", 1),
+                                            ("eval-1", 1), ("elsewhere", 2))):
+        begin = number * SECOND // 10
+        lines += [f"process {number} {host} {number + 1} {begin} {EPOCH + begin}",
+                  "meta env.RANK=", f"meta env.JOB_COMPLETION_INDEX={index}",
+                  f"{stream_reader.TYPE_NUMBERS['call']} 1 1000 {SECOND} 0 0 cudaFree 0 0"]
+    folder = make_records(lines)
+    done = run_verb("export", "--format=csv", "--kind=call", folder)
+    jobs = {}
+    for row in csv.DictReader(io.StringIO(done.stdout)):
+        if row["name"] == "cudaFree":
+            jobs.setdefault(row["job"], []).append((row["host"], row["rank"]))
+    assert sorted(jobs.values()) == [[("elsewhere", "2")], [("eval-0", "0"), ("eval-1", "1")],
+                                     [("train-0", "0"), ("train-1", "1")]]
+    assert "Job=train" in done.stderr
 
 
 ONE = {
