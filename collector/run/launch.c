@@ -332,9 +332,9 @@ static void shell_word(const char *text, char *word)
 }
 
 /* Of the ranks of a job the first speaks for all. */
-static bool speaks(const struct launch *l)
+static bool speaks(void)
 {
-    return !l->quiet && (!*rank_text() || strcmp(rank_text(), "0") == 0);
+    return !*rank_text() || strcmp(rank_text(), "0") == 0;
 }
 
 static void tell(struct launch *l, struct child *c)
@@ -344,7 +344,7 @@ static void tell(struct launch *l, struct child *c)
         message("data of ended processes is still in memory; '%s report %s' stores it", l->command,
                 l->out_shown);
     cycles_end(&l->cycles, c, l->now.paths, l->new_count);
-    if (!speaks(l))
+    if (l->quiet || !speaks())
         return;
     if (!l->new_count) {
         message("nothing was recorded: no CUDA call of '%s' reached a driver, or gpuprof did not "
@@ -420,7 +420,7 @@ int run_verb(const char *command, char **argv, bool *help)
     child.tick = l.cycles.command ? look_at_cycles : NULL;
     child.context = &l;
     find_earlier(&l);
-    if (l.before.count && speaks(&l))
+    if (l.before.count && speaks()) /* with --quiet, too: diff would take both for one run */
         message("run: %s: recordings of earlier runs are there: %u; report and merge will show "
                 "them with this one's (-o names another folder)",
                 l.out_shown, l.before.count);

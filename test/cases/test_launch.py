@@ -357,6 +357,15 @@ def test_summary_and_next_step(run_collector, program, tmp_path):
     assert (tmp_path / "data").stat().st_mode & 0o777 == 0o700
 
 
+def test_earlier_recordings_are_said_with_quiet(run_collector, program):
+    """diff would take all of a folder for one run."""
+    first, second = (run_collector("run", "--quiet", "-o", "data", program("one_call"))
+                     for _ in range(2))
+    assert first.stderr == "" and second.stderr == (
+        "gpuprof: run: data: recordings of earlier runs are there: 1; report and merge will show "
+        "them with this one's (-o names another folder)\n")
+
+
 def test_earlier_recordings_do_not_count(run_collector, program):
     """What is there already is said before the program begins; figures are of this run alone."""
     warned = "gpuprof: run: data: recordings of earlier runs are there: 1; report and merge will " \
