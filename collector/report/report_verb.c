@@ -179,7 +179,7 @@ enum exit_code report_verb(const struct options *options, report_page_fn *page)
         .keep_live = options->keep_live, .processors = options->jobs, .select = &options->select};
     enum report_format format = format_of(options);
     struct report_view view = view_of(options);
-    if (format == FORMAT_BY_NAME)
+    if (format == FORMAT_BY_NAME && !options->is_partial) /* a part has any name */
         return usage_error("report: %s: not a kind that can be written; name it .txt, .csv, "
                            ".json or .html, or say --format",
                            options->output);

@@ -261,3 +261,5 @@ def test_usage(run_verb, parts):
                         (("--partial", "--combine", "-o", "p", "part0"), "one of them")):
         assert says in run_verb("report", *words, status=2).stderr
     assert not (parts / "p").exists()
+    run_verb("report", "--partial", "--share=0/1", "-o", "part.0", "data")  # as GUIDE's recipes do
+    assert (parts / "part.0").exists()
