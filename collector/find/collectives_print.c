@@ -74,13 +74,24 @@ static void print_ranks(const struct collectives *c, const struct pending_collec
         fprintf(out, " and %u more", count - RANKS_NAMED);
 }
 
+/* What has become of a process that does not run any more: it will not come. */
+static const char *fate_of(const struct process *p)
+{
+    if (p->losses.running || p->losses.may_run)
+        return "";
+    if (p->end_reason && p->end_reason != END_KILLED)
+        return "; its process has ended";
+    return p->losses.counters[COUNTER_ENDED]
+               ? "; its recording ended before its process"
+               : "; its process was killed, or called exec: look for what ended it";
+}
+
 /* Where the first row's rank is. */
 static void print_place(const struct pending_row *row, uint64_t now_ns, FILE *out)
 {
     const struct process_place *place = row->place;
     char text[UNIT_TEXT_BYTES];
     uint64_t ago_ns = place && now_ns > place->begin_ns ? now_ns - place->begin_ns : 0;
-    bool has_ended = row->process && row->process->end_reason != 0;
     if (!row->process)
         fputs("no recording of it is here", out);
     else if (!place)
@@ -92,8 +103,8 @@ static void print_place(const struct pending_row *row, uint64_t now_ns, FILE *ou
         fprintf(out, "%s%s%sits last call was %s, %s before", row->line ? "it was at " : "",
                 row->line ? row->line : "", row->line ? "; " : "", place->function->name,
                 time_text(text, ago_ns));
-    if (has_ended)
-        fputs("; its process has ended", out);
+    if (row->process)
+        fputs(fate_of(row->process), out);
 }
 
 static void print_one(const struct collectives *c, const struct pending_collective *p, FILE *out)

@@ -191,12 +191,19 @@ void open_calls_print_summary(const struct open_calls *o, FILE *out)
         return;
     const struct open_call *c = &o->calls[0];
     fprintf(out, "  open       %s ", c->function->name);
-    /* Nothing later is known of the process: it was killed in its work, and did not hang. */
-    if (c->duration_ns)
+    const char *rank = process_rank(c->process);
+    /* Nothing later is known of the process: it was killed in its work, and did not hang; or its
+     * recording could not go on. */
+    if (c->process->losses.counters[COUNTER_ENDED])
+        fprintf(out, "had not returned when the recording ended (the disk was full?), in");
+    else if (c->duration_ns)
         fprintf(out, "had not returned after %s, in", time_text(text, c->duration_ns));
     else
         fprintf(out, "had just begun at the end of");
-    fprintf(out, " process %u", c->process->header.pid);
+    if (rank)
+        fprintf(out, " rank %.16s", rank);
+    else
+        fprintf(out, " process %u", c->process->header.pid);
     if (c->line)
         fprintf(out, ", at %s", c->line);
     if (o->total > 1)

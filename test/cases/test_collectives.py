@@ -278,6 +278,7 @@ def test_a_rank_that_does_not_come(library, collector, tmp_path, number, stays, 
              SIMCUDA_ENDLESS="forever") as job:
         launched.wait_until(lambda: len(pending(collector, job.data)) == 8, 120)
         running = pending(collector, job.data)
+        first = report(collector, job.data).splitlines()[0]
         job.kill()
         killed = pending(collector, job.data)
         text = report(collector, job.data).splitlines()
@@ -299,6 +300,8 @@ def test_a_rank_that_does_not_come(library, collector, tmp_path, number, stays, 
             assert f"step ({line_of('launch(compute,')})" in late["stack"]
     assert text[0].startswith(f"  collective rank 5 of 8 has not called {name} {number + 1} (")
     assert late["line"] in text[0]
+    assert "; its process was killed, or called exec" in text[0] and "killed" not in first
+    assert re.search("^  open .* in rank [0-7]", text[1])
 
 
 def test_a_job_that_goes_on(library, collector, tmp_path):
