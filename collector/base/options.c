@@ -95,6 +95,8 @@ const struct option_info option_infos[] = {
      "numbers alone (\"iteration 17\"); the default in json and csv"},
     {OPTION_GROUP, 0, "group", NULL,
      "more than 8 such texts have one row (\"iteration *\"), as in the text, in json and csv, too"},
+    {OPTION_REPORT, 'r', "report", "NAME[,NAME..]",
+     "the reports, as nsys stats has this option; then all words are recordings"},
     {OPTION_TABLE, 0, "table", "NAME[,NAME..]",
      "show these tables only, by their names in the JSON:\n"
      "what to change: findings, gpu_time, idle, ranks, arrivals, clocks, open_calls, unfinished, "
@@ -496,6 +498,7 @@ static enum exit_code parse_option(struct options *o, char **argv, int *at, opti
     case OPTION_TRACE: o->trace_format = value; break;
     case OPTION_TABLE:
     case OPTION_MEMORY_TABLE: o->tables = value; break;
+    case OPTION_REPORT: o->reports = value; break;
     case OPTION_SORT: o->sort = value; break;
     case OPTION_FULL: o->is_full = true; break;
     case OPTION_GROUP: o->groups = GROUPS_ALWAYS; break;

@@ -93,6 +93,7 @@ __extension__ typedef unsigned __int128 option_set;
 #define OPTION_SHARES        OPTION_BIT(74) /* --shares */
 #define OPTION_CLOCK         OPTION_BIT(75) /* --clock collectives|wall */
 #define OPTION_EVENTS        OPTION_BIT(76) /* --from, --to, --tid, --kind ...: of an event alone */
+#define OPTION_REPORT        OPTION_BIT(77) /* -r, --report NAME,... of stats */
 #define OPTION_SELECT        (OPTION_PLACE | OPTION_EVENTS)
 
 struct option_info {
@@ -189,9 +190,10 @@ struct options {
     enum memory_at memory_at;
     double at_seconds; /* of MEMORY_AT_TIME */
     enum report_groups groups;
-    const char *tables; /* names with commas between; NULL: all */
-    const char *sort;   /* a column; NULL: as the tables are */
-    uint64_t limit;     /* rows of a table; ROWS_UNLIMITED: not said */
+    const char *tables;  /* names with commas between; NULL: all */
+    const char *reports; /* of stats, likewise; NULL: the first path is it */
+    const char *sort;    /* a column; NULL: as the tables are */
+    uint64_t limit;      /* rows of a table; ROWS_UNLIMITED: not said */
     enum colour_use colour;
     enum clock_choice clock;
     bool is_full;                   /* nothing is cut for the terminal */

@@ -33,10 +33,10 @@ const struct verb verbs[] = {
          OPTION_RECORDINGS,
      "DIR|FILE...", "say where the time went and what to change first, and print tables"},
     {"stats", stats_verb, NULL,
-     OPTION_TABLES | OPTION_TABLE_FORM | OPTION_SORT | OPTION_LIMIT | OPTION_FULL | OPTION_COLOUR |
-         OPTION_PROCESSES | OPTION_SELECT | OPTION_WINDOW | OPTION_STEP_RANGE | OPTION_STEP_BY |
-         OPTION_CLOCK | OPTION_SYMBOLS | OPTION_JOBS | OPTION_STRICT | OPTION_KEEP_LIVE |
-         OPTION_HELP | OPTION_RECORDINGS,
+     OPTION_REPORT | OPTION_TABLES | OPTION_TABLE_FORM | OPTION_SORT | OPTION_LIMIT | OPTION_FULL |
+         OPTION_COLOUR | OPTION_PROCESSES | OPTION_SELECT | OPTION_WINDOW | OPTION_STEP_RANGE |
+         OPTION_STEP_BY | OPTION_CLOCK | OPTION_SYMBOLS | OPTION_JOBS | OPTION_STRICT |
+         OPTION_KEEP_LIVE | OPTION_HELP | OPTION_RECORDINGS,
      "REPORT[,REPORT..] DIR|FILE...",
      "print the report's tables, or a row an event, by the names that nsys stats has for them"},
     {"export", export_verb, NULL,

@@ -61,7 +61,7 @@ static const struct stats_trace *trace_named(const char *word, size_t length)
 }
 
 /* Those that are there, or that are not, "a, b, c"; returns `text`. */
-static const char *names(bool are_there, char *text)
+static const char *names_text(bool are_there, char *text)
 {
     size_t length = 0;
     *text = '\0';
@@ -83,8 +83,8 @@ static enum exit_code unknown(const char *word, size_t length)
     for (size_t i = 0; i < TRACE_COUNT; i++)
         nearest_offer(&nearest, traces[i].name);
     return usage_error("stats: no report is named '%.*s'%s; there are %s; of nsys' not %s",
-                       (int)length, word, nearest_text(&nearest, "", hint), names(true, there),
-                       names(false, missing));
+                       (int)length, word, nearest_text(&nearest, "", hint), names_text(true, there),
+                       names_text(false, missing));
 }
 
 /* The tables of the reports in `list`, and how their rows are made. */
@@ -140,25 +140,28 @@ static enum exit_code export_trace(const struct stats_trace *t, const struct opt
 enum exit_code stats_verb(const struct options *options)
 {
     struct options of_report = *options;
-    const struct stats_trace *trace = trace_named(options->paths[0], strlen(options->paths[0]));
+    const char *names = options->reports ? options->reports : options->paths[0];
+    const struct stats_trace *trace = trace_named(names, strlen(names));
     char tables[TABLES_BYTES];
-    bool is_folder = access(options->paths[0], F_OK) == 0 && !trace &&
-                     !report_named(options->paths[0], strcspn(options->paths[0], ","));
+    bool is_folder = !options->reports && access(names, F_OK) == 0 && !trace &&
+                     !report_named(names, strcspn(names, ","));
     if (is_folder)
         return usage_error("stats: %s is no report: name one before the recordings, as "
                            "cuda_gpu_kern_sum; 'gpuprof report %s' has most of them",
-                           options->paths[0], options->paths[0]);
-    enum exit_code code = trace ? EXIT_OK : find_tables(options->paths[0], tables, &of_report.by);
+                           names, names);
+    enum exit_code code = trace ? EXIT_OK : find_tables(names, tables, &of_report.by);
     if (code != EXIT_OK)
         return code;
-    if (options->path_count < 2)
+    if (!options->reports && options->path_count < 2)
         return usage_error("stats: name recordings behind the report, folders or files");
     if (verb_output_is(options->output, "html") || verb_output_is(options->output, "htm"))
         return usage_error("stats: %s: a page has all tables: gpuprof report makes one",
                            options->output);
     of_report.tables = tables;
-    of_report.paths++;
-    of_report.path_count--;
+    if (!options->reports) {
+        of_report.paths++;
+        of_report.path_count--;
+    }
     if (trace)
         return export_trace(trace, &of_report);
     return report_verb(&of_report, NULL);

@@ -30,6 +30,8 @@ def test_each_name_is_the_reports_table(folder, run_collector):
         assert stats.returncode == report.returncode == 0 and report.stdout.strip(), name
         assert stats.stdout == report.stdout, name
         assert stats.stderr == (f"gpuprof: stats: {name}: {note}\n" if note else ""), name
+        by_option = run_collector("stats", folder, "--report", name)
+        assert (by_option.stdout, by_option.stderr) == (stats.stdout, stats.stderr), name
         if old_name:
             assert run_collector("stats", old_name, folder).stdout == stats.stdout
     kernels = run_collector("stats", "cuda_gpu_kern_sum", folder, "--format=csv").stdout
@@ -61,6 +63,7 @@ def test_what_is_not_there_is_said(folder, run_collector):
     (["nvtx_sum", "{}", "-o", "x.html"], "a page has all tables"),
     (["nvtx_sum,cuda_gpu_trace", "{}"], "cuda_gpu_trace is no table: ask for it alone"),
     (["cuda_gpu_trace"], "name recordings behind the report"),
+    (["-r", "cuda_gpu_kern_sum"], "no folder or file named"),
     (["cuda_gpu_trace", "--limit=3", "{}"], "neither sorted nor limited"),
     (["cuda_gpu_trace", "--kind=call", "{}"], "is of the kinds work")],
     ids=lambda value: "" if isinstance(value, str) else " ".join(value))
