@@ -288,6 +288,19 @@ static void fill_change(const struct table *t, uint32_t index, enum report_forma
     cells[MEDIAN_COUNT] = cell_number(c->count[0]);
 }
 
+/* The command for what no part of the steps tells: which range, or call, took so long. */
+static void print_alone(const struct step *step, FILE *out)
+{
+    const char *rank = process_rank(step->process);
+    fprintf(out, "  its ranges and calls: gpuprof report --step=%" PRIu64 " --%s=", step->number,
+            rank ? "rank" : "pid");
+    if (rank)
+        fprintf(out, "%.16s", rank);
+    else
+        fprintf(out, "%u", step->process->header.pid);
+    fputs(" --table=nvtx_sum,functions DATA\n", out);
+}
+
 static void changes_before(const struct table *t, FILE *out)
 {
     const struct step_report *r = t->source;
@@ -305,6 +318,7 @@ static void changes_before(const struct table *t, FILE *out)
                 usual ? usual : "less than 5%");
     free(throttled);
     free(usual);
+    print_alone(r->compared[1], out);
 }
 
 /* ---- steps ----------------------------------------------------------------------------------- */

@@ -313,8 +313,11 @@ def test_evaluation(tester):
     text = tester.run_verb("report", "--table=steps", tester.folder).stdout
     begin, end = "what differs: the slowest, step 4 (", "from the median one of its process, step"
     assert begin in text and end in text
-    _, labels, *shown = text[text.index(begin):].partition("\n\n")[0].splitlines()
+    _, command, labels, *shown = text[text.index(begin):].partition("\n\n")[0].splitlines()
     assert labels.split() == ["slowest", "median", "count", "median", "count", "name"]
+    assert " gpuprof report --step=4 --rank=0 " in command
+    piece = command[command.index(" --step"):command.index(" DATA")].split()
+    assert "calls" in tester.run_verb("report", *piece, tester.folder).stdout
     row = next(row for row in tester.json()["slowest_step"] if row["name"] == "aten::mm")
     assert (row["kind"], row["slowest_count"], row["median_count"]) == ("operator", 6, 1)
     same = {row["name"] for row in tester.json()["slowest_step"]
