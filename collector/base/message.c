@@ -70,7 +70,8 @@ const char *writing_advice(int number, const char *path)
     case ENOSPC:
     case EDQUOT:
     case EFBIG:
-        return ends_in(path, ".gz") || ends_in(path, ".zst") || ends_in(path, ".zip")
+        return ends_in(path, ".gz") || ends_in(path, ".zst") || ends_in(path, ".zip") ||
+                       ends_in(path, ".sqlite")
                    ? "; nothing is kept: name a file where there is room"
                    : "; nothing is kept: name a file where there is room, or one that ends in .gz";
     default: return "";

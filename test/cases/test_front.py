@@ -231,13 +231,14 @@ def test_what_cannot_be_read_or_written(open_folder, arguments, code, text):
 
 
 @pytest.mark.parametrize("name,advice", [
-    ("a.json", ", or one that ends in .gz"), ("a.json.gz", ""), ("a.zip", "")])
+    ("a.json", ", or one that ends in .gz"), ("a.json.gz", ""), ("a.zip", ""), ("a.sqlite", "")])
 def test_no_room(collector, root, tmp_path, name, advice):
-    """What is compressed already is not to be compressed."""
+    """What is compressed already, or cannot be, is not to be compressed."""
     def limit():
         signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
         resource.setrlimit(resource.RLIMIT_FSIZE, (1, 1))
-    result = run(collector, "merge", root / "test" / "corpus" / "good.gpuprof", "-o", name,
+    verb = "export" if name.endswith(".sqlite") else "merge"
+    result = run(collector, verb, root / "test" / "corpus" / "good.gpuprof", "-o", name,
                  cwd=tmp_path, preexec_fn=limit)
     assert result.returncode == 1 and result.stderr == (
         f"gpuprof: {name}: File too large; nothing is kept: name a file where there is room"
