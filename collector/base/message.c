@@ -3,7 +3,6 @@
 
 #include <errno.h>
 #include <stdarg.h>
-#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -52,13 +51,7 @@ const char *reading_advice(int number)
     }
 }
 
-static bool ends_in(const char *path, const char *suffix)
-{
-    size_t length = strlen(path), tail = strlen(suffix);
-    return length >= tail && strcmp(path + length - tail, suffix) == 0;
-}
-
-const char *writing_advice(int number, const char *path)
+const char *writing_advice(int number)
 {
     switch (number) {
     case ENOENT:
@@ -69,11 +62,7 @@ const char *writing_advice(int number, const char *path)
     case EISDIR: return "; name a file, not a folder";
     case ENOSPC:
     case EDQUOT:
-    case EFBIG:
-        return ends_in(path, ".gz") || ends_in(path, ".zst") || ends_in(path, ".zip") ||
-                       ends_in(path, ".sqlite")
-                   ? "; nothing is kept: name a file where there is room"
-                   : "; nothing is kept: name a file where there is room, or one that ends in .gz";
+    case EFBIG: return "; nothing is kept: name a file where there is room";
     default: return "";
     }
 }

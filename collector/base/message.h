@@ -14,10 +14,10 @@ void message(const char *format, ...) __attribute__((format(printf, 1, 2)));
 enum exit_code usage_error(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 /*
- * What to do about an errno that opening or reading a recording, or writing a result to `path`,
- * ended with: "; ..." to be put behind the message, or "".
+ * What to do about an errno that opening or reading a recording, or writing a result, ended with:
+ * "; ..." to be put behind the message, or "".
  */
 const char *reading_advice(int number);
-const char *writing_advice(int number, const char *path);
+const char *writing_advice(int number);
 
 #endif

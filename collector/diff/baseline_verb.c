@@ -32,7 +32,7 @@ static bool make_folder(const char *folder)
             *at = '/';
     }
     if (!is_made)
-        message(VERB ": %s: %s%s", folder, strerror(errno), writing_advice(errno, folder));
+        message(VERB ": %s: %s%s", folder, strerror(errno), writing_advice(errno));
     free(path);
     return is_made;
 }
@@ -60,6 +60,7 @@ static enum exit_code write_file(struct run_set *s, const char *path)
     enum exit_code code = verb_output_open(&out, path, &room);
     if (code != EXIT_OK)
         return code;
+    out.stays_plain = true;
     FILE *text = output_stream(&out);
     if (text)
         baseline_write(s, text);

@@ -104,6 +104,7 @@ static enum exit_code export_recording(struct export *x, const struct options *o
     code = verb_output_open(&out, options->output, &room);
     if (code != EXIT_OK)
         return code;
+    out.stays_plain = x->format->is_random;
     if (x->rec.is_parallel)
         output_in_background(&out);
     x->out = &out;

@@ -31,6 +31,7 @@ struct output {
     uint64_t flushed; /* bytes of text before these */
     int fd;
     struct zstream *zstream;       /* NULL: not compressed */
+    bool stays_plain;              /* the caller's: what is in it is not to be compressed */
     bool in_background;            /* see output_in_background */
     struct background *background; /* NULL: not, or not yet */
     output_sink_fn *sink;          /* NULL: it goes to a file */

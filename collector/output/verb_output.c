@@ -21,7 +21,13 @@ uint64_t verb_output_room(uint64_t bytes)
                                                      : UINT64_MAX;
 }
 
-enum exit_code verb_output_failed(const char *path, int error)
+static bool is_full(int number)
+{
+    return number == ENOSPC || number == EDQUOT || number == EFBIG;
+}
+
+/* `packs`: it would be smaller under a name that ends in .gz. */
+static enum exit_code say_failed(const char *path, int error, bool packs)
 {
     bool named = path && strcmp(path, "-") != 0;
     const char *shown = named ? path : "standard output";
@@ -33,10 +39,17 @@ enum exit_code verb_output_failed(const char *path, int error)
         message("%s: more text than recordings of this size have to say: %s", shown,
                 gpuprof_error_text(error));
     else
-        message("%s: %s%s", shown,
-                error == GPUPROF_IO ? strerror(errno) : gpuprof_error_text(error),
-                error == GPUPROF_IO && named ? writing_advice(errno, path) : "");
+        message(
+            "%s: %s%s%s", shown, error == GPUPROF_IO ? strerror(errno) : gpuprof_error_text(error),
+            error == GPUPROF_IO && named ? writing_advice(errno) : "",
+            error == GPUPROF_IO && named && packs && is_full(errno) ? ", or one that ends in .gz"
+                                                                    : "");
     return EXIT_ENVIRONMENT;
+}
+
+enum exit_code verb_output_failed(const char *path, int error)
+{
+    return say_failed(path, error, false);
 }
 
 bool verb_output_is(const char *path, const char *kind)
@@ -63,8 +76,9 @@ enum exit_code verb_output_open(struct output *out, const char *path, uint64_t *
 
 enum exit_code verb_output_close(struct output *out, const char *path, int error)
 {
+    bool packs = !out->zstream && !out->stays_plain;
     int its = output_finish(out, error == 0);
     if (its < 0)
-        return verb_output_failed(path, its);
+        return say_failed(path, its, packs);
     return error < 0 ? EXIT_ENVIRONMENT : EXIT_OK;
 }

@@ -5,6 +5,7 @@
 
 #include "error.h"
 #include "find/idle.h"
+#include "rank.h"
 #include "read/process_title.h"
 #include "report/step_report.h"
 
@@ -63,12 +64,24 @@ static int measure_steps(struct overview *o)
     return 0;
 }
 
+/* Children that a rank forked have its number, too. Processes are in the order of their ranks:
+ * those of one rank, in whatever job, are neighbours. */
+static bool is_first_of_rank(const struct recording *rec, uint32_t index)
+{
+    const struct process *p = rec->processes[index];
+    if (p->rank == RANK_NONE)
+        return false;
+    for (uint32_t i = index; i > 0 && rec->processes[i - 1]->rank == p->rank; i--)
+        if (rec->processes[i - 1]->job == p->job)
+            return false;
+    return true;
+}
+
 int overview_init(struct overview *o, const struct report *r)
 {
     *o = (struct overview){.report = r};
-    for (uint32_t i = 0; i < r->rec->count; i++)
-        o->ranks += process_rank(r->rec->processes[i]) != NULL;
     for (uint32_t i = 0; i < r->rec->count; i++) {
+        o->ranks += is_first_of_rank(r->rec, i);
         uint64_t windows = r->walk.recorded[i].window;
         o->windows = windows > o->windows ? windows : o->windows;
         o->schedule =

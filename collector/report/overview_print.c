@@ -196,14 +196,12 @@ static void print_shortage(struct screen *s, const struct report *r)
 static void print_program(struct screen *s, const struct overview *o)
 {
     const struct report *r = o->report;
-    char time[UNIT_TEXT_BYTES], calls[UNIT_TEXT_BYTES], where[96] = "";
+    char time[UNIT_TEXT_BYTES], calls[UNIT_TEXT_BYTES], where[32] = "";
     unsigned threads = r->rec->thread_count - r->rec->gpu_thread_count;
     if (!s->is_short && o->program)
         line(s, "program", o->program, "%s", "");
-    if (o->ranks == r->rec->count && o->ranks > 1)
+    if (o->ranks > 1)
         snprintf(where, sizeof where, " (%u ranks)", o->ranks);
-    else if (o->ranks > 1)
-        snprintf(where, sizeof where, " (%u of them ranks)", o->ranks);
     line(s, "wall time", NULL, "%s; %u process%s%s, %u thread%s, %s%s call%s",
          time_text(time, r->whole_ns ? r->whole_ns : r->end_ns - r->begin_ns), r->rec->count,
          r->rec->count == 1 ? "" : "es", where, threads, threads == 1 ? "" : "s",

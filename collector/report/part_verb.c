@@ -105,6 +105,7 @@ static enum exit_code write_part(const struct part *part, const char *path)
     enum exit_code code = verb_output_open(&out, path, &room);
     if (code != EXIT_OK)
         return code;
+    out.stays_plain = true;
     FILE *file = output_stream(&out);
     if (file)
         part_write(part, file);

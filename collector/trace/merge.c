@@ -342,6 +342,7 @@ static enum exit_code write_archive(struct merge *m, const char *path,
     enum exit_code code = verb_output_open(&out, path, NULL); /* its members are bounded */
     if (code != EXIT_OK)
         return code;
+    out.stays_plain = true;
     zip_writer_init(&zip, &out);
     int error = write_members(m, &zip, path, files);
     zip_writer_release(&zip);

@@ -230,19 +230,25 @@ def test_what_cannot_be_read_or_written(open_folder, arguments, code, text):
     assert (result.returncode, result.stdout, result.stderr) == (code, "", f"gpuprof: {text}\n")
 
 
-@pytest.mark.parametrize("name,advice", [
-    ("a.json", ", or one that ends in .gz"), ("a.json.gz", ""), ("a.zip", ""), ("a.sqlite", "")])
-def test_no_room(collector, root, tmp_path, name, advice):
-    """What is compressed already, or cannot be, is not to be compressed."""
+PACKED = ", or one that ends in .gz"
+
+
+@pytest.mark.parametrize("verb,name,advice", [
+    ("merge", "a.json", PACKED), ("merge", "a.json.gz", ""), ("merge", "a.zip", ""),
+    ("merge", "a.pftrace", PACKED), ("merge", "A.JSON.GZ", ""), ("export", "a.csv", PACKED),
+    ("export", "a.sqlite", ""), ("export --format=sqlite", "a.db", ""),
+    ("report", "a.html", PACKED), ("report --partial", "part", "")])
+def test_no_room(collector, root, tmp_path, verb, name, advice):
+    """What is compressed already, or never, is not to be compressed."""
     def limit():
         signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
         resource.setrlimit(resource.RLIMIT_FSIZE, (1, 1))
-    verb = "export" if name.endswith(".sqlite") else "merge"
-    result = run(collector, verb, root / "test" / "corpus" / "good.gpuprof", "-o", name,
+    result = run(collector, *verb.split(), root / "test" / "corpus" / "good.gpuprof", "-o", name,
                  cwd=tmp_path, preexec_fn=limit)
-    assert result.returncode == 1 and result.stderr == (
+    assert result.returncode == 1 and result.stderr.splitlines()[-1] == (
         f"gpuprof: {name}: File too large; nothing is kept: name a file where there is room"
-        f"{advice}\n")
+        f"{advice}")
+    assert not list(tmp_path.iterdir())
 
 
 @in_the_tree

@@ -104,6 +104,14 @@ def with_rank(process):
     return process
 
 
+def check_screen(run_verb, folder, processes, ranks):
+    """The first screen counts a rank once, whatever children it has forked."""
+    text = run_verb("report", folder).stdout
+    assert f"{processes} processes ({ranks} ranks)," in text
+    overview = json.loads(run_verb("report", "--format=json", folder).stdout)["overview"]
+    assert (overview["processes"], overview["ranks"]) == (processes, ranks)
+
+
 @pytest.mark.parametrize("kind", SEVERAL)
 def test_jobs_in_one_folder(kind, run_verb, recorded):
     """Their processes in any order; each job can be looked at alone, and so can a rank of it."""
@@ -119,6 +127,7 @@ def test_jobs_in_one_folder(kind, run_verb, recorded):
         assert [rank for _, rank in rows] == [process.rank for process in job] and not said
     text = run_verb("report", "--table=ranks", folder).stdout
     assert "rank 1 of job 1 (" in text
+    check_screen(run_verb, folder, len(processes), len(processes))
     trace = folder.parent / "trace.json"
     run_verb("merge", "--job=1", "--rank=1", folder, "-o", trace)
     shown, = json.loads(trace.read_text())["otherData"]["processes"]
@@ -159,8 +168,10 @@ ONE = {
 
 @pytest.mark.parametrize("kind", ONE)
 def test_one_job(kind, run_verb, recorded):
-    rows, said = ranks_table(run_verb, recorded(ONE[kind]))
+    folder = recorded(ONE[kind])
+    rows, said = ranks_table(run_verb, folder)
     assert sorted(rows) == sorted((0, process.rank) for process in ONE[kind]) and not said
+    check_screen(run_verb, folder, len(ONE[kind]), len({process.rank for process in ONE[kind]}))
 
 
 def test_jobs_at_one_time_of_which_nobody_says_anything(run_verb, recorded):
