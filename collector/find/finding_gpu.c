@@ -2,6 +2,7 @@
 #include "find/finding_gpu.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/array.h"
 #include "error.h"
@@ -28,24 +29,13 @@ struct found_work {
     uint8_t type;
 };
 
-/* What is to be added to the sums when all is known. */
-struct late_sum {
-    uint64_t what;
-    uint64_t ns;
-    uint64_t begin_ns;
-    uint64_t end_ns;
-    uint32_t kind;
-    uint32_t device;
-    uint32_t where;
-    uint32_t count;
-};
-
 /* Of the places: their first words, which no process has. */
 enum { MAP_STREAM = 1u << 31, MAP_NAME };
 
 int finding_gpu_init(struct finding_gpu *g, struct walk *walk, struct finding_sums *sums)
 {
-    *g = (struct finding_gpu){.walk = walk, .sums = sums};
+    bool is_alone = walk->rec->count == 1 && !walk->rec->share;
+    *g = (struct finding_gpu){.walk = walk, .sums = sums, .is_alone = is_alone};
     work_places_init(&g->wheres, walk);
     spool_init(&g->late, sizeof(struct late_sum));
     g->waiting = calloc(GPU_WAITING_MAX, sizeof *g->waiting);
@@ -132,14 +122,14 @@ static int stream_of(struct finding_gpu *g, struct process *p, const struct reco
     return error;
 }
 
-static int find_name(struct finding_gpu *g, struct process *p, uint64_t number, uint32_t *place)
+/* Its place + 1; beyond the bound that of those without a name. */
+static int place_name(struct finding_gpu *g, const struct kernel_name *name, uint32_t *place)
 {
-    const struct kernel_name *name = walk_kernel(g->walk, p, number);
     struct key key = {MAP_NAME, (uintptr_t)name, 0};
-    *place = name ? (uint32_t)key_map_get(&g->places, key) : 0;
-    if (name && !*place && g->name_count == FOUND_NAMES_MAX)
+    *place = (uint32_t)key_map_get(&g->places, key);
+    if (!*place && g->name_count == FOUND_NAMES_MAX)
         *place = 1;
-    if (!name || *place)
+    if (*place)
         return 0;
     struct found_name *names =
         array_room(g->names, g->name_count, &g->name_capacity, sizeof *names, 64);
@@ -149,6 +139,13 @@ static int find_name(struct finding_gpu *g, struct process *p, uint64_t number, 
     names[g->name_count++] = (struct found_name){name, kernel_class_of(name)};
     *place = g->name_count;
     return key_map_set(&g->places, key, *place) < 0 ? GPUPROF_NO_MEMORY : 0;
+}
+
+static int find_name(struct finding_gpu *g, struct process *p, uint64_t number, uint32_t *place)
+{
+    const struct kernel_name *name = walk_kernel(g->walk, p, number);
+    *place = 0;
+    return name ? place_name(g, name, place) : 0;
 }
 
 /* The kernel's name by its place + 1; 0: it is not there yet. */
@@ -247,7 +244,7 @@ static int part_is_over(void *context, enum lane lane, const struct lane_part *p
     uint32_t stream = (uint32_t)(part->what >> WHAT_STREAM);
     if (!what || !part->alone_ns)
         return 0;
-    if (lane == LANE_COMMUNICATION && o->gpu->walk->rec->count == 1) /* nobody to wait for */
+    if (lane == LANE_COMMUNICATION && o->gpu->is_alone)
         return add_sum(o->gpu, FINDING_EXPOSED_COMMUNICATION, o->device, what, part->where,
                        part->alone_ns, part->begin_ns);
     if (lane == LANE_COMMUNICATION) {
@@ -494,12 +491,41 @@ int finding_gpu_settle(struct finding_gpu *g, struct idle *idle)
             break;
         uint32_t where = late->where;
         error = work_places_known(&g->wheres, &where);
+        if (late->end_ns && g->walk->rec->share) /* of a part that comes out of all of them */
+            continue;
         if (error == 0 && late->end_ns && late->device < FOUND_DEVICES_MAX - 1)
             error = idle_waited(idle, late->device, late->begin_ns, late->end_ns, &waited_ns);
         if (error == 0 && (late->ns > waited_ns || !late->end_ns))
             error = finding_sums_add(g->sums, late->kind, late->device, late->what, where,
                                      late->count, late->ns - waited_ns, late->begin_ns);
     }
+    return error;
+}
+
+int finding_gpu_devices(struct finding_gpu *g, const struct idle *idle)
+{
+    uint32_t count =
+        idle->device_count < FOUND_DEVICES_MAX ? idle->device_count : FOUND_DEVICES_MAX;
+    g->devices = calloc(count + 1u, sizeof *g->devices);
+    for (uint32_t i = 0; g->devices && i < count; i++)
+        g->devices[g->device_count++].device = idle->devices[i].device;
+    return g->devices ? 0 : GPUPROF_NO_MEMORY;
+}
+
+bool finding_gpu_is_copy(uint64_t what)
+{
+    return what & WHAT_COPY;
+}
+
+int finding_gpu_name(struct finding_gpu *g, const char *raw, uint64_t *what)
+{
+    const struct kernel_name *name = NULL;
+    uint32_t place = 0;
+    int error = raw ? kernel_name_intern(&g->walk->kernels, (const uint8_t *)raw, strlen(raw), &name)
+                    : 0;
+    if (error == 0 && name)
+        error = place_name(g, name, &place);
+    *what = place ? place - 1 : 0;
     return error;
 }
 

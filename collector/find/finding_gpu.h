@@ -75,13 +75,26 @@ struct found_recent {
     uint64_t number;
 };
 
+/* What is to be added to the sums when all is known. */
+struct late_sum {
+    uint64_t what;
+    uint64_t ns;
+    uint64_t begin_ns;
+    uint64_t end_ns;
+    uint32_t kind;
+    uint32_t device;
+    uint32_t where;
+    uint32_t count;
+};
+
 struct found_work;
 
 struct finding_gpu {
     struct walk *walk;
     struct finding_sums *sums; /* a view */
     struct work_places wheres;
-    struct spool late;            /* what cannot be added to the sums yet */
+    struct spool late;            /* struct late_sum: what cannot be added to the sums yet */
+    bool is_alone;                /* there is nobody to wait for */
     struct found_device *devices; /* owned, and so what follows */
     uint32_t device_count;
     uint32_t device_capacity;
@@ -114,6 +127,14 @@ int finding_gpu_end(struct finding_gpu *g);
 
 /* After that, and after idle_finish: the sums are complete. 0 or an error. */
 int finding_gpu_settle(struct finding_gpu *g, struct idle *idle);
+
+/* For who adds findings up: the devices are those of `idle`. 0 or GPUPROF_NO_MEMORY. */
+int finding_gpu_devices(struct finding_gpu *g, const struct idle *idle);
+
+/* Likewise: is that a copy, and not a name? And the number of a name (NULL: of none).
+ * 0 or GPUPROF_NO_MEMORY. */
+bool finding_gpu_is_copy(uint64_t what);
+int finding_gpu_name(struct finding_gpu *g, const char *raw, uint64_t *what);
 
 /* The name of what a sum of these findings is of, as people know it; a view or `text`. */
 const char *finding_gpu_text(const struct finding_gpu *g, uint64_t what,

@@ -143,14 +143,6 @@ static void add_up(const struct findings *f, uint32_t place,
 
 /* ---- evidence -------------------------------------------------------------------------------- */
 
-static const struct thread *thread_of(const struct process *p, uint32_t index)
-{
-    for (uint32_t i = 0; index != IDLE_NONE && i < p->threads.count; i++)
-        if (p->threads.threads[i]->index == index && p->threads.threads[i]->tid)
-            return p->threads.threads[i];
-    return NULL;
-}
-
 /* What may be evidence, of one place: a sum or a row. */
 struct candidate {
     const struct finding_sum *sum;
@@ -198,6 +190,11 @@ static uint64_t longest_ns(const struct candidate *c)
     return c->sum ? c->sum->longest_ns : c->row->longest_ns;
 }
 
+static uint64_t at_ns(const struct candidate *c)
+{
+    return c->sum ? c->sum->at_ns : c->row->longest_at_ns;
+}
+
 static char *copy_of(const char *text, int *error)
 {
     char *copy = text ? strdup(text) : NULL;
@@ -217,14 +214,14 @@ static int make_row(const struct findings *f, const struct evidence *e, struct f
     *made = (struct finding_row){.count = e->count,
                                  .ns = e->ns,
                                  .longest_ns = longest < e->ns ? longest : e->ns,
-                                 .at_ns = sum ? sum->at_ns : row->longest_at_ns,
+                                 .at_ns = at_ns(&e->longest),
                                  .where = copy_of(e->where, &error)};
     if (sum)
         made->name = strdup(finding_gpu_text(&f->gpu, sum->what, text));
     else
         made->name = idle_place_text(f->walk, &f->idle->lines, row);
     if (row)
-        made->thread = thread_of(f->idle->devices[row->device].process, row->thread);
+        made->thread = idle_row_thread(f->idle, row);
     return made->name ? error : GPUPROF_NO_MEMORY;
 }
 
@@ -317,16 +314,28 @@ static const char *most_of(const struct candidate *from, const struct candidate 
     return most;
 }
 
+/* Of as much time the one whose longest began first: the numbers of names say nothing. */
+static bool is_more(const struct evidence *a, const struct evidence *b)
+{
+    return a->ns != b->ns ? a->ns > b->ns : at_ns(&a->longest) < at_ns(&b->longest);
+}
+
 /* Keeps the FINDING_ROWS with most time, in their order; their number. */
 static uint32_t keep(struct evidence *kept, uint32_t count, const struct evidence *new)
 {
     uint32_t place = count < FINDING_ROWS ? count++ : FINDING_ROWS;
-    if (place == FINDING_ROWS && kept[--place].ns >= new->ns)
+    if (place == FINDING_ROWS && !is_more(new, &kept[--place]))
         return count;
-    for (; place && kept[place - 1].ns < new->ns; place--)
+    for (; place && is_more(new, &kept[place - 1]); place--)
         kept[place] = kept[place - 1];
     kept[place] = *new;
     return count;
+}
+
+/* Of two that are as long the one that began first. */
+static bool is_longer(const struct candidate *a, const struct candidate *b)
+{
+    return longest_ns(a) != longest_ns(b) ? longest_ns(a) > longest_ns(b) : at_ns(a) < at_ns(b);
 }
 
 /* Those of one name, which end at *to. */
@@ -338,12 +347,19 @@ static struct evidence add_together(const struct candidate *from, const struct c
     for (; c < end && c->what == from->what; c++) {
         all.count += c->sum ? c->sum->count : c->row->count;
         all.ns += c->ns;
-        if (longest_ns(c) > longest_ns(&all.longest))
+        if (is_longer(c, &all.longest))
             all.longest = *c;
     }
     all.where = most_of(from, c);
     *to = c;
     return all;
+}
+
+/* Each row stands alone, in its order; waits for a rank in that of the devices that wait. */
+static uint64_t row_what(const struct idle_row *row, uint32_t index)
+{
+    uint64_t wait = (uint64_t)row->device << 32 | row->place.word >> 32;
+    return UINT64_MAX - (row->place.kind == IDLE_WORD_DEVICE ? wait : index);
 }
 
 /* 0 or GPUPROF_NO_MEMORY; candidates_release in both cases. */
@@ -377,7 +393,7 @@ static int find_candidates(const struct findings *f, const struct finding *to, u
         char **text = &c->texts[c->text_count++];
         error = idle_where_text(f->walk, &f->idle->lines, row, text);
         c->list[c->count++] =
-            (struct candidate){.row = row, .where = *text, .what = UINT64_MAX - i, .ns = row->ns};
+            (struct candidate){.row = row, .where = *text, .what = row_what(row, i), .ns = row->ns};
     }
     return error;
 }
@@ -492,17 +508,26 @@ void findings_sort(struct findings *f)
     qsort(f->list, f->count, sizeof *f->list, compare);
 }
 
+bool findings_may_tell(const struct findings *f, const struct finding_sum *sum)
+{
+    return f->is_found[sum->kind] && f->worst[sum->kind] == sum->device;
+}
+
 /* Lines are looked up of what is shown alone: of the devices that findings are about. */
-static int name_places(struct findings *f, const struct finding *found, const uint32_t *worst,
-                       const char *symbol_folder)
+static int name_places(struct findings *f, const char *symbol_folder)
 {
     struct place_lines *lines = &f->idle->lines;
     const struct finding_hang *h = &f->hang;
     int error = h->process ? place_lines_add(lines, h->process->index, h->place.stack) : 0;
-    for (uint32_t i = 0; error == 0 && i < f->sums.count; i++) {
-        const struct finding_sum *sum = &f->sums.rows[i];
-        if (found[sum->kind].devices && worst[sum->kind] == sum->device)
-            error = work_places_want(&f->gpu.wheres, lines, sum->where);
+    for (uint32_t i = 0; error == 0 && i < f->sums.count; i++)
+        if (findings_may_tell(f, &f->sums.rows[i]))
+            error = work_places_want(&f->gpu.wheres, lines, f->sums.rows[i].where);
+    for (uint64_t i = 0; error == 0 && f->walk->rec->share && i < f->gpu.late.count; i++) {
+        const struct late_sum *late = spool_at(&f->gpu.late, i, false, &error);
+        uint32_t where = late ? late->where : 0;
+        error = late ? work_places_known(&f->gpu.wheres, &where) : error;
+        if (error == 0)
+            error = work_places_want(&f->gpu.wheres, lines, where);
     }
     if (error == 0)
         error = idle_name(f->idle, symbol_folder);
@@ -527,7 +552,7 @@ int findings_finish(struct findings *f, const struct hang *hang, const char *sym
 {
     struct finding found[FINDING_KINDS] = {0};
     int settled = finding_gpu_settle(&f->gpu, f->idle);
-    uint32_t worst[FINDING_KINDS] = {0};
+    uint32_t *worst = f->worst;
     know_hang(f, hang);
     uint64_t *waits = calloc(f->walk->rec->count + 1u, sizeof *waits);
     uint64_t(*gaps)[IDLE_CAUSES] = count_gaps(f);
@@ -544,10 +569,13 @@ int findings_finish(struct findings *f, const struct hang *hang, const char *sym
         weigh_ranks(f, &found[FINDING_STRAGGLER], &worst[FINDING_STRAGGLER], waits);
     free(waits);
     free(gaps);
+    for (unsigned id = 0; id < FINDING_KINDS; id++)
+        f->is_found[id] = found[id].devices != 0;
     if (error == 0)
-        error = name_places(f, found, worst, symbol_folder);
-    if (error == 0)
-        error = add_hang(f);
+        error = name_places(f, symbol_folder);
+    if (error < 0 || f->walk->rec->share)
+        return error;
+    error = add_hang(f);
     for (unsigned id = 0; error == 0 && id < FINDING_KINDS; id++)
         if (found[id].devices) {
             f->list[f->count] = found[id];

@@ -65,6 +65,8 @@ struct findings {
     struct finding_sums sums;
     struct finding_gpu gpu;
     struct finding_hang hang;
+    uint32_t worst[FINDING_KINDS]; /* place of the device that each costs most; of those with ... */
+    bool is_found[FINDING_KINDS];  /* ... that are found: in a share, before ranks are compared */
     struct finding list[FINDING_KINDS]; /* those that cost most first */
     uint32_t count;
 };
@@ -77,8 +79,12 @@ void findings_release(struct findings *f);
 struct consumer findings_consumer(struct findings *f);
 
 /* After the walk, idle_finish and hang_finish, instead of idle_name: makes the list, and names the
- * places of both, so that each file is searched for names once. 0 or an error. */
+ * places of both, so that each file is searched for names once. Of a share there is no list: that
+ * comes out of all. 0 or an error. */
 int findings_finish(struct findings *f, const struct hang *hang, const char *symbol_folder);
+
+/* Of a share: may the sum be told, when the findings of all are known? */
+bool findings_may_tell(const struct findings *f, const struct finding_sum *sum);
 
 /* The gravest first. */
 void findings_sort(struct findings *f);

@@ -124,7 +124,8 @@ static struct idle_device *device_of(struct idle *d, const struct idle_process *
             return NULL;
         d->devices = devices;
         devices[d->device_count] = (struct idle_device){
-            .process = e->process, .device = number, .begin_ns = p->begin_ns, .at_ns = p->begin_ns};
+            .process = e->process, .device = number, .begin_ns = p->begin_ns,
+            .first_ns = e->begin_ns, .at_ns = p->begin_ns};
         if (key_map_set(&d->device_of, key, place = ++d->device_count) < 0)
             return NULL;
         *error = 0;
@@ -651,6 +652,17 @@ static int walk_again(struct idle *d)
     free(walk->losses);
     walk->losses = losses; /* those of the walk before are all there are */
     return error;
+}
+
+const struct thread *idle_row_thread(const struct idle *d, const struct idle_row *row)
+{
+    const struct process *p = d->devices[row->device].process;
+    if (row->place.kind == IDLE_WORD_TOLD)
+        return ((const struct idle_told *)(uintptr_t)row->place.word)->thread;
+    for (uint32_t i = 0; row->thread != IDLE_NONE && i < p->threads.count; i++)
+        if (p->threads.threads[i]->index == row->thread && p->threads.threads[i]->tid)
+            return p->threads.threads[i];
+    return NULL;
 }
 
 int idle_finish(struct idle *d)

@@ -35,6 +35,7 @@ struct idle_device {
     uint64_t device;
     uint64_t begin_ns; /* the window */
     uint64_t end_ns;
+    uint64_t first_ns; /* begin of its first work: devices are in this order, then by process */
     uint64_t parts[IDLE_BUSY_PARTS]; /* ns */
     uint64_t idle_ns;                /* with those they are the window, but for: */
     uint64_t stopped_ns;             /* nothing was recorded, and nothing is known to have run */
@@ -49,6 +50,7 @@ struct idle_device {
     struct idle_maker before;
     uint64_t next_wait;  /* place of the first wait + 1 that idle_waited has not passed; 0: none */
     uint64_t last_wait;  /* likewise, of the last one */
+    uint64_t gap;        /* of the collective in which it waits: number for idle_rows.h */
     struct idle_row own; /* short gaps before work that was queued, which are most of them */
     uint64_t rested_ns;  /* the longest gap since its last collective, ... */
     uint32_t rested;     /* ... and its row */
@@ -100,6 +102,7 @@ struct idle {
     struct spool waits;     /* for other ranks; each device's in the order of time */
     struct key_map loaders; /* text of a range -> 1, or 2 if it says data loading */
     uint32_t last_device;   /* that was asked for */
+    uint64_t last_gap;      /* number that was given to a wait for another rank */
     uint32_t pause_count;
     bool has_guessed; /* wrongly, that a kernel whose name came later computes */
 };
@@ -126,6 +129,9 @@ int idle_name(struct idle *d, const char *symbol_folder);
  * another, and each once. 0 or an error.
  */
 int idle_waited(struct idle *d, uint32_t device, uint64_t begin_ns, uint64_t end_ns, uint64_t *ns);
+
+/* The thread that a row of idle time is of; NULL: of none, or its id is not known. */
+const struct thread *idle_row_thread(const struct idle *d, const struct idle_row *row);
 
 /* Are devices of several processes followed, here or where this part is added to others? */
 static inline bool idle_follows_ranks(const struct idle *d)

@@ -64,10 +64,17 @@ static const char *name_of(const struct walk *w, const struct idle_row *row, cha
                                               : "not known";
 }
 
+static const struct idle_told *told_of(const struct idle_row *row)
+{
+    return (const struct idle_told *)(uintptr_t)row->place.word;
+}
+
 char *idle_place_text(const struct walk *w, struct place_lines *lines, const struct idle_row *row)
 {
     char made[32];
     const char *line;
+    if (row->place.kind == IDLE_WORD_TOLD)
+        return strdup(told_of(row)->text);
     if (place_line(lines, row->process, row->place.stack, &line) < 0)
         return NULL;
     return json_line(line ? line : name_of(w, row, made));
@@ -77,6 +84,11 @@ int idle_where_text(const struct walk *w, struct place_lines *lines, const struc
                     char **text)
 {
     const char *line;
+    *text = NULL;
+    if (row->place.kind == IDLE_WORD_TOLD && !told_of(row)->where)
+        return 0;
+    if (row->place.kind == IDLE_WORD_TOLD)
+        return (*text = strdup(told_of(row)->where)) ? 0 : GPUPROF_NO_MEMORY;
     int error = place_line(lines, row->process, row->place.stack, &line);
     const struct kernel_name *name = line ? NULL : around(w, row);
     const char *known = line ? line : name ? name->shown : NULL;
@@ -94,6 +106,23 @@ static int by_ns(const void *left, const void *right)
 {
     const struct idle_total *a = left, *b = right;
     return a->ns != b->ns ? (a->ns > b->ns ? -1 : 1) : by_cause_and_place(left, right);
+}
+
+/* Of one cause and place the row with the longest gap first; of several the one that came first. */
+static int by_longest(const void *left, const void *right, void *context)
+{
+    const struct idle_total *a = left, *b = right;
+    const struct idle_row *rows = context, *x = &rows[a->longest], *y = &rows[b->longest];
+    int order = by_cause_and_place(left, right);
+    if (order)
+        return order;
+    if (x->longest_ns != y->longest_ns)
+        return x->longest_ns > y->longest_ns ? -1 : 1;
+    if (x->longest_at_ns != y->longest_at_ns)
+        return x->longest_at_ns < y->longest_at_ns ? -1 : 1;
+    if (x->device != y->device)
+        return x->device < y->device ? -1 : 1;
+    return a->longest < b->longest ? -1 : a->longest > b->longest;
 }
 
 int idle_totals(const struct walk *w, struct place_lines *lines, const struct idle_rows *rows,
@@ -115,7 +144,7 @@ int idle_totals(const struct walk *w, struct place_lines *lines, const struct id
                                                  .count = row->count,
                                                  .longest = i};
     }
-    qsort(totals, *count, sizeof *totals, by_cause_and_place);
+    qsort_r(totals, *count, sizeof *totals, by_longest, rows->list);
     uint32_t kept = 0;
     for (uint32_t i = 0; i < *count; i++) {
         struct idle_total *last = kept ? &totals[kept - 1] : NULL;
@@ -125,8 +154,6 @@ int idle_totals(const struct walk *w, struct place_lines *lines, const struct id
         }
         last->ns += totals[i].ns;
         last->count += totals[i].count;
-        if (rows->list[totals[i].longest].longest_ns > rows->list[last->longest].longest_ns)
-            last->longest = totals[i].longest;
         free(totals[i].place);
     }
     *count = kept;

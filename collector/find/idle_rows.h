@@ -37,6 +37,7 @@ enum idle_word {
     IDLE_WORD_NAME,   /* a view of a struct kernel_name: an operator's, a label's, a range's */
     IDLE_WORD_OURS,   /* a view of a text of our own, which is all there is to say */
     IDLE_WORD_DEVICE, /* what was waited for: index of the process, a device above 32 bits */
+    IDLE_WORD_TOLD,   /* a view of a struct idle_told */
 };
 
 struct idle_place {
@@ -45,6 +46,13 @@ struct idle_place {
     uint32_t function; /* struct function index, or IDLE_NONE */
     uint32_t kind;     /* enum idle_word */
     uint32_t reserved; /* 0, so that places can be compared as bytes */
+};
+
+/* What was said of a place where its stack is known: texts for people, clean. Views. */
+struct idle_told {
+    const char *text;
+    const char *where;           /* as idle_where_text has it */
+    const struct thread *thread; /* NULL: not known, or of none */
 };
 
 struct idle_row {

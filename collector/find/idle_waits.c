@@ -65,7 +65,9 @@ static int wait_for_rank(void *context, uint32_t number, uint32_t waited_for, bo
                             .device = number,
                             .thread = IDLE_NONE,
                             .cause = IDLE_COMMUNICATION};
-    d->rows.gap += is_new;
+    if (is_new)
+        device->gap = ++d->last_gap;
+    d->rows.gap = device->gap; /* waits of several devices come in turn */
     device->parts[IDLE_COMMUNICATING] -= ns;
     device->idle_ns += ns;
     device->causes[IDLE_COMMUNICATION] += ns;
@@ -119,6 +121,7 @@ int idle_waits_charge(struct idle *d)
     const struct rank_listener listener = {d, join, meet, wait_for_rank};
     struct rank_device *devices = calloc(d->device_count + 1u, sizeof *devices);
     int error = devices ? find_ranks(d, devices) : GPUPROF_NO_MEMORY;
+    d->last_gap = d->rows.gap;
     if (error == 0)
         error = idle_ranks_tell(&d->ranks, devices, d->device_count, &listener);
     if (error == 0)

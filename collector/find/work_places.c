@@ -44,8 +44,8 @@ int work_place_of(struct walk *w, const struct correlated_call *call, struct idl
     return error;
 }
 
-static int number_of(struct work_places *p, uint32_t process, const struct idle_place *place,
-                     uint32_t *number)
+int work_places_number(struct work_places *p, uint32_t process, const struct idle_place *place,
+                       uint32_t *number)
 {
     struct key key = {(uint64_t)process << 32 | place->stack, place->word, place->kind};
     *number = (uint32_t)key_map_get(&p->numbers, key);
@@ -79,7 +79,7 @@ static int find(struct work_places *p, const struct slice *s, uint32_t *number)
     }
     int error = work_place_of(p->walk, call, &place);
     if (error == 0 && (place.stack || place.kind))
-        error = number_of(p, call->process, &place, number);
+        error = work_places_number(p, call->process, &place, number);
     p->last = *call;
     p->last_number = *number;
     return error;

@@ -56,6 +56,10 @@ int work_places_tied(struct work_places *p, const struct slice *s);
 /* What the call was made in: its stack, and the operator or else the range. 0 or an error. */
 int work_place_of(struct walk *w, const struct correlated_call *call, struct idle_place *place);
 
+/* The number of a place of that process. 0 or GPUPROF_NO_MEMORY. */
+int work_places_number(struct work_places *p, uint32_t process, const struct idle_place *place,
+                       uint32_t *number);
+
 /* Behind the walk: the number of the place, now that all are known. 0 or an error. */
 int work_places_known(struct work_places *p, uint32_t *number);
 

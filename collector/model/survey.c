@@ -167,10 +167,9 @@ int survey_take_call(struct survey *s, struct ranges *ranges, struct ops *ops,
     return correlation_add(&s->calls, &call);
 }
 
-static int take_device(struct survey *s, const struct event *e)
+int survey_add_device(struct survey *s, const struct surveyed_device *device)
 {
-    const struct record *r = e->record;
-    struct key key = {e->process->index, record_arg(r, DEVICE_DEVICE), 0};
+    struct key key = {device->process, device->limits.device, 0};
     if (s->device_count == SURVEY_DEVICES_MAX || key_map_get(&s->indexes, key))
         return 0;
     struct surveyed_device *devices =
@@ -178,8 +177,14 @@ static int take_device(struct survey *s, const struct event *e)
     if (!devices)
         return GPUPROF_NO_MEMORY;
     s->devices = devices;
-    struct surveyed_device *d = &devices[s->device_count];
-    *d = (struct surveyed_device){
+    devices[s->device_count] = *device;
+    return key_map_set(&s->indexes, key, ++s->device_count);
+}
+
+static int take_device(struct survey *s, const struct event *e)
+{
+    const struct record *r = e->record;
+    struct surveyed_device d = {
         .process = e->process->index,
         .limits = {.device = record_arg(r, DEVICE_DEVICE),
                    .major = record_arg(r, DEVICE_MAJOR),
@@ -195,10 +200,10 @@ static int take_device(struct survey *s, const struct event *e)
         .uuid_high = record_arg(r, DEVICE_UUID_HIGH),
         .uuid_low = record_arg(r, DEVICE_UUID_LOW),
     };
-    size_t length = r->byte_count < sizeof d->name ? r->byte_count : sizeof d->name - 1;
+    size_t length = r->byte_count < sizeof d.name ? r->byte_count : sizeof d.name - 1;
     if (length)
-        memcpy(d->name, r->bytes, length);
-    return key_map_set(&s->indexes, key, ++s->device_count);
+        memcpy(d.name, r->bytes, length);
+    return survey_add_device(s, &d);
 }
 
 /* Beyond so many, launches that a pause met count as missing. */

@@ -111,6 +111,9 @@ int survey_take_range(struct survey *s, enum range_change change, struct range *
 int survey_take_op_end(struct survey *s, const struct op *op);
 int survey_take(struct survey *s, const struct event *e);
 
+/* What is known of a device, unless something is already. 0 or GPUPROF_NO_MEMORY. */
+int survey_add_device(struct survey *s, const struct surveyed_device *device);
+
 /* Its process stops recording there, or goes on. */
 int survey_take_pause(struct survey *s, const struct event *e, bool begins);
 

@@ -9,7 +9,8 @@
 
 #define KIND_NAME_BYTES 2 /* in a part, at least */
 #define PLACE_BYTES     4
-#define DEVICE_BYTES    20
+#define DEVICE_BYTES    23
+#define ROW_BYTES       9
 #define SEQUENCE_BYTES  4
 #define KERNEL_BYTES    7
 #define ALONE_BYTES     2
@@ -21,7 +22,20 @@ struct added_part {
     uint32_t *sequences;      /* 0: there is no room for it */
     uint32_t *sequence_devices;
     uint32_t kind_count, place_count, sequence_count;
-    uint32_t first_device, device_count;
+    uint32_t *devices;        /* their numbers in all */
+    uint32_t device_count;
+};
+
+/* What is owned of a place that a part tells. */
+struct told_place {
+    struct idle_told told;
+    struct thread thread;
+};
+
+/* A device, as it is put into order. */
+struct placed {
+    struct idle_device device;
+    uint32_t of, number; /* the part, and there */
 };
 
 /* The kernels of a device, and the times in which it did nothing else, as they lie in a part. */
@@ -35,9 +49,12 @@ struct idle_stream {
 
 /* ---- what there is one of -------------------------------------------------------------------- */
 
-static void carry_device(struct part *p, uint32_t *process, struct idle_device *d)
+static void carry_device(struct part *p, uint32_t *process, struct idle_device *d,
+                         struct surveyed_device *known)
 {
-    uint64_t *const numbers[] = {&d->device, &d->begin_ns, &d->end_ns, &d->idle_ns, &d->stopped_ns};
+    uint64_t *const numbers[] = {&d->device,  &d->begin_ns,   &d->end_ns,         &d->first_ns,
+                                 &d->idle_ns, &d->stopped_ns, &known->uuid_high, &known->uuid_low};
+    const char *name = known->name;
     part_u32(p, process);
     for (unsigned i = 0; i < sizeof numbers / sizeof numbers[0]; i++)
         part_number(p, numbers[i]);
@@ -45,6 +62,24 @@ static void carry_device(struct part *p, uint32_t *process, struct idle_device *
         part_number(p, &d->parts[i]);
     for (unsigned i = 0; i < IDLE_CAUSES; i++)
         part_number(p, &d->causes[i]);
+    part_text(p, &name);
+    p->has_failed |= !name || strlen(name) >= sizeof known->name;
+    if (!p->has_failed && !p->is_written)
+        memcpy(known->name, name, strlen(name) + 1);
+}
+
+static void carry_row(struct part *p, uint32_t *device, struct idle_row *row, uint32_t *tid,
+                      const char **text, const char **where)
+{
+    uint64_t *const numbers[] = {&row->ns, &row->count, &row->longest_ns, &row->longest_at_ns};
+    part_u32(p, device);
+    part_u32(p, &row->cause);
+    part_u32(p, tid);
+    part_text(p, text);
+    part_text(p, where);
+    for (unsigned i = 0; i < sizeof numbers / sizeof numbers[0]; i++)
+        part_number(p, numbers[i]);
+    p->has_failed |= row->cause >= IDLE_CAUSES || !*text;
 }
 
 static void carry_place(struct part *p, struct arrival_place *place, const char **text)
@@ -89,16 +124,6 @@ static void carry_alone(struct part *p, struct rank_span *s, uint64_t *before_ns
 
 /* ---- into a part ----------------------------------------------------------------------------- */
 
-static void put_stream(struct part *p, struct part *stream, uint32_t count)
-{
-    const uint8_t *data = stream->data;
-    uint32_t length = (uint32_t)stream->length;
-    p->has_failed |= stream->has_failed || stream->length > PART_BYTES_MAX;
-    part_u32(p, &count);
-    part_bytes(p, &data, &length);
-    part_release(stream);
-}
-
 static int put_kernels(struct idle *d, struct part *p)
 {
     int error = 0;
@@ -114,7 +139,7 @@ static int put_kernels(struct idle *d, struct part *p)
             if (k)
                 carry_kernel(&stream, &kernel, &before_ns);
         }
-        put_stream(p, &stream, count);
+        part_stream(p, &stream, count);
     }
     return error;
 }
@@ -135,23 +160,56 @@ static int put_alone(struct idle *d, struct part *p)
         counts[span.device]++;
     }
     for (uint32_t i = 0; i < d->device_count && streams && counts; i++)
-        put_stream(p, &streams[i], counts[i]);
+        part_stream(p, &streams[i], counts[i]);
     free(streams);
     free(before);
     free(counts);
     return error;
 }
 
+static int put_rows(struct idle *d, struct part *p)
+{
+    int error = 0;
+    bool has_more = d->rows.count >= IDLE_ROWS_MAX;
+    part_flag(p, &has_more);
+    part_count(p, &d->rows.count, ROW_BYTES);
+    for (uint32_t i = 0; i < d->rows.count && error == 0; i++) {
+        struct idle_row row = d->rows.list[i];
+        const struct thread *thread = idle_row_thread(d, &row);
+        char *where = NULL, *text = idle_place_text(d->walk, &d->lines, &row);
+        error = text ? idle_where_text(d->walk, &d->lines, &row, &where) : GPUPROF_NO_MEMORY;
+        if (error == 0)
+            carry_row(p, &row.device, &row, &(uint32_t){thread ? thread->tid : 0},
+                      &(const char *){text}, &(const char *){where});
+        free(text);
+        free(where);
+    }
+    return error;
+}
+
+void idle_part_put_devices(struct idle *d, struct part *p)
+{
+    uint32_t devices = d ? d->device_count : 0;
+    part_count(p, &devices, DEVICE_BYTES);
+    for (uint32_t i = 0; i < devices; i++) {
+        struct idle_device device = d->devices[i];
+        const struct surveyed_device *known =
+            survey_device(&d->walk->survey, device.process, device.device);
+        struct surveyed_device shown = known ? *known : (struct surveyed_device){0};
+        carry_device(p, &(uint32_t){device.process->index}, &device, &shown);
+    }
+}
+
 int idle_part_put(struct idle *d, struct part *p)
 {
     uint32_t nothing = 0;
     if (!d) {
-        for (unsigned i = 0; i < 4; i++)
+        for (unsigned i = 0; i < 5; i++)
             part_u32(p, &nothing);
         return 0;
     }
     const struct arrivals *a = &d->arrivals;
-    uint32_t kinds = a->kind_count, places = a->place_count, devices = d->device_count;
+    uint32_t kinds = a->kind_count, places = a->place_count;
     part_count(p, &kinds, KIND_NAME_BYTES);
     for (uint32_t i = 0; i < kinds; i++)
         part_text(p, &(const char *){a->kinds[i]});
@@ -160,17 +218,13 @@ int idle_part_put(struct idle *d, struct part *p)
         struct arrival_place place = a->places[i];
         carry_place(p, &place, &(const char *){place.text});
     }
-    part_count(p, &devices, DEVICE_BYTES);
-    for (uint32_t i = 0; i < devices; i++) {
-        struct idle_device device = d->devices[i];
-        carry_device(p, &(uint32_t){device.process->index}, &device);
-    }
     part_count(p, &d->ranks.count, SEQUENCE_BYTES);
     for (uint32_t i = 0; i < d->ranks.count; i++) {
         struct rank_sequence sequence = d->ranks.list[i];
         carry_sequence(p, &(uint32_t){sequence.device}, &sequence);
     }
-    int error = put_kernels(d, p);
+    int error = put_rows(d, p);
+    error = error < 0 ? error : put_kernels(d, p);
     return error < 0 ? error : put_alone(d, p);
 }
 
@@ -213,17 +267,43 @@ static int add_places(struct added_part *a, struct arrivals *to, struct process 
     return a->places ? error : GPUPROF_NO_MEMORY;
 }
 
-static int add_devices(struct added_part *a, struct idle *d, struct process *const *processes,
-                       uint32_t process_count)
+int idle_parts_tell(struct idle_parts *a, const char *text, const char *where, uint32_t tid,
+                    struct idle_place *place)
 {
-    part_count(a->part, &a->device_count, DEVICE_BYTES);
-    a->first_device = d->device_count;
-    for (uint32_t i = 0; i < a->device_count && !a->part->has_failed; i++) {
+    struct told_place **list =
+        array_room(a->told, a->told_count, &a->told_capacity, sizeof *list, 64);
+    struct told_place *told = list ? calloc(1, sizeof *told) : NULL;
+    a->told = list ? list : a->told;
+    if (!told)
+        return GPUPROF_NO_MEMORY;
+    list[a->told_count++] = told;
+    told->thread.tid = tid;
+    told->told = (struct idle_told){text, where, tid ? &told->thread : NULL};
+    *place = (struct idle_place){
+        .word = (uintptr_t)&told->told, .function = IDLE_NONE, .kind = IDLE_WORD_TOLD};
+    return 0;
+}
+
+int idle_part_add_devices(struct idle_parts *all, struct idle *d, struct part *p,
+                          struct process *const *processes, uint32_t process_count)
+{
+    struct added_part *list = array_room(all->list, all->count, &all->capacity, sizeof *list, 16);
+    int error = 0;
+    if (!list)
+        return GPUPROF_NO_MEMORY;
+    all->list = list;
+    struct added_part *a = &list[all->count++];
+    *a = (struct added_part){.part = p};
+    part_count(p, &a->device_count, DEVICE_BYTES);
+    a->devices = calloc(a->device_count + 1u, sizeof *a->devices);
+    for (uint32_t i = 0; i < a->device_count && !p->has_failed && a->devices && error == 0; i++) {
         struct idle_device device = {0};
+        struct surveyed_device known = {0};
         uint32_t process = 0;
-        carry_device(a->part, &process, &device);
-        a->part->has_failed |= process >= process_count || d->device_count == IDLE_DEVICES_MAX;
-        if (a->part->has_failed)
+        carry_device(p, &process, &device, &known);
+        p->has_failed |= process >= process_count || d->device_count == IDLE_DEVICES_MAX ||
+                         device.end_ns < device.begin_ns;
+        if (p->has_failed)
             return 0;
         struct idle_device *devices =
             array_room(d->devices, d->device_count, &d->device_capacity, sizeof *devices, 16);
@@ -232,11 +312,52 @@ static int add_devices(struct added_part *a, struct idle *d, struct process *con
         d->devices = devices;
         device.process = processes[process];
         devices[d->device_count++] = device;
+        known.process = device.process->index;
+        known.limits.device = device.device;
+        if (known.name[0] || known.uuid_high || known.uuid_low)
+            error = survey_add_device(&d->walk->survey, &known);
     }
+    return a->devices ? error : GPUPROF_NO_MEMORY;
+}
+
+/* As one walk meets them: by their first work, at one time by process. */
+static int compare_placed(const void *left, const void *right)
+{
+    const struct placed *a = left, *b = right;
+    uint32_t x = a->device.process->index, y = b->device.process->index;
+    if (a->device.first_ns != b->device.first_ns)
+        return a->device.first_ns < b->device.first_ns ? -1 : 1;
+    if (x != y)
+        return x < y ? -1 : 1;
+    return a->number < b->number ? -1 : a->number > b->number;
+}
+
+int idle_parts_order(struct idle_parts *all, struct idle *d)
+{
+    struct placed *list = calloc(d->device_count + 1u, sizeof *list);
+    uint32_t at = 0;
+    if (!list)
+        return GPUPROF_NO_MEMORY;
+    for (uint32_t of = 0; of < all->count; of++)
+        for (uint32_t i = 0; i < all->list[of].device_count && at < d->device_count; i++, at++)
+            list[at] = (struct placed){d->devices[at], of, i};
+    qsort(list, at, sizeof *list, compare_placed);
+    for (uint32_t i = 0; i < at; i++) {
+        d->devices[i] = list[i].device;
+        all->list[list[i].of].devices[list[i].number] = i;
+    }
+    free(list);
     return 0;
 }
 
-static int add_sequences(struct added_part *a, struct idle *d)
+uint32_t idle_parts_device(const struct idle_parts *all, uint32_t of, uint32_t device)
+{
+    const struct added_part *a = &all->list[of];
+    a->part->has_failed |= device >= a->device_count;
+    return a->part->has_failed ? IDLE_NONE : a->devices[device];
+}
+
+static int add_sequences(const struct idle_parts *all, struct added_part *a, struct idle *d)
 {
     int error = 0;
     part_count(a->part, &a->sequence_count, SEQUENCE_BYTES);
@@ -248,26 +369,42 @@ static int add_sequences(struct added_part *a, struct idle *d)
         struct rank_sequence s = {0};
         uint32_t device = 0;
         carry_sequence(a->part, &device, &s);
-        a->part->has_failed |= device >= a->device_count;
+        device = idle_parts_device(all, (uint32_t)(a - all->list), device);
         if (a->part->has_failed)
             return 0;
-        a->sequence_devices[i] = a->first_device + device;
-        error = idle_ranks_sequence(&d->ranks, a->first_device + device, s.communicator, s.name,
+        a->sequence_devices[i] = device;
+        error = idle_ranks_sequence(&d->ranks, device, s.communicator, s.name,
                                     s.communicator ? s.communicator : (uintptr_t)s.name,
                                     &a->sequences[i]);
     }
     return error;
 }
 
-static void get_stream(struct part *p, struct part *stream, uint32_t *count, unsigned bytes)
+/* Those of a device are in one part, and come in their order. */
+static int add_rows(struct idle_parts *all, struct added_part *a, struct idle *d)
 {
-    const uint8_t *data = NULL;
-    uint32_t length = 0;
-    part_u32(p, count);
-    part_bytes(p, &data, &length);
-    p->has_failed |= *count > length / bytes;
-    *count = p->has_failed ? 0 : *count;
-    *stream = (struct part){.data = (uint8_t *)data, .length = p->has_failed ? 0 : length};
+    struct part *p = a->part;
+    bool has_more = false;
+    uint32_t count = 0;
+    int error = 0;
+    part_flag(p, &has_more);
+    part_count(p, &count, ROW_BYTES);
+    for (uint32_t i = 0; i < count && error == 0; i++) {
+        const char *text = NULL, *where = NULL;
+        struct idle_row row = {.thread = IDLE_NONE};
+        uint32_t tid = 0;
+        carry_row(p, &row.device, &row, &tid, &text, &where);
+        row.device = idle_parts_device(all, (uint32_t)(a - all->list), row.device);
+        if (p->has_failed)
+            return 0;
+        row.process = d->devices[row.device].process->index;
+        has_more |= d->rows.count >= IDLE_ROWS_MAX;
+        error = idle_parts_tell(all, text, where, tid, &row.place);
+        if (error == 0)
+            error = idle_rows_add_sum(&d->rows, &row);
+    }
+    all->has_more |= has_more;
+    return error;
 }
 
 static int add_streams(struct idle_parts *all, uint32_t of)
@@ -281,32 +418,26 @@ static int add_streams(struct idle_parts *all, uint32_t of)
             return GPUPROF_NO_MEMORY;
         all->streams = streams;
         struct idle_stream *s = &streams[all->stream_count++];
-        *s = (struct idle_stream){.of = of, .device = a->first_device + i};
-        get_stream(a->part, &s->kernels, &s->kernels_left, KERNEL_BYTES);
+        *s = (struct idle_stream){.of = of, .device = a->devices[i]};
+        part_get_stream(a->part, &s->kernels, &s->kernels_left, KERNEL_BYTES);
     }
     for (uint32_t i = first; i < all->stream_count; i++)
-        get_stream(a->part, &all->streams[i].alone, &all->streams[i].alone_left, ALONE_BYTES);
+        part_get_stream(a->part, &all->streams[i].alone, &all->streams[i].alone_left, ALONE_BYTES);
     return 0;
 }
 
-int idle_part_add(struct idle_parts *all, struct idle *d, struct part *p,
+int idle_part_add(struct idle_parts *all, struct idle *d, uint32_t of,
                   struct process *const *processes, uint32_t process_count)
 {
-    struct added_part *list = array_room(all->list, all->count, &all->capacity, sizeof *list, 16);
-    if (!list)
-        return GPUPROF_NO_MEMORY;
-    all->list = list;
-    struct added_part *a = &list[all->count];
-    *a = (struct added_part){.part = p};
-    all->count++;
+    struct added_part *a = &all->list[of];
     int error = add_kinds(a, &d->arrivals);
     if (error == 0)
         error = add_places(a, &d->arrivals, processes, process_count);
     if (error == 0)
-        error = add_devices(a, d, processes, process_count);
+        error = add_sequences(all, a, d);
     if (error == 0)
-        error = add_sequences(a, d);
-    return error < 0 || p->has_failed ? error : add_streams(all, all->count - 1);
+        error = add_rows(all, a, d);
+    return error < 0 || a->part->has_failed ? error : add_streams(all, of);
 }
 
 /* The next kernel of a device. 0 or an error. */
@@ -376,9 +507,13 @@ void idle_parts_release(struct idle_parts *all)
     for (uint32_t i = 0; i < all->count; i++) {
         free(all->list[i].kinds);
         free(all->list[i].places);
+        free(all->list[i].devices);
         free(all->list[i].sequences);
         free(all->list[i].sequence_devices);
     }
+    for (uint32_t i = 0; i < all->told_count; i++)
+        free(all->told[i]);
+    free(all->told);
     free(all->list);
     free(all->streams);
 }

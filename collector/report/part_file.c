@@ -159,6 +159,27 @@ void part_histogram(struct part *p, struct histogram *h, uint64_t *rows_left)
     } while (row && !p->is_written && !p->has_failed);
 }
 
+void part_stream(struct part *p, struct part *stream, uint32_t count)
+{
+    const uint8_t *data = stream->data;
+    uint32_t length = (uint32_t)stream->length;
+    p->has_failed |= stream->has_failed || stream->length > PART_BYTES_MAX;
+    part_u32(p, &count);
+    part_bytes(p, &data, &length);
+    part_release(stream);
+}
+
+void part_get_stream(struct part *p, struct part *stream, uint32_t *count, unsigned bytes)
+{
+    const uint8_t *data = NULL;
+    uint32_t length = 0;
+    part_u32(p, count);
+    part_bytes(p, &data, &length);
+    p->has_failed |= *count > length / bytes;
+    *count = p->has_failed ? 0 : *count;
+    *stream = (struct part){.data = (uint8_t *)data, .length = p->has_failed ? 0 : length};
+}
+
 /* ---- the file -------------------------------------------------------------------------------- */
 
 void part_write(const struct part *p, FILE *out)

@@ -29,7 +29,7 @@
 #include "base/histogram.h"
 #include "base/sha256.h"
 
-#define PART_VERSION          3
+#define PART_VERSION          4
 #define PART_BYTES_MAX        (1ull << 30)
 #define PART_HEADER_BYTES_MAX 128
 #define SHARES_MAX            65536
@@ -62,6 +62,11 @@ void part_bytes(struct part *p, const uint8_t **data, uint32_t *length);
 
 /* What is read is added to *h; rows are taken from *rows_left. */
 void part_histogram(struct part *p, struct histogram *h, uint64_t *rows_left);
+
+/* `count` values that lie together in a part of their own, which is released; and, on reading, a
+ * view of it, of `bytes` in it each at least. */
+void part_stream(struct part *p, struct part *stream, uint32_t count);
+void part_get_stream(struct part *p, struct part *stream, uint32_t *count, unsigned bytes);
 
 /* Writes what was put into it. */
 void part_write(const struct part *p, FILE *out);

@@ -9,6 +9,7 @@
 #include "error.h"
 #include "report/gpu_report.h"
 #include "report/gpu_report_part.h"
+#include "report/finding_part.h"
 
 #define PROCESS_BYTES  32 /* in a part, at least */
 #define META_BYTES     2
@@ -21,7 +22,8 @@ _Static_assert(sizeof(struct losses) % sizeof(uint64_t) == 0, "they are numbers,
 bool part_report_has(const struct table_info *info)
 {
     return info == &functions_table || info == &failures_table || info == &ranks_table ||
-           info == &arrivals_table || (info >= gpu_tables && info < gpu_tables + TABLE_COUNT);
+           info == &arrivals_table ||
+           info == &findings_table || (info >= idle_tables && info < idle_tables + IDLE_TABLES) || (info >= gpu_tables && info < gpu_tables + TABLE_COUNT);
 }
 
 /* ---- processes ------------------------------------------------------------------------------- */
@@ -104,14 +106,14 @@ static int get_process(struct part *p, struct process *process, uint64_t *calls)
 
 /* What there is one of, in each part. */
 struct whole {
-    uint64_t calls, errors, total_ns, copy_calls, copy_bytes, begin_ns, end_ns, failures_others;
+    uint64_t origin_ns, calls, errors, total_ns, copy_calls, copy_bytes, begin_ns, end_ns, failures_others;
     uint32_t threads, gpu_threads, unread_files;
     bool is_estimated, has_dropped, has_few_times;
 };
 
 static void carry_whole(struct part *p, struct whole *w)
 {
-    uint64_t *const numbers[] = {&w->calls,      &w->errors,   &w->total_ns, &w->copy_calls,
+    uint64_t *const numbers[] = {&w->origin_ns, &w->calls,      &w->errors,   &w->total_ns, &w->copy_calls,
                                  &w->copy_bytes, &w->begin_ns, &w->end_ns,   &w->failures_others};
     for (unsigned i = 0; i < sizeof numbers / sizeof numbers[0]; i++)
         part_number(p, numbers[i]);
@@ -175,7 +177,8 @@ static void carry_steps(struct part *p, struct rank_row *row)
 int part_report_put(struct report *r, struct part *p)
 {
     const struct recording *rec = r->rec;
-    struct whole w = {r->calls,
+    struct whole w = {r->walk.survey.origin_ns,
+                      r->calls,
                       r->errors,
                       r->total_ns,
                       r->copy_calls,
@@ -194,6 +197,7 @@ int part_report_put(struct report *r, struct part *p)
     part_count(p, &count, PROCESS_BYTES);
     for (uint32_t i = 0; i < rec->count; i++)
         put_process(p, r, rec->processes[i]);
+    idle_part_put_devices(r->idle, p);
     carry_whole(p, &w);
     part_count(p, &r->row_count, FUNCTION_BYTES);
     for (uint32_t i = 0; i < r->row_count; i++) {
@@ -211,6 +215,8 @@ int part_report_put(struct report *r, struct part *p)
     for (uint32_t i = 0; i < rec->count; i++)
         carry_steps(p, &r->ranks.rows[i]);
     int error = idle_part_put(r->idle, p);
+    if (error == 0)
+        error = finding_part_put(r->findings, p);
     return error == 0 && p->has_failed ? GPUPROF_NO_MEMORY : error;
 }
 
@@ -301,14 +307,17 @@ static int add_failure(struct combination *c, struct part *p, struct process *co
     return 0;
 }
 
-static int add_sums(struct combination *c, struct part *p, struct process *const *processes,
+static int add_sums(struct combination *c, uint32_t of, struct process *const *processes,
                     uint32_t process_count)
 {
+    struct part *p = &c->parts[of];
     struct report *r = &c->report;
     struct whole w = {0};
     uint32_t count = 0;
     int error = 0;
     carry_whole(p, &w);
+    uint64_t *origin_ns = &r->walk.survey.origin_ns;
+    *origin_ns = w.origin_ns && (!*origin_ns || w.origin_ns < *origin_ns) ? w.origin_ns : *origin_ns;
     r->begin_ns = w.calls && (!r->calls || w.begin_ns < r->begin_ns) ? w.begin_ns : r->begin_ns;
     r->end_ns = w.end_ns > r->end_ns ? w.end_ns : r->end_ns;
     r->calls += w.calls;
@@ -333,7 +342,9 @@ static int add_sums(struct combination *c, struct part *p, struct process *const
         error = gpu_report_add(r->gpu, p, processes, process_count);
     for (uint32_t i = 0; i < process_count && error == 0; i++)
         carry_steps(p, &r->ranks.rows[processes[i]->index]);
-    return error < 0 ? error : idle_part_add(&c->idle, r->idle, p, processes, process_count);
+    if (error == 0)
+        error = idle_part_add(&c->idle, r->idle, of, processes, process_count);
+    return error < 0 || p->has_failed ? error : finding_part_add(r->findings, &c->idle, of, p);
 }
 
 static int compare_kinds(const void *left, const void *right)
@@ -445,6 +456,9 @@ static int start(struct combination *c, uint64_t bytes)
     r->idle = error == 0 ? calloc(1, sizeof *r->idle) : NULL;
     if (error == 0)
         error = r->idle ? idle_init(r->idle, &r->walk) : GPUPROF_NO_MEMORY;
+    r->findings = error == 0 ? calloc(1, sizeof *r->findings) : NULL;
+    if (error == 0)
+        error = r->findings ? findings_init(r->findings, &r->walk, r->idle) : GPUPROF_NO_MEMORY;
     r->gpu = gpu_report_create(&r->walk, BY_NAME, false, false, &r->histogram_rows);
     for (uint32_t i = 0; calls && i < rec->count; i++)
         calls[rec->processes[i]->index] = rec->processes[i]->record_count;
@@ -466,7 +480,14 @@ static int add_up(struct combination *c)
         error = start(c, bytes);
     loaded = c->rec.loaded; /* in the order of the parts; none if there are none */
     for (uint32_t i = 0; error == 0 && i < c->part_count; i++)
-        error = add_sums(c, &c->parts[i], loaded ? loaded + firsts[i] : NULL,
+        error = idle_part_add_devices(&c->idle, c->report.idle, &c->parts[i],
+                                      loaded ? loaded + firsts[i] : NULL, firsts[i + 1] - firsts[i]);
+    if (error == 0)
+        error = idle_parts_order(&c->idle, c->report.idle);
+    if (error == 0)
+        error = finding_gpu_devices(&c->report.findings->gpu, c->report.idle);
+    for (uint32_t i = 0; error == 0 && i < c->part_count; i++)
+        error = add_sums(c, i, loaded ? loaded + firsts[i] : NULL,
                          firsts[i + 1] - firsts[i]);
     free(firsts);
     if (error < 0)
@@ -474,6 +495,10 @@ static int add_up(struct combination *c)
     join_failures(c);
     report_sum_up(&c->report);
     error = idle_part_add_end(&c->idle, c->report.idle);
+    if (error == 0)
+        error = idle_finish(c->report.idle);
+    if (error == 0)
+        error = findings_finish(c->report.findings, &c->report.hang, SYMBOLS_OFF);
     if (error < 0)
         return error;
     rank_report_make(&c->report.ranks, &c->rec, c->report.idle);

@@ -15,7 +15,7 @@ from made_libraries import Libraries
 TABLES = ("functions", "failures", "cuda_gpu_kern_sum", "cuda_gpu_mem_time_sum",
           "cuda_gpu_mem_size_sum", "cuda_gpu_graph_sum", "cuda_sync_sum", "cuda_kern_exec_sum",
           "nvtx_sum", "nvtx_gpu_proj_sum", "overhead_sum", "gpu_time_util", "gpu_memory_peak",
-          "host_kernel_sum", "host_mem_sum", "ranks", "arrivals")
+          "host_kernel_sum", "host_mem_sum", "ranks", "arrivals", "findings", "gpu_time", "idle")
 HEADER_BYTES = 76  # as part_file.h has it
 
 
@@ -249,7 +249,7 @@ def test_hostile_parts(run_collector, parts):
 
 
 def test_usage(run_verb, parts):
-    for words, says in ((("--combine", "--table=idle", "part0"), "idle is in no part"),
+    for words, says in ((("--combine", "--table=energy", "part0"), "energy is in no part"),
                         (("--combine", "--by=grid", "part0"), "leave out"),
                         (("--combine", "--format=html", "part0"), "a page needs"),
                         (("--combine", "--share=0/1", "part0"), "goes with --partial"),
