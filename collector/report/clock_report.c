@@ -47,7 +47,8 @@ static const struct column columns[COLUMNS] = {
 static void begin(struct table *t, enum report_format format)
 {
     const struct report *r = t->source;
-    t->is_there = !r->is_combined && (r->rec->host_count > 1 || format == FORMAT_JSON);
+    bool is_known = !r->is_combined || r->rec->host_count == 1;
+    t->is_there = is_known && (r->rec->host_count > 1 || format == FORMAT_JSON);
     t->count = t->is_there ? r->rec->host_count : 0;
 }
 

@@ -84,10 +84,24 @@ static int text_key(struct gpu_report *g, const char *text, uint64_t *key)
     return error;
 }
 
+/* The same where ranges are in groups, which only all of them together are. */
+static struct gpu_stat *range_row_of(struct gpu_report *g, const struct carried *c)
+{
+    struct kernel_names *texts = &g->walk->texts;
+    const struct kernel_name *text = NULL, *domain = NULL;
+    const uint8_t *name = (const uint8_t *)c->name, *of = (const uint8_t *)c->domain;
+    if (kernel_name_intern(texts, name, strlen(c->name), &text) < 0 ||
+        (of && kernel_name_intern(texts, of, strlen(c->domain), &domain) < 0))
+        return NULL;
+    return range_rows_get(&g->ranges, (enum gpu_table)c->table, text, domain);
+}
+
 /* The row of that name; NULL: no memory. */
 static struct gpu_stat *row_of(struct gpu_report *g, const struct carried *c)
 {
     struct key key;
+    if (g->ranges.texts && (c->table == TABLE_RANGES || c->table == TABLE_PROJECTIONS))
+        return range_row_of(g, c);
     if (text_key(g, c->name, &key.a) < 0 || text_key(g, c->raw, &key.b) < 0 ||
         text_key(g, c->domain, &key.c) < 0)
         return NULL;

@@ -125,6 +125,12 @@ static int compare_rows(const void *left, const void *right)
     return strcmp(a->name ? a->name->shown : "", b->name ? b->name->shown : "");
 }
 
+int op_none_join(struct op_none *n, const struct op_none_row *row)
+{
+    int64_t number = add(n, row);
+    return number < 0 ? (int)number : 0;
+}
+
 /* Names are known now, and which threads have operators. */
 int op_none_complete(struct op_none *n)
 {

@@ -65,6 +65,9 @@ int op_none_add(struct op_none *n, const struct slice *s, const struct kernel_na
 /* All replays of a node whose operators are not known, `origin` says why. 0 or an error. */
 int op_none_add_node(struct op_none *n, const struct graph_node *node, enum graph_origin origin);
 
+/* For who adds up: what complete rows of others had. 0 or GPUPROF_NO_MEMORY. */
+int op_none_join(struct op_none *n, const struct op_none_row *row);
+
 /* Behind the walk: rows are complete. 0 or GPUPROF_NO_MEMORY. */
 int op_none_complete(struct op_none *n);
 

@@ -66,7 +66,8 @@ struct op_row {
     struct op_sum backward; /* ... and of their backward ones */
     uint64_t rate_flops;
     uint64_t rate_ns;  /* of the GPU for these */
-    double peak_flops; /* that devices could have done in the time of those that have a peak */
+    /* That devices could have done in the time of those that have a peak. */
+    unsigned __int128 peak_flops;
 };
 
 /* What calls of a row have in common. */
@@ -127,6 +128,7 @@ struct op_report {
     uint64_t gpu_none_ns; /* of it, in no operator */
     uint64_t graph_ns;    /* of it, replays of graphs, which went to who captured them */
     uint64_t flops_ns;    /* of it, in an operator whose FLOPs are known */
+    bool has_rows;        /* there is an operator, a label or a module, were it an empty one */
     bool has_flops;       /* of any operator FLOPs are known */
     uint64_t self_ns;     /* of all operators */
 };

@@ -157,7 +157,7 @@ static void fill_more(const struct op_report *o, const struct op_row *row, struc
     if (row->is_rated && row->rate_ns)
         cells[TFLOPS] = cell_real((double)row->rate_flops / (double)row->rate_ns / 1e3);
     if (row->is_rated && !row->has_no_peak && row->peak_flops > 0)
-        cells[PEAK] = cell_real((double)row->rate_flops / row->peak_flops);
+        cells[PEAK] = cell_real((double)row->rate_flops / (double)row->peak_flops);
 }
 
 static void fill_row(const struct table *t, uint32_t index, enum report_format format,

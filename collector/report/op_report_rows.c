@@ -59,7 +59,7 @@ static void rate(struct op_report *o, struct op_row *row, const struct op_entry 
     row->has_no_peak |= !peak;
     row->rate_flops = all;
     row->rate_ns += entry->gpu_ns;
-    row->peak_flops += (double)peak * (double)entry->gpu_ns;
+    row->peak_flops += (unsigned __int128)peak * entry->gpu_ns;
 }
 
 /* An operator that only hands on to itself (aten::mul with a number) is one in key_averages(). */
@@ -298,7 +298,8 @@ int op_report_complete(struct op_report *o)
     free(joined);
     struct op_row none = {
         .kind = OP_ROW_NONE, .gpu_ns = o->gpu_none_ns, .gpu_self_ns = o->gpu_none_ns};
-    if (error == 0 && o->count && o->gpu_none_ns)
+    o->has_rows |= o->count != 0;
+    if (error == 0 && o->has_rows && o->gpu_none_ns)
         error = op_row_place(o, (struct key){UINT64_MAX, UINT64_MAX, UINT64_MAX}, &none);
     if (error < 0)
         return (int)error;

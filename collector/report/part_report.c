@@ -8,118 +8,96 @@
 #include "base/message.h"
 #include "error.h"
 #include "report/gpu_report.h"
-#include "report/gpu_report_part.h"
+#include "report/device_report.h"
+#include "report/energy_report.h"
 #include "report/finding_part.h"
+#include "report/gpu_report_part.h"
+#include "report/library_report.h"
+#include "report/op_part.h"
+#include "report/process_part.h"
+#include "report/step_part.h"
+#include "report/step_report.h"
 
-#define PROCESS_BYTES  32 /* in a part, at least */
-#define META_BYTES     2
-#define FUNCTION_BYTES 12
+#define FUNCTION_BYTES 12 /* in a part, at least */
 #define FAILURE_BYTES  8
 
-#define LOSS_NUMBERS (sizeof(struct losses) / sizeof(uint64_t))
-_Static_assert(sizeof(struct losses) % sizeof(uint64_t) == 0, "they are numbers, all of them");
-
-bool part_report_has(const struct table_info *info)
+/* Tables that need every event in one place, and of a combination are empty. */
+static bool is_asked_for(const struct table_info *info)
 {
-    return info == &functions_table || info == &failures_table || info == &ranks_table ||
-           info == &arrivals_table ||
-           info == &findings_table || (info >= idle_tables && info < idle_tables + IDLE_TABLES) || (info >= gpu_tables && info < gpu_tables + TABLE_COUNT);
+    return info->by != BY_NAME || (info >= step_tables && info < step_tables + STEP_TABLES);
 }
 
-/* ---- processes ------------------------------------------------------------------------------- */
-
-static void carry_losses(struct part *p, struct losses *l)
+unsigned part_report_needs(const struct table_info *info)
 {
-    uint64_t numbers[LOSS_NUMBERS];
-    memcpy(numbers, l, sizeof numbers);
-    for (unsigned i = 0; i < LOSS_NUMBERS; i++)
-        part_number(p, &numbers[i]);
-    memcpy(l, numbers, sizeof numbers);
-}
-
-static void put_process(struct part *p, struct report *r, struct process *process)
-{
-    uint8_t header[STREAM_HEADER_BYTES_MAX];
-    const uint8_t *data = header;
-    int size = stream_header_write(&process->header, header, sizeof header);
-    const char *path = process->file.path;
-    p->has_failed |= size < 0;
-    part_bytes(p, &data, &(uint32_t){size < 0 ? 0 : (uint32_t)size});
-    part_text(p, &path);
-    part_number(p, &process->end_reason);
-    part_flag(p, &process->has_gpu);
-    part_number(p, &process->min_ns);
-    part_number(p, &process->max_ns);
-    carry_losses(p, &r->walk.losses[process->index]);
-    part_number(p, &r->process_calls[process->index]);
-    part_count(p, &process->meta_count, META_BYTES);
-    for (uint32_t i = 0; i < process->meta_count; i++) {
-        const char *text = process->meta[i].text;
-        part_text(p, &text);
-        part_number(p, &process->meta[i].begin);
-    }
-}
-
-static int get_metas(struct part *p, struct process *process)
-{
-    uint32_t count = 0;
-    part_count(p, &count, META_BYTES);
-    p->has_failed |= count > META_ENTRIES_MAX;
-    process->meta = p->has_failed ? NULL : calloc(count + 1u, sizeof *process->meta);
-    for (uint32_t i = 0; i < count && !p->has_failed; i++) {
-        const char *text = NULL;
-        part_text(p, &text);
-        part_number(p, &process->meta[i].begin);
-        process->meta[i].text = strdup(text ? text : "");
-        process->meta_count++;
-        if (!process->meta[i].text)
-            return GPUPROF_NO_MEMORY;
-    }
+    const struct {
+        const struct table_info *infos;
+        unsigned count, needs;
+    } list[] = {{&findings_table, 1, PART_HANGS | PART_COUNTERS | PART_MEMORY},
+                {&open_calls_table, 1, PART_HANGS},
+                {&unfinished_table, 1, PART_HANGS},
+                {&collectives_table, 1, PART_COLLECTIVES},
+                {&library_table, 1, PART_LIBRARIES},
+                {device_tables, DEVICE_TABLES, PART_COUNTERS},
+                {&energy_table, 1, PART_COUNTERS}};
+    for (unsigned i = 0; i < sizeof list / sizeof list[0]; i++)
+        if (info >= list[i].infos && info < list[i].infos + list[i].count)
+            return list[i].needs;
     return 0;
 }
 
-/* Reads into a process that has nothing; *calls are those that it has made. */
-static int get_process(struct part *p, struct process *process, uint64_t *calls)
+bool part_report_has(const struct table_info *info)
 {
-    const uint8_t *data = NULL;
-    const char *path = NULL;
-    uint32_t size = 0;
-    part_bytes(p, &data, &size);
-    part_text(p, &path);
-    p->has_failed |=
-        !p->has_failed && (!path || stream_header_read(&process->header, data, size) < 0);
-    if (p->has_failed)
-        return 0;
-    part_number(p, &process->end_reason);
-    part_flag(p, &process->has_gpu);
-    part_number(p, &process->min_ns);
-    part_number(p, &process->max_ns);
-    carry_losses(p, &process->losses);
-    part_number(p, calls);
-    process->file.path = strdup(path);
-    if (!process->file.path || clock_map_init(&process->clock, &process->header) < 0)
-        return GPUPROF_NO_MEMORY;
-    return get_metas(p, process);
+    return !is_asked_for(info);
+}
+
+const char *part_report_missing(unsigned missing, char text[static PART_MISSING_BYTES])
+{
+    static const char *const words[] = {"hangs", "collectives", "calls of libraries",
+                                        "counters of devices and their energy",
+                                        "what is wrong with the memory"};
+    size_t length = 0;
+    text[0] = '\0';
+    for (unsigned i = 0; i < sizeof words / sizeof words[0]; i++)
+        if (missing >> i & 1)
+            length += (size_t)snprintf(text + length, PART_MISSING_BYTES - length, "%s%s",
+                                       length ? ", " : "", words[i]);
+    return text;
+}
+
+/* What the report has that is in no part. */
+static unsigned find_missing(const struct report *r)
+{
+    const struct hang *h = &r->hang;
+    unsigned missing = h->open.total || h->unfinished.total ? PART_HANGS : 0;
+    missing |= h->collectives.communicator_count ? PART_COLLECTIVES : 0;
+    missing |= r->libraries && r->libraries->count ? PART_LIBRARIES : 0;
+    missing |= r->devices->count || r->devices->absence_count || r->energy->count ? PART_COUNTERS : 0;
+    missing |= r->signs.ooms || (r->marks && memory_signs_of_fault(&r->signs, r->marks))
+                   ? PART_MEMORY
+                   : 0;
+    return missing;
 }
 
 /* ---- sums ------------------------------------------------------------------------------------ */
 
 /* What there is one of, in each part. */
 struct whole {
-    uint64_t origin_ns, calls, errors, total_ns, copy_calls, copy_bytes, begin_ns, end_ns, failures_others;
-    uint32_t threads, gpu_threads, unread_files;
+    uint64_t origin_ns, calls, errors, total_ns, copy_calls, copy_bytes, begin_ns, end_ns,
+        failures_others, library_gpu_ns, ooms;
+    uint32_t threads, gpu_threads, unread_files, missing;
     bool is_estimated, has_dropped, has_few_times;
 };
 
 static void carry_whole(struct part *p, struct whole *w)
 {
     uint64_t *const numbers[] = {&w->origin_ns, &w->calls,      &w->errors,   &w->total_ns, &w->copy_calls,
-                                 &w->copy_bytes, &w->begin_ns, &w->end_ns,   &w->failures_others};
+                                 &w->copy_bytes, &w->begin_ns, &w->end_ns,   &w->failures_others, &w->library_gpu_ns, &w->ooms};
     for (unsigned i = 0; i < sizeof numbers / sizeof numbers[0]; i++)
         part_number(p, numbers[i]);
     part_u32(p, &w->threads);
     part_u32(p, &w->gpu_threads);
     part_u32(p, &w->unread_files);
+    part_u32(p, &w->missing);
     part_flag(p, &w->is_estimated);
     part_flag(p, &w->has_dropped);
     part_flag(p, &w->has_few_times);
@@ -168,33 +146,39 @@ static void carry_failure(struct part *p, struct function *f, struct failure *ro
         memcpy(thread->name, text, strlen(text) + 1);
 }
 
-static void carry_steps(struct part *p, struct rank_row *row)
+static void put_process(struct part *p, const struct report *r, const struct process *process)
 {
-    part_number(p, &row->steps);
-    part_number(p, &row->step_ns);
+    uint32_t index = process->index;
+    struct process_told told = {.losses = r->walk.losses[index],
+                                .calls = r->process_calls[index],
+                                .window = r->walk.recorded[index].window};
+    process_part_put(p, process, &told);
 }
 
 int part_report_put(struct report *r, struct part *p)
 {
     const struct recording *rec = r->rec;
-    struct whole w = {r->walk.survey.origin_ns,
-                      r->calls,
-                      r->errors,
-                      r->total_ns,
-                      r->copy_calls,
-                      r->copy_bytes,
-                      r->begin_ns,
-                      r->end_ns,
-                      r->failures.others,
-                      rec->thread_count,
-                      rec->gpu_thread_count,
-                      rec->unread_files,
-                      r->is_estimated,
-                      r->walk.kernels.dropped || r->walk.texts.dropped,
-                      !r->histogram_rows};
+    struct whole w = {.origin_ns = r->walk.survey.origin_ns,
+                      .calls = r->calls,
+                      .errors = r->errors,
+                      .total_ns = r->total_ns,
+                      .copy_calls = r->copy_calls,
+                      .copy_bytes = r->copy_bytes,
+                      .begin_ns = r->begin_ns,
+                      .end_ns = r->end_ns,
+                      .failures_others = r->failures.others,
+                      .library_gpu_ns = r->libraries ? r->libraries->gpu_ns : 0,
+                      .ooms = r->signs.ooms,
+                      .threads = rec->thread_count,
+                      .gpu_threads = rec->gpu_thread_count,
+                      .unread_files = rec->unread_files,
+                      .missing = find_missing(r),
+                      .is_estimated = r->is_estimated,
+                      .has_dropped = r->walk.kernels.dropped || r->walk.texts.dropped,
+                      .has_few_times = !r->histogram_rows};
     uint32_t count = rec->count;
     p->is_written = true;
-    part_count(p, &count, PROCESS_BYTES);
+    part_count(p, &count, PROCESS_PART_BYTES);
     for (uint32_t i = 0; i < rec->count; i++)
         put_process(p, r, rec->processes[i]);
     idle_part_put_devices(r->idle, p);
@@ -212,8 +196,8 @@ int part_report_put(struct report *r, struct part *p)
         carry_failure(p, &f, row, &(uint32_t){row->process->index}, &thread);
     }
     gpu_report_put(r->gpu, p, r->libraries);
-    for (uint32_t i = 0; i < rec->count; i++)
-        carry_steps(p, &r->ranks.rows[i]);
+    step_part_put(r->marks, p);
+    op_part_put(r->ops, p);
     int error = idle_part_put(r->idle, p);
     if (error == 0)
         error = finding_part_put(r->findings, p);
@@ -237,21 +221,27 @@ static int add_processes(struct combination *c, struct part *p, uint64_t bytes)
 {
     uint32_t count = 0;
     int error = 0;
-    part_count(p, &count, PROCESS_BYTES);
+    part_count(p, &count, PROCESS_PART_BYTES);
     for (uint32_t i = 0; i < count && error == 0 && !p->has_failed; i++) {
         struct recording *rec = &c->rec;
         struct process **list =
             array_room(rec->processes, rec->count, &rec->capacity, sizeof *list, 64);
         struct process *process = list ? calloc(1, sizeof *process) : NULL;
+        struct process_told *told =
+            array_room(c->told, rec->count, &c->told_capacity, sizeof *told, 64);
         rec->processes = list ? list : rec->processes;
-        if (!process)
+        c->told = told ? told : c->told;
+        if (!process || !told) {
+            free(process);
             return GPUPROF_NO_MEMORY;
+        }
+        told[rec->count] = (struct process_told){0};
         *process = (struct process){.number = rec->count,
                                     .index = rec->count,
                                     .min_ns = UINT64_MAX,
                                     .file = {.fd = -1, .size = bytes / count}};
         list[rec->count++] = process;
-        error = get_process(p, process, &process->record_count);
+        error = process_part_get(p, process, &c->told[process->index]);
     }
     return error;
 }
@@ -326,6 +316,9 @@ static int add_sums(struct combination *c, uint32_t of, struct process *const *p
     r->copy_calls += w.copy_calls;
     r->copy_bytes += w.copy_bytes;
     r->failures.others += w.failures_others;
+    r->libraries->gpu_ns += w.library_gpu_ns;
+    r->signs.ooms += w.ooms;
+    r->missing |= w.missing;
     r->is_estimated |= w.is_estimated;
     c->rec.thread_count += w.threads;
     c->rec.gpu_thread_count += w.gpu_threads;
@@ -340,8 +333,10 @@ static int add_sums(struct combination *c, uint32_t of, struct process *const *p
         error = add_failure(c, p, processes, process_count);
     if (error == 0)
         error = gpu_report_add(r->gpu, p, processes, process_count);
-    for (uint32_t i = 0; i < process_count && error == 0; i++)
-        carry_steps(p, &r->ranks.rows[processes[i]->index]);
+    if (error == 0)
+        error = step_part_add(r->marks, p, processes, process_count, &c->idle.has_more);
+    if (error == 0 && !p->has_failed)
+        error = op_part_add(r->ops, p, processes, process_count, &c->idle.has_more);
     if (error == 0)
         error = idle_part_add(&c->idle, r->idle, of, processes, process_count);
     return error < 0 || p->has_failed ? error : finding_part_add(r->findings, &c->idle, of, p);
@@ -431,6 +426,26 @@ static enum exit_code check_set(struct combination *c)
     return code;
 }
 
+/* What parts add to, and what none has anything of. */
+static int start_tables(struct report *r, bool groups)
+{
+    r->ops = calloc(1, sizeof *r->ops);
+    r->libraries = calloc(1, sizeof *r->libraries);
+    r->marks = calloc(1, sizeof *r->marks);
+    r->devices = calloc(1, sizeof *r->devices);
+    r->energy = calloc(1, sizeof *r->energy);
+    if (!r->ops || !r->libraries || !r->marks || !r->devices || !r->energy)
+        return GPUPROF_NO_MEMORY;
+    library_report_init(r->libraries, &r->walk);
+    energy_report_init(r->energy, r->devices, true);
+    int error = steps_init(r->marks, &r->walk, NULL, NULL);
+    if (error == 0)
+        error = device_report_init(r->devices, &r->walk, r->idle);
+    if (error == 0)
+        error = op_report_init(r->ops, &r->walk, BY_NAME, groups);
+    return error < 0 ? error : cost_report_init(&r->cost, r->rec);
+}
+
 static int start(struct combination *c, uint64_t bytes)
 {
     struct report *r = &c->report;
@@ -451,17 +466,20 @@ static int start(struct combination *c, uint64_t bytes)
         error = hang_init(&r->hang, &r->walk);
     if (error == 0)
         error = memory_signs_init(&r->signs, &r->walk);
-    if (error == 0)
-        error = rank_report_init(&r->ranks, rec, NULL);
     r->idle = error == 0 ? calloc(1, sizeof *r->idle) : NULL;
     if (error == 0)
         error = r->idle ? idle_init(r->idle, &r->walk) : GPUPROF_NO_MEMORY;
     r->findings = error == 0 ? calloc(1, sizeof *r->findings) : NULL;
     if (error == 0)
         error = r->findings ? findings_init(r->findings, &r->walk, r->idle) : GPUPROF_NO_MEMORY;
-    r->gpu = gpu_report_create(&r->walk, BY_NAME, false, false, &r->histogram_rows);
-    for (uint32_t i = 0; calls && i < rec->count; i++)
-        calls[rec->processes[i]->index] = rec->processes[i]->record_count;
+    if (error == 0)
+        error = start_tables(r, c->groups);
+    r->gpu = gpu_report_create(&r->walk, BY_NAME, c->groups, false, &r->histogram_rows);
+    for (uint32_t i = 0; error == 0 && calls && i < rec->count; i++) {
+        const struct process_told *told = &c->told[rec->processes[i]->number];
+        calls[i] = told->calls;
+        r->walk.recorded[i].window = told->window;
+    }
     return !calls || !r->gpu ? GPUPROF_NO_MEMORY : error;
 }
 
@@ -494,6 +512,12 @@ static int add_up(struct combination *c)
         return error;
     join_failures(c);
     report_sum_up(&c->report);
+    step_part_add_end(c->report.marks);
+    error = rank_report_init(&c->report.ranks, &c->rec, c->report.marks);
+    if (error == 0)
+        error = op_report_complete(c->report.ops);
+    if (error < 0)
+        return error;
     error = idle_part_add_end(&c->idle, c->report.idle);
     if (error == 0)
         error = idle_finish(c->report.idle);
@@ -505,9 +529,11 @@ static int add_up(struct combination *c)
     return gpu_report_add_end(c->report.gpu);
 }
 
-enum exit_code combination_make(struct combination *c, char **paths, int path_count, bool quiet)
+enum exit_code combination_make(struct combination *c, char **paths, int path_count,
+                                bool quiet, bool groups)
 {
     *c = (struct combination){.is_quiet = quiet,
+                              .groups = groups,
                               .parts = calloc((size_t)path_count, sizeof *c->parts)};
     enum exit_code code = EXIT_OK;
     int error = c->parts ? reader_init(&c->rec.reader) : GPUPROF_NO_MEMORY;
@@ -543,5 +569,6 @@ void combination_release(struct combination *c)
     free(c->functions);
     free(c->threads);
     free(c->failures);
+    free(c->told);
     free(c->parts);
 }

@@ -23,14 +23,28 @@
 #include "report/part_file.h"
 #include "report/report.h"
 
+/* What recordings may have that is in no part, since it looks at several processes at one moment, or
+ * is no sum: a part says that there is something of it. */
+enum part_missing {
+    PART_HANGS = 1, /* calls that had not returned, work that had not finished */
+    PART_COLLECTIVES = 2,
+    PART_LIBRARIES = 4,
+    PART_COUNTERS = 8, /* of devices, and their energy */
+    PART_MEMORY = 16,  /* something is wrong with it */
+    PART_ALL = 31
+};
+
 /* Puts into the part what report_make has found. 0 or an error. */
 int part_report_put(struct report *r, struct part *part);
 
 /* A report of parts; what its rows are views of. */
 struct combination {
     bool is_quiet;      /* of several jobs is said nothing */
+    bool groups;        /* what one of ranges is; range_rows.h */
     struct part *parts; /* owned */
     uint32_t part_count;
+    struct process_told *told; /* owned, by the processes' numbers */
+    uint32_t told_capacity;
     struct recording rec; /* of processes without events */
     struct report report;
     void **functions; /* owned, and so are they: struct function */
@@ -46,12 +60,20 @@ struct combination {
     bool has_few_times; /* a part had more different ones than it could keep */
 };
 
-/* `quiet`: nothing is said of several jobs, which is said already. EXIT_OK, or another exit code
- * after one line on stderr; combination_release in every case. */
-enum exit_code combination_make(struct combination *c, char **paths, int path_count, bool quiet);
+/* `quiet`: nothing is said of several jobs, which is said already; `groups` as struct report_wish
+ * has it. EXIT_OK, or another exit code after one line on stderr; combination_release in every case.
+ */
+enum exit_code combination_make(struct combination *c, char **paths, int path_count, bool quiet,
+                                bool groups);
 void combination_release(struct combination *c);
 
-/* Has a part what the table needs? */
+/* Is it one that a combination can have? Then it is as of all recordings, unless something is missing
+ * that it needs: enum part_missing. */
 bool part_report_has(const struct table_info *info);
+unsigned part_report_needs(const struct table_info *info);
+
+/* In words, with commas between; returns `text`. */
+#define PART_MISSING_BYTES 160
+const char *part_report_missing(unsigned missing, char text[static PART_MISSING_BYTES]);
 
 #endif

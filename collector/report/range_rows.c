@@ -120,6 +120,8 @@ static int add_to_groups(struct range_rows *r, uint32_t place, const uint32_t gr
         r->stats->rows[place - 1].next[which] = group->first;
         group->first = place;
         group->count++;
+        group->texts++;
+        r->is_unsure |= which == NUMBERS_ALL && group->texts > RANGES_ALIKE_MAX;
     }
     for (unsigned which = 0; which < 2; which++) {
         if (groups[which] == NO_GROUP || r->groups[groups[which]].count <= limits[which])

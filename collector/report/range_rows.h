@@ -21,6 +21,7 @@ struct range_group {
     uint32_t first; /* row + 1: the last one that came; the others follow by their `next` */
     uint32_t count; /* of them that have not joined another */
     uint32_t row;   /* + 1: all are this one; 0: not yet */
+    uint32_t texts; /* that have come so far, at most one more than would make a row */
 };
 
 struct range_rows {
@@ -30,6 +31,7 @@ struct range_rows {
     struct range_group *groups; /* owned; one for a row at most, and each of two kinds of numbers */
     uint32_t count;
     uint32_t capacity;
+    bool is_unsure; /* in another order of ranges rows might be others */
 };
 
 void range_rows_release(struct range_rows *r);

@@ -49,7 +49,8 @@ struct thread_report;
 
 struct report {
     const struct recording *rec;
-    bool is_combined; /* of parts (part_report.h): what those do not have is not there */
+    bool is_combined; /* of parts (part_report.h) ... */
+    unsigned missing; /* ... which do not have this: enum part_missing */
     struct walk walk;
     struct report_row *rows; /* owned; sorted by total_ns, largest first, when complete */
     uint32_t row_count;

@@ -9,6 +9,7 @@
 #include "read/process_title.h"
 #include "report/cost_report.h"
 #include "report/overview.h"
+#include "report/part_report.h"
 #include "report/report_tables.h"
 #include "table/text_width.h"
 
@@ -72,27 +73,23 @@ static void print_gpu_rows(const struct recording *rec, FILE *out)
                 rec->count);
 }
 
-/* Of parts there is no first screen. */
-static void print_combined(const struct report *r, FILE *out)
+/* What is not on the first screen of parts. */
+static void print_missing(const struct report *r, FILE *out)
 {
-    char calls[UNIT_TEXT_BYTES], time[UNIT_TEXT_BYTES];
-    fprintf(out, "%s calls of %u process%s in %s, of parts\n", count_text(calls, r->calls),
-            r->rec->count, r->rec->count == 1 ? "" : "es",
-            time_text(time, r->end_ns - r->begin_ns));
-    fprintf(out, "in no part, and not here: the first screen, findings, idle, steps, operators, "
-                 "libraries, stacks, hangs, counters of devices, energy, cost\n");
+    char text[PART_MISSING_BYTES];
+    if (r->missing)
+        fprintf(out, "in no part, and not here: %s\n", part_report_missing(r->missing, text));
 }
 
 /* What was read, and the first screen; with --full each process, and where its rows are from. */
 static int print_recording(const struct report *r, const struct report_view *v, FILE *out)
 {
     struct overview o;
-    int error = r->is_combined ? 0 : overview_init(&o, r);
+    int error = overview_init(&o, r);
     if (error < 0)
         return error;
-    if (r->is_combined)
-        print_combined(r, out);
-    else if (v->by > BY_RANGE)
+    print_missing(r, out);
+    if (v->by > BY_RANGE)
         overview_print_head(&o, &v->how, out);
     else
         overview_print(&o, &v->how, out);
@@ -212,10 +209,10 @@ int report_print_json(const struct report *r, const struct report_view *v, FILE 
     }
     fprintf(out, "}");
     struct overview o;
-    int error = r->is_combined ? 0 : overview_init(&o, r);
+    int error = overview_init(&o, r);
     if (error == 0) {
         fprintf(out, ",\n");
-        if (r->is_combined)
+        if (r->missing)
             fprintf(out, "\"overview\": null");
         else
             overview_print_json(&o, out);

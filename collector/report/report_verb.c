@@ -78,11 +78,30 @@ static struct step_wish wish_of(const struct options *options, const struct repo
                               .samples = options->step_samples};
 }
 
-/* What is in no part, for who did not ask for tables by their names. */
-static void say_left_out(const struct report_view *view, enum report_format format)
+/* Is a table that is asked for by its name not whole? */
+static enum exit_code check_missing(const struct report *r, const struct report_view *view)
 {
-    if (!view->tables && format != FORMAT_TEXT)
-        message("report: parts have the tables of calls, errors, devices and ranges only");
+    static const struct report nothing;
+    struct table tables[REPORT_TABLES_MAX];
+    unsigned count = report_tables(&nothing, tables);
+    char text[PART_MISSING_BYTES];
+    for (unsigned i = 0; i < count; i++) {
+        unsigned missing = r->missing & part_report_needs(tables[i].info);
+        if (missing && report_names(view, tables[i].info, 1))
+            return usage_error("report: the table %s is not whole in parts: these recordings have "
+                               "%s ('gpuprof report' of the recordings)",
+                               tables[i].info->name, part_report_missing(missing, text));
+    }
+    return EXIT_OK;
+}
+
+/* What is in no part, for who did not ask for tables by their names. */
+static void say_missing(const struct report *r, const struct report_view *view,
+                        enum report_format format)
+{
+    char text[PART_MISSING_BYTES];
+    if (!view->tables && format != FORMAT_TEXT && r->missing)
+        message("report: in no part, and not here: %s", part_report_missing(r->missing, text));
 }
 
 static void say_few_times(void)
@@ -96,18 +115,30 @@ static enum exit_code show_combination(struct combination *c, const struct optio
 {
     if (c->has_few_times)
         say_few_times();
-    enum exit_code code = report_print(&c->report, view, options, format, NULL);
+    if (c->idle.has_more)
+        message("report: more places, names or steps than recordings of this size have: some of "
+                "them are not told apart");
+    enum exit_code code = check_missing(&c->report, view);
+    if (code == EXIT_OK)
+        code = report_print(&c->report, view, options, format, NULL);
     if (code != EXIT_OK)
         return code;
-    say_left_out(view, format);
+    say_missing(&c->report, view, format);
     return walk_verdict(&c->report.walk, options->strict);
+}
+
+static bool groups_of(const struct options *options, enum report_format format)
+{
+    bool is_text = format == FORMAT_TEXT || format == FORMAT_HTML;
+    return options->groups == GROUPS_ALWAYS || (options->groups == GROUPS_IN_TEXT && is_text);
 }
 
 static enum exit_code combine(const struct options *options, const struct report_view *view,
                               enum report_format format)
 {
     struct combination c;
-    enum exit_code code = combination_make(&c, options->paths, options->path_count, false);
+    enum exit_code code = combination_make(&c, options->paths, options->path_count, false,
+                                           groups_of(options, format));
     if (code == EXIT_OK)
         code = show_combination(&c, options, view, format);
     combination_release(&c);
@@ -148,9 +179,7 @@ static enum exit_code show_report(struct recording *rec, struct selection *selec
         .is_mine = options->is_mine,
         .source = options->source,
         .is_sorted = options->sort != NULL,
-        .groups =
-            options->groups == GROUPS_ALWAYS ||
-            (options->groups == GROUPS_IN_TEXT && (format == FORMAT_TEXT || format == FORMAT_HTML)),
+        .groups = groups_of(options, format),
         .leaves = steps->is_wanted ? 0 : report_leaves(view, format),
         .symbols = options->symbols,
         .steps = steps,
@@ -199,7 +228,8 @@ enum exit_code report_verb(const struct options *options, report_page_fn *page)
     if (code == EXIT_OK)
         code = host_clocks_align(&rec, options->clock, "report");
     struct combination shared;
-    if (code == EXIT_OK && shared_report_make(&shared, &rec, options, &view, format)) {
+    if (code == EXIT_OK &&
+        shared_report_make(&shared, &rec, options, &view, format, groups_of(options, format))) {
         code = show_combination(&shared, options, &view, format);
         combination_release(&shared);
         recording_release(&rec);

@@ -7,7 +7,7 @@
 
 #include "base/file_at.h"
 #include "base/workers.h"
-#include "report/gpu_report.h"
+#include "report/gpu_report_state.h"
 #include "report/part_verb.h"
 #include "report/report_tables.h"
 
@@ -23,25 +23,34 @@ struct shared_report {
     struct workers workers;
 };
 
-/* Is what is wanted in parts, and in them what it is without them? */
-static bool is_in_parts(const struct recording *rec, const struct options *o,
-                        const struct report_view *view, enum report_format format)
+/* May what is wanted be in parts, and in them what it is without them? */
+static bool may_be_in_parts(const struct recording *rec, const struct options *o,
+                            const struct report_view *view, enum report_format format)
 {
     static const struct report nothing;
     struct table tables[REPORT_TABLES_MAX];
     unsigned count = report_tables(&nothing, tables);
     const struct select_wish *s = &o->select;
-    bool has_groups = o->groups == GROUPS_IN_TEXT && format == FORMAT_TEXT;
-    if (!view->tables || view->by != BY_NAME || o->source || o->groups == GROUPS_ALWAYS ||
-        o->step_by || o->step_range || o->step_samples > 0 || s->is_given || s->jobs.count ||
-        s->ranks.count || s->pids.count || rec->host_count > 1 ||
-        (format != FORMAT_TEXT && format != FORMAT_CSV))
+    if (view->by != BY_NAME || o->source || o->groups == GROUPS_ALWAYS || o->step_by ||
+        o->step_range || o->step_samples > 0 || s->is_given || s->jobs.count || s->ranks.count ||
+        s->pids.count || rec->host_count > 1 || format == FORMAT_HTML)
         return false;
     for (unsigned i = 0; i < count; i++)
         if (report_names(view, tables[i].info, 1) && !part_report_has(tables[i].info))
             return false;
-    return !has_groups || !(report_names(view, &gpu_tables[TABLE_RANGES], 1) ||
-                            report_names(view, &gpu_tables[TABLE_PROJECTIONS], 1));
+    return true;
+}
+
+/* And is it, now that it is known what there is? */
+static bool is_whole(const struct combination *c, const struct report_view *view)
+{
+    static const struct report nothing;
+    struct table tables[REPORT_TABLES_MAX];
+    unsigned count = report_tables(&nothing, tables), needs = view->tables ? 0 : PART_ALL;
+    for (unsigned i = 0; i < count; i++)
+        if (report_names(view, tables[i].info, 1))
+            needs |= part_report_needs(tables[i].info);
+    return !(c->report.missing & needs) && !c->idle.has_more && !c->report.gpu->ranges.is_unsure;
 }
 
 static bool write_part(const struct part *part, int fd)
@@ -98,10 +107,10 @@ static bool make_parts(struct shared_report *s)
 
 bool shared_report_make(struct combination *c, const struct recording *rec,
                         const struct options *options, const struct report_view *view,
-                        enum report_format format)
+                        enum report_format format, bool groups)
 {
     struct shared_report *s = calloc(1, sizeof *s);
-    if (!s || rec->workers < 2 || !is_in_parts(rec, options, view, format)) {
+    if (!s || rec->workers < 2 || !may_be_in_parts(rec, options, view, format)) {
         free(s);
         return false;
     }
@@ -111,7 +120,8 @@ bool shared_report_make(struct combination *c, const struct recording *rec,
         s->files[i] = -1;
     bool has_parts = make_parts(s), is_made = false;
     if (has_parts) {
-        is_made = combination_make(c, s->path_list, (int)s->count, true) == EXIT_OK;
+        is_made = combination_make(c, s->path_list, (int)s->count, true, groups) == EXIT_OK &&
+                  is_whole(c, view);
         if (!is_made)
             combination_release(c);
     }

@@ -16,6 +16,6 @@
  */
 bool shared_report_make(struct combination *c, const struct recording *rec,
                         const struct options *options, const struct report_view *view,
-                        enum report_format format);
+                        enum report_format format, bool groups);
 
 #endif
