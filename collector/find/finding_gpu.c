@@ -521,8 +521,8 @@ int finding_gpu_name(struct finding_gpu *g, const char *raw, uint64_t *what)
 {
     const struct kernel_name *name = NULL;
     uint32_t place = 0;
-    int error = raw ? kernel_name_intern(&g->walk->kernels, (const uint8_t *)raw, strlen(raw), &name)
-                    : 0;
+    int error =
+        raw ? kernel_name_intern(&g->walk->kernels, (const uint8_t *)raw, strlen(raw), &name) : 0;
     if (error == 0 && name)
         error = place_name(g, name, &place);
     *what = place ? place - 1 : 0;

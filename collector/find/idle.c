@@ -123,9 +123,11 @@ static struct idle_device *device_of(struct idle *d, const struct idle_process *
         if (!devices)
             return NULL;
         d->devices = devices;
-        devices[d->device_count] = (struct idle_device){
-            .process = e->process, .device = number, .begin_ns = p->begin_ns,
-            .first_ns = e->begin_ns, .at_ns = p->begin_ns};
+        devices[d->device_count] = (struct idle_device){.process = e->process,
+                                                        .device = number,
+                                                        .begin_ns = p->begin_ns,
+                                                        .first_ns = e->begin_ns,
+                                                        .at_ns = p->begin_ns};
         if (key_map_set(&d->device_of, key, place = ++d->device_count) < 0)
             return NULL;
         *error = 0;

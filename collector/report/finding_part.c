@@ -157,8 +157,8 @@ static int add_sums(struct findings *f, const struct idle_parts *all, uint32_t o
         translate(all, of, p, t, &sum.device, &sum.what, &sum.where);
         if (p->has_failed)
             return 0;
-        error = finding_sums_find(&f->sums, sum.kind, sum.device, sum.what, sum.where, &recent,
-                                  &place);
+        error =
+            finding_sums_find(&f->sums, sum.kind, sum.device, sum.what, sum.where, &recent, &place);
         if (error == 0 && place)
             f->sums.rows[place - 1] = sum;
     }

@@ -22,7 +22,7 @@ struct added_part {
     uint32_t *sequences;      /* 0: there is no room for it */
     uint32_t *sequence_devices;
     uint32_t kind_count, place_count, sequence_count;
-    uint32_t *devices;        /* their numbers in all */
+    uint32_t *devices; /* their numbers in all */
     uint32_t device_count;
 };
 
@@ -52,7 +52,7 @@ struct idle_stream {
 static void carry_device(struct part *p, uint32_t *process, struct idle_device *d,
                          struct surveyed_device *known)
 {
-    uint64_t *const numbers[] = {&d->device,  &d->begin_ns,   &d->end_ns,         &d->first_ns,
+    uint64_t *const numbers[] = {&d->device,  &d->begin_ns,   &d->end_ns,        &d->first_ns,
                                  &d->idle_ns, &d->stopped_ns, &known->uuid_high, &known->uuid_low};
     const char *name = known->name;
     part_u32(p, process);

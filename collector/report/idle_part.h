@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the tables of devices' time, of idle time, ranks and arrivals are made of, in a part: of each
- * device its times, what its idle time is charged to, each of its collectives' kernels, by
- * communicator and in their order, and the times in which nothing else ran there. Which kernels met,
- * and who waited, comes out of all parts together, as it does of all recordings. Some 20 bytes a
- * kernel, and 5 for each of these times. Places are texts: a part knows their lines.
+ * What the tables of devices' time, of idle time, ranks and arrivals are made of, in a part: of
+ * each device its times, what its idle time is charged to, each of its collectives' kernels, by
+ * communicator and in their order, and the times in which nothing else ran there. Which kernels
+ * met, and who waited, comes out of all parts together, as it does of all recordings. Some 20 bytes
+ * a kernel, and 5 for each of these times. Places are texts: a part knows their lines.
  */
 #ifndef GPUPROF_COLLECTOR_IDLE_PART_H
 #define GPUPROF_COLLECTOR_IDLE_PART_H

@@ -27,10 +27,10 @@ static void carry_peak(struct part *p, unsigned __int128 *peak)
 static void carry_row(struct part *p, struct op_row *row, const char **text, uint32_t *process)
 {
     uint32_t kind = row->kind;
-    uint64_t *const numbers[] = {&row->name,        &row->calls,           &row->total_ns,
-                                 &row->self_ns,     &row->gpu_ns,          &row->gpu_self_ns,
-                                 &row->graph_ns,    &row->backward_ns,     &row->backward_gpu_ns,
-                                 &row->rate_flops,  &row->rate_ns};
+    uint64_t *const numbers[] = {&row->name,       &row->calls,       &row->total_ns,
+                                 &row->self_ns,    &row->gpu_ns,      &row->gpu_self_ns,
+                                 &row->graph_ns,   &row->backward_ns, &row->backward_gpu_ns,
+                                 &row->rate_flops, &row->rate_ns};
     part_u32(p, &kind);
     part_u32(p, process);
     part_text(p, text);

@@ -9,8 +9,8 @@
 /* Of a report by name, complete; it may be NULL. */
 void op_part_put(const struct op_report *o, struct part *p);
 
-/* Adds what is in the part; op_report_complete follows the last one. 0 or GPUPROF_NO_MEMORY; that it
- * is damaged the part says. *has_more: it had more than it kept. */
+/* Adds what is in the part; op_report_complete follows the last one. 0 or GPUPROF_NO_MEMORY; that
+ * it is damaged the part says. *has_more: it had more than it kept. */
 int op_part_add(struct op_report *o, struct part *p, struct process *const *processes,
                 uint32_t process_count, bool *has_more);
 

@@ -65,7 +65,7 @@ struct op_row {
     struct op_sum counter;  /* as flop_counter does; of a module, of operators in it ... */
     struct op_sum backward; /* ... and of their backward ones */
     uint64_t rate_flops;
-    uint64_t rate_ns;  /* of the GPU for these */
+    uint64_t rate_ns; /* of the GPU for these */
     /* That devices could have done in the time of those that have a peak. */
     unsigned __int128 peak_flops;
 };

@@ -17,7 +17,8 @@
  * made.
  *
  * Memory: a part is read whole, PART_BYTES_MAX at most; what is made of it is at most 128 times its
- * size, since every count is held against the bytes that are left.
+ * size, since every count is held against the bytes that are left, and 5 KB for each device that it
+ * has, FOUND_DEVICES_MAX of them.
  */
 #ifndef GPUPROF_COLLECTOR_PART_FILE_H
 #define GPUPROF_COLLECTOR_PART_FILE_H

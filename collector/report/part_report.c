@@ -7,10 +7,10 @@
 #include "base/array.h"
 #include "base/message.h"
 #include "error.h"
-#include "report/gpu_report.h"
 #include "report/device_report.h"
 #include "report/energy_report.h"
 #include "report/finding_part.h"
+#include "report/gpu_report.h"
 #include "report/gpu_report_part.h"
 #include "report/library_report.h"
 #include "report/op_part.h"
@@ -71,10 +71,10 @@ static unsigned find_missing(const struct report *r)
     unsigned missing = h->open.total || h->unfinished.total ? PART_HANGS : 0;
     missing |= h->collectives.communicator_count ? PART_COLLECTIVES : 0;
     missing |= r->libraries && r->libraries->count ? PART_LIBRARIES : 0;
-    missing |= r->devices->count || r->devices->absence_count || r->energy->count ? PART_COUNTERS : 0;
-    missing |= r->signs.ooms || (r->marks && memory_signs_of_fault(&r->signs, r->marks))
-                   ? PART_MEMORY
-                   : 0;
+    missing |=
+        r->devices->count || r->devices->absence_count || r->energy->count ? PART_COUNTERS : 0;
+    missing |=
+        r->signs.ooms || (r->marks && memory_signs_of_fault(&r->signs, r->marks)) ? PART_MEMORY : 0;
     return missing;
 }
 
@@ -90,8 +90,10 @@ struct whole {
 
 static void carry_whole(struct part *p, struct whole *w)
 {
-    uint64_t *const numbers[] = {&w->origin_ns, &w->calls,      &w->errors,   &w->total_ns, &w->copy_calls,
-                                 &w->copy_bytes, &w->begin_ns, &w->end_ns,   &w->failures_others, &w->library_gpu_ns, &w->ooms};
+    uint64_t *const numbers[] = {&w->origin_ns,      &w->calls,      &w->errors,
+                                 &w->total_ns,       &w->copy_calls, &w->copy_bytes,
+                                 &w->begin_ns,       &w->end_ns,     &w->failures_others,
+                                 &w->library_gpu_ns, &w->ooms};
     for (unsigned i = 0; i < sizeof numbers / sizeof numbers[0]; i++)
         part_number(p, numbers[i]);
     part_u32(p, &w->threads);
@@ -307,7 +309,8 @@ static int add_sums(struct combination *c, uint32_t of, struct process *const *p
     int error = 0;
     carry_whole(p, &w);
     uint64_t *origin_ns = &r->walk.survey.origin_ns;
-    *origin_ns = w.origin_ns && (!*origin_ns || w.origin_ns < *origin_ns) ? w.origin_ns : *origin_ns;
+    *origin_ns =
+        w.origin_ns && (!*origin_ns || w.origin_ns < *origin_ns) ? w.origin_ns : *origin_ns;
     r->begin_ns = w.calls && (!r->calls || w.begin_ns < r->begin_ns) ? w.begin_ns : r->begin_ns;
     r->end_ns = w.end_ns > r->end_ns ? w.end_ns : r->end_ns;
     r->calls += w.calls;
@@ -498,15 +501,15 @@ static int add_up(struct combination *c)
         error = start(c, bytes);
     loaded = c->rec.loaded; /* in the order of the parts; none if there are none */
     for (uint32_t i = 0; error == 0 && i < c->part_count; i++)
-        error = idle_part_add_devices(&c->idle, c->report.idle, &c->parts[i],
-                                      loaded ? loaded + firsts[i] : NULL, firsts[i + 1] - firsts[i]);
+        error =
+            idle_part_add_devices(&c->idle, c->report.idle, &c->parts[i],
+                                  loaded ? loaded + firsts[i] : NULL, firsts[i + 1] - firsts[i]);
     if (error == 0)
         error = idle_parts_order(&c->idle, c->report.idle);
     if (error == 0)
         error = finding_gpu_devices(&c->report.findings->gpu, c->report.idle);
     for (uint32_t i = 0; error == 0 && i < c->part_count; i++)
-        error = add_sums(c, i, loaded ? loaded + firsts[i] : NULL,
-                         firsts[i + 1] - firsts[i]);
+        error = add_sums(c, i, loaded ? loaded + firsts[i] : NULL, firsts[i + 1] - firsts[i]);
     free(firsts);
     if (error < 0)
         return error;
@@ -514,6 +517,8 @@ static int add_up(struct combination *c)
     report_sum_up(&c->report);
     step_part_add_end(c->report.marks);
     error = rank_report_init(&c->report.ranks, &c->rec, c->report.marks);
+    if (error == 0)
+        error = op_none_complete(&c->report.ops->none);
     if (error == 0)
         error = op_report_complete(c->report.ops);
     if (error < 0)
@@ -529,12 +534,11 @@ static int add_up(struct combination *c)
     return gpu_report_add_end(c->report.gpu);
 }
 
-enum exit_code combination_make(struct combination *c, char **paths, int path_count,
-                                bool quiet, bool groups)
+enum exit_code combination_make(struct combination *c, char **paths, int path_count, bool quiet,
+                                bool groups)
 {
-    *c = (struct combination){.is_quiet = quiet,
-                              .groups = groups,
-                              .parts = calloc((size_t)path_count, sizeof *c->parts)};
+    *c = (struct combination){
+        .is_quiet = quiet, .groups = groups, .parts = calloc((size_t)path_count, sizeof *c->parts)};
     enum exit_code code = EXIT_OK;
     int error = c->parts ? reader_init(&c->rec.reader) : GPUPROF_NO_MEMORY;
     for (int i = 0; error == 0 && code == EXIT_OK && i < path_count; i++)

@@ -1,20 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What of a report a part has, and a report that is made of parts. Carried is what sums over
- * processes give to the nanosecond: calls by function, errors, all tables of gpu_report.h, losses,
- * what processes say of themselves; and of what ranks do together what each of them did, from which
- * it follows who met whom (idle_part.h). A process is in one share, whole, and so are its work, its
- * ranges, its books of memory; what shares have in common is put right here:
+ * processes give to the nanosecond: calls by function, errors, all tables of gpu_report.h,
+ * operators (op_part.h), losses, what processes say of themselves and what gpuprof cost them
+ * (process_part.h); steps (step_part.h); idle time by place, findings, and of what ranks do
+ * together what each of them did, from which it follows who met whom (idle_part.h, finding_part.h).
+ * A process is in one share, whole, and so are its work, its ranges, its books of memory; what
+ * shares have in common is put right here:
  *
  *  - times of a host's processes have one offset (share.h), so that first and last can be compared;
  *  - ranges that are left open end with the last event of all processes;
  *  - rows of devices have the rank in their names, or the process if there are several;
+ *  - devices come in the order of their first work, as one walk meets them;
+ *  - how many ranges differ in their numbers alone is told when all are there;
  *  - quantiles are of histograms, which are added up, shares and means of the sums.
  *
- * Not carried is what else looks at several processes at one moment, or is no sum: idle and
- * gpu_time, findings, collectives, open_calls, unfinished, dumps, steps, phases, operators, labels,
- * modules, libraries, stacks, lines, threads, cost, device_counters, energy, and the first screen,
- * which is made of these.
+ * Where something has a bound, a part keeps as much for its share as a report does for all, and
+ * says so if that was not enough. What is not carried is in enum part_missing, and what is there
+ * only if it is asked for: rows by stack, thread or line of source, and the tables of steps.
  */
 #ifndef GPUPROF_COLLECTOR_PART_REPORT_H
 #define GPUPROF_COLLECTOR_PART_REPORT_H
@@ -23,15 +26,16 @@
 #include "report/part_file.h"
 #include "report/report.h"
 
-/* What recordings may have that is in no part, since it looks at several processes at one moment, or
- * is no sum: a part says that there is something of it. */
+/* What recordings may have that is in no part, since it looks at several processes at one moment,
+ * or is no sum: a part says that there is something of it. */
 enum part_missing {
     PART_HANGS = 1, /* calls that had not returned, work that had not finished */
     PART_COLLECTIVES = 2,
     PART_LIBRARIES = 4,
     PART_COUNTERS = 8, /* of devices, and their energy */
     PART_MEMORY = 16,  /* something is wrong with it */
-    PART_ALL = 31
+    PART_ALL = 31,
+    PART_OVERVIEW = PART_HANGS | PART_COUNTERS | PART_MEMORY /* of which the JSON's tells */
 };
 
 /* Puts into the part what report_make has found. 0 or an error. */
@@ -61,14 +65,15 @@ struct combination {
 };
 
 /* `quiet`: nothing is said of several jobs, which is said already; `groups` as struct report_wish
- * has it. EXIT_OK, or another exit code after one line on stderr; combination_release in every case.
+ * has it. EXIT_OK, or another exit code after one line on stderr; combination_release in every
+ * case.
  */
 enum exit_code combination_make(struct combination *c, char **paths, int path_count, bool quiet,
                                 bool groups);
 void combination_release(struct combination *c);
 
-/* Is it one that a combination can have? Then it is as of all recordings, unless something is missing
- * that it needs: enum part_missing. */
+/* Is it one that a combination can have? Then it is as of all recordings, unless something is
+ * missing that it needs: enum part_missing. */
 bool part_report_has(const struct table_info *info);
 unsigned part_report_needs(const struct table_info *info);
 

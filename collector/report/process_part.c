@@ -164,4 +164,3 @@ int process_part_get(struct part *p, struct process *process, struct process_tol
         error = carry_costs(p, &process->costs);
     return error < 0 || p->has_failed ? error : get_dumps(p, process);
 }
-

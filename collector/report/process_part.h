@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A process in a part: its header, what it says of itself, its losses, what gpuprof cost it, and its
- * dumps.
+ * A process in a part: its header, what it says of itself, its losses, what gpuprof cost it, and
+ * its dumps.
  */
 #ifndef GPUPROF_COLLECTOR_PROCESS_PART_H
 #define GPUPROF_COLLECTOR_PROCESS_PART_H
@@ -9,7 +9,7 @@
 #include "read/process.h"
 #include "report/part_file.h"
 
-#define PROCESS_PART_BYTES 32 /* at least */
+#define PROCESS_PART_BYTES (32 + 5 * COST_COUNT + COST_SUM_ARG_COUNT) /* at least */
 
 /* What the walk knows of it. */
 struct process_told {

@@ -212,7 +212,7 @@ int report_print_json(const struct report *r, const struct report_view *v, FILE 
     int error = overview_init(&o, r);
     if (error == 0) {
         fprintf(out, ",\n");
-        if (r->missing)
+        if (r->missing & PART_OVERVIEW)
             fprintf(out, "\"overview\": null");
         else
             overview_print_json(&o, out);

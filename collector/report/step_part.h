@@ -13,8 +13,8 @@
 /* `s` may be NULL. */
 void step_part_put(const struct steps *s, struct part *p);
 
-/* Adds those of the part, of whose `processes` there are so many. 0 or GPUPROF_NO_MEMORY; that it is
- * damaged the part says. *has_more: it had more than it kept. */
+/* Adds those of the part, of whose `processes` there are so many. 0 or GPUPROF_NO_MEMORY; that it
+ * is damaged the part says. *has_more: it had more than it kept. */
 int step_part_add(struct steps *s, struct part *p, struct process *const *processes,
                   uint32_t process_count, bool *has_more);
 

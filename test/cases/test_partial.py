@@ -66,6 +66,82 @@ def demo(tmp_path_factory):
     return folder
 
 
+KERNELS_OF_JOB = ("ampere_sgemm_128x64_nn", "vectorized_elementwise_kernel<4, add>",
+                  "elementwise_kernel<relu>", "sm90_xmma_gemm_bf16bf16",
+                  "ncclDevKernel_AllReduce_Sum_f32", "ncclDevKernel_Broadcast")
+MS = 10 ** 6
+BLOCK = 120 * MS  # a step's collective ends in one, on all ranks
+
+
+class RankLines:
+    """A rank's steps: work with and without a stack, waits of all kinds, and a collective that one
+    rank comes to later than the others."""
+
+    def __init__(self, rng, rank):
+        self.rng, self.at, self.device, self.calls = rng, 1000, 0, 0
+        self.names = rng.sample(KERNELS_OF_JOB, len(KERNELS_OF_JOB))  # numbers differ from rank to rank
+        self.lines = [f"process {rank}", f"meta env.RANK={rank}"]
+        self.lines += ["meta env.CUDA_LAUNCH_BLOCKING=1"] if rank == 2 else []
+        self.lines += [f"name {n} {name}" for n, name in enumerate(self.names, 1)]
+        self.lines += [f"python {n} {10 + n + rank % 2} /home/me/train{n % 3}.py\tstep{n}"
+                       for n in range(1, 6)]
+        self.lines += [f"stack {n} 0 p{n} p{n % 5 + 1}" for n in range(1, 6)]
+
+    def call(self, function, ns, size=0):
+        self.calls += 1
+        stack = self.rng.choice((0, 0, 1, 2, 3, 4, 5))
+        self.lines.append(f"call {function} {self.at} {ns} {self.calls} {stack} {size}")
+
+    def kernel(self, name, ns, after=0):
+        self.call("cudaLaunchKernel", 5000)
+        begin = max(self.device, self.at + 2000, after)
+        self.lines.append(f"kernel {self.names.index(name) + 1} {begin} {ns} {self.calls}")
+        self.device = begin + ns
+
+    def work(self):
+        kind = self.rng.randint(0, 9)
+        if kind == 0:
+            self.call("cudaDeviceSynchronize", max(self.device - self.at, 100))
+            self.at = max(self.at + 100, self.device)
+        elif kind == 1:
+            self.call("cudaMalloc", self.rng.randint(1, 9) * MS, 4096)
+            self.at += 9 * MS + 100
+        elif kind == 2:
+            self.call("cudaMemcpy", 5 * MS, 4096)
+            begin = max(self.at + 1000, self.device)
+            self.lines.append(f"copy {begin} {4 * MS} {self.calls} 4096")
+            self.device = begin + 4 * MS
+            self.at = self.device + 1000
+        else:
+            self.kernel(self.rng.choice(KERNELS_OF_JOB[:4]),
+                        self.rng.choice((2000, 3 * MS, 7 * MS // 10, 10 * MS)))
+            self.at += self.rng.choice((6000, 6000, 20000, 3 * MS))
+
+    def step(self, number, late_ns):
+        self.at += 10 * late_ns
+        self.lines.append(f"step {self.at} {number}")
+        if number % 7 == 3:
+            self.lines += [f"push {self.at + 1} next_batch", f"pop {self.at + 15 * MS}",
+                           f"push {self.at + 16 * MS} step {number}", f"pop {self.at + 16 * MS + 9}"]
+            self.at += 17 * MS
+        for _ in range(self.rng.randint(3, 9)):
+            self.work()
+        begin = max(self.device, (number + 1) * BLOCK + late_ns)
+        self.kernel(KERNELS_OF_JOB[4 + (number % 3 > 1)],
+                    max(5 * MS, (number + 1) * BLOCK + 9 * MS - begin), after=begin)
+        self.at = max(self.at + 6000, self.device - 50 * MS if number % 2 else 0)
+
+
+def job_lines(seed, ranks, steps=12):
+    rng = random.Random(seed)
+    late_ns = [[rng.randint(0, 3) * MS for _ in range(ranks)] for _ in range(steps)]
+    for rank in range(ranks):
+        lines = RankLines(random.Random(100 * seed + rank), rank)
+        for number in range(steps):
+            lines.step(number, late_ns[number][rank])
+        yield from lines.lines
+
+
 def make_parts(run_verb, data, count, **options):
     for index in range(count):
         run_verb("report", "--partial", f"--share={index}/{count}", "-o", f"part{index}", data,
@@ -76,11 +152,10 @@ def make_parts(run_verb, data, count, **options):
 def check_equal(run_verb, data, parts, *options):
     tables = "--table=" + ",".join(TABLES)
     for form in ("text", "csv", "json"):
-        whole = run_verb("report", "--no-group", tables, f"--format={form}", *options, data).stdout
+        whole = run_verb("report", tables, f"--format={form}", *options, data).stdout
         sums = run_verb("report", "--combine", tables, f"--format={form}", *options, *parts).stdout
         if form == "json":
             whole, sums = json.loads(whole), json.loads(sums)
-            assert whole.pop("overview") and sums.pop("overview") is None
             assert list(whole) == list(sums)
         assert whole == sums
     return whole
@@ -101,6 +176,23 @@ def test_random(run_verb, make_stacks, seed):
     parts = make_parts(run_verb, data, count)
     whole = check_equal(run_verb, data, parts, "--limit=5", "--sort=max")
     assert whole["processes"] == 5 and whole["nvtx_sum"] and whole["cuda_gpu_kern_sum"]
+
+
+@pytest.mark.parametrize("ranks, count", [(1, 1), (3, 2), pytest.param(9, 4, marks=pytest.mark.long)])
+def test_whole_report(run_verb, make_stacks, ranks, count):
+    """All that a report says without being asked for more, to the byte, whoever made it."""
+    found = set()
+    for seed in range(8 if ranks > 3 else 2):
+        data = make_stacks(*job_lines(seed, ranks), name=f"data{seed}")
+        parts = make_parts(run_verb, data, count)
+        for words in (("--full",), (), ("--format=csv",), ("--format=json",)):
+            whole = run_verb("report", *words, data).stdout
+            assert run_verb("report", "--combine", *words, *parts).stdout == whole
+            assert run_verb("report", "-j3", *words, data).stdout == whole
+        whole = json.loads(whole)
+        found |= {row["id"] for row in whole["findings"]}
+        assert whole["overview"]["steps"]["count"] == 11 * ranks and len(whole["idle"]) > 10
+    assert {"sync-in-loop", "start-up"} <= found, found
 
 
 KERNELS = ({"one": (5, 6, 7), "two": (5, 6, 7), "mixed": (5, 6, 7), "both": (5, 6, 7),
@@ -249,7 +341,7 @@ def test_hostile_parts(run_collector, parts):
 
 
 def test_usage(run_verb, parts):
-    for words, says in ((("--combine", "--table=energy", "part0"), "energy is in no part"),
+    for words, says in ((("--combine", "--table=phases", "part0"), "phases is in no part"),
                         (("--combine", "--by=grid", "part0"), "leave out"),
                         (("--combine", "--format=html", "part0"), "a page needs"),
                         (("--combine", "--share=0/1", "part0"), "goes with --partial"),

@@ -23,6 +23,8 @@ VERBS = {"csv": ("export", "--format=csv", "-o", "-"),
          "text": ("report", "--table=cuda_gpu_kern_sum,cuda_kern_exec_sum"),
          "strict": ("report", "--strict", "--no-group", "--table=host_kernel_sum,nvtx_sum"),
          "grouped": ("report", "--table=nvtx_sum"), "report": ("report", "--format=csv"),
+         "screen": ("report",), "full": ("report", "--full"), "json": ("report", "--format=json"),
+         "idle": ("report", "--table=findings,gpu_time,idle,ops"),
          "stats": ("stats", "cuda_gpu_kern_sum"), "events": ("stats", "cuda_gpu_trace"),
          "sqlite": ("export", "-o", "all.sqlite"), "chrome": ("merge", "-o", "-"),
          "ranks": ("merge", "--per-rank", "-o", "traces"),
@@ -150,7 +152,8 @@ def test_what_a_walk_has_put_aside(make_gpu, run):
 
 @pytest.mark.parametrize("verb, count", [("csv", 3), ("ranks", 3), ("tables", 3), ("text", 3),
                                          ("stats", 3), ("events", 3), ("strict", 3),
-                                         ("grouped", 0), ("report", 0), ("chrome", 0)])
+                                         ("grouped", 3), ("report", 3), ("screen", 3), ("json", 3),
+                                         ("chrome", 0)])
 def test_who_has_workers(make_gpu, run, tmp_path, verb, count):
     first = tmp_path / "first"
     done = run("-j3", VERBS[verb], [make_gpu("train", 4, 2)],
@@ -158,12 +161,13 @@ def test_who_has_workers(make_gpu, run, tmp_path, verb, count):
     assert done[0] == 0 and (first.stat().st_size if first.exists() else 0) == count
 
 
-def test_report_without_them(make_gpu, run, tmp_path):
+@pytest.mark.parametrize("verb", ["tables", "screen"])
+def test_report_without_them(make_gpu, run, tmp_path, verb):
     """Where one is killed the report is made all the same."""
     recordings = [make_gpu("train", 6, 4)]
     environment = shim(tmp_path, KILLED, FIRST=str(tmp_path / "first"))
-    assert run("-j3", VERBS["tables"], recordings, env=environment) == \
-        run("-j1", VERBS["tables"], recordings)
+    assert run("-j3", VERBS[verb], recordings, env=environment) == \
+        run("-j1", VERBS[verb], recordings)
 
 
 @pytest.mark.parametrize("verb", ["csv", "ranks"])

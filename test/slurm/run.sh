@@ -46,9 +46,8 @@ done
 grep 'are of 2 jobs: job 0 (4 processes, SLURM_JOB_ID=' said.txt
 grep -c 'rank 1 of job 1' ranks.txt
 
-tables=functions,failures,cuda_gpu_kern_sum,nvtx_sum,ranks,arrivals
 srun -n 4 --overcommit "$build/gpuprof-collector" report --partial -o part data
-"$build/gpuprof-collector" report --no-group --table=$tables data > whole.txt
-"$build/gpuprof-collector" report --combine --table=$tables part.* > sum.txt
+"$build/gpuprof-collector" report data > whole.txt
+"$build/gpuprof-collector" report --combine part.* > sum.txt
 cmp whole.txt sum.txt
 echo "the parts are the whole: $here"
