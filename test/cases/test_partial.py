@@ -79,7 +79,7 @@ class RankLines:
 
     def __init__(self, rng, rank):
         self.rng, self.at, self.device, self.calls = rng, 1000, 0, 0
-        self.names = rng.sample(KERNELS_OF_JOB, len(KERNELS_OF_JOB))  # numbers differ from rank to rank
+        self.names = rng.sample(KERNELS_OF_JOB, len(KERNELS_OF_JOB))  # not numbered as elsewhere
         self.lines = [f"process {rank}", f"meta env.RANK={rank}"]
         self.lines += ["meta env.CUDA_LAUNCH_BLOCKING=1"] if rank == 2 else []
         self.lines += [f"name {n} {name}" for n, name in enumerate(self.names, 1)]
@@ -121,8 +121,8 @@ class RankLines:
         self.at += 10 * late_ns
         self.lines.append(f"step {self.at} {number}")
         if number % 7 == 3:
-            self.lines += [f"push {self.at + 1} next_batch", f"pop {self.at + 15 * MS}",
-                           f"push {self.at + 16 * MS} step {number}", f"pop {self.at + 16 * MS + 9}"]
+            self.lines += [f"push {self.at + 1} next_batch", f"pop {self.at + 15 * MS}"]
+            self.lines += [f"push {self.at + 16 * MS} step {number}", f"pop {self.at + 17 * MS}"]
             self.at += 17 * MS
         for _ in range(self.rng.randint(3, 9)):
             self.work()
@@ -178,7 +178,8 @@ def test_random(run_verb, make_stacks, seed):
     assert whole["processes"] == 5 and whole["nvtx_sum"] and whole["cuda_gpu_kern_sum"]
 
 
-@pytest.mark.parametrize("ranks, count", [(1, 1), (3, 2), pytest.param(9, 4, marks=pytest.mark.long)])
+@pytest.mark.parametrize("ranks, count", [(1, 1), (3, 2),
+                                          pytest.param(9, 4, marks=pytest.mark.long)])
 def test_whole_report(run_verb, make_stacks, ranks, count):
     """All that a report says without being asked for more, to the byte, whoever made it."""
     found = set()
