@@ -253,6 +253,8 @@ static int take(void *context, const struct slice *s)
     const struct record *record = s->event.record;
     uint64_t mj;
     int error = 0;
+    if (r->is_refused && (s->source || record->type == RECORD_DEVICE_ABSENT))
+        return GPUPROF_LIMIT;
     if (record->type == RECORD_DEVICE_ABSENT)
         return take_absent(r, &s->event);
     if (!s->source)

@@ -96,6 +96,7 @@ struct device_absent {
 struct device_report {
     struct walk *walk;
     const struct idle *idle;  /* a view; NULL: nothing is known of work */
+    bool is_refused;          /* the first reading ends the walk with an error */
     struct device_row **rows; /* owned, and so are they; by the place of their source */
     uint32_t *firsts;         /* owned, by process index: place of its first row + 1; 0: none */
     uint32_t count;

@@ -53,6 +53,8 @@ static struct library_row *row_of(struct library_report *l, uint32_t kind)
 static int take_library(struct library_report *l, const struct slice *s)
 {
     const struct library_call *call = s->library;
+    if (l->is_refused)
+        return GPUPROF_LIMIT;
     struct library_row *row = row_of(l, call->kind);
     if (!row)
         return GPUPROF_NO_MEMORY;

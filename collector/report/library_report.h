@@ -70,6 +70,7 @@ struct library_report {
     struct key_map waits;       /* (communicator, sequence) -> ranks seen and shortest kernel */
     struct key_map lasts;       /* (communicator, rank) -> its last sequence */
     struct graph_origins graphs;
+    bool is_refused;         /* the first call of a library ends the walk with an error */
     uint64_t gpu_ns;         /* of all work */
     uint64_t gpu_library_ns; /* of it, of a library's call */
     uint64_t flops_ns;       /* of it, with FLOPs that are known */

@@ -24,19 +24,8 @@
 
 #include "report/idle_part.h"
 #include "report/part_file.h"
+#include "report/part_missing.h"
 #include "report/report.h"
-
-/* What recordings may have that is in no part, since it looks at several processes at one moment,
- * or is no sum: a part says that there is something of it. */
-enum part_missing {
-    PART_HANGS = 1, /* calls that had not returned, work that had not finished */
-    PART_COLLECTIVES = 2,
-    PART_LIBRARIES = 4,
-    PART_COUNTERS = 8, /* of devices, and their energy */
-    PART_MEMORY = 16,  /* something is wrong with it */
-    PART_ALL = 31,
-    PART_OVERVIEW = PART_HANGS | PART_COUNTERS | PART_MEMORY /* of which the JSON's tells */
-};
 
 /* Puts into the part what report_make has found. 0 or an error. */
 int part_report_put(struct report *r, struct part *part);

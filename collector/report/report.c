@@ -18,6 +18,7 @@
 #include "report/gpu_report.h"
 #include "report/library_report.h"
 #include "report/op_report.h"
+#include "report/part_missing.h"
 #include "report/source_report.h"
 #include "report/stack_report.h"
 #include "report/step_report.h"
@@ -228,6 +229,9 @@ static int start(struct report *r, struct recording *rec, const struct report_wi
         return GPUPROF_NO_MEMORY;
     if (r->libraries)
         library_report_init(r->libraries, &r->walk);
+    if (r->libraries)
+        r->libraries->is_refused = wish->refused & PART_LIBRARIES;
+    r->devices->is_refused = wish->refused & PART_COUNTERS;
     return r->stacks ? stack_report_init(r->stacks, &r->walk, by, wish->is_mine) : 0;
 }
 

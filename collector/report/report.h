@@ -105,6 +105,7 @@ struct report_wish {
     bool is_sorted;                /* by a column: lines of source are no text then */
     bool is_mine;                  /* lines are the user's own ones; stack_report.h */
     bool is_part;                  /* it goes into a part */
+    unsigned refused;              /* enum part_missing: with such as this it is of no use */
     bool groups;                   /* what one of ranges is; range_rows.h */
     unsigned leaves;               /* enum report_part: those that nobody will look at */
     uint64_t walk_ns_max;          /* only what is read in so long; 0: all */

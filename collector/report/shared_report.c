@@ -17,6 +17,7 @@ struct shared_report {
     const struct options *options;
     uint32_t count;
     unsigned leaves;
+    unsigned refused; /* who meets that ends at once */
     int files[WORKERS_MAX];
     char paths[WORKERS_MAX][PATH_BYTES];
     char *path_list[WORKERS_MAX];
@@ -41,8 +42,8 @@ static bool may_be_in_parts(const struct recording *rec, const struct options *o
     return true;
 }
 
-/* And is it, now that it is known what there is? */
-static bool is_whole(const struct combination *c, const struct report_view *view)
+/* What there must not be of what is in no part: enum part_missing. */
+static unsigned find_refused(const struct report_view *view)
 {
     static const struct report nothing;
     struct table tables[REPORT_TABLES_MAX];
@@ -50,7 +51,13 @@ static bool is_whole(const struct combination *c, const struct report_view *view
     for (unsigned i = 0; i < count; i++)
         if (report_names(view, tables[i].info, 1))
             needs |= part_report_needs(tables[i].info);
-    return !(c->report.missing & needs) && !c->idle.has_more && !c->report.gpu->ranges.is_unsure;
+    return needs;
+}
+
+/* And is it, now that it is known what there is? */
+static bool is_whole(const struct combination *c, unsigned refused)
+{
+    return !(c->report.missing & refused) && !c->idle.has_more && !c->report.gpu->ranges.is_unsure;
 }
 
 static bool write_part(const struct part *part, int fd)
@@ -72,8 +79,11 @@ static enum exit_code work(void *context, uint32_t index, int to)
     struct share share = {.index = index, .count = s->count};
     struct part part;
     struct recording_options how = {.keep_live = true, .quiet = true, .share = &share};
-    struct report_wish wish = {
-        .by = BY_NAME, .is_part = true, .leaves = s->leaves, .symbols = s->options->symbols};
+    struct report_wish wish = {.by = BY_NAME,
+                               .is_part = true,
+                               .refused = s->refused,
+                               .leaves = s->leaves,
+                               .symbols = s->options->symbols};
     enum exit_code code = recording_open(&rec, s->options->paths, s->options->path_count, &how);
     if (code == EXIT_OK)
         code = part_make(&part, &report, &rec, &share, &wish);
@@ -114,14 +124,16 @@ bool shared_report_make(struct combination *c, const struct recording *rec,
         free(s);
         return false;
     }
-    *s = (struct shared_report){
-        .options = options, .count = rec->workers, .leaves = report_leaves(view, format)};
+    *s = (struct shared_report){.options = options,
+                                .count = rec->workers,
+                                .leaves = report_leaves(view, format),
+                                .refused = find_refused(view)};
     for (uint32_t i = 0; i < s->count; i++)
         s->files[i] = -1;
     bool has_parts = make_parts(s), is_made = false;
     if (has_parts) {
         is_made = combination_make(c, s->path_list, (int)s->count, true, groups) == EXIT_OK &&
-                  is_whole(c, view);
+                  is_whole(c, s->refused);
         if (!is_made)
             combination_release(c);
     }
