@@ -75,6 +75,18 @@ static enum exit_code no_memory(void)
     return EXIT_ENVIRONMENT;
 }
 
+/* Whoever compares with it would be told that nothing is comparable, and when it is too late. */
+static void warn_of_losses(const struct run_set *s)
+{
+    for (uint32_t i = 0; i < s->count; i++)
+        if (s->runs[i].facts[RUN_FACT_LOSSES]) {
+            message(VERB ": %s: losses: %s; diff compares with it by --force alone: save without "
+                         "this run, or record it again",
+                    s->names[i], s->runs[i].facts[RUN_FACT_LOSSES]);
+            return;
+        }
+}
+
 static enum exit_code save(const struct options *options, const char *folder)
 {
     const struct run_reading how = {
@@ -108,6 +120,8 @@ static enum exit_code save(const struct options *options, const char *folder)
         code = EXIT_ENVIRONMENT;
     if (code == EXIT_OK)
         code = write_file(s, path);
+    if (code == EXIT_OK)
+        warn_of_losses(s);
     if (code == EXIT_OK)
         printf("%s: %u run%s\n", path, s->count, s->count == 1 ? "" : "s");
     if (s)

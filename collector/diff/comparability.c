@@ -202,10 +202,10 @@ static void note_fact(struct comparison *c, enum run_fact fact)
 
 void comparability_find(struct comparison *c)
 {
+    compare_losses(c); /* first: of a run that was killed facts may be unknown, too */
     for (unsigned i = 0; i < RUN_FACTS; i++)
         if (run_fact_infos[i].matters <= FACT_IF_KNOWN)
             compare_fact(c, (enum run_fact)i);
-    compare_losses(c);
     compare_cost(c);
     note_warm_up(c);
     note_energy(c);

@@ -42,10 +42,10 @@ static void put_case(const struct comparison *c, enum run_metric m, FILE *out)
         fputs("\"/>\n", out);
     } else if (is_failure(c, change->verdict)) {
         fprintf(out,
-                "    <failure type=\"regression\" message=\"%s %s\">%s %s: %s before, %s now, "
+                "    <failure type=\"regression\" message=\"%s %s\">%s: %s before, %s now, "
                 "%s (%s)</failure>\n",
-                diff_metric_text(c, m), cells.shift, diff_metric_text(c, m), diff_per_what(c),
-                cells.sides[1], cells.sides[0], cells.shift, cells.interval);
+                diff_metric_text(c, m), cells.shift, diff_metric_text(c, m), cells.sides[1],
+                cells.sides[0], cells.shift, cells.interval);
     }
     fprintf(out, "    <system-out>before %s, now %s, change %s (%s), seen from %s</system-out>\n",
             cells.sides[1], cells.sides[0], cells.shift, cells.interval, cells.smallest);

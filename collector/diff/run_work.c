@@ -117,8 +117,8 @@ static int tied(void *context, const struct slice *s)
 struct consumer run_work_consumer(struct run_work *w)
 {
     return (struct consumer){.context = w,
-                             .needs =
-                                 WALK_WORK | WALK_RANGES | WALK_OPS | WALK_LIBRARIES | WALK_STACKS,
+                             .needs = WALK_WORK | WALK_RANGES | WALK_OPS | WALK_LIBRARIES |
+                                      WALK_STACKS | WALK_LOSSES,
                              .skips = WALK_SKIPS_CALLS | WALK_SKIPS_OTHERS,
                              .tied = tied};
 }

@@ -11,6 +11,7 @@ import xml.etree.ElementTree
 import pytest
 from made_devices import MS, Board, Job, S
 from made_runs import FACTS, Run, baseline, noisy
+from stream_reader import TYPE_NUMBERS
 
 SAME, WORSE, USAGE, UNSURE = 0, 1, 2, 3
 
@@ -114,6 +115,33 @@ def fixture_diff_of_whole(run_verb, tmp_path):
         (tmp_path / f"{name}.json").write_text(whole(name))
     words = ("diff", "new.json", "--against", "old.json")
     return run_verb(*words).stdout, run_verb(*words, "--format=junit").stdout
+
+
+def test_a_run_that_was_killed(make_records, run_collector):
+    """Of its last step no kernel is recorded, as CUPTI had not handed them over: it is not
+    compared, and who makes a baseline of it is told at once."""
+    def run(name, is_killed=False):
+        made = Run(step_ns=S // 5, meta=("gpu_rows=from CUPTI 22",))
+        lines = made.lines()
+        kernels = [line for line in lines if line.startswith(f"{TYPE_NUMBERS['kernel']} ")]
+        for line in kernels[-9:] if is_killed else ():
+            lines.remove(line)
+        return make_records(lines, name=name)
+    old, new = [run(f"old{i}") for i in range(5)], [run(f"new{i}") for i in range(4)]
+    new.append(run("killed", is_killed=True))
+    says = "losses: {}: launches whose GPU work is not recorded: 9"
+    done = run_collector("diff", *new, "--against", *old)
+    assert done.returncode == UNSURE and done.stderr == ""
+    assert done.stdout.endswith(f"\nnot comparable: {says.format(new[-1])}\n")
+    junit = run_collector("diff", *new, "--against", *old, "--format=junit").stdout
+    assert junit.count("<skipped message") == junit.count("<testcase") > 5
+    done = run_collector("diff", *new, "--against", *old, "--force")
+    assert done.returncode == SAME and says.format(new[-1]) in done.stdout
+    done = run_collector("baseline", "save", "main", *new)
+    assert done.returncode == SAME and done.stderr.startswith(
+        f"gpuprof: baseline: {new[-1]}: losses: launches whose GPU work is not recorded: 9; ")
+    assert run_collector("baseline", "save", "main", *old).stderr == ""
+    assert run_collector("diff", *new[:-1], old[4], "--against", *old[:4]).returncode == SAME
 
 
 # ---- energy -------------------------------------------------------------------------------------
