@@ -124,8 +124,10 @@ const char *diff_headline(const struct comparison *c, char text[HEADLINE_BYTES])
         if (c->sides[0]->count < COMPARISON_RUNS_MIN || c->sides[1]->count < COMPARISON_RUNS_MIN) {
             bool is_one = c->sides[0]->count == 1 && c->sides[1]->count == 1;
             snprintf(text, HEADLINE_BYTES,
-                     "inconclusive: %s, of which nothing is sure: record %d or more on each side",
-                     is_one ? "one run each" : "too few runs", COMPARISON_RUNS_MIN + 1);
+                     "inconclusive: %s is sure: record %d or more on each side",
+                     is_one ? "one run each, of which nothing"
+                            : "too few runs, of which only what is exact",
+                     COMPARISON_RUNS_MIN + 1);
             break;
         }
         at = (size_t)snprintf(text, HEADLINE_BYTES,

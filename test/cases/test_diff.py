@@ -313,7 +313,7 @@ def test_one_launch_more_in_recordings(recorded, run_verb):
 
 def test_few_runs(diff, run_collector):
     dice = random.Random(2)
-    for count, says in ((1, "one run each"), (3, "too few runs")):
+    for count, says in ((1, "one run each"), (3, "only what is exact is sure")):
         made = diff(noisy(dice, 0.001, 2e6, count=count), noisy(dice, 0.001, count=count),
                     status=UNSURE)
         assert says in made["says"] and made["of"]["step_ns"]["verdict"] == "unsure"
