@@ -103,6 +103,13 @@ static struct idle_maker maker_of(const struct idle *d, uint32_t thread)
     return (struct idle_maker){.thread = d->threads[thread], .index = thread};
 }
 
+/* Then a device's window is from its first to its last work: before and behind it there may have
+ * been other work, and nobody waited for that of the piece. */
+static bool is_piece(const struct idle *d)
+{
+    return d->walk->filter && d->walk->filter->is_of_time;
+}
+
 /* NULL: no memory, or too many of them (*error is 0). */
 static struct idle_device *device_of(struct idle *d, const struct idle_process *p,
                                      const struct event *e, int *error)
@@ -122,12 +129,13 @@ static struct idle_device *device_of(struct idle *d, const struct idle_process *
             array_room(d->devices, d->device_count, &d->device_capacity, sizeof *devices, 16);
         if (!devices)
             return NULL;
+        uint64_t begin_ns = is_piece(d) ? e->begin_ns : p->begin_ns;
         d->devices = devices;
         devices[d->device_count] = (struct idle_device){.process = e->process,
                                                         .device = number,
-                                                        .begin_ns = p->begin_ns,
+                                                        .begin_ns = begin_ns,
                                                         .first_ns = e->begin_ns,
-                                                        .at_ns = p->begin_ns};
+                                                        .at_ns = begin_ns};
         if (key_map_set(&d->device_of, key, place = ++d->device_count) < 0)
             return NULL;
         *error = 0;
@@ -364,6 +372,14 @@ static int charge(struct idle *d, struct idle_device *device, struct idle_gap *g
     return error;
 }
 
+static uint64_t last_work_ns(const struct idle_device *device)
+{
+    uint64_t ns = 0;
+    for (unsigned part = IDLE_COMPUTE; part < IDLE_BUSY_PARTS; part++)
+        ns = later(ns, device->until_ns[part]);
+    return ns;
+}
+
 static struct idle_gap gap_of(const struct idle *d, const struct idle_device *device,
                               uint64_t end_ns)
 {
@@ -372,7 +388,7 @@ static struct idle_gap gap_of(const struct idle *d, const struct idle_device *de
         later(device->until_ns[IDLE_COMPUTE], device->until_ns[IDLE_COMMUNICATING]);
     return (struct idle_gap){.begin_ns = device->at_ns,
                              .end_ns = end_ns,
-                             .busy_ns = later(compute_ns, device->until_ns[IDLE_COPYING]),
+                             .busy_ns = last_work_ns(device),
                              .compute_ns = compute_ns,
                              .process = device->process->index,
                              .device = (uint32_t)(device - d->devices),
@@ -610,7 +626,9 @@ static int end(void *context)
     int error = 0;
     for (uint32_t i = 0; error == 0 && i < d->device_count; i++) {
         struct idle_device *device = &d->devices[i];
-        device->end_ns = later(d->walk->last_ns[device->process->index], device->begin_ns);
+        device->end_ns =
+            is_piece(d) ? last_work_ns(device) : d->walk->last_ns[device->process->index];
+        device->end_ns = later(device->end_ns, device->begin_ns);
         error = spend(d, device, device->end_ns);
         if (error == 0 && device->at_ns < device->end_ns) {
             struct idle_gap gap = gap_of(d, device, device->end_ns);

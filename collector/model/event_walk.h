@@ -55,6 +55,7 @@ struct walk_filter {
     bool (*has)(void *context, const struct slice *s);
     bool (*has_call)(void *context, const struct slice *s); /* the call of work */
     timeline_wants_fn *wants;                               /* NULL: all blocks are read */
+    bool is_of_time; /* not all the time of a process is in it */
 };
 
 struct slice {

@@ -553,8 +553,12 @@ enum exit_code selection_make(struct selection *s, struct recording *rec, struct
         code = find_cycle(s, verb);
     if (code == EXIT_OK && wish->range)
         code = find_ranges(s, verb);
-    s->filter =
-        (struct walk_filter){.context = s, .has = has, .has_call = has_call, .wants = wants};
+    s->filter = (struct walk_filter){.context = s,
+                                     .has = has,
+                                     .has_call = has_call,
+                                     .wants = wants,
+                                     .is_of_time = s->from_ns || s->to_ns != UINT64_MAX ||
+                                                   s->steps || s->ranges || s->cycle};
     return code;
 }
 

@@ -147,6 +147,27 @@ def test_a_piece_is_what_sql_finds(whole, run_collector):
         assert ranges == {k[1]: v[0] for k, v in counted.items() if k[0] == "range"}, title
 
 
+def devices(run_collector, folder, *options):
+    result = run_collector("report", *options, "--table=gpu_time", "--format=json", folder)
+    return json.loads(result.stdout)["gpu_time"]
+
+
+def test_devices_are_looked_at_from_first_to_last_work(whole, run_collector):
+    """What is idle before and behind it is in no piece of time; in one of ranks it is."""
+    folder, trace = whole
+    base = database(trace)
+    for title in ("from and to", "from", "to", "in work", "steps", "a step", "range", "all of it"):
+        options, where = CUTS[title]
+        wanted = {device: round(1000 * us, -1) for device, us in base.execute(
+            f"SELECT device, max(ts + dur) - min(ts) FROM all_ AS a WHERE cat IN {WORK} AND "
+            f"({where}) GROUP BY device")}
+        shown = devices(run_collector, folder, *options)
+        assert {d["device"]: round(d["window_ns"], -1) for d in shown} == wanted, title
+        assert {d["idle_start_up_ns"] for d in shown} <= {0}, title
+    of_rank, = devices(run_collector, folder, "--rank=1")
+    assert of_rank["idle_start_up_ns"] > 0 and of_rank["device"] == 1
+
+
 def test_arrows_and_steps_of_a_piece(whole, run_collector):
     folder, _ = whole
     cut = json.loads(run_collector("merge", "--step=2:4", folder).stdout)["traceEvents"]
