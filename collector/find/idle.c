@@ -183,14 +183,18 @@ static struct idle_place place_of_op(const struct op *op)
     return (struct idle_place){.word = op->name, .function = IDLE_NONE, .kind = IDLE_WORD_OP};
 }
 
-static struct idle_place place_of(const struct slice *s)
+/* Member by member, into where it stays: to copy what was written in pieces a moment before makes
+ * the processor wait for all of them. */
+static void set_place(struct idle_place *place, const struct slice *s)
 {
     const struct op *op = walk_op(s);
     const struct range *range = op ? NULL : walk_range(s, false);
-    struct idle_place place = op ? place_of_op(op) : named(range ? range->text : NULL);
-    place.stack = s->event.record->stack_id;
-    place.function = s->event.function->index;
-    return place;
+    const struct kernel_name *name = op ? op->text : range ? range->text : NULL;
+    bool is_number = op && !name;
+    place->word = is_number ? op->name : (uintptr_t)name;
+    place->kind = is_number ? IDLE_WORD_OP : name ? IDLE_WORD_NAME : 0;
+    place->stack = s->event.record->stack_id;
+    place->function = s->event.function->index;
 }
 
 static bool submits(const struct function *f)
@@ -211,10 +215,10 @@ static __attribute__((noinline)) int take_call(struct idle *d, struct idle_proce
     enum idle_cause cause = cause_of(e);
     struct idle_entry call = {.begin_ns = e->begin_ns,
                               .end_ns = e->end_ns,
-                              .place = place_of(s),
                               .cause = (uint8_t)cause,
                               .waits = cause == IDLE_SYNC || cause == IDLE_COPY,
                               .is_open = r->flags & RECORD_OPEN};
+    set_place(&call.place, s);
     if (p->first_call_ns > e->begin_ns)
         p->first_call_ns = e->begin_ns;
     int error = idle_follows_ranks(d) ? idle_ranks_call(&d->ranks, &t->talk, s) : 0;

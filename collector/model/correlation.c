@@ -124,27 +124,23 @@ static int turn(struct correlation *c)
     return error;
 }
 
-int correlation_add(struct correlation *c, const struct correlated_call *call)
+struct correlated_call *correlation_room(struct correlation *c, uint32_t process, uint32_t id,
+                                         int *error)
 {
-    int error = 0;
-    if (!call->id)
-        return 0;
     if (!c->buffer)
-        error = make_buffer(c);
+        *error = make_buffer(c);
     else if (c->counts[c->young] == c->run_max)
-        error = turn(c);
-    if (error < 0)
-        return error;
+        *error = turn(c);
+    if (*error < 0)
+        return NULL;
     uint32_t place = ++c->added - c->lap;
-    c->buffer[place] = *call;
     c->counts[c->young]++;
     if (!c->is_late) {
-        uint32_t *slot = slot_of(c, call->process, call->id);
+        uint32_t *slot = slot_of(c, process, id);
         c->next[place] = *slot;
         *slot = c->added;
     }
-    c->calls += !(call->flags & CORRELATION_LINK);
-    return 0;
+    return &c->buffer[place];
 }
 
 int correlation_link(struct correlation *c, uint32_t process, uint32_t id, uint32_t further,

@@ -96,8 +96,23 @@ struct correlation {
 void correlation_init(struct correlation *c);
 void correlation_release(struct correlation *c);
 
-/* An id of 0 is left out. 0, GPUPROF_NO_MEMORY or GPUPROF_IO. */
-int correlation_add(struct correlation *c, const struct correlated_call *call);
+/* Where the next entry goes, with that process and id. NULL: *error. */
+struct correlated_call *correlation_room(struct correlation *c, uint32_t process, uint32_t id,
+                                         int *error);
+
+/* An id of 0 is left out. 0, GPUPROF_NO_MEMORY or GPUPROF_IO. Inline, so that a call is made where
+ * it stays: to copy what was written word by word a moment before makes the processor wait. */
+static inline int correlation_add(struct correlation *c, const struct correlated_call *call)
+{
+    int error = 0;
+    struct correlated_call *room =
+        call->id ? correlation_room(c, call->process, call->id, &error) : NULL;
+    if (!room)
+        return error;
+    *room = *call;
+    c->calls += !(call->flags & CORRELATION_LINK);
+    return 0;
+}
 
 /* Work with the id `further` was made by the call with the id `id`, which was open at `at_ns`. */
 int correlation_link(struct correlation *c, uint32_t process, uint32_t id, uint32_t further,

@@ -414,12 +414,13 @@ static bool is_around(const struct slice *s)
 
 static inline int tell_as(const struct pass *p, enum heard as, const struct slice *s)
 {
-    int more = 0;
     bool is_told = !s->is_hidden || (is_around(s) && s->change != RANGE_MARKED);
-    for (const struct listener *l = is_told ? p->listeners[as] : p->of_hidden[as];
-         more == 0 && l->hears; l++)
-        more = l->hears(l->context, s);
-    return more;
+    for (const struct listener *l = is_told ? p->listeners[as] : p->of_hidden[as]; l->hears; l++) {
+        int more = l->hears(l->context, s);
+        if (more)
+            return more;
+    }
+    return 0;
 }
 
 static inline void hide(const struct pass *p, struct slice *s)

@@ -7,8 +7,6 @@
 #include "base/array.h"
 #include "error.h"
 
-#define TABLE_SHIFT 56 /* above any pointer */
-
 void gpu_stats_init(struct gpu_stats *s, uint64_t bytes, uint64_t *histogram_rows)
 {
     uint64_t more = bytes / GPU_STATS_FILE_BYTES;
@@ -27,18 +25,6 @@ void gpu_stats_release(struct gpu_stats *s)
     }
     free(s->rows);
     key_map_release(&s->places);
-}
-
-struct gpu_stat *gpu_stats_find(struct gpu_stats *s, enum gpu_table table, struct key key)
-{
-    key.a |= (uint64_t)table << TABLE_SHIFT;
-    unsigned slot = (unsigned)(key.a >> 4 ^ key.a ^ table << 3 ^ key.b ^ key.c) % GPU_STATS_RECENT;
-    struct key known = s->recent[slot].key;
-    if (known.a != key.a || known.b != key.b || known.c != key.c || !s->recent[slot].place) {
-        s->recent[slot].key = key;
-        s->recent[slot].place = key_map_get(&s->places, key);
-    }
-    return s->recent[slot].place ? &s->rows[s->recent[slot].place - 1] : NULL;
 }
 
 struct gpu_stat *gpu_stats_row(struct gpu_stats *s, enum gpu_table table, struct key key,
@@ -60,28 +46,8 @@ struct gpu_stat *gpu_stats_row(struct gpu_stats *s, enum gpu_table table, struct
     *row = (struct gpu_stat){.table = table, .min_ns = UINT64_MAX, .name = strdup(name)};
     if (!row->name)
         return NULL;
-    key.a |= (uint64_t)table << TABLE_SHIFT;
+    key.a |= (uint64_t)table << GPU_STATS_TABLE_SHIFT;
     return key_map_set(&s->places, key, ++s->count) < 0 ? NULL : row;
-}
-
-int gpu_stats_count(struct gpu_stats *s, struct gpu_stat *row, uint64_t duration_ns, uint64_t bytes)
-{
-    return gpu_stats_count_several(s, row, duration_ns, bytes, 1);
-}
-
-int gpu_stats_count_several(struct gpu_stats *s, struct gpu_stat *row, uint64_t duration_ns,
-                            uint64_t bytes, uint64_t count)
-{
-    if (!row)
-        return GPUPROF_NO_MEMORY;
-    row->count += count;
-    row->total_ns += duration_ns * count;
-    row->bytes += bytes * count;
-    if (duration_ns < row->min_ns)
-        row->min_ns = duration_ns;
-    if (duration_ns > row->max_ns)
-        row->max_ns = duration_ns;
-    return histogram_add(&row->durations, duration_ns, count, s->histogram_rows);
 }
 
 void gpu_stats_join(struct gpu_stat *into, struct gpu_stat *from)

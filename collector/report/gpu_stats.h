@@ -21,6 +21,8 @@
 #define GPU_STATS_FILE_BYTES 16
 #define GPU_STATS_RECENT     64
 
+#define GPU_STATS_TABLE_SHIFT 56 /* of the table in a key's `a` */
+
 /* Which calls of libraries launched the kernels of a name; of two the larger one holds. */
 enum kernel_maker {
     MAKER_UNKNOWN, /* of no kernel it is known */
@@ -76,17 +78,19 @@ struct gpu_stat {
     struct histogram durations;
 };
 
+struct gpu_stats_recent {
+    struct key key;
+    uint64_t place; /* 0: free */
+};
+
 struct gpu_stats {
     struct gpu_stat *rows; /* owned */
     uint32_t count;
     uint32_t count_max;
     uint32_t capacity;
-    struct key_map places; /* of rows + 1 */
-    struct {
-        struct key key;
-        uint64_t place;         /* 0: free */
-    } recent[GPU_STATS_RECENT]; /* most events are of rows that were asked for before */
-    uint64_t *histogram_rows;   /* a view */
+    struct key_map places;                            /* of rows + 1 */
+    struct gpu_stats_recent recent[GPU_STATS_RECENT]; /* most are of rows that were asked for */
+    uint64_t *histogram_rows;                         /* a view */
 };
 
 /* For files of so many bytes; *histogram_rows, of which histograms take theirs, must stay. */
@@ -94,20 +98,46 @@ void gpu_stats_init(struct gpu_stats *s, uint64_t bytes, uint64_t *histogram_row
 void gpu_stats_release(struct gpu_stats *s);
 
 /* The row of that key, whose `a` is below 2^56, or NULL. A view until the next row is made. */
-struct gpu_stat *gpu_stats_find(struct gpu_stats *s, enum gpu_table table, struct key key);
+static inline struct gpu_stat *gpu_stats_find(struct gpu_stats *s, enum gpu_table table,
+                                              struct key key)
+{
+    key.a |= (uint64_t)table << GPU_STATS_TABLE_SHIFT;
+    struct gpu_stats_recent *recent =
+        &s->recent[(key.a >> 4 ^ key.a ^ table << 3 ^ key.b ^ key.c) % GPU_STATS_RECENT];
+    if (!recent->place || !key_same(recent->key, key)) {
+        recent->key = key;
+        recent->place = key_map_get(&s->places, key);
+    }
+    return recent->place ? &s->rows[recent->place - 1] : NULL;
+}
 
 /* The same, made with a copy of `name` if need be; beyond the maximum one for all others. NULL: no
  * memory. */
 struct gpu_stat *gpu_stats_row(struct gpu_stats *s, enum gpu_table table, struct key key,
                                const char *name);
 
-/* One more in that row, which may be NULL. 0 or GPUPROF_NO_MEMORY. */
-int gpu_stats_count(struct gpu_stats *s, struct gpu_stat *row, uint64_t duration_ns,
-                    uint64_t bytes);
+/* `count` more in that row, alike; it may be NULL. 0 or GPUPROF_NO_MEMORY. */
+static inline int gpu_stats_count_several(struct gpu_stats *s, struct gpu_stat *row,
+                                          uint64_t duration_ns, uint64_t bytes, uint64_t count)
+{
+    if (!row)
+        return GPUPROF_NO_MEMORY;
+    row->count += count;
+    row->total_ns += duration_ns * count;
+    row->bytes += bytes * count;
+    if (duration_ns < row->min_ns)
+        row->min_ns = duration_ns;
+    if (duration_ns > row->max_ns)
+        row->max_ns = duration_ns;
+    return histogram_add(&row->durations, duration_ns, count, s->histogram_rows);
+}
 
-/* `count` of them, alike. */
-int gpu_stats_count_several(struct gpu_stats *s, struct gpu_stat *row, uint64_t duration_ns,
-                            uint64_t bytes, uint64_t count);
+/* One more. */
+static inline int gpu_stats_count(struct gpu_stats *s, struct gpu_stat *row, uint64_t duration_ns,
+                                  uint64_t bytes)
+{
+    return gpu_stats_count_several(s, row, duration_ns, bytes, 1);
+}
 
 /* All that `from` has is in `into`; it is in no table then. */
 void gpu_stats_join(struct gpu_stat *into, struct gpu_stat *from);

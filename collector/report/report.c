@@ -54,10 +54,9 @@ static bool same_name(const void *a, const void *b)
 static const struct number_kind by_name = {sizeof(struct report_row), name_hash, same_name};
 
 /* Functions of one name and domain share a row: _ptsz forms, ABI variants, other builds. */
-struct report_row *report_row_of(struct report *r, const struct function *f)
+static __attribute__((noinline)) struct report_row *find_row(struct report *r,
+                                                             const struct function *f)
 {
-    if (f->index < r->row_of_count && r->row_of[f->index])
-        return &r->rows[r->row_of[f->index] - 1];
     if (f->index >= r->row_of_count) {
         uint32_t count = f->index + 256;
         uint32_t *grown = realloc(r->row_of, count * sizeof *grown);
@@ -75,6 +74,12 @@ struct report_row *report_row_of(struct report *r, const struct function *f)
         *number = r->row_count;
     r->row_of[f->index] = *number;
     return &r->rows[*number - 1];
+}
+
+struct report_row *report_row_of(struct report *r, const struct function *f)
+{
+    uint32_t place = f->index < r->row_of_count ? r->row_of[f->index] : 0;
+    return place ? &r->rows[place - 1] : find_row(r, f);
 }
 
 static int take_slice(void *context, const struct slice *s)
