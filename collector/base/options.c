@@ -420,7 +420,10 @@ static enum exit_code take_number(struct options *o, const char *verb,
 static enum exit_code take_choice(struct options *o, const char *verb,
                                   const struct option_info *info, const char *value)
 {
-    int choice = choice_index(info->value, value);
+    const char *word = value;
+    if (info->bit == OPTION_DIFF_FORM) /* what its files end with means it, too */
+        word = strcmp(value, "md") == 0 ? "markdown" : strcmp(value, "xml") == 0 ? "junit" : value;
+    int choice = choice_index(info->value, word);
     if (choice < 0)
         return usage_error("%s: --%s: '%s' is not one of %s", verb, info->name, value, info->value);
     if (info->bit == OPTION_TOP_FORM)

@@ -66,8 +66,8 @@ const struct verb verbs[] = {
     {"baseline", baseline_verb, NULL,
      OPTION_FOLDER | OPTION_STEP_RANGE | OPTION_STEP_BY | OPTION_SYMBOLS | OPTION_KEEP_LIVE |
          OPTION_HELP,
-     "save NAME DIR|FILE... | list",
-     "keep runs as a small file, for later ones to be compared with, or list such files"},
+     "save NAME DIR|FILE... | list | remove NAME",
+     "keep runs as a small file, for later ones to be compared with; list or remove such"},
     {"view", view_verb, NULL,
      OPTION_PORT | OPTION_OPEN | OPTION_PROCESSES | OPTION_SELECT | OPTION_WINDOW |
          OPTION_STEP_RANGE | OPTION_STEP_BY | OPTION_CLOCK | OPTION_SYMBOLS | OPTION_STRICT |

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/message.h"
 #include "base/unit_text.h"
@@ -14,9 +15,10 @@
 #include "error.h"
 #include "output/verb_output.h"
 
-#define VERB          "baseline"
-#define BASELINES_MAX 10000
-#define SUFFIX        ".json"
+#define VERB             "baseline"
+#define BASELINES_MAX    10000
+#define NAMES_TOLD_BYTES 1000 /* of those that a message lists */
+#define SUFFIX           ".json"
 
 /* Makes the folder, and those around it. */
 static bool make_folder(const char *folder)
@@ -154,6 +156,66 @@ static uint32_t find_names(DIR *folder, char *names[BASELINES_MAX])
     return count;
 }
 
+/* The same of the folder at `path`, which need not be there. NULL after a line on stderr. */
+static char **read_names(const char *path, uint32_t *count)
+{
+    DIR *folder = opendir(path);
+    if (!folder && errno != ENOENT) {
+        message(VERB ": %s: %s", path, strerror(errno));
+        return NULL;
+    }
+    char **names = calloc(BASELINES_MAX, sizeof *names);
+    *count = folder && names ? find_names(folder, names) : 0;
+    if (!names)
+        (void)no_memory();
+    if (folder)
+        closedir(folder);
+    return names;
+}
+
+/* One line that says which names there are instead. */
+static enum exit_code unknown_name(const char *path, const char *wrong)
+{
+    uint32_t count = 0, told = 0;
+    char **names = read_names(path, &count), text[NAMES_TOLD_BYTES] = "";
+    if (!names)
+        return EXIT_ENVIRONMENT;
+    size_t length = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        if (length + strlen(names[i]) + 2 < sizeof text && told == i) {
+            length += (size_t)snprintf(text + length, sizeof text - length, "%s%s", i ? ", " : "",
+                                       names[i]);
+            told++;
+        }
+        free(names[i]);
+    }
+    free(names);
+    if (!count)
+        return usage_error(VERB ": no baseline is named '%s': there are none in %s", wrong, path);
+    return usage_error(VERB ": no baseline is named '%s' in %s; there are: %s%s", wrong, path, text,
+                       told < count ? " and others (gpuprof baseline list)" : "");
+}
+
+static enum exit_code remove_named(const struct options *options, const char *folder)
+{
+    if (options->path_count != 2)
+        return usage_error(VERB ": remove needs one name: gpuprof baseline remove main");
+    struct stat status;
+    const char *name = options->paths[1];
+    char *path = baseline_path(folder, name);
+    enum exit_code code = EXIT_OK;
+    if (!path || (lstat(path, &status) < 0 && errno == ENOENT)) {
+        code = unknown_name(folder, name);
+    } else if (unlink(path) < 0) {
+        message(VERB ": %s: %s%s", path, strerror(errno), writing_advice(errno));
+        code = EXIT_ENVIRONMENT;
+    } else {
+        printf("%s: removed\n", path);
+    }
+    free(path);
+    return code;
+}
+
 static void print_baseline(const char *name, const struct run_set *s)
 {
     const struct run_summary *first = &s->runs[0];
@@ -169,20 +231,17 @@ static enum exit_code list(const struct options *options, const char *path)
 {
     if (options->path_count > 1)
         return usage_error(VERB ": list takes no names");
-    DIR *folder = opendir(path);
-    if (!folder && errno != ENOENT) {
-        message(VERB ": %s: %s", path, strerror(errno));
+    uint32_t count = 0;
+    char **names = read_names(path, &count);
+    enum exit_code code = EXIT_OK;
+    if (!names)
         return EXIT_ENVIRONMENT;
-    }
-    char **names = calloc(BASELINES_MAX, sizeof *names);
-    uint32_t count = folder && names ? find_names(folder, names) : 0;
-    enum exit_code code = names ? EXIT_OK : no_memory();
     if (count == BASELINES_MAX)
         message(VERB ": %s: only %u baselines are listed", path, count);
     if (count)
         printf("%-24s %4s  %-20s  %-12s  %-11s  %s\n", "name", "runs", "recorded", "commit", "step",
                "GPU");
-    else if (names)
+    else
         message(VERB ": no baselines in %s; gpuprof baseline save NAME DIR... makes one", path);
     for (uint32_t i = 0; i < count; i++) {
         struct run_set *s = calloc(1, sizeof *s);
@@ -202,8 +261,6 @@ static enum exit_code list(const struct options *options, const char *path)
         free(names[i]);
     }
     free(names);
-    if (folder)
-        closedir(folder);
     return code;
 }
 
@@ -215,5 +272,7 @@ enum exit_code baseline_verb(const struct options *options)
         return save(options, folder);
     if (strcmp(word, "list") == 0)
         return list(options, folder);
-    return usage_error(VERB ": say what to do: save NAME DIR... or list");
+    if (strcmp(word, "remove") == 0)
+        return remove_named(options, folder);
+    return usage_error(VERB ": say what to do: save NAME DIR..., list or remove NAME");
 }

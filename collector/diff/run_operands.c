@@ -103,33 +103,6 @@ static enum exit_code read_recording(struct run_set *s, const char *name, char *
     return code;
 }
 
-/* Files of one run, with commas between: "a.gpuprof,b.gpuprof". */
-static enum exit_code read_files(struct run_set *s, const char *word, const struct run_reading *how)
-{
-    struct stat status;
-    char *text = strdup(word), **paths = calloc(strlen(word) + 1, sizeof *paths), *rest = text;
-    enum exit_code code = EXIT_OK;
-    int count = 0;
-    if (!text || !paths) {
-        message("%s: %s", how->wish.verb, gpuprof_error_text(GPUPROF_NO_MEMORY));
-        code = EXIT_ENVIRONMENT;
-    }
-    while (code == EXIT_OK && (paths[count] = strsep(&rest, ","))) {
-        if (stat(paths[count], &status) < 0)
-            code = usage_error("%s: %s: %s%s", how->wish.verb, word, paths[count],
-                               *paths[count] ? " is not there" : "a name is missing at a comma");
-        for (int i = 0; code == EXIT_OK && i < count; i++)
-            if (run_operands_same(paths[i], paths[count]))
-                code = usage_error("%s: %s: %s is named twice", how->wish.verb, word, paths[count]);
-        count++;
-    }
-    if (code == EXIT_OK)
-        code = read_recording(s, word, paths, count, how);
-    free(paths);
-    free(text);
-    return code;
-}
-
 /* Does the file begin as a baseline does? */
 static bool is_baseline(const char *path)
 {
@@ -149,31 +122,84 @@ bool run_operands_same(const char *one, const char *other)
            first.st_ino == second.st_ino;
 }
 
-static enum exit_code read_operand(struct run_set *s, char *word, const struct run_reading *how)
+/* *path: the file, in new memory, of the baseline that the word names or is; NULL: it is none. */
+static enum exit_code find_baseline(const char *word, const struct run_reading *how, char **path)
 {
     struct stat status, other;
     bool is_there = stat(word, &status) == 0;
     char *named = baseline_path(how->folder, word);
     bool is_named = named && stat(named, &other) == 0;
-    enum exit_code code;
+    enum exit_code code = EXIT_OK;
+    *path = NULL;
     if (is_there && is_named)
         code = usage_error("%s: %s: there are both %s '%s' and a baseline of that name; say ./%s, "
                            "or %s",
                            how->wish.verb, word, S_ISDIR(status.st_mode) ? "a folder" : "a file",
                            word, word, named);
-    else if (is_named)
-        code = run_operands_baseline(s, named, how->wish.verb);
-    else if (is_there && S_ISREG(status.st_mode) && is_baseline(word))
-        code = run_operands_baseline(s, word, how->wish.verb);
-    else if (is_there)
+    else if (is_named || (is_there && S_ISREG(status.st_mode) && is_baseline(word)))
+        *path = is_named ? named : strdup(word);
+    if (*path != named)
+        free(named);
+    return code;
+}
+
+/* With commas between: baselines, whose runs are added, and all else as files of one run:
+ * "a.gpuprof,b.gpuprof". */
+static enum exit_code read_list(struct run_set *s, const char *word, const struct run_reading *how)
+{
+    struct stat status;
+    char *text = strdup(word), *rest = text;
+    char **names = calloc(strlen(word) + 1, sizeof *names);
+    char **paths = calloc(strlen(word) + 1, sizeof *paths);
+    enum exit_code code = EXIT_OK;
+    int path_count = 0;
+    if (!text || !names || !paths) {
+        message("%s: %s", how->wish.verb, gpuprof_error_text(GPUPROF_NO_MEMORY));
+        code = EXIT_ENVIRONMENT;
+    }
+    for (int count = 0; code == EXIT_OK && (names[count] = strsep(&rest, ",")); count++) {
+        const char *name = names[count];
+        char *baseline = NULL;
+        for (int i = 0; code == EXIT_OK && i < count; i++)
+            if (run_operands_same(names[i], name))
+                code = usage_error("%s: %s: %s is named twice", how->wish.verb, word, name);
+        if (code == EXIT_OK)
+            code = find_baseline(name, how, &baseline);
+        if (baseline)
+            code = run_operands_baseline(s, baseline, how->wish.verb);
+        else if (code == EXIT_OK && !*name)
+            code = usage_error("%s: %s: a name is missing at a comma", how->wish.verb, word);
+        else if (code == EXIT_OK && stat(name, &status) < 0)
+            code = usage_error("%s: %s: %s is not there, and no baseline in %s", how->wish.verb,
+                               word, name, how->folder);
+        else if (code == EXIT_OK)
+            paths[path_count++] = names[count];
+        free(baseline);
+    }
+    if (code == EXIT_OK && path_count)
+        code = read_recording(s, word, paths, path_count, how);
+    free(paths);
+    free(names);
+    free(text);
+    return code;
+}
+
+static enum exit_code read_operand(struct run_set *s, char *word, const struct run_reading *how)
+{
+    struct stat status;
+    char *baseline;
+    enum exit_code code = find_baseline(word, how, &baseline);
+    if (baseline)
+        code = run_operands_baseline(s, baseline, how->wish.verb);
+    else if (code == EXIT_OK && stat(word, &status) == 0)
         code = read_recording(s, word, &word, 1, how);
-    else if (strchr(word, ','))
-        code = read_files(s, word, how);
-    else
+    else if (code == EXIT_OK && strchr(word, ','))
+        code = read_list(s, word, how);
+    else if (code == EXIT_OK)
         code = usage_error("%s: %s: neither a recording nor a baseline in %s (gpuprof baseline "
                            "list)",
                            how->wish.verb, word, how->folder);
-    free(named);
+    free(baseline);
     return code;
 }
 

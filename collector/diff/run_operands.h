@@ -25,8 +25,9 @@ struct run_reading {
 
 /*
  * Adds what each of `words` is: a baseline file, or the name of one; a recording, as one run; or
- * several folders and files of one run, with commas between. What is both a file here and the name
- * of a baseline is refused. EXIT_OK, or another exit code after one line on stderr.
+ * several of these with commas between, where all recordings together are one run. What is both a
+ * file here and the name of a baseline is refused. EXIT_OK, or another exit code after one line on
+ * stderr.
  */
 enum exit_code run_operands_read(struct run_set *s, char **words, int count,
                                  const struct run_reading *how);

@@ -517,6 +517,14 @@ def test_usage(run_collector, tmp_path, words, says):
     assert len(result.stderr.splitlines()) == 1
 
 
+@pytest.mark.parametrize("ending,name", [("md", "markdown"), ("xml", "junit")])
+def test_a_files_ending_is_a_format(diff, run_collector, ending, name):
+    diff([{"step_ns": 1}], [{"step_ns": 1}])
+    short, said = (run_collector("diff", "new.json", "--against", "old.json", f"--format={word}")
+                   for word in (ending, name))
+    assert short.stdout and short.stdout == said.stdout and short.returncode == said.returncode
+
+
 @pytest.mark.parametrize("change,says", [
     (lambda text: "{}", "no baseline"), (lambda text: "{", "no baseline"),
     (lambda text: text.replace('"gpuprof_baseline": 1', '"gpuprof_baseline": 2'), "version"),
@@ -571,7 +579,8 @@ def test_baseline_words(recorded, run_collector, run_verb, tmp_path):
     for name in ("../x", ".x", "-x", "a/b", "", "x" * 200):
         result = run_collector("baseline", "save", "--", name, run)
         assert result.returncode == USAGE and "a name is made of" in result.stderr
-    for words in ([], ["list", "x"], ["save", "x"], ["remove", "x"]):
+    for words in ([], ["list", "x"], ["save", "x"], ["remove"], ["remove", "x", "y"],
+                  ["keep", "x"]):
         assert run_collector("baseline", *words).returncode == USAGE
     assert "no baselines" in run_verb("baseline", "list").stderr
     (tmp_path / "file").write_text("")
@@ -583,6 +592,30 @@ def test_baseline_words(recorded, run_collector, run_verb, tmp_path):
     listed = run_verb("baseline", "list", "--dir", "a/b", status=USAGE)
     assert "0123abc" in listed.stdout and "y.json" in listed.stderr
     run_verb("diff", "run", "--against", "x", "--dir=a/b", status=UNSURE)
+
+
+def test_remove_a_baseline(run_collector, run_verb, tmp_path):
+    """The one that is named; of another name it is said which there are, and nothing is removed."""
+    folder = tmp_path / "kept"
+    assert run_collector("baseline", "remove", "main", "--dir=kept").stderr == (
+        "gpuprof: baseline: no baseline is named 'main': there are none in kept\n")
+    folder.mkdir()
+    for name in ("main", "old", "next"):
+        (folder / f"{name}.json").write_text(baseline([{"step_ns": 1}]))
+    (tmp_path / "outside.json").write_text("")
+    for wrong in ("mian", "../outside", "main.json"):
+        result = run_collector("baseline", "remove", wrong, "--dir=kept")
+        assert result.returncode == USAGE and result.stderr == (
+            f"gpuprof: baseline: no baseline is named '{wrong}' in kept; there are: main, next, "
+            "old\n")
+    removed = run_verb("baseline", "remove", "old", "--dir=kept")
+    assert removed.stdout == "kept/old.json: removed\n"
+    assert sorted(path.name for path in folder.iterdir()) == ["main.json", "next.json"]
+    for number in range(500):
+        (folder / f"n{number}.json").write_text("")
+    result = run_collector("baseline", "remove", "n", "--dir=kept").stderr
+    assert len(result) < 1200 and "n0, n1, " in result and result.count("\n") == 1
+    assert result.endswith(" and others (gpuprof baseline list)\n")
 
 
 def test_kernels_of_a_baseline(recorded, run_verb, tmp_path):

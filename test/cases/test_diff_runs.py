@@ -246,6 +246,26 @@ def test_a_name_that_is_two_things(recorded, run_collector, run_verb, tmp_path):
     assert run.is_dir() and (tmp_path / "main").is_dir()
 
 
+def test_baselines_with_commas_between(run_collector, run_verb, recorded, tmp_path):
+    """Each adds its runs, named or as a file; a recording beside them is a run of its own."""
+    folder = tmp_path / ".gpuprof/baselines"
+    folder.mkdir(parents=True)
+    for path, count in ((tmp_path / "a.json", 1), (folder / "main.json", 2),
+                        (tmp_path / "b.json", 3)):
+        path.write_text(baseline(noisy(random.Random(1), 0.01, count=count)))
+    recorded("run", Run())
+    for against, count in (("main,b.json", 5), ("b.json,main", 5), ("b.json,run,main", 6)):
+        said = run_collector("diff", "a.json", "--against", against, "--force").stdout
+        assert f" against {count} " in said, said
+    (tmp_path / "main").mkdir()
+    for word, says in (("b.json,main", "both a folder 'main' and a baseline"),
+                       ("b.json,none", "none is not there, and no baseline in .gpuprof/baselines"),
+                       ("b.json,,a.json", "a name is missing at a comma")):
+        result = run_collector("diff", "a.json", "--against", word)
+        assert result.returncode == USAGE and says in result.stderr, result.stderr
+        assert result.stderr.count("\n") == 1
+
+
 def test_several_files_are_one_run(make_records, run_collector, run_verb, tmp_path):
     """With commas between: as the folder that has them all."""
     ranks = [Run(rank=400 + i, step_ns=10**6 * (1 + i)) for i in range(2)]
