@@ -180,6 +180,11 @@ int arrivals_met(struct arrivals *a, const struct rank_meeting *m, uint32_t job)
     return error == 0 && ns ? add_late(a, number - 1, m->last_device, place, ns) : error;
 }
 
+void arrivals_missed(struct arrivals *a, const struct rank_kernel *k, enum rank_miss why)
+{
+    a->missed[why] += strcmp(a->kinds[k->facts.kind], "SendRecv") != 0;
+}
+
 /* ---- when all is known ----------------------------------------------------------------------- */
 
 struct sorter {

@@ -57,6 +57,7 @@ struct arrivals {
     uint32_t *place_counts; /* by process index */
     uint32_t place_count, place_capacity, row_count, row_capacity, late_count, late_capacity;
     uint32_t kind_count;
+    uint64_t missed[RANK_MISSES]; /* collectives of which nobody knows who was last */
     struct number_set place_numbers;
     struct key_map row_of, late_of, kind_of;
     uint64_t histogram_rows;
@@ -76,6 +77,9 @@ int arrivals_place(struct arrivals *a, const struct arrival_place *what, uint32_
 /* 0 or GPUPROF_NO_MEMORY. */
 int arrivals_met(struct arrivals *a, const struct rank_meeting *m, uint32_t job);
 
+/* Of messages, which are not of all ranks, nothing is missed. */
+void arrivals_missed(struct arrivals *a, const struct rank_kernel *k, enum rank_miss why);
+
 /* Behind the last: who was late most often, and puts rows into order. `devices` by number. 0 or
  * GPUPROF_NO_MEMORY. */
 int arrivals_finish(struct arrivals *a, const struct rank_device *devices);
@@ -84,6 +88,9 @@ int arrivals_finish(struct arrivals *a, const struct rank_device *devices);
  * once lines have been looked up, the texts. 0 or GPUPROF_NO_MEMORY. */
 int arrivals_want(struct arrivals *a, struct place_lines *lines, bool all);
 int arrivals_name(struct arrivals *a, const struct walk *w, struct place_lines *lines, bool all);
+
+/* A line that says how many were missed, and why; nothing if none were. (arrivals_print.c) */
+void arrivals_say_missed(const uint64_t missed[static RANK_MISSES], FILE *out);
 
 /* Of a struct idle, which may be NULL. (arrivals_print.c) */
 extern const struct table_info arrivals_table;

@@ -3,6 +3,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
+#include "base/unit_text.h"
 #include "find/idle.h"
 #include "read/process_title.h"
 
@@ -56,6 +57,48 @@ static void begin(struct table *t, enum report_format format)
     const struct idle *d = t->source;
     t->count = d ? d->arrivals.row_count : 0;
     t->is_there = t->count || format == FORMAT_JSON;
+    for (unsigned i = 0; d && i < RANK_MISSES; i++)
+        t->is_there |= d->arrivals.missed[i] != 0;
+}
+
+static const struct {
+    const char *key, *text;
+} misses[RANK_MISSES] = {
+    [RANK_MISS_KERNEL] = {"kernel", "a rank has no kernel of"},
+    [RANK_MISS_NUMBER] = {"number", "a rank has fewer kernels, and the calls have no numbers "
+                                    "(run --libraries=on), of"},
+    [RANK_MISS_TIME] = {"time", "did not run on all ranks at one moment:"},
+};
+
+void arrivals_say_missed(const uint64_t missed[static RANK_MISSES], FILE *out)
+{
+    char text[UNIT_TEXT_BYTES];
+    const char *before = "  collectives not counted here: ";
+    for (unsigned i = 0; i < RANK_MISSES; i++) {
+        if (!missed[i])
+            continue;
+        fprintf(out, "%s%s %s", before, misses[i].text, count_text(text, missed[i]));
+        before = "; ";
+    }
+    if (*before == ';')
+        fputc('\n', out);
+}
+
+static void say_missed(const struct table *t, FILE *out)
+{
+    const struct idle *d = t->source;
+    if (d)
+        arrivals_say_missed(d->arrivals.missed, out);
+}
+
+static void put_missed(const struct table *t, FILE *out)
+{
+    const struct idle *d = t->source;
+    fprintf(out, ",\n\"arrivals_missed\": {");
+    for (unsigned i = 0; i < RANK_MISSES; i++)
+        fprintf(out, "%s\"%s\": %" PRIu64, i ? ", " : "", misses[i].key,
+                d ? d->arrivals.missed[i] : 0);
+    fprintf(out, "}");
 }
 
 static const char *cause_of(const struct arrival_place *p)
@@ -135,4 +178,6 @@ const struct table_info arrivals_table = {
     .text_none = ": it is there of two ranks or more that communicate",
     .json_empty = "[]",
     .begin = begin,
-    .row = fill};
+    .row = fill,
+    .text_behind = say_missed,
+    .json_behind = put_missed};

@@ -17,6 +17,7 @@ struct chain {
 void idle_ranks_init(struct idle_ranks *r)
 {
     *r = (struct idle_ranks){.communicators.count_max = IDLE_SEQUENCES_MAX,
+                             .counted.count_max = IDLE_SEQUENCES_MAX,
                              .handles.count_max = IDLE_SEQUENCES_MAX,
                              .numbers.count_max = IDLE_SEQUENCES_MAX};
     spool_init(&r->kernels, sizeof(struct rank_kernel));
@@ -28,6 +29,7 @@ void idle_ranks_release(struct idle_ranks *r)
 {
     free(r->list);
     key_map_release(&r->communicators);
+    key_map_release(&r->counted);
     key_map_release(&r->handles);
     key_map_release(&r->numbers);
     spool_release(&r->kernels);
@@ -44,20 +46,7 @@ static int set(struct key_map *map, struct key key, uint64_t value)
 
 /* ---- which communicator ---------------------------------------------------------------------- */
 
-static void talk(struct idle_ranks *r, struct rank_talk *t, const struct event *e)
-{
-    unsigned i = 0, count = e->function->arg_count;
-    while (i < count && strcmp(e->function->args[i].label, "comm") != 0)
-        i++;
-    uint64_t handle = i < count && i < e->record->arg_count ? e->record->args[i] : 0;
-    uint64_t on = key_map_get(&r->handles, (struct key){e->process->index, handle, 0});
-    if (!t->depth)
-        *t = (struct rank_talk){0}; /* what was left by longjmp */
-    t->is_mixed |= !on || (t->communicator && t->communicator != on);
-    t->communicator = t->is_mixed ? 0 : on;
-}
-
-int idle_ranks_library(struct idle_ranks *r, struct rank_talk *t, const struct event *e)
+int idle_ranks_library(struct idle_ranks *r, struct nccl_talk *t, const struct event *e)
 {
     const struct record *record = e->record;
     if (record->type == RECORD_COMMUNICATOR) {
@@ -65,29 +54,11 @@ int idle_ranks_library(struct idle_ranks *r, struct rank_talk *t, const struct e
         struct key key = {e->process->index, record_arg(record, COMMUNICATOR_HANDLE), 0};
         return id ? set(&r->handles, key, id) : 0;
     }
-    switch (e->function->does) {
-    case API_DOES_COLLECTIVE:
-    case API_DOES_P2P:
-    case API_DOES_P2P_RECEIVE:
-        if (record->type == RECORD_LIBRARY_BEGIN)
-            talk(r, t, e);
-        else if (!t->depth)
-            *t = (struct rank_talk){0};
-        break;
-    case API_DOES_GROUP_BEGIN:
-        if (record->type == RECORD_LIBRARY_BEGIN && !t->depth++)
-            *t = (struct rank_talk){.depth = 1};
-        break;
-    case API_DOES_GROUP_END:
-        if (record->type == RECORD_LIBRARY_END && t->depth && !--t->depth)
-            *t = (struct rank_talk){0};
-        break;
-    default: break;
-    }
+    nccl_talk_call(t, &r->handles, e);
     return 0;
 }
 
-int idle_ranks_call(struct idle_ranks *r, const struct rank_talk *t, const struct slice *s)
+int idle_ranks_call(struct idle_ranks *r, struct nccl_talk *t, const struct slice *s)
 {
     const struct event *e = &s->event;
     struct nccl_call call = {0};
@@ -96,8 +67,10 @@ int idle_ranks_call(struct idle_ranks *r, const struct rank_talk *t, const struc
     const struct range *range = walk_range(s, false);
     if (!range || !nccl_call_of(range, &call) || !call.communicator)
         call.communicator = t->communicator;
+    uint64_t number = nccl_talk_launch(t, e);
     struct key key = {e->process->index, e->record->correlation, 0};
-    return call.communicator ? set(&r->communicators, key, call.communicator) : 0;
+    int error = call.communicator ? set(&r->communicators, key, call.communicator) : 0;
+    return error == 0 && call.communicator && number ? set(&r->counted, key, number) : error;
 }
 
 /* ---- kernels --------------------------------------------------------------------------------- */
@@ -152,6 +125,8 @@ int idle_ranks_add(struct idle_ranks *r, const struct rank_kernel *kernel)
         return error;
     sequence->first = sequence->first ? sequence->first : place;
     sequence->last = place;
+    sequence->count++;
+    sequence->is_numbered |= kernel->number != 0;
     return 0;
 }
 
@@ -161,15 +136,21 @@ int idle_ranks_kernel(struct idle_ranks *r, const struct slice *s, uint32_t devi
     const struct event *e = &s->event;
     struct key launch = {e->process->index, e->record->correlation, 0};
     uint64_t communicator = key_map_get(&r->communicators, launch);
+    uint64_t number = communicator ? key_map_get(&r->counted, launch) : 0;
     uint32_t sequence;
     if (communicator)
         key_map_remove(&r->communicators, launch);
+    if (number)
+        key_map_remove(&r->counted, launch);
     int error = idle_ranks_sequence(r, device, communicator, name->raw,
                                     communicator ? communicator : (uintptr_t)name, &sequence);
     if (error < 0 || !sequence)
         return error;
-    const struct rank_kernel kernel = {
-        .begin_ns = e->begin_ns, .end_ns = e->end_ns, .sequence = sequence - 1, .facts = *facts};
+    const struct rank_kernel kernel = {.begin_ns = e->begin_ns,
+                                       .end_ns = e->end_ns,
+                                       .number = number,
+                                       .sequence = sequence - 1,
+                                       .facts = *facts};
     return idle_ranks_add(r, &kernel);
 }
 
@@ -189,14 +170,21 @@ int idle_ranks_alone(struct idle_ranks *r, uint32_t device, uint64_t begin_ns, u
 
 /* ---- behind the last: who met ---------------------------------------------------------------- */
 
-/* A sequence, and what puts it into order. */
+/* By what kernels of a group are known to be of one collective. */
+enum match { BY_NUMBER, BY_COUNT, BY_TIME };
+
+/* A sequence, what puts it into order, and where one is in it. */
 struct member {
-    uint32_t sequence;
     struct rank_device device;
     uint64_t communicator;
     const char *name;
-    uint64_t at; /* the next kernel + 1 */
+    uint64_t at; /* the kernel + 1 */
     uint64_t next;
+    uint64_t begin_ns, end_ns;
+    uint64_t number, since; /* the last number, and kernels since: 0, it is this one's */
+    uint32_t sequence;
+    bool has_begun; /* it is not the first */
+    bool is_of_it;  /* of the collective that is next */
 };
 
 /* Are they of one communicator, or of one name in a job? < 0, 0, > 0. */
@@ -228,8 +216,87 @@ static bool is_meeting(const struct rank_meeting *m, uint64_t first_end_ns)
     return m->count >= 2 && first_end_ns > m->last.begin_ns;
 }
 
-/* The next kernel of each of them; m->count is how many there were. 0 or an error. */
-static int gather(struct idle_ranks *r, struct member *members, uint32_t count,
+static int look(struct idle_ranks *r, struct member *m, enum match by)
+{
+    int error = 0;
+    const struct rank_kernel *k = spool_at(&r->kernels, m->at - 1, false, &error);
+    if (!k)
+        return error;
+    m->next = k->next;
+    m->begin_ns = k->begin_ns;
+    m->end_ns = k->end_ns;
+    m->since++;
+    if (by == BY_NUMBER && k->number) {
+        m->number = k->number;
+        m->since = 0;
+    }
+    return 0;
+}
+
+static uint64_t shared_ns(uint64_t begin_ns, uint64_t end_ns, const struct member *with)
+{
+    uint64_t from_ns = begin_ns > with->begin_ns ? begin_ns : with->begin_ns;
+    uint64_t to_ns = end_ns < with->end_ns ? end_ns : with->end_ns;
+    return to_ns > from_ns ? to_ns - from_ns : 0;
+}
+
+/* Those that did not run with the one that began last, or whose next one did so for longer, are of
+ * a collective of which that one lacks its kernel. */
+static int match_by_time(struct idle_ranks *r, struct member *members, uint32_t count)
+{
+    const struct member *last = members;
+    bool is_one = true;
+    int error = 0;
+    for (uint32_t i = 1; i < count; i++)
+        last = members[i].begin_ns >= last->begin_ns ? &members[i] : last;
+    for (uint32_t i = 0; i < count; i++) {
+        struct member *m = &members[i];
+        uint64_t ns = shared_ns(m->begin_ns, m->end_ns, last);
+        const struct rank_kernel *next =
+            m != last && m->next ? spool_at(&r->kernels, m->next - 1, false, &error) : NULL;
+        if (error < 0)
+            return error;
+        m->is_of_it =
+            m != last && (!ns || (next && shared_ns(next->begin_ns, next->end_ns, last) > ns));
+        is_one &= !m->is_of_it;
+    }
+    for (uint32_t i = 0; is_one && i < count; i++)
+        members[i].is_of_it = true;
+    return 0;
+}
+
+static bool is_before(const struct member *a, const struct member *b)
+{
+    return a->number != b->number ? a->number < b->number : a->since < b->since;
+}
+
+static void match_by_number(struct member *members, uint32_t count)
+{
+    const struct member *first = members;
+    for (uint32_t i = 1; i < count; i++)
+        first = is_before(&members[i], first) ? &members[i] : first;
+    for (uint32_t i = 0; i < count; i++)
+        members[i].is_of_it = !is_before(first, &members[i]);
+}
+
+/* Where all have as many, or no one clock, the n-th are of one. *otherwise: why those are
+ * none that do not meet. */
+static enum match match_of(const struct idle_ranks *r, const struct member *members, uint32_t count,
+                           enum rank_miss *otherwise)
+{
+    bool is_numbered = true, has_as_many = true, is_one_clock = true;
+    for (uint32_t i = 0; i < count; i++) {
+        const struct rank_sequence *s = &r->list[members[i].sequence];
+        is_numbered &= s->is_numbered;
+        has_as_many &= s->count == r->list[members[0].sequence].count;
+        is_one_clock &= members[i].device.host == members[0].device.host;
+    }
+    *otherwise = is_numbered || has_as_many ? RANK_MISS_TIME : RANK_MISS_NUMBER;
+    return is_numbered ? BY_NUMBER : has_as_many || !is_one_clock ? BY_COUNT : BY_TIME;
+}
+
+/* The kernels of a collective; m->count is how many there are. 0 or an error. */
+static int gather(struct idle_ranks *r, const struct member *members, uint32_t count,
                   struct rank_meeting *m, uint64_t *first_end_ns)
 {
     int error = 0;
@@ -237,10 +304,9 @@ static int gather(struct idle_ranks *r, struct member *members, uint32_t count,
     *first_end_ns = UINT64_MAX;
     for (uint32_t i = 0; i < count; i++) {
         const struct rank_kernel *k =
-            members[i].at ? spool_at(&r->kernels, members[i].at - 1, false, &error) : NULL;
+            members[i].is_of_it ? spool_at(&r->kernels, members[i].at - 1, false, &error) : NULL;
         if (error < 0)
             return error;
-        members[i].next = k ? k->next : 0;
         if (!k)
             continue;
         if (!m->count++ || k->begin_ns >= m->last.begin_ns) {
@@ -260,7 +326,7 @@ static int tell_meeting(struct idle_ranks *r, const struct member *members, uint
     int error = l->met(l->context, m);
     for (uint32_t i = 0; i < count && error == 0; i++) {
         uint32_t device = r->list[members[i].sequence].device;
-        if (!members[i].at)
+        if (!members[i].is_of_it)
             continue;
         l->joined(l->context, device, m);
         if (device == m->last_device)
@@ -274,30 +340,57 @@ static int tell_meeting(struct idle_ranks *r, const struct member *members, uint
     return error;
 }
 
-/* All go on to their next kernel; those without one leave the list. Returns how many there are. */
-static uint32_t move_on(struct member *members, uint32_t count)
+/* Those of the collective go on to their next kernel, or leave the list if they have none. */
+static int move_on(struct idle_ranks *r, struct member *members, uint32_t *count, enum match by)
 {
     uint32_t left = 0;
-    for (uint32_t i = 0; i < count; i++)
-        if (members[i].next) {
-            members[left] = members[i];
-            members[left].at = members[left].next;
-            left++;
+    int error = 0;
+    for (uint32_t i = 0; i < *count && error == 0; i++) {
+        struct member m = members[i];
+        if (m.is_of_it) {
+            m.at = m.next;
+            m.has_begun = true;
+            error = m.at ? look(r, &m, by) : 0;
         }
-    return left;
+        if (m.at)
+            members[left++] = m;
+    }
+    *count = left;
+    return error;
 }
 
+/* Of one communicator or name. Messages and groups, which have no numbers among those that do, are
+ * not of all ranks: that somebody has none of them is no miss. */
 static int tell_group(struct idle_ranks *r, struct member *members, uint32_t count,
                       const struct rank_listener *l)
 {
-    struct rank_meeting m;
-    uint64_t first_end_ns;
+    enum rank_miss otherwise;
+    enum match by = match_of(r, members, count, &otherwise);
     int error = 0;
+    for (uint32_t i = 0; i < count && error == 0; i++)
+        error = look(r, &members[i], by);
     while (error == 0 && count >= 2) {
-        error = gather(r, members, count, &m, &first_end_ns);
-        if (error == 0 && is_meeting(&m, first_end_ns))
+        struct rank_meeting m;
+        uint64_t first_end_ns;
+        bool is_of_all = true, is_missed = false;
+        if (by == BY_TIME)
+            error = match_by_time(r, members, count);
+        else
+            match_by_number(members, count);
+        for (uint32_t i = 0; i < count; i++) {
+            is_of_all &= by != BY_NUMBER || !members[i].is_of_it || !members[i].since;
+            is_missed |= !members[i].is_of_it && members[i].has_begun;
+        }
+        if (error == 0)
+            error = gather(r, members, count, &m, &first_end_ns);
+        is_missed &= is_of_all;
+        if (error == 0 && !is_missed && is_meeting(&m, first_end_ns))
             error = tell_meeting(r, members, count, &m, l);
-        count = move_on(members, count);
+        else if (error == 0 && is_of_all && (is_missed || m.count >= 2))
+            l->missed(l->context, &m.last,
+                      is_missed && by == BY_NUMBER ? RANK_MISS_KERNEL : otherwise);
+        if (error == 0)
+            error = move_on(r, members, &count, by);
     }
     return error;
 }

@@ -1,16 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Which rank others waited for: the kernels of one collective on all ranks of a recording, of which
- * those that began earlier wait for the one that begins last. They are one collective if they are
- * the n-th of their communicator (by NCCL's ranges, nccl_call.h, or by the calls of NCCL that are
- * recorded) or, where that is not known, the n-th of their name on ranks of one job; and if all of
- * them ran at one moment, when the last one began. Processes that have no rank, or one that another
- * of their job has, too, are of no job that is known; in a recording of one process nobody waits
- * for another.
+ * those that began earlier wait for the one that begins last. They are one collective if all of
+ * them ran at one moment, when the last one began, and
+ *
+ * - have one number on their communicator, where the calls of NCCL are recorded (nccl_talk.h);
+ *   kernels in between, of messages and groups, are counted from the last that has one;
+ * - otherwise are the n-th of their communicator (by NCCL's ranges, nccl_call.h) or, where that is
+ *   not known, of their name on ranks of one job. If ranks of one host, which has one clock, have
+ *   not as many, those are one that ran together longer than with any other.
+ *
+ * A rank whose first kernel comes later, or that has no more, is not waited for; where it lacks one
+ * in between nobody knows who was last. Processes that have no rank, or one that another of their
+ * job has, too, are of no job that is known; in a recording of one process nobody waits for
+ * another.
  *
  * Memory: 12 MiB for kernels and the times in which nothing else ran, which lie in spools; for each
- * communicator or name on each device 80 bytes, IDLE_SEQUENCES_MAX of them, and 64 a launch of
- * NCCL's whose kernel has not come, up to as many. Nobody waits in those beyond.
+ * communicator or name on each device 96 bytes, and 112 while it is found who met,
+ * IDLE_SEQUENCES_MAX of them, and 128 a launch of NCCL's whose kernel has not come, up to as many.
+ * Nobody waits in those beyond.
  */
 #ifndef GPUPROF_COLLECTOR_IDLE_RANKS_H
 #define GPUPROF_COLLECTOR_IDLE_RANKS_H
@@ -18,6 +26,7 @@
 #include "base/key_map.h"
 #include "base/spool.h"
 #include "model/event_walk.h"
+#include "model/nccl_talk.h"
 
 #define IDLE_SEQUENCES_MAX (1u << 19)
 
@@ -26,7 +35,9 @@ struct rank_sequence {
     uint64_t communicator; /* 0: by the name */
     const char *name;      /* a view */
     uint64_t first, last;  /* places of kernels + 1 */
+    uint64_t count;
     uint32_t device;
+    bool is_numbered; /* some of them are */
 };
 
 /* What of a kernel only arrivals.h knows. */
@@ -39,6 +50,7 @@ struct rank_kernel_facts {
 
 struct rank_kernel {
     uint64_t begin_ns, end_ns;
+    uint64_t number;     /* of the collective on its communicator; 0: not known */
     uint64_t next;       /* of its sequence, + 1; 0: none */
     uint64_t next_there; /* of its device, likewise */
     uint64_t until_ns;   /* when the last one began, for whom it waited; 0: it did not */
@@ -57,6 +69,7 @@ struct idle_ranks {
     uint32_t count;
     uint32_t capacity;
     struct key_map communicators; /* (process, correlation id of a launch) -> communicator */
+    struct key_map counted;       /* likewise -> number of the collective */
     struct key_map handles;       /* (process, handle of NCCL's) -> communicator */
     struct key_map numbers;       /* (device, communicator or name) -> place in list + 1 */
     struct spool kernels;
@@ -67,18 +80,11 @@ struct idle_ranks {
 void idle_ranks_init(struct idle_ranks *r);
 void idle_ranks_release(struct idle_ranks *r);
 
-/* What a thread is about to do on a communicator, from calls of NCCL's. */
-struct rank_talk {
-    uint64_t communicator; /* of all calls so far; 0: none, or several */
-    uint32_t depth;        /* of groups */
-    bool is_mixed;
-};
-
 /* A record of a communicator, the begin or the end of a library's call. 0 or GPUPROF_NO_MEMORY. */
-int idle_ranks_library(struct idle_ranks *r, struct rank_talk *t, const struct event *e);
+int idle_ranks_library(struct idle_ranks *r, struct nccl_talk *t, const struct event *e);
 
 /* Any call. 0 or GPUPROF_NO_MEMORY. */
-int idle_ranks_call(struct idle_ranks *r, const struct rank_talk *t, const struct slice *s);
+int idle_ranks_call(struct idle_ranks *r, struct nccl_talk *t, const struct slice *s);
 
 /* A kernel that communicates, on the device of that number; in the order of time. 0 or an error. */
 int idle_ranks_kernel(struct idle_ranks *r, const struct slice *s, uint32_t device,
@@ -101,7 +107,8 @@ int idle_ranks_alone(struct idle_ranks *r, uint32_t device, uint64_t begin_ns, u
 /* Who devices are, by number. */
 struct rank_device {
     uint32_t process; /* index */
-    uint32_t job;     /* JOB_NONE: none that is known */
+    uint32_t host;
+    uint32_t job; /* JOB_NONE: none that is known */
     uint64_t device;
 };
 
@@ -114,13 +121,22 @@ struct rank_meeting {
     uint32_t count;
 };
 
-/* Who is told: of each device in each meeting, of each meeting, and of each time in which a device
- * did nothing but wait for another one. Meetings are told of communicator by communicator, the same
- * way whatever the order of devices. */
+/* Why nobody knows who was last to a collective. */
+enum rank_miss {
+    RANK_MISS_KERNEL, /* a rank has no kernel of that number */
+    RANK_MISS_NUMBER, /* a rank has not as many kernels as others, and they have no numbers */
+    RANK_MISS_TIME,   /* they did not run at one moment: the clocks may be apart */
+    RANK_MISSES
+};
+
+/* Who is told: of each device in each meeting, of each meeting, of each collective (a kernel of it)
+ * that is none, and of each time in which a device did nothing but wait for another one. Meetings
+ * are told of communicator by communicator, the same way whatever the order of devices. */
 struct rank_listener {
     void *context;
     void (*joined)(void *context, uint32_t device, const struct rank_meeting *m);
     int (*met)(void *context, const struct rank_meeting *m);
+    void (*missed)(void *context, const struct rank_kernel *k, enum rank_miss why);
     int (*waited)(void *context, uint32_t device, uint32_t waited_for, bool is_new,
                   uint64_t begin_ns, uint64_t end_ns);
 };

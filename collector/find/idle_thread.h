@@ -44,7 +44,7 @@ struct idle_thread {
     bool has_forgotten;
     uint32_t depth; /* of what it is in; 0: in nothing */
     struct idle_entry in;
-    struct rank_talk talk;
+    struct nccl_talk talk;
     struct idle_spent spent[IDLE_SPENT_MAX];
     uint32_t spent_count;
     uint64_t spent_since_ns; /* the end of the call that `spent` is behind */

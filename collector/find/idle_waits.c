@@ -93,6 +93,12 @@ static int meet(void *context, const struct rank_meeting *m)
     return arrivals_met(&d->arrivals, m, d->devices[m->last_device].process->job);
 }
 
+static void miss(void *context, const struct rank_kernel *k, enum rank_miss why)
+{
+    struct idle *d = context;
+    arrivals_missed(&d->arrivals, k, why);
+}
+
 /* A device is on a rank of its job, but for those of several processes of one rank: which of them
  * the others meet is not known. */
 static int find_ranks(const struct idle *d, struct rank_device *devices)
@@ -109,8 +115,10 @@ static int find_ranks(const struct idle *d, struct rank_device *devices)
     for (uint32_t i = 0; error == 0 && i < d->device_count; i++) {
         const struct process *p = d->devices[i].process;
         bool is_one = key_map_get(&ranks, (struct key){p->rank, p->job, 0}) == p->index + 1u;
-        devices[i] = (struct rank_device){
-            .process = p->index, .job = is_one ? p->job : JOB_NONE, .device = d->devices[i].device};
+        devices[i] = (struct rank_device){.process = p->index,
+                                          .host = p->host,
+                                          .job = is_one ? p->job : JOB_NONE,
+                                          .device = d->devices[i].device};
     }
     key_map_release(&ranks);
     return error;
@@ -118,7 +126,7 @@ static int find_ranks(const struct idle *d, struct rank_device *devices)
 
 int idle_waits_charge(struct idle *d)
 {
-    const struct rank_listener listener = {d, join, meet, wait_for_rank};
+    const struct rank_listener listener = {d, join, meet, miss, wait_for_rank};
     struct rank_device *devices = calloc(d->device_count + 1u, sizeof *devices);
     int error = devices ? find_ranks(d, devices) : GPUPROF_NO_MEMORY;
     d->last_gap = d->rows.gap;

@@ -5,34 +5,24 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "api/api.h"
 #include "base/array.h"
 #include "base/message.h"
 #include "error.h"
+#include "model/nccl_talk.h"
 #include "model/timeline.h"
 #include "record/gpu_record.h"
 
 #define SOME_OPEN_BYTES_MAX (64ull << 20) /* of one process */
-
-/* What a thread has told NCCL and NCCL does next. */
-struct told {
-    uint64_t communicator; /* 0: nothing whose kernel would be known */
-    uint64_t number;
-    uint64_t stream;
-    uint32_t depth; /* of groups */
-    bool is_other;  /* there is something else in the group */
-    bool is_open;   /* a call of NCCL's has not returned */
-};
 
 /* The way through a process. */
 struct gathering {
     struct collective_ends *ends;
     const struct process *process;
     const struct ends_windows *windows;
-    struct told *threads;    /* owned, by thread index from the process's first on */
-    struct key_map handles;  /* of communicators -> id */
-    struct key_map launches; /* correlation id of a launch -> communicator ... */
-    struct key_map numbers;  /* ... and number */
+    struct nccl_talk *threads; /* owned, by thread index from the process's first on */
+    struct key_map handles;    /* (process, handle) of communicators -> id */
+    struct key_map launches;   /* correlation id of a launch -> communicator ... */
+    struct key_map numbers;    /* ... and number */
 };
 
 /* ---- what is kept ---------------------------------------------------------------------------- */
@@ -121,75 +111,20 @@ static int add_end(struct collective_ends *e, const struct collective_end *end)
 /* ---- a process ------------------------------------------------------------------------------- */
 
 /* A number of `map` is changed; beyond its size it begins anew, and what it had is not found. */
-static int note(struct key_map *map, uint64_t key, uint64_t value)
+static int note(struct key_map *map, struct key key, uint64_t value)
 {
-    return value ? key_map_set_anew(map, (struct key){key, 0, 0}, value, ENDS_LAUNCHES_MAX) : 0;
+    return value ? key_map_set_anew(map, key, value, ENDS_LAUNCHES_MAX) : 0;
 }
 
-/* Whoever has a root may end before the others have come, as has who sends. */
-static bool ends_together(const struct function *f)
+/* Whoever has a root may end before the others have come. */
+static int take_launch(struct gathering *g, struct nccl_talk *t, const struct event *e)
 {
-    return f->does == API_DOES_COLLECTIVE && function_arg_place(f, "root") == UINT32_MAX;
-}
-
-static void tell(struct gathering *g, struct told *t, const struct event *e)
-{
-    const struct function *f = e->function;
-    uint64_t handle = function_arg(f, e->record, "comm", 0);
-    uint64_t communicator = key_map_get(&g->handles, (struct key){handle, 0, 0});
-    uint64_t number = function_arg(f, e->record, "sequence", 0);
-    uint64_t stream = function_arg(f, e->record, "stream", 0);
-    if (!t->depth)
-        *t = (struct told){.is_open = t->is_open};
-    if (!ends_together(f) || !communicator || !number ||
-        (t->communicator && (t->communicator != communicator || t->stream != stream)))
-        t->is_other = true;
-    else if (!t->communicator) {
-        t->communicator = communicator;
-        t->number = number;
-        t->stream = stream;
-    }
-}
-
-static void take_library(struct gathering *g, struct told *t, const struct event *e)
-{
-    bool begins = e->record->type == RECORD_LIBRARY_BEGIN;
-    bool is_known = true;
-    switch (e->function->does) {
-    case API_DOES_COLLECTIVE:
-    case API_DOES_P2P:
-    case API_DOES_P2P_RECEIVE:
-        if (begins)
-            tell(g, t, e);
-        break;
-    case API_DOES_GROUP_BEGIN:
-        if (begins && t->depth++ == 0)
-            *t = (struct told){.depth = 1};
-        break;
-    case API_DOES_GROUP_END: t->depth -= !begins && t->depth; break;
-    default: is_known = false; break;
-    }
-    if (!is_known)
-        return;
-    t->is_open = begins;
-    if (!begins && !t->depth)
-        *t = (struct told){0};
-}
-
-/* The first kernel that is launched in the call, or at the end of the group, is of the first
- * collective in it. */
-static int take_launch(struct gathering *g, struct told *t, const struct event *e)
-{
-    uint64_t stream;
-    if (!t->is_open || !t->communicator || t->is_other || !e->record->correlation ||
-        e->function->does != API_DOES_LAUNCH || e->record->flags & RECORD_CAPTURED ||
-        !function_stream(e->function, e->record, &stream) || stream != t->stream)
+    uint64_t number = nccl_talk_launch(t, e);
+    if (!number || t->is_rooted)
         return 0;
-    int error = note(&g->launches, e->record->correlation, t->communicator);
+    int error = note(&g->launches, (struct key){e->record->correlation, 0, 0}, t->communicator);
     if (error == 0)
-        error = note(&g->numbers, e->record->correlation, t->number);
-    t->communicator = 0;
-    t->is_other = true;
+        error = note(&g->numbers, (struct key){e->record->correlation, 0, 0}, number);
     return error;
 }
 
@@ -211,13 +146,14 @@ static int take(struct gathering *g, const struct event *e)
 {
     if (e->thread->number == 0)
         return 0;
-    struct told *t = &g->threads[e->thread->index - g->process->first_thread];
+    struct nccl_talk *t = &g->threads[e->thread->index - g->process->first_thread];
     switch (e->record->type) {
     case RECORD_COMMUNICATOR:
-        return note(&g->handles, record_arg(e->record, COMMUNICATOR_HANDLE),
+        return note(&g->handles,
+                    (struct key){e->process->index, record_arg(e->record, COMMUNICATOR_HANDLE), 0},
                     record_arg(e->record, COMMUNICATOR_ID));
     case RECORD_LIBRARY_BEGIN:
-    case RECORD_LIBRARY_END: take_library(g, t, e); return 0;
+    case RECORD_LIBRARY_END: nccl_talk_call(t, &g->handles, e); return 0;
     case RECORD_CALL: return take_launch(g, t, e);
     case RECORD_KERNEL: return take_kernel(g, e);
     default: return 0;

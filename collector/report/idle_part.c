@@ -12,7 +12,7 @@
 #define DEVICE_BYTES    23
 #define ROW_BYTES       9
 #define SEQUENCE_BYTES  4
-#define KERNEL_BYTES    7
+#define KERNEL_BYTES    8
 #define ALONE_BYTES     2
 
 /* What numbers of a part mean where all are added up. */
@@ -103,6 +103,7 @@ static void carry_kernel(struct part *p, struct rank_kernel *k, uint64_t *before
 {
     uint64_t delta_ns = k->begin_ns - *before_ns, ns = k->end_ns - k->begin_ns;
     part_u32(p, &k->sequence);
+    part_number(p, &k->number);
     part_number(p, &delta_ns);
     part_number(p, &ns);
     part_u32(p, &k->facts.kind);

@@ -52,6 +52,8 @@ void rank_report_make(struct rank_report *r, const struct recording *rec, const 
     struct rank_row *rows = r->rows;
     for (uint32_t i = 0; idle && i < idle->device_count; i++)
         add_device(&rows[idle->devices[i].process->index], &idle->devices[i]);
+    if (idle)
+        memcpy(r->missed, idle->arrivals.missed, sizeof r->missed);
     for (uint32_t i = 0; i < rec->count; i++) {
         rows[i].process = rec->processes[i];
         if (rows[i].process->rank != RANK_NONE && (rows[i].devices || rows[i].steps))
@@ -165,6 +167,11 @@ static void fill(const struct table *t, uint32_t index, enum report_format forma
     cells[AWAITED] = cell_number(row->awaited_ns);
 }
 
+static void say_missed(const struct table *t, FILE *out)
+{
+    arrivals_say_missed(((const struct rank_report *)t->source)->missed, out);
+}
+
 const struct table_info ranks_table = {
     .name = "ranks",
     .key = "ranks",
@@ -187,4 +194,5 @@ const struct table_info ranks_table = {
     .text_none = ": it is there of two ranks or more",
     .json_empty = "[]",
     .begin = begin,
-    .row = fill};
+    .row = fill,
+    .text_behind = say_missed};

@@ -28,6 +28,7 @@ struct rank_row {
 struct rank_report {
     struct rank_row *rows; /* owned; by rank, then process */
     uint32_t count;
+    uint64_t missed[RANK_MISSES]; /* collectives, as arrivals.h has them */
 };
 
 /* A row for each process, by its index, with its whole steps; `steps` may be NULL. 0 or

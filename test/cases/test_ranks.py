@@ -13,6 +13,7 @@ import subprocess
 import conftest
 import pytest
 import stream_reader
+from made_hosts import BEGIN, MS, Host, Job, Rank
 from made_libraries import Libraries
 from test_idle import DEVICE, US, Script, damage
 from test_partial import check_equal, make_parts, sealed
@@ -322,6 +323,86 @@ def test_jobs_do_not_meet(run_verb, make_records):
     rows = arrivals(run_verb, make_records(lines))
     assert [(row["job"], row["count"], row["ranks"], row["skew_total_ns"]) for row in rows] == \
         [(0, 2, 2, 200 * US), (1, 2, 2, 200 * US)]
+
+
+# ---- kernels that are missing --------------------------------------------------------------------
+
+class Logged(Rank):
+    """Keeps when each collective began, of those that have a kernel; `numbers`: calls have one."""
+
+    def __init__(self, number, host, numbers=True):
+        super().__init__(number, host)
+        self.begun, self.numbers = {}, numbers
+
+    def collective(self, communicator, sequence, call, begin, end, **more):
+        if more["has_kernel"]:
+            self.begun[sequence] = self.at(begin) + self.zero
+        super().collective(communicator, sequence if self.numbers else 0, call, begin, end, **more)
+
+
+def lossy(seed, hosts, lost, numbers=True, apart=40 * MS, count=200):
+    """Six ranks on hosts whose clocks are right; kernels are missing at random."""
+    ranks = [Logged(i, Host(i * hosts // 6), numbers) for i in range(6)]
+    made = Job(random.Random(f"{seed} {hosts} {lost}"), ranks, lost=lost)
+    made.communicator(1, range(6))
+    for n in range(count):
+        made.collective(1, BEGIN + SECOND + n * apart, straggler=n % 3 or None)
+    made.mark(2 + count * apart // SECOND)
+    lines = []
+    for rank in ranks:
+        first, *rest = rank.text(made.last // SECOND)
+        lines += [first, f"meta env.RANK={rank.number}", *rest]
+    return lines, [rank.begun for rank in ranks]
+
+
+def meetings(begun):
+    """How far apart ranks came to the collectives that all have a kernel of, and of how many some
+    have none; a rank is there from its first one to its last."""
+    apart, missed = [], 0
+    for n in sorted(set().union(*begun)):
+        there = [begins for begins in begun if min(begins) <= n <= max(begins)]
+        at = [begins[n] for begins in there if n in begins]
+        if len(at) < len(there):
+            missed += 1
+        elif len(at) > 1:
+            apart.append(max(at) - min(at))
+    return apart, missed
+
+
+@pytest.mark.parametrize("lost, hosts, numbers", (
+    (0, 3, True), (0.02, 3, True), (0.3, 1, True), (0, 3, False), (0.1, 1, False)))
+def test_missing_kernels(lost, hosts, numbers, run_verb, make_records):
+    """Those who meet after one are found again, by the number of the call or by the time."""
+    lines, begun = lossy(1, hosts, lost, numbers)
+    apart, missed = meetings(begun)
+    folder = make_records(lines)
+    words = ("--clock=wall", "--table=arrivals,ranks", folder)
+    made = json.loads(run_verb("report", "--format=json", *words).stdout)
+    [row] = made["arrivals"]
+    assert (row["count"], row["skew_total_ns"], row["skew_max_ns"]) == \
+        (len(apart), sum(apart), max(apart))
+    assert made["arrivals_missed"] == {"kernel": missed * numbers, "number": missed * (not numbers),
+                                       "time": 0}
+    assert sum(rank["late_ns"] for rank in made["ranks"]) == sum(apart)
+    assert sum(rank["late"] for rank in made["ranks"]) == len(apart)
+    assert (missed > 0) == (lost > 0)
+    text = run_verb("report", *words).stdout
+    assert text.count("collectives not counted here: ") == \
+        text.count(f" of {missed}\n") == 2 * (missed > 0)
+    if hosts == 1:
+        check_parts(run_verb, folder, 3)
+
+
+def test_missing_kernels_on_hosts_without_numbers(run_verb, make_records):
+    """Clocks may be apart: nothing is guessed, and what is not counted is said."""
+    lines, begun = lossy(1, 3, 0.02, numbers=False)
+    words = ("report", "--clock=wall", "--table=arrivals", make_records(lines))
+    made = json.loads(run_verb(*words, "--format=json").stdout)
+    count = sum(row["count"] for row in made["arrivals"])
+    assert count < len(meetings(begun)[0])
+    missed = made["arrivals_missed"]
+    assert missed["number"] == sorted(map(len, begun))[-2] - count and not missed["kernel"]
+    assert f"(run --libraries=on), of {missed['number']}\n" in run_verb(*words).stdout
 
 
 # ---- parts ---------------------------------------------------------------------------------------

@@ -73,7 +73,7 @@ def test_only_these_tables(report):
     whole = json.loads(report("--format=json").stdout)
     assert made["cuda_gpu_kern_sum"] == whole["cuda_gpu_kern_sum"]
     assert set(whole) - set(made) == \
-        {"own_cost", "device_power", "device_counters_absent", *NAMES} & \
+        {"own_cost", "device_power", "device_counters_absent", "arrivals_missed", *NAMES} & \
         set(whole) - {"cuda_gpu_kern_sum"}
     assert made["losses"] == whole["losses"]
     of_tables = ("kernel", "device")
