@@ -264,25 +264,41 @@ static int queue(struct thread_calls *t, uint32_t part, uint64_t sequence)
     return 0;
 }
 
+/* What collectives_agree compares: calls of two ranks that agree have one hash. */
+static uint64_t hash_call(uint64_t hash, const struct collective_call *call, bool is_message)
+{
+    const char *name = is_message ? "" : call->function->name;
+    uint8_t op = call->op > 4 ? 5 : call->op;
+    const uint64_t numbers[] = {call->sequence, call->count, (uint64_t)call->root, call->type, op};
+    for (name = strcmp(name, "ncclBcast") == 0 ? "ncclBroadcast" : name; *name; name++)
+        hash = (hash ^ (uint8_t)*name) * 0x100000001B3u;
+    for (unsigned i = 0; i < sizeof numbers / sizeof numbers[0]; i++)
+        hash = (hash ^ numbers[i] ^ hash >> 29) * 0x9E3779B97F4A7C15u;
+    return hash;
+}
+
 static int add_call(struct collectives *c, const struct event *e, uint32_t part, uint64_t sequence)
 {
     struct channel_part *own = &c->parts[part];
     if (sequence <= own->called) /* a handle that means another one by now */
         return 0;
     own->called = sequence;
+    enum collective_kind kind = c->channels[own->channel].kind;
+    const struct collective_call made = {.sequence = sequence,
+                                         .function = e->function,
+                                         .thread = e->thread,
+                                         .begin_ns = e->begin_ns,
+                                         .stream = arg(e, "stream", 0),
+                                         .count = arg(e, "count", 0),
+                                         .root = (int64_t)arg(e, "root", (uint64_t)NO_ROOT),
+                                         .type = (uint8_t)arg(e, "type", UINT8_MAX),
+                                         .op = (uint8_t)arg(e, "op", UINT8_MAX)};
+    own->hash = hash_call(own->hash, &made, kind == COLLECTIVE_MESSAGE);
     struct collective_call *call = room_for(c, own, sequence);
     if (!call)
         return 0;
-    *call = (struct collective_call){.sequence = sequence,
-                                     .function = e->function,
-                                     .thread = e->thread,
-                                     .begin_ns = e->begin_ns,
-                                     .stream = arg(e, "stream", 0),
-                                     .count = arg(e, "count", 0),
-                                     .root = (int64_t)arg(e, "root", (uint64_t)NO_ROOT),
-                                     .type = (uint8_t)arg(e, "type", UINT8_MAX),
-                                     .op = (uint8_t)arg(e, "op", UINT8_MAX)};
-    if (!collectives_is_made(c->channels[own->channel].kind))
+    *call = made;
+    if (!collectives_is_made(kind))
         compare(c, &c->channels[own->channel], part);
     return queue(&c->threads[e->thread->index], part, sequence);
 }

@@ -91,6 +91,7 @@ struct channel_part {
     uint32_t next; /* of the same channel, + 1 */
     uint32_t capacity;
     uint64_t called;               /* the newest number */
+    uint64_t hash;                 /* of all that it has called, in their order */
     struct collective_call *calls; /* owned: a ring, by number */
 };
 
@@ -193,6 +194,9 @@ static inline bool collectives_is_made(enum collective_kind kind)
 {
     return kind == COLLECTIVE_MAKING || kind == COLLECTIVE_SPLIT;
 }
+
+/* May any rank that waits have waited for another? */
+bool collectives_may_wait(const struct collectives *c, const struct unfinished *u);
 
 /* NULL: not kept. */
 const struct collective_call *collectives_call(const struct channel_part *part, uint64_t sequence);

@@ -58,6 +58,14 @@ static bool takes_part(const struct channel *of, const struct communicator_rank 
     return of->kind != COLLECTIVE_MESSAGE || rank->rank == of->from || rank->rank == of->to;
 }
 
+bool collectives_may_wait(const struct collectives *c, const struct unfinished *u)
+{
+    for (uint32_t i = 0; i < c->rank_count; i++)
+        if (unfinished_may_of(u, c->ranks[i].process))
+            return true;
+    return false;
+}
+
 /* ---- which ---------------------------------------------------------------------------------- */
 
 /* The first number that somebody has called and somebody else has not; 0: there is none. */

@@ -101,6 +101,9 @@ void library_kinds_release(struct library_kinds *k)
         kernel_handles_release(k->texts, &k->plans[i]);
     for (uint32_t i = 0; i < k->form_count; i++)
         free(k->forms[i]);
+    for (uint32_t i = 0; i < k->function_count; i++)
+        free(k->functions[i]);
+    free(k->functions);
     free(k->forms);
     free(k->plans);
     free(k->list);
@@ -274,6 +277,23 @@ int64_t library_kind_of_group(struct library_kinds *k, const struct function *fu
     struct library_kind wanted = {
         .function = function, .shape = {.batch = calls, .bytes = bytes}, .is_group = true};
     return number_of(k, &wanted);
+}
+
+int64_t library_kinds_add(struct library_kinds *k, const struct library_kind *kind)
+{
+    struct function **functions =
+        array_room(k->functions, k->function_count, &k->function_capacity, sizeof *functions, 64);
+    struct library_kind *list = array_room(k->list, k->count, &k->capacity, sizeof *list, 64);
+    struct function *function = functions && list ? malloc(sizeof *function) : NULL;
+    k->functions = functions ? functions : k->functions;
+    k->list = list ? list : k->list;
+    if (!function)
+        return GPUPROF_NO_MEMORY;
+    *function = *kind->function;
+    functions[k->function_count++] = function;
+    list[k->count] = *kind;
+    list[k->count].function = function;
+    return ++k->count;
 }
 
 /* ---- when all is known ----------------------------------------------------------------------- */

@@ -52,8 +52,10 @@ struct idle_stream {
 static void carry_device(struct part *p, uint32_t *process, struct idle_device *d,
                          struct surveyed_device *known)
 {
-    uint64_t *const numbers[] = {&d->device,  &d->begin_ns,   &d->end_ns,        &d->first_ns,
-                                 &d->idle_ns, &d->stopped_ns, &known->uuid_high, &known->uuid_low};
+    uint64_t *const numbers[] = {&d->device,          &d->begin_ns,     &d->end_ns,
+                                 &d->first_ns,        &d->idle_ns,      &d->stopped_ns,
+                                 &known->uuid_high,   &known->uuid_low, &known->limits.major,
+                                 &known->limits.minor};
     const char *name = known->name;
     part_u32(p, process);
     for (unsigned i = 0; i < sizeof numbers / sizeof numbers[0]; i++)

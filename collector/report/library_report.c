@@ -12,9 +12,6 @@
 /* Beside a kind: the first captured call of its call. */
 #define KIND_IS_FIRST (1u << 31)
 
-#define WAIT_NS_BITS 44
-#define WAIT_NS_MAX  ((1ull << WAIT_NS_BITS) - 1)
-
 void library_report_init(struct library_report *l, struct walk *walk)
 {
     *l = (struct library_report){.walk = walk};
@@ -33,8 +30,7 @@ void library_report_release(struct library_report *l)
     graph_origins_release(&l->graphs);
 }
 
-/* The row of that kind; NULL: no memory. */
-static struct library_row *row_of(struct library_report *l, uint32_t kind)
+struct library_row *library_row_of(struct library_report *l, uint32_t kind)
 {
     while (l->count < kind) {
         struct library_row *rows = array_room(l->rows, l->count, &l->capacity, sizeof *rows, 64);
@@ -53,9 +49,7 @@ static struct library_row *row_of(struct library_report *l, uint32_t kind)
 static int take_library(struct library_report *l, const struct slice *s)
 {
     const struct library_call *call = s->library;
-    if (l->is_refused)
-        return GPUPROF_LIMIT;
-    struct library_row *row = row_of(l, call->kind);
+    struct library_row *row = library_row_of(l, call->kind);
     if (!row)
         return GPUPROF_NO_MEMORY;
     if (s->library_change == LIBRARY_OPENED || s->is_hidden)
@@ -69,47 +63,37 @@ static int take_library(struct library_report *l, const struct slice *s)
 
 /* ---- work ------------------------------------------------------------------------------------ */
 
-/* Of several devices a row has one's numbers if all have the same name. */
-static void see_device(struct library_report *l, struct library_row *row,
-                       const struct process *process, uint64_t device)
-{
-    if (!row->process) {
-        row->process = process;
-        row->device = device;
-    }
-    if (row->is_mixed || (row->process == process && row->device == device))
-        return;
-    const struct surveyed_device *a = survey_device(&l->walk->survey, row->process, row->device);
-    const struct surveyed_device *b = survey_device(&l->walk->survey, process, device);
-    row->is_mixed = !a || !b || strcmp(a->name, b->name) != 0;
-}
-
 static int credit(struct library_report *l, uint32_t kind, const struct process *process,
                   uint64_t device, uint64_t ns, uint64_t works, uint64_t executed)
 {
-    struct library_row *row = row_of(l, kind);
+    struct library_row *row = library_row_of(l, kind);
     if (!row)
         return GPUPROF_NO_MEMORY;
     row->gpu_ns += ns;
     row->works += works;
     row->executed += executed;
-    see_device(l, row, process, device);
+    library_row_see(l, row, process, device);
     return 0;
 }
 
-/* Some of the ranks are there: how many, and the shortest of their kernels. */
-static uint64_t wait_value(uint64_t seen, uint64_t ns)
+/* Of a part it waits for what other parts have, and none must be forgotten. */
+static int keep_wait(struct library_report *l, struct key key, uint64_t value)
 {
-    return seen << WAIT_NS_BITS | (ns < WAIT_NS_MAX ? ns : WAIT_NS_MAX);
+    if (!l->is_part)
+        return key_map_set_anew(&l->waits, key, value, LIBRARY_WAITS_MAX);
+    int error = key_map_set(&l->waits, key, value);
+    l->has_forgotten |= error == GPUPROF_LIMIT;
+    return error == GPUPROF_LIMIT && !l->is_refused ? 0 : error;
 }
 
 /* A rank comes to its collectives one after another; what has a second kernel is not counted
- * again. */
+ * again. All ranks are to call the same. */
 static int meet(struct library_report *l, const struct library_node *node, uint64_t ns)
 {
     const struct library_message *m = &node->message;
     uint32_t ranks = m->communicator ? l->walk->kinds.communicators[m->communicator - 1].ranks : 0;
-    struct key rank = {m->communicator, m->rank, 0}, key = {m->communicator, m->sequence, 0};
+    struct key rank = {m->communicator, m->rank, 0};
+    int error = 0;
     if (library_kind(&l->walk->kinds, node->kind)->function->does != API_DOES_COLLECTIVE)
         return 0; /* messages are counted apart */
     if (ranks < 2 || ranks >= 1u << (64 - WAIT_NS_BITS) || !m->sequence ||
@@ -117,14 +101,18 @@ static int meet(struct library_report *l, const struct library_node *node, uint6
         return 0;
     if (key_map_set_anew(&l->lasts, rank, m->sequence, LIBRARY_WAITS_MAX) < 0)
         return GPUPROF_NO_MEMORY;
+    const struct kernel_name *text = library_kind_text(&l->walk->kinds, node->kind, &error);
+    if (error < 0)
+        return error;
+    struct key key = {m->communicator, m->sequence, (uintptr_t)text};
     uint64_t value = key_map_get(&l->waits, key);
     uint64_t seen = (value >> WAIT_NS_BITS) + 1;
     if (value && (value & WAIT_NS_MAX) < ns)
         ns = value & WAIT_NS_MAX;
     if (seen < ranks)
-        return key_map_set_anew(&l->waits, key, wait_value(seen, ns), LIBRARY_WAITS_MAX);
+        return keep_wait(l, key, library_wait_value(seen, ns));
     key_map_remove(&l->waits, key);
-    struct library_row *row = row_of(l, node->kind);
+    struct library_row *row = library_row_of(l, node->kind);
     if (!row)
         return GPUPROF_NO_MEMORY;
     row->bus_calls++;

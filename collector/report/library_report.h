@@ -12,7 +12,8 @@
  *
  * Memory: 250 bytes a kind of call (library_kinds.h) and 64 to 128 bytes a kernel of one,
  * LIBRARY_PAIRS_MAX at most, beyond which it is not known whether tensor cores were used; 8 MiB for
- * collectives that ranks are still to come to, and as much for the last of each rank.
+ * collectives that ranks are still to come to, and as much for the last of each rank; 64 MiB for
+ * those of a part, which wait there for other parts.
  */
 #ifndef GPUPROF_COLLECTOR_LIBRARY_REPORT_H
 #define GPUPROF_COLLECTOR_LIBRARY_REPORT_H
@@ -28,7 +29,8 @@
 
 /* What is known of a kind; then, when complete, of all that are called the same. */
 struct library_row {
-    uint32_t kind; /* the first of them */
+    uint32_t kind;                 /* the first of them */
+    const struct library_kind *of; /* complete: likewise */
     const struct kernel_name *text;
     uint64_t calls;
     uint64_t errors;
@@ -40,7 +42,7 @@ struct library_row {
     struct library_work work;      /* of one call */
     uint64_t bus_calls;            /* collectives of which all ranks were seen */
     uint64_t bus_ns;               /* their shortest kernels */
-    const struct process *process; /* of the device that did its first work; NULL: there is none */
+    const struct process *process; /* of the first device that did work; NULL: there is none */
     uint64_t device;
     bool is_mixed;      /* others of other names did some */
     bool is_seen;       /* a call or work is of it */
@@ -67,10 +69,12 @@ struct library_report {
     uint32_t pair_capacity;
     struct key_map pair_places; /* (kind, process, kernel) -> place + 1 */
     struct key_map makers;      /* complete: struct kernel_name -> kind that makes it */
-    struct key_map waits;       /* (communicator, sequence) -> ranks seen and shortest kernel */
+    struct key_map waits;       /* (communicator, sequence, text of the kind) -> wait_value */
     struct key_map lasts;       /* (communicator, rank) -> its last sequence */
     struct graph_origins graphs;
-    bool is_refused;         /* the first call of a library ends the walk with an error */
+    bool is_part;            /* its rows go into a part as they are: library_part.h */
+    bool is_refused;         /* that it has forgotten ends the walk with an error */
+    bool has_forgotten;      /* collectives that wait for other parts: there was no room */
     uint64_t gpu_ns;         /* of all work */
     uint64_t gpu_library_ns; /* of it, of a library's call */
     uint64_t flops_ns;       /* of it, with FLOPs that are known */
@@ -100,16 +104,36 @@ double library_row_intensity(const struct library_row *row);
 double library_row_tflops(const struct library_row *row);
 
 /* Bytes a nanosecond, GB/s, that each link of the ranks carried; 0: not known. */
-double library_row_bus(const struct library_report *l, const struct library_row *row);
+double library_row_bus(const struct library_row *row);
+
+/* A collective that some of the ranks have come to: how many, and the shortest of their kernels. */
+#define WAIT_NS_BITS 44
+#define WAIT_NS_MAX  ((1ull << WAIT_NS_BITS) - 1)
+
+static inline uint64_t library_wait_value(uint64_t seen, uint64_t ns)
+{
+    return seen << WAIT_NS_BITS | (ns < WAIT_NS_MAX ? ns : WAIT_NS_MAX);
+}
+
+/* The row of that kind; NULL: no memory. */
+struct library_row *library_row_of(struct library_report *l, uint32_t kind);
 
 /* ---- library_report_rows.c ---- */
+
+/* That device did work for it. Of several a row has the numbers of the first one, by process, if
+ * all have the same name. */
+void library_row_see(const struct library_report *l, struct library_row *row,
+                     const struct process *process, uint64_t device);
 
 /* A kernel of that name was of a call of that kind. 0 or GPUPROF_NO_MEMORY. */
 int library_pair_add(struct library_report *l, uint32_t kind, const struct process *process,
                      uint64_t kernel, uint64_t ns);
 
-/* Behind the walk: makes the rows complete. 0 or an error. */
+/* Behind the walk: names the rows, and orders those that are not of a part. 0 or an error. */
 int library_report_complete(struct library_report *l);
+
+/* Rows that have their texts and work become complete, those of one name one. */
+void library_rows_order(struct library_report *l);
 
 /* ---- library_report_print.c ---- */
 

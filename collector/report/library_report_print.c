@@ -97,11 +97,11 @@ static void fill_shape(const struct library_kind *kind, const struct library_row
         cells[TYPE] = cell_text(type);
 }
 
-static void fill_work(const struct library_report *l, const struct library_row *row,
-                      const struct library_kind *kind, struct cell *cells)
+static void fill_work(const struct library_row *row, const struct library_kind *kind,
+                      struct cell *cells)
 {
     double intensity = library_row_intensity(row), tflops = library_row_tflops(row);
-    double bus = library_row_bus(l, row);
+    double bus = library_row_bus(row);
     uint64_t tensor_ns = row->tensor_ns[TENSOR_USED];
     if (row->work.has_flops)
         cells[FLOPS] = cell_number(row->work.flops);
@@ -133,7 +133,7 @@ static void fill_row(const struct table *t, uint32_t index, enum report_format f
 {
     const struct library_report *l = t->source;
     const struct library_row *row = &l->rows[index];
-    const struct library_kind *kind = library_kind(&l->walk->kinds, row->kind);
+    const struct library_kind *kind = row->of;
     (void)format;
     cells[NAME] = cell_text(row->text ? row->text->shown : kind->function->name);
     cells[FUNCTION] = cell_text(kind->function->name);
@@ -146,7 +146,7 @@ static void fill_row(const struct table *t, uint32_t index, enum report_format f
     cells[GPU] = cell_number(row->gpu_ns);
     cells[SHARE] = cell_share(row->gpu_ns, l->gpu_ns);
     cells[KERNELS] = cell_number(row->works);
-    fill_work(l, row, kind, cells);
+    fill_work(row, kind, cells);
 }
 
 static void say_shares(const struct table *t, FILE *out)

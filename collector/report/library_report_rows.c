@@ -115,6 +115,24 @@ const char *library_report_maker(const struct library_report *l, const struct ke
 
 /* ---- rows ------------------------------------------------------------------------------------ */
 
+void library_row_see(const struct library_report *l, struct library_row *row,
+                     const struct process *process, uint64_t device)
+{
+    if (row->process == process && row->device == device)
+        return;
+    if (row->process) {
+        const struct surveyed_device *a =
+            survey_device(&l->walk->survey, row->process, row->device);
+        const struct surveyed_device *b = survey_device(&l->walk->survey, process, device);
+        row->is_mixed |= !a || !b || strcmp(a->name, b->name) != 0;
+        if (row->process->index < process->index ||
+            (row->process == process && row->device < device))
+            return;
+    }
+    row->process = process;
+    row->device = device;
+}
+
 enum { F32, F64, F16, I8, BF16 = 14, E4M3 = 28, E5M2 };
 enum { FAST_F16 = 74, FAST_BF16 = 75 };
 
@@ -148,13 +166,11 @@ static bool has_double_cores(const struct surveyed_device *d)
 
 static void rate(struct library_report *l, struct library_row *row)
 {
-    const struct library_kind *kind = library_kind(&l->walk->kinds, row->kind);
-    row->work = library_kind_work(&l->walk->kinds, row->kind);
     const struct surveyed_device *d =
         row->process ? survey_device(&l->walk->survey, row->process, row->device) : NULL;
     const struct device_peaks *peaks = d && !row->is_mixed ? device_peaks_of(d->name) : NULL;
     /* Vectors gain nothing by them. */
-    const struct library_shape *shape = &kind->shape;
+    const struct library_shape *shape = &row->of->shape;
     bool is_vector = (shape->has_m && shape->m == 1) || (shape->has_n && shape->n == 1) ||
                      (shape->has_k && shape->k == 1);
     row->is_eligible = row->work.has_flops && !is_vector &&
@@ -164,10 +180,10 @@ static void rate(struct library_report *l, struct library_row *row)
     if (!peaks)
         return;
     row->bandwidth = peaks->bandwidth;
-    row->peak = row->work.has_flops ? peak_of(peaks, row, kind->shape.compute) : 0;
+    row->peak = row->work.has_flops ? peak_of(peaks, row, shape->compute) : 0;
 }
 
-static void join(struct library_row *into, const struct library_row *row)
+static void add_sums(struct library_row *into, const struct library_row *row)
 {
     into->calls += row->calls;
     into->errors += row->errors;
@@ -179,9 +195,14 @@ static void join(struct library_row *into, const struct library_row *row)
         into->tensor_ns[i] += row->tensor_ns[i];
     into->bus_calls += row->bus_calls;
     into->bus_ns += row->bus_ns;
-    into->is_mixed |=
-        row->is_mixed || (into->process && row->process &&
-                          (into->peak != row->peak || into->bandwidth != row->bandwidth));
+    into->is_mixed |= row->is_mixed;
+}
+
+static void join(struct library_row *into, const struct library_row *row)
+{
+    add_sums(into, row);
+    into->is_mixed |= into->process && row->process &&
+                      (into->peak != row->peak || into->bandwidth != row->bandwidth);
     if (!into->process) {
         into->process = row->process;
         into->device = row->device;
@@ -190,29 +211,79 @@ static void join(struct library_row *into, const struct library_row *row)
     }
 }
 
-/* Processes have kinds of their own where functions are described in another way, or plans have
- * other numbers: what is called the same is one row. */
-static int join_rows(struct library_report *l)
+static const char *text_of(const struct library_row *row)
 {
-    struct key_map places = {0};
-    uint32_t count = l->count;
-    int error = 0;
-    l->count = 0;
-    for (uint32_t i = 0; error == 0 && i < count; i++) {
-        struct library_row row = l->rows[i];
-        struct key key = {(uintptr_t)row.text, row.text ? 0 : row.kind, row.work.flops};
-        uint64_t place = key_map_get(&places, key);
-        if (!row.is_seen)
-            continue;
-        if (place) {
-            join(&l->rows[place - 1], &row);
+    return row->text ? row->text->shown : "";
+}
+
+/* But for the plan, whose number is its process's own: its text says what it is. */
+static int compare_shapes(struct library_shape a, struct library_shape b)
+{
+    a.plan = b.plan = 0;
+    a.process = b.process = 0;
+    return memcmp(&a, &b, sizeof a);
+}
+
+/* By what is called, whichever process calls it first: the text first, then what tells kinds of one
+ * text apart. */
+static int compare_kinds(const void *left, const void *right)
+{
+    const struct library_row *a = left, *b = right;
+    const struct function *f = a->of->function, *g = b->of->function;
+    const struct library_work *v = &a->work, *w = &b->work;
+    const uint64_t numbers[][2] = {{v->flops, w->flops},
+                                   {f->domain, g->domain},
+                                   {a->of->is_others, b->of->is_others},
+                                   {a->of->is_group, b->of->is_group},
+                                   {v->has_flops, w->has_flops},
+                                   {v->has_bytes, w->has_bytes},
+                                   {v->bytes, w->bytes},
+                                   {v->type, w->type}};
+    int order = strcmp(text_of(a), text_of(b));
+    for (unsigned i = 0; !order && i < sizeof numbers / sizeof numbers[0]; i++)
+        order = (numbers[i][0] > numbers[i][1]) - (numbers[i][0] < numbers[i][1]);
+    order = order ? order : strcmp(f->name, g->name);
+    return order ? order : compare_shapes(a->of->shape, b->of->shape);
+}
+
+/* Processes have kinds of their own where functions are described in another way, or plans have
+ * other numbers. */
+static void join_kinds(struct library_report *l)
+{
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < l->count; i++)
+        if (l->rows[i].is_seen)
+            l->rows[count++] = l->rows[i];
+    l->count = count;
+    if (count)
+        qsort(l->rows, count, sizeof *l->rows, compare_kinds);
+    count = 0;
+    for (uint32_t i = 0; i < l->count; i++) {
+        const struct library_row row = l->rows[i];
+        if (!count || compare_kinds(&l->rows[count - 1], &row) != 0) {
+            l->rows[count++] = row;
             continue;
         }
-        l->rows[l->count] = row;
-        error = key_map_set(&places, key, ++l->count) < 0 ? GPUPROF_NO_MEMORY : 0;
+        add_sums(&l->rows[count - 1], &row);
+        if (row.process)
+            library_row_see(l, &l->rows[count - 1], row.process, row.device);
     }
-    key_map_release(&places);
-    return error;
+    l->count = count;
+}
+
+/* What is called the same is one row: they lie side by side. */
+static void join_rows(struct library_report *l)
+{
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < l->count; i++) {
+        struct library_row *before = count ? &l->rows[count - 1] : NULL;
+        const struct library_row row = l->rows[i];
+        if (before && row.text && before->text == row.text && before->work.flops == row.work.flops)
+            join(before, &row);
+        else
+            l->rows[count++] = row;
+    }
+    l->count = count;
 }
 
 static int compare_rows(const void *left, const void *right)
@@ -222,25 +293,34 @@ static int compare_rows(const void *left, const void *right)
         return a->gpu_ns > b->gpu_ns ? -1 : 1;
     if (a->host_ns != b->host_ns)
         return a->host_ns > b->host_ns ? -1 : 1;
-    int order = strcmp(a->text ? a->text->shown : "", b->text ? b->text->shown : "");
-    return order ? order : (a->kind > b->kind) - (a->kind < b->kind);
+    return compare_kinds(a, b);
+}
+
+void library_rows_order(struct library_report *l)
+{
+    for (uint32_t i = 0; i < l->count; i++)
+        l->rows[i].of = library_kind(&l->walk->kinds, l->rows[i].kind);
+    join_kinds(l);
+    for (uint32_t i = 0; i < l->count; i++)
+        rate(l, &l->rows[i]);
+    join_rows(l);
+    if (l->count)
+        qsort(l->rows, l->count, sizeof *l->rows, compare_rows);
 }
 
 int library_report_complete(struct library_report *l)
 {
     int error = 0;
-    for (uint32_t i = 0; error == 0 && i < l->count; i++)
-        if (l->rows[i].is_seen)
-            l->rows[i].text = library_kind_text(&l->walk->kinds, i + 1, &error);
+    for (uint32_t i = 0; error == 0 && i < l->count; i++) {
+        if (!l->rows[i].is_seen)
+            continue;
+        l->rows[i].text = library_kind_text(&l->walk->kinds, i + 1, &error);
+        l->rows[i].work = library_kind_work(&l->walk->kinds, i + 1);
+    }
     if (error == 0)
         error = find_makers(l);
-    for (uint32_t i = 0; error == 0 && i < l->count; i++)
-        if (l->rows[i].is_seen)
-            rate(l, &l->rows[i]);
-    if (error == 0)
-        error = join_rows(l);
-    if (error == 0 && l->count)
-        qsort(l->rows, l->count, sizeof *l->rows, compare_rows);
+    if (error == 0 && !l->is_part)
+        library_rows_order(l);
     return error;
 }
 
@@ -260,7 +340,7 @@ double library_row_tflops(const struct library_row *row)
 }
 
 /* What of a collective each of n ranks sends and receives: nccl-tests' doc/PERFORMANCE.md. */
-double library_row_bus(const struct library_report *l, const struct library_row *row)
+double library_row_bus(const struct library_row *row)
 {
     enum { ONCE, REST, TWICE_REST };
     static const struct {
@@ -271,7 +351,7 @@ double library_row_bus(const struct library_report *l, const struct library_row 
 #define COLLECTIVE(name, is_part, factor) {name, is_part, factor},
 #include "report/collectives.def"
     };
-    const struct library_kind *kind = library_kind(&l->walk->kinds, row->kind);
+    const struct library_kind *kind = row->of;
     double ranks = kind->shape.ranks;
     for (unsigned i = 0; i < sizeof collectives / sizeof collectives[0]; i++) {
         if (strcmp(collectives[i].name, kind->function->name) != 0)

@@ -7,12 +7,13 @@
 #include "base/array.h"
 #include "base/message.h"
 #include "error.h"
+#include "report/collective_part.h"
 #include "report/device_report.h"
 #include "report/energy_report.h"
 #include "report/finding_part.h"
 #include "report/gpu_report.h"
 #include "report/gpu_report_part.h"
-#include "report/library_report.h"
+#include "report/library_part.h"
 #include "report/op_part.h"
 #include "report/process_part.h"
 #include "report/step_part.h"
@@ -52,9 +53,9 @@ bool part_report_has(const struct table_info *info)
 
 const char *part_report_missing(unsigned missing, char text[static PART_MISSING_BYTES])
 {
-    static const char *const words[] = {"hangs", "collectives", "calls of libraries",
-                                        "counters of devices and their energy",
-                                        "what is wrong with the memory"};
+    static const char *const words[] = {
+        "hangs", "collectives that differ, or did not end", "more collectives than a part keeps",
+        "counters of devices and their energy", "what is wrong with the memory"};
     size_t length = 0;
     text[0] = '\0';
     for (unsigned i = 0; i < sizeof words / sizeof words[0]; i++)
@@ -69,8 +70,8 @@ static unsigned find_missing(const struct report *r)
 {
     const struct hang *h = &r->hang;
     unsigned missing = h->open.total || h->unfinished.total ? PART_HANGS : 0;
-    missing |= h->collectives.communicator_count ? PART_COLLECTIVES : 0;
-    missing |= r->libraries && r->libraries->count ? PART_LIBRARIES : 0;
+    missing |= collective_part_is_doubtful(h) ? PART_COLLECTIVES : 0;
+    missing |= r->libraries && r->libraries->has_forgotten ? PART_LIBRARIES : 0;
     missing |=
         r->devices->count || r->devices->absence_count || r->energy->count ? PART_COUNTERS : 0;
     missing |=
@@ -83,17 +84,16 @@ static unsigned find_missing(const struct report *r)
 /* What there is one of, in each part. */
 struct whole {
     uint64_t origin_ns, calls, errors, total_ns, copy_calls, copy_bytes, begin_ns, end_ns,
-        failures_others, library_gpu_ns, ooms;
+        failures_others, ooms;
     uint32_t threads, gpu_threads, unread_files, missing;
     bool is_estimated, has_dropped, has_few_times;
 };
 
 static void carry_whole(struct part *p, struct whole *w)
 {
-    uint64_t *const numbers[] = {&w->origin_ns,      &w->calls,      &w->errors,
-                                 &w->total_ns,       &w->copy_calls, &w->copy_bytes,
-                                 &w->begin_ns,       &w->end_ns,     &w->failures_others,
-                                 &w->library_gpu_ns, &w->ooms};
+    uint64_t *const numbers[] = {&w->origin_ns,       &w->calls,      &w->errors,   &w->total_ns,
+                                 &w->copy_calls,      &w->copy_bytes, &w->begin_ns, &w->end_ns,
+                                 &w->failures_others, &w->ooms};
     for (unsigned i = 0; i < sizeof numbers / sizeof numbers[0]; i++)
         part_number(p, numbers[i]);
     part_u32(p, &w->threads);
@@ -169,7 +169,6 @@ int part_report_put(struct report *r, struct part *p)
                       .begin_ns = r->begin_ns,
                       .end_ns = r->end_ns,
                       .failures_others = r->failures.others,
-                      .library_gpu_ns = r->libraries ? r->libraries->gpu_ns : 0,
                       .ooms = r->signs.ooms,
                       .threads = rec->thread_count,
                       .gpu_threads = rec->gpu_thread_count,
@@ -200,7 +199,10 @@ int part_report_put(struct report *r, struct part *p)
     gpu_report_put(r->gpu, p, r->libraries);
     step_part_put(r->marks, p);
     op_part_put(r->ops, p);
-    int error = idle_part_put(r->idle, p);
+    collective_part_put(&r->hang.collectives, p);
+    int error = library_part_put(r->libraries, p);
+    if (error == 0)
+        error = idle_part_put(r->idle, p);
     if (error == 0)
         error = finding_part_put(r->findings, p);
     return error == 0 && p->has_failed ? GPUPROF_NO_MEMORY : error;
@@ -319,7 +321,6 @@ static int add_sums(struct combination *c, uint32_t of, struct process *const *p
     r->copy_calls += w.copy_calls;
     r->copy_bytes += w.copy_bytes;
     r->failures.others += w.failures_others;
-    r->libraries->gpu_ns += w.library_gpu_ns;
     r->signs.ooms += w.ooms;
     r->missing |= w.missing;
     r->is_estimated |= w.is_estimated;
@@ -340,6 +341,11 @@ static int add_sums(struct combination *c, uint32_t of, struct process *const *p
         error = step_part_add(r->marks, p, processes, process_count, &c->idle.has_more);
     if (error == 0 && !p->has_failed)
         error = op_part_add(r->ops, p, processes, process_count, &c->idle.has_more);
+    if (error == 0)
+        error = collective_part_add(&c->called, p);
+    if (error == 0)
+        error = library_part_add(r->libraries, &c->waits, p, processes, process_count,
+                                 &c->idle.has_more);
     if (error == 0)
         error = idle_part_add(&c->idle, r->idle, of, processes, process_count);
     return error < 0 || p->has_failed ? error : finding_part_add(r->findings, &c->idle, of, p);
@@ -514,6 +520,8 @@ static int add_up(struct combination *c)
     if (error < 0)
         return error;
     join_failures(c);
+    c->report.missing |= collective_part_add_end(&c->called) ? 0 : PART_COLLECTIVES;
+    library_part_add_end(c->report.libraries, &c->waits);
     report_sum_up(&c->report);
     step_part_add_end(c->report.marks);
     error = rank_report_init(&c->report.ranks, &c->rec, c->report.marks);
@@ -560,6 +568,8 @@ enum exit_code combination_make(struct combination *c, char **paths, int path_co
 void combination_release(struct combination *c)
 {
     idle_parts_release(&c->idle);
+    free(c->called.list);
+    free(c->waits.list);
     c->rec.thread_count = 0; /* those of the parts; nothing here was made for them */
     if (c->report.rec)
         report_release(&c->report);

@@ -2,11 +2,11 @@
 /*
  * What of a report a part has, and a report that is made of parts. Carried is what sums over
  * processes give to the nanosecond: calls by function, errors, all tables of gpu_report.h,
- * operators (op_part.h), losses, what processes say of themselves and what gpuprof cost them
- * (process_part.h); steps (step_part.h); idle time by place, findings, and of what ranks do
- * together what each of them did, from which it follows who met whom (idle_part.h, finding_part.h).
- * A process is in one share, whole, and so are its work, its ranges, its books of memory; what
- * shares have in common is put right here:
+ * operators (op_part.h), calls of libraries (library_part.h), losses, what processes say of
+ * themselves and what gpuprof cost them (process_part.h); steps (step_part.h); idle time by place,
+ * findings, and of what ranks do together what each of them did, from which it follows who met whom
+ * (idle_part.h, finding_part.h). A process is in one share, whole, and so are its work, its ranges,
+ * its books of memory; what shares have in common is put right here:
  *
  *  - times of a host's processes have one offset (share.h), so that first and last can be compared;
  *  - ranges that are left open end with the last event of all processes;
@@ -22,7 +22,9 @@
 #ifndef GPUPROF_COLLECTOR_PART_REPORT_H
 #define GPUPROF_COLLECTOR_PART_REPORT_H
 
+#include "report/collective_part.h"
 #include "report/idle_part.h"
+#include "report/library_part.h"
 #include "report/part_file.h"
 #include "report/part_missing.h"
 #include "report/report.h"
@@ -50,6 +52,8 @@ struct combination {
     uint32_t failure_count;
     uint32_t failure_capacity;
     struct idle_parts idle;
+    struct called_parts called;
+    struct library_waits waits;
     bool has_few_times; /* a part had more different ones than it could keep */
 };
 

@@ -234,8 +234,10 @@ static int start(struct report *r, struct recording *rec, const struct report_wi
         return GPUPROF_NO_MEMORY;
     if (r->libraries)
         library_report_init(r->libraries, &r->walk);
-    if (r->libraries)
+    if (r->libraries) {
+        r->libraries->is_part = wish->is_part;
         r->libraries->is_refused = wish->refused & PART_LIBRARIES;
+    }
     r->devices->is_refused = wish->refused & PART_COUNTERS;
     return r->stacks ? stack_report_init(r->stacks, &r->walk, by, wish->is_mine) : 0;
 }

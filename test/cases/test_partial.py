@@ -10,7 +10,7 @@ import subprocess
 import conftest
 import pytest
 import stream_reader
-from made_libraries import Libraries
+from made_libraries import BF16, COMPUTE_F32, COMPUTE_TF32, F32, F64, Libraries
 
 TABLES = ("functions", "failures", "cuda_gpu_kern_sum", "cuda_gpu_mem_time_sum",
           "cuda_gpu_mem_size_sum", "cuda_gpu_graph_sum", "cuda_sync_sum", "cuda_kern_exec_sum",
@@ -224,6 +224,74 @@ def test_libraries(run_verb, tmp_path, count):
                     "both": None, "three": "cublasGemmEx", "late": "cublasGemmEx 8x6x7 bf16 nn"}
 
 
+SHAPES = ((64, 64, 64), (4096, 32, 8), (7, 1, 9))
+DEVICES = ("NVIDIA A100-SXM4-80GB", "NVIDIA H100 80GB HBM3")
+
+
+def library_lines(seed, rank, ranks):
+    """Products and plans that ranks number differently, and collectives that all of them make in
+    kernels of their own lengths; one that a communicator's ranks are not all there for."""
+    recording, rng, job = Libraries(), random.Random(100 * seed + rank), random.Random(seed)
+    recording.lines[0] = f"meta env.RANK={rank}"
+    recording.device(DEVICES[rank % 2 if seed else 0])
+    plans = [recording.plan(f"matmul a={n},2:f16 b=2,3:f16 c={n},3:f16")
+             for n in rng.sample(range(1, 5), 4)]
+    recording.communicator(0x50 + rank, 0x1d, rank, ranks)
+    recording.communicator(0x90, 0x2d, rank, ranks + 1)
+    for number in range(1, 30):
+        for _ in range(rng.randint(0, 3)):
+            recording.gemm(*rng.choice(SHAPES), kind=rng.choice((F32, F64, BF16)),
+                           ns=rng.randint(1000, 9000), trans=(rng.randint(0, 1), 0),
+                           kernel=rng.choice(("ampere_sgemm_128x64", "sm80_s16816gemm", "other")),
+                           compute=rng.choice((COMPUTE_F32, COMPUTE_TF32)))
+        with recording.library("cudnnBackendExecute", "cudnn", plan=rng.choice(plans)):
+            recording.launch(rng.randint(1000, 9000), "sm90_xmma_fprop_implicit_gemm_f16")
+        function = job.choice(("ncclAllReduce", "ncclBroadcast"))
+        comm = 0x90 if number % 9 == 4 else 0x50 + rank
+        with recording.library(function, "nccl", count=job.choice((1 << 10, 1 << 20)), type=9,
+                               comm=comm, sequence=number):
+            recording.launch(rng.randint(10 ** 4, 10 ** 6), f"ncclDevKernel_{function}")
+    return recording.lines
+
+
+def write_libraries(folder, seeds):
+    """A rank for each seed: those of one seed make the same collectives."""
+    folder.mkdir()
+    for rank, seed in enumerate(seeds):
+        lines = library_lines(seed, rank, len(seeds))
+        subprocess.run([conftest.built(conftest.BUILD / "make_raw"), folder / f"{rank}.gpuprof",
+                        str(rank)], input="\n".join(lines) + "\n", text=True, check=True,
+                       timeout=60)
+    return folder
+
+
+@pytest.mark.parametrize("seed, count", [(0, 2), (1, 3)])
+def test_library_table(run_verb, tmp_path, seed, count):
+    """Calls of libraries, and collectives whose shortest kernel is in another part."""
+    data = write_libraries(tmp_path / "data", (seed,) * 4)
+    parts = make_parts(run_verb, data, count)
+    for words in (("--full",), ("--format=csv",), ("--format=json",), ("--table=library",)):
+        whole = run_verb("report", "-j1", *words, data)
+        sums = run_verb("report", "--combine", *words, *parts)
+        assert (sums.stdout, sums.stderr) == (whole.stdout, whole.stderr)
+        assert run_verb("report", "-j3", *words, data).stdout == whole.stdout
+    rows = json.loads(run_verb("report", "--combine", "--format=json", *parts).stdout)["library"]
+    assert sum(row.get("bus_calls", 0) for row in rows) == 26
+    assert len([row for row in rows if row["function"] == "cudnnBackendExecute"]) == 4
+    assert {row["tensor_cores"] for row in rows if "tensor_cores" in row} >= {"used", "no"}
+
+
+def test_collectives_that_differ(run_verb, tmp_path):
+    """Whether ranks called the same all of them together know: a part says that it does not."""
+    data = write_libraries(tmp_path / "data", (0, 1))
+    parts = make_parts(run_verb, data, 2)
+    result = run_verb("report", "--combine", "--table=collectives", *parts, status=2)
+    assert "collectives that differ" in result.stderr
+    whole = run_verb("report", "-j1", "--format=csv", data).stdout
+    assert "\ncollective," in whole
+    assert run_verb("report", "-j2", "--format=csv", data).stdout == whole
+
+
 def test_clocks(run_verb, make_stacks):
     """Processes of one host have the offset of the first of them, in whichever part that is."""
     data = make_stacks(*random_lines(9, 4))
@@ -324,9 +392,12 @@ def test_damaged_parts(run_verb, parts):
         refused(run_verb, "part0", "part1", "part2", says=says)
 
 
-def test_hostile_parts(run_collector, parts):
+@pytest.mark.parametrize("has_libraries", (False, True))
+def test_hostile_parts(run_verb, run_collector, parts, has_libraries):
     """Values that are anything, under a right checksum: a line, or a report; nothing else."""
     rng = random.Random(11)
+    if has_libraries:
+        make_parts(run_verb, write_libraries(parts / "libraries", (0, 0, 0)), 3)
     whole = (parts / "part1").read_bytes()
     codes = set()
     for _ in range(40):

@@ -12,7 +12,7 @@ import time
 import conftest
 import pytest
 from made_libraries import Libraries
-from test_partial import random_lines
+from test_partial import random_lines, write_libraries
 
 VERBS = {"csv": ("export", "--format=csv", "-o", "-"),
          "jsonl": ("export", "--format=jsonl", "-o", "-"),
@@ -111,11 +111,13 @@ def add_left(folder):
 @pytest.fixture(name="recordings",
                 params=["3", "damaged", "left", "corpus",
                         *(pytest.param(kind, marks=pytest.mark.long)
-                          for kind in ("1", "9", "jobs", "operators"))])
+                          for kind in ("1", "9", "jobs", "operators", "libraries"))])
 def fixture_recordings(request, make_gpu, make_ops, make_stacks, tmp_path):
     kind = request.param
     if kind == "operators":
         return [make_ops(3, 700, 1)]
+    if kind == "libraries":
+        return [write_libraries(tmp_path / "libraries", (0, 0, 0, 0))]
     if kind == "left":
         return [add_left(make_stacks(*random_lines(3, 4)))]
     if kind == "corpus":
