@@ -34,9 +34,8 @@ void device_report_release(struct device_report *r)
 
 static bool is_same_device(const struct device_row *row, const struct device_row *other)
 {
-    const struct device_source *a = row->source, *b = other->source;
-    return (a->uuid_high || a->uuid_low) && !row->is_part && !other->is_part &&
-           a->uuid_high == b->uuid_high && a->uuid_low == b->uuid_low;
+    return (row->uuid_high || row->uuid_low) && !row->is_part && !other->is_part &&
+           row->uuid_high == other->uuid_high && row->uuid_low == other->uuid_low;
 }
 
 /* Behind the others of its process; is it the same device as one of them? */
@@ -66,7 +65,9 @@ static struct device_row *row_of(struct device_report *r, const struct device_so
         const struct device_source *its = r->walk->sources.list[r->count];
         row->process = its->process;
         row->device = its->device;
-        row->source = its;
+        row->uuid_high = its->uuid_high;
+        row->uuid_low = its->uuid_low;
+        device_source_uuid_text(its, row->uuid);
         row->is_part = device_source_is_part(its);
         memcpy(row->title, its->title, sizeof row->title);
         add_to_process(r, row);
@@ -394,8 +395,8 @@ char *device_row_title(const struct device_row *row)
     char name[DEVICE_UUID_BYTES] = "GPU ?", *text = NULL;
     if (row->device != UINT64_MAX)
         snprintf(name, sizeof name, "GPU %llu", (unsigned long long)row->device);
-    else if (row->source->uuid_high || row->source->uuid_low)
-        device_uuid_text(row->source->uuid_high, row->source->uuid_low, name);
+    else if (row->uuid_high || row->uuid_low)
+        device_uuid_text(row->uuid_high, row->uuid_low, name);
     const char *part = row->is_part ? " (MIG)" : "";
     int length = rank ? asprintf(&text, "rank %.16s, %s%s", rank, name, part)
                       : asprintf(&text, "process %u, %s%s", row->process->header.pid, name, part);

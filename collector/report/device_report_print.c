@@ -133,11 +133,9 @@ static void fill_use(const struct table *t, uint32_t index, enum report_format f
                      struct cell *cells)
 {
     const struct device_row *row = row_at(t, index);
-    char uuid[DEVICE_UUID_BYTES];
     (void)format;
     fill_identity(row, cells);
-    device_source_uuid_text(row->source, uuid);
-    cells[UUID] = uuid[0] ? cell_owned(strdup(uuid)) : (struct cell){.kind = CELL_NULL};
+    cells[UUID] = cell_text(row->uuid[0] ? row->uuid : NULL);
     cells[SAMPLES] = cell_number(row->samples);
     cells[SPAN] = cell_number(row->last_ns - row->first_ns);
     cells[KERNELS_BUSY] = busy_share(t->source, row);
