@@ -15,6 +15,7 @@ enum gpuprof_error {
     GPUPROF_TRUNCATED = -6, /* the data ends inside an item */
     GPUPROF_LIMIT = -7,     /* a named maximum is exceeded */
     GPUPROF_USAGE = -8,     /* a wrong option or argument */
+    GPUPROF_SPOOL = -9,     /* what memory does not hold cannot be laid aside; likewise errno */
 };
 
 /* A short lower-case description, never NULL. */
@@ -29,6 +30,9 @@ static inline const char *gpuprof_error_text(int error)
     case GPUPROF_TRUNCATED: return "truncated";
     case GPUPROF_LIMIT: return "a limit is exceeded";
     case GPUPROF_USAGE: return "wrong usage";
+    case GPUPROF_SPOOL:
+        return "a temporary file cannot be written in $TMPDIR (or /tmp); TMPDIR=DIR names another "
+               "folder";
     default: return "unknown error";
     }
 }

@@ -41,13 +41,17 @@ int file_write_at(int fd, uint64_t offset, const void *data, size_t count)
     return 0;
 }
 
+const char *file_unnamed_folder(void)
+{
+    const char *folder = getenv("TMPDIR");
+    return folder && folder[0] ? folder : "/tmp";
+}
+
 /* Where the file system has none without a name, one whose name is gone at once. */
 int file_unnamed(void)
 {
-    const char *folder = getenv("TMPDIR");
+    const char *folder = file_unnamed_folder();
     char path[PATH_BYTES_MAX];
-    if (!folder || !folder[0])
-        folder = "/tmp";
     int fd = open(folder, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
     if (fd >= 0)
         return fd;

@@ -13,7 +13,10 @@ ssize_t file_read_at(int fd, uint64_t offset, void *data, size_t count);
 /* 0 or GPUPROF_IO (errno). */
 int file_write_at(int fd, uint64_t offset, const void *data, size_t count);
 
-/* Opens a file without a name in $TMPDIR or /tmp, to be closed; -1: errno. */
+/* $TMPDIR or /tmp: a view. */
+const char *file_unnamed_folder(void);
+
+/* Opens a file without a name there, to be closed; -1: errno. */
 int file_unnamed(void);
 
 #endif

@@ -51,11 +51,13 @@ int spool_part(struct spool *s)
 static int save(struct spool *s, uint64_t block, const void *data, uint64_t count)
 {
     if (s->fd < 0 && (s->fd = file_unnamed()) < 0)
-        return GPUPROF_IO;
+        return GPUPROF_SPOOL;
     s->saved = s->saved > block + count ? s->saved : block + count;
     for (uint64_t i = block; i < block + count && i < s->shared; i++)
         s->own[i / 8] |= (uint8_t)(1u << i % 8);
-    return file_write_at(s->fd, block * block_bytes(s), data, count * block_bytes(s));
+    return file_write_at(s->fd, block * block_bytes(s), data, count * block_bytes(s)) < 0
+               ? GPUPROF_SPOOL
+               : 0;
 }
 
 /* A block that was never saved has no items yet. */
@@ -66,7 +68,7 @@ static int load(struct spool *s, struct spool_slot *slot)
         return 0;
     bool is_shared = slot->block < s->shared && !(s->own[slot->block / 8] >> slot->block % 8 & 1);
     return file_read_at(is_shared ? s->shared_fd : s->fd, offset, slot->data, block_bytes(s)) < 0
-               ? GPUPROF_IO
+               ? GPUPROF_SPOOL
                : 0;
 }
 

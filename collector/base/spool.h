@@ -50,7 +50,7 @@ struct spool_slot *spool_fetch(struct spool *s, uint64_t block, int *error);
 
 /*
  * The item at `index`, to be read or, with `change`, written; a view until the next call on this
- * spool. NULL: GPUPROF_NO_MEMORY or GPUPROF_IO (errno) in *error.
+ * spool. NULL: GPUPROF_NO_MEMORY or GPUPROF_SPOOL (errno) in *error.
  */
 static inline void *spool_at(struct spool *s, uint64_t index, bool change, int *error)
 {
@@ -64,7 +64,7 @@ static inline void *spool_at(struct spool *s, uint64_t index, bool change, int *
     return slot->data + (index - (block << s->block_shift)) * s->item_bytes;
 }
 
-/* Copies the item to the end. 0, GPUPROF_NO_MEMORY or GPUPROF_IO. */
+/* Copies the item to the end. 0, GPUPROF_NO_MEMORY or GPUPROF_SPOOL. */
 int spool_append(struct spool *s, const void *item);
 
 /* The same for `count` of them, which do not come soon again: whole blocks go to the file at once.

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "api/api.h"
+#include "base/file_at.h"
 #include "base/message.h"
 #include "error.h"
 #include "record/gpu_record.h"
@@ -670,7 +671,10 @@ static int run(struct pass *p, const struct process *only)
         more = finish(p, only);
     int number = errno;
     progress_clear(w->rec->progress);
-    if (more < 0)
+    if (more == GPUPROF_SPOOL)
+        message("%s: %s; TMPDIR=DIR names a folder with room for what memory does not hold",
+                file_unnamed_folder(), strerror(number));
+    else if (more < 0)
         message("%s: %s", p->timeline ? timeline_path(p->timeline) : "gpuprof-collector",
                 more == GPUPROF_IO ? strerror(number) : gpuprof_error_text(more));
     timeline_free(p->timeline);

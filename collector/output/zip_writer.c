@@ -66,7 +66,7 @@ int zip_writer_begin(struct zip_writer *z, const char *name, struct output *memb
     if (!z->members[z->count].name)
         return GPUPROF_NO_MEMORY;
     z->fd = file_unnamed();
-    int error = z->fd < 0 ? GPUPROF_IO : output_open_member(member, z->fd, NULL);
+    int error = z->fd < 0 ? GPUPROF_SPOOL : output_open_member(member, z->fd, NULL);
     if (error < 0) {
         free(z->members[z->count].name);
         return error;
@@ -127,6 +127,8 @@ int zip_writer_end(struct zip_writer *z, struct output *member)
     struct zip_member *m = &z->members[z->count - 1];
     member->sums = &m->sums;
     int error = output_finish(member, 1);
+    if (error == GPUPROF_IO)
+        error = GPUPROF_SPOOL;
     m->offset = z->length;
     if (error == 0) {
         uint16_t extra_bytes = is_large(m) ? EXTRA64_LOCAL : 0;

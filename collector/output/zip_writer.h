@@ -29,11 +29,12 @@ struct zip_writer {
 void zip_writer_init(struct zip_writer *z, struct output *out);
 void zip_writer_release(struct zip_writer *z);
 
-/* Begins a member: what is written into *member is its content. 0, GPUPROF_IO, GPUPROF_NO_MEMORY.
+/* Begins a member: what is written into *member is its content. 0, GPUPROF_SPOOL,
+ * GPUPROF_NO_MEMORY.
  */
 int zip_writer_begin(struct zip_writer *z, const char *name, struct output *member);
 
-/* Finishes *member and puts it into the archive. 0, GPUPROF_IO (errno) or GPUPROF_NO_MEMORY. */
+/* Finishes *member and puts it into the archive. 0, GPUPROF_SPOOL (errno) or GPUPROF_NO_MEMORY. */
 int zip_writer_end(struct zip_writer *z, struct output *member);
 
 /* The directory at the archive's end. */

@@ -425,7 +425,7 @@ static int take_flight(struct loader *l, const struct live_file *live)
         return 0;
     int fd = file_unnamed();
     if (fd < 0)
-        return GPUPROF_IO;
+        return GPUPROF_SPOOL;
     int error = flight_copy(&flight, l->process->file.path, fd);
     if (error > 0)
         return stream_file_exchange(&l->process->file, &l->reader->pool, fd);

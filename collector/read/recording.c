@@ -39,7 +39,8 @@ static int note_process(struct recording *rec, const struct process *p)
 
 static enum exit_code code_of(int error)
 {
-    return error == GPUPROF_IO || error == GPUPROF_NO_MEMORY || error == GPUPROF_LIMIT
+    return error == GPUPROF_IO || error == GPUPROF_NO_MEMORY || error == GPUPROF_LIMIT ||
+                   error == GPUPROF_SPOOL
                ? EXIT_ENVIRONMENT
                : EXIT_USAGE;
 }

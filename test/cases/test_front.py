@@ -234,7 +234,7 @@ PACKED = ", or one that ends in .gz"
 
 
 @pytest.mark.parametrize("verb,name,advice", [
-    ("merge", "a.json", PACKED), ("merge", "a.json.gz", ""), ("merge", "a.zip", ""),
+    ("merge", "a.json", PACKED), ("merge", "a.json.gz", ""),
     ("merge", "a.pftrace", PACKED), ("merge", "A.JSON.GZ", ""), ("export", "a.csv", PACKED),
     ("export", "a.sqlite", ""), ("export --format=sqlite", "a.db", ""),
     ("report", "a.html", PACKED), ("report --partial", "part", "")])
@@ -249,6 +249,18 @@ def test_no_room(collector, root, tmp_path, verb, name, advice):
         f"gpuprof: {name}: File too large; nothing is kept: name a file where there is room"
         f"{advice}")
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("verb", ["report", "merge", "export"])
+def test_nowhere_to_lay_aside(run_collector, make_gpu, tmp_path, verb):
+    """It is not the recording's folder that is at fault."""
+    made = tmp_path / {"report": "a.txt", "merge": "a.json", "export": "a.sqlite"}[verb]
+    data = make_gpu("bench", 140000)
+    result = run_collector(verb, data, "-o", made, env={**os.environ, "TMPDIR": "missing"})
+    assert (result.returncode, result.stdout, result.stderr) == (
+        1, "", "gpuprof: missing: No such file or directory; TMPDIR=DIR names a folder with room "
+        "for what memory does not hold\n")
+    assert list(tmp_path.iterdir()) == [data]
 
 
 @in_the_tree
