@@ -55,9 +55,11 @@ static void settle(struct collective_ends *e)
     if (e->count)
         qsort(e->list, e->count, sizeof *e->list, compare);
     for (uint32_t i = 0; i < e->count; i++) {
-        const struct collective_end *end = &e->list[i], *last = kept ? &e->list[kept - 1] : NULL;
-        if (!last || last->communicator != end->communicator || last->number != end->number ||
-            last->host != end->host)
+        struct collective_end *end = &e->list[i], *last = kept ? &e->list[kept - 1] : NULL;
+        bool is_same =
+            last && last->communicator == end->communicator && last->number == end->number;
+        end->first = is_same ? last->first : kept;
+        if (!is_same || last->host != end->host)
             e->list[kept++] = *end;
     }
     e->count = kept;

@@ -24,6 +24,7 @@ struct collective_end {
     uint64_t number; /* on it */
     uint64_t end_ns; /* of the first of the host's ranks: an end may be late, but not early */
     uint32_t host;
+    uint32_t first; /* once gathered: the place of the first end of the same collective */
 };
 
 struct collective_ends {

@@ -8,10 +8,7 @@
 #include "base/unit_text.h"
 #include "error.h"
 #include "model/clock_fit.h"
-#include "model/collective_ends.h"
-
-#define COLLECTIVES_MIN 4 /* fewer say nothing that can be checked */
-#define WEAKEST         4 /* who has fewer than 1/4 of the most waits for better company */
+#include "model/common_moments.h"
 
 /* Of a long recording it is enough to read some of the time, unless clocks are further apart. */
 #define WINDOWS   64
@@ -25,19 +22,18 @@ struct moved {
     const struct clock_fit *fit; /* NULL: not at all */
     uint64_t at_ns;              /* where the fit's times ... */
     int64_t gap_ns;              /* ... and gaps count from */
+    uint64_t from_ns, to_ns;     /* when its processes recorded, by that clock */
 };
 
 struct alignment {
     struct recording *rec;
     struct collective_ends ends;
-    struct clock_fit *fits;       /* owned, and so are the others; by host */
-    struct moved *moved;          /* likewise */
-    bool *is_aligned;             /* likewise */
-    uint32_t *first;              /* likewise: of its samples; one more is the end of all */
-    struct clock_sample *samples; /* as many as ends */
-    uint64_t *together;           /* of one collective: ends of hosts that are aligned */
-    uint32_t contradiction;       /* the host; host_count: none */
-    uint32_t root;                /* with which others are being aligned */
+    struct common_moments moments;
+    struct clock_fit *fits; /* owned; by host */
+    struct moved *moved;    /* likewise */
+    uint32_t contradiction; /* the host; host_count: none */
+    uint32_t root;          /* with which others are being aligned */
+    uint64_t others_ns;     /* how certain those are: as the least certain of them */
 };
 
 /* A file may say anything: differences are taken modulo 2^64. */
@@ -68,127 +64,62 @@ static void move_process(const void *context, struct process *p)
         clock_map_move(&p->clock, move, m);
 }
 
-/* ---- samples --------------------------------------------------------------------------------- */
-
-static int compare_times(const void *left, const void *right)
-{
-    uint64_t a = *(const uint64_t *)left;
-    uint64_t b = *(const uint64_t *)right;
-    return a < b ? -1 : a > b;
-}
-
-/* One collective is the ends from `first` on; where it ends. */
-static uint32_t collective_end(const struct collective_ends *e, uint32_t first)
-{
-    uint32_t end = first + 1;
-    while (end < e->count && e->list[end].communicator == e->list[first].communicator &&
-           e->list[end].number == e->list[first].number)
-        end++;
-    return end;
-}
-
-/* When hosts that are aligned say that it was; 0: none took part. */
-static uint64_t moment_of(const struct alignment *a, uint32_t first, uint32_t end)
-{
-    uint32_t count = 0;
-    for (uint32_t i = first; i < end; i++) {
-        const struct collective_end *one = &a->ends.list[i];
-        if (a->is_aligned[one->host])
-            a->together[count++] = move(&a->moved[one->host], one->end_ns);
-    }
-    if (!count)
-        return 0;
-    qsort(a->together, count, sizeof *a->together, compare_times);
-    uint64_t low = a->together[(count - 1) / 2];
-    return low + (a->together[count / 2] - low) / 2;
-}
-
-/* Puts the sample of a host where the next of its own goes, and counts from its first. */
-static void add_sample(struct alignment *a, uint32_t *next, const struct collective_end *one,
-                       uint64_t moment_ns)
-{
-    struct moved *m = &a->moved[one->host];
-    int64_t gap_ns = difference(moment_ns, one->end_ns);
-    if (*next == a->first[one->host]) {
-        m->at_ns = one->end_ns;
-        m->gap_ns = gap_ns;
-    }
-    a->samples[(*next)++] =
-        (struct clock_sample){(double)difference(one->end_ns, m->at_ns),
-                              (double)difference((uint64_t)gap_ns, (uint64_t)m->gap_ns)};
-}
-
-/* Those of hosts that are not aligned, in collectives with hosts that are. 0 or
- * GPUPROF_NO_MEMORY. */
-static int find_samples(struct alignment *a)
-{
-    uint32_t hosts = a->rec->host_count, sum = 0, end;
-    uint32_t *next = calloc(hosts, sizeof *next);
-    if (!next)
-        return GPUPROF_NO_MEMORY;
-    for (unsigned pass = 0; pass < 2; pass++) { /* they are counted, then put */
-        for (uint32_t i = 0; i < a->ends.count; i = end) {
-            end = collective_end(&a->ends, i);
-            uint64_t moment_ns = end - i > 1 ? moment_of(a, i, end) : 0;
-            for (uint32_t k = i; moment_ns && k < end; k++) {
-                uint32_t host = a->ends.list[k].host;
-                if (!a->is_aligned[host] && pass)
-                    add_sample(a, &next[host], &a->ends.list[k], moment_ns);
-                else if (!a->is_aligned[host])
-                    next[host]++;
-            }
-        }
-        for (uint32_t i = 0; i < hosts && !pass; i++) {
-            a->first[i] = sum;
-            sum += next[i];
-            next[i] = a->first[i];
-        }
-        a->first[hosts] = sum;
-    }
-    free(next);
-    return 0;
-}
-
 /* ---- hosts ----------------------------------------------------------------------------------- */
 
-/* When its processes recorded, by its wall clock. */
-static void time_of(const struct recording *rec, uint32_t host, uint64_t *from_ns, uint64_t *to_ns)
+static void find_times(struct alignment *a)
 {
-    *from_ns = UINT64_MAX;
-    *to_ns = 0;
-    for (uint32_t i = 0; i < rec->count; i++) {
-        struct process *p = rec->processes[i];
-        if (p->host != host || p->min_ns > p->max_ns)
+    for (uint32_t i = 0; i < a->rec->host_count; i++)
+        a->moved[i].from_ns = UINT64_MAX;
+    for (uint32_t i = 0; i < a->rec->count; i++) {
+        struct process *p = a->rec->processes[i];
+        struct moved *m = &a->moved[p->host];
+        if (p->min_ns > p->max_ns)
             continue;
-        uint64_t from = clock_map_ns(&p->clock, p->min_ns);
-        uint64_t to = clock_map_ns(&p->clock, p->max_ns);
-        *from_ns = from < *from_ns ? from : *from_ns;
-        *to_ns = to > *to_ns ? to : *to_ns;
+        uint64_t from_ns = clock_map_ns(&p->clock, p->min_ns);
+        uint64_t to_ns = clock_map_ns(&p->clock, p->max_ns);
+        m->from_ns = from_ns < m->from_ns ? from_ns : m->from_ns;
+        m->to_ns = to_ns > m->to_ns ? to_ns : m->to_ns;
     }
 }
 
-/* How certain those are by whom it was aligned: as the least certain of them. */
-static double uncertainty_of_others(const struct alignment *a)
+/* Those in collectives with hosts that are aligned; times and gaps count from the first. `samples`
+ * has room for all ends of the host. How many there are. */
+static uint32_t find_samples(struct alignment *a, uint32_t host, struct clock_sample *samples)
 {
-    double most = 0;
-    for (uint32_t i = 0; i < a->rec->host_count; i++)
-        if (a->is_aligned[i] && a->rec->hosts[i].reference == a->root)
-            most = fmax(most, (double)a->rec->hosts[i].uncertainty_ns);
-    return most;
+    const struct common_moments *c = &a->moments;
+    struct moved *m = &a->moved[host];
+    uint32_t count = 0;
+    for (uint32_t i = c->first[host]; i < c->first[host + 1]; i++) {
+        uint64_t own_ns = a->ends.list[c->by_host[i]].end_ns, moment_ns;
+        if (!common_moments_get(c, c->by_host[i], &moment_ns))
+            continue;
+        int64_t gap_ns = difference(moment_ns, own_ns);
+        if (!count) {
+            m->at_ns = own_ns;
+            m->gap_ns = gap_ns;
+        }
+        samples[count++] =
+            (struct clock_sample){(double)difference(own_ns, m->at_ns),
+                                  (double)difference((uint64_t)gap_ns, (uint64_t)m->gap_ns)};
+    }
+    return count;
 }
 
 /* 0, or GPUPROF_NO_MEMORY. */
-static int fit(struct alignment *a, uint32_t index, double others_ns)
+static int fit(struct alignment *a, uint32_t index)
 {
     struct host *h = &a->rec->hosts[index];
     struct moved *m = &a->moved[index];
     struct clock_fit *f = &a->fits[index];
-    uint64_t from_ns, to_ns;
-    time_of(a->rec, index, &from_ns, &to_ns);
-    double from = from_ns < to_ns ? (double)difference(from_ns, m->at_ns) : 0;
-    double to = from_ns < to_ns ? (double)difference(to_ns, m->at_ns) : 0;
-    int error = clock_fit_make(f, &a->samples[a->first[index]],
-                               a->first[index + 1] - a->first[index], from, to);
+    uint32_t ends = a->moments.first[index + 1] - a->moments.first[index];
+    struct clock_sample *samples = malloc(ends * sizeof *samples);
+    if (!samples)
+        return GPUPROF_NO_MEMORY;
+    uint32_t count = find_samples(a, index, samples);
+    double from = m->from_ns < m->to_ns ? (double)difference(m->from_ns, m->at_ns) : 0;
+    double to = m->from_ns < m->to_ns ? (double)difference(m->to_ns, m->at_ns) : 0;
+    int error = clock_fit_make(f, samples, count, from, to);
+    free(samples);
     if (error < 0)
         return error;
     if (!clock_fit_is_sane(f)) {
@@ -199,55 +130,52 @@ static int fit(struct alignment *a, uint32_t index, double others_ns)
     h->source = HOST_CLOCK_COLLECTIVES;
     h->reference = a->root;
     h->collectives = f->used;
-    h->offset_ns = difference(0, (uint64_t)gap_at(m, from_ns / 2 + to_ns / 2));
+    h->offset_ns = difference(0, (uint64_t)gap_at(m, m->from_ns / 2 + m->to_ns / 2));
     h->drift = from < to ? (clock_fit_gap(f, from) - clock_fit_gap(f, to)) / (to - from) : 0;
-    h->uncertainty_ns = (uint64_t)llround(f->uncertainty_ns + others_ns);
+    h->uncertainty_ns = (uint64_t)llround(f->uncertainty_ns + (double)a->others_ns);
     return 0;
 }
 
-/* All hosts that have enough collectives with those that are aligned. False: none has; or an
- * error, or a contradiction, is there. */
-static bool align_next(struct alignment *a, int *error)
+/* Others are aligned by this one, too. */
+static void align_by(struct alignment *a, uint32_t host)
 {
-    uint32_t most = 0, hosts = a->rec->host_count;
-    if ((*error = find_samples(a)) < 0)
-        return false;
-    for (uint32_t i = 0; i < hosts; i++)
-        most = a->first[i + 1] - a->first[i] > most ? a->first[i + 1] - a->first[i] : most;
-    if (most < COLLECTIVES_MIN)
-        return false;
-    double others_ns = uncertainty_of_others(a);
-    for (uint32_t i = 0; i < hosts; i++) {
-        uint32_t count = a->first[i + 1] - a->first[i];
-        if (count < COLLECTIVES_MIN || count < most / WEAKEST)
-            continue;
-        if ((*error = fit(a, i, others_ns)) < 0 || a->contradiction < hosts)
-            return false;
+    struct common_moments *c = &a->moments;
+    uint64_t own_ns = a->rec->hosts[host].uncertainty_ns;
+    a->others_ns = own_ns > a->others_ns ? own_ns : a->others_ns;
+    for (uint32_t i = c->first[host]; i < c->first[host + 1]; i++)
+        common_moments_add(c, c->by_host[i],
+                           move(&a->moved[host], a->ends.list[c->by_host[i]].end_ns));
+}
+
+/* All that can be with the root, until there is a contradiction. 0 or GPUPROF_NO_MEMORY. */
+static int align_with_root(struct alignment *a)
+{
+    const uint32_t *hosts;
+    uint32_t count;
+    int error = 0;
+    a->others_ns = 0;
+    align_by(a, a->root);
+    while ((count = common_moments_take(&a->moments, &hosts)) > 0) {
+        for (uint32_t i = 0; i < count; i++)
+            if ((error = fit(a, hosts[i])) < 0 || a->contradiction < a->rec->host_count)
+                return error;
+        for (uint32_t i = 0; i < count; i++)
+            align_by(a, hosts[i]);
     }
-    for (uint32_t i = 0; i < hosts; i++)
-        a->is_aligned[i] |= a->moved[i].fit != NULL;
-    return true;
+    return 0;
 }
 
 /* 0 or GPUPROF_NO_MEMORY. */
 static int align(struct alignment *a)
 {
-    int error = 0;
-    bool *has_ends = calloc(a->rec->host_count, sizeof *has_ends);
-    if (!has_ends)
-        return GPUPROF_NO_MEMORY;
-    for (uint32_t i = 0; i < a->ends.count; i++)
-        has_ends[a->ends.list[i].host] = true;
     uint32_t hosts = a->rec->host_count;
-    for (uint32_t i = 0; i < hosts && error == 0 && a->contradiction == hosts; i++) {
-        if (a->is_aligned[i])
-            continue;
-        a->is_aligned[i] = true;
-        a->root = i;
-        while (has_ends[i] && align_next(a, &error))
-            ;
-    }
-    free(has_ends);
+    int error = common_moments_init(&a->moments, &a->ends, hosts);
+    find_times(a);
+    for (uint32_t i = 0; i < hosts && error == 0 && a->contradiction == hosts; i++)
+        if (common_moments_take_one(&a->moments, i)) {
+            a->root = i;
+            error = align_with_root(a);
+        }
     return error;
 }
 
@@ -255,10 +183,7 @@ static void alignment_release(struct alignment *a)
 {
     free(a->fits);
     free(a->moved);
-    free(a->is_aligned);
-    free(a->first);
-    free(a->samples);
-    free(a->together);
+    common_moments_release(&a->moments);
     collective_ends_release(&a->ends);
     *a = (struct alignment){0};
 }
@@ -278,12 +203,7 @@ static int find_clocks(struct alignment *a, struct recording *rec,
         return error;
     a->fits = calloc(hosts, sizeof *a->fits);
     a->moved = calloc(hosts, sizeof *a->moved);
-    a->is_aligned = calloc(hosts, sizeof *a->is_aligned);
-    a->first = calloc(hosts + 1u, sizeof *a->first);
-    a->samples = calloc(a->ends.count + 1u, sizeof *a->samples);
-    a->together = calloc(hosts, sizeof *a->together);
-    bool has_room = a->fits && a->moved && a->is_aligned && a->first && a->samples && a->together;
-    error = has_room ? align(a) : GPUPROF_NO_MEMORY;
+    error = a->fits && a->moved ? align(a) : GPUPROF_NO_MEMORY;
     if (error < 0)
         message("gpuprof-collector: %s", gpuprof_error_text(error));
     return error;
