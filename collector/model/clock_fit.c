@@ -31,6 +31,7 @@
 #define SPREAD_MAX      1e6
 #define UNCERTAINTY_MAX 1e15
 #define USED_MIN        (2.0 / 3)
+#define APART_USUAL     2e4 /* ns: ends that are no farther apart contradict nothing */
 
 /* One fit under way. */
 struct fitting {
@@ -405,6 +406,27 @@ static double steepest_rise(const struct clock_fit *f)
     return most;
 }
 
+/*
+ * Of few samples some may lie on a line by chance, so closely that others seem not to agree with
+ * them. Where it takes no more than ends are usually apart for enough of them to agree, they do.
+ */
+static void admit_usual(struct fitting *g)
+{
+    struct clock_fit *f = g->fit;
+    uint32_t least = (uint32_t)ceil(USED_MIN * g->count);
+    if (f->used >= least)
+        return;
+    for (uint32_t i = 0; i < g->count; i++)
+        g->scratch[i] = fabs(residual(g, i));
+    qsort(g->scratch, g->count, sizeof *g->scratch, compare_doubles);
+    double apart = g->scratch[least - 1];
+    if (apart > APART_USUAL)
+        return;
+    f->used = least;
+    f->spread_ns = fmax(f->spread_ns, apart);
+    f->uncertainty_ns += (1 + (double)FEW / g->count) * apart;
+}
+
 int clock_fit_make(struct clock_fit *f, struct clock_sample *samples, uint32_t count,
                    double from_ns, double to_ns)
 {
@@ -419,6 +441,7 @@ int clock_fit_make(struct clock_fit *f, struct clock_sample *samples, uint32_t c
     bend(&g);
     f->jump_ns = fmax(off_together(&g), steepest_rise(f));
     f->uncertainty_ns += f->jump_ns;
+    admit_usual(&g);
     free(g.scratch);
     return 0;
 }

@@ -200,6 +200,21 @@ def test_hosts_that_only_some_share(merged):
         ("collectives", "host2")]
 
 
+def test_a_chain_that_shares_few(merged):
+    """Each host has 5 collectives with the next one: of so few, three on a line by chance do not
+    make the other two contradict them; and each link adds to what is uncertain."""
+    rng = random.Random(2)
+    hosts = random_hosts(rng, 60)
+    groups = [(i, i + 1) for i in range(len(hosts) - 1)]
+    job = make(rng, hosts, 2, 5 * len(groups), groups=groups, ranks_each=1, late=0, lost=0)
+    trace = merged(job.lines())
+    clocks = trace["otherData"]["clocks"]
+    assert {c["reference"] for c in clocks} == {"host0"}
+    for error, last, clock in zip(errors(trace)[1:], clocks, clocks[1:], strict=False):
+        assert clock["collectives"] in (4, 5)
+        assert max(error, last.get("uncertainty_us") or 0) < clock["uncertainty_us"]
+
+
 def broken(job):
     """One host's kernels end at any time: as if other collectives had been counted."""
     for rank in job.ranks:

@@ -112,6 +112,33 @@ static void few(void **context)
     check(s, 150 * US);
 }
 
+/* Of so few three lie on a line by chance now and then: what is off it is not off by much. */
+static void very_few(void **context)
+{
+    struct scene s = usual;
+    (void)context;
+    s.late = 0;
+    s.length_ns = 10 * S;
+    s.burst_ns = 9 * S;
+    for (s.count = 5; s.count <= 12; s.count++)
+        check(s, 200 * US);
+}
+
+/* A third of them late, and more: by less than ends are usually apart, or not. */
+static void too_many_late(void **context)
+{
+    (void)context;
+    for (unsigned i = 0; i < 2; i++) {
+        struct clock_sample samples[] = {{0, 0}, {1 * S, 100}, {2 * S, 0}, {3 * S, 0}, {4 * S, 0}};
+        struct clock_fit f;
+        samples[1].gap_ns = i ? 900 * US : 12 * US;
+        samples[3].gap_ns = i ? 700 * US : 15 * US;
+        assert_int_equal(clock_fit_make(&f, samples, 5, 0, 4 * S), 0);
+        assert_int_equal(clock_fit_is_sane(&f), !i);
+        assert_true(i || f.uncertainty_ns > 12 * US);
+    }
+}
+
 /* What follows is what nobody has seen. */
 static void seen_at_the_begin(void **context)
 {
@@ -175,6 +202,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(seen_all_the_time), cmocka_unit_test(few),
+        cmocka_unit_test(very_few),          cmocka_unit_test(too_many_late),
         cmocka_unit_test(seen_at_the_begin), cmocka_unit_test(seen_now_and_then),
         cmocka_unit_test(a_small_step),      cmocka_unit_test(a_large_step),
     };
