@@ -30,6 +30,7 @@
 #include "base/message.h"
 #include "base/options.h"
 #include "error.h"
+#include "model/device_sources.h"
 #include "output/verb_output.h"
 #include "read/recording.h"
 #include "record/argument_text.h"
@@ -242,6 +243,7 @@ static void print_record(struct dump *d, const struct record *r, const struct th
             ? kernel_name_of(&d->kernels, record_arg(r, KERNEL_NAME_INDEX))
             : NULL;
     d->met->stacks_unread += !stack_record_is_good(r);
+    d->met->devices_unread |= r->type == RECORD_DEVICE_ABSENT && device_absent_of_all(r);
     if (!dump_pick_has(&d->pick, d->process, thread, r, f, kernel))
         return;
     d->printed = true;

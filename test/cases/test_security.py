@@ -404,7 +404,7 @@ def test_many_kernels_make_no_large_memory(tmp_path, names, powers):
     """Neither of different names, nor of times of all lengths, in a row for each of which there is
     room for what a few bytes say of it."""
     (tmp_path / "bomb.gpuprof").write_bytes(kernels_bomb(names, [64 << i for i in range(powers)]))
-    made, done = run_bounded(tmp_path, "report", "bomb.gpuprof", memory=112 << 20)
+    made, done = run_bounded(tmp_path, "report", "bomb.gpuprof", memory=120 << 20)
     assert made > 0 and done.returncode == 3, done.stderr  # of its numbers some are missing
     assert ("names: more than can be kept" in done.stderr) == names
     assert ("report: more different times than" in done.stderr) != names
