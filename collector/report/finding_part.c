@@ -17,8 +17,7 @@ static void carry_sum(struct part *p, struct finding_sum *s)
     part_u32(p, &s->kind);
     part_u32(p, &s->device);
     part_u32(p, &s->where);
-    for (unsigned i = 0; i < sizeof numbers / sizeof numbers[0]; i++)
-        part_number(p, numbers[i]);
+    part_numbers(p, numbers, sizeof numbers / sizeof numbers[0]);
     p->has_failed |= s->kind >= FINDING_KINDS;
 }
 

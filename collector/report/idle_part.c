@@ -58,8 +58,7 @@ static void carry_device(struct part *p, uint32_t *process, struct idle_device *
                                  &known->limits.minor};
     const char *name = known->name;
     part_u32(p, process);
-    for (unsigned i = 0; i < sizeof numbers / sizeof numbers[0]; i++)
-        part_number(p, numbers[i]);
+    part_numbers(p, numbers, sizeof numbers / sizeof numbers[0]);
     for (unsigned i = 0; i < IDLE_BUSY_PARTS; i++)
         part_number(p, &d->parts[i]);
     for (unsigned i = 0; i < IDLE_CAUSES; i++)
@@ -79,8 +78,7 @@ static void carry_row(struct part *p, uint32_t *device, struct idle_row *row, ui
     part_u32(p, tid);
     part_text(p, text);
     part_text(p, where);
-    for (unsigned i = 0; i < sizeof numbers / sizeof numbers[0]; i++)
-        part_number(p, numbers[i]);
+    part_numbers(p, numbers, sizeof numbers / sizeof numbers[0]);
     p->has_failed |= row->cause >= IDLE_CAUSES || !*text;
 }
 

@@ -45,8 +45,7 @@ static void carry_shape(struct part *p, struct library_shape *s)
     uint8_t *const bytes[] = {&s->a_type,  &s->b_type,  &s->c_type, &s->d_type,
                               &s->trans_a, &s->trans_b, &s->side,   &s->count_type};
     uint32_t compute = s->compute;
-    for (unsigned i = 0; i < sizeof numbers / sizeof numbers[0]; i++)
-        part_number(p, numbers[i]);
+    part_numbers(p, numbers, sizeof numbers / sizeof numbers[0]);
     part_u32(p, &s->ranks);
     part_u32(p, &compute);
     for (unsigned i = 0; i < sizeof bytes / sizeof bytes[0]; i++)
@@ -93,8 +92,7 @@ static void carry_row(struct part *p, struct library_row *row, struct carried *c
     part_text(p, &c->text);
     carry_shape(p, &c->kind.shape);
     carry_work(p, &row->work);
-    for (unsigned i = 0; i < sizeof numbers / sizeof numbers[0]; i++)
-        part_number(p, numbers[i]);
+    part_numbers(p, numbers, sizeof numbers / sizeof numbers[0]);
     for (unsigned i = 0; i < TENSOR_USES; i++)
         part_number(p, &row->tensor_ns[i]);
     part_flag(p, &row->is_mixed);

@@ -37,8 +37,7 @@ static void carry_row(struct part *p, struct op_row *row, const char **text, uin
     part_flag(p, &row->is_others);
     part_flag(p, &row->is_rated);
     part_flag(p, &row->has_no_peak);
-    for (unsigned i = 0; i < sizeof numbers / sizeof numbers[0]; i++)
-        part_number(p, numbers[i]);
+    part_numbers(p, numbers, sizeof numbers / sizeof numbers[0]);
     carry_sum(p, &row->profiler);
     carry_sum(p, &row->counter);
     carry_sum(p, &row->backward);

@@ -51,6 +51,7 @@ struct part {
 };
 
 void part_number(struct part *p, uint64_t *number);
+void part_numbers(struct part *p, uint64_t *const *numbers, unsigned count);
 void part_u32(struct part *p, uint32_t *number); /* a larger one is a failure */
 void part_flag(struct part *p, bool *flag);
 

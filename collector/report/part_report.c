@@ -94,8 +94,7 @@ static void carry_whole(struct part *p, struct whole *w)
     uint64_t *const numbers[] = {&w->origin_ns,       &w->calls,      &w->errors,   &w->total_ns,
                                  &w->copy_calls,      &w->copy_bytes, &w->begin_ns, &w->end_ns,
                                  &w->failures_others, &w->ooms};
-    for (unsigned i = 0; i < sizeof numbers / sizeof numbers[0]; i++)
-        part_number(p, numbers[i]);
+    part_numbers(p, numbers, sizeof numbers / sizeof numbers[0]);
     part_u32(p, &w->threads);
     part_u32(p, &w->gpu_threads);
     part_u32(p, &w->unread_files);
@@ -121,8 +120,7 @@ static void carry_row(struct part *p, struct function *f, struct report_row *row
     uint64_t *const numbers[] = {&row->count,  &row->errors, &row->total_ns, &row->outer_ns,
                                  &row->max_ns, &row->bytes,  &row->recorded};
     carry_function(p, f);
-    for (unsigned i = 0; i < sizeof numbers / sizeof numbers[0]; i++)
-        part_number(p, numbers[i]);
+    part_numbers(p, numbers, sizeof numbers / sizeof numbers[0]);
     part_histogram(p, &row->durations, rows_left);
 }
 

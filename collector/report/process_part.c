@@ -67,8 +67,7 @@ static void carry_dump(struct part *p, struct process_dump *d, const char **text
 {
     uint64_t *const numbers[] = {&d->number,    &d->reason,   &d->value, &d->ns,
                                  &d->median_ns, &d->begin_ns, &d->at_ns, &d->lost};
-    for (unsigned i = 0; i < sizeof numbers / sizeof numbers[0]; i++)
-        part_number(p, numbers[i]);
+    part_numbers(p, numbers, sizeof numbers / sizeof numbers[0]);
     part_text(p, text);
 }
 
