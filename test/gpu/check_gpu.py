@@ -21,6 +21,7 @@ import traceback
 import check_consumers
 import check_counts
 import check_device
+import check_framework_work
 import check_overhead
 import check_placement
 import check_training
@@ -28,7 +29,7 @@ from gpu_table import (BUILD, COLLECTOR, FAILED, LIBRARY, ROOT, OutOfTime, begin
                        find_torch, not_run, row, summary, tail)
 
 SECTIONS = ("identity", "ctypes", "memory", "device", "program", "overhead", "training",
-            "consumers", "training-overhead")
+            "consumers", "frameworks", "training-overhead")
 
 
 def driver():
@@ -142,6 +143,7 @@ def check(options, cuda, folder):
     section(options, "overhead", check_overhead.check_launches, program, folder, options)
     trained = section(options, "training", check_training_sections, options, folder, False)
     section(options, "consumers", check_consumers.check_all, folder, program, trained)
+    section(options, "frameworks", check_framework_work.check_all, folder / "frameworks")
     section(options, "training-overhead", check_training_sections, options, folder, True)
 
 

@@ -57,14 +57,23 @@ def kernels_by_step(process):
     return made
 
 
-def check_orphans(variant, process, lost):
+def count_orphans(process):
+    """Kernels that are not of exactly one launch or graph launch."""
     owners = collections.Counter(c.correlation for c in process.calls
                                  if c.kind in ("launch", "graph_launch") and not c.captured)
-    kernels = process.done("kernel")
-    orphans = sum(owners[process.owner(k.correlation)] != 1 for k in kernels)
-    row(f"training, {variant}: correlation", bool(kernels) and not orphans,
-        f"{len(kernels)} kernels, {orphans} not of exactly one launch or graph launch; "
-        f"losses: {lost or 'none'}; GPU rows {process.gpu_rows}")
+    return sum(owners[process.owner(k.correlation)] != 1 for k in process.done("kernel"))
+
+
+def check_orphans(label, processes, lost, allowed=None):
+    """With `allowed`, a set, no other losses than these; if it has any, no kernel may be left."""
+    kernels = [len(process.done("kernel")) for process in processes]
+    orphans = sum(map(count_orphans, processes))
+    row(f"{label}: correlation",
+        (all(kernels) or bool(allowed)) and not orphans and
+        (allowed is None or set(lost) <= allowed),
+        f"{' + '.join(map(str, kernels))} kernels, {orphans} not of exactly one launch or graph "
+        f"launch; losses: {lost or 'none'}; "
+        f"GPU rows {', '.join(sorted({process.gpu_rows for process in processes}))}")
 
 
 def check_profiler(process, counted, plain, steps):
@@ -183,7 +192,7 @@ def check_all(python, folder, steps):
     for variant in ("plain", "profiler", "nvtx", "operators", "graph"):
         try:
             process, counted = record(python, variant, steps, folder)
-            check_orphans(variant, process, gpu_dump.losses(folder / variant))
+            check_orphans(f"training, {variant}", [process], gpu_dump.losses(folder / variant))
             if variant == "plain":
                 plain = kernels_by_step(process)
             elif variant == "profiler" and plain:

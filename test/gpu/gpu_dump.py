@@ -18,7 +18,7 @@ CLASSES = (("launch", re.compile("cu(da)?Launch(Kernel|Cooperative)")),
            ("sync", re.compile("cu(da)?(Stream|Event|Device|Ctx)Synchronize")))
 
 Call = collections.namedtuple("Call", "name kind begin end thread correlation captured")
-Work = collections.namedtuple("Work", "kind begin end correlation graph")
+Work = collections.namedtuple("Work", "kind begin end correlation graph name")
 
 
 class Process:
@@ -48,7 +48,8 @@ class Process:
         elif what in WORK:
             begin = int(fields["begin"])
             self.work.append(Work(what, begin, begin + int(fields["dur"]),
-                                  int(fields.get("correlation", 0)), int(fields["graph"])))
+                                  int(fields.get("correlation", 0)), int(fields["graph"]),
+                                  fields.get("kernel", "").strip('"')))
         elif what == "link":
             self.further[int(fields["further"])] = int(fields["correlation"])
         elif what in ("note", "step"):

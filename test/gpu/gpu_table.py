@@ -136,7 +136,10 @@ def find_nsys():
     """Its path; it is often installed and not on the PATH. None: there is none."""
     found = [shutil.which("nsys"), *sorted(glob.glob("/opt/nvidia/nsight-systems*/**/bin/nsys",
                                                      recursive=True), reverse=True),
-             *sorted(glob.glob("/usr/local/cuda*/bin/nsys"), reverse=True)]
+             *sorted(glob.glob("/usr/local/cuda*/bin/nsys"), reverse=True),
+             # Nsight Compute's: it records, but has nothing to make a report of that with.
+             *sorted(glob.glob("/opt/nvidia/nsight-compute/*/host/target-linux-x64/nsys"),
+                     reverse=True)]
     return next((path for path in found if path), None)
 
 
