@@ -179,7 +179,7 @@ static int put_threads(struct export_writer *w, const struct process *p)
     int error = 0;
     for (uint32_t i = 0; error == 0 && i < p->threads.count; i++) {
         const struct thread *t = p->threads.threads[i];
-        if (t->number == 0 || t->gpu)
+        if (t->number == 0 || t->own)
             continue;
         const struct kernel_name *label =
             t->tid ? ranges_label(&w->walk->ranges, p, LABEL_OF_THREAD, 0, t->tid) : NULL;

@@ -265,7 +265,7 @@ static int add_hang(struct findings *f)
                            .devices = 1,
                            .total_ns = h->ns};
     uint64_t begin_ns = f->idle->processes[h->process->index].begin_ns;
-    to->window_ns = f->walk->last_ns[h->process->index] - begin_ns;
+    to->of_ns = to->window_ns = f->walk->last_ns[h->process->index] - begin_ns;
     to->rows[to->row_count++] =
         (struct finding_row){.name = idle_place_text(f->walk, &f->idle->lines, &row),
                              .count = 1,
@@ -465,6 +465,7 @@ static void weigh(const struct findings *f, struct finding *found, uint32_t *wor
     *worst = place;
     found->ns = ns;
     found->window_ns = window_ns;
+    found->of_ns = of_ns;
     found->process = device->process;
     found->device = device->device;
 }

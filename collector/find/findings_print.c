@@ -17,6 +17,7 @@ enum {
     NS,
     SHARE,
     WINDOW,
+    OF,
     TOTAL,
     DEVICES,
     RANK,
@@ -35,8 +36,9 @@ static const struct column columns[COLUMNS] = {
     [ID] = {"id"},
     [WHERE] = {"where"},
     [NS] = {"ns", "costs", COLUMN_NS, 12},
-    [SHARE] = {"share", "of all", COLUMN_SHARE, 7},
+    [SHARE] = {"share", "share", COLUMN_SHARE, 7},
     [WINDOW] = {"window_ns", .type = COLUMN_NUMBER},
+    [OF] = {"of_ns", .type = COLUMN_NUMBER},
     [TOTAL] = {"total_ns", .type = COLUMN_NUMBER},
     [DEVICES] = {"devices", .type = COLUMN_NUMBER},
     [RANK] = {"rank"},
@@ -132,8 +134,11 @@ static void put_text(const struct findings *f, const struct finding *found, FILE
             fputs("once, ", out);
         else
             fprintf(out, "%s times, the longest ", count_text(b, row->count));
-        fprintf(out, "%s %s", row->bytes ? "the peak after" : "after",
-                time_text(c, since(f, row->at_ns)));
+        if (row->at_ns < f->walk->survey.origin_ns)
+            fputs("from the process's start on", out);
+        else
+            fprintf(out, "%s %s", row->bytes ? "the peak after" : "after",
+                    time_text(c, since(f, row->at_ns)));
         free(clean);
     }
     put_wrapped(found->kind->advice, out);
@@ -163,12 +168,13 @@ static void fill_row(const struct table *t, uint32_t index, enum report_format f
     cells[WHERE] = cell_text(found->where);
     cells[NS] = cell_number(found->ns);
     cells[SHARE] = found->bytes ? cell_share(found->bytes, found->of_bytes)
-                                : cell_share(found->ns, found->window_ns);
+                                : cell_share(found->ns, found->of_ns);
     if (found->bytes)
         cells[BYTES] = cell_number(found->bytes);
     if (found->bytes && format == FORMAT_TEXT)
         cells[NS] = cell_owned(strdup(bytes_text(text, found->bytes)));
     cells[WINDOW] = cell_number(found->window_ns);
+    cells[OF] = cell_number(found->of_ns);
     cells[TOTAL] = cell_number(found->total_ns);
     cells[DEVICES] = cell_number(found->devices);
     cells[RANK] = cell_text(process_rank(found->process));

@@ -12,9 +12,6 @@
 #include "model/op_kind.h"
 #include "record/gpu_record.h"
 
-/* Of a process's start time: Linux counts hundredths of a second there. */
-#define TICK_NS 10000000u
-
 enum kernel_class { KERNEL_UNSEEN, KERNEL_COMPUTES, KERNEL_COMMUNICATES, KERNEL_UNNAMED };
 
 static int start(struct idle *d)
@@ -70,21 +67,11 @@ void idle_release(struct idle *d)
 
 /* ---- processes, threads, devices ------------------------------------------------------------- */
 
-/* When it was started, in the time that all share; 0: nobody knows. */
-static uint64_t start_of(const struct process *p)
-{
-    const struct stream_header *h = &p->header;
-    unsigned __int128 ns = (unsigned __int128)h->start_time * TICK_NS;
-    if (!ns || ns > CLOCK_NS_MAX)
-        return 0;
-    return (uint64_t)ns - (uint64_t)h->monotonic_shift_ns + p->clock.offset;
-}
-
 static struct idle_process *process_of(struct idle *d, const struct event *e)
 {
     struct idle_process *p = &d->processes[e->process->index];
     if (!p->begin_ns && event_is_visible(e->record->type)) {
-        uint64_t start_ns = start_of(e->process);
+        uint64_t start_ns = process_start_ns(e->process);
         p->begin_ns = start_ns && start_ns < e->begin_ns ? start_ns : e->begin_ns;
     }
     return p;

@@ -130,6 +130,17 @@ int idle_name(struct idle *d, const char *symbol_folder);
  */
 int idle_waited(struct idle *d, uint32_t device, uint64_t begin_ns, uint64_t end_ns, uint64_t *ns);
 
+/* The devices' time behind start-up. Shares are of that; of start-up itself they are of all. */
+static inline uint64_t idle_run_ns(const struct idle *d)
+{
+    return d->window_ns - d->causes[IDLE_START_UP];
+}
+
+static inline uint64_t idle_share_of(const struct idle *d, enum idle_cause cause)
+{
+    return cause == IDLE_START_UP ? d->window_ns : idle_run_ns(d);
+}
+
 /* The thread that a row of idle time is of; NULL: of none, or its id is not known. */
 const struct thread *idle_row_thread(const struct idle *d, const struct idle_row *row);
 

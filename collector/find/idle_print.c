@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Where the devices' time went, on paper. */
+#include "base/unit_text.h"
 #include "find/idle.h"
 #include "read/process_title.h"
 
@@ -10,10 +11,12 @@ enum {
     PID,
     GPU,
     WINDOW,
+    START_UP,
     COMPUTE,
     COMMUNICATION,
     COPIES,
     IDLE,
+    RUN_IDLE,
     IDLE_SHARE,
     STOPPED,
     CAUSES,
@@ -27,10 +30,12 @@ static const struct column device_columns[DEVICE_COLUMNS] = {
     [PID] = {"pid", NULL, COLUMN_NUMBER, .ascending = true},
     [GPU] = {"device", NULL, COLUMN_NUMBER, .ascending = true},
     [WINDOW] = {"window_ns", "time", COLUMN_NS, 12},
+    [START_UP] = {NULL, "start-up", COLUMN_NS, 12},
     [COMPUTE] = {"compute_ns", "compute", COLUMN_NS, 12},
     [COMMUNICATION] = {"communication_ns", "communic.", COLUMN_NS, 12, .spare = 1},
     [COPIES] = {"copies_ns", "copies", COLUMN_NS, 12, .spare = 1},
-    [IDLE] = {"idle_ns", "idle", COLUMN_NS, 12},
+    [IDLE] = {"idle_ns", NULL, COLUMN_NS},
+    [RUN_IDLE] = {NULL, "idle", COLUMN_NS, 12},
     [IDLE_SHARE] = {"idle_share", "idle", COLUMN_SHARE, 7},
     [STOPPED] = {"stopped_ns", "not recorded", COLUMN_NS, 12, .is_filled = true},
     [CAUSES + IDLE_LAUNCH] = {"idle_launch_ns", NULL, COLUMN_NS},
@@ -70,18 +75,20 @@ static void fill_device(const struct table *t, uint32_t index, enum report_forma
 {
     const struct idle_device *device = &((const struct idle *)t->source)->devices[index];
     uint64_t window_ns = device->end_ns - device->begin_ns;
-    (void)format;
+    uint64_t start_up_ns = device->causes[IDLE_START_UP];
     cells[DEVICE] = device_name(device);
     cells[RANK] = cell_text(process_rank(device->process));
     cells[HOST] = cell_text(device->process->header.host);
     cells[PID] = cell_number(device->process->header.pid);
     cells[GPU] = cell_number(device->device);
     cells[WINDOW] = cell_number(window_ns);
+    cells[START_UP] = cell_number(start_up_ns);
     cells[COMPUTE] = cell_number(device->parts[IDLE_COMPUTE]);
     cells[COMMUNICATION] = cell_number(device->parts[IDLE_COMMUNICATING]);
     cells[COPIES] = cell_number(device->parts[IDLE_COPYING]);
     cells[IDLE] = cell_number(device->idle_ns);
-    cells[IDLE_SHARE] = cell_share(device->idle_ns, window_ns);
+    cells[RUN_IDLE] = cell_number(device->idle_ns - start_up_ns);
+    cells[IDLE_SHARE] = cell_share(device->idle_ns - start_up_ns, window_ns - start_up_ns);
     if (device->stopped_ns || format != FORMAT_TEXT)
         cells[STOPPED] = cell_number(device->stopped_ns);
     for (unsigned cause = 0; cause < IDLE_CAUSES; cause++)
@@ -133,19 +140,30 @@ static void fill_place(const struct table *t, uint32_t index, enum report_format
     const struct idle_row *row = &d->rows.list[total->longest];
     const struct idle_device *device = &d->devices[row->device];
     uint64_t origin_ns = d->walk->survey.origin_ns;
-    (void)format;
     cells[PLACE] = cell_text(total->place);
     cells[CAUSE] = cell_text(idle_cause_words[total->cause]);
     cells[COUNT] = cell_number(total->count);
     cells[TOTAL] = cell_number(total->ns);
-    cells[SHARE] = cell_share(total->ns, d->idle_ns);
+    cells[SHARE] = cell_share(total->ns, idle_share_of(d, total->cause));
     cells[LONGEST] = cell_number(row->longest_ns);
     /* What begins with the process begins before the first event. */
-    cells[AT] = cell_number(row->longest_at_ns > origin_ns ? row->longest_at_ns - origin_ns : 0);
+    cells[AT] =
+        row->longest_at_ns < origin_ns && format == FORMAT_TEXT
+            ? cell_text("the start")
+            : cell_number(row->longest_at_ns > origin_ns ? row->longest_at_ns - origin_ns : 0);
     cells[PLACE_RANK] = cell_text(process_rank(device->process));
     cells[PLACE_HOST] = cell_text(device->process->header.host);
     cells[PLACE_PID] = cell_number(device->process->header.pid);
     cells[PLACE_GPU] = cell_number(device->device);
+}
+
+static void say_shares(const struct table *t, FILE *out)
+{
+    const struct idle *d = t->source;
+    char run[UNIT_TEXT_BYTES], all[UNIT_TEXT_BYTES];
+    if (d && d->causes[IDLE_START_UP])
+        fprintf(out, "  shares are of the %s after start-up, those of start-up of all %s\n",
+                time_text(run, idle_run_ns(d)), time_text(all, d->window_ns));
 }
 
 const struct table_info idle_tables[IDLE_TABLES] = {
@@ -154,7 +172,7 @@ const struct table_info idle_tables[IDLE_TABLES] = {
      .title = "where the GPUs' time went",
      .columns = device_columns,
      .column_count = DEVICE_COLUMNS,
-     .text = {WINDOW, COMPUTE, COMMUNICATION, COPIES, IDLE, IDLE_SHARE, STOPPED},
+     .text = {WINDOW, START_UP, COMPUTE, COMMUNICATION, COPIES, RUN_IDLE, IDLE_SHARE, STOPPED},
      .csv = {{CSV_GPU_TIME, "gpu", 0, 0, {[FIELD_TOTAL] = WINDOW}},
              {CSV_GPU_IDLE, "gpu", 0, 0, {[FIELD_TOTAL] = IDLE}}},
      .csv_count = 2,
@@ -172,5 +190,6 @@ const struct table_info idle_tables[IDLE_TABLES] = {
      .csv_count = 1,
      .json_empty = "[]",
      .begin = places_begin,
-     .row = fill_place},
+     .row = fill_place,
+     .text_behind = say_shares},
 };

@@ -588,7 +588,8 @@ static void see(struct walk *w, const struct event *e)
         w->survey.origin_ns = e->begin_ns;
     if (!*first_ns)
         *first_ns = e->begin_ns;
-    if (e->end_ns > *last_ns)
+    /* When the program has ended, CUPTI is asked for its last records: that is none of its time. */
+    if (e->end_ns > *last_ns && e->record->type != RECORD_OVERHEAD)
         *last_ns = e->end_ns;
 }
 

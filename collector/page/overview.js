@@ -16,16 +16,20 @@ const causeTexts = {
   unknown: "unknown",
 };
 const CAUSES_SHOWN = 6, CALLS_SHOWN = 5;
+const START_UP_MIN = .0005; /* of the time: less is shown as none of it */
 
-/* [name, class, ns] of all devices together. */
+/* [name, class, ns] of all devices together, after start-up. */
 function deviceTime() {
   const sum = (key) => rowsOf("gpu_time").reduce((all, row) => all + (row[key] || 0), 0);
   const parts = ["compute", "communication", "copies", "idle"].map(
     (kind) => [kind, "c-" + kind, sum(kind + "_ns")]);
   parts.push(["not recorded", "c-none", sum("stopped_ns")]);
+  const startUp = sum("idle_start_up_ns"), whole = sum("window_ns") - startUp;
+  parts[3][2] -= startUp;
   return {
     parts,
-    whole: sum("window_ns"),
+    whole,
+    isRest: startUp > START_UP_MIN * (startUp + whole),
     busy: parts.slice(0, 3).reduce((all, part) => all + part[2], 0)
   };
 }
@@ -48,7 +52,8 @@ function drawEvidence(rows) {
         rows.map((row) => el("tr", {}, el("th", {scope: "row", class: "text"},
                      row.name + (row.where && row.where !== row.name ? ": " + row.where : "")),
                    [
-                     row.bytes ? bytes(row.bytes) : time(row.ns), count(row.count), time(row.at_ns)
+                     row.bytes ? bytes(row.bytes) : time(row.ns), count(row.count),
+                     row.at_ns ? time(row.at_ns) : "the start"
                    ].map(
                      (text) => el("td", {class: "number"}, text)))))));
 }
@@ -73,10 +78,12 @@ function drawFindings(box) {
                     f.next && el("code", {class: "next"}, f.next))))));
 }
 
-/* Idle time by cause, as a share of all time, and of each the place that has most of it. */
+/* Idle time by cause, as a share of the time after start-up, and of each the place that has most of
+ * it. */
 function drawIdle(box, whole) {
   const causes = new Map();
   for (const row of rowsOf("idle")) {
+    if (row.cause === "start-up") continue;
     const cause = causes.get(row.cause) || {ns: 0, place: row};
     cause.ns += row.total_ns;
     if (row.total_ns > cause.place.total_ns) cause.place = row;
@@ -130,13 +137,13 @@ function drawShortage(box) {
 }
 
 sections.overview = (box, o) => {
-  const {parts, whole, busy} = deviceTime(), many = rowsOf("gpu_time").length > 1;
+  const {parts, whole, isRest, busy} = deviceTime(), many = rowsOf("gpu_time").length > 1;
   drawOpen(box);
   drawShortage(box);
   if (whole) {
     add(box,
       el("p", {class: "hero"}, many ? "The GPUs worked " : "The GPU worked ",
-        el("em", {}, percent(busy / whole)), " of the time"),
+        el("em", {}, percent(busy / whole)), " of the time" + (isRest ? " after start-up" : "")),
       bar(parts, whole), legend(parts, whole));
   } else {
     add(box, el("p", {class: "hero"}, "No work of a GPU was recorded"),
@@ -145,7 +152,9 @@ sections.overview = (box, o) => {
   const median = rowsOf("step_stats").find((row) => row.name === "median");
   const lost = o.losses.some((loss) => loss[2] > 0);
   const facts = [
-    ["Wall time", time(o.wall_ns)], median && ["Median step", time(median.duration_ns)],
+    ["Wall time", time(o.wall_ns)],
+    o.start_up_ns > START_UP_MIN * o.wall_ns && ["Of it start-up", time(o.start_up_ns)],
+    median && ["Median step", time(median.duration_ns)],
     median && ["Steps", count(data.steps.whole)], ["Processes", count(o.process_count)],
     whole && ["GPUs", count(rowsOf("gpu_time").length + tableOf("gpu_time").left_out)],
     ["Kernels", count(o.kernels)], ["Calls", (o.estimated ? "about " : "") + count(o.calls)],

@@ -7,6 +7,7 @@
 #include "page/page.h"
 #include "read/process_title.h"
 #include "report/gpu_report.h"
+#include "report/overview.h"
 
 #define PROCESSES_MAX 4096
 #define TITLE_BYTES   512
@@ -55,9 +56,10 @@ int page_put_overview(const struct page *p, struct page_data *d)
     struct gpu_totals gpu = gpu_report_totals(r->gpu);
     uint32_t shown = r->rec->count < PROCESSES_MAX ? r->rec->count : PROCESSES_MAX;
     fputs("{", d->stream);
-    put_count("wall_ns", r->end_ns > r->begin_ns ? r->end_ns - r->begin_ns : 0, d);
+    put_count("wall_ns", r->wall_end_ns - r->wall_begin_ns, d);
+    put_count("start_up_ns", overview_start_up_ns(r), d);
     put_count("process_count", r->rec->count, d);
-    put_count("threads", r->rec->thread_count - r->rec->gpu_thread_count, d);
+    put_count("threads", r->rec->thread_count - r->rec->own_thread_count, d);
     put_count("calls", r->calls, d);
     put_count("errors", r->errors, d);
     put_count("devices", gpu.devices, d);

@@ -177,7 +177,7 @@ static int distinguish_tids(struct recording *rec, struct process *p)
         if (t->number == 0)
             continue;
         t->index = rec->thread_count++;
-        rec->gpu_thread_count += t->gpu;
+        rec->own_thread_count += t->own;
         if (t->tid == p->header.pid && t->tid && !main_found) {
             t->shown_tid = p->shown_pid;
             main_found = true;

@@ -18,6 +18,9 @@
 #define FIRST_READ_BYTES 49152
 _Static_assert(FIRST_READ_BYTES <= BLOCK_STORED_BYTES_MAX, "it goes into struct reader's buffer");
 
+/* Of a process's start time: Linux counts hundredths of a second there. */
+#define TICK_NS 10000000u
+
 struct loader {
     struct process *process;
     struct reader *reader;
@@ -203,6 +206,7 @@ static void take_thread(struct process *p, uint32_t number, const struct record 
         memcpy(thread->name, r->bytes, length);
         thread->name[length] = '\0';
         thread->gpu = strcmp(thread->name, GPU_THREAD_NAME) == 0;
+        thread->own = thread->gpu || strcmp(thread->name, DEVICE_THREAD_NAME) == 0;
         p->has_gpu |= thread->gpu;
     }
 }
@@ -276,7 +280,7 @@ static int take_block(struct loader *l, struct block_place *place)
     /* After a kill a thread may have said what the writer had not heard of yet. */
     bool is_told = first || h->thread == 0 || (place->offset & LIVE_BLOCK);
     int error = is_told ? look_into(l, place) : 0;
-    if (h->thread != 0 && !thread->gpu) {
+    if (h->thread != 0 && !thread->own) {
         p->record_count += h->record_count;
         if (h->min_ns < p->min_ns)
             p->min_ns = h->min_ns;
@@ -514,6 +518,15 @@ void process_release(struct process *p, struct reader *r)
     for (uint32_t i = 0; i < p->note_count; i++)
         free(p->notes[i]);
     free(p->notes);
+}
+
+uint64_t process_start_ns(const struct process *p)
+{
+    const struct stream_header *h = &p->header;
+    unsigned __int128 ns = (unsigned __int128)h->start_time * TICK_NS;
+    if (!ns || ns > CLOCK_NS_MAX)
+        return 0;
+    return (uint64_t)ns - (uint64_t)h->monotonic_shift_ns + p->clock.offset;
 }
 
 bool process_expects_gpu(const struct process *p)

@@ -132,6 +132,9 @@ void process_release(struct process *p, struct reader *r);
 int process_block(struct process *p, struct reader *r, struct block_place *place, uint8_t **payload,
                   size_t *capacity);
 
+/* When it was started, in the time that all share; 0: nobody knows. */
+uint64_t process_start_ns(const struct process *p);
+
 /* Has it GPU work, or was CUPTI on, so that its launches' work should be there? */
 bool process_expects_gpu(const struct process *p);
 

@@ -27,7 +27,7 @@ struct recording {
     uint32_t capacity;
     struct key_map known;      /* the ids of all processes -> 1 */
     uint32_t thread_count;     /* over all processes, gpuprof's own writer left out */
-    uint32_t gpu_thread_count; /* of these: they stand for devices (gpu_record.h) */
+    uint32_t own_thread_count; /* of these: gpuprof's, which tell of devices (gpu_record.h) */
     uint32_t left_out;         /* processes that are not wanted */
     uint32_t job_count;        /* jobs.c; also those that are not wanted */
     struct host *hosts;        /* owned */

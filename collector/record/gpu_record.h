@@ -11,7 +11,9 @@
 
 #include "record.h"
 
-#define GPU_THREAD_NAME "gpuprof-gpu" /* of the thread whose blocks hold these records */
+/* Of gpuprof's own threads whose blocks hold these records, and readings of counters. */
+#define GPU_THREAD_NAME    "gpuprof-gpu"
+#define DEVICE_THREAD_NAME "gpuprof-device"
 
 enum sync_kind { SYNC_EVENT_HOST = 1, SYNC_STREAM_WAIT, SYNC_STREAM_HOST, SYNC_CONTEXT_HOST };
 enum overhead_kind {

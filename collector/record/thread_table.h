@@ -20,6 +20,7 @@ struct thread {
     uint64_t calls;        /* that a reader has got so far */
     bool looked;           /* its first block was searched for a THREAD record */
     bool gpu;              /* its records tell what the device did */
+    bool own;              /* gpuprof's, which tells of devices: none of the program's */
     char name[THREAD_NAME_BYTES_MAX + 1]; /* "" = unknown */
 };
 

@@ -347,9 +347,11 @@ static void energy_behind(const struct table *t, FILE *out)
     for (unsigned known = CURVE_KNOWN + 1; known < CURVE_KNOWNS; known++)
         if (any[known])
             fprintf(out, "  '%s': %s\n", why_not[known].word, why_not[known].reason);
-    if (any[CURVE_SHORT] || any[CURVE_LATE])
-        fprintf(out, "  the counter is read to change every %s\n",
-                time_text(text, device_report_energy_period_ns(e->devices)));
+    uint64_t period_ns = e && e->count ? device_report_energy_period_ns(e->devices) : 0;
+    if ((any[CURVE_SHORT] || any[CURVE_LATE]) && period_ns)
+        fprintf(out, "  the counter is read to change every %s\n", time_text(text, period_ns));
+    else if (any[CURVE_SHORT] || any[CURVE_LATE])
+        fprintf(out, "  the counter was not seen to change\n");
     bool has_all = e && e->count && !any[CURVE_UNREAD] && !any[CURVE_LATE];
     any_absent = e && !has_all && device_report_say_absent(e->devices, is_of_energy, out);
     if (e && !e->count && !any_absent)

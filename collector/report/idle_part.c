@@ -303,7 +303,9 @@ int idle_part_add_devices(struct idle_parts *all, struct idle *d, struct part *p
         uint32_t process = 0;
         carry_device(p, &process, &device, &known);
         p->has_failed |= process >= process_count || d->device_count == IDLE_DEVICES_MAX ||
-                         device.end_ns < device.begin_ns;
+                         device.end_ns < device.begin_ns ||
+                         device.idle_ns > device.end_ns - device.begin_ns ||
+                         device.causes[IDLE_START_UP] > device.idle_ns;
         if (p->has_failed)
             return 0;
         struct idle_device *devices =

@@ -26,8 +26,18 @@ static int count_devices(struct overview *o)
             error = key_map_set(&known, key, 1);
     }
     o->devices = known.count;
+    const struct device_sources *sources = &o->report->walk.sources; /* say so, too */
+    if (o->devices && !o->device && sources->count && sources->list[0]->title[0])
+        o->device = sources->list[0]->title;
     key_map_release(&known);
     return error == GPUPROF_LIMIT ? 0 : error;
+}
+
+uint64_t overview_start_up_ns(const struct report *r)
+{
+    const struct idle *idle = r->idle;
+    uint64_t until_ns = idle && idle->device_count ? idle->devices[0].first_ns : r->begin_ns;
+    return !r->is_piece && until_ns > r->wall_begin_ns ? until_ns - r->wall_begin_ns : 0;
 }
 
 static int compare_times(const void *left, const void *right)

@@ -30,6 +30,10 @@ struct overview {
 /* 0 or GPUPROF_NO_MEMORY. Views of `r`. */
 int overview_init(struct overview *o, const struct report *r);
 
+/* How much of the wall time was over before the first work of a device or, where there was none,
+ * the first call; 0 of a piece of time. */
+uint64_t overview_start_up_ns(const struct report *r);
+
 /* Prints at most OVERVIEW_LINES_MAX lines, of how->width columns each (0: of any width). */
 void overview_print(const struct overview *o, const struct table_view *how, FILE *out);
 

@@ -137,8 +137,10 @@ void overview_print_json(const struct overview *o, FILE *out)
     fprintf(out, "\"overview\": {\n\"program\": ");
     print_string(o->program, out);
     fprintf(out,
-            ",\n\"wall_ns\": %" PRIu64 ", \"processes\": %u, \"ranks\": %u, \"devices\": %u,\n",
-            r->end_ns - r->begin_ns, r->rec->count, o->ranks, o->devices);
+            ",\n\"wall_ns\": %" PRIu64 ", \"start_up_ns\": %" PRIu64
+            ", \"processes\": %u, \"ranks\": %u, \"devices\": %u,\n",
+            r->wall_end_ns - r->wall_begin_ns, overview_start_up_ns(r), r->rec->count, o->ranks,
+            o->devices);
     fprintf(out, "\"device\": ");
     print_string(o->device, out);
     fprintf(out,

@@ -18,7 +18,7 @@
 #include "table/text_width.h"
 
 #define CAUSES_SHOWN    3
-#define ALARMING_LINES  6 /* so many above the causes: the summary of a run has room for one */
+#define ALARMING_LINES  7 /* so many above the causes: the summary of a run has room for one */
 #define FINDINGS_SHOWN  3
 #define LINES_BELOW     5 /* of what is printed behind the findings, at most */
 #define ABSENCES_SHOWN  2 /* reasons */
@@ -197,20 +197,36 @@ static void print_program(struct screen *s, const struct overview *o)
 {
     const struct report *r = o->report;
     char time[UNIT_TEXT_BYTES], calls[UNIT_TEXT_BYTES], where[32] = "";
-    unsigned threads = r->rec->thread_count - r->rec->gpu_thread_count;
+    unsigned threads = r->rec->thread_count - r->rec->own_thread_count;
     if (!s->is_short && o->program)
         line(s, "program", o->program, "%s", "");
     if (o->ranks > 1)
         snprintf(where, sizeof where, " (%u ranks)", o->ranks);
     line(s, "wall time", NULL, "%s; %u process%s%s, %u thread%s, %s%s call%s",
-         time_text(time, r->whole_ns ? r->whole_ns : r->end_ns - r->begin_ns), r->rec->count,
-         r->rec->count == 1 ? "" : "es", where, threads, threads == 1 ? "" : "s",
+         time_text(time, r->whole_ns ? r->whole_ns : r->wall_end_ns - r->wall_begin_ns),
+         r->rec->count, r->rec->count == 1 ? "" : "es", where, threads, threads == 1 ? "" : "s",
          r->is_estimated ? "about " : "", count_text(calls, r->calls), r->calls == 1 ? "" : "s");
     if (r->whole_ns)
         line(s, "read", NULL,
              "its first %s only, to be done soon: all that follows is of these, and 'gpuprof "
              "report' reads all",
-             time_text(time, r->end_ns - r->begin_ns));
+             time_text(time, r->wall_end_ns - r->wall_begin_ns));
+}
+
+static double percent(uint64_t part, uint64_t whole)
+{
+    return whole ? 100.0 * (double)part / (double)whole : 0;
+}
+
+/* Of so little of the time that it rounds to 0.0% nobody need know. */
+static void print_start_up(struct screen *s, const struct report *r)
+{
+    char time[UNIT_TEXT_BYTES];
+    uint64_t ns = overview_start_up_ns(r);
+    if (percent(ns, r->whole_ns ? r->whole_ns : r->wall_end_ns - r->wall_begin_ns) >= 0.05)
+        line(s, "start-up", NULL, "%s of it, until %s", time_text(time, ns),
+             r->idle && r->idle->device_count ? "a GPU's first work; shares are of the rest"
+                                              : "the first call");
 }
 
 static void print_steps(struct screen *s, const struct overview *o)
@@ -244,11 +260,6 @@ static void print_windows(struct screen *s, const struct overview *o)
 
 /* ---- what the devices did ---- */
 
-static double percent(uint64_t part, uint64_t whole)
-{
-    return whole ? 100.0 * (double)part / (double)whole : 0;
-}
-
 /* Each part has its letter, at least one of what the line above does not round to 0.0%. */
 static void print_bar(struct screen *s, const struct overview *o)
 {
@@ -262,7 +273,7 @@ static void print_bar(struct screen *s, const struct overview *o)
     char bar[BAR_WIDTH + 1];
     unsigned at = 0;
     for (unsigned i = 0; i < 3; i++) {
-        double share = percent(parts[i].ns, d->window_ns);
+        double share = percent(parts[i].ns, idle_run_ns(d));
         unsigned length = (unsigned)(share * BAR_WIDTH / 100 + 0.5);
         length = share >= 0.05 && !length ? 1 : length;
         for (; length > 0 && at < BAR_WIDTH; length--)
@@ -273,20 +284,24 @@ static void print_bar(struct screen *s, const struct overview *o)
     char stopped[40] = "";
     if (d->stopped_ns) /* what is missing of 100% */
         snprintf(stopped, sizeof stopped, "; %.1f%% not recorded",
-                 percent(d->stopped_ns, d->window_ns));
+                 percent(d->stopped_ns, idle_run_ns(d)));
     line(s, "", NULL, "[%s] %u x %s%s", bar, o->devices, o->device ? o->device : "GPU", stopped);
 }
 
-/* The largest of the places: in all processes, by cause. Shares are of all time, as those of the
- * line above and of findings are: of two bases nobody could tell which one a number is of. */
+/* The largest of the places: in all processes, by cause. Shares are of the time behind start-up, as
+ * those of the line above and of findings are: of two bases nobody could tell which one a number is
+ * of. Of start-up itself a line above says how long it was. */
 static void print_causes(struct screen *s, const struct idle *d)
 {
     char time[UNIT_TEXT_BYTES];
     unsigned count = !s->is_short ? CAUSES_SHOWN : s->lines < ALARMING_LINES ? 2 : 1;
-    for (uint32_t i = 0; i < d->total_count && i < count; i++)
-        line(s, i ? "" : "idle", d->totals[i].place ? d->totals[i].place : "?",
-             "%5.1f%%  %10s  %-13s  ", percent(d->totals[i].ns, d->window_ns),
-             time_text(time, d->totals[i].ns), idle_cause_words[d->totals[i].cause]);
+    for (uint32_t i = 0, shown = 0; i < d->total_count && shown < count; i++) {
+        const struct idle_total *total = &d->totals[i];
+        if (total->cause != IDLE_START_UP)
+            line(s, shown++ ? "" : "idle", total->place ? total->place : "?",
+                 "%5.1f%%  %10s  %-13s  ", percent(total->ns, idle_share_of(d, total->cause)),
+                 time_text(time, total->ns), idle_cause_words[total->cause]);
+    }
 }
 
 /* Did a kill take the work of launches, of which CUPTI had handed over none? */
@@ -366,11 +381,12 @@ static void print_devices(struct screen *s, const struct overview *o)
 {
     const struct idle *d = o->report->idle;
     if (d && d->window_ns) {
+        uint64_t run_ns = idle_run_ns(d);
         line(s, "GPU time", NULL,
              "compute %.1f%%  communication %.1f%%  copies %.1f%%  idle %.1f%%",
-             percent(d->parts[IDLE_COMPUTE], d->window_ns),
-             percent(d->parts[IDLE_COMMUNICATING], d->window_ns),
-             percent(d->parts[IDLE_COPYING], d->window_ns), percent(d->idle_ns, d->window_ns));
+             percent(d->parts[IDLE_COMPUTE], run_ns), percent(d->parts[IDLE_COMMUNICATING], run_ns),
+             percent(d->parts[IDLE_COPYING], run_ns),
+             percent(d->idle_ns - d->causes[IDLE_START_UP], run_ns));
         if (!s->is_short)
             print_bar(s, o);
         print_causes(s, d);
@@ -437,7 +453,7 @@ static void print_findings(struct screen *s, const struct findings *f)
         const struct finding *found = &f->list[i];
         line(s, i ? "" : "finding", NULL, "%5.1f%%  %10s  %s",
              found->bytes ? percent(found->bytes, found->of_bytes)
-                          : percent(found->ns, found->window_ns),
+                          : percent(found->ns, found->of_ns),
              found->bytes ? bytes_text(time, found->bytes) : time_text(time, found->ns),
              found->kind->title);
         if (each > 2)
@@ -505,6 +521,7 @@ static void print_most(struct screen *s, const struct overview *o, unsigned func
     print_shortage(s, r);
     print_failures(s, r);
     print_program(s, o);
+    print_start_up(s, r);
     print_windows(s, o);
     print_steps(s, o);
     print_devices(s, o);

@@ -30,7 +30,7 @@
 #include "base/histogram.h"
 #include "base/sha256.h"
 
-#define PART_VERSION          5
+#define PART_VERSION          6
 #define PART_BYTES_MAX        (1ull << 30)
 #define PART_HEADER_BYTES_MAX 128
 #define SHARES_MAX            65536

@@ -84,24 +84,26 @@ static unsigned find_missing(const struct report *r)
 /* What there is one of, in each part. */
 struct whole {
     uint64_t origin_ns, calls, errors, total_ns, copy_calls, copy_bytes, begin_ns, end_ns,
-        failures_others, ooms;
-    uint32_t threads, gpu_threads, unread_files, missing;
+        wall_begin_ns, wall_end_ns, failures_others, ooms;
+    uint32_t threads, own_threads, unread_files, missing;
     bool is_estimated, has_dropped, has_few_times;
 };
 
 static void carry_whole(struct part *p, struct whole *w)
 {
-    uint64_t *const numbers[] = {&w->origin_ns,       &w->calls,      &w->errors,   &w->total_ns,
-                                 &w->copy_calls,      &w->copy_bytes, &w->begin_ns, &w->end_ns,
-                                 &w->failures_others, &w->ooms};
+    uint64_t *const numbers[] = {&w->origin_ns,   &w->calls,           &w->errors,
+                                 &w->total_ns,    &w->copy_calls,      &w->copy_bytes,
+                                 &w->begin_ns,    &w->end_ns,          &w->wall_begin_ns,
+                                 &w->wall_end_ns, &w->failures_others, &w->ooms};
     part_numbers(p, numbers, sizeof numbers / sizeof numbers[0]);
     part_u32(p, &w->threads);
-    part_u32(p, &w->gpu_threads);
+    part_u32(p, &w->own_threads);
     part_u32(p, &w->unread_files);
     part_u32(p, &w->missing);
     part_flag(p, &w->is_estimated);
     part_flag(p, &w->has_dropped);
     part_flag(p, &w->has_few_times);
+    p->has_failed |= w->wall_end_ns < w->wall_begin_ns;
 }
 
 /* The number and the name of a function are all that tables show of it. */
@@ -166,10 +168,12 @@ int part_report_put(struct report *r, struct part *p)
                       .copy_bytes = r->copy_bytes,
                       .begin_ns = r->begin_ns,
                       .end_ns = r->end_ns,
+                      .wall_begin_ns = r->wall_begin_ns,
+                      .wall_end_ns = r->wall_end_ns,
                       .failures_others = r->failures.others,
                       .ooms = r->signs.ooms,
                       .threads = rec->thread_count,
-                      .gpu_threads = rec->gpu_thread_count,
+                      .own_threads = rec->own_thread_count,
                       .unread_files = rec->unread_files,
                       .missing = find_missing(r),
                       .is_estimated = r->is_estimated,
@@ -299,6 +303,12 @@ static int add_failure(struct combination *c, struct part *p, struct process *co
     return 0;
 }
 
+/* 0: there is none. */
+static uint64_t earliest(uint64_t a, uint64_t b)
+{
+    return a && (!b || a < b) ? a : b;
+}
+
 static int add_sums(struct combination *c, uint32_t of, struct process *const *processes,
                     uint32_t process_count)
 {
@@ -309,10 +319,11 @@ static int add_sums(struct combination *c, uint32_t of, struct process *const *p
     int error = 0;
     carry_whole(p, &w);
     uint64_t *origin_ns = &r->walk.survey.origin_ns;
-    *origin_ns =
-        w.origin_ns && (!*origin_ns || w.origin_ns < *origin_ns) ? w.origin_ns : *origin_ns;
+    *origin_ns = earliest(*origin_ns, w.origin_ns);
     r->begin_ns = w.calls && (!r->calls || w.begin_ns < r->begin_ns) ? w.begin_ns : r->begin_ns;
     r->end_ns = w.end_ns > r->end_ns ? w.end_ns : r->end_ns;
+    r->wall_begin_ns = earliest(r->wall_begin_ns, w.wall_begin_ns);
+    r->wall_end_ns = w.wall_end_ns > r->wall_end_ns ? w.wall_end_ns : r->wall_end_ns;
     r->calls += w.calls;
     r->errors += w.errors;
     r->total_ns += w.total_ns;
@@ -323,7 +334,7 @@ static int add_sums(struct combination *c, uint32_t of, struct process *const *p
     r->missing |= w.missing;
     r->is_estimated |= w.is_estimated;
     c->rec.thread_count += w.threads;
-    c->rec.gpu_thread_count += w.gpu_threads;
+    c->rec.own_thread_count += w.own_threads;
     c->rec.unread_files += w.unread_files;
     r->walk.kernels.dropped += w.has_dropped;
     c->has_few_times |= w.has_few_times;

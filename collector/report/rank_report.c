@@ -26,6 +26,7 @@ static void add_device(struct rank_row *row, const struct idle_device *device)
     for (unsigned part = 0; part < IDLE_BUSY_PARTS; part++)
         row->parts[part] += device->parts[part];
     row->idle_ns += device->idle_ns;
+    row->start_up_ns += device->causes[IDLE_START_UP];
     row->waits_ns += device->causes[IDLE_COMMUNICATION];
     row->collectives += device->collectives;
     row->late += device->late;
@@ -85,7 +86,9 @@ enum {
     COMMUNICATION,
     COPIES,
     IDLE,
+    RUN_IDLE,
     IDLE_SHARE,
+    START_UP,
     WAITS,
     COLLECTIVES,
     LATE,
@@ -109,8 +112,10 @@ static const struct column columns[COLUMNS] = {
     [COMPUTE] = {"compute_ns", "compute", COLUMN_NS, 11},
     [COMMUNICATION] = {"communication_ns", "communic.", COLUMN_NS, 11},
     [COPIES] = {"copies_ns", NULL, COLUMN_NS},
-    [IDLE] = {"idle_ns", "idle", COLUMN_NS, 11},
+    [IDLE] = {"idle_ns", NULL, COLUMN_NS},
+    [RUN_IDLE] = {NULL, "idle", COLUMN_NS, 11},
     [IDLE_SHARE] = {"idle_share", "idle", COLUMN_SHARE, 6, .spare = 1},
+    [START_UP] = {"idle_start_up_ns", NULL, COLUMN_NS},
     [WAITS] = {"waits_ns", "waited", COLUMN_NS, 11, .is_filled = true},
     [COLLECTIVES] = {"collectives", NULL, COLUMN_COUNT},
     [LATE] = {"late", "late", COLUMN_COUNT, 7, .spare = 2, .is_filled = true},
@@ -156,7 +161,10 @@ static void fill(const struct table *t, uint32_t index, enum report_format forma
     cells[COMMUNICATION] = cell_number(row->parts[IDLE_COMMUNICATING]);
     cells[COPIES] = cell_number(row->parts[IDLE_COPYING]);
     cells[IDLE] = cell_number(row->idle_ns);
-    cells[IDLE_SHARE] = cell_share(row->idle_ns, row->window_ns);
+    cells[RUN_IDLE] = cell_number(row->idle_ns - row->start_up_ns);
+    cells[IDLE_SHARE] =
+        cell_share(row->idle_ns - row->start_up_ns, row->window_ns - row->start_up_ns);
+    cells[START_UP] = cell_number(row->start_up_ns);
     if (!row->collectives && is_text)
         return;
     cells[WAITS] = cell_number(row->waits_ns);

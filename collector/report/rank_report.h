@@ -18,6 +18,7 @@ struct rank_row {
     uint64_t window_ns; /* of its devices, and so the next ones */
     uint64_t parts[IDLE_BUSY_PARTS];
     uint64_t idle_ns;
+    uint64_t start_up_ns; /* of idle_ns */
     uint64_t waits_ns;    /* of idle_ns: for other ranks */
     uint64_t collectives; /* that another rank took part in, too */
     uint64_t late;        /* of these it was the last to begin */

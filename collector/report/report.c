@@ -158,10 +158,29 @@ void report_sum_up(struct report *r)
         losses_add(&r->losses, &r->walk.losses[i]);
 }
 
+/* As idle.h has the time of devices. */
+static void measure_wall(struct report *r)
+{
+    r->is_piece = r->walk.filter && r->walk.filter->is_of_time;
+    r->wall_begin_ns = r->begin_ns;
+    r->wall_end_ns = r->end_ns;
+    for (uint32_t i = 0; i < r->rec->count && !r->is_piece; i++) {
+        uint64_t first_ns = r->walk.first_ns[i], start_ns = process_start_ns(r->rec->processes[i]);
+        if (!first_ns)
+            continue;
+        first_ns = start_ns && start_ns < first_ns ? start_ns : first_ns;
+        if (!r->wall_begin_ns || first_ns < r->wall_begin_ns)
+            r->wall_begin_ns = first_ns;
+        if (r->walk.last_ns[i] > r->wall_end_ns)
+            r->wall_end_ns = r->walk.last_ns[i];
+    }
+}
+
 /* What a walk does not know. */
 static int complete(struct report *r, const struct report_wish *wish)
 {
     report_sum_up(r);
+    measure_wall(r);
     gpu_report_set_libraries(r->gpu, r->libraries);
     int error = r->stacks ? stack_report_finish(r->stacks, wish->symbols) : 0;
     if (error == 0 && wish->source)

@@ -66,6 +66,9 @@ struct report {
     uint64_t copy_bytes;
     uint64_t begin_ns;          /* of the first call; 0 if there is none */
     uint64_t end_ns;            /* of the last */
+    bool is_piece;              /* of time: nothing is said of what was before it */
+    uint64_t wall_begin_ns;     /* of the first process, or its first event; of a piece ... */
+    uint64_t wall_end_ns;       /* of the last event; ... as begin_ns and end_ns */
     uint64_t whole_ns;          /* 0: all was read; otherwise how long all took */
     uint64_t *process_calls;    /* owned, by process index */
     struct losses losses;       /* of all processes together */

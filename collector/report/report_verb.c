@@ -253,17 +253,13 @@ enum exit_code report_verb(const struct options *options, report_page_fn *page)
 /* Not all was read: how long all took the block headers say. */
 static void say_cut(struct report *r, const struct recording *rec)
 {
-    uint64_t begin_ns = UINT64_MAX, end_ns = 0;
+    uint64_t end_ns = 0;
     for (uint32_t i = 0; i < rec->count; i++) {
         struct process *p = rec->processes[i];
-        if (p->min_ns > p->max_ns)
-            continue;
-        uint64_t from_ns = clock_map_ns(&p->clock, p->min_ns);
-        uint64_t to_ns = clock_map_ns(&p->clock, p->max_ns);
-        begin_ns = from_ns < begin_ns ? from_ns : begin_ns;
+        uint64_t to_ns = p->min_ns <= p->max_ns ? clock_map_ns(&p->clock, p->max_ns) : 0;
         end_ns = to_ns > end_ns ? to_ns : end_ns;
     }
-    r->whole_ns = end_ns > begin_ns ? end_ns - begin_ns : 1;
+    r->whole_ns = end_ns > r->wall_begin_ns ? end_ns - r->wall_begin_ns : 1;
     /* Work and the calls that made it were not read equally far. */
     r->losses.gpu_missing = r->losses.gpu_unpaired = 0;
 }

@@ -78,7 +78,7 @@ static int fill(struct finding *to, const struct slowed *s, const struct device_
     if (to->row_count)
         free(to->rows[0].name);
     to->ns = ns;
-    to->window_ns = window_ns;
+    to->of_ns = to->window_ns = window_ns;
     to->process = row->process;
     to->device = row->device;
     to->rows[0] =

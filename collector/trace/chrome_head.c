@@ -181,7 +181,7 @@ static int put_process(struct trace_writer *w, const struct process *p)
         if (t->number == 0)
             continue;
         trace_row_name(chrome_row(w, t->index), p->shown_pid, t->shown_tid);
-        if (!t->gpu)
+        if (!t->own)
             error = put_thread(w, p, t);
     }
     return error;

@@ -117,6 +117,17 @@ def test_no_figure_is_as_wide_as_its_bounds(run_verb, make_records):
     assert "+-" not in run_verb("report", "--table=energy", folder).stdout.replace(" +-  ", "")
 
 
+def test_a_counter_that_did_not_change_has_no_period(run_verb, make_records):
+    """As at both ends of a short run."""
+    job = Job()
+    source = job.source()
+    for at in (0, 40):
+        job.sample("device_power", source, 50 * MS + at * MS, 9000, 80000, None, None, None, 61,
+                   None)
+    text = run_verb("report", "--table=energy,device_counters", make_records(job.lines())).stdout
+    assert "the counter was not seen to change\n" in text and "every 0 ns" not in text
+
+
 def test_why_a_range_has_none(run_verb, make_records):
     """By where it lies: before the first reading, close to the last one, or where it is short."""
     board = Board([(0, 300000)], 100 * MS)

@@ -273,7 +273,82 @@ def test_time_that_was_not_recorded_is_not_idle(report, run_verb, tmp_path, paus
     row = report(s)["gpu_time"][0]
     assert row["stopped_ns"] == 200 * US and row["idle_host_ns"] == 100 * US
     screen = run_verb("report", tmp_path / "data").stdout.partition("\n\n")[0]
-    assert f"1 x GPU; {100 * row['stopped_ns'] / row['window_ns']:.1f}% not recorded\n" in screen
+    run = row["window_ns"] - row["idle_start_up_ns"]
+    assert f"1 x GPU; {100 * row['stopped_ns'] / run:.1f}% not recorded\n" in screen
+
+
+def long_start():
+    """1.2 s after it was started a process works: 600 of 800 us; CUPTI's records come later."""
+    s = Script(now=1_200_000)
+    s.call("cudaMalloc", 300)
+    s.launch(lasts=200)
+    s.now = s.last + 400
+    s.launch(lasts=400)
+    s.now = s.last + 404
+    s.call("cudaDeviceSynchronize", 1)
+    s.now += 20_000
+    s.add("overhead", DEVICE, s.now, 30_000, args=(1 << 16,))
+    return s
+
+
+def test_start_up_is_apart_from_what_it_would_hide(run_verb, make_records):
+    """The wall time has it, and shares are of the rest, everywhere; in a piece there is none."""
+    folder = make_records(long_start().text())
+    [process] = stream_reader.read_folder(folder)
+    started_ns = process.header.start_time * 10_000_000 - 5_000_000_000
+    work = sorted((r.begin, r.end) for r in process.of_type(TYPE_NUMBERS["kernel"]))
+    end_ns = max(r.end for r in process.of_type(CALL))
+    report = json.loads(run_verb("report", "--format=json", folder).stdout)
+    overview, [row] = report["overview"], report["gpu_time"]
+    assert report["wall_ns"] == overview["wall_ns"] == row["window_ns"] == end_ns - started_ns
+    start_up_ns = work[0][0] - started_ns
+    assert overview["start_up_ns"] == row["idle_start_up_ns"] == start_up_ns > 10**9
+    run_ns = end_ns - work[0][0]
+    assert run_ns == 801 * US and row["compute_ns"] == 600 * US
+    assert row["idle_share"] == pytest.approx(201 / 801, abs=1e-4)
+    for place in report["idle"]:
+        whole = row["window_ns"] if place["cause"] == "start-up" else run_ns
+        assert place["share"] == pytest.approx(place["total_ns"] / whole, abs=1e-4)
+    [finding] = report["findings"]
+    assert finding["id"] == "start-up" and finding["of_ns"] == row["window_ns"]
+    screen = run_verb("report", folder).stdout
+    assert "start-up   1.200 s of it, until a GPU's first work; shares are of the rest\n" in \
+        screen.replace(f"{start_up_ns / 1e9:.3f} s of it", "1.200 s of it")
+    assert "GPU time   compute 74.9%  communication 0.0%  copies 0.0%  idle 25.1%\n" in screen
+    assert not re.search(r"^ +(idle)? +[0-9.]+% .* start-up ", screen.partition("\n\n")[0], re.M)
+    assert re.search(r"start-up .* the start  import and the program's start$", screen, re.M)
+    assert re.search(r"^ +import .*: [0-9.]+ s, once, from the process's start on$",
+                     run_verb("report", "--table=findings", folder).stdout, re.M)
+    piece = ("--from=350us", "--to=10s")
+    overview = json.loads(run_verb("report", "--format=json", *piece, folder).stdout)["overview"]
+    assert overview["start_up_ns"] == 0 and overview["wall_ns"] < 10**6
+    assert "start-up" not in run_verb("report", *piece, folder).stdout
+
+
+def test_a_part_is_as_the_whole_after_start_up(run_verb, make_records, tmp_path):
+    """The process that starts first, and that which works first, are in two parts."""
+    scripts = [Script(rank=1, now=2_000_000), long_start()]
+    scripts[0].launch(lasts=5000)
+    folder = make_records(line for script in scripts for line in script.text())
+    parts = [tmp_path / f"{share}.part" for share in range(2)]
+    for share, part in enumerate(parts):
+        run_verb("report", "--partial", f"--share={share}/2", "-o", part, folder)
+    whole = run_verb("report", "--format=json", folder).stdout
+    assert run_verb("report", "--format=json", "--combine", *parts).stdout == whole
+    assert json.loads(whole)["overview"]["start_up_ns"] > 10**9
+
+
+def test_own_thread_is_none_of_the_program(run_verb, make_records):
+    """The one that reads counters; what it calls the device is said where CUPTI did not say it."""
+    s = started()
+    lines = s.text() + [f"{TYPE_NUMBERS[kind]} 4 {at} 0 0 0 0 0 {args} {text}" for kind, at, args,
+                        text in (("thread", 50, "77", "gpuprof-device"),
+                                 ("device_source", 10**10, "1,0,7,7,0,0,100000000", "Made GPU"))]
+    folder = make_records(lines)
+    report = json.loads(run_verb("report", "--format=json", folder).stdout)
+    assert report["threads"] == 2 and report["overview"]["device"] == "Made GPU"
+    screen = run_verb("report", folder).stdout
+    assert "] 1 x Made GPU\n" in screen and "; 1 process, 2 threads, 1 call\n" in screen
 
 
 @pytest.mark.parametrize("shape", ["train", "loss"])

@@ -16,7 +16,7 @@ VERSIONS = pathlib.Path(__file__).parent / "versions"
 LABELS = ("open", "error", "program", "wall time", "steps", "GPU time", "idle", "GPU", "calls",
           "copied", "finding", "lost", "running", "given up", "gpuprof", "more", "unfinished",
           "collective", "held back", "no memory", "held by", "try",
-          "windows")
+          "windows", "start-up")
 HOSTILE = "\x1b[2J\r\n\x07\u202e" + "漢" * 200 + "e\u0301" * 300
 
 
@@ -61,7 +61,7 @@ def test_bar_agrees_with_its_share(run_collector, make_stacks, busy_ns, bar):
     """What rounds to 0.0% has no letter; what is shown as a share has at least one."""
     text = run_collector("report", make_stacks(*made(100_000_000, busy_ns))).stdout
     share, drawn = re.search(r"compute +([\d.]+)%.*\n +\[(.)", text).groups()
-    assert drawn == bar and (float(share) == 0) == (bar == ".") and float(share) < 1.2
+    assert drawn == bar and (float(share) == 0) == (bar == ".") and float(share) < 6
 
 
 def test_colours(collector, run_collector, make_gpu):
