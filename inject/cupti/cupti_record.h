@@ -31,15 +31,6 @@ static const struct cupti_field_row cupti_field_rows[CUPTI_FIELD_COUNT] = {
 #include "cupti/cupti_fields.def"
 };
 
-/* Where the field lies in a record of that many bytes; NULL if this libcupti does not have it. */
-static inline const void *cupti_field_at(enum cupti_field field, const void *record,
-                                         size_t record_bytes)
-{
-    const struct cupti_field_row *row = &cupti_field_rows[field];
-    bool fits = (size_t)row->offset + row->width <= record_bytes;
-    return fits ? (const uint8_t *)record + row->offset : NULL;
-}
-
 /*
  * The value of a field of 1, 2, 4 or 8 bytes, zero-extended; pointers too. False, and 0, if this
  * libcupti does not have it. That the record is of the field's kind is the caller's to see to.
@@ -47,10 +38,11 @@ static inline const void *cupti_field_at(enum cupti_field field, const void *rec
 static inline bool cupti_field(enum cupti_field field, const void *record, size_t record_bytes,
                                uint64_t *value)
 {
-    const void *at = cupti_field_at(field, record, record_bytes);
+    const struct cupti_field_row *row = &cupti_field_rows[field];
+    const uint8_t *at = (const uint8_t *)record + row->offset;
     *value = 0;
-    switch (at ? cupti_field_rows[field].width : 0) {
-    case 1: *value = *(const uint8_t *)at; return true;
+    switch ((size_t)row->offset + row->width <= record_bytes ? row->width : 0) {
+    case 1: *value = *at; return true;
     case 2: {
         uint16_t half;
         memcpy(&half, at, sizeof half);

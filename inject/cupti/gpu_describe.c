@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "cupti/gpu_devices.h"
 #include "cupti/gpu_state.h"
 #include "record/thread.h"
 #include "store/meta.h"
@@ -69,6 +70,7 @@ void gpu_describe(struct thread *writer, bool is_last)
     static uint64_t epoch;
     char text[STATUS_BYTES_MAX];
     describe_cupti(writer);
+    gpu_devices_describe(writer);
     if (!status_copy(&gpu.status, &written, epoch != writer->epoch, text))
         return;
     if (epoch != writer->epoch)

@@ -4,6 +4,7 @@
 #include "base/futex.h"
 #include "base/say.h"
 #include "base/ticks.h"
+#include "cupti/gpu_devices.h"
 #include "cupti/gpu_drain.h"
 #include "cupti/gpu_rival.h"
 #include "cupti/gpu_state.h"
@@ -45,6 +46,7 @@ static void *flush_main(void *data)
 {
     (void)data;
     own_thread_begin("gpuprof-flush");
+    gpu_devices_read(); /* not where CUPTI is started: that may be in one of its callbacks */
     for (;;) {
         uint32_t wake = atomic_load(&gpu_flusher.wake);
         uint32_t requested = atomic_load(&gpu_flusher.requested);

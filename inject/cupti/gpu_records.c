@@ -205,49 +205,25 @@ static bool make_pool(struct record *r, const struct cupti_view *view)
     return true;
 }
 
-static uint64_t big_endian(const uint8_t *bytes)
+/* CUPTI's own records of contexts do not come (gpu_devices.h): the first work in one tells. */
+static void follow_context(struct thread *me, const struct record *work)
 {
-    return __builtin_bswap64(load_u64(bytes));
-}
-
-static void read_uuid(const struct cupti_view *view, enum cupti_field which, uint64_t uuid[2])
-{
-    const uint8_t *bytes = cupti_field_at(which, view->record, view->bytes);
-    for (unsigned i = 0; i < 2; i++)
-        uuid[i] = bytes ? big_endian(bytes + 8 * i) : 0;
-}
-
-static bool make_device(struct record *r, const struct cupti_view *view)
-{
-    struct gpu_device device = {0};
-    read_uuid(view, FIELD_DEVICE_UUID, device.uuid);
-    if (F(DEVICE_MIG))
-        read_uuid(view, FIELD_DEVICE_MIG_UUID, device.mig);
-    gpu_devices_note(F(DEVICE_ID), &device);
-    r->begin = ticks_now();
-    set_text(r, (const char *)(uintptr_t)F(DEVICE_NAME));
-    SET_ARGS(
-        r, DEVICE, [DEVICE_DEVICE] = F(DEVICE_ID), [DEVICE_MAJOR] = F(DEVICE_CAPABILITY_MAJOR),
-        [DEVICE_MINOR] = F(DEVICE_CAPABILITY_MINOR),
-        [DEVICE_MULTIPROCESSORS] = F(DEVICE_MULTIPROCESSORS),
-        [DEVICE_THREADS_MAX] = F(DEVICE_WARPS_MAX) * F(DEVICE_WARP),
-        [DEVICE_BLOCKS_MAX] = F(DEVICE_BLOCKS_MAX),
-        [DEVICE_REGISTERS_MAX] = F(DEVICE_REGISTERS_MAX),
-        [DEVICE_SHARED_MAX] = F(DEVICE_SHARED_MAX),
-        [DEVICE_SHARED_BLOCK_MAX] = F(DEVICE_SHARED_BLOCK_MAX), [DEVICE_MEMORY] = F(DEVICE_MEMORY),
-        [DEVICE_BANDWIDTH] = F(DEVICE_BANDWIDTH), [DEVICE_CLOCK] = F(DEVICE_CLOCK),
-        [DEVICE_UUID_HIGH] = device.uuid[0], [DEVICE_UUID_LOW] = device.uuid[1],
-        [DEVICE_L2] = F(DEVICE_L2), [DEVICE_WARP] = F(DEVICE_WARP));
-    return true;
-}
-
-static bool make_context(struct record *r, const struct cupti_view *view)
-{
-    gpu_devices_use(F(CONTEXT_DEVICE));
-    r->begin = ticks_now();
-    SET_ARGS(r, CONTEXT, [CONTEXT_CONTEXT] = F(CONTEXT_ID), [CONTEXT_DEVICE] = F(CONTEXT_DEVICE),
-             [CONTEXT_NULL_STREAM] = F(CONTEXT_NULL_STREAM));
-    return true;
+    enum { DEVICE, CONTEXT, CONTEXTS_MAX = 4096 }; /* the first arguments of all work */
+    static uint64_t told[CONTEXTS_MAX / 64];       /* a bit each, in the recording of `epoch` */
+    static uint64_t epoch;
+    uint64_t context = work->args[CONTEXT];
+    if (unlikely(epoch != (me->epoch & EPOCH_MASK))) {
+        memset(told, 0, sizeof told);
+        epoch = me->epoch & EPOCH_MASK;
+    }
+    if (likely(context >= CONTEXTS_MAX || told[context / 64] >> context % 64 & 1))
+        return;
+    told[context / 64] |= 1ull << context % 64;
+    gpu_devices_use(work->args[DEVICE]);
+    struct record r = {
+        RECORD_WITH(CONTEXT, [CONTEXT_CONTEXT] = context, [CONTEXT_DEVICE] = work->args[DEVICE]),
+        .begin = work->begin};
+    thread_append(me, &r);
 }
 
 static bool make_stream(struct record *r, const struct cupti_view *view)
@@ -279,11 +255,11 @@ void gpu_record(struct thread *me, const struct cupti_view *view)
     case CUPTI_ACTIVITY_KIND_OVERHEAD: made = make_overhead(&r, view); break;
     case CUPTI_ACTIVITY_KIND_MEMORY2: made = make_memory(&r, view); break;
     case CUPTI_ACTIVITY_KIND_MEMORY_POOL: made = make_pool(&r, view); break;
-    case CUPTI_ACTIVITY_KIND_DEVICE: made = make_device(&r, view); break;
-    case CUPTI_ACTIVITY_KIND_CONTEXT: made = make_context(&r, view); break;
     case CUPTI_ACTIVITY_KIND_STREAM: made = make_stream(&r, view); break;
     default: break; /* by-products of kinds that are enabled, as CUDA_EVENT is */
     }
+    if (made && event_shows[r.type] == EVENT_WORK)
+        follow_context(me, &r);
     if (made)
         thread_append(me, &r);
 }

@@ -13,7 +13,9 @@ import truth
 # From the time that the log has to ours: CLOCK_MONOTONIC sampled now and then by both sides.
 TOLERANCE_NS = 100_000
 
-TYPES = range(stream_reader.TYPE_NUMBERS["kernel"], stream_reader.TYPE_NUMBERS["stream"] + 1)
+ASKED = {stream_reader.TYPE_NUMBERS[what] for what in ("device", "context")}  # not of CUPTI
+TYPES = set(range(stream_reader.TYPE_NUMBERS["kernel"],
+                  stream_reader.TYPE_NUMBERS["stream"] + 1)) - ASKED
 
 
 @dataclasses.dataclass(slots=True)
@@ -110,21 +112,11 @@ KINDS = {
     49: ("memory", _memory),
     50: ("pool", _members("memoryPoolOperationType", "memoryPoolType", "address", "deviceId",
                           "minBytesToKeep", "size", "utilizedSize")),
-    8: ("device", lambda v: [*_numbers(v, "id", "computeCapabilityMajor", "computeCapabilityMinor",
-                                       "numMultiprocessors"),
-                             v["maxWarpsPerMultiprocessor"] * v["numThreadsPerWarp"],
-                             *_numbers(v, "maxBlocksPerMultiprocessor",
-                                       "maxRegistersPerMultiprocessor",
-                                       "maxSharedMemoryPerMultiprocessor",
-                                       "maxSharedMemoryPerBlock", "globalMemorySize",
-                                       "globalMemoryBandwidth", "coreClockRate", "l2CacheSize",
-                                       "numThreadsPerWarp")]),
-    9: ("context", _members("contextId", "deviceId", "nullStreamId")),
     37: ("stream", _members("streamId", "contextId", "priority", "flag")),
 }
 KERNEL, COPY_KIND, SET, SYNC, GRAPH, OVERHEAD, MEMORY, POOL = 10, 1, 2, 38, 51, 17, 49, 50
 DEVICE_WORK = {10, 1, 22, 2, 51}
-INFO = {8, 9, 37}
+INFO = {37}
 
 
 def rows(process):
@@ -141,8 +133,6 @@ def rows(process):
             args[3] = names.get(args[3])
             for i in (4, 5, 14):
                 args[i] = struct.unpack("<IHH", struct.pack("<Q", args[i]))
-        elif what == "device":
-            args = [*args[:12], *args[14:]]  # without the UUID
         found.append((what, record.correlation, tuple(args), record.begin, record.end))
     return found
 

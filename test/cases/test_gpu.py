@@ -5,6 +5,7 @@ import collections
 import json
 import resource
 import signal
+import struct
 
 import cupti_client as cupti
 import gpu_truth
@@ -81,9 +82,26 @@ def test_every_kind(run, static, version, graphs):
     done = run(gpu_work(cupti.VERSIONS[version][1], static), *WORK, "threads", version=version,
                GPUPROF_GRAPHS=graphs)
     kinds = check_whole(done, static)
-    wanted = {10, 1, 22, 2, 38, 17, 49, 50, 8, 9, 37} | ({51} if graphs == "whole" else set())
+    wanted = {10, 1, 22, 2, 38, 17, 49, 50, 37} | ({51} if graphs == "whole" else set())
     assert set(kinds) == wanted
     assert kinds[22] == 1 and kinds[gpu_truth.GRAPH] == (4 if graphs == "whole" else 0)
+
+
+def test_devices(run):
+    """CUPTI tells of no device and no context (as a real one does): the driver is asked, and work
+    says in which context it was."""
+    done = run(cupti.build(source="device_work.c"), "run=20", "device=1", "run=20",
+               status=0)
+    found = {kind: [r for r in done.process.records
+                    if r.type == stream_reader.TYPE_NUMBERS[kind]]
+             for kind in ("device", "context", "kernel")}
+    uuid = [struct.unpack(">QQ", b"simulated-gpu-%02d" % i) for i in range(2)]
+    assert [(r.args, r.text) for r in found["device"]] == [
+        ((i, 9, 0, 132, 2048, 32, 65536, 233472, 49152, 8 << 30, 2 * 1200000 * 4096 // 8, 1980000,
+          *uuid[i], 32 << 20, 32), b"Simulated GPU") for i in range(2)]
+    worked = {(r.args[1], r.args[0]) for r in found["kernel"]}
+    assert sorted(r.args[:2] for r in found["context"]) == sorted(worked)
+    assert {device for _, device in worked} == {0, 1}
 
 
 @pytest.mark.parametrize("static", [False, True], ids=["shared", "static"])
@@ -142,7 +160,7 @@ def test_start(run, version, static):
                   if line.what == "cuptiActivitySetAttribute" and line.result == 0}
     assert attributes == {ZEROED: 1} | ({PER_THREAD: 0} if version != "11.8" else {})
     enabled = [line.values["kind"] for line in asked if line.what == "cuptiActivityEnable"]
-    assert sorted(enabled) == [1, 2, 8, 9, 10, 17, 22, 37, 38, 49, 50]
+    assert sorted(enabled) == [1, 2, 10, 17, 22, 37, 38, 49, 50]
     names, _ = done.called_back()
     assert {"cuLaunchKernel", "cuGraphLaunch", "cuGraphLaunch_ptsz"} <= names
     wanted = {f.symbol for f in done.process.functions.values()}

@@ -165,7 +165,6 @@ void record_api(unsigned scope, const struct sim_api_call *call, int domain, uin
                 int result);
 void record_work(const struct sim_trace_work *work);
 void record_resource(const struct sim_trace_resource *resource);
-void record_existing(unsigned scope, uint32_t kind);
 void record_sync(const struct sim_trace_sync *sync);
 void record_memory(const struct sim_trace_memory *memory);
 void record_log(const struct cupti_record *record, char layer, uint64_t buffer_serial);

@@ -131,10 +131,7 @@ static CUptiResult kind_enable(unsigned scope, int kind)
         return cupti_error(CUPTI_ERROR_NOT_COMPATIBLE);
     cupti_lock(__func__);
     cupti_worker_start();
-    bool is_new = !activity_wanted(scope, (uint32_t)kind);
-    wanted_set(scope, kind, 1);
-    if (is_new)
-        record_existing(scope, (uint32_t)kind);
+    wanted_set(scope, kind, 1); /* nothing tells of what is there already (seen on an H200) */
     clock_anchor();
     cupti_unlock();
     return CUPTI_SUCCESS;

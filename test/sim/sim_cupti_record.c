@@ -19,8 +19,6 @@ enum record_type {
     TYPE_OVERHEAD,
     TYPE_MEMORY,
     TYPE_POOL,
-    TYPE_DEVICE,
-    TYPE_CONTEXT,
     TYPE_STREAM,
     TYPE_API,
     TYPE_EXTERNAL,
@@ -107,8 +105,6 @@ static enum record_type type_of(uint32_t kind)
     case CUPTI_ACTIVITY_KIND_OVERHEAD: return TYPE_OVERHEAD;
     case CUPTI_ACTIVITY_KIND_MEMORY2: return TYPE_MEMORY;
     case CUPTI_ACTIVITY_KIND_MEMORY_POOL: return TYPE_POOL;
-    case CUPTI_ACTIVITY_KIND_DEVICE: return TYPE_DEVICE;
-    case CUPTI_ACTIVITY_KIND_CONTEXT: return TYPE_CONTEXT;
     case CUPTI_ACTIVITY_KIND_STREAM: return TYPE_STREAM;
     case CUPTI_ACTIVITY_KIND_EXTERNAL_CORRELATION: return TYPE_EXTERNAL;
     case CUPTI_ACTIVITY_KIND_DRIVER:
@@ -174,14 +170,11 @@ static void make_own(struct cupti_record *record, unsigned scope, bool is_first)
 }
 
 /* One for each of those who want it. */
-static int only_scope = -1; /* what is there already is told to who asks */
-
 static void finish(const struct cupti_record *record)
 {
     bool is_first = true;
     for (unsigned scope = 0; scope < SCOPE_COUNT; scope++)
-        if (activity_wanted(scope, record->asked) &&
-            (only_scope < 0 || scope == (unsigned)only_scope)) {
+        if (activity_wanted(scope, record->asked)) {
             struct cupti_record own = *record;
             make_own(&own, scope, is_first);
             deliver(&own, scope);
@@ -403,19 +396,6 @@ void record_work(const struct sim_trace_work *work)
     }
 }
 
-static void record_context(const struct sim_trace_resource *resource)
-{
-    enum { API_CUDA = 1 };
-    struct cupti_record record;
-    if (!start(&record, CUPTI_ACTIVITY_KIND_CONTEXT))
-        return;
-    PUT(CONTEXT, contextId, resource->context_id);
-    PUT(CONTEXT, deviceId, resource->device);
-    PUT(CONTEXT, computeApiKind, API_CUDA);
-    PUT(CONTEXT, nullStreamId, resource->null_stream_id);
-    finish(&record);
-}
-
 static void record_stream(const struct sim_trace_resource *resource)
 {
     enum { FLAG_DEFAULT = 1, FLAG_NON_BLOCKING = 2, FLAG_NULL = 3 };
@@ -438,10 +418,6 @@ void record_resource(const struct sim_trace_resource *resource)
     if (resource->kind == SIM_CONTEXT_CREATED) {
         clock_context_created(resource->context_id);
         clock_anchor();
-        struct sim_trace_resource null_stream = *resource;
-        null_stream.stream_id = resource->null_stream_id;
-        record_context(resource);
-        record_stream(&null_stream);
     } else if (resource->kind == SIM_STREAM_CREATED) {
         record_stream(resource);
     } else if (resource->kind == SIM_MODULE_LOADED && resource->is_compiled) {
@@ -449,68 +425,6 @@ void record_resource(const struct sim_trace_resource *resource)
                         cupti_thread.call ? cupti_thread.call->begin_ns : sim_now_ns(),
                         sim_now_ns(), NULL);
     }
-}
-
-static void existing_context(const struct sim_trace_resource *resource)
-{
-    if (resource->kind == SIM_CONTEXT_CREATED)
-        record_context(resource);
-}
-
-static void existing_stream(const struct sim_trace_resource *resource)
-{
-    if (resource->kind == SIM_STREAM_CREATED)
-        record_stream(resource);
-}
-
-static void existing_devices(void)
-{
-    struct cupti_record record;
-    for (int i = 0; i < cupti_driver->device_count(); i++) {
-        struct sim_device_facts facts;
-        if (!start(&record, CUPTI_ACTIVITY_KIND_DEVICE))
-            return;
-        cupti_driver->device_facts(i, &facts);
-        PUT(DEVICE, globalMemoryBandwidth, facts.bandwidth_kb);
-        PUT(DEVICE, globalMemorySize, facts.memory_bytes);
-        PUT(DEVICE, l2CacheSize, facts.l2_bytes);
-        PUT(DEVICE, maxWarpsPerMultiprocessor, facts.warps_max);
-        PUT(DEVICE, maxBlocksPerMultiprocessor, facts.blocks_max);
-        PUT(DEVICE, maxSharedMemoryPerMultiprocessor, facts.shared_max);
-        PUT(DEVICE, maxRegistersPerMultiprocessor, facts.registers_max);
-        PUT(DEVICE, maxSharedMemoryPerBlock, facts.shared_block_max);
-        PUT(DEVICE, numThreadsPerWarp, facts.warp_size);
-        PUT(DEVICE, coreClockRate, facts.clock_khz);
-        PUT(DEVICE, numMultiprocessors, facts.multiprocessors);
-        PUT(DEVICE, computeCapabilityMajor, facts.major);
-        PUT(DEVICE, computeCapabilityMinor, facts.minor);
-        PUT(DEVICE, id, i);
-        PUT(DEVICE, name, (uintptr_t)name_keep(facts.name));
-        PUT(DEVICE, isCudaVisible, 1);
-        memcpy(record.payload + fields[FIELD_DEVICE_uuid].offset, facts.uuid, sizeof facts.uuid);
-        if (getenv("SIMCUDA_MIG")) {
-            char *part = (char *)record.payload + fields[FIELD_DEVICE_migUuid].offset;
-            PUT(DEVICE, isMigEnabled, 1);
-            PUT(DEVICE, gpuInstanceId, SIM_MIG_INSTANCE);
-            PUT(DEVICE, computeInstanceId, 0);
-            memcpy(part, facts.uuid, sizeof facts.uuid);
-            memcpy(part + SIM_MIG_NAME_AT, SIM_MIG_NAME, sizeof SIM_MIG_NAME - 1);
-        }
-        finish(&record);
-    }
-}
-
-/* A kind that is asked for late still tells of what is there. */
-void record_existing(unsigned scope, uint32_t kind)
-{
-    only_scope = (int)scope;
-    if (kind == CUPTI_ACTIVITY_KIND_DEVICE)
-        existing_devices();
-    else if (kind == CUPTI_ACTIVITY_KIND_CONTEXT)
-        cupti_driver->each_resource(existing_context);
-    else if (kind == CUPTI_ACTIVITY_KIND_STREAM)
-        cupti_driver->each_resource(existing_stream);
-    only_scope = -1;
 }
 
 /* An event record has no kind that can be asked for: it comes with SYNCHRONIZATION. */

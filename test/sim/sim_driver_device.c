@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "sim_driver.h"
+#include "sim_nvml.h"
 
 #define WITH_DEVICE(ordinal, expression)                                                           \
     ({                                                                                             \
@@ -30,14 +32,16 @@ static CUresult device_name(char *name, int bytes)
     return CUDA_SUCCESS;
 }
 
-/* The same in every process, different for each device. */
-static CUresult device_uuid(CUuuid *uuid, int number)
+/* The same in every process, different for each device, and for its part with SIMCUDA_MIG. */
+static CUresult device_uuid(CUuuid *uuid, int number, bool may_be_part)
 {
     if (!uuid)
         return CUDA_ERROR_INVALID_VALUE;
     memcpy(uuid->bytes, "simulated-gpu-00", 16);
     uuid->bytes[14] = (char)('0' + number / 10);
     uuid->bytes[15] = (char)('0' + number % 10);
+    if (may_be_part && getenv("SIMCUDA_MIG"))
+        memcpy(uuid->bytes + SIM_MIG_NAME_AT, SIM_MIG_NAME, sizeof SIM_MIG_NAME - 1);
     return CUDA_SUCCESS;
 }
 
@@ -65,9 +69,9 @@ static const struct {
     {CU_DEVICE_ATTRIBUTE_WARP_SIZE, 32},
     {CU_DEVICE_ATTRIBUTE_MAX_PITCH, 2147483647},
     {CU_DEVICE_ATTRIBUTE_MAX_REGISTERS_PER_BLOCK, 65536},
-    {CU_DEVICE_ATTRIBUTE_CLOCK_RATE, 1500000},
+    {CU_DEVICE_ATTRIBUTE_CLOCK_RATE, 1980000},
     {CU_DEVICE_ATTRIBUTE_TEXTURE_ALIGNMENT, 512},
-    {CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, 80},
+    {CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, 132},
     {CU_DEVICE_ATTRIBUTE_CAN_MAP_HOST_MEMORY, 1},
     {CU_DEVICE_ATTRIBUTE_CONCURRENT_KERNELS, 1},
     {CU_DEVICE_ATTRIBUTE_MEMORY_CLOCK_RATE, 1200000},
@@ -133,7 +137,7 @@ static CUresult device_properties(CUdevprop *prop, int ordinal)
                         .SIMDWidth = 32,
                         .memPitch = 2147483647,
                         .regsPerBlock = 65536,
-                        .clockRate = 1500000,
+                        .clockRate = 1980000,
                         .textureAlign = 512};
     return CUDA_SUCCESS;
 }
@@ -189,9 +193,9 @@ DRV(cuDeviceGetCount, (int *count), device_count(count))
 DRV(cuDeviceGetName, (char *name, int bytes, CUdevice device),
     WITH_DEVICE(device, device_name(name, bytes)), A_U(device))
 DRV(cuDeviceGetUuid, (CUuuid * uuid, CUdevice device),
-    WITH_DEVICE(device, device_uuid(uuid, at->number)), A_U(device))
+    WITH_DEVICE(device, device_uuid(uuid, at->number, false)), A_U(device))
 DRV(cuDeviceGetUuid_v2, (CUuuid * uuid, CUdevice device),
-    WITH_DEVICE(device, device_uuid(uuid, at->number)), A_U(device))
+    WITH_DEVICE(device, device_uuid(uuid, at->number, true)), A_U(device))
 DRV(cuDeviceGetLuid, (char *luid, unsigned *mask, CUdevice device),
     WITH_DEVICE(device, device_luid(luid, mask, at->number)), A_U(device))
 DRV(cuDeviceTotalMem_v2, (size_t * bytes, CUdevice device),

@@ -290,29 +290,6 @@ static int ask_device_count(void)
     return sim_config.device_count;
 }
 
-static void ask_device_facts(int ordinal, struct sim_device_facts *facts)
-{
-    int number = sim_devices[ordinal].number;
-    *facts = (struct sim_device_facts){
-        .memory_bytes = sim_config.memory_bytes,
-        .multiprocessors = 132,
-        .warp_size = 32,
-        .major = 9,
-        .minor = 0,
-        .clock_khz = 1980000,
-        .bandwidth_kb = 2ull * 1200000 * 4096 / 8,
-        .l2_bytes = 32 << 20,
-        .warps_max = 2048 / 32,
-        .blocks_max = 32,
-        .registers_max = 65536,
-        .shared_max = 233472,
-        .shared_block_max = 49152,
-        .name = "Simulated GPU",
-        .uuid = {'s', 'i', 'm', 'u', 'l', 'a', 't', 'e', 'd', '-', 'g', 'p', 'u', '-',
-                 (uint8_t)('0' + number / 10), (uint8_t)('0' + number % 10)},
-    };
-}
-
 static int ask_stream_id(void *context, void *handle, bool per_thread, uint32_t *id)
 {
     CUstream stream = handle;
@@ -395,7 +372,6 @@ static const struct sim_traced traced = {
     .is_alive = ask_alive,
     .version = ask_version,
     .device_count = ask_device_count,
-    .device_facts = ask_device_facts,
     .stream_id = ask_stream_id,
     .context_id = ask_context_id,
     .context_device = ask_context_device,

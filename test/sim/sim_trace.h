@@ -124,23 +124,12 @@ struct sim_tracer {
     void (*driver_gone)(void); /* in the driver's own atexit handler */
 };
 
-struct sim_device_facts {
-    uint64_t memory_bytes;
-    uint64_t bandwidth_kb; /* a second */
-    uint32_t multiprocessors, warp_size, major, minor, clock_khz, l2_bytes;
-    uint32_t warps_max, blocks_max, registers_max, shared_max; /* of a multiprocessor */
-    uint32_t shared_block_max;
-    const char *name;
-    uint8_t uuid[16];
-};
-
 /* What it gets. */
 struct sim_traced {
     int (*init)(bool *was_ready); /* the result of cuInit(0) */
     bool (*is_alive)(void);       /* not in a forked child, not after exit */
     int (*version)(void);
     int (*device_count)(void);
-    void (*device_facts)(int device, struct sim_device_facts *facts);
     /* 0 or an error: these take what cuptiGet... take. */
     int (*stream_id)(void *context, void *stream, bool per_thread, uint32_t *id);
     int (*context_id)(void *context, uint32_t *id);
