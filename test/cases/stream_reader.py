@@ -55,7 +55,7 @@ COUNTERS = ("dropped", "unrecorded", "names_dropped", "names_truncated", "write_
             "gpu_damaged", "gpu_yields", "gpu_unflushed", "texts_truncated", "ranges_dropped",
             "stacks_dropped", "stackless", "passed_by", "passed_failed", "overwritten",
             "graph_untied", "op_inputs_dropped", "tensors_dropped")
-LOSSES = (*COUNTERS[:5], *COUNTERS[8:18], *COUNTERS[21:25])
+LOSSES = (*COUNTERS[:5], *COUNTERS[8:15], *COUNTERS[16:18], *COUNTERS[21:25])
 U64 = (1 << 64) - 1
 
 

@@ -2,6 +2,7 @@
 """`make check-gpu` is for machines with a GPU; on the simulated CUDA it runs so as not to rot."""
 
 import os
+import re
 import sys
 
 import pytest
@@ -73,10 +74,11 @@ def test_without_nvml(check_gpu):
 def test_overhead_is_measured(check_gpu):
     """With a target that no machine misses: what is measured here means nothing."""
     rows = check_gpu("--launches", 300, "--pairs", 1, "--target", "1000", "overhead")
-    measured = [name for name, (_, detail) in rows.items() if "of the bare run (" in detail]
-    assert len(measured) >= 6
-    [judged] = [row for name, row in rows.items() if name.endswith(": GPU rows, front=auto")]
-    assert judged[0] == "ok" and "; target 1000.00" in judged[1]
+    told = {name.partition(": ")[2]: row for name, row in rows.items() if "overhead" in name}
+    floor, target = (float(re.search(pattern, told[name][1])[1]) for name, pattern in (
+        ("CUPTI alone", r"(\S+) of the bare run \("), ("GPU rows, front=auto", r"target (\S+)")))
+    assert told["GPU rows, front=auto"][0] == "ok" and target == pytest.approx(1000 * floor, 1e-3)
+    assert sum("of the bare run (" in detail for _, detail in told.values()) >= 7
 
 
 PYTHON = """#!/bin/sh

@@ -152,7 +152,7 @@ def parse():
     parser.add_argument("--launches", type=int, default=100000, help="of a program (100000)")
     parser.add_argument("--pairs", type=int, default=7, help="rounds of each overhead (7)")
     parser.add_argument("--target", type=float, default=check_overhead.TARGET_LAUNCHES,
-                        help="of the launch-bound loop, over the bare run (1.10)")
+                        help="of the launch-bound loop, over CUPTI alone (1.10)")
     parser.add_argument("--steps", type=int, default=60, help="of the training loop (60)")
     parser.add_argument("--seconds", type=int, default=0,
                         help="no command begins after so many, and none lasts longer (no limit)")

@@ -7,7 +7,8 @@ import sys
 
 import check_counts
 import check_training
-from gpu_table import (FAILED, Failure, OutOfTime, bare_environment, find_nsys, not_run,
+import gpu_dump
+from gpu_table import (BUILD, FAILED, Failure, OutOfTime, bare_environment, find_nsys, not_run,
                        recording_environment, row, run, tail)
 
 TARGET_LAUNCHES, TARGET_TRAINING = 1.10, 1.01
@@ -30,6 +31,8 @@ TRAINING = {
     "--device": {"GPUPROF_DEVICE": "1"},
 }
 JUDGED = "GPU rows, front=auto"  # the standard settings: these have the target
+FLOOR = "CUPTI alone"  # beside which they are judged
+FLOOR_LIBRARY = BUILD / "gpu" / "cupti_floor.so"
 NSYS = "nsys (its own, -t cuda)"
 TORCH = "torch.profiler (its own, CPU and CUDA)"
 
@@ -49,9 +52,23 @@ def nsys_command(command, folder):
             "--force-overwrite=true", "-o", folder / "nsys", *command]
 
 
+def find_cupti(command, folder, settings):
+    """The libcupti that gpuprof takes with this program; None: it takes none."""
+    done = run(command, recording_environment(folder, **settings))
+    if done.status:
+        raise Failure(f"status {done.status}: {tail(done.stderr)}")
+    process = max(gpu_dump.read(folder), key=lambda one: len(one.calls))
+    found = re.match(r"from CUPTI \d+, ([^,]+)", process.gpu_rows)
+    return found and found.group(1)
+
+
 def variants(command, folder, settings, gpuprof):
     """name -> a function of the round that returns (command, environment)."""
     ways = {}
+    cupti = find_cupti(command, folder / "first", settings)
+    if cupti and FLOOR_LIBRARY.exists():
+        ways[FLOOR] = lambda i: (command, bare_environment(
+            CUDA_INJECTION64_PATH=str(FLOOR_LIBRARY), CUPTI_FLOOR=cupti))
     for name, own in gpuprof.items():
         ways[name] = lambda i, name=name, own=own: (
             command, recording_environment(folder / f"{name}-{i}".replace(" ", "-"),
@@ -72,8 +89,11 @@ def measure(label, command, ways, target, rounds):
         pass
     except Failure as failure:
         row(f"overhead, {label}: a bare run", FAILED, failure)
+    floor = statistics.median(ratios[FLOOR]) if ratios.get(FLOOR) else 1
     for name, values in ratios.items():
-        tell(label, name, values, broken.get(name), target)
+        tell(label, name, values, broken.get(name), floor * target if name == JUDGED else None)
+    if FLOOR not in ways:
+        not_run(f"overhead, {label}: {FLOOR}", f"no libcupti is used, or no {FLOOR_LIBRARY.name}")
     if bare:
         row(f"overhead, {label}: the bare run", True,
             f"{statistics.median(bare) / 1e6:.2f} ms ({min(bare) / 1e6:.2f} to "
@@ -136,11 +156,10 @@ def tell(label, name, values, broken, target):
         not_run(title, "no time was left")
     else:
         median = statistics.median(values)
-        judged = target if name == JUDGED else None
-        row(title, judged is None or median <= judged,
+        row(title, target is None or median <= target,
             f"{f'{find_nsys()}: ' if name == NSYS else ''}"
             f"{median:.3f} of the bare run ({min(values):.3f} to {max(values):.3f}, {len(values)} "
-            f"rounds){f'; target {judged:.2f}' if judged else '; no target'}")
+            f"rounds){f'; target {target:.2f}' if target else '; no target'}")
 
 
 def check_launches(program, folder, options):
