@@ -227,22 +227,38 @@ static __attribute__((noinline)) int take_call(struct idle *d, struct idle_proce
     return idle_thread_call(t, &call);
 }
 
-/* Compilation, and the loading of what is first used, are records of the device's driver inside of
- * the call that needed it. */
+/* The thread that an overhead is of: that of its call, or that which it says; else it is most
+ * likely that of the last work. IDLE_NONE: nobody knows. */
+static uint32_t overhead_thread(const struct idle_process *p, const struct slice *s)
+{
+    const struct record *r = s->event.record;
+    const struct thread_table *threads = &s->event.process->threads;
+    bool says = record_arg(r, OVERHEAD_OBJECT) == OBJECT_THREAD && record_arg(r, OVERHEAD_THREAD);
+    if (s->is_called)
+        return s->call.thread;
+    for (uint32_t i = 0; says && i < threads->count; i++)
+        if (threads->threads[i]->number &&
+            threads->threads[i]->tid == record_arg(r, OVERHEAD_THREAD))
+            return threads->threads[i]->index;
+    return p->maker.thread ? p->maker.index : IDLE_NONE;
+}
+
+/* Compilation, and the loading of what is first used, are records of the device's driver: inside of
+ * the call that needed it, or where that is not recorded, as those that load libraries' modules are
+ * not, between two calls. */
 static int take_overhead(struct idle *d, const struct idle_process *p, const struct slice *s)
 {
     const struct event *e = &s->event;
     uint64_t kind = record_arg(e->record, OVERHEAD_KIND);
-    uint32_t thread = s->is_called ? s->call.thread : p->maker.index;
     struct idle_entry part = {.begin_ns = e->begin_ns,
                               .end_ns = e->end_ns,
                               .place = idle_text(overhead_kind_text(kind)),
                               .cause = IDLE_CAPTURE};
     bool is_loading = kind == OVERHEAD_COMPILER || kind == OVERHEAD_MODULE_LOADING ||
                       kind == OVERHEAD_LAZY_LOADING;
-    if (!is_loading || (!s->is_called && !p->maker.thread) || !d->threads[thread])
-        return 0;
-    return idle_thread_part(d->threads[thread], &part);
+    uint32_t thread = is_loading ? overhead_thread(p, s) : IDLE_NONE;
+    return thread != IDLE_NONE && d->threads[thread] ? idle_thread_part(d->threads[thread], &part)
+                                                     : 0;
 }
 
 /* ---- data loading ---------------------------------------------------------------------------- */

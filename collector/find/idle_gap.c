@@ -50,8 +50,9 @@ static void put_host(struct passage *p, enum idle_cause cause, const struct idle
     put(p, cause, place, until_ns);
 }
 
-/* The thread makes no call before the next one. */
-static void between(struct passage *p, const struct idle_entry *next, uint64_t until_ns)
+/* The thread makes no call before the next one; `to` is that which it comes to. */
+static void between(struct passage *p, const struct idle_entry *next, const struct idle_entry *to,
+                    uint64_t until_ns)
 {
     static const struct idle_place nowhere = {.function = IDLE_NONE};
     struct idle_place first = idle_text("import and the program's start");
@@ -65,9 +66,9 @@ static void between(struct passage *p, const struct idle_entry *next, uint64_t u
         put(p, cause, &first, earlier(until_ns, p->gap->first_call_ns));
         put(p, cause, &more, until_ns);
     } else if (cause == IDLE_NOTHING) {
-        put(p, cause, &next->place, until_ns);
+        put(p, cause, &to->place, until_ns);
     } else if (cause == IDLE_HOST || cause == IDLE_LAUNCH) {
-        put_host(p, cause, &next->place, until_ns);
+        put_host(p, cause, &to->place, until_ns);
     } else {
         put(p, cause, cause == IDLE_UNKNOWN ? &nowhere : &next->place, until_ns);
     }
@@ -88,6 +89,15 @@ static void inside(struct passage *p, const struct idle_entry *e, uint64_t until
     }
 }
 
+/* Of the entries from `i` on the first that says where the thread was, or else `next`. */
+static const struct idle_entry *comes_to(const struct idle_thread *t, uint32_t i,
+                                         const struct idle_entry *next)
+{
+    while (i < t->count && idle_entry_is_loading(idle_thread_entry(t, i)))
+        i++;
+    return i < t->count ? idle_thread_entry(t, i) : next;
+}
+
 /* What that thread did until then; `next` is its call that is not over then. */
 static void follow(struct passage *p, const struct idle_maker *maker, const struct idle_entry *next,
                    uint64_t until_ns)
@@ -106,14 +116,14 @@ static void follow(struct passage *p, const struct idle_maker *maker, const stru
         const struct idle_entry *e = idle_thread_entry(t, i);
         if (e->begin_ns >= until_ns)
             break;
-        between(p, e, e->begin_ns);
+        between(p, e, comes_to(t, i, next), e->begin_ns);
         inside(p, e, until_ns);
     }
     if (t->depth && t->in.begin_ns < until_ns) {
-        between(p, &t->in, t->in.begin_ns);
+        between(p, &t->in, &t->in, t->in.begin_ns);
         put(p, (enum idle_cause)t->in.cause, &t->in.place, until_ns);
     }
-    between(p, next, earlier(until_ns, next->begin_ns));
+    between(p, next, next, earlier(until_ns, next->begin_ns));
     put(p, IDLE_LAUNCH, &next->place, until_ns);
 }
 

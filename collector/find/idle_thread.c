@@ -136,7 +136,11 @@ int idle_thread_leave(struct idle_thread *t, const struct idle_entry *what)
 int idle_thread_part(struct idle_thread *t, const struct idle_entry *part)
 {
     struct idle_entry *last = idle_thread_last(t);
-    if (t->depth || !last || part->begin_ns < last->begin_ns || part->end_ns > last->end_ns)
+    if (t->depth || !last)
+        return 0;
+    if (part->begin_ns >= last->end_ns)
+        return idle_thread_append(t, part);
+    if (part->begin_ns < last->begin_ns || part->end_ns > last->end_ns)
         return 0;
     struct idle_entry rest = *last;
     last->end_ns = part->begin_ns;

@@ -84,6 +84,12 @@ static inline bool idle_entry_is_call(const struct idle_entry *e)
  * GPUPROF_NO_MEMORY. */
 int idle_thread_append(struct idle_thread *t, const struct idle_entry *entry);
 
+/* Is it loading, by a call that is not recorded? It says nothing of the time before it. */
+static inline bool idle_entry_is_loading(const struct idle_entry *e)
+{
+    return e->place.kind == IDLE_WORD_OURS;
+}
+
 /* A call, unless the thread is in something; in the order of time. 0 or GPUPROF_NO_MEMORY. */
 static inline int idle_thread_call(struct idle_thread *t, const struct idle_entry *call)
 {
@@ -99,7 +105,7 @@ int idle_thread_leave(struct idle_thread *t, const struct idle_entry *what);
 void idle_thread_ended(struct idle_thread *t, struct idle_place place, uint64_t begin_ns,
                        uint64_t end_ns);
 
-/* A part of a call was something else, if its last call has it. 0 or GPUPROF_NO_MEMORY. */
+/* A part of its last call, or some of the time after that, was loading. 0 or GPUPROF_NO_MEMORY. */
 int idle_thread_part(struct idle_thread *t, const struct idle_entry *part);
 
 #endif

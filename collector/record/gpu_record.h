@@ -21,6 +21,7 @@ enum overhead_kind {
     OVERHEAD_MODULE_LOADING = 4 << 16,
     OVERHEAD_LAZY_LOADING = 5 << 16,
 };
+enum object_kind { OBJECT_THREAD = 2 }; /* of an overhead, among others */
 enum memory_operation { MEMORY_ALLOCATE = 1, MEMORY_RELEASE = 2 };
 enum pool_operation { POOL_CREATED = 1, POOL_DESTROYED = 2, POOL_TRIMMED = 3 };
 enum pool_kind { POOL_LOCAL = 1 }; /* others are of another process */

@@ -194,6 +194,15 @@ def capture_and_instantiation(s):
     s.launch(us=4, after=4, lasts=50)
 
 
+@scene(capture=300, host=100 + 200, launch=4)
+def loading_between_calls(s):
+    """By a call that is not recorded, as cuBLAS' of cuLibraryLoadData."""
+    s.now = s.last + 104 + 100
+    s.add("overhead", DEVICE, s.now, 300, args=(4 << 16, 2, 0, 0))
+    s.now += 300 + 200
+    s.launch(us=4, after=4, lasts=50)
+
+
 @scene(nothing=6_000_000, launch=4)
 def nothing_at_all(s):
     s.now = s.last + 104 + 6_000_000
@@ -275,6 +284,24 @@ def test_time_that_was_not_recorded_is_not_idle(report, run_verb, tmp_path, paus
     screen = run_verb("report", tmp_path / "data").stdout.partition("\n\n")[0]
     run = row["window_ns"] - row["idle_start_up_ns"]
     assert f"1 x GPU; {100 * row['stopped_ns'] / run:.1f}% not recorded\n" in screen
+
+
+def test_loading_is_of_the_thread_that_it_says(report, run_verb, make_records):
+    """Here of that which has done no work yet; the host's time before it is not the loading's."""
+    [process] = stream_reader.read_folder(make_records(started().text(), "other"))
+    tid = process.header.pid + 600
+    s = started()
+    s.now = s.last + 104
+    s.call("cudaStreamSynchronize", 1, thread=OTHER)
+    s.now += 100
+    s.add("overhead", DEVICE, s.now, 300, args=(4 << 16, 2, 0, tid))
+    s.now += 300 + 200
+    s.last = s.call("cudaLaunchKernel", 4, thread=OTHER)
+    s.work(4, 50)
+    found = report(s)
+    assert causes(found) == {"sync": 1, "capture": 300, "host": 300, "launch": 4}
+    assert {row["place"] for row in found["idle"] if row["cause"] in ("capture", "host")} == \
+        {"Runtime Triggered Module Loading", "cudaLaunchKernel"}
 
 
 def long_start():
