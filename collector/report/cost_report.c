@@ -9,6 +9,8 @@
 
 #define STEPS_SHOWN_MAX 32 /* in the text, of all processes together */
 #define UNKNOWN_STEP    "something unknown"
+#define TIMED_FEW       100  /* of a class: what is known of fewer ... */
+#define TIMED_OF        1000 /* ... for so many times as many is a guess */
 
 static double worst_share(const struct process *p)
 {
@@ -96,6 +98,21 @@ static bool is_estimate(const struct cost_row *row, unsigned class)
     return !is_own(class) && !row->timed && row->total_ns;
 }
 
+/* Threads time their first calls, and then some a second: of a short run these are all. */
+static bool is_rough(const struct cost_row *row, unsigned class)
+{
+    return !is_own(class) && row->timed && row->timed < TIMED_FEW &&
+           row->count / TIMED_OF > row->timed;
+}
+
+bool cost_is_rough(const struct cost_report *c)
+{
+    uint64_t rough_ns = 0;
+    for (unsigned i = 0; i < COST_COUNT; i++)
+        rough_ns += is_rough(&c->rows[i], i) ? c->rows[i].total_ns : 0;
+    return rough_ns > c->cost_ns / 2;
+}
+
 /* ---- the classes ---- */
 
 enum { NAME, COUNT, TIMED, UNMEASURED, TOTAL, EACH, SHARE, MEASURED, IS_KNOWN, COLUMNS };
@@ -145,12 +162,12 @@ static void fill_class_text(const struct cost_report *c, uint32_t index, struct 
     }
     cells[SHARE] = cell_real(row_share(c, class));
     cells[TOTAL] = cell_number(row->total_ns);
-    cells[TOTAL].estimated = is_estimate(row, class);
+    cells[TOTAL].estimated = is_estimate(row, class) || is_rough(row, class);
     if (!measured(row))
         return;
     cells[MEASURED] = cell_number(measured(row));
     cells[EACH] = cell_number(each_ns(row));
-    cells[EACH].estimated = is_estimate(row, class);
+    cells[EACH].estimated = cells[TOTAL].estimated;
 }
 
 static void fill_class(const struct table *t, uint32_t index, enum report_format format,
@@ -194,8 +211,14 @@ static void print_shares(const struct cost_report *t, bool is_whole, FILE *out)
 static void print_notes(const struct table *table, FILE *out)
 {
     const struct cost_report *c = table->source;
+    char timed[UNIT_TEXT_BYTES], count[UNIT_TEXT_BYTES];
     bool estimates = false, is_whole = true;
     for (unsigned i = 0; i < COST_COUNT; i++) {
+        if (is_rough(&c->rows[i], i))
+            fprintf(out,
+                    "  ~ %s: only %s of %s were timed, the threads' first, which take longest\n",
+                    cost_infos[i].name, count_text(timed, c->rows[i].timed),
+                    count_text(count, c->rows[i].count));
         estimates |= is_estimate(&c->rows[i], i);
         is_whole &= !c->rows[i].unmeasured;
     }

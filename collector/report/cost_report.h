@@ -28,6 +28,9 @@ struct cost_report {
     const struct process *worst; /* that has the thread which paid most; NULL: none was measured */
 };
 
+/* Is most of the cost known of so few calls, the threads' first, that it may be far lower? */
+bool cost_is_rough(const struct cost_report *c);
+
 /* After all was read. 0 or GPUPROF_NO_MEMORY. */
 int cost_report_init(struct cost_report *c, const struct recording *rec);
 void cost_report_release(struct cost_report *c);

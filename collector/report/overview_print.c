@@ -509,8 +509,8 @@ static void print_cost(struct screen *s, const struct cost_report *c)
     if (c->is_blind)
         line(s, "gpuprof", NULL, "its own cost was not measured");
     else
-        line(s, "gpuprof", NULL, "took %.2f%% of the threads' time itself; --table=cost",
-             100 * cost_share(c->cost_ns, c->wall_ns));
+        line(s, "gpuprof", NULL, "took %s%.2f%% of the threads' time itself; --table=cost",
+             cost_is_rough(c) ? "roughly " : "", 100 * cost_share(c->cost_ns, c->wall_ns));
 }
 
 /* What the first screen and the summary have in common. */

@@ -9,6 +9,7 @@ import re
 import unicodedata
 
 import pytest
+import stream_reader
 from test_tables import on_terminal
 
 CORPUS = pathlib.Path(__file__).parent.parent / "corpus"
@@ -243,3 +244,21 @@ def test_threads(make_stacks, run_verb):
     assert (row["calls"], row["total_ns"], row["max_ns"], row["gpu_work"], row["gpu_ns"]) == \
         (2, 800, 500, 1, 40000)
     assert "calls_by_thread" not in json.loads(run_verb("report", "--format=json", data).stdout)
+
+
+@pytest.mark.parametrize("timed", [24, 100])
+def test_a_cost_that_few_calls_tell_is_rough(make_records, run_verb, timed):
+    """The first ones of 59,522; in a longer run more are timed."""
+    cost, total = (stream_reader.TYPE_NUMBERS[kind] for kind in ("cost", "cost_sum"))
+    sums = (1, 4 * 10**9, 500730119, 1, 4 * 10**9, 500730119, 900, 5 * 10**9, 0, 0)
+    data = make_records([
+        "process 0", f"{stream_reader.CALL} 1 1000 500 1 0 cudaFree 0 -",
+        f"{cost} 0 2000 0 0 0 0 0 59522,{timed},165611,410730119 operator",
+        f"{cost} 0 2000 0 0 0 0 0 600,600,90000000,90000000 stack",
+        f"{total} 0 2001 0 0 0 0 0 {','.join(map(str, sums))}"])
+    _, found = screen_of(run_verb("report", data).stdout)
+    rough = "roughly " if timed < 100 else ""
+    assert found["gpuprof"] == [f"took {rough}12.52% of the threads' time itself; --table=cost"]
+    table = run_verb("report", "--table=cost", data).stdout
+    assert (f"  ~ operator: only {timed} of 59,522 were timed" in table) == bool(rough)
+    assert ("~410.730 ms" in table) == bool(rough) and "~90.000 ms" not in table
