@@ -180,7 +180,7 @@ static void set_place(struct idle_place *place, const struct slice *s)
     bool is_number = op && !name;
     place->word = is_number ? op->name : (uintptr_t)name;
     place->kind = is_number ? IDLE_WORD_OP : name ? IDLE_WORD_NAME : 0;
-    place->stack = s->event.record->stack_id;
+    place->stack = walk_stack(s);
     place->function = s->event.function->index;
 }
 

@@ -193,6 +193,13 @@ static inline const struct op *walk_op(const struct slice *s)
     return ops_innermost(&s->walk->ops, s->event.thread);
 }
 
+/* The stack of a call, or else of the operator that it was made in (with WALK_OPS); 0: none. */
+static inline uint32_t walk_stack(const struct slice *s)
+{
+    uint32_t own = s->event.record->stack_id;
+    return own ? own : ops_stack_around(&s->walk->ops, s->event.thread);
+}
+
 /* The innermost call of a library that is open around a call. */
 static inline const struct library_call *walk_library(const struct slice *s)
 {

@@ -117,10 +117,11 @@ static int take_slice(void *context, const struct slice *slice)
     int error = 0;
     if (r->type != RECORD_CALL || r->flags & RECORD_NESTED)
         return 0;
-    const struct range *range = r->stack_id ? walk_range(slice, false) : NULL;
+    uint32_t stack = walk_stack(slice);
+    const struct range *range = stack ? walk_range(slice, false) : NULL;
     struct stack_row row = {.process = e->process->index,
                             .thread = s->split_threads ? e->thread->index : 0,
-                            .stack = r->stack_id,
+                            .stack = stack,
                             .function = e->function->index,
                             .range = range ? range->text : NULL};
     uint64_t weight = r->weight > 1 ? r->weight : 1;
@@ -182,7 +183,7 @@ static int tied(void *context, const struct slice *slice)
 struct consumer stack_costs_consumer(struct stack_costs *s)
 {
     return (struct consumer){.context = s,
-                             .needs = WALK_RANGES | WALK_WORK | WALK_STACKS,
+                             .needs = WALK_RANGES | WALK_WORK | WALK_OPS | WALK_STACKS,
                              .take = take_slice,
                              .tied = tied};
 }

@@ -160,7 +160,7 @@ int survey_take_call(struct survey *s, struct ranges *ranges, struct ops *ops,
         .library = library,
         .range = range ? range->node : 0,
         .op = op,
-        .stack = r->stack_id,
+        .stack = r->stack_id ? r->stack_id : ops_stack_around(ops, e->thread),
         .flags = (uint16_t)((launches ? CORRELATION_LAUNCH : 0) |
                             (r->flags & RECORD_NESTED ? CORRELATION_NESTED : 0)),
     };

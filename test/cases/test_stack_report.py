@@ -3,6 +3,7 @@
 
 import csv
 import io
+import json
 import pathlib
 import re
 import subprocess
@@ -28,6 +29,31 @@ def test_report_by_stack(run_verb, make_stacks):
                                        "bytes": 0}
     assert [row["host_ns"] for row in rows] == sorted((row["host_ns"] for row in rows),
                                                       reverse=True)
+
+
+def test_a_call_has_the_stack_of_its_operator(run_verb, make_stacks):
+    """As run --pytorch=stacks has it of the outermost one; its own says more. Tables, reasons of
+    idle time and findings say that line."""
+    data = make_stacks(
+        "process 0", "meta stacks=libunwind", "meta python=3.11.7", "name 1 gemm",
+        "python 1 9 /home/me/train.py\tforward", "python 2 30 /home/me/train.py\tother",
+        "stack 1 0 p1", "stack 2 0 p2", "op 1000 7 1 aten::linear", "op 1100 8 0 aten::addmm",
+        "call cudaLaunchKernel 1200 300 1 0 0", "call cudaMalloc 1600 50 2 2 64",
+        "op_end 1700 8", "call cudaLaunchKernel 200001700 300 3 0 0", "op_end 200002100 7",
+        "call cudaFree 200002200 10 4 0 0",
+        "kernel 1 1400 40000 1", "kernel 1 200001900 30000 3")
+    rows, report = rows_of(run_verb, data, "python-line")
+    lines = {row["line"]: (row["calls"], row["host_ns"], row["gpu_ns"]) for row in rows}
+    assert lines == {9: (2, 600, 70000), 30: (1, 50, 0)}
+    assert report["without_stack"]["calls"] == 1 and report["without_stack"]["gpu_ns"] == 0
+    rows, _ = rows_of(run_verb, data, "stack")
+    assert {(row["call"], *row["frames"]) for row in rows} == {
+        ("cudaLaunchKernel", "forward (train.py:9)"), ("cudaMalloc", "other (train.py:30)")}
+    report = json.loads(run_verb("report", "--format=json", data).stdout)
+    [host] = [row for row in report["idle"] if row["cause"] == "host"]
+    assert host["place"] == "forward (train.py:9)" and host["total_ns"] > 199 * 10**6
+    assert [(row["id"], row["where"]) for row in report["findings"]
+            if row["id"] == "host-bound"] == [("host-bound", "forward (train.py:9)")]
 
 
 def test_losses_are_counted_once(run_verb, make_stacks):

@@ -8,7 +8,7 @@
  * wWORD as it is; all numbers of frames but N are hexadecimal call FUNCTION BEGIN DURATION
  * CORRELATION STACK BYTES [open|nested] kernel NAME BEGIN DURATION CORRELATION copy BEGIN DURATION
  * CORRELATION BYTES name NUMBER TEXT            of kernels push BEGIN TEXT, pop BEGIN, step BEGIN
- * NUMBER
+ * NUMBER op BEGIN OBJECT STACK NAME, op_end BEGIN OBJECT    operators
  *
  * make_stacks DIR bench STACKS MODULES PATH CODE BYTES: that many stacks of 30 frames over modules
  * that are copies of PATH, at PATH.0, PATH.1, ...; its code begins at CODE (both hexadecimal).
@@ -55,6 +55,25 @@ static void add_step(struct script *s, const char *rest)
     if (sscanf(rest, "%llu %" SCNu64, &begin, number) != 2)
         exit(2);
     add(s, RECORD_STEP, begin, 1, number, NULL, 0);
+}
+
+static void add_op(struct script *s, unsigned type, const char *rest)
+{
+    unsigned long long begin;
+    uint64_t object[2] = {0};
+    unsigned stack = 0;
+    char name[128] = "";
+    int found = sscanf(rest, "%llu %" SCNu64 " %u %127s", &begin, object, &stack, name);
+    if (found != (type == RECORD_OP_BEGIN ? 4 : 2))
+        exit(2);
+    struct record r = {.type = (uint8_t)type,
+                       .begin = begin,
+                       .stack_id = stack,
+                       .arg_count = type == RECORD_OP_BEGIN ? 2 : 1,
+                       .bytes = name[0] ? (const uint8_t *)name : NULL,
+                       .byte_count = (uint32_t)strlen(name)};
+    memcpy(r.args, object, r.arg_count * sizeof *object);
+    builder_add(&s->builder, MAIN, &r);
 }
 
 static void end_process(struct script *s)
@@ -220,6 +239,10 @@ static void take_line(struct script *s, char *line)
         add_kernel(s, rest);
     else if (strcmp(line, "step") == 0)
         add_step(s, rest);
+    else if (strcmp(line, "op") == 0)
+        add_op(s, RECORD_OP_BEGIN, rest);
+    else if (strcmp(line, "op_end") == 0)
+        add_op(s, RECORD_OP_END, rest);
     else if (strcmp(line, "copy") == 0)
         add_copy(s, rest);
     else if (*line)
