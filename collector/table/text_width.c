@@ -11,6 +11,9 @@
 #define DOTS_WIDTH (sizeof DOTS - 1)
 #define BAR        " | " /* between the frames of a stack */
 #define BAR_BYTES  (sizeof BAR - 1)
+#define NOWHERE    "(anonymous namespace)"
+#define VOID       "void "
+#define BY         " (by " /* behind a kernel: the call that launched it */
 
 struct code_range {
     uint32_t from, to;
@@ -60,13 +63,13 @@ size_t text_width(const char *text, size_t length)
     return width;
 }
 
-char *text_cut(const char *text, size_t length, size_t width)
+/* So that the end has `tail` columns. */
+static char *cut_to(const char *text, size_t length, size_t width, size_t tail)
 {
     size_t whole = text_width(text, length);
     if (whole <= width)
         return strndup(text, length);
-    /* Names differ at their begin and at their end: both get half, the begin an odd column. */
-    size_t tail = (width - DOTS_WIDTH) / 2, head = width - DOTS_WIDTH - tail;
+    size_t head = width - DOTS_WIDTH - tail;
     size_t head_bytes = 0, tail_at = length, before = 0;
     unsigned one;
     for (size_t at = 0; at < length; before += one) {
@@ -87,6 +90,77 @@ char *text_cut(const char *text, size_t length, size_t width)
     end = mempcpy(end, DOTS, DOTS_WIDTH);
     end = mempcpy(end, text + tail_at, length - tail_at);
     *end = '\0';
+    return cut;
+}
+
+/* Names differ at their begin and at their end: both get half, the begin an odd column. */
+char *text_cut(const char *text, size_t length, size_t width)
+{
+    return cut_to(text, length, width, (width - DOTS_WIDTH) / 2);
+}
+
+static bool is_of_name(char c)
+{
+    return c == '_' || (c >= '0' && c <= '9') || ((c | 32) >= 'a' && (c | 32) <= 'z');
+}
+
+/* Where the arguments of a function begin whose name ends at `length`, or `length`. */
+static size_t arguments_at(const char *text, size_t length)
+{
+    unsigned depth = 0;
+    for (size_t at = length; at > 1 && text[length - 1] == ')'; at--) {
+        depth += text[at - 1] == ')';
+        depth -= text[at - 1] == '(';
+        if (!depth)
+            return is_of_name(text[at - 2]) || text[at - 2] == '>' ? at - 1 : length;
+    }
+    return length;
+}
+
+/* How many bytes at the end are the name of a namespace or class. */
+static size_t scope_bytes(const char *text, size_t length)
+{
+    size_t nowhere = sizeof NOWHERE - 1, at = length;
+    if (length >= nowhere && memcmp(text + length - nowhere, NOWHERE, nowhere) == 0)
+        return nowhere;
+    while (at && is_of_name(text[at - 1]))
+        at--;
+    return length - at;
+}
+
+/* Of a function of C++ takes out namespaces, "void" and the arguments, but not what stands apart
+ * behind them in parentheses; the length that is left. */
+static size_t drop_qualifiers(char *text)
+{
+    size_t length = strlen(text), to = 0;
+    size_t from = strncmp(text, VOID, sizeof VOID - 1) == 0 ? sizeof VOID - 1 : 0;
+    const char *last = length && text[length - 1] == ')' ? memrchr(text, '(', length) : NULL;
+    size_t name = last && last > text && last[-1] == ' ' ? (size_t)(last - text) - 1 : length;
+    size_t end = arguments_at(text, name);
+    memmove(text + end, text + name, length - name + 1);
+    while (text[from]) {
+        size_t scope = strncmp(text + from, "::", 2) == 0 ? scope_bytes(text, to) : 0;
+        to -= scope;
+        if (scope)
+            from += 2;
+        else
+            text[to++] = text[from++];
+    }
+    text[to] = '\0';
+    return to;
+}
+
+/* Kernels of C++ libraries all begin with the same namespaces and end with the same arguments. */
+static char *cut_function(const char *text, size_t length, size_t width)
+{
+    char *name = strndup(text, length);
+    if (!name)
+        return NULL;
+    size_t left = drop_qualifiers(name);
+    char *by = text_width(name, left) > width ? strstr(name, BY) : NULL;
+    left = by ? (size_t)(by - name) : left;
+    char *cut = cut_to(name, left, width, (width - DOTS_WIDTH) / 4);
+    free(name);
     return cut;
 }
 
@@ -111,6 +185,8 @@ char *text_cut_stack(const char *text, size_t length, size_t width)
             break;
         kept = at + BAR_BYTES;
     }
+    if (parts == 1 && (memmem(text, length, "::", 2) || strncmp(text, VOID, sizeof VOID - 1) == 0))
+        return cut_function(text, length, width);
     int made =
         kept ? asprintf(&less, "%.*s" DOTS, (int)kept, text)
              : asprintf(&less, "%.*s%.*s", (int)before, text, (int)(end - second), text + second);

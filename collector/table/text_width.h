@@ -21,7 +21,8 @@ size_t text_width(const char *text, size_t length);
 char *text_cut(const char *text, size_t length, size_t width);
 
 /* The same of what may be a stack ("1 MiB: call | innermost | ... | outermost"): the outermost
- * frames go first, then the call, and only then is the innermost frame cut. */
+ * frames go first, then the call, and only then is the innermost frame cut. Of a function of C++
+ * that is none, its namespaces and arguments go first, then what called it. */
 char *text_cut_stack(const char *text, size_t length, size_t width);
 
 /* The width of the terminal that `fd` is, from it or else from COLUMNS; 0: it is none, or says

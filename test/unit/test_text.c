@@ -631,6 +631,27 @@ static void assert_stack_cut(const char *text, size_t width, const char *expecte
     free(cut);
 }
 
+/* What all have alike goes first; a file and line stay. */
+static void test_function_cut(void **state)
+{
+    (void)state;
+    static const char kernel[] =
+        "void at::(anonymous namespace)::go<at::Half, x::y>(int, at::Tensor&) (by cublasSgemm)";
+    assert_stack_cut(kernel, sizeof kernel - 1, kernel);
+    assert_stack_cut(kernel, sizeof kernel - 2, "go<Half, y> (by cublasSgemm)");
+    assert_stack_cut(kernel, 28, "go<Half, y> (by cublasSgemm)");
+    assert_stack_cut(kernel, 27, "go<Half, y>");
+    assert_stack_cut(kernel, 10, "go<Hal...>");
+    assert_stack_cut("ns::Trainer::step(int) (train.cpp:12)", 20, "step (train.cpp:12)");
+    assert_stack_cut("aten::native_layer_norm", 20, "native_layer_norm");
+    assert_stack_cut("Make(a::B)::{lambda(int)#1}::operator()() const::C", 46,
+                     "Make(B)::{lambda(int)#1}::operator()() C");
+    assert_stack_cut("::a::b c", 8, "::a::b c");
+    assert_stack_cut("::(()::))::", 8, "::((...:");
+    assert_stack_cut("void )))))))))", 8, "))))...)");
+    assert_stack_cut("Loader.<locals>.next (a.py:17)", 20, "Loader.<l...a.py:17)");
+}
+
 /* The line that called stays to the last: all stacks of a program end in the same frames. */
 static void test_stack_cut(void **state)
 {
@@ -645,7 +666,7 @@ static void test_stack_cut(void **state)
     assert_stack_cut(stack, 14, "load (a.py:17)");
     assert_stack_cut(stack, 13, "load ...y:17)");
     assert_stack_cut("cudaMalloc | load (a.py:17)", 26, "load (a.py:17)");
-    assert_stack_cut("void kernel<float>(int)", 10, "void...nt)");
+    assert_stack_cut("void kernel<float>(int)", 10, "kernel...>");
     assert_stack_cut("1 MiB in 2: cudaMalloc | load (a.py:17)", 30, "1 MiB in 2: load (a.py:17)");
     assert_stack_cut(" |  |  | long enough", 8, "");
 }
@@ -673,6 +694,7 @@ int main(void)
         cmocka_unit_test(test_losses),
         cmocka_unit_test(test_error_names),
         cmocka_unit_test(test_cut),
+        cmocka_unit_test(test_function_cut),
         cmocka_unit_test(test_stack_cut),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
