@@ -14,24 +14,23 @@ static _Atomic uint32_t way; /* found at the first read, or before; to the same 
 
 _Atomic uint64_t sights[SIGHT_SLOTS];
 
-static bool read_by_call(const uint64_t *addresses, unsigned count, void *to, size_t bytes)
+static bool read_by_call(const struct iovec *pieces, unsigned count, void *to, size_t bytes)
 {
-    struct iovec local = {to, count * bytes}, remote[MEMORY_READS_MAX];
+    struct iovec local = {to, bytes};
     long pid = syscall(SYS_getpid); /* not cached: right in the child of a raw clone */
-    for (unsigned i = 0; i < count; i++)
-        remote[i] = (struct iovec){(void *)(uintptr_t)addresses[i], bytes};
-    return syscall(SYS_process_vm_readv, pid, &local, 1ul, remote, (unsigned long)count, 0ul) ==
-           (long)(count * bytes);
+    return syscall(SYS_process_vm_readv, pid, &local, 1ul, pieces, (unsigned long)count, 0ul) ==
+           (long)bytes;
 }
 
 /* Opened each time: a descriptor that the program closes may be another file's the next moment. */
-static bool read_by_file(const uint64_t *addresses, unsigned count, void *to, size_t bytes)
+static bool read_by_file(const struct iovec *pieces, unsigned count, void *to)
 {
     int fd = open("/proc/self/mem", O_RDONLY | O_CLOEXEC);
     unsigned done = 0;
-    while (fd >= 0 && done < count &&
-           pread(fd, (char *)to + done * bytes, bytes, (off_t)addresses[done]) == (ssize_t)bytes)
-        done++;
+    for (char *at = to; fd >= 0 && done < count; at += pieces[done++].iov_len)
+        if (pread(fd, at, pieces[done].iov_len, (off_t)(uintptr_t)pieces[done].iov_base) !=
+            (ssize_t)pieces[done].iov_len)
+            break;
     if (fd >= 0)
         close(fd);
     return done == count;
@@ -39,35 +38,48 @@ static bool read_by_file(const uint64_t *addresses, unsigned count, void *to, si
 
 bool memory_read_start(void)
 {
-    uint64_t from = 0x5eed, to = 0, address = (uintptr_t)&from;
+    uint64_t from = 0x5eed, to = 0;
+    const struct iovec piece = {&from, sizeof from};
     enum way found = WAY_NONE;
-    if (read_by_call(&address, 1, &to, sizeof to) && to == from)
+    if (read_by_call(&piece, 1, &to, sizeof to) && to == from)
         found = WAY_CALL;
-    else if (read_by_file(&address, 1, &to, sizeof to) && to == from)
+    else if (read_by_file(&piece, 1, &to) && to == from)
         found = WAY_FILE;
     atomic_store(&way, found);
     return found != WAY_NONE;
 }
 
-bool memory_read_many(const uint64_t *addresses, unsigned count, void *to, size_t bytes)
+bool memory_read_pieces(const struct iovec *pieces, unsigned count, void *to)
 {
+    size_t bytes = 0;
     if (count > MEMORY_READS_MAX)
         return false;
-    for (unsigned i = 0; i < count; i++)
-        if (addresses[i] >= ADDRESS_END)
+    for (unsigned i = 0; i < count; bytes += pieces[i++].iov_len)
+        if ((uintptr_t)pieces[i].iov_base >= ADDRESS_END)
             return false;
     if (atomic_load_explicit(&way, memory_order_relaxed) == WAY_UNKNOWN)
         memory_read_start();
     switch ((enum way)atomic_load_explicit(&way, memory_order_relaxed)) {
-    case WAY_CALL: return read_by_call(addresses, count, to, bytes);
-    case WAY_FILE: return read_by_file(addresses, count, to, bytes);
+    case WAY_CALL: return read_by_call(pieces, count, to, bytes);
+    case WAY_FILE: return read_by_file(pieces, count, to);
     default: return false;
     }
 }
 
+bool memory_read_many(const uint64_t *addresses, unsigned count, void *to, size_t bytes)
+{
+    struct iovec pieces[MEMORY_READS_MAX];
+    if (count > MEMORY_READS_MAX)
+        return false;
+    for (unsigned i = 0; i < count; i++)
+        pieces[i] = (struct iovec){(void *)(uintptr_t)addresses[i], bytes};
+    return memory_read_pieces(pieces, count, to);
+}
+
 bool memory_read(uint64_t address, void *to, size_t bytes)
 {
-    return memory_read_many(&address, 1, to, bytes);
+    const struct iovec piece = {(void *)(uintptr_t)address, bytes};
+    return memory_read_pieces(&piece, 1, to);
 }
 
 /* The newer of a pair's two keys stands in its own place. */

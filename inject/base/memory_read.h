@@ -24,6 +24,10 @@ bool memory_read(uint64_t address, void *to, size_t bytes);
 /* The same from each of `count` addresses, at most MEMORY_READS_MAX: one after another in `to`. */
 bool memory_read_many(const uint64_t *addresses, unsigned count, void *to, size_t bytes);
 
+/* The same of `count` pieces, at most MEMORY_READS_MAX. */
+struct iovec;
+bool memory_read_pieces(const struct iovec *pieces, unsigned count, void *to);
+
 /* What lies at an address that was looked at; the numbers fit where an aligned address has zeros.
  */
 enum sight { SIGHT_THREAD = 1, SIGHT_CFRAME, SIGHT_FRAME, SIGHT_CODE, SIGHT_TEXT, SIGHT_BYTES };

@@ -13,6 +13,7 @@
 #define NONE_HOLDS_NS  100000u
 #define LOCK_NS        1000000u
 #define VERDICTS       64u
+#define TRIES_MAX      2u
 #define AUTOGRAD_FILES "torch/autograd/"
 
 /* Is a code object one in which a thread waits for gradients? */
@@ -22,15 +23,23 @@ struct verdict {
     bool is_waiting;
 };
 
-/* By any thread that borrows, under the lock. */
+#define FRAME_WORDS (sizeof(struct python_frame) / sizeof(uint64_t))
+
+/*
+ * Found under the lock, by any thread that borrows. The others may take it meanwhile: an answer is
+ * whole if its version is even, and the same before and after.
+ */
 static struct {
     struct lock lock;
-    uint64_t until_ns; /* the answer below holds */
-    uint64_t thread;   /* that waits; 0 = none does */
-    unsigned frame_count;
-    bool is_cut;
-    struct python_frame frames[PYTHON_FRAMES_MAX];
-    uint8_t copies[MEMORY_READS_MAX * LAYOUT_PART_BYTES_MAX];
+    _Atomic uint32_t version;
+    _Atomic uint32_t frame_count; /* 0: no thread waits */
+    _Atomic bool is_cut;
+    _Atomic uint64_t until_ns; /* it holds for so long, if the thread stays where it is */
+    bool is_found;             /* there is one at all: the finder's */
+    _Atomic uint64_t words[PYTHON_FRAMES_MAX * FRAME_WORDS];
+    struct python_facts there;    /* the thread is there, and so are those that called it */
+    struct python_facts the_same; /* code is the same, and no other thread waits */
+    struct python_frame frames[PYTHON_FRAMES_MAX]; /* the finder's */
     struct verdict verdicts[VERDICTS];
     struct python_place place;
 } answer;
@@ -62,29 +71,24 @@ static bool is_waiting(const struct python_view *v, const struct python_frame *f
     return verdict->is_waiting;
 }
 
-/*
- * The thread is where it was when the answer was found, and so are those that it was called from.
- * One read for all of them; of the innermost, that the code object is the same, too.
- */
-static bool still_holds(const struct python_view *v, uint64_t thread)
+/* A word, by a checked read that the answer depends on. */
+static bool read_word(uint64_t address, uint64_t *word)
 {
-    const struct python_layout *l = v->layout;
-    uint64_t addresses[MEMORY_READS_MAX];
-    unsigned count = answer.frame_count < MEMORY_READS_MAX ? answer.frame_count : MEMORY_READS_MAX;
-    struct python_frame now;
-    if (python_walk(v, thread, &now, 1, NULL) != 1 || now.frame != answer.frames[0].frame ||
-        now.check != answer.frames[0].check)
+    if (!memory_read(address, word, sizeof *word)) {
+        python_facts_spoil(&answer.the_same);
         return false;
-    for (unsigned i = 0; i < count; i++)
-        addresses[i] = answer.frames[i].frame;
-    if (!memory_read_many(addresses, count, answer.copies, l->frame_bytes))
-        return false;
-    for (unsigned i = 0; i < count; i++) {
-        python_walk_take(l, answer.copies + i * (size_t)l->frame_bytes, &now);
-        if (now.code != answer.frames[i].code || now.instruction != answer.frames[i].instruction)
-            return false;
     }
+    python_facts_add(&answer.the_same, address, word, sizeof *word);
     return true;
+}
+
+static int walk(const struct python_view *v, uint64_t thread, struct python_frame *frames,
+                unsigned max, bool *is_cut)
+{
+    int count = python_walk(v, thread, frames, max, is_cut);
+    if (count < 0)
+        python_facts_spoil(&answer.the_same); /* what was wrong need not be among them */
+    return count;
 }
 
 /* The one thread that waits, or 0. */
@@ -92,56 +96,108 @@ static uint64_t find_waiting(const struct python_view *v, uint64_t runtime)
 {
     const struct python_layout *l = v->layout;
     uint64_t interpreter = 0, thread = 0, found = 0;
-    uint8_t head[LAYOUT_PART_BYTES_MAX];
-    if (!memory_read(runtime + l->runtime_interpreters, &interpreter, sizeof interpreter) ||
-        !interpreter || !memory_read(interpreter + l->interpreter_threads, &thread, sizeof thread))
+    if (!read_word(runtime + l->runtime_interpreters, &interpreter) || !interpreter ||
+        !read_word(interpreter + l->interpreter_threads, &thread))
         return 0;
     for (unsigned i = 0; thread && i < THREADS_MAX; i++) {
         struct python_frame f;
-        if (python_walk(v, thread, &f, 1, NULL) == 1 && is_waiting(v, &f)) {
+        int count = walk(v, thread, &f, 1, NULL);
+        if (count == 1 && is_waiting(v, &f)) {
             if (found)
                 return 0; /* which of the two is not known */
             found = thread;
         }
-        if (!python_view(v, SIGHT_THREAD, thread, head, l->thread_bytes))
+        if (!read_word(thread + l->thread_next, &thread))
             return 0; /* the list has changed under us */
-        thread = python_word(head, l->thread_next);
     }
     return found;
 }
 
-static void find_answer(const struct python_view *v, uint64_t runtime)
+/* The number of frames in answer.frames. */
+static unsigned find_frames(const struct python_layout *l, uint64_t runtime, bool *is_cut)
 {
-    answer.frame_count = 0;
-    answer.thread = find_waiting(v, runtime);
-    if (!answer.thread)
-        return;
-    int count = python_walk(v, answer.thread, answer.frames, PYTHON_FRAMES_MAX, &answer.is_cut);
-    answer.frame_count = count > 0 ? (unsigned)count : 0;
-    if (!answer.frame_count || !is_waiting(v, &answer.frames[0]) || !still_holds(v, answer.thread))
-        answer.thread = answer.frame_count = 0; /* it has gone on meanwhile */
+    const struct python_view any = {.layout = l,
+                                    .frame_facts = &answer.the_same}; /* frames keep their code */
+    const struct python_view waiting = {
+        .layout = l, .frame_facts = &answer.there, .code_facts = &answer.the_same};
+    uint64_t thread = find_waiting(&any, runtime);
+    int count = thread ? walk(&waiting, thread, answer.frames, PYTHON_FRAMES_MAX, is_cut) : 0;
+    return count > 0 && is_waiting(&waiting, &answer.frames[0]) ? (unsigned)count : 0;
+}
+
+static void find_answer(const struct python_layout *l, uint64_t runtime, uint64_t now_ns)
+{
+    bool is_cut = false;
+    atomic_fetch_add(&answer.version, 1);
+    python_facts_clear(&answer.there);
+    python_facts_clear(&answer.the_same);
+    unsigned count = find_frames(l, runtime, &is_cut);
+    python_facts_end(&answer.there);
+    python_facts_end(&answer.the_same);
+    if (!python_facts_hold(&answer.there))
+        count = 0; /* it has gone on meanwhile */
+    for (unsigned i = 0; i < count * FRAME_WORDS; i++)
+        atomic_store_explicit(&answer.words[i], python_word((uint8_t *)answer.frames, 8 * i),
+                              memory_order_release);
+    atomic_store_explicit(&answer.frame_count, count, memory_order_release);
+    atomic_store_explicit(&answer.is_cut, is_cut, memory_order_release);
+    atomic_store(&answer.until_ns, now_ns + (count ? HOLDS_NS : NONE_HOLDS_NS));
+    answer.is_found = true;
+    atomic_fetch_add(&answer.version, 1);
+}
+
+/* With the lock held: what is too old is looked at again, and found anew if it is not so now. */
+static void renew(const struct python_layout *l, uint64_t runtime)
+{
+    uint64_t now_ns = clock_ns(CLOCK_MONOTONIC);
+    bool is_new = now_ns < atomic_load(&answer.until_ns);
+    if (!answer.is_found || !python_facts_hold(&answer.there) ||
+        (!is_new && !python_facts_hold(&answer.the_same)))
+        find_answer(l, runtime, now_ns);
+    else if (!is_new)
+        atomic_store(&answer.until_ns, now_ns + (answer.frame_count ? HOLDS_NS : NONE_HOLDS_NS));
+}
+
+/*
+ * At most `max` of the answer's frames, and how many; -1: it is not whole, or does not hold any
+ * more, which is not looked at if it is sure.
+ */
+static int take_answer(struct python_frame *frames, unsigned max, bool *is_cut, bool is_sure)
+{
+    uint32_t version = atomic_load_explicit(&answer.version, memory_order_acquire);
+    uint32_t found = atomic_load_explicit(&answer.frame_count, memory_order_acquire);
+    unsigned count = found < max ? found : max;
+    *is_cut =
+        count > 0 && (atomic_load_explicit(&answer.is_cut, memory_order_acquire) || count < found);
+    if (version & 1 || (!is_sure && (clock_ns(CLOCK_MONOTONIC) >= atomic_load(&answer.until_ns) ||
+                                     (count > 0 && !python_facts_hold(&answer.there)))))
+        return -1;
+    for (unsigned i = 0; i < count * FRAME_WORDS; i++) {
+        uint64_t word = atomic_load_explicit(&answer.words[i], memory_order_acquire);
+        memcpy((uint8_t *)frames + 8 * i, &word, sizeof word);
+    }
+    return atomic_load(&answer.version) == version ? (int)count : -1;
 }
 
 unsigned python_borrow(const struct python_layout *l, uint64_t runtime, struct python_frame *frames,
                        unsigned max, bool *is_cut)
 {
-    const struct python_view checked = {.layout = l};
-    if (!lock_take(&answer.lock, LOCK_NS))
-        return 0;
-    uint64_t now_ns = clock_ns(CLOCK_MONOTONIC);
-    if (now_ns >= answer.until_ns || (answer.thread && !still_holds(&checked, answer.thread))) {
-        find_answer(&checked, runtime);
-        answer.until_ns = now_ns + (answer.thread ? HOLDS_NS : NONE_HOLDS_NS);
+    int count = take_answer(frames, max, is_cut, false);
+    for (unsigned tries = 0; count < 0 && tries < TRIES_MAX; tries++) {
+        if (!lock_take(&answer.lock, LOCK_NS))
+            break;
+        renew(l, runtime);
+        lock_drop(&answer.lock);
+        count = take_answer(frames, max, is_cut, true);
     }
-    unsigned count = answer.frame_count < max ? answer.frame_count : max;
-    *is_cut = count > 0 && (answer.is_cut || count < answer.frame_count);
-    memcpy(frames, answer.frames, count * sizeof *frames);
-    lock_drop(&answer.lock);
-    return count;
+    *is_cut &= count > 0;
+    return count > 0 ? (unsigned)count : 0;
 }
 
 void python_borrow_reset(void)
 {
     atomic_store(&answer.lock.holder, 0);
-    answer.until_ns = 0;
+    atomic_store(&answer.version, 0);
+    atomic_store(&answer.until_ns, 0);
+    answer.is_found = false;
 }

@@ -8,6 +8,8 @@
 
 #define CHECK_BYTES 256u /* of a text or a table, at most, that tell a code object from another */
 
+#define COUNT_BYTES 8u /* objects begin with a count of references, which may change */
+
 const uint8_t *python_view(const struct python_view *v, enum sight kind, uint64_t address,
                            uint8_t *copy, uint32_t bytes)
 {
@@ -15,7 +17,14 @@ const uint8_t *python_view(const struct python_view *v, enum sight kind, uint64_
         return (const uint8_t *)(uintptr_t)address;
     if (address & SIGHT_MASK || !address || bytes > LAYOUT_PART_BYTES_MAX)
         return NULL;
-    return memory_read(address, copy, bytes) ? copy : NULL;
+    if (!memory_read(address, copy, bytes))
+        return NULL;
+    if (kind < SIGHT_CODE && v->frame_facts)
+        python_facts_add(v->frame_facts, address, copy, bytes);
+    else if (kind >= SIGHT_CODE && v->code_facts)
+        python_facts_add(v->code_facts, address + COUNT_BYTES, copy + COUNT_BYTES,
+                         bytes - COUNT_BYTES);
+    return copy;
 }
 
 static bool has_type(uint64_t object, uint64_t type)
@@ -78,6 +87,8 @@ static bool mix_object(const struct python_view *v, enum sight kind, uint64_t ad
         return false;
     else if (v->is_own)
         sight_add(kind, address);
+    else if (v->code_facts)
+        python_facts_add(v->code_facts, from, copy, count);
     *hash = mix_bytes(hash_mix(*hash, bytes), p, count);
     return true;
 }
@@ -94,6 +105,8 @@ static bool mix_text(const struct python_view *v, uint64_t address, uint64_t *ha
     if (in.size)
         return mix_object(v, SIGHT_TEXT, address, in.data, in.length, in.size, hash);
     char text[CHECK_BYTES];
+    if (v->code_facts)
+        python_facts_spoil(v->code_facts); /* what it reads is not seen here */
     uint32_t length = python_text(v->layout, address, text, sizeof text);
     *hash = mix_bytes(*hash, (const uint8_t *)text, length);
     return true;

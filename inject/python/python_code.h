@@ -11,6 +11,7 @@
 #include <stdint.h>
 
 #include "base/memory_read.h"
+#include "python/python_facts.h"
 #include "python/python_layout.h"
 
 struct python_view {
@@ -20,6 +21,8 @@ struct python_view {
      * was led to by what stays alive until this thread goes on. Else each read is checked.
      */
     bool is_own;
+    /* Where what was read is kept, with checked reads; or NULL: of threads and frames, of code. */
+    struct python_facts *frame_facts, *code_facts;
 };
 
 /*

@@ -11,6 +11,7 @@
 
 #include "base/memory_read.h"
 #include "python/python_code.h"
+#include "python/python_facts.h"
 #include "python/python_layout.h"
 #include "python/python_walk.h"
 
@@ -343,12 +344,82 @@ static void test_damaged_offsets(void **state)
     assert_true(sound > 1000);
 }
 
+static struct python_facts facts;
+static uint8_t is_fact[ARENA_BYTES + FACT_BYTES_MAX + 1];
+
+static void add_fact(uint32_t at, uint32_t bytes)
+{
+    python_facts_add(&facts, (uintptr_t)arena.bytes + at, arena.bytes + at, bytes);
+    memset(is_fact + at, 1, bytes);
+}
+
+/* They hold until a byte of theirs is another one, and again when it is what it was. */
+static void test_facts(void **state)
+{
+    unsigned broken = 0;
+    (void)state;
+    for (unsigned round = 0; round < 60; round++) {
+        python_facts_clear(&facts);
+        memset(is_fact, 0, sizeof is_fact);
+        for (unsigned i = 0; i < ARENA_BYTES; i++)
+            arena.bytes[i] = (uint8_t)random_word();
+        /* Of two pages or of all, so that they lie near to each other, too, and over each other. */
+        uint32_t span = round % 2 ? 8192 : ARENA_BYTES;
+        for (uint64_t i = random_word() % 100; i > 0; i--) {
+            uint32_t bytes = 1 + (uint32_t)(random_word() % FACT_BYTES_MAX);
+            add_fact((uint32_t)(random_word() % (span - bytes)), bytes);
+        }
+        add_fact(ARENA_BYTES - 9, 9);
+        python_facts_end(&facts);
+        assert_true(python_facts_hold(&facts));
+        for (unsigned i = 0; i < 200; i++) {
+            uint32_t at = (uint32_t)(random_word() % (i % 2 ? span : ARENA_BYTES));
+            arena.bytes[at] ^= 1u << i % 8;
+            assert_int_equal(python_facts_hold(&facts), !is_fact[at]);
+            arena.bytes[at] ^= 1u << i % 8;
+            broken += is_fact[at];
+        }
+    }
+    assert_true(broken > 1000);
+    add_fact(0, 8);
+    assert_true(python_facts_hold(&facts)); /* in any order, if not at once */
+    python_facts_add(&facts, (uintptr_t)arena.bytes + ARENA_BYTES, arena.bytes, 8);
+    assert_false(python_facts_hold(&facts)); /* it cannot be read any more */
+}
+
+/* When they are too many none is known, and so they never hold. */
+static void test_facts_full(void **state)
+{
+    (void)state;
+    for (unsigned bytes = 8; bytes <= FACT_BYTES_MAX; bytes *= 2) {
+        unsigned fit = 0;
+        for (python_facts_clear(&facts); fit < 2 * FACTS_MAX; fit++) {
+            add_fact(8 * (fit % 1000), bytes);
+            if (!python_facts_hold(&facts))
+                break;
+        }
+        unsigned most = (FACTS_WORDS_MAX - 1) / (bytes / 8);
+        assert_int_equal(fit, most < FACTS_MAX ? most : FACTS_MAX);
+        add_fact(0, 8);
+        python_facts_end(&facts);
+        assert_false(python_facts_hold(&facts));
+    }
+    python_facts_clear(&facts);
+    assert_true(python_facts_hold(&facts));
+    add_fact(0, FACT_BYTES_MAX + 1);
+    assert_false(python_facts_hold(&facts));
+    python_facts_clear(&facts);
+    python_facts_spoil(&facts);
+    add_fact(0, 8);
+    assert_false(python_facts_hold(&facts));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_whole),
-        cmocka_unit_test(test_damaged),
-        cmocka_unit_test(test_damaged_offsets),
+        cmocka_unit_test(test_whole),           cmocka_unit_test(test_damaged),
+        cmocka_unit_test(test_damaged_offsets), cmocka_unit_test(test_facts),
+        cmocka_unit_test(test_facts_full),
     };
     return cmocka_run_group_tests(tests, set_up, NULL);
 }

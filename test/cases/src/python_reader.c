@@ -40,11 +40,11 @@ __thread struct thread this_thread;
 
 static char said[600];
 static struct {
-    char *text; /* as in the record, terminated */
+    char *_Atomic text; /* as in the record, terminated; last */
     uint32_t byte_count;
     uint32_t line;
 } places[PLACES_MAX];
-static unsigned record_count;
+static _Atomic unsigned record_count;
 
 void say(enum say_cause cause, const char *format, ...)
 {
@@ -70,11 +70,12 @@ bool thread_append(struct thread *t, const struct record *r)
     uint64_t number = r->args[0];
     if (r->type != RECORD_PYTHON || number >= PLACES_MAX || places[number].text)
         abort();
-    places[number].text = malloc(r->byte_count + 1);
-    memcpy(places[number].text, r->bytes, r->byte_count);
-    places[number].text[r->byte_count] = '\0';
+    char *text = malloc(r->byte_count + 1);
+    memcpy(text, r->bytes, r->byte_count);
+    text[r->byte_count] = '\0';
     places[number].byte_count = r->byte_count;
     places[number].line = (uint32_t)r->args[1];
+    places[number].text = text;
     record_count++;
     return true;
 }
@@ -96,7 +97,10 @@ static void take(struct stack *s, unsigned max)
 
 static const char *function_of(const struct stack *s, unsigned i)
 {
-    const char *text = places[s->locations[i]].text;
+    const char *text;
+    do /* another thread may have met it first, and be just about to append it */
+        text = places[s->locations[i]].text;
+    while (!text && s->locations[i]);
     return text ? text + strlen(text) + 1 : "";
 }
 
@@ -105,8 +109,7 @@ static PyObject *to_python(const struct stack *s)
 {
     PyObject *list = PyList_New(0);
     for (unsigned i = 0; list && i < s->count; i++) {
-        const char *text = places[s->locations[i]].text;
-        const char *function = function_of(s, i);
+        const char *function = function_of(s, i), *text = places[s->locations[i]].text;
         PyObject *item =
             Py_BuildValue("(ssIO)", text ? text : "", function, places[s->locations[i]].line,
                           s->frames[i].entry ? Py_True : Py_False);
@@ -166,22 +169,35 @@ static PyObject *frames_of_native_thread(PyObject *self, PyObject *unused)
     return to_python(&s);
 }
 
+#define WATCHERS 3
+
 static struct {
-    pthread_t thread;
+    pthread_t threads[WATCHERS];
     _Atomic bool is_over;
-    unsigned long with_frames, without, wrong;
+    _Atomic unsigned long with_frames, without, wrong;
 } watch;
 
-/* Borrows as often as it can; each stack must go from the waiting function to the module. */
+/* The N of the function train_N, the outermost but for the module; 0: none. */
+static unsigned long number_of(const struct stack *s)
+{
+    unsigned long number = 0;
+    sscanf(s->count > 1 ? function_of(s, s->count - 2) : "", "train_%lu", &number);
+    return number;
+}
+
+/* Borrows as often as it can; each stack must go from the waiting function to the module, and none
+ * may come back when a later one was seen. */
 static void *watch_main(void *data)
 {
-    static struct stack s;
+    static _Thread_local struct stack s;
+    unsigned long last = 0;
     (void)data;
     while (!atomic_load(&watch.is_over)) {
         take(&s, PYTHON_FRAMES_MAX);
         bool is_right = s.count && s.is_borrowed && !s.is_cut &&
                         !strcmp(function_of(&s, 0), "_engine_run_backward") &&
-                        !strcmp(function_of(&s, s.count - 1), "<module>");
+                        !strcmp(function_of(&s, s.count - 1), "<module>") && number_of(&s) >= last;
+        last = is_right ? number_of(&s) : last;
         watch.without += !s.count;
         watch.with_frames += is_right;
         watch.wrong += s.count && !is_right;
@@ -192,7 +208,8 @@ static void *watch_main(void *data)
 static PyObject *watch_begin(PyObject *self, PyObject *unused)
 {
     (void)self, (void)unused;
-    pthread_create(&watch.thread, NULL, watch_main, NULL);
+    for (unsigned i = 0; i < WATCHERS; i++)
+        pthread_create(&watch.threads[i], NULL, watch_main, NULL);
     Py_RETURN_NONE;
 }
 
@@ -202,9 +219,11 @@ static PyObject *watch_end(PyObject *self, PyObject *unused)
     (void)self, (void)unused;
     atomic_store(&watch.is_over, true);
     Py_BEGIN_ALLOW_THREADS;
-    pthread_join(watch.thread, NULL);
+    for (unsigned i = 0; i < WATCHERS; i++)
+        pthread_join(watch.threads[i], NULL);
     Py_END_ALLOW_THREADS;
-    return Py_BuildValue("(kkk)", watch.with_frames, watch.without, watch.wrong);
+    return Py_BuildValue("(kkk)", atomic_load(&watch.with_frames), atomic_load(&watch.without),
+                         atomic_load(&watch.wrong));
 }
 
 /* Without the GIL, for that long. */

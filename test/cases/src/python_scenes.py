@@ -494,6 +494,63 @@ def borrowed():
     [t.join() for t in (waits, other, *sleepers)]
 
 
+def borrowed_places():
+    """From one place after another, at once: none is taken for the one before, though its frames
+    lie where those lay."""
+    names = {}
+    exec(compile(AUTOGRAD, "/opt/torch/autograd/graph.py", "exec"), names)
+    run, native = names["_engine_run_backward"], python_reader.frames_of_native_thread
+
+    def check(got, frame):
+        global SEEN
+        frames, is_cut, is_borrowed = got
+        assert is_borrowed and not is_cut
+        want = [("/opt/torch/autograd/graph.py", "_engine_run_backward", 3), *told(frame)]
+        assert [f[:3] for f in frames] == want, f"\nread {frames}\ntold {want}"
+        SEEN += 1
+
+    def one():
+        check(run(native), sys._getframe())
+
+    def other():
+        check(run(native), sys._getframe())
+
+    def by_lines(call=one):
+        check(run(native), sys._getframe())
+        check(run(native), sys._getframe())
+        call(); call()
+        call()
+
+    def deep(n, call):
+        return deep(n - 1, call) if n else call()
+
+    def generator():
+        for _ in range(3):
+            yield check(run(native), sys._getframe())
+            yield one()
+
+    async def coroutine(n):
+        for _ in range(2):
+            await coroutine(n - 1) if n else one()
+
+    def woven():
+        some = [generator(), generator(), (f() for f in (one, other, one))]
+        for _ in zip(*some):
+            pass
+
+    def executed():
+        for i in range(3):
+            python_reader.wait_us(1500)  # of code that is replaced where it was, that is the bound
+            exec("\n" * i + "check(run(native), sys._getframe())", space)
+    space = {"check": check, "run": run, "native": native, "sys": sys}
+    for i in range(100):
+        for call in (one, other, by_lines, woven, executed, lambda: by_lines(other),
+                     lambda: deep(i % 5, one), lambda: deep(3, other), lambda: deep(3, one),
+                     lambda: asyncio.run(coroutine(2))):
+            call()
+            call()
+
+
 def borrowed_in_churn():
     global SEEN
     names = {}
