@@ -16,6 +16,7 @@ enum gpuprof_error {
     GPUPROF_LIMIT = -7,     /* a named maximum is exceeded */
     GPUPROF_USAGE = -8,     /* a wrong option or argument */
     GPUPROF_SPOOL = -9,     /* what memory does not hold cannot be laid aside; likewise errno */
+    GPUPROF_EMPTY = -10,    /* a file without a byte */
 };
 
 /* A short lower-case description, never NULL. */
@@ -33,6 +34,8 @@ static inline const char *gpuprof_error_text(int error)
     case GPUPROF_SPOOL:
         return "a temporary file cannot be written in $TMPDIR (or /tmp); TMPDIR=DIR names another "
                "folder";
+    case GPUPROF_EMPTY:
+        return "empty: the process was killed before it had written anything, or the disk was full";
     default: return "unknown error";
     }
 }

@@ -73,6 +73,8 @@ static void get_further(struct byte_reader *r, struct stream_header *h)
 
 int stream_header_read(struct stream_header *h, const uint8_t *data, size_t length)
 {
+    if (!length)
+        return GPUPROF_EMPTY;
     struct byte_reader r = byte_reader(data, length);
     uint32_t frame_magic = get_u32(&r);
     size_t size = (size_t)get_u32(&r) + 8;

@@ -43,7 +43,7 @@ struct stream_header {
 int stream_header_write(const struct stream_header *h, uint8_t *out, size_t capacity);
 
 /*
- * Reads the frame at `data`; returns its size, GPUPROF_NOT_OURS, GPUPROF_VERSION,
+ * Reads the frame at `data`; returns its size, GPUPROF_EMPTY, GPUPROF_NOT_OURS, GPUPROF_VERSION,
  * GPUPROF_TRUNCATED or GPUPROF_DAMAGED. Strings come back terminated.
  */
 int stream_header_read(struct stream_header *h, const uint8_t *data, size_t length);

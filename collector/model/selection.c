@@ -7,6 +7,7 @@
 #include "api/api.h"
 #include "base/array.h"
 #include "base/message.h"
+#include "base/number_spans.h"
 #include "base/unit_text.h"
 #include "error.h"
 #include "glob.h"
@@ -543,6 +544,11 @@ enum exit_code selection_make(struct selection *s, struct recording *rec, struct
         s->from_ns = moment_ns(s, &wish->from);
     if (wish->to.is_given)
         s->to_ns = moment_ns(s, &wish->to);
+    for (uint32_t i = 0; i < rec->index.count; i++) {
+        uint64_t end_ns = rec->index.entries[i].end, origin_ns = s->walk->survey.origin_ns;
+        if (end_ns > origin_ns && end_ns - origin_ns > s->length_ns)
+            s->length_ns = end_ns - origin_ns;
+    }
     if (s->to_ns <= s->from_ns)
         return usage_error("%s: --to is no later than --from", verb);
     s->has_name = wish->name && regcomp(&s->name, wish->name, REG_EXTENDED | REG_NOSUB) == 0;
@@ -601,8 +607,33 @@ void selection_keep_steps(const struct selection *s, struct steps *steps)
         steps->count = steps->firsts[s->walk->rec->count] = kept;
 }
 
+/* Where devices are described, and none of them is wanted: which there are. */
+static void say_devices(const struct selection *s, const char *verb)
+{
+    const struct survey *survey = &s->walk->survey;
+    char text[NUMBER_SPANS_BYTES];
+    uint64_t *numbers = calloc(survey->device_count + 1u, sizeof *numbers);
+    bool has_any = !survey->device_count || !numbers;
+    for (uint32_t i = 0; numbers && i < survey->device_count; i++) {
+        numbers[i] = survey->devices[i].limits.device;
+        has_any |= number_list_has(&s->wish->devices, numbers[i]);
+    }
+    if (!has_any)
+        message("%s: --device: no device of that number is in the recording; there are %s", verb,
+                number_spans_text(numbers, survey->device_count, text));
+    free(numbers);
+}
+
 void selection_say(const struct selection *s, const char *verb)
 {
-    if (s->filter.context && !s->shown)
+    char time[UNIT_TEXT_BYTES];
+    if (!s->filter.context)
+        return;
+    say_devices(s, verb);
+    if (!s->shown && s->from_ns > s->walk->survey.origin_ns + s->length_ns)
+        message("%s: nothing of what is recorded is in the piece that was asked for: the "
+                "recording ends %s after its begin, before --from",
+                verb, time_text(time, s->length_ns));
+    else if (!s->shown)
         message("%s: nothing of what is recorded is in the piece that was asked for", verb);
 }

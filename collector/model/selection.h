@@ -59,8 +59,9 @@ struct selection {
     bool has_name;
     struct key_map names; /* place of a text -> 1: it has not the name, 2: it has */
     struct walk_filter filter;
-    bool skips_calls; /* blocks of calls that cannot be in it are not wanted, either */
-    uint64_t shown;   /* events that were in it */
+    bool skips_calls;   /* blocks of calls that cannot be in it are not wanted, either */
+    uint64_t length_ns; /* of the recording */
+    uint64_t shown;     /* events that were in it */
 };
 
 /* What a step is, as --step-by and --step-range say. */

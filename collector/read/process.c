@@ -495,8 +495,10 @@ int process_load(struct process *p, struct reader *r, const char *path, uint32_t
     live_file_release(&live);
     free(l.scan);
     free(l.payload);
-    if (error)
+    if (error) {
+        p->rank = rank_number(process_rank(p)); /* of one that is not wanted it is said */
         process_release(p, r);
+    }
     errno = saved;
     return error;
 }

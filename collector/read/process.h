@@ -114,10 +114,11 @@ typedef int process_block_fn(void *context, struct process *p, struct block_plac
 
 /*
  * Loads the process whose stream file is at `path` and calls `on_block` (which may be
- * NULL). `number` is the place in the order of loading. 0; GPUPROF_NOT_OURS,
+ * NULL). `number` is the place in the order of loading. 0; GPUPROF_NOT_OURS, GPUPROF_EMPTY,
  * GPUPROF_VERSION, GPUPROF_TRUNCATED or GPUPROF_DAMAGED if the file's header cannot be used and no
  * live file beside it has it; GPUPROF_IO or GPUPROF_NO_MEMORY. After 0, process_release. Or
- * PROCESS_LEFT_OUT, as soon as its rank or pid is known and not wanted.
+ * PROCESS_LEFT_OUT, as soon as its rank or pid is known and not wanted: p->header and p->rank,
+ * which may not be known yet, say what it is.
  */
 #define PROCESS_LEFT_OUT 1
 int process_load(struct process *p, struct reader *r, const char *path, uint32_t number,

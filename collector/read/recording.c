@@ -2,17 +2,22 @@
 #include "read/recording.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
 #include "base/array.h"
 #include "base/message.h"
+#include "base/number_spans.h"
 #include "base/parallel.h"
 #include "base/path_list.h"
 #include "base/workers.h"
 #include "bytes.h"
 #include "error.h"
+#include "rank.h"
+#include "read/foreign.h"
+#include "read/process_title.h"
 #include "record/losses.h"
 
 #define PROCESSES_SAID_MAX 16 /* of which it is said one by one what is missing */
@@ -51,7 +56,7 @@ static enum exit_code failure(const char *path, int error)
         message("%s: %s%s", path, strerror(errno), reading_advice(errno));
     else
         message("%s: %s%s", path, gpuprof_error_text(error),
-                error == GPUPROF_NOT_OURS ? RECORDING_ADVICE : "");
+                error == GPUPROF_NOT_OURS ? foreign_advice(path) : "");
     return code_of(error);
 }
 
@@ -63,6 +68,35 @@ static int reserve(struct recording *rec)
         return GPUPROF_NO_MEMORY;
     rec->processes = processes;
     return 0;
+}
+
+/* One that was not wanted, for who wanted what is not there. 0 or GPUPROF_NO_MEMORY. */
+static int note_other(struct recording *rec, const struct process *p)
+{
+    uint64_t number = rec->reader.select->ranks.count ? p->rank : p->header.pid;
+    if (number == RANK_NONE)
+        return 0;
+    uint64_t *others =
+        array_room(rec->others, rec->others_count, &rec->others_capacity, sizeof *others, 16);
+    if (!others)
+        return GPUPROF_NO_MEMORY;
+    rec->others = others;
+    others[rec->others_count++] = number;
+    return 0;
+}
+
+/* Nothing is left: what is there, for the next try. */
+static enum exit_code none_wanted(struct recording *rec)
+{
+    char text[NUMBER_SPANS_BYTES];
+    number_spans_text(rec->others, rec->others_count, text);
+    return usage_error("none of the recorded processes, %u, is one of those that --rank and --pid "
+                       "name: %s %s",
+                       rec->left_out,
+                       !rec->others_count                ? "none of them has a rank"
+                       : rec->reader.select->ranks.count ? "there are the ranks"
+                                                         : "there are the pids",
+                       text);
 }
 
 /* Loads one file; `named`: by the user, and not found in a folder. */
@@ -79,8 +113,9 @@ static enum exit_code load_file(struct recording *rec, const char *path, bool na
     if (error == PROCESS_LEFT_OUT) {
         block_index_drop(&rec->index, rec->count);
         rec->left_out++;
+        error = note_other(rec, p);
         free(p);
-        return EXIT_OK;
+        return error < 0 ? failure(path, error) : EXIT_OK;
     }
     int again = error == 0 ? note_process(rec, p) : 0;
     if (again) {
@@ -97,7 +132,8 @@ static enum exit_code load_file(struct recording *rec, const char *path, bool na
         /* A link to a file that has gone is no reason to show nothing of the others. */
         bool gone = error == GPUPROF_IO && !named &&
                     (errno == ENOENT || errno == ELOOP || errno == ENOTDIR);
-        bool lost = error == GPUPROF_DAMAGED || error == GPUPROF_TRUNCATED || gone;
+        bool lost = error == GPUPROF_DAMAGED || error == GPUPROF_TRUNCATED ||
+                    error == GPUPROF_EMPTY || gone;
         if ((code_of(error) == EXIT_ENVIRONMENT && !gone) || (named && !lost))
             return failure(path, error);
         if (rec->unread_files++ < PROCESSES_SAID_MAX)
@@ -205,9 +241,7 @@ enum exit_code recording_open(struct recording *rec, char **paths, int path_coun
         message("... and %u more files that cannot be read",
                 rec->unread_files - PROCESSES_SAID_MAX);
     if (rec->count == 0 && rec->left_out)
-        return usage_error("none of the recorded processes, %u, is one of those that --rank and "
-                           "--pid name",
-                           rec->left_out);
+        return none_wanted(rec);
     if (rec->count == 0 && rec->share)
         return EXIT_OK;
     if (rec->count == 0)
@@ -253,6 +287,7 @@ void recording_release(struct recording *rec)
     }
     free(rec->processes);
     free(rec->loaded);
+    free(rec->others);
     free(rec->hosts);
     key_map_release(&rec->known);
     block_index_release(&rec->index);
@@ -324,10 +359,13 @@ const char *process_gpu_rows(const struct process *p)
 /* What was found of the process, and what is missing. */
 static void say_losses(const struct process *p, const struct losses *l)
 {
-    char text[2048];
+    char text[2048], who[RANK_TITLE_BYTES + 32], rank[RANK_TITLE_BYTES];
+    size_t length = strlen(process_rank_title(p, rank));
+    snprintf(who, sizeof who, "%.*s%spid %u", length ? (int)length - 2 : 0, rank,
+             length ? ", " : "", p->header.pid);
     if (l->live_records || l->open_calls)
-        message("%s: read from the live file: events: %llu, unfinished calls: %llu (%s)",
-                p->file.path, (unsigned long long)l->live_records,
+        message("%s (%s): read from the live file: events: %llu, unfinished calls: %llu (%s)",
+                p->file.path, who, (unsigned long long)l->live_records,
                 (unsigned long long)l->open_calls,
                 l->running                    ? "the process still runs: this is a snapshot"
                 : l->may_run                  ? "not known whether the process still runs: "
@@ -338,10 +376,10 @@ static void say_losses(const struct process *p, const struct losses *l)
                 : l->counters[COUNTER_ENDED]  ? "recording had ended before the process"
                                               : "the process was killed, or called exec");
     if (l->not_ended && p->header.live_path[0])
-        message("%s: its live file is neither in the same folder nor here: '%s'", p->file.path,
-                p->header.live_path);
+        message("%s (%s): its live file is neither in the same folder nor here: '%s'", p->file.path,
+                who, p->header.live_path);
     if (losses_weight(l) != LOSS_NONE)
-        message("%s: lost: %s", p->file.path, losses_text(l, text, sizeof text));
+        message("%s (%s): lost: %s", p->file.path, who, losses_text(l, text, sizeof text));
 }
 
 enum exit_code recording_verdict(const struct recording *rec, const struct losses *losses,

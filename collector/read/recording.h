@@ -29,8 +29,11 @@ struct recording {
     uint32_t thread_count;     /* over all processes, gpuprof's own writer left out */
     uint32_t own_thread_count; /* of these: gpuprof's, which tell of devices (gpu_record.h) */
     uint32_t left_out;         /* processes that are not wanted */
-    uint32_t job_count;        /* jobs.c; also those that are not wanted */
-    struct host *hosts;        /* owned */
+    uint32_t others_count;
+    uint32_t others_capacity;
+    uint64_t *others;   /* owned: of those the ranks, or else the pids, as was asked for */
+    uint32_t job_count; /* jobs.c; also those that are not wanted */
+    struct host *hosts; /* owned */
     uint32_t host_count;
     uint32_t unread_files; /* whose header is lost: nothing of them is shown */
     struct block_index index;

@@ -13,9 +13,9 @@
 #include "bytes.h"
 #include "crc32c.h"
 #include "error.h"
+#include "read/foreign.h"
 
-#define PART_MAGIC   0x0054524150555047ull /* "GPUPART\0" */
-#define CHECKED_FROM 16u                   /* what is in front of it the CRC does not cover */
+#define CHECKED_FROM 16u /* what is in front of it the CRC does not cover */
 #define HEADER_BYTES (CHECKED_FROM + 16 + SHA256_BASE64_BYTES - 1)
 #define FIRST_BYTES  65536
 

@@ -18,6 +18,7 @@
 #include "base/path_list.h"
 #include "error.h"
 #include "output/new_file.h"
+#include "read/foreign.h"
 #include "read/process.h"
 #include "record/losses.h"
 
@@ -234,7 +235,7 @@ static enum exit_code failed(const char *path, int error)
 {
     message("%s: %s%s", path, error == GPUPROF_IO ? strerror(errno) : gpuprof_error_text(error),
             error == GPUPROF_IO         ? advice(errno)
-            : error == GPUPROF_NOT_OURS ? RECORDING_ADVICE
+            : error == GPUPROF_NOT_OURS ? foreign_advice(path)
                                         : "");
     return error == GPUPROF_IO || error == GPUPROF_NO_MEMORY ? EXIT_ENVIRONMENT
            : error == GPUPROF_NOT_OURS                       ? EXIT_USAGE

@@ -263,9 +263,28 @@ def test_files_that_are_left_out_are_not_read(make_gpu, run_collector):
 def test_nothing_is_left(whole, run_collector):
     folder, _ = whole
     for verb in ("merge", "report"):
+        said = f"gpuprof: {verb}: nothing of what is recorded is in the piece that was asked for"
         result = run_collector(verb, "--from=1h", folder)
-        assert result.returncode == 0 and result.stderr == (
-            f"gpuprof: {verb}: nothing of what is recorded is in the piece that was asked for\n")
+        assert result.returncode == 0 and result.stderr.startswith(f"{said}: the recording ends ")
+        assert re.fullmatch(r"[\d.]+ [mu]?s after its begin, before --from\n", result.stderr[
+            len(f"{said}: the recording ends "):]), result.stderr
+        result = run_collector(verb, "--name=nowhere", folder)
+        assert result.returncode == 0 and result.stderr == f"{said}\n"
+
+
+def test_what_there_is_instead(run_collector, make_gpu):
+    folder = make_gpu("train", 3, 20)
+    wrong = run_collector("report", "--rank=7,9", folder)
+    assert wrong.returncode == 2 and wrong.stderr.endswith(": there are the ranks 0-2\n")
+    pids = sorted(int(pid) for pid in re.findall(r"pid[= ](\d+)", run_collector(
+        "dump", "--blocks", folder).stdout))
+    wrong = run_collector("merge", "--pid=1", folder)
+    assert wrong.returncode == 2 and f": there are the pids {pids[0]}" in wrong.stderr
+    for devices, said in (("9", True), ("0,9", False)):
+        done = run_collector("merge", f"--device={devices}", folder)
+        assert done.returncode == 0
+        assert done.stderr == ("gpuprof: merge: --device: no device of that number is in the "
+                               "recording; there are 0-2\n" if said else "")
 
 
 @pytest.mark.parametrize("options, error", [

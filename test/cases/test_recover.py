@@ -279,3 +279,29 @@ def test_wrong_usage(run_collector, tmp_path):
     for verb in ("recover", "report"):  # the user named the folder: that file is what is wrong
         assert run_collector(verb, tmp_path / "folder").returncode == 3, verb
     assert run_collector("recover", pathlib.Path("/dev/null")).returncode == 2
+
+
+def test_file_of_a_process_that_had_no_time(run_collector, make_gpu):
+    """The others are read all the same, whether it was named or found."""
+    folder = make_gpu("train", 2, 20)
+    empty = folder / "9.gpuprof"
+    empty.touch()
+    said = f"gpuprof: {empty}: empty: the process was killed before it had written anything, or"
+    for paths in ((folder,), tuple(folder.iterdir())):
+        done = run_collector("report", "--format=json", *paths)
+        assert done.returncode == 3 and said in done.stderr
+        assert json.loads(done.stdout)["processes"] == 2
+    for verb in ("report", "recover"):
+        done = run_collector(verb, empty)
+        assert done.returncode == 3 and done.stderr.startswith(said), verb
+
+
+def test_what_gpuprof_made_is_no_recording(run_collector, run_verb, make_gpu, tmp_path):
+    folder = make_gpu("train", 1, 20)
+    run_verb("report", "--partial", "--share=0/1", "-o", tmp_path / "part.0", folder)
+    run_verb("export", folder, "-o", tmp_path / "p.sqlite")
+    for name, what in (("part.0", "a part of a report: 'gpuprof report --combine' adds parts up"),
+                       ("p.sqlite", "a database: it is for SQL")):
+        for verb in ("report", "merge", "recover"):
+            done = run_collector(verb, tmp_path / name)
+            assert done.returncode == 2 and f"not a gpuprof file, but {what}" in done.stderr
