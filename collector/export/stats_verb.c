@@ -87,13 +87,32 @@ static enum exit_code unknown(const char *word, size_t length)
                        names_text(false, missing));
 }
 
+/* What stands behind the name of a report, ":base": how nsys shows the names of kernels. */
+static enum exit_code take_arguments(const char *name, const char *text, size_t length)
+{
+    size_t count;
+    if (!length)
+        return EXIT_OK;
+    for (const char *at = text; at < text + length; at += count) {
+        count = strcspn(++at, ":,");
+        if (!is_word(at, count, "base") && !is_word(at, count, "mangled"))
+            return usage_error("stats: %s: ':%.*s' is not known; there are :base and :mangled",
+                               name, (int)count, at);
+    }
+    message(
+        "stats: %s: names are whole and demangled, as without '%.*s'; gpuprof export -o x.sqlite "
+        "has them short and mangled, too",
+        name, (int)length, text);
+    return EXIT_OK;
+}
+
 /* The tables of the reports in `list`, and how their rows are made. */
 static enum exit_code find_tables(const char *list, char *tables, enum report_by *by)
 {
     size_t at = 0;
     bool has_by = false;
     for (const char *word = list; word;) {
-        size_t length = strcspn(word, ",");
+        size_t all = strcspn(word, ","), length = strcspn(word, ",:");
         const struct stats_report *r = report_named(word, length);
         if (!r && trace_named(word, length))
             return usage_error("stats: %.*s is no table: ask for it alone", (int)length, word);
@@ -105,6 +124,8 @@ static enum exit_code find_tables(const char *list, char *tables, enum report_by
             return usage_error("stats: %s cannot be made together with the others; ask for it "
                                "alone",
                                r->name);
+        if (take_arguments(r->name, word + length, all - length) != EXIT_OK)
+            return EXIT_USAGE;
         if (*r->note)
             message("stats: %s: %s", r->name, r->note);
         *by = r->by;
@@ -112,7 +133,7 @@ static enum exit_code find_tables(const char *list, char *tables, enum report_by
         at += (size_t)snprintf(tables + at, TABLES_BYTES - at, "%s%s", at ? "," : "", r->tables);
         if (at >= TABLES_BYTES)
             return usage_error("stats: %s: too many reports at a time", list);
-        word = word[length] ? word + length + 1 : NULL;
+        word = word[all] ? word + all + 1 : NULL;
     }
     return EXIT_OK;
 }
@@ -141,15 +162,18 @@ enum exit_code stats_verb(const struct options *options)
 {
     struct options of_report = *options;
     const char *names = options->reports ? options->reports : options->paths[0];
-    const struct stats_trace *trace = trace_named(names, strlen(names));
+    size_t length = strcspn(names, ":");
+    const struct stats_trace *trace = trace_named(names, length);
     char tables[TABLES_BYTES];
     bool is_folder = !options->reports && access(names, F_OK) == 0 && !trace &&
-                     !report_named(names, strcspn(names, ","));
+                     !report_named(names, strcspn(names, ",:"));
     if (is_folder)
         return usage_error("stats: %s is no report: name one before the recordings, as "
                            "cuda_gpu_kern_sum; 'gpuprof report %s' has most of them",
                            names, names);
-    enum exit_code code = trace ? EXIT_OK : find_tables(names, tables, &of_report.by);
+    enum exit_code code = trace
+                              ? take_arguments(trace->name, names + length, strlen(names + length))
+                              : find_tables(names, tables, &of_report.by);
     if (code != EXIT_OK)
         return code;
     if (!options->reports && options->path_count < 2)

@@ -4,7 +4,10 @@
 #include <errno.h>
 #include <string.h>
 #include <strings.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
+#include "base/file_at.h"
 #include "base/message.h"
 #include "error.h"
 
@@ -26,6 +29,13 @@ static bool is_full(int number)
     return number == ENOSPC || number == EDQUOT || number == EFBIG;
 }
 
+/* Has standard output no name, as the file has into which a verb writes for `view`? */
+static bool is_nameless(void)
+{
+    struct stat status;
+    return fstat(STDOUT_FILENO, &status) == 0 && S_ISREG(status.st_mode) && !status.st_nlink;
+}
+
 /* `packs`: it would be smaller under a name that ends in .gz. */
 static enum exit_code say_failed(const char *path, int error, bool packs)
 {
@@ -35,15 +45,19 @@ static enum exit_code say_failed(const char *path, int error, bool packs)
         message("%s: is a recording, and is not overwritten; name another file", shown);
         return EXIT_USAGE;
     }
-    if (error == GPUPROF_LIMIT)
+    int number = errno;
+    if (error == GPUPROF_IO && !named && is_nameless())
+        message("a temporary file in %s: %s; TMPDIR=DIR names another folder",
+                file_unnamed_folder(), strerror(number));
+    else if (error == GPUPROF_LIMIT)
         message("%s: more text than recordings of this size have to say: %s", shown,
                 gpuprof_error_text(error));
     else
         message(
-            "%s: %s%s%s", shown, error == GPUPROF_IO ? strerror(errno) : gpuprof_error_text(error),
-            error == GPUPROF_IO && named ? writing_advice(errno) : "",
-            error == GPUPROF_IO && named && packs && is_full(errno) ? ", or one that ends in .gz"
-                                                                    : "");
+            "%s: %s%s%s", shown, error == GPUPROF_IO ? strerror(number) : gpuprof_error_text(error),
+            error == GPUPROF_IO && named ? writing_advice(number) : "",
+            error == GPUPROF_IO && named && packs && is_full(number) ? ", or one that ends in .gz"
+                                                                     : "");
     return EXIT_ENVIRONMENT;
 }
 

@@ -2,6 +2,7 @@
 #include "report/clock_report.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "base/json_text.h"
@@ -10,6 +11,7 @@
 #include "report/report.h"
 
 #define RANKS_SHOWN_MAX 8
+#define LONG_NS         999999500u /* from there on microseconds are said of seconds */
 
 enum {
     NAME,
@@ -91,8 +93,12 @@ static void fill_text(const struct recording *rec, uint32_t index, struct cell *
         cells[UNCERTAINTY] = cell_text(index ? "not known" : "");
         return;
     }
-    length = asprintf(&text, "%s%s", h->offset_ns < 0 ? "-" : "",
-                      time_text(time, (uint64_t)llabs(h->offset_ns)));
+    uint64_t apart_ns = (uint64_t)llabs(h->offset_ns);
+    if (apart_ns < LONG_NS)
+        time_text(time, apart_ns);
+    else
+        snprintf(time, sizeof time, "%.6f s", (double)apart_ns / 1e9);
+    length = asprintf(&text, "%s%s", h->offset_ns < 0 ? "-" : "", time);
     cells[OFFSET] = cell_owned(length < 0 ? NULL : text);
     length = asprintf(&text, "%.3f ppm", 1e6 * h->drift);
     cells[DRIFT] = cell_owned(length < 0 ? NULL : text);

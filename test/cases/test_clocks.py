@@ -153,7 +153,9 @@ def test_what_is_printed(run_collector, make_records, tmp_path):
         assert (int(behind["total_ns"]) if behind else 0) == max(-ahead, 0)
     text = run_collector("report", folder).stdout
     for mine in report[1:]:
-        assert re.search(rf"\n +2 +-?[\d.,]+ m?s +{mine['drift_ppm']:.3f} ppm +[\d.]+ us +"
+        offset = mine["offset_us"]  # to the microsecond, however long
+        shown = f"{offset / 1e6:.6f} s" if abs(offset) >= 1e6 else f"{offset / 1e3:.3f} ms"
+        assert re.search(rf"\n +2 +{re.escape(shown)} +{mine['drift_ppm']:.3f} ppm +[\d.]+ us +"
                          rf"{mine['collectives']} collectives  {mine['host']}\n", text)
     run_collector("merge", "-o", "out.pftrace", folder)
     perfetto = perfetto_reader.Trace((tmp_path / "out.pftrace").read_bytes())

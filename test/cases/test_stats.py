@@ -23,7 +23,7 @@ def test_each_name_is_the_reports_table(folder, run_collector):
     """Nobody but the table's own row says which; the list of names is nsys'."""
     assert {"cuda_gpu_kern_sum", "cuda_api_sum", "cuda_gpu_mem_time_sum", "cuda_gpu_mem_size_sum",
             "nvtx_sum", "nvtx_pushpop_sum", "nvtx_gpu_proj_sum", "gpu_gaps", "gpu_time_util",
-            "cuda_kern_exec_sum", "nccl_sum"} <= {row[0] for row in THERE}
+            "cuda_kern_exec_sum", "nccl_sum", "nccl_gpu_proj_sum"} <= {row[0] for row in THERE}
     for name, old_name, tables, by, note in THERE:
         stats = run_collector("stats", name, folder)
         report = run_collector("report", f"--table={tables}", f"--by={by.lower()}", folder)
@@ -53,6 +53,22 @@ def test_what_is_not_there_is_said(folder, run_collector):
     assert result.returncode == 2 and "(did you mean cuda_gpu_kern_sum?)" in result.stderr
     there, _, missing = result.stderr.rpartition("; of nsys' not ")
     assert all(name in (there if tables else missing) for name, _, tables, *_ in REPORTS)
+
+
+def test_how_names_are_shown(folder, run_collector):
+    """nsys' suffixes, which change nothing here, and say so."""
+    for name in ("cuda_gpu_kern_sum", "cuda_gpu_trace"):
+        plain = run_collector("stats", name, folder)
+        for suffix in (":base", ":mangled", ":base:mangled"):
+            done = run_collector("stats", name + suffix, folder)
+            assert done.returncode == 0 and done.stdout == plain.stdout
+            assert f"stats: {name}: names are whole and demangled" in done.stderr
+    both = run_collector("stats", "cuda_gpu_kern_sum:base,cuda_api_sum", folder)
+    assert both.stdout == run_collector("stats", "cuda_gpu_kern_sum,cuda_api_sum", folder).stdout
+    for name in ("cuda_gpu_kern_sum:nvtx-name", "cuda_gpu_trace:base:nvtx-name"):
+        done = run_collector("stats", name, folder)
+        assert done.returncode == 2 and done.stderr.endswith(
+            ": ':nvtx-name' is not known; there are :base and :mangled\n")
 
 
 @pytest.mark.parametrize("words, error", [
