@@ -25,6 +25,8 @@
 #define MODULES_DEPTH_MAX  64
 #define MODULE_THREADS_MAX 256 /* in modules at a time; those of further ones are not recorded */
 #define MODULE_OBJECT      (1ull << 63) /* no address: the thread's number and how deep it is */
+#define TIMED_SHIFT        26           /* of 32 bits of chance: 1 of 32 is timed, on average */
+#define TIMED_NS_MAX       100000u /* one that lasts longer had no turn: that is not our cost */
 
 enum { MARK_TRACES = 1, MARK_NUMBERED = 2 }; /* of a name */
 
@@ -81,7 +83,8 @@ static __thread struct {
     uint64_t epoch;        /* the thread's when it was last looked at */
     uint16_t tracing;      /* operators that trace and are open */
     uint16_t modules;      /* place of its open modules + 1; 0: none is open */
-    uint32_t burst;        /* begins and ends to be timed yet: apart from calls', which are fewer */
+    uint32_t untimed;      /* begins and ends to come before one is timed */
+    uint32_t chance;       /* what says how many; the same in each run */
     uint32_t moved;        /* `moved_count` when it was last looked at */
     uint32_t marks;        /* open labels that may be steps */
     const void *outermost; /* the open operator inside of which none has a stack; NULL: none */
@@ -134,13 +137,29 @@ static inline bool enter(struct thread *t, struct call *c, bool ends)
     return false;
 }
 
+/*
+ * Of begins and ends, which are many and differ more than calls do, some are timed all the time,
+ * and not only a burst of them now and then: in a short program that would be its first ones, which
+ * are slow, since names, inputs and layouts are new. Their distance varies, since a program's
+ * operators come in the same order again.
+ */
+static inline bool is_timed(void)
+{
+    return unlikely(own.untimed-- == 0);
+}
+
+static void choose_next(void)
+{
+    own.chance = own.chance * 1664525u + 1013904223u;
+    own.untimed = own.chance >> TIMED_SHIFT;
+}
+
 static __attribute__((noinline)) void time_one(struct thread *t, uint64_t begin)
 {
     uint64_t ticks = ticks_now() - begin;
-    if (--own.burst < THREAD_COST_BURST - THREAD_COST_COLD)
+    choose_next();
+    if (ticks * (unsigned __int128)gp.header.scale.mult >> 32 <= TIMED_NS_MAX)
         thread_cost_time(t->cost, COST_OPERATOR, ticks);
-    else
-        thread_cost_time_cold(t->cost, COST_OPERATOR, ticks);
 }
 
 static inline bool append(struct thread *t, unsigned type, unsigned flags, unsigned code,
@@ -186,13 +205,13 @@ static void tell_thread(struct thread *t)
     thread_append(t, &r);
 }
 
-/* The thread takes part anew, when all is new to it and slow; or it has been asked for times. */
 static __attribute__((noinline)) void renew(struct thread *t)
 {
-    bool is_new = (own.epoch ^ t->epoch) & EPOCH_MASK;
-    if (is_new)
+    if ((own.epoch ^ t->epoch) & EPOCH_MASK) {
+        own.chance = t->number;
+        choose_next();
         tell_thread(t);
-    own.burst = is_new ? 0 : THREAD_COST_BURST;
+    }
     own.epoch = t->epoch;
 }
 
@@ -320,7 +339,7 @@ static inline struct torch_context *begin(const void *function, uint8_t scope, b
         return NULL;
     if (unlikely(own.epoch != t->epoch))
         renew(t);
-    uint64_t now = unlikely(own.burst) ? ticks_now() : 0;
+    uint64_t now = is_timed() ? ticks_now() : 0;
     struct torch_context *context = begin_one(t, &b, has_layout, has_inputs, has_stack);
     if (unlikely(now))
         time_one(t, now + b.stack_ticks);
@@ -342,7 +361,7 @@ static void end(const void *function, struct torch_context *context)
     if (!context || !enter(t, &c, true))
         return;
     append(t, RECORD_OP_END, 0, 0, now, args, 1);
-    if (unlikely(own.burst))
+    if (is_timed())
         time_one(t, now);
     call_leave(t);
 }
@@ -403,7 +422,7 @@ static bool append_module(struct thread *t, const char *text, uint32_t depth)
                       .text = text};
     if (unlikely(own.epoch != t->epoch))
         renew(t);
-    uint64_t now = unlikely(own.burst) ? ticks_now() : 0;
+    uint64_t now = is_timed() ? ticks_now() : 0;
     b.name = name_number(t, text);
     bool is_recorded = append_begin(t, &b);
     if (unlikely(now))

@@ -349,6 +349,9 @@ def test_stacks_of_threads(torch):
     assert sorted(ours) == sorted(map(repr, told)) and len(ours) == len(told) > 16 * 30 * 4
     assert len({repr(frames.of(number)) for number in frames.stacks}) == \
         len({repr(stack) for _, stack in told if stack}) and not process.losses
+    [*_, (count, timed, *_)] = [r.args for r in process.of_type(stream_reader.TYPE_NUMBERS["cost"])
+                                if r.text == b"operator"]
+    assert count == 2 * len(ours) and count / 64 < timed < count / 16  # from first to last
 
 
 @pytest.mark.parametrize("scene", ("kinds", "moved", "native", "borrowed"))
