@@ -5,6 +5,7 @@
 #define STEPS_MAX 4096u
 
 #define OWNER_GENERATOR 1
+#define ROOT_BYTES_MAX  512u           /* how far in a thread's state its own cframe may lie */
 #define POINTER_MASK    (~(uint64_t)7) /* 3.14 has marks in the low bits of its references */
 
 /* How far a walk has come. Of the interpreter's loops 3.11 has a list of its own, the cframes. */
@@ -58,7 +59,9 @@ static void believe(const struct python_view *v, uint64_t thread, const struct w
     if (!begin(v, thread, &way))
         return;
     sight_add(SIGHT_THREAD, thread);
-    if (way.cframe) /* the innermost is read before anything is entered */
+    /* The innermost is read before anything is entered. One without frames proves little: it must
+     * be the thread's own. */
+    if (way.cframe && (end->step_count || way.cframe - thread < ROOT_BYTES_MAX))
         believe_list(v, SIGHT_CFRAME, way.cframe, end->cframe_count + 1, l->cframe_previous,
                      l->cframe_bytes);
     believe_list(v, SIGHT_FRAME, way.frame, end->step_count, l->frame_previous, l->frame_bytes);
@@ -150,7 +153,7 @@ int python_walk(const struct python_view *v, uint64_t thread, struct python_fram
         way.is_new |= p == copy;
         way.frame = python_word(p, l->frame_previous);
     }
-    if (count && way.is_new && v->is_own)
+    if ((count || !way.step_count) && way.is_new && v->is_own)
         believe(v, thread, &way);
     return (int)count;
 }
