@@ -39,19 +39,16 @@ static enum exit_code write_rank(struct merge *m, const char *folder, const stru
 {
     struct trace_scope scope = {.only = file->process, .rank = file->rank};
     enum exit_code code = EXIT_OK;
-    *path = NULL;
-    if (file->other && asprintf(path, "%s/" RANK_FILES_OTHERS, folder) >= 0) {
-        code = make_folder(*path);
-        free(*path);
-        *path = NULL;
-    }
-    if (code != EXIT_OK)
-        return code;
     if (asprintf(path, "%s/%s.gz", folder, file->name) < 0) {
         *path = NULL;
         return verb_output_failed(folder, GPUPROF_NO_MEMORY);
     }
-    return merge_write_file(m, *path, &scope);
+    for (char *end = *path + strlen(folder); code == EXIT_OK && (end = strchr(end + 1, '/'));) {
+        *end = '\0';
+        code = make_folder(*path);
+        *end = '/';
+    }
+    return code == EXIT_OK ? merge_write_file(m, *path, &scope) : code;
 }
 
 static enum exit_code write_ranks(struct merge *m, const char *folder,

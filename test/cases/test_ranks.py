@@ -3,12 +3,15 @@
 
 import csv
 import dataclasses
+import gzip
 import io
 import json
 import random
+import re
 import statistics
 import struct
 import subprocess
+import zipfile
 
 import conftest
 import pytest
@@ -133,6 +136,36 @@ def test_jobs_in_one_folder(kind, run_verb, recorded):
     run_verb("merge", "--job=1", "--rank=1", folder, "-o", trace)
     shown, = json.loads(trace.read_text())["otherData"]["processes"]
     assert (shown["rank"], shown["job"]) == ("1", 1)
+
+
+@pytest.mark.parametrize("processors", ("-j1", "-j2"))
+def test_a_folder_of_traces_for_each_job(run_verb, recorded, tmp_path, processors):
+    """Ranks of two jobs are the same numbers; one job alone has no folder."""
+    child = Process(1, 1.5, 2, dict(TORCHRUN, MASTER_PORT="29501"))
+    folder = recorded([*world(2, 0, **TORCHRUN), *world(3, 1, **{**TORCHRUN,
+                                                                 "MASTER_PORT": "29501"}), child])
+    both = sorted([*(f"job_0/rank_{rank}" for rank in range(2)),
+                   *(f"job_1/rank_{rank}" for rank in range(3))])
+
+    def made(*words, name):
+        run_verb("merge", processors, *words, folder, "-o", tmp_path / name)
+        if name.endswith(".zip"):
+            return sorted(zipfile.ZipFile(tmp_path / name).namelist())
+        return sorted(str(path.relative_to(tmp_path / name))
+                      for path in (tmp_path / name).rglob("*.gz"))
+    *files, other = sorted(made("--per-rank", name="ranks"), key=lambda name: "others" in name)
+    assert files == [f"{name}.pt.trace.json.gz" for name in both]
+    assert other.startswith("job_1/others/process_")
+    for name in files:
+        job, rank = re.search(r"job_(\d)/rank_(\d)", name).groups()
+        trace = json.loads(gzip.decompress((tmp_path / "ranks" / name).read_bytes()))
+        shown, = trace["otherData"]["processes"]
+        assert (shown["job"], shown["rank"]) == (int(job), rank)
+        assert trace["distributedInfo"]["rank"] == int(rank)
+    assert [f"{name}.pt.trace.json" for name in both] == [
+        name for name in made(name="ranks.zip") if "rank_" in name]
+    assert made("--per-rank", "--job=0", name="one") == [
+        f"rank_{rank}.pt.trace.json.gz" for rank in range(2)]
 
 
 def test_jobs_of_kubernetes(run_verb, make_records):
