@@ -98,12 +98,19 @@ static enum exit_code compare(const struct run_set *sets, const struct options *
     enum exit_code code = error < 0 ? EXIT_USAGE : EXIT_OK;
     if (error < 0)
         message(VERB ": %s", gpuprof_error_text(error));
-    for (int i = 0; code == EXIT_OK && i < (options->output_count ? options->output_count : 1); i++)
-        if (print(c, &kernels, options, options->output_count ? options->outputs[i] : NULL, page) !=
-            EXIT_OK)
+    bool is_told = false;
+    for (int i = 0; code == EXIT_OK && i < (options->output_count ? options->output_count : 1);
+         i++) {
+        const char *path = options->output_count ? options->outputs[i] : NULL;
+        if (print(c, &kernels, options, path, page) != EXIT_OK)
             code = EXIT_USAGE; /* 1 is a regression */
+        is_told |= format_of(options, path) == DIFF_TEXT && (!path || strcmp(path, "-") == 0);
+    }
     if (code == EXIT_OK)
         code = result_code(c, options->inconclusive);
+    char headline[HEADLINE_BYTES];
+    if (code == EXIT_UNSURE && !is_told)
+        message(VERB ": %s", diff_headline(c, headline));
     diff_kernels_release(&kernels);
     free(c);
     return code;

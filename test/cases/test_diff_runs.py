@@ -133,6 +133,10 @@ def test_a_run_that_was_killed(make_records, run_collector):
     done = run_collector("diff", *new, "--against", *old)
     assert done.returncode == UNSURE and done.stderr == ""
     assert done.stdout.endswith(f"\nnot comparable: {says.format(new[-1])}\n")
+    for words in (("--format=json",), ("-o", "diff.md")):  # nobody has read why
+        done = run_collector("diff", *new, "--against", *old, *words)
+        assert done.returncode == UNSURE
+        assert done.stderr == f"gpuprof: diff: not comparable: {says.format(new[-1])}\n"
     junit = run_collector("diff", *new, "--against", *old, "--format=junit").stdout
     assert junit.count("<skipped message") == junit.count("<testcase") > 5
     done = run_collector("diff", *new, "--against", *old, "--force")
