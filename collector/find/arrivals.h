@@ -23,6 +23,8 @@
 #define ARRIVAL_LATE_MAX        (1u << 20)
 #define ARRIVAL_WORKED          IDLE_CAUSES /* in place of a cause of idle time */
 
+struct idle;
+
 struct arrival_place {
     struct idle_place place;
     uint32_t process; /* index */
@@ -91,6 +93,11 @@ int arrivals_name(struct arrivals *a, const struct walk *w, struct place_lines *
 
 /* A line that says how many were missed, and why; nothing if none were. (arrivals_print.c) */
 void arrivals_say_missed(const uint64_t missed[static RANK_MISSES], FILE *out);
+
+/* Where the process cost others most, in new memory: "AllReduce of 4, last 10 times, 4.500 ms
+ * behind, after load (train.py:3)"; NULL, and 0 or GPUPROF_NO_MEMORY: nowhere. (arrivals_print.c)
+ */
+int arrivals_late_text(const struct idle *d, const struct process *p, char **text);
 
 /* Of a struct idle, which may be NULL. (arrivals_print.c) */
 extern const struct table_info arrivals_table;

@@ -124,6 +124,28 @@ static struct cell title(const struct idle *d, const struct arrival_row *row,
     return cell_owned(length < 0 ? NULL : text);
 }
 
+int arrivals_late_text(const struct idle *d, const struct process *p, char **text)
+{
+    char time[UNIT_TEXT_BYTES];
+    *text = NULL;
+    for (uint32_t i = 0; i < d->arrivals.row_count; i++) {
+        const struct arrival_row *row = &d->arrivals.rows[i];
+        const struct arrival_place *place = row->place ? &d->arrivals.places[row->place - 1] : NULL;
+        if (!row->late_count || d->devices[row->late].process != p)
+            continue;
+        bool is_placed = place && place->text;
+        if (asprintf(text, "%s of %u, last %llu time%s, %s behind%s%s",
+                     d->arrivals.kinds[row->kind], row->ranks, (unsigned long long)row->late_count,
+                     row->late_count == 1 ? "" : "s",
+                     time_text(time, row->late_ns / row->late_count), is_placed ? ", after " : "",
+                     is_placed ? place->text : "") >= 0)
+            return 0;
+        *text = NULL;
+        return GPUPROF_NO_MEMORY;
+    }
+    return 0;
+}
+
 static struct cell number_text(uint64_t number)
 {
     char *text = NULL;

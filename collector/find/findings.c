@@ -203,6 +203,26 @@ static char *copy_of(const char *text, int *error)
     return copy;
 }
 
+/* Of a wait for a rank: who waited, and to what that rank came late from where. 0 or
+ * GPUPROF_NO_MEMORY. */
+static int wait_text(const struct findings *f, const struct idle_row *row, char **text)
+{
+    const struct process *p = f->idle->devices[row->device].process;
+    const struct process *other = f->walk->rec->processes[(uint32_t)row->place.word];
+    const char *rank = process_rank(p);
+    char pid[16], *late;
+    int error = arrivals_late_text(f->idle, other, &late);
+    snprintf(pid, sizeof pid, "%u", p->header.pid);
+    *text = NULL;
+    if (error == 0 && asprintf(text, "%s %.16s waits%s%s", rank ? "rank" : "process",
+                               rank ? rank : pid, late ? "; " : "", late ? late : "") < 0) {
+        *text = NULL;
+        error = GPUPROF_NO_MEMORY;
+    }
+    free(late);
+    return error;
+}
+
 /* 0 or GPUPROF_NO_MEMORY. */
 static int make_row(const struct findings *f, const struct evidence *e, struct finding_row *made)
 {
@@ -222,6 +242,10 @@ static int make_row(const struct findings *f, const struct evidence *e, struct f
         made->name = idle_place_text(f->walk, &f->idle->lines, row);
     if (row)
         made->thread = idle_row_thread(f->idle, row);
+    if (row && row->place.kind == IDLE_WORD_DEVICE && error == 0) {
+        free(made->where);
+        error = wait_text(f, row, &made->where);
+    }
     return made->name ? error : GPUPROF_NO_MEMORY;
 }
 

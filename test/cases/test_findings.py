@@ -200,6 +200,8 @@ def test_evidence_is_no_more_than_the_cost(found):
         job.kernel(NCCL, 150 * MS + (late != 3) * 400 * MS)
     row, = (row for row in found(*jobs, name="ranks") if row["id"] == "straggler")
     assert row["rank"] == str(RANK + 3) and len(row["evidence"]) == 3
+    assert sorted(one["where"].partition(";")[0] for one in row["evidence"]) == [
+        f"rank {RANK + number} waits" for number in range(3)]
     assert row["ns"] == pytest.approx(400 * MS, rel=0.01)
 
 
@@ -218,7 +220,10 @@ def test_straggler(found, share, count):
     assert len(found_here) == (count > 0)
     for row in found_here:
         assert row["rank"] == str(RANK + 1) and abs(row["ns"] / (10 * share * MS) - 1) < 0.01
-        assert row["evidence"][0]["name"] == f"rank {RANK + 1}"
+        evidence, = row["evidence"]
+        assert evidence["name"] == f"rank {RANK + 1}"
+        assert evidence["where"] == (
+            f"rank {RANK} waits; AllReduce of 2, last 10 times, {share:.3f} ms behind")
     exposed, = (row for row in rows if row["id"] == "exposed-communication")
     evidence, = exposed["evidence"]  # without the wait for the other rank
     assert evidence["name"] == NCCL and evidence["count"] == 10
