@@ -14,6 +14,7 @@
 #define NOWHERE    "(anonymous namespace)"
 #define VOID       "void "
 #define BY         " (by " /* behind a kernel: the call that launched it */
+#define NAME_TELLS 8       /* letters: shorter ones, as "kernel", say little */
 
 struct code_range {
     uint32_t from, to;
@@ -128,18 +129,45 @@ static size_t scope_bytes(const char *text, size_t length)
     return length - at;
 }
 
-/* Of a function of C++ takes out namespaces, "void" and the arguments, but not what stands apart
- * behind them in parentheses; the length that is left. */
+/* Where the name of a function begins, of which text[0..end) is all before its arguments: behind
+ * the type that it returns, which templates alone have. */
+static size_t name_at(const char *text, size_t end)
+{
+    int depth = 0;
+    size_t at = end;
+    while (at && (text[at - 1] != ' ' || depth > 0)) {
+        char c = text[--at];
+        depth += (c == '>' || c == ')') - (c == '<' || c == '(');
+    }
+    return at;
+}
+
+/* Is what follows the "::" the function's own name, and too short to say what it is? */
+static bool needs_scope(const char *text, size_t length, const char *name)
+{
+    size_t letters = 0;
+    while (is_of_name(name[letters]))
+        letters++;
+    return letters && letters < NAME_TELLS && name[letters] != ':' && length &&
+           is_of_name(text[length - 1]) && !memchr(text, '<', length) && !memchr(text, '(', length);
+}
+
+/* Of a function of C++ takes out namespaces, arguments and the type that it returns, but not what
+ * stands apart behind them in parentheses; the length that is left. */
 static size_t drop_qualifiers(char *text)
 {
     size_t length = strlen(text), to = 0;
-    size_t from = strncmp(text, VOID, sizeof VOID - 1) == 0 ? sizeof VOID - 1 : 0;
     const char *last = length && text[length - 1] == ')' ? memrchr(text, '(', length) : NULL;
     size_t name = last && last > text && last[-1] == ' ' ? (size_t)(last - text) - 1 : length;
     size_t end = arguments_at(text, name);
+    size_t from = end < name                                  ? name_at(text, end)
+                  : strncmp(text, VOID, sizeof VOID - 1) == 0 ? sizeof VOID - 1
+                                                              : 0;
     memmove(text + end, text + name, length - name + 1);
     while (text[from]) {
-        size_t scope = strncmp(text + from, "::", 2) == 0 ? scope_bytes(text, to) : 0;
+        bool is_scope =
+            strncmp(text + from, "::", 2) == 0 && !needs_scope(text, to, text + from + 2);
+        size_t scope = is_scope ? scope_bytes(text, to) : 0;
         to -= scope;
         if (scope)
             from += 2;

@@ -642,7 +642,11 @@ static void test_function_cut(void **state)
     assert_stack_cut(kernel, 28, "go<Half, y> (by cublasSgemm)");
     assert_stack_cut(kernel, 27, "go<Half, y>");
     assert_stack_cut(kernel, 10, "go<Hal...>");
-    assert_stack_cut("ns::Trainer::step(int) (train.cpp:12)", 20, "step (train.cpp:12)");
+    assert_stack_cut("ns::Trainer::step(int) (train.cpp:12)", 28, "Trainer::step (train.cpp:12)");
+    assert_stack_cut("std::enable_if<!(false), void>::type in::gemvx::kernel<int, 4>(in::K)", 23,
+                     "gemvx::kernel<int, 4>");
+    assert_stack_cut("autograd::engine::evaluate_function: MulBackward0", 34,
+                     "evaluate_function: MulBackward0");
     assert_stack_cut("aten::native_layer_norm", 20, "native_layer_norm");
     assert_stack_cut("Make(a::B)::{lambda(int)#1}::operator()() const::C", 46,
                      "Make(B)::{lambda(int)#1}::operator()() C");
