@@ -23,6 +23,14 @@ struct verdict {
     bool is_waiting;
 };
 
+/* A thread of the interpreter's, and what it was found to be. */
+struct looked_at {
+    uint64_t thread;
+    uint64_t next;  /* the one behind it */
+    uint32_t first; /* of the facts that this is known by */
+    bool is_waiting;
+};
+
 #define FRAME_WORDS (sizeof(struct python_frame) / sizeof(uint64_t))
 
 /*
@@ -37,9 +45,13 @@ static struct {
     _Atomic uint64_t until_ns; /* it holds for so long, if the thread stays where it is */
     bool is_found;             /* there is one at all: the finder's */
     _Atomic uint64_t words[PYTHON_FRAMES_MAX * FRAME_WORDS];
-    struct python_facts there;    /* the thread is there, and so are those that called it */
-    struct python_facts the_same; /* code is the same, and no other thread waits */
-    struct python_frame frames[PYTHON_FRAMES_MAX]; /* the finder's */
+    struct python_facts there; /* the thread is there, and so are those that called it */
+    /* The finder's: their code is the same, and of all threads, one after another, which wait. */
+    struct python_facts code;
+    struct python_facts all;
+    struct looked_at threads[THREADS_MAX];
+    unsigned thread_count;
+    struct python_frame frames[PYTHON_FRAMES_MAX];
     struct verdict verdicts[VERDICTS];
     struct python_place place;
 } answer;
@@ -75,10 +87,10 @@ static bool is_waiting(const struct python_view *v, const struct python_frame *f
 static bool read_word(uint64_t address, uint64_t *word)
 {
     if (!memory_read(address, word, sizeof *word)) {
-        python_facts_spoil(&answer.the_same);
+        python_facts_spoil(&answer.all);
         return false;
     }
-    python_facts_add(&answer.the_same, address, word, sizeof *word);
+    python_facts_add(&answer.all, address, word, sizeof *word);
     return true;
 }
 
@@ -87,40 +99,69 @@ static int walk(const struct python_view *v, uint64_t thread, struct python_fram
 {
     int count = python_walk(v, thread, frames, max, is_cut);
     if (count < 0)
-        python_facts_spoil(&answer.the_same); /* what was wrong need not be among them */
+        python_facts_spoil(&answer.all); /* what was wrong need not be among them */
     return count;
 }
 
-/* The one thread that waits, or 0. */
-static uint64_t find_waiting(const struct python_view *v, uint64_t runtime)
+/* False: the list has changed under us. A frame keeps its code, which need not be looked at. */
+static bool look_at(const struct python_layout *l, uint64_t thread, struct looked_at *found)
 {
-    const struct python_layout *l = v->layout;
+    const struct python_view v = {.layout = l, .frame_facts = &answer.all};
+    struct python_frame f;
+    *found = (struct looked_at){.thread = thread, .first = answer.all.next};
+    found->is_waiting = walk(&v, thread, &f, 1, NULL) == 1 && is_waiting(&v, &f);
+    return read_word(thread + l->thread_next, &found->next);
+}
+
+/* The one thread that waits, or 0. */
+static uint64_t find_waiting(const struct python_layout *l, uint64_t runtime)
+{
     uint64_t interpreter = 0, thread = 0, found = 0;
+    answer.thread_count = 0;
     if (!read_word(runtime + l->runtime_interpreters, &interpreter) || !interpreter ||
         !read_word(interpreter + l->interpreter_threads, &thread))
         return 0;
-    for (unsigned i = 0; thread && i < THREADS_MAX; i++) {
-        struct python_frame f;
-        int count = walk(v, thread, &f, 1, NULL);
-        if (count == 1 && is_waiting(v, &f)) {
-            if (found)
-                return 0; /* which of the two is not known */
-            found = thread;
-        }
-        if (!read_word(thread + l->thread_next, &thread))
-            return 0; /* the list has changed under us */
+    while (thread && answer.thread_count < THREADS_MAX) {
+        struct looked_at *at = &answer.threads[answer.thread_count++];
+        if (!look_at(l, thread, at) || (at->is_waiting && found))
+            return 0; /* which of the two it is is not known */
+        found = at->is_waiting ? thread : found;
+        thread = at->next;
     }
     return found;
+}
+
+/* Those that have gone on are looked at anew: does that change nothing? */
+static bool all_hold(const struct python_layout *l)
+{
+    uint32_t count = atomic_load(&answer.all.count);
+    unsigned i = 0;
+    if (count > FACTS_MAX)
+        return false;
+    for (uint32_t end = 0;;) {
+        uint32_t changed = python_facts_changed(&answer.all, end);
+        if (changed == count)
+            return true;
+        for (; i < answer.thread_count && end <= changed; i++)
+            end = i + 1 < answer.thread_count ? answer.threads[i + 1].first : count;
+        const struct looked_at *before = &answer.threads[i ? i - 1 : 0];
+        struct looked_at now;
+        if (end <= changed || changed < before->first)
+            return false;
+        answer.all.next = before->first;
+        if (!look_at(l, before->thread, &now) || now.is_waiting != before->is_waiting ||
+            now.next != before->next || answer.all.next != end ||
+            atomic_load(&answer.all.count) != count)
+            return false;
+    }
 }
 
 /* The number of frames in answer.frames. */
 static unsigned find_frames(const struct python_layout *l, uint64_t runtime, bool *is_cut)
 {
-    const struct python_view any = {.layout = l,
-                                    .frame_facts = &answer.the_same}; /* frames keep their code */
     const struct python_view waiting = {
-        .layout = l, .frame_facts = &answer.there, .code_facts = &answer.the_same};
-    uint64_t thread = find_waiting(&any, runtime);
+        .layout = l, .frame_facts = &answer.there, .code_facts = &answer.code};
+    uint64_t thread = find_waiting(l, runtime);
     int count = thread ? walk(&waiting, thread, answer.frames, PYTHON_FRAMES_MAX, is_cut) : 0;
     return count > 0 && is_waiting(&waiting, &answer.frames[0]) ? (unsigned)count : 0;
 }
@@ -130,10 +171,11 @@ static void find_answer(const struct python_layout *l, uint64_t runtime, uint64_
     bool is_cut = false;
     atomic_fetch_add(&answer.version, 1);
     python_facts_clear(&answer.there);
-    python_facts_clear(&answer.the_same);
+    python_facts_clear(&answer.code);
+    python_facts_clear(&answer.all);
     unsigned count = find_frames(l, runtime, &is_cut);
     python_facts_end(&answer.there);
-    python_facts_end(&answer.the_same);
+    python_facts_end(&answer.code);
     if (!python_facts_hold(&answer.there))
         count = 0; /* it has gone on meanwhile */
     for (unsigned i = 0; i < count * FRAME_WORDS; i++)
@@ -152,7 +194,7 @@ static void renew(const struct python_layout *l, uint64_t runtime)
     uint64_t now_ns = clock_ns(CLOCK_MONOTONIC);
     bool is_new = now_ns < atomic_load(&answer.until_ns);
     if (!answer.is_found || !python_facts_hold(&answer.there) ||
-        (!is_new && !python_facts_hold(&answer.the_same)))
+        (!is_new && !(python_facts_hold(&answer.code) && all_hold(l))))
         find_answer(l, runtime, now_ns);
     else if (!is_new)
         atomic_store(&answer.until_ns, now_ns + (answer.frame_count ? HOLDS_NS : NONE_HOLDS_NS));

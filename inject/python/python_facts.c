@@ -16,7 +16,7 @@ _Static_assert(FACT_BYTES_MAX <= BATCH_BYTES, "each fits");
 void python_facts_clear(struct python_facts *f)
 {
     atomic_store_explicit(&f->count, 0, memory_order_release);
-    f->word_count = 0;
+    f->word_count = f->next = 0;
 }
 
 void python_facts_spoil(struct python_facts *f)
@@ -58,16 +58,25 @@ static void put(struct python_fact *to, const struct seen *s)
 
 void python_facts_add(struct python_facts *f, uint64_t address, const void *read, uint32_t bytes)
 {
-    uint32_t count = atomic_load_explicit(&f->count, memory_order_relaxed), first = f->word_count;
-    uint32_t words = (bytes + WORD - 1) / WORD;
-    if (count >= FACTS_MAX || bytes > FACT_BYTES_MAX || words >= FACTS_WORDS_MAX - first) {
+    uint32_t count = atomic_load_explicit(&f->count, memory_order_relaxed), at = f->next;
+    uint32_t words = (bytes + WORD - 1) / WORD, first = f->word_count;
+    bool is_more = at >= count;
+    if (count > FACTS_MAX)
+        return;
+    if (is_more ? count == FACTS_MAX || bytes > FACT_BYTES_MAX || words >= FACTS_WORDS_MAX - first
+                : bytes != see(&f->facts[at]).bytes) {
         python_facts_spoil(f);
         return;
     }
+    if (!is_more)
+        first = see(&f->facts[at]).first;
     for (uint32_t i = 0; i < words; i++)
         atomic_store_explicit(&f->words[first + i], word_at(read, i * WORD, bytes),
                               memory_order_release);
-    put(&f->facts[count], &(struct seen){address, first, bytes});
+    put(&f->facts[at], &(struct seen){address, first, bytes});
+    f->next = at + 1;
+    if (!is_more)
+        return;
     f->word_count = first + words;
     atomic_store_explicit(&f->count, count + 1, memory_order_release);
 }
@@ -128,32 +137,43 @@ static bool batch_add(struct batch *b, const struct seen *s)
     return true;
 }
 
-static bool batch_holds(const struct python_facts *f, const struct batch *b)
+/* How many of them are what they were, up to the first that is not. */
+static unsigned batch_look(const struct python_facts *f, const struct batch *b)
 {
     uint8_t bytes[BATCH_BYTES];
+    unsigned i = 0;
     if (!memory_read_pieces(b->pieces, b->piece_count, bytes))
-        return false;
-    for (unsigned i = 0; i < b->fact_count; i++)
-        if (!is_same(f, &b->facts[i], bytes + b->at[i]))
-            return false;
-    return true;
+        return 0;
+    while (i < b->fact_count && is_same(f, &b->facts[i], bytes + b->at[i]))
+        i++;
+    return i;
+}
+
+static uint32_t look(const struct python_facts *f, uint32_t from, uint32_t count)
+{
+    for (struct batch b; from < count; from += b.fact_count) {
+        b.piece_count = b.byte_count = b.fact_count = 0;
+        for (uint32_t i = from; i < count; i++) {
+            struct seen s = see(&f->facts[i]);
+            if (s.bytes > FACT_BYTES_MAX || s.first + s.bytes / WORD >= FACTS_WORDS_MAX)
+                return i; /* another thread is writing it */
+            if (!batch_add(&b, &s))
+                break;
+        }
+        unsigned same = batch_look(f, &b);
+        if (same < b.fact_count)
+            return from + same;
+    }
+    return count;
 }
 
 bool python_facts_hold(const struct python_facts *f)
 {
-    uint32_t count = atomic_load_explicit(&f->count, memory_order_acquire), i = 0;
-    while (i < count && count <= FACTS_MAX) {
-        struct batch b;
-        b.piece_count = b.byte_count = b.fact_count = 0;
-        for (; i < count; i++) {
-            struct seen s = see(&f->facts[i]);
-            if (s.bytes > FACT_BYTES_MAX || s.first + s.bytes / WORD >= FACTS_WORDS_MAX)
-                return false; /* another thread is writing it */
-            if (!batch_add(&b, &s))
-                break;
-        }
-        if (!batch_holds(f, &b))
-            return false;
-    }
-    return count <= FACTS_MAX;
+    uint32_t count = atomic_load_explicit(&f->count, memory_order_acquire);
+    return count <= FACTS_MAX && look(f, 0, count) == count;
+}
+
+uint32_t python_facts_changed(const struct python_facts *f, uint32_t from)
+{
+    return look(f, from, atomic_load_explicit(&f->count, memory_order_acquire));
 }

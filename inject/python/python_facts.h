@@ -27,6 +27,7 @@ struct python_fact {
 struct python_facts {
     _Atomic uint32_t count; /* beyond FACTS_MAX: not all are here, and so they never hold */
     uint32_t word_count;
+    uint32_t next; /* where one is added: at the end, or in the place of one of as many bytes */
     struct python_fact facts[FACTS_MAX];
     _Atomic uint64_t words[FACTS_WORDS_MAX];
 };
@@ -44,5 +45,8 @@ void python_facts_end(struct python_facts *f);
 
 /* Is all of it there still? By checked reads; any thread, with 3 KiB of stack. */
 bool python_facts_hold(const struct python_facts *f);
+
+/* The same from `from` on: which one is not, or one before it. Their count: all are. */
+uint32_t python_facts_changed(const struct python_facts *f, uint32_t from);
 
 #endif

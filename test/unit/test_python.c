@@ -387,6 +387,27 @@ static void test_facts(void **state)
     assert_false(python_facts_hold(&facts)); /* it cannot be read any more */
 }
 
+/* One that is not so any more can be told, and another one can stand in its place. */
+static void test_facts_replaced(void **state)
+{
+    (void)state;
+    python_facts_clear(&facts);
+    for (uint32_t i = 0; i < 100; i++)
+        add_fact(300 * i, i == 40 ? 72 : 8);
+    arena.bytes[300 * 40 + 71] ^= 1;
+    assert_int_equal(python_facts_changed(&facts, 0), 40);
+    assert_int_equal(python_facts_changed(&facts, 41), 100);
+    facts.next = 40;
+    add_fact(300 * 20 + 1, 72);
+    assert_int_equal(facts.next, 41);
+    assert_true(python_facts_hold(&facts));
+    arena.bytes[300 * 20 + 1 + 71] ^= 1;
+    assert_int_equal(python_facts_changed(&facts, 0), 40);
+    facts.next = 40;
+    add_fact(0, 8); /* of another size: it has no room */
+    assert_false(python_facts_hold(&facts));
+}
+
 /* When they are too many none is known, and so they never hold. */
 static void test_facts_full(void **state)
 {
@@ -419,7 +440,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_whole),           cmocka_unit_test(test_damaged),
         cmocka_unit_test(test_damaged_offsets), cmocka_unit_test(test_facts),
-        cmocka_unit_test(test_facts_full),
+        cmocka_unit_test(test_facts_replaced),  cmocka_unit_test(test_facts_full),
     };
     return cmocka_run_group_tests(tests, set_up, NULL);
 }

@@ -8,6 +8,7 @@ import asyncio
 import contextlib
 import functools
 import gc
+import queue
 import struct
 import sys
 import threading
@@ -549,6 +550,39 @@ def borrowed_places():
                      lambda: asyncio.run(coroutine(2))):
             call()
             call()
+
+
+def borrowed_by_turns():
+    """From one place, while another thread now waits as well, now is elsewhere."""
+    global SEEN
+    names = {}
+    exec(compile(AUTOGRAD, "/opt/torch/autograd/graph.py", "exec"), names)
+    run = names["_engine_run_backward"]
+    rest = functools.partial(python_reader.wait_us, 30000)
+    turns = queue.SimpleQueue()
+
+    def work():
+        for is_waiting in iter(turns.get, None):
+            run(rest) if is_waiting else python_reader.wait_us(30000)
+    other = threading.Thread(target=work)
+    other.start()
+    seen = {True: 0, False: 0}
+    while min(seen.values()) < 20:
+        is_waiting = sum(seen.values()) % 3 == 1
+        function = run if is_waiting else work
+        turns.put(is_waiting)
+        while not turns.empty() or not is_innermost(function, other):
+            python_reader.wait_us(100)
+        python_reader.wait_us(3000)  # it is in C by now, and was there when it was last looked at
+        frames, _, is_borrowed = run(python_reader.frames_of_native_thread)
+        if is_innermost(function, other) and turns.empty():
+            assert bool(frames) == is_borrowed == (not is_waiting), (is_waiting, frames)
+            seen[is_waiting] += 1
+        while is_innermost(run, other):
+            python_reader.wait_us(1000)
+    turns.put(None)
+    other.join()
+    SEEN += seen[False]
 
 
 def borrowed_in_churn():
