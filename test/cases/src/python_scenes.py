@@ -501,6 +501,7 @@ def borrowed_places():
     names = {}
     exec(compile(AUTOGRAD, "/opt/torch/autograd/graph.py", "exec"), names)
     run, native = names["_engine_run_backward"], python_reader.frames_of_native_thread
+    known = python_reader.frames_of_known_thread
 
     def check(got, frame):
         global SEEN
@@ -514,11 +515,11 @@ def borrowed_places():
         check(run(native), sys._getframe())
 
     def other():
-        check(run(native), sys._getframe())
+        check(run(known), sys._getframe())
 
     def by_lines(call=one):
         check(run(native), sys._getframe())
-        check(run(native), sys._getframe())
+        check(run(known), sys._getframe())
         call(); call()
         call()
 
