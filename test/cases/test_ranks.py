@@ -168,6 +168,16 @@ def test_a_folder_of_traces_for_each_job(run_verb, recorded, tmp_path, processor
         f"rank_{rank}.pt.trace.json.gz" for rank in range(2)]
 
 
+@pytest.mark.parametrize("ranks, said", [
+    (range(0, 20, 2), "there are the ranks 0, 2, 4, 6, 8, 10, 12, 14 and more"),
+    ([3, 1, 2, 7], "there are the ranks 1-3, 7")])
+def test_ranks_that_there_are(run_collector, make_records, ranks, said):
+    folder = make_records(line for rank in ranks for line in (  # a process' number is its rank
+        f"process {rank}", f"{stream_reader.TYPE_NUMBERS['call']} 1 1000 9 0 0 cudaFree 0 0"))
+    done = run_collector("report", "--rank=99", folder)
+    assert done.returncode == 2 and done.stderr.rstrip().endswith(f"--pid name: {said}")
+
+
 def test_jobs_of_kubernetes(run_verb, make_records):
     """Pods of indexed Jobs are called after these, and start with pid 1."""
     lines = []
