@@ -12,6 +12,7 @@ from gpu_table import (BUILD, FAILED, Failure, OutOfTime, bare_environment, find
                        recording_environment, row, run, tail)
 
 TARGET_LAUNCHES, TARGET_TRAINING = 1.10, 1.01
+KINDS = "kernel", "copy", "set", "sync", "graph", "overhead", "memory", "info"
 # With a shared cudart, "auto" has callbacks of the driver's functions, "runtime" of the runtime's,
 # "cupti" of both, and "hooks" of none.
 GPUPROF = {
@@ -21,6 +22,9 @@ GPUPROF = {
     "GPU rows, front=runtime": {"GPUPROF_FRONT": "runtime"},
     "GPU rows, front=cupti": {"GPUPROF_FRONT": "cupti"},
     "GPU rows, kinds=kernel": {"GPUPROF_KINDS": "kernel"},
+    # All kinds of records but one, for the one that costs.
+    **{f"GPU rows, without {kind}": {"GPUPROF_KINDS": ",".join(k for k in KINDS if k != kind)}
+       for kind in KINDS if kind not in ("kernel", "copy", "set", "graph")},
 }
 # Of the training loop, whose rounds are long.
 TRAINING = {
