@@ -83,10 +83,10 @@ static __thread struct {
     uint64_t epoch;        /* the thread's when it was last looked at */
     uint16_t tracing;      /* operators that trace and are open */
     uint16_t modules;      /* place of its open modules + 1; 0: none is open */
-    uint32_t untimed;      /* begins and ends to come before one is timed */
+    uint16_t untimed;      /* begins and ends to come before one is timed */
+    uint16_t marks;        /* open labels that may be steps */
     uint32_t chance;       /* what says how many; the same in each run */
     uint32_t moved;        /* `moved_count` when it was last looked at */
-    uint32_t marks;        /* open labels that may be steps */
     const void *outermost; /* the open operator inside of which none has a stack; NULL: none */
 } own;
 
@@ -151,7 +151,7 @@ static inline bool is_timed(void)
 static void choose_next(void)
 {
     own.chance = own.chance * 1664525u + 1013904223u;
-    own.untimed = own.chance >> TIMED_SHIFT;
+    own.untimed = (uint16_t)(own.chance >> TIMED_SHIFT);
 }
 
 static __attribute__((noinline)) void time_one(struct thread *t, uint64_t begin)

@@ -14,6 +14,7 @@ import toolchain
 import truth
 
 NEAR_NS = 50_000  # GUIDE: calls that are closer follow each other at once
+ASKED = "cuDeviceGet", "cuDeviceTotalMem"  # by gpuprof itself, on a thread of its own
 
 
 @dataclasses.dataclass(slots=True)
@@ -41,7 +42,7 @@ class Process:
             span = Span(what, int(begin), int(end), dict(a.split("=", 1) for a in args))
             if layer == "G" and what != "graph":
                 self.work.append(span)
-            elif layer in "RD" and depth == "0":
+            elif layer in "RD" and depth == "0" and not what.startswith(ASKED):
                 self.calls.append(span)
         self.work.sort(key=lambda span: (span.begin, span.end))
 

@@ -50,7 +50,7 @@ static void test_device(void)
     OK(cudaGetDeviceCount(&count));
     CHECK(count == 2);
     OK(cudaGetDeviceProperties(&prop, 1));
-    CHECK(prop.totalGlobalMem == 8ull << 30 && prop.multiProcessorCount == 80);
+    CHECK(prop.totalGlobalMem == 8ull << 30 && prop.multiProcessorCount == 132);
     OK(cudaDriverGetVersion(&version));
     CHECK(version == 13000);
     OK(cudaRuntimeGetVersion(&version));
