@@ -313,6 +313,10 @@ static bool seal_thread(struct sealer *s, uint32_t first, uint32_t last)
     for (uint32_t i = first; i < last; i++) {
         struct part *p = &s->parts[i];
         uint64_t at = p->sealed;
+        /* Nothing yet: of a full chunk all was stored in an earlier pass, with the begin of the
+         * next one, which its thread already had. */
+        if (position == h.position_begin)
+            h.position_begin = p->position + at;
         position = p->position + at;
         while (at < p->committed) {
             const uint8_t *record = p->chunk + LIVE_CHUNK_HEAD_BYTES + at;

@@ -87,13 +87,9 @@ static void begin(unsigned block_max)
     seal_attach(sealer, &writer);
 }
 
-/* A thread of that number fills a chunk with steps, `first` and those that follow, and leaves it.
- */
-static void record_steps(uint32_t number, uint64_t first, unsigned count)
+/* Steps, `first` and those that follow, behind what there is in a chunk; how much there is then. */
+static uint64_t add_steps(uint8_t *chunk, uint64_t used, uint64_t first, unsigned count)
 {
-    uint8_t *chunk = pool_take(&gp.pool, number, thread_id(), 0, true);
-    uint64_t used = 0;
-    assert_non_null(chunk);
     for (unsigned i = 0; i < count; i++) {
         struct record r = {
             .type = RECORD_STEP, .begin = 1000 + first + i, .arg_count = 1, .args = {first + i}};
@@ -103,8 +99,25 @@ static void record_steps(uint32_t number, uint64_t first, unsigned count)
         used += (uint64_t)bytes;
     }
     chunk_set_u64(chunk, LIVE_CHUNK_COMMITTED, used);
-    pool_leave(&gp.pool, chunk, number, used);
+    return used;
 }
+
+static uint8_t *take_chunk(uint32_t number, uint64_t position)
+{
+    uint8_t *chunk = pool_take(&gp.pool, number, thread_id(), position, true);
+    assert_non_null(chunk);
+    return chunk;
+}
+
+/* A thread of that number fills a chunk with steps and leaves it. */
+static void record_steps(uint32_t number, uint64_t first, unsigned count)
+{
+    uint8_t *chunk = take_chunk(number, 0);
+    pool_leave(&gp.pool, chunk, number, add_steps(chunk, 0, first, count));
+}
+
+#define THREADS 4
+static uint64_t ends[THREADS]; /* of the blocks that were read: one begins where another ended */
 
 /* The block that begins at kept.data + at: its steps follow `next`. Returns the next block's. */
 static size_t read_block(struct zstandard *c, size_t at, uint64_t *next)
@@ -116,6 +129,9 @@ static size_t read_block(struct zstandard *c, size_t at, uint64_t *next)
     int head = block_header_read(&h, kept.data + at, kept.bytes - at);
     assert_int_equal(head, BLOCK_HEADER_BYTES);
     assert_true(h.stored_bytes <= kept.bytes - at - (size_t)head);
+    assert_true(h.thread < THREADS);
+    assert_int_equal(h.position_begin, ends[h.thread]);
+    ends[h.thread] = h.position_end;
     assert_int_equal(payload_open(c, &h, kept.data + at + head, payload), 0);
     assert_int_equal(block_decoder_init(&d, payload, h.payload_bytes, h.record_count), 0);
     while (block_decoder_next(&d, &r) == 1) {
@@ -133,6 +149,7 @@ static unsigned steps_kept(void)
     struct stream_header header;
     struct zstandard codec;
     uint64_t next = 0;
+    memset(ends, 0, sizeof ends);
     int head = stream_header_read(&header, kept.data, kept.bytes);
     assert_true(head > 0 && header.pid == gp.header.pid);
     assert_int_equal(zstandard_init(&codec), 0);
@@ -162,6 +179,27 @@ static void what_comes_into_a_sink_is_a_stream(void **state)
     seal_free(sealer);
 }
 
+/* A thread takes its next chunk before it leaves the one before: a pass between the two stores the
+ * begin of the next one with all of the other, and another one finds that other full and empty. */
+static void a_chunk_that_was_stored_before_it_was_left_moves_no_begin(void **state)
+{
+    (void)state;
+    begin(100);
+    uint8_t *before = take_chunk(1, 0);
+    uint64_t filled = add_steps(before, 0, 0, 50);
+    uint8_t *next = take_chunk(1, filled);
+    uint64_t used = add_steps(next, 0, 50, 1);
+    assert_true(seal_pass(sealer, &writer, true, SECOND_NS));
+    assert_int_equal(steps_kept(), 51);
+    pool_leave(&gp.pool, before, 1, filled);
+    used = add_steps(next, used, 51, 20);
+    assert_true(seal_pass(sealer, &writer, true, 2ull * SECOND_NS));
+    assert_int_equal(kept.block_count, 2);
+    assert_int_equal(steps_kept(), 71);
+    assert_int_equal(ends[1], filled + used);
+    seal_free(sealer);
+}
+
 static void a_sink_that_takes_no_more_ends_the_recording(void **state)
 {
     (void)state;
@@ -185,6 +223,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_comes_into_a_sink_is_a_stream),
+        cmocka_unit_test(a_chunk_that_was_stored_before_it_was_left_moves_no_begin),
         cmocka_unit_test(a_sink_that_takes_no_more_ends_the_recording),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
