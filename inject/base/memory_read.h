@@ -12,6 +12,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+struct iovec;
+
 /* False if the kernel lets us do neither of the two ways; later reads fail then. The first read
  * finds it out, too. */
 bool memory_read_start(void);
@@ -25,7 +27,6 @@ bool memory_read(uint64_t address, void *to, size_t bytes);
 bool memory_read_many(const uint64_t *addresses, unsigned count, void *to, size_t bytes);
 
 /* The same of `count` pieces, at most MEMORY_READS_MAX. */
-struct iovec;
 bool memory_read_pieces(const struct iovec *pieces, unsigned count, void *to);
 
 /* What lies at an address that was looked at; the numbers fit where an aligned address has zeros.

@@ -398,17 +398,14 @@ void record_work(const struct sim_trace_work *work)
 
 static void record_stream(const struct sim_trace_resource *resource)
 {
-    enum { FLAG_DEFAULT = 1, FLAG_NON_BLOCKING = 2, FLAG_NULL = 3 };
+    enum { FLAG_DEFAULT = 1, FLAG_NON_BLOCKING = 2 };
     struct cupti_record record;
     if (!start(&record, CUPTI_ACTIVITY_KIND_STREAM))
         return;
     PUT(STREAM, contextId, resource->context_id);
     PUT(STREAM, streamId, resource->stream_id);
     PUT(STREAM, priority, resource->priority);
-    PUT(STREAM, flag,
-        resource->stream_id == resource->null_stream_id ? FLAG_NULL
-        : resource->flags                               ? FLAG_NON_BLOCKING
-                                                        : FLAG_DEFAULT);
+    PUT(STREAM, flag, resource->flags ? FLAG_NON_BLOCKING : FLAG_DEFAULT);
     PUT(STREAM, correlationId, correlation());
     finish(&record);
 }

@@ -137,11 +137,8 @@ static struct sim_trace_resource resource_of(enum sim_resource_kind kind, CUcont
                                              CUstream stream)
 {
     struct sim_trace_resource told = {.kind = kind, .context = context, .stream = stream};
-    if (context) {
+    if (context)
         told.context_id = (uint32_t)context->id;
-        told.device = (uint32_t)context->device->ordinal;
-        told.null_stream_id = (uint32_t)context->legacy->id;
-    }
     if (stream) {
         told.stream_id = (uint32_t)stream->id;
         told.flags = stream->flags;

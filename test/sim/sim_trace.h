@@ -76,9 +76,9 @@ enum sim_resource_kind {
 struct sim_trace_resource {
     enum sim_resource_kind kind;
     void *context;
-    uint32_t context_id, device;
+    uint32_t context_id;
     void *stream;
-    uint32_t stream_id, null_stream_id, flags;
+    uint32_t stream_id, flags;
     int priority;
     uint32_t module_id;
     const void *image;
