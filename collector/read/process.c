@@ -258,10 +258,13 @@ static int look_into(struct loader *l, struct block_place *place)
     if (error < 0)
         return error == GPUPROF_IO || error == GPUPROF_NO_MEMORY ? error : 0;
     int more = 0;
-    while (error == 0 && (more = block_decoder_next(&decoder, &record)) > 0)
+    bool describes = true;
+    while (error == 0 && (more = block_decoder_next(&decoder, &record)) > 0) {
         error = take_record(l, place->header.thread, &record);
+        describes &= record.type == RECORD_API || record.type == RECORD_CALLBACK;
+    }
     block_decoder_release(&decoder);
-    place->is_taken = more == 0 && place->header.thread == 0 && place->header.max_ns == 0;
+    place->is_taken = more == 0 && describes;
     return error;
 }
 

@@ -293,7 +293,7 @@ def test_losses_are_in_it(make_gpu, run_collector, tmp_path):
     folder = make_gpu("train", 1, 200)
     path, = folder.glob("*.gpuprof")
     data = bytearray(path.read_bytes())
-    data[len(data) // 2:len(data) // 2 + 64] = bytes(64)
+    data[len(data) // 3:len(data) // 3 + 64] = bytes(64)  # in what a block holds
     path.write_bytes(data)
     result = run_collector("export", folder, "-o", "x.sqlite")
     assert result.returncode == 3 and "damaged" in result.stderr
