@@ -261,10 +261,11 @@ static int look_into(struct loader *l, struct block_place *place)
     bool describes = true;
     while (error == 0 && (more = block_decoder_next(&decoder, &record)) > 0) {
         error = take_record(l, place->header.thread, &record);
-        describes &= record.type == RECORD_API || record.type == RECORD_CALLBACK;
+        describes &= record.type == RECORD_API || record.type == RECORD_CALLBACK ||
+                     record.type == RECORD_META || record.type == RECORD_END;
     }
     block_decoder_release(&decoder);
-    place->is_taken = more == 0 && describes;
+    place->is_taken = more == 0 && describes && place->header.max_ns == 0;
     return error;
 }
 

@@ -36,7 +36,7 @@
 struct block_place {
     uint64_t offset; /* in the stream file, or LIVE_BLOCK + index in live.blocks */
     struct block_header header;
-    bool is_taken; /* it has no events: functions are described in it, no more */
+    bool is_taken; /* it has no events: what it tells of functions and process is known */
     bool apart;    /* the block before it in the file is left out */
 };
 #define LIVE_BLOCK (1ull << 63)
