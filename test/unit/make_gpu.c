@@ -36,8 +36,8 @@
 static void describe(struct stream_builder *b, uint64_t device)
 {
     char text[64];
-    builder_flush(
-        b); /* as the writer says it: at the begin of time, perhaps in a block of its own */
+    /* As the writer says it: at the begin of time, perhaps in a block of its own. */
+    builder_flush(b);
     ADD(b, 0, RECORD_DEVICE, 0, 0, 0, "Made GPU", device, 9, 0, 132, 2048, 32, 65536, 233472,
         232448, 85899345920u, 3352320000u, 1980000, 0x0123456789abcdefu, 0xfedcba9876543210u,
         52428800, 32);
