@@ -43,6 +43,8 @@ struct pass {
     unsigned needs;
     bool surveys;    /* what is learnt is not known yet */
     bool learns_ops; /* nor are the numbers of operators */
+    bool learns_stacks;
+    timeline_wants_fn *wants; /* NULL: as the walk's filter says */
     bool ties;       /* somebody needs the calls of work */
 };
 
@@ -382,7 +384,7 @@ static int assemble(const struct pass *p, struct slice *s)
     case RECORD_PYTHON:
     case RECORD_STACK:
         w->losses[e->process->index].stacks_unread += !stack_record_is_good(r);
-        return p->surveys && p->needs & WALK_STACKS ? stack_table_take(&w->survey.stacks, e) : 0;
+        return p->learns_stacks ? stack_table_take(&w->survey.stacks, e) : 0;
     case RECORD_DEVICE_ABSENT:
         w->losses[e->process->index].devices_unread |= device_absent_of_all(r);
         return 0;
@@ -662,7 +664,9 @@ static int run(struct pass *p, const struct process *only)
         timeline_only(p->timeline, only);
     if (p->timeline && !p->count)
         timeline_skip_work(p->timeline); /* it has nothing that anybody must know before */
-    if (p->timeline && w->filter && w->filter->wants)
+    if (p->timeline && p->wants)
+        timeline_choose(p->timeline, p->wants, NULL);
+    else if (p->timeline && w->filter && w->filter->wants)
         timeline_choose(p->timeline, w->filter->wants, w->filter->context);
     if (p->timeline && w->ns_max)
         timeline_limit(p->timeline, w->ns_max, &w->is_cut);
@@ -682,14 +686,54 @@ static int run(struct pass *p, const struct process *only)
     return more;
 }
 
-int walk_survey(struct walk *w)
+static int survey(struct walk *w, const struct process *only, bool learns_stacks)
 {
     struct pass p = {.walk = w,
-                     .needs = WALK_RANGES | WALK_STACKS | WALK_OPS | WALK_LIBRARIES,
+                     .needs = WALK_RANGES | WALK_OPS | WALK_LIBRARIES,
                      .surveys = true,
-                     .learns_ops = true};
+                     .learns_ops = true,
+                     .learns_stacks = learns_stacks};
     w->is_surveyed = w->survey.calls.is_late = true;
-    return run(&p, NULL);
+    return run(&p, only);
+}
+
+int walk_survey(struct walk *w)
+{
+    return survey(w, NULL, true);
+}
+
+int walk_survey_one(struct walk *w, const struct process *p)
+{
+    survey_forget(&w->survey, p);
+    return survey(w, p, false);
+}
+
+static int stop_at_first(void *context, const struct slice *s)
+{
+    const struct walk *w = context;
+    (void)s;
+    return w->survey.origin_ns ? WALK_STOP : 0;
+}
+
+static bool has_stacks(void *context, const struct process *p, uint64_t begin_ns, uint64_t end_ns,
+                       uint64_t types)
+{
+    (void)context;
+    (void)p;
+    (void)begin_ns;
+    (void)end_ns;
+    return !types || types & (block_type_bit(RECORD_MODULE) | block_type_bit(RECORD_PYTHON) |
+                              block_type_bit(RECORD_STACK));
+}
+
+int walk_survey_shared(struct walk *w)
+{
+    struct consumer first = {.context = w, .sees_hidden = true, .take = stop_at_first};
+    struct pass p = {.walk = w, .learns_stacks = true, .wants = has_stacks};
+    int error = walk_run(w, NULL, &first, 1);
+    if (error < 0)
+        return error;
+    return recording_has_stacks(w->rec) ? run(&p, NULL) : 0;
 }
 
 int walk_run(struct walk *w, const struct process *only, const struct consumer *consumers,
@@ -702,6 +746,7 @@ int walk_run(struct walk *w, const struct process *only, const struct consumer *
     add_listeners(&p);
     p.surveys = !w->is_surveyed && p.needs & (WALK_WORK | WALK_STACKS);
     p.learns_ops = !w->is_surveyed && p.needs & WALK_OPS;
+    p.learns_stacks = p.surveys && p.needs & WALK_STACKS;
     p.needs |= p.surveys ? (unsigned)WALK_LIBRARIES : 0;
     if (p.surveys || p.needs & WALK_OPS)
         p.needs |= WALK_RANGES; /* in which calls were made, and operators of emit_nvtx */

@@ -153,6 +153,14 @@ void walk_release(struct walk *w);
 int walk_survey(struct walk *w);
 
 /*
+ * The same for walks through one process each: first what they share, which are the origin and, of
+ * blocks that have any, the stacks; then, before each, what belongs to that process, which replaces
+ * what was known of the others.
+ */
+int walk_survey_shared(struct walk *w);
+int walk_survey_one(struct walk *w, const struct process *p);
+
+/*
  * Tells consumers, at most WALK_CONSUMERS_MAX, of the events of `only` (NULL: of all processes),
  * whose losses then are those of this walk. 0; WALK_STOP if a consumer has stopped it; or an error
  * after one line on stderr. Without a survey before it, this is one: then it may be called again
@@ -162,7 +170,7 @@ int walk_run(struct walk *w, const struct process *only, const struct consumer *
              unsigned count);
 
 /*
- * In a worker (workers.h) of a walk that has surveyed: it goes on alone, and reads the events of
+ * In a worker (workers.h) of a walk that has surveyed, or what is shared: it goes on alone, and reads the events of
  * its own share of processes only (recording_deal). 0 or GPUPROF_NO_MEMORY.
  */
 int walk_part(struct walk *w, uint32_t worker);

@@ -260,13 +260,39 @@ int survey_finish(struct survey *s)
     return correlation_finish(&s->calls);
 }
 
-int survey_init(struct survey *s, struct recording *rec)
+/* What a survey of one process alone fills. */
+static void init_own(struct survey *s)
 {
-    *s = (struct survey){.rec = rec};
     correlation_init(&s->calls);
     spool_init(&s->nodes, sizeof(struct range_node));
     spool_init(&s->ops, sizeof(struct op_node));
     spool_init(&s->libraries, sizeof(struct library_node));
+}
+
+static void release_own(struct survey *s)
+{
+    correlation_release(&s->calls);
+    spool_release(&s->nodes);
+    spool_release(&s->ops);
+    spool_release(&s->libraries);
+    key_map_release(&s->contexts);
+    key_map_release(&s->indexes);
+}
+
+void survey_forget(struct survey *s, const struct process *next)
+{
+    bool is_late = s->calls.is_late;
+    release_own(s);
+    init_own(s);
+    s->calls.is_late = is_late;
+    s->device_count = s->pause_count = 0;
+    s->untied[next->index] = 0;
+}
+
+int survey_init(struct survey *s, struct recording *rec)
+{
+    *s = (struct survey){.rec = rec};
+    init_own(s);
     stack_table_init(&s->stacks, recording_bytes(rec));
     s->untied = calloc(rec->count + 1u, sizeof *s->untied);
     s->is_hung = calloc(rec->thread_count + 1u, sizeof *s->is_hung);
@@ -276,14 +302,9 @@ int survey_init(struct survey *s, struct recording *rec)
 
 void survey_release(struct survey *s)
 {
-    correlation_release(&s->calls);
+    release_own(s);
     contents_release(&s->contents);
-    spool_release(&s->nodes);
-    spool_release(&s->ops);
-    spool_release(&s->libraries);
     stack_table_release(&s->stacks);
-    key_map_release(&s->contexts);
-    key_map_release(&s->indexes);
     free(s->devices);
     free(s->pauses);
     free(s->untied);

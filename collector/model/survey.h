@@ -99,6 +99,10 @@ struct survey {
 int survey_init(struct survey *s, struct recording *rec);
 void survey_release(struct survey *s);
 
+/* Forgets calls, ranges, operators, devices and pauses of all processes; stacks stay. It is to be
+ * filled next from that process alone. */
+void survey_forget(struct survey *s, const struct process *next);
+
 /*
  * A call, with the ranges, operators and calls of libraries that are open then; what became of a
  * range, where `parent` is the number of the one around it; any other record. In the order of time.

@@ -15,7 +15,8 @@ struct merge {
     struct walk walk;
     struct call_tree tree;
     bool has_stacks;
-    bool split; /* a file per rank */
+    bool split;        /* a file per rank */
+    bool surveys_each; /* what is known of a process is found out when its file is begun */
     struct steps steps;
     bool has_steps;  /* that are shown */
     bool made_steps; /* at all */
