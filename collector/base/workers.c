@@ -3,19 +3,18 @@
 
 #include <assert.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/file_at.h"
 #include "base/message.h"
 
-#define PIPE_BYTES  (1 << 20) /* so far a worker gets ahead; less where the system gives less */
 #define WORDS_BYTES 4096
 
 _Noreturn static void work_on(const struct workers *w, uint32_t index, pid_t parent, int to,
@@ -36,11 +35,10 @@ static bool start_one(struct workers *w, worker_fn *work, void *context)
     struct worker *worker = &w->list[w->count];
     pid_t parent = getpid();
     worker->words = memfd_create("gpuprof words", MFD_CLOEXEC);
-    if (worker->words < 0 || pipe2(ends, O_CLOEXEC) < 0) {
+    if (worker->words < 0 || socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) < 0) {
         close(worker->words);
         return false;
     }
-    (void)fcntl(ends[0], F_SETPIPE_SZ, PIPE_BYTES);
     worker->from = ends[0];
     worker->pid = fork();
     if (worker->pid == 0)
@@ -74,16 +72,32 @@ bool workers_write(int to, const void *data, size_t bytes)
     return true;
 }
 
-bool workers_read(const struct workers *w, uint32_t index, void *data, size_t bytes)
+static bool read_all(int from, void *data, size_t bytes)
 {
     for (char *next = data; bytes;) {
-        ssize_t got = read(w->list[index].from, next, bytes);
+        ssize_t got = read(from, next, bytes);
         if (got == 0 || (got < 0 && errno != EINTR))
             return false;
         next += got > 0 ? got : 0;
         bytes -= got > 0 ? (size_t)got : 0;
     }
     return true;
+}
+
+bool workers_read(const struct workers *w, uint32_t index, void *data, size_t bytes)
+{
+    return read_all(w->list[index].from, data, bytes);
+}
+
+bool workers_nod(const struct workers *w, uint32_t index)
+{
+    return send(w->list[index].from, "", 1, MSG_NOSIGNAL) == 1;
+}
+
+bool workers_wait(int to)
+{
+    char nod;
+    return read_all(to, &nod, 1);
 }
 
 static void repeat_words(const struct worker *worker)

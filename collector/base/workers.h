@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Processes of our own that do a piece of the work each. They are forked, so they know all that was
- * read before; what they change stays with them, and what they find they write into a pipe. What a
+ * read before; what they change stays with them, and what they find they write to a socket. What a
  * worker says on stderr is kept until all have ended, and then said in their order: of those that
  * failed only by the first, since a full disk is met by all. They are killed when their parent
  * dies.
@@ -20,7 +20,7 @@
 
 struct worker {
     pid_t pid; /* not above 0: it could not be started */
-    int from;  /* the end of the pipe from which its bytes come */
+    int from;  /* the socket from which its bytes come */
     int words; /* a file without a name: what it says */
 };
 
@@ -38,6 +38,11 @@ bool workers_start(struct workers *w, uint32_t count, worker_fn *work, void *con
 
 /* In a worker: writes all of it. False: errno. */
 bool workers_write(int to, const void *data, size_t bytes);
+
+/* One byte for a worker: what it means is between them. In the worker: waits for one. False: the
+ * other has ended. */
+bool workers_nod(const struct workers *w, uint32_t index);
+bool workers_wait(int to);
 
 /* The next bytes that a worker wrote. False: it has ended before. */
 bool workers_read(const struct workers *w, uint32_t index, void *data, size_t bytes);

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #include "base/message.h"
 #include "base/workers.h"
@@ -18,11 +19,19 @@ struct piece {
     uint32_t bytes;
 };
 
-/* In front of pieces, and their text behind them; no pieces: the tail follows. */
+/* Pieces and their text, in memory that the worker and this process share. The worker says how many
+ * pieces there are (0: the tail follows) and goes on with the next one; when this process is done
+ * with it, it nods. */
 struct batch {
-    uint32_t pieces;
-    uint32_t bytes;
+    struct piece pieces[LANE_PIECES + 1]; /* one more: of an event that is not done */
+    char text[OUTPUT_BUFFER_BYTES];
 };
+
+static struct batch *next_batch(struct batch *first, uint32_t *at)
+{
+    *at = (*at + 1) % LANE_BATCHES;
+    return &first[*at];
+}
 
 /* ---- a worker ---------------------------------------------------------------------------------
  */
@@ -33,8 +42,11 @@ struct lane {
     struct output *out;
     uint64_t *count;
     int to;
-    struct piece now;                     /* where the event is that is being taken */
-    struct piece pieces[LANE_PIECES + 1]; /* one more: of an event that is not done */
+    struct batch *batches; /* a view: its own */
+    struct batch *batch;   /* that is being filled, */
+    uint32_t at;           /* with that number */
+    uint32_t ahead;        /* batches that were sent without a nod */
+    struct piece now;      /* where the event is that is being taken */
     uint32_t piece_count;
     uint64_t bytes; /* of these */
     uint64_t sent;
@@ -42,11 +54,11 @@ struct lane {
 
 static void add_piece(struct lane *l, uint64_t bytes)
 {
-    struct piece *last = l->piece_count ? &l->pieces[l->piece_count - 1] : NULL;
+    struct piece *last = l->piece_count ? &l->batch->pieces[l->piece_count - 1] : NULL;
     if (!last || last->ns != l->now.ns || last->process != l->now.process) {
         if (!bytes)
             return;
-        last = &l->pieces[l->piece_count++];
+        last = &l->batch->pieces[l->piece_count++];
         *last = l->now;
     }
     last->bytes += (uint32_t)bytes;
@@ -56,15 +68,19 @@ static void add_piece(struct lane *l, uint64_t bytes)
 static int send_text(void *context, const char *data, size_t length)
 {
     struct lane *l = context;
+    (void)data;
     add_piece(l, length - l->bytes);
-    struct batch head = {l->piece_count, (uint32_t)length};
-    bool is_sent = workers_write(l->to, &head, sizeof head) &&
-                   workers_write(l->to, l->pieces, l->piece_count * sizeof *l->pieces) &&
-                   workers_write(l->to, data, length);
+    bool is_sent = workers_write(l->to, &l->piece_count, sizeof l->piece_count);
+    if (is_sent && ++l->ahead == LANE_BATCHES) {
+        is_sent = workers_wait(l->to);
+        l->ahead--;
+    }
+    l->batch = next_batch(l->batches, &l->at);
+    l->out->buffer = l->batch->text;
     l->piece_count = 0;
     l->bytes = 0;
     l->sent += length;
-    return is_sent ? 0 : errno;
+    return is_sent ? 0 : EPIPE;
 }
 
 /* What is still open behind the last event comes behind all, by its kind. */
@@ -91,7 +107,7 @@ static int take(void *context, const struct slice *s)
 static bool send_tail(struct lane *l)
 {
     const struct walk *w = l->walk;
-    bool is_sent = workers_write(l->to, &(struct batch){0, 0}, sizeof(struct batch)) &&
+    bool is_sent = workers_write(l->to, &(uint32_t){0}, sizeof(uint32_t)) &&
                    workers_write(l->to, l->count, sizeof *l->count);
     for (uint32_t i = 0; is_sent && i < w->rec->count; i++) {
         struct process *p = w->rec->processes[i];
@@ -110,16 +126,17 @@ static enum exit_code work(void *context, uint32_t index, int to)
     consumer.take = take;
     consumer.end = NULL;
     l->to = to;
+    l->batch = l->batches = l->batches + index * LANE_BATCHES;
     *l->count = 0;
-    output_divert(l->out, send_text, l);
+    output_divert(l->out, l->batch->text, send_text, l);
     int error = walk_part(l->walk, index);
     if (error < 0) {
         message("export: %s", gpuprof_error_text(error));
         return EXIT_ENVIRONMENT;
     }
-    if (walk_run(l->walk, NULL, &consumer, 1) != 0) /* which has said why */
+    if (walk_survey_rest(l->walk, NULL) < 0 || walk_run(l->walk, NULL, &consumer, 1) != 0)
         return EXIT_ENVIRONMENT;
-    output_drain(l->out);
+    output_drain(l->out); /* what has gone wrong before is said */
     return !l->out->error && send_tail(l) ? EXIT_OK : EXIT_ENVIRONMENT;
 }
 
@@ -127,8 +144,9 @@ static enum exit_code work(void *context, uint32_t index, int to)
  */
 
 struct incoming {
-    struct piece *pieces; /* owned, and so is the text */
-    char *text;
+    struct batch *batches; /* a view: the worker's */
+    struct batch *batch;   /* that is being read, */
+    uint32_t number;       /* with that number */
     uint32_t piece_count;
     uint32_t at;      /* of the next piece */
     uint32_t text_at; /* of its text */
@@ -139,6 +157,8 @@ struct joint {
     struct walk *walk;
     struct workers workers;
     struct incoming lanes[WORKERS_MAX];
+    struct batch *batches; /* owned: of all; NULL: not there */
+    size_t bytes;          /* of these */
     uint64_t *count;
 };
 
@@ -159,25 +179,26 @@ static bool read_tail(struct joint *j, uint32_t index)
     return is_read;
 }
 
-/* The next batch of a lane, or its end. False: its worker has ended before. */
+/* The first batch of a lane, or the next, or its end. False: its worker has ended before. */
 static bool fill(struct joint *j, uint32_t index)
 {
     struct incoming *lane = &j->lanes[index];
-    struct batch head;
-    if (!workers_read(&j->workers, index, &head, sizeof head))
+    if (lane->batch) {
+        workers_nod(&j->workers, index); /* who has ended tells it below */
+        lane->batch = next_batch(lane->batches, &lane->number);
+    } else {
+        lane->batch = lane->batches = j->batches + index * LANE_BATCHES;
+    }
+    if (!workers_read(&j->workers, index, &lane->piece_count, sizeof lane->piece_count))
         return false;
     lane->at = lane->text_at = 0;
-    lane->piece_count = head.pieces;
-    lane->has_ended = !head.pieces;
-    if (lane->has_ended)
-        return read_tail(j, index);
-    return workers_read(&j->workers, index, lane->pieces, head.pieces * sizeof *lane->pieces) &&
-           workers_read(&j->workers, index, lane->text, head.bytes);
+    lane->has_ended = !lane->piece_count;
+    return !lane->has_ended || read_tail(j, index);
 }
 
 static bool is_before(const struct incoming *a, const struct incoming *b)
 {
-    const struct piece *p = &a->pieces[a->at], *q = &b->pieces[b->at];
+    const struct piece *p = &a->batch->pieces[a->at], *q = &b->batch->pieces[b->at];
     return p->ns != q->ns ? p->ns < q->ns : p->process < q->process;
 }
 
@@ -209,9 +230,9 @@ static uint32_t join(struct joint *j, struct output *out)
     for (choose(j, &lane, &next); lane; choose(j, &lane, &next)) {
         uint32_t from = lane->text_at;
         do
-            lane->text_at += lane->pieces[lane->at++].bytes;
+            lane->text_at += lane->batch->pieces[lane->at++].bytes;
         while (lane->at < lane->piece_count && (!next || is_before(lane, next)));
-        output_write(out, lane->text + from, lane->text_at - from);
+        output_write(out, lane->batch->text + from, lane->text_at - from);
         if (out->error)
             return WORKERS_UNWANTED;
         uint32_t index = (uint32_t)(lane - j->lanes);
@@ -221,24 +242,19 @@ static uint32_t join(struct joint *j, struct output *out)
     return WORKERS_DONE;
 }
 
-static bool make_room(struct joint *j)
+/* Memory is taken as it is filled. */
+static bool make_room(struct joint *j, struct lane *lane)
 {
-    for (uint32_t i = 0; i < j->walk->rec->workers; i++) {
-        struct incoming *lane = &j->lanes[i];
-        lane->pieces = malloc((LANE_PIECES + 1) * sizeof *lane->pieces);
-        lane->text = malloc(OUTPUT_BUFFER_BYTES);
-        if (!lane->pieces || !lane->text)
-            return false;
-    }
-    return true;
+    j->bytes = (size_t)j->walk->rec->workers * LANE_BATCHES * sizeof *j->batches;
+    void *room = mmap(NULL, j->bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    j->batches = lane->batches = room == MAP_FAILED ? NULL : room;
+    return j->batches != NULL;
 }
 
 static void release(struct joint *j, struct lane *lane)
 {
-    for (uint32_t i = 0; j && i < WORKERS_MAX; i++) {
-        free(j->lanes[i].pieces);
-        free(j->lanes[i].text);
-    }
+    if (j && j->batches)
+        munmap(j->batches, j->bytes);
     free(j);
     free(lane);
 }
@@ -267,9 +283,11 @@ int event_lanes_run(struct walk *w, const struct consumer *consumer, struct outp
         j->count = count;
         recording_deal(w->rec);
     }
-    bool is_started = j && lane && w->rec->workers > 1 && make_room(j) &&
+    bool is_started = j && lane && w->rec->workers > 1 && make_room(j, lane) &&
                       workers_start(&j->workers, w->rec->workers, work, lane);
-    int error = is_started ? run(j, consumer, out) : walk_run(w, NULL, consumer, 1);
+    int error = is_started ? run(j, consumer, out) : walk_survey_rest(w, NULL);
+    if (!is_started && error == 0)
+        error = walk_run(w, NULL, consumer, 1);
     release(j, lane);
     return error < 0 ? error : 0;
 }

@@ -4,10 +4,9 @@
  * A worker sends its text in pieces, one an event, with the event's place in the timeline; this
  * process puts them together in that order, so that the text is that of one walk, to the byte.
  *
- * It is for consumers whose text of an event depends on no other process's events. Memory: of each
- * worker 1.3 MiB here and there,
- * besides what its walk takes, and the pipe's 1 MiB; who is that far ahead waits. So workers share
- * the work where processes record at the same time.
+ * It is for consumers whose text of an event depends on no other process's events. Memory: for each
+ * worker LANE_BATCHES times 1.3 MiB that it shares with this process, besides what its walk takes;
+ * who is that far ahead waits. So workers share the work where processes record at the same time.
  */
 #ifndef GPUPROF_COLLECTOR_EVENT_LANES_H
 #define GPUPROF_COLLECTOR_EVENT_LANES_H
@@ -15,12 +14,13 @@
 #include "model/event_walk.h"
 #include "output/output.h"
 
-#define LANE_PIECES 16384 /* that are sent at a time, and text of OUTPUT_BUFFER_BYTES at most */
+#define LANE_PIECES  16384 /* of a batch, and text of OUTPUT_BUFFER_BYTES at most */
+#define LANE_BATCHES 3
 
 /*
- * As walk_run, of a walk that has surveyed and for one consumer, which writes into *out; its `end`
- * runs here. *count, which `take` may add to, is the sum over all. 0 or an error, which is said,
- * also where *out has one.
+ * As walk_run, of a walk that has surveyed or only what is shared, and for one consumer, which
+ * writes into *out; its `end` runs here. *count, which `take` may add to, is the sum over all. 0 or
+ * an error, which is said, also where *out has one.
  */
 int event_lanes_run(struct walk *w, const struct consumer *consumer, struct output *out,
                     uint64_t *count);

@@ -93,7 +93,8 @@ static enum exit_code export_recording(struct export *x, const struct options *o
     if (walk_init(&x->walk, &x->rec) < 0)
         return verb_output_failed(options->output, GPUPROF_NO_MEMORY);
     /* What is written cannot be changed any more when a name is met that was needed for it. */
-    if (walk_survey(&x->walk) < 0)
+    bool in_lanes = x->format->is_rows && !x->is_cut; /* a piece is cut where all is known */
+    if ((in_lanes ? walk_survey_shared(&x->walk) : walk_survey(&x->walk)) < 0)
         return EXIT_ENVIRONMENT;
     enum exit_code code = find_steps(x, options);
     if (code == EXIT_OK)

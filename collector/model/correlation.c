@@ -2,6 +2,7 @@
 #include "model/correlation.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/array.h"
 #include "error.h"
@@ -46,6 +47,7 @@ void correlation_release(struct correlation *c)
     free(c->slots);
     free(c->next);
     free(c->runs);
+    free(c->hints);
     spool_release(&c->spool);
     *c = (struct correlation){.spool.fd = -1};
 }
@@ -67,6 +69,21 @@ static bool is_unmatched(const struct correlated_call *e)
                         CORRELATION_MATCHED)) == CORRELATION_LAUNCH;
 }
 
+/* Each process up to the last one of the run has a hint. */
+static int make_hints(struct correlation *c, uint32_t last_process)
+{
+    if (last_process < c->hint_count)
+        return 0;
+    uint32_t count = last_process + 1 + c->hint_count;
+    struct correlation_hint *hints = realloc(c->hints, count * sizeof *hints);
+    if (!hints)
+        return GPUPROF_NO_MEMORY;
+    memset(hints + c->hint_count, 0, (count - c->hint_count) * sizeof *hints);
+    c->hints = hints;
+    c->hint_count = count;
+    return 0;
+}
+
 /* Makes a run of `count` calls; `spill`: in the spool. */
 static int end_run(struct correlation *c, struct correlated_call *calls, uint32_t count, bool spill)
 {
@@ -76,6 +93,8 @@ static int end_run(struct correlation *c, struct correlated_call *calls, uint32_
         return GPUPROF_NO_MEMORY;
     c->runs = runs;
     sort_calls(calls, count);
+    if (make_hints(c, calls[count - 1].process) < 0)
+        return GPUPROF_NO_MEMORY;
     uint32_t unmatched = 0;
     for (uint32_t i = 0; i < count; i++)
         unmatched += is_unmatched(&calls[i]);
@@ -185,24 +204,25 @@ static struct correlated_call *entry_at(struct correlation *c, const struct corr
 }
 
 /* The first entry of the run with a key of at least `key`: its index, or the run's count. */
-static int64_t lower_bound(struct correlation *c, struct correlation_run *run, uint64_t key)
+static int64_t lower_bound(struct correlation *c, const struct correlation_run *run, uint64_t key,
+                           uint32_t hint)
 {
     uint32_t low = 0;
     uint32_t high = run->count;
     int error = 0;
     const struct correlated_call *e;
     /* Usually it is a little behind the one before, or the same. */
-    for (uint32_t i = 0; i < NEAR && run->hint + i < run->count; i++) {
-        if (!(e = entry_at(c, run, run->hint + i, false, &error)))
+    for (uint32_t i = 0; i < NEAR && hint + i < run->count; i++) {
+        if (!(e = entry_at(c, run, hint + i, false, &error)))
             return error;
         uint64_t here = key_of(e->process, e->id);
         if (here >= key) {
             if (i > 0 || here == key)
-                return run->hint + i;
-            high = run->hint;
+                return hint + i;
+            high = hint;
             break;
         }
-        low = run->hint + i + 1;
+        low = hint + i + 1;
     }
     while (low < high) {
         uint32_t middle = low + (high - low) / 2;
@@ -231,30 +251,30 @@ static bool is_better(const struct correlated_call *a, const struct correlated_c
 struct match {
     struct correlated_call call;
     struct correlation_run *run; /* NULL: none yet */
+    uint32_t first;              /* with its key */
     uint32_t index;
 };
 
 /* Makes *best the best entry of this key in that run, if it is better. 0 or an error. */
-static int find_in(struct correlation *c, struct correlation_run *run, uint64_t key, uint64_t at_ns,
-                   struct match *best)
+static int find_in(struct correlation *c, struct correlation_run *run, uint32_t hint, uint64_t key,
+                   uint64_t at_ns, struct match *best)
 {
     int error = 0;
     if (key < run->first_key || key > run->last_key)
         return 0;
-    int64_t at = lower_bound(c, run, key);
-    if (at < 0)
-        return (int)at;
+    int64_t first = lower_bound(c, run, key, hint);
+    if (first < 0)
+        return (int)first;
+    uint32_t at = (uint32_t)first;
     for (uint32_t i = 0; i < CORRELATION_SAME && at + i < run->count; i++) {
-        const struct correlated_call *e = entry_at(c, run, (uint32_t)at + i, false, &error);
+        const struct correlated_call *e = entry_at(c, run, at + i, false, &error);
         if (!e)
             return error;
         if (key_of(e->process, e->id) != key)
             break;
         if (!best->run || is_better(e, &best->call, at_ns))
-            *best = (struct match){.call = *e, .run = run, .index = (uint32_t)at + i};
+            *best = (struct match){.call = *e, .run = run, .first = at, .index = at + i};
     }
-    if (at < run->count)
-        run->hint = (uint32_t)at;
     return 0;
 }
 
@@ -312,17 +332,18 @@ static uint64_t key_at(struct correlation *c, const struct correlation_run *run,
 
 /* Most work is of the call behind the one that was found last, which is the only one with its key:
  * that is surely the best. NULL: it is not that, or cannot be read. */
-static struct correlated_call *next_call(struct correlation *c, struct correlation_run *run,
-                                         uint64_t key, uint64_t at_ns)
+static struct correlated_call *next_call(struct correlation *c, const struct correlation_run *run,
+                                         struct correlation_hint *hint, uint64_t key,
+                                         uint64_t at_ns)
 {
-    uint32_t next = run->hint + 1;
+    uint32_t next = hint->index + 1;
     int error = 0;
-    if (key_at(c, run, run->hint) >= key || key_at(c, run, next + 1) <= key)
+    if (key_at(c, run, hint->index) >= key || key_at(c, run, next + 1) <= key)
         return NULL;
     struct correlated_call *e = entry_at(c, run, next, true, &error);
     if (!e || key_of(e->process, e->id) != key || !is_sure(e, at_ns))
         return NULL;
-    run->hint = next;
+    hint->index = next;
     return e;
 }
 
@@ -331,13 +352,15 @@ static int find_key(struct correlation *c, uint64_t key, uint64_t at_ns, unsigne
                     struct correlated_call *found)
 {
     struct match best = {.run = NULL};
-    struct correlation_run *last = c->run_count ? &c->runs[c->last_run] : NULL;
-    struct correlated_call *next = last ? next_call(c, last, key, at_ns) : NULL;
+    struct correlation_hint *hint = &c->hints[key >> 32];
+    struct correlation_run *last = &c->runs[hint->run];
+    struct correlated_call *next = next_call(c, last, hint, key, at_ns);
     int error = 0;
     if (next)
         return take(last, next, marks, found);
     for (uint32_t i = 0; i < c->run_count && !(best.run && is_sure(&best.call, at_ns)); i++) {
-        error = find_in(c, &c->runs[(c->last_run + i) % c->run_count], key, at_ns, &best);
+        struct correlation_run *run = &c->runs[(hint->run + i) % c->run_count];
+        error = find_in(c, run, i ? 0 : hint->index, key, at_ns, &best);
         if (error < 0)
             return error;
     }
@@ -346,14 +369,14 @@ static int find_key(struct correlation *c, uint64_t key, uint64_t at_ns, unsigne
     struct correlated_call *e = entry_at(c, best.run, best.index, marks != 0, &error);
     if (!e)
         return error;
-    c->last_run = (uint32_t)(best.run - c->runs);
+    *hint = (struct correlation_hint){(uint32_t)(best.run - c->runs), best.first};
     return take(best.run, e, marks, found);
 }
 
 int correlation_find(struct correlation *c, uint32_t process, uint32_t id, uint64_t at_ns,
                      unsigned marks, struct correlated_call *found)
 {
-    for (unsigned links = 0; id && links <= CORRELATION_LINKS; links++) {
+    for (unsigned links = 0; id && process < c->hint_count && links <= CORRELATION_LINKS; links++) {
         int more = find_key(c, key_of(process, id), at_ns, marks, found);
         if (more <= 0)
             return more;
@@ -392,7 +415,7 @@ static int each_launch(struct correlation *c, uint32_t process, bool matched, la
             (!matched && !run->unmatched))
             continue;
         /* A run has the calls of all processes: only those of this one are gone through. */
-        int64_t first = lower_bound(c, run, key_of(process, 0));
+        int64_t first = lower_bound(c, run, key_of(process, 0), 0);
         if (first < 0)
             return (int)first;
         for (uint32_t i = (uint32_t)first; i < run->count; i++) {

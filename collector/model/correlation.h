@@ -9,8 +9,9 @@
  *
  * The last one to two times CORRELATION_RUN calls are found by a table of their ids. Older ones are
  * sorted by process and id, as runs of CORRELATION_RUN in a spool (spool.h): so memory is bounded
- * by 6 MB of calls, 1.5 MB for the table, the spool's 4 MiB and 40 bytes a run. Ids rise with time,
- * so the runs hardly overlap, and a look-up begins where the one before it ended.
+ * by 6 MB of calls, 1.5 MB for the table, the spool's 4 MiB, 40 bytes a run and 8 a process. Ids
+ * rise with time, so the runs hardly overlap, and a look-up begins where the one before it of the
+ * same process ended.
  */
 #ifndef GPUPROF_COLLECTOR_CORRELATION_H
 #define GPUPROF_COLLECTOR_CORRELATION_H
@@ -69,8 +70,13 @@ struct correlation_run {
     uint64_t last_key;
     uint64_t offset; /* in the spool */
     uint32_t count;
-    uint32_t hint;      /* the first entry with the key that the last look-up found; or 0 */
     uint32_t unmatched; /* launches that no work has found */
+};
+
+/* Where the last look-up of a process found its call, the first entry with that key. */
+struct correlation_hint {
+    uint32_t run;
+    uint32_t index;
 };
 
 struct correlation {
@@ -88,7 +94,8 @@ struct correlation {
     struct correlation_run *runs; /* owned */
     uint32_t run_count;
     uint32_t run_capacity;
-    uint32_t last_run; /* that had what was looked for */
+    struct correlation_hint *hints; /* owned, by process index */
+    uint32_t hint_count;
     struct spool spool;
     uint64_t calls; /* added, links left out */
 };

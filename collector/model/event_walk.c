@@ -41,11 +41,12 @@ struct pass {
     struct listener listeners[HEARD_KINDS][WALK_CONSUMERS_MAX + 1];
     struct listener of_hidden[HEARD_KINDS][WALK_CONSUMERS_MAX + 1];
     unsigned needs;
-    bool surveys;    /* what is learnt is not known yet */
-    bool learns_ops; /* nor are the numbers of operators */
-    bool learns_stacks;
+    bool surveys;             /* what is learnt is not known yet */
+    bool learns_ops;          /* nor are the numbers of operators */
+    bool learns_stacks;       /* nor are these, */
+    bool learns_pauses;       /* nor these */
     timeline_wants_fn *wants; /* NULL: as the walk's filter says */
-    bool ties;       /* somebody needs the calls of work */
+    bool ties;                /* somebody needs the calls of work */
 };
 
 /* As it lies in the spool. */
@@ -392,7 +393,7 @@ static int assemble(const struct pass *p, struct slice *s)
     case RECORD_PAUSE:
     case RECORD_WINDOW:
         take_pause(s);
-        return p->surveys && s->pause_change
+        return p->learns_pauses && s->pause_change
                    ? survey_take_pause(&w->survey, e, s->pause_change == PAUSE_BEGINS)
                    : 0;
     default:
@@ -547,6 +548,8 @@ static int finish(const struct pass *p, const struct process *only)
 {
     struct walk *w = p->walk;
     int error = p->surveys ? survey_finish(&w->survey) : 0;
+    if (p->learns_pauses)
+        survey_finish_pauses(&w->survey);
     if (error == 0 && p->count)
         error = tell_left(p);
     if (error == 0)
@@ -686,26 +689,28 @@ static int run(struct pass *p, const struct process *only)
     return more;
 }
 
-static int survey(struct walk *w, const struct process *only, bool learns_stacks)
+static int survey(struct walk *w, const struct process *only, bool knows_shared)
 {
     struct pass p = {.walk = w,
                      .needs = WALK_RANGES | WALK_OPS | WALK_LIBRARIES,
                      .surveys = true,
                      .learns_ops = true,
-                     .learns_stacks = learns_stacks};
+                     .learns_stacks = !knows_shared,
+                     .learns_pauses = !knows_shared};
     w->is_surveyed = w->survey.calls.is_late = true;
     return run(&p, only);
 }
 
 int walk_survey(struct walk *w)
 {
-    return survey(w, NULL, true);
+    return survey(w, NULL, false);
 }
 
-int walk_survey_one(struct walk *w, const struct process *p)
+int walk_survey_rest(struct walk *w, const struct process *only)
 {
-    survey_forget(&w->survey, p);
-    return survey(w, p, false);
+    if (only)
+        survey_forget(&w->survey, only);
+    return only || !w->is_surveyed ? survey(w, only, true) : 0;
 }
 
 static int stop_at_first(void *context, const struct slice *s)
@@ -715,7 +720,7 @@ static int stop_at_first(void *context, const struct slice *s)
     return w->survey.origin_ns ? WALK_STOP : 0;
 }
 
-static bool has_stacks(void *context, const struct process *p, uint64_t begin_ns, uint64_t end_ns,
+static bool has_shared(void *context, const struct process *p, uint64_t begin_ns, uint64_t end_ns,
                        uint64_t types)
 {
     (void)context;
@@ -723,17 +728,16 @@ static bool has_stacks(void *context, const struct process *p, uint64_t begin_ns
     (void)begin_ns;
     (void)end_ns;
     return !types || types & (block_type_bit(RECORD_MODULE) | block_type_bit(RECORD_PYTHON) |
-                              block_type_bit(RECORD_STACK));
+                              block_type_bit(RECORD_STACK) | block_type_bit(RECORD_PAUSE) |
+                              block_type_bit(RECORD_WINDOW));
 }
 
 int walk_survey_shared(struct walk *w)
 {
     struct consumer first = {.context = w, .sees_hidden = true, .take = stop_at_first};
-    struct pass p = {.walk = w, .learns_stacks = true, .wants = has_stacks};
+    struct pass p = {.walk = w, .learns_stacks = true, .learns_pauses = true, .wants = has_shared};
     int error = walk_run(w, NULL, &first, 1);
-    if (error < 0)
-        return error;
-    return recording_has_stacks(w->rec) ? run(&p, NULL) : 0;
+    return error < 0 ? error : run(&p, NULL);
 }
 
 int walk_run(struct walk *w, const struct process *only, const struct consumer *consumers,
@@ -747,6 +751,7 @@ int walk_run(struct walk *w, const struct process *only, const struct consumer *
     p.surveys = !w->is_surveyed && p.needs & (WALK_WORK | WALK_STACKS);
     p.learns_ops = !w->is_surveyed && p.needs & WALK_OPS;
     p.learns_stacks = p.surveys && p.needs & WALK_STACKS;
+    p.learns_pauses = p.surveys;
     p.needs |= p.surveys ? (unsigned)WALK_LIBRARIES : 0;
     if (p.surveys || p.needs & WALK_OPS)
         p.needs |= WALK_RANGES; /* in which calls were made, and operators of emit_nvtx */

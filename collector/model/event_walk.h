@@ -153,12 +153,13 @@ void walk_release(struct walk *w);
 int walk_survey(struct walk *w);
 
 /*
- * The same for walks through one process each: first what they share, which are the origin and, of
- * blocks that have any, the stacks; then, before each, what belongs to that process, which replaces
- * what was known of the others.
+ * The same in two steps, for walks through one process or some: first what is needed of all, which
+ * are the origin, the stacks and the pauses (only blocks that have these are read); then the rest,
+ * of process `only`, which replaces what was known of others, or with NULL of all that are read
+ * here. A survey that is whole has no rest: with NULL nothing is done then.
  */
 int walk_survey_shared(struct walk *w);
-int walk_survey_one(struct walk *w, const struct process *p);
+int walk_survey_rest(struct walk *w, const struct process *only);
 
 /*
  * Tells consumers, at most WALK_CONSUMERS_MAX, of the events of `only` (NULL: of all processes),
@@ -170,8 +171,8 @@ int walk_run(struct walk *w, const struct process *only, const struct consumer *
              unsigned count);
 
 /*
- * In a worker (workers.h) of a walk that has surveyed, or what is shared: it goes on alone, and reads the events of
- * its own share of processes only (recording_deal). 0 or GPUPROF_NO_MEMORY.
+ * In a worker (workers.h) of a walk that has surveyed, or what is shared: it goes on alone, and
+ * reads the events of its own share of processes only (recording_deal). 0 or GPUPROF_NO_MEMORY.
  */
 int walk_part(struct walk *w, uint32_t worker);
 

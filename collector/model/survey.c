@@ -255,9 +255,13 @@ static int compare_pauses(const void *left, const void *right)
 
 int survey_finish(struct survey *s)
 {
+    return correlation_finish(&s->calls);
+}
+
+void survey_finish_pauses(struct survey *s)
+{
     if (s->pause_count)
         qsort(s->pauses, s->pause_count, sizeof *s->pauses, compare_pauses);
-    return correlation_finish(&s->calls);
 }
 
 /* What a survey of one process alone fills. */
@@ -285,7 +289,7 @@ void survey_forget(struct survey *s, const struct process *next)
     release_own(s);
     init_own(s);
     s->calls.is_late = is_late;
-    s->device_count = s->pause_count = 0;
+    s->device_count = 0;
     s->untied[next->index] = 0;
 }
 

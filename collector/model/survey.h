@@ -99,8 +99,8 @@ struct survey {
 int survey_init(struct survey *s, struct recording *rec);
 void survey_release(struct survey *s);
 
-/* Forgets calls, ranges, operators, devices and pauses of all processes; stacks stay. It is to be
- * filled next from that process alone. */
+/* Forgets calls, ranges, operators and devices of all processes; stacks and pauses stay. It is to
+ * be filled next from that process alone. */
 void survey_forget(struct survey *s, const struct process *next);
 
 /*
@@ -121,8 +121,10 @@ int survey_add_device(struct survey *s, const struct surveyed_device *device);
 /* Its process stops recording there, or goes on. */
 int survey_take_pause(struct survey *s, const struct event *e, bool begins);
 
-/* To be called once, after the last and before the first question. 0 or an error. */
+/* To be called once, after the last and before the first question: of all but pauses, 0 or an
+ * error, and of pauses. */
 int survey_finish(struct survey *s);
+void survey_finish_pauses(struct survey *s);
 
 /* The limits of a device, NULL if no record describes it. */
 const struct surveyed_device *survey_device(const struct survey *s, const struct process *p,

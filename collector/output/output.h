@@ -78,8 +78,9 @@ int output_open_sink(struct output *o, output_sink_fn *sink, void *context);
 void output_drain(struct output *o);
 
 /* In a process that was forked, of an output that its parent goes on with, and in which nothing is
- * written yet but what is still in the buffer: what is written here from now on goes to `sink`. */
-void output_divert(struct output *o, output_sink_fn *sink, void *context);
+ * written yet but what is still in the buffer: what is written here from now on is made in `buffer`
+ * of OUTPUT_BUFFER_BYTES, a view, and goes to `sink`, which may put another one in its place. */
+void output_divert(struct output *o, char *buffer, output_sink_fn *sink, void *context);
 
 /* At least `bytes` (at most OUTPUT_BUFFER_BYTES) of the buffer, to be followed by output_advance.
  */

@@ -212,7 +212,7 @@ static int fit(struct merge *m, struct trace_scope *scope)
 
 static int write_trace(struct merge *m, struct output *out, struct trace_scope *scope)
 {
-    int error = m->surveys_each ? walk_survey_one(&m->walk, scope->only) : 0;
+    int error = m->surveys_each ? walk_survey_rest(&m->walk, scope->only) : 0;
     if (error == 0 && m->max_size)
         error = fit(m, scope);
     return error < 0 ? error : write_once(m, out, scope);
@@ -423,8 +423,7 @@ static enum exit_code merge_write(struct merge *m, const struct options *options
     bool stacks = recording_has_stacks(&m->rec);
     bool learns = stacks || recording_has_ops(&m->rec) || recording_expects_gpu(&m->rec) ||
                   m->memory_events || m->is_cut;
-    /* What is cut out, and steps, are found by walks through all that know it all. */
-    m->surveys_each = m->split && !m->is_cut && !wants_steps(m, options);
+    m->surveys_each = m->split && !m->is_cut; /* a piece is cut where all is known */
     m->rec.progress = progress_begin(&m->progress, "merge");
     m->progress.total =
         recording_bytes(&m->rec) * (1u + (m->split || learns) + wants_steps(m, options));
@@ -432,7 +431,7 @@ static enum exit_code merge_write(struct merge *m, const struct options *options
         return verb_output_failed(options->output, GPUPROF_NO_MEMORY);
     /* Traces of ranks share their origin; and what is written cannot be changed any more when a
      * name, a stack or a device is met that was needed for it. */
-    int error = m->surveys_each        ? walk_survey_shared(&m->walk)
+    int error = m->surveys_each      ? walk_survey_shared(&m->walk)
                 : m->split || learns ? walk_survey(&m->walk)
                                      : 0;
     if (error < 0)

@@ -14,6 +14,7 @@
 #define DEVICE     2
 #define WORKS_MAX  4000
 #define MANY_CALLS 300000
+#define PAUSED_NS  310000 /* behind all other work */
 
 /* What was said of a piece of work, by its number, which stands in its graph's place. */
 struct told {
@@ -91,6 +92,15 @@ static void begin_process(struct stream_builder *b, unsigned number)
     builder_thread(b, DEVICE, 0, b->header.pid + 1, GPU_THREAD_NAME);
 }
 
+/* Two launches that leave no work, which is missing of the one behind the pause only. */
+static void add_pause(struct stream_builder *b, uint64_t begin)
+{
+    builder_record(b, MAIN, RECORD_PAUSE, begin, 0, 0, 1, &(uint64_t){1}, NULL);
+    builder_correlated(b, MAIN, API_CODE_cudaLaunchKernel, begin + 10, 5, 1000000);
+    builder_record(b, MAIN, RECORD_PAUSE, begin + 20, 0, 0, 1, &(uint64_t){0}, NULL);
+    builder_correlated(b, MAIN, API_CODE_cudaLaunchKernel, begin + 30, 5, 1000001);
+}
+
 /* Calls, some of which repeat an id, and work near them, far from them, before them, or of none. */
 static unsigned make_work(const char *folder, uint64_t seed, unsigned processes)
 {
@@ -110,10 +120,29 @@ static unsigned make_work(const char *folder, uint64_t seed, unsigned processes)
             if (random_of(&seed) % 50 == 0)
                 builder_flush(&b);
         }
+        add_pause(&b, PAUSED_NS);
         builder_finish(&b, "%s/%u.gpuprof", folder, p);
     }
     assert_true(works < WORKS_MAX);
     return works;
+}
+
+/* A survey of each process when its turn comes, as of a trace a rank. */
+static void check_each_alone(const struct walk *surveyed)
+{
+    static struct listener l;
+    struct walk walk;
+    assert_int_equal(walk_init(&walk, surveyed->rec), 0);
+    assert_int_equal(walk_survey_shared(&walk), 0);
+    assert_int_equal(walk.survey.origin_ns, surveyed->survey.origin_ns);
+    for (uint32_t i = surveyed->rec->count; i-- > 0;) {
+        struct consumer consumer = consumer_of(&l, WALK_WORK | WALK_LOSSES);
+        assert_int_equal(walk_survey_rest(&walk, surveyed->rec->processes[i]), 0);
+        assert_int_equal(walk_run(&walk, surveyed->rec->processes[i], &consumer, 1), 0);
+        assert_memory_equal(&walk.losses[i], &surveyed->losses[i], sizeof(struct losses));
+        assert_true(l.pending == 0 && walk.survey.calls.calls == 302);
+    }
+    walk_release(&walk);
 }
 
 static void test_one_walk_or_two(void **state)
@@ -147,6 +176,7 @@ static void test_one_walk_or_two(void **state)
             assert_memory_equal(&walk.losses[i], &surveyed.losses[i], sizeof(struct losses));
             assert_int_equal(rec.processes[i]->losses.gpu_unpaired, 0); /* reading changes none */
         }
+        check_each_alone(&surveyed);
         /* Once more, from the beginning. */
         second = consumer_of(&two, WALK_WORK | WALK_LOSSES);
         assert_int_equal(walk_run(&surveyed, rec.processes[0], &second, 1), 0);
