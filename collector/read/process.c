@@ -35,7 +35,7 @@ struct loader {
 
 int reader_init(struct reader *r)
 {
-    *r = (struct reader){0};
+    *r = (struct reader){.api_crc = api_table_crc()};
     r->stored = malloc(BLOCK_STORED_BYTES_MAX + BLOCK_HEADER_BYTES_MAX);
     if (!r->stored)
         return GPUPROF_NO_MEMORY;
@@ -478,7 +478,7 @@ static int load(struct loader *l, struct live_file *live, bool *has_live)
     bool is_cut = p->losses.counters[COUNTER_ENDED] && !p->header.live_path[0];
     p->losses.not_ended = !p->end_reason && !*has_live && !found && !is_cut;
     clock_map_finish(&p->clock);
-    if (p->header.api_crc == api_table_crc())
+    if (p->header.api_crc == l->reader->api_crc)
         error = function_builtin(&l->reader->functions, &p->codes);
     return error < 0 ? error : function_codes_share(&l->reader->functions, &p->codes);
 }

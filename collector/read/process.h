@@ -97,8 +97,9 @@ struct reader {
     struct file_pool pool;
     struct zstandard codec;
     struct function_table functions;
-    uint8_t *stored; /* BLOCK_STORED_BYTES_MAX + BLOCK_HEADER_BYTES_MAX */
-    bool keep_live;  /* leave the live files of ended processes where they are */
+    uint32_t api_crc; /* of this build's own table */
+    uint8_t *stored;  /* BLOCK_STORED_BYTES_MAX + BLOCK_HEADER_BYTES_MAX */
+    bool keep_live;   /* leave the live files of ended processes where they are */
     const struct select_wish
         *select; /* a view: its ranks and pids; NULL: all processes are wanted */
 };

@@ -7,14 +7,12 @@
 
 #include "api/api.h"
 #include "base/array.h"
+#include "crc32c.h"
 #include "error.h"
 
 static uint32_t text_hash(const char *text)
 {
-    uint32_t hash = 2166136261u;
-    for (; *text; text++)
-        hash = (hash ^ (uint8_t)*text) * 16777619u;
-    return hash;
+    return crc32c(0, text, strlen(text)); /* one instruction for eight bytes */
 }
 
 static void function_free(struct function *f)
@@ -36,6 +34,7 @@ void function_table_release(struct function_table *t)
         free(t->lists[i].functions);
     free(t->lists);
     number_set_release(&t->list_numbers);
+    free(t->builtin);
     *t = (struct function_table){0};
 }
 
@@ -303,19 +302,30 @@ void function_set_callback(struct function_table *t, const struct function_codes
         t->functions[codes->functions[code]->index]->callback = (uint32_t)callback;
 }
 
+static int find_builtin(struct function_table *t, unsigned code)
+{
+    const struct api_function *api = &api_functions[code];
+    char text[FUNCTION_BYTES_MAX + 1];
+    int at = snprintf(text, sizeof text, "%s|%s|%s|", api->symbol, api_domain_name(api->domain),
+                      api_class_name(api->class));
+    for (unsigned i = 0; i < api->arg_count && at < FUNCTION_BYTES_MAX; i++)
+        at += snprintf(text + at, sizeof text - (size_t)at, "%s%s:%s", i ? "," : "",
+                       arg_kind_name(api->args[i].kind), api->args[i].label);
+    return table_find(t, text, &t->builtin[code]);
+}
+
 int function_builtin(struct function_table *t, struct function_codes *codes)
 {
+    if (!t->builtin)
+        t->builtin = calloc(API_FUNCTION_COUNT, sizeof *t->builtin);
+    if (!t->builtin)
+        return GPUPROF_NO_MEMORY;
     for (unsigned code = 0; code < API_FUNCTION_COUNT; code++) {
-        const struct api_function *api = &api_functions[code];
         if (code < codes->count && codes->functions[code])
             continue;
-        char text[FUNCTION_BYTES_MAX + 1];
-        int at = snprintf(text, sizeof text, "%s|%s|%s|", api->symbol, api_domain_name(api->domain),
-                          api_class_name(api->class));
-        for (unsigned i = 0; i < api->arg_count && at < FUNCTION_BYTES_MAX; i++)
-            at += snprintf(text + at, sizeof text - (size_t)at, "%s%s:%s", i ? "," : "",
-                           arg_kind_name(api->args[i].kind), api->args[i].label);
-        int error = describe(t, codes, code, text);
+        int error = t->builtin[code] ? 0 : find_builtin(t, code);
+        if (error == 0)
+            error = codes_set(codes, code, t->builtin[code]);
         if (error == GPUPROF_NO_MEMORY)
             return error;
     }

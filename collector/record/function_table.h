@@ -119,6 +119,7 @@ struct function_table {
     uint32_t list_count;
     uint32_t list_capacity;
     struct number_set list_numbers;
+    const struct function **builtin; /* owned, by code: of this build's own table; NULL: not yet */
 };
 
 /* Per process: code -> function. */
