@@ -52,14 +52,56 @@ void correlation_release(struct correlation *c)
     *c = (struct correlation){.spool.fd = -1};
 }
 
+static bool are_sorted(const struct correlated_call *calls, uint32_t count)
+{
+    for (uint32_t i = 1; i < count; i++)
+        if (compare_calls(&calls[i - 1], &calls[i]) > 0)
+            return false;
+    return true;
+}
+
+static void sort_if_needed(struct correlated_call *calls, uint32_t count)
+{
+    if (!are_sorted(calls, count))
+        qsort(calls, count, sizeof *calls, compare_calls);
+}
+
+/* Puts those of a process, from `first` on, behind each other, as they were. `ends` has an item for
+ * each process, and one more: zeros, and then where each ends. */
+static void group_calls(struct correlated_call *calls, uint32_t count, uint32_t first,
+                        uint32_t *ends, uint32_t end_count, struct correlated_call *room)
+{
+    for (uint32_t i = 0; i < count; i++)
+        ends[calls[i].process - first + 1]++;
+    for (uint32_t p = 1; p < end_count; p++)
+        ends[p] += ends[p - 1];
+    for (uint32_t i = 0; i < count; i++)
+        room[ends[calls[i].process - first]++] = calls[i];
+    memcpy(calls, room, count * sizeof *calls);
+}
+
+/* The ids of a process rise as a rule: then they need not be sorted, but for the processes. */
 static void sort_calls(struct correlated_call *calls, uint32_t count)
 {
-    for (uint32_t i = 1; i < count; i++) {
-        if (compare_calls(&calls[i - 1], &calls[i]) > 0) {
-            qsort(calls, count, sizeof *calls, compare_calls);
-            return;
-        }
+    uint32_t first = UINT32_MAX, last = 0;
+    if (are_sorted(calls, count))
+        return;
+    for (uint32_t i = 0; i < count; i++) {
+        first = calls[i].process < first ? calls[i].process : first;
+        last = calls[i].process > last ? calls[i].process : last;
     }
+    uint32_t end_count = last - first + 2;
+    uint32_t *ends = calloc(end_count, sizeof *ends);
+    struct correlated_call *room = malloc(count * sizeof *room);
+    if (ends && room) {
+        group_calls(calls, count, first, ends, end_count, room);
+        for (uint32_t p = 0, begin = 0; p + 1 < end_count; begin = ends[p++])
+            sort_if_needed(calls + begin, ends[p] - begin);
+    } else {
+        qsort(calls, count, sizeof *calls, compare_calls);
+    }
+    free(ends);
+    free(room);
 }
 
 /* A launch that should have made work of its own, and none has found it. */
