@@ -15,8 +15,10 @@
 #include "record/gpu_record.h"
 #include "record/losses.h"
 
-#define FIRST_READ_BYTES 49152
-_Static_assert(FIRST_READ_BYTES <= BLOCK_STORED_BYTES_MAX, "it goes into struct reader's buffer");
+/* Read at once of a block whose length is not known: twice that of the one before, within these. */
+#define READ_BYTES_MIN 4096
+#define READ_BYTES_MAX 49152
+_Static_assert(READ_BYTES_MAX <= BLOCK_STORED_BYTES_MAX, "it goes into struct reader's buffer");
 
 /* Of a process's start time: Linux counts hundredths of a second there. */
 #define TICK_NS 10000000u
@@ -52,6 +54,20 @@ void reader_release(struct reader *r)
     free(r->stored);
 }
 
+/* Is the block in what was read last? Of threads that do little many lie behind each other. */
+static bool take_stored(const struct process *p, const struct reader *r, struct block_place *place,
+                        const uint8_t **stored)
+{
+    if (r->stored_of != p || place->offset < r->stored_from ||
+        place->offset - r->stored_from >= r->stored_bytes)
+        return false;
+    const uint8_t *at = r->stored + (place->offset - r->stored_from);
+    size_t length = r->stored_bytes - (size_t)(place->offset - r->stored_from);
+    int size = block_header_read(&place->header, at, length);
+    *stored = at + size;
+    return size > 0 && (size_t)size + place->header.stored_bytes <= length;
+}
+
 /* Reads the block's header and stored payload; *stored is a view of r->stored. */
 static int read_block(struct process *p, struct reader *r, struct block_place *place,
                       const uint8_t **stored)
@@ -62,8 +78,12 @@ static int read_block(struct process *p, struct reader *r, struct block_place *p
         *stored = block->stored;
         return 0;
     }
-    /* Most blocks are shorter than FIRST_READ_BYTES, so one call reads header and payload. */
-    ssize_t got = stream_file_read(&p->file, &r->pool, place->offset, r->stored, FIRST_READ_BYTES);
+    if (take_stored(p, r, place, stored))
+        return 0;
+    size_t wanted = 2ull * p->block_bytes < READ_BYTES_MAX ? 2 * p->block_bytes : READ_BYTES_MAX;
+    wanted = !p->block_bytes ? READ_BYTES_MAX : wanted > READ_BYTES_MIN ? wanted : READ_BYTES_MIN;
+    r->stored_of = NULL;
+    ssize_t got = stream_file_read(&p->file, &r->pool, place->offset, r->stored, wanted);
     if (got < 0)
         return (int)got;
     int size = block_header_read(&place->header, r->stored, (size_t)got);
@@ -77,7 +97,12 @@ static int read_block(struct process *p, struct reader *r, struct block_place *p
             return (int)more;
         if ((size_t)(got + more) < whole)
             return GPUPROF_DAMAGED;
+        got += more;
     }
+    p->block_bytes = (uint32_t)whole;
+    r->stored_of = p;
+    r->stored_from = place->offset;
+    r->stored_bytes = (size_t)got;
     *stored = r->stored + size;
     return 0;
 }
@@ -509,6 +534,8 @@ int process_load(struct process *p, struct reader *r, const char *path, uint32_t
 
 void process_release(struct process *p, struct reader *r)
 {
+    if (r->stored_of == p)
+        r->stored_of = NULL;
     stream_file_release(&p->file, &r->pool);
     thread_table_release(&p->threads);
     function_codes_release(&p->codes);

@@ -75,6 +75,7 @@ struct process {
     struct live_tail live;
     struct losses losses;
     struct cost_table costs;
+    uint32_t block_bytes; /* of the block that was read last, header and stored payload */
     uint64_t block_count;
     uint64_t record_count; /* in whole blocks and the live tail, of the program's threads */
     uint64_t min_ns;       /* of the program's threads' blocks; UINT64_MAX if there are none */
@@ -97,9 +98,12 @@ struct reader {
     struct file_pool pool;
     struct zstandard codec;
     struct function_table functions;
-    uint32_t api_crc; /* of this build's own table */
-    uint8_t *stored;  /* BLOCK_STORED_BYTES_MAX + BLOCK_HEADER_BYTES_MAX */
-    bool keep_live;   /* leave the live files of ended processes where they are */
+    uint32_t api_crc;                /* of this build's own table */
+    uint8_t *stored;                 /* BLOCK_STORED_BYTES_MAX + BLOCK_HEADER_BYTES_MAX */
+    const struct process *stored_of; /* what is in it: of that process's file (NULL: nothing), */
+    uint64_t stored_from;            /* from there on, */
+    size_t stored_bytes;             /* so much */
+    bool keep_live;                  /* leave the live files of ended processes where they are */
     const struct select_wish
         *select; /* a view: its ranks and pids; NULL: all processes are wanted */
 };
