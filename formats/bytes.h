@@ -181,14 +181,17 @@ static inline uint64_t get_u64(struct byte_reader *r)
 
 static inline uint64_t get_varint(struct byte_reader *r)
 {
+    size_t left = r->failed ? 0 : r->length - r->position;
     uint64_t v = 0;
-    for (unsigned i = 0; i < VARINT_BYTES_MAX; i++) {
-        uint8_t byte = get_u8(r);
+    for (unsigned i = 0; i < VARINT_BYTES_MAX && i < left; i++) {
+        uint8_t byte = r->data[r->position + i];
         if (i == VARINT_BYTES_MAX - 1 && byte > 1)
             break;
         v |= (uint64_t)(byte & 0x7f) << (7 * i);
-        if (!(byte & 0x80))
-            return r->failed ? 0 : v;
+        if (byte & 0x80)
+            continue;
+        r->position += i + 1;
+        return v;
     }
     r->failed = true;
     return 0;

@@ -21,16 +21,24 @@
 
 /* ---- values ---------------------------------------------------------------------------------- */
 
+static bool grow(struct part *p, size_t length)
+{
+    size_t capacity = 2 * p->capacity + length + FIRST_BYTES;
+    uint8_t *grown = p->has_failed ? NULL : realloc(p->data, capacity);
+    p->has_failed = !grown;
+    p->data = grown ? grown : p->data;
+    p->capacity = grown ? capacity : p->capacity;
+    return grown;
+}
+
+static inline bool has_room(struct part *p, size_t length)
+{
+    return !p->has_failed && (length <= p->capacity - p->length || grow(p, length));
+}
+
 static void put(struct part *p, const void *data, size_t length)
 {
-    if (length > p->capacity - p->length && !p->has_failed) {
-        size_t capacity = 2 * p->capacity + length + FIRST_BYTES;
-        uint8_t *grown = realloc(p->data, capacity);
-        p->has_failed = !grown;
-        p->data = grown ? grown : p->data;
-        p->capacity = grown ? capacity : p->capacity;
-    }
-    if (p->has_failed || !length)
+    if (!data || !has_room(p, length))
         return;
     memcpy(p->data + p->length, data, length);
     p->length += length;
@@ -50,10 +58,11 @@ static const uint8_t *get(struct part *p, uint64_t length)
 void part_number(struct part *p, uint64_t *number)
 {
     if (p->is_written) {
-        uint8_t bytes[VARINT_BYTES_MAX];
-        struct byte_writer w = byte_writer(bytes, sizeof bytes);
+        if (!has_room(p, VARINT_BYTES_MAX))
+            return;
+        struct byte_writer w = byte_writer(p->data + p->length, VARINT_BYTES_MAX);
         put_varint(&w, *number);
-        put(p, bytes, w.length);
+        p->length += w.length;
         return;
     }
     struct byte_reader r = byte_reader(p->data + p->at, p->has_failed ? 0 : p->length - p->at);
