@@ -481,23 +481,28 @@ int finding_gpu_end(struct finding_gpu *g)
     return error;
 }
 
+int finding_gpu_add_late(struct finding_gpu *g, struct idle *idle, const struct late_sum *late)
+{
+    uint64_t waited_ns = 0;
+    uint32_t where = late->where;
+    int error = work_places_known(&g->wheres, &where);
+    if (error == 0 && late->end_ns && g->walk->rec->share) /* its ns come out of all parts */
+        return work_places_want(&g->wheres, &idle->lines, where);
+    if (error == 0 && late->end_ns && late->device < FOUND_DEVICES_MAX - 1)
+        error = idle_waited(idle, late->device, late->begin_ns, late->end_ns, &waited_ns);
+    return error == 0 && (late->ns > waited_ns || !late->end_ns)
+               ? finding_sums_add(g->sums, late->kind, late->device, late->what, where, late->count,
+                                  late->ns - waited_ns, late->begin_ns)
+               : error;
+}
+
 int finding_gpu_settle(struct finding_gpu *g, struct idle *idle)
 {
     int error = 0;
     for (uint64_t i = 0; error == 0 && i < g->late.count; i++) {
         const struct late_sum *late = spool_at(&g->late, i, false, &error);
-        uint64_t waited_ns = 0;
-        if (!late)
-            break;
-        uint32_t where = late->where;
-        error = work_places_known(&g->wheres, &where);
-        if (late->end_ns && g->walk->rec->share) /* of a part that comes out of all of them */
-            continue;
-        if (error == 0 && late->end_ns && late->device < FOUND_DEVICES_MAX - 1)
-            error = idle_waited(idle, late->device, late->begin_ns, late->end_ns, &waited_ns);
-        if (error == 0 && (late->ns > waited_ns || !late->end_ns))
-            error = finding_sums_add(g->sums, late->kind, late->device, late->what, where,
-                                     late->count, late->ns - waited_ns, late->begin_ns);
+        if (late)
+            error = finding_gpu_add_late(g, idle, late);
     }
     return error;
 }

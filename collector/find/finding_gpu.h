@@ -128,6 +128,9 @@ int finding_gpu_end(struct finding_gpu *g);
 /* After that, and after idle_finish: the sums are complete. 0 or an error. */
 int finding_gpu_settle(struct finding_gpu *g, struct idle *idle);
 
+/* Likewise for one, for who adds findings up. */
+int finding_gpu_add_late(struct finding_gpu *g, struct idle *idle, const struct late_sum *late);
+
 /* For who adds findings up: the devices are those of `idle`. 0 or GPUPROF_NO_MEMORY. */
 int finding_gpu_devices(struct finding_gpu *g, const struct idle *idle);
 

@@ -547,13 +547,6 @@ static int name_places(struct findings *f, const char *symbol_folder)
     for (uint32_t i = 0; error == 0 && i < f->sums.count; i++)
         if (findings_may_tell(f, &f->sums.rows[i]))
             error = work_places_want(&f->gpu.wheres, lines, f->sums.rows[i].where);
-    for (uint64_t i = 0; error == 0 && f->walk->rec->share && i < f->gpu.late.count; i++) {
-        const struct late_sum *late = spool_at(&f->gpu.late, i, false, &error);
-        uint32_t where = late ? late->where : 0;
-        error = late ? work_places_known(&f->gpu.wheres, &where) : error;
-        if (error == 0)
-            error = work_places_want(&f->gpu.wheres, lines, where);
-    }
     if (error == 0)
         error = idle_name(f->idle, symbol_folder);
     return error < 0 ? error : work_places_name(&f->gpu.wheres, lines);

@@ -655,7 +655,7 @@ static int end(void *context)
     }
     d->has_guessed = d->has_guessed || has_guessed(d);
     /* Of a part, this is done when all of them are there. */
-    return error < 0 || d->walk->rec->share ? error : idle_waits_charge(d);
+    return error < 0 || d->walk->rec->share ? error : idle_waits_charge(d, NULL);
 }
 
 struct consumer idle_consumer(struct idle *d)

@@ -151,9 +151,10 @@ static inline bool idle_follows_ranks(const struct idle *d)
 }
 
 /* For idle.c: begins; and when all communication is known, what was a wait for another rank becomes
- * idle time, with rows, and is kept for idle_waited. 0 or an error. (idle_waits.c) */
+ * idle time, with rows, and is kept for idle_waited; `alone` as idle_ranks_tell has it. 0 or an
+ * error. (idle_waits.c) */
 void idle_waits_init(struct idle *d);
-int idle_waits_charge(struct idle *d);
+int idle_waits_charge(struct idle *d, const struct rank_spans *alone);
 
 /* Devices' time, and idle time by cause and place: of a struct idle, which may be NULL.
  * (idle_print.c) */

@@ -154,14 +154,6 @@ int idle_ranks_kernel(struct idle_ranks *r, const struct slice *s, uint32_t devi
     return idle_ranks_add(r, &kernel);
 }
 
-uint64_t idle_ranks_first(struct idle_ranks *r, uint32_t device, int *error)
-{
-    *error = 0;
-    const struct chain *chain =
-        device < r->devices.count ? spool_at(&r->devices, device, false, error) : NULL;
-    return chain ? chain->first : 0;
-}
-
 int idle_ranks_alone(struct idle_ranks *r, uint32_t device, uint64_t begin_ns, uint64_t end_ns)
 {
     struct rank_span span = {.begin_ns = begin_ns, .end_ns = end_ns, .device = device};
@@ -451,7 +443,7 @@ static int tell_span(struct idle_ranks *r, struct place *p, const struct rank_sp
     int error = 0;
     while (error == 0 && at_ns < span->end_ns) {
         if (p->until_ns <= at_ns) {
-            if (!p->next)
+            if (!p->next || p->begin_ns >= span->end_ns) /* as all behind it do */
                 return 0;
             error = go_on(r, p);
             continue;
@@ -467,20 +459,48 @@ static int tell_span(struct idle_ranks *r, struct place *p, const struct rank_sp
     return error;
 }
 
+/* The first kernel of each device. 0 or an error. */
+static int find_first(struct idle_ranks *r, struct place *places, uint32_t device_count)
+{
+    int error = 0;
+    for (uint32_t i = 0; i < device_count && i < r->devices.count && error == 0; i++) {
+        const struct chain *chain = spool_at(&r->devices, i, false, &error);
+        places[i].next = chain ? chain->first : 0;
+    }
+    return error;
+}
+
+/* On the way through those that are kept here. */
+struct kept_spans {
+    struct spool *spool;
+    uint64_t at;
+};
+
+static int next_kept(void *context, struct rank_span *span)
+{
+    struct kept_spans *kept = context;
+    int error = 0;
+    const struct rank_span *found =
+        kept->at < kept->spool->count ? spool_at(kept->spool, kept->at++, false, &error) : NULL;
+    if (!found)
+        return error;
+    *span = *found;
+    return 1;
+}
+
 int idle_ranks_tell(struct idle_ranks *r, const struct rank_device *devices, uint32_t device_count,
-                    const struct rank_listener *l)
+                    const struct rank_spans *alone, const struct rank_listener *l)
 {
     struct place *places = calloc(device_count + 1u, sizeof *places);
+    struct kept_spans kept = {.spool = &r->alone};
+    const struct rank_spans here = {&kept, next_kept};
+    struct rank_span span;
     int error = places ? tell_meetings(r, devices, l) : GPUPROF_NO_MEMORY;
-    for (uint32_t i = 0; i < device_count && error == 0; i++)
-        places[i].next = idle_ranks_first(r, i, &error);
-    for (uint64_t i = 0; error == 0 && i < r->alone.count; i++) {
-        const struct rank_span *found = spool_at(&r->alone, i, false, &error);
-        if (!found)
-            break;
-        struct rank_span span = *found;
+    if (error == 0)
+        error = find_first(r, places, device_count);
+    alone = alone ? alone : &here;
+    while (error == 0 && (error = alone->next(alone->context, &span)) > 0)
         error = tell_span(r, &places[span.device], &span, l);
-    }
     free(places);
     return error;
 }

@@ -96,9 +96,6 @@ int idle_ranks_sequence(struct idle_ranks *r, uint32_t device, uint64_t communic
                         const char *name, uint64_t key, uint32_t *sequence);
 int idle_ranks_add(struct idle_ranks *r, const struct rank_kernel *kernel);
 
-/* The first kernel of a device, + 1; 0: none. 0 or an error in *error. */
-uint64_t idle_ranks_first(struct idle_ranks *r, uint32_t device, int *error);
-
 /* Nothing else ran on the device then; in the order of time. 0 or an error. */
 int idle_ranks_alone(struct idle_ranks *r, uint32_t device, uint64_t begin_ns, uint64_t end_ns);
 
@@ -141,8 +138,15 @@ struct rank_listener {
                   uint64_t begin_ns, uint64_t end_ns);
 };
 
-/* 0 or an error. */
+/* The times in which nothing else ran, of each device in their order, where they are not kept here.
+ * 1; 0: that was the last one; or an error. */
+struct rank_spans {
+    void *context;
+    int (*next)(void *context, struct rank_span *span);
+};
+
+/* `alone`: NULL, those that idle_ranks_alone was told of. 0 or an error. */
 int idle_ranks_tell(struct idle_ranks *r, const struct rank_device *devices, uint32_t device_count,
-                    const struct rank_listener *listener);
+                    const struct rank_spans *alone, const struct rank_listener *listener);
 
 #endif

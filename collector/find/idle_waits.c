@@ -124,14 +124,14 @@ static int find_ranks(const struct idle *d, struct rank_device *devices)
     return error;
 }
 
-int idle_waits_charge(struct idle *d)
+int idle_waits_charge(struct idle *d, const struct rank_spans *alone)
 {
     const struct rank_listener listener = {d, join, meet, miss, wait_for_rank};
     struct rank_device *devices = calloc(d->device_count + 1u, sizeof *devices);
     int error = devices ? find_ranks(d, devices) : GPUPROF_NO_MEMORY;
     d->last_gap = d->rows.gap;
     if (error == 0)
-        error = idle_ranks_tell(&d->ranks, devices, d->device_count, &listener);
+        error = idle_ranks_tell(&d->ranks, devices, d->device_count, alone, &listener);
     if (error == 0)
         error = arrivals_finish(&d->arrivals, devices);
     free(devices);

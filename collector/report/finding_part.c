@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "error.h"
 
 #define NAME_BYTES  2 /* in a part, at least */
@@ -108,6 +109,13 @@ struct texts {
     uint32_t name_count, place_count;
 };
 
+struct finding_part {
+    struct part *part, late; /* views */
+    uint32_t late_count;
+    uint32_t of; /* which part it is */
+    struct texts texts;
+};
+
 static int get_texts(struct findings *f, struct idle_parts *all, struct part *p, struct texts *t)
 {
     int error = 0;
@@ -164,32 +172,35 @@ static int add_sums(struct findings *f, const struct idle_parts *all, uint32_t o
     return error;
 }
 
-static int add_late(struct findings *f, const struct idle_parts *all, uint32_t of, struct part *p,
-                    const struct texts *t)
+static int add_late(struct finding_part *a, struct findings *f, const struct idle_parts *all)
 {
-    struct part stream;
+    struct part *p = a->part;
     uint64_t before_ns = 0;
-    uint32_t count = 0;
     int error = 0;
-    part_get_stream(p, &stream, &count, LATE_BYTES);
-    for (uint32_t i = 0; i < count && error == 0 && !p->has_failed; i++) {
+    for (uint32_t i = 0; i < a->late_count && error == 0 && !p->has_failed; i++) {
         struct late_sum sum = {0};
-        carry_late(&stream, &sum, &before_ns);
-        p->has_failed |= stream.has_failed || !sum.end_ns;
-        translate(all, of, p, t, &sum.device, &sum.what, &sum.where);
+        carry_late(&a->late, &sum, &before_ns);
+        p->has_failed |= a->late.has_failed || !sum.end_ns;
+        translate(all, a->of, p, &a->texts, &sum.device, &sum.what, &sum.where);
         if (!p->has_failed)
-            error = spool_append(&f->gpu.late, &sum);
+            error = finding_gpu_add_late(&f->gpu, f->idle, &sum);
     }
-    p->has_failed |= stream.at != stream.length;
+    p->has_failed |= a->late.at != a->late.length;
     return error;
 }
 
-int finding_part_add(struct findings *f, struct idle_parts *all, uint32_t of, struct part *p)
+int finding_part_add(struct finding_parts *parts, struct findings *f, struct idle_parts *all,
+                     uint32_t of, struct part *p)
 {
     uint32_t devices = 0;
     bool has_more = false;
-    int error = 0;
-    struct texts t = {0};
+    struct finding_part *list =
+        array_room(parts->list, parts->count, &parts->capacity, sizeof *list, 16);
+    if (!list)
+        return GPUPROF_NO_MEMORY;
+    parts->list = list;
+    struct finding_part *a = &list[parts->count++];
+    *a = (struct finding_part){.part = p, .of = of};
     part_flag(p, &has_more);
     part_count(p, &devices, FINDING_KINDS);
     all->has_more |= has_more;
@@ -204,12 +215,28 @@ int finding_part_add(struct findings *f, struct idle_parts *all, uint32_t of, st
     }
     if (!devices || p->has_failed)
         return 0;
-    error = get_texts(f, all, p, &t);
+    int error = get_texts(f, all, p, &a->texts);
     if (error == 0)
-        error = add_sums(f, all, of, p, &t);
+        error = add_sums(f, all, of, p, &a->texts);
     if (error == 0 && !p->has_failed)
-        error = add_late(f, all, of, p, &t);
-    free(t.names);
-    free(t.places);
+        part_get_stream(p, &a->late, &a->late_count, LATE_BYTES);
     return error;
+}
+
+int finding_parts_end(struct finding_parts *parts, struct findings *f, const struct idle_parts *all)
+{
+    int error = 0;
+    for (uint32_t i = 0; i < parts->count && error == 0; i++)
+        error = add_late(&parts->list[i], f, all);
+    return error;
+}
+
+void finding_parts_release(struct finding_parts *parts)
+{
+    for (uint32_t i = 0; i < parts->count; i++) {
+        free(parts->list[i].texts.names);
+        free(parts->list[i].texts.places);
+    }
+    free(parts->list);
+    *parts = (struct finding_parts){0};
 }

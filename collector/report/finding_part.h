@@ -15,7 +15,21 @@
  */
 int finding_part_put(struct findings *f, struct part *p);
 
-/* Of part `of`, whose devices are known. 0 or an error; that it is damaged the part says. */
-int finding_part_add(struct findings *f, struct idle_parts *all, uint32_t of, struct part *p);
+/* The parts that are added to one. */
+struct finding_parts {
+    struct finding_part *list; /* owned */
+    uint32_t count;
+    uint32_t capacity;
+};
+
+/* Of part `of`, which must stay, and whose devices are known. 0 or an error; that it is damaged the
+ * part says. */
+int finding_part_add(struct finding_parts *parts, struct findings *f, struct idle_parts *all,
+                     uint32_t of, struct part *p);
+
+/* After the last part, and after idle_part_add_end: what was communicated. 0 or an error. */
+int finding_parts_end(struct finding_parts *parts, struct findings *f,
+                      const struct idle_parts *all);
+void finding_parts_release(struct finding_parts *parts);
 
 #endif

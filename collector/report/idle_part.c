@@ -38,13 +38,13 @@ struct placed {
     uint32_t of, number; /* the part, and there */
 };
 
-/* The kernels of a device, and the times in which it did nothing else, as they lie in a part. */
+/* The kernels of a device, or the times in which it did nothing else, as they lie in a part. */
 struct idle_stream {
-    struct part kernels, alone;
-    uint32_t kernels_left, alone_left;
-    uint64_t kernel_ns, alone_ns; /* begin of the one before */
-    uint32_t of;                  /* place in the list of parts */
-    uint32_t device;              /* in all of them */
+    struct part values;
+    uint32_t left;
+    uint64_t before_ns; /* begin of the one before */
+    uint32_t of;        /* place in the list of parts */
+    uint32_t device;    /* in all of them */
 };
 
 /* ---- what there is one of -------------------------------------------------------------------- */
@@ -125,46 +125,68 @@ static void carry_alone(struct part *p, struct rank_span *s, uint64_t *before_ns
 
 /* ---- into a part ----------------------------------------------------------------------------- */
 
+/* Items of all devices lie in one spool, in the order of time: read once, they go to a stream a
+ * device. */
+struct device_streams {
+    struct part *parts; /* owned, and so are the others */
+    uint64_t *before_ns;
+    uint32_t *counts;
+    uint32_t device_count;
+};
+
+static int streams_init(struct device_streams *s, uint32_t device_count)
+{
+    *s = (struct device_streams){.parts = calloc(device_count + 1u, sizeof *s->parts),
+                                 .before_ns = calloc(device_count + 1u, sizeof *s->before_ns),
+                                 .counts = calloc(device_count + 1u, sizeof *s->counts),
+                                 .device_count = device_count};
+    return s->parts && s->before_ns && s->counts ? 0 : GPUPROF_NO_MEMORY;
+}
+
+static struct part *stream_of(struct device_streams *s, uint32_t device)
+{
+    s->parts[device].is_written = true;
+    s->counts[device]++;
+    return &s->parts[device];
+}
+
+static void streams_put(struct device_streams *s, struct part *p)
+{
+    for (uint32_t i = 0; i < s->device_count && s->parts && s->counts; i++)
+        part_stream(p, &s->parts[i], s->counts[i]);
+    free(s->parts);
+    free(s->before_ns);
+    free(s->counts);
+}
+
 static int put_kernels(struct idle *d, struct part *p)
 {
-    int error = 0;
-    for (uint32_t i = 0; i < d->device_count && error == 0; i++) {
-        struct part stream = {.is_written = true};
-        uint64_t before_ns = 0, next = idle_ranks_first(&d->ranks, i, &error);
-        uint32_t count = 0;
-        while (next && error == 0) {
-            const struct rank_kernel *k = spool_at(&d->ranks.kernels, next - 1, false, &error);
-            struct rank_kernel kernel = k ? *k : (struct rank_kernel){0};
-            next = kernel.next_there;
-            count += k != NULL;
-            if (k)
-                carry_kernel(&stream, &kernel, &before_ns);
-        }
-        part_stream(p, &stream, count);
+    struct device_streams streams;
+    int error = streams_init(&streams, d->device_count);
+    for (uint64_t i = 0; error == 0 && i < d->ranks.kernels.count; i++) {
+        const struct rank_kernel *k = spool_at(&d->ranks.kernels, i, false, &error);
+        if (!k)
+            break;
+        struct rank_kernel kernel = *k;
+        uint32_t device = d->ranks.list[kernel.sequence].device;
+        carry_kernel(stream_of(&streams, device), &kernel, &streams.before_ns[device]);
     }
+    streams_put(&streams, p);
     return error;
 }
 
-/* All devices' lie in one spool, in the order of time. */
 static int put_alone(struct idle *d, struct part *p)
 {
-    struct part *streams = calloc(d->device_count + 1u, sizeof *streams);
-    uint64_t *before = calloc(d->device_count + 1u, sizeof *before);
-    uint32_t *counts = calloc(d->device_count + 1u, sizeof *counts);
-    int error = streams && before && counts ? 0 : GPUPROF_NO_MEMORY;
+    struct device_streams streams;
+    int error = streams_init(&streams, d->device_count);
     for (uint64_t i = 0; error == 0 && i < d->ranks.alone.count; i++) {
         const struct rank_span *s = spool_at(&d->ranks.alone, i, false, &error);
-        struct rank_span span = s ? *s : (struct rank_span){0};
-        struct part *stream = &streams[span.device];
-        stream->is_written = true;
-        carry_alone(stream, &span, &before[span.device]);
-        counts[span.device]++;
+        if (!s)
+            break;
+        struct rank_span span = *s;
+        carry_alone(stream_of(&streams, span.device), &span, &streams.before_ns[span.device]);
     }
-    for (uint32_t i = 0; i < d->device_count && streams && counts; i++)
-        part_stream(p, &streams[i], counts[i]);
-    free(streams);
-    free(before);
-    free(counts);
+    streams_put(&streams, p);
     return error;
 }
 
@@ -410,22 +432,20 @@ static int add_rows(struct idle_parts *all, struct added_part *a, struct idle *d
     return error;
 }
 
-static int add_streams(struct idle_parts *all, uint32_t of)
+static int add_streams(struct idle_parts *all, struct idle_streams *streams, uint32_t of,
+                       unsigned bytes)
 {
     struct added_part *a = &all->list[of];
-    uint32_t first = all->stream_count;
     for (uint32_t i = 0; i < a->device_count; i++) {
-        struct idle_stream *streams =
-            array_room(all->streams, all->stream_count, &all->stream_capacity, sizeof *streams, 16);
-        if (!streams)
+        struct idle_stream *list =
+            array_room(streams->list, streams->count, &streams->capacity, sizeof *list, 16);
+        if (!list)
             return GPUPROF_NO_MEMORY;
-        all->streams = streams;
-        struct idle_stream *s = &streams[all->stream_count++];
+        streams->list = list;
+        struct idle_stream *s = &list[streams->count++];
         *s = (struct idle_stream){.of = of, .device = a->devices[i]};
-        part_get_stream(a->part, &s->kernels, &s->kernels_left, KERNEL_BYTES);
+        part_get_stream(a->part, &s->values, &s->left, bytes);
     }
-    for (uint32_t i = first; i < all->stream_count; i++)
-        part_get_stream(a->part, &all->streams[i].alone, &all->streams[i].alone_left, ALONE_BYTES);
     return 0;
 }
 
@@ -440,16 +460,53 @@ int idle_part_add(struct idle_parts *all, struct idle *d, uint32_t of,
         error = add_sequences(all, a, d);
     if (error == 0)
         error = add_rows(all, a, d);
-    return error < 0 || a->part->has_failed ? error : add_streams(all, of);
+    if (error == 0 && !a->part->has_failed)
+        error = add_streams(all, &all->kernels, of, KERNEL_BYTES);
+    if (error == 0 && !a->part->has_failed)
+        error = add_streams(all, &all->alone, of, ALONE_BYTES);
+    return error;
 }
 
-/* The next kernel of a device. 0 or an error. */
-static int take_kernel(struct added_part *a, struct idle_stream *s, struct idle *d)
+static void leave_out_empty(struct idle_parts *all, struct idle_streams *streams)
 {
-    struct rank_kernel k = {.begin_ns = s->kernel_ns, .end_ns = s->kernel_ns};
-    carry_kernel(&s->kernels, &k, &s->kernel_ns);
-    s->kernels_left--;
-    bool is_bad = s->kernels.has_failed || k.sequence >= a->sequence_count ||
+    uint32_t left = 0;
+    for (uint32_t i = 0; i < streams->count; i++) {
+        struct idle_stream *s = &streams->list[i];
+        struct part *part = all->list[s->of].part;
+        if (s->left && !part->has_failed)
+            streams->list[left++] = *s;
+        else
+            part->has_failed |= s->values.at != s->values.length;
+    }
+    streams->count = left;
+    streams->turn = 0;
+}
+
+/* The one that has the next of them; NULL: nothing is left. One of each device in turn: those that
+ * met lie close together then. */
+static struct idle_stream *next_stream(struct idle_parts *all, struct idle_streams *streams)
+{
+    while (streams->count) {
+        if (streams->turn == streams->count) {
+            leave_out_empty(all, streams);
+            continue;
+        }
+        struct idle_stream *s = &streams->list[streams->turn++];
+        if (s->left && !all->list[s->of].part->has_failed) {
+            s->left--;
+            return s;
+        }
+    }
+    return NULL;
+}
+
+/* 0 or an error. */
+static int take_kernel(struct idle_parts *all, struct idle_stream *s, struct idle *d)
+{
+    struct added_part *a = &all->list[s->of];
+    struct rank_kernel k = {.begin_ns = s->before_ns, .end_ns = s->before_ns};
+    carry_kernel(&s->values, &k, &s->before_ns);
+    bool is_bad = s->values.has_failed || k.sequence >= a->sequence_count ||
                   a->sequence_devices[k.sequence] != s->device || k.facts.kind >= a->kind_count ||
                   k.facts.idle_place > a->place_count || k.facts.work_place > a->place_count;
     a->part->has_failed |= is_bad;
@@ -463,46 +520,27 @@ static int take_kernel(struct added_part *a, struct idle_stream *s, struct idle 
     return idle_ranks_add(&d->ranks, &k);
 }
 
-static int take_alone(struct added_part *a, struct idle_stream *s, struct idle *d)
+static int next_alone(void *context, struct rank_span *span)
 {
-    struct rank_span span = {.begin_ns = s->alone_ns, .end_ns = s->alone_ns};
-    carry_alone(&s->alone, &span, &s->alone_ns);
-    s->alone_left--;
-    a->part->has_failed |= s->alone.has_failed;
-    return idle_ranks_alone(&d->ranks, s->device, span.begin_ns, span.end_ns);
-}
-
-/* One of each device in turn: those that met lie close together then. Devices of which all is
- * taken leave the list. */
-static int take_turn(struct idle_parts *all, struct idle *d)
-{
-    uint32_t left = 0;
-    int error = 0;
-    for (uint32_t i = 0; i < all->stream_count && error == 0; i++) {
-        struct idle_stream *s = &all->streams[i];
-        struct added_part *a = &all->list[s->of];
-        if (a->part->has_failed)
-            continue;
-        if (s->kernels_left)
-            error = take_kernel(a, s, d);
-        if (error == 0 && s->alone_left)
-            error = take_alone(a, s, d);
-        if (s->kernels_left || s->alone_left)
-            all->streams[left++] = *s;
-        else
-            a->part->has_failed |=
-                s->kernels.at != s->kernels.length || s->alone.at != s->alone.length;
-    }
-    all->stream_count = left;
-    return error;
+    struct idle_parts *all = context;
+    struct idle_stream *s = next_stream(all, &all->alone);
+    if (!s)
+        return 0;
+    *span =
+        (struct rank_span){.begin_ns = s->before_ns, .end_ns = s->before_ns, .device = s->device};
+    carry_alone(&s->values, span, &s->before_ns);
+    all->list[s->of].part->has_failed |= s->values.has_failed;
+    return 1;
 }
 
 int idle_part_add_end(struct idle_parts *all, struct idle *d)
 {
+    const struct rank_spans alone = {all, next_alone};
+    struct idle_stream *s;
     int error = 0;
-    while (all->stream_count && error == 0)
-        error = take_turn(all, d);
-    return error < 0 || d->walk->rec->count < 2 ? error : idle_waits_charge(d);
+    while (error == 0 && (s = next_stream(all, &all->kernels)))
+        error = take_kernel(all, s, d);
+    return error < 0 || d->walk->rec->count < 2 ? error : idle_waits_charge(d, &alone);
 }
 
 void idle_parts_release(struct idle_parts *all)
@@ -518,5 +556,6 @@ void idle_parts_release(struct idle_parts *all)
         free(all->told[i]);
     free(all->told);
     free(all->list);
-    free(all->streams);
+    free(all->kernels.list);
+    free(all->alone.list);
 }

@@ -10,7 +10,6 @@
 #include "report/collective_part.h"
 #include "report/device_report.h"
 #include "report/energy_report.h"
-#include "report/finding_part.h"
 #include "report/gpu_report.h"
 #include "report/gpu_report_part.h"
 #include "report/library_part.h"
@@ -357,7 +356,8 @@ static int add_sums(struct combination *c, uint32_t of, struct process *const *p
                                  &c->idle.has_more);
     if (error == 0)
         error = idle_part_add(&c->idle, r->idle, of, processes, process_count);
-    return error < 0 || p->has_failed ? error : finding_part_add(r->findings, &c->idle, of, p);
+    return error < 0 || p->has_failed ? error
+                                      : finding_part_add(&c->found, r->findings, &c->idle, of, p);
 }
 
 static int compare_kinds(const void *left, const void *right)
@@ -544,6 +544,8 @@ static int add_up(struct combination *c)
     if (error == 0)
         error = idle_finish(c->report.idle);
     if (error == 0)
+        error = finding_parts_end(&c->found, c->report.findings, &c->idle);
+    if (error == 0)
         error = findings_finish(c->report.findings, &c->report.hang, SYMBOLS_OFF);
     if (error < 0)
         return error;
@@ -577,6 +579,7 @@ enum exit_code combination_make(struct combination *c, char **paths, int path_co
 void combination_release(struct combination *c)
 {
     idle_parts_release(&c->idle);
+    finding_parts_release(&c->found);
     free(c->called.list);
     free(c->waits.list);
     c->rec.thread_count = 0; /* those of the parts; nothing here was made for them */

@@ -23,6 +23,7 @@
 #define GPUPROF_COLLECTOR_PART_REPORT_H
 
 #include "report/collective_part.h"
+#include "report/finding_part.h"
 #include "report/idle_part.h"
 #include "report/library_part.h"
 #include "report/part_file.h"
@@ -52,6 +53,7 @@ struct combination {
     uint32_t failure_count;
     uint32_t failure_capacity;
     struct idle_parts idle;
+    struct finding_parts found;
     struct called_parts called;
     struct library_waits waits;
     bool has_few_times; /* a part had more different ones than it could keep */
