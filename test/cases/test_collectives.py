@@ -348,8 +348,7 @@ class World:
                                    stream=0x7000, **more):
             self.ranks[i].call("cudaLaunchKernel", [0, 1, 1, 32, 1, 0, 0x7000])
 
-    def found(self, collector, tmp_path, seconds=3):
-        folder = tmp_path / "data"
+    def write(self, folder, seconds=3):
         folder.mkdir()
         maker = conftest.built(conftest.BUILD / "make_raw")
         for i, rank in enumerate(self.ranks):
@@ -359,8 +358,11 @@ class World:
         for i, rank in enumerate(self.ranks):
             subprocess.run([maker, folder / f"{i}.gpuprof", str(i)], text=True, check=True,
                            input="\n".join(rank.lines) + "\n", timeout=60)
+        return folder
+
+    def found(self, collector, tmp_path, seconds=3):
         return [(row["rank"], row["state"], row["function"], row["sequence"])
-                for row in pending(collector, folder)]
+                for row in pending(collector, self.write(tmp_path / "data", seconds))]
 
 
 def test_a_collective_is_young(collector, tmp_path):

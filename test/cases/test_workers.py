@@ -12,7 +12,8 @@ import time
 import conftest
 import pytest
 from made_libraries import Libraries
-from test_partial import random_lines, write_libraries
+from test_collectives import World
+from test_partial import job_lines, random_lines, write_libraries
 
 VERBS = {"csv": ("export", "--format=csv", "-o", "-"),
          "jsonl": ("export", "--format=jsonl", "-o", "-"),
@@ -108,8 +109,16 @@ def add_left(folder):
     return folder
 
 
+def write_hung(folder):
+    """Three ranks, one of which does not come to the second collective."""
+    world = World(3)
+    for i, sequence in ((0, 1), (1, 1), (2, 1), (0, 2), (2, 2)):
+        world.counted(i, "ncclAllReduce", sequence)
+    return world.write(folder)
+
+
 @pytest.fixture(name="recordings",
-                params=["3", "damaged", "left", "corpus",
+                params=["3", "damaged", "left", "corpus", "waits", "damaged waits", "hung",
                         *(pytest.param(kind, marks=pytest.mark.long)
                           for kind in ("1", "9", "jobs", "operators", "libraries"))])
 def fixture_recordings(request, make_gpu, make_ops, make_stacks, tmp_path):
@@ -118,6 +127,13 @@ def fixture_recordings(request, make_gpu, make_ops, make_stacks, tmp_path):
         return [make_ops(3, 700, 1)]
     if kind == "libraries":
         return [write_libraries(tmp_path / "libraries", (0, 0, 0, 0))]
+    if kind == "hung":
+        return [write_hung(tmp_path / "hung")]
+    if kind.endswith("waits"):
+        folder = make_stacks(*job_lines(3, 4))
+        if kind != "waits":
+            damage(folder, 3)
+        return [folder]
     if kind == "left":
         return [add_left(make_stacks(*random_lines(3, 4)))]
     if kind == "corpus":
