@@ -17,7 +17,7 @@ enum kernel_class { KERNEL_UNSEEN, KERNEL_COMPUTES, KERNEL_COMMUNICATES, KERNEL_
 static int start(struct idle *d)
 {
     const struct recording *rec = d->walk->rec;
-    idle_ranks_init(&d->ranks);
+    idle_ranks_init(&d->ranks, rec->share);
     idle_waits_init(d);
     place_lines_init(&d->lines, &d->walk->survey.stacks, recording_bytes(rec));
     if (arrivals_init(&d->arrivals, rec->count) < 0)

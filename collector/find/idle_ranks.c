@@ -14,9 +14,10 @@ struct chain {
     uint64_t first, last; /* kernels of a device + 1 */
 };
 
-void idle_ranks_init(struct idle_ranks *r)
+void idle_ranks_init(struct idle_ranks *r, bool is_part)
 {
-    *r = (struct idle_ranks){.communicators.count_max = IDLE_SEQUENCES_MAX,
+    *r = (struct idle_ranks){.is_part = is_part,
+                             .communicators.count_max = IDLE_SEQUENCES_MAX,
                              .counted.count_max = IDLE_SEQUENCES_MAX,
                              .handles.count_max = IDLE_SEQUENCES_MAX,
                              .numbers.count_max = IDLE_SEQUENCES_MAX};
@@ -151,7 +152,7 @@ int idle_ranks_kernel(struct idle_ranks *r, const struct slice *s, uint32_t devi
                                        .number = number,
                                        .sequence = sequence - 1,
                                        .facts = *facts};
-    return idle_ranks_add(r, &kernel);
+    return r->is_part ? spool_append(&r->kernels, &kernel) : idle_ranks_add(r, &kernel);
 }
 
 int idle_ranks_alone(struct idle_ranks *r, uint32_t device, uint64_t begin_ns, uint64_t end_ns)

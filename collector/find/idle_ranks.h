@@ -75,9 +75,10 @@ struct idle_ranks {
     struct spool kernels;
     struct spool alone;   /* struct rank_span */
     struct spool devices; /* by number: its first and last kernel */
+    bool is_part;         /* who met is found elsewhere: kernels are not tied to each other */
 };
 
-void idle_ranks_init(struct idle_ranks *r);
+void idle_ranks_init(struct idle_ranks *r, bool is_part);
 void idle_ranks_release(struct idle_ranks *r);
 
 /* A record of a communicator, the begin or the end of a library's call. 0 or GPUPROF_NO_MEMORY. */
