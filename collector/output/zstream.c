@@ -5,13 +5,14 @@
 #include <isa-l.h>
 #include <stdbool.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "base/zstandard.h"
 
-#define LEVEL          2
-#define ZSTREAM_BYTES  (1u << 17) /* of compressed data that are written at a time */
-#define PART_BYTES_MAX (1u << 30) /* ISA-L counts in 32 bits */
+#define LEVEL         2
+#define ZSTREAM_BYTES (1u << 17) /* of compressed data that are written at a time */
+#define PART_BYTES    (1u << 18) /* of text that are compressed at a time */
 
 struct zstream {
     enum zstream_form form;
@@ -21,6 +22,8 @@ struct zstream {
     struct zstandard zstandard;
     uint8_t level_buffer[ISAL_DEF_LVL2_DEFAULT];
     uint8_t buffer[ZSTREAM_BYTES];
+    size_t held; /* of the next part, less than all of it */
+    char part[PART_BYTES];
 };
 
 struct zstream *zstream_create(int fd, enum zstream_form form)
@@ -85,24 +88,33 @@ static int feed(struct zstream *z, const char *data, size_t length, bool ends)
                                    : feed_deflate(z, data, length, ends);
 }
 
+/* What ISA-L makes of text depends on how much it gets at a time: that is the same however the text
+ * comes, so that a file is the same whoever made its text. */
 int zstream_write(struct zstream *z, const char *data, size_t length)
 {
     int error = 0;
+    if (z->form == ZSTREAM_RAW)
+        z->sums.crc = crc32_gzip_refl(z->sums.crc, (const uint8_t *)data, length);
+    z->sums.bytes += length;
     while (length && !error) {
-        size_t part = length < PART_BYTES_MAX ? length : PART_BYTES_MAX;
-        if (z->form == ZSTREAM_RAW)
-            z->sums.crc = crc32_gzip_refl(z->sums.crc, (const uint8_t *)data, part);
-        z->sums.bytes += part;
-        error = feed(z, data, part, false);
-        data += part;
-        length -= part;
+        size_t taken = PART_BYTES - z->held < length ? PART_BYTES - z->held : length;
+        bool is_whole = !z->held && taken == PART_BYTES;
+        if (!is_whole)
+            memcpy(z->part + z->held, data, taken);
+        z->held += taken;
+        if (z->held == PART_BYTES) {
+            error = feed(z, is_whole ? data : z->part, PART_BYTES, false);
+            z->held = 0;
+        }
+        data += taken;
+        length -= taken;
     }
     return error;
 }
 
 int zstream_end(struct zstream *z, struct zstream_sums *sums)
 {
-    int error = feed(z, NULL, 0, true);
+    int error = feed(z, z->part, z->held, true);
     if (sums)
         *sums = z->sums;
     zstandard_release(&z->zstandard);
