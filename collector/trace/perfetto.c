@@ -23,6 +23,7 @@
 #include "error.h"
 #include "trace/text_numbers.h"
 #include "trace/trace_writer.h"
+#include "trace/track_arguments.h"
 #include "trace/track_packets.h"
 
 #define DEPTH_MAX  16
@@ -40,8 +41,9 @@ struct trace_writer {
     struct packet line; /* of the text: what is not complete yet */
     struct track_packets packets;
     struct packet event;
-    struct packet interned; /* with the event */
-    char *scratch;          /* owned: of strings */
+    struct packet interned;  /* with the event */
+    struct packet arguments; /* of the event, that are no annotations */
+    char *scratch;           /* owned: of strings */
     size_t scratch_room;
     struct text_numbers categories, names, keys, strings, counters;
     uint32_t seen[SEEN_SLOTS]; /* hashes of strings */
@@ -80,13 +82,11 @@ static void put_text(struct trace_writer *w, struct packet *p, enum perfetto_fie
     packet_bytes(p, field, w->scratch, length);
 }
 
-/* As a number, which is told at its first use, or as itself. */
-static void put_interned(struct trace_writer *w, struct text_numbers *known,
+/* As its number, which is told if it is new, or as itself. */
+static void put_numbered(struct trace_writer *w, uint32_t number, bool is_new,
                          enum perfetto_field table, enum perfetto_field as_number,
                          enum perfetto_field as_text, struct json_piece string)
 {
-    bool is_new;
-    uint32_t number = text_number(known, string.at, string.length, &is_new);
     if (is_new) {
         size_t opened = packet_open(&w->interned, table);
         packet_number(&w->interned, INTERNED_NUMBER, number);
@@ -97,6 +97,15 @@ static void put_interned(struct trace_writer *w, struct text_numbers *known,
         packet_number(&w->event, as_number, number);
     else
         put_text(w, &w->event, as_text, string);
+}
+
+static void put_interned(struct trace_writer *w, struct text_numbers *known,
+                         enum perfetto_field table, enum perfetto_field as_number,
+                         enum perfetto_field as_text, struct json_piece string)
+{
+    bool is_new;
+    uint32_t number = text_number(known, string.at, string.length, &is_new);
+    put_numbered(w, number, is_new, table, as_number, as_text, string);
 }
 
 /* ---- tracks ---------------------------------------------------------------------------------- */
@@ -205,6 +214,13 @@ static void put_string(struct trace_writer *w, struct json_piece string)
     *seen = hash;
 }
 
+/* The key of an annotation, whose number may be that of a field. */
+static void put_key(struct trace_writer *w, uint32_t number, bool is_new, struct json_piece key)
+{
+    put_numbered(w, track_argument_is(number) ? 0 : number, is_new, INTERNED_KEY, ANNOTATION_KEY,
+                 ANNOTATION_KEY_TEXT, key);
+}
+
 static void put_value(struct trace_writer *w, struct json_piece value, unsigned depth)
 {
     struct packet *p = &w->event;
@@ -217,10 +233,13 @@ static void put_value(struct trace_writer *w, struct json_piece value, unsigned 
         const char *at = value.at + 1, *end = value.at + value.length;
         enum perfetto_field field = *value.at == '{' ? ANNOTATION_ENTRY : ANNOTATION_ITEM;
         struct json_piece key, inner;
+        bool is_new;
         while (depth < DEPTH_MAX && json_next(&at, end, &key, &inner)) {
             size_t opened = packet_open(p, field);
-            if (key.length)
-                put_interned(w, &w->keys, INTERNED_KEY, ANNOTATION_KEY, ANNOTATION_KEY_TEXT, key);
+            if (key.length) {
+                uint32_t known = text_number(&w->keys, key.at, key.length, &is_new);
+                put_key(w, known, is_new, key);
+            }
             put_value(w, inner, depth + 1);
             packet_close(p, opened);
         }
@@ -235,12 +254,19 @@ static void put_arguments(struct trace_writer *w, struct json_piece object)
 {
     const char *at = object.at + 1;
     struct json_piece key, value;
+    bool is_new;
     while (object.length && json_next(&at, object.at + object.length, &key, &value)) {
+        uint32_t number = text_number(&w->keys, key.at, key.length, &is_new);
+        if (track_argument_put(&w->arguments, number, value))
+            continue;
         size_t opened = packet_open(&w->event, EVENT_ANNOTATION);
-        put_interned(w, &w->keys, INTERNED_KEY, ANNOTATION_KEY, ANNOTATION_KEY_TEXT, key);
+        put_key(w, number, is_new, key);
         put_value(w, value, 0);
         packet_close(&w->event, opened);
     }
+    if (w->arguments.used)
+        packet_bytes(&w->event, EVENT_ARGUMENTS, w->arguments.bytes, w->arguments.used);
+    w->arguments.used = 0;
 }
 
 /* ---- events ---------------------------------------------------------------------------------- */
@@ -406,6 +432,9 @@ static void take_head(struct trace_writer *w, struct json_piece head)
     head.length = events ? (size_t)(events - head.at) : head.length;
     (void)json_whole(base, &origin_ns);
     track_packets_begin(&w->packets, (uint64_t)origin_ns);
+    size_t packet = track_packet_open(&w->packets);
+    track_arguments_describe(&w->packets.part);
+    track_packet_close(&w->packets, packet);
     put_around(w, head, "\"trace\"");
 }
 
@@ -450,7 +479,7 @@ static int take_text(void *context, const char *data, size_t length)
     }
     packet_append(&w->line, data, (size_t)(end - data));
     bool failed = w->failed || w->line.failed || w->packets.part.failed || w->packets.failed ||
-                  w->event.failed || w->interned.failed;
+                  w->event.failed || w->interned.failed || w->arguments.failed;
     return failed ? ENOMEM : w->out->error;
 }
 
@@ -478,6 +507,7 @@ static void perfetto_free(struct trace_writer *w)
     track_packets_release(&w->packets);
     packet_release(&w->event);
     packet_release(&w->interned);
+    packet_release(&w->arguments);
     text_numbers_release(&w->categories);
     text_numbers_release(&w->names);
     text_numbers_release(&w->keys);
@@ -496,7 +526,8 @@ static struct trace_writer *perfetto_create(struct output *out, struct walk *wal
         return NULL;
     w->out = out;
     track_packets_init(&w->packets, out);
-    if (output_open_sink(&w->text, take_text, w) < 0) {
+    if (!track_arguments_number(&w->keys) || output_open_sink(&w->text, take_text, w) < 0) {
+        text_numbers_release(&w->keys);
         free(w);
         return NULL;
     }

@@ -16,6 +16,7 @@ enum perfetto_field {
     PACKET_CLOCK = 58,
     PACKET_DEFAULTS = 59,
     PACKET_TRACK_DESCRIPTOR = 60,
+    PACKET_EXTENSION = 72,
     DEFAULTS_CLOCK = 58,
 
     SNAPSHOT_CLOCK = 1,
@@ -53,6 +54,7 @@ enum perfetto_field {
     EVENT_NAME_TEXT = 23,
     EVENT_COUNTER = 44,
     EVENT_WHOLE_COUNTER = 30,
+    EVENT_ARGUMENTS = 9947, /* of those from 9900 on, which are anybody's */
     LEGACY_PHASE = 2,
     LEGACY_ID = 6,
     LEGACY_BIND_ID = 8,
@@ -68,11 +70,29 @@ enum perfetto_field {
     ANNOTATION_ENTRY = 11,
     ANNOTATION_ITEM = 12,
     ANNOTATION_STRING = 17,
+
+    /* Of descriptor.proto. */
+    EXTENSION_SET = 1,
+    SET_FILE = 1,
+    FILE_NAME = 1,
+    FILE_PACKAGE = 2,
+    FILE_MESSAGE = 4,
+    FILE_EXTENSION = 7,
+    MESSAGE_NAME = 1,
+    MESSAGE_FIELD = 2,
+    FIELD_NAME = 1,
+    FIELD_EXTENDEE = 2,
+    FIELD_NUMBER = 3,
+    FIELD_LABEL = 4,
+    FIELD_TYPE = 5,
+    FIELD_TYPE_NAME = 6,
 };
 
 enum { TYPE_BEGIN = 1, TYPE_END, TYPE_INSTANT, TYPE_COUNTER };
 enum { FLOW_IN = 1, FLOW_OUT };
 enum { FLAG_CLEARED = 1 };
+enum { LABEL_OPTIONAL = 1, LABEL_REPEATED = 3 };
+enum { FIELD_DOUBLE = 1, FIELD_INT64 = 3, FIELD_MESSAGE = 11 };
 /* The last is a sequence's own. */
 enum { CLOCK_REALTIME_ID = 1, CLOCK_BOOTTIME_ID = 6, CLOCK_STEPS_ID = 64 };
 

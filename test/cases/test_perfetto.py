@@ -5,6 +5,7 @@ import bisect
 import collections
 import gzip
 import json
+import re
 import subprocess
 
 import perfetto_reader
@@ -25,9 +26,10 @@ def ns(us):
 
 
 def plain(value):
-    """Without what protobuf does not tell apart: an empty array from an empty object."""
+    """Without what protobuf does not tell apart: an empty array from an empty object. Keys are as
+    trace_processor has them."""
     if isinstance(value, dict):
-        return {key: plain(v) for key, v in value.items()} or []
+        return {re.sub(r"[.[\]]", "_", key): plain(v) for key, v in value.items()} or []
     return [plain(v) for v in value] if isinstance(value, list) else value
 
 
@@ -120,9 +122,11 @@ def test_texts_of_every_kind(make_ranges, both):
     assert shown[:6] == names[:6] and len(shown) == len(names)
 
 
-def test_size(make_gpu, both, run_verb, tmp_path):
+@pytest.mark.parametrize("kind", [("gpu", "train", 2, 60), ("gpu", "bench", 20000),
+                                  ("ops", 2, 20000, 5)], ids=["steps", "launches", "operators"])
+def test_size(make_gpu, make_ops, both, run_verb, tmp_path, kind):
     """Against the JSON with the same arguments; packets are compressed unless the file is."""
-    folder = make_gpu("train", 2, 60)
+    folder = {"gpu": make_gpu, "ops": make_ops}[kind[0]](*kind[1:])
     text, data = both(folder)
     run_verb("merge", folder, "-o", tmp_path / "trace.pftrace.gz")
     whole = gzip.decompress((tmp_path / "trace.pftrace.gz").read_bytes())

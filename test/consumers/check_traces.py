@@ -32,6 +32,7 @@ READERS = {
 }
 RANKS, STEPS, STEP_US = 2, 6, 100.0
 WHOLE = STEPS - 1  # HTA leaves the last step out
+KINDS = {int: "int", float: "real", str: "string", bool: "bool"}  # of arguments, as Perfetto's SQL
 KERNEL = "void at::native::kernel_number<1, float>(float*, float, int)"
 DEMO_KERNELS = 120 * 39  # of a rank
 
@@ -208,6 +209,33 @@ def check_counters(check, what, found, events):
                 {track: (len(its), round(sum(its), 2)) for track, its in values.items()})
 
 
+def members(key, value):
+    """(key, value) of each number, text and so on in an argument, by Perfetto's keys."""
+    parts = {f"{key}.{name}": v for name, v in value.items()} if isinstance(value, dict) else \
+        {f"{key}[{i}]": v for i, v in enumerate(value)} if isinstance(value, list) else {}
+    for name, part in parts.items():
+        yield from members(name, part)
+    if not isinstance(value, (dict, list)):
+        yield key, value
+
+
+def check_kinds(check, what, found, events):
+    """Arguments of launches and kernels: of each key, how many of which kind, and their sum."""
+    expected = collections.defaultdict(list)
+    for e in events:
+        if e["ph"] == "X" and e["cat"] in ("kernel", "cuda_runtime"):
+            for key, value in members("args", e["args"]):
+                expected[e["cat"], key.replace("est. ", "est_ "), KINDS[type(value)]].append(value)
+    rows = {(cat, key.replace("debug.", "args.").replace("est. ", "est_ "), kind): (n, total)
+            for cat, key, kind, n, total in found}
+    what = f"Perfetto on {what}"
+    check.equal(f"{what}: kinds of arguments", {key: n for key, (n, _) in rows.items()},
+                {key: len(values) for key, values in expected.items()})
+    numbers = sorted(key for key in expected if key[2] in ("int", "real"))
+    check.near(f"{what}: sums of arguments", [rows.get(key, (0, 0))[1] for key in numbers],
+               [sum(expected[key]) for key in numbers])
+
+
 def check_answers(check, what, found, events):
     """Perfetto's own SQL, to what test_same_answers.py asks all others."""
     told = {"copies": {}, "devices": dict(found["devices"])}
@@ -240,6 +268,7 @@ def check_perfetto(check, what, path, traces):
     check.equal(f"Perfetto on {what}: their times", found["ns"], dict(ns))
     check.equal(f"Perfetto on {what}: arrows", found["flows"], sum(e["ph"] == "f" for e in events))
     check.equal(f"Perfetto on {what}: arguments", found["grids"], counts["kernel"])
+    check_kinds(check, what, found["kinds"], events)
     names = {(e["pid"], e["tid"]): e["args"]["name"] for e in events
              if e["ph"] == "M" and e["name"] == "thread_name"}
     named = {(pid, tid): name for pid, tid, name in found["threads"]}

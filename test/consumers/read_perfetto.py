@@ -34,6 +34,10 @@ QUERIES = {
     "grids": "select count(*) as n from slice join args using (arg_set_id) "
              "where category = 'kernel' and key in ('args.registers per thread', "
              "'debug.registers per thread')",
+    "kinds": "select category, key, value_type, count(*) as n, "
+             "sum(coalesce(int_value, real_value)) as total from slice join args using "
+             "(arg_set_id) where category in ('kernel', 'cuda_runtime') "
+             "group by category, key, value_type",
     "threads": "select process.pid, tid, thread.name from thread join process using (upid) "
                "where thread.name is not null order by process.pid, tid",
     "counters": "select process.pid, process.name, process_counter_track.name as track, "
@@ -101,6 +105,8 @@ def main(path):
         "devices": [[row["pid"], row["ns"]] for row in found["devices"]],
         "flows": found["flows"][0]["n"],
         "grids": found["grids"][0]["n"],
+        "kinds": [[row["category"], row["key"], row["value_type"], row["n"], row["total"]]
+                  for row in found["kinds"]],
         "threads": [[row["pid"], row["tid"], row["name"]] for row in found["threads"]],
         "counters": [[row["pid"], row["name"], row["track"], row["n"], row["total"]]
                      for row in found["counters"]],
