@@ -150,12 +150,6 @@ static int end_run(struct correlation *c, struct correlated_call *calls, uint32_
     return spill ? spool_append_several(&c->spool, calls, count) : 0;
 }
 
-/* Ids that follow each other have slots that do. */
-static uint32_t *slot_of(const struct correlation *c, uint32_t process, uint32_t id)
-{
-    return &c->slots[(process * 0x9E3779B1u + id) & c->slot_mask];
-}
-
 static int make_buffer(struct correlation *c)
 {
     uint32_t slots = 4;
@@ -185,23 +179,9 @@ static int turn(struct correlation *c)
     return error;
 }
 
-struct correlated_call *correlation_room(struct correlation *c, uint32_t process, uint32_t id,
-                                         int *error)
+int correlation_make_room(struct correlation *c)
 {
-    if (!c->buffer)
-        *error = make_buffer(c);
-    else if (c->counts[c->young] == c->run_max)
-        *error = turn(c);
-    if (*error < 0)
-        return NULL;
-    uint32_t place = ++c->added - c->lap;
-    c->counts[c->young]++;
-    if (!c->is_late) {
-        uint32_t *slot = slot_of(c, process, id);
-        c->next[place] = *slot;
-        *slot = c->added;
-    }
-    return &c->buffer[place];
+    return c->buffer ? turn(c) : make_buffer(c);
 }
 
 int correlation_link(struct correlation *c, uint32_t process, uint32_t id, uint32_t further,
@@ -336,7 +316,7 @@ int correlation_find_early(struct correlation *c, uint32_t process, uint32_t id,
     if (!id || !c->buffer)
         return 0;
     /* A slot, or a call, may name one that is in the buffer no more: then so are all before. */
-    for (uint32_t number = *slot_of(c, process, id);
+    for (uint32_t number = *correlation_slot(c, process, id);
          c->added - number < buffered && seen < CORRELATION_SAME; seen++) {
         uint32_t place = number - c->lap, size = 2 * c->run_max;
         place = place < size ? place : place + size;

@@ -103,20 +103,40 @@ struct correlation {
 void correlation_init(struct correlation *c);
 void correlation_release(struct correlation *c);
 
-/* Where the next entry goes, with that process and id. NULL: *error. */
-struct correlated_call *correlation_room(struct correlation *c, uint32_t process, uint32_t id,
-                                         int *error);
+/* Makes room where there is none: in the half of the buffer that is filled next, or a buffer. 0 or
+ * an error. */
+int correlation_make_room(struct correlation *c);
+
+/* Ids that follow each other have slots that do. */
+static inline uint32_t *correlation_slot(const struct correlation *c, uint32_t process, uint32_t id)
+{
+    return &c->slots[(process * 0x9E3779B1u + id) & c->slot_mask];
+}
+
+/* Where the next entry goes, with that process and id. */
+static inline struct correlated_call *correlation_room(struct correlation *c, uint32_t process,
+                                                       uint32_t id)
+{
+    uint32_t place = ++c->added - c->lap;
+    c->counts[c->young]++;
+    if (!c->is_late) {
+        uint32_t *slot = correlation_slot(c, process, id);
+        c->next[place] = *slot;
+        *slot = c->added;
+    }
+    return &c->buffer[place];
+}
 
 /* An id of 0 is left out. 0, GPUPROF_NO_MEMORY or GPUPROF_IO. Inline, so that a call is made where
  * it stays: to copy what was written word by word a moment before makes the processor wait. */
 static inline int correlation_add(struct correlation *c, const struct correlated_call *call)
 {
-    int error = 0;
-    struct correlated_call *room =
-        call->id ? correlation_room(c, call->process, call->id, &error) : NULL;
-    if (!room)
+    if (!call->id)
+        return 0;
+    int error = !c->buffer || c->counts[c->young] == c->run_max ? correlation_make_room(c) : 0;
+    if (error < 0)
         return error;
-    *room = *call;
+    *correlation_room(c, call->process, call->id) = *call;
     c->calls += !(call->flags & CORRELATION_LINK);
     return 0;
 }

@@ -746,9 +746,10 @@ int walk_run(struct walk *w, const struct process *only, const struct consumer *
     struct pass p = {.walk = w, .consumers = consumers, .count = count};
     for (unsigned i = 0; i < count; i++)
         p.needs |= consumers[i].needs;
-    p.ties = p.needs & WALK_WORK;
+    p.ties = p.needs & (WALK_WORK | WALK_LOSSES);
     add_listeners(&p);
-    p.surveys = !w->is_surveyed && p.needs & (WALK_WORK | WALK_STACKS);
+    p.surveys = !w->is_surveyed && p.needs & (WALK_WORK | WALK_LOSSES | WALK_STACKS);
+    w->survey.is_bare = p.needs & WALK_LOSSES && !(p.needs & WALK_WORK);
     p.learns_ops = !w->is_surveyed && p.needs & WALK_OPS;
     p.learns_stacks = p.surveys && p.needs & WALK_STACKS;
     p.learns_pauses = p.surveys;
@@ -758,7 +759,7 @@ int walk_run(struct walk *w, const struct process *only, const struct consumer *
     if (p.needs & WALK_RANGES)
         p.needs |= WALK_LIBRARIES; /* some are their calls, and no ranges */
     int more = run(&p, only);
-    w->is_surveyed |= p.surveys && p.learns_ops && !only && more == 0;
+    w->is_surveyed |= p.surveys && p.learns_ops && !w->survey.is_bare && !only && more == 0;
     w->pending.count = 0; /* all are told */
     return more;
 }

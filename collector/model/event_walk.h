@@ -26,10 +26,9 @@
 enum walk_need {
     WALK_RANGES = 1, /* `change` and `range`; walk_range */
     WALK_WORK = 2, /* `call` of work of a device, of synchronisations, overheads and allocations */
-    WALK_STACKS = 8, /* survey.stacks, at the end */
-    WALK_LOSSES =
-        16,        /* with WALK_WORK: work without a call and launches without work are counted */
-    WALK_OPS = 32, /* `op_change` and `op`; `call.op`; walk_op, walk_op_name, walk_op_inputs */
+    WALK_STACKS = 8,  /* survey.stacks, at the end */
+    WALK_LOSSES = 16, /* work without a call and launches without work are counted */
+    WALK_OPS = 32,    /* `op_change` and `op`; `call.op`; walk_op, walk_op_name, walk_op_inputs */
     WALK_LIBRARIES = 64, /* `library_change` and `library`; `call.library`; walk_library */
 };
 

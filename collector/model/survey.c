@@ -130,10 +130,22 @@ static int take_libraries(struct survey *s, struct library_calls *libraries,
     return error;
 }
 
+static int look_around(struct survey *s, struct ranges *ranges, struct ops *ops,
+                       struct library_calls *libraries, const struct event *e,
+                       struct correlated_call *call)
+{
+    const struct range *range = ranges_innermost(ranges, e->thread, false);
+    int error = take_ops(s, ops_stack(ops, e->thread->index), &call->op);
+    if (error == 0)
+        error = take_libraries(s, libraries, e->thread, &call->library);
+    call->range = range ? range->node : 0;
+    call->stack = e->record->stack_id ? e->record->stack_id : ops_stack_around(ops, e->thread);
+    return error;
+}
+
 int survey_take_call(struct survey *s, struct ranges *ranges, struct ops *ops,
                      struct library_calls *libraries, const struct event *e)
 {
-    uint32_t op, library = 0;
     const struct record *r = e->record;
     if (r->flags & RECORD_OPEN && e->end_ns - e->begin_ns >= SURVEY_HANG_NS &&
         (e->function->class == API_SYNC || e->function->class == API_COPY))
@@ -144,12 +156,6 @@ int survey_take_call(struct survey *s, struct ranges *ranges, struct ops *ops,
         s->untied[e->process->index] += launches && !(r->flags & RECORD_NESTED);
         return 0;
     }
-    const struct range *range = ranges_innermost(ranges, e->thread, false);
-    int error = take_ops(s, ops_stack(ops, e->thread->index), &op);
-    if (error == 0)
-        error = take_libraries(s, libraries, e->thread, &library);
-    if (error < 0)
-        return error;
     struct correlated_call call = {
         .process = e->process->index,
         .id = r->correlation,
@@ -157,14 +163,11 @@ int survey_take_call(struct survey *s, struct ranges *ranges, struct ops *ops,
         .end_ns = e->end_ns,
         .thread = e->thread->index,
         .function = (uint16_t)e->function->index,
-        .library = library,
-        .range = range ? range->node : 0,
-        .op = op,
-        .stack = r->stack_id ? r->stack_id : ops_stack_around(ops, e->thread),
         .flags = (uint16_t)((launches ? CORRELATION_LAUNCH : 0) |
                             (r->flags & RECORD_NESTED ? CORRELATION_NESTED : 0)),
     };
-    return correlation_add(&s->calls, &call);
+    int error = s->is_bare ? 0 : look_around(s, ranges, ops, libraries, e, &call);
+    return error < 0 ? error : correlation_add(&s->calls, &call);
 }
 
 int survey_add_device(struct survey *s, const struct surveyed_device *device)

@@ -74,6 +74,8 @@ struct library_node {
 
 struct survey {
     struct recording *rec;
+    bool
+        is_bare; /* nobody asks what calls are in: ranges, operators, libraries' calls and stacks */
     struct correlation calls;
     struct contents contents;
     struct stack_table stacks;

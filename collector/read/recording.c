@@ -327,6 +327,15 @@ bool recording_has_ops(const struct recording *rec)
     return false;
 }
 
+bool recording_may_have(const struct recording *rec, uint64_t types)
+{
+    const struct block_index *x = &rec->index;
+    for (uint32_t i = 0; i < x->count; i++)
+        if (!x->entries[i].types || x->entries[i].types & types)
+            return true;
+    return false;
+}
+
 bool recording_has_stacks(const struct recording *rec)
 {
     for (uint32_t i = 0; i < rec->count; i++) {

@@ -116,6 +116,9 @@ bool recording_expects_gpu(const struct recording *rec);
 /* May any have PyTorch's operators? */
 bool recording_has_ops(const struct recording *rec);
 
+/* Or records of one of these types (block_type_bit), as far as its blocks say? */
+bool recording_may_have(const struct recording *rec, uint64_t types);
+
 /* Does any of the processes say that its calls may have stacks? */
 bool recording_has_stacks(const struct recording *rec);
 

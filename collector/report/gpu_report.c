@@ -12,6 +12,7 @@
 #include "report/gpu_report_state.h"
 #include "report/host_rows.h"
 #include "report/library_report.h"
+#include "report/report_parts.h"
 
 #define UNNAMED      (1ull << 55)
 #define UNNAMED_MASK (UNNAMED - 1)
@@ -505,18 +506,25 @@ struct consumer gpu_report_books(struct gpu_report *g)
 
 struct consumer gpu_report_consumer(struct gpu_report *g)
 {
-    unsigned work = g->has_work ? WALK_WORK | WALK_LOSSES : 0;
+    bool ties = !(g->leaves & REPORT_TIED);
+    unsigned work = g->has_work ? WALK_LOSSES | (ties ? (unsigned)WALK_WORK : 0) : 0;
     return (struct consumer){.context = g,
                              .needs = WALK_RANGES | work,
-                             .skips = g->has_host ? 0 : WALK_SKIPS_CALLS,
+                             .skips = (g->has_host ? 0 : WALK_SKIPS_CALLS) |
+                                      (g->leaves & REPORT_WORK ? WALK_SKIPS_WORK : 0),
                              .take = take_slice,
-                             .tied = tied,
+                             .tied = ties ? tied : NULL,
                              .end = end};
 }
 
 void gpu_report_is_part(struct gpu_report *g)
 {
     g->is_part = true;
+}
+
+void gpu_report_leave(struct gpu_report *g, unsigned parts)
+{
+    g->leaves = parts;
 }
 
 void gpu_report_set_libraries(struct gpu_report *g, const struct library_report *libraries)

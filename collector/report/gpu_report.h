@@ -36,8 +36,10 @@ struct consumer gpu_report_consumer(struct gpu_report *g);
 /* The rows, table after table, the longest time first; *count of them. */
 const struct gpu_stat *gpu_report_rows(const struct gpu_report *g, uint32_t *count);
 
-/* What it finds is to be put into a part; before the walk. */
+/* Before the walk: what it finds is to be put into a part; and nobody will look at these (enum
+ * report_part). */
 void gpu_report_is_part(struct gpu_report *g);
+void gpu_report_leave(struct gpu_report *g, unsigned parts);
 
 /* Which calls of libraries made the kernels; to be told after the walk, and to stay. */
 void gpu_report_set_libraries(struct gpu_report *g, const struct library_report *libraries);

@@ -62,7 +62,8 @@ struct gpu_report {
     uint32_t last_use;                 /* place of the device that was asked for last */
     uint32_t launch_rows[LAUNCH_ROWS]; /* places + 1: each kernel has something for all of them */
     uint64_t last_ns;
-    bool is_part; /* ranges that are left open are kept: where they end, all processes know */
+    unsigned leaves; /* enum report_part */
+    bool is_part;    /* ranges that are left open are kept: where they end, all processes know */
     struct range_left *left; /* owned */
     uint32_t left_count;
     uint32_t left_capacity;

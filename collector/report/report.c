@@ -236,6 +236,8 @@ static int start(struct report *r, struct recording *rec, const struct report_wi
     r->ops = has_ops ? calloc(1, sizeof *r->ops) : NULL;
     r->libraries = has_libraries ? calloc(1, sizeof *r->libraries) : NULL;
     r->stacks = has_stacks ? calloc(1, sizeof *r->stacks) : NULL;
+    if (r->gpu)
+        gpu_report_leave(r->gpu, wish->leaves);
     if (wish->is_part && r->gpu)
         gpu_report_is_part(r->gpu);
     if (error < 0 || !r->gpu || !r->process_calls || has_stacks != (r->stacks != NULL) ||
@@ -302,14 +304,17 @@ int report_make(struct report *r, struct recording *rec, const struct report_wis
     *r = (struct report){.rec = rec, .histogram_rows = histogram_rows_max(recording_bytes(rec))};
     int error = start(r, rec, wish);
     if (error == 0) {
-        struct consumer consumers[WALK_CONSUMERS_MAX] = {
-            {.context = r,
-             .needs = wish->leaves ? WALK_OPS | WALK_STACKS : 0, /* what is lost of them is told */
-             .skips = WALK_SKIPS_WORK | WALK_SKIPS_OTHERS,
-             .take = take_slice},
-            gpu_report_books(r->gpu),
-            gpu_report_consumer(r->gpu)};
-        unsigned count = 3;
+        struct consumer consumers[WALK_CONSUMERS_MAX];
+        unsigned count = 0;
+        if (!(wish->leaves & REPORT_CALLS))
+            consumers[count++] = (struct consumer){
+                .context = r, .skips = WALK_SKIPS_WORK | WALK_SKIPS_OTHERS, .take = take_slice};
+        if (!(wish->leaves & REPORT_MEMORY))
+            consumers[count++] = gpu_report_books(r->gpu);
+        consumers[count] = gpu_report_consumer(r->gpu);
+        if (wish->leaves)
+            consumers[count].needs |= WALK_OPS | WALK_STACKS; /* what is lost of them is told */
+        count++;
         if (r->idle) {
             consumers[count++] = idle_consumer(r->idle);
             consumers[count++] = findings_consumer(r->findings);
@@ -327,9 +332,10 @@ int report_make(struct report *r, struct recording *rec, const struct report_wis
             consumers[count++] = library_report_consumer(r->libraries, recording_expects_gpu(rec));
         if (r->stacks)
             consumers[count++] = stack_costs_consumer(&r->stacks->costs);
-        consumers[count++] =
-            collectives_consumer(&r->hang.collectives, unfinished_may_be(&r->hang.unfinished));
-        if (unfinished_may_be(&r->hang.unfinished))
+        bool has_unfinished = unfinished_may_be(&r->hang.unfinished);
+        if (!(wish->leaves & REPORT_CALLS))
+            consumers[count++] = collectives_consumer(&r->hang.collectives, has_unfinished);
+        if (!(wish->leaves & REPORT_CALLS) && has_unfinished)
             consumers[count++] = unfinished_consumer(&r->hang.unfinished);
         r->walk.ns_max = wish->walk_ns_max;
         if ((error = walk_run(&r->walk, NULL, consumers, count)) < 0)

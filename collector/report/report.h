@@ -18,6 +18,7 @@
 #include "report/cost_report.h"
 #include "report/failures.h"
 #include "report/rank_report.h"
+#include "report/report_parts.h"
 #include "table/table.h"
 
 struct report_row {
@@ -92,13 +93,6 @@ struct report {
     struct step_report *steps;        /* likewise */
     /* Owned; lines beside what they cost. NULL: not asked for. */
     struct source_report *source;
-};
-
-/* What takes a consumer of its own, and not every table is made of. */
-enum report_part {
-    REPORT_IDLE = 1, /* with findings, steps, and what is to be said of the memory */
-    REPORT_OPS = 2,
-    REPORT_LIBRARIES = 4,
 };
 
 /* What a report is to be made of. */

@@ -31,23 +31,32 @@ struct table_list {
     unsigned parts; /* enum report_part: what it is made of */
 };
 
-#define EVERYTHING (REPORT_IDLE | REPORT_OPS | REPORT_LIBRARIES)
-#define LISTS_MAX  24
+#define EVERYTHING                                                                                 \
+    (REPORT_IDLE | REPORT_OPS | REPORT_LIBRARIES | REPORT_CALLS | REPORT_WORK | REPORT_TIED |      \
+     REPORT_MEMORY | REPORT_MAKERS)
+#define LISTS_MAX 32
 
 static unsigned list_tables(const struct report *r, struct table_list *lists)
 {
     const struct table_list all[] = {
-        {&functions_table, 1, r, 0},
+        {&functions_table, 1, r, REPORT_CALLS},
         {&findings_table, 1, r->findings, EVERYTHING},
-        {&collectives_table, 1, &r->hang.collectives, 0},
-        {&open_calls_table, 1, &r->hang.open, 0},
-        {&unfinished_table, 1, &r->hang.unfinished, 0},
-        {&dumps_table, 1, r, 0},
-        {&failures_table, 1, &r->failures, 0},
+        {&collectives_table, 1, &r->hang.collectives, REPORT_CALLS},
+        {&open_calls_table, 1, &r->hang.open, REPORT_CALLS},
+        {&unfinished_table, 1, &r->hang.unfinished, REPORT_CALLS},
+        {&dumps_table, 1, r, REPORT_CALLS},
+        {&failures_table, 1, &r->failures, REPORT_CALLS},
         {stack_tables, 2, r->stacks, EVERYTHING},
         {&threads_table, 1, r->threads, EVERYTHING},
         {&source_table, 1, r->source, EVERYTHING},
-        {gpu_tables, TABLE_COUNT, r->gpu, REPORT_LIBRARIES},
+        {gpu_tables + TABLE_KERNELS, 1, r->gpu, REPORT_WORK | REPORT_MAKERS},
+        {gpu_tables + TABLE_COPIES, TABLE_LAUNCHES - TABLE_COPIES, r->gpu, REPORT_WORK},
+        {gpu_tables + TABLE_LAUNCHES, 1, r->gpu, REPORT_WORK | REPORT_TIED},
+        {gpu_tables + TABLE_RANGES, 1, r->gpu, REPORT_WORK},
+        {gpu_tables + TABLE_PROJECTIONS, 1, r->gpu, REPORT_WORK | REPORT_TIED},
+        {gpu_tables + TABLE_OVERHEADS, TABLE_MEMORY - TABLE_OVERHEADS, r->gpu, REPORT_WORK},
+        {gpu_tables + TABLE_MEMORY, 1, r->gpu, REPORT_MEMORY},
+        {gpu_tables + TABLE_HOST_LAUNCHES, TABLE_COUNT - TABLE_HOST_LAUNCHES, r->gpu, REPORT_WORK},
         {idle_tables, IDLE_TABLES, r->idle, EVERYTHING},
         {&ranks_table, 1, &r->ranks, EVERYTHING},
         {&arrivals_table, 1, r->idle, EVERYTHING},
@@ -106,7 +115,8 @@ bool report_names(const struct report_view *v, const struct table_info *infos, u
     return any;
 }
 
-unsigned report_leaves(const struct report_view *v, enum report_format format)
+unsigned report_leaves(const struct report_view *v, enum report_format format,
+                       const struct recording *rec)
 {
     static const struct report nothing; /* the descriptions will do */
     struct table_list lists[LISTS_MAX];
@@ -115,6 +125,8 @@ unsigned report_leaves(const struct report_view *v, enum report_format format)
         return 0;
     for (unsigned i = 0; i < count; i++)
         parts |= report_names(v, lists[i].infos, lists[i].count) ? lists[i].parts : 0;
+    if (parts & REPORT_MAKERS && recording_may_have(rec, block_type_bit(RECORD_LIBRARY_BEGIN)))
+        parts |= REPORT_LIBRARIES;
     return EVERYTHING & ~parts;
 }
 

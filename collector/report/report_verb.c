@@ -180,7 +180,7 @@ static enum exit_code show_report(struct recording *rec, struct selection *selec
         .source = options->source,
         .is_sorted = options->sort != NULL,
         .groups = groups_of(options, format),
-        .leaves = steps->is_wanted ? 0 : report_leaves(view, format),
+        .leaves = steps->is_wanted ? 0 : report_leaves(view, format, rec),
         .symbols = options->symbols,
         .steps = steps,
         .filter = selection_filter(selection, false),

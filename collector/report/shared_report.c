@@ -126,7 +126,7 @@ bool shared_report_make(struct combination *c, const struct recording *rec,
     }
     *s = (struct shared_report){.options = options,
                                 .count = rec->workers,
-                                .leaves = report_leaves(view, format),
+                                .leaves = report_leaves(view, format, rec),
                                 .refused = find_refused(view)};
     for (uint32_t i = 0; i < s->count; i++)
         s->files[i] = -1;

@@ -610,13 +610,16 @@ def bench_devices():
         folder = os.path.join(WORK, f"gpu-{count}")
         os.makedirs(folder)
         run([os.path.join(BUILD, "make_gpu"), folder, "bench", str(count)])
-        results = {"merge": [], "report": []}
+        commands = {"merge": ["merge", "-o", "-"], "report": ["report"],
+                    "kernels": ["report", "--table=cuda_gpu_kern_sum"],
+                    "functions": ["report", "--table=functions"]}
+        results = {name: [] for name in commands}
         for _ in range(5 if count == calls else 1):
-            for verb, extra in (("merge", ["-o", "-"]), ("report", [])):
-                _, cpu, peak, code, error = measured([COLLECTOR, verb, folder, *extra])
+            for name, command in commands.items():
+                _, cpu, peak, code, error = measured([COLLECTOR, *command, folder])
                 if code != 0:
                     raise RuntimeError(error)
-                results[verb].append((2 * count / cpu / 1e6, peak / 1024))
+                results[name].append((2 * count / cpu / 1e6, peak / 1024))
         shutil.rmtree(folder)
         for verb, list_of in results.items():
             rates = [rate for rate, _ in list_of]

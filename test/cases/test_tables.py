@@ -12,6 +12,7 @@ import termios
 
 import conftest
 import pytest
+from test_partial import random_lines, write_libraries
 
 WIDE = "漢字のカーネル_with_a_long_tail_of_words_in_it_so_that_it_is_cut"
 MARKED = "gemm<" + "e\u0301" * 60 + ">"
@@ -292,10 +293,19 @@ def test_program_fits(collector, make_stacks):
         assert len(line) <= columns and line.startswith("  program ") and line.endswith(shown[-6:])
 
 
-@pytest.mark.parametrize("kind", ["gpu", "ops"])
-def test_a_table_alone_is_as_beside_others(make_gpu, make_ops, run_collector, kind):
+@pytest.mark.parametrize("kind, kinds", [
+    ("gpu", {"function", "kernel", "launch", "device", "memory", "idle"}),
+    ("ops", {"function", "op"}),
+    ("ranks", {"function", "kernel", "launch", "range", "gpu_range"}),
+    ("libraries", {"kernel", "library"}), ("version 1", {"function", "host_kernel", "error"})])
+def test_a_table_alone_is_as_beside_others(make_gpu, make_ops, make_stacks, tmp_path,
+                                           run_collector, kind, kinds):
     """Of the tables that are not asked for nothing is gathered; findings are made of everything."""
-    folder = make_gpu("train", 2) if kind == "gpu" else make_ops(2, 500, 3)
+    folder = {"gpu": lambda: make_gpu("train", 2), "ops": lambda: make_ops(2, 500, 3),
+              "ranks": lambda: make_stacks(*random_lines(7, 4), "push 900000 to the end",
+                                           "name 1 last", "kernel 1 9000000 5000 1"),
+              "libraries": lambda: write_libraries(tmp_path / "libraries", (3, 3, 5)),
+              "version 1": lambda: conftest.ROOT / "test/cases/versions/1.gpuprof"}[kind]()
     seen = set()
 
     def lines(tables):
@@ -307,4 +317,4 @@ def test_a_table_alone_is_as_beside_others(make_gpu, make_ops, run_collector, ki
         alone = lines(name)
         assert alone == lines(f"{name},findings"), name
         seen.update(row.partition(",")[0] for row in alone[2])
-    assert {"function", "kernel", "launch", "device", "idle"} <= seen
+    assert kinds <= seen, seen
