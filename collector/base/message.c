@@ -61,8 +61,13 @@ const char *writing_advice(int number)
     case EROFS: return "; name a file in a folder that you may write to";
     case EISDIR: return "; name a file, not a folder";
     case ENOSPC:
-    case EDQUOT:
-    case EFBIG: return "; nothing is kept: name a file where there is room";
+    case EDQUOT: return "; nothing is kept: name a file where there is room";
+    case EFBIG: return "; nothing is kept: raise ulimit -f, or name a file where there is room";
     default: return "";
     }
+}
+
+const char *limit_advice(int number)
+{
+    return number == EFBIG ? "; raise ulimit -f" : "";
 }

@@ -20,4 +20,7 @@ enum exit_code usage_error(const char *format, ...) __attribute__((format(printf
 const char *reading_advice(int number);
 const char *writing_advice(int number);
 
+/* The same of a file without a name, of which more may follow. */
+const char *limit_advice(int number);
+
 #endif

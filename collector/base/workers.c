@@ -115,9 +115,10 @@ static enum exit_code code_of(int status)
 {
     if (WIFEXITED(status))
         return (enum exit_code)WEXITSTATUS(status);
-    message("a process of ours, one of -j, was killed (%s); with a lower -j there are fewer of "
-            "them, and less memory is used",
-            strsignal(WTERMSIG(status)));
+    message("a process of ours, one of -j, was killed (%s)%s", strsignal(WTERMSIG(status)),
+            WTERMSIG(status) == SIGKILL
+                ? "; with a lower -j there are fewer of them, and less memory is used"
+                : "");
     return EXIT_ENVIRONMENT;
 }
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* gpuprof-collector: finds the verb and runs it. */
+#include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
@@ -23,9 +24,27 @@ static int run(const struct verb *verb, const char *command, int argc, char **ar
     return options.help ? verb_help(verb->name) : verb->run(&options);
 }
 
+static void take_notice(int number)
+{
+    (void)number;
+}
+
+/*
+ * A file that may not grow any more (ulimit -f) is an error of the write, which says what and where
+ * (a signal says nothing). Taken and not ignored: what we start has it as if it had come from us.
+ */
+static void outlive_file_limit(void)
+{
+    const struct sigaction action = {.sa_handler = take_notice, .sa_flags = SA_RESTART};
+    struct sigaction before;
+    if (sigaction(SIGXFSZ, NULL, &before) == 0 && before.sa_handler == SIG_DFL)
+        sigaction(SIGXFSZ, &action, NULL);
+}
+
 int main(int argc, char **argv)
 {
     const char *command = "gpuprof";
+    outlive_file_limit();
     if (argc > 2 && strcmp(argv[1], "--called") == 0) { /* the front command says how it was */
         command = argv[2];
         argc -= 2;

@@ -28,6 +28,8 @@ enum exit_code standard_output_end(void)
     if (fflush(stdout) == 0 && !ferror(stdout))
         return EXIT_OK;
     /* An earlier write failed, and its reason is gone by now. */
-    message("standard output: %s", errno ? strerror(errno) : "it could not be written");
+    int number = errno;
+    message("standard output: %s%s", number ? strerror(number) : "it could not be written",
+            limit_advice(number));
     return EXIT_ENVIRONMENT;
 }

@@ -46,16 +46,18 @@ static enum exit_code say_failed(const char *path, int error, bool packs)
         return EXIT_USAGE;
     }
     int number = errno;
-    if (error == GPUPROF_IO && !named && is_nameless())
-        message("a temporary file in %s: %s; TMPDIR=DIR names another folder",
-                file_unnamed_folder(), strerror(number));
+    if (error == GPUPROF_SPOOL || (error == GPUPROF_IO && !named && is_nameless()))
+        message("a temporary file in %s: %s%s; TMPDIR=DIR names another folder",
+                file_unnamed_folder(), strerror(number), limit_advice(number));
     else if (error == GPUPROF_LIMIT)
         message("%s: more text than recordings of this size have to say: %s", shown,
                 gpuprof_error_text(error));
     else
         message(
             "%s: %s%s%s", shown, error == GPUPROF_IO ? strerror(number) : gpuprof_error_text(error),
-            error == GPUPROF_IO && named ? writing_advice(number) : "",
+            error != GPUPROF_IO ? ""
+            : named             ? writing_advice(number)
+                                : limit_advice(number),
             error == GPUPROF_IO && named && packs && is_full(number) ? ", or one that ends in .gz"
                                                                      : "");
     return EXIT_ENVIRONMENT;

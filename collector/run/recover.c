@@ -221,9 +221,9 @@ static int replace(struct recover *r, const char *path, const struct live_file *
 static const char *advice(int number)
 {
     switch (number) {
+    case EFBIG: return "; all is left as it was: raise ulimit -f";
     case ENOSPC:
-    case EDQUOT:
-    case EFBIG: return "; all is left as it was: make room for a second file of its size there";
+    case EDQUOT: return "; all is left as it was: make room for a second file of its size there";
     case EACCES:
     case EPERM:
     case EROFS: return "; only who may write to its folder can recover it";

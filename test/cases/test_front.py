@@ -239,15 +239,14 @@ PACKED = ", or one that ends in .gz"
     ("export", "a.sqlite", ""), ("export --format=sqlite", "a.db", ""),
     ("report", "a.html", PACKED), ("report --partial", "part", "")])
 def test_no_room(collector, root, tmp_path, verb, name, advice):
-    """What is compressed already, or never, is not to be compressed."""
+    """What is compressed already, or never, is not to be compressed. The limit is a signal, too."""
     def limit():
-        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
         resource.setrlimit(resource.RLIMIT_FSIZE, (1, 1))
     result = run(collector, *verb.split(), root / "test" / "corpus" / "good.gpuprof", "-o", name,
                  cwd=tmp_path, preexec_fn=limit)
     assert result.returncode == 1 and result.stderr.splitlines()[-1] == (
-        f"gpuprof: {name}: File too large; nothing is kept: name a file where there is room"
-        f"{advice}")
+        f"gpuprof: {name}: File too large; nothing is kept: raise ulimit -f, or name a file where "
+        f"there is room{advice}")
     assert not list(tmp_path.iterdir())
 
 
@@ -263,6 +262,22 @@ def test_nowhere_to_lay_aside(run_collector, make_gpu, tmp_path, verb):
     assert list(tmp_path.iterdir()) == [data]
 
 
+@pytest.mark.parametrize("verb,name,launches,text", [
+    ("report", "a.txt", 140000, "{0}: File too large; raise ulimit -f; TMPDIR=DIR names a folder "
+     "with room for what memory does not hold"),
+    ("merge", "a.zip", 5000, "a temporary file in {0}: File too large; raise ulimit -f; TMPDIR=DIR "
+     "names another folder")])
+def test_no_room_to_lay_aside(run_collector, make_gpu, tmp_path, verb, name, launches, text):
+    data, aside = make_gpu("bench", launches), tmp_path / "aside"
+    aside.mkdir()
+    result = run_collector(verb, data, "-o", tmp_path / name,
+                           env={**os.environ, "TMPDIR": str(aside)}, preexec_fn=lambda:
+                           resource.setrlimit(resource.RLIMIT_FSIZE, (20000, 20000)))
+    assert (result.returncode, result.stdout, result.stderr) == (
+        1, "", f"gpuprof: {text.format(aside)}\n")
+    assert sorted(tmp_path.iterdir()) == [aside, data] and not list(aside.iterdir())
+
+
 @in_the_tree
 def test_demo_where_nothing_can_be_made(tmp_path, collector):
     assert collector
@@ -270,6 +285,17 @@ def test_demo_where_nothing_can_be_made(tmp_path, collector):
     result = run(FRONT, "demo", "file/data", cwd=tmp_path)
     assert (result.returncode, result.stdout, result.stderr) == (
         2, "", "gpuprof: demo: file/data: cannot be made; name a folder that you may write to\n")
+
+
+@pytest.mark.parametrize("verb", ["merge", "report", "dump", "manual"])
+def test_no_room_for_standard_output(collector, root, tmp_path, verb):
+    recording = [] if verb == "manual" else [root / "test" / "corpus" / "good.gpuprof"]
+    with open(tmp_path / "full", "wb") as full:
+        result = subprocess.run([collector, verb, *recording], stdout=full, stderr=subprocess.PIPE,
+                                check=False, timeout=20, preexec_fn=lambda:
+                                resource.setrlimit(resource.RLIMIT_FSIZE, (10, 10)))
+    assert (result.returncode, result.stderr) == (
+        1, b"gpuprof: standard output: File too large; raise ulimit -f\n")
 
 
 @pytest.mark.parametrize("verb", ["merge", "report", "dump"])

@@ -47,7 +47,8 @@ def test_exit_code(run_collector, code):
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL, signal.SIGSEGV, signal.SIGABRT,
-                                    signal.SIGINT, signal.SIGPIPE, signal.SIGUSR1, signal.SIGRTMAX])
+                                    signal.SIGINT, signal.SIGPIPE, signal.SIGUSR1, signal.SIGXFSZ,
+                                    signal.SIGRTMAX])
 def test_dies_by_the_same_signal(run_collector, number, tmp_path):
     unlimited = (resource.RLIM_INFINITY, resource.RLIM_INFINITY)
 

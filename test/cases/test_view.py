@@ -292,12 +292,12 @@ def test_ends_and_leaves_nothing(view, data, tmp_path, number):
 
 def test_full_folder_for_temporary_files(collector, data, tmp_path):
     def limit():
-        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
         resource.setrlimit(resource.RLIMIT_FSIZE, (1, 1))
     done = subprocess.run([collector, "view", data], env={**os.environ, "TMPDIR": str(tmp_path)},
                           preexec_fn=limit, capture_output=True, text=True, check=False, timeout=60)
     assert done.returncode == 1 and done.stderr.splitlines()[-1] == (
-        f"gpuprof: a temporary file in {tmp_path}: File too large; TMPDIR=DIR names another folder")
+        f"gpuprof: a temporary file in {tmp_path}: File too large; raise ulimit -f; TMPDIR=DIR "
+        "names another folder")
 
 
 def test_ends_with_its_input(view, data):
