@@ -38,6 +38,8 @@ int finding_gpu_init(struct finding_gpu *g, struct walk *walk, struct finding_su
     *g = (struct finding_gpu){.walk = walk, .sums = sums, .is_alone = is_alone};
     work_places_init(&g->wheres, walk);
     spool_init(&g->late, sizeof(struct late_sum));
+    byte_spool_init(&g->exposed);
+    byte_spool_init(&g->settled);
     g->waiting = calloc(GPU_WAITING_MAX, sizeof *g->waiting);
     g->names = array_room(NULL, 0, &g->name_capacity, sizeof *g->names, 64);
     if (!g->waiting || !g->names)
@@ -50,6 +52,8 @@ void finding_gpu_release(struct finding_gpu *g)
 {
     work_places_release(&g->wheres);
     spool_release(&g->late);
+    byte_spool_release(&g->exposed);
+    byte_spool_release(&g->settled);
     free(g->waiting);
     free(g->devices);
     free(g->streams);
@@ -248,15 +252,10 @@ static int part_is_over(void *context, enum lane lane, const struct lane_part *p
         return add_sum(o->gpu, FINDING_EXPOSED_COMMUNICATION, o->device, what, part->where,
                        part->alone_ns, part->begin_ns);
     if (lane == LANE_COMMUNICATION) {
-        const struct late_sum late = {.what = what,
-                                      .ns = part->alone_ns,
-                                      .begin_ns = part->begin_ns,
-                                      .end_ns = part->end_ns,
-                                      .kind = FINDING_EXPOSED_COMMUNICATION,
-                                      .device = o->device,
-                                      .where = part->where,
-                                      .count = 1};
-        return spool_append(&o->gpu->late, &late);
+        uint64_t hidden_ns = part->end_ns - part->begin_ns - part->alone_ns;
+        const struct span exposed = {part->begin_ns, part->end_ns, {hidden_ns, what, part->where}};
+        return span_put(&o->gpu->exposed, &o->gpu->devices[o->device].exposed, &exposed,
+                        exposed_kind);
     }
     if (what & WHAT_REPEATED) { /* counted already: one that a kernel hides is one too many, too */
         o->gpu->devices[o->device].ns[FINDING_REPEATED_UPLOAD] += part->alone_ns;
@@ -481,19 +480,42 @@ int finding_gpu_end(struct finding_gpu *g)
     return error;
 }
 
-int finding_gpu_add_late(struct finding_gpu *g, struct idle *idle, const struct late_sum *late)
+int finding_gpu_add_exposed(struct finding_gpu *g, struct idle *idle, uint32_t device,
+                            const struct span *exposed)
 {
     uint64_t waited_ns = 0;
-    uint32_t where = late->where;
-    int error = work_places_known(&g->wheres, &where);
-    if (error == 0 && late->end_ns && g->walk->rec->share) /* its ns come out of all parts */
-        return work_places_want(&g->wheres, &idle->lines, where);
-    if (error == 0 && late->end_ns && late->device < FOUND_DEVICES_MAX - 1)
-        error = idle_waited(idle, late->device, late->begin_ns, late->end_ns, &waited_ns);
-    return error == 0 && (late->ns > waited_ns || !late->end_ns)
-               ? finding_sums_add(g->sums, late->kind, late->device, late->what, where, late->count,
-                                  late->ns - waited_ns, late->begin_ns)
+    uint64_t ns = exposed->end_ns - exposed->begin_ns - exposed->numbers[EXPOSED_HIDDEN_NS];
+    int error = 0;
+    if (device < FOUND_DEVICES_MAX - 1)
+        error = idle_waited(idle, device, exposed->begin_ns, exposed->end_ns, &waited_ns);
+    return error == 0 && ns > waited_ns
+               ? finding_sums_add(g->sums, FINDING_EXPOSED_COMMUNICATION, device,
+                                  exposed->numbers[EXPOSED_WHAT],
+                                  (uint32_t)exposed->numbers[EXPOSED_WHERE], 1, ns - waited_ns,
+                                  exposed->begin_ns)
                : error;
+}
+
+/* What of it was a wait is known when all parts are there. */
+static int settle_exposed(struct finding_gpu *g, struct idle *idle, uint32_t device)
+{
+    struct span_reader reader;
+    struct span_stream stream = {0};
+    bool is_part = g->walk->rec->share;
+    int error = 0, more;
+    span_reader_init(&reader, &g->exposed, &g->devices[device].exposed);
+    while (error == 0 && (more = span_next(&reader, exposed_kind)) != 0) {
+        struct span exposed = reader.span;
+        uint32_t where = (uint32_t)exposed.numbers[EXPOSED_WHERE];
+        error = more < 0 ? more : work_places_known(&g->wheres, &where);
+        exposed.numbers[EXPOSED_WHERE] = where;
+        if (error == 0 && !is_part)
+            error = finding_gpu_add_exposed(g, idle, device, &exposed);
+        else if (error == 0 && (error = work_places_want(&g->wheres, &idle->lines, where)) == 0)
+            error = span_put(&g->settled, &stream, &exposed, exposed_kind);
+    }
+    g->devices[device].exposed = stream;
+    return error;
 }
 
 int finding_gpu_settle(struct finding_gpu *g, struct idle *idle)
@@ -501,9 +523,14 @@ int finding_gpu_settle(struct finding_gpu *g, struct idle *idle)
     int error = 0;
     for (uint64_t i = 0; error == 0 && i < g->late.count; i++) {
         const struct late_sum *late = spool_at(&g->late, i, false, &error);
-        if (late)
-            error = finding_gpu_add_late(g, idle, late);
+        uint32_t where = late ? late->where : 0;
+        error = late ? work_places_known(&g->wheres, &where) : error;
+        if (error == 0)
+            error = finding_sums_add(g->sums, late->kind, late->device, late->what, where,
+                                     late->count, late->ns, late->begin_ns);
     }
+    for (uint32_t i = 0; error == 0 && i < g->device_count; i++)
+        error = settle_exposed(g, idle, i);
     return error;
 }
 

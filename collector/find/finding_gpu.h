@@ -10,7 +10,7 @@
  * to FOUND_STREAMS_MAX, 80 bytes a kernel's name; and finding_sums.h and work_places.h. Contents
  * that were uploaded: 12 MiB, FOUND_UPLOADS_MAX of them; when there are more all are forgotten,
  * and what is uploaded each step is soon known again. Communication, of which it is known at the
- * end what was a wait for another rank, and work whose call comes late lie in a spool.
+ * end what was a wait for another rank, and work whose call comes late lie in spools.
  */
 #ifndef GPUPROF_COLLECTOR_FINDING_GPU_H
 #define GPUPROF_COLLECTOR_FINDING_GPU_H
@@ -42,7 +42,13 @@ struct found_device {
     uint64_t device;
     struct device_lanes lanes;
     uint64_t ns[FINDING_KINDS]; /* that is charged to each */
+    struct span_stream exposed; /* communication that no other work hides, or not all of it */
 };
+
+/* What numbers of that communication are. */
+enum { EXPOSED_HIDDEN_NS, EXPOSED_WHAT, EXPOSED_WHERE, EXPOSED_NUMBERS };
+
+static const struct span_kind exposed_kind = {EXPOSED_NUMBERS, 0};
 
 /* A kernel of a chain. */
 struct chain_link {
@@ -75,12 +81,11 @@ struct found_recent {
     uint64_t number;
 };
 
-/* What is to be added to the sums when all is known. */
+/* What is to be added to the sums when its place is known. */
 struct late_sum {
     uint64_t what;
     uint64_t ns;
     uint64_t begin_ns;
-    uint64_t end_ns;
     uint32_t kind;
     uint32_t device;
     uint32_t where;
@@ -93,7 +98,9 @@ struct finding_gpu {
     struct walk *walk;
     struct finding_sums *sums; /* a view */
     struct work_places wheres;
-    struct spool late;            /* struct late_sum: what cannot be added to the sums yet */
+    struct spool late;            /* struct late_sum */
+    struct byte_spool exposed;    /* until it is known what of it was a wait for another rank, */
+    struct byte_spool settled;    /* or in a part that it is of those places */
     bool is_alone;                /* there is nobody to wait for */
     struct found_device *devices; /* owned, and so what follows */
     uint32_t device_count;
@@ -125,11 +132,14 @@ int finding_gpu_tied(struct finding_gpu *g, const struct slice *s);
 /* Behind the last one. 0 or an error. */
 int finding_gpu_end(struct finding_gpu *g);
 
-/* After that, and after idle_finish: the sums are complete. 0 or an error. */
+/* After that, and after idle_finish: the sums are complete; of a part, but for exposed
+ * communication, which is in `settled` then, with its places. 0 or an error. */
 int finding_gpu_settle(struct finding_gpu *g, struct idle *idle);
 
-/* Likewise for one, for who adds findings up. */
-int finding_gpu_add_late(struct finding_gpu *g, struct idle *idle, const struct late_sum *late);
+/* For who adds findings up: exposed communication of a device, in the order of time. 0 or an error.
+ */
+int finding_gpu_add_exposed(struct finding_gpu *g, struct idle *idle, uint32_t device,
+                            const struct span *exposed);
 
 /* For who adds findings up: the devices are those of `idle`. 0 or GPUPROF_NO_MEMORY. */
 int finding_gpu_devices(struct finding_gpu *g, const struct idle *idle);

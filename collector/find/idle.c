@@ -17,7 +17,7 @@ enum kernel_class { KERNEL_UNSEEN, KERNEL_COMPUTES, KERNEL_COMMUNICATES, KERNEL_
 static int start(struct idle *d)
 {
     const struct recording *rec = d->walk->rec;
-    idle_ranks_init(&d->ranks, rec->share);
+    idle_ranks_init(&d->ranks);
     idle_waits_init(d);
     place_lines_init(&d->lines, &d->walk->survey.stacks, recording_bytes(rec));
     if (arrivals_init(&d->arrivals, rec->count) < 0)
@@ -655,7 +655,7 @@ static int end(void *context)
     }
     d->has_guessed = d->has_guessed || has_guessed(d);
     /* Of a part, this is done when all of them are there. */
-    return error < 0 || d->walk->rec->share ? error : idle_waits_charge(d, NULL);
+    return error < 0 || d->walk->rec->share ? error : idle_waits_charge(d);
 }
 
 struct consumer idle_consumer(struct idle *d)

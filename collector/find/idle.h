@@ -48,8 +48,8 @@ struct idle_device {
     uint64_t until_ns[IDLE_BUSY_PARTS];
     uint32_t pause; /* place of the first one that may matter */
     struct idle_maker before;
-    uint64_t next_wait;  /* place of the first wait + 1 that idle_waited has not passed; 0: none */
-    uint64_t last_wait;  /* likewise, of the last one */
+    uint64_t next_wait;  /* place of the first wait that idle_waited has not passed, ... */
+    uint64_t waits_end;  /* ... and behind the last one; 0: none */
     uint64_t gap;        /* of the collective in which it waits: number for idle_rows.h */
     struct idle_row own; /* short gaps before work that was queued, which are most of them */
     uint64_t rested_ns;  /* the longest gap since its last collective, ... */
@@ -99,7 +99,7 @@ struct idle {
     struct key_map device_of;       /* (process, device) -> place + 1 */
     struct idle_ranks ranks;
     struct arrivals arrivals;
-    struct spool waits;     /* for other ranks; each device's in the order of time */
+    struct spool waits;     /* for other ranks; device by device, each in the order of time */
     struct key_map loaders; /* text of a range -> 1, or 2 if it says data loading */
     uint32_t last_device;   /* that was asked for */
     uint64_t last_gap;      /* number that was given to a wait for another rank */
@@ -151,10 +151,9 @@ static inline bool idle_follows_ranks(const struct idle *d)
 }
 
 /* For idle.c: begins; and when all communication is known, what was a wait for another rank becomes
- * idle time, with rows, and is kept for idle_waited; `alone` as idle_ranks_tell has it. 0 or an
- * error. (idle_waits.c) */
+ * idle time, with rows, and is kept for idle_waited. 0 or an error. (idle_waits.c) */
 void idle_waits_init(struct idle *d);
-int idle_waits_charge(struct idle *d, const struct rank_spans *alone);
+int idle_waits_charge(struct idle *d);
 
 /* Devices' time, and idle time by cause and place: of a struct idle, which may be NULL.
  * (idle_print.c) */

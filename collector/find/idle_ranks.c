@@ -10,32 +10,44 @@
 #include "model/nccl_call.h"
 #include "record/gpu_record.h"
 
-struct chain {
-    uint64_t first, last; /* kernels of a device + 1 */
+/* What a kernel's numbers are. */
+enum {
+    KERNEL_NUMBER, /* of the collective on its communicator; 0: not known */
+    KERNEL_PLACE,  /* among those of its device, from 1 on */
+    KERNEL_IDLE_NS,
+    KERNEL_IDLE_PLACE,
+    KERNEL_WORK_PLACE,
+    KERNEL_KIND,
+    KERNEL_NUMBERS
 };
 
-void idle_ranks_init(struct idle_ranks *r, bool is_part)
+static const struct span_kind kernel_kind = {KERNEL_NUMBERS,
+                                             1u << KERNEL_NUMBER | 1u << KERNEL_PLACE};
+static const struct span_kind alone_kind = {0, 0};
+
+/* And those of a wait, which is from the begin of a kernel to that of the last one. */
+enum { WAIT_PLACE, WAIT_FOR, WAIT_NUMBERS };
+
+static const struct span_kind wait_kind = {WAIT_NUMBERS, 1u << WAIT_PLACE};
+
+void idle_ranks_init(struct idle_ranks *r)
 {
-    *r = (struct idle_ranks){.is_part = is_part,
-                             .communicators.count_max = IDLE_SEQUENCES_MAX,
+    *r = (struct idle_ranks){.communicators.count_max = IDLE_SEQUENCES_MAX,
                              .counted.count_max = IDLE_SEQUENCES_MAX,
                              .handles.count_max = IDLE_SEQUENCES_MAX,
                              .numbers.count_max = IDLE_SEQUENCES_MAX};
-    spool_init(&r->kernels, sizeof(struct rank_kernel));
-    spool_init(&r->alone, sizeof(struct rank_span));
-    spool_init(&r->devices, sizeof(struct chain));
+    byte_spool_init(&r->spool);
 }
 
 void idle_ranks_release(struct idle_ranks *r)
 {
     free(r->list);
+    free(r->devices);
     key_map_release(&r->communicators);
     key_map_release(&r->counted);
     key_map_release(&r->handles);
     key_map_release(&r->numbers);
-    spool_release(&r->kernels);
-    spool_release(&r->alone);
-    spool_release(&r->devices);
+    byte_spool_release(&r->spool);
 }
 
 /* Beyond the bound there is nothing to know. */
@@ -96,39 +108,17 @@ int idle_ranks_sequence(struct idle_ranks *r, uint32_t device, uint64_t communic
     return 0;
 }
 
-/* Makes `next` of the kernel that was the last one; `place`: where the new one is, + 1. */
-static int follow(struct idle_ranks *r, uint64_t before, bool is_device, uint64_t place)
+struct ranked_device *idle_ranks_device(struct idle_ranks *r, uint32_t device)
 {
-    int error = 0;
-    struct rank_kernel *k = before ? spool_at(&r->kernels, before - 1, true, &error) : NULL;
-    if (k)
-        *(is_device ? &k->next_there : &k->next) = place;
-    return error;
-}
-
-int idle_ranks_add(struct idle_ranks *r, const struct rank_kernel *kernel)
-{
-    static const struct chain nothing;
-    struct rank_sequence *sequence = &r->list[kernel->sequence];
-    int error = 0;
-    while (r->devices.count <= sequence->device)
-        if ((error = spool_append(&r->devices, &nothing)) < 0)
-            return error;
-    struct chain *chain = spool_at(&r->devices, sequence->device, true, &error);
-    if (!chain)
-        return error;
-    uint64_t place = r->kernels.count + 1, before = chain->last;
-    chain->first = chain->first ? chain->first : place;
-    chain->last = place;
-    if ((error = spool_append(&r->kernels, kernel)) < 0 ||
-        (error = follow(r, before, true, place)) < 0 ||
-        (error = follow(r, sequence->last, false, place)) < 0)
-        return error;
-    sequence->first = sequence->first ? sequence->first : place;
-    sequence->last = place;
-    sequence->count++;
-    sequence->is_numbered |= kernel->number != 0;
-    return 0;
+    while (r->device_count <= device) {
+        struct ranked_device *list =
+            array_room(r->devices, r->device_count, &r->device_capacity, sizeof *list, 16);
+        if (!list)
+            return NULL;
+        r->devices = list;
+        list[r->device_count++] = (struct ranked_device){0};
+    }
+    return &r->devices[device];
 }
 
 int idle_ranks_kernel(struct idle_ranks *r, const struct slice *s, uint32_t device,
@@ -147,18 +137,28 @@ int idle_ranks_kernel(struct idle_ranks *r, const struct slice *s, uint32_t devi
                                     communicator ? communicator : (uintptr_t)name, &sequence);
     if (error < 0 || !sequence)
         return error;
-    const struct rank_kernel kernel = {.begin_ns = e->begin_ns,
-                                       .end_ns = e->end_ns,
-                                       .number = number,
-                                       .sequence = sequence - 1,
-                                       .facts = *facts};
-    return r->is_part ? spool_append(&r->kernels, &kernel) : idle_ranks_add(r, &kernel);
+    struct ranked_device *on = idle_ranks_device(r, device);
+    if (!on)
+        return GPUPROF_NO_MEMORY;
+    const struct span kernel = {
+        .begin_ns = e->begin_ns,
+        .end_ns = e->end_ns,
+        .numbers = {[KERNEL_NUMBER] = number,
+                    [KERNEL_PLACE] = ++on->kernels,
+                    [KERNEL_IDLE_NS] = facts->idle_place ? facts->idle_ns : 0,
+                    [KERNEL_IDLE_PLACE] = facts->idle_place,
+                    [KERNEL_WORK_PLACE] = facts->work_place,
+                    [KERNEL_KIND] = facts->kind}};
+    struct rank_sequence *of = &r->list[sequence - 1];
+    of->is_numbered |= number != 0;
+    return span_put(&r->spool, &of->kernels.spans, &kernel, kernel_kind);
 }
 
 int idle_ranks_alone(struct idle_ranks *r, uint32_t device, uint64_t begin_ns, uint64_t end_ns)
 {
-    struct rank_span span = {.begin_ns = begin_ns, .end_ns = end_ns, .device = device};
-    return spool_append(&r->alone, &span);
+    struct ranked_device *on = idle_ranks_device(r, device);
+    const struct span span = {.begin_ns = begin_ns, .end_ns = end_ns};
+    return on ? span_put(&r->spool, &on->alone.spans, &span, alone_kind) : GPUPROF_NO_MEMORY;
 }
 
 /* ---- behind the last: who met ---------------------------------------------------------------- */
@@ -166,19 +166,53 @@ int idle_ranks_alone(struct idle_ranks *r, uint32_t device, uint64_t begin_ns, u
 /* By what kernels of a group are known to be of one collective. */
 enum match { BY_NUMBER, BY_COUNT, BY_TIME };
 
-/* A sequence, what puts it into order, and where one is in it. */
+/* A sequence, and what puts it into order. */
 struct member {
     struct rank_device device;
     uint64_t communicator;
     const char *name;
-    uint64_t at; /* the kernel + 1 */
-    uint64_t next;
-    uint64_t begin_ns, end_ns;
-    uint64_t number, since; /* the last number, and kernels since: 0, it is this one's */
     uint32_t sequence;
+};
+
+/* Where one is in a sequence. */
+struct comer {
+    struct span kernel;
+    struct span_reader ahead; /* at the next one */
+    struct rank_sequence *sequence;
+    uint64_t number, since; /* the last number, and kernels since: 0, it is this one's */
+    bool has_next;
     bool has_begun; /* it is not the first */
     bool is_of_it;  /* of the collective that is next */
 };
+
+/* Who waited: the waits of a sequence lie in a stream, and sequences of a device in a list. */
+struct waiting {
+    struct span_stream waits;
+    uint32_t next; /* sequence + 1; 0: none */
+};
+
+struct telling {
+    struct idle_ranks *ranks;
+    const struct rank_listener *listener;
+    struct byte_spool spool;
+    struct waiting *waiting; /* owned, by sequence */
+    uint32_t *firsts;        /* owned, by device: sequence + 1 */
+};
+
+static void open_reader(struct idle_ranks *r, struct span_reader *reader,
+                        const struct rank_spans *s)
+{
+    if (s->view)
+        span_reader_init_view(reader, s->view, s->view_bytes, s->spans.count);
+    else
+        span_reader_init(reader, &r->spool, &s->spans);
+}
+
+static void close_reader(const struct span_reader *reader, const struct rank_spans *s)
+{
+    if (s->numbers)
+        s->numbers->has_failed |= reader->has_failed;
+}
 
 /* Are they of one communicator, or of one name in a job? < 0, 0, > 0. */
 static int compare_groups(const struct member *a, const struct member *b)
@@ -209,67 +243,58 @@ static bool is_meeting(const struct rank_meeting *m, uint64_t first_end_ns)
     return m->count >= 2 && first_end_ns > m->last.begin_ns;
 }
 
-static int look(struct idle_ranks *r, struct member *m, enum match by)
+/* Goes on to the next kernel, which it has. 0 or an error. */
+static int look(struct comer *c, enum match by)
 {
-    int error = 0;
-    const struct rank_kernel *k = spool_at(&r->kernels, m->at - 1, false, &error);
-    if (!k)
-        return error;
-    m->next = k->next;
-    m->begin_ns = k->begin_ns;
-    m->end_ns = k->end_ns;
-    m->since++;
-    if (by == BY_NUMBER && k->number) {
-        m->number = k->number;
-        m->since = 0;
+    c->kernel = c->ahead.span;
+    c->since++;
+    if (by == BY_NUMBER && c->kernel.numbers[KERNEL_NUMBER]) {
+        c->number = c->kernel.numbers[KERNEL_NUMBER];
+        c->since = 0;
     }
-    return 0;
+    int more = span_next(&c->ahead, kernel_kind);
+    c->has_next = more > 0;
+    return more < 0 ? more : 0;
 }
 
-static uint64_t shared_ns(uint64_t begin_ns, uint64_t end_ns, const struct member *with)
+static uint64_t shared_ns(const struct span *a, const struct span *b)
 {
-    uint64_t from_ns = begin_ns > with->begin_ns ? begin_ns : with->begin_ns;
-    uint64_t to_ns = end_ns < with->end_ns ? end_ns : with->end_ns;
+    uint64_t from_ns = a->begin_ns > b->begin_ns ? a->begin_ns : b->begin_ns;
+    uint64_t to_ns = a->end_ns < b->end_ns ? a->end_ns : b->end_ns;
     return to_ns > from_ns ? to_ns - from_ns : 0;
 }
 
 /* Those that did not run with the one that began last, or whose next one did so for longer, are of
  * a collective of which that one lacks its kernel. */
-static int match_by_time(struct idle_ranks *r, struct member *members, uint32_t count)
+static void match_by_time(struct comer **comers, uint32_t count)
 {
-    const struct member *last = members;
+    const struct comer *last = comers[0];
     bool is_one = true;
-    int error = 0;
     for (uint32_t i = 1; i < count; i++)
-        last = members[i].begin_ns >= last->begin_ns ? &members[i] : last;
+        last = comers[i]->kernel.begin_ns >= last->kernel.begin_ns ? comers[i] : last;
     for (uint32_t i = 0; i < count; i++) {
-        struct member *m = &members[i];
-        uint64_t ns = shared_ns(m->begin_ns, m->end_ns, last);
-        const struct rank_kernel *next =
-            m != last && m->next ? spool_at(&r->kernels, m->next - 1, false, &error) : NULL;
-        if (error < 0)
-            return error;
-        m->is_of_it =
-            m != last && (!ns || (next && shared_ns(next->begin_ns, next->end_ns, last) > ns));
-        is_one &= !m->is_of_it;
+        struct comer *c = comers[i];
+        uint64_t ns = shared_ns(&c->kernel, &last->kernel);
+        c->is_of_it =
+            c != last && (!ns || (c->has_next && shared_ns(&c->ahead.span, &last->kernel) > ns));
+        is_one &= !c->is_of_it;
     }
     for (uint32_t i = 0; is_one && i < count; i++)
-        members[i].is_of_it = true;
-    return 0;
+        comers[i]->is_of_it = true;
 }
 
-static bool is_before(const struct member *a, const struct member *b)
+static bool is_before(const struct comer *a, const struct comer *b)
 {
     return a->number != b->number ? a->number < b->number : a->since < b->since;
 }
 
-static void match_by_number(struct member *members, uint32_t count)
+static void match_by_number(struct comer **comers, uint32_t count)
 {
-    const struct member *first = members;
+    const struct comer *first = comers[0];
     for (uint32_t i = 1; i < count; i++)
-        first = is_before(&members[i], first) ? &members[i] : first;
+        first = is_before(comers[i], first) ? comers[i] : first;
     for (uint32_t i = 0; i < count; i++)
-        members[i].is_of_it = !is_before(first, &members[i]);
+        comers[i]->is_of_it = !is_before(first, comers[i]);
 }
 
 /* Where all have as many, or no one clock, the n-th are of one. *otherwise: why those are
@@ -281,116 +306,171 @@ static enum match match_of(const struct idle_ranks *r, const struct member *memb
     for (uint32_t i = 0; i < count; i++) {
         const struct rank_sequence *s = &r->list[members[i].sequence];
         is_numbered &= s->is_numbered;
-        has_as_many &= s->count == r->list[members[0].sequence].count;
+        has_as_many &= s->kernels.spans.count == r->list[members[0].sequence].kernels.spans.count;
         is_one_clock &= members[i].device.host == members[0].device.host;
     }
     *otherwise = is_numbered || has_as_many ? RANK_MISS_TIME : RANK_MISS_NUMBER;
     return is_numbered ? BY_NUMBER : has_as_many || !is_one_clock ? BY_COUNT : BY_TIME;
 }
 
-/* The kernels of a collective; m->count is how many there are. 0 or an error. */
-static int gather(struct idle_ranks *r, const struct member *members, uint32_t count,
-                  struct rank_meeting *m, uint64_t *first_end_ns)
+static uint32_t meant(struct rank_numbers *n, const uint32_t *list, uint32_t count, uint64_t number)
 {
-    int error = 0;
+    n->has_failed |= number >= count;
+    return number < count ? list[number] : 0;
+}
+
+static struct rank_kernel kernel_of(const struct comer *c)
+{
+    const uint64_t *numbers = c->kernel.numbers;
+    struct rank_numbers *n = c->sequence->kernels.numbers;
+    struct rank_kernel k = {.begin_ns = c->kernel.begin_ns,
+                            .end_ns = c->kernel.end_ns,
+                            .facts = {.idle_ns = numbers[KERNEL_IDLE_NS],
+                                      .idle_place = (uint32_t)numbers[KERNEL_IDLE_PLACE],
+                                      .work_place = (uint32_t)numbers[KERNEL_WORK_PLACE],
+                                      .kind = (uint32_t)numbers[KERNEL_KIND]}};
+    if (!n)
+        return k;
+    k.facts.kind = meant(n, n->kinds, n->kind_count, numbers[KERNEL_KIND]);
+    k.facts.idle_place = meant(n, n->places, n->place_count, numbers[KERNEL_IDLE_PLACE]);
+    k.facts.work_place = meant(n, n->places, n->place_count, numbers[KERNEL_WORK_PLACE]);
+    return k;
+}
+
+/* The kernels of a collective; m->count is how many there are. */
+static void gather(struct comer *const *comers, uint32_t count, struct rank_meeting *m,
+                   uint64_t *first_end_ns)
+{
+    const struct comer *last = NULL;
     *m = (struct rank_meeting){.first_ns = UINT64_MAX};
     *first_end_ns = UINT64_MAX;
     for (uint32_t i = 0; i < count; i++) {
-        const struct rank_kernel *k =
-            members[i].is_of_it ? spool_at(&r->kernels, members[i].at - 1, false, &error) : NULL;
-        if (error < 0)
-            return error;
-        if (!k)
+        const struct comer *c = comers[i];
+        if (!c->is_of_it)
             continue;
-        if (!m->count++ || k->begin_ns >= m->last.begin_ns) {
-            m->last = *k;
-            m->sequence = &r->list[members[i].sequence];
-            m->last_device = m->sequence->device;
-        }
-        m->first_ns = k->begin_ns < m->first_ns ? k->begin_ns : m->first_ns;
-        *first_end_ns = k->end_ns < *first_end_ns ? k->end_ns : *first_end_ns;
+        m->count++;
+        last = !last || c->kernel.begin_ns >= last->kernel.begin_ns ? c : last;
+        m->first_ns = c->kernel.begin_ns < m->first_ns ? c->kernel.begin_ns : m->first_ns;
+        *first_end_ns = c->kernel.end_ns < *first_end_ns ? c->kernel.end_ns : *first_end_ns;
     }
-    return 0;
+    m->last = kernel_of(last); /* it is of somebody */
+    m->sequence = last->sequence;
+    m->last_device = last->sequence->device;
 }
 
-static int tell_meeting(struct idle_ranks *r, const struct member *members, uint32_t count,
-                        const struct rank_meeting *m, const struct rank_listener *l)
+static int put_wait(struct telling *t, const struct comer *c, const struct rank_meeting *m)
 {
+    uint32_t sequence = (uint32_t)(c->sequence - t->ranks->list);
+    struct waiting *w = &t->waiting[sequence];
+    const struct span wait = {
+        .begin_ns = c->kernel.begin_ns,
+        .end_ns = m->last.begin_ns,
+        .numbers = {[WAIT_PLACE] = c->kernel.numbers[KERNEL_PLACE], [WAIT_FOR] = m->last_device}};
+    if (!w->waits.count) {
+        w->next = t->firsts[c->sequence->device];
+        t->firsts[c->sequence->device] = sequence + 1;
+    }
+    return span_put(&t->spool, &w->waits, &wait, wait_kind);
+}
+
+static int tell_meeting(struct telling *t, struct comer *const *comers, uint32_t count,
+                        const struct rank_meeting *m)
+{
+    const struct rank_listener *l = t->listener;
     int error = l->met(l->context, m);
     for (uint32_t i = 0; i < count && error == 0; i++) {
-        uint32_t device = r->list[members[i].sequence].device;
-        if (!members[i].is_of_it)
+        const struct comer *c = comers[i];
+        if (!c->is_of_it)
             continue;
-        l->joined(l->context, device, m);
-        if (device == m->last_device)
-            continue;
-        struct rank_kernel *k = spool_at(&r->kernels, members[i].at - 1, true, &error);
-        if (!k)
-            break;
-        k->until_ns = m->last.begin_ns;
-        k->waited_for = m->last_device;
+        l->joined(l->context, c->sequence->device, m);
+        if (c->sequence->device != m->last_device && c->kernel.begin_ns < m->last.begin_ns)
+            error = put_wait(t, c, m);
     }
     return error;
 }
 
 /* Those of the collective go on to their next kernel, or leave the list if they have none. */
-static int move_on(struct idle_ranks *r, struct member *members, uint32_t *count, enum match by)
+static int move_on(struct comer **comers, uint32_t *count, enum match by)
 {
     uint32_t left = 0;
     int error = 0;
     for (uint32_t i = 0; i < *count && error == 0; i++) {
-        struct member m = members[i];
-        if (m.is_of_it) {
-            m.at = m.next;
-            m.has_begun = true;
-            error = m.at ? look(r, &m, by) : 0;
+        struct comer *c = comers[i];
+        if (c->is_of_it && !c->has_next)
+            continue;
+        if (c->is_of_it) {
+            c->has_begun = true;
+            error = look(c, by);
         }
-        if (m.at)
-            members[left++] = m;
+        comers[left++] = c;
     }
     *count = left;
     return error;
 }
 
-/* Of one communicator or name. Messages and groups, which have no numbers among those that do, are
- * not of all ranks: that somebody has none of them is no miss. */
-static int tell_group(struct idle_ranks *r, struct member *members, uint32_t count,
-                      const struct rank_listener *l)
+/* Messages and groups, which have no numbers among those that do, are not of all ranks: that
+ * somebody has none of them is no miss. */
+static int tell_comers(struct telling *t, struct comer **comers, uint32_t count, enum match by,
+                       enum rank_miss otherwise)
 {
-    enum rank_miss otherwise;
-    enum match by = match_of(r, members, count, &otherwise);
+    const struct rank_listener *l = t->listener;
     int error = 0;
-    for (uint32_t i = 0; i < count && error == 0; i++)
-        error = look(r, &members[i], by);
     while (error == 0 && count >= 2) {
         struct rank_meeting m;
         uint64_t first_end_ns;
         bool is_of_all = true, is_missed = false;
         if (by == BY_TIME)
-            error = match_by_time(r, members, count);
+            match_by_time(comers, count);
         else
-            match_by_number(members, count);
+            match_by_number(comers, count);
         for (uint32_t i = 0; i < count; i++) {
-            is_of_all &= by != BY_NUMBER || !members[i].is_of_it || !members[i].since;
-            is_missed |= !members[i].is_of_it && members[i].has_begun;
+            is_of_all &= by != BY_NUMBER || !comers[i]->is_of_it || !comers[i]->since;
+            is_missed |= !comers[i]->is_of_it && comers[i]->has_begun;
         }
-        if (error == 0)
-            error = gather(r, members, count, &m, &first_end_ns);
+        gather(comers, count, &m, &first_end_ns);
         is_missed &= is_of_all;
-        if (error == 0 && !is_missed && is_meeting(&m, first_end_ns))
-            error = tell_meeting(r, members, count, &m, l);
-        else if (error == 0 && is_of_all && (is_missed || m.count >= 2))
+        if (!is_missed && is_meeting(&m, first_end_ns))
+            error = tell_meeting(t, comers, count, &m);
+        else if (is_of_all && (is_missed || m.count >= 2))
             l->missed(l->context, &m.last,
                       is_missed && by == BY_NUMBER ? RANK_MISS_KERNEL : otherwise);
         if (error == 0)
-            error = move_on(r, members, &count, by);
+            error = move_on(comers, &count, by);
     }
     return error;
 }
 
-static int tell_meetings(struct idle_ranks *r, const struct rank_device *devices,
-                         const struct rank_listener *l)
+/* Of one communicator or name. */
+static int tell_group(struct telling *t, const struct member *members, uint32_t count)
 {
+    struct comer *all = calloc(count, sizeof *all);
+    struct comer **comers = calloc(count, sizeof(struct comer *));
+    enum rank_miss otherwise;
+    enum match by = match_of(t->ranks, members, count, &otherwise);
+    uint32_t there = 0;
+    int error = all && comers ? 0 : GPUPROF_NO_MEMORY;
+    for (uint32_t i = 0; i < count && error == 0; i++) {
+        struct comer *c = &all[i];
+        c->sequence = &t->ranks->list[members[i].sequence];
+        open_reader(t->ranks, &c->ahead, &c->sequence->kernels);
+        int more = span_next(&c->ahead, kernel_kind);
+        error = more > 0 ? look(c, by) : more;
+        if (more > 0)
+            comers[there++] = c;
+    }
+    if (error == 0)
+        error = tell_comers(t, comers, there, by, otherwise);
+    for (uint32_t i = 0; all && i < count; i++)
+        if (all[i].sequence)
+            close_reader(&all[i].ahead, &all[i].sequence->kernels);
+    free(comers);
+    free(all);
+    return error;
+}
+
+static int tell_meetings(struct telling *t, const struct rank_device *devices)
+{
+    struct idle_ranks *r = t->ranks;
     struct member *members = calloc(r->count + 1u, sizeof *members);
     int error = members ? 0 : GPUPROF_NO_MEMORY;
     uint32_t count = 0;
@@ -400,15 +480,14 @@ static int tell_meetings(struct idle_ranks *r, const struct rank_device *devices
             members[count++] = (struct member){.sequence = i,
                                                .device = devices[s->device],
                                                .communicator = s->communicator,
-                                               .name = s->name,
-                                               .at = s->first};
+                                               .name = s->name};
     }
     if (members)
         qsort(members, count, sizeof *members, compare_members);
     for (uint32_t i = 0, next; i < count && error == 0; i = next) {
         for (next = i + 1; next < count && compare_groups(&members[i], &members[next]) == 0; next++)
             ;
-        error = next > i + 1 ? tell_group(r, members + i, next - i, l) : 0;
+        error = next > i + 1 ? tell_group(t, members + i, next - i) : 0;
     }
     free(members);
     return error;
@@ -416,92 +495,127 @@ static int tell_meetings(struct idle_ranks *r, const struct rank_device *devices
 
 /* ---- and who waited -------------------------------------------------------------------------- */
 
-/* Where one is on the way through the kernels of a device. */
-struct place {
-    uint64_t next; /* kernel + 1; 0: none */
-    uint64_t begin_ns, until_ns;
-    uint32_t waited_for;
+/* On the way through the waits of a device: those of each sequence, the one whose kernel came first
+ * at the root of a heap. */
+struct waits {
+    struct span_reader *readers; /* owned */
+    struct span_reader **heap;   /* owned */
+    uint32_t count;
+    struct span now; /* the one that is under way */
     bool is_told;
 };
 
-static int go_on(struct idle_ranks *r, struct place *p)
+static bool comes_before(const struct span_reader *a, const struct span_reader *b)
 {
-    int error = 0;
-    const struct rank_kernel *k = spool_at(&r->kernels, p->next - 1, false, &error);
-    if (!k)
-        return error;
-    *p = (struct place){.next = k->next_there,
-                        .begin_ns = k->begin_ns,
-                        .until_ns = k->until_ns,
-                        .waited_for = k->waited_for};
-    return 0;
+    return a->span.numbers[WAIT_PLACE] < b->span.numbers[WAIT_PLACE];
 }
 
-static int tell_span(struct idle_ranks *r, struct place *p, const struct rank_span *span,
+static int compare_readers(const void *left, const void *right)
+{
+    const struct span_reader *a = *(struct span_reader *const *)left,
+                             *b = *(struct span_reader *const *)right;
+    return comes_before(a, b) ? -1 : comes_before(b, a);
+}
+
+static void sink_root(struct waits *w)
+{
+    struct span_reader *root = w->heap[0];
+    uint32_t at = 0, child;
+    for (; (child = 2 * at + 1) < w->count; at = child) {
+        child += child + 1 < w->count && comes_before(w->heap[child + 1], w->heap[child]);
+        if (!comes_before(w->heap[child], root))
+            break;
+        w->heap[at] = w->heap[child];
+    }
+    w->heap[at] = root;
+}
+
+static int waits_init(struct waits *w, struct telling *t, uint32_t device)
+{
+    uint32_t count = 0;
+    int more = 1;
+    for (uint32_t i = t->firsts[device]; i; i = t->waiting[i - 1].next)
+        count++;
+    *w = (struct waits){.readers = calloc(count, sizeof *w->readers),
+                        .heap = calloc(count, sizeof(struct span_reader *))};
+    if (!w->readers || !w->heap)
+        return GPUPROF_NO_MEMORY;
+    for (uint32_t i = t->firsts[device]; i && more > 0; i = t->waiting[i - 1].next) {
+        struct span_reader *reader = w->heap[w->count] = &w->readers[w->count];
+        span_reader_init(reader, &t->spool, &t->waiting[i - 1].waits);
+        more = span_next(reader, wait_kind);
+        w->count++;
+    }
+    qsort(w->heap, w->count, sizeof *w->heap, compare_readers);
+    return more < 0 ? more : 0;
+}
+
+/* On to the next one, which there is. 0 or an error. */
+static int go_on(struct waits *w)
+{
+    w->now = w->heap[0]->span;
+    w->is_told = false;
+    int more = span_next(w->heap[0], wait_kind);
+    if (more == 0)
+        w->heap[0] = w->heap[--w->count];
+    if (w->count)
+        sink_root(w);
+    return more < 0 ? more : 0;
+}
+
+static int tell_span(struct waits *w, uint32_t device, const struct span *span,
                      const struct rank_listener *l)
 {
     uint64_t at_ns = span->begin_ns;
     int error = 0;
     while (error == 0 && at_ns < span->end_ns) {
-        if (p->until_ns <= at_ns) {
-            if (!p->next || p->begin_ns >= span->end_ns) /* as all behind it do */
+        const struct span *now = &w->now;
+        if (now->end_ns <= at_ns) {
+            if (!w->count)
                 return 0;
-            error = go_on(r, p);
+            error = go_on(w);
             continue;
         }
-        at_ns = at_ns > p->begin_ns ? at_ns : p->begin_ns;
-        uint64_t end_ns = p->until_ns < span->end_ns ? p->until_ns : span->end_ns;
+        at_ns = at_ns > now->begin_ns ? at_ns : now->begin_ns;
+        uint64_t end_ns = now->end_ns < span->end_ns ? now->end_ns : span->end_ns;
         if (at_ns >= end_ns)
             return 0;
-        error = l->waited(l->context, span->device, p->waited_for, !p->is_told, at_ns, end_ns);
-        p->is_told = true;
+        error = l->waited(l->context, device, (uint32_t)now->numbers[WAIT_FOR], !w->is_told, at_ns,
+                          end_ns);
+        w->is_told = true;
         at_ns = end_ns;
     }
     return error;
 }
 
-/* The first kernel of each device. 0 or an error. */
-static int find_first(struct idle_ranks *r, struct place *places, uint32_t device_count)
+static int tell_device(struct telling *t, uint32_t device)
 {
-    int error = 0;
-    for (uint32_t i = 0; i < device_count && i < r->devices.count && error == 0; i++) {
-        const struct chain *chain = spool_at(&r->devices, i, false, &error);
-        places[i].next = chain ? chain->first : 0;
-    }
-    return error;
-}
-
-/* On the way through those that are kept here. */
-struct kept_spans {
-    struct spool *spool;
-    uint64_t at;
-};
-
-static int next_kept(void *context, struct rank_span *span)
-{
-    struct kept_spans *kept = context;
-    int error = 0;
-    const struct rank_span *found =
-        kept->at < kept->spool->count ? spool_at(kept->spool, kept->at++, false, &error) : NULL;
-    if (!found)
-        return error;
-    *span = *found;
-    return 1;
+    struct waits waits;
+    struct span_reader alone;
+    const struct rank_spans *spans = &t->ranks->devices[device].alone;
+    int error = waits_init(&waits, t, device), more = 1;
+    open_reader(t->ranks, &alone, spans);
+    while (error == 0 && (more = span_next(&alone, alone_kind)) > 0)
+        error = tell_span(&waits, device, &alone.span, t->listener);
+    close_reader(&alone, spans);
+    free(waits.readers);
+    free(waits.heap);
+    return more < 0 ? more : error;
 }
 
 int idle_ranks_tell(struct idle_ranks *r, const struct rank_device *devices, uint32_t device_count,
-                    const struct rank_spans *alone, const struct rank_listener *l)
+                    const struct rank_listener *l)
 {
-    struct place *places = calloc(device_count + 1u, sizeof *places);
-    struct kept_spans kept = {.spool = &r->alone};
-    const struct rank_spans here = {&kept, next_kept};
-    struct rank_span span;
-    int error = places ? tell_meetings(r, devices, l) : GPUPROF_NO_MEMORY;
-    if (error == 0)
-        error = find_first(r, places, device_count);
-    alone = alone ? alone : &here;
-    while (error == 0 && (error = alone->next(alone->context, &span)) > 0)
-        error = tell_span(r, &places[span.device], &span, l);
-    free(places);
+    struct telling t = {.ranks = r,
+                        .listener = l,
+                        .waiting = calloc(r->count + 1u, sizeof *t.waiting),
+                        .firsts = calloc(device_count + 1u, sizeof *t.firsts)};
+    byte_spool_init(&t.spool);
+    int error = t.waiting && t.firsts ? tell_meetings(&t, devices) : GPUPROF_NO_MEMORY;
+    for (uint32_t i = 0; i < device_count && i < r->device_count && error == 0; i++)
+        error = t.firsts[i] ? tell_device(&t, i) : 0;
+    byte_spool_release(&t.spool);
+    free(t.waiting);
+    free(t.firsts);
     return error;
 }

@@ -15,27 +15,41 @@
  * job has, too, are of no job that is known; in a recording of one process nobody waits for
  * another.
  *
- * Memory: 12 MiB for kernels and the times in which nothing else ran, which lie in spools; for each
- * communicator or name on each device 96 bytes, and 112 while it is found who met,
- * IDLE_SEQUENCES_MAX of them, and 128 a launch of NCCL's whose kernel has not come, up to as many.
- * Nobody waits in those beyond.
+ * Memory: 8 MiB for kernels, the times in which nothing else ran, and who waited, which lie in two
+ * spools; 140 bytes a device; 190 for each communicator or name on each device, and up to 600 more
+ * while it is found who met whom, IDLE_SEQUENCES_MAX of them; 128 a launch of NCCL's whose kernel
+ * has not come, up to as many. Nobody waits in those beyond.
  */
 #ifndef GPUPROF_COLLECTOR_IDLE_RANKS_H
 #define GPUPROF_COLLECTOR_IDLE_RANKS_H
 
 #include "base/key_map.h"
-#include "base/spool.h"
+#include "base/span_stream.h"
 #include "model/event_walk.h"
 #include "model/nccl_talk.h"
 
 #define IDLE_SEQUENCES_MAX (1u << 19)
 
+/* What numbers mean of kernels that another process of ours, or another run, has found. */
+struct rank_numbers {
+    uint32_t *kinds, *places; /* owned by who has this */
+    uint32_t kind_count, place_count;
+    bool has_failed; /* there is none of a number, or kernels are not what they should be */
+};
+
+/* Kernels, or times of a device, one behind the other. */
+struct rank_spans {
+    struct span_stream spans;
+    const uint8_t *view; /* of their bytes, where they lie elsewhere; NULL: in the spool */
+    size_t view_bytes;
+    struct rank_numbers *numbers; /* a view; NULL: they mean what they mean here */
+};
+
 /* The kernels of a communicator or name on a device, one behind the other. */
 struct rank_sequence {
     uint64_t communicator; /* 0: by the name */
     const char *name;      /* a view */
-    uint64_t first, last;  /* places of kernels + 1 */
-    uint64_t count;
+    struct rank_spans kernels;
     uint32_t device;
     bool is_numbered; /* some of them are */
 };
@@ -50,35 +64,29 @@ struct rank_kernel_facts {
 
 struct rank_kernel {
     uint64_t begin_ns, end_ns;
-    uint64_t number;     /* of the collective on its communicator; 0: not known */
-    uint64_t next;       /* of its sequence, + 1; 0: none */
-    uint64_t next_there; /* of its device, likewise */
-    uint64_t until_ns;   /* when the last one began, for whom it waited; 0: it did not */
-    uint32_t waited_for; /* device */
-    uint32_t sequence;
     struct rank_kernel_facts facts;
 };
 
-struct rank_span {
-    uint64_t begin_ns, end_ns;
-    uint32_t device;
+struct ranked_device {
+    struct rank_spans alone; /* the times in which nothing else ran */
+    uint64_t kernels;        /* that communicate, so far */
 };
 
 struct idle_ranks {
-    struct rank_sequence *list; /* owned */
+    struct rank_sequence *list; /* owned, and so are devices */
     uint32_t count;
     uint32_t capacity;
+    struct ranked_device *devices; /* by number */
+    uint32_t device_count;
+    uint32_t device_capacity;
     struct key_map communicators; /* (process, correlation id of a launch) -> communicator */
     struct key_map counted;       /* likewise -> number of the collective */
     struct key_map handles;       /* (process, handle of NCCL's) -> communicator */
     struct key_map numbers;       /* (device, communicator or name) -> place in list + 1 */
-    struct spool kernels;
-    struct spool alone;   /* struct rank_span */
-    struct spool devices; /* by number: its first and last kernel */
-    bool is_part;         /* who met is found elsewhere: kernels are not tied to each other */
+    struct byte_spool spool;
 };
 
-void idle_ranks_init(struct idle_ranks *r, bool is_part);
+void idle_ranks_init(struct idle_ranks *r);
 void idle_ranks_release(struct idle_ranks *r);
 
 /* A record of a communicator, the begin or the end of a library's call. 0 or GPUPROF_NO_MEMORY. */
@@ -91,11 +99,13 @@ int idle_ranks_call(struct idle_ranks *r, struct nccl_talk *t, const struct slic
 int idle_ranks_kernel(struct idle_ranks *r, const struct slice *s, uint32_t device,
                       const struct kernel_name *name, const struct rank_kernel_facts *facts);
 
-/* The same of what is known: the place of its sequence + 1; 0: there is no room. `key` is what
- * tells names apart. */
+/* The place of a sequence + 1, which is made if it is new; 0: there is no room. `key` is what tells
+ * names apart. 0 or GPUPROF_NO_MEMORY. */
 int idle_ranks_sequence(struct idle_ranks *r, uint32_t device, uint64_t communicator,
                         const char *name, uint64_t key, uint32_t *sequence);
-int idle_ranks_add(struct idle_ranks *r, const struct rank_kernel *kernel);
+
+/* What is known of the device, and be it nothing. NULL: no memory. */
+struct ranked_device *idle_ranks_device(struct idle_ranks *r, uint32_t device);
 
 /* Nothing else ran on the device then; in the order of time. 0 or an error. */
 int idle_ranks_alone(struct idle_ranks *r, uint32_t device, uint64_t begin_ns, uint64_t end_ns);
@@ -129,7 +139,8 @@ enum rank_miss {
 
 /* Who is told: of each device in each meeting, of each meeting, of each collective (a kernel of it)
  * that is none, and of each time in which a device did nothing but wait for another one. Meetings
- * are told of communicator by communicator, the same way whatever the order of devices. */
+ * are told of communicator by communicator, the same way whatever the order of devices; then times
+ * device by device. */
 struct rank_listener {
     void *context;
     void (*joined)(void *context, uint32_t device, const struct rank_meeting *m);
@@ -139,15 +150,8 @@ struct rank_listener {
                   uint64_t begin_ns, uint64_t end_ns);
 };
 
-/* The times in which nothing else ran, of each device in their order, where they are not kept here.
- * 1; 0: that was the last one; or an error. */
-struct rank_spans {
-    void *context;
-    int (*next)(void *context, struct rank_span *span);
-};
-
-/* `alone`: NULL, those that idle_ranks_alone was told of. 0 or an error. */
+/* 0 or an error. */
 int idle_ranks_tell(struct idle_ranks *r, const struct rank_device *devices, uint32_t device_count,
-                    const struct rank_spans *alone, const struct rank_listener *listener);
+                    const struct rank_listener *listener);
 
 #endif

@@ -6,11 +6,10 @@
 
 #include "error.h"
 
-/* A time in which a device waited for another rank. */
+/* A time in which a device waited for another rank; those of a device lie together. */
 struct wait {
     uint64_t begin_ns;
     uint64_t end_ns;
-    uint64_t next; /* place of the device's next one + 1; 0: none */
 };
 
 void idle_waits_init(struct idle *d)
@@ -21,24 +20,19 @@ void idle_waits_init(struct idle *d)
 static int keep_wait(struct idle *d, struct idle_device *device, uint64_t begin_ns, uint64_t end_ns)
 {
     const struct wait wait = {.begin_ns = begin_ns, .end_ns = end_ns};
-    int error = spool_append(&d->waits, &wait);
-    struct wait *last = error == 0 && device->last_wait
-                            ? spool_at(&d->waits, device->last_wait - 1, true, &error)
-                            : NULL;
-    if (last)
-        last->next = d->waits.count;
-    device->last_wait = d->waits.count;
-    device->next_wait = device->next_wait ? device->next_wait : d->waits.count;
-    return error;
+    if (!device->waits_end)
+        device->next_wait = d->waits.count;
+    device->waits_end = d->waits.count + 1;
+    return spool_append(&d->waits, &wait);
 }
 
 int idle_waited(struct idle *d, uint32_t number, uint64_t begin_ns, uint64_t end_ns, uint64_t *ns)
 {
-    struct idle_device *device = &d->devices[number];
+    struct idle_device *device = number < d->device_count ? &d->devices[number] : NULL;
     int error = 0;
     *ns = 0;
-    while (number < d->device_count && device->next_wait) {
-        const struct wait *wait = spool_at(&d->waits, device->next_wait - 1, false, &error);
+    for (; device && device->next_wait < device->waits_end; device->next_wait++) {
+        const struct wait *wait = spool_at(&d->waits, device->next_wait, false, &error);
         if (!wait)
             return error;
         uint64_t from_ns = wait->begin_ns > begin_ns ? wait->begin_ns : begin_ns;
@@ -46,7 +40,6 @@ int idle_waited(struct idle *d, uint32_t number, uint64_t begin_ns, uint64_t end
         *ns += to_ns > from_ns ? to_ns - from_ns : 0;
         if (wait->end_ns > end_ns)
             return 0;
-        device->next_wait = wait->next;
     }
     return 0;
 }
@@ -67,7 +60,7 @@ static int wait_for_rank(void *context, uint32_t number, uint32_t waited_for, bo
                             .cause = IDLE_COMMUNICATION};
     if (is_new)
         device->gap = ++d->last_gap;
-    d->rows.gap = device->gap; /* waits of several devices come in turn */
+    d->rows.gap = device->gap;
     device->parts[IDLE_COMMUNICATING] -= ns;
     device->idle_ns += ns;
     device->causes[IDLE_COMMUNICATION] += ns;
@@ -124,14 +117,14 @@ static int find_ranks(const struct idle *d, struct rank_device *devices)
     return error;
 }
 
-int idle_waits_charge(struct idle *d, const struct rank_spans *alone)
+int idle_waits_charge(struct idle *d)
 {
     const struct rank_listener listener = {d, join, meet, miss, wait_for_rank};
     struct rank_device *devices = calloc(d->device_count + 1u, sizeof *devices);
     int error = devices ? find_ranks(d, devices) : GPUPROF_NO_MEMORY;
     d->last_gap = d->rows.gap;
     if (error == 0)
-        error = idle_ranks_tell(&d->ranks, devices, d->device_count, alone, &listener);
+        error = idle_ranks_tell(&d->ranks, devices, d->device_count, &listener);
     if (error == 0)
         error = arrivals_finish(&d->arrivals, devices);
     free(devices);

@@ -10,7 +10,6 @@
 #define NAME_BYTES  2 /* in a part, at least */
 #define PLACE_BYTES 2
 #define SUM_BYTES   8
-#define LATE_BYTES  6
 
 static void carry_sum(struct part *p, struct finding_sum *s)
 {
@@ -20,22 +19,6 @@ static void carry_sum(struct part *p, struct finding_sum *s)
     part_u32(p, &s->where);
     part_numbers(p, numbers, sizeof numbers / sizeof numbers[0]);
     p->has_failed |= s->kind >= FINDING_KINDS;
-}
-
-/* *before_ns is when the one before began: most are of one device. */
-static void carry_late(struct part *p, struct late_sum *s, uint64_t *before_ns)
-{
-    uint64_t delta_ns = s->begin_ns - *before_ns, length_ns = s->end_ns - s->begin_ns;
-    part_number(p, &delta_ns);
-    part_number(p, &length_ns);
-    part_number(p, &s->ns);
-    part_number(p, &s->what);
-    part_u32(p, &s->device);
-    part_u32(p, &s->where);
-    s->begin_ns = *before_ns += delta_ns;
-    s->end_ns = s->begin_ns + length_ns;
-    s->kind = FINDING_EXPOSED_COMMUNICATION;
-    s->count = 1;
 }
 
 /* ---- into a part ----------------------------------------------------------------------------- */
@@ -64,25 +47,6 @@ static void put_sums(const struct findings *f, struct part *p)
     }
 }
 
-static int put_late(struct findings *f, struct part *p)
-{
-    struct part stream = {.is_written = true};
-    uint64_t before_ns = 0;
-    uint32_t count = 0;
-    int error = 0;
-    for (uint64_t i = 0; i < f->gpu.late.count && error == 0; i++) {
-        const struct late_sum *late = spool_at(&f->gpu.late, i, false, &error);
-        struct late_sum sum = late ? *late : (struct late_sum){0};
-        if (!sum.end_ns)
-            continue;
-        error = work_places_known(&f->gpu.wheres, &sum.where);
-        count++;
-        carry_late(&stream, &sum, &before_ns);
-    }
-    part_stream(p, &stream, count);
-    return error;
-}
-
 int finding_part_put(struct findings *f, struct part *p)
 {
     uint32_t devices = f->idle ? f->gpu.device_count : 0;
@@ -97,7 +61,10 @@ int finding_part_put(struct findings *f, struct part *p)
         return 0;
     put_texts(&f->gpu, p);
     put_sums(f, p);
-    return put_late(f, p);
+    int error = 0;
+    for (uint32_t i = 0; i < devices && error == 0; i++)
+        error = part_put_spans(p, &f->gpu.settled, &f->gpu.devices[i].exposed);
+    return error;
 }
 
 /* ---- and out of it --------------------------------------------------------------------------- */
@@ -109,11 +76,19 @@ struct texts {
     uint32_t name_count, place_count;
 };
 
+/* Exposed communication of a device. */
+struct exposed_view {
+    const uint8_t *data;
+    size_t length;
+    uint64_t count;
+};
+
 struct finding_part {
-    struct part *part, late; /* views */
-    uint32_t late_count;
-    uint32_t of; /* which part it is */
+    struct part *part; /* a view */
+    uint32_t of;       /* which part it is */
     struct texts texts;
+    struct exposed_view *exposed; /* owned, by device there */
+    uint32_t device_count;
 };
 
 static int get_texts(struct findings *f, struct idle_parts *all, struct part *p, struct texts *t)
@@ -172,20 +147,37 @@ static int add_sums(struct findings *f, const struct idle_parts *all, uint32_t o
     return error;
 }
 
-static int add_late(struct finding_part *a, struct findings *f, const struct idle_parts *all)
+static int get_exposed(struct finding_part *a, uint32_t device_count)
 {
-    struct part *p = a->part;
-    uint64_t before_ns = 0;
-    int error = 0;
-    for (uint32_t i = 0; i < a->late_count && error == 0 && !p->has_failed; i++) {
-        struct late_sum sum = {0};
-        carry_late(&a->late, &sum, &before_ns);
-        p->has_failed |= a->late.has_failed || !sum.end_ns;
-        translate(all, a->of, p, &a->texts, &sum.device, &sum.what, &sum.where);
-        if (!p->has_failed)
-            error = finding_gpu_add_late(&f->gpu, f->idle, &sum);
+    a->exposed = calloc(device_count + 1u, sizeof *a->exposed);
+    if (!a->exposed)
+        return GPUPROF_NO_MEMORY;
+    for (uint32_t i = 0; i < device_count; i++) {
+        struct exposed_view *view = &a->exposed[i];
+        part_get_spans(a->part, &view->data, &view->length, &view->count);
     }
-    p->has_failed |= a->late.at != a->late.length;
+    a->device_count = device_count;
+    return 0;
+}
+
+static int add_exposed(struct finding_part *a, uint32_t number, struct findings *f,
+                       const struct idle_parts *all)
+{
+    const struct exposed_view *view = &a->exposed[number];
+    struct span_reader reader;
+    struct part *p = a->part;
+    int error = 0;
+    span_reader_init_view(&reader, view->data, view->length, view->count);
+    while (error == 0 && !p->has_failed && span_next(&reader, exposed_kind) > 0) {
+        struct span exposed = reader.span;
+        uint32_t device = number, where = (uint32_t)exposed.numbers[EXPOSED_WHERE];
+        p->has_failed |= where != exposed.numbers[EXPOSED_WHERE];
+        translate(all, a->of, p, &a->texts, &device, &exposed.numbers[EXPOSED_WHAT], &where);
+        exposed.numbers[EXPOSED_WHERE] = where;
+        if (!p->has_failed)
+            error = finding_gpu_add_exposed(&f->gpu, f->idle, device, &exposed);
+    }
+    p->has_failed |= reader.has_failed;
     return error;
 }
 
@@ -218,16 +210,15 @@ int finding_part_add(struct finding_parts *parts, struct findings *f, struct idl
     int error = get_texts(f, all, p, &a->texts);
     if (error == 0)
         error = add_sums(f, all, of, p, &a->texts);
-    if (error == 0 && !p->has_failed)
-        part_get_stream(p, &a->late, &a->late_count, LATE_BYTES);
-    return error;
+    return error == 0 && !p->has_failed ? get_exposed(a, devices) : error;
 }
 
 int finding_parts_end(struct finding_parts *parts, struct findings *f, const struct idle_parts *all)
 {
     int error = 0;
-    for (uint32_t i = 0; i < parts->count && error == 0; i++)
-        error = add_late(&parts->list[i], f, all);
+    for (uint32_t i = 0; i < parts->count; i++)
+        for (uint32_t k = 0; k < parts->list[i].device_count && error == 0; k++)
+            error = add_exposed(&parts->list[i], k, f, all);
     return error;
 }
 
@@ -236,6 +227,7 @@ void finding_parts_release(struct finding_parts *parts)
     for (uint32_t i = 0; i < parts->count; i++) {
         free(parts->list[i].texts.names);
         free(parts->list[i].texts.places);
+        free(parts->list[i].exposed);
     }
     free(parts->list);
     *parts = (struct finding_parts){0};

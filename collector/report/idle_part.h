@@ -16,20 +16,11 @@
 void idle_part_put_devices(struct idle *d, struct part *p);
 int idle_part_put(struct idle *d, struct part *p);
 
-/* What lies in parts of all devices, to be taken in turn. */
-struct idle_streams {
-    struct idle_stream *list; /* owned */
-    uint32_t count;
-    uint32_t capacity;
-    uint32_t turn; /* whose it is */
-};
-
 /* The parts that are added to one. */
 struct idle_parts {
     struct added_part *list; /* owned */
     uint32_t count;
     uint32_t capacity;
-    struct idle_streams kernels, alone;
     struct told_place **told; /* owned, and so are they */
     uint32_t told_count;
     uint32_t told_capacity;

@@ -174,25 +174,28 @@ void part_histogram(struct part *p, struct histogram *h, uint64_t *rows_left)
     } while (row && !p->is_written && !p->has_failed);
 }
 
-void part_stream(struct part *p, struct part *stream, uint32_t count)
+int part_put_spans(struct part *p, struct byte_spool *b, const struct span_stream *s)
 {
-    const uint8_t *data = stream->data;
-    uint32_t length = (uint32_t)stream->length;
-    p->has_failed |= stream->has_failed || stream->length > PART_BYTES_MAX;
-    part_u32(p, &count);
-    part_bytes(p, &data, &length);
-    part_release(stream);
+    uint8_t chunk[BYTE_CHUNK_BYTES];
+    struct byte_place place = byte_stream_begin(&s->bytes);
+    size_t bytes = 0;
+    int error = 0;
+    p->has_failed |= s->bytes.length > PART_BYTES_MAX;
+    part_number(p, &(uint64_t){s->count});
+    part_u32(p, &(uint32_t){(uint32_t)s->bytes.length});
+    while ((error = byte_stream_next(b, &place, chunk, &bytes)) == 0 && bytes)
+        put(p, chunk, bytes);
+    return error;
 }
 
-void part_get_stream(struct part *p, struct part *stream, uint32_t *count, unsigned bytes)
+void part_get_spans(struct part *p, const uint8_t **data, size_t *length, uint64_t *count)
 {
-    const uint8_t *data = NULL;
-    uint32_t length = 0;
-    part_u32(p, count);
-    part_bytes(p, &data, &length);
-    p->has_failed |= *count > length / bytes;
+    uint32_t bytes = 0;
+    part_number(p, count);
+    part_bytes(p, data, &bytes);
+    p->has_failed |= *count > bytes / SPAN_BYTES;
+    *length = p->has_failed ? 0 : bytes;
     *count = p->has_failed ? 0 : *count;
-    *stream = (struct part){.data = (uint8_t *)data, .length = p->has_failed ? 0 : length};
 }
 
 /* ---- the file -------------------------------------------------------------------------------- */

@@ -29,8 +29,9 @@
 #include "base/exit_code.h"
 #include "base/histogram.h"
 #include "base/sha256.h"
+#include "base/span_stream.h"
 
-#define PART_VERSION          6
+#define PART_VERSION          7
 #define PART_BYTES_MAX        (1ull << 30)
 #define PART_HEADER_BYTES_MAX 128
 #define SHARES_MAX            65536
@@ -65,10 +66,10 @@ void part_bytes(struct part *p, const uint8_t **data, uint32_t *length);
 /* What is read is added to *h; rows are taken from *rows_left. */
 void part_histogram(struct part *p, struct histogram *h, uint64_t *rows_left);
 
-/* `count` values that lie together in a part of their own, which is released; and, on reading, a
- * view of it, of `bytes` in it each at least. */
-void part_stream(struct part *p, struct part *stream, uint32_t count);
-void part_get_stream(struct part *p, struct part *stream, uint32_t *count, unsigned bytes);
+/* A stream of spans (span_stream.h); on reading, a view of its bytes. 0 or an error of the spool.
+ */
+int part_put_spans(struct part *p, struct byte_spool *b, const struct span_stream *s);
+void part_get_spans(struct part *p, const uint8_t **data, size_t *length, uint64_t *count);
 
 /* Writes what was put into it. */
 void part_write(const struct part *p, FILE *out);

@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Times, one behind the other, with a few numbers each, in a stream of bytes: of each
+ *
+ *     u8       a bit for each number that is not as expected
+ *     number   from the begin of the one before (the first: from 0)
+ *     number   its length
+ *     numbers  those that are not as expected
+ *
+ * as LEB128. Expected is what the one before had or, of a number that counts, one more if that was
+ * not 0. So most take five or six bytes.
+ */
+#ifndef GPUPROF_COLLECTOR_SPAN_STREAM_H
+#define GPUPROF_COLLECTOR_SPAN_STREAM_H
+
+#include <stdbool.h>
+
+#include "base/byte_spool.h"
+#include "bytes.h"
+
+#define SPAN_NUMBERS_MAX 6
+#define SPAN_BYTES_MAX   (1 + (2 + SPAN_NUMBERS_MAX) * VARINT_BYTES_MAX)
+#define SPAN_BYTES       3 /* at least */
+
+struct span {
+    uint64_t begin_ns, end_ns;
+    uint64_t numbers[SPAN_NUMBERS_MAX];
+};
+
+/* How many numbers there are, and a bit for each that counts. */
+struct span_kind {
+    unsigned count, counts;
+};
+
+struct span_stream {
+    struct byte_stream bytes;
+    struct span before;
+    uint64_t count;
+};
+
+/* On the way through a stream, or a view of one. */
+struct span_reader {
+    struct span span; /* the one that was read last */
+    uint64_t left;
+    bool has_failed; /* a view does not hold what it should */
+    const uint8_t *at, *end;
+    struct byte_spool *spool; /* NULL: of a view */
+    struct byte_place place;
+    uint8_t buffer[SPAN_BYTES_MAX + BYTE_CHUNK_BYTES];
+};
+
+static inline uint64_t span_expected(const struct span *before, struct span_kind kind, unsigned i)
+{
+    uint64_t number = before->numbers[i];
+    return number + (kind.counts >> i & 1 && number);
+}
+
+static inline uint8_t *span_put_number(uint8_t *to, uint64_t number)
+{
+    for (; number >= 0x80; number >>= 7)
+        *to++ = (uint8_t)(number | 0x80);
+    *to++ = (uint8_t)number;
+    return to;
+}
+
+/* The bytes of a span behind *before, which it is then. Returns how many. */
+static inline size_t span_code(uint8_t bytes[static SPAN_BYTES_MAX], struct span *before,
+                               const struct span *span, struct span_kind kind)
+{
+    unsigned others = 0;
+    uint8_t *to = span_put_number(bytes + 1, span->begin_ns - before->begin_ns);
+    to = span_put_number(to, span->end_ns - span->begin_ns);
+#pragma GCC unroll 8
+    for (unsigned i = 0; i < kind.count; i++) {
+        if (span->numbers[i] == span_expected(before, kind, i))
+            continue;
+        others |= 1u << i;
+        to = span_put_number(to, span->numbers[i]);
+    }
+    bytes[0] = (uint8_t)others;
+    *before = *span;
+    return (size_t)(to - bytes);
+}
+
+/* To the end of a stream, which is all zero before. 0 or an error of the spool. */
+static inline int span_put(struct byte_spool *b, struct span_stream *s, const struct span *span,
+                           struct span_kind kind)
+{
+    uint8_t bytes[SPAN_BYTES_MAX];
+    size_t length = span_code(bytes, &s->before, span, kind);
+    s->count++;
+    return length <= BYTE_FEW && byte_stream_put_few(b, &s->bytes, bytes, length)
+               ? 0
+               : byte_stream_put(b, &s->bytes, bytes, length);
+}
+
+/* From the begin on; the view has `length` bytes. */
+void span_reader_init(struct span_reader *r, struct byte_spool *b, const struct span_stream *s);
+void span_reader_init_view(struct span_reader *r, const uint8_t *data, size_t length,
+                           uint64_t count);
+
+/* More bytes into the buffer. 0 or an error of the spool. */
+int span_reader_fill(struct span_reader *r);
+
+static inline uint64_t span_get_number(struct span_reader *r)
+{
+    uint64_t number = 0;
+    for (unsigned shift = 0; r->at < r->end && shift < 64; shift += 7) {
+        uint8_t byte = *r->at++;
+        number |= (uint64_t)(byte & 0x7f) << shift;
+        if (byte < 0x80)
+            return number;
+    }
+    r->has_failed = true;
+    return 0;
+}
+
+/* The next one, r->span. 1; 0: that was the last one, or it has failed; or an error of the spool.
+ */
+static inline int span_next(struct span_reader *r, struct span_kind kind)
+{
+    struct span *span = &r->span;
+    int error = 0;
+    if (!r->left || r->has_failed) {
+        r->has_failed |= r->at != r->end;
+        return 0;
+    }
+    if (r->place.left && r->end - r->at < SPAN_BYTES_MAX && (error = span_reader_fill(r)) < 0)
+        return error;
+    unsigned others = r->at < r->end ? *r->at++ : 0;
+    span->begin_ns += span_get_number(r);
+    span->end_ns = span->begin_ns + span_get_number(r);
+#pragma GCC unroll 8
+    for (unsigned i = 0; i < kind.count; i++)
+        span->numbers[i] = others >> i & 1 ? span_get_number(r) : span_expected(span, kind, i);
+    r->left--;
+    return !r->has_failed;
+}
+
+#endif
