@@ -213,10 +213,12 @@ static int add_devices(struct gpu_report *g, struct part *p, struct process *con
         struct device_use use = {0};
         carry_use(p, &use, &process);
         p->has_failed |= process >= process_count;
+        if (p->has_failed)
+            return 0;
         struct device_use *list =
             array_room(g->devices, g->device_count, &g->device_capacity, sizeof *list, 8);
-        if (!list || p->has_failed)
-            return p->has_failed ? 0 : GPUPROF_NO_MEMORY;
+        if (!list)
+            return GPUPROF_NO_MEMORY;
         g->devices = list;
         use.process = processes[process];
         list[g->device_count++] = use;
@@ -233,10 +235,12 @@ static int add_peaks(struct gpu_report *g, struct part *p, struct process *const
         struct device_peak peak = {0};
         carry_peak(p, &peak, &process);
         p->has_failed |= process >= process_count;
+        if (p->has_failed)
+            return 0;
         struct device_peak *list =
             array_room(g->peaks, g->peak_count, &g->peak_capacity, sizeof *list, 8);
-        if (!list || p->has_failed)
-            return p->has_failed ? 0 : GPUPROF_NO_MEMORY;
+        if (!list)
+            return GPUPROF_NO_MEMORY;
         g->peaks = list;
         peak.process = processes[process];
         list[g->peak_count++] = peak;

@@ -286,10 +286,10 @@ static int add_failure(struct combination *c, struct part *p, struct process *co
     struct function *f = keep(&c->functions, &c->function_count, &c->function_capacity, sizeof *f);
     struct failure *list =
         array_room(c->failures, c->failure_count, &c->failure_capacity, sizeof *list, 64);
+    c->failures = list ? list : c->failures;
     if (!thread || !f || !list)
         return GPUPROF_NO_MEMORY;
     f->index = c->function_count - 1;
-    c->failures = list;
     carry_failure(p, f, &got, &process, thread);
     p->has_failed |= process >= process_count;
     struct report_row *row = p->has_failed ? NULL : report_row_of(&c->report, f);

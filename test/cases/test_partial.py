@@ -17,6 +17,7 @@ TABLES = ("functions", "failures", "cuda_gpu_kern_sum", "cuda_gpu_mem_time_sum",
           "nvtx_sum", "nvtx_gpu_proj_sum", "overhead_sum", "gpu_time_util", "gpu_memory_peak",
           "host_kernel_sum", "host_mem_sum", "ranks", "arrivals", "findings", "gpu_time", "idle")
 HEADER_BYTES = 76  # as part_file.h has it
+REFRESH = os.environ.get("GPUPROF_REFRESH") == "1"  # read now: tests run without GPUPROF_ variables
 
 
 def random_lines(seed, ranks):
@@ -390,6 +391,32 @@ def test_damaged_parts(run_verb, parts):
                           (whole[:40], "is no part")):
         (parts / "part1").write_bytes(content)
         refused(run_verb, "part0", "part1", "part2", says=says)
+
+
+@pytest.mark.parametrize("name, way", [("train", 0), ("operators", 1), ("ranges", 2), ("job", 3),
+                                       ("libraries", 0)])
+def test_seeds_of_the_fuzzer(request, run_collector, tmp_path, name, way):
+    """They are parts of this version. GPUPROF_REFRESH=1 makes them anew."""
+    seed = conftest.ROOT / "test/fuzz/seeds" / f"parts-{name}"
+    if REFRESH:
+        make = request.getfixturevalue
+        data = {"train": lambda: make("make_gpu")("train", 2, 2),
+                "operators": lambda: make("make_ops")(2, 60, 5),
+                "ranges": lambda: make("make_stacks")(*random_lines(2, 3)),
+                "job": lambda: make("make_stacks")(*job_lines(3, 3, 4)),
+                "libraries": lambda: write_libraries(tmp_path / "data", (0, 0))}[name]()
+        made = [(tmp_path / part).read_bytes() for part in make_parts(run_collector, data.name, 2)]
+        seed.write_bytes(bytes([9 | way << 4]) +  # what fuzz_stream.c takes for parts
+                         b"".join(struct.pack("<I", len(part)) + part for part in made))
+        pytest.skip("not run: GPUPROF_REFRESH=1 wrote the seeds; without it they are read")
+    content, paths = seed.read_bytes()[1:], []
+    while content:
+        end = 4 + struct.unpack_from("<I", content)[0]
+        paths.append(tmp_path / f"part{len(paths)}")
+        paths[-1].write_bytes(content[4:end])
+        content = content[end:]
+    result = run_collector("report", "--combine", *paths)
+    assert result.returncode == 0 and result.stdout and len(paths) == 2, result.stderr
 
 
 @pytest.mark.parametrize("has_libraries", (False, True))

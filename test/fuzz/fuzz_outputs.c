@@ -70,22 +70,34 @@ static void run(unsigned way, char *folder)
         snprintf(output, sizeof output, "%s/%s", folder, options.output);
         options.output = output;
     }
-    ways[way].run(&options);
+    fuzz_run(ways[way].run, &options);
 }
 
 void fuzz_output(unsigned number, char *folder)
+{
+    for (unsigned way = number; way < WAYS; way += FUZZ_OUTPUTS)
+        run(way, folder);
+}
+
+void fuzz_run(enum exit_code (*verb)(const struct options *), const struct options *options)
 {
     /* What is printed must not come between a fuzzer's words, nor be lost behind a closed file. */
     int shown = fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 10);
     int nowhere = open(NOWHERE, O_WRONLY | O_CLOEXEC);
     if (nowhere < 0 || dup2(nowhere, STDOUT_FILENO) < 0)
         abort();
-    for (unsigned way = number; way < WAYS; way += FUZZ_OUTPUTS)
-        run(way, folder);
+    verb(options);
     if (shown >= 0)
         dup2(shown, STDOUT_FILENO);
     else
         close(STDOUT_FILENO);
     close(shown);
     close(nowhere);
+}
+
+void fuzz_write(const char *path, const uint8_t *data, size_t size)
+{
+    int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+    if (fd < 0 || write(fd, data, size) != (ssize_t)size || close(fd) != 0)
+        abort();
 }

@@ -3,9 +3,20 @@
 #ifndef GPUPROF_TEST_FUZZ_OUTPUTS_H
 #define GPUPROF_TEST_FUZZ_OUTPUTS_H
 
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/exit_code.h"
+#include "base/options.h"
+
 #define FUZZ_OUTPUTS 15 /* numbers, of four bits with another one: each is a way or several */
 
 /* Reads `folder` in the way of that number, from 0 on; what is made goes nowhere, or into it. */
 void fuzz_output(unsigned number, char *folder);
+
+/* Runs the verb; what it prints goes nowhere. */
+void fuzz_run(enum exit_code (*verb)(const struct options *), const struct options *options);
+
+void fuzz_write(const char *path, const uint8_t *data, size_t size);
 
 #endif

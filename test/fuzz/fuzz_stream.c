@@ -11,9 +11,9 @@
  *   6  a control file, or an answer to one (control_text.h)
  *   7  names of kernels (fuzz_kernels.c)
  *   8  a baseline file (fuzz_baseline.c)
+ *   9  parts of a report (fuzz_parts.c)
  * With libFuzzer (`make fuzz`), or with fuzz_replay.c, which runs the seeds once.
  */
-#include <fcntl.h>
 #include <ftw.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -27,6 +27,7 @@
 #include "fuzz_baseline.h"
 #include "fuzz_kernels.h"
 #include "fuzz_outputs.h"
+#include "fuzz_parts.h"
 #include "fuzz_source.h"
 #include "live.h"
 #include "rank.h"
@@ -65,13 +66,6 @@ static int remove_one(const char *path, const struct stat *status, int type, str
 static void remove_folder(void)
 {
     nftw(folder, remove_one, 8, FTW_DEPTH | FTW_PHYS);
-}
-
-static void write_file(const char *path, const uint8_t *data, size_t size)
-{
-    int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
-    if (fd < 0 || write(fd, data, size) != (ssize_t)size || close(fd) != 0)
-        abort();
 }
 
 struct narrow {
@@ -244,14 +238,14 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     switch (mode) {
     case 1: repair(copy, size); /* fall through */
     case 0:
-        write_file(stream_path, copy, size);
+        fuzz_write(stream_path, copy, size);
         read_folder(how);
         break;
     case 2: read_payload(data, size); break;
     case 3:
         repair(copy, size < STREAM_HEADER_BYTES_MAX ? size : STREAM_HEADER_BYTES_MAX);
-        write_file(stream_path, copy, 0);
-        write_file(live_path, copy, size);
+        fuzz_write(stream_path, copy, 0);
+        fuzz_write(live_path, copy, size);
         read_folder(how);
         break;
     case 4: read_records(data, size); break;
@@ -259,6 +253,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     case 6: read_control((const char *)data, size); break;
     case 7: fuzz_kernels(data, size); break;
     case 8: fuzz_baseline((const char *)data, size); break;
+    case 9: fuzz_parts(folder, copy, size, how); break;
     default: break;
     }
     remove_folder();

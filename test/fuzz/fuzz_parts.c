@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "fuzz_parts.h"
+
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "bytes.h"
+#include "crc32c.h"
+#include "fuzz_outputs.h"
+#include "model/symbols.h"
+#include "page/page_verb.h"
+#include "read/foreign.h"
+#include "report/part_file.h"
+
+#define PARTS_MAX    3
+#define CHECKED_FROM 16
+#define SET_AT       32
+#define HEADER_BYTES (SET_AT + SHA256_BASE64_BYTES - 1)
+#define AS_IT_IS     4 /* of `how` */
+
+struct piece {
+    uint8_t *at;
+    size_t length;
+};
+
+/* Part `index` of `count`, of the set that is the first one's. */
+static void repair(const struct piece *p, uint32_t index, uint32_t count, const uint8_t *set)
+{
+    if (p->length < HEADER_BYTES)
+        return;
+    store_u64(p->at, PART_MAGIC);
+    store_u32(p->at + 8, PART_VERSION);
+    store_u64(p->at + 16, p->length - HEADER_BYTES);
+    store_u32(p->at + 24, index);
+    store_u32(p->at + 28, count);
+    memmove(p->at + SET_AT, set, HEADER_BYTES - SET_AT);
+    store_u32(p->at + 12, crc32c(0, p->at + CHECKED_FROM, p->length - CHECKED_FROM));
+}
+
+static int split(uint8_t *data, size_t size, struct piece *pieces)
+{
+    int count = 0;
+    while (count < PARTS_MAX && size > 4) {
+        size_t length = load_u32(data);
+        length = length < size - 4 ? length : size - 4;
+        pieces[count++] = (struct piece){data + 4, length};
+        data += 4 + length;
+        size -= 4 + length;
+    }
+    return count;
+}
+
+static void print(char **paths, int count, unsigned how)
+{
+    static const struct options ways[] = {
+        {.format = FORMAT_TEXT, .is_full = true},
+        {.format = FORMAT_CSV, .tables = "idle,findings,ranks,arrivals,ops,library"},
+        {.format = FORMAT_JSON},
+        {.format = FORMAT_TEXT, .groups = GROUPS_NEVER, .sort = "count"}};
+    struct options options = ways[how % (sizeof ways / sizeof ways[0])];
+    options.is_combined = true;
+    options.paths = paths;
+    options.path_count = count;
+    options.limit = ROWS_UNLIMITED;
+    options.symbols = SYMBOLS_OFF;
+    fuzz_run(page_verb, &options);
+}
+
+void fuzz_parts(const char *folder, uint8_t *data, size_t size, unsigned how)
+{
+    struct piece pieces[PARTS_MAX];
+    char names[PARTS_MAX][128];
+    char *paths[PARTS_MAX];
+    int count = split(data, size, pieces);
+    bool has_set = count && pieces[0].length >= HEADER_BYTES;
+    for (int i = 0; i < count; i++) {
+        snprintf(names[i], sizeof names[i], "%s/part%d", folder, i);
+        paths[i] = names[i];
+        if (has_set && !(how & AS_IT_IS))
+            repair(&pieces[i], (uint32_t)i, (uint32_t)count, pieces[0].at + SET_AT);
+        fuzz_write(paths[i], pieces[i].at, pieces[i].length);
+    }
+    if (count)
+        print(paths, count, how);
+}

@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Parts of a report (report --partial), for fuzzing. */
+#ifndef GPUPROF_TEST_FUZZ_PARTS_H
+#define GPUPROF_TEST_FUZZ_PARTS_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* `data` is parts, each behind its length (u32); their headers are put right, so that what they say
+ * of themselves is reached, unless `how` has bit 2. Their files lie in `folder`; bits 0 and 1 say
+ * in which form the report of them is printed. */
+void fuzz_parts(const char *folder, uint8_t *data, size_t size, unsigned how);
+
+#endif
