@@ -7,6 +7,8 @@
 
 #include "base/file_at.h"
 #include "base/workers.h"
+#include "find/finding_memory.h"
+#include "memory/memory_look.h"
 #include "report/gpu_report_state.h"
 #include "report/part_verb.h"
 #include "report/report_tables.h"
@@ -54,10 +56,23 @@ static unsigned find_refused(const struct report_view *view)
     return needs;
 }
 
-/* And is it, now that it is known what there is? */
+/* And is it, now that it is known what there is? But for what is wrong with the memory. */
 static bool is_whole(const struct combination *c, unsigned refused)
 {
-    return !(c->report.missing & refused) && !c->idle.has_more && !c->report.gpu->ranges.is_unsure;
+    return !(c->report.missing & refused & ~PART_MEMORY) && !c->idle.has_more &&
+           !c->report.gpu->ranges.is_unsure;
+}
+
+/* Of which the books are made of all recordings. False: they could not be. */
+static bool look_at_memory(struct report *r, struct recording *rec, const char *symbols)
+{
+    const struct memory_wish wish = {.by = MEMORY_BY_BEST, .at_seconds = -1};
+    int error = 0;
+    r->memory = memory_look_create(rec, &wish, symbols, &error);
+    if (r->memory)
+        error = findings_add_memory(r->findings, r->memory);
+    r->missing &= ~(unsigned)PART_MEMORY;
+    return error == 0;
 }
 
 static bool write_part(const struct part *part, int fd)
@@ -115,9 +130,8 @@ static bool make_parts(struct shared_report *s)
     return are_there;
 }
 
-bool shared_report_make(struct combination *c, const struct recording *rec,
-                        const struct options *options, const struct report_view *view,
-                        enum report_format format, bool groups)
+bool shared_report_make(struct combination *c, struct recording *rec, const struct options *options,
+                        const struct report_view *view, enum report_format format, bool groups)
 {
     struct shared_report *s = calloc(1, sizeof *s);
     if (!s || rec->workers < 2 || !may_be_in_parts(rec, options, view, format)) {
@@ -133,7 +147,9 @@ bool shared_report_make(struct combination *c, const struct recording *rec,
     bool has_parts = make_parts(s), is_made = false;
     if (has_parts) {
         is_made = combination_make(c, s->path_list, (int)s->count, true, groups) == EXIT_OK &&
-                  is_whole(c, s->refused);
+                  is_whole(c, s->refused) &&
+                  (!(c->report.missing & s->refused) ||
+                   look_at_memory(&c->report, rec, options->symbols));
         if (!is_made)
             combination_release(c);
     }

@@ -14,8 +14,7 @@
  * True: the report of `rec` is in *c, to be released. False: parts do not have what is wanted, or
  * workers are not to be had, or one has failed: it must be made without.
  */
-bool shared_report_make(struct combination *c, const struct recording *rec,
-                        const struct options *options, const struct report_view *view,
-                        enum report_format format, bool groups);
+bool shared_report_make(struct combination *c, struct recording *rec, const struct options *options,
+                        const struct report_view *view, enum report_format format, bool groups);
 
 #endif

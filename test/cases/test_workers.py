@@ -13,6 +13,7 @@ import conftest
 import pytest
 from made_libraries import Libraries
 from test_collectives import World
+from test_memory_trouble import too_large
 from test_partial import job_lines, random_lines, write_libraries
 
 VERBS = {"csv": ("export", "--format=csv", "-o", "-"),
@@ -168,6 +169,22 @@ def test_what_a_walk_has_put_aside(make_gpu, run):
     one = run("-j1", VERBS["csv"], recordings)
     assert run("-j3", VERBS["csv"], recordings) == one
     assert one[2].count(b"\nkernel,") == 4 * 34000 and b"\nloss," not in one[2]
+
+
+@pytest.mark.parametrize("has_oom", (False, True))
+def test_trouble_with_memory(make_gpu, run, has_oom):
+    """It is in no part: what is said of it comes out of all recordings, what else out of parts."""
+    folder = make_gpu("train", 4, 150)
+    if has_oom:
+        process = too_large()[0]
+        process.rank, process.lines[0] = 9, "meta env.RANK=9"
+        process.write(conftest.built(conftest.BUILD / "make_raw"), folder)
+    for verb in ("screen", "full", "json", "report"):
+        one = run("-j1", VERBS[verb], [folder])
+        assert b"memory-leak" in one[2] or b"memory grows" in one[2], verb
+        assert (b"smaller batches" in one[2]) == (has_oom and verb != "report"), verb
+        for jobs in ("-j2", "-j5"):
+            assert run(jobs, VERBS[verb], [folder]) == one, (verb, jobs)
 
 
 @pytest.mark.parametrize("verb, count", [("csv", 3), ("ranks", 3), ("tables", 3), ("text", 3),
