@@ -102,16 +102,16 @@ void span_reader_init_view(struct span_reader *r, const uint8_t *data, size_t le
 /* More bytes into the buffer. 0 or an error of the spool. */
 int span_reader_fill(struct span_reader *r);
 
-static inline uint64_t span_get_number(struct span_reader *r)
+static inline uint64_t span_get_number(const uint8_t **at, const uint8_t *end, bool *has_failed)
 {
     uint64_t number = 0;
-    for (unsigned shift = 0; r->at < r->end && shift < 64; shift += 7) {
-        uint8_t byte = *r->at++;
+    for (unsigned shift = 0; *at < end && shift < 64; shift += 7) {
+        uint8_t byte = *(*at)++;
         number |= (uint64_t)(byte & 0x7f) << shift;
         if (byte < 0x80)
             return number;
     }
-    r->has_failed = true;
+    *has_failed = true;
     return 0;
 }
 
@@ -127,14 +127,19 @@ static inline int span_next(struct span_reader *r, struct span_kind kind)
     }
     if (r->place.left && r->end - r->at < SPAN_BYTES_MAX && (error = span_reader_fill(r)) < 0)
         return error;
-    unsigned others = r->at < r->end ? *r->at++ : 0;
-    span->begin_ns += span_get_number(r);
-    span->end_ns = span->begin_ns + span_get_number(r);
+    const uint8_t *at = r->at, *end = r->end; /* which stay in registers */
+    bool has_failed = false;
+    unsigned others = at < end ? *at++ : 0;
+    span->begin_ns += span_get_number(&at, end, &has_failed);
+    span->end_ns = span->begin_ns + span_get_number(&at, end, &has_failed);
 #pragma GCC unroll 8
     for (unsigned i = 0; i < kind.count; i++)
-        span->numbers[i] = others >> i & 1 ? span_get_number(r) : span_expected(span, kind, i);
+        span->numbers[i] =
+            others >> i & 1 ? span_get_number(&at, end, &has_failed) : span_expected(span, kind, i);
+    r->at = at;
+    r->has_failed = has_failed;
     r->left--;
-    return !r->has_failed;
+    return !has_failed;
 }
 
 #endif

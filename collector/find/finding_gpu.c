@@ -253,6 +253,7 @@ static int part_is_over(void *context, enum lane lane, const struct lane_part *p
                        part->alone_ns, part->begin_ns);
     if (lane == LANE_COMMUNICATION) {
         uint64_t hidden_ns = part->end_ns - part->begin_ns - part->alone_ns;
+        work_places_meet(&o->gpu->wheres, part->where);
         const struct span exposed = {part->begin_ns, part->end_ns, {hidden_ns, what, part->where}};
         return span_put(&o->gpu->exposed, &o->gpu->devices[o->device].exposed, &exposed,
                         exposed_kind);
@@ -529,6 +530,8 @@ int finding_gpu_settle(struct finding_gpu *g, struct idle *idle)
             error = finding_sums_add(g->sums, late->kind, late->device, late->what, where,
                                      late->count, late->ns, late->begin_ns);
     }
+    if (error == 0 && finding_gpu_settled(g) == &g->exposed && g->walk->rec->share)
+        return work_places_want_met(&g->wheres, &idle->lines);
     for (uint32_t i = 0; error == 0 && i < g->device_count; i++)
         error = settle_exposed(g, idle, i);
     return error;

@@ -99,8 +99,8 @@ struct finding_gpu {
     struct finding_sums *sums; /* a view */
     struct work_places wheres;
     struct spool late;            /* struct late_sum */
-    struct byte_spool exposed;    /* until it is known what of it was a wait for another rank, */
-    struct byte_spool settled;    /* or in a part that it is of those places */
+    struct byte_spool exposed;    /* until it is known what of it was a wait for another rank */
+    struct byte_spool settled;    /* the same of a part, if some of its places were told late */
     bool is_alone;                /* there is nobody to wait for */
     struct found_device *devices; /* owned, and so what follows */
     uint32_t device_count;
@@ -133,8 +133,14 @@ int finding_gpu_tied(struct finding_gpu *g, const struct slice *s);
 int finding_gpu_end(struct finding_gpu *g);
 
 /* After that, and after idle_finish: the sums are complete; of a part, but for exposed
- * communication, which is in `settled` then, with its places. 0 or an error. */
+ * communication, whose places are known then. 0 or an error. */
 int finding_gpu_settle(struct finding_gpu *g, struct idle *idle);
+
+/* Where that lies. */
+static inline struct byte_spool *finding_gpu_settled(struct finding_gpu *g)
+{
+    return g->wheres.late_count ? &g->settled : &g->exposed;
+}
 
 /* For who adds findings up: exposed communication of a device, in the order of time. 0 or an error.
  */

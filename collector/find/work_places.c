@@ -124,6 +124,14 @@ int work_places_want(struct work_places *p, struct place_lines *lines, uint32_t 
     return place_lines_add(lines, place->process, place->place.stack);
 }
 
+int work_places_want_met(struct work_places *p, struct place_lines *lines)
+{
+    int error = 0;
+    for (uint32_t i = 0; error == 0 && i < p->count; i++)
+        error = p->list[i].is_met ? work_places_want(p, lines, i + 1) : 0;
+    return error;
+}
+
 int work_places_name(struct work_places *p, struct place_lines *lines)
 {
     int error = 0;

@@ -21,8 +21,9 @@
 struct work_place {
     struct idle_place place;
     uint32_t process; /* index */
-    bool is_wanted;
-    char *text; /* owned; NULL: nothing is known after all */
+    bool is_met;      /* it will be wanted, */
+    bool is_wanted;   /* and is */
+    char *text;       /* owned; NULL: nothing is known after all */
 };
 
 struct work_places {
@@ -63,8 +64,17 @@ int work_places_number(struct work_places *p, uint32_t process, const struct idl
 /* Behind the walk: the number of the place, now that all are known. 0 or an error. */
 int work_places_known(struct work_places *p, uint32_t *number);
 
-/* After that: that place's text is wanted, and so is its line. 0 or GPUPROF_NO_MEMORY. */
+/* After that: that place's text is wanted, and so is its line; or those of all places that were met
+ * before. 0 or GPUPROF_NO_MEMORY. */
 int work_places_want(struct work_places *p, struct place_lines *lines, uint32_t number);
+int work_places_want_met(struct work_places *p, struct place_lines *lines);
+
+/* During the walk: the place will be wanted; of one that is told later nothing is said. */
+static inline void work_places_meet(struct work_places *p, uint32_t number)
+{
+    if (number && number <= p->count)
+        p->list[number - 1].is_met = true;
+}
 
 /* Once lines have been looked up: makes those texts. 0 or GPUPROF_NO_MEMORY. */
 int work_places_name(struct work_places *p, struct place_lines *lines);

@@ -63,7 +63,7 @@ int finding_part_put(struct findings *f, struct part *p)
     put_sums(f, p);
     int error = 0;
     for (uint32_t i = 0; i < devices && error == 0; i++)
-        error = part_put_spans(p, &f->gpu.settled, &f->gpu.devices[i].exposed);
+        error = part_put_spans(p, finding_gpu_settled(&f->gpu), &f->gpu.devices[i].exposed);
     return error;
 }
 
