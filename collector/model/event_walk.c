@@ -40,6 +40,7 @@ struct pass {
     unsigned count;
     struct listener listeners[HEARD_KINDS][WALK_CONSUMERS_MAX + 1];
     struct listener of_hidden[HEARD_KINDS][WALK_CONSUMERS_MAX + 1];
+    const struct walk_filter *filter; /* NULL: nothing is hidden */
     unsigned needs;
     bool surveys;             /* what is learnt is not known yet */
     bool learns_ops;          /* nor are the numbers of operators */
@@ -176,16 +177,17 @@ static void count_unpaired(const struct pass *p, const struct event *e)
         l->gpu_unpaired++;
 }
 
-typedef int find_fn(struct correlation *c, uint32_t process, uint32_t id, uint64_t at_ns,
-                    unsigned marks, struct correlated_call *found);
-
-static int find_call(struct walk *w, struct slice *s, find_fn *find)
+/* `early`: calls are still being added. */
+static inline int find_call(struct walk *w, struct slice *s, bool early)
 {
+    struct correlation *c = &w->survey.calls;
     const struct event *e = &s->event;
     unsigned marks = (is_stream_work(e->record->type) ? (unsigned)CORRELATION_MATCHED : 0) |
                      (e->record->type == RECORD_KERNEL ? (unsigned)CORRELATION_COUNTED : 0);
-    int found = find(&w->survey.calls, e->process->index, e->record->correlation, e->begin_ns,
-                     marks, &s->call);
+    int found = early ? correlation_find_early(c, e->process->index, e->record->correlation,
+                                               e->begin_ns, marks, &s->call)
+                      : correlation_find(c, e->process->index, e->record->correlation, e->begin_ns,
+                                         marks, &s->call);
     s->is_called = found > 0;
     return found < 0 ? found : 0;
 }
@@ -202,10 +204,10 @@ static bool is_outside(const struct slice *s)
 }
 
 /* Finds its call, or lays it aside until all calls are known. */
-static int tie(const struct pass *p, struct slice *s)
+static __attribute__((flatten)) int tie(const struct pass *p, struct slice *s)
 {
     struct walk *w = p->walk;
-    int error = find_call(w, s, p->surveys ? correlation_find_early : correlation_find);
+    int error = find_call(w, s, p->surveys);
     s->is_outside = is_outside(s);
     if (error || s->is_outside)
         return error;
@@ -429,9 +431,11 @@ static inline int tell_as(const struct pass *p, enum heard as, const struct slic
 
 static inline void hide(const struct pass *p, struct slice *s)
 {
-    const struct walk_filter *f = p->count ? p->walk->filter : NULL;
-    s->is_hidden = f && !f->has(f->context, s);
-    s->is_call_hidden = f && s->is_called && !f->has_call(f->context, s);
+    const struct walk_filter *f = p->filter;
+    if (!f)
+        return;
+    s->is_hidden = !f->has(f->context, s);
+    s->is_call_hidden = s->is_called && !f->has_call(f->context, s);
 }
 
 static inline enum heard heard_call(const struct event *e)
@@ -489,7 +493,7 @@ static int tell_pending(const struct pass *p)
         struct record record = work->record;
         s.event = work->event;
         s.event.record = &record;
-        error = find_call(w, &s, correlation_find);
+        error = find_call(w, &s, false);
         if (error == 0 && !s.is_called)
             count_unpaired(p, &s.event);
         hide(p, &s);
@@ -743,7 +747,8 @@ int walk_survey_shared(struct walk *w)
 int walk_run(struct walk *w, const struct process *only, const struct consumer *consumers,
              unsigned count)
 {
-    struct pass p = {.walk = w, .consumers = consumers, .count = count};
+    struct pass p = {
+        .walk = w, .consumers = consumers, .count = count, .filter = count ? w->filter : NULL};
     for (unsigned i = 0; i < count; i++)
         p.needs |= consumers[i].needs;
     p.ties = p.needs & (WALK_WORK | WALK_LOSSES);
