@@ -241,29 +241,38 @@ static int take_launch(struct gpu_report *g, const struct event *e,
     return error < 0 || again ? error : count_launch(g, LAUNCH_CALL, api);
 }
 
-static int take_work(struct gpu_report *g, const struct event *e)
+static int take_use(struct gpu_report *g, const struct event *e)
 {
     const struct record *r = e->record;
-    struct gpu_stat *row;
-    uint64_t bytes = 0;
     struct device_use *use = use_of(g, e->process, record_arg(r, KERNEL_DEVICE));
     if (!use)
         return GPUPROF_NO_MEMORY;
+    bool computes = r->type == RECORD_KERNEL || r->type == RECORD_GRAPH;
     if (e->begin_ns < use->begin_ns)
         use->begin_ns = e->begin_ns;
     if (e->end_ns > use->end_ns)
         use->end_ns = e->end_ns;
     cover(&use->busy, e->begin_ns, e->end_ns);
+    cover(computes ? &use->kernels : &use->copies, e->begin_ns, e->end_ns);
+    return 0;
+}
+
+static int take_work(struct gpu_report *g, const struct event *e)
+{
+    const struct record *r = e->record;
+    struct gpu_stat *row;
+    uint64_t bytes = 0;
+    int error = g->leaves & REPORT_USE ? 0 : take_use(g, e);
+    if (error < 0)
+        return error;
     if (r->type == RECORD_KERNEL || r->type == RECORD_GRAPH) {
-        cover(&use->kernels, e->begin_ns, e->end_ns);
         row = r->type == RECORD_KERNEL ? row_of_kernel(g, e)
                                        : graph_row(g, record_arg(r, GRAPH_GRAPH));
     } else {
-        cover(&use->copies, e->begin_ns, e->end_ns);
         bytes = record_arg(r, r->type == RECORD_COPY ? COPY_BYTES : SET_BYTES);
         row = transfer_row(g, TABLE_COPIES, r);
     }
-    int error = gpu_stats_count(&g->stats, row, e->end_ns - e->begin_ns, bytes);
+    error = gpu_stats_count(&g->stats, row, e->end_ns - e->begin_ns, bytes);
     if (error == 0 && (r->type == RECORD_COPY || r->type == RECORD_SET))
         error = gpu_stats_count(&g->stats, transfer_row(g, TABLE_SIZES, r), bytes, 0);
     return error;

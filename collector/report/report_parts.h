@@ -12,6 +12,7 @@ enum report_part {
     REPORT_TIED = 32,    /* and of what it was launched by */
     REPORT_MEMORY = 64,  /* the books of memory */
     REPORT_MAKERS = 128, /* which call of a library launched a kernel */
+    REPORT_USE = 256,    /* how busy devices were */
 };
 
 #endif

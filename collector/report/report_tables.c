@@ -33,7 +33,7 @@ struct table_list {
 
 #define EVERYTHING                                                                                 \
     (REPORT_IDLE | REPORT_OPS | REPORT_LIBRARIES | REPORT_CALLS | REPORT_WORK | REPORT_TIED |      \
-     REPORT_MEMORY | REPORT_MAKERS)
+     REPORT_MEMORY | REPORT_MAKERS | REPORT_USE)
 #define LISTS_MAX 32
 
 static unsigned list_tables(const struct report *r, struct table_list *lists)
@@ -54,7 +54,8 @@ static unsigned list_tables(const struct report *r, struct table_list *lists)
         {gpu_tables + TABLE_LAUNCHES, 1, r->gpu, REPORT_WORK | REPORT_TIED},
         {gpu_tables + TABLE_RANGES, 1, r->gpu, REPORT_WORK},
         {gpu_tables + TABLE_PROJECTIONS, 1, r->gpu, REPORT_WORK | REPORT_TIED},
-        {gpu_tables + TABLE_OVERHEADS, TABLE_MEMORY - TABLE_OVERHEADS, r->gpu, REPORT_WORK},
+        {gpu_tables + TABLE_OVERHEADS, 1, r->gpu, REPORT_WORK},
+        {gpu_tables + TABLE_DEVICES, 1, r->gpu, REPORT_WORK | REPORT_USE},
         {gpu_tables + TABLE_MEMORY, 1, r->gpu, REPORT_MEMORY},
         {gpu_tables + TABLE_HOST_LAUNCHES, TABLE_COUNT - TABLE_HOST_LAUNCHES, r->gpu, REPORT_WORK},
         {idle_tables, IDLE_TABLES, r->idle, EVERYTHING},
