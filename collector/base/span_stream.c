@@ -10,7 +10,8 @@ void span_reader_init(struct span_reader *r, struct byte_spool *b, const struct 
 void span_reader_init_view(struct span_reader *r, const uint8_t *data, size_t length,
                            uint64_t count)
 {
-    *r = (struct span_reader){.left = count, .at = data, .end = data + length};
+    const uint8_t *end = length ? data + length : data; /* of no bytes it may be NULL */
+    *r = (struct span_reader){.left = count, .at = data, .end = end};
 }
 
 int span_reader_fill(struct span_reader *r)
