@@ -662,6 +662,15 @@ static int walk(const struct pass *p)
     return more;
 }
 
+/* Has work of devices nothing that anybody must know? */
+static bool skips_work(const struct pass *p)
+{
+    bool is_skipped = !p->ties;
+    for (unsigned i = 0; i < p->count; i++)
+        is_skipped &= (p->consumers[i].skips & WALK_SKIPS_WORK) != 0;
+    return is_skipped;
+}
+
 static int run(struct pass *p, const struct process *only)
 {
     struct walk *w = p->walk;
@@ -669,8 +678,8 @@ static int run(struct pass *p, const struct process *only)
     int more = p->timeline ? begin(w, only) : GPUPROF_NO_MEMORY;
     if (p->timeline && only)
         timeline_only(p->timeline, only);
-    if (p->timeline && !p->count)
-        timeline_skip_work(p->timeline); /* it has nothing that anybody must know before */
+    if (p->timeline && skips_work(p))
+        timeline_skip_work(p->timeline, w->last_ns);
     if (p->timeline && p->wants)
         timeline_choose(p->timeline, p->wants, NULL);
     else if (p->timeline && w->filter && w->filter->wants)

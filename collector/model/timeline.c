@@ -54,11 +54,11 @@ struct timeline {
     uint64_t open_bytes; /* of payloads, spare ones included, decoders and windows */
     uint64_t open_bytes_max;
     struct process *failed;
-    bool is_one;      /* only one process's blocks */
-    uint64_t late_ns; /* on the monotonic clock: from then on no block is opened */
-    bool *is_cut;     /* a view, set when it is late */
-    bool has_calls;   /* one was handed out */
-    bool skips_work;
+    bool is_one;              /* only one process's blocks */
+    uint64_t late_ns;         /* on the monotonic clock: from then on no block is opened */
+    bool *is_cut;             /* a view, set when it is late */
+    bool has_calls;           /* one was handed out */
+    uint64_t *work_last_ns;   /* a view, by process index; NULL: work is not skipped */
     timeline_wants_fn *wants; /* NULL: all blocks are wanted */
     void *wants_context;
 };
@@ -102,9 +102,9 @@ void timeline_only(struct timeline *t, const struct process *p)
     set_next_entry(t, p->first_entry);
 }
 
-void timeline_skip_work(struct timeline *t)
+void timeline_skip_work(struct timeline *t, uint64_t *last_ns)
 {
-    t->skips_work = true;
+    t->work_last_ns = last_ns;
 }
 
 void timeline_choose(struct timeline *t, timeline_wants_fn *wants, void *context)
@@ -446,14 +446,23 @@ static bool is_work_only(const struct block_decoder *d)
     return true;
 }
 
+static void skip_work(struct timeline *t, struct open_block *b)
+{
+    struct clock_place clock = {0};
+    uint64_t end_ns = clock_map_look(&b->event.process->clock, &clock, b->place.header.max_ns);
+    uint64_t *last_ns = &t->work_last_ns[b->event.process->index];
+    *last_ns = end_ns > *last_ns ? end_ns : *last_ns;
+    b->place.header.record_count = 1;
+}
+
 /* Opens the closed block at the root. */
 static int open_root(struct timeline *t)
 {
     struct open_block *b = t->heap[0].block;
     int error = open_payload(t, b);
     if (error == 0) {
-        if (t->skips_work && is_work_only(&b->decoder))
-            b->place.header.record_count = 1;
+        if (t->work_last_ns && is_work_only(&b->decoder))
+            skip_work(t, b);
         b->event.thread = thread_find(&b->event.process->threads, b->place.header.thread);
         if (b->event.thread)
             return advance_root(t);

@@ -31,8 +31,9 @@ void timeline_free(struct timeline *t);
 /* Shows the events of this process only. To be called before the first event. */
 void timeline_only(struct timeline *t, const struct process *p);
 
-/* Of a block with work of devices and nothing else only the first record is shown. Likewise. */
-void timeline_skip_work(struct timeline *t);
+/* Of a block with work of devices and nothing else only the first record is shown; how long the
+ * others last raises the item of its process in *last_ns, which must stay. Likewise. */
+void timeline_skip_work(struct timeline *t, uint64_t *last_ns);
 
 /* Are the events of blocks of these times and types (block.h) wanted? The others are not read.
  * Likewise. */
