@@ -19,16 +19,24 @@ static const char *const column_names[EVENT_COLUMNS] = {
 #undef EVENT_COLUMN
 };
 
-/* Room for all cells, however they are written. */
+/* Room for all cells, however they are written: in the output, if it is not too long for that. */
 static char *row_room(struct export_writer *w)
 {
-    size_t bytes = 2;
+    size_t bytes = 2 + CELL_BYTES * EVENT_COLUMNS;
     for (unsigned i = 0; i < EVENT_COLUMNS; i++)
-        bytes += CELL_BYTES + 2ull * w->cells[i].bytes;
-    w->line.used = 0;
-    char *out = event_room(&w->line, bytes);
+        bytes += 2ull * w->cells[i].bytes;
+    w->is_long = bytes > OUTPUT_BUFFER_BYTES;
+    char *out = w->is_long ? event_room(&w->line, bytes) : output_room(w->out, bytes);
     w->failed |= !out;
     return out;
+}
+
+static void end_row(struct export_writer *w, const char *end)
+{
+    if (w->is_long)
+        output_write(w->out, w->line.at, (size_t)(end - w->line.at));
+    else
+        output_advance(w->out, end);
 }
 
 static char *put_number(char *out, const struct event_cell *c)
@@ -98,7 +106,7 @@ static void print_csv(struct export_writer *w)
     }
     if (out) {
         *out++ = '\n';
-        output_write(w->out, w->line.at, (size_t)(out - w->line.at));
+        end_row(w, out);
     }
 }
 
@@ -123,7 +131,7 @@ static void print_json(struct export_writer *w)
     }
     if (out) {
         memcpy(out, "}\n", 2);
-        output_write(w->out, w->line.at, (size_t)(out + 2 - w->line.at));
+        end_row(w, out + 2);
     }
 }
 
