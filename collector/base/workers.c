@@ -60,16 +60,22 @@ bool workers_start(struct workers *w, uint32_t count, worker_fn *work, void *con
     return false;
 }
 
-bool workers_write(int to, const void *data, size_t bytes)
+/* `is_told`: into a socket; who has ended is no signal to us. */
+static bool write_all(int to, const void *data, size_t bytes, bool is_told)
 {
     for (const char *next = data; bytes;) {
-        ssize_t put = write(to, next, bytes);
+        ssize_t put = is_told ? send(to, next, bytes, MSG_NOSIGNAL) : write(to, next, bytes);
         if (put < 0 && errno != EINTR)
             return false;
         next += put > 0 ? put : 0;
         bytes -= put > 0 ? (size_t)put : 0;
     }
     return true;
+}
+
+bool workers_write(int to, const void *data, size_t bytes)
+{
+    return write_all(to, data, bytes, false);
 }
 
 static bool read_all(int from, void *data, size_t bytes)
@@ -89,15 +95,14 @@ bool workers_read(const struct workers *w, uint32_t index, void *data, size_t by
     return read_all(w->list[index].from, data, bytes);
 }
 
-bool workers_nod(const struct workers *w, uint32_t index)
+bool workers_tell(const struct workers *w, uint32_t index, const void *data, size_t bytes)
 {
-    return send(w->list[index].from, "", 1, MSG_NOSIGNAL) == 1;
+    return write_all(w->list[index].from, data, bytes, true);
 }
 
-bool workers_wait(int to)
+bool workers_hear(int to, void *data, size_t bytes)
 {
-    char nod;
-    return read_all(to, &nod, 1);
+    return read_all(to, data, bytes);
 }
 
 static void repeat_words(const struct worker *worker)

@@ -39,10 +39,10 @@ bool workers_start(struct workers *w, uint32_t count, worker_fn *work, void *con
 /* In a worker: writes all of it. False: errno. */
 bool workers_write(int to, const void *data, size_t bytes);
 
-/* One byte for a worker: what it means is between them. In the worker: waits for one. False: the
+/* Something for a worker: what it means is between them. In the worker: waits for it. False: the
  * other has ended. */
-bool workers_nod(const struct workers *w, uint32_t index);
-bool workers_wait(int to);
+bool workers_tell(const struct workers *w, uint32_t index, const void *data, size_t bytes);
+bool workers_hear(int to, void *data, size_t bytes);
 
 /* The next bytes that a worker wrote. False: it has ended before. */
 bool workers_read(const struct workers *w, uint32_t index, void *data, size_t bytes);

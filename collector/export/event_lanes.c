@@ -38,6 +38,7 @@ static struct batch *next_batch(struct batch *first, uint32_t *at)
 
 struct lane {
     struct walk *walk;
+    struct steps *steps; /* NULL: they are known */
     const struct consumer *consumer;
     struct output *out;
     uint64_t *count;
@@ -72,7 +73,7 @@ static int send_text(void *context, const char *data, size_t length)
     add_piece(l, length - l->bytes);
     bool is_sent = workers_write(l->to, &l->piece_count, sizeof l->piece_count);
     if (is_sent && ++l->ahead == LANE_BATCHES) {
-        is_sent = workers_wait(l->to);
+        is_sent = workers_hear(l->to, &(char){0}, 1);
         l->ahead--;
     }
     l->batch = next_batch(l->batches, &l->at);
@@ -117,6 +118,20 @@ static bool send_tail(struct lane *l)
     return is_sent;
 }
 
+/* Those that this process's parent has found meanwhile, without what they are made of. */
+static bool hear_steps(const struct lane *l)
+{
+    struct steps *s = l->steps;
+    size_t firsts = (l->walk->rec->count + 1u) * sizeof *s->firsts;
+    bool is_heard =
+        workers_hear(l->to, s->firsts, firsts) && workers_hear(l->to, &s->count, sizeof s->count);
+    s->list = is_heard ? calloc(s->count + 1u, sizeof *s->list) : NULL;
+    is_heard = s->list && workers_hear(l->to, s->list, s->count * sizeof *s->list);
+    for (uint32_t i = 0; is_heard && i < s->count; i++)
+        s->list[i].made_of = NULL;
+    return is_heard;
+}
+
 /* What it is called with is a copy of the parent's. */
 static enum exit_code work(void *context, uint32_t index, int to)
 {
@@ -134,7 +149,8 @@ static enum exit_code work(void *context, uint32_t index, int to)
         message("export: %s", gpuprof_error_text(error));
         return EXIT_ENVIRONMENT;
     }
-    if (walk_survey_rest(l->walk, NULL) < 0 || walk_run(l->walk, NULL, &consumer, 1) != 0)
+    if (walk_survey_rest(l->walk, NULL) < 0 || (l->steps && !hear_steps(l)) ||
+        walk_run(l->walk, NULL, &consumer, 1) != 0)
         return EXIT_ENVIRONMENT;
     output_drain(l->out); /* what has gone wrong before is said */
     return !l->out->error && send_tail(l) ? EXIT_OK : EXIT_ENVIRONMENT;
@@ -184,7 +200,7 @@ static bool fill(struct joint *j, uint32_t index)
 {
     struct incoming *lane = &j->lanes[index];
     if (lane->batch) {
-        workers_nod(&j->workers, index); /* who has ended tells it below */
+        workers_tell(&j->workers, index, "", 1); /* who has ended tells it below */
         lane->batch = next_batch(lane->batches, &lane->number);
     } else {
         lane->batch = lane->batches = j->batches + index * LANE_BATCHES;
@@ -242,6 +258,24 @@ static uint32_t join(struct joint *j, struct output *out)
     return WORKERS_DONE;
 }
 
+static int find_steps(struct walk *w, struct steps *steps)
+{
+    struct consumer marks = steps_consumer(steps);
+    return steps ? walk_run(w, NULL, &marks, 1) : 0;
+}
+
+/* As `join`. */
+static uint32_t tell_steps(const struct joint *j, const struct steps *s)
+{
+    for (uint32_t i = 0; s && i < j->workers.count; i++)
+        if (!workers_tell(&j->workers, i, s->firsts,
+                          (j->walk->rec->count + 1u) * sizeof *s->firsts) ||
+            !workers_tell(&j->workers, i, &s->count, sizeof s->count) ||
+            !workers_tell(&j->workers, i, s->list, s->count * sizeof *s->list))
+            return i;
+    return WORKERS_DONE;
+}
+
 /* Memory is taken as it is filled. */
 static bool make_room(struct joint *j, struct lane *lane)
 {
@@ -259,33 +293,40 @@ static void release(struct joint *j, struct lane *lane)
     free(lane);
 }
 
-/* 0, or an error that is said. */
-static int run(struct joint *j, const struct consumer *consumer, struct output *out)
+/* 0, or an error that is said. While the workers survey, this process finds the steps. */
+static int run(struct joint *j, struct steps *steps, const struct consumer *consumer,
+               struct output *out)
 {
-    uint32_t how = join(j, out);
-    int error = workers_end(&j->workers, how) == EXIT_OK ? 0 : GPUPROF_IO;
-    if (error || how != WORKERS_DONE)
-        return error;
+    int error = find_steps(j->walk, steps);
+    uint32_t how = error < 0 ? WORKERS_UNWANTED : tell_steps(j, steps);
+    if (how == WORKERS_DONE)
+        how = join(j, out);
+    enum exit_code code = workers_end(&j->workers, how);
+    if (error < 0 || how != WORKERS_DONE || code != EXIT_OK)
+        return error < 0 ? error : code == EXIT_OK ? 0 : GPUPROF_IO;
     error = consumer->end(consumer->context);
     if (error < 0)
         message("export: %s", gpuprof_error_text(error));
     return error;
 }
 
-int event_lanes_run(struct walk *w, const struct consumer *consumer, struct output *out,
-                    uint64_t *count)
+int event_lanes_run(struct walk *w, struct steps *steps, const struct consumer *consumer,
+                    struct output *out, uint64_t *count)
 {
     struct joint *j = calloc(1, sizeof *j);
     struct lane *lane = calloc(1, sizeof *lane);
     if (j && lane) {
-        *lane = (struct lane){.walk = w, .consumer = consumer, .out = out, .count = count};
+        *lane = (struct lane){
+            .walk = w, .steps = steps, .consumer = consumer, .out = out, .count = count};
         j->walk = w;
         j->count = count;
         recording_deal(w->rec);
     }
     bool is_started = j && lane && w->rec->workers > 1 && make_room(j, lane) &&
                       workers_start(&j->workers, w->rec->workers, work, lane);
-    int error = is_started ? run(j, consumer, out) : walk_survey_rest(w, NULL);
+    int error = is_started ? run(j, steps, consumer, out) : find_steps(w, steps);
+    if (!is_started && error == 0)
+        error = walk_survey_rest(w, NULL);
     if (!is_started && error == 0)
         error = walk_run(w, NULL, consumer, 1);
     release(j, lane);

@@ -26,6 +26,7 @@ struct export
     struct steps steps;
     struct selection selection;
     bool has_steps;
+    bool finds_steps_late; /* whoever writes the rows does */
     bool is_cut;
     const struct export_format *format;
     struct export_writer *writer;
@@ -57,7 +58,8 @@ static int write_events(struct export *x, const struct options *options)
     x->writer = x->format->create(x->out, &x->walk, &scope);
     int error = 0;
     if (x->writer && x->format->is_rows)
-        error = event_lanes_run(&x->walk, &consumer, x->out, &x->selection.shown);
+        error = event_lanes_run(&x->walk, x->finds_steps_late ? &x->steps : NULL, &consumer, x->out,
+                                &x->selection.shown);
     else if (x->writer)
         error = walk_run(&x->walk, NULL, &consumer, 1);
     if (!x->writer && !x->out->error) {
@@ -69,15 +71,17 @@ static int write_events(struct export *x, const struct options *options)
     return error < 0 ? error : 0;
 }
 
-static enum exit_code find_steps(struct export *x, const struct options *options)
+static enum exit_code find_steps(struct export *x, const struct options *options, bool in_lanes)
 {
     struct consumer marks = steps_consumer(&x->steps);
     x->has_steps = x->format->wants_steps || x->is_cut || options->step_by || options->step_range;
     if (!x->has_steps)
         return EXIT_OK;
+    /* Those that somebody asked for may be missing, which is said before. */
+    x->finds_steps_late = in_lanes && !options->step_by && !options->step_range;
     if (steps_init(&x->steps, &x->walk, options->step_by, options->step_range) < 0)
         return verb_output_failed(options->output, GPUPROF_NO_MEMORY);
-    if (walk_run(&x->walk, NULL, &marks, 1) < 0)
+    if (!x->finds_steps_late && walk_run(&x->walk, NULL, &marks, 1) < 0)
         return EXIT_ENVIRONMENT;
     return steps_check(&x->steps, VERB);
 }
@@ -96,7 +100,7 @@ static enum exit_code export_recording(struct export *x, const struct options *o
     bool in_lanes = x->format->is_rows && !x->is_cut; /* a piece is cut where all is known */
     if ((in_lanes ? walk_survey_shared(&x->walk) : walk_survey(&x->walk)) < 0)
         return EXIT_ENVIRONMENT;
-    enum exit_code code = find_steps(x, options);
+    enum exit_code code = find_steps(x, options, in_lanes);
     if (code == EXIT_OK)
         code = selection_make(&x->selection, &x->rec, &x->walk, &options->select, &how, VERB);
     if (code != EXIT_OK)

@@ -2,6 +2,8 @@
 """-j where there are several recordings: processes of ours share them. What comes out, and what is
 said, is what one process makes, and one that fails leaves a line and nothing else."""
 
+import csv
+import io
 import os
 import random
 import resource
@@ -158,6 +160,28 @@ def test_any_number_makes_the_same(recordings, run, request):
             assert run(jobs, arguments, recordings) == one, (verb, jobs)
         made += len(one[2]) + sum(map(len, one[3].values()))
     assert made > 10000, request.node.name
+
+
+def test_steps_that_others_find(make_stacks, run):
+    """Steps are found while workers survey, or before where they may be missing; the last one ends
+    when the longest kernel does, of which only the block says when that is."""
+    lines = []
+    for rank in range(3):
+        lines += [f"process {rank}", "name 1 k"]
+        for i in range(40):
+            at = 1000 * (i + 1)
+            lines += [f"step {at} {i}", f"call cudaLaunchKernel {at + 10} 5 {i + 1} 0 0",
+                      f"kernel 1 {at + 20} {30000 + rank if i == 38 else 7} {i + 1}"]
+    folder = make_stacks(*lines)
+    code, said, text, _ = made = run("-j1", VERBS["csv"], [folder])
+    rows = list(csv.DictReader(io.StringIO(text.decode())))
+    steps = [row for row in rows if row["kind"] == "step"]
+    assert code == 0 and not said
+    assert [int(row["duration_ns"]) for row in steps[39::40]] == [29020, 29021, 29022]
+    kernels = [row["step"] for row in rows if row["kind"] == "kernel"]
+    assert kernels[::3] == list(map(str, range(40)))
+    for jobs, *more in (("-j2",), ("-j3",), ("-j1", "--step-by=range"), ("-j3", "--step-by=range")):
+        assert run(jobs, (*VERBS["csv"], *more), [folder]) == made, (jobs, more)
 
 
 def test_what_a_walk_has_put_aside(make_gpu, run):
