@@ -126,7 +126,6 @@ static bool make_parts(struct shared_report *s)
     bool are_there = true;
     for (uint32_t i = 0; are_there && i < s->count; i++)
         are_there = workers_read(&s->workers, i, &done, 1);
-    workers_end(&s->workers, WORKERS_UNWANTED);
     return are_there;
 }
 
@@ -153,6 +152,7 @@ bool shared_report_make(struct combination *c, struct recording *rec, const stru
         if (!is_made)
             combination_release(c);
     }
+    workers_end(&s->workers, WORKERS_UNWANTED); /* they give their memory back meanwhile */
     for (uint32_t i = 0; i < s->count; i++)
         if (s->files[i] >= 0)
             close(s->files[i]);
