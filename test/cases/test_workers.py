@@ -170,8 +170,9 @@ def test_steps_that_others_find(make_stacks, run):
         lines += [f"process {rank}", "name 1 k"]
         for i in range(40):
             at = 1000 * (i + 1)
-            lines += [f"step {at} {i}", f"call cudaLaunchKernel {at + 10} 5 {i + 1} 0 0",
-                      f"kernel 1 {at + 20} {30000 + rank if i == 38 else 7} {i + 1}"]
+            lines += [f"step {at} {i}", f"call cudaLaunchKernel {at + 10} 5 {i + 1} 0 0"]
+        for i in range(40):  # in one block
+            lines += [f"kernel 1 {1000 * i + 1020} {30000 + rank if i == 38 else 7} {i + 1}"]
     folder = make_stacks(*lines)
     code, said, text, _ = made = run("-j1", VERBS["csv"], [folder])
     rows = list(csv.DictReader(io.StringIO(text.decode())))
