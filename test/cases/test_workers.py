@@ -13,11 +13,13 @@ import time
 
 import conftest
 import pytest
+import stream_reader
 from made_libraries import Libraries
 from test_collectives import World
 from test_memory_trouble import too_large
 from test_partial import job_lines, random_lines, write_libraries
 
+TYPES = stream_reader.TYPE_NUMBERS
 VERBS = {"csv": ("export", "--format=csv", "-o", "-"),
          "jsonl": ("export", "--format=jsonl", "-o", "-"),
          "piece": ("export", "--format=csv", "--step=1:3", "-o", "-"),
@@ -28,6 +30,7 @@ VERBS = {"csv": ("export", "--format=csv", "-o", "-"),
          "strict": ("report", "--strict", "--no-group", "--table=host_kernel_sum,nvtx_sum"),
          "grouped": ("report", "--table=nvtx_sum"), "report": ("report", "--format=csv"),
          "screen": ("report",), "full": ("report", "--full"), "json": ("report", "--format=json"),
+         "json of one": ("report", "--format=json", "--table=functions"),
          "idle": ("report", "--table=findings,gpu_time,idle,ops"),
          "stats": ("stats", "cuda_gpu_kern_sum"), "events": ("stats", "cuda_gpu_trace"),
          "sqlite": ("export", "-o", "all.sqlite"), "chrome": ("merge", "-o", "-"),
@@ -210,6 +213,25 @@ def test_trouble_with_memory(make_gpu, run, has_oom):
         assert (b"smaller batches" in one[2]) == (has_oom and verb != "report"), verb
         for jobs in ("-j2", "-j5"):
             assert run(jobs, VERBS[verb], [folder]) == one, (verb, jobs)
+    one = run("-j1", VERBS["json of one"], [folder])
+    assert b'"overview": {' in one[2] and run("-j3", VERBS["json of one"], [folder]) == one
+
+
+def test_kinds_that_nobody_knows(make_records, run):
+    """They have one row: a later CUDA may number more of them."""
+    lines = []
+    for rank in range(2):
+        lines += [f"process {rank}"]
+        lines += [f"{TYPES[name]} 2 {at} 5 0 0 0 0 {kind},1,7,0"
+                  for at, kind in ((10, 77), (20, 78), (30, 1)) for name in ("sync", "overhead")]
+    words = ("report", "--format=csv", "--table=cuda_sync_sum,overhead_sum")
+    recordings = [make_records(lines)]
+    one = run("-j1", words, recordings)
+    rows = [line.split(",")[:4] for line in one[2].decode().splitlines()]
+    assert [row for row in rows if row[0] in ("sync", "overhead")] == [
+        ["sync", '"Sync"', "host", "4"], ["sync", '"Event Sync"', "host", "2"],
+        ["overhead", '"Overhead"', "host", "4"], ["overhead", '"Driver Compiler"', "host", "2"]]
+    assert run("-j2", words, recordings) == one
 
 
 @pytest.mark.parametrize("verb, count", [("csv", 3), ("ranks", 3), ("tables", 3), ("text", 3),
