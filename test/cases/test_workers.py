@@ -289,7 +289,7 @@ def test_no_room(make_gpu, run, verb, jobs):
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
 def test_parent_ends(make_gpu, collector, tmp_path, number):
     """Workers go with it, whatever it dies of, and nothing is left."""
-    folder, place = make_gpu("bench", 40000, 4), tmp_path / "place"
+    folder, place = make_gpu("bench", 300000, 4), tmp_path / "place"
     place.mkdir()
     with conftest.Program([collector, "export", "-j3", folder, "-o", "all.csv"],
                           cwd=place) as program:
