@@ -74,8 +74,7 @@ struct library_node {
 
 struct survey {
     struct recording *rec;
-    bool
-        is_bare; /* nobody asks what calls are in: ranges, operators, libraries' calls and stacks */
+    bool is_bare; /* nobody asks what is around calls */
     struct correlation calls;
     struct contents contents;
     struct stack_table stacks;

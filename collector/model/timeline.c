@@ -508,7 +508,7 @@ static bool is_settled(const struct timeline *t)
     return t->count && t->heap[0].begin_ns < t->next_ns && t->heap[0].block->event.thread;
 }
 
-/* With the decoder inside: to call it takes a tenth of the time. */
+/* With the decoder inside: to call it takes 17 instructions more, of some 250. */
 __attribute__((flatten)) int timeline_next(struct timeline *t, struct event *event)
 {
     if (t->is_handed_out) {
