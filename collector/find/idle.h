@@ -155,6 +155,29 @@ static inline bool idle_follows_ranks(const struct idle *d)
 void idle_waits_init(struct idle *d);
 int idle_waits_charge(struct idle *d);
 
+/* For idle.c: what it makes of a slice. Each that returns an int returns 0 or an error. */
+
+/* NULL: no memory. */
+struct idle_thread *idle_thread_of(struct idle *d, const struct thread *thread);
+
+static inline struct idle_maker idle_maker_of(const struct idle *d, uint32_t thread)
+{
+    return (struct idle_maker){.thread = d->threads[thread], .index = thread};
+}
+
+/* Of threads: calls, what the driver did inside them, operators, and ranges. (idle_calls.c) */
+int idle_take_call(struct idle *d, struct idle_process *p, const struct slice *s);
+int idle_take_overhead(struct idle *d, const struct idle_process *p, const struct slice *s);
+int idle_take_op(struct idle *d, const struct slice *s);
+int idle_take_range(struct idle *d, const struct slice *s);
+
+/* Of devices: their work, and what is behind the last of it. (idle_device.c) */
+int idle_take_work(struct idle *d, struct idle_process *p, const struct slice *s);
+int idle_device_end(struct idle *d, struct idle_device *device);
+
+/* Was a kernel taken for one that computes, and is none? */
+bool idle_has_guessed(const struct idle *d);
+
 /* Devices' time, and idle time by cause and place: of a struct idle, which may be NULL.
  * (idle_print.c) */
 #define IDLE_TABLES 2

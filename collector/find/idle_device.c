@@ -1,0 +1,316 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What devices do: work of a kind, or nothing. */
+#include "find/idle.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/array.h"
+#include "error.h"
+#include "find/work_places.h"
+#include "model/nccl_call.h"
+#include "record/gpu_record.h"
+
+enum kernel_class { KERNEL_UNSEEN, KERNEL_COMPUTES, KERNEL_COMMUNICATES, KERNEL_UNNAMED };
+
+/* Then a device's window is from its first to its last work: before and behind it there may have
+ * been other work, and nobody waited for that of the piece. */
+static bool is_piece(const struct idle *d)
+{
+    return d->walk->filter && d->walk->filter->is_of_time;
+}
+
+/* NULL: no memory, or too many of them (*error is 0). */
+static struct idle_device *device_of(struct idle *d, const struct idle_process *p,
+                                     const struct event *e, int *error)
+{
+    uint64_t number = record_arg(e->record, KERNEL_DEVICE);
+    struct idle_device *device = d->device_count ? &d->devices[d->last_device] : NULL;
+    if (device && device->process == e->process && device->device == number)
+        return device;
+    struct key key = {e->process->index, number, 0};
+    uint64_t place = key_map_get(&d->device_of, key);
+    *error = 0;
+    if (!place && d->device_count == IDLE_DEVICES_MAX)
+        return NULL;
+    if (!place) {
+        *error = GPUPROF_NO_MEMORY;
+        struct idle_device *devices =
+            array_room(d->devices, d->device_count, &d->device_capacity, sizeof *devices, 16);
+        if (!devices)
+            return NULL;
+        uint64_t begin_ns = is_piece(d) ? e->begin_ns : p->begin_ns;
+        d->devices = devices;
+        devices[d->device_count] = (struct idle_device){.process = e->process,
+                                                        .device = number,
+                                                        .begin_ns = begin_ns,
+                                                        .first_ns = e->begin_ns,
+                                                        .at_ns = begin_ns};
+        if (key_map_set(&d->device_of, key, place = ++d->device_count) < 0)
+            return NULL;
+        *error = 0;
+    }
+    d->last_device = (uint32_t)place - 1;
+    return &d->devices[d->last_device];
+}
+
+static uint64_t later(uint64_t a, uint64_t b)
+{
+    return a > b ? a : b;
+}
+
+static uint64_t earlier(uint64_t a, uint64_t b)
+{
+    return a < b ? a : b;
+}
+
+/* The device's time up to then, but for a gap at its end, which begins at at_ns. 0 or an error. */
+static int spend(struct idle *d, struct idle_device *device, uint64_t to_ns)
+{
+    int error = 0;
+    for (unsigned part = IDLE_COMPUTE; part < IDLE_BUSY_PARTS; part++) {
+        /* What goes before it is over by now. */
+        uint64_t end_ns = earlier(device->until_ns[part], to_ns), at_ns = device->at_ns;
+        if (end_ns <= at_ns)
+            continue;
+        device->parts[part] += end_ns - at_ns;
+        device->at_ns = end_ns;
+        if (part == IDLE_COMMUNICATING && idle_follows_ranks(d))
+            error = idle_ranks_alone(&d->ranks, (uint32_t)(device - d->devices), at_ns, end_ns);
+    }
+    return error;
+}
+
+/* The gap, but for the time in which nothing was recorded. */
+static int charge(struct idle *d, struct idle_device *device, struct idle_gap *gap,
+                  int (*how)(struct idle_rows *, uint64_t *, const struct idle_gap *))
+{
+    const struct idle_process *p = &d->processes[device->process->index];
+    uint64_t end_ns = gap->end_ns;
+    int error = 0;
+    d->rows.most_ns = 0;
+    while (error == 0 && gap->begin_ns < end_ns) {
+        const struct idle_pause *pause =
+            device->pause < p->pause_count ? &p->pauses[device->pause] : NULL;
+        if (pause && pause->end_ns <= gap->begin_ns) {
+            device->pause++;
+            continue;
+        }
+        gap->end_ns = pause ? earlier(later(pause->begin_ns, gap->begin_ns), end_ns) : end_ns;
+        if (gap->begin_ns < gap->end_ns) {
+            device->idle_ns += gap->end_ns - gap->begin_ns;
+            error = how(&d->rows, device->causes, gap);
+        }
+        gap->begin_ns = gap->end_ns;
+        if (pause && gap->begin_ns < end_ns) {
+            uint64_t until_ns = earlier(pause->end_ns, end_ns);
+            device->stopped_ns += until_ns - gap->begin_ns;
+            gap->begin_ns = until_ns;
+        }
+    }
+    device->at_ns = end_ns;
+    if (d->rows.most_ns > device->rested_ns) {
+        device->rested_ns = d->rows.most_ns;
+        device->rested = d->rows.most;
+    }
+    return error;
+}
+
+static uint64_t last_work_ns(const struct idle_device *device)
+{
+    uint64_t ns = 0;
+    for (unsigned part = IDLE_COMPUTE; part < IDLE_BUSY_PARTS; part++)
+        ns = later(ns, device->until_ns[part]);
+    return ns;
+}
+
+static struct idle_gap gap_of(const struct idle *d, const struct idle_device *device,
+                              uint64_t end_ns)
+{
+    const struct idle_process *p = &d->processes[device->process->index];
+    uint64_t compute_ns =
+        later(device->until_ns[IDLE_COMPUTE], device->until_ns[IDLE_COMMUNICATING]);
+    return (struct idle_gap){.begin_ns = device->at_ns,
+                             .end_ns = end_ns,
+                             .busy_ns = last_work_ns(device),
+                             .compute_ns = compute_ns,
+                             .process = device->process->index,
+                             .device = (uint32_t)(device - d->devices),
+                             .before = device->before,
+                             .is_first = !p->has_worked,
+                             .first_call_ns = p->first_call_ns};
+}
+
+static enum idle_part part_of(struct idle *d, struct idle_process *p, const struct event *e,
+                              const struct kernel_name **name)
+{
+    const struct record *r = e->record;
+    *name = NULL;
+    if (r->type == RECORD_COPY || r->type == RECORD_SET)
+        return IDLE_COPYING;
+    uint64_t number = r->type == RECORD_KERNEL ? record_arg(r, KERNEL_NAME_INDEX) : 0;
+    uint8_t *class = number < p->kernel_count ? &p->kernels[number] : NULL;
+    if (!number || (class && *class == KERNEL_COMPUTES))
+        return IDLE_COMPUTE;
+    if (class && *class == KERNEL_COMMUNICATES && !idle_follows_ranks(d))
+        return IDLE_COMMUNICATING;
+    *name = walk_kernel(d->walk, e->process, number);
+    bool communicates = *name && nccl_is_kernel(*name);
+    if (communicates && class && *class == KERNEL_UNNAMED)
+        d->has_guessed = true; /* when it had no name yet */
+    if (class)
+        *class = communicates ? KERNEL_COMMUNICATES : *name ? KERNEL_COMPUTES : KERNEL_UNNAMED;
+    return communicates ? IDLE_COMMUNICATING : IDLE_COMPUTE;
+}
+
+/* Room for what a kernel of that number is; each has a record. 0 or GPUPROF_NO_MEMORY. */
+static int know_kernel(struct idle_process *p, const struct record *r, uint64_t record_count)
+{
+    uint64_t number = r->type == RECORD_KERNEL ? record_arg(r, KERNEL_NAME_INDEX) : 0;
+    if (number < p->kernel_count || number >= IDLE_KERNELS_MAX || number > record_count)
+        return 0;
+    uint32_t count = p->kernel_count ? p->kernel_count : 64;
+    while (count <= number)
+        count *= 2;
+    uint8_t *kernels = realloc(p->kernels, count);
+    if (!kernels)
+        return GPUPROF_NO_MEMORY;
+    memset(kernels + p->kernel_count, KERNEL_UNSEEN, count - p->kernel_count);
+    p->kernels = kernels;
+    p->kernel_count = count;
+    return 0;
+}
+
+/* As idle_gap_charge does where the host was ahead: mostly it is. */
+static void charge_own(struct idle_device *device, uint64_t to_ns)
+{
+    uint64_t ns = to_ns > device->at_ns ? to_ns - device->at_ns : 0;
+    device->own.ns += ns;
+    device->own.count += ns > 0;
+    if (ns > device->own.longest_ns) {
+        device->own.longest_ns = ns;
+        device->own.longest_at_ns = device->at_ns;
+    }
+    device->at_ns += ns;
+}
+
+/* Until the process's first work, on another device, one that it uses later starts up, too. */
+static int charge_start(struct idle *d, const struct idle_process *p, struct idle_device *device)
+{
+    struct idle_gap gap = p->first;
+    gap.begin_ns = device->at_ns;
+    gap.device = (uint32_t)(device - d->devices);
+    return charge(d, device, &gap, idle_gap_charge);
+}
+
+/* The gap before that work; before the process's first work there may be none. */
+static __attribute__((noinline)) int take_gap(struct idle *d, struct idle_device *device,
+                                              const struct slice *s, struct idle_maker maker)
+{
+    struct idle_process *p = &d->processes[device->process->index];
+    struct idle_gap gap = gap_of(d, device, s->event.begin_ns);
+    int error = 0;
+    gap.maker = maker;
+    gap.call_begin_ns = s->is_called ? s->call.begin_ns : p->call_begin_ns;
+    gap.call_end_ns = s->is_called ? s->call.end_ns : p->call_end_ns;
+    gap.function = s->is_called ? s->call.function : IDLE_NONE;
+    gap.stack = s->is_called ? s->call.stack : 0;
+    if (!p->has_worked)
+        p->first = gap;
+    else if (device->at_ns < p->first.end_ns)
+        error = charge_start(d, p, device);
+    gap.begin_ns = device->at_ns;
+    return error < 0 ? error : charge(d, device, &gap, idle_gap_charge);
+}
+
+/* Of the work since the last collective the longest. 0 or an error. */
+static int keep_longest(struct idle *d, struct idle_device *device, const struct slice *s)
+{
+    uint64_t ns = s->event.end_ns - s->event.begin_ns;
+    if (ns <= device->worked_ns)
+        return 0;
+    device->worked_ns = ns;
+    device->worked = (struct idle_place){.function = IDLE_NONE};
+    return s->is_called ? work_place_of(d->walk, &s->call, &device->worked) : 0;
+}
+
+/* With where the device was since the one before. 0 or an error. */
+static int take_collective(struct idle *d, struct idle_device *device, const struct slice *s,
+                           const struct kernel_name *name)
+{
+    struct rank_kernel_facts facts = {.idle_ns = device->rested_ns};
+    struct arrival_place place = {.process = s->event.process->index};
+    int error = arrivals_kind(&d->arrivals, name, &facts.kind);
+    if (error == 0 && device->rested_ns) {
+        place.place = d->rows.list[device->rested].place;
+        place.cause = d->rows.list[device->rested].cause;
+        error = arrivals_place(&d->arrivals, &place, &facts.idle_place);
+    }
+    if (error == 0 && (device->worked.stack || device->worked.kind)) {
+        place.place = device->worked;
+        place.cause = ARRIVAL_WORKED;
+        error = arrivals_place(&d->arrivals, &place, &facts.work_place);
+    }
+    device->rested_ns = device->worked_ns = 0;
+    device->worked = (struct idle_place){.function = IDLE_NONE};
+    return error < 0
+               ? error
+               : idle_ranks_kernel(&d->ranks, s, (uint32_t)(device - d->devices), name, &facts);
+}
+
+__attribute__((noinline)) int idle_take_work(struct idle *d, struct idle_process *p,
+                                             const struct slice *s)
+{
+    const struct event *e = &s->event;
+    int error = know_kernel(p, e->record, e->process->record_count);
+    struct idle_device *device = error < 0 ? NULL : device_of(d, p, e, &error);
+    if (!device)
+        return error;
+    if ((error = spend(d, device, e->begin_ns)) < 0)
+        return error;
+    struct idle_maker maker = p->maker;
+    if (s->is_called && s->call.thread < d->walk->rec->thread_count)
+        maker = idle_maker_of(d, s->call.thread);
+    if (s->is_called && s->call.end_ns <= device->at_ns && !p->pause_count && p->has_worked &&
+        e->begin_ns - device->at_ns < IDLE_NEAR_NS) {
+        charge_own(device, e->begin_ns);
+    } else if (device->at_ns < e->begin_ns || !p->has_worked) {
+        error = take_gap(d, device, s, maker);
+    }
+    const struct kernel_name *name;
+    enum idle_part part = part_of(d, p, e, &name);
+    if (error == 0 && idle_follows_ranks(d))
+        error = part == IDLE_COMMUNICATING ? take_collective(d, device, s, name)
+                                           : keep_longest(d, device, s);
+    if (device->until_ns[part] < e->end_ns)
+        device->until_ns[part] = e->end_ns;
+    if (maker.thread)
+        device->before = maker;
+    p->has_worked = true;
+    return error;
+}
+
+int idle_device_end(struct idle *d, struct idle_device *device)
+{
+    device->end_ns = is_piece(d) ? last_work_ns(device) : d->walk->last_ns[device->process->index];
+    device->end_ns = later(device->end_ns, device->begin_ns);
+    int error = spend(d, device, device->end_ns);
+    if (error < 0 || device->at_ns >= device->end_ns)
+        return error;
+    struct idle_gap gap = gap_of(d, device, device->end_ns);
+    return charge(d, device, &gap, idle_gap_charge_last);
+}
+
+bool idle_has_guessed(const struct idle *d)
+{
+    const struct walk *w = d->walk;
+    for (uint32_t i = 0; i < w->rec->count; i++)
+        for (uint32_t k = 0; k < d->processes[i].kernel_count; k++) {
+            const struct kernel_name *name = d->processes[i].kernels[k] == KERNEL_UNNAMED
+                                                 ? walk_kernel(w, w->rec->processes[i], k)
+                                                 : NULL;
+            if (name && nccl_is_kernel(name))
+                return true;
+        }
+    return false;
+}
