@@ -70,7 +70,7 @@ def fixture_recording(tree):
 
 @pytest.mark.parametrize("recipe", PLACES)
 def test_an_addition_takes_its_places(recipe):
-    lines = run("git", "apply", "--numstat", str(PATCHES / f"{recipe}.patch"),
+    lines = run("git", "apply", "--check", "-C1", "--numstat", str(PATCHES / f"{recipe}.patch"),
                 cwd=conftest.ROOT).splitlines()
     assert sorted(line.split("\t")[2] for line in lines) == PLACES[recipe]
     assert all(line.split("\t")[1] == "0" for line in lines), "it only adds"

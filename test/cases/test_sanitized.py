@@ -133,10 +133,11 @@ def test_tensors(stress, tmp_path, kind):
         list(map(int, done.stdout.split()))
 
 
-@pytest.mark.long
-@pytest.mark.parametrize("kind", ["thread", "address,undefined"])
-@pytest.mark.parametrize("settings", [{}, {"SIMNVML_SLOW_MS": "3"}, {"SIMNVML_LOST": "9"},
-                                      {"SIMNVML_FAIL": "nvmlDeviceGetFieldValues=hang"}])
+@pytest.mark.parametrize("kind", [
+    pytest.param("thread", marks=pytest.mark.long), "address,undefined"])
+@pytest.mark.parametrize("settings", [{}, *(pytest.param(more, marks=pytest.mark.long) for more in (
+    {"SIMNVML_SLOW_MS": "3"}, {"SIMNVML_LOST": "9"},
+    {"SIMNVML_FAIL": "nvmlDeviceGetFieldValues=hang"}))])
 def test_devices(stress, tmp_path, kind, settings):
     """NVML's counters are read while threads come and go, processes fork, recording stops and goes
     on, and to the end. A child's threads are more than a sanitizer of threads follows."""

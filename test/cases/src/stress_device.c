@@ -5,6 +5,7 @@
  * sanitizers. stress_device MILLISECONDS CALLS: each child makes so many calls of its own. It
  * prints how many calls the parent made.
  */
+#include <dlfcn.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -63,18 +64,21 @@ static void *turn(void *data)
     return NULL;
 }
 
-/* As CUPTI's records tell of them, one after the other. */
+/* As they come to be known: asked of the driver, and by their contexts and work one after the
+ * other.
+ */
 static void tell_of_devices(void)
 {
+    void *driver = dlopen("libcuda.so.1", RTLD_NOW);
+    int (*init)(unsigned) = driver ? (int (*)(unsigned))dlsym(driver, "cuInit") : NULL;
+    if (!init || init(0) != 0) {
+        fprintf(stderr, "no driver: %s\n", driver ? "cuInit failed" : dlerror());
+        exit(1);
+    }
+    gpu_devices_read();
     for (unsigned i = 0; i < DEVICES; i++) {
-        struct gpu_device device = {{0}, {0}};
-        char uuid[] = "simulated-gpu-00";
-        uuid[15] = (char)('0' + i);
-        for (unsigned byte = 0; byte < 16; byte++)
-            device.uuid[byte / 8] = device.uuid[byte / 8] << 8 | (uint8_t)uuid[byte];
         device_note((void *)(uintptr_t)(0x1000 * (i + 1)), (int32_t)i);
         usleep(20000);
-        gpu_devices_note(i, &device);
         gpu_devices_use(i);
     }
 }
