@@ -58,7 +58,7 @@ static bool has_stream(const char *folder)
     return found;
 }
 
-uint32_t path_list_below(const char *folder, char **newest)
+uint32_t path_list_below(const char *folder, char **newest, bool *is_used)
 {
     uint32_t found = 0;
     struct timespec latest = {0};
@@ -66,11 +66,13 @@ uint32_t path_list_below(const char *folder, char **newest)
     DIR *dir = opendir(folder);
     struct dirent *entry;
     *newest = NULL;
+    *is_used = false;
     for (uint32_t i = 0; dir && i < PATH_BELOW_MAX && (entry = readdir(dir)); i++) {
         char *path;
         struct stat st;
         if (entry->d_name[0] == '.')
             continue;
+        *is_used = true;
         if (asprintf(&path, "%s%s%s", folder, length && folder[length - 1] == '/' ? "" : "/",
                      entry->d_name) < 0)
             break;

@@ -3,6 +3,7 @@
 #ifndef GPUPROF_COLLECTOR_PATH_LIST_H
 #define GPUPROF_COLLECTOR_PATH_LIST_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #define PATH_LIST_MAX  65536
@@ -20,8 +21,9 @@ void path_list_release(struct path_list *list);
 
 /*
  * How many of the folders in `folder` have stream files; *newest is the one that changed last
- * (owned; NULL: none). Those with a dot in front, and what cannot be read, do not count.
+ * (owned; NULL: none). Those with a dot in front, and what cannot be read, do not count. Is there
+ * anything else in it? *is_used.
  */
-uint32_t path_list_below(const char *folder, char **newest);
+uint32_t path_list_below(const char *folder, char **newest, bool *is_used);
 
 #endif

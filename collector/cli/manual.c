@@ -391,8 +391,8 @@ static void roff_sections(void)
     roff_item("1", "input or output failed");
     roff_item("2", "a wrong option, a missing program, or a file that is not a recording");
     roff_item("3",
-              "something is damaged, or, with --strict, anything at all was lost; what is whole "
-              "was used");
+              "something is damaged or may not be read, or, with --strict, anything at all was "
+              "lost; what is whole was used");
     roff_item("4", "doctor alone: something is broken, so that nothing, or nothing that matters, "
                    "would be recorded");
 }

@@ -33,13 +33,17 @@ static int add_block(void *context, struct process *p, struct block_place *place
     return block_index_add(&rec->index, p->number, place->offset, &place->header, place->apart);
 }
 
-/* 1: the process is loaded already, 0: it is noted that it is now, or GPUPROF_NO_MEMORY. */
+/* 1: the process is loaded already, which is said; 0: it is noted that it is now, or
+ * GPUPROF_NO_MEMORY. */
 static int note_process(struct recording *rec, const struct process *p)
 {
     struct key key = {load_u64(p->header.process_id), load_u64(p->header.process_id + 8), 0};
-    if (key_map_get(&rec->known, key))
-        return 1;
-    return key_map_set(&rec->known, key, 1);
+    uint64_t known = key_map_get(&rec->known, key);
+    if (!known)
+        return key_map_set(&rec->known, key, rec->count + 1ull);
+    message("%s: the same process again, left out: pid %u of %s is read from %s", p->file.path,
+            p->header.pid, p->header.host, rec->processes[known - 1]->file.path);
+    return 1;
 }
 
 static enum exit_code code_of(int error)
@@ -99,6 +103,19 @@ static enum exit_code none_wanted(struct recording *rec)
                        text);
 }
 
+/* What is wrong with one file is no reason to show nothing of the others: a link to one that has
+ * gone ... */
+static bool is_gone(int number)
+{
+    return number == ENOENT || number == ELOOP || number == ENOTDIR;
+}
+
+/* ... and what we, or the disk, may not read. */
+static bool is_closed(int number)
+{
+    return number == EACCES || number == EPERM || number == EIO || number == ESTALE;
+}
+
 /* Loads one file; `named`: by the user, and not found in a folder. */
 static enum exit_code load_file(struct recording *rec, const char *path, bool named,
                                 const struct recording_options *options)
@@ -119,23 +136,21 @@ static enum exit_code load_file(struct recording *rec, const char *path, bool na
     }
     int again = error == 0 ? note_process(rec, p) : 0;
     if (again) {
-        if (again > 0)
-            message("%s: the same process again, left out", path);
         process_release(p, &rec->reader);
-        block_index_drop(&rec->index, rec->count);
         error = again;
     }
     if (error) {
+        block_index_drop(&rec->index, rec->count);
         free(p);
         if (error > 0)
             return EXIT_OK;
-        /* A link to a file that has gone is no reason to show nothing of the others. */
-        bool gone = error == GPUPROF_IO && !named &&
-                    (errno == ENOENT || errno == ELOOP || errno == ENOTDIR);
+        bool gone = error == GPUPROF_IO && !named && is_gone(errno);
+        bool closed = error == GPUPROF_IO && is_closed(errno);
         bool lost = error == GPUPROF_DAMAGED || error == GPUPROF_TRUNCATED ||
-                    error == GPUPROF_EMPTY || gone;
-        if ((code_of(error) == EXIT_ENVIRONMENT && !gone) || (named && !lost))
+                    error == GPUPROF_EMPTY || gone || closed;
+        if ((code_of(error) == EXIT_ENVIRONMENT && !lost) || (named && !lost))
             return failure(path, error);
+        rec->has_closed |= closed;
         if (rec->unread_files++ < PROCESSES_SAID_MAX)
             failure(path, error);
         return EXIT_OK;
@@ -175,7 +190,8 @@ static enum exit_code load_below(struct recording *rec, const char *path,
                                  const struct recording_options *options)
 {
     char *newest;
-    uint32_t count = path_list_below(path, &newest);
+    bool is_used;
+    uint32_t count = path_list_below(path, &newest, &is_used);
     enum exit_code code = EXIT_USAGE;
     if (count == 1) {
         message("%s: no recording; reading %s", path, newest);
@@ -184,6 +200,8 @@ static enum exit_code load_below(struct recording *rec, const char *path,
         usage_error("no recording found in %s, but in %u folders in it; name one, or several: the "
                     "newest is %s",
                     path, count, newest);
+    } else if (is_used) {
+        usage_error("no recording found in %s" RECORDING_ADVICE, path);
     } else {
         usage_error("no recording found in %s; 'gpuprof run -o %s PROGRAM' makes one", path, path);
     }
@@ -244,8 +262,8 @@ enum exit_code recording_open(struct recording *rec, char **paths, int path_coun
         return none_wanted(rec);
     if (rec->count == 0 && rec->share)
         return EXIT_OK;
-    if (rec->count == 0)
-        return EXIT_DAMAGED; /* and load_file has said why */
+    if (rec->count == 0) /* and load_file has said why */
+        return rec->has_closed ? EXIT_ENVIRONMENT : EXIT_DAMAGED;
     if (recording_find_jobs(rec) < 0)
         return failure("gpuprof-collector", GPUPROF_NO_MEMORY);
     if (options->select && options->select->jobs.count)

@@ -35,7 +35,8 @@ struct recording {
     uint32_t job_count; /* jobs.c; also those that are not wanted */
     struct host *hosts; /* owned */
     uint32_t host_count;
-    uint32_t unread_files; /* whose header is lost: nothing of them is shown */
+    uint32_t unread_files; /* of which nothing is shown: their header is lost, ... */
+    bool has_closed;       /* ... or, of one at least, we may not read it */
     struct block_index index;
     const struct share *share; /* a view; NULL: all processes are read here */
     bool is_parallel;          /* another processor may write while this one reads */

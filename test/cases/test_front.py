@@ -180,11 +180,12 @@ def open_folder(collector, root):
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name)
         shutil.copy(collector, folder)
-        for part in ("data", "locked", "empty", "closed"):
+        for part in ("data", "locked", "empty", "closed", "file"):
             (folder / part).mkdir()
         shutil.copy(root / "test" / "corpus" / "good.gpuprof", folder / "data")
         shutil.copy(root / "test" / "corpus" / "good.gpuprof", folder / "locked")
         (folder / "locked" / "good.gpuprof").chmod(0)
+        (folder / "file" / "notes.txt").write_text("no recording, but a text\n")
         (folder / "notes.txt").write_text("no recording, but a text\n")
         (folder / "closed").chmod(0)
         folder.chmod(0o555)
@@ -205,6 +206,7 @@ RUN = "Permission denied; name a folder that you may write to: -o DIR"
     (["merge", "notes.txt"], 2, "notes.txt: not a gpuprof file" + READ),
     (["dump", "empty"], 2, "no recording found in empty; 'gpuprof run -o empty PROGRAM' makes one"),
     (["dump", "closed"], 1, "closed: " + OWNER),
+    (["report", "file"], 2, "no recording found in file" + READ),
     (["report", "locked"], 1, "locked/good.gpuprof: " + OWNER),
     (["merge", "locked/good.gpuprof"], 1, "locked/good.gpuprof: " + OWNER),
     (["merge", "data", "-o", "trace.json"], 1, "trace.json: " + WHERE),
@@ -281,6 +283,29 @@ def test_no_room_to_lay_aside(run_collector, make_gpu, tmp_path, verb, name, lau
 @in_the_tree
 def test_demo_where_nothing_can_be_made(tmp_path, collector):
     assert collector
+@pytest.mark.parametrize("words", [["report", "--format=json"], ["report", "-j2", "--format=csv"],
+                                   ["merge"], ["export", "-o", "-", "--format=csv"]], ids=" ".join)
+def test_what_may_not_be_read_is_a_loss(open_folder, make_gpu, words):
+    """The others are read, in a folder or by their names, as beside one that is empty."""
+    data = open_folder / "data"
+    shutil.copytree(make_gpu("train", 3, 2), data, dirs_exist_ok=True)
+    (data / "good.gpuprof").unlink()
+    (data / "rank1.gpuprof").chmod(0)
+    names = sorted(os.listdir(data))
+
+    def done(*paths):
+        return run(open_folder / "gpuprof-collector", *words, *paths, cwd=data,
+                   preexec_fn=as_anyone)
+    closed, named = done("."), done(*names)
+    (data / "rank1.gpuprof").unlink()
+    (data / "rank1.gpuprof").touch()
+    empty = done(".")
+    for result in closed, named:
+        assert (result.returncode, result.stdout) == (3, empty.stdout)
+        assert result.stderr.count(f"rank1.gpuprof: {OWNER}\n") == 1
+    assert "rank1.gpuprof: empty" in empty.stderr and len(empty.stdout) > 1000
+
+
     (tmp_path / "file").touch()
     result = run(FRONT, "demo", "file/data", cwd=tmp_path)
     assert (result.returncode, result.stdout, result.stderr) == (
