@@ -67,7 +67,30 @@ const char *writing_advice(int number)
     }
 }
 
+const char *folder_advice(int number)
+{
+    switch (number) {
+    case ENOENT:
+    case ENOTDIR: return "; name a folder in one that there is";
+    case EACCES:
+    case EPERM:
+    case EROFS: return "; name a folder that you may write to";
+    case ENOSPC:
+    case EDQUOT:
+        return "; only the files that are whole are kept: name a folder where there is room";
+    case EFBIG:
+        return "; only the files that are whole are kept: raise ulimit -f, or name a folder where "
+               "there is room";
+    default: return "";
+    }
+}
+
 const char *limit_advice(int number)
 {
     return number == EFBIG ? "; raise ulimit -f" : "";
+}
+
+const char *aside_advice(int number)
+{
+    return number == EFBIG ? limit_advice(number) : "; TMPDIR=DIR names another folder";
 }

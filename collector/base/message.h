@@ -20,7 +20,10 @@ enum exit_code usage_error(const char *format, ...) __attribute__((format(printf
 const char *reading_advice(int number);
 const char *writing_advice(int number);
 
-/* The same of a file without a name, of which more may follow. */
+/* The same of a folder that a verb makes, and of one of several files that it writes there; of
+ * standard output; and of a file without a name. */
+const char *folder_advice(int number);
 const char *limit_advice(int number);
+const char *aside_advice(int number);
 
 #endif

@@ -257,8 +257,8 @@ static int run(struct pass *p, const struct process *only)
     int number = errno;
     progress_clear(w->rec->progress);
     if (more == GPUPROF_SPOOL)
-        message("%s: %s%s; TMPDIR=DIR names a folder with room for what memory does not hold",
-                file_unnamed_folder(), strerror(number), limit_advice(number));
+        message("a temporary file in %s, for what memory does not hold: %s%s",
+                file_unnamed_folder(), strerror(number), aside_advice(number));
     else if (more < 0)
         message("%s: %s", p->timeline ? timeline_path(p->timeline) : "gpuprof-collector",
                 more == GPUPROF_IO ? strerror(number) : gpuprof_error_text(more));

@@ -32,6 +32,7 @@ struct output {
     int fd;
     struct zstream *zstream;       /* NULL: not compressed */
     bool stays_plain;              /* the caller's: what is in it is not to be compressed */
+    bool is_one_of_several;        /* likewise: files in a folder that the user has named */
     bool in_background;            /* see output_in_background */
     struct background *background; /* NULL: not, or not yet */
     output_sink_fn *sink;          /* NULL: it goes to a file */

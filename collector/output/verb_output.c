@@ -36,8 +36,8 @@ static bool is_nameless(void)
     return fstat(STDOUT_FILENO, &status) == 0 && S_ISREG(status.st_mode) && !status.st_nlink;
 }
 
-/* `packs`: it would be smaller under a name that ends in .gz. */
-static enum exit_code say_failed(const char *path, int error, bool packs)
+/* `packs`: it would be smaller under a name that ends in .gz; `is_one`: of several in a folder. */
+static enum exit_code say_failed(const char *path, int error, bool packs, bool is_one)
 {
     bool named = path && strcmp(path, "-") != 0;
     const char *shown = named ? path : "standard output";
@@ -47,8 +47,8 @@ static enum exit_code say_failed(const char *path, int error, bool packs)
     }
     int number = errno;
     if (error == GPUPROF_SPOOL || (error == GPUPROF_IO && !named && is_nameless()))
-        message("a temporary file in %s: %s%s; TMPDIR=DIR names another folder",
-                file_unnamed_folder(), strerror(number), limit_advice(number));
+        message("%s%sa temporary file in %s: %s%s", named ? path : "", named ? ": " : "",
+                file_unnamed_folder(), strerror(number), aside_advice(number));
     else if (error == GPUPROF_LIMIT)
         message("%s: more text than recordings of this size have to say: %s", shown,
                 gpuprof_error_text(error));
@@ -56,8 +56,9 @@ static enum exit_code say_failed(const char *path, int error, bool packs)
         message(
             "%s: %s%s%s", shown, error == GPUPROF_IO ? strerror(number) : gpuprof_error_text(error),
             error != GPUPROF_IO ? ""
-            : named             ? writing_advice(number)
-                                : limit_advice(number),
+            : !named            ? limit_advice(number)
+            : is_one            ? folder_advice(number)
+                                : writing_advice(number),
             error == GPUPROF_IO && named && packs && is_full(number) ? ", or one that ends in .gz"
                                                                      : "");
     return EXIT_ENVIRONMENT;
@@ -65,7 +66,7 @@ static enum exit_code say_failed(const char *path, int error, bool packs)
 
 enum exit_code verb_output_failed(const char *path, int error)
 {
-    return say_failed(path, error, false);
+    return say_failed(path, error, false, false);
 }
 
 bool verb_output_is(const char *path, const char *kind)
@@ -81,20 +82,32 @@ bool verb_output_is(const char *path, const char *kind)
     return length - end == strlen(kind) && strncasecmp(name + end, kind, length - end) == 0;
 }
 
-enum exit_code verb_output_open(struct output *out, const char *path, uint64_t *room)
+static enum exit_code open_output(struct output *out, const char *path, uint64_t *room, bool is_one)
 {
     int error = output_open(out, path);
     if (error < 0)
-        return verb_output_failed(path, error);
+        return say_failed(path, error, false, is_one);
     output_bound(out, room);
+    out->is_one_of_several = is_one;
     return EXIT_OK;
+}
+
+enum exit_code verb_output_open(struct output *out, const char *path, uint64_t *room)
+{
+    return open_output(out, path, room, false);
+}
+
+enum exit_code verb_output_open_one(struct output *out, const char *path, uint64_t *room)
+{
+    return open_output(out, path, room, true);
 }
 
 enum exit_code verb_output_close(struct output *out, const char *path, int error)
 {
-    bool packs = !out->zstream && !out->stays_plain;
+    bool is_file = out->file.fd >= 0, is_one = out->is_one_of_several;
+    bool packs = is_file && !out->zstream && !out->stays_plain;
     int its = output_finish(out, error == 0);
     if (its < 0)
-        return say_failed(path, its, packs);
+        return say_failed(path, its, packs, is_one);
     return error < 0 ? EXIT_ENVIRONMENT : EXIT_OK;
 }

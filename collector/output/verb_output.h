@@ -21,8 +21,10 @@ enum exit_code verb_output_failed(const char *path, int error);
  */
 bool verb_output_is(const char *path, const char *kind);
 
-/* EXIT_OK, or another exit code: then it is not open. */
+/* EXIT_OK, or another exit code: then it is not open. The second: of one of several files, in a
+ * folder that the user has named. */
 enum exit_code verb_output_open(struct output *out, const char *path, uint64_t *room);
+enum exit_code verb_output_open_one(struct output *out, const char *path, uint64_t *room);
 
 /* Ends it: after an `error`, which the caller has said, nothing is kept. An exit code. */
 enum exit_code verb_output_close(struct output *out, const char *path, int error);

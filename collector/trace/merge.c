@@ -250,9 +250,11 @@ static void say_left_out(const struct merge *m, const char *path)
 enum exit_code merge_write_file(struct merge *m, const char *path, struct trace_scope *scope)
 {
     struct output out;
-    enum exit_code code = verb_output_open(&out, path, &m->room);
+    enum exit_code code = scope->only ? verb_output_open_one(&out, path, &m->room)
+                                      : verb_output_open(&out, path, &m->room);
     if (code != EXIT_OK)
         return code;
+    out.stays_plain = !m->format->is_text; /* it packs what it writes */
     uint64_t room = m->room;
     if (m->rec.is_parallel)
         output_in_background(&out);

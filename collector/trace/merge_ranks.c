@@ -23,7 +23,7 @@ static enum exit_code make_folder(const char *path)
     if (errno == EEXIST)
         message("%s: is a file; --per-rank needs a folder", path);
     else
-        message("%s: %s%s", path, strerror(errno), writing_advice(errno));
+        message("%s: %s%s", path, strerror(errno), folder_advice(errno));
     return EXIT_ENVIRONMENT;
 }
 

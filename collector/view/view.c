@@ -238,9 +238,8 @@ enum exit_code view_verb(const struct options *options)
     int page = file_unnamed(), trace = page < 0 ? -1 : file_unnamed();
     enum exit_code made = EXIT_ENVIRONMENT, code = EXIT_ENVIRONMENT;
     if (trace < 0)
-        message(
-            "view: no file for the trace can be made in %s: %s; TMPDIR=DIR names another folder",
-            file_unnamed_folder(), strerror(errno));
+        message("view: no file for the trace can be made in %s: %s%s", file_unnamed_folder(),
+                strerror(errno), aside_advice(errno));
     else if (is_made(made = run_verb_into(page, page_verb, options)))
         made = run_verb_into(trace, merge_verb, options);
     if (trace >= 0 && is_made(made)) {

@@ -214,7 +214,11 @@ RUN = "Permission denied; name a folder that you may write to: -o DIR"
      "name a file in a folder that there is"),
     (["merge", "data", "-o", "data"], 1, "data: Is a directory; name a file, not a folder"),
     (["merge", "data", "-o", "/dev/full"], 1, "/dev/full: No space left on device; nothing is kept:"
-     " name a file where there is room, or one that ends in .gz"),
+     " name a file where there is room"),
+    (["merge", "data", "--per-rank", "-o", "missing/a"], 1, "missing/a: No such file or directory; "
+     "name a folder in one that there is"),
+    (["merge", "data", "--per-rank", "-o", "traces"], 1, "traces: Permission denied; name a folder "
+     "that you may write to"),
     (["run", "-o", "out", "true"], 2, "run: out: " + RUN),
     (["run", "-o", "notes.txt", "true"], 2, "run: notes.txt: " + RUN.replace("Permission denied",
                                                                           "Not a directory")),
@@ -237,7 +241,7 @@ PACKED = ", or one that ends in .gz"
 
 @pytest.mark.parametrize("verb,name,advice", [
     ("merge", "a.json", PACKED), ("merge", "a.json.gz", ""),
-    ("merge", "a.pftrace", PACKED), ("merge", "A.JSON.GZ", ""), ("export", "a.csv", PACKED),
+    ("merge", "a.pftrace", ""), ("merge", "A.JSON.GZ", ""), ("export", "a.csv", PACKED),
     ("export", "a.sqlite", ""), ("export --format=sqlite", "a.db", ""),
     ("report", "a.html", PACKED), ("report --partial", "part", "")])
 def test_no_room(collector, root, tmp_path, verb, name, advice):
@@ -259,20 +263,19 @@ def test_nowhere_to_lay_aside(run_collector, make_gpu, tmp_path, verb):
     data = make_gpu("bench", 140000)
     result = run_collector(verb, data, "-o", made, env={**os.environ, "TMPDIR": "missing"})
     assert (result.returncode, result.stdout, result.stderr) == (
-        1, "", "gpuprof: missing: No such file or directory; TMPDIR=DIR names a folder with room "
-        "for what memory does not hold\n")
+        1, "", "gpuprof: a temporary file in missing, for what memory does not hold: No such file "
+        "or directory; TMPDIR=DIR names another folder\n")
     assert list(tmp_path.iterdir()) == [data]
 
 
 @pytest.mark.parametrize("verb,name,launches,text", [
-    ("report", "a.txt", 140000, "{0}: File too large; raise ulimit -f; TMPDIR=DIR names a folder "
-     "with room for what memory does not hold"),
-    ("merge", "a.zip", 5000, "a temporary file in {0}: File too large; raise ulimit -f; TMPDIR=DIR "
-     "names another folder")])
+    ("report", "a.txt", 140000, "a temporary file in {0}, for what memory does not hold: File too "
+     "large; raise ulimit -f"),
+    ("merge", "a.zip", 5000, "a.zip: a temporary file in {0}: File too large; raise ulimit -f")])
 def test_no_room_to_lay_aside(run_collector, make_gpu, tmp_path, verb, name, launches, text):
     data, aside = make_gpu("bench", launches), tmp_path / "aside"
     aside.mkdir()
-    result = run_collector(verb, data, "-o", tmp_path / name,
+    result = run_collector(verb, data, "-o", name,
                            env={**os.environ, "TMPDIR": str(aside)}, preexec_fn=lambda:
                            resource.setrlimit(resource.RLIMIT_FSIZE, (20000, 20000)))
     assert (result.returncode, result.stdout, result.stderr) == (
@@ -280,9 +283,6 @@ def test_no_room_to_lay_aside(run_collector, make_gpu, tmp_path, verb, name, lau
     assert sorted(tmp_path.iterdir()) == [aside, data] and not list(aside.iterdir())
 
 
-@in_the_tree
-def test_demo_where_nothing_can_be_made(tmp_path, collector):
-    assert collector
 @pytest.mark.parametrize("words", [["report", "--format=json"], ["report", "-j2", "--format=csv"],
                                    ["merge"], ["export", "-o", "-", "--format=csv"]], ids=" ".join)
 def test_what_may_not_be_read_is_a_loss(open_folder, make_gpu, words):
@@ -306,6 +306,9 @@ def test_what_may_not_be_read_is_a_loss(open_folder, make_gpu, words):
     assert "rank1.gpuprof: empty" in empty.stderr and len(empty.stdout) > 1000
 
 
+@in_the_tree
+def test_demo_where_nothing_can_be_made(tmp_path, collector):
+    assert collector
     (tmp_path / "file").touch()
     result = run(FRONT, "demo", "file/data", cwd=tmp_path)
     assert (result.returncode, result.stdout, result.stderr) == (

@@ -282,8 +282,25 @@ def test_no_room(make_gpu, run, verb, jobs):
         resource.setrlimit(resource.RLIMIT_FSIZE, (20000, 20000))
     code, said, out, files = run(jobs, arguments, recordings, preexec_fn=little)
     assert code == 1 and said.count(b"\n") == 1, said
-    assert b": File too large; nothing is kept: raise ulimit -f, or name a file where" in said
+    kept, place = (b"nothing is", b"file") if verb == "csv" else \
+        (b"only the files that are whole are", b"folder")
+    assert b": File too large; %s kept: raise ulimit -f, or name a %s where" % (kept, place) in said
     assert not out and not files
+
+
+def test_what_is_whole_is_kept(make_gpu, run):
+    """Of ranks one of which is too large those before it."""
+    recordings = [make_gpu("train", 4, 3)]
+    *_, files = run("-j1", VERBS["ranks"], recordings)
+    sizes = {name: len(data) for name, data in files.items()}
+    large = max(sizes, key=sizes.get)
+
+    def little():
+        resource.setrlimit(resource.RLIMIT_FSIZE, (sizes[large] - 1,) * 2)
+    code, said, _, kept = run("-j1", VERBS["ranks"], recordings, preexec_fn=little)
+    assert code == 1 and large.encode() in said
+    assert b"only the files that are whole are kept" in said
+    assert kept == {name: data for name, data in files.items() if name < large} and kept
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
