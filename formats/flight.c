@@ -4,16 +4,7 @@
 #include <stddef.h>
 #include <string.h>
 
-struct unit {
-    const char *name;
-    uint64_t factor;
-    bool is_time;
-};
-
-static const struct unit units[] = {{"s", 1000000000, true},    {"min", 60000000000, true},
-                                    {"h", 3600000000000, true}, {"M", 1 << 20, false},
-                                    {"MiB", 1 << 20, false},    {"G", 1 << 30, false},
-                                    {"GiB", 1 << 30, false},    {NULL, 0, false}};
+#include "unit_word.h"
 
 static bool parse_part(const char *text, size_t length, struct flight *f)
 {
@@ -24,18 +15,15 @@ static bool parse_part(const char *text, size_t length, struct flight *f)
             return false;
         number = 10 * number + (uint64_t)(text[at] - '0');
     }
-    for (const struct unit *u = units; at && u->name; u++) {
-        if (strlen(u->name) != length - at || memcmp(u->name, text + at, length - at) != 0)
-            continue;
-        uint64_t *value = u->is_time ? &f->ns : &f->bytes;
-        uint64_t low = u->is_time ? FLIGHT_NS_MIN : FLIGHT_BYTES_MIN;
-        uint64_t high = u->is_time ? FLIGHT_NS_MAX : FLIGHT_BYTES_MAX;
-        if (*value || number > high / u->factor)
-            return false;
-        *value = number * u->factor;
-        return *value >= low;
-    }
-    return false;
+    uint64_t ns = at ? unit_ns(text + at, length - at) : 0;
+    uint64_t bytes = at && !ns ? unit_bytes(text + at, length - at) : 0;
+    uint64_t *value = ns ? &f->ns : &f->bytes, unit = ns ? ns : bytes;
+    uint64_t low = ns ? FLIGHT_NS_MIN : FLIGHT_BYTES_MIN;
+    uint64_t high = ns ? FLIGHT_NS_MAX : FLIGHT_BYTES_MAX;
+    if (!unit || *value || number > high / unit)
+        return false;
+    *value = number * unit;
+    return *value >= low;
 }
 
 bool flight_parse(const char *text, struct flight *f)

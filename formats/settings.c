@@ -8,6 +8,7 @@
 #include "error.h"
 #include "flight.h"
 #include "schedule.h"
+#include "unit_word.h"
 
 const struct setting_info setting_infos[SETTING_COUNT] = {
 #define SETTING(NAME, variable, option, kind, default_value, low, high, value, help, ...)          \
@@ -21,9 +22,9 @@ struct unit {
     uint64_t factor;
 };
 
-static const struct unit size_units[] = {{"", 1},          {"K", 1 << 10},   {"KiB", 1 << 10},
-                                         {"M", 1 << 20},   {"MiB", 1 << 20}, {"G", 1 << 30},
-                                         {"GiB", 1 << 30}, {NULL, 0}};
+/* As they are written; more are understood (unit_word.h). */
+static const struct unit size_units[] = {{"", 1},        {"K", 1 << 10},    {"M", 1 << 20},
+                                         {"G", 1 << 30}, {"T", 1ull << 40}, {NULL, 0}};
 static const struct unit time_units[] = {
     {"ns", 1}, {"us", 1000}, {"ms", 1000000}, {"s", 1000000000}, {NULL, 0}};
 static const struct unit no_units[] = {{"", 1}, {NULL, 0}};
@@ -57,7 +58,7 @@ static void write_limit(const struct setting_info *info, uint64_t number, char *
 }
 
 /* Digits and a unit; false for anything else or above 2^63. (strtoull would take " -1".) */
-static bool parse_number(const char *text, const struct unit *units, uint64_t *number)
+static bool parse_number(const char *text, enum setting_kind kind, uint64_t *number)
 {
     uint64_t n = 0;
     const char *p = text;
@@ -68,19 +69,18 @@ static bool parse_number(const char *text, const struct unit *units, uint64_t *n
     }
     if (p == text)
         return false;
-    for (const struct unit *u = units; u->name; u++) {
-        if (strcmp(u->name, p) == 0 && n <= UINT64_MAX / 2 / u->factor) {
-            *number = n * u->factor;
-            return true;
-        }
-    }
-    *number = 0;
-    return n == 0 && *p == '\0'; /* a bare 0 needs no unit */
+    bool is_bare = *p == '\0';
+    uint64_t unit = kind == SETTING_KIND_TIME   ? unit_ns(p, strlen(p))
+                    : is_bare                   ? 1
+                    : kind == SETTING_KIND_SIZE ? unit_bytes(p, strlen(p))
+                                                : 0;
+    *number = n * unit;
+    return unit ? n <= UINT64_MAX / 2 / unit : n == 0 && is_bare; /* a bare 0 needs no unit */
 }
 
 bool settings_size(const char *text, uint64_t *bytes)
 {
-    return parse_number(text, size_units, bytes);
+    return parse_number(text, SETTING_KIND_SIZE, bytes);
 }
 
 static bool parse_switch(const char *text, uint64_t *number)
@@ -182,7 +182,7 @@ static bool parse_text(const struct setting_info *info, const char *text, uint64
     case SETTING_KIND_CAPTURE_END: return capture_end_parse(text, &end, &count);
     case SETTING_KIND_SIZE:
     case SETTING_KIND_TIME:
-    case SETTING_KIND_NUMBER: return parse_number(text, units_of(info), number);
+    case SETTING_KIND_NUMBER: return parse_number(text, info->kind, number);
     case SETTING_KIND_SHARE: return parse_share(text, number);
     case SETTING_KIND_SWITCH: return parse_switch(text, number);
     case SETTING_KIND_FLAGS: return parse_flags(text, info->value, number);
@@ -192,7 +192,7 @@ static bool parse_text(const struct setting_info *info, const char *text, uint64
 
 static const char *const kind_hints[] = {
     [SETTING_KIND_PATH] = "a path",
-    [SETTING_KIND_SIZE] = "a size such as 512K, 64M or 1G",
+    [SETTING_KIND_SIZE] = "a size such as 512K, 64M or 1G (or KiB, KB, the same)",
     [SETTING_KIND_TIME] = "a time such as 80us, 200ms or 3s",
     [SETTING_KIND_SHARE] = "a share such as 2% or 0.5%",
     [SETTING_KIND_SWITCH] = "on or off",

@@ -8,6 +8,7 @@
 
 #include "base/message.h"
 #include "base/nearest.h"
+#include "base/moment.h"
 #include "settings.h"
 #include "stream.h"
 
@@ -135,7 +136,8 @@ const struct option_info option_infos[] = {
      "set"},
     {OPTION_MAX_SIZE, 0, "max-size", "SIZE",
      "leave out the shortest calls, work and ranges, so that each trace has at most so many bytes "
-     "before it is compressed, such as 400M; how many of them there were, and when, is in it"},
+     "before it is compressed, such as 400M (K, M, G, T; KB and KiB mean the same as K, 1024 "
+     "bytes); how many of them there were, and when, is in it"},
     {OPTION_JOBS, 'j', "jobs", "N",
      "use N processors: N processes share the recordings of an export of csv or jsonl, of merge "
      "--per-rank and of reports of tables that go in parts; what is one trace or one recording a "
@@ -362,8 +364,9 @@ static enum exit_code take_number(struct options *o, const char *verb,
         o->at_seconds = strtod(value, &end);
         if (strcmp(value, "peak") == 0 || strcmp(value, "end") == 0)
             o->memory_at = *value == 'p' ? MEMORY_AT_PEAK : MEMORY_AT_END;
-        else if (*end || !isdigit((unsigned char)value[0]) || o->at_seconds > SECONDS_MAX)
-            return usage_error("%s: --at: '%s' is neither peak nor end nor a number of seconds",
+        else if (!take_seconds(value, &o->at_seconds))
+            return usage_error("%s: --at: '%s' is neither peak nor end nor a number of seconds, "
+                               "or 500ms",
                                verb, value);
         break;
     case OPTION_LIMIT:
@@ -373,7 +376,18 @@ static enum exit_code take_number(struct options *o, const char *verb,
         break;
     case OPTION_MAX_SIZE:
         if (!settings_size(value, &o->max_size) || !o->max_size)
-            return usage_error("%s: --max-size: '%s' is no size, such as 400M", verb, value);
+static bool take_seconds(const char *value, double *seconds)
+{
+    uint64_t ns;
+    if (!duration_parse(value, &ns))
+        return false;
+    *seconds = (double)ns / 1e9;
+    return *seconds <= SECONDS_MAX;
+}
+
+            return usage_error("%s: --max-size: '%s' is no size, such as 400M (K, M, G, T; KB and "
+                               "KiB mean the same as K)",
+                               verb, value);
         break;
     case OPTION_JOBS: {
         unsigned long jobs = strtoul(value, &end, 10);
@@ -404,11 +418,10 @@ static enum exit_code take_number(struct options *o, const char *verb,
     }
     case OPTION_TIMEOUT:
     case OPTION_INTERVAL: {
-        double seconds = strtod(value, &end);
-        if (*end || end == value || !(seconds >= 0 && seconds <= SECONDS_MAX))
-            return usage_error("%s: --%s: '%s' is not a number of seconds", verb, info->name,
-                               value);
-        *(info->bit == OPTION_TIMEOUT ? &o->timeout : &o->interval) = seconds;
+        double *seconds = info->bit == OPTION_TIMEOUT ? &o->timeout : &o->interval;
+        if (!take_seconds(value, seconds))
+            return usage_error("%s: --%s: '%s' is not a time such as 2 (seconds), 500ms or 1min",
+                               verb, info->name, value);
         break;
     }
     default: break;

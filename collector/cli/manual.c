@@ -17,6 +17,8 @@
 #define HELP_COLUMN    26 /* where the explanations begin */
 #define HELP_WIDTH     92
 #define SYNOPSIS_BYTES 1024
+#define UNITS_TEXT                                                                                 \
+    "sizes have K, M, G or T (KB, KiB: the same, 1024 bytes), times ns, us, ms, s, min or h"
 
 static const char intro[] =
     "gpuprof shows where the time and the memory of a CUDA program go, in all its processes and "
@@ -157,7 +159,8 @@ static void help_one(const struct verb *verb)
     printf("\noptions:\n");
     each_option(verb, print_row);
     if (verb->options & OPTION_SETTINGS) {
-        printf("\nsettings, as an option or as an environment variable (an option wins):\n");
+        printf("\nsettings, as an option or as an environment variable (an option wins;"
+               "\n" UNITS_TEXT "):\n");
         each_setting(print_row);
     }
 }
@@ -315,7 +318,7 @@ static void roff_settings(void)
 {
     printf(".SH SETTINGS\n");
     roff_text("Each setting is an option of gpuprof run and an environment variable that the "
-              "library reads; an option wins.");
+              "library reads; an option wins; " UNITS_TEXT ".");
     each_setting(roff_item);
 }
 

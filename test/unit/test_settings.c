@@ -53,6 +53,34 @@ static void times_that_cannot(void **state)
     refused(SETTING_SEAL, "off", "'off' is not a time such as 80us, 200ms or 3s (10ms to 60s)");
 }
 
+/* However a user writes a unit: one of 1024 of the one before it. */
+static void units_of_sizes(void **state)
+{
+    static const char *const good[] = {"1M",   "1m",   "1MB",   "1mb",     "1MiB",
+                                       "1mib", "1MIB", "1024k", "1024KiB", "1048576"};
+    static const char *const bad[] = {"1MBB", "1Mi", "1 M", "1.5M", "1bM", "1P", "M", "1Mx"};
+    char why[120];
+    (void)state;
+    settings_init(&settings);
+    for (size_t i = 0; i < sizeof good / sizeof good[0]; i++) {
+        assert_int_equal(set(SETTING_BUFFER, good[i]), 0);
+        assert_int_equal(settings.numbers[SETTING_BUFFER], 1 << 20);
+    }
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+        snprintf(why, sizeof why,
+                 "'%s' is not a size such as 512K, 64M or 1G (or KiB, KB, the same) (1M to 4G)",
+                 bad[i]);
+        refused(SETTING_BUFFER, bad[i], why);
+    }
+    assert_int_equal(set(SETTING_DUMP_BYTES, "2tb"), 0);
+    assert_true(settings.numbers[SETTING_DUMP_BYTES] == 2ull << 40);
+    refused(SETTING_DUMP_BYTES, "17T", "'17T' is out of range (1M to 16T)");
+    assert_int_equal(set(SETTING_DURATION, "2min"), 0);
+    assert_true(settings.numbers[SETTING_DURATION] == 120000000000);
+    assert_int_equal(set(SETTING_FLIGHT, "64mb,1m"), 0);
+    assert_int_equal(set(SETTING_FLIGHT, "64"), GPUPROF_USAGE);
+}
+
 /* The code's names for them are in the same order as the words that one writes. */
 static void choices_have_their_names(void **state)
 {
@@ -124,11 +152,9 @@ static void shares(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(times_that_can_be_off),
-        cmocka_unit_test(times_that_cannot),
-        cmocka_unit_test(choices_have_their_names),
-        cmocka_unit_test(classes_of_calls),
-        cmocka_unit_test(shares),
+        cmocka_unit_test(times_that_can_be_off), cmocka_unit_test(times_that_cannot),
+        cmocka_unit_test(units_of_sizes),        cmocka_unit_test(choices_have_their_names),
+        cmocka_unit_test(classes_of_calls),      cmocka_unit_test(shares),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
