@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "base/message.h"
 #include "base/nearest.h"
@@ -502,6 +503,19 @@ static enum exit_code parse_option(struct options *o, char **argv, int *at, opti
     case OPTION_STRICT: o->strict = true; break;
     case OPTION_KEEP_LIVE: o->keep_live = true; break;
     case OPTION_PER_RANK: o->per_rank = true; break;
+static enum exit_code take_symbols(struct options *o, const char *verb, const char *value)
+{
+    struct stat status;
+    o->symbols = value;
+    if (strcmp(value, SYMBOLS_OFF) == 0)
+        return EXIT_OK;
+    errno = stat(value, &status) < 0 ? errno : S_ISDIR(status.st_mode) ? 0 : ENOTDIR;
+    return errno ? usage_error("%s: --symbols: %s: %s; name a folder with binaries or debug files, "
+                               "or none",
+                               verb, value, strerror(errno))
+                 : EXIT_OK;
+}
+
     case OPTION_NO_COUNTERS: o->no_counters = true; break;
     case OPTION_MEMORY_EVENTS: o->memory_events = true; break;
     case OPTION_WINDOW:
@@ -535,7 +549,7 @@ static enum exit_code parse_option(struct options *o, char **argv, int *at, opti
     case OPTION_SOURCE: o->source = value; break;
     case OPTION_FOLD: o->folds_unnamed = true; break;
     case OPTION_MERGE_RANKS: o->merges_ranks = true; break;
-    case OPTION_SYMBOLS: o->symbols = value; break;
+    case OPTION_SYMBOLS: return take_symbols(o, argv[0], value);
     case OPTION_GATE:
     case OPTION_SAMPLES:
     case OPTION_AT:

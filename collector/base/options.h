@@ -169,6 +169,7 @@ enum colour_use { COLOUR_AUTO, COLOUR_ALWAYS, COLOUR_NEVER };
 #define ROWS_UNLIMITED UINT64_MAX
 
 struct options {
+#define SYMBOLS_OFF    "none" /* instead of a folder: nothing is looked up */
     const char *output; /* NULL: standard output */
     bool strict;
     bool keep_live;

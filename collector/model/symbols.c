@@ -3,12 +3,12 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
-#include <sys/stat.h>
 #include <sys/time.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -17,6 +17,7 @@
 #include "base/array.h"
 #include "base/json_text.h"
 #include "base/message.h"
+#include "base/options.h"
 #include "bytes.h"
 #include "error.h"
 #include "frame.h"
@@ -50,6 +51,7 @@ struct address {
 struct symbols {
     const struct stack_table *table;
     const char *folder;
+    const char *asked;        /* the same, as the user says it */
     struct key_map object_of; /* (path, build id) -> place + 1 */
     uint32_t *module_objects; /* owned: by the place of the module */
     struct object *objects;   /* owned */
@@ -361,11 +363,12 @@ static void say_status(const struct symbols *s, enum elf_status status, bool end
 static void say(const struct symbols *s)
 {
     const char *urls = getenv("DEBUGINFOD_URLS");
-    say_status(s, ELF_MISSING, false,
-               urls && *urls ? "no such file here or from debuginfod; shown as module+offset "
-                               "(--symbols DIR says where files are)"
-                             : "no such file here; shown as module+offset (--symbols DIR says "
-                               "where files are)");
+    char missing[PATH_MAX + 128];
+    snprintf(missing, sizeof missing, "no such file here%s%s%s; shown as module+offset%s",
+             s->asked ? " or in " : "", s->asked ? s->asked : "",
+             urls && *urls ? " or from debuginfod" : "",
+             s->asked ? "" : " (--symbols DIR says where files are)");
+    say_status(s, ELF_MISSING, false, missing);
     say_status(s, ELF_OTHER, false,
                "the file here has another build id than the one recorded, and is not used");
     say_status(s, ELF_UNREADABLE, false, "the file cannot be read as an ELF file");
@@ -537,11 +540,7 @@ int symbols_create(struct symbols **made, const struct stack_table *table, const
         return 0;
     /* Debug files beside the recorded paths' own are looked for in absolute folders only. */
     char *absolute = folder ? realpath(folder, NULL) : NULL;
-    struct stat status;
-    if (folder && (!absolute || stat(absolute, &status) < 0))
-        message("--symbols: %s: %s", folder, strerror(errno));
-    else if (folder && !S_ISDIR(status.st_mode))
-        message("--symbols: %s: is not a folder", folder);
+    s->asked = folder;
     s->folder = absolute ? absolute : folder;
     if (!is_casual)
         prepare_debuginfod(s);
@@ -549,10 +548,11 @@ int symbols_create(struct symbols **made, const struct stack_table *table, const
     int error = s->module_objects ? collect(s) : GPUPROF_NO_MEMORY;
     if (error == 0)
         error = resolve(s);
-    if (error == 0 && !is_casual)
+    if (error == 0 && (!is_casual || folder))
         say(s);
     free(absolute);
     s->folder = NULL;
+    s->asked = NULL;
     return error;
 }
 

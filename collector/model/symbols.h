@@ -13,11 +13,10 @@
 
 #define SYMBOL_ADDRESSES_MAX (1u << 21)
 #define SYMBOLS_MAX          (1u << 23)
-#define SYMBOL_TEXT_MAX      16384  /* bytes of a name as a file has it, or of a path */
-#define SYMBOL_SECONDS_MAX   60     /* of CPU time for one module */
-#define SYMBOL_SECONDS_ALL   600    /* and for all, but for the last one looked up */
-#define SYMBOL_WAIT_SECONDS  120    /* for one module, by the clock: files may not answer */
-#define SYMBOLS_OFF          "none" /* instead of a folder: nothing is looked up */
+#define SYMBOL_TEXT_MAX      16384 /* bytes of a name as a file has it, or of a path */
+#define SYMBOL_SECONDS_MAX   60    /* of CPU time for one module */
+#define SYMBOL_SECONDS_ALL   600   /* and for all, but for the last one looked up */
+#define SYMBOL_WAIT_SECONDS  120   /* for one module, by the clock: files may not answer */
 
 /*
  * debuginfod, if it is asked: for so long for the first bytes (DEBUGINFOD_TIMEOUT says otherwise),
@@ -37,10 +36,12 @@ struct symbol {
 struct symbols;
 
 /*
- * Looks up every address of the table, which must stay. `folder` (NULL: none) holds binaries, a
+ * Looks up every address of the table, which must stay. `folder` (NULL: none; SYMBOLS_OFF: nothing
+ * is looked up) holds binaries, a
  * .build-id tree or a system's root, and is searched behind the recorded paths. What was not found
- * is said on stderr, unless `is_casual`: then nobody has asked for names, and debuginfod is not
- * asked either. 0 or GPUPROF_NO_MEMORY; symbols_free(*made) in both cases.
+ * is said on stderr, unless `is_casual` and without a folder: then nobody has asked for names.
+ * Casually debuginfod is not asked either. 0 or GPUPROF_NO_MEMORY; symbols_free(*made) in both
+ * cases.
  */
 int symbols_create(struct symbols **made, const struct stack_table *table, const char *folder,
                    bool is_casual);

@@ -221,11 +221,21 @@ def test_damaged_debugging_information(run_verb, make_stacks, frames, tmp_path):
 
 def test_folder_of_symbols_that_is_not_there(run_verb, make_stacks, tmp_path):
     folder = make_stacks(*TRAIN)
-    said = run_verb("flame", folder, "--symbols=/nowhere/at/all").stderr
-    assert "gpuprof: --symbols: /nowhere/at/all: No such file or directory\n" in said
+    said = run_verb("flame", folder, "--symbols=/nowhere/at/all", status=2).stderr
+    assert said == ("gpuprof: flame: --symbols: /nowhere/at/all: No such file or directory; name a "
+                    "folder with binaries or debug files, or none\n")
     (tmp_path / "file").write_text("")
-    assert "--symbols: file: is not a folder" in run_verb("flame", folder, "--symbols=file").stderr
+    assert "--symbols: file: Not a directory;" in run_verb("report", folder, "--symbols=file",
+                                                           status=2).stderr
     assert "--symbols:" not in run_verb("flame", folder, "--symbols=none").stderr
+
+
+def test_folder_of_symbols_without_the_file(run_verb, make_stacks, tmp_path):
+    folder = make_stacks("process 0", "meta stacks=made up", "module 1 - /nowhere/gone.so",
+                         "stack 1 0 1+11d0", "call cudaMalloc 1000 500 1 1 4096")
+    (tmp_path / "other").mkdir()
+    said = run_verb("flame", folder, "--symbols=other").stderr
+    assert "gone.so: no such file here or in other; shown as module+offset\n" in said
 
 
 def test_debuginfod(run_verb, make_stacks, frames, tmp_path, monkeypatch):
