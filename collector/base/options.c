@@ -127,8 +127,8 @@ const struct option_info option_infos[] = {
      "what was found into the file that -o names, for --combine"},
     {OPTION_SHARE, 0, "share", "I/N",
      "of --partial: which share, from 0 on, of how many; default: as torchrun, MPI or Slurm have "
-     "numbered this process (RANK, OMPI_COMM_WORLD_RANK, PMI_RANK, SLURM_PROCID); then .I is added "
-     "to the file's name"},
+     "numbered this process (RANK, OMPI_COMM_WORLD_RANK, MV2_COMM_WORLD_RANK, PMI_RANK, "
+     "HOROVOD_RANK or SLURM_PROCID, and how many there are); then .I is added to the file's name"},
     {OPTION_COMBINE, 0, "combine", NULL,
      "the files named are all parts of one report: print their tables, which are those that one "
      "report of all recordings has"},
@@ -257,6 +257,17 @@ const struct option_info option_infos[] = {
 /* Is `word` this option? Then *value is what stands in the same word, or NULL. */
 static bool is_option(const struct option_info *info, char *word, char **value)
 {
+_Static_assert(sizeof option_infos / sizeof option_infos[0] <= OPTION_ROWS_MAX,
+               "struct options says which were given");
+
+const char *option_given(const struct options *o, option_set set)
+{
+    for (const struct option_info *info = option_infos; info->bit; info++)
+        if (set & info->bit && o->given[info - option_infos])
+            return info->name;
+    return NULL;
+}
+
     char *rest = word + 2;
     if (word[1] != '-') {
         if (!info->letter || word[1] != info->letter)
@@ -514,6 +525,7 @@ static enum exit_code take_symbols(struct options *o, const char *verb, const ch
                                "or none",
                                verb, value, strerror(errno))
                  : EXIT_OK;
+    o->given[info - option_infos] = true;
 }
 
     case OPTION_NO_COUNTERS: o->no_counters = true; break;

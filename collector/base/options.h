@@ -107,6 +107,7 @@ struct option_info {
 /* In the order in which help lists them; ended by a row of bit 0. */
 extern const struct option_info option_infos[];
 
+#define OPTION_ROWS_MAX 128
 /*
  * The option of `set` that the word argv[*at] is, with its value, or NULL if it is none of them.
  * *value is NULL if it takes none or none is there; *at moves on to a value that is the next word.
@@ -229,11 +230,15 @@ struct options {
     const char *folder;  /* of baselines; NULL: not said */
     const char *symbols; /* a folder, SYMBOLS_OFF, or NULL */
     struct select_wish select;
-    char **paths; /* a view of argv */
+    bool given[OPTION_ROWS_MAX]; /* by the row of option_infos */
+    char **paths;                /* a view of argv */
     int path_count;
 };
 
 /*
+/* The name of the first one of `set` that was given; NULL: none was. */
+const char *option_given(const struct options *o, option_set set);
+
  * Parses the arguments of the verb argv[0], which accepts `set`. EXIT_OK, or EXIT_USAGE after one
  * line that says what is wrong.
  */

@@ -227,12 +227,18 @@ static const char *check(struct part *p, uint64_t file_bytes)
     p->index = get_u32(&r);
     p->count = get_u32(&r);
     const uint8_t *set = get_space(&r, sizeof p->set - 1);
-    if (r.failed || magic != PART_MAGIC)
+    if (!file_bytes)
+        return "is empty: it was cut off when it was written; make that part again";
+    if (!r.failed && magic != PART_MAGIC)
         return "is no part that 'gpuprof report --partial' made";
+    if (r.failed)
+        return "is no part that 'gpuprof report --partial' made, or cut off in its first bytes";
     if (version != PART_VERSION)
         return "is a part of another version of gpuprof: make all parts with this one";
+    if (length > file_bytes - HEADER_BYTES)
+        return "is cut off: its end is missing; make that part again";
     if (length != file_bytes - HEADER_BYTES)
-        return "is not whole";
+        return "is longer than what was written: something stands behind the part; make it again";
     if (crc != crc32c(0, p->data + CHECKED_FROM, file_bytes - CHECKED_FROM) ||
         p->index >= p->count || p->count > SHARES_MAX)
         return "is damaged: its checksum is wrong";

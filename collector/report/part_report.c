@@ -418,10 +418,13 @@ static enum exit_code check_set(struct combination *c)
     for (uint32_t i = 0; i < c->part_count; i++) {
         struct part *p = &c->parts[i];
         enum exit_code code = EXIT_OK;
-        if (p->count != first->count || strcmp(p->set, first->set) != 0)
-            code = usage_error("report: %s: is of other files, or of another number of parts, "
-                               "than %s",
+        if (strcmp(p->set, first->set) != 0)
+            code = usage_error("report: %s: is of another recording or job than %s, or files have "
+                               "come since: parts that add up are made of the same files",
                                p->path, first->path);
+        else if (p->count != first->count)
+            code = usage_error("report: %s: is one of %u parts, %s one of %u", p->path, p->count,
+                               first->path, first->count);
         else if (sorted[p->index].path)
             code = usage_error("report: %s: is part %u of %u, as %s is", p->path, p->index,
                                p->count, sorted[p->index].path);
@@ -436,7 +439,7 @@ static enum exit_code check_set(struct combination *c)
     enum exit_code code = EXIT_OK;
     if (missing)
         code = usage_error("report: part %u of %u (they count from 0 on) is missing: %u of them "
-                           "are there",
+                           "are there; name all of them",
                            missing - 1, first->count, c->part_count);
     else
         memcpy(c->parts, sorted, c->part_count * sizeof *sorted);

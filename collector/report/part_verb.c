@@ -20,27 +20,34 @@ static const struct {
                  {"MV2_COMM_WORLD_RANK", "MV2_COMM_WORLD_SIZE"},
                  {"PMI_RANK", "PMI_SIZE"},
                  {"HOROVOD_RANK", "HOROVOD_SIZE"},
-                 {"SLURM_PROCID", "SLURM_NTASKS"}};
+                 {"SLURM_PROCID", "SLURM_NTASKS"},
+                 {"SLURM_PROCID", "SLURM_STEP_NUM_TASKS"}};
+
+/* What a part cannot have, and what is said when parts are shown. */
+#define CHOOSES                                                                                    \
+    (OPTION_BY | OPTION_MINE | OPTION_SOURCE | OPTION_GROUP | OPTION_STEP_BY | OPTION_STEP_RANGE | \
+     OPTION_SAMPLES | OPTION_SELECT | OPTION_PROCESSES | OPTION_WINDOW)
+#define SHOWS                                                                                      \
+    (OPTION_FORMAT | OPTION_TABLE | OPTION_SORT | OPTION_FULL | OPTION_LIMIT | OPTION_NO_GROUP)
 
 enum exit_code part_verb_check(const struct options *o, const struct report_view *view,
                                enum report_format format)
 {
-    const char *verb = o->is_partial ? "--partial" : "--combine";
-    bool is_shown = o->format != FORMAT_BY_NAME || o->tables || o->sort || o->is_full ||
-                    o->limit != ROWS_UNLIMITED || o->groups == GROUPS_NEVER;
-    const struct select_wish *s = &o->select;
+    const char *chosen = option_given(o, o->by == BY_NAME ? CHOOSES & ~OPTION_BY : CHOOSES);
+    const char *shown = option_given(o, SHOWS);
     if (o->is_partial && o->is_combined)
         return usage_error("report: --partial makes a part, --combine reads all of them: one of "
                            "them at a time");
     if (o->share && !o->is_partial)
         return usage_error("report: --share goes with --partial");
-    if (o->by != BY_NAME || o->source || o->groups == GROUPS_ALWAYS || o->step_by ||
-        o->step_range || o->step_samples > 0 || s->is_given || s->jobs.count || s->ranks.count ||
-        s->pids.count || (o->is_partial && is_shown))
-        return usage_error("report: %s is of all that was recorded, by name: leave out what %s",
-                           verb,
-                           o->is_partial ? "chooses, groups or shows (that goes with --combine)"
-                                         : "chooses or groups");
+    if (chosen)
+        return usage_error("report: --%s does not go with --%s, which is of all that was recorded, "
+                           "by name: leave it out, or read the recordings with it",
+                           chosen, o->is_partial ? "partial" : "combine");
+    if (o->is_partial && shown)
+        return usage_error("report: --%s does not go with --partial, whose file has all tables: "
+                           "say it with --combine",
+                           shown);
     if (o->is_partial && !o->output)
         return usage_error("report: --partial: -o names the file of the part");
     if (o->is_partial)
@@ -76,6 +83,7 @@ static bool read_number(const char *text, uint32_t *number, const char **rest)
 static enum exit_code find_share(const struct options *o, struct share *share, const char **by)
 {
     const char *rest;
+    unsigned half = 0; /* of the first launcher that does not say of how many, and 1 */
     *share = (struct share){.count = 1};
     *by = o->share ? "--share" : NULL;
     if (o->share && (!read_number(o->share, &share->index, &rest) || *rest != '/' ||
@@ -83,6 +91,8 @@ static enum exit_code find_share(const struct options *o, struct share *share, c
         return usage_error("report: --share: '%s' is not I/N, such as 0/4", o->share);
     for (unsigned i = 0; !*by && i < sizeof launchers / sizeof launchers[0]; i++) {
         const char *index = getenv(launchers[i].index), *count = getenv(launchers[i].count);
+        if (index && !count && !half)
+            half = i + 1;
         if (!index || !count)
             continue;
         *by = launchers[i].index;
@@ -91,6 +101,11 @@ static enum exit_code find_share(const struct options *o, struct share *share, c
             return usage_error("report: %s=%s and %s=%s are no share: say --share=I/N",
                                launchers[i].index, index, launchers[i].count, count);
     }
+    if (!*by && half)
+        return usage_error("report: %s=%s says that this process is one of several, but %s is not "
+                           "set, which says of how many: set it, or say --share=I/N",
+                           launchers[half - 1].index, getenv(launchers[half - 1].index),
+                           launchers[half - 1].count);
     if (share->count > SHARES_MAX || share->index >= share->count)
         return usage_error("report: there is no share %u of %u: they count from 0 on, and are %u "
                            "at most",

@@ -336,6 +336,9 @@ def test_launchers(run_verb, make_stacks, tmp_path, launcher):
     run_verb("report", "--combine", "part.0", "part.1")
     bad = {**os.environ, launcher[0]: "x", launcher[1]: "2"}
     assert "--share" in run_verb("report", "--partial", "-o", "p", data, env=bad, status=2).stderr
+    half = {**os.environ, launcher[0]: "1"}
+    said = run_verb("report", "--partial", "-o", "p", data, env=half, status=2).stderr
+    assert f"{launcher[0]}=1 says" in said and f"{launcher[1]} is not set" in said
     assert not (tmp_path / "p.0").exists()
 
 
@@ -367,8 +370,10 @@ def refused(run_verb, *paths, says):
 def test_sets(run_verb, make_stacks, parts):
     refused(run_verb, "part0", "part2", says="part 1 of 3")
     refused(run_verb, "part0", "part1", "part2", "part1", says="part 1 of 3")
-    make_parts(run_verb, make_stacks(*random_lines(3, 3), name="other"), 2)
-    refused(run_verb, "part0", "part1", "part2", says="part2: is of other files")
+    run_verb("report", "--partial", "--share=1/2", "data", "-o", "half")
+    refused(run_verb, "part0", "half", says="half: is one of 2 parts, part0 one of 3")
+    make_parts(run_verb, make_stacks(*random_lines(3, 4), name="other"), 2)
+    refused(run_verb, "part0", "part1", "part2", says="part2: is of another recording or job than")
     refused(run_verb, "gone", says="gone")
     (parts / "text").write_text("not a part, but something else of some length\n" * 9)
     refused(run_verb, "text", says="text is no part")
@@ -384,7 +389,8 @@ def sealed(content):
 
 def test_damaged_parts(run_verb, parts):
     whole = (parts / "part1").read_bytes()
-    for content, says in ((whole[:-1], "is not whole"), (whole + b"x", "is not whole"),
+    for content, says in ((whole[:-1], "is cut off"), (whole + b"x", "is longer"),
+                          (b"", "is empty"),
                           (whole[:90] + bytes([whole[90] ^ 1]) + whole[91:], "checksum"),
                           (whole[:8] + b"\1" + whole[9:], "another version"),
                           (sealed(whole[:-1]), "is damaged"), (sealed(whole + b"x"), "is damaged"),
@@ -441,14 +447,16 @@ def test_hostile_parts(run_verb, run_collector, parts, has_libraries):
 
 def test_usage(run_verb, parts):
     for words, says in ((("--combine", "--table=phases", "part0"), "phases is in no part"),
-                        (("--combine", "--by=grid", "part0"), "leave out"),
+                        (("--combine", "--by=grid", "part0"), "--by does not go with --combine"),
+                        (("--combine", "--from=1s", "part0"), "--from does not go"),
+                        (("--partial", "-o", "p", "--table=functions", "data"), "--table does not"),
                         (("--combine", "--format=html", "part0"), "a page needs"),
                         (("--combine", "--share=0/1", "part0"), "goes with --partial"),
                         (("--partial", "data"), "-o names"),
                         (("--partial", "-o", "p", "--share=3/3", "data"), "no share 3 of 3"),
                         (("--partial", "-o", "p", "--share=1", "data"), "is not I/N"),
                         (("--partial", "-o", "p.gz", "data"), "not compressed"),
-                        (("--partial", "-o", "p", "--rank=0", "data"), "leave out"),
+                        (("--partial", "-o", "p", "--rank=0", "data"), "--rank does not go"),
                         (("--partial", "--combine", "-o", "p", "part0"), "one of them")):
         assert says in run_verb("report", *words, status=2).stderr
     assert not (parts / "p").exists()
