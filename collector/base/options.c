@@ -8,8 +8,8 @@
 #include <sys/stat.h>
 
 #include "base/message.h"
-#include "base/nearest.h"
 #include "base/moment.h"
+#include "base/nearest.h"
 #include "settings.h"
 #include "stream.h"
 
@@ -77,6 +77,9 @@ const struct option_info option_infos[] = {
     {OPTION_TABLE_FORM, 0, "format", "text|json|csv",
      "how the tables are written; default: as the name of the file ends: .json or .csv, or else "
      "text"},
+    {OPTION_STATS_FORM, 'f', "format", "text|json|csv",
+     "how the tables are written (nsys' column and table are text); default: as the name of the "
+     "file ends: .json or .csv, or else text"},
     {OPTION_MEMORY_BY, 0, "by", "python-line|stack|operator|function|kind|library",
      "who an owner is: the innermost line of Python, the stack, or the operator around the call "
      "that got the memory; the function called; the kind of memory; the call of a library (cuBLAS, "
@@ -254,9 +257,6 @@ const struct option_info option_infos[] = {
     {0, 0, NULL, NULL, NULL},
 };
 
-/* Is `word` this option? Then *value is what stands in the same word, or NULL. */
-static bool is_option(const struct option_info *info, char *word, char **value)
-{
 _Static_assert(sizeof option_infos / sizeof option_infos[0] <= OPTION_ROWS_MAX,
                "struct options says which were given");
 
@@ -268,6 +268,9 @@ const char *option_given(const struct options *o, option_set set)
     return NULL;
 }
 
+/* Is `word` this option? Then *value is what stands in the same word, or NULL. */
+static bool is_option(const struct option_info *info, char *word, char **value)
+{
     char *rest = word + 2;
     if (word[1] != '-') {
         if (!info->letter || word[1] != info->letter)
@@ -297,6 +300,29 @@ const struct option_info *option_take(option_set set, char **argv, int *at, char
     return NULL;
 }
 
+/* What is said instead of nsys' options of stats that are not here. */
+static const struct {
+    const char *name, *hint;
+} nsys_options[] = {
+    {"-q", " (leave it out: nothing is said but what differs from nsys)"},
+    {"--quiet", " (leave it out: nothing is said but what differs from nsys)"},
+    {"--force-export", " (leave it out: no database is made)"},
+    {"--force-overwrite", " (leave it out: -o always replaces a file)"},
+    {"--sqlite", " (gpuprof export -o x.sqlite makes a database)"},
+    {"--timeunit", " (leave it out: text has the unit that fits, csv and json have ns)"},
+    {"--filter-time", " (--from and --to)"},
+    {"--filter-nvtx", " (--range)"},
+};
+
+static const char *nsys_hint(const char *word)
+{
+    for (unsigned i = 0; i < sizeof nsys_options / sizeof nsys_options[0]; i++)
+        if (strlen(nsys_options[i].name) == strcspn(word, "=") &&
+            strncmp(nsys_options[i].name, word, strcspn(word, "=")) == 0)
+            return nsys_options[i].hint;
+    return "";
+}
+
 /* Which verb has the option of this name, of those that do not accept it; "": none. */
 static const char *elsewhere_text(const char *name, size_t length)
 {
@@ -324,7 +350,8 @@ enum exit_code option_unknown(const char *verb, option_set set, const char *word
     if (nearest.found && nearest.distance == 0)
         return usage_error("%s: --%s takes no value", verb, nearest.found);
     /* A name that another verb has was not mistyped, though one of this verb's may be near it. */
-    const char *hint = elsewhere_text(word + 2, length);
+    const char *hint = set & OPTION_REPORT ? nsys_hint(word) : "";
+    hint = *hint ? hint : elsewhere_text(word + 2, length);
     return usage_error("%s: unknown option '%s'%s; try 'gpuprof help %s'", verb, word,
                        *hint ? hint : nearest_text(&nearest, "--", text), verb);
 }
@@ -346,6 +373,15 @@ static bool is_stream_name(const char *path)
 {
     size_t length = strlen(path), end = strlen(STREAM_SUFFIX);
     return length >= end && strcmp(path + length - end, STREAM_SUFFIX) == 0;
+}
+
+static bool take_seconds(const char *value, double *seconds)
+{
+    uint64_t ns;
+    if (!duration_parse(value, &ns))
+        return false;
+    *seconds = (double)ns / 1e9;
+    return *seconds <= SECONDS_MAX;
 }
 
 /* One that is a number, or has a unit. */
@@ -373,7 +409,6 @@ static enum exit_code take_number(struct options *o, const char *verb,
         break;
     case OPTION_AT:
         o->memory_at = MEMORY_AT_TIME;
-        o->at_seconds = strtod(value, &end);
         if (strcmp(value, "peak") == 0 || strcmp(value, "end") == 0)
             o->memory_at = *value == 'p' ? MEMORY_AT_PEAK : MEMORY_AT_END;
         else if (!take_seconds(value, &o->at_seconds))
@@ -388,15 +423,6 @@ static enum exit_code take_number(struct options *o, const char *verb,
         break;
     case OPTION_MAX_SIZE:
         if (!settings_size(value, &o->max_size) || !o->max_size)
-static bool take_seconds(const char *value, double *seconds)
-{
-    uint64_t ns;
-    if (!duration_parse(value, &ns))
-        return false;
-    *seconds = (double)ns / 1e9;
-    return *seconds <= SECONDS_MAX;
-}
-
             return usage_error("%s: --max-size: '%s' is no size, such as 400M (K, M, G, T; KB and "
                                "KiB mean the same as K)",
                                verb, value);
@@ -448,6 +474,9 @@ static enum exit_code take_choice(struct options *o, const char *verb,
     const char *word = value;
     if (info->bit == OPTION_DIFF_FORM) /* what its files end with means it, too */
         word = strcmp(value, "md") == 0 ? "markdown" : strcmp(value, "xml") == 0 ? "junit" : value;
+    bool is_nsys = strcmp(value, "column") == 0 || strcmp(value, "table") == 0;
+    if (info->bit == OPTION_STATS_FORM && is_nsys)
+        word = "text";
     int choice = choice_index(info->value, word);
     if (choice < 0)
         return usage_error("%s: --%s: '%s' is not one of %s", verb, info->name, value, info->value);
@@ -474,6 +503,19 @@ static enum exit_code take_choice(struct options *o, const char *verb,
     return EXIT_OK;
 }
 
+static enum exit_code take_symbols(struct options *o, const char *verb, const char *value)
+{
+    struct stat status;
+    o->symbols = value;
+    if (strcmp(value, SYMBOLS_OFF) == 0)
+        return EXIT_OK;
+    errno = stat(value, &status) < 0 ? errno : S_ISDIR(status.st_mode) ? 0 : ENOTDIR;
+    return errno ? usage_error("%s: --symbols: %s: %s; name a folder with binaries or debug files, "
+                               "or none",
+                               verb, value, strerror(errno))
+                 : EXIT_OK;
+}
+
 static enum exit_code parse_option(struct options *o, char **argv, int *at, option_set set)
 {
     char *word = argv[*at];
@@ -483,6 +525,7 @@ static enum exit_code parse_option(struct options *o, char **argv, int *at, opti
         return option_unknown(argv[0], set, word);
     if (info->value && (!value || !*value))
         return usage_error("%s: %s needs a value: %s", argv[0], word, info->value);
+    o->given[info - option_infos] = true;
     if (info->bit & (OPTION_OUTPUT | OPTION_GRAPH | OPTION_TABLES | OPTION_MEMORY_FILE |
                      OPTION_EXPORT_FILE | OPTION_DIFF_FILE) &&
         is_stream_name(value))
@@ -514,20 +557,6 @@ static enum exit_code parse_option(struct options *o, char **argv, int *at, opti
     case OPTION_STRICT: o->strict = true; break;
     case OPTION_KEEP_LIVE: o->keep_live = true; break;
     case OPTION_PER_RANK: o->per_rank = true; break;
-static enum exit_code take_symbols(struct options *o, const char *verb, const char *value)
-{
-    struct stat status;
-    o->symbols = value;
-    if (strcmp(value, SYMBOLS_OFF) == 0)
-        return EXIT_OK;
-    errno = stat(value, &status) < 0 ? errno : S_ISDIR(status.st_mode) ? 0 : ENOTDIR;
-    return errno ? usage_error("%s: --symbols: %s: %s; name a folder with binaries or debug files, "
-                               "or none",
-                               verb, value, strerror(errno))
-                 : EXIT_OK;
-    o->given[info - option_infos] = true;
-}
-
     case OPTION_NO_COUNTERS: o->no_counters = true; break;
     case OPTION_MEMORY_EVENTS: o->memory_events = true; break;
     case OPTION_WINDOW:
@@ -575,6 +604,7 @@ static enum exit_code take_symbols(struct options *o, const char *verb, const ch
     case OPTION_INTERVAL: return take_number(o, argv[0], info, value);
     case OPTION_FORMAT:
     case OPTION_TABLE_FORM:
+    case OPTION_STATS_FORM:
     case OPTION_MEMORY_BY:
     case OPTION_FORM:
     case OPTION_WEIGHT:

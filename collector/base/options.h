@@ -94,6 +94,7 @@ __extension__ typedef unsigned __int128 option_set;
 #define OPTION_CLOCK         OPTION_BIT(75) /* --clock collectives|wall */
 #define OPTION_EVENTS        OPTION_BIT(76) /* --from, --to, --tid, --kind ...: of an event alone */
 #define OPTION_REPORT        OPTION_BIT(77) /* -r, --report NAME,... of stats */
+#define OPTION_STATS_FORM    OPTION_BIT(78) /* -f, --format of stats */
 #define OPTION_SELECT        (OPTION_PLACE | OPTION_EVENTS)
 
 struct option_info {
@@ -106,8 +107,8 @@ struct option_info {
 
 /* In the order in which help lists them; ended by a row of bit 0. */
 extern const struct option_info option_infos[];
-
 #define OPTION_ROWS_MAX 128
+
 /*
  * The option of `set` that the word argv[*at] is, with its value, or NULL if it is none of them.
  * *value is NULL if it takes none or none is there; *at moves on to a value that is the next word.
@@ -168,9 +169,9 @@ enum clock_choice { CLOCK_BY_COLLECTIVES, CLOCK_BY_WALL };
 enum colour_use { COLOUR_AUTO, COLOUR_ALWAYS, COLOUR_NEVER };
 
 #define ROWS_UNLIMITED UINT64_MAX
+#define SYMBOLS_OFF    "none" /* instead of a folder: nothing is looked up */
 
 struct options {
-#define SYMBOLS_OFF    "none" /* instead of a folder: nothing is looked up */
     const char *output; /* NULL: standard output */
     bool strict;
     bool keep_live;
@@ -235,10 +236,10 @@ struct options {
     int path_count;
 };
 
-/*
 /* The name of the first one of `set` that was given; NULL: none was. */
 const char *option_given(const struct options *o, option_set set);
 
+/*
  * Parses the arguments of the verb argv[0], which accepts `set`. EXIT_OK, or EXIT_USAGE after one
  * line that says what is wrong.
  */

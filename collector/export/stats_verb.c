@@ -9,6 +9,7 @@
 #include "base/nearest.h"
 #include "export/export_verb.h"
 #include "output/verb_output.h"
+#include "report/report_tables.h"
 #include "report/report_verb.h"
 
 #define TABLES_BYTES 1024
@@ -74,8 +75,25 @@ static const char *names_text(bool are_there, char *text)
     return text;
 }
 
+/* Of the tables that nsys has no report of; NULL: there is none of that name. */
+static const char *table_named(const char *word, size_t length)
+{
+    static const struct report nothing;
+    struct table tables[REPORT_TABLES_MAX];
+    unsigned count = report_tables(&nothing, tables);
+    for (unsigned i = 0; i < count; i++)
+        if (is_word(word, length, tables[i].info->name))
+            return tables[i].info->name;
+    return NULL;
+}
+
 static enum exit_code unknown(const char *word, size_t length)
 {
+    const char *table = table_named(word, length);
+    if (table)
+        return usage_error("stats: nsys has no report '%s', but gpuprof has that table: 'gpuprof "
+                           "report --table=%s'",
+                           table, table);
     char there[NAMES_BYTES], missing[NAMES_BYTES], hint[NEAREST_TEXT_BYTES];
     struct nearest nearest = nearest_to(word, length);
     for (size_t i = 0; i < REPORT_COUNT; i++)

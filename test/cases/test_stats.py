@@ -75,6 +75,9 @@ def test_how_names_are_shown(folder, run_collector):
     (["{}"], "is no report: name one before the recordings"),
     (["nvtx_sum"], "name recordings behind the report"),
     (["nvtx_sum,", "{}"], "no report is named ''"),
+    (["ranks", "{}"], "but gpuprof has that table: 'gpuprof report --table=ranks'"),
+    (["-q", "nvtx_sum", "{}"], "unknown option '-q' (leave it out"),
+    (["--filter-nvtx=a", "nvtx_sum", "{}"], "unknown option '--filter-nvtx=a' (--range);"),
     (["nvtx_sum,cuda_gpu_kern_gb_sum", "{}"], "cannot be made together"),
     (["nvtx_sum", "{}", "-o", "x.html"], "a page has all tables"),
     (["nvtx_sum,cuda_gpu_trace", "{}"], "cuda_gpu_trace is no table: ask for it alone"),
@@ -94,6 +97,9 @@ def test_options_of_the_report(folder, run_collector, tmp_path):
                                   folder).stdout for words in ([], ["--step=2"]))
     assert whole.startswith("kind,function,") and piece.startswith("kind,function,")
     assert whole != piece and "range," in piece
+    rows = run_collector("stats", "-r", "cuda_api_sum,nvtx_sum", "-f", "csv", folder)
+    text = run_collector("stats", "-fcolumn", "nvtx_sum", folder)
+    assert rows.stdout == whole and text.stdout == run_collector("stats", "nvtx_sum", folder).stdout
     assert run_collector("stats", "nvtx_sum", folder, "-o", "x.json", "--limit=1").returncode == 0
     assert (tmp_path / "x.json").read_text().startswith("{")
 
