@@ -41,6 +41,13 @@ void correlation_init(struct correlation *c)
     spool_init(&c->spool, sizeof(struct correlated_call));
 }
 
+void correlation_expect(struct correlation *c, uint32_t process_count)
+{
+    uint64_t ahead = (uint64_t)process_count * CORRELATION_AHEAD;
+    if (ahead > c->run_max)
+        c->run_max = ahead < CORRELATION_RUN_MAX ? (uint32_t)ahead : CORRELATION_RUN_MAX;
+}
+
 void correlation_release(struct correlation *c)
 {
     free(c->buffer);

@@ -7,11 +7,12 @@
  * whoever asks must ask again when all are added. Then any record finds its call, however late its
  * block and however many records a launch has. Nothing is ever retired or guessed.
  *
- * The last one to two times CORRELATION_RUN calls are found by a table of their ids. Older ones are
- * sorted by process and id, as runs of CORRELATION_RUN in a spool (spool.h): so memory is bounded
- * by 6 MB of calls, 1.5 MB for the table, the spool's 4 MiB, 40 bytes a run and 8 a process. Ids
- * rise with time, so the runs hardly overlap, and a look-up begins where the one before it of the
- * same process ended.
+ * The last one to two times CORRELATION_RUN calls are found by a table of their ids; of more than
+ * 64 processes so many times CORRELATION_AHEAD. Older ones are sorted by process and id, as runs of
+ * as many in a spool (spool.h): so memory is bounded by 6 MB of calls, 1.5 MB for the table (or
+ * 120 KB a process for both, up to 16 times as much), the spool's 4 MiB, 40 bytes a run and 8 a
+ * process. Ids rise with time, so the runs hardly overlap, and a look-up begins where the one
+ * before it of the same process ended.
  */
 #ifndef GPUPROF_COLLECTOR_CORRELATION_H
 #define GPUPROF_COLLECTOR_CORRELATION_H
@@ -21,9 +22,11 @@
 
 #include "base/spool.h"
 
-#define CORRELATION_RUN   (1u << 16) /* entries sorted at a time */
-#define CORRELATION_LINKS 4          /* links followed from one GPU record */
-#define CORRELATION_SAME  64         /* calls with one id that are looked at in a run */
+#define CORRELATION_RUN     (1u << 16) /* entries sorted at a time, */
+#define CORRELATION_AHEAD   1024 /* or so many for each process, which launches ahead of work, */
+#define CORRELATION_RUN_MAX (1u << 20) /* and at most */
+#define CORRELATION_LINKS   4          /* links followed from one GPU record */
+#define CORRELATION_SAME    64         /* calls with one id that are looked at in a run */
 /* An id is not used again before: 2^32 calls take longer. */
 #define CORRELATION_REUSE_NS 120000000000u
 
@@ -89,7 +92,7 @@ struct correlation {
     uint32_t *next;                 /* owned, by place: the number before in the same slot */
     uint32_t slot_mask;
     uint32_t buffered;            /* entries of the only run */
-    uint32_t run_max;             /* CORRELATION_RUN; smaller in tests */
+    uint32_t run_max;             /* entries sorted at a time */
     bool is_late;                 /* nobody asks before all are added: there is no table */
     struct correlation_run *runs; /* owned */
     uint32_t run_count;
@@ -101,6 +104,9 @@ struct correlation {
 };
 
 void correlation_init(struct correlation *c);
+
+/* Before the first addition: of so many processes. */
+void correlation_expect(struct correlation *c, uint32_t process_count);
 void correlation_release(struct correlation *c);
 
 /* Makes room where there is none: in the half of the buffer that is filled next, or a buffer. 0 or

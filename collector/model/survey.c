@@ -300,6 +300,7 @@ int survey_init(struct survey *s, struct recording *rec)
 {
     *s = (struct survey){.rec = rec};
     init_own(s);
+    correlation_expect(&s->calls, rec->count);
     stack_table_init(&s->stacks, recording_bytes(rec));
     s->untied = calloc(rec->count + 1u, sizeof *s->untied);
     s->is_hung = calloc(rec->thread_count + 1u, sizeof *s->is_hung);

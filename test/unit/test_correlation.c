@@ -137,6 +137,34 @@ static void test_many_and_none(void **state)
     }
 }
 
+/* Each of many processes is as far ahead of its devices as a queue allows. */
+static void test_many_ahead(void **state)
+{
+    const uint32_t processes = 150;
+    struct correlation c;
+    struct correlated_call found;
+    (void)state;
+    correlation_init(&c);
+    correlation_expect(&c, 1);
+    assert_int_equal(c.run_max, CORRELATION_RUN);
+    correlation_expect(&c, processes);
+    for (uint32_t id = 1; id <= CORRELATION_AHEAD; id++)
+        for (uint32_t i = 0; i < processes; i++) {
+            struct correlated_call call = {
+                .process = i, .id = id, .begin_ns = 1000 * id + i, .end_ns = 1000 * id + 500};
+            assert_int_equal(correlation_add(&c, &call), 0);
+        }
+    for (uint32_t i = 0; i < processes; i++) {
+        assert_int_equal(correlation_find_early(&c, i, 1, 2000000, 0, &found), 1);
+        assert_int_equal(found.begin_ns, 1000 + i);
+    }
+    correlation_release(&c);
+    correlation_init(&c);
+    correlation_expect(&c, UINT32_MAX);
+    assert_int_equal(c.run_max, CORRELATION_RUN_MAX);
+    correlation_release(&c);
+}
+
 /* The last launch of a thread that hangs cannot have ended; of those before it nobody knows. */
 static void test_hang(void **state)
 {
@@ -347,7 +375,7 @@ int main(void)
         cmocka_unit_test(test_links),  cmocka_unit_test(test_reuse),
         cmocka_unit_test(test_spool),  cmocka_unit_test(test_no_room),
         cmocka_unit_test(test_gaps),   cmocka_unit_test(test_many_processes),
-        cmocka_unit_test(test_hang),
+        cmocka_unit_test(test_hang),   cmocka_unit_test(test_many_ahead),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
