@@ -165,6 +165,8 @@ static int walk_again(struct idle *d)
     walk->losses = calloc(walk->rec->count + 1u, sizeof *losses);
     int error = walk->losses ? start(d) : GPUPROF_NO_MEMORY;
     struct consumer consumer = idle_consumer(d);
+    /* Of what has not guessed wrongly, which may be in a part of its own, nothing changes. */
+    consumer.needs |= WALK_AS_BEFORE;
     if (error == 0)
         error = walk_run(walk, NULL, &consumer, 1);
     free(walk->losses);

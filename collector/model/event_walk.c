@@ -161,7 +161,7 @@ static int finish(const struct pass *p, const struct process *only)
         survey_finish_pauses(&w->survey);
     if (error == 0 && p->count)
         error = tell_left(p);
-    if (error == 0)
+    if (error == 0 && !(p->needs & WALK_AS_BEFORE))
         error = slices_tell_pending(p);
     for (uint32_t i = first_of(only); error == 0 && p->needs & WALK_LOSSES && i < end_of(w, only);
          i++)
@@ -188,6 +188,7 @@ static int begin(struct walk *w, const struct process *only)
     ops_release(&w->ops);
     library_calls_release(&w->libraries);
     device_sources_release(&w->sources);
+    w->pending_at = 0;
     int error = ops_init(&w->ops, w->rec, only, &w->texts, w->losses);
     if (error == 0)
         error = library_calls_init(&w->libraries, w->rec, only, &w->kinds);
@@ -238,6 +239,8 @@ static bool skips_work(const struct pass *p)
 static int run(struct pass *p, const struct process *only)
 {
     struct walk *w = p->walk;
+    if (!(p->needs & WALK_AS_BEFORE))
+        w->pending.count = 0; /* those of the walk before are all told */
     p->timeline = timeline_create(w->rec, w->losses, w->open_bytes_max);
     int more = p->timeline ? begin(w, only) : GPUPROF_NO_MEMORY;
     if (p->timeline && only)
@@ -338,6 +341,5 @@ int walk_run(struct walk *w, const struct process *only, const struct consumer *
         p.needs |= WALK_LIBRARIES; /* some are their calls, and no ranges */
     int more = run(&p, only);
     w->is_surveyed |= p.surveys && p.learns_ops && !w->survey.is_bare && !only && more == 0;
-    w->pending.count = 0; /* all are told */
     return more;
 }

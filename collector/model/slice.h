@@ -14,7 +14,8 @@ enum walk_need {
     WALK_STACKS = 8,  /* survey.stacks, at the end */
     WALK_LOSSES = 16, /* work without a call and launches without work are counted */
     WALK_OPS = 32,    /* `op_change` and `op`; `call.op`; walk_op, walk_op_name, walk_op_inputs */
-    WALK_LIBRARIES = 64, /* `library_change` and `library`; `call.library`; walk_library */
+    WALK_LIBRARIES = 64,  /* `library_change` and `library`; `call.library`; walk_library */
+    WALK_AS_BEFORE = 128, /* work that was pending in the walk before has no call in this one */
 };
 
 /* Slices that a consumer is not told of: most are of a kind that not all of them need. */
@@ -123,7 +124,8 @@ struct walk {
     uint64_t *first_ns;   /* owned, by process index: of its first event that shows; 0: none yet */
     uint64_t *last_ns;    /* likewise: until when it recorded anything */
     struct recorded_now *recorded; /* owned, by process index: at this moment of the walk */
-    struct spool pending;          /* work whose call is not known yet */
+    struct spool pending;          /* work whose call is not known yet, or was not before */
+    uint64_t pending_at;           /* the next of it, in a walk as before */
 };
 
 /* The innermost range that is open around a call; `nested`: of push and pop only. */

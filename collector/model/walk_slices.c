@@ -53,11 +53,28 @@ static bool is_outside(const struct slice *s)
            (now->is_warm || s->event.record->correlation);
 }
 
+/* It was laid aside in the walk before, which met the same events. */
+static bool was_pending(struct walk *w, const struct event *e, int *error)
+{
+    const struct pending_work *next = w->pending_at < w->pending.count
+                                          ? spool_at(&w->pending, w->pending_at, false, error)
+                                          : NULL;
+    bool is_next = next && next->event.process == e->process && next->event.thread == e->thread &&
+                   next->event.begin_ns == e->begin_ns && next->event.end_ns == e->end_ns &&
+                   next->record.type == e->record->type &&
+                   next->record.correlation == e->record->correlation;
+    w->pending_at += is_next;
+    return is_next;
+}
+
 /* Finds its call, or lays it aside until all calls are known. */
 static __attribute__((flatten)) int tie(const struct pass *p, struct slice *s)
 {
     struct walk *w = p->walk;
-    int error = find_call(w, s, p->surveys);
+    int error = 0;
+    if (p->needs & WALK_AS_BEFORE && (was_pending(w, &s->event, &error) || error < 0))
+        return error;
+    error = find_call(w, s, p->surveys);
     s->is_outside = is_outside(s);
     if (error || s->is_outside)
         return error;

@@ -199,6 +199,22 @@ def test_what_a_walk_has_put_aside(make_gpu, run):
     assert one[2].count(b"\nkernel,") == 4 * 34000 and b"\nloss," not in one[2]
 
 
+def test_a_name_that_comes_late(make_stacks, run):
+    """What is a collective is known behind it, and its process is walked through once more: of the
+    work of another one, whose call comes behind it, that walk finds out no more than the first."""
+    lines = ["process 0", "name 1 ncclDevKernel_AllReduce_Sum_f32", "kernel 1 100 50 1",
+             "call cudaLaunchKernel 50 20 1 0 0", "process 1", "name 1 k"]
+    for i in range(20):
+        at = 10000 + 9000 * i
+        lines += [f"call cudaLaunchKernel {at} 3000 {i + 1} 0 0",
+                  f"call cudaFree {at + 3500} 400 0 0 0"]
+    lines += [f"kernel 1 {10000 + 9000 * i - 700 * (i % 3)} 800 {i + 1}" for i in range(20)]
+    recordings, tables = [make_stacks(*lines)], ("report", "--table=idle,gpu_time", "--format=csv")
+    one = run("-j1", tables, recordings)
+    assert one[2].count(b"\nidle,") > 3 and b"ncclDevKernel" not in one[2] and not one[0]
+    assert run("-j2", tables, recordings) == one
+
+
 @pytest.mark.parametrize("has_oom", (False, True))
 def test_trouble_with_memory(make_gpu, run, has_oom):
     """It is in no part: what is said of it comes out of all recordings, what else out of parts."""
