@@ -249,45 +249,6 @@ int recording_find_jobs(struct recording *rec)
     return error;
 }
 
-/* ---- what of them is wanted ------------------------------------------------------------------ */
-
-static bool is_wanted(const struct process *p, const struct select_wish *w)
-{
-    return p->job != JOB_NONE && number_list_has(&w->jobs, p->job) &&
-           number_list_has(&w->ranks, p->rank) && number_list_has(&w->pids, p->header.pid);
-}
-
-enum exit_code recording_select_jobs(struct recording *rec, const struct select_wish *w)
-{
-    uint32_t *numbers = calloc(rec->count + 1u, sizeof *numbers);
-    uint32_t kept = 0, count = rec->count;
-    if (!numbers) {
-        message("gpuprof-collector: %s", gpuprof_error_text(GPUPROF_NO_MEMORY));
-        return EXIT_ENVIRONMENT;
-    }
-    for (uint32_t i = 0; i < count; i++) {
-        struct process *p = rec->processes[i];
-        bool stays = is_wanted(p, w);
-        numbers[i] = stays ? kept : NONE;
-        if (stays) {
-            p->number = kept;
-            rec->processes[kept++] = p;
-            continue;
-        }
-        process_release(p, &rec->reader);
-        free(p);
-        rec->left_out++;
-    }
-    rec->count = kept;
-    block_index_renumber(&rec->index, numbers);
-    free(numbers);
-    if (kept)
-        return EXIT_OK;
-    return usage_error("--job: no process is of that job and of the ranks and pids named: of the "
-                       "%u processes here, jobs are numbered from 0 to %u",
-                       count, rec->job_count ? rec->job_count - 1 : 0);
-}
-
 /* ---- what is said of them -------------------------------------------------------------------- */
 
 static void print_job(const struct recording *rec, uint32_t job, uint64_t origin_ns, FILE *out)
@@ -314,14 +275,15 @@ static void print_job(const struct recording *rec, uint32_t job, uint64_t origin
     fputc(')', out);
 }
 
-void recording_say_jobs(const struct recording *rec, const char *how)
+/* " 0 (2 processes), 1 (...)", to be freed; NULL: no memory. */
+static char *jobs_text(const struct recording *rec)
 {
     uint64_t origin_ns = UINT64_MAX;
     char *text = NULL;
     size_t length = 0;
-    FILE *out = rec->job_count > 1 ? open_memstream(&text, &length) : NULL;
+    FILE *out = open_memstream(&text, &length);
     if (!out)
-        return;
+        return NULL;
     for (uint32_t i = 0; i < rec->count; i++) {
         const struct process *p = rec->processes[i];
         if (p->job != JOB_NONE && p->header.realtime_zero_ns < origin_ns)
@@ -332,8 +294,72 @@ void recording_say_jobs(const struct recording *rec, const char *how)
     if (rec->job_count > JOBS_SAID)
         fprintf(out, " and %u more", rec->job_count - JOBS_SAID);
     char *line = fclose(out) == 0 ? json_line(text) : NULL;
-    if (line)
-        message("the processes are of %u jobs: job%s; %s", rec->job_count, line, how);
-    free(line);
     free(text);
+    return line;
+}
+
+void recording_say_jobs(const struct recording *rec, const char *how)
+{
+    char *text = rec->job_count > 1 ? jobs_text(rec) : NULL;
+    if (text)
+        message("the processes are of %u jobs: job%s; %s", rec->job_count, text, how);
+    free(text);
+}
+
+/* ---- what of them is wanted ------------------------------------------------------------------ */
+
+static bool is_wanted(const struct process *p, const struct select_wish *w)
+{
+    return p->job != JOB_NONE && number_list_has(&w->jobs, p->job) &&
+           number_list_has(&w->ranks, p->rank) && number_list_has(&w->pids, p->header.pid);
+}
+
+/* None is: what there is, of the jobs named or else of jobs. */
+static enum exit_code none_wanted(struct recording *rec, const struct select_wish *w)
+{
+    for (uint32_t i = 0; i < rec->count; i++) {
+        const struct process *p = rec->processes[i];
+        if (p->job != JOB_NONE && number_list_has(&w->jobs, p->job))
+            (void)recording_note_other(rec, p);
+    }
+    if (rec->left_out)
+        return recording_none_wanted(rec);
+    char *text = rec->job_count ? jobs_text(rec) : NULL;
+    enum exit_code code =
+        usage_error("--job: there is no such job; %s%s",
+                    text ? "there are the jobs" : "no process says which rank of a job it is",
+                    text ? text : "");
+    free(text);
+    return code;
+}
+
+enum exit_code recording_select_jobs(struct recording *rec, const struct select_wish *w)
+{
+    uint32_t kept = 0, count = rec->count, wanted = 0;
+    for (uint32_t i = 0; i < count; i++)
+        wanted += is_wanted(rec->processes[i], w);
+    if (!wanted)
+        return none_wanted(rec, w);
+    uint32_t *numbers = calloc(rec->count + 1u, sizeof *numbers);
+    if (!numbers) {
+        message("gpuprof-collector: %s", gpuprof_error_text(GPUPROF_NO_MEMORY));
+        return EXIT_ENVIRONMENT;
+    }
+    for (uint32_t i = 0; i < count; i++) {
+        struct process *p = rec->processes[i];
+        bool stays = is_wanted(p, w);
+        numbers[i] = stays ? kept : NONE;
+        if (stays) {
+            p->number = kept;
+            rec->processes[kept++] = p;
+            continue;
+        }
+        process_release(p, &rec->reader);
+        free(p);
+        rec->left_out++;
+    }
+    rec->count = kept;
+    block_index_renumber(&rec->index, numbers);
+    free(numbers);
+    return EXIT_OK;
 }

@@ -74,9 +74,9 @@ static int reserve(struct recording *rec)
     return 0;
 }
 
-/* One that was not wanted, for who wanted what is not there. 0 or GPUPROF_NO_MEMORY. */
-static int note_other(struct recording *rec, const struct process *p)
+int recording_note_other(struct recording *rec, const struct process *p)
 {
+    rec->left_out++;
     uint64_t number = rec->reader.select->ranks.count ? p->rank : p->header.pid;
     if (number == RANK_NONE)
         return 0;
@@ -89,17 +89,16 @@ static int note_other(struct recording *rec, const struct process *p)
     return 0;
 }
 
-/* Nothing is left: what is there, for the next try. */
-static enum exit_code none_wanted(struct recording *rec)
+enum exit_code recording_none_wanted(struct recording *rec)
 {
     char text[NUMBER_SPANS_BYTES];
     number_spans_text(rec->others, rec->others_count, text);
     return usage_error("none of the recorded processes, %u, is one of those that --rank and --pid "
-                       "name: %s %s",
+                       "name: %s%s",
                        rec->left_out,
                        !rec->others_count                ? "none of them has a rank"
-                       : rec->reader.select->ranks.count ? "there are the ranks"
-                                                         : "there are the pids",
+                       : rec->reader.select->ranks.count ? "there are the ranks "
+                                                         : "there are the pids ",
                        text);
 }
 
@@ -129,8 +128,7 @@ static enum exit_code load_file(struct recording *rec, const char *path, bool na
         process_load(p, &rec->reader, path, rec->count, options->no_index ? NULL : add_block, rec);
     if (error == PROCESS_LEFT_OUT) {
         block_index_drop(&rec->index, rec->count);
-        rec->left_out++;
-        error = note_other(rec, p);
+        error = recording_note_other(rec, p);
         free(p);
         return error < 0 ? failure(path, error) : EXIT_OK;
     }
@@ -259,7 +257,7 @@ enum exit_code recording_open(struct recording *rec, char **paths, int path_coun
         message("... and %u more files that cannot be read",
                 rec->unread_files - PROCESSES_SAID_MAX);
     if (rec->count == 0 && rec->left_out)
-        return none_wanted(rec);
+        return recording_none_wanted(rec);
     if (rec->count == 0 && rec->share)
         return EXIT_OK;
     if (rec->count == 0) /* and load_file has said why */

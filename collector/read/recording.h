@@ -100,6 +100,11 @@ void recording_say_jobs(const struct recording *rec, const char *how);
  * after a line on stderr. */
 enum exit_code recording_select_jobs(struct recording *rec, const struct select_wish *wish);
 
+/* Of a process that is not wanted, what it could be asked for by: 0 or GPUPROF_NO_MEMORY. Then, if
+ * none is left, a line on stderr that says what there is. EXIT_USAGE. */
+int recording_note_other(struct recording *rec, const struct process *p);
+enum exit_code recording_none_wanted(struct recording *rec);
+
 /*
  * Says on stderr, one line per process, what was recovered and what is lost: `losses`, by process
  * index, and names if there were too many to keep. Returns EXIT_OK or EXIT_DAMAGED, as the losses
