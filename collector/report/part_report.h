@@ -73,7 +73,7 @@ bool part_report_has(const struct table_info *info);
 unsigned part_report_needs(const struct table_info *info);
 
 /* In words, with commas between; returns `text`. */
-#define PART_MISSING_BYTES 160
+#define PART_MISSING_BYTES 256
 const char *part_report_missing(unsigned missing, char text[static PART_MISSING_BYTES]);
 
 #endif

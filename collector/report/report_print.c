@@ -78,7 +78,8 @@ static void print_missing(const struct report *r, FILE *out)
 {
     char text[PART_MISSING_BYTES];
     if (r->missing)
-        fprintf(out, "in no part, and not here: %s\n", part_report_missing(r->missing, text));
+        fprintf(out, "in no part, and not here: %s; 'gpuprof report' of the recordings has it\n",
+                part_report_missing(r->missing, text));
 }
 
 /* What was read, and the first screen; with --full each process, and where its rows are from. */

@@ -293,6 +293,14 @@ def test_collectives_that_differ(run_verb, tmp_path):
     assert run_verb("report", "-j2", "--format=csv", data).stdout == whole
 
 
+def test_trouble_with_memory(run_verb, make_gpu):
+    parts = make_parts(run_verb, make_gpu("train", 2, 150), 2)
+    said = ("in no part, and not here: what is wrong with the memory (which 'gpuprof memory' of "
+            "the recordings tells, too); 'gpuprof report' of the recordings has it\n")
+    assert said in run_verb("report", "--combine", *parts).stdout
+    assert said in run_verb("report", "--combine", "--format=csv", *parts).stderr
+
+
 def test_clocks(run_verb, make_stacks):
     """Processes of one host have the offset of the first of them, in whichever part that is."""
     data = make_stacks(*random_lines(9, 4))
