@@ -11,6 +11,13 @@ from conftest import BUILD, ROOT
 PROGRAMS = sorted(path.stem for path in (ROOT / "test" / "unit").glob("test_*.c"))
 
 
+def test_folder_to_make_recordings_in(tmp_path):
+    result = subprocess.run([BUILD / "make_gpu", "missing", "train", "1"], cwd=tmp_path, text=True,
+                            check=False, capture_output=True, timeout=60)
+    assert (result.returncode, result.stderr) == (
+        1, "missing/rank0.gpuprof: No such file or directory; name a folder that there is\n")
+
+
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_unit(name, tmp_path):
     program = BUILD / "unit" / name

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "stream_builder.h"
 
+#include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -238,7 +239,11 @@ void builder_correlated(struct stream_builder *b, uint32_t thread, unsigned func
 void builder_write_file(const char *path, const void *data, size_t length)
 {
     remove(path); /* a file that is cut to nothing is written to the disk at once, and waited for */
-    FILE *file = need(fopen(path, "we"));
+    FILE *file = fopen(path, "we");
+    if (!file) {
+        fprintf(stderr, "%s: %s; name a folder that there is\n", path, strerror(errno));
+        exit(EXIT_FAILURE);
+    }
     if (fwrite(data, 1, length, file) != length || fclose(file) != 0)
         abort();
 }
