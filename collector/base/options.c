@@ -10,6 +10,7 @@
 #include "base/message.h"
 #include "base/moment.h"
 #include "base/nearest.h"
+#include "base/workers.h"
 #include "settings.h"
 #include "stream.h"
 
@@ -431,7 +432,10 @@ static enum exit_code take_number(struct options *o, const char *verb,
         unsigned long jobs = strtoul(value, &end, 10);
         if (*end || !isdigit((unsigned char)value[0]) || jobs < 1 || jobs > JOBS_MAX)
             return usage_error("%s: --jobs: '%s' is no number of processors", verb, value);
-        o->jobs = (unsigned)jobs;
+        if (jobs > WORKERS_MAX)
+            message("%s: --jobs: %lu: %u processes share the work, which is the most", verb, jobs,
+                    WORKERS_MAX);
+        o->jobs = jobs < WORKERS_MAX ? (unsigned)jobs : WORKERS_MAX;
         break;
     }
     case OPTION_PORT: {

@@ -61,6 +61,14 @@ def test_no_number_of_processors(run_collector, tmp_path, number):
     assert f"--jobs: '{number}' is no number of processors" in result.stderr
 
 
+def test_more_processors_than_are_used(run_verb, make_gpu):
+    folder = make_gpu("train", 2, 2)
+    most, more = (run_verb("report", f"-j{jobs}", folder) for jobs in (256, 300))
+    assert (most.stdout, most.stderr) == (more.stdout, "")
+    assert more.stderr == ("gpuprof: report: --jobs: 300: 256 processes share the work, which is "
+                           "the most\n")
+
+
 def test_full_disk_is_said_by_the_one_who_writes(make_gpu, run_collector):
     result = run_collector("merge", "-j2", make_gpu("bench", LAUNCHES), "-o", "/dev/full")
     assert result.returncode == 1 and "No space left" in result.stderr
