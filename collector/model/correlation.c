@@ -315,16 +315,18 @@ static bool is_sure(const struct correlated_call *call, uint64_t at_ns)
            (begin_ns < at_ns ? at_ns - begin_ns : begin_ns - at_ns) < CORRELATION_REUSE_NS / 2;
 }
 
-int correlation_find_early(struct correlation *c, uint32_t process, uint32_t id, uint64_t at_ns,
-                           unsigned marks, struct correlated_call *found)
+/* The best of the last added; NULL: none. *seen: of so many. */
+static inline struct correlated_call *find_young(const struct correlation *c, uint32_t process,
+                                                 uint32_t id, uint64_t at_ns, uint32_t *seen)
 {
     struct correlated_call *best = NULL;
-    uint32_t seen = 0, buffered = c->counts[0] + c->counts[1];
-    if (!id || !c->buffer)
-        return 0;
+    uint32_t buffered = c->counts[0] + c->counts[1];
+    *seen = 0;
+    if (!id || !c->slots)
+        return NULL;
     /* A slot, or a call, may name one that is in the buffer no more: then so are all before. */
     for (uint32_t number = *correlation_slot(c, process, id);
-         c->added - number < buffered && seen < CORRELATION_SAME; seen++) {
+         c->added - number < buffered && *seen < CORRELATION_SAME; ++*seen) {
         uint32_t place = number - c->lap, size = 2 * c->run_max;
         place = place < size ? place : place + size;
         struct correlated_call *e = &c->buffer[place];
@@ -332,6 +334,20 @@ int correlation_find_early(struct correlation *c, uint32_t process, uint32_t id,
             best = e;
         number = c->next[place];
     }
+    return best;
+}
+
+bool correlation_has_early(const struct correlation *c, uint32_t process, uint32_t id)
+{
+    uint32_t seen;
+    return find_young(c, process, id, 0, &seen) != NULL;
+}
+
+int correlation_find_early(struct correlation *c, uint32_t process, uint32_t id, uint64_t at_ns,
+                           unsigned marks, struct correlated_call *found)
+{
+    uint32_t seen;
+    struct correlated_call *best = find_young(c, process, id, at_ns, &seen);
     /* Only a file made for it has so many in one slot. */
     if (!best || seen == CORRELATION_SAME || !is_sure(best, at_ns))
         return 0;

@@ -158,6 +158,9 @@ int correlation_link(struct correlation *c, uint32_t process, uint32_t id, uint3
 int correlation_find_early(struct correlation *c, uint32_t process, uint32_t id, uint64_t at_ns,
                            unsigned marks, struct correlated_call *found);
 
+/* Likewise: is there one of which that does not tell if it is the call? */
+bool correlation_has_early(const struct correlation *c, uint32_t process, uint32_t id);
+
 /* To be called once, between the last addition and the first correlation_find. */
 int correlation_finish(struct correlation *c);
 

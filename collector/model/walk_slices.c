@@ -44,13 +44,18 @@ static inline int find_call(struct walk *w, struct slice *s, bool early)
 
 /*
  * CUPTI's records go on while a window warms up, and a while behind it, for what was launched in
- * it: of the others nothing is known, or asked.
+ * it: of the others nothing is known, or asked. In a first walk that may be certain only later.
  */
-static bool is_outside(const struct slice *s)
+static bool is_outside(const struct slice *s, bool early)
 {
-    const struct recorded_now *now = &s->walk->recorded[s->event.process->index];
-    return (now->is_closed || now->is_held) && !s->is_called &&
-           (now->is_warm || s->event.record->correlation);
+    const struct event *e = &s->event;
+    const struct recorded_now *now = &s->walk->recorded[e->process->index];
+    if (!(now->is_closed || now->is_held) || !(now->is_warm || e->record->correlation))
+        return false;
+    return s->is_called
+               ? s->call.begin_ns >= e->begin_ns
+               : !early || !correlation_has_early(&s->walk->survey.calls, e->process->index,
+                                                  e->record->correlation);
 }
 
 /* It was laid aside in the walk before, which met the same events. */
@@ -75,7 +80,7 @@ static __attribute__((flatten)) int tie(const struct pass *p, struct slice *s)
     if (p->needs & WALK_AS_BEFORE && (was_pending(w, &s->event, &error) || error < 0))
         return error;
     error = find_call(w, s, p->surveys);
-    s->is_outside = is_outside(s);
+    s->is_outside = is_outside(s, p->surveys);
     if (error || s->is_outside)
         return error;
     s->is_pending = p->surveys && !s->is_called && s->event.record->correlation;

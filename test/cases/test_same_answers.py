@@ -131,3 +131,26 @@ def test_all_say_the_same(piece, of, make_records, run_verb, tmp_path):
     assert of_report(run_verb, folder, piece, truth["devices"]) == truth
     assert of_database(tmp_path / "x.sqlite") == truth
     assert answers(slices_of(trace)) == answers(own.slices) == truth
+
+
+def test_work_behind_its_window(make_records, run_verb):
+    """Of a call inside another, or of one of several works of a call, it is certain only at the end
+    that it is the work's: it counts all the same, and work of no call does not."""
+    lines = ["process 0", f"{TYPES['kernel_name']} 2 5 0 0 0 0 0 1 k"]
+
+    def add(kind, thread, begin, ns=0, call=0, flags=0, code=0, args=(0,)):
+        lines.append(f"{TYPES[kind]} {thread} {begin} {ns} {call} {flags} {code} 0 "
+                     f"{','.join(map(str, args))} ")
+    add("window", 1, 50, args=(1, 1, 0, 0))
+    add("call", 1, 100, 50, 1, code="cudaLaunchKernel")
+    add("link", 1, 120, call=1, args=(2,))
+    add("call", 1, 200, 50, 3, flags=stream_reader.NESTED, code="cuLaunchKernel")
+    add("window", 1, 400, args=(1, 0, 0, 0))
+    add("call", 1, 950, 50, 5, code="cudaLaunchKernel")
+    for call, begin in ((1, 500), (2, 600), (3, 700), (4, 800), (5, 900)):
+        add("kernel", 2, begin, 20, call, args=(0, 1, 7, 1, 1, 1))
+    folder = make_records(lines)
+    table = json.loads(run_verb("report", "--format=json", folder).stdout)["cuda_gpu_kern_sum"]
+    rows = run_verb("export", "--format=jsonl", "-o", "-", folder).stdout.splitlines()
+    begins = [row["start_ns"] for row in map(json.loads, rows) if row["kind"] == "kernel"]
+    assert [row["instances"] for row in table] == [3] and begins == [450, 550, 650]
