@@ -535,6 +535,7 @@ static struct trace_writer *perfetto_create(struct output *out, struct walk *wal
     output_bound(out, NULL);
     struct trace_scope bound = *scope;
     bound.binds_slices = true;
+    bound.name = NULL; /* the viewer shows the file's; the bytes are the same under any */
     w->chrome = chrome_format.create(&w->text, walk, &bound);
     if (!w->chrome) {
         perfetto_free(w);

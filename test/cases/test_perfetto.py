@@ -85,9 +85,7 @@ def compare(text, data):
                      "thread_name": trace.threads}
     assert trace.clocks == {6: 0, 1: int(text["baseTimeNanoseconds"])}
     head = {key: value for key, value in text.items()
-            if key not in ("traceEvents", "otherData", "stackFrames")}
-    if "traceName" in head:
-        head["traceName"] = "trace.pftrace"
+            if key not in ("traceEvents", "traceName", "otherData", "stackFrames")}
     assert {row[1]: plain(row[4]) for row in own} == {"trace": plain(head),
                                                      "recording": plain(text["otherData"])}
     return trace
@@ -101,6 +99,13 @@ def test_says_what_json_says(make_gpu, both, arguments):
     if arguments[1] == 2:
         assert len(trace.slices) > 2000 and len(trace.flows) > 700
         assert len({row[0] for row in trace.counters}) >= 8
+
+
+def test_its_bytes_do_not_depend_on_its_name(make_gpu, run_verb, tmp_path):
+    folder = make_gpu("train", 2, 3)
+    for name in ("first.pftrace", "again.pftrace"):
+        run_verb("merge", folder, "-o", tmp_path / name)
+    assert (tmp_path / "first.pftrace").read_bytes() == (tmp_path / "again.pftrace").read_bytes()
 
 
 def test_operators(make_ops, both):
