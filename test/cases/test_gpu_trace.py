@@ -161,7 +161,7 @@ def test_head(run_collector, make_gpu):
     assert unknown == {"id": 0}
     assert device["id"] == 1 and device["name"] == "Made GPU" and device["numSms"] == 132
     assert device["computeMajor"] == 9 and device["warpSize"] == 32
-    assert device["uuid"] == "GPU-01234567-89ab-cdef-fedc-ba9876543210"
+    assert device["uuid"] == "GPU-01234567-89ab-cdef-fedc-ba9876543211"
     assert device["totalGlobalMem"] == 85899345920 and device["regsPerMultiprocessor"] == 65536
     assert trace["otherData"]["gpu_rows"] == "present"
     result = run_collector("merge", "-o", "a.json", folder / "rank0.gpuprof")

@@ -39,8 +39,8 @@ static void describe(struct stream_builder *b, uint64_t device)
     /* As the writer says it: at the begin of time, perhaps in a block of its own. */
     builder_flush(b);
     ADD(b, 0, RECORD_DEVICE, 0, 0, 0, "Made GPU", device, 9, 0, 132, 2048, 32, 65536, 233472,
-        232448, 85899345920u, 3352320000u, 1980000, 0x0123456789abcdefu, 0xfedcba9876543210u,
-        52428800, 32);
+        232448, 85899345920u, 3352320000u, 1980000, 0x0123456789abcdefu,
+        0xfedcba9876543210u + device, 52428800, 32);
     builder_flush(b);
     ADD(b, DEVICE, RECORD_CONTEXT, 101, 0, 0, NULL, 1, device, 7);
     ADD(b, DEVICE, RECORD_STREAM, 102, 0, 0, NULL, 13, 1, 0, 1);
