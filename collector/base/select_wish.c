@@ -22,6 +22,10 @@ static const char *const kind_words[SELECT_KINDS] = {
     [SELECT_LIBRARY] = "library",
 };
 
+static const char *const option_names[SELECT_OPTIONS] = {
+    "from", "to",  "step",   "cycle", "range", "job",         "rank",
+    "pid",  "tid", "device", "kind",  "name",  "min-duration"};
+
 /* Words for several of them. */
 static const struct {
     const char *word;
@@ -92,6 +96,18 @@ const char *select_kind_word(enum select_kind kind)
     return kind_words[kind];
 }
 
+const char *select_option_name(unsigned place)
+{
+    return option_names[place];
+}
+
+static void keep_said(struct select_wish *w, const char *option, const char *value)
+{
+    for (unsigned i = 0; i < SELECT_OPTIONS; i++)
+        if (strcmp(option_names[i], option) == 0)
+            w->said[i] = value;
+}
+
 static bool take_kinds(struct select_wish *w, const char *text)
 {
     for (w->kinds = 0;; text++) {
@@ -128,6 +144,7 @@ enum exit_code select_wish_take(struct select_wish *w, const char *verb, const c
 {
     const char *wanted = "a list of numbers such as 0,2,4-7";
     bool is_good;
+    keep_said(w, option, value);
     w->is_given |=
         strcmp(option, "job") != 0 && strcmp(option, "rank") != 0 && strcmp(option, "pid") != 0;
     if (strcmp(option, "job") == 0) {
@@ -159,8 +176,8 @@ enum exit_code select_wish_take(struct select_wish *w, const char *verb, const c
         wanted = "a time such as 10us, 5ms or 1.5 (seconds)";
     } else {
         is_good = take_moment(option[0] == 'f' ? &w->from : &w->to, value);
-        wanted = "a time since the recording's begin such as 12.5, 800ms or 2m, or a moment such "
-                 "as 2026-11-23T18:00:00 or @1795456800";
+        wanted = "a time since the recording's first event such as 12.5, 800ms or 2m, or a moment "
+                 "such as 2026-11-23T18:00:00 or @1795456800";
     }
     return is_good ? EXIT_OK : usage_error("%s: --%s: '%s' is not %s", verb, option, value, wanted);
 }
@@ -169,6 +186,7 @@ enum exit_code select_cycle_take(struct select_wish *w, const char *verb, bool m
                                  const char *value)
 {
     const char *rest = value;
+    keep_said(w, "cycle", value);
     w->is_given = true;
     w->cycle = 0;
     if (may_be_all && strcmp(value, "all") == 0)

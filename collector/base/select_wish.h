@@ -13,6 +13,7 @@
 
 #define NUMBER_LIST_MAX 64
 #define CYCLE_ALL       UINT64_MAX
+#define SELECT_OPTIONS  13 /* that say something of it */
 
 struct number_span {
     uint64_t first;
@@ -56,7 +57,11 @@ enum select_kind {
 
 const char *select_kind_word(enum select_kind kind);
 
+/* The name of an option, by its place in `said`. */
+const char *select_option_name(unsigned place);
+
 struct select_wish {
+    const char *said[SELECT_OPTIONS]; /* values, as they were given; NULL: it was not */
     struct select_moment from;
     struct select_moment to;
     bool has_steps;

@@ -113,7 +113,12 @@ static enum exit_code export_recording(struct export *x, const struct options *o
     if (x->rec.is_parallel)
         output_in_background(&out);
     x->out = &out;
-    return verb_output_close(&out, options->output, write_events(x, options));
+    int error = write_events(x, options);
+    if (error == 0 && !x->out->error)
+        code = selection_check(&x->selection, VERB);
+    enum exit_code closed =
+        verb_output_close(&out, options->output, code == EXIT_OK ? error : GPUPROF_USAGE);
+    return code == EXIT_OK ? closed : code;
 }
 
 static bool is_packed(const char *path)
@@ -189,10 +194,8 @@ enum exit_code export_verb(const struct options *options)
         code = host_clocks_align(&x.rec, options->clock, VERB);
     if (code == EXIT_OK)
         code = export_recording(&x, options);
-    if (code == EXIT_OK) {
-        selection_say(&x.selection, VERB);
+    if (code == EXIT_OK)
         code = walk_verdict(&x.walk, options->strict);
-    }
     if (x.steps.walk)
         steps_release(&x.steps);
     selection_release(&x.selection);

@@ -50,6 +50,10 @@ struct finding {
     uint32_t row_count;
 };
 
+/* What its share is of, where that is not the device's time behind start-up: for people, in
+ * brackets behind a blank, or "". */
+const char *finding_base(const struct finding *f);
+
 /* The call that has been open longest, of those that had not returned. */
 struct finding_hang {
     const struct process *process; /* NULL: there is none */

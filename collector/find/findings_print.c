@@ -106,6 +106,13 @@ static void put_wrapped(const char *text, FILE *out)
     }
 }
 
+const char *finding_base(const struct finding *f)
+{
+    return f->bytes                                      ? " (share of the most there was)"
+           : f->kind == &finding_kinds[FINDING_START_UP] ? " (share of all the time)"
+                                                         : "";
+}
+
 /* What a finding says to people: its evidence, what to do and what to run stand below its title. */
 static void put_text(const struct findings *f, const struct finding *found, FILE *out)
 {
@@ -120,6 +127,7 @@ static void put_text(const struct findings *f, const struct finding *found, FILE
         fprintf(out, ", GPU %llu", (unsigned long long)found->device);
     if (found->devices > 1)
         fprintf(out, " (and %llu more)", (unsigned long long)found->devices - 1);
+    fputs(finding_base(found), out);
     for (uint32_t i = 0; i < found->row_count; i++) {
         const struct finding_row *row = &found->rows[i];
         char *clean = json_line(row->name);

@@ -44,6 +44,11 @@ void idle_release(struct idle *d)
         }
     for (uint32_t i = 0; i < d->total_count; i++)
         free(d->totals[i].place);
+    for (uint32_t i = 0; i < d->device_count; i++) {
+        if (d->devices[i].aside)
+            idle_rows_release(&d->devices[i].aside->rows);
+        free(d->devices[i].aside);
+    }
     free(d->processes);
     free(d->threads);
     free(d->devices);
@@ -54,6 +59,7 @@ void idle_release(struct idle *d)
     arrivals_release(&d->arrivals);
     spool_release(&d->waits);
     key_map_release(&d->device_of);
+    key_map_release(&d->others);
     key_map_release(&d->loaders);
     *d = (struct idle){.walk = d->walk};
 }
@@ -121,7 +127,8 @@ static int take(void *context, const struct slice *s)
     if (s->event.record->type == RECORD_CALL)
         return idle_take_call(d, process_of(d, &s->event), s);
     if (is_stream_work(s->event.record->type))
-        return idle_take_work(d, process_of(d, &s->event), s);
+        return s->is_hidden ? idle_take_hidden_work(d, process_of(d, &s->event), s)
+                            : idle_take_work(d, process_of(d, &s->event), s);
     return take_other(d, s);
 }
 
@@ -153,6 +160,7 @@ struct consumer idle_consumer(struct idle *d)
 {
     return (struct consumer){.context = d,
                              .needs = WALK_RANGES | WALK_WORK | WALK_OPS | WALK_STACKS,
+                             .sees_hidden = true,
                              .take = take,
                              .end = end};
 }
@@ -193,7 +201,7 @@ int idle_finish(struct idle *d)
         d->window_ns += device->end_ns - device->begin_ns;
         d->idle_ns += device->idle_ns;
         d->stopped_ns += device->stopped_ns;
-        for (unsigned k = 0; k < IDLE_BUSY_PARTS; k++)
+        for (unsigned k = 0; k < IDLE_PARTS; k++)
             d->parts[k] += device->parts[k];
         for (unsigned k = 0; k < IDLE_CAUSES; k++)
             d->causes[k] += device->causes[k];

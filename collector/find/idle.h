@@ -4,7 +4,8 @@
  * not recorded, its first event) to its last event, or in a piece of time from its first to its
  * last work: to computing, communication, copies, and none of these; and that idle time by cause
  * and place (GUIDE.md, "Why is the GPU idle?", has the rules). All sums are right to the
- * nanosecond. Nothing is said of the time in which recording was stopped and no work was seen.
+ * nanosecond. Nothing is said of the time in which recording was stopped and no work was seen, and
+ * of work that is not in the piece only that it was there: then the device was not idle.
  *
  * Memory: idle_rows.h, idle_thread.h, idle_ranks.h, arrivals.h, place_lines.h, 8 bytes a thread and
  * 192 a process; 470 bytes a device of a process, of which there are IDLE_DEVICES_MAX, and 16 bytes
@@ -28,7 +29,26 @@
 #define IDLE_KERNELS_MAX (1u << 16) /* numbers of kernels of a process; others compute */
 
 /* At each moment the first of these that is under way. */
-enum idle_part { IDLE_COMPUTE, IDLE_COMMUNICATING, IDLE_COPYING, IDLE_BUSY_PARTS };
+enum idle_part {
+    IDLE_COMPUTE,
+    IDLE_COMMUNICATING,
+    IDLE_COPYING,
+    IDLE_BUSY_PARTS,
+    IDLE_OTHER = IDLE_BUSY_PARTS, /* not in the piece */
+    IDLE_PARTS
+};
+
+/* Of a device in a piece of time: its time ends with the last work in the piece. What comes behind
+ * one counts if another follows, and is forgotten else. */
+struct idle_aside {
+    struct idle_rows rows;
+    uint64_t idle_ns; /* this and what follows: as the device had it */
+    uint64_t stopped_ns;
+    uint64_t other_ns;
+    uint64_t causes[IDLE_CAUSES];
+    struct idle_row own;
+    bool is_open;
+};
 
 struct idle_device {
     const struct process *process;
@@ -36,17 +56,18 @@ struct idle_device {
     uint64_t begin_ns; /* the window */
     uint64_t end_ns;
     uint64_t first_ns; /* begin of its first work: devices are in this order, then by process */
-    uint64_t parts[IDLE_BUSY_PARTS]; /* ns */
-    uint64_t idle_ns;                /* with those they are the window, but for: */
-    uint64_t stopped_ns;             /* nothing was recorded, and nothing is known to have run */
-    uint64_t causes[IDLE_CAUSES];    /* of idle_ns, which they add up to */
-    uint64_t collectives;            /* that another rank took part in */
-    uint64_t late;                   /* of these it was the last to begin */
-    uint64_t late_ns;                /* behind the first one, added up */
-    uint64_t awaited_ns;             /* for which other devices only waited for it */
-    uint64_t at_ns;                  /* this and what follows: while the walk lasts */
-    uint64_t until_ns[IDLE_BUSY_PARTS];
-    uint32_t pause; /* place of the first one that may matter */
+    uint64_t parts[IDLE_PARTS];   /* ns */
+    uint64_t idle_ns;             /* with those they are the window, but for: */
+    uint64_t stopped_ns;          /* nothing was recorded, and nothing is known to have run */
+    uint64_t causes[IDLE_CAUSES]; /* of idle_ns, which they add up to */
+    uint64_t collectives;         /* that another rank took part in */
+    uint64_t late;                /* of these it was the last to begin */
+    uint64_t late_ns;             /* behind the first one, added up */
+    uint64_t awaited_ns;          /* for which other devices only waited for it */
+    uint64_t at_ns;               /* this and what follows: while the walk lasts */
+    uint64_t until_ns[IDLE_PARTS];
+    struct idle_aside *aside; /* owned; NULL: no other work yet */
+    uint32_t pause;           /* place of the first one that may matter */
     struct idle_maker before;
     uint64_t next_wait;  /* place of the first wait that idle_waited has not passed, ... */
     uint64_t waits_end;  /* ... and behind the last one; 0: none */
@@ -89,7 +110,7 @@ struct idle {
     struct idle_total *totals; /* owned; the largest first, once named */
     uint32_t total_count;
     uint64_t window_ns; /* of all devices, and so the next ones */
-    uint64_t parts[IDLE_BUSY_PARTS];
+    uint64_t parts[IDLE_PARTS];
     uint64_t idle_ns;
     uint64_t stopped_ns;
     uint64_t causes[IDLE_CAUSES];
@@ -97,6 +118,8 @@ struct idle {
     struct idle_process *processes; /* owned, by index */
     struct idle_thread **threads;   /* owned, and so are they; by index; NULL: no call */
     struct key_map device_of;       /* (process, device) -> place + 1 */
+    struct key_map others;          /* likewise, before its first work in a piece of time -> ... */
+                                    /* ... until when it does other work */
     struct idle_ranks ranks;
     struct arrivals arrivals;
     struct spool waits;     /* for other ranks; device by device, each in the order of time */
@@ -171,8 +194,10 @@ int idle_take_overhead(struct idle *d, const struct idle_process *p, const struc
 int idle_take_op(struct idle *d, const struct slice *s);
 int idle_take_range(struct idle *d, const struct slice *s);
 
-/* Of devices: their work, and what is behind the last of it. (idle_device.c) */
+/* Of devices: their work, that which is not in the piece, and what is behind the last of it.
+ * (idle_device.c) */
 int idle_take_work(struct idle *d, struct idle_process *p, const struct slice *s);
+int idle_take_hidden_work(struct idle *d, struct idle_process *p, const struct slice *s);
 int idle_device_end(struct idle *d, struct idle_device *device);
 
 /* Was a kernel taken for one that computes, and is none? */

@@ -46,6 +46,7 @@ static struct idle_device *device_of(struct idle *d, const struct idle_process *
                                                         .begin_ns = begin_ns,
                                                         .first_ns = e->begin_ns,
                                                         .at_ns = begin_ns};
+        devices[d->device_count].until_ns[IDLE_OTHER] = key_map_get(&d->others, key);
         if (key_map_set(&d->device_of, key, place = ++d->device_count) < 0)
             return NULL;
         *error = 0;
@@ -68,7 +69,7 @@ static uint64_t earlier(uint64_t a, uint64_t b)
 static int spend(struct idle *d, struct idle_device *device, uint64_t to_ns)
 {
     int error = 0;
-    for (unsigned part = IDLE_COMPUTE; part < IDLE_BUSY_PARTS; part++) {
+    for (unsigned part = IDLE_COMPUTE; part < IDLE_PARTS; part++) {
         /* What goes before it is over by now. */
         uint64_t end_ns = earlier(device->until_ns[part], to_ns), at_ns = device->at_ns;
         if (end_ns <= at_ns)
@@ -81,14 +82,65 @@ static int spend(struct idle *d, struct idle_device *device, uint64_t to_ns)
     return error;
 }
 
+static uint64_t last_work_ns(const struct idle_device *device, unsigned parts)
+{
+    uint64_t ns = 0;
+    for (unsigned part = IDLE_COMPUTE; part < parts; part++)
+        ns = later(ns, device->until_ns[part]);
+    return ns;
+}
+
+/* From the end of the last work in the piece on: until then others are beside it at most. */
+static int open_aside(struct idle *d, struct idle_device *device, uint64_t at_ns)
+{
+    if (device->aside && device->aside->is_open)
+        return 0;
+    int error = spend(d, device, earlier(at_ns, last_work_ns(device, IDLE_BUSY_PARTS)));
+    if (!device->aside)
+        device->aside = calloc(1, sizeof *device->aside);
+    if (!device->aside)
+        return GPUPROF_NO_MEMORY;
+    struct idle_aside *a = device->aside;
+    a->idle_ns = device->idle_ns;
+    a->stopped_ns = device->stopped_ns;
+    a->other_ns = device->parts[IDLE_OTHER];
+    memcpy(a->causes, device->causes, sizeof a->causes);
+    a->own = device->own;
+    a->is_open = true;
+    return error;
+}
+
+/* Is it in the device's time after all? 0 or an error. */
+static int close_aside(struct idle *d, struct idle_device *device, bool counts)
+{
+    struct idle_aside *a = device->aside;
+    int error = 0;
+    if (!a || !a->is_open)
+        return 0;
+    for (uint32_t i = 0; counts && error == 0 && i < a->rows.count; i++)
+        error = idle_rows_add_sum(&d->rows, &a->rows.list[i]);
+    if (!counts) {
+        device->idle_ns = a->idle_ns;
+        device->stopped_ns = a->stopped_ns;
+        device->parts[IDLE_OTHER] = a->other_ns;
+        memcpy(device->causes, a->causes, sizeof a->causes);
+        device->own = a->own;
+    }
+    idle_rows_release(&a->rows);
+    a->is_open = false;
+    return error;
+}
+
 /* The gap, but for the time in which nothing was recorded. */
 static int charge(struct idle *d, struct idle_device *device, struct idle_gap *gap,
                   int (*how)(struct idle_rows *, uint64_t *, const struct idle_gap *))
 {
     const struct idle_process *p = &d->processes[device->process->index];
     uint64_t end_ns = gap->end_ns;
+    struct idle_rows *rows =
+        device->aside && device->aside->is_open ? &device->aside->rows : &d->rows;
     int error = 0;
-    d->rows.most_ns = 0;
+    rows->most_ns = 0;
     while (error == 0 && gap->begin_ns < end_ns) {
         const struct idle_pause *pause =
             device->pause < p->pause_count ? &p->pauses[device->pause] : NULL;
@@ -99,7 +151,7 @@ static int charge(struct idle *d, struct idle_device *device, struct idle_gap *g
         gap->end_ns = pause ? earlier(later(pause->begin_ns, gap->begin_ns), end_ns) : end_ns;
         if (gap->begin_ns < gap->end_ns) {
             device->idle_ns += gap->end_ns - gap->begin_ns;
-            error = how(&d->rows, device->causes, gap);
+            error = how(rows, device->causes, gap);
         }
         gap->begin_ns = gap->end_ns;
         if (pause && gap->begin_ns < end_ns) {
@@ -109,19 +161,11 @@ static int charge(struct idle *d, struct idle_device *device, struct idle_gap *g
         }
     }
     device->at_ns = end_ns;
-    if (d->rows.most_ns > device->rested_ns) {
+    if (rows == &d->rows && rows->most_ns > device->rested_ns) {
         device->rested_ns = d->rows.most_ns;
         device->rested = d->rows.most;
     }
     return error;
-}
-
-static uint64_t last_work_ns(const struct idle_device *device)
-{
-    uint64_t ns = 0;
-    for (unsigned part = IDLE_COMPUTE; part < IDLE_BUSY_PARTS; part++)
-        ns = later(ns, device->until_ns[part]);
-    return ns;
 }
 
 static struct idle_gap gap_of(const struct idle *d, const struct idle_device *device,
@@ -132,7 +176,7 @@ static struct idle_gap gap_of(const struct idle *d, const struct idle_device *de
         later(device->until_ns[IDLE_COMPUTE], device->until_ns[IDLE_COMMUNICATING]);
     return (struct idle_gap){.begin_ns = device->at_ns,
                              .end_ns = end_ns,
-                             .busy_ns = last_work_ns(device),
+                             .busy_ns = last_work_ns(device, IDLE_PARTS),
                              .compute_ns = compute_ns,
                              .process = device->process->index,
                              .device = (uint32_t)(device - d->devices),
@@ -266,6 +310,8 @@ __attribute__((noinline)) int idle_take_work(struct idle *d, struct idle_process
     struct idle_device *device = error < 0 ? NULL : device_of(d, p, e, &error);
     if (!device)
         return error;
+    if (s->is_hidden && is_piece(d) && (error = open_aside(d, device, e->begin_ns)) < 0)
+        return error;
     if ((error = spend(d, device, e->begin_ns)) < 0)
         return error;
     struct idle_maker maker = p->maker;
@@ -278,8 +324,8 @@ __attribute__((noinline)) int idle_take_work(struct idle *d, struct idle_process
         error = take_gap(d, device, s, maker);
     }
     const struct kernel_name *name;
-    enum idle_part part = part_of(d, p, e, &name);
-    if (error == 0 && idle_follows_ranks(d))
+    enum idle_part part = s->is_hidden ? IDLE_OTHER : part_of(d, p, e, &name);
+    if (error == 0 && part != IDLE_OTHER && idle_follows_ranks(d))
         error = part == IDLE_COMMUNICATING ? take_collective(d, device, s, name)
                                            : keep_longest(d, device, s);
     if (device->until_ns[part] < e->end_ns)
@@ -287,14 +333,34 @@ __attribute__((noinline)) int idle_take_work(struct idle *d, struct idle_process
     if (maker.thread)
         device->before = maker;
     p->has_worked = true;
-    return error;
+    return error < 0 || s->is_hidden ? error : close_aside(d, device, true);
+}
+
+/* In a piece of time, as its device's first work there has not come yet, only until when it lasts
+ * is kept. */
+int idle_take_hidden_work(struct idle *d, struct idle_process *p, const struct slice *s)
+{
+    const struct walk_filter *f = d->walk->filter;
+    const struct event *e = &s->event;
+    struct key key = {e->process->index, record_arg(e->record, KERNEL_DEVICE), 0};
+    if (is_piece(d)
+            ? key_map_get(&d->device_of, key) > 0
+            : f->has_work && f->reaches(f->context, e->process, key.b, e->begin_ns, e->end_ns))
+        return idle_take_work(d, p, s);
+    int error = is_piece(d)
+                    ? key_map_set(&d->others, key, later(key_map_get(&d->others, key), e->end_ns))
+                    : 0;
+    return error == GPUPROF_LIMIT ? 0 : error;
 }
 
 int idle_device_end(struct idle *d, struct idle_device *device)
 {
-    device->end_ns = is_piece(d) ? last_work_ns(device) : d->walk->last_ns[device->process->index];
+    device->end_ns = is_piece(d) ? last_work_ns(device, IDLE_BUSY_PARTS)
+                                 : d->walk->last_ns[device->process->index];
     device->end_ns = later(device->end_ns, device->begin_ns);
-    int error = spend(d, device, device->end_ns);
+    int error = close_aside(d, device, false);
+    if (error == 0)
+        error = spend(d, device, device->end_ns);
     if (error < 0 || device->at_ns >= device->end_ns)
         return error;
     struct idle_gap gap = gap_of(d, device, device->end_ns);

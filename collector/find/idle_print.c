@@ -19,6 +19,7 @@ enum {
     RUN_IDLE,
     IDLE_SHARE,
     STOPPED,
+    OTHER,
     CAUSES,
     DEVICE_COLUMNS = CAUSES + IDLE_CAUSES
 };
@@ -38,6 +39,7 @@ static const struct column device_columns[DEVICE_COLUMNS] = {
     [RUN_IDLE] = {NULL, "idle", COLUMN_NS, 12},
     [IDLE_SHARE] = {"idle_share", "idle", COLUMN_SHARE, 7},
     [STOPPED] = {"stopped_ns", "not recorded", COLUMN_NS, 12, .is_filled = true},
+    [OTHER] = {"other_ns", "other work", COLUMN_NS, 12, .is_filled = true},
     [CAUSES + IDLE_LAUNCH] = {"idle_launch_ns", NULL, COLUMN_NS},
     [CAUSES + IDLE_HOST] = {"idle_host_ns", NULL, COLUMN_NS},
     [CAUSES + IDLE_SYNC] = {"idle_sync_ns", NULL, COLUMN_NS},
@@ -91,6 +93,8 @@ static void fill_device(const struct table *t, uint32_t index, enum report_forma
     cells[IDLE_SHARE] = cell_share(device->idle_ns - start_up_ns, window_ns - start_up_ns);
     if (device->stopped_ns || format != FORMAT_TEXT)
         cells[STOPPED] = cell_number(device->stopped_ns);
+    if (device->parts[IDLE_OTHER] || format != FORMAT_TEXT)
+        cells[OTHER] = cell_number(device->parts[IDLE_OTHER]);
     for (unsigned cause = 0; cause < IDLE_CAUSES; cause++)
         cells[CAUSES + cause] = cell_number(device->causes[cause]);
 }
@@ -172,7 +176,8 @@ const struct table_info idle_tables[IDLE_TABLES] = {
      .title = "where the GPUs' time went",
      .columns = device_columns,
      .column_count = DEVICE_COLUMNS,
-     .text = {WINDOW, START_UP, COMPUTE, COMMUNICATION, COPIES, RUN_IDLE, IDLE_SHARE, STOPPED},
+     .text = {WINDOW, START_UP, COMPUTE, COMMUNICATION, COPIES, RUN_IDLE, IDLE_SHARE, STOPPED,
+              OTHER},
      .csv = {{CSV_GPU_TIME, "gpu", 0, 0, {[FIELD_TOTAL] = WINDOW}},
              {CSV_GPU_IDLE, "gpu", 0, 0, {[FIELD_TOTAL] = IDLE}}},
      .csv_count = 2,

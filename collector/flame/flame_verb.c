@@ -139,14 +139,12 @@ static enum exit_code flame_recording(struct recording *rec, const struct option
     else if (found != EXIT_OK)
         code = found;
     else if (flame_gather(&f, options->symbols) == 0)
-        code = EXIT_OK;
+        code = selection_check(&selection, "flame");
     const struct graph graph = {.options = options, .flame = &f, .bytes = recording_bytes(rec)};
     if (code == EXIT_OK)
         code = compared ? add_run(&f, compared, side) : write_out(&graph);
-    if (code == EXIT_OK) {
-        selection_say(&selection, "flame");
+    if (code == EXIT_OK)
         code = walk_verdict(&walk, options->strict);
-    }
     selection_release(&selection);
     stack_costs_release(&f.costs);
     free(f.nodes);

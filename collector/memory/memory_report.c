@@ -374,6 +374,8 @@ static int failed(void *context, const struct ledger_block *wanted)
                              .on_device = device ? m->places[device - 1].live.bytes : 0,
                              .origin = wanted->owner};
     forget_tries(m, &oom);
+    if (!ledger_reaches(m->piece, p, wanted->device, oom.at_ns, oom.at_ns))
+        return 0;
     if (m->ooms_all++ >= MEMORY_OOMS_MAX)
         return 0;
     if (number)
@@ -487,6 +489,7 @@ int memory_report_learn(struct memory_report *m, struct recording *rec,
 {
     *m = (struct memory_report){.rec = rec,
                                 .by = wish->by == MEMORY_BY_BEST ? memory_best_by(rec) : wish->by,
+                                .piece = wish->piece,
                                 .asked_ns = UINT64_MAX,
                                 .marks_left = MEMORY_MARKS_MAX,
                                 .origin_count = 1,

@@ -168,6 +168,7 @@ struct memory_report {
     struct walk walk;
     struct recording *rec;
     enum memory_by by;
+    const struct walk_filter *piece; /* as memory_wish */
     struct steps steps;
     uint32_t *wholes;       /* owned: places of whole steps in steps.list */
     uint32_t *whole_firsts; /* owned, by process index, and one more: where its own begin */
@@ -216,6 +217,7 @@ struct memory_wish {
     double at_seconds; /* since the first event; less than 0: the peak */
     const char *step_by;
     const char *step_pattern;
+    const struct walk_filter *piece; /* only of failures in it something is said; NULL: of all */
 };
 
 /* What MEMORY_BY_BEST is. */

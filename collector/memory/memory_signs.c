@@ -61,8 +61,8 @@ static int gone(void *context, struct ledger_block *block, uint64_t at_ns)
 static int failed(void *context, const struct ledger_block *wanted)
 {
     struct memory_signs *s = context;
-    (void)wanted;
-    s->ooms++;
+    s->ooms += ledger_reaches(s->walk->filter, wanted->process, wanted->device, wanted->begin_ns,
+                              wanted->begin_ns);
     s->any = true;
     return 0;
 }

@@ -80,6 +80,15 @@ struct ledger {
 int ledger_init(struct ledger *l, struct walk *walk, const struct ledger_user *user);
 void ledger_release(struct ledger *l);
 
+/* Is what a device had in that time in the piece? */
+static inline bool ledger_reaches(const struct walk_filter *f, const struct process *p,
+                                  uint32_t device, uint64_t begin_ns, uint64_t end_ns)
+{
+    return !f || !f->reaches ||
+           f->reaches(f->context, p, device == LEDGER_NO_DEVICE ? UINT64_MAX : device, begin_ns,
+                      end_ns);
+}
+
 /* To be handed to a walk before consumers that go with it; `l` must stay where it is. What `owner`
  * asks the walk for must be among their needs. */
 struct consumer ledger_consumer(struct ledger *l);

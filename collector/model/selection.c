@@ -7,8 +7,6 @@
 #include "api/api.h"
 #include "base/array.h"
 #include "base/message.h"
-#include "base/number_spans.h"
-#include "base/unit_text.h"
 #include "error.h"
 #include "glob.h"
 #include "record/gpu_record.h"
@@ -54,6 +52,14 @@ bool selection_reaches(const struct selection *s, const struct process *p, uint6
                   (!s->steps || reach(&s->steps[p->index], begin_ns, end_ns)) &&
                   (!s->ranges || reach(&s->ranges[p->index], begin_ns, end_ns)) &&
                   (!s->cycle || reach(&s->cycle[p->index], begin_ns, end_ns)));
+}
+
+static bool reaches_device(void *context, const struct process *p, uint64_t device,
+                           uint64_t begin_ns, uint64_t end_ns)
+{
+    const struct selection *s = context;
+    return selection_reaches(s, p, begin_ns, end_ns) &&
+           (device == UINT64_MAX || number_list_has(&s->wish->devices, device));
 }
 
 /* Is it in the window, or what it ends with? */
@@ -230,6 +236,12 @@ static bool describe_span(const struct selection *s, const struct slice *slice, 
     return true;
 }
 
+/* Then a device's readings are among what was asked for. */
+static bool is_of_all_kinds(const struct select_wish *w)
+{
+    return !w->kinds && !w->name && !w->min_ns && !w->tids.count;
+}
+
 /* What opens is in it: nobody knows its end yet. */
 static bool has(void *context, const struct slice *slice)
 {
@@ -244,8 +256,10 @@ static bool has(void *context, const struct slice *slice)
         return is_in(s, &e) && ++s->shown;
     if (is_device_sample(event->record->type)) {
         e.begin_ns = e.place_ns = event->begin_ns;
-        return is_in_time(s, &e) &&
-               (!slice->source || number_list_has(&s->wish->devices, slice->source->device));
+        bool shows = is_in_time(s, &e) &&
+                     (!slice->source || number_list_has(&s->wish->devices, slice->source->device));
+        s->shown += shows && is_of_all_kinds(s->wish);
+        return shows;
     }
     if (!event_is_visible(event->record->type) || event->record->type == RECORD_LABEL)
         return true;
@@ -265,6 +279,20 @@ static bool has(void *context, const struct slice *slice)
         describe_other(s, slice, &e);
     }
     return is_in(s, &e) && ++s->shown;
+}
+
+static bool has_device(void *context, const struct slice *slice)
+{
+    const struct selection *s = context;
+    const struct record *r = slice->event.record;
+    return !is_stream_work(r->type) ||
+           number_list_has(&s->wish->devices, record_arg(r, KERNEL_DEVICE));
+}
+
+static bool has_any_call(void *context, const struct slice *slice)
+{
+    (void)context;
+    return slice->is_called;
 }
 
 static bool has_call(void *context, const struct slice *slice)
@@ -551,6 +579,9 @@ enum exit_code selection_make(struct selection *s, struct recording *rec, struct
     }
     if (s->to_ns <= s->from_ns)
         return usage_error("%s: --to is no later than --from", verb);
+    if (s->from_ns > s->walk->survey.origin_ns + s->length_ns ||
+        s->to_ns <= s->walk->survey.origin_ns) /* a range that did not end would reach there */
+        return selection_empty(s, verb);
     s->has_name = wish->name && regcomp(&s->name, wish->name, REG_EXTENDED | REG_NOSUB) == 0;
     if (keep_tids(s) < 0)
         return failed(verb, GPUPROF_NO_MEMORY);
@@ -559,12 +590,19 @@ enum exit_code selection_make(struct selection *s, struct recording *rec, struct
         code = find_cycle(s, verb);
     if (code == EXIT_OK && wish->range)
         code = find_ranges(s, verb);
+    uint32_t work =
+        1u << SELECT_KERNEL | 1u << SELECT_MEMCPY | 1u << SELECT_MEMSET | 1u << SELECT_GRAPH_RUN;
     s->filter = (struct walk_filter){.context = s,
+                                     .has_work = !wish->kinds || wish->kinds & work,
                                      .has = has,
                                      .has_call = has_call,
                                      .wants = wants,
+                                     .reaches = reaches_device,
                                      .is_of_time = s->from_ns || s->to_ns != UINT64_MAX ||
                                                    s->steps || s->ranges || s->cycle};
+    if (wish->devices.count)
+        s->of_steps =
+            (struct walk_filter){.context = s, .has = has_device, .has_call = has_any_call};
     return code;
 }
 
@@ -605,35 +643,4 @@ void selection_keep_steps(const struct selection *s, struct steps *steps)
     }
     if (s)
         steps->count = steps->firsts[s->walk->rec->count] = kept;
-}
-
-/* Where devices are described, and none of them is wanted: which there are. */
-static void say_devices(const struct selection *s, const char *verb)
-{
-    const struct survey *survey = &s->walk->survey;
-    char text[NUMBER_SPANS_BYTES];
-    uint64_t *numbers = calloc(survey->device_count + 1u, sizeof *numbers);
-    bool has_any = !survey->device_count || !numbers;
-    for (uint32_t i = 0; numbers && i < survey->device_count; i++) {
-        numbers[i] = survey->devices[i].limits.device;
-        has_any |= number_list_has(&s->wish->devices, numbers[i]);
-    }
-    if (!has_any)
-        message("%s: --device: no device of that number is in the recording; there are %s", verb,
-                number_spans_text(numbers, survey->device_count, text));
-    free(numbers);
-}
-
-void selection_say(const struct selection *s, const char *verb)
-{
-    char time[UNIT_TEXT_BYTES];
-    if (!s->filter.context)
-        return;
-    say_devices(s, verb);
-    if (!s->shown && s->from_ns > s->walk->survey.origin_ns + s->length_ns)
-        message("%s: nothing of what is recorded is in the piece that was asked for: the "
-                "recording ends %s after its begin, before --from",
-                verb, time_text(time, s->length_ns));
-    else if (!s->shown)
-        message("%s: nothing of what is recorded is in the piece that was asked for", verb);
 }

@@ -59,9 +59,10 @@ struct selection {
     bool has_name;
     struct key_map names; /* place of a text -> 1: it has not the name, 2: it has */
     struct walk_filter filter;
-    bool skips_calls;   /* blocks of calls that cannot be in it are not wanted, either */
-    uint64_t length_ns; /* of the recording */
-    uint64_t shown;     /* events that were in it */
+    struct walk_filter of_steps; /* selection_steps_filter */
+    bool skips_calls;            /* blocks of calls that cannot be in it are not wanted, either */
+    uint64_t length_ns;          /* of the recording, from its first event on */
+    uint64_t shown;              /* events that were in it, and readings of devices */
 };
 
 /* What a step is, as --step-by and --step-range say. */
@@ -89,6 +90,13 @@ static inline const struct walk_filter *selection_filter(struct selection *s, bo
     return s->filter.context ? &s->filter : NULL;
 }
 
+/* Likewise for walks that look at steps, which are shown as they are in the whole: of the devices
+ * that are wanted, and of all that happened. */
+static inline const struct walk_filter *selection_steps_filter(const struct selection *s)
+{
+    return s && s->of_steps.context ? &s->of_steps : NULL;
+}
+
 /* Does that time of a process reach into it? NULL: everything does. */
 bool selection_reaches(const struct selection *s, const struct process *p, uint64_t begin_ns,
                        uint64_t end_ns);
@@ -99,7 +107,21 @@ enum select_kind selection_kind_of_call(const struct function *f);
 /* Takes steps that do not reach into it out of the list. */
 void selection_keep_steps(const struct selection *s, struct steps *steps);
 
-/* Behind the walk: says in one line if it was empty. */
-void selection_say(const struct selection *s, const char *verb);
+/*
+ * The time that it is of, since the recording's first event: from the first to the last that its
+ * times, steps, ranges and windows name. False: of all.
+ */
+bool selection_time(const struct selection *s, uint64_t *from_ns, uint64_t *to_ns);
+
+/* What was asked for, and, of a piece of time, when that was: "0 ns to 1.500 ms after the first
+ * event, of 2.000 ms: --step=3 --kind=kernel". To be freed; NULL: no memory. */
+char *selection_text(const struct selection *s);
+
+/* No event is in it: EXIT_USAGE after one line that says how long the recording is. */
+enum exit_code selection_empty(const struct selection *s, const char *verb);
+
+/* Behind the walk: EXIT_OK, or, if it was empty, EXIT_USAGE after one line that says so. Of devices
+ * that are not there it says so, too. */
+enum exit_code selection_check(const struct selection *s, const char *verb);
 
 #endif

@@ -142,7 +142,8 @@ sections.memory = (box, memory) => {
       "How much each process had on each device, and who held it at the peak." +
         (has("tensor") && has("device") ?
             " Tensors lie in memory of the device: their bytes are in both." :
-            "")));
+            "") +
+        (data.overview.piece ? " This is of the whole recording." : "")));
   drawPlaces(box, memory, places);
   drawOwners(box, "owners", "Who held it, each device at its own peak",
     ["name", "where", "bytes", "share", "blocks", "end_bytes", "got_blocks", "temporary_blocks"]);

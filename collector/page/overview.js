@@ -24,6 +24,7 @@ function deviceTime() {
   const parts = ["compute", "communication", "copies", "idle"].map(
     (kind) => [kind, "c-" + kind, sum(kind + "_ns")]);
   parts.push(["not recorded", "c-none", sum("stopped_ns")]);
+  parts.push(["other work", "c-none", sum("other_ns")]); /* that is not in the piece */
   const startUp = sum("idle_start_up_ns"), whole = sum("window_ns") - startUp;
   parts[3][2] -= startUp;
   return {
@@ -58,6 +59,9 @@ function drawEvidence(rows) {
                      (text) => el("td", {class: "number"}, text)))))));
 }
 
+/* What its share is of, where that is not the time after start-up. */
+const shareOf = (f) => f.bytes ? " of the most" : f.id === "start-up" ? " of all the time" : "";
+
 function drawFindings(box) {
   const found = rowsOf("findings");
   if (!found.length && !rowsOf("gpu_time").length) return;
@@ -70,7 +74,7 @@ function drawFindings(box) {
     el("ol", {class: "findings"},
       found.map((f) => el("li", {id: "finding-" + f.id},
                   el("div", {class: "cost"}, el("b", {}, f.bytes ? bytes(f.bytes) : time(f.ns)),
-                    el("small", {}, f.share === null ? "" : percent(f.share))),
+                    el("small", {}, f.share === null ? "" : percent(f.share) + shareOf(f))),
                   el("div", {}, el("h3", {}, f.title),
                     el("p", {class: "small"},
                       whose(f) + (f.devices > 1 ? ` and ${count(f.devices - 1)} more` : "")),
@@ -140,6 +144,7 @@ sections.overview = (box, o) => {
   const {parts, whole, isRest, busy} = deviceTime(), many = rowsOf("gpu_time").length > 1;
   drawOpen(box);
   drawShortage(box);
+  if (o.piece) add(box, el("p", {class: "lead"}, `A piece of the recording, ${o.piece}`));
   if (whole) {
     add(box,
       el("p", {class: "hero"}, many ? "The GPUs worked " : "The GPU worked ",

@@ -149,6 +149,7 @@ int page_write(struct report *r, const struct report_view *v, const struct optio
                      .view = v,
                      .symbols = options->symbols,
                      .memory = {.by = MEMORY_BY_BEST,
+                                .piece = r->walk.filter,
                                 .at_seconds = -1,
                                 .step_by = options->step_by,
                                 .step_pattern = options->step_range}};

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "model/selection.h"
 #include "page/page.h"
 #include "read/process_title.h"
 #include "report/gpu_report.h"
@@ -68,6 +69,10 @@ int page_put_overview(const struct page *p, struct page_data *d)
     put_count("span_ns", gpu.span_ns, d);
     fprintf(d->stream, "\"estimated\": %s, \"gpu_rows\": ", r->is_estimated ? "true" : "false");
     page_put_text(d, recording_gpu_rows(r->rec));
+    char *piece = r->selection ? selection_text(r->selection) : NULL;
+    fputs(", \"piece\": ", d->stream);
+    page_put_text(d, piece);
+    free(piece);
     fputs(",\n\"losses\": [", d->stream);
     put_losses(r, d);
     fputs("],\n\"processes\": [", d->stream);

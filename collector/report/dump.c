@@ -418,7 +418,8 @@ static enum exit_code dump_recording(struct dump *d, const struct select_wish *w
     for (uint32_t i = 0; chosen == EXIT_OK && error == 0 && i < d->rec.count; i++)
         error = dump_process(d, d->rec.processes[i]);
     if (chosen == EXIT_OK && error == 0 && d->pick.wish && !d->printed)
-        message("dump: nothing of what is recorded is in the piece that was asked for");
+        chosen = usage_error("dump: no record is in the piece that was asked for; --from and --to "
+                             "count from the first event");
     code = verb_output_close(&d->out, NULL, error);
     return chosen == EXIT_OK ? code : chosen;
 }

@@ -385,7 +385,8 @@ static int add_device(struct gpu_report *g, const struct device_use *use)
         } rows[] = {
             {"from first to last work", span_ns},
             {"busy", use->busy.total_ns},
-            {"idle", span_ns - use->busy.total_ns},
+            {gpu_report_is_piece(g) ? "idle, or at other work" : "idle",
+             span_ns - use->busy.total_ns},
             {"in kernels", use->kernels.total_ns},
             {"in copies and sets", use->copies.total_ns},
             {"copies and sets during kernels", both_ns},
@@ -398,6 +399,7 @@ static int add_device(struct gpu_report *g, const struct device_use *use)
 
 static int gather_peaks(struct gpu_report *g)
 {
+    memory_peaks_finish(&g->memory);
     for (uint32_t i = 0; i < g->memory.totals.count && i < g->memory.capacity; i++) {
         const struct place_totals *place = &g->memory.totals.list[i];
         if (place->is_host || place->device == LEDGER_NO_DEVICE)
@@ -529,6 +531,11 @@ struct consumer gpu_report_consumer(struct gpu_report *g)
                              .take = take_slice,
                              .tied = ties ? tied : NULL,
                              .end = end};
+}
+
+bool gpu_report_is_piece(const struct gpu_report *g)
+{
+    return g->walk && g->walk->filter;
 }
 
 void gpu_report_is_part(struct gpu_report *g)

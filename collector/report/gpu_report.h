@@ -36,6 +36,9 @@ struct consumer gpu_report_consumer(struct gpu_report *g);
 /* The rows, table after table, the longest time first; *count of them. */
 const struct gpu_stat *gpu_report_rows(const struct gpu_report *g, uint32_t *count);
 
+/* Is it of what the walk's filter has alone? */
+bool gpu_report_is_piece(const struct gpu_report *g);
+
 /* Before the walk: what it finds is to be put into a part; and nobody will look at these (enum
  * report_part). */
 void gpu_report_is_part(struct gpu_report *g);

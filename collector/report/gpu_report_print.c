@@ -170,6 +170,13 @@ static void say_groups(const struct table *t, FILE *out)
         range_rows_say(out);
 }
 
+static void say_memory(const struct table *t, FILE *out)
+{
+    const struct gpu_report *g = t->source;
+    if (t->count && gpu_report_is_piece(g))
+        fprintf(out, "  the most that there was at any time of the piece, whoever allocated it\n");
+}
+
 /* In the csv they are in the columns of the functions: instances as calls, and no errors. */
 #define FIELDS_HERE                                                                                \
     {                                                                                              \
@@ -214,7 +221,8 @@ const struct table_info gpu_tables[TABLE_COUNT] = {
     [TABLE_DEVICES] = {GPU_TABLE("gpu_time_util", "use of the GPUs", parts), .text = {PART, TOTAL},
                        .is_bare = true, FORM(CSV_DEVICE, "gpu"), FEW(6), .foot = fill_all_devices},
     [TABLE_MEMORY] = {GPU_TABLE("gpu_memory_peak", "GPU memory", peaks), .place = PLACE_MEMORY,
-                      .text = {PART, TOTAL}, .is_bare = true, FORM(CSV_MEMORY, "gpu"), FEW(2)},
+                      .text = {PART, TOTAL}, .is_bare = true, FORM(CSV_MEMORY, "gpu"), FEW(2),
+                      .text_behind = say_memory},
     [TABLE_HOST_LAUNCHES] = {GPU_TABLE("host_kernel_sum", "launches by kernel (times of the calls)",
                                        times),
                              .place = PLACE_KERNELS, .text = {SHARE, NUMBERS},

@@ -6,7 +6,26 @@
 
 #include "error.h"
 
-static int see(struct memory_peaks *m, const struct place_totals *now)
+/* What it has had since the change before counts if any of that time is in the piece. */
+static void pass(const struct memory_peaks *m, uint32_t place, uint64_t until_ns)
+{
+    const struct place_totals *t = &m->totals.list[place];
+    struct memory_peak *peak = &m->list[place];
+    if (!ledger_reaches(m->ledger.walk->filter, t->process, t->device, peak->since_ns, until_ns))
+        return;
+    if (peak->now_allocated > peak->allocated)
+        peak->allocated = peak->now_allocated;
+    if (peak->now_reserved > peak->reserved)
+        peak->reserved = peak->now_reserved;
+}
+
+void memory_peaks_finish(struct memory_peaks *m)
+{
+    for (uint32_t i = 0; i < m->totals.count && i < m->capacity; i++)
+        pass(m, i, UINT64_MAX);
+}
+
+static int see(struct memory_peaks *m, const struct place_totals *now, uint64_t at_ns)
 {
     uint32_t place = (uint32_t)(now - m->totals.list);
     if (place >= m->capacity) {
@@ -18,32 +37,32 @@ static int see(struct memory_peaks *m, const struct place_totals *now)
         m->capacity = m->totals.capacity;
     }
     struct memory_peak *peak = &m->list[place];
-    if (now->allocated > peak->allocated)
-        peak->allocated = now->allocated;
-    if (now->has_pool && totals_reserved(now) > peak->reserved)
-        peak->reserved = totals_reserved(now);
+    pass(m, place, at_ns);
+    peak->now_allocated = now->allocated;
+    peak->now_reserved = now->has_pool ? totals_reserved(now) : 0;
+    peak->since_ns = at_ns;
     return 0;
 }
 
-static int change(struct memory_peaks *m, const struct ledger_block *b, bool comes)
+static int change(struct memory_peaks *m, const struct ledger_block *b, uint64_t at_ns, bool comes)
 {
     struct place_totals *now;
     int error = ledger_totals_block(&m->totals, b, comes, &now);
-    return now ? see(m, now) : error;
+    return now ? see(m, now, at_ns) : error;
 }
 
 static int got(void *context, struct ledger_block *b, uint64_t at_ns)
 {
     struct memory_peaks *m = context;
     int error = m->also.got ? m->also.got(m->also.context, b, at_ns) : 0;
-    return error < 0 ? error : change(m, b, true);
+    return error < 0 ? error : change(m, b, at_ns, true);
 }
 
 static int gone(void *context, struct ledger_block *b, uint64_t at_ns)
 {
     struct memory_peaks *m = context;
     int error = m->also.gone ? m->also.gone(m->also.context, b, at_ns) : 0;
-    return error < 0 ? error : change(m, b, false);
+    return error < 0 ? error : change(m, b, at_ns, false);
 }
 
 static int failed(void *context, const struct ledger_block *wanted)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The most memory that each process had on each device, by the ledger's books: a walk keeps these
- * once, for others, too. */
+/* The most memory that each process had on each device, in the piece that the walk's filter has, by
+ * the ledger's books: a walk keeps these once, for others, too. */
 #ifndef GPUPROF_COLLECTOR_MEMORY_PEAKS_H
 #define GPUPROF_COLLECTOR_MEMORY_PEAKS_H
 
@@ -8,7 +8,10 @@
 
 struct memory_peak {
     uint64_t allocated;
-    uint64_t reserved; /* 0: no pools */
+    uint64_t reserved;      /* 0: no pools */
+    uint64_t now_allocated; /* what it has had since then */
+    uint64_t now_reserved;
+    uint64_t since_ns;
 };
 
 struct memory_peaks {
@@ -25,5 +28,8 @@ void memory_peaks_release(struct memory_peaks *m);
 
 /* To be handed to a walk; `m` must stay where it is. */
 struct consumer memory_peaks_consumer(struct memory_peaks *m);
+
+/* After it: the peaks are complete. */
+void memory_peaks_finish(struct memory_peaks *m);
 
 #endif

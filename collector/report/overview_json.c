@@ -9,6 +9,7 @@
 #include "find/idle.h"
 #include "memory/memory_advice.h"
 #include "memory/memory_look.h"
+#include "model/selection.h"
 #include "report/device_report.h"
 #include "report/overview.h"
 
@@ -29,9 +30,9 @@ static void print_time(const struct idle *d, FILE *out)
     fprintf(out,
             "{\"window_ns\": %" PRIu64 ", \"compute_ns\": %" PRIu64
             ", \"communication_ns\": %" PRIu64 ", \"copies_ns\": %" PRIu64 ", \"idle_ns\": %" PRIu64
-            ", \"stopped_ns\": %" PRIu64 "},\n\"idle\": {",
+            ", \"stopped_ns\": %" PRIu64 ", \"other_ns\": %" PRIu64 "},\n\"idle\": {",
             d->window_ns, d->parts[IDLE_COMPUTE], d->parts[IDLE_COMMUNICATING],
-            d->parts[IDLE_COPYING], d->idle_ns, d->stopped_ns);
+            d->parts[IDLE_COPYING], d->idle_ns, d->stopped_ns, d->parts[IDLE_OTHER]);
     for (unsigned i = 0; i < IDLE_CAUSES; i++)
         fprintf(out, "%s\"%s\": %" PRIu64, i ? ", " : "", idle_cause_words[i], d->causes[i]);
     fputc('}', out);
@@ -50,6 +51,29 @@ static void print_steps(const struct overview *o, FILE *out)
             o->steps, step_kind_word(o->marks->kind), o->step_median_ns,
             o->slowest->end_ns - o->slowest->begin_ns, o->slowest->number,
             o->slowest->process->header.pid);
+}
+
+/* Null: of the whole; times are since the first event. */
+static void print_piece(const struct report *r, FILE *out)
+{
+    uint64_t from_ns, to_ns;
+    const char *before = "";
+    fprintf(out, "\"piece\": ");
+    if (!r->selection) {
+        fprintf(out, "null,\n");
+        return;
+    }
+    fprintf(out, "{\"events\": %" PRIu64, r->piece_events);
+    if (selection_time(r->selection, &from_ns, &to_ns))
+        fprintf(out, ", \"from_ns\": %" PRIu64 ", \"to_ns\": %" PRIu64, from_ns, to_ns);
+    fprintf(out, ", \"options\": {");
+    for (unsigned i = 0; i < SELECT_OPTIONS; i++)
+        if (r->selection->wish->said[i]) {
+            fprintf(out, "%s\"%s\": ", before, select_option_name(i));
+            print_string(r->selection->wish->said[i], out);
+            before = ", ";
+        }
+    fprintf(out, "}},\n");
 }
 
 /* JSON: null where all of the program's time was recorded. */
@@ -146,6 +170,7 @@ void overview_print_json(const struct overview *o, FILE *out)
     fprintf(out,
             ", \"calls\": %" PRIu64 ", \"errors\": %" PRIu64 ", \"open_calls\": %" PRIu64 ",\n",
             r->calls, r->errors, r->hang.open.total);
+    print_piece(r, out);
     print_windows(o, out);
     print_steps(o, out);
     print_time(r->idle, out);

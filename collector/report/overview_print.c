@@ -11,6 +11,7 @@
 #include "memory/memory_advice.h"
 #include "memory/memory_look.h"
 #include "model/absence.h"
+#include "model/selection.h"
 #include "read/process_title.h"
 #include "report/device_report.h"
 #include "report/dumps.h"
@@ -193,6 +194,14 @@ static void print_shortage(struct screen *s, const struct report *r)
 
 /* ---- what it was ---- */
 
+static void print_piece(struct screen *s, const struct report *r)
+{
+    char *text = r->selection ? selection_text(r->selection) : NULL;
+    if (text)
+        line(s, "piece", NULL, "%s", text);
+    free(text);
+}
+
 static void print_program(struct screen *s, const struct overview *o)
 {
     const struct report *r = o->report;
@@ -202,10 +211,12 @@ static void print_program(struct screen *s, const struct overview *o)
         line(s, "program", o->program, "%s", "");
     if (o->ranks > 1)
         snprintf(where, sizeof where, " (%u ranks)", o->ranks);
-    line(s, "wall time", NULL, "%s; %u process%s%s, %u thread%s, %s%s call%s",
+    print_piece(s, r);
+    line(s, "wall time", NULL, "%s; %u process%s%s, %u thread%s%s, %s%s call%s",
          time_text(time, r->whole_ns ? r->whole_ns : r->wall_end_ns - r->wall_begin_ns),
          r->rec->count, r->rec->count == 1 ? "" : "es", where, threads, threads == 1 ? "" : "s",
-         r->is_estimated ? "about " : "", count_text(calls, r->calls), r->calls == 1 ? "" : "s");
+         r->selection ? " in the whole" : "", r->is_estimated ? "about " : "",
+         count_text(calls, r->calls), r->calls == 1 ? "" : "s");
     if (r->whole_ns)
         line(s, "read", NULL,
              "its first %s only, to be done soon: all that follows is of these, and 'gpuprof "
@@ -227,6 +238,21 @@ static void print_start_up(struct screen *s, const struct report *r)
         line(s, "start-up", NULL, "%s of it, until %s", time_text(time, ns),
              r->idle && r->idle->device_count ? "a GPU's first work; shares are of the rest"
                                               : "the first call");
+}
+
+/* Times of the tables, and of what one asks for, are none of the line above, which begins with the
+ * process: it says so where that makes a difference. */
+static void print_origin(struct screen *s, const struct report *r)
+{
+    char time[UNIT_TEXT_BYTES];
+    uint64_t origin_ns = r->walk.survey.origin_ns;
+    uint64_t ns = origin_ns > r->wall_begin_ns ? origin_ns - r->wall_begin_ns : 0;
+    if (!s->is_short && !r->selection && overview_start_up_ns(r) &&
+        percent(ns, r->wall_end_ns - r->wall_begin_ns) >= 0.05)
+        line(s, "time 0", NULL,
+             "the first event, %s after the start: --from, --to and tables count "
+             "from it",
+             time_text(time, ns));
 }
 
 static void print_steps(struct screen *s, const struct overview *o)
@@ -269,10 +295,11 @@ static void print_bar(struct screen *s, const struct overview *o)
         uint64_t ns;
     } parts[] = {{'#', d->parts[IDLE_COMPUTE]},
                  {'=', d->parts[IDLE_COMMUNICATING]},
-                 {'-', d->parts[IDLE_COPYING]}};
+                 {'-', d->parts[IDLE_COPYING]},
+                 {':', d->parts[IDLE_OTHER]}};
     char bar[BAR_WIDTH + 1];
     unsigned at = 0;
-    for (unsigned i = 0; i < 3; i++) {
+    for (unsigned i = 0; i < sizeof parts / sizeof parts[0]; i++) {
         double share = percent(parts[i].ns, idle_run_ns(d));
         unsigned length = (unsigned)(share * BAR_WIDTH / 100 + 0.5);
         length = share >= 0.05 && !length ? 1 : length;
@@ -382,11 +409,15 @@ static void print_devices(struct screen *s, const struct overview *o)
     const struct idle *d = o->report->idle;
     if (d && d->window_ns) {
         uint64_t run_ns = idle_run_ns(d);
+        char other[40] = "";
+        if (d->parts[IDLE_OTHER])
+            snprintf(other, sizeof other, "  other work %.1f%%",
+                     percent(d->parts[IDLE_OTHER], run_ns));
         line(s, "GPU time", NULL,
-             "compute %.1f%%  communication %.1f%%  copies %.1f%%  idle %.1f%%",
+             "compute %.1f%%  communication %.1f%%  copies %.1f%%  idle %.1f%%%s",
              percent(d->parts[IDLE_COMPUTE], run_ns), percent(d->parts[IDLE_COMMUNICATING], run_ns),
              percent(d->parts[IDLE_COPYING], run_ns),
-             percent(d->idle_ns - d->causes[IDLE_START_UP], run_ns));
+             percent(d->idle_ns - d->causes[IDLE_START_UP], run_ns), other);
         if (!s->is_short)
             print_bar(s, o);
         print_causes(s, d);
@@ -451,11 +482,11 @@ static void print_findings(struct screen *s, const struct findings *f)
         count = room / each;
     for (unsigned i = 0; i < count; i++) {
         const struct finding *found = &f->list[i];
-        line(s, i ? "" : "finding", NULL, "%5.1f%%  %10s  %s",
+        line(s, i ? "" : "finding", NULL, "%5.1f%%  %10s  %s%s",
              found->bytes ? percent(found->bytes, found->of_bytes)
                           : percent(found->ns, found->of_ns),
              found->bytes ? bytes_text(time, found->bytes) : time_text(time, found->ns),
-             found->kind->title);
+             found->kind->title, finding_base(found));
         if (each > 2)
             print_place(s, f, found);
         if (each > 1)
@@ -464,6 +495,11 @@ static void print_findings(struct screen *s, const struct findings *f)
 }
 
 /* ---- what is missing, and what it cost ---- */
+
+static const char *of_whole(const struct report *r)
+{
+    return r->selection ? ", of the whole recording" : "";
+}
 
 static void print_losses(struct screen *s, const struct report *r)
 {
@@ -479,9 +515,9 @@ static void print_losses(struct screen *s, const struct report *r)
         line(s, "held back", NULL, "the work of %s launches: CUPTI still had its records",
              count_text(number, held));
     if (losses_weight(&losses) != LOSS_NONE)
-        line(s, "lost", NULL, "%s", losses_text(&losses, text, sizeof text));
+        line(s, "lost", NULL, "%s%s", losses_text(&losses, text, sizeof text), of_whole(r));
     else
-        line(s, "lost", NULL, "nothing%s", r->whole_ns ? " of what was read" : "");
+        line(s, "lost", NULL, "nothing%s%s", r->whole_ns ? " of what was read" : "", of_whole(r));
     if (r->losses.running)
         line(s, "running", NULL, "%s of the processes: their calls so far",
              count_text(number, r->losses.running));
@@ -502,15 +538,17 @@ static void print_given_up(struct screen *s, const struct recording *rec)
     free(text);
 }
 
-static void print_cost(struct screen *s, const struct cost_report *c)
+static void print_cost(struct screen *s, const struct report *r)
 {
+    const struct cost_report *c = &r->cost;
     if (!c->worst && !c->wall_ns)
         return;
     if (c->is_blind)
         line(s, "gpuprof", NULL, "its own cost was not measured");
     else
-        line(s, "gpuprof", NULL, "took %s%.2f%% of the threads' time itself; --table=cost",
-             cost_is_rough(c) ? "roughly " : "", 100 * cost_share(c->cost_ns, c->wall_ns));
+        line(s, "gpuprof", NULL, "took %s%.2f%% of the threads' time itself%s; --table=cost",
+             cost_is_rough(c) ? "roughly " : "", 100 * cost_share(c->cost_ns, c->wall_ns),
+             of_whole(r));
 }
 
 /* What the first screen and the summary have in common. */
@@ -522,6 +560,7 @@ static void print_most(struct screen *s, const struct overview *o, unsigned func
     print_failures(s, r);
     print_program(s, o);
     print_start_up(s, r);
+    print_origin(s, r);
     print_windows(s, o);
     print_steps(s, o);
     print_devices(s, o);
@@ -536,7 +575,7 @@ void overview_print(const struct overview *o, const struct table_view *how, FILE
 {
     struct screen s = {.out = out, .width = how->width, .has_colour = how->has_colour};
     print_most(&s, o, FUNCTIONS_SHOWN);
-    print_cost(&s, &o->report->cost);
+    print_cost(&s, o->report);
     line(&s, "more", NULL, "--full, --table=NAME, --by=WHAT; -o page.html; gpuprof help report");
 }
 

@@ -22,7 +22,8 @@ static int compare(const void *left, const void *right)
 static void add_device(struct rank_row *row, const struct idle_device *device)
 {
     row->devices++;
-    row->window_ns += device->end_ns - device->begin_ns - device->stopped_ns;
+    row->window_ns +=
+        device->end_ns - device->begin_ns - device->stopped_ns - device->parts[IDLE_OTHER];
     for (unsigned part = 0; part < IDLE_BUSY_PARTS; part++)
         row->parts[part] += device->parts[part];
     row->idle_ns += device->idle_ns;

@@ -12,6 +12,7 @@
 #include "find/findings.h"
 #include "find/idle.h"
 #include "memory/memory_look.h"
+#include "model/selection.h"
 #include "model/steps.h"
 #include "report/device_report.h"
 #include "report/energy_report.h"
@@ -164,6 +165,13 @@ static void measure_wall(struct report *r)
     r->is_piece = r->walk.filter && r->walk.filter->is_of_time;
     r->wall_begin_ns = r->begin_ns;
     r->wall_end_ns = r->end_ns;
+    for (uint32_t i = 0; r->is_piece && !r->calls && r->idle && i < r->idle->device_count; i++) {
+        const struct idle_device *d = &r->idle->devices[i];
+        if (!r->wall_begin_ns || d->begin_ns < r->wall_begin_ns)
+            r->wall_begin_ns = d->begin_ns;
+        if (d->end_ns > r->wall_end_ns)
+            r->wall_end_ns = d->end_ns;
+    }
     for (uint32_t i = 0; i < r->rec->count && !r->is_piece; i++) {
         uint64_t first_ns = r->walk.first_ns[i], start_ns = process_start_ns(r->rec->processes[i]);
         if (!first_ns)
@@ -227,7 +235,7 @@ static int start(struct report *r, struct recording *rec, const struct report_wi
     bool has_ops = wish->walk_ns_max == 0 && !(wish->leaves & REPORT_OPS); /* nor the summary */
     bool has_libraries = wish->walk_ns_max == 0 && !(wish->leaves & REPORT_LIBRARIES);
     int error = walk_init(&r->walk, rec);
-    r->walk.filter = wish->filter;
+    r->walk.filter = wish->selection ? selection_filter(wish->selection, false) : NULL;
     if (error == 0)
         error = hang_init(&r->hang, &r->walk);
     r->gpu = gpu_report_create(&r->walk, by, wish->groups, has_stacks || recording_expects_gpu(rec),
@@ -279,29 +287,34 @@ static int mark_again(struct report *r)
 }
 
 /* Where something seems to be wrong with the memory: its books, and what is to be said of them. The
- * summary, which is to be there soon, looks at failures alone, and where it has read all. */
+ * summary, which is to be there soon, looks at failures alone, and where it has read all; so does a
+ * piece, at those in it: what grows or is too much is so in the whole. */
 static int look_at_memory(struct report *r, struct recording *rec, const struct report_wish *wish)
 {
     const struct steps *steps = r->steps ? &r->steps->steps : r->marks;
     bool is_summary = wish->walk_ns_max > 0;
     struct memory_wish memory = {.by = MEMORY_BY_BEST,
                                  .at_seconds = -1,
+                                 .piece = r->walk.filter,
                                  .step_by = wish->steps ? wish->steps->by : NULL,
                                  .step_pattern = wish->steps ? wish->steps->pattern : NULL};
     int error = 0;
     if (r->walk.is_cut || wish->is_part || wish->leaves & REPORT_IDLE ||
-        !(r->signs.ooms || (!is_summary && memory_signs_of_fault(&r->signs, steps))))
+        !(r->signs.ooms ||
+          (!is_summary && !r->selection && memory_signs_of_fault(&r->signs, steps))))
         return 0;
     if (is_summary && memory_best_by(rec) == MEMORY_BY_STACK)
         memory.by = MEMORY_BY_OPERATOR; /* without symbols stacks are addresses */
     r->memory = memory_look_create(rec, &memory, is_summary ? SYMBOLS_OFF : wish->symbols, &error);
-    return r->memory ? findings_add_memory(r->findings, r->memory) : error;
+    return r->memory && !r->selection ? findings_add_memory(r->findings, r->memory) : error;
 }
 
 int report_make(struct report *r, struct recording *rec, const struct report_wish *wish)
 {
     bool has_steps = wish->steps && wish->steps->is_wanted;
-    *r = (struct report){.rec = rec, .histogram_rows = histogram_rows_max(recording_bytes(rec))};
+    *r = (struct report){.rec = rec,
+                         .selection = wish->selection,
+                         .histogram_rows = histogram_rows_max(recording_bytes(rec))};
     int error = start(r, rec, wish);
     if (error == 0) {
         struct consumer consumers[WALK_CONSUMERS_MAX];
@@ -340,10 +353,13 @@ int report_make(struct report *r, struct recording *rec, const struct report_wis
         r->walk.ns_max = wish->walk_ns_max;
         if ((error = walk_run(&r->walk, NULL, consumers, count)) < 0)
             return error;
+        r->piece_events = wish->selection ? wish->selection->shown : 0;
         error = complete(r, wish);
     }
     if (error == 0 && r->marks && r->marks->is_unsure && !r->walk.is_cut)
         error = mark_again(r);
+    if (error == 0 && r->marks && r->selection)
+        selection_keep_steps(r->selection, r->marks);
     if (error == 0 && has_steps)
         error = (r->steps = calloc(1, sizeof *r->steps)) ? 0 : GPUPROF_NO_MEMORY;
     if (error < 0)

@@ -41,6 +41,7 @@ struct idle;
 struct library_report;
 struct memory_look;
 struct op_report;
+struct selection;
 struct stack_report;
 struct source_report;
 struct step_report;
@@ -65,11 +66,13 @@ struct report {
     uint64_t total_ns;   /* of calls that are not nested in another */
     uint64_t copy_calls; /* of these that copied; sets and prefetches are none */
     uint64_t copy_bytes;
-    uint64_t begin_ns;          /* of the first call; 0 if there is none */
-    uint64_t end_ns;            /* of the last */
-    bool is_piece;              /* of time: nothing is said of what was before it */
+    uint64_t begin_ns;                 /* of the first call; 0 if there is none */
+    uint64_t end_ns;                   /* of the last */
+    const struct selection *selection; /* NULL: everything */
+    uint64_t piece_events;             /* that are in it */
+    bool is_piece;                     /* of time: nothing is said of what was before it */
     uint64_t wall_begin_ns;     /* of the first process, or its first event; of a piece ... */
-    uint64_t wall_end_ns;       /* of the last event; ... as begin_ns and end_ns */
+    uint64_t wall_end_ns;       /* of the last event; ... of its calls, or else its work */
     uint64_t whole_ns;          /* 0: all was read; otherwise how long all took */
     uint64_t *process_calls;    /* owned, by process index */
     struct losses losses;       /* of all processes together */
@@ -108,7 +111,7 @@ struct report_wish {
     uint64_t walk_ns_max;          /* only what is read in so long; 0: all */
     const char *symbols;           /* the folder of symbols.h */
     const struct step_wish *steps; /* NULL: none */
-    const struct walk_filter *filter; /* which piece, which must stay; NULL: everything */
+    struct selection *selection;   /* which piece, which must stay; NULL: everything */
 };
 
 /*

@@ -184,7 +184,7 @@ static enum exit_code show_report(struct recording *rec, struct selection *selec
         .leaves = steps->is_wanted ? 0 : report_leaves(view, format, rec),
         .symbols = options->symbols,
         .steps = steps,
-        .filter = selection_filter(selection, false),
+        .selection = options->select.is_given ? selection : NULL,
     };
     int error = report_make(&report, rec, &wish);
     if (error == 0 && !report.histogram_rows)
@@ -193,11 +193,11 @@ static enum exit_code show_report(struct recording *rec, struct selection *selec
     if (code == EXIT_OK && report.steps)
         code = steps_check(&report.steps->steps, "report");
     if (code == EXIT_OK)
+        code = selection_check(selection, "report");
+    if (code == EXIT_OK)
         code = report_print(&report, view, options, format, page);
-    if (code == EXIT_OK) {
-        selection_say(selection, "report");
+    if (code == EXIT_OK)
         code = walk_verdict(&report.walk, options->strict);
-    }
     report_release(&report);
     return code;
 }

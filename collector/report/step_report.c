@@ -439,10 +439,13 @@ static int walk_twice(struct step_report *r, const struct step_wish *wish)
 int step_report_make(struct step_report *r, struct walk *walk, const struct step_wish *wish)
 {
     struct losses *losses = walk->losses;
+    const struct walk_filter *filter = walk->filter;
     *r = (struct step_report){.walk = walk, .samples = wish->samples};
+    walk->filter = selection_steps_filter(wish->selection);
     walk->losses = calloc(walk->rec->count + 1u, sizeof *losses);
     int error = walk->losses ? walk_twice(r, wish) : say(GPUPROF_NO_MEMORY);
     free(walk->losses);
     walk->losses = losses; /* those of the walk before are all there are */
+    walk->filter = filter;
     return error;
 }

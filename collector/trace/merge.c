@@ -247,6 +247,16 @@ static void say_left_out(const struct merge *m, const char *path)
                 m->thinning.share ? ", but for a share of the longer of these" : "");
 }
 
+/* Of a piece in which nothing is nothing is kept; is it `all` that is written? */
+static enum exit_code close_checked(const struct merge *m, struct output *out, const char *path,
+                                    int error, bool all)
+{
+    bool is_whole = all && error == 0 && !out->error;
+    enum exit_code checked = is_whole ? selection_check(&m->selection, "merge") : EXIT_OK;
+    enum exit_code code = verb_output_close(out, path, checked == EXIT_OK ? error : GPUPROF_USAGE);
+    return m->is_too_small || checked != EXIT_OK ? EXIT_USAGE : code;
+}
+
 enum exit_code merge_write_file(struct merge *m, const char *path, struct trace_scope *scope)
 {
     struct output out;
@@ -259,9 +269,9 @@ enum exit_code merge_write_file(struct merge *m, const char *path, struct trace_
     if (m->rec.is_parallel)
         output_in_background(&out);
     scope->name = base_name(path);
-    code = verb_output_close(&out, path, write_trace(m, &out, scope));
+    code = close_checked(m, &out, path, write_trace(m, &out, scope), !m->split);
     m->text_bytes = room - m->room;
-    return m->is_too_small ? EXIT_USAGE : code;
+    return code;
 }
 
 void merge_say_written(struct merge *m, const char *path)
@@ -350,8 +360,7 @@ static enum exit_code write_archive(struct merge *m, const char *path,
     zip_writer_init(&zip, &out);
     int error = write_members(m, &zip, path, files);
     zip_writer_release(&zip);
-    code = verb_output_close(&out, path, error);
-    return m->is_too_small ? EXIT_USAGE : code;
+    return close_checked(m, &out, path, error, true);
 }
 
 static bool is_archive_name(const char *path)
@@ -506,10 +515,10 @@ enum exit_code merge_verb(const struct options *options)
         code = host_clocks_align(&m.rec, options->clock, "merge");
     if (code == EXIT_OK)
         code = merge_write(&m, options);
-    if (code == EXIT_OK) {
-        selection_say(&m.selection, "merge");
+    if (code == EXIT_OK && options->per_rank)
+        code = selection_check(&m.selection, "merge");
+    if (code == EXIT_OK)
         code = walk_verdict(&m.walk, options->strict);
-    }
     if (m.has_stacks) {
         call_tree_say(&m.tree);
         call_tree_release(&m.tree);

@@ -1,17 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
 """A piece of a recording (--from, --step, --kind ...): a trace and the tables of it hold what SQL
-finds in the trace of the whole."""
+finds in the trace, or the database, of the whole."""
 
 import collections
 import csv
 import io
 import json
+import random
 import re
 import sqlite3
 import struct
 
+import piece_truth
 import pytest
-
 import stream_reader
 from conftest import BUILD, built
 from made_ops import CAPTURED, OTHER, TYPES, Recording, T
@@ -192,9 +193,9 @@ def test_pieces_add_up(whole, run_collector):
             added[key] = (added[key][0] + count, added[key][1] + ns)
     wanted = {k: v for k, v in sums(all_of_it).items() if k[0] != "range"}
     assert {k: v for k, v in added.items() if k[0] != "range"} == wanted
-    for part in parts:
-        assert [line for line in part.splitlines() if line.startswith("memory,")] == [
-            line for line in all_of_it.splitlines() if line.startswith("memory,")]
+    most = [sorted(line for line in part.splitlines() if line.startswith("memory,"))
+            for part in (all_of_it, *parts)]
+    assert most[0] == most[3] and len({tuple(rows) for rows in most}) == 3  # it only grows
 
 
 def test_operators_of_a_piece(tmp_path, run_collector):
@@ -245,6 +246,81 @@ def test_work_that_begins_before_its_call(make_stacks, run_collector):
                          if step == 1 else {})
 
 
+@pytest.mark.parametrize("seed", [1, 2, "train", pytest.param(3, marks=pytest.mark.long)])
+def test_what_is_in_random_pieces(seed, make_gpu, make_records, run_collector, tmp_path):
+    """Calls, work, bytes, steps, the devices' time and the most memory, of one selection and of
+    several together."""
+    dice = random.Random(str(seed))
+    folder = make_gpu("train", 2, 30) if seed == "train" else make_records(
+        [line for rank in range(2) for line in piece_truth.lines_of(rank, dice, TYPES)])
+    run_collector("export", folder, "-o", tmp_path / "whole.sqlite")
+    whole = piece_truth.Whole(tmp_path / "whole.sqlite")
+    empty = 0
+    for _ in range(200 if seed == 3 else 25):
+        piece = piece_truth.Piece(whole, dice)
+        truth = piece_truth.known(piece)
+        result = run_collector("report", "--format=json", *piece.options, folder)
+        if result.returncode == 2 and not (truth["calls"] or truth["kernels"] or truth["copies"]):
+            empty += 1
+            continue
+        shown = piece_truth.shown(json.loads(result.stdout), whole)
+        for what, value in truth.items():
+            assert shown[what] == value, (piece.options, what)
+    assert empty < 10 or seed == 3
+
+
+def test_a_piece_says_what_it_is_of(make_gpu, run_verb):
+    """And of memory that grows it says nothing, since that is so in the whole."""
+    folder = make_gpu("train", 2, 40)
+    screens = {piece: run_verb("report", *piece.split(), folder).stdout.partition("\n\n")[0]
+               for piece in ("", "--step=3:5", "--kind=kernel --from=1ms --to=2ms", "--name=graph")}
+    said = {piece: re.findall(r"  piece +(.*)", text) for piece, text in screens.items()}
+    assert said == {
+        "": [], "--name=graph": ["--name=graph"],
+        "--step=3:5": ["399.800 us to 599.800 us after the first event, of 4.100 ms: --step=3:5"],
+        "--kind=kernel --from=1ms --to=2ms": [
+            "1.000 ms to 2.000 ms after the first event, of 4.100 ms: "
+            "--from=1ms --to=2ms --kind=kernel"]}
+    assert {piece: re.search(r"  steps +(\d+) ", text)[1] for piece, text in screens.items()} == {
+        "": "78", "--step=3:5": "4", "--kind=kernel --from=1ms --to=2ms": "22",
+        "--name=graph": "78"}  # all but the last, which are not whole
+    assert "  start-up hides how the program runs (share of all the time)\n" in screens[""]
+    for piece, text in screens.items():
+        assert ("memory grows" in text) == (piece == "")
+        assert ("of the whole recording" in text) == (piece != "")
+        assert ("  time 0     the first event, 4.000 s after the start" in text) == (piece == "")
+    whole, cut = (json.loads(run_verb("report", "--format=json", *piece, folder).stdout)["overview"]
+                  for piece in ([], ["--step=3", "--name=gemm|Launch"]))
+    assert whole["piece"] is None and whole["gpu_time"]["other_ns"] == 0
+    assert cut["piece"] == {"events": 12, "from_ns": 399800, "to_ns": 499800,
+                            "options": {"step": "3", "name": "gemm|Launch"}}
+
+
+def test_a_step_of_a_piece_is_all_of_it(make_gpu, run_verb):
+    folder = make_gpu("train", 1, 30)
+
+    def steps(*options):
+        return {row["step"]: row for row in json.loads(run_verb(
+            "report", "--table=steps", "--format=json", *options, folder).stdout)["steps"]}
+    whole = steps()
+    for options, numbers in (
+            (["--step=3:5"], [3, 4]), (["--kind=kernel", "--to=150us"], [0]),
+            (["--from=1.02ms", "--to=1.23ms"], [9, 10, 11])):
+        assert steps(*options) == {number: whole[number] for number in numbers}
+
+
+def test_memory_that_was_not_there_is_said_in_its_piece(tmp_path, run_verb):
+    r = Recording()
+    for step in range(4):
+        r.add(OTHER, TYPES["step"], [step])
+        r.call("cudaMalloc", [0x7f0000000000, 1 << 40, 0], result=2 if step == 2 else 0)
+    folder = r.write(built(BUILD / "make_raw"), tmp_path / "data")
+    for options, is_there in (([], True), (["--step=2"], True), (["--step=1"], False),
+                              (["--step=2", "--device=0"], True)):
+        said = json.loads(run_verb("report", "--format=json", *options, folder).stdout)
+        assert bool(said["overview"]["out_of_memory"]) == is_there, options
+
+
 def test_files_that_are_left_out_are_not_read(make_gpu, run_collector):
     """What is damaged in another rank's file is nobody's concern."""
     folder = make_gpu("train", 2, 200)
@@ -263,13 +339,21 @@ def test_files_that_are_left_out_are_not_read(make_gpu, run_collector):
 def test_nothing_is_left(whole, run_collector):
     folder, _ = whole
     for verb in ("merge", "report"):
-        said = f"gpuprof: {verb}: nothing of what is recorded is in the piece that was asked for"
-        result = run_collector(verb, "--from=1h", folder)
-        assert result.returncode == 0 and result.stderr.startswith(f"{said}: the recording ends ")
-        assert re.fullmatch(r"[\d.]+ [mu]?s after its begin, before --from\n", result.stderr[
-            len(f"{said}: the recording ends "):]), result.stderr
-        result = run_collector(verb, "--name=nowhere", folder)
-        assert result.returncode == 0 and result.stderr == f"{said}\n"
+        for options in (["--from=1h"], ["--to=0"], ["--name=nowhere"], ["--to=@5", "--kind=call"],
+                        ["--device=9", "--kind=work"]):
+            result = run_collector(verb, *options, folder)
+            assert result.returncode == 2 and (verb == "merge" or not result.stdout)
+            assert result.stderr.startswith(
+                f"gpuprof: {verb}: no event is in the piece that was asked for, "
+                f"{' '.join(sorted(options, key=lambda o: '--kind' in o))}: the recording lasts ")
+            assert re.search(r" lasts [\d.]+ [mu]?s from its first event( \([-\dT:]+\))? on, from "
+                             "which --from and --to count; [^\n]+\n$", result.stderr)
+            assert ("; its devices are 0-1\n" in result.stderr) == (options[0] == "--device=9")
+    for verb, name in (("merge", "x.json"), ("merge", "x.zip"), ("export", "x.sqlite"),
+                       ("export", "x.csv"), ("flame", "x.folded")):
+        result = run_collector(verb, "--name=nowhere", "-o", folder / name, folder)
+        assert result.returncode == 2 and result.stderr.count("\n") == 1
+        assert not (folder / name).exists()
 
 
 def test_what_there_is_instead(run_collector, make_gpu):
@@ -293,7 +377,7 @@ def test_what_there_is_instead(run_collector, make_gpu):
     (["--rank=9"], "none of the recorded processes, 2,"), (["--rank=3-1"], "is not a list"),
     (["--kind=kernels"], "is not of these"),
     (["--name=("], "is not an extended regular expression"),
-    (["--from=soon"], "is not a time since the recording's begin"),
+    (["--from=soon"], "is not a time since the recording's first event"),
     (["--from=5", "--to=2"], "--to is no later than --from"),
     (["--min-duration=x"], "is not a time such as 10us")], ids=" ".join)
 def test_what_cannot_be_meant(whole, run_collector, options, error):
@@ -449,8 +533,8 @@ def test_dump(options, has, make_gpu, run_verb):
 
 def test_dump_of_nothing(make_gpu, run_verb):
     folder = make_gpu("train", 1, 1)
-    done = run_verb("dump", "--name=no such", folder)
-    assert "nothing of what is recorded is in the piece" in done.stderr
+    done = run_verb("dump", "--name=no such", folder, status=2)
+    assert "no record is in the piece" in done.stderr
     assert {line.split()[0] for line in done.stdout.splitlines()} == {"file", "header", "losses"}
     for words in (["--blocks", "--kind=call"], ["--from=2", "--to=1"], ["--step=1"], ["--name=("]):
         assert run_verb("dump", *words, folder, status=2).stderr.count("\n") == 1

@@ -544,7 +544,7 @@ def test_rows_of_readings(run_verb, make_records, tmp_path):
         for label, value in line["args"].items() if label != "uuid")
     assert {line["kind"] for line in readings} == {"device_use", "device_links", "device_gpm"}
     assert "device_" not in run_verb("export", folder, "--format=csv", "-o", "-",
-                                     "--kind=launch").stdout
+                                     "--kind=launch", status=2).stdout
 
 
 def test_csv(run_verb, make_records):
