@@ -241,6 +241,8 @@ static int run(struct pass *p, const struct process *only)
     struct walk *w = p->walk;
     if (!(p->needs & WALK_AS_BEFORE))
         w->pending.count = 0; /* those of the walk before are all told */
+    if (p->learns_pauses)
+        w->survey.pause_count = 0; /* those of a walk that was stopped */
     p->timeline = timeline_create(w->rec, w->losses, w->open_bytes_max);
     int more = p->timeline ? begin(w, only) : GPUPROF_NO_MEMORY;
     if (p->timeline && only)
@@ -266,6 +268,7 @@ static int run(struct pass *p, const struct process *only)
         message("%s: %s", p->timeline ? timeline_path(p->timeline) : "gpuprof-collector",
                 more == GPUPROF_IO ? strerror(number) : gpuprof_error_text(more));
     timeline_free(p->timeline);
+    w->knows_pauses |= p->learns_pauses && more == 0;
     return more;
 }
 
@@ -333,7 +336,7 @@ int walk_run(struct walk *w, const struct process *only, const struct consumer *
     w->survey.is_bare = p.needs & WALK_LOSSES && !(p.needs & WALK_WORK);
     p.learns_ops = !w->is_surveyed && p.needs & WALK_OPS;
     p.learns_stacks = p.surveys && p.needs & WALK_STACKS;
-    p.learns_pauses = p.surveys;
+    p.learns_pauses = !w->knows_pauses && (p.surveys || p.needs & WALK_PAUSES);
     p.needs |= p.surveys ? (unsigned)WALK_LIBRARIES : 0;
     if (p.surveys || p.needs & WALK_OPS)
         p.needs |= WALK_RANGES; /* in which calls were made, and operators of emit_nvtx */

@@ -16,6 +16,7 @@ enum walk_need {
     WALK_OPS = 32,    /* `op_change` and `op`; `call.op`; walk_op, walk_op_name, walk_op_inputs */
     WALK_LIBRARIES = 64,  /* `library_change` and `library`; `call.library`; walk_library */
     WALK_AS_BEFORE = 128, /* work that was pending in the walk before has no call in this one */
+    WALK_PAUSES = 256,    /* survey.pauses, at the end */
 };
 
 /* Slices that a consumer is not told of: most are of a kind that not all of them need. */
@@ -115,6 +116,7 @@ struct walk {
     struct kernel_names texts;   /* and what is recorded of operators */
     struct survey survey;
     bool is_surveyed;
+    bool knows_pauses;                /* as is_surveyed, of these alone */
     const struct walk_filter *filter; /* a view; NULL: everything is shown */
     uint64_t ns_max;                  /* each walk ends early after so long; 0: it does not */
     bool is_cut;                      /* one has */

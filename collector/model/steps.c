@@ -435,7 +435,7 @@ static int end(void *context)
 struct consumer steps_consumer(struct steps *s)
 {
     return (struct consumer){.context = s,
-                             .needs = WALK_RANGES | WALK_OPS,
+                             .needs = WALK_RANGES | WALK_OPS | WALK_PAUSES,
                              .skips = WALK_SKIPS_PLAIN_CALLS | WALK_SKIPS_WORK,
                              .sees_hidden = true,
                              .take = take,

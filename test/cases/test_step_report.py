@@ -617,3 +617,20 @@ def test_trace_of_a_rank(tester, tmp_path):
             events = json.load(file)["traceEvents"]
         assert sorted(e["name"] for e in events if e["name"].startswith("ProfilerStep#")) == \
             [f"ProfilerStep#{number}" for number in range(times)]
+
+
+def test_stopped_where_no_gpu_is_recorded(run_verb, make_records):
+    """No walk surveys what a device did: a step in which recording was stopped is partial there,
+    too, in whichever walk steps are found."""
+    def lines(rank):
+        yield from (f"process {rank}", "meta gpu_rows=absent: there is no CUPTI")
+        for i in range(6):
+            yield f"{STEP} 1 {1000 * i + 1000} 0 0 0 0 0 {i} "
+            yield f"{CALL} 1 {1000 * i + 1100} {10 + 50 * (i == 2)} 0 0 cudaFree 0 0 "
+            if i in (2, 3):
+                yield f"{PAUSE} 1 {1000 * i + 1500} 0 0 0 0 0 {3 - i},0,0 "
+    folder = make_records(line for rank in range(2) for line in lines(rank))
+    for jobs in ("-j1", "-j2"):
+        for tables in ("functions", "steps"):
+            made = run_verb("report", jobs, "--format=json", f"--table={tables}", folder)
+            assert json.loads(made.stdout)["overview"]["steps"]["count"] == 6, (jobs, tables)
