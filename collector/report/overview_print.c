@@ -514,9 +514,14 @@ static void print_losses(struct screen *s, const struct report *r)
     if (held) /* it gives away whole buffers of finished records: none behind a kernel that hangs */
         line(s, "held back", NULL, "the work of %s launches: CUPTI still had its records",
              count_text(number, held));
+    uint32_t unread = r->rec->unread_files;
+    if (unread)
+        line(s, "lost", NULL, "all of %u file%s that cannot be read", unread,
+             unread == 1 ? "" : "s");
     if (losses_weight(&losses) != LOSS_NONE)
-        line(s, "lost", NULL, "%s%s", losses_text(&losses, text, sizeof text), of_whole(r));
-    else
+        line(s, unread ? "" : "lost", NULL, "%s%s", losses_text(&losses, text, sizeof text),
+             of_whole(r));
+    else if (!unread)
         line(s, "lost", NULL, "nothing%s%s", r->whole_ns ? " of what was read" : "", of_whole(r));
     if (r->losses.running)
         line(s, "running", NULL, "%s of the processes: their calls so far",

@@ -283,8 +283,8 @@ def test_no_room_to_lay_aside(run_collector, make_gpu, tmp_path, verb, name, lau
     assert sorted(tmp_path.iterdir()) == [aside, data] and not list(aside.iterdir())
 
 
-@pytest.mark.parametrize("words", [["report", "--format=json"], ["report", "-j2", "--format=csv"],
-                                   ["merge"], ["export", "-o", "-", "--format=csv"]], ids=" ".join)
+@pytest.mark.parametrize("words", [["report"], ["report", "-j2", "--format=csv"], ["merge"],
+                                   ["export", "-o", "-", "--format=csv"]], ids=" ".join)
 def test_what_may_not_be_read_is_a_loss(open_folder, make_gpu, words):
     """The others are read, in a folder or by their names, as beside one that is empty."""
     data = open_folder / "data"
@@ -303,6 +303,8 @@ def test_what_may_not_be_read_is_a_loss(open_folder, make_gpu, words):
     for result in closed, named:
         assert (result.returncode, result.stdout) == (3, empty.stdout)
         assert result.stderr.count(f"rank1.gpuprof: {OWNER}\n") == 1
+    lost = "\n  lost       all of 1 file that cannot be read\n"
+    assert (lost in named.stdout) == (words == ["report"])
     assert "rank1.gpuprof: empty" in empty.stderr and len(empty.stdout) > 1000
 
 
