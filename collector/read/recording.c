@@ -41,6 +41,8 @@ static int note_process(struct recording *rec, const struct process *p)
     uint64_t known = key_map_get(&rec->known, key);
     if (!known)
         return key_map_set(&rec->known, key, rec->count + 1ull);
+    if (rec->repeated++ >= PROCESSES_SAID_MAX)
+        return 1;
     message("%s: the same process again, left out: pid %u of %s is read from %s", p->file.path,
             p->header.pid, p->header.host, rec->processes[known - 1]->file.path);
     return 1;
@@ -256,6 +258,9 @@ enum exit_code recording_open(struct recording *rec, char **paths, int path_coun
     if (rec->unread_files > PROCESSES_SAID_MAX)
         message("... and %u more files that cannot be read",
                 rec->unread_files - PROCESSES_SAID_MAX);
+    if (rec->repeated > PROCESSES_SAID_MAX)
+        message("... and %u more files of processes that are read from others",
+                rec->repeated - PROCESSES_SAID_MAX);
     if (rec->count == 0 && rec->left_out)
         return recording_none_wanted(rec);
     if (rec->count == 0 && rec->share)

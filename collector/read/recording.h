@@ -29,6 +29,7 @@ struct recording {
     uint32_t thread_count;     /* over all processes, gpuprof's own writer left out */
     uint32_t own_thread_count; /* of these: gpuprof's, which tell of devices (gpu_record.h) */
     uint32_t left_out;         /* processes that are not wanted */
+    uint32_t repeated;         /* files of a process that another one is of */
     uint32_t others_count;
     uint32_t others_capacity;
     uint64_t *others;   /* owned: of those the ranks, or else the pids, as was asked for */

@@ -224,6 +224,11 @@ static const char *base_name(const char *path)
     return slash ? slash + 1 : path;
 }
 
+static const char *shown(const char *path)
+{
+    return path && strcmp(path, "-") != 0 ? path : "standard output";
+}
+
 static void say_large(struct merge *m, const char *path, uint64_t bytes)
 {
     char text[UNIT_TEXT_BYTES];
@@ -232,7 +237,7 @@ static void say_large(struct merge *m, const char *path, uint64_t bytes)
     m->is_large = true;
     message("%s: %s of text; most viewers stop at 500 MB: --step, or --from and --to, make a trace "
             "of a piece, --max-size=400M leaves the shortest out%s",
-            path ? path : "standard output", bytes_text(text, bytes),
+            shown(path), bytes_text(text, bytes),
             m->split || m->rec.count < 2 ? "" : ", --per-rank one for each rank");
 }
 
@@ -242,7 +247,7 @@ static void say_left_out(const struct merge *m, const char *path)
     if (m->left_out_count)
         message("%s: %llu calls, ranges and pieces of GPU work are left out (--max-size): those "
                 "that lasted less than %s%s",
-                path ? path : "standard output", (unsigned long long)m->left_out_count,
+                shown(path), (unsigned long long)m->left_out_count,
                 time_text(text, m->thinning.all_ns),
                 m->thinning.share ? ", but for a share of the longer of these" : "");
 }

@@ -6,6 +6,7 @@ import csv
 import io
 import os
 import random
+import re
 import resource
 import signal
 import subprocess
@@ -302,6 +303,17 @@ def test_no_room(make_gpu, run, verb, jobs):
         (b"only the files that are whole are", b"folder")
     assert b": File too large; %s kept: raise ulimit -f, or name a %s where" % (kept, place) in said
     assert not out and not files
+
+
+def test_what_is_there_twice(make_gpu, run):
+    """Of many files some are named, the rest is counted."""
+    one, two = make_gpu("bench", 10, 20), make_gpu("bench", 10, 20, name="copy")
+    said = run("-j1", VERBS["report"], [one, two])[1].decode().splitlines()
+    assert len(said) == 17 and said[16] == \
+        "gpuprof: ... and 4 more files of processes that are read from others"
+    again = re.fullmatch(r"gpuprof: \S+/copy/(\S+): the same process again, left out: pid \d+ of "
+                         r"testhost is read from \S+/data/(\S+)", said[0])
+    assert again and again[1] == again[2]
 
 
 def test_what_is_whole_is_kept(make_gpu, run):
