@@ -42,20 +42,24 @@ static inline int find_call(struct walk *w, struct slice *s, bool early)
     return found < 0 ? found : 0;
 }
 
-/*
- * CUPTI's records go on while a window warms up, and a while behind it, for what was launched in
- * it: of the others nothing is known, or asked. In a first walk that may be certain only later.
- */
-static bool is_outside(const struct slice *s, bool early)
+/* CUPTI's records go on while a window warms up, and a while behind it, for what was launched in
+ * it: of the others nothing is known, or asked. */
+static bool is_behind(const struct slice *s)
 {
     const struct event *e = &s->event;
     const struct recorded_now *now = &s->walk->recorded[e->process->index];
-    if (!(now->is_closed || now->is_held) || !(now->is_warm || e->record->correlation))
-        return false;
-    return s->is_called
-               ? s->call.begin_ns >= e->begin_ns
-               : !early || !correlation_has_early(&s->walk->survey.calls, e->process->index,
-                                                  e->record->correlation);
+    return (now->is_closed || now->is_held) && (now->is_warm || e->record->correlation);
+}
+
+static bool was_launched(const struct slice *s)
+{
+    return s->is_called && s->call.begin_ns < s->event.begin_ns;
+}
+
+/* Whether it was may be certain only later. */
+static bool may_come(const struct walk *w, const struct event *e)
+{
+    return correlation_has_early(&w->survey.calls, e->process->index, e->record->correlation);
 }
 
 /* It was laid aside in the walk before, which met the same events. */
@@ -80,12 +84,15 @@ static __attribute__((flatten)) int tie(const struct pass *p, struct slice *s)
     if (p->needs & WALK_AS_BEFORE && (was_pending(w, &s->event, &error) || error < 0))
         return error;
     error = find_call(w, s, p->surveys);
-    s->is_outside = is_outside(s, p->surveys);
+    bool behind = is_behind(s);
+    s->is_outside =
+        behind && !was_launched(s) && (s->is_called || !p->surveys || !may_come(w, &s->event));
     if (error || s->is_outside)
         return error;
     s->is_pending = p->surveys && !s->is_called && s->event.record->correlation;
     if (s->is_pending && error == 0) {
-        struct pending_work work = {.event = s->event, .record = *s->event.record};
+        struct pending_work work = {
+            .event = s->event, .record = *s->event.record, .is_behind = behind};
         work.record.bytes = NULL;
         work.record.byte_count = 0;
         return spool_append(&w->pending, &work);
@@ -336,6 +343,8 @@ int slices_tell_pending(const struct pass *p)
         s.event = work->event;
         s.event.record = &record;
         error = find_call(w, &s, false);
+        if (error == 0 && work->is_behind && !was_launched(&s))
+            continue;
         if (error == 0 && !s.is_called)
             count_unpaired(p, &s.event);
         pass_hide(p, &s);

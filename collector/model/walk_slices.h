@@ -12,6 +12,7 @@
 struct pending_work {
     struct event event; /* its record is the one below */
     struct record record;
+    bool is_behind; /* its window has ended: it is nobody's unless it was launched in it */
 };
 
 /* The event of `s`, by its kind: a call, work of a device, or anything else. What these set in `s`
