@@ -105,7 +105,8 @@ bool workers_hear(int to, void *data, size_t bytes)
     return read_all(to, data, bytes);
 }
 
-static void repeat_words(const struct worker *worker)
+/* False: it has said nothing. */
+static bool repeat_words(const struct worker *worker)
 {
     char text[WORDS_BYTES];
     uint64_t at = 0;
@@ -113,6 +114,7 @@ static void repeat_words(const struct worker *worker)
     while ((got = file_read_at(worker->words, at, text, sizeof text)) > 0 &&
            workers_write(STDERR_FILENO, text, (size_t)got))
         at += (uint64_t)got;
+    return at > 0;
 }
 
 /* How it ended. */
@@ -138,10 +140,11 @@ enum exit_code workers_end(struct workers *w, uint32_t how)
         while (worker->pid > 0 && waitpid(worker->pid, &status, 0) < 0 && errno == EINTR)
             ;
         bool is_told = how == WORKERS_DONE ? code == EXIT_OK || status == 0 : i == how;
-        if (is_told)
-            repeat_words(worker);
+        bool has_said = is_told && repeat_words(worker);
         if (is_told && code == EXIT_OK)
             code = code_of(status);
+        if (is_told && !has_said && WIFEXITED(status) && WEXITSTATUS(status) == EXIT_ENVIRONMENT)
+            message("a process of ours, one of -j, failed, and had no room to say why: ulimit -f");
         close(worker->words);
     }
     free(w->list);

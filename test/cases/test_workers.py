@@ -331,6 +331,17 @@ def test_what_is_whole_is_kept(make_gpu, run):
     assert kept == {name: data for name, data in files.items() if name < large} and kept
 
 
+@pytest.mark.parametrize("verb", ["csv", "ranks", "perfetto"])
+def test_no_room_for_words(make_gpu, run, verb):
+    """What a worker says is kept in a file, too."""
+    arguments = [*VERBS[verb][:-1], "there"]
+    code, said, out, files = run("-j3", arguments, [make_gpu("train", 3, 3)],
+                                 preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE,
+                                                                       (0, 0)))
+    assert code == 1 and said.count(b"\n") == 1 and b"ulimit -f" in said, said
+    assert not out and not files
+
+
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
 def test_parent_ends(make_gpu, collector, tmp_path, number):
     """Workers go with it, whatever it dies of, and nothing is left."""
