@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "file/stream_file.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -12,10 +13,20 @@
 #include "base/file_at.h"
 #include "error.h"
 
+#define NEAR_BYTES 2048 /* a look that is no farther behind the last one follows it */
+
+static void drop_window(struct stream_file *f)
+{
+    free(f->window);
+    f->window = NULL;
+    f->window_bytes = 0;
+}
+
 static void pool_remove(struct file_pool *pool, unsigned at)
 {
     close(pool->open[at]->fd);
     pool->open[at]->fd = -1;
+    drop_window(pool->open[at]);
     pool->open[at] = pool->open[--pool->count];
 }
 
@@ -88,6 +99,7 @@ static void close_file(struct stream_file *f, struct file_pool *pool)
     if (f->is_own)
         close(f->fd);
     f->is_own = false;
+    drop_window(f);
 }
 
 void stream_file_release(struct stream_file *f, struct file_pool *pool)
@@ -161,6 +173,32 @@ ssize_t stream_file_read(struct stream_file *f, struct file_pool *pool, uint64_t
     if (count > f->size - offset)
         count = (size_t)(f->size - offset);
     return file_read_at(f->fd, offset, data, count);
+}
+
+ssize_t stream_file_look(struct stream_file *f, struct file_pool *pool, uint64_t offset,
+                         size_t count, size_t ahead, const uint8_t **data)
+{
+    int error = pool_use(f, pool);
+    if (error < 0)
+        return error;
+    assert(count <= STREAM_WINDOW_BYTES);
+    uint64_t end = f->window_from + f->window_bytes;
+    bool is_near = offset + STREAM_WINDOW_BYTES > f->window_from && offset < end + NEAR_BYTES;
+    if (offset < f->window_from || offset > end || (end - offset < count && end < f->size)) {
+        size_t want = is_near && 2 * f->window_bytes > ahead ? 2 * f->window_bytes : ahead;
+        want = want < count ? count : want < STREAM_WINDOW_BYTES ? want : STREAM_WINDOW_BYTES;
+        want = offset < f->size && f->size - offset < want ? (size_t)(f->size - offset) : want;
+        drop_window(f);
+        if (!(f->window = malloc(want)))
+            return GPUPROF_NO_MEMORY;
+        ssize_t got = stream_file_read(f, pool, offset, f->window, want);
+        if (got < 0)
+            return got;
+        f->window_from = offset;
+        f->window_bytes = (size_t)got;
+    }
+    *data = f->window + (offset - f->window_from);
+    return (ssize_t)(f->window_from + f->window_bytes - offset);
 }
 
 uint64_t stream_file_data(struct stream_file *f, struct file_pool *pool, uint64_t offset)

@@ -15,7 +15,8 @@
 
 #include "stream.h"
 
-#define FILE_POOL_MAX 128 /* descriptors in use at a time */
+#define FILE_POOL_MAX       128   /* descriptors in use at a time */
+#define STREAM_WINDOW_BYTES 32768 /* of each of these, what lies around its last block */
 
 struct stream_file {
     char *path; /* owned */
@@ -26,6 +27,9 @@ struct stream_file {
     uint64_t used;        /* the pool's clock at the last use */
     int fd;               /* -1: closed by the pool */
     bool is_own;          /* it is no file of that name, and is not closed by the pool */
+    uint8_t *window;      /* owned while it is open: what was looked at last; NULL: nothing */
+    uint64_t window_from; /* it begins there */
+    size_t window_bytes;
 };
 
 struct file_pool {
@@ -60,6 +64,15 @@ int stream_file_header(struct stream_file *f, struct file_pool *pool, struct str
  */
 ssize_t stream_file_read(struct stream_file *f, struct file_pool *pool, uint64_t offset,
                          uint8_t *data, size_t count);
+
+/*
+ * Makes `count` bytes at `offset`, STREAM_WINDOW_BYTES at most and fewer only at the end of the
+ * file, visible at *data, until the next look at a file. If they must be read, `ahead` bytes are,
+ * and more and more while looks are near each other, so that small blocks need few reads. Returns
+ * how many are visible, or GPUPROF_IO or GPUPROF_NO_MEMORY.
+ */
+ssize_t stream_file_look(struct stream_file *f, struct file_pool *pool, uint64_t offset,
+                         size_t count, size_t ahead, const uint8_t **data);
 
 /* Where the next bytes from `offset` on are that are no hole in the file; its size: there are none.
  */

@@ -14,32 +14,7 @@ enum place { PLACE_BLOCK, PLACE_FRAME, PLACE_END, PLACE_TORN, PLACE_NOTHING };
 void stream_scan_init(struct stream_scan *s, struct stream_file *file, struct file_pool *pool,
                       uint64_t offset)
 {
-    memset(s, 0, offsetof(struct stream_scan, window));
-    s->file = file;
-    s->pool = pool;
-    s->offset = offset;
-    s->search_from = offset;
-}
-
-/* Makes `count` bytes at `offset`, fewer at the end of the file, visible; their number, or < 0. */
-static ssize_t window_at(struct stream_scan *s, uint64_t offset, size_t count, const uint8_t **data)
-{
-    uint64_t end = s->window_offset + s->window_length;
-    bool inside = offset >= s->window_offset && offset <= end;
-    if (!inside || (end - offset < count && end < s->file->size)) {
-        /* A walk needs headers only; a search, which continues where it was, whole windows. */
-        size_t want = inside ? SCAN_WINDOW_BYTES : BLOCK_HEADER_BYTES_MAX;
-        if (want < count)
-            want = count;
-        ssize_t got = stream_file_read(s->file, s->pool, offset, s->window, want);
-        if (got < 0)
-            return got;
-        s->window_offset = offset;
-        s->window_length = (size_t)got;
-    }
-    *data = s->window + (offset - s->window_offset);
-    size_t there = s->window_length - (size_t)(offset - s->window_offset);
-    return (ssize_t)(there < count ? there : count);
+    *s = (struct stream_scan){.file = file, .pool = pool, .offset = offset, .search_from = offset};
 }
 
 /* What stands at `offset`; for PLACE_BLOCK and PLACE_FRAME *size is the size of the frame there. */
@@ -48,9 +23,9 @@ static int place_at(struct stream_scan *s, uint64_t offset, struct block_header 
     const uint8_t *data;
     if (offset >= s->file->size)
         return PLACE_END;
-    ssize_t there = window_at(s, offset, BLOCK_HEADER_BYTES_MAX, &data);
+    ssize_t there = stream_file_look(s->file, s->pool, offset, BLOCK_HEADER_BYTES_MAX, 0, &data);
     if (there < 0)
-        return GPUPROF_IO;
+        return (int)there;
     if (there == 0)
         return PLACE_END; /* the file has shrunk */
     int read = block_header_read(h, data, (size_t)there);
@@ -84,15 +59,15 @@ static int search(struct stream_scan *s, uint64_t from, uint64_t *found)
     uint64_t at = from;
     while (at < s->file->size) {
         const uint8_t *data;
-        ssize_t there = window_at(s, at, BLOCK_HEADER_BYTES_MAX, &data);
+        ssize_t there = stream_file_look(s->file, s->pool, at, BLOCK_HEADER_BYTES_MAX,
+                                         STREAM_WINDOW_BYTES, &data);
         if (there < 0)
             return (int)there;
         if (there < BLOCK_HEADER_BYTES)
             break;
-        size_t rest = s->window_length - (size_t)(at - s->window_offset);
-        const uint8_t *p = memmem(data, rest, magic, sizeof magic);
+        const uint8_t *p = memmem(data, (size_t)there, magic, sizeof magic);
         if (!p) {
-            at = stream_file_data(s->file, s->pool, at + rest - 3);
+            at = stream_file_data(s->file, s->pool, at + (uint64_t)there - 3);
             continue;
         }
         at += (uint64_t)(p - data);

@@ -14,21 +14,16 @@
 #include "block.h"
 #include "file/stream_file.h"
 
-#define SCAN_WINDOW_BYTES 32768
-
 struct stream_scan {
     struct stream_file *file;
     struct file_pool *pool;
     uint64_t offset;
-    uint64_t search_from; /* where to look for a header if there is none at `offset` */
-    uint64_t window_offset;
-    size_t window_length;
+    uint64_t search_from;  /* where to look for a header if there is none at `offset` */
     uint64_t skipped;      /* bytes that belong to no block, the torn end left out */
     uint64_t damages;      /* places where such bytes were */
     uint64_t torn;         /* bytes of a last block that is not complete */
     bool torn_header_read; /* its header was whole: torn_header */
     struct block_header torn_header;
-    uint8_t window[SCAN_WINDOW_BYTES];
 };
 
 struct scanned_block {
@@ -42,7 +37,7 @@ void stream_scan_init(struct stream_scan *s, struct stream_file *file, struct fi
                       uint64_t offset);
 
 /* 1 and a block whose payload lies within the file (its checksum is not yet tried), 0 at the end,
- * or GPUPROF_IO. */
+ * GPUPROF_IO or GPUPROF_NO_MEMORY. */
 int stream_scan_next(struct stream_scan *s, struct scanned_block *block);
 
 #endif

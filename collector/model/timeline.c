@@ -48,7 +48,6 @@ struct timeline {
     uint32_t next_entry; /* of the index */
     uint64_t next_ns;    /* when that begins; UINT64_MAX: there is none */
     bool is_handed_out;  /* the root's event: it must move on */
-    struct stream_scan *scan;
     struct buffer spare[SPARE_BUFFERS];
     uint32_t spare_count;
     uint64_t open_bytes; /* of payloads, spare ones included, decoders and windows */
@@ -87,11 +86,6 @@ struct timeline *timeline_create(struct recording *rec, struct losses *losses,
     t->losses = losses;
     t->open_bytes_max = open_bytes_max;
     t->late_ns = UINT64_MAX;
-    t->scan = malloc(sizeof *t->scan);
-    if (!t->scan) {
-        free(t);
-        return NULL;
-    }
     set_next_entry(t, 0);
     return t;
 }
@@ -164,7 +158,6 @@ void timeline_free(struct timeline *t)
     for (uint32_t i = 0; i < t->spare_count; i++)
         free(t->spare[i].payload);
     free(t->heap);
-    free(t->scan);
     free(t);
 }
 
@@ -416,10 +409,11 @@ static int add_entry(struct timeline *t, const struct index_entry *entry)
         }
         return error;
     }
-    stream_scan_init(t->scan, &p->file, &t->rec->reader.pool, entry->offset);
+    struct stream_scan scan;
+    stream_scan_init(&scan, &p->file, &t->rec->reader.pool, entry->offset);
     for (uint32_t i = 0; i < entry->count && error == 0; i++) {
         struct scanned_block block;
-        int more = stream_scan_next(t->scan, &block);
+        int more = stream_scan_next(&scan, &block);
         if (more < 0)
             return more;
         if (more == 0)

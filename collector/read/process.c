@@ -15,11 +15,6 @@
 #include "record/gpu_record.h"
 #include "record/losses.h"
 
-/* Read at once of a block whose length is not known: twice that of the one before, within these. */
-#define READ_BYTES_MIN 4096
-#define READ_BYTES_MAX 49152
-_Static_assert(READ_BYTES_MAX <= BLOCK_STORED_BYTES_MAX, "it goes into struct reader's buffer");
-
 /* Of a process's start time: Linux counts hundredths of a second there. */
 #define TICK_NS 10000000u
 
@@ -28,7 +23,7 @@ struct loader {
     struct reader *reader;
     process_block_fn *on_block;
     void *context;
-    struct stream_scan *scan;
+    struct stream_scan scan;
     uint8_t *payload;
     size_t capacity;
     uint64_t sequence; /* that the next block should have */
@@ -38,7 +33,7 @@ struct loader {
 int reader_init(struct reader *r)
 {
     *r = (struct reader){.api_crc = api_table_crc()};
-    r->stored = malloc(BLOCK_STORED_BYTES_MAX + BLOCK_HEADER_BYTES_MAX);
+    r->stored = malloc(BLOCK_STORED_BYTES_MAX);
     if (!r->stored)
         return GPUPROF_NO_MEMORY;
     int error = zstandard_init(&r->codec);
@@ -54,57 +49,38 @@ void reader_release(struct reader *r)
     free(r->stored);
 }
 
-/* Is the block in what was read last? Of threads that do little many lie behind each other. */
-static bool take_stored(const struct process *p, const struct reader *r, struct block_place *place,
-                        const uint8_t **stored)
-{
-    if (r->stored_of != p || place->offset < r->stored_from ||
-        place->offset - r->stored_from >= r->stored_bytes)
-        return false;
-    const uint8_t *at = r->stored + (place->offset - r->stored_from);
-    size_t length = r->stored_bytes - (size_t)(place->offset - r->stored_from);
-    int size = block_header_read(&place->header, at, length);
-    *stored = at + size;
-    return size > 0 && (size_t)size + place->header.stored_bytes <= length;
-}
-
-/* Reads the block's header and stored payload; *stored is a view of r->stored. */
+/* Reads the block's header and stored payload; *stored is a view until the next look at a file. */
 static int read_block(struct process *p, struct reader *r, struct block_place *place,
                       const uint8_t **stored)
 {
+    struct block_header *h = &place->header;
     if (place->offset & LIVE_BLOCK) {
         const struct live_block *block = &p->live.blocks[place->offset & ~LIVE_BLOCK];
-        place->header = block->header;
+        *h = block->header;
         *stored = block->stored;
         return 0;
     }
-    if (take_stored(p, r, place, stored))
-        return 0;
-    size_t wanted = 2ull * p->block_bytes < READ_BYTES_MAX ? 2 * p->block_bytes : READ_BYTES_MAX;
-    wanted = !p->block_bytes ? READ_BYTES_MAX : wanted > READ_BYTES_MIN ? wanted : READ_BYTES_MIN;
-    r->stored_of = NULL;
-    ssize_t got = stream_file_read(&p->file, &r->pool, place->offset, r->stored, wanted);
-    if (got < 0)
-        return (int)got;
-    int size = block_header_read(&place->header, r->stored, (size_t)got);
+    size_t ahead = p->block_bytes > STREAM_WINDOW_BYTES ? 0 : 2 * (size_t)p->block_bytes;
+    ssize_t there =
+        stream_file_look(&p->file, &r->pool, place->offset, BLOCK_HEADER_BYTES_MAX, ahead, stored);
+    if (there < 0)
+        return (int)there;
+    int size = block_header_read(h, *stored, (size_t)there);
     if (size <= 0)
         return GPUPROF_DAMAGED; /* the file has changed under us */
-    size_t whole = (size_t)size + place->header.stored_bytes;
-    if (whole > (size_t)got) {
-        ssize_t more = stream_file_read(&p->file, &r->pool, place->offset + (uint64_t)got,
-                                        r->stored + got, whole - (size_t)got);
-        if (more < 0)
-            return (int)more;
-        if ((size_t)(got + more) < whole)
-            return GPUPROF_DAMAGED;
-        got += more;
+    p->block_bytes = (uint32_t)size + h->stored_bytes;
+    if (p->block_bytes <= STREAM_WINDOW_BYTES) {
+        there = stream_file_look(&p->file, &r->pool, place->offset, p->block_bytes, 0, stored);
+        *stored += size;
+        there -= there < 0 ? 0 : size;
+    } else {
+        there = stream_file_read(&p->file, &r->pool, place->offset + (uint64_t)size, r->stored,
+                                 h->stored_bytes);
+        *stored = r->stored;
     }
-    p->block_bytes = (uint32_t)whole;
-    r->stored_of = p;
-    r->stored_from = place->offset;
-    r->stored_bytes = (size_t)got;
-    *stored = r->stored + size;
-    return 0;
+    if (there < 0)
+        return (int)there;
+    return there < (ssize_t)h->stored_bytes ? GPUPROF_DAMAGED : 0;
 }
 
 int process_block(struct process *p, struct reader *r, struct block_place *place, uint8_t **payload,
@@ -362,10 +338,10 @@ static int take_stream(struct loader *l)
 {
     struct process *p = l->process;
     struct scanned_block block;
-    stream_scan_init(l->scan, &p->file, &l->reader->pool, p->file.first_block);
+    stream_scan_init(&l->scan, &p->file, &l->reader->pool, p->file.first_block);
     int more;
     bool apart = false;
-    while ((more = stream_scan_next(l->scan, &block)) > 0) {
+    while ((more = stream_scan_next(&l->scan, &block)) > 0) {
         struct block_place place = {.offset = block.offset, .header = block.header, .apart = apart};
         apart = !check_order(l, &block.header);
         int error = apart ? 0 : take_block(l, &place);
@@ -375,17 +351,17 @@ static int take_stream(struct loader *l)
             return PROCESS_LEFT_OUT;
         apart |= place.is_taken;
     }
-    p->losses.skipped_bytes = l->scan->skipped;
+    p->losses.skipped_bytes = l->scan.skipped;
     return more;
 }
 
 /* A last block that was cut off is no loss if the live file still has its records. */
 static bool torn_is_live(struct loader *l, bool live)
 {
-    if (!live || !l->scan->torn_header_read || l->scan->torn_header.thread == 0)
+    if (!live || !l->scan.torn_header_read || l->scan.torn_header.thread == 0)
         return live;
-    struct thread *thread = thread_find(&l->process->threads, l->scan->torn_header.thread);
-    return thread && thread->live_end >= l->scan->torn_header.position_end;
+    struct thread *thread = thread_find(&l->process->threads, l->scan.torn_header.thread);
+    return thread && thread->live_end >= l->scan.torn_header.position_end;
 }
 
 static int take_live(struct loader *l, struct live_file *live)
@@ -495,8 +471,8 @@ static int load(struct loader *l, struct live_file *live, bool *has_live)
         return error;
     if (!has_wanted_rank(l, true))
         return PROCESS_LEFT_OUT;
-    if (l->scan->torn && !torn_is_live(l, *has_live))
-        p->losses.torn_bytes += l->scan->torn;
+    if (l->scan.torn && !torn_is_live(l, *has_live))
+        p->losses.torn_bytes += l->scan.torn;
     for (unsigned i = 0; i < COUNTER_COUNT; i++) /* said last, where no block had room any more */
         set_counter(l, i, p->header.counters[i], 0);
     /* Of a recording that ended before, and has no live file, the counters say what is missing. */
@@ -518,11 +494,9 @@ int process_load(struct process *p, struct reader *r, const char *path, uint32_t
     int error = stream_file_init(&p->file, &r->pool, path);
     if (error < 0)
         return error;
-    l.scan = malloc(sizeof *l.scan);
-    error = l.scan ? load(&l, &live, &has_live) : GPUPROF_NO_MEMORY;
+    error = load(&l, &live, &has_live);
     int saved = errno;
     live_file_release(&live);
-    free(l.scan);
     free(l.payload);
     if (error) {
         p->rank = rank_number(process_rank(p)); /* of one that is not wanted it is said */
@@ -534,8 +508,6 @@ int process_load(struct process *p, struct reader *r, const char *path, uint32_t
 
 void process_release(struct process *p, struct reader *r)
 {
-    if (r->stored_of == p)
-        r->stored_of = NULL;
     stream_file_release(&p->file, &r->pool);
     thread_table_release(&p->threads);
     function_codes_release(&p->codes);

@@ -98,12 +98,9 @@ struct reader {
     struct file_pool pool;
     struct zstandard codec;
     struct function_table functions;
-    uint32_t api_crc;                /* of this build's own table */
-    uint8_t *stored;                 /* BLOCK_STORED_BYTES_MAX + BLOCK_HEADER_BYTES_MAX */
-    const struct process *stored_of; /* what is in it: of that process's file (NULL: nothing), */
-    uint64_t stored_from;            /* from there on, */
-    size_t stored_bytes;             /* so much */
-    bool keep_live;                  /* leave the live files of ended processes where they are */
+    uint32_t api_crc; /* of this build's own table */
+    uint8_t *stored;  /* BLOCK_STORED_BYTES_MAX: of a block that is no small one */
+    bool keep_live;   /* leave the live files of ended processes where they are */
     const struct select_wish
         *select; /* a view: its ranks and pids; NULL: all processes are wanted */
 };

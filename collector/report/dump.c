@@ -61,7 +61,7 @@ struct dump {
     struct kernel_names texts;
     struct kernel_handles handles; /* of registered kernels of the process, and of KERNEL_NAME */
     struct kernel_handles kernels;
-    struct stream_scan *scan;
+    struct stream_scan scan;
     struct dump_name *names; /* owned */
     uint32_t name_count;
     uint32_t name_capacity;
@@ -335,8 +335,8 @@ static int walk(struct dump *d, bool print)
     struct scanned_block block;
     int more;
     int error = 0;
-    stream_scan_init(d->scan, &p->file, &d->rec.reader.pool, p->file.first_block);
-    while (error == 0 && !ferror(d->text) && (more = stream_scan_next(d->scan, &block)) != 0) {
+    stream_scan_init(&d->scan, &p->file, &d->rec.reader.pool, p->file.first_block);
+    while (error == 0 && !ferror(d->text) && (more = stream_scan_next(&d->scan, &block)) != 0) {
         struct block_place place = {.offset = block.offset};
         error = more < 0 ? more : take_block(d, &place, print);
     }
@@ -407,11 +407,10 @@ static enum exit_code dump_recording(struct dump *d, const struct select_wish *w
     enum exit_code code = verb_output_open(&d->out, NULL, &room);
     if (code != EXIT_OK)
         return code;
-    d->scan = malloc(sizeof *d->scan);
     d->losses = calloc(d->rec.count + 1u, sizeof *d->losses);
     d->text = output_stream(&d->out);
     kernel_names_limit(&d->texts, recording_bytes(&d->rec));
-    int error = d->scan && d->losses && d->text ? 0 : GPUPROF_NO_MEMORY;
+    int error = d->losses && d->text ? 0 : GPUPROF_NO_MEMORY;
     if (error < 0)
         message("dump: %s", gpuprof_error_text(error));
     enum exit_code chosen = error == 0 ? choose(d, wish) : EXIT_OK;
@@ -434,7 +433,6 @@ enum exit_code dump_verb(const struct options *options)
         code = dump_recording(&d, &options->select);
     if (code == EXIT_OK)
         code = recording_verdict(&d.rec, d.losses, d.texts.dropped, options->strict);
-    free(d.scan);
     free(d.losses);
     free(d.names);
     free(d.payload);

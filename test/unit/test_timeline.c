@@ -13,6 +13,7 @@
 #define EVENTS_MAX         60000
 #define THREADS_MAX_HERE   5
 #define PROCESSES_MAX_HERE 4
+#define SMALL_BLOCKS       2000u
 
 struct expected {
     uint64_t begin_ns;
@@ -144,6 +145,55 @@ static void test_merge(void **state)
     }
 }
 
+/* Reads of this process so far; 0: the kernel does not count them. */
+static unsigned long long reads_so_far(void)
+{
+    unsigned long long count = 0;
+    FILE *io = fopen("/proc/self/io", "r");
+    if (io && fscanf(io, "rchar: %*u wchar: %*u syscr: %llu", &count) != 1)
+        count = 0;
+    if (io)
+        fclose(io);
+    return count;
+}
+
+/* A read has many small blocks in it, also where an entry of the index stands for several. */
+static void test_few_reads(void **state)
+{
+    (void)state;
+    if (!reads_so_far())
+        skip();
+    const char *folder = scratch_folder();
+    for (unsigned p = 0; p < PROCESSES_MAX_HERE; p++) {
+        struct stream_builder b;
+        builder_init(&b, p);
+        builder_api(&b);
+        for (uint64_t i = 0; i < SMALL_BLOCKS; i++) {
+            builder_call(&b, 1 + i % 2, API_CODE_cudaMalloc, 100 * i, 5, 0, 0, NULL);
+            builder_flush(&b);
+        }
+        builder_finish(&b, "%s/%u.gpuprof", folder, p);
+    }
+    for (uint32_t entries = 0; entries <= 256; entries += 256) {
+        struct recording rec;
+        struct recording_options options = {.keep_live = true, .index_entries_max = entries};
+        char *paths[] = {(char *)folder};
+        unsigned long long reads = reads_so_far();
+        assert_int_equal(recording_open(&rec, paths, 1, &options), EXIT_OK);
+        struct losses losses[PROCESSES_MAX_HERE] = {{0}};
+        struct timeline *t = timeline_create(&rec, losses, OPEN_BYTES_MAX);
+        struct event event;
+        unsigned calls = 0;
+        while (timeline_next(t, &event) > 0)
+            calls += event.record->type == RECORD_CALL;
+        assert_int_equal(calls, PROCESSES_MAX_HERE * SMALL_BLOCKS);
+        timeline_free(t);
+        recording_release(&rec);
+        assert_true(reads_so_far() - reads < PROCESSES_MAX_HERE * SMALL_BLOCKS / 8);
+    }
+    scratch_remove(folder);
+}
+
 /* Two hosts whose clocks began at different times meet by CLOCK_REALTIME. */
 static void test_hosts(void **state)
 {
@@ -215,6 +265,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_merge),
+        cmocka_unit_test(test_few_reads),
         cmocka_unit_test(test_hosts),
         cmocka_unit_test(test_joined),
     };
