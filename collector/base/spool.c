@@ -72,11 +72,27 @@ static int load(struct spool *s, struct spool_slot *slot)
                : 0;
 }
 
+static bool is_there(const struct spool_slot *slot, uint64_t block)
+{
+    return slot->filled && slot->block == block;
+}
+
+/* Two blocks that are asked for by turns do not take each other's place. */
+static struct spool_slot *place_of(struct spool *s, uint64_t block)
+{
+    size_t first = block % s->usable, second = first ^ 1;
+    struct spool_slot *a = &s->slots[first], *b = &s->slots[second < s->usable ? second : first];
+    if (is_there(b, block))
+        return b;
+    return is_there(a, block) || !a->filled || (b->filled && a->used < b->used) ? a : b;
+}
+
 /* Has the block in a slot: that, or NULL and *error. */
 static struct spool_slot *slot_of(struct spool *s, uint64_t block, int *error)
 {
-    struct spool_slot *slot = &s->slots[block % s->usable];
-    if (slot->filled && slot->block == block)
+    struct spool_slot *slot = place_of(s, block);
+    slot->used = ++s->clock;
+    if (is_there(slot, block))
         return slot;
     if (!slot->data && !(slot->data = calloc(1, block_bytes(s)))) {
         *error = GPUPROF_NO_MEMORY;

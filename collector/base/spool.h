@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * An array of items of one size that may grow without bound while its memory does not: blocks of
- * at most SPOOL_BLOCK_BYTES are kept in SPOOL_SLOTS places, and a block that has to give its place
- * to another goes to a file without a name in $TMPDIR (or /tmp), made when it is first needed. The
- * file is private to this process and gone with it, so items lie in it as they lie in memory.
+ * at most SPOOL_BLOCK_BYTES are kept in SPOOL_SLOTS places, two of which a block may have, and one
+ * that has to give its place to another goes to a file without a name in $TMPDIR (or /tmp), made
+ * when it is first needed. The file is private to this process and gone with it, so items lie in it
+ * as they lie in memory.
  */
 #ifndef GPUPROF_COLLECTOR_SPOOL_H
 #define GPUPROF_COLLECTOR_SPOOL_H
@@ -18,6 +19,7 @@
 struct spool_slot {
     uint8_t *data;  /* owned; NULL: never used */
     uint64_t block; /* the number of the block that is there */
+    uint64_t used;  /* when it was last fetched, by the spool's clock */
     bool filled;
     bool changed; /* not yet as in the file */
 };
@@ -32,6 +34,7 @@ struct spool {
     int shared_fd;           /* ... the file in which the first blocks are ... */
     uint64_t shared;         /* ... so many, but for those whose bit in `own` is set: in `fd` */
     uint32_t usable;         /* slots; fewer where they will do, and in tests */
+    uint64_t clock;          /* fetches so far */
     struct spool_slot *last; /* that was asked for; NULL: none */
     struct spool_slot slots[SPOOL_SLOTS];
 };

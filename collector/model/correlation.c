@@ -393,18 +393,16 @@ static struct correlated_call *next_call(struct correlation *c, const struct cor
 }
 
 /* 1 and the best entry of that key, marked, 0 or an error. */
-static int find_key(struct correlation *c, uint64_t key, uint64_t at_ns, unsigned marks,
-                    struct correlated_call *found)
+static __attribute__((noinline)) int search(struct correlation *c, struct correlation_hint *hint,
+                                            uint64_t key, uint64_t at_ns, unsigned marks,
+                                            struct correlated_call *found)
 {
     struct match best = {.run = NULL};
-    struct correlation_hint *hint = &c->hints[key >> 32];
-    struct correlation_run *last = &c->runs[hint->run];
-    struct correlated_call *next = next_call(c, last, hint, key, at_ns);
     int error = 0;
-    if (next)
-        return take(last, next, marks, found);
     for (uint32_t i = 0; i < c->run_count && !(best.run && is_sure(&best.call, at_ns)); i++) {
-        struct correlation_run *run = &c->runs[(hint->run + i) % c->run_count];
+        /* That is often the one behind or before it, where work of both is told by turns. */
+        uint32_t apart = i % 2 ? (i + 1) / 2 : c->run_count - i / 2;
+        struct correlation_run *run = &c->runs[(hint->run + apart) % c->run_count];
         error = find_in(c, run, i ? 0 : hint->index, key, at_ns, &best);
         if (error < 0)
             return error;
@@ -416,6 +414,15 @@ static int find_key(struct correlation *c, uint64_t key, uint64_t at_ns, unsigne
         return error;
     *hint = (struct correlation_hint){(uint32_t)(best.run - c->runs), best.first};
     return take(best.run, e, marks, found);
+}
+
+static int find_key(struct correlation *c, uint64_t key, uint64_t at_ns, unsigned marks,
+                    struct correlated_call *found)
+{
+    struct correlation_hint *hint = &c->hints[key >> 32];
+    struct correlation_run *last = &c->runs[hint->run];
+    struct correlated_call *next = next_call(c, last, hint, key, at_ns);
+    return next ? take(last, next, marks, found) : search(c, hint, key, at_ns, marks, found);
 }
 
 int correlation_find(struct correlation *c, uint32_t process, uint32_t id, uint64_t at_ns,

@@ -300,6 +300,53 @@ static void test_spool(void **state)
     spool_release(&s);
 }
 
+/* Blocks that are asked for by turns have places of their own, however far they are apart. */
+static void test_spool_turns(void **state)
+{
+    (void)state;
+    struct spool s;
+    int error = 0;
+    uint64_t apart = SPOOL_SLOTS * (SPOOL_BLOCK_BYTES / sizeof(uint64_t));
+    spool_init(&s, sizeof(uint64_t));
+    for (uint64_t i = 0; i <= 2 * apart; i++)
+        assert_int_equal(spool_append(&s, &i), 0);
+    uint64_t *first = spool_at(&s, 0, false, &error), *second = spool_at(&s, apart, false, &error);
+    assert_ptr_not_equal(first, second);
+    assert_true(*first == 0 && *second == apart);
+    assert_ptr_equal(spool_at(&s, 0, false, &error), first);
+    assert_ptr_equal(spool_at(&s, 2 * apart, false, &error), second); /* the older one's */
+    assert_true(*first == 0 && *second == 2 * apart);
+    spool_release(&s);
+}
+
+/* Work of calls at the end of a run and at the begin of the next is told by turns: their runs are
+ * near to each other, and no others are looked at. */
+static void test_turns_at_a_run(void **state)
+{
+    (void)state;
+    struct correlation c;
+    struct correlated_call found;
+    correlation_init(&c);
+    c.run_max = SPOOL_BLOCK_BYTES / 2 / sizeof found; /* each in another block, or two */
+    for (uint32_t id = 1; id <= 20 * c.run_max; id++) {
+        for (uint32_t process = 0; process < 2; process++) {
+            struct correlated_call call = call_of(process, id);
+            assert_int_equal(correlation_add(&c, &call), 0);
+        }
+    }
+    assert_int_equal(correlation_finish(&c), 0);
+    assert_true(c.run_count >= 39);
+    uint32_t last = 15 * c.run_max; /* of each process, in one of the 30 runs there */
+    for (uint32_t i = 0; i < 20; i++) {
+        uint64_t fetches = c.spool.clock;
+        uint32_t id = last + i % 2;
+        assert_int_equal(correlation_find(&c, 0, id, 1000ull * id, 0, &found), 1);
+        assert_int_equal(found.id, id);
+        assert_true(i == 0 || c.spool.clock - fetches < 10);
+    }
+    correlation_release(&c);
+}
+
 /* Calls n last from 1000 n to 1000 n + 500. */
 static void test_gaps(void **state)
 {
@@ -371,11 +418,12 @@ static void test_many_processes(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_orders), cmocka_unit_test(test_many_and_none),
-        cmocka_unit_test(test_links),  cmocka_unit_test(test_reuse),
-        cmocka_unit_test(test_spool),  cmocka_unit_test(test_no_room),
-        cmocka_unit_test(test_gaps),   cmocka_unit_test(test_many_processes),
-        cmocka_unit_test(test_hang),   cmocka_unit_test(test_many_ahead),
+        cmocka_unit_test(test_orders),         cmocka_unit_test(test_many_and_none),
+        cmocka_unit_test(test_links),          cmocka_unit_test(test_reuse),
+        cmocka_unit_test(test_spool),          cmocka_unit_test(test_spool_turns),
+        cmocka_unit_test(test_turns_at_a_run), cmocka_unit_test(test_no_room),
+        cmocka_unit_test(test_gaps),           cmocka_unit_test(test_many_processes),
+        cmocka_unit_test(test_hang),           cmocka_unit_test(test_many_ahead),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
