@@ -299,7 +299,7 @@ static int look_at_memory(struct report *r, struct recording *rec, const struct 
                                  .step_by = wish->steps ? wish->steps->by : NULL,
                                  .step_pattern = wish->steps ? wish->steps->pattern : NULL};
     int error = 0;
-    if (r->walk.is_cut || wish->is_part || wish->leaves & REPORT_IDLE ||
+    if (r->walk.is_cut || !wish->looks_at_memory ||
         !(r->signs.ooms ||
           (!is_summary && !r->selection && memory_signs_of_fault(&r->signs, steps))))
         return 0;

@@ -131,6 +131,18 @@ unsigned report_leaves(const struct report_view *v, enum report_format format,
     return EVERYTHING & ~parts;
 }
 
+unsigned report_needs(const struct report_view *v, enum report_format format)
+{
+    static const struct report nothing;
+    struct table tables[REPORT_TABLES_MAX];
+    unsigned count = report_tables(&nothing, tables);
+    unsigned needs = !v->tables || format == FORMAT_HTML ? PART_ALL : 0;
+    for (unsigned i = 0; i < count; i++)
+        if (report_names(v, tables[i].info, 1))
+            needs |= part_report_needs(tables[i].info);
+    return format == FORMAT_JSON ? needs | PART_OVERVIEW : needs;
+}
+
 /* Whoever asks for the stacks wants their table, not to look for it among all the others. */
 bool report_wants(const struct report_view *v, const struct table_info *info,
                   enum report_format format)

@@ -24,6 +24,9 @@ bool report_names(const struct report_view *v, const struct table_info *infos, u
 unsigned report_leaves(const struct report_view *v, enum report_format format,
                        const struct recording *rec);
 
+/* What it shows of that which is in no part of a report: enum part_missing. */
+unsigned report_needs(const struct report_view *v, enum report_format format);
+
 /* Does a report of that form have the table? */
 bool report_wants(const struct report_view *v, const struct table_info *info,
                   enum report_format format);

@@ -183,6 +183,7 @@ static enum exit_code show_report(struct recording *rec, struct selection *selec
         .groups = groups_of(options, format),
         .leaves = steps->is_wanted ? 0 : report_leaves(view, format, rec),
         .symbols = options->symbols,
+        .looks_at_memory = report_needs(view, format) & PART_MEMORY,
         .steps = steps,
         .selection = options->select.is_given ? selection : NULL,
     };
@@ -272,7 +273,8 @@ enum exit_code report_summary(char **paths, int path_count, uint64_t walk_ns_max
     struct recording_options how = {.quiet = true, .found = true};
     enum exit_code code = recording_open(&rec, paths, path_count, &how);
     if (code == EXIT_OK) {
-        struct report_wish wish = {.by = BY_NAME, .walk_ns_max = walk_ns_max};
+        struct report_wish wish = {
+            .by = BY_NAME, .looks_at_memory = true, .walk_ns_max = walk_ns_max};
         int error = report_make(&report, &rec, &wish);
         if (error == 0 && report.walk.is_cut)
             say_cut(&report, &rec);

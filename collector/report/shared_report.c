@@ -44,18 +44,6 @@ static bool may_be_in_parts(const struct recording *rec, const struct options *o
     return true;
 }
 
-/* What there must not be of what is in no part: enum part_missing. */
-static unsigned find_refused(const struct report_view *view, enum report_format format)
-{
-    static const struct report nothing;
-    struct table tables[REPORT_TABLES_MAX];
-    unsigned count = report_tables(&nothing, tables), needs = view->tables ? 0 : PART_ALL;
-    for (unsigned i = 0; i < count; i++)
-        if (report_names(view, tables[i].info, 1))
-            needs |= part_report_needs(tables[i].info);
-    return format == FORMAT_JSON ? needs | PART_OVERVIEW : needs;
-}
-
 /* And is it, now that it is known what there is? But for what is wrong with the memory. */
 static bool is_whole(const struct combination *c, unsigned refused)
 {
@@ -140,7 +128,7 @@ bool shared_report_make(struct combination *c, struct recording *rec, const stru
     *s = (struct shared_report){.options = options,
                                 .count = rec->workers,
                                 .leaves = report_leaves(view, format, rec),
-                                .refused = find_refused(view, format)};
+                                .refused = report_needs(view, format)};
     for (uint32_t i = 0; i < s->count; i++)
         s->files[i] = -1;
     bool has_parts = make_parts(s), is_made = false;
