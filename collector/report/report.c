@@ -203,12 +203,18 @@ static int complete(struct report *r, const struct report_wish *wish)
     return error < 0 ? error : cost_report_init(&r->cost, r->rec);
 }
 
+static int marks_init(struct report *r, const struct step_wish *wish)
+{
+    return steps_init(r->marks, &r->walk, wish ? wish->by : NULL, wish ? wish->pattern : NULL);
+}
+
 /* The parts of which there may be none. Idle time is of devices: somebody must have, or should
  * have, some. */
 static int start_parts(struct report *r, const struct report_wish *wish, bool has_idle)
 {
     bool has_threads = wish->by == BY_THREAD;
-    bool has_marks = (!wish->steps || !wish->steps->is_wanted) && !(wish->leaves & REPORT_IDLE);
+    bool has_steps = wish->steps && wish->steps->is_wanted; /* of a piece, by a walk of their own */
+    bool has_marks = !(has_steps && wish->selection) && !(wish->leaves & REPORT_IDLE);
     r->idle = has_idle ? calloc(1, sizeof *r->idle) : NULL;
     r->threads = has_threads ? calloc(1, sizeof *r->threads) : NULL;
     r->marks = has_marks ? calloc(1, sizeof *r->marks) : NULL;
@@ -225,7 +231,7 @@ static int start_parts(struct report *r, const struct report_wish *wish, bool ha
         error = device_report_init(r->devices, &r->walk, r->idle);
     if (error == 0 && r->threads)
         error = thread_report_init(r->threads, r->rec);
-    return error == 0 && r->marks ? steps_init(r->marks, &r->walk, NULL, NULL) : error;
+    return error == 0 && r->marks ? marks_init(r, wish->steps) : error;
 }
 
 static int start(struct report *r, struct recording *rec, const struct report_wish *wish)
@@ -272,11 +278,11 @@ static int start(struct report *r, struct recording *rec, const struct report_wi
 }
 
 /* A label had its name behind it: by now all are known. */
-static int mark_again(struct report *r)
+static int mark_again(struct report *r, const struct step_wish *wish)
 {
     struct losses *losses = r->walk.losses;
     steps_release(r->marks);
-    int error = steps_init(r->marks, &r->walk, NULL, NULL);
+    int error = marks_init(r, wish);
     struct consumer marks = steps_consumer(r->marks);
     r->walk.losses = calloc(r->rec->count + 1u, sizeof *losses);
     if (error == 0)
@@ -357,7 +363,7 @@ int report_make(struct report *r, struct recording *rec, const struct report_wis
         error = complete(r, wish);
     }
     if (error == 0 && r->marks && r->marks->is_unsure && !r->walk.is_cut)
-        error = mark_again(r);
+        error = mark_again(r, wish->steps);
     if (error == 0 && r->marks && r->selection)
         selection_keep_steps(r->selection, r->marks);
     if (error == 0 && has_steps)
@@ -365,7 +371,7 @@ int report_make(struct report *r, struct recording *rec, const struct report_wis
     if (error < 0)
         message("report: %s", gpuprof_error_text(error));
     if (error == 0 && has_steps)
-        error = step_report_make(r->steps, &r->walk, wish->steps);
+        error = step_report_make(r->steps, &r->walk, r->marks, wish->steps);
     if (r->steps)
         r->steps->devices = r->devices;
     const struct steps *steps = r->steps ? &r->steps->steps : r->marks;

@@ -90,7 +90,7 @@ struct report {
     struct energy_report *energy;     /* owned; what they burnt */
     struct op_report *ops;            /* owned; PyTorch's operators. NULL: not asked for */
     struct library_report *libraries; /* likewise; calls of libraries */
-    struct steps *marks;              /* owned; the program's steps. NULL: `steps` has them */
+    struct steps *marks;              /* owned; the program's steps; `steps` takes them; or NULL */
     struct stack_report *stacks;      /* owned; NULL: not asked for */
     struct thread_report *threads;    /* likewise */
     struct step_report *steps;        /* likewise */

@@ -405,13 +405,12 @@ static int order_steps(struct step_report *r)
     return 0;
 }
 
-static int start(struct step_report *r, const struct step_wish *wish)
+static int start(struct step_report *r)
 {
     const struct recording *rec = r->walk->rec;
-    int error = steps_init(&r->steps, r->walk, wish->by, wish->pattern);
     r->sweeps = calloc(rec->count + 1u, sizeof *r->sweeps);
     r->thread_phases = calloc(rec->thread_count + 1u, sizeof *r->thread_phases);
-    return r->sweeps && r->thread_phases ? error : GPUPROF_NO_MEMORY;
+    return r->sweeps && r->thread_phases ? 0 : GPUPROF_NO_MEMORY;
 }
 
 static int say(int error)
@@ -421,29 +420,43 @@ static int say(int error)
     return error;
 }
 
-static int walk_twice(struct step_report *r, const struct step_wish *wish)
+static int find_steps(struct step_report *r, struct steps *found, const struct step_wish *wish)
 {
+    if (found) {
+        r->steps = *found;
+        *found = (struct steps){.kind = STEPS_NONE};
+        return 0;
+    }
+    int error = say(steps_init(&r->steps, r->walk, wish->by, wish->pattern));
     struct consumer marks = steps_consumer(&r->steps);
-    struct consumer parts = {
-        .context = r, .needs = WALK_OPS | WALK_WORK, .take = take, .tied = tied, .end = end};
-    int error = say(start(r, wish));
     if (error == 0)
         error = walk_run(r->walk, NULL, &marks, 1);
     if (error == 0)
         selection_keep_steps(wish->selection, &r->steps);
+    return error;
+}
+
+static int make(struct step_report *r, struct steps *found, const struct step_wish *wish)
+{
+    struct consumer parts = {
+        .context = r, .needs = WALK_OPS | WALK_WORK, .take = take, .tied = tied, .end = end};
+    int error = find_steps(r, found, wish);
+    if (error == 0)
+        error = say(start(r));
     if (error == 0)
         error = say(order_steps(r));
     return error == 0 && r->steps.count ? walk_run(r->walk, NULL, &parts, 1) : error;
 }
 
-int step_report_make(struct step_report *r, struct walk *walk, const struct step_wish *wish)
+int step_report_make(struct step_report *r, struct walk *walk, struct steps *found,
+                     const struct step_wish *wish)
 {
     struct losses *losses = walk->losses;
     const struct walk_filter *filter = walk->filter;
     *r = (struct step_report){.walk = walk, .samples = wish->samples};
     walk->filter = selection_steps_filter(wish->selection);
     walk->losses = calloc(walk->rec->count + 1u, sizeof *losses);
-    int error = walk->losses ? walk_twice(r, wish) : say(GPUPROF_NO_MEMORY);
+    int error = walk->losses ? make(r, found, wish) : say(GPUPROF_NO_MEMORY);
     free(walk->losses);
     walk->losses = losses; /* those of the walk before are all there are */
     walk->filter = filter;

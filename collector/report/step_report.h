@@ -2,9 +2,9 @@
 /*
  * What the time of a program's steps (steps.h) was spent on: each step split into parts that add up
  * to it to the nanosecond, the phases of training on the host and on the GPU, and what is different
- * in the slowest step. Two walks more than the report's own: what a step is, is known when all
- * marks are. Memory: that of the steps, 4 bytes more for each; 100 bytes for each process, 1 for
- * each thread; and STEP_CHANGES_MAX rows of what is different.
+ * in the slowest step. A walk more than the report's own, of a piece two: what a step is, is known
+ * when all marks are. Memory: that of the steps, 4 bytes more for each; 100 bytes for each process,
+ * 1 for each thread; and STEP_CHANGES_MAX rows of what is different.
  */
 #ifndef GPUPROF_COLLECTOR_STEP_REPORT_H
 #define GPUPROF_COLLECTOR_STEP_REPORT_H
@@ -85,9 +85,11 @@ struct step_report {
 
 /*
  * After a walk that others were told in and that has seen all (event_walk.h): its losses stay as
- * they are. 0, or an error after one line on stderr; step_report_release in both cases.
+ * they are. `found`: the steps that it has found, which are taken; NULL: they are looked for. 0, or
+ * an error after one line on stderr; step_report_release in both cases.
  */
-int step_report_make(struct step_report *r, struct walk *walk, const struct step_wish *wish);
+int step_report_make(struct step_report *r, struct walk *walk, struct steps *found,
+                     const struct step_wish *wish);
 void step_report_release(struct step_report *r);
 
 /* The duration that `fraction` of all whole steps do not exceed; 0: there are none. */

@@ -66,6 +66,32 @@ def test_version(run_collector):
     assert run_collector("--version").stdout.startswith("gpuprof ")
 
 
+def read_by(*command):
+    """How often the process has read, and how many bytes."""
+    with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE) as process:
+        message = process.stderr.read()
+        os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
+        try:
+            with open(f"/proc/{process.pid}/io", encoding="ascii") as file:
+                counts = dict(line.split(": ") for line in file)
+        except OSError as error:
+            pytest.skip(f"nobody counts what a process reads: {error}")
+    assert process.returncode == 0, message
+    return int(counts["syscr"]), int(counts["rchar"])
+
+
+@pytest.mark.skipif(bool(toolchain.CROSS), reason="an emulator's reads are not ours")
+def test_what_is_read_of_small_blocks(collector, make_gpu):
+    """Many of them at once, and no more often than the tables need: those of a part are made of
+    all that is not asked for by its name, and what is wrong with the memory is in none."""
+    folder = make_gpu("train", 4, 600)
+    reads, part = read_by(collector, "report", "--partial", "-o", "/dev/null", folder)
+    assert reads < 4 * 600 / 4
+    assert read_by(collector, "report", "--table=ranks", folder)[1] < 1.1 * part
+    assert read_by(collector, "report", "--table=steps", folder)[1] < 1.5 * part
+    assert read_by(collector, "report", "--table=findings", folder)[1] > 1.5 * part
+
+
 def test_fifo_is_not_waited_for(run_collector, tmp_path):
     os.mkfifo(tmp_path / "a.gpuprof")
     result = run_collector("merge", tmp_path / "a.gpuprof")
