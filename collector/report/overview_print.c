@@ -18,6 +18,7 @@
 #include "report/overview.h"
 #include "table/text_width.h"
 
+#define ORIGIN_LATE_NS  1000000000u /* behind the start of the first process */
 #define CAUSES_SHOWN    3
 #define ALARMING_LINES  7 /* so many above the causes: the summary of a run has room for one */
 #define FINDINGS_SHOWN  3
@@ -241,14 +242,13 @@ static void print_start_up(struct screen *s, const struct report *r)
 }
 
 /* Times of the tables, and of what one asks for, are none of the line above, which begins with the
- * process: it says so where that makes a difference. */
+ * process: it says so where one may look at another moment for that. */
 static void print_origin(struct screen *s, const struct report *r)
 {
     char time[UNIT_TEXT_BYTES];
     uint64_t origin_ns = r->walk.survey.origin_ns;
     uint64_t ns = origin_ns > r->wall_begin_ns ? origin_ns - r->wall_begin_ns : 0;
-    if (!s->is_short && !r->selection && overview_start_up_ns(r) &&
-        percent(ns, r->wall_end_ns - r->wall_begin_ns) >= 0.05)
+    if (!s->is_short && !r->selection && overview_start_up_ns(r) && ns >= ORIGIN_LATE_NS)
         line(s, "time 0", NULL,
              "the first event, %s after the start: --from, --to and tables count "
              "from it",
