@@ -94,8 +94,10 @@ struct trace_writer {
     uint64_t sampled_ns;                  /* when the last of them was read */
     uint64_t left_out[LEFT_OUT_KINDS];    /* slices */
     uint64_t left_out_ns[LEFT_OUT_KINDS]; /* and how long they lasted */
-    bool *stacks_used;                    /* owned, by node of the call tree - 1 */
-    uint32_t stacks_room;
+    uint32_t *frame_numbers;              /* owned, by node of the call tree - 1; 0: not used */
+    uint32_t *frame_nodes;                /* owned, by number - 1 */
+    uint32_t frame_room;
+    uint32_t frame_count;
 };
 
 static inline char *chrome_put(char *out, const char *text, size_t length)

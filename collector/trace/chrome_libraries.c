@@ -124,7 +124,7 @@ static int put_call(struct trace_writer *w, const struct library_call *call,
     }
     *out++ = '}';
     if (stack)
-        out = json_decimal(PUT(out, ",\"sf\":"), stack);
+        out = json_decimal(PUT(out, ",\"sf\":"), w->frame_numbers[stack - 1]);
     *out++ = '}';
     output_advance(w->out, out);
     return 0;

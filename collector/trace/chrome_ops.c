@@ -118,7 +118,7 @@ static void put_op(struct trace_writer *w, const struct op *op, const struct tra
         out = chrome_put_stack(w, out, stack);
     *out++ = '}';
     if (stack)
-        out = json_decimal(PUT(out, ",\"sf\":"), stack);
+        out = json_decimal(PUT(out, ",\"sf\":"), w->frame_numbers[stack - 1]);
     *out++ = '}';
     output_advance(w->out, out);
 }

@@ -13,21 +13,31 @@
 
 #define DEEPER "\"...\"" /* frames that are left out */
 
-/* Marks the node and those around it. */
+static int make_room(struct trace_writer *w, uint32_t room)
+{
+    uint32_t *numbers = realloc(w->frame_numbers, room * sizeof *numbers);
+    w->frame_numbers = numbers ? numbers : w->frame_numbers;
+    uint32_t *nodes = realloc(w->frame_nodes, room * sizeof *nodes);
+    w->frame_nodes = nodes ? nodes : w->frame_nodes;
+    if (!numbers || !nodes)
+        return GPUPROF_NO_MEMORY;
+    memset(numbers + w->frame_room, 0, (room - w->frame_room) * sizeof *numbers);
+    w->frame_room = room;
+    return 0;
+}
+
+/* Numbers the node and those around it, as this trace comes to them: what traces of other processes
+ * have made nodes of changes nothing here. */
 static int use(struct trace_writer *w, uint32_t node)
 {
     const struct call_tree *t = w->scope.tree;
-    if (node > w->stacks_room) {
-        bool *grown = realloc(w->stacks_used, t->capacity * sizeof *grown);
-        if (!grown)
-            return GPUPROF_NO_MEMORY;
-        memset(grown + w->stacks_room, 0, (t->capacity - w->stacks_room) * sizeof *grown);
-        w->stacks_used = grown;
-        w->stacks_room = t->capacity;
+    int error = node > w->frame_room ? make_room(w, t->capacity) : 0;
+    for (; error == 0 && node && !w->frame_numbers[node - 1];
+         node = call_tree_node(t, node)->parent) {
+        w->frame_nodes[w->frame_count] = node;
+        w->frame_numbers[node - 1] = ++w->frame_count;
     }
-    for (; node && !w->stacks_used[node - 1]; node = call_tree_node(t, node)->parent)
-        w->stacks_used[node - 1] = true;
-    return 0;
+    return error;
 }
 
 int chrome_stack(struct trace_writer *w, const struct process *p, uint32_t stack,
@@ -67,7 +77,8 @@ static void put_frame(struct trace_writer *w, uint32_t node, const char *separat
         frame->kind == SHOWN_PYTHON || !frame->module ? frame->file : frame->module;
     uint32_t parent = call_tree_node(w->scope.tree, node)->parent;
     char text[64];
-    int length = snprintf(text, sizeof text, "%s\n\"%u\":{\"category\":", separator, node);
+    int length = snprintf(text, sizeof text, "%s\n\"%u\":{\"category\":", separator,
+                          w->frame_numbers[node - 1]);
     output_write(w->out, text, (size_t)length);
     if (category)
         output_write(w->out, category->json, category->json_bytes);
@@ -75,18 +86,17 @@ static void put_frame(struct trace_writer *w, uint32_t node, const char *separat
         output_write(w->out, "\"\"", 2);
     output_write(w->out, ",\"name\":", 8);
     output_write(w->out, frame->json, frame->json_bytes);
-    length = parent ? snprintf(text, sizeof text, ",\"parent\":\"%u\"}", parent)
-                    : snprintf(text, sizeof text, "}");
+    length = parent
+                 ? snprintf(text, sizeof text, ",\"parent\":\"%u\"}", w->frame_numbers[parent - 1])
+                 : snprintf(text, sizeof text, "}");
     output_write(w->out, text, (size_t)length);
 }
 
 void chrome_stack_frames(struct trace_writer *w)
 {
     const char *separator = ",\n\"stackFrames\":{";
-    for (uint32_t i = 0; i < w->stacks_room; i++) {
-        if (!w->stacks_used[i])
-            continue;
-        put_frame(w, i + 1, separator);
+    for (uint32_t i = 0; i < w->frame_count; i++) {
+        put_frame(w, w->frame_nodes[i], separator);
         separator = ",";
     }
     if (*separator == ',' && !separator[1])

@@ -57,7 +57,8 @@ static void chrome_free(struct trace_writer *w)
     free(w->functions);
     free(w->rows);
     free(w->spans);
-    free(w->stacks_used);
+    free(w->frame_numbers);
+    free(w->frame_nodes);
     chrome_memory_free(w->memory);
     chrome_counters_release(w);
     op_pairs_release(&w->op_pairs);
@@ -322,7 +323,7 @@ static int take_call(struct trace_writer *w, const struct slice *s)
     out += out == brace;
     out = PUT(out, "}");
     if (stack)
-        out = json_decimal(PUT(out, ",\"sf\":"), stack);
+        out = json_decimal(PUT(out, ",\"sf\":"), w->frame_numbers[stack - 1]);
     *out++ = '}';
     output_advance(w->out, out);
     w->calls++;

@@ -216,6 +216,21 @@ def test_a_name_that_comes_late(make_stacks, run):
     assert run("-j2", tables, recordings) == one
 
 
+def test_stacks_that_ranks_meet_in_another_order(make_stacks, run):
+    """A rank's trace numbers its frames as it comes to them, whoever wrote another rank's."""
+    lines = []
+    for rank in range(3):
+        lines += [f"process {rank}", "meta stacks=native"]
+        lines += [f"python {n} {n} /a.py\tf{n}" for n in range(1, 5)]
+        lines += [f"stack {n} 0 p{n} p{n % 4 + 1}" for n in range(1, 5)]
+        lines += [f"call cudaFree {1000 * i + 1000} 9 {i + 1} {(rank + i) % 4 + 1} 0"
+                  for i in range(4 - rank)]
+    recordings = [make_stacks(*lines)]
+    one = run("-j1", VERBS["ranks"], recordings)
+    assert len(one[3]) == 3 and not one[0]
+    assert run("-j3", VERBS["ranks"], recordings) == one
+
+
 @pytest.mark.parametrize("has_oom", (False, True))
 def test_trouble_with_memory(make_gpu, run, has_oom):
     """It is in no part: what is said of it comes out of all recordings, what else out of parts."""
