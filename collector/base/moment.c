@@ -44,8 +44,9 @@ bool moment_parse(const char *text, uint64_t *ns)
         *ns = (uint64_t)llround(seconds * 1e3) * 1000000u;
         return end && !*end && seconds <= SECONDS_MAX;
     }
-    localtime_r(&now, &when);
     const char *rest = strptime(text, "%Y-%m-%d", &when);
+    if (!rest) /* it may have read some of it */
+        localtime_r(&now, &when);
     rest = !rest ? text : *rest == 'T' || *rest == ' ' ? rest + 1 : NULL;
     rest = rest ? strptime(rest, "%H:%M", &when) : NULL;
     if (rest && *rest == ':')

@@ -530,6 +530,10 @@ static enum exit_code parse_option(struct options *o, char **argv, int *at, opti
         return option_unknown(argv[0], set, word);
     if (info->value && (!value || !*value))
         return usage_error("%s: %s needs a value: %s", argv[0], word, info->value);
+    if (info->bit & (OPTION_SELECT | OPTION_PROCESSES | OPTION_TABLE | OPTION_REPORT) &&
+        o->given[info - option_infos])
+        return usage_error("%s: --%s is there twice; say it once%s", argv[0], info->name,
+                           strchr(info->value, ',') ? ", with a comma between the values" : "");
     o->given[info - option_infos] = true;
     if (info->bit & (OPTION_OUTPUT | OPTION_GRAPH | OPTION_TABLES | OPTION_MEMORY_FILE |
                      OPTION_EXPORT_FILE | OPTION_DIFF_FILE) &&

@@ -105,13 +105,30 @@ static uint64_t hung_ns(const struct findings *f, uint32_t place)
     return device->end_ns > from_ns ? device->end_ns - from_ns : 0;
 }
 
-/* In how many gaps devices waited for each cause: a row for each device. NULL: no memory. */
-static uint64_t (*count_gaps(const struct findings *f))[IDLE_CAUSES]
+/* What each device waited for: in how many gaps, and, of IDLE_NOTHING, how long between calls. */
+struct gaps {
+    uint64_t counts[IDLE_CAUSES];
+    uint64_t between_ns;
+};
+
+/* No call for seconds, and then one: behind the last work there is none. */
+static bool is_between(const struct idle_row *row)
 {
-    uint64_t(*gaps)[IDLE_CAUSES] = calloc(f->idle->device_count + 1u, sizeof *gaps);
+    const void *word = (const void *)(uintptr_t)row->place.word;
+    const char *text = row->place.kind == IDLE_WORD_OURS   ? word
+                       : row->place.kind == IDLE_WORD_TOLD ? ((const struct idle_told *)word)->text
+                                                           : "";
+    return row->cause == IDLE_NOTHING && strcmp(text, idle_behind_all) != 0;
+}
+
+/* One for each device. NULL: no memory. */
+static struct gaps *count_gaps(const struct findings *f)
+{
+    struct gaps *gaps = calloc(f->idle->device_count + 1u, sizeof *gaps);
     for (uint32_t i = 0; gaps && i < f->idle->rows.count; i++) {
         const struct idle_row *row = &f->idle->rows.list[i];
-        gaps[row->device][row->cause] += row->count;
+        gaps[row->device].counts[row->cause] += row->count;
+        gaps[row->device].between_ns += is_between(row) ? row->ns : 0;
     }
     return gaps;
 }
@@ -123,8 +140,8 @@ static bool is_habit(enum idle_cause cause, uint64_t gaps)
     return may_be_once || gaps >= FINDING_HABIT_GAPS;
 }
 
-static void add_up(const struct findings *f, uint32_t place,
-                   const uint64_t gaps[static IDLE_CAUSES], uint64_t ns[static FINDING_KINDS])
+static void add_up(const struct findings *f, uint32_t place, const struct gaps *gaps,
+                   uint64_t ns[static FINDING_KINDS])
 {
     const struct idle_device *device = &f->idle->devices[place];
     const struct found_device *worked = gpu_device(f, place);
@@ -133,9 +150,10 @@ static void add_up(const struct findings *f, uint32_t place,
         ns[id] = worked ? worked->ns[id] : 0;
     for (unsigned cause = 0; cause < IDLE_CAUSES; cause++) {
         enum finding_id id = kind_of((enum idle_cause)cause, is_blocking);
-        if (id != FINDING_KINDS && is_habit((enum idle_cause)cause, gaps[cause]))
+        if (id != FINDING_KINDS && is_habit((enum idle_cause)cause, gaps->counts[cause]))
             ns[id] += device->causes[cause];
     }
+    ns[FINDING_HOST_BOUND] += gaps->between_ns;
     uint64_t hung = hung_ns(f, place);
     ns[FINDING_SYNC_IN_LOOP] -= ns[FINDING_SYNC_IN_LOOP] < hung ? ns[FINDING_SYNC_IN_LOOP] : hung;
     ns[FINDING_EXPOSED_COMMUNICATION] = device->parts[IDLE_COMMUNICATING];
@@ -181,8 +199,11 @@ static bool is_evidence(const struct findings *f, const struct finding *found, u
     if (id == FINDING_STRAGGLER)
         return row->cause == IDLE_COMMUNICATION && row->place.kind == IDLE_WORD_DEVICE &&
                (uint32_t)row->place.word == found->process->index;
-    return row->device == place && kind_of((enum idle_cause)row->cause,
-                                           launches_block(f->idle->devices[place].process)) == id;
+    if (row->device != place)
+        return false;
+    return is_between(row) ? id == FINDING_HOST_BOUND
+                           : kind_of((enum idle_cause)row->cause,
+                                     launches_block(f->idle->devices[place].process)) == id;
 }
 
 static uint64_t longest_ns(const struct candidate *c)
@@ -573,13 +594,13 @@ int findings_finish(struct findings *f, const struct hang *hang, const char *sym
     uint32_t *worst = f->worst;
     know_hang(f, hang);
     uint64_t *waits = calloc(f->walk->rec->count + 1u, sizeof *waits);
-    uint64_t(*gaps)[IDLE_CAUSES] = count_gaps(f);
+    struct gaps *gaps = count_gaps(f);
     int error = waits && gaps ? settled : GPUPROF_NO_MEMORY;
     for (unsigned id = 0; id < FINDING_KINDS; id++)
         found[id].kind = &finding_kinds[id];
     for (uint32_t i = 0; gaps && i < f->idle->device_count; i++) {
         uint64_t ns[FINDING_KINDS];
-        add_up(f, i, gaps[i], ns);
+        add_up(f, i, &gaps[i], ns);
         for (unsigned id = 0; id < FINDING_KINDS; id++)
             weigh(f, &found[id], &worst[id], i, ns[id]);
     }

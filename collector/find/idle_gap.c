@@ -194,7 +194,7 @@ int idle_gap_charge(struct idle_rows *rows, uint64_t causes[static IDLE_CAUSES],
 int idle_gap_charge_last(struct idle_rows *rows, uint64_t causes[static IDLE_CAUSES],
                          const struct idle_gap *g)
 {
-    struct idle_place behind = idle_text("after the last work");
+    struct idle_place behind = idle_text(idle_behind_all);
     struct passage p = {
         .rows = rows, .causes = causes, .gap = g, .at_ns = g->begin_ns, .thread = IDLE_NONE};
     const struct idle_entry *last = g->before.thread ? idle_thread_last(g->before.thread) : NULL;

@@ -23,6 +23,7 @@ const char *const idle_cause_words[IDLE_CAUSES] = {
 };
 
 const char idle_on_device[] = "on the device";
+const char idle_behind_all[] = "after the last work";
 static const char other_places[] = "other places";
 
 void idle_rows_release(struct idle_rows *r)

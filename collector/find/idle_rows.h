@@ -89,8 +89,9 @@ int idle_rows_add(struct idle_rows *r, const struct idle_row *what, uint64_t at_
 /* The same of `count` gaps, whose longest is known. */
 int idle_rows_add_sum(struct idle_rows *r, const struct idle_row *sum);
 
-/* The place of what is the device's own: work is queued, and has not begun. */
-extern const char idle_on_device[];
+/* The place of what is the device's own: work is queued, and has not begun; and of what no work
+ * ends. */
+extern const char idle_on_device[], idle_behind_all[];
 
 static inline struct idle_place idle_text(const char *ours)
 {

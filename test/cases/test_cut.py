@@ -10,6 +10,7 @@ import random
 import re
 import sqlite3
 import struct
+import time
 
 import piece_truth
 import pytest
@@ -334,6 +335,14 @@ def test_files_that_are_left_out_are_not_read(make_gpu, run_collector):
         assert result.returncode == 0 and "damaged" not in result.stderr, (verb, result.stderr)
     pid = int(re.search(r"pid[= ](\d+)", run_collector("dump", "--blocks", first).stdout).group(1))
     assert run_collector("report", f"--pid={pid}", folder).returncode == 0
+
+
+def test_a_time_of_today(whole, run_collector):
+    """Of the machine's own clock; the recording is of another day."""
+    folder, _ = whole
+    for moment in ("09:30", "23:59:59.5", time.strftime("%Y-%m-%dT00:00")):
+        result = run_collector("report", f"--from={moment}", folder)
+        assert result.returncode == 2 and "no event is in the piece" in result.stderr
 
 
 def test_nothing_is_left(whole, run_collector):

@@ -163,6 +163,15 @@ def test_threshold(found, kind, of):
     assert abs(rows[0]["share"] - rows[0]["ns"] / window) < 0.001
 
 
+def test_seconds_between_calls_are_the_programs(found):
+    """However long it makes none: only behind the last work nobody waits for it."""
+    job = Job()
+    own_code(job, 60_000 * MS)
+    job.fill(200_000 * MS)
+    row, = found(job)
+    assert row["id"] == "host-bound" and abs(row["ns"] / (60_000 * MS) - 1) < 0.01
+
+
 def test_start_up_does_not_hide_a_finding(found):
     """Some steps behind a long import: 99 % of the process's time."""
     job = Job()
