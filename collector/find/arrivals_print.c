@@ -38,7 +38,7 @@ static const struct column columns[COLUMNS] = {
     [RANKS] = {"ranks", NULL, COLUMN_NUMBER},
     [COUNT] = {"count", "times", COLUMN_COUNT, 8},
     [SKEW] = {"skew_total_ns", "apart", COLUMN_NS, 11},
-    [MEDIAN] = {"skew_median_ns", "median", COLUMN_NS, 11},
+    [MEDIAN] = {"skew_median_ns", "median", COLUMN_NS, 11, .spare = 4},
     [P95] = {"skew_p95_ns", "95%", COLUMN_NS, 11, .spare = 1},
     [MAX] = {"skew_max_ns", "max", COLUMN_NS, 11, .spare = 2},
     [RANK] = {"rank", NULL},
@@ -195,6 +195,7 @@ const struct table_info arrivals_table = {
     .columns = columns,
     .column_count = COLUMNS,
     .text = {COUNT, SKEW, MEDIAN, P95, MAX, LAST_SHARE, BEHIND},
+    .name_width = 46, /* the rank is in it */
     .csv = {{CSV_ARRIVAL, "gpu", 0, 0, {COUNT, SKEW, 0, MEDIAN, P95, MAX}}},
     .csv_count = 1,
     .text_none = ": it is there of two ranks or more that communicate",

@@ -118,6 +118,7 @@ struct table_info {
     const struct column *columns; /* the first is the row's name; in the order of the JSON */
     uint8_t column_count;
     uint8_t text[TABLE_TEXT_MAX]; /* indices in the order of the text; 0, the name, is the last */
+    uint8_t name_width; /* columns are left out for so much of its name; 0: NAME_WIDTH_MIN */
     struct csv_form csv[TABLE_FORMS_MAX];
     uint8_t csv_count;
     bool is_bare;           /* the text has no line of labels */

@@ -13,7 +13,7 @@
 #include "table/text_width.h"
 
 #define NAME_WIDTH_MIN 32 /* for which columns are left out */
-#define SPARE_MAX      2
+#define SPARE_MAX      4
 
 struct layout {
     const struct column *columns;
@@ -63,11 +63,12 @@ static struct layout lay_out(const struct table *t, uint32_t width)
     const struct table_info *info = t->info;
     struct layout l = {.columns = info->columns};
     uint32_t filled = find_filled(t);
+    unsigned wanted = info->name_width ? info->name_width : NAME_WIDTH_MIN;
     for (unsigned i = 0; info->text[i]; i++)
         if (filled >> info->text[i] & 1)
             l.shown[l.count++] = info->text[i];
     for (unsigned spare = 1; width && spare <= SPARE_MAX; spare++)
-        for (unsigned i = l.count; i-- > 0 && measure(&l) + NAME_WIDTH_MIN > width;)
+        for (unsigned i = l.count; i-- > 0 && measure(&l) + wanted > width;)
             if (info->columns[l.shown[i]].spare == spare)
                 leave_out(&l, i);
     l.name_at = measure(&l);

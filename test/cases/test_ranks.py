@@ -306,6 +306,16 @@ def test_arrivals(seed, run_verb, make_records):
     assert not rows
 
 
+def test_idle_behind_start_up(make_gpu, run_collector):
+    """As its share, so that the time of a row says what the share is of."""
+    folder = make_gpu("train", 3, 20)
+    rows = json.loads(run_collector("report", "--table=ranks", "--format=json", folder).stdout)
+    text = run_collector("report", "--table=ranks", folder).stdout.splitlines()
+    at = text[2].index(" idle") + 5
+    assert text[2][:at].split()[-1] == "idle" and [line[at - 8:at] for line in text[3:6]] == [
+        f"{(row['idle_ns'] - row['idle_start_up_ns']) / 1e6:.3f} ms" for row in rows["ranks"]]
+
+
 def test_late_by_what_ended_before_the_call(run_verb, make_records):
     """Rank 1 evaluates for 3 ms, then calls; the range is over by then."""
     lines = []
