@@ -59,6 +59,7 @@ static enum exit_code walk_through(struct parts *p, const struct run_wish *wish)
 static int sum_up(struct run_summary *r, struct parts *p, const struct run_wish *wish)
 {
     int error = run_steps_metrics(&p->steps, r->metrics);
+    memory_peaks_finish(&p->peaks);
     r->metrics[RUN_PEAK_MEMORY] = peak_of(&p->peaks);
     if (error == 0 && !p->steps.is_whole)
         error = run_energy_find(r, &p->steps, &p->devices);

@@ -85,8 +85,9 @@ def known(ranks, step=range(STEPS), time=range(10**12), rank=range(RANKS)):
     return {**{what: dict(table) for what, table in sums.items()}, "devices": dict(devices)}
 
 
-def of_report(run_verb, folder, piece, ranks):
+def of_report(run_verb, folder, wanted, ranks):
     def tables(*more):
+        piece = [option for option in wanted if not more or not option.startswith("--rank")]
         return json.loads(run_verb("report", "--format=json", *piece, *more, folder).stdout)
 
     def sums(rows, name, count, value):
