@@ -521,26 +521,35 @@ static enum exit_code take_symbols(struct options *o, const char *verb, const ch
                  : EXIT_OK;
 }
 
-static enum exit_code parse_option(struct options *o, char **argv, int *at, option_set set)
+/* What is said of any option, whatever it does. */
+static enum exit_code check_option(struct options *o, const char *verb, const char *word,
+                                   const struct option_info *info, const char *value)
 {
-    char *word = argv[*at];
-    char *value;
-    const struct option_info *info = option_take(set, argv, at, &value);
-    if (!info)
-        return option_unknown(argv[0], set, word);
+    bool *given = &o->given[info - option_infos];
     if (info->value && (!value || !*value))
-        return usage_error("%s: %s needs a value: %s", argv[0], word, info->value);
-    if (info->bit & (OPTION_SELECT | OPTION_PROCESSES | OPTION_TABLE | OPTION_REPORT) &&
-        o->given[info - option_infos])
-        return usage_error("%s: --%s is there twice; say it once%s", argv[0], info->name,
+        return usage_error("%s: %s needs a value: %s", verb, word, info->value);
+    if (info->bit & (OPTION_SELECT | OPTION_PROCESSES | OPTION_TABLE | OPTION_REPORT) && *given)
+        return usage_error("%s: --%s is there twice; say it once%s", verb, info->name,
                            strchr(info->value, ',') ? ", with a comma between the values" : "");
-    o->given[info - option_infos] = true;
+    *given = true;
     if (info->bit & (OPTION_OUTPUT | OPTION_GRAPH | OPTION_TABLES | OPTION_MEMORY_FILE |
                      OPTION_EXPORT_FILE | OPTION_DIFF_FILE) &&
         is_stream_name(value))
         return usage_error("%s: %s: is a recording or would be taken for one, and is not "
                            "overwritten or made; name another file",
-                           argv[0], value);
+                           verb, value);
+    return EXIT_OK;
+}
+
+static enum exit_code parse_option(struct options *o, char **argv, int *at, option_set set)
+{
+    char *word = argv[*at];
+    char *value;
+    const struct option_info *info = option_take(set, argv, at, &value);
+    enum exit_code code =
+        info ? check_option(o, argv[0], word, info, value) : option_unknown(argv[0], set, word);
+    if (code != EXIT_OK)
+        return code;
     switch (info->bit) {
     case OPTION_OUTPUT:
     case OPTION_EXPORT_FILE:

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What threads do while devices are idle. */
-#include "find/idle.h"
+#include "find/idle_state.h"
 
 #include <stdlib.h>
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What devices do: work of a kind, or nothing. */
-#include "find/idle.h"
+#include "find/idle_state.h"
 
 #include <stdlib.h>
 #include <string.h>

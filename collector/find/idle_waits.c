@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The time in which devices only waited for another rank's communication. */
-#include "find/idle.h"
+#include "find/idle_state.h"
 
 #include <stdlib.h>
 

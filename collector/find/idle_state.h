@@ -1,0 +1,167 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What is kept of idle time (idle.h) while the walk lasts and behind it, and what idle.c has it
+ * made by: waits for other ranks, what threads do, what devices do. The functions that return an
+ * int return 0 or an error.
+ */
+#ifndef GPUPROF_COLLECTOR_IDLE_STATE_H
+#define GPUPROF_COLLECTOR_IDLE_STATE_H
+
+#include "base/key_map.h"
+#include "find/arrivals.h"
+#include "find/idle_gap.h"
+#include "find/idle_place.h"
+#include "find/idle_ranks.h"
+#include "find/place_lines.h"
+#include "model/event_walk.h"
+
+#define IDLE_DEVICES_MAX (1u << 16)
+#define IDLE_PAUSES_MAX  (1u << 17)
+#define IDLE_KERNELS_MAX (1u << 16) /* numbers of kernels of a process; others compute */
+
+/* At each moment the first of these that is under way. */
+enum idle_part {
+    IDLE_COMPUTE,
+    IDLE_COMMUNICATING,
+    IDLE_COPYING,
+    IDLE_BUSY_PARTS,
+    IDLE_OTHER = IDLE_BUSY_PARTS, /* not in the piece */
+    IDLE_PARTS
+};
+
+/* Of a device in a piece of time: its time ends with the last work in the piece. What comes behind
+ * one counts if another follows, and is forgotten else. */
+struct idle_aside {
+    struct idle_rows rows;
+    uint64_t idle_ns; /* this and what follows: as the device had it */
+    uint64_t stopped_ns;
+    uint64_t other_ns;
+    uint64_t causes[IDLE_CAUSES];
+    struct idle_row own;
+    bool is_open;
+};
+
+struct idle_device {
+    const struct process *process;
+    uint64_t device;
+    uint64_t begin_ns; /* the window */
+    uint64_t end_ns;
+    uint64_t first_ns; /* begin of its first work: devices are in this order, then by process */
+    uint64_t parts[IDLE_PARTS];   /* ns */
+    uint64_t idle_ns;             /* with those they are the window, but for: */
+    uint64_t stopped_ns;          /* nothing was recorded, and nothing is known to have run */
+    uint64_t causes[IDLE_CAUSES]; /* of idle_ns, which they add up to */
+    uint64_t collectives;         /* that another rank took part in */
+    uint64_t late;                /* of these it was the last to begin */
+    uint64_t late_ns;             /* behind the first one, added up */
+    uint64_t awaited_ns;          /* for which other devices only waited for it */
+    uint64_t at_ns;               /* this and what follows: while the walk lasts */
+    uint64_t until_ns[IDLE_PARTS];
+    struct idle_aside *aside; /* owned; NULL: no other work yet */
+    uint32_t pause;           /* place of the first one that may matter */
+    struct idle_maker before;
+    uint64_t next_wait;  /* place of the first wait that idle_waited has not passed, ... */
+    uint64_t waits_end;  /* ... and behind the last one; 0: none */
+    uint64_t gap;        /* of the collective in which it waits: number for idle_rows.h */
+    struct idle_row own; /* short gaps before work that was queued, which are most of them */
+    uint64_t rested_ns;  /* the longest gap since its last collective, ... */
+    uint32_t rested;     /* ... and its row */
+    uint64_t worked_ns;  /* likewise its longest work but for collectives, and what launched it */
+    struct idle_place worked;
+};
+
+struct idle_pause {
+    uint64_t begin_ns;
+    uint64_t end_ns;
+};
+
+struct idle_process {
+    uint64_t begin_ns;       /* 0: no event yet */
+    uint64_t first_call_ns;  /* UINT64_MAX: none yet */
+    struct idle_maker maker; /* of the last call that submits work, ... */
+    uint64_t call_begin_ns;  /* ... and that call */
+    uint64_t call_end_ns;
+    struct idle_gap first;     /* before its first work, of the device that did it */
+    struct idle_pause *pauses; /* owned */
+    uint32_t pause_count;
+    uint32_t pause_capacity;
+    uint8_t *kernels; /* owned, by number: what it is */
+    uint32_t kernel_count;
+    bool is_paused;
+    bool has_worked;
+};
+
+struct idle {
+    struct walk *walk;
+    struct idle_device *devices; /* owned */
+    uint32_t device_count;
+    uint32_t device_capacity;
+    struct idle_rows rows;
+    struct place_lines lines;  /* of its places, and of who adds to them before idle_name */
+    struct idle_total *totals; /* owned; the largest first, once named */
+    uint32_t total_count;
+    uint64_t window_ns; /* of all devices, and so the next ones */
+    uint64_t parts[IDLE_PARTS];
+    uint64_t idle_ns;
+    uint64_t stopped_ns;
+    uint64_t causes[IDLE_CAUSES];
+    /* While the walk lasts. */
+    struct idle_process *processes; /* owned, by index */
+    struct idle_thread **threads;   /* owned, and so are they; by index; NULL: no call */
+    struct key_map device_of;       /* (process, device) -> place + 1 */
+    struct key_map others;          /* likewise, before its first work in a piece of time -> ... */
+                                    /* ... until when it does other work */
+    struct idle_ranks ranks;
+    struct arrivals arrivals;
+    struct spool waits;     /* for other ranks; device by device, each in the order of time */
+    struct key_map loaders; /* text of a range -> 1, or 2 if it says data loading */
+    uint32_t last_device;   /* that was asked for */
+    uint64_t last_gap;      /* number that was given to a wait for another rank */
+    uint32_t pause_count;
+    bool has_guessed; /* wrongly, that a kernel whose name came later computes */
+};
+
+/* Are devices of several processes followed, here or where this part is added to others? */
+static inline bool idle_follows_ranks(const struct idle *d)
+{
+    return d->walk->rec->count > 1 || d->walk->rec->share;
+}
+
+/* For idle.c: begins; and when all communication is known, what was a wait for another rank becomes
+ * idle time, with rows, and is kept for idle_waited. 0 or an error. (idle_waits.c) */
+void idle_waits_init(struct idle *d);
+int idle_waits_charge(struct idle *d);
+
+/*
+ * After idle_finish: for how much of the time between the two the device at that place
+ * communicated, as its work has it, but only waited for another rank. Of each device these times
+ * must come one after another, and each once. 0 or an error.
+ */
+int idle_waited(struct idle *d, uint32_t device, uint64_t begin_ns, uint64_t end_ns, uint64_t *ns);
+
+/* For idle.c: what it makes of a slice. Each that returns an int returns 0 or an error. */
+
+/* NULL: no memory. */
+struct idle_thread *idle_thread_of(struct idle *d, const struct thread *thread);
+
+static inline struct idle_maker idle_maker_of(const struct idle *d, uint32_t thread)
+{
+    return (struct idle_maker){.thread = d->threads[thread], .index = thread};
+}
+
+/* Of threads: calls, what the driver did inside them, operators, and ranges. (idle_calls.c) */
+int idle_take_call(struct idle *d, struct idle_process *p, const struct slice *s);
+int idle_take_overhead(struct idle *d, const struct idle_process *p, const struct slice *s);
+int idle_take_op(struct idle *d, const struct slice *s);
+int idle_take_range(struct idle *d, const struct slice *s);
+
+/* Of devices: their work, that which is not in the piece, and what is behind the last of it.
+ * (idle_device.c) */
+int idle_take_work(struct idle *d, struct idle_process *p, const struct slice *s);
+int idle_take_hidden_work(struct idle *d, struct idle_process *p, const struct slice *s);
+int idle_device_end(struct idle *d, struct idle_device *device);
+
+/* Was a kernel taken for one that computes, and is none? */
+bool idle_has_guessed(const struct idle *d);
+
+#endif
