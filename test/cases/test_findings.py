@@ -21,11 +21,10 @@ THRESHOLDS = {row[1]: (int(row[2] or 0), int(row[3]))
               for row in map(ROW.match, (ROOT / "GUIDE.md").read_text().splitlines()) if row}
 
 
-@pytest.fixture(name="found")
-def fixture_found(run_verb, make_records):
-    """found(JOB, ...): the findings of a report on these processes."""
-    def run(*jobs, name="data"):
-        folder = make_records((line for job in jobs for line in job.lines()), name=name)
+@pytest.fixture(name="checked")
+def fixture_checked(run_verb):
+    """checked(FOLDER): the findings of a report on it."""
+    def run(folder):
         rows = json.loads(run_verb("report", "--format=json", "--table=findings",
                                    folder).stdout)["findings"]
         for row in rows:  # what is shown for it is part of it
@@ -36,6 +35,13 @@ def fixture_found(run_verb, make_records):
             assert all(one["longest_ns"] <= one["ns"] for one in row["evidence"])
         return rows
     return run
+
+
+@pytest.fixture(name="found")
+def fixture_found(checked, make_records):
+    """found(JOB, ...): the findings of a report on these processes."""
+    return lambda *jobs, name="data": checked(
+        make_records((line for job in jobs for line in job.lines()), name=name))
 
 
 # ---- each at its threshold ---------------------------------------------------------------------
@@ -195,7 +201,7 @@ def test_hang(run_collector, tmp_path):
     assert sum(other["ns"] for other in others) + first["ns"] <= first["window_ns"]
 
 
-def test_evidence_is_no_more_than_the_cost(found):
+def test_evidence_is_no_more_than_the_cost(found, checked, make_gpu):
     """More copies than would fit beside kernels; three ranks that wait for a fourth."""
     job = Job()
     for memory in (made_findings.TO_DEVICE, TO_HOST):
@@ -203,15 +209,10 @@ def test_evidence_is_no_more_than_the_cost(found):
         job.fill(job.now + 100 * MS)
     row, = (row for row in found(job) if row["id"] == "one-stream")
     assert row["ns"] == 200 * MS and [one["ns"] for one in row["evidence"]] == [100 * MS] * 2
-    jobs = [Job(RANK + i) for i in range(4)]
-    for late, job in enumerate(jobs):
-        job.kernel(PLAIN, 800 * MS + (late == 3) * 400 * MS)
-        job.kernel(NCCL, 150 * MS + (late != 3) * 400 * MS)
-    row, = (row for row in found(*jobs, name="ranks") if row["id"] == "straggler")
-    assert row["rank"] == str(RANK + 3) and len(row["evidence"]) == 3
+    row, = (row for row in checked(make_gpu("late", 4, name="late")) if row["id"] == "straggler")
+    assert (row["rank"], row["ns"], len(row["evidence"])) == ("1", 80 * MS, 3)
     assert sorted(one["where"].partition(";")[0] for one in row["evidence"]) == [
-        f"rank {RANK + number} waits" for number in range(3)]
-    assert row["ns"] == pytest.approx(400 * MS, rel=0.01)
+        f"rank {number} waits" for number in (0, 2, 3)]
 
 
 @pytest.mark.parametrize("share, count", ((45, 0), (55, 2)))

@@ -316,22 +316,33 @@ def test_idle_behind_start_up(make_gpu, run_collector):
         f"{(row['idle_ns'] - row['idle_start_up_ns']) / 1e6:.3f} ms" for row in rows["ranks"]]
 
 
-def test_late_by_what_ended_before_the_call(run_verb, make_records):
-    """Rank 1 evaluates for 3 ms, then calls; the range is over by then."""
-    lines = []
-    for rank in range(2):
-        s = Script(rank)
-        for begin in range(1_000_000, 1_025_000, 5000):
-            s.now = begin
-            s.range("evaluate", 3000 * rank)
-            s.now += 100
-            s.launch(us=3, after=5, lasts=4000 - 3000 * rank, kernel=3)
-        text = s.text()
-        lines += [text[0], f"meta env.RANK={rank}", *text[1:]]
-    folder = make_records(lines)
-    rows = arrivals(run_verb, folder)
-    assert [(row["rank"], row["count"], row["cause"], row["where"]) for row in rows] == [
-        ("1", 5, "host", "evaluate")]
+def test_late(run_verb, make_gpu):
+    """Rank 1 comes 20 ms late to every third reduction, behind a range that is over by then."""
+    ranks, steps, late = 4, 12, 4
+    folder = make_gpu("late", ranks, steps)
+    table = "--table=ranks,arrivals,idle,findings"
+    made = json.loads(run_verb("report", "--format=json", table, folder).stdout)
+    behind, short, long = 20 * MS * late, 9_030 * US, 29_030 * US
+    assert [[row[key] for key in ("rank", "steps", "step_mean_ns", "communication_ns", "waits_ns",
+                                  "late", "late_ns", "awaited_ns")] for row in made["ranks"]] == [
+        [str(rank), steps - 1, ((steps - late) * short + (late - 1) * long) // (steps - 1),
+         steps * MS, *((0, late, behind, (ranks - 1) * behind) if rank == 1 else
+                       (behind, 0, 0, 0))] for rank in range(ranks)]
+    row, = made["arrivals"]
+    assert [row[key] for key in ("collective", "count", "ranks", "skew_total_ns", "skew_max_ns",
+                                 "rank", "last", "behind_ns", "cause", "where")] == [
+        "AllReduce", steps, ranks, behind, 20 * MS, "1", late, behind, "host", "evaluate"]
+    idle = {(row["cause"], row["place"]): (row["count"], row["total_ns"]) for row in made["idle"]}
+    assert idle["communication", "rank 1"] == ((ranks - 1) * late, (ranks - 1) * behind)
+    assert idle["host", "evaluate"] == (late, behind - late * 10 * US)
+    straggler, = (row for row in made["findings"] if row["id"] == "straggler")
+    assert (straggler["rank"], straggler["ns"]) == ("1", behind)
+    text = run_verb("report", table, folder).stdout
+    assert re.search(r"\n +12   80.000 ms        0 ns .* 33.3%   80.000 ms  "
+                     "AllReduce of 4: rank 1: evaluate, host\n", text)
+    assert re.search(r"\n +11 .*        0 ns       4  33.3%   80.000 ms  240.000 ms  rank 1 ", text)
+    assert re.search(r"\n  finding     42.5%   80.000 ms  the other ranks wait for this one\n +"
+                     "rank 1, GPU 1\n", run_verb("report", folder).stdout)
     check_parts(run_verb, folder, 2)
 
 

@@ -7,6 +7,8 @@
  *                      without a launch
  *   pools 1            memory in pools and outside of them
  *   shared 1           two threads on one stream
+ *   late RANKS STEPS   ranks that compute and reduce in each step: rank 1 comes 20 ms late to every
+ *                      third reduction, from its range "evaluate"
  *   bench CALLS RANKS  launches of one kernel each, in each of 1 or more ranks, for measuring
  *
  * Times and numbers are those that test/cases/test_gpu_trace.py computes, too.
@@ -22,6 +24,7 @@
 #define DEVICE  2 /* the thread that stands for the device */
 #define WORKER  3
 #define STEP_NS 100000u
+#define LATE_NS 20000000u
 #define DIM(x)  ((x) | 1ull << 32 | 1ull << 48)
 #define RECORD(...)                                                                                \
     (const uint64_t[])                                                                             \
@@ -155,13 +158,14 @@ static void add_rank(const char *folder, unsigned rank, unsigned ranks, unsigned
 }
 
 /* What a recording of one process with one device begins with. */
-static void begin_single(struct stream_builder *b, unsigned number)
+static void begin_single(struct stream_builder *b, unsigned number, unsigned device)
 {
     builder_init(b, number);
+    b->header.start_time = 500; /* when its clock began */
     builder_api(b);
     builder_thread(b, MAIN, 50, b->header.pid, "python");
     builder_thread(b, DEVICE, 50, b->header.pid + 500, "gpuprof-gpu");
-    describe(b, 0);
+    describe(b, device);
 }
 
 /* What MEMORY says of block `number`: of `pool` (0: none) with `size` bytes after it (UINT64_MAX:
@@ -182,7 +186,7 @@ static void pool(struct stream_builder *b, uint64_t begin, uint64_t operation, u
 static void add_pools(const char *folder)
 {
     struct stream_builder b;
-    begin_single(&b, 0);
+    begin_single(&b, 0, 0);
     memory(&b, 1000, 1, 3, 1, 1000, 0, UINT64_MAX);
     memory(&b, 1100, 1, 2, 2, 64, 0, UINT64_MAX); /* the host's */
     pool(&b, 1200, 1, 1, 0xa0, 0);
@@ -205,7 +209,7 @@ static void add_pools(const char *folder)
 static void add_shared(const char *folder)
 {
     struct stream_builder b;
-    begin_single(&b, 0);
+    begin_single(&b, 0, 0);
     builder_thread(&b, WORKER, 50, b.header.pid + 600, "backward");
     name_kernels(&b, 300);
     ADD(&b, MAIN, RECORD_PUSH, 1000, 0, 0, "step", 0, 0, 0, 0, 0, 0);
@@ -225,11 +229,46 @@ static void add_shared(const char *folder)
     builder_finish(&b, "%s/shared.gpuprof", folder);
 }
 
+/* A step of `late` that begins at `t`, and when it ends: the reduction lasts until 1 ms after the
+ * last rank has come to it. */
+static uint64_t add_late_step(struct stream_builder *b, uint64_t device, uint64_t t, uint64_t k)
+{
+    uint64_t computed = t + 8020000, reduced = computed + 1000000 + (k % 3 == 2 ? LATE_NS : 0);
+    uint64_t comes = device == 1 ? reduced - 1000000 : computed;
+    uint32_t id = 3 * (uint32_t)k + 1;
+    ADD(b, MAIN, RECORD_STEP, t, 0, 0, NULL, k);
+    builder_correlated(b, MAIN, API_CODE_cudaLaunchKernel, t + 10000, 5000, id);
+    kernel(b, device, 7, 1, t + 20000, computed - t - 20000, id, 0);
+    if (comes > computed) {
+        ADD(b, MAIN, RECORD_PUSH, computed, 0, 0, "evaluate", 0, 0, 0, 0, 0, 0);
+        ADD(b, MAIN, RECORD_POP, comes - 20000, 0, 0, NULL, 0);
+    }
+    builder_correlated(b, MAIN, API_CODE_cudaLaunchKernel, comes - 10000, 5000, id + 1);
+    kernel(b, device, 7, 3, comes, reduced - comes, id + 1, 0);
+    builder_correlated(b, MAIN, API_CODE_cudaStreamSynchronize, comes, reduced + 1000 - comes,
+                       id + 2);
+    return reduced + 10000;
+}
+
+static void add_late(const char *folder, unsigned rank, unsigned steps)
+{
+    struct stream_builder b;
+    char text[32];
+    begin_single(&b, rank, rank);
+    snprintf(text, sizeof text, "env.RANK=%u", rank);
+    builder_meta(&b, text);
+    uint64_t t = STEP_NS;
+    for (unsigned k = 0; k < steps; k++)
+        t = add_late_step(&b, rank, t, k);
+    name_kernels(&b, t);
+    builder_finish(&b, "%s/rank%u.gpuprof", folder, rank);
+}
+
 static void add_bench(const char *folder, uint64_t calls, unsigned rank, unsigned ranks)
 {
     struct stream_builder b;
     char text[32];
-    begin_single(&b, rank);
+    begin_single(&b, rank, 0);
     snprintf(text, sizeof text, "env.RANK=%u", rank);
     if (ranks > 1)
         builder_meta(&b, text);
@@ -260,8 +299,9 @@ static void add_bench(const char *folder, uint64_t calls, unsigned rank, unsigne
 int main(int argc, char **argv)
 {
     unsigned first = argc > 3 ? (unsigned)strtoul(argv[3], NULL, 10) : 0;
-    unsigned steps = argc > 4 ? (unsigned)strtoul(argv[4], NULL, 10) : 1;
     bool loss = argc > 2 && strcmp(argv[2], "loss") == 0;
+    bool late = argc > 2 && strcmp(argv[2], "late") == 0;
+    unsigned steps = argc > 4 ? (unsigned)strtoul(argv[4], NULL, 10) : late ? 12 : 1;
     if (first && strcmp(argv[2], "bench") == 0) {
         for (unsigned rank = 0; rank < steps; rank++)
             add_bench(argv[1], first, rank, steps);
@@ -275,12 +315,15 @@ int main(int argc, char **argv)
         add_shared(argv[1]);
         return 0;
     }
-    if (!first || (!loss && strcmp(argv[2], "train") != 0)) {
-        fprintf(stderr, "usage: make_gpu DIR train|loss RANKS [STEPS] | DIR pools|shared 1 | DIR "
-                        "bench CALLS [RANKS]\n");
+    if (!first || (!loss && !late && strcmp(argv[2], "train") != 0)) {
+        fprintf(stderr, "usage: make_gpu DIR train|loss|late RANKS [STEPS] | DIR pools|shared 1 | "
+                        "DIR bench CALLS [RANKS]\n");
         return 2;
     }
     for (unsigned rank = 0; rank < first; rank++)
-        add_rank(argv[1], rank, first, steps, loss);
+        if (late)
+            add_late(argv[1], rank, steps);
+        else
+            add_rank(argv[1], rank, first, steps, loss);
     return 0;
 }
