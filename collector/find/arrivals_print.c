@@ -68,6 +68,7 @@ static const struct {
     [RANK_MISS_NUMBER] = {"number", "a rank has fewer kernels, and the calls have no numbers "
                                     "(run --libraries=on), of"},
     [RANK_MISS_TIME] = {"time", "did not run on all ranks at one moment:"},
+    [RANK_MISS_PIECE] = {"piece", "the piece has not all ranks' kernels of"},
 };
 
 void arrivals_say_missed(const uint64_t missed[static RANK_MISSES], FILE *out)
@@ -110,7 +111,7 @@ static const char *cause_of(const struct arrival_place *p)
 static struct cell title(const struct idle *d, const struct arrival_row *row,
                          const struct arrival_place *place)
 {
-    const struct process *p = d->devices[row->late].process;
+    const struct process *p = d->ranked[row->late].process;
     char rank[RANK_TITLE_BYTES], *text = NULL;
     int length;
     if (!process_rank_title(p, rank)[0])
@@ -131,7 +132,7 @@ int arrivals_late_text(const struct idle *d, const struct process *p, char **tex
     for (uint32_t i = 0; i < d->arrivals.row_count; i++) {
         const struct arrival_row *row = &d->arrivals.rows[i];
         const struct arrival_place *place = row->place ? &d->arrivals.places[row->place - 1] : NULL;
-        if (!row->late_count || d->devices[row->late].process != p)
+        if (!row->late_count || d->ranked[row->late].process != p)
             continue;
         bool is_placed = place && place->text;
         if (asprintf(text, "%s of %u, last %llu time%s, %s behind%s%s",
@@ -160,7 +161,7 @@ static void fill(const struct table *t, uint32_t index, enum report_format forma
 {
     const struct idle *d = t->source;
     const struct arrival_row *row = &d->arrivals.rows[index];
-    const struct idle_device *late = &d->devices[row->late];
+    const struct idle_ranked *late = &d->ranked[row->late];
     const struct arrival_place *place = row->place ? &d->arrivals.places[row->place - 1] : NULL;
     cells[TITLE] =
         format == FORMAT_TEXT ? title(d, row, place) : cell_text(d->arrivals.kinds[row->kind]);

@@ -52,6 +52,7 @@ void idle_release(struct idle *d)
     free(d->processes);
     free(d->threads);
     free(d->devices);
+    free(d->ranked);
     free(d->totals);
     idle_rows_release(&d->rows);
     place_lines_release(&d->lines);
@@ -59,6 +60,7 @@ void idle_release(struct idle *d)
     arrivals_release(&d->arrivals);
     spool_release(&d->waits);
     key_map_release(&d->device_of);
+    key_map_release(&d->ranked_of);
     key_map_release(&d->others);
     key_map_release(&d->loaders);
     *d = (struct idle){.walk = d->walk};

@@ -33,6 +33,9 @@ static struct idle_device *device_of(struct idle *d, const struct idle_process *
     *error = 0;
     if (!place && d->device_count == IDLE_DEVICES_MAX)
         return NULL;
+    uint32_t ranked = place ? 0 : idle_ranked(d, e->process, number, error);
+    if (!place && !ranked)
+        return NULL;
     if (!place) {
         *error = GPUPROF_NO_MEMORY;
         struct idle_device *devices =
@@ -43,12 +46,14 @@ static struct idle_device *device_of(struct idle *d, const struct idle_process *
         d->devices = devices;
         devices[d->device_count] = (struct idle_device){.process = e->process,
                                                         .device = number,
+                                                        .ranked = ranked - 1,
                                                         .begin_ns = begin_ns,
                                                         .first_ns = e->begin_ns,
                                                         .at_ns = begin_ns};
         devices[d->device_count].until_ns[IDLE_OTHER] = key_map_get(&d->others, key);
         if (key_map_set(&d->device_of, key, place = ++d->device_count) < 0)
             return NULL;
+        d->ranked[ranked - 1].place = d->device_count - 1;
         *error = 0;
     }
     d->last_device = (uint32_t)place - 1;
@@ -77,7 +82,7 @@ static int spend(struct idle *d, struct idle_device *device, uint64_t to_ns)
         device->parts[part] += end_ns - at_ns;
         device->at_ns = end_ns;
         if (part == IDLE_COMMUNICATING && idle_follows_ranks(d))
-            error = idle_ranks_alone(&d->ranks, (uint32_t)(device - d->devices), at_ns, end_ns);
+            error = idle_ranks_alone(&d->ranks, device->ranked, at_ns, end_ns);
     }
     return error;
 }
@@ -297,9 +302,7 @@ static int take_collective(struct idle *d, struct idle_device *device, const str
     }
     device->rested_ns = device->worked_ns = 0;
     device->worked = (struct idle_place){.function = IDLE_NONE};
-    return error < 0
-               ? error
-               : idle_ranks_kernel(&d->ranks, s, (uint32_t)(device - d->devices), name, &facts);
+    return error < 0 ? error : idle_ranks_kernel(&d->ranks, s, device->ranked, name, &facts);
 }
 
 __attribute__((noinline)) int idle_take_work(struct idle *d, struct idle_process *p,
@@ -336,6 +339,24 @@ __attribute__((noinline)) int idle_take_work(struct idle *d, struct idle_process
     return error < 0 || s->is_hidden ? error : close_aside(d, device, true);
 }
 
+/* Of another rank it may be that a collective in the piece waited for. 0 or an error. */
+static int take_hidden_collective(struct idle *d, struct idle_process *p, const struct slice *s)
+{
+    const struct walk_filter *f = d->walk->filter;
+    const struct event *e = &s->event;
+    uint64_t device = record_arg(e->record, KERNEL_DEVICE);
+    struct rank_kernel_facts facts = {.is_hidden = true};
+    const struct kernel_name *name;
+    int error = know_kernel(p, e->record, e->process->record_count);
+    if (error < 0 || part_of(d, p, e, &name) != IDLE_COMMUNICATING ||
+        !f->reaches(f->context, NULL, device, 0, 0))
+        return error;
+    uint32_t ranked = idle_ranked(d, e->process, device, &error);
+    if (ranked)
+        error = arrivals_kind(&d->arrivals, name, &facts.kind);
+    return ranked && error == 0 ? idle_ranks_kernel(&d->ranks, s, ranked - 1, name, &facts) : error;
+}
+
 /* In a piece of time, as its device's first work there has not come yet, only until when it lasts
  * is kept. */
 int idle_take_hidden_work(struct idle *d, struct idle_process *p, const struct slice *s)
@@ -343,13 +364,16 @@ int idle_take_hidden_work(struct idle *d, struct idle_process *p, const struct s
     const struct walk_filter *f = d->walk->filter;
     const struct event *e = &s->event;
     struct key key = {e->process->index, record_arg(e->record, KERNEL_DEVICE), 0};
+    int error = idle_follows_ranks(d) ? take_hidden_collective(d, p, s) : 0;
+    if (error < 0)
+        return error;
     if (is_piece(d)
             ? key_map_get(&d->device_of, key) > 0
             : f->has_work && f->reaches(f->context, e->process, key.b, e->begin_ns, e->end_ns))
         return idle_take_work(d, p, s);
-    int error = is_piece(d)
-                    ? key_map_set(&d->others, key, later(key_map_get(&d->others, key), e->end_ns))
-                    : 0;
+    error = is_piece(d)
+                ? key_map_set(&d->others, key, later(key_map_get(&d->others, key), e->end_ns))
+                : 0;
     return error == GPUPROF_LIMIT ? 0 : error;
 }
 

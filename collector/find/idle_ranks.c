@@ -21,6 +21,9 @@ enum {
     KERNEL_NUMBERS
 };
 
+/* Beside the number of its kind, of which there are no more: it is not in the piece. */
+#define KERNEL_HIDDEN UINT64_C(0x100000000)
+
 static const struct span_kind kernel_kind = {KERNEL_NUMBERS,
                                              1u << KERNEL_NUMBER | 1u << KERNEL_PLACE};
 static const struct span_kind alone_kind = {0, 0};
@@ -148,7 +151,7 @@ int idle_ranks_kernel(struct idle_ranks *r, const struct slice *s, uint32_t devi
                     [KERNEL_IDLE_NS] = facts->idle_place ? facts->idle_ns : 0,
                     [KERNEL_IDLE_PLACE] = facts->idle_place,
                     [KERNEL_WORK_PLACE] = facts->work_place,
-                    [KERNEL_KIND] = facts->kind}};
+                    [KERNEL_KIND] = facts->kind | (facts->is_hidden ? KERNEL_HIDDEN : 0)}};
     struct rank_sequence *of = &r->list[sequence - 1];
     of->is_numbered |= number != 0;
     return span_put(&r->spool, &of->kernels.spans, &kernel, kernel_kind);
@@ -337,18 +340,26 @@ static struct rank_kernel kernel_of(const struct comer *c)
     return k;
 }
 
+/* Of a part, which is of no piece, such a number is none of its kinds. */
+static bool is_hidden(const struct comer *c)
+{
+    return !c->sequence->kernels.numbers && c->kernel.numbers[KERNEL_KIND] & KERNEL_HIDDEN;
+}
+
 /* The kernels of a collective; m->count is how many there are. */
 static void gather(struct comer *const *comers, uint32_t count, struct rank_meeting *m,
-                   uint64_t *first_end_ns)
+                   uint64_t *first_end_ns, uint32_t *hidden)
 {
     const struct comer *last = NULL;
     *m = (struct rank_meeting){.first_ns = UINT64_MAX};
     *first_end_ns = UINT64_MAX;
+    *hidden = 0;
     for (uint32_t i = 0; i < count; i++) {
         const struct comer *c = comers[i];
         if (!c->is_of_it)
             continue;
         m->count++;
+        *hidden += is_hidden(c);
         last = !last || c->kernel.begin_ns >= last->kernel.begin_ns ? c : last;
         m->first_ns = c->kernel.begin_ns < m->first_ns ? c->kernel.begin_ns : m->first_ns;
         *first_end_ns = c->kernel.end_ns < *first_end_ns ? c->kernel.end_ns : *first_end_ns;
@@ -418,6 +429,7 @@ static int tell_comers(struct telling *t, struct comer **comers, uint32_t count,
     while (error == 0 && count >= 2) {
         struct rank_meeting m;
         uint64_t first_end_ns;
+        uint32_t hidden;
         bool is_of_all = true, is_missed = false;
         if (by == BY_TIME)
             match_by_time(comers, count);
@@ -427,13 +439,15 @@ static int tell_comers(struct telling *t, struct comer **comers, uint32_t count,
             is_of_all &= by != BY_NUMBER || !comers[i]->is_of_it || !comers[i]->since;
             is_missed |= !comers[i]->is_of_it && comers[i]->has_begun;
         }
-        gather(comers, count, &m, &first_end_ns);
+        gather(comers, count, &m, &first_end_ns, &hidden);
         is_missed &= is_of_all;
-        if (!is_missed && is_meeting(&m, first_end_ns))
+        if (!is_missed && !hidden && is_meeting(&m, first_end_ns))
             error = tell_meeting(t, comers, count, &m);
-        else if (is_of_all && (is_missed || m.count >= 2))
+        else if (is_of_all && (is_missed || m.count >= 2) && hidden < m.count)
             l->missed(l->context, &m.last,
-                      is_missed && by == BY_NUMBER ? RANK_MISS_KERNEL : otherwise);
+                      hidden                         ? RANK_MISS_PIECE
+                      : is_missed && by == BY_NUMBER ? RANK_MISS_KERNEL
+                                                     : otherwise);
         if (error == 0)
             error = move_on(comers, &count, by);
     }

@@ -11,9 +11,10 @@
  *   not as many, those are one that ran together longer than with any other.
  *
  * A rank whose first kernel comes later, or that has no more, is not waited for; where it lacks one
- * in between nobody knows who was last. Processes that have no rank, or one that another of their
- * job has, too, are of no job that is known; in a recording of one process nobody waits for
- * another.
+ * in between nobody knows who was last. In a piece all kernels are known, so that those in it meet
+ * as they do in the whole; of a collective that is not there with all of its kernels nothing is
+ * told but that. Processes that have no rank, or one that another of their job has, too, are of no
+ * job that is known; in a recording of one process nobody waits for another.
  *
  * Memory: 8 MiB for kernels, the times in which nothing else ran, and who waited, which lie in two
  * spools; 140 bytes a device; 190 for each communicator or name on each device, and up to 600 more
@@ -60,6 +61,7 @@ struct rank_kernel_facts {
     uint32_t idle_place; /* ... where, */
     uint32_t work_place; /* and what else took it longest; 0: nothing is known */
     uint32_t kind;
+    bool is_hidden; /* it is not in the piece */
 };
 
 struct rank_kernel {
@@ -134,6 +136,7 @@ enum rank_miss {
     RANK_MISS_KERNEL, /* a rank has no kernel of that number */
     RANK_MISS_NUMBER, /* a rank has not as many kernels as others, and they have no numbers */
     RANK_MISS_TIME,   /* they did not run at one moment: the clocks may be apart */
+    RANK_MISS_PIECE,  /* of some ranks the kernel is not in the piece */
     RANK_MISSES
 };
 

@@ -44,6 +44,7 @@ struct idle_aside {
 struct idle_device {
     const struct process *process;
     uint64_t device;
+    uint32_t ranked;   /* its number for idle_ranks.h */
     uint64_t begin_ns; /* the window */
     uint64_t end_ns;
     uint64_t first_ns; /* begin of its first work: devices are in this order, then by process */
@@ -68,6 +69,13 @@ struct idle_device {
     uint32_t rested;     /* ... and its row */
     uint64_t worked_ns;  /* likewise its longest work but for collectives, and what launched it */
     struct idle_place worked;
+};
+
+/* A device as idle_ranks.h numbers them: in a piece also those without work in it. */
+struct idle_ranked {
+    const struct process *process;
+    uint64_t device;
+    uint32_t place; /* in `devices`; IDLE_NONE */
 };
 
 struct idle_pause {
@@ -112,6 +120,10 @@ struct idle {
     struct key_map others;          /* likewise, before its first work in a piece of time -> ... */
                                     /* ... until when it does other work */
     struct idle_ranks ranks;
+    struct idle_ranked *ranked; /* owned */
+    uint32_t ranked_count;
+    uint32_t ranked_capacity;
+    struct key_map ranked_of; /* (process, device) -> number + 1 */
     struct arrivals arrivals;
     struct spool waits;     /* for other ranks; device by device, each in the order of time */
     struct key_map loaders; /* text of a range -> 1, or 2 if it says data loading */
@@ -126,6 +138,10 @@ static inline bool idle_follows_ranks(const struct idle *d)
 {
     return d->walk->rec->count > 1 || d->walk->rec->share;
 }
+
+/* The device's number for idle_ranks.h + 1, and a new one if need be; 0: there are too many, or
+ * *error is not 0. (idle_waits.c) */
+uint32_t idle_ranked(struct idle *d, const struct process *p, uint64_t device, int *error);
 
 /* For idle.c: begins; and when all communication is known, what was a wait for another rank becomes
  * idle time, with rows, and is kept for idle_waited. 0 or an error. (idle_waits.c) */

@@ -4,6 +4,7 @@
 
 #include <stdlib.h>
 
+#include "base/array.h"
 #include "error.h"
 
 /* A time in which a device waited for another rank; those of a device lie together. */
@@ -44,18 +45,41 @@ int idle_waited(struct idle *d, uint32_t number, uint64_t begin_ns, uint64_t end
     return 0;
 }
 
+uint32_t idle_ranked(struct idle *d, const struct process *p, uint64_t device, int *error)
+{
+    struct key key = {p->index, device, 0};
+    uint32_t number = (uint32_t)key_map_get(&d->ranked_of, key);
+    *error = 0;
+    if (number || d->ranked_count == IDLE_DEVICES_MAX)
+        return number;
+    struct idle_ranked *list =
+        array_room(d->ranked, d->ranked_count, &d->ranked_capacity, sizeof *list, 16);
+    d->ranked = list ? list : d->ranked;
+    *error = list ? key_map_set(&d->ranked_of, key, d->ranked_count + 1u) : GPUPROF_NO_MEMORY;
+    if (*error < 0)
+        return 0;
+    list[d->ranked_count] = (struct idle_ranked){p, device, IDLE_NONE};
+    return ++d->ranked_count;
+}
+
+/* Only of devices with work in the piece anything is told. */
+static struct idle_device *device_of(const struct idle *d, uint32_t ranked)
+{
+    return &d->devices[d->ranked[ranked].place];
+}
+
 static int wait_for_rank(void *context, uint32_t number, uint32_t waited_for, bool is_new,
                          uint64_t begin_ns, uint64_t end_ns)
 {
     struct idle *d = context;
-    struct idle_device *device = &d->devices[number];
-    struct idle_device *other = &d->devices[waited_for];
+    struct idle_device *device = device_of(d, number);
+    struct idle_device *other = device_of(d, waited_for);
     uint64_t ns = end_ns - begin_ns;
     struct idle_row what = {.place = {.word = other->device << 32 | other->process->index,
                                       .function = IDLE_NONE,
                                       .kind = IDLE_WORD_DEVICE},
                             .process = device->process->index,
-                            .device = number,
+                            .device = d->ranked[number].place,
                             .thread = IDLE_NONE,
                             .cause = IDLE_COMMUNICATION};
     if (is_new)
@@ -72,7 +96,7 @@ static int wait_for_rank(void *context, uint32_t number, uint32_t waited_for, bo
 static void join(void *context, uint32_t number, const struct rank_meeting *m)
 {
     struct idle *d = context;
-    struct idle_device *device = &d->devices[number];
+    struct idle_device *device = device_of(d, number);
     device->collectives++;
     if (m->last_device != number || m->last.begin_ns == m->first_ns)
         return;
@@ -83,7 +107,7 @@ static void join(void *context, uint32_t number, const struct rank_meeting *m)
 static int meet(void *context, const struct rank_meeting *m)
 {
     struct idle *d = context;
-    return arrivals_met(&d->arrivals, m, d->devices[m->last_device].process->job);
+    return arrivals_met(&d->arrivals, m, d->ranked[m->last_device].process->job);
 }
 
 static void miss(void *context, const struct rank_kernel *k, enum rank_miss why)
@@ -98,20 +122,20 @@ static int find_ranks(const struct idle *d, struct rank_device *devices)
 {
     struct key_map ranks = {0}; /* -> process index + 1 */
     int error = 0;
-    for (uint32_t i = 0; error == 0 && i < d->device_count; i++) {
-        const struct process *p = d->devices[i].process;
+    for (uint32_t i = 0; error == 0 && i < d->ranked_count; i++) {
+        const struct process *p = d->ranked[i].process;
         struct key key = {p->rank, p->job, 0};
         uint64_t known = key_map_get(&ranks, key);
         if (known != p->index + 1u)
             error = key_map_set(&ranks, key, known ? UINT64_MAX : p->index + 1u);
     }
-    for (uint32_t i = 0; error == 0 && i < d->device_count; i++) {
-        const struct process *p = d->devices[i].process;
+    for (uint32_t i = 0; error == 0 && i < d->ranked_count; i++) {
+        const struct process *p = d->ranked[i].process;
         bool is_one = key_map_get(&ranks, (struct key){p->rank, p->job, 0}) == p->index + 1u;
         devices[i] = (struct rank_device){.process = p->index,
                                           .host = p->host,
                                           .job = is_one ? p->job : JOB_NONE,
-                                          .device = d->devices[i].device};
+                                          .device = d->ranked[i].device};
     }
     key_map_release(&ranks);
     return error;
@@ -120,11 +144,11 @@ static int find_ranks(const struct idle *d, struct rank_device *devices)
 int idle_waits_charge(struct idle *d)
 {
     const struct rank_listener listener = {d, join, meet, miss, wait_for_rank};
-    struct rank_device *devices = calloc(d->device_count + 1u, sizeof *devices);
+    struct rank_device *devices = calloc(d->ranked_count + 1u, sizeof *devices);
     int error = devices ? find_ranks(d, devices) : GPUPROF_NO_MEMORY;
     d->last_gap = d->rows.gap;
     if (error == 0)
-        error = idle_ranks_tell(&d->ranks, devices, d->device_count, &listener);
+        error = idle_ranks_tell(&d->ranks, devices, d->ranked_count, &listener);
     if (error == 0)
         error = arrivals_finish(&d->arrivals, devices);
     free(devices);

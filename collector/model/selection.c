@@ -58,7 +58,7 @@ static bool reaches_device(void *context, const struct process *p, uint64_t devi
                            uint64_t begin_ns, uint64_t end_ns)
 {
     const struct selection *s = context;
-    return selection_reaches(s, p, begin_ns, end_ns) &&
+    return (!p || selection_reaches(s, p, begin_ns, end_ns)) &&
            (device == UINT64_MAX || number_list_has(&s->wish->devices, device));
 }
 
@@ -351,7 +351,8 @@ static bool wants(void *context, const struct process *p, uint64_t begin_ns, uin
     const struct selection *s = context;
     bool is_plain = types && !(types & ~(work_types | call_types));
     bool has_calls = types & call_types;
-    if (!is_plain || p->live.count || p->end_reason != END_EXIT || (has_calls && !s->skips_calls))
+    if (!is_plain || p->live.count || p->end_reason != END_EXIT || (has_calls && !s->skips_calls) ||
+        (types & work_types && s->keeps_work))
         return true;
     return !(begin_ns >= later(s->to_ns) || (!has_calls && end_ns < s->from_ns) ||
              (s->steps && is_beside(&s->steps[p->index], begin_ns, end_ns, types)) ||

@@ -61,6 +61,7 @@ struct selection {
     struct walk_filter filter;
     struct walk_filter of_steps; /* selection_steps_filter */
     bool skips_calls;            /* blocks of calls that cannot be in it are not wanted, either */
+    bool keeps_work;             /* blocks of work are all read */
     uint64_t length_ns;          /* of the recording, from its first event on */
     uint64_t shown;              /* events that were in it, and readings of devices */
 };

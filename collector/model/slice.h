@@ -41,7 +41,8 @@ struct walk_filter {
     bool (*has)(void *context, const struct slice *s);
     bool (*has_call)(void *context, const struct slice *s); /* the call of work */
     timeline_wants_fn *wants;                               /* NULL: all blocks are read */
-    /* Is that time of a process, and of a device (UINT64_MAX: of any), in it? NULL: all is. */
+    /* Is that time of a process (NULL: any time), and of a device (UINT64_MAX: of any), in it?
+     * NULL: all is. */
     bool (*reaches)(void *context, const struct process *p, uint64_t device, uint64_t begin_ns,
                     uint64_t end_ns);
     bool is_of_time; /* not all the time of a process is in it */

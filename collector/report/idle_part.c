@@ -279,7 +279,13 @@ int idle_parts_order(struct idle_parts *all, struct idle *d)
         all->list[list[i].of].devices[list[i].number] = i;
     }
     free(list);
-    return 0;
+    d->ranked = calloc(at + 1u, sizeof *d->ranked);
+    for (d->ranked_count = 0; d->ranked && d->ranked_count < at; d->ranked_count++) {
+        const struct idle_device *device = &d->devices[d->ranked_count];
+        d->ranked[d->ranked_count] =
+            (struct idle_ranked){device->process, device->device, d->ranked_count};
+    }
+    return d->ranked ? 0 : GPUPROF_NO_MEMORY;
 }
 
 uint32_t idle_parts_device(const struct idle_parts *all, uint32_t of, uint32_t device)

@@ -448,7 +448,7 @@ def test_missing_kernels(lost, hosts, numbers, run_verb, make_records):
     assert (row["count"], row["skew_total_ns"], row["skew_max_ns"]) == \
         (len(apart), sum(apart), max(apart))
     assert made["arrivals_missed"] == {"kernel": missed * numbers, "number": missed * (not numbers),
-                                       "time": 0}
+                                       "time": 0, "piece": 0}
     assert sum(rank["late_ns"] for rank in made["ranks"]) == sum(apart)
     assert sum(rank["late"] for rank in made["ranks"]) == len(apart)
     assert (missed > 0) == (lost > 0)
