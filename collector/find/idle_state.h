@@ -61,7 +61,8 @@ struct idle_device {
     struct idle_aside *aside; /* owned; NULL: no other work yet */
     uint32_t pause;           /* place of the first one that may matter */
     struct idle_maker before;
-    uint64_t next_wait;  /* place of the first wait that idle_waited has not passed, ... */
+    uint64_t first_wait; /* place of its first wait for another rank, ... */
+    uint64_t next_wait;  /* ... of the first one that idle_waited has not passed, ... */
     uint64_t waits_end;  /* ... and behind the last one; 0: none */
     uint64_t gap;        /* of the collective in which it waits: number for idle_rows.h */
     struct idle_row own; /* short gaps before work that was queued, which are most of them */
@@ -151,9 +152,15 @@ int idle_waits_charge(struct idle *d);
 /*
  * After idle_finish: for how much of the time between the two the device at that place
  * communicated, as its work has it, but only waited for another rank. Of each device these times
- * must come one after another, and each once. 0 or an error.
+ * must come one after another, and each once; idle_waited_begin makes them begin anew. 0 or an
+ * error.
  */
 int idle_waited(struct idle *d, uint32_t device, uint64_t begin_ns, uint64_t end_ns, uint64_t *ns);
+
+static inline void idle_waited_begin(struct idle_device *device)
+{
+    device->next_wait = device->first_wait;
+}
 
 /* For idle.c: what it makes of a slice. Each that returns an int returns 0 or an error. */
 

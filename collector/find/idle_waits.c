@@ -22,7 +22,7 @@ static int keep_wait(struct idle *d, struct idle_device *device, uint64_t begin_
 {
     const struct wait wait = {.begin_ns = begin_ns, .end_ns = end_ns};
     if (!device->waits_end)
-        device->next_wait = d->waits.count;
+        device->first_wait = device->next_wait = d->waits.count;
     device->waits_end = d->waits.count + 1;
     return spool_append(&d->waits, &wait);
 }

@@ -15,7 +15,7 @@ const causeTexts = {
   nothing: "nothing submitted",
   unknown: "unknown",
 };
-const CAUSES_SHOWN = 6, CALLS_SHOWN = 5;
+const CAUSES_SHOWN = 6, PLACES_SHOWN = 3, CALLS_SHOWN = 5;
 const START_UP_MIN = .0005; /* of the time: less is shown as none of it */
 
 /* [name, class, ns] of all devices together, after start-up. */
@@ -82,30 +82,41 @@ function drawFindings(box) {
                     f.next && el("code", {class: "next"}, f.next))))));
 }
 
-/* Idle time by cause, as a share of the time after start-up, and of each the place that has most of
- * it. */
+/* [place, ns]: a few as they are, the rest of them added up. */
+function placesOf(places) {
+  const sorted = [...places].sort((a, b) => b[1] - a[1]);
+  const rest = sorted.length > PLACES_SHOWN + 1 ? sorted.splice(PLACES_SHOWN) : [];
+  const ns = rest.reduce((sum, [, of]) => sum + of, 0);
+  return rest.length ? [...sorted, [`${count(rest.length)} more places`, ns]] : sorted;
+}
+
+/* Idle time by cause, as a share of the time after start-up, and of each the places that have most
+ * of it. */
 function drawIdle(box, whole) {
   const causes = new Map();
   for (const row of rowsOf("idle")) {
     if (row.cause === "start-up") continue;
-    const cause = causes.get(row.cause) || {ns: 0, place: row};
+    const cause = causes.get(row.cause) || {ns: 0, places: []};
     cause.ns += row.total_ns;
-    if (row.total_ns > cause.place.total_ns) cause.place = row;
+    cause.places.push([row.place || "", row.total_ns]);
     causes.set(row.cause, cause);
   }
   if (!causes.size) return;
   const sorted = [...causes].sort((a, b) => b[1].ns - a[1].ns), rest = sorted.splice(CAUSES_SHOWN);
   const most = sorted[0][1].ns,
-        line = (name, ns, where) => el("li", {}, el("span", {}, name),
+        line = (name, ns, places) => el("li", {}, el("span", {}, name),
           el("div", {class: "bar thin", "aria-hidden": "true"},
             el("span", {class: "c-accent", style: {width: 100 * ns / most + "%"}})),
           el("b", {class: "number"}, time(ns)),
           el("span", {class: "number soft"}, percent(ns / whole)),
-          el("span", {class: "where", title: where}, where));
+          el("div", {},
+            placesOf(places).map(
+              ([place, of]) => el("div", {class: "where", title: place},
+                places.length > 1 && el("span", {class: "number"}, time(of)), " ", place))));
   add(box, el("h3", {}, "Why they were idle"),
     el("ul", {class: "causes"},
-      sorted.map(([cause, {ns, place}]) => line(causeTexts[cause] || cause, ns, place.place || "")),
-      rest.length > 0 && line("other causes", rest.reduce((sum, [, {ns}]) => sum + ns, 0), "")));
+      sorted.map(([cause, {ns, places}]) => line(causeTexts[cause] || cause, ns, places)),
+      rest.length > 0 && line("other causes", rest.reduce((sum, [, {ns}]) => sum + ns, 0), [])));
 }
 
 /* A call that has not returned comes before all numbers. */

@@ -16,7 +16,7 @@ static int start(struct page *p, const struct options *options)
     for (uint32_t i = 0; r->idle && i < r->idle->device_count; i++)
         end_ns = r->idle->devices[i].end_ns > end_ns ? r->idle->devices[i].end_ns : end_ns;
     p->name = options->paths[0];
-    page_use_init(&p->use, &p->report->walk, r->walk.survey.origin_ns, end_ns);
+    page_use_init(&p->use, &p->report->walk, r->idle, r->walk.survey.origin_ns, end_ns);
     int error = page_steps_init(&p->steps, r);
     if (error < 0 || !recording_has_stacks(r->rec))
         return error;

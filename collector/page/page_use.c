@@ -10,13 +10,16 @@
 #include "model/nccl_call.h"
 #include "record/gpu_record.h"
 
-void page_use_init(struct page_use *u, struct walk *walk, uint64_t begin_ns, uint64_t end_ns)
+void page_use_init(struct page_use *u, struct walk *walk, struct idle *idle, uint64_t begin_ns,
+                   uint64_t end_ns)
 {
     begin_ns = begin_ns < UINT64_MAX - PAGE_BUCKETS ? begin_ns : UINT64_MAX - PAGE_BUCKETS;
     end_ns = end_ns < UINT64_MAX - PAGE_BUCKETS ? end_ns : UINT64_MAX - PAGE_BUCKETS;
     uint64_t window_ns = end_ns > begin_ns ? end_ns - begin_ns : 0;
-    *u = (struct page_use){
-        .walk = walk, .begin_ns = begin_ns, .bucket_ns = window_ns / PAGE_BUCKETS + 1};
+    *u = (struct page_use){.walk = walk,
+                           .idle = idle,
+                           .begin_ns = begin_ns,
+                           .bucket_ns = window_ns / PAGE_BUCKETS + 1};
 }
 
 void page_use_release(struct page_use *u)
@@ -193,15 +196,44 @@ static int compare_devices(const void *left, const void *right)
                                 : ((*a)->device > (*b)->device) - ((*a)->device < (*b)->device);
 }
 
+/* What of its communication only waited for another rank; and how long it ran. */
+static int take_waits(struct page_use *u, struct page_device *device)
+{
+    struct idle *idle = u->idle;
+    uint32_t place = 0;
+    uint64_t ns;
+    int error = 0;
+    while (idle && place < idle->device_count &&
+           (idle->devices[place].process != device->process ||
+            idle->devices[place].device != device->device))
+        place++;
+    if (!idle || place == idle->device_count)
+        return 0;
+    struct idle_device *of = &idle->devices[place];
+    device->run_ns = of->end_ns - of->begin_ns - of->causes[IDLE_START_UP];
+    idle_waited_begin(of);
+    for (uint64_t i = 0; error == 0 && i < PAGE_BUCKETS; i++) {
+        uint64_t *all_ns = &device->ns[USE_COMMUNICATION][i];
+        uint64_t at_ns = u->begin_ns + i * u->bucket_ns;
+        error = idle_waited(idle, place, at_ns, at_ns + u->bucket_ns, &ns);
+        device->ns[USE_WAITS][i] = ns < *all_ns ? ns : *all_ns;
+        *all_ns -= device->ns[USE_WAITS][i];
+    }
+    return error;
+}
+
 /* Devices are shown by rank, whichever worked first. */
 static int end(void *context)
 {
     struct page_use *u = context;
+    int error = 0;
     if (u->count)
         qsort(u->devices, u->count, sizeof *u->devices, compare_devices);
-    for (uint32_t i = 0; i < u->count; i++)
+    for (uint32_t i = 0; error == 0 && i < u->count; i++) {
         pass_time(u, u->devices[i], u->begin_ns + PAGE_BUCKETS * u->bucket_ns);
-    return 0;
+        error = take_waits(u, u->devices[i]);
+    }
+    return error;
 }
 
 struct consumer page_use_consumer(struct page_use *u)
@@ -279,8 +311,8 @@ static void put_curves(const struct page_device *device, FILE *out)
     fputc(']', out);
 }
 
-/* A device is [process, number, then of each kind its time, and of each kind the shares; curves].
- */
+/* A device is [process, number, then of each kind its time, and of each kind the shares; curves,
+ * and its time after start-up]. */
 int page_use_put(const struct page_use *u, struct page_data *d)
 {
     fprintf(d->stream,
@@ -296,7 +328,7 @@ int page_use_put(const struct page_use *u, struct page_data *d)
         for (unsigned kind = 0; kind < USE_KINDS; kind++)
             put_shares(u, device->ns[kind], d->stream);
         put_curves(device, d->stream);
-        fputc(']', d->stream);
+        fprintf(d->stream, ", %" PRIu64 "]", device->run_ns);
     }
     fputs("]}", d->stream);
     return 0;

@@ -1,22 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What each device did over time: the window of the recording in PAGE_BUCKETS equal spans, and how
- * much of each went to compute, to communication without compute, and to copies without either. The
- * rest is idle. (That communication only waits for another rank is not looked at here.) Beside it
+ * much of each went to compute, to communication without compute, to copies without either, and to
+ * communication that only waited for another rank, which is idle time as the rest is. Beside it
  * stand curves of what the driver said of the device: the mean of each span. Memory: 10 KB for each
  * device of a process, of which PAGE_USES_MAX are followed, and 26 KB for its curves.
  */
 #ifndef GPUPROF_COLLECTOR_PAGE_USE_H
 #define GPUPROF_COLLECTOR_PAGE_USE_H
 
-#include "model/event_walk.h"
+#include "find/idle.h"
 #include "page/page_data.h"
 
 #define PAGE_BUCKETS  400
 #define PAGE_USES_MAX 1024
 
 /* The first that is under way at a moment has it. */
-enum page_use_kind { USE_COMPUTE, USE_COMMUNICATION, USE_COPIES, USE_KINDS };
+enum page_use_kind { USE_COMPUTE, USE_COMMUNICATION, USE_COPIES, USE_WAITS, USE_KINDS };
 
 /* Of readings that are some spans apart the line between them. */
 enum page_curve_kind { CURVE_POWER, CURVE_CLOCK, CURVE_BUSY, CURVE_THROTTLED, PAGE_CURVES };
@@ -29,6 +29,7 @@ struct page_curve {
 struct page_device {
     const struct process *process;
     uint64_t device;
+    uint64_t run_ns;              /* its time after start-up; 0: not known */
     uint64_t at_ns;               /* until here it is counted */
     uint64_t until_ns[USE_KINDS]; /* the last end of what has begun of each kind */
     uint64_t ns[USE_KINDS][PAGE_BUCKETS];
@@ -37,6 +38,7 @@ struct page_device {
 
 struct page_use {
     struct walk *walk;
+    struct idle *idle; /* NULL: nobody knows how long they waited */
     uint64_t begin_ns;
     uint64_t bucket_ns;
     struct page_device **devices; /* owned, and so are they */
@@ -46,8 +48,10 @@ struct page_use {
     struct key_map beyond; /* devices for which there was no room -> 1 */
 };
 
-/* `walk` must stay. The window is that from begin_ns to end_ns. */
-void page_use_init(struct page_use *u, struct walk *walk, uint64_t begin_ns, uint64_t end_ns);
+/* `walk` and `idle`, which is finished and may be NULL, must stay. The window is that from begin_ns
+ * to end_ns. */
+void page_use_init(struct page_use *u, struct walk *walk, struct idle *idle, uint64_t begin_ns,
+                   uint64_t end_ns);
 void page_use_release(struct page_use *u);
 
 struct consumer page_use_consumer(struct page_use *u);

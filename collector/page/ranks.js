@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Steps by ranks: a colour for how long each took. A slow rank is a row, a slow moment a column. */
+/* Steps by ranks: a colour for how long each took. A slow rank is a row, a slow moment a column.
+ * And who waited for whom. */
 "use strict";
 
 const CELLS_ACROSS = 400;
@@ -21,9 +22,40 @@ function cellsOf(series, across) {
   };
 }
 
+/* What the report has of ranks, and of their collectives. */
+function drawWaits(box) {
+  const shown = [
+    [
+      "ranks", "Who waited for whom",
+      [
+        "rank", "job", "host", "steps", "step_mean_ns", "compute_ns", "communication_ns",
+        "idle_share", "waits_ns", "late", "late_ns", "awaited_ns"
+      ]
+    ],
+    [
+      "arrivals", "How far apart ranks came to their collectives",
+      [
+        "collective", "ranks", "count", "skew_total_ns", "skew_max_ns", "rank", "last",
+        "behind_ns", "cause", "where"
+      ]
+    ]
+  ];
+  for (const [key, title, columns] of shown) {
+    const table = tableOf(key);
+    if (table && table.rows.length)
+      add(box, el("h3", {}, title), drawTable(table, {rows: 8, columns, caption: title}));
+  }
+}
+
 sections.ranks = (box) => {
-  const series = steps.series || [];
-  if (series.length < 2) return "There are steps of one process at most: nothing to compare.";
+  const series = steps.series || [], ranks = tableOf("ranks");
+  if (series.length > 1) drawSteps(box, series);
+  if (ranks && ranks.rows.length > 1) drawWaits(box);
+  return box.childElementCount > 1 ? "" :
+                                     "Neither steps of several processes nor ranks are recorded.";
+};
+
+function drawSteps(box, series) {
   const {width, columns, rows} = cellsOf(series, CELLS_ACROSS);
   const all = rows.flatMap((row) => Array.from(row).filter((ns) => ns > 0)).sort((a, b) => a - b);
   const low = all[Math.floor(.02 * all.length)] || 0,
@@ -116,7 +148,7 @@ sections.ranks = (box) => {
   /* Of devices that had work of it: others are there if their counters were read. */
   const busy = new Map();
   for (const device of data.use.devices) {
-    const share = busyShare(data.use, device);
+    const share = busyShare(device);
     if (share > 0) busy.set(device[0], [...(busy.get(device[0]) || []), share]);
   }
   const mean = (list) => list ? list.reduce((a, b) => a + b) / list.length : null;
@@ -142,4 +174,4 @@ sections.ranks = (box) => {
     },
       {rows: 8}));
   listen(...steps.chosen);
-};
+}

@@ -3,17 +3,19 @@
 "use strict";
 
 const ROWS_MAX = 16, LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
-const useKinds = ["compute", "communication", "copies"];
+const useKinds = ["compute", "communication", "copies", "waits"], KINDS = useKinds.length;
+const useNames = [...useKinds.slice(0, KINDS - 1), "waiting for other ranks"];
 
 const sharesOf = (device) =>
-  useKinds.map((kind, k) => Array.from(device[5 + k], (letter) => LETTERS.indexOf(letter) / 63));
+  useKinds.map(
+    (kind, k) => Array.from(device[2 + KINDS + k], (letter) => LETTERS.indexOf(letter) / 63));
 const deviceName = (device) => `${processName(device[0])}, GPU ${device[1]}`;
 
 function momentText(use, device, bucket) {
   const shares = sharesOf(device).map((list) => list[bucket]);
   return [
     `${deviceName(device)}, at ${time(bucket * use.bucket_ns)}`,
-    ...useKinds.map((kind, k) => `${kind} ${percent(shares[k])}`),
+    ...useNames.map((name, k) => `${name} ${percent(shares[k])}`),
     `idle ${percent(Math.max(0, 1 - shares.reduce((a, b) => a + b, 0)))}`
   ].join("\n");
 }
@@ -23,7 +25,7 @@ const bucketAt = (event, node) => {
   return Math.max(0, Math.min(399, Math.floor((event.clientX - area.left) / area.width * 400)));
 };
 
-/* Compute at the bottom, on it communication, then copies; the rest is idle. */
+/* Compute at the bottom, on it communication, copies, and waits; the rest is idle. */
 function drawAreas(use, device, height) {
   const shares = sharesOf(device), below = new Array(400).fill(0);
   const drawing = svg("svg", {
@@ -31,7 +33,8 @@ function drawAreas(use, device, height) {
     preserveAspectRatio: "none",
     height,
     role: "img",
-    "aria-label": `${deviceName(device)}: busy ${percent(busyShare(use, device))} of the time`
+    "aria-label":
+      `${deviceName(device)}: busy ${percent(busyShare(device))} of the time after start-up`
   },
     svg("rect", {width: 400, height: 100, class: "c-idle", opacity: .45}));
   useKinds.forEach((kind, k) => {
@@ -76,9 +79,10 @@ function drawCurve(use, device, [name, highest, mean, letters]) {
 }
 
 const drawCurves = (use, device) =>
-  (device[8] || []).map((curve) => drawCurve(use, device, curve));
+  (device[2 + 2 * KINDS] || []).map((curve) => drawCurve(use, device, curve));
 
-const busyShare = (use, device) => (device[2] + device[3] + device[4]) / (400 * use.bucket_ns);
+/* As the overview has it: of the time after start-up, and waiting for other ranks is idle time. */
+const busyShare = (device) => (device[2] + device[3] + device[4]) / (device[3 + 2 * KINDS] || 1);
 
 /* A row of one or more pixels for each device. */
 function drawMany(use, box) {
@@ -88,12 +92,12 @@ function drawMany(use, box) {
   let chosen = 0;
   const paint = () => {
     const context = canvas.getContext("2d"), image = context.createImageData(400, devices.length);
-    const colours = ["compute", "communication", "copies", "idle"].map((name) => rgb(colour(name)));
+    const colours = [...useKinds, "idle"].map((name) => rgb(colour(name)));
     devices.forEach((device, y) => {
       const shares = sharesOf(device);
       for (let x = 0; x < 400; x++) {
         const parts = shares.map((list) => list[x]);
-        parts.push(Math.max(0, 1 - parts[0] - parts[1] - parts[2]));
+        parts.push(Math.max(0, 1 - parts.reduce((a, b) => a + b)));
         for (let c = 0; c < 3; c++)
           image.data[4 * (400 * y + x) + c] =
             parts.reduce((sum, part, k) => sum + part * colours[k][c], 0);
@@ -112,7 +116,7 @@ function drawMany(use, box) {
     });
     slider.setAttribute("aria-valuenow", chosen);
     slider.setAttribute("aria-valuetext",
-      `${deviceName(devices[chosen])}: busy ${percent(busyShare(use, devices[chosen]))}`);
+      `${deviceName(devices[chosen])}: busy ${percent(busyShare(devices[chosen]))}`);
     detail.replaceChildren(
       el("h3", {}, deviceName(devices[chosen])), drawAreas(use, devices[chosen], 90),
       ...drawCurves(use, devices[chosen]));
@@ -146,7 +150,7 @@ function drawMany(use, box) {
   addEventListener("recolour", paint);
   /* Of those that had work: of others only the counters were read. */
   const idlest = devices.reduce((a, d, i) => {
-    const share = busyShare(use, d), least = busyShare(use, devices[a]);
+    const share = busyShare(d), least = busyShare(devices[a]);
     return share > 0 && (share < least || !least) ? i : a;
   }, 0);
   add(box, slider, detail);
@@ -160,12 +164,13 @@ sections.use = (box, use) => {
   if (!use.devices.length) return "No work of a GPU was recorded.";
   const window = 400 * use.bucket_ns;
   const keys = [...useKinds.map(
-    (kind, k) => [kind, "c-" + kind, use.devices.reduce((sum, d) => sum + d[2 + k], 0)])];
+    (kind, k) => [useNames[k], "c-" + kind, use.devices.reduce((sum, d) => sum + d[2 + k], 0)])];
   add(box,
     el("p", {class: "lead"},
       `${time(window)}, from the first event of the recording on, in 400 spans. ` +
-        "Communication, with its waiting for other ranks, is shown where no kernel of the " +
-        "program's own runs, copies where no kernel runs at all." +
+        "Communication is shown where no kernel of the program's own runs, copies where no " +
+        "kernel runs at all. Shares are of each device's time after start-up; to wait for other " +
+        "ranks is to be idle, as in the overview." +
         (use.left_out ? ` ${count(use.left_out)} more devices are not in this page.` : "")));
   if (use.devices.length > ROWS_MAX)
     drawMany(use, box);
@@ -173,7 +178,7 @@ sections.use = (box, use) => {
     for (const device of use.devices) {
       add(box,
         el("div", {class: "row"}, el("span", {title: deviceName(device)}, deviceName(device)),
-          drawAreas(use, device, 44), el("b", {}, percent(busyShare(use, device)))),
+          drawAreas(use, device, 44), el("b", {}, percent(busyShare(device)))),
         ...drawCurves(use, device));
     }
   add(box, el("ul", {class: "legend"}, [

@@ -159,11 +159,16 @@ def percent(share):
         f"{100 * share:.{2 if share < .001 else 1}f} %"
 
 
+def rows_of(data, key):
+    table = next(table for table in data["tables"] if table["key"] == key)
+    return [{column["key"]: value for column, value in zip(table["columns"], row)}
+            for row in table["rows"]]
+
+
 def gpu_time(data):
     """The sums of that table's columns."""
-    table = next(table for table in data["tables"] if table["key"] == "gpu_time")
-    return {column["key"]: sum(row[i] for row in table["rows"])
-            for i, column in enumerate(table["columns"]) if column["type"] == "ns"}
+    rows = rows_of(data, "gpu_time")
+    return {key: sum(row[key] for row in rows) for key in rows[0] if key.endswith("_ns")}
 
 
 def data_of_page(page):
@@ -200,21 +205,26 @@ def check_ranks_lead_to_their_steps(page, chromium):
     assert "rank 1, step 2: 100 \u00b5s" in page.run("document.activeElement.ariaLabel")
     chromium.press("ArrowRight", "Enter")
     assert heading(page).startswith("Step 3 of rank 1: 150 \u00b5s")
-    assert [row[1] for row in page.rows("#ranks")] == ["6", "6"]
-    assert page.rows("#ranks")[1][3] == "150 \u00b5s"
+    rows = page.rows("#ranks [aria-label=Ranks]")
+    assert [row[1] for row in rows] == ["6", "6"] and rows[1][3] == "150 \u00b5s"
+
+
+def use_labels(page):
+    return page.run("Array.from(document.querySelectorAll('#use svg'), (s) => s.ariaLabel)")
 
 
 def check_gpu_over_time(page, chromium):
-    labels = page.run("Array.from(document.querySelectorAll('#use svg'), (s) => s.ariaLabel)")
-    window = 400 * data_of_page(page)["use"]["bucket_ns"]
-    for rank, label in enumerate(labels):
-        busy = 6 * (GEMM_NS + REDUCE_NS + COPY_NS) + MORE_NS * rank
-        assert label == f"rank {rank}, GPU 0: busy {100 * busy / window:.1f} % of the time"
-    assert len(labels) == 2
+    use, times = data_of_page(page)["use"], rows_of(data_of_page(page), "gpu_time")
+    assert [sum(device[2:6]) for device in use["devices"]] == [
+        6 * (GEMM_NS + REDUCE_NS + COPY_NS) + MORE_NS * rank for rank in range(2)]
+    assert use_labels(page) == [
+        f"rank {rank}, GPU 0: busy " +
+        percent(1 - (row["idle_ns"] - row["idle_start_up_ns"]) /
+                (row["window_ns"] - row["idle_start_up_ns"])) + " of the time after start-up"
+        for rank, row in enumerate(times)]
     # The bucket in the middle of the first kernel is compute, all of it.
-    use = data_of_page(page)["use"]
     bucket = (2000 + GEMM_NS // 2) // use["bucket_ns"]
-    assert [shares[bucket] for shares in use["devices"][0][5:8]] == ["_", "A", "A"]
+    assert [shares[bucket] for shares in use["devices"][0][6:10]] == ["_", "A", "A", "A"]
 
 
 def check_kernels_show_how_they_are_distributed(page, chromium):
@@ -312,7 +322,7 @@ def check_nothing_is_wider_than_the_window(page, chromium):
 
 def check_all_can_be_reached_by_the_tab_key(page, chromium):
     reached = set()
-    for _ in range(60):
+    for _ in range(100):
         chromium.press("Tab")
         reached.add(page.run("(document.activeElement.closest('section,nav,header') || {}).id || "
                              "document.activeElement.tagName"))
@@ -362,14 +372,50 @@ def test_devices_by_rank_and_steps_beyond(chromium, run_verb, make_stacks, tmp_p
     assert [device[0] for device in data["use"]["devices"]] == [0, 1]
     assert sum(len(series[3]) for series in data["steps"]["processes"]) < count
     assert "no room for" in page.text("#steps .lead")
-    busy = [row[-1] for row in page.rows("#ranks")]
+    table = "#ranks [aria-label=Ranks]"
+    busy = [row[-1] for row in page.rows(table)]
     page.run("""(() => {
       const [rank] = data.use.devices, twin = [...rank];
       [twin[2], twin[3], twin[4]] = [0, 0, 0];
       data.use.devices.push(twin);
       document.querySelectorAll("#ranks > :not(h2)").forEach((node) => node.remove());
       drawSection("ranks", document.getElementById("ranks")); })()""")
-    assert [row[-1] for row in page.rows("#ranks")] == busy
+    assert [row[-1] for row in page.rows(table)] == busy
+    page.check_quiet()
+
+
+def test_a_late_rank(chromium, run_verb, make_gpu, tmp_path):
+    """Of each 188.331 ms 108 are work. Rank 1 is late 4 times by 20 ms, and all sections agree."""
+    run_verb("report", make_gpu("late", 4), "-o", "page.html")
+    page = Page(chromium, tmp_path / "page.html")
+    busy = percent(108_000 / 188_331)
+    assert page.text(".hero em") == busy
+    assert use_labels(page) == [f"rank {rank}, GPU {rank}: busy {busy} of the time after start-up"
+                                for rank in range(4)]
+    assert [row[-1] for row in page.rows("#ranks [aria-label=Ranks]")] == [busy] * 4
+    behind = 80_000_000
+    assert [device[5] for device in data_of_page(page)["use"]["devices"]] == [
+        behind, 0, behind, behind]
+    assert [[row[0], *row[-4:]] for row in page.rows("#ranks [aria-label^=Who]")] == [
+        ["1", "0 ns", "4", "80.0 ms", "240 ms"] if rank == 1 else
+        [str(rank), "80.0 ms", "0", "0 ns", "0 ns"] for rank in range(4)]
+    assert page.rows("#ranks [aria-label^=How]") == [
+        ["AllReduce", "4", "12", "80.0 ms", "20.0 ms", "1", "4", "80.0 ms", "host", "evaluate"]]
+    assert page.text("#finding-straggler .cost") == "80.0 ms42.5 %"
+    assert page.texts(".causes .where")[:2] == [" rank 1", " evaluate"]
+    assert page.texts(".causes li:nth-child(4) .where") == ["240 \u00b5s on the device",
+                                                            "20.0 \u00b5s cudaLaunchKernel"]
+    assert page.run("placesOf([['a', 1], ['b', 5], ['c', 2], ['d', 3], ['e', 4]])") == [
+        ["b", 5], ["e", 4], ["d", 3], ["2 more places", 3]]
+    assert page.run("placesOf([['a', 1], ['b', 5], ['c', 2], ['d', 3]]).length") == 4
+    page.check_quiet()
+
+
+def test_ranks_without_steps(chromium, page_of):
+    page = Page(chromium, page_of(*job(), options=()))
+    assert page.run("document.getElementById('steps').dataset.drawn") == "none"
+    assert [[row[0], row[5]] for row in page.rows("#ranks [aria-label^=Who]")] == [
+        ["0", "240 \u00b5s"], ["1", "290 \u00b5s"]]  # it computes for MORE_NS more
     page.check_quiet()
 
 
