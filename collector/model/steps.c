@@ -377,6 +377,17 @@ static int make(struct steps *s, const struct step_mark *marks, uint32_t count)
     }
 }
 
+/* Graphs that a program launches now and then are not what it is made of: unless somebody wants
+ * them, they are steps where they go on for a STEPS_GRAPH_PART of the process's time. */
+static bool is_passing(const struct steps *s, uint32_t first)
+{
+    const struct step *list = &s->list[first];
+    uint32_t process = list->process->index;
+    return s->kind == STEPS_GRAPH && s->wanted == AUTOMATIC &&
+           s->list[s->count - 1].begin_ns - list->begin_ns <
+               (s->walk->last_ns[process] - s->walk->first_ns[process]) / STEPS_GRAPH_PART;
+}
+
 /* In the pauses of a process nobody knows what came to pass. *at: the first pause of its or of a
  * later process; those of `list` come before those of later ones. */
 static void find_pauses(const struct survey *survey, uint32_t *at, struct step *list,
@@ -417,6 +428,8 @@ static int end(void *context)
         uint32_t first = s->count;
         if (s->kind != STEPS_GRAPH || !s->has_sampled)
             error = make(s, &s->marks[i], next - i);
+        if (s->count > first && is_passing(s, first))
+            s->count = first;
         if (error == 0 && s->count > first)
             find_pauses(&s->walk->survey, &pause, &s->list[first], s->count - first);
     }

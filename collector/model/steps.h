@@ -11,7 +11,9 @@
  *               those inside a backward operator (an optimizer fused into the backward pass runs
  *               for each parameter there) are none
  *   dataloader  from the begin of one outermost enumerate(DataLoader)# label to that of the next
- *   graph       from one launch of the graph that is launched most often to the next
+ *   graph       from one launch of the graph that is launched most often to the next; of a process
+ *               in which that goes on for less than a STEPS_GRAPH_PART of its time, only where they
+ *               are wanted
  *
  * A step is partial if its begin or its end is not known (what lies behind the last begin, what
  * lies before the first update, what had not ended), or if recording was stopped in it.
@@ -29,6 +31,8 @@
 #define STEPS_FREE      4096
 #define STEP_FILE_BYTES 64
 #define STEPS_MAX       (1u << 19)
+
+#define STEPS_GRAPH_PART 10
 
 /* The first goes before the others. */
 enum step_kind {

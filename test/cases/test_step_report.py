@@ -352,6 +352,21 @@ def test_graphs(tester):
     assert "a step is from one launch of the graph that is launched most to the next\n" in text
 
 
+@pytest.mark.parametrize("rest_us, by", [(8_450, "graph"), (8_550, "none")])
+def test_graphs_of_a_part_of_the_time(tester, rest_us, by):
+    """20 launches within 0.95 ms are steps if that is a tenth of the time, or if wanted."""
+    stream = Stream()
+    begin = stream.now
+    for _ in range(20):
+        stream.call(function="cudaGraphLaunch", args=(16, 0), work=30)
+        stream.now += 50_000
+    stream.now = begin + 1_000_000 + 1000 * rest_us
+    stream.call(work=30)
+    steps = tester.make(stream).check(by)
+    assert len(steps) == (20 if by == "graph" else 0)
+    assert len(tester.check("graph", "--step-by=graph")) == 20
+
+
 def test_graphs_of_which_some_are_passed_by(tester):
     stream = Stream()
     of(stream, 6, lambda: stream.call(function="cudaGraphLaunch", args=(16, 0), weight=10))
