@@ -132,8 +132,8 @@ static void places_begin(struct table *t, enum report_format format)
 {
     const struct idle *d = t->source;
     bool has_devices = d && d->device_count;
-    t->is_there = has_devices || format == FORMAT_JSON;
     t->count = has_devices ? d->total_count : 0;
+    t->is_there = t->count || format == FORMAT_JSON;
 }
 
 static void fill_place(const struct table *t, uint32_t index, enum report_format format,

@@ -242,6 +242,26 @@ static bool is_of_all_kinds(const struct select_wish *w)
     return !w->kinds && !w->name && !w->min_ns && !w->tids.count;
 }
 
+/* Is most of the piece in what would be in it, had it not begun before? Of what keeps a device or a
+ * thread busy. */
+static void note_begun(struct selection *s, const struct event *event, const struct subject *e)
+{
+    uint64_t begin_ns = s->from_ns, end_ns = s->walk->survey.origin_ns + s->length_ns;
+    struct subject moved = *e;
+    end_ns = s->to_ns < end_ns ? s->to_ns : end_ns;
+    if (e->begin_ns >= begin_ns || e->end_ns <= begin_ns || end_ns <= begin_ns ||
+        (e->end_ns < end_ns && e->end_ns - begin_ns < (end_ns - begin_ns) / 2))
+        return;
+    bool is_work = is_stream_work(event->record->type);
+    struct key key = {event->process->index, is_work ? e->device : event->thread->index, is_work};
+    moved.begin_ns = begin_ns;
+    if ((!is_work && event->record->type != RECORD_CALL) || !is_in(s, &moved) ||
+        key_map_get(&s->begun, key) || key_map_set(&s->begun, key, 1) < 0)
+        return;
+    *(is_work ? &s->begun_devices : &s->begun_threads) += 1;
+    s->begun_ns = s->begun_ns && s->begun_ns < e->begin_ns ? s->begun_ns : e->begin_ns;
+}
+
 /* What opens is in it: nobody knows its end yet. */
 static bool has(void *context, const struct slice *slice)
 {
@@ -278,7 +298,10 @@ static bool has(void *context, const struct slice *slice)
     } else {
         describe_other(s, slice, &e);
     }
-    return is_in(s, &e) && ++s->shown;
+    if (is_in(s, &e))
+        return ++s->shown;
+    note_begun(s, event, &e);
+    return false;
 }
 
 static bool has_device(void *context, const struct slice *slice)
@@ -627,6 +650,7 @@ void selection_release(struct selection *s)
         walk_release(&s->own);
     free(s->tids);
     key_map_release(&s->names);
+    key_map_release(&s->begun);
     *s = (struct selection){0};
 }
 

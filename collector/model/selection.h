@@ -64,6 +64,9 @@ struct selection {
     bool keeps_work;             /* blocks of work are all read */
     uint64_t length_ns;          /* of the recording, from its first event on */
     uint64_t shown;              /* events that were in it, and readings of devices */
+    struct key_map begun;        /* devices and threads that what began before --from kept busy */
+    uint32_t begun_devices, begun_threads; /* for most of the piece */
+    uint64_t begun_ns;                     /* the first of that */
 };
 
 /* What a step is, as --step-by and --step-range say. */
@@ -117,6 +120,11 @@ bool selection_time(const struct selection *s, uint64_t *from_ns, uint64_t *to_n
 /* What was asked for, and, of a piece of time, when that was: "0 ns to 1.500 ms after the first
  * event, of 2.000 ms: --step=3 --kind=kernel". To be freed; NULL: no memory. */
 char *selection_text(const struct selection *s);
+
+/* After a walk: which devices did work and which threads were in a call that began before --from
+ * and took half of the piece or more, and since when: "2 GPUs were in work, and a thread in a call,
+ * that began before: --from=0.000103 shows it". To be freed; NULL: there is none, or no memory. */
+char *selection_begun_text(const struct selection *s);
 
 /* No event is in it: EXIT_USAGE after one line that says how long the recording is. */
 enum exit_code selection_empty(const struct selection *s, const char *verb);

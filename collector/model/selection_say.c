@@ -65,6 +65,33 @@ char *selection_text(const struct selection *s)
     return text_of(s, true);
 }
 
+char *selection_begun_text(const struct selection *s)
+{
+    uint64_t ns = s->begun_ns - s->walk->survey.origin_ns;
+    char devices[40] = "", threads[40] = "", time[32], *text = NULL;
+    if (s->begun_devices == 1)
+        snprintf(devices, sizeof devices, "a GPU was in work");
+    else if (s->begun_devices)
+        snprintf(devices, sizeof devices, "%u GPUs were in work", s->begun_devices);
+    if (s->begun_threads == 1)
+        snprintf(threads, sizeof threads, "a thread %sin a call", s->begun_devices ? "" : "was ");
+    else if (s->begun_threads)
+        snprintf(threads, sizeof threads, "%u threads %sin calls", s->begun_threads,
+                 s->begun_devices ? "" : "were ");
+    if (!s->begun_devices && !s->begun_threads)
+        return NULL;
+    int length = snprintf(time, sizeof time, "%llu.%09llu", (unsigned long long)(ns / 1000000000u),
+                          (unsigned long long)(ns % 1000000000u));
+    while (time[length - 1] == '0')
+        time[--length] = '\0';
+    time[length - (time[length - 1] == '.')] = '\0';
+    length =
+        asprintf(&text, "%s%s%s%s that began before: --from=%s shows %s", devices,
+                 *devices && *threads ? ", and " : "", threads, *devices && *threads ? "," : "",
+                 time, s->begun_devices + s->begun_threads > 1 ? "them" : "it");
+    return length < 0 ? NULL : text;
+}
+
 /* Where devices are described, and none of them is wanted: which there are. False: it is not so. */
 static bool name_devices(const struct selection *s, char *text)
 {
@@ -90,7 +117,7 @@ enum exit_code selection_empty(const struct selection *s, const char *verb)
     bool is_of_time = s->wish->from.is_given || s->wish->to.is_given;
     time_t seconds = (time_t)(origin_ns / 1000000000u);
     struct tm when;
-    char *text = text_of(s, false);
+    char *text = text_of(s, false), *begun = selection_begun_text(s);
     if (is_moment && localtime_r(&seconds, &when))
         strftime(moment, sizeof moment, " (%Y-%m-%dT%H:%M:%S)", &when);
     if (!origin_ns)
@@ -101,10 +128,12 @@ enum exit_code selection_empty(const struct selection *s, const char *verb)
         usage_error("%s: no event is in the piece that was asked for, %s: the recording lasts %s "
                     "from its first event%s on, from which --from and --to count; %s%s%s",
                     verb, text ? text : "?", time_text(time, s->length_ns), moment,
-                    is_of_time ? "name a time in it that has such events"
-                               : "ask for less of this at once",
+                    begun        ? begun
+                    : is_of_time ? "name a time in it that has such events"
+                                 : "ask for less of this at once",
                     has_devices ? "" : "; its devices are ", devices);
     free(text);
+    free(begun);
     return EXIT_USAGE;
 }
 

@@ -198,9 +198,13 @@ static void print_shortage(struct screen *s, const struct report *r)
 static void print_piece(struct screen *s, const struct report *r)
 {
     char *text = r->selection ? selection_text(r->selection) : NULL;
+    char *begun = r->selection ? selection_begun_text(r->selection) : NULL;
     if (text)
         line(s, "piece", NULL, "%s", text);
+    if (begun)
+        line(s, "", NULL, "%s", begun);
     free(text);
+    free(begun);
 }
 
 static void print_program(struct screen *s, const struct overview *o)

@@ -159,20 +159,18 @@ void report_sum_up(struct report *r)
         losses_add(&r->losses, &r->walk.losses[i]);
 }
 
-/* As idle.h has the time of devices. */
+/* As idle.h has the time of devices; of a piece of time, how long that is. */
 static void measure_wall(struct report *r)
 {
-    r->is_piece = r->walk.filter && r->walk.filter->is_of_time;
+    r->is_piece = r->selection && selection_time(r->selection, &r->wall_begin_ns, &r->wall_end_ns);
+    if (r->is_piece) {
+        r->wall_begin_ns += r->walk.survey.origin_ns;
+        r->wall_end_ns += r->walk.survey.origin_ns;
+        return;
+    }
     r->wall_begin_ns = r->begin_ns;
     r->wall_end_ns = r->end_ns;
-    for (uint32_t i = 0; r->is_piece && !r->calls && r->idle && i < r->idle->device_count; i++) {
-        const struct idle_device *d = &r->idle->devices[i];
-        if (!r->wall_begin_ns || d->begin_ns < r->wall_begin_ns)
-            r->wall_begin_ns = d->begin_ns;
-        if (d->end_ns > r->wall_end_ns)
-            r->wall_end_ns = d->end_ns;
-    }
-    for (uint32_t i = 0; i < r->rec->count && !r->is_piece; i++) {
+    for (uint32_t i = 0; i < r->rec->count; i++) {
         uint64_t first_ns = r->walk.first_ns[i], start_ns = process_start_ns(r->rec->processes[i]);
         if (!first_ns)
             continue;

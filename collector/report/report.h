@@ -71,8 +71,8 @@ struct report {
     const struct selection *selection; /* NULL: everything */
     uint64_t piece_events;             /* that are in it */
     bool is_piece;                     /* of time: nothing is said of what was before it */
-    uint64_t wall_begin_ns;     /* of the first process, or its first event; of a piece ... */
-    uint64_t wall_end_ns;       /* of the last event; ... of its calls, or else its work */
+    uint64_t wall_begin_ns;     /* of the first process, or its first event; or of the piece */
+    uint64_t wall_end_ns;       /* of the last event; or of the piece */
     uint64_t whole_ns;          /* 0: all was read; otherwise how long all took */
     uint64_t *process_calls;    /* owned, by process index */
     struct losses losses;       /* of all processes together */

@@ -17,6 +17,7 @@ import pytest
 import stream_reader
 from conftest import BUILD, built
 from made_ops import CAPTURED, OTHER, TYPES, Recording, T
+from test_idle import Script
 
 CALLS = "('cuda_runtime', 'cuda_driver')"
 WORK = "('kernel', 'gpu_memcpy', 'gpu_memset', 'gpu_graph')"
@@ -295,6 +296,39 @@ def test_a_piece_says_what_it_is_of(make_gpu, run_verb):
     assert whole["piece"] is None and whole["gpu_time"]["other_ns"] == 0
     assert cut["piece"] == {"events": 12, "from_ns": 399800, "to_ns": 499800,
                             "options": {"step": "3", "name": "gemm|Launch"}}
+
+
+def test_a_piece_in_a_long_wait(make_records, run_collector):
+    """Two GPUs in kernels of 2 s, their hosts in a wait; only a third one does something then."""
+    lines = []
+    for rank in range(3):
+        s = Script(rank)
+        s.now += rank
+        s.launch(us=3, after=5, lasts=2_000_000 if rank < 2 else 400_000)
+        s.call("cudaStreamSynchronize", 2_000_000 - rank if rank < 2 else 1_200_000)
+        s.call("cudaFree", 10)
+        lines += s.text()
+    folder = make_records(lines)
+
+    def screen(*options):
+        return run_collector("report", *options, folder).stdout.partition("\n\n")[0]
+    begun = "2 GPUs were in work, and 2 threads in calls, that began before: --from=0.000003 shows"
+    text = screen("--from=1.1s", "--to=1.5s")
+    assert f"--to=1.5s\n             {begun} them\n  wall time  400.000 ms; " in text, text
+    overview = json.loads(run_collector("report", "--format=json", "--from=1.1s", "--to=1.5s",
+                                        folder).stdout)["overview"]
+    assert overview["wall_ns"] == 400_000_000 and overview["piece"].items() >= {
+        "begun_devices": 2, "begun_threads": 2, "begun_ns": 3000}.items()
+    for verb in ("report", "merge"):
+        empty = run_collector(verb, "--from=1.3s", "--to=1.5s", folder)
+        assert empty.returncode == 2 and begun in empty.stderr, empty.stderr
+    assert "a GPU was in work, and a thread in a call, that began before: --from=0.000003 shows " \
+        "them" in screen("--from=1.1s", "--to=1.5s", "--rank=0,2")
+    assert "2 threads were in calls that began before: --from=0.000003 shows them\n" in \
+        screen("--from=1.1s", "--to=1.5s", "--kind=call")
+    # What shows it shows it; the third thread is in a call for less than half of these pieces.
+    assert "began before" not in screen("--from=0.000003", "--to=5s") + screen("--to=1s") + \
+        screen("--from=1.1s", "--to=1.5s", "--name=Free")
 
 
 def test_a_step_of_a_piece_is_all_of_it(make_gpu, run_verb):
