@@ -5,13 +5,9 @@ import random
 
 import pytest
 
-import trace_viewer
-from test_page import HOSTILE, Page, chromium, data_of
+from shown_page import HOSTILE, Page, chromium, data_of, pytestmark
 
-from made_runs import baseline, noisy  # test_page has its folder on the path
-
-pytestmark = pytest.mark.skipif(not trace_viewer.find_chromium(),
-                                reason="not run: no chromium; ./scripts/check installs it")
+from made_runs import baseline, noisy  # shown_page has its folder on the path
 
 WORSE, UNSURE = 1, 3
 STEPS, LAUNCHES, US = 40, 2, 1000

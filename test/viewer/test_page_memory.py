@@ -4,13 +4,9 @@
 import pytest
 
 import conftest
-import trace_viewer
-from test_page import HOSTILE, MEGABYTES_MAX, Page, chromium, data_of
+from shown_page import HOSTILE, MEGABYTES_MAX, Page, chromium, data_of, pytestmark
 
-from made_memory import TYPES, Process  # test_page has its folder on the path
-
-pytestmark = pytest.mark.skipif(not trace_viewer.find_chromium(),
-                                reason="not run: no chromium; ./scripts/check installs it")
+from made_memory import TYPES, Process  # shown_page has its folder on the path
 
 MIB, GIB = 1 << 20, 1 << 30
 assert chromium  # a fixture
