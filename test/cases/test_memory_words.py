@@ -1,0 +1,123 @@
+# SPDX-License-Identifier: Apache-2.0
+"""gpuprof memory: what it prints for people, and what it refuses."""
+
+import csv
+import io
+import struct
+
+import pytest
+from made_memory import TYPES, Process, at_random
+from memory_verb import fixture_memory, leaking
+from test_tables import on_terminal
+
+
+def with_everything(process):
+    """Beside leaks: tensors, what is hidden, a preallocation, and PyTorch's failure with advice."""
+    total, mib = 80 << 30, 1 << 20
+    for device in range(4):
+        process.get("linear", (1 << 41) + (device << 32), 20 * mib, device, line=3)
+    kept = process.tensor((1 << 41) + 4 * mib, 8 * mib, reserved=20 * mib, line=4)
+    for number in range(3):
+        process.tensor((1 << 44) + (number << 20), 512, line=20 + number)
+    process.get("pinned", 1 << 20, mib, line=3)
+    process.call("cudaMemGetInfo", [total - 500 * mib, total, 0])
+    process.get("linear", 1 << 42, total // 2, line=5)
+    process.raw(1, TYPES["tensor_oom"], [1 << 50, kept.bytes, 20 * mib, 0, 1],
+                code=process.stack(6))
+    process.raw(1, TYPES["tensor_oom"], [11 * mib, kept.bytes, 20 * mib, 0, 1],
+                code=process.stack(6))
+    return process
+
+
+@pytest.mark.parametrize("columns", [80, 60, 200])
+def test_first_screen(columns, memory, collector, run_verb, tmp_path):
+    """With all that there can be it is 24 lines at most, none wider than the terminal."""
+    memory([with_everything(leaking(20, 2000))])
+    text = on_terminal([collector, "memory", tmp_path / "data"], columns)
+    lines = text.partition("\n\n")[0].splitlines()
+    assert 20 <= len(lines) <= 24, text
+    assert max(map(len, lines)) <= columns
+    labels = [line[2:13].strip() for line in lines]
+    assert [label for label in labels if label] == \
+        ["memory", "not enough", "try", "peak", "held by", "grows", "hidden", "one block"]
+    if columns >= 80:
+        assert lines[1].split() == "not enough 11.0 MiB wanted by train " \
+            "(/home/me/train.py:6)".split()
+        assert "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True" in "\n".join(lines)
+        at = labels.index("grows")
+        assert lines[at].split()[1:] == "38.0 KiB, 2.0 KiB a step: train " \
+            "(/home/me/train.py:17)".split()
+        assert lines[at + 3].split()[-1] == "--table=leaks"
+        peaks = lines[labels.index("peak"):labels.index("held by")]
+        assert [line.split(": ")[1].split(";")[0] for line in peaks[:4]] == \
+            ["device 0", "device 1", "device 2", "device 3"]
+        assert peaks[4].split() == "... and 2 more: --table=places".split()
+    table = run_verb("memory", tmp_path / "data", "--format=csv").stdout
+    kinds = {row["kind"] for row in csv.DictReader(io.StringIO(table))}
+    assert kinds >= {"memory_peak", "memory_end", "memory_owner", "memory_leak", "memory_kind",
+                     "memory_step", "memory_curve"}
+
+
+def test_short_rows_in_a_pipe(memory, run_verb, tmp_path):
+    """Which process it is needs no words if there is one; all eight leaks are on the page."""
+    memory([leaking(60, 6000)])
+    text = run_verb("memory", tmp_path / "data").stdout
+    [places] = [table for table in text.split("\n\n") if table.startswith("memory of each device")]
+    assert max(map(len, places.splitlines())) <= 80
+    leaks = text.partition("what grows from step to step\n")[2].split("\n\n")[0].splitlines()
+    assert [line.split(":")[1].rstrip(")") for line in leaks[1:]] == \
+        [str(10 + leak) for leak in reversed(range(8))]
+    text = run_verb("memory", tmp_path / "data", "--table=kinds").stdout
+    assert text.splitlines()[-1].endswith("  linear, device 0")
+
+
+def test_stacks_of_one_line(memory, run_verb, tmp_path):
+    process = leaking(20, 0, leaks=2)
+    assert memory([process])["leaks"] and "--by=stack" not in run_verb(
+        "memory", tmp_path / "data").stdout
+    process.raw(1, TYPES["stack"], [90, 0], struct.pack("<Q", 2 << 60 | 2))
+    process.call("cudaMalloc", [1 << 45, 256, 0], code=90)
+    memory([process])
+    assert "several stacks lead to 1 of these: --by=stack tells them apart" in run_verb(
+        "memory", tmp_path / "data").stdout
+    assert "tells them apart" not in run_verb("memory", tmp_path / "data", "--by=stack").stdout
+
+
+def test_a_moment_behind_the_end(memory, run_verb, run_collector, tmp_path):
+    process = at_random(7)
+    wall = memory([process])["wall_ns"]
+    assert memory([process], f"--at={wall / 1e9:.9f}")["places"]
+    done = run_collector("memory", tmp_path / "data", "--at=99.5")
+    assert done.returncode == 2 and not done.stdout
+    assert "--at: 99.500 s after the first event nothing was recorded; the last is at" in \
+        done.stderr
+
+
+def test_nothing_could_be_read(memory, run_verb, run_collector, tmp_path):
+    """Of damaged files nobody knows what the program has done."""
+    memory([Process()])
+    text = run_verb("memory", tmp_path / "data").stdout
+    assert "peak       no call that gets memory was recorded" in text
+    process = Process()
+    process.get("linear", 0x1000, 64)
+    memory([process])
+    path = tmp_path / "data/0.gpuprof"
+    data = bytearray(path.read_bytes())
+    for at in range(len(data) * 3 // 4, len(data) - 8):
+        data[at] ^= 0x55
+    path.write_bytes(data)
+    done = run_collector("memory", tmp_path / "data")
+    assert done.returncode == 3
+    lines = done.stdout.splitlines()
+    assert lines[1].startswith("  lost       blocks damaged: ")
+    assert lines[2:] == ["  peak       no call that gets memory is in what could be read"]
+
+
+def test_wrong_usage(run_collector):
+    for words, says in ((["--table=peaks"], "there are out_of_memory, places, owners, leaks"),
+                        (["--sort=colour"], "no table here has a column 'colour'"),
+                        (["--at=noon"], "neither peak nor end nor a number of seconds"),
+                        (["--by=name"], "python-line|stack|operator"),
+                        (["-o", "x.svgz"], "not a kind that can be written")):
+        done = run_collector("memory", *words, "x")
+        assert done.returncode == 2 and says in done.stderr, words
