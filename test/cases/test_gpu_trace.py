@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Traces with GPU work: what HTA, TensorBoard, Perfetto and catapult's viewer need of them, and the
 traps of the format. The recordings come from make_gpu; what they hold is computed here again.
-`make check-consumers` runs the readers themselves.
+`make check-consumers` runs the readers themselves. What is of ranks, or of ranges and steps, is
+tested in test_rank_traces.py and test_trace_ranges.py.
 
 What a reader needs                               is tested by
 `"rank": N`, white space, before any event        test_head, test_per_rank
@@ -29,79 +30,16 @@ an archive with a manifest; beyond 4 GiB          test_archive; test_zip.py
 """
 
 import collections
-import gzip
 import json
 import pathlib
 import re
-import resource
 import subprocess
-import zipfile
 
 import pytest
-
 from conftest import BUILD, built
+from merged_trace import GPU_CATEGORIES, at, check_rows, merged, names, of_category
 
 HERE = pathlib.Path(__file__).resolve().parent
-STEP = 100.0  # us
-ORIGIN = 0.2  # of the first event that is shown, the first label
-
-
-@pytest.fixture
-def merged(run_collector, make_gpu):
-    """merged("train", ranks, steps, options...): the trace."""
-    def merge(scenario, ranks, steps, *options, code=0):
-        result = run_collector("merge", *options, make_gpu(scenario, ranks, steps))
-        assert result.returncode == code, result.stderr
-        return json.loads(result.stdout)
-    return merge
-
-
-def of_category(trace, category):
-    return [e for e in trace["traceEvents"] if e["ph"] == "X" and e["cat"] == category]
-
-
-def at(step, us):
-    """Time in the trace of `us` after the begin of a step."""
-    return round(STEP * (step + 1) + us - ORIGIN, 3)
-
-
-def names(trace, what="thread_name"):
-    return {(e["pid"], e["tid"]): e["args"]["name"] for e in trace["traceEvents"]
-            if e["ph"] == "M" and e["name"] == what}
-
-
-GPU_CATEGORIES = ("kernel", "gpu_memcpy", "gpu_memset", "gpu_graph", "cuda_sync")
-
-
-def check_sums(row):
-    """The same for readers that add times up as doubles; operators are ranges once more."""
-    stack = []
-    for begin, _, e in sorted(row, key=lambda item: item[:2]):
-        while stack and stack[-1][0] < begin:
-            stack.pop()
-        end = begin + e["dur"]
-        assert not stack or end < stack[-1][0] or (end == stack[-1][0] and (
-            "cpu_op" in (e["cat"], stack[-1][1]["cat"]) or e["dur"] == 0)), (e, stack[-1])
-        stack.append((end, e))
-
-
-def check_rows(trace):
-    """Slices of a row nest or stay 1 ns apart; outer ones begin first or come first in the file."""
-    rows = collections.defaultdict(list)
-    for place, e in enumerate(trace["traceEvents"]):
-        if e["ph"] != "X":
-            continue
-        begin = round(e["ts"] * 1000)
-        rows[e["pid"], e["tid"]].append((begin, place, begin + round(e["dur"] * 1000), e))
-    for row in rows.values():
-        check_sums([(e["ts"], place, e) for _, place, _, e in row])
-        stack = []
-        for begin, _, end, e in sorted(row, key=lambda item: item[:2]):
-            while stack and stack[-1] < begin:
-                stack.pop()
-            assert not stack or end <= stack[-1], e
-            stack.append(end)
-    return len(rows)
 
 
 @pytest.mark.parametrize("begin", [1000, 123456789, 987654321987654])
@@ -352,55 +290,6 @@ def test_flows(merged, ranks):
     assert len(ends) == len(work)
 
 
-def test_ranges(merged):
-    trace = merged("train", 1, 2)
-    ranges = [e for e in of_category(trace, "user_annotation")
-              if not e["name"].startswith("ProfilerStep#")]
-    by_name = collections.defaultdict(list)
-    for e in ranges:
-        by_name[e["name"]].append(e)
-    assert {name: len(found) for name, found in by_name.items()} == \
-        {"step": 2, "forward": 2, "backward": 2, "epoch": 1}
-    for step in range(2):
-        forward = by_name["forward"][step]
-        assert (forward["ts"], forward["dur"]) == (at(step, 0.02), 7.98)
-        assert (forward["pid"], forward["tid"]) == (1000, 1000)
-        assert forward["args"]["category"] == "passes"
-        assert forward["args"]["color"] == "0xff00ff00"
-        # Of the colours that have names in Chrome's viewer the nearest: (103, 218, 35).
-        assert forward["cname"] == "cq_build_attempt_passed"
-        assert "cname" not in by_name["backward"][step]
-        assert by_name["step"][step]["args"]["payload"] == step
-        # its text is a registered string
-        assert by_name["backward"][step]["args"]["domain"] == "lib"
-    epoch, = by_name["epoch"]  # ended by another thread
-    assert names(trace)[epoch["pid"], epoch["tid"]] == "ranges of threads"
-    assert (epoch["ts"], epoch["dur"]) == (0.1, 299.7)
-    marks = [e for e in trace["traceEvents"] if e["ph"] == "i" and e["name"] == "checkpoint"]
-    assert [e["ts"] for e in marks] == [at(0, 60.5), at(1, 60.5)]
-    assert any(e["name"] == "recording stopped" for e in trace["traceEvents"])
-    assert names(trace)[1000, 1000] == "trainer 1000"
-
-
-def test_ranges_on_the_device(merged):
-    trace = merged("train", 1, 2)
-    found = collections.defaultdict(list)
-    for e in of_category(trace, "gpu_user_annotation"):
-        assert "stream" not in e["args"] and not e["name"].startswith("ProfilerStep#")
-        found[names(trace)[e["pid"], e["tid"]], e["name"]].append(e)
-    rows = {row for row, _ in found}
-    assert rows == {"ranges on stream 7", "ranges on stream 13"}
-    for step in range(2):
-        forward = found["ranges on stream 7", "forward"][step]
-        # From the copy to the third kernel; an inner range begins some ns behind the outer ones.
-        assert abs(forward["ts"] - at(step, 5)) < 0.01
-        assert round(forward["ts"] + forward["dur"], 3) == at(step, 25)
-        nccl = found["ranges on stream 13", "backward"][step]
-        assert abs(nccl["ts"] - at(step, 26)) < 0.01
-        assert round(nccl["ts"] + nccl["dur"], 3) == at(step, 46)
-    assert len(found["ranges on stream 7", "epoch"]) == 1
-
-
 def test_default_stream(merged):
     """HTA takes stream 0 for none."""
     trace = merged("shared", 1, 1)
@@ -460,73 +349,6 @@ def test_extreme_numbers(run_collector, name):
     for e in trace["traceEvents"]:
         assert 0 <= e["pid"] < 2**32 and 0 <= e["tid"] < 2**32
         assert all(abs(number) <= 2**53 for number in numbers_in(e)), e
-
-
-def test_ranges_of_threads_that_share_a_stream(merged):
-    """Each is whole, from its first to its last work, in a row of its thread."""
-    trace = merged("shared", 1, 1)
-    rows = names(trace)
-    found = {e["name"]: (rows[e["pid"], e["tid"]], round(e["ts"] - 19.8, 3), e["dur"])
-             for e in of_category(trace, "gpu_user_annotation")}
-    assert len(of_category(trace, "gpu_user_annotation")) == 3
-    assert found == {"step": ("ranges on stream 7", 0, 13),
-                     "inner": ("ranges on stream 7", 0.001, 8.999),
-                     "backward": ("ranges on stream 7, thread 1600", 2, 9)}
-    check_rows(trace)
-
-
-def test_operators(run_collector, make_gpu, tmp_path):
-    """TensorBoard's operator view: kernel, call and range have one External id."""
-    folder = make_gpu("train", 1, 2)
-    whole = json.loads(run_collector("merge", folder).stdout)
-    assert not of_category(whole, "cpu_op")  # a viewer would show ranges twice
-    assert run_collector("merge", "--per-rank", "-o", "traces", folder).returncode == 0
-    [file] = (tmp_path / "traces").glob("*.gz")
-    trace = json.loads(gzip.decompress(file.read_bytes()))
-    operators = {e["args"]["External id"]: e for e in of_category(trace, "cpu_op")}
-    assert len(operators) == len(of_category(trace, "cpu_op"))
-    for e in of_category(trace, "kernel"):
-        operator = operators[e["args"]["External id"]]
-        name = "forward" if e["args"]["correlation"] % 100 in (2, 3, 4) else "backward"
-        assert operator["name"] == name
-        calls = of_category(trace, "cuda_runtime") + of_category(trace, "cuda_driver")
-        call = next(c for c in calls if c["args"]["correlation"] == e["args"]["correlation"])
-        assert call["args"]["External id"] == e["args"]["External id"]
-        assert operator["ts"] < call["ts"] < operator["ts"] + operator["dur"]
-
-
-def steps_of(trace):
-    return [(e["name"], e["ts"], e["dur"]) for e in of_category(trace, "user_annotation")
-            if e["name"].startswith("ProfilerStep#")]
-
-
-def test_steps(merged):
-    steps = steps_of(merged("train", 1, 3))
-    assert [name for name, _, _ in steps] == [f"ProfilerStep#{k}" for k in range(3)]
-    assert steps[0][1:] == (at(0, 0), 99.999) and steps[1][1:] == (at(1, 0), 99.999)
-
-
-def test_steps_of_a_range(merged):
-    steps = steps_of(merged("train", 1, 3, "--step-range", "step"))
-    assert [name for name, _, _ in steps] == [f"ProfilerStep#{k}" for k in range(3)]
-    assert steps[1][1:] == (at(1, 0.01), 59.99)
-
-
-def test_one_step_where_none_is_named(merged, run_collector, make_gpu, tmp_path):
-    folder = make_gpu("train", 1, 1, name="other")
-    target = tmp_path / "none.json"
-    for name, said in (("no such range", "gpuprof: merge: --step-range: no range or label has the "
-                        "name 'no such range'; there are 'backward', 'epoch', 'forward', "
-                        "'step'\n"), ("s*p", ""), ("step", "")):
-        done = run_collector("merge", "--step-range", name, "-o", target, folder)
-        assert (done.stderr, done.returncode) == (said, 2 if said else 0)
-        assert target.exists() == (not said)
-    trace = merged("shared", 1, 1)
-    (name, begin, duration), = steps_of(trace)
-    assert name == "ProfilerStep#0" and begin == min(
-        e["ts"] for e in trace["traceEvents"] if e["ph"] == "X" and e["ts"])
-    assert begin + duration >= max(e["ts"] + e["dur"] for c in GPU_CATEGORIES
-                                   for e in of_category(trace, c))
 
 
 def test_memory(merged):
@@ -592,112 +414,6 @@ def test_losses(run_collector, make_gpu):
     assert run_collector("merge", "--strict", folder).returncode == 3
 
 
-def check_rank_file(trace, text, rank):
-    assert re.search(r'"rank":\s+(\d+)', text).group(1) == str(rank)
-    assert {e["args"]["device"] for e in of_category(trace, "kernel")} == {rank}
-    assert {e["pid"] for e in of_category(trace, "kernel")} == {rank}
-    process, = trace["otherData"]["processes"]
-    assert process["rank"] == str(rank)
-    assert {p for p, _ in names(trace, "process_name")} == {rank, 1001 - rank}
-    check_rows(trace)
-
-
-def test_per_rank(run_collector, make_gpu, tmp_path):
-    folder = make_gpu("train", 2, 2)
-    result = run_collector("merge", "--per-rank", "-o", "traces", folder)
-    assert result.returncode == 0 and result.stderr == ""
-    files = sorted(path.name for path in (tmp_path / "traces").iterdir())
-    assert files == ["rank_0.pt.trace.json.gz", "rank_1.pt.trace.json.gz"]
-    bases = set()
-    for rank, name in enumerate(files):
-        text = gzip.decompress((tmp_path / "traces" / name).read_bytes()).decode()
-        trace = json.loads(text)
-        check_rank_file(trace, text, rank)
-        assert trace["traceName"] == name
-        bases.add(trace["baseTimeNanoseconds"])
-    assert len(bases) == 1
-    again = run_collector("merge", "--per-rank", "-o", "traces", folder)
-    assert again.returncode == 0 and len(list((tmp_path / "traces").iterdir())) == 2
-    (tmp_path / "file").write_text("here before")
-    refused = run_collector("merge", "--per-rank", "-o", "file", folder)
-    assert refused.returncode == 1 and (tmp_path / "file").read_text() == "here before"
-    assert refused.stderr == "gpuprof: file: is a file; --per-rank needs a folder\n"
-
-
-def test_archive(run_collector, make_gpu, tmp_path):
-    folder = make_gpu("train", 2, 2)
-    result = run_collector("merge", "-o", "all.ZIP", folder)
-    assert result.returncode == 0 and result.stderr == ""
-    with zipfile.ZipFile(tmp_path / "all.ZIP") as archive:
-        assert archive.testzip() is None
-        assert archive.namelist() == ["perfetto_manifest.json", "rank_0.pt.trace.json",
-                                      "rank_1.pt.trace.json"]
-        manifest = json.loads(archive.read("perfetto_manifest.json"))["perfetto_manifest"]
-        assert manifest["version"] == 1
-        assert [f["path"] for f in manifest["files"]] == archive.namelist()[1:]
-        assert len({f["machine"]["name"] for f in manifest["files"]}) == 2
-        for rank in range(2):
-            text = archive.read(f"rank_{rank}.pt.trace.json").decode()
-            check_rank_file(json.loads(text), text, rank)
-    first = (tmp_path / "all.ZIP").read_bytes()
-    assert run_collector("merge", "-o", "all.ZIP", folder).returncode == 0
-    assert (tmp_path / "all.ZIP").read_bytes() == first
-
-
-def test_archive_of_ranks_with_one_device_each(run_collector, make_stacks, tmp_path):
-    """Each calls it device 0. Perfetto takes the members for one trace, in which a pid is one
-    process: of its versions not all know machines (test/consumers)."""
-    data = make_stacks(*(line for rank in range(3) for line in (
-        f"process {rank}", f"meta env.RANK={rank}",
-        f"call cudaLaunchKernel {1000 + rank} 500 1 0 0", f"kernel 1 {2000 + rank} 5000 1")))
-    run_collector("merge", data, "-o", tmp_path / "all.zip")
-    run_collector("merge", "--per-rank", data, "-o", tmp_path / "ranks")
-    pids = []
-    with zipfile.ZipFile(tmp_path / "all.zip") as archive:
-        for rank in range(3):
-            name = f"rank_{rank}.pt.trace.json"
-            its, alone = (sorted({e["pid"] for e in json.loads(text)["traceEvents"]
-                                  if e.get("cat") == "kernel"})
-                          for text in (archive.read(name), gzip.decompress(
-                              (tmp_path / "ranks" / f"{name}.gz").read_bytes())))
-            assert len(its) == 1 and alone == [0]
-            pids += its
-    assert len(set(pids)) == 3 and pids[0] == 0
-
-
-def test_processes_beside_the_ranks(run_collector, make_gpu, tmp_path):
-    """A process without GPU work that has the rank of another: a loader that the other started."""
-    folder = make_gpu("train", 1, 1)
-    subprocess.run([built(BUILD / "make_stream"), folder, "100", "2"], check=True, timeout=60)
-    (folder / "p0.gpuprof").unlink()  # it has the process id of the rank
-    result = run_collector("merge", "--per-rank", "-o", "traces", folder)
-    assert result.returncode == 0, result.stderr
-    files = sorted(str(p.relative_to(tmp_path / "traces"))
-                   for p in (tmp_path / "traces").rglob("*.gz"))
-    assert files == ["others/process_1001.pt.trace.json.gz", "rank_0.pt.trace.json.gz"]
-
-
-@pytest.mark.parametrize("arguments,text", [
-    (["--per-rank", "x"], "--per-rank writes several files; name a folder"),
-    (["--per-rank", "-o", "-", "x"], "--per-rank writes several files; name a folder"),
-    (["--per-rank", "-o", "a.zip", "x"], "an archive has a file per rank without --per-rank"),
-    (["--step-range", "x", "--step-by", "graph", "x"], "--step-by=graph something else"),
-    (["--step-range"], "--step-range needs a value: PATTERN"),
-])
-def test_wrong_usage(run_collector, arguments, text):
-    result = run_collector("merge", *arguments)
-    assert result.returncode == 2 and text in result.stderr and result.stderr.count("\n") == 1
-
-
-def test_full_disk(run_collector, make_gpu, tmp_path):
-    folder = make_gpu("train", 1, 1)
-    (tmp_path / "traces").write_text("a file")
-    result = run_collector("merge", "--per-rank", "-o", "traces", folder)
-    assert result.returncode == 1 and result.stderr.count("\n") == 1
-    result = run_collector("merge", "-o", "not/there.zip", folder)
-    assert result.returncode == 1 and "name a file in a folder that there is" in result.stderr
-
-
 def test_without_gpu_work_nothing_changes(run_collector, tmp_path):
     folder = tmp_path / "host"
     folder.mkdir()
@@ -742,19 +458,3 @@ def test_recorded(run_collector, program, library):
     assert trace["cuda_driver_version"] == trace["cupti_version"] // 10000 * 1000
     devices = {(e["pid"], e["args"]["device"]) for e in kernels}
     assert len(devices) == 2 and {device for _, device in devices} == {0, 1}
-
-
-@pytest.mark.long
-def test_a_rank_costs_the_same_among_many(run_collector, make_gpu):
-    """A trace of one process does not look at all others: 4 times the ranks, 4 times the work."""
-    seconds = {}
-    for ranks in (500, 2000):
-        folder = make_gpu("train", ranks, 1, name=f"ranks{ranks}")
-        tries = []
-        for _ in range(3):
-            before = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime
-            done = run_collector("merge", "--per-rank", "-o", f"traces{ranks}", folder)
-            assert done.returncode == 0, done.stderr
-            tries.append(resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime - before)
-        seconds[ranks] = min(tries)
-    assert seconds[2000] < 6 * seconds[500], seconds
