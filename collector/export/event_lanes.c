@@ -297,6 +297,8 @@ static void release(struct joint *j, struct lane *lane)
 static int run(struct joint *j, struct steps *steps, const struct consumer *consumer,
                struct output *out)
 {
+    if (j->workers.count <= LANES_SLOWER && !out->zstream)
+        out->in_background = false;
     int error = find_steps(j->walk, steps);
     uint32_t how = error < 0 ? WORKERS_UNWANTED : tell_steps(j, steps);
     if (how == WORKERS_DONE)
