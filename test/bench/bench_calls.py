@@ -1,0 +1,157 @@
+# SPDX-License-Identifier: Apache-2.0
+"""bench.py: what recorded calls and ranges cost."""
+
+import os
+import statistics
+
+from bench_run import (BENCH, BENCH_DIR, BUILD, Cost, call_rounds, drop_output, not_run, program,
+                       quartiles, rounds_of, run, tell)
+
+
+def bench_call():
+    """A hooked call less the same call without the library, over the floor; the real one is empty.
+
+    'cpu' is CPU time of the calling threads: what others do on this machine is left out, and a
+    wait for the writer too. 'wall' is all of it, per core: with the writer on another core, or on
+    the same ones. The threads' figures are of 500,000 calls back to back, more than the writer
+    takes in that time; the others are of 50,000 at a time, which fit into the buffer."""
+    writer = []
+    for function, note in (("launch", "cudaLaunchKernel"), ("malloc", "cudaMalloc"),
+                           ("sync", "cudaStreamSynchronize")):
+        cost = Cost(function, 1, 50000, 24, 4)
+        value, spread = cost.over_floor(wall=False)
+        if function == "launch":
+            tell("floor", cost.floor_ns(), "ns")
+        tell(f"call.{function}.cpu", value, "x floor", 1.3, 1.5, spread=spread)
+        value, spread = cost.over_floor(wall=True)
+        tell(f"call.{function}.wall", value, "x floor", 1.3, 1.5, spread=spread)
+        tell(f"call.{function}.ns", cost.call_ns(), f"ns ({note})")
+        if function == "launch":
+            writer = cost.writer
+            writer_floor = cost.floor_ns()
+    bench_inner()
+    bench_off()
+    for threads in (1, 2, 8):
+        cost = Cost("launch", threads, 500000 // threads, 3, 2)
+        value, spread = cost.over_floor(wall=False)
+        tell(f"call.threads{threads}.cpu", value, "x floor", spread=spread)
+        value, spread = cost.over_floor(wall=True)
+        tell(f"call.threads{threads}.wall", value, "x floor", spread=spread)
+    tell("writer.cpu", statistics.median(writer), "ns/event", 60, spread=quartiles(writer))
+    tell("writer.cpu.ratio", statistics.median(writer) / writer_floor, "x floor")
+
+
+def bench_off():
+    """A launch between windows, or after gpuprof_stop(), above the bare one."""
+    bare = statistics.median(call_rounds("launch", 50000, 24, False))
+    for name, setting in (("stopped", {"GPUPROF_START_PAUSED": "1"}),
+                          ("closed", {"GPUPROF_SCHEDULE": "wait=1,active=1"})):
+        off = [r - bare for r in call_rounds("launch", 50000, 24, True, **setting)]
+        tell(f"call.{name}", statistics.median(off), "ns above the bare call",
+             round(0.1 * bare + 2, 1), spread=quartiles(off))
+
+
+def bench_inner():
+    """What libcudart calls inside its own calls is let through: a call of 8, and one of 40."""
+    few, many = Cost("inner8", 1, 50000, 12, 3), Cost("inner40", 1, 50000, 12, 3)
+    tell("call.inner", (many.call_ns() - few.call_ns()) / 32, "ns (a driver call inside a call)")
+
+
+def bench_flight():
+    """A launch that a flight recorder keeps, over one that is recorded; and for how long its dump
+    of 256 MiB keeps launches waiting, which come 2 us after one another, or at once."""
+    plain, flight = Cost("launch", 1, 50000, 24, 4), \
+        Cost("launch", 1, 50000, 24, 4, GPUPROF_FLIGHT="256M")
+    tell("flight.launch.cpu", flight.call_ns() / plain.call_ns(), "x recording", 1.05)
+    tell("flight.launch.wall", flight.call_ns(2) / plain.call_ns(2), "x recording")
+    tell("flight.writer.cpu", statistics.median(flight.writer) / statistics.median(plain.writer),
+         "x recording")
+    for name, apart in (("apart", "2000"), ("at_once", "0")):
+        lines = run([program("stall_cost"), "70000000", apart, "4"], preload=True,
+                    GPUPROF_FLIGHT="256M", GPUPROF_DUMP_ON="none", GPUPROF_GPU="off")
+        tell(f"flight.dump.{name}.bytes", drop_output() / 2 ** 20, "MiB on disk")
+        for what, _, late, longest, usual in lines:
+            tell(f"flight.dump.{name}.{what}.longest", float(longest), "us", 100)
+            tell(f"flight.dump.{name}.{what}.late", float(late), "launches beyond 100 us")
+            tell(f"flight.dump.{name}.{what}.p9999", float(usual), "us")
+
+
+def bench_libraries():
+    """A call of cuBLAS, its begin and its end: with all arguments (cublasLtMatmul's are asked for,
+    of a library that answers at once), by its name alone, not recorded, and in
+    a pause of the recording."""
+    for function, note in (("gemm", "cublasGemmEx"), ("matmul", "cublasLtMatmul")):
+        for libraries in ("on", "names", "off"):
+            cost = Cost(function, 1, 20000, 24, 3, GPUPROF_LIBRARIES=libraries)
+            value, spread = cost.over_floor(wall=False)
+            goal = 1.6 if (function, libraries) == ("gemm", "on") else None
+            tell(f"library.{function}.{libraries}.cpu", value, "x floor", goal, spread=spread)
+            goal = 200 if (function, libraries) == ("matmul", "on") else None
+            tell(f"library.{function}.{libraries}.ns", cost.call_ns(), f"ns ({note})", goal)
+        cost = Cost(function, 1, 20000, 24, 3, GPUPROF_START_PAUSED="1")
+        tell(f"library.{function}.paused.ns", cost.call_ns(), f"ns ({note})")
+
+
+def bench_range():
+    """A range of gpuprof.h, pushed and popped: without the library, and recorded."""
+    cost = Cost("range", 1, 50000, 24, 4)
+    tell("range.absent", statistics.median(r[3] for r in cost.rounds[False]), "ns")
+    value, spread = cost.over_floor(wall=False)
+    tell("range.cpu", value, "x floor", spread=spread)
+    tell("range.ns", cost.call_ns(), "ns (push and pop)")
+    bench_range_python()
+
+
+PYTHON_RANGES = """
+import ctypes, gpuprof, timeit
+def bare(): pass
+def ranged():
+    with gpuprof.range("forward"): pass
+decorated = gpuprof.range("forward")(bare)
+cuda = ctypes.CDLL("libcudart.so.12")
+cuda.cudaMalloc(ctypes.byref(ctypes.c_void_p()), ctypes.c_size_t(64))
+for _ in range(15):
+    print("round", *(timeit.timeit(f, number=20000) / 20000 * 1e9
+                     for f in (bare, ranged, decorated)))
+"""
+
+
+def bench_range_python():
+    """The same of gpuprof.py, above a Python function that does nothing."""
+    folder = os.path.join(BENCH_DIR, "..", "..", "inject", "range")
+    command = ["/usr/bin/python3", "-B", "-c", PYTHON_RANGES]
+    rounds = {False: [], True: []}
+    for _ in range(4):
+        for preload, lines in rounds.items():
+            lines += rounds_of(run(command, preload, PYTHONPATH=folder, LD_LIBRARY_PATH=BENCH,
+                                   GPUPROF_GPU="off", GPUPROF_SEAL="50ms"))
+            drop_output()
+    for preload, suffix in ((False, ".absent"), (True, "")):
+        for column, name in ((1, "with"), (2, "decorated")):
+            values = [r[column] - r[0] for r in rounds[preload]]
+            tell(f"range.python.{name}{suffix}", statistics.median(values), "ns",
+                 spread=quartiles(values))
+
+
+def bench_python():
+    """The Python frames of one stack, found and numbered, as a known place has it: the 10 of one's
+    own, and 10 that are borrowed from the thread that waits in torch.autograd. Without the native
+    ones."""
+    module = os.path.join(BENCH, "python_reader.abi3.so")
+    scenes = os.path.join(os.path.dirname(BENCH_DIR), "cases", "src", "python_scenes.py")
+    # The module's thread-local variables are larger than what is kept free for such modules.
+    room = "glibc.rtld.optional_static_tls=65536"
+    versions = {"": "/usr/bin/python3"}
+    for version in ("3.12", "3.13", "3.14"):
+        versions["." + version] = os.path.join(BUILD, "python", version, "python")
+    for suffix, python in versions.items():
+        if not os.path.exists(module) or not os.path.exists(python):
+            not_run(f"python.10_frames{suffix}", "no such Python (make fetch-python) or headers")
+            continue
+        lines = [run([python, scenes, "cost"], PYTHONPATH=BENCH, GLIBC_TUNABLES=room)[0]
+                 for _ in range(5)]
+        own, borrowed = ([float(line[i]) for line in lines] for i in (0, 1))
+        tell(f"python.10_frames{suffix}", statistics.median(own), "ns", 1000,
+             spread=quartiles(own))
+        tell(f"python.10_borrowed{suffix}", statistics.median(borrowed), "ns",
+             spread=quartiles(borrowed))
