@@ -9,7 +9,8 @@
 #include "find/collectives.h"
 #include "read/process_title.h"
 
-#define RANKS_NAMED 4 /* in a line */
+#define RANKS_NAMED 4           /* in a line */
+#define TOGETHER_NS 2000000000u /* no farther apart are the ends of those that one kill ended */
 
 static const char *const states[] = {
     [COLLECTIVE_NOT_CALLED] = "not called",
@@ -74,10 +75,35 @@ static void print_ranks(const struct collectives *c, const struct pending_collec
         fprintf(out, " and %u more", count - RANKS_NAMED);
 }
 
-/* What has become of a process that does not run any more: it will not come. */
-static const char *fate_of(const struct process *p)
+static bool runs(const struct process *p)
 {
-    if (p->losses.running || p->losses.may_run)
+    return p->losses.running || p->losses.may_run;
+}
+
+/* Until when it is known to have been there, whatever it did. */
+static uint64_t lived_ns(const struct process *p)
+{
+    return clock_map_look(&p->clock, &(struct clock_place){0}, p->lived_ns);
+}
+
+/* Did most of those that wait for it live on? Else all were ended together, after the hang. */
+static bool ended_before(const struct collectives *c, const struct pending_row *row)
+{
+    const struct pending_collective *p = &c->pending[row->pending];
+    uint64_t end_ns = lived_ns(row->process) + TOGETHER_NS;
+    uint32_t longer = 0;
+    for (uint32_t i = p->late_count; i < p->row_count; i++) {
+        const struct process *other = c->rows[p->first_row + i].process;
+        longer += other && (runs(other) || lived_ns(other) > end_ns);
+    }
+    return 2 * longer > p->row_count - p->late_count;
+}
+
+/* What has become of a process that does not run any more: it will not come. */
+static const char *fate_of(const struct collectives *c, const struct pending_row *row)
+{
+    const struct process *p = row->process;
+    if (runs(p) || (!p->losses.counters[COUNTER_ENDED] && !ended_before(c, row)))
         return "";
     if (p->end_reason && p->end_reason != END_KILLED)
         return "; its process has ended";
@@ -86,10 +112,11 @@ static const char *fate_of(const struct process *p)
                : "; its process was killed, or called exec: look for what ended it";
 }
 
-/* Where the first row's rank is. */
-static void print_place(const struct pending_row *row, uint64_t now_ns, FILE *out)
+/* Where the row's rank is. */
+static void print_place(const struct collectives *c, const struct pending_row *row, FILE *out)
 {
     const struct process_place *place = row->place;
+    uint64_t now_ns = c->last_ns;
     char text[UNIT_TEXT_BYTES];
     uint64_t ago_ns = place && now_ns > place->begin_ns ? now_ns - place->begin_ns : 0;
     if (!row->process)
@@ -104,7 +131,7 @@ static void print_place(const struct pending_row *row, uint64_t now_ns, FILE *ou
                 row->line ? row->line : "", row->line ? "; " : "", place->function->name,
                 time_text(text, ago_ns));
     if (row->process)
-        fputs(fate_of(row->process), out);
+        fputs(fate_of(c, row), out);
 }
 
 static void print_one(const struct collectives *c, const struct pending_collective *p, FILE *out)
@@ -139,7 +166,7 @@ static void print_one(const struct collectives *c, const struct pending_collecti
         print_rank(first, out);
         fputs(": ", out);
     }
-    print_place(first, c->last_ns, out);
+    print_place(c, first, out);
 }
 
 char *collectives_text(const struct collectives *c)
@@ -247,7 +274,7 @@ static char *row_text(const struct collectives *c, const struct pending_row *row
         fprintf(out, " of %u ranks", communicator_of(c, p)->ranks);
         if (row->state == COLLECTIVE_NOT_CALLED || row->state == COLLECTIVE_DIFFERENT) {
             fputc('\0', out);
-            print_place(row, c->last_ns, out);
+            print_place(c, row, out);
         }
         if (fclose(out) != 0) {
             free(text);

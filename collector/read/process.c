@@ -471,6 +471,9 @@ static int load(struct loader *l, struct live_file *live, bool *has_live)
         return error;
     if (!has_wanted_rank(l, true))
         return PROCESS_LEFT_OUT;
+    uint64_t alive_ns =
+        *has_live && live->alive ? clock_scale_ns(&p->header.scale, live->alive) : 0;
+    p->lived_ns = alive_ns > l->end_ns ? alive_ns : l->end_ns;
     if (l->scan.torn && !torn_is_live(l, *has_live))
         p->losses.torn_bytes += l->scan.torn;
     for (unsigned i = 0; i < COUNTER_COUNT; i++) /* said last, where no block had room any more */

@@ -9,6 +9,7 @@ import random
 import re
 import signal
 import subprocess
+import time
 
 import conftest
 import launched
@@ -21,6 +22,7 @@ from stream_reader import COMMUNICATOR, LIBRARY_BEGIN, LIBRARY_END
 from test_tables import on_terminal
 
 pytestmark = pytest.mark.skipif(bool(toolchain.CROSS), reason="many processes: run natively")
+SECOND = 1_000_000_000
 
 
 def nccl_work(*flags):
@@ -253,9 +255,9 @@ class Job:
     def __enter__(self):
         return self
 
-    def kill(self):
+    def kill(self, number=signal.SIGKILL):
         if self.program.poll() is None:
-            os.killpg(self.program.pid, signal.SIGKILL)
+            os.killpg(self.program.pid, number)
             self.program.wait()
 
     def __exit__(self, kind, value, trace):
@@ -300,8 +302,29 @@ def test_a_rank_that_does_not_come(library, collector, tmp_path, number, stays, 
             assert f"step ({line_of('launch(compute,')})" in late["stack"]
     assert text[0].startswith(f"  collective rank 5 of 8 has not called {name} {number + 1} (")
     assert late["line"] in text[0]
-    assert "; its process was killed, or called exec" in text[0] and "killed" not in first
+    assert "its process" not in text[0] + first  # it was ended with all the others
     assert re.search("^  open .* in rank [0-7]", text[1])
+
+
+@pytest.mark.parametrize("apart", [True, False])
+def test_a_rank_that_was_killed(library, collector, tmp_path, apart):
+    """Before the others; or with them, by a signal that ends all, long after its last call."""
+    with Job(library, tmp_path, SIMNCCL_ABSENT="5:3", SIMCUDA_ENDLESS="forever") as job:
+        launched.wait_until(lambda: len(pending(collector, job.data)) == 8, 120)
+        if apart:
+            os.kill(pending(collector, job.data)[0]["pid"], signal.SIGKILL)
+            time.sleep(2.5)
+            while_they_run = report(collector, job.data).splitlines()[0]
+        else:
+            launched.wait_until(
+                lambda: pending(collector, job.data)[0]["last_call_ago_ns"] > 3 * SECOND, 120)
+        job.kill(signal.SIGTERM)
+        text = report(collector, job.data)
+    said = "; its process was killed, or called exec: look for what ended it"
+    first = text.splitlines()[0]
+    assert first.startswith("  collective rank 5 of 8 has not called ")
+    assert text.count(said) == 2 * apart and (not apart or said in while_they_run)
+    assert re.search(r"; it was at step \(nccl_work\.c:\d+\); its last call was ", first)
 
 
 def test_a_job_that_goes_on(library, collector, tmp_path):
@@ -329,7 +352,6 @@ def test_ranks_that_call_different_things(library, collector, tmp_path):
                     r"ncclAllReduce 2|rank 0, rank 2, rank 3 called ncclAllReduce 2)", text)
 
 
-SECOND = 1_000_000_000
 COMM, ID = 0x5500, 0x1234
 
 
