@@ -492,15 +492,24 @@ static bool is_worth_it(const struct finding_kind *kind, uint64_t ns, uint64_t o
     return ns > kind->floor_ns && (double)ns * 100 > (double)of_ns * kind->share;
 }
 
-/* Of a device that costs `ns`: if that is worth it, and the worst of its kind so far. */
+/* The time of devices that costs are judged by: a few steps behind a long import are to be, too. */
+struct judged_time {
+    uint64_t window_ns, start_up_ns;
+};
+
+static struct judged_time time_of(const struct idle_device *device)
+{
+    return (struct judged_time){device->end_ns - device->begin_ns, device->causes[IDLE_START_UP]};
+}
+
+/* Of a device that costs `ns` of that time: if that is worth it, and the worst of its kind so far.
+ */
 static void weigh(const struct findings *f, struct finding *found, uint32_t *worst, uint32_t place,
-                  uint64_t ns)
+                  uint64_t ns, struct judged_time time)
 {
     const struct idle_device *device = &f->idle->devices[place];
-    uint64_t window_ns = device->end_ns - device->begin_ns;
     bool is_start_up = found->kind == &finding_kinds[FINDING_START_UP];
-    /* A few steps behind a long import are to be judged, too. */
-    uint64_t of_ns = is_start_up ? window_ns : window_ns - device->causes[IDLE_START_UP];
+    uint64_t of_ns = is_start_up ? time.window_ns : time.window_ns - time.start_up_ns;
     if (!is_worth_it(found->kind, ns, of_ns))
         return;
     found->devices++;
@@ -509,21 +518,30 @@ static void weigh(const struct findings *f, struct finding *found, uint32_t *wor
         return;
     *worst = place;
     found->ns = ns;
-    found->window_ns = window_ns;
+    found->window_ns = time.window_ns;
     found->of_ns = of_ns;
     found->process = device->process;
     found->device = device->device;
 }
 
-/* What all others that communicate wait for each process, in the mean. `waits`: zeros, by process
- * index. */
+static bool communicates(const struct idle_device *device)
+{
+    return device->parts[IDLE_COMMUNICATING] || device->causes[IDLE_COMMUNICATION];
+}
+
+/* What all others that communicate wait for each process, in the mean, of their time, in the mean:
+ * that of who is late may be shorter. `waits`: zeros, by process index. */
 static void weigh_ranks(const struct findings *f, struct finding *found, uint32_t *worst,
                         uint64_t *waits)
 {
     uint32_t others = 0;
-    for (uint32_t i = 0; i < f->idle->device_count; i++)
-        others += f->idle->devices[i].parts[IDLE_COMMUNICATING] ||
-                  f->idle->devices[i].causes[IDLE_COMMUNICATION];
+    struct judged_time all = {0};
+    for (uint32_t i = 0; i < f->idle->device_count; i++) {
+        const struct idle_device *device = &f->idle->devices[i];
+        others += communicates(device);
+        all.window_ns += communicates(device) ? time_of(device).window_ns : 0;
+        all.start_up_ns += communicates(device) ? time_of(device).start_up_ns : 0;
+    }
     for (uint32_t i = 0; i < f->idle->rows.count; i++) {
         const struct idle_row *row = &f->idle->rows.list[i];
         if (row->cause == IDLE_COMMUNICATION && row->place.kind == IDLE_WORD_DEVICE)
@@ -531,7 +549,11 @@ static void weigh_ranks(const struct findings *f, struct finding *found, uint32_
     }
     for (uint32_t i = 0; others > 1 && i < f->idle->device_count; i++) {
         uint32_t process = f->idle->devices[i].process->index;
-        weigh(f, found, worst, i, waits[process] / (others - 1));
+        const struct idle_device *device = &f->idle->devices[i];
+        struct judged_time own = communicates(device) ? time_of(device) : (struct judged_time){0};
+        weigh(f, found, worst, i, waits[process] / (others - 1),
+              (struct judged_time){(all.window_ns - own.window_ns) / (others - 1),
+                                   (all.start_up_ns - own.start_up_ns) / (others - 1)});
         waits[process] = 0; /* each process once */
     }
 }
@@ -602,7 +624,7 @@ int findings_finish(struct findings *f, const struct hang *hang, const char *sym
         uint64_t ns[FINDING_KINDS];
         add_up(f, i, &gaps[i], ns);
         for (unsigned id = 0; id < FINDING_KINDS; id++)
-            weigh(f, &found[id], &worst[id], i, ns[id]);
+            weigh(f, &found[id], &worst[id], i, ns[id], time_of(&f->idle->devices[i]));
     }
     if (waits)
         weigh_ranks(f, &found[FINDING_STRAGGLER], &worst[FINDING_STRAGGLER], waits);

@@ -240,6 +240,24 @@ def test_straggler(found, share, count):
     assert evidence["ns"] == exposed["ns"] < 1501 * MS
 
 
+def test_a_straggler_from_the_start(found):
+    """Rank 1 does nothing for 5 s and then two quick steps: its own time, behind that, is shorter
+    than what the others wait."""
+    jobs = [Job(RANK + number) for number in range(3)]
+    for number, job in enumerate(jobs):
+        job.now = 5000 * MS if number == 1 else 10 * MS + number
+        job.kernel(PLAIN, 10 * MS)
+        job.kernel(NCCL, 5100 * MS - job.now + number)
+        job.now = 5100 * MS
+        for _ in range(2):
+            job.kernel(PLAIN, 500 * MS)
+            job.kernel(NCCL, 10 * MS)
+    row, = (row for row in found(*jobs) if row["id"] == "straggler")
+    assert row["rank"] == str(RANK + 1) and row["ns"] == pytest.approx(4990 * MS, rel=1e-3)
+    assert row["of_ns"] == pytest.approx(6110 * MS, rel=1e-3) and row["share"] < 1
+    assert row["share"] == pytest.approx(row["ns"] / row["of_ns"], abs=1e-3)
+
+
 def test_healthy(found):
     job = Job()
     job.fill(2000 * MS)
