@@ -8,22 +8,14 @@
 
 static bool parse_part(const char *text, size_t length, struct flight *f)
 {
-    uint64_t number = 0;
-    size_t at = 0;
-    for (; at < length && text[at] >= '0' && text[at] <= '9'; at++) {
-        if (number > FLIGHT_NS_MAX)
-            return false;
-        number = 10 * number + (uint64_t)(text[at] - '0');
-    }
-    uint64_t ns = at ? unit_ns(text + at, length - at) : 0;
-    uint64_t bytes = at && !ns ? unit_bytes(text + at, length - at) : 0;
+    struct amount amount;
+    const char *end = text + length, *word = amount_read(text, end, &amount);
+    uint64_t ns = word ? unit_ns(word, (size_t)(end - word)) : 0;
+    uint64_t bytes = word && !ns ? unit_bytes(word, (size_t)(end - word)) : 0;
     uint64_t *value = ns ? &f->ns : &f->bytes, unit = ns ? ns : bytes;
     uint64_t low = ns ? FLIGHT_NS_MIN : FLIGHT_BYTES_MIN;
     uint64_t high = ns ? FLIGHT_NS_MAX : FLIGHT_BYTES_MAX;
-    if (!unit || *value || number > high / unit)
-        return false;
-    *value = number * unit;
-    return *value >= low;
+    return !*value && unit && amount_times(&amount, unit, value) && *value >= low && *value <= high;
 }
 
 bool flight_parse(const char *text, struct flight *f)

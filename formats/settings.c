@@ -57,25 +57,21 @@ static void write_limit(const struct setting_info *info, uint64_t number, char *
         write_number(number, units_of(info), text, text_bytes);
 }
 
-/* Digits and a unit; false for anything else or above 2^63. (strtoull would take " -1".) */
+/* An amount and a unit; false for anything else or above 2^63. (strtoull would take " -1".) */
 static bool parse_number(const char *text, enum setting_kind kind, uint64_t *number)
 {
-    uint64_t n = 0;
-    const char *p = text;
-    for (; *p >= '0' && *p <= '9'; p++) {
-        if (n > UINT64_MAX / 2 / 10 - 1)
-            return false;
-        n = 10 * n + (uint64_t)(*p - '0');
-    }
-    if (p == text)
+    struct amount amount;
+    const char *p = amount_read(text, text + strlen(text), &amount);
+    if (!p)
         return false;
-    bool is_bare = *p == '\0';
+    bool is_bare = *p == '\0' && !amount.has_point;
     uint64_t unit = kind == SETTING_KIND_TIME   ? unit_ns(p, strlen(p))
                     : is_bare                   ? 1
                     : kind == SETTING_KIND_SIZE ? unit_bytes(p, strlen(p))
                                                 : 0;
-    *number = n * unit;
-    return unit ? n <= UINT64_MAX / 2 / unit : n == 0 && is_bare; /* a bare 0 needs no unit */
+    *number = 0;
+    return amount_times(&amount, unit, number) ||
+           (is_bare && !amount.whole); /* a bare 0 needs no unit */
 }
 
 bool settings_size(const char *text, uint64_t *bytes)
@@ -110,8 +106,8 @@ static bool parse_choice(const char *text, const char *choices, uint64_t *number
     return false;
 }
 
-/* Words of `choices`, separated by commas: a bit each. */
-static bool parse_flags(const char *text, const char *choices, uint64_t *number)
+/* Words of `choices`, separated by commas: a bit each. Returns the first that is none, or NULL. */
+static const char *parse_flags(const char *text, const char *choices, uint64_t *number)
 {
     char word[32];
     *number = 0;
@@ -119,15 +115,15 @@ static bool parse_flags(const char *text, const char *choices, uint64_t *number)
         size_t length = strcspn(p, ",");
         uint64_t index;
         if (length >= sizeof word)
-            return false;
+            return p;
         memcpy(word, p, length);
         word[length] = '\0';
         if (!parse_choice(word, choices, &index))
-            return false;
+            return p;
         *number |= (uint64_t)1 << index;
         p += length;
         if (!*p)
-            return true;
+            return NULL;
     }
 }
 
@@ -185,7 +181,7 @@ static bool parse_text(const struct setting_info *info, const char *text, uint64
     case SETTING_KIND_NUMBER: return parse_number(text, info->kind, number);
     case SETTING_KIND_SHARE: return parse_share(text, number);
     case SETTING_KIND_SWITCH: return parse_switch(text, number);
-    case SETTING_KIND_FLAGS: return parse_flags(text, info->value, number);
+    case SETTING_KIND_FLAGS: return !parse_flags(text, info->value, number);
     default: return parse_choice(text, info->value, number);
     }
 }
@@ -226,8 +222,11 @@ int settings_set(struct settings *s, enum setting_index index, const char *text,
     }
     if (!parse_text(info, text, &number)) {
         bool has_words = info->kind == SETTING_KIND_CHOICE || info->kind == SETTING_KIND_FLAGS;
-        snprintf(reason, reason_bytes, "'%.40s' is not %s%s%s%s", text, kind_hints[info->kind],
-                 has_words ? " " : "", has_words ? info->value : range,
+        bool is_word = info->kind == SETTING_KIND_FLAGS; /* then only that is named */
+        const char *wrong = is_word ? parse_flags(text, info->value, &number) : text;
+        int length = (int)(is_word ? strcspn(wrong, ",") : strlen(wrong));
+        snprintf(reason, reason_bytes, "'%.*s' is not %s%s%s%s", length < 40 ? length : 40, wrong,
+                 kind_hints[info->kind], has_words ? " " : "", has_words ? info->value : range,
                  can_be_off(info) ? ", or off" : "");
         return GPUPROF_USAGE;
     }

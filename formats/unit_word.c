@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "unit_word.h"
 
-#include <stdbool.h>
 #include <string.h>
 #include <strings.h>
+
+#define NUMBER_MAX (UINT64_MAX / 2)
 
 uint64_t unit_bytes(const char *word, size_t length)
 {
@@ -27,4 +28,36 @@ uint64_t unit_ns(const char *word, size_t length)
         if (strlen(units[i].word) == length && memcmp(units[i].word, word, length) == 0)
             return units[i].ns;
     return 0;
+}
+
+static bool is_digit(const char *p, const char *end)
+{
+    return p < end && *p >= '0' && *p <= '9';
+}
+
+const char *amount_read(const char *text, const char *end, struct amount *a)
+{
+    const char *p = text;
+    uint32_t place = 100000;
+    *a = (struct amount){0};
+    for (; is_digit(p, end); p++) {
+        if (a->whole > NUMBER_MAX / 10 - 1)
+            return NULL;
+        a->whole = 10 * a->whole + (uint64_t)(*p - '0');
+    }
+    if (p == text || p == end || *p != '.')
+        return p == text ? NULL : p;
+    a->has_point = true;
+    for (p++; is_digit(p, end); p++, place /= 10)
+        a->millionths += place * (uint32_t)(*p - '0');
+    return p[-1] == '.' ? NULL : p;
+}
+
+bool amount_times(const struct amount *a, uint64_t unit, uint64_t *number)
+{
+    if (!unit || a->whole > NUMBER_MAX / unit)
+        return false;
+    *number =
+        a->whole * unit + unit / 1000000 * a->millionths + unit % 1000000 * a->millionths / 1000000;
+    return *number <= NUMBER_MAX;
 }

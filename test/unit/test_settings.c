@@ -58,7 +58,8 @@ static void units_of_sizes(void **state)
 {
     static const char *const good[] = {"1M",   "1m",   "1MB",   "1mb",     "1MiB",
                                        "1mib", "1MIB", "1024k", "1024KiB", "1048576"};
-    static const char *const bad[] = {"1MBB", "1Mi", "1 M", "1.5M", "1bM", "1P", "M", "1Mx"};
+    static const char *const bad[] = {"1MBB",   "1Mi", "1 M", "1.5", "1.M", ".5M",
+                                      "1.2.3M", "1bM", "1P",  "M",   "1Mx"};
     char why[120];
     (void)state;
     settings_init(&settings);
@@ -75,10 +76,20 @@ static void units_of_sizes(void **state)
     assert_int_equal(set(SETTING_DUMP_BYTES, "2tb"), 0);
     assert_true(settings.numbers[SETTING_DUMP_BYTES] == 2ull << 40);
     refused(SETTING_DUMP_BYTES, "17T", "'17T' is out of range (1M to 16T)");
+    assert_int_equal(set(SETTING_BUFFER, "1.5g"), 0);
+    assert_true(settings.numbers[SETTING_BUFFER] == 3ull << 29);
+    assert_int_equal(set(SETTING_BUFFER, "1025.0009765625K"), 0); /* millionths of it */
+    assert_true(settings.numbers[SETTING_BUFFER] == 1025 * 1024);
+    refused(SETTING_BUFFER, "4.000001G", "'4.000001G' is out of range (1M to 4G)");
+    assert_int_equal(set(SETTING_WAIT, "0.25ms"), 0);
+    assert_int_equal(settings.numbers[SETTING_WAIT], 250000);
+    refused(SETTING_BACKTRACE_DEPTH, "1.5", "'1.5' is not a number (1 to 512)");
     assert_int_equal(set(SETTING_DURATION, "2min"), 0);
     assert_true(settings.numbers[SETTING_DURATION] == 120000000000);
     assert_int_equal(set(SETTING_FLIGHT, "64mb,1m"), 0);
     assert_int_equal(set(SETTING_FLIGHT, "64"), GPUPROF_USAGE);
+    assert_int_equal(set(SETTING_FLIGHT, "1.5m,64.5M"), 0);
+    assert_int_equal(set(SETTING_FLIGHT, "63.9M"), GPUPROF_USAGE);
 }
 
 /* The code's names for them are in the same order as the words that one writes. */
@@ -115,8 +126,8 @@ static void classes_of_calls(void **state)
     refused(SETTING_UNWINDER, "ow", "'ow' is not one of libunwind|own-first|own");
     assert_int_equal(set(SETTING_BACKTRACE, "launch,copy"), 0);
     assert_int_equal(settings.numbers[SETTING_BACKTRACE], 1 | 4);
-    refused(SETTING_BACKTRACE, "launch,off",
-            "'launch,off' is not one or more, with commas, of "
+    refused(SETTING_BACKTRACE, "launch,off,copy",
+            "'off' is not one or more, with commas, of "
             "launch|alloc|copy|sync|graph_launch|graph|library|none");
 }
 
