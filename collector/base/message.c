@@ -10,6 +10,7 @@
 #include "base/json_text.h"
 
 #define MESSAGE_BYTES_MAX 4096
+#define LIMIT_ADVICE      "; raise ulimit -f"
 
 static void print_line(const char *format, va_list list)
 {
@@ -46,7 +47,7 @@ const char *reading_advice(int number)
     case ENOENT:
     case ENOTDIR: return RECORDING_ADVICE;
     case EACCES:
-    case EPERM: return "; only its owner, or who may read it, can";
+    case EPERM: return "; run this as a user who may read it, or ask its owner";
     default: return "";
     }
 }
@@ -85,12 +86,22 @@ const char *folder_advice(int number)
     }
 }
 
-const char *limit_advice(int number)
+const char *stdout_advice(int number)
 {
-    return number == EFBIG ? "; raise ulimit -f" : "";
+    switch (number) {
+    case ENOSPC:
+    case EDQUOT: return "; send it to where there is room";
+    case EFBIG: return LIMIT_ADVICE;
+    default: return "";
+    }
 }
 
 const char *aside_advice(int number)
 {
-    return number == EFBIG ? limit_advice(number) : "; TMPDIR=DIR names another folder";
+    switch (number) {
+    case ENOSPC:
+    case EDQUOT: return "; nothing is kept: TMPDIR=DIR names another folder, with more room";
+    case EFBIG: return LIMIT_ADVICE;
+    default: return "; TMPDIR=DIR names another folder";
+    }
 }

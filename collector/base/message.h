@@ -23,7 +23,7 @@ const char *writing_advice(int number);
 /* The same of a folder that a verb makes, and of one of several files that it writes there; of
  * standard output; and of a file without a name. */
 const char *folder_advice(int number);
-const char *limit_advice(int number);
+const char *stdout_advice(int number);
 const char *aside_advice(int number);
 
 #endif

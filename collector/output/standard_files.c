@@ -30,6 +30,6 @@ enum exit_code standard_output_end(void)
     /* An earlier write failed, and its reason is gone by now. */
     int number = errno;
     message("standard output: %s%s", number ? strerror(number) : "it could not be written",
-            limit_advice(number));
+            stdout_advice(number));
     return EXIT_ENVIRONMENT;
 }

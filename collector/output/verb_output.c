@@ -2,6 +2,7 @@
 #include "output/verb_output.h"
 
 #include <errno.h>
+#include <signal.h>
 #include <string.h>
 #include <strings.h>
 #include <sys/stat.h>
@@ -36,6 +37,22 @@ static bool is_nameless(void)
     return fstat(STDOUT_FILENO, &status) == 0 && S_ISREG(status.st_mode) && !status.st_nlink;
 }
 
+/*
+ * A thread of ours gets no signals, so nobody was ended by the one that says that the reader has
+ * gone. Who ignores that signal gets a line.
+ */
+static void end_of_broken_pipe(void)
+{
+    struct sigaction now;
+    sigset_t pipe;
+    sigemptyset(&pipe);
+    sigaddset(&pipe, SIGPIPE);
+    if (sigaction(SIGPIPE, NULL, &now) == 0 && now.sa_handler == SIG_DFL) {
+        pthread_sigmask(SIG_UNBLOCK, &pipe, NULL);
+        raise(SIGPIPE);
+    }
+}
+
 /* `packs`: it would be smaller under a name that ends in .gz; `is_one`: of several in a folder. */
 static enum exit_code say_failed(const char *path, int error, bool packs, bool is_one)
 {
@@ -46,6 +63,8 @@ static enum exit_code say_failed(const char *path, int error, bool packs, bool i
         return EXIT_USAGE;
     }
     int number = errno;
+    if (error == GPUPROF_IO && number == EPIPE)
+        end_of_broken_pipe();
     if (error == GPUPROF_SPOOL || (error == GPUPROF_IO && !named && is_nameless()))
         message("%s%sa temporary file in %s: %s%s", named ? path : "", named ? ": " : "",
                 file_unnamed_folder(), strerror(number), aside_advice(number));
@@ -56,7 +75,7 @@ static enum exit_code say_failed(const char *path, int error, bool packs, bool i
         message(
             "%s: %s%s%s", shown, error == GPUPROF_IO ? strerror(number) : gpuprof_error_text(error),
             error != GPUPROF_IO ? ""
-            : !named            ? limit_advice(number)
+            : !named            ? stdout_advice(number)
             : is_one            ? folder_advice(number)
                                 : writing_advice(number),
             error == GPUPROF_IO && named && packs && is_full(number) ? ", or one that ends in .gz"

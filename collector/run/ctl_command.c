@@ -66,17 +66,27 @@ static enum exit_code parse_schedule(const struct options *o, struct control_com
                       : EXIT_OK;
 }
 
-enum exit_code ctl_command_parse(const struct options *o, struct control_command *c, bool *is_ahead)
+/* The command that a word is; CONTROL_WATCH: none. */
+static unsigned command_of(const char *word)
 {
     unsigned what = 0;
+    while (what < CONTROL_WATCH && strcmp(control_word(what), word) != 0)
+        what++;
+    return what;
+}
+
+enum exit_code ctl_command_parse(const struct options *o, struct control_command *c, bool *is_ahead)
+{
     enum exit_code code = EXIT_OK;
     *c = (struct control_command){0};
     *is_ahead = false;
     if (o->path_count < 2)
         return usage_error("ctl: a data folder and start, stop, status, dump or schedule are "
                            "needed; try 'gpuprof help ctl'");
-    while (what < CONTROL_WATCH && strcmp(control_word(what), o->paths[1]) != 0)
-        what++;
+    unsigned what = command_of(o->paths[1]);
+    if (what == CONTROL_WATCH && command_of(o->paths[0]) != CONTROL_WATCH)
+        return usage_error("ctl: the folder comes first: gpuprof ctl %s %s", o->paths[1],
+                           o->paths[0]);
     if (what == CONTROL_WATCH)
         return usage_error("ctl: '%s' is none of start, stop, status, dump and schedule",
                            o->paths[1]);

@@ -335,7 +335,8 @@ def test_full_disk(run_collector, make_stream, output):
                                 stdout=full, stderr=subprocess.PIPE, text=True, check=False,
                                 timeout=60)
     assert result.returncode == 1
-    assert result.stderr.count("\n") == 1 and "No space left on device" in result.stderr
+    assert result.stderr.count("\n") == 1
+    assert ": No space left on device; " in result.stderr and "where there is room" in result.stderr
 
 
 def test_name_of_another_kind(run_collector, make_stream, tmp_path):

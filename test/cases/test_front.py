@@ -195,7 +195,7 @@ def open_folder(collector, root):
 
 
 READ = "; name a data folder of 'gpuprof run', or a .gpuprof file in one"
-OWNER = "Permission denied; only its owner, or who may read it, can"
+OWNER = "Permission denied; run this as a user who may read it, or ask its owner"
 WHERE = "Permission denied; name a file in a folder that you may write to"
 RUN = "Permission denied; name a folder that you may write to: -o DIR"
 
@@ -219,6 +219,7 @@ RUN = "Permission denied; name a folder that you may write to: -o DIR"
      "name a folder in one that there is"),
     (["merge", "data", "--per-rank", "-o", "traces"], 1, "traces: Permission denied; name a folder "
      "that you may write to"),
+    (["ctl", "status", "data"], 2, "ctl: the folder comes first: gpuprof ctl data status"),
     (["run", "-o", "out", "true"], 2, "run: out: " + RUN),
     (["run", "-o", "notes.txt", "true"], 2, "run: notes.txt: " + RUN.replace("Permission denied",
                                                                           "Not a directory")),
