@@ -56,12 +56,16 @@ enum exit_code memory_view_check(const struct memory_view *v, enum report_format
         if (!*word)
             break;
     }
-    for (unsigned i = 0; v->how.sort && i < MEMORY_TABLES; i++)
-        if (is_wanted(v, &memory_tables[i], format) &&
-            table_column(&memory_tables[i], v->how.sort) >= 0)
+    const struct table_info *infos[MEMORY_TABLES];
+    unsigned count = 0;
+    for (unsigned i = 0; v->how.sort && i < MEMORY_TABLES; i++) {
+        if (!is_wanted(v, &memory_tables[i], format))
+            continue;
+        if (table_column(&memory_tables[i], v->how.sort) >= 0)
             return EXIT_OK;
-    return v->how.sort ? usage_error("memory: no table here has a column '%s'", v->how.sort)
-                       : EXIT_OK;
+        infos[count++] = &memory_tables[i];
+    }
+    return v->how.sort ? table_sort_unknown("memory", v->how.sort, infos, count) : EXIT_OK;
 }
 
 /* ---- what stands around the tables ----------------------------------------------------------- */

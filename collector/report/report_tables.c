@@ -216,18 +216,15 @@ enum exit_code report_view_check(const struct report_view *v, enum report_format
     }
     if (!v->how.sort)
         return EXIT_OK;
-    char text[NEAREST_TEXT_BYTES];
-    struct nearest nearest = nearest_to(v->how.sort, strlen(v->how.sort));
+    const struct table_info *infos[REPORT_TABLES_MAX];
+    unsigned wanted = 0;
     for (unsigned i = 0; i < count; i++) {
         const struct table_info *info = tables[i].info;
         if (!report_wants(v, info, format))
             continue;
         if (table_column(info, v->how.sort) >= 0)
             return EXIT_OK;
-        for (unsigned k = 0; k < info->column_count; k++)
-            if (info->columns[k].key && table_column(info, info->columns[k].key) >= 0)
-                nearest_offer(&nearest, info->columns[k].key);
+        infos[wanted++] = info;
     }
-    return usage_error("report: no table here has a column '%s'%s; --format=json names them",
-                       v->how.sort, nearest_text(&nearest, "", text));
+    return table_sort_unknown("report", v->how.sort, infos, wanted);
 }

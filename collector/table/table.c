@@ -5,8 +5,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/message.h"
+#include "base/nearest.h"
 #include "base/unit_text.h"
 #include "error.h"
+
+#define SORT_NAMES_BYTES 3800 /* of a message */
 
 struct cell cell_number(uint64_t number)
 {
@@ -62,6 +66,37 @@ int table_column(const struct table_info *info, const char *name)
             return i;
     }
     return -1;
+}
+
+/* Is it among the words, with ", " between them? */
+static bool is_listed(const char *words, const char *word)
+{
+    size_t length = strlen(word);
+    for (const char *at = words; *at; at += strcspn(at, ",")) {
+        at += strspn(at, ", ");
+        if (strcspn(at, ",") == length && memcmp(at, word, length) == 0)
+            return true;
+    }
+    return false;
+}
+
+enum exit_code table_sort_unknown(const char *verb, const char *name,
+                                  const struct table_info *const *infos, unsigned count)
+{
+    char names[SORT_NAMES_BYTES] = "", text[NEAREST_TEXT_BYTES];
+    size_t length = 0;
+    struct nearest nearest = nearest_to(name, strlen(name));
+    for (unsigned i = 0; i < count; i++)
+        for (unsigned k = 0; k < infos[i]->column_count && length < sizeof names; k++) {
+            const char *key = infos[i]->columns[k].key;
+            if (!key || table_column(infos[i], key) < 0 || is_listed(names, key))
+                continue;
+            nearest_offer(&nearest, key);
+            length += (size_t)snprintf(names + length, sizeof names - length, "%s%s",
+                                       length ? ", " : "", key);
+        }
+    return usage_error("%s: no table here has a column '%s'%s; there are: %s", verb, name,
+                       nearest_text(&nearest, "", text), names);
 }
 
 struct sort_item {

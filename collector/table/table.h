@@ -178,6 +178,11 @@ struct table {
  */
 int table_column(const struct table_info *info, const char *name);
 
+/* None of the `count` tables has that column: EXIT_USAGE after one line that lists what they have.
+ */
+enum exit_code table_sort_unknown(const char *verb, const char *name,
+                                  const struct table_info *const *infos, unsigned count);
+
 /* Does the text show `rows` of it, if it has so many? */
 bool table_is_short(const struct table_info *info, const struct table_view *view);
 

@@ -115,7 +115,7 @@ def test_nothing_could_be_read(memory, run_verb, run_collector, tmp_path):
 
 def test_wrong_usage(run_collector):
     for words, says in ((["--table=peaks"], "there are out_of_memory, places, owners, leaks"),
-                        (["--sort=colour"], "no table here has a column 'colour'"),
+                        (["--sort=colour", "--table=owners"], "column 'colour'; there are: name, "),
                         (["--at=noon"], "neither peak nor end nor a number of seconds"),
                         (["--by=name"], "python-line|stack|operator"),
                         (["-o", "x.svgz"], "not a kind that can be written")):
