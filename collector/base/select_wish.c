@@ -80,15 +80,16 @@ static bool take_steps(struct select_wish *w, const char *text)
     return !*text || (take_number(&text, &w->step_end) && !*text && w->step_end > w->step_first);
 }
 
-static bool take_kind(uint32_t *kinds, const char *word, size_t length)
+static uint32_t kinds_of(const char *word, size_t length)
 {
+    uint32_t kinds = 0;
     for (unsigned i = 0; i < SELECT_KINDS; i++)
         if (strlen(kind_words[i]) == length && memcmp(kind_words[i], word, length) == 0)
-            *kinds |= 1u << i;
+            kinds |= 1u << i;
     for (unsigned i = 0; i < sizeof kind_groups / sizeof kind_groups[0]; i++)
         if (strlen(kind_groups[i].word) == length && memcmp(kind_groups[i].word, word, length) == 0)
-            *kinds |= kind_groups[i].kinds;
-    return *kinds != 0;
+            kinds |= kind_groups[i].kinds;
+    return kinds;
 }
 
 const char *select_kind_word(enum select_kind kind)
@@ -108,18 +109,29 @@ static void keep_said(struct select_wish *w, const char *option, const char *val
             w->said[i] = value;
 }
 
-static bool take_kinds(struct select_wish *w, const char *text)
+static enum exit_code take_kinds(struct select_wish *w, const char *verb, const char *text)
 {
     for (w->kinds = 0;; text++) {
         size_t length = strcspn(text, ",");
-        uint32_t kinds = 0;
-        if (!take_kind(&kinds, text, length))
-            return false;
+        uint32_t kinds = kinds_of(text, length);
+        if (!kinds)
+            return usage_error("%s: --kind: '%.*s' is not one of these, or some with commas "
+                               "between: call, launch, alloc, copy, sync, graph, other; work, "
+                               "kernel, gpu_memcpy, gpu_memset, gpu_graph; cuda_sync, overhead, "
+                               "memory, range, mark, operator, library",
+                               verb, (int)length, text);
         w->kinds |= kinds;
         text += length;
         if (!*text)
-            return true;
+            return EXIT_OK;
     }
+}
+
+/* Seconds are what other times without a unit are, but few would mean them here. */
+static bool take_least(uint64_t *min_ns, const char *text)
+{
+    return duration_parse(text, min_ns) &&
+           (!*min_ns || isalpha((unsigned char)text[strlen(text) - 1]));
 }
 
 static bool take_moment(struct select_moment *m, const char *text)
@@ -164,16 +176,13 @@ enum exit_code select_wish_take(struct select_wish *w, const char *verb, const c
         w->range = value;
         is_good = true;
     } else if (strcmp(option, "kind") == 0) {
-        is_good = take_kinds(w, value);
-        wanted = "of these, with commas between: call, launch, alloc, copy, sync, graph, other; "
-                 "work, kernel, gpu_memcpy, gpu_memset, gpu_graph; cuda_sync, overhead, memory, "
-                 "range, mark, operator, library";
+        return take_kinds(w, verb, value);
     } else if (strcmp(option, "name") == 0) {
         is_good = take_pattern(&w->name, value);
         wanted = "an extended regular expression";
     } else if (strcmp(option, "min-duration") == 0) {
-        is_good = duration_parse(value, &w->min_ns);
-        wanted = "a time such as 10us, 5ms or 1.5 (seconds)";
+        is_good = take_least(&w->min_ns, value);
+        wanted = "a time with its unit, such as 10us (ns, us, ms, s, m, h)";
     } else {
         is_good = take_moment(option[0] == 'f' ? &w->from : &w->to, value);
         wanted = "a time since the recording's first event such as 12.5, 800ms or 2m, or a moment "

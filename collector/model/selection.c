@@ -98,13 +98,22 @@ static bool has_name(struct selection *s, const struct subject *e)
     return matches;
 }
 
+static bool meet(struct selection *s, enum selection_met what, bool is_met)
+{
+    s->met[what] += is_met;
+    return is_met;
+}
+
 static bool is_in(struct selection *s, const struct subject *e)
 {
     const struct select_wish *w = s->wish;
-    return is_in_time(s, e) && (!w->kinds || w->kinds & 1u << e->kind) &&
-           (!w->tids.count || (e->tid && number_list_has(&w->tids, e->tid))) &&
-           (e->device == UINT64_MAX || number_list_has(&w->devices, e->device)) &&
-           e->end_ns - e->begin_ns >= w->min_ns && (!s->has_name || has_name(s, e));
+    if (e->device != UINT64_MAX && !meet(s, MET_DEVICE, number_list_has(&w->devices, e->device)))
+        return false;
+    return meet(s, MET_TIME, is_in_time(s, e)) &&
+           meet(s, MET_KIND, !w->kinds || w->kinds & 1u << e->kind) &&
+           meet(s, MET_TID, !w->tids.count || (e->tid && number_list_has(&w->tids, e->tid))) &&
+           meet(s, MET_DURATION, e->end_ns - e->begin_ns >= w->min_ns) &&
+           (!s->has_name || has_name(s, e));
 }
 
 enum select_kind selection_kind_of_call(const struct function *f)
@@ -273,12 +282,14 @@ static bool has(void *context, const struct slice *slice)
         return true;
     struct subject e = {.process = event->process, .device = UINT64_MAX, .kind = SELECT_MARK};
     if (describe_span(s, slice, &e))
-        return is_in(s, &e) && ++s->shown;
+        return meet(s, MET_ALL, is_in(s, &e));
     if (is_device_sample(event->record->type)) {
         e.begin_ns = e.place_ns = event->begin_ns;
-        bool shows = is_in_time(s, &e) &&
-                     (!slice->source || number_list_has(&s->wish->devices, slice->source->device));
-        s->shown += shows && is_of_all_kinds(s->wish);
+        if (slice->source &&
+            !meet(s, MET_DEVICE, number_list_has(&s->wish->devices, slice->source->device)))
+            return false;
+        bool shows = meet(s, MET_TIME, is_in_time(s, &e));
+        meet(s, MET_ALL, shows && is_of_all_kinds(s->wish));
         return shows;
     }
     if (!event_is_visible(event->record->type) || event->record->type == RECORD_LABEL)
@@ -298,8 +309,8 @@ static bool has(void *context, const struct slice *slice)
     } else {
         describe_other(s, slice, &e);
     }
-    if (is_in(s, &e))
-        return ++s->shown;
+    if (meet(s, MET_ALL, is_in(s, &e)))
+        return true;
     note_begun(s, event, &e);
     return false;
 }

@@ -42,6 +42,17 @@ struct time_spans {
     uint32_t capacity;
 };
 
+/* What an event of the piece has come through, in this order. */
+enum selection_met {
+    MET_DEVICE, /* it is of a device, and of one that is wanted */
+    MET_TIME,
+    MET_KIND,
+    MET_TID,
+    MET_DURATION,
+    MET_ALL, /* it is in it, or it is a reading of a device that is */
+    SELECTION_MET
+};
+
 struct selection {
     const struct select_wish *wish;
     struct walk own;
@@ -63,7 +74,7 @@ struct selection {
     bool skips_calls;            /* blocks of calls that cannot be in it are not wanted, either */
     bool keeps_work;             /* blocks of work are all read */
     uint64_t length_ns;          /* of the recording, from its first event on */
-    uint64_t shown;              /* events that were in it, and readings of devices */
+    uint64_t met[SELECTION_MET]; /* how many events; 0 or not is certain but for the last */
     struct key_map begun;        /* devices and threads that what began before --from kept busy */
     uint32_t begun_devices, begun_threads; /* for most of the piece */
     uint64_t begun_ns;                     /* the first of that */
@@ -101,6 +112,14 @@ static inline const struct walk_filter *selection_steps_filter(const struct sele
     return s && s->of_steps.context ? &s->of_steps : NULL;
 }
 
+/* Adds what the selection of a worker has met. */
+static inline void selection_add_met(uint64_t sum[static SELECTION_MET],
+                                     const uint64_t met[static SELECTION_MET])
+{
+    for (unsigned i = 0; i < SELECTION_MET; i++)
+        sum[i] += met[i];
+}
+
 /* Does that time of a process reach into it? NULL: everything does. */
 bool selection_reaches(const struct selection *s, const struct process *p, uint64_t begin_ns,
                        uint64_t end_ns);
@@ -126,11 +145,11 @@ char *selection_text(const struct selection *s);
  * that began before: --from=0.000103 shows it". To be freed; NULL: there is none, or no memory. */
 char *selection_begun_text(const struct selection *s);
 
-/* No event is in it: EXIT_USAGE after one line that says how long the recording is. */
+/* No event is in it: EXIT_USAGE after one line that says which option leaves none. */
 enum exit_code selection_empty(const struct selection *s, const char *verb);
 
-/* Behind the walk: EXIT_OK, or, if it was empty, EXIT_USAGE after one line that says so. Of devices
- * that are not there it says so, too. */
+/* Behind the walk: EXIT_OK, or EXIT_USAGE after one line where nothing is in it, or none of the
+ * devices that are wanted is in the recording. */
 enum exit_code selection_check(const struct selection *s, const char *verb);
 
 #endif

@@ -92,12 +92,12 @@ char *selection_begun_text(const struct selection *s)
     return length < 0 ? NULL : text;
 }
 
-/* Where devices are described, and none of them is wanted: which there are. False: it is not so. */
-static bool name_devices(const struct selection *s, char *text)
+/* None of the devices that are wanted is in the recording; then `text` says which there are. */
+static bool lacks_devices(const struct selection *s, char text[static NUMBER_SPANS_BYTES])
 {
     const struct survey *survey = &s->walk->survey;
     uint64_t *numbers = calloc(survey->device_count + 1u, sizeof *numbers);
-    bool has_any = !survey->device_count || !numbers;
+    bool has_any = !s->wish->devices.count || s->met[MET_DEVICE] || !numbers;
     for (uint32_t i = 0; numbers && i < survey->device_count; i++) {
         numbers[i] = survey->devices[i].limits.device;
         has_any |= number_list_has(&s->wish->devices, numbers[i]);
@@ -108,44 +108,82 @@ static bool name_devices(const struct selection *s, char *text)
     return !has_any;
 }
 
-enum exit_code selection_empty(const struct selection *s, const char *verb)
+/* No event is in the time of the piece; `begun`: what began before, or NULL. */
+static void say_time(const struct selection *s, const char *begun, FILE *out)
 {
-    char time[UNIT_TEXT_BYTES], devices[NUMBER_SPANS_BYTES] = "", moment[32] = "";
+    char length[UNIT_TEXT_BYTES], moment[32] = "";
     uint64_t origin_ns = s->walk->survey.origin_ns;
-    bool has_devices = !name_devices(s, devices);
     bool is_moment = s->wish->from.is_absolute || s->wish->to.is_absolute;
-    bool is_of_time = s->wish->from.is_given || s->wish->to.is_given;
     time_t seconds = (time_t)(origin_ns / 1000000000u);
     struct tm when;
-    char *text = text_of(s, false), *begun = selection_begun_text(s);
     if (is_moment && localtime_r(&seconds, &when))
         strftime(moment, sizeof moment, " (%Y-%m-%dT%H:%M:%S)", &when);
-    if (!origin_ns)
-        usage_error("%s: no event is in the piece that was asked for, %s: there is none in the "
-                    "recording",
-                    verb, text ? text : "?");
+    if (s->wish->from.is_given || s->wish->to.is_given)
+        fprintf(out,
+                "the recording lasts %s from its first event%s on, from which --from and --to "
+                "count; %s",
+                time_text(length, s->length_ns), moment,
+                begun ? begun : "name a time in it that has such events");
     else
-        usage_error("%s: no event is in the piece that was asked for, %s: the recording lasts %s "
-                    "from its first event%s on, from which --from and --to count; %s%s%s",
-                    verb, text ? text : "?", time_text(time, s->length_ns), moment,
-                    begun        ? begun
-                    : is_of_time ? "name a time in it that has such events"
-                                 : "ask for less of this at once",
-                    has_devices ? "" : "; its devices are ", devices);
+        fprintf(out, "nothing was recorded in that %s",
+                s->steps    ? "step"
+                : s->ranges ? "range"
+                            : "window");
+}
+
+/* The first option that leaves none of what the ones before it have left. */
+static void say_why(const struct selection *s, const char *begun, FILE *out)
+{
+    const struct select_wish *w = s->wish;
+    unsigned options = s->filter.is_of_time + !!w->devices.count + !!w->kinds + !!w->tids.count +
+                       !!w->min_ns + !!w->name;
+    const char *none = options == 1 ? "none of the recording's events"
+                                    : "none of the events that the other options leave";
+    char devices[NUMBER_SPANS_BYTES] = "";
+    if (!s->walk->survey.origin_ns)
+        fputs("there is none in the recording", out);
+    else if (lacks_devices(s, devices))
+        fprintf(out, *devices ? "its devices are %s" : "no device is in the recording", devices);
+    else if (!s->met[MET_TIME] || begun)
+        say_time(s, begun, out);
+    else if (!s->met[MET_KIND])
+        fprintf(out, "--kind: %s is of such a kind", none);
+    else if (!s->met[MET_TID])
+        fprintf(out, "--tid: %s is of such a thread; 'gpuprof report --by=thread' lists them",
+                none);
+    else if (!s->met[MET_DURATION])
+        fprintf(out, "--min-duration: %s took so long", none);
+    else
+        fprintf(out, "--name: %s has a name in which '%s' is found; capitals count", none, w->name);
+}
+
+enum exit_code selection_empty(const struct selection *s, const char *verb)
+{
+    char *why = NULL, *text = text_of(s, false), *begun = selection_begun_text(s);
+    size_t length = 0;
+    FILE *out = open_memstream(&why, &length);
+    if (out) {
+        say_why(s, begun, out);
+        fclose(out);
+    }
+    usage_error("%s: no event is in the piece that was asked for, %s: %s", verb, text ? text : "?",
+                why ? why : "?");
     free(text);
+    free(why);
     free(begun);
     return EXIT_USAGE;
 }
 
 enum exit_code selection_check(const struct selection *s, const char *verb)
 {
-    char devices[NUMBER_SPANS_BYTES];
+    char devices[NUMBER_SPANS_BYTES] = "";
     if (!s->filter.context)
         return EXIT_OK;
-    if (!s->shown)
+    if (!s->met[MET_ALL])
         return selection_empty(s, verb);
-    if (name_devices(s, devices))
-        message("%s: --device: no device of that number is in the recording; there are %s", verb,
-                devices);
+    if (lacks_devices(s, devices))
+        return usage_error("%s: --device: no device %sis in the recording%s%s", verb,
+                           *devices ? "of that number " : "", *devices ? "; there are " : "",
+                           devices);
     return EXIT_OK;
 }

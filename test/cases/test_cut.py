@@ -349,6 +349,10 @@ def test_memory_that_was_not_there_is_said_in_its_piece(tmp_path, run_verb):
     for step in range(4):
         r.add(OTHER, TYPES["step"], [step])
         r.call("cudaMalloc", [0x7f0000000000, 1 << 40, 0], result=2 if step == 2 else 0)
+    host = r.write(built(BUILD / "make_raw"), tmp_path / "host")
+    assert run_verb("report", "--device=0", host, status=2).stderr == (
+        "gpuprof: report: --device: no device is in the recording\n")
+    r.device("GPU")
     folder = r.write(built(BUILD / "make_raw"), tmp_path / "data")
     for options, is_there in (([], True), (["--step=2"], True), (["--step=1"], False),
                               (["--step=2", "--device=0"], True)):
@@ -379,19 +383,39 @@ def test_a_time_of_today(whole, run_collector):
         assert result.returncode == 2 and "no event is in the piece" in result.stderr
 
 
-def test_nothing_is_left(whole, run_collector):
+RECORDING = "none of the recording's events"
+REST = "none of the events that the other options leave"
+
+
+@pytest.mark.parametrize("options, why", [
+    (["--from=1h"], "the recording lasts [\\d.]+ [mu]?s from its first event on, from which --from "
+     "and --to count; name a time in it that has such events"),
+    (["--to=@5", "--kind=call"], r"the recording lasts [\d.]+ [mu]?s from its first event "
+     r"\([-\dT:]+\) on, from which --from and --to count; name a time in it that has such events"),
+    (["--name=nowhere"], f"--name: {RECORDING} has a name in which 'nowhere' is found; capitals "
+     "count"),
+    (["--kind=kernel", "--name=cudaM"], f"--name: {REST} has a name in which 'cudaM' is found; "
+     "capitals count"),
+    (["--kind=library"], f"--kind: {RECORDING} is of such a kind"),
+    (["--tid=77", "--kind=call"], f"--tid: {REST} is of such a thread; 'gpuprof report "
+     "--by=thread' lists them"),
+    (["--min-duration=1s"], f"--min-duration: {RECORDING} took so long"),
+    (["--range=forward", "--min-duration=1.5s"], f"--min-duration: {REST} took so long"),
+    (["--device=9", "--kind=work"], "its devices are 0-1")],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else "")
+def test_nothing_is_left(whole, run_collector, options, why):
+    """The option that leaves nothing is named."""
+    said = " ".join(sorted(options, key=lambda o: ("--min" in o, "--name" in o, "--kind" in o)))
+    for verb in ("merge", "report", "flame", "export"):
+        more = ["-j2", "--format=csv"] if verb == "export" else []
+        result = run_collector(verb, *options, *more, whole[0])
+        assert result.returncode == 2 and (verb in ("merge", "export") or not result.stdout)
+        assert re.fullmatch(f"gpuprof: {verb}: no event is in the piece that was asked for, "
+                            f"{re.escape(said)}: {why}\n", result.stderr)
+
+
+def test_nothing_is_written(whole, run_collector):
     folder, _ = whole
-    for verb in ("merge", "report"):
-        for options in (["--from=1h"], ["--to=0"], ["--name=nowhere"], ["--to=@5", "--kind=call"],
-                        ["--device=9", "--kind=work"]):
-            result = run_collector(verb, *options, folder)
-            assert result.returncode == 2 and (verb == "merge" or not result.stdout)
-            assert result.stderr.startswith(
-                f"gpuprof: {verb}: no event is in the piece that was asked for, "
-                f"{' '.join(sorted(options, key=lambda o: '--kind' in o))}: the recording lasts ")
-            assert re.search(r" lasts [\d.]+ [mu]?s from its first event( \([-\dT:]+\))? on, from "
-                             "which --from and --to count; [^\n]+\n$", result.stderr)
-            assert ("; its devices are 0-1\n" in result.stderr) == (options[0] == "--device=9")
     for verb, name in (("merge", "x.json"), ("merge", "x.zip"), ("export", "x.sqlite"),
                        ("export", "x.csv"), ("flame", "x.folded")):
         result = run_collector(verb, "--name=nowhere", "-o", folder / name, folder)
@@ -407,22 +431,25 @@ def test_what_there_is_instead(run_collector, make_gpu):
         "dump", "--blocks", folder).stdout))
     wrong = run_collector("merge", "--pid=1", folder)
     assert wrong.returncode == 2 and f": there are the pids {pids[0]}" in wrong.stderr
-    for devices, said in (("9", True), ("0,9", False)):
-        done = run_collector("merge", f"--device={devices}", folder)
-        assert done.returncode == 0
-        assert done.stderr == ("gpuprof: merge: --device: no device of that number is in the "
-                               "recording; there are 0-2\n" if said else "")
+    for verb in ("merge", "report", "flame"):
+        wrong = run_collector(verb, "--device=9", folder)
+        assert (wrong.returncode, wrong.stderr) == (
+            2, f"gpuprof: {verb}: --device: no device of that number is in the recording; there "
+            "are 0-2\n")
+        assert verb == "merge" or not wrong.stdout
+    assert run_collector("merge", "--device=0,9", folder).returncode == 0
 
 
 @pytest.mark.parametrize("options, error", [
     (["--step=77"], "there are steps 0 to 5"), (["--step=4:4"], "is not a step, or steps A:B"),
     (["--step=a"], "is not a step"), (["--range=none"], "no range or label has the name 'none'"),
     (["--rank=9"], "none of the recorded processes, 2,"), (["--rank=3-1"], "is not a list"),
-    (["--kind=kernels"], "is not of these"),
+    (["--kind=kernel,kernels,call"], "--kind: 'kernels' is not one of these,"),
     (["--name=("], "is not an extended regular expression"),
     (["--from=soon"], "is not a time since the recording's first event"),
     (["--from=5", "--to=2"], "--to is no later than --from"),
-    (["--min-duration=x"], "is not a time such as 10us")], ids=" ".join)
+    (["--min-duration=x"], "is not a time with its unit, such as 10us (ns, us, ms, s, m, h)"),
+    (["--min-duration=10"], "'10' is not a time with its unit")], ids=" ".join)
 def test_what_cannot_be_meant(whole, run_collector, options, error):
     for verb in ("merge", "report"):
         result = run_collector(verb, *options, whole[0])
