@@ -166,6 +166,10 @@ static enum exit_code export_trace(const struct stats_trace *t, const struct opt
         return usage_error("stats: %s: its rows are written as they come: neither sorted nor "
                            "limited; --from and --to, or --step, make it shorter",
                            t->name);
+    if (options->format == FORMAT_TEXT)
+        return usage_error("stats: %s has a row for each event, and is no table of text: -f csv or "
+                           "-f json",
+                           t->name);
     if (options->select.kinds)
         return usage_error("stats: %s is of the kinds %s: say --kind to gpuprof export", t->name,
                            t->kinds);

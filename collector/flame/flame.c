@@ -175,6 +175,10 @@ static void say_absences(const struct recording *rec, const char *key, const cha
 
 void flame_say(const struct flame *f, const struct recording *rec)
 {
+    static const char *const wanted[] = {[WEIGHT_HOST] = "launch,alloc,copy,sync,graph_launch",
+                                         [WEIGHT_GPU] = "launch,copy,graph_launch",
+                                         [WEIGHT_CALLS] = "launch,alloc,copy,sync,graph_launch",
+                                         [WEIGHT_BYTES] = "alloc"};
     char note[FLAME_NOTE_BYTES];
     struct stack_cost without = stack_costs_without(&f->costs);
     bool gpu = f->weight == WEIGHT_GPU;
@@ -183,6 +187,11 @@ void flame_say(const struct flame *f, const struct recording *rec)
         message("flame: %s", flame_note(f, &without, note));
     say_absences(rec, "stacks", "stacks");
     say_absences(rec, "python", "Python frames");
-    if (f->nodes[0].total == flame_value(f->weight, &without))
-        message("flame: nothing to show: no stack with %s", flame_weight_text(f->weight));
+    uint64_t stackless = flame_value(f->weight, &without);
+    if (f->nodes[0].total == stackless && stackless)
+        message("flame: nothing to show: no call has a stack with %s; 'gpuprof run --backtrace=%s "
+                "PROGRAM' records them",
+                flame_weight_text(f->weight), wanted[f->weight]);
+    else if (!f->nodes[0].total)
+        message("flame: nothing to show: nothing here has %s", flame_weight_text(f->weight));
 }

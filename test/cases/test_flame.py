@@ -117,7 +117,14 @@ def test_nothing_to_show(run_verb, make_stacks):
                          "call cudaMalloc 1000 500 1 0 4096")
     for name in ("x.txt", "x.svg", "x.json"):
         result = run_verb("flame", folder, "-o", name)
-        assert "nothing to show" in result.stderr and "absent: switched off" in result.stderr
+        assert "absent: switched off" in result.stderr
+        assert result.stderr.endswith(
+            "gpuprof: flame: nothing to show: no call has a stack with time of calls on the host; "
+            "'gpuprof run --backtrace=launch,alloc,copy,sync,graph_launch PROGRAM' records them\n")
+    assert "no call has a stack with bytes allocated; 'gpuprof run --backtrace=alloc PROGRAM'" in \
+        run_verb("flame", "--weight=bytes", folder).stderr
+    assert "nothing to show: nothing here has time of launched work on the GPU\n" in \
+        run_verb("flame", "--weight=gpu", folder).stderr
 
 
 def test_name_of_another_kind(run_collector, make_stacks, tmp_path):

@@ -84,6 +84,8 @@ def test_how_names_are_shown(folder, run_collector):
     (["cuda_gpu_trace"], "name recordings behind the report"),
     (["-r", "cuda_gpu_kern_sum"], "no folder or file named"),
     (["cuda_gpu_trace", "--limit=3", "{}"], "neither sorted nor limited"),
+    (["-f", "table", "-r", "cuda_gpu_trace", "{}"], "is no table of text: -f csv or -f json"),
+    (["cuda_gpu_trace", "--format=column", "{}"], "cuda_gpu_trace has a row for each event"),
     (["cuda_gpu_trace", "--kind=call", "{}"], "is of the kinds work")],
     ids=lambda value: "" if isinstance(value, str) else " ".join(value))
 def test_what_cannot_be_meant(folder, run_collector, words, error):
