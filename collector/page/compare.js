@@ -125,8 +125,8 @@ function drawKernels(box, c) {
 
 sections.compare = (box, c) => {
   const steps = (runs) => runs.reduce((sum, run) => sum + run.steps, 0);
-  const side = (runs) => `${count(runs.length)} run${runs.length === 1 ? "" : "s"}` +
-    (steps(runs) ? ` (${count(steps(runs))} steps)` : "");
+  const side = (runs) => counted(runs.length, "run") +
+    (steps(runs) ? ` (${counted(steps(runs), "step")})` : "");
   add(box,
     el("p", {class: c.result === "worse" ? "hero worse" : "hero"}, c.says),
     el("p", {class: "lead"},

@@ -120,6 +120,7 @@ sections.hang = (box) => {
   const more = processes.size - HANG_PROCESSES;
   if (more > 0)
     add(box, el("p", {class: "small"},
-      `${count(more)} more processes: see the tables open_calls and unfinished below.`));
+      `${count(more)} more process${more === 1 ? "" : "es"}: see the tables open_calls and ` +
+        "unfinished below."));
   return "";
 };

@@ -27,8 +27,13 @@ function fill(node, attributes, children) {
   }
   return node;
 }
-const el = (name, attributes, ...children) =>
-  fill(document.createElement(name), attributes, children);
+/* A line does not end within --an-option. */
+const kept = (child) => typeof child === "string" && child.includes("--") ?
+  child.split(/(--[a-z][a-z-]*)/).map((part, i) => i % 2 ? el("span", {class: "kept"}, [part]) :
+                                                           part) :
+  child;
+const el = (name, attributes, ...children) => fill(document.createElement(name), attributes,
+  attributes && attributes.class === "kept" ? children : children.flat().flatMap(kept));
 /* Appends what is there of `children`. */
 const add = (node, ...children) => fill(node, {}, children);
 const svg = (name, attributes, ...children) =>
@@ -38,6 +43,7 @@ const svg = (name, attributes, ...children) =>
 
 const grouped = new Intl.NumberFormat("en-US", {maximumFractionDigits: 0});
 const count = (n) => grouped.format(n);
+const counted = (n, word) => `${count(n)} ${word}${n === 1 ? "" : "s"}`;
 
 function scaled(value, units, base) {
   let unit = 0;

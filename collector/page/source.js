@@ -48,8 +48,7 @@ function sourceFile([path, title, cost, lines, costly, others], columns, most) {
   const sums = sourceColumns.slice(0, 3)
                  .filter(([, , , i]) => cost[i] > 0)
                  .map(([label, type, , i]) => i ? `${written(type, cost[i])} ${label}` :
-                          cost[i] === 1         ? "1 call" :
-                                                  `${count(cost[i])} calls`);
+                                                  counted(cost[i], "call"));
   const box = el("details", {ontoggle: () => box.open && show()},
     el("summary", {}, title, el("span", {class: "small"}, sums.join(", "))), inside);
   const open = () => {
@@ -121,6 +120,6 @@ sections.source = (box, source) => {
     el("h3", {}, "File by file"), files.map((file) => file.box),
     source.files_left_out > 0 &&
       el("p", {class: "small"},
-        `${count(source.files_left_out)} more files are not in this page.`));
+        `Not in this page: ${counted(source.files_left_out, "more file")}.`));
   files[0].open();
 };

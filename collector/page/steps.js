@@ -220,7 +220,7 @@ sections.steps = (box, raw) => {
     steps.series.length > 1 &&
       el("div", {class: "tools"}, el("label", {}, "Process", who),
         raw.left_out > 0 &&
-          el("span", {class: "end"}, `${count(raw.left_out)} more processes are not in this page`)),
+          el("span", {class: "end"}, `not in this page: ${count(raw.left_out)} of the processes`)),
     chart);
   const longest =
     steps.series.map((s) => [s.durations.reduce((a, b) => Math.max(a, b), -1), s.process]);

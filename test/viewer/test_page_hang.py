@@ -37,6 +37,15 @@ def test_findings_and_open_calls(chromium, page_of):
     page.check_quiet()
     hang = [*FOUND["rows"][0][:5], None, 7, None, *FOUND["rows"][0][8:]]
     assert "null" not in look([hang]).text(".findings li")
+    memory = [*hang[:8], [{"name": "train.py:9", "count": 1, "bytes": 298 << 20, "at_ns": 0}],
+              "See who holds it.", "gpuprof memory --by=python-line --at=peak data"]
+    page = look([memory])
+    assert page.texts(".findings thead th") == ["where", "memory", "count", "most after"]
+    assert page.rows(".findings") == [["train.py:9", "298 MiB", "1", "the start"]]
+    assert page.text(".next") == memory[-1]
+    assert page.texts(".next .kept") == ["--by", "--at"]  # each on a line
+    assert page.run("getComputedStyle(document.querySelector('.next .kept')).whiteSpace") == \
+        "nowrap"
     assert "Nothing stands out" in look([]).text("#overview")
 
 
