@@ -15,4 +15,10 @@ const char *amount_text(char *text, uint64_t amount); /* "1.235 M" */
 const char *power_text(char *text, uint64_t mw);      /* "312.5 W" */
 const char *energy_text(char *text, uint64_t mj);     /* "1.235 kJ" */
 
+/* What a word has behind such a number of it, "s" or "". */
+static inline const char *plural_end(uint64_t count)
+{
+    return count == 1 ? "" : "s";
+}
+
 #endif

@@ -62,7 +62,8 @@ static void name_losses(const struct walk *walk, char text[FACT_BYTES])
     if (losses_weight(&all) >= LOSS_COUNTED)
         losses_text(&all, text, FACT_BYTES);
     else if (walk->rec->unread_files)
-        snprintf(text, FACT_BYTES, "%u files could not be read", walk->rec->unread_files);
+        snprintf(text, FACT_BYTES, "%u file%s could not be read", walk->rec->unread_files,
+                 plural_end(walk->rec->unread_files));
 }
 
 static void measure_cost(struct run_summary *r, const struct recording *rec)

@@ -261,7 +261,8 @@ static char *title_of(const struct memory_rows *r, char *text)
     if (rec->count)
         process_program(rec->processes[0], program, sizeof program);
     if (rec->count > 1)
-        snprintf(others, sizeof others, " and %u more processes", rec->count - 1);
+        snprintf(others, sizeof others, " and %u more process%s", rec->count - 1,
+                 rec->count == 2 ? "" : "es");
     snprintf(text, FLAME_TITLE_BYTES, "%s%s: memory over time, and below it who held it %s",
              program, others,
              r->at == MEMORY_AT_PEAK  ? "at the peak"

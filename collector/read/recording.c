@@ -12,6 +12,7 @@
 #include "base/number_spans.h"
 #include "base/parallel.h"
 #include "base/path_list.h"
+#include "base/unit_text.h"
 #include "base/workers.h"
 #include "bytes.h"
 #include "error.h"
@@ -256,11 +257,12 @@ enum exit_code recording_open(struct recording *rec, char **paths, int path_coun
     if (code != EXIT_OK)
         return code;
     if (rec->unread_files > PROCESSES_SAID_MAX)
-        message("... and %u more files that cannot be read",
-                rec->unread_files - PROCESSES_SAID_MAX);
+        message("... and %u more file%s that cannot be read",
+                rec->unread_files - PROCESSES_SAID_MAX,
+                plural_end(rec->unread_files - PROCESSES_SAID_MAX));
     if (rec->repeated > PROCESSES_SAID_MAX)
-        message("... and %u more files of processes that are read from others",
-                rec->repeated - PROCESSES_SAID_MAX);
+        message("... and %u more file%s of processes that are read from others",
+                rec->repeated - PROCESSES_SAID_MAX, plural_end(rec->repeated - PROCESSES_SAID_MAX));
     if (rec->count == 0 && rec->left_out)
         return recording_none_wanted(rec);
     if (rec->count == 0 && rec->share)
@@ -432,8 +434,8 @@ enum exit_code recording_verdict(const struct recording *rec, const struct losse
             say_losses(rec->processes[i], l);
     }
     if (said > PROCESSES_SAID_MAX)
-        message("... and the like of %u more processes; the report adds up what all have lost, and "
+        message("... and the like of %u more process%s; the report adds up what all have lost, and "
                 "of one file it is said if that alone is read",
-                said - PROCESSES_SAID_MAX);
+                said - PROCESSES_SAID_MAX, said - PROCESSES_SAID_MAX == 1 ? "" : "es");
     return code;
 }

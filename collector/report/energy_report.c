@@ -357,7 +357,8 @@ static void energy_behind(const struct table *t, FILE *out)
     if (e && !e->count && !any_absent)
         fprintf(out, "  none: the counter of energy was not read twice\n");
     if (e && e->beyond)
-        fprintf(out, "  %s further ranges were not looked at\n", count_text(text, e->beyond));
+        fprintf(out, "  %s further range%s: not looked at\n", count_text(text, e->beyond),
+                plural_end(e->beyond));
 }
 
 const struct table_info energy_table = {

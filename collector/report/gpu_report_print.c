@@ -192,7 +192,7 @@ static void say_memory(const struct table *t, FILE *out)
     .begin = table_begins, .row = fill_row
 /* Of a device of one process there are up to six rows, or two: 16 such are shown. */
 #define FEW(rows)                                                                                  \
-    .text_limit = 16 * (rows), .more = "... and %s more rows; --limit=N shows more of them"
+    .text_limit = 16 * (rows), .more = "... and %s more row%s; --limit=N shows more of them"
 #define NUMBERS TOTAL, INSTANCES, MEAN, MEDIAN, MIN, P95, MAX
 
 const struct table_info gpu_tables[TABLE_COUNT] = {

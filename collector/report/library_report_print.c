@@ -185,7 +185,7 @@ const struct table_info library_table = {
             {CSV_LIBRARY_FLOPS, "gpu", 0, FLOPS, {CALLS, GPU, [FIELD_COUNT] = FLOPS}}},
     .csv_count = 3,
     .text_limit = 30,
-    .more = "... and %s more rows; --limit=N shows more of them",
+    .more = "... and %s more row%s; --limit=N shows more of them",
     .text_none = ": no call of cuBLAS, cuDNN or NCCL is recorded (--libraries)",
     .begin = table_begins,
     .row = fill_row,

@@ -102,7 +102,7 @@ const struct table_info modules_table = {
             {CSV_MODULE_FLOPS, "", 0, FLOPS, {CALLS, [FIELD_COUNT] = FLOPS}}},
     .csv_count = 5,
     .text_limit = 100,
-    .more = "... and %s more rows; --limit=N shows more of them",
+    .more = "... and %s more row%s; --limit=N shows more of them",
     .text_none = ": no modules were recorded; 'gpuprof run --pytorch=modules' records them",
     .begin = table_begins,
     .row = fill_row,

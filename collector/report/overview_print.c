@@ -170,8 +170,8 @@ static void print_shortage(struct screen *s, const struct report *r)
     const struct memory_report *m = r->memory ? &r->memory->report : NULL;
     if (!m || !m->oom_count) {
         if (r->signs.ooms)
-            line(s, "no memory", NULL, "%s allocations failed: gpuprof memory DATA",
-                 count_text(count, r->signs.ooms));
+            line(s, "no memory", NULL, "%s allocation%s failed: gpuprof memory DATA",
+                 count_text(count, r->signs.ooms), plural_end(r->signs.ooms));
         return;
     }
     const struct memory_oom *oom = &m->ooms[m->oom_count - 1];
@@ -528,8 +528,8 @@ static void print_losses(struct screen *s, const struct report *r)
     held = held < losses.gpu_missing ? held : losses.gpu_missing;
     losses.gpu_missing -= held;
     if (held) /* it gives away whole buffers of finished records: none behind a kernel that hangs */
-        line(s, "held back", NULL, "the work of %s launches: CUPTI still had its records",
-             count_text(number, held));
+        line(s, "held back", NULL, "the work of %s launch%s: CUPTI still had its records",
+             count_text(number, held), held == 1 ? "" : "es");
     uint32_t unread = r->rec->unread_files;
     if (unread)
         line(s, "lost", NULL, "all of %u file%s that cannot be read", unread,

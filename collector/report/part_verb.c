@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/message.h"
+#include "base/unit_text.h"
 #include "error.h"
 #include "model/symbols.h"
 #include "output/verb_output.h"
@@ -184,9 +185,9 @@ enum exit_code part_verb(const struct options *options)
         .keep_live = true, .processors = options->jobs, .share = &share};
     code = recording_open(&rec, options->paths, options->path_count, &how);
     if (code == EXIT_OK) {
-        message("report: part %u of %u (%s), %u of %u files: %s", share.index, share.count,
+        message("report: part %u of %u (%s), %u of %u file%s: %s", share.index, share.count,
                 by ? by : "no --share, no launcher", rec.count + rec.unread_files, share.file_count,
-                path);
+                plural_end(share.file_count), path);
         if (share.host_count > 1)
             message("report: the times of the %u hosts are by their own clocks, as with "
                     "--clock=wall: a part cannot compare them",

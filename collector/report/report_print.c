@@ -24,8 +24,9 @@ static void print_processes(const struct report *r, FILE *out)
         const struct process *p = r->rec->processes[i];
         process_title(p, true, title, sizeof title);
         char *clean = json_line(title);
-        fprintf(out, "  %s: %s calls\n", clean ? clean : "?",
-                count_text(number, r->process_calls[p->index]));
+        uint64_t calls = r->process_calls[p->index];
+        fprintf(out, "  %s: %s call%s\n", clean ? clean : "?", count_text(number, calls),
+                plural_end(calls));
         free(clean);
     }
     if (r->rec->count > PROCESSES_SHOWN_MAX)
@@ -49,8 +50,9 @@ static void print_losses(const struct report *r, FILE *out)
                 info.weight == LOSS_NONE ? " (nothing is missing)" : "");
     }
     if (r->rec->unread_files)
-        fprintf(out, "%s  %12u  files that could not be read at all\n",
-                heading ? "" : "\nlosses and what else to know\n", r->rec->unread_files);
+        fprintf(out, "%s  %12u  file%s that could not be read at all\n",
+                heading ? "" : "\nlosses and what else to know\n", r->rec->unread_files,
+                plural_end(r->rec->unread_files));
 }
 
 /* A rank without rows must not hide behind the others, which have some. */

@@ -7,6 +7,7 @@
 
 #include "base/array.h"
 #include "base/message.h"
+#include "base/unit_text.h"
 #include "error.h"
 #include "source/source_functions.h"
 #include "symbol/own_line.h"
@@ -139,7 +140,8 @@ static int place_frames(struct source_report *r, struct placing *p)
         if (has_line(shown_frame_of(frames, i)))
             error = place_frame(r, p, shown_frame_of(frames, i), &p->line_of[i]);
     if (p->ambiguous > SAID_MAX)
-        message("report: --source: and so %u more files", p->ambiguous - SAID_MAX);
+        message("report: --source: and so %u more file%s", p->ambiguous - SAID_MAX,
+                plural_end(p->ambiguous - SAID_MAX));
     return error;
 }
 

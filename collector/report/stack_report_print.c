@@ -300,7 +300,7 @@ static void print_json_without(const struct table *t, FILE *out)
 
 /* ---- the tables ---- */
 
-#define MORE "  ... and %s more rows; --format=csv and json have them"
+#define MORE "  ... and %s more row%s; --format=csv and json have them"
 
 const struct table_info stack_tables[2] = {
     {.name = "calls_by_stack",

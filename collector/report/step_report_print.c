@@ -156,15 +156,17 @@ static void stats_before(const struct table *t, FILE *out)
     say_definition(r, out);
     if (!r->steps.count)
         return;
-    fprintf(out, "%s whole steps in %u of %u processes", count_text(a, r->whole), r->processes,
-            r->walk->rec->count);
+    fprintf(out, "%s whole step%s in %u of %u process%s", count_text(a, r->whole),
+            plural_end(r->whole), r->processes, r->walk->rec->count,
+            r->walk->rec->count == 1 ? "" : "es");
     if (r->steps.count > r->whole)
         fprintf(out, "; %s partial, not in the means", count_text(a, r->steps.count - r->whole));
     if (r->steps.overlapping)
         fprintf(out, "; %s that began inside of others are none",
                 count_text(b, r->steps.overlapping));
     if (r->steps.beyond)
-        fprintf(out, "; no room for %s later ones", count_text(b, r->steps.beyond));
+        fprintf(out, "; no room for %s later one%s", count_text(b, r->steps.beyond),
+                plural_end(r->steps.beyond));
     fprintf(out, "\n");
     if (r->samples > 0 && r->whole)
         fprintf(out, "%.3f samples/s in all processes together\n", rate_of_all(r));
@@ -552,7 +554,7 @@ const struct table_info step_tables[STEP_TABLES] = {
              {CSV_STEP_GPU, "gpu", 0, 0, {[FIELD_TOTAL] = BUSY}}},
      .csv_count = 2,
      .text_limit = 100,
-     .more = "... and %s more steps; --limit=N shows more of them",
+     .more = "... and %s more step%s; --limit=N shows more of them",
      .is_further = true,
      .begin = steps_begin,
      .row = fill_step},

@@ -150,7 +150,7 @@ const struct table_info threads_table = {
     .csv_count = 1,
     .by = BY_THREAD,
     .text_limit = 40,
-    .more = "... and %s more threads; --limit=N shows more of them",
+    .more = "... and %s more thread%s; --limit=N shows more of them",
     .begin = table_begins,
     .row = fill_row,
 };

@@ -11,6 +11,7 @@
 
 #include "base/message.h"
 #include "base/moment.h"
+#include "base/unit_text.h"
 
 /* ---- what is asked for ------------------------------------------------------------------------
  */
@@ -166,7 +167,8 @@ void ctl_status_print(const struct control_status *s, const struct control_comma
         printf("; step %" PRIu64, s->figures[FIGURE_STEP]);
     print_waits(s);
     if (s->has_flight)
-        printf("; its flight recorder has written %" PRIu64 " dumps", s->dumps);
+        printf("; its flight recorder has written %" PRIu64 " dump%s", s->dumps,
+               plural_end(s->dumps));
     print_answer(s, asked);
     putchar('\n');
 }

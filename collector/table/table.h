@@ -128,7 +128,8 @@ struct table_info {
     bool is_further;        /* of several of one name; only the first says that it is empty */
     enum report_by by;      /* other than BY_NAME: is there with this --by only */
     uint32_t text_limit;    /* rows that the text shows unless told; 0: all */
-    const char *more;       /* what it says of the others, with a %s for their number */
+    const char *more;       /* what it says of the others, with a %s for their number, and
+                               one behind a word for its plural */
     const char *text_none;  /* behind "none": how to have some */
     const char *json_empty; /* of no rows; default: "[\n]" */
 

@@ -157,11 +157,14 @@ static void print_more(const struct table *t, const struct table_view *view, con
     bool is_own = t->info->more && view->limit == ROWS_UNLIMITED;
     const char *more = table_is_short(t->info, view) ? "... and %s more: --full"
                        : is_own                      ? t->info->more
-                                                     : "... and %s more rows";
+                                                     : "... and %s more row%s";
     size_t before = strcspn(more, "%");
-    count_text(number, t->rows - t->shown);
-    fprintf(out, "%*s%.*s%s%s\n", (int)l->name_at, "", (int)before, more, number,
-            more + before + 2);
+    const char *word = more + before + 2;
+    size_t length = strcspn(word, "%");
+    uint32_t left = t->rows - t->shown;
+    fprintf(out, "%*s%.*s%s%.*s%s%s\n", (int)l->name_at, "", (int)before, more,
+            count_text(number, left), (int)length, word, word[length] ? plural_end(left) : "",
+            word[length] ? word + length + 2 : "");
 }
 
 static void print_table(const struct table *t, const struct table_view *view, FILE *out)

@@ -466,10 +466,11 @@ static void describe_steps(struct thread *writer)
         return;
     now.told_steps = now.steps + 1;
     if (now.missed)
-        snprintf(missed, sizeof missed, ", %llu windows missed", (unsigned long long)now.missed);
-    snprintf(text, sizeof text, "%llu steps seen (by %s), %llu to be recorded%s",
-             (unsigned long long)now.steps, words[now.source], (unsigned long long)now.active,
-             missed);
+        snprintf(missed, sizeof missed, ", %llu window%s missed", (unsigned long long)now.missed,
+                 now.missed == 1 ? "" : "s");
+    snprintf(text, sizeof text, "%llu step%s seen (by %s), %llu to be recorded%s",
+             (unsigned long long)now.steps, now.steps == 1 ? "" : "s", words[now.source],
+             (unsigned long long)now.active, missed);
     meta_append_text(writer, "schedule_steps", text);
 }
 
@@ -516,9 +517,10 @@ void windows_end(uint64_t ns)
                 who);
         else if (now.missed)
             say(SAY_WINDOWS,
-                "%s: %llu of its windows were over before all was turned on for them: "
-                "give them a longer warmup",
-                who, (unsigned long long)now.missed);
+                "%s: %llu of its windows %s over before all was turned on for %s: give them a "
+                "longer warmup",
+                who, (unsigned long long)now.missed, now.missed == 1 ? "was" : "were",
+                now.missed == 1 ? "it" : "them");
         lock_drop(&lock);
     }
 }

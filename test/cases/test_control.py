@@ -273,7 +273,7 @@ def test_dump_with_a_step(job, ctl, collector, tmp_path):
     assert said.count("it has no flight recorder") == 1 and said.count("; dump at step 3") == 1
     assert "keeps all: it takes no schedule" in ctl("schedule", "5-6", status=1)
     steps_of(its, range(2, 5))
-    while "written 1 dumps" not in (said := ctl("status")):
+    while "written 1 dump" not in (said := ctl("status")):
         assert "written" in said
     its.program.kill()
     other.program.kill()

@@ -283,7 +283,7 @@ def test_ctl(fly, collector):
     flight.say("s1")
     done = subprocess.run([collector, "ctl", flight.folder, "dump"], capture_output=True, text=True,
                           check=True, timeout=LIMIT)
-    assert "its flight recorder has written 1 dumps" in done.stdout
+    assert "its flight recorder has written 1 dump" in done.stdout
     assert [d[0] for d in dumps(flight.read())][:1] == [CONTROL]
     assert [d[0] for d in dumps(flight.end())] == [CONTROL, END]
 

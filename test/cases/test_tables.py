@@ -181,6 +181,7 @@ def test_limit(report):
     text = report("--limit=1", "--table=functions,cuda_gpu_kern_sum").stdout
     assert " cudaMalloc\n" in text and "cudaFree" not in text and WIDE in text
     assert text.count("... and 2 more rows\n") == 2
+    assert report("--limit=2", "--table=functions").stdout.count("... and 1 more row\n") == 1
     made = json.loads(report("--limit=1", "--format=json").stdout)
     assert len(made["functions"]) == 1 and made["functions_left_out"] == 2
     assert len(made["cuda_gpu_kern_sum"]) == 1 and made["cuda_gpu_kern_sum_left_out"] == 2
