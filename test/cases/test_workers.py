@@ -393,12 +393,14 @@ def children(pid):
         return file.read().split()
 
 
-def test_reader_ends(make_gpu, collector):
+@pytest.mark.parametrize("words, begin", [
+    (("export", "-j3", "--format=csv"), b"kind,"), (("merge", "-j2"), b"{")],
+    ids=("lanes", "thread"))
+def test_reader_ends(make_gpu, collector, words, begin):
     """As `head` does."""
-    with subprocess.Popen([collector, "export", "-j3", make_gpu("bench", 40000, 3),
-                           "--format=csv", "-o", "-"], stdout=subprocess.PIPE,
-                          stderr=subprocess.PIPE) as program:
-        assert program.stdout.readline().startswith(b"kind,")
+    with subprocess.Popen([collector, *words, "-o", "-", make_gpu("bench", 40000, 3)],
+                          stdout=subprocess.PIPE, stderr=subprocess.PIPE) as program:
+        assert program.stdout.readline().startswith(begin)
         program.stdout.close()
         assert program.wait(60) == -signal.SIGPIPE
         assert not program.stderr.read()
