@@ -105,7 +105,7 @@ int call_tree_child(struct call_tree *t, uint32_t parent, const struct shown_fra
 static bool is_folded(const struct call_tree *t, const struct shown_frame *f)
 {
     bool is_place = f->kind == SHOWN_PYTHON || f->kind == SHOWN_NATIVE || f->kind == SHOWN_INLINED;
-    if (t->only_own && f->kind != SHOWN_RANGE && !own_frame(f))
+    if ((t->only_own || t->is_below_python) && f->kind != SHOWN_RANGE && !own_frame(f))
         return true;
     return t->only_named && ((is_place && !f->name) || f->kind == SHOWN_ADDRESS);
 }
@@ -177,8 +177,10 @@ static int add_stack(struct call_tree *t, const struct recorded_stack *stack, co
         error = add_shown(t, &mark, node);
     }
     bool lent = false;
+    t->is_below_python = t->pythonic[stack->process] && has_python(words, stack->count);
     for (uint32_t i = stack->count; error == 0 && i > 0; i--) {
         bool python = frame_kind(words[i - 1]) == FRAME_PYTHON;
+        t->is_below_python &= !python;
         /* The mark stands behind the last of the borrowed frames. */
         if (stack->flags & STACK_BORROWED && lent && !python && !has_python(words, i)) {
             mark = (struct shown_frame){.kind = SHOWN_BORROWED};

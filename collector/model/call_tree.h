@@ -36,6 +36,7 @@ struct call_tree {
     bool *pythonic;        /* owned: by process index, has it Python frames? */
     bool only_own;         /* frames of stacks: of own_line.h only; to be set before the first */
     bool only_named;       /* only those with a name, likewise */
+    bool is_below_python;  /* while a stack is added: the interpreter, that has begun no function */
     uint64_t left_out;     /* nodes beyond the maximum */
 };
 

@@ -57,6 +57,21 @@ def test_own_frames_only(run_verb, make_stacks):
         f"solver+0x40;{MODULE};{STEP};libmine.so+0x20;cudaMalloc": 1000}
 
 
+def test_python_has_one_root(run_verb, make_stacks):
+    """Stacks that are borrowed, or an operator's, have frames of Python alone: in all others what
+    runs the interpreter is left out below the outermost of them, but for a program's own."""
+    folder = make_stacks(
+        *TRAIN[:7], "module 2 - /usr/lib/libc.so.6", "module 3 - /usr/bin/python3.11",
+        "module 4 - /home/me/solver", "stack 1 0 p2 3+30 p1 3+20 2+10", "stack 2 2 p2 p1",
+        "stack 3 0 p2 p1 3+20 4+40 2+10", "stack 4 0 3+50 2+10", "stack 5 0 p1",
+        "op 5000 7 5 aten::linear", *(f"call cudaMalloc {1000 * i} {i} {i} {i % 5} 64"
+                                      for i in range(1, 6)), "op_end 6000 7")
+    assert folded(run_verb("flame", folder).stdout) == {
+        f"{MODULE};python3.11+0x30;{STEP};cudaMalloc": 1,
+        f"{MODULE};{STEP};{BORROWED};cudaMalloc": 2, f"solver+0x40;{MODULE};{STEP};cudaMalloc": 3,
+        "libc.so.6+0x10;python3.11+0x50;cudaMalloc": 4, f"{MODULE};cudaMalloc": 5}
+
+
 def test_frames_without_a_name_are_folded(run_verb, make_stacks):
     frames = build_frames()
     module = f"module 6 {build_id(frames)} {frames}"
