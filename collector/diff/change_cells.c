@@ -53,6 +53,8 @@ void change_cells_make(struct change_cells *cells, const struct comparison *c, e
     memset(cells, 0, sizeof *cells);
     for (unsigned side = 0; side < 2; side++)
         put_amount(cells->sides[side], m, change->medians[side]);
+    if (!diff_compares(c))
+        return;
     put_share(cells->shift, change->shift, true);
     put_share(low, change->low, true);
     put_share(high, change->high, true);
@@ -70,14 +72,19 @@ void change_cells_make(struct change_cells *cells, const struct comparison *c, e
              change->why ? ": " : "", change->why ? change->why : "");
 }
 
+static bool has_steps(const struct comparison *c)
+{
+    return c->sides[0]->runs[0].steps && c->sides[1]->runs[0].steps;
+}
+
 const char *diff_metric_text(const struct comparison *c, enum run_metric m)
 {
-    return c->sides[0]->runs[0].steps ? run_metric_infos[m].text : run_metric_infos[m].whole;
+    return has_steps(c) ? run_metric_infos[m].text : run_metric_infos[m].whole;
 }
 
 const char *diff_per_what(const struct comparison *c)
 {
-    return c->sides[0]->runs[0].steps ? "a step" : "a run";
+    return has_steps(c) ? "a step" : "a run";
 }
 
 static size_t put_metrics(const struct comparison *c, enum verdict verdict, char *text, size_t at)

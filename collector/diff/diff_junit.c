@@ -47,8 +47,10 @@ static void put_case(const struct comparison *c, enum run_metric m, FILE *out)
                 diff_metric_text(c, m), cells.shift, diff_metric_text(c, m), cells.sides[1],
                 cells.sides[0], cells.shift, cells.interval);
     }
-    fprintf(out, "    <system-out>before %s, now %s, change %s (%s), seen from %s</system-out>\n",
-            cells.sides[1], cells.sides[0], cells.shift, cells.interval, cells.smallest);
+    fprintf(out, "    <system-out>before %s, now %s", cells.sides[1], cells.sides[0]);
+    if (diff_compares(c))
+        fprintf(out, ", change %s (%s), seen from %s", cells.shift, cells.interval, cells.smallest);
+    fputs("</system-out>\n", out);
     fputs("  </testcase>\n", out);
 }
 

@@ -54,15 +54,29 @@ static void put_row(const struct comparison *c, enum run_metric m, FILE *out)
     change_cells_make(&cells, c, m);
     const char *texts[] = {cells.sides[1], cells.sides[0], cells.shift,
                            cells.interval, cells.smallest, cells.verdict};
+    unsigned count = diff_compares(c) ? sizeof texts / sizeof texts[0] : 2;
     fputs("| ", out);
     put_plain(diff_metric_text(c, m), out);
-    for (unsigned i = 0; i < sizeof texts / sizeof texts[0]; i++) {
+    for (unsigned i = 0; i < count; i++) {
         bool is_bold = is_worse && (texts[i] == cells.shift || texts[i] == cells.verdict);
         fputs(is_bold ? " | **" : " | ", out);
         put_plain(texts[i], out);
         fputs(is_bold ? "**" : "", out);
     }
-    fputs(run_metric_infos[m].gates ? " |\n" : " (does not gate) |\n", out);
+    fputs(run_metric_infos[m].gates || !diff_compares(c) ? " |\n" : " (does not gate) |\n", out);
+}
+
+static void put_metrics(const struct comparison *c, FILE *out)
+{
+    fprintf(out,
+            diff_compares(c)
+                ? "\n\n| %s | before | now | change | 95 %% interval | seen from | verdict |\n"
+                  "|---|---:|---:|---:|---|---:|---|\n"
+                : "\n\n| %s | before | now |\n|---|---:|---:|\n",
+            diff_per_what(c));
+    for (unsigned m = 0; m < RUN_METRICS; m++)
+        if (c->metrics[m].verdict != VERDICT_ABSENT)
+            put_row(c, (enum run_metric)m, out);
 }
 
 static void put_provenance(const struct comparison *c, FILE *out)
@@ -151,13 +165,10 @@ int diff_print_markdown(const struct comparison *c, const struct diff_kernels *k
     char headline[HEADLINE_BYTES];
     fprintf(out, "%s **gpuprof:** ", marks[c->result]);
     put_plain(diff_headline(c, headline), out);
-    fprintf(out,
-            "\n\n| %s | before | now | change | 95 %% interval | seen from | verdict |\n"
-            "|---|---:|---:|---:|---|---:|---|\n",
-            diff_per_what(c));
-    for (unsigned m = 0; m < RUN_METRICS; m++)
-        if (c->metrics[m].verdict != VERDICT_ABSENT)
-            put_row(c, (enum run_metric)m, out);
+    if (diff_is_of_one_thing(c))
+        put_metrics(c, out);
+    else
+        fputs("\n", out);
     fprintf(out, "\nGate %g %%, %u run%s against %u.\n", 100 * c->gate, c->sides[0]->count,
             c->sides[0]->count == 1 ? "" : "s", c->sides[1]->count);
     for (uint32_t i = 0; i < c->notes.count; i++) {
@@ -170,7 +181,7 @@ int diff_print_markdown(const struct comparison *c, const struct diff_kernels *k
         put_plain(c->reasons.texts[i], out);
         fputc('\n', out);
     }
-    if (kernels)
+    if (kernels && diff_compares(c))
         put_kernels(kernels, out);
     put_provenance(c, out);
     return 0;

@@ -19,7 +19,8 @@ diff_print_fn diff_print_text, diff_print_markdown, diff_print_junit, diff_print
 
 #define CHANGE_CELL_BYTES 48
 
-/* A row of the table of metrics, as all of these but JSON have it; "" where nothing is known. */
+/* A row of the table of metrics, as all of these but JSON have it; "" where nothing is known, and,
+ * of runs that cannot be compared, of what compares them. */
 struct change_cells {
     char sides[2][CHANGE_CELL_BYTES]; /* medians, of comparison.sides */
     char shift[CHANGE_CELL_BYTES];
@@ -35,8 +36,19 @@ void change_put_ns(char text[CHANGE_CELL_BYTES], double ns);
 /* What the metric is called, of runs with or without steps. */
 const char *diff_metric_text(const struct comparison *c, enum run_metric m);
 
-/* "a run", where the runs have no steps, or "a step". */
+/* "a step", or, where no run or those of one side alone have steps, "a run". */
 const char *diff_per_what(const struct comparison *c);
+
+/* Can they be compared, and if not, is at least what stands side by side of the same thing? */
+static inline bool diff_compares(const struct comparison *c)
+{
+    return c->result != RESULT_NOT_COMPARABLE;
+}
+
+static inline bool diff_is_of_one_thing(const struct comparison *c)
+{
+    return diff_compares(c) || !c->sides[0]->runs[0].steps == !c->sides[1]->runs[0].steps;
+}
 
 /* What came of it in one sentence; returns `text`. */
 #define HEADLINE_BYTES 1024

@@ -21,17 +21,23 @@ static void put_sides(const struct comparison *c, FILE *out)
     put_steps(steps[0], out);
     fprintf(out, " against %u", c->sides[1]->count);
     put_steps(steps[1], out);
-    if (!steps[0] || !steps[1])
+    if (!steps[0] && !steps[1])
         fputs(", which have no steps: metrics are of a run as a whole", out);
+    else if (!steps[0] || !steps[1])
+        fputs("; one side has no steps: its metrics are of a run as a whole", out);
     fprintf(out, "\ngate %g %%: worse is what is worse by more than %g %%, and surely\n",
             100 * c->gate, 100 * c->threshold);
     for (uint32_t i = 0; i < c->notes.count; i++)
         fprintf(out, "%s\n", c->notes.texts[i]);
 }
 
-static void put_kernels(const struct diff_kernels *kernels, FILE *out)
+static void put_kernels(const struct comparison *c, const struct diff_kernels *kernels, FILE *out)
 {
-    const char *before = "\nkernels that changed most, in a step (they explain, and do not gate)\n";
+    char title[80];
+    const char *before = title;
+    snprintf(title, sizeof title,
+             "\nkernels that changed most, in %s (they explain, and do not gate)\n",
+             diff_per_what(c));
     for (unsigned slower = 2; slower-- > 0;) {
         const struct match_row *row;
         uint32_t at = 0;
@@ -46,10 +52,21 @@ static void put_kernels(const struct diff_kernels *kernels, FILE *out)
     }
 }
 
-int diff_print_text(const struct comparison *c, const struct diff_kernels *kernels, FILE *out)
+/* Nothing that compares them: the amounts may say why. */
+static void put_amounts(const struct comparison *c, FILE *out)
 {
-    char headline[HEADLINE_BYTES];
-    put_sides(c, out);
+    fprintf(out, "\n%-26s %10s %10s\n", diff_per_what(c), "before", "now");
+    for (unsigned m = 0; m < RUN_METRICS; m++) {
+        struct change_cells cells;
+        change_cells_make(&cells, c, (enum run_metric)m);
+        if (*cells.sides[0] || *cells.sides[1])
+            fprintf(out, "%-26s %10s %10s\n", diff_metric_text(c, (enum run_metric)m),
+                    cells.sides[1], cells.sides[0]);
+    }
+}
+
+static void put_changes(const struct comparison *c, FILE *out)
+{
     fprintf(out, "\n%-26s %10s %10s %8s  %-18s %9s  %s\n", diff_per_what(c), "before", "now",
             "change", "95 % interval", "seen from", "verdict");
     for (unsigned m = 0; m < RUN_METRICS; m++) {
@@ -62,12 +79,28 @@ int diff_print_text(const struct comparison *c, const struct diff_kernels *kerne
                 cells.shift, cells.interval, cells.smallest, cells.verdict,
                 run_metric_infos[m].gates ? "" : " (does not gate)");
     }
+}
+
+/* That they cannot be compared is said before anything else is looked at. */
+int diff_print_text(const struct comparison *c, const struct diff_kernels *kernels, FILE *out)
+{
+    char headline[HEADLINE_BYTES];
+    if (!diff_compares(c)) {
+        fprintf(out, "%s\n", diff_headline(c, headline));
+        for (uint32_t i = 1; i < c->reasons.count; i++) /* the headline has the first */
+            fprintf(out, "and: %s\n", c->reasons.texts[i]);
+        fputc('\n', out);
+        put_sides(c, out);
+        if (diff_is_of_one_thing(c))
+            put_amounts(c, out);
+        return 0;
+    }
+    put_sides(c, out);
+    put_changes(c, out);
     if (kernels)
-        put_kernels(kernels, out);
+        put_kernels(c, kernels, out);
     for (uint32_t i = 0; c->insists && i < c->reasons.count; i++)
         fprintf(out, "%sdiffers: %s\n", i ? "" : "\n", c->reasons.texts[i]);
     fprintf(out, "\n%s\n", diff_headline(c, headline));
-    for (uint32_t i = 1; !c->insists && i < c->reasons.count; i++) /* the headline has the first */
-        fprintf(out, "and: %s\n", c->reasons.texts[i]);
     return 0;
 }

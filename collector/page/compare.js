@@ -48,15 +48,19 @@ function drawInterval(metric, limit, threshold) {
     }));
 }
 
+const isOfSteps = (c) => [c.runs, c.against].map((runs) => runs[0].steps > 0);
+const perWhat = (c) => isOfSteps(c).every(Boolean) ? "a step" : "a run";
+
 function drawMetrics(c) {
   const known = c.metrics.filter((metric) => metric.before !== null || metric.now !== null);
+  const compares = c.result !== "not comparable";
   const widest = Math.max(...known.flatMap((metric) => [metric.change, metric.low, metric.high])
                             .map((share) => Math.abs(share || 0)));
   const limit = Math.max(2 * c.gate, Math.min(6 * c.gate, 1.1 * widest));
   const heads = [
-    [c.runs[0].steps ? "a step" : "a run"], ["before", 1], ["now", 1], ["change", 1],
+    [perWhat(c)], ["before", 1], ["now", 1], ["change", 1],
     [`interval, ${signed(-limit)} to ${signed(limit)}`], ["95 %"], ["seen from", 1], ["verdict"]
-  ];
+  ].slice(0, compares ? 8 : 3);
   const write = (metric, n) => n === null ? "" : unitWriters[metric.unit](n);
   return el("div", {class: "scroll"},
     el("table", {"aria-label": "Metrics"},
@@ -68,12 +72,14 @@ function drawMetrics(c) {
         return el("tr", {}, el("th", {scope: "row"}, metric.text),
           [write(metric, metric.before), write(metric, metric.now)].map(
             (text) => el("td", {class: "number"}, text)),
-          el("td", {class: "number " + kind}, changeOf(metric)),
-          el("td", {}, drawInterval(metric, limit, c.threshold)),
-          el("td", {class: "word"}, intervalOf(metric)),
-          el("td", {class: "number"}, seenFrom(metric)),
-          el("td", {class: `text ${kind}`}, metric.verdict + (metric.why ? ": " + metric.why : "") +
-            (metric.gates ? "" : " (does not gate)")));
+          compares && [
+            el("td", {class: "number " + kind}, changeOf(metric)),
+            el("td", {}, drawInterval(metric, limit, c.threshold)),
+            el("td", {class: "word"}, intervalOf(metric)),
+            el("td", {class: "number"}, seenFrom(metric)),
+            el("td", {class: `text ${kind}`}, metric.verdict +
+              (metric.why ? ": " + metric.why : "") + (metric.gates ? "" : " (does not gate)"))
+          ]);
       }))));
 }
 
@@ -116,7 +122,7 @@ function drawKernels(box, c) {
   });
   const words = new Map();
   for (const row of rows) words.set(row[1], (words.get(row[1]) || 0) + 1);
-  add(box, el("h3", {}, "Kernels, in a step"),
+  add(box, el("h3", {}, `Kernels, in ${perWhat(c)}`),
     el("p", {class: "small"}, "They explain, and do not gate: ",
       Array.from(words, ([word, n]) => `${count(n)} ${word}`).join(", ") + "."),
     drawTable({key: "kernels", columns, rows, left_out: c.kernel_rows - rows.length},
@@ -124,6 +130,7 @@ function drawKernels(box, c) {
 }
 
 sections.compare = (box, c) => {
+  const compares = c.result !== "not comparable";
   const steps = (runs) => runs.reduce((sum, run) => sum + run.steps, 0);
   const side = (runs) => counted(runs.length, "run") +
     (steps(runs) ? ` (${counted(steps(runs), "step")})` : "");
@@ -133,10 +140,10 @@ sections.compare = (box, c) => {
       `${side(c.runs)} against ${side(c.against)}. The gate is ${percent(c.gate)}: worse is what ` +
         `is worse by more than ${percent(c.threshold)}, the dashed line, and surely.`),
     c.differs.length > 0 && el("div", {class: "alert", role: "note"},
-      el("b", {}, c.result === "not comparable" ? "Not comparable" : "Compared all the same"),
+      el("b", {}, compares ? "Compared all the same" : "Not comparable"),
       el("ul", {}, c.differs.map((text) => el("li", {}, text)))),
     c.notes.length > 0 && el("ul", {class: "small"}, c.notes.map((text) => el("li", {}, text))),
-    drawMetrics(c));
-  if (c.kernels.length) drawKernels(box, c);
+    (compares || new Set(isOfSteps(c)).size === 1) && drawMetrics(c));
+  if (compares && c.kernels.length) drawKernels(box, c);
   drawFacts(box, c);
 };

@@ -347,7 +347,35 @@ def test_not_comparable(diff, run_collector, fact):
     made = diff(new, old, "--force", status=WORSE)
     assert made["result"] == "worse" and len(made["differs"]) == 1
     result = run_collector("diff", "new.json", "--against", "old.json")
-    assert "not comparable: " in result.stdout.splitlines()[-1]
+    said, *text = result.stdout.split("\n\n")
+    assert said.startswith("not comparable: ") and "5 runs" in text[0]
+    amounts = [line.split() for line in text[1].splitlines()]
+    assert amounts[0] == ["a", "step", "before", "now"] and amounts[1][:2] == ["step", "time"]
+    assert "%" not in text[1] and "x " not in text[1] and "verdict" not in text[1]
+    for form in ("markdown", "junit"):
+        shown = run_collector("diff", "new.json", "--against", "old.json",
+                              f"--format={form}").stdout
+        assert "not comparable" in shown and "verdict" not in shown and "change" not in shown
+        assert "2.000 ms" in shown or "2.00" in shown
+
+
+def test_steps_on_one_side_alone(diff, run_collector, tmp_path):
+    """A step is no run: what is not of one thing does not stand side by side."""
+    dice = random.Random(2)
+    new, old = noisy(dice, 0.001, 2e9), noisy(dice, 0.001)
+    for run in new:
+        run["facts"] = {"steps_by": "none"}
+        del run["step_p95_ns"]
+    assert diff(new, old, status=UNSURE)["result"] == "not comparable"
+    text = (tmp_path / "new.json").read_text()
+    (tmp_path / "new.json").write_text(text.replace('"steps": 40', '"steps": 0'))
+    for form in ("text", "markdown"):
+        shown = run_collector("diff", "new.json", "--against", "old.json",
+                              f"--format={form}").stdout
+        assert "not comparable" in shown.splitlines()[0] and "GPU busy" not in shown
+    forced = run_collector("diff", "new.json", "--against", "old.json", "--force").stdout
+    assert "; one side has no steps" in forced
+    assert "\na run  " in forced and "\nrun time " in forced and "\na step" not in forced
 
 
 def test_what_may_differ(diff):
@@ -436,13 +464,15 @@ def test_markdown_fits_a_comment(diff, run_collector, tmp_path):
                for i in range(200)]
     diff(new, old, status=UNSURE)
     (tmp_path / "new.json").write_text(baseline(new, kernels))
-    markdown = run_collector("diff", "new.json", "--against", "old.json", "--format=markdown")
+    markdown = run_collector("diff", "new.json", "--against", "old.json", "--format=markdown",
+                             "--force")
     assert 10000 < len(markdown.stdout.encode()) <= 65000
     assert markdown.stdout.count("| new: ") == markdown.stdout.count("end |") == 10
     for row in kernels[-3:]:
         row["name"] += long
     (tmp_path / "new.json").write_text(baseline(new, kernels))
-    markdown = run_collector("diff", "new.json", "--against", "old.json", "--format=markdown")
+    markdown = run_collector("diff", "new.json", "--against", "old.json", "--format=markdown",
+                             "--force")
     assert 10000 < len(markdown.stdout.encode()) <= 65000
     assert markdown.stdout.count("| new: ") == 7 and "\n3 more, whose names" in markdown.stdout
 
