@@ -229,16 +229,26 @@ static const char *shown(const char *path)
     return path && strcmp(path, "-") != 0 ? path : "standard output";
 }
 
-static void say_large(struct merge *m, const char *path, uint64_t bytes)
+static void note_large(struct merge *m, const char *path, uint64_t bytes)
 {
-    char text[UNIT_TEXT_BYTES];
-    if (m->is_large || !m->format->is_text || bytes <= VIEWER_BYTES)
+    if (!m->format->is_text || bytes <= VIEWER_BYTES)
         return;
-    m->is_large = true;
-    message("%s: %s of text; most viewers stop at 500 MB: --step, or --from and --to, make a trace "
-            "of a piece, --max-size=400M leaves the shortest out%s",
-            shown(path), bytes_text(text, bytes),
-            m->split || m->rec.count < 2 ? "" : ", --per-rank one for each rank");
+    if (!m->large_count++)
+        m->large_path = strdup(shown(path));
+    m->large_bytes = bytes > m->large_bytes ? bytes : m->large_bytes;
+}
+
+static void say_large(const struct merge *m)
+{
+    char text[UNIT_TEXT_BYTES], others[40] = "";
+    if (m->large_count > 1)
+        snprintf(others, sizeof others, " and %u more: up to", m->large_count - 1);
+    if (m->large_count)
+        message("%s%s %s of text; most viewers stop at 500 MB: --step, or --from and --to, make a "
+                "trace of a piece, --max-size=400M leaves the shortest out%s",
+                m->large_path ? m->large_path : "?", m->large_count > 1 ? others : ":",
+                bytes_text(text, m->large_bytes),
+                m->split || m->rec.count < 2 ? "" : ", --per-rank one for each rank");
 }
 
 static void say_left_out(const struct merge *m, const char *path)
@@ -281,7 +291,7 @@ enum exit_code merge_write_file(struct merge *m, const char *path, struct trace_
 
 void merge_say_written(struct merge *m, const char *path)
 {
-    say_large(m, path, m->text_bytes);
+    note_large(m, path, m->text_bytes);
     say_left_out(m, path);
 }
 
@@ -339,7 +349,7 @@ static int write_members(struct merge *m, struct zip_writer *zip, const char *pa
         failed = write_trace(m, &member, &scope); /* and it has said why */
         error = zip_writer_end(zip, &member);
         if (failed == 0 && error == 0) {
-            say_large(m, files[i].name, room - m->room);
+            note_large(m, files[i].name, room - m->room);
             say_left_out(m, files[i].name);
         }
     }
@@ -520,6 +530,9 @@ enum exit_code merge_verb(const struct options *options)
         code = host_clocks_align(&m.rec, options->clock, "merge");
     if (code == EXIT_OK)
         code = merge_write(&m, options);
+    if (code == EXIT_OK)
+        say_large(&m);
+    free(m.large_path);
     if (code == EXIT_OK && options->per_rank)
         code = selection_check(&m.selection, "merge");
     if (code == EXIT_OK)

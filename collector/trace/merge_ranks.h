@@ -36,10 +36,12 @@ struct merge {
     const struct trace_format *format;
     struct trace_writer *writer; /* of the trace being written, and where it goes */
     struct output *out;
-    uint64_t bytes;      /* of the trace that was written last */
-    uint64_t room;       /* for the text of all traces */
-    uint64_t text_bytes; /* of the file that was written last */
-    bool is_large;       /* one is more than viewers open, and that is said */
+    uint64_t bytes;       /* of the trace that was written last */
+    uint64_t room;        /* for the text of all traces */
+    uint64_t text_bytes;  /* of the file that was written last */
+    uint32_t large_count; /* traces that are more than viewers open */
+    uint64_t large_bytes; /* of the largest of them */
+    char *large_path;     /* owned: of the first */
     bool begun;
 };
 
