@@ -179,7 +179,7 @@ static void put_function_args(struct export_writer *w, const struct slice *s,
         if (!is_known)
             snprintf(number, sizeof number, "arg%u", i);
         const char *label = is_known ? f->args[i].label : number;
-        if (!function_value(args, count, i, &kind, &value))
+        if (!function_value(args, count, i, &kind, &value) || function_lacks_device(f, kind, value))
             continue;
         name = kind == ARG_KERNEL ? walk_handle(s, value) : NULL;
         if (name)

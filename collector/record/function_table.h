@@ -110,6 +110,12 @@ struct code_list {
     uint32_t count;
 };
 
+/* Is it the number of a device that nobody knew? (Of a hint, all bits set are the host.) */
+static inline bool function_lacks_device(const struct function *f, unsigned kind, uint64_t value)
+{
+    return kind == ARG_DEVICE && (uint32_t)value == UINT32_MAX && f->class == API_ALLOC;
+}
+
 struct function_table {
     struct function **functions; /* owned, by index */
     uint32_t count;

@@ -268,6 +268,8 @@ int chrome_count_resident(struct trace_writer *w, const struct event *e)
         if (!c)
             return GPUPROF_NO_MEMORY;
         span->resident = series_of(w, c, COUNT_RESIDENT, 0);
+        if (span->resident)
+            span->resident->is_late = true;
         span->has_resident = true;
     }
     counters_instant(&w->counters, span->resident, chrome_time(w, e->begin_ns),
@@ -441,7 +443,10 @@ static void put_counters(struct trace_writer *w, const struct counted *c, enum c
 {
     char texts[2][VALUES_BYTES] = {"", ""};
     unsigned shift = w->counters.shift;
+    const struct series *first = c->series[which][0];
     for (uint32_t i = 0; i < buckets; i++) {
+        if (first && isnan(first->parts[i]))
+            continue;
         uint64_t begin_ns = (uint64_t)i << shift;
         uint64_t end_ns = (i + 1ull) << shift;
         if (end_ns > w->last_ns)

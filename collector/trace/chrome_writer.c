@@ -308,7 +308,8 @@ static int take_call(struct trace_writer *w, const struct slice *s)
     for (unsigned i = 0; i < e->record->arg_count; i++) {
         unsigned kind = pieces->kinds[i];
         uint64_t value;
-        if (!function_value(e->record->args, e->record->arg_count, i, &kind, &value))
+        if (!function_value(e->record->args, e->record->arg_count, i, &kind, &value) ||
+            function_lacks_device(e->function, kind, value))
             continue;
         out = json_copy(out, pieces->labels[i].text, pieces->labels[i].length);
         out = put_arg(w, out, s, kind, value);

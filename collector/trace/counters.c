@@ -145,10 +145,10 @@ void counters_instant_long(struct counters *c, struct series *s, uint64_t at_ns,
     s->steps[at] = s->last = amount;
 }
 
-/* Buckets in which nothing was said have what was there before. */
+/* Buckets in which nothing was said have what was there before, or NAN. */
 static void fill_level(const struct counters *c, struct series *s)
 {
-    double level = 0;
+    double level = s->is_late ? NAN : 0;
     for (uint32_t i = 0; i < c->buckets; i++) {
         if (isnan(s->parts[i]))
             s->parts[i] = level;

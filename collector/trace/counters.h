@@ -22,6 +22,7 @@
 
 struct series {
     bool is_level; /* a state that lasts until the next one; else sums of what has happened */
+    bool is_late;  /* of a level: before the first one nobody knows what it was */
     double last;   /* of a level */
     double *parts; /* owned: what fell into a bucket; of a level, the highest */
     double *steps; /* owned: by how much all buckets from this one on have more, a ns; of a level,

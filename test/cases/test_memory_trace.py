@@ -87,7 +87,7 @@ def test_memory_of_the_host(merged, run_verb, tmp_path):
     process.raw(2, TYPES["resident"], [200 * MIB])
     values = [args["MiB"] for _, args in counters(merged(process), "resident memory")]
     assert [v for v, before in zip(values, [None, *values]) if v != before] == \
-        [0, 300, 500, 200]  # of each piece the highest, at the end the last
+        [300, 500, 200]  # of each piece the highest, at the end the last
     [row] = json.loads(run_verb("memory", tmp_path / "data", "--format=json").stdout)["resident"]
     assert (row["peak_bytes"], row["end_bytes"], row["samples"]) == (500 * MIB, 200 * MIB, 4)
 
@@ -138,6 +138,21 @@ def test_peak_in_the_report(run_verb, folder):
     assert rows == {f"rank 0, GPU {device}: most allocated":
                     books(process, ON_DEVICE, device).peak for device in range(2)}
     assert HOST not in rows
+
+
+def test_a_device_that_nobody_knew(run_verb, folder):
+    """It is no argument; of a hint the same number is the host."""
+    process = Process()
+    for symbol, args in (("cudaMalloc", [0x7000, 100, 2**32 - 1]), ("cudaMalloc", [0x8000, 100, 1]),
+                         ("cudaMemPrefetchAsync_v2", [0x7000, 100, 2**32 - 1, 0])):
+        process.call(symbol, args)
+    data = folder(process)
+    trace = json.loads(run_verb("merge", data).stdout)["traceEvents"]
+    rows = [json.loads(line) for line in run_verb("export", "--format=jsonl", "--kind=call",
+                                                  data).stdout.splitlines()]
+    for calls in (trace, rows):
+        assert [call["args"].get("device") for call in calls
+                if call["name"].startswith("cudaM")] == [None, 1, -1]
 
 
 def test_both_tell_of_a_block(run_verb, folder):
