@@ -432,7 +432,8 @@ static enum exit_code take_number(struct options *o, const char *verb,
     case OPTION_JOBS: {
         unsigned long jobs = strtoul(value, &end, 10);
         if (*end || !isdigit((unsigned char)value[0]) || jobs < 1 || jobs > JOBS_MAX)
-            return usage_error("%s: --jobs: '%s' is no number of processors", verb, value);
+            return usage_error("%s: --jobs: '%s' is no number of processors, from 1 on", verb,
+                               value);
         if (jobs > WORKERS_MAX)
             message("%s: --jobs: %lu: %u processes share the work, which is the most", verb, jobs,
                     WORKERS_MAX);
