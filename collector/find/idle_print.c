@@ -20,6 +20,7 @@ enum {
     IDLE_SHARE,
     STOPPED,
     OTHER,
+    ORDER,
     CAUSES,
     DEVICE_COLUMNS = CAUSES + IDLE_CAUSES
 };
@@ -40,6 +41,7 @@ static const struct column device_columns[DEVICE_COLUMNS] = {
     [IDLE_SHARE] = {"idle_share", "idle", COLUMN_SHARE, 7},
     [STOPPED] = {"stopped_ns", "not recorded", COLUMN_NS, 12, .is_filled = true},
     [OTHER] = {"other_ns", "other work", COLUMN_NS, 12, .is_filled = true},
+    [ORDER] = {NULL, NULL, COLUMN_NUMBER, .ascending = true},
     [CAUSES + IDLE_LAUNCH] = {"idle_launch_ns", NULL, COLUMN_NS},
     [CAUSES + IDLE_HOST] = {"idle_host_ns", NULL, COLUMN_NS},
     [CAUSES + IDLE_SYNC] = {"idle_sync_ns", NULL, COLUMN_NS},
@@ -95,6 +97,7 @@ static void fill_device(const struct table *t, uint32_t index, enum report_forma
         cells[STOPPED] = cell_number(device->stopped_ns);
     if (device->parts[IDLE_OTHER] || format != FORMAT_TEXT)
         cells[OTHER] = cell_number(device->parts[IDLE_OTHER]);
+    cells[ORDER] = cell_number((uint64_t)device->process->index << 32 | (uint32_t)device->device);
     for (unsigned cause = 0; cause < IDLE_CAUSES; cause++)
         cells[CAUSES + cause] = cell_number(device->causes[cause]);
 }
@@ -181,6 +184,7 @@ const struct table_info idle_tables[IDLE_TABLES] = {
      .csv = {{CSV_GPU_TIME, "gpu", 0, 0, {[FIELD_TOTAL] = WINDOW}},
              {CSV_GPU_IDLE, "gpu", 0, 0, {[FIELD_TOTAL] = IDLE}}},
      .csv_count = 2,
+     .order = ORDER,
      .json_empty = "[]",
      .begin = devices_begin,
      .row = fill_device},

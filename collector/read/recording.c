@@ -24,7 +24,8 @@
 #define PROCESSES_SAID_MAX 16 /* of which it is said one by one what is missing */
 
 #define GPU_ROWS_PRESENT "present" /* of recordings that say nothing of them */
-#define GPU_ROWS_ABSENT  "absent: this version records host calls only"
+#define GPU_ROWS_ABSENT  "absent: the recording does not say why"
+#define GPU_ROWS_CUT     "absent: the file ends before it says why"
 
 static int add_block(void *context, struct process *p, struct block_place *place)
 {
@@ -377,7 +378,10 @@ const char *recording_gpu_rows(const struct recording *rec)
         if (text && text[0] && rec->processes[i]->has_gpu == has_gpu)
             return text;
     }
-    return has_gpu ? GPU_ROWS_PRESENT : GPU_ROWS_ABSENT;
+    for (uint32_t i = 0; !has_gpu && i < rec->count; i++)
+        if (rec->processes[i]->end_reason)
+            return GPU_ROWS_ABSENT;
+    return has_gpu ? GPU_ROWS_PRESENT : rec->count ? GPU_ROWS_CUT : GPU_ROWS_ABSENT;
 }
 
 const char *process_gpu_rows(const struct process *p)
@@ -385,7 +389,7 @@ const char *process_gpu_rows(const struct process *p)
     const char *text = process_meta(p, "gpu_rows");
     if (text && text[0])
         return text;
-    return p->has_gpu ? GPU_ROWS_PRESENT : GPU_ROWS_ABSENT;
+    return p->has_gpu ? GPU_ROWS_PRESENT : p->end_reason ? GPU_ROWS_ABSENT : GPU_ROWS_CUT;
 }
 
 /* What was found of the process, and what is missing. */

@@ -33,6 +33,21 @@ static int count_devices(struct overview *o)
     return error == GPUPROF_LIMIT ? 0 : error;
 }
 
+/* Whose devices are none of those counted: of a job that hangs often all but one. */
+static int count_workless(struct overview *o)
+{
+    const struct report *r = o->report;
+    bool *works = calloc(r->rec->count + 1u, sizeof *works);
+    if (!works)
+        return GPUPROF_NO_MEMORY;
+    for (uint32_t i = 0; r->idle && i < r->idle->device_count; i++)
+        works[r->idle->devices[i].process->index] = true;
+    for (uint32_t i = 0; !r->selection && i < r->rec->count; i++)
+        o->workless += !works[i] && r->walk.losses[i].gpu_missing;
+    free(works);
+    return 0;
+}
+
 uint64_t overview_start_up_ns(const struct report *r)
 {
     const struct idle *idle = r->idle;
@@ -102,5 +117,7 @@ int overview_init(struct overview *o, const struct report *r)
         o->program = command && command[0] ? command : process_meta(r->rec->processes[0], "exe");
     }
     int error = count_devices(o);
+    if (error == 0)
+        error = count_workless(o);
     return error < 0 ? error : measure_steps(o);
 }

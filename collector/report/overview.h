@@ -18,6 +18,7 @@ struct overview {
     const char *program; /* the first process's command line, as it was recorded; NULL: not known */
     uint32_t ranks;      /* of all jobs; processes may share one, or have none */
     uint32_t devices;    /* that did something: each once where its UUID is known */
+    uint32_t workless;   /* processes that launched work, none of which is recorded */
     const char *device;  /* what the first of them is called; NULL: not known */
     uint64_t windows;    /* of the process with most of them; 0: none, all was recorded */
     const char *schedule; /* what the first process that followed one says of its steps, or NULL */

@@ -207,6 +207,24 @@ static void print_piece(struct screen *s, const struct report *r)
     free(begun);
 }
 
+/* The figures of several jobs are added up, and the time between them is nobody's. */
+static void print_jobs(struct screen *s, const struct recording *rec)
+{
+    uint32_t first = JOB_NONE, last = 0;
+    for (uint32_t i = 0; i < rec->count; i++) {
+        uint32_t job = rec->processes[i]->job;
+        if (job == JOB_NONE)
+            continue;
+        first = job < first ? job : first;
+        last = job > last ? job : last;
+    }
+    if (first < last)
+        line(s, "jobs", NULL,
+             "%u to %u are added up, and their wall time is of all; --job=%u shows "
+             "one alone",
+             first, last, last);
+}
+
 static void print_program(struct screen *s, const struct overview *o)
 {
     const struct report *r = o->report;
@@ -222,6 +240,8 @@ static void print_program(struct screen *s, const struct overview *o)
          r->rec->count, r->rec->count == 1 ? "" : "es", where, threads, threads == 1 ? "" : "s",
          r->selection ? " in the whole" : "", r->is_estimated ? "about " : "",
          count_text(calls, r->calls), r->calls == 1 ? "" : "s");
+    if (!s->is_short)
+        print_jobs(s, r->rec);
     if (r->whole_ns)
         line(s, "read", NULL,
              "its first %s only, to be done soon: all that follows is of these, and 'gpuprof "
@@ -312,11 +332,17 @@ static void print_bar(struct screen *s, const struct overview *o)
     }
     memset(bar + at, '.', BAR_WIDTH - at);
     bar[BAR_WIDTH] = '\0';
-    char stopped[40] = "";
-    if (d->stopped_ns) /* what is missing of 100% */
-        snprintf(stopped, sizeof stopped, "; %.1f%% not recorded",
-                 percent(d->stopped_ns, idle_run_ns(d)));
-    line(s, "", NULL, "[%s] %u x %s%s", bar, o->devices, o->device ? o->device : "GPU", stopped);
+    char stopped[40] = "", workless[64] = "";
+    double missing = percent(d->stopped_ns, idle_run_ns(d)); /* of 100% */
+    if (d->stopped_ns)
+        snprintf(stopped, sizeof stopped,
+                 missing < 0.05 ? "; less than 0.1%% not recorded" : "; %.1f%% not recorded",
+                 missing);
+    if (o->workless)
+        snprintf(workless, sizeof workless, "; of %u process%s no GPU work is recorded",
+                 o->workless, o->workless == 1 ? "" : "es");
+    line(s, "", NULL, "[%s] %u x %s%s%s", bar, o->devices, o->device ? o->device : "GPU", stopped,
+         workless);
 }
 
 /* The largest of the places: in all processes, by cause. Shares are of the time behind start-up, as

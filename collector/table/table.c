@@ -186,6 +186,8 @@ int table_begin(struct table *t, const struct table_view *view, enum report_form
     uint64_t limit = rows_max(t->info, view, format);
     t->shown = limit < t->rows ? (uint32_t)limit : t->rows;
     int column = view->sort && !t->info->is_summary ? table_column(t->info, view->sort) : -1;
+    if (column < 0 && t->info->order)
+        column = t->info->order;
     return column >= 0 ? sort_rows(t, column, format) : 0;
 }
 

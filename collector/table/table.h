@@ -121,6 +121,7 @@ struct table_info {
     uint8_t name_width; /* columns are left out for so much of its name; 0: NAME_WIDTH_MIN */
     struct csv_form csv[TABLE_FORMS_MAX];
     uint8_t csv_count;
+    uint8_t order;          /* the column that it is sorted by unless told; 0: as rows are */
     bool is_bare;           /* the text has no line of labels */
     bool is_joined;         /* the text goes on from the table before it, without an empty line */
     enum table_place place; /* in the text */

@@ -17,7 +17,7 @@ VERSIONS = pathlib.Path(__file__).parent / "versions"
 LABELS = ("open", "error", "program", "wall time", "steps", "GPU time", "idle", "GPU", "calls",
           "copied", "finding", "lost", "running", "given up", "gpuprof", "more", "unfinished",
           "collective", "held back", "no memory", "held by", "try",
-          "windows", "start-up", "time 0", "piece")
+          "windows", "start-up", "time 0", "piece", "jobs")
 HOSTILE = "\x1b[2J\r\n\x07\u202e" + "漢" * 200 + "e\u0301" * 300
 
 
@@ -67,6 +67,30 @@ def test_bar_agrees_with_its_share(run_collector, make_stacks, busy_ns, bar):
     text = run_collector("report", make_stacks(*made(100_000_000, busy_ns))).stdout
     share, drawn = re.search(r"compute +([\d.]+)%.*\n +\[(.)", text).groups()
     assert drawn == bar and (float(share) == 0) == (bar == ".") and float(share) < 6
+
+
+def test_what_was_not_recorded_is_no_zero(run_collector, make_gpu):
+    text = run_collector("report", make_gpu("train", 2, 20)).stdout
+    assert re.search(r"\] 2 x Made GPU; less than 0\.1% not recorded\n", text)
+
+
+def test_processes_whose_work_is_missing_are_counted(run_collector, make_stacks):
+    """What is said of the time of GPUs is of the others'."""
+    lines = []
+    for rank in range(3):
+        lines += [f"process {rank}", f"meta env.RANK={rank}", "meta gpu_rows=from CUPTI",
+                  "call cudaLaunchKernel 1000 500 1 0 0", *["kernel 1 2000 900 1"] * (rank == 1)]
+    text = run_collector("report", make_stacks(*lines)).stdout
+    assert "] 1 x GPU; of 2 processes no GPU work is recorded\n" in text
+
+
+def test_a_file_that_ends_early(run_collector, make_gpu):
+    """It says nothing of the GPU's work; nor has an early version made it."""
+    folder = make_gpu("train", 1, 40)
+    path, = folder.glob("*.gpuprof")
+    path.write_bytes(path.read_bytes()[:1500])
+    text = run_collector("report", folder).stdout
+    assert "\n  GPU        rows absent: the file ends before it says why\n" in text
 
 
 def test_colours(collector, run_collector, make_gpu):

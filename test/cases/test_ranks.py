@@ -129,8 +129,11 @@ def test_jobs_in_one_folder(kind, run_verb, recorded):
     for number, job in enumerate(jobs):
         rows, said = ranks_table(run_verb, f"--job={number}", folder)
         assert [rank for _, rank in rows] == [process.rank for process in job] and not said
+        assert "\n  jobs  " not in run_verb("report", f"--job={number}", folder).stdout
     text = run_verb("report", "--table=ranks", folder).stdout
     assert "rank 1 of job 1 (" in text
+    assert f"\n  jobs       0 to {len(jobs) - 1} are added up, and their wall time is of all; " \
+        f"--job={len(jobs) - 1} shows one alone\n" in run_verb("report", folder).stdout
     check_screen(run_verb, folder, len(processes), len(processes))
     trace = folder.parent / "trace.json"
     run_verb("merge", "--job=1", "--rank=1", folder, "-o", trace)
@@ -224,6 +227,32 @@ def test_jobs_at_one_time_of_which_nobody_says_anything(run_verb, recorded):
              for rank in range(3)] for job in range(2)]
     rows, said = ranks_table(run_verb, recorded(jobs[0] + jobs[1]))
     assert rows == [(job, rank) for job in range(2) for rank in range(3)] and "2 jobs" in said
+
+
+def test_a_rank_that_was_cut_off(run_verb, make_gpu):
+    """Its sums are of less time than those of others."""
+    folder = make_gpu("train", 2, 40)
+    path = folder / "rank0.gpuprof"  # of rank 1
+    path.write_bytes(path.read_bytes()[:-3])
+    text = run_verb("report", "--table=ranks", folder, status=3).stdout
+    assert re.search(r" rank 0 \([^()]+\)\n.* rank 1 \([^()]+\), cut off\n", text)
+
+
+def test_devices_are_in_the_order_of_ranks(run_verb, make_stacks):
+    """Not in that of their first work."""
+    lines = []
+    for rank in range(4):
+        at = 100_000 - 10_000 * rank
+        lines += [f"process {rank}", f"meta env.RANK={rank}",
+                  f"call cudaLaunchKernel {at} 500 1 0 0", f"kernel 1 {at + 700} 900 1"]
+    folder = make_stacks(*lines)
+    rows = json.loads(run_verb("report", "--format=json", folder).stdout)["gpu_time"]
+    assert [row["rank"] for row in rows] == ["0", "1", "2", "3"]
+    text = run_verb("report", "--table=gpu_time", folder).stdout
+    assert re.findall(r"rank (\d), GPU", text) == ["0", "1", "2", "3"]
+    longest = json.loads(run_verb("report", "--format=json", "--sort=idle_start_up_ns",
+                                  folder).stdout)["gpu_time"]
+    assert [row["rank"] for row in longest] == ["0", "1", "2", "3"]
 
 
 def test_no_such_job(run_verb, recorded):
