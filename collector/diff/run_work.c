@@ -175,7 +175,7 @@ int run_work_name(struct run_work *w, const char *symbols, struct run_summary *r
     for (uint32_t i = 0; error == 0 && i < w->count; i++)
         error = place_lines_add(&lines, w->list[i].process, w->list[i].stack);
     if (error == 0)
-        error = place_lines_find(&lines, symbols);
+        error = place_lines_find(&lines, walk->rec, symbols);
     for (uint32_t i = 0; error == 0 && i < w->count; i++)
         if (w->list[i].name || w->list[i].is_graph)
             error = name_row(w, &lines, &w->list[i], r);

@@ -220,7 +220,7 @@ int idle_name(struct idle *d, const char *symbol_folder)
     if (error == 0)
         error = arrivals_want(&d->arrivals, &d->lines, is_part);
     if (error == 0)
-        error = place_lines_find(&d->lines, symbol_folder);
+        error = place_lines_find(&d->lines, d->walk->rec, symbol_folder);
     if (error == 0)
         error = arrivals_name(&d->arrivals, d->walk, &d->lines, is_part);
     return error < 0 ? error

@@ -34,9 +34,9 @@ int place_lines_add(struct place_lines *l, uint32_t process, uint32_t stack)
     return stack ? stack_table_pick(&l->few, l->all, process, stack, may_be_own) : 0;
 }
 
-int place_lines_find(struct place_lines *l, const char *symbol_folder)
+int place_lines_find(struct place_lines *l, struct recording *rec, const char *symbol_folder)
 {
-    return l->few.stack_count ? symbols_create(&l->symbols, &l->few, symbol_folder, true) : 0;
+    return l->few.stack_count ? symbols_create(&l->symbols, rec, &l->few, symbol_folder, true) : 0;
 }
 
 /*

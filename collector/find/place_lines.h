@@ -26,8 +26,9 @@ void place_lines_release(struct place_lines *l);
 /* After the walk: a stack by its number in the process; 0 is none. 0 or GPUPROF_NO_MEMORY. */
 int place_lines_add(struct place_lines *l, uint32_t process, uint32_t stack);
 
-/* Once all are added: looks names up (`symbol_folder` as in symbols.h). 0 or GPUPROF_NO_MEMORY. */
-int place_lines_find(struct place_lines *l, const char *symbol_folder);
+/* Once all are added, of `rec`: looks names up (`symbol_folder` as in symbols.h). 0 or
+ * GPUPROF_NO_MEMORY. */
+int place_lines_find(struct place_lines *l, struct recording *rec, const char *symbol_folder);
 
 /*
  * After that: "train (train.py:17)"; where only names of functions are known, the innermost

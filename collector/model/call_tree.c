@@ -29,7 +29,7 @@ int call_tree_init(struct call_tree *t, struct survey *survey, const char *symbo
     t->nodes_max = call_tree_nodes_max(survey->rec);
     t->leaves.count_max = t->nodes_max < KEY_MAP_MAX ? t->nodes_max : KEY_MAP_MAX;
     t->pythonic = calloc(survey->rec->count + 1u, sizeof *t->pythonic);
-    int error = symbols_create(&t->symbols, table, symbol_folder, false);
+    int error = symbols_create(&t->symbols, survey->rec, table, symbol_folder, false);
     if (!t->pythonic || error < 0)
         return GPUPROF_NO_MEMORY;
     for (uint32_t i = 0; i < survey->rec->count; i++)

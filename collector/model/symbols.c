@@ -19,6 +19,7 @@
 #include "base/message.h"
 #include "base/options.h"
 #include "bytes.h"
+#include "crc32c.h"
 #include "error.h"
 #include "frame.h"
 #include "record/stack_record.h"
@@ -338,16 +339,26 @@ static int look_up_object(struct symbols *s, struct object *o, const char *debug
     return error;
 }
 
+/* Who looks at fewer stacks of the same recording finds what is known by then. */
+static bool is_said(struct key_map *said, const struct object *o)
+{
+    const char *path = o->path->raw;
+    struct key key = {crc32c(0, path, strlen(path)), o->status, o->ended};
+    bool is_known = key_map_get(said, key);
+    (void)key_map_set(said, key, 1);
+    return is_known;
+}
+
 /* One line for all modules of that status. */
-static void say_status(const struct symbols *s, enum elf_status status, bool ended,
-                       const char *what)
+static void say_status(const struct symbols *s, struct key_map *said, enum elf_status status,
+                       bool ended, const char *what)
 {
     char names[512];
     size_t length = 0;
     unsigned count = 0;
     for (uint32_t i = 0; i < s->object_count; i++) {
         const struct object *o = &s->objects[i];
-        if (!o->count || o->ended != ended || (!ended && o->status != status))
+        if (!o->count || o->ended != ended || (!ended && o->status != status) || is_said(said, o))
             continue;
         char *name = json_clean(path_base(o->path->raw), strlen(path_base(o->path->raw)));
         if (count++ < NAMED_MAX && length < sizeof names)
@@ -360,7 +371,7 @@ static void say_status(const struct symbols *s, enum elf_status status, bool end
                 count > NAMED_MAX ? ", ..." : "", what);
 }
 
-static void say(const struct symbols *s)
+static void say(const struct symbols *s, struct key_map *said)
 {
     const char *urls = getenv("DEBUGINFOD_URLS");
     char missing[PATH_MAX + 128];
@@ -368,11 +379,11 @@ static void say(const struct symbols *s)
              s->asked ? " or in " : "", s->asked ? s->asked : "",
              urls && *urls ? " or from debuginfod" : "",
              s->asked ? "" : " (--symbols DIR says where files are)");
-    say_status(s, ELF_MISSING, false, missing);
-    say_status(s, ELF_OTHER, false,
+    say_status(s, said, ELF_MISSING, false, missing);
+    say_status(s, said, ELF_OTHER, false,
                "the file here has another build id than the one recorded, and is not used");
-    say_status(s, ELF_UNREADABLE, false, "the file cannot be read as an ELF file");
-    say_status(s, ELF_USABLE, true, "the look-up was given up; what it had found is used");
+    say_status(s, said, ELF_UNREADABLE, false, "the file cannot be read as an ELF file");
+    say_status(s, said, ELF_USABLE, true, "the look-up was given up; what it had found is used");
     if (s->left_out || s->names.dropped || s->files.dropped)
         message("symbols: too many: %llu are left out",
                 (unsigned long long)(s->left_out + s->names.dropped + s->files.dropped));
@@ -527,8 +538,8 @@ static void prepare_debuginfod(struct symbols *s)
         seconds > 0 && seconds < DEBUGINFOD_SECONDS_MAX ? (unsigned)seconds : DEBUGINFOD_SECONDS;
 }
 
-int symbols_create(struct symbols **made, const struct stack_table *table, const char *folder,
-                   bool is_casual)
+int symbols_create(struct symbols **made, struct recording *rec, const struct stack_table *table,
+                   const char *folder, bool is_casual)
 {
     struct symbols *s = *made = calloc(1, sizeof *s);
     if (!s)
@@ -549,7 +560,7 @@ int symbols_create(struct symbols **made, const struct stack_table *table, const
     if (error == 0)
         error = resolve(s);
     if (error == 0 && (!is_casual || folder))
-        say(s);
+        say(s, &rec->said);
     free(absolute);
     s->folder = NULL;
     s->asked = NULL;

@@ -10,6 +10,7 @@
 #define GPUPROF_COLLECTOR_SYMBOLS_H
 
 #include "model/stack_table.h"
+#include "read/recording.h"
 
 #define SYMBOL_ADDRESSES_MAX (1u << 21)
 #define SYMBOLS_MAX          (1u << 23)
@@ -39,12 +40,12 @@ struct symbols;
  * Looks up every address of the table, which must stay. `folder` (NULL: none; SYMBOLS_OFF: nothing
  * is looked up) holds binaries, a
  * .build-id tree or a system's root, and is searched behind the recorded paths. What was not found
- * is said on stderr, unless `is_casual` and without a folder: then nobody has asked for names.
- * Casually debuginfod is not asked either. 0 or GPUPROF_NO_MEMORY; symbols_free(*made) in both
- * cases.
+ * is said on stderr, of each module of `rec` once, unless `is_casual` and without a folder: then
+ * nobody has asked for names. Casually debuginfod is not asked either. 0 or GPUPROF_NO_MEMORY;
+ * symbols_free(*made) in both cases.
  */
-int symbols_create(struct symbols **made, const struct stack_table *table, const char *folder,
-                   bool is_casual);
+int symbols_create(struct symbols **made, struct recording *rec, const struct stack_table *table,
+                   const char *folder, bool is_casual);
 void symbols_free(struct symbols *s);
 
 /* What is at the frame's address (frame.h), innermost first; NULL: nothing is known. */

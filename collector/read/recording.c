@@ -314,6 +314,7 @@ void recording_release(struct recording *rec)
     free(rec->others);
     free(rec->hosts);
     key_map_release(&rec->known);
+    key_map_release(&rec->said);
     block_index_release(&rec->index);
     reader_release(&rec->reader);
     *rec = (struct recording){0};

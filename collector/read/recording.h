@@ -42,6 +42,7 @@ struct recording {
     const struct share *share; /* a view; NULL: all processes are read here */
     bool is_parallel;          /* another processor may write while this one reads */
     uint32_t workers;          /* processes that may read the recordings; 1: this one only */
+    struct key_map said;       /* modules without symbols of which it is said (symbols.h) */
     struct progress *progress; /* of those who read the blocks; NULL: nobody wants to see it */
 };
 

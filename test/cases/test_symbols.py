@@ -238,6 +238,18 @@ def test_folder_of_symbols_without_the_file(run_verb, make_stacks, tmp_path):
     assert "gone.so: no such file here or in other; shown as module+offset\n" in said
 
 
+def test_what_is_missing_is_said_once(run_verb, make_stacks, tmp_path):
+    """Stacks, places of idle time and of memory are looked up one after the other."""
+    folder = make_stacks("process 0", "meta stacks=made up", "module 1 - /nowhere/gone.so",
+                         "stack 1 0 1+11d0", "call cudaMalloc 1000 500 1 1 4096",
+                         "call cudaLaunchKernel 5000 500 2 1 0", "kernel 1 9000 900 2",
+                         "call cudaLaunchKernel 50000 500 3 1 0", "kernel 1 52000 900 3")
+    (tmp_path / "other").mkdir()
+    for words in (["--by=stack"], [], ["-o", "x.html"], ["--by=python-line", "--format=json"]):
+        said = run_verb("report", folder, "--symbols=other", *words).stderr
+        assert said.count("gone.so: no such file here or in other") == 1, words
+
+
 def test_debuginfod(run_verb, make_stacks, frames, tmp_path, monkeypatch):
     """Asked if, and only if, the variable says where it is."""
     identity, inlined = build_id(frames), offsets_of(frames)["inlined"]
