@@ -41,7 +41,7 @@ struct lane {
     struct steps *steps; /* NULL: they are known */
     const struct consumer *consumer;
     struct output *out;
-    uint64_t *met;
+    struct selection_found *found;
     int to;
     struct batch *batches; /* a view: its own */
     struct batch *batch;   /* that is being filled, */
@@ -109,7 +109,7 @@ static bool send_tail(struct lane *l)
 {
     const struct walk *w = l->walk;
     bool is_sent = workers_write(l->to, &(uint32_t){0}, sizeof(uint32_t)) &&
-                   workers_write(l->to, l->met, SELECTION_MET * sizeof *l->met);
+                   workers_write(l->to, l->found, sizeof *l->found);
     for (uint32_t i = 0; is_sent && i < w->rec->count; i++) {
         struct process *p = w->rec->processes[i];
         struct walk_found found = walk_found(w, p);
@@ -142,7 +142,7 @@ static enum exit_code work(void *context, uint32_t index, int to)
     consumer.end = NULL;
     l->to = to;
     l->batch = l->batches = l->batches + index * LANE_BATCHES;
-    memset(l->met, 0, SELECTION_MET * sizeof *l->met);
+    *l->found = (struct selection_found){0};
     output_divert(l->out, l->batch->text, send_text, l);
     int error = walk_part(l->walk, index);
     if (error < 0) {
@@ -175,16 +175,16 @@ struct joint {
     struct incoming lanes[WORKERS_MAX];
     struct batch *batches; /* owned: of all; NULL: not there */
     size_t bytes;          /* of these */
-    uint64_t *met;
+    struct selection_found *found;
 };
 
 static bool read_tail(struct joint *j, uint32_t index)
 {
     const struct recording *rec = j->walk->rec;
-    uint64_t met[SELECTION_MET];
-    bool is_read = workers_read(&j->workers, index, met, sizeof met);
+    struct selection_found selected;
+    bool is_read = workers_read(&j->workers, index, &selected, sizeof selected);
     if (is_read)
-        selection_add_met(j->met, met);
+        selection_add_found(j->found, &selected);
     for (uint32_t i = 0; is_read && i < rec->count; i++) {
         struct walk_found found;
         if (rec->processes[i]->worker != index)
@@ -314,15 +314,15 @@ static int run(struct joint *j, struct steps *steps, const struct consumer *cons
 }
 
 int event_lanes_run(struct walk *w, struct steps *steps, const struct consumer *consumer,
-                    struct output *out, uint64_t *met)
+                    struct output *out, struct selection_found *found)
 {
     struct joint *j = calloc(1, sizeof *j);
     struct lane *lane = calloc(1, sizeof *lane);
     if (j && lane) {
-        *lane =
-            (struct lane){.walk = w, .steps = steps, .consumer = consumer, .out = out, .met = met};
+        *lane = (struct lane){
+            .walk = w, .steps = steps, .consumer = consumer, .out = out, .found = found};
         j->walk = w;
-        j->met = met;
+        j->found = found;
         recording_deal(w->rec);
     }
     bool is_started = j && lane && w->rec->workers > 1 && make_room(j, lane) &&

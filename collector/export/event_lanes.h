@@ -25,10 +25,10 @@
 /*
  * As walk_run, of a walk that has surveyed or only what is shared, and for one consumer, which
  * writes into *out; its `end` runs here. *steps, if not NULL, are found before: the consumer has
- * them, those of a worker without `made_of`. `met`, of a selection that filters the walk, is the
- * sum over all. 0 or an error, which is said, also where *out has one.
+ * them, those of a worker without `made_of`. *found, of a selection that filters the walk, is
+ * the sum over all. 0 or an error, which is said, also where *out has one.
  */
 int event_lanes_run(struct walk *w, struct steps *steps, const struct consumer *consumer,
-                    struct output *out, uint64_t *met);
+                    struct output *out, struct selection_found *found);
 
 #endif

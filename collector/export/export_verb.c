@@ -59,7 +59,7 @@ static int write_events(struct export *x, const struct options *options)
     int error = 0;
     if (x->writer && x->format->is_rows)
         error = event_lanes_run(&x->walk, x->finds_steps_late ? &x->steps : NULL, &consumer, x->out,
-                                x->selection.met);
+                                &x->selection.found);
     else if (x->writer)
         error = walk_run(&x->walk, NULL, &consumer, 1);
     if (!x->writer && !x->out->error) {

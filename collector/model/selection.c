@@ -100,7 +100,7 @@ static bool has_name(struct selection *s, const struct subject *e)
 
 static bool meet(struct selection *s, enum selection_met what, bool is_met)
 {
-    s->met[what] += is_met;
+    s->found.met[what] += is_met;
     return is_met;
 }
 
@@ -267,8 +267,9 @@ static void note_begun(struct selection *s, const struct event *event, const str
     if ((!is_work && event->record->type != RECORD_CALL) || !is_in(s, &moved) ||
         key_map_get(&s->begun, key) || key_map_set(&s->begun, key, 1) < 0)
         return;
-    *(is_work ? &s->begun_devices : &s->begun_threads) += 1;
-    s->begun_ns = s->begun_ns && s->begun_ns < e->begin_ns ? s->begun_ns : e->begin_ns;
+    selection_add_found(&s->found, &(struct selection_found){.begun_devices = is_work,
+                                                             .begun_threads = !is_work,
+                                                             .begun_ns = e->begin_ns});
 }
 
 /* What opens is in it: nobody knows its end yet. */

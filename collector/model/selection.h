@@ -53,6 +53,15 @@ enum selection_met {
     SELECTION_MET
 };
 
+/* What a walk, or a worker's part of it, has found. */
+struct selection_found {
+    uint64_t met[SELECTION_MET]; /* how many events; 0 or not is certain but for the last */
+    /* Devices and threads that what began before --from kept busy for most of the piece, and the
+     * first of that. */
+    uint32_t begun_devices, begun_threads;
+    uint64_t begun_ns;
+};
+
 struct selection {
     const struct select_wish *wish;
     struct walk own;
@@ -74,10 +83,8 @@ struct selection {
     bool skips_calls;            /* blocks of calls that cannot be in it are not wanted, either */
     bool keeps_work;             /* blocks of work are all read */
     uint64_t length_ns;          /* of the recording, from its first event on */
-    uint64_t met[SELECTION_MET]; /* how many events; 0 or not is certain but for the last */
-    struct key_map begun;        /* devices and threads that what began before --from kept busy */
-    uint32_t begun_devices, begun_threads; /* for most of the piece */
-    uint64_t begun_ns;                     /* the first of that */
+    struct selection_found found;
+    struct key_map begun; /* the devices and threads that are counted in it */
 };
 
 /* What a step is, as --step-by and --step-range say. */
@@ -112,12 +119,16 @@ static inline const struct walk_filter *selection_steps_filter(const struct sele
     return s && s->of_steps.context ? &s->of_steps : NULL;
 }
 
-/* Adds what the selection of a worker has met. */
-static inline void selection_add_met(uint64_t sum[static SELECTION_MET],
-                                     const uint64_t met[static SELECTION_MET])
+/* Adds what a worker has found in its share. */
+static inline void selection_add_found(struct selection_found *sum,
+                                       const struct selection_found *found)
 {
     for (unsigned i = 0; i < SELECTION_MET; i++)
-        sum[i] += met[i];
+        sum->met[i] += found->met[i];
+    sum->begun_devices += found->begun_devices;
+    sum->begun_threads += found->begun_threads;
+    if (found->begun_ns && (!sum->begun_ns || found->begun_ns < sum->begun_ns))
+        sum->begun_ns = found->begun_ns;
 }
 
 /* Does that time of a process reach into it? NULL: everything does. */

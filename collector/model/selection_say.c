@@ -67,18 +67,19 @@ char *selection_text(const struct selection *s)
 
 char *selection_begun_text(const struct selection *s)
 {
-    uint64_t ns = s->begun_ns - s->walk->survey.origin_ns;
+    uint64_t ns = s->found.begun_ns - s->walk->survey.origin_ns;
     char devices[40] = "", threads[40] = "", time[32], *text = NULL;
-    if (s->begun_devices == 1)
+    if (s->found.begun_devices == 1)
         snprintf(devices, sizeof devices, "a GPU was in work");
-    else if (s->begun_devices)
-        snprintf(devices, sizeof devices, "%u GPUs were in work", s->begun_devices);
-    if (s->begun_threads == 1)
-        snprintf(threads, sizeof threads, "a thread %sin a call", s->begun_devices ? "" : "was ");
-    else if (s->begun_threads)
-        snprintf(threads, sizeof threads, "%u threads %sin calls", s->begun_threads,
-                 s->begun_devices ? "" : "were ");
-    if (!s->begun_devices && !s->begun_threads)
+    else if (s->found.begun_devices)
+        snprintf(devices, sizeof devices, "%u GPUs were in work", s->found.begun_devices);
+    if (s->found.begun_threads == 1)
+        snprintf(threads, sizeof threads, "a thread %sin a call",
+                 s->found.begun_devices ? "" : "was ");
+    else if (s->found.begun_threads)
+        snprintf(threads, sizeof threads, "%u threads %sin calls", s->found.begun_threads,
+                 s->found.begun_devices ? "" : "were ");
+    if (!s->found.begun_devices && !s->found.begun_threads)
         return NULL;
     int length = snprintf(time, sizeof time, "%llu.%09llu", (unsigned long long)(ns / 1000000000u),
                           (unsigned long long)(ns % 1000000000u));
@@ -88,7 +89,7 @@ char *selection_begun_text(const struct selection *s)
     length =
         asprintf(&text, "%s%s%s%s that began before: --from=%s shows %s", devices,
                  *devices && *threads ? ", and " : "", threads, *devices && *threads ? "," : "",
-                 time, s->begun_devices + s->begun_threads > 1 ? "them" : "it");
+                 time, s->found.begun_devices + s->found.begun_threads > 1 ? "them" : "it");
     return length < 0 ? NULL : text;
 }
 
@@ -97,7 +98,7 @@ static bool lacks_devices(const struct selection *s, char text[static NUMBER_SPA
 {
     const struct survey *survey = &s->walk->survey;
     uint64_t *numbers = calloc(survey->device_count + 1u, sizeof *numbers);
-    bool has_any = !s->wish->devices.count || s->met[MET_DEVICE] || !numbers;
+    bool has_any = !s->wish->devices.count || s->found.met[MET_DEVICE] || !numbers;
     for (uint32_t i = 0; numbers && i < survey->device_count; i++) {
         numbers[i] = survey->devices[i].limits.device;
         has_any |= number_list_has(&s->wish->devices, numbers[i]);
@@ -144,14 +145,14 @@ static void say_why(const struct selection *s, const char *begun, FILE *out)
         fputs("there is none in the recording", out);
     else if (lacks_devices(s, devices))
         fprintf(out, *devices ? "its devices are %s" : "no device is in the recording", devices);
-    else if (!s->met[MET_TIME] || begun)
+    else if (!s->found.met[MET_TIME] || begun)
         say_time(s, begun, out);
-    else if (!s->met[MET_KIND])
+    else if (!s->found.met[MET_KIND])
         fprintf(out, "--kind: %s is of such a kind", none);
-    else if (!s->met[MET_TID])
+    else if (!s->found.met[MET_TID])
         fprintf(out, "--tid: %s is of such a thread; 'gpuprof report --by=thread' lists them",
                 none);
-    else if (!s->met[MET_DURATION])
+    else if (!s->found.met[MET_DURATION])
         fprintf(out, "--min-duration: %s took so long", none);
     else
         fprintf(out, "--name: %s has a name in which '%s' is found; capitals count", none, w->name);
@@ -179,7 +180,7 @@ enum exit_code selection_check(const struct selection *s, const char *verb)
     char devices[NUMBER_SPANS_BYTES] = "";
     if (!s->filter.context)
         return EXIT_OK;
-    if (!s->met[MET_ALL])
+    if (!s->found.met[MET_ALL])
         return selection_empty(s, verb);
     if (lacks_devices(s, devices))
         return usage_error("%s: --device: no device %sis in the recording%s%s", verb,

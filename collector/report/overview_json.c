@@ -66,10 +66,10 @@ static void print_piece(const struct report *r, FILE *out)
     fprintf(out, "{\"events\": %" PRIu64, r->piece_events);
     if (selection_time(r->selection, &from_ns, &to_ns))
         fprintf(out, ", \"from_ns\": %" PRIu64 ", \"to_ns\": %" PRIu64, from_ns, to_ns);
-    if (r->selection->begun_ns)
+    if (r->selection->found.begun_ns)
         fprintf(out, ", \"begun_ns\": %" PRIu64 ", \"begun_devices\": %u, \"begun_threads\": %u",
-                r->selection->begun_ns - r->walk.survey.origin_ns, r->selection->begun_devices,
-                r->selection->begun_threads);
+                r->selection->found.begun_ns - r->walk.survey.origin_ns,
+                r->selection->found.begun_devices, r->selection->found.begun_threads);
     fprintf(out, ", \"options\": {");
     for (unsigned i = 0; i < SELECT_OPTIONS; i++)
         if (r->selection->wish->said[i]) {

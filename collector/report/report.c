@@ -359,7 +359,7 @@ int report_make(struct report *r, struct recording *rec, const struct report_wis
         r->walk.ns_max = wish->walk_ns_max;
         if ((error = walk_run(&r->walk, NULL, consumers, count)) < 0)
             return error;
-        r->piece_events = wish->selection ? wish->selection->met[MET_ALL] : 0;
+        r->piece_events = wish->selection ? wish->selection->found.met[MET_ALL] : 0;
         error = complete(r, wish);
     }
     if (error == 0 && r->marks && r->marks->is_unsure && !r->walk.is_cut)

@@ -81,7 +81,7 @@ struct rank_result {
     uint64_t text_bytes;
     uint64_t left_out_count;
     struct thinning thinning;
-    uint64_t met[SELECTION_MET];
+    struct selection_found selected;
     struct walk_found found;
 };
 
@@ -99,7 +99,7 @@ static enum exit_code work_on_ranks(void *context, uint32_t index, int to)
         struct process *p = work->files[i].process;
         if (p->is_elsewhere || !is_written(m, &work->files[i]))
             continue;
-        memset(m->selection.met, 0, sizeof m->selection.met);
+        m->selection.found = (struct selection_found){0};
         code = write_rank(m, work->folder, &work->files[i], &path);
         struct rank_result result;
         memset(&result, 0, sizeof result); /* what lies between its members is written, too */
@@ -107,7 +107,7 @@ static enum exit_code work_on_ranks(void *context, uint32_t index, int to)
         result.text_bytes = m->text_bytes;
         result.left_out_count = m->left_out_count;
         result.thinning = m->thinning;
-        memcpy(result.met, m->selection.met, sizeof result.met);
+        result.selected = m->selection.found;
         result.found = walk_found(&m->walk, p);
         free(path);
         if (!workers_write(to, &result, sizeof result))
@@ -134,7 +134,7 @@ static enum exit_code gather_ranks(struct merge *m, const char *folder,
         m->text_bytes = result.text_bytes;
         m->left_out_count = result.left_out_count;
         m->thinning = result.thinning;
-        selection_add_met(m->selection.met, result.met);
+        selection_add_found(&m->selection.found, &result.selected);
         walk_add_found(&m->walk, files[i].process, &result.found);
         merge_say_written(m, path);
         free(path);

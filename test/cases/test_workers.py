@@ -189,6 +189,16 @@ def test_steps_that_others_find(make_stacks, run):
         assert run(jobs, (*VERBS["csv"], *more), [folder]) == made, (jobs, more)
 
 
+@pytest.mark.parametrize("verb", ["csv", "ranks"])
+def test_a_piece_in_a_long_wait(make_gpu, run, verb):
+    """Nothing begins in it: each worker knows of its ranks what began before."""
+    recordings = [make_gpu("late", 4, 3)]
+    arguments = (*VERBS[verb], "--from=0.03", "--to=0.031", "--kind=work,sync")
+    one = run("-j1", arguments, recordings)
+    assert one[0] == 2 and b"; 3 GPUs were in work, and 3 threads in calls, that began" in one[1]
+    assert run("-j3", arguments, recordings) == one
+
+
 def test_what_a_walk_has_put_aside(make_gpu, run):
     """More calls than memory has room for: workers share the file that they lie in, and mark in it
     which calls have made work."""
