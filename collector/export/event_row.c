@@ -420,8 +420,11 @@ static int take_range(struct export_writer *w, const struct slice *s)
     const struct range *range = s->range;
     bool is_mark = s->change == RANGE_MARKED;
     uint64_t begin_ns = is_mark ? s->event.begin_ns : range->begin_ns;
+    uint64_t end_ns = is_mark                   ? begin_ns
+                      : s->change == RANGE_LEFT ? w->walk->last_ns[range->process->index]
+                                                : range->end_ns;
     event_begin(w, select_kind_word(is_mark ? SELECT_MARK : SELECT_RANGE), range->process, begin_ns,
-                is_mark ? begin_ns : range->end_ns);
+                end_ns);
     put_kept(w, EVENT_NAME, range->text);
     put_thread(w, range->thread);
     put_step(w, range->process, begin_ns);

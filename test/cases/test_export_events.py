@@ -131,6 +131,18 @@ PIECES = {
 }
 
 
+@pytest.mark.parametrize("piece", [(), ("-j2",), ("--kind=range",), ("--to=0.3us", "-j2")])
+def test_what_is_open_at_the_end(make_stacks, events, piece):
+    """It lasts until the last event of its process, as `open` says."""
+    folder = make_stacks("process 0", "push 1000 outer", "op 1100 5 0 inner",
+                         "call cudaFree 2000 500 1 0 0",
+                         "process 1", "push 1200 other", "call cudaFree 5000 500 1 0 0")
+    rows = {e["name"]: e for e in of(events(folder, *piece), "range", "operator")}
+    assert {name: (e["duration_ns"], e["state"]) for name, e in rows.items()} == {
+        name: (ns, "open") for name, ns in (("outer", 1500), ("inner", 1400), ("other", 4300))
+        if name in rows} and {"outer", "other"} <= set(rows)
+
+
 @pytest.mark.parametrize("piece", PIECES)
 def test_a_piece(make_gpu, events, piece):
     """Its calls and work are those that a filter of the whole finds; the kind is that of --kind."""
