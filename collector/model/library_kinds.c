@@ -137,7 +137,6 @@ static int learn_communicator(struct library_kinds *k, const struct event *e)
             return GPUPROF_NO_MEMORY;
     }
     struct key handle = {e->process->index, record_arg(r, COMMUNICATOR_HANDLE), 0};
-    number |= record_arg(r, COMMUNICATOR_RANK) << 32;
     return key_map_set(&k->handles, handle, number) == GPUPROF_NO_MEMORY ? GPUPROF_NO_MEMORY : 0;
 }
 
@@ -210,7 +209,6 @@ static void find_message(const struct library_kinds *k, const struct library_for
     uint64_t handle = value_of(form, r, LABEL_COMM, 0);
     uint64_t number = key_map_get(&k->handles, (struct key){e->process->index, handle, 0});
     message->communicator = handle ? (uint32_t)number : 0;
-    message->rank = handle ? (uint32_t)(number >> 32) : 0;
     message->sequence = value_of(form, r, LABEL_SEQUENCE, 0);
     shape->ranks = message->communicator ? k->communicators[message->communicator - 1].ranks : 0;
     if (has(form, r, LABEL_COUNT) && has(form, r, LABEL_TYPE))

@@ -37,7 +37,6 @@ struct communicator {
 /* What a call has beside its kind. */
 struct library_message {
     uint32_t communicator; /* its number; 0: none, or it is not known */
-    uint32_t rank;         /* the caller's in it */
     uint64_t sequence;     /* in it, on all ranks alike; 0: not known */
 };
 

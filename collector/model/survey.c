@@ -121,7 +121,7 @@ static int take_libraries(struct survey *s, struct library_calls *libraries,
         if (!call->node && s->libraries.count < UINT32_MAX - 1) {
             struct library_node node = {.parent = *innermost};
             int64_t kind = library_call_kind(libraries, call, &node.message);
-            node.kind = (uint32_t)kind & INT32_MAX;
+            node.kind = (uint32_t)kind & UINT32_MAX >> 2;
             error = kind < 0 ? (int)kind : spool_append(&s->libraries, &node);
             call->node = (uint32_t)s->libraries.count;
         }

@@ -21,7 +21,8 @@ struct failure {
     int32_t result;
     uint64_t count;
     uint64_t first_ns;
-    uint64_t begin_ns; /* of that call: rows stand in this order */
+    uint64_t begin_ns; /* of that call: rows stand in this order, those of one process at one */
+    uint32_t place;    /* time by this: in the parts that are added up */
 };
 
 struct failures {

@@ -26,7 +26,6 @@ void library_report_release(struct library_report *l)
     key_map_release(&l->pair_places);
     key_map_release(&l->makers);
     key_map_release(&l->waits);
-    key_map_release(&l->lasts);
     graph_origins_release(&l->graphs);
 }
 
@@ -86,21 +85,18 @@ static int keep_wait(struct library_report *l, struct key key, uint64_t value)
     return error == GPUPROF_LIMIT && !l->is_refused ? 0 : error;
 }
 
-/* A rank comes to its collectives one after another; what has a second kernel is not counted
- * again. All ranks are to call the same. */
-static int meet(struct library_report *l, const struct library_node *node, uint64_t ns)
+/* A call brings its rank, with its first kernel; what has another one is not counted again. All
+ * ranks are to call the same. */
+static int meet(struct library_report *l, struct library_node *node, uint64_t ns)
 {
     const struct library_message *m = &node->message;
     uint32_t ranks = m->communicator ? l->walk->kinds.communicators[m->communicator - 1].ranks : 0;
-    struct key rank = {m->communicator, m->rank, 0};
     int error = 0;
     if (library_kind(&l->walk->kinds, node->kind)->function->does != API_DOES_COLLECTIVE)
         return 0; /* messages are counted apart */
-    if (ranks < 2 || ranks >= 1u << (64 - WAIT_NS_BITS) || !m->sequence ||
-        key_map_get(&l->lasts, rank) == m->sequence)
+    if (ranks < 2 || ranks >= 1u << (64 - WAIT_NS_BITS) || !m->sequence || node->has_come)
         return 0;
-    if (key_map_set_anew(&l->lasts, rank, m->sequence, LIBRARY_WAITS_MAX) < 0)
-        return GPUPROF_NO_MEMORY;
+    node->has_come = true;
     const struct kernel_name *text = library_kind_text(&l->walk->kinds, node->kind, &error);
     if (error < 0)
         return error;

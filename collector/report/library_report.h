@@ -12,8 +12,8 @@
  *
  * Memory: 250 bytes a kind of call (library_kinds.h) and 64 to 128 bytes a kernel of one,
  * LIBRARY_PAIRS_MAX at most, beyond which it is not known whether tensor cores were used; 8 MiB for
- * collectives that ranks are still to come to, and as much for the last of each rank; 64 MiB for
- * those of a part, which wait there for other parts.
+ * collectives that ranks are still to come to; 64 MiB for those of a part, which wait there for
+ * other parts.
  */
 #ifndef GPUPROF_COLLECTOR_LIBRARY_REPORT_H
 #define GPUPROF_COLLECTOR_LIBRARY_REPORT_H
@@ -70,7 +70,6 @@ struct library_report {
     struct key_map pair_places; /* (kind, process, kernel) -> place + 1 */
     struct key_map makers;      /* complete: struct kernel_name -> kind that makes it */
     struct key_map waits;       /* (communicator, sequence, text of the kind) -> wait_value */
-    struct key_map lasts;       /* (communicator, rank) -> its last sequence */
     struct graph_origins graphs;
     bool is_part;            /* its rows go into a part as they are: library_part.h */
     bool is_refused;         /* that it has forgotten ends the walk with an error */

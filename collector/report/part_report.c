@@ -299,6 +299,7 @@ static int add_failure(struct combination *c, struct part *p, struct process *co
     got.function = row->function;
     got.process = processes[process];
     got.thread = thread;
+    got.place = c->failure_count;
     list[c->failure_count++] = got;
     return 0;
 }
@@ -361,6 +362,17 @@ static int add_sums(struct combination *c, uint32_t of, struct process *const *p
                                       : finding_part_add(&c->found, r->findings, &c->idle, of, p);
 }
 
+/* As one walk meets them; those of one process are in one part, in their order. */
+static int compare_firsts(const void *left, const void *right)
+{
+    const struct failure *a = left, *b = right;
+    if (a->begin_ns != b->begin_ns)
+        return a->begin_ns < b->begin_ns ? -1 : 1;
+    if (a->process != b->process)
+        return a->process->index < b->process->index ? -1 : 1;
+    return a->place < b->place ? -1 : a->place > b->place;
+}
+
 static int compare_kinds(const void *left, const void *right)
 {
     const struct failure *a = left, *b = right;
@@ -368,17 +380,7 @@ static int compare_kinds(const void *left, const void *right)
         return a->function->index < b->function->index ? -1 : 1;
     if (a->result != b->result)
         return a->result < b->result ? -1 : 1;
-    if (a->begin_ns != b->begin_ns)
-        return a->begin_ns < b->begin_ns ? -1 : 1;
-    return a->process->index < b->process->index ? -1 : a->process->index > b->process->index;
-}
-
-static int compare_firsts(const void *left, const void *right)
-{
-    const struct failure *a = left, *b = right;
-    if (a->begin_ns != b->begin_ns)
-        return a->begin_ns < b->begin_ns ? -1 : 1;
-    return compare_kinds(left, right);
+    return compare_firsts(left, right);
 }
 
 /* Those of one error and function become the first of them. */

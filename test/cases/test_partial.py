@@ -11,11 +11,13 @@ import conftest
 import pytest
 import stream_reader
 from made_libraries import BF16, COMPUTE_F32, COMPUTE_TF32, F32, F64, Libraries
+from made_ops import DEVICE, TYPES
 
 TABLES = ("functions", "failures", "cuda_gpu_kern_sum", "cuda_gpu_mem_time_sum",
           "cuda_gpu_mem_size_sum", "cuda_gpu_graph_sum", "cuda_sync_sum", "cuda_kern_exec_sum",
           "nvtx_sum", "nvtx_gpu_proj_sum", "overhead_sum", "gpu_time_util", "gpu_memory_peak",
-          "host_kernel_sum", "host_mem_sum", "ranks", "arrivals", "findings", "gpu_time", "idle")
+          "host_kernel_sum", "host_mem_sum", "ranks", "arrivals", "findings", "gpu_time", "idle",
+          "library")
 HEADER_BYTES = 76  # as part_file.h has it
 REFRESH = os.environ.get("GPUPROF_REFRESH") == "1"  # read now: tests run without GPUPROF_ variables
 
@@ -431,6 +433,57 @@ def test_seeds_of_the_fuzzer(request, run_collector, tmp_path, name, way):
         content = content[end:]
     result = run_collector("report", "--combine", *paths)
     assert result.returncode == 0 and result.stdout and len(paths) == 2, result.stderr
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_collectives_of_several_kernels(seed, run_verb, tmp_path):
+    """A rank has come once, with its first kernel, however many others run beside those of its next
+    collectives, which are longer here."""
+    dice, ranks, count = random.Random(seed), 4, 20
+    folder = tmp_path / "data"
+    folder.mkdir()
+    firsts = {}
+    for rank in range(ranks):
+        made, kernels = Libraries(), []
+        made.lines[0] = f"meta env.RANK={rank}"
+        made.communicator(0x77, 0xabc, rank, ranks)
+        made.number(made.kernels, "kernel_name", DEVICE, "ncclDevKernel_AllReduce_Sum")
+        for n in range(count):
+            made.now = 1_000_000 + 20_000 * n + 300 * rank
+            with made.library("ncclAllReduce", "nccl", count=1 << 20, type=7, comm=0x77,
+                              sequence=n + 1):
+                for kernel in range(dice.randrange(1, 4)):
+                    ns = dice.randrange(2000, 4000) // (1 + kernel)
+                    call = made.call("cudaLaunchKernel", [0])
+                    kernels.append((made.now + 5000 + kernel * 30_000, ns, call))
+                    if not kernel:
+                        firsts.setdefault(n, []).append(ns)
+        for begin, ns, call in sorted(kernels):
+            made.add(DEVICE, TYPES["kernel"], [0, 1, 7, 1, 1, 1], begin=begin, ns=ns, call=call)
+        subprocess.run([conftest.built(conftest.BUILD / "make_raw"), folder / f"{rank}.gpuprof",
+                        str(rank)], check=True, timeout=60, text=True,
+                       input="\n".join(made.lines) + "\n")
+    whole = check_equal(run_verb, folder, make_parts(run_verb, folder, 3))
+    [row] = whole["library"]
+    bus = (2 * (ranks - 1) / ranks * count * (4 << 20)) / sum(map(min, firsts.values()))
+    assert row["bus_calls"] == count and row["bus_gb_s"] == pytest.approx(bus, rel=1e-3)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_failures_of_one_moment(seed, run_verb, tmp_path):
+    """The first comes first, of one moment by process and thread; as one walk meets them."""
+    dice, data = random.Random(seed), tmp_path / "data"
+    data.mkdir()
+    for rank in range(6):
+        lines = [f"meta env.RANK={rank}"]
+        for at in sorted(dice.randrange(5) for _ in range(12)):
+            function = dice.choice(("cudaMalloc", "cudaFree", "cuCtxSynchronize", "cudaMemcpy"))
+            lines.append(f"{dice.randrange(1, 4)} {function} 0 0 {1000 + at} {dice.randrange(50)} "
+                         f"{dice.choice((0, 1, 3, 700))} 0 - -")
+        subprocess.run([conftest.built(conftest.BUILD / "make_raw"), data / f"{rank}.gpuprof",
+                        str(rank)], check=True, timeout=60, text=True,
+                       input="\n".join(lines) + "\n")
+    assert len(check_equal(run_verb, data, make_parts(run_verb, data, 3))["failures"]) > 8
 
 
 @pytest.mark.parametrize("has_libraries", (False, True))
