@@ -1,0 +1,280 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "trace/merge_trace.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/message.h"
+#include "base/unit_text.h"
+#include "error.h"
+#include "output/verb_output.h"
+
+#define FITS_MAX     5
+#define FIT_PERCENT  98
+#define VIEWER_BYTES 500000000u /* of text; a string of V8 ends at 536,870,888 */
+
+static uint64_t written(const struct merge *m)
+{
+    return m->format->bytes ? m->format->bytes(m->writer) : output_bytes(m->out);
+}
+
+/* The first event shown is the traces' origin, unless they share an earlier one. */
+static int take_slice(void *context, const struct slice *s)
+{
+    struct merge *m = context;
+    int error = 0;
+    uint64_t before = written(m);
+    m->is_hidden = s->is_hidden;
+    if (!m->begun && event_is_visible(s->event.record->type)) {
+        m->begun = true;
+        error = m->format->begin(m->writer, m->walk.survey.origin_ns);
+    }
+    if (error == 0 && m->begun)
+        error = m->format->take(m->writer, s);
+    if (m->thinning.weighs)
+        thinning_weigh(&m->thinning, s, written(m) - before);
+    else if (m->max_size && m->is_hidden && m->left_out != LEFT_OUT_KINDS)
+        m->left_out_count++;
+    return error == 0 && m->out->error ? WALK_STOP : error; /* output_finish reports it */
+}
+
+static int end(void *context)
+{
+    struct merge *m = context;
+    int error = m->begun ? 0 : m->format->begin(m->writer, m->walk.survey.origin_ns);
+    return error < 0 ? error : m->format->end(m->writer);
+}
+
+/* ---- no larger than asked for ---------------------------------------------------------------- */
+
+static bool has(void *context, const struct slice *s)
+{
+    struct merge *m = context;
+    const struct walk_filter *f = &m->selection.filter;
+    uint64_t ns;
+    m->left_out = LEFT_OUT_KINDS;
+    return (!f->has || f->has(f->context, s)) &&
+           !thinning_leaves_out(&m->thinning, s, &m->left_out, &ns);
+}
+
+static bool has_call(void *context, const struct slice *s)
+{
+    const struct merge *m = context;
+    const struct walk_filter *f = &m->selection.filter;
+    return (!f->has_call || f->has_call(f->context, s)) &&
+           !thinning_leaves_out_call(&m->thinning, &s->call);
+}
+
+static bool wants(void *context, const struct process *p, uint64_t begin_ns, uint64_t end_ns,
+                  uint64_t types)
+{
+    const struct merge *m = context;
+    const struct walk_filter *f = &m->selection.filter;
+    return f->wants(f->context, p, begin_ns, end_ns, types);
+}
+
+const struct walk_filter *merge_filter(struct merge *m)
+{
+    const struct walk_filter *piece = selection_filter(&m->selection, true);
+    if (!m->max_size)
+        return piece;
+    m->filter = (struct walk_filter){
+        .context = m, .has = has, .has_call = has_call, .wants = piece ? wants : NULL};
+    return &m->filter;
+}
+
+/* ---- one trace ------------------------------------------------------------------------------- */
+
+static int write_once(struct merge *m, struct output *out, struct trace_scope *scope)
+{
+    bool has_work = m->split || recording_expects_gpu(&m->rec);
+    struct consumer consumer = {.context = m,
+                                .needs = WALK_RANGES | WALK_OPS | WALK_LIBRARIES,
+                                .sees_hidden = true, /* memory is counted from the begin */
+                                .take = take_slice,
+                                .tied = NULL,
+                                .end = end};
+    scope->survey = has_work ? &m->walk.survey : NULL;
+    scope->tree = m->has_stacks ? &m->tree : NULL;
+    scope->steps = m->has_steps ? &m->steps : NULL;
+    scope->sync_streams = m->sync_streams;
+    scope->counters = m->counters;
+    scope->memory_events = m->memory_events;
+    scope->is_hidden = m->is_cut || m->max_size ? &m->is_hidden : NULL;
+    scope->thinning = m->max_size ? &m->thinning : NULL;
+    scope->left_out = m->max_size ? &m->left_out : NULL;
+    m->left_out_count = 0;
+    scope->selection = m->is_cut ? &m->selection : NULL;
+    consumer.needs |= has_work ? m->format->needs : 0;
+    m->begun = false;
+    m->out = out;
+    m->writer = m->format->create(out, &m->walk, scope);
+    int error = m->writer ? walk_run(&m->walk, scope->only, &consumer, 1) : GPUPROF_NO_MEMORY;
+    m->bytes = m->writer ? written(m) : 0;
+    if (m->writer)
+        m->format->free(m->writer);
+    return error < 0 ? error : 0;
+}
+
+/* Its size if it were written now. 0 or an error, which is said. */
+static int weigh(struct merge *m, struct trace_scope *scope, uint64_t *bytes)
+{
+    struct output nowhere;
+    uint64_t room = m->room;
+    int error = output_open(&nowhere, "/dev/null");
+    if (error < 0) {
+        verb_output_failed("/dev/null", error);
+        return error;
+    }
+    output_bound(&nowhere, &room);
+    error = write_once(m, &nowhere, scope);
+    *bytes = m->bytes;
+    int its = output_finish(&nowhere, 0);
+    if (its < 0)
+        verb_output_failed(scope->name, its);
+    return error < 0 ? error : its;
+}
+
+/* A size that was asked for, and the bytes that there were then. */
+struct fitting {
+    uint64_t size;
+    uint64_t bytes;
+};
+
+/* The size to ask for so that there are about as many bytes as `wanted`, on the line through both.
+ */
+static uint64_t on_line(struct fitting low, struct fitting high, uint64_t wanted)
+{
+    if (high.size <= low.size || high.bytes <= low.bytes || wanted <= low.bytes)
+        return low.size;
+    double share =
+        (double)(int64_t)(wanted - low.bytes) / (double)(int64_t)(high.bytes - low.bytes);
+    return low.size + (uint64_t)((double)(int64_t)(high.size - low.size) * share);
+}
+
+/*
+ * Finds what must be left out: what each event weighs is known when all has been made once; what
+ * arrows weigh, which go with either of their ends, and counters, when what is left has.
+ */
+static int fit(struct merge *m, struct trace_scope *scope)
+{
+    uint64_t all = 0, bytes = 0, most = 0, size = m->max_size;
+    uint64_t wanted = size / 100 * FIT_PERCENT;
+    struct thinning weighed, best;
+    thinning_begin(&m->thinning);
+    int error = weigh(m, scope, &all);
+    m->thinning.weighs = false;
+    best = weighed = m->thinning;
+    if (all <= size)
+        return error;
+    uint64_t fixed = all - weighed.weighed;
+    struct fitting least = {.size = fixed, .bytes = fixed}, low = least, high = {0};
+    for (unsigned i = 0; error == 0 && i < FITS_MAX && most < m->max_size / 10 * 9; i++) {
+        m->thinning = weighed;
+        thinning_choose(&m->thinning, all, size);
+        error = weigh(m, scope, &bytes);
+        if (bytes > m->max_size && size <= fixed)
+            break; /* less cannot be left */
+        if (bytes <= m->max_size && bytes > most) {
+            most = bytes;
+            best = m->thinning;
+        }
+        *(bytes <= m->max_size ? &low : &high) = (struct fitting){size, bytes};
+        size = high.size ? on_line(low, high, wanted) : on_line(least, low, wanted);
+        size = size < all ? size : all - 1;
+    }
+    m->thinning = best;
+    if (error < 0 || most)
+        return error;
+    char text[UNIT_TEXT_BYTES];
+    message("merge: --max-size: %s is too little for what stays in any case (names, counters, what "
+            "failed); say more, or leave something out by --no-counters, --rank or --step",
+            bytes_text(text, m->max_size));
+    m->is_too_small = true;
+    return GPUPROF_USAGE;
+}
+
+int merge_write_trace(struct merge *m, struct output *out, struct trace_scope *scope)
+{
+    int error = m->surveys_each ? walk_survey_rest(&m->walk, scope->only) : 0;
+    if (error == 0 && m->max_size)
+        error = fit(m, scope);
+    return error < 0 ? error : write_once(m, out, scope);
+}
+
+static const char *base_name(const char *path)
+{
+    const char *slash = path ? strrchr(path, '/') : NULL;
+    return slash ? slash + 1 : path;
+}
+
+static const char *shown(const char *path)
+{
+    return path && strcmp(path, "-") != 0 ? path : "standard output";
+}
+
+static void note_large(struct merge *m, const char *path, uint64_t bytes)
+{
+    if (!m->format->is_text || bytes <= VIEWER_BYTES)
+        return;
+    if (!m->large_count++)
+        m->large_path = strdup(shown(path));
+    m->large_bytes = bytes > m->large_bytes ? bytes : m->large_bytes;
+}
+
+void merge_say_large(const struct merge *m)
+{
+    char text[UNIT_TEXT_BYTES], others[40] = "";
+    if (m->large_count > 1)
+        snprintf(others, sizeof others, " and %u more: up to", m->large_count - 1);
+    if (m->large_count)
+        message("%s%s %s of text; most viewers stop at 500 MB: --step, or --from and --to, make a "
+                "trace of a piece, --max-size=400M leaves the shortest out%s",
+                m->large_path ? m->large_path : "?", m->large_count > 1 ? others : ":",
+                bytes_text(text, m->large_bytes),
+                m->split || m->rec.count < 2 ? "" : ", --per-rank one for each rank");
+}
+
+static void say_left_out(const struct merge *m, const char *path)
+{
+    char text[UNIT_TEXT_BYTES];
+    if (m->left_out_count)
+        message("%s: %llu calls, ranges and pieces of GPU work are left out (--max-size): those "
+                "that lasted less than %s%s",
+                shown(path), (unsigned long long)m->left_out_count,
+                time_text(text, m->thinning.all_ns),
+                m->thinning.share ? ", but for a share of the longer of these" : "");
+}
+
+enum exit_code merge_close(const struct merge *m, struct output *out, const char *path, int error,
+                           bool all)
+{
+    bool is_whole = all && error == 0 && !out->error;
+    enum exit_code checked = is_whole ? selection_check(&m->selection, "merge") : EXIT_OK;
+    enum exit_code code = verb_output_close(out, path, checked == EXIT_OK ? error : GPUPROF_USAGE);
+    return m->is_too_small || checked != EXIT_OK ? EXIT_USAGE : code;
+}
+
+enum exit_code merge_write_file(struct merge *m, const char *path, struct trace_scope *scope)
+{
+    struct output out;
+    enum exit_code code = scope->only ? verb_output_open_one(&out, path, &m->room)
+                                      : verb_output_open(&out, path, &m->room);
+    if (code != EXIT_OK)
+        return code;
+    out.stays_plain = !m->format->is_text; /* it packs what it writes */
+    uint64_t room = m->room;
+    if (m->rec.is_parallel)
+        output_in_background(&out);
+    scope->name = base_name(path);
+    code = merge_close(m, &out, path, merge_write_trace(m, &out, scope), !m->split);
+    m->text_bytes = room - m->room;
+    return code;
+}
+
+void merge_say_written(struct merge *m, const char *path)
+{
+    note_large(m, path, m->text_bytes);
+    say_left_out(m, path);
+}

@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* One trace of `merge`, of all processes or of one, no larger than asked for. */
+#ifndef GPUPROF_COLLECTOR_MERGE_TRACE_H
+#define GPUPROF_COLLECTOR_MERGE_TRACE_H
+
+#include "base/exit_code.h"
+#include "model/selection.h"
+#include "output/output.h"
+#include "trace/trace_writer.h"
+
+struct merge {
+    struct recording rec;
+    struct progress progress;
+    struct walk walk;
+    struct call_tree tree;
+    bool has_stacks;
+    bool split;        /* a file per rank */
+    bool surveys_each; /* what is known of a process is found out when its file is begun */
+    struct steps steps;
+    bool has_steps;  /* that are shown */
+    bool made_steps; /* at all */
+    struct select_wish wish;
+    struct selection selection;
+    bool is_cut; /* by it */
+    bool sync_streams;
+    bool counters;
+    bool memory_events;
+    bool is_hidden;
+    uint64_t max_size;         /* of each trace; 0: any */
+    struct thinning thinning;  /* of the one being written */
+    struct walk_filter filter; /* that, and the selection's */
+    enum left_out left_out;    /* what the slice is of, if it is left out by that */
+    uint64_t left_out_count;
+    bool is_too_small; /* max_size; that is said */
+    const struct trace_format *format;
+    struct trace_writer *writer; /* of the trace being written, and where it goes */
+    struct output *out;
+    uint64_t bytes;       /* of the trace that was written last */
+    uint64_t room;        /* for the text of all traces */
+    uint64_t text_bytes;  /* of the file that was written last */
+    uint32_t large_count; /* traces that are more than viewers open */
+    uint64_t large_bytes; /* of the largest of them */
+    char *large_path;     /* owned: of the first */
+    bool begun;
+};
+
+/* What the walk is to show: the piece, and no more than m->max_size leaves. */
+const struct walk_filter *merge_filter(struct merge *m);
+
+/* Writes it of the processes in scope, into an output that stays the caller's. 0 or an error, which
+ * is said. */
+int merge_write_trace(struct merge *m, struct output *out, struct trace_scope *scope);
+
+/* Ends what was written to `path`, with that error or 0. Of a piece in which nothing is nothing is
+ * kept, if it is `all` that is written. */
+enum exit_code merge_close(const struct merge *m, struct output *out, const char *path, int error,
+                           bool all);
+
+/* Writes one trace into a file, and leaves what is to be said of it in *m; what went wrong is said
+ * at once. */
+enum exit_code merge_write_file(struct merge *m, const char *path, struct trace_scope *scope);
+
+/* What was written last: what is left out of it is said, and merge_say_large says which of all are
+ * more than viewers open. */
+void merge_say_written(struct merge *m, const char *path);
+void merge_say_large(const struct merge *m);
+
+#endif
