@@ -270,6 +270,13 @@ static int look_into(struct loader *l, struct block_place *place)
     return error;
 }
 
+/* What names the device's thread may be in a block that is damaged. */
+static bool has_work(const struct block_header *h)
+{
+    return h->types & (block_type_bit(RECORD_KERNEL) | block_type_bit(RECORD_COPY) |
+                       block_type_bit(RECORD_SET) | block_type_bit(RECORD_GRAPH));
+}
+
 static int take_block(struct loader *l, struct block_place *place)
 {
     struct process *p = l->process;
@@ -280,6 +287,7 @@ static int take_block(struct loader *l, struct block_place *place)
     bool first = !thread->looked;
     thread->looked = true;
     p->block_count++;
+    p->has_gpu |= has_work(h);
     if (h->max_ns > l->end_ns && h->max_ns < CLOCK_NS_MAX)
         l->end_ns = h->max_ns;
     /* After a kill a thread may have said what the writer had not heard of yet. */

@@ -70,7 +70,7 @@ struct process {
     struct stream_header header;
     struct thread_table threads;
     struct function_codes codes;
-    bool has_gpu; /* it has a thread whose records come from the device */
+    bool has_gpu; /* it has work of the device, or a thread for it */
     struct clock_map clock;
     struct live_tail live;
     struct losses losses;

@@ -199,6 +199,28 @@ def test_a_piece_in_a_long_wait(make_gpu, run, verb):
     assert run("-j3", arguments, recordings) == one
 
 
+def test_a_device_that_nobody_names(make_stacks, run, run_verb):
+    """The block that names the device's thread is damaged: its work tells of it, also where no
+    other process of the share has any."""
+    lines = []
+    for rank in range(2):
+        lines += [f"process {rank}", "name 1 k", "call cudaLaunchKernel 1000 50 1 0 0",
+                  f"kernel 1 2000 {700 + rank} 1", "call cudaLaunchKernel 5000 50 2 0 0",
+                  f"kernel 1 6000 {900 + rank} 2"]
+    folder = make_stacks(*lines)
+    path = folder / "rank1.gpuprof"
+    first, = re.findall(r"^block at=(\d+) .* thread=2 .* position=0\.\.",
+                        run_verb("dump", "--blocks", path).stdout, re.MULTILINE)
+    data = bytearray(path.read_bytes())
+    data[100 + int(first)] ^= 0x55
+    path.write_bytes(data)
+    one, alone = (run("-j1", VERBS["report"], [x]) for x in (folder, path))
+    assert one[0] == alone[0] == 3
+    assert b'\nkernel,"k",gpu,4,3202,' in one[2] and b'\nkernel,"k",gpu,2,1602,' in alone[2]
+    assert b'\ngpu_time,"rank 1, GPU 0",' in alone[2]
+    assert run("-j2", VERBS["report"], [folder]) == one
+
+
 def test_what_a_walk_has_put_aside(make_gpu, run):
     """More calls than memory has room for: workers share the file that they lie in, and mark in it
     which calls have made work."""
