@@ -95,7 +95,7 @@ int arrivals_name(struct arrivals *a, const struct walk *w, struct place_lines *
 void arrivals_say_missed(const uint64_t missed[static RANK_MISSES], FILE *out);
 
 /* Where the process cost others most, in new memory: "AllReduce of 4, last 10 times, 4.500 ms
- * behind, after load (train.py:3)"; NULL, and 0 or GPUPROF_NO_MEMORY: nowhere. (arrivals_print.c)
+ * behind, at load (train.py:3)"; NULL, and 0 or GPUPROF_NO_MEMORY: nowhere. (arrivals_print.c)
  */
 int arrivals_late_text(const struct idle *d, const struct process *p, char **text);
 

@@ -138,7 +138,7 @@ int arrivals_late_text(const struct idle *d, const struct process *p, char **tex
         if (asprintf(text, "%s of %u, last %llu time%s, %s behind%s%s",
                      d->arrivals.kinds[row->kind], row->ranks, (unsigned long long)row->late_count,
                      row->late_count == 1 ? "" : "s",
-                     time_text(time, row->late_ns / row->late_count), is_placed ? ", after " : "",
+                     time_text(time, row->late_ns / row->late_count), is_placed ? ", at " : "",
                      is_placed ? place->text : "") >= 0)
             return 0;
         *text = NULL;

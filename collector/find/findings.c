@@ -270,21 +270,22 @@ static int make_row(const struct findings *f, const struct evidence *e, struct f
     return made->name ? error : GPUPROF_NO_MEMORY;
 }
 
-/* "train (train.py:17)" */
-static bool is_line(const char *place)
+/* "train (train.py:17)": its colon; NULL: it is none. */
+static const char *line_in(const char *place)
 {
     const char *colon = place ? strrchr(place, ':') : NULL;
     size_t digits = colon ? strspn(colon + 1, "0123456789") : 0;
-    return digits && strcmp(colon + 1 + digits, ")") == 0;
+    return digits && strcmp(colon + 1 + digits, ")") == 0 ? colon : NULL;
 }
 
 const char *finding_next(const struct finding *f)
 {
     static const char again[] = "gpuprof run --backtrace=";
-    const char *next = f->next ? f->next : f->kind->next;
-    return is_line(f->where) && strncmp(next, again, sizeof again - 1) == 0
-               ? "gpuprof report --mine DATA"
-               : next;
+    const char *next = f->next ? f->next : f->kind->next, *line = line_in(f->where);
+    if (!line || strncmp(next, again, sizeof again - 1) != 0)
+        return next;
+    bool is_python = line - f->where > 3 && memcmp(line - 3, ".py", 3) == 0;
+    return is_python ? "gpuprof report --mine DATA" : "gpuprof report --by=stack DATA";
 }
 
 /* Without its stack there is nothing in the recording to look at. */

@@ -125,11 +125,13 @@ def test_fault_is_the_first_finding(run_collector, tmp_path, scene):
     for where in (first["where"], row["where"]):
         if scene == "straggler" and where:  # who waits, and what the late one did before
             assert re.fullmatch(r"rank [013] waits; AllReduce of 4, last \d+ times, [\d.]+ ms "
-                                r"behind, after straggler \(faults.py:\d+\)", where), where
+                                r"behind, at straggler \(faults.py:\d+\)", where), where
         elif scene in LINELESS:
             assert where == LINELESS[scene]
         else:
             assert re.fullmatch(r".* \((faults.py:\d+)\)", where)[1] in run.lines
+    if scene in ("pageable-copies", "allocation-churn", "sync-in-loop"):
+        assert first["next"] == "gpuprof report --mine DATA"
     if scene == "exposed-communication":
         assert sum(row["ns"] for row in first["evidence"]) == first["ns"]
 
@@ -152,6 +154,9 @@ def test_where_a_fault_is_in_c(run_collector, tmp_path, scene, debug):
     if debug == "-g0":
         places = [f"{function} ({program.name})"]
     assert first["where"] in places and first["evidence"][0]["where"] in places
+    if debug == "-g" and scene in ("pageable-copies", "allocation-churn", "sync-in-loop"):
+        assert first["next"] == "gpuprof report --by=stack DATA"
+        assert first["where"] in run_collector("report", "--by=stack", run.data).stdout
     if scene == "hang":
         assert [call["line"] for call in told["open_calls"]] == [first["where"]]
         assert first["next"] == "gpuprof report --table=open_calls DATA"
