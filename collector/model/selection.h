@@ -143,7 +143,8 @@ void selection_keep_steps(const struct selection *s, struct steps *steps);
 
 /*
  * The time that it is of, since the recording's first event: from the first to the last that its
- * times, steps, ranges and windows name. False: of all.
+ * times, steps, ranges and windows name. Where these have no moment in common, and only a range
+ * reaches into all of them, it has no length. False: of all.
  */
 bool selection_time(const struct selection *s, uint64_t *from_ns, uint64_t *to_ns);
 

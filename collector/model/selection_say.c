@@ -35,7 +35,7 @@ bool selection_time(const struct selection *s, uint64_t *from_ns, uint64_t *to_n
             end_ns = last_ns;
     }
     *from_ns = since_origin(s, begin_ns);
-    *to_ns = since_origin(s, end_ns);
+    *to_ns = since_origin(s, end_ns > begin_ns ? end_ns : begin_ns);
     return s->filter.is_of_time;
 }
 

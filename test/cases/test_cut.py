@@ -331,6 +331,16 @@ def test_a_piece_in_a_long_wait(make_records, run_collector):
         screen("--from=1.1s", "--to=1.5s", "--name=Free")
 
 
+def test_a_piece_of_times_that_do_not_meet(make_gpu, run_verb):
+    """A range reaches into the step and into the time behind it."""
+    folder = make_gpu("train", 1, 6)
+    shown = json.loads(run_verb("report", "--step=2", "--from=0.00042", "--format=json",
+                                folder).stdout)
+    piece = shown["overview"]["piece"]
+    assert [row["name"] for row in shown["nvtx_sum"]] == ["epoch"] and shown["wall_ns"] == 0
+    assert (piece["from_ns"], piece["to_ns"], piece["events"]) == (420000, 420000, 1)
+
+
 def test_a_step_of_a_piece_is_all_of_it(make_gpu, run_verb):
     folder = make_gpu("train", 1, 30)
 
