@@ -261,8 +261,10 @@ static void print_start_up(struct screen *s, const struct report *r)
     uint64_t ns = overview_start_up_ns(r);
     if (percent(ns, r->whole_ns ? r->whole_ns : r->wall_end_ns - r->wall_begin_ns) >= 0.05)
         line(s, "start-up", NULL, "%s of it, until %s", time_text(time, ns),
-             r->idle && r->idle->device_count ? "a GPU's first work; shares are of the rest"
-                                              : "the first call");
+             !r->idle || !r->idle->device_count ? "the first call"
+             : r->idle->stopped_ns
+                 ? "a GPU's first recorded work; shares are of the rest and what was not recorded"
+                 : "a GPU's first work; shares are of the rest");
 }
 
 /* Times of the tables, and of what one asks for, are none of the line above, which begins with the

@@ -286,6 +286,21 @@ def test_time_that_was_not_recorded_is_not_idle(report, run_verb, tmp_path, paus
     assert f"1 x GPU; {100 * row['stopped_ns'] / run:.1f}% not recorded\n" in screen
 
 
+def test_a_start_that_was_not_recorded_is_in_all_shares(report, run_verb, tmp_path):
+    """As with --delay: only what of it was recorded is start-up, and what shares are not of."""
+    s = Script(now=1_200_000)
+    s.add(PAUSE, MAIN, 200_000, 0, args=(1,))
+    s.add(PAUSE, MAIN, 1_100_000, 0, args=(0,))
+    s.launch(lasts=200)
+    row = report(s)["gpu_time"][0]
+    assert row["stopped_ns"] == 900_000 * US
+    screen = run_verb("report", tmp_path / "data").stdout.partition("\n\n")[0]
+    run = row["window_ns"] - row["idle_start_up_ns"]
+    assert re.search("  start-up .* of it, until a GPU's first recorded work; shares are of the "
+                     "rest and what was not recorded\n", screen)
+    assert f"{100 * row['stopped_ns'] / run:.1f}% not recorded\n" in screen
+
+
 def test_loading_is_of_the_thread_that_it_says(report, run_verb, make_records):
     """Here of that which has done no work yet; the host's time before it is not the loading's."""
     [process] = stream_reader.read_folder(make_records(started().text(), "other"))
