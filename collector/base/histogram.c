@@ -54,7 +54,7 @@ void histogram_move(struct histogram *to, struct histogram *from)
     histogram_release(from);
 }
 
-uint64_t histogram_quantile(const struct histogram *h, double fraction)
+static uint64_t middle_at(const struct histogram *h, double fraction)
 {
     assert(fraction >= 0 && fraction <= 1);
     if (!h->count)
@@ -76,4 +76,12 @@ uint64_t histogram_quantile(const struct histogram *h, double fraction)
         }
     }
     return 0;
+}
+
+uint64_t histogram_quantile(const struct histogram *h, double fraction, uint64_t least,
+                            uint64_t most)
+{
+    uint64_t value = middle_at(h, fraction);
+    value = value > least || !h->count ? value : least;
+    return value < most ? value : most;
 }

@@ -50,8 +50,10 @@ uint64_t histogram_rows_max(uint64_t bytes);
 /* Counts all that `from` has, which is empty then. */
 void histogram_move(struct histogram *to, struct histogram *from);
 
-/* The value that `fraction` (0 to 1) of all values do not exceed; 0 if there are none. */
-uint64_t histogram_quantile(const struct histogram *h, double fraction);
+/* The value that `fraction` (0 to 1) of all values do not exceed, between the least and the most of
+ * them, which a bucket's middle may lie outside of; 0 if there are none. */
+uint64_t histogram_quantile(const struct histogram *h, double fraction, uint64_t least,
+                            uint64_t most);
 
 /* The smallest value of a bucket; of that behind the last, the one above all of the row's. */
 static inline uint64_t histogram_bucket_begin(unsigned row, unsigned bucket)

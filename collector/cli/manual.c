@@ -123,7 +123,7 @@ static void each_setting(item_fn *item)
 {
     for (int i = 0; i < SETTING_COUNT; i++) {
         char name[128];
-        char text[256];
+        char text[512];
         option_name(&setting_infos[i], name, sizeof name);
         setting_text(i, text, sizeof text);
         item(name, text);

@@ -172,8 +172,8 @@ static void fill(const struct table *t, uint32_t index, enum report_format forma
     cells[RANKS] = cell_number(row->ranks);
     cells[COUNT] = cell_number(row->count);
     cells[SKEW] = cell_number(row->skew_ns);
-    cells[MEDIAN] = cell_number(histogram_quantile(&row->skews, 0.5));
-    cells[P95] = cell_number(histogram_quantile(&row->skews, 0.95));
+    cells[MEDIAN] = cell_number(histogram_quantile(&row->skews, 0.5, 0, row->max_ns));
+    cells[P95] = cell_number(histogram_quantile(&row->skews, 0.95, 0, row->max_ns));
     cells[MAX] = cell_number(row->max_ns);
     cells[LAST] = cell_number(row->late_count);
     cells[LAST_SHARE] = cell_share(row->late_count, row->count);

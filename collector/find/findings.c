@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "error.h"
+#include "read/process_title.h"
 #include "record/gpu_record.h"
 
 const struct finding_kind finding_kinds[FINDING_KINDS] = {
@@ -230,13 +231,11 @@ static int wait_text(const struct findings *f, const struct idle_row *row, char 
 {
     const struct process *p = f->idle->devices[row->device].process;
     const struct process *other = f->walk->rec->processes[(uint32_t)row->place.word];
-    const char *rank = process_rank(p);
-    char pid[16], *late;
+    char who[RANK_TITLE_BYTES], *late;
     int error = arrivals_late_text(f->idle, other, &late);
-    snprintf(pid, sizeof pid, "%u", p->header.pid);
     *text = NULL;
-    if (error == 0 && asprintf(text, "%s %.16s waits%s%s", rank ? "rank" : "process",
-                               rank ? rank : pid, late ? "; " : "", late ? late : "") < 0) {
+    if (error == 0 && asprintf(text, "%s waits%s%s", process_who(p, who), late ? "; " : "",
+                               late ? late : "") < 0) {
         *text = NULL;
         error = GPUPROF_NO_MEMORY;
     }

@@ -28,6 +28,7 @@ enum {
     ADVICE,
     NEXT,
     BYTES,
+    JOB,
     COLUMNS
 };
 
@@ -49,6 +50,7 @@ static const struct column columns[COLUMNS] = {
     [ADVICE] = {"advice"},
     [NEXT] = {"next"},
     [BYTES] = {"bytes", .type = COLUMN_NUMBER},
+    [JOB] = {"job", .type = COLUMN_NUMBER, .ascending = true},
 };
 
 static void table_begins(struct table *t, enum report_format format)
@@ -117,12 +119,10 @@ const char *finding_base(const struct finding *f)
 static void put_text(const struct findings *f, const struct finding *found, FILE *out)
 {
     char a[UNIT_TEXT_BYTES], b[UNIT_TEXT_BYTES], c[UNIT_TEXT_BYTES];
-    const char *rank = process_rank(found->process);
+    char who[RANK_TITLE_BYTES];
     fputs(found->kind->title, out);
-    if (rank)
-        fprintf(out, ", rank %.16s", rank);
-    else if (f->walk->rec->count > 1)
-        fprintf(out, ", process %u", found->process->header.pid);
+    if (process_rank(found->process) || f->walk->rec->count > 1)
+        fprintf(out, ", %s", process_who(found->process, who));
     if (found->device != UINT64_MAX)
         fprintf(out, ", GPU %llu", (unsigned long long)found->device);
     if (found->devices > 1)
@@ -188,6 +188,8 @@ static void fill_row(const struct table *t, uint32_t index, enum report_format f
     cells[RANK] = cell_text(process_rank(found->process));
     cells[HOST] = cell_text(found->process->header.host);
     cells[PID] = cell_number(found->process->header.pid);
+    if (found->process->is_of_several && found->process->job != JOB_NONE)
+        cells[JOB] = cell_number(found->process->job);
     if (found->device != UINT64_MAX)
         cells[DEVICE] = cell_number(found->device);
     cells[ADVICE] = cell_text(found->kind->advice);

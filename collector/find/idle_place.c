@@ -24,16 +24,13 @@ bool idle_says_loading(const char *name)
 }
 
 /* Who was waited for; returns `text`. */
-static const char *waited_for(const struct walk *w, const struct idle_row *row, char text[32])
+static const char *waited_for(const struct walk *w, const struct idle_row *row,
+                              char text[static RANK_TITLE_BYTES])
 {
     const struct process *p = w->rec->processes[(uint32_t)row->place.word];
-    const char *rank = process_rank(p);
-    if (p->index == row->process)
-        snprintf(text, 32, "GPU %llu", (unsigned long long)row->place.word >> 32);
-    else if (rank)
-        snprintf(text, 32, "rank %.16s", rank);
-    else
-        snprintf(text, 32, "process %u", p->header.pid);
+    if (p->index != row->process)
+        return process_who(p, text);
+    snprintf(text, RANK_TITLE_BYTES, "GPU %llu", (unsigned long long)row->place.word >> 32);
     return text;
 }
 
@@ -49,7 +46,8 @@ static const struct kernel_name *around(const struct walk *w, const struct idle_
 }
 
 /* What the place is called, where it is no line; perhaps in `made`. */
-static const char *name_of(const struct walk *w, const struct idle_row *row, char made[32])
+static const char *name_of(const struct walk *w, const struct idle_row *row,
+                           char made[RANK_TITLE_BYTES])
 {
     const struct idle_place *place = &row->place;
     const struct function_table *functions = &w->rec->reader.functions;
@@ -71,7 +69,7 @@ static const struct idle_told *told_of(const struct idle_row *row)
 
 char *idle_place_text(const struct walk *w, struct place_lines *lines, const struct idle_row *row)
 {
-    char made[32];
+    char made[RANK_TITLE_BYTES];
     const char *line;
     if (row->place.kind == IDLE_WORD_TOLD)
         return strdup(told_of(row)->text);

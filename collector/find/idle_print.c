@@ -65,12 +65,9 @@ static void devices_begin(struct table *t, enum report_format format)
 
 static struct cell device_name(const struct idle_device *device)
 {
-    const char *rank = process_rank(device->process);
-    char *text = NULL;
-    int length =
-        rank ? asprintf(&text, "rank %.16s, GPU %llu", rank, (unsigned long long)device->device)
-             : asprintf(&text, "process %u, GPU %llu", device->process->header.pid,
-                        (unsigned long long)device->device);
+    char who[RANK_TITLE_BYTES], *text = NULL;
+    int length = asprintf(&text, "%s, GPU %llu", process_who(device->process, who),
+                          (unsigned long long)device->device);
     return cell_owned(length < 0 ? NULL : text);
 }
 

@@ -191,7 +191,7 @@ void open_calls_print_summary(const struct open_calls *o, FILE *out)
         return;
     const struct open_call *c = &o->calls[0];
     fprintf(out, "  open       %s ", c->function->name);
-    const char *rank = process_rank(c->process);
+    char who[RANK_TITLE_BYTES];
     /* Nothing later is known of the process: it was killed in its work, and did not hang; or its
      * recording could not go on. */
     if (c->process->losses.counters[COUNTER_ENDED])
@@ -200,10 +200,7 @@ void open_calls_print_summary(const struct open_calls *o, FILE *out)
         fprintf(out, "had not returned after %s, in", time_text(text, c->duration_ns));
     else
         fprintf(out, "had just begun at the end of");
-    if (rank)
-        fprintf(out, " rank %.16s", rank);
-    else
-        fprintf(out, " process %u", c->process->header.pid);
+    fprintf(out, " %s", process_who(c->process, who));
     if (c->line)
         fprintf(out, ", at %s", c->line);
     if (o->total > 1)

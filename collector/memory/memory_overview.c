@@ -81,16 +81,14 @@ static char *owner_text(const struct screen *s, uint32_t origin)
 static char *place_text(const struct screen *s, const struct process *p, uint32_t device,
                         enum memory_where where, char text[static PLACE_BYTES])
 {
-    const char *rank = process_rank(p);
+    char who[RANK_TITLE_BYTES];
     int length = where == MEMORY_OF_HOST ? snprintf(text, PLACE_BYTES, "host memory")
                  : device == LEDGER_NO_DEVICE
                      ? snprintf(text, PLACE_BYTES, "a device that is not known")
                      : snprintf(text, PLACE_BYTES, "%sdevice %u",
                                 where == MEMORY_OF_TENSORS ? "tensors on " : "", device);
-    if (s->rows->report->rec->count > 1 && rank)
-        snprintf(text + length, PLACE_BYTES - (size_t)length, " of rank %.16s", rank);
-    else if (s->rows->report->rec->count > 1)
-        snprintf(text + length, PLACE_BYTES - (size_t)length, " of process %u", p->shown_pid);
+    if (s->rows->report->rec->count > 1)
+        snprintf(text + length, PLACE_BYTES - (size_t)length, " of %s", process_who(p, who));
     return text;
 }
 

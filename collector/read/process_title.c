@@ -39,13 +39,23 @@ char *process_program(const struct process *p, char *text, size_t capacity)
     return text;
 }
 
-char *process_rank_title(const struct process *p, char *text)
+char *process_who(const struct process *p, char text[static RANK_TITLE_BYTES])
 {
     const char *rank = process_rank(p);
+    if (!rank)
+        snprintf(text, RANK_TITLE_BYTES, "process %u", p->header.pid);
+    else if (p->is_of_several && p->job != JOB_NONE)
+        snprintf(text, RANK_TITLE_BYTES, "rank %.16s of job %u", rank, p->job);
+    else
+        snprintf(text, RANK_TITLE_BYTES, "rank %.16s", rank);
+    return text;
+}
+
+char *process_rank_title(const struct process *p, char *text)
+{
     *text = '\0';
-    if (rank)
-        snprintf(text, RANK_TITLE_BYTES,
-                 p->is_of_several ? "rank %.16s of job %u: " : "rank %.16s: ", rank, p->job);
+    if (process_rank(p))
+        strcat(process_who(p, text), ": ");
     return text;
 }
 

@@ -28,6 +28,9 @@ char *process_program(const struct process *p, char *text, size_t capacity);
 char *process_rank_title(const struct process *p, char *text);
 char *process_command_title(const struct process *p, bool with_pid, char *text, size_t capacity);
 
+/* "rank 3", "rank 3 of job 1" where there are several, or else "process 4711". Returns `text`. */
+char *process_who(const struct process *p, char text[static RANK_TITLE_BYTES]);
+
 /* "thread 13 (loader) of rank 3: train.py --x (host, pid 12)". Returns `text`. */
 char *thread_title(const struct process *p, const struct thread *t, char *text, size_t capacity);
 

@@ -391,15 +391,13 @@ bool device_report_throttle(const struct device_report *r, const struct process 
 
 char *device_row_title(const struct device_row *row)
 {
-    const char *rank = process_rank(row->process);
-    char name[DEVICE_UUID_BYTES] = "GPU ?", *text = NULL;
+    char who[RANK_TITLE_BYTES], name[DEVICE_UUID_BYTES] = "GPU ?", *text = NULL;
     if (row->device != UINT64_MAX)
         snprintf(name, sizeof name, "GPU %llu", (unsigned long long)row->device);
     else if (row->uuid_high || row->uuid_low)
         device_uuid_text(row->uuid_high, row->uuid_low, name);
-    const char *part = row->is_part ? " (MIG)" : "";
-    int length = rank ? asprintf(&text, "rank %.16s, %s%s", rank, name, part)
-                      : asprintf(&text, "process %u, %s%s", row->process->header.pid, name, part);
+    int length = asprintf(&text, "%s, %s%s", process_who(row->process, who), name,
+                          row->is_part ? " (MIG)" : "");
     return length < 0 ? NULL : text;
 }
 

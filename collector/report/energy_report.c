@@ -257,16 +257,11 @@ static void begin(struct table *t, enum report_format format)
 
 static struct cell name(const struct energy_row *row)
 {
-    char *text = NULL;
-    int length = 0;
+    char *text = NULL, who[RANK_TITLE_BYTES];
     if (row->kind == ENERGY_OF_RANGE)
         return cell_text(row->text->shown);
-    const char *rank = process_rank(row->process);
-    const char *what = row->kind == ENERGY_OF_RUN ? "the run" : "a step";
-    if (rank)
-        length = asprintf(&text, "%s, rank %.16s", what, rank);
-    else
-        length = asprintf(&text, "%s, process %u", what, row->process->header.pid);
+    int length = asprintf(&text, "%s, %s", row->kind == ENERGY_OF_RUN ? "the run" : "a step",
+                          process_who(row->process, who));
     return cell_owned(length < 0 ? NULL : text);
 }
 

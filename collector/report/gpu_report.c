@@ -357,13 +357,11 @@ static int add_number(struct gpu_report *g, enum gpu_table table, const struct d
                       const char *what, uint64_t ns, uint64_t of_ns, uint64_t bytes)
 {
     char name[160];
-    char rank[32] = "";
-    const char *text = process_rank(use->process);
-    if (text)
-        snprintf(rank, sizeof rank, "rank %.16s, ", text);
-    if (g->rec->count > 1 && !text)
-        snprintf(rank, sizeof rank, "process %u, ", use->process->header.pid);
-    snprintf(name, sizeof name, "%sGPU %llu: %s", rank, (unsigned long long)use->device, what);
+    char who[RANK_TITLE_BYTES] = "";
+    if (g->rec->count > 1 || process_rank(use->process))
+        process_who(use->process, who);
+    snprintf(name, sizeof name, "%s%sGPU %llu: %s", who, *who ? ", " : "",
+             (unsigned long long)use->device, what);
     struct gpu_stat *row =
         gpu_stats_row(&g->stats, table, (struct key){UNNAMED, g->stats.count, 1}, name);
     if (!row)

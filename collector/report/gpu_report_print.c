@@ -9,12 +9,9 @@ static uint64_t mean_ns(const struct gpu_stat *row)
     return row->count ? row->total_ns / row->count : 0;
 }
 
-/* A bucket's middle may lie outside of what is in it. */
 static uint64_t quantile_ns(const struct gpu_stat *row, double fraction)
 {
-    uint64_t ns = histogram_quantile(&row->durations, fraction);
-    ns = ns > row->min_ns ? ns : row->min_ns;
-    return ns < row->max_ns ? ns : row->max_ns;
+    return histogram_quantile(&row->durations, fraction, row->min_ns, row->max_ns);
 }
 
 static double bandwidth(const struct gpu_stat *row)

@@ -284,11 +284,11 @@ static void print_origin(struct screen *s, const struct report *r)
 static void print_steps(struct screen *s, const struct overview *o)
 {
     char median[UNIT_TEXT_BYTES], slowest[UNIT_TEXT_BYTES], count[UNIT_TEXT_BYTES], of[64] = "";
+    char who[RANK_TITLE_BYTES];
     if (!o->steps)
         return;
-    const char *rank = process_rank(o->slowest->process);
-    if (rank && o->report->rec->count > 1)
-        snprintf(of, sizeof of, " of rank %.16s", rank);
+    if (process_rank(o->slowest->process) && o->report->rec->count > 1)
+        snprintf(of, sizeof of, " of %s", process_who(o->slowest->process, who));
     line(s, "steps", NULL, "%s (by %s), median %s, slowest %s (step %" PRIu64 "%s)",
          count_text(count, o->steps), step_kind_word(o->marks->kind),
          time_text(median, o->step_median_ns),
@@ -495,16 +495,14 @@ static void print_next(struct screen *s, const char *command)
  * nothing but the call may be known. */
 static void print_place(struct screen *s, const struct findings *f, const struct finding *found)
 {
-    char on[80] = "", pid[16];
-    const char *rank = process_rank(found->process);
+    char on[80] = "", who[RANK_TITLE_BYTES];
     const char *place = found->where ? found->where : found->row_count ? found->rows[0].name : NULL;
     bool is_before = !found->where && found->kind == &finding_kinds[FINDING_HOST_BOUND];
-    snprintf(pid, sizeof pid, "%u", found->process->header.pid);
     if (found->kind == &finding_kinds[FINDING_STRAGGLER])
         place = NULL; /* it is the rank itself */
     if (f->idle && f->idle->device_count > 1 && found->device != UINT64_MAX)
-        snprintf(on, sizeof on, "%s %.16s, GPU %llu%s", rank ? "rank" : "process",
-                 rank ? rank : pid, (unsigned long long)found->device, place ? ", " : "");
+        snprintf(on, sizeof on, "%s, GPU %llu%s", process_who(found->process, who),
+                 (unsigned long long)found->device, place ? ", " : "");
     if (place || on[0])
         line(s, "", place, "                    %s%s", on,
              !place      ? ""

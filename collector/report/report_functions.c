@@ -8,11 +8,9 @@ static uint64_t mean_ns(const struct report_row *row)
     return row->count ? row->total_ns / row->count : 0;
 }
 
-/* A bucket's middle may lie above the largest value in it. */
 static uint64_t quantile_ns(const struct report_row *row, double fraction)
 {
-    uint64_t ns = histogram_quantile(&row->durations, fraction);
-    return ns < row->max_ns ? ns : row->max_ns;
+    return histogram_quantile(&row->durations, fraction, 0, row->max_ns);
 }
 
 enum { NAME, DOMAIN, CALLS, TOTAL, MEAN, MEDIAN, P95, MAX, BYTES, ERRORS, FROM, SHARE, COLUMNS };

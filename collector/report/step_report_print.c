@@ -14,15 +14,13 @@
 #define CHANGES_SHOWN 5 /* in the text, of kernels, and of operators */
 #define NS_PER_S      1e9
 
-/* "17", "17 of rank 3", or of a process without a rank "17 of process 4711". */
+/* "17", or where there are several processes "17 of rank 3". */
 static char *step_text(const struct step_report *r, const struct step *step)
 {
-    const char *rank = process_rank(step->process);
-    char *text = NULL;
+    char *text = NULL, who[RANK_TITLE_BYTES];
     int length = r->processes < 2 ? asprintf(&text, "step %" PRIu64, step->number)
-                 : rank ? asprintf(&text, "step %" PRIu64 " of rank %s", step->number, rank)
-                        : asprintf(&text, "step %" PRIu64 " of process %u", step->number,
-                                   step->process->header.pid);
+                                  : asprintf(&text, "step %" PRIu64 " of %s", step->number,
+                                             process_who(step->process, who));
     return length < 0 ? NULL : text;
 }
 

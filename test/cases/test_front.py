@@ -461,6 +461,11 @@ def test_manual_of_each_verb(run_collector, collector, make_gpu, tmp_path):
             assert set(rows[3]) <= {"0", "1", "2", "3", "4"}
 
 
+def test_settings_are_told_whole(run_collector):
+    text = " ".join(run_collector("help", "run").stdout.split())
+    assert text.count("(GPUPROF_") == len(re.findall(r"\(GPUPROF_\w+(; default: [^()]*)?\)", text))
+
+
 def test_manual_page_of_a_verb(run_collector):
     """It has the verb's options and parts, as the whole manual has them, and run's settings."""
     whole = run_collector("manual").stdout

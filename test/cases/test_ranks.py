@@ -326,6 +326,7 @@ def test_arrivals(seed, run_verb, make_records):
         assert (row["count"], row["ranks"], row["communicator"]) == (len(apart), 4, None)
         assert (row["skew_total_ns"], row["skew_max_ns"]) == (sum(apart) * US, max(apart) * US)
         assert row["skew_median_ns"] == pytest.approx(statistics.median_low(apart) * US, rel=0.01)
+        assert row["skew_p95_ns"] <= row["skew_max_ns"]
         worst = max(set(last), key=last.count)
         if last.count(worst) < 2 + max([last.count(rank) for rank in set(last) - {worst}]):
             continue  # ranks that began at one moment may change that
@@ -415,9 +416,14 @@ def test_jobs_do_not_meet(run_verb, make_records):
         text = s.text()
         lines += [text[0], f"meta env.RANK={number % 2}", f"meta env.MASTER_PORT={number // 2}",
                   *text[1:]]
-    rows = arrivals(run_verb, make_records(lines))
+    folder = make_records(lines)
+    rows = arrivals(run_verb, folder)
     assert [(row["job"], row["count"], row["ranks"], row["skew_total_ns"]) for row in rows] == \
         [(0, 2, 2, 200 * US), (1, 2, 2, 200 * US)]
+    made = json.loads(run_verb("report", "--format=json", folder).stdout)
+    waited = {row["place"] for row in made["idle"] if row["cause"] == "communication"}
+    assert waited == {"rank 1 of job 0", "rank 1 of job 1"}
+    assert {row["job"] for row in made["findings"]} <= {0, 1}
 
 
 # ---- kernels that are missing --------------------------------------------------------------------

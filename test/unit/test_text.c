@@ -133,7 +133,7 @@ static void test_histogram(void **state)
             unsigned rank = (unsigned)(fractions[i] * 5000);
             rank += rank < fractions[i] * 5000;
             double exact = (double)values[rank - 1];
-            double got = (double)histogram_quantile(&h, fractions[i]);
+            double got = (double)histogram_quantile(&h, fractions[i], 0, UINT64_MAX);
             assert_true(got >= exact * 0.99 - 0.5 && got <= exact * 1.01 + 0.5);
         }
         histogram_release(&h);
@@ -156,8 +156,10 @@ static void test_histogram_without_room(void **state)
     for (unsigned i = 0; i < HISTOGRAM_ROWS; i++)
         rows += first.rows[i] != NULL;
     assert_int_equal(rows, 1);
-    assert_in_range(histogram_quantile(&first, 0.001), 512, 520);
-    assert_in_range(histogram_quantile(&first, 1), 1016, 1023);
+    assert_in_range(histogram_quantile(&first, 0.001, 0, UINT64_MAX), 512, 520);
+    assert_in_range(histogram_quantile(&first, 1, 0, UINT64_MAX), 1016, 1023);
+    assert_int_equal(histogram_quantile(&first, 1, 0, 1000), 1000);
+    assert_int_equal(histogram_quantile(&first, 0.001, 700, 1000), 700);
     histogram_release(&first);
     histogram_release(&second);
 }
