@@ -36,6 +36,7 @@ static const char *const figures[CONTROL_FIGURES] = {
     [FIGURE_STEP_MEDIAN_NS] = "step_median_ns ",
     [FIGURE_OPEN_NS] = "open_ns ",
     [FIGURE_WINDOW] = "window ",
+    [FIGURE_QUIET_NS] = "quiet_ns ",
 };
 
 const char *control_word(unsigned what)

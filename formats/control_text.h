@@ -86,6 +86,7 @@ enum control_figure {
     FIGURE_STEP_MEDIAN_NS, /* ... and the last 64 */
     FIGURE_OPEN_NS,        /* for how long the call has been open that has been so longest */
     FIGURE_WINDOW,         /* number of the last one that is complete in the stream file */
+    FIGURE_QUIET_NS,       /* for how long it has made no call that is recorded, and is in none */
     CONTROL_FIGURES
 };
 

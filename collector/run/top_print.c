@@ -11,10 +11,13 @@
 #include "rank.h"
 
 #define CELL_BYTES 96
-#define HOST_BYTES 256 /* of a header's, escaped */
+#define HOST_BYTES 256         /* of a header's, escaped */
+#define QUIET_NS   5000000000u /* what is stored is older than now, too */
 
 uint64_t top_figure(const struct top_row *row, enum control_figure which)
 {
+    if (which == FIGURE_QUIET_NS && row->state != TOP_RECORDING)
+        return CONTROL_UNKNOWN;
     return row->state < TOP_SILENT ? row->process->status.figures[which] : CONTROL_UNKNOWN;
 }
 
@@ -94,6 +97,7 @@ static void fill_cells(cells c, const struct top_row *row)
 {
     char host[HOST_BYTES], text[UNIT_TEXT_BYTES];
     uint64_t open_ns = top_figure(row, FIGURE_OPEN_NS);
+    uint64_t quiet_ns = top_figure(row, FIGURE_QUIET_NS);
     figure_cell(c[RANK], row->process->rank, plain_text); /* RANK_NONE is CONTROL_UNKNOWN */
     figure_cell(c[PID], row->process->header.pid, plain_text);
     snprintf(c[HOST], CELL_BYTES, "%.90s", host_text(host, row->process));
@@ -112,6 +116,8 @@ static void fill_cells(cells c, const struct top_row *row)
     if (open_ns != CONTROL_UNKNOWN)
         snprintf(c[OPEN], CELL_BYTES, "%.50s %s", row->process->status.open_call,
                  time_text(text, open_ns));
+    else if (quiet_ns != CONTROL_UNKNOWN && quiet_ns >= QUIET_NS)
+        snprintf(c[OPEN], CELL_BYTES, "no call for %s", time_text(text, quiet_ns));
 }
 
 /* Columns of no width say nothing of anybody. */
@@ -198,6 +204,8 @@ static const struct metric metrics[] = {
      "Median duration of the last 64 steps.", FIGURE_STEP_MEDIAN_NS, 1e-9},
     {"open_call_seconds", "open_call_seconds", "gauge", "seconds",
      "For how long the call has been open that has been so longest.", FIGURE_OPEN_NS, 1e-9},
+    {"quiet_seconds", "quiet_seconds", "gauge", "seconds",
+     "For how long this process has made no call, and is in none.", FIGURE_QUIET_NS, 1e-9},
 };
 enum { METRICS = sizeof metrics / sizeof metrics[0] };
 

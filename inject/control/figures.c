@@ -39,6 +39,7 @@ static struct {
     bool has_gpu; /* there are records of a device's */
     uint64_t rank;
     uint64_t calls, launches;
+    uint64_t last_call; /* when the last one ended that is stored, in ticks; 0: none */
     struct device devices[DEVICES_MAX];
 } now;
 
@@ -115,12 +116,23 @@ static bool is_of_use(uint8_t type, uint16_t code)
     }
 }
 
+static void see_end(const uint8_t *record, uint64_t head, size_t bytes)
+{
+    uint64_t type = head & 0xff;
+    if ((type != RECORD_CALL && type != RECORD_LIBRARY_BEGIN && type != RECORD_LIBRARY_END) ||
+        bytes < RECORD_HEAD_WORDS * 8)
+        return;
+    uint64_t end = load_u64(record + 8) + load_u64(record + 16);
+    now.last_call = end > now.last_call ? end : now.last_call;
+}
+
 /* The program can write where it stands: it is copied first. */
 static void see(const uint8_t *record, size_t bytes)
 {
     static uint8_t copy[8 * (RECORD_HEAD_WORDS + 1 + RECORD_ARGS_MAX)] __attribute__((aligned(8)));
     struct record r;
     uint64_t head = load_u64(record);
+    see_end(record, head, bytes);
     if (!is_of_use((uint8_t)head, (uint16_t)(head >> 32)) || bytes > sizeof copy ||
         record_parse(memcpy(copy, record, bytes), bytes, &r) < 0)
         return;
@@ -163,6 +175,16 @@ static void fill_open(struct control_status *s)
         snprintf(s->open_call, sizeof s->open_call, "%s",
                  code < API_FUNCTION_COUNT ? api_functions[code].symbol : "");
     }
+}
+
+/* Where calls are passed by there may have been others. */
+static void fill_quiet(uint64_t *figures)
+{
+    uint64_t ticks = ticks_now();
+    if (figures[FIGURE_OPEN_NS] == CONTROL_UNKNOWN && now.last_call && now.last_call <= ticks &&
+        !passing_now())
+        figures[FIGURE_QUIET_NS] = clock_scale_ns(&gp.header.scale, ticks) -
+                                   clock_scale_ns(&gp.header.scale, now.last_call);
 }
 
 /* ---- all of it ---------------------------------------------------------------------------------
@@ -221,4 +243,5 @@ void figures_fill(struct control_status *s, bool is_watched)
     figures[FIGURE_CALLS] = now.calls;
     figures[FIGURE_LAUNCHES] = now.launches;
     fill_open(s);
+    fill_quiet(figures);
 }
