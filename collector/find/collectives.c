@@ -426,10 +426,23 @@ static __attribute__((noinline)) void take_launch(struct collectives *c, const s
     }
 }
 
+/* In the order of their begins; what returns of a library was no silence. */
+static void take_times(struct process_place *p, const struct event *e)
+{
+    if (p->end_ns && e->begin_ns > p->end_ns && e->begin_ns - p->end_ns > p->gap_ns &&
+        e->record->type != RECORD_LIBRARY_END)
+        p->gap_ns = e->begin_ns - p->end_ns;
+    p->end_ns = e->end_ns > p->end_ns ? e->end_ns : p->end_ns;
+}
+
 static void take_place(struct collectives *c, const struct event *e)
 {
     struct process_place *p = &c->places[e->process->index];
     const struct record *r = e->record;
+    take_times(p, e);
+    p->has_worked |= r->type == RECORD_CALL &&
+                     (e->function->does == API_DOES_LAUNCH ||
+                      e->function->does == API_DOES_GRAPH_LAUNCH || api_is_copy(e->function->does));
     bool is_open = r->type == RECORD_CALL && r->flags & RECORD_OPEN;
     if (p->is_open && !is_open) /* it hangs, whatever other threads do */
         return;
@@ -440,6 +453,7 @@ static void take_place(struct collectives *c, const struct event *e)
         p->stack_ns = e->begin_ns;
     }
     p->is_open = is_open;
+    p->is_begun = r->type == RECORD_LIBRARY_BEGIN;
     p->thread = e->thread;
     p->function = e->function;
     p->begin_ns = e->begin_ns;
@@ -457,6 +471,8 @@ static __attribute__((noinline)) int take_other(struct collectives *c, const str
         return 0;
     case RECORD_LIBRARY_BEGIN: take_place(c, e); return is_talk(e->function) ? take_begin(c, e) : 0;
     case RECORD_LIBRARY_END:
+        take_times(&c->places[e->process->index], e);
+        c->places[e->process->index].is_begun &= c->places[e->process->index].thread != e->thread;
         if (is_talk(e->function))
             take_end(c, e);
         return 0;

@@ -100,6 +100,10 @@ struct process_place {
     const struct thread *thread; /* NULL: nothing */
     const struct function *function;
     uint64_t begin_ns;
+    uint64_t end_ns; /* of the call that ended last ... */
+    uint64_t gap_ns; /* ... and the longest time between two */
+    bool is_begun;   /* `function` is a library's, which has not returned */
+    bool has_worked; /* it has launched or copied */
     bool is_open;
     uint32_t stack; /* its own if it is open, else the process's newest; 0: none */
     uint64_t stack_ns;

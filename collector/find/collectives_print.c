@@ -80,21 +80,15 @@ static bool runs(const struct process *p)
     return p->losses.running || p->losses.may_run;
 }
 
-/* Until when it is known to have been there, whatever it did. */
-static uint64_t lived_ns(const struct process *p)
-{
-    return clock_map_look(&p->clock, &(struct clock_place){0}, p->lived_ns);
-}
-
 /* Did most of those that wait for it live on? Else all were ended together, after the hang. */
 static bool ended_before(const struct collectives *c, const struct pending_row *row)
 {
     const struct pending_collective *p = &c->pending[row->pending];
-    uint64_t end_ns = lived_ns(row->process) + TOGETHER_NS;
+    uint64_t end_ns = process_lived_ns(row->process) + TOGETHER_NS;
     uint32_t longer = 0;
     for (uint32_t i = p->late_count; i < p->row_count; i++) {
         const struct process *other = c->rows[p->first_row + i].process;
-        longer += other && (runs(other) || lived_ns(other) > end_ns);
+        longer += other && (runs(other) || process_lived_ns(other) > end_ns);
     }
     return 2 * longer > p->row_count - p->late_count;
 }

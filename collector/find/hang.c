@@ -12,13 +12,20 @@ int hang_init(struct hang *h, struct walk *walk)
     told_stacks_init(&h->stacks, walk->rec, &walk->survey.stacks);
     h->open.stacks = &h->stacks;
     int error = collectives_init(&h->collectives, walk, &h->stacks);
-    return error < 0 ? error : unfinished_init(&h->unfinished, walk, &h->stacks);
+    if (error == 0)
+        error = unfinished_init(&h->unfinished, walk, &h->stacks);
+    h->needs_stacks = error == 0 && unfinished_may_be(&h->unfinished);
+    for (uint32_t i = 0; i < walk->rec->count; i++)
+        h->needs_stacks |= quiet_may_be(walk->rec->processes[i]);
+    return error;
 }
 
 void hang_release(struct hang *h)
 {
     for (uint32_t i = 0; i < h->open.count; i++)
         free(h->open.calls[i].line);
+    for (uint32_t i = 0; i < h->quiet.count; i++)
+        free(h->quiet.rows[i].line);
     if (h->collectives.walk)
         collectives_release(&h->collectives);
     unfinished_release(&h->unfinished);
@@ -37,7 +44,9 @@ int hang_finish(struct hang *h, const char *symbol_folder)
     struct unfinished *u = &h->unfinished;
     struct collectives *all_ranks = &h->collectives;
     int error = collectives_judge(all_ranks, u);
-    if (error < 0 || !unfinished_may_be(u)) /* nobody has gathered stacks for it */
+    if (error == 0)
+        quiet_judge(&h->quiet, all_ranks);
+    if (error < 0 || !h->needs_stacks) /* nobody has gathered stacks for it */
         return error;
     const struct stack_table *all = &u->walk->survey.stacks;
     for (uint32_t i = 0; error == 0 && i < h->open.count; i++)
@@ -50,6 +59,9 @@ int hang_finish(struct hang *h, const char *symbol_folder)
         if (is_told(&all_ranks->rows[i]))
             error = told_stacks_add(&h->stacks, all, all_ranks->rows[i].process->index,
                                     all_ranks->rows[i].place->stack);
+    for (uint32_t i = 0; error == 0 && i < h->quiet.count; i++)
+        error = told_stacks_add(&h->stacks, all, h->quiet.rows[i].process->index,
+                                h->quiet.rows[i].place->stack);
     if (error == 0)
         error = told_stacks_finish(&h->stacks, symbol_folder);
     for (uint32_t i = 0; error == 0 && i < h->open.count; i++) {
@@ -64,6 +76,11 @@ int hang_finish(struct hang *h, const char *symbol_folder)
         struct pending_row *row = &all_ranks->rows[i];
         if (is_told(row))
             row->node = told_stack_node(&h->stacks, row->process->index, row->place->stack);
+        row->line = told_stack_line(&h->stacks, row->node);
+    }
+    for (uint32_t i = 0; error == 0 && i < h->quiet.count; i++) {
+        struct quiet_row *row = &h->quiet.rows[i];
+        row->node = told_stack_node(&h->stacks, row->process->index, row->place->stack);
         row->line = told_stack_line(&h->stacks, row->node);
     }
     return error;
@@ -90,6 +107,7 @@ void hang_print_summary(const struct hang *h, FILE *out)
     char text[UNIT_TEXT_BYTES];
     collectives_print_summary(&h->collectives, out);
     open_calls_print_summary(&h->open, out);
+    quiet_print_summary(&h->quiet, h->unfinished.walk->survey.origin_ns, out);
     if (!hang_first(h, &told) || !told.unfinished)
         return;
     char *what = unfinished_text(told.unfinished), *line = what ? json_line(what) : NULL;

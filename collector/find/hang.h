@@ -1,20 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A hang, explained: the call that does not return and from where it was made, the work of the
- * device that does not end, and the collective that not all ranks have come to. Of recordings in
- * which nothing hangs there is nothing.
+ * device that does not end, the collective that not all ranks have come to, and the process that
+ * makes no call any more. Of recordings in which nothing hangs there is nothing.
  */
 #ifndef GPUPROF_COLLECTOR_HANG_H
 #define GPUPROF_COLLECTOR_HANG_H
 
 #include "find/collectives.h"
 #include "find/open_calls.h"
+#include "find/quiet.h"
 #include "find/unfinished.h"
 
 struct hang {
     struct open_calls open;
     struct unfinished unfinished;
     struct collectives collectives;
+    struct quiet quiet;
+    bool needs_stacks; /* of the walk: some may have to be told */
     struct told_stacks stacks;
 };
 
@@ -24,7 +27,7 @@ void hang_release(struct hang *h);
 
 /*
  * Calls are told by hang_take, in the order of time; the rest needs the consumer of `unfinished`,
- * if unfinished_may_be, and that of `collectives`.
+ * if unfinished_may_be, and that of `collectives`, with stacks if needs_stacks.
  */
 static inline void hang_take(struct hang *h, const struct slice *s)
 {

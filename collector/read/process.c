@@ -545,6 +545,11 @@ uint64_t process_start_ns(const struct process *p)
     return (uint64_t)ns - (uint64_t)h->monotonic_shift_ns + p->clock.offset;
 }
 
+uint64_t process_lived_ns(const struct process *p)
+{
+    return clock_map_look(&p->clock, &(struct clock_place){0}, p->lived_ns);
+}
+
 bool process_expects_gpu(const struct process *p)
 {
     const char *rows = process_meta(p, "gpu_rows");

@@ -139,6 +139,9 @@ int process_block(struct process *p, struct reader *r, struct block_place *place
 /* When it was started, in the time that all share; 0: nobody knows. */
 uint64_t process_start_ns(const struct process *p);
 
+/* Until when it is known to have been there, whatever it did, likewise. */
+uint64_t process_lived_ns(const struct process *p);
+
 /* Has it GPU work, or was CUPTI on, so that its launches' work should be there? */
 bool process_expects_gpu(const struct process *p);
 

@@ -143,6 +143,31 @@ static void print_shortage(const struct report *r, FILE *out)
     free(advice.text);
 }
 
+/* Processes that made no call any more, those first that have been so longest. */
+static void print_quiet(const struct report *r, FILE *out)
+{
+    const struct quiet *q = &r->hang.quiet;
+    uint64_t origin_ns = r->walk.survey.origin_ns;
+    fprintf(out, ",\n\"quiet\": [");
+    for (uint32_t i = 0; i < q->count; i++) {
+        const struct quiet_row *row = &q->rows[i];
+        fprintf(out, "%s{\"host\": ", i ? ", " : "");
+        print_string(row->process->header.host, out);
+        fprintf(out, ", \"rank\": ");
+        print_string(process_rank(row->process), out);
+        fprintf(out,
+                ", \"pid\": %u, \"since_ns\": %" PRIu64 ", \"for_ns\": %" PRIu64
+                ", \"until\": \"%s\", \"function\": ",
+                row->process->header.pid, row->since_ns > origin_ns ? row->since_ns - origin_ns : 0,
+                row->for_ns, quiet_until(row));
+        print_string(row->place->function->name, out);
+        fprintf(out, ", \"line\": ");
+        print_string(row->line, out);
+        fputc('}', out);
+    }
+    fputc(']', out);
+}
+
 /* The device that was slowed down most, whatever that matters. */
 static void print_throttled(const struct report *r, FILE *out)
 {
@@ -181,6 +206,7 @@ void overview_print_json(const struct overview *o, FILE *out)
     fprintf(out, ",\n");
     print_findings(r->findings, out);
     print_shortage(r, out);
+    print_quiet(r, out);
     print_throttled(r, out);
     if (r->cost.is_blind || !r->cost.wall_ns)
         fprintf(out, ",\n\"own_cost_share\": null}");

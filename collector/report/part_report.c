@@ -69,7 +69,7 @@ const char *part_report_missing(unsigned missing, char text[static PART_MISSING_
 static unsigned find_missing(const struct report *r)
 {
     const struct hang *h = &r->hang;
-    unsigned missing = h->open.total || h->unfinished.total ? PART_HANGS : 0;
+    unsigned missing = h->open.total || h->unfinished.total || h->quiet.count ? PART_HANGS : 0;
     missing |= collective_part_is_doubtful(h) ? PART_COLLECTIVES : 0;
     missing |= r->libraries && r->libraries->has_forgotten ? PART_LIBRARIES : 0;
     missing |=

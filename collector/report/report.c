@@ -353,7 +353,7 @@ int report_make(struct report *r, struct recording *rec, const struct report_wis
             consumers[count++] = stack_costs_consumer(&r->stacks->costs);
         bool has_unfinished = unfinished_may_be(&r->hang.unfinished);
         if (!(wish->leaves & REPORT_CALLS))
-            consumers[count++] = collectives_consumer(&r->hang.collectives, has_unfinished);
+            consumers[count++] = collectives_consumer(&r->hang.collectives, r->hang.needs_stacks);
         if (!(wish->leaves & REPORT_CALLS) && has_unfinished)
             consumers[count++] = unfinished_consumer(&r->hang.unfinished);
         r->walk.ns_max = wish->walk_ns_max;

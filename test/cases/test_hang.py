@@ -239,6 +239,61 @@ def test_a_rank_that_does_not_come(library, collector, tmp_path):
             [(waits.program.pid, "ncclDevKernel_AllReduce_Sum_f32_RING_LL")]
 
 
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
+def test_host_code_that_hangs(library, collector, tmp_path, number):
+    """No record tells of it but that there are none: in reports and `top`, alive and ended."""
+    with Hung([hang_work(), "outside"], library, tmp_path, RANK=3,
+              GPUPROF_BACKTRACE="sync") as hung:
+        def is_quiet():
+            return report(collector, hung.data)[0]["overview"]["quiet"]
+        launched.wait_until(is_quiet, 120)
+        [quiet] = is_quiet()
+        top = [subprocess.run([collector, "top", "--once", *words, hung.data], check=True,
+                              capture_output=True, text=True, timeout=180).stdout
+               for words in ([], ["--format=json"])]
+        hung.program.send_signal(number)
+        hung.program.wait()
+        [ended] = is_quiet()
+        text = subprocess.run([collector, "report", hung.data], capture_output=True, text=True,
+                              check=True, timeout=180).stdout
+    [row] = json.loads(top[1])["processes"]
+    assert row["quiet_seconds"] > 5 and row["open_call"] is None
+    assert re.search(r"recording .* no call for [\d.]+ s$", top[0].splitlines()[1])
+    for each, until in (quiet, "now"), (ended, "killed" if number == signal.SIGKILL else "end"):
+        assert each["until"] == until and each["function"] == "cudaStreamSynchronize"
+        assert (each["rank"], each["pid"]) == ("3", hung.program.pid)
+        assert each["line"].startswith("wait_outside (hang_work.c:")
+    assert quiet["since_ns"] == ended["since_ns"] < 60e9
+    assert 5e9 <= quiet["for_ns"] < ended["for_ns"] < quiet["for_ns"] + 120e9
+    until = {"killed": "it was killed", "end": "its end"}[ended["until"]]
+    assert re.match(rf"  quiet      no call for [\d.]+ s until {until}, in rank 3: its last was "
+                    r"cudaStreamSynchronize, at [\d.]+ \w+, its newest stack at wait_outside",
+                    text)
+
+
+LAUNCHES = [f"call cudaLaunchKernel {second}000000000 1000 {second} 0 0" for second in range(1, 61)]
+QUIET = {  # name: what it did, and for how many seconds it is said to have made no call
+    "works": ([*LAUNCHES, "push 67500000000 idle"], 7.499999),
+    "worked before": ([*LAUNCHES, "push 64500000000 idle"], None),
+    "is often": ([LAUNCHES[0], LAUNCHES[8], "push 16500000000 idle"], None),
+    "for longer": ([LAUNCHES[0], LAUNCHES[8], "push 17500000000 idle"], 8.499999),
+    "launches nothing": (["call cudaMalloc 1000 1000 1 0 4096", "push 9000000000 idle"], None),
+}
+
+
+@pytest.mark.parametrize("what", QUIET)
+def test_who_makes_no_call(make_stacks, run_verb, what):
+    lines, seconds = QUIET[what]
+    data = make_stacks("process 5", *lines)
+    said = json.loads(run_verb("report", "--format=json", data).stdout)["overview"]["quiet"]
+    assert [(row["rank"], row["for_ns"] / 1e9) for row in said] == [("5", seconds)][:bool(seconds)]
+    text = run_verb("report", data).stdout
+    assert text.count("  quiet  ") == bool(seconds)
+    assert not seconds or " in rank 5: its last was cudaLaunchKernel, at " in text
+    piece = run_verb("report", "--to=5", data).stdout  # not all of it is read
+    assert "  quiet  " not in piece and "  wall time" in piece
+
+
 def test_the_likeliest_is_told(library, collector, tmp_path):
     """Not the first of those that have no record, if its like has ended before: its line, too."""
     command = [PYTHON, SCRIPT, "main", "first", "waited_for", "first", "endless", "behind"]

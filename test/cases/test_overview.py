@@ -16,7 +16,7 @@ CORPUS = pathlib.Path(__file__).parent.parent / "corpus"
 VERSIONS = pathlib.Path(__file__).parent / "versions"
 LABELS = ("open", "error", "program", "wall time", "steps", "GPU time", "idle", "GPU", "calls",
           "copied", "finding", "lost", "running", "given up", "gpuprof", "more", "unfinished",
-          "collective", "held back", "no memory", "held by", "try",
+          "collective", "held back", "no memory", "held by", "try", "quiet",
           "windows", "start-up", "time 0", "piece", "jobs")
 HOSTILE = "\x1b[2J\r\n\x07\u202e" + "漢" * 200 + "e\u0301" * 300
 

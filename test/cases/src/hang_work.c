@@ -76,6 +76,17 @@ static void allocate(void)
     cudaMalloc(&memory, 4096);
 }
 
+/* In code of the host: no call tells of it. */
+static void wait_outside(void)
+{
+    for (int i = 0; i < 2; i++)
+        launch(first, 1, 32, 0, streams[0]);
+    cudaStreamSynchronize(streams[0]);
+    hangs();
+    for (;;)
+        pause();
+}
+
 /* Rank 1 never comes to the second one. */
 static void reduce(void)
 {
@@ -116,11 +127,8 @@ int main(int count, char **words)
     static const struct {
         const char *name;
         void (*run)(void);
-    } scenes[] = {{"kernel", wait_for_kernel},
-                  {"many", go_on},
-                  {"value", wait_for_value},
-                  {"malloc", allocate},
-                  {"reduce", reduce}};
+    } scenes[] = {{"kernel", wait_for_kernel}, {"many", go_on},    {"value", wait_for_value},
+                  {"malloc", allocate},        {"reduce", reduce}, {"outside", wait_outside}};
     for (int i = 0; i < 2; i++)
         cudaStreamCreateWithFlags(&streams[i], cudaStreamNonBlocking);
     watch();
