@@ -451,8 +451,8 @@ static void candidates_release(struct candidates *c)
     free(c->list);
 }
 
-/* Has what is evidence more than the finding costs (not all copies would fit beside kernels, and
- * several ranks wait for one), each has its share of that. */
+/* Has what is evidence more than the finding costs (not all copies would fit beside kernels), each
+ * has its share of that. */
 static void share_out(struct candidates *c, uint64_t ns)
 {
     unsigned __int128 all = 0;
@@ -469,7 +469,8 @@ static int add_rows(const struct findings *f, struct finding *to, uint32_t place
     uint32_t count = 0;
     int error = find_candidates(f, to, place, &all);
     const struct candidate *next = all.list, *end = all.list + all.count;
-    share_out(&all, to->ns);
+    if (to->kind != &finding_kinds[FINDING_STRAGGLER]) /* costs the mean of several ranks' waits */
+        share_out(&all, to->ns);
     if (error == 0 && all.count) {
         qsort(all.list, all.count, sizeof *all.list, by_place);
         to->where = copy_of(most_of(next, end), &error);
