@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/json_text.h"
 #include "error.h"
 #include "read/process_title.h"
 #include "record/gpu_record.h"
@@ -94,21 +95,11 @@ static const struct found_device *gpu_device(const struct findings *f, uint32_t 
                                                                         : NULL;
 }
 
-/* What idle.h has of the hang, which is no synchronisation too many: the wait at the end. */
-static uint64_t hung_ns(const struct findings *f, uint32_t place)
-{
-    const struct idle_device *device = &f->idle->devices[place];
-    const struct found_device *worked = gpu_device(f, place);
-    uint64_t from_ns = f->hang.begin_ns, worked_ns = worked ? device_lanes_end(&worked->lanes) : 0;
-    if (device->process != f->hang.process || f->hang.ns <= finding_kinds[FINDING_HANG].floor_ns)
-        return 0;
-    from_ns = from_ns > worked_ns ? from_ns : worked_ns;
-    return device->end_ns > from_ns ? device->end_ns - from_ns : 0;
-}
-
-/* What each device waited for: in how many gaps, and, of IDLE_NOTHING, how long between calls. */
+/* What each device waited for: in how many gaps, and how long in calls that never returned, which
+ * are none too many; and, of IDLE_NOTHING, how long between calls. */
 struct gaps {
     uint64_t counts[IDLE_CAUSES];
+    uint64_t open_ns[IDLE_CAUSES];
     uint64_t between_ns;
 };
 
@@ -128,7 +119,8 @@ static struct gaps *count_gaps(const struct findings *f)
     struct gaps *gaps = calloc(f->idle->device_count + 1u, sizeof *gaps);
     for (uint32_t i = 0; gaps && i < f->idle->rows.count; i++) {
         const struct idle_row *row = &f->idle->rows.list[i];
-        gaps[row->device].counts[row->cause] += row->count;
+        gaps[row->device].counts[row->cause] += row->place.is_open ? 0 : row->count;
+        gaps[row->device].open_ns[row->cause] += row->place.is_open ? row->ns : 0;
         gaps[row->device].between_ns += is_between(row) ? row->ns : 0;
     }
     return gaps;
@@ -152,11 +144,9 @@ static void add_up(const struct findings *f, uint32_t place, const struct gaps *
     for (unsigned cause = 0; cause < IDLE_CAUSES; cause++) {
         enum finding_id id = kind_of((enum idle_cause)cause, is_blocking);
         if (id != FINDING_KINDS && is_habit((enum idle_cause)cause, gaps->counts[cause]))
-            ns[id] += device->causes[cause];
+            ns[id] += device->causes[cause] - gaps->open_ns[cause];
     }
     ns[FINDING_HOST_BOUND] += gaps->between_ns;
-    uint64_t hung = hung_ns(f, place);
-    ns[FINDING_SYNC_IN_LOOP] -= ns[FINDING_SYNC_IN_LOOP] < hung ? ns[FINDING_SYNC_IN_LOOP] : hung;
     ns[FINDING_EXPOSED_COMMUNICATION] = device->parts[IDLE_COMMUNICATING];
 }
 
@@ -200,7 +190,7 @@ static bool is_evidence(const struct findings *f, const struct finding *found, u
     if (id == FINDING_STRAGGLER)
         return row->cause == IDLE_COMMUNICATION && row->place.kind == IDLE_WORD_DEVICE &&
                (uint32_t)row->place.word == found->process->index;
-    if (row->device != place)
+    if (row->device != place || row->place.is_open)
         return false;
     return is_between(row) ? id == FINDING_HOST_BOUND
                            : kind_of((enum idle_cause)row->cause,
@@ -292,6 +282,22 @@ static const char hang_stackless_next[] = "gpuprof run --backtrace=sync,copy,all
 
 static const char hang_collective_next[] = "gpuprof report --table=collectives DATA";
 
+/* Who waits there is not who has not come: that stands behind the place. 0 or GPUPROF_NO_MEMORY. */
+static int tell_missing(const struct collectives *c, char **where)
+{
+    char *text = collectives_text(c), *clean = text ? json_line(text) : NULL, *both = NULL;
+    int length =
+        clean ? asprintf(&both, "%s%s%s", *where ? *where : "", *where ? "; " : "", clean) : -1;
+    int error = text && length < 0 ? GPUPROF_NO_MEMORY : 0; /* none has a row that is kept */
+    free(clean);
+    free(text);
+    if (length < 0)
+        return error;
+    free(*where);
+    *where = both;
+    return 0;
+}
+
 /* The call that hangs is all there is of it. */
 static int add_hang(struct findings *f)
 {
@@ -301,7 +307,7 @@ static int add_hang(struct findings *f)
     if (h->ns <= finding_kinds[FINDING_HANG].floor_ns)
         return 0;
     *to = (struct finding){.kind = &finding_kinds[FINDING_HANG],
-                           .next = h->is_collective ? hang_collective_next
+                           .next = h->collectives   ? hang_collective_next
                                    : h->place.stack ? NULL
                                                     : hang_stackless_next,
                            .ns = h->ns,
@@ -321,6 +327,8 @@ static int add_hang(struct findings *f)
     f->count++;
     int error = idle_where_text(f->walk, &f->idle->lines, &row, &to->rows[0].where);
     to->where = copy_of(to->rows[0].where, &error);
+    if (error == 0 && h->collectives)
+        error = tell_missing(h->collectives, &to->rows[0].where);
     return to->rows[0].name ? error : GPUPROF_NO_MEMORY;
 }
 
@@ -601,13 +609,13 @@ static void know_hang(struct findings *f, const struct hang *hang)
     struct hang_told told;
     const struct open_call *c = hang_first(hang, &told) ? told.call : NULL;
     if (c)
-        f->hang =
-            (struct finding_hang){.process = c->process,
-                                  .thread = c->thread,
-                                  .place = {.stack = c->stack, .function = c->function->index},
-                                  .begin_ns = c->begin_ns,
-                                  .ns = c->duration_ns,
-                                  .is_collective = hang->collectives.pending_count != 0};
+        f->hang = (struct finding_hang){
+            .process = c->process,
+            .thread = c->thread,
+            .place = {.stack = c->stack, .function = c->function->index},
+            .begin_ns = c->begin_ns,
+            .ns = c->duration_ns,
+            .collectives = hang->collectives.pending_count ? &hang->collectives : NULL};
 }
 
 int findings_finish(struct findings *f, const struct hang *hang, const char *symbol_folder)

@@ -61,7 +61,7 @@ struct finding_hang {
     struct idle_place place;
     uint64_t begin_ns;
     uint64_t ns;
-    bool is_collective; /* and a collective does not come to its end */
+    const struct collectives *collectives; /* that do not come to their end; NULL: all do */
 };
 
 struct findings {

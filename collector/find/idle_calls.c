@@ -90,6 +90,7 @@ __attribute__((noinline)) int idle_take_call(struct idle *d, struct idle_process
                               .waits = cause == IDLE_SYNC || cause == IDLE_COPY,
                               .is_open = r->flags & RECORD_OPEN};
     set_place(&call.place, s);
+    call.place.is_open = call.is_open;
     if (p->first_call_ns > e->begin_ns)
         p->first_call_ns = e->begin_ns;
     int error = idle_follows_ranks(d) ? idle_ranks_call(&d->ranks, &t->talk, s) : 0;

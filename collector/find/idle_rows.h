@@ -45,7 +45,7 @@ struct idle_place {
     uint32_t stack;    /* number of a STACK record; 0: none */
     uint32_t function; /* struct function index, or IDLE_NONE */
     uint32_t kind;     /* enum idle_word */
-    uint32_t reserved; /* 0, so that places can be compared as bytes */
+    uint32_t is_open;  /* 1: of a call that never returned, whose time is a row of its own */
 };
 
 /* What was said of a place where its stack is known: texts for people, clean. Views. */
