@@ -105,8 +105,8 @@ struct process_place {
     bool is_begun;   /* `function` is a library's, which has not returned */
     bool has_worked; /* it has launched or copied */
     bool is_open;
-    uint32_t stack; /* its own if it is open, else the process's newest; 0: none */
-    uint64_t stack_ns;
+    uint32_t stack;    /* its own if it is open, else the process's newest; 0: none */
+    uint64_t stack_ns; /* of the call that it is of: of an earlier one, if before begin_ns */
     bool is_paused;
 };
 

@@ -297,6 +297,7 @@ static void open_places(struct collectives *c)
         p->function = t->open;
         p->begin_ns = t->begin_ns;
         p->stack = t->stack ? t->stack : p->stack;
+        p->stack_ns = t->stack ? t->begin_ns : p->stack_ns;
         p->is_open = true;
     }
 }

@@ -106,6 +106,20 @@ static const char *fate_of(const struct collectives *c, const struct pending_row
                : "; its process was killed, or called exec: look for what ended it";
 }
 
+/* "it was at train (train.py:7); ", if that is the stack of its last call; of one before it says
+ * only where it was then. */
+static void print_line(const struct pending_row *row, FILE *out)
+{
+    bool is_its = row->place->stack_ns >= row->place->begin_ns;
+    if (row->line && is_its)
+        fprintf(out, row->place->is_open ? ", at %s" : "it was at %s; ", row->line);
+    else if (row->line)
+        fprintf(out,
+                row->place->is_open ? "; its newest stack, of an earlier call: %s"
+                                    : "newest stack: %s, of an earlier call; ",
+                row->line);
+}
+
 /* Where the row's rank is. */
 static void print_place(const struct collectives *c, const struct pending_row *row, FILE *out)
 {
@@ -117,13 +131,14 @@ static void print_place(const struct collectives *c, const struct pending_row *r
         fputs("no recording of it is here", out);
     else if (!place)
         fputs("nothing is recorded of it", out);
-    else if (place->is_open)
-        fprintf(out, "it has been in %s for %s%s%s", place->function->name, time_text(text, ago_ns),
-                row->line ? ", at " : "", row->line ? row->line : "");
-    else
-        fprintf(out, "%s%s%sits last call was %s, %s before", row->line ? "it was at " : "",
-                row->line ? row->line : "", row->line ? "; " : "", place->function->name,
+    else if (place->is_open) {
+        fprintf(out, "it has been in %s for %s", place->function->name, time_text(text, ago_ns));
+        print_line(row, out);
+    } else {
+        print_line(row, out);
+        fprintf(out, "its last call was %s, %s before", place->function->name,
                 time_text(text, ago_ns));
+    }
     if (row->process)
         fputs(fate_of(c, row), out);
 }
@@ -210,6 +225,7 @@ enum {
     LAST,
     LAST_AGO,
     LAST_OPEN,
+    STACK_AGO,
     LINE,
     STACK,
     HOST,
@@ -237,6 +253,7 @@ static const struct column columns[COLUMNS] = {
     [LAST] = {"last_call"},
     [LAST_AGO] = {"last_call_ago_ns", .type = COLUMN_NS},
     [LAST_OPEN] = {"last_call_open", .type = COLUMN_BOOL},
+    [STACK_AGO] = {"stack_ago_ns", .type = COLUMN_NS},
     [LINE] = {"line"},
     [STACK] = {"stack", .type = COLUMN_LIST},
     [HOST] = {"host"},
@@ -302,6 +319,8 @@ static void fill_place(const struct collectives *c, const struct pending_row *ro
     }
     if (row->line)
         cells[LINE] = cell_text(row->line);
+    if (row->line && place)
+        cells[STACK_AGO] = cell_number(now_ns > place->stack_ns ? now_ns - place->stack_ns : 0);
     if (row->node && format == FORMAT_JSON)
         cells[STACK] = cell_owned(told_stack_json(c->stacks, row->node));
     cells[HOST] = cell_text(row->process->header.host);

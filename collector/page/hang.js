@@ -68,7 +68,10 @@ function drawCollective(rows) {
     rows.filter((row) => standingOf(row.state) === "late" && row.line)
       .slice(0, HANG_CALLS)
       .map((row) => el("p", {class: "small"},
-             `Rank ${row.rank === null ? row.communicator_rank : row.rank} was at `,
+             `Rank ${row.rank === null ? row.communicator_rank : row.rank}` +
+               (row.stack_ago_ns > row.last_call_ago_ns ?
+                   "'s newest stack, of a call before its last one: " :
+                   " was at "),
              el("code", {}, row.line))));
 }
 
