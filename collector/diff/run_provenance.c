@@ -17,19 +17,25 @@ static int compare_names(const void *left, const void *right)
     return strcmp(*(const char *const *)left, *(const char *const *)right);
 }
 
-/* "2 x NVIDIA H100": the devices that did something. */
+/* "2 x NVIDIA H100": the devices that did something, each once, whoever shares it. */
 static void name_devices(const struct run_steps *steps, char text[FACT_BYTES])
 {
     const struct walk *walk = steps->walk;
     const char **names = calloc(steps->device_count + 1u, sizeof *names);
+    struct key_map seen = {0};
     uint32_t count = 0;
     size_t at = 0;
     for (uint32_t i = 0; names && i < steps->device_count; i++) {
         const struct run_device *d = &steps->devices[i];
-        const struct surveyed_device *known =
-            survey_device(&walk->survey, walk->rec->processes[d->process], d->device);
-        names[count++] = known && *known->name ? known->name : "unknown GPU";
+        const struct process *p = walk->rec->processes[d->process];
+        const struct surveyed_device *known = survey_device(&walk->survey, p, d->device);
+        struct key key = surveyed_device_key(known, p, d->device);
+        if (!key_map_get(&seen, key))
+            names[count++] = known && *known->name ? known->name : "unknown GPU";
+        if (key_map_set(&seen, key, 1) < 0)
+            break;
     }
+    key_map_release(&seen);
     if (count)
         qsort(names, count, sizeof *names, compare_names);
     for (uint32_t i = 0, next; i < count && at < FACT_BYTES; i = next) {

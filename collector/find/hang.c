@@ -5,12 +5,16 @@
 
 #include "base/json_text.h"
 #include "base/unit_text.h"
+#include "error.h"
 
 int hang_init(struct hang *h, struct walk *walk)
 {
     *h = (struct hang){0};
     told_stacks_init(&h->stacks, walk->rec, &walk->survey.stacks);
     h->open.stacks = &h->stacks;
+    h->has_hung = calloc(walk->rec->count + 1u, sizeof *h->has_hung);
+    if (!h->has_hung)
+        return GPUPROF_NO_MEMORY;
     int error = collectives_init(&h->collectives, walk, &h->stacks);
     if (error == 0)
         error = unfinished_init(&h->unfinished, walk, &h->stacks);
@@ -30,6 +34,7 @@ void hang_release(struct hang *h)
         collectives_release(&h->collectives);
     unfinished_release(&h->unfinished);
     told_stacks_release(&h->stacks);
+    free(h->has_hung);
 }
 
 /* Where the others are is where they wait. */

@@ -19,6 +19,7 @@ struct hang {
     struct quiet quiet;
     bool needs_stacks; /* of the walk: some may have to be told */
     struct told_stacks stacks;
+    bool *has_hung; /* owned, by process index: a call of it has been open for a second */
 };
 
 /* `walk` must stay. 0 or GPUPROF_NO_MEMORY; hang_release in both cases. */
@@ -31,6 +32,9 @@ void hang_release(struct hang *h);
  */
 static inline void hang_take(struct hang *h, const struct slice *s)
 {
+    const struct event *e = &s->event;
+    if (e->record->flags & RECORD_OPEN && e->end_ns - e->begin_ns >= SURVEY_HANG_NS)
+        h->has_hung[e->process->index] = true;
     open_calls_take(&h->open, s);
 }
 

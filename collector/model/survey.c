@@ -327,6 +327,13 @@ const struct surveyed_device *survey_device(const struct survey *s, const struct
     return place ? &s->devices[place - 1] : NULL;
 }
 
+struct key surveyed_device_key(const struct surveyed_device *s, const struct process *p,
+                               uint64_t device)
+{
+    return s && (s->uuid_high || s->uuid_low) ? (struct key){s->uuid_high, s->uuid_low, 0}
+                                              : (struct key){p->index, device, 1};
+}
+
 uint64_t survey_context_device(const struct survey *s, const struct process *p, uint64_t context)
 {
     uint64_t value = key_map_get(&s->contexts, (struct key){p->index, context, 0});

@@ -132,6 +132,11 @@ void survey_finish_pauses(struct survey *s);
 const struct surveyed_device *survey_device(const struct survey *s, const struct process *p,
                                             uint64_t device);
 
+/* What tells devices apart, whichever processes they are of: their UUID where it is known. `s` is
+ * what survey_device says of it. */
+struct key surveyed_device_key(const struct surveyed_device *s, const struct process *p,
+                               uint64_t device);
+
 /* The device of a context, 0 if it is not known. */
 uint64_t survey_context_device(const struct survey *s, const struct process *p, uint64_t context);
 

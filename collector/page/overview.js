@@ -35,11 +35,13 @@ function deviceTime() {
   };
 }
 
+const processOf = (row) => row.rank !== null ? `rank ${row.rank}` :
+  data.overview.process_count > 1            ? `process ${row.pid}` :
+                                               null;
+
 /* A call that hangs is of no device. */
-const whose = (row) => [row.rank !== null ? `rank ${row.rank}` :
-                          data.overview.process_count > 1 ? `process ${row.pid}` :
-                                                            null,
-  row.device !== null && `GPU ${row.device}`].filter(Boolean).join(", ");
+const whose = (row) => [processOf(row), row.device !== null && `GPU ${row.device}`]
+  .filter(Boolean).join(", ");
 
 function drawEvidence(rows) {
   if (!Array.isArray(rows) || !rows.length) return null;
@@ -120,19 +122,23 @@ function drawIdle(box, whole) {
       rest.length > 0 && line("other causes", rest.reduce((sum, [, {ns}]) => sum + ns, 0), [])));
 }
 
-/* A call that has not returned comes before all numbers. */
-function drawOpen(box) {
+/* Who is not there, or hangs, comes before all numbers. */
+function drawOpen(box, collective) {
   const open = rowsOf("open_calls");
-  if (!open.length) return;
+  if (!open.length && !collective) return;
   add(box,
     el("div", {class: "alert", role: "note"},
+      collective && el("p", {}, el("b", {}, collective)),
       el("b", {},
+        open.length === 0 ? "" :
         open.length === 1 ? "A call had not returned" :
                             `${count(open.length)} calls had not returned`),
       el("ul", {},
         open.slice(0, CALLS_SHOWN)
           .map((call) => el("li", {}, el("code", {}, call.function),
-                 ` for ${time(call.lasted_ns)}, in ${call.thread || "thread " + call.tid}` +
+                 ` for ${time(call.lasted_ns)}, in ` +
+                   [processOf(call), call.thread || "thread " + call.tid]
+                     .filter(Boolean).join(", ") +
                    (call.kernel ? `: ${call.kernel}` : "") +
                    (call.line ? `, at ${call.line}` : "")))),
       el("a", {href: "#hang"}, "What was waited for")));
@@ -153,8 +159,8 @@ function drawShortage(box) {
 }
 
 sections.overview = (box, o) => {
-  const {parts, whole, isRest, busy} = deviceTime(), many = rowsOf("gpu_time").length > 1;
-  drawOpen(box);
+  const {parts, whole, isRest, busy} = deviceTime(), many = o.devices > 1;
+  drawOpen(box, o.collective);
   drawShortage(box);
   if (o.piece) add(box, el("p", {class: "lead"}, `A piece of the recording, ${o.piece}`));
   if (whole) {
@@ -173,7 +179,7 @@ sections.overview = (box, o) => {
     o.start_up_ns > START_UP_MIN * o.wall_ns && ["Of it start-up", time(o.start_up_ns)],
     median && ["Median step", time(median.duration_ns)],
     median && ["Steps", count(data.steps.whole)], ["Processes", count(o.process_count)],
-    whole && ["GPUs", count(rowsOf("gpu_time").length + tableOf("gpu_time").left_out)],
+    whole && ["GPUs", count(o.devices)],
     ["Kernels", count(o.kernels)], ["Calls", (o.estimated ? "about " : "") + count(o.calls)],
     o.errors && ["Failed calls", count(o.errors)],
     ["Lost", lost ? el("a", {href: "#cost"}, "some") : "nothing"]

@@ -55,7 +55,11 @@ int page_put_overview(const struct page *p, struct page_data *d)
 {
     const struct report *r = p->report;
     struct gpu_totals gpu = gpu_report_totals(r->gpu);
+    struct overview o;
     uint32_t shown = r->rec->count < PROCESSES_MAX ? r->rec->count : PROCESSES_MAX;
+    int error = overview_init(&o, r);
+    if (error < 0)
+        return error;
     fputs("{", d->stream);
     put_count("wall_ns", r->wall_end_ns - r->wall_begin_ns, d);
     put_count("start_up_ns", overview_start_up_ns(r), d);
@@ -63,7 +67,7 @@ int page_put_overview(const struct page *p, struct page_data *d)
     put_count("threads", r->rec->thread_count - r->rec->own_thread_count, d);
     put_count("calls", r->calls, d);
     put_count("errors", r->errors, d);
-    put_count("devices", gpu.devices, d);
+    put_count("devices", o.devices, d);
     put_count("kernels", gpu.kernels, d);
     put_count("busy_ns", gpu.busy_ns, d);
     put_count("span_ns", gpu.span_ns, d);
@@ -73,6 +77,10 @@ int page_put_overview(const struct page *p, struct page_data *d)
     fputs(", \"piece\": ", d->stream);
     page_put_text(d, piece);
     free(piece);
+    char *collective = collectives_text(&r->hang.collectives);
+    fputs(", \"collective\": ", d->stream);
+    page_put_text(d, collective);
+    free(collective);
     fputs(",\n\"losses\": [", d->stream);
     put_losses(r, d);
     fputs("],\n\"processes\": [", d->stream);

@@ -17,9 +17,7 @@ static int count_devices(struct overview *o)
     for (uint32_t i = 0; idle && error == 0 && i < idle->device_count; i++) {
         const struct idle_device *d = &idle->devices[i];
         const struct surveyed_device *s = survey_device(&idle->walk->survey, d->process, d->device);
-        struct key key = {d->process->index, d->device, 1};
-        if (s && (s->uuid_high || s->uuid_low))
-            key = (struct key){s->uuid_high, s->uuid_low, 0};
+        struct key key = surveyed_device_key(s, d->process, d->device);
         if (s && s->name[0] && !o->device)
             o->device = s->name;
         if (!key_map_get(&known, key))

@@ -283,6 +283,7 @@ def test_a_rank_that_does_not_come(library, collector, tmp_path, number, stays, 
         first = report(collector, job.data).splitlines()[0]
         job.kill()
         killed = pending(collector, job.data)
+        findings = json.loads(report(collector, job.data, "--format=json"))["findings"]
         text = report(collector, job.data).splitlines()
     name, size = ("ncclAllReduce", 4 << 16) if number == 4 else ("ncclAllGather", 2 << 13)
     for found in (running, killed):
@@ -302,6 +303,12 @@ def test_a_rank_that_does_not_come(library, collector, tmp_path, number, stays, 
             assert f"step ({line_of('launch(compute,')})" in late["stack"]
     assert text[0].startswith(f"  collective rank 5 of 8 has not called {name} {number + 1} (")
     assert late["line"] in text[0]
+    hang, *others = findings
+    assert hang["id"] == "hang" and hang["evidence"][0]["where"].endswith(text[0][13:])
+    if gpu == "on":  # of the other waits that hang nothing else is said
+        assert all(row["ns"] < SECOND for row in others), others
+        screen = "\n".join(text[:text.index("")])
+        assert "  held back  the work of " in screen and "  lost       nothing" in screen
     assert "its process" not in text[0] + first  # it was ended with all the others
     assert re.search("^  open .* in rank [0-7]", text[1])
 
@@ -424,6 +431,21 @@ def test_who_is_blamed_on_80_columns(collector, tmp_path):
     assert "..." not in first and "others have waited" in first and "was cudaFree, " in first
     assert re.search(r"  rank 1: ncclAllReduce 1 \S.*\n +its last call ",
                      shown[shown.index("collectives that"):]), shown
+
+
+def test_a_stack_that_is_not_of_the_last_call(collector, tmp_path):
+    """It says where the rank was before, and not where it is."""
+    world = World(2)
+    world.counted(0, "ncclAllReduce", 1)
+    late = world.ranks[1]
+    late.add(MAIN, TYPES["python"], [1, 7], b"/home/me/data.py\0load")
+    late.add(MAIN, TYPES["stack"], [1, 0], (2 << 60 | 1).to_bytes(8, "little"))
+    late.add(MAIN, "cudaMalloc", [8], code=1)
+    row, _ = pending(collector, world.write(tmp_path / "data"))
+    first = report(collector, tmp_path / "data").splitlines()[0]
+    assert re.search(r"; newest stack: load \(.*data\.py:7\), of an earlier call; its last call "
+                     "was cudaFree, ", first), first
+    assert row["stack_ago_ns"] >= row["last_call_ago_ns"] + 3 * SECOND
 
 
 def test_a_message_that_nobody_receives(collector, tmp_path):

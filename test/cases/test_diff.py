@@ -111,6 +111,22 @@ def test_ranks_are_one_run(make_records, run_verb, tmp_path):
     assert "number of processes: 1 (one), 3 (three)" in text
 
 
+def test_ranks_that_share_a_device(make_records, run_verb, run_collector, tmp_path):
+    """By its UUID; the report and its page count as many."""
+    lines = [line.replace(" 0,9,0 ", f" 0,9,0,{'0,' * 9}7,{1 + rank % 2} ")
+             for rank in range(4) for line in Run(rank=400 + rank).lines()]
+    folder = make_records(lines, name="four")
+    run_verb("baseline", "save", "four", "four")
+    row = json.loads((tmp_path / ".gpuprof/baselines/four.json").read_text())["runs"][0]
+    assert row["facts"]["gpu"] == "2 x Made GPU"
+    told = json.loads(run_verb("report", "--format=json", folder).stdout)["overview"]
+    assert told["devices"] == 2
+    assert run_collector("report", "-o", "page.html", folder).returncode == 0
+    page = (tmp_path / "page.html").read_text()
+    data = json.loads(re.search(r'id="data">\n(.*?)</script>', page, re.DOTALL)[1])
+    assert data["overview"]["devices"] == 2
+
+
 def test_recordings_and_baselines_are_the_same(recorded, run_collector, run_verb):
     """Recordings, the file that they were saved to, and its name give one answer."""
     dice = random.Random(3)

@@ -20,8 +20,11 @@ def test_findings_and_open_calls(chromium, page_of):
     path = page_of(*job())
     data = data_of(path)
     calls = next(table for table in data["tables"] if table["key"] == "open_calls")
-    calls["rows"] = [[{"function": "cudaDeviceSynchronize", "lasted_ns": 3_000_000_000}.get(
+    calls["rows"] = [[{"function": "cudaDeviceSynchronize", "lasted_ns": 3_000_000_000,
+                       "rank": "3", "thread": "main"}.get(
         column["key"]) for column in calls["columns"]]]
+    hostile = "rank 2 of 4 has not called <b>ncclAllReduce"
+    data["overview"]["collective"] = hostile
     data["tables"] = [table for table in data["tables"] if table["key"] != "findings"]
 
     def look(rows):
@@ -33,7 +36,8 @@ def test_findings_and_open_calls(chromium, page_of):
     assert "rank 1, GPU 0 and 2 more" in page.text(".findings li")
     assert page.rows(".findings") == [["train.py:7", "2.40 s", "12", "1.00 ms"]]
     assert page.text(".next") == FOUND["rows"][0][-1]
-    assert "cudaDeviceSynchronize for 3.00 s" in page.text(".alert")
+    assert "cudaDeviceSynchronize for 3.00 s, in rank 3, main" in page.text(".alert")
+    assert page.text(".alert").startswith(hostile)
     page.check_quiet()
     hang = [*FOUND["rows"][0][:5], None, 7, None, *FOUND["rows"][0][8:]]
     assert "null" not in look([hang]).text(".findings li")
@@ -112,3 +116,8 @@ def test_hang_in_a_collective(chromium, page_of):
     assert standings == ["late", "waits", "waits", "done", "unknown", "waits"]
     assert f"Rank 2 was at {hostile}" in page.text("#hang .hung")
     page.check_quiet()
+    rows[0] |= {"stack_ago_ns": 13_000_000_000, "last_call_ago_ns": 12_000_000_000}
+    table["rows"] = [[row.get(column["key"]) for column in table["columns"]] for row in rows]
+    put_data(path, data)
+    assert f"Rank 2's newest stack, of a call before its last one: {hostile}" in \
+        Page(chromium, path).text("#hang .hung")
