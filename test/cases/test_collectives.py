@@ -271,7 +271,7 @@ def line_of(text):
     return f"nccl_work.c:{number}"
 
 
-@pytest.mark.parametrize("number, stays, gpu", [(4, "away", "on"), (3, "sync", "on"),
+@pytest.mark.parametrize("number, stays, gpu", [(8, "away", "on"), (3, "sync", "on"),
                                                 (4, "away", "off")])
 def test_a_rank_that_does_not_come(library, collector, tmp_path, number, stays, gpu):
     """Which one, from which line on, what it has not called, and what the others wait for; while
@@ -285,7 +285,7 @@ def test_a_rank_that_does_not_come(library, collector, tmp_path, number, stays, 
         killed = pending(collector, job.data)
         findings = json.loads(report(collector, job.data, "--format=json"))["findings"]
         text = report(collector, job.data).splitlines()
-    name, size = ("ncclAllReduce", 4 << 16) if number == 4 else ("ncclAllGather", 2 << 13)
+    name, size = ("ncclAllReduce", 4 << 16) if number % 2 == 0 else ("ncclAllGather", 2 << 13)
     for found in (running, killed):
         late, *others = found
         assert (late["rank"], late["state"], late["communicator_rank"]) == ("5", "not called", 5)
@@ -303,9 +303,9 @@ def test_a_rank_that_does_not_come(library, collector, tmp_path, number, stays, 
             assert f"step ({line_of('launch(compute,')})" in late["stack"]
     assert text[0].startswith(f"  collective rank 5 of 8 has not called {name} {number + 1} (")
     assert late["line"] in text[0]
-    hang, *others = findings
-    assert hang["id"] == "hang" and hang["evidence"][0]["where"].endswith(text[0][13:])
     if gpu == "on":  # of the other waits that hang nothing else is said
+        hang, *others = findings
+        assert hang["id"] == "hang" and hang["evidence"][0]["where"].endswith(text[0][13:])
         assert all(row["ns"] < SECOND for row in others), others
         screen = "\n".join(text[:text.index("")])
         assert "  held back  the work of " in screen and "  lost       nothing" in screen

@@ -116,8 +116,8 @@ def test_ranks_that_share_a_device(make_records, run_verb, run_collector, tmp_pa
     lines = [line.replace(" 0,9,0 ", f" 0,9,0,{'0,' * 9}7,{1 + rank % 2} ")
              for rank in range(4) for line in Run(rank=400 + rank).lines()]
     folder = make_records(lines, name="four")
-    run_verb("baseline", "save", "four", "four")
-    row = json.loads((tmp_path / ".gpuprof/baselines/four.json").read_text())["runs"][0]
+    run_verb("baseline", "save", "shared", "four")
+    row = json.loads((tmp_path / ".gpuprof/baselines/shared.json").read_text())["runs"][0]
     assert row["facts"]["gpu"] == "2 x Made GPU"
     told = json.loads(run_verb("report", "--format=json", folder).stdout)["overview"]
     assert told["devices"] == 2

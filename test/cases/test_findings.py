@@ -14,7 +14,6 @@ import toolchain
 from conftest import ROOT
 from made_findings import (ADD, GEMM, MAIN, MS, NCCL, PINNED, PLAIN, RANK, RELU, TO_HOST, TYPES, US,
                            Job)
-from stream_records import OPEN
 
 # Of the window, in percent, and in milliseconds: as GUIDE has them.
 ROW = re.compile(r"\| `([a-z0-9-]+)` \| .* \| (?:(\d+) %, )?(\d+) ms \| ")
@@ -262,26 +261,6 @@ def test_a_straggler_from_the_start(found):
     assert row["rank"] == str(RANK + 1) and row["ns"] == pytest.approx(4990 * MS, rel=1e-3)
     assert row["of_ns"] == pytest.approx(6110 * MS, rel=1e-3) and row["share"] < 1
     assert row["share"] == pytest.approx(row["ns"] / row["of_ns"], abs=1e-3)
-
-
-@pytest.mark.parametrize("waits", (20, 0))
-def test_a_wait_that_hangs_is_none_too_many(found, waits):
-    """On any rank, at a place where others ended: those alone are evidence."""
-    jobs = [Job(RANK + number) for number in range(3)]
-    for number, job in enumerate(jobs):
-        for _ in range(waits):
-            job.kernel(PLAIN, 10 * MS, call=job.call())
-            job.call("cudaStreamSynchronize", job.now - 5 * MS, 15 * MS)
-            job.now += 10 * MS
-        job.kernel(PLAIN, 10 * MS, call=job.call())
-        job.call("cudaStreamSynchronize", job.now, (5000 + number) * MS, flags=OPEN)
-    rows = {row["id"]: row for row in found(*jobs)}
-    assert list(rows) == ["hang", "sync-in-loop"][:2 if waits else 1]
-    assert rows["hang"]["ns"] == 5002 * MS
-    if waits:
-        row, = rows["sync-in-loop"]["evidence"]
-        assert row["ns"] == rows["sync-in-loop"]["ns"] <= waits * 11 * MS
-        assert row["count"] == waits and row["longest_ns"] <= 11 * MS
 
 
 def test_healthy(found):
