@@ -271,13 +271,13 @@ def line_of(text):
     return f"nccl_work.c:{number}"
 
 
-@pytest.mark.parametrize("number, stays, gpu", [(8, "away", "on"), (3, "sync", "on"),
+@pytest.mark.parametrize("number, stays, gpu", [(4, "away", "on"), (9, "sync", "on"),
                                                 (4, "away", "off")])
 def test_a_rank_that_does_not_come(library, collector, tmp_path, number, stays, gpu):
     """Which one, from which line on, what it has not called, and what the others wait for; while
     they run, and after they were killed."""
     with Job(library, tmp_path, SIMNCCL_ABSENT=f"5:{number}", STAYS_IN=stays, GPUPROF_GPU=gpu,
-             SIMCUDA_ENDLESS="forever") as job:
+             SIMCUDA_ENDLESS="forever", SIMCUPTI_BUFFER_BYTES=1024) as job:
         launched.wait_until(lambda: len(pending(collector, job.data)) == 8, 120)
         running = pending(collector, job.data)
         first = report(collector, job.data).splitlines()[0]
