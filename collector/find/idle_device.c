@@ -13,11 +13,29 @@
 
 enum kernel_class { KERNEL_UNSEEN, KERNEL_COMPUTES, KERNEL_COMMUNICATES, KERNEL_UNNAMED };
 
-/* Then a device's window is from its first to its last work: before and behind it there may have
- * been other work, and nobody waited for that of the piece. */
+/* Of steps, ranges or windows: then a device's window is from its first to its last work: before
+ * and behind it there may have been other work, and nobody waited for that of the piece. */
 static bool is_piece(const struct idle *d)
 {
-    return d->walk->filter && d->walk->filter->is_of_time;
+    const struct walk_filter *f = d->walk->filter;
+    return f && f->is_of_time && !f->is_span;
+}
+
+static uint64_t later(uint64_t a, uint64_t b)
+{
+    return a > b ? a : b;
+}
+
+static uint64_t earlier(uint64_t a, uint64_t b)
+{
+    return a < b ? a : b;
+}
+
+/* Of a piece from one time to another: what is before and behind it is not in the window. */
+static uint64_t cut(const struct idle *d, uint64_t ns)
+{
+    const struct walk_filter *f = d->walk->filter;
+    return f && f->is_span ? earlier(later(ns, f->from_ns), f->to_ns) : ns;
 }
 
 /* NULL: no memory, or too many of them (*error is 0). */
@@ -42,7 +60,7 @@ static struct idle_device *device_of(struct idle *d, const struct idle_process *
             array_room(d->devices, d->device_count, &d->device_capacity, sizeof *devices, 16);
         if (!devices)
             return NULL;
-        uint64_t begin_ns = is_piece(d) ? e->begin_ns : p->begin_ns;
+        uint64_t begin_ns = is_piece(d) ? e->begin_ns : cut(d, p->begin_ns);
         d->devices = devices;
         devices[d->device_count] = (struct idle_device){.process = e->process,
                                                         .device = number,
@@ -58,16 +76,6 @@ static struct idle_device *device_of(struct idle *d, const struct idle_process *
     }
     d->last_device = (uint32_t)place - 1;
     return &d->devices[d->last_device];
-}
-
-static uint64_t later(uint64_t a, uint64_t b)
-{
-    return a > b ? a : b;
-}
-
-static uint64_t earlier(uint64_t a, uint64_t b)
-{
-    return a < b ? a : b;
 }
 
 /* The device's time up to then, but for a gap at its end, which begins at at_ns. 0 or an error. */
@@ -257,7 +265,7 @@ static __attribute__((noinline)) int take_gap(struct idle *d, struct idle_device
                                               const struct slice *s, struct idle_maker maker)
 {
     struct idle_process *p = &d->processes[device->process->index];
-    struct idle_gap gap = gap_of(d, device, s->event.begin_ns);
+    struct idle_gap gap = gap_of(d, device, cut(d, s->event.begin_ns));
     int error = 0;
     gap.maker = maker;
     gap.call_begin_ns = s->is_called ? s->call.begin_ns : p->call_begin_ns;
@@ -309,21 +317,22 @@ __attribute__((noinline)) int idle_take_work(struct idle *d, struct idle_process
                                              const struct slice *s)
 {
     const struct event *e = &s->event;
+    uint64_t begin_ns = cut(d, e->begin_ns);
     int error = know_kernel(p, e->record, e->process->record_count);
     struct idle_device *device = error < 0 ? NULL : device_of(d, p, e, &error);
     if (!device)
         return error;
     if (s->is_hidden && is_piece(d) && (error = open_aside(d, device, e->begin_ns)) < 0)
         return error;
-    if ((error = spend(d, device, e->begin_ns)) < 0)
+    if ((error = spend(d, device, begin_ns)) < 0)
         return error;
     struct idle_maker maker = p->maker;
     if (s->is_called && s->call.thread < d->walk->rec->thread_count)
         maker = idle_maker_of(d, s->call.thread);
     if (s->is_called && s->call.end_ns <= device->at_ns && !p->pause_count && p->has_worked &&
-        e->begin_ns - device->at_ns < IDLE_NEAR_NS) {
-        charge_own(device, e->begin_ns);
-    } else if (device->at_ns < e->begin_ns || !p->has_worked) {
+        begin_ns - device->at_ns < IDLE_NEAR_NS) {
+        charge_own(device, begin_ns);
+    } else if (device->at_ns < begin_ns || !p->has_worked) {
         error = take_gap(d, device, s, maker);
     }
     const struct kernel_name *name;
@@ -369,7 +378,7 @@ int idle_take_hidden_work(struct idle *d, struct idle_process *p, const struct s
         return error;
     if (is_piece(d)
             ? key_map_get(&d->device_of, key) > 0
-            : f->has_work && f->reaches(f->context, e->process, key.b, e->begin_ns, e->end_ns))
+            : f->has_work && f->reaches(f->context, e->process, key.b, p->begin_ns, UINT64_MAX))
         return idle_take_work(d, p, s);
     error = is_piece(d)
                 ? key_map_set(&d->others, key, later(key_map_get(&d->others, key), e->end_ns))
@@ -380,7 +389,7 @@ int idle_take_hidden_work(struct idle *d, struct idle_process *p, const struct s
 int idle_device_end(struct idle *d, struct idle_device *device)
 {
     device->end_ns = is_piece(d) ? last_work_ns(device, IDLE_BUSY_PARTS)
-                                 : d->walk->last_ns[device->process->index];
+                                 : cut(d, d->walk->last_ns[device->process->index]);
     device->end_ns = later(device->end_ns, device->begin_ns);
     int error = close_aside(d, device, false);
     if (error == 0)

@@ -46,7 +46,10 @@ struct walk_filter {
     bool (*reaches)(void *context, const struct process *p, uint64_t device, uint64_t begin_ns,
                     uint64_t end_ns);
     bool is_of_time; /* not all the time of a process is in it */
-    bool has_work;   /* work of devices may be */
+    bool is_span;    /* but one piece, from from_ns to to_ns */
+    uint64_t from_ns;
+    uint64_t to_ns;
+    bool has_work; /* work of devices may be */
 };
 
 struct slice {

@@ -50,7 +50,10 @@ uint64_t overview_start_up_ns(const struct report *r)
 {
     const struct idle *idle = r->idle;
     uint64_t until_ns = idle && idle->device_count ? idle->devices[0].first_ns : r->begin_ns;
-    return !r->is_piece && until_ns > r->wall_begin_ns ? until_ns - r->wall_begin_ns : 0;
+    if (r->is_piece && (!idle || !idle->causes[IDLE_START_UP]))
+        return 0;
+    until_ns = until_ns < r->wall_end_ns ? until_ns : r->wall_end_ns;
+    return until_ns > r->wall_begin_ns ? until_ns - r->wall_begin_ns : 0;
 }
 
 static int compare_times(const void *left, const void *right)

@@ -334,6 +334,9 @@ static void print_bar(struct screen *s, const struct overview *o)
     }
     memset(bar + at, '.', BAR_WIDTH - at);
     bar[BAR_WIDTH] = '\0';
+    const struct walk_filter *f = d->walk->filter;
+    const char *of =
+        f && f->is_of_time && !f->is_span ? ", of each its first to its last work" : "";
     char stopped[40] = "", workless[64] = "";
     double missing = percent(d->stopped_ns, idle_run_ns(d)); /* of 100% */
     if (d->stopped_ns)
@@ -343,8 +346,8 @@ static void print_bar(struct screen *s, const struct overview *o)
     if (o->workless)
         snprintf(workless, sizeof workless, "; of %u process%s no GPU work is recorded",
                  o->workless, o->workless == 1 ? "" : "es");
-    line(s, "", NULL, "[%s] %u x %s%s%s", bar, o->devices, o->device ? o->device : "GPU", stopped,
-         workless);
+    line(s, "", NULL, "[%s] %u x %s%s%s%s", bar, o->devices, o->device ? o->device : "GPU", of,
+         stopped, workless);
 }
 
 /* The largest of the places: in all processes, by cause. Shares are of the time behind start-up, as

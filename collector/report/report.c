@@ -257,8 +257,11 @@ static int start(struct report *r, struct recording *rec, const struct report_wi
         return GPUPROF_NO_MEMORY;
     if (start_parts(r, wish, recording_expects_gpu(rec) && !(wish->leaves & REPORT_IDLE)) < 0)
         return GPUPROF_NO_MEMORY;
-    if (wish->selection) /* whom a rank met is known only of all kernels */
-        wish->selection->keeps_work = r->idle && idle_follows_ranks(r->idle);
+    /* Whom a rank met is known only of all kernels, and what idle time at the edge of a piece ends
+     * with, of those beyond it. */
+    if (wish->selection)
+        wish->selection->keeps_work =
+            r->idle && (wish->selection->filter.is_span || idle_follows_ranks(r->idle));
     if (!(r->findings = calloc(1, sizeof *r->findings)) ||
         findings_init(r->findings, &r->walk, r->idle) < 0 ||
         memory_signs_init(&r->signs, &r->walk) < 0)

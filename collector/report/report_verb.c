@@ -193,7 +193,8 @@ static enum exit_code show_report(struct recording *rec, struct selection *selec
     enum exit_code code = error < 0 ? EXIT_ENVIRONMENT : EXIT_OK;
     if (code == EXIT_OK && report.steps)
         code = steps_check(&report.steps->steps, "report");
-    if (code == EXIT_OK)
+    bool has_devices = report.is_piece && report.idle && report.idle->window_ns;
+    if (code == EXIT_OK && !(has_devices && selection_is_quiet(selection)))
         code = selection_check(selection, "report");
     if (code == EXIT_OK)
         code = report_print(&report, view, options, format, page);

@@ -72,6 +72,7 @@ class Whole:
         self.changes = [Change(*row[:3], row[3] if row[4] == 0 else -row[3]) for row in events]
         self.end = max([c.end for c in self.calls] + [w.end for w in self.works], default=0)
         self.begins = dict(base.execute("SELECT pid, start FROM GPUPROF_PROCESSES"))
+        self.ends = dict(base.execute("SELECT pid, end FROM GPUPROF_PROCESSES"))
         self.tids = sorted({c.tid for c in self.calls})
         base.close()
 
@@ -92,7 +93,9 @@ class Piece:
         # Of some ranks alone it is the first event of these.
         origin = min(at for pid, at in whole.begins.items() if self.wants(pid, None))
         self.time = (self.time[0] + origin, self.time[1] + origin)
-        self.of_time = self.time != (-math.inf, math.inf) or bool(self.spans)
+        self.is_span = self.time != (-math.inf, math.inf) and not self.spans
+        self.of_time = self.is_span or bool(self.spans)
+        self.origin = origin
 
     def draw_time(self, dice):  # since the first event
         begin, end = sorted(dice.sample(range(self.whole.end), 2))
@@ -190,7 +193,8 @@ def sums(rows):
 
 def use_of(piece):
     """Of each device's time, where work may be in the piece: how much of what. Window and idle time
-    only in pieces of time, where they begin and end with work."""
+    only in pieces of time: they begin and end with work in steps and ranges, and with the piece, or
+    the process, else."""
     if piece.kinds and not piece.kinds & {*WORK}:
         return {}
     devices = collections.defaultdict(lambda: ([], []))
@@ -199,10 +203,14 @@ def use_of(piece):
             devices[work.pid, work.device][not piece.has_work(work)].append(work)
     found = {}
     for key, (shown, hidden) in devices.items():
-        if not shown and piece.of_time:
+        if not shown and piece.spans:
             continue
-        window = (min(w.begin for w in shown), max(w.end for w in shown)) \
-            if piece.of_time else (-math.inf, math.inf)
+        window = (-math.inf, math.inf)
+        if piece.spans:
+            window = min(w.begin for w in shown), max(w.end for w in shown)
+        elif piece.is_span:
+            begin = max(piece.time[0], piece.origin)  # all had started before their first events
+            window = begin, max(begin, min(piece.time[1], piece.whole.ends[key[0]]))
         spans = {part: [(w.begin, w.end) for w in shown if part == (
             "copies" if w.kind in ("gpu_memcpy", "gpu_memset") else
             "communication" if w.name.startswith("nccl") else "compute")]

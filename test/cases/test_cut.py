@@ -5,6 +5,7 @@ finds in the trace, or the database, of the whole."""
 import collections
 import csv
 import io
+import itertools
 import json
 import random
 import re
@@ -156,10 +157,10 @@ def devices(run_collector, folder, *options):
 
 
 def test_devices_are_looked_at_from_first_to_last_work(whole, run_collector):
-    """What is idle before and behind it is in no piece of time; in one of ranks it is."""
+    """What is idle before and behind it is in no piece of steps; in one of ranks it is."""
     folder, trace = whole
     base = database(trace)
-    for title in ("from and to", "from", "to", "in work", "steps", "a step", "range", "all of it"):
+    for title in ("steps", "a step", "range", "all of it"):
         options, where = CUTS[title]
         wanted = {device: round(1000 * us, -1) for device, us in base.execute(
             f"SELECT device, max(ts + dur) - min(ts) FROM all_ AS a WHERE cat IN {WORK} AND "
@@ -169,6 +170,49 @@ def test_devices_are_looked_at_from_first_to_last_work(whole, run_collector):
         assert {d["idle_start_up_ns"] for d in shown} <= {0}, title
     of_rank, = devices(run_collector, folder, "--rank=1")
     assert of_rank["idle_start_up_ns"] > 0 and of_rank["device"] == 1
+
+
+@pytest.mark.parametrize("cuts", [[250.5], [100.2, 180, 312, 316.5, 450], range(10, 600, 7)],
+                         ids=["two", "some", "many"])
+def test_time_of_devices_in_pieces_adds_up(whole, run_collector, cuts):
+    """From the first event on, idle time by cause: what work that lasts into the next piece does
+    there is that it is other work."""
+    folder, _ = whole
+    borders = ["0us", *(f"{cut}us" for cut in cuts), "1s"]
+    added = collections.defaultdict(collections.Counter)
+    for begin, end in itertools.pairwise(borders):
+        for row in devices(run_collector, folder, f"--from={begin}", f"--to={end}"):
+            added[row["device"]].update(times_of(row))
+    all_of_it = {row["device"]: times_of(row) for row in devices(run_collector, folder, "--to=1s")}
+    assert {device: dict(row) for device, row in added.items()} == all_of_it
+    assert len(all_of_it) == 2 and all(row["idle"] and row["busy"] for row in all_of_it.values())
+
+
+def times_of(row):
+    busy = sum(row[part] for part in ("compute_ns", "communication_ns", "copies_ns", "other_ns"))
+    return {"window": row["window_ns"], "busy": busy + row["idle_communication_ns"],
+            "idle": row["idle_ns"] - row["idle_communication_ns"],
+            "start-up": row["idle_start_up_ns"]}
+
+
+def test_a_piece_in_which_nothing_happens(make_records, run_collector, run_verb):
+    """The program sleeps 3 ms between a kernel and the next launch: so all of it is idle, on the
+    host's side; a name that is nowhere leaves nothing all the same."""
+    s = Script(now=10_000)
+    s.launch(lasts=100)
+    s.now = s.last + 104 + 3000
+    s.launch(lasts=100)
+    folder = make_records(s.text())
+    for begin, end, idle_us in ((200, 1700, 1500), (50, 2109, 2005), (2000, 3250, 1108)):
+        piece = (f"--from={begin}us", f"--to={end}us")
+        report = json.loads(run_verb("report", "--format=json", *piece, folder).stdout)
+        [row] = report["gpu_time"]
+        assert row["idle_ns"] == 1000 * idle_us and row["idle_nothing_ns"] == 0, piece
+        assert row["idle_host_ns"] + row["idle_launch_ns"] == row["idle_ns"]
+    screen = run_verb("report", "--from=200us", "--to=1700us", folder).stdout
+    assert re.search(r"  wall time +1\.500 ms; .* 0 calls\n +GPU time .* idle 100\.0%\n", screen)
+    none = run_collector("report", "--from=200us", "--to=1700us", "--name=kernel", folder)
+    assert none.returncode == 2 and "no event is in the piece" in none.stderr
 
 
 def test_arrows_and_steps_of_a_piece(whole, run_collector):
@@ -531,7 +575,8 @@ CALL, KERNEL = 1 << TYPES["call"], 1 << TYPES["kernel"]
     ids=["time", "steps", "range"])
 def test_blocks_of_which_a_piece_has_nothing_are_not_read(tmp_path, run_collector, options, first,
                                                           last):
-    """With them damaged, and with headers that do not say what blocks have, it is the same."""
+    """With them damaged, and with headers that do not say what blocks have, it is the same. Of a
+    piece of time the report wants work on both sides: of what the edges' idle time is a part."""
     folder = batches(tmp_path)
 
     def is_of(block, batch):
@@ -552,7 +597,8 @@ def test_blocks_of_which_a_piece_has_nothing_are_not_read(tmp_path, run_collecto
                 damaged[verb] += 1
                 frame[len(frame) // 2] ^= 0xff
         return change
-    for verb, more in (("report", ["--format=csv"]), ("merge", [])):
+    verbs = [("merge", [])] + [("report", ["--format=csv"])] * (options[0][:6] != "--from")
+    for verb, more in verbs:
         wanted = run_collector(verb, *options, *more, folder)
         assert wanted.returncode == 0 and wanted.stderr == ""
         silent = rewritten(folder, f"silent {verb}", without_types)

@@ -77,7 +77,7 @@ def test_a_rank_that_has_not_come_yet(run_verb, make_records):
     [row] = whole["arrivals"]
     assert (row["rank"], row["count"], row["last"]) == ("2", 4, 4)
     for options, count, cut, ranks in (
-            (("--to=1s",), 2, 1, 3), (("--from=15ms", "--to=1s",), 0, 1, 2),
+            (("--to=1s",), 2, 1, 3), (("--from=15ms", "--to=1s",), 0, 1, 3),
             (("--from=1s",), 1, 1, 3), (("--min-duration=1s",), 0, 1, 3),
             (("--from=15ms", "--to=1s", "--rank=0-1"), 1, 0, 2)):
         found = report(run_verb, folder, *options)
