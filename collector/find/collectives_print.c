@@ -75,11 +75,6 @@ static void print_ranks(const struct collectives *c, const struct pending_collec
         fprintf(out, " and %u more", count - RANKS_NAMED);
 }
 
-static bool runs(const struct process *p)
-{
-    return p->losses.running || p->losses.may_run;
-}
-
 /* Did most of those that wait for it live on? Else all were ended together, after the hang. */
 static bool ended_before(const struct collectives *c, const struct pending_row *row)
 {
@@ -88,7 +83,7 @@ static bool ended_before(const struct collectives *c, const struct pending_row *
     uint32_t longer = 0;
     for (uint32_t i = p->late_count; i < p->row_count; i++) {
         const struct process *other = c->rows[p->first_row + i].process;
-        longer += other && (runs(other) || process_lived_ns(other) > end_ns);
+        longer += other && (process_runs(other) || process_lived_ns(other) > end_ns);
     }
     return 2 * longer > p->row_count - p->late_count;
 }
@@ -97,7 +92,7 @@ static bool ended_before(const struct collectives *c, const struct pending_row *
 static const char *fate_of(const struct collectives *c, const struct pending_row *row)
 {
     const struct process *p = row->process;
-    if (runs(p) || (!p->losses.counters[COUNTER_ENDED] && !ended_before(c, row)))
+    if (process_runs(p) || (!p->losses.counters[COUNTER_ENDED] && !ended_before(c, row)))
         return "";
     if (p->end_reason && p->end_reason != END_KILLED)
         return "; its process has ended";

@@ -5,17 +5,13 @@
 
 #include "base/unit_text.h"
 #include "model/event_walk.h"
+#include "read/process_title.h"
 
 #define LIFE_PART 10 /* of its life, for one that ended by itself */
 
-static bool runs(const struct process *p)
-{
-    return p->losses.running || p->losses.may_run;
-}
-
 static bool has_ended_itself(const struct process *p)
 {
-    return !runs(p) && p->end_reason && p->end_reason != END_KILLED;
+    return !process_runs(p) && p->end_reason && p->end_reason != END_KILLED;
 }
 
 /* May it have made calls that are not recorded? A flight recorder keeps what it has until a dump,
@@ -82,7 +78,7 @@ void quiet_judge(struct quiet *q, const struct collectives *c)
 
 const char *quiet_until(const struct quiet_row *row)
 {
-    return runs(row->process) ? "now" : has_ended_itself(row->process) ? "end" : "killed";
+    return process_runs(row->process) ? "now" : has_ended_itself(row->process) ? "end" : "killed";
 }
 
 void quiet_print_summary(const struct quiet *q, uint64_t origin_ns, FILE *out)
@@ -91,15 +87,13 @@ void quiet_print_summary(const struct quiet *q, uint64_t origin_ns, FILE *out)
     if (!q->count)
         return;
     const struct quiet_row *row = &q->rows[0];
-    const char *rank = process_rank(row->process), *until = quiet_until(row);
-    fprintf(out, "  quiet      no call for %s until %s, in ", time_text(text, row->for_ns),
+    const char *until = quiet_until(row);
+    char who[RANK_TITLE_BYTES];
+    fprintf(out, "  quiet      no call for %s until %s, in %s", time_text(text, row->for_ns),
             *until == 'k'   ? "it was killed"
             : *until == 'e' ? "its end"
-                            : "now");
-    if (rank)
-        fprintf(out, "rank %.16s", rank);
-    else
-        fprintf(out, "process %u", row->process->header.pid);
+                            : "now",
+            process_who(row->process, who));
     fprintf(
         out, ": its last was %s%s, at %s", row->place->function->name,
         row->place->is_begun ? ", which has not returned" : "",

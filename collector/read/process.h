@@ -142,6 +142,12 @@ uint64_t process_start_ns(const struct process *p);
 /* Until when it is known to have been there, whatever it did, likewise. */
 uint64_t process_lived_ns(const struct process *p);
 
+/* Does it run now, for all that is known? */
+static inline bool process_runs(const struct process *p)
+{
+    return p->losses.running || p->losses.may_run;
+}
+
 /* Has it GPU work, or was CUPTI on, so that its launches' work should be there? */
 bool process_expects_gpu(const struct process *p);
 
