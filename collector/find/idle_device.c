@@ -31,11 +31,18 @@ static uint64_t earlier(uint64_t a, uint64_t b)
     return a < b ? a : b;
 }
 
-/* Of a piece from one time to another: what is before and behind it is not in the window. */
+/* Of a piece from one time to another devices are followed as in the whole, and what is before and
+ * behind it is not counted. */
 static uint64_t cut(const struct idle *d, uint64_t ns)
 {
     const struct walk_filter *f = d->walk->filter;
     return f && f->is_span ? earlier(later(ns, f->from_ns), f->to_ns) : ns;
+}
+
+/* What of that time is counted. */
+static uint64_t counted_ns(const struct idle *d, uint64_t begin_ns, uint64_t end_ns)
+{
+    return cut(d, end_ns) - cut(d, begin_ns);
 }
 
 /* NULL: no memory, or too many of them (*error is 0). */
@@ -60,12 +67,12 @@ static struct idle_device *device_of(struct idle *d, const struct idle_process *
             array_room(d->devices, d->device_count, &d->device_capacity, sizeof *devices, 16);
         if (!devices)
             return NULL;
-        uint64_t begin_ns = is_piece(d) ? e->begin_ns : cut(d, p->begin_ns);
+        uint64_t begin_ns = is_piece(d) ? e->begin_ns : p->begin_ns;
         d->devices = devices;
         devices[d->device_count] = (struct idle_device){.process = e->process,
                                                         .device = number,
                                                         .ranked = ranked - 1,
-                                                        .begin_ns = begin_ns,
+                                                        .begin_ns = cut(d, begin_ns),
                                                         .first_ns = e->begin_ns,
                                                         .at_ns = begin_ns};
         devices[d->device_count].until_ns[IDLE_OTHER] = key_map_get(&d->others, key);
@@ -87,10 +94,10 @@ static int spend(struct idle *d, struct idle_device *device, uint64_t to_ns)
         uint64_t end_ns = earlier(device->until_ns[part], to_ns), at_ns = device->at_ns;
         if (end_ns <= at_ns)
             continue;
-        device->parts[part] += end_ns - at_ns;
+        device->parts[part] += counted_ns(d, at_ns, end_ns);
         device->at_ns = end_ns;
         if (part == IDLE_COMMUNICATING && idle_follows_ranks(d))
-            error = idle_ranks_alone(&d->ranks, device->ranked, at_ns, end_ns);
+            error = idle_ranks_alone(&d->ranks, device->ranked, cut(d, at_ns), cut(d, end_ns));
     }
     return error;
 }
@@ -163,13 +170,13 @@ static int charge(struct idle *d, struct idle_device *device, struct idle_gap *g
         }
         gap->end_ns = pause ? earlier(later(pause->begin_ns, gap->begin_ns), end_ns) : end_ns;
         if (gap->begin_ns < gap->end_ns) {
-            device->idle_ns += gap->end_ns - gap->begin_ns;
+            device->idle_ns += counted_ns(d, gap->begin_ns, gap->end_ns);
             error = how(rows, device->causes, gap);
         }
         gap->begin_ns = gap->end_ns;
         if (pause && gap->begin_ns < end_ns) {
             uint64_t until_ns = earlier(pause->end_ns, end_ns);
-            device->stopped_ns += until_ns - gap->begin_ns;
+            device->stopped_ns += counted_ns(d, gap->begin_ns, until_ns);
             gap->begin_ns = until_ns;
         }
     }
@@ -185,12 +192,12 @@ static struct idle_gap gap_of(const struct idle *d, const struct idle_device *de
                               uint64_t end_ns)
 {
     const struct idle_process *p = &d->processes[device->process->index];
-    uint64_t compute_ns =
-        later(device->until_ns[IDLE_COMPUTE], device->until_ns[IDLE_COMMUNICATING]);
     return (struct idle_gap){.begin_ns = device->at_ns,
                              .end_ns = end_ns,
                              .busy_ns = last_work_ns(device, IDLE_PARTS),
-                             .compute_ns = compute_ns,
+                             .compute_ns = device->kernel_ns,
+                             .from_ns = cut(d, 0),
+                             .to_ns = cut(d, UINT64_MAX),
                              .process = device->process->index,
                              .device = (uint32_t)(device - d->devices),
                              .before = device->before,
@@ -239,16 +246,16 @@ static int know_kernel(struct idle_process *p, const struct record *r, uint64_t 
 }
 
 /* As idle_gap_charge does where the host was ahead: mostly it is. */
-static void charge_own(struct idle_device *device, uint64_t to_ns)
+static void charge_own(const struct idle *d, struct idle_device *device, uint64_t to_ns)
 {
-    uint64_t ns = to_ns > device->at_ns ? to_ns - device->at_ns : 0;
+    uint64_t end_ns = later(to_ns, device->at_ns), ns = counted_ns(d, device->at_ns, end_ns);
     device->own.ns += ns;
     device->own.count += ns > 0;
     if (ns > device->own.longest_ns) {
         device->own.longest_ns = ns;
-        device->own.longest_at_ns = device->at_ns;
+        device->own.longest_at_ns = cut(d, device->at_ns);
     }
-    device->at_ns += ns;
+    device->at_ns = end_ns;
 }
 
 /* Until the process's first work, on another device, one that it uses later starts up, too. */
@@ -265,7 +272,7 @@ static __attribute__((noinline)) int take_gap(struct idle *d, struct idle_device
                                               const struct slice *s, struct idle_maker maker)
 {
     struct idle_process *p = &d->processes[device->process->index];
-    struct idle_gap gap = gap_of(d, device, cut(d, s->event.begin_ns));
+    struct idle_gap gap = gap_of(d, device, s->event.begin_ns);
     int error = 0;
     gap.maker = maker;
     gap.call_begin_ns = s->is_called ? s->call.begin_ns : p->call_begin_ns;
@@ -317,26 +324,28 @@ __attribute__((noinline)) int idle_take_work(struct idle *d, struct idle_process
                                              const struct slice *s)
 {
     const struct event *e = &s->event;
-    uint64_t begin_ns = cut(d, e->begin_ns);
     int error = know_kernel(p, e->record, e->process->record_count);
     struct idle_device *device = error < 0 ? NULL : device_of(d, p, e, &error);
     if (!device)
         return error;
     if (s->is_hidden && is_piece(d) && (error = open_aside(d, device, e->begin_ns)) < 0)
         return error;
-    if ((error = spend(d, device, begin_ns)) < 0)
+    if ((error = spend(d, device, e->begin_ns)) < 0)
         return error;
     struct idle_maker maker = p->maker;
     if (s->is_called && s->call.thread < d->walk->rec->thread_count)
         maker = idle_maker_of(d, s->call.thread);
     if (s->is_called && s->call.end_ns <= device->at_ns && !p->pause_count && p->has_worked &&
-        begin_ns - device->at_ns < IDLE_NEAR_NS) {
-        charge_own(device, begin_ns);
-    } else if (device->at_ns < begin_ns || !p->has_worked) {
+        e->begin_ns - device->at_ns < IDLE_NEAR_NS) {
+        charge_own(d, device, e->begin_ns);
+    } else if (device->at_ns < e->begin_ns || !p->has_worked) {
         error = take_gap(d, device, s, maker);
     }
     const struct kernel_name *name;
-    enum idle_part part = s->is_hidden ? IDLE_OTHER : part_of(d, p, e, &name);
+    enum idle_part part = part_of(d, p, e, &name);
+    if (part != IDLE_COPYING)
+        device->kernel_ns = later(device->kernel_ns, e->end_ns);
+    part = s->is_hidden ? IDLE_OTHER : part;
     if (error == 0 && part != IDLE_OTHER && idle_follows_ranks(d))
         error = part == IDLE_COMMUNICATING ? take_collective(d, device, s, name)
                                            : keep_longest(d, device, s);
@@ -388,15 +397,15 @@ int idle_take_hidden_work(struct idle *d, struct idle_process *p, const struct s
 
 int idle_device_end(struct idle *d, struct idle_device *device)
 {
-    device->end_ns = is_piece(d) ? last_work_ns(device, IDLE_BUSY_PARTS)
-                                 : cut(d, d->walk->last_ns[device->process->index]);
-    device->end_ns = later(device->end_ns, device->begin_ns);
+    uint64_t end_ns = is_piece(d) ? last_work_ns(device, IDLE_BUSY_PARTS)
+                                  : d->walk->last_ns[device->process->index];
+    device->end_ns = later(cut(d, end_ns), device->begin_ns);
     int error = close_aside(d, device, false);
     if (error == 0)
-        error = spend(d, device, device->end_ns);
-    if (error < 0 || device->at_ns >= device->end_ns)
+        error = spend(d, device, end_ns);
+    if (error < 0 || device->at_ns >= end_ns)
         return error;
-    struct idle_gap gap = gap_of(d, device, device->end_ns);
+    struct idle_gap gap = gap_of(d, device, end_ns);
     return charge(d, device, &gap, idle_gap_charge_last);
 }
 

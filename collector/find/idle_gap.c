@@ -27,17 +27,18 @@ static uint64_t earlier(uint64_t a, uint64_t b)
 static void put(struct passage *p, enum idle_cause cause, const struct idle_place *place,
                 uint64_t until_ns)
 {
-    uint64_t ns = until_ns > p->at_ns ? until_ns - p->at_ns : 0;
-    if (!ns || p->error < 0)
+    uint64_t from_ns = later(p->at_ns, p->gap->from_ns);
+    uint64_t to_ns = earlier(until_ns, p->gap->to_ns);
+    p->at_ns = later(p->at_ns, until_ns);
+    if (from_ns >= to_ns || p->error < 0)
         return;
     struct idle_row what = {.place = *place,
                             .process = p->gap->process,
                             .device = p->gap->device,
                             .thread = p->thread,
                             .cause = p->gap->is_first ? IDLE_START_UP : cause};
-    p->error = idle_rows_add(p->rows, &what, p->at_ns, ns);
-    p->causes[what.cause] += ns;
-    p->at_ns = until_ns;
+    p->error = idle_rows_add(p->rows, &what, from_ns, to_ns - from_ns);
+    p->causes[what.cause] += to_ns - from_ns;
 }
 
 /* What would have been over had the thread not waited is the synchronisation's. */

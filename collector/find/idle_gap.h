@@ -19,6 +19,8 @@ struct idle_gap {
     uint64_t end_ns;
     uint64_t busy_ns;    /* until then the device was busy ... */
     uint64_t compute_ns; /* ... and computed; before begin_ns */
+    uint64_t from_ns;    /* what is before it and behind to_ns is charged to nobody */
+    uint64_t to_ns;
     uint32_t process;
     uint32_t device;
     struct idle_maker maker;  /* of the work that ends it */
@@ -31,7 +33,8 @@ struct idle_gap {
     uint64_t first_call_ns; /* then: begin of the process's first call */
 };
 
-/* Charges all of it. `causes`: ns by cause, added to. 0 or GPUPROF_NO_MEMORY. */
+/* Charges all of it that is between from_ns and to_ns. `causes`: ns by cause, added to. 0 or
+ * GPUPROF_NO_MEMORY. */
 int idle_gap_charge(struct idle_rows *rows, uint64_t causes[static IDLE_CAUSES],
                     const struct idle_gap *gap);
 

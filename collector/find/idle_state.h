@@ -58,6 +58,7 @@ struct idle_device {
     uint64_t awaited_ns;          /* for which other devices only waited for it */
     uint64_t at_ns;               /* this and what follows: while the walk lasts */
     uint64_t until_ns[IDLE_PARTS];
+    uint64_t kernel_ns; /* end of the last kernel or graph, whether it is in the piece or not */
     struct idle_aside *aside; /* owned; NULL: no other work yet */
     uint32_t pause;           /* place of the first one that may matter */
     struct idle_maker before;

@@ -188,6 +188,38 @@ def test_time_of_devices_in_pieces_adds_up(whole, run_collector, cuts):
     assert len(all_of_it) == 2 and all(row["idle"] and row["busy"] for row in all_of_it.values())
 
 
+def idle_of(run_verb, folder, *options):
+    report = json.loads(run_verb("report", "--format=json", "--table=idle,gpu_time", *options,
+                                 folder).stdout)
+    found = {(row["cause"], row["place"]): row["total_ns"] for row in report["idle"]}
+    assert sum(found.values()) == sum(row["idle_ns"] for row in report["gpu_time"])
+    return collections.Counter(found)
+
+
+def test_causes_and_places_of_pieces_add_up(make_records, run_verb):
+    """What pays for a wait, how long work was on its way, and where the host came to are seen in
+    the whole gap, wherever it is cut."""
+    s = Script(now=1000)
+    s.launch(lasts=100)
+    s.call("cudaDeviceSynchronize", 150)  # pays for 90 us behind it
+    s.now += 200
+    s.call("cudaMalloc", 10)
+    s.now += 30
+    s.launch(after=90, lasts=40)  # 85 us on its way
+    s.now = s.last + 20
+    s.call("cudaMemcpy", 200)  # waits for the kernel, but not for the copy before it
+    s.work(130, 20, kind="copy")
+    s.now += 100
+    s.launch(lasts=30)
+    folder = make_records(s.text())
+    whole = idle_of(run_verb, folder, "--to=1s")
+    assert {cause for cause, _ in whole} >= {"host", "sync", "copy", "launch"}
+    for cut in range(3, s.now - 1000, 7):
+        parts = [idle_of(run_verb, folder, *piece)
+                 for piece in ((f"--to={cut}us",), (f"--from={cut}us", "--to=1s"))]
+        assert parts[0] + parts[1] == whole, cut
+
+
 def times_of(row):
     busy = sum(row[part] for part in ("compute_ns", "communication_ns", "copies_ns", "other_ns"))
     return {"window": row["window_ns"], "busy": busy + row["idle_communication_ns"],
