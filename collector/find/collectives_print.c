@@ -122,20 +122,21 @@ static void print_place(const struct collectives *c, const struct pending_row *r
     uint64_t now_ns = c->last_ns;
     char text[UNIT_TEXT_BYTES];
     uint64_t ago_ns = place && now_ns > place->begin_ns ? now_ns - place->begin_ns : 0;
+    const char *fate = row->process ? fate_of(c, row) : "";
     if (!row->process)
         fputs("no recording of it is here", out);
     else if (!place)
         fputs("nothing is recorded of it", out);
     else if (place->is_open) {
-        fprintf(out, "it has been in %s for %s", place->function->name, time_text(text, ago_ns));
+        fprintf(out, *fate ? "it was in %s, called %s before" : "it has been in %s for %s",
+                place->function->name, time_text(text, ago_ns));
         print_line(row, out);
     } else {
         print_line(row, out);
         fprintf(out, "its last call was %s, %s before", place->function->name,
                 time_text(text, ago_ns));
     }
-    if (row->process)
-        fputs(fate_of(c, row), out);
+    fputs(fate, out);
 }
 
 static void print_one(const struct collectives *c, const struct pending_collective *p, FILE *out)

@@ -194,7 +194,8 @@ void open_calls_print_summary(const struct open_calls *o, FILE *out)
     char who[RANK_TITLE_BYTES];
     /* Nothing later is known of the process: it was killed in its work, and did not hang; or its
      * recording could not go on. */
-    if (c->process->losses.counters[COUNTER_ENDED])
+    bool is_ended = c->process->losses.counters[COUNTER_ENDED];
+    if (is_ended)
         fprintf(out, "had not returned when the recording ended (the disk was full?), in");
     else if (c->duration_ns)
         fprintf(out, "had not returned after %s, in", time_text(text, c->duration_ns));
@@ -204,6 +205,7 @@ void open_calls_print_summary(const struct open_calls *o, FILE *out)
     if (c->line)
         fprintf(out, ", at %s", c->line);
     if (o->total > 1)
-        fprintf(out, "; nor had %s more", count_text(text, o->total - 1));
+        fprintf(out, is_ended || c->duration_ns ? "; nor had %s more" : "; so had %s more",
+                count_text(text, o->total - 1));
     fprintf(out, "\n");
 }

@@ -313,10 +313,12 @@ def test_a_rank_that_does_not_come(library, collector, tmp_path, number, stays, 
     assert re.search("^  open .* in rank [0-7]", text[1])
 
 
-@pytest.mark.parametrize("apart", [True, False])
-def test_a_rank_that_was_killed(library, collector, tmp_path, apart):
-    """Before the others; or with them, by a signal that ends all, long after its last call."""
-    with Job(library, tmp_path, SIMNCCL_ABSENT="5:3", SIMCUDA_ENDLESS="forever") as job:
+@pytest.mark.parametrize("apart, stays", [(True, "away"), (True, "sync"), (False, "away")])
+def test_a_rank_that_was_killed(library, collector, tmp_path, apart, stays):
+    """Before the others, outside of calls or in one, which it is in no longer; or with them, by a
+    signal that ends all, long after its last call."""
+    with Job(library, tmp_path, SIMNCCL_ABSENT="5:3", SIMCUDA_ENDLESS="forever",
+             STAYS_IN=stays) as job:
         launched.wait_until(lambda: len(pending(collector, job.data)) == 8, 120)
         if apart:
             os.kill(pending(collector, job.data)[0]["pid"], signal.SIGKILL)
@@ -331,7 +333,10 @@ def test_a_rank_that_was_killed(library, collector, tmp_path, apart):
     first = text.splitlines()[0]
     assert first.startswith("  collective rank 5 of 8 has not called ")
     assert text.count(said) == 2 * apart and (not apart or said in while_they_run)
-    assert re.search(r"; it was at step \(nccl_work\.c:\d+\); its last call was ", first)
+    assert re.search({
+        "away": r"; it was at step \(nccl_work\.c:\d+\); its last call was ",
+        "sync": r"; it was in cudaStreamSynchronize, called \d\S* s before, at stays_away \("
+    }[stays], first), first
 
 
 def test_a_job_that_goes_on(library, collector, tmp_path):

@@ -279,11 +279,13 @@ static void test_open_calls(void **state)
     open = (struct open_calls){0};
     slice.event.end_ns = slice.event.begin_ns;
     open_calls_take(&open, &slice);
+    open_calls_take(&open, &slice);
     out = open_memstream(&text, &length);
     open_calls_print_summary(&open, out);
     print_open_calls(&open, out);
     fclose(out);
-    assert_non_null(strstr(text, "cudaFree had just begun at the end of process 0\n"));
+    assert_non_null(
+        strstr(text, "cudaFree had just begun at the end of process 0; so had 1 more\n"));
     assert_non_null(strstr(text, "   just begun  cudaFree, in"));
     assert_null(strstr(text, "0 ns"));
     free(text);
