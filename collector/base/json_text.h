@@ -54,6 +54,15 @@ static inline char *json_copy(char *out, const char *text, size_t length)
     return out + length;
 }
 
+/* Which of eight bytes, as load_u64 has them, are `byte`: the highest bit of each such byte is set.
+ * Of those behind the first one others may have it, too. */
+static inline uint64_t json_find(uint64_t eight, char byte)
+{
+    const uint64_t ones = 0x0101010101010101u;
+    uint64_t rest = eight ^ ones * (uint8_t)byte;
+    return (rest - ones) & ~rest & 0x80 * ones;
+}
+
 /* The three digits of a number below 1000. */
 static inline char *json_three(char *out, unsigned value)
 {

@@ -60,6 +60,12 @@ bool workers_start(struct workers *w, uint32_t count, worker_fn *work, void *con
     return false;
 }
 
+void workers_unsay(void)
+{
+    if (ftruncate(STDERR_FILENO, 0) == 0)
+        lseek(STDERR_FILENO, 0, SEEK_SET);
+}
+
 /* `is_told`: into a socket; who has ended is no signal to us. */
 static bool write_all(int to, const void *data, size_t bytes, bool is_told)
 {

@@ -39,6 +39,9 @@ bool workers_start(struct workers *w, uint32_t count, worker_fn *work, void *con
 /* In a worker: writes all of it. False: errno. */
 bool workers_write(int to, const void *data, size_t bytes);
 
+/* In a worker: what it has said up to now is not said, since another one says the same. */
+void workers_unsay(void);
+
 /* Something for a worker: what it means is between them. In the worker: waits for it. False: the
  * other has ended. */
 bool workers_tell(const struct workers *w, uint32_t index, const void *data, size_t bytes);

@@ -8,13 +8,18 @@
 #include <string.h>
 
 #include "base/json_text.h"
+#include "bytes.h"
 #include "error.h"
 #include "export/event_row.h"
 
 #define CELL_BYTES 64 /* of a cell without its text, with its name in JSON */
 
-static const char *const column_names[EVENT_COLUMNS] = {
-#define EVENT_COLUMN(NAME, name) #name,
+/* As members of JSON, up to their values. */
+static const struct {
+    const char *text;
+    size_t bytes;
+} columns[EVENT_COLUMNS] = {
+#define EVENT_COLUMN(NAME, name) {"\"" #name "\":", sizeof #name + 2},
 #include "export/event_columns.def"
 #undef EVENT_COLUMN
 };
@@ -78,11 +83,24 @@ static char *put_csv_string(char *out, const struct event_cell *c)
 
 static char *put_csv_object(char *out, const struct event_cell *c)
 {
+    const char *next = c->text, *end = next + c->bytes;
     *out++ = '"';
-    for (uint32_t i = 0; i < c->bytes; i++) {
-        if (c->text[i] == '"')
+    while (end - next >= 8) {
+        uint64_t quotes = json_find(load_u64((const uint8_t *)next), '"');
+        unsigned plain = quotes ? (unsigned)__builtin_ctzll(quotes) / 8 : 8;
+        memcpy(out, next, 8);
+        out += plain;
+        next += plain;
+        if (quotes) {
+            memcpy(out, "\"\"", 2);
+            out += 2;
+            next++;
+        }
+    }
+    for (; next < end; next++) {
+        if (*next == '"')
             *out++ = '"';
-        *out++ = c->text[i];
+        *out++ = *next;
     }
     *out++ = '"';
     return out;
@@ -122,8 +140,8 @@ static void print_json(struct export_writer *w)
             continue;
         *out++ = separator;
         separator = ',';
-        out = json_escape(out, column_names[i], strlen(column_names[i]));
-        *out++ = ':';
+        memcpy(out, columns[i].text, columns[i].bytes);
+        out += columns[i].bytes;
         if (c->form == CELL_WORD)
             out = json_escape(out, c->text, c->bytes);
         else
@@ -177,7 +195,7 @@ static struct export_writer *create_csv(struct output *out, struct walk *walk,
 {
     for (unsigned i = 0; i < EVENT_COLUMNS; i++) {
         output_write(out, ",", i != 0);
-        output_write(out, column_names[i], strlen(column_names[i]));
+        output_write(out, columns[i].text + 1, columns[i].bytes - 3);
     }
     output_write(out, "\n", 1);
     return create(out, walk, scope, print_csv);

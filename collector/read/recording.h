@@ -41,6 +41,7 @@ struct recording {
     struct block_index index;
     const struct share *share; /* a view; NULL: all processes are read here */
     bool is_parallel;          /* another processor may write while this one reads */
+    uint32_t processors;       /* that may be used, at most WORKERS_MAX */
     uint32_t workers;          /* processes that may read the recordings; 1: this one only */
     struct key_map said;       /* modules without symbols of which it is said (symbols.h) */
     struct progress *progress; /* of those who read the blocks; NULL: nobody wants to see it */
@@ -68,9 +69,10 @@ enum exit_code recording_open(struct recording *rec, char **paths, int path_coun
                               const struct recording_options *options);
 void recording_release(struct recording *rec);
 
-/* Which of rec->workers reads the events of which process: of each about as many bytes. Then, in
- * one of them (workers.h): those of others are not read. */
-void recording_deal(struct recording *rec);
+/* Which of so many workers, at most WORKERS_MAX, reads the events of which process: each about as
+ * many bytes; those of the one that reads the most are returned. Then, in one of them (workers.h):
+ * those of others are not read. */
+uint64_t recording_deal(struct recording *rec, uint32_t workers);
 void recording_keep_share(struct recording *rec, uint32_t worker);
 
 /* Of all files, as stored. */

@@ -151,7 +151,7 @@ enum exit_code merge_write_folder(struct merge *m, const char *folder,
     enum exit_code code = make_folder(folder);
     if (code != EXIT_OK)
         return code;
-    recording_deal(&m->rec);
+    recording_deal(&m->rec, m->rec.workers);
     if (m->rec.workers > 1 && workers_start(&workers, m->rec.workers, work_on_ranks, &work))
         return gather_ranks(m, folder, files, &workers);
     return write_ranks(m, folder, files);

@@ -166,6 +166,26 @@ def test_any_number_makes_the_same(recordings, run, request):
     assert made > 10000, request.node.name
 
 
+@pytest.mark.parametrize("kind", ["one", "several", "damaged", "operators"])
+def test_workers_of_one_recording(make_gpu, make_ops, run, kind):
+    """They take turns with its rows; of several, if one has the most by far."""
+    recordings = [make_ops(1, 20000, 1) if kind == "operators" else make_gpu("bench", 20000, 1)]
+    if kind == "several":
+        recordings.append(make_gpu("train", 3, 2, name="small"))
+    if kind == "damaged":
+        path, = recordings[0].glob("*.gpuprof")
+        data = bytearray(path.read_bytes())
+        data[len(data) // 2] ^= 0x55
+        path.write_bytes(data)
+    for words in (("csv",), ("jsonl",), ("csv", "--kind=kernel,operator"), ("csv", "--to=0.05")):
+        verb = ("export", "-o", "-", f"--format={words[0]}", *words[1:])
+        one = run("-j1", verb, recordings)
+        assert one[2].count(b"\n") > (10000 if not words[1:] else 1), words
+        assert (one[0] == 0) == (kind != "damaged"), words
+        for jobs in ("-j2", "-j3", "-j7"):
+            assert run(jobs, verb, recordings) == one, (words, jobs)
+
+
 def test_steps_that_others_find(make_stacks, run):
     """Steps are found while workers survey, or before where they may be missing; the last one ends
     when the longest kernel does, of which only the block says when that is."""
@@ -303,10 +323,19 @@ def test_kinds_that_nobody_knows(make_records, run):
                                          ("grouped", 3), ("report", 3), ("screen", 3), ("json", 3),
                                          ("chrome", 0)])
 def test_who_has_workers(make_gpu, run, tmp_path, verb, count):
+    assert workers_of(run, tmp_path, VERBS[verb], make_gpu("train", 4, 2)) == count
+
+
+@pytest.mark.parametrize("verb, count", [("csv", 3), ("piece", 3), ("screen", 0), ("chrome", 0)])
+def test_who_has_workers_for_one(make_gpu, run, tmp_path, verb, count):
+    assert workers_of(run, tmp_path, VERBS[verb], make_gpu("train", 1, 4)) == count
+
+
+def workers_of(run, tmp_path, arguments, recording):
     first = tmp_path / "first"
-    done = run("-j3", VERBS[verb], [make_gpu("train", 4, 2)],
-               env=shim(tmp_path, COUNTED, FIRST=str(first)))
-    assert done[0] == 0 and (first.stat().st_size if first.exists() else 0) == count
+    done = run("-j3", arguments, [recording], env=shim(tmp_path, COUNTED, FIRST=str(first)))
+    assert done[0] == 0
+    return first.stat().st_size if first.exists() else 0
 
 
 @pytest.mark.parametrize("verb", ["tables", "screen"])

@@ -30,6 +30,24 @@ static void test_escape(void **state)
     assert_json("a\0b", 3, "\"a\\u0000b\"");
 }
 
+/* Each byte at each place of a longer text is written as it is alone. */
+static void test_escape_anywhere(void **state)
+{
+    static const char around[] = "abcdefghijklmnopqrs";
+    enum { LENGTH = sizeof around - 1 };
+    (void)state;
+    for (unsigned byte = 0; byte < 256; byte++)
+        for (int at = 0; at < LENGTH; at++) {
+            char text[LENGTH], alone[16], expected[64];
+            memcpy(text, around, LENGTH);
+            text[at] = (char)byte;
+            char *end = json_escape(alone, text + at, 1);
+            snprintf(expected, sizeof expected, "\"%.*s%.*s%s\"", at, around,
+                     (int)(end - alone) - 2, alone + 1, around + at + 1);
+            assert_json(text, LENGTH, expected);
+        }
+}
+
 /* What a terminal would obey, or would turn the line around, is nobody's name. */
 static void test_clean(void **state)
 {
@@ -253,10 +271,15 @@ static void test_stack_cut(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_escape),    cmocka_unit_test(test_clean),
-        cmocka_unit_test(test_sha256),    cmocka_unit_test(test_numbers),
-        cmocka_unit_test(test_histogram), cmocka_unit_test(test_histogram_without_room),
-        cmocka_unit_test(test_cut),       cmocka_unit_test(test_function_cut),
+        cmocka_unit_test(test_escape),
+        cmocka_unit_test(test_escape_anywhere),
+        cmocka_unit_test(test_clean),
+        cmocka_unit_test(test_sha256),
+        cmocka_unit_test(test_numbers),
+        cmocka_unit_test(test_histogram),
+        cmocka_unit_test(test_histogram_without_room),
+        cmocka_unit_test(test_cut),
+        cmocka_unit_test(test_function_cut),
         cmocka_unit_test(test_stack_cut),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
