@@ -6,9 +6,10 @@
  * Where there are more processors than recordings, or one recording has most of the events, several
  * workers walk through the same processes, and take turns with the text.
  *
- * It is for consumers whose text of an event depends on no other events but by the walk. Memory: for each
- * worker LANE_BATCHES times 1.3 MiB that it shares with this process, besides what its walk takes;
- * who is that far ahead waits. So workers share the work where processes record at the same time.
+ * It is for consumers whose text of an event depends on no other events but by the walk. Memory:
+ * for each worker LANE_BATCHES times 1.3 MiB that it shares with this process, besides what its
+ * walk takes; who is that far ahead waits. So workers share the work where processes record at the
+ * same time.
  */
 #ifndef GPUPROF_COLLECTOR_EVENT_LANES_H
 #define GPUPROF_COLLECTOR_EVENT_LANES_H
