@@ -41,19 +41,28 @@ void recorded_publish(void)
         state_off(UINT32_MAX);
 }
 
+/* Also of what was taken back since: what is asked for now does not tell of that. */
+static uint64_t change_count(void)
+{
+    uint64_t count = 0;
+    for (unsigned i = 0; i < ASKER_COUNT; i++)
+        count += atomic_load(recorded_word((enum asker)i)) / CHANGE;
+    return count;
+}
+
 /*
  * No call is recorded while CUPTI makes no records: what its kinds wait for (its locks, the
  * device) takes long enough for others to launch. So calls go off first, and on last.
  */
 static void apply(void)
 {
-    uint32_t off;
+    uint64_t count;
     do {
-        off = recorded_asked();
+        count = change_count();
         state_off(UINT32_MAX);
         FEATURES_DO(turn, ());
         state_off(0);
-    } while (off != recorded_asked()); /* somebody else has asked, and may have been overtaken */
+    } while (count != change_count()); /* somebody else has asked, and may have been overtaken */
 }
 
 /* Who asks soon has seen to it that there is nothing that calls would have to wait for. */

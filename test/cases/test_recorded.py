@@ -123,6 +123,14 @@ def test_race(asked, tmp_path):
     assert not process.losses
 
 
+def test_overtaken(asked, tmp_path):
+    """What another one asks for and takes back, while a feature turns, is not what it leaves out
+    from then on."""
+    lines, [process] = run(asked, tmp_path, "overtaken")
+    assert len(lines) == 8 and all(asked_for == turned for asked_for, turned in lines), lines
+    assert not process.losses
+
+
 def test_inside_what_is_left_out(asked, tmp_path):
     """A call that was left out stays so to its end, with what CUDA calls inside it, though
     recording goes on in its middle; what the program itself calls there is recorded."""

@@ -9,6 +9,8 @@
  * three askers, and what the features were last told to leave out.
  * asked race ROUNDS: four threads ask and take back, two of them for the program, while another one
  * calls. After each round it prints what is left out, and calls with that as an argument.
+ * asked overtaken: while a feature turns for one, another asks and takes it back, for the same and
+ * for another asker. It prints a line for each: what is asked for, what the feature leaves out.
  * asked inner: calls that were left out, in whose middle recording goes on or another thread begins
  * a capture, with CUDA's own calls inside them, by hooks, by callbacks and by both. Each case has a
  * number, which its calls have as an argument: of the one that is left out and CUDA's inside it,
@@ -100,6 +102,14 @@ static void call_all(void)
     }
 }
 
+static void *on_other(void *(*body)(void *), const void *data)
+{
+    pthread_t id;
+    pthread_create(&id, NULL, body, (void *)(uintptr_t)data);
+    pthread_join(id, NULL);
+    return NULL;
+}
+
 /* The next phase: its calls, and what was asked for then. */
 static void act(void)
 {
@@ -187,6 +197,43 @@ static void race(void)
     }
     for (unsigned i = 0; i < THREADS; i++)
         pthread_join(threads[i], NULL);
+}
+
+static enum asker overtaking;
+
+static void *ask_more(void *data)
+{
+    (void)data;
+    turn(overtaking, true);
+    return NULL;
+}
+
+static void *take_back(void *data)
+{
+    (void)data;
+    turn(overtaking, false);
+    return NULL;
+}
+
+static void follow_overtaken(void)
+{
+    stress_turned = follow;
+    on_other(ask_more, NULL);
+    uint32_t off = recorded_asked();
+    on_other(take_back, NULL);
+    atomic_store(&turned, off);
+}
+
+static void overtaken(void)
+{
+    call_all();
+    for (unsigned i = 0; i < ALL; i++)
+        for (unsigned is_on = 0; is_on < 2; is_on++) {
+            overtaking = all[i];
+            stress_turned = follow_overtaken;
+            turn(ASKER_GOVERNOR, is_on);
+            printf("%u %u\n", recorded_asked(), atomic_load(&turned));
+        }
 }
 
 /* ---- calls inside calls that are left out ---------------------------------------------------- */
@@ -299,14 +346,6 @@ static void *capture(void *site)
     return NULL;
 }
 
-static void *on_other(void *(*body)(void *), const void *data)
-{
-    pthread_t id;
-    pthread_create(&id, NULL, body, (void *)(uintptr_t)data);
-    pthread_join(id, NULL);
-    return NULL;
-}
-
 static void go_on(unsigned ways)
 {
     turn(ASKER_PROGRAM, false);
@@ -395,7 +434,7 @@ int main(int argc, char **argv)
 {
     stress_turned = follow;
     if (argc == 2) {
-        inner();
+        (strcmp(argv[1], "inner") == 0 ? inner : overtaken)();
         return 3;
     }
     if (argc > 2) {
