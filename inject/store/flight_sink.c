@@ -223,6 +223,12 @@ static bool put_state(struct block_encoder *e, struct block_header *h)
     return !bytes || put(f.block, bytes);
 }
 
+/* All but one of them hold what is to be kept. */
+static bool turn_is_due(uint64_t now_ns)
+{
+    return f.keeps.ns && now_ns - f.turned_ns >= f.keeps.ns / (FLIGHT_SEGMENTS - 1);
+}
+
 /* The next segment, with what its blocks need from before. */
 static void turn(void)
 {
@@ -268,9 +274,7 @@ static bool append(struct block_sink *sink, const uint8_t *block, size_t bytes)
         publish(f.current);
     }
     f.next_sequence++;
-    if (f.segments[f.current].bytes + BLOCK_BYTES_MAX > f.segment_bytes ||
-        (f.keeps.ns &&
-         clock_ns(CLOCK_MONOTONIC) - f.turned_ns >= f.keeps.ns / (FLIGHT_SEGMENTS - 1)))
+    if (f.segments[f.current].bytes + BLOCK_BYTES_MAX > f.segment_bytes)
         turn();
     return true;
 }
@@ -488,18 +492,20 @@ void flight_ask(const struct dump *d)
 
 bool flight_is_due(uint64_t now_ns)
 {
-    (void)now_ns;
     struct dump due;
-    while (f.is_on && !f.is_over && flight_watch_due(&due))
+    if (!f.is_on || f.is_over)
+        return false;
+    while (flight_watch_due(&due))
         flight_ask(&due);
-    return f.is_on && f.is_asked && !f.is_dumping;
+    return (f.is_asked && !f.is_dumping) || turn_is_due(now_ns);
 }
 
 void flight_look(struct thread *writer, uint64_t now_ns, bool is_last)
 {
-    (void)now_ns;
     if (!f.is_on || f.is_over)
         return;
+    if (!is_last && turn_is_due(now_ns))
+        turn(); /* all that there was is stored: what begins later is in the next segment */
     while (is_last && pump(UINT64_MAX))
         ;
     uint64_t dumps = f.dumps;

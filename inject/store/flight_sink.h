@@ -30,8 +30,8 @@ struct block_sink *flight_or_stream(void);
 /* Asks for a dump. One that is asked for while another one waits to begin is one with it. */
 void flight_ask(const struct dump *d);
 
-/* In each pass: is all to be sealed, for a dump that begins? Then it does. The end of the process
- * is a dump, too. */
+/* In each pass: is all to be sealed, because a dump begins, or the next segment? Then it does. The
+ * end of the process is a dump, too. */
 bool flight_is_due(uint64_t now_ns);
 void flight_look(struct thread *writer, uint64_t now_ns, bool is_last);
 /* In each pass: writes a part of the dump that has begun, and says what was refused. */

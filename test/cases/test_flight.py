@@ -168,6 +168,25 @@ def test_last_seconds_of_a_killed_program(fly, report, tmp_path):
     assert "    2      400 B device  cudaMalloc" in text, text
 
 
+def test_short_one_keeps_little_more(fly, report):
+    """Though a thread's calls are stored once a second: of four parts of a third of a second each
+    there are three at least; a part is a tenth of a second longer at most, unless this machine is
+    busy. Steps are whole but for those that begin before it, or had not ended."""
+    flight = fly(FLIGHT="1s")
+    for number in range(40):
+        flight.say(f"t{number}", f"s{number}", "n100")
+    flight.kill()
+    steps = json.loads(report("--table=steps", "--format=json"))["steps"]
+    process = flight.read()
+    [(reason, begin, end, _)] = dumps(process)
+    assert reason == KILL and 10 ** 9 <= end - begin < 2.4 * 10 ** 9
+    whole = [step["step"] for step in steps if not step["partial"]]
+    assert is_run(whole) and whole[-1] == 38 and 8 <= len(whole) <= 24
+    assert len(steps) - 2 <= len(whole) and steps[-1]["partial"]
+    marks = {r.args[0]: r.begin for r in process.of_type(stream_reader.STEP)}
+    assert [number for number in whole if marks[number] < begin] == []
+
+
 def test_dumps_with_and_without_a_gap(fly):
     """What a dump has is not written again; what came between two is known as far as it counts."""
     flight = fly()
