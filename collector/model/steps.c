@@ -388,31 +388,45 @@ static bool is_passing(const struct steps *s, uint32_t first)
                (s->walk->last_ns[process] - s->walk->first_ns[process]) / STEPS_GRAPH_PART;
 }
 
-/* In the pauses of a process nobody knows what came to pass. *at: the first pause of its or of a
- * later process; those of `list` come before those of later ones. */
-static void find_pauses(const struct survey *survey, uint32_t *at, struct step *list,
-                        uint32_t count)
+/* The steps of one process, in order: where the next pause is looked for, how many stay. */
+struct checked {
+    struct step *list;
+    uint32_t at, kept;
+};
+
+/* Nobody knows what came to pass there: what lies in it is no step of those that are known. */
+static void take_pause(struct checked *c, uint32_t count, uint64_t from_ns, uint64_t to_ns)
+{
+    for (; c->at < count && c->list[c->at].begin_ns < to_ns; c->at++) {
+        struct step *step = &c->list[c->at];
+        step->is_partial |= step->end_ns > from_ns;
+        if (step->end_ns > to_ns)
+            return; /* the next pause may be in it, too */
+        if (step->begin_ns < from_ns)
+            c->list[c->kept++] = *step;
+    }
+}
+
+/* *at: the first pause of its or of a later process; those of `list` come before those of later
+ * ones. Returns how many steps stay. */
+static uint32_t take_pauses(const struct survey *survey, uint32_t *at, struct step *list,
+                            uint32_t count)
 {
     const struct surveyed_pause *p = survey->pauses;
-    uint32_t process = list->process->index, i = 0;
+    uint32_t process = list->process->index;
+    struct checked c = {.list = list};
     uint64_t from_ns = 0;
     while (*at < survey->pause_count && p[*at].process < process)
         ++*at;
     for (; *at < survey->pause_count && p[*at].process == process; ++*at) {
-        uint64_t now_ns = p[*at].at_ns;
-        if (p[*at].begins) {
-            from_ns = from_ns ? from_ns : now_ns;
-            continue;
-        }
-        for (; from_ns && i < count && list[i].begin_ns < now_ns; i++) {
-            list[i].is_partial |= list[i].end_ns > from_ns;
-            if (list[i].end_ns > now_ns) /* the next pause may be in it, too */
-                break;
-        }
-        from_ns = 0;
+        if (!p[*at].begins && from_ns)
+            take_pause(&c, count, from_ns, p[*at].at_ns);
+        from_ns = !p[*at].begins ? 0 : from_ns ? from_ns : p[*at].at_ns;
     }
-    while (from_ns && count > 0 && list[count - 1].end_ns > from_ns)
-        list[--count].is_partial = true;
+    if (from_ns)
+        take_pause(&c, count, from_ns, UINT64_MAX);
+    memmove(&list[c.kept], &list[c.at], (count - c.at) * sizeof *list);
+    return c.kept + count - c.at;
 }
 
 static int end(void *context)
@@ -430,8 +444,11 @@ static int end(void *context)
             error = make(s, &s->marks[i], next - i);
         if (s->count > first && is_passing(s, first))
             s->count = first;
-        if (error == 0 && s->count > first)
-            find_pauses(&s->walk->survey, &pause, &s->list[first], s->count - first);
+        if (error == 0 && s->count > first) {
+            uint32_t count = s->count - first;
+            s->count = first + take_pauses(&s->walk->survey, &pause, &s->list[first], count);
+            s->unrecorded += first + count - s->count;
+        }
     }
     for (uint32_t i = 0; i < s->count; i++)
         s->firsts[s->list[i].process->index + 1]++;
@@ -482,6 +499,8 @@ enum exit_code steps_check(struct steps *s, const char *verb)
     };
     if (s->count || (!s->by && !s->pattern))
         return EXIT_OK;
+    if (s->unrecorded)
+        return usage_error("%s: all of its steps are from while recording was off", verb);
     if (s->pattern && !s->class)
         return usage_error("%s: --step-range: no range or label has the name '%s'%s", verb,
                            s->pattern, step_names_text(&s->others, names));

@@ -16,7 +16,8 @@
  *               are wanted
  *
  * A step is partial if its begin or its end is not known (what lies behind the last begin, what
- * lies before the first update, what had not ended), or if recording was stopped in it.
+ * lies before the first update, what had not ended), or if recording was stopped in it. What lies
+ * in a pause as a whole (a flight recorder's dump has some of before it began) is no step.
  *
  * Memory: 64 bytes for each mark while they are gathered, and STEP_BYTES for each step after that;
  * of both there are STEPS_FREE and one more for each STEP_FILE_BYTES of the files, STEPS_MAX at
@@ -102,6 +103,7 @@ struct steps {
     uint32_t capacity;
     uint64_t beyond;          /* marks for which there was no room */
     struct step_names others; /* of ranges and labels before the first that is a step by its name */
+    uint64_t unrecorded;      /* steps that lie in a pause: of these there are none here */
     uint64_t overlapping;     /* ranges and labels that began in another one that is a step */
 };
 

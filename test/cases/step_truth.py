@@ -214,6 +214,8 @@ class Process:
                 begin = None
         if begin is not None:
             pauses.append((begin, ENDLESS))
+        self.steps = [step for step in self.steps
+                      if not any(begin <= step.begin < end >= step.end for begin, end in pauses)]
         for step in self.steps:
             step.partial |= any(begin < step.end and step.begin < end for begin, end in pauses)
 

@@ -229,7 +229,7 @@ class RandomStream(Stream):
         elif self.by == "name" and what < 0.8:
             self.add(POP, thread, args=(0,))
         elif what > 0.97:
-            self.add(PAUSE, thread, args=(self.dice.randrange(2),))
+            self.add(PAUSE, thread, args=(self.dice.randrange(3) // 2,))
 
 
 @pytest.mark.parametrize("by,seed", itertools.product(LABELS, range(2)))
@@ -649,3 +649,22 @@ def test_stopped_where_no_gpu_is_recorded(run_verb, make_records):
         for tables in ("functions", "steps"):
             made = run_verb("report", jobs, "--format=json", f"--table={tables}", folder)
             assert json.loads(made.stdout)["overview"]["steps"]["count"] == 6, (jobs, tables)
+
+
+def test_what_lies_in_a_pause_is_no_step(run_verb, make_records):
+    """A dump of a flight recorder may have some that were made before its window."""
+    def lines(ends_ns):
+        yield "process 0"
+        yield f"{PAUSE} 1 500 0 0 0 0 0 1,0,0 "
+        for i in range(6):
+            yield f"{STEP} 1 {1000 * i + 1000} 0 0 0 0 0 {i} "
+            yield f"{CALL} 1 {1000 * i + 1100} 10 0 0 cudaFree 0 0 "
+        yield f"{PAUSE} 1 {ends_ns} 0 0 0 0 0 0,0,0 "
+    folder = make_records(lines(3500))
+    report = json.loads(run_verb("report", "--format=json", "--table=steps", folder).stdout)
+    assert [(step["step"], step["partial"]) for step in report["steps"]] == \
+        [(2, True), (3, False), (4, False), (5, True)]
+    folder = make_records(lines(9000), name="none")
+    assert "steps" not in run_verb("report", folder).stdout
+    said = run_verb("report", "--step-by=range", "--table=steps", folder, status=2).stderr
+    assert said == "gpuprof: report: all of its steps are from while recording was off\n"
