@@ -135,11 +135,11 @@ int arrivals_late_text(const struct idle *d, const struct process *p, char **tex
         if (!row->late_count || d->ranked[row->late].process != p)
             continue;
         bool is_placed = place && place->text;
-        if (asprintf(text, "%s of %u, last %llu time%s, %s behind%s%s",
+        if (asprintf(text, "%s of %u, last %llu time%s, %s behind%s%s%s",
                      d->arrivals.kinds[row->kind], row->ranks, (unsigned long long)row->late_count,
                      row->late_count == 1 ? "" : "s",
-                     time_text(time, row->late_ns / row->late_count), is_placed ? ", at " : "",
-                     is_placed ? place->text : "") >= 0)
+                     time_text(time, row->late_ns / row->late_count), is_placed ? ", " : "",
+                     is_placed ? idle_at(place->text) : "", is_placed ? place->text : "") >= 0)
             return 0;
         *text = NULL;
         return GPUPROF_NO_MEMORY;

@@ -119,7 +119,8 @@ static struct gaps *count_gaps(const struct findings *f)
     struct gaps *gaps = calloc(f->idle->device_count + 1u, sizeof *gaps);
     for (uint32_t i = 0; gaps && i < f->idle->rows.count; i++) {
         const struct idle_row *row = &f->idle->rows.list[i];
-        gaps[row->device].counts[row->cause] += row->place.is_open ? 0 : row->count;
+        bool is_one = !row->place.is_open && row->place.side != IDLE_AFTER; /* the wait is one */
+        gaps[row->device].counts[row->cause] += is_one ? row->count : 0;
         gaps[row->device].open_ns[row->cause] += row->place.is_open ? row->ns : 0;
         gaps[row->device].between_ns += is_between(row) ? row->ns : 0;
     }

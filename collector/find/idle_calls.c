@@ -56,8 +56,9 @@ static struct idle_place place_of_op(const struct op *op)
 
 /* Member by member, into where it stays: to copy what was written in pieces a moment before makes
  * the processor wait for all of them. */
-static void set_place(struct idle_place *place, const struct slice *s)
+static void set_place(struct idle_entry *call, const struct slice *s)
 {
+    struct idle_place *place = &call->place;
     const struct op *op = walk_op(s);
     const struct range *range = op ? NULL : walk_range(s, false);
     const struct kernel_name *name = op ? op->text : range ? range->text : NULL;
@@ -66,6 +67,7 @@ static void set_place(struct idle_place *place, const struct slice *s)
     place->kind = is_number ? IDLE_WORD_OP : name ? IDLE_WORD_NAME : 0;
     place->stack = walk_stack(s);
     place->function = s->event.function->index;
+    call->since_ns = op ? op->begin_ns : range ? range->begin_ns : 0;
 }
 
 static bool submits(const struct function *f)
@@ -89,7 +91,7 @@ __attribute__((noinline)) int idle_take_call(struct idle *d, struct idle_process
                               .cause = (uint8_t)cause,
                               .waits = cause == IDLE_SYNC || cause == IDLE_COPY,
                               .is_open = r->flags & RECORD_OPEN};
-    set_place(&call.place, s);
+    set_place(&call, s);
     call.place.is_open = call.is_open;
     if (p->first_call_ns > e->begin_ns)
         p->first_call_ns = e->begin_ns;
@@ -154,8 +156,11 @@ static int load(struct idle *d, const struct thread *thread, const struct kernel
     struct idle_thread *t = idle_thread_of(d, thread);
     if (!t)
         return GPUPROF_NO_MEMORY;
-    struct idle_entry what = {
-        .begin_ns = begin_ns, .end_ns = end_ns, .place = named(name), .cause = IDLE_LOADER};
+    struct idle_entry what = {.begin_ns = begin_ns,
+                              .end_ns = end_ns,
+                              .since_ns = begin_ns,
+                              .place = named(name),
+                              .cause = IDLE_LOADER};
     if (!begins)
         return idle_thread_leave(t, &what);
     idle_thread_enter(t, &what);

@@ -51,6 +51,17 @@ static void put_host(struct passage *p, enum idle_cause cause, const struct idle
     put(p, cause, place, until_ns);
 }
 
+/* The time from since_ns on, in which the thread made no call, is before the one that it comes to;
+ * if that one's range or operator was open for half of the time, in that, too. */
+static struct idle_place towards(const struct idle_entry *to, uint64_t since_ns)
+{
+    struct idle_place place = to->place;
+    if (idle_entry_is_call(to))
+        place.side = to->since_ns && 2 * to->since_ns <= since_ns + to->begin_ns ? IDLE_TOWARDS
+                                                                                 : IDLE_BEFORE;
+    return place;
+}
+
 /* The thread makes no call before the next one; `to` is that which it comes to. */
 static void between(struct passage *p, const struct idle_entry *next, const struct idle_entry *to,
                     uint64_t until_ns)
@@ -63,12 +74,15 @@ static void between(struct passage *p, const struct idle_entry *next, const stru
     enum idle_cause cause = ns < IDLE_NEAR_NS      ? (enum idle_cause)next->cause
                             : ns < IDLE_NOTHING_NS ? IDLE_HOST
                                                    : IDLE_NOTHING;
+    struct idle_place before = towards(to, since_ns);
     if (p->gap->is_first) {
         put(p, cause, &first, earlier(until_ns, p->gap->first_call_ns));
         put(p, cause, &more, until_ns);
     } else if (cause == IDLE_NOTHING) {
-        put(p, cause, &to->place, until_ns);
-    } else if (cause == IDLE_HOST || cause == IDLE_LAUNCH) {
+        put(p, cause, &before, until_ns);
+    } else if (cause == IDLE_HOST) {
+        put_host(p, cause, &before, until_ns);
+    } else if (cause == IDLE_LAUNCH) {
         put_host(p, cause, &to->place, until_ns);
     } else {
         put(p, cause, cause == IDLE_UNKNOWN ? &nowhere : &next->place, until_ns);
@@ -87,6 +101,7 @@ static void inside(struct passage *p, const struct idle_entry *e, uint64_t until
     if (e->waits && e->begin_ns < p->gap->busy_ns && p->gap->busy_ns < e->end_ns) {
         p->credit_ns = waited_ns > e->begin_ns ? waited_ns - e->begin_ns : 0;
         p->credit_place = e->place;
+        p->credit_place.side = IDLE_AFTER;
     }
 }
 
@@ -152,16 +167,19 @@ static uint64_t handed_over(const struct passage *p, const struct idle_gap *g)
 
 /* Where the call stands in what its thread did; if that is forgotten, it is known by its function.
  */
-static struct idle_place place_of(const struct idle_gap *g)
+static void set_place(struct idle_entry *call, const struct idle_gap *g)
 {
     const struct idle_thread *t = g->maker.thread;
     const struct idle_entry *e = NULL;
     for (uint32_t i = t->count; i && !e; i--)
         if (idle_thread_entry(t, i - 1)->begin_ns <= g->call_begin_ns)
             e = idle_thread_entry(t, i - 1);
-    return e && (g->call_begin_ns < e->end_ns || g->call_begin_ns == e->begin_ns)
-               ? e->place
-               : (struct idle_place){.stack = g->stack, .function = g->function};
+    if (e && (g->call_begin_ns < e->end_ns || g->call_begin_ns == e->begin_ns)) {
+        call->place = e->place;
+        call->since_ns = e->since_ns;
+    } else {
+        call->place = (struct idle_place){.stack = g->stack, .function = g->function};
+    }
 }
 
 int idle_gap_charge(struct idle_rows *rows, uint64_t causes[static IDLE_CAUSES],
@@ -178,10 +196,9 @@ int idle_gap_charge(struct idle_rows *rows, uint64_t causes[static IDLE_CAUSES],
     }
     if (g->call_end_ns > g->begin_ns) { /* mostly the host is ahead */
         uint64_t until_ns = earlier(handed_over(&p, g), g->end_ns);
-        struct idle_entry call = {.begin_ns = g->call_begin_ns,
-                                  .end_ns = g->call_end_ns,
-                                  .place = place_of(g),
-                                  .cause = IDLE_LAUNCH};
+        struct idle_entry call = {
+            .begin_ns = g->call_begin_ns, .end_ns = g->call_end_ns, .cause = IDLE_LAUNCH};
+        set_place(&call, g);
         if (until_ns > p.at_ns)
             follow(&p, &g->before, &call, until_ns);
         follow(&p, &g->maker, &call, earlier(g->call_end_ns, g->end_ns));

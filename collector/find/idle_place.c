@@ -62,6 +62,20 @@ static const char *name_of(const struct walk *w, const struct idle_row *row,
                                               : "not known";
 }
 
+/* `text`, which it frees, of that side; `is_around`: it names what the call was made in. */
+static char *sided(char *text, const struct idle_place *place, bool is_around)
+{
+    bool is_before = place->side == IDLE_BEFORE || (place->side == IDLE_TOWARDS && !is_around);
+    const char *word = is_before                   ? "before "
+                       : place->side != IDLE_AFTER ? ""
+                       : is_around                 ? "after a wait in "
+                                                   : "after ";
+    char *made = NULL;
+    int length = text ? asprintf(&made, "%s%s", word, text) : -1;
+    free(text);
+    return length < 0 ? NULL : made;
+}
+
 static const struct idle_told *told_of(const struct idle_row *row)
 {
     return (const struct idle_told *)(uintptr_t)row->place.word;
@@ -75,7 +89,8 @@ char *idle_place_text(const struct walk *w, struct place_lines *lines, const str
         return strdup(told_of(row)->text);
     if (place_line(lines, row->process, row->place.stack, &line) < 0)
         return NULL;
-    return json_line(line ? line : name_of(w, row, made));
+    return sided(json_line(line ? line : name_of(w, row, made)), &row->place,
+                 !line && around(w, row));
 }
 
 int idle_where_text(const struct walk *w, struct place_lines *lines, const struct idle_row *row,
@@ -90,8 +105,17 @@ int idle_where_text(const struct walk *w, struct place_lines *lines, const struc
     int error = place_line(lines, row->process, row->place.stack, &line);
     const struct kernel_name *name = line ? NULL : around(w, row);
     const char *known = line ? line : name ? name->shown : NULL;
-    *text = known ? json_line(known) : NULL;
+    *text = known ? sided(json_line(known), &row->place, name) : NULL;
     return known && !*text ? GPUPROF_NO_MEMORY : error;
+}
+
+const char *idle_at(const char *place)
+{
+    static const char *const words[] = {"before ", "after "};
+    for (unsigned i = 0; i < sizeof words / sizeof words[0]; i++)
+        if (strncmp(place, words[i], strlen(words[i])) == 0)
+            return "";
+    return "at ";
 }
 
 static int by_cause_and_place(const void *left, const void *right)

@@ -20,7 +20,7 @@ struct idle_total {
 bool idle_says_loading(const char *name);
 
 /* The place in new memory, once lines have been looked up: "train (train.py:17)", an operator, a
- * range, a function; NULL: no memory. */
+ * range, a function, or "before" or "after" such a one; NULL: no memory. */
 char *idle_place_text(const struct walk *walk, struct place_lines *lines,
                       const struct idle_row *row);
 
@@ -28,6 +28,9 @@ char *idle_place_text(const struct walk *walk, struct place_lines *lines,
  * GPUPROF_NO_MEMORY. */
 int idle_where_text(const struct walk *walk, struct place_lines *lines, const struct idle_row *row,
                     char **text);
+
+/* What stands before such a text in a sentence: "at ", or nothing if it says more. */
+const char *idle_at(const char *place);
 
 /* Adds up the rows by cause and place, the largest first, in new memory. 0 or GPUPROF_NO_MEMORY. */
 int idle_totals(const struct walk *walk, struct place_lines *lines, const struct idle_rows *rows,

@@ -40,12 +40,22 @@ enum idle_word {
     IDLE_WORD_TOLD,   /* a view of a struct idle_told */
 };
 
+/* Where time is that the thread made no call in. */
+enum idle_side {
+    IDLE_AT,      /* in the call or what it was made in, or nobody can tell */
+    IDLE_TOWARDS, /* before the call, in its operator or range */
+    IDLE_BEFORE,  /* before that, too */
+    IDLE_AFTER,   /* behind the call, which waited */
+    IDLE_SIDES
+};
+
 struct idle_place {
     uint64_t word;
     uint32_t stack;    /* number of a STACK record; 0: none */
     uint32_t function; /* struct function index, or IDLE_NONE */
     uint32_t kind;     /* enum idle_word */
-    uint32_t is_open;  /* 1: of a call that never returned, whose time is a row of its own */
+    uint16_t is_open;  /* 1: of a call that never returned, whose time is a row of its own */
+    uint16_t side;     /* enum idle_side */
 };
 
 /* What was said of a place where its stack is known: texts for people, clean. Views. */

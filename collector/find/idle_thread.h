@@ -2,7 +2,7 @@
 /*
  * What a thread did last: its calls, one behind the other, and what it was in while it made them
  * that says more than they do (data loading, a capture, a range that ended before the next call).
- * Memory: 48 bytes a call or time between two, IDLE_ENTRIES_MAX of a thread at most; older ones are
+ * Memory: 56 bytes a call or time between two, IDLE_ENTRIES_MAX of a thread at most; older ones are
  * forgotten.
  */
 #ifndef GPUPROF_COLLECTOR_IDLE_THREAD_H
@@ -24,6 +24,7 @@
 struct idle_entry {
     uint64_t begin_ns;
     uint64_t end_ns;
+    uint64_t since_ns; /* begin of the operator or range that names the place; 0: of none */
     struct idle_place place;
     uint8_t cause; /* enum idle_cause */
     bool waits;    /* for the device, and for all of it that was asked for before */

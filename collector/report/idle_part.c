@@ -10,7 +10,7 @@
 #define KIND_NAME_BYTES 2 /* in a part, at least */
 #define PLACE_BYTES     4
 #define DEVICE_BYTES    23
-#define ROW_BYTES       10
+#define ROW_BYTES       11
 #define SEQUENCE_BYTES  6
 
 /* What numbers of a part mean where all are added up. */
@@ -59,14 +59,19 @@ static void carry_row(struct part *p, uint32_t *device, struct idle_row *row, ui
                       const char **text, const char **where)
 {
     uint64_t *const numbers[] = {&row->ns, &row->count, &row->longest_ns, &row->longest_at_ns};
+    bool is_open = row->place.is_open;
+    uint32_t side = row->place.side;
     part_u32(p, device);
     part_u32(p, &row->cause);
-    part_u32(p, &row->place.is_open);
+    part_flag(p, &is_open);
+    part_u32(p, &side);
     part_u32(p, tid);
     part_text(p, text);
     part_text(p, where);
     part_numbers(p, numbers, sizeof numbers / sizeof numbers[0]);
-    p->has_failed |= row->cause >= IDLE_CAUSES || row->place.is_open > 1 || !*text;
+    p->has_failed |= row->cause >= IDLE_CAUSES || side >= IDLE_SIDES || !*text;
+    row->place.is_open = is_open;
+    row->place.side = (uint16_t)side;
 }
 
 static void carry_place(struct part *p, struct arrival_place *place, const char **text)
@@ -349,14 +354,15 @@ static int add_rows(struct idle_parts *all, struct added_part *a, struct idle *d
         struct idle_row row = {.thread = IDLE_NONE};
         uint32_t tid = 0;
         carry_row(p, &row.device, &row, &tid, &text, &where);
-        uint32_t is_open = row.place.is_open;
+        struct idle_place place = row.place;
         row.device = idle_parts_device(all, (uint32_t)(a - all->list), row.device);
         if (p->has_failed)
             return 0;
         row.process = d->devices[row.device].process->index;
         has_more |= d->rows.count >= IDLE_ROWS_MAX;
         error = idle_parts_tell(all, text, where, tid, &row.place);
-        row.place.is_open = is_open;
+        row.place.is_open = place.is_open;
+        row.place.side = place.side;
         if (error == 0)
             error = idle_rows_add_sum(&d->rows, &row);
     }

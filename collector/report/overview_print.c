@@ -494,23 +494,18 @@ static void print_next(struct screen *s, const char *command)
     print_line(s, text);
 }
 
-/* Which device it is about, where there are several, and where. Of host time in front of a call
- * nothing but the call may be known. */
+/* Which device it is about, where there are several, and where. */
 static void print_place(struct screen *s, const struct findings *f, const struct finding *found)
 {
     char on[80] = "", who[RANK_TITLE_BYTES];
     const char *place = found->where ? found->where : found->row_count ? found->rows[0].name : NULL;
-    bool is_before = !found->where && found->kind == &finding_kinds[FINDING_HOST_BOUND];
     if (found->kind == &finding_kinds[FINDING_STRAGGLER])
         place = NULL; /* it is the rank itself */
     if (f->idle && f->idle->device_count > 1 && found->device != UINT64_MAX)
         snprintf(on, sizeof on, "%s, GPU %llu%s", process_who(found->process, who),
                  (unsigned long long)found->device, place ? ", " : "");
     if (place || on[0])
-        line(s, "", place, "                    %s%s", on,
-             !place      ? ""
-             : is_before ? "before "
-                         : "at ");
+        line(s, "", place, "                    %s%s", on, place ? idle_at(place) : "");
 }
 
 /* What costs most, with its place and what to run next; places, and then findings, give way to what

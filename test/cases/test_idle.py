@@ -230,7 +230,7 @@ def test_a_gap_has_its_cause(name, report):
 
 
 @pytest.mark.parametrize("parts, place", [
-    ([("load", 300)], "load"), ([("load", 240)], "cudaLaunchKernel"),  # of 496 us
+    ([("load", 300)], "load"), ([("load", 240)], "before cudaLaunchKernel"),  # of 496 us
     ([("near", 100), ("load", 150), ("near", 160)], "near"),  # those of one name are one
     ([(f"item {n}", 20) for n in range(12)] + [("late", 250)], "late")])
 def test_where_the_host_was_between_calls(parts, place, report):
@@ -257,7 +257,37 @@ def test_of_ranges_in_ranges_the_innermost_that_took_half(report):
     s.now += 6_000_000  # nobody knows what it does there
     s.launch()
     assert {(row["cause"], row["place"]) for row in report(s)["idle"]} >= {
-        ("host", "decode"), ("nothing", "cudaLaunchKernel")}
+        ("host", "decode"), ("nothing", "before cudaLaunchKernel")}
+
+
+@pytest.mark.parametrize("opens_at, place", [(0, "step"), (240, "step"), (250, "before step")])
+def test_time_before_a_range_is_not_in_it(opens_at, place, report):
+    """Of the 490 us before a call its range, which is open still, has at least half, or nothing."""
+    s = started()
+    end = s.now + 490
+    s.add(PUSH, MAIN, s.now + opens_at, 0, args=(0,) * 6, text="step")
+    s.now = end
+    s.launch()
+    s.add(POP, MAIN, s.now, 0, args=(0,))
+    row, = [row for row in report(s)["idle"] if row["cause"] == "host"]
+    assert (row["place"], row["total_ns"]) == (place, 396 * US)
+
+
+def test_time_behind_a_wait_is_not_in_it(report):
+    """What the thread did up to the end of that range, or behind it, nobody knows."""
+    s = started()
+    s.call("cudaDeviceSynchronize", 140)
+    s.now += 90
+    s.launch(lasts=100)
+    s.add(PUSH, MAIN, s.now, 0, args=(0,) * 6, text="step")
+    s.call("cudaDeviceSynchronize", 140)
+    s.add(POP, MAIN, s.now, 0, args=(0,))
+    s.now += 60
+    s.launch()
+    found = {row["place"]: row["total_ns"] // US for row in report(s)["idle"]
+             if row["cause"] == "sync"}
+    assert found == {"cudaDeviceSynchronize": 46, "after cudaDeviceSynchronize": 94,
+                     "step": 41, "after a wait in step": 64}
 
 
 def test_what_ran_goes_before_what_it_covers(report):
@@ -316,7 +346,7 @@ def test_loading_is_of_the_thread_that_it_says(report, run_verb, make_records):
     found = report(s)
     assert causes(found) == {"sync": 1, "capture": 300, "host": 300, "launch": 4}
     assert {row["place"] for row in found["idle"] if row["cause"] in ("capture", "host")} == \
-        {"Runtime Triggered Module Loading", "cudaLaunchKernel"}
+        {"Runtime Triggered Module Loading", "before cudaLaunchKernel"}
 
 
 def long_start():
