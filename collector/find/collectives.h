@@ -193,6 +193,15 @@ int collectives_judge(struct collectives *c, const struct unfinished *u);
 const struct channel_part *collectives_part(const struct collectives *c, uint32_t channel,
                                             uint32_t rank);
 
+/* Who has not come to what is told first, the first of these; NULL: nobody is known. */
+static inline const struct pending_row *collectives_late(const struct collectives *c)
+{
+    const struct pending_collective *p = c->pending_count ? &c->pending[0] : NULL;
+    const struct pending_row *late =
+        p && p->late_count && !p->is_mismatch ? &c->rows[p->first_row] : NULL;
+    return late && late->process ? late : NULL;
+}
+
 /* Is it about communicators that come to be, and not about what is done on them? */
 static inline bool collectives_is_made(enum collective_kind kind)
 {

@@ -268,14 +268,60 @@ static const char *line_in(const char *place)
     return digits && strcmp(colon + 1 + digits, ")") == 0 ? colon : NULL;
 }
 
-const char *finding_next(const struct finding *f)
+/* Is it "train (train)", of an object that has no lines? */
+static bool is_function(const char *place)
+{
+    const char *in = place ? strrchr(place, '(') : NULL;
+    return in > place && in[-1] == ' ' && !strchr(in, ' ') && in[strlen(in) - 1] == ')' &&
+           !line_in(place);
+}
+
+/* What is to be recorded for the lines of it; NULL: something else is to be run. */
+static const char *recorded_next(const struct finding *f)
 {
     static const char again[] = "gpuprof run --backtrace=";
-    const char *next = f->next ? f->next : f->kind->next, *line = line_in(f->where);
-    if (!line || strncmp(next, again, sizeof again - 1) != 0)
+    const char *next = f->next ? f->next : f->kind->next;
+    return strncmp(next, again, sizeof again - 1) == 0 ? next : NULL;
+}
+
+const char *finding_next(const struct finding *f)
+{
+    const char *next = recorded_next(f), *line = line_in(f->where);
+    if (!next)
+        return f->next ? f->next : f->kind->next;
+    if (!line && !is_function(f->where))
         return next;
-    bool is_python = line - f->where > 3 && memcmp(line - 3, ".py", 3) == 0;
+    bool is_python = line && line - f->where > 3 && memcmp(line - 3, ".py", 3) == 0;
     return is_python ? "gpuprof report --mine DATA" : "gpuprof report --by=stack DATA";
+}
+
+const char *finding_title(const struct finding *f)
+{
+    return f->is_awaited ? "the other ranks wait in a call for this one" : f->kind->title;
+}
+
+char *finding_advice(const struct finding *f)
+{
+    char *text = NULL;
+    int length = asprintf(&text, "%s%s", f->kind->advice,
+                          f->is_lineless && recorded_next(f)
+                              ? " Its lines are known once the program is compiled with -g."
+                              : "");
+    return length < 0 ? NULL : text;
+}
+
+/* Where a finding has the function alone, or nothing, and no finding has a line, there are none. */
+static void judge_lines(struct findings *f)
+{
+    bool has_line = false, has_function = false;
+    for (uint32_t i = 0; i < f->count; i++)
+        for (uint32_t k = 0; k < f->list[i].row_count; k++) {
+            has_line |= line_in(f->list[i].rows[k].where) != NULL;
+            has_function |= is_function(f->list[i].rows[k].where);
+        }
+    for (uint32_t i = 0; i < f->count; i++)
+        f->list[i].is_lineless = is_function(f->list[i].where) ||
+                                 (has_function && !has_line && !line_in(f->list[i].where));
 }
 
 /* Without its stack there is nothing in the recording to look at. */
@@ -284,11 +330,13 @@ static const char hang_stackless_next[] = "gpuprof run --backtrace=sync,copy,all
 static const char hang_collective_next[] = "gpuprof report --table=collectives DATA";
 
 /* Who waits there is not who has not come: that stands behind the place. 0 or GPUPROF_NO_MEMORY. */
-static int tell_missing(const struct collectives *c, char **where)
+static int tell_missing(const struct finding_hang *h, char **where)
 {
-    char *text = collectives_text(c), *clean = text ? json_line(text) : NULL, *both = NULL;
-    int length =
-        clean ? asprintf(&both, "%s%s%s", *where ? *where : "", *where ? "; " : "", clean) : -1;
+    char who[RANK_TITLE_BYTES], *both = NULL;
+    char *text = collectives_text(h->collectives), *clean = text ? json_line(text) : NULL;
+    int length = clean ? asprintf(&both, "%s waits%s%s; %s", process_who(h->process, who),
+                                  *where ? " at " : "", *where ? *where : "", clean)
+                       : -1;
     int error = text && length < 0 ? GPUPROF_NO_MEMORY : 0; /* none has a row that is kept */
     free(clean);
     free(text);
@@ -297,6 +345,13 @@ static int tell_missing(const struct collectives *c, char **where)
     free(*where);
     *where = both;
     return 0;
+}
+
+/* Where the process is that has not come, clean; NULL: no stack is of its last call. */
+static const char *line_of(const struct pending_row *late)
+{
+    const struct process_place *place = late->place;
+    return place && place->stack_ns >= place->begin_ns ? late->line : NULL;
 }
 
 /* The call that hangs is all there is of it. */
@@ -312,10 +367,11 @@ static int add_hang(struct findings *f)
                                    : h->place.stack ? NULL
                                                     : hang_stackless_next,
                            .ns = h->ns,
-                           .process = h->process,
+                           .process = h->late ? h->late->process : h->process,
                            .device = UINT64_MAX,
                            .devices = 1,
-                           .total_ns = h->ns};
+                           .total_ns = h->ns,
+                           .is_awaited = h->late != NULL};
     uint64_t begin_ns = f->idle->processes[h->process->index].begin_ns;
     to->of_ns = to->window_ns = f->walk->last_ns[h->process->index] - begin_ns;
     to->rows[to->row_count++] =
@@ -327,9 +383,9 @@ static int add_hang(struct findings *f)
                              .thread = h->thread};
     f->count++;
     int error = idle_where_text(f->walk, &f->idle->lines, &row, &to->rows[0].where);
-    to->where = copy_of(to->rows[0].where, &error);
+    to->where = copy_of(h->late ? line_of(h->late) : to->rows[0].where, &error);
     if (error == 0 && h->collectives)
-        error = tell_missing(h->collectives, &to->rows[0].where);
+        error = tell_missing(h, &to->rows[0].where);
     return to->rows[0].name ? error : GPUPROF_NO_MEMORY;
 }
 
@@ -616,7 +672,8 @@ static void know_hang(struct findings *f, const struct hang *hang)
             .place = {.stack = c->stack, .function = c->function->index},
             .begin_ns = c->begin_ns,
             .ns = c->duration_ns,
-            .collectives = hang->collectives.pending_count ? &hang->collectives : NULL};
+            .collectives = hang->collectives.pending_count ? &hang->collectives : NULL,
+            .late = collectives_late(&hang->collectives)};
 }
 
 int findings_finish(struct findings *f, const struct hang *hang, const char *symbol_folder)
@@ -652,6 +709,7 @@ int findings_finish(struct findings *f, const struct hang *hang, const char *sym
             f->list[f->count] = found[id];
             error = add_rows(f, &f->list[f->count++], worst[id]);
         }
+    judge_lines(f);
     findings_sort(f);
     return error;
 }

@@ -48,6 +48,8 @@ struct finding {
     char *where;                   /* owned: likewise, of all of the device's */
     struct finding_row rows[FINDING_ROWS];
     uint32_t row_count;
+    bool is_awaited;  /* of a hang: its process has not come, and others wait in a call for it */
+    bool is_lineless; /* the program's code was compiled without what tells lines */
 };
 
 /* What its share is of, where that is not the device's time behind start-up: for people, in
@@ -62,6 +64,7 @@ struct finding_hang {
     uint64_t begin_ns;
     uint64_t ns;
     const struct collectives *collectives; /* that do not come to their end; NULL: all do */
+    const struct pending_row *late; /* of these who has not come to the first; NULL: not known */
 };
 
 struct findings {
@@ -97,7 +100,10 @@ void findings_sort(struct findings *f);
 /* Of a struct findings, which may be NULL. (findings_print.c) */
 extern const struct table_info findings_table;
 
-/* Nothing need be recorded anew where its line is known. A view. */
+/* For people. The advice is new memory; NULL: there is none. Nothing need be recorded anew where
+ * its line is known, or its function, and would not be known better then. */
+const char *finding_title(const struct finding *f);
+char *finding_advice(const struct finding *f);
 const char *finding_next(const struct finding *f);
 
 #endif

@@ -120,7 +120,7 @@ static void put_text(const struct findings *f, const struct finding *found, FILE
 {
     char a[UNIT_TEXT_BYTES], b[UNIT_TEXT_BYTES], c[UNIT_TEXT_BYTES];
     char who[RANK_TITLE_BYTES];
-    fputs(found->kind->title, out);
+    fputs(finding_title(found), out);
     if (process_rank(found->process) || f->walk->rec->count > 1)
         fprintf(out, ", %s", process_who(found->process, who));
     if (found->device != UINT64_MAX)
@@ -149,7 +149,9 @@ static void put_text(const struct findings *f, const struct finding *found, FILE
                     time_text(c, since(f, row->at_ns)));
         free(clean);
     }
-    put_wrapped(found->kind->advice, out);
+    char *advice = finding_advice(found);
+    put_wrapped(advice ? advice : "?", out);
+    free(advice);
     fprintf(out, "\nnext: %s", finding_next(found));
 }
 
@@ -171,7 +173,7 @@ static void fill_row(const struct table *t, uint32_t index, enum report_format f
     const struct findings *f = t->source;
     const struct finding *found = &f->list[index];
     char text[UNIT_TEXT_BYTES];
-    cells[TITLE] = cell_text(found->kind->title);
+    cells[TITLE] = cell_text(finding_title(found));
     cells[ID] = cell_text(found->kind->id);
     cells[WHERE] = cell_text(found->where);
     cells[NS] = cell_number(found->ns);
@@ -192,7 +194,7 @@ static void fill_row(const struct table *t, uint32_t index, enum report_format f
         cells[JOB] = cell_number(found->process->job);
     if (found->device != UINT64_MAX)
         cells[DEVICE] = cell_number(found->device);
-    cells[ADVICE] = cell_text(found->kind->advice);
+    cells[ADVICE] = cell_owned(finding_advice(found));
     cells[NEXT] = cell_text(finding_next(found));
     if (format == FORMAT_JSON)
         cells[EVIDENCE] = printed(f, found, put_evidence);

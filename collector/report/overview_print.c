@@ -499,11 +499,13 @@ static void print_place(struct screen *s, const struct findings *f, const struct
 {
     char on[80] = "", who[RANK_TITLE_BYTES];
     const char *place = found->where ? found->where : found->row_count ? found->rows[0].name : NULL;
-    if (found->kind == &finding_kinds[FINDING_STRAGGLER])
-        place = NULL; /* it is the rank itself */
+    if (found->kind == &finding_kinds[FINDING_STRAGGLER] || found->is_awaited)
+        place = found->where; /* it is the rank itself */
     if (f->idle && f->idle->device_count > 1 && found->device != UINT64_MAX)
         snprintf(on, sizeof on, "%s, GPU %llu%s", process_who(found->process, who),
                  (unsigned long long)found->device, place ? ", " : "");
+    else if (found->is_awaited)
+        snprintf(on, sizeof on, "%s%s", process_who(found->process, who), place ? ", " : "");
     if (place || on[0])
         line(s, "", place, "                    %s%s", on, place ? idle_at(place) : "");
 }
@@ -526,7 +528,7 @@ static void print_findings(struct screen *s, const struct findings *f)
              found->bytes ? percent(found->bytes, found->of_bytes)
                           : percent(found->ns, found->of_ns),
              found->bytes ? bytes_text(time, found->bytes) : time_text(time, found->ns),
-             found->kind->title, finding_base(found));
+             finding_title(found), finding_base(found));
         if (each > 2)
             print_place(s, f, found);
         if (each > 1)

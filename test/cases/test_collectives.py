@@ -306,9 +306,13 @@ def test_a_rank_that_does_not_come(library, collector, tmp_path, number, stays, 
     if gpu == "on":  # of the other waits that hang nothing else is said
         hang, *others = findings
         assert hang["id"] == "hang" and hang["evidence"][0]["where"].endswith(text[0][13:])
+        assert re.match("rank [0-7] waits", hang["evidence"][0]["where"])
+        assert (hang["rank"], hang["pid"]) == ("5", killed[0]["pid"])
+        assert hang["where"] == (None if "newest stack" in text[0] else late["line"])
         assert all(row["ns"] < SECOND for row in others), others
         screen = "\n".join(text[:text.index("")])
         assert "  held back  the work of " in screen and "  lost       nothing" in screen
+        assert re.search("finding .* the other ranks wait in a call for this one\n +rank 5", screen)
     assert "its process" not in text[0] + first  # it was ended with all the others
     assert re.search("^  open .* in rank [0-7]", text[1])
 

@@ -167,6 +167,9 @@ def test_where_a_fault_is_in_c(run_collector, tmp_path, scene, debug):
         assert (f"  held back  the work of {held} launches: " in screen) == (held is not None)
         assert "launches whose GPU work is not recorded" not in screen
         return
+    if debug == "-g0":  # to record it again would bring no line, either
+        assert first["next"] == "gpuprof report --by=stack DATA"
+    assert ("compiled with -g" in first["advice"]) == (debug == "-g0")
     cost, cause, _ = FAULTS[scene]
     assert first["ns"] == pytest.approx(cost(run), rel=TOLERANCE)
     idle = [row["place"] for row in told["idle"] if row["cause"] == (cause or "copy")]
