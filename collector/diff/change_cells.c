@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <inttypes.h>
 #include <math.h>
 #include <string.h>
 
@@ -85,6 +86,19 @@ const char *diff_metric_text(const struct comparison *c, enum run_metric m)
 const char *diff_per_what(const struct comparison *c)
 {
     return has_steps(c) ? "a step" : "a run";
+}
+
+const char *diff_change_text(const struct comparison *c, char text[HEADLINE_BYTES])
+{
+    uint64_t pairs = (uint64_t)c->sides[0]->count * c->sides[1]->count;
+    *text = '\0';
+    if (pairs > 1)
+        snprintf(text, HEADLINE_BYTES,
+                 "change is the median over all %" PRIu64 " pairs of a run now and one before "
+                 "(Hodges-Lehmann): it need\nnot be what before and now differ by, which are the "
+                 "medians of the runs\n",
+                 pairs);
+    return text;
 }
 
 static size_t put_metrics(const struct comparison *c, enum verdict verdict, char *text, size_t at)

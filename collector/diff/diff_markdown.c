@@ -68,6 +68,7 @@ static void put_row(const struct comparison *c, enum run_metric m, FILE *out)
 
 static void put_metrics(const struct comparison *c, FILE *out)
 {
+    char text[HEADLINE_BYTES];
     fprintf(out,
             diff_compares(c)
                 ? "\n\n| %s | before | now | change | 95 %% interval | seen from | verdict |\n"
@@ -77,6 +78,8 @@ static void put_metrics(const struct comparison *c, FILE *out)
     for (unsigned m = 0; m < RUN_METRICS; m++)
         if (c->metrics[m].verdict != VERDICT_ABSENT)
             put_row(c, (enum run_metric)m, out);
+    if (diff_compares(c) && *diff_change_text(c, text))
+        fprintf(out, "\n%s", text);
 }
 
 static void put_provenance(const struct comparison *c, FILE *out)

@@ -54,4 +54,7 @@ static inline bool diff_is_of_one_thing(const struct comparison *c)
 #define HEADLINE_BYTES 1024
 const char *diff_headline(const struct comparison *c, char text[HEADLINE_BYTES]);
 
+/* What a change is, if it need not be that of the two sides' medians: lines; returns `text`. */
+const char *diff_change_text(const struct comparison *c, char text[HEADLINE_BYTES]);
+
 #endif

@@ -67,6 +67,7 @@ static void put_amounts(const struct comparison *c, FILE *out)
 
 static void put_changes(const struct comparison *c, FILE *out)
 {
+    char text[HEADLINE_BYTES];
     fprintf(out, "\n%-26s %10s %10s %8s  %-18s %9s  %s\n", diff_per_what(c), "before", "now",
             "change", "95 % interval", "seen from", "verdict");
     for (unsigned m = 0; m < RUN_METRICS; m++) {
@@ -79,6 +80,7 @@ static void put_changes(const struct comparison *c, FILE *out)
                 cells.shift, cells.interval, cells.smallest, cells.verdict,
                 run_metric_infos[m].gates ? "" : " (does not gate)");
     }
+    fputs(diff_change_text(c, text), out);
 }
 
 /* That they cannot be compared is said before anything else is looked at. */

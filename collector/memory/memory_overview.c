@@ -82,7 +82,7 @@ static char *place_text(const struct screen *s, const struct process *p, uint32_
                         enum memory_where where, char text[static PLACE_BYTES])
 {
     char who[RANK_TITLE_BYTES];
-    int length = where == MEMORY_OF_HOST ? snprintf(text, PLACE_BYTES, "host memory")
+    int length = where == MEMORY_OF_HOST ? snprintf(text, PLACE_BYTES, "pinned host memory")
                  : device == LEDGER_NO_DEVICE
                      ? snprintf(text, PLACE_BYTES, "a device that is not known")
                      : snprintf(text, PLACE_BYTES, "%sdevice %u",
@@ -269,9 +269,10 @@ void memory_overview_print(const struct memory_rows *r, const struct table_view 
     uint64_t resident = 0;
     for (uint32_t i = 0; i < m->rec->count; i++)
         resident = m->resident[i].peak > resident ? m->resident[i].peak : resident;
-    line(&s, "memory", NULL, "of %u process%s, recorded for %s%s%s", m->rec->count,
+    line(&s, "memory", NULL, "of %u process%s, recorded for %s%s%s%s", m->rec->count,
          m->rec->count == 1 ? "" : "es", time_text(time, m->end_ns - m->begin_ns),
-         resident ? "; on the host at most " : "", resident ? bytes_text(host, resident) : "");
+         resident ? "; resident (RSS) at most " : "", resident ? bytes_text(host, resident) : "",
+         resident && m->rec->count > 1 ? " of one" : "");
     bool is_whole = !print_losses(&s);
     print_failure(&s);
     print_places(&s, is_whole);

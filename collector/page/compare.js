@@ -62,7 +62,12 @@ function drawMetrics(c) {
     [`interval, ${signed(-limit)} to ${signed(limit)}`], ["95 %"], ["seen from", 1], ["verdict"]
   ].slice(0, compares ? 8 : 3);
   const write = (metric, n) => n === null ? "" : unitWriters[metric.unit](n);
-  return el("div", {class: "scroll"},
+  const pairs = c.runs.length * c.against.length;
+  const about = compares && pairs > 1 && el("p", {class: "small"},
+    `Change is the median over all ${count(pairs)} pairs of a run now and one before ` +
+      "(Hodges-Lehmann): it need not be what before and now differ by, which are the medians of " +
+      "the runs.");
+  const table = el("div", {class: "scroll"},
     el("table", {"aria-label": "Metrics"},
       el("thead", {},
         el("tr", {}, heads.map(([text, isNumber]) => el("th",
@@ -81,6 +86,7 @@ function drawMetrics(c) {
               (metric.why ? ": " + metric.why : "") + (metric.gates ? "" : " (does not gate)"))
           ]);
       }))));
+  return [table, about];
 }
 
 /* Facts of which not all runs say the same. */

@@ -2,8 +2,11 @@
 /* What gpuprof itself has cost, and what is missing from all that stands above. */
 "use strict";
 
+/* How many of a loss are gone, and not held back by CUPTI behind a kernel that hangs. */
+const missing = ([key, n]) => n - (key === "gpu_missing" ? data.overview.held_back : 0);
+
 sections.cost = (box) => {
-  const losses = data.overview.losses;
+  const losses = data.overview.losses, held = data.overview.held_back;
   add(box, el("h3", {}, "Losses"));
   if (!losses.length)
     add(box, el("p", {class: "none"}, "Nothing was lost."));
@@ -16,8 +19,14 @@ sections.cost = (box) => {
         {key: "what", type: "text", label: "what"}, {key: "count", type: "count", label: "count"},
         {key: "weight", type: "text", label: ""}
       ],
-      rows: losses.map(([, n, weight, isCount, text]) => [(isCount ? "" : "processes: ") + text, n,
-                         ["nothing is missing", "missing", "damaged"][weight]])
+      rows: [
+        ...losses.filter((loss) => missing(loss) > 0)
+          .map((loss) => [(loss[3] ? "" : "processes: ") + loss[4], missing(loss),
+                 ["nothing is missing", "missing", "damaged"][loss[2]]]),
+        ...held > 0 ? [["launches whose work CUPTI still had when the process hung", held,
+          "held back"]] :
+                      []
+      ]
     }));
   const cost = tableOf("classes");
   if (!cost || !cost.rows.length) return "";

@@ -173,7 +173,7 @@ sections.overview = (box, o) => {
       el("p", {class: "lead"}, `GPU rows: ${o.gpu_rows}.`));
   }
   const median = rowsOf("step_stats").find((row) => row.name === "median");
-  const lost = o.losses.some((loss) => loss[2] > 0);
+  const lost = o.losses.some((loss) => loss[2] > 0 && missing(loss) > 0);
   const facts = [
     ["Wall time", time(o.wall_ns)],
     o.start_up_ns > START_UP_MIN * o.wall_ns && ["Of it start-up", time(o.start_up_ns)],
@@ -182,6 +182,7 @@ sections.overview = (box, o) => {
     whole && ["GPUs", count(o.devices)],
     ["Kernels", count(o.kernels)], ["Calls", (o.estimated ? "about " : "") + count(o.calls)],
     o.errors && ["Failed calls", count(o.errors)],
+    o.held_back && ["Held back", el("a", {href: "#cost"}, `work of ${count(o.held_back)}`)],
     ["Lost", lost ? el("a", {href: "#cost"}, "some") : "nothing"]
   ];
   add(box, el("dl", {class: "facts"}, facts.filter(Boolean).map(([name,

@@ -67,6 +67,7 @@ int page_put_overview(const struct page *p, struct page_data *d)
     put_count("threads", r->rec->thread_count - r->rec->own_thread_count, d);
     put_count("calls", r->calls, d);
     put_count("errors", r->errors, d);
+    put_count("held_back", overview_held_back(r), d);
     put_count("devices", o.devices, d);
     put_count("kernels", gpu.kernels, d);
     put_count("busy_ns", gpu.busy_ns, d);

@@ -4,6 +4,7 @@
 
 const partNames = {
   kernels: "compute",
+  communication: "communication and waits",
   dataloader: "data loader",
   runtime: "CUDA calls",
   other: "nothing recorded"

@@ -48,11 +48,11 @@ struct library_row *library_row_of(struct library_report *l, uint32_t kind)
 static int take_library(struct library_report *l, const struct slice *s)
 {
     const struct library_call *call = s->library;
+    if (s->library_change == LIBRARY_OPENED || s->is_hidden)
+        return 0;
     struct library_row *row = library_row_of(l, call->kind);
     if (!row)
         return GPUPROF_NO_MEMORY;
-    if (s->library_change == LIBRARY_OPENED || s->is_hidden)
-        return 0;
     row->calls++;
     row->host_ns += call->end_ns - call->begin_ns;
     row->errors +=

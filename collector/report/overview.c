@@ -46,6 +46,14 @@ static int count_workless(struct overview *o)
     return 0;
 }
 
+uint64_t overview_held_back(const struct report *r)
+{
+    uint64_t held = 0;
+    for (uint32_t i = 0; i < r->rec->count; i++)
+        held += r->hang.has_hung[i] ? r->walk.losses[i].gpu_missing : 0;
+    return held < r->losses.gpu_missing ? held : r->losses.gpu_missing;
+}
+
 uint64_t overview_start_up_ns(const struct report *r)
 {
     const struct idle *idle = r->idle;

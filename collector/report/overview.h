@@ -35,6 +35,10 @@ int overview_init(struct overview *o, const struct report *r);
  * the first call; 0 of a piece of time. */
 uint64_t overview_start_up_ns(const struct report *r);
 
+/* How many of losses.gpu_missing are of processes that hang: CUPTI has their work, and hands it
+ * over no more. */
+uint64_t overview_held_back(const struct report *r);
+
 /* Prints at most OVERVIEW_LINES_MAX lines, of how->width columns each (0: of any width). */
 void overview_print(const struct overview *o, const struct table_view *how, FILE *out);
 

@@ -547,10 +547,7 @@ static void print_losses(struct screen *s, const struct report *r)
 {
     char text[LINE_BYTES / 2], number[UNIT_TEXT_BYTES];
     struct losses losses = r->losses;
-    uint64_t held = 0;
-    for (uint32_t i = 0; i < r->rec->count; i++)
-        held += r->hang.has_hung[i] ? r->walk.losses[i].gpu_missing : 0;
-    held = held < losses.gpu_missing ? held : losses.gpu_missing;
+    uint64_t held = overview_held_back(r);
     losses.gpu_missing -= held;
     if (held) /* it gives away whole buffers of finished records: none behind a kernel that hangs */
         line(s, "held back", NULL, "the work of %s launch%s: CUPTI still had its records",

@@ -186,6 +186,13 @@ static void stats_json(const struct table *t, FILE *out)
 
 /* ---- the split ------------------------------------------------------------------------------- */
 
+/* What a part is called for people: that of the GPUs' time without the waits is `communication`. */
+static const char *part_text(const char *name, enum report_format format)
+{
+    bool waits = format == FORMAT_TEXT && name == step_part_names[STEP_COMMUNICATION];
+    return waits ? "communication and waits" : name;
+}
+
 enum { PART_NAME, PART_TOTAL, PART_MEAN, PART_SHARE, PART_STEPS, PART_COLUMNS };
 
 static const struct column part_columns[PART_COLUMNS] = {
@@ -208,8 +215,7 @@ static void fill_part(const struct table *t, uint32_t index, enum report_format 
                       struct cell *cells)
 {
     const struct step_report *r = t->source;
-    (void)format;
-    cells[PART_NAME] = cell_text(step_part_names[index]);
+    cells[PART_NAME] = cell_text(part_text(step_part_names[index], format));
     cells[PART_TOTAL] = cell_number(r->parts[index]);
     cells[PART_MEAN] = cell_number(r->parts[index] / r->whole);
     cells[PART_SHARE] = cell_share(r->parts[index], r->total_ns);
@@ -355,7 +361,7 @@ static const struct column columns[COLUMNS] = {
     [BUSY] = {"gpu_busy_ns", "GPU busy", COLUMN_NS, 12, .spare = 1},
     [PARTS + STEP_KERNELS] = {"kernels_ns", "kernels", COLUMN_NS, 12},
     [PARTS + STEP_COPIES] = {"copies_ns", "copies", COLUMN_NS, 12, .spare = 1},
-    [PARTS + STEP_COMMUNICATION] = {"communication_ns", "communication", COLUMN_NS, 13, .spare = 1},
+    [PARTS + STEP_COMMUNICATION] = {"communication_ns", "comm. + waits", COLUMN_NS, 13, .spare = 1},
     [PARTS + STEP_RUNTIME] = {"runtime_ns", "runtime", COLUMN_NS, 12, .spare = 1},
     [PARTS + STEP_LOADER_WAIT] = {"dataloader_ns", "dataloader", COLUMN_NS, 12, .spare = 1},
     [PARTS + STEP_OPERATORS] = {"operators_ns", "operators", COLUMN_NS, 12, .spare = 1},
@@ -459,12 +465,16 @@ static const struct column phase_columns[PHASE_COLUMNS] = {
     [PHASE_STEPS] = {"steps", NULL, COLUMN_COUNT},
 };
 
+static bool knows_phases(const struct step_report *r)
+{
+    return r->host_ns[PHASE_NONE] != r->total_ns;
+}
+
 static void phases_begin(struct table *t, enum report_format format)
 {
     const struct step_report *r = t->source;
-    (void)format;
     t->is_there = r && r->whole;
-    t->count = t->is_there ? PHASES : 0;
+    t->count = t->is_there && (format != FORMAT_TEXT || knows_phases(r)) ? PHASES : 0;
 }
 
 static void fill_phase(const struct table *t, uint32_t index, enum report_format format,
@@ -496,8 +506,14 @@ static void phases_before(const struct table *t, FILE *out)
 {
     const struct step_report *r = t->source;
     say_definition(r, out);
-    if (r->host_ns[PHASE_NONE] == r->total_ns)
-        fprintf(out, "no phase is known: 'gpuprof run --pytorch=names' records what tells them\n");
+    if (!knows_phases(r))
+        fputs(
+            "no phase is known: PyTorch's operators and labels tell them, of which these steps "
+            "have none:\n"
+            "  'gpuprof run --pytorch=names' records those of a program that uses PyTorch; in any "
+            "other,\n"
+            "  ranges (gpuprof.h, NVTX) name the parts of a step: report --table=nvtx_sum DATA\n",
+            out);
 }
 
 const struct table_info step_tables[STEP_TABLES] = {

@@ -450,6 +450,8 @@ def test_printers(diff, run_collector, tmp_path):
     again = json.loads(again)
     assert all(again[key] == made[key] for key in again)
     assert made["says"] in text and "\x1b" not in text + markdown + junit
+    pairs = f"change is the median over all {len(new) * len(old)} pairs of a run now and one before"
+    assert pairs in text and pairs in markdown
     lines = markdown.splitlines()
     assert "<script" not in markdown and len(markdown) <= 65000
     table = [line for line in lines if line.startswith("| ") and "GPU busy" in line]

@@ -213,6 +213,19 @@ def test_nesting(report):
     assert kernels == {"inner": "cublasGemmEx 100x100x8 f32 nn", "pivot": "cusolverDnSgetrf 100"}
 
 
+def test_a_piece_has_what_is_in_it(report, text):
+    """No row of a call that is not; but one whose work alone is."""
+    recording = Libraries()
+    recording.gemm(5, 6, 7)
+    recording.now += 1_000_000
+    recording.gemm(8, 9, 10)
+    middle = "--from=500us"
+    assert len(report(recording)[1]) == 2
+    found, rows = report(recording, middle)
+    assert list(rows) == ["cublasGemmEx 8x9x10 bf16 nn"] and found["library"][0]["calls"] == 1
+    assert "5x6x7" not in text(recording, middle, "--table=library")
+
+
 def test_launched_by(report, text):
     """A kernel that calls of one kind make is theirs; of several shapes the function's."""
     recording = Libraries()

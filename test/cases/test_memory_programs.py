@@ -76,12 +76,13 @@ def test_memory_of_the_host(settings, library, run_verb, tmp_path):
     rows = json.loads(run_verb("memory", tmp_path / "out", "--format=json").stdout)["resident"]
     text = run_verb("memory", tmp_path / "out").stdout
     if settings:
-        assert not rows and "on the host at most" not in text
+        assert not rows and "resident (RSS)" not in text
         return
     [row] = rows
     assert row["samples"] >= 1 and row["peak_bytes"] >= row["end_bytes"] > 200 << 20
     assert abs(row["end_bytes"] - own) < 20 << 20
-    assert re.search(r"^  memory .*; on the host at most 2[0-9]+\.[0-9] MiB$", text, re.MULTILINE)
+    assert re.search(r"^  memory .*; resident \(RSS\) at most 2[0-9]+\.[0-9] MiB$", text,
+                     re.MULTILINE)
 
 
 @pytest.mark.skipif(bool(toolchain.CROSS), reason="the simulated CUDA runs natively")

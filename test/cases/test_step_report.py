@@ -495,6 +495,16 @@ def test_csv(tester):
     assert rows == wanted
 
 
+def test_communication_says_what_it_has(tester):
+    """With the waits for other ranks it is not what the first screen calls so, but for programs."""
+    stream = Stream()
+    of(stream, 6, lambda: stream.train(SGD))
+    report = tester.make(stream).json()
+    text = tester.run_verb("report", "--table=steps", tester.folder).stdout
+    assert "  communication and waits\n" in text and " comm. + waits " in text
+    assert "communication" in {row["name"] for row in report["step_parts"]}
+
+
 def test_limit_and_order(tester):
     """Of steps, not of what sums them up."""
     stream = Stream()

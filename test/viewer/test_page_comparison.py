@@ -53,6 +53,8 @@ def test_section(chromium, page_of):
     assert rows["step time"][5] == " to ".join(f"+{100 * of['step_ns'][side]:.1f} %"
                                                for side in ("low", "high"))
     assert rows["step time"][7] == "worse"
+    pairs = len(data["runs"]) * len(data["against"])
+    assert f"median over all {pairs} pairs of a run now and one before" in page.text("#compare")
     assert rows["launches"][1:4] == ["9", "9", "+0.0 %"]
     assert rows["launches"][5:] == ["exact", "any", "same"]
     assert rows["peak memory"][1] == "1.00 MiB" and "energy a step" not in rows

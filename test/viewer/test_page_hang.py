@@ -90,6 +90,26 @@ def test_hang(chromium, page_of):
     page.check_quiet()
 
 
+def test_held_back_is_not_lost(chromium, page_of):
+    path = page_of(*job())
+    data = data_of(path)
+    loss = ["gpu_missing", 7, 1, 1, "launches whose GPU work is not recorded"]
+
+    def look(held):
+        put_data(path, data | {"overview": data["overview"] | {"held_back": held,
+                                                               "losses": [loss]}})
+        return Page(chromium, path)
+    for held, said, rows in (
+            (7, ["nothing", "work of 7"], [("7", "held back")]),
+            (3, ["some", "work of 3"], [("4", "missing"), ("3", "held back")]),
+            (0, ["some", None], [("7", "missing")])):
+        page = look(held)
+        facts = dict(zip(page.texts("#overview dt"), page.texts("#overview dd")))
+        assert [facts["Lost"], facts.get("Held back")] == said
+        assert [tuple(row[1:]) for row in page.rows("#cost")[:len(rows)]] == rows
+        page.check_quiet()
+
+
 def test_hang_in_a_collective(chromium, page_of):
     """Each of them with its ranks by their states; the late ones first, with their lines."""
     hostile = "</script><b>load.py:3"
