@@ -61,13 +61,16 @@ static void set_place(struct idle_entry *call, const struct slice *s)
     struct idle_place *place = &call->place;
     const struct op *op = walk_op(s);
     const struct range *range = op ? NULL : walk_range(s, false);
+    uint32_t own = s->event.record->stack_id;
+    const struct op *around = own ? NULL : ops_with_stack(&s->walk->ops, s->event.thread);
     const struct kernel_name *name = op ? op->text : range ? range->text : NULL;
     bool is_number = op && !name;
     place->word = is_number ? op->name : (uintptr_t)name;
     place->kind = is_number ? IDLE_WORD_OP : name ? IDLE_WORD_NAME : 0;
-    place->stack = walk_stack(s);
+    place->stack = around ? around->stack : own;
     place->function = s->event.function->index;
-    call->since_ns = op ? op->begin_ns : range ? range->begin_ns : 0;
+    call->since_ns = around ? around->begin_ns : op ? op->begin_ns : range ? range->begin_ns : 0;
+    call->is_around = around != NULL;
 }
 
 static bool submits(const struct function *f)

@@ -57,8 +57,9 @@ static struct idle_place towards(const struct idle_entry *to, uint64_t since_ns)
 {
     struct idle_place place = to->place;
     if (idle_entry_is_call(to))
-        place.side = to->since_ns && 2 * to->since_ns <= since_ns + to->begin_ns ? IDLE_TOWARDS
-                                                                                 : IDLE_BEFORE;
+        place.side = !to->since_ns || 2 * to->since_ns > since_ns + to->begin_ns ? IDLE_BEFORE
+                     : to->is_around                                             ? IDLE_AT
+                                                                                 : IDLE_TOWARDS;
     return place;
 }
 
@@ -177,6 +178,7 @@ static void set_place(struct idle_entry *call, const struct idle_gap *g)
     if (e && (g->call_begin_ns < e->end_ns || g->call_begin_ns == e->begin_ns)) {
         call->place = e->place;
         call->since_ns = e->since_ns;
+        call->is_around = e->is_around;
     } else {
         call->place = (struct idle_place){.stack = g->stack, .function = g->function};
     }

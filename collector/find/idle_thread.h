@@ -24,11 +24,12 @@
 struct idle_entry {
     uint64_t begin_ns;
     uint64_t end_ns;
-    uint64_t since_ns; /* begin of the operator or range that names the place; 0: of none */
+    uint64_t since_ns; /* begin of the operator or range that the place is of; 0: of none */
     struct idle_place place;
-    uint8_t cause; /* enum idle_cause */
-    bool waits;    /* for the device, and for all of it that was asked for before */
-    bool is_open;  /* it never returned */
+    uint8_t cause;  /* enum idle_cause */
+    bool waits;     /* for the device, and for all of it that was asked for before */
+    bool is_open;   /* it never returned */
+    bool is_around; /* the stack is that of an operator around, too */
 };
 
 /* How long ranges or operators of one name were open since the last call. */

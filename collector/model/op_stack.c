@@ -246,13 +246,13 @@ const struct kernel_name *ops_name(const struct op *op, const struct op_numbers 
     return op->text || !op->name ? op->text : kernel_name_of(&numbers->names, op->name);
 }
 
-uint32_t ops_stack_around(const struct ops *o, const struct thread *thread)
+const struct op *ops_with_stack(const struct ops *o, const struct thread *thread)
 {
     const struct op_stack *stack = ops_stack(o, thread->index);
     uint32_t i = 0;
     while (i < stack->count && !stack->open[i].stack)
         i++;
-    return i < stack->count ? stack->open[i].stack : 0;
+    return i < stack->count ? &stack->open[i] : NULL;
 }
 
 const struct op *ops_innermost(const struct ops *o, const struct thread *thread)

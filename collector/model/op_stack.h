@@ -126,9 +126,16 @@ const struct kernel_name *ops_name(const struct op *op, const struct op_numbers 
 /* The innermost operator that works (op_works) and is open on the thread, or NULL. */
 const struct op *ops_innermost(const struct ops *o, const struct thread *thread);
 
-/* The stack from which the outermost operator that is open on the thread and has one was called,
- * which is that of each call in it but for what PyTorch does there; 0: there is none. */
-uint32_t ops_stack_around(const struct ops *o, const struct thread *thread);
+/* The outermost operator that is open on the thread and has the stack from which it was called,
+ * which is that of each call in it but for what PyTorch does there; NULL: there is none. */
+const struct op *ops_with_stack(const struct ops *o, const struct thread *thread);
+
+/* That stack; 0: there is none. */
+static inline uint32_t ops_stack_around(const struct ops *o, const struct thread *thread)
+{
+    const struct op *op = ops_with_stack(o, thread);
+    return op ? op->stack : 0;
+}
 
 /* The innermost module around `op`, which may have ended; NULL: it is in none. */
 const struct op *ops_module(const struct ops *o, const struct op *op);
