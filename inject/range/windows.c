@@ -51,7 +51,7 @@ static struct {
     bool is_based;     /* its first step is known: */
     uint64_t base;
     struct schedule schedule;
-    uint64_t active; /* steps to be recorded */
+    uint64_t active; /* steps seen that it is to record */
     enum schedule_action action;
     uint64_t cycle;
 
@@ -468,7 +468,7 @@ static void describe_steps(struct thread *writer)
     if (now.missed)
         snprintf(missed, sizeof missed, ", %llu window%s missed", (unsigned long long)now.missed,
                  now.missed == 1 ? "" : "s");
-    snprintf(text, sizeof text, "%llu step%s seen (by %s), %llu to be recorded%s",
+    snprintf(text, sizeof text, "%llu step%s seen (by %s), %llu of them scheduled%s",
              (unsigned long long)now.steps, now.steps == 1 ? "" : "s", words[now.source],
              (unsigned long long)now.active, missed);
     meta_append_text(writer, "schedule_steps", text);
