@@ -76,7 +76,7 @@ static void take_answer(struct seen *s, const uint64_t *figures)
     double seconds = (double)(figures[FIGURE_NOW_NS] - s->figures[FIGURE_NOW_NS]) / 1e9;
     double devices = (double)figures[FIGURE_DEVICES];
     s->calls = s->launches = s->busy = NAN;
-    if (s->answers && figures[FIGURE_NOW_NS] > s->figures[FIGURE_NOW_NS]) {
+    if (s->answers && seconds > 0 && seconds <= SILENT_SECONDS) { /* else it is not how it is now */
         s->calls = rate(s->figures[FIGURE_CALLS], figures[FIGURE_CALLS], seconds);
         s->launches = rate(s->figures[FIGURE_LAUNCHES], figures[FIGURE_LAUNCHES], seconds);
         s->busy = rate(s->figures[FIGURE_BUSY_NS], figures[FIGURE_BUSY_NS], seconds * 1e9) /

@@ -15,6 +15,7 @@
 #include "rank.h"
 #include "record/open_look.h"
 #include "record/pool.h"
+#include "record/recorded.h"
 #include "record/state.h"
 #include "store/seal.h"
 
@@ -39,7 +40,8 @@ static struct {
     bool has_gpu; /* there are records of a device's */
     uint64_t rank;
     uint64_t calls, launches;
-    uint64_t last_call; /* when the last one ended that is stored, in ticks; 0: none */
+    uint64_t last_call; /* when the last one ended that is stored, or a time in which there may have
+                         * been others, in ticks; 0: none */
     struct device devices[DEVICES_MAX];
 } now;
 
@@ -119,7 +121,8 @@ static bool is_of_use(uint8_t type, uint16_t code)
 static void see_end(const uint8_t *record, uint64_t head, size_t bytes)
 {
     uint64_t type = head & 0xff;
-    if ((type != RECORD_CALL && type != RECORD_LIBRARY_BEGIN && type != RECORD_LIBRARY_END) ||
+    if ((type != RECORD_CALL && type != RECORD_LIBRARY_BEGIN && type != RECORD_LIBRARY_END &&
+         type != RECORD_PAUSE && type != RECORD_WINDOW) ||
         bytes < RECORD_HEAD_WORDS * 8)
         return;
     uint64_t end = load_u64(record + 8) + load_u64(record + 16);
@@ -181,6 +184,8 @@ static void fill_open(struct control_status *s)
 static void fill_quiet(uint64_t *figures)
 {
     uint64_t ticks = ticks_now();
+    if (now.last_call && recorded_asked() & OFF_CALLS)
+        now.last_call = ticks;
     if (figures[FIGURE_OPEN_NS] == CONTROL_UNKNOWN && now.last_call && now.last_call <= ticks &&
         !passing_now())
         figures[FIGURE_QUIET_NS] = clock_scale_ns(&gp.header.scale, ticks) -
@@ -219,10 +224,11 @@ static void fill_devices(uint64_t *figures)
         figures[FIGURE_TENSOR_BYTES] = tensor_bytes;
         figures[FIGURE_RESERVED_BYTES] = reserved_bytes;
     }
-    if (worked && now.is_watched) {
+    if (worked && now.is_watched)
         figures[FIGURE_DEVICES] = worked;
+    /* Of the time in which nobody tells of their work nothing is known. */
+    if (worked && now.is_watched && !(recorded_asked() & (OFF_WORK | OFF_CUPTI)))
         figures[FIGURE_BUSY_NS] = busy_ns;
-    }
 }
 
 void figures_fill(struct control_status *s, bool is_watched)

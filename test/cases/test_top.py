@@ -102,6 +102,44 @@ def test_figures_are_what_was_done(start, watch, tmp_path):
     assert not list(tmp_path.glob("out/*.status*"))
 
 
+def test_while_recording_is_off(start, watch, top, collector, tmp_path):
+    """Of the device's work nothing is known then, nor of calls: it is not said that there were
+    none, nor when it goes on again."""
+    its = start(env={"SIMCUDA_COPY_BYTES_PER_US": "500"}, GPU="on",
+                CUPTI=toolchain.SIM / "libcupti.so.12")
+    looks = watch()
+
+    def tell(word):
+        subprocess.run([collector, "ctl", tmp_path / "out", word], check=True, capture_output=True)
+
+    def works(rows):
+        its.say("b200")
+        return rows[0]["gpu_busy_share"]
+
+    [before] = looks.until(works)
+    tell("stop")
+    [row] = looks.until(lambda rows: works(rows) is None and rows[0]["state"] == "stopped")
+    assert row["gpu_busy_seconds"] is None and row["quiet_seconds"] is None and row["gpus"] == 1
+    text = top("--once").splitlines()
+    assert "gpu" not in text[0].split() and "%" not in text[1] and "stopped" in text[1]
+    stopped = time.monotonic()
+    while time.monotonic() < stopped + 3:
+        its.say("b200", "n100")
+    tell("start")
+    [row] = looks.until(lambda rows: rows[0]["state"] == "recording")
+    assert row["gpu_busy_share"] is None and row["quiet_seconds"] < 2.5
+    [row] = looks.until(works)
+    assert row["gpu_busy_seconds"] > before["gpu_busy_seconds"]
+    its.program.send_signal(signal.SIGSTOP)
+    [row] = looks.until(lambda rows: rows[0]["state"] == "no answer")
+    assert row["gpu_busy_share"] is None and row["calls_per_second"] is None
+    its.program.send_signal(signal.SIGCONT)
+    [row] = looks.until(lambda rows: rows[0]["state"] == "recording")
+    assert row["gpu_busy_share"] is None and row["calls_per_second"] is None
+    assert looks.until(works)
+    its.end()
+
+
 @pytest.mark.long
 def test_nobody_asks_any_more(start, watch, tmp_path):
     its, looks = start(), watch()
