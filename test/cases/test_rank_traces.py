@@ -10,6 +10,7 @@ import zipfile
 
 import pytest
 from conftest import BUILD, built
+from made_ops import TYPES
 from merged_trace import check_rows, names, of_category
 
 
@@ -96,6 +97,20 @@ def test_processes_beside_the_ranks(run_collector, make_gpu, tmp_path):
     files = sorted(str(p.relative_to(tmp_path / "traces"))
                    for p in (tmp_path / "traces").rglob("*.gz"))
     assert files == ["others/process_1001.pt.trace.json.gz", "rank_0.pt.trace.json.gz"]
+
+
+def test_calls_and_ranges_of_no_thread(run_verb, make_records, tmp_path):
+    """Thread 0, which is a process's own and calls nothing: in no recording but one that is made
+    so. It is of its own process, and of no thread of another."""
+    for kind, what in (("call", 9), ("push", 0), ("op_begin", 0), ("library_begin", 0)):
+        lines = [line for rank in range(2) for line in (
+            f"process {rank}", f"{TYPES['call']} 1 1000 10 0 0 cudaMalloc 0 64 ",
+            *(f"{TYPES[kind]} 0 {2000 + i} 10 0 0 {what} 0 1,0,0,0,0,0 name" for i in range(9)))]
+        folder = make_records(lines, name=kind)
+        run_verb("merge", "--per-rank", "-o", kind + "-traces", folder)
+        assert len(list((tmp_path / f"{kind}-traces").rglob("*.gz"))) == 2
+        for verb in (("merge", "-o", "-"), ("report", "--format=json"), ("flame",)):
+            run_verb(*verb, folder)
 
 
 @pytest.mark.parametrize("arguments,text", [
