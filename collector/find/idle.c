@@ -69,9 +69,10 @@ void idle_release(struct idle *d)
 static struct idle_process *process_of(struct idle *d, const struct event *e)
 {
     struct idle_process *p = &d->processes[e->process->index];
-    if (!p->begin_ns && event_is_visible(e->record->type)) {
+    if (!p->begin_ns) {
         uint64_t start_ns = process_start_ns(e->process);
-        p->begin_ns = start_ns && start_ns < e->begin_ns ? start_ns : e->begin_ns;
+        uint64_t first_ns = d->walk->first_ns[e->process->index]; /* 0: it has done nothing yet */
+        p->begin_ns = start_ns && start_ns < first_ns ? start_ns : first_ns;
     }
     return p;
 }

@@ -385,9 +385,9 @@ int idle_take_hidden_work(struct idle *d, struct idle_process *p, const struct s
     int error = idle_follows_ranks(d) ? take_hidden_collective(d, p, s) : 0;
     if (error < 0)
         return error;
-    if (is_piece(d)
-            ? key_map_get(&d->device_of, key) > 0
-            : f->has_work && f->reaches(f->context, e->process, key.b, p->begin_ns, UINT64_MAX))
+    if (is_piece(d) ? key_map_get(&d->device_of, key) > 0
+                    : f->has_work && f->reaches(f->context, e->process, key.b, p->begin_ns,
+                                                d->walk->last_ns[e->process->index]))
         return idle_take_work(d, p, s);
     error = is_piece(d)
                 ? key_map_set(&d->others, key, later(key_map_get(&d->others, key), e->end_ns))

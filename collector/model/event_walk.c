@@ -142,7 +142,7 @@ static int tell_left(const struct pass *p)
     s.op_change = OP_SAME;
     s.change = RANGE_LEFT;
     while (error == 0 && p->needs & WALK_RANGES &&
-           (s.range = ranges_drain(&w->ranges, UINT64_MAX))) {
+           (s.range = ranges_drain(&w->ranges, w->last_ns))) {
         if (s.range->is_op || s.range->is_twin)
             continue;
         s.event.process = s.range->process;
@@ -178,10 +178,12 @@ static int finish(const struct pass *p, const struct process *only)
 /* What a walk learns on its way is forgotten; what a survey has learnt is not. */
 static int begin(struct walk *w, const struct process *only)
 {
+    const struct walk_filter *f = w->filter;
     for (uint32_t i = first_of(only); i < end_of(w, only); i++) {
         w->losses[i] = w->rec->processes[i]->losses;
         kernel_handles_release(&w->kernels, &w->names[i].handles);
-        w->first_ns[i] = w->last_ns[i] = 0;
+        w->first_ns[i] = f && f->first_ns ? f->first_ns[i] : 0;
+        w->last_ns[i] = f && f->last_ns ? f->last_ns[i] : 0;
         w->recorded[i] = (struct recorded_now){0};
     }
     ranges_release(&w->ranges);

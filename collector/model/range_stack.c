@@ -256,7 +256,7 @@ struct range *ranges_innermost(struct ranges *r, const struct thread *thread, bo
     return NULL;
 }
 
-struct range *ranges_drain(struct ranges *r, uint64_t end_ns)
+struct range *ranges_drain(struct ranges *r, const uint64_t *last_ns)
 {
     struct range *range;
     while (r->drained < r->thread_count && !r->stacks[r->drained].count)
@@ -264,6 +264,7 @@ struct range *ranges_drain(struct ranges *r, uint64_t end_ns)
     if (r->drained == r->thread_count)
         return NULL;
     struct range_stack *stack = &r->stacks[r->drained];
-    close_at(r, stack, stack->count - 1, end_ns, &range);
+    close_at(r, stack, stack->count - 1, last_ns[stack->open[stack->count - 1].process->index],
+             &range);
     return range;
 }

@@ -99,9 +99,9 @@ int ranges_take(struct ranges *r, const struct event *event, struct range **rang
  * pop only. */
 struct range *ranges_innermost(struct ranges *r, const struct thread *thread, bool nested);
 
-/* After the last event: takes out one range that is still open, innermost first; NULL when none is
- * left. */
-struct range *ranges_drain(struct ranges *r, uint64_t end_ns);
+/* After the last event, whose times are by process index: takes out one range that is still open,
+ * innermost first, which then ends; NULL when none is left. */
+struct range *ranges_drain(struct ranges *r, const uint64_t *last_ns);
 
 /* What a label record said; NULL: nothing. */
 const struct kernel_name *ranges_label(const struct ranges *r, const struct process *p,

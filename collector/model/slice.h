@@ -49,7 +49,8 @@ struct walk_filter {
     bool is_span;    /* but one piece, from from_ns to to_ns */
     uint64_t from_ns;
     uint64_t to_ns;
-    bool has_work; /* work of devices may be */
+    bool has_work;                      /* work of devices may be */
+    const uint64_t *first_ns, *last_ns; /* as a walk's, where all is read; NULL: this one does */
 };
 
 struct slice {
@@ -132,7 +133,7 @@ struct walk {
     struct device_sources sources;
     uint64_t *op_threads; /* owned, by thread index: PyTorch's numbers of threads; 0: not known */
     uint64_t *first_ns;   /* owned, by process index: of its first event that shows; 0: none yet */
-    uint64_t *last_ns;    /* likewise: until when it recorded anything */
+    uint64_t *last_ns; /* likewise: until when it recorded anything; with a filter, of the whole */
     struct recorded_now *recorded; /* owned, by process index: at this moment of the walk */
     struct spool pending;          /* work whose call is not known yet, or was not before */
     uint64_t pending_at;           /* the next of it, in a walk as before */

@@ -72,7 +72,6 @@ void gpu_report_free(struct gpu_report *g)
     gpu_stats_release(&g->stats);
     range_rows_release(&g->ranges);
     free(g->devices);
-    free(g->left);
     free(g->peaks);
     memory_peaks_release(&g->memory);
     free(g->is_host);
@@ -294,35 +293,16 @@ static int tied(void *context, const struct slice *s)
     return error < 0 ? error : survey_project(&g->walk->survey, &s->call, e->begin_ns, e->end_ns);
 }
 
-static int keep_left(struct gpu_report *g, const struct range *range, uint64_t bytes)
-{
-    struct range_left *left =
-        array_room(g->left, g->left_count, &g->left_capacity, sizeof *left, 64);
-    if (!left)
-        return GPUPROF_NO_MEMORY;
-    g->left = left;
-    left[g->left_count++] =
-        (struct range_left){.text = range->text ? range->text->shown : NULL,
-                            .domain = range->domain_text ? range->domain_text->shown : NULL,
-                            .begin_ns = range->begin_ns,
-                            .bytes = bytes};
-    return 0;
-}
-
 static int take_range(struct gpu_report *g, const struct slice *s)
 {
     const struct range *range = s->range;
     if ((s->change != RANGE_CLOSED && s->change != RANGE_LEFT) || s->is_hidden)
         return 0;
-    uint64_t end_ns = s->change == RANGE_LEFT ? g->last_ns : range->end_ns;
-    end_ns = end_ns > range->begin_ns ? end_ns : range->begin_ns;
     struct nccl_call call;
     uint64_t bytes = nccl_call_of(range, &call) ? call.bytes : 0;
-    if (g->is_part && s->change == RANGE_LEFT)
-        return keep_left(g, range, bytes);
     return gpu_stats_count(
         &g->stats, range_rows_get(&g->ranges, TABLE_RANGES, range->text, range->domain_text),
-        end_ns - range->begin_ns, bytes);
+        range->end_ns - range->begin_ns, bytes);
 }
 
 static int take_slice(void *context, const struct slice *s)
@@ -332,8 +312,6 @@ static int take_slice(void *context, const struct slice *s)
     const struct record *r = e->record;
     if (r->type == RECORD_CALL)
         return g->is_host[e->process->index] ? host_rows_take(&g->stats, s) : 0;
-    if (event_is_visible(r->type) && e->end_ns > g->last_ns)
-        g->last_ns = e->end_ns;
     if (is_stream_work(r->type))
         return g->has_work ? take_work(g, e) : 0;
     uint64_t duration_ns = e->end_ns - e->begin_ns;
@@ -534,11 +512,6 @@ struct consumer gpu_report_consumer(struct gpu_report *g)
 bool gpu_report_is_piece(const struct gpu_report *g)
 {
     return g->walk && g->walk->filter;
-}
-
-void gpu_report_is_part(struct gpu_report *g)
-{
-    g->is_part = true;
 }
 
 void gpu_report_leave(struct gpu_report *g, unsigned parts)

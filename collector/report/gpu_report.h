@@ -39,9 +39,7 @@ const struct gpu_stat *gpu_report_rows(const struct gpu_report *g, uint32_t *cou
 /* Is it of what the walk's filter has alone? */
 bool gpu_report_is_piece(const struct gpu_report *g);
 
-/* Before the walk: what it finds is to be put into a part; and nobody will look at these (enum
- * report_part). */
-void gpu_report_is_part(struct gpu_report *g);
+/* Before the walk: nobody will look at these (enum report_part). */
 void gpu_report_leave(struct gpu_report *g, unsigned parts);
 
 /* Which calls of libraries made the kernels; to be told after the walk, and to stay. */

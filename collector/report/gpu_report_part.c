@@ -9,7 +9,6 @@
 #include "report/library_report.h"
 
 #define ROW_BYTES    12 /* in a part, at least */
-#define LEFT_BYTES   4
 #define DEVICE_BYTES 7
 #define PEAK_BYTES   4
 
@@ -141,32 +140,8 @@ static int add_row(struct gpu_report *g, struct part *p)
     return 0;
 }
 
-/* ---- ranges that are left open, devices ------------------------------------------------------ */
-
-static void carry_left(struct part *p, const char **text, const char **domain, uint64_t *begin_ns,
-                       uint64_t *bytes)
-{
-    part_text(p, text);
-    part_text(p, domain);
-    part_number(p, begin_ns);
-    part_number(p, bytes);
-}
-
-static int add_left(struct gpu_report *g, struct part *p)
-{
-    const char *text = NULL, *domain = NULL;
-    struct range_left left = {0};
-    carry_left(p, &text, &domain, &left.begin_ns, &left.bytes);
-    struct range_left *list =
-        array_room(g->left, g->left_count, &g->left_capacity, sizeof *list, 64);
-    if (!list)
-        return GPUPROF_NO_MEMORY;
-    g->left = list;
-    left.text = text;
-    left.domain = domain;
-    list[g->left_count++] = left;
-    return 0;
-}
+/* ---- devices ----------------------------------------------------------------------------------
+ */
 
 static void carry_use(struct part *p, struct device_use *use, uint32_t *process)
 {
@@ -189,13 +164,7 @@ static void carry_peak(struct part *p, struct device_peak *peak, uint32_t *proce
 
 void gpu_report_put(struct gpu_report *g, struct part *p, const struct library_report *libraries)
 {
-    part_number(p, &g->last_ns);
     put_rows(g, p, libraries);
-    part_count(p, &g->left_count, LEFT_BYTES);
-    for (uint32_t i = 0; i < g->left_count; i++) {
-        struct range_left *left = &g->left[i];
-        carry_left(p, &left->text, &left->domain, &left->begin_ns, &left->bytes);
-    }
     part_count(p, &g->device_count, DEVICE_BYTES);
     for (uint32_t i = 0; i < g->device_count; i++)
         carry_use(p, &g->devices[i], &g->devices[i].process->index);
@@ -251,17 +220,11 @@ static int add_peaks(struct gpu_report *g, struct part *p, struct process *const
 int gpu_report_add(struct gpu_report *g, struct part *p, struct process *const *processes,
                    uint32_t process_count)
 {
-    uint64_t last_ns = 0;
     uint32_t count = 0;
     int error = 0;
-    part_number(p, &last_ns);
-    g->last_ns = last_ns > g->last_ns ? last_ns : g->last_ns;
     part_count(p, &count, ROW_BYTES);
     for (uint32_t i = 0; i < count && error == 0 && !p->has_failed; i++)
         error = add_row(g, p);
-    part_count(p, &count, LEFT_BYTES);
-    for (uint32_t i = 0; i < count && error == 0 && !p->has_failed; i++)
-        error = add_left(g, p);
     if (error == 0)
         error = add_devices(g, p, processes, process_count);
     return error < 0 ? error : add_peaks(g, p, processes, process_count);
@@ -269,13 +232,5 @@ int gpu_report_add(struct gpu_report *g, struct part *p, struct process *const *
 
 int gpu_report_add_end(struct gpu_report *g)
 {
-    int error = 0;
-    for (uint32_t i = 0; error == 0 && i < g->left_count; i++) {
-        const struct range_left *left = &g->left[i];
-        struct carried c = {.table = TABLE_RANGES, .name = left->text, .domain = left->domain};
-        uint64_t ns = g->last_ns > left->begin_ns ? g->last_ns - left->begin_ns : 0;
-        c.name = c.name ? c.name : "range";
-        error = gpu_stats_count(&g->stats, row_of(g, &c), ns, left->bytes);
-    }
-    return error < 0 ? error : gpu_report_complete(g);
+    return gpu_report_complete(g);
 }

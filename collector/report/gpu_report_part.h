@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * The tables of devices and ranges in a part: sums, which add up by the names of rows, but for
- * ranges that are open to the end, which end with the last event of all processes.
- */
+/* The tables of devices and ranges in a part: sums, which add up by the names of rows. */
 #ifndef GPUPROF_COLLECTOR_GPU_REPORT_PART_H
 #define GPUPROF_COLLECTOR_GPU_REPORT_PART_H
 

@@ -34,13 +34,6 @@ struct device_peak {
     uint64_t reserved; /* 0: no pools */
 };
 
-/* A range that was open to the end. Views. */
-struct range_left {
-    const char *text, *domain; /* NULL: it has none */
-    uint64_t begin_ns;
-    uint64_t bytes;
-};
-
 struct gpu_report {
     struct recording *rec;
     struct walk *walk;
@@ -61,12 +54,7 @@ struct gpu_report {
     uint32_t peak_capacity;
     uint32_t last_use;                 /* place of the device that was asked for last */
     uint32_t launch_rows[LAUNCH_ROWS]; /* places + 1: each kernel has something for all of them */
-    uint64_t last_ns;
-    unsigned leaves; /* enum report_part */
-    bool is_part;    /* ranges that are left open are kept: where they end, all processes know */
-    struct range_left *left; /* owned */
-    uint32_t left_count;
-    uint32_t left_capacity;
+    unsigned leaves;                   /* enum report_part */
     const struct library_report *libraries; /* a view; NULL: not told */
 };
 

@@ -9,7 +9,6 @@
  * its books of memory; what shares have in common is put right here:
  *
  *  - times of a host's processes have one offset (share.h), so that first and last can be compared;
- *  - ranges that are left open end with the last event of all processes;
  *  - rows of devices have the rank in their names, or the process if there are several;
  *  - devices come in the order of their first work, as one walk meets them;
  *  - how many ranges differ in their numbers alone is told when all are there;

@@ -250,8 +250,6 @@ static int start(struct report *r, struct recording *rec, const struct report_wi
     r->stacks = has_stacks ? calloc(1, sizeof *r->stacks) : NULL;
     if (r->gpu)
         gpu_report_leave(r->gpu, wish->leaves);
-    if (wish->is_part && r->gpu)
-        gpu_report_is_part(r->gpu);
     if (error < 0 || !r->gpu || !r->process_calls || has_stacks != (r->stacks != NULL) ||
         has_ops != (r->ops != NULL) || has_libraries != (r->libraries != NULL))
         return GPUPROF_NO_MEMORY;

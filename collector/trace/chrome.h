@@ -69,7 +69,6 @@ struct trace_writer {
     struct process_span *spans; /* owned, as `processes`; see chrome_span */
     uint64_t origin_ns;
     uint64_t last_ns;
-    uint64_t left_ns; /* when ranges that are open at the end are shown to end; 0: not yet known */
     uint64_t calls;
     struct value_cache values;
     struct launch_text launches[LAUNCH_CACHE_SLOTS];

@@ -379,16 +379,6 @@ static int take_unread(struct trace_writer *w, const struct event *e)
     return error;
 }
 
-/* One that is open at the end lasts as long as anything that is shown. */
-static int close_left(struct trace_writer *w, const struct range *range)
-{
-    struct range left = *range;
-    if (!w->left_ns)
-        w->left_ns = w->origin_ns + (w->last_ns == UINT64_MAX ? 0 : w->last_ns);
-    left.end_ns = w->left_ns > left.begin_ns ? w->left_ns : left.begin_ns;
-    return close_range(w, &left, false);
-}
-
 int chrome_range(struct trace_writer *w, const struct slice *s)
 {
     const struct event *e = &s->event;
@@ -396,7 +386,7 @@ int chrome_range(struct trace_writer *w, const struct slice *s)
     switch (s->change) {
     case RANGE_OPENED: open_range(w, range); return 0;
     case RANGE_CLOSED: return close_range(w, range, true);
-    case RANGE_LEFT: return close_left(w, range);
+    case RANGE_LEFT: return close_range(w, range, false);
     case RANGE_MARKED:
         put_instant(w, e, range->text ? range->text->json : "\"mark\"",
                     range->text ? range->text->json_bytes : 6, range);

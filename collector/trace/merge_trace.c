@@ -79,8 +79,12 @@ const struct walk_filter *merge_filter(struct merge *m)
     const struct walk_filter *piece = selection_filter(&m->selection, true);
     if (!m->max_size)
         return piece;
-    m->filter = (struct walk_filter){
-        .context = m, .has = has, .has_call = has_call, .wants = piece ? wants : NULL};
+    m->filter = (struct walk_filter){.context = m,
+                                     .has = has,
+                                     .has_call = has_call,
+                                     .wants = piece ? wants : NULL,
+                                     .first_ns = m->selection.filter.first_ns,
+                                     .last_ns = m->selection.filter.last_ns};
     return &m->filter;
 }
 
