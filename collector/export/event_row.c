@@ -196,6 +196,7 @@ static void put_function_args(struct export_writer *w, const struct slice *s,
 static void put_step(struct export_writer *w, const struct process *p, uint64_t at_ns)
 {
     const struct step *step = w->scope.steps ? steps_at(w->scope.steps, p, at_ns) : NULL;
+    w->cells[EVENT_STEP] = (struct event_cell){0};
     if (step && at_ns < step->end_ns)
         event_number(w, EVENT_STEP, step->number);
 }
@@ -288,14 +289,18 @@ static int take_call(struct export_writer *w, const struct slice *s)
     return error < 0 ? error : event_end(w);
 }
 
-/* What all of it has: on which device, of which call. */
-static int begin_work(struct export_writer *w, const struct slice *s, enum select_kind kind,
-                      const char *name)
+/* What all of it has, with its name if it has more than a title: of which call. */
+static int begin_work(struct export_writer *w, const struct slice *s,
+                      const struct kernel_name *name)
 {
     const struct event *e = &s->event;
+    char title[GPU_TITLE_BYTES];
     uint64_t id = event_id(e->process, s->is_called ? s->call.id : e->record->correlation);
-    event_begin(w, select_kind_word(kind), e->process, e->begin_ns, e->end_ns);
-    event_name(w, name);
+    event_begin(w, select_kind_word(selection_kind_of(e->record, NULL)), e->process, e->begin_ns,
+                e->end_ns);
+    put_kept(w, EVENT_NAME, name);
+    if (!name)
+        event_name(w, record_title(e->record, title));
     if (id)
         event_number(w, EVENT_CORRELATION, id);
     put_record_args(w, e->record);
@@ -313,32 +318,12 @@ static void put_device(struct export_writer *w, uint64_t device, uint64_t contex
 static int take_work(struct export_writer *w, const struct slice *s)
 {
     const struct record *r = s->event.record;
-    char title[GPU_TITLE_BYTES] = "";
-    enum select_kind kind = SELECT_KERNEL;
-    const struct kernel_name *name = NULL;
-    switch (r->type) {
-    case RECORD_KERNEL:
-        name = walk_kernel(w->walk, s->event.process, record_arg(r, KERNEL_NAME_INDEX));
-        if (!name)
-            snprintf(title, sizeof title, "kernel %llu",
-                     (unsigned long long)record_arg(r, KERNEL_NAME_INDEX));
-        break;
-    case RECORD_COPY:
-        kind = SELECT_MEMCPY;
-        copy_title(record_arg(r, COPY_KIND), record_arg(r, COPY_SOURCE),
-                   record_arg(r, COPY_DESTINATION), title);
-        break;
-    case RECORD_SET:
-        kind = SELECT_MEMSET;
-        set_title(record_arg(r, SET_KIND), title);
-        break;
-    default:
-        kind = SELECT_GRAPH_RUN;
-        snprintf(title, sizeof title, "CUDA graph %llu",
-                 (unsigned long long)record_arg(r, GRAPH_GRAPH));
-    }
-    int error = begin_work(w, s, kind, title);
-    put_kept(w, EVENT_NAME, name);
+    enum select_kind kind = selection_kind_of(r, NULL);
+    const struct kernel_name *name =
+        kind == SELECT_KERNEL
+            ? walk_kernel(w->walk, s->event.process, record_arg(r, KERNEL_NAME_INDEX))
+            : NULL;
+    int error = begin_work(w, s, name);
     put_device(w, record_arg(r, KERNEL_DEVICE), record_arg(r, KERNEL_CONTEXT),
                record_arg(r, KERNEL_STREAM));
     if (kind == SELECT_MEMCPY || kind == SELECT_MEMSET)
@@ -351,7 +336,7 @@ static int take_wait(struct export_writer *w, const struct slice *s)
 {
     const struct record *r = s->event.record;
     uint64_t context = record_arg(r, SYNC_CONTEXT);
-    int error = begin_work(w, s, SELECT_WAIT, sync_kind_text(record_arg(r, SYNC_KIND)));
+    int error = begin_work(w, s, NULL);
     put_device(w, survey_context_device(&w->walk->survey, s->event.process, context), context,
                record_arg(r, SYNC_STREAM));
     return error < 0 ? error : event_end(w);
@@ -359,16 +344,16 @@ static int take_wait(struct export_writer *w, const struct slice *s)
 
 static int take_overhead(struct export_writer *w, const struct slice *s)
 {
-    const struct record *r = s->event.record;
-    int error = begin_work(w, s, SELECT_OVERHEAD, overhead_kind_text(record_arg(r, OVERHEAD_KIND)));
+    int error = begin_work(w, s, NULL);
+    put_step(w, s->event.process, s->event.begin_ns);
     return error < 0 ? error : event_end(w);
 }
 
 static int take_memory(struct export_writer *w, const struct slice *s)
 {
     const struct record *r = s->event.record;
-    int error =
-        begin_work(w, s, SELECT_MEMORY, memory_operation_text(record_arg(r, MEMORY_OPERATION)));
+    int error = begin_work(w, s, NULL);
+    put_step(w, s->event.process, s->event.begin_ns);
     put_device(w, record_arg(r, MEMORY_DEVICE), record_arg(r, MEMORY_CONTEXT),
                record_arg(r, MEMORY_STREAM));
     event_number(w, EVENT_BYTES, record_arg(r, MEMORY_BYTES));
@@ -381,13 +366,12 @@ static int take_tensor(struct export_writer *w, const struct slice *s)
     const struct event *e = &s->event;
     const struct record *r = e->record;
     bool is_had = r->type == RECORD_TENSOR;
+    char title[GPU_TITLE_BYTES];
     event_begin(w, select_kind_word(SELECT_MEMORY), e->process, e->begin_ns, e->begin_ns);
-    event_name(w,
-               is_had ? memory_operation_text(record_arg(r, TENSOR_OPERATION)) : "out of memory");
+    event_name(w, record_title(r, title));
     put_thread(w, e->thread);
     put_step(w, e->process, e->begin_ns);
-    event_number(w, EVENT_DEVICE,
-                 record_arg(r, is_had ? (unsigned)TENSOR_DEVICE : TENSOR_OOM_DEVICE));
+    event_number(w, EVENT_DEVICE, record_device(r));
     event_number(w, EVENT_BYTES, record_arg(r, is_had ? (unsigned)TENSOR_BYTES : TENSOR_OOM_BYTES));
     event_arg_text(w, "allocator", "PyTorch");
     put_record_args(w, r);
@@ -422,11 +406,8 @@ static int take_range(struct export_writer *w, const struct slice *s)
     const struct range *range = s->range;
     bool is_mark = s->change == RANGE_MARKED;
     uint64_t begin_ns = is_mark ? s->event.begin_ns : range->begin_ns;
-    uint64_t end_ns = is_mark                   ? begin_ns
-                      : s->change == RANGE_LEFT ? w->walk->last_ns[range->process->index]
-                                                : range->end_ns;
     event_begin(w, select_kind_word(is_mark ? SELECT_MARK : SELECT_RANGE), range->process, begin_ns,
-                end_ns);
+                is_mark ? begin_ns : range->end_ns);
     put_kept(w, EVENT_NAME, range->text);
     put_thread(w, range->thread);
     put_step(w, range->process, begin_ns);
@@ -484,8 +465,9 @@ static int take_library(struct export_writer *w, const struct slice *s)
 static int take_mark(struct export_writer *w, const struct slice *s)
 {
     const struct event *e = &s->event;
+    char title[GPU_TITLE_BYTES];
     event_begin(w, select_kind_word(SELECT_MARK), e->process, e->begin_ns, e->begin_ns);
-    event_name(w, event_info(e->record->type)->name);
+    event_name(w, record_title(e->record, title));
     put_thread(w, e->thread);
     put_step(w, e->process, e->begin_ns);
     put_record_args(w, e->record);

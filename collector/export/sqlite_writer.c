@@ -204,11 +204,11 @@ static int take_tensor(struct export_writer *w, const struct slice *s)
     const struct record *r = e->record;
     bool is_had = r->type == RECORD_TENSOR;
     unsigned bytes = is_had ? (unsigned)TENSOR_BYTES : (unsigned)TENSOR_OOM_BYTES;
+    char title[GPU_TITLE_BYTES];
     struct sql_value row[TENSORS_COLUMNS] = {
         [SQL_TENSORS_START] = sqlite_time(w, e->begin_ns),
         [SQL_TENSORS_TID] = sql_integer(sqlite_tid(w, e->process, e->thread)),
-        [SQL_TENSORS_OPERATION] = sql_text(
-            is_had ? memory_operation_text(record_arg(r, TENSOR_OPERATION)) : "out of memory"),
+        [SQL_TENSORS_OPERATION] = sql_text(record_title(r, title)),
         [SQL_TENSORS_ADDRESS] =
             is_had ? sql_integer(record_arg(r, TENSOR_ADDRESS)) : (struct sql_value){0},
         [SQL_TENSORS_BYTES] = sql_integer(record_arg(r, bytes)),

@@ -116,53 +116,6 @@ static bool is_in(struct selection *s, const struct subject *e)
            (!s->has_name || has_name(s, e));
 }
 
-enum select_kind selection_kind_of_call(const struct function *f)
-{
-    switch (f->class) {
-    case API_LAUNCH: return SELECT_LAUNCH;
-    case API_GRAPH_LAUNCH: return SELECT_LAUNCH;
-    case API_ALLOC: return SELECT_ALLOC;
-    case API_COPY: return SELECT_COPY;
-    case API_SYNC: return SELECT_SYNC;
-    case API_GRAPH: return SELECT_GRAPH;
-    default: return SELECT_OTHER;
-    }
-}
-
-/* As a trace names them. */
-static void name_work(const struct selection *s, const struct slice *slice, char *text,
-                      struct subject *e)
-{
-    const struct record *r = slice->event.record;
-    const struct kernel_name *name = NULL;
-    e->text = text;
-    switch (r->type) {
-    case RECORD_KERNEL:
-        name = walk_kernel(s->walk, slice->event.process, record_arg(r, KERNEL_NAME_INDEX));
-        e->kind = SELECT_KERNEL;
-        e->is_kept = name;
-        if (name)
-            e->text = name->shown;
-        else
-            snprintf(text, GPU_TITLE_BYTES, "kernel %llu",
-                     (unsigned long long)record_arg(r, KERNEL_NAME_INDEX));
-        break;
-    case RECORD_COPY:
-        e->kind = SELECT_MEMCPY;
-        copy_title(record_arg(r, COPY_KIND), record_arg(r, COPY_SOURCE),
-                   record_arg(r, COPY_DESTINATION), text);
-        break;
-    case RECORD_SET:
-        e->kind = SELECT_MEMSET;
-        set_title(record_arg(r, SET_KIND), text);
-        break;
-    default:
-        e->kind = SELECT_GRAPH_RUN;
-        snprintf(text, GPU_TITLE_BYTES, "CUDA graph %llu",
-                 (unsigned long long)record_arg(r, GRAPH_GRAPH));
-    }
-}
-
 /* The call of work or the like; false: it is not known to have one. */
 static bool find_call(const struct selection *s, const struct slice *slice,
                       struct correlated_call *call)
@@ -175,40 +128,44 @@ static bool find_call(const struct selection *s, const struct slice *slice,
                             e->begin_ns, 0, call) > 0;
 }
 
-/* Work is counted where its call is. */
-static void tie_to_call(const struct selection *s, const struct slice *slice, struct subject *e)
+/* It is of its call's thread; what counts where its call is has that place. */
+static void tie_to_call(const struct selection *s, const struct slice *slice, bool counts_there,
+                        struct subject *e)
 {
     struct correlated_call call;
     bool is_called = find_call(s, slice, &call);
     e->tid = is_called ? s->tids[call.thread] : 0;
-    e->place_ns = is_called ? call.begin_ns : UINT64_MAX;
+    if (counts_there)
+        e->place_ns = is_called ? call.begin_ns : UINT64_MAX;
 }
 
-static void describe_other(const struct selection *s, const struct slice *slice, struct subject *e)
+/* What is no call, as a trace and its row name it. False: it says nothing by itself, as the end of
+ * what did not begin. */
+static bool describe_other(const struct selection *s, const struct slice *slice, char *text,
+                           struct subject *e)
 {
     const struct record *r = slice->event.record;
-    switch (r->type) {
-    case RECORD_SYNC:
-        e->kind = SELECT_WAIT;
-        e->text = sync_kind_text(record_arg(r, SYNC_KIND));
-        e->device =
-            survey_context_device(&s->walk->survey, e->process, record_arg(r, SYNC_CONTEXT));
-        tie_to_call(s, slice, e);
+    const struct kernel_name *name = NULL;
+    switch (e->kind) {
+    case SELECT_RANGE:
+    case SELECT_OPERATOR:
+    case SELECT_LIBRARY:
+    case SELECT_KINDS: return false;
+    case SELECT_KERNEL:
+        name = walk_kernel(s->walk, e->process, record_arg(r, KERNEL_NAME_INDEX));
         break;
-    case RECORD_OVERHEAD:
-        e->kind = SELECT_OVERHEAD;
-        e->text = overhead_kind_text(record_arg(r, OVERHEAD_KIND));
-        tie_to_call(s, slice, e);
-        e->place_ns = e->begin_ns;
-        break;
-    case RECORD_MEMORY:
-    case RECORD_TENSOR: e->kind = SELECT_MEMORY; break;
-    case RECORD_MARK:
-        e->text =
-            slice->change == RANGE_MARKED && slice->range->text ? slice->range->text->shown : NULL;
-        break;
+    case SELECT_MARK: name = slice->change == RANGE_MARKED ? slice->range->text : NULL; break;
     default: break;
     }
+    e->is_kept = name;
+    e->text = name ? name->shown : record_title(r, text);
+    e->device = r->type == RECORD_SYNC ? survey_context_device(&s->walk->survey, e->process,
+                                                               record_arg(r, SYNC_CONTEXT))
+                                       : record_device(r);
+    bool is_beside = r->type == RECORD_OVERHEAD || r->type == RECORD_MEMORY;
+    if (is_beside || r->type == RECORD_SYNC || is_stream_work(r->type))
+        tie_to_call(s, slice, !is_beside, e);
+    return true;
 }
 
 /* Of what is open for a while: only its end says what it was. */
@@ -219,13 +176,13 @@ static bool describe_span(const struct selection *s, const struct slice *slice, 
     if (slice->change == RANGE_CLOSED || slice->change == RANGE_LEFT) {
         e->kind = SELECT_RANGE;
         e->begin_ns = slice->range->begin_ns;
-        e->end_ns = slice->change == RANGE_LEFT ? UINT64_MAX : slice->range->end_ns;
+        e->end_ns = slice->range->end_ns;
         thread = slice->range->thread;
         text = slice->range->text;
     } else if (slice->op_change != OP_SAME) {
         e->kind = op_is_label(slice->op) ? SELECT_RANGE : SELECT_OPERATOR;
         e->begin_ns = slice->op->begin_ns;
-        e->end_ns = slice->op_change == OP_LEFT ? UINT64_MAX : slice->op->end_ns;
+        e->end_ns = slice->op->end_ns;
         thread = slice->op->thread;
         text = walk_op_name(s->walk, slice->op);
     } else if (slice->library_change != LIBRARY_SAME) {
@@ -287,7 +244,7 @@ static bool has(void *context, const struct slice *slice)
     if (slice->change == RANGE_OPENED || slice->op_change == OP_OPENED ||
         slice->library_change == LIBRARY_OPENED)
         return true;
-    struct subject e = {.process = event->process, .device = UINT64_MAX, .kind = SELECT_MARK};
+    struct subject e = {.process = event->process, .device = UINT64_MAX};
     if (describe_span(s, slice, &e))
         return meet(s, MET_ALL, is_in(s, &e));
     if (is_device_sample(event->record->type)) {
@@ -296,28 +253,24 @@ static bool has(void *context, const struct slice *slice)
             !meet(s, MET_DEVICE, number_list_has(&s->wish->devices, slice->source->device)))
             return false;
         bool shows = meet(s, MET_TIME, is_in_time(s, &e));
-        meet(s, MET_ALL, shows && is_of_all_kinds(s->wish));
+        meet(s, MET_ALL, shows && slice->source && is_of_all_kinds(s->wish));
         return shows;
     }
-    if (!event_is_visible(event->record->type) || event->record->type == RECORD_LABEL)
-        return true;
+    e.kind = selection_kind_of(event->record, event->function);
     e.begin_ns = e.place_ns = event->begin_ns;
     e.end_ns = event->end_ns > event->begin_ns ? event->end_ns : event->begin_ns;
     e.tid = event->thread->tid;
     e.is_edge = event->record->type == RECORD_WINDOW;
     if (event->record->type == RECORD_CALL) {
-        e.kind = selection_kind_of_call(event->function);
         e.text = event->function->name;
         e.is_kept = true;
-    } else if (is_stream_work(event->record->type)) {
-        name_work(s, slice, text, &e);
-        e.device = record_arg(event->record, KERNEL_DEVICE);
-        tie_to_call(s, slice, &e);
-    } else {
-        describe_other(s, slice, &e);
-    }
-    if (meet(s, MET_ALL, is_in(s, &e)))
+    } else if (!describe_other(s, slice, text, &e)) {
         return true;
+    }
+    if (is_in(s, &e)) {
+        meet(s, MET_ALL, !slice->is_pending); /* it is counted when its call is known */
+        return true;
+    }
     note_begun(s, event, &e);
     return false;
 }
@@ -622,7 +575,7 @@ enum exit_code selection_make(struct selection *s, struct recording *rec, struct
     if (s->to_ns <= s->from_ns)
         return usage_error("%s: --to is no later than --from", verb);
     if (s->from_ns > s->walk->survey.origin_ns + s->length_ns ||
-        s->to_ns <= s->walk->survey.origin_ns) /* a range that did not end would reach there */
+        s->to_ns <= s->walk->survey.origin_ns)
         return selection_empty(s, verb);
     s->has_name = wish->name && regcomp(&s->name, wish->name, REG_EXTENDED | REG_NOSUB) == 0;
     if (keep_tids(s) < 0)
@@ -640,6 +593,8 @@ enum exit_code selection_make(struct selection *s, struct recording *rec, struct
                                      .has_call = has_call,
                                      .wants = wants,
                                      .reaches = reaches_device,
+                                     .first_ns = s->walk->first_ns,
+                                     .last_ns = s->walk->last_ns,
                                      .is_of_time = s->from_ns || s->to_ns != UINT64_MAX ||
                                                    s->steps || s->ranges || s->cycle};
     uint64_t origin_ns = s->walk->survey.origin_ns;
@@ -647,8 +602,11 @@ enum exit_code selection_make(struct selection *s, struct recording *rec, struct
     s->filter.from_ns = s->from_ns > origin_ns ? s->from_ns : origin_ns;
     s->filter.to_ns = s->to_ns;
     if (wish->devices.count)
-        s->of_steps =
-            (struct walk_filter){.context = s, .has = has_device, .has_call = has_any_call};
+        s->of_steps = (struct walk_filter){.context = s,
+                                           .has = has_device,
+                                           .has_call = has_any_call,
+                                           .first_ns = s->walk->first_ns,
+                                           .last_ns = s->walk->last_ns};
     return code;
 }
 

@@ -135,8 +135,10 @@ static inline void selection_add_found(struct selection_found *sum,
 bool selection_reaches(const struct selection *s, const struct process *p, uint64_t begin_ns,
                        uint64_t end_ns);
 
-/* What --kind calls a call of that function. */
+/* What --kind calls a call of that function, and any record, with the function of its call;
+ * SELECT_KINDS: it is of none. (selection_kind.c) */
 enum select_kind selection_kind_of_call(const struct function *f);
+enum select_kind selection_kind_of(const struct record *r, const struct function *f);
 
 /* Takes steps that do not reach into it out of the list. */
 void selection_keep_steps(const struct selection *s, struct steps *steps);

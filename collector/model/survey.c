@@ -242,7 +242,12 @@ int survey_take(struct survey *s, const struct event *e)
         return correlation_link(&s->calls, e->process->index, r->correlation,
                                 (uint32_t)record_arg(r, LINK_FURTHER), e->begin_ns);
     case RECORD_CONTENT: return contents_take(&s->contents, e);
-    case RECORD_TENSOR: s->has_tensors[e->process->index] = true; return 0;
+    case RECORD_TENSOR:
+    case RECORD_TENSOR_OOM:
+    case RECORD_MEMORY:
+        s->has_tensors[e->process->index] |= r->type == RECORD_TENSOR;
+        survey_use_device(s, record_device(r));
+        return 0;
     default: return 0;
     }
 }

@@ -19,6 +19,7 @@
 #include "read/recording.h"
 
 #define SURVEY_DEVICES_MAX 4096
+#define SURVEY_USED_MAX    64
 #define SURVEY_PAUSES_MAX  (1u << 17)
 #define DEVICE_NAME_BYTES  128
 #define SURVEY_HANG_NS     1000000000u /* by then CUPTI's record of work that has ended is there */
@@ -87,6 +88,7 @@ struct survey {
     struct surveyed_device *devices; /* owned */
     uint32_t device_count;
     uint32_t device_capacity;
+    uint64_t used; /* devices below SURVEY_USED_MAX that have work or memory, described or not */
     struct surveyed_pause *pauses; /* owned; by process, then in the order of time */
     uint32_t pause_count;
     uint32_t pause_capacity;
@@ -116,6 +118,12 @@ int survey_take_range(struct survey *s, enum range_change change, struct range *
                       uint32_t parent);
 int survey_take_op_end(struct survey *s, const struct op *op);
 int survey_take(struct survey *s, const struct event *e);
+
+/* A device of that number has work or memory. */
+static inline void survey_use_device(struct survey *s, uint64_t device)
+{
+    s->used |= device < SURVEY_USED_MAX ? UINT64_C(1) << device : 0;
+}
 
 /* What is known of a device, unless something is already. 0 or GPUPROF_NO_MEMORY. */
 int survey_add_device(struct survey *s, const struct surveyed_device *device);

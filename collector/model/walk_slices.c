@@ -299,9 +299,12 @@ int slices_pass_call(const struct pass *p, struct slice *s)
 int slices_pass_work(const struct pass *p, struct slice *s)
 {
     int done = p->ties ? tie(p, s) : 0;
-    pass_hide(p, s);
-    if (done == 0 && !s->is_outside)
+    if (p->surveys)
+        survey_use_device(&p->walk->survey, record_arg(s->event.record, KERNEL_DEVICE));
+    if (done == 0 && !s->is_outside) {
+        pass_hide(p, s);
         done = pass_tell_as(p, HEARD_WORK, s);
+    }
     if (done == 0 && s->is_tied)
         done = pass_tell_as(p, HEARD_TIED, s);
     s->is_called = s->is_pending = s->is_tied = s->is_outside = false;

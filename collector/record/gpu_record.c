@@ -95,6 +95,44 @@ char *set_title(uint64_t kind, char *text)
     return text;
 }
 
+uint64_t record_device(const struct record *r)
+{
+    switch (r->type) {
+    case RECORD_MEMORY: return record_arg(r, MEMORY_DEVICE);
+    case RECORD_TENSOR: return record_arg(r, TENSOR_DEVICE);
+    case RECORD_TENSOR_OOM: return record_arg(r, TENSOR_OOM_DEVICE);
+    default: return is_stream_work(r->type) ? record_arg(r, KERNEL_DEVICE) : UINT64_MAX;
+    }
+}
+
+const char *record_title(const struct record *r, char text[GPU_TITLE_BYTES])
+{
+    switch (r->type) {
+    case RECORD_KERNEL:
+        snprintf(text, GPU_TITLE_BYTES, "kernel %llu",
+                 (unsigned long long)record_arg(r, KERNEL_NAME_INDEX));
+        return text;
+    case RECORD_COPY:
+        return copy_title(record_arg(r, COPY_KIND), record_arg(r, COPY_SOURCE),
+                          record_arg(r, COPY_DESTINATION), text);
+    case RECORD_SET: return set_title(record_arg(r, SET_KIND), text);
+    case RECORD_GRAPH:
+        snprintf(text, GPU_TITLE_BYTES, "CUDA graph %llu",
+                 (unsigned long long)record_arg(r, GRAPH_GRAPH));
+        return text;
+    case RECORD_SYNC: return sync_kind_text(record_arg(r, SYNC_KIND));
+    case RECORD_OVERHEAD: return overhead_kind_text(record_arg(r, OVERHEAD_KIND));
+    case RECORD_MEMORY: return memory_operation_text(record_arg(r, MEMORY_OPERATION));
+    case RECORD_TENSOR: return memory_operation_text(record_arg(r, TENSOR_OPERATION));
+    case RECORD_TENSOR_OOM: return "out of memory";
+    case RECORD_STEP:
+    case RECORD_PAUSE:
+    case RECORD_WINDOW:
+    case RECORD_DUMP: return event_info(r->type)->name;
+    default: return NULL;
+    }
+}
+
 uint64_t dim3_volume(uint64_t dim3)
 {
     unsigned __int128 volume = (unsigned __int128)(uint32_t)dim3 * (dim3 >> 32 & 0xffff);

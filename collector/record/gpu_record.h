@@ -41,6 +41,9 @@ static inline bool is_stream_work(uint8_t type)
     return event_shows[type] == EVENT_WORK;
 }
 
+/* The device of such work, or of memory; UINT64_MAX: the record says none. */
+uint64_t record_device(const struct record *r);
+
 /* What ranges, marks and their names are made of. */
 static inline bool is_range_record(unsigned type)
 {
@@ -71,6 +74,10 @@ bool memory_is_device(uint64_t kind);
 #define GPU_TITLE_BYTES 96
 char *copy_title(uint64_t kind, uint64_t source, uint64_t destination, char *text);
 char *set_title(uint64_t kind, char *text);
+
+/* What a record that has no text of its own is called, perhaps in `text`; NULL: it has no name. Of
+ * a kernel, what it is called where its name is not known. */
+const char *record_title(const struct record *r, char text[GPU_TITLE_BYTES]);
 
 /* The threads of a dim3 (x | y << 32 | z << 48), cut at 2^62. */
 uint64_t dim3_volume(uint64_t dim3);

@@ -34,37 +34,6 @@ void dump_pick_release(struct dump_pick *p)
     *p = (struct dump_pick){0};
 }
 
-/* SELECT_KINDS: it is of none. */
-static enum select_kind kind_of(const struct record *r, const struct function *f)
-{
-    switch (r->type) {
-    case RECORD_CALL: return f ? selection_kind_of_call(f) : SELECT_OTHER;
-    case RECORD_KERNEL: return SELECT_KERNEL;
-    case RECORD_COPY: return SELECT_MEMCPY;
-    case RECORD_SET: return SELECT_MEMSET;
-    case RECORD_GRAPH: return SELECT_GRAPH_RUN;
-    case RECORD_SYNC: return SELECT_WAIT;
-    case RECORD_OVERHEAD: return SELECT_OVERHEAD;
-    case RECORD_MEMORY:
-    case RECORD_TENSOR:
-    case RECORD_TENSOR_OOM: return SELECT_MEMORY;
-    case RECORD_PUSH:
-    case RECORD_POP:
-    case RECORD_RANGE_START:
-    case RECORD_RANGE_END: return SELECT_RANGE;
-    case RECORD_OP_BEGIN:
-    case RECORD_OP_END: return SELECT_OPERATOR;
-    case RECORD_LIBRARY_BEGIN:
-    case RECORD_LIBRARY_END: return SELECT_LIBRARY;
-    case RECORD_MARK:
-    case RECORD_STEP:
-    case RECORD_PAUSE:
-    case RECORD_WINDOW:
-    case RECORD_DUMP: return SELECT_MARK;
-    default: return SELECT_KINDS;
-    }
-}
-
 /* As a trace names it, or the text that the record has; NULL: it has no name. */
 static const char *name_of(const struct record *r, const struct function *f,
                            const struct kernel_name *kernel, char text[PICK_NAME_BYTES])
@@ -73,18 +42,9 @@ static const char *name_of(const struct record *r, const struct function *f,
         return f->name;
     if (kernel)
         return kernel->shown;
-    switch (r->type) {
-    case RECORD_COPY:
-        copy_title(record_arg(r, COPY_KIND), record_arg(r, COPY_SOURCE),
-                   record_arg(r, COPY_DESTINATION), text);
-        return text;
-    case RECORD_SET: return set_title(record_arg(r, SET_KIND), text);
-    case RECORD_SYNC: return sync_kind_text(record_arg(r, SYNC_KIND));
-    case RECORD_OVERHEAD: return overhead_kind_text(record_arg(r, OVERHEAD_KIND));
-    default: break;
-    }
-    if (!r->bytes)
-        return NULL;
+    const char *title = record_title(r, text);
+    if (title || !r->bytes)
+        return title;
     snprintf(text, PICK_NAME_BYTES, "%.*s",
              r->byte_count < PICK_NAME_BYTES ? (int)r->byte_count : PICK_NAME_BYTES,
              (const char *)r->bytes);
@@ -103,7 +63,7 @@ bool dump_pick_has(const struct dump_pick *p, struct process *process, const str
     if (begin_ns < p->from_ns || begin_ns >= p->to_ns || r->duration < w->min_ns ||
         !number_list_has(&w->tids, thread->tid))
         return false;
-    enum select_kind kind = kind_of(r, f);
+    enum select_kind kind = selection_kind_of(r, f);
     if (w->kinds && (kind == SELECT_KINDS || !(w->kinds & 1u << kind)))
         return false;
     const char *name = p->has_name ? name_of(r, f, kernel, text) : NULL;

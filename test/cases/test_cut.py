@@ -17,7 +17,7 @@ import piece_truth
 import pytest
 import stream_reader
 from conftest import BUILD, built
-from made_ops import CAPTURED, OTHER, TYPES, Recording, T
+from made_ops import CAPTURED, DEVICE, MAIN, OTHER, TYPES, Recording, T
 from test_idle import Script
 
 CALLS = "('cuda_runtime', 'cuda_driver')"
@@ -247,6 +247,22 @@ def test_a_piece_in_which_nothing_happens(make_records, run_collector, run_verb)
     assert none.returncode == 2 and "no event is in the piece" in none.stderr
 
 
+def test_a_process_that_is_over_has_no_time(make_records, run_collector):
+    """In a piece behind it, and no row. (What begins later is started by then.)"""
+    lines = []
+    for rank in range(3):
+        lines += [f"process {rank}"]
+        for at in (100_000 * rank + 1000, 100_000 * rank + 50_000):
+            lines += [f"{TYPES['kernel']} 2 {at} 1000 0 0 0 0 {rank},1,7,1 "]
+    folder = make_records(lines)
+    for piece, ranks in ((["--to=1ms"], "012"), (["--from=120us", "--to=130us"], "12"),
+                         (["--from=50us"], "12"), (["--from=49.999us"], "012"),
+                         (["--from=160us", "--name=kernel"], "2")):
+        shown = json.loads(run_collector("report", "--format=json", *piece, folder).stdout)
+        for table in ("gpu_time", "ranks"):
+            assert "".join(sorted(row["rank"] for row in shown[table])) == ranks, (piece, table)
+
+
 def test_arrows_and_steps_of_a_piece(whole, run_collector):
     folder, _ = whole
     cut = json.loads(run_collector("merge", "--step=2:4", folder).stdout)["traceEvents"]
@@ -347,6 +363,79 @@ def test_what_is_in_random_pieces(seed, make_gpu, make_records, run_collector, t
     assert empty < 10 or seed == 3
 
 
+BESIDE = ("step", "process", "loss", "note")  # rows that are no events
+IN_ROWS = {  # what of the whole's rows is in the piece; `reaches` is of what is open for a while
+    "--to=1h": "1", "--kind=mark": "kind = 'mark'", "--kind=memory": "kind = 'memory'",
+    "--kind=work,range": "kind IN ('kernel', 'gpu_memcpy', 'gpu_memset', 'gpu_graph', 'range')",
+    "--name=^(step|allocate|out.of)": "name REGEXP '^(step|allocate|out.of)'",
+    "--name=^pause$": "name = 'pause'", "--min-duration=4us": "duration_ns >= 4000",
+    "--device=1": "device IN ('', '1')", "--device=0 --kind=memory": "device = '0' AND "
+    "kind = 'memory'", "--tid=1001": "tid = '1001'", "--tid=1003": "tid = '1003'",
+    "--from=100us --to=270us": "CASE WHEN kind IN ('range', 'operator', 'library') THEN "
+    "start_ns < 270000 AND start_ns + duration_ns > 100000 "
+    "ELSE start_ns >= 100000 AND start_ns < 270000 END",
+    "--step=1:3 --kind=call,work,memory,mark,overhead": "step IN ('1', '2') AND kind IN ("
+    "'launch', 'alloc', 'copy', 'sync', 'graph', 'other', 'kernel', 'gpu_memcpy', 'gpu_memset', "
+    "'gpu_graph', 'memory', 'mark', 'overhead')"}
+
+
+def exported(run_collector, folder, *options):
+    """The rows of csv that are events, and what was said."""
+    result = run_collector("export", "--format=csv", *options, folder)
+    assert result.returncode in (0, 2), result.stderr
+    rows = list(csv.reader(io.StringIO(result.stdout))) or [[]]
+    return rows[0], [row for row in rows[1:] if row[0] not in BESIDE], result
+
+
+def odd_recording(tmp_path):
+    """Memory on two threads and devices, of CUDA and of PyTorch; ends of what never began; a
+    window's work, and some that was launched before it; work that comes before its name."""
+    r = Recording()
+    for step in range(5):
+        r.add(MAIN, TYPES["step"], [step])
+        r.add(OTHER, TYPES["pop"], [0])
+        r.add(OTHER, TYPES["range_end"], [77])
+        r.add(OTHER, TYPES["op_end"], [0x10])
+        for thread, device in ((MAIN, 0), (OTHER, 1)):
+            call = r.call("cudaMalloc", [0x7f0000000000 + r.now, 1 << 20, 0], thread=thread)
+            r.add(DEVICE, TYPES["memory"], [1, 3, r.now, 1 << 20, device, 1], call=call)
+            r.add(thread, TYPES["tensor"], [1, r.now, 512, 512, 512, device, 1])
+            r.launch(700, f"kernel {step}", thread=thread, device=device)
+        r.add(MAIN, TYPES["tensor_oom"], [1 << 30, 512, 512, 1, 1])
+        r.add(DEVICE, TYPES["memory"], [2, 3, r.now, 1 << 20, 1, 1])
+        r.kernel("of no call", 300, 1000 + step, device=step % 2)
+        with r.op("operator", T((3, step))), r.range("range"):
+            r.launch(200)
+    r.add(MAIN, TYPES["pause"], [1])
+    r.kernel("while it is off", 300, 9000)
+    r.add(MAIN, TYPES["pause"], [0])
+    return r.write(built(BUILD / "make_raw"), tmp_path / "data")
+
+
+@pytest.mark.parametrize("what", ["train", "loss", "shared", "operators", "odd"])
+def test_rows_of_a_piece_are_rows_of_the_whole(what, make_gpu, make_ops, run_collector, tmp_path):
+    """All columns alike, whichever option; and overview.piece counts them."""
+    folder = (odd_recording(tmp_path) if what == "odd" else make_ops(2, 900, 1)
+              if what == "operators" else make_gpu(what, *([1] if what == "shared" else [2, 6])))
+    names, whole, _ = exported(run_collector, folder)
+    base = sqlite3.connect(":memory:")
+    base.create_function("regexp", 2, lambda pattern, text: re.search(pattern, text) is not None)
+    base.execute("CREATE TABLE e ({})".format(", ".join(
+        f"[{name}] {'INT' if name.endswith('_ns') else ''}" for name in names)))
+    base.executemany(f"INSERT INTO e VALUES ({','.join('?' * len(names))})", whole)
+    for options, where in IN_ROWS.items():
+        wanted = [[*map(str, row)] for row in base.execute(f"SELECT * FROM e WHERE {where}")]
+        _, shown, result = exported(run_collector, folder, *options.split())
+        report = run_collector("report", "--format=json", *options.split(), folder)
+        assert result.returncode == report.returncode, options
+        if result.returncode == 2:
+            assert not wanted or "--device: no device of that number" in result.stderr, options
+            assert result.stderr.count("\n") == report.stderr.count("\n") == 1, options
+            continue
+        assert sorted(shown) == sorted(wanted), options
+        assert json.loads(report.stdout)["overview"]["piece"]["events"] == len(wanted), options
+
+
 def test_a_piece_says_what_it_is_of(make_gpu, run_verb):
     """And of memory that grows it says nothing, since that is so in the whole."""
     folder = make_gpu("train", 2, 40)
@@ -438,6 +527,11 @@ def test_memory_that_was_not_there_is_said_in_its_piece(tmp_path, run_verb):
     host = r.write(built(BUILD / "make_raw"), tmp_path / "host")
     assert run_verb("report", "--device=0", host, status=2).stderr == (
         "gpuprof: report: --device: no device is in the recording\n")
+    r.launch(500, device=2)  # which no record describes
+    used = r.write(built(BUILD / "make_raw"), tmp_path / "used")
+    assert run_verb("report", "--device=0", used, status=2).stderr == (
+        "gpuprof: report: --device: no device of that number is in the recording; there are 2\n")
+    assert run_verb("report", "--device=0,2", used).stderr == ""
     r.device("GPU")
     folder = r.write(built(BUILD / "make_raw"), tmp_path / "data")
     for options, is_there in (([], True), (["--step=2"], True), (["--step=1"], False),
@@ -555,9 +649,12 @@ def test_a_large_trace_is_said_to_be_one(make_gpu, run_collector):
 BATCHES, BATCH_NS, EACH = 8, 4_000_000_000, 40
 
 
-def batches(tmp_path):
-    """Batches of launches, each with blocks of its own for calls, kernels, and steps."""
+def batches(tmp_path, left=()):
+    """Batches of launches, each with blocks of its own for calls, kernels, and steps; and ranges
+    that are left open."""
     r = Recording()
+    for name in left:
+        r.add(MAIN, TYPES["push"], [0] * 6, name)
     with r.range("before"):
         r.launch(500)
     for batch in range(BATCHES):
@@ -641,6 +738,39 @@ def test_blocks_of_which_a_piece_has_nothing_are_not_read(tmp_path, run_collecto
             assert (shown.returncode, shown.stderr, shown.stdout) == (0, "", wanted.stdout), copy
         both = run_collector(verb, *options, rewritten(broken, f"both {verb}", without_types))
         assert both.returncode == 3 and "damaged" in both.stderr
+
+
+def lengths(run_collector, folder, name, *options):
+    """How long a range lasts: by the table, by its row, by the trace."""
+    report = json.loads(run_collector("report", "--format=json", *options, folder).stdout)
+    _, rows, _ = exported(run_collector, folder, *options)
+    trace = json.loads(run_collector("merge", *options, folder).stdout)["traceEvents"]
+    return [[row["total_ns"] for row in report["nvtx_sum"] if row["name"] == name],
+            [int(row[3]) for row in rows if row[1] == name],
+            [round(1000 * e["dur"]) for e in trace
+             if e["ph"] == "X" and e["name"] == name and e["cat"] == "user_annotation"]]
+
+
+def test_a_range_that_is_left_open_ends_with_its_process(tmp_path, make_records, run_collector):
+    """Whatever others do later; in a piece, too, for which what its process does last is not
+    read."""
+    lines = []
+    for rank, last in ((0, 500_000), (1, 900_000)):
+        lines += [f"process {rank}", f"{TYPES['device']} 2 1 0 0 0 0 0 0,9,0 GPU",
+                  f"{TYPES['push']} 1 {10_000 + rank} 0 0 0 0 0 0,0,0,0,0,0 left {rank}",
+                  f"{TYPES['kernel']} 2 {last - 100} 100 0 0 0 0 0,1,7,1 "]
+    folder = make_records(lines)
+    assert lengths(run_collector, folder, "left 0") == [[490_000]] * 3
+    assert lengths(run_collector, folder, "left 1") == [[889_999]] * 3
+    for options in (["--to=100us"], ["--from=300us", "--to=400us"], ["--name=left"]):
+        assert lengths(run_collector, folder, "left 0", *options) == [[490_000]] * 3, options
+    late = run_collector("export", "--format=csv", "--from=600us", "--kind=range", folder).stdout
+    assert "left 1" in late and "left 0" not in late
+    cut = batches(tmp_path, left=["left"])
+    whole = lengths(run_collector, cut, "left")
+    assert whole[0][0] > BATCHES * BATCH_NS and whole == [whole[0]] * 3
+    for options in (["--to=9s"], ["--step=2"], ["--range=batch 1"]):
+        assert lengths(run_collector, cut, "left", *options) == whole, options
 
 
 # ---- dump --------------------------------------------------------------------------------------
