@@ -130,23 +130,10 @@ static const char *parse_flags(const char *text, const char *choices, uint64_t *
 /* Percents with up to four places behind the point, as parts per million; "%" may be left out. */
 static bool parse_share(const char *text, uint64_t *number)
 {
-    uint64_t n = 0, unit = 10000;
-    const char *p = text;
-    bool is_behind = false;
-    for (; (*p >= '0' && *p <= '9') || (*p == '.' && !is_behind); p++) {
-        if (*p == '.') {
-            is_behind = true;
-            continue;
-        }
-        unit /= is_behind ? 10 : 1;
-        if (unit == 0 || n > 1000000)
-            return false;
-        n = 10 * n + (uint64_t)(*p - '0');
-    }
-    if (p == text || p[-1] == '.' || text[0] == '.' || (*p && strcmp(p, "%") != 0))
-        return false;
-    *number = n * unit;
-    return true;
+    struct amount amount;
+    const char *p = amount_read(text, text + strlen(text), &amount);
+    return p && (!*p || strcmp(p, "%") == 0) && amount.billionths % 100000 == 0 &&
+           amount_times(&amount, 10000, number);
 }
 
 /* May it be "off"? */

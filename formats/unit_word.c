@@ -5,6 +5,7 @@
 #include <strings.h>
 
 #define NUMBER_MAX (UINT64_MAX / 2)
+#define BILLION    1000000000u
 
 uint64_t unit_bytes(const char *word, size_t length)
 {
@@ -38,7 +39,7 @@ static bool is_digit(const char *p, const char *end)
 const char *amount_read(const char *text, const char *end, struct amount *a)
 {
     const char *p = text;
-    uint32_t place = 100000;
+    uint32_t place = BILLION / 10;
     *a = (struct amount){0};
     for (; is_digit(p, end); p++) {
         if (a->whole > NUMBER_MAX / 10 - 1)
@@ -49,7 +50,7 @@ const char *amount_read(const char *text, const char *end, struct amount *a)
         return p == text ? NULL : p;
     a->has_point = true;
     for (p++; is_digit(p, end); p++, place /= 10)
-        a->millionths += place * (uint32_t)(*p - '0');
+        a->billionths += place * (uint32_t)(*p - '0');
     return p[-1] == '.' ? NULL : p;
 }
 
@@ -58,6 +59,6 @@ bool amount_times(const struct amount *a, uint64_t unit, uint64_t *number)
     if (!unit || a->whole > NUMBER_MAX / unit)
         return false;
     *number =
-        a->whole * unit + unit / 1000000 * a->millionths + unit % 1000000 * a->millionths / 1000000;
+        a->whole * unit + unit / BILLION * a->billionths + unit % BILLION * a->billionths / BILLION;
     return *number <= NUMBER_MAX;
 }

@@ -13,6 +13,7 @@
 #include "base/workers.h"
 #include "settings.h"
 #include "stream.h"
+#include "unit_word.h"
 
 #define SAMPLES_MAX 1e15
 #define SECONDS_MAX 1e9
@@ -386,6 +387,15 @@ static bool take_seconds(const char *value, double *seconds)
     return *seconds <= SECONDS_MAX;
 }
 
+/* A number, with "%" or nothing behind it. */
+static bool take_amount(const char *value, bool is_share, double *number)
+{
+    struct amount amount;
+    const char *end = amount_read(value, value + strlen(value), &amount);
+    *number = end ? (double)amount.whole + amount.billionths / 1e9 : 0;
+    return end && (!*end || (is_share && strcmp(end, "%") == 0));
+}
+
 /* One that is a number, or has a unit. */
 static enum exit_code take_number(struct options *o, const char *verb,
                                   const struct option_info *info, const char *value)
@@ -394,17 +404,15 @@ static enum exit_code take_number(struct options *o, const char *verb,
     errno = 0;
     switch (info->bit) {
     case OPTION_GATE:
-        o->gate = strtod(value, &end) / 100;
-        end += *end == '%';
-        if (*end || !isdigit((unsigned char)value[0]))
+        if (!take_amount(value, true, &o->gate))
             return usage_error("%s: --gate: '%s' is no percentage, such as 5%%", verb, value);
+        o->gate /= 100;
         if (!(o->gate >= GATE_MIN && o->gate <= GATE_MAX))
             return usage_error("%s: --gate: '%s' is not between %g%% and %g%%", verb, value,
                                100 * GATE_MIN, 100 * GATE_MAX);
         break;
     case OPTION_SAMPLES:
-        o->step_samples = strtod(value, &end);
-        if (*end || !isdigit((unsigned char)value[0]) || !(o->step_samples > 0) ||
+        if (!take_amount(value, false, &o->step_samples) || !(o->step_samples > 0) ||
             o->step_samples > SAMPLES_MAX)
             return usage_error("%s: --samples-per-step: '%s' is not a number of samples", verb,
                                value);

@@ -629,7 +629,12 @@ def test_what_there_is_instead(run_collector, make_gpu):
     (["--from=soon"], "is not a time since the recording's first event"),
     (["--from=5", "--to=2"], "--to is no later than --from"),
     (["--min-duration=x"], "is not a time with its unit, such as 10us (ns, us, ms, s, m, h)"),
-    (["--min-duration=10"], "'10' is not a time with its unit")], ids=" ".join)
+    (["--min-duration=10"], "'10' is not a time with its unit"),
+    (["--min-duration=5.us"], "'5.us' is not a time with its unit"),
+    (["--min-duration=1e3us"], "'1e3us' is not a time with its unit"),
+    (["--from=5."], "is not a time since the recording's first event"),
+    (["--to=@1795456800."], "is not a time since the recording's first event"),
+    (["--to=.5s"], "is not a time since the recording's first event")], ids=" ".join)
 def test_what_cannot_be_meant(whole, run_collector, options, error):
     for verb in ("merge", "report"):
         result = run_collector(verb, *options, whole[0])

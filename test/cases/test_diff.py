@@ -544,6 +544,8 @@ def test_junit_skips_what_is_not_sure(diff, run_collector):
     (["a.json", "--against"], "before and behind"),
     (["a.json", "--against", "a.json", "--against", "a.json"], "given once"),
     (["a.json", "--against", "a.json", "--gate=no"], "no percentage"),
+    (["a.json", "--against", "a.json", "--gate=5.%"], "no percentage"),
+    (["a.json", "--against", "a.json", "--gate=1e1"], "no percentage"),
     (["a.json", "--against", "a.json", "--gate=0"], "not between 0.1% and 1000%"),
     (["a.json", "--against", "a.json", "--gate=0.0001%"], "not between 0.1% and 1000%"),
     (["a.json", "--against", "a.json", "--gate=5000%"], "not between 0.1% and 1000%"),

@@ -78,7 +78,7 @@ static void units_of_sizes(void **state)
     refused(SETTING_DUMP_BYTES, "17T", "'17T' is out of range (1M to 16T)");
     assert_int_equal(set(SETTING_BUFFER, "1.5g"), 0);
     assert_true(settings.numbers[SETTING_BUFFER] == 3ull << 29);
-    assert_int_equal(set(SETTING_BUFFER, "1025.0009765625K"), 0); /* millionths of it */
+    assert_int_equal(set(SETTING_BUFFER, "1025.0009765625K"), 0); /* billionths of it */
     assert_true(settings.numbers[SETTING_BUFFER] == 1025 * 1024);
     refused(SETTING_BUFFER, "4.000001G", "'4.000001G' is out of range (1M to 4G)");
     assert_int_equal(set(SETTING_WAIT, "0.25ms"), 0);
