@@ -75,13 +75,17 @@ def test_what_was_not_recorded_is_no_zero(run_collector, make_gpu):
 
 
 def test_processes_whose_work_is_missing_are_counted(run_collector, make_stacks):
-    """What is said of the time of GPUs is of the others'."""
+    """What is said of the time of GPUs is of the others', also where parts are added up."""
     lines = []
     for rank in range(3):
         lines += [f"process {rank}", f"meta env.RANK={rank}", "meta gpu_rows=from CUPTI",
                   "call cudaLaunchKernel 1000 500 1 0 0", *["kernel 1 2000 900 1"] * (rank == 1)]
-    text = run_collector("report", make_stacks(*lines)).stdout
+    data = make_stacks(*lines)
+    text = run_collector("report", data).stdout
     assert "] 1 x GPU; of 2 processes no GPU work is recorded\n" in text
+    for share in (0, 1):
+        run_collector("report", "--partial", f"--share={share}/2", "-o", f"part.{share}", data)
+    assert run_collector("report", "--combine", "part.0", "part.1").stdout == text
 
 
 def test_a_file_that_ends_early(run_collector, make_gpu):
