@@ -251,8 +251,11 @@ static int make_row(const struct findings *f, const struct evidence *e, struct f
         made->name = strdup(finding_gpu_text(&f->gpu, sum->what, text));
     else
         made->name = idle_place_text(f->walk, &f->idle->lines, row);
-    if (row)
+    if (row) {
         made->thread = idle_row_thread(f->idle, row);
+        made->work_share = idle_row_work_share(f->idle, row);
+        made->is_of_minor = row->cause == IDLE_HOST && made->work_share < FINDING_MINOR;
+    }
     if (row && row->place.kind == IDLE_WORD_DEVICE && error == 0) {
         free(made->where);
         error = wait_text(f, row, &made->where);

@@ -19,7 +19,8 @@
 #include "table/table.h"
 
 #define FINDING_ROWS       3
-#define FINDING_HABIT_GAPS 4 /* fewer waits, allocations, loads are no loop's */
+#define FINDING_HABIT_GAPS 4      /* fewer waits, allocations, loads are no loop's */
+#define FINDING_MINOR      100000 /* millionths of the work: a thread that makes less is a helper */
 
 /* What a finding is made of, and where the longest of it is. */
 struct finding_row {
@@ -31,6 +32,8 @@ struct finding_row {
     uint64_t at_ns;              /* ... which began then; as struct event has it */
     uint64_t bytes;              /* of memory, instead of times */
     const struct thread *thread; /* NULL: not known, or of no thread */
+    bool is_of_minor;            /* of one that makes little of the devices' work, ... */
+    uint32_t work_share;         /* ... so many millionths */
 };
 
 struct finding {

@@ -89,6 +89,8 @@ static void put_evidence(const struct findings *f, const struct finding *found, 
                 (unsigned long long)row->longest_ns, (unsigned long long)since(f, row->at_ns));
         if (row->bytes)
             fprintf(out, ", \"bytes\": %llu", (unsigned long long)row->bytes);
+        if (row->is_of_minor)
+            fprintf(out, ", \"work_share\": %.6f", row->work_share / 1e6);
         fprintf(out, row->thread ? ", \"tid\": %u}" : "}", row->thread ? row->thread->tid : 0);
     }
     fputc(']', out);
@@ -147,6 +149,9 @@ static void put_text(const struct findings *f, const struct finding *found, FILE
         else
             fprintf(out, "%s %s", row->bytes ? "the peak after" : "after",
                     time_text(c, since(f, row->at_ns)));
+        if (row->is_of_minor)
+            fprintf(out, "\n  by a thread that makes %.1f%% of the GPU's work",
+                    row->work_share / 1e4);
         free(clean);
     }
     char *advice = finding_advice(found);

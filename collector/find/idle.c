@@ -196,6 +196,20 @@ const struct thread *idle_row_thread(const struct idle *d, const struct idle_row
     return NULL;
 }
 
+uint32_t idle_row_work_share(const struct idle *d, const struct idle_row *row)
+{
+    const struct process *p = d->devices[row->device].process;
+    uint64_t own_ns = 0, all_ns = 0;
+    if (row->place.kind == IDLE_WORD_TOLD)
+        return ((const struct idle_told *)(uintptr_t)row->place.word)->work_share;
+    for (uint32_t i = 0; row->thread != IDLE_NONE && i < p->thread_count; i++) {
+        const struct idle_thread *t = d->threads[p->first_thread + i];
+        all_ns += t ? t->work_ns : 0;
+        own_ns += t && p->first_thread + i == row->thread ? t->work_ns : 0;
+    }
+    return all_ns ? (uint32_t)(1e6 * (double)own_ns / (double)all_ns) : IDLE_NONE;
+}
+
 int idle_finish(struct idle *d)
 {
     int error = d->has_guessed && d->walk->is_surveyed && !d->walk->is_cut ? walk_again(d) : 0;

@@ -49,6 +49,10 @@ static inline uint64_t idle_share_of(const struct idle *d, enum idle_cause cause
 /* The thread that a row of idle time is of; NULL: of none, or its id is not known. */
 const struct thread *idle_row_thread(const struct idle *d, const struct idle_row *row);
 
+/* How much of the work of its process's devices that thread made, in millionths; IDLE_NONE: not
+ * known. */
+uint32_t idle_row_work_share(const struct idle *d, const struct idle_row *row);
+
 /* Devices' time, and idle time by cause and place: of a struct idle, which may be NULL.
  * (idle_print.c) */
 #define IDLE_TABLES 2

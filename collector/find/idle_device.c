@@ -351,8 +351,10 @@ __attribute__((noinline)) int idle_take_work(struct idle *d, struct idle_process
                                            : keep_longest(d, device, s);
     if (device->until_ns[part] < e->end_ns)
         device->until_ns[part] = e->end_ns;
-    if (maker.thread)
+    if (maker.thread) {
         device->before = maker;
+        d->threads[maker.index]->work_ns += s->is_hidden ? 0 : e->end_ns - e->begin_ns;
+    }
     p->has_worked = true;
     return error < 0 || s->is_hidden ? error : close_aside(d, device, true);
 }

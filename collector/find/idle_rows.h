@@ -63,6 +63,7 @@ struct idle_told {
     const char *text;
     const char *where;           /* as idle_where_text has it */
     const struct thread *thread; /* NULL: not known, or of none */
+    uint32_t work_share;         /* as idle_row_work_share has it */
 };
 
 struct idle_row {

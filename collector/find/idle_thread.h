@@ -50,6 +50,7 @@ struct idle_thread {
     struct idle_spent spent[IDLE_SPENT_MAX];
     uint32_t spent_count;
     uint64_t spent_since_ns; /* the end of the call that `spent` is behind */
+    uint64_t work_ns;        /* of devices, that its calls made */
 };
 
 void idle_thread_release(struct idle_thread *t);

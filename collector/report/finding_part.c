@@ -107,7 +107,7 @@ static int get_texts(struct findings *f, struct idle_parts *all, struct part *p,
         const char *text = NULL;
         struct idle_place place;
         part_text(p, &text);
-        error = text ? idle_parts_tell(all, text, text, 0, &place) : 0;
+        error = text ? idle_parts_tell(all, text, text, 0, IDLE_NONE, &place) : 0;
         if (text && error == 0)
             error = work_places_number(&f->gpu.wheres, 0, &place, &t->places[i]);
     }

@@ -10,7 +10,7 @@
 #define KIND_NAME_BYTES 2 /* in a part, at least */
 #define PLACE_BYTES     4
 #define DEVICE_BYTES    23
-#define ROW_BYTES       11
+#define ROW_BYTES       12
 #define SEQUENCE_BYTES  6
 
 /* What numbers of a part mean where all are added up. */
@@ -56,7 +56,7 @@ static void carry_device(struct part *p, uint32_t *process, struct idle_device *
 }
 
 static void carry_row(struct part *p, uint32_t *device, struct idle_row *row, uint32_t *tid,
-                      const char **text, const char **where)
+                      uint32_t *work_share, const char **text, const char **where)
 {
     uint64_t *const numbers[] = {&row->ns, &row->count, &row->longest_ns, &row->longest_at_ns};
     bool is_open = row->place.is_open;
@@ -66,6 +66,7 @@ static void carry_row(struct part *p, uint32_t *device, struct idle_row *row, ui
     part_flag(p, &is_open);
     part_u32(p, &side);
     part_u32(p, tid);
+    part_u32(p, work_share);
     part_text(p, text);
     part_text(p, where);
     part_numbers(p, numbers, sizeof numbers / sizeof numbers[0]);
@@ -106,7 +107,8 @@ static int put_rows(struct idle *d, struct part *p)
         error = text ? idle_where_text(d->walk, &d->lines, &row, &where) : GPUPROF_NO_MEMORY;
         if (error == 0)
             carry_row(p, &row.device, &row, &(uint32_t){thread ? thread->tid : 0},
-                      &(const char *){text}, &(const char *){where});
+                      &(uint32_t){idle_row_work_share(d, &row)}, &(const char *){text},
+                      &(const char *){where});
         free(text);
         free(where);
     }
@@ -204,7 +206,7 @@ static int add_places(struct added_part *a, struct arrivals *to, struct process 
 }
 
 int idle_parts_tell(struct idle_parts *a, const char *text, const char *where, uint32_t tid,
-                    struct idle_place *place)
+                    uint32_t work_share, struct idle_place *place)
 {
     struct told_place **list =
         array_room(a->told, a->told_count, &a->told_capacity, sizeof *list, 64);
@@ -214,7 +216,7 @@ int idle_parts_tell(struct idle_parts *a, const char *text, const char *where, u
         return GPUPROF_NO_MEMORY;
     list[a->told_count++] = told;
     told->thread.tid = tid;
-    told->told = (struct idle_told){text, where, tid ? &told->thread : NULL};
+    told->told = (struct idle_told){text, where, tid ? &told->thread : NULL, work_share};
     *place = (struct idle_place){
         .word = (uintptr_t)&told->told, .function = IDLE_NONE, .kind = IDLE_WORD_TOLD};
     return 0;
@@ -352,15 +354,15 @@ static int add_rows(struct idle_parts *all, struct added_part *a, struct idle *d
     for (uint32_t i = 0; i < count && error == 0; i++) {
         const char *text = NULL, *where = NULL;
         struct idle_row row = {.thread = IDLE_NONE};
-        uint32_t tid = 0;
-        carry_row(p, &row.device, &row, &tid, &text, &where);
+        uint32_t tid = 0, work_share = 0;
+        carry_row(p, &row.device, &row, &tid, &work_share, &text, &where);
         struct idle_place place = row.place;
         row.device = idle_parts_device(all, (uint32_t)(a - all->list), row.device);
         if (p->has_failed)
             return 0;
         row.process = d->devices[row.device].process->index;
         has_more |= d->rows.count >= IDLE_ROWS_MAX;
-        error = idle_parts_tell(all, text, where, tid, &row.place);
+        error = idle_parts_tell(all, text, where, tid, work_share, &row.place);
         row.place.is_open = place.is_open;
         row.place.side = place.side;
         if (error == 0)

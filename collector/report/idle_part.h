@@ -28,9 +28,10 @@ struct idle_parts {
 };
 
 /* A place with that text, at `where` (NULL: it is not known), of the thread with that id (0: of
- * none); the texts must stay. 0 or GPUPROF_NO_MEMORY. */
+ * none), whose share of the work that is (idle_row_work_share); the texts must stay. 0 or
+ * GPUPROF_NO_MEMORY. */
 int idle_parts_tell(struct idle_parts *a, const char *text, const char *where, uint32_t tid,
-                    struct idle_place *place);
+                    uint32_t work_share, struct idle_place *place);
 
 /* First the devices of all parts, in their order, which are put into order then. 0 or an error. */
 int idle_part_add_devices(struct idle_parts *a, struct idle *d, struct part *p,

@@ -497,8 +497,9 @@ static void print_next(struct screen *s, const char *command)
 /* Which device it is about, where there are several, and where. */
 static void print_place(struct screen *s, const struct findings *f, const struct finding *found)
 {
-    char on[80] = "", who[RANK_TITLE_BYTES];
-    const char *place = found->where ? found->where : found->row_count ? found->rows[0].name : NULL;
+    char on[80] = "", by[64] = "", who[RANK_TITLE_BYTES];
+    const struct finding_row *most = found->row_count ? &found->rows[0] : NULL;
+    const char *place = found->where ? found->where : most ? most->name : NULL;
     if (found->kind == &finding_kinds[FINDING_STRAGGLER] || found->is_awaited)
         place = found->where; /* it is the rank itself */
     if (f->idle && f->idle->device_count > 1 && found->device != UINT64_MAX)
@@ -506,8 +507,11 @@ static void print_place(struct screen *s, const struct findings *f, const struct
                  (unsigned long long)found->device, place ? ", " : "");
     else if (found->is_awaited)
         snprintf(on, sizeof on, "%s%s", process_who(found->process, who), place ? ", " : "");
+    if (place && most && most->is_of_minor &&
+        (!found->where || (most->where && strcmp(most->where, found->where) == 0)))
+        snprintf(by, sizeof by, "a thread with %.1f%% of the work, ", most->work_share / 1e4);
     if (place || on[0])
-        line(s, "", place, "                    %s%s", on, place ? idle_at(place) : "");
+        line(s, "", place, "                    %s%s%s", on, by, place ? idle_at(place) : "");
 }
 
 /* What costs most, with its place and what to run next; places, and then findings, give way to what

@@ -273,6 +273,30 @@ def test_time_before_a_range_is_not_in_it(opens_at, place, report):
     assert (row["place"], row["total_ns"]) == (place, 396 * US)
 
 
+@pytest.mark.parametrize("us, share", [(1, 1 / 201), (40, None)])
+def test_a_helper_that_cuts_gaps_is_told_as_one(us, share, run_verb, make_records):
+    """It is whose work ends them, but makes little: a tenth is not."""
+    s = Script()
+    for _ in range(20):
+        s.launch(lasts=20 * 200)
+        s.now += 4000
+        for _ in range(20):
+            s.now += 5000
+            s.last = s.call("cudaMemcpyAsync", 4, thread=OTHER)
+            s.work(4, us, kind="copy")
+    folder = make_records(s.text())
+    finding, = (row for row in json.loads(run_verb("report", "--format=json", folder).stdout)
+                ["findings"] if row["id"] == "host-bound")
+    assert finding["where"] is None and finding["ns"] > 19 * 20 * 4900 * US
+    assert finding["evidence"][0].get("work_share") == (
+        pytest.approx(share, abs=1e-6) if share else None)
+    text = run_verb("report", "--full", folder).stdout
+    assert (" a thread with 0.5% of the work, before cudaMemcpyAsync\n" in text) == bool(share)
+    assert text.count(" by a thread that makes 0.5% of the GPU's work\n") == bool(share)
+    run_verb("report", "--partial", "--share=0/1", "-o", "part", folder)
+    assert run_verb("report", "--combine", "part", "--full").stdout == text
+
+
 def test_time_behind_a_wait_is_not_in_it(report):
     """What the thread did up to the end of that range, or behind it, nobody knows."""
     s = started()
