@@ -66,11 +66,11 @@ void workers_unsay(void)
         lseek(STDERR_FILENO, 0, SEEK_SET);
 }
 
-/* `is_told`: into a socket; who has ended is no signal to us. */
-static bool write_all(int to, const void *data, size_t bytes, bool is_told)
+/* `is_socket`: that nobody reads is no signal to us. */
+static bool write_all(int to, const void *data, size_t bytes, bool is_socket)
 {
     for (const char *next = data; bytes;) {
-        ssize_t put = is_told ? send(to, next, bytes, MSG_NOSIGNAL) : write(to, next, bytes);
+        ssize_t put = is_socket ? send(to, next, bytes, MSG_NOSIGNAL) : write(to, next, bytes);
         if (put < 0 && errno != EINTR)
             return false;
         next += put > 0 ? put : 0;
@@ -81,7 +81,7 @@ static bool write_all(int to, const void *data, size_t bytes, bool is_told)
 
 bool workers_write(int to, const void *data, size_t bytes)
 {
-    return write_all(to, data, bytes, false);
+    return write_all(to, data, bytes, true);
 }
 
 static bool read_all(int from, void *data, size_t bytes)
@@ -101,6 +101,12 @@ bool workers_read(const struct workers *w, uint32_t index, void *data, size_t by
     return read_all(w->list[index].from, data, bytes);
 }
 
+void workers_stop(const struct workers *w)
+{
+    for (uint32_t i = 0; i < w->count; i++)
+        shutdown(w->list[i].from, SHUT_RD);
+}
+
 bool workers_tell(const struct workers *w, uint32_t index, const void *data, size_t bytes)
 {
     return write_all(w->list[index].from, data, bytes, true);
@@ -118,7 +124,7 @@ static bool repeat_words(const struct worker *worker)
     uint64_t at = 0;
     ssize_t got;
     while ((got = file_read_at(worker->words, at, text, sizeof text)) > 0 &&
-           workers_write(STDERR_FILENO, text, (size_t)got))
+           write_all(STDERR_FILENO, text, (size_t)got, false))
         at += (uint64_t)got;
     return at > 0;
 }

@@ -36,7 +36,7 @@ typedef enum exit_code worker_fn(void *context, uint32_t index, int to);
  * them does the work alone. The caller has no other threads. */
 bool workers_start(struct workers *w, uint32_t count, worker_fn *work, void *context);
 
-/* In a worker: writes all of it. False: errno. */
+/* In a worker: writes all of it. False: nobody reads any more, or errno. */
 bool workers_write(int to, const void *data, size_t bytes);
 
 /* In a worker: what it has said up to now is not said, since another one says the same. */
@@ -49,6 +49,9 @@ bool workers_hear(int to, void *data, size_t bytes);
 
 /* The next bytes that a worker wrote. False: it has ended before. */
 bool workers_read(const struct workers *w, uint32_t index, void *data, size_t bytes);
+
+/* What they write from now on finds nobody who reads; what they wrote before can be read. */
+void workers_stop(const struct workers *w);
 
 /*
  * Waits for all; who writes finds nobody who reads, and ends, having left nothing half done.

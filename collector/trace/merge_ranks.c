@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/message.h"
 #include "base/workers.h"
@@ -109,11 +110,31 @@ static enum exit_code work_on_ranks(void *context, uint32_t index, int to)
         result.thinning = m->thinning;
         result.selected = m->selection.found;
         result.found = walk_found(&m->walk, p);
+        bool is_wanted = workers_write(to, &result, sizeof result);
+        if (!is_wanted && code == EXIT_OK)
+            unlink(path);
         free(path);
-        if (!workers_write(to, &result, sizeof result))
+        if (!is_wanted)
             return EXIT_ENVIRONMENT;
     }
     return code;
+}
+
+/* One of them has failed: as with one worker, those behind it are not there. */
+static void remove_behind(const struct merge *m, const char *folder, const struct rank_file *files,
+                          const struct workers *workers, uint32_t failed)
+{
+    workers_stop(workers);
+    for (uint32_t i = failed + 1; i < m->rec.count; i++) {
+        struct rank_result result;
+        char *path;
+        if (!is_written(m, &files[i]) ||
+            !workers_read(workers, files[i].process->worker, &result, sizeof result) ||
+            result.code != EXIT_OK || asprintf(&path, "%s/%s.gz", folder, files[i].name) < 0)
+            continue;
+        unlink(path);
+        free(path);
+    }
 }
 
 /* What is said of the files is said here, in their order. */
@@ -129,6 +150,7 @@ static enum exit_code gather_ranks(struct merge *m, const char *folder,
         if (!workers_read(workers, files[i].process->worker, &result, sizeof result) ||
             result.code != EXIT_OK || asprintf(&path, "%s/%s.gz", folder, files[i].name) < 0) {
             how = files[i].process->worker;
+            remove_behind(m, folder, files, workers, i);
             break;
         }
         m->text_bytes = result.text_bytes;

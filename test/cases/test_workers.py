@@ -16,6 +16,7 @@ import conftest
 import pytest
 import stream_reader
 from made_libraries import Libraries
+from made_ops import Recording
 from test_collectives import World
 from test_memory_trouble import too_large
 from test_partial import job_lines, random_lines, write_libraries
@@ -392,7 +393,8 @@ def test_what_is_there_twice(make_gpu, run):
     assert again and again[1] == again[2]
 
 
-def test_what_is_whole_is_kept(make_gpu, run):
+@pytest.mark.parametrize("jobs", ["-j1", "-j4"])
+def test_what_is_whole_is_kept(make_gpu, run, jobs):
     """Of ranks one of which is too large those before it."""
     recordings = [make_gpu("train", 4, 3)]
     *_, files = run("-j1", VERBS["ranks"], recordings)
@@ -401,10 +403,31 @@ def test_what_is_whole_is_kept(make_gpu, run):
 
     def little():
         resource.setrlimit(resource.RLIMIT_FSIZE, (sizes[large] - 1,) * 2)
-    code, said, _, kept = run("-j1", VERBS["ranks"], recordings, preexec_fn=little)
+    code, said, _, kept = run(jobs, VERBS["ranks"], recordings, preexec_fn=little)
     assert code == 1 and large.encode() in said
     assert b"only the files that are whole are kept" in said
     assert kept == {name: data for name, data in files.items() if name < large} and kept
+
+
+@pytest.mark.parametrize("large", range(5))
+def test_a_rank_with_too_much(run, tmp_path, large):
+    """Of calls that failed, which --max-size keeps: nothing is there behind it, with as many
+    processes as ranks and with two."""
+    folder = tmp_path / "data"
+    folder.mkdir()
+    for rank in range(5):
+        recording = Recording()
+        recording.lines[0] = f"meta env.RANK={rank}"
+        for _ in range(1000 if rank == large else 5):
+            recording.call("cudaFree", [1], result=1)
+        subprocess.run([conftest.built(conftest.BUILD / "make_raw"), folder / f"{rank}.gpuprof",
+                        str(rank)], input="\n".join(recording.lines) + "\n", text=True,
+                       check=True, timeout=60)
+    arguments = (*VERBS["thinned"][:2], "--max-size=20K", *VERBS["thinned"][3:])
+    wanted = run("-j1", arguments, [folder])
+    assert wanted[0] == 2 and wanted[1].count(b"too little") == 1 and len(wanted[3]) == large
+    for jobs in ("-j2", "-j5"):
+        assert run(jobs, arguments, [folder]) == wanted, jobs
 
 
 @pytest.mark.parametrize("verb", ["csv", "ranks", "perfetto"])
