@@ -126,6 +126,8 @@ struct pending_collective {
     uint64_t sequence;
     struct collective_call call; /* as the first rank has called it; function NULL: not kept */
     uint64_t waited_ns;          /* by the rank that has waited longest; 0: it only differs */
+    uint64_t now_ns;             /* until when any process of its ranks is known */
+    uint32_t job;                /* of them; JOB_NONE: there are no several */
     uint32_t first_row, row_count;
     uint32_t late_count; /* of these, which come first */
     bool is_mismatch;
@@ -177,7 +179,6 @@ struct collectives {
     uint64_t pending_total; /* with those that are not kept */
     struct pending_row *rows;
     uint32_t row_count;
-    uint64_t last_ns; /* until when any process is known */
 };
 
 /* `walk` and `stacks` must stay. 0 or GPUPROF_NO_MEMORY; collectives_release in both cases. */

@@ -195,6 +195,8 @@ static void add_row(struct collectives *c, struct pending_collective *p, uint32_
                     const struct collective_call *call)
 {
     const struct process_place *place = process ? &c->places[process->index] : NULL;
+    if (process && c->walk->last_ns[process->index] > p->now_ns)
+        p->now_ns = c->walk->last_ns[process->index];
     if (c->row_count == PENDING_ROWS_MAX)
         return;
     c->rows[c->row_count++] =
@@ -246,12 +248,26 @@ static void add_ranks(const struct judging *j, struct pending_collective *p, boo
     }
 }
 
+/* Those that know of the collective say which job it is of. */
+static uint32_t job_of(const struct judging *j, const struct pending_collective *p)
+{
+    const struct communicator_rank *ranks = j->c->ranks;
+    const struct channel *of = &j->c->channels[p->channel];
+    for (uint32_t i = of->first; i; i = j->c->parts[i - 1].next) {
+        const struct process *process = ranks[j->c->parts[i - 1].rank].process;
+        if (process && process->is_of_several)
+            return process->job;
+    }
+    return JOB_NONE;
+}
+
 /* The process that the launcher of the job has given this number. */
-static const struct process *process_of_rank(const struct recording *rec, uint32_t rank)
+static const struct process *process_of_rank(const struct recording *rec, uint32_t job,
+                                             uint32_t rank)
 {
     const struct process *found = NULL;
     for (uint32_t i = 0; i < rec->count; i++)
-        if (rec->processes[i]->rank == rank) {
+        if (rec->processes[i]->rank == rank && (job == JOB_NONE || rec->processes[i]->job == job)) {
             if (found)
                 return NULL;
             found = rec->processes[i];
@@ -280,7 +296,8 @@ static int add_makers(const struct judging *j, struct pending_collective *p, boo
     }
     for (uint32_t i = 0; late && i < most; i++)
         if (!has[i])
-            add_row(j->c, p, i, process_of_rank(j->c->walk->rec, i), COLLECTIVE_NOT_CALLED, NULL);
+            add_row(j->c, p, i, process_of_rank(j->c->walk->rec, p->job, i), COLLECTIVE_NOT_CALLED,
+                    NULL);
     free(has);
     return 0;
 }
@@ -318,8 +335,6 @@ int collectives_judge(struct collectives *c, const struct unfinished *u)
         if (judge(&j, i, &p))
             keep(c, &p);
     }
-    for (uint32_t i = 0; i < c->walk->rec->count; i++)
-        c->last_ns = c->walk->last_ns[i] > c->last_ns ? c->walk->last_ns[i] : c->last_ns;
     if (!c->pending_count)
         return 0;
     if (!(c->rows = calloc(PENDING_ROWS_MAX, sizeof *c->rows)))
@@ -328,6 +343,7 @@ int collectives_judge(struct collectives *c, const struct unfinished *u)
     for (uint32_t i = 0; error == 0 && i < c->pending_count; i++) {
         struct pending_collective *p = &c->pending[i];
         p->first_row = c->row_count;
+        p->job = job_of(&j, p);
         for (unsigned late = 1; error == 0 && late < 2; late--) { /* these first */
             if (c->channels[p->channel].kind == COLLECTIVE_MAKING)
                 error = add_makers(&j, p, late);

@@ -33,6 +33,13 @@ static uint64_t bytes_of(const struct collective_call *call)
     return bytes;
 }
 
+/* Of several. */
+static void print_job(const struct pending_collective *p, FILE *out)
+{
+    if (p->job != JOB_NONE)
+        fprintf(out, " in job %u", p->job);
+}
+
 /* "rank 5", as the job counts, or as the communicator does. */
 static void print_rank(const struct pending_row *row, FILE *out)
 {
@@ -119,7 +126,7 @@ static void print_line(const struct pending_row *row, FILE *out)
 static void print_place(const struct collectives *c, const struct pending_row *row, FILE *out)
 {
     const struct process_place *place = row->place;
-    uint64_t now_ns = c->last_ns;
+    uint64_t now_ns = c->pending[row->pending].now_ns;
     char text[UNIT_TEXT_BYTES];
     uint64_t ago_ns = place && now_ns > place->begin_ns ? now_ns - place->begin_ns : 0;
     const char *fate = row->process ? fate_of(c, row) : "";
@@ -148,21 +155,26 @@ static void print_one(const struct collectives *c, const struct pending_collecti
     char text[UNIT_TEXT_BYTES];
     if (!p->late_count) {
         print_call(p, &p->call, is_making, out);
-        fprintf(out, " does not end: all ranks of %u that are recorded have called it, %s before",
-                of->ranks, time_text(text, p->waited_ns));
+        fprintf(out, " does not end: all ranks of %u", of->ranks);
+        print_job(p, out);
+        fprintf(out, " that are recorded have called it, %s before", time_text(text, p->waited_ns));
         return;
     }
     print_ranks(c, p, p->late_count, out);
     if (p->is_mismatch) {
         fprintf(out, " called ");
         print_call(p, &first->call, false, out);
-        fprintf(out, " where others of %u called ", of->ranks);
+        fprintf(out, " where others of %u", of->ranks);
+        print_job(p, out);
+        fputs(" called ", out);
         print_call(p, &p->call, false, out);
         if (first->call.function == p->call.function)
             fprintf(out, ": count, type, operation or root differ");
         return;
     }
-    fprintf(out, " of %u ha%s not called ", of->ranks, p->late_count > 1 ? "ve" : "s");
+    fprintf(out, " of %u", of->ranks);
+    print_job(p, out);
+    fputs(p->late_count > 1 ? " have not called " : " has not called ", out);
     if (channel->kind == COLLECTIVE_MESSAGE)
         fprintf(out, "its side of the message from %u to %u, ", channel->from, channel->to);
     print_call(p, &p->call, is_making, out);
@@ -226,6 +238,7 @@ enum {
     STACK,
     HOST,
     RANK,
+    JOB,
     PID,
     TID,
     THREAD,
@@ -254,6 +267,7 @@ static const struct column columns[COLUMNS] = {
     [STACK] = {"stack", .type = COLUMN_LIST},
     [HOST] = {"host"},
     [RANK] = {"rank"},
+    [JOB] = {"job", .type = COLUMN_NUMBER, .ascending = true},
     [PID] = {"pid", .type = COLUMN_NUMBER, .ascending = true},
     [TID] = {"tid", .type = COLUMN_NUMBER, .ascending = true},
     [THREAD] = {"thread"},
@@ -279,6 +293,7 @@ static char *row_text(const struct collectives *c, const struct pending_row *row
         fputs(": ", out);
         print_call(p, row->state == COLLECTIVE_DIFFERENT ? &row->call : &p->call, is_making, out);
         fprintf(out, " of %u ranks", communicator_of(c, p)->ranks);
+        print_job(p, out);
         if (row->state == COLLECTIVE_NOT_CALLED || row->state == COLLECTIVE_DIFFERENT) {
             fputc('\0', out);
             print_place(c, row, out);
@@ -305,7 +320,7 @@ static void fill_place(const struct collectives *c, const struct pending_row *ro
                        enum report_format format, struct cell *cells)
 {
     const struct process_place *place = row->place;
-    uint64_t now_ns = c->last_ns;
+    uint64_t now_ns = c->pending[row->pending].now_ns;
     if (place) {
         cells[LAST] = cell_text(place->function->name);
         cells[LAST_AGO] = cell_number(now_ns > place->begin_ns ? now_ns - place->begin_ns : 0);
@@ -332,7 +347,7 @@ static void fill_row(const struct table *t, uint32_t index, enum report_format f
     const struct pending_collective *p = &c->pending[row->pending];
     const struct channel *of = &c->channels[p->channel];
     const struct collective_call *call = row->call.function ? &row->call : &p->call;
-    uint64_t now_ns = c->last_ns;
+    uint64_t now_ns = p->now_ns;
     const char *name = call->function ? call->function->name : "collective";
     char id[24];
     snprintf(id, sizeof id, "0x%016" PRIx64, communicator_of(c, p)->id);
@@ -349,6 +364,8 @@ static void fill_row(const struct table *t, uint32_t index, enum report_format f
     cells[RANKS] = cell_number(communicator_of(c, p)->ranks);
     if (row->rank != RANK_LATER)
         cells[COMMUNICATOR_RANK_] = cell_number(row->rank);
+    if (p->job != JOB_NONE)
+        cells[JOB] = cell_number(p->job);
     if (of->kind == COLLECTIVE_MESSAGE) {
         cells[FROM] = cell_number(of->from);
         cells[TO] = cell_number(of->to);

@@ -87,6 +87,7 @@ enum {
     STACK,
     HOST,
     RANK,
+    JOB,
     PID,
     TID,
     THREAD,
@@ -104,6 +105,7 @@ static const struct column columns[COLUMNS] = {
     [STACK] = {"stack", .type = COLUMN_LIST},
     [HOST] = {"host"},
     [RANK] = {"rank"},
+    [JOB] = {"job", .type = COLUMN_NUMBER, .ascending = true},
     [PID] = {"pid", .type = COLUMN_NUMBER, .ascending = true},
     [TID] = {"tid", .type = COLUMN_NUMBER, .ascending = true},
     [THREAD] = {"thread"},
@@ -136,6 +138,8 @@ static void fill_row(const struct table *t, uint32_t index, enum report_format f
     }
     cells[HOST] = cell_text(c->process->header.host);
     cells[RANK] = cell_text(process_rank(c->process));
+    if (c->process->is_of_several)
+        cells[JOB] = cell_number(c->process->job);
     cells[PID] = cell_number(c->process->header.pid);
     cells[TID] = cell_number(c->thread->tid);
     cells[THREAD] = cell_text(c->thread->name);

@@ -76,6 +76,7 @@ enum {
     STACK,
     HOST,
     RANK,
+    JOB,
     PID,
     TID,
     THREAD,
@@ -97,6 +98,7 @@ static const struct column columns[COLUMNS] = {
     [STACK] = {"stack", .type = COLUMN_LIST},
     [HOST] = {"host"},
     [RANK] = {"rank"},
+    [JOB] = {"job", .type = COLUMN_NUMBER, .ascending = true},
     [PID] = {"pid", .type = COLUMN_NUMBER, .ascending = true},
     [TID] = {"tid", .type = COLUMN_NUMBER, .ascending = true},
     [THREAD] = {"thread"},
@@ -140,6 +142,8 @@ static void fill_row(const struct table *t, uint32_t index, enum report_format f
     }
     cells[HOST] = cell_text(l->process->header.host);
     cells[RANK] = cell_text(process_rank(l->process));
+    if (l->process->is_of_several)
+        cells[JOB] = cell_number(l->process->job);
     cells[PID] = cell_number(l->process->header.pid);
     cells[TID] = cell_number(l->thread->tid);
     cells[THREAD] = cell_text(l->thread->name);

@@ -155,6 +155,8 @@ static void print_quiet(const struct report *r, FILE *out)
         print_string(row->process->header.host, out);
         fprintf(out, ", \"rank\": ");
         print_string(process_rank(row->process), out);
+        fprintf(out, row->process->is_of_several ? ", \"job\": %u" : ", \"job\": null",
+                row->process->job);
         fprintf(out,
                 ", \"pid\": %u, \"since_ns\": %" PRIu64 ", \"for_ns\": %" PRIu64
                 ", \"until\": \"%s\", \"function\": ",

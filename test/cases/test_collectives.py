@@ -374,28 +374,28 @@ COMM, ID = 0x5500, 0x1234
 class World:
     """Recordings of ranks that were killed after so many seconds, but for those that ended."""
 
-    def __init__(self, count):
+    def __init__(self, count, number=ID):
         self.ranks = [Libraries() for _ in range(count)]
         for i, rank in enumerate(self.ranks):
             rank.lines[0] = f"meta env.RANK={i}"
             rank.lines.append("meta recovered=1")
-            rank.communicator(COMM, ID, i, count)
+            rank.communicator(COMM, number, i, count)
 
     def counted(self, i, name, sequence, count=8, **more):
         with self.ranks[i].library(name, "nccl", comm=COMM, sequence=sequence, count=count, type=7,
                                    stream=0x7000, **more):
             self.ranks[i].call("cudaLaunchKernel", [0, 1, 1, 32, 1, 0, 0x7000])
 
-    def write(self, folder, seconds=3):
-        folder.mkdir()
+    def write(self, folder, seconds=3, first=0):
+        folder.mkdir(exist_ok=True)
         maker = conftest.built(conftest.BUILD / "make_raw")
         for i, rank in enumerate(self.ranks):
             rank.now = max(each.now for each in self.ranks) if seconds else rank.now
             rank.now += int(seconds * SECOND)
             rank.call("cudaFree", [0])
         for i, rank in enumerate(self.ranks):
-            subprocess.run([maker, folder / f"{i}.gpuprof", str(i)], text=True, check=True,
-                           input="\n".join(rank.lines) + "\n", timeout=60)
+            subprocess.run([maker, folder / f"{first + i}.gpuprof", str(first + i)], text=True,
+                           check=True, input="\n".join(rank.lines) + "\n", timeout=60)
         return folder
 
     def found(self, collector, tmp_path, seconds=3):
@@ -478,6 +478,30 @@ def test_a_communicator_that_is_never_made(collector, tmp_path):
     assert world.found(collector, tmp_path) == [
         ("1", "not called", "ncclCommInitRank", 1), *[(str(i), "called", "ncclCommInitRank", 1)
                                                       for i in (0, 2, 3)]]
+
+
+@pytest.mark.parametrize("is_made", [True, False])
+def test_two_jobs(collector, tmp_path, is_made):
+    """Of which one hangs, and the other goes on for a minute: that is none of the first one's
+    time, and its rank 1 is not who has not come."""
+    worlds = World(2), World(2, ID + 1)
+    for job, world in enumerate(worlds):
+        for rank in world.ranks:
+            rank.lines.append(f"meta env.TORCHELASTIC_RUN_ID=run{job}")
+    if is_made:
+        worlds[0].counted(0, "ncclAllReduce", 1)
+    else:
+        worlds[0].ranks[0].begin("ncclCommInitRank", "nccl", comm=0, id=0x77, rank=0, ranks=2)
+    for job, world in enumerate(worlds):
+        world.write(tmp_path / "data", 60 if job else 3, first=2 * job)
+    rows = pending(collector, tmp_path / "data")
+    assert [(row["rank"], row["job"], row["pid"], row["state"]) for row in rows] == [
+        ("1", 0, 1001, "not called"),
+        ("0", 0, 1000, "kernel not finished" if is_made else "called")]
+    assert rows[0]["last_call_ago_ns"] < SECOND
+    first = report(collector, tmp_path / "data").splitlines()[0]
+    assert re.match(r"  collective rank 1 of 2 in job 0 has not called nccl", first), first
+    assert re.search(r" its last call was cudaFree, [\d.]+ [mun]s before", first), first
 
 
 @pytest.mark.parametrize("how, state", [("hangs", "called"), ("returns", "called, not known"),
