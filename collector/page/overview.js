@@ -138,7 +138,7 @@ function drawOpen(box, collective) {
       el("ul", {},
         open.slice(0, CALLS_SHOWN)
           .map((call) => el("li", {}, el("code", {}, call.function),
-                 ` for ${time(call.lasted_ns)}, in ` +
+                 (call.lasted_ns ? ` for ${time(call.lasted_ns)}, in ` : " just begun, in ") +
                    [processOf(call), call.thread || "thread " + call.tid]
                      .filter(Boolean).join(", ") +
                    (call.kernel ? `: ${call.kernel}` : "") +

@@ -84,7 +84,7 @@ def test_hang(chromium, page_of):
     assert items[3] == "cudaGraphLaunch on stream 0xff launched 1.00 ms ago: may have ended"
     assert page.texts("#hang .stack li") == [hostile, "main", "step (train.py:5)"]
     assert page.texts("#hang h4") == ["Launched, not finished"] * 2
-    assert hostile in page.text(".alert")
+    assert hostile in page.text(".alert") and "cudaMemcpy just begun, in " in page.text(".alert")
     page.click(".alert a")
     assert page.run("location.hash") == "#hang"
     page.check_quiet()
