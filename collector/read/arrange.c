@@ -160,6 +160,17 @@ static int distinguish_pids(struct recording *rec)
     return 0;
 }
 
+static void name_worst_thread(struct process *p)
+{
+    uint64_t number = p->costs.sum[COST_SUM_WORST_THREAD];
+    const struct thread *t =
+        number <= UINT32_MAX ? thread_find(&p->threads, (uint32_t)number) : NULL;
+    if (!t)
+        return;
+    p->costs.worst_tid = t->tid;
+    memcpy(p->costs.worst_name, t->name, sizeof t->name);
+}
+
 /* The main thread's tid is the pid, shown as viewers expect it; no other thread may look like it.
  */
 static int distinguish_tids(struct recording *rec, struct process *p)
@@ -239,8 +250,10 @@ int recording_arrange(struct recording *rec)
     int error = share_clocks(rec);
     if (error == 0)
         error = distinguish_pids(rec);
-    for (uint32_t i = 0; error == 0 && i < rec->count; i++)
+    for (uint32_t i = 0; error == 0 && i < rec->count; i++) {
+        name_worst_thread(rec->processes[i]);
         error = distinguish_tids(rec, rec->processes[i]);
+    }
     order_blocks(rec);
     return error;
 }

@@ -11,6 +11,7 @@
 
 #include "api/cost.h"
 #include "record.h"
+#include "record/thread_table.h"
 
 #define STEPS_DOWN_MAX       32
 #define STEP_DOWN_TEXT_BYTES 96
@@ -36,7 +37,9 @@ struct step_down {
 struct cost_table {
     struct cost_row rows[COST_COUNT];
     uint64_t sum[COST_SUM_ARG_COUNT]; /* enum cost_sum_argument; all 0: not measured */
-    struct step_down *steps;          /* owned */
+    uint32_t worst_tid;               /* of COST_SUM_WORST_THREAD, once threads are known; or 0 */
+    char worst_name[THREAD_NAME_BYTES_MAX + 1];
+    struct step_down *steps; /* owned */
     uint32_t step_count;
     uint32_t step_capacity;
 };

@@ -2,6 +2,7 @@
 #include "report/cost_report.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/json_text.h"
 #include "base/unit_text.h"
@@ -191,6 +192,23 @@ static void fill_class(const struct table *t, uint32_t index, enum report_format
     cells[IS_KNOWN] = cell_number(known);
 }
 
+/* "the main thread", "thread 13 (loader)", or, where no more is known, "thread number 4". Owned, or
+ * NULL. */
+static char *worst_thread(const struct process *p)
+{
+    const struct cost_table *t = &p->costs;
+    char text[THREAD_NAME_BYTES_MAX + 48];
+    if (t->worst_tid && t->worst_tid == p->header.pid)
+        return strdup("the main thread");
+    if (t->worst_tid)
+        snprintf(text, sizeof text, "thread %u%s%s%s", t->worst_tid, t->worst_name[0] ? " (" : "",
+                 t->worst_name, t->worst_name[0] ? ")" : "");
+    else
+        snprintf(text, sizeof text, "thread number %llu",
+                 (unsigned long long)t->sum[COST_SUM_WORST_THREAD]);
+    return json_line(text);
+}
+
 static void print_shares(const struct cost_report *t, bool is_whole, FILE *out)
 {
     fprintf(out, "  of the program's threads' time%s",
@@ -201,11 +219,12 @@ static void print_shares(const struct cost_report *t, bool is_whole, FILE *out)
     }
     fprintf(out, "%s: %.2f%%", is_whole ? "" : ", as far as it was measured",
             100 * cost_share(t->cost_ns, t->wall_ns));
-    if (t->worst)
-        fprintf(out, ", at most %.2f%% of one thread's (thread %llu of process %u)",
-                100 * worst_share(t->worst),
-                (unsigned long long)t->worst->costs.sum[COST_SUM_WORST_THREAD],
-                t->worst->header.pid);
+    if (!t->worst)
+        return;
+    char *who = worst_thread(t->worst);
+    fprintf(out, ", at most %.2f%% of one thread's (%s of process %u)", 100 * worst_share(t->worst),
+            who ? who : "?", t->worst->header.pid);
+    free(who);
 }
 
 static void print_notes(const struct table *table, FILE *out)

@@ -35,6 +35,12 @@ static void carry_cost_sums(struct part *p, struct cost_table *t)
     }
     for (unsigned i = 0; i < COST_SUM_ARG_COUNT; i++)
         part_number(p, &t->sum[i]);
+    const char *name = t->worst_name;
+    part_u32(p, &t->worst_tid);
+    part_text(p, &name);
+    p->has_failed |= !name || strlen(name) >= sizeof t->worst_name;
+    if (!p->has_failed && !p->is_written)
+        memcpy(t->worst_name, name, strlen(name) + 1);
 }
 
 static void carry_step_down(struct part *p, struct step_down *s)

@@ -4,6 +4,7 @@
 import json
 import os
 import random
+import re
 import struct
 import subprocess
 
@@ -407,6 +408,22 @@ def test_damaged_parts(run_verb, parts):
                           (whole[:40], "is no part")):
         (parts / "part1").write_bytes(content)
         refused(run_verb, "part0", "part1", "part2", says=says)
+
+
+@pytest.mark.parametrize("number, who", [
+    (1, "the main thread"), (3, r"thread \d+ \(autograd\)"), (9, "thread number 9")])
+def test_thread_that_cost_most(run_verb, make_records, number, who):
+    """As the system calls it, also where another process has read the recording."""
+    def lines(rank):
+        yield f"process {rank}"
+        yield f"{stream_reader.COST} 0 4000 0 0 0 1 0 10,10,{10 ** 7},{10 ** 7} launch"
+        args = (3, 10 ** 9, 10 ** 7, number, 10 ** 9, (1 + rank) * 10 ** 6, 0, 10 ** 9, 0, 0)
+        yield f"{stream_reader.COST_SUM} 0 5000 0 0 0 0 0 {','.join(map(str, args))} "
+    data = make_records(line for rank in range(2) for line in lines(rank))
+    text = run_verb("report", "--table=cost", data).stdout
+    assert re.search(rf", at most 0\.20% of one thread's \({who} of process \d+\)\n", text), text
+    parts = make_parts(run_verb, data, 2)
+    assert run_verb("report", "--combine", "--table=cost", *parts).stdout == text
 
 
 @pytest.mark.parametrize("name, way", [("train", 0), ("operators", 1), ("ranges", 2), ("job", 3),
