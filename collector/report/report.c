@@ -195,7 +195,8 @@ static int complete(struct report *r, const struct report_wish *wish)
         error = idle_finish(r->idle);
     const char *symbols = r->walk.ns_max ? SYMBOLS_OFF : wish->symbols; /* the summary is quick */
     if (error == 0)
-        error = hang_finish(&r->hang, wish->symbols); /* of a few stacks, and only if it hangs */
+        /* Of a few stacks, and only if it hangs. */
+        error = hang_finish(&r->hang, wish->leaves_hangs ? SYMBOLS_OFF : wish->symbols);
     if (error == 0 && r->idle)
         error = findings_finish(r->findings, &r->hang, symbols);
     return error < 0 ? error : cost_report_init(&r->cost, r->rec);

@@ -109,6 +109,7 @@ struct report_wish {
     bool groups;                   /* what one of ranges is; range_rows.h */
     unsigned leaves;               /* enum report_part: those that nobody will look at */
     bool looks_at_memory;          /* where something seems to be wrong with it */
+    bool leaves_hangs;             /* nobody will look where calls hang */
     uint64_t walk_ns_max;          /* only what is read in so long; 0: all */
     const char *symbols;           /* the folder of symbols.h */
     const struct step_wish *steps; /* NULL: none */

@@ -143,6 +143,11 @@ unsigned report_needs(const struct report_view *v, enum report_format format)
     return format == FORMAT_JSON ? needs | PART_OVERVIEW : needs;
 }
 
+bool report_leaves_hangs(const struct report_view *v, enum report_format format)
+{
+    return !(report_needs(v, format) & (PART_HANGS | PART_COLLECTIVES | PART_OVERVIEW));
+}
+
 /* Whoever asks for the stacks wants their table, not to look for it among all the others. */
 bool report_wants(const struct report_view *v, const struct table_info *info,
                   enum report_format format)

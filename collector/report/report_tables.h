@@ -27,6 +27,9 @@ unsigned report_leaves(const struct report_view *v, enum report_format format,
 /* What it shows of that which is in no part of a report: enum part_missing. */
 unsigned report_needs(const struct report_view *v, enum report_format format);
 
+/* Does it show nothing of where calls hang? */
+bool report_leaves_hangs(const struct report_view *v, enum report_format format);
+
 /* Does a report of that form have the table? */
 bool report_wants(const struct report_view *v, const struct table_info *info,
                   enum report_format format);

@@ -184,6 +184,7 @@ static enum exit_code show_report(struct recording *rec, struct selection *selec
         .leaves = steps->is_wanted ? 0 : report_leaves(view, format, rec),
         .symbols = options->symbols,
         .looks_at_memory = report_needs(view, format) & PART_MEMORY,
+        .leaves_hangs = report_leaves_hangs(view, format),
         .steps = steps,
         .selection = options->select.is_given ? selection : NULL,
     };

@@ -19,6 +19,7 @@ struct shared_report {
     const struct options *options;
     uint32_t count;
     unsigned leaves;
+    bool leaves_hangs;
     unsigned refused; /* who meets that ends at once */
     int files[WORKERS_MAX];
     char paths[WORKERS_MAX][PATH_BYTES];
@@ -86,6 +87,7 @@ static enum exit_code work(void *context, uint32_t index, int to)
                                .is_part = true,
                                .refused = s->refused,
                                .leaves = s->leaves,
+                               .leaves_hangs = s->leaves_hangs,
                                .symbols = s->options->symbols};
     enum exit_code code = recording_open(&rec, s->options->paths, s->options->path_count, &how);
     if (code == EXIT_OK)
@@ -128,6 +130,7 @@ bool shared_report_make(struct combination *c, struct recording *rec, const stru
     *s = (struct shared_report){.options = options,
                                 .count = rec->workers,
                                 .leaves = report_leaves(view, format, rec),
+                                .leaves_hangs = report_leaves_hangs(view, format),
                                 .refused = report_needs(view, format)};
     for (uint32_t i = 0; i < s->count; i++)
         s->files[i] = -1;

@@ -4,6 +4,7 @@ work had not finished. Where it hangs the program says itself, before it does.""
 
 import json
 import re
+import shutil
 import signal
 import subprocess
 
@@ -140,6 +141,22 @@ def test_where_c_hangs(library, collector, tmp_path):
                               capture_output=True, text=True, timeout=180)
     names = re.findall(r"\b(wait_for_kernel|main) \(hang_work", done.stdout)
     assert names[:2] == ["wait_for_kernel", "main"], done.stdout
+
+
+def test_names_are_looked_up_for_who_sees_them(library, collector, tmp_path):
+    """That its program is gone is told where the call is shown, with any number of processors."""
+    program = shutil.copy(hang_work(), tmp_path / "gone")
+    with Hung([program, "kernel"], library, tmp_path, GPUPROF_BACKTRACE="sync") as hung:
+        launched.wait_until(lambda: report(collector, hung.data)[1], 120)
+        hung.program.kill()
+        hung.program.wait()
+    (tmp_path / "gone").unlink()
+    for table, is_told in (("functions", 0), ("ranks,arrivals", 0), ("open_calls", 1)):
+        for jobs in ("-j1", "-j2"):
+            done = subprocess.run([collector, "report", jobs, "--keep-live", f"--table={table}",
+                                   hung.data], capture_output=True, text=True, check=False,
+                                  timeout=180)
+            assert done.stderr.count("symbols of 1 module: gone") == is_told, (jobs, done.stderr)
 
 
 def report(collector, data):
