@@ -7,6 +7,7 @@ import csv
 import gzip
 import io
 import json
+import random
 import re
 import sqlite3
 import subprocess
@@ -50,6 +51,18 @@ def fixture_events(run_verb):
 
 def of(lines, *kinds):
     return [line for line in lines if line["kind"] in kinds]
+
+
+def test_texts_of_any_kind(make_ranges, events):
+    """Names, and domains, which are quoted twice in csv, of each length and at each place."""
+    rng, letters = random.Random(5), ['"', "\\", ",", "\x01", "\x7f", "é", "😀", "{", "a", "b", "c"]
+    texts = ["".join(rng.choices(letters, (4, 2, 1, 1, 1, 1, 1, 1, 9, 9, 9), k=length)) + "x"
+             for length in range(48) for _ in range(4)]
+    script = [f"domain {i + 1} {i + 1} {text}" for i, text in enumerate(texts)]
+    script += [f"{word} {1000 + 2 * i + after} {i + 1} {texts[-i - 1] if not after else ''}"
+               for i in range(len(texts)) for after, word in ((0, "push"), (1, "pop"))]
+    ranges = of(events(make_ranges(script)), "range")
+    assert [(e["name"], e["args"]["domain"]) for e in ranges] == list(zip(reversed(texts), texts))
 
 
 def test_rows_are_those_of_sqlite(make_gpu, events, run_verb, tmp_path):
