@@ -563,14 +563,16 @@ static bool is_worth_it(const struct finding_kind *kind, uint64_t ns, uint64_t o
     return ns > kind->floor_ns && (double)ns * 100 > (double)of_ns * kind->share;
 }
 
-/* The time of devices that costs are judged by: a few steps behind a long import are to be, too. */
+/* The time of devices that costs are judged by: a few steps behind a long import are to be, too,
+ * and the last second of a day, which is all that a flight recorder has. */
 struct judged_time {
-    uint64_t window_ns, start_up_ns;
+    uint64_t window_ns, aside_ns; /* start-up, and what was not recorded */
 };
 
 static struct judged_time time_of(const struct idle_device *device)
 {
-    return (struct judged_time){device->end_ns - device->begin_ns, device->causes[IDLE_START_UP]};
+    return (struct judged_time){device->end_ns - device->begin_ns,
+                                device->causes[IDLE_START_UP] + device->stopped_ns};
 }
 
 /* Of a device that costs `ns` of that time: if that is worth it, and the worst of its kind so far.
@@ -580,7 +582,7 @@ static void weigh(const struct findings *f, struct finding *found, uint32_t *wor
 {
     const struct idle_device *device = &f->idle->devices[place];
     bool is_start_up = found->kind == &finding_kinds[FINDING_START_UP];
-    uint64_t of_ns = is_start_up ? time.window_ns : time.window_ns - time.start_up_ns;
+    uint64_t of_ns = is_start_up ? time.window_ns : time.window_ns - time.aside_ns;
     if (!is_worth_it(found->kind, ns, of_ns))
         return;
     found->devices++;
@@ -611,7 +613,7 @@ static void weigh_ranks(const struct findings *f, struct finding *found, uint32_
         const struct idle_device *device = &f->idle->devices[i];
         others += communicates(device);
         all.window_ns += communicates(device) ? time_of(device).window_ns : 0;
-        all.start_up_ns += communicates(device) ? time_of(device).start_up_ns : 0;
+        all.aside_ns += communicates(device) ? time_of(device).aside_ns : 0;
     }
     for (uint32_t i = 0; i < f->idle->rows.count; i++) {
         const struct idle_row *row = &f->idle->rows.list[i];
@@ -624,7 +626,7 @@ static void weigh_ranks(const struct findings *f, struct finding *found, uint32_
         struct judged_time own = communicates(device) ? time_of(device) : (struct judged_time){0};
         weigh(f, found, worst, i, waits[process] / (others - 1),
               (struct judged_time){(all.window_ns - own.window_ns) / (others - 1),
-                                   (all.start_up_ns - own.start_up_ns) / (others - 1)});
+                                   (all.aside_ns - own.aside_ns) / (others - 1)});
         waits[process] = 0; /* each process once */
     }
 }

@@ -38,12 +38,12 @@ struct finding_row {
 
 struct finding {
     const struct finding_kind *kind;
-    const char *next;              /* to run, rather than what its kind has; NULL: that */
-    uint64_t ns;                   /* that it costs the device */
-    uint64_t window_ns;            /* of all that the device had (idle.h) */
-    uint64_t of_ns;                /* of that the part that it is a share of: idle_share_of */
-    uint64_t bytes;                /* of memory: how many are at stake; of time 0 */
-    uint64_t of_bytes;             /* of so many */
+    const char *next;   /* to run, rather than what its kind has; NULL: that */
+    uint64_t ns;        /* that it costs the device */
+    uint64_t window_ns; /* of all that the device had (idle.h) */
+    uint64_t of_ns;     /* what it is a share of: of that, what was recorded after start-up */
+    uint64_t bytes;     /* of memory: how many are at stake; of time 0 */
+    uint64_t of_bytes;  /* of so many */
     const struct process *process; /* whose device it is */
     uint64_t device;               /* UINT64_MAX: of none */
     uint64_t devices;              /* that have it, this one included */

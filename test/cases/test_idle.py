@@ -356,6 +356,21 @@ def test_a_start_that_was_not_recorded_is_in_all_shares(report, run_verb, tmp_pa
     assert f"{100 * row['stopped_ns'] / run:.1f}% not recorded\n" in screen
 
 
+def test_findings_are_of_what_was_recorded(report, run_verb, tmp_path):
+    """As with a flight recorder, which has a second of an hour."""
+    s = started()
+    stop = s.last + 150
+    s.add(PAUSE, MAIN, stop, 0, args=(1,))
+    s.add(PAUSE, MAIN, stop + 3_600_000_000, 0, args=(0,))
+    s.now = stop + 3_600_080_000
+    s.launch(lasts=40_000)
+    row = report(s)["gpu_time"][0]
+    found = json.loads(run_verb("report", "--format=json", tmp_path / "data").stdout)["findings"][0]
+    assert row["stopped_ns"] == 3_600_000_000 * US and found["id"] == "host-bound"
+    assert found["of_ns"] == row["window_ns"] - row["idle_start_up_ns"] - row["stopped_ns"]
+    assert 0.6 < found["ns"] / found["of_ns"] < 0.7
+
+
 def test_loading_is_of_the_thread_that_it_says(report, run_verb, make_records):
     """Here of that which has done no work yet; the host's time before it is not the loading's."""
     [process] = stream_reader.read_folder(make_records(started().text(), "other"))
