@@ -109,4 +109,8 @@ const char *finding_title(const struct finding *f);
 char *finding_advice(const struct finding *f);
 const char *finding_next(const struct finding *f);
 
+/* Once all have their places: where a finding has the function alone, or nothing, and no finding
+ * has a line, it is said that the program has none. */
+void findings_judge_lines(struct findings *f);
+
 #endif
