@@ -64,7 +64,7 @@ const struct feature features[] = {
      .turn = gpu_turn, .context_goes = gpu_context_goes, .fork_child = gpu_forget, .end = gpu_end},
     {.fork_child = labels_reset},
     {.load = nvtx_load},
-    {.attached = ranges_attached},
+    {.attached = ranges_attached, .end = ranges_end},
     {.writer_begin = torch_look, .tick = torch_look, .describe = torch_describe,
      .turn = torch_turn, .unloaded = torch_unloaded, .fork_child = torch_reset},
     {.unloaded = tensor_memory_unloaded},

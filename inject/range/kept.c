@@ -15,9 +15,11 @@
 /* Owners that are no thread; tids are below 2^22. */
 #define KEPT_FILLING 0xffffffffu
 #define KEPT_SHARED  0xfffffffeu
+#define KEPT_STEP    0xfffffffdu
 
 /* By any thread that keeps a range, or takes one that is kept. */
 _Atomic uint32_t kept_shared_count;
+static _Atomic(struct kept *) step; /* likewise; NULL: none */
 static struct kept *_Atomic table;  /* KEPT_MAX, mmap'ed at first use */
 static _Atomic uint32_t hint;       /* the one that became free last */
 static _Atomic uint64_t reclaim_ns; /* when the dead's were last looked for */
@@ -77,7 +79,7 @@ static void reclaim(struct kept *kept, struct kept_list *own)
     }
     for (uint32_t i = 0; i < KEPT_MAX; i++) {
         uint32_t owner = atomic_load(&kept[i].owner);
-        if (owner && owner < KEPT_SHARED && !thread_exists(owner))
+        if (owner && owner < KEPT_STEP && !thread_exists(owner))
             atomic_compare_exchange_strong(&kept[i].owner, &owner, 0);
     }
 }
@@ -170,28 +172,9 @@ static bool claim(struct kept *k)
     return true;
 }
 
-static struct kept *find_shared(uint8_t type, uint64_t id)
+void kept_share(uint64_t id, const struct range_event *e)
 {
-    struct kept *kept = kept_is_waiting() ? atomic_load(&table) : NULL;
-    for (uint32_t i = 0; kept && i < KEPT_MAX; i++)
-        if (atomic_load(&kept[i].owner) == KEPT_SHARED && kept[i].type == type &&
-            (type == RECORD_STEP || kept[i].id == id) && claim(&kept[i]))
-            return &kept[i];
-    return NULL;
-}
-
-void kept_drop_step(void)
-{
-    struct kept *k = find_shared(RECORD_STEP, 0);
-    if (k)
-        kept_release(k);
-}
-
-void kept_share(uint8_t type, uint64_t id, const struct range_event *e)
-{
-    if (type == RECORD_STEP)
-        kept_drop_step();
-    struct kept *k = take_kept(NULL, type, id, e);
+    struct kept *k = take_kept(NULL, RECORD_RANGE_START, id, e);
     if (!k)
         return;
     atomic_fetch_add(&kept_shared_count, 1);
@@ -209,8 +192,47 @@ struct kept *kept_take_shared(void)
 
 bool kept_drop_shared(uint64_t id)
 {
-    struct kept *k = find_shared(RECORD_RANGE_START, id);
+    struct kept *kept = kept_is_waiting() ? atomic_load(&table) : NULL;
+    for (uint32_t i = 0; kept && i < KEPT_MAX; i++)
+        if (atomic_load(&kept[i].owner) == KEPT_SHARED && kept[i].id == id && claim(&kept[i])) {
+            kept_release(&kept[i]);
+            return true;
+        }
+    return false;
+}
+
+static void replace_step(struct kept *with)
+{
+    struct kept *k = atomic_exchange(&step, with);
     if (k)
         kept_release(k);
-    return k;
+}
+
+void kept_step(uint64_t number)
+{
+    static const struct range_event none;
+    struct kept *k = take_kept(NULL, RECORD_STEP, number, &none);
+    if (k) {
+        k->below = thread_id();
+        atomic_store(&k->owner, KEPT_STEP);
+    }
+    replace_step(k);
+}
+
+struct kept *kept_take_step(bool whosever)
+{
+    struct kept *k = atomic_load(&step);
+    if (!k || (!whosever && k->below != thread_id() && thread_exists(k->below)))
+        return NULL;
+    return atomic_compare_exchange_strong(&step, &k, NULL) ? k : NULL;
+}
+
+bool kept_has_step(void)
+{
+    return atomic_load(&step);
+}
+
+void kept_drop_step(void)
+{
+    replace_step(NULL);
 }

@@ -2,7 +2,7 @@
 /*
  * Ranges that are open while nothing is recorded, and the step that lasts: kept in a bounded table
  * until they end or a recording begins. Pushed ranges are on a list of their thread's; started ones
- * and the step belong to the process.
+ * belong to the process. There is one step in it, but its record is the thread's that called.
  */
 #ifndef GPUPROF_INJECT_KEPT_H
 #define GPUPROF_INJECT_KEPT_H
@@ -17,7 +17,7 @@
 
 struct kept {
     _Atomic uint32_t owner;   /* tid, or one of kept.c's marks; 0 = free */
-    uint32_t below;           /* the thread's one before it, index + 1 */
+    uint32_t below;           /* the thread's one before it, index + 1; of a step, a tid */
     uint8_t type;             /* enum record_type */
     uint64_t begin;           /* ticks */
     uint64_t id;              /* of a started range; number of a step */
@@ -43,15 +43,24 @@ void kept_release(struct kept *k);
 uint32_t kept_count(const struct kept_list *list, uint32_t domain);
 void kept_reverse(struct kept_list *list);
 
-/* A started range, or a step, which takes the place of the one before. Counted if no room. */
-void kept_share(uint8_t type, uint64_t id, const struct range_event *e);
+/* A started range. Counted if no room. */
+void kept_share(uint64_t id, const struct range_event *e);
 
 /* Takes any one of them, which the caller releases; NULL if there is none. */
 struct kept *kept_take_shared(void);
 
 /* The range has ended. False if it is not here. */
 bool kept_drop_shared(uint64_t id);
-/* Another step has begun, which is recorded. */
+
+/* A step of this thread's, which takes the place of the one before. Counted if no room. */
+void kept_step(uint64_t number);
+
+/* Takes it, if this thread has called it, or who has is gone, or whosever it is; the caller
+ * releases it. NULL if there is none. */
+struct kept *kept_take_step(bool whosever);
+bool kept_has_step(void);
+
+/* Another one has begun. */
 void kept_drop_step(void);
 
 extern _Atomic uint32_t kept_shared_count;

@@ -28,6 +28,7 @@ struct level {
 struct levels {
     struct level of[LEVELS_MAX];
     struct kept_list kept;    /* pushed, and waiting for a recording */
+    bool has_step;            /* it has kept one, and not looked since whether it waits */
     uint32_t untracked_count; /* pushed in domains for which there was no struct level */
     uint64_t begin;           /* ticks; of what is being timed now, 0 = nothing */
 };
@@ -177,10 +178,16 @@ static void write_kept(struct thread *t, const struct kept *k)
         append(t, k->type, k->begin, k->id, &e);
 }
 
-static __attribute__((noinline)) void write_all_kept(struct thread *t)
+/* A step that is another thread's waits for that one, unless it is written `whosever` it is. */
+static __attribute__((noinline)) void write_all_kept(struct thread *t, bool whosever)
 {
-    struct kept *k;
+    struct kept *k = kept_take_step(whosever);
+    levels.has_step = false;
     labels_write(t);
+    if (k) {
+        write_kept(t, k);
+        kept_release(k);
+    }
     while ((k = kept_take_shared())) {
         write_kept(t, k);
         kept_release(k);
@@ -194,8 +201,9 @@ static __attribute__((noinline)) void write_all_kept(struct thread *t)
 
 static inline void write_what_waits(struct thread *t)
 {
-    if (unlikely(levels.kept.first) || unlikely(kept_is_waiting()) || unlikely(labels_are_due()))
-        write_all_kept(t);
+    if (unlikely(levels.kept.first) || unlikely(levels.has_step) || unlikely(kept_is_waiting()) ||
+        unlikely(labels_are_due()))
+        write_all_kept(t, false);
 }
 
 void ranges_attached(struct thread *t)
@@ -208,7 +216,20 @@ void ranges_attached(struct thread *t)
         l->silent_high = l->depth > kept ? l->depth - kept : 0;
     }
     if (!is_paused())
-        write_what_waits(t);
+        write_all_kept(t, false);
+}
+
+void ranges_end(uint64_t ns)
+{
+    struct thread *t = &this_thread;
+    struct call c;
+    (void)ns;
+    enum way way = kept_has_step() ? enter(t, &c) : WAY_NONE;
+    if (way == WAY_NONE)
+        return;
+    if (way == WAY_RECORD)
+        write_all_kept(t, true);
+    leave(t);
 }
 
 void range_labels_changed(void)
@@ -343,7 +364,7 @@ uint64_t range_start(const struct range_event *e)
         write_what_waits(t);
         append(t, RECORD_RANGE_START, ticks_now(), id, e);
     } else {
-        kept_share(RECORD_RANGE_START, id, e);
+        kept_share(id, e);
     }
     leave(t);
     return id;
@@ -387,10 +408,9 @@ void range_mark(const struct range_event *e)
 
 void range_step(uint64_t number)
 {
-    static const struct range_event none;
     struct thread *t = &this_thread;
     struct call c;
-    enum way way = enter(t, &c);
+    enum way way = enter(t, &c), before = way;
     if (way == WAY_NONE)
         return;
     bool is_seen_to = false;
@@ -399,12 +419,14 @@ void range_step(uint64_t number)
         way = choose_way(t); /* with this step recording may have begun, or ended */
     }
     if (way == WAY_RECORD) {
-        kept_drop_step();
+        if (before != WAY_RECORD) /* the one before was over when recording began */
+            kept_drop_step();
         write_what_waits(t);
         if (!is_seen_to)
             append_numbers(t, RECORD_STEP, ticks_now(), 1, number, 0);
     } else if (!is_seen_to) {
-        kept_share(RECORD_STEP, number, &none);
+        kept_step(number);
+        levels.has_step = true;
     }
     leave(t);
 }
@@ -418,7 +440,7 @@ void range_pause(bool paused)
     bool is_recording = epoch_now() != EPOCH_NONE && thread_attach(t);
     if (recorded_ask(is_recording ? t : NULL, ASKER_PROGRAM, paused ? OFF_PROGRAM : 0, NULL) &&
         is_recording && !paused)
-        write_what_waits(t);
+        write_all_kept(t, false);
     leave(t);
 }
 

@@ -49,4 +49,7 @@ void range_labels_changed(void);
 /* The thread takes part now. */
 void ranges_attached(struct thread *t);
 
+/* The process ends: writes a step whose thread has not come back since it called it. */
+void ranges_end(uint64_t ns);
+
 #endif

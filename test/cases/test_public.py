@@ -159,6 +159,21 @@ def test_start_paused(library, tmp_path, run_collector):
     assert said(process) == [("call", 2)]
 
 
+@pytest.mark.parametrize("how, is_of_call", [("comes-back", False), ("stays-away", False),
+                                             ("helper", True), ("helper-stays", True)])
+def test_a_step_is_of_the_thread_that_called_it(library, tmp_path, how, is_of_call):
+    """Wherever the recording begins; of a thread that has no record of its own it is another's."""
+    run = Runner(library, tmp_path)
+    run("steps-elsewhere", how)
+    [process] = stream_reader.read_folder(run.out)
+    call, = process.of_type(CALL)
+    first, *more = process.of_type(STEP)
+    assert first.args[0] == 5 and call.begin - first.begin > 20_000_000
+    assert (first.thread == call.thread) == is_of_call and not process.losses
+    assert [step.args[0] for step in more] == ([6] if how == "comes-back" else [])
+    assert all(step.thread == first.thread for step in more)
+
+
 def ranges(*names):
     """Ranges that hold nothing but a call each, where a size stands behind the name."""
     return [event for name, *size in names

@@ -2,6 +2,7 @@
 /* gpuprof.h around CUDA calls, as C and as C++: public_work SCENARIO. */
 #include "gpuprof.h"
 
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -96,6 +97,48 @@ static void started(void)
     cudaMemset(NULL, 0, 2);
 }
 
+static void *step_once(void *stays)
+{
+    gpuprof_step(5);
+    if (stays)
+        pause();
+    return NULL;
+}
+
+static void *call_once(void *unused)
+{
+    cudaMemset(NULL, 0, 1);
+    return unused;
+}
+
+static void in_thread(void *(*what)(void *), void *argument)
+{
+    pthread_t t;
+    pthread_create(&t, NULL, what, argument);
+    if (argument)
+        pthread_detach(t);
+    else
+        pthread_join(t, NULL);
+    usleep(20000);
+}
+
+/* The step, then the first call, of another thread; the step's may come back, may not, or is gone
+ * before. */
+static void steps_elsewhere(const char *how)
+{
+    static char stays;
+    if (strcmp(how, "helper") == 0 || strcmp(how, "helper-stays") == 0) {
+        in_thread(step_once, how[6] ? &stays : NULL);
+        cudaMemset(NULL, 0, 1);
+        return;
+    }
+    gpuprof_step(5);
+    usleep(20000);
+    in_thread(call_once, NULL);
+    if (strcmp(how, "comes-back") == 0)
+        gpuprof_step(6);
+}
+
 int main(int argc, char **argv)
 {
     const char *scenario = argc > 1 ? argv[1] : "";
@@ -111,6 +154,8 @@ int main(int argc, char **argv)
         stopped_first(1);
     else if (strcmp(scenario, "started") == 0)
         started();
+    else if (strcmp(scenario, "steps-elsewhere") == 0)
+        steps_elsewhere(argv[2]);
     else
         return 2;
     fflush(stdout);
