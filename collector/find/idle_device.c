@@ -377,6 +377,29 @@ static int take_hidden_collective(struct idle *d, struct idle_process *p, const 
     return ranked && error == 0 ? idle_ranks_kernel(&d->ranks, s, ranked - 1, name, &facts) : error;
 }
 
+/* Of what is before and behind a piece from one time to another, and far from the gaps at its
+ * edges, only what comes last matters. False: it is near by. */
+static bool pass_far(struct idle *d, const struct idle_process *p, const struct slice *s)
+{
+    const struct walk_filter *f = d->walk->filter;
+    const struct event *e = &s->event;
+    struct idle_device *device = d->device_count ? &d->devices[d->last_device] : NULL;
+    if (!f->is_span || !device || device->process != e->process || !p->has_worked ||
+        device->device != record_arg(e->record, KERNEL_DEVICE) ||
+        (e->end_ns > f->from_ns && device->at_ns < f->to_ns))
+        return false;
+    struct idle_maker maker = p->maker;
+    if (s->is_called && s->call.thread < d->walk->rec->thread_count)
+        maker = idle_maker_of(d, s->call.thread);
+    if (e->record->type != RECORD_COPY && e->record->type != RECORD_SET)
+        device->kernel_ns = later(device->kernel_ns, e->end_ns);
+    device->until_ns[IDLE_OTHER] = later(device->until_ns[IDLE_OTHER], e->end_ns);
+    device->at_ns = later(device->at_ns, e->begin_ns);
+    if (maker.thread)
+        device->before = maker;
+    return true;
+}
+
 /* In a piece of time, as its device's first work there has not come yet, only until when it lasts
  * is kept. */
 int idle_take_hidden_work(struct idle *d, struct idle_process *p, const struct slice *s)
@@ -385,7 +408,7 @@ int idle_take_hidden_work(struct idle *d, struct idle_process *p, const struct s
     const struct event *e = &s->event;
     struct key key = {e->process->index, record_arg(e->record, KERNEL_DEVICE), 0};
     int error = idle_follows_ranks(d) ? take_hidden_collective(d, p, s) : 0;
-    if (error < 0)
+    if (error < 0 || pass_far(d, p, s))
         return error;
     if (is_piece(d) ? key_map_get(&d->device_of, key) > 0
                     : f->has_work && f->reaches(f->context, e->process, key.b, p->begin_ns,

@@ -11,6 +11,7 @@
 #include "model/walk_slices.h"
 
 #define PENDING_SLOTS 4
+#define AROUND_NS     1000000u
 
 int walk_init(struct walk *w, struct recording *rec)
 {
@@ -289,6 +290,44 @@ static int survey(struct walk *w, const struct process *only, bool knows_shared)
 int walk_survey(struct walk *w)
 {
     return survey(w, NULL, false);
+}
+
+struct around {
+    const struct walk *walk;
+    uint64_t *last_ns; /* owned, by process index: about when the last call or work ended */
+};
+
+/* Of calls and work it is enough when the first of a process began and the last ended, which is in
+ * the blocks near by: what their headers say is not the time to the nanosecond. Of what did not end
+ * by itself all is read: its last block may be damaged. */
+static bool is_around(void *context, const struct process *p, uint64_t begin_ns, uint64_t end_ns,
+                      uint64_t types)
+{
+    const struct around *a = context;
+    uint64_t first_ns = a->walk->first_ns[p->index];
+    return !types || types & ~(CALL_TYPES | WORK_TYPES) || !first_ns ||
+           p->end_reason != END_EXIT || begin_ns < first_ns + AROUND_NS || end_ns + AROUND_NS > a->last_ns[p->index];
+}
+
+int walk_survey_around(struct walk *w)
+{
+    const uint64_t ends = CALL_TYPES | (WORK_TYPES & ~OVERHEAD_TYPES);
+    const struct block_index *index = &w->rec->index;
+    struct around a = {w, calloc(w->rec->count + 1u, sizeof *a.last_ns)};
+    const struct walk_filter filter = {.context = &a, .wants = is_around};
+    for (uint32_t i = 0; a.last_ns && i < index->count; i++) {
+        const struct index_entry *e = &index->entries[i];
+        uint64_t *last_ns = &a.last_ns[w->rec->loaded[e->process]->index];
+        if (e->types && !(e->types & ~ends) && e->end > *last_ns)
+            *last_ns = e->end;
+    }
+    w->filter = &filter;
+    int error = a.last_ns ? survey(w, NULL, false) : GPUPROF_NO_MEMORY;
+    w->filter = NULL;
+    if (!a.last_ns)
+        message("gpuprof-collector: %s", gpuprof_error_text(error));
+    free(a.last_ns);
+    return error;
 }
 
 int walk_survey_rest(struct walk *w, const struct process *only)

@@ -30,6 +30,14 @@ void walk_release(struct walk *w);
  */
 int walk_survey(struct walk *w);
 
+/* The same but for calls and work of devices: what is known of these is when each process's first
+ * began and its last ended. */
+int walk_survey_around(struct walk *w);
+
+/* The same but for blocks of calls and work alone: of these it is known when each process's first
+ * began and its last ended. */
+int walk_survey_around(struct walk *w);
+
 /*
  * The same in two steps, for walks through one process or some: first what is needed of all, which
  * are the origin, the stacks and the pauses (only blocks that have these are read); then the rest,

@@ -235,6 +235,14 @@ static void note_begun(struct selection *s, const struct event *event, const str
                                                              .begun_ns = e->begin_ns});
 }
 
+/* Is it a call or work of a time far from the piece? Most events are. */
+static bool is_far(const struct selection *s, const struct event *e)
+{
+    unsigned type = e->record->type;
+    return (type == RECORD_CALL || (is_stream_work(type) && !s->wish->devices.count)) &&
+           (e->begin_ns >= s->to_ns || (e->begin_ns < s->from_ns && e->end_ns <= s->from_ns));
+}
+
 /* What opens is in it: nobody knows its end yet. */
 static bool has(void *context, const struct slice *slice)
 {
@@ -244,6 +252,8 @@ static bool has(void *context, const struct slice *slice)
     if (slice->change == RANGE_OPENED || slice->op_change == OP_OPENED ||
         slice->library_change == LIBRARY_OPENED)
         return true;
+    if (is_far(s, event))
+        return false;
     struct subject e = {.process = event->process, .device = UINT64_MAX};
     if (describe_span(s, slice, &e))
         return meet(s, MET_ALL, is_in(s, &e));
@@ -314,11 +324,6 @@ static bool has_call(void *context, const struct slice *slice)
 /* The clocks of a device and of its host are no farther apart. */
 #define SKEW_NS 1000000000u
 
-static const uint64_t work_types = UINT64_C(1) << RECORD_KERNEL | UINT64_C(1) << RECORD_COPY |
-                                   UINT64_C(1) << RECORD_SET | UINT64_C(1) << RECORD_GRAPH |
-                                   UINT64_C(1) << RECORD_SYNC | UINT64_C(1) << RECORD_OVERHEAD;
-static const uint64_t call_types = UINT64_C(1) << RECORD_CALL;
-
 static uint64_t later(uint64_t ns)
 {
     return ns < UINT64_MAX - SKEW_NS ? ns + SKEW_NS : UINT64_MAX;
@@ -329,9 +334,9 @@ static bool is_beside(const struct time_spans *spans, uint64_t begin_ns, uint64_
                       uint64_t types)
 {
     if (!spans->count)
-        return !(types & call_types);
-    return types & call_types
-               ? !(types & work_types) && begin_ns >= later(spans->list[spans->count - 1].end_ns)
+        return !(types & CALL_TYPES);
+    return types & CALL_TYPES
+               ? !(types & WORK_TYPES) && begin_ns >= later(spans->list[spans->count - 1].end_ns)
                : later(end_ns) < spans->list[0].begin_ns;
 }
 
@@ -343,10 +348,10 @@ static bool wants(void *context, const struct process *p, uint64_t begin_ns, uin
                   uint64_t types)
 {
     const struct selection *s = context;
-    bool is_plain = types && !(types & ~(work_types | call_types));
-    bool has_calls = types & call_types;
+    bool is_plain = types && !(types & ~(WORK_TYPES | CALL_TYPES));
+    bool has_calls = types & CALL_TYPES;
     if (!is_plain || p->live.count || p->end_reason != END_EXIT || (has_calls && !s->skips_calls) ||
-        (types & work_types && s->keeps_work))
+        (types & WORK_TYPES && s->keeps_work))
         return true;
     return !(begin_ns >= later(s->to_ns) || (!has_calls && end_ns < s->from_ns) ||
              (s->steps && is_beside(&s->steps[p->index], begin_ns, end_ns, types)) ||
@@ -551,6 +556,12 @@ static int keep_tids(struct selection *s)
     return s->tids ? 0 : GPUPROF_NO_MEMORY;
 }
 
+/* Is it asked of work where its call is, or of a recording which devices have work? */
+static bool asks_calls(const struct select_wish *w)
+{
+    return w->has_steps || w->cycle || w->range || w->tids.count || w->devices.count;
+}
+
 enum exit_code selection_make(struct selection *s, struct recording *rec, struct walk *surveyed,
                               const struct select_wish *wish, const struct selection_steps *steps,
                               const char *verb)
@@ -561,7 +572,7 @@ enum exit_code selection_make(struct selection *s, struct recording *rec, struct
     s->walk = surveyed ? surveyed : &s->own;
     if (!surveyed && walk_init(&s->own, rec) < 0)
         return failed(verb, GPUPROF_NO_MEMORY);
-    if (!surveyed && walk_survey(&s->own) < 0)
+    if (!surveyed && (asks_calls(wish) ? walk_survey : walk_survey_around)(&s->own) < 0)
         return EXIT_ENVIRONMENT;
     if (wish->from.is_given)
         s->from_ns = moment_ns(s, &wish->from);

@@ -63,7 +63,7 @@ struct slice {
     bool is_tied;             /* or known to be none */
     bool is_outside;          /* work of no call and no window: nobody is told of it */
     bool is_hidden;           /* the walk's filter has it not */
-    bool is_call_hidden;      /* nor is its call */
+    bool is_call_hidden;      /* nor its call; of what is hidden nobody asks */
     struct range *range;      /* a view until the next slice; of one that opened, until it closes */
     enum op_change op_change; /* likewise of `op` */
     struct op *op;

@@ -75,7 +75,7 @@ static inline void pass_hide(const struct pass *p, struct slice *s)
     if (!f)
         return;
     s->is_hidden = !f->has(f->context, s);
-    s->is_call_hidden = s->is_called && !f->has_call(f->context, s);
+    s->is_call_hidden = s->is_called && (s->is_hidden || !f->has_call(f->context, s));
 }
 
 static inline enum heard pass_heard_call(const struct event *e)

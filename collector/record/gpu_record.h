@@ -41,6 +41,13 @@ static inline bool is_stream_work(uint8_t type)
     return event_shows[type] == EVENT_WORK;
 }
 
+/* What of a block (block_type_bit) is calls, and what is work, with what is told beside it. */
+#define CALL_TYPES     (UINT64_C(1) << RECORD_CALL)
+#define OVERHEAD_TYPES (UINT64_C(1) << RECORD_OVERHEAD)
+#define WORK_TYPES                                                                                 \
+    (UINT64_C(1) << RECORD_KERNEL | UINT64_C(1) << RECORD_COPY | UINT64_C(1) << RECORD_SET |       \
+     UINT64_C(1) << RECORD_GRAPH | UINT64_C(1) << RECORD_SYNC | OVERHEAD_TYPES)
+
 /* The device of such work, or of memory; UINT64_MAX: the record says none. */
 uint64_t record_device(const struct record *r);
 
