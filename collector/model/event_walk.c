@@ -305,8 +305,8 @@ static bool is_around(void *context, const struct process *p, uint64_t begin_ns,
 {
     const struct around *a = context;
     uint64_t first_ns = a->walk->first_ns[p->index];
-    return !types || types & ~(CALL_TYPES | WORK_TYPES) || !first_ns ||
-           p->end_reason != END_EXIT || begin_ns < first_ns + AROUND_NS || end_ns + AROUND_NS > a->last_ns[p->index];
+    return !types || types & ~(CALL_TYPES | WORK_TYPES) || !first_ns || p->end_reason != END_EXIT ||
+           begin_ns < first_ns + AROUND_NS || end_ns + AROUND_NS > a->last_ns[p->index];
 }
 
 int walk_survey_around(struct walk *w)
