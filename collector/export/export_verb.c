@@ -105,7 +105,7 @@ static enum exit_code export_recording(struct export *x, const struct options *o
         code = selection_make(&x->selection, &x->rec, &x->walk, &options->select, &how, VERB);
     if (code != EXIT_OK)
         return code;
-    x->walk.filter = selection_filter(&x->selection, true);
+    x->walk.filter = selection_filter(&x->selection, CALLS_OF_PIECE);
     code = verb_output_open(&out, options->output, &room);
     if (code != EXIT_OK)
         return code;

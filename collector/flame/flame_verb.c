@@ -133,7 +133,7 @@ static enum exit_code flame_recording(struct recording *rec, const struct option
     f.costs.only_named = options->folds_unnamed;
     f.costs.split_work = options->weight == WEIGHT_GPU;
     enum exit_code found = selection_make(&selection, rec, NULL, &options->select, &steps, "flame");
-    walk.filter = selection_filter(&selection, true);
+    walk.filter = selection_filter(&selection, CALLS_UP_TO);
     if (error < 0)
         message("flame: %s", gpuprof_error_text(error));
     else if (found != EXIT_OK)

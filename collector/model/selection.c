@@ -329,15 +329,15 @@ static uint64_t later(uint64_t ns)
     return ns < UINT64_MAX - SKEW_NS ? ns + SKEW_NS : UINT64_MAX;
 }
 
-/* Nothing of the block is counted among these steps or ranges. */
+/* Nothing of the block is counted among these steps or ranges; `matters`: what is before them does
+ * in any case. Work of theirs may come long behind them. */
 static bool is_beside(const struct time_spans *spans, uint64_t begin_ns, uint64_t end_ns,
-                      uint64_t types)
+                      bool has_work, bool matters)
 {
     if (!spans->count)
-        return !(types & CALL_TYPES);
-    return types & CALL_TYPES
-               ? !(types & WORK_TYPES) && begin_ns >= later(spans->list[spans->count - 1].end_ns)
-               : later(end_ns) < spans->list[0].begin_ns;
+        return !matters;
+    return (!matters && later(end_ns) < spans->list[0].begin_ns) ||
+           (!has_work && begin_ns >= later(spans->list[spans->count - 1].end_ns));
 }
 
 /*
@@ -348,15 +348,18 @@ static bool wants(void *context, const struct process *p, uint64_t begin_ns, uin
                   uint64_t types)
 {
     const struct selection *s = context;
+    const struct time_spans *const all[] = {s->steps, s->ranges, s->cycle};
     bool is_plain = types && !(types & ~(WORK_TYPES | CALL_TYPES));
-    bool has_calls = types & CALL_TYPES;
-    if (!is_plain || p->live.count || p->end_reason != END_EXIT || (has_calls && !s->skips_calls) ||
-        (types & WORK_TYPES && s->keeps_work))
+    bool has_calls = types & CALL_TYPES, has_work = types & WORK_TYPES;
+    bool matters = has_calls && s->reads == CALLS_UP_TO;
+    if (!is_plain || p->live.count || p->end_reason != END_EXIT ||
+        (has_calls && s->reads == CALLS_OF_ALL) || (has_work && s->keeps_work))
         return true;
-    return !(begin_ns >= later(s->to_ns) || (!has_calls && end_ns < s->from_ns) ||
-             (s->steps && is_beside(&s->steps[p->index], begin_ns, end_ns, types)) ||
-             (s->ranges && is_beside(&s->ranges[p->index], begin_ns, end_ns, types)) ||
-             (s->cycle && is_beside(&s->cycle[p->index], begin_ns, end_ns, types)));
+    bool is_wanted =
+        begin_ns < (matters ? later(s->to_ns) : s->to_ns) && (matters || end_ns >= s->from_ns);
+    for (unsigned i = 0; is_wanted && i < sizeof all / sizeof all[0]; i++)
+        is_wanted = !all[i] || !is_beside(&all[i][p->index], begin_ns, end_ns, has_work, matters);
+    return is_wanted;
 }
 
 /* ---- making it ------------------------------------------------------------------------------- */

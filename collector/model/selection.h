@@ -62,6 +62,13 @@ struct selection_found {
     uint64_t begun_ns;
 };
 
+/* Blocks of nothing but calls and work: of which time their calls are read. */
+enum selection_calls {
+    CALLS_OF_ALL,  /* for who looks for steps */
+    CALLS_UP_TO,   /* before the piece, too: they made its work, memory, and graphs */
+    CALLS_OF_PIECE /* for walks that have surveyed, and consumers that see nothing hidden */
+};
+
 struct selection {
     const struct select_wish *wish;
     struct walk own;
@@ -80,8 +87,8 @@ struct selection {
     struct key_map names; /* place of a text -> 1: it has not the name, 2: it has */
     struct walk_filter filter;
     struct walk_filter of_steps; /* selection_steps_filter */
-    bool skips_calls;            /* blocks of calls that cannot be in it are not wanted, either */
-    bool keeps_work;             /* blocks of work are all read */
+    enum selection_calls reads;
+    bool keeps_work;   /* blocks of work are all read */
     uint64_t length_ns;          /* of the recording, from its first event on */
     struct selection_found found;
     struct key_map begun; /* the devices and threads that are counted in it */
@@ -105,10 +112,11 @@ enum exit_code selection_make(struct selection *s, struct recording *rec, struct
 void selection_release(struct selection *s);
 
 /* For walks of the same recording; NULL: nothing is wished. Blocks that the piece has nothing of
- * are not read: of calls only with `skips_calls`, for walks that look for no steps. */
-static inline const struct walk_filter *selection_filter(struct selection *s, bool skips_calls)
+ * are not read: of calls those which `reads` leaves out. */
+static inline const struct walk_filter *selection_filter(struct selection *s,
+                                                         enum selection_calls reads)
 {
-    s->skips_calls = skips_calls;
+    s->reads = reads;
     return s->filter.context ? &s->filter : NULL;
 }
 

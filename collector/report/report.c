@@ -240,7 +240,7 @@ static int start(struct report *r, struct recording *rec, const struct report_wi
     bool has_ops = wish->walk_ns_max == 0 && !(wish->leaves & REPORT_OPS); /* nor the summary */
     bool has_libraries = wish->walk_ns_max == 0 && !(wish->leaves & REPORT_LIBRARIES);
     int error = walk_init(&r->walk, rec);
-    r->walk.filter = wish->selection ? selection_filter(wish->selection, false) : NULL;
+    r->walk.filter = wish->selection ? selection_filter(wish->selection, CALLS_OF_ALL) : NULL;
     if (error == 0)
         error = hang_init(&r->hang, &r->walk);
     r->gpu = gpu_report_create(&r->walk, by, wish->groups, has_stacks || recording_expects_gpu(rec),

@@ -76,7 +76,7 @@ static bool wants(void *context, const struct process *p, uint64_t begin_ns, uin
 
 const struct walk_filter *merge_filter(struct merge *m)
 {
-    const struct walk_filter *piece = selection_filter(&m->selection, true);
+    const struct walk_filter *piece = selection_filter(&m->selection, CALLS_UP_TO);
     if (!m->max_size)
         return piece;
     m->filter = (struct walk_filter){.context = m,
