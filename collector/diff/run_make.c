@@ -45,7 +45,7 @@ static enum exit_code walk_through(struct parts *p, const struct run_wish *wish)
 {
     int error = say(wish, memory_peaks_init(&p->peaks, &p->walk));
     if (error == 0)
-        error = walk_survey(&p->walk);
+        error = walk_survey(&p->walk, NULL);
     enum exit_code code = error == 0 ? run_steps_find(&p->steps, &p->walk, wish) : EXIT_ENVIRONMENT;
     if (code != EXIT_OK || say(wish, device_report_init(&p->devices, &p->walk, NULL)) < 0)
         return code != EXIT_OK ? code : EXIT_ENVIRONMENT;

@@ -71,36 +71,36 @@ static int write_events(struct export *x, const struct options *options)
     return error < 0 ? error : 0;
 }
 
-static enum exit_code find_steps(struct export *x, const struct options *options, bool in_lanes)
+static enum exit_code look_around(struct export *x, const struct options *options, bool in_lanes)
 {
-    struct consumer marks = steps_consumer(&x->steps);
     x->has_steps = x->format->wants_steps || x->is_cut || options->step_by || options->step_range;
-    if (!x->has_steps)
-        return EXIT_OK;
     /* Those that somebody asked for may be missing, which is said before. */
-    x->finds_steps_late = in_lanes && !options->step_by && !options->step_range;
-    if (steps_init(&x->steps, &x->walk, options->step_by, options->step_range) < 0)
-        return verb_output_failed(options->output, GPUPROF_NO_MEMORY);
-    if (!x->finds_steps_late && walk_run(&x->walk, NULL, &marks, 1) < 0)
+    x->finds_steps_late = x->has_steps && in_lanes && !options->step_by && !options->step_range;
+    if ((in_lanes && walk_survey_shared(&x->walk) < 0) ||
+        (!in_lanes && !x->has_steps && walk_survey(&x->walk, NULL) < 0))
         return EXIT_ENVIRONMENT;
-    return steps_check(&x->steps, VERB);
+    if (x->finds_steps_late &&
+        steps_init(&x->steps, &x->walk, options->step_by, options->step_range) < 0)
+        return verb_output_failed(options->output, GPUPROF_NO_MEMORY);
+    return x->has_steps && !x->finds_steps_late ? steps_find(&x->steps, &x->walk, options->step_by,
+                                                             options->step_range, !in_lanes, VERB)
+                                                : EXIT_OK;
 }
 
 static enum exit_code export_recording(struct export *x, const struct options *options)
 {
-    const struct selection_steps how = {.by = options->step_by, .pattern = options->step_range};
+    const struct selection_steps how = {
+        .by = options->step_by, .pattern = options->step_range, .found = &x->steps};
     struct output out;
     uint64_t room = verb_output_room(recording_bytes(&x->rec));
     x->is_cut = options->select.is_given;
     x->rec.progress = progress_begin(&x->progress, VERB);
-    x->progress.total = recording_bytes(&x->rec) * (2u + x->format->wants_steps);
+    x->progress.total = recording_bytes(&x->rec) * 2u;
     if (walk_init(&x->walk, &x->rec) < 0)
         return verb_output_failed(options->output, GPUPROF_NO_MEMORY);
     /* What is written cannot be changed any more when a name is met that was needed for it. */
     bool in_lanes = x->format->is_rows && !x->is_cut; /* a piece is cut where all is known */
-    if ((in_lanes ? walk_survey_shared(&x->walk) : walk_survey(&x->walk)) < 0)
-        return EXIT_ENVIRONMENT;
-    enum exit_code code = find_steps(x, options, in_lanes);
+    enum exit_code code = look_around(x, options, in_lanes);
     if (code == EXIT_OK)
         code = selection_make(&x->selection, &x->rec, &x->walk, &options->select, &how, VERB);
     if (code != EXIT_OK)

@@ -275,21 +275,25 @@ static int run(struct pass *p, const struct process *only)
     return more;
 }
 
-static int survey(struct walk *w, const struct process *only, bool knows_shared)
+static int survey(struct walk *w, const struct process *only, bool knows_shared,
+                  const struct consumer *consumer)
 {
     struct pass p = {.walk = w,
+                     .consumers = consumer,
+                     .count = consumer != NULL,
                      .needs = WALK_RANGES | WALK_OPS | WALK_LIBRARIES,
                      .surveys = true,
                      .learns_ops = true,
                      .learns_stacks = !knows_shared,
                      .learns_pauses = !knows_shared};
+    pass_add_listeners(&p);
     w->is_surveyed = w->survey.calls.is_late = true;
     return run(&p, only);
 }
 
-int walk_survey(struct walk *w)
+int walk_survey(struct walk *w, const struct consumer *consumer)
 {
-    return survey(w, NULL, false);
+    return survey(w, NULL, false, consumer);
 }
 
 struct around {
@@ -322,7 +326,7 @@ int walk_survey_around(struct walk *w)
             *last_ns = e->end;
     }
     w->filter = &filter;
-    int error = a.last_ns ? survey(w, NULL, false) : GPUPROF_NO_MEMORY;
+    int error = a.last_ns ? survey(w, NULL, false, NULL) : GPUPROF_NO_MEMORY;
     w->filter = NULL;
     if (!a.last_ns)
         message("gpuprof-collector: %s", gpuprof_error_text(error));
@@ -334,7 +338,7 @@ int walk_survey_rest(struct walk *w, const struct process *only)
 {
     if (only)
         survey_forget(&w->survey, only);
-    return only || !w->is_surveyed ? survey(w, only, true) : 0;
+    return only || !w->is_surveyed ? survey(w, only, true, NULL) : 0;
 }
 
 static int stop_at_first(void *context, const struct slice *s)

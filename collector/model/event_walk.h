@@ -25,10 +25,11 @@ int walk_init(struct walk *w, struct recording *rec);
 void walk_release(struct walk *w);
 
 /*
- * Goes through everything once, so that walks after it know all at each slice. 0, or an error after
- * one line on stderr.
+ * Goes through everything once, so that walks after it know all at each slice. `consumer`, or NULL,
+ * is told meanwhile; it needs no work, and names may come too late for it. 0, or an error after one
+ * line on stderr.
  */
-int walk_survey(struct walk *w);
+int walk_survey(struct walk *w, const struct consumer *consumer);
 
 /* The same but for calls and work of devices: what is known of these is when each process's first
  * began and its last ended. */

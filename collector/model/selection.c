@@ -510,30 +510,30 @@ static enum exit_code no_step(const struct steps *steps, const char *verb)
                        (unsigned long long)first, (unsigned long long)last);
 }
 
-static enum exit_code find_steps(struct selection *s, const struct selection_steps *how,
-                                 const char *verb)
+static enum exit_code take_steps(struct selection *s, const struct steps *steps, const char *verb)
 {
-    struct walk *w = s->walk;
-    struct steps steps;
-    struct consumer marks = steps_consumer(&steps);
-    int error = steps_init(&steps, w, how->by, how->pattern);
-    s->steps = calloc(w->rec->count + 1u, sizeof *s->steps);
-    if (error == 0)
-        error = s->steps ? 0 : GPUPROF_NO_MEMORY;
-    enum exit_code code = error < 0                          ? failed(verb, error)
-                          : walk_run(w, NULL, &marks, 1) < 0 ? EXIT_ENVIRONMENT
-                                                             : steps_check(&steps, verb);
-    for (uint32_t i = 0; code == EXIT_OK && error == 0 && i < steps.count; i++) {
-        const struct step *step = &steps.list[i];
+    int error =
+        (s->steps = calloc(s->walk->rec->count + 1u, sizeof *s->steps)) ? 0 : GPUPROF_NO_MEMORY;
+    for (uint32_t i = 0; error == 0 && i < steps->count; i++) {
+        const struct step *step = &steps->list[i];
         if (step->number >= s->wish->step_first && step->number < s->wish->step_end)
             error = add_span(s, &s->steps[step->process->index], step->begin_ns, step->end_ns);
     }
-    for (uint32_t i = 0; s->steps && i < w->rec->count; i++)
+    for (uint32_t i = 0; s->steps && i < s->walk->rec->count; i++)
         join_spans(&s->steps[i]);
-    if (code == EXIT_OK && error < 0)
-        code = failed(verb, error);
-    if (code == EXIT_OK && !s->span_count)
-        code = no_step(&steps, verb);
+    return error < 0 ? failed(verb, error) : s->span_count ? EXIT_OK : no_step(steps, verb);
+}
+
+static enum exit_code find_steps(struct selection *s, const struct selection_steps *how,
+                                 const char *verb)
+{
+    struct steps steps;
+    bool surveys = s->walk == &s->own;
+    if (how->found)
+        return take_steps(s, how->found, verb);
+    enum exit_code code = steps_find(&steps, s->walk, how->by, how->pattern, surveys, verb);
+    if (code == EXIT_OK)
+        code = take_steps(s, &steps, verb);
     steps_release(&steps);
     return code;
 }
@@ -575,7 +575,11 @@ enum exit_code selection_make(struct selection *s, struct recording *rec, struct
     s->walk = surveyed ? surveyed : &s->own;
     if (!surveyed && walk_init(&s->own, rec) < 0)
         return failed(verb, GPUPROF_NO_MEMORY);
-    if (!surveyed && (asks_calls(wish) ? walk_survey : walk_survey_around)(&s->own) < 0)
+    enum exit_code code = wish->has_steps ? find_steps(s, steps, verb) : EXIT_OK;
+    if (code != EXIT_OK)
+        return code;
+    if (!s->walk->is_surveyed &&
+        (asks_calls(wish) ? walk_survey(&s->own, NULL) : walk_survey_around(&s->own)) < 0)
         return EXIT_ENVIRONMENT;
     if (wish->from.is_given)
         s->from_ns = moment_ns(s, &wish->from);
@@ -594,8 +598,7 @@ enum exit_code selection_make(struct selection *s, struct recording *rec, struct
     s->has_name = wish->name && regcomp(&s->name, wish->name, REG_EXTENDED | REG_NOSUB) == 0;
     if (keep_tids(s) < 0)
         return failed(verb, GPUPROF_NO_MEMORY);
-    enum exit_code code = wish->has_steps ? find_steps(s, steps, verb) : EXIT_OK;
-    if (code == EXIT_OK && wish->cycle)
+    if (wish->cycle)
         code = find_cycle(s, verb);
     if (code == EXIT_OK && wish->range)
         code = find_ranges(s, verb);

@@ -98,6 +98,7 @@ struct selection {
 struct selection_steps {
     const char *by;
     const char *pattern;
+    const struct steps *found; /* all, as these say, if they are known; NULL: they are not */
 };
 
 /*

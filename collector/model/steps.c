@@ -510,3 +510,24 @@ enum exit_code steps_check(struct steps *s, const char *verb)
     return usage_error("%s: --step-by: no range, label or optimizer has the name '%s'%s", verb,
                        s->by, step_names_text(&s->others, names));
 }
+
+enum exit_code steps_find(struct steps *s, struct walk *walk, const char *by, const char *pattern,
+                          bool surveys, const char *verb)
+{
+    bool knows_names = walk->is_surveyed;
+    int error = steps_init(s, walk, by, pattern);
+    struct consumer marks = steps_consumer(s);
+    if (error == 0 && (surveys && !walk->is_surveyed ? walk_survey(walk, &marks)
+                                                     : walk_run(walk, NULL, &marks, 1)) < 0)
+        return EXIT_ENVIRONMENT;
+    if (error == 0 && s->is_unsure && !knows_names) {
+        steps_release(s);
+        error = steps_init(s, walk, by, pattern);
+        if (error == 0 && walk_run(walk, NULL, &marks, 1) < 0)
+            return EXIT_ENVIRONMENT;
+    }
+    if (error == 0)
+        return steps_check(s, verb);
+    message("%s: %s", verb, gpuprof_error_text(error));
+    return EXIT_ENVIRONMENT;
+}

@@ -125,6 +125,14 @@ const char *step_kind_word(enum step_kind kind);
  * there. */
 enum exit_code steps_check(struct steps *s, const char *verb);
 
+/*
+ * All three: steps_init, a walk, or with `surveys` the survey if there was none yet, which finds
+ * them (and another one, if names came too late), and steps_check. EXIT_OK, or another code after
+ * one line on stderr that begins with `verb`; steps_release in both cases.
+ */
+enum exit_code steps_find(struct steps *s, struct walk *walk, const char *by, const char *pattern,
+                          bool surveys, const char *verb);
+
 /* The last step of the process that begins at that time or before, or NULL; the end is not looked
  * at. */
 const struct step *steps_at(const struct steps *s, const struct process *p, uint64_t ns);

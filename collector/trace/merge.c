@@ -31,25 +31,30 @@ static bool wants_steps(const struct merge *m, const struct options *options)
     return recording_has_ops(&m->rec) || options->step_by != NULL || options->step_range != NULL;
 }
 
-/* Where there may be others than those of gpuprof_step(), one more walk tells what a step is; and
- * of a piece, which of those are in it. */
-static enum exit_code find_steps(struct merge *m, const struct options *options)
+/*
+ * Traces of ranks share their origin; and what is written cannot be changed any more when a name, a
+ * stack or a device is met that was needed for it. Where there may be others than those of
+ * gpuprof_step(), a walk also tells what a step is; and of a piece, which of those are in it.
+ */
+static enum exit_code look_around(struct merge *m, const struct options *options, bool surveys)
 {
-    struct consumer marks = steps_consumer(&m->steps);
-    if (!wants_steps(m, options) && !m->is_cut)
-        return EXIT_OK;
-    m->made_steps = true;
-    if (steps_init(&m->steps, &m->walk, options->step_by, options->step_range) < 0)
-        return verb_output_failed(options->output, GPUPROF_NO_MEMORY);
-    if (walk_run(&m->walk, NULL, &marks, 1) < 0)
+    m->made_steps = wants_steps(m, options) || m->is_cut;
+    if ((m->surveys_each && walk_survey_shared(&m->walk) < 0) ||
+        (surveys && !m->made_steps && walk_survey(&m->walk, NULL) < 0))
         return EXIT_ENVIRONMENT;
+    if (!m->made_steps)
+        return EXIT_OK;
+    enum exit_code code =
+        steps_find(&m->steps, &m->walk, options->step_by, options->step_range, surveys, "merge");
     m->has_steps = wants_steps(m, options) || m->steps.kind == STEPS_CALLED;
-    return steps_check(&m->steps, "merge");
+    return code;
 }
 
 static enum exit_code find_piece(struct merge *m, const struct options *options, uint64_t cycle)
 {
-    const struct selection_steps how = {.by = options->step_by, .pattern = options->step_range};
+    const struct selection_steps how = {.by = options->step_by,
+                                        .pattern = options->step_range,
+                                        .found = m->made_steps ? &m->steps : NULL};
     m->wish = options->select;
     m->wish.cycle = cycle;
     m->walk.filter = NULL;
@@ -88,19 +93,12 @@ static enum exit_code merge_write(struct merge *m, const struct options *options
                   m->memory_events || m->is_cut;
     m->surveys_each = m->split && !m->is_cut; /* a piece is cut where all is known */
     m->rec.progress = progress_begin(&m->progress, "merge");
-    m->progress.total =
-        recording_bytes(&m->rec) * (1u + (m->split || learns) + wants_steps(m, options));
+    bool surveys = !m->surveys_each && (m->split || learns);
+    m->progress.total = recording_bytes(&m->rec) * (surveys || wants_steps(m, options) ? 2u : 1u);
     if (walk_init(&m->walk, &m->rec) < 0)
         return verb_output_failed(options->output, GPUPROF_NO_MEMORY);
-    /* Traces of ranks share their origin; and what is written cannot be changed any more when a
-     * name, a stack or a device is met that was needed for it. */
-    int error = m->surveys_each      ? walk_survey_shared(&m->walk)
-                : m->split || learns ? walk_survey(&m->walk)
-                                     : 0;
-    if (error < 0)
-        return EXIT_ENVIRONMENT;
     uint64_t cycle = options->select.cycle == CYCLE_ALL ? 1 : options->select.cycle;
-    enum exit_code code = find_steps(m, options);
+    enum exit_code code = look_around(m, options, surveys);
     if (code == EXIT_OK)
         code = find_piece(m, options, cycle);
     if (code != EXIT_OK)

@@ -163,7 +163,7 @@ static void test_one_walk_or_two(void **state)
         walk.survey.calls.lap = walk.survey.calls.added + 1;
         assert_int_equal(walk_run(&walk, NULL, &first, 1), 0);
         assert_int_equal(walk_init(&surveyed, &rec), 0);
-        assert_int_equal(walk_survey(&surveyed), 0);
+        assert_int_equal(walk_survey(&surveyed, NULL), 0);
         assert_int_equal(walk_run(&surveyed, NULL, &second, 1), 0);
         assert_true(one.pending > 0 && one.is_early && two.pending == 0 && two.is_early);
         assert_int_equal(one.ends + two.ends, 2);
@@ -438,7 +438,7 @@ static void test_ops(void **state)
     assert_int_equal(walk_run(&walk, NULL, &first, 1), 0);
     check_ops(&one, false); /* the names stand behind */
     assert_int_equal(walk_init(&surveyed, &rec), 0);
-    assert_int_equal(walk_survey(&surveyed), 0);
+    assert_int_equal(walk_survey(&surveyed, NULL), 0);
     assert_int_equal(walk_run(&surveyed, NULL, &second, 1), 0);
     check_ops(&two, true);
     assert_int_equal(walk_run(&surveyed, rec.processes[0], &second, 1), 0); /* and once more */
