@@ -88,8 +88,8 @@ struct selection {
     struct walk_filter filter;
     struct walk_filter of_steps; /* selection_steps_filter */
     enum selection_calls reads;
-    bool keeps_work;   /* blocks of work are all read */
-    uint64_t length_ns;          /* of the recording, from its first event on */
+    bool keeps_work;    /* blocks of work are all read */
+    uint64_t length_ns; /* of the recording, from its first event on */
     struct selection_found found;
     struct key_map begun; /* the devices and threads that are counted in it */
 };
