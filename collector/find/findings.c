@@ -158,6 +158,7 @@ struct candidate {
     const struct finding_sum *sum;
     const struct idle_row *row;
     const char *where; /* NULL: not known */
+    const char *name;  /* of a row that is one with others of that name; NULL: `what` says all */
     uint64_t what;     /* the same of what has the same name */
     uint64_t ns;
 };
@@ -234,6 +235,11 @@ static int wait_text(const struct findings *f, const struct idle_row *row, char 
     return error;
 }
 
+static bool is_of_minor(const struct findings *f, const struct idle_row *row)
+{
+    return row->cause == IDLE_HOST && idle_row_work_share(f->idle, row) < FINDING_MINOR;
+}
+
 /* 0 or GPUPROF_NO_MEMORY. */
 static int make_row(const struct findings *f, const struct evidence *e, struct finding_row *made)
 {
@@ -254,7 +260,7 @@ static int make_row(const struct findings *f, const struct evidence *e, struct f
     if (row) {
         made->thread = idle_row_thread(f->idle, row);
         made->work_share = idle_row_work_share(f->idle, row);
-        made->is_of_minor = row->cause == IDLE_HOST && made->work_share < FINDING_MINOR;
+        made->is_of_minor = is_of_minor(f, row);
     }
     if (row && row->place.kind == IDLE_WORD_DEVICE && error == 0) {
         free(made->where);
@@ -404,7 +410,24 @@ static struct evidence add_together(const struct candidate *from, const struct c
     return all;
 }
 
-/* Each row stands alone, in its order; waits for a rank in that of the devices that wait. */
+static int by_text(const void *left, const void *right)
+{
+    const struct candidate *a = left, *b = right;
+    return compare_places(a->name, b->name);
+}
+
+/* A place is met on many ways, each with a stack of its own: who reads its name takes it for one.
+ */
+static void unite(struct candidates *c)
+{
+    qsort(c->list, c->count, sizeof *c->list, by_text);
+    for (uint32_t i = 1; i < c->count; i++)
+        if (c->list[i].name && by_text(&c->list[i - 1], &c->list[i]) == 0)
+            c->list[i].what = c->list[i - 1].what;
+}
+
+/* Each row has one of its own, in their order; waits for a rank in that of the devices that wait.
+ */
 static uint64_t row_what(const struct idle_row *row, uint32_t index)
 {
     uint64_t wait = (uint64_t)row->device << 32 | row->place.word >> 32;
@@ -423,7 +446,7 @@ static int find_candidates(const struct findings *f, const struct finding *to, u
     for (uint32_t i = 0; i < rows; i++)
         count += is_evidence(f, to, place, &f->idle->rows.list[i]);
     *c = (struct candidates){.list = calloc(count + 1u, sizeof *c->list),
-                             .texts = calloc(count + 1u, sizeof *c->texts)};
+                             .texts = calloc(2u * count + 1, sizeof *c->texts)};
     if (!c->list || !c->texts)
         return GPUPROF_NO_MEMORY;
     for (uint32_t i = 0; i < sums; i++) {
@@ -439,11 +462,16 @@ static int find_candidates(const struct findings *f, const struct finding *to, u
         const struct idle_row *row = &f->idle->rows.list[i];
         if (!is_evidence(f, to, place, row))
             continue;
-        char **text = &c->texts[c->text_count++];
+        char **text = &c->texts[c->text_count++], *name = NULL;
         error = idle_where_text(f->walk, &f->idle->lines, row, text);
-        c->list[c->count++] =
-            (struct candidate){.row = row, .where = *text, .what = row_what(row, i), .ns = row->ns};
+        if (row->place.kind != IDLE_WORD_DEVICE && !is_of_minor(f, row)) {
+            name = c->texts[c->text_count++] = idle_place_text(f->walk, &f->idle->lines, row);
+            error = name ? error : GPUPROF_NO_MEMORY;
+        }
+        c->list[c->count++] = (struct candidate){
+            .row = row, .where = *text, .name = name, .what = row_what(row, i), .ns = row->ns};
     }
+    unite(c);
     return error;
 }
 

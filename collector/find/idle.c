@@ -199,20 +199,25 @@ const struct thread *idle_row_thread(const struct idle *d, const struct idle_row
 uint32_t idle_row_work_share(const struct idle *d, const struct idle_row *row)
 {
     const struct process *p = d->devices[row->device].process;
-    uint64_t own_ns = 0, all_ns = 0;
     if (row->place.kind == IDLE_WORD_TOLD)
         return ((const struct idle_told *)(uintptr_t)row->place.word)->work_share;
-    for (uint32_t i = 0; row->thread != IDLE_NONE && i < p->thread_count; i++) {
-        const struct idle_thread *t = d->threads[p->first_thread + i];
-        all_ns += t ? t->work_ns : 0;
-        own_ns += t && p->first_thread + i == row->thread ? t->work_ns : 0;
-    }
-    return all_ns ? (uint32_t)(1e6 * (double)own_ns / (double)all_ns) : IDLE_NONE;
+    const struct idle_thread *t = row->thread == IDLE_NONE ? NULL : d->threads[row->thread];
+    uint64_t own_ns = t ? t->work_ns : 0, all_ns = d->processes[p->index].work_ns;
+    return row->thread != IDLE_NONE && all_ns ? (uint32_t)(1e6 * (double)own_ns / (double)all_ns)
+                                              : IDLE_NONE;
 }
 
 int idle_finish(struct idle *d)
 {
     int error = d->has_guessed && d->walk->is_surveyed && !d->walk->is_cut ? walk_again(d) : 0;
+    const struct recording *rec = d->walk->rec;
+    for (uint32_t i = 0; error == 0 && i < rec->count; i++) {
+        const struct process *p = rec->processes[i];
+        for (uint32_t k = 0; k < p->thread_count; k++) {
+            const struct idle_thread *t = d->threads[p->first_thread + k];
+            d->processes[i].work_ns += t ? t->work_ns : 0;
+        }
+    }
     for (uint32_t i = 0; i < d->device_count; i++) {
         const struct idle_device *device = &d->devices[i];
         d->window_ns += device->end_ns - device->begin_ns;

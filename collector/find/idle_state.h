@@ -97,6 +97,7 @@ struct idle_process {
     uint32_t pause_capacity;
     uint8_t *kernels; /* owned, by number: what it is */
     uint32_t kernel_count;
+    uint64_t work_ns; /* when all is there: that its threads have made, as each of them has it */
     bool is_paused;
     bool has_worked;
 };

@@ -441,6 +441,29 @@ def test_where_of_repeated_uploads(found, known):
 
 # ---- what is said ------------------------------------------------------------------------------
 
+def test_a_place_that_many_ways_lead_to(run_verb, make_stacks):
+    """It is one row of the evidence with all of its time, and comes before what has less."""
+    lines = [f"process {RANK}", "python 1 12 train.py\tstep", "python 2 22 train.py\tfirst",
+             "python 3 32 train.py\tsecond", "python 4 42 train.py\tlog",
+             "stack 1 0 p1 p2", "stack 2 0 p1 p3", "stack 3 0 p4", "name 1 gemm"]
+    at = US
+    for call in range(31):
+        stack, ns = ((1, 40 * MS), (2, 40 * MS), (3, 60 * MS))[call % 3]
+        at += ns
+        lines += [f"call cudaLaunchKernel {at} 500 {call + 1} {stack} 0",
+                  f"kernel 1 {at + 600} {MS} {call + 1}"]
+        at += 600 + MS
+    data = make_stacks(*lines)
+    text = run_verb("report", "--full", data).stdout
+    row, *_ = json.loads(run_verb("report", "--format=json", data).stdout)["findings"]
+    assert [(one["name"], one["count"]) for one in row["evidence"]] == [
+        ("before step (train.py:12)", 20), ("before log (train.py:42)", 10)]
+    assert [one["ns"] // (100 * MS) for one in row["evidence"]] == [8, 6]
+    assert row["where"] == "before step (train.py:12)"
+    run_verb("report", "--partial", "--share=0/1", "-o", "part", data)
+    assert run_verb("report", "--combine", "part", "--full").stdout == text
+
+
 def test_the_worst_device(found):
     jobs = [Job(rank) for rank in (400, 401, 402)]
     for job, ns in zip(jobs, (300, 500, 20)):
