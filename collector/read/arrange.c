@@ -185,11 +185,10 @@ static int distinguish_tids(struct recording *rec, struct process *p)
     p->first_thread = rec->thread_count;
     for (uint32_t i = 0; i < p->threads.count; i++) {
         struct thread *t = p->threads.threads[i];
-        t->index = p->first_thread;
-        if (t->number == 0) /* no thread, but in a file made for it there may be calls of it */
-            continue;
         t->index = rec->thread_count++;
-        rec->own_thread_count += t->own;
+        rec->own_thread_count += t->own || !t->number;
+        if (!t->number) /* no thread, but in a file made for it there may be calls of it */
+            continue;
         if (t->tid == p->header.pid && t->tid && !main_found) {
             t->shown_tid = p->shown_pid;
             main_found = true;

@@ -58,7 +58,7 @@ struct process {
     uint32_t index;        /* in the order in which they are shown */
     uint32_t shown_pid;    /* unique over all processes */
     uint32_t first_thread; /* `index` of the first of its threads, which are neighbours ... */
-    uint32_t thread_count; /* ... without gpuprof's own */
+    uint32_t thread_count; /* ... with thread 0 */
     uint32_t first_entry;  /* of the block index */
     uint32_t host;         /* its number in the recording */
     uint64_t rank;         /* RANK_NONE: it has none; set when it is put into order */

@@ -26,8 +26,8 @@ struct recording {
     uint32_t count;
     uint32_t capacity;
     struct key_map known;      /* the ids of all processes -> 1 */
-    uint32_t thread_count;     /* over all processes, gpuprof's own writer left out */
-    uint32_t own_thread_count; /* of these: gpuprof's, which tell of devices (gpu_record.h) */
+    uint32_t thread_count;     /* over all processes, with thread 0 of each */
+    uint32_t own_thread_count; /* of these: 0, and those that tell of devices (gpu_record.h) */
     uint32_t left_out;         /* processes that are not wanted */
     uint32_t repeated;         /* files of a process that another one is of */
     uint32_t others_count;

@@ -113,6 +113,21 @@ def test_calls_and_ranges_of_no_thread(run_verb, make_records, tmp_path):
             run_verb(*verb, folder)
 
 
+def test_a_process_without_threads(run_verb, tmp_path):
+    """A range of its thread 0 is around no call of the process that comes next."""
+    (tmp_path / "data").mkdir()
+    records = [f"0 {TYPES['push']} 0 0 1000 0 0 0 0,0,0,0,0,0 {b'open'.hex()}",
+               "1 cudaMalloc 0 0 2000 10 0 0 1,64 -"]
+    for rank, record in enumerate(records):
+        subprocess.run([built(BUILD / "make_raw"), tmp_path / f"data/{rank}.gpuprof", str(rank)],
+                       input=f"meta env.RANK={rank}\n{record}\n", text=True, check=True)
+    rows = [json.loads(line) for line in
+            run_verb("export", "--format=jsonl", "-o", "-", "data").stdout.splitlines()]
+    assert [(row["kind"], row["rank"], row["name"], row.get("range")) for row in rows[:2]] == [
+        ("alloc", 1, "cudaMalloc", None), ("range", 0, "open", None)]
+    assert "2 processes (2 ranks), 1 thread, 1 call" in run_verb("report", "data").stdout
+
+
 @pytest.mark.parametrize("arguments,text", [
     (["--per-rank", "x"], "--per-rank writes several files; name a folder"),
     (["--per-rank", "-o", "-", "x"], "--per-rank writes several files; name a folder"),
