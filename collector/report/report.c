@@ -212,8 +212,7 @@ static int marks_init(struct report *r, const struct step_wish *wish)
 static int start_parts(struct report *r, const struct report_wish *wish, bool has_idle)
 {
     bool has_threads = wish->by == BY_THREAD;
-    bool has_steps = wish->steps && wish->steps->is_wanted; /* of a piece, by a walk of their own */
-    bool has_marks = !(has_steps && wish->selection) && !(wish->leaves & REPORT_IDLE);
+    bool has_marks = !(wish->leaves & REPORT_IDLE);
     r->idle = has_idle ? calloc(1, sizeof *r->idle) : NULL;
     r->threads = has_threads ? calloc(1, sizeof *r->threads) : NULL;
     r->marks = has_marks ? calloc(1, sizeof *r->marks) : NULL;
@@ -383,7 +382,13 @@ int report_make(struct report *r, struct recording *rec, const struct report_wis
         message("report: %s", gpuprof_error_text(error));
     if (error == 0 && !wish->is_part) /* a part has its rows by process */
         rank_report_make(&r->ranks, rec, r->idle);
-    return error == 0 ? look_at_memory(r, rec, wish) : error;
+    if (error == 0)
+        error = look_at_memory(r, rec, wish);
+    if (wish->selection && r->walk.is_surveyed) { /* walks behind this one see the piece alone */
+        selection_filter(wish->selection, CALLS_OF_PIECE);
+        wish->selection->keeps_work = false;
+    }
+    return error;
 }
 
 void report_release(struct report *r)
