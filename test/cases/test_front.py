@@ -102,6 +102,16 @@ def test_next_step_as_it_was_called(tmp_path, collector, library, program):
 
 
 @in_the_tree
+def test_ones_own_program_on_the_simulated_cuda(tmp_path, collector, library, program):
+    """By the command that README has for it."""
+    assert collector and library
+    command = re.search(r" (LD_LIBRARY_PATH=.*) \./program\n", (ROOT / "README.md").read_text())[1]
+    done = run("sh", "-c", f"{command} -o {tmp_path}/data {program('one_call')}", cwd=ROOT,
+               env={"PATH": os.environ["PATH"]})
+    assert done.returncode == 0 and "; 1 process, 1 thread, 2 calls\n" in done.stderr
+
+
+@in_the_tree
 @pytest.mark.parametrize("arguments", [["nonesuch"], ["--nonesuch"], ["run"], ["demo", "-x"],
                                        ["demo", "a", "b"], ["help", "nonesuch"],
                                        ["merge", "--nonesuch"], ["report"], ["dump"]], ids=" ".join)
