@@ -547,6 +547,17 @@ static const char *of_whole(const struct report *r)
     return r->selection ? ", of the whole recording" : "";
 }
 
+/* Is there something to know though nothing is missing? Who was still running has a line here. */
+static bool has_notes(const struct losses *l)
+{
+    struct losses others = *l;
+    bool any = false;
+    others.running = 0;
+    for (unsigned i = 0; i < LOSS_COUNT; i++)
+        any |= loss_value(&others, i) && loss_info(i).weight == LOSS_NONE;
+    return any;
+}
+
 static void print_losses(struct screen *s, const struct report *r)
 {
     char text[LINE_BYTES / 2], number[UNIT_TEXT_BYTES];
@@ -564,7 +575,8 @@ static void print_losses(struct screen *s, const struct report *r)
         line(s, unread ? "" : "lost", NULL, "%s%s", losses_text(&losses, text, sizeof text),
              of_whole(r));
     else if (!unread)
-        line(s, "lost", NULL, "nothing%s%s", r->whole_ns ? " of what was read" : "", of_whole(r));
+        line(s, "lost", NULL, "nothing%s%s%s", r->whole_ns ? " of what was read" : "", of_whole(r),
+             !s->is_short && has_notes(&losses) ? "; notes: --table=losses" : "");
     if (r->losses.running)
         line(s, "running", NULL, "%s of the processes: their calls so far",
              count_text(number, r->losses.running));

@@ -8,6 +8,7 @@
 #include "model/absence.h"
 #include "read/process_title.h"
 #include "report/cost_report.h"
+#include "report/loss_report.h"
 #include "report/overview.h"
 #include "report/part_report.h"
 #include "report/report_tables.h"
@@ -33,26 +34,13 @@ static void print_processes(const struct report *r, FILE *out)
         fprintf(out, "  ... and %u more\n", r->rec->count - PROCESSES_SHOWN_MAX);
 }
 
-static void print_losses(const struct report *r, FILE *out)
+/* In any case, and always at the end. */
+static int print_losses(const struct report *r, const struct report_view *v, FILE *out)
 {
-    bool heading = false;
-    char number[UNIT_TEXT_BYTES];
-    for (unsigned i = 0; i < LOSS_COUNT; i++) {
-        struct loss_info info = loss_info(i);
-        uint64_t value = loss_value(&r->losses, i);
-        if (!value)
-            continue;
-        if (!heading)
-            fprintf(out, "\nlosses and what else to know\n");
-        heading = true;
-        fprintf(out, "  %12s  %s%s%s\n", count_text(number, value),
-                info.is_count ? "" : "processes: ", info.text,
-                info.weight == LOSS_NONE ? " (nothing is missing)" : "");
-    }
-    if (r->rec->unread_files)
-        fprintf(out, "%s  %12u  file%s that could not be read at all\n",
-                heading ? "" : "\nlosses and what else to know\n", r->rec->unread_files,
-                plural_end(r->rec->unread_files));
+    struct table losses = {.info = &losses_table, .source = r};
+    struct table_view how = v->how;
+    how.is_named = report_names(v, &losses_table, 1);
+    return table_print_text(&losses, &how, out);
 }
 
 /* A rank without rows must not hide behind the others, which have some. */
@@ -131,7 +119,7 @@ static int print_others(const struct report *r, const struct report_view *v, FIL
     int error = 0;
     for (unsigned i = 0; error == 0 && i < count; i++) {
         const struct table_info *info = tables[i].info;
-        if (report_wants(v, info, FORMAT_TEXT) || info->by != BY_NAME)
+        if (report_wants(v, info, FORMAT_TEXT) || info->by != BY_NAME || !info->key)
             continue;
         error = table_begin(&tables[i], &v->how, FORMAT_TEXT);
         if (error == 0 && tables[i].is_there && (!last || strcmp(last, info->name) != 0)) {
@@ -162,8 +150,7 @@ int report_print_text(const struct report *r, const struct report_view *v, FILE 
         error = print_tables(r, v, FORMAT_TEXT, out);
     if (error == 0 && !v->tables && !v->is_full && v->by <= BY_RANGE)
         error = print_others(r, v, out);
-    print_losses(r, out);
-    return error;
+    return error < 0 ? error : print_losses(r, v, out);
 }
 
 int report_print_csv(const struct report *r, const struct report_view *v, FILE *out)

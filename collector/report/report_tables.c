@@ -16,6 +16,7 @@
 #include "report/failures.h"
 #include "report/gpu_report.h"
 #include "report/library_report.h"
+#include "report/loss_report.h"
 #include "report/op_report.h"
 #include "report/part_report.h"
 #include "report/rank_report.h"
@@ -68,6 +69,7 @@ static unsigned list_tables(const struct report *r, struct table_list *lists)
         {&modules_table, 1, r->ops, EVERYTHING},
         {&library_table, 1, r->libraries, REPORT_LIBRARIES},
         {cost_tables, 2, &r->cost, 0},
+        {&losses_table, 1, r, 0},
         {step_tables, STEP_TABLES, r->steps, EVERYTHING},
     };
     _Static_assert(sizeof all / sizeof all[0] <= LISTS_MAX, "there is room for all");
@@ -152,6 +154,8 @@ bool report_leaves_hangs(const struct report_view *v, enum report_format format)
 bool report_wants(const struct report_view *v, const struct table_info *info,
                   enum report_format format)
 {
+    if (!info->key)
+        return false; /* it is there whatever is wanted */
     if (v->tables)
         return is_named(v, info);
     if (info->by != BY_NAME)

@@ -113,7 +113,7 @@ struct table;
 struct table_info {
     const char *name;             /* for --table; those of one name go together */
     const char *old_name;         /* likewise: what it was called before; NULL: the same */
-    const char *key;              /* in the JSON */
+    const char *key;              /* in the JSON; NULL: it is no table there */
     const char *title;            /* in the text; NULL: none */
     const struct column *columns; /* the first is the row's name; in the order of the JSON */
     uint8_t column_count;

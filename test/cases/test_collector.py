@@ -278,8 +278,28 @@ def test_report_agrees_with_trace(run_collector, make_stream):
 def test_report_shows_losses(run_collector):
     result = run_collector("report", CORPUS / "block-payload.gpuprof")
     assert result.returncode == 3
-    assert "losses and what else to know" in result.stdout
+    assert "\nlosses and notes\n" in result.stdout
     assert "1  blocks damaged" in result.stdout
+
+
+def test_what_is_no_loss_is_found_from_the_first_screen(run_collector):
+    """By the table that it names, which is there by that name alone, too, and says if it is empty;
+    JSON and csv have it in any case."""
+    def report(name, *options):
+        return run_collector("report", *options, "--keep-live", CORPUS / f"{name}.gpuprof").stdout
+    text = report("live-good")
+    assert "\n  lost       nothing; notes: --table=losses\n" in text
+    table = "\nlosses and notes\n             5  events read from the live file (nothing is " \
+            "missing)\n             1  calls that had not returned (nothing is missing)\n"
+    assert text.endswith(table) and text.count("losses and notes") == 1
+    assert report("live-good", "--table=losses").endswith(table)
+    assert report("live-good", "--table=functions,losses").count("losses and notes") == 1
+    for form in ("--format=json", "--format=csv"):
+        assert report("live-good", "--table=losses", form).count("live_records") == 1
+    assert "\n  lost       nothing\n" in report("good")
+    assert report("good", "--table=losses").endswith(
+        "\nlosses and notes\n  none: nothing was lost, and there is nothing else to know\n")
+    assert "losses" not in report("good", "--table=functions")
 
 
 @pytest.mark.parametrize("paths,rows", [

@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "report/loss_report.h"
+
+#include <stdio.h>
+
+#include "base/unit_text.h"
+#include "report/report.h"
+
+#define UNREAD_FILES LOSS_COUNT /* the row behind those of struct losses */
+
+enum { NAME, COUNT, COLUMNS };
+
+static const struct column columns[COLUMNS] = {
+    [NAME] = {NULL, "what"},
+    [COUNT] = {NULL, "count", COLUMN_COUNT, 14},
+};
+
+static bool has_row(const struct table *t, uint32_t index, enum report_format format)
+{
+    const struct report *r = t->source;
+    (void)format;
+    return index == UNREAD_FILES ? r->rec->unread_files : loss_value(&r->losses, index);
+}
+
+static void begin(struct table *t, enum report_format format)
+{
+    t->count = UNREAD_FILES + 1;
+    for (uint32_t i = 0; i < t->count; i++)
+        t->is_there |= has_row(t, i, format);
+}
+
+static void fill_row(const struct table *t, uint32_t index, enum report_format format,
+                     struct cell *cells)
+{
+    const struct report *r = t->source;
+    char *text;
+    (void)format;
+    if (index == UNREAD_FILES) {
+        cells[COUNT] = cell_number(r->rec->unread_files);
+        cells[NAME] = cell_text(r->rec->unread_files == 1 ? "file that could not be read at all"
+                                                          : "files that could not be read at all");
+        return;
+    }
+    struct loss_info info = loss_info(index);
+    cells[COUNT] = cell_number(loss_value(&r->losses, index));
+    cells[NAME] =
+        cell_owned(asprintf(&text, "%s%s%s", info.is_count ? "" : "processes: ", info.text,
+                            info.weight == LOSS_NONE ? " (nothing is missing)" : "") < 0
+                       ? NULL
+                       : text);
+}
+
+const struct table_info losses_table = {
+    .name = "losses",
+    .title = "losses and notes",
+    .columns = columns,
+    .column_count = COLUMNS,
+    .text = {COUNT},
+    .is_bare = true,
+    .is_summary = true,
+    .text_none = ": nothing was lost, and there is nothing else to know",
+    .begin = begin,
+    .has = has_row,
+    .row = fill_row,
+};
