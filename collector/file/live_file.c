@@ -99,7 +99,7 @@ enum live_owner live_owner(const struct stream_header *h)
     if ((*state == 'Z' || *state == 'X') && strtoul(threads, NULL, 10) <= 1)
         return LIVE_OWNER_ENDED;
     if (strtoull(start, NULL, 10) == h->start_time)
-        return LIVE_OWNER_RUNNING;
+        return *state == 'T' || *state == 't' ? LIVE_OWNER_STOPPED : LIVE_OWNER_RUNNING;
     return shares_clock(h->pid) ? LIVE_OWNER_ENDED : LIVE_OWNER_UNKNOWN;
 }
 

@@ -19,6 +19,7 @@
 enum live_owner {
     LIVE_OWNER_ENDED,
     LIVE_OWNER_RUNNING,
+    LIVE_OWNER_STOPPED, /* it goes on when a signal or a debugger lets it */
     LIVE_OWNER_UNKNOWN, /* another host or pid namespace */
 };
 

@@ -131,12 +131,14 @@ struct pending_collective {
     uint32_t first_row, row_count;
     uint32_t late_count; /* of these, which come first */
     bool is_mismatch;
+    bool has_own_numbers; /* its ranks have others there than in the job */
 };
 
 struct pending_row {
     uint32_t pending;
     uint32_t rank;                 /* in the communicator */
-    const struct process *process; /* NULL: not known */
+    const struct process *process; /* NULL: not known, or */
+    bool is_absent;                /* there is no recording of it */
     enum collective_state state;
     struct collective_call call;       /* that it has made; function NULL: none */
     const struct process_place *place; /* NULL: nothing is known */

@@ -5,6 +5,7 @@
 
 #include "error.h"
 #include "find/collectives.h"
+#include "rank.h"
 
 #define ABSENT_RANKS_MAX PENDING_ROWS_MAX /* of the making of a communicator */
 
@@ -261,43 +262,71 @@ static uint32_t job_of(const struct judging *j, const struct pending_collective 
     return JOB_NONE;
 }
 
-/* The process that the launcher of the job has given this number. */
+/* Those that have come, and the job's other processes, say whether it is of all of the job. */
+static bool has_own_numbers(const struct judging *j, const struct pending_collective *p)
+{
+    const struct recording *rec = j->c->walk->rec;
+    const struct found_communicator *of =
+        &j->c->communicators[j->c->channels[p->channel].communicator];
+    for (uint32_t i = of->first; i; i = j->c->ranks[i - 1].next) {
+        const struct communicator_rank *rank = &j->c->ranks[i - 1];
+        if (rank->rank != RANK_LATER && rank->process->rank != RANK_NONE &&
+            rank->process->rank != rank->rank)
+            return true;
+    }
+    for (uint32_t i = 0; i < rec->count; i++) {
+        const struct process *process = rec->processes[i];
+        if (process->rank != RANK_NONE && process->rank >= of->ranks &&
+            (p->job == JOB_NONE || process->job == p->job))
+            return true;
+    }
+    return false;
+}
+
+/* The process that the launcher of the job has given this number, and how many have it. */
 static const struct process *process_of_rank(const struct recording *rec, uint32_t job,
-                                             uint32_t rank)
+                                             uint32_t rank, uint32_t *count)
 {
     const struct process *found = NULL;
     for (uint32_t i = 0; i < rec->count; i++)
         if (rec->processes[i]->rank == rank && (job == JOB_NONE || rec->processes[i]->job == job)) {
-            if (found)
-                return NULL;
             found = rec->processes[i];
+            ++*count;
         }
-    return found;
+    return *count == 1 ? found : NULL;
 }
 
-/* Of a communicator that is being made: who has not come is known by its number alone. */
+/* Of a communicator that is being made: who has not come is known by its number alone, if that is
+ * the job's. */
 static int add_makers(const struct judging *j, struct pending_collective *p, bool late)
 {
     const struct channel *of = &j->c->channels[p->channel];
     uint32_t ranks = j->c->communicators[of->communicator].ranks;
     uint32_t most = ranks < ABSENT_RANKS_MAX ? ranks : ABSENT_RANKS_MAX;
-    bool *has = calloc(most + 1u, sizeof *has);
+    bool *has = calloc(most + 1u, sizeof *has), is_numbered = !p->has_own_numbers;
     if (!has)
         return GPUPROF_NO_MEMORY;
     for (uint32_t i = of->first; i; i = j->c->parts[i - 1].next) {
         const struct channel_part *part = &j->c->parts[i - 1];
         const struct communicator_rank *rank = &j->c->ranks[part->rank];
         const struct collective_call *call = collectives_call(part, 1);
+        is_numbered &= rank->process->rank != RANK_NONE;
         if (rank->rank < most)
             has[rank->rank] = true;
         if (!late && call)
             add_row(j->c, p, rank->rank, rank->process, state_of(j, rank->process, call, true),
                     call);
     }
-    for (uint32_t i = 0; late && i < most; i++)
-        if (!has[i])
-            add_row(j->c, p, i, process_of_rank(j->c->walk->rec, p->job, i), COLLECTIVE_NOT_CALLED,
-                    NULL);
+    for (uint32_t i = 0; late && i < most; i++) {
+        uint32_t count = 0, before = j->c->row_count;
+        if (has[i])
+            continue;
+        add_row(j->c, p, i,
+                is_numbered ? process_of_rank(j->c->walk->rec, p->job, i, &count) : NULL,
+                COLLECTIVE_NOT_CALLED, NULL);
+        if (j->c->row_count > before)
+            j->c->rows[before].is_absent = is_numbered && !count;
+    }
     free(has);
     return 0;
 }
@@ -344,6 +373,7 @@ int collectives_judge(struct collectives *c, const struct unfinished *u)
         struct pending_collective *p = &c->pending[i];
         p->first_row = c->row_count;
         p->job = job_of(&j, p);
+        p->has_own_numbers = has_own_numbers(&j, p);
         for (unsigned late = 1; error == 0 && late < 2; late--) { /* these first */
             if (c->channels[p->channel].kind == COLLECTIVE_MAKING)
                 error = add_makers(&j, p, late);

@@ -33,9 +33,18 @@ static uint64_t bytes_of(const struct collective_call *call)
     return bytes;
 }
 
-/* Of several. */
-static void print_job(const struct pending_collective *p, FILE *out)
+static const struct found_communicator *communicator_of(const struct collectives *c,
+                                                        const struct pending_collective *p)
 {
+    return &c->communicators[c->channels[p->channel].communicator];
+}
+
+/* " of 8 ranks", and of several jobs which one. */
+static void print_of(const struct collectives *c, const struct pending_collective *p,
+                     const char *what, FILE *out)
+{
+    fprintf(out, " of %s%u%s", p->has_own_numbers ? "a communicator of " : "",
+            communicator_of(c, p)->ranks, what);
     if (p->job != JOB_NONE)
         fprintf(out, " in job %u", p->job);
 }
@@ -64,12 +73,6 @@ static void print_call(const struct pending_collective *p, const struct collecti
         fprintf(out, " (%s)", bytes_text(text, bytes_of(call)));
 }
 
-static const struct found_communicator *communicator_of(const struct collectives *c,
-                                                        const struct pending_collective *p)
-{
-    return &c->communicators[c->channels[p->channel].communicator];
-}
-
 /* "ranks 5, 7 and 3 more": the first `count` rows. */
 static void print_ranks(const struct collectives *c, const struct pending_collective *p,
                         uint32_t count, FILE *out)
@@ -95,17 +98,20 @@ static bool ended_before(const struct collectives *c, const struct pending_row *
     return 2 * longer > p->row_count - p->late_count;
 }
 
-/* What has become of a process that does not run any more: it will not come. */
+/* What has become of a process that does not run any more: it will not come. One that was stopped
+ * and killed later nobody can tell from one that was killed then. */
 static const char *fate_of(const struct collectives *c, const struct pending_row *row)
 {
     const struct process *p = row->process;
+    if (p->is_stopped)
+        return "; its process is stopped: by a signal, or a debugger";
     if (process_runs(p) || (!p->losses.counters[COUNTER_ENDED] && !ended_before(c, row)))
         return "";
     if (p->end_reason && p->end_reason != END_KILLED)
         return "; its process has ended";
     return p->losses.counters[COUNTER_ENDED]
                ? "; its recording ended before its process"
-               : "; its process was killed, or called exec: look for what ended it";
+               : "; its process was killed or stopped, or called exec: look for what did that";
 }
 
 /* "it was at train (train.py:7); ", if that is the stack of its last call; of one before it says
@@ -131,11 +137,14 @@ static void print_place(const struct collectives *c, const struct pending_row *r
     uint64_t ago_ns = place && now_ns > place->begin_ns ? now_ns - place->begin_ns : 0;
     const char *fate = row->process ? fate_of(c, row) : "";
     if (!row->process)
-        fputs("no recording of it is here", out);
+        fputs(row->is_absent ? "no recording of it is here" : "which process that is is not known",
+              out);
     else if (!place)
         fputs("nothing is recorded of it", out);
     else if (place->is_open) {
-        fprintf(out, *fate ? "it was in %s, called %s before" : "it has been in %s for %s",
+        fprintf(out,
+                *fate && !row->process->is_stopped ? "it was in %s, called %s before"
+                                                   : "it has been in %s for %s",
                 place->function->name, time_text(text, ago_ns));
         print_line(row, out);
     } else {
@@ -149,14 +158,13 @@ static void print_place(const struct collectives *c, const struct pending_row *r
 static void print_one(const struct collectives *c, const struct pending_collective *p, FILE *out)
 {
     const struct pending_row *first = &c->rows[p->first_row];
-    const struct found_communicator *of = communicator_of(c, p);
     const struct channel *channel = &c->channels[p->channel];
     bool is_making = channel->kind == COLLECTIVE_MAKING;
     char text[UNIT_TEXT_BYTES];
     if (!p->late_count) {
         print_call(p, &p->call, is_making, out);
-        fprintf(out, " does not end: all ranks of %u", of->ranks);
-        print_job(p, out);
+        fputs(" does not end: all ranks", out);
+        print_of(c, p, "", out);
         fprintf(out, " that are recorded have called it, %s before", time_text(text, p->waited_ns));
         return;
     }
@@ -164,16 +172,15 @@ static void print_one(const struct collectives *c, const struct pending_collecti
     if (p->is_mismatch) {
         fprintf(out, " called ");
         print_call(p, &first->call, false, out);
-        fprintf(out, " where others of %u", of->ranks);
-        print_job(p, out);
+        fputs(" where others", out);
+        print_of(c, p, "", out);
         fputs(" called ", out);
         print_call(p, &p->call, false, out);
         if (first->call.function == p->call.function)
             fprintf(out, ": count, type, operation or root differ");
         return;
     }
-    fprintf(out, " of %u", of->ranks);
-    print_job(p, out);
+    print_of(c, p, "", out);
     fputs(p->late_count > 1 ? " have not called " : " has not called ", out);
     if (channel->kind == COLLECTIVE_MESSAGE)
         fprintf(out, "its side of the message from %u to %u, ", channel->from, channel->to);
@@ -292,8 +299,7 @@ static char *row_text(const struct collectives *c, const struct pending_row *row
         print_rank(row, out);
         fputs(": ", out);
         print_call(p, row->state == COLLECTIVE_DIFFERENT ? &row->call : &p->call, is_making, out);
-        fprintf(out, " of %u ranks", communicator_of(c, p)->ranks);
-        print_job(p, out);
+        print_of(c, p, " ranks", out);
         if (row->state == COLLECTIVE_NOT_CALLED || row->state == COLLECTIVE_DIFFERENT) {
             fputc('\0', out);
             print_place(c, row, out);

@@ -375,7 +375,8 @@ static bool torn_is_live(struct loader *l, bool live)
 static int take_live(struct loader *l, struct live_file *live)
 {
     struct process *p = l->process;
-    p->losses.running = live->owner == LIVE_OWNER_RUNNING;
+    p->is_stopped = live->owner == LIVE_OWNER_STOPPED;
+    p->losses.running = p->is_stopped || live->owner == LIVE_OWNER_RUNNING;
     p->losses.may_run = live->owner == LIVE_OWNER_UNKNOWN;
     if (live->flight && live->owner != LIVE_OWNER_ENDED) { /* its chunks follow what is not read */
         p->losses.flight_unread = 1;

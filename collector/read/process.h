@@ -80,6 +80,7 @@ struct process {
     uint64_t record_count; /* in whole blocks and the live tail, of the program's threads */
     uint64_t min_ns;       /* of the program's threads' blocks; UINT64_MAX if there are none */
     uint64_t max_ns;
+    bool is_stopped;           /* it runs, and did nothing just now */
     uint64_t lived_ns;         /* of the last record of any thread, or when it was seen alive */
     uint64_t end_reason;       /* of the END record; 0 = none */
     struct process_meta *meta; /* owned */

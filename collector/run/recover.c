@@ -295,7 +295,7 @@ static enum exit_code recover_file(struct recover *r, const char *path, uint32_t
         code = recover_from(r, path, &live);
     else
         message("%s: left as it is: its process %s", path,
-                live.owner == LIVE_OWNER_RUNNING ? "still runs"
+                live.owner != LIVE_OWNER_UNKNOWN ? "still runs"
                                                  : "may still run, on another machine or in "
                                                    "another container");
     live_file_release(&live);

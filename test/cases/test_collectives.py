@@ -317,26 +317,31 @@ def test_a_rank_that_does_not_come(library, collector, tmp_path, number, stays, 
     assert re.search("^  open .* in rank [0-7]", text[1])
 
 
-@pytest.mark.parametrize("apart, stays", [(True, "away"), (True, "sync"), (False, "away")])
+@pytest.mark.parametrize("apart, stays", [(signal.SIGKILL, "away"), (signal.SIGKILL, "sync"),
+                                          (signal.SIGSTOP, "away"), (0, "away")])
 def test_a_rank_that_was_killed(library, collector, tmp_path, apart, stays):
     """Before the others, outside of calls or in one, which it is in no longer; or with them, by a
-    signal that ends all, long after its last call."""
+    signal that ends all, long after its last call. One that was stopped is seen to be so while it
+    is there."""
     with Job(library, tmp_path, SIMNCCL_ABSENT="5:3", SIMCUDA_ENDLESS="forever",
              STAYS_IN=stays) as job:
         launched.wait_until(lambda: len(pending(collector, job.data)) == 8, 120)
         if apart:
-            os.kill(pending(collector, job.data)[0]["pid"], signal.SIGKILL)
+            os.kill(pending(collector, job.data)[0]["pid"], apart)
             time.sleep(2.5)
             while_they_run = report(collector, job.data).splitlines()[0]
         else:
             launched.wait_until(
                 lambda: pending(collector, job.data)[0]["last_call_ago_ns"] > 3 * SECOND, 120)
-        job.kill(signal.SIGTERM)
+        job.kill(signal.SIGKILL if apart == signal.SIGSTOP else signal.SIGTERM)
         text = report(collector, job.data)
-    said = "; its process was killed, or called exec: look for what ended it"
+    said = "; its process was killed or stopped, or called exec: look for what did that"
     first = text.splitlines()[0]
     assert first.startswith("  collective rank 5 of 8 has not called ")
-    assert text.count(said) == 2 * apart and (not apart or said in while_they_run)
+    assert text.count(said) == 2 * bool(apart)
+    if apart:
+        assert while_they_run.endswith("; its process is stopped: by a signal, or a debugger"
+                                       if apart == signal.SIGSTOP else said)
     assert re.search({
         "away": r"; it was at step \(nccl_work\.c:\d+\); its last call was ",
         "sync": r"; it was in cudaStreamSynchronize, called \d\S* s before, at stays_away \("
@@ -478,6 +483,31 @@ def test_a_communicator_that_is_never_made(collector, tmp_path):
     assert world.found(collector, tmp_path) == [
         ("1", "not called", "ncclCommInitRank", 1), *[(str(i), "called", "ncclCommInitRank", 1)
                                                       for i in (0, 2, 3)]]
+
+
+@pytest.mark.parametrize("ranks, numbers, come, is_absent", [
+    (2, (0, 1, 2, 3), {2: 0}, False),  # of which each has another number in it
+    (2, (0, 1, 2, 3), {0: 0}, False),  # with 0 and 3
+    (4, (None,) * 4, {0: 0, 2: 2, 3: 3}, False),  # no launcher has numbered them
+    (4, (0, 1, 1, 2, 3), {0: 0, 3: 2, 4: 3}, False),  # a rank has started another program
+    (4, (0, 2, 3), {0: 0, 1: 2, 2: 3}, True)])
+def test_who_does_not_make_a_communicator(collector, tmp_path, ranks, numbers, come, is_absent):
+    """Its numbers may be its own: nobody is taken for who has not come because the job has given
+    him that number."""
+    world = World(len(numbers))
+    for i, rank in enumerate(world.ranks):
+        rank.lines[0] = f"meta env.RANK={numbers[i]}" if numbers[i] is not None else "meta of=none"
+        rank.lines.append("meta env.TORCHELASTIC_RUN_ID=run")
+        if i in come:
+            rank.begin("ncclCommInitRank", "nccl", comm=0, id=0x77, rank=come[i], ranks=ranks)
+    late, *others = pending(collector, world.write(tmp_path / "data"))
+    first = report(collector, tmp_path / "data").splitlines()[0]
+    assert (late["state"], late["communicator_rank"], late["rank"]) == ("not called", 1, None)
+    assert {row["pid"] - 1000: row["communicator_rank"] for row in others} == come
+    of = f"of {'a communicator of ' if ranks == 2 else ''}{ranks}"
+    assert first.startswith(f"  collective rank 1 {of} has not called ncclCommInitRank, "), first
+    assert first.endswith(" s; " + ("no recording of it is here" if is_absent else
+                                    "which process that is is not known")), first
 
 
 @pytest.mark.parametrize("is_made", [True, False])
