@@ -88,12 +88,25 @@ const char *diff_per_what(const struct comparison *c)
     return has_steps(c) ? "a step" : "a run";
 }
 
+const char *diff_change_of(const struct comparison *c, enum run_metric m)
+{
+    return run_metric_infos[m].scale != RUN_SCALE_STEP_TIME ? NULL
+           : has_steps(c)                                   ? "of the step before"
+                                                            : "of the run before";
+}
+
 const char *diff_change_text(const struct comparison *c, char text[HEADLINE_BYTES])
 {
     uint64_t pairs = (uint64_t)c->sides[0]->count * c->sides[1]->count;
+    size_t at = 0;
     *text = '\0';
+    for (unsigned m = 0; m < RUN_METRICS; m++)
+        if (diff_change_of(c, (enum run_metric)m) && c->metrics[m].verdict != VERDICT_ABSENT)
+            at += (size_t)snprintf(text + at, HEADLINE_BYTES - at, "change of %s is a share %s\n",
+                                   diff_metric_text(c, (enum run_metric)m),
+                                   diff_change_of(c, (enum run_metric)m));
     if (pairs > 1)
-        snprintf(text, HEADLINE_BYTES,
+        snprintf(text + at, HEADLINE_BYTES - at,
                  "change is the median over all %" PRIu64 " pairs of a run now and one before "
                  "(Hodges-Lehmann): it need\nnot be what before and now differ by, which are the "
                  "medians of the runs\n",
@@ -109,9 +122,11 @@ static size_t put_metrics(const struct comparison *c, enum verdict verdict, char
         if (!run_metric_infos[m].gates || c->metrics[m].verdict != verdict)
             continue;
         change_cells_make(&cells, c, (enum run_metric)m);
-        at += (size_t)snprintf(text + at, HEADLINE_BYTES - at, "%s%s %s", separator,
+        const char *of = diff_change_of(c, (enum run_metric)m);
+        at += (size_t)snprintf(text + at, HEADLINE_BYTES - at, "%s%s %s%s%s", separator,
                                diff_metric_text(c, (enum run_metric)m),
-                               verdict == VERDICT_UNSURE ? cells.smallest : cells.shift);
+                               verdict == VERDICT_UNSURE ? cells.smallest : cells.shift,
+                               of ? " " : "", of ? of : "");
         separator = ", ";
     }
     return at;

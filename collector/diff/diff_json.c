@@ -49,6 +49,7 @@ static void put_metric(const struct comparison *c, enum run_metric m, FILE *out)
     put_number(", \"before\": ", change->medians[1], out);
     put_number(", \"now\": ", change->medians[0], out);
     put_number(", \"change\": ", change->shift, out);
+    put_text(", \"change_is\": ", diff_change_of(c, m), out);
     put_number(", \"low\": ", change->low, out);
     put_number(", \"high\": ", change->high, out);
     put_number(", \"coverage\": ", change->coverage, out);

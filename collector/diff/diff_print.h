@@ -54,6 +54,9 @@ static inline bool diff_is_of_one_thing(const struct comparison *c)
 #define HEADLINE_BYTES 1024
 const char *diff_headline(const struct comparison *c, char text[HEADLINE_BYTES]);
 
+/* What a change of that metric is a share of, if not of the metric itself; or NULL. */
+const char *diff_change_of(const struct comparison *c, enum run_metric m);
+
 /* What a change is, if it need not be that of the two sides' medians: lines; returns `text`. */
 const char *diff_change_text(const struct comparison *c, char text[HEADLINE_BYTES]);
 

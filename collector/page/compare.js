@@ -3,6 +3,7 @@
 "use strict";
 
 const COVERAGE_MIN = .95, KERNEL_CHANGE_MIN = .001; /* of all kernels' time */
+const SHARE_SEEN = .001;                            /* less is shown as nothing */
 const energy = (mj) => scaled(mj / 1000, ["J", "kJ", "MJ", "GJ"], 1000);
 const half = (n) => Number.isInteger(n) ? count(n) : n.toFixed(1);
 const unitWriters = {ns: time, bytes, mj: energy, count: half};
@@ -23,11 +24,16 @@ const seenFrom = (metric) => metric.exact && metric.seen_from === 0 ? "any" :
   metric.seen_from === null                                         ? "none" :
                                                                       percent(metric.seen_from);
 
-/* From `limit` less to `limit` more, with what is worse on the right of the dashed line. */
+/*
+ * From `limit` less to `limit` more, with what is worse on the right of the dashed line. Nothing is
+ * off the scale: around `threshold` it is even, and farther out it goes by the logarithm.
+ */
 function drawInterval(metric, limit, threshold) {
-  const W = 160, H = 18;
+  const W = 140, H = 18;
   if (metric.change === null) return null;
-  const x = (share) => (Math.max(-1, Math.min(1, share / limit)) + 1) / 2 * W;
+  const unit = Math.max(threshold, SHARE_SEEN);
+  const x = (share) => W / 2 +
+    Math.sign(share) * Math.log1p(Math.abs(share) / unit) / Math.log1p(limit / unit) * (W / 2 - 2);
   const [low, high] = hasInterval(metric) ? [metric.low, metric.high] :
                                             [metric.change, metric.change];
   return svg("svg", {
@@ -54,19 +60,22 @@ const perWhat = (c) => isOfSteps(c).every(Boolean) ? "a step" : "a run";
 function drawMetrics(c) {
   const known = c.metrics.filter((metric) => metric.before !== null || metric.now !== null);
   const compares = c.result !== "not comparable";
-  const widest = Math.max(...known.flatMap((metric) => [metric.change, metric.low, metric.high])
-                            .map((share) => Math.abs(share || 0)));
-  const limit = Math.max(2 * c.gate, Math.min(6 * c.gate, 1.1 * widest));
+  const limit = Math.max(2 * c.gate,
+    ...known
+      .flatMap((metric) => [metric.change, ...hasInterval(metric) ? [metric.low, metric.high] : []])
+      .map((share) => Math.abs(share || 0)));
   const heads = [
     [perWhat(c)], ["before", 1], ["now", 1], ["change", 1],
-    [`interval, ${signed(-limit)} to ${signed(limit)}`], ["95 %"], ["seen from", 1], ["verdict"]
+    [`to \u00b1${percent(limit)}`], ["95 % interval"], ["seen from", 1], ["verdict"]
   ].slice(0, compares ? 8 : 3);
   const write = (metric, n) => n === null ? "" : unitWriters[metric.unit](n);
   const pairs = c.runs.length * c.against.length;
-  const about = compares && pairs > 1 && el("p", {class: "small"},
-    `Change is the median over all ${count(pairs)} pairs of a run now and one before ` +
-      "(Hodges-Lehmann): it need not be what before and now differ by, which are the medians of " +
-      "the runs.");
+  const about = compares && el("p", {class: "small"},
+    "Farther out the scale of the bars goes by the logarithm. " +
+      (pairs > 1 ? `Change is the median over all ${count(pairs)} pairs of a run now and one ` +
+          "before (Hodges-Lehmann): it need not be what before and now differ by, which are the " +
+          "medians of the runs." :
+                   ""));
   const table = el("div", {class: "scroll"},
     el("table", {"aria-label": "Metrics"},
       el("thead", {},
@@ -78,11 +87,13 @@ function drawMetrics(c) {
           [write(metric, metric.before), write(metric, metric.now)].map(
             (text) => el("td", {class: "number"}, text)),
           compares && [
-            el("td", {class: "number " + kind}, changeOf(metric)),
+            el("td", {class: "number " + kind}, changeOf(metric),
+              metric.change !== null && metric.change_is &&
+                el("div", {class: "small"}, metric.change_is)),
             el("td", {}, drawInterval(metric, limit, c.threshold)),
             el("td", {class: "word"}, intervalOf(metric)),
             el("td", {class: "number"}, seenFrom(metric)),
-            el("td", {class: `text ${kind}`}, metric.verdict +
+            el("td", {class: `verdict ${kind}`}, metric.verdict +
               (metric.why ? ": " + metric.why : "") + (metric.gates ? "" : " (does not gate)"))
           ]);
       }))));

@@ -99,7 +99,8 @@ def test_steps_that_are_not_there(make_records, run_collector):
 
 def test_a_run_without_steps_has_a_time_of_its_own(diff_of_whole):
     text, junit = diff_of_whole
-    assert "\nrun time " in text and "step time" not in text and "part of the run" in text
+    assert "\nrun time " in text and "step time" not in text
+    assert "\nchange of GPU idle is a share of the run before\n" in text
     assert 'name="run time"' in junit
 
 

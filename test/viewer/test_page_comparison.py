@@ -79,6 +79,31 @@ def test_section(chromium, page_of):
     page.check_quiet()
 
 
+def test_all_of_it_is_to_be_seen(chromium, page_of):
+    """Steps that take three times as long: no column is cut off, every bar lies within its scale,
+    where the longer change is farther out, and idle time says what its change is of."""
+    slower = runs_of(3.1e6)
+    for run in slower:
+        run["gpu_busy_ns"] /= 2
+    path = page_of(slower, runs_of(), NOW, BEFORE)
+    page = Page(chromium, path)
+    chromium.look_like(1280, 960)
+    assert page.run("""Array.from(document.querySelectorAll('.scroll'),
+                    (box) => box.scrollWidth <= box.clientWidth)""") == [True] * 2
+    places = page.run("""Object.fromEntries(Array.from(document.querySelectorAll('.interval'),
+                                                       (svg) => {
+      const place = (node) => node.getBoundingClientRect();
+      const bars = Array.from(svg.querySelectorAll('rect'), place);
+      return [svg.ariaLabel.split(':')[0], [place(svg).left, ...bars.map((bar) => bar.left),
+              ...bars.map((bar) => bar.right), place(svg).right]]; }))""")
+    assert all(left <= bar <= right for left, *bars, right in places.values() for bar in bars)
+    assert places["GPU busy"][2] < places["step time"][2] - 3
+    rows = {row[0]: row for row in page.rows("[aria-label=Metrics]")}
+    assert rows["GPU idle"][3].endswith("of the step before")
+    assert "of the step" not in rows["step time"][3]
+    page.check_quiet()
+
+
 def test_what_cannot_be_compared(chromium, page_of):
     """It is said why, and there are amounts alone; if they are compared all the same, with one run
     each there is neither an interval nor a change that is seen."""
