@@ -327,17 +327,24 @@ function theme() {
 const colour = (name) =>
   getComputedStyle(document.documentElement).getPropertyValue("--" + name).trim();
 
+/* "", or why there is nothing in it. */
 function drawSection(id, box) {
-  let none = "";
   try {
-    none = sections[id](box, data[id]);
+    const none = sections[id](box, data[id]) || "";
+    box.dataset.drawn = none ? "none" : "yes";
+    return none;
   } catch (error) {
-    none = "This section could not be drawn: " + error.message;
     console.error(error);
+    box.append(el("p", {class: "none"}, "This section could not be drawn: " + error.message));
+    box.dataset.drawn = "failed";
+    return "";
   }
-  if (none) box.append(el("p", {class: "none"}, none));
-  box.dataset.drawn = none ? "none" : "yes";
 }
+
+/* What has no section, and what to do about it: behind all that there is. */
+const drawAbsent = (absent) => el("details", {id: "absent"},
+  el("summary", {}, "Nothing to show of: " + absent.map(([title]) => title).join(", ")),
+  el("dl", {}, absent.map(([title, why]) => [el("dt", {}, title), el("dd", {}, why)])));
 
 function follow(links) {
   const seen = new Map();
@@ -359,7 +366,7 @@ function follow(links) {
 function start() {
   data = JSON.parse(document.getElementById("data").textContent);
   const main = document.getElementById("main"), nav = document.getElementById("nav");
-  const links = new Map();
+  const links = new Map(), absent = [];
   document.title = data.name + " \u00b7 gpuprof";
   document.getElementById("name").textContent = data.name;
   theme();
@@ -370,15 +377,24 @@ function start() {
     return [id, box];
   });
   main.replaceChildren(...boxes.map(([, box]) => box));
+  const leaveOut = (i, none) => {
+    const [id, box] = boxes[i];
+    absent.push([data.sections[i][1], none]);
+    box.remove();
+    links.get(id).remove();
+    links.delete(id);
+  };
   nav.append(...links.values());
   follow(links);
   /* The first is there at once; each other one when the browser has had time to paint. */
   const next = (i) => {
     if (i === boxes.length) {
+      if (absent.length) main.append(drawAbsent(absent));
       document.documentElement.dataset.drawn = "all";
       return;
     }
-    drawSection(...boxes[i]);
+    const none = drawSection(...boxes[i]);
+    if (none) leaveOut(i, none);
     setTimeout(next, 0, i + 1);
   };
   next(0);

@@ -66,7 +66,9 @@ def test_hang(chromium, page_of):
                 {"function": "cudaGraphLaunch", "age_ns": 1_000_000, "launches": 1, "rank": "0",
                  "host": "node", "pid": 6, "tid": 8, "state": "may have ended", "handle": 255}]
     path = page_of(*job())
-    assert Page(chromium, path).run("document.getElementById('hang').dataset.drawn") == "none"
+    page = Page(chromium, path)
+    assert "Hang" not in page.texts("nav a") + page.texts("h2")
+    assert page.texts("#absent dt")[0] == "Hang"
     data = data_of(path)
     for key, rows in (("open_calls", calls), ("unfinished", launched)):
         table = next(table for table in data["tables"] if table["key"] == key)

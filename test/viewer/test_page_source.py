@@ -78,7 +78,8 @@ def test_source(chromium, page_of, tmp_path):
 
     path = page_of(*script, options=(f"--source={tmp_path / 'data'}",), name="again")
     page = Page(chromium, path)
-    assert page.text("#source .none").startswith("No line of a file below the folder")
+    assert dict(zip(page.texts("#absent dt"), page.texts("#absent dd")))["Source"].startswith(
+        "No line of a file below the folder")
 
 
 def test_source_that_is_hostile_or_large(chromium, page_of, tmp_path):
