@@ -202,15 +202,15 @@ static bool describe_span(const struct selection *s, const struct slice *slice, 
     return true;
 }
 
-/* Then a device's readings are among what was asked for. */
-static bool is_of_all_kinds(const struct select_wish *w)
+bool selection_has_all_kinds(const struct selection *s)
 {
+    const struct select_wish *w = s->wish;
     return !w->kinds && !w->name && !w->min_ns && !w->tids.count;
 }
 
 bool selection_is_quiet(const struct selection *s)
 {
-    return s->filter.is_span && is_of_all_kinds(s->wish) && !s->found.begun_devices &&
+    return s->filter.is_span && selection_has_all_kinds(s) && !s->found.begun_devices &&
            !s->found.begun_threads;
 }
 
@@ -263,7 +263,7 @@ static bool has(void *context, const struct slice *slice)
             !meet(s, MET_DEVICE, number_list_has(&s->wish->devices, slice->source->device)))
             return false;
         bool shows = meet(s, MET_TIME, is_in_time(s, &e));
-        meet(s, MET_ALL, shows && slice->source && is_of_all_kinds(s->wish));
+        meet(s, MET_ALL, shows && slice->source && selection_has_all_kinds(s));
         return shows;
     }
     e.kind = selection_kind_of(event->record, event->function);

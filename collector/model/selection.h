@@ -149,6 +149,9 @@ bool selection_reaches(const struct selection *s, const struct process *p, uint6
 enum select_kind selection_kind_of_call(const struct function *f);
 enum select_kind selection_kind_of(const struct record *r, const struct function *f);
 
+/* Is it of time and devices alone? Then a device's readings are among what was asked for. */
+bool selection_has_all_kinds(const struct selection *s);
+
 /* Takes steps that do not reach into it out of the list. */
 void selection_keep_steps(const struct selection *s, struct steps *steps);
 

@@ -69,6 +69,7 @@ struct trace_writer {
     struct process_span *spans; /* owned, as `processes`; see chrome_span */
     uint64_t origin_ns;
     uint64_t last_ns;
+    uint64_t to_ns; /* of a piece, where it ends */
     uint64_t calls;
     struct value_cache values;
     struct launch_text launches[LAUNCH_CACHE_SLOTS];

@@ -447,8 +447,8 @@ static void put_counters(struct trace_writer *w, const struct counted *c, enum c
     for (uint32_t i = 0; i < buckets; i++) {
         if (first && isnan(first->parts[i]))
             continue;
-        uint64_t begin_ns = (uint64_t)i << shift;
-        uint64_t end_ns = (i + 1ull) << shift;
+        uint64_t begin_ns = w->counters.from_ns + ((uint64_t)i << shift);
+        uint64_t end_ns = begin_ns + (1ull << shift);
         if (end_ns > w->last_ns)
             end_ns = w->last_ns;
         *put_values(texts[i % 2], c, which, i, end_ns > begin_ns ? end_ns - begin_ns : 0) = '\0';
@@ -456,7 +456,7 @@ static void put_counters(struct trace_writer *w, const struct counted *c, enum c
             put_counter(w, c, which, begin_ns, texts[i % 2]);
     }
     *put_values(texts[0], c, which, END, 0) = '\0';
-    if (w->last_ns > (uint64_t)(buckets - 1) << shift)
+    if (w->last_ns > w->counters.from_ns + ((uint64_t)(buckets - 1) << shift))
         put_counter(w, c, which, w->last_ns, texts[0]);
 }
 

@@ -91,15 +91,24 @@ static void put_instant(struct chrome_memory *m, const struct ledger_block *b, u
     w->gpu_events++;
 }
 
+/* A change before and between what is in a piece says how much there is in it. */
+static bool is_counted(const struct trace_writer *w, const struct place_totals *now, uint64_t at_ns)
+{
+    const struct selection *piece = w->scope.selection;
+    return piece && selection_has_all_kinds(piece) && chrome_time(w, at_ns) < w->to_ns &&
+           number_list_has(&piece->wish->devices, now->device);
+}
+
 static int change(struct chrome_memory *m, const struct ledger_block *b, uint64_t at_ns,
                   uint32_t thread, bool comes)
 {
     struct trace_writer *w = m->writer;
     struct place_totals *now;
     int error = ledger_totals_block(&m->totals, b, comes, &now);
-    if (!now || (w->scope.is_hidden && *w->scope.is_hidden))
+    bool is_hidden = w->scope.is_hidden && *w->scope.is_hidden;
+    if (!now || (is_hidden && !is_counted(w, now, at_ns)))
         return error;
-    if (is_shown(w, b))
+    if (!is_hidden && is_shown(w, b))
         put_instant(m, b, at_ns, thread, comes, now);
     return chrome_count_memory(w, now, at_ns);
 }

@@ -75,6 +75,7 @@ static struct trace_writer *chrome_create(struct output *out, struct walk *walk,
                                           const struct trace_scope *scope)
 {
     struct recording *rec = walk->rec;
+    uint64_t from_ns = 0;
     struct trace_writer *w = calloc(1, sizeof *w);
     if (!w)
         return NULL;
@@ -90,7 +91,9 @@ static struct trace_writer *chrome_create(struct output *out, struct walk *walk,
     w->rows = calloc(w->thread_count + 1u, sizeof *w->rows);
     w->spans = calloc(w->process_count + 1u, sizeof *w->spans);
     projections_init(&w->projections, scope->survey, chrome_projected, w);
-    counters_init(&w->counters);
+    if (scope->selection)
+        selection_time(scope->selection, &from_ns, &w->to_ns);
+    counters_init(&w->counters, from_ns);
     device_pids_init(&w->own_pids, w->processes, w->process_count);
     gpu_rows_init(&w->gpu_rows, scope->pids ? scope->pids : &w->own_pids);
     if (!w->rows || !w->spans || chrome_memory_create(w) < 0) {

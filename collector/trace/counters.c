@@ -10,9 +10,9 @@
 #define FIRST_SHIFT      10
 #define EVENTS_A_COUNTER 10 /* a counter is a fifth of an event: so they are about 2 % */
 
-void counters_init(struct counters *c)
+void counters_init(struct counters *c, uint64_t from_ns)
 {
-    *c = (struct counters){.buckets = COUNTER_BUCKETS, .shift = FIRST_SHIFT};
+    *c = (struct counters){.buckets = COUNTER_BUCKETS, .shift = FIRST_SHIFT, .from_ns = from_ns};
 }
 
 static void series_free(struct series *s)
@@ -29,7 +29,7 @@ void counters_release(struct counters *c)
     for (uint32_t i = 0; i < c->count; i++)
         series_free(c->series[i]);
     free(c->series);
-    counters_init(c);
+    counters_init(c, 0);
 }
 
 /* What holds over several buckets goes into each of them. */
@@ -131,6 +131,8 @@ void counters_span_long(struct counters *c, struct series *s, uint64_t begin_ns,
 
 void counters_instant_long(struct counters *c, struct series *s, uint64_t at_ns, double amount)
 {
+    bool is_before = at_ns < c->from_ns;
+    at_ns = counters_since(c, at_ns);
     if (at_ns > COUNTER_TIME_MAX)
         return;
     uint32_t at = bucket_of(c, at_ns);
@@ -138,6 +140,8 @@ void counters_instant_long(struct counters *c, struct series *s, uint64_t at_ns,
         s->parts[at] += amount;
         return;
     }
+    if (is_before)
+        s->parts[at] = s->last = amount;
     /* What it was before counts, too, in the bucket in which it changes. */
     double highest = amount > s->last ? amount : s->last;
     if (isnan(s->parts[at]) || highest > s->parts[at])
@@ -159,6 +163,7 @@ static void fill_level(const struct counters *c, struct series *s)
 
 uint32_t counters_finish(struct counters *c, uint64_t end_ns, uint64_t events)
 {
+    end_ns = counters_since(c, end_ns);
     uint32_t used = bucket_of(c, end_ns < COUNTER_TIME_MAX ? end_ns : COUNTER_TIME_MAX) + 1;
     while (used > COUNTER_BUCKETS_MIN && (uint64_t)used * c->count > events / EVENTS_A_COUNTER) {
         widen(c);

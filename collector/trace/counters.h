@@ -4,7 +4,8 @@
  * finished, the speed of copies, memory, launches. Time is cut into buckets of one width, a power
  * of two of ns, which doubles whenever time leaves the last bucket; so nothing needs to be known
  * before, and what is written is bounded however long the trace is: COUNTER_BUCKETS of each series,
- * fewer if there are many series.
+ * fewer if there are many series. Of a piece they begin with it: what is before is in its first one,
+ * but of a level only the last that is before.
  *
  * Memory: 16 bytes for each bucket of a series, BUCKETS_MAX of them in all.
  */
@@ -35,15 +36,23 @@ struct counters {
     uint32_t capacity;
     uint32_t buckets;  /* of each */
     unsigned shift;    /* a bucket is 1 << shift ns */
+    uint64_t from_ns;  /* where the first one begins */
     uint64_t left_out; /* series for which there was no room */
 };
 
-void counters_init(struct counters *c);
+void counters_init(struct counters *c, uint64_t from_ns);
 void counters_release(struct counters *c);
 
 /* Another series, which stays the counters'; NULL: no memory, or, counted, no room. */
 struct series *counters_add(struct counters *c, bool is_level);
 
+/* Of the first bucket's begin. */
+static inline uint64_t counters_since(const struct counters *c, uint64_t ns)
+{
+    return ns > c->from_ns ? ns - c->from_ns : 0;
+}
+
+/* Its times are counters_since. */
 void counters_span_long(struct counters *c, struct series *s, uint64_t begin_ns, uint64_t end_ns,
                         double rate);
 
@@ -51,6 +60,8 @@ void counters_span_long(struct counters *c, struct series *s, uint64_t begin_ns,
 static inline void counters_span(struct counters *c, struct series *s, uint64_t begin_ns,
                                  uint64_t end_ns, double rate)
 {
+    begin_ns = counters_since(c, begin_ns);
+    end_ns = counters_since(c, end_ns);
     uint64_t bucket = begin_ns >> c->shift;
     if (!s || begin_ns >= end_ns)
         return;
@@ -65,7 +76,7 @@ void counters_instant_long(struct counters *c, struct series *s, uint64_t at_ns,
 static inline void counters_instant(struct counters *c, struct series *s, uint64_t at_ns,
                                     double amount)
 {
-    uint64_t bucket = at_ns >> c->shift;
+    uint64_t bucket = counters_since(c, at_ns) >> c->shift;
     if (!s)
         return;
     if (bucket < c->buckets && !s->is_level)

@@ -9,8 +9,8 @@ import random
 import pytest
 
 
-def tracks_of(trace):
-    """(pid, name, key) -> [(from us, to us, value)], up to the end of the trace."""
+def tracks_of(trace, begin=0):
+    """(pid, name, key) -> [(from us, to us, value)], from `begin` to the end of the trace."""
     points = collections.defaultdict(list)
     for e in trace["traceEvents"]:
         if e["ph"] == "C":
@@ -20,7 +20,7 @@ def tracks_of(trace):
     end = max(e["ts"] + e.get("dur", 0) for e in trace["traceEvents"])
     tracks = {}
     for name, row in points.items():
-        assert row == sorted(row) and len({at for at, _ in row}) == len(row) and row[0][0] == 0
+        assert row == sorted(row) and len({at for at, _ in row}) == len(row) and row[0][0] == begin
         ends = [at for at, _ in row[1:]] + [end]
         tracks[name] = [(at, to, value) for (at, value), to in zip(row, ends)]
     return tracks
@@ -94,6 +94,29 @@ def test_memory(run_collector, make_gpu):
         before = [mib for when, mib in said if when < at][-1:]
         assert value == max([*inside, *before, 0]), (at, to, said)
     assert track[-1][2] >= said[-1][1] > 0
+
+
+@pytest.mark.parametrize("wish", ("--from/--to", "--step"))
+def test_of_a_piece(run_collector, make_gpu, wish):
+    """They begin with it, are as fine as those of a short recording, and know what was allocated
+    before."""
+    folder, begin = make_gpu("train", 1, 200), 18100
+    wishes = ("--from=0.0181", "--to=0.0183") if wish != "--step" else ("--step=180:182",)
+    whole = json.loads(run_collector("merge", folder).stdout)
+    trace = json.loads(run_collector("merge", *wishes, folder).stdout)
+    if wish == "--step":
+        begin = min(e["ts"] for e in whole["traceEvents"] if e["name"] == "ProfilerStep#180")
+    tracks = {name: track for (_, name, _), track in tracks_of(trace, begin).items()}
+    assert len(tracks["GPU busy"]) > 5
+    assert integral(tracks["GPU busy"]) / 100 == pytest.approx(
+        union(spans_of(trace, *WORK)), abs=0.0005 * 200 + 1)
+    said = [(e["ts"], e["args"]["Total Allocated"] / 2**20) for e in whole["traceEvents"]
+            if e["name"] == "[memory]" and e["args"]["Device Type"] == 1 and e["ts"] < 18300]
+    for at, to, value in tracks["GPU memory"][:-1]:
+        inside = [mib for when, mib in said if at <= when < to]
+        assert value == max(*inside, *[mib for when, mib in said if when < at][-1:], 0)
+    launches = json.loads(run_collector("merge", *wishes, "--kind=kernel", folder).stdout)
+    assert "GPU memory" not in {e["name"] for e in launches["traceEvents"]}
 
 
 def test_launches_of_a_recording_without_gpu_work(run_verb, make_stacks):
