@@ -4,8 +4,8 @@
  * finished, the speed of copies, memory, launches. Time is cut into buckets of one width, a power
  * of two of ns, which doubles whenever time leaves the last bucket; so nothing needs to be known
  * before, and what is written is bounded however long the trace is: COUNTER_BUCKETS of each series,
- * fewer if there are many series. Of a piece they begin with it: what is before is in its first one,
- * but of a level only the last that is before.
+ * fewer if there are many series. Of a piece they begin with it: what is before it is in the first
+ * one, of a level only the last.
  *
  * Memory: 16 bytes for each bucket of a series, BUCKETS_MAX of them in all.
  */
