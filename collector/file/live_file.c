@@ -247,6 +247,8 @@ int live_chunk_read(const struct live_file *l, uint32_t index, struct live_chunk
     chunk->committed = committed - chunk->open;
     if (chunk->committed > l->chunk_bytes - LIVE_CHUNK_HEAD_BYTES)
         chunk->committed = l->chunk_bytes - LIVE_CHUNK_HEAD_BYTES;
+    uint64_t sealed = load_u64(head + LIVE_CHUNK_SEALED);
+    chunk->sealed = sealed < chunk->committed ? sealed : chunk->committed;
     return 0;
 }
 

@@ -53,6 +53,7 @@ struct live_chunk {
     uint32_t tid;
     uint64_t position;
     uint64_t committed;  /* bytes of whole records, cut to the chunk's size */
+    uint64_t sealed;     /* of these, those that the writer is known to have stored */
     unsigned open;       /* records of open calls behind them */
     uint64_t passed;     /* calls that its owner passed by, and that are in no counter yet */
     uint64_t open_stack; /* live_open_stack of the newest of the open ones */

@@ -28,6 +28,7 @@ struct tail_reader {
     struct thread *thread;
     uint64_t block_begin; /* position of the first record in the encoder */
     uint64_t end_ns;      /* the latest end known */
+    bool is_flight;
 };
 
 static const struct clock_scale identity_scale = {.mult = 1ull << CLOCK_SCALE_SHIFT};
@@ -61,7 +62,8 @@ static int flush(struct tail_reader *r, const struct clock_scale *scale, uint64_
         return 0;
     struct block_header h = {.thread = r->thread->number,
                              .position_begin = r->block_begin,
-                             .position_end = position_end};
+                             .position_end = position_end,
+                             .flags = r->is_flight ? BLOCK_AFTER_GAP : 0};
     size_t capacity = block_encode_bytes_max(r->encoder);
     uint8_t *payload = malloc(capacity);
     uint8_t *stored = NULL;
@@ -121,9 +123,11 @@ static int take_chunk(struct tail_reader *r, uint32_t index)
         /* Its thread went on from a chunk that was copied before: a snapshot ends for it there. */
         if (r->live->owner != LIVE_OWNER_ENDED)
             return 0;
-        r->tail->missing_bytes += gap;
+        r->tail->missing_bytes += r->is_flight ? 0 : gap;
         thread->live_end = chunk.position;
     }
+    if (r->is_flight && chunk.position + chunk.sealed > thread->live_end)
+        thread->live_end = chunk.position + chunk.sealed;
     r->block_begin = thread->live_end;
     /* What the stream file has is not looked at: the program may have written over it since. */
     uint64_t stored = thread->live_end - chunk.position;
@@ -255,7 +259,7 @@ static int take_all_open_calls(struct tail_reader *r)
 }
 
 int live_tail_read(struct live_tail *t, const struct live_file *l, struct thread_table *threads,
-                   struct zstandard *codec, uint64_t end_ns)
+                   struct zstandard *codec, bool is_flight, uint64_t end_ns)
 {
     uint64_t alive_ns = l->alive ? clock_scale_ns(&l->header.scale, l->alive) : 0;
     struct tail_reader r = {.tail = t,
@@ -263,7 +267,8 @@ int live_tail_read(struct live_tail *t, const struct live_file *l, struct thread
                             .threads = threads,
                             .codec = codec,
                             .scale = &l->header.scale,
-                            .end_ns = alive_ns > end_ns ? alive_ns : end_ns};
+                            .end_ns = alive_ns > end_ns ? alive_ns : end_ns,
+                            .is_flight = is_flight};
     *t = (struct live_tail){.damaged_bytes = l->cut_bytes, .counters_damaged = l->head_damaged};
     r.encoder = malloc(sizeof *r.encoder);
     r.data = malloc(l->chunk_bytes);

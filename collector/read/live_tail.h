@@ -36,11 +36,11 @@ struct live_tail {
 /*
  * Reads `l`. `threads` says what the stream holds (position_end) and learns live_end and tids. An
  * open call is shown up to the latest time known: of a record in the live file, or when the process
- * was last seen alive, or `end_ns`. 0,
- * GPUPROF_IO or GPUPROF_NO_MEMORY.
+ * was last seen alive, or `end_ns`. `is_flight`: what the writer has stored is in the stream, or is
+ * not to be kept. 0, GPUPROF_IO or GPUPROF_NO_MEMORY.
  */
 int live_tail_read(struct live_tail *t, const struct live_file *l, struct thread_table *threads,
-                   struct zstandard *codec, uint64_t end_ns);
+                   struct zstandard *codec, bool is_flight, uint64_t end_ns);
 void live_tail_release(struct live_tail *t);
 
 #endif

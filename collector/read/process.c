@@ -382,7 +382,8 @@ static int take_live(struct loader *l, struct live_file *live)
         p->losses.flight_unread = 1;
         return 0;
     }
-    int error = live_tail_read(&p->live, live, &p->threads, &l->reader->codec, l->end_ns);
+    int error = live_tail_read(&p->live, live, &p->threads, &l->reader->codec, p->dump_count != 0,
+                               l->end_ns);
     if (error < 0)
         return error;
     for (uint32_t i = 0; i < p->live.count && error == 0; i++) {

@@ -51,14 +51,15 @@ def _open_calls(chunk, at, count, thread, header):
         at += 8 * words
 
 
-def read_live(path, header, afters):
+def read_live(path, header, afters, is_flight):
     """(records that are only in the live file, open calls, counters); `afters`: thread -> position
-    after its last block."""
+    after its last block. Of a flight recorder's, what was stored may have been let go."""
     with open(path, "rb", buffering=0) as file:  # most of it is a hole
-        return _read_live(lambda at, size: os.pread(file.fileno(), size, at), header, afters)
+        return _read_live(lambda at, size: os.pread(file.fileno(), size, at), header, afters,
+                          is_flight)
 
 
-def _read_live(read, header, afters):
+def _read_live(read, header, afters, is_flight):
     data = read(0, LIVE_HEAD)
     need(len(data) >= LIVE_HEAD, "live file: too short")
     if struct.unpack_from("<Q", data, 2048)[0] != LIVE_MAGIC:
@@ -73,7 +74,7 @@ def _read_live(read, header, afters):
         chunk = read(first + index * chunk_bytes, CHUNK_HEAD)
         if len(chunk) < CHUNK_HEAD:
             break
-        state, thread, position, committed = struct.unpack_from("<IIQQ", chunk)
+        state, thread, position, committed, stored = struct.unpack_from("<IIQQQ", chunk)
         open_count, committed = committed & 7, committed & ~7
         passed, counted = struct.unpack_from("<QQ", chunk, 40)
         need(state <= 3, f"chunk {index}: state {state}")
@@ -82,7 +83,7 @@ def _read_live(read, header, afters):
         counters["passed_by"] += passed - counted
         chunk = read(first + index * chunk_bytes, chunk_bytes)
         need(committed <= chunk_bytes - CHUNK_HEAD, f"chunk {index}: size")
-        at = max(0, afters.get(thread, 0) - position)
+        at = max(0, afters.get(thread, 0) - position, stored if is_flight else 0)
         if at < committed:
             seen.setdefault(thread, []).append((position + at, position + committed))
         while at < committed:
@@ -98,7 +99,8 @@ def _read_live(read, header, afters):
     for thread, spans in seen.items():
         at = afters.get(thread, 0)
         for low, high in sorted(spans):
-            need(low == at, f"live file: thread {thread} continues at {low}, not at {at}")
+            need(low == at or is_flight and low > at,
+                 f"live file: thread {thread} continues at {low}, not at {at}")
             at = afters[thread] = high
     # A thread that was changing chunks may have left them in two, and finished them in the second.
     unique = {(call.thread, call.begin): call for position, call in opened

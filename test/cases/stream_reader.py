@@ -37,10 +37,12 @@ def read_stream(path):
     process = Process(path, header, blocks, records, torn)
     if live:
         afters = {}
+        is_flight = any(block.flags & AFTER_GAP for block in blocks)
         for block in blocks:
             if not block.flags & OF_STATE:
                 afters[block.thread] = max(block.after, afters.get(block.thread, 0))
-        found, opened, process.live_counters = read_live(live, header, afters)
+        found, opened, process.live_counters = read_live(live, header, afters,
+                                                          is_flight)
         process.live_path = live
         records += found
         records += opened

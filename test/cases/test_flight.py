@@ -187,6 +187,35 @@ def test_short_one_keeps_little_more(fly, report):
     assert [number for number in whole if marks[number] < begin] == []
 
 
+@pytest.mark.parametrize("calls", [30, 30000])
+@pytest.mark.parametrize("waits", [False, True])
+def test_a_long_sleep_before_a_kill(fly, report, run_collector, calls, waits):
+    """What was stored before it and let go does not come back out of the live file, where it still
+    lies, and is no loss, whether the thread has had one chunk or many; the call that it may be in
+    is there."""
+    flight = fly()
+    flight.say("a100", "a200", "a100", "(outer", f"b{calls}", "s7")
+    if waits:
+        flight.program.stdin.write("w60000\n")
+        flight.program.stdin.flush()
+    time.sleep(2.5)
+    flight.program.kill()
+    flight.program.wait()
+    for recover in (False, True):
+        if recover:
+            run_collector("recover", flight.folder)
+        told = json.loads(report("--format=json", "--table=functions"))
+        assert "  lost       nothing" in report()
+        process = flight.read()
+        assert not process.losses
+        assert {row["function"]: row["calls"] for row in told["functions"]} == \
+            {"cudaMalloc": 2} | ({"cudaDeviceSynchronize": 1} if waits else {})
+        assert held(process) == flight.held and still_open(process) == ["outer"]
+        [(reason, begin, end, _)] = dumps(process)
+        assert reason == KILL and 10 ** 9 <= end - begin < 2.4 * 10 ** 9
+        assert not sizes(process)
+
+
 def test_dumps_with_and_without_a_gap(fly):
     """What a dump has is not written again; what came between two is known as far as it counts."""
     flight = fly()
