@@ -21,6 +21,7 @@
 #include "base/json_scan.h"
 #include "base/key_map.h"
 #include "error.h"
+#include "model/selection.h"
 #include "trace/text_numbers.h"
 #include "trace/trace_writer.h"
 #include "trace/track_arguments.h"
@@ -46,6 +47,7 @@ struct trace_writer {
     char *scratch;           /* owned: of strings */
     size_t scratch_room;
     struct text_numbers categories, names, keys, strings, counters;
+    uint64_t from_ns, to_ns;   /* of a piece of time; else 0 */
     uint32_t seen[SEEN_SLOTS]; /* hashes of strings */
     struct key_map tracks;
     uint64_t track_count;
@@ -432,6 +434,8 @@ static void take_head(struct trace_writer *w, struct json_piece head)
     head.length = events ? (size_t)(events - head.at) : head.length;
     (void)json_whole(base, &origin_ns);
     track_packets_begin(&w->packets, (uint64_t)origin_ns);
+    if (w->to_ns > w->from_ns)
+        track_packets_show(&w->packets, w->from_ns, w->to_ns);
     size_t packet = track_packet_open(&w->packets);
     track_arguments_describe(&w->packets.part);
     track_packet_close(&w->packets, packet);
@@ -525,6 +529,8 @@ static struct trace_writer *perfetto_create(struct output *out, struct walk *wal
     if (!w)
         return NULL;
     w->out = out;
+    if (scope->selection && !selection_time(scope->selection, &w->from_ns, &w->to_ns))
+        w->to_ns = 0;
     track_packets_init(&w->packets, out);
     if (!track_arguments_number(&w->keys) || output_open_sink(&w->text, take_text, w) < 0) {
         text_numbers_release(&w->keys);

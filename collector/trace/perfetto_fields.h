@@ -16,6 +16,7 @@ enum perfetto_field {
     PACKET_CLOCK = 58,
     PACKET_DEFAULTS = 59,
     PACKET_TRACK_DESCRIPTOR = 60,
+    PACKET_SERVICE = 69,
     PACKET_EXTENSION = 72,
     DEFAULTS_CLOCK = 58,
 
@@ -23,6 +24,9 @@ enum perfetto_field {
     CLOCK_ID = 1,
     CLOCK_TIMESTAMP = 2,
     CLOCK_IS_INCREMENTAL = 3,
+
+    SERVICE_STARTED = 2,
+    SERVICE_DISABLED = 5,
 
     INTERNED_CATEGORY = 1,
     INTERNED_NAME = 2,

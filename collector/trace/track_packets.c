@@ -80,6 +80,23 @@ void track_packets_begin(struct track_packets *t, uint64_t origin_ns)
     track_packet_close(t, packet);
 }
 
+static void put_service(struct track_packets *t, uint64_t ns, enum perfetto_field what)
+{
+    size_t packet = track_packet_open(t);
+    packet_number(&t->part, PACKET_CLOCK, CLOCK_BOOTTIME_ID);
+    packet_number(&t->part, PACKET_TIMESTAMP, ns);
+    size_t opened = packet_open(&t->part, PACKET_SERVICE);
+    packet_number(&t->part, what, true);
+    packet_close(&t->part, opened);
+    track_packet_close(t, packet);
+}
+
+void track_packets_show(struct track_packets *t, uint64_t from_ns, uint64_t to_ns)
+{
+    put_service(t, from_ns, SERVICE_STARTED);
+    put_service(t, to_ns, SERVICE_DISABLED);
+}
+
 static void put_event(struct track_packets *t, uint64_t ns, struct packet *event,
                       struct packet *interned)
 {

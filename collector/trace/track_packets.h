@@ -38,6 +38,10 @@ void track_packets_release(struct track_packets *t);
 /* The first packet: times are ns since a moment of the system's clock. */
 void track_packets_begin(struct track_packets *t, uint64_t origin_ns);
 
+/* Of that time the trace is: viewers show it first, and not from where a range began that reaches
+ * into it. */
+void track_packets_show(struct track_packets *t, uint64_t from_ns, uint64_t to_ns);
+
 /* Opens another packet in `part`, and closes it with what was returned. */
 size_t track_packet_open(struct track_packets *t);
 void track_packet_close(struct track_packets *t, size_t opened);

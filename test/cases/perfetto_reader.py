@@ -70,6 +70,7 @@ class Trace:
         self.slices, self.instants, self.counters, self.arrows = [], [], [], []
         self.sources, self.flows = {}, []  # of arrows that slices say: by number; (source, target)
         self.clocks, steps_ns = {}, 0
+        self.shown = {}  # what viewers show first, ns: its begin (2) and its end (5)
         opened, self.sequences, states, events = {}, set(), [], []
         for packet in packets(data):
             p = one(packet)
@@ -86,6 +87,9 @@ class Trace:
                 self.describe_arguments(one(one(p[72])[1])[1])
             if 60 in p:
                 self.describe(p[60])
+            if 69 in p:
+                assert p[58] == BOOTTIME
+                self.shown.update((what, p[8]) for what in one(p[69]))
             if 11 in p:
                 assert p.get(58, BOOTTIME) == BOOTTIME
                 steps_ns += 0 if 58 in p else p[8]

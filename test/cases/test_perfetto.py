@@ -101,6 +101,18 @@ def test_says_what_json_says(make_gpu, both, arguments):
         assert len({row[0] for row in trace.counters}) >= 8
 
 
+def test_a_piece_is_what_viewers_show_first(make_gpu, both):
+    """Not from where a range began that reaches into it."""
+    folder = make_gpu("train", 2, 20)
+    text, data = both(folder, "--step=3:5")
+    steps = [e for e in text["traceEvents"] if e["name"] in ("ProfilerStep#3", "ProfilerStep#4")]
+    assert min(e["ts"] for e in text["traceEvents"] if e["name"] == "epoch") < 100
+    shown = compare(text, data).shown
+    assert shown[2] == ns(min(e["ts"] for e in steps))
+    assert shown[5] - ns(max(e["ts"] + e["dur"] for e in steps)) in (0, 1)  # a slice has its own
+    assert not compare(*both(folder, "--kind=kernel")).shown
+
+
 def test_its_bytes_do_not_depend_on_its_name(make_gpu, run_verb, tmp_path):
     folder = make_gpu("train", 2, 3)
     for name in ("first.pftrace", "again.pftrace"):

@@ -250,7 +250,8 @@ def check_answers(check, what, found, events):
 
 def check_perfetto(check, what, path, traces):
     if not shutil.which("chromium"):
-        return check.row(f"Perfetto on {what}", "not run", "chromium is not installed")
+        check.row(f"Perfetto on {what}", "not run", "chromium is not installed")
+        return None
     found = check.read("perfetto", f"Perfetto on {what}", path)
     if not found:
         return None
@@ -278,7 +279,7 @@ def check_perfetto(check, what, path, traces):
     check_counters(check, what, found["counters"], events)
     check_answers(check, what, found, events)
     check.equal(f"Perfetto on {what}: errors of the import", found["errors"], [])
-    return None
+    return found
 
 
 def check_recording(check, name, data, options, made):
@@ -309,8 +310,16 @@ def check_recording(check, name, data, options, made):
     piece = [work / "steps.json", work / "own-steps.pftrace"]
     for path in piece:
         check.collect("merge", "--step=2:4", *options, "-o", path, data)
-        check_perfetto(check, f"{name}, steps 2 and 3 as {path.suffix}", path,
-                       [json.loads(piece[0].read_text())])
+        trace = json.loads(piece[0].read_text())
+        found = check_perfetto(check, f"{name}, steps 2 and 3 as {path.suffix}", path, [trace])
+    if found:
+        steps = [(e["ts"], e["ts"] + e["dur"]) for e in trace["traceEvents"]
+                 if e["name"] in ("step 2", "step 3", "ProfilerStep#2", "ProfilerStep#3")]
+        begin, end = min(begin for begin, _ in steps), max(end for _, end in steps)
+        check.equal(f"Perfetto on {name}: shows steps 2 and 3 first",
+                    [[row, round(ns / 1000, 2)] for row, ns in found["shown"]],
+                    [["tracing_started_ns", round(begin, 2)],
+                     ["tracing_disabled_ns", round(end, 2)]])
 
 
 def check_one_device_each(check):

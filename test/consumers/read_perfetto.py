@@ -44,6 +44,8 @@ QUERIES = {
                 "count(*) as n, sum(value) as total from counter join process_counter_track "
                 "on track_id = process_counter_track.id join process using (upid) "
                 "group by process_counter_track.id",
+    "shown": "select name, int_value as ns from metadata where name in ('tracing_started_ns', "
+             "'tracing_disabled_ns') order by int_value",
     "errors": "select name, value from stats where value > 0 and severity in ('error', "
               "'data_loss')",
 }
@@ -110,6 +112,7 @@ def main(path):
         "threads": [[row["pid"], row["tid"], row["name"]] for row in found["threads"]],
         "counters": [[row["pid"], row["name"], row["track"], row["n"], row["total"]]
                      for row in found["counters"]],
+        "shown": [[row["name"], row["ns"]] for row in found["shown"]],
         "errors": found["errors"],
     }))
 
