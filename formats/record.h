@@ -21,10 +21,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define RECORD_ARGS_MAX   16
-#define RECORD_BYTES_MAX  8192 /* longest byte string */
-#define RECORD_HEAD_WORDS 4
-#define RECORD_WORDS_MAX  (RECORD_HEAD_WORDS + 1 + RECORD_ARGS_MAX + 1 + RECORD_BYTES_MAX / 8)
+#define RECORD_ARGS_MAX    16
+#define RECORD_BYTES_MAX   8192   /* longest byte string */
+#define ARGUMENT_SEPARATOR '\x1f' /* of the meta record argv */
+#define RECORD_HEAD_WORDS  4
+#define RECORD_WORDS_MAX   (RECORD_HEAD_WORDS + 1 + RECORD_ARGS_MAX + 1 + RECORD_BYTES_MAX / 8)
 
 enum record_type {
 #define EVENT(NAME, number, ...) RECORD_##NAME = (number),

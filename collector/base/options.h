@@ -172,7 +172,8 @@ enum colour_use { COLOUR_AUTO, COLOUR_ALWAYS, COLOUR_NEVER };
 #define SYMBOLS_OFF    "none" /* instead of a folder: nothing is looked up */
 
 struct options {
-    const char *output; /* NULL: standard output */
+    const char *command; /* how gpuprof was called: words for a shell */
+    const char *output;  /* NULL: standard output */
     bool strict;
     bool keep_live;
     bool blocks;

@@ -21,6 +21,7 @@ static int run(const struct verb *verb, const char *command, int argc, char **ar
     enum exit_code code = options_parse(&options, argc, argv, verb->options);
     if (code != EXIT_OK)
         return code;
+    options.command = command;
     return options.help ? verb_help(verb->name) : verb->run(&options);
 }
 

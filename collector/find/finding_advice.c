@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/next_words.h"
 #include "find/findings.h"
 
 /* "train (train.py:17)": its colon; NULL: it is none. */
@@ -40,6 +41,11 @@ const char *finding_next(const struct finding *f)
         return next;
     bool is_python = line && line - f->where > 3 && memcmp(line - 3, ".py", 3) == 0;
     return is_python ? "gpuprof report --mine DATA" : "gpuprof report --by=stack DATA";
+}
+
+char *finding_next_line(const struct findings *f, const struct finding *found)
+{
+    return next_line(f->next, finding_next(found));
 }
 
 const char *finding_title(const struct finding *f)

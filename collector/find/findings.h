@@ -72,7 +72,8 @@ struct finding_hang {
 
 struct findings {
     struct walk *walk;
-    struct idle *idle; /* a view */
+    struct idle *idle;             /* a view */
+    const struct next_words *next; /* likewise; NULL: nothing is known of them */
     struct finding_sums sums;
     struct finding_gpu gpu;
     struct finding_hang hang;
@@ -108,6 +109,9 @@ extern const struct table_info findings_table;
 const char *finding_title(const struct finding *f);
 char *finding_advice(const struct finding *f);
 const char *finding_next(const struct finding *f);
+
+/* The same with what is known of its words, in new memory; NULL: there is none. */
+char *finding_next_line(const struct findings *f, const struct finding *found);
 
 /* Once all have their places: where a finding has the function alone, or nothing, and no finding
  * has a line, it is said that the program has none. */

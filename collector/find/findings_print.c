@@ -157,7 +157,9 @@ static void put_text(const struct findings *f, const struct finding *found, FILE
     char *advice = finding_advice(found);
     put_wrapped(advice ? advice : "?", out);
     free(advice);
-    fprintf(out, "\nnext: %s", finding_next(found));
+    char *next = finding_next_line(f, found);
+    fprintf(out, "\nnext: %s", next ? next : "?");
+    free(next);
 }
 
 static struct cell printed(const struct findings *f, const struct finding *found,
@@ -200,7 +202,7 @@ static void fill_row(const struct table *t, uint32_t index, enum report_format f
     if (found->device != UINT64_MAX)
         cells[DEVICE] = cell_number(found->device);
     cells[ADVICE] = cell_owned(finding_advice(found));
-    cells[NEXT] = cell_text(finding_next(found));
+    cells[NEXT] = cell_owned(finding_next_line(f, found));
     if (format == FORMAT_JSON)
         cells[EVIDENCE] = printed(f, found, put_evidence);
     if (format == FORMAT_TEXT)

@@ -1,14 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "flame/flame.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/message.h"
+#include "base/next_words.h"
 #include "base/unit_text.h"
 #include "error.h"
 #include "model/absence.h"
 #include "read/process_title.h"
+#include "read/recorded_program.h"
 
 struct sorted_node {
     uint32_t parent;
@@ -173,7 +176,22 @@ static void say_absences(const struct recording *rec, const char *key, const cha
     }
 }
 
-void flame_say(const struct flame *f, const struct recording *rec)
+static void say_nothing(const struct flame *f, const struct recording *rec, const char *command,
+                        const char *wanted)
+{
+    char text[160], *next;
+    struct next_words words;
+    next_words_init(&words, command, NULL, 0);
+    recorded_program(rec, &words);
+    snprintf(text, sizeof text, "gpuprof run --backtrace=%s PROGRAM", wanted);
+    next = next_line(&words, text);
+    message("flame: nothing to show: no call has a stack with %s; this records them: %s",
+            flame_weight_text(f->weight), next ? next : text);
+    free(next);
+    next_words_release(&words);
+}
+
+void flame_say(const struct flame *f, const struct recording *rec, const char *command)
 {
     static const char *const wanted[] = {[WEIGHT_HOST] = "launch,alloc,copy,sync,graph_launch",
                                          [WEIGHT_GPU] = "launch,copy,graph_launch",
@@ -189,9 +207,7 @@ void flame_say(const struct flame *f, const struct recording *rec)
     say_absences(rec, "python", "Python frames");
     uint64_t stackless = flame_value(f->weight, &without);
     if (f->nodes[0].total == stackless && stackless)
-        message("flame: nothing to show: no call has a stack with %s; 'gpuprof run --backtrace=%s "
-                "PROGRAM' records them",
-                flame_weight_text(f->weight), wanted[f->weight]);
+        say_nothing(f, rec, command, wanted[f->weight]);
     else if (!f->nodes[0].total)
         message("flame: nothing to show: nothing here has %s", flame_weight_text(f->weight));
 }

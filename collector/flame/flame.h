@@ -38,8 +38,9 @@ int flame_gather(struct flame *f, const char *symbol_folder);
 /* The same behind a walk of the costs' consumer, without a word. 0 or an error. */
 int flame_finish(struct flame *f, const char *symbol_folder);
 
-/* Says on stderr what has no stack, and why. */
-void flame_say(const struct flame *f, const struct recording *rec);
+/* Says on stderr what has no stack, and why, to who called gpuprof by `command` (NULL: not known).
+ */
+void flame_say(const struct flame *f, const struct recording *rec, const char *command);
 
 /* The node that comes next when all are visited, parents first; `from` 0 begins, 0 ends. */
 uint32_t flame_next(const struct call_tree *tree, const struct flame_node *nodes, uint32_t from);

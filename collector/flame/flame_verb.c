@@ -96,7 +96,7 @@ static enum exit_code write_out(const struct graph *g)
     if (code != EXIT_OK)
         return code;
     if (g->flame) /* not before: of a graph that cannot be written nothing is missing */
-        flame_say(g->flame, g->flame->costs.rec);
+        flame_say(g->flame, g->flame->costs.rec, g->options->command);
     int error = write_graph(g, &out);
     if (error < 0)
         message("flame: %s", gpuprof_error_text(error));
@@ -108,7 +108,7 @@ static enum exit_code add_run(const struct flame *f, struct flame_diff *compared
                               enum flame_side side)
 {
     int error = flame_diff_add(compared, side, f);
-    flame_say(f, f->costs.rec);
+    flame_say(f, f->costs.rec, NULL);
     if (error < 0)
         message("flame: %s", gpuprof_error_text(error));
     return error < 0 ? EXIT_ENVIRONMENT : EXIT_OK;

@@ -84,7 +84,9 @@ function drawFindings(box) {
                     el("p", {class: "small"},
                       whose(f) + (f.devices > 1 ? ` and ${count(f.devices - 1)} more` : "")),
                     el("p", {}, f.advice), drawEvidence(f.evidence),
-                    f.next && el("code", {class: "next"}, f.next))))));
+                    f.next && el("code", {class: "next"}, f.next))))),
+    el("p", {class: "small"},
+      `Commands are as from the folder in which this page was made, of ${data.name}.`));
 }
 
 /* [place, ns]: a few as they are, the rest of them added up. */

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/json_text.h"
+#include "base/next_words.h"
 #include "base/unit_text.h"
 #include "find/findings.h"
 #include "find/idle.h"
@@ -169,9 +170,11 @@ static void print_shortage(struct screen *s, const struct report *r)
     char live[UNIT_TEXT_BYTES], count[UNIT_TEXT_BYTES];
     const struct memory_report *m = r->memory ? &r->memory->report : NULL;
     if (!m || !m->oom_count) {
-        if (r->signs.ooms)
-            line(s, "no memory", NULL, "%s allocation%s failed: gpuprof memory DATA",
-                 count_text(count, r->signs.ooms), plural_end(r->signs.ooms));
+        char *next = r->signs.ooms ? next_line(r->next, "gpuprof memory DATA") : NULL;
+        if (next)
+            line(s, "no memory", NULL, "%s allocation%s failed: %s",
+                 count_text(count, r->signs.ooms), plural_end(r->signs.ooms), next);
+        free(next);
         return;
     }
     const struct memory_oom *oom = &m->ooms[m->oom_count - 1];
@@ -189,7 +192,9 @@ static void print_shortage(struct screen *s, const struct report *r)
              bytes_text(held, oom->owners[i].live.bytes));
         free(owner);
     }
-    print_wrapped(s, "try", advice.text ? advice.text : "?");
+    char *text = advice.text ? next_line(r->next, advice.text) : NULL;
+    print_wrapped(s, "try", text ? text : "?");
+    free(text);
     free(advice.text);
 }
 
@@ -483,15 +488,18 @@ static void print_functions(struct screen *s, const struct report *r, unsigned c
 /* ---- what to do ---- */
 
 /* To be copied: it stands farther to the left where there is little room, and is never cut. */
-static void print_next(struct screen *s, const char *command)
+static void print_next(struct screen *s, const struct findings *f, const struct finding *found)
 {
     static const char next[] = "next: ";
-    char text[LINE_BYTES];
-    size_t room = LABEL_WIDTH + 21, length = strlen(next) + strlen(command);
+    char *command = finding_next_line(f, found), *text = NULL;
+    size_t room = LABEL_WIDTH + 21,
+           length = command ? strlen(next) + text_width(command, strlen(command)) : 0;
     if (s->width && room + length > s->width)
         room = s->width > length + 2 ? s->width - length : 2;
-    snprintf(text, sizeof text, "%*s%s%s", (int)room, "", next, command);
-    print_line(s, text);
+    if (command && asprintf(&text, "%*s%s%s", (int)room, "", next, command) >= 0)
+        print_line(s, text);
+    free(text);
+    free(command);
 }
 
 /* Which device it is about, where there are several, and where. */
@@ -536,7 +544,7 @@ static void print_findings(struct screen *s, const struct findings *f)
         if (each > 2)
             print_place(s, f, found);
         if (each > 1)
-            print_next(s, finding_next(found));
+            print_next(s, f, found);
     }
 }
 

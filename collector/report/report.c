@@ -391,6 +391,15 @@ int report_make(struct report *r, struct recording *rec, const struct report_wis
     return error;
 }
 
+void report_tell_next(struct report *r, const struct next_words *next)
+{
+    r->next = next;
+    if (r->findings)
+        r->findings->next = next;
+    if (r->steps)
+        r->steps->next = next;
+}
+
 void report_release(struct report *r)
 {
     for (uint32_t i = 0; i < r->row_count; i++)

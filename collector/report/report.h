@@ -71,20 +71,21 @@ struct report {
     const struct selection *selection; /* NULL: everything */
     uint64_t piece_events;             /* that are in it */
     bool is_piece;                     /* of time: nothing is said of what was before it */
-    uint64_t wall_begin_ns;     /* of the first process, or its first event; or of the piece */
-    uint64_t wall_end_ns;       /* of the last event; or of the piece */
-    uint64_t whole_ns;          /* 0: all was read; otherwise how long all took */
-    uint64_t *process_calls;    /* owned, by process index */
-    struct losses losses;       /* of all processes together */
-    uint64_t histogram_rows;    /* that may still be made, in all tables */
-    struct hang hang;           /* calls that had not returned, work that had not finished */
-    struct failures failures;   /* calls that returned an error */
-    struct cost_report cost;    /* of gpuprof itself */
-    struct gpu_report *gpu;     /* owned; what the devices did, and ranges */
-    struct findings *findings;  /* owned; what is worth fixing */
-    struct memory_signs signs;  /* of what is wrong with the memory */
-    struct memory_look *memory; /* owned; its books. NULL: nothing is */
-    struct idle *idle;          /* owned; why they did nothing. NULL: they have no rows */
+    uint64_t wall_begin_ns;        /* of the first process, or its first event; or of the piece */
+    uint64_t wall_end_ns;          /* of the last event; or of the piece */
+    uint64_t whole_ns;             /* 0: all was read; otherwise how long all took */
+    uint64_t *process_calls;       /* owned, by process index */
+    struct losses losses;          /* of all processes together */
+    uint64_t histogram_rows;       /* that may still be made, in all tables */
+    const struct next_words *next; /* a view: of what is to be run next; NULL: as it stands */
+    struct hang hang;              /* calls that had not returned, work that had not finished */
+    struct failures failures;      /* calls that returned an error */
+    struct cost_report cost;       /* of gpuprof itself */
+    struct gpu_report *gpu;        /* owned; what the devices did, and ranges */
+    struct findings *findings;     /* owned; what is worth fixing */
+    struct memory_signs signs;     /* of what is wrong with the memory */
+    struct memory_look *memory;    /* owned; its books. NULL: nothing is */
+    struct idle *idle;             /* owned; why they did nothing. NULL: they have no rows */
     struct rank_report ranks;
     struct device_report *devices;    /* owned; what the driver said of them */
     struct energy_report *energy;     /* owned; what they burnt */
@@ -122,6 +123,9 @@ struct report_wish {
  */
 int report_make(struct report *r, struct recording *rec, const struct report_wish *wish);
 void report_release(struct report *r);
+
+/* Has all lines that propose something say what is known, which must stay. */
+void report_tell_next(struct report *r, const struct next_words *next);
 
 /* For who adds reports up: the row of functions of that name and domain, NULL: no memory; and, when
  * all is there, the order of rows and the losses of all processes. */

@@ -9,6 +9,7 @@
 #include "model/host_clocks.h"
 #include "model/selection.h"
 #include "output/verb_output.h"
+#include "read/recorded_program.h"
 #include "report/part_report.h"
 #include "report/part_verb.h"
 #include "report/report.h"
@@ -112,8 +113,10 @@ static void say_few_times(void)
 }
 
 static enum exit_code show_combination(struct combination *c, const struct options *options,
-                                       const struct report_view *view, enum report_format format)
+                                       const struct report_view *view, enum report_format format,
+                                       const struct next_words *next)
 {
+    report_tell_next(&c->report, next);
     if (c->has_few_times)
         say_few_times();
     if (c->idle.has_more)
@@ -140,8 +143,13 @@ static enum exit_code combine(const struct options *options, const struct report
     struct combination c;
     enum exit_code code = combination_make(&c, options->paths, options->path_count, false,
                                            groups_of(options, format));
-    if (code == EXIT_OK)
-        code = show_combination(&c, options, view, format);
+    if (code == EXIT_OK) {
+        struct next_words next;
+        next_words_init(&next, options->command, NULL, 0); /* who knows where the recordings are? */
+        recorded_program(&c.rec, &next);
+        code = show_combination(&c, options, view, format, &next);
+        next_words_release(&next);
+    }
     combination_release(&c);
     return code;
 }
@@ -168,7 +176,7 @@ static struct report_view view_of(const struct options *options)
 static enum exit_code show_report(struct recording *rec, struct selection *selection,
                                   const struct options *options, struct report_view *view,
                                   enum report_format format, struct step_wish *steps,
-                                  report_page_fn *page)
+                                  const struct next_words *next, report_page_fn *page)
 {
     struct report report;
     steps->selection = options->select.is_given ? selection : NULL;
@@ -189,6 +197,7 @@ static enum exit_code show_report(struct recording *rec, struct selection *selec
         .selection = options->select.is_given ? selection : NULL,
     };
     int error = report_make(&report, rec, &wish);
+    report_tell_next(&report, next);
     if (error == 0 && !report.histogram_rows)
         say_few_times();
     enum exit_code code = error < 0 ? EXIT_ENVIRONMENT : EXIT_OK;
@@ -231,11 +240,15 @@ enum exit_code report_verb(const struct options *options, report_page_fn *page)
     code = recording_open(&rec, options->paths, options->path_count, &how);
     if (code == EXIT_OK)
         code = host_clocks_align(&rec, options->clock, "report");
+    struct next_words next;
+    next_words_init(&next, options->command, options->paths, options->path_count);
+    recorded_program(&rec, &next);
     struct combination shared;
     if (code == EXIT_OK &&
         shared_report_make(&shared, &rec, options, &view, format, groups_of(options, format))) {
-        code = show_combination(&shared, options, &view, format);
+        code = show_combination(&shared, options, &view, format, &next);
         combination_release(&shared);
+        next_words_release(&next);
         recording_release(&rec);
         return code;
     }
@@ -248,7 +261,8 @@ enum exit_code report_verb(const struct options *options, report_page_fn *page)
     if (code == EXIT_OK)
         code = selection_make(&selection, &rec, NULL, &options->select, &how_steps, "report");
     if (code == EXIT_OK)
-        code = show_report(&rec, &selection, options, &view, format, &steps, page);
+        code = show_report(&rec, &selection, options, &view, format, &steps, &next, page);
+    next_words_release(&next);
     selection_release(&selection);
     recording_release(&rec);
     return code;
@@ -268,7 +282,8 @@ static void say_cut(struct report *r, const struct recording *rec)
     r->losses.gpu_missing = r->losses.gpu_unpaired = 0;
 }
 
-enum exit_code report_summary(char **paths, int path_count, uint64_t walk_ns_max, FILE *out)
+enum exit_code report_summary(char **paths, int path_count, uint64_t walk_ns_max,
+                              const struct next_words *next, FILE *out)
 {
     struct recording rec;
     struct report report;
@@ -278,6 +293,7 @@ enum exit_code report_summary(char **paths, int path_count, uint64_t walk_ns_max
         struct report_wish wish = {
             .by = BY_NAME, .looks_at_memory = true, .walk_ns_max = walk_ns_max};
         int error = report_make(&report, &rec, &wish);
+        report_tell_next(&report, next);
         if (error == 0 && report.walk.is_cut)
             say_cut(&report, &rec);
         if (error == 0)

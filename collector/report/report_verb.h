@@ -16,7 +16,8 @@
  * ends after `walk_ns_max`; the figures then are of what was read, and that is
  * said. With EXIT_USAGE (no recording there) it has written nothing.
  */
-enum exit_code report_summary(char **paths, int path_count, uint64_t walk_ns_max, FILE *out);
+enum exit_code report_summary(char **paths, int path_count, uint64_t walk_ns_max,
+                              const struct next_words *next, FILE *out);
 
 /* The verb `report`; `page`, which is of a layer above, writes it as HTML. */
 enum exit_code report_verb(const struct options *options, report_page_fn *page);

@@ -62,6 +62,7 @@ struct step_change {
 struct device_report;
 
 struct step_report {
+    const struct next_words *next; /* a view; NULL: nothing is known of them */
     struct walk *walk;
     const struct device_report
         *devices; /* a view, for who prints; NULL: nothing is known of them */

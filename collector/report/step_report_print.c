@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/json_text.h"
+#include "base/next_words.h"
 #include "base/unit_text.h"
 #include "read/process_title.h"
 #include "report/device_report.h"
@@ -295,16 +296,17 @@ static void fill_change(const struct table *t, uint32_t index, enum report_forma
 }
 
 /* The command for what no part of the steps tells: which range, or call, took so long. */
-static void print_alone(const struct step *step, FILE *out)
+static void print_alone(const struct step_report *r, const struct step *step, FILE *out)
 {
+    char text[160], pid[16];
     const char *rank = process_rank(step->process);
-    fprintf(out, "  its ranges and calls: gpuprof report --step=%" PRIu64 " --%s=", step->number,
-            rank ? "rank" : "pid");
-    if (rank)
-        fprintf(out, "%.16s", rank);
-    else
-        fprintf(out, "%u", step->process->header.pid);
-    fputs(" --table=nvtx_sum,functions DATA\n", out);
+    snprintf(pid, sizeof pid, "%u", step->process->header.pid);
+    snprintf(text, sizeof text,
+             "gpuprof report --step=%" PRIu64 " --%s=%.16s --table=nvtx_sum,functions DATA",
+             step->number, rank ? "rank" : "pid", rank ? rank : pid);
+    char *next = next_line(r->next, text);
+    fprintf(out, "  its ranges and calls: %s\n", next ? next : "?");
+    free(next);
 }
 
 static void changes_before(const struct table *t, FILE *out)
@@ -324,7 +326,7 @@ static void changes_before(const struct table *t, FILE *out)
                 usual ? usual : "less than 5%");
     free(throttled);
     free(usual);
-    print_alone(r->compared[1], out);
+    print_alone(r, r->compared[1], out);
 }
 
 /* ---- steps ----------------------------------------------------------------------------------- */
@@ -506,14 +508,16 @@ static void phases_before(const struct table *t, FILE *out)
 {
     const struct step_report *r = t->source;
     say_definition(r, out);
-    if (!knows_phases(r))
-        fputs(
-            "no phase is known: PyTorch's operators and labels tell them, of which these steps "
-            "have none:\n"
-            "  'gpuprof run --pytorch=names' records those of a program that uses PyTorch; in any "
-            "other,\n"
-            "  ranges (gpuprof.h, NVTX) name the parts of a step: report --table=nvtx_sum DATA\n",
-            out);
+    if (knows_phases(r))
+        return;
+    fputs("no phase is known: PyTorch's operators and labels tell them, of which these steps have "
+          "none:\n"
+          "  'gpuprof run --pytorch=names' records those of a program that uses PyTorch; in any "
+          "other,\n",
+          out);
+    char *next = next_line(r->next, "gpuprof report --table=nvtx_sum DATA");
+    fprintf(out, "  ranges (gpuprof.h, NVTX) name the parts of a step: %s\n", next ? next : "?");
+    free(next);
 }
 
 const struct table_info step_tables[STEP_TABLES] = {

@@ -13,11 +13,13 @@
 
 #include "base/message.h"
 #include "base/nearest.h"
+#include "base/next_words.h"
 #include "base/options.h"
 #include "base/path_list.h"
 #include "error.h"
 #include "file/live_file.h"
 #include "rank.h"
+#include "record.h"
 #include "report/report_verb.h"
 #include "run/child.h"
 #include "run/cycles.h"
@@ -33,8 +35,6 @@
 #define LAUNCH_WALK_NS         2000000000u /* of the summary's two at most */
 #define LAUNCH_PEERS_SECONDS   60          /* within which the ranks of a job begin */
 #define SETTING_PREFIX         "GPUPROF_"
-#define SHELL_PLAIN            /* what means itself to every shell */                              \
-    "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_%+,-./:=@"
 
 #define RUN_OPTIONS (OPTION_OUT | OPTION_QUIET | OPTION_EXEC | OPTION_ON_CYCLE | OPTION_HELP)
 
@@ -52,7 +52,8 @@ struct launch {
     uint32_t new_count;                   /* ... so many of the last run at the front */
     struct program program;
     struct child *child;
-    struct cycles cycles; /* of --on-cycle */
+    struct cycles cycles;   /* of --on-cycle */
+    struct next_words next; /* of what is proposed at the end */
 };
 
 /* ---- options ------------------------------------------------------------------------------ */
@@ -312,29 +313,27 @@ static int work_adopt(void *context)
 static int work_summary(void *context)
 {
     const struct launch *l = context;
-    return report_summary(l->now.paths, (int)l->new_count, LAUNCH_WALK_NS, stderr);
-}
-
-/* As a shell wants it that is to read `text` back. `word` has room for four times as much. */
-static void shell_word(const char *text, char *word)
-{
-    bool is_plain = text[0] != '-' && text[strspn(text, SHELL_PLAIN)] == '\0';
-    if (!is_plain)
-        *word++ = '\'';
-    for (; *text; text++) {
-        if (*text == '\'')
-            word = stpcpy(word, "'\\'");
-        *word++ = *text;
-    }
-    if (!is_plain)
-        *word++ = '\'';
-    *word = '\0';
+    return report_summary(l->now.paths, (int)l->new_count, LAUNCH_WALK_NS, &l->next, stderr);
 }
 
 /* Of the ranks of a job the first speaks for all. */
 static bool speaks(void)
 {
     return !*rank_text() || strcmp(rank_text(), "0") == 0;
+}
+
+/* For who has what there is to be pasted. Lasts as long as we do. */
+static void name_next(struct launch *l)
+{
+    char *const folder[] = {(char *)l->out_shown}, *arguments = NULL;
+    size_t length;
+    FILE *out = open_memstream(&arguments, &length);
+    next_words_init(&l->next, l->command, folder, 1);
+    for (char **word = l->argv; out && *word; word++)
+        fprintf(out, "%.*s%s", word != l->argv, (char[]){ARGUMENT_SEPARATOR, 0}, *word);
+    if (out && fclose(out) == 0)
+        next_words_set_program(&l->next, arguments, ARGUMENT_SEPARATOR);
+    free(arguments);
 }
 
 static void tell(struct launch *l, struct child *c)
@@ -346,16 +345,18 @@ static void tell(struct launch *l, struct child *c)
     cycles_end(&l->cycles, c, l->now.paths, l->new_count);
     if (l->quiet || !speaks())
         return;
+    name_next(l);
     if (!l->new_count) {
+        char *next = next_line(&l->next, "gpuprof doctor PROGRAM");
         message("nothing was recorded: no CUDA call of '%s' reached a driver, or gpuprof did not "
-                "reach it; '%s doctor PROGRAM ARGUMENTS' finds out",
-                l->argv[0], l->command);
+                "reach it; to find out: %s",
+                l->argv[0], next ? next : "gpuprof doctor");
+        free(next);
         return;
     }
     if (child_aside(c, work_summary, l, LAUNCH_SUMMARY_SECONDS) < 0)
         message("the summary was cut short; '%s report' prints all of it", l->command);
-    char word[4 * sizeof l->out];
-    shell_word(l->out_shown, word);
+    const char *word = l->next.data ? l->next.data : "DATA";
     message("data in %s", l->out_shown);
     if (l->before.count)
         message("the figures are of this run alone; '%s report %s' adds the recordings that were "

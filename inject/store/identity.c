@@ -172,6 +172,26 @@ void identity_fill(void)
             *p = '_';
 }
 
+/* Where a blank may be of an argument, which is told from one between two of them by the first: all
+ * have a mark between each other there. */
+static void append_command(struct thread *t, char *text, size_t capacity)
+{
+    size_t length = read_file("/proc/self/cmdline", text, capacity), bytes;
+    bool is_plain = true;
+    length -= length && text[length - 1] == '\0';
+    for (size_t i = 0; i < length; i++) {
+        is_plain &= text[i] != ' ' && (text[i] || (i + 1 < length && text[i + 1]));
+        text[i] = text[i] ? text[i] : ARGUMENT_SEPARATOR;
+    }
+    if (!is_plain)
+        meta_append(t, "argv", text, length);
+    for (size_t i = 0; i < length; i++)
+        text[i] = text[i] == ARGUMENT_SEPARATOR ? ' ' : text[i];
+    for (bytes = length; bytes && text[bytes - 1] == ' ';)
+        bytes--;
+    meta_append(t, "cmdline", text, bytes);
+}
+
 static void append_process(struct thread *t)
 {
     static char text[RECORD_BYTES_MAX];
@@ -179,13 +199,7 @@ static void append_process(struct thread *t)
     size_t length = program_file(text, sizeof text);
     if (length)
         meta_append(t, "exe", text, length);
-    length = read_file("/proc/self/cmdline", text, sizeof text);
-    while (length && text[length - 1] == '\0')
-        length--;
-    for (size_t i = 0; i < length; i++)
-        if (text[i] == '\0')
-            text[i] = ' ';
-    meta_append(t, "cmdline", text, length);
+    append_command(t, text, sizeof text);
     if (getcwd(text, sizeof text))
         meta_append_text(t, "cwd", text);
     if (uname(&kernel) == 0) {

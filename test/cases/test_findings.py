@@ -6,6 +6,7 @@ import io
 import json
 import random
 import re
+import shlex
 
 import fault_truth
 import made_findings
@@ -461,7 +462,53 @@ def test_a_place_that_many_ways_lead_to(run_verb, make_stacks):
     assert [one["ns"] // (100 * MS) for one in row["evidence"]] == [8, 6]
     assert row["where"] == "before step (train.py:12)"
     run_verb("report", "--partial", "--share=0/1", "-o", "part", data)
-    assert run_verb("report", "--combine", "part", "--full").stdout == text
+    assert run_verb("report", "--combine", "part", "--full").stdout == \
+        text.replace(str(data), "DATA")
+
+
+def said_next(text):
+    return re.findall(r"\n +next: (.*)\n", text)
+
+
+def test_what_to_run_next_can_be_pasted(run_collector, make_records, tmp_path):
+    """By whom gpuprof was called, of what it was told, and what was recorded, each as a shell reads
+    it back; what holds what no terminal shows is not written."""
+    waits, copies = Job(), Job()
+    waits.meta = ["cmdline=./my prog --name a 'b' ", "argv=./my prog\x1f--name\x1fa 'b'\x1f"]
+    own_code(waits, 200 * MS)
+    copies.copy(700 * MS, PINNED, TO_HOST)
+    copies.fill(copies.now + 100 * MS)
+    for job, name in (waits, "it's data"), (copies, "-c"), (copies, "\x07bell"):
+        make_records(job.lines(), name=name)
+
+    def commands(*arguments):
+        return [shlex.split(line) for line in set(said_next(run_collector(*arguments).stdout))]
+    assert commands("--called", "./gp", "report", "it's data") == [
+        ["./gp", "run", "--backtrace=launch,copy", "./my prog", "--name", "a 'b'", ""]]
+    assert commands("report", "--", "-c") == [["gpuprof", "merge", "-o", "trace.json", "./-c"]]
+    both, = (words for words in commands("report", tmp_path / "-c", "it's data")
+             if "merge" in words)
+    assert both[4:] == [str(tmp_path / "-c"), "it's data"]
+    assert commands("report", "\x07bell") == [["gpuprof", "merge", "-o", "trace.json", "DATA"]]
+    run_collector("report", "--partial", "--share=0/1", "-o", "part", "./-c")
+    assert commands("report", "--combine", "part") == [
+        ["gpuprof", "merge", "-o", "trace.json", "DATA"]]
+
+
+@pytest.mark.parametrize("line, known", (("./train -x 3", "./train -x 3"), ("./a\x07", "PROGRAM"),
+                                         (2000 * "x", "PROGRAM"), ("./$HOME", "'./$HOME'")),
+                         ids=("plain", "bell", "long", "dollar"))
+def test_the_program_to_run_next(run_collector, make_records, line, known):
+    """Ranks that something else has started are no program that could be run again."""
+    jobs = [Job(RANK), Job(RANK + 1)]
+    for job in jobs:
+        job.meta = [f"cmdline={line}"]
+        own_code(job, 200 * MS)
+    for data, program in ((make_records(jobs[0].lines(), name="one"), known),
+                          (make_records((line for job in jobs for line in job.lines()),
+                                        name="two"), "PROGRAM")):
+        text = run_collector("report", data).stdout
+        assert said_next(text)[0] == f"gpuprof run --backtrace=launch,copy {program}"
 
 
 def test_the_worst_device(found):

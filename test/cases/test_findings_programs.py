@@ -131,7 +131,7 @@ def test_fault_is_the_first_finding(run_collector, tmp_path, scene):
         else:
             assert re.fullmatch(r".* \((faults.py:\d+)\)", where)[1] in run.lines
     if scene in ("pageable-copies", "allocation-churn", "sync-in-loop"):
-        assert first["next"] == "gpuprof report --mine DATA"
+        assert first["next"] == f"gpuprof report --mine {run.data}"
     if scene == "exposed-communication":
         assert sum(row["ns"] for row in first["evidence"]) == first["ns"]
 
@@ -157,18 +157,18 @@ def test_where_a_fault_is_in_c(run_collector, tmp_path, scene, debug):
     assert where in places and first["evidence"][0]["where"] == first["where"]
     assert (where != first["where"]) == (scene == "sync-in-loop")
     if debug == "-g" and scene in ("pageable-copies", "allocation-churn", "sync-in-loop"):
-        assert first["next"] == "gpuprof report --by=stack DATA"
+        assert first["next"] == f"gpuprof report --by=stack {run.data}"
         assert where in run_collector("report", "--by=stack", run.data).stdout
     if scene == "hang":
         assert [call["line"] for call in told["open_calls"]] == [first["where"]]
-        assert first["next"] == "gpuprof report --table=open_calls DATA"
+        assert first["next"] == f"gpuprof report --table=open_calls {run.data}"
         held = told["losses"].get("gpu_missing")  # by CUPTI, if no buffer was complete
         screen = run_collector("report", run.data).stdout.partition("\n\n")[0]
         assert (f"  held back  the work of {held} launches: " in screen) == (held is not None)
         assert "launches whose GPU work is not recorded" not in screen
         return
     if debug == "-g0":  # to record it again would bring no line, either
-        assert first["next"] == "gpuprof report --by=stack DATA"
+        assert first["next"] == f"gpuprof report --by=stack {run.data}"
     assert ("compiled with -g" in first["advice"]) == (debug == "-g0")
     cost, cause, _ = FAULTS[scene]
     assert first["ns"] == pytest.approx(cost(run), rel=TOLERANCE)

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """gpuprof run: the program must not notice the launcher, and the launcher must not lose it."""
 
+import json
 import os
 import re
 import resource
@@ -424,10 +425,23 @@ def test_only_rank_0_speaks(run_collector, program, variables, speaks):
     assert speaks or result.stderr == ""
 
 
+def test_arguments_with_blanks(run_collector, program):
+    """So that the program can be run again as it was."""
+    words = [str(program("one_call")), "a b", "-x", ""]
+    for arguments, told in ((words, "\x1f".join(words)), (words[::2], None)):
+        run_collector("run", "--quiet", "-o", f"data{len(arguments)}", *arguments)
+        lines = run_collector("dump", f"data{len(arguments)}").stdout.splitlines()
+        metas = [json.loads(line.partition("text=")[2].partition(" thread=")[0])
+                 for line in lines if line.startswith("meta ")]
+        assert [text for text in metas if text.startswith("argv=")] == \
+            ([f"argv={told}"] if told else [])
+        assert f"cmdline={' '.join(arguments).rstrip()}" in metas
+
+
 def test_nothing_recorded(run_collector, tmp_path):
     result = run_collector("run", "true")
     assert one_line(result.stderr) and "nothing was recorded" in result.stderr
-    assert "doctor PROGRAM ARGUMENTS' finds out" in result.stderr
+    assert "; to find out: gpuprof doctor " in result.stderr
     assert not list(tmp_path.iterdir())
 
 

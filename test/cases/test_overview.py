@@ -85,7 +85,8 @@ def test_processes_whose_work_is_missing_are_counted(run_collector, make_stacks)
     assert "] 1 x GPU; of 2 processes no GPU work is recorded\n" in text
     for share in (0, 1):
         run_collector("report", "--partial", f"--share={share}/2", "-o", f"part.{share}", data)
-    assert run_collector("report", "--combine", "part.0", "part.1").stdout == text
+    assert run_collector("report", "--combine", "part.0", "part.1").stdout == \
+        text.replace(str(data), "DATA")
 
 
 def test_a_file_that_ends_early(run_collector, make_gpu):

@@ -153,10 +153,16 @@ def make_parts(run_verb, data, count, **options):
     return [f"part{index}" for index in range(count)]
 
 
+def placeless(text, data):
+    """As parts have it, which do not know where the recordings are."""
+    return text.replace(str(data), "DATA")
+
+
 def check_equal(run_verb, data, parts, *options):
     tables = "--table=" + ",".join(TABLES)
     for form in ("text", "csv", "json"):
-        whole = run_verb("report", tables, f"--format={form}", *options, data).stdout
+        whole = placeless(run_verb("report", tables, f"--format={form}", *options, data).stdout,
+                          data)
         sums = run_verb("report", "--combine", tables, f"--format={form}", *options, *parts).stdout
         if form == "json":
             whole, sums = json.loads(whole), json.loads(sums)
@@ -192,7 +198,7 @@ def test_whole_report(run_verb, make_stacks, ranks, count):
         parts = make_parts(run_verb, data, count)
         for words in (("--full",), (), ("--format=csv",), ("--format=json",)):
             whole = run_verb("report", *words, data).stdout
-            assert run_verb("report", "--combine", *words, *parts).stdout == whole
+            assert run_verb("report", "--combine", *words, *parts).stdout == placeless(whole, data)
             assert run_verb("report", "-j3", *words, data).stdout == whole
         whole = json.loads(whole)
         found |= {row["id"] for row in whole["findings"]}
@@ -277,7 +283,7 @@ def test_library_table(run_verb, tmp_path, seed, count):
     for words in (("--full",), ("--format=csv",), ("--format=json",), ("--table=library",)):
         whole = run_verb("report", "-j1", *words, data)
         sums = run_verb("report", "--combine", *words, *parts)
-        assert (sums.stdout, sums.stderr) == (whole.stdout, whole.stderr)
+        assert (sums.stdout, sums.stderr) == (placeless(whole.stdout, data), whole.stderr)
         assert run_verb("report", "-j3", *words, data).stdout == whole.stdout
     rows = json.loads(run_verb("report", "--combine", "--format=json", *parts).stdout)["library"]
     assert sum(row.get("bus_calls", 0) for row in rows) == 26

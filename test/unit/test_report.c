@@ -40,7 +40,7 @@ static char *summary_within(const char *folder, uint64_t walk_ns_max, int *code)
     size_t length = 0;
     FILE *out = open_memstream(&text, &length);
     assert_non_null(out);
-    *code = report_summary(paths, 1, walk_ns_max, out);
+    *code = report_summary(paths, 1, walk_ns_max, NULL, out);
     fclose(out);
     return text;
 }

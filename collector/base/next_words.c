@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/next_words.h"
+
+#include <ctype.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/json_text.h"
+#include "base/shell_word.h"
+
+/* Behind what *list has; false, and *list is NULL: it cannot be. */
+static bool add_word(char **list, const char *before, const char *text)
+{
+    char *clean = json_line(text), *longer = NULL;
+    char *word = clean && strcmp(clean, text) == 0 ? shell_word(text) : NULL;
+    if (!word ||
+        asprintf(&longer, "%s%s%s%s", *list ? *list : "", *list ? " " : "", before, word) < 0)
+        longer = NULL;
+    if (longer && strlen(longer) > NEXT_BYTES_MAX) {
+        free(longer);
+        longer = NULL;
+    }
+    free(word);
+    free(clean);
+    free(*list);
+    *list = longer;
+    return longer;
+}
+
+void next_words_init(struct next_words *w, const char *command, char *const *paths, int path_count)
+{
+    *w = (struct next_words){.command = command};
+    for (int i = 0; i < path_count; i++)
+        if (!add_word(&w->data, paths[i][0] == '-' ? "./" : "", paths[i]))
+            return;
+}
+
+void next_words_set_program(struct next_words *w, const char *arguments, char separator)
+{
+    while (arguments) {
+        const char *end = strchr(arguments, separator);
+        char *word = end ? strndup(arguments, (size_t)(end - arguments)) : strdup(arguments);
+        bool is_added = word && add_word(&w->program, "", word);
+        free(word);
+        arguments = end && is_added ? end + 1 : NULL;
+    }
+}
+
+void next_words_release(struct next_words *w)
+{
+    free(w->data);
+    free(w->program);
+}
+
+static bool is_of_word(char c)
+{
+    return c && (isalnum((unsigned char)c) || strchr("_-./", c));
+}
+
+char *next_line(const struct next_words *w, const char *line)
+{
+    static const struct next_words nothing;
+    const struct next_words *known = w ? w : &nothing;
+    const struct {
+        const char *mark, *text;
+    } words[] = {{"gpuprof", known->command}, {"DATA", known->data}, {"PROGRAM", known->program}};
+    char *text = NULL;
+    size_t bytes;
+    FILE *out = open_memstream(&text, &bytes);
+    if (!out)
+        return NULL;
+    for (const char *at = line, *next; *at; at = next) {
+        next = at + 1;
+        while (is_of_word(*at) && is_of_word(*next))
+            next++;
+        size_t length = (size_t)(next - at), i = 0;
+        while (i < 3 && !(words[i].text && strlen(words[i].mark) == length &&
+                          memcmp(words[i].mark, at, length) == 0))
+            i++;
+        if (i < 3)
+            fputs(words[i].text, out);
+        else
+            fwrite(at, 1, length, out);
+    }
+    if (fclose(out) == 0)
+        return text;
+    free(text);
+    return NULL;
+}
