@@ -35,10 +35,11 @@ int idle_finish(struct idle *d);
 /* After that: names the places, with lines by `symbol_folder` (symbols.h). 0 or an error. */
 int idle_name(struct idle *d, const char *symbol_folder);
 
-/* The devices' time behind start-up. Shares are of that; of start-up itself they are of all. */
+/* The devices' time behind start-up, as far as it was recorded. Shares are of that; of start-up
+ * itself they are of all. */
 static inline uint64_t idle_run_ns(const struct idle *d)
 {
-    return d->window_ns - d->causes[IDLE_START_UP];
+    return d->window_ns - d->causes[IDLE_START_UP] - d->stopped_ns;
 }
 
 static inline uint64_t idle_share_of(const struct idle *d, enum idle_cause cause)

@@ -89,7 +89,8 @@ static void fill_device(const struct table *t, uint32_t index, enum report_forma
     cells[COPIES] = cell_number(device->parts[IDLE_COPYING]);
     cells[IDLE] = cell_number(device->idle_ns);
     cells[RUN_IDLE] = cell_number(device->idle_ns - start_up_ns);
-    cells[IDLE_SHARE] = cell_share(device->idle_ns - start_up_ns, window_ns - start_up_ns);
+    cells[IDLE_SHARE] =
+        cell_share(device->idle_ns - start_up_ns, window_ns - start_up_ns - device->stopped_ns);
     if (device->stopped_ns || format != FORMAT_TEXT)
         cells[STOPPED] = cell_number(device->stopped_ns);
     if (device->parts[IDLE_OTHER] || format != FORMAT_TEXT)
@@ -165,9 +166,10 @@ static void say_shares(const struct table *t, FILE *out)
 {
     const struct idle *d = t->source;
     char run[UNIT_TEXT_BYTES], all[UNIT_TEXT_BYTES];
-    if (d && d->causes[IDLE_START_UP])
-        fprintf(out, "  shares are of the %s after start-up, those of start-up of all %s\n",
-                time_text(run, idle_run_ns(d)), time_text(all, d->window_ns));
+    if (d && (d->causes[IDLE_START_UP] || d->stopped_ns))
+        fprintf(out, "  shares are of the %s after start-up%s, those of start-up of all %s\n",
+                time_text(run, idle_run_ns(d)), d->stopped_ns ? " that were recorded" : "",
+                time_text(all, d->window_ns));
 }
 
 const struct table_info idle_tables[IDLE_TABLES] = {

@@ -18,19 +18,21 @@ const causeTexts = {
 const CAUSES_SHOWN = 6, PLACES_SHOWN = 3, CALLS_SHOWN = 5;
 const START_UP_MIN = .0005; /* of the time: less is shown as none of it */
 
-/* [name, class, ns] of all devices together, after start-up. */
+/* [name, class, ns] of all devices together, after start-up, as far as it was recorded. */
 function deviceTime() {
   const sum = (key) => rowsOf("gpu_time").reduce((all, row) => all + (row[key] || 0), 0);
   const parts = ["compute", "communication", "copies", "idle"].map(
     (kind) => [kind, "c-" + kind, sum(kind + "_ns")]);
-  parts.push(["not recorded", "c-none", sum("stopped_ns")]);
   parts.push(["other work", "c-none", sum("other_ns")]); /* that is not in the piece */
-  const startUp = sum("idle_start_up_ns"), whole = sum("window_ns") - startUp;
+  const startUp = sum("idle_start_up_ns"), stopped = sum("stopped_ns"), all = sum("window_ns");
+  const whole = all - startUp - stopped;
   parts[3][2] -= startUp;
   return {
     parts,
     whole,
-    isRest: startUp > START_UP_MIN * (startUp + whole),
+    of: (startUp > START_UP_MIN * all ? " after start-up" : "") +
+      (stopped ? " that was recorded" : ""),
+    recorded: stopped && 1 - stopped / all,
     busy: parts.slice(0, 3).reduce((all, part) => all + part[2], 0)
   };
 }
@@ -163,14 +165,14 @@ function drawShortage(box) {
 }
 
 sections.overview = (box, o) => {
-  const {parts, whole, isRest, busy} = deviceTime(), many = o.devices > 1;
+  const {parts, whole, of, recorded, busy} = deviceTime(), many = o.devices > 1;
   drawOpen(box, o.collective);
   drawShortage(box);
   if (o.piece) add(box, el("p", {class: "lead"}, `A piece of the recording, ${o.piece}`));
   if (whole) {
     add(box,
       el("p", {class: "hero"}, many ? "The GPUs worked " : "The GPU worked ",
-        el("em", {}, percent(busy / whole)), " of the time" + (isRest ? " after start-up" : "")),
+        el("em", {}, percent(busy / whole)), " of the time" + of),
       bar(parts, whole), legend(parts, whole));
   } else {
     add(box, el("p", {class: "hero"}, "No work of a GPU was recorded"),
@@ -181,6 +183,7 @@ sections.overview = (box, o) => {
   const facts = [
     ["Wall time", time(o.wall_ns)],
     o.start_up_ns > START_UP_MIN * o.wall_ns && ["Of it start-up", time(o.start_up_ns)],
+    recorded && ["Of the GPUs' time recorded", percent(recorded)],
     median && ["Median step", time(median.duration_ns)],
     median && ["Steps", count(data.steps.whole)], ["Processes", count(o.process_count)],
     whole && ["GPUs", count(o.devices)],

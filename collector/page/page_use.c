@@ -210,7 +210,7 @@ static int take_waits(struct page_use *u, struct page_device *device)
     if (!idle || place == idle->device_count)
         return 0;
     struct idle_device *of = &idle->devices[place];
-    device->run_ns = of->end_ns - of->begin_ns - of->causes[IDLE_START_UP];
+    device->run_ns = of->end_ns - of->begin_ns - of->causes[IDLE_START_UP] - of->stopped_ns;
     idle_waited_begin(of);
     for (uint64_t i = 0; error == 0 && i < PAGE_BUCKETS; i++) {
         uint64_t *all_ns = &device->ns[USE_COMMUNICATION][i];

@@ -29,7 +29,7 @@ struct page_curve {
 struct page_device {
     const struct process *process;
     uint64_t device;
-    uint64_t run_ns;              /* its time after start-up; 0: not known */
+    uint64_t run_ns;              /* its time after start-up, if recorded; 0: not known */
     uint64_t at_ns;               /* until here it is counted */
     uint64_t until_ns[USE_KINDS]; /* the last end of what has begun of each kind */
     uint64_t ns[USE_KINDS][PAGE_BUCKETS];

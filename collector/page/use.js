@@ -171,6 +171,9 @@ sections.use = (box, use) => {
         "Communication is shown where no kernel of the program's own runs, copies where no " +
         "kernel runs at all. Shares are of each device's time after start-up; to wait for other " +
         "ranks is to be idle, as in the overview." +
+        (rowsOf("gpu_time").some((row) => row.stopped_ns) ?
+            " What was not recorded is in no share, and looks idle here." :
+            "") +
         (use.left_out ? ` Not in this page: ${counted(use.left_out, "more device")}.` : "")));
   if (use.devices.length > ROWS_MAX)
     drawMany(use, box);

@@ -61,7 +61,14 @@ uint64_t overview_start_up_ns(const struct report *r)
     if (r->is_piece && (!idle || !idle->causes[IDLE_START_UP]))
         return 0;
     until_ns = until_ns < r->wall_end_ns ? until_ns : r->wall_end_ns;
-    return until_ns > r->wall_begin_ns ? until_ns - r->wall_begin_ns : 0;
+    uint64_t ns = until_ns > r->wall_begin_ns ? until_ns - r->wall_begin_ns : 0;
+    if (!idle || !idle->device_count || !idle->devices[0].stopped_ns)
+        return ns;
+    /* What was not recorded is not known to be start-up. */
+    const struct idle_device *first = &idle->devices[0];
+    uint64_t late_ns = first->begin_ns > r->wall_begin_ns ? first->begin_ns - r->wall_begin_ns : 0;
+    uint64_t known_ns = late_ns + first->causes[IDLE_START_UP];
+    return known_ns < ns ? known_ns : ns;
 }
 
 static int compare_times(const void *left, const void *right)

@@ -32,7 +32,7 @@ struct overview {
 int overview_init(struct overview *o, const struct report *r);
 
 /* How much of the wall time was over before the first work of a device or, where there was none,
- * the first call; 0 of a piece of time. */
+ * the first call, as far as it was recorded; 0 of a piece of time. */
 uint64_t overview_start_up_ns(const struct report *r);
 
 /* How many of losses.gpu_missing are of processes that hang: CUPTI has their work, and hands it

@@ -263,13 +263,23 @@ static double percent(uint64_t part, uint64_t whole)
 static void print_start_up(struct screen *s, const struct report *r)
 {
     char time[UNIT_TEXT_BYTES];
-    uint64_t ns = overview_start_up_ns(r);
-    if (percent(ns, r->whole_ns ? r->whole_ns : r->wall_end_ns - r->wall_begin_ns) >= 0.05)
-        line(s, "start-up", NULL, "%s of it, until %s", time_text(time, ns),
-             !r->idle || !r->idle->device_count ? "the first call"
-             : r->idle->stopped_ns
-                 ? "a GPU's first recorded work; shares are of the rest and what was not recorded"
-                 : "a GPU's first work; shares are of the rest");
+    const struct idle *d = r->idle && r->idle->device_count ? r->idle : NULL;
+    uint64_t ns = overview_start_up_ns(r), wall_ns = r->wall_end_ns - r->wall_begin_ns;
+    bool is_there = percent(ns, r->whole_ns ? r->whole_ns : wall_ns) >= 0.05;
+    if (is_there && d && r->wall_begin_ns + ns < d->devices[0].first_ns && d->stopped_ns)
+        line(s, "start-up", NULL, "%s of it, as far as it was recorded", time_text(time, ns));
+    else if (is_there)
+        line(s, "start-up", NULL, "%s of it, until %s%s", time_text(time, ns),
+             d ? "a GPU's first work" : "the first call",
+             d && !d->stopped_ns ? "; shares are of the rest" : "");
+    if (!d || !d->stopped_ns)
+        return;
+    double missing = percent(d->stopped_ns, d->window_ns);
+    char share[40] = "all but less than 0.1%";
+    if (missing >= 0.05)
+        snprintf(share, sizeof share, "%.1f%%", 100 - missing);
+    line(s, "recorded", NULL, "%s of the GPUs' time; shares are of that%s", share,
+         d->causes[IDLE_START_UP] ? ", after start-up" : "");
 }
 
 /* Times of the tables, and of what one asks for, are none of the line above, which begins with the
@@ -342,17 +352,12 @@ static void print_bar(struct screen *s, const struct overview *o)
     const struct walk_filter *f = d->walk->filter;
     const char *of =
         f && f->is_of_time && !f->is_span ? ", of each its first to its last work" : "";
-    char stopped[40] = "", workless[64] = "";
-    double missing = percent(d->stopped_ns, idle_run_ns(d)); /* of 100% */
-    if (d->stopped_ns)
-        snprintf(stopped, sizeof stopped,
-                 missing < 0.05 ? "; less than 0.1%% not recorded" : "; %.1f%% not recorded",
-                 missing);
+    char workless[64] = "";
     if (o->workless)
         snprintf(workless, sizeof workless, "; of %u process%s no GPU work is recorded",
                  o->workless, o->workless == 1 ? "" : "es");
-    line(s, "", NULL, "[%s] %u x %s%s%s%s", bar, o->devices, o->device ? o->device : "GPU", of,
-         stopped, workless);
+    line(s, "", NULL, "[%s] %u x %s%s%s", bar, o->devices, o->device ? o->device : "GPU", of,
+         workless);
 }
 
 /* The largest of the places: in all processes, by cause. Shares are of the time behind start-up, as

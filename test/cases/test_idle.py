@@ -338,12 +338,24 @@ def test_time_that_was_not_recorded_is_not_idle(report, run_verb, tmp_path, paus
     row = report(s)["gpu_time"][0]
     assert row["stopped_ns"] == 200 * US and row["idle_host_ns"] == 100 * US
     screen = run_verb("report", tmp_path / "data").stdout.partition("\n\n")[0]
-    run = row["window_ns"] - row["idle_start_up_ns"]
-    assert f"1 x GPU; {100 * row['stopped_ns'] / run:.1f}% not recorded\n" in screen
+    check_recorded_shares(row, screen)
 
 
-def test_a_start_that_was_not_recorded_is_in_all_shares(report, run_verb, tmp_path):
-    """As with --delay: only what of it was recorded is start-up, and what shares are not of."""
+def check_recorded_shares(row, screen):
+    """They are of what was recorded behind start-up, on the screen and in the table."""
+    missing = 100 * row["stopped_ns"] / row["window_ns"]
+    share = f"{100 - missing:.1f}%" if missing >= .05 else "all but less than 0.1%"
+    assert f"\n  recorded   {share} of the GPUs' time; shares are of that, after start-up\n" \
+        in screen
+    run = row["window_ns"] - row["idle_start_up_ns"] - row["stopped_ns"]
+    idle = row["idle_ns"] - row["idle_start_up_ns"]
+    assert f"  idle {100 * idle / run:.1f}%\n" in screen
+    assert f"compute {100 * row['compute_ns'] / run:.1f}%  " in screen
+    assert row["idle_share"] == pytest.approx(idle / run, abs=1e-4)
+
+
+def test_a_start_that_was_not_recorded_is_in_no_share(report, run_verb, tmp_path):
+    """As with --delay: only what of it was recorded is start-up."""
     s = Script(now=1_200_000)
     s.add(PAUSE, MAIN, 200_000, 0, args=(1,))
     s.add(PAUSE, MAIN, 1_100_000, 0, args=(0,))
@@ -351,10 +363,10 @@ def test_a_start_that_was_not_recorded_is_in_all_shares(report, run_verb, tmp_pa
     row = report(s)["gpu_time"][0]
     assert row["stopped_ns"] == 900_000 * US
     screen = run_verb("report", tmp_path / "data").stdout.partition("\n\n")[0]
-    run = row["window_ns"] - row["idle_start_up_ns"]
-    assert re.search("  start-up .* of it, until a GPU's first recorded work; shares are of the "
-                     "rest and what was not recorded\n", screen)
-    assert f"{100 * row['stopped_ns'] / run:.1f}% not recorded\n" in screen
+    check_recorded_shares(row, screen)
+    said = json.loads(run_verb("report", "--format=json", tmp_path / "data").stdout)["overview"]
+    assert said["start_up_ns"] == row["idle_start_up_ns"] < row["window_ns"] - row["stopped_ns"]
+    assert re.search(r"\n  start-up   \S+ m?s of it, as far as it was recorded\n", screen)
 
 
 def test_findings_are_of_what_was_recorded(report, run_verb, tmp_path):

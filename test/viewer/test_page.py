@@ -285,6 +285,22 @@ def test_a_late_rank(chromium, run_verb, make_gpu, tmp_path):
     page.check_quiet()
 
 
+def test_what_was_not_recorded_is_in_no_share(chromium, run_verb, make_gpu, tmp_path):
+    run_verb("report", make_gpu("train", 2, 20), "-o", "page.html")
+    page = Page(chromium, tmp_path / "page.html")
+    parts = gpu_time(data_of_page(page))
+    assert parts["stopped_ns"]
+    busy = sum(parts[key] for key in ("compute_ns", "communication_ns", "copies_ns"))
+    run = parts["window_ns"] - parts["idle_start_up_ns"] - parts["stopped_ns"]
+    assert page.text(".hero").endswith(
+        f" {percent(busy / run)} of the time after start-up that was recorded")
+    assert "not recorded" not in page.text("#overview .legend")
+    facts = dict(zip(page.texts(".facts dt"), page.texts(".facts dd")))
+    assert facts["Of the GPUs' time recorded"] == percent(1 - parts["stopped_ns"] /
+                                                          parts["window_ns"])
+    page.check_quiet()
+
+
 def test_ranks_without_steps(chromium, page_of):
     page = Page(chromium, page_of(*job(), options=()))
     assert "Steps" in page.texts("#absent dt") and "Steps" not in page.texts("nav a")
