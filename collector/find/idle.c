@@ -48,6 +48,9 @@ void idle_release(struct idle *d)
         if (d->devices[i].aside)
             idle_rows_release(&d->devices[i].aside->rows);
         free(d->devices[i].aside);
+        if (d->devices[i].held)
+            idle_held_release(d->devices[i].held);
+        free(d->devices[i].held);
     }
     free(d->processes);
     free(d->threads);

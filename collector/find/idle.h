@@ -8,10 +8,10 @@
  * was stopped and no work was seen, and of work that is not in the piece only that it was there:
  * then the device was not idle.
  *
- * Memory: idle_rows.h, idle_thread.h, idle_ranks.h, arrivals.h, place_lines.h, 8 bytes a thread and
- * 192 a process; 470 bytes a device of a process, of which there are IDLE_DEVICES_MAX, and 16 bytes
- * a gpuprof_stop(), IDLE_PAUSES_MAX at most; later ones are not known. Waits for other ranks lie in
- * a spool.
+ * Memory: idle_rows.h, idle_thread.h, idle_held.h, idle_ranks.h, arrivals.h, place_lines.h, 8 bytes
+ * a thread and 192 a process; 500 bytes a device of a process, of which there are IDLE_DEVICES_MAX,
+ * and 16 bytes a gpuprof_stop(), IDLE_PAUSES_MAX at most; later ones are not known. Waits for other
+ * ranks lie in a spool.
  */
 #ifndef GPUPROF_COLLECTOR_IDLE_H
 #define GPUPROF_COLLECTOR_IDLE_H

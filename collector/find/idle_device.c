@@ -110,12 +110,43 @@ static uint64_t last_work_ns(const struct idle_device *device, unsigned parts)
     return ns;
 }
 
+static struct idle_rows *rows_of(struct idle *d, const struct idle_device *device)
+{
+    return device->aside && device->aside->is_open ? &device->aside->rows : &d->rows;
+}
+
+/* Was some of what the rows got since most_ns was set to 0 the longest gap? */
+static void keep_rest(struct idle *d, struct idle_device *device, const struct idle_rows *rows)
+{
+    if (rows == &d->rows && rows->most_ns > device->rested_ns) {
+        device->rested_ns = rows->most_ns;
+        device->rested = rows->most;
+    }
+}
+
+/* What is held of the device's gaps is the copies' that ended them, all of it, or (call_ns) what a
+ * call that begins then may have waited for. 0 or GPUPROF_NO_MEMORY. */
+static int give_held(struct idle *d, struct idle_device *device, uint64_t call_ns)
+{
+    struct idle_rows *rows = rows_of(d, device);
+    if (!device->held || !device->held->span_count)
+        return 0;
+    d->held_count -= device->held->span_count;
+    rows->most_ns = 0;
+    int error = idle_held_give(device->held, last_work_ns(device, IDLE_PARTS), call_ns, rows,
+                               device->causes);
+    keep_rest(d, device, rows);
+    return error;
+}
+
 /* From the end of the last work in the piece on: until then others are beside it at most. */
 static int open_aside(struct idle *d, struct idle_device *device, uint64_t at_ns)
 {
     if (device->aside && device->aside->is_open)
         return 0;
-    int error = spend(d, device, earlier(at_ns, last_work_ns(device, IDLE_BUSY_PARTS)));
+    int error = give_held(d, device, 0);
+    if (error == 0)
+        error = spend(d, device, earlier(at_ns, last_work_ns(device, IDLE_BUSY_PARTS)));
     if (!device->aside)
         device->aside = calloc(1, sizeof *device->aside);
     if (!device->aside)
@@ -134,9 +165,9 @@ static int open_aside(struct idle *d, struct idle_device *device, uint64_t at_ns
 static int close_aside(struct idle *d, struct idle_device *device, bool counts)
 {
     struct idle_aside *a = device->aside;
-    int error = 0;
     if (!a || !a->is_open)
         return 0;
+    int error = give_held(d, device, 0);
     for (uint32_t i = 0; counts && error == 0 && i < a->rows.count; i++)
         error = idle_rows_add_sum(&d->rows, &a->rows.list[i]);
     if (!counts) {
@@ -151,14 +182,13 @@ static int close_aside(struct idle *d, struct idle_device *device, bool counts)
     return error;
 }
 
-/* The gap, but for the time in which nothing was recorded. */
+/* The gap, but for the time in which nothing was recorded. `how` NULL: it is held. */
 static int charge(struct idle *d, struct idle_device *device, struct idle_gap *gap,
                   int (*how)(struct idle_rows *, uint64_t *, const struct idle_gap *))
 {
     const struct idle_process *p = &d->processes[device->process->index];
     uint64_t end_ns = gap->end_ns;
-    struct idle_rows *rows =
-        device->aside && device->aside->is_open ? &device->aside->rows : &d->rows;
+    struct idle_rows *rows = rows_of(d, device);
     int error = 0;
     rows->most_ns = 0;
     while (error == 0 && gap->begin_ns < end_ns) {
@@ -171,7 +201,7 @@ static int charge(struct idle *d, struct idle_device *device, struct idle_gap *g
         gap->end_ns = pause ? earlier(later(pause->begin_ns, gap->begin_ns), end_ns) : end_ns;
         if (gap->begin_ns < gap->end_ns) {
             device->idle_ns += counted_ns(d, gap->begin_ns, gap->end_ns);
-            error = how(rows, device->causes, gap);
+            error = how ? how(rows, device->causes, gap) : idle_held_add(device->held, gap);
         }
         gap->begin_ns = gap->end_ns;
         if (pause && gap->begin_ns < end_ns) {
@@ -181,10 +211,7 @@ static int charge(struct idle *d, struct idle_device *device, struct idle_gap *g
         }
     }
     device->at_ns = end_ns;
-    if (rows == &d->rows && rows->most_ns > device->rested_ns) {
-        device->rested_ns = d->rows.most_ns;
-        device->rested = d->rows.most;
-    }
+    keep_rest(d, device, rows);
     return error;
 }
 
@@ -267,24 +294,95 @@ static int charge_start(struct idle *d, const struct idle_process *p, struct idl
     return charge(d, device, &gap, idle_gap_charge);
 }
 
-/* The gap before that work; before the process's first work there may be none. */
-static __attribute__((noinline)) int take_gap(struct idle *d, struct idle_device *device,
-                                              const struct slice *s, struct idle_maker maker)
+static bool is_copy(const struct slice *s)
 {
-    struct idle_process *p = &d->processes[device->process->index];
+    unsigned type = s->event.record->type;
+    return type == RECORD_COPY || type == RECORD_SET;
+}
+
+static bool has_held(const struct idle_device *device)
+{
+    return device->held && device->held->span_count;
+}
+
+/* What that work ends. */
+static struct idle_gap ended_gap(const struct idle *d, const struct idle_device *device,
+                                 const struct slice *s, struct idle_maker maker)
+{
+    const struct idle_process *p = &d->processes[device->process->index];
     struct idle_gap gap = gap_of(d, device, s->event.begin_ns);
-    int error = 0;
     gap.maker = maker;
     gap.call_begin_ns = s->is_called ? s->call.begin_ns : p->call_begin_ns;
     gap.call_end_ns = s->is_called ? s->call.end_ns : p->call_end_ns;
     gap.function = s->is_called ? s->call.function : IDLE_NONE;
     gap.stack = s->is_called ? s->call.stack : 0;
+    return gap;
+}
+
+/* Of a copy's gap: whose it is will be known when a kernel comes. 0 or an error. */
+static int hold(struct idle *d, struct idle_device *device, struct idle_gap *gap)
+{
+    struct idle_held *h = device->held ? device->held : calloc(1, sizeof *h);
+    if (!h)
+        return GPUPROF_NO_MEMORY;
+    device->held = h;
+    if (!h->span_count)
+        h->serial = ++d->held_serial;
+    d->threads[gap->maker.index]->held = h->serial;
+    d->held_count -= h->span_count;
+    int error = charge(d, device, gap, NULL);
+    d->held_count += h->span_count;
+    return error;
+}
+
+/* A kernel comes: what is held of those who copied is theirs, unless it is known to be another's,
+ * who made the call behind the copies before the last. 0 or an error. */
+static int settle_held(struct idle *d, struct idle_device *device, const struct slice *s,
+                       const struct idle_thread *maker)
+{
+    const struct idle_held *h = device->held;
+    if (!has_held(device) || is_copy(s))
+        return 0;
+    bool is_others = s->is_called && maker->held != h->serial &&
+                     s->call.begin_ns >= h->spans[h->span_count - 1].begin_ns;
+    return give_held(d, device, is_others ? s->call.begin_ns : 0);
+}
+
+/* And the rest is of him who made the kernel. 0 or an error. */
+static int charge_held(struct idle *d, struct idle_device *device, const struct slice *s,
+                       struct idle_maker maker)
+{
+    struct idle_rows *rows = rows_of(d, device);
+    struct idle_gap gap = ended_gap(d, device, s, maker);
+    if (!has_held(device) || is_copy(s))
+        return 0;
+    gap.before = device->launcher;
+    rows->most_ns = 0;
+    int error = idle_held_charge(device->held, &gap, rows, device->causes);
+    keep_rest(d, device, rows);
+    return error;
+}
+
+/* The gap before that work; before the process's first work there may be none. */
+static __attribute__((noinline)) int take_gap(struct idle *d, struct idle_device *device,
+                                              const struct slice *s, struct idle_maker maker)
+{
+    struct idle_process *p = &d->processes[device->process->index];
+    struct idle_gap gap = ended_gap(d, device, s, maker);
+    int error = 0;
     if (!p->has_worked)
         p->first = gap;
     else if (device->at_ns < p->first.end_ns)
         error = charge_start(d, p, device);
     gap.begin_ns = device->at_ns;
-    return error < 0 ? error : charge(d, device, &gap, idle_gap_charge);
+    bool holds = is_copy(s) && s->is_called && idle_held_may_hold(&gap, &device->launcher);
+    if (error == 0 && holds && d->held_count >= IDLE_HELD_MAX)
+        error = give_held(d, device, 0);
+    if (error == 0 && holds && d->held_count < IDLE_HELD_MAX)
+        return hold(d, device, &gap);
+    return error < 0
+               ? error
+               : charge(d, device, &gap, has_held(device) && !is_copy(s) ? NULL : idle_gap_charge);
 }
 
 /* Of the work since the last collective the longest. 0 or an error. */
@@ -320,6 +418,24 @@ static int take_collective(struct idle *d, struct idle_device *device, const str
     return error < 0 ? error : idle_ranks_kernel(&d->ranks, s, device->ranked, name, &facts);
 }
 
+static struct idle_maker maker_of(const struct idle *d, const struct idle_process *p,
+                                  const struct slice *s)
+{
+    return s->is_called && s->call.thread < d->walk->rec->thread_count
+               ? idle_maker_of(d, s->call.thread)
+               : p->maker;
+}
+
+/* Its thread's launches before that are over. */
+static void note_begun(struct idle *d, const struct slice *s)
+{
+    struct idle_thread *t = s->is_called && s->call.thread < d->walk->rec->thread_count
+                                ? d->threads[s->call.thread]
+                                : NULL;
+    if (t)
+        t->begun_ns = later(t->begun_ns, s->call.begin_ns);
+}
+
 __attribute__((noinline)) int idle_take_work(struct idle *d, struct idle_process *p,
                                              const struct slice *s)
 {
@@ -328,23 +444,29 @@ __attribute__((noinline)) int idle_take_work(struct idle *d, struct idle_process
     struct idle_device *device = error < 0 ? NULL : device_of(d, p, e, &error);
     if (!device)
         return error;
-    if (s->is_hidden && is_piece(d) && (error = open_aside(d, device, e->begin_ns)) < 0)
+    struct idle_maker maker = maker_of(d, p, s);
+    note_begun(d, s);
+    error = settle_held(d, device, s, maker.thread);
+    if (error == 0 && s->is_hidden && is_piece(d)) {
+        error = charge_held(d, device, s, maker);
+        error = error < 0 ? error : open_aside(d, device, e->begin_ns);
+    }
+    if (error < 0 || (error = spend(d, device, e->begin_ns)) < 0)
         return error;
-    if ((error = spend(d, device, e->begin_ns)) < 0)
-        return error;
-    struct idle_maker maker = p->maker;
-    if (s->is_called && s->call.thread < d->walk->rec->thread_count)
-        maker = idle_maker_of(d, s->call.thread);
     if (s->is_called && s->call.end_ns <= device->at_ns && !p->pause_count && p->has_worked &&
         e->begin_ns - device->at_ns < IDLE_NEAR_NS) {
         charge_own(d, device, e->begin_ns);
     } else if (device->at_ns < e->begin_ns || !p->has_worked) {
         error = take_gap(d, device, s, maker);
     }
+    if (error == 0)
+        error = charge_held(d, device, s, maker);
     const struct kernel_name *name;
     enum idle_part part = part_of(d, p, e, &name);
-    if (part != IDLE_COPYING)
+    if (part != IDLE_COPYING) {
         device->kernel_ns = later(device->kernel_ns, e->end_ns);
+        device->launcher = s->is_called ? maker : (struct idle_maker){0};
+    }
     part = s->is_hidden ? IDLE_OTHER : part;
     if (error == 0 && part != IDLE_OTHER && idle_follows_ranks(d))
         error = part == IDLE_COMMUNICATING ? take_collective(d, device, s, name)
@@ -388,11 +510,14 @@ static bool pass_far(struct idle *d, const struct idle_process *p, const struct 
         device->device != record_arg(e->record, KERNEL_DEVICE) ||
         (e->end_ns > f->from_ns && device->at_ns < f->to_ns))
         return false;
-    struct idle_maker maker = p->maker;
-    if (s->is_called && s->call.thread < d->walk->rec->thread_count)
-        maker = idle_maker_of(d, s->call.thread);
-    if (e->record->type != RECORD_COPY && e->record->type != RECORD_SET)
+    struct idle_maker maker = maker_of(d, p, s);
+    bool may_hold = is_copy(s) && device->launcher.thread != maker.thread;
+    if (has_held(device) || (may_hold && e->end_ns <= f->from_ns))
+        return false;
+    if (!is_copy(s)) {
         device->kernel_ns = later(device->kernel_ns, e->end_ns);
+        device->launcher = s->is_called ? maker : (struct idle_maker){0};
+    }
     device->until_ns[IDLE_OTHER] = later(device->until_ns[IDLE_OTHER], e->end_ns);
     device->at_ns = later(device->at_ns, e->begin_ns);
     if (maker.thread)
@@ -408,6 +533,7 @@ int idle_take_hidden_work(struct idle *d, struct idle_process *p, const struct s
     const struct event *e = &s->event;
     struct key key = {e->process->index, record_arg(e->record, KERNEL_DEVICE), 0};
     int error = idle_follows_ranks(d) ? take_hidden_collective(d, p, s) : 0;
+    note_begun(d, s);
     if (error < 0 || pass_far(d, p, s))
         return error;
     if (is_piece(d) ? key_map_get(&d->device_of, key) > 0
@@ -425,7 +551,9 @@ int idle_device_end(struct idle *d, struct idle_device *device)
     uint64_t end_ns = is_piece(d) ? last_work_ns(device, IDLE_BUSY_PARTS)
                                   : d->walk->last_ns[device->process->index];
     device->end_ns = later(cut(d, end_ns), device->begin_ns);
-    int error = close_aside(d, device, false);
+    int error = give_held(d, device, 0);
+    if (error == 0)
+        error = close_aside(d, device, false);
     if (error == 0)
         error = spend(d, device, end_ns);
     if (error < 0 || device->at_ns >= end_ns)

@@ -10,6 +10,7 @@ struct passage {
     uint64_t call_ns;   /* the end of the call before that; 0: not known */
     uint64_t credit_ns; /* of what follows so much is charged to the synchronisation before */
     struct idle_place credit_place;
+    uint32_t span; /* of the gap's: those before it are charged */
     uint32_t thread;
     int error;
 };
@@ -22,6 +23,15 @@ static uint64_t later(uint64_t a, uint64_t b)
 static uint64_t earlier(uint64_t a, uint64_t b)
 {
     return a < b ? a : b;
+}
+
+static void put_span(struct passage *p, const struct idle_row *what, uint64_t from_ns,
+                     uint64_t to_ns)
+{
+    if (from_ns >= to_ns || p->error < 0)
+        return;
+    p->error = idle_rows_add(p->rows, what, from_ns, to_ns - from_ns);
+    p->causes[what->cause] += to_ns - from_ns;
 }
 
 static void put(struct passage *p, enum idle_cause cause, const struct idle_place *place,
@@ -37,8 +47,14 @@ static void put(struct passage *p, enum idle_cause cause, const struct idle_plac
                             .device = p->gap->device,
                             .thread = p->thread,
                             .cause = p->gap->is_first ? IDLE_START_UP : cause};
-    p->error = idle_rows_add(p->rows, &what, from_ns, to_ns - from_ns);
-    p->causes[what.cause] += to_ns - from_ns;
+    if (!p->gap->spans)
+        put_span(p, &what, from_ns, to_ns);
+    for (; p->span < p->gap->span_count; p->span++) {
+        const struct idle_span *s = &p->gap->spans[p->span];
+        put_span(p, &what, later(from_ns, s->begin_ns), earlier(to_ns, s->end_ns));
+        if (s->end_ns > to_ns)
+            return;
+    }
 }
 
 /* What would have been over had the thread not waited is the synchronisation's. */
@@ -140,7 +156,8 @@ static void follow(struct passage *p, const struct idle_maker *maker, const stru
         between(p, &t->in, &t->in, t->in.begin_ns);
         put(p, (enum idle_cause)t->in.cause, &t->in.place, until_ns);
     }
-    between(p, next, next, earlier(until_ns, next->begin_ns));
+    const struct idle_entry *then = i < t->count ? idle_thread_entry(t, i) : next;
+    between(p, then, comes_to(t, i, next), earlier(until_ns, then->begin_ns));
     put(p, IDLE_LAUNCH, &next->place, until_ns);
 }
 
@@ -160,9 +177,13 @@ static uint64_t handed_over(const struct passage *p, const struct idle_gap *g)
     }
     if (b->depth)
         return g->call_begin_ns;
-    for (uint32_t i = b->count; i; i--)
-        if (idle_thread_entry(b, i - 1)->begin_ns < g->call_begin_ns)
-            return earlier(idle_thread_entry(b, i - 1)->end_ns, g->call_begin_ns);
+    for (uint32_t i = b->count; i; i--) {
+        const struct idle_entry *e = idle_thread_entry(b, i - 1);
+        if (e->begin_ns < g->call_begin_ns) /* but for what it still waits for */
+            return e->cause == IDLE_SYNC && e->end_ns > g->call_begin_ns
+                       ? 0
+                       : earlier(e->end_ns, g->call_begin_ns);
+    }
     return 0;
 }
 

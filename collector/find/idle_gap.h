@@ -14,6 +14,15 @@ struct idle_maker {
     uint32_t index;
 };
 
+/* Some of a gap, between busy times. */
+struct idle_span {
+    uint64_t begin_ns;
+    uint64_t end_ns;
+    uint64_t call_end_ns; /* for idle_held.h: of the call that made the copy which ended it, ... */
+    uint32_t rows_end;    /* ... behind the last of its rows, ... */
+    bool is_given;        /* ... and whether they are added */
+};
+
 struct idle_gap {
     uint64_t begin_ns; /* of what is to be charged */
     uint64_t end_ns;
@@ -29,8 +38,10 @@ struct idle_gap {
     uint64_t call_end_ns;
     uint32_t function; /* of that call, and its stack, if they are known */
     uint32_t stack;
-    bool is_first;          /* the process had done no work */
-    uint64_t first_call_ns; /* then: begin of the process's first call */
+    bool is_first;                 /* the process had done no work */
+    uint64_t first_call_ns;        /* then: begin of the process's first call */
+    const struct idle_span *spans; /* what of it is to be charged; NULL: all */
+    uint32_t span_count;
 };
 
 /* Charges all of it that is between from_ns and to_ns. `causes`: ns by cause, added to. 0 or

@@ -112,5 +112,9 @@ int idle_rows_add_sum(struct idle_rows *r, const struct idle_row *sum)
         row->longest_ns = sum->longest_ns;
         row->longest_at_ns = sum->longest_at_ns;
     }
+    if (sum->longest_ns > r->most_ns) {
+        r->most_ns = sum->longest_ns;
+        r->most = number - 1;
+    }
     return 0;
 }

@@ -10,6 +10,7 @@
 #include "base/key_map.h"
 #include "find/arrivals.h"
 #include "find/idle_gap.h"
+#include "find/idle_held.h"
 #include "find/idle_place.h"
 #include "find/idle_ranks.h"
 #include "find/place_lines.h"
@@ -62,14 +63,16 @@ struct idle_device {
     struct idle_aside *aside; /* owned; NULL: no other work yet */
     uint32_t pause;           /* place of the first one that may matter */
     struct idle_maker before;
-    uint64_t first_wait; /* place of its first wait for another rank, ... */
-    uint64_t next_wait;  /* ... of the first one that idle_waited has not passed, ... */
-    uint64_t waits_end;  /* ... and behind the last one; 0: none */
-    uint64_t gap;        /* of the collective in which it waits: number for idle_rows.h */
-    struct idle_row own; /* short gaps before work that was queued, which are most of them */
-    uint64_t rested_ns;  /* the longest gap since its last collective, ... */
-    uint32_t rested;     /* ... and its row */
-    uint64_t worked_ns;  /* likewise its longest work but for collectives, and what launched it */
+    struct idle_maker launcher; /* of its last kernel or graph, if it is known */
+    struct idle_held *held;     /* owned; NULL: nothing yet */
+    uint64_t first_wait;        /* place of its first wait for another rank, ... */
+    uint64_t next_wait;         /* ... of the first one that idle_waited has not passed, ... */
+    uint64_t waits_end;         /* ... and behind the last one; 0: none */
+    uint64_t gap;               /* of the collective in which it waits: number for idle_rows.h */
+    struct idle_row own;        /* short gaps before work that was queued, which are most of them */
+    uint64_t rested_ns;         /* the longest gap since its last collective, ... */
+    uint32_t rested;            /* ... and its row */
+    uint64_t worked_ns; /* likewise its longest work but for collectives, and what launched it */
     struct idle_place worked;
 };
 
@@ -132,6 +135,8 @@ struct idle {
     struct key_map loaders; /* text of a range -> 1, or 2 if it says data loading */
     uint32_t last_device;   /* that was asked for */
     uint64_t last_gap;      /* number that was given to a wait for another rank */
+    uint32_t held_serial;   /* the last one's */
+    uint32_t held_count;    /* gaps that are held, of all devices */
     uint32_t pause_count;
     bool has_guessed; /* wrongly, that a kernel whose name came later computes */
 };

@@ -18,7 +18,7 @@ import pytest
 import stream_reader
 from conftest import BUILD, built
 from made_ops import CAPTURED, DEVICE, MAIN, OTHER, TYPES, Recording, T
-from test_idle import Script
+from test_idle import COPIED, Script, copied
 
 CALLS = "('cuda_runtime', 'cuda_driver')"
 WORK = "('kernel', 'gpu_memcpy', 'gpu_memset', 'gpu_graph')"
@@ -215,6 +215,19 @@ def test_causes_and_places_of_pieces_add_up(make_records, run_verb):
     whole = idle_of(run_verb, folder, "--to=1s")
     assert {cause for cause, _ in whole} >= {"host", "sync", "copy", "launch"}
     for cut in range(3, s.now - 1000, 7):
+        parts = [idle_of(run_verb, folder, *piece)
+                 for piece in ((f"--to={cut}us",), (f"--from={cut}us", "--to=1s"))]
+        assert parts[0] + parts[1] == whole, cut
+
+
+@pytest.mark.parametrize("name", COPIED)
+def test_whose_copies_cut_gaps_is_the_same_in_pieces(make_records, run_verb, name):
+    s = copied(name)
+    s.now = 10_000  # so that no piece is empty
+    s.call("cudaFree", 5)
+    folder = make_records(s.text())
+    whole = idle_of(run_verb, folder, "--to=1s")
+    for cut in (50, 300, 1108, 1200, 2112, 2500, 3100, 3109, 3118, 3150, 3600, 4010):
         parts = [idle_of(run_verb, folder, *piece)
                  for piece in ((f"--to={cut}us",), (f"--from={cut}us", "--to=1s"))]
         assert parts[0] + parts[1] == whole, cut

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Where the devices' time went, and why they were idle."""
 
+import collections
 import json
 import random
 import re
@@ -14,7 +15,7 @@ import stream_reader
 from stream_reader import CALL, PAUSE, POP, PUSH, TYPE_NUMBERS
 from test_step_report import RandomStream
 
-MAIN, DEVICE, OTHER = 1, 2, 3
+MAIN, DEVICE, OTHER, THIRD = 1, 2, 3, 4
 US = 1000
 PARTS = ("compute_ns", "communication_ns", "copies_ns", "idle_ns", "stopped_ns")
 CAUSES = ("launch", "host", "sync", "copy", "loader", "allocation", "communication", "capture",
@@ -275,15 +276,15 @@ def test_time_before_a_range_is_not_in_it(opens_at, place, report):
 
 @pytest.mark.parametrize("us, share", [(1, 1 / 201), (40, None)])
 def test_a_helper_that_cuts_gaps_is_told_as_one(us, share, run_verb, make_records):
-    """It is whose work ends them, but makes little: a tenth is not."""
+    """It is whose kernels end them, but makes little: a tenth is not."""
     s = Script()
     for _ in range(20):
         s.launch(lasts=20 * 200)
         s.now += 4000
         for _ in range(20):
             s.now += 5000
-            s.last = s.call("cudaMemcpyAsync", 4, thread=OTHER)
-            s.work(4, us, kind="copy")
+            s.last = s.call("cudaLaunchKernel", 4, thread=OTHER)
+            s.work(4, us)
     folder = make_records(s.text())
     finding, = (row for row in json.loads(run_verb("report", "--format=json", folder).stdout)
                 ["findings"] if row["id"] == "host-bound")
@@ -292,11 +293,59 @@ def test_a_helper_that_cuts_gaps_is_told_as_one(us, share, run_verb, make_record
         pytest.approx(share, abs=1e-6) if share else None)
     assert finding["next"].startswith("gpuprof merge" if share else "gpuprof run --backtrace=")
     text = run_verb("report", "--full", folder).stdout
-    assert (" a thread with 0.5% of the work, before cudaMemcpyAsync\n" in text) == bool(share)
+    assert (" a thread with 0.5% of the work, before cudaLaunchKernel\n" in text) == bool(share)
     assert text.count(" by a thread that makes 0.5% of the GPU's work\n") == bool(share)
     run_verb("report", "--partial", "--share=0/1", "-o", "part", folder)
     assert run_verb("report", "--combine", "part", "--full").stdout == \
         text.replace(str(folder), "DATA")
+
+
+# (when, thread, function, how long, work from then on and for so long) in us after the first
+# kernel's end; who is told for the time before: the next launch's thread, or that which copies.
+COPY, LAUNCH, WAIT = "cudaMemcpyAsync", "cudaLaunchKernel", "cudaStreamSynchronize"
+OFTEN = [(at, OTHER, COPY, 4, at + 4, 10) for at in (1000, 2000, 3000)]
+COPIED = {
+    "copies go on": (OFTEN + [(3900, MAIN, LAUNCH, 4, 3904, 50)], LAUNCH),
+    "the launch comes while they do": (OFTEN + [(3001, MAIN, LAUNCH, 4, 3010, 50)], LAUNCH),
+    "another thread launches": (OFTEN + [(3900, THIRD, LAUNCH, 4, 3904, 50)], LAUNCH),
+    "the launch comes at once": ([(3000, OTHER, COPY, 4, 3004, 10),
+                                  (3050, MAIN, LAUNCH, 4, 3054, 50)], COPY),
+    "at once behind the last of two": ([(3000, OTHER, COPY, 4, 3004, 10),
+                                        (3030, OTHER, COPY, 4, 3034, 10),
+                                        (3070, MAIN, LAUNCH, 4, 3074, 50)], COPY),
+    "the launch waits on the device": ([(-50, MAIN, LAUNCH, 4, 3104, 50),
+                                        (3000, OTHER, COPY, 4, 3004, 10)], COPY),
+    "the launcher waits in a call": ([(-50, MAIN, WAIT, 3070, None, 0),
+                                      (3000, OTHER, COPY, 4, 3004, 10),
+                                      (3900, MAIN, LAUNCH, 4, 3904, 50)], COPY),
+    "who copies launches": (OFTEN + [(3900, OTHER, LAUNCH, 4, 3904, 50)], COPY),
+    "no kernel follows": (OFTEN, COPY),
+}
+
+
+def copied(name):
+    """That, behind a kernel of MAIN."""
+    s, (events, _) = Script(now=1000), COPIED[name]
+    s.launch()
+    end = s.last + 104
+    for at, thread, function, us, work, lasts in events:
+        s.now = end + at
+        s.last = s.call(function, us, thread=thread)
+        if work is not None:
+            s.work(work - at, lasts, kind="copy" if function == COPY else "kernel")
+    return s
+
+
+@pytest.mark.parametrize("name", COPIED)
+def test_copies_are_nothing_that_the_gpu_waits_for(name, report):
+    """But where who launches may have waited for them."""
+    rows = [row for row in report(copied(name))["idle"] if row["cause"] == "host"]
+    found = {row["place"]: row["total_ns"] / US for row in rows}
+    told = f"before {COPIED[name][1]}"
+    assert found[told] > 2870 and sum(found.values()) - found[told] < 890
+    assert len(rows) == 1 or name not in ("copies go on", "another thread launches")
+    if name == "copies go on":
+        assert rows[0]["count"] == 1 and found[told] == 3900 - 3 * 10
 
 
 def test_time_behind_a_wait_is_not_in_it(report):
@@ -651,3 +700,21 @@ def test_by_the_devices_own_log(library, tmp_path, run_verb):
             (cause, found, wanted)
     assert row["idle_unknown_ns"] <= 0.1 * row["idle_ns"]
     assert {r["place"] for r in report["idle"] if r["cause"] == "loader"} == {"load batch"}
+
+
+SLEEPERS = {"launcher": "main", "shared stream": "main", "two helpers": "main", "both": "main",
+            "prefetched": "main", "loader": "helper", "loader's event": "helper", "feeder": "main"}
+
+
+@pytest.mark.parametrize("who", SLEEPERS)
+def test_who_sleeps_is_named(library, tmp_path, run_verb, who):
+    """One thread launches, another copies; each is in a range of its name."""
+    gpu_run.runner(library, tmp_path)(cupti.build(source="loader_work.c"), who, status=0,
+                                      SIMCUDA_KERNEL_NS=200_000, GPUPROF_BACKTRACE_THRESHOLD="10s")
+    report = check_sums(json.loads(run_verb("report", "--format=json", "--table=gpu_time,idle",
+                                            tmp_path / "out").stdout))
+    found = collections.Counter()
+    for row in report["idle"]:
+        if row["cause"] in ("host", "sync"):
+            found[row["place"].split(" ")[-1]] += row["total_ns"] // US
+    assert found[SLEEPERS[who]] > 0.7 * sum(found.values()) > 0.7 * 12 * 18_000
