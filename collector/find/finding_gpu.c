@@ -434,6 +434,16 @@ int finding_gpu_take(struct finding_gpu *g, const struct slice *s)
                 : take_or_wait(g, e, stream, where);
 }
 
+int finding_gpu_pass(struct finding_gpu *g, const struct slice *s)
+{
+    uint32_t where = 0;
+    bool is_again;
+    if (!g->walk->filter->is_span || s->event.record->type != RECORD_COPY)
+        return 0;
+    int error = s->is_pending ? 0 : work_places_take(&g->wheres, s, &where);
+    return error < 0 ? error : is_repeated(g, &s->event, &where, &is_again);
+}
+
 int finding_gpu_tied(struct finding_gpu *g, const struct slice *s)
 {
     return work_places_tied(&g->wheres, s);

@@ -129,6 +129,10 @@ void finding_gpu_release(struct finding_gpu *g);
 int finding_gpu_take(struct finding_gpu *g, const struct slice *s);
 int finding_gpu_tied(struct finding_gpu *g, const struct slice *s);
 
+/* Likewise of what is not in the piece: in one from one time to another, for which all work is
+ * read, it is known what was uploaded before. 0 or an error. */
+int finding_gpu_pass(struct finding_gpu *g, const struct slice *s);
+
 /* Behind the last one. 0 or an error. */
 int finding_gpu_end(struct finding_gpu *g);
 

@@ -38,13 +38,16 @@ void findings_release(struct findings *f)
 static int take(void *context, const struct slice *s)
 {
     struct findings *f = context;
-    return is_stream_work(s->event.record->type) ? finding_gpu_take(&f->gpu, s) : 0;
+    if (!is_stream_work(s->event.record->type))
+        return 0;
+    return s->is_hidden ? finding_gpu_pass(&f->gpu, s) : finding_gpu_take(&f->gpu, s);
 }
 
 static int tied(void *context, const struct slice *s)
 {
     struct findings *f = context;
-    return is_stream_work(s->event.record->type) ? finding_gpu_tied(&f->gpu, s) : 0;
+    bool is_work = is_stream_work(s->event.record->type) && !s->is_hidden;
+    return is_work ? finding_gpu_tied(&f->gpu, s) : 0;
 }
 
 static int end(void *context)
@@ -57,6 +60,7 @@ struct consumer findings_consumer(struct findings *f)
     return (struct consumer){.context = f,
                              .needs = WALK_WORK | WALK_RANGES | WALK_OPS | WALK_STACKS,
                              .skips = WALK_SKIPS_CALLS | WALK_SKIPS_OTHERS | WALK_SKIPS_TIED,
+                             .sees_hidden = true,
                              .take = take,
                              .tied = tied,
                              .end = end};

@@ -440,6 +440,29 @@ def test_where_of_repeated_uploads(found, known):
     assert row["where"] == evidence["where"] == (known[1] or known[0])
 
 
+def test_a_piece_knows_what_was_uploaded_before(make_records, run_verb):
+    """And where, if only the first call has a place."""
+    job = Job()
+    for i in range(6):
+        job.now += US
+        if not i:
+            job.add(TYPES["push"], MAIN, job.now, args=[0] * 6, text="prepare")
+        call = job.call("cudaMemcpyAsync", at=job.now + 1)
+        if not i:
+            job.add(TYPES["pop"], MAIN, job.now + US, args=[0])
+        job.now += US
+        job.copy(50 * MS, PINNED, content=0x5eed, call=call)
+        job.kernel(PLAIN, MS)
+    folder = make_records(job.lines())
+    for piece in ([], ["--from=60ms"], ["--from=60ms", "--to=1s"], ["--from=50.5ms"]):
+        row, *_ = json.loads(run_verb("report", "--format=json", "--table=findings", *piece,
+                                      folder).stdout)["findings"]
+        evidence, = row["evidence"]
+        copies = 5 - (piece == ["--from=60ms"] or len(piece) == 2)
+        assert row["id"] == "repeated-upload" and row["where"] == "prepare", piece
+        assert (evidence["count"], row["ns"]) == (copies, copies * 50 * MS), piece
+
+
 # ---- what is said ------------------------------------------------------------------------------
 
 def test_a_place_that_many_ways_lead_to(run_verb, make_stacks):
