@@ -9,6 +9,32 @@
 #include "error.h"
 #include "find/idle.h"
 
+static int compare_times(const void *left, const void *right)
+{
+    uint64_t a = *(const uint64_t *)left, b = *(const uint64_t *)right;
+    return (a > b) - (a < b);
+}
+
+/* How far apart steps begin: half of them no farther; 0: there are none, or too few. 0 or
+ * GPUPROF_NO_MEMORY. */
+static int find_period(const struct report *r, uint64_t *period_ns)
+{
+    const struct steps *s = r->steps ? &r->steps->steps : r->marks;
+    uint64_t *times = s && s->count ? calloc(s->count, sizeof *times) : NULL;
+    size_t count = 0;
+    *period_ns = 0;
+    if (!times)
+        return s && s->count ? GPUPROF_NO_MEMORY : 0;
+    for (uint32_t i = 1; i < s->count; i++)
+        if (s->list[i].process == s->list[i - 1].process &&
+            s->list[i].begin_ns > s->list[i - 1].begin_ns)
+            times[count++] = s->list[i].begin_ns - s->list[i - 1].begin_ns;
+    qsort(times, count, sizeof *times, compare_times);
+    *period_ns = count ? times[(count - 1) / 2] : 0;
+    free(times);
+    return 0;
+}
+
 static int start(struct page *p, const struct options *options)
 {
     const struct report *r = p->report;
@@ -16,8 +42,11 @@ static int start(struct page *p, const struct options *options)
     for (uint32_t i = 0; r->idle && i < r->idle->device_count; i++)
         end_ns = r->idle->devices[i].end_ns > end_ns ? r->idle->devices[i].end_ns : end_ns;
     p->name = options->paths[0];
-    page_use_init(&p->use, &p->report->walk, r->idle, r->walk.survey.origin_ns, end_ns);
-    int error = page_steps_init(&p->steps, r);
+    uint64_t period_ns;
+    int error = find_period(r, &period_ns);
+    page_use_init(&p->use, &p->report->walk, r->idle, r->walk.survey.origin_ns, end_ns, period_ns);
+    if (error == 0)
+        error = page_steps_init(&p->steps, r);
     if (error < 0 || !recording_has_stacks(r->rec))
         return error;
     p->flame.is_there = true;

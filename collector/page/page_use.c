@@ -10,16 +10,31 @@
 #include "model/nccl_call.h"
 #include "record/gpu_record.h"
 
+#define SPANS_A_STEP 4 /* so many show it as it is */
+
+/* Spans of about a step have now more of its busy part and now less: waves that nothing made. */
+static uint64_t whole_steps(uint64_t bucket_ns, uint64_t step_ns, uint64_t end_ns)
+{
+    if (!step_ns || step_ns / SPANS_A_STEP > bucket_ns)
+        return bucket_ns;
+    uint64_t whole_ns = (bucket_ns + step_ns - 1) / step_ns * step_ns;
+    return whole_ns <= UINT64_MAX - end_ns ? whole_ns : bucket_ns;
+}
+
 void page_use_init(struct page_use *u, struct walk *walk, struct idle *idle, uint64_t begin_ns,
-                   uint64_t end_ns)
+                   uint64_t end_ns, uint64_t step_ns)
 {
     begin_ns = begin_ns < UINT64_MAX - PAGE_BUCKETS ? begin_ns : UINT64_MAX - PAGE_BUCKETS;
     end_ns = end_ns < UINT64_MAX - PAGE_BUCKETS ? end_ns : UINT64_MAX - PAGE_BUCKETS;
     uint64_t window_ns = end_ns > begin_ns ? end_ns - begin_ns : 0;
+    uint64_t bucket_ns = whole_steps(window_ns / PAGE_BUCKETS + 1, step_ns, end_ns);
+    uint64_t spans = window_ns ? (window_ns - 1) / bucket_ns + 1 : 1;
     *u = (struct page_use){.walk = walk,
                            .idle = idle,
                            .begin_ns = begin_ns,
-                           .bucket_ns = window_ns / PAGE_BUCKETS + 1};
+                           .window_ns = window_ns,
+                           .bucket_ns = bucket_ns,
+                           .spans = (unsigned)spans};
 }
 
 void page_use_release(struct page_use *u)
@@ -68,7 +83,7 @@ static bool bucket_at(const struct page_use *u, uint64_t from_ns, uint64_t to_ns
     *place = (from_ns - u->begin_ns) / u->bucket_ns;
     *end_ns = u->begin_ns + (*place + 1) * u->bucket_ns;
     *end_ns = *end_ns < to_ns ? *end_ns : to_ns;
-    return *place < PAGE_BUCKETS;
+    return *place < u->spans;
 }
 
 static void spread(struct page_use *u, uint64_t *buckets, uint64_t from_ns, uint64_t to_ns)
@@ -212,7 +227,7 @@ static int take_waits(struct page_use *u, struct page_device *device)
     struct idle_device *of = &idle->devices[place];
     device->run_ns = of->end_ns - of->begin_ns - of->causes[IDLE_START_UP] - of->stopped_ns;
     idle_waited_begin(of);
-    for (uint64_t i = 0; error == 0 && i < PAGE_BUCKETS; i++) {
+    for (uint64_t i = 0; error == 0 && i < u->spans; i++) {
         uint64_t *all_ns = &device->ns[USE_COMMUNICATION][i];
         uint64_t at_ns = u->begin_ns + i * u->bucket_ns;
         error = idle_waited(idle, place, at_ns, at_ns + u->bucket_ns, &ns);
@@ -230,7 +245,7 @@ static int end(void *context)
     if (u->count)
         qsort(u->devices, u->count, sizeof *u->devices, compare_devices);
     for (uint32_t i = 0; error == 0 && i < u->count; i++) {
-        pass_time(u, u->devices[i], u->begin_ns + PAGE_BUCKETS * u->bucket_ns);
+        pass_time(u, u->devices[i], u->begin_ns + u->spans * u->bucket_ns);
         error = take_waits(u, u->devices[i]);
     }
     return error;
@@ -247,8 +262,12 @@ static void put_shares(const struct page_use *u, const uint64_t *buckets, FILE *
     static const char letters[] =
         "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
     fputs(", \"", out);
-    for (unsigned i = 0; i < PAGE_BUCKETS; i++)
-        fputc(letters[(uint64_t)((double)buckets[i] / (double)u->bucket_ns * 63 + 0.5)], out);
+    for (unsigned i = 0; i < u->spans; i++) {
+        uint64_t left_ns = u->window_ns - i * u->bucket_ns; /* the last may be shorter */
+        uint64_t ns = left_ns && left_ns < u->bucket_ns ? left_ns : u->bucket_ns;
+        double share = (double)buckets[i] / (double)ns;
+        fputc(letters[(unsigned)((share < 1 ? share : 1) * 63 + 0.5)], out);
+    }
     fputc('"', out);
 }
 
@@ -262,13 +281,13 @@ static uint64_t sum(const uint64_t *buckets)
 
 /* [name, the highest, the mean, then a letter for each span: A it is not known, B to _ from 0 to
  * the highest]. */
-static void put_curve(const struct page_curve *curve, const char *name, double unit, bool is_first,
-                      FILE *out)
+static void put_curve(const struct page_curve *curve, unsigned spans, const char *name, double unit,
+                      bool is_first, FILE *out)
 {
     static const char letters[] = "BCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
     double highest = 0, sum = 0;
     uint64_t ns = 0;
-    for (unsigned i = 0; i < PAGE_BUCKETS; i++) {
+    for (unsigned i = 0; i < spans; i++) {
         double value = curve->ns[i] ? curve->sums[i] / (double)curve->ns[i] : 0;
         highest = value > highest ? value : highest;
         sum += curve->sums[i];
@@ -278,7 +297,7 @@ static void put_curve(const struct page_curve *curve, const char *name, double u
         return;
     fprintf(out, "%s[\"%s\", %.6g, %.6g, \"", is_first ? "" : ", ", name, highest / unit,
             sum / (double)ns / unit);
-    for (unsigned i = 0; i < PAGE_BUCKETS; i++)
+    for (unsigned i = 0; i < spans; i++)
         fputc(!curve->ns[i]
                   ? 'A'
                   : letters[(unsigned)(highest > 0
@@ -289,7 +308,7 @@ static void put_curve(const struct page_curve *curve, const char *name, double u
     fputs("\"]", out);
 }
 
-static void put_curves(const struct page_device *device, FILE *out)
+static void put_curves(const struct page_device *device, unsigned spans, FILE *out)
 {
     static const struct {
         const char *name;
@@ -305,7 +324,7 @@ static void put_curves(const struct page_device *device, FILE *out)
         for (unsigned k = 0; k < PAGE_BUCKETS; k++)
             ns += device->curves[i].ns[k];
         if (ns)
-            put_curve(&device->curves[i], kinds[i].name, kinds[i].unit, !any, out);
+            put_curve(&device->curves[i], spans, kinds[i].name, kinds[i].unit, !any, out);
         any |= ns != 0;
     }
     fputc(']', out);
@@ -316,9 +335,10 @@ static void put_curves(const struct page_device *device, FILE *out)
 int page_use_put(const struct page_use *u, struct page_data *d)
 {
     fprintf(d->stream,
-            "{\"begin_ns\": %" PRIu64 ", \"bucket_ns\": %" PRIu64 ", \"left_out\": %u, "
+            "{\"begin_ns\": %" PRIu64 ", \"bucket_ns\": %" PRIu64
+            ", \"spans\": %u, \"left_out\": %u, "
             "\"devices\": [",
-            u->begin_ns, u->bucket_ns, u->beyond.count);
+            u->begin_ns, u->bucket_ns, u->spans, u->beyond.count);
     for (uint32_t i = 0; i < u->count; i++) {
         const struct page_device *device = u->devices[i];
         fprintf(d->stream, "%s[%u, %" PRIu64, i ? ",\n" : "\n", device->process->index,
@@ -327,7 +347,7 @@ int page_use_put(const struct page_use *u, struct page_data *d)
             fprintf(d->stream, ", %" PRIu64, sum(device->ns[kind]));
         for (unsigned kind = 0; kind < USE_KINDS; kind++)
             put_shares(u, device->ns[kind], d->stream);
-        put_curves(device, d->stream);
+        put_curves(device, u->spans, d->stream);
         fprintf(d->stream, ", %" PRIu64 "]", device->run_ns);
     }
     fputs("]}", d->stream);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What each device did over time: the window of the recording in PAGE_BUCKETS equal spans, and how
- * much of each went to compute, to communication without compute, to copies without either, and to
- * communication that only waited for another rank, which is idle time as the rest is. Beside it
- * stand curves of what the driver said of the device: the mean of each span. Memory: 10 KB for each
- * device of a process, of which PAGE_USES_MAX are followed, and 26 KB for its curves.
+ * What each device did over time: the window of the recording in equal spans, PAGE_BUCKETS at most,
+ * and how much of each went to compute, to communication without compute, to copies without either,
+ * and to communication that only waited for another rank, which is idle time as the rest is. Beside
+ * it stand curves of what the driver said of the device: the mean of each span. Memory: 10 KB for
+ * each device of a process, of which PAGE_USES_MAX are followed, and 26 KB for its curves.
  */
 #ifndef GPUPROF_COLLECTOR_PAGE_USE_H
 #define GPUPROF_COLLECTOR_PAGE_USE_H
@@ -40,7 +40,9 @@ struct page_use {
     struct walk *walk;
     struct idle *idle; /* NULL: nobody knows how long they waited */
     uint64_t begin_ns;
+    uint64_t window_ns;
     uint64_t bucket_ns;
+    unsigned spans;               /* PAGE_BUCKETS at most */
     struct page_device **devices; /* owned, and so are they */
     uint32_t count;
     uint32_t capacity;
@@ -49,9 +51,10 @@ struct page_use {
 };
 
 /* `walk` and `idle`, which is finished and may be NULL, must stay. The window is that from begin_ns
- * to end_ns. */
+ * to end_ns; a span is as many steps, which begin `step_ns` apart (0: not known), or a small part
+ * of one. */
 void page_use_init(struct page_use *u, struct walk *walk, struct idle *idle, uint64_t begin_ns,
-                   uint64_t end_ns);
+                   uint64_t end_ns, uint64_t step_ns);
 void page_use_release(struct page_use *u);
 
 struct consumer page_use_consumer(struct page_use *u);

@@ -20,26 +20,27 @@ function momentText(use, device, bucket) {
   ].join("\n");
 }
 
-const bucketAt = (event, node) => {
+const bucketAt = (use, event, node) => {
   const area = node.getBoundingClientRect();
-  return Math.max(0, Math.min(399, Math.floor((event.clientX - area.left) / area.width * 400)));
+  const at = Math.floor((event.clientX - area.left) / area.width * use.spans);
+  return Math.max(0, Math.min(use.spans - 1, at));
 };
 
 /* Compute at the bottom, on it communication, copies, and waits; the rest is idle. */
 function drawAreas(use, device, height) {
-  const shares = sharesOf(device), below = new Array(400).fill(0);
+  const shares = sharesOf(device), below = new Array(use.spans).fill(0);
   const drawing = svg("svg", {
-    viewBox: "0 0 400 100",
+    viewBox: `0 0 ${use.spans} 100`,
     preserveAspectRatio: "none",
     height,
     role: "img",
     "aria-label":
       `${deviceName(device)}: busy ${percent(busyShare(device))} of the time after start-up`
   },
-    svg("rect", {width: 400, height: 100, class: "c-idle", opacity: .45}));
+    svg("rect", {width: use.spans, height: 100, class: "c-idle", opacity: .45}));
   useKinds.forEach((kind, k) => {
     let up = "", down = "";
-    for (let i = 0; i < 400; i++) {
+    for (let i = 0; i < use.spans; i++) {
       const low = 100 - 100 * below[i], high = 100 - 100 * Math.min(1, below[i] + shares[k][i]);
       up += `L${i} ${high.toFixed(1)}L${i + 1} ${high.toFixed(1)}`;
       down = `L${i + 1} ${low.toFixed(1)}L${i} ${low.toFixed(1)}` + down;
@@ -48,7 +49,7 @@ function drawAreas(use, device, height) {
     if (device[2 + k])
       drawing.append(svg("path", {d: "M" + up.slice(1) + down + "Z", class: "c-" + kind}));
   });
-  return tipped(drawing, (event) => momentText(use, device, bucketAt(event, drawing)));
+  return tipped(drawing, (event) => momentText(use, device, bucketAt(use, event, drawing)));
 }
 
 /* What the driver said of it: a line each, from 0 to its highest. */
@@ -62,7 +63,7 @@ function drawCurve(use, device, [name, highest, mean, letters]) {
     before = value;
   });
   const drawing = svg("svg", {
-    viewBox: "0 0 400 100",
+    viewBox: `0 0 ${use.spans} 100`,
     preserveAspectRatio: "none",
     height: 28,
     role: "img",
@@ -71,7 +72,7 @@ function drawCurve(use, device, [name, highest, mean, letters]) {
     svg("path", {d: path, class: "curve", "vector-effect": "non-scaling-stroke"}));
   return el("div", {class: "row"}, el("span", {title: name}, name),
     tipped(drawing, (event) => {
-      const bucket = bucketAt(event, drawing), value = values[bucket];
+      const bucket = bucketAt(use, event, drawing), value = values[bucket];
       return `${deviceName(device)}, at ${time(bucket * use.bucket_ns)}\n${name}: ` +
         (value < 0 ? "not known" : shown(value / 62 * highest));
     }),
@@ -86,22 +87,23 @@ const busyShare = (device) => (device[2] + device[3] + device[4]) / (device[3 + 
 
 /* A row of one or more pixels for each device. */
 function drawMany(use, box) {
-  const devices = use.devices, height = Math.max(160, Math.min(480, devices.length * 4));
-  const canvas = el("canvas", {width: 400, height: devices.length, style: {height: height + "px"}});
+  const {devices, spans} = use, height = Math.max(160, Math.min(480, devices.length * 4));
+  const size = {width: spans, height: devices.length, style: {height: height + "px"}};
+  const canvas = el("canvas", size);
   const detail = el("div"), marker = el("div", {class: "marker"});
   let chosen = 0;
   const paint = () => {
-    const context = canvas.getContext("2d"), image = context.createImageData(400, devices.length);
+    const context = canvas.getContext("2d"), image = context.createImageData(spans, devices.length);
     const colours = [...useKinds, "idle"].map((name) => rgb(colour(name)));
     devices.forEach((device, y) => {
       const shares = sharesOf(device);
-      for (let x = 0; x < 400; x++) {
+      for (let x = 0; x < spans; x++) {
         const parts = shares.map((list) => list[x]);
         parts.push(Math.max(0, 1 - parts.reduce((a, b) => a + b)));
         for (let c = 0; c < 3; c++)
-          image.data[4 * (400 * y + x) + c] =
+          image.data[4 * (spans * y + x) + c] =
             parts.reduce((sum, part, k) => sum + part * colours[k][c], 0);
-        image.data[4 * (400 * y + x) + 3] = 255;
+        image.data[4 * (spans * y + x) + 3] = 255;
       }
     });
     context.putImageData(image, 0, 0);
@@ -145,7 +147,7 @@ function drawMany(use, box) {
     }
   },
                           canvas, marker),
-    (event) => momentText(use, devices[rowAt(event)], bucketAt(event, canvas)));
+    (event) => momentText(use, devices[rowAt(event)], bucketAt(use, event, canvas)));
   paint();
   addEventListener("recolour", paint);
   /* Of those that had work: of others only the counters were read. */
@@ -162,12 +164,13 @@ const rgb = (hex) => [1, 3, 5].map((i) => parseInt(hex.slice(i, i + 2), 16));
 
 sections.use = (box, use) => {
   if (!use.devices.length) return "No work of a GPU was recorded.";
-  const window = 400 * use.bucket_ns;
+  const window = use.spans * use.bucket_ns;
   const keys = [...useKinds.map(
     (kind, k) => [useNames[k], "c-" + kind, use.devices.reduce((sum, d) => sum + d[2 + k], 0)])];
   add(box,
     el("p", {class: "lead"},
-      `${time(window)}, from the first event of the recording on, in 400 spans. ` +
+      `${time(window)}, from the first event of the recording on, in ` +
+        `${counted(use.spans, "span")}. ` +
         "Communication is shown where no kernel of the program's own runs, copies where no " +
         "kernel runs at all. Shares are of each device's time after start-up; to wait for other " +
         "ranks is to be idle, as in the overview." +

@@ -258,6 +258,29 @@ def test_devices_by_rank_and_steps_beyond(chromium, run_verb, make_stacks, tmp_p
     page.check_quiet()
 
 
+@pytest.mark.parametrize("steps, spans", ((197, 197), (1500, 375), (12, 400)))
+def test_equal_steps_make_no_waves(chromium, run_verb, make_stacks, tmp_path, steps, spans):
+    """A span has whole steps, all of which are alike, or so little of one that it is seen."""
+    script = ["process 0", "meta gpu_rows=from CUPTI", "name 1 gemm"]
+    for step in range(steps):
+        at = 1000 + 1_000_000 * step
+        script += [f"step {at} {step}", f"call cudaLaunchKernel {at + 100} 500 {step + 1} 0 0",
+                   f"kernel 1 {at + 1000} 300000 {step + 1}"]
+    script += [f"step {1000 + 1_000_000 * steps} {steps}"]
+    run_verb("report", make_stacks(*script), "-o", "page.html")
+    page = Page(chromium, tmp_path / "page.html")
+    use = data_of_page(page)["use"]
+    letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
+    busy = [letters.index(letter) / 63 for letter in use["devices"][0][6]]
+    assert len(busy) == use["spans"] and abs(use["spans"] - spans) <= 1
+    if spans < 400:
+        assert all(abs(share - .3) < .02 for share in busy[1:-1])
+    else:
+        assert min(busy) == 0 and max(busy) == 1
+    assert len(page.run("Array.from(document.querySelectorAll('#use svg'))")) == 1
+    page.check_quiet()
+
+
 def test_a_late_rank(chromium, run_verb, make_gpu, tmp_path):
     """Of each 188.331 ms 108 are work. Rank 1 is late 4 times by 20 ms, and all sections agree."""
     run_verb("report", make_gpu("late", 4), "-o", "page.html")
