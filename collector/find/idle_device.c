@@ -352,10 +352,10 @@ static int settle_held(struct idle *d, struct idle_device *device, const struct 
 static int charge_held(struct idle *d, struct idle_device *device, const struct slice *s,
                        struct idle_maker maker)
 {
-    struct idle_rows *rows = rows_of(d, device);
-    struct idle_gap gap = ended_gap(d, device, s, maker);
     if (!has_held(device) || is_copy(s))
         return 0;
+    struct idle_rows *rows = rows_of(d, device);
+    struct idle_gap gap = ended_gap(d, device, s, maker);
     gap.before = device->launcher;
     rows->most_ns = 0;
     int error = idle_held_charge(device->held, &gap, rows, device->causes);
