@@ -74,7 +74,8 @@ function drawFindings(box) {
   if (!found.length && !rowsOf("gpu_time").length) return;
   add(box, el("h3", {}, "What to fix first"));
   if (!found.length) {
-    add(box, el("p", {class: "none"}, "Nothing stands out: no cost is above its threshold."));
+    add(box, el("p", {class: "none"},
+      "No cost is above its threshold (of most kinds 5 % and 50 ms)."));
     return;
   }
   add(box,

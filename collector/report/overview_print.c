@@ -551,6 +551,8 @@ static void print_findings(struct screen *s, const struct findings *f)
         if (each > 1)
             print_next(s, f, found);
     }
+    if (f && f->count > count && !s->is_short && count * each < room)
+        line(s, "", NULL, "... and %u more: --table=findings", f->count - count);
 }
 
 /* ---- what is missing, and what it cost ---- */
