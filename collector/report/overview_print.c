@@ -527,8 +527,8 @@ static void print_place(struct screen *s, const struct findings *f, const struct
         line(s, "", place, "                    %s%s%s", on, by, place ? idle_at(place) : "");
 }
 
-/* What costs most, with its place and what to run next; places, and then findings, give way to what
- * still has to stand on the screen. */
+/* What costs most, with its place and what to run next; places, what to run, and then findings give
+ * way to what still has to stand on the screen. */
 static void print_findings(struct screen *s, const struct findings *f)
 {
     char time[UNIT_TEXT_BYTES];
@@ -537,21 +537,22 @@ static void print_findings(struct screen *s, const struct findings *f)
     unsigned room = OVERVIEW_LINES_MAX - LINES_BELOW;
     room = room > s->lines ? room - s->lines : 0;
     unsigned each = s->is_short ? 1 : 3 * count <= room ? 3 : 2;
-    if (count * each > room)
-        count = room / each;
+    count = count < room ? count : room;
     for (unsigned i = 0; i < count; i++) {
         const struct finding *found = &f->list[i];
+        unsigned others = count - 1 - i, lines = room - others < each ? room - others : each;
+        room -= lines;
         line(s, i ? "" : "finding", NULL, "%5.1f%%  %10s  %s%s",
              found->bytes ? percent(found->bytes, found->of_bytes)
                           : percent(found->ns, found->of_ns),
              found->bytes ? bytes_text(time, found->bytes) : time_text(time, found->ns),
              finding_title(found), finding_base(found));
-        if (each > 2)
+        if (lines > 2)
             print_place(s, f, found);
-        if (each > 1)
+        if (lines > 1)
             print_next(s, f, found);
     }
-    if (f && f->count > count && !s->is_short && count * each < room)
+    if (f && f->count > count && !s->is_short && room)
         line(s, "", NULL, "... and %u more: --table=findings", f->count - count);
 }
 
