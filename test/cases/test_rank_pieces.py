@@ -89,3 +89,13 @@ def test_a_rank_that_has_not_come_yet(run_verb, make_records):
         assert sum(row["collectives"] for row in found["ranks"]) == count * ranks, options
     text = run_verb("report", "--table=arrivals", "--to=1s", folder).stdout
     assert "collectives not counted here: the piece has not all ranks' kernels of 1\n" in text
+
+
+@pytest.mark.parametrize("jobs", ("-j1", "-j2"))
+def test_ranks_that_are_left_out_are_said(run_verb, make_gpu, jobs):
+    """Who was waited for may be one of them."""
+    folder = make_gpu("late", 4)
+    assert "2 processes are left out" in run_verb("report", jobs, "--rank=0,1", folder).stderr
+    assert "1 process is left out" in run_verb("report", jobs, "--rank=1-3", folder).stderr
+    for words in ((), ("--rank=0-3",), ("--kind=kernel",)):
+        assert "left out" not in run_verb("report", jobs, *words, folder).stderr
