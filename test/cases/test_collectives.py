@@ -7,6 +7,7 @@ import json
 import os
 import random
 import re
+import shutil
 import signal
 import subprocess
 import time
@@ -27,7 +28,8 @@ SECOND = 1_000_000_000
 
 def nccl_work(*flags):
     nccl = str(toolchain.SIM / "libnccl.so.2")
-    return toolchain.build("nccl_work.c", *toolchain.runtime(12), nccl, *flags)
+    return toolchain.build("nccl_work.c", *toolchain.runtime(12), f"-I{toolchain.SIM_NCCL}", nccl,
+                           *flags)
 
 
 def settings_of(tmp_path, world, **more):
@@ -91,6 +93,29 @@ def test_the_simulated_nccl_in_one_process(tmp_path):
     assert len(calls) == 8 * 4 and len({call.comm for call in calls}) == 1
     for rank in range(8):
         assert [int(call.number) for call in calls if call.rank == str(rank)] == [0, 1, 2, 3]
+
+
+def nvcc_built(source, program):
+    command = ["nvcc", "-arch=compute_80", "-cudart", "shared", "-x", "cu", source,
+               f"-I{toolchain.SIM_NCCL}", f"-L{toolchain.SIM}", "-lnccl", "-o", program]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return program
+
+
+@pytest.mark.parametrize("compiler", ("g++", pytest.param("nvcc", marks=pytest.mark.skipif(
+    not shutil.which("nvcc"), reason="not run: no nvcc in PATH (of NVIDIA's CUDA toolkit)"))))
+def test_the_header_serves_cpp_and_nvcc(tmp_path, compiler):
+    """Its functions have C's names, its types their synonyms, and it hides no header of CUDA's."""
+    source = "nccl_alone.cpp"
+    if compiler == "nvcc":
+        program = nvcc_built(toolchain.SOURCES / source, tmp_path / "alone")
+    else:
+        program = toolchain.build(source, *toolchain.runtime(13), f"-I{toolchain.SIM_NCCL}",
+                                  f"-L{toolchain.SIM}", "-lnccl", compiler=compiler)
+    done = toolchain.run([program], toolchain.environment(None, **settings_of(tmp_path, 1)))
+    assert done.stdout == "0 2 6 7 8\n"
+    assert [call.type for call in logged(tmp_path) if call.name == "ncclAllReduce"] == ["7"]
 
 
 ASKS = ("ncclCommCount", "ncclCommUserRank", "ncclCommCuDevice", "ncclGetUniqueId")

@@ -15,6 +15,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 SOURCES = HERE / "src"
 SIM = conftest.BUILD / "sim"
 SIM_INCLUDE = HERE.parent / "sim" / "include"
+SIM_NCCL = HERE.parent / "sim" / "nccl"
 OUT = conftest.BUILD / "cases"
 
 # "aarch64-linux-gnu": everything is built for that machine and run by qemu-user (`make
@@ -44,7 +45,7 @@ def build(source, *flags, compiler="gcc"):
     conftest.need(compiler)
     source = SOURCES / source
     inputs = [source, *sorted(SIM_INCLUDE.glob("*.h")), *sorted(SOURCES.glob("*.h")),
-              *sorted(SIM_INCLUDE.parent.glob("sim_cupti_[af]*"))]
+              *sorted(SIM_NCCL.glob("*.h")), *sorted(SIM_INCLUDE.parent.glob("sim_cupti_[af]*"))]
     inputs += [pathlib.Path(f) for f in flags if f.startswith("/")]
     for path in inputs:
         if not path.exists():

@@ -7,7 +7,7 @@ SIM_DIR := test/sim
 # Not optimised: most of it is compiled for four libraries or more, and a simulated kernel takes as
 # long as it is told to.
 SIM_CFLAGS := -D_GNU_SOURCE -O0 -fPIC -fvisibility=hidden -fno-strict-aliasing \
-	-I$(SIM_DIR)/include -I$(SIM_DIR)
+	-I$(SIM_DIR)/include -I$(SIM_DIR)/nccl -I$(SIM_DIR)
 
 SIM_COMMON_SRC := $(addprefix $(SIM_DIR)/,sim_log.c sim_text.c sim_failure.c)
 SIM_DRIVER_SRC := $(sort $(wildcard $(SIM_DIR)/sim_driver_*.c)) $(SIM_DIR)/sim_pool.c
@@ -38,7 +38,7 @@ SIM_CUPTI_LIBS := $(SIM)/libcupti.so.11.8 $(SIM)/libcupti.so.12 $(SIM)/libcupti.
 SIM_LIBS := $(SIM)/libcuda.so.1 $(SIM)/libcuda.so $(SIM)/libcudart.so.12 $(SIM)/libcudart.so.13 \
 	$(SIM)/libcudart.so $(SIM)/libcudart_static.a
 SIM_NVML := $(SIM)/libnvidia-ml.so.1 $(SIM)/nvml-450/libnvidia-ml.so.1
-SIM_NCCL := $(SIM)/libnccl.so.2
+SIM_NCCL := $(SIM)/libnccl.so.2 $(SIM)/libnccl.so
 SIM_NCCL_OBJ := $(patsubst $(SIM_DIR)/%.c,$(SIM)/obj/nccl/%.o,\
 	$(sort $(wildcard $(SIM_DIR)/sim_nccl_*.c)))
 
@@ -119,8 +119,11 @@ $(SIM)/obj/nccl/%.o: $(SIM_DIR)/%.c
 	$(call say,CC,$@) $(CC) $(CPPFLAGS) -std=gnu11 -Wall -Wextra $(WERROR) $(CFLAGS) $(SIM_CFLAGS) \
 		-DSIM_CUDART_MAJOR=13 -Wno-unused-function -MMD -MP -c $< -o $@
 
-$(SIM_NCCL): $(SIM_NCCL_OBJ) $(SIM)/libcudart_static.a
+$(SIM)/libnccl.so.2: $(SIM_NCCL_OBJ) $(SIM)/libcudart_static.a
 	$(call say,LD,$@) $(CC) $(CFLAGS) $(LDFLAGS) -shared -Wl,-soname,$(@F) $^ -o $@ -pthread -ldl
+
+$(SIM)/libnccl.so: | $(SIM)/libnccl.so.2
+	$(Q)ln -sf libnccl.so.2 $@
 
 $(SIM)/libcuda.so: | $(SIM)/libcuda.so.1
 	$(Q)ln -sf libcuda.so.1 $@

@@ -4,18 +4,29 @@
 
 /*
  * What the simulated NCCL declares: the names, types and numbers that NCCL 2.28 documents, as far
- * as programs of the tests use them.
+ * as programs of the tests use them. It lies apart from the simulated CUDA's headers, which would
+ * hide a toolkit's from nvcc; cuda_runtime.h may be either's.
  */
 
 #include <cuda_runtime.h>
 #include <limits.h>
 #include <stddef.h>
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define NCCL_MAJOR           2
+#define NCCL_MINOR           28
+#define NCCL_PATCH           9
+#define NCCL_VERSION_CODE    22809
+#define NCCL_UNIQUE_ID_BYTES 128
+
 typedef struct ncclComm *ncclComm_t;
 typedef struct ncclWindow_vidmem *ncclWindow_t;
 
 typedef struct {
-    char internal[128];
+    char internal[NCCL_UNIQUE_ID_BYTES];
 } ncclUniqueId;
 
 typedef enum {
@@ -44,7 +55,12 @@ typedef enum {
     ncclBfloat16,
     ncclFloat8e4m3,
     ncclFloat8e5m2,
-    ncclNumTypes
+    ncclNumTypes,
+    ncclChar = ncclInt8,
+    ncclInt = ncclInt32,
+    ncclHalf = ncclFloat16,
+    ncclFloat = ncclFloat32,
+    ncclDouble = ncclFloat64
 } ncclDataType_t;
 
 typedef struct {
@@ -60,8 +76,10 @@ typedef struct {
 #define NCCL_SPLIT_NOCOLOR  -1
 #define NCCL_SHRINK_DEFAULT 0
 #define NCCL_CONFIG_OF(waits)                                                                      \
-    ((ncclConfig_t){                                                                               \
-        .size = sizeof(ncclConfig_t), .magic = 0xcafebeef, .version = 22809, .blocking = waits})
+    ((ncclConfig_t){.size = sizeof(ncclConfig_t),                                                  \
+                    .magic = 0xcafebeef,                                                           \
+                    .version = NCCL_VERSION_CODE,                                                  \
+                    .blocking = waits})
 
 typedef struct {
     size_t size;
@@ -69,7 +87,7 @@ typedef struct {
     float estimatedTime;
 } ncclSimInfo_t;
 
-#define NCCL_SIM_INFO ((ncclSimInfo_t){sizeof(ncclSimInfo_t), 0x74685283, 22809, -1.0f})
+#define NCCL_SIM_INFO ((ncclSimInfo_t){sizeof(ncclSimInfo_t), 0x74685283, NCCL_VERSION_CODE, -1.0f})
 
 #define NCCL_BOTH(returns, name, params)                                                           \
     returns nccl##name params;                                                                     \
@@ -130,5 +148,9 @@ NCCL_FUNCTION(GroupEnd, (void))
 NCCL_FUNCTION(GroupSimulateEnd, (ncclSimInfo_t * info))
 NCCL_BOTH(const char *, GetErrorString, (ncclResult_t result))
 NCCL_BOTH(const char *, GetLastError, (ncclComm_t comm))
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif
