@@ -26,6 +26,11 @@ const char *step_kind_word(enum step_kind kind)
     return words[kind];
 }
 
+const char *step_kind_text(enum step_kind kind)
+{
+    return kind == STEPS_CALLED ? "gpuprof_step" : words[kind];
+}
+
 int steps_init(struct steps *s, struct walk *walk, const char *by, const char *pattern)
 {
     uint64_t more = recording_bytes(walk->rec) / STEP_FILE_BYTES;

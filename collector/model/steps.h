@@ -121,6 +121,9 @@ struct consumer steps_consumer(struct steps *s);
 /* A word for --step-by, "none" for STEPS_NONE. */
 const char *step_kind_word(enum step_kind kind);
 
+/* What marks them, for people: words for --step-by, of which "range" has two meanings. */
+const char *step_kind_text(enum step_kind kind);
+
 /* Once they are complete: EXIT_OK, or EXIT_USAGE after one line if those that were wanted are not
  * there. */
 enum exit_code steps_check(struct steps *s, const char *verb);

@@ -299,15 +299,16 @@ static void print_origin(struct screen *s, const struct report *r)
 static void print_steps(struct screen *s, const struct overview *o)
 {
     char median[UNIT_TEXT_BYTES], slowest[UNIT_TEXT_BYTES], count[UNIT_TEXT_BYTES], of[64] = "";
-    char who[RANK_TITLE_BYTES];
+    char who[RANK_TITLE_BYTES], text[LINE_BYTES];
     if (!o->steps)
         return;
     if (process_rank(o->slowest->process) && o->report->rec->count > 1)
         snprintf(of, sizeof of, " of %s", process_who(o->slowest->process, who));
-    line(s, "steps", NULL, "%s (by %s), median %s, slowest %s (step %" PRIu64 "%s)",
-         count_text(count, o->steps), step_kind_word(o->marks->kind),
-         time_text(median, o->step_median_ns),
-         time_text(slowest, o->slowest->end_ns - o->slowest->begin_ns), o->slowest->number, of);
+    snprintf(text, sizeof text, "%s (by %s), median %s, slowest %s (step %" PRIu64 "%s)",
+             count_text(count, o->steps), step_kind_text(o->marks->kind),
+             time_text(median, o->step_median_ns),
+             time_text(slowest, o->slowest->end_ns - o->slowest->begin_ns), o->slowest->number, of);
+    print_long(s, "steps", text);
 }
 
 /* Of the process with most of them, and what one that followed a schedule says of its steps. */

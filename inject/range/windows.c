@@ -459,8 +459,8 @@ uint64_t windows_whole(void)
 
 static void describe_steps(struct thread *writer)
 {
-    static const char *const words[] = {"nothing",   "range",      "profiler",
-                                        "optimizer", "dataloader", "name"};
+    static const char *const words[] = {"nothing",   "gpuprof_step", "profiler",
+                                        "optimizer", "dataloader",   "name"};
     char text[200], missed[64] = "";
     if (!now.is_scheduled || (now.told_steps == now.steps + 1))
         return;

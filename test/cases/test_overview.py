@@ -148,7 +148,7 @@ def test_says_how_the_time_was_spent(collector, make_stacks):
     _, found = bounded(collector, make_stacks(*made(10**9, 5 * 10**8)))
     assert found["program"] == ["train.py --lr 3"]
     assert "; 1 process, 1 thread, 10 calls" in found["wall time"][0]
-    assert found["steps"] == ["10 (by range), median 1.000 s, slowest 1.000 s (step 0)"]
+    assert found["steps"] == ["10 (by gpuprof_step), median 1.000 s, slowest 1.000 s (step 0)"]
     assert found["lost"] == ["nothing"]
     shares = dict(re.findall(r"(\w+) ([0-9.]+)%", found["GPU time"][0]))
     assert list(shares) == ["compute", "communication", "copies", "idle"]
@@ -191,7 +191,8 @@ def test_slowest_step_and_its_rank(collector, make_stacks):
         lines += [f"step {1000 + 100 * i + (rank and i > 3) * 900} {i}" for i in range(8)]
         lines.append("call cudaFree 5000 10 1 0 0")
     _, found = bounded(collector, make_stacks(*lines))
-    assert found["steps"] == ["14 (by range), median 100 ns, slowest 1.000 us (step 3 of rank 1)"]
+    assert found["steps"] == [  # in two lines, rather than without something in between
+        "14 (by gpuprof_step), median 100 ns, slowest 1.000 us (step 3 of", "rank 1)"]
     assert "2 processes (2 ranks)" in found["wall time"][0]
 
 

@@ -148,7 +148,7 @@ def test_steps_that_are_recorded(run, schedule):
     steps = [r.args[0] for r in done.process.of_type(stream_reader.STEP)]
     assert sorted(steps) == [100 + step for step in wanted]
     assert done.process.meta["schedule_steps"] == \
-        f"16 steps seen (by range), {len(wanted)} of them scheduled"
+        f"16 steps seen (by gpuprof_step), {len(wanted)} of them scheduled"
     cycles = max(n for n, _ in done.windows(done.process))
     length = sum(schedule.get(name, 0) for name in ("wait", "warmup", "active"))
     shift = schedule.get("skip_first", 0) - \
@@ -189,8 +189,8 @@ def test_without_warm_up_the_first_step_is_partial(run, run_collector):
                                       done.folder).stdout)
     assert [(s["step"], s["partial"]) for s in report["steps"]] == [(102, True), (103, False)]
     assert report["overview"]["windows"] == {
-        "count": 1, "schedule": "6 steps seen (by range), 2 of them scheduled"}
-    assert "\n  windows    1 recorded; 6 steps seen (by range), 2 of them scheduled\n" in \
+        "count": 1, "schedule": "6 steps seen (by gpuprof_step), 2 of them scheduled"}
+    assert "\n  windows    1 recorded; 6 steps seen (by gpuprof_step), 2 of them scheduled\n" in \
         run_collector("report", done.folder).stdout
 
 
@@ -253,7 +253,8 @@ def test_workers_of_a_fork_have_their_own(run):
     assert done.sizes(done.process) == [3]
     done = run(["s", "s", "s", "f", "s", "11", "s", "12", "s", "13", "s", "14"], SCHEDULE="3-3")
     assert done.sizes(done.process) == [14]
-    assert done.process.meta["schedule_steps"] == "4 steps seen (by range), 1 of them scheduled"
+    assert done.process.meta["schedule_steps"] == \
+        "4 steps seen (by gpuprof_step), 1 of them scheduled"
 
 
 def test_delay_and_duration(run):
