@@ -147,7 +147,10 @@ static void put_text(const struct findings *f, const struct finding *found, FILE
         if (row->at_ns < f->walk->survey.origin_ns)
             fputs("from the process's start on", out);
         else
-            fprintf(out, "%s %s", row->bytes ? "the peak after" : "after",
+            fprintf(out, "%s %s",
+                    row->bytes        ? "the peak at"
+                    : row->count == 1 ? "at"
+                                      : "began at",
                     time_text(c, since(f, row->at_ns)));
         if (row->is_of_minor)
             fprintf(out, "\n  by a thread that makes %.1f%% of the GPU's work",

@@ -122,7 +122,7 @@ static const struct column place_columns[PLACE_COLUMNS] = {
     [TOTAL] = {"total_ns", "total", COLUMN_NS, 12},
     [SHARE] = {"share", "share", COLUMN_SHARE, 7},
     [LONGEST] = {"longest_ns", "longest", COLUMN_NS, 12, .spare = 1},
-    [AT] = {"at_ns", "at", COLUMN_NS, 12, .spare = 2},
+    [AT] = {"at_ns", "began at", COLUMN_NS, 12, .spare = 2},
     [PLACE_RANK] = {"rank", NULL},
     [PLACE_HOST] = {"host", NULL},
     [PLACE_PID] = {"pid", NULL, COLUMN_NUMBER, .ascending = true},

@@ -51,8 +51,8 @@ function drawEvidence(rows) {
     el("table", {"aria-label": "Evidence"},
       el("thead", {},
         el("tr", {},
-          (rows[0].bytes ? ["where", "memory", "count", "most after"] :
-                           ["where", "time", "count", "longest after"]).map(
+          (rows[0].bytes ? ["where", "memory", "count", "peak at"] :
+                           ["where", "time", "count", "longest began at"]).map(
             (name, i) => el("th", {scope: "col", class: i ? "number" : ""}, name)))),
       el("tbody", {},
         rows.map((row) => el("tr", {}, el("th", {scope: "row", class: "text"},

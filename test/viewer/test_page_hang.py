@@ -44,7 +44,7 @@ def test_findings_and_open_calls(chromium, page_of):
     memory = [*hang[:8], [{"name": "train.py:9", "count": 1, "bytes": 298 << 20, "at_ns": 0}],
               "See who holds it.", "gpuprof memory --by=python-line --at=peak data"]
     page = look([memory])
-    assert page.texts(".findings thead th") == ["where", "memory", "count", "most after"]
+    assert page.texts(".findings thead th") == ["where", "memory", "count", "peak at"]
     assert page.rows(".findings") == [["train.py:9", "298 MiB", "1", "the start"]]
     assert page.text(".next") == memory[-1]
     assert page.texts(".next .kept") == ["--by", "--at"]  # each on a line
