@@ -202,7 +202,8 @@ function cellOf(type, value, isFirst) {
 function drawTable(table, how = {}) {
   const shown =
     table.columns.map((column, i) => i)
-      .filter((i) => how.columns ? how.columns.includes(table.columns[i].key) : isFilled(table, i));
+      .filter((i) => isFilled(table, i) &&
+                (!how.columns || how.columns.includes(table.columns[i].key)));
   const texts = shown.filter((i) => !isNumeric(table.columns[i].type));
   const first = texts[0];
   const order = first === undefined ? shown : [first, ...shown.filter((i) => i !== first)];

@@ -22,6 +22,14 @@ function cellsOf(series, across) {
   };
 }
 
+/* JSON has 0 where a rank has no whole step: here that would look like steps that take no time. */
+function blankSteps(ranks) {
+  const [steps, mean] =
+    ["steps", "step_mean_ns"].map((key) => ranks.columns.findIndex((c) => c.key === key));
+  for (const row of ranks.rows)
+    if (!row[steps]) row[steps] = row[mean] = null;
+}
+
 /* What the report has of ranks, and of their collectives. */
 function drawWaits(box) {
   const shown = [
@@ -49,6 +57,7 @@ function drawWaits(box) {
 
 sections.ranks = (box) => {
   const series = steps.series || [], ranks = tableOf("ranks");
+  if (ranks) blankSteps(ranks);
   if (series.length > 1) drawSteps(box, series);
   if (ranks && ranks.rows.length > 1) drawWaits(box);
   return box.childElementCount > 1 ? "" :

@@ -56,16 +56,28 @@ void cells_release(struct cell cells[static TABLE_COLUMNS_MAX])
         free(cells[i].memory);
 }
 
+/* A key without its unit will do: "total" for "total_ns". */
+static bool is_key(const char *key, const char *name)
+{
+    size_t length = strlen(name);
+    return key && strncmp(key, name, length) == 0 &&
+           (!key[length] || strcmp(key + length, "_ns") == 0 ||
+            strcmp(key + length, "_bytes") == 0);
+}
+
 int table_column(const struct table_info *info, const char *name)
 {
+    int found = -1;
     for (int i = 0; i < info->column_count; i++) {
         const struct column *c = &info->columns[i];
         if (c->type == COLUMN_LINES || c->type == COLUMN_LIST)
             continue;
         if ((c->key && strcmp(c->key, name) == 0) || (c->label && strcmp(c->label, name) == 0))
             return i;
+        if (found < 0 && is_key(c->key, name))
+            found = i;
     }
-    return -1;
+    return found;
 }
 
 /* Is it among the words, with ", " between them? */

@@ -591,7 +591,11 @@ def test_a_row_for_each_rank(seed, run_verb, make_records):
             row["window_ns"]
     assert sum(row["awaited_ns"] for row in rows) == sum(row["waits_ns"] for row in rows)
     text = run_verb("report", "--table=ranks", folder).stdout
-    assert len(re.findall(r"rank \d \(", text)) == ranks and "awaited" in text
+    assert len(re.findall(r"rank \d \(", text)) == ranks
+    heads = "GPU idle   idle   it waited came last   last      behind others waited  rank"
+    assert text.splitlines()[2].endswith(heads)
+    assert run_verb("report", "--table=ranks", "--sort=awaited", folder).stdout == \
+        run_verb("report", "--table=ranks", "--sort=others waited", folder).stdout
 
 
 def test_what_did_not_run_together_is_no_collective(report):

@@ -370,10 +370,19 @@ def test_late(run_verb, make_gpu):
     text = run_verb("report", table, folder).stdout
     assert re.search(r"\n +12   80.000 ms        0 ns .* 33.3%   80.000 ms  "
                      "AllReduce of 4: rank 1: evaluate, host\n", text)
-    assert re.search(r"\n +11 .*        0 ns       4  33.3%   80.000 ms  240.000 ms  rank 1 ", text)
+    assert re.search(r"\n +11 .*        0 ns +4  33.3%   80.000 ms    240.000 ms  rank 1 ", text)
+    assert re.search(r"  longest +began at  where\n.*   20.000 ms    26.180 ms  rank 1\n", text)
+    assert "evaluate: 79.960 ms, 4 times, the longest began at 26.180 ms\n" in text
     assert re.search(r"\n  finding     42.5%   80.000 ms  the other ranks wait for this one\n +"
                      "rank 1, GPU 1\n", run_verb("report", folder).stdout)
     check_parts(run_verb, folder, 2)
+
+
+def test_tables_of_several_ranks_say_so_of_one(run_verb, make_gpu):
+    text = run_verb("report", "--table=ranks,arrivals", make_gpu("late", 1)).stdout
+    assert "\n  none: it has a row for each rank, and needs recordings of two or more\n" in text
+    assert ("\n  none: it needs recordings of two ranks or more that ran collectives of NCCL "
+            "together\n") in text
 
 
 def communicating(tmp_path):

@@ -299,6 +299,7 @@ def test_a_late_rank(chromium, run_verb, make_gpu, tmp_path):
     assert page.rows("#ranks [aria-label^=How]") == [
         ["AllReduce", "4", "12", "80.0 ms", "20.0 ms", "1", "4", "80.0 ms", "host", "evaluate"]]
     assert page.text("#finding-straggler .cost") == "80.0 ms42.5 %"
+    assert page.texts("#finding-straggler th[scope=col]")[-1] == "longest began at"
     assert page.texts(".causes .where")[:2] == [" rank 1", " evaluate"]
     assert page.texts(".causes li:nth-child(4) .where") == ["240 \u00b5s on the device",
                                                             "20.0 \u00b5s cudaLaunchKernel"]
@@ -327,8 +328,13 @@ def test_what_was_not_recorded_is_in_no_share(chromium, run_verb, make_gpu, tmp_
 def test_ranks_without_steps(chromium, page_of):
     page = Page(chromium, page_of(*job(), options=()))
     assert "Steps" in page.texts("#absent dt") and "Steps" not in page.texts("nav a")
-    assert [[row[0], row[5]] for row in page.rows("#ranks [aria-label^=Who]")] == [
+    assert [[row[0], row[3]] for row in page.rows("#ranks [aria-label^=Who]")] == [
         ["0", "240 \u00b5s"], ["1", "290 \u00b5s"]]  # it computes for MORE_NS more
+    page.click("#table-ranks summary")
+    page.browser.wait("document.querySelector('#table-ranks tbody tr')")
+    for table in ("#ranks [aria-label^=Who]", "#table-ranks"):
+        heads = page.texts(f"{table} thead th")
+        assert "compute" in heads and not {"steps", "a step"} & set(heads)
     page.check_quiet()
 
 
