@@ -76,6 +76,13 @@ struct idle_device {
     struct idle_place worked;
 };
 
+/* A time in which a device waited for another rank; those of a device lie together. */
+struct idle_wait {
+    uint64_t begin_ns;
+    uint64_t end_ns;
+    uint32_t process; /* index of the one that is waited for */
+};
+
 /* A device as idle_ranks.h numbers them: in a piece also those without work in it. */
 struct idle_ranked {
     const struct process *process;
@@ -163,6 +170,10 @@ int idle_waits_charge(struct idle *d);
  * error.
  */
 int idle_waited(struct idle *d, uint32_t device, uint64_t begin_ns, uint64_t end_ns, uint64_t *ns);
+
+/* Likewise, one by one: the wait at `place`, from 0 on, of the device at place `device`. 1, 0 if it
+ * has not as many, or an error. */
+int idle_wait_at(struct idle *d, uint32_t device, uint64_t place, struct idle_wait *wait);
 
 static inline void idle_waited_begin(struct idle_device *device)
 {

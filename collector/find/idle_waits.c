@@ -7,24 +7,30 @@
 #include "base/array.h"
 #include "error.h"
 
-/* A time in which a device waited for another rank; those of a device lie together. */
-struct wait {
-    uint64_t begin_ns;
-    uint64_t end_ns;
-};
-
 void idle_waits_init(struct idle *d)
 {
-    spool_init(&d->waits, sizeof(struct wait));
+    spool_init(&d->waits, sizeof(struct idle_wait));
 }
 
-static int keep_wait(struct idle *d, struct idle_device *device, uint64_t begin_ns, uint64_t end_ns)
+static int keep_wait(struct idle *d, struct idle_device *device, const struct idle_wait *wait)
 {
-    const struct wait wait = {.begin_ns = begin_ns, .end_ns = end_ns};
     if (!device->waits_end)
         device->first_wait = device->next_wait = d->waits.count;
     device->waits_end = d->waits.count + 1;
-    return spool_append(&d->waits, &wait);
+    return spool_append(&d->waits, wait);
+}
+
+int idle_wait_at(struct idle *d, uint32_t number, uint64_t place, struct idle_wait *wait)
+{
+    const struct idle_device *device = &d->devices[number];
+    int error = 0;
+    if (place >= device->waits_end - device->first_wait)
+        return 0;
+    const struct idle_wait *found = spool_at(&d->waits, device->first_wait + place, false, &error);
+    if (!found)
+        return error;
+    *wait = *found;
+    return 1;
 }
 
 int idle_waited(struct idle *d, uint32_t number, uint64_t begin_ns, uint64_t end_ns, uint64_t *ns)
@@ -33,7 +39,7 @@ int idle_waited(struct idle *d, uint32_t number, uint64_t begin_ns, uint64_t end
     int error = 0;
     *ns = 0;
     for (; device && device->next_wait < device->waits_end; device->next_wait++) {
-        const struct wait *wait = spool_at(&d->waits, device->next_wait, false, &error);
+        const struct idle_wait *wait = spool_at(&d->waits, device->next_wait, false, &error);
         if (!wait)
             return error;
         uint64_t from_ns = wait->begin_ns > begin_ns ? wait->begin_ns : begin_ns;
@@ -89,7 +95,7 @@ static int wait_for_rank(void *context, uint32_t number, uint32_t waited_for, bo
     device->idle_ns += ns;
     device->causes[IDLE_COMMUNICATION] += ns;
     other->awaited_ns += ns;
-    int error = keep_wait(d, device, begin_ns, end_ns);
+    int error = keep_wait(d, device, &(struct idle_wait){begin_ns, end_ns, other->process->index});
     return error < 0 ? error : idle_rows_add(&d->rows, &what, begin_ns, ns);
 }
 

@@ -21,6 +21,7 @@ void step_report_release(struct step_report *r)
     free(r->order);
     free(r->changes);
     key_map_release(&r->change_places);
+    free(r->waits);
 }
 
 /* ---- the time of a process, moment by moment ------------------------------------------------- */

@@ -82,6 +82,7 @@ struct step_report {
     uint32_t change_count;
     uint32_t change_capacity;
     struct key_map change_places;
+    struct step_wait *waits; /* owned, by place of the step; NULL: nobody waited for a rank */
 };
 
 /*

@@ -11,6 +11,7 @@
 #include "read/process_title.h"
 #include "report/device_report.h"
 #include "report/step_report.h"
+#include "report/step_waits.h"
 
 #define CHANGES_SHOWN 5 /* in the text, of kernels, and of operators */
 #define NS_PER_S      1e9
@@ -309,6 +310,19 @@ static void print_alone(const struct step_report *r, const struct step *step, FI
     free(next);
 }
 
+/* Which rank was waited for in the slowest one, and in the median one. */
+static void print_waits(const struct step_report *r, FILE *out)
+{
+    const struct step *list = r->steps.list;
+    char *slowest = r->waits ? step_wait_text(&r->waits[r->compared[1] - list]) : NULL;
+    char *median = r->waits ? step_wait_text(&r->waits[r->compared[0] - list]) : NULL;
+    if (slowest)
+        fprintf(out, "  waited for: %s in the slowest one, %s in the median one\n", slowest,
+                median ? median : "nobody");
+    free(slowest);
+    free(median);
+}
+
 static void changes_before(const struct table *t, FILE *out)
 {
     const struct step_report *r = t->source;
@@ -326,6 +340,7 @@ static void changes_before(const struct table *t, FILE *out)
                 usual ? usual : "less than 5%");
     free(throttled);
     free(usual);
+    print_waits(r, out);
     print_alone(r, r->compared[1], out);
 }
 
@@ -349,6 +364,8 @@ enum {
     ENERGY_ERROR,
     THROTTLED,
     THROTTLED_BY,
+    WAITED_FOR,
+    WAITED_FOR_NS,
     COLUMNS
 };
 
@@ -376,6 +393,8 @@ static const struct column columns[COLUMNS] = {
     [ENERGY_ERROR] = {"energy_error_mj", "+-", COLUMN_ENERGY, 10, .spare = 1, .is_filled = true},
     [THROTTLED] = {"throttled_ns", NULL, COLUMN_NS},
     [THROTTLED_BY] = {"throttled_by", "throttled", COLUMN_TEXT, 16, .is_filled = true},
+    [WAITED_FOR] = {"waited_for", "waited for", COLUMN_TEXT, 20, .is_filled = true},
+    [WAITED_FOR_NS] = {"waited_for_ns", NULL, COLUMN_NS},
 };
 
 /* What all devices of its process burnt in it, and what slowed one of them down most. */
@@ -401,6 +420,22 @@ static void fill_devices(const struct step_report *r, const struct step *step,
         cells[THROTTLED] = cell_number(ns);
         cells[THROTTLED_BY] = cell_text(throttle_words[why]);
     }
+}
+
+/* Whom its process waited for. */
+static void fill_wait(const struct step_report *r, uint32_t index, enum report_format format,
+                      struct cell *cells)
+{
+    const struct step_wait *wait = r->waits ? &r->waits[index] : NULL;
+    char *text = NULL, who[RANK_TITLE_BYTES];
+    if (!wait || !wait->process)
+        return;
+    if (format == FORMAT_TEXT)
+        text = step_wait_text(wait);
+    else
+        text = strdup(process_who(wait->process, who));
+    cells[WAITED_FOR] = cell_owned(text);
+    cells[WAITED_FOR_NS] = cell_number(wait->ns);
 }
 
 static void steps_begin(struct table *t, enum report_format format)
@@ -440,6 +475,7 @@ static void fill_step(const struct table *t, uint32_t index, enum report_format 
     cells[IS_PARTIAL] = cell_number(step->is_partial);
     cells[MADE_OF] = cell_text(step->made_of ? step->made_of->shown : NULL);
     fill_devices(r, step, format, cells);
+    fill_wait(r, index, format, cells);
 }
 
 /* ---- phases ---------------------------------------------------------------------------------- */
@@ -567,7 +603,7 @@ const struct table_info step_tables[STEP_TABLES] = {
      .text = {BEGIN, DURATION, BUSY, PARTS + STEP_KERNELS, PARTS + STEP_COPIES,
               PARTS + STEP_COMMUNICATION, PARTS + STEP_RUNTIME, PARTS + STEP_LOADER_WAIT,
               PARTS + STEP_OPERATORS, PARTS + STEP_OTHER, BATCHES, ENERGY, ENERGY_ERROR,
-              THROTTLED_BY},
+              THROTTLED_BY, WAITED_FOR},
      .csv = {{CSV_STEP, "host", 0, 0, {[FIELD_TOTAL] = DURATION, [FIELD_COUNT] = BATCHES}},
              {CSV_STEP_GPU, "gpu", 0, 0, {[FIELD_TOTAL] = BUSY}}},
      .csv_count = 2,

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Jobs of many ranks: which processes are of one, and who was late to what."""
 
+import collections
 import csv
 import dataclasses
 import gzip
@@ -18,7 +19,7 @@ import pytest
 import stream_reader
 from made_hosts import BEGIN, MS, Host, Job, Rank
 from made_libraries import Libraries
-from test_idle import DEVICE, US, Script, damage
+from test_idle import DEVICE, US, Script, damage, reduces
 from test_partial import check_equal, make_parts, sealed
 
 SECOND = 10 ** 9
@@ -376,6 +377,44 @@ def test_late(run_verb, make_gpu):
     assert re.search(r"\n  finding     42.5%   80.000 ms  the other ranks wait for this one\n +"
                      "rank 1, GPU 1\n", run_verb("report", folder).stdout)
     check_parts(run_verb, folder, 2)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_whom_a_step_waited_for(seed, run_verb, make_records):
+    """The rank that its own waited for longest in it; a wait that lasts into the next step is cut
+    there. Known of the begins alone."""
+    dice = random.Random(seed)
+    ranks, count, length = 4, 40, 2700
+    begins = [[1000 * n + dice.randrange(600) for n in range(count)] for _ in range(ranks)]
+    last = [max(range(ranks), key=lambda rank: begins[rank][n]) for n in range(count)]
+    ends = [begins[rank][n] for n, rank in enumerate(last)]
+    scripts = [reduces(rank, row, [end + 200 - begin for begin, end in zip(row, ends)])
+               for rank, row in enumerate(begins)]
+    for script in scripts:
+        for step in range(count * 1000 // length):
+            script.add("step", 1, 1_000_000 + length * step, 0, args=(step,))
+    folder = make_records(line for script in scripts for line in script.text())
+    rows = json.loads(run_verb("report", "--format=json", "--table=steps", folder).stdout)["steps"]
+    assert len(rows) == ranks * (count * 1000 // length)
+    for row in (row for row in rows if not row["partial"]):
+        rank, begin, waited = int(row["rank"]), length * row["step"], collections.Counter()
+        for n, awaited in enumerate(last):  # a kernel begins 5 us behind its call
+            from_us, to_us = begins[rank][n] + 5, ends[n] + 5
+            waited[f"rank {awaited}"] += max(0, min(to_us, begin + length) - max(from_us, begin))
+        most = max(waited.values())
+        assert row.get("waited_for_ns", 0) == most * US
+        assert "waited_for" not in row if not most else waited[row["waited_for"]] == most
+
+
+def test_whom_the_slowest_step_waited_for(run_verb, make_gpu):
+    text = run_verb("report", "--table=steps", make_gpu("late", 4)).stdout
+    assert "\n  waited for: rank 1, 20.000 ms in the slowest one, nobody in the median one\n" \
+        in text
+    assert re.search(r" batches +waited for  which\n", text)
+    assert re.search(r"\n.*   29.030 ms .*    rank 1, 20.000 ms  step 2 of rank 3\n", text)
+    assert re.search(r"\n.*   29.030 ms .* 0 +step 2 of rank 1\n", text)  # it waited for nobody
+    assert "waited for" not in run_verb("report", "--table=steps", make_gpu(
+        "late", 1, name="alone")).stdout
 
 
 def test_tables_of_several_ranks_say_so_of_one(run_verb, make_gpu):

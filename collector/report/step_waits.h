@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Whom the others waited for in a step: of a step the process that its own waited for longest in
+ * it, as find/idle.h knows it. Of several devices of a process it is what the one that waited
+ * longest has waited for. Memory: 16 bytes a step, if anybody waited.
+ */
+#ifndef GPUPROF_COLLECTOR_STEP_WAITS_H
+#define GPUPROF_COLLECTOR_STEP_WAITS_H
+
+#include "find/idle.h"
+#include "model/steps.h"
+
+struct step_wait {
+    const struct process *process; /* NULL: nobody was waited for */
+    uint64_t ns;
+};
+
+/* For each step, in their order, in new memory; NULL in *waits: nobody waited. `idle`, finished,
+ * may be NULL. 0 or an error. */
+int step_waits_find(const struct steps *steps, struct idle *idle, struct step_wait **waits);
+
+/* "rank 1, 20.000 ms", in new memory; NULL: nobody, or no memory. */
+char *step_wait_text(const struct step_wait *wait);
+
+#endif
