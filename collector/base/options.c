@@ -3,6 +3,7 @@
 
 #include <ctype.h>
 #include <errno.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -24,87 +25,97 @@
 #define GATE_MIN     0.001
 #define GATE_MAX     10.0
 
+/* Of a row: what it does to which member, of a type that is checked. */
+#define AT(member, type)                                                                           \
+    offsetof(struct options, member) + 0 * sizeof(&((struct options *)0)->member == (type *)0)
+#define FLAG(member)   OPTION_SETS, AT(member, bool)
+#define TEXT(member)   OPTION_KEEPS, AT(member, const char *)
+#define CHOICE(member) OPTION_CHOOSES, offsetof(struct options, member)
+#define OTHER          OPTION_LOOKS, 0
+
 const struct option_info option_infos[] = {
-    {OPTION_OUT, 'o', NULL, "DIR", "the same as --out DIR"},
-    {OPTION_QUIET, 0, "quiet", NULL, "print no summary and no name of the data folder at the end"},
-    {OPTION_EXEC, 0, "exec", NULL,
+    {OPTION_OUT, 'o', NULL, "DIR", OTHER, "the same as --out DIR"},
+    {OPTION_QUIET, 0, "quiet", NULL, OTHER,
+     "print no summary and no name of the data folder at the end"},
+    {OPTION_EXEC, 0, "exec", NULL, OTHER,
      "replace the launcher by the program; no summary, nothing waits for the program"},
-    {OPTION_ON_CYCLE, 0, "on-cycle", "COMMAND",
+    {OPTION_ON_CYCLE, 0, "on-cycle", "COMMAND", OTHER,
      "start this command, by sh, for each window of --schedule and the like, once its data is "
      "whole: "
      "GPUPROF_CYCLE is its number, GPUPROF_OUT the data folder"},
-    {OPTION_OUTPUT, 'o', "output", "FILE",
+    {OPTION_OUTPUT, 'o', "output", "FILE", TEXT(output),
      "write the trace there (compressed if the name ends in .gz or .zst; one file per rank in an "
      "archive "
      "if it ends in .zip); default: standard output"},
-    {OPTION_TRACE, 0, "format", "FORMAT",
+    {OPTION_TRACE, 0, "format", "FORMAT", TEXT(trace_format),
      "the format of the trace, such as chrome or perfetto (a wrong name gets a list of all "
      "formats); "
      "default: as the name of the file ends"},
-    {OPTION_EXPORT_FILE, 'o', "output", "FILE", "write the export there"},
-    {OPTION_EXPORT, 0, "format", "FORMAT",
+    {OPTION_EXPORT_FILE, 'o', "output", "FILE", TEXT(output), "write the export there"},
+    {OPTION_EXPORT, 0, "format", "FORMAT", TEXT(trace_format),
      "the format of the export, such as sqlite, pprof or csv (a wrong name gets a list of all "
      "formats); "
      "default: "
      "as the name of the file ends"},
-    {OPTION_PER_RANK, 0, "per-rank", NULL,
+    {OPTION_PER_RANK, 0, "per-rank", NULL, FLAG(per_rank),
      "write a file for each rank, rank_N.pt.trace.json.gz, into the folder that -o names"},
-    {OPTION_SYNC_STREAMS, 0, "sync-streams", NULL,
+    {OPTION_SYNC_STREAMS, 0, "sync-streams", NULL, FLAG(sync_streams),
      "synchronisations have the stream that they waited for, as HTA's critical path analysis needs "
      "it; its other analyses then take waits for work"},
-    {OPTION_NO_COUNTERS, 0, "no-counters", NULL,
+    {OPTION_NO_COUNTERS, 0, "no-counters", NULL, FLAG(no_counters),
      "leave out the counter tracks: how busy a GPU was, kernels launched and not finished, the "
      "speed of copies, memory, launches"},
-    {OPTION_MEMORY_EVENTS, 0, "memory-events", NULL,
+    {OPTION_MEMORY_EVENTS, 0, "memory-events", NULL, FLAG(memory_events),
      "with each block of PyTorch's allocator as it comes and goes, as torch.profiler has them: "
      "TensorBoard's memory view is made of these"},
-    {OPTION_TOP_FILE, 'o', "output", "FILE",
+    {OPTION_TOP_FILE, 'o', "output", "FILE", TEXT(output),
      "write it anew each time, whole; default: standard output"},
-    {OPTION_TABLES, 'o', "output", "FILE",
+    {OPTION_TABLES, 'o', "output", "FILE", TEXT(output),
      "write the tables there (compressed if the name ends in .gz); default: standard output"},
-    {OPTION_MEMORY_FILE, 'o', "output", "FILE",
+    {OPTION_MEMORY_FILE, 'o', "output", "FILE", TEXT(output),
      "write the tables there (compressed if the name ends in .gz); .svg: a picture of the memory "
      "over time and of who held it; .html: the page of 'gpuprof report', which has a section of "
      "it; .pickle: a snapshot as PyTorch makes them, a file for each process; default: standard "
      "output"},
-    {OPTION_FORMAT, 0, "format", "text|json|csv|html",
+    {OPTION_FORMAT, 0, "format", "text|json|csv|html", CHOICE(format),
      "how the tables are written; default: as the name of the file ends: .json, .csv or .html (a "
      "page for a browser), or else text"},
-    {OPTION_BY, 0, "by", "name|grid|shape|range|stack|python-line|thread",
+    {OPTION_BY, 0, "by", "name|grid|shape|range|stack|python-line|thread", CHOICE(by),
      "a row of kernels is a name, or a name with its grid and block; a row of operators a name, "
      "or a name with the sizes of its inputs (shape), the label or range around it (range), or the "
      "operators around it (stack). stack, python-line and thread: a table of the calls' stacks, "
      "of the lines of Python, or of the threads that made them, in place of the others (json, csv: "
      "beside them)"},
-    {OPTION_TABLE_FORM, 0, "format", "text|json|csv",
+    {OPTION_TABLE_FORM, 0, "format", "text|json|csv", CHOICE(format),
      "how the tables are written; default: as the name of the file ends: .json or .csv, or else "
      "text"},
-    {OPTION_STATS_FORM, 'f', "format", "text|json|csv",
+    {OPTION_STATS_FORM, 'f', "format", "text|json|csv", CHOICE(format),
      "how the tables are written (nsys' column and table are text); default: as the name of the "
      "file ends: .json or .csv, or else text"},
     {OPTION_MEMORY_BY, 0, "by", "python-line|stack|operator|function|kind|library",
+     CHOICE(memory_by),
      "who an owner is: the innermost line of Python, the stack, or the operator around the call "
      "that got the memory; the function called; the kind of memory; the call of a library (cuBLAS, "
      "NCCL ...) around it; default: the first of the first four that is recorded"},
-    {OPTION_AT, 0, "at", "peak|end|SECONDS",
+    {OPTION_AT, 0, "at", "peak|end|SECONDS", OTHER,
      "show who held how much at that moment: each device's own peak, the end, or so many seconds "
      "after the first event; default: peak"},
-    {OPTION_MEMORY_TABLE, 0, "table", "NAME[,NAME..]",
+    {OPTION_MEMORY_TABLE, 0, "table", "NAME[,NAME..]", TEXT(tables),
      "show these tables only, by their names in the JSON, such as leaks, kinds, steps or curve"},
-    {OPTION_MINE, 0, "mine", NULL,
+    {OPTION_MINE, 0, "mine", NULL, FLAG(is_mine),
      "the same as --by=python-line, but a call counts for its innermost line outside of installed "
      "packages and Python's own library, and lines borrowed from a thread that waits are one row"},
-    {OPTION_SOURCE, 0, "source", "DIR",
+    {OPTION_SOURCE, 0, "source", "DIR", TEXT(source),
      "in place of the tables (in json and csv: beside them) the lines of the files below this "
      "folder that made the calls, within their functions and beside what they cost"},
-    {OPTION_NO_GROUP, 0, "no-group", NULL,
+    {OPTION_NO_GROUP, 0, "no-group", NULL, OTHER,
      "each text of a range or label has a row of its own, also of those that differ in their "
      "numbers alone (\"iteration 17\"); the default in json and csv"},
-    {OPTION_GROUP, 0, "group", NULL,
+    {OPTION_GROUP, 0, "group", NULL, OTHER,
      "more than 8 such texts have one row (\"iteration *\"), as in the text, in json and csv, too"},
-    {OPTION_REPORT, 'r', "report", "NAME[,NAME..]",
+    {OPTION_REPORT, 'r', "report", "NAME[,NAME..]", TEXT(reports),
      "the reports, as nsys stats has this option; then all words are recordings"},
-    {OPTION_TABLE, 0, "table", "NAME[,NAME..]",
+    {OPTION_TABLE, 0, "table", "NAME[,NAME..]", TEXT(tables),
      "show these tables only, by their names in the JSON:\n"
      "what to change: findings, gpu_time, idle, ranks, arrivals, clocks, open_calls, unfinished, "
      "failures;\n"
@@ -119,146 +130,158 @@ const struct option_info option_infos[] = {
      "with --by or --source: calls_by_stack, calls_by_python_line, calls_by_thread, "
      "source_lines;\n"
      "gpuprof itself: cost, dumps (of --flight)"},
-    {OPTION_SORT, 0, "sort", "COLUMN",
+    {OPTION_SORT, 0, "sort", "COLUMN", TEXT(sort),
      "sort the tables that have this column by it, as the text or the JSON names it: numbers from "
      "the largest on; names, processes and moments from the first on"},
-    {OPTION_LIMIT, 0, "limit", "N",
+    {OPTION_LIMIT, 0, "limit", "N", OTHER,
      "show at most so many rows of each table, and how many more there are"},
-    {OPTION_FULL, 0, "full", NULL,
+    {OPTION_FULL, 0, "full", NULL, FLAG(is_full),
      "show all tables and all their rows, and do not fit them to the terminal's width: leave no "
      "column out, cut no name"},
-    {OPTION_PARTIAL, 0, "partial", NULL,
+    {OPTION_PARTIAL, 0, "partial", NULL, FLAG(is_partial),
      "one of several processes that make a report together: read a share of the files and write "
      "what was found into the file that -o names, for --combine"},
-    {OPTION_SHARE, 0, "share", "I/N",
+    {OPTION_SHARE, 0, "share", "I/N", TEXT(share),
      "of --partial: which share, from 0 on, of how many; default: as torchrun, MPI or Slurm have "
      "numbered this process (RANK, OMPI_COMM_WORLD_RANK, MV2_COMM_WORLD_RANK, PMI_RANK, "
      "HOROVOD_RANK or SLURM_PROCID, and how many there are); then .I is added to the file's name"},
-    {OPTION_COMBINE, 0, "combine", NULL,
+    {OPTION_COMBINE, 0, "combine", NULL, FLAG(is_combined),
      "the files named are all parts of one report: print their tables, which are those that one "
      "report of all recordings has"},
-    {OPTION_COLOUR, 0, "color", "auto|always|never",
+    {OPTION_COLOUR, 0, "color", "auto|always|never", CHOICE(colour),
      "print headings in bold and what went wrong in red; auto: on a terminal, unless NO_COLOR is "
      "set"},
-    {OPTION_MAX_SIZE, 0, "max-size", "SIZE",
+    {OPTION_MAX_SIZE, 0, "max-size", "SIZE", OTHER,
      "leave out the shortest calls, work and ranges, so that each trace has at most so many bytes "
      "before it is compressed, such as 400M (K, M, G, T; KB and KiB mean the same as K, 1024 "
      "bytes); how many of them there were, and when, is in it"},
-    {OPTION_JOBS, 'j', "jobs", "N",
+    {OPTION_JOBS, 'j', "jobs", "N", OTHER,
      "use N processors: N processes share the recordings of an export of csv or jsonl, of merge "
      "--per-rank and of reports of tables that go in parts; what is one trace or one recording a "
      "second processor compresses and writes; what comes out is the same"},
-    {OPTION_CYCLE, 0, "cycle", "N|all",
+    {OPTION_CYCLE, 0, "cycle", "N|all", OTHER,
      "only what was recorded in this window of run --schedule or --capture-range, by its number "
      "from 1 on; all, with --per-rank: a file for each"},
-    {OPTION_WINDOW, 0, "cycle", "N",
+    {OPTION_WINDOW, 0, "cycle", "N", OTHER,
      "only what was recorded in this window of run --schedule or --capture-range, by its number "
      "from 1 on"},
-    {OPTION_EVENTS, 0, "from", "TIME",
+    {OPTION_EVENTS, 0, "from", "TIME", OTHER,
      "only events from then on: seconds since the recording's first event, which may be long "
      "after the program's start (12.5, 800ms, 2m), 2026-11-23T18:00:00 (local, or with Z or "
      "+01:00), 18:00, or @SECONDS since 1970"},
-    {OPTION_EVENTS, 0, "to", "TIME", "only events before that"},
-    {OPTION_PLACE, 0, "step", "A:B",
+    {OPTION_EVENTS, 0, "to", "TIME", OTHER, "only events before that"},
+    {OPTION_PLACE, 0, "step", "A:B", OTHER,
      "only steps A to B - 1, A alone, from A on (A:), or those before B (:B): the calls in them, "
      "the work that these made, and what reaches into them; --step-by says what a step is"},
-    {OPTION_PLACE, 0, "range", "NAME",
+    {OPTION_PLACE, 0, "range", "NAME", OTHER,
      "likewise, only what happened while a range or label of this name was open in the process; "
      "'*' stands for any text, '?' for one byte"},
-    {OPTION_PROCESSES, 0, "job", "N[,M-K]",
+    {OPTION_PROCESSES, 0, "job", "N[,M-K]", OTHER,
      "of several jobs in one folder only the processes of these, numbered from 0 on by their "
      "begin; they are told apart by what their launchers say, and by time"},
-    {OPTION_PROCESSES, 0, "rank", "N[,M-K]", "only the processes of these ranks"},
-    {OPTION_PROCESSES, 0, "pid", "N[,M-K]",
+    {OPTION_PROCESSES, 0, "rank", "N[,M-K]", OTHER, "only the processes of these ranks"},
+    {OPTION_PROCESSES, 0, "pid", "N[,M-K]", OTHER,
      "only the processes of these numbers, as they see them themselves"},
-    {OPTION_EVENTS, 0, "tid", "N[,M-K]",
+    {OPTION_EVENTS, 0, "tid", "N[,M-K]", OTHER,
      "only what these threads did, by the system's numbers, and the work that they made"},
-    {OPTION_PLACE, 0, "device", "N[,M-K]",
+    {OPTION_PLACE, 0, "device", "N[,M-K]", OTHER,
      "of the work of devices only that of these; what the host did stays"},
-    {OPTION_EVENTS, 0, "kind", "KIND[,KIND..]",
+    {OPTION_EVENTS, 0, "kind", "KIND[,KIND..]", OTHER,
      "only events of these kinds: calls by what they do (launch, alloc, copy, sync, graph, other; "
      "call: all), work of devices (kernel, gpu_memcpy, gpu_memset, gpu_graph; work: all), "
      "cuda_sync, overhead, memory, range, mark, operator, library"},
-    {OPTION_EVENTS, 0, "name", "REGEX",
+    {OPTION_EVENTS, 0, "name", "REGEX", OTHER,
      "only events with a name that this extended regular expression is found in"},
-    {OPTION_EVENTS, 0, "min-duration", "TIME", "only events that took at least so long: 10us"},
-    {OPTION_CLOCK, 0, "clock", "collectives|wall",
+    {OPTION_EVENTS, 0, "min-duration", "TIME", OTHER,
+     "only events that took at least so long: 10us"},
+    {OPTION_CLOCK, 0, "clock", "collectives|wall", CHOICE(clock),
      "how hosts come to one clock: by the ends of collectives that they share, where NCCL's calls "
      "are recorded, or by each host's own clock, as the system has it; default: collectives"},
-    {OPTION_STEP_RANGE, 0, "step-range", "PATTERN",
+    {OPTION_STEP_RANGE, 0, "step-range", "PATTERN", TEXT(step_range),
      "each range of this name is a step of the program; '*' stands for any text, '?' for one byte: "
      "'iteration *'"},
-    {OPTION_STEP_BY, 0, "step-by", "range|profiler|optimizer|dataloader|graph|NAME",
+    {OPTION_STEP_BY, 0, "step-by", "range|profiler|optimizer|dataloader|graph|NAME", TEXT(step_by),
      "what a step is: the calls of gpuprof_step; PyTorch's labels ProfilerStep#N, Optimizer.step# "
      "(from one update to the next), or enumerate(DataLoader)#; launches of one graph; or ranges, "
      "labels, or a class of optimizers of that name; default: the first of these that is there"},
-    {OPTION_SAMPLES, 0, "samples-per-step", "N",
+    {OPTION_SAMPLES, 0, "samples-per-step", "N", OTHER,
      "samples that a process works on in a step: the tables of steps have its throughput"},
-    {OPTION_GRAPH, 'o', "output", "FILE",
+    {OPTION_GRAPH, 'o', "output", "FILE", TEXT(output),
      "write the graph there (compressed if the name ends in .gz); default: standard output"},
-    {OPTION_FORM, 0, "format", "folded|speedscope|svg",
+    {OPTION_FORM, 0, "format", "folded|speedscope|svg", CHOICE(flame_format),
      "how the graph is written; default: as the name of the file ends: .svg, or .json for "
      "speedscope, or else folded"},
-    {OPTION_WEIGHT, 0, "weight", "host|gpu|calls|bytes",
+    {OPTION_WEIGHT, 0, "weight", "host|gpu|calls|bytes", CHOICE(weight),
      "what a frame's width means: the calls' time, the time of the work that they launched, "
      "their number, or bytes allocated; default: host"},
-    {OPTION_OWN_FRAMES, 0, "mine", NULL,
+    {OPTION_OWN_FRAMES, 0, "mine", NULL, FLAG(is_mine),
      "show frames of your own code only: none of installed packages, of Python or of the system's "
      "libraries"},
-    {OPTION_FOLD, 0, "fold-unnamed", NULL,
+    {OPTION_FOLD, 0, "fold-unnamed", NULL, FLAG(folds_unnamed),
      "leave out frames without a name: what they called stands at the frame that called them"},
-    {OPTION_MERGE_RANKS, 0, "merge-ranks", NULL,
+    {OPTION_MERGE_RANKS, 0, "merge-ranks", NULL, FLAG(merges_ranks),
      "lay the processes of one program over one another, as one"},
-    {OPTION_THREADS, 0, "threads", NULL, "show each thread of a process apart"},
-    {OPTION_SYMBOLS, 0, "symbols", "DIR|none",
+    {OPTION_THREADS, 0, "threads", NULL, FLAG(threads), "show each thread of a process apart"},
+    {OPTION_SYMBOLS, 0, "symbols", "DIR|none", OTHER,
      "look for binaries and debug files in this folder, too (files, a .build-id tree, or a "
      "system's root); none: look nothing up; default: where they were recorded"},
-    {OPTION_AGAINST, 0, "against", NULL,
+    {OPTION_AGAINST, 0, "against", NULL, OTHER,
      "what stands behind it is what the runs before it are compared with: what is worse, or more, "
      "is so of those before it"},
-    {OPTION_SHARES, 0, "shares", NULL,
+    {OPTION_SHARES, 0, "shares", NULL, FLAG(is_shares),
      "with --against: compare shares of the whole, and not what a run took; for runs of different "
      "length"},
-    {OPTION_GATE, 0, "gate", "PERCENT",
+    {OPTION_GATE, 0, "gate", "PERCENT", OTHER,
      "the smallest regression that is to be found; worse is what is worse by more than half of it, "
      "surely; default: 5%"},
-    {OPTION_INCONCLUSIVE, 0, "inconclusive", "pass|fail",
+    {OPTION_INCONCLUSIVE, 0, "inconclusive", "pass|fail", CHOICE(inconclusive),
      "exit with 0 or 1 where nothing can be said, or the runs cannot be compared; default: with "
      "3"},
-    {OPTION_FORCE, 0, "force", NULL,
+    {OPTION_FORCE, 0, "force", NULL, FLAG(force),
      "compare runs of different GPUs, drivers, versions, or with losses, too, and say what "
      "differs"},
-    {OPTION_DIFF_FILE, 'o', "output", "FILE",
+    {OPTION_DIFF_FILE, 'o', "output", "FILE", OTHER,
      "write the comparison there; may be given several times, each file in the form that its name "
      "has; default: standard output"},
-    {OPTION_DIFF_FORM, 0, "format", "text|markdown|junit|json|html",
+    {OPTION_DIFF_FORM, 0, "format", "text|markdown|junit|json|html", CHOICE(diff_format),
      "how it is written; default: as the name of the file ends: .md, .xml (JUnit), .json or .html "
      "(a page for a browser), or else text"},
-    {OPTION_FOLDER, 0, "dir", "DIR", "the folder of baselines; default: .gpuprof/baselines"},
-    {OPTION_PORT, 0, "port", "N", "serve on this port of 127.0.0.1; default: one that is free"},
-    {OPTION_PID, 0, "pid", "N", "the process of that number only, as it sees it itself"},
-    {OPTION_RANK, 0, "rank", "N", "the processes of that rank only"},
-    {OPTION_TIMEOUT, 0, "timeout", "SECONDS", "how long answers are waited for; default: 10"},
-    {OPTION_WHEN, 0, "at", "TIME",
+    {OPTION_FOLDER, 0, "dir", "DIR", TEXT(folder),
+     "the folder of baselines; default: .gpuprof/baselines"},
+    {OPTION_PORT, 0, "port", "N", OTHER,
+     "serve on this port of 127.0.0.1; default: one that is free"},
+    {OPTION_PID, 0, "pid", "N", OTHER, "the process of that number only, as it sees it itself"},
+    {OPTION_RANK, 0, "rank", "N", OTHER, "the processes of that rank only"},
+    {OPTION_TIMEOUT, 0, "timeout", "SECONDS", OTHER,
+     "how long answers are waited for; default: 10"},
+    {OPTION_WHEN, 0, "at", "TIME", TEXT(at),
      "when to: 2026-11-23T18:00:00 (local, or with Z or +01:00), 18:00, +30s, or @SECONDS since "
      "1970"},
-    {OPTION_ONCE, 0, "once", NULL, "print one answer of each process, after some seconds, and end"},
-    {OPTION_INTERVAL, 0, "interval", "SECONDS", "print so often; default: 1"},
-    {OPTION_TOP_FORM, 0, "format", "text|json|openmetrics",
+    {OPTION_ONCE, 0, "once", NULL, FLAG(is_once),
+     "print one answer of each process, after some seconds, and end"},
+    {OPTION_INTERVAL, 0, "interval", "SECONDS", OTHER, "print so often; default: 1"},
+    {OPTION_TOP_FORM, 0, "format", "text|json|openmetrics", CHOICE(top_format),
      "print text, or a line of JSON each time, or what Prometheus reads; default: text"},
-    {OPTION_AT_STEP, 0, "at-step", "N|+N",
+    {OPTION_AT_STEP, 0, "at-step", "N|+N", TEXT(at_step),
      "with which step to, so that all ranks do so with the same one; +N: so many ahead of the rank "
      "that is farthest"},
-    {OPTION_OPEN, 0, "open", NULL, "start the browser, by xdg-open"},
-    {OPTION_BLOCKS, 0, "blocks", NULL, "print the files' headers and blocks only, no events"},
-    {OPTION_STRICT, 0, "strict", NULL,
+    {OPTION_OPEN, 0, "open", NULL, FLAG(open), "start the browser, by xdg-open"},
+    {OPTION_BLOCKS, 0, "blocks", NULL, FLAG(blocks),
+     "print the files' headers and blocks only, no events"},
+    {OPTION_STRICT, 0, "strict", NULL, FLAG(strict),
      "exit with 3 if anything at all was lost, not only if a file is damaged"},
-    {OPTION_KEEP_LIVE, 0, "keep-live", NULL,
+    {OPTION_KEEP_LIVE, 0, "keep-live", NULL, FLAG(keep_live),
      "leave the live files of ended processes where they are"},
-    {OPTION_JSON, 0, "json", NULL, "print JSON instead of lines"},
-    {OPTION_HELP, 'h', "help", NULL, "print this help"},
-    {0, 0, NULL, NULL, NULL},
+    {OPTION_JSON, 0, "json", NULL, OTHER, "print JSON instead of lines"},
+    {OPTION_HELP, 'h', "help", NULL, FLAG(help), "print this help"},
+    {0, 0, NULL, NULL, OTHER, NULL},
 };
+
+#undef AT
+#undef FLAG
+#undef TEXT
+#undef CHOICE
+#undef OTHER
 
 _Static_assert(sizeof option_infos / sizeof option_infos[0] <= OPTION_ROWS_MAX,
                "struct options says which were given");
@@ -481,9 +504,11 @@ static enum exit_code take_number(struct options *o, const char *verb,
     return EXIT_OK;
 }
 
+_Static_assert(sizeof(enum report_format) == sizeof(int), "a choice is kept as a number");
+
 /* One of some words. */
-static enum exit_code take_choice(struct options *o, const char *verb,
-                                  const struct option_info *info, const char *value)
+static enum exit_code take_choice(void *at, const char *verb, const struct option_info *info,
+                                  const char *value)
 {
     const char *word = value;
     if (info->bit == OPTION_DIFF_FORM) /* what its files end with means it, too */
@@ -494,26 +519,7 @@ static enum exit_code take_choice(struct options *o, const char *verb,
     int choice = choice_index(info->value, word);
     if (choice < 0)
         return usage_error("%s: --%s: '%s' is not one of %s", verb, info->name, value, info->value);
-    if (info->bit == OPTION_TOP_FORM)
-        o->top_format = (enum top_format)choice;
-    else if (info->bit == OPTION_DIFF_FORM)
-        o->diff_format = (enum diff_format)choice;
-    else if (info->bit == OPTION_INCONCLUSIVE)
-        o->inconclusive = (enum inconclusive_use)choice;
-    else if (info->bit == OPTION_MEMORY_BY)
-        o->memory_by = (enum memory_by)choice;
-    else if (info->bit == OPTION_BY)
-        o->by = (enum report_by)choice;
-    else if (info->bit == OPTION_COLOUR)
-        o->colour = (enum colour_use)choice;
-    else if (info->bit == OPTION_CLOCK)
-        o->clock = (enum clock_choice)choice;
-    else if (info->bit == OPTION_FORM)
-        o->flame_format = (enum flame_format)choice;
-    else if (info->bit == OPTION_WEIGHT)
-        o->weight = (enum flame_weight)choice;
-    else
-        o->format = (enum report_format)choice;
+    memcpy(at, &choice, sizeof choice);
     return EXIT_OK;
 }
 
@@ -550,6 +556,34 @@ static enum exit_code check_option(struct options *o, const char *verb, const ch
     return EXIT_OK;
 }
 
+static enum exit_code take_other(struct options *o, const char *verb,
+                                 const struct option_info *info, char *value)
+{
+    switch (info->bit) {
+    case OPTION_DIFF_FILE:
+        if (o->output_count == OUTPUTS_MAX)
+            return usage_error("%s: -o: at most %d files at a time", verb, OUTPUTS_MAX);
+        o->outputs[o->output_count++] = value;
+        break;
+    case OPTION_AGAINST:
+        if (o->against >= 0)
+            return usage_error(
+                "%s: --against: may be given once; it takes all that stand behind it", verb);
+        o->against = o->path_count;
+        break;
+    case OPTION_WINDOW:
+    case OPTION_CYCLE: return select_cycle_take(&o->select, verb, info->bit == OPTION_CYCLE, value);
+    case OPTION_GROUP: o->groups = GROUPS_ALWAYS; break;
+    case OPTION_NO_GROUP: o->groups = GROUPS_NEVER; break;
+    case OPTION_PROCESSES:
+    case OPTION_PLACE:
+    case OPTION_EVENTS: return select_wish_take(&o->select, verb, info->name, value);
+    case OPTION_SYMBOLS: return take_symbols(o, verb, value);
+    default: return take_number(o, verb, info, value);
+    }
+    return EXIT_OK;
+}
+
 static enum exit_code parse_option(struct options *o, char **argv, int *at, option_set set)
 {
     char *word = argv[*at];
@@ -559,89 +593,12 @@ static enum exit_code parse_option(struct options *o, char **argv, int *at, opti
         info ? check_option(o, argv[0], word, info, value) : option_unknown(argv[0], set, word);
     if (code != EXIT_OK)
         return code;
-    switch (info->bit) {
-    case OPTION_OUTPUT:
-    case OPTION_EXPORT_FILE:
-    case OPTION_GRAPH:
-    case OPTION_TABLES:
-    case OPTION_TOP_FILE:
-    case OPTION_MEMORY_FILE: o->output = value; break;
-    case OPTION_DIFF_FILE:
-        if (o->output_count == OUTPUTS_MAX)
-            return usage_error("%s: -o: at most %d files at a time", argv[0], OUTPUTS_MAX);
-        o->outputs[o->output_count++] = value;
-        break;
-    case OPTION_AGAINST:
-        if (o->against >= 0)
-            return usage_error(
-                "%s: --against: may be given once; it takes all that stand behind it", argv[0]);
-        o->against = o->path_count;
-        break;
-    case OPTION_FORCE: o->force = true; break;
-    case OPTION_SHARES: o->is_shares = true; break;
-    case OPTION_FOLDER: o->folder = value; break;
-    case OPTION_BLOCKS: o->blocks = true; break;
-    case OPTION_STRICT: o->strict = true; break;
-    case OPTION_KEEP_LIVE: o->keep_live = true; break;
-    case OPTION_PER_RANK: o->per_rank = true; break;
-    case OPTION_NO_COUNTERS: o->no_counters = true; break;
-    case OPTION_MEMORY_EVENTS: o->memory_events = true; break;
-    case OPTION_WINDOW:
-    case OPTION_CYCLE:
-        return select_cycle_take(&o->select, argv[0], info->bit == OPTION_CYCLE, value);
-    case OPTION_SYNC_STREAMS: o->sync_streams = true; break;
-    case OPTION_STEP_RANGE: o->step_range = value; break;
-    case OPTION_STEP_BY: o->step_by = value; break;
-    case OPTION_EXPORT:
-    case OPTION_TRACE: o->trace_format = value; break;
-    case OPTION_TABLE:
-    case OPTION_MEMORY_TABLE: o->tables = value; break;
-    case OPTION_REPORT: o->reports = value; break;
-    case OPTION_SORT: o->sort = value; break;
-    case OPTION_FULL: o->is_full = true; break;
-    case OPTION_GROUP: o->groups = GROUPS_ALWAYS; break;
-    case OPTION_NO_GROUP: o->groups = GROUPS_NEVER; break;
-    case OPTION_OPEN: o->open = true; break;
-    case OPTION_WHEN: o->at = value; break;
-    case OPTION_AT_STEP: o->at_step = value; break;
-    case OPTION_ONCE: o->is_once = true; break;
-    case OPTION_PROCESSES:
-    case OPTION_PLACE:
-    case OPTION_EVENTS: return select_wish_take(&o->select, argv[0], info->name, value);
-    case OPTION_THREADS: o->threads = true; break;
-    case OPTION_MINE:
-    case OPTION_OWN_FRAMES: o->is_mine = true; break;
-    case OPTION_PARTIAL: o->is_partial = true; break;
-    case OPTION_SHARE: o->share = value; break;
-    case OPTION_COMBINE: o->is_combined = true; break;
-    case OPTION_SOURCE: o->source = value; break;
-    case OPTION_FOLD: o->folds_unnamed = true; break;
-    case OPTION_MERGE_RANKS: o->merges_ranks = true; break;
-    case OPTION_SYMBOLS: return take_symbols(o, argv[0], value);
-    case OPTION_GATE:
-    case OPTION_SAMPLES:
-    case OPTION_AT:
-    case OPTION_LIMIT:
-    case OPTION_MAX_SIZE:
-    case OPTION_JOBS:
-    case OPTION_PORT:
-    case OPTION_PID:
-    case OPTION_RANK:
-    case OPTION_TIMEOUT:
-    case OPTION_INTERVAL: return take_number(o, argv[0], info, value);
-    case OPTION_FORMAT:
-    case OPTION_TABLE_FORM:
-    case OPTION_STATS_FORM:
-    case OPTION_MEMORY_BY:
-    case OPTION_FORM:
-    case OPTION_WEIGHT:
-    case OPTION_COLOUR:
-    case OPTION_CLOCK:
-    case OPTION_TOP_FORM:
-    case OPTION_DIFF_FORM:
-    case OPTION_INCONCLUSIVE:
-    case OPTION_BY: return take_choice(o, argv[0], info, value);
-    default: o->help = true; break;
+    void *member = (char *)o + info->at;
+    switch (info->use) {
+    case OPTION_SETS: *(bool *)member = true; break;
+    case OPTION_KEEPS: *(const char **)member = value; break;
+    case OPTION_CHOOSES: return take_choice(member, argv[0], info, value);
+    default: return take_other(o, argv[0], info, value);
     }
     return EXIT_OK;
 }

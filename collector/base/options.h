@@ -8,6 +8,7 @@
 #define GPUPROF_COLLECTOR_OPTIONS_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "base/exit_code.h"
@@ -97,11 +98,17 @@ __extension__ typedef unsigned __int128 option_set;
 #define OPTION_STATS_FORM    OPTION_BIT(78) /* -f, --format of stats */
 #define OPTION_SELECT        (OPTION_PLACE | OPTION_EVENTS)
 
+/* What becomes of an option: it sets a bool, keeps its value, keeps the number of one of its words,
+ * or is looked at. */
+enum option_use { OPTION_SETS, OPTION_KEEPS, OPTION_CHOOSES, OPTION_LOOKS };
+
 struct option_info {
     option_set bit;    /* one of OPTION_..., which several may share; 0: the end */
     char letter;       /* 0: none */
     const char *name;  /* without the hyphens; NULL: it has a letter only */
     const char *value; /* how help names it, a choice as a|b|c; NULL: it takes none */
+    enum option_use use;
+    size_t at; /* of its bool, value or number in struct options */
     const char *help;
 };
 

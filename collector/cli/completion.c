@@ -114,8 +114,10 @@ static bool option_at(const struct verb *verb, size_t index, struct option *opti
     if (!(verb->options & OPTION_SETTINGS) || index >= SETTING_COUNT)
         return false;
     const struct setting_info *s = &setting_infos[index];
-    *option = (struct option){
-        {0, 0, s->option, *s->value ? s->value : NULL, s->help}, s->kind == SETTING_KIND_FLAGS, ""};
+    *option =
+        (struct option){{.name = s->option, .value = *s->value ? s->value : NULL, .help = s->help},
+                        s->kind == SETTING_KIND_FLAGS,
+                        ""};
     return true;
 }
 
