@@ -14,7 +14,7 @@ enum finding_id {
 struct finding_kind {
     const char *id;    /* stable */
     uint32_t share;    /* in percent of the window, and ... */
-    uint64_t floor_ns; /* ... so long: it is a finding only if it takes more than both */
+    uint64_t floor_ns; /* ... so long: only if it takes more than both; of the whole run */
     const char *title;
     const char *advice;
     const char *next;

@@ -6,6 +6,7 @@
 
 #include "base/json_text.h"
 #include "error.h"
+#include "find/judged_time.h"
 #include "read/process_title.h"
 #include "record/gpu_record.h"
 
@@ -132,10 +133,10 @@ static struct gaps *count_gaps(const struct findings *f)
 }
 
 /* What somebody does once, at the start or the end, is no habit to be cured of. */
-static bool is_habit(enum idle_cause cause, uint64_t gaps)
+static bool is_habit(enum idle_cause cause, uint64_t gaps, struct judged_time time)
 {
     bool may_be_once = cause != IDLE_SYNC && cause != IDLE_ALLOCATION && cause != IDLE_LOADER;
-    return may_be_once || gaps >= FINDING_HABIT_GAPS;
+    return may_be_once || (double)gaps >= FINDING_HABIT_GAPS * judged_part(time);
 }
 
 static void add_up(const struct findings *f, uint32_t place, const struct gaps *gaps,
@@ -144,11 +145,12 @@ static void add_up(const struct findings *f, uint32_t place, const struct gaps *
     const struct idle_device *device = &f->idle->devices[place];
     const struct found_device *worked = gpu_device(f, place);
     bool is_blocking = launches_block(device->process);
+    struct judged_time time = judged_time_of(f->walk, device);
     for (unsigned id = 0; id < FINDING_KINDS; id++)
         ns[id] = worked ? worked->ns[id] : 0;
     for (unsigned cause = 0; cause < IDLE_CAUSES; cause++) {
         enum finding_id id = kind_of((enum idle_cause)cause, is_blocking);
-        if (id != FINDING_KINDS && is_habit((enum idle_cause)cause, gaps->counts[cause]))
+        if (id != FINDING_KINDS && is_habit((enum idle_cause)cause, gaps->counts[cause], time))
             ns[id] += device->causes[cause] - gaps->open_ns[cause];
     }
     ns[FINDING_HOST_BOUND] += gaps->between_ns;
@@ -524,23 +526,6 @@ static int add_rows(const struct findings *f, struct finding *to, uint32_t place
 
 /* ---- the list -------------------------------------------------------------------------------- */
 
-static bool is_worth_it(const struct finding_kind *kind, uint64_t ns, uint64_t of_ns)
-{
-    return ns > kind->floor_ns && (double)ns * 100 > (double)of_ns * kind->share;
-}
-
-/* The time of devices that costs are judged by: a few steps behind a long import are to be, too,
- * and the last second of a day, which is all that a flight recorder has. */
-struct judged_time {
-    uint64_t window_ns, aside_ns; /* start-up, and what was not recorded */
-};
-
-static struct judged_time time_of(const struct idle_device *device)
-{
-    return (struct judged_time){device->end_ns - device->begin_ns,
-                                device->causes[IDLE_START_UP] + device->stopped_ns};
-}
-
 /* Of a device that costs `ns` of that time: if that is worth it, and the worst of its kind so far.
  */
 static void weigh(const struct findings *f, struct finding *found, uint32_t *worst, uint32_t place,
@@ -549,7 +534,7 @@ static void weigh(const struct findings *f, struct finding *found, uint32_t *wor
     const struct idle_device *device = &f->idle->devices[place];
     bool is_start_up = found->kind == &finding_kinds[FINDING_START_UP];
     uint64_t of_ns = is_start_up ? time.window_ns : time.window_ns - time.aside_ns;
-    if (!is_worth_it(found->kind, ns, of_ns))
+    if (!judged_worth_it(found->kind, ns, of_ns, judged_part(time)))
         return;
     found->devices++;
     found->total_ns += ns;
@@ -568,6 +553,12 @@ static bool communicates(const struct idle_device *device)
     return device->parts[IDLE_COMMUNICATING] || device->causes[IDLE_COMMUNICATION];
 }
 
+static struct judged_time communication_time(const struct findings *f,
+                                             const struct idle_device *device)
+{
+    return communicates(device) ? judged_time_of(f->walk, device) : (struct judged_time){0};
+}
+
 /* What all others that communicate wait for each process, in the mean, of their time, in the mean:
  * that of who is late may be shorter. `waits`: zeros, by process index. */
 static void weigh_ranks(const struct findings *f, struct finding *found, uint32_t *worst,
@@ -576,10 +567,11 @@ static void weigh_ranks(const struct findings *f, struct finding *found, uint32_
     uint32_t others = 0;
     struct judged_time all = {0};
     for (uint32_t i = 0; i < f->idle->device_count; i++) {
-        const struct idle_device *device = &f->idle->devices[i];
-        others += communicates(device);
-        all.window_ns += communicates(device) ? time_of(device).window_ns : 0;
-        all.aside_ns += communicates(device) ? time_of(device).aside_ns : 0;
+        struct judged_time own = communication_time(f, &f->idle->devices[i]);
+        others += communicates(&f->idle->devices[i]);
+        all.window_ns += own.window_ns;
+        all.aside_ns += own.aside_ns;
+        all.whole_ns += own.whole_ns;
     }
     for (uint32_t i = 0; i < f->idle->rows.count; i++) {
         const struct idle_row *row = &f->idle->rows.list[i];
@@ -588,11 +580,9 @@ static void weigh_ranks(const struct findings *f, struct finding *found, uint32_
     }
     for (uint32_t i = 0; others > 1 && i < f->idle->device_count; i++) {
         uint32_t process = f->idle->devices[i].process->index;
-        const struct idle_device *device = &f->idle->devices[i];
-        struct judged_time own = communicates(device) ? time_of(device) : (struct judged_time){0};
+        struct judged_time own = communication_time(f, &f->idle->devices[i]);
         weigh(f, found, worst, i, waits[process] / (others - 1),
-              (struct judged_time){(all.window_ns - own.window_ns) / (others - 1),
-                                   (all.aside_ns - own.aside_ns) / (others - 1)});
+              judged_time_mean(all, own, others - 1));
         waits[process] = 0; /* each process once */
     }
 }
@@ -664,7 +654,8 @@ int findings_finish(struct findings *f, const struct hang *hang, const char *sym
         uint64_t ns[FINDING_KINDS];
         add_up(f, i, &gaps[i], ns);
         for (unsigned id = 0; id < FINDING_KINDS; id++)
-            weigh(f, &found[id], &worst[id], i, ns[id], time_of(&f->idle->devices[i]));
+            weigh(f, &found[id], &worst[id], i, ns[id],
+                  judged_time_of(f->walk, &f->idle->devices[i]));
     }
     if (waits)
         weigh_ranks(f, &found[FINDING_STRAGGLER], &worst[FINDING_STRAGGLER], waits);

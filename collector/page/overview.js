@@ -75,7 +75,7 @@ function drawFindings(box) {
   add(box, el("h3", {}, "What to fix first"));
   if (!found.length) {
     add(box, el("p", {class: "none"},
-      "No cost is above its threshold (of most kinds 5 % and 50 ms)."));
+      "No cost is above its threshold (of most kinds 5 %, and 50 ms of the whole run)."));
     return;
   }
   add(box,

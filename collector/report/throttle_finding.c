@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "error.h"
+#include "find/judged_time.h"
 
 #define SLOWED_SHARE 0.2 /* of a step, from which on it counts as slowed down */
 #define FREE_SHARE   0.02
@@ -94,10 +95,11 @@ static int fill(struct finding *to, const struct slowed *s, const struct device_
 }
 
 static int weigh(struct finding *to, const struct device_row *row, const struct steps *steps,
-                 struct slowed *s, uint64_t window_ns)
+                 struct slowed *s, struct judged_time time)
 {
     uint32_t first = steps->firsts[row->process->index];
     uint32_t end = steps->firsts[row->process->index + 1];
+    uint64_t window_ns = time.window_ns;
     s->free_count = s->slowed_count = 0;
     s->longest_ns = s->longest_at_ns = 0;
     memset(s->by_ns, 0, sizeof s->by_ns);
@@ -105,11 +107,22 @@ static int weigh(struct finding *to, const struct device_row *row, const struct 
         if (!steps->list[i].is_partial)
             add_step(s, row, &steps->list[i]);
     uint64_t ns = cost_of(s);
-    if (ns <= to->kind->floor_ns || (double)ns * 100 <= (double)window_ns * to->kind->share)
+    if (!judged_worth_it(to->kind, ns, window_ns, judged_part(time)))
         return 0;
     to->devices++;
     to->total_ns += ns;
     return ns > to->ns ? fill(to, s, row, ns, window_ns) : 0;
+}
+
+/* Of a piece what its steps took, which are whole. */
+static struct judged_time time_of(const struct walk *walk, const struct steps *steps,
+                                  uint32_t process)
+{
+    uint64_t whole_ns = walk->last_ns[process] - walk->first_ns[process], steps_ns = 0;
+    for (uint32_t i = steps->firsts[process]; i < steps->firsts[process + 1]; i++)
+        steps_ns += steps->list[i].end_ns - steps->list[i].begin_ns;
+    bool is_piece = walk->filter && walk->filter->is_of_time;
+    return (struct judged_time){.window_ns = is_piece ? steps_ns : whole_ns, .whole_ns = whole_ns};
 }
 
 int throttle_finding_add(struct findings *f, const struct device_report *r,
@@ -123,9 +136,8 @@ int throttle_finding_add(struct findings *f, const struct device_report *r,
     for (uint32_t i = 0; error == 0 && count && i < r->count; i++) {
         const struct device_row *row = r->rows[i];
         uint32_t process = row->process->index;
-        uint64_t window_ns = r->walk->last_ns[process] - r->walk->first_ns[process];
         if (!row->is_double && row->samples)
-            error = weigh(&found, row, steps, &s, window_ns);
+            error = weigh(&found, row, steps, &s, time_of(r->walk, steps, process));
     }
     free(s.free_ns);
     free(s.slowed_ns);

@@ -382,14 +382,20 @@ def test_finding(run_verb, make_records, slow, found):
     job.read(board, job.source(period=20 * MS), 50 * MS, borders[-1] + S, 20 * MS)
     steps_at(job, *borders)
     job.call(borders[-1])
-    rows = [row for row in report(run_verb, make_records(job.lines()), "findings")["findings"]
-            if row["id"] == "throttled"]
-    assert len(rows) == found
+    folder = make_records(job.lines())
+    rows, piece = ([row for row in report(run_verb, folder, "findings", *options)["findings"]
+                    if row["id"] == "throttled"]
+                   for options in ([], [f"--to={borders[24] - 1000}ns"]))
+    assert len(rows) == len(piece) == found
     if found:
         row, = rows
         assert row["ns"] == row["total_ns"] == excess and row["device"] == 0
         assert row["evidence"][0]["name"] == "thermal" and row["evidence"][0]["count"] == 15
         assert row["share"] == pytest.approx(excess / borders[-1], rel=0.01)
+        row, = piece  # what 24 steps cost of their time
+        usual = sorted(length for i, length in enumerate(lengths[:24]) if i % 4 != 3)[8]
+        assert row["ns"] == sum(length - usual for length in lengths[3:24:4])
+        assert row["share"] == pytest.approx(row["ns"] / (borders[24] - borders[0]), abs=1e-4)
 
 
 # ---- traces ------------------------------------------------------------------------------------
