@@ -68,7 +68,7 @@ static const struct {
     [RANK_MISS_NUMBER] = {"number", "a rank has fewer kernels, and the calls have no numbers "
                                     "(run --libraries=on), of"},
     [RANK_MISS_TIME] = {"time", "did not run on all ranks at one moment:"},
-    [RANK_MISS_PIECE] = {"piece", "the piece has not all ranks' kernels of"},
+    [RANK_MISS_PIECE] = {"piece", "ranks that are not here may have come last to"},
 };
 
 void arrivals_say_missed(const uint64_t missed[static RANK_MISSES], FILE *out)

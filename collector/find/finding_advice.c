@@ -56,10 +56,13 @@ const char *finding_title(const struct finding *f)
 char *finding_advice(const struct finding *f)
 {
     char *text = NULL;
-    int length = asprintf(&text, "%s%s", f->kind->advice,
+    int length = asprintf(&text, "%s%s%s", f->kind->advice,
                           f->is_lineless && recorded_next(f)
                               ? " Its lines are known once the program is compiled with -g."
-                              : "");
+                              : "",
+                          f->lacks_ranks ? " Or ranks that are not here came late: a report "
+                                           "of all of them says which."
+                                         : "");
     return length < 0 ? NULL : text;
 }
 

@@ -663,6 +663,7 @@ int findings_finish(struct findings *f, const struct hang *hang, const char *sym
     free(gaps);
     for (unsigned id = 0; id < FINDING_KINDS; id++)
         f->is_found[id] = found[id].devices != 0;
+    found[FINDING_EXPOSED_COMMUNICATION].lacks_ranks = idle_lacks_ranks(f->idle);
     if (error == 0)
         error = name_places(f, symbol_folder);
     if (error < 0 || f->walk->rec->share)

@@ -53,6 +53,7 @@ struct finding {
     uint32_t row_count;
     bool is_awaited;  /* of a hang: its process has not come, and others wait in a call for it */
     bool is_lineless; /* the program's code was compiled without what tells lines */
+    bool lacks_ranks; /* communication may be waits for ranks that are not here */
 };
 
 /* What its share is of, where that is not the device's time behind start-up: for people, in

@@ -47,6 +47,13 @@ static inline uint64_t idle_share_of(const struct idle *d, enum idle_cause cause
     return cause == IDLE_START_UP ? d->window_ns : idle_run_ns(d);
 }
 
+/* May it have waited for ranks that are not here? */
+static inline bool idle_lacks_ranks(const struct idle *d)
+{
+    return (d->parts[IDLE_COMMUNICATING] || d->causes[IDLE_COMMUNICATION]) &&
+           (d->walk->rec->left_out_ranks || d->arrivals.missed[RANK_MISS_PIECE]);
+}
+
 /* The thread that a row of idle time is of; NULL: of none, or its id is not known. */
 const struct thread *idle_row_thread(const struct idle *d, const struct idle_row *row);
 

@@ -96,7 +96,8 @@ static int spend(struct idle *d, struct idle_device *device, uint64_t to_ns)
             continue;
         device->parts[part] += counted_ns(d, at_ns, end_ns);
         device->at_ns = end_ns;
-        if (part == IDLE_COMMUNICATING && idle_follows_ranks(d))
+        at_ns = later(at_ns, device->until_ns[IDLE_OTHER]);
+        if (part == IDLE_COMMUNICATING && idle_follows_ranks(d) && at_ns < end_ns)
             error = idle_ranks_alone(&d->ranks, device->ranked, cut(d, at_ns), cut(d, end_ns));
     }
     return error;
@@ -396,25 +397,30 @@ static int keep_longest(struct idle *d, struct idle_device *device, const struct
     return s->is_called ? work_place_of(d->walk, &s->call, &device->worked) : 0;
 }
 
-/* With where the device was since the one before. 0 or an error. */
+/* With where the device was since the one before. A hidden one take_hidden_collective has. 0 or an
+ * error. */
 static int take_collective(struct idle *d, struct idle_device *device, const struct slice *s,
                            const struct kernel_name *name)
 {
     struct rank_kernel_facts facts = {.idle_ns = device->rested_ns};
     struct arrival_place place = {.process = s->event.process->index};
+    struct idle_place worked = device->worked;
+    bool has_rested = device->rested_ns > 0;
+    device->rested_ns = device->worked_ns = 0;
+    device->worked = (struct idle_place){.function = IDLE_NONE};
+    if (s->is_hidden)
+        return 0;
     int error = arrivals_kind(&d->arrivals, name, &facts.kind);
-    if (error == 0 && device->rested_ns) {
+    if (error == 0 && has_rested) {
         place.place = d->rows.list[device->rested].place;
         place.cause = d->rows.list[device->rested].cause;
         error = arrivals_place(&d->arrivals, &place, &facts.idle_place);
     }
-    if (error == 0 && (device->worked.stack || device->worked.kind)) {
-        place.place = device->worked;
+    if (error == 0 && (worked.stack || worked.kind)) {
+        place.place = worked;
         place.cause = ARRIVAL_WORKED;
         error = arrivals_place(&d->arrivals, &place, &facts.work_place);
     }
-    device->rested_ns = device->worked_ns = 0;
-    device->worked = (struct idle_place){.function = IDLE_NONE};
     return error < 0 ? error : idle_ranks_kernel(&d->ranks, s, device->ranked, name, &facts);
 }
 
@@ -434,6 +440,12 @@ static void note_begun(struct idle *d, const struct slice *s)
                                 : NULL;
     if (t)
         t->begun_ns = later(t->begun_ns, s->call.begin_ns);
+}
+
+/* What began before a piece of time lasts into it. */
+static bool is_counted(const struct idle *d, const struct slice *s)
+{
+    return !s->is_hidden || d->walk->filter->is_whole;
 }
 
 __attribute__((noinline)) int idle_take_work(struct idle *d, struct idle_process *p,
@@ -467,7 +479,7 @@ __attribute__((noinline)) int idle_take_work(struct idle *d, struct idle_process
         device->kernel_ns = later(device->kernel_ns, e->end_ns);
         device->launcher = s->is_called ? maker : (struct idle_maker){0};
     }
-    part = s->is_hidden ? IDLE_OTHER : part;
+    part = is_counted(d, s) ? part : IDLE_OTHER;
     if (error == 0 && part != IDLE_OTHER && idle_follows_ranks(d))
         error = part == IDLE_COMMUNICATING ? take_collective(d, device, s, name)
                                            : keep_longest(d, device, s);

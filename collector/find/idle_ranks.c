@@ -38,6 +38,7 @@ void idle_ranks_init(struct idle_ranks *r)
     *r = (struct idle_ranks){.communicators.count_max = IDLE_SEQUENCES_MAX,
                              .counted.count_max = IDLE_SEQUENCES_MAX,
                              .handles.count_max = IDLE_SEQUENCES_MAX,
+                             .sizes.count_max = IDLE_SEQUENCES_MAX,
                              .numbers.count_max = IDLE_SEQUENCES_MAX};
     byte_spool_init(&r->spool);
 }
@@ -49,6 +50,7 @@ void idle_ranks_release(struct idle_ranks *r)
     key_map_release(&r->communicators);
     key_map_release(&r->counted);
     key_map_release(&r->handles);
+    key_map_release(&r->sizes);
     key_map_release(&r->numbers);
     byte_spool_release(&r->spool);
 }
@@ -67,8 +69,10 @@ int idle_ranks_library(struct idle_ranks *r, struct nccl_talk *t, const struct e
     const struct record *record = e->record;
     if (record->type == RECORD_COMMUNICATOR) {
         uint64_t id = record_arg(record, COMMUNICATOR_ID);
+        uint64_t ranks = record_arg(record, COMMUNICATOR_RANKS);
         struct key key = {e->process->index, record_arg(record, COMMUNICATOR_HANDLE), 0};
-        return id ? set(&r->handles, key, id) : 0;
+        int error = id && ranks < UINT32_MAX ? set(&r->sizes, (struct key){id, 0, 0}, ranks) : 0;
+        return id && error == 0 ? set(&r->handles, key, id) : error;
     }
     nccl_talk_call(t, &r->handles, e);
     return 0;
@@ -153,6 +157,8 @@ int idle_ranks_kernel(struct idle_ranks *r, const struct slice *s, uint32_t devi
                     [KERNEL_WORK_PLACE] = facts->work_place,
                     [KERNEL_KIND] = facts->kind | (facts->is_hidden ? KERNEL_HIDDEN : 0)}};
     struct rank_sequence *of = &r->list[sequence - 1];
+    if (communicator && !of->ranks)
+        of->ranks = (uint32_t)key_map_get(&r->sizes, (struct key){communicator, 0, 0});
     of->is_numbered |= number != 0;
     return span_put(&r->spool, &of->kernels.spans, &kernel, kernel_kind);
 }
@@ -200,6 +206,7 @@ struct telling {
     struct byte_spool spool;
     struct waiting *waiting; /* owned, by sequence */
     uint32_t *firsts;        /* owned, by device: sequence + 1 */
+    bool leaves_out;
 };
 
 static void open_reader(struct idle_ranks *r, struct span_reader *reader,
@@ -331,35 +338,29 @@ static struct rank_kernel kernel_of(const struct comer *c)
                             .facts = {.idle_ns = numbers[KERNEL_IDLE_NS],
                                       .idle_place = (uint32_t)numbers[KERNEL_IDLE_PLACE],
                                       .work_place = (uint32_t)numbers[KERNEL_WORK_PLACE],
-                                      .kind = (uint32_t)numbers[KERNEL_KIND]}};
+                                      .kind = (uint32_t)numbers[KERNEL_KIND],
+                                      .is_hidden = numbers[KERNEL_KIND] & KERNEL_HIDDEN}};
     if (!n)
         return k;
+    k.facts.is_hidden = false; /* a part is of no piece: such a number is none of its kinds */
     k.facts.kind = meant(n, n->kinds, n->kind_count, numbers[KERNEL_KIND]);
     k.facts.idle_place = meant(n, n->places, n->place_count, numbers[KERNEL_IDLE_PLACE]);
     k.facts.work_place = meant(n, n->places, n->place_count, numbers[KERNEL_WORK_PLACE]);
     return k;
 }
 
-/* Of a part, which is of no piece, such a number is none of its kinds. */
-static bool is_hidden(const struct comer *c)
-{
-    return !c->sequence->kernels.numbers && c->kernel.numbers[KERNEL_KIND] & KERNEL_HIDDEN;
-}
-
 /* The kernels of a collective; m->count is how many there are. */
 static void gather(struct comer *const *comers, uint32_t count, struct rank_meeting *m,
-                   uint64_t *first_end_ns, uint32_t *hidden)
+                   uint64_t *first_end_ns)
 {
     const struct comer *last = NULL;
     *m = (struct rank_meeting){.first_ns = UINT64_MAX};
     *first_end_ns = UINT64_MAX;
-    *hidden = 0;
     for (uint32_t i = 0; i < count; i++) {
         const struct comer *c = comers[i];
         if (!c->is_of_it)
             continue;
         m->count++;
-        *hidden += is_hidden(c);
         last = !last || c->kernel.begin_ns >= last->kernel.begin_ns ? c : last;
         m->first_ns = c->kernel.begin_ns < m->first_ns ? c->kernel.begin_ns : m->first_ns;
         *first_end_ns = c->kernel.end_ns < *first_end_ns ? c->kernel.end_ns : *first_end_ns;
@@ -369,14 +370,16 @@ static void gather(struct comer *const *comers, uint32_t count, struct rank_meet
     m->last_device = last->sequence->device;
 }
 
-static int put_wait(struct telling *t, const struct comer *c, const struct rank_meeting *m)
+/* `waited_for`: a device, or RANK_NOT_KNOWN. */
+static int put_wait(struct telling *t, const struct comer *c, const struct rank_meeting *m,
+                    uint32_t waited_for)
 {
     uint32_t sequence = (uint32_t)(c->sequence - t->ranks->list);
     struct waiting *w = &t->waiting[sequence];
     const struct span wait = {
         .begin_ns = c->kernel.begin_ns,
         .end_ns = m->last.begin_ns,
-        .numbers = {[WAIT_PLACE] = c->kernel.numbers[KERNEL_PLACE], [WAIT_FOR] = m->last_device}};
+        .numbers = {[WAIT_PLACE] = c->kernel.numbers[KERNEL_PLACE], [WAIT_FOR] = waited_for}};
     if (!w->waits.count) {
         w->next = t->firsts[c->sequence->device];
         t->firsts[c->sequence->device] = sequence + 1;
@@ -385,17 +388,19 @@ static int put_wait(struct telling *t, const struct comer *c, const struct rank_
 }
 
 static int tell_meeting(struct telling *t, struct comer *const *comers, uint32_t count,
-                        const struct rank_meeting *m)
+                        const struct rank_meeting *m, bool is_short)
 {
     const struct rank_listener *l = t->listener;
-    int error = l->met(l->context, m);
+    bool is_told = !is_short && !m->last.facts.is_hidden;
+    int error = is_told ? l->met(l->context, m) : 0;
     for (uint32_t i = 0; i < count && error == 0; i++) {
         const struct comer *c = comers[i];
         if (!c->is_of_it)
             continue;
-        l->joined(l->context, c->sequence->device, m);
+        if (is_told)
+            l->joined(l->context, c->sequence->device, m);
         if (c->sequence->device != m->last_device && c->kernel.begin_ns < m->last.begin_ns)
-            error = put_wait(t, c, m);
+            error = put_wait(t, c, m, is_short ? RANK_NOT_KNOWN : m->last_device);
     }
     return error;
 }
@@ -420,16 +425,15 @@ static int move_on(struct comer **comers, uint32_t *count, enum match by)
 }
 
 /* Messages and groups, which have no numbers among those that do, are not of all ranks: that
- * somebody has none of them is no miss. */
+ * somebody has none of them is no miss. `is_short`: somebody is not there at all. */
 static int tell_comers(struct telling *t, struct comer **comers, uint32_t count, enum match by,
-                       enum rank_miss otherwise)
+                       bool is_short, enum rank_miss otherwise)
 {
     const struct rank_listener *l = t->listener;
     int error = 0;
-    while (error == 0 && count >= 2) {
+    while (error == 0 && count >= (is_short ? 1 : 2)) {
         struct rank_meeting m;
         uint64_t first_end_ns;
-        uint32_t hidden;
         bool is_of_all = true, is_missed = false;
         if (by == BY_TIME)
             match_by_time(comers, count);
@@ -439,19 +443,32 @@ static int tell_comers(struct telling *t, struct comer **comers, uint32_t count,
             is_of_all &= by != BY_NUMBER || !comers[i]->is_of_it || !comers[i]->since;
             is_missed |= !comers[i]->is_of_it && comers[i]->has_begun;
         }
-        gather(comers, count, &m, &first_end_ns, &hidden);
+        gather(comers, count, &m, &first_end_ns);
         is_missed &= is_of_all;
-        if (!is_missed && !hidden && is_meeting(&m, first_end_ns))
-            error = tell_meeting(t, comers, count, &m);
-        else if (is_of_all && (is_missed || m.count >= 2) && hidden < m.count)
+        bool meets = !is_missed && is_meeting(&m, first_end_ns);
+        if (meets)
+            error = tell_meeting(t, comers, count, &m, is_short);
+        if (is_of_all && (is_short || (!meets && (is_missed || m.count >= 2))) &&
+            !m.last.facts.is_hidden)
             l->missed(l->context, &m.last,
-                      hidden                         ? RANK_MISS_PIECE
+                      is_short                       ? RANK_MISS_PIECE
                       : is_missed && by == BY_NUMBER ? RANK_MISS_KERNEL
                                                      : otherwise);
         if (error == 0)
             error = move_on(comers, &count, by);
     }
     return error;
+}
+
+/* Are ranks of the communicator not there, or may they be left out? */
+static bool is_short_of_ranks(const struct telling *t, const struct member *members, uint32_t count)
+{
+    uint32_t ranks = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        uint32_t its = t->ranks->list[members[i].sequence].ranks;
+        ranks = its > ranks ? its : ranks;
+    }
+    return ranks ? count < ranks : t->leaves_out;
 }
 
 /* Of one communicator or name. */
@@ -473,7 +490,7 @@ static int tell_group(struct telling *t, const struct member *members, uint32_t 
             comers[there++] = c;
     }
     if (error == 0)
-        error = tell_comers(t, comers, there, by, otherwise);
+        error = tell_comers(t, comers, there, by, is_short_of_ranks(t, members, count), otherwise);
     for (uint32_t i = 0; all && i < count; i++)
         if (all[i].sequence)
             close_reader(&all[i].ahead, &all[i].sequence->kernels);
@@ -501,7 +518,8 @@ static int tell_meetings(struct telling *t, const struct rank_device *devices)
     for (uint32_t i = 0, next; i < count && error == 0; i = next) {
         for (next = i + 1; next < count && compare_groups(&members[i], &members[next]) == 0; next++)
             ;
-        error = next > i + 1 ? tell_group(t, members + i, next - i) : 0;
+        bool is_one = next == i + 1 && !is_short_of_ranks(t, members + i, 1);
+        error = is_one ? 0 : tell_group(t, members + i, next - i);
     }
     free(members);
     return error;
@@ -618,10 +636,11 @@ static int tell_device(struct telling *t, uint32_t device)
 }
 
 int idle_ranks_tell(struct idle_ranks *r, const struct rank_device *devices, uint32_t device_count,
-                    const struct rank_listener *l)
+                    bool leaves_out, const struct rank_listener *l)
 {
     struct telling t = {.ranks = r,
                         .listener = l,
+                        .leaves_out = leaves_out,
                         .waiting = calloc(r->count + 1u, sizeof *t.waiting),
                         .firsts = calloc(device_count + 1u, sizeof *t.firsts)};
     byte_spool_init(&t.spool);

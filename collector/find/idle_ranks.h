@@ -11,13 +11,15 @@
  *   not as many, those are one that ran together longer than with any other.
  *
  * A rank whose first kernel comes later, or that has no more, is not waited for; where it lacks one
- * in between nobody knows who was last. In a piece all kernels are known, so that those in it meet
- * as they do in the whole; of a collective that is not there with all of its kernels nothing is
- * told but that. Processes that have no rank, or one that another of their job has, too, are of no
- * job that is known; in a recording of one process nobody waits for another.
+ * in between nobody knows who was last, nor where ranks are not there at all: a communicator has
+ * more than have such kernels, or, where its size is not known, some were left out. In a piece all
+ * kernels are known, so that they meet as they do in the whole; a collective is where the kernel is
+ * that began last, and waits are where the device waited. Processes that have no rank, or one that
+ * another of their job has, too, are of no job that is known; in a recording of one process nobody
+ * waits for another.
  *
  * Memory: 8 MiB for kernels, the times in which nothing else ran, and who waited, which lie in two
- * spools; 140 bytes a device; 190 for each communicator or name on each device, and up to 600 more
+ * spools; 140 bytes a device; 250 for each communicator or name on each device, and up to 600 more
  * while it is found who met whom, IDLE_SEQUENCES_MAX of them; 128 a launch of NCCL's whose kernel
  * has not come, up to as many. Nobody waits in those beyond.
  */
@@ -52,6 +54,7 @@ struct rank_sequence {
     const char *name;      /* a view */
     struct rank_spans kernels;
     uint32_t device;
+    uint32_t ranks;   /* of its communicator; 0: not known */
     bool is_numbered; /* some of them are */
 };
 
@@ -84,6 +87,7 @@ struct idle_ranks {
     struct key_map communicators; /* (process, correlation id of a launch) -> communicator */
     struct key_map counted;       /* likewise -> number of the collective */
     struct key_map handles;       /* (process, handle of NCCL's) -> communicator */
+    struct key_map sizes;         /* communicator -> how many ranks it has */
     struct key_map numbers;       /* (device, communicator or name) -> place in list + 1 */
     struct byte_spool spool;
 };
@@ -136,12 +140,16 @@ enum rank_miss {
     RANK_MISS_KERNEL, /* a rank has no kernel of that number */
     RANK_MISS_NUMBER, /* a rank has not as many kernels as others, and they have no numbers */
     RANK_MISS_TIME,   /* they did not run at one moment: the clocks may be apart */
-    RANK_MISS_PIECE,  /* of some ranks the kernel is not in the piece */
+    RANK_MISS_PIECE,  /* some ranks are not there, or were left out */
     RANK_MISSES
 };
 
+#define RANK_NOT_KNOWN UINT32_MAX
+
 /* Who is told: of each device in each meeting, of each meeting, of each collective (a kernel of it)
- * that is none, and of each time in which a device did nothing but wait for another one. Meetings
+ * that is none, all in the piece, and of each time in which a device did nothing but wait for
+ * another one; where ranks are not there, until the last of those that are had come, and for
+ * RANK_NOT_KNOWN. Meetings
  * are told of communicator by communicator, the same way whatever the order of devices; then times
  * device by device. */
 struct rank_listener {
@@ -153,8 +161,8 @@ struct rank_listener {
                   uint64_t begin_ns, uint64_t end_ns);
 };
 
-/* 0 or an error. */
+/* `leaves_out`: there may be ranks that are not among the devices. 0 or an error. */
 int idle_ranks_tell(struct idle_ranks *r, const struct rank_device *devices, uint32_t device_count,
-                    const struct rank_listener *listener);
+                    bool leaves_out, const struct rank_listener *listener);
 
 #endif

@@ -80,7 +80,7 @@ struct idle_device {
 struct idle_wait {
     uint64_t begin_ns;
     uint64_t end_ns;
-    uint32_t process; /* index of the one that is waited for */
+    uint32_t process; /* index of the one that is waited for; IDLE_NONE: not known */
 };
 
 /* A device as idle_ranks.h numbers them: in a piece also those without work in it. */

@@ -68,10 +68,11 @@ uint32_t idle_ranked(struct idle *d, const struct process *p, uint64_t device, i
     return ++d->ranked_count;
 }
 
-/* Only of devices with work in the piece anything is told. */
+/* NULL: it has no work in the piece. */
 static struct idle_device *device_of(const struct idle *d, uint32_t ranked)
 {
-    return &d->devices[d->ranked[ranked].place];
+    uint32_t place = d->ranked[ranked].place;
+    return place == IDLE_NONE ? NULL : &d->devices[place];
 }
 
 static int wait_for_rank(void *context, uint32_t number, uint32_t waited_for, bool is_new,
@@ -79,23 +80,28 @@ static int wait_for_rank(void *context, uint32_t number, uint32_t waited_for, bo
 {
     struct idle *d = context;
     struct idle_device *device = device_of(d, number);
-    struct idle_device *other = device_of(d, waited_for);
+    const struct idle_ranked *other = waited_for == RANK_NOT_KNOWN ? NULL : &d->ranked[waited_for];
     uint64_t ns = end_ns - begin_ns;
-    struct idle_row what = {.place = {.word = other->device << 32 | other->process->index,
-                                      .function = IDLE_NONE,
-                                      .kind = IDLE_WORD_DEVICE},
+    struct idle_row what = {.place = idle_text("a rank, maybe one that is not here"),
                             .process = device->process->index,
                             .device = d->ranked[number].place,
                             .thread = IDLE_NONE,
                             .cause = IDLE_COMMUNICATION};
+    if (other)
+        what.place = (struct idle_place){.word = other->device << 32 | other->process->index,
+                                         .function = IDLE_NONE,
+                                         .kind = IDLE_WORD_DEVICE};
     if (is_new)
         device->gap = ++d->last_gap;
     d->rows.gap = device->gap;
     device->parts[IDLE_COMMUNICATING] -= ns;
     device->idle_ns += ns;
     device->causes[IDLE_COMMUNICATION] += ns;
-    other->awaited_ns += ns;
-    int error = keep_wait(d, device, &(struct idle_wait){begin_ns, end_ns, other->process->index});
+    if (other && device_of(d, waited_for))
+        device_of(d, waited_for)->awaited_ns += ns;
+    int error =
+        keep_wait(d, device,
+                  &(struct idle_wait){begin_ns, end_ns, other ? other->process->index : IDLE_NONE});
     return error < 0 ? error : idle_rows_add(&d->rows, &what, begin_ns, ns);
 }
 
@@ -103,6 +109,8 @@ static void join(void *context, uint32_t number, const struct rank_meeting *m)
 {
     struct idle *d = context;
     struct idle_device *device = device_of(d, number);
+    if (!device)
+        return;
     device->collectives++;
     if (m->last_device != number || m->last.begin_ns == m->first_ns)
         return;
@@ -150,11 +158,14 @@ static int find_ranks(const struct idle *d, struct rank_device *devices)
 int idle_waits_charge(struct idle *d)
 {
     const struct rank_listener listener = {d, join, meet, miss, wait_for_rank};
+    const struct recording *rec = d->walk->rec;
+    const struct select_wish *wish = rec->reader.select;
+    bool leaves_out = rec->left_out_ranks || (wish && wish->devices.count);
     struct rank_device *devices = calloc(d->ranked_count + 1u, sizeof *devices);
     int error = devices ? find_ranks(d, devices) : GPUPROF_NO_MEMORY;
     d->last_gap = d->rows.gap;
     if (error == 0)
-        error = idle_ranks_tell(&d->ranks, devices, d->ranked_count, &listener);
+        error = idle_ranks_tell(&d->ranks, devices, d->ranked_count, leaves_out, &listener);
     if (error == 0)
         error = arrivals_finish(&d->arrivals, devices);
     free(devices);

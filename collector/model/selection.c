@@ -208,12 +208,6 @@ bool selection_has_all_kinds(const struct selection *s)
     return !w->kinds && !w->name && !w->min_ns && !w->tids.count;
 }
 
-bool selection_is_quiet(const struct selection *s)
-{
-    return s->filter.is_span && selection_has_all_kinds(s) && !s->found.begun_devices &&
-           !s->found.begun_threads;
-}
-
 /* Is most of the piece in what would be in it, had it not begun before? Of what keeps a device or a
  * thread busy. */
 static void note_begun(struct selection *s, const struct event *event, const struct subject *e)
@@ -616,6 +610,7 @@ enum exit_code selection_make(struct selection *s, struct recording *rec, struct
                                                    s->steps || s->ranges || s->cycle};
     uint64_t origin_ns = s->walk->survey.origin_ns;
     s->filter.is_span = s->filter.is_of_time && !s->steps && !s->ranges && !s->cycle;
+    s->filter.is_whole = s->filter.is_span && selection_has_all_kinds(s);
     s->filter.from_ns = s->from_ns > origin_ns ? s->from_ns : origin_ns;
     s->filter.to_ns = s->to_ns;
     if (wish->devices.count)

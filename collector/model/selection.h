@@ -171,10 +171,6 @@ char *selection_text(const struct selection *s);
  * that began before: --from=0.000103 shows it". To be freed; NULL: there is none, or no memory. */
 char *selection_begun_text(const struct selection *s);
 
-/* Is it all that happened from --from to --to? Nothing that began before fills it: where no event
- * is in it either, its devices and threads did nothing that is recorded. */
-bool selection_is_quiet(const struct selection *s);
-
 /* No event is in it: EXIT_USAGE after one line that says which option leaves none. */
 enum exit_code selection_empty(const struct selection *s, const char *verb);
 

@@ -47,6 +47,7 @@ struct walk_filter {
                     uint64_t end_ns);
     bool is_of_time; /* not all the time of a process is in it */
     bool is_span;    /* but one piece, from from_ns to to_ns */
+    bool is_whole;   /* likewise, with all that happened then on devices that are wanted */
     uint64_t from_ns;
     uint64_t to_ns;
     bool has_work;                      /* work of devices may be */

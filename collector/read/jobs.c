@@ -354,6 +354,7 @@ enum exit_code recording_select_jobs(struct recording *rec, const struct select_
             rec->processes[kept++] = p;
             continue;
         }
+        rec->left_out_ranks += p->job != JOB_NONE && number_list_has(&w->jobs, p->job);
         process_release(p, &rec->reader);
         free(p);
         rec->left_out++;

@@ -84,6 +84,7 @@ int recording_note_other(struct recording *rec, const struct process *p)
     uint64_t number = rec->reader.select->ranks.count ? p->rank : p->header.pid;
     if (number == RANK_NONE)
         return 0;
+    rec->left_out_ranks++;
     uint64_t *others =
         array_room(rec->others, rec->others_count, &rec->others_capacity, sizeof *others, 16);
     if (!others)

@@ -29,6 +29,7 @@ struct recording {
     uint32_t thread_count;     /* over all processes, with thread 0 of each */
     uint32_t own_thread_count; /* of these: 0, and those that tell of devices (gpu_record.h) */
     uint32_t left_out;         /* processes that are not wanted */
+    uint32_t left_out_ranks;   /* of these, that may be ranks of a job that is shown */
     uint32_t repeated;         /* files of a process that another one is of */
     uint32_t others_count;
     uint32_t others_capacity;

@@ -11,7 +11,7 @@
 #define PLACE_BYTES     4
 #define DEVICE_BYTES    23
 #define ROW_BYTES       12
-#define SEQUENCE_BYTES  6
+#define SEQUENCE_BYTES  7
 
 /* What numbers of a part mean where all are added up. */
 struct added_part {
@@ -87,6 +87,7 @@ static void carry_sequence(struct part *p, uint32_t *device, struct rank_sequenc
 {
     part_u32(p, device);
     part_number(p, &s->communicator);
+    part_u32(p, &s->ranks);
     part_text(p, &s->name);
     part_flag(p, &s->is_numbered);
     p->has_failed |= !s->name;

@@ -53,12 +53,13 @@ static void print_steps(const struct overview *o, FILE *out)
             o->slowest->process->header.pid);
 }
 
-/* Null: of the whole; times are since the first event. */
+/* How many processes are left out, and the piece. Null: of the whole; times are since the first
+ * event. */
 static void print_piece(const struct report *r, FILE *out)
 {
     uint64_t from_ns, to_ns;
     const char *before = "";
-    fprintf(out, "\"piece\": ");
+    fprintf(out, "\"left_out\": %u,\n\"piece\": ", r->rec->left_out);
     if (!r->selection) {
         fprintf(out, "null,\n");
         return;

@@ -172,17 +172,6 @@ static struct report_view view_of(const struct options *options)
     };
 }
 
-/* Ranks that are shown may have waited for others. */
-static void say_left_out(const struct recording *rec, const struct idle *idle)
-{
-    const struct select_wish *wish = rec->reader.select;
-    if (rec->left_out && (wish->ranks.count || wish->pids.count) && idle &&
-        (idle->parts[IDLE_COMMUNICATING] || idle->causes[IDLE_COMMUNICATION]))
-        message("report: %u process%s left out, and may have been waited for: who came late is "
-                "told of the others alone",
-                rec->left_out, rec->left_out > 1 ? "es are" : " is");
-}
-
 /* Makes the report of what was selected, and prints it. */
 static enum exit_code show_report(struct recording *rec, struct selection *selection,
                                   const struct options *options, struct report_view *view,
@@ -215,10 +204,8 @@ static enum exit_code show_report(struct recording *rec, struct selection *selec
     if (code == EXIT_OK && report.steps)
         code = steps_check(&report.steps->steps, "report");
     bool has_devices = report.is_piece && report.idle && report.idle->window_ns;
-    if (code == EXIT_OK && !(has_devices && selection_is_quiet(selection)))
+    if (code == EXIT_OK && !(has_devices && selection->filter.is_whole))
         code = selection_check(selection, "report");
-    if (code == EXIT_OK)
-        say_left_out(rec, report.idle);
     if (code == EXIT_OK)
         code = report_print(&report, view, options, format, page);
     if (code == EXIT_OK)
@@ -259,7 +246,6 @@ enum exit_code report_verb(const struct options *options, report_page_fn *page)
     struct combination shared;
     if (code == EXIT_OK &&
         shared_report_make(&shared, &rec, options, &view, format, groups_of(options, format))) {
-        say_left_out(&rec, shared.report.idle);
         code = show_combination(&shared, options, &view, format, &next);
         combination_release(&shared);
         next_words_release(&next);

@@ -19,7 +19,7 @@ static void add(struct sums *s, const struct step *step, const struct idle_wait 
 {
     uint64_t from_ns = wait->begin_ns > step->begin_ns ? wait->begin_ns : step->begin_ns;
     uint64_t to_ns = wait->end_ns < step->end_ns ? wait->end_ns : step->end_ns;
-    if (from_ns >= to_ns)
+    if (from_ns >= to_ns || wait->process == IDLE_NONE)
         return;
     if (!s->ns[wait->process])
         s->waited[s->count++] = wait->process;

@@ -198,9 +198,11 @@ def use_of(piece):
     if piece.kinds and not piece.kinds & {*WORK}:
         return {}
     devices = collections.defaultdict(lambda: ([], []))
+    # Of a piece of time alone all that lasts into it.
+    has_all = piece.is_span and not (piece.kinds or piece.name or piece.shortest or piece.tid)
     for work in piece.whole.works:
         if piece.wants(work.pid, work.device):
-            devices[work.pid, work.device][not piece.has_work(work)].append(work)
+            devices[work.pid, work.device][not (has_all or piece.has_work(work))].append(work)
     found = {}
     for key, (shown, hidden) in devices.items():
         if not shown and piece.spans:

@@ -497,9 +497,11 @@ def test_a_piece_in_a_long_wait(make_records, run_collector):
                                         folder).stdout)["overview"]
     assert overview["wall_ns"] == 400_000_000 and overview["piece"].items() >= {
         "begun_devices": 2, "begun_threads": 2, "begun_ns": 3000}.items()
-    for verb in ("report", "merge"):
-        empty = run_collector(verb, "--from=1.3s", "--to=1.5s", folder)
+    for verb in (("merge",), ("report", "--table=functions")):
+        empty = run_collector(*verb, "--from=1.3s", "--to=1.5s", folder)
         assert empty.returncode == 2 and begun in empty.stderr, empty.stderr
+    shown = screen("--from=1.3s", "--to=1.5s")
+    assert begun in shown and "GPU time   compute 100.0%  " in shown, shown
     assert "a GPU was in work, and a thread in a call, that began before: --from=0.000003 shows " \
         "them" in screen("--from=1.1s", "--to=1.5s", "--rank=0,2")
     assert "2 threads were in calls that began before: --from=0.000003 shows them\n" in \

@@ -453,6 +453,26 @@ def test_communicators(run_verb, tmp_path):
     assert text.count("AllReduce of 2: rank") == 2
 
 
+def test_communicators_of_which_ranks_are_not_there(run_verb, tmp_path):
+    """Each has two ranks: of the one that is whole it is told who was last, left out or not there."""
+    folder = communicating(tmp_path)
+
+    def told(*words):
+        made = json.loads(run_verb("report", "--format=json", *words, folder).stdout)
+        waited = {row["place"]: row["total_ns"] for row in made["idle"]
+                  if row["cause"] == "communication"}
+        return ([(row["communicator"][-3:], row["rank"], row["count"]) for row in made["arrivals"]],
+                made["arrivals_missed"]["piece"], waited, made["overview"]["left_out"])
+    assert told("--rank=0,1") == ([("abc", "1", 5)], 0, {"rank 1": 35_000}, 2)
+    assert told("--rank=0-2") == ([("abc", "1", 5)], 5, {"rank 1": 35_000}, 1)
+    assert told("--rank=0,2") == ([], 10, {}, 2)
+    (folder / "1.gpuprof").unlink()
+    assert told() == ([("abd", "3", 5)], 5, {"rank 3": 35_000}, 0)
+    text = run_verb("report", "--table=arrivals", folder).stdout
+    assert "not counted here: ranks that are not here may have come last to 5\n" in text
+    check_parts(run_verb, folder, 2)
+
+
 def test_jobs_do_not_meet(run_verb, make_records):
     """The same kernels at the same time, in two jobs."""
     lines = []
