@@ -130,6 +130,8 @@ def test_waits_for_ranks_that_are_left_out(run_verb, make_gpu):
         assert sum(row["waits_ns"] for row in found["ranks"]) == waited
         assert not any(row["late"] or row["awaited_ns"] for row in found["ranks"])
         whole = run_verb("report", "--full", f"--rank={ranks}", folder).stdout
+        steps = run_verb("report", "--table=steps", f"--rank={ranks}", folder).stdout
+        assert "waited for" not in steps
         assert "left out   1 of 4 processes; who waited for them is not known\n" in whole
         assert ("a rank, maybe one that is not here" in whole) == bool(waited)
     one = run_verb("report", "--rank=2", folder).stdout
