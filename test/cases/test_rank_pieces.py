@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How ranks arrived at the collectives of a piece, and waited for each other: as in the whole, and of
-one that is cut in the piece where the last one came; nobody is blamed where ranks are left out."""
+"""How ranks arrived at the collectives of a piece, and waited for each other: as in the whole, and
+of one that is cut in the piece where the last one came; nobody is blamed where ranks are left out.
+"""
 
 import collections
 import json
@@ -92,7 +93,7 @@ def test_a_rank_that_has_not_come_yet(options, count, waited_ms, run_verb, make_
 
 
 def test_cuts_add_up(run_verb, make_gpu):
-    """To the whole, by what the GPUs did, and by who was waited for: random cuts, and their sums."""
+    """To the whole, by what the GPUs did, and by who was waited for."""
     folder, dice = make_gpu("late", 4), random.Random(7)
 
     def sums(*words):
@@ -121,8 +122,8 @@ def test_cuts_add_up(run_verb, make_gpu):
 
 
 def test_waits_for_ranks_that_are_left_out(run_verb, make_gpu):
-    """What was waited until the last of those that are there came is idle time, whoever it was for;
-    nobody is named, in no table and format."""
+    """What was waited until the last of those that are there came is idle time, whoever it was
+    for; nobody is named, in no table and format."""
     folder = make_gpu("late", 4)
     for ranks, waited in (("0,2,3", 0), ("0,1,3", 160_000_000)):
         found = report(run_verb, folder, f"--rank={ranks}")

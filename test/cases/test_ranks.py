@@ -454,7 +454,7 @@ def test_communicators(run_verb, tmp_path):
 
 
 def test_communicators_of_which_ranks_are_not_there(run_verb, tmp_path):
-    """Each has two ranks: of the one that is whole it is told who was last, left out or not there."""
+    """Each has two ranks: of one that is whole it is told who was last, left out or gone."""
     folder = communicating(tmp_path)
 
     def told(*words):
