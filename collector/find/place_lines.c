@@ -2,6 +2,7 @@
 #include "find/place_lines.h"
 
 #include "frame.h"
+#include "symbol/cuda_stub.h"
 #include "symbol/own_line.h"
 
 void place_lines_init(struct place_lines *l, const struct stack_table *all, uint64_t bytes)
@@ -53,19 +54,23 @@ static bool prefer(struct shown_frame *best, const struct shown_frame *frame)
     return has_line;
 }
 
-/* The functions at an address of a module, from what is inlined there outwards. */
+/* The functions at an address of a module, from what is inlined there outwards; *called is the one
+ * before. */
 static bool prefer_native(const struct place_lines *l, uint32_t process, uint64_t word,
-                          struct shown_frame *best)
+                          const struct kernel_name **called, struct shown_frame *best)
 {
     uint32_t count = 0;
     const struct symbol *found = symbols_of(l->symbols, process, word, &count);
     const struct stack_module *module = stack_table_module(&l->few, process, frame_module(word));
     for (uint32_t i = 0; found && i < count; i++) {
         const struct shown_frame frame = {.kind = SHOWN_NATIVE,
+                                          .is_stub =
+                                              cuda_stub(found[i].function, found[i].file, *called),
                                           .name = found[i].function,
                                           .file = found[i].file,
                                           .module = module ? module->path : NULL,
                                           .line = found[i].line};
+        *called = found[i].function;
         if (prefer(best, &frame))
             return true;
     }
@@ -87,6 +92,7 @@ int place_line(struct place_lines *l, uint32_t process, uint32_t stack, const ch
 {
     uint64_t words[FRAME_COUNT_MAX];
     struct shown_frame best = {0};
+    const struct kernel_name *called = NULL;
     uint32_t number = 0;
     const struct recorded_stack *picked =
         l->symbols && stack ? stack_table_stack(&l->few, process, stack) : NULL;
@@ -95,7 +101,7 @@ int place_line(struct place_lines *l, uint32_t process, uint32_t stack, const ch
     for (uint32_t i = 0; i < count && !is_found; i++)
         is_found = frame_kind(words[i]) == FRAME_PYTHON
                        ? prefer_python(l, process, words[i], &best)
-                       : prefer_native(l, process, words[i], &best);
+                       : prefer_native(l, process, words[i], &called, &best);
     int error = best.name || best.file ? shown_frame_number(&l->shown, &best, &number) : 0;
     *text = number ? shown_frame_of(&l->shown, number)->label : NULL;
     return error;

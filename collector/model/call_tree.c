@@ -8,6 +8,7 @@
 #include "base/message.h"
 #include "error.h"
 #include "frame.h"
+#include "symbol/cuda_stub.h"
 #include "symbol/own_line.h"
 
 uint32_t call_tree_nodes_max(const struct recording *rec)
@@ -115,8 +116,19 @@ static int add_shown(struct call_tree *t, const struct shown_frame *frame, uint3
     return is_folded(t, frame) ? 0 : call_tree_child(t, *node, frame, node);
 }
 
-/* The function there and, within it, what is inlined into it. */
-static int add_module_frame(struct call_tree *t, uint32_t process, uint64_t frame, uint32_t *node)
+/* The function of that frame, none of those inlined into it; NULL: not known. */
+static const struct kernel_name *function_at(const struct call_tree *t, uint32_t process,
+                                             uint64_t frame)
+{
+    uint32_t count = 0;
+    const struct symbol *found =
+        frame_kind(frame) == FRAME_MODULE ? symbols_of(t->symbols, process, frame, &count) : NULL;
+    return found ? found[count - 1].function : NULL;
+}
+
+/* The function there and, within it, what is inlined into it; it called the one at `inner`. */
+static int add_module_frame(struct call_tree *t, uint32_t process, uint64_t frame, uint64_t inner,
+                            uint32_t *node)
 {
     uint32_t count = 0;
     const struct symbol *found = symbols_of(t->symbols, process, frame, &count);
@@ -131,7 +143,10 @@ static int add_module_frame(struct call_tree *t, uint32_t process, uint64_t fram
     for (; error == 0 && count > 0; count--) {
         const struct symbol *symbol = &found[count - 1];
         bool is_known = symbol->function || symbol->file;
+        const struct kernel_name *called =
+            count > 1 ? found[count - 2].function : function_at(t, process, inner);
         struct shown_frame shown = {.kind = symbol->inlined ? SHOWN_INLINED : SHOWN_NATIVE,
+                                    .is_stub = cuda_stub(symbol->function, symbol->file, called),
                                     .name = symbol->function,
                                     .file = symbol->file,
                                     .module = m ? m->path : NULL,
@@ -141,11 +156,12 @@ static int add_module_frame(struct call_tree *t, uint32_t process, uint64_t fram
     return error;
 }
 
-static int add_frame(struct call_tree *t, uint32_t process, uint64_t frame, uint32_t *node)
+static int add_frame(struct call_tree *t, uint32_t process, uint64_t frame, uint64_t inner,
+                     uint32_t *node)
 {
     struct shown_frame shown = {.kind = SHOWN_ADDRESS, .line = frame_address(frame)};
     if (frame_kind(frame) == FRAME_MODULE)
-        return add_module_frame(t, process, frame, node);
+        return add_module_frame(t, process, frame, inner, node);
     if (frame_kind(frame) == FRAME_PYTHON) {
         const struct stack_place *place =
             stack_table_place(&t->survey->stacks, process, frame_python(frame));
@@ -189,7 +205,7 @@ static int add_stack(struct call_tree *t, const struct recorded_stack *stack, co
         }
         lent |= python;
         if (error == 0)
-            error = add_frame(t, stack->process, words[i - 1], node);
+            error = add_frame(t, stack->process, words[i - 1], i > 1 ? words[i - 2] : 0, node);
     }
     if (error == 0 && stack->flags & STACK_BORROWED && lent) {
         mark = (struct shown_frame){.kind = SHOWN_BORROWED};

@@ -113,7 +113,7 @@ bool own_frame(const struct shown_frame *f)
 {
     if (f->kind == SHOWN_PYTHON)
         return f->file && own_python_file(f->file->raw);
-    if (f->kind != SHOWN_NATIVE && f->kind != SHOWN_INLINED)
+    if ((f->kind != SHOWN_NATIVE && f->kind != SHOWN_INLINED) || f->is_stub)
         return false;
     /* What headers of the system bring in is in the user's module, and is none of theirs. */
     return f->module && own_module(f->module->raw) && !(f->file && is_of_system(f->file->raw));

@@ -24,7 +24,8 @@ bool own_module(const char *path);
 
 /*
  * Is it a line of Python of the user's own, or a function in C or C++ of such a module, but for
- * what headers of the system bring in? What is no such place (a range, a call, a mark) is not.
+ * what headers of the system and launches bring in? What is no such place (a range, a call, a mark)
+ * is not.
  */
 bool own_frame(const struct shown_frame *f);
 

@@ -111,7 +111,7 @@ static bool same(const void *a, const void *b)
 {
     const struct shown_frame *x = a, *y = b;
     return x->name == y->name && x->file == y->file && x->module == y->module &&
-           x->line == y->line && x->kind == y->kind;
+           x->line == y->line && x->kind == y->kind && x->is_stub == y->is_stub;
 }
 
 static const struct number_kind kind = {sizeof(struct shown_frame), hash_of, same};
