@@ -59,7 +59,7 @@ static int put_metadata(struct trace_writer *w, const char *what, uint32_t pid, 
         return GPUPROF_NO_MEMORY;
     }
     bool first = w->last_ns == UINT64_MAX;
-    w->last_ns = 0;
+    w->last_ns = first ? 0 : w->last_ns;
     return put_object(w, object, first ? "\n" : ",\n");
 }
 

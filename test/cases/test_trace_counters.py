@@ -119,6 +119,15 @@ def test_of_a_piece(run_collector, make_gpu, wish):
     assert "GPU memory" not in {e["name"] for e in launches["traceEvents"]}
 
 
+@pytest.mark.parametrize("options, end", [("--step-range=forward", 400.3)])
+def test_they_end_with_the_last_event(run_collector, make_gpu, options, end):
+    """And not where a step did whose row has its name then. So is what was lost."""
+    done = run_collector("merge", *options.split(), make_gpu("loss", 1, 3))
+    events = json.loads(done.stdout)["traceEvents"]
+    assert max(e["ts"] for e in events if e["ph"] == "C") == end
+    assert [e["ts"] for e in events if e["name"].startswith("lost: ")] == [end]
+
+
 def test_launches_of_a_recording_without_gpu_work(run_verb, make_stacks):
     lines = [f"call {'cudaLaunchKernel' if n % 2 else 'cudaMalloc'} {n * 1000} 100 {n} 0 64"
              for n in range(1, 101)]
