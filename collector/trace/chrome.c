@@ -12,3 +12,14 @@ void chrome_reach(struct trace_writer *w, const struct process *p, uint64_t begi
     if (end_ns > w->last_ns)
         w->last_ns = end_ns;
 }
+
+void chrome_reach_into(struct trace_writer *w, const struct process *p, uint64_t begin_ns,
+                       uint64_t end_ns)
+{
+    if (w->is_of_time) {
+        begin_ns = begin_ns > w->from_ns ? begin_ns : w->from_ns;
+        end_ns = end_ns < w->to_ns ? end_ns : w->to_ns;
+    }
+    if (begin_ns <= end_ns)
+        chrome_reach(w, p, begin_ns, end_ns);
+}

@@ -69,7 +69,9 @@ struct trace_writer {
     struct process_span *spans; /* owned, as `processes`; see chrome_span */
     uint64_t origin_ns;
     uint64_t last_ns;
-    uint64_t to_ns; /* of a piece, where it ends */
+    uint64_t from_ns; /* of a piece, where it begins and ... */
+    uint64_t to_ns;   /* ... ends */
+    bool is_of_time;  /* it is less than all the time */
     uint64_t calls;
     struct value_cache values;
     struct launch_text launches[LAUNCH_CACHE_SLOTS];
@@ -148,6 +150,11 @@ static inline uint64_t chrome_flow_id(struct trace_writer *w, const struct proce
 /* Remembers how far the trace and the process reach (chrome.c). */
 void chrome_reach(struct trace_writer *w, const struct process *p, uint64_t begin_ns,
                   uint64_t end_ns);
+
+/* The same of what is shown with its whole length where it reaches into a piece: only what of it is
+ * in that counts. */
+void chrome_reach_into(struct trace_writer *w, const struct process *p, uint64_t begin_ns,
+                       uint64_t end_ns);
 
 /* ---- chrome_head.c ---- */
 

@@ -158,7 +158,7 @@ static int close_call(struct trace_writer *w, const struct library_call *closed,
         gpu_row_fit(beside, &call->begin_ns, &call->end_ns);
         row = &beside->row;
     }
-    chrome_reach(w, call->process, call->begin_ns, call->end_ns);
+    chrome_reach_into(w, call->process, call->begin_ns, call->end_ns);
     return put_call(w, call, row, change);
 }
 

@@ -179,7 +179,7 @@ static int close_op(struct trace_writer *w, const struct op *closed, bool ended)
         gpu_row_fit(beside, &op->begin_ns, &op->end_ns);
         row = &beside->row;
     }
-    chrome_reach(w, op->process, op->begin_ns, op->end_ns);
+    chrome_reach_into(w, op->process, op->begin_ns, op->end_ns);
     uint32_t stack;
     if (chrome_stack(w, op->process, op->stack, NULL, &stack) < 0)
         return GPUPROF_NO_MEMORY;

@@ -169,7 +169,7 @@ static int put_step(struct trace_writer *w, struct process *p, uint64_t number, 
     out = json_escape(out, made_of, strlen(made_of));
     out = PUT(out, "}}");
     output_advance(w->out, out);
-    chrome_reach(w, p, begin_ns, end_ns);
+    chrome_reach_into(w, p, begin_ns, end_ns);
     chrome_span(w, p)->steps++;
     return error;
 }
@@ -268,7 +268,7 @@ static int close_range(struct trace_writer *w, const struct range *closed, bool 
         begin_ns += range->row; /* how far its begin had to move */
         range->begin_ns = begin_ns;
         range->end_ns = end_ns > begin_ns ? end_ns : begin_ns;
-        chrome_reach(w, range->process, range->begin_ns, range->end_ns);
+        chrome_reach_into(w, range->process, range->begin_ns, range->end_ns);
         put_range(w, range, thread_row->ids, thread_row->ids_bytes, ended);
         return 0;
     }
@@ -281,7 +281,7 @@ static int close_range(struct trace_writer *w, const struct range *closed, bool 
     if (!row->named && (error = chrome_name_row(w, row)) < 0)
         return error;
     gpu_row_fit(row, &range->begin_ns, &range->end_ns);
-    chrome_reach(w, range->process, range->begin_ns, range->end_ns);
+    chrome_reach_into(w, range->process, range->begin_ns, range->end_ns);
     put_range(w, range, row->row.ids, row->row.ids_bytes, ended);
     return 0;
 }
@@ -449,7 +449,8 @@ int chrome_ranges_end(struct trace_writer *w)
                          "gpuprof_step");
         /* Kineto's readers cannot do without a step: then all of it is one. */
         else if (w->scope.survey && p->has_gpu && !span->steps && span->begin_ns != UINT64_MAX)
-            error = put_step(w, p, 0, span->begin_ns, span->end_ns, "the whole recording");
+            error = put_step(w, p, 0, span->begin_ns, span->end_ns,
+                             w->scope.selection ? "the whole piece" : "the whole recording");
     }
     return error;
 }

@@ -75,7 +75,6 @@ static struct trace_writer *chrome_create(struct output *out, struct walk *walk,
                                           const struct trace_scope *scope)
 {
     struct recording *rec = walk->rec;
-    uint64_t from_ns = 0;
     struct trace_writer *w = calloc(1, sizeof *w);
     if (!w)
         return NULL;
@@ -92,8 +91,9 @@ static struct trace_writer *chrome_create(struct output *out, struct walk *walk,
     w->spans = calloc(w->process_count + 1u, sizeof *w->spans);
     projections_init(&w->projections, scope->survey, chrome_projected, w);
     if (scope->selection)
-        selection_time(scope->selection, &from_ns, &w->to_ns);
-    counters_init(&w->counters, from_ns);
+        w->is_of_time =
+            selection_time(scope->selection, &w->from_ns, &w->to_ns) && w->to_ns > w->from_ns;
+    counters_init(&w->counters, w->from_ns);
     device_pids_init(&w->own_pids, w->processes, w->process_count);
     gpu_rows_init(&w->gpu_rows, scope->pids ? scope->pids : &w->own_pids);
     if (!w->rows || !w->spans || chrome_memory_create(w) < 0) {

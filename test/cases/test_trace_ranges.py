@@ -5,6 +5,7 @@ import collections
 import gzip
 import json
 
+import pytest
 from merged_trace import GPU_CATEGORIES, at, check_rows, merged, names, of_category
 
 
@@ -122,3 +123,18 @@ def test_one_step_where_none_is_named(merged, run_collector, make_gpu, tmp_path)
         e["ts"] for e in trace["traceEvents"] if e["ph"] == "X" and e["ts"])
     assert begin + duration >= max(e["ts"] + e["dur"] for c in GPU_CATEGORIES
                                    for e in of_category(trace, c))
+
+
+@pytest.mark.parametrize("piece, begin, end", [
+    ("--from=5us --to=6us", 5, 6.3),  # a call of it lasts longer
+    ("--from=4.5us --to=5us --kind=range", 4.5, 5),
+    ("--range=inner", 0.9, 30.8),  # until the work that was launched in it is done
+    ("--kind=kernel", 19.8, 40.8)])
+def test_a_piece_is_one_step_where_none_is_named(piece, begin, end, merged):
+    """No longer than it, though ranges reach into it."""
+    trace = merged("shared", 1, 1, *piece.split())
+    step, = (e for e in trace["traceEvents"] if e["name"] == "ProfilerStep#0")
+    assert (step["ts"], round(step["ts"] + step["dur"], 3)) == (begin, end)
+    assert step["args"]["made of"] == "the whole piece"
+    longest = [e for e in of_category(trace, "user_annotation") if e["name"] == "step"]
+    assert [(e["ts"], e["dur"]) for e in longest] == [(0.8, 8)] * (piece != "--kind=kernel")
