@@ -37,6 +37,18 @@ void next_words_init(struct next_words *w, const char *command, char *const *pat
             return;
 }
 
+void next_words_set_piece(struct next_words *w, const struct select_wish *wish)
+{
+    char option[32];
+    for (unsigned i = 0; i < SELECT_OPTIONS; i++) {
+        snprintf(option, sizeof option, "--%s=", select_option_name(i));
+        if (wish->said[i] && !add_word(&w->piece[i], option, wish->said[i])) {
+            free(w->data); /* of another piece it would be another answer */
+            w->data = NULL;
+        }
+    }
+}
+
 void next_words_set_program(struct next_words *w, const char *arguments, char separator)
 {
     while (arguments) {
@@ -52,11 +64,28 @@ void next_words_release(struct next_words *w)
 {
     free(w->data);
     free(w->program);
+    for (unsigned i = 0; i < SELECT_OPTIONS; i++)
+        free(w->piece[i]);
 }
 
 static bool is_of_word(char c)
 {
     return c && (isalnum((unsigned char)c) || strchr("_-./", c));
+}
+
+/* What the line does not say itself, and its verb takes: memory is of the whole, of some processes.
+ */
+static void put_piece(const struct next_words *w, const char *line, FILE *out)
+{
+    for (unsigned i = 0; i < SELECT_OPTIONS; i++) {
+        const char *name = select_option_name(i);
+        char said[32];
+        snprintf(said, sizeof said, "--%s=", name);
+        bool is_taken = strncmp(line, "gpuprof memory ", 15) != 0 || strcmp(name, "rank") == 0 ||
+                        strcmp(name, "pid") == 0 || strcmp(name, "job") == 0;
+        if (w->piece[i] && is_taken && !strstr(line, said))
+            fprintf(out, "%s ", w->piece[i]);
+    }
 }
 
 char *next_line(const struct next_words *w, const char *line)
@@ -79,6 +108,8 @@ char *next_line(const struct next_words *w, const char *line)
         while (i < 3 && !(words[i].text && strlen(words[i].mark) == length &&
                           memcmp(words[i].mark, at, length) == 0))
             i++;
+        if (i < 3 && words[i].text == known->data)
+            put_piece(known, line, out);
         if (i < 3)
             fputs(words[i].text, out);
         else

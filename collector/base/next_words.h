@@ -1,24 +1,29 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What is proposed to be run next, as it can be pasted: a line says gpuprof, DATA and PROGRAM, and
- * gets how gpuprof was called, the recordings as they were named, and the program with its
- * arguments as they were recorded. What is not known stays as the line has it, and so does what
- * holds something that a terminal does not show as it is, or is longer than NEXT_BYTES_MAX.
+ * gets how gpuprof was called, the recordings as they were named, behind the options of the piece
+ * that was looked at, and the program with its arguments as they were recorded. What is not known
+ * stays as the line has it, and so does what holds something that a terminal does not show as it
+ * is, or is longer than NEXT_BYTES_MAX.
  */
 #ifndef GPUPROF_COLLECTOR_NEXT_WORDS_H
 #define GPUPROF_COLLECTOR_NEXT_WORDS_H
 
+#include "base/select_wish.h"
+
 #define NEXT_BYTES_MAX 1024
 
 struct next_words {
-    const char *command; /* words for a shell; NULL: not known, as the others */
-    char *data;          /* owned, likewise */
-    char *program;       /* owned, likewise */
+    const char *command;         /* words for a shell; NULL: not known, as the others */
+    char *data;                  /* owned, likewise */
+    char *program;               /* owned, likewise */
+    char *piece[SELECT_OPTIONS]; /* owned: "--step=3", by place in select_wish.h; NULL: not said */
 };
 
 /* `paths` are named behind options, `arguments` have `separator` between each other (NULL: they are
  * not known). `command` must stay. Without memory it is as if nothing were known. */
 void next_words_init(struct next_words *w, const char *command, char *const *paths, int path_count);
+void next_words_set_piece(struct next_words *w, const struct select_wish *wish);
 void next_words_set_program(struct next_words *w, const char *arguments, char separator);
 void next_words_release(struct next_words *w);
 

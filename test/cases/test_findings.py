@@ -489,6 +489,15 @@ def test_a_place_that_many_ways_lead_to(run_verb, make_stacks):
         text.replace(str(data), "DATA")
 
 
+def test_a_piece_is_in_what_to_run_next(run_verb, make_gpu):
+    """But for what the line says itself."""
+    text = run_verb("report", "--table=steps", "--step=0:9", "--rank=0-2", "--min-duration=1us",
+                    make_gpu("late", 3)).stdout
+    [line] = re.findall(r"\n  its ranges and calls: (.*)\n", text)
+    assert re.fullmatch(r"gpuprof report --step=2 --rank=0 --table=nvtx_sum,functions "
+                        r"--min-duration=1us \S+", line)
+
+
 def said_next(text):
     return re.findall(r"\n +next: (.*)\n", text)
 
@@ -509,6 +518,9 @@ def test_what_to_run_next_can_be_pasted(run_collector, make_records, tmp_path):
     assert commands("--called", "./gp", "report", "it's data") == [
         ["./gp", "run", "--backtrace=launch,copy", "./my prog", "--name", "a 'b'", ""]]
     assert commands("report", "--", "-c") == [["gpuprof", "merge", "-o", "trace.json", "./-c"]]
+    piece = ["--from=0", "--name=x y|."]
+    assert commands("report", *piece, "--", "-c") == [
+        ["gpuprof", "merge", "-o", "trace.json", *piece, "./-c"]]
     both, = (words for words in commands("report", tmp_path / "-c", "it's data")
              if "merge" in words)
     assert both[4:] == [str(tmp_path / "-c"), "it's data"]
