@@ -235,6 +235,8 @@ static int count_launch(struct gpu_report *g, enum launch_row which, uint64_t ns
 static int take_launch(struct gpu_report *g, const struct event *e,
                        const struct correlated_call *call)
 {
+    if (g->leaves & REPORT_LAUNCHES && g->launch_rows[LAUNCH_CALL])
+        return 0;
     uint64_t latency = e->begin_ns > call->begin_ns ? e->begin_ns - call->begin_ns : 0;
     uint64_t queue = e->begin_ns > call->end_ns ? e->begin_ns - call->end_ns : 0;
     uint64_t api = call->end_ns > call->begin_ns ? call->end_ns - call->begin_ns : 0;

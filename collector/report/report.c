@@ -333,8 +333,9 @@ int report_make(struct report *r, struct recording *rec, const struct report_wis
         if (!(wish->leaves & REPORT_MEMORY))
             consumers[count++] = gpu_report_books(r->gpu);
         consumers[count] = gpu_report_consumer(r->gpu);
-        if (wish->leaves)
-            consumers[count].needs |= WALK_OPS | WALK_STACKS; /* what is lost of them is told */
+        consumers[count].needs |= WALK_OPS; /* what is lost of them is told */
+        if (wish->leaves & REPORT_IDLE)
+            consumers[count].needs |= WALK_STACKS; /* likewise */
         count++;
         if (r->idle) {
             consumers[count++] = idle_consumer(r->idle);

@@ -118,19 +118,35 @@ bool report_names(const struct report_view *v, const struct table_info *infos, u
     return any;
 }
 
+/* What nobody can see, since no record of the recording has anything of it. */
+static unsigned parts_absent(const struct recording *rec)
+{
+    const uint64_t ops = block_type_bit(RECORD_OP_BEGIN) | block_type_bit(RECORD_OP_END) |
+                         block_type_bit(RECORD_PUSH); /* of emit_nvtx */
+    const uint64_t libraries =
+        block_type_bit(RECORD_LIBRARY_BEGIN) | block_type_bit(RECORD_LIBRARY_END);
+    return (recording_may_have(rec, ops) ? 0 : REPORT_OPS) |
+           (recording_may_have(rec, libraries) ? 0 : REPORT_LIBRARIES);
+}
+
 unsigned report_leaves(const struct report_view *v, enum report_format format,
                        const struct recording *rec)
 {
     static const struct report nothing; /* the descriptions will do */
     struct table_list lists[LISTS_MAX];
-    unsigned count = list_tables(&nothing, lists), parts = 0;
-    if (!v->tables || v->by != BY_NAME || (format != FORMAT_TEXT && format != FORMAT_CSV))
+    unsigned count = list_tables(&nothing, lists), parts = 0, absent = parts_absent(rec);
+    bool is_text = format == FORMAT_TEXT;
+    if (is_text && !v->tables && !v->is_full)
+        return absent | REPORT_LAUNCHES;
+    if (v->tables && format == FORMAT_JSON) /* which has sums beside tables without rows */
         return 0;
+    if (!v->tables || v->by != BY_NAME || !(is_text || format == FORMAT_CSV))
+        return absent;
     for (unsigned i = 0; i < count; i++)
         parts |= report_names(v, lists[i].infos, lists[i].count) ? lists[i].parts : 0;
-    if (parts & REPORT_MAKERS && recording_may_have(rec, block_type_bit(RECORD_LIBRARY_BEGIN)))
+    if (parts & REPORT_MAKERS)
         parts |= REPORT_LIBRARIES;
-    return EVERYTHING & ~parts;
+    return (EVERYTHING & ~parts) | absent;
 }
 
 unsigned report_needs(const struct report_view *v, enum report_format format)

@@ -19,8 +19,9 @@ void report_tables_order(struct table *tables, unsigned count);
 /* Is one of these tables asked for by its name? */
 bool report_names(const struct report_view *v, const struct table_info *infos, unsigned count);
 
-/* What a report of that form and recording needs none of (enum report_part): as text or csv, the
- * first screen included, all that is not named. */
+/* What a report of that form and recording needs none of (enum report_part): what the recording has
+ * nothing of; as text or csv, the first screen included, all that is not named; and of the text
+ * without any options the numbers that only --full shows. */
 unsigned report_leaves(const struct report_view *v, enum report_format format,
                        const struct recording *rec);
 

@@ -291,8 +291,10 @@ enum exit_code report_summary(char **paths, int path_count, uint64_t walk_ns_max
     struct recording_options how = {.quiet = true, .found = true};
     enum exit_code code = recording_open(&rec, paths, path_count, &how);
     if (code == EXIT_OK) {
-        struct report_wish wish = {
-            .by = BY_NAME, .looks_at_memory = true, .walk_ns_max = walk_ns_max};
+        struct report_wish wish = {.by = BY_NAME,
+                                   .leaves = REPORT_LAUNCHES,
+                                   .looks_at_memory = true,
+                                   .walk_ns_max = walk_ns_max};
         int error = report_make(&report, &rec, &wish);
         report_tell_next(&report, next);
         if (error == 0 && report.walk.is_cut)

@@ -82,6 +82,17 @@ def test_only_these_tables(report):
     assert rows(report, "--table=gpu_time_util,cuda_gpu_kern_sum") == wanted
 
 
+def test_first_screen_names_what_it_does_not_count(report):
+    """How long kernels took to begin is counted for who sees it; that there is a table is said."""
+    first, whole = report().stdout, report("--full").stdout
+    assert "cuda_kern_exec_sum" in first.split("more, with --full")[1]
+    assert "from launch to kernel" not in first
+    made = json.loads(report("--format=json").stdout)["cuda_kern_exec_sum"]
+    assert {row["name"]: row["instances"] for row in made} == \
+        {"launch latency": 3, "queue time": 3, "call": 3}
+    assert "from launch to kernel" in whole
+
+
 def test_own_cost_is_one_table(report):
     made = json.loads(report("--table=cost", "--format=json").stdout)
     assert made == json.loads(report("--table=own_cost", "--format=json").stdout)
