@@ -459,8 +459,9 @@ static void take_place(struct collectives *c, const struct event *e)
     p->begin_ns = e->begin_ns;
 }
 
-static __attribute__((noinline)) int take_other(struct collectives *c, const struct slice *s)
+static int take(void *context, const struct slice *s)
 {
+    struct collectives *c = context;
     const struct event *e = &s->event;
     switch (e->record->type) {
     case RECORD_COMMUNICATOR: return take_communicator(c, e);
@@ -480,12 +481,10 @@ static __attribute__((noinline)) int take_other(struct collectives *c, const str
     }
 }
 
-static int take(void *context, const struct slice *s)
+static int take_call(void *context, const struct slice *s)
 {
     struct collectives *c = context;
     const struct event *e = &s->event;
-    if (e->record->type != RECORD_CALL)
-        return take_other(c, s);
     const struct thread_calls *t = &c->threads[e->thread->index];
     take_place(c, e);
     if (t->open && t->count && e->function->does == API_DOES_LAUNCH &&
@@ -500,5 +499,6 @@ struct consumer collectives_consumer(struct collectives *c, bool needs_stacks)
                              .needs = needs_stacks ? WALK_STACKS : 0,
                              .skips = WALK_SKIPS_WORK | WALK_SKIPS_TIED,
                              .sees_hidden = true, /* a hang is of the whole */
-                             .take = take};
+                             .take = take,
+                             .take_call = take_call};
 }

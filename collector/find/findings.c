@@ -36,11 +36,9 @@ void findings_release(struct findings *f)
     finding_gpu_release(&f->gpu);
 }
 
-static int take(void *context, const struct slice *s)
+static int take_work(void *context, const struct slice *s)
 {
     struct findings *f = context;
-    if (!is_stream_work(s->event.record->type))
-        return 0;
     return s->is_hidden ? finding_gpu_pass(&f->gpu, s) : finding_gpu_take(&f->gpu, s);
 }
 
@@ -60,9 +58,9 @@ struct consumer findings_consumer(struct findings *f)
 {
     return (struct consumer){.context = f,
                              .needs = WALK_WORK | WALK_RANGES | WALK_OPS | WALK_STACKS,
-                             .skips = WALK_SKIPS_CALLS | WALK_SKIPS_OTHERS | WALK_SKIPS_TIED,
+                             .skips = WALK_SKIPS_TIED,
                              .sees_hidden = true,
-                             .take = take,
+                             .take_work = take_work,
                              .tied = tied,
                              .end = end};
 }

@@ -10,6 +10,7 @@
 static int start(struct idle *d)
 {
     const struct recording *rec = d->walk->rec;
+    d->follows_ranks = rec->count > 1 || rec->share;
     idle_ranks_init(&d->ranks);
     idle_waits_init(d);
     place_lines_init(&d->lines, &d->walk->survey.stacks, recording_bytes(rec));
@@ -109,8 +110,9 @@ static int take_library(struct idle *d, const struct event *e)
     return t ? idle_ranks_library(&d->ranks, &t->talk, e) : GPUPROF_NO_MEMORY;
 }
 
-static __attribute__((noinline)) int take_other(struct idle *d, const struct slice *s)
+static int take(void *context, const struct slice *s)
 {
+    struct idle *d = context;
     const struct event *e = &s->event;
     unsigned type = e->record->type;
     if (s->change == RANGE_LEFT || s->op_change == OP_LEFT)
@@ -126,16 +128,15 @@ static __attribute__((noinline)) int take_other(struct idle *d, const struct sli
     return error == 0 && s->change != RANGE_NONE ? idle_take_range(d, s) : error;
 }
 
-/* Most are the first two: nobody else's registers are saved for them. */
-static int take(void *context, const struct slice *s)
+static int take_call(void *context, const struct slice *s)
 {
-    struct idle *d = context;
-    if (s->event.record->type == RECORD_CALL)
-        return idle_take_call(d, process_of(d, &s->event), s);
-    if (is_stream_work(s->event.record->type))
-        return s->is_hidden ? idle_take_hidden_work(d, process_of(d, &s->event), s)
-                            : idle_take_work(d, process_of(d, &s->event), s);
-    return take_other(d, s);
+    return idle_take_call(context, process_of(context, &s->event), s);
+}
+
+static int take_work(void *context, const struct slice *s)
+{
+    struct idle_process *p = process_of(context, &s->event);
+    return s->is_hidden ? idle_take_hidden_work(context, p, s) : idle_take_work(context, p, s);
 }
 
 /* ---- when all is known ----------------------------------------------------------------------- */
@@ -168,6 +169,8 @@ struct consumer idle_consumer(struct idle *d)
                              .needs = WALK_RANGES | WALK_WORK | WALK_OPS | WALK_STACKS,
                              .sees_hidden = true,
                              .take = take,
+                             .take_call = take_call,
+                             .take_work = take_work,
                              .end = end};
 }
 

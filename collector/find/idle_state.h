@@ -145,13 +145,14 @@ struct idle {
     uint32_t held_serial;   /* the last one's */
     uint32_t held_count;    /* gaps that are held, of all devices */
     uint32_t pause_count;
+    bool follows_ranks;
     bool has_guessed; /* wrongly, that a kernel whose name came later computes */
 };
 
 /* Are devices of several processes followed, here or where this part is added to others? */
 static inline bool idle_follows_ranks(const struct idle *d)
 {
-    return d->walk->rec->count > 1 || d->walk->rec->share;
+    return d->follows_ranks;
 }
 
 /* The device's number for idle_ranks.h + 1, and a new one if need be; 0: there are too many, or

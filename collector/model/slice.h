@@ -88,7 +88,7 @@ struct recorded_now {
 #define WALK_STOP          1
 #define WALK_CONSUMERS_MAX 16
 
-/* All but `take` may be NULL. Each returns 0 or an error, which ends the walk. */
+/* All may be NULL. Each returns 0 or an error, which ends the walk. */
 struct consumer {
     void *context;
     unsigned needs; /* enum walk_need */
@@ -100,6 +100,9 @@ struct consumer {
     /* Every slice that is not skipped in the order of time; then the ranges that are still open. Or
      * WALK_STOP. */
     int (*take)(void *context, const struct slice *s);
+    /* If they are there in place of `take`: of calls, and of work of devices; most are these. */
+    int (*take_call)(void *context, const struct slice *s);
+    int (*take_work)(void *context, const struct slice *s);
     /* Each slice that WALK_WORK ties to a call, once, when its call is known, or known to be none:
      * behind `take`, at once or, with a copy of the record without its bytes, at the end. */
     int (*tied)(void *context, const struct slice *s);

@@ -16,6 +16,18 @@ int pass_tell(const struct pass *p, struct slice *s)
                         s);
 }
 
+static hears_fn *hears(const struct consumer *c, enum heard as)
+{
+    switch (as) {
+    case HEARD_PLAIN_CALL:
+    case HEARD_GRAPH_CALL:
+    case HEARD_OPEN_CALL: return c->take_call ? c->take_call : c->take;
+    case HEARD_WORK: return c->take_work ? c->take_work : c->take;
+    case HEARD_OTHER: return c->take;
+    default: return c->tied;
+    }
+}
+
 void pass_add_listeners(struct pass *p)
 {
     static const unsigned skips[HEARD_KINDS] = {[HEARD_PLAIN_CALL] = WALK_SKIPS_PLAIN_CALLS,
@@ -25,10 +37,10 @@ void pass_add_listeners(struct pass *p)
                                                 [HEARD_OTHER] = WALK_SKIPS_OTHERS,
                                                 [HEARD_TIED] = WALK_SKIPS_TIED};
     assert(p->count <= WALK_CONSUMERS_MAX);
-    for (unsigned as = 0; as < HEARD_KINDS; as++) {
+    for (enum heard as = 0; as < HEARD_KINDS; as++) {
         struct listener *next = p->listeners[as], *of_hidden = p->of_hidden[as];
         for (const struct consumer *c = p->consumers; c < p->consumers + p->count; c++) {
-            next->hears = c->skips & skips[as] ? NULL : as >= HEARD_TIED ? c->tied : c->take;
+            next->hears = c->skips & skips[as] ? NULL : hears(c, as);
             next->context = c->context;
             *of_hidden = *next;
             of_hidden += next->hears && c->sees_hidden;

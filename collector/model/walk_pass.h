@@ -21,8 +21,10 @@ enum heard {
     HEARD_KINDS
 };
 
+typedef int hears_fn(void *context, const struct slice *s);
+
 struct listener {
-    int (*hears)(void *context, const struct slice *s); /* NULL: the end of the list */
+    hears_fn *hears; /* NULL: the end of the list */
     void *context;
 };
 

@@ -149,14 +149,20 @@ static struct gpu_stat *kernel_row(struct gpu_report *g, const struct kernel_nam
 }
 
 /* A name may stand behind the kernels that have it: until then they have a row by their number. */
-static struct gpu_stat *row_of_kernel(struct gpu_report *g, const struct event *e)
+static __attribute__((noinline)) struct gpu_stat *
+find_row_of_kernel(struct gpu_report *g, const struct event *e, struct recent_kernel *recent)
 {
     const struct record *r = e->record;
     uint64_t number = record_arg(r, KERNEL_NAME_INDEX);
     uint64_t grid = record_arg(r, KERNEL_GRID), block = record_arg(r, KERNEL_BLOCK);
     const struct kernel_name *known = walk_kernel(g->walk, e->process, number);
-    if (known || !number)
-        return kernel_row(g, known, number, grid, block);
+    if (known || !number) {
+        struct gpu_stat *row = kernel_row(g, known, number, grid, block);
+        if (row && known && g->by != BY_GRID)
+            *recent = (struct recent_kernel){e->process->index, (uint32_t)(row - g->stats.rows) + 1,
+                                             number};
+        return row;
+    }
     struct key unnamed = {e->process->index, number, 0};
     uint64_t n = key_map_get(&g->unnamed, unnamed);
     if (!n && key_map_set(&g->unnamed, unnamed, n = g->unnamed.count + 1ull) == GPUPROF_NO_MEMORY)
@@ -170,6 +176,16 @@ static struct gpu_stat *row_of_kernel(struct gpu_report *g, const struct event *
         row->block = block;
     }
     return row;
+}
+
+static inline struct gpu_stat *row_of_kernel(struct gpu_report *g, const struct event *e)
+{
+    uint32_t process = e->process->index;
+    uint64_t number = record_arg(e->record, KERNEL_NAME_INDEX);
+    struct recent_kernel *recent = &g->recent[(number ^ (uint64_t)process << 4) % RECENT_KERNELS];
+    return recent->place && recent->number == number && recent->process == process
+               ? &g->stats.rows[recent->place - 1]
+               : find_row_of_kernel(g, e, recent);
 }
 
 /* Now its name is known, or never will be. */
@@ -235,7 +251,7 @@ static int count_launch(struct gpu_report *g, enum launch_row which, uint64_t ns
 static int take_launch(struct gpu_report *g, const struct event *e,
                        const struct correlated_call *call)
 {
-    if (g->leaves & REPORT_LAUNCHES && g->launch_rows[LAUNCH_CALL])
+    if (g->leaves & REPORT_UNSEEN && g->launch_rows[LAUNCH_CALL])
         return 0;
     uint64_t latency = e->begin_ns > call->begin_ns ? e->begin_ns - call->begin_ns : 0;
     uint64_t queue = e->begin_ns > call->end_ns ? e->begin_ns - call->end_ns : 0;
@@ -264,12 +280,17 @@ static int take_use(struct gpu_report *g, const struct event *e)
     return 0;
 }
 
-static int take_work(struct gpu_report *g, const struct event *e)
+static int take_work(void *context, const struct slice *s)
 {
+    struct gpu_report *g = context;
+    const struct event *e = &s->event;
     const struct record *r = e->record;
     struct gpu_stat *row;
     uint64_t bytes = 0;
-    int error = g->leaves & REPORT_USE ? 0 : take_use(g, e);
+    if (!g->has_work)
+        return 0;
+    bool leaves_use = g->leaves & REPORT_USE || (g->leaves & REPORT_UNSEEN && g->device_count);
+    int error = leaves_use ? 0 : take_use(g, e);
     if (error < 0)
         return error;
     if (r->type == RECORD_KERNEL || r->type == RECORD_GRAPH) {
@@ -307,15 +328,17 @@ static int take_range(struct gpu_report *g, const struct slice *s)
         range->end_ns - range->begin_ns, bytes);
 }
 
-static int take_slice(void *context, const struct slice *s)
+static int take_call(void *context, const struct slice *s)
+{
+    struct gpu_report *g = context;
+    return g->is_host[s->event.process->index] ? host_rows_take(&g->stats, s) : 0;
+}
+
+static int take(void *context, const struct slice *s)
 {
     struct gpu_report *g = context;
     const struct event *e = &s->event;
     const struct record *r = e->record;
-    if (r->type == RECORD_CALL)
-        return g->is_host[e->process->index] ? host_rows_take(&g->stats, s) : 0;
-    if (is_stream_work(r->type))
-        return g->has_work ? take_work(g, e) : 0;
     uint64_t duration_ns = e->end_ns - e->begin_ns;
     uint64_t kind = record_arg(r, SYNC_KIND);
     _Static_assert((unsigned)SYNC_KIND == (unsigned)OVERHEAD_KIND, "both begin with their kind");
@@ -506,7 +529,9 @@ struct consumer gpu_report_consumer(struct gpu_report *g)
                              .needs = WALK_RANGES | work,
                              .skips = (g->has_host ? 0 : WALK_SKIPS_CALLS) |
                                       (g->leaves & REPORT_WORK ? WALK_SKIPS_WORK : 0),
-                             .take = take_slice,
+                             .take = take,
+                             .take_call = take_call,
+                             .take_work = take_work,
                              .tied = ties ? tied : NULL,
                              .end = end};
 }

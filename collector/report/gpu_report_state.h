@@ -7,6 +7,8 @@
 #include "report/memory_peaks.h"
 #include "report/range_rows.h"
 
+#define RECENT_KERNELS 256
+
 struct library_report;
 
 enum launch_row { LAUNCH_LATENCY, LAUNCH_QUEUE, LAUNCH_CALL, LAUNCH_ROWS };
@@ -25,6 +27,13 @@ struct device_use {
     struct covered busy;
     struct covered kernels;
     struct covered copies;
+};
+
+/* A kernel whose row was asked for. */
+struct recent_kernel {
+    uint32_t process;
+    uint32_t place; /* of the row, + 1; 0: free */
+    uint64_t number;
 };
 
 struct device_peak {
@@ -52,6 +61,7 @@ struct gpu_report {
     struct device_peak *peaks; /* owned: what comes of it */
     uint32_t peak_count;
     uint32_t peak_capacity;
+    struct recent_kernel recent[RECENT_KERNELS];
     uint32_t last_use;                 /* place of the device that was asked for last */
     uint32_t launch_rows[LAUNCH_ROWS]; /* places + 1: each kernel has something for all of them */
     unsigned leaves;                   /* enum report_part */

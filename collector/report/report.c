@@ -84,12 +84,10 @@ struct report_row *report_row_of(struct report *r, const struct function *f)
     return place ? &r->rows[place - 1] : find_row(r, f);
 }
 
-static int take_slice(void *context, const struct slice *s)
+static int take_call(void *context, const struct slice *s)
 {
     struct report *r = context;
     const struct event *e = &s->event;
-    if (e->record->type != RECORD_CALL)
-        return 0;
     struct report_row *row = report_row_of(r, e->function);
     if (!row)
         return GPUPROF_NO_MEMORY;
@@ -328,8 +326,7 @@ int report_make(struct report *r, struct recording *rec, const struct report_wis
         struct consumer consumers[WALK_CONSUMERS_MAX];
         unsigned count = 0;
         if (!(wish->leaves & REPORT_CALLS))
-            consumers[count++] = (struct consumer){
-                .context = r, .skips = WALK_SKIPS_WORK | WALK_SKIPS_OTHERS, .take = take_slice};
+            consumers[count++] = (struct consumer){.context = r, .take_call = take_call};
         if (!(wish->leaves & REPORT_MEMORY))
             consumers[count++] = gpu_report_books(r->gpu);
         consumers[count] = gpu_report_consumer(r->gpu);

@@ -7,13 +7,13 @@ enum report_part {
     REPORT_IDLE = 1, /* with findings, steps, and what is to be said of the memory */
     REPORT_OPS = 2,
     REPORT_LIBRARIES = 4,
-    REPORT_CALLS = 8,      /* rows of functions, and what failed, or had not returned */
-    REPORT_WORK = 16,      /* rows of what devices did */
-    REPORT_TIED = 32,      /* and of what it was launched by */
-    REPORT_MEMORY = 64,    /* the books of memory */
-    REPORT_MAKERS = 128,   /* which call of a library launched a kernel */
-    REPORT_USE = 256,      /* how busy devices were */
-    REPORT_LAUNCHES = 512, /* how long from launches to kernels, but not whether there are any */
+    REPORT_CALLS = 8,    /* rows of functions, and what failed, or had not returned */
+    REPORT_WORK = 16,    /* rows of what devices did */
+    REPORT_TIED = 32,    /* and of what it was launched by */
+    REPORT_MEMORY = 64,  /* the books of memory */
+    REPORT_MAKERS = 128, /* which call of a library launched a kernel */
+    REPORT_USE = 256,    /* how busy devices were */
+    REPORT_UNSEEN = 512, /* numbers that only --full shows, but not whether there are any */
 };
 
 #endif

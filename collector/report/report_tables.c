@@ -137,7 +137,7 @@ unsigned report_leaves(const struct report_view *v, enum report_format format,
     unsigned count = list_tables(&nothing, lists), parts = 0, absent = parts_absent(rec);
     bool is_text = format == FORMAT_TEXT;
     if (is_text && !v->tables && !v->is_full)
-        return absent | REPORT_LAUNCHES;
+        return absent | REPORT_UNSEEN;
     if (v->tables && format == FORMAT_JSON) /* which has sums beside tables without rows */
         return 0;
     if (!v->tables || v->by != BY_NAME || !(is_text || format == FORMAT_CSV))

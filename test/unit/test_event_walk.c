@@ -265,6 +265,48 @@ static void test_consumers(void **state)
     scratch_remove(folder);
 }
 
+static int take_call(void *context, const struct slice *s)
+{
+    assert_int_equal(s->event.record->type, RECORD_CALL);
+    return take(context, s);
+}
+
+static int take_work(void *context, const struct slice *s)
+{
+    assert_int_equal(s->event.record->type, RECORD_KERNEL);
+    return take(context, s);
+}
+
+static int take_other(void *context, const struct slice *s)
+{
+    assert_true(s->event.record->type != RECORD_CALL && s->event.record->type != RECORD_KERNEL);
+    return take(context, s);
+}
+
+/* Who has functions of their own for calls and work hears the same by these, or that alone. */
+static void check_kinds(struct walk *w)
+{
+    static struct listener all, calls, works;
+    struct consumer consumers[] = {consumer_of(&all, WALK_WORK | WALK_RANGES),
+                                   consumer_of(&calls, WALK_WORK | WALK_RANGES),
+                                   consumer_of(&works, WALK_WORK | WALK_RANGES)};
+    consumers[0].take = take_other;
+    consumers[0].take_call = take_call;
+    consumers[0].take_work = take_work;
+    consumers[1].take = NULL;
+    consumers[1].take_call = take_call;
+    consumers[2].take = NULL;
+    consumers[2].take_work = take_work;
+    assert_int_equal(walk_run(w, NULL, consumers, 3), 0);
+    assert_int_equal(all.calls, 2);
+    assert_int_equal(all.works[0].takes + all.works[1].takes, 2);
+    assert_int_equal(all.marks, 1);
+    assert_int_equal(calls.calls, 2);
+    assert_int_equal(calls.works[0].takes + calls.works[1].takes + calls.marks, 0);
+    assert_int_equal(works.works[0].takes + works.works[1].takes, 2);
+    assert_int_equal(works.calls + works.marks, 0);
+}
+
 /* A plain call, one that launches a graph, work, of which the call of one
  * is known at once and that of the other late, and what is none of these. */
 static void test_skips(void **state)
@@ -309,6 +351,9 @@ static void test_skips(void **state)
         assert_int_equal(l->ends, 1);
     }
     assert_true(walk.first_ns[0] && walk.first_ns[0] < walk.last_ns[0]);
+    walk_release(&walk);
+    assert_int_equal(walk_init(&walk, &rec), 0);
+    check_kinds(&walk);
     walk_release(&walk);
     recording_release(&rec);
     scratch_remove(folder);
