@@ -208,29 +208,29 @@ static uint64_t copy_what(const struct record *r, bool is_again)
 
 /* ---- charging -------------------------------------------------------------------------------- */
 
-static int add_counted(struct finding_gpu *g, enum finding_id kind, uint32_t device, uint64_t what,
-                       uint32_t where, uint32_t count, uint64_t ns, uint64_t at_ns)
+static inline int add_counted(struct finding_gpu *g, enum finding_id kind, uint32_t device,
+                              uint64_t what, uint32_t where, uint32_t count, uint64_t ns,
+                              uint64_t at_ns)
 {
-    if (!(where & WORK_PLACE_LATE))
-        return finding_sums_add(g->sums, kind, device, what, where, count, ns, at_ns);
-    const struct late_sum late = {.what = what,
-                                  .ns = ns,
-                                  .begin_ns = at_ns,
-                                  .kind = kind,
-                                  .device = device,
-                                  .where = where,
-                                  .count = count};
-    return spool_append(&g->late, &late);
+    return where & WORK_PLACE_LATE
+               ? spool_append(&g->late, &(struct late_sum){.what = what,
+                                                           .ns = ns,
+                                                           .begin_ns = at_ns,
+                                                           .kind = kind,
+                                                           .device = device,
+                                                           .where = where,
+                                                           .count = count})
+               : finding_sums_add(g->sums, kind, device, what, where, count, ns, at_ns);
 }
 
-static int add_sum(struct finding_gpu *g, enum finding_id kind, uint32_t device, uint64_t what,
-                   uint32_t where, uint64_t ns, uint64_t at_ns)
+static inline int add_sum(struct finding_gpu *g, enum finding_id kind, uint32_t device,
+                          uint64_t what, uint32_t where, uint64_t ns, uint64_t at_ns)
 {
     return add_counted(g, kind, device, what, where, 1, ns, at_ns);
 }
 
-static int charge(struct finding_gpu *g, enum finding_id kind, uint32_t device, uint64_t what,
-                  uint32_t where, uint64_t ns, uint64_t at_ns)
+static inline int charge(struct finding_gpu *g, enum finding_id kind, uint32_t device,
+                         uint64_t what, uint32_t where, uint64_t ns, uint64_t at_ns)
 {
     g->devices[device].ns[kind] += ns;
     return add_sum(g, kind, device, what, where, ns, at_ns);
@@ -279,7 +279,7 @@ static int advance(struct finding_gpu *g, uint32_t device, uint64_t ns)
 
 /* ---- kernels --------------------------------------------------------------------------------- */
 
-static int charge_tiny(struct finding_gpu *g, uint32_t device, const struct chain_link *link)
+static inline int charge_tiny(struct finding_gpu *g, uint32_t device, const struct chain_link *link)
 {
     return link->duration_ns < TINY_NS && link->own_ns
                ? charge(g, FINDING_TINY_KERNELS, device, link->name, link->where, link->own_ns,

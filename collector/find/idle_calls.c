@@ -54,9 +54,7 @@ static struct idle_place place_of_op(const struct op *op)
     return (struct idle_place){.word = op->name, .function = IDLE_NONE, .kind = IDLE_WORD_OP};
 }
 
-/* Member by member, into where it stays: to copy what was written in pieces a moment before makes
- * the processor wait for all of them. */
-static void set_place(struct idle_entry *call, const struct slice *s)
+static inline void set_place(struct idle_entry *call, const struct slice *s)
 {
     struct idle_place *place = &call->place;
     const struct op *op = walk_op(s);
@@ -83,8 +81,33 @@ static bool submits(const struct function *f)
     return launches(f) || f->class == API_COPY;
 }
 
-__attribute__((noinline)) int idle_take_call(struct idle *d, struct idle_process *p,
-                                             const struct slice *s)
+/* Most calls are more of what the thread did last: of these nothing is put together in memory. */
+static inline bool goes_on(struct idle_thread *t, const struct idle_entry *call)
+{
+    struct idle_entry *last = t->depth ? NULL : idle_thread_last(t);
+    if (!last || call->begin_ns < last->end_ns || !idle_entry_goes_on(last, call, call->begin_ns))
+        return false;
+    last->end_ns = call->end_ns;
+    last->is_open = call->is_open;
+    return true;
+}
+
+static __attribute__((noinline)) int add_call(struct idle_thread *t, const struct event *e,
+                                              struct idle_entry call)
+{
+    unsigned does = e->function->does;
+    if (does == API_DOES_CAPTURE_BEGIN && !e->record->result) {
+        idle_thread_enter(t, &call);
+        return 0;
+    }
+    if (does == API_DOES_CAPTURE_END && t->depth && t->in.cause == IDLE_CAPTURE) {
+        call.begin_ns = t->in.begin_ns;
+        return idle_thread_leave(t, &call);
+    }
+    return idle_thread_call(t, &call);
+}
+
+int idle_take_call(struct idle *d, struct idle_process *p, const struct slice *s)
 {
     const struct event *e = &s->event;
     const struct record *r = e->record;
@@ -111,17 +134,9 @@ __attribute__((noinline)) int idle_take_call(struct idle *d, struct idle_process
         p->call_begin_ns = e->begin_ns;
         p->call_end_ns = e->end_ns;
     }
-    if (error < 0)
+    if (error < 0 || (cause != IDLE_CAPTURE && goes_on(t, &call)))
         return error;
-    if (e->function->does == API_DOES_CAPTURE_BEGIN && !r->result) {
-        idle_thread_enter(t, &call);
-        return 0;
-    }
-    if (e->function->does == API_DOES_CAPTURE_END && t->depth && t->in.cause == IDLE_CAPTURE) {
-        call.begin_ns = t->in.begin_ns;
-        return idle_thread_leave(t, &call);
-    }
-    return idle_thread_call(t, &call);
+    return add_call(t, e, call);
 }
 
 /* The thread that an overhead is of: that of its call, or that which it says; else it is most

@@ -85,21 +85,29 @@ static struct idle_device *device_of(struct idle *d, const struct idle_process *
     return &d->devices[d->last_device];
 }
 
-/* The device's time up to then, but for a gap at its end, which begins at at_ns. 0 or an error. */
-static int spend(struct idle *d, struct idle_device *device, uint64_t to_ns)
+/* Of a part, before which the others are over. Returns when it began. */
+static inline uint64_t spend_part(const struct idle *d, struct idle_device *device,
+                                  enum idle_part part, uint64_t to_ns)
 {
-    int error = 0;
-    for (unsigned part = IDLE_COMPUTE; part < IDLE_PARTS; part++) {
-        /* What goes before it is over by now. */
-        uint64_t end_ns = earlier(device->until_ns[part], to_ns), at_ns = device->at_ns;
-        if (end_ns <= at_ns)
-            continue;
+    uint64_t end_ns = earlier(device->until_ns[part], to_ns), at_ns = device->at_ns;
+    if (end_ns > at_ns) {
         device->parts[part] += counted_ns(d, at_ns, end_ns);
         device->at_ns = end_ns;
-        at_ns = later(at_ns, device->until_ns[IDLE_OTHER]);
-        if (part == IDLE_COMMUNICATING && idle_follows_ranks(d) && at_ns < end_ns)
-            error = idle_ranks_alone(&d->ranks, device->ranked, cut(d, at_ns), cut(d, end_ns));
     }
+    return at_ns;
+}
+
+/* The device's time up to then, but for a gap at its end, which begins at at_ns. 0 or an error. */
+static inline int spend(struct idle *d, struct idle_device *device, uint64_t to_ns)
+{
+    int error = 0;
+    spend_part(d, device, IDLE_COMPUTE, to_ns);
+    uint64_t at_ns =
+        later(spend_part(d, device, IDLE_COMMUNICATING, to_ns), device->until_ns[IDLE_OTHER]);
+    if (idle_follows_ranks(d) && at_ns < device->at_ns)
+        error = idle_ranks_alone(&d->ranks, device->ranked, cut(d, at_ns), cut(d, device->at_ns));
+    spend_part(d, device, IDLE_COPYING, to_ns);
+    spend_part(d, device, IDLE_OTHER, to_ns);
     return error;
 }
 
@@ -162,12 +170,15 @@ static int open_aside(struct idle *d, struct idle_device *device, uint64_t at_ns
     return error;
 }
 
-/* Is it in the device's time after all? 0 or an error. */
+static bool has_aside(const struct idle_device *device)
+{
+    return device->aside && device->aside->is_open;
+}
+
+/* Is what it has aside in the device's time after all? 0 or an error. */
 static int close_aside(struct idle *d, struct idle_device *device, bool counts)
 {
     struct idle_aside *a = device->aside;
-    if (!a || !a->is_open)
-        return 0;
     int error = give_held(d, device, 0);
     for (uint32_t i = 0; counts && error == 0 && i < a->rows.count; i++)
         error = idle_rows_add_sum(&d->rows, &a->rows.list[i]);
@@ -233,8 +244,21 @@ static struct idle_gap gap_of(const struct idle *d, const struct idle_device *de
                              .first_call_ns = p->first_call_ns};
 }
 
-static enum idle_part part_of(struct idle *d, struct idle_process *p, const struct event *e,
-                              const struct kernel_name **name)
+/* By the kernel's name, which may have to come. */
+static enum idle_part part_of_name(struct idle *d, const struct event *e, uint64_t number,
+                                   uint8_t *class, const struct kernel_name **name)
+{
+    *name = walk_kernel(d->walk, e->process, number);
+    bool communicates = *name && nccl_is_kernel(*name);
+    if (communicates && class && *class == KERNEL_UNNAMED)
+        d->has_guessed = true; /* when it had no name yet */
+    if (class)
+        *class = communicates ? KERNEL_COMMUNICATES : *name ? KERNEL_COMPUTES : KERNEL_UNNAMED;
+    return communicates ? IDLE_COMMUNICATING : IDLE_COMPUTE;
+}
+
+static inline enum idle_part part_of(struct idle *d, struct idle_process *p, const struct event *e,
+                                     const struct kernel_name **name)
 {
     const struct record *r = e->record;
     *name = NULL;
@@ -246,13 +270,7 @@ static enum idle_part part_of(struct idle *d, struct idle_process *p, const stru
         return IDLE_COMPUTE;
     if (class && *class == KERNEL_COMMUNICATES && !idle_follows_ranks(d))
         return IDLE_COMMUNICATING;
-    *name = walk_kernel(d->walk, e->process, number);
-    bool communicates = *name && nccl_is_kernel(*name);
-    if (communicates && class && *class == KERNEL_UNNAMED)
-        d->has_guessed = true; /* when it had no name yet */
-    if (class)
-        *class = communicates ? KERNEL_COMMUNICATES : *name ? KERNEL_COMPUTES : KERNEL_UNNAMED;
-    return communicates ? IDLE_COMMUNICATING : IDLE_COMPUTE;
+    return part_of_name(d, e, number, class, name);
 }
 
 /* Room for what a kernel of that number is; each has a record. 0 or GPUPROF_NO_MEMORY. */
@@ -306,6 +324,12 @@ static bool has_held(const struct idle_device *device)
     return device->held && device->held->span_count;
 }
 
+/* Does that work tell whose it is? */
+static bool tells_held(const struct idle_device *device, const struct slice *s)
+{
+    return has_held(device) && !is_copy(s);
+}
+
 /* What that work ends. */
 static struct idle_gap ended_gap(const struct idle *d, const struct idle_device *device,
                                  const struct slice *s, struct idle_maker maker)
@@ -342,8 +366,6 @@ static int settle_held(struct idle *d, struct idle_device *device, const struct 
                        const struct idle_thread *maker)
 {
     const struct idle_held *h = device->held;
-    if (!has_held(device) || is_copy(s))
-        return 0;
     bool is_others = s->is_called && maker->held != h->serial &&
                      s->call.begin_ns >= h->spans[h->span_count - 1].begin_ns;
     return give_held(d, device, is_others ? s->call.begin_ns : 0);
@@ -353,8 +375,6 @@ static int settle_held(struct idle *d, struct idle_device *device, const struct 
 static int charge_held(struct idle *d, struct idle_device *device, const struct slice *s,
                        struct idle_maker maker)
 {
-    if (!has_held(device) || is_copy(s))
-        return 0;
     struct idle_rows *rows = rows_of(d, device);
     struct idle_gap gap = ended_gap(d, device, s, maker);
     gap.before = device->launcher;
@@ -381,9 +401,8 @@ static __attribute__((noinline)) int take_gap(struct idle *d, struct idle_device
         error = give_held(d, device, 0);
     if (error == 0 && holds && d->held_count < IDLE_HELD_MAX)
         return hold(d, device, &gap);
-    return error < 0
-               ? error
-               : charge(d, device, &gap, has_held(device) && !is_copy(s) ? NULL : idle_gap_charge);
+    return error < 0 ? error
+                     : charge(d, device, &gap, tells_held(device, s) ? NULL : idle_gap_charge);
 }
 
 /* Of the work since the last collective the longest. 0 or an error. */
@@ -448,8 +467,7 @@ static bool is_counted(const struct idle *d, const struct slice *s)
     return !s->is_hidden || d->walk->filter->is_whole;
 }
 
-__attribute__((noinline)) int idle_take_work(struct idle *d, struct idle_process *p,
-                                             const struct slice *s)
+int idle_take_work(struct idle *d, struct idle_process *p, const struct slice *s)
 {
     const struct event *e = &s->event;
     int error = know_kernel(p, e->record, e->process->record_count);
@@ -458,9 +476,10 @@ __attribute__((noinline)) int idle_take_work(struct idle *d, struct idle_process
         return error;
     struct idle_maker maker = maker_of(d, p, s);
     note_begun(d, s);
-    error = settle_held(d, device, s, maker.thread);
+    if (tells_held(device, s))
+        error = settle_held(d, device, s, maker.thread);
     if (error == 0 && s->is_hidden && is_piece(d)) {
-        error = charge_held(d, device, s, maker);
+        error = tells_held(device, s) ? charge_held(d, device, s, maker) : 0;
         error = error < 0 ? error : open_aside(d, device, e->begin_ns);
     }
     if (error < 0 || (error = spend(d, device, e->begin_ns)) < 0)
@@ -471,7 +490,7 @@ __attribute__((noinline)) int idle_take_work(struct idle *d, struct idle_process
     } else if (device->at_ns < e->begin_ns || !p->has_worked) {
         error = take_gap(d, device, s, maker);
     }
-    if (error == 0)
+    if (error == 0 && tells_held(device, s))
         error = charge_held(d, device, s, maker);
     const struct kernel_name *name;
     enum idle_part part = part_of(d, p, e, &name);
@@ -490,7 +509,7 @@ __attribute__((noinline)) int idle_take_work(struct idle *d, struct idle_process
         d->threads[maker.index]->work_ns += s->is_hidden ? 0 : e->end_ns - e->begin_ns;
     }
     p->has_worked = true;
-    return error < 0 || s->is_hidden ? error : close_aside(d, device, true);
+    return error < 0 || s->is_hidden || !has_aside(device) ? error : close_aside(d, device, true);
 }
 
 /* Of another rank it may be that a collective in the piece waited for. 0 or an error. */
@@ -564,7 +583,7 @@ int idle_device_end(struct idle *d, struct idle_device *device)
                                   : d->walk->last_ns[device->process->index];
     device->end_ns = later(cut(d, end_ns), device->begin_ns);
     int error = give_held(d, device, 0);
-    if (error == 0)
+    if (error == 0 && has_aside(device))
         error = close_aside(d, device, false);
     if (error == 0)
         error = spend(d, device, end_ns);
