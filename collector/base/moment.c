@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/moment.h"
 
+#include <regex.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
@@ -8,6 +10,13 @@
 
 #define SECOND_NS UINT64_C(1000000000)
 #define NS_MAX    (4000000000u * SECOND_NS) /* the year 2096 */
+
+#define ZONE_SECONDS_MAX (14 * 3600) /* Kiribati's */
+
+/* How a day and a time of day are written, whether there are such or not. */
+#define FORM                                                                                       \
+    "^([0-9]{4}-[0-9]{1,2}-[0-9]{1,2}$|([0-9]{4}-[0-9]{1,2}-[0-9]{1,2}[T ])?[0-9]{1,2}:[0-9]{1,2}" \
+    "(:[0-9]{1,2}(\\.[0-9]+)?)?(Z|[-+][0-9]{2}(:?[0-9]{2})?)?$)"
 
 /* Seconds from here on, plain digits and a fraction. NULL: there are none, or too many. */
 static const char *take_seconds(const char *text, uint64_t *ns)
@@ -27,7 +36,15 @@ static bool take_zone(const char *text, long *offset_seconds, bool *is_local)
         return true;
     const char *end = strptime(text, "%z", &zone);
     *offset_seconds = zone.tm_gmtoff;
-    return (*text == '+' || *text == '-') && end && !*end;
+    return (*text == '+' || *text == '-') && end && !*end &&
+           labs(*offset_seconds) <= ZONE_SECONDS_MAX;
+}
+
+/* strptime takes February 30 for a day; the sums below would make March 2 of it. */
+static bool is_day(const struct tm *when)
+{
+    struct tm day = {.tm_year = when->tm_year, .tm_mon = when->tm_mon, .tm_mday = when->tm_mday};
+    return timegm(&day) >= 0 && day.tm_mday == when->tm_mday;
 }
 
 bool moment_parse(const char *text, uint64_t *ns)
@@ -44,17 +61,28 @@ bool moment_parse(const char *text, uint64_t *ns)
     const char *rest = strptime(text, "%Y-%m-%d", &when);
     if (!rest) /* it may have read some of it */
         localtime_r(&now, &when);
-    rest = !rest ? text : *rest == 'T' || *rest == ' ' ? rest + 1 : NULL;
+    rest = !rest ? text : *rest == 'T' || *rest == ' ' ? rest + 1 : *rest ? NULL : "00:00";
     rest = rest ? strptime(rest, "%H:%M", &when) : NULL;
     if (rest && *rest == ':')
         rest = take_seconds(rest + 1, &seconds_ns);
-    if (!rest || seconds_ns >= 61 * SECOND_NS || !take_zone(rest, &offset, &is_local))
+    if (!rest || !is_day(&when) || seconds_ns >= 61 * SECOND_NS ||
+        !take_zone(rest, &offset, &is_local))
         return false;
     when.tm_sec = 0;
     when.tm_isdst = -1;
     time_t whole = is_local ? mktime(&when) : timegm(&when) - offset;
     *ns = (uint64_t)whole * SECOND_NS + seconds_ns;
     return whole > 0 && (uint64_t)whole <= NS_MAX / SECOND_NS;
+}
+
+bool moment_has_form(const char *text)
+{
+    regex_t form;
+    bool is_ready = regcomp(&form, FORM, REG_EXTENDED | REG_NOSUB) == 0;
+    bool has_form = is_ready && regexec(&form, text, 0, NULL, 0) == 0;
+    if (is_ready)
+        regfree(&form);
+    return has_form;
 }
 
 bool duration_parse(const char *text, uint64_t *ns)

@@ -168,7 +168,7 @@ const struct option_info option_infos[] = {
     {OPTION_EVENTS, 0, "from", "TIME", OTHER,
      "only events from then on: seconds since the recording's first event, which may be long "
      "after the program's start (12.5, 800ms, 2m), 2026-11-23T18:00:00 (local, or with Z or "
-     "+01:00), 18:00, or @SECONDS since 1970"},
+     "+01:00), 2026-11-23 (0:00), 18:00, or @SECONDS since 1970"},
     {OPTION_EVENTS, 0, "to", "TIME", OTHER, "only events before that"},
     {OPTION_PLACE, 0, "step", "A:B", OTHER,
      "only steps A to B - 1, A alone, from A on (A:), or those before B (:B): the calls in them, "

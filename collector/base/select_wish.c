@@ -49,35 +49,44 @@ static bool take_number(const char **text, uint64_t *number)
     return !errno && *number < UINT64_MAX;
 }
 
-static bool take_list(struct number_list *l, const char *text)
+/* Of this and the next: what is wrong with the text, to be said behind it; NULL: nothing. */
+static const char *take_list(struct number_list *l, const char *text)
 {
+    static const char no_list[] = "is not a list of numbers such as 0,2,4-7";
     for (l->count = 0; l->count < NUMBER_LIST_MAX; text++) {
         struct number_span *span = &l->spans[l->count++];
         if (!take_number(&text, &span->first))
-            return false;
+            return no_list;
         span->last = span->first;
-        if (*text == '-' && (text++, !take_number(&text, &span->last) || span->last < span->first))
-            return false;
+        if (*text == '-' && (text++, !take_number(&text, &span->last)))
+            return no_list;
+        if (span->last < span->first)
+            return "goes from a number to a smaller one; the smaller stands first, as in 4-7";
         if (*text != ',')
-            return !*text;
+            return *text ? no_list : NULL;
     }
-    return false;
+    return "is a list of more than 64 numbers and spans such as 4-7";
 }
 
 /* "5", "5:8", "5:", ":8". */
-static bool take_steps(struct select_wish *w, const char *text)
+static const char *take_steps(struct select_wish *w, const char *text)
 {
+    static const char no_steps[] = "is not a step, or steps A:B, of which B is the first left out";
     w->step_first = 0;
     w->step_end = UINT64_MAX;
     bool has_first = take_number(&text, &w->step_first);
     w->has_steps = true;
     if (has_first && !*text) {
         w->step_end = w->step_first + 1;
-        return true;
+        return NULL;
     }
     if (*text++ != ':' || (!has_first && !*text))
-        return false;
-    return !*text || (take_number(&text, &w->step_end) && !*text && w->step_end > w->step_first);
+        return no_steps;
+    if (*text && (!take_number(&text, &w->step_end) || *text))
+        return no_steps;
+    return w->step_end > w->step_first
+               ? NULL
+               : "has no step in it: of steps A:B, A is the first and B the first left out";
 }
 
 static uint32_t kinds_of(const char *word, size_t length)
@@ -134,11 +143,17 @@ static bool take_least(uint64_t *min_ns, const char *text)
            (!*min_ns || isalpha((unsigned char)text[strlen(text) - 1]));
 }
 
-static bool take_moment(struct select_moment *m, const char *text)
+static const char *take_moment(struct select_moment *m, const char *text)
 {
     m->is_given = true;
+    m->text = text;
     m->is_absolute = !duration_parse(text, &m->ns);
-    return !m->is_absolute || moment_parse(text, &m->ns);
+    if (!m->is_absolute || moment_parse(text, &m->ns))
+        return NULL;
+    return moment_has_form(text)
+               ? "is no day and time that there is (from 1970 to 2096)"
+               : "is not a time since the recording's first event such as 12.5, 800ms or 2m, or a "
+                 "moment such as 2026-11-23T18:00:00 or @1795456800";
 }
 
 static bool take_pattern(const char **pattern, const char *text)
@@ -154,41 +169,35 @@ static bool take_pattern(const char **pattern, const char *text)
 enum exit_code select_wish_take(struct select_wish *w, const char *verb, const char *option,
                                 const char *value)
 {
-    const char *wanted = "a list of numbers such as 0,2,4-7";
-    bool is_good;
+    const char *wrong = NULL;
     keep_said(w, option, value);
     w->is_given |=
         strcmp(option, "job") != 0 && strcmp(option, "rank") != 0 && strcmp(option, "pid") != 0;
     if (strcmp(option, "job") == 0) {
-        is_good = take_list(&w->jobs, value);
+        wrong = take_list(&w->jobs, value);
     } else if (strcmp(option, "rank") == 0) {
-        is_good = take_list(&w->ranks, value);
+        wrong = take_list(&w->ranks, value);
     } else if (strcmp(option, "pid") == 0) {
-        is_good = take_list(&w->pids, value);
+        wrong = take_list(&w->pids, value);
     } else if (strcmp(option, "tid") == 0) {
-        is_good = take_list(&w->tids, value);
+        wrong = take_list(&w->tids, value);
     } else if (strcmp(option, "device") == 0) {
-        is_good = take_list(&w->devices, value);
+        wrong = take_list(&w->devices, value);
     } else if (strcmp(option, "step") == 0) {
-        is_good = take_steps(w, value);
-        wanted = "a step, or steps A:B, of which B is the first left out";
+        wrong = take_steps(w, value);
     } else if (strcmp(option, "range") == 0) {
         w->range = value;
-        is_good = true;
     } else if (strcmp(option, "kind") == 0) {
         return take_kinds(w, verb, value);
     } else if (strcmp(option, "name") == 0) {
-        is_good = take_pattern(&w->name, value);
-        wanted = "an extended regular expression";
+        wrong = take_pattern(&w->name, value) ? NULL : "is not an extended regular expression";
     } else if (strcmp(option, "min-duration") == 0) {
-        is_good = take_least(&w->min_ns, value);
-        wanted = "a time with its unit, such as 10us (ns, us, ms, s, m, h)";
+        if (!take_least(&w->min_ns, value))
+            wrong = "is not a time with its unit, such as 10us (ns, us, ms, s, m, h)";
     } else {
-        is_good = take_moment(option[0] == 'f' ? &w->from : &w->to, value);
-        wanted = "a time since the recording's first event such as 12.5, 800ms or 2m, or a moment "
-                 "such as 2026-11-23T18:00:00 or @1795456800";
+        wrong = take_moment(option[0] == 'f' ? &w->from : &w->to, value);
     }
-    return is_good ? EXIT_OK : usage_error("%s: --%s: '%s' is not %s", verb, option, value, wanted);
+    return wrong ? usage_error("%s: --%s: '%s' %s", verb, option, value, wrong) : EXIT_OK;
 }
 
 enum exit_code select_cycle_take(struct select_wish *w, const char *verb, bool may_be_all,

@@ -28,6 +28,7 @@ struct number_list {
 
 /* Since 1970, or since the recording's first event. */
 struct select_moment {
+    const char *text; /* as it was given */
     bool is_given;
     bool is_absolute;
     uint64_t ns;

@@ -584,8 +584,9 @@ enum exit_code selection_make(struct selection *s, struct recording *rec, struct
         if (end_ns > origin_ns && end_ns - origin_ns > s->length_ns)
             s->length_ns = end_ns - origin_ns;
     }
-    if (s->to_ns <= s->from_ns)
-        return usage_error("%s: --to is no later than --from", verb);
+    if (wish->from.is_given && s->to_ns <= s->from_ns)
+        return usage_error("%s: --to=%s is no later than --from=%s: nothing is between them", verb,
+                           wish->to.text, wish->from.text);
     if (s->from_ns > s->walk->survey.origin_ns + s->length_ns ||
         s->to_ns <= s->walk->survey.origin_ns)
         return selection_empty(s, verb);

@@ -40,8 +40,10 @@ static enum exit_code parse_time(const char *text, struct control_command *c)
     if (*text == '+' && duration_parse(text + 1, &ahead_ns))
         c->at = now_ns + ahead_ns;
     else if (!moment_parse(text, &c->at))
-        return usage_error("ctl: --at: '%s' is neither 2026-11-23T18:00:00, 18:00, +30s nor "
-                           "@SECONDS",
+        return usage_error(moment_has_form(text)
+                               ? "ctl: --at: '%s' is no day and time that there is"
+                               : "ctl: --at: '%s' is neither 2026-11-23T18:00:00, 18:00, +30s nor "
+                                 "@SECONDS",
                            text);
     return c->at >= now_ns ? EXIT_OK : usage_error("ctl: --at: '%s' is over", text);
 }

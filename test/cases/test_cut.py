@@ -7,6 +7,7 @@ import csv
 import io
 import itertools
 import json
+import os
 import random
 import re
 import sqlite3
@@ -636,13 +637,25 @@ def test_what_there_is_instead(run_collector, make_gpu):
 
 
 @pytest.mark.parametrize("options, error", [
-    (["--step=77"], "there are steps 0 to 5"), (["--step=4:4"], "is not a step, or steps A:B"),
-    (["--step=a"], "is not a step"), (["--range=none"], "no range or label has the name 'none'"),
-    (["--rank=9"], "none of the recorded processes, 2,"), (["--rank=3-1"], "is not a list"),
+    (["--step=77"], "there are steps 0 to 5"), 
+    (["--step=4:4"], "'4:4' has no step in it: of steps A:B, A is the first and B the first left"),
+    (["--step=9:5"], "'9:5' has no step in it: of steps A:B, A is the first and B the first left"),
+    (["--step=a"], "'a' is not a step, or steps A:B"), (["--step=5:a"], "'5:a' is not a step"),
+    (["--range=none"], "no range or label has the name 'none'"),
+    (["--rank=9"], "none of the recorded processes, 2,"), 
+    (["--rank=3-1"], "'3-1' goes from a number to a smaller one; the smaller stands first"),
+    (["--tid=3-"], "'3-' is not a list of numbers"),
+    (["--rank=" + 65 * "1," + "1"], " is a list of more than 64 numbers"),
     (["--kind=kernel,kernels,call"], "--kind: 'kernels' is not one of these,"),
     (["--name=("], "is not an extended regular expression"),
     (["--from=soon"], "is not a time since the recording's first event"),
-    (["--from=5", "--to=2"], "--to is no later than --from"),
+    (["--from=5", "--to=2"], "--to=2 is no later than --from=5: nothing is between them"),
+    *(([f"--{name}={text}"], f"--{name}: '{text}' is no day and time that there is") for name, text
+      in (("from", "2026-02-30T10:00"), ("to", "2026-02-30"), ("from", "2025-02-29 0:00"),
+          ("to", "2026-13-01T10:00"), ("from", "2026-04-31T10:00:00.5Z"), ("from", "25:00"),
+          ("from", "2026-04-30T24:00"), ("to", "10:60"), ("from", "2026-04-30T10:00:61"),
+          ("from", "2026-04-30T10:00+25:00"), ("from", "1969-12-31T10:00"))),
+    (["--from=2026-04-30T"], "is not a time since the recording's first event"),
     (["--min-duration=x"], "is not a time with its unit, such as 10us (ns, us, ms, s, m, h)"),
     (["--min-duration=10"], "'10' is not a time with its unit"),
     (["--min-duration=5.us"], "'5.us' is not a time with its unit"),
@@ -655,6 +668,18 @@ def test_what_cannot_be_meant(whole, run_collector, options, error):
         result = run_collector(verb, *options, whole[0])
         assert result.returncode == 2 and error in result.stderr and result.stdout == ""
         assert result.stderr.count("\n") == 1
+
+
+def test_days_and_leap_seconds(whole, run_collector):
+    """The recording begins on 2023-11-14 at 22:13:20."""
+    folder, trace = whole
+    utc = {**os.environ, "TZ": "UTC"}
+    for options in (["--from=2023-11-14"], ["--to=2023-11-15"], ["--from=2023-11-14T22:12:60Z"],
+                    ["--from=2023-11-15T12:13:20+14:00"], ["--from=2020-02-29T00:00"]):
+        result = run_collector("merge", "--no-counters", *options, folder, env=utc)
+        assert near(lasting(json.loads(result.stdout)), lasting(trace)), options
+    result = run_collector("merge", "--to=2023-11-14", folder, env=utc)
+    assert "no event is in the piece that was asked for, --to=2023-11-14" in result.stderr
 
 
 @pytest.mark.long
