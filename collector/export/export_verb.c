@@ -146,8 +146,13 @@ static enum exit_code check(const struct export_format *format, const struct opt
     if (!format && options->trace_format)
         return usage_error(VERB ": --format: no format is named '%s'; the formats are: %s",
                            options->trace_format, names);
+    if (!format && path && is_stream)
+        return usage_error(VERB ": -o -: standard output has no name that says the format; add "
+                                "one: --format=csv; the formats are: %s",
+                           names);
     if (!format && is_stream)
-        return usage_error(VERB ": name a format (--format) and a file (-o); the formats are: %s",
+        return usage_error(VERB ": name a file, such as -o profile.sqlite or -o events.csv; the "
+                                "formats are: %s",
                            names);
     if (!format)
         return usage_error(VERB ": %s: not a kind that can be written; the formats are: %s", path,

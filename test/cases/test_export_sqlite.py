@@ -311,7 +311,9 @@ def test_losses_are_in_it(make_gpu, run_collector, tmp_path):
     (["--format=sqlite"], "cannot be written to standard output; name a file: -o profile.sqlite"),
     (["--format=sqlite", "-o", "-"], "cannot be written to standard output"),
     (["-o", "x.sqlite.gz"], "cannot be compressed"), (["-o", "x.db"], "not a kind that can be"),
-    ([], "name a format"), (["--format=nsys", "-o", "x"], "no format is named 'nsys'"),
+    ([], "name a file, such as -o profile.sqlite or -o events.csv; the formats are: sqlite"),
+    (["-o", "-"], "has no name that says the format; add one: --format=csv; the formats are: sql"),
+    (["--format=nsys", "-o", "x"], "no format is named 'nsys'"),
     (["--format=sqlite", "-o", "/dev/null"], "is no file")],
     ids=lambda value: "" if isinstance(value, str) else " ".join(value))
 def test_what_cannot_be_meant(make_gpu, run_collector, tmp_path, words, error):
