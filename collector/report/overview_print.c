@@ -658,7 +658,10 @@ void overview_print(const struct overview *o, const struct table_view *how, FILE
     struct screen s = {.out = out, .width = how->width, .has_colour = how->has_colour};
     print_most(&s, o, FUNCTIONS_SHOWN);
     print_cost(&s, o->report);
-    line(&s, "more", NULL, "--full, --table=NAME, --by=WHAT; -o page.html; gpuprof help report");
+    char *help = next_line(o->report->next, "gpuprof help report");
+    line(&s, "more", NULL, "%s; --full, --table=NAME, --by=WHAT; -o page.html",
+         help ? help : "gpuprof help report");
+    free(help);
 }
 
 void overview_print_head(const struct overview *o, const struct table_view *how, FILE *out)

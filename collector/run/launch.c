@@ -339,13 +339,14 @@ static void name_next(struct launch *l)
 static void tell(struct launch *l, struct child *c)
 {
     find_new(l);
+    name_next(l);
+    const char *word = l->next.data ? l->next.data : "DATA";
     if (child_aside(c, work_adopt, l, LAUNCH_ADOPT_SECONDS) < 0)
-        message("data of ended processes is still in memory; '%s report %s' stores it", l->command,
-                l->out_shown);
+        message("data of ended processes is still in memory; to store it: %s report %s", l->command,
+                word);
     cycles_end(&l->cycles, c, l->now.paths, l->new_count);
     if (l->quiet || !speaks())
         return;
-    name_next(l);
     if (!l->new_count) {
         char *next = next_line(&l->next, "gpuprof doctor PROGRAM");
         message("nothing was recorded: no CUDA call of '%s' reached a driver, or gpuprof did not "
@@ -355,8 +356,7 @@ static void tell(struct launch *l, struct child *c)
         return;
     }
     if (child_aside(c, work_summary, l, LAUNCH_SUMMARY_SECONDS) < 0)
-        message("the summary was cut short; '%s report' prints all of it", l->command);
-    const char *word = l->next.data ? l->next.data : "DATA";
+        message("the summary was cut short; all of it: %s report %s", l->command, word);
     message("data in %s", l->out_shown);
     if (l->before.count)
         message("the figures are of this run alone; '%s report %s' adds the recordings that were "

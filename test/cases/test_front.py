@@ -42,19 +42,24 @@ def installed(tmp_path_factory):
 
 def check_demo(command, folder):
     environment = {name: text for name, text in os.environ.items() if name != "LD_LIBRARY_PATH"}
-    result = run(command, "demo", "data", cwd=folder, env=environment)
+    data = "the user's data"
+    result = run(command, "demo", data, cwd=folder, env=environment)
     assert result.returncode == 0, result.stderr
-    assert "cudaLaunchKernel" in result.stdout and "data/trace.json" in result.stdout
-    hint = result.stdout.rpartition(" flame data -o ")[0].split()[-1]
-    assert shutil.which(hint, path=environment["PATH"]), "the command that it proposes is not there"
-    events = json.loads((folder / "data" / "trace.json").read_text())["traceEvents"]
+    assert "cudaLaunchKernel" in result.stdout and f"{data}/trace.json" in result.stdout
+    assert " flame 'the user'\\''s data' -o " in result.stdout
+    more = re.search(r"\n  more +(.*? help report); ", result.stdout)[1]
+    for proposed, shown in ((more, "usage: "),
+                            (result.stdout.splitlines()[-1], "calls by stack")):
+        done = run("sh", "-c", proposed, cwd=folder, env=environment)
+        assert done.returncode == 0 and shown in done.stdout, (proposed, done.stderr)
+    events = json.loads((folder / data / "trace.json").read_text())["traceEvents"]
     calls = [event for event in events if event["ph"] == "X"]
     assert len(calls) > 100
     assert len({call["pid"] for call in calls}) >= 2
     assert len({(call["pid"], call["tid"]) for call in calls}) >= 3
-    again = run(command, "demo", "data", cwd=folder, env=environment)
+    again = run(command, "demo", data, cwd=folder, env=environment)
     assert again.returncode == 2 and again.stderr == \
-        "gpuprof: demo: data exists already; name another folder, or remove it\n"
+        f"gpuprof: demo: {data} exists already; name another folder, or remove it\n"
 
 
 @in_the_tree
