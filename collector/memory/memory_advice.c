@@ -187,6 +187,6 @@ struct memory_advice memory_advise(const struct memory_rows *r, const struct mem
     if (oom->owner_count && oom->owners[0].live.bytes >= oom->live / OWNER_SHARE)
         return (struct memory_advice){"one-owner", owner_share_text(r, oom)};
     return (struct memory_advice){
-        "full", strdup("it was spread over many owners: smaller batches, gradient checkpointing, "
-                       "lower precision; 'gpuprof memory DATA' lists the owners")};
+        "full", strdup("it was spread over many owners, which 'gpuprof memory' lists: smaller "
+                       "batches, gradient checkpointing, lower precision")};
 }
