@@ -34,6 +34,7 @@ struct seen {
     uint64_t answers;                  /* different ones; two make a rate */
     double answered;                   /* when the newest came, by our clock */
     double calls, launches, busy;      /* since the answer before; NAN: not known */
+    bool was_stopped;                  /* as the newest answer says */
 };
 
 struct top {
@@ -71,18 +72,22 @@ static double rate(uint64_t before, uint64_t after, double seconds)
     return is_known ? (double)(after - before) / seconds : NAN;
 }
 
-static void take_answer(struct seen *s, const uint64_t *figures)
+/* Of calls that nobody records it is not known how many there were. */
+static void take_answer(struct seen *s, const uint64_t *figures, bool is_stopped)
 {
     double seconds = (double)(figures[FIGURE_NOW_NS] - s->figures[FIGURE_NOW_NS]) / 1e9;
     double devices = (double)figures[FIGURE_DEVICES];
     s->calls = s->launches = s->busy = NAN;
     if (s->answers && seconds > 0 && seconds <= SILENT_SECONDS) { /* else it is not how it is now */
-        s->calls = rate(s->figures[FIGURE_CALLS], figures[FIGURE_CALLS], seconds);
-        s->launches = rate(s->figures[FIGURE_LAUNCHES], figures[FIGURE_LAUNCHES], seconds);
+        if (!is_stopped && !s->was_stopped) {
+            s->calls = rate(s->figures[FIGURE_CALLS], figures[FIGURE_CALLS], seconds);
+            s->launches = rate(s->figures[FIGURE_LAUNCHES], figures[FIGURE_LAUNCHES], seconds);
+        }
         s->busy = rate(s->figures[FIGURE_BUSY_NS], figures[FIGURE_BUSY_NS], seconds * 1e9) /
                   (devices >= 1 ? devices : 1);
         s->busy = s->busy > 1 ? 1 : s->busy; /* records of some time before came late */
     }
+    s->was_stopped = is_stopped;
     s->answers++;
     s->answered = now_seconds();
     memcpy(s->figures, figures, sizeof s->figures);
@@ -110,7 +115,7 @@ static int look(struct top *t)
         if (ctl_process_read(p) && p->status.figures[FIGURE_NOW_NS] != CONTROL_UNKNOWN &&
             p->status.figures[FIGURE_CALLS] != CONTROL_UNKNOWN && /* else it answered `ctl` */
             (!s->answers || p->status.figures[FIGURE_NOW_NS] != s->figures[FIGURE_NOW_NS]))
-            take_answer(s, p->status.figures);
+            take_answer(s, p->status.figures, p->status.stopped != 0);
         p->has_ended = live_owner(&p->header) == LIVE_OWNER_ENDED;
     }
     return error;

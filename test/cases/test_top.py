@@ -120,8 +120,9 @@ def test_while_recording_is_off(start, watch, top, collector, tmp_path):
     tell("stop")
     [row] = looks.until(lambda rows: works(rows) is None and rows[0]["state"] == "stopped")
     assert row["gpu_busy_seconds"] is None and row["quiet_seconds"] is None and row["gpus"] == 1
+    assert row["calls_per_second"] is None and row["launches_per_second"] is None
     text = top("--once").splitlines()
-    assert "gpu" not in text[0].split() and "%" not in text[1] and "stopped" in text[1]
+    assert not {"gpu", "calls/s", "launches/s"} & set(text[0].split()) and "stopped" in text[1]
     stopped = time.monotonic()
     while time.monotonic() < stopped + 3:
         its.say("b200", "n100")
