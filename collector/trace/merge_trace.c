@@ -10,9 +10,12 @@
 #include "error.h"
 #include "output/verb_output.h"
 
-#define FITS_MAX     5
-#define FIT_PERCENT  98
-#define VIEWER_BYTES 500000000u /* of text; a string of V8 ends at 536,870,888 */
+#define FITS_MAX         5
+#define FITS_GUESSED     2 /* of these, before it is known whether any size can be met */
+#define FIT_PERCENT      98
+#define FIT_LESS_PERCENT 2          /* and so much less after each that was too large */
+#define KIB_SAID_MAX     10000      /* a size of as many is said in MiB */
+#define VIEWER_BYTES     500000000u /* of text; a string of V8 ends at 536,870,888 */
 
 static uint64_t written(const struct merge *m)
 {
@@ -157,6 +160,25 @@ static uint64_t on_line(struct fitting low, struct fitting high, uint64_t wanted
     return low.size + (uint64_t)((double)(int64_t)(high.size - low.size) * share);
 }
 
+/* So much stays in any case. Who says that as the size gets what is left then. */
+static void say_too_small(struct merge *m, const struct trace_scope *scope, uint64_t least)
+{
+    char text[UNIT_TEXT_BYTES];
+    bool is_cut = m->is_cut || m->rec.left_out;
+    uint64_t kib = (least + 1023) / 1024;
+    message("merge: --max-size: %s is too little%s%s: names, %smemory ([memory]), steps and calls "
+            "that failed stay in any case; say --max-size=%llu%c or more%s%s%s",
+            bytes_text(text, m->max_size), m->split ? " for " : "", m->split ? scope->name : "",
+            m->counters ? "counters, " : "",
+            (unsigned long long)(kib < KIB_SAID_MAX ? kib : (kib + 1023) / 1024),
+            kib < KIB_SAID_MAX ? 'K' : 'M', m->counters ? ", or --no-counters" : "",
+            m->memory_events ? ", or no --memory-events" : "",
+            is_cut     ? ""
+            : m->split ? ", or make traces of a piece (--step)"
+                       : ", or make a trace of a piece (--step, --rank)");
+    m->is_too_small = true;
+}
+
 /*
  * Finds what must be left out: what each event weighs is known when all has been made once; what
  * arrows weigh, which go with either of their ends, and counters, when what is left has.
@@ -173,29 +195,31 @@ static int fit(struct merge *m, struct trace_scope *scope)
     if (all <= size)
         return error;
     uint64_t fixed = all - weighed.weighed;
-    struct fitting least = {.size = fixed, .bytes = fixed}, low = least, high = {0};
-    for (unsigned i = 0; error == 0 && i < FITS_MAX && most < m->max_size / 10 * 9; i++) {
+    struct fitting low = {.size = fixed, .bytes = fixed}, high = {.size = all, .bytes = all};
+    for (unsigned i = 0; error == 0 && i < FITS_MAX && most <= m->max_size / 10 * 9; i++) {
+        if (i == FITS_GUESSED && !most)
+            size = fixed; /* nothing that could be left out is left: does that fit at all? */
         m->thinning = weighed;
         thinning_choose(&m->thinning, all, size);
         error = weigh(m, scope, &bytes);
         if (bytes > m->max_size && size <= fixed)
             break; /* less cannot be left */
+        if (bytes > m->max_size) {
+            wanted -= wanted / 100 * FIT_LESS_PERCENT;
+            high = (struct fitting){size, bytes};
+        } else {
+            low = (struct fitting){size > fixed ? size : fixed, bytes};
+        }
         if (bytes <= m->max_size && bytes > most) {
             most = bytes;
             best = m->thinning;
         }
-        *(bytes <= m->max_size ? &low : &high) = (struct fitting){size, bytes};
-        size = high.size ? on_line(low, high, wanted) : on_line(least, low, wanted);
-        size = size < all ? size : all - 1;
+        size = on_line(low, high, wanted);
     }
     m->thinning = best;
     if (error < 0 || most)
         return error;
-    char text[UNIT_TEXT_BYTES];
-    message("merge: --max-size: %s is too little for what stays in any case (names, counters, what "
-            "failed); say more, or leave something out by --no-counters, --rank or --step",
-            bytes_text(text, m->max_size));
-    m->is_too_small = true;
+    say_too_small(m, scope, bytes);
     return GPUPROF_USAGE;
 }
 

@@ -4,6 +4,7 @@
 import collections
 import io
 import json
+import re
 import zipfile
 
 import pytest
@@ -145,10 +146,48 @@ def test_failed_and_open_calls_stay(make_records, merged):
 
 
 @pytest.mark.parametrize("size, status, text", [
-    ("2K", 2, "is too little for what stays in any case"),
+    ("2K", 2, "is too little"),
     ("lots", 2, "'lots' is no size, such as 400M"), ("0", 2, "'0' is no size"),
     ("-5M", 2, "is no size")])
 def test_sizes_that_cannot_be(run_collector, folder, tmp_path, size, status, text):
     done = run_collector("merge", f"--max-size={size}", folder, "-o", tmp_path / "x.json")
     assert done.returncode == status and text in done.stderr and done.stderr.count("\n") == 1
     assert not (tmp_path / "x.json").exists()
+
+
+NAMED = re.compile(r"; say --max-size=([0-9]+K) or more")
+
+
+@pytest.mark.parametrize("made", [("train", 2, 40), ("late", 2, 30), ("bench", 2000)], ids=str)
+def test_the_size_that_is_named_is_enough(make_gpu, run_collector, tmp_path, made):
+    """And there are no sizes above it that cannot be met."""
+    folder = make_gpu(*made)
+    least = run_collector("merge", folder, "--max-size=1K", "-o", "x.json")
+    assert least.returncode == 2 and least.stderr.count("\n") == 1
+    named = int(NAMED.search(least.stderr)[1][:-1])
+    for kib in sorted({named + named * i // 16 for i in range(12)}):
+        done = run_collector("merge", folder, f"--max-size={kib}K", "-o", "x.json")
+        assert done.returncode == 0, done.stderr
+        size = (tmp_path / "x.json").stat().st_size
+        assert size <= kib << 10 and (kib == named or size > 0.88 * (kib << 10))
+    less = run_collector("merge", folder, f"--max-size={named * 4 // 5}K", "-o", "y.json")
+    assert less.returncode == 2 and NAMED.search(less.stderr)[1] == f"{named}K"
+
+
+def test_what_a_refusal_proposes(folder, run_collector):
+    """What was given already is not proposed, and what is not there does not stay."""
+    def refused(*options):
+        done = run_collector("merge", "--max-size=1K", *options, folder)
+        assert done.returncode == 2 and done.stderr.count("\n") == 1
+        return done.stderr
+
+    stays = "memory ([memory]), steps and calls that failed stay in any case"
+    said = refused()
+    assert f": names, counters, {stays}" in said and said.endswith(
+        " or more, or --no-counters, or make a trace of a piece (--step, --rank)\n")
+    said = refused("--no-counters", "--memory-events")
+    assert f": names, {stays}" in said and "counters" not in said.split("[memory]")[1]
+    assert ", or no --memory-events," in said
+    assert refused("--step=3").endswith(" or more, or --no-counters\n")
+    assert refused("--rank=1").endswith(" or more, or --no-counters\n")
+    assert " is too little for rank_0.pt.trace.json.gz: names" in refused("--per-rank", "-o", "x")
