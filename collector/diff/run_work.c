@@ -171,7 +171,7 @@ int run_work_name(struct run_work *w, const char *symbols, struct run_summary *r
     struct walk *walk = w->steps->walk;
     struct place_lines lines;
     int error = 0;
-    place_lines_init(&lines, &walk->survey.stacks, recording_bytes(walk->rec));
+    place_lines_init(&lines, &walk->survey.stacks, recording_bytes(walk->rec), false);
     for (uint32_t i = 0; error == 0 && i < w->count; i++)
         error = place_lines_add(&lines, w->list[i].process, w->list[i].stack);
     if (error == 0)

@@ -6,20 +6,34 @@
 #include "base/next_words.h"
 #include "find/findings.h"
 
-/* "train (train.py:17)": its colon; NULL: it is none. */
+/* Of "train (train.py:17)" what is in the brackets, not a caller's; NULL: there are none. */
+static const char *brackets_of(const char *place, size_t *length)
+{
+    const char *called = place ? strstr(place, PLACE_CALLED) : NULL;
+    size_t bytes = called ? (size_t)(called - place) : place ? strlen(place) : 0;
+    const char *in = bytes && place[bytes - 1] == ')' ? memrchr(place, '(', bytes) : NULL;
+    if (!in || in == place || in[-1] != ' ')
+        return NULL;
+    *length = (size_t)(place + bytes - in) - 2;
+    return in + 1;
+}
+
+/* Its colon; NULL: it has no line. */
 static const char *line_in(const char *place)
 {
-    const char *colon = place ? strrchr(place, ':') : NULL;
+    size_t length;
+    const char *in = brackets_of(place, &length);
+    const char *colon = in ? memrchr(in, ':', length) : NULL;
     size_t digits = colon ? strspn(colon + 1, "0123456789") : 0;
-    return digits && strcmp(colon + 1 + digits, ")") == 0 ? colon : NULL;
+    return digits && colon + 1 + digits == in + length ? colon : NULL;
 }
 
 /* Is it "train (train)", of an object that has no lines? */
 static bool is_function(const char *place)
 {
-    const char *in = place ? strrchr(place, '(') : NULL;
-    return in > place && in[-1] == ' ' && !strchr(in, ' ') && in[strlen(in) - 1] == ')' &&
-           !line_in(place);
+    size_t length;
+    const char *in = brackets_of(place, &length);
+    return in && !memchr(in, ' ', length) && !line_in(place);
 }
 
 /* What is to be recorded for the lines of it; NULL: something else is to be run. */

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/json_text.h"
+#include "base/unit_text.h"
 #include "error.h"
 #include "find/judged_time.h"
 #include "read/process_title.h"
@@ -167,10 +168,16 @@ struct candidate {
     uint64_t ns;
 };
 
+/* A line, and how many ways lead there; the text has the one with most time. */
+struct told_line {
+    const char *text; /* NULL: not known */
+    unsigned ways;
+};
+
 /* All of one name. */
 struct evidence {
     struct candidate longest; /* of those, the one with the longest */
-    const char *where;        /* where most of it is */
+    struct told_line where;   /* where most of it is */
     uint64_t count;
     uint64_t ns;
 };
@@ -221,6 +228,18 @@ static char *copy_of(const char *text, int *error)
     return copy;
 }
 
+static char *copy_of_line(const struct told_line *line, int *error)
+{
+    unsigned others = line->ways ? line->ways - 1 : 0;
+    char *text = NULL;
+    if (!others)
+        return copy_of(line->text, error);
+    if (asprintf(&text, "%s and %u other line%s", line->text, others, plural_end(others)) >= 0)
+        return text;
+    *error = GPUPROF_NO_MEMORY;
+    return NULL;
+}
+
 /* Of a wait for a rank: who waited, and to what that rank came late from where. 0 or
  * GPUPROF_NO_MEMORY. */
 static int wait_text(const struct findings *f, const struct idle_row *row, char **text)
@@ -256,9 +275,11 @@ static int make_row(const struct findings *f, const struct evidence *e, struct f
                                  .ns = e->ns,
                                  .longest_ns = longest < e->ns ? longest : e->ns,
                                  .at_ns = at_ns(&e->longest),
-                                 .where = copy_of(e->where, &error)};
+                                 .where = copy_of_line(&e->where, &error)};
     if (sum)
         made->name = strdup(finding_gpu_text(&f->gpu, sum->what, text));
+    else if (e->where.text && strstr(e->where.text, PLACE_CALLED)) /* that is its name */
+        made->name = copy_of_line(&e->where, &error);
     else
         made->name = idle_place_text(f->walk, &f->idle->lines, row);
     if (row) {
@@ -338,35 +359,51 @@ static int add_hang(struct findings *f)
     return to->rows[0].name ? error : GPUPROF_NO_MEMORY;
 }
 
-static int compare_places(const char *a, const char *b)
-{
-    return a && b ? strcmp(a, b) : (a != NULL) - (b != NULL);
-}
-
 static int by_place(const void *left, const void *right)
 {
     const struct candidate *a = left, *b = right;
-    return compare_places(a->where, b->where);
+    return place_compare(a->where, b->where);
 }
 
 static int by_name_and_place(const void *left, const void *right)
 {
     const struct candidate *a = left, *b = right;
-    return a->what != b->what ? (a->what < b->what ? -1 : 1) : compare_places(a->where, b->where);
+    return a->what != b->what ? (a->what < b->what ? -1 : 1) : place_compare(a->where, b->where);
 }
 
-/* Of the sorted candidates from `from` to `to` the place that has most time; NULL: none is known,
- * or idle time that is at no line has more. Most calls have no stack as a rule: those tell nothing.
- */
-static const char *most_of(const struct candidate *from, const struct candidate *to)
+/* Of the sorted candidates from *from to `to` the time of the first line, behind which *from is
+ * then. Most calls have no stack as a rule: those tell nothing. */
+static uint64_t take_line(const struct candidate **from, const struct candidate *to,
+                          struct told_line *line)
 {
-    const char *most = NULL;
-    uint64_t most_ns = 0, ns = 0;
-    for (const struct candidate *c = from; c < to; c++) {
-        ns = c > from && by_place(c, c - 1) == 0 ? ns : 0;
-        ns += c->where || c->row ? c->ns : 0;
+    const struct candidate *first = *from, *c = first;
+    uint64_t ns = 0, most_ns = 0;
+    *line = (struct told_line){.text = first->where};
+    while (c < to && place_compare_lines(c->where, first->where) == 0) {
+        const struct candidate *way = c;
+        uint64_t way_ns = 0;
+        for (; c < to && by_place(c, way) == 0; c++)
+            way_ns += c->where || c->row ? c->ns : 0;
+        if (way_ns > most_ns) {
+            line->text = way->where;
+            most_ns = way_ns;
+        }
+        line->ways++;
+        ns += way_ns;
+    }
+    *from = c;
+    return ns;
+}
+
+/* Of these the line that has most time; none if idle time that is at no line has more. */
+static struct told_line most_of(const struct candidate *from, const struct candidate *to)
+{
+    struct told_line most = {0}, line;
+    uint64_t most_ns = 0;
+    while (from < to) {
+        uint64_t ns = take_line(&from, to, &line);
         if (ns > most_ns) {
-            most = c->where;
+            most = line;
             most_ns = ns;
         }
     }
@@ -417,7 +454,7 @@ static struct evidence add_together(const struct candidate *from, const struct c
 static int by_text(const void *left, const void *right)
 {
     const struct candidate *a = left, *b = right;
-    return compare_places(a->name, b->name);
+    return place_compare(a->name, b->name);
 }
 
 /* A place is met on many ways, each with a stack of its own: who reads its name takes it for one.
@@ -426,7 +463,7 @@ static void unite(struct candidates *c)
 {
     qsort(c->list, c->count, sizeof *c->list, by_text);
     for (uint32_t i = 1; i < c->count; i++)
-        if (c->list[i].name && by_text(&c->list[i - 1], &c->list[i]) == 0)
+        if (c->list[i].name && place_compare_lines(c->list[i - 1].name, c->list[i].name) == 0)
             c->list[i].what = c->list[i - 1].what;
 }
 
@@ -509,7 +546,8 @@ static int add_rows(const struct findings *f, struct finding *to, uint32_t place
         share_out(&all, to->ns);
     if (error == 0 && all.count) {
         qsort(all.list, all.count, sizeof *all.list, by_place);
-        to->where = copy_of(most_of(next, end), &error);
+        const struct told_line most = most_of(next, end);
+        to->where = copy_of_line(&most, &error);
         qsort(all.list, all.count, sizeof *all.list, by_name_and_place);
     }
     while (error == 0 && next < end) {

@@ -13,7 +13,7 @@ static int start(struct idle *d)
     d->follows_ranks = rec->count > 1 || rec->share;
     idle_ranks_init(&d->ranks);
     idle_waits_init(d);
-    place_lines_init(&d->lines, &d->walk->survey.stacks, recording_bytes(rec));
+    place_lines_init(&d->lines, &d->walk->survey.stacks, recording_bytes(rec), true);
     if (arrivals_init(&d->arrivals, rec->count) < 0)
         return GPUPROF_NO_MEMORY;
     d->processes = calloc(rec->count + 1u, sizeof *d->processes);

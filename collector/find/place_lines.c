@@ -1,18 +1,28 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "find/place_lines.h"
 
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "error.h"
 #include "frame.h"
 #include "symbol/cuda_stub.h"
 #include "symbol/own_line.h"
 
-void place_lines_init(struct place_lines *l, const struct stack_table *all, uint64_t bytes)
+/* How calls came to a frame of the user's own; from WAYS_ONE on by the frame of that number. */
+enum { WAYS_OF_LIBRARY = 1, WAYS_NONE, WAYS_SEVERAL, WAYS_ONE };
+
+void place_lines_init(struct place_lines *l, const struct stack_table *all, uint64_t bytes,
+                      bool has_callers)
 {
-    *l = (struct place_lines){.all = all};
+    *l = (struct place_lines){.all = all, .has_callers = has_callers};
     stack_table_init(&l->few, bytes);
 }
 
 void place_lines_release(struct place_lines *l)
 {
+    free(l->text);
+    key_map_release(&l->ways);
     symbols_free(l->symbols);
     shown_frames_release(&l->shown);
     stack_table_release(&l->few);
@@ -35,74 +45,184 @@ int place_lines_add(struct place_lines *l, uint32_t process, uint32_t stack)
     return stack ? stack_table_pick(&l->few, l->all, process, stack, may_be_own) : 0;
 }
 
+/* The ways to all frames, not only to those that are asked for: a place has the same words whatever
+ * else is told. Callers stand before what they called. */
+static int find_ways(struct place_lines *l)
+{
+    const struct stack_table *t = l->all;
+    uint32_t *own = calloc(t->frame_count + 1u, sizeof *own); /* itself, or the next one out */
+    int error = own ? 0 : GPUPROF_NO_MEMORY;
+    for (uint32_t n = 1; error == 0 && n <= t->frame_count; n++) {
+        const struct stack_frame *frame = &t->frames[n - 1];
+        struct key key = {frame->process, frame->word, 0};
+        uint64_t known = key_map_get(&l->ways, key), ways = known;
+        uint32_t caller = own[frame->parent];
+        if (!known)
+            ways = may_be_own(t, frame->process, frame->word) ? WAYS_NONE : WAYS_OF_LIBRARY;
+        own[n] = ways == WAYS_OF_LIBRARY ? caller : n;
+        if (caller && ways == WAYS_NONE)
+            ways = WAYS_ONE + caller;
+        else if (caller && ways > WAYS_ONE &&
+                 t->frames[ways - WAYS_ONE - 1].word != t->frames[caller - 1].word)
+            ways = WAYS_SEVERAL;
+        if (ways != known)
+            error = key_map_set(&l->ways, key, ways);
+    }
+    free(own);
+    return error == GPUPROF_LIMIT ? 0 : error;
+}
+
 int place_lines_find(struct place_lines *l, struct recording *rec, const char *symbol_folder)
 {
-    return l->few.stack_count ? symbols_create(&l->symbols, rec, &l->few, symbol_folder, true) : 0;
+    if (!l->few.stack_count)
+        return 0;
+    int error = l->has_callers ? find_ways(l) : 0;
+    return error < 0 ? error : symbols_create(&l->symbols, rec, &l->few, symbol_folder, true);
+}
+
+/* A stack, as it is gone through from its innermost function out. */
+struct placing {
+    const uint64_t *words;
+    uint32_t process;
+    uint32_t count;
+    uint32_t at;     /* the word that is looked at, */
+    uint32_t symbol; /* and the next function there, from what is inlined outwards */
+    const struct kernel_name *called;
+};
+
+/* The next function at the word; false: there is none. */
+static bool next_native(const struct place_lines *l, struct placing *p, struct shown_frame *frame)
+{
+    uint64_t word = p->words[p->at];
+    uint32_t count = 0;
+    const struct symbol *found = symbols_of(l->symbols, p->process, word, &count);
+    const struct stack_module *module = stack_table_module(&l->few, p->process, frame_module(word));
+    if (!found || p->symbol == count)
+        return false;
+    found += p->symbol++;
+    *frame = (struct shown_frame){.kind = SHOWN_NATIVE,
+                                  .is_stub = cuda_stub(found->function, found->file, p->called),
+                                  .name = found->function,
+                                  .file = found->file,
+                                  .module = module ? module->path : NULL,
+                                  .line = found->line};
+    p->called = found->function;
+    return true;
+}
+
+static bool next_python(const struct place_lines *l, struct placing *p, struct shown_frame *frame)
+{
+    const struct stack_place *place =
+        stack_table_place(&l->few, p->process, frame_python(p->words[p->at]));
+    *frame = (struct shown_frame){.kind = SHOWN_PYTHON,
+                                  .name = place ? place->function : NULL,
+                                  .file = place ? place->file : NULL,
+                                  .line = place ? place->line : 0};
+    return !p->symbol++;
+}
+
+static bool has_line(const struct shown_frame *frame)
+{
+    return frame->file && frame->line;
+}
+
+/* The next function of the user's own of which anything is known; false: there is none. */
+static bool next_own(const struct place_lines *l, struct placing *p, struct shown_frame *frame)
+{
+    for (; p->at < p->count; p->at++, p->symbol = 0)
+        while (frame_kind(p->words[p->at]) == FRAME_PYTHON ? next_python(l, p, frame)
+                                                           : next_native(l, p, frame))
+            if (own_frame(frame) && (frame->name || has_line(frame)))
+                return true;
+    return false;
 }
 
 /*
- * A function whose line is not known is only the second choice: of programs that are linked to
- * CUDA's runtime statically, it is the runtime's. True: no better one is to be had.
+ * The innermost line, behind which *p stands then; false: nothing is known. A function whose line
+ * is not known is only the second choice: it may be that of a library in the user's own module.
  */
-static bool prefer(struct shown_frame *best, const struct shown_frame *frame)
+static bool find_line(const struct place_lines *l, struct placing *p, struct shown_frame *line)
 {
-    bool has_line = frame->file && frame->line;
-    if (!own_frame(frame) || (!frame->name && !has_line))
-        return false;
-    if (has_line || !best->name)
-        *best = *frame;
-    return has_line;
+    struct placing next = *p;
+    struct shown_frame frame;
+    bool is_found = false;
+    while (!(is_found && has_line(line)) && next_own(l, &next, &frame))
+        if (!is_found || has_line(&frame)) {
+            *line = frame;
+            *p = next;
+            is_found = true;
+        }
+    return is_found;
 }
 
-/* The functions at an address of a module, from what is inlined there outwards; *called is the one
- * before. */
-static bool prefer_native(const struct place_lines *l, uint32_t process, uint64_t word,
-                          const struct kernel_name **called, struct shown_frame *best)
+/* Around that line the nearest one which tells the ways to it apart, or where it is inlined. */
+static bool find_caller(const struct place_lines *l, struct placing *p,
+                        const struct shown_frame *line, struct shown_frame *caller)
 {
-    uint32_t count = 0;
-    const struct symbol *found = symbols_of(l->symbols, process, word, &count);
-    const struct stack_module *module = stack_table_module(&l->few, process, frame_module(word));
-    for (uint32_t i = 0; found && i < count; i++) {
-        const struct shown_frame frame = {.kind = SHOWN_NATIVE,
-                                          .is_stub =
-                                              cuda_stub(found[i].function, found[i].file, *called),
-                                          .name = found[i].function,
-                                          .file = found[i].file,
-                                          .module = module ? module->path : NULL,
-                                          .line = found[i].line};
-        *called = found[i].function;
-        if (prefer(best, &frame))
+    uint32_t inlined_at = p->at, at = p->at;
+    bool is_parted = false;
+    while (next_own(l, p, caller)) {
+        is_parted |= p->at == inlined_at;
+        for (; at < p->at; at++)
+            is_parted |=
+                key_map_get(&l->ways, (struct key){p->process, p->words[at], 0}) == WAYS_SEVERAL;
+        if (is_parted && has_line(caller) == has_line(line))
             return true;
     }
     return false;
 }
 
-static bool prefer_python(const struct place_lines *l, uint32_t process, uint64_t word,
-                          struct shown_frame *best)
+static int label_of(struct place_lines *l, const struct shown_frame *frame, const char **label)
 {
-    const struct stack_place *place = stack_table_place(&l->few, process, frame_python(word));
-    const struct shown_frame frame = {.kind = SHOWN_PYTHON,
-                                      .name = place ? place->function : NULL,
-                                      .file = place ? place->file : NULL,
-                                      .line = place ? place->line : 0};
-    return prefer(best, &frame);
+    uint32_t number = 0;
+    int error = shown_frame_number(&l->shown, frame, &number);
+    *label = number ? shown_frame_of(&l->shown, number)->label : NULL;
+    return error;
 }
 
 int place_line(struct place_lines *l, uint32_t process, uint32_t stack, const char **text)
 {
     uint64_t words[FRAME_COUNT_MAX];
-    struct shown_frame best = {0};
-    const struct kernel_name *called = NULL;
-    uint32_t number = 0;
+    struct shown_frame line, caller;
+    const char *called_at = NULL;
     const struct recorded_stack *picked =
         l->symbols && stack ? stack_table_stack(&l->few, process, stack) : NULL;
-    uint32_t count = picked ? stack_table_words(&l->few, picked, words) : 0;
-    bool is_found = false;
-    for (uint32_t i = 0; i < count && !is_found; i++)
-        is_found = frame_kind(words[i]) == FRAME_PYTHON
-                       ? prefer_python(l, process, words[i], &best)
-                       : prefer_native(l, process, words[i], &called, &best);
-    int error = best.name || best.file ? shown_frame_number(&l->shown, &best, &number) : 0;
-    *text = number ? shown_frame_of(&l->shown, number)->label : NULL;
-    return error;
+    struct placing p = {.words = words,
+                        .process = process,
+                        .count = picked ? stack_table_words(&l->few, picked, words) : 0};
+    *text = NULL;
+    if (!find_line(l, &p, &line))
+        return 0;
+    int error = label_of(l, &line, text);
+    if (error == 0 && l->has_callers && find_caller(l, &p, &line, &caller))
+        error = label_of(l, &caller, &called_at);
+    if (error < 0 || !*text || !called_at)
+        return error;
+    free(l->text);
+    if (asprintf(&l->text, "%s" PLACE_CALLED "%s", *text, called_at) < 0)
+        l->text = NULL;
+    *text = l->text;
+    return l->text ? 0 : GPUPROF_NO_MEMORY;
+}
+
+int place_compare(const char *a, const char *b)
+{
+    int order = place_compare_lines(a, b);
+    return order || !a || !b ? order : strcmp(a, b);
+}
+
+/* The place without its caller. */
+static size_t line_length(const char *place)
+{
+    const char *called = strstr(place, PLACE_CALLED);
+    return called ? (size_t)(called - place) : strlen(place);
+}
+
+int place_compare_lines(const char *a, const char *b)
+{
+    if (!a || !b)
+        return (a != NULL) - (b != NULL);
+    size_t length = line_length(a), other = line_length(b);
+    int order = memcmp(a, b, length < other ? length : other);
+    return order ? order : (length > other) - (length < other);
 }

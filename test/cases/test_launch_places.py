@@ -31,7 +31,12 @@ def launching(source):
             for number, line in enumerate(source.read_text().splitlines(), 1) if ">>>(" in line}
 
 
-AT = marked("at")
+AT, FROM = marked("at"), marked("from")
+CALLED = {"a wrapper": ("one", "the next", "another function"),
+          "a wrapper of a wrapper": ("here", "there"),
+          "what is inlined": ("where it is inlined",)}
+PLACES = {(AT[name], FROM[caller] if caller else None)
+          for name in AT for caller in CALLED.get(name, (None,))}
 LINE = re.compile(r"\(([^()]*:\d+)\)")
 
 
@@ -44,9 +49,11 @@ def recorded(folder, program):
     return data
 
 
-def line_of(place):
-    line, = LINE.findall(place)
-    return line
+def lines_of(place):
+    """Its line, and where that was called."""
+    line, *caller = LINE.findall(place)
+    assert (", called at " in place) == bool(caller) and len(caller) < 2, place
+    return line, caller[0] if caller else None
 
 
 def idle_places(run_collector, data):
@@ -67,9 +74,9 @@ def test_line_of_a_launch(run_collector, tmp_path, level):
                               compiler="g++")  # the same code is not made one function
     data = recorded(tmp_path, program)
     places, told = idle_places(run_collector, data)
-    assert {line_of(place) for place in places} == set(AT.values())
+    assert {lines_of(place) for place in places} == PLACES
     finding, = (row for row in told["findings"] if row["id"] == "host-bound")
-    assert line_of(finding["where"]) in AT.values()
+    assert lines_of(finding["where"]) in PLACES
     assert innermost(run_collector, data) == set(AT.values())
     source = run_collector("report", f"--source={MARKED.parent}", "--format=json", data).stdout
     calls = {f"{MARKED.name}:{row['line']}": row["calls"]
@@ -86,7 +93,7 @@ def test_line_as_nvcc_makes_it(run_collector, tmp_path, level):
                    "--allow-shlib-undefined"], None)
     data = recorded(tmp_path, program)
     assert innermost(run_collector, data) == launching(source)
-    assert {line_of(place) for place in idle_places(run_collector, data)[0]
+    assert {lines_of(place)[0] for place in idle_places(run_collector, data)[0]
             if ".cu" in place} <= launching(source)
 
 
@@ -110,4 +117,4 @@ def test_function_of_a_launch(run_collector, tmp_path, level):
     names = {re.sub(r" \(launches-\w+\)| \[clone [^]]*]", "", place) for place in places}
     assert not [name for name in names if "stub" in name or "cuda" in name], names
     assert {"by_nvcc(float*, int*)", "by_clang(float*)", "scale(float*)", "run(float*)", "only()",
-            "launch(int)"} <= names
+            "launch(int), called at first()", "launch(int), called at second()"} <= names
