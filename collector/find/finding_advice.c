@@ -39,9 +39,13 @@ static bool is_function(const char *place)
 /* What is to be recorded for the lines of it; NULL: something else is to be run. */
 static const char *recorded_next(const struct finding *f)
 {
-    static const char again[] = "gpuprof run --backtrace=";
     const char *next = f->next ? f->next : f->kind->next;
-    return strncmp(next, again, sizeof again - 1) == 0 ? next : NULL;
+    return strstr(next, "--backtrace=") ? next : NULL;
+}
+
+static bool is_of(const struct finding *f, enum finding_id id)
+{
+    return f->kind == &finding_kinds[id];
 }
 
 const char *finding_next(const struct finding *f)
@@ -53,7 +57,12 @@ const char *finding_next(const struct finding *f)
         return "gpuprof merge -o trace.json DATA";
     if (!line && !is_function(f->where))
         return next;
+    /* What costs is beside the calls: tables of these have their time alone. */
+    if (is_of(f, FINDING_HOST_BOUND) || is_of(f, FINDING_SYNC_IN_LOOP))
+        return "gpuprof report --table=idle DATA";
     bool is_python = line && line - f->where > 3 && memcmp(line - 3, ".py", 3) == 0;
+    if (is_python && is_of(f, FINDING_LAUNCH_BOUND)) /* operators are to be known, too */
+        return next;
     return is_python ? "gpuprof report --mine DATA" : "gpuprof report --by=stack DATA";
 }
 

@@ -5,6 +5,7 @@ finding is: the fault, with what it costs and where. What is done right has none
 
 import json
 import re
+import shlex
 
 import fault_truth as fault
 import pytest
@@ -24,6 +25,9 @@ ATTEMPTS = 3
 # What is no line: a label, what there is before any line, and another rank.
 LINELESS = {"slow-loader": "enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__",
             "start-up": None, "straggler": None}
+# What to run next where the line is known; of Python --mine.
+NEXT = {"pageable-copies": "--by=stack", "allocation-churn": "--by=stack",
+        "sync-in-loop": "--table=idle", "host-bound": "--table=idle"}
 STILL_NS = 40_000_000  # less idle time than any finding needs
 HANGS_NS = 3 * 10**9  # that the program gives itself
 START_UP_NS = 900_000_000  # on a busy machine a start may be a finding of its own: it needs 1 s
@@ -130,8 +134,14 @@ def test_fault_is_the_first_finding(run_collector, tmp_path, scene):
             assert where == LINELESS[scene]
         else:
             assert re.fullmatch(r".* \((faults.py:\d+)\)", where)[1] in run.lines
-    if scene in ("pageable-copies", "allocation-churn", "sync-in-loop"):
-        assert first["next"] == f"gpuprof report --mine {run.data}"
+    if scene in NEXT:
+        option = NEXT[scene].replace("--by=stack", "--mine")
+        assert first["next"] == f"gpuprof report {option} {run.data}"
+    if scene in ("sync-in-loop", "host-bound"):  # what is to be run has that place, with that time
+        shown = run_collector(*shlex.split(first["next"])[1:], "--format=json").stdout
+        times = [row["total_ns"] for row in json.loads(shown)["idle"]
+                 if row["cause"] == cause and row["place"] == first["where"]]
+        assert sum(times) == pytest.approx(first["ns"], rel=TOLERANCE)
     if scene == "exposed-communication":
         assert sum(row["ns"] for row in first["evidence"]) == first["ns"]
 
@@ -156,9 +166,11 @@ def test_where_a_fault_is_in_c(run_collector, tmp_path, scene, debug):
     where = first["where"].removeprefix("after ")  # the wait that leaves the GPU idle
     assert where in places and first["evidence"][0]["where"] == first["where"]
     assert (where != first["where"]) == (scene == "sync-in-loop")
-    if debug == "-g" and scene in ("pageable-copies", "allocation-churn", "sync-in-loop"):
+    if scene in NEXT:  # without -g, too: to record it again would bring no line, either
+        assert first["next"] == f"gpuprof report {NEXT[scene]} {run.data}"
+        assert where in run_collector(*shlex.split(first["next"])[1:]).stdout
+    if scene == "launch-bound":
         assert first["next"] == f"gpuprof report --by=stack {run.data}"
-        assert where in run_collector("report", "--by=stack", run.data).stdout
     if scene == "hang":
         assert [call["line"] for call in told["open_calls"]] == [first["where"]]
         assert first["next"] == f"gpuprof report --table=open_calls {run.data}"
@@ -167,8 +179,6 @@ def test_where_a_fault_is_in_c(run_collector, tmp_path, scene, debug):
         assert (f"  held back  the work of {held} launches: " in screen) == (held is not None)
         assert "launches whose GPU work is not recorded" not in screen
         return
-    if debug == "-g0":  # to record it again would bring no line, either
-        assert first["next"] == f"gpuprof report --by=stack {run.data}"
     assert ("compiled with -g" in first["advice"]) == (debug == "-g0")
     cost, cause, _ = FAULTS[scene]
     assert first["ns"] == pytest.approx(cost(run), rel=TOLERANCE)
