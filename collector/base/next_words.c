@@ -51,6 +51,9 @@ void next_words_set_piece(struct next_words *w, const struct select_wish *wish)
 
 void next_words_set_program(struct next_words *w, const char *arguments, char separator)
 {
+    /* A login shell's name begins with a hyphen: no file has it, and as a word it is an option. */
+    if (arguments && (!*arguments || *arguments == '-' || *arguments == separator))
+        return;
     while (arguments) {
         const char *end = strchr(arguments, separator);
         char *word = end ? strndup(arguments, (size_t)(end - arguments)) : strdup(arguments);

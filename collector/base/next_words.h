@@ -21,7 +21,8 @@ struct next_words {
 };
 
 /* `paths` are named behind options, `arguments` have `separator` between each other (NULL: they are
- * not known). `command` must stay. Without memory it is as if nothing were known. */
+ * not known; neither are those whose first is empty, or would be read as an option). `command` must
+ * stay. Without memory it is as if nothing were known. */
 void next_words_init(struct next_words *w, const char *command, char *const *paths, int path_count);
 void next_words_set_piece(struct next_words *w, const struct select_wish *wish);
 void next_words_set_program(struct next_words *w, const char *arguments, char separator);

@@ -10,7 +10,8 @@
 
 char *shell_word(const char *text)
 {
-    bool is_plain = text[0] && text[strspn(text, SHELL_PLAIN)] == '\0';
+    /* zsh takes =ls for the place of ls. */
+    bool is_plain = text[0] && text[0] != '=' && text[strspn(text, SHELL_PLAIN)] == '\0';
     char *word = malloc(4 * strlen(text) + 3), *at = word;
     if (!word)
         return NULL;

@@ -535,8 +535,10 @@ def test_what_to_run_next_can_be_pasted(run_collector, make_records, tmp_path):
 
 
 @pytest.mark.parametrize("line, known", (("./train -x 3", "./train -x 3"), ("./a\x07", "PROGRAM"),
-                                         (2000 * "x", "PROGRAM"), ("./$HOME", "'./$HOME'")),
-                         ids=("plain", "bell", "long", "dollar"))
+                                         (2000 * "x", "PROGRAM"), ("./$HOME", "'./$HOME'"),
+                                         ("-bash x", "PROGRAM"), (" x", "PROGRAM"),
+                                         ("./a =ls a=b", "./a '=ls' a=b")),
+                         ids=("plain", "bell", "long", "dollar", "option", "empty", "zsh"))
 def test_the_program_to_run_next(run_collector, make_records, line, known):
     """Ranks that something else has started are no program that could be run again."""
     jobs = [Job(RANK), Job(RANK + 1)]
