@@ -9,8 +9,9 @@
 #include "find/collectives.h"
 #include "read/process_title.h"
 
-#define RANKS_NAMED 4           /* in a line */
-#define TOGETHER_NS 2000000000u /* no farther apart are the ends of those that one kill ended */
+#define RANKS_NAMED 4            /* in a line */
+#define TOGETHER_NS 2000000000u  /* no farther apart are the ends of those that one kill ended */
+#define WALLS_NS    60000000000u /* likewise, where the clocks may be that wrong */
 
 static const char *const states[] = {
     [COLLECTIVE_NOT_CALLED] = "not called",
@@ -85,15 +86,24 @@ static void print_ranks(const struct collectives *c, const struct pending_collec
         fprintf(out, " and %u more", count - RANKS_NAMED);
 }
 
+/* Times of hosts that no collective has put on one clock are as right as their wall clocks. */
+static uint64_t together_ns(const struct collectives *c, const struct process *a,
+                            const struct process *b)
+{
+    const struct host *hosts = c->walk->rec->hosts;
+    return hosts[a->host].reference == hosts[b->host].reference ? TOGETHER_NS : WALLS_NS;
+}
+
 /* Did most of those that wait for it live on? Else all were ended together, after the hang. */
 static bool ended_before(const struct collectives *c, const struct pending_row *row)
 {
     const struct pending_collective *p = &c->pending[row->pending];
-    uint64_t end_ns = process_lived_ns(row->process) + TOGETHER_NS;
+    uint64_t end_ns = process_lived_ns(row->process);
     uint32_t longer = 0;
     for (uint32_t i = p->late_count; i < p->row_count; i++) {
         const struct process *other = c->rows[p->first_row + i].process;
-        longer += other && (process_runs(other) || process_lived_ns(other) > end_ns);
+        longer += other && (process_runs(other) ||
+                            process_lived_ns(other) > end_ns + together_ns(c, row->process, other));
     }
     return 2 * longer > p->row_count - p->late_count;
 }

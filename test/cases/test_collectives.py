@@ -14,6 +14,7 @@ import time
 
 import conftest
 import launched
+import made_hosts
 import pytest
 import stream_reader
 import toolchain
@@ -557,6 +558,30 @@ def test_two_jobs(collector, tmp_path, is_made):
     first = report(collector, tmp_path / "data").splitlines()[0]
     assert re.match(r"  collective rank 1 of 2 in job 0 has not called nccl", first), first
     assert re.search(r" its last call was cudaFree, [\d.]+ [mun]s before", first), first
+
+
+@pytest.mark.parametrize("before, behind_s, died_s, is_over", [
+    (0, 10, 0, False), (0, 0, 300, True), (0, 0, 0, False),
+    (20, 10, 0, False), (20, 3600, 10, True), (20, -3600, 10, True)])
+def test_a_process_ends_by_no_clock(run_verb, make_records, before, behind_s, died_s, is_over):
+    """The late rank's host has a clock that is behind by so much, which only collectives before the
+    hang can tell; its process ended so much before the others, which waited for it."""
+    hosts = [made_hosts.Host(0), made_hosts.Host(1, -behind_s * SECOND)]
+    ranks = [made_hosts.Rank(i, hosts[i == 1]) for i in range(4)]
+    job = made_hosts.Job(random.Random(1), ranks, late=0, lost=0)
+    job.communicator(9, range(4))
+    for i in range(before):
+        job.collective(9, made_hosts.BEGIN + (i + 1) * SECOND // 10)
+    hang = made_hosts.BEGIN + 3 * SECOND
+    for rank in ranks:
+        if rank.number != 1:
+            rank.collective(9, before + 1, hang, 0, 0, has_kernel=False)
+        rank.mark(hang + 400 * SECOND - (died_s * SECOND if rank.number == 1 else 0))
+    job.last = 4 * SECOND
+    lines = [line for rank in ranks for line in (*rank.text(4), "meta recovered=1")]
+    first = run_verb("report", make_records(lines)).stdout.splitlines()[0]
+    assert first.startswith("  collective rank 1 of 4 has not called ncclAllReduce "), first
+    assert ("; its process has ended" in first) == is_over, first
 
 
 @pytest.mark.parametrize("how, state", [("hangs", "called"), ("returns", "called, not known"),
