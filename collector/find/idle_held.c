@@ -102,6 +102,7 @@ int idle_held_charge(struct idle_held *h, const struct idle_gap *of, struct idle
     gap.spans = h->spans;
     gap.span_count = h->span_count;
     gap.maker = of->maker;
+    gap.before = of->before; /* a copy may have been the last to begin before it */
     gap.call_begin_ns = of->call_begin_ns;
     gap.call_end_ns = of->call_end_ns;
     gap.function = of->function;

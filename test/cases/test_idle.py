@@ -306,6 +306,8 @@ COPY, LAUNCH, WAIT = "cudaMemcpyAsync", "cudaLaunchKernel", "cudaStreamSynchroni
 OFTEN = [(at, OTHER, COPY, 4, at + 4, 10) for at in (1000, 2000, 3000)]
 COPIED = {
     "copies go on": (OFTEN + [(3900, MAIN, LAUNCH, 4, 3904, 50)], LAUNCH),
+    "one begins last before the gap": ([(-50, OTHER, COPY, 4, -46, 10)] + OFTEN +
+                                       [(3900, MAIN, LAUNCH, 4, 3904, 50)], LAUNCH),
     "the launch comes while they do": (OFTEN + [(3001, MAIN, LAUNCH, 4, 3010, 50)], LAUNCH),
     "another thread launches": (OFTEN + [(3900, THIRD, LAUNCH, 4, 3904, 50)], LAUNCH),
     "the launch comes at once": ([(3000, OTHER, COPY, 4, 3004, 10),
