@@ -71,14 +71,9 @@ static inline void set_place(struct idle_entry *call, const struct slice *s)
     call->is_around = around != NULL;
 }
 
-static bool launches(const struct function *f)
-{
-    return f->class == API_LAUNCH || f->class == API_GRAPH_LAUNCH;
-}
-
 static bool submits(const struct function *f)
 {
-    return launches(f) || f->class == API_COPY;
+    return f->class == API_LAUNCH || f->class == API_GRAPH_LAUNCH || f->class == API_COPY;
 }
 
 /* Most calls are more of what the thread did last: of these nothing is put together in memory. */
@@ -127,8 +122,6 @@ int idle_take_call(struct idle *d, struct idle_process *p, const struct slice *s
     if (p->first_call_ns > e->begin_ns)
         p->first_call_ns = e->begin_ns;
     int error = idle_follows_ranks(d) ? idle_ranks_call(&d->ranks, &t->talk, s) : 0;
-    if (launches(e->function) && !r->result && !(r->flags & RECORD_CAPTURED))
-        t->launched_ns = e->begin_ns;
     if (submits(e->function)) {
         p->maker = idle_maker_of(d, e->thread->index);
         p->call_begin_ns = e->begin_ns;

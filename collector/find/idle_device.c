@@ -360,14 +360,13 @@ static int hold(struct idle *d, struct idle_device *device, struct idle_gap *gap
     return error;
 }
 
-/* A kernel comes: what is held of those who copied is theirs, unless it is known to be another's,
- * who made the call behind the copies before the last. 0 or an error. */
+/* A kernel comes: what is held of those who copied is theirs, unless it is known to be another's. 0
+ * or an error. */
 static int settle_held(struct idle *d, struct idle_device *device, const struct slice *s,
                        const struct idle_thread *maker)
 {
     const struct idle_held *h = device->held;
-    bool is_others = s->is_called && maker->held != h->serial &&
-                     s->call.begin_ns >= h->spans[h->span_count - 1].begin_ns;
+    bool is_others = s->is_called && maker->held != h->serial;
     return give_held(d, device, is_others ? s->call.begin_ns : 0);
 }
 
@@ -396,6 +395,8 @@ static __attribute__((noinline)) int take_gap(struct idle *d, struct idle_device
     else if (device->at_ns < p->first.end_ns)
         error = charge_start(d, p, device);
     gap.begin_ns = device->at_ns;
+    if (!is_copy(s) && device->launcher.thread) /* others may have copied beside its kernel */
+        gap.before = device->launcher;
     bool holds = is_copy(s) && s->is_called && idle_held_may_hold(&gap, &device->launcher);
     if (error == 0 && holds && d->held_count >= IDLE_HELD_MAX)
         error = give_held(d, device, 0);
@@ -451,16 +452,6 @@ static struct idle_maker maker_of(const struct idle *d, const struct idle_proces
                : p->maker;
 }
 
-/* Its thread's launches before that are over. */
-static void note_begun(struct idle *d, const struct slice *s)
-{
-    struct idle_thread *t = s->is_called && s->call.thread < d->walk->rec->thread_count
-                                ? d->threads[s->call.thread]
-                                : NULL;
-    if (t)
-        t->begun_ns = later(t->begun_ns, s->call.begin_ns);
-}
-
 /* What began before a piece of time lasts into it. */
 static bool is_counted(const struct idle *d, const struct slice *s)
 {
@@ -475,7 +466,6 @@ int idle_take_work(struct idle *d, struct idle_process *p, const struct slice *s
     if (!device)
         return error;
     struct idle_maker maker = maker_of(d, p, s);
-    note_begun(d, s);
     if (tells_held(device, s))
         error = settle_held(d, device, s, maker.thread);
     if (error == 0 && s->is_hidden && is_piece(d)) {
@@ -564,7 +554,6 @@ int idle_take_hidden_work(struct idle *d, struct idle_process *p, const struct s
     const struct event *e = &s->event;
     struct key key = {e->process->index, record_arg(e->record, KERNEL_DEVICE), 0};
     int error = idle_follows_ranks(d) ? take_hidden_collective(d, p, s) : 0;
-    note_begun(d, s);
     if (error < 0 || pass_far(d, p, s))
         return error;
     if (is_piece(d) ? key_map_get(&d->device_of, key) > 0

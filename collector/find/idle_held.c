@@ -23,10 +23,7 @@ bool idle_held_may_hold(const struct idle_gap *gap, const struct idle_maker *lau
     const struct idle_entry *last = t ? idle_thread_last(t) : NULL;
     if (!last || t == gap->maker.thread || gap->call_end_ns <= gap->begin_ns)
         return false;
-    bool is_ahead = t->launched_ns > t->begun_ns && /* for half of it at least */
-                    t->launched_ns <= gap->begin_ns + (gap->end_ns - gap->begin_ns) / 2;
-    bool waits = !t->depth && last->cause == IDLE_SYNC && gap->end_ns < last->end_ns;
-    return !is_ahead && !waits;
+    return t->depth || last->cause != IDLE_SYNC || gap->end_ns >= last->end_ns;
 }
 
 int idle_held_add(struct idle_held *h, const struct idle_gap *gap)
@@ -59,15 +56,18 @@ int idle_held_add(struct idle_held *h, const struct idle_gap *gap)
     return 0;
 }
 
-/* Of each: may the call have waited for the copy that ended it? */
+/* Of each: may the kernel have waited for the copy that ended it, as it had been called for half of
+ * the time, or its call, as it came soon behind? */
 static void judge(struct idle_held *h, uint64_t busy_ns, uint64_t call_ns)
 {
     uint64_t idle_ns = call_ns > busy_ns ? call_ns - busy_ns : 0; /* before the call */
     for (uint32_t i = h->span_count; i; i--) {
         struct idle_span *s = &h->spans[i - 1];
         uint64_t ns = s->end_ns - s->begin_ns;
-        s->is_given = !call_ns || (s->call_end_ns <= call_ns && idle_ns < ns / SOON_PART);
-        idle_ns += ns;
+        bool is_soon = s->call_end_ns <= call_ns && idle_ns < ns / SOON_PART;
+        s->is_given = is_soon || call_ns <= s->begin_ns + ns / 2;
+        if (call_ns > s->begin_ns)
+            idle_ns += (call_ns < s->end_ns ? call_ns : s->end_ns) - s->begin_ns;
     }
 }
 

@@ -51,8 +51,6 @@ struct idle_thread {
     uint32_t spent_count;
     uint64_t spent_since_ns; /* the end of the call that `spent` is behind */
     uint64_t work_ns;        /* of devices, that its calls made */
-    uint64_t launched_ns;    /* begin of its last call that launches kernels, ... */
-    uint64_t begun_ns;       /* ... and of the last one whose work has begun */
     uint32_t held;           /* for idle_held.h: in which it ended a gap last */
 };
 

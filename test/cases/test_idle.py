@@ -306,6 +306,9 @@ COPY, LAUNCH, WAIT = "cudaMemcpyAsync", "cudaLaunchKernel", "cudaStreamSynchroni
 OFTEN = [(at, OTHER, COPY, 4, at + 4, 10) for at in (1000, 2000, 3000)]
 COPIED = {
     "copies go on": (OFTEN + [(3900, MAIN, LAUNCH, 4, 3904, 50)], LAUNCH),
+    "beside the kernel, and more calls": ([(-50, OTHER, COPY, 4, -46, 10),
+                                           (3000, OTHER, "cudaEventRecord", 4, None, 0),
+                                           (3900, MAIN, LAUNCH, 4, 3904, 50)], LAUNCH),
     "one begins last before the gap": ([(-50, OTHER, COPY, 4, -46, 10)] + OFTEN +
                                        [(3900, MAIN, LAUNCH, 4, 3904, 50)], LAUNCH),
     "the launch comes while they do": (OFTEN + [(3001, MAIN, LAUNCH, 4, 3010, 50)], LAUNCH),
@@ -348,6 +351,47 @@ def test_copies_are_nothing_that_the_gpu_waits_for(name, report):
     assert len(rows) == 1 or name not in ("copies go on", "another thread launches")
     if name == "copies go on":
         assert rows[0]["count"] == 1 and found[told] == 3900 - 3 * 10
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_gaps_are_told_as_if_there_were_no_copies(seed, run_verb, make_records):
+    """Threads launch on two devices, another one copies beside their kernels and between them, but
+    never soon before one: all it changes is that the devices are idle for less time."""
+    dice, without = random.Random(seed), Script(now=1000)
+    events, free, last = [], {}, {}
+    for _ in range(12):
+        thread, device = dice.choice((MAIN, THIRD, THIRD + 1)), dice.randrange(2)
+        begin, lasts = max(without.now + 4, free.get(device, 0)), dice.choice((20, 100, 300))
+        if device in free:
+            until = without.now - 0.3 * (without.now - free[device])
+            at = max(free[device], last.get("copy", 0)) + dice.uniform(20, 900)
+            while at + 60 < until:
+                events.append((at, device))
+                last["copy"] = at + 50
+                at += dice.uniform(60, 900)
+        without.last = without.call("cudaLaunchKernel", 5, thread=thread)
+        without.work(begin - without.last, lasts, device=device)
+        if begin > last.get("copy", 0):
+            events.append((begin + 5, device))
+            last["copy"] = begin + 55
+        free[device] = begin + lasts
+        without.now = max(without.now + 10, begin + lasts) + dice.uniform(1, 4000)
+        if dice.random() < 0.4:
+            without.call("cudaEventRecord", 2, thread=thread)
+            without.now += dice.uniform(10, 2000)
+    sums = []
+    for name in ("without", "with"):
+        found = json.loads(run_verb("report", "--format=json", "--table=gpu_time,idle",
+                                    make_records(without.text(), name=name)).stdout)
+        sums.append(collections.Counter())
+        for row in check_sums(found)["idle"]:
+            sums[-1][row["cause"], row["place"]] += row["total_ns"]
+        for at, device in sorted(events):
+            without.now = at - 4
+            without.last = without.call("cudaMemcpyAsync", 4, thread=OTHER)
+            without.work(4, 10, kind="copy", device=device)
+    assert sum(sums[0].values()) > sum(sums[1].values()) and len(events) > 5
+    assert not sums[1] - sums[0], sums[1] - sums[0]
 
 
 def test_time_behind_a_wait_is_not_in_it(report):
