@@ -127,7 +127,10 @@ uint64_t device_sample_ns(const struct event *e)
 void device_source_pass(struct device_source *source, const struct event *e)
 {
     struct device_before *before = &source->before[e->record->type - RECORD_DEVICE_USE];
+    uint64_t others;
     before->at_ns = device_sample_ns(e);
+    if (e->record->type == RECORD_DEVICE_USE && device_others(e->record, &others))
+        source->others = others + 1;
     for (unsigned i = 0; i < DEVICE_ARGS_MAX; i++)
         before->args[i] = record_arg(e->record, i);
 }

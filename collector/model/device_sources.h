@@ -37,6 +37,7 @@ struct device_source {
     uint64_t period_ns;
     char title[DEVICE_TITLE_BYTES]; /* the device's name */
     struct device_before before[DEVICE_GROUPS];
+    uint64_t others; /* what device_others said last, + 1; 0: nothing yet */
 };
 
 struct device_sources {
@@ -87,6 +88,17 @@ static inline bool device_value(const struct record *r, unsigned argument, uint6
     uint64_t known = record_arg(r, argument);
     *value = known - (known != 0);
     return known != 0;
+}
+
+/* What other processes have of the memory, in bytes, of a DEVICE_USE record; false: not known, as
+ * it is asked only once a second. */
+static inline bool device_others(const struct record *r, uint64_t *bytes)
+{
+    uint64_t used, own;
+    if (!device_value(r, DEVICE_USE_USED, &used) || !device_value(r, DEVICE_USE_OWN, &own))
+        return false;
+    *bytes = used > own ? used - own : 0;
+    return true;
 }
 
 /* Of a DEVICE_ABSENT record: does nothing come of its source, or of any, from there on? */

@@ -137,13 +137,13 @@ static void add_means(struct device_row *row, const struct slice *s)
 
 static void take_use(struct device_row *row, const struct record *r)
 {
-    uint64_t used, own, value;
+    uint64_t others, value;
     if (device_value(r, DEVICE_USE_TOTAL, &value))
         row->total = value;
     if (device_value(r, DEVICE_USE_PROCESSES, &value) && value > row->processes)
         row->processes = value;
-    if (device_value(r, DEVICE_USE_USED, &used) && device_value(r, DEVICE_USE_OWN, &own))
-        add_mean(row, MEAN_OTHERS, used > own ? used - own : 0, 0, 0);
+    if (device_others(r, &others))
+        add_mean(row, MEAN_OTHERS, others, 0, 0);
 }
 
 static void take_power(struct device_row *row, const struct slice *s)

@@ -88,7 +88,6 @@ struct counted {
     uint32_t pid;
     struct series *series[COUNTERS][KEYS_MAX]; /* NULL: nothing yet */
     struct series *read[COUNTERS][KEYS_MAX];   /* of means of readings: for how long */
-    uint64_t others; /* plus one: of its memory what other processes have; 0: that is not known */
     bool is_asked[COUNTERS];
 };
 
@@ -333,16 +332,14 @@ static double mean(uint64_t before, uint64_t now)
 }
 
 /* Whose memory it is is asked only once a second: until then it is as it was. */
-static void count_others(struct trace_writer *w, struct counted *c, const struct record *r,
+static void count_others(struct trace_writer *w, const struct slice *s, struct counted *c,
                          uint64_t begin_ns, uint64_t end_ns)
 {
-    uint64_t used, own, before = c->others;
-    if (r->type != RECORD_DEVICE_USE)
+    uint64_t before = s->source->others, others = before - 1;
+    if (!before)
         return;
-    if (device_value(r, DEVICE_USE_USED, &used) && device_value(r, DEVICE_USE_OWN, &own))
-        c->others = (used > own ? used - own : 0) + 1;
-    if (before)
-        count_read(w, c, COUNT_NVML_MEMORY, 1, begin_ns, end_ns, mean(before - 1, c->others - 1));
+    (void)device_others(s->event.record, &others);
+    count_read(w, c, COUNT_NVML_MEMORY, 1, begin_ns, end_ns, mean(before - 1, others));
 }
 
 static void count_sample(struct trace_writer *w, const struct slice *s, struct counted *c,
@@ -363,7 +360,8 @@ static void count_sample(struct trace_writer *w, const struct slice *s, struct c
     }
     if (r->type == RECORD_DEVICE_POWER && device_power_mw(before, &a) && device_power_mw(r, &b))
         count_read(w, c, COUNT_POWER, 0, begin_ns, end_ns, mean(a, b));
-    count_others(w, c, r, begin_ns, end_ns);
+    if (r->type == RECORD_DEVICE_USE)
+        count_others(w, s, c, begin_ns, end_ns);
     if (r->type == RECORD_DEVICE_CLOCKS)
         count_throttled(w, s, c, begin_ns, end_ns);
 }
@@ -391,10 +389,8 @@ int chrome_count_device(struct trace_writer *w, const struct slice *s)
     if (!c)
         return GPUPROF_NO_MEMORY;
     if (!last->at_ns || begin_ns >= end_ns ||
-        (source->period_ns && (end_ns - begin_ns) / DEVICE_GAP > source->period_ns)) {
-        count_others(w, c, r, end_ns, end_ns);
+        (source->period_ns && (end_ns - begin_ns) / DEVICE_GAP > source->period_ns))
         return 0;
-    }
     memcpy(before.args, last->args, sizeof last->args);
     w->samples++;
     w->sampled_ns = end_ns > w->sampled_ns ? end_ns : w->sampled_ns;

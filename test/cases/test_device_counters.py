@@ -450,6 +450,22 @@ def test_tracks(run_verb, make_records):
     assert not tracks_of(json.loads(run_verb("merge", "--no-counters", folder).stdout))
 
 
+def test_tracks_of_a_piece(run_verb, make_records):
+    """Whose memory it is was asked before the piece: there it is as it was."""
+    job = Job()
+    source = job.source()
+    for i in range(100):
+        job.call(i * 100 * MS + 1000)
+        job.sample("device_use", source, 50 * MS + i * 100 * MS, 500000, 100000, 2**40, 2**30, None,
+                   2**29 if i % 10 == 0 else None, 1)
+    folder = make_records(job.lines())
+    for wishes in (), ("--from=4.35s", "--to=4.95s"):
+        tracks = tracks_of(json.loads(run_verb("merge", *wishes, folder).stdout))
+        used, others = (tracks["NVML: memory (MiB)", key] for key in ("used", "by others"))
+        assert (used[0][2], others[0][2]) == (1024, 512)
+        assert 2 * integral(others) == pytest.approx(integral(used), rel=0.05)
+
+
 def slices_of(trace):
     names = {(e["pid"], e["tid"]): e["args"]["name"] for e in trace["traceEvents"]
              if e["name"] == "thread_name"}
