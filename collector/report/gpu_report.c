@@ -253,15 +253,16 @@ static int take_launch(struct gpu_report *g, const struct event *e,
 {
     if (g->leaves & REPORT_UNSEEN && g->launch_rows[LAUNCH_CALL])
         return 0;
-    uint64_t latency = e->begin_ns > call->begin_ns ? e->begin_ns - call->begin_ns : 0;
-    uint64_t queue = e->begin_ns > call->end_ns ? e->begin_ns - call->end_ns : 0;
-    uint64_t api = call->end_ns > call->begin_ns ? call->end_ns - call->begin_ns : 0;
-    int error = count_launch(g, LAUNCH_LATENCY, latency);
-    if (error == 0)
-        error = count_launch(g, LAUNCH_QUEUE, queue);
+    const uint64_t ns[LAUNCH_ROWS] = {
+        [LAUNCH_LATENCY] = e->begin_ns > call->begin_ns ? e->begin_ns - call->begin_ns : 0,
+        [LAUNCH_QUEUE] = e->begin_ns > call->end_ns ? e->begin_ns - call->end_ns : 0,
+        [LAUNCH_CALL] = call->end_ns > call->begin_ns ? call->end_ns - call->begin_ns : 0};
     /* The launch of a graph has many kernels, and is one call. */
-    bool again = call->flags & CORRELATION_COUNTED;
-    return error < 0 || again ? error : count_launch(g, LAUNCH_CALL, api);
+    unsigned count = call->flags & CORRELATION_COUNTED ? LAUNCH_CALL : LAUNCH_ROWS;
+    int error = 0;
+    for (unsigned i = 0; error == 0 && i < count; i++)
+        error = count_launch(g, (enum launch_row)i, ns[i]);
+    return error;
 }
 
 static int take_use(struct gpu_report *g, const struct event *e)
