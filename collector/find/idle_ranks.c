@@ -71,7 +71,8 @@ int idle_ranks_library(struct idle_ranks *r, struct nccl_talk *t, const struct e
         uint64_t id = record_arg(record, COMMUNICATOR_ID);
         uint64_t ranks = record_arg(record, COMMUNICATOR_RANKS);
         struct key key = {e->process->index, record_arg(record, COMMUNICATOR_HANDLE), 0};
-        int error = id && ranks < UINT32_MAX ? set(&r->sizes, (struct key){id, 0, 0}, ranks) : 0;
+        bool is_sized = id && ranks && ranks < UINT32_MAX; /* 0: this process does not know it */
+        int error = is_sized ? set(&r->sizes, (struct key){id, 0, 0}, ranks) : 0;
         return id && error == 0 ? set(&r->handles, key, id) : error;
     }
     nccl_talk_call(t, &r->handles, e);

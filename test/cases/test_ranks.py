@@ -424,14 +424,15 @@ def test_tables_of_several_ranks_say_so_of_one(run_verb, make_gpu):
             "together\n") in text
 
 
-def communicating(tmp_path):
-    """Ranks 0 and 1, 2 and 3 have a communicator each; names and numbers are the same."""
+def communicating(tmp_path, unsized=()):
+    """Ranks 0 and 1, 2 and 3 have a communicator each; names and numbers are the same. `unsized`
+    do not know how many ranks theirs has."""
     folder = tmp_path / "data"
     folder.mkdir()
     for rank in range(4):
         made = Libraries()
         made.lines[0] = f"meta env.RANK={rank}"
-        made.communicator(0x77, 0xabc + rank // 2, rank % 2, 2)
+        made.communicator(0x77, 0xabc + rank // 2, rank % 2, 0 if rank in unsized else 2)
         for n in range(5):
             made.now = 1_000_000 * (n + 1) + (rank % 2) * 7_000 + (rank // 2) * 100_000
             with made.library("ncclAllReduce", "nccl", count=8, type=7, comm=0x77, sequence=n + 1):
@@ -471,6 +472,14 @@ def test_communicators_of_which_ranks_are_not_there(run_verb, tmp_path):
     text = run_verb("report", "--table=arrivals", folder).stdout
     assert "not counted here: ranks that are not here may have come last to 5\n" in text
     check_parts(run_verb, folder, 2)
+
+
+def test_a_communicator_whose_size_one_rank_does_not_know(run_verb, tmp_path):
+    """The other one does, whichever came first."""
+    folder = communicating(tmp_path, unsized=(1, 2))
+    for words, rank in (("--rank=0,1", "1"), ("--rank=2,3", "3")):
+        assert [(row["rank"], row["count"]) for row in arrivals(run_verb, words, folder)] == \
+            [(rank, 5)]
 
 
 def test_jobs_do_not_meet(run_verb, make_records):
