@@ -37,12 +37,23 @@ void next_words_init(struct next_words *w, const char *command, char *const *pat
             return;
 }
 
-void next_words_set_piece(struct next_words *w, const struct select_wish *wish)
+static const char *option_name(unsigned place)
+{
+    return place < SELECT_OPTIONS    ? select_option_name(place)
+           : place == SELECT_OPTIONS ? "step-by"
+                                     : "step-range";
+}
+
+void next_words_set_piece(struct next_words *w, const struct select_wish *wish, const char *step_by,
+                          const char *step_range)
 {
     char option[32];
-    for (unsigned i = 0; i < SELECT_OPTIONS; i++) {
-        snprintf(option, sizeof option, "--%s=", select_option_name(i));
-        if (wish->said[i] && !add_word(&w->piece[i], option, wish->said[i])) {
+    for (unsigned i = 0; i < NEXT_OPTIONS; i++) {
+        const char *said = i < SELECT_OPTIONS    ? wish->said[i]
+                           : i == SELECT_OPTIONS ? step_by
+                                                 : step_range;
+        snprintf(option, sizeof option, "--%s=", option_name(i));
+        if (said && !add_word(&w->piece[i], option, said)) {
             free(w->data); /* of another piece it would be another answer */
             w->data = NULL;
         }
@@ -67,7 +78,7 @@ void next_words_release(struct next_words *w)
 {
     free(w->data);
     free(w->program);
-    for (unsigned i = 0; i < SELECT_OPTIONS; i++)
+    for (unsigned i = 0; i < NEXT_OPTIONS; i++)
         free(w->piece[i]);
 }
 
@@ -77,15 +88,19 @@ static bool is_of_word(char c)
 }
 
 /* What the line does not say itself, and its verb takes: memory is of the whole, of some processes.
- */
+ * What a step is matters where it is of some. */
 static void put_piece(const struct next_words *w, const char *line, FILE *out)
 {
-    for (unsigned i = 0; i < SELECT_OPTIONS; i++) {
-        const char *name = select_option_name(i);
+    bool is_of_memory = strncmp(line, "gpuprof memory ", 15) == 0;
+    bool has_steps = strstr(line, "--step=");
+    for (unsigned i = 0; i < NEXT_OPTIONS; i++) {
+        const char *name = option_name(i);
         char said[32];
         snprintf(said, sizeof said, "--%s=", name);
-        bool is_taken = strncmp(line, "gpuprof memory ", 15) != 0 || strcmp(name, "rank") == 0 ||
-                        strcmp(name, "pid") == 0 || strcmp(name, "job") == 0;
+        has_steps |= w->piece[i] && strcmp(name, "step") == 0;
+        bool is_of_files =
+            strcmp(name, "rank") == 0 || strcmp(name, "pid") == 0 || strcmp(name, "job") == 0;
+        bool is_taken = is_of_memory ? is_of_files : i < SELECT_OPTIONS || has_steps;
         if (w->piece[i] && is_taken && !strstr(line, said))
             fprintf(out, "%s ", w->piece[i]);
     }

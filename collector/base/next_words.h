@@ -12,19 +12,22 @@
 #include "base/select_wish.h"
 
 #define NEXT_BYTES_MAX 1024
+#define NEXT_OPTIONS   (SELECT_OPTIONS + 2) /* behind those of a piece what a step is */
 
 struct next_words {
-    const char *command;         /* words for a shell; NULL: not known, as the others */
-    char *data;                  /* owned, likewise */
-    char *program;               /* owned, likewise */
-    char *piece[SELECT_OPTIONS]; /* owned: "--step=3", by place in select_wish.h; NULL: not said */
+    const char *command;       /* words for a shell; NULL: not known, as the others */
+    char *data;                /* owned, likewise */
+    char *program;             /* owned, likewise */
+    char *piece[NEXT_OPTIONS]; /* owned: "--step=3", by place in select_wish.h; NULL: not said */
 };
 
 /* `paths` are named behind options, `arguments` have `separator` between each other (NULL: they are
  * not known; neither are those whose first is empty, or would be read as an option). `command` must
  * stay. Without memory it is as if nothing were known. */
 void next_words_init(struct next_words *w, const char *command, char *const *paths, int path_count);
-void next_words_set_piece(struct next_words *w, const struct select_wish *wish);
+/* With what --step-by and --step-range say; NULL: nothing. */
+void next_words_set_piece(struct next_words *w, const struct select_wish *wish, const char *step_by,
+                          const char *step_range);
 void next_words_set_program(struct next_words *w, const char *arguments, char separator);
 void next_words_release(struct next_words *w);
 

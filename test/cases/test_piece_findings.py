@@ -3,10 +3,12 @@
 less as the piece is shorter than the run, held against recordings of which all is known."""
 
 import json
+import re
+import shlex
 
 import pytest
 from conftest import ROOT
-from made_findings import ADD, MAIN, MS, PLAIN, TYPES, US, Job
+from made_findings import ADD, GEMM, MAIN, MS, PLAIN, RANK, TYPES, US, Job
 from test_findings import FAULTS, THRESHOLDS, loads, synchronised
 
 STEPS = 4
@@ -151,3 +153,43 @@ def test_who_is_late_in_a_step(make_gpu, run_verb, of_piece):
             assert (row["ns"], evidence["at_ns"] + first) == (ns, computed)
             assert evidence["where"].endswith("evaluate")
         begin = end
+
+
+@pytest.mark.parametrize("piece", [
+    ("--step=2",), ("--rank=400,1", "--to=1"), ("--kind=kernel", "--from=90ms", "--to=300ms"),
+    ("--range=a* (b)", "--device=0,1"), ("--step-range=a 2 (b)", "--step=0")], ids=" ".join)
+def test_what_to_run_next_is_of_the_piece(piece, make_records, run_verb, of_piece):
+    job = Job()
+    for number in range(4):
+        job.add(TYPES["step"], MAIN, job.now, args=[number])
+        job.add(TYPES["push"], MAIN, job.now, args=[0] * 6, text=f"a {number} (b)")
+        job.kernel(PLAIN, MS, at=job.now + 2 * US, call=job.call(at=job.now + US))
+        gemm = job.call(at=job.now + US)
+        job.kernel(GEMM, 100 * MS, call=gemm)
+        job.add(TYPES["pop"], MAIN, job.now, args=[0])
+    folder = make_records(job.lines(), name="it's data")
+    found = of_piece(folder, *piece)
+    row, = (row for row in found if row["id"] == "fp32-gemm")
+    words = shlex.split(row["next"])
+    assert words[:3] == ["gpuprof", "report", "--table=cuda_gpu_kern_sum"]
+    assert sorted(words[3:-1]) == sorted(piece) and words[-1] == str(folder)
+    assert f"next: {row['next']}\n" in run_verb("report", *piece, folder).stdout
+    assert run_verb(*words[1:]).stdout == run_verb("report", "--table=cuda_gpu_kern_sum", *piece,
+                                                   folder).stdout
+
+
+def test_what_a_step_is_is_in_what_to_run_next(make_records, run_verb):
+    """Also where the line alone says which step; by another rule it would be another one."""
+    job = Job()
+    for number in range(8):
+        job.add(TYPES["step"], MAIN, job.now, args=[100 + number])
+        job.kernel(PLAIN, MS, call=job.call())
+        job.add(TYPES["push"], MAIN, job.now, args=[0] * 6, text="evaluate")
+        job.now += 90 * MS if number == 5 else 5 * MS + number * US
+        job.add(TYPES["pop"], MAIN, job.now, args=[0])
+    folder = make_records(job.lines())
+    text = run_verb("report", "--table=steps", "--step-range=evaluate", folder).stdout
+    rest, = re.findall(r"\n  its ranges and calls: gpuprof report --step=5 (.*)\n", text)
+    assert rest == (f"--rank={RANK} --table=nvtx_sum,functions --step-range=evaluate {folder}")
+    shown = run_verb("report", "--step=5", *rest.split()).stdout
+    assert re.search(r"\n +90\.000 ms +1 .* evaluate\n", shown)
