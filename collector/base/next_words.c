@@ -88,11 +88,11 @@ static bool is_of_word(char c)
 }
 
 /* What the line does not say itself, and its verb takes: memory is of the whole, of some processes.
- * What a step is matters where it is of some. */
+ * What a step is matters where it is of some, or has a table of them. */
 static void put_piece(const struct next_words *w, const char *line, FILE *out)
 {
     bool is_of_memory = strncmp(line, "gpuprof memory ", 15) == 0;
-    bool has_steps = strstr(line, "--step=");
+    bool has_steps = strstr(line, "--step=") || strstr(line, "steps");
     for (unsigned i = 0; i < NEXT_OPTIONS; i++) {
         const char *name = option_name(i);
         char said[32];

@@ -502,6 +502,25 @@ def test_a_piece_is_in_what_to_run_next(run_verb, make_gpu):
                         r"--min-duration=1us \S+", line)
 
 
+@pytest.mark.parametrize("wishes", (["--step-range=it*"], ["--step-by=it", "--step=2:8"]),
+                         ids=" ".join)
+def test_steps_are_the_same_in_what_to_run_next(run_verb, make_records, wishes):
+    job = Job()
+    for _ in range(10):
+        job.add(TYPES["push"], MAIN, job.now + 1, args=[0] * 6, text="it")
+        loads(job, 100 * MS, times=1)
+        job.add(TYPES["pop"], MAIN, job.now, args=[0])
+    data = make_records(job.lines())
+
+    def report(*options):
+        return json.loads(run_verb("report", "--format=json", *options).stdout)
+    first = report("--table=findings,steps", *wishes, data)
+    line, = (row["next"] for row in first["findings"] if row["id"] == "slow-loader")
+    words = shlex.split(line)
+    assert words[:3] == ["gpuprof", "report", "--table=idle,steps"]
+    assert report(*words[2:])["steps"] == first["steps"] != []
+
+
 def said_next(text):
     return re.findall(r"\n +next: (.*)\n", text)
 
