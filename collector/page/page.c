@@ -38,13 +38,14 @@ static int find_period(const struct report *r, uint64_t *period_ns)
 static int start(struct page *p, const struct options *options)
 {
     const struct report *r = p->report;
-    uint64_t end_ns = r->end_ns;
+    uint64_t begin_ns = r->is_piece ? r->wall_begin_ns : r->walk.survey.origin_ns;
+    uint64_t end_ns = r->is_piece ? r->wall_end_ns : r->end_ns;
     for (uint32_t i = 0; r->idle && i < r->idle->device_count; i++)
         end_ns = r->idle->devices[i].end_ns > end_ns ? r->idle->devices[i].end_ns : end_ns;
     p->name = options->paths[0];
     uint64_t period_ns;
     int error = find_period(r, &period_ns);
-    page_use_init(&p->use, &p->report->walk, r->idle, r->walk.survey.origin_ns, end_ns, period_ns);
+    page_use_init(&p->use, &p->report->walk, r->idle, begin_ns, end_ns, period_ns);
     if (error == 0)
         error = page_steps_init(&p->steps, r);
     if (error < 0 || !recording_has_stacks(r->rec))
@@ -92,7 +93,7 @@ int page_put_use(const struct page *p, struct page_data *d)
 
 int page_put_steps(const struct page *p, struct page_data *d)
 {
-    return page_steps_put(&p->steps, p->use.begin_ns, d);
+    return page_steps_put(&p->steps, p->report->walk.survey.origin_ns, d);
 }
 
 int page_put_flame(const struct page *p, struct page_data *d)

@@ -334,11 +334,12 @@ static void put_curves(const struct page_device *device, unsigned spans, FILE *o
  * and its time after start-up]. */
 int page_use_put(const struct page_use *u, struct page_data *d)
 {
+    uint64_t origin_ns = u->walk->survey.origin_ns;
     fprintf(d->stream,
-            "{\"begin_ns\": %" PRIu64 ", \"bucket_ns\": %" PRIu64
-            ", \"spans\": %u, \"left_out\": %u, "
-            "\"devices\": [",
-            u->begin_ns, u->bucket_ns, u->spans, u->beyond.count);
+            "{\"begin_ns\": %" PRIu64 ", \"from_ns\": %" PRIu64 ", \"window_ns\": %" PRIu64
+            ", \"bucket_ns\": %" PRIu64 ", \"spans\": %u, \"left_out\": %u, \"devices\": [",
+            u->begin_ns, u->begin_ns > origin_ns ? u->begin_ns - origin_ns : 0, u->window_ns,
+            u->bucket_ns, u->spans, u->beyond.count);
     for (uint32_t i = 0; i < u->count; i++) {
         const struct page_device *device = u->devices[i];
         fprintf(d->stream, "%s[%u, %" PRIu64, i ? ",\n" : "\n", device->process->index,

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What each device did over time: the window of the recording in equal spans, PAGE_BUCKETS at most,
- * and how much of each went to compute, to communication without compute, to copies without either,
- * and to communication that only waited for another rank, which is idle time as the rest is. Beside
- * it stand curves of what the driver said of the device: the mean of each span. Memory: 10 KB for
- * each device of a process, of which PAGE_USES_MAX are followed, and 26 KB for its curves.
+ * What each device did over time: the window of the recording, or of the piece of it, in equal
+ * spans, PAGE_BUCKETS at most, and how much of each went to compute, to communication without
+ * compute, to copies without either, and to communication that only waited for another rank, which
+ * is idle time as the rest is. Beside it stand curves of what the driver said of the device: the
+ * mean of each span. Memory: 10 KB for each device of a process, of which PAGE_USES_MAX are
+ * followed, and 26 KB for its curves.
  */
 #ifndef GPUPROF_COLLECTOR_PAGE_USE_H
 #define GPUPROF_COLLECTOR_PAGE_USE_H

@@ -11,10 +11,19 @@ const sharesOf = (device) =>
     (kind, k) => Array.from(device[2 + KINDS + k], (letter) => LETTERS.indexOf(letter) / 63));
 const deviceName = (device) => `${processName(device[0])}, GPU ${device[1]}`;
 
+/* A moment of the recording, so fine that a hundredth of what is shown can be told. */
+function momentOf(ns, window) {
+  const units = [[1e9, "s"], [1e6, "ms"], [1e3, "\u00b5s"], [1, "ns"]];
+  const [unit, name] = units.find(([of]) => ns >= of) || units[3];
+  const digits = Math.ceil(Math.log10(unit / (window / 100 || 1)));
+  return `${(ns / unit).toFixed(Math.max(0, Math.min(9, digits)))} ${name}`;
+}
+const bucketTime = (use, bucket) => momentOf(use.from_ns + bucket * use.bucket_ns, use.window_ns);
+
 function momentText(use, device, bucket) {
   const shares = sharesOf(device).map((list) => list[bucket]);
   return [
-    `${deviceName(device)}, at ${time(bucket * use.bucket_ns)}`,
+    `${deviceName(device)}, at ${bucketTime(use, bucket)}`,
     ...useNames.map((name, k) => `${name} ${percent(shares[k])}`),
     `idle ${percent(Math.max(0, 1 - shares.reduce((a, b) => a + b, 0)))}`
   ].join("\n");
@@ -73,7 +82,7 @@ function drawCurve(use, device, [name, highest, mean, letters]) {
   return el("div", {class: "row"}, el("span", {title: name}, name),
     tipped(drawing, (event) => {
       const bucket = bucketAt(use, event, drawing), value = values[bucket];
-      return `${deviceName(device)}, at ${time(bucket * use.bucket_ns)}\n${name}: ` +
+      return `${deviceName(device)}, at ${bucketTime(use, bucket)}\n${name}: ` +
         (value < 0 ? "not known" : shown(value / 62 * highest));
     }),
     el("b", {}, shown(mean)));
@@ -164,13 +173,16 @@ const rgb = (hex) => [1, 3, 5].map((i) => parseInt(hex.slice(i, i + 2), 16));
 
 sections.use = (box, use) => {
   if (!use.devices.length) return "No work of a GPU was recorded.";
-  const window = use.spans * use.bucket_ns;
   const keys = [...useKinds.map(
     (kind, k) => [useNames[k], "c-" + kind, use.devices.reduce((sum, d) => sum + d[2 + k], 0)])];
   add(box,
     el("p", {class: "lead"},
-      `${time(window)}, from the first event of the recording on, in ` +
-        `${counted(use.spans, "span")}. ` +
+      (data.overview.piece ?
+        `The piece of ${time(use.window_ns)}, from ${momentOf(use.from_ns, use.window_ns)} to ` +
+          `${momentOf(use.from_ns + use.window_ns, use.window_ns)} after the first event of the ` +
+          "recording" :
+        `${time(use.window_ns)}, from the first event of the recording on`) +
+        `, in ${counted(use.spans, "span")}. ` +
         "Communication is shown where no kernel of the program's own runs, copies where no " +
         "kernel runs at all. Shares are of each device's time after start-up; to wait for other " +
         "ranks is to be idle, as in the overview." +
@@ -187,6 +199,12 @@ sections.use = (box, use) => {
           drawAreas(use, device, 44), el("b", {}, percent(busyShare(device)))),
         ...drawCurves(use, device));
     }
+  const ends = el("div", {class: "tools small ends"},
+    el("span", {}, momentOf(use.from_ns, use.window_ns)),
+    el("span", {class: "end"}, momentOf(use.from_ns + use.window_ns, use.window_ns)));
+  add(box,
+    use.devices.length > ROWS_MAX ? ends :
+                                    el("div", {class: "row"}, el("span"), ends, el("span")));
   add(box, el("ul", {class: "legend"}, [
     ...keys.filter((part) => part[2]), ["idle", "c-idle"]
   ].map(([name, kind]) => el("li", {}, el("span", {class: "key " + kind}), name))));

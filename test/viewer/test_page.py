@@ -309,6 +309,29 @@ def test_a_late_rank(chromium, run_verb, make_gpu, tmp_path):
     page.check_quiet()
 
 
+def test_the_gpus_of_a_piece_begin_and_end_with_it(chromium, run_verb, make_gpu, tmp_path):
+    """Times remain those of the recording, and work that a step has launched is in its piece."""
+    folder = make_gpu("late", 4)
+    run_verb("report", folder, "-o", "page.html", "--from=0.02", "--to=0.05")
+    page = Page(chromium, tmp_path / "page.html")
+    use = data_of_page(page)["use"]
+    assert (use["from_ns"], use["window_ns"]) == (20_000_000, 30_000_000)
+    assert "from 20.0 ms to 50.0 ms after the first event" in page.text("#use .lead")
+    assert page.texts("#use .ends span") == ["20.0 ms", "50.0 ms"]
+    assert page.run("momentText(data.use, data.use.devices[0], 200)").startswith(
+        "rank 0, GPU 0, at 35.0")
+    run_verb("report", folder, "-o", "page.html", "--step=2")
+    page = Page(chromium, tmp_path / "page.html")
+    data = data_of_page(page)
+    begins, ends = zip(*((row["begin_ns"], row["begin_ns"] + row["duration_ns"])
+                         for row in rows_of(data, "steps")))
+    assert data["use"]["from_ns"] == min(begins)
+    assert data["use"]["window_ns"] == max(ends) - min(begins)
+    assert data["use"]["devices"][0][6][1] == "_"  # its kernel begins with the step
+    assert f"begins {min(begins) / 1e6:.1f} ms into" in page.text("#step")
+    page.check_quiet()
+
+
 def test_what_was_not_recorded_is_in_no_share(chromium, run_verb, make_gpu, tmp_path):
     run_verb("report", make_gpu("train", 2, 20), "-o", "page.html")
     page = Page(chromium, tmp_path / "page.html")
