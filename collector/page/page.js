@@ -167,12 +167,13 @@ function choice(label, words, chosen, choose) {
 
 /* ---- tables ---- */
 
-const PAGE_ROWS = 15;
+const PAGE_ROWS = 15, NARROW_MAX = 12; /* letters */
 
 const labelOf = (column) => column.label || column.key.replace(/_ns$/, "").replace(/_/g, " ");
 
-/* Is there anything in the column that differs from nothing? */
+/* Is there anything in the column that differs from nothing, or from row to row? */
 const isFilled = (table, i) => table.rows.some((row) => row[i] !== null && row[i] !== "");
+const differs = (table, i) => table.rows.some((row) => row[i] !== table.rows[0][i]);
 
 function compare(a, b, numeric) {
   if (a === null || b === null) return (a === null) - (b === null) || 0;
@@ -181,7 +182,7 @@ function compare(a, b, numeric) {
     String(a).localeCompare(String(b), "en", {numeric: true});
 }
 
-function cellOf(type, value, isFirst) {
+function cellOf(type, value, isFirst, isNarrow) {
   const text = written(type, value);
   if (type === "share" && typeof value === "number") {
     return el("td", {class: "number share"}, text,
@@ -191,21 +192,26 @@ function cellOf(type, value, isFirst) {
   const isLong =
     isFirst || type === "lines" || type === "list" || type === "json" || text.length > 30;
   return el(isFirst ? "th" : "td",
-    isFirst ? {scope: "row", class: "text"} : {class: isLong ? "text" : "word"},
+    isFirst ? {scope: "row", class: isNarrow ? "word" : "text"} :
+              {class: isLong ? "text" : "word"},
     text.length > 120 ? el("span", {class: "cut", title: text}, text) : text);
 }
 
 /*
  * A table that sorts by each column, filters by what its texts contain, and shows a page of rows at
- * a time. `how`: {rows, choose(row), columns: keys, caption}.
+ * a time. `how`: {rows, choose(row), columns: keys, differing: of these, those that are left out
+ * where all rows have the same, caption}.
  */
 function drawTable(table, how = {}) {
   const shown =
     table.columns.map((column, i) => i)
       .filter((i) => isFilled(table, i) &&
-                (!how.columns || how.columns.includes(table.columns[i].key)));
+                (!how.columns || how.columns.includes(table.columns[i].key)) &&
+                (differs(table, i) || !(how.differing || []).includes(table.columns[i].key)));
   const texts = shown.filter((i) => !isNumeric(table.columns[i].type));
   const first = texts[0];
+  const isNarrow = first !== undefined && table.rows.every((row) =>
+    written(table.columns[first].type, row[first]).length <= NARROW_MAX);
   const order = first === undefined ? shown : [first, ...shown.filter((i) => i !== first)];
   const size = how.rows || PAGE_ROWS;
   const caption = how.caption || table.title || table.key.replace(/_/g, " ");
@@ -283,7 +289,7 @@ function drawTable(table, how = {}) {
           onkeydown: press
         } :
                      {},
-        order.map((i, k) => cellOf(table.columns[i].type, row[i], k === 0)));
+        order.map((i, k) => cellOf(table.columns[i].type, row[i], k === 0, isNarrow)));
       line.row = row;
       return line;
     }));

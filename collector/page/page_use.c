@@ -3,6 +3,7 @@
 
 #include <inttypes.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/array.h"
 #include "error.h"
@@ -211,8 +212,25 @@ static int compare_devices(const void *left, const void *right)
                                 : ((*a)->device > (*b)->device) - ((*a)->device < (*b)->device);
 }
 
+/* For whom it waited longest. `ns` is by process index, and may hold anything. */
+static int take_whom(struct page_use *u, struct page_device *device, uint32_t place, uint64_t *ns)
+{
+    struct idle_wait wait;
+    int more;
+    memset(ns, 0, u->walk->rec->count * sizeof *ns);
+    for (uint64_t i = 0; (more = idle_wait_at(u->idle, place, i, &wait)) > 0; i++)
+        if (wait.process != IDLE_NONE)
+            ns[wait.process] += wait.end_ns - wait.begin_ns;
+    for (uint32_t i = 0; i < u->walk->rec->count; i++)
+        if (ns[i] > device->whom_ns) {
+            device->whom = i;
+            device->whom_ns = ns[i];
+        }
+    return more;
+}
+
 /* What of its communication only waited for another rank; and how long it ran. */
-static int take_waits(struct page_use *u, struct page_device *device)
+static int take_waits(struct page_use *u, struct page_device *device, uint64_t *by_process)
 {
     struct idle *idle = u->idle;
     uint32_t place = 0;
@@ -234,20 +252,22 @@ static int take_waits(struct page_use *u, struct page_device *device)
         device->ns[USE_WAITS][i] = ns < *all_ns ? ns : *all_ns;
         *all_ns -= device->ns[USE_WAITS][i];
     }
-    return error;
+    return error == 0 ? take_whom(u, device, place, by_process) : error;
 }
 
 /* Devices are shown by rank, whichever worked first. */
 static int end(void *context)
 {
     struct page_use *u = context;
-    int error = 0;
+    uint64_t *by_process = calloc(u->walk->rec->count + 1u, sizeof *by_process);
+    int error = by_process ? 0 : GPUPROF_NO_MEMORY;
     if (u->count)
         qsort(u->devices, u->count, sizeof *u->devices, compare_devices);
     for (uint32_t i = 0; error == 0 && i < u->count; i++) {
         pass_time(u, u->devices[i], u->begin_ns + u->spans * u->bucket_ns);
-        error = take_waits(u, u->devices[i]);
+        error = take_waits(u, u->devices[i], by_process);
     }
+    free(by_process);
     return error;
 }
 
@@ -331,7 +351,7 @@ static void put_curves(const struct page_device *device, unsigned spans, FILE *o
 }
 
 /* A device is [process, number, then of each kind its time, and of each kind the shares; curves,
- * and its time after start-up]. */
+ * its time after start-up, the process that it waited for longest or -1, and how long]. */
 int page_use_put(const struct page_use *u, struct page_data *d)
 {
     uint64_t origin_ns = u->walk->survey.origin_ns;
@@ -349,7 +369,8 @@ int page_use_put(const struct page_use *u, struct page_data *d)
         for (unsigned kind = 0; kind < USE_KINDS; kind++)
             put_shares(u, device->ns[kind], d->stream);
         put_curves(device, u->spans, d->stream);
-        fprintf(d->stream, ", %" PRIu64 "]", device->run_ns);
+        fprintf(d->stream, ", %" PRIu64 ", %d, %" PRIu64 "]", device->run_ns,
+                device->whom_ns ? (int)device->whom : -1, device->whom_ns);
     }
     fputs("]}", d->stream);
     return 0;

@@ -34,6 +34,8 @@ struct page_device {
     uint64_t at_ns;               /* until here it is counted */
     uint64_t until_ns[USE_KINDS]; /* the last end of what has begun of each kind */
     uint64_t ns[USE_KINDS][PAGE_BUCKETS];
+    uint32_t whom;             /* index of the process that it waited for longest, ... */
+    uint64_t whom_ns;          /* ... and how long; 0: for none that is known */
     struct page_curve *curves; /* owned, PAGE_CURVES; NULL: the driver said nothing */
 };
 

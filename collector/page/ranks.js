@@ -30,6 +30,30 @@ function blankSteps(ranks) {
     if (!row[steps]) row[steps] = row[mean] = null;
 }
 
+/* The rank that each waited for longest on its devices; of jobs whose ranks have the same numbers
+ * it is not known which is meant. */
+function addWhom(ranks) {
+  const rank = ranks.columns.findIndex((column) => column.key === "rank");
+  const behind = ranks.columns.findIndex((column) => column.key === "waits_ns") + 1;
+  const processes = new Map(), whom = new Map();
+  data.overview.processes.forEach(
+    ([, name], i) => processes.set(name, processes.has(name) ? -1 : i));
+  for (const device of data.use.devices) {
+    const [of, ns] = device.slice(-2), most = whom.get(device[0]);
+    if (ns && (!most || ns > most[1])) whom.set(device[0], [of, ns]);
+  }
+  const said = (row) => {
+    const most = whom.get(processes.get(row[rank]));
+    return most ? `${processName(most[0])}, ${time(most[1])}` : null;
+  };
+  const put = (list, item) => [...list.slice(0, behind), item, ...list.slice(behind)];
+  return {
+    ...ranks,
+    columns: put(ranks.columns, {key: "whom", type: "text", label: "most for"}),
+    rows: ranks.rows.map((row) => put(row, said(row)))
+  };
+}
+
 /* What the report has of ranks, and of their collectives. */
 function drawWaits(box) {
   const shown = [
@@ -37,8 +61,9 @@ function drawWaits(box) {
       "ranks", "Who waited for whom",
       [
         "rank", "job", "host", "steps", "step_mean_ns", "compute_ns", "communication_ns",
-        "idle_share", "waits_ns", "late", "late_ns", "awaited_ns"
-      ]
+        "idle_share", "waits_ns", "whom", "late", "late_ns", "awaited_ns"
+      ],
+      addWhom
     ],
     [
       "arrivals", "How far apart ranks came to their collectives",
@@ -48,10 +73,12 @@ function drawWaits(box) {
       ]
     ]
   ];
-  for (const [key, title, columns] of shown) {
+  const differing = ["job", "host", "steps"];
+  for (const [key, title, columns, change] of shown) {
     const table = tableOf(key);
     if (table && table.rows.length)
-      add(box, el("h3", {}, title), drawTable(table, {rows: 8, columns, caption: title}));
+      add(box, el("h3", {}, title),
+        drawTable(change ? change(table) : table, {rows: 8, columns, differing, caption: title}));
   }
 }
 

@@ -294,8 +294,14 @@ def test_a_late_rank(chromium, run_verb, make_gpu, tmp_path):
     assert [device[5] for device in data_of_page(page)["use"]["devices"]] == [
         behind, 0, behind, behind]
     assert [[row[0], *row[-4:]] for row in page.rows("#ranks [aria-label^=Who]")] == [
-        ["1", "0 ns", "4", "80.0 ms", "240 ms"] if rank == 1 else
-        [str(rank), "80.0 ms", "0", "0 ns", "0 ns"] for rank in range(4)]
+        ["1", "", "4", "80.0 ms", "240 ms"] if rank == 1 else
+        [str(rank), "rank 1, 80.0 ms", "0", "0 ns", "0 ns"] for rank in range(4)]
+    heads = page.texts("#ranks [aria-label^=Who] thead th")
+    assert heads[0] == "rank" and not {"job", "host", "steps"} & set(heads)  # the same everywhere
+    chromium.look_like(1280)
+    assert page.run("(table => table.offsetWidth <= table.parentNode.clientWidth)"
+                    "(document.querySelector('#ranks [aria-label^=Who]'))")
+    chromium.look_like()
     assert page.rows("#ranks [aria-label^=How]") == [
         ["AllReduce", "4", "12", "80.0 ms", "20.0 ms", "1", "4", "80.0 ms", "host", "evaluate"]]
     assert page.text("#finding-straggler .cost") == "80.0 ms42.5 %"
@@ -351,7 +357,7 @@ def test_what_was_not_recorded_is_in_no_share(chromium, run_verb, make_gpu, tmp_
 def test_ranks_without_steps(chromium, page_of):
     page = Page(chromium, page_of(*job(), options=()))
     assert "Steps" in page.texts("#absent dt") and "Steps" not in page.texts("nav a")
-    assert [[row[0], row[3]] for row in page.rows("#ranks [aria-label^=Who]")] == [
+    assert [row[:2] for row in page.rows("#ranks [aria-label^=Who]")] == [
         ["0", "240 \u00b5s"], ["1", "290 \u00b5s"]]  # it computes for MORE_NS more
     page.click("#table-ranks summary")
     page.browser.wait("document.querySelector('#table-ranks tbody tr')")
