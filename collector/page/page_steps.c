@@ -9,6 +9,7 @@
 #include "record/gpu_record.h"
 #include "report/gpu_report.h"
 #include "report/op_report.h"
+#include "report/step_waits.h"
 
 #define DURATIONS_BYTES_MAX (6u << 20)
 
@@ -182,8 +183,21 @@ static void put_numbers(const struct step *list, uint32_t from, uint32_t to, FIL
     fputc(']', out);
 }
 
+/* Behind the durations: how long each waited for other ranks; nothing if none did. */
+static void put_waits(const struct step_wait *waits, uint32_t from, uint32_t to, FILE *out)
+{
+    bool any = false;
+    for (uint32_t i = from; i < to && waits; i++)
+        any |= waits[i].all_ns != 0;
+    if (!any)
+        return;
+    for (uint32_t i = from; i < to; i++)
+        fprintf(out, "%s%" PRIu64, i > from ? "," : ", [", waits[i].all_ns);
+    fputc(']', out);
+}
+
 /* A process is [index, place of its median step or -1, first number or all, durations, negative of
- * partial steps]. */
+ * partial steps, and, if it waited for other ranks, how long in each]. */
 static uint32_t put_processes(const struct page_steps *s, struct page_data *d)
 {
     const struct steps *steps = &s->report->steps;
@@ -205,13 +219,16 @@ static uint32_t put_processes(const struct page_steps *s, struct page_data *d)
         for (uint32_t i = from; i < to; i++)
             fprintf(d->stream, "%s%s%" PRIu64, i > from ? "," : "",
                     steps->list[i].is_partial ? "-" : "", step_ns(&steps->list[i]));
-        fputs("]]", d->stream);
+        fputc(']', d->stream);
+        put_waits(s->report->waits, from, to, d->stream);
+        fputc(']', d->stream);
         separator = ",";
     }
     return left_out;
 }
 
-/* [process, place, begin in the window, parts, times of the kernels, and of the operators]. */
+/* [process, place, begin in the recording, parts, times of the kernels, and of the operators, then
+ * the process that it waited for longest or -1, and how long]. */
 static void put_detail(const struct page_steps *s, const struct page_step *detail,
                        uint64_t origin_ns, FILE *out)
 {
@@ -228,7 +245,10 @@ static void put_detail(const struct page_steps *s, const struct page_step *detai
             fprintf(out, "%s%" PRIu64 ",%u", i ? "," : "", detail->ns[kind][i],
                     detail->count[kind][i]);
     }
-    fputs("]]", out);
+    const struct step_wait *wait = s->report->waits ? &s->report->waits[place] : NULL;
+    bool is_known = wait && wait->process;
+    fprintf(out, "],%d,%" PRIu64 "]", is_known ? (int)wait->process->index : -1,
+            is_known ? wait->ns : 0);
 }
 
 int page_steps_put(const struct page_steps *s, uint64_t origin_ns, struct page_data *d)
@@ -239,7 +259,8 @@ int page_steps_put(const struct page_steps *s, uint64_t origin_ns, struct page_d
         fputs("}", d->stream);
         return 0;
     }
-    fprintf(d->stream, ", \"whole\": %u, \"parts\": [", r->whole);
+    fprintf(d->stream, ", \"whole\": %u, \"knows_waits\": %s, \"parts\": [", r->whole,
+            r->waits ? "true" : "false");
     for (unsigned i = 0; i < STEP_PARTS; i++)
         fprintf(d->stream, "%s\"%s\"", i ? ", " : "", step_part_names[i]);
     fputs("],\n\"kernels\": ", d->stream);

@@ -9,7 +9,7 @@ const partNames = {
   runtime: "CUDA calls",
   other: "nothing recorded"
 };
-const COLUMNS_MAX = 300;
+const COLUMNS_MAX = 300, ALIKE = .99;
 
 /* `data.steps` with the details by process and place, what is chosen, and who is told of it. */
 const steps = {
@@ -17,17 +17,19 @@ const steps = {
 };
 
 function prepareSteps(raw) {
-  steps.series = raw.processes.map(([process, median, numbers, durations]) => ({
+  steps.series = raw.processes.map(([process, median, numbers, durations, waits]) => ({
     process,
     median,
     durations,
+    /* What it took without its waits for other ranks; 0: it is not whole. */
+    own: (i) => Math.max(0, durations[i] - (waits ? waits[i] : 0)),
     number: (i) => numbers.length > 1 ? numbers[i] : numbers[0] + i,
     details: new Map()
   }));
   const byProcess = new Map(steps.series.map((series) => [series.process, series]));
-  for (const [process, place, begin, parts, kernels, operators] of raw.details) {
+  for (const [process, place, begin, parts, kernels, operators, whom, wait] of raw.details) {
     const series = byProcess.get(process);
-    if (series) series.details.set(place, {begin, parts, kernels, operators});
+    if (series) series.details.set(place, {begin, parts, kernels, operators, whom, wait});
   }
 }
 
@@ -125,6 +127,34 @@ function drawSeries(series, chosen, choose) {
   ];
 }
 
+/* Collectives make a step as long on all ranks as on the one that is late. Of steps that are about
+ * as long as the longest, [process, place] of the one that waited least. */
+function tellingStep() {
+  const longest =
+    Math.max(...steps.series.map((s) => s.durations.reduce((a, b) => Math.max(a, b))));
+  let found = [steps.series[0].process, null], most = 0;
+  for (const s of steps.series)
+    s.durations.forEach((ns, i) => {
+      if (ns < ALIKE * longest || s.own(i) <= most) return;
+      found = [s.process, i];
+      most = s.own(i);
+    });
+  return found;
+}
+
+/* Whom its process waited for, and who waited for it in its step of that number. */
+function waitsText(series, step, detail) {
+  if (!data.steps.knows_waits) return "";
+  const others =
+    steps.series.filter((s) => s.number(step) === series.number(step) && s.details.has(step))
+      .map((s) => s.details.get(step))
+      .filter((other) => other.whom === series.process);
+  const most = others.reduce((ns, other) => Math.max(ns, other.wait), 0);
+  return (detail.whom < 0 ? "; it waited for no other rank" :
+                            `; it waited for ${processName(detail.whom)}, ${time(detail.wait)}`) +
+    (others.length ? `; ${counted(others.length, "rank")} waited for it, up to ${time(most)}` : "");
+}
+
 /* Rows [kind, name, this step's, the median one's], those that differ most first. */
 function differences(mine, median) {
   const rows = data.steps.parts.map(
@@ -155,7 +185,9 @@ function drawStep(series, step) {
     return panel;
   }
   const parts = partsOf(detail.parts);
-  add(panel, el("p", {class: "small"}, `begins ${time(detail.begin)} into the recording`),
+  add(panel,
+    el("p", {class: "small"},
+      `begins ${time(detail.begin)} into the recording` + waitsText(series, step, detail)),
     bar(parts, ns), legend(parts, ns));
   if (median && step !== series.median) {
     add(panel,
@@ -223,7 +255,5 @@ sections.steps = (box, raw) => {
         raw.left_out > 0 &&
           el("span", {class: "end"}, `not in this page: ${count(raw.left_out)} of the processes`)),
     chart);
-  const longest =
-    steps.series.map((s) => [s.durations.reduce((a, b) => Math.max(a, b), -1), s.process]);
-  steps.choose(longest.reduce((a, b) => b[0] > a[0] ? b : a)[1], null);
+  steps.choose(...tellingStep());
 };

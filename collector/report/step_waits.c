@@ -13,13 +13,17 @@ struct sums {
     uint64_t *ns;     /* owned, by process index; 0 but of */
     uint32_t *waited; /* owned: these */
     uint32_t count;
+    uint64_t all_ns; /* with those of which nobody knows for whom */
 };
 
 static void add(struct sums *s, const struct step *step, const struct idle_wait *wait)
 {
     uint64_t from_ns = wait->begin_ns > step->begin_ns ? wait->begin_ns : step->begin_ns;
     uint64_t to_ns = wait->end_ns < step->end_ns ? wait->end_ns : step->end_ns;
-    if (from_ns >= to_ns || wait->process == IDLE_NONE)
+    if (from_ns >= to_ns)
+        return;
+    s->all_ns += to_ns - from_ns;
+    if (wait->process == IDLE_NONE)
         return;
     if (!s->ns[wait->process])
         s->waited[s->count++] = wait->process;
@@ -31,10 +35,14 @@ static void settle(struct sums *s, struct process *const *processes, struct step
 {
     for (; s->count; s->count--) {
         uint32_t process = s->waited[s->count - 1];
-        if (s->ns[process] > most->ns)
-            *most = (struct step_wait){processes[process], s->ns[process]};
+        if (s->ns[process] > most->ns) {
+            most->process = processes[process];
+            most->ns = s->ns[process];
+        }
         s->ns[process] = 0;
     }
+    most->all_ns = s->all_ns > most->all_ns ? s->all_ns : most->all_ns;
+    s->all_ns = 0;
 }
 
 /* Steps and waits are in the order of time. */

@@ -2,7 +2,7 @@
 /*
  * Whom the others waited for in a step: of a step the process that its own waited for longest in
  * it, as find/idle.h knows it. Of several devices of a process it is what the one that waited
- * longest has waited for. Memory: 16 bytes a step, if anybody waited.
+ * longest has waited for. Memory: 24 bytes a step, if anybody waited.
  */
 #ifndef GPUPROF_COLLECTOR_STEP_WAITS_H
 #define GPUPROF_COLLECTOR_STEP_WAITS_H
@@ -13,6 +13,7 @@
 struct step_wait {
     const struct process *process; /* NULL: nobody was waited for */
     uint64_t ns;
+    uint64_t all_ns; /* for whomever, of the device that waited longest */
 };
 
 /* For each step, in their order, in new memory; NULL in *waits: nobody waited. `idle`, finished,

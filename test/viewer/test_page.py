@@ -315,6 +315,20 @@ def test_a_late_rank(chromium, run_verb, make_gpu, tmp_path):
     page.check_quiet()
 
 
+def test_a_step_says_for_whom_it_waited(chromium, run_verb, make_gpu, tmp_path):
+    """Ranks are alike in the length of their steps: the one that did not wait comes first."""
+    run_verb("report", make_gpu("late", 4), "-o", "page.html")
+    page = Page(chromium, tmp_path / "page.html")
+    assert heading(page).startswith("Step 2 of rank 1: 29.0 ms")
+    assert "it waited for no other rank; 3 ranks waited for it, up to 20.0 ms" in page.text("#step")
+    page.run("steps.choose(0, 2)")
+    assert heading(page).startswith("Step 2 of rank 0: 29.0 ms")
+    assert page.text("#step .small").endswith("; it waited for rank 1, 20.0 ms")
+    page.run("steps.choose(0, 3)")
+    assert page.text("#step .small").endswith("; it waited for no other rank")
+    page.check_quiet()
+
+
 def test_the_gpus_of_a_piece_begin_and_end_with_it(chromium, run_verb, make_gpu, tmp_path):
     """Times remain those of the recording, and work that a step has launched is in its piece."""
     folder = make_gpu("late", 4)
