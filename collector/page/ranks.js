@@ -3,9 +3,10 @@
  * And who waited for whom. */
 "use strict";
 
-const CELLS_ACROSS = 400;
+const CELLS_ACROSS = 400, LABEL_HEIGHT = 14;
 
-/* The longest of each span of steps, by series. */
+/* The place of the longest of each span of steps, by series, without its waits for other ranks: all
+ * ranks have these where one is late. -1: none is whole. */
 function cellsOf(series, across) {
   const longest = Math.max(...series.map((s) => s.durations.length));
   const width = Math.ceil(longest / across), columns = Math.ceil(longest / width);
@@ -13,9 +14,10 @@ function cellsOf(series, across) {
     width,
     columns,
     rows: series.map((s) => {
-      const row = new Float64Array(columns);
+      const row = new Int32Array(columns).fill(-1);
       s.durations.forEach((ns, i) => {
-        row[Math.floor(i / width)] = Math.max(row[Math.floor(i / width)], ns);
+        const x = Math.floor(i / width);
+        if (ns > 0 && (row[x] < 0 || s.own(i) > s.own(row[x]))) row[x] = i;
       });
       return row;
     })
@@ -91,9 +93,28 @@ sections.ranks = (box) => {
                                      "Neither steps of several processes nor ranks are recorded.";
 };
 
+/* Beside the rows, or the first and the last where there is no room for more. */
+function rankLabels(series, height) {
+  const each = height / series.length;
+  const shown = each >= LABEL_HEIGHT ? series : [series[0], series[series.length - 1]];
+  const size = each >= LABEL_HEIGHT ? each : LABEL_HEIGHT;
+  return el("div", {class: "map-ranks small", style: {height: height + "px"}},
+    shown.map((s) => el("span", {style: {height: size + "px", lineHeight: size + "px"}},
+                processName(s.process))));
+}
+
+/* Below the columns, the first and the last. */
+function stepLabels(series) {
+  const longest = series.reduce((a, b) => b.durations.length > a.durations.length ? b : a);
+  return el("div", {class: "tools small"}, el("span", {}, "step " + longest.number(0)),
+    el("span", {class: "end"}, "step " + longest.number(longest.durations.length - 1)));
+}
+
 function drawSteps(box, series) {
   const {width, columns, rows} = cellsOf(series, CELLS_ACROSS);
-  const all = rows.flatMap((row) => Array.from(row).filter((ns) => ns > 0)).sort((a, b) => a - b);
+  const own = (row, y) => Array.from(row, (place) => place < 0 ? -1 : series[y].own(place));
+  const values = rows.map(own);
+  const all = values.flatMap((row) => row.filter((ns) => ns >= 0)).sort((a, b) => a - b);
   const low = all[Math.floor(.02 * all.length)] || 0,
         high = all[Math.ceil(.98 * (all.length - 1))] || 1;
   const height =
@@ -106,20 +127,23 @@ function drawSteps(box, series) {
     const context = canvas.getContext("2d"),
           image = context.createImageData(columns, series.length);
     const from = rgb(colour("wash")), to = rgb(colour("accent")), none = rgb(colour("ground"));
-    rows.forEach((row, y) => row.forEach((ns, x) => {
+    values.forEach((row, y) => row.forEach((ns, x) => {
       const part = Math.max(0, Math.min(1, (ns - low) / (high - low || 1)));
       for (let c = 0; c < 3; c++)
         image.data[4 * (columns * y + x) + c] =
-          ns > 0 ? from[c] + part * (to[c] - from[c]) : none[c];
+          ns >= 0 ? from[c] + part * (to[c] - from[c]) : none[c];
       image.data[4 * (columns * y + x) + 3] = 255;
     }));
     context.putImageData(image, 0, 0);
   };
+  const said = (s, i) => i < 0 ? "not recorded" :
+    time(s.durations[i]) +
+      (s.own(i) < s.durations[i] ? `, without its waits ${time(s.own(i))}` : "");
   const say = ([x, y]) =>
     `${processName(series[y].process)}, step ${
       series[y].number(Math.min(x * width, series[y].durations.length - 1))}` +
     (width > 1 ? ` and ${width - 1} more, the longest` : "") +
-    `: ${rows[y][x] > 0 ? time(rows[y][x]) : "not recorded"}`;
+    ": " + said(series[y], rows[y][x]);
   const place = ([x, y]) => {
     at = [x, y];
     Object.assign(marker.style, {
@@ -141,11 +165,8 @@ function drawSteps(box, series) {
     ];
   };
   const choose = ([x, y]) => {
-    const s = series[y];
-    let longest = Math.min(x * width, s.durations.length - 1);
-    for (let i = longest; i < Math.min(s.durations.length, (x + 1) * width); i++)
-      if (s.durations[i] > s.durations[longest]) longest = i;
-    steps.choose(s.process, longest);
+    const s = series[y], first = Math.min(x * width, s.durations.length - 1);
+    steps.choose(s.process, rows[y][x] < 0 ? first : rows[y][x]);
   };
   const grid = tipped(el("div", {
     class: "chart pick",
@@ -175,9 +196,13 @@ function drawSteps(box, series) {
     el("p", {class: "lead"},
       "A row for each process, a column for each step" +
         (width > 1 ? ` (the longest of ${width})` : "") +
-        ". A slow rank is a row of strong colour, a slow step a column. " +
+        (data.steps.knows_waits ?
+            ". Colour is a step's time without its waits for other ranks: a slow rank is a row " +
+              "of strong colour, a slow step a column. " :
+            ". A slow step is a column of strong colour, a slow rank a row, unless the others " +
+              "wait for it in each step: then their rows are like its own. ") +
         "Click a cell to look into it above."),
-    grid,
+    el("div", {class: "map"}, rankLabels(series, height), el("div", {}, grid, stepLabels(series))),
     el("p", {class: "small"}, time(low), el("span", {class: "scale", "aria-hidden": "true"}),
       time(high)));
   const half = (list) => [...list].filter((ns) => ns > 0).sort((a, b) => a - b);

@@ -321,7 +321,19 @@ def test_a_step_says_for_whom_it_waited(chromium, run_verb, make_gpu, tmp_path):
     page = Page(chromium, tmp_path / "page.html")
     assert heading(page).startswith("Step 2 of rank 1: 29.0 ms")
     assert "it waited for no other rank; 3 ranks waited for it, up to 20.0 ms" in page.text("#step")
+    map_label = "document.querySelector('#ranks .pick').ariaLabel"
+    assert page.run(map_label).endswith("rank 1, step 2: 29.0 ms")
+    assert page.texts("#ranks .map-ranks span") == [f"rank {rank}" for rank in range(4)]
+    assert page.texts("#ranks .map .tools span") == ["step 0", "step 11"]
+    strong = page.run("""(() => {
+      const canvas = document.querySelector('#ranks canvas');
+      const image = canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height).data;
+      return [0, 1, 2, 3].map((y) => [1, 2].map((x) => image[4 * (canvas.width * y + x)]));
+    })()""")
+    assert strong[1][1] < strong[1][0]  # a cell of rank 1 alone has the strong colour
+    assert all(strong[rank] == [strong[1][0]] * 2 for rank in (0, 2, 3))
     page.run("steps.choose(0, 2)")
+    assert page.run(map_label).endswith("rank 0, step 2: 29.0 ms, without its waits 9.03 ms")
     assert heading(page).startswith("Step 2 of rank 0: 29.0 ms")
     assert page.text("#step .small").endswith("; it waited for rank 1, 20.0 ms")
     page.run("steps.choose(0, 3)")
