@@ -123,8 +123,13 @@ function drawSeries(series, chosen, choose) {
     el("div", {class: "tools small"}, el("span", {}, "step " + series.number(0)),
       el("span", {class: "end"},
         `full height ${time(top)}` +
-          (width > 1 ? `; each bar is the longest of ${width} steps` : "")))
-  ];
+          (width > 1 ? `; each bar is the longest of ${width} steps` : "")),
+      last > 0 && el("span", {class: "end"}, "step " + series.number(last))),
+    columns.some((step) => series.durations[step] < 0) &&
+      el("ul", {class: "legend"},
+        el("li", {}, el("span", {class: "key c-idle"}),
+          "not whole: its begin or its end was not recorded"))
+  ].filter(Boolean);
 }
 
 /* Collectives make a step as long on all ranks as on the one that is late. Of steps that are about

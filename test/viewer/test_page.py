@@ -321,6 +321,8 @@ def test_a_step_says_for_whom_it_waited(chromium, run_verb, make_gpu, tmp_path):
     page = Page(chromium, tmp_path / "page.html")
     assert heading(page).startswith("Step 2 of rank 1: 29.0 ms")
     assert "it waited for no other rank; 3 ranks waited for it, up to 20.0 ms" in page.text("#step")
+    assert page.texts("#steps-chart + .tools span") == ["step 0", "full height 30.0 ms", "step 11"]
+    assert page.text("#steps-chart ~ .legend").startswith("not whole")  # the last one
     map_label = "document.querySelector('#ranks .pick').ariaLabel"
     assert page.run(map_label).endswith("rank 1, step 2: 29.0 ms")
     assert page.texts("#ranks .map-ranks span") == [f"rank {rank}" for rank in range(4)]
