@@ -170,6 +170,11 @@ sections.overview = (box, o) => {
   drawOpen(box, o.collective);
   drawShortage(box);
   if (o.piece) add(box, el("p", {class: "lead"}, `A piece of the recording, ${o.piece}`));
+  if (o.left_out)
+    add(box,
+      el("p", {class: "lead", id: "left-out"},
+        `Left out: ${count(o.left_out)} of ${count(o.left_out + o.process_count)} processes` +
+          (o.hides_waits ? "; who waited for them is not known" : "")));
   if (whole) {
     add(box,
       el("p", {class: "hero"}, many ? "The GPUs worked " : "The GPU worked ",

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "find/idle.h"
 #include "model/selection.h"
 #include "page/page.h"
 #include "read/process_title.h"
@@ -64,6 +65,7 @@ int page_put_overview(const struct page *p, struct page_data *d)
     put_count("wall_ns", r->wall_end_ns - r->wall_begin_ns, d);
     put_count("start_up_ns", overview_start_up_ns(r), d);
     put_count("process_count", r->rec->count, d);
+    put_count("left_out", r->rec->left_out, d);
     put_count("threads", r->rec->thread_count - r->rec->own_thread_count, d);
     put_count("calls", r->calls, d);
     put_count("errors", r->errors, d);
@@ -72,6 +74,8 @@ int page_put_overview(const struct page *p, struct page_data *d)
     put_count("kernels", gpu.kernels, d);
     put_count("busy_ns", gpu.busy_ns, d);
     put_count("span_ns", gpu.span_ns, d);
+    bool hides_waits = r->rec->left_out_ranks && r->idle && idle_lacks_ranks(r->idle);
+    fprintf(d->stream, "\"hides_waits\": %s, ", hides_waits ? "true" : "false");
     fprintf(d->stream, "\"estimated\": %s, \"gpu_rows\": ", r->is_estimated ? "true" : "false");
     page_put_text(d, recording_gpu_rows(r->rec));
     char *piece = r->selection ? selection_text(r->selection) : NULL;

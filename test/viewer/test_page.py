@@ -343,6 +343,19 @@ def test_a_step_says_for_whom_it_waited(chromium, run_verb, make_gpu, tmp_path):
     page.check_quiet()
 
 
+def test_a_page_of_some_ranks_says_what_is_left_out(chromium, run_verb, make_gpu, tmp_path):
+    """Of the ranks that are shown one came last to its collectives, for all that is known."""
+    folder = make_gpu("late", 4)
+    run_verb("report", folder, "-o", "page.html", "--rank=0,2")
+    page = Page(chromium, tmp_path / "page.html")
+    assert page.text("#left-out") == \
+        "Left out: 2 of 4 processes; who waited for them is not known"
+    page.check_quiet()
+    run_verb("report", folder, "-o", "page.html")
+    page = Page(chromium, tmp_path / "page.html")
+    assert page.run("document.getElementById('left-out')") is None
+
+
 def test_the_gpus_of_a_piece_begin_and_end_with_it(chromium, run_verb, make_gpu, tmp_path):
     """Times remain those of the recording, and work that a step has launched is in its piece."""
     folder = make_gpu("late", 4)
