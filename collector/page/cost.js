@@ -5,6 +5,14 @@
 /* How many of a loss are gone, and not held back by CUPTI behind a kernel that hangs. */
 const missing = ([key, n]) => n - (key === "gpu_missing" ? data.overview.held_back : 0);
 
+/* Of some costs only the sum is known: JSON has 0 for how often, and how long one was. */
+function blankCounts(cost) {
+  const [count, total, mean] =
+    ["count", "total_ns", "mean_ns"].map((key) => cost.columns.findIndex((c) => c.key === key));
+  for (const row of cost.rows)
+    if (!row[count] && row[total]) row[count] = row[mean] = null;
+}
+
 sections.cost = (box) => {
   const losses = data.overview.losses, held = data.overview.held_back;
   add(box, el("h3", {}, "Losses"));
@@ -30,10 +38,11 @@ sections.cost = (box) => {
     }));
   const cost = tableOf("classes");
   if (!cost || !cost.rows.length) return "";
+  blankCounts(cost);
   add(box, el("h3", {}, "gpuprof's own cost"),
     drawTable(cost, {rows: 20, columns: ["name", "share", "total_ns", "count", "mean_ns"]}));
   if (cost.note) add(box, el("p", {class: "small"}, cost.note.trim()));
-  const given = data.tables.find((table) => table.name === "own_cost" && table.key === "steps");
+  const given = data.tables.find((table) => table.name === "cost" && table.key === "steps");
   if (given && given.rows.length)
     add(box, el("h3", {}, "What was given up to cost less"), drawTable(given));
   return "";
