@@ -7,10 +7,17 @@ const plainTitles = {
   slowest_step: "The slowest step against the median one",
   steps: "Each step"
 };
+/* Tables that have a row even where there is nothing of what they are of, as of a program without
+ * Python or without phases of training. */
+const saysSomething = {
+  calls_by_python_line: (row) => row.file !== null || row.range !== null,
+  phases: (row) => row.name !== "other" && (row.host_ns > 0 || row.gpu_ns > 0)
+};
 const upper = (text) => text.startsWith("gpuprof") ? text : text[0].toUpperCase() + text.slice(1);
 
 sections.tables = (box, tables) => {
-  const filled = tables.filter((table) => table.rows.length);
+  const filled = tables.filter((table) => table.rows.length &&
+    (!saysSomething[table.key] || rowsOf(table.key).some(saysSomething[table.key])));
   if (!filled.length) return "The report has no rows.";
   add(box,
     el("p", {class: "lead"},

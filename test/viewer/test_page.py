@@ -13,6 +13,8 @@ from shown_page import (COPY_NS, GEMM_NS, HOSTILE, MEGABYTES_MAX, MORE_NS, REDUC
                         check_nothing_is_wider_than_the_window, chromium, data_of, data_of_page,
                         job, page_of, percent, pytestmark, rows_of)
 
+from test_overhead import tiny_run  # shown_page has its folder on the path
+
 assert chromium and page_of and check_nothing_is_wider_than_the_window  # of test_each_section
 
 SECTIONS = ("overview", "hang", "steps", "use", "ranks", "kernels", "operators", "libraries",
@@ -321,6 +323,8 @@ def test_a_step_says_for_whom_it_waited(chromium, run_verb, make_gpu, tmp_path):
     page = Page(chromium, tmp_path / "page.html")
     assert heading(page).startswith("Step 2 of rank 1: 29.0 ms")
     assert "it waited for no other rank; 3 ranks waited for it, up to 20.0 ms" in page.text("#step")
+    assert rows_of(data_of_page(page), "phases")  # all of which are 0
+    assert page.run("document.getElementById('table-phases')") is None
     assert page.texts("#steps-chart + .tools span") == ["step 0", "full height 30.0 ms", "step 11"]
     assert page.text("#steps-chart ~ .legend").startswith("not whole")  # the last one
     map_label = "document.querySelector('#ranks .pick').ariaLabel"
@@ -340,6 +344,33 @@ def test_a_step_says_for_whom_it_waited(chromium, run_verb, make_gpu, tmp_path):
     assert page.text("#step .small").endswith("; it waited for rank 1, 20.0 ms")
     page.run("steps.choose(0, 3)")
     assert page.text("#step .small").endswith("; it waited for no other rank")
+    page.check_quiet()
+
+
+def test_a_program_without_python_has_no_table_of_it(chromium, page_of):
+    page = Page(chromium, page_of(
+        "process 0", "meta gpu_rows=from CUPTI", "meta stacks=made up", "stack 1 0 a1000 a2000",
+        "name 1 gemm", "call cudaLaunchKernel 1000 10 1 1 0", "kernel 1 5000 90000 1", options=()))
+    [row] = rows_of(data_of_page(page), "calls_by_python_line")
+    assert row["file"] is None and row["calls"] == 1
+    assert page.run("document.getElementById('table-calls_by_python_line')") is None
+    assert page.run("document.getElementById('table-functions') !== null")
+    page.check_quiet()
+
+
+def test_a_cost_of_which_only_the_sum_is_known(chromium, library, run_verb, tmp_path):
+    """Was not 0 times 0 ns."""
+    tiny_run(library, tmp_path, "cost_shapes.c", "many", 700)
+    run_verb("report", "out", "-o", "page.html")
+    page = Page(chromium, tmp_path / "page.html")
+    data = data_of_page(page)
+    counts = {row["name"]: row["count"] for row in rows_of(data, "classes") if row["total_ns"]}
+    assert None in counts.values()
+    heads = page.texts("#cost [aria-label^=gpuprof] thead th")
+    count, each = heads.index("count"), heads.index("each")
+    shown = {row[0]: (row[count], row[each]) for row in page.rows("#cost [aria-label^=gpuprof]")}
+    for name, known in counts.items():
+        assert (known is None) == (shown[name] == ("", "")), name
     page.check_quiet()
 
 
