@@ -160,6 +160,7 @@ enum {
     O_TEMPORARY,
     O_TEMPORARY_BYTES,
     O_PLACES,
+    O_PROCESS,
     O_COLUMNS
 };
 
@@ -181,7 +182,18 @@ static const struct column owner_columns[O_COLUMNS] = {
     [O_TEMPORARY] = {"temporary_blocks", NULL, COLUMN_COUNT},
     [O_TEMPORARY_BYTES] = {"temporary_bytes", NULL, COLUMN_BYTES},
     [O_PLACES] = {"places", NULL, COLUMN_COUNT},
+    [O_PROCESS] = {"process", "process", COLUMN_TEXT, 12, .is_filled = true},
 };
+
+/* The same stack of two processes is two owners. */
+static struct cell owner_process(const struct memory_report *m, uint32_t origin)
+{
+    const struct memory_origin *o = &m->origins[origin];
+    char who[RANK_TITLE_BYTES];
+    if (!origin || o->by != MEMORY_BY_STACK || m->rec->count == 1)
+        return cell_text(NULL);
+    return cell_owned(strdup(process_who(m->rec->processes[o->process], who)));
+}
 
 static void fill_row(const struct table *t, const struct memory_row *row, enum report_format format,
                      struct cell *cells)
@@ -205,6 +217,7 @@ static void fill_row(const struct table *t, const struct memory_row *row, enum r
     cells[O_TEMPORARY_BYTES] = cell_number(row->temporary.bytes);
     cells[O_GROWN] = cell_number(row->grown);
     cells[O_PLACES] = cell_number(row->places);
+    cells[O_PROCESS] = owner_process(r->report, row->origin);
     if (row->leaks || format != FORMAT_TEXT) {
         cells[O_GROWTH] = memory_change_cell(row->slope, format);
         cells[O_ERROR] = cell_real(row->error);
@@ -355,7 +368,7 @@ const struct table_info memory_tables[MEMORY_TABLES] = {
      .place = PLACE_MEMORY,
      .columns = owner_columns,
      .column_count = O_COLUMNS,
-     .text = {O_BYTES, O_SHARE, O_BLOCKS, O_END, O_GROWTH, O_WHERE},
+     .text = {O_BYTES, O_SHARE, O_BLOCKS, O_END, O_GROWTH, O_WHERE, O_PROCESS},
      .csv = {{CSV_MEMORY_OWNER,
               NULL,
               O_WHERE,
@@ -379,7 +392,7 @@ const struct table_info memory_tables[MEMORY_TABLES] = {
      .place = PLACE_MEMORY,
      .columns = owner_columns,
      .column_count = O_COLUMNS,
-     .text = {O_GROWTH, O_GROWN, O_END, O_WHERE},
+     .text = {O_GROWTH, O_GROWN, O_END, O_WHERE, O_PROCESS},
      .csv = {{CSV_MEMORY_LEAK, NULL, O_WHERE, 0, {[FIELD_BYTES] = O_GROWN}}},
      .csv_count = 1,
      .text_limit = 10,

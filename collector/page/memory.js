@@ -146,9 +146,10 @@ sections.memory = (box, memory) => {
         (data.overview.piece ? " This is of the whole recording." : "")));
   drawPlaces(box, memory, places);
   drawOwners(box, "owners", "Who held it, each device at its own peak",
-    ["name", "where", "bytes", "share", "blocks", "end_bytes", "got_blocks", "temporary_blocks"]);
+    ["name", "where", "process", "bytes", "share", "blocks", "end_bytes", "got_blocks",
+      "temporary_blocks"]);
   drawOwners(box, "leaks", "What grows from step to step",
-    ["name", "where", "growth_bytes", "grown_bytes", "end_bytes"]);
+    ["name", "where", "process", "growth_bytes", "grown_bytes", "end_bytes"]);
   drawOwners(box, "hidden", "Used beyond the ledger: contexts, modules, libraries, other processes",
     ["longest_call", "place", "at_ns", "used_bytes", "hidden_bytes", "before_bytes"]);
   drawOwners(box, "kinds", "Kinds of memory",

@@ -83,6 +83,25 @@ def test_stacks_of_one_line(memory, run_verb, tmp_path):
     assert "tells them apart" not in run_verb("memory", tmp_path / "data", "--by=stack").stdout
 
 
+def test_whose_stack_it_is(memory, run_verb, tmp_path):
+    """Two processes have the same one, and a column says which; a line is of both together."""
+    def owners(count, *options):
+        processes = [Process(rank, pythonic=True) for rank in range(count)]
+        for process in processes:
+            process.get("linear", 1 << 40, (1 + process.rank) << 20, line=3)
+        made = memory(processes, *options)["owners"]
+        return {row["bytes"] >> 20: row["process"] for row in made if row["bytes"]}
+
+    def heads(*options):
+        text = run_verb("memory", tmp_path / "data", "--table=owners", *options).stdout
+        return next(line for line in text.splitlines() if "owner" in line and "bytes" in line)
+
+    assert owners(1, "--by=stack") == {1: None} and "process" not in heads("--by=stack")
+    assert owners(2) == {3: None} and "process" not in heads()
+    assert owners(2, "--by=stack") == {1: "rank 0", 2: "rank 1"}
+    assert "process" in heads("--by=stack")
+
+
 def test_a_moment_behind_the_end(memory, run_verb, run_collector, tmp_path):
     process = at_random(7)
     wall = memory([process])["wall_ns"]

@@ -130,7 +130,8 @@ def percent(share):
 
 
 def rows_of(data, key):
-    table = next(table for table in data["tables"] if table["key"] == key)
+    table = max((table for table in data["tables"] if table["key"] == key),
+                key=lambda table: len(table["rows"]))
     return [{column["key"]: value for column, value in zip(table["columns"], row)}
             for row in table["rows"]]
 
