@@ -511,9 +511,12 @@ static int take_hidden_collective(struct idle *d, struct idle_process *p, const 
     struct rank_kernel_facts facts = {.is_hidden = true};
     const struct kernel_name *name;
     int error = know_kernel(p, e->record, e->process->record_count);
-    if (error < 0 || part_of(d, p, e, &name) != IDLE_COMMUNICATING ||
-        !f->reaches(f->context, NULL, device, 0, 0))
+    if (error < 0 || part_of(d, p, e, &name) != IDLE_COMMUNICATING)
         return error;
+    if (!f->reaches(f->context, NULL, device, 0, 0)) {
+        d->leaves_out_ranks = true;
+        return 0;
+    }
     uint32_t ranked = idle_ranked(d, e->process, device, &error);
     if (ranked)
         error = arrivals_kind(&d->arrivals, name, &facts.kind);

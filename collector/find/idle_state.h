@@ -146,7 +146,8 @@ struct idle {
     uint32_t held_count;    /* gaps that are held, of all devices */
     uint32_t pause_count;
     bool follows_ranks;
-    bool has_guessed; /* wrongly, that a kernel whose name came later computes */
+    bool has_guessed;      /* wrongly, that a kernel whose name came later computes */
+    bool leaves_out_ranks; /* devices that are not wanted communicate, too */
 };
 
 /* Are devices of several processes followed, here or where this part is added to others? */

@@ -158,9 +158,7 @@ static int find_ranks(const struct idle *d, struct rank_device *devices)
 int idle_waits_charge(struct idle *d)
 {
     const struct rank_listener listener = {d, join, meet, miss, wait_for_rank};
-    const struct recording *rec = d->walk->rec;
-    const struct select_wish *wish = rec->reader.select;
-    bool leaves_out = rec->left_out_ranks || (wish && wish->devices.count);
+    bool leaves_out = d->walk->rec->left_out_ranks || d->leaves_out_ranks;
     struct rank_device *devices = calloc(d->ranked_count + 1u, sizeof *devices);
     int error = devices ? find_ranks(d, devices) : GPUPROF_NO_MEMORY;
     d->last_gap = d->rows.gap;

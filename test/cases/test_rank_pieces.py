@@ -143,3 +143,16 @@ def test_waits_for_ranks_that_are_left_out(run_verb, make_gpu):
     assert "ranks that are not here came late" in finding["advice"]
     for words in ((), ("--rank=0-3",), ("--kind=kernel",)):
         assert "left out" not in run_verb("report", *words, folder).stdout
+
+
+def test_devices_that_leave_no_rank_out(run_verb, make_records):
+    """Where each process has one GPU of its own they all have that number: all are there."""
+    scripts, _ = job(1)
+    folder = make_records(scripts_text(scripts))
+    whole, found = report(run_verb, folder), report(run_verb, folder, "--device=0")
+    assert whole["arrivals"] and all(found[table] == whole[table] for table in (
+        "arrivals", "arrivals_missed", "ranks"))
+    scripts[3].now += 1000
+    scripts[3].launch(lasts=10, device=1, kernel=REDUCE)
+    found = report(run_verb, make_records(scripts_text(scripts), "two"), "--device=0")
+    assert not found["arrivals"] and found["arrivals_missed"]["piece"] == 40
