@@ -65,7 +65,8 @@ void idle_release(struct idle *d)
     spool_release(&d->waits);
     key_map_release(&d->device_of);
     key_map_release(&d->ranked_of);
-    key_map_release(&d->others);
+    key_map_release(&d->before_of);
+    free(d->befores);
     key_map_release(&d->loaders);
     *d = (struct idle){.walk = d->walk};
 }

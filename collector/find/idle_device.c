@@ -13,8 +13,9 @@
 
 enum kernel_class { KERNEL_UNSEEN, KERNEL_COMPUTES, KERNEL_COMMUNICATES, KERNEL_UNNAMED };
 
-/* Of steps, ranges or windows: then a device's window is from its first to its last work: before
- * and behind it there may have been other work, and nobody waited for that of the piece. */
+/* Of steps, ranges or windows: then a device's window is from their begin, or the end of the work
+ * before its first there, to their end, or that of its last work there. So those of steps that
+ * follow one another do so, too. */
 static bool is_piece(const struct idle *d)
 {
     const struct walk_filter *f = d->walk->filter;
@@ -67,15 +68,25 @@ static struct idle_device *device_of(struct idle *d, const struct idle_process *
             array_room(d->devices, d->device_count, &d->device_capacity, sizeof *devices, 16);
         if (!devices)
             return NULL;
-        uint64_t begin_ns = is_piece(d) ? e->begin_ns : p->begin_ns;
+        uint64_t number_before = is_piece(d) ? key_map_get(&d->before_of, key) : 0;
+        const struct idle_before *before =
+            number_before ? &d->befores[number_before - 1] : &(struct idle_before){0};
+        struct time_span span = {p->begin_ns, 0};
+        if (is_piece(d))
+            span = d->walk->filter->bounds(d->walk->filter->context, e->process);
+        uint64_t begin_ns = earlier(later(before->until_ns, span.begin_ns), e->begin_ns);
         d->devices = devices;
         devices[d->device_count] = (struct idle_device){.process = e->process,
                                                         .device = number,
                                                         .ranked = ranked - 1,
                                                         .begin_ns = cut(d, begin_ns),
+                                                        .to_ns = span.end_ns,
                                                         .first_ns = e->begin_ns,
-                                                        .at_ns = begin_ns};
-        devices[d->device_count].until_ns[IDLE_OTHER] = key_map_get(&d->others, key);
+                                                        .at_ns = begin_ns,
+                                                        .kernel_ns = before->kernel_ns,
+                                                        .before = before->last,
+                                                        .launcher = before->launcher};
+        devices[d->device_count].until_ns[IDLE_OTHER] = before->until_ns;
         if (key_map_set(&d->device_of, key, place = ++d->device_count) < 0)
             return NULL;
         d->ranked[ranked - 1].place = d->device_count - 1;
@@ -148,14 +159,9 @@ static int give_held(struct idle *d, struct idle_device *device, uint64_t call_n
     return error;
 }
 
-/* From the end of the last work in the piece on: until then others are beside it at most. */
-static int open_aside(struct idle *d, struct idle_device *device, uint64_t at_ns)
+/* From the end of the device's time in the piece on. */
+static int open_aside(struct idle_device *device)
 {
-    if (device->aside && device->aside->is_open)
-        return 0;
-    int error = give_held(d, device, 0);
-    if (error == 0)
-        error = spend(d, device, earlier(at_ns, last_work_ns(device, IDLE_BUSY_PARTS)));
     if (!device->aside)
         device->aside = calloc(1, sizeof *device->aside);
     if (!device->aside)
@@ -167,7 +173,7 @@ static int open_aside(struct idle *d, struct idle_device *device, uint64_t at_ns
     memcpy(a->causes, device->causes, sizeof a->causes);
     a->own = device->own;
     a->is_open = true;
-    return error;
+    return 0;
 }
 
 static bool has_aside(const struct idle_device *device)
@@ -344,6 +350,22 @@ static struct idle_gap ended_gap(const struct idle *d, const struct idle_device 
     return gap;
 }
 
+/* That work, which is not in the piece, is behind the device's time there: until then it did no
+ * more than others that are not. 0 or an error. */
+static int leave_piece(struct idle *d, struct idle_device *device, const struct slice *s,
+                       struct idle_maker maker)
+{
+    int error = give_held(d, device, 0);
+    if (error == 0)
+        error = spend(d, device, device->to_ns);
+    if (error == 0 && device->at_ns < device->to_ns) {
+        struct idle_gap gap = ended_gap(d, device, s, maker);
+        gap.end_ns = device->to_ns;
+        error = charge(d, device, &gap, idle_gap_charge);
+    }
+    return error == 0 ? open_aside(device) : error;
+}
+
 /* Of a copy's gap: whose it is will be known when a kernel comes. 0 or an error. */
 static int hold(struct idle *d, struct idle_device *device, struct idle_gap *gap)
 {
@@ -468,10 +490,10 @@ int idle_take_work(struct idle *d, struct idle_process *p, const struct slice *s
     struct idle_maker maker = maker_of(d, p, s);
     if (tells_held(device, s))
         error = settle_held(d, device, s, maker.thread);
-    if (error == 0 && s->is_hidden && is_piece(d)) {
-        error = tells_held(device, s) ? charge_held(d, device, s, maker) : 0;
-        error = error < 0 ? error : open_aside(d, device, e->begin_ns);
-    }
+    if (!s->is_hidden)
+        device->to_ns = later(device->to_ns, e->end_ns);
+    else if (error == 0 && is_piece(d) && e->begin_ns >= device->to_ns && !has_aside(device))
+        error = leave_piece(d, device, s, maker);
     if (error < 0 || (error = spend(d, device, e->begin_ns)) < 0)
         return error;
     if (s->is_called && s->call.end_ns <= device->at_ns && !p->pause_count && p->has_worked &&
@@ -549,8 +571,36 @@ static bool pass_far(struct idle *d, const struct idle_process *p, const struct 
     return true;
 }
 
-/* In a piece of time, as its device's first work there has not come yet, only until when it lasts
- * is kept. */
+/* Of what is before the device's first work in a piece only what comes last matters. 0 or an error.
+ */
+static int take_before(struct idle *d, struct idle_process *p, const struct slice *s)
+{
+    const struct event *e = &s->event;
+    struct key key = {e->process->index, record_arg(e->record, KERNEL_DEVICE), 0};
+    uint64_t number = key_map_get(&d->before_of, key);
+    p->has_worked = true;
+    if (!number && d->before_count == IDLE_DEVICES_MAX)
+        return 0;
+    if (!number) {
+        struct idle_before *list =
+            array_room(d->befores, d->before_count, &d->before_capacity, sizeof *list, 16);
+        if (!list || key_map_set(&d->before_of, key, number = d->before_count + 1ull) < 0)
+            return GPUPROF_NO_MEMORY;
+        d->befores = list;
+        list[d->before_count++] = (struct idle_before){0};
+    }
+    struct idle_before *before = &d->befores[number - 1];
+    struct idle_maker maker = maker_of(d, p, s);
+    before->until_ns = later(before->until_ns, e->end_ns);
+    if (maker.thread)
+        before->last = maker;
+    if (!is_copy(s)) {
+        before->kernel_ns = later(before->kernel_ns, e->end_ns);
+        before->launcher = s->is_called ? maker : (struct idle_maker){0};
+    }
+    return 0;
+}
+
 int idle_take_hidden_work(struct idle *d, struct idle_process *p, const struct slice *s)
 {
     const struct walk_filter *f = d->walk->filter;
@@ -559,20 +609,19 @@ int idle_take_hidden_work(struct idle *d, struct idle_process *p, const struct s
     int error = idle_follows_ranks(d) ? take_hidden_collective(d, p, s) : 0;
     if (error < 0 || pass_far(d, p, s))
         return error;
-    if (is_piece(d) ? key_map_get(&d->device_of, key) > 0
-                    : f->has_work && f->reaches(f->context, e->process, key.b, p->begin_ns,
-                                                d->walk->last_ns[e->process->index]))
-        return idle_take_work(d, p, s);
-    error = is_piece(d)
-                ? key_map_set(&d->others, key, later(key_map_get(&d->others, key), e->end_ns))
-                : 0;
-    return error == GPUPROF_LIMIT ? 0 : error;
+    if (is_piece(d))
+        return key_map_get(&d->device_of, key) ? idle_take_work(d, p, s) : take_before(d, p, s);
+    return f->has_work && f->reaches(f->context, e->process, key.b, p->begin_ns,
+                                     d->walk->last_ns[e->process->index])
+               ? idle_take_work(d, p, s)
+               : 0;
 }
 
 int idle_device_end(struct idle *d, struct idle_device *device)
 {
-    uint64_t end_ns = is_piece(d) ? last_work_ns(device, IDLE_BUSY_PARTS)
-                                  : d->walk->last_ns[device->process->index];
+    uint64_t end_ns = d->walk->last_ns[device->process->index];
+    if (is_piece(d))
+        end_ns = earlier(device->to_ns, later(end_ns, last_work_ns(device, IDLE_BUSY_PARTS)));
     device->end_ns = later(cut(d, end_ns), device->begin_ns);
     int error = give_held(d, device, 0);
     if (error == 0 && has_aside(device))

@@ -30,8 +30,8 @@ enum idle_part {
     IDLE_PARTS
 };
 
-/* Of a device in a piece of time: its time ends with the last work in the piece. What comes behind
- * one counts if another follows, and is forgotten else. */
+/* Of a device in steps, ranges or windows: its time ends with them, or with the last work in them.
+ * What comes behind that counts if more of their work follows, and is forgotten else. */
 struct idle_aside {
     struct idle_rows rows;
     uint64_t idle_ns; /* this and what follows: as the device had it */
@@ -48,6 +48,7 @@ struct idle_device {
     uint32_t ranked;   /* its number for idle_ranks.h */
     uint64_t begin_ns; /* the window */
     uint64_t end_ns;
+    uint64_t to_ns;    /* of steps, ranges and windows: so far */
     uint64_t first_ns; /* begin of its first work: devices are in this order, then by process */
     uint64_t parts[IDLE_PARTS];   /* ns */
     uint64_t idle_ns;             /* with those they are the window, but for: */
@@ -81,6 +82,13 @@ struct idle_wait {
     uint64_t begin_ns;
     uint64_t end_ns;
     uint32_t process; /* index of the one that is waited for; IDLE_NONE: not known */
+};
+
+/* The work of a device before its first in a piece. */
+struct idle_before {
+    uint64_t until_ns;  /* the end of the last one, ... */
+    uint64_t kernel_ns; /* ... and of the last kernel or graph */
+    struct idle_maker last, launcher;
 };
 
 /* A device as idle_ranks.h numbers them: in a piece also those without work in it. */
@@ -130,8 +138,10 @@ struct idle {
     struct idle_process *processes; /* owned, by index */
     struct idle_thread **threads;   /* owned, and so are they; by index; NULL: no call */
     struct key_map device_of;       /* (process, device) -> place + 1 */
-    struct key_map others;          /* likewise, before its first work in a piece of time -> ... */
-                                    /* ... until when it does other work */
+    struct idle_before *befores;    /* owned: of steps, ranges or windows, by (process, device) */
+    uint32_t before_count;
+    uint32_t before_capacity;
+    struct key_map before_of; /* -> place + 1 */
     struct idle_ranks ranks;
     struct idle_ranked *ranked; /* owned */
     uint32_t ranked_count;

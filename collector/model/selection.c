@@ -62,6 +62,25 @@ static bool reaches_device(void *context, const struct process *p, uint64_t devi
            (device == UINT64_MAX || number_list_has(&s->wish->devices, device));
 }
 
+static void narrow(struct time_span *to, const struct time_spans *spans)
+{
+    uint64_t begin_ns = spans->count ? spans->list[0].begin_ns : UINT64_MAX;
+    uint64_t end_ns = spans->count ? spans->list[spans->count - 1].end_ns : 0;
+    to->begin_ns = begin_ns > to->begin_ns ? begin_ns : to->begin_ns;
+    to->end_ns = end_ns < to->end_ns ? end_ns : to->end_ns;
+}
+
+static struct time_span bounds(void *context, const struct process *p)
+{
+    const struct selection *s = context;
+    const struct time_spans *const all[] = {s->steps, s->ranges, s->cycle};
+    struct time_span span = {s->from_ns, s->to_ns};
+    for (unsigned i = 0; i < sizeof all / sizeof all[0]; i++)
+        if (all[i])
+            narrow(&span, &all[i][p->index]);
+    return span;
+}
+
 /* Is it in the window, or what it ends with? */
 static bool is_in_cycle(const struct selection *s, const struct subject *e)
 {
@@ -605,6 +624,7 @@ enum exit_code selection_make(struct selection *s, struct recording *rec, struct
                                      .has_call = has_call,
                                      .wants = wants,
                                      .reaches = reaches_device,
+                                     .bounds = bounds,
                                      .first_ns = s->walk->first_ns,
                                      .last_ns = s->walk->last_ns,
                                      .is_of_time = s->from_ns || s->to_ns != UINT64_MAX ||

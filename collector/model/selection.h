@@ -30,11 +30,6 @@
 
 #define SELECTION_SPANS_MAX (1u << 22)
 
-struct time_span {
-    uint64_t begin_ns;
-    uint64_t end_ns;
-};
-
 /* Of one process; once complete, in the order of time, and apart from each other. */
 struct time_spans {
     struct time_span *list; /* owned */

@@ -35,6 +35,11 @@ enum pause_change { PAUSE_SAME, PAUSE_BEGINS, PAUSE_ENDS };
 struct walk;
 struct slice;
 
+struct time_span {
+    uint64_t begin_ns;
+    uint64_t end_ns;
+};
+
 /* Which slices are shown (selection.h). */
 struct walk_filter {
     void *context;
@@ -45,6 +50,8 @@ struct walk_filter {
      * NULL: all is. */
     bool (*reaches)(void *context, const struct process *p, uint64_t device, uint64_t begin_ns,
                     uint64_t end_ns);
+    /* From when to when the process's time in it is, with what is between parts of it. */
+    struct time_span (*bounds)(void *context, const struct process *p);
     bool is_of_time; /* not all the time of a process is in it */
     bool is_span;    /* but one piece, from from_ns to to_ns */
     bool is_whole;   /* likewise, with all that happened then on devices that are wanted */

@@ -356,15 +356,11 @@ static void print_bar(struct screen *s, const struct overview *o)
     }
     memset(bar + at, '.', BAR_WIDTH - at);
     bar[BAR_WIDTH] = '\0';
-    const struct walk_filter *f = d->walk->filter;
-    const char *of =
-        f && f->is_of_time && !f->is_span ? ", of each its first to its last work" : "";
     char workless[64] = "";
     if (o->workless)
         snprintf(workless, sizeof workless, "; of %u process%s no GPU work is recorded",
                  o->workless, o->workless == 1 ? "" : "es");
-    line(s, "", NULL, "[%s] %u x %s%s%s", bar, o->devices, o->device ? o->device : "GPU", of,
-         workless);
+    line(s, "", NULL, "[%s] %u x %s%s", bar, o->devices, o->device ? o->device : "GPU", workless);
 }
 
 /* The largest of the places: in all processes, by cause. Shares are of the time behind start-up, as

@@ -258,7 +258,7 @@ static int start(struct report *r, struct recording *rec, const struct report_wi
      * with, of those beyond it. */
     if (wish->selection)
         wish->selection->keeps_work =
-            r->idle && (wish->selection->filter.is_span || idle_follows_ranks(r->idle));
+            r->idle && (wish->selection->filter.is_of_time || idle_follows_ranks(r->idle));
     if (!(r->findings = calloc(1, sizeof *r->findings)) ||
         findings_init(r->findings, &r->walk, r->idle) < 0 ||
         memory_signs_init(&r->signs, &r->walk) < 0)

@@ -191,10 +191,19 @@ def sums(rows):
     return {name: tuple(value) for name, value in found.items()}
 
 
+def window_of(piece, pid, shown, hidden):
+    spans = [spans[pid] for spans in piece.spans]
+    begin = max(piece.time[0], *(its[0][0] for its in spans))
+    end = min(piece.time[1], piece.whole.ends[pid], *(its[-1][1] for its in spans))
+    first = min(w.begin for w in shown)
+    before = max((w.end for w in hidden if w.begin < first), default=0)
+    return min(first, max(begin, before)), max(end, *(w.end for w in shown))
+
+
 def use_of(piece):
     """Of each device's time, where work may be in the piece: how much of what. Window and idle time
-    only in pieces of time: they begin and end with work in steps and ranges, and with the piece, or
-    the process, else."""
+    only in pieces of time: they begin and end with the piece, or the process, and in steps and
+    ranges with the work before, or the last of their work, if that is later."""
     if piece.kinds and not piece.kinds & {*WORK}:
         return {}
     devices = collections.defaultdict(lambda: ([], []))
@@ -209,7 +218,7 @@ def use_of(piece):
             continue
         window = (-math.inf, math.inf)
         if piece.spans:
-            window = min(w.begin for w in shown), max(w.end for w in shown)
+            window = window_of(piece, key[0], shown, hidden)
         elif piece.is_span:
             begin = max(piece.time[0], piece.origin)  # all had started before their first events
             window = begin, max(begin, min(piece.time[1], piece.whole.ends[key[0]]))

@@ -157,18 +157,22 @@ def devices(run_collector, folder, *options):
     return json.loads(result.stdout)["gpu_time"]
 
 
-def test_devices_are_looked_at_from_first_to_last_work(whole, run_collector):
-    """What is idle before and behind it is in no piece of steps; in one of ranks it is."""
-    folder, trace = whole
-    base = database(trace)
-    for title in ("steps", "a step", "range", "all of it"):
-        options, where = CUTS[title]
-        wanted = {device: round(1000 * us, -1) for device, us in base.execute(
-            f"SELECT device, max(ts + dur) - min(ts) FROM all_ AS a WHERE cat IN {WORK} AND "
-            f"({where}) GROUP BY device")}
-        shown = devices(run_collector, folder, *options)
-        assert {d["device"]: round(d["window_ns"], -1) for d in shown} == wanted, title
-        assert {d["idle_start_up_ns"] for d in shown} <= {0}, title
+def test_time_of_devices_in_steps_adds_up(make_gpu, run_collector):
+    """What was idle between two of them is in that in which it was, whatever ended it."""
+    folder = make_gpu("train", 2, 12)
+    added = collections.defaultdict(collections.Counter)
+    for step in range(12):
+        for row in devices(run_collector, folder, f"--step={step}"):
+            assert row["other_ns"] == 0
+            added[row["pid"]].update({"window": row["window_ns"], **times_of(row)})
+    rows = devices(run_collector, folder, "--step=0:12")
+    assert {row["pid"]: dict(added[row["pid"]]) for row in rows} == {
+        row["pid"]: {"window": row["window_ns"], **times_of(row)} for row in rows}
+    assert len(rows) == 2 and all(row["idle_ns"] for row in rows)
+
+
+def test_devices_of_a_rank_start_up(whole, run_collector):
+    folder, _ = whole
     of_rank, = devices(run_collector, folder, "--rank=1")
     assert of_rank["idle_start_up_ns"] > 0 and of_rank["device"] == 1
 
@@ -749,40 +753,37 @@ CALL, KERNEL = 1 << TYPES["call"], 1 << TYPES["kernel"]
     ids=["time", "steps", "range"])
 def test_blocks_of_which_a_piece_has_nothing_are_not_read(tmp_path, run_collector, options, first,
                                                           last):
-    """With them damaged, and with headers that do not say what blocks have, it is the same. Of a
-    piece of time the report wants work on both sides: of what the edges' idle time is a part."""
+    """With them damaged, and with headers that do not say what blocks have, it is the same. The
+    report wants work on both sides: of what the edges' idle time is a part."""
     folder = batches(tmp_path)
 
     def is_of(block, batch):
         return (batch + 1) * BATCH_NS <= block.begin < (batch + 2) * BATCH_NS
 
-    def needless(block, calls):
+    def needless(block):
         before = any(is_of(block, b) for b in range(first))
         behind = last + 1 + (options[0][:6] == "--step")  # the next begins where the last one ends
         after = any(is_of(block, b) for b in range(behind, BATCHES))
         return ((block.types == KERNEL and (before or (after and options[0][:6] == "--from"))) or
-                (calls and block.types == CALL and after))
+                (block.types == CALL and after))
 
-    damaged = {"report": 0, "merge": 0}
+    damaged = []
 
-    def damage(verb):
-        def change(block, _, frame):
-            if needless(block, verb == "merge"):
-                damaged[verb] += 1
-                frame[len(frame) // 2] ^= 0xff
-        return change
-    verbs = [("merge", [])] + [("report", ["--format=csv"])] * (options[0][:6] != "--from")
-    for verb, more in verbs:
-        wanted = run_collector(verb, *options, *more, folder)
-        assert wanted.returncode == 0 and wanted.stderr == ""
-        silent = rewritten(folder, f"silent {verb}", without_types)
-        broken = rewritten(folder, f"broken {verb}", damage(verb))
-        assert damaged[verb] >= 2
-        for copy in (silent, broken):
-            shown = run_collector(verb, *options, *more, copy)
-            assert (shown.returncode, shown.stderr, shown.stdout) == (0, "", wanted.stdout), copy
-        both = run_collector(verb, *options, rewritten(broken, f"both {verb}", without_types))
-        assert both.returncode == 3 and "damaged" in both.stderr
+    def damage(block, _, frame):
+        if needless(block):
+            damaged.append(block)
+            frame[len(frame) // 2] ^= 0xff
+    wanted = run_collector("merge", *options, folder)
+    assert wanted.returncode == 0 and wanted.stderr == ""
+    silent, broken = (rewritten(folder, name, change)
+                      for name, change in (("silent", without_types), ("broken", damage)))
+    assert len(damaged) >= 2
+    for copy in (silent, broken):
+        shown = run_collector("merge", *options, copy)
+        assert (shown.returncode, shown.stderr, shown.stdout) == (0, "", wanted.stdout), copy
+    both = run_collector("merge", *options, rewritten(broken, "both", without_types))
+    assert both.returncode == 3 and "damaged" in both.stderr
+    assert run_collector("report", *options, broken).returncode == 3
 
 
 def lengths(run_collector, folder, name, *options):
