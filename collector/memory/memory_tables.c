@@ -145,6 +145,7 @@ static void fill_place(const struct table *t, uint32_t index, enum report_format
 enum {
     O_NAME,
     O_WHERE,
+    O_PROCESS,
     O_BYTES,
     O_SHARE,
     O_BLOCKS,
@@ -160,13 +161,13 @@ enum {
     O_TEMPORARY,
     O_TEMPORARY_BYTES,
     O_PLACES,
-    O_PROCESS,
     O_COLUMNS
 };
 
 static const struct column owner_columns[O_COLUMNS] = {
     [O_NAME] = {"name", "owner"},
     [O_WHERE] = {"where", "of", COLUMN_TEXT, 6},
+    [O_PROCESS] = {"process", "process", COLUMN_TEXT, 12, .is_filled = true},
     [O_BYTES] = {"bytes", "bytes", COLUMN_BYTES, 10},
     [O_SHARE] = {"share", "share", COLUMN_SHARE, 6},
     [O_BLOCKS] = {"blocks", "blocks", COLUMN_COUNT, 8},
@@ -182,7 +183,6 @@ static const struct column owner_columns[O_COLUMNS] = {
     [O_TEMPORARY] = {"temporary_blocks", NULL, COLUMN_COUNT},
     [O_TEMPORARY_BYTES] = {"temporary_bytes", NULL, COLUMN_BYTES},
     [O_PLACES] = {"places", NULL, COLUMN_COUNT},
-    [O_PROCESS] = {"process", "process", COLUMN_TEXT, 12, .is_filled = true},
 };
 
 /* The same stack of two processes is two owners. */

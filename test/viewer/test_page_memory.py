@@ -101,6 +101,22 @@ def test_a_curve_is_that_of_the_books(chromium, page_of):
     assert tip.endswith("at most 96.0 MiB")
 
 
+def test_owners_of_one_stack(chromium, page_of):
+    """Of a program without Python an owner is a stack, of one process: the row says of which."""
+    processes = [Process(rank) for rank in range(2)]
+    for process in processes:
+        process.lines.insert(0, "meta stacks=native")
+        process.raw(1, TYPES["stack"], [90, 0], (1 << 60 | 0x1000).to_bytes(8, "little"))
+        process.raw(1, "cudaMalloc", [0x1000, (1 + process.rank) * MIB, 0], ns=9, code=90)
+    table = "#memory [aria-label^='Who held it']"
+    page = Page(chromium, page_of(*processes))
+    who = page.texts(table + " thead th").index("process")
+    assert len({row[0] for row in page.rows(table)}) == 1
+    assert {(row[who], row[who + 1]) for row in page.rows(table)} == {
+        ("rank 0", "1.00 MiB"), ("rank 1", "2.00 MiB")}
+    page.check_quiet()
+
+
 def test_many_ranks(chromium, page_of):
     """A row is chosen, by a click or a key, and has its curve."""
     path = page_of(*(training(rank, steps=9, lines=range(20, 21 + rank % 7))
