@@ -51,7 +51,7 @@ static inline uint64_t idle_share_of(const struct idle *d, enum idle_cause cause
 static inline bool idle_lacks_ranks(const struct idle *d)
 {
     return (d->parts[IDLE_COMMUNICATING] || d->causes[IDLE_COMMUNICATION]) &&
-           (d->walk->rec->left_out_ranks || d->arrivals.missed[RANK_MISS_PIECE]);
+           (idle_follows_ranks(d) ? d->ranks.lacks_some : d->walk->rec->left_out_ranks > 0);
 }
 
 /* The thread that a row of idle time is of; NULL: of none, or its id is not known. */

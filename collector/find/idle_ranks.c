@@ -490,8 +490,10 @@ static int tell_group(struct telling *t, const struct member *members, uint32_t 
         if (more > 0)
             comers[there++] = c;
     }
+    bool is_short = is_short_of_ranks(t, members, count);
+    t->ranks->lacks_some |= is_short;
     if (error == 0)
-        error = tell_comers(t, comers, there, by, is_short_of_ranks(t, members, count), otherwise);
+        error = tell_comers(t, comers, there, by, is_short, otherwise);
     for (uint32_t i = 0; all && i < count; i++)
         if (all[i].sequence)
             close_reader(&all[i].ahead, &all[i].sequence->kernels);
