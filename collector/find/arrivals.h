@@ -91,6 +91,9 @@ int arrivals_finish(struct arrivals *a, const struct rank_device *devices);
 int arrivals_want(struct arrivals *a, struct place_lines *lines, bool all);
 int arrivals_name(struct arrivals *a, const struct walk *w, struct place_lines *lines, bool all);
 
+/* Why a table of several ranks is empty, where there are others. */
+#define RANKS_LEFT_OUT ": it needs two ranks or more, and --rank or --pid left the others out"
+
 /* A line that says how many were missed, and why; nothing if none were. (arrivals_print.c) */
 void arrivals_say_missed(const uint64_t missed[static RANK_MISSES], FILE *out);
 

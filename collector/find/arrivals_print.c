@@ -57,6 +57,8 @@ static void begin(struct table *t, enum report_format format)
     const struct idle *d = t->source;
     t->count = d ? d->arrivals.row_count : 0;
     t->is_there = t->count || format == FORMAT_JSON;
+    if (d && d->walk->rec->left_out_ranks)
+        t->none = RANKS_LEFT_OUT;
     for (unsigned i = 0; d && i < RANK_MISSES; i++)
         t->is_there |= d->arrivals.missed[i] != 0;
 }

@@ -111,7 +111,7 @@ int idle_where_text(const struct walk *w, struct place_lines *lines, const struc
 
 const char *idle_at(const char *place)
 {
-    static const char *const words[] = {"before ", "after "};
+    static const char *const words[] = {"before ", "after ", "between ", idle_on_device};
     for (unsigned i = 0; i < sizeof words / sizeof words[0]; i++)
         if (strncmp(place, words[i], strlen(words[i])) == 0)
             return "";

@@ -22,9 +22,9 @@ static int compare(const void *left, const void *right)
 static void add_device(struct rank_row *row, const struct idle_device *device)
 {
     row->devices++;
-    row->window_ns +=
-        device->end_ns - device->begin_ns - device->stopped_ns - device->parts[IDLE_OTHER];
-    for (unsigned part = 0; part < IDLE_BUSY_PARTS; part++)
+    row->window_ns += device->end_ns - device->begin_ns;
+    row->stopped_ns += device->stopped_ns;
+    for (unsigned part = 0; part < IDLE_PARTS; part++)
         row->parts[part] += device->parts[part];
     row->idle_ns += device->idle_ns;
     row->start_up_ns += device->causes[IDLE_START_UP];
@@ -52,6 +52,7 @@ int rank_report_init(struct rank_report *r, const struct recording *rec, const s
 void rank_report_make(struct rank_report *r, const struct recording *rec, const struct idle *idle)
 {
     struct rank_row *rows = r->rows;
+    r->left_out = rec->left_out_ranks;
     for (uint32_t i = 0; idle && i < idle->device_count; i++)
         add_device(&rows[idle->devices[i].process->index], &idle->devices[i]);
     if (idle)
@@ -96,6 +97,8 @@ enum {
     LATE_SHARE,
     BEHIND,
     AWAITED,
+    STOPPED,
+    OTHER,
     COLUMNS
 };
 
@@ -123,6 +126,8 @@ static const struct column columns[COLUMNS] = {
     [LATE_SHARE] = {"late_share", "last", COLUMN_SHARE, 6, .is_filled = true},
     [BEHIND] = {"late_ns", "behind", COLUMN_NS, 11, .spare = 2, .is_filled = true},
     [AWAITED] = {"awaited_ns", "others waited", COLUMN_NS, 13, .is_filled = true},
+    [STOPPED] = {"stopped_ns", NULL, COLUMN_NS},
+    [OTHER] = {"other_ns", NULL, COLUMN_NS},
 };
 
 static void begin(struct table *t, enum report_format format)
@@ -130,6 +135,8 @@ static void begin(struct table *t, enum report_format format)
     const struct rank_report *r = t->source;
     t->is_there = r->count > 1 || format == FORMAT_JSON;
     t->count = t->is_there ? r->count : 0;
+    if (r->left_out)
+        t->none = RANKS_LEFT_OUT;
 }
 
 /* Of a file that was cut off, or a process that was killed, the sums are of less time. */
@@ -167,9 +174,11 @@ static void fill(const struct table *t, uint32_t index, enum report_format forma
     cells[COPIES] = cell_number(row->parts[IDLE_COPYING]);
     cells[IDLE] = cell_number(row->idle_ns);
     cells[RUN_IDLE] = cell_number(row->idle_ns - row->start_up_ns);
-    cells[IDLE_SHARE] =
-        cell_share(row->idle_ns - row->start_up_ns, row->window_ns - row->start_up_ns);
+    cells[IDLE_SHARE] = cell_share(row->idle_ns - row->start_up_ns,
+                                   row->window_ns - row->start_up_ns - row->stopped_ns);
     cells[START_UP] = cell_number(row->start_up_ns);
+    cells[STOPPED] = cell_number(row->stopped_ns);
+    cells[OTHER] = cell_number(row->parts[IDLE_OTHER]);
     if (!row->collectives && is_text)
         return;
     cells[WAITS] = cell_number(row->waits_ns);
@@ -180,9 +189,15 @@ static void fill(const struct table *t, uint32_t index, enum report_format forma
     cells[AWAITED] = cell_number(row->awaited_ns);
 }
 
-static void say_missed(const struct table *t, FILE *out)
+static void print_notes(const struct table *t, FILE *out)
 {
-    arrivals_say_missed(((const struct rank_report *)t->source)->missed, out);
+    const struct rank_report *r = t->source;
+    bool has_waited = false;
+    for (uint32_t i = 0; i < t->count && !has_waited; i++)
+        has_waited = r->rows[i].waits_ns;
+    if (has_waited)
+        fputs("  GPU idle has the waits for other ranks in it, which 'steps' has as busy\n", out);
+    arrivals_say_missed(r->missed, out);
 }
 
 const struct table_info ranks_table = {
@@ -209,4 +224,4 @@ const struct table_info ranks_table = {
     .json_empty = "[]",
     .begin = begin,
     .row = fill,
-    .text_behind = say_missed};
+    .text_behind = print_notes};

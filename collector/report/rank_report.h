@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A row for each rank of a job: its steps, where its devices' time went, and how often the others
- * waited for it. Memory: 140 bytes a process.
+ * waited for it. Memory: 160 bytes a process.
  */
 #ifndef GPUPROF_COLLECTOR_RANK_REPORT_H
 #define GPUPROF_COLLECTOR_RANK_REPORT_H
@@ -16,7 +16,8 @@ struct rank_row {
     uint64_t steps; /* whole ones */
     uint64_t step_ns;
     uint64_t window_ns; /* of its devices, and so the next ones */
-    uint64_t parts[IDLE_BUSY_PARTS];
+    uint64_t parts[IDLE_PARTS];
+    uint64_t stopped_ns;
     uint64_t idle_ns;
     uint64_t start_up_ns; /* of idle_ns */
     uint64_t waits_ns;    /* of idle_ns: for other ranks */
@@ -30,6 +31,7 @@ struct rank_report {
     struct rank_row *rows; /* owned; by rank, then process */
     uint32_t count;
     uint64_t missed[RANK_MISSES]; /* collectives, as arrivals.h has them */
+    uint32_t left_out;            /* ranks that nobody wanted to see */
 };
 
 /* A row for each process, by its index, with its whole steps; `steps` may be NULL. 0 or

@@ -32,9 +32,8 @@ static const struct column columns[COLUMNS] = {
 
 static void table_begins(struct table *t, enum report_format format)
 {
-    (void)format;
     t->count = ((const struct report *)t->source)->row_count;
-    t->is_there = true;
+    t->is_there = t->count || format != FORMAT_TEXT;
 }
 
 static struct cell or_nothing(uint64_t number, enum report_format format)

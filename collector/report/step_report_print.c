@@ -478,6 +478,15 @@ static void fill_step(const struct table *t, uint32_t index, enum report_format 
     fill_wait(r, index, format, cells);
 }
 
+/* What busy means here: where ranks are looked at, the same time is idle time. */
+static void say_busy(const struct table *t, FILE *out)
+{
+    const struct step_report *r = t->source;
+    if (r->waits)
+        fputs("GPU busy has the waits for other ranks in it, which 'ranks' has as idle time\n",
+              out);
+}
+
 /* ---- phases ---------------------------------------------------------------------------------- */
 
 enum {
@@ -611,7 +620,8 @@ const struct table_info step_tables[STEP_TABLES] = {
      .more = "... and %s more step%s; --limit=N shows more of them",
      .is_further = true,
      .begin = steps_begin,
-     .row = fill_step},
+     .row = fill_step,
+     .text_behind = say_busy},
     {.name = "phases",
      .place = PLACE_STEPS,
      .key = "phases",

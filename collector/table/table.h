@@ -165,7 +165,8 @@ struct table_view {
 struct table {
     const struct table_info *info;
     const void *source;
-    bool is_there; /* this recording has such a table, with rows or without */
+    const char *none; /* begin may say: of this recording, instead of text_none; NULL: it */
+    bool is_there;    /* this recording has such a table, with rows or without */
     uint32_t count;
     uint32_t first;
     uint64_t whole;

@@ -201,9 +201,11 @@ int table_print_text(struct table *t, const struct table_view *view, FILE *out)
     int error = table_begin(t, view, FORMAT_TEXT);
     if (error == 0 && t->is_there)
         print_table(t, view, out);
-    else if (error == 0 && view->is_named && !t->info->is_joined && !t->info->is_further)
+    else if (error == 0 && view->is_named && !t->info->is_joined && !t->info->is_further) {
+        const char *none = t->none ? t->none : t->info->text_none;
         fprintf(out, "\n%s\n  none%s\n", t->info->title ? t->info->title : t->info->name,
-                t->info->text_none ? t->info->text_none : "");
+                none ? none : "");
+    }
     table_end(t);
     return error;
 }

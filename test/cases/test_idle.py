@@ -300,6 +300,18 @@ def test_a_helper_that_cuts_gaps_is_told_as_one(us, share, run_verb, make_record
         text.replace(str(folder), "DATA")
 
 
+def test_the_place_of_a_finding_is_a_phrase(run_verb, make_records):
+    """Not "at on the device", where kernels were launched long before they began."""
+    s = Script()
+    s.launch()
+    for _ in range(10):
+        s.launch(us=3, after=200_000)
+        s.now += 200_200
+    text = run_verb("report", make_records(s.text())).stdout
+    assert re.search(r"finding .*\n +at import and .*\n.*\n.* 2.000 s  each wait .*\n"
+                     r" +on the device\n", text) and "at on" not in text
+
+
 # (when, thread, function, how long, work from then on and for so long) in us after the first
 # kernel's end; who is told for the time before: the next launch's thread, or that which copies.
 COPY, LAUNCH, WAIT = "cudaMemcpyAsync", "cudaLaunchKernel", "cudaStreamSynchronize"

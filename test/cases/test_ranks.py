@@ -417,6 +417,39 @@ def test_whom_the_slowest_step_waited_for(run_verb, make_gpu):
         "late", 1, name="alone")).stdout
 
 
+def test_idle_share_of_ranks_is_that_of_their_devices(run_verb, make_gpu):
+    """Each has one, which was idle as long whatever of its work was asked for."""
+    folder = make_gpu("late", 3)
+    sums = ("window_ns", "stopped_ns", "other_ns", "idle_ns", "idle_start_up_ns", "idle_share")
+    seen = set()
+    for words in ((), ("--name=nccl",), ("--min-duration=10ms",)):
+        made = json.loads(run_verb("report", "--format=json", "--table=gpu_time,ranks", *words,
+                                   folder).stdout)
+        of_ranks, of_devices = ([[row[key] for key in sums] for row in made[table]]
+                                for table in ("ranks", "gpu_time"))
+        assert of_ranks == of_devices
+        seen.add(tuple(row["idle_share"] for row in made["ranks"]))
+        assert words == () or all(row["other_ns"] >= 12 * 8 * MS for row in made["ranks"])
+    assert len(seen) == 1
+
+
+def test_where_waits_are_is_said(run_verb, make_gpu):
+    waits = "has the waits for other ranks in it, which"
+    notes = {"steps": f"GPU busy {waits} 'ranks' has as idle time",
+             "ranks": f"  GPU idle {waits} 'steps' has as busy"}
+    for ranks, are_said in ((2, True), (1, False)):
+        folder = make_gpu("late", ranks, name=f"of {ranks}")
+        for table, note in notes.items():
+            text = run_verb("report", f"--table={table}", folder).stdout
+            assert (f"\n{note}\n" in text) is are_said
+
+
+def test_tables_of_several_ranks_say_who_was_left_out(run_verb, make_gpu):
+    text = run_verb("report", "--rank=1", "--table=ranks,arrivals", make_gpu("late", 2)).stdout
+    none = "  none: it needs two ranks or more, and --rank or --pid left the others out\n"
+    assert text.count(none) == 2 and "needs recordings" not in text
+
+
 def test_tables_of_several_ranks_say_so_of_one(run_verb, make_gpu):
     text = run_verb("report", "--table=ranks,arrivals", make_gpu("late", 1)).stdout
     assert "\n  none: it has a row for each rank, and needs recordings of two or more\n" in text

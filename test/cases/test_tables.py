@@ -106,6 +106,16 @@ def test_named_table_without_rows_says_so(report):
     assert "nvtx_sum" not in json.loads(report("--format=json").stdout)
 
 
+def test_calls_are_left_out_where_there_are_none(run_verb, make_gpu):
+    """In a piece of ranges without a call; who asks for them is told."""
+    folder = make_gpu("late", 2)
+    assert "\ncalls\n" in run_verb("report", folder).stdout
+    text = run_verb("report", "--range=evaluate", folder).stdout
+    assert "\nranges (host)\n" in text and "\ncalls\n" not in text and "within 1 %" not in text
+    text = run_verb("report", "--range=evaluate", "--table=functions", folder).stdout
+    assert text.startswith("\ncalls\n  none\n")
+
+
 @pytest.mark.parametrize("options, words", [
     (["--table=functions,kernels"], "table is named 'kernels'; 'gpuprof help report' lists"),
     (["--table="], "--table= needs a value: NAME[,NAME..]"),
