@@ -8,6 +8,7 @@
 #include "rank.h"
 #include "read/process_title.h"
 #include "report/step_report.h"
+#include "report/step_waits.h"
 
 static int count_devices(struct overview *o)
 {
@@ -85,16 +86,22 @@ static int measure_steps(struct overview *o)
     o->marks = s;
     if (!s || !s->count)
         return 0;
-    uint64_t *times = calloc(s->count, sizeof *times);
-    if (!times)
-        return GPUPROF_NO_MEMORY;
+    struct step_wait *own = NULL;
+    int error = r->steps ? 0 : step_waits_find(s, r->idle, &own);
+    const struct step_wait *waits = r->steps ? r->steps->waits : own;
+    uint64_t *times = error == 0 ? calloc(s->count, sizeof *times) : NULL;
+    if (!times) {
+        free(own);
+        return error < 0 ? error : GPUPROF_NO_MEMORY;
+    }
     for (uint32_t i = 0; i < s->count; i++) {
         const struct step *step = &s->list[i];
         uint64_t ns = step->end_ns - step->begin_ns;
         if (step->is_partial)
             continue;
         times[o->steps++] = ns;
-        if (!o->slowest || ns > o->slowest->end_ns - o->slowest->begin_ns)
+        bool is_slowest = !o->slowest || ns > o->slowest->end_ns - o->slowest->begin_ns;
+        if (is_slowest && !step_has_only_waited(s, waits, step))
             o->slowest = step;
     }
     if (o->steps) {
@@ -102,6 +109,7 @@ static int measure_steps(struct overview *o)
         o->step_median_ns = times[(o->steps - 1) / 2];
     }
     free(times);
+    free(own);
     return 0;
 }
 

@@ -308,7 +308,7 @@ static void print_steps(struct screen *s, const struct overview *o)
     char who[RANK_TITLE_BYTES], text[LINE_BYTES];
     if (!o->steps)
         return;
-    if (process_rank(o->slowest->process) && o->report->rec->count > 1)
+    if (o->report->rec->count > 1)
         snprintf(of, sizeof of, " of %s", process_who(o->slowest->process, who));
     snprintf(text, sizeof text, "%s (by %s), median %s, slowest %s (step %" PRIu64 "%s)",
              count_text(count, o->steps), step_kind_text(o->marks->kind),

@@ -23,7 +23,6 @@
 #include "report/source_report.h"
 #include "report/stack_report.h"
 #include "report/step_report.h"
-#include "report/step_waits.h"
 #include "report/thread_report.h"
 #include "report/throttle_finding.h"
 
@@ -371,15 +370,13 @@ int report_make(struct report *r, struct recording *rec, const struct report_wis
     if (error < 0)
         message("report: %s", gpuprof_error_text(error));
     if (error == 0 && has_steps)
-        error = step_report_make(r->steps, &r->walk, r->marks, wish->steps);
+        error = step_report_make(r->steps, &r->walk, r->marks, r->idle, wish->steps);
     if (r->steps)
         r->steps->devices = r->devices;
     const struct steps *steps = r->steps ? &r->steps->steps : r->marks;
-    if (error == 0 &&
-        ((r->steps && (error = step_waits_find(&r->steps->steps, r->idle, &r->steps->waits)) < 0) ||
-         (error = energy_report_make(r->energy, steps)) < 0 ||
-         (error = throttle_finding_add(r->findings, r->devices, steps)) < 0 ||
-         (error = rank_report_init(&r->ranks, rec, steps)) < 0))
+    if (error == 0 && ((error = energy_report_make(r->energy, steps)) < 0 ||
+                       (error = throttle_finding_add(r->findings, r->devices, steps)) < 0 ||
+                       (error = rank_report_init(&r->ranks, rec, steps)) < 0))
         message("report: %s", gpuprof_error_text(error));
     if (error == 0 && !wish->is_part) /* a part has its rows by process */
         rank_report_make(&r->ranks, rec, r->idle);

@@ -102,7 +102,7 @@ static int print_tables(const struct report *r, const struct report_view *v,
     unsigned count = report_tables(r, tables);
     int error = 0;
     if (format == FORMAT_TEXT)
-        report_tables_order(tables, count);
+        report_tables_order(v, tables, count);
     for (unsigned i = 0; error == 0 && i < count; i++)
         if (report_wants(v, tables[i].info, format))
             error = print[format](&tables[i], &v->how, out);

@@ -2,6 +2,7 @@
 #include "report/report_tables.h"
 
 #include <assert.h>
+#include <limits.h>
 #include <string.h>
 
 #include "base/message.h"
@@ -91,23 +92,29 @@ unsigned report_tables(const struct report *r, struct table *tables)
     return count;
 }
 
-/* Is `name` one of the words of `list`, a,b,c? */
-static bool is_in(const char *list, const char *name)
+/* Which of the words of `list`, a,b,c, is `name`? UINT_MAX: none. */
+static unsigned word_of(const char *list, const char *name)
 {
-    size_t length = strlen(name);
-    while (list) {
+    size_t length = name ? strlen(name) : 0;
+    for (unsigned i = 0; list && name; i++) {
         size_t word = strcspn(list, ",");
         if (word == length && memcmp(list, name, length) == 0)
-            return true;
+            return i;
         list = list[word] ? list + word + 1 : NULL;
     }
-    return false;
+    return UINT_MAX;
 }
 
-/* Is the table asked for by its name, or its old one? */
+/* Which of those that are asked for is the table, by its name, or its old one? UINT_MAX: none. */
+static unsigned wish_of(const struct report_view *v, const struct table_info *info)
+{
+    unsigned old = word_of(v->tables, info->old_name), own = word_of(v->tables, info->name);
+    return own < old ? own : old;
+}
+
 static bool is_named(const struct report_view *v, const struct table_info *info)
 {
-    return is_in(v->tables, info->name) || (info->old_name && is_in(v->tables, info->old_name));
+    return wish_of(v, info) != UINT_MAX;
 }
 
 bool report_names(const struct report_view *v, const struct table_info *infos, unsigned count)
@@ -181,18 +188,20 @@ bool report_wants(const struct report_view *v, const struct table_info *info,
     return v->by <= BY_RANGE && (v->is_full || info->place != PLACE_ASKED);
 }
 
-static unsigned text_rank(const struct table_info *info)
+static unsigned text_rank(const struct report_view *v, const struct table_info *info)
 {
+    if (v->tables)
+        return wish_of(v, info);
     return info->place == PLACE_ASKED ? (unsigned)PLACES : info->place;
 }
 
-/* Insertion keeps those of one place in their order. */
-void report_tables_order(struct table *tables, unsigned count)
+/* Insertion keeps those of one place, or of one name, in their order. */
+void report_tables_order(const struct report_view *v, struct table *tables, unsigned count)
 {
     for (unsigned i = 1; i < count; i++) {
         struct table moved = tables[i];
         unsigned k = i;
-        for (; k > 0 && text_rank(tables[k - 1].info) > text_rank(moved.info); k--)
+        for (; k > 0 && text_rank(v, tables[k - 1].info) > text_rank(v, moved.info); k--)
             tables[k] = tables[k - 1];
         tables[k] = moved;
     }

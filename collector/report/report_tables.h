@@ -13,8 +13,8 @@
  * name stand side by side. */
 unsigned report_tables(const struct report *r, struct table *tables);
 
-/* Puts them into the order of the text. */
-void report_tables_order(struct table *tables, unsigned count);
+/* Puts them into the order of the text, or that in which they were asked for. */
+void report_tables_order(const struct report_view *v, struct table *tables, unsigned count);
 
 /* Is one of these tables asked for by its name? */
 bool report_names(const struct report_view *v, const struct table_info *infos, unsigned count);

@@ -84,4 +84,8 @@ void step_part_add_end(struct steps *s)
         s->count = 0;
     if (s->count)
         qsort(s->list, s->count, sizeof *s->list, compare);
+    for (uint32_t i = 0; i < s->count; i++)
+        s->firsts[s->list[i].process->index + 1]++;
+    for (uint32_t i = 0; i < s->walk->rec->count; i++)
+        s->firsts[i + 1] += s->firsts[i];
 }

@@ -12,6 +12,7 @@
 #include "model/op_kind.h"
 #include "model/selection.h"
 #include "record/gpu_record.h"
+#include "report/step_waits.h"
 
 void step_report_release(struct step_report *r)
 {
@@ -366,10 +367,19 @@ uint64_t step_report_quantile(const struct step_report *r, double fraction)
     return r->whole ? step_ns(&r->steps.list[r->order[r->whole - rank]]) : 0;
 }
 
+static void find_slowest(struct step_report *r)
+{
+    for (uint32_t i = 0; i < r->whole && r->slowest_count < SLOWEST_SHOWN; i++) {
+        const struct step *step = &r->steps.list[r->order[i]];
+        if (!step_has_only_waited(&r->steps, r->waits, step))
+            r->slowest[r->slowest_count++] = step;
+    }
+}
+
 /* Of the process that has the slowest step the one in the middle. */
 static void compare_slowest(struct step_report *r)
 {
-    const struct step *slowest = r->whole ? &r->steps.list[r->order[0]] : NULL, *step = NULL;
+    const struct step *slowest = r->slowest[0], *step = NULL;
     uint32_t count = 0;
     for (uint32_t i = 0; i < r->whole; i++)
         count += r->steps.list[r->order[i]].process == slowest->process;
@@ -402,6 +412,7 @@ static int order_steps(struct step_report *r)
     }
     if (r->whole)
         qsort_r(r->order, r->whole, sizeof *r->order, compare_steps, list);
+    find_slowest(r);
     compare_slowest(r);
     return 0;
 }
@@ -437,7 +448,8 @@ static int find_steps(struct step_report *r, struct steps *found, const struct s
     return error;
 }
 
-static int make(struct step_report *r, struct steps *found, const struct step_wish *wish)
+static int make(struct step_report *r, struct steps *found, struct idle *idle,
+                const struct step_wish *wish)
 {
     struct consumer parts = {
         .context = r, .needs = WALK_OPS | WALK_WORK, .take = take, .tied = tied, .end = end};
@@ -445,19 +457,21 @@ static int make(struct step_report *r, struct steps *found, const struct step_wi
     if (error == 0)
         error = say(start(r));
     if (error == 0)
+        error = say(step_waits_find(&r->steps, idle, &r->waits));
+    if (error == 0)
         error = say(order_steps(r));
     return error == 0 && r->steps.count ? walk_run(r->walk, NULL, &parts, 1) : error;
 }
 
 int step_report_make(struct step_report *r, struct walk *walk, struct steps *found,
-                     const struct step_wish *wish)
+                     struct idle *idle, const struct step_wish *wish)
 {
     struct losses *losses = walk->losses;
     const struct walk_filter *filter = walk->filter;
     *r = (struct step_report){.walk = walk, .samples = wish->samples};
     walk->filter = selection_steps_filter(wish->selection);
     walk->losses = calloc(walk->rec->count + 1u, sizeof *losses);
-    int error = walk->losses ? make(r, found, wish) : say(GPUPROF_NO_MEMORY);
+    int error = walk->losses ? make(r, found, idle, wish) : say(GPUPROF_NO_MEMORY);
     free(walk->losses);
     walk->losses = losses; /* those of the walk before are all there are */
     walk->filter = filter;

@@ -60,6 +60,7 @@ struct step_change {
 };
 
 struct device_report;
+struct idle;
 
 struct step_report {
     const struct next_words *next; /* a view; NULL: nothing is known of them */
@@ -77,6 +78,8 @@ struct step_report {
     uint64_t parts[STEP_PARTS];
     uint64_t host_ns[PHASES];
     uint64_t gpu_ns[PHASES];
+    const struct step *slowest[SLOWEST_SHOWN]; /* but for those that have only waited for others */
+    uint32_t slowest_count;
     const struct step *compared[2]; /* the median one and the slowest; NULL: there are none */
     struct step_change *changes;    /* owned; by kind, what differs most first */
     uint32_t change_count;
@@ -87,11 +90,12 @@ struct step_report {
 
 /*
  * After a walk that others were told in and that has seen all (event_walk.h): its losses stay as
- * they are. `found`: the steps that it has found, which are taken; NULL: they are looked for. 0, or
- * an error after one line on stderr; step_report_release in both cases.
+ * they are. `found`: the steps that it has found, which are taken; NULL: they are looked for.
+ * `idle`, finished, knows who waited for whom, and may be NULL. 0, or an error after one line on
+ * stderr; step_report_release in both cases.
  */
 int step_report_make(struct step_report *r, struct walk *walk, struct steps *found,
-                     const struct step_wish *wish);
+                     struct idle *idle, const struct step_wish *wish);
 void step_report_release(struct step_report *r);
 
 /* The duration that `fraction` of all whole steps do not exceed; 0: there are none. */

@@ -88,7 +88,7 @@ static void stats_begin(struct table *t, enum report_format format)
     (void)format;
     t->is_there = r != NULL; /* it says why there are none */
     if (r && r->whole)
-        t->count = STATS + (r->whole < SLOWEST_SHOWN ? r->whole : SLOWEST_SHOWN);
+        t->count = STATS + r->slowest_count;
 }
 
 static void fill_stat(const struct table *t, uint32_t index, enum report_format format,
@@ -101,7 +101,7 @@ static void fill_stat(const struct table *t, uint32_t index, enum report_format 
                                        : r->total_ns / r->whole;
         cells[STAT_NAME] = cell_text(stats[index].name);
     } else {
-        const struct step *step = &r->steps.list[r->order[index - STATS]];
+        const struct step *step = r->slowest[index - STATS];
         char *which = step_text(r, step), *name = NULL;
         ns = step_ns(step);
         if (format == FORMAT_JSON)
@@ -296,18 +296,42 @@ static void fill_change(const struct table *t, uint32_t index, enum report_forma
     cells[MEDIAN_COUNT] = cell_number(c->count[0]);
 }
 
-/* The command for what no part of the steps tells: which range, or call, took so long. */
-static void print_alone(const struct step_report *r, const struct step *step, FILE *out)
+/* The command for what no part of the steps tells: which range, or call, took so long; if it waited
+ * for another rank for half of that or more, in that one's step. */
+static void print_alone(const struct step_report *r, FILE *out)
 {
-    char text[160], pid[16];
+    const struct step *step = r->compared[1], *awaited = step_awaited(&r->steps, r->waits, step);
+    uint64_t longer_ns = step_ns(step) - step_ns(r->compared[0]);
+    bool is_awaited = awaited && r->waits[step - r->steps.list].ns >= longer_ns - longer_ns / 2;
+    step = is_awaited ? awaited : step;
+    char text[160], pid[16], who[RANK_TITLE_BYTES];
     const char *rank = process_rank(step->process);
     snprintf(pid, sizeof pid, "%u", step->process->header.pid);
     snprintf(text, sizeof text,
              "gpuprof report --step=%" PRIu64 " --%s=%.16s --table=nvtx_sum,functions DATA",
              step->number, rank ? "rank" : "pid", rank ? rank : pid);
     char *next = next_line(r->next, text);
-    fprintf(out, "  its ranges and calls: %s\n", next ? next : "?");
+    fprintf(out, "  %s%s ranges and calls: %s\n",
+            is_awaited ? process_who(step->process, who) : "its", is_awaited ? "'s" : "",
+            next ? next : "?");
     free(next);
+}
+
+/* How many others waited for that step's process longest in theirs, and for how long at most. */
+static uint32_t count_waiting(const struct step_report *r, const struct step *step,
+                              uint64_t *most_ns)
+{
+    uint32_t count = 0;
+    *most_ns = 0;
+    for (uint32_t i = 0; r->waits && i < r->steps.count; i++) {
+        const struct step_wait *wait = &r->waits[i];
+        if (wait->process != step->process || r->steps.list[i].number != step->number ||
+            step_awaited(&r->steps, r->waits, &r->steps.list[i]) != step)
+            continue;
+        count++;
+        *most_ns = wait->ns > *most_ns ? wait->ns : *most_ns;
+    }
+    return count;
 }
 
 /* Which rank was waited for in the slowest one, and in the median one. */
@@ -316,6 +340,12 @@ static void print_waits(const struct step_report *r, FILE *out)
     const struct step *list = r->steps.list;
     char *slowest = r->waits ? step_wait_text(&r->waits[r->compared[1] - list]) : NULL;
     char *median = r->waits ? step_wait_text(&r->waits[r->compared[0] - list]) : NULL;
+    uint64_t most_ns;
+    uint32_t waiting = count_waiting(r, r->compared[1], &most_ns);
+    char time[UNIT_TEXT_BYTES];
+    if (waiting)
+        fprintf(out, "  %u other%s waited for it, %s at most\n", waiting, plural_end(waiting),
+                time_text(time, most_ns));
     if (slowest)
         fprintf(out, "  waited for: %s in the slowest one, %s in the median one\n", slowest,
                 median ? median : "nobody");
@@ -341,7 +371,7 @@ static void changes_before(const struct table *t, FILE *out)
     free(throttled);
     free(usual);
     print_waits(r, out);
-    print_alone(r, r->compared[1], out);
+    print_alone(r, out);
 }
 
 /* ---- steps ----------------------------------------------------------------------------------- */
@@ -378,13 +408,13 @@ static const struct column columns[COLUMNS] = {
     [BEGIN] = {"begin_ns", "begin", COLUMN_NS, 12, true, 2},
     [DURATION] = {"duration_ns", "duration", COLUMN_NS, 12},
     [BUSY] = {"gpu_busy_ns", "GPU busy", COLUMN_NS, 12, .spare = 1},
-    [PARTS + STEP_KERNELS] = {"kernels_ns", "kernels", COLUMN_NS, 12},
-    [PARTS + STEP_COPIES] = {"copies_ns", "copies", COLUMN_NS, 12, .spare = 1},
-    [PARTS + STEP_COMMUNICATION] = {"communication_ns", "comm. + waits", COLUMN_NS, 13, .spare = 1},
-    [PARTS + STEP_RUNTIME] = {"runtime_ns", "runtime", COLUMN_NS, 12, .spare = 1},
-    [PARTS + STEP_LOADER_WAIT] = {"dataloader_ns", "dataloader", COLUMN_NS, 12, .spare = 1},
-    [PARTS + STEP_OPERATORS] = {"operators_ns", "operators", COLUMN_NS, 12, .spare = 1},
-    [PARTS + STEP_OTHER] = {"other_ns", "other", COLUMN_NS, 12, .spare = 1},
+    [PARTS + STEP_KERNELS] = {"kernels_ns", "kernels", COLUMN_NS, 12, .spare = 3},
+    [PARTS + STEP_COPIES] = {"copies_ns", "copies", COLUMN_NS, 12, .spare = 3},
+    [PARTS + STEP_COMMUNICATION] = {"communication_ns", "comm. + waits", COLUMN_NS, 13, .spare = 3},
+    [PARTS + STEP_RUNTIME] = {"runtime_ns", "runtime", COLUMN_NS, 12, .spare = 2},
+    [PARTS + STEP_LOADER_WAIT] = {"dataloader_ns", "dataloader", COLUMN_NS, 12, .spare = 3},
+    [PARTS + STEP_OPERATORS] = {"operators_ns", "operators", COLUMN_NS, 12, .spare = 3},
+    [PARTS + STEP_OTHER] = {"other_ns", "other", COLUMN_NS, 12, .spare = 4},
     [BATCHES] = {"batches", "batches", COLUMN_COUNT, 7, .spare = 1},
     [RATE] = {"samples_per_second", NULL, COLUMN_RATE},
     [IS_PARTIAL] = {"partial", NULL, COLUMN_BOOL},
@@ -616,6 +646,7 @@ const struct table_info step_tables[STEP_TABLES] = {
      .csv = {{CSV_STEP, "host", 0, 0, {[FIELD_TOTAL] = DURATION, [FIELD_COUNT] = BATCHES}},
              {CSV_STEP_GPU, "gpu", 0, 0, {[FIELD_TOTAL] = BUSY}}},
      .csv_count = 2,
+     .name_width = 26, /* "step 102 of rank 7, partial" */
      .text_limit = 100,
      .more = "... and %s more step%s; --limit=N shows more of them",
      .is_further = true,

@@ -85,6 +85,24 @@ int step_waits_find(const struct steps *steps, struct idle *idle, struct step_wa
     return error;
 }
 
+const struct step *step_awaited(const struct steps *steps, const struct step_wait *waits,
+                                const struct step *step)
+{
+    const struct process *process = waits ? waits[step - steps->list].process : NULL;
+    uint64_t middle_ns = step->begin_ns + (step->end_ns - step->begin_ns) / 2;
+    const struct step *other = process ? steps_at(steps, process, middle_ns) : NULL;
+    return other && other != step && other->number == step->number ? other : NULL;
+}
+
+bool step_has_only_waited(const struct steps *steps, const struct step_wait *waits,
+                          const struct step *step)
+{
+    const struct step *other = step_awaited(steps, waits, step);
+    uint64_t ns = step->end_ns - step->begin_ns;
+    return other && !other->is_partial && other->end_ns - other->begin_ns >= ns - ns / 100 &&
+           waits[other - steps->list].ns < waits[step - steps->list].ns;
+}
+
 char *step_wait_text(const struct step_wait *wait)
 {
     char *text = NULL, who[RANK_TITLE_BYTES], time[UNIT_TEXT_BYTES];

@@ -20,6 +20,16 @@ struct step_wait {
  * may be NULL. 0 or an error. */
 int step_waits_find(const struct steps *steps, struct idle *idle, struct step_wait **waits);
 
+/* The step, of the same number, of the process that `step` of the list waited for; NULL: there is
+ * none, or it waited for nobody. `waits` may be NULL. */
+const struct step *step_awaited(const struct steps *steps, const struct step_wait *waits,
+                                const struct step *step);
+
+/* Is it only as long as the one that it waited for, within a hundredth? Then that one, which waited
+ * less itself, is named in its place. */
+bool step_has_only_waited(const struct steps *steps, const struct step_wait *waits,
+                          const struct step *step);
+
 /* "rank 1, 20.000 ms", in new memory; NULL: nobody, or no memory. */
 char *step_wait_text(const struct step_wait *wait);
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Tables as text: numbers in columns of their width, a space before each, and the name last. On a
- * terminal that is too narrow for that, columns that can be spared are left out, the last
- * first, and names are cut in the middle.
+ * terminal that is too narrow for that, columns that can be spared are left out, those that are 0
+ * in every row first, the last first, and names are cut in the middle.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -40,20 +40,31 @@ static void leave_out(struct layout *l, unsigned at)
     memmove(l->shown + at, l->shown + at + 1, --l->count - at);
 }
 
-/* Which columns have something in a row that is shown. */
-static uint32_t find_filled(const struct table *t)
+static bool is_filled(const struct cell *cell)
 {
-    uint32_t filled = 0, wanted = 0;
-    for (unsigned i = 0; t->info->text[i]; i++)
-        wanted |= (uint32_t)t->info->columns[t->info->text[i]].is_filled << t->info->text[i];
-    for (uint32_t i = 0; wanted & ~filled && i < t->shown; i++) {
+    return cell->kind > CELL_NULL;
+}
+
+static bool tells(const struct cell *cell)
+{
+    return cell->kind == CELL_NUMBER ? cell->number != 0
+           : cell->kind == CELL_REAL ? cell->real != 0
+                                     : is_filled(cell);
+}
+
+/* Which of these columns have something in a row that is shown. */
+static uint32_t find_columns(const struct table *t, uint32_t wanted,
+                             bool (*has)(const struct cell *cell))
+{
+    uint32_t found = 0;
+    for (uint32_t i = 0; wanted & ~found && i < t->shown; i++) {
         struct cell cells[TABLE_COLUMNS_MAX];
         table_row(t, i, FORMAT_TEXT, cells);
         for (unsigned c = 0; c < t->info->column_count; c++)
-            filled |= (uint32_t)(cells[c].kind > CELL_NULL) << c;
+            found |= (uint32_t)has(&cells[c]) << c;
         cells_release(cells);
     }
-    return filled | ~wanted;
+    return found & wanted;
 }
 
 _Static_assert(TABLE_COLUMNS_MAX <= 32, "a bit for each column");
@@ -62,11 +73,23 @@ static struct layout lay_out(const struct table *t, uint32_t width)
 {
     const struct table_info *info = t->info;
     struct layout l = {.columns = info->columns};
-    uint32_t filled = find_filled(t);
     unsigned wanted = info->name_width ? info->name_width : NAME_WIDTH_MIN;
+    uint32_t if_filled = 0, spares = 0;
+    for (unsigned i = 0; info->text[i]; i++) {
+        if_filled |= (uint32_t)info->columns[info->text[i]].is_filled << info->text[i];
+        spares |= (uint32_t)(info->columns[info->text[i]].spare > 0) << info->text[i];
+    }
+    uint32_t empty = if_filled & ~find_columns(t, if_filled, is_filled);
     for (unsigned i = 0; info->text[i]; i++)
-        if (filled >> info->text[i] & 1)
+        if (!(empty >> info->text[i] & 1))
             l.shown[l.count++] = info->text[i];
+    if (width && measure(&l) + wanted > width) /* what is 0 in every row tells least */
+        spares &= ~find_columns(t, spares, tells);
+    else
+        spares = 0;
+    for (unsigned i = l.count; i-- > 0 && measure(&l) + wanted > width;)
+        if (spares >> l.shown[i] & 1)
+            leave_out(&l, i);
     for (unsigned spare = 1; width && spare <= SPARE_MAX; spare++)
         for (unsigned i = l.count; i-- > 0 && measure(&l) + wanted > width;)
             if (info->columns[l.shown[i]].spare == spare)

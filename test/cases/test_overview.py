@@ -196,6 +196,19 @@ def test_slowest_step_and_its_rank(collector, make_stacks):
     assert "2 processes (2 ranks)" in found["wall time"][0]
 
 
+def test_the_slowest_step_has_a_process(make_stacks, run_verb):
+    """Of several, if none has a rank."""
+    lines = [line for number, end in ((0, 1900), (1, 1500)) for line in (
+        f"process {number}", "meta env.RANK=", "step 1000 0", f"step {end} 1",
+        "call cudaFree 5000 10 1 0 0")]
+    for count in (2, 1):
+        data = make_stacks(*lines[:5 * count], name=f"of {count}")
+        text = " ".join(run_verb("report", data).stdout.split())
+        pid = json.loads(run_verb("report", "--format=json", data).stdout)["overview"]["steps"][
+            "slowest_pid"]
+        assert f"slowest 900 ns (step 0{f' of process {pid}' if count > 1 else ''})" in text
+
+
 def test_errors_and_open_calls_come_first(run_verb):
     path = CORPUS / "live-good.gpuprof"
     lines, found = screen_of(run_verb("report", "--keep-live", path).stdout)

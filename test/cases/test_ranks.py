@@ -408,13 +408,45 @@ def test_whom_a_step_waited_for(seed, run_verb, make_records):
 
 def test_whom_the_slowest_step_waited_for(run_verb, make_gpu):
     text = run_verb("report", "--table=steps", make_gpu("late", 4)).stdout
-    assert "\n  waited for: rank 1, 20.000 ms in the slowest one, nobody in the median one\n" \
-        in text
+    slowest = re.findall(r"29.030 ms +slowest: step (\d+) of rank (\d)\n", text)
+    assert slowest == [("2", "1"), ("5", "1"), ("8", "1")]  # the other ranks' have only waited
+    assert "what differs: the slowest, step 2 of rank 1 (" in text
+    assert "\n  3 others waited for it, 20.000 ms at most\n  its ranges and calls: " in text
     assert re.search(r" batches +waited for  which\n", text)
     assert re.search(r"\n.*   29.030 ms .*    rank 1, 20.000 ms  step 2 of rank 3\n", text)
     assert re.search(r"\n.*   29.030 ms .* 0 +step 2 of rank 1\n", text)  # it waited for nobody
     assert "waited for" not in run_verb("report", "--table=steps", make_gpu(
         "late", 1, name="alone")).stdout
+
+
+@pytest.mark.parametrize("more, named", [(0, 1), (200, 1), (2000, 0)])
+def test_who_is_named_for_the_slowest_step(more, named, run_verb, make_records):
+    """Rank 1 comes 20 ms late in step 3; that of rank 0, which waits for it, is `more` us longer. A
+    hundredth more is no reason to name it; and what it waited for is in the other's step."""
+    scripts = []
+    for rank in range(2):
+        s = reduces(rank, (1000, 11_000, 21_000, 51_000 if rank else 31_000, 63_000, 73_000),
+                    (200, 200, 200, 200 if rank else 20_200, 200, 200))
+        for number, at in enumerate((0, 10_000, 20_000, 30_000, 60_000 + (0 if rank else more),
+                                     72_000, 80_000)):
+            s.add("step", 1, 1_000_000 + at, 0, args=(number,))
+        scripts.append(s)
+    folder = make_records(line for script in scripts for line in script.text())
+    long = 30_000 + (0 if named else more)
+    text = run_verb("report", "--table=steps", folder).stdout
+    assert f" {long / 1000:.3f} ms                 slowest: step 3 of rank {named}\n" in text
+    assert f"the slowest, step 3 of rank {named} (" in text
+    next_line, = (line for line in text.splitlines() if "ranges and calls" in line)
+    assert " --step=3 --rank=1 " in next_line
+    assert next_line.startswith("  its " if named else "  rank 1's ")
+    waited = "1 other waited for it, 20.000 ms at most" if named else \
+        "waited for: rank 1, 20.000 ms in the slowest one, nobody in the median one"
+    assert f"\n  {waited}\n" in text
+    assert f"(step 3 of rank {named})" in " ".join(run_verb("report", folder).stdout.split())
+    steps = json.loads(run_verb("report", "--format=json", folder).stdout)["overview"]["steps"]
+    assert (steps["slowest_number"], steps["slowest_pid"], steps["slowest_ns"]) == \
+        (3, 1000 + named, long * US)
+    check_parts(run_verb, folder, 2)
 
 
 def test_idle_share_of_ranks_is_that_of_their_devices(run_verb, make_gpu):

@@ -279,6 +279,32 @@ def test_text_fits_the_terminal(collector, data, columns):
         GOLDEN[columns].rstrip("\n")
 
 
+def test_what_tells_nothing_gives_way_first(collector, make_gpu):
+    """Columns that are 0 in all rows; and ranks keep what the others waited for to the last."""
+    command = [collector, "report", "--table=ranks,steps", make_gpu("late", 4)]
+    zeros = {"batches", "operators", "dataloader", "copies"}
+    for columns in (300, 160, 80):
+        text = on_terminal(command, columns)
+        ranks, steps = text.split("\nsteps\n")
+        for label in ("it waited", "came last", "behind", "others waited"):
+            assert f" {label} " in ranks.split("\n")[2], (columns, label)
+        heading, = (line for line in steps.split("\n") if line.endswith("waited for  which"))
+        assert " duration " in heading and " other " in heading
+        assert columns == 80 or " comm. + waits " in heading
+        spared = steps.rpartition("\nno room for: ")[2].partition(";")[0].split(", ")
+        assert columns == 300 or "batches" in spared
+        assert columns != 160 or set(spared) <= zeros
+        assert columns != 80 or set(spared[:len(zeros)]) == zeros
+
+
+def test_tables_come_as_they_were_asked_for(make_gpu, run_verb):
+    folder = make_gpu("late", 2)
+    titles = {"ranks": "\nranks\n", "steps": "\nsteps\n", "functions": "\ncalls\n"}
+    for names in (("ranks", "functions", "steps"), ("steps", "functions", "ranks")):
+        text = run_verb("report", "--table=" + ",".join(names), folder).stdout
+        assert sorted(names, key=lambda name: text.index(titles[name])) == list(names)
+
+
 def test_full_and_no_terminal_never_cut(collector, data, report):
     whole = report().stdout
     assert WIDE in whole and MARKED in whole
