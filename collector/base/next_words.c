@@ -2,10 +2,12 @@
 #include "base/next_words.h"
 
 #include <ctype.h>
+#include <limits.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/json_text.h"
 #include "base/shell_word.h"
@@ -35,6 +37,19 @@ void next_words_init(struct next_words *w, const char *command, char *const *pat
     for (int i = 0; i < path_count; i++)
         if (!add_word(&w->data, paths[i][0] == '-' ? "./" : "", paths[i]))
             return;
+}
+
+/* Would a shell here find it? */
+static bool is_there(const char *program)
+{
+    const char *folder = getenv("PATH");
+    char path[PATH_MAX];
+    bool is_found = strchr(program, '/') != NULL;
+    for (; !is_found && folder; folder = strchr(folder, ':') ? strchr(folder, ':') + 1 : NULL) {
+        snprintf(path, sizeof path, "%.*s/%s", (int)strcspn(folder, ":"), folder, program);
+        is_found = access(path, X_OK) == 0;
+    }
+    return is_found;
 }
 
 static const char *option_name(unsigned place)
@@ -68,7 +83,7 @@ void next_words_set_program(struct next_words *w, const char *arguments, char se
     while (arguments) {
         const char *end = strchr(arguments, separator);
         char *word = end ? strndup(arguments, (size_t)(end - arguments)) : strdup(arguments);
-        bool is_added = word && add_word(&w->program, "", word);
+        bool is_added = word && (w->program || is_there(word)) && add_word(&w->program, "", word);
         free(word);
         arguments = end && is_added ? end + 1 : NULL;
     }

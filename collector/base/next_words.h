@@ -3,8 +3,8 @@
  * What is proposed to be run next, as it can be pasted: a line says gpuprof, DATA and PROGRAM, and
  * gets how gpuprof was called, the recordings as they were named, behind the options of the piece
  * that was looked at, and the program with its arguments as they were recorded. What is not known
- * stays as the line has it, and so does what holds something that a terminal does not show as it
- * is, or is longer than NEXT_BYTES_MAX.
+ * stays as the line has it, and so does a program that no shell would find here, and what holds
+ * something that a terminal does not show as it is, or is longer than NEXT_BYTES_MAX.
  */
 #ifndef GPUPROF_COLLECTOR_NEXT_WORDS_H
 #define GPUPROF_COLLECTOR_NEXT_WORDS_H

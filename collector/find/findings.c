@@ -614,11 +614,13 @@ static void weigh_ranks(const struct findings *f, struct finding *found, uint32_
         if (row->cause == IDLE_COMMUNICATION && row->place.kind == IDLE_WORD_DEVICE)
             waits[(uint32_t)row->place.word] += row->ns;
     }
-    for (uint32_t i = 0; others > 1 && i < f->idle->device_count; i++) {
+    for (uint32_t i = 0; i < f->idle->device_count; i++) {
         uint32_t process = f->idle->devices[i].process->index;
         struct judged_time own = communication_time(f, &f->idle->devices[i]);
-        weigh(f, found, worst, i, waits[process] / (others - 1),
-              judged_time_mean(all, own, others - 1));
+        uint32_t waiting = others - communicates(&f->idle->devices[i]);
+        if (waiting)
+            weigh(f, found, worst, i, waits[process] / waiting,
+                  judged_time_mean(all, own, waiting));
         waits[process] = 0; /* each process once */
     }
 }

@@ -498,7 +498,7 @@ def test_a_piece_is_in_what_to_run_next(run_verb, make_gpu):
     text = run_verb("report", "--table=steps", "--step=0:9", "--rank=0-2", "--min-duration=1us",
                     make_gpu("late", 3)).stdout
     [line] = re.findall(r"\n  its ranges and calls: (.*)\n", text)
-    assert re.fullmatch(r"gpuprof report --step=2 --rank=0 --table=nvtx_sum,functions "
+    assert re.fullmatch(r"gpuprof report --step=2 --rank=1 --table=nvtx_sum,functions "
                         r"--min-duration=1us \S+", line)
 
 
@@ -539,7 +539,7 @@ def test_what_to_run_next_can_be_pasted(run_collector, make_records, tmp_path):
     def commands(*arguments):
         return [shlex.split(line) for line in set(said_next(run_collector(*arguments).stdout))]
     assert commands("--called", "./gp", "report", "it's data") == [
-        ["./gp", "run", "--backtrace=launch,copy", "./my prog", "--name", "a 'b'", ""]]
+        ["./gp", "run", "--backtrace=launch,copy,sync", "./my prog", "--name", "a 'b'", ""]]
     assert commands("report", "--", "-c") == [["gpuprof", "merge", "-o", "trace.json", "./-c"]]
     piece = ["--from=0", "--name=x y|."]
     assert commands("report", *piece, "--", "-c") == [
@@ -556,8 +556,11 @@ def test_what_to_run_next_can_be_pasted(run_collector, make_records, tmp_path):
 @pytest.mark.parametrize("line, known", (("./train -x 3", "./train -x 3"), ("./a\x07", "PROGRAM"),
                                          (2000 * "x", "PROGRAM"), ("./$HOME", "'./$HOME'"),
                                          ("-bash x", "PROGRAM"), (" x", "PROGRAM"),
-                                         ("./a =ls a=b", "./a '=ls' a=b")),
-                         ids=("plain", "bell", "long", "dollar", "option", "empty", "zsh"))
+                                         ("./a =ls a=b", "./a '=ls' a=b"),
+                                         ("no-such-program-here 1", "PROGRAM"),
+                                         ("sh -c x", "sh -c x")),
+                         ids=("plain", "bell", "long", "dollar", "option", "empty", "zsh",
+                              "nowhere", "path"))
 def test_the_program_to_run_next(run_collector, make_records, line, known):
     """Ranks that something else has started are no program that could be run again."""
     jobs = [Job(RANK), Job(RANK + 1)]
@@ -568,7 +571,7 @@ def test_the_program_to_run_next(run_collector, make_records, line, known):
                           (make_records((line for job in jobs for line in job.lines()),
                                         name="two"), "PROGRAM")):
         text = run_collector("report", data).stdout
-        assert said_next(text)[0] == f"gpuprof run --backtrace=launch,copy {program}"
+        assert said_next(text)[0] == f"gpuprof run --backtrace=launch,copy,sync {program}"
 
 
 def test_the_worst_device(found):

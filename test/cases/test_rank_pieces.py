@@ -121,6 +121,14 @@ def test_cuts_add_up(run_verb, make_gpu):
         assert +sum(pieces, collections.Counter()) == +whole, cuts
 
 
+def test_what_a_late_rank_costs_in_a_piece(run_verb, make_gpu):
+    """Each of the others waited 80 ms, whether its own kernels are in the piece or too short."""
+    folder = make_gpu("late", 4)
+    for options in ((), ("--min-duration=10ms",), ("--kind=kernel", "--name=nccl")):
+        found = json.loads(run_verb("report", "--format=json", *options, folder).stdout)
+        assert [row["ns"] for row in found["findings"] if row["id"] == "straggler"] == [80_000_000]
+
+
 def test_waits_for_ranks_that_are_left_out(run_verb, make_gpu):
     """What was waited until the last of those that are there came is idle time, whoever it was
     for; nobody is named, in no table and format."""
