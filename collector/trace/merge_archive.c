@@ -58,6 +58,7 @@ static int write_members(struct merge *m, struct zip_writer *zip, const char *pa
         if (m->rec.is_parallel)
             output_in_background(&member);
         uint64_t room = m->room;
+        m->path = files[i].name;
         failed = merge_write_trace(m, &member, &scope); /* and it has said why */
         error = zip_writer_end(zip, &member);
         if (failed == 0 && error == 0) {

@@ -78,6 +78,7 @@ struct rank_work {
 
 /* What has become of a file. */
 struct rank_result {
+    bool is_growing; /* nothing yet, but it is more than viewers open; another follows */
     enum exit_code code;
     uint64_t text_bytes;
     uint64_t left_out_count;
@@ -86,6 +87,15 @@ struct rank_result {
     struct walk_found found;
 };
 
+/* What nobody reads any more ends the worker with its file. */
+static void tell_growing(const struct merge *m)
+{
+    struct rank_result result;
+    memset(&result, 0, sizeof result);
+    result.is_growing = true;
+    workers_write(m->tells_to, &result, sizeof result);
+}
+
 static enum exit_code work_on_ranks(void *context, uint32_t index, int to)
 {
     struct rank_work *work = context;
@@ -93,6 +103,8 @@ static enum exit_code work_on_ranks(void *context, uint32_t index, int to)
     enum exit_code code = EXIT_OK;
     m->room /= m->rec.workers;
     m->rec.is_parallel = false; /* by threads, too */
+    m->tells_large = tell_growing;
+    m->tells_to = to;
     if (walk_part(&m->walk, index) < 0)
         return verb_output_failed(work->folder, GPUPROF_NO_MEMORY);
     for (uint32_t i = 0; code == EXIT_OK && i < m->rec.count; i++) {
@@ -120,8 +132,24 @@ static enum exit_code work_on_ranks(void *context, uint32_t index, int to)
     return code;
 }
 
+/* What has become of the file. False: its worker has ended before. */
+static bool read_result(struct merge *m, const struct workers *workers, const char *folder,
+                        const struct rank_file *file, struct rank_result *result)
+{
+    char *path;
+    while (workers_read(workers, file->process->worker, result, sizeof *result)) {
+        if (!result->is_growing)
+            return true;
+        if (asprintf(&path, "%s/%s.gz", folder, file->name) < 0)
+            return false;
+        merge_say_growing(m, path);
+        free(path);
+    }
+    return false;
+}
+
 /* One of them has failed: as with one worker, those behind it are not there. */
-static void remove_behind(const struct merge *m, const char *folder, const struct rank_file *files,
+static void remove_behind(struct merge *m, const char *folder, const struct rank_file *files,
                           const struct workers *workers, uint32_t failed)
 {
     workers_stop(workers);
@@ -129,8 +157,8 @@ static void remove_behind(const struct merge *m, const char *folder, const struc
         struct rank_result result;
         char *path;
         if (!is_written(m, &files[i]) ||
-            !workers_read(workers, files[i].process->worker, &result, sizeof result) ||
-            result.code != EXIT_OK || asprintf(&path, "%s/%s.gz", folder, files[i].name) < 0)
+            !read_result(m, workers, folder, &files[i], &result) || result.code != EXIT_OK ||
+            asprintf(&path, "%s/%s.gz", folder, files[i].name) < 0)
             continue;
         unlink(path);
         free(path);
@@ -147,8 +175,8 @@ static enum exit_code gather_ranks(struct merge *m, const char *folder,
         char *path = NULL;
         if (!is_written(m, &files[i]))
             continue;
-        if (!workers_read(workers, files[i].process->worker, &result, sizeof result) ||
-            result.code != EXIT_OK || asprintf(&path, "%s/%s.gz", folder, files[i].name) < 0) {
+        if (!read_result(m, workers, folder, &files[i], &result) || result.code != EXIT_OK ||
+            asprintf(&path, "%s/%s.gz", folder, files[i].name) < 0) {
             how = files[i].process->worker;
             remove_behind(m, folder, files, workers, i);
             break;

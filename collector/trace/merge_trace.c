@@ -22,6 +22,26 @@ static uint64_t written(const struct merge *m)
     return m->format->bytes ? m->format->bytes(m->writer) : output_bytes(m->out);
 }
 
+static const char *shown(const char *path)
+{
+    return path && strcmp(path, "-") != 0 ? path : "standard output";
+}
+
+void merge_say_growing(struct merge *m, const char *path)
+{
+    if (m->large_said)
+        return;
+    m->large_said = true;
+    if (m->tells_large) {
+        m->tells_large(m);
+        return;
+    }
+    progress_clear(m->rec.progress);
+    message("%s: more than 500 MB of text, where most viewers stop: --step, or --from and --to, "
+            "make a trace of a piece, --max-size=400M leaves the shortest out%s",
+            shown(path), m->split || m->rec.count < 2 ? "" : ", --per-rank one for each rank");
+}
+
 /* The first event shown is the traces' origin, unless they share an earlier one. */
 static int take_slice(void *context, const struct slice *s)
 {
@@ -29,6 +49,8 @@ static int take_slice(void *context, const struct slice *s)
     int error = 0;
     uint64_t before = written(m);
     m->is_hidden = s->is_hidden;
+    if (before > VIEWER_BYTES && m->format->is_text && !m->weighs)
+        merge_say_growing(m, m->path);
     if (!m->begun && event_is_visible(s->event.record->type)) {
         m->begun = true;
         error = m->format->begin(m->writer, m->walk.survey.origin_ns);
@@ -135,7 +157,9 @@ static int weigh(struct merge *m, struct trace_scope *scope, uint64_t *bytes)
         return error;
     }
     output_bound(&nowhere, &room);
+    m->weighs = true;
     error = write_once(m, &nowhere, scope);
+    m->weighs = false;
     *bytes = m->bytes;
     int its = output_finish(&nowhere, 0);
     if (its < 0)
@@ -237,15 +261,11 @@ static const char *base_name(const char *path)
     return slash ? slash + 1 : path;
 }
 
-static const char *shown(const char *path)
-{
-    return path && strcmp(path, "-") != 0 ? path : "standard output";
-}
-
 static void note_large(struct merge *m, const char *path, uint64_t bytes)
 {
     if (!m->format->is_text || bytes <= VIEWER_BYTES)
         return;
+    merge_say_growing(m, path);
     if (!m->large_count++)
         m->large_path = strdup(shown(path));
     m->large_bytes = bytes > m->large_bytes ? bytes : m->large_bytes;
@@ -257,11 +277,8 @@ void merge_say_large(const struct merge *m)
     if (m->large_count > 1)
         snprintf(others, sizeof others, " and %u more: up to", m->large_count - 1);
     if (m->large_count)
-        message("%s%s %s of text; most viewers stop at 500 MB: --step, or --from and --to, make a "
-                "trace of a piece, --max-size=400M leaves the shortest out%s",
-                m->large_path ? m->large_path : "?", m->large_count > 1 ? others : ":",
-                bytes_text(text, m->large_bytes),
-                m->split || m->rec.count < 2 ? "" : ", --per-rank one for each rank");
+        message("%s%s %s of text", m->large_path ? m->large_path : "?",
+                m->large_count > 1 ? others : ":", bytes_text(text, m->large_bytes));
 }
 
 static void say_left_out(const struct merge *m, const char *path)
@@ -296,6 +313,7 @@ enum exit_code merge_write_file(struct merge *m, const char *path, struct trace_
     if (m->rec.is_parallel)
         output_in_background(&out);
     scope->name = base_name(path);
+    m->path = path;
     code = merge_close(m, &out, path, merge_write_trace(m, &out, scope), !m->split);
     m->text_bytes = room - m->room;
     return code;

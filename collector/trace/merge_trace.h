@@ -38,6 +38,11 @@ struct merge {
     uint64_t bytes;       /* of the trace that was written last */
     uint64_t room;        /* for the text of all traces */
     uint64_t text_bytes;  /* of the file that was written last */
+    const char *path;     /* of the trace being written; NULL: standard output */
+    bool weighs;          /* it is only being weighed */
+    bool large_said;      /* that a trace is more than viewers open, and what to do about it */
+    void (*tells_large)(const struct merge *m); /* in a worker; NULL: it is said here */
+    int tells_to;                               /* the worker's */
     uint32_t large_count; /* traces that are more than viewers open */
     uint64_t large_bytes; /* of the largest of them */
     char *large_path;     /* owned: of the first */
@@ -59,6 +64,10 @@ enum exit_code merge_close(const struct merge *m, struct output *out, const char
 /* Writes one trace into a file, and leaves what is to be said of it in *m; what went wrong is said
  * at once. */
 enum exit_code merge_write_file(struct merge *m, const char *path, struct trace_scope *scope);
+
+/* What is being written to `path` is more than viewers open: said once, early, so that one can stop
+ * it and ask for less. */
+void merge_say_growing(struct merge *m, const char *path);
 
 /* What was written last: what is left out of it is said, and merge_say_large says which of all are
  * more than viewers open. */

@@ -10,14 +10,16 @@ import json
 import os
 import random
 import re
+import select
 import sqlite3
 import struct
+import subprocess
 import time
 
 import piece_truth
 import pytest
 import stream_reader
-from conftest import BUILD, built
+from conftest import BUILD, Program, built
 from made_ops import CAPTURED, DEVICE, MAIN, OTHER, TYPES, Recording, T
 from test_idle import COPIED, Script, copied
 
@@ -689,8 +691,34 @@ def test_days_and_leap_seconds(whole, run_collector):
 @pytest.mark.long
 def test_a_large_trace_is_said_to_be_one(make_gpu, run_collector):
     result = run_collector("merge", "-o", "/dev/null", make_gpu("bench", 900_000))
-    assert "of text; most viewers stop at 500 MB: --step" in result.stderr
-    assert "--max-size" in result.stderr
+    early, size = result.stderr.splitlines()
+    assert "/dev/null: more than 500 MB of text, where most viewers stop: --step" in early
+    assert "--max-size" in early and "--per-rank" not in early
+    assert re.fullmatch(r"gpuprof: /dev/null: [\d.]+ [MG]iB of text", size)
+
+
+@pytest.mark.long
+def test_a_large_trace_says_so_while_it_is_written(make_gpu, collector):
+    """Read up to there it waits for its reader, and is not at its end."""
+    with Program([collector, "merge", "-o", "-", make_gpu("bench", 900_000)],
+                 stdout=subprocess.PIPE, stderr=subprocess.PIPE) as merge:
+        before, read = 490_000_000, 0
+        while read < before:
+            read += len(merge.stdout.read1(1 << 20))
+        assert not select.select([merge.stderr], [], [], 0)[0]
+        while read < 503_000_000:
+            read += len(merge.stdout.read1(1 << 20))
+        assert select.select([merge.stderr], [], [], 20)[0] and merge.poll() is None
+        assert b"standard output: more than 500 MB of text" in merge.stderr.readline()
+
+
+@pytest.mark.long
+def test_workers_say_once_that_traces_are_large(make_gpu, run_collector, tmp_path):
+    result = run_collector("merge", "-j2", "--per-rank", "-o", tmp_path / "traces",
+                           make_gpu("bench", 900_000, 2))
+    early, size = result.stderr.splitlines()
+    assert "rank_0.pt.trace.json.gz: more than 500 MB of text" in early
+    assert "rank_0.pt.trace.json.gz and 1 more: up to" in size
 
 
 # ---- what is not read --------------------------------------------------------------------------
