@@ -536,6 +536,11 @@ static enum exit_code take_symbols(struct options *o, const char *verb, const ch
                  : EXIT_OK;
 }
 
+/* Options that name a file to be written, which of a recording would be its end. */
+#define FILES_WRITTEN                                                                              \
+    (OPTION_OUTPUT | OPTION_GRAPH | OPTION_TABLES | OPTION_MEMORY_FILE | OPTION_EXPORT_FILE |      \
+     OPTION_DIFF_FILE)
+
 /* What is said of any option, whatever it does. */
 static enum exit_code check_option(struct options *o, const char *verb, const char *word,
                                    const struct option_info *info, const char *value)
@@ -546,10 +551,11 @@ static enum exit_code check_option(struct options *o, const char *verb, const ch
     if (info->bit & (OPTION_SELECT | OPTION_PROCESSES | OPTION_TABLE | OPTION_REPORT) && *given)
         return usage_error("%s: --%s is there twice; say it once%s", verb, info->name,
                            strchr(info->value, ',') ? ", with a comma between the values" : "");
+    if (info->bit & (FILES_WRITTEN | OPTION_TOP_FILE) & ~OPTION_DIFF_FILE && *given)
+        return usage_error("%s: -o is there twice (%s, %s): %s writes one file at a time", verb,
+                           o->output, value, verb);
     *given = true;
-    if (info->bit & (OPTION_OUTPUT | OPTION_GRAPH | OPTION_TABLES | OPTION_MEMORY_FILE |
-                     OPTION_EXPORT_FILE | OPTION_DIFF_FILE) &&
-        is_stream_name(value))
+    if (info->bit & FILES_WRITTEN && is_stream_name(value))
         return usage_error("%s: %s: is a recording or would be taken for one, and is not "
                            "overwritten or made; name another file",
                            verb, value);

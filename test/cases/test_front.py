@@ -588,3 +588,14 @@ def test_full_output_device_is_an_error(collector):
         result = subprocess.run([collector, "help"], stdout=full, stderr=subprocess.PIPE,
                                 check=False, timeout=20)
     assert result.returncode == 1 and result.stderr.startswith(b"gpuprof: ")
+
+
+@pytest.mark.parametrize("verb", ["report", "export", "merge", "flame", "memory", "top"])
+def test_two_files_where_one_is_written(run_collector, tmp_path, verb):
+    """Neither is written: which of them was meant is not known."""
+    files = [tmp_path / "a.csv", tmp_path / "b.csv"]
+    result = run_collector(verb, "-o", files[0], f"--output={files[1]}", tmp_path)
+    assert result.returncode == 2 and result.stdout == ""
+    assert result.stderr == (f"gpuprof: {verb}: -o is there twice ({files[0]}, {files[1]}): "
+                             f"{verb} writes one file at a time\n")
+    assert not list(tmp_path.iterdir())
