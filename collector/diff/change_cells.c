@@ -119,7 +119,7 @@ static size_t put_metrics(const struct comparison *c, enum verdict verdict, char
     const char *separator = "";
     for (unsigned m = 0; m < RUN_METRICS && at < HEADLINE_BYTES; m++) {
         struct change_cells cells;
-        if (!run_metric_infos[m].gates || c->metrics[m].verdict != verdict)
+        if (!c->metrics[m].gates || c->metrics[m].verdict != verdict)
             continue;
         change_cells_make(&cells, c, (enum run_metric)m);
         const char *of = diff_change_of(c, (enum run_metric)m);
@@ -137,7 +137,7 @@ static double least_seen(const struct comparison *c, enum run_metric *of)
 {
     double least = 0;
     for (unsigned m = 0; m < RUN_METRICS; m++)
-        if (run_metric_infos[m].gates && c->metrics[m].verdict != VERDICT_ABSENT &&
+        if (c->metrics[m].gates && c->metrics[m].verdict != VERDICT_ABSENT &&
             !c->metrics[m].is_exact && c->metrics[m].smallest >= least) {
             least = c->metrics[m].smallest;
             *of = (enum run_metric)m;

@@ -162,6 +162,17 @@ static void note_warm_up(struct comparison *c)
         say(&c->notes, "left out as warm-up: %s; before: %s", texts[0], texts[1]);
 }
 
+static void note_outweighed(struct comparison *c)
+{
+    for (unsigned m = 0; m < RUN_METRICS; m++)
+        if (run_metric_infos[m].gates && !c->metrics[m].gates)
+            say(&c->notes,
+                "%s is worse by %.1f %% of the time before, of which the whole is better by "
+                "%.1f %%: it does not gate",
+                run_metric_infos[m].text, 100 * c->metrics[m].shift,
+                -100 * c->metrics[RUN_STEP_TIME].shift);
+}
+
 /* Readings of the energy may begin late: then it is not of all steps. */
 static void note_energy(struct comparison *c)
 {
@@ -208,6 +219,7 @@ void comparability_find(struct comparison *c)
             compare_fact(c, (enum run_fact)i);
     compare_cost(c);
     note_warm_up(c);
+    note_outweighed(c);
     note_energy(c);
     for (unsigned i = 0; i < RUN_FACTS; i++)
         if (run_fact_infos[i].matters == FACT_NOTED)

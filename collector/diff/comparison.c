@@ -221,11 +221,19 @@ static void judge_all(struct comparison *c, struct ranked *list, uint32_t count,
 
 /* ---- all together ---------------------------------------------------------------------------- */
 
+/* Both changes are shares of the step before. */
+static bool is_outweighed(const struct comparison *c, enum run_metric m)
+{
+    const struct metric_change *step = &c->metrics[RUN_STEP_TIME], *part = &c->metrics[m];
+    return run_metric_infos[m].scale == RUN_SCALE_STEP_TIME && part->verdict == VERDICT_WORSE &&
+           step->verdict == VERDICT_BETTER && part->shift < -step->shift;
+}
+
 static void conclude(struct comparison *c)
 {
     bool is_worse = false, is_unsure = false;
     for (unsigned m = 0; m < RUN_METRICS; m++)
-        if (run_metric_infos[m].gates) {
+        if (c->metrics[m].gates) {
             is_worse |= c->metrics[m].verdict == VERDICT_WORSE;
             is_unsure |= c->metrics[m].verdict == VERDICT_UNSURE;
         }
@@ -260,6 +268,8 @@ int comparison_make(struct comparison *c, const struct run_set *runs, const stru
             return GPUPROF_NO_MEMORY;
     }
     judge_all(c, ranked, count, gating);
+    for (unsigned m = 0; m < RUN_METRICS; m++)
+        c->metrics[m].gates = run_metric_infos[m].gates && !is_outweighed(c, (enum run_metric)m);
     comparability_find(c);
     conclude(c);
     return 0;

@@ -12,6 +12,9 @@
  * is then found nearly always. A metric with too few runs, or so much noise that a regression of
  * the gate's size could have been missed, is unsure.
  *
+ * A part of the step's time (RUN_SCALE_STEP_TIME) that is worse does not gate where the step is
+ * better by more: it is faster with more idle time in it.
+ *
  * Times and sizes are compared as logarithms, so that a shift is a share; those of
  * RUN_SCALE_STEP_TIME as shares of the other side's median step.
  */
@@ -50,6 +53,7 @@ struct metric_change {
     double p;        /* that the runs be as much worse by chance; NAN: not by rank */
     double smallest; /* shift that would have been seen; 0: any; INFINITY: none would */
     const char *why; /* of VERDICT_UNSURE */
+    bool gates;      /* a regression of it is one of the run */
 };
 
 enum comparison_result { RESULT_SAME, RESULT_WORSE, RESULT_UNSURE, RESULT_NOT_COMPARABLE };

@@ -42,7 +42,7 @@ static void put_metric(const struct comparison *c, enum run_metric m, FILE *out)
     const struct run_metric_info *info = &run_metric_infos[m];
     fprintf(out, "{\"metric\": \"%s\", \"text\": \"%s\", \"unit\": \"%s\"", info->key,
             diff_metric_text(c, m), unit_words[info->unit]);
-    fprintf(out, ", \"gates\": %s, \"verdict\": \"%s\"", info->gates ? "true" : "false",
+    fprintf(out, ", \"gates\": %s, \"verdict\": \"%s\"", change->gates ? "true" : "false",
             verdict_words[change->verdict]);
     put_text(", \"why\": ", change->why, out);
     fprintf(out, ", \"exact\": %s", change->is_exact ? "true" : "false");

@@ -22,9 +22,10 @@ static bool is_skipped(const struct comparison *c, enum verdict verdict)
     return c->result == RESULT_NOT_COMPARABLE || verdict == VERDICT_UNSURE;
 }
 
-static bool is_failure(const struct comparison *c, enum verdict verdict)
+static bool is_failure(const struct comparison *c, enum run_metric m)
 {
-    return !is_skipped(c, verdict) && verdict == VERDICT_WORSE;
+    const struct metric_change *change = &c->metrics[m];
+    return !is_skipped(c, change->verdict) && change->verdict == VERDICT_WORSE && change->gates;
 }
 
 static void put_case(const struct comparison *c, enum run_metric m, FILE *out)
@@ -40,7 +41,7 @@ static void put_case(const struct comparison *c, enum run_metric m, FILE *out)
         fputs("    <skipped message=\"", out);
         put_xml(c->result == RESULT_NOT_COMPARABLE ? c->reasons.texts[0] : cells.verdict, out);
         fputs("\"/>\n", out);
-    } else if (is_failure(c, change->verdict)) {
+    } else if (is_failure(c, m)) {
         fprintf(out,
                 "    <failure type=\"regression\" message=\"%s %s\">%s: %s before, %s now, "
                 "%s (%s)</failure>\n",
@@ -63,7 +64,7 @@ int diff_print_junit(const struct comparison *c, const struct diff_kernels *kern
         enum verdict verdict = c->metrics[m].verdict;
         bool is_case = run_metric_infos[m].gates && verdict != VERDICT_ABSENT;
         count += is_case;
-        failures += is_case && is_failure(c, verdict);
+        failures += is_case && is_failure(c, (enum run_metric)m);
         skipped += is_case && is_skipped(c, verdict);
     }
     fprintf(out,

@@ -50,7 +50,7 @@ static void put_plain(const char *text, FILE *out)
 static void put_row(const struct comparison *c, enum run_metric m, FILE *out)
 {
     struct change_cells cells;
-    bool is_worse = c->metrics[m].verdict == VERDICT_WORSE && run_metric_infos[m].gates;
+    bool is_worse = c->metrics[m].verdict == VERDICT_WORSE && c->metrics[m].gates;
     change_cells_make(&cells, c, m);
     const char *texts[] = {cells.sides[1], cells.sides[0], cells.shift,
                            cells.interval, cells.smallest, cells.verdict};
@@ -63,7 +63,7 @@ static void put_row(const struct comparison *c, enum run_metric m, FILE *out)
         put_plain(texts[i], out);
         fputs(is_bold ? "**" : "", out);
     }
-    fputs(run_metric_infos[m].gates || !diff_compares(c) ? " |\n" : " (does not gate) |\n", out);
+    fputs(c->metrics[m].gates || !diff_compares(c) ? " |\n" : " (does not gate) |\n", out);
 }
 
 static void put_metrics(const struct comparison *c, FILE *out)

@@ -78,7 +78,7 @@ static void put_changes(const struct comparison *c, FILE *out)
         fprintf(out, "%-26s %10s %10s %8s  %-18s %9s  %s%s\n",
                 diff_metric_text(c, (enum run_metric)m), cells.sides[1], cells.sides[0],
                 cells.shift, cells.interval, cells.smallest, cells.verdict,
-                run_metric_infos[m].gates ? "" : " (does not gate)");
+                c->metrics[m].gates ? "" : " (does not gate)");
     }
     fputs(diff_change_text(c, text), out);
 }

@@ -424,3 +424,32 @@ def test_a_commit_waits_for_nobody(committed, tmp_path):
     (tree / ".git").mkdir(parents=True)
     os.mkfifo(tree / ".git/HEAD")
     assert committed(tree) is None
+
+
+# ---- what is worse, and does not gate ------------------------------------------------------------
+
+
+@pytest.mark.parametrize("busy,idle,status", [
+    (0.2e6, 0.25e6, SAME), (0.5e6, 0.25e6, SAME), (0.8e6, 0.25e6, WORSE), (0.7e6, 0.35e6, WORSE)])
+def test_idle_time_of_a_step_that_became_shorter(run_verb, tmp_path, busy, idle, status):
+    """Of a step of 1 ms before, 0.2 ms of which were idle: more idle time is no regression of the
+    run where the step is shorter, and by more than that."""
+    for name, parts in (("now", (busy, idle)), ("before", (0.8e6, 0.2e6))):
+        dice = random.Random(name)
+        runs = noisy(dice, 0.001, sum(parts), parts[0] / sum(parts), count=6)
+        for run in runs:
+            run["gpu_busy_ns"] = parts[0] * (1 + 0.001 * dice.gauss(0, 1))
+            run["gpu_idle_ns"] = parts[1] * (1 + 0.001 * dice.gauss(0, 1))
+        (tmp_path / f"{name}.json").write_text(baseline(runs))
+    text = run_verb("diff", "now.json", "--against", "before.json", "-o", "-", "-o", "x.json",
+                    "-o", "x.xml", "-o", "x.md", status=status).stdout
+    result = json.loads((tmp_path / "x.json").read_text())
+    metric = next(m for m in result["metrics"] if m["metric"] == "gpu_idle_ns")
+    assert metric["verdict"] == "worse" and metric["gates"] == (status == WORSE)
+    case = xml.etree.ElementTree.parse(tmp_path / "x.xml").find(".//testcase[@name='GPU idle']")
+    assert (case.find("failure") is not None) == (status == WORSE)
+    row = next(line for line in text.splitlines() if line.startswith("GPU idle "))
+    assert row.endswith("worse" if status == WORSE else "worse (does not gate)")
+    assert ("GPU idle is worse by 5.0 % of the time before, of which the whole is better by"
+            in text) == (status == SAME)
+    assert ("**worse** (does" in (tmp_path / "x.md").read_text()) is False
