@@ -89,16 +89,25 @@ static uint32_t change_point(const double *logs, uint32_t count, uint32_t last, 
     return found;
 }
 
+static uint32_t most_steps(uint32_t count)
+{
+    uint32_t most = count / WARM_UP_PART > WARM_UP_FEW ? count / WARM_UP_PART : WARM_UP_FEW;
+    return most < count / 2 ? most : count / 2;
+}
+
+/* Looked for is what is up to half of the steps: of a drift, which has its place there, no part is
+ * taken for a warm-up. */
 uint32_t warm_up_steps(double *logs, uint32_t count, double *room)
 {
-    uint32_t left_out = 0, half = count / 2, more;
+    uint32_t left_out = 0, half = count / 2, most = most_steps(count), more;
     if (count < WARM_UP_STEPS)
         return 0;
     calm(logs, count, room);
     memcpy(logs, room + half, (count - half) * sizeof *logs);
     double high = median(logs, count - half) + log1p(WARM_UP_SHARE);
     while (left_out < half &&
-           (more = change_point(room + left_out, count - left_out, half - left_out, high)) > 0)
+           (more = change_point(room + left_out, count - left_out, half - left_out, high)) > 0 &&
+           left_out + more <= most)
         left_out += more;
     return left_out;
 }

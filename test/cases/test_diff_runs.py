@@ -37,7 +37,9 @@ def fixture_saved(run_verb, tmp_path):
     ({46: 50}, 0), ({2: 50}, 0), ({1: 50}, 0), ({3: 9, 46: 50, 47: 50}, 0), ({0: 9}, 1),
     ({0: 9, 46: 50}, 1), ({0: 9, 200: 50}, 1), ({0: 9, 150: 50, 180: 50, 200: 50}, 1),
     ({i: 1.04 for i in range(30)}, 30), ({**{i: 1.04 for i in range(30)}, 12: 50}, 30),
-    ({**{i: 9 for i in range(8)}, 3: 1}, 8)])
+    ({**{i: 9 for i in range(8)}, 3: 1}, 8), ({i: 1.04 for i in range(80)}, 0),
+    ({i: 1.035 - 0.035 * i / 238 for i in range(238)}, 0),  # a drift
+    ({**{i: 1.035 - 0.035 * i / 238 for i in range(238)}, 0: 9, 1: 2}, 2)])
 def test_one_slow_step_is_no_warm_up(recorded, saved, slow, left_out):
     """Of 238 steps with a noise of 1 %: it neither makes a warm-up of those before it, nor hides
     one."""
