@@ -5,8 +5,9 @@
  *
  *   exact    what is no time, where all runs of a side agree, on both sides, and there are two a
  *            side at least: the difference is what it is
- *   by rank  else; worse is what is worse by more than the threshold and, of chance alone, less
- *            likely than COMPARISON_ALPHA: of all metrics that gate together (Holm), one-sided
+ *   by rank  else; worse is what is worse by more than the threshold, as estimated, and what equal
+ *            runs would show with less than COMPARISON_ALPHA: of all metrics that gate together
+ *            (Holm), one-sided; how much it is worse is not tested
  *
  * The threshold is half of the gate, the smallest regression that is to be found: one of that size
  * is then found nearly always. A metric with too few runs, or so much noise that a regression of

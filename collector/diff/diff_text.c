@@ -25,7 +25,8 @@ static void put_sides(const struct comparison *c, FILE *out)
         fputs(", which have no steps: metrics are of a run as a whole", out);
     else if (!steps[0] || !steps[1])
         fputs("; one side has no steps: its metrics are of a run as a whole", out);
-    fprintf(out, "\ngate %g %%: worse is what is worse by more than %g %%, and surely\n",
+    fprintf(out,
+            "\ngate %g %%: worse is a change of more than %g %% whose whole interval is above 0\n",
             100 * c->gate, 100 * c->threshold);
     for (uint32_t i = 0; i < c->notes.count; i++)
         fprintf(out, "%s\n", c->notes.texts[i]);

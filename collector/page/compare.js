@@ -154,8 +154,9 @@ sections.compare = (box, c) => {
   add(box,
     el("p", {class: c.result === "worse" ? "hero worse" : "hero"}, c.says),
     el("p", {class: "lead"},
-      `${side(c.runs)} against ${side(c.against)}. The gate is ${percent(c.gate)}: worse is what ` +
-        `is worse by more than ${percent(c.threshold)}, the dashed line, and surely.`),
+      `${side(c.runs)} against ${side(c.against)}. The gate is ${percent(c.gate)}: worse is a ` +
+        `change of more than ${percent(c.threshold)}, the dashed line, whose whole interval is ` +
+        "above 0."),
     c.differs.length > 0 && el("div", {class: "alert", role: "note"},
       el("b", {}, compares ? "Compared all the same" : "Not comparable"),
       el("ul", {}, c.differs.map((text) => el("li", {}, text)))),

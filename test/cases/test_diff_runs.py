@@ -455,3 +455,19 @@ def test_idle_time_of_a_step_that_became_shorter(run_verb, tmp_path, busy, idle,
     assert ("GPU idle is worse by 5.0 % of the time before, of which the whole is better by"
             in text) == (status == SAME)
     assert ("**worse** (does" in (tmp_path / "x.md").read_text()) is False
+
+
+def test_worse_is_what_the_words_say(run_verb, tmp_path):
+    """That it grew is sure, and by how much is not: the interval reaches below half of the gate."""
+    before = noisy(random.Random(1), 0.001, count=6)
+    now = noisy(random.Random(2), 0.001, count=6)
+    for run, share in zip(now, (0.012, 0.02, 0.04, 0.05, 0.06, 0.09)):
+        run["step_ns"] = 1e6 * (1 + share)
+    (tmp_path / "before.json").write_text(baseline(before))
+    (tmp_path / "now.json").write_text(baseline(now))
+    words = ("diff", "now.json", "--against", "before.json", "-o", "-", "-o", "x.json")
+    text = run_verb(*words, status=WORSE).stdout
+    step = json.loads((tmp_path / "x.json").read_text())["metrics"][0]
+    assert step["verdict"] == "worse" and 0 < step["low"] < 0.025 < step["change"]
+    assert ("\ngate 5 %: worse is a change of more than 2.5 % whose whole interval is above 0\n"
+            in text)
