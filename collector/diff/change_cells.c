@@ -34,9 +34,11 @@ void change_put_ns(char text[CHANGE_CELL_BYTES], double ns)
              time_text(unit, (uint64_t)fabs(ns)));
 }
 
-/* "+5.1 %"; what became more than ten times as much, as "x 12.3". */
+/* "+5.1 %"; what became more than ten times as much, as "x 12.3"; of what is shown as nothing no
+ * sign is. */
 static void put_share(char text[CHANGE_CELL_BYTES], double share, bool with_sign)
 {
+    with_sign &= fabs(share) >= 0.0005;
     if (isnan(share))
         *text = '\0';
     else if (isinf(share))
@@ -44,7 +46,8 @@ static void put_share(char text[CHANGE_CELL_BYTES], double share, bool with_sign
     else if (share >= 10)
         snprintf(text, CHANGE_CELL_BYTES, "x %.1f", share + 1);
     else
-        snprintf(text, CHANGE_CELL_BYTES, with_sign ? "%+.1f %%" : "%.1f %%", 100 * share);
+        snprintf(text, CHANGE_CELL_BYTES, with_sign ? "%+.1f %%" : "%.1f %%",
+                 100 * (with_sign ? share : fabs(share)));
 }
 
 void change_cells_make(struct change_cells *cells, const struct comparison *c, enum run_metric m)

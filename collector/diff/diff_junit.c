@@ -49,8 +49,12 @@ static void put_case(const struct comparison *c, enum run_metric m, FILE *out)
                 cells.sides[0], cells.shift, cells.interval);
     }
     fprintf(out, "    <system-out>before %s, now %s", cells.sides[1], cells.sides[0]);
-    if (diff_compares(c))
-        fprintf(out, ", change %s (%s), seen from %s", cells.shift, cells.interval, cells.smallest);
+    if (diff_compares(c) && *cells.shift)
+        fprintf(out, ", change %s", cells.shift);
+    if (diff_compares(c) && *cells.interval)
+        fprintf(out, " (%s)", cells.interval);
+    if (diff_compares(c) && !isinf(change->smallest))
+        fprintf(out, ", seen from %s", cells.smallest);
     fputs("</system-out>\n", out);
     fputs("  </testcase>\n", out);
 }

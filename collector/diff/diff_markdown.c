@@ -84,10 +84,10 @@ static void put_metrics(const struct comparison *c, FILE *out)
 
 static void put_provenance(const struct comparison *c, FILE *out)
 {
-    fputs("\n<details><summary>What was compared</summary>\n\n| | now | before |\n|---|---|---|\n",
+    fputs("\n<details><summary>What was compared</summary>\n\n| | before | now |\n|---|---|---|\n",
           out);
     for (unsigned i = 0; i < RUN_FACTS; i++) {
-        const char *texts[2] = {c->sides[0]->runs[0].facts[i], c->sides[1]->runs[0].facts[i]};
+        const char *texts[2] = {c->sides[1]->runs[0].facts[i], c->sides[0]->runs[0].facts[i]};
         if (!texts[0] && !texts[1])
             continue;
         fputs("| ", out);
@@ -98,7 +98,7 @@ static void put_provenance(const struct comparison *c, FILE *out)
         }
         fputs(" |\n", out);
     }
-    fprintf(out, "| runs | %u | %u |\n\n</details>\n", c->sides[0]->count, c->sides[1]->count);
+    fprintf(out, "| runs | %u | %u |\n\n</details>\n", c->sides[1]->count, c->sides[0]->count);
 }
 
 static void put_kernel(const struct diff_kernels *kernels, const struct match_row *row, FILE *out)

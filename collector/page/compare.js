@@ -10,7 +10,8 @@ const unitWriters = {ns: time, bytes, mj: energy, count: half};
 
 const signed = (share) => share >= 10 ?
   `x ${(share + 1).toFixed(1)}` :
-  (share < -.0005 ? "\u2212" : "+") + (100 * Math.abs(share)).toFixed(1) + " %";
+  (Math.abs(share) < .0005 ? "" : share < 0 ? "\u2212" : "+") +
+    (100 * Math.abs(share)).toFixed(1) + " %";
 /* A change that is no number is one from nothing, if both sides are known. */
 const changeOf = (metric) => metric.change !== null      ? signed(metric.change) :
   metric.before !== null && metric.now !== null          ? "from 0" :

@@ -156,9 +156,8 @@ static void remove_behind(struct merge *m, const char *folder, const struct rank
     for (uint32_t i = failed + 1; i < m->rec.count; i++) {
         struct rank_result result;
         char *path;
-        if (!is_written(m, &files[i]) ||
-            !read_result(m, workers, folder, &files[i], &result) || result.code != EXIT_OK ||
-            asprintf(&path, "%s/%s.gz", folder, files[i].name) < 0)
+        if (!is_written(m, &files[i]) || !read_result(m, workers, folder, &files[i], &result) ||
+            result.code != EXIT_OK || asprintf(&path, "%s/%s.gz", folder, files[i].name) < 0)
             continue;
         unlink(path);
         free(path);

@@ -35,17 +35,17 @@ struct merge {
     const struct trace_format *format;
     struct trace_writer *writer; /* of the trace being written, and where it goes */
     struct output *out;
-    uint64_t bytes;       /* of the trace that was written last */
-    uint64_t room;        /* for the text of all traces */
-    uint64_t text_bytes;  /* of the file that was written last */
-    const char *path;     /* of the trace being written; NULL: standard output */
-    bool weighs;          /* it is only being weighed */
-    bool large_said;      /* that a trace is more than viewers open, and what to do about it */
+    uint64_t bytes;      /* of the trace that was written last */
+    uint64_t room;       /* for the text of all traces */
+    uint64_t text_bytes; /* of the file that was written last */
+    const char *path;    /* of the trace being written; NULL: standard output */
+    bool weighs;         /* it is only being weighed */
+    bool large_said;     /* that a trace is more than viewers open, and what to do about it */
     void (*tells_large)(const struct merge *m); /* in a worker; NULL: it is said here */
     int tells_to;                               /* the worker's */
-    uint32_t large_count; /* traces that are more than viewers open */
-    uint64_t large_bytes; /* of the largest of them */
-    char *large_path;     /* owned: of the first */
+    uint32_t large_count;                       /* traces that are more than viewers open */
+    uint64_t large_bytes;                       /* of the largest of them */
+    char *large_path;                           /* owned: of the first */
     bool begun;
 };
 

@@ -55,7 +55,7 @@ def test_section(chromium, page_of):
     assert rows["step time"][7] == "worse"
     pairs = len(data["runs"]) * len(data["against"])
     assert f"median over all {pairs} pairs of a run now and one before" in page.text("#compare")
-    assert rows["launches"][1:4] == ["9", "9", "+0.0 %"]
+    assert rows["launches"][1:4] == ["9", "9", "0.0 %"]
     assert rows["launches"][5:] == ["exact", "any", "same"]
     assert rows["peak memory"][1] == "1.00 MiB" and "energy a step" not in rows
     assert rows["step time, 95th percentile"][7].endswith("(does not gate)")
