@@ -647,6 +647,9 @@ enum exit_code options_parse(struct options *o, int argc, char **argv, option_se
         return usage_error("%s: --source is a table of its own: leave --by or --mine out", argv[0]);
     if (o->source)
         o->by = BY_SOURCE;
+    if (o->path_count == 0 && o->is_combined && !o->help)
+        return usage_error("%s: --combine: no part named: name the files that --partial has made",
+                           argv[0]);
     if (o->path_count == 0 && (set & OPTION_RECORDINGS) && !o->help)
         return usage_error("%s: no folder or file named (. is this one); try 'gpuprof help %s'",
                            argv[0], argv[0]);

@@ -3,15 +3,20 @@
 #include <assert.h>
 #include <stdbool.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "base/message.h"
 #include "base/nearest.h"
+#include "base/path_list.h"
+#include "base/shell_word.h"
 #include "cli/manual_parts.h"
 #include "cli/verbs.h"
 #include "output/standard_files.h"
 #include "run/launch.h"
 #include "settings.h"
+#include "stream.h"
 #include "table/csv_kind.h"
 
 #define HELP_COLUMN    26 /* where the explanations begin */
@@ -193,6 +198,30 @@ static const char *hint_of(const char *name)
     return NULL;
 }
 
+/* A file of a process, or a folder that has some. */
+static bool is_recording(const char *name)
+{
+    struct path_list list;
+    struct stat status;
+    size_t length = strlen(name), end = strlen(STREAM_SUFFIX);
+    bool is_one = length > end && strcmp(name + length - end, STREAM_SUFFIX) == 0 &&
+                  stat(name, &status) == 0 && S_ISREG(status.st_mode);
+    if (is_one)
+        return true;
+    is_one = path_list_read(&list, name) == 0 && list.count;
+    path_list_release(&list);
+    return is_one;
+}
+
+static enum exit_code verb_left_out(const char *before, const char *name)
+{
+    char *word = shell_word(name);
+    usage_error("%s'%s' is a recording, and no verb: gpuprof report %s", before, name,
+                word ? word : name);
+    free(word);
+    return EXIT_USAGE;
+}
+
 enum exit_code verb_unknown(const char *before, const char *name)
 {
     char text[NEAREST_TEXT_BYTES];
@@ -205,6 +234,8 @@ enum exit_code verb_unknown(const char *before, const char *name)
             return usage_error("%s'%s' is a verb of the command gpuprof, which starts this one: "
                                "gpuprof %s",
                                before, name, name);
+    if (is_recording(name))
+        return verb_left_out(before, name);
     struct nearest nearest = nearest_to(name, strlen(name));
     nearest_offer(&nearest, "--version");
     for (size_t i = 0; i < verb_count; i++)

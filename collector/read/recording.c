@@ -97,10 +97,12 @@ int recording_note_other(struct recording *rec, const struct process *p)
 enum exit_code recording_none_wanted(struct recording *rec)
 {
     char text[NUMBER_SPANS_BYTES];
+    const struct select_wish *wish = rec->reader.select;
+    bool by_rank = wish->ranks.count > 0, by_pid = wish->pids.count > 0;
     number_spans_text(rec->others, rec->others_count, text);
-    return usage_error("none of the recorded processes, %u, is one of those that --rank and --pid "
-                       "name: %s%s",
-                       rec->left_out,
+    return usage_error("none of the recorded processes, %u, is one of those that %s%s%s %s: %s%s",
+                       rec->left_out, by_rank ? "--rank" : "", by_rank && by_pid ? " and " : "",
+                       by_pid ? "--pid" : "", by_rank && by_pid ? "name" : "names",
                        !rec->others_count                ? "none of them has a rank"
                        : rec->reader.select->ranks.count ? "there are the ranks "
                                                          : "there are the pids ",

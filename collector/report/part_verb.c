@@ -80,6 +80,11 @@ static bool read_number(const char *text, uint32_t *number, const char **rest)
     return isdigit((unsigned char)text[0]);
 }
 
+static bool is_share(const struct share *share)
+{
+    return share->count <= SHARES_MAX && share->index < share->count;
+}
+
 /* Which share: as the user says it or else the launcher; *by is what said so, NULL: nobody. */
 static enum exit_code find_share(const struct options *o, struct share *share, const char **by)
 {
@@ -101,13 +106,18 @@ static enum exit_code find_share(const struct options *o, struct share *share, c
             !read_number(count, &share->count, &rest) || *rest)
             return usage_error("report: %s=%s and %s=%s are no share: say --share=I/N",
                                launchers[i].index, index, launchers[i].count, count);
+        if (!is_share(share))
+            return usage_error("report: %s=%s and %s=%s: there is no share %s of %s: they count "
+                               "from 0 on, and are %u at most; or say --share=I/N",
+                               launchers[i].index, index, launchers[i].count, count, index, count,
+                               SHARES_MAX);
     }
     if (!*by && half)
         return usage_error("report: %s=%s says that this process is one of several, but %s is not "
                            "set, which says of how many: set it, or say --share=I/N",
                            launchers[half - 1].index, getenv(launchers[half - 1].index),
                            launchers[half - 1].count);
-    if (share->count > SHARES_MAX || share->index >= share->count)
+    if (!is_share(share))
         return usage_error("report: there is no share %u of %u: they count from 0 on, and are %u "
                            "at most",
                            share->index, share->count, SHARES_MAX);

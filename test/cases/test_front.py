@@ -599,3 +599,24 @@ def test_two_files_where_one_is_written(run_collector, tmp_path, verb):
     assert result.stderr == (f"gpuprof: {verb}: -o is there twice ({files[0]}, {files[1]}): "
                              f"{verb} writes one file at a time\n")
     assert not list(tmp_path.iterdir())
+
+
+def test_a_recording_for_a_verb(run_collector, make_gpu, tmp_path):
+    """A folder, or a file of one process: `report` was left out."""
+    folder = make_gpu("train", 1, name="my data")
+    file, = folder.iterdir()
+    for word in (folder, file):
+        result = run_collector(word)
+        assert result.returncode == 2 and result.stdout == ""
+        assert result.stderr == (f"gpuprof: '{word}' is a recording, and no verb: gpuprof report "
+                                 f"'{word}'\n")
+    (tmp_path / "empty").mkdir()
+    assert "unknown verb" in run_collector(tmp_path / "empty").stderr
+
+
+@pytest.mark.parametrize("options,words", [
+    (["--rank=9"], "--rank names"), (["--pid=9"], "--pid names"),
+    (["--rank=9", "--pid=9"], "--rank and --pid name")])
+def test_what_named_no_process_is_said(run_collector, make_gpu, options, words):
+    result = run_collector("report", *options, make_gpu("train", 2))
+    assert result.returncode == 2 and f"one of those that {words}: there are the " in result.stderr

@@ -546,3 +546,14 @@ def test_usage(run_verb, parts):
     assert not (parts / "p").exists()
     run_verb("report", "--partial", "--share=0/1", "-o", "part.0", "data")  # as GUIDE's recipes do
     assert (parts / "part.0").exists()
+
+
+def test_what_makes_no_share_is_named(run_collector, demo, tmp_path):
+    environment = {**os.environ, "RANK": "3", "WORLD_SIZE": "2"}
+    words = ("report", "--partial", "-o", tmp_path / "x.part", demo)
+    assert "report: RANK=3 and WORLD_SIZE=2: there is no share 3 of 2" in \
+        run_collector(*words, env=environment).stderr
+    assert "report: there is no share 3 of 2" in run_collector(*words, "--share=3/2").stderr
+    result = run_collector("report", "--combine")
+    assert result.returncode == 2 and result.stderr == (
+        "gpuprof: report: --combine: no part named: name the files that --partial has made\n")

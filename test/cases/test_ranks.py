@@ -179,7 +179,7 @@ def test_ranks_that_there_are(run_collector, make_records, ranks, said):
     folder = make_records(line for rank in ranks for line in (  # a process' number is its rank
         f"process {rank}", f"{stream_reader.TYPE_NUMBERS['call']} 1 1000 9 0 0 cudaFree 0 0"))
     done = run_collector("report", "--rank=99", folder)
-    assert done.returncode == 2 and done.stderr.rstrip().endswith(f"--pid name: {said}")
+    assert done.returncode == 2 and done.stderr.rstrip().endswith(f"--rank names: {said}")
 
 
 def test_jobs_of_kubernetes(run_verb, make_records):
