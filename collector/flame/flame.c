@@ -176,8 +176,8 @@ static void say_absences(const struct recording *rec, const char *key, const cha
     }
 }
 
-static void say_nothing(const struct flame *f, const struct recording *rec, const char *command,
-                        const char *wanted)
+static void say_stackless(const struct flame *f, const struct recording *rec, const char *command,
+                          const char *wanted)
 {
     char text[160], *next;
     struct next_words words;
@@ -185,7 +185,8 @@ static void say_nothing(const struct flame *f, const struct recording *rec, cons
     recorded_program(rec, &words);
     snprintf(text, sizeof text, "gpuprof run --backtrace=%s PROGRAM", wanted);
     next = next_line(&words, text);
-    message("flame: nothing to show: no call has a stack with %s; this records them: %s",
+    message("flame: all of the graph is [no stack]: no call has a stack with %s; this records "
+            "them: %s",
             flame_weight_text(f->weight), next ? next : text);
     free(next);
     next_words_release(&words);
@@ -207,7 +208,7 @@ void flame_say(const struct flame *f, const struct recording *rec, const char *c
     say_absences(rec, "python", "Python frames");
     uint64_t stackless = flame_value(f->weight, &without);
     if (f->nodes[0].total == stackless && stackless)
-        say_nothing(f, rec, command, wanted[f->weight]);
+        say_stackless(f, rec, command, wanted[f->weight]);
     else if (!f->nodes[0].total)
         message("flame: nothing to show: nothing here has %s", flame_weight_text(f->weight));
 }

@@ -134,8 +134,8 @@ def test_nothing_to_show(run_verb, make_stacks):
         result = run_verb("flame", folder, "-o", name)
         assert "absent: switched off" in result.stderr
         assert result.stderr.endswith(
-            "gpuprof: flame: nothing to show: no call has a stack with time of calls on the host; "
-            "this records them: "
+            "gpuprof: flame: all of the graph is [no stack]: no call has a stack with time of "
+            "calls on the host; this records them: "
             "gpuprof run --backtrace=launch,alloc,copy,sync,graph_launch python train.py\n")
     assert run_verb("flame", "--weight=bytes", folder).stderr.endswith(
         "bytes allocated; this records them: gpuprof run --backtrace=alloc python train.py\n")
