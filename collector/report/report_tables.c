@@ -236,6 +236,30 @@ static enum exit_code check_table(const char *word, const struct report_view *v,
                        (int)length, word, nearest_text(&nearest, "", text));
 }
 
+/* `r` is NULL: whatever of them is there. */
+static enum exit_code check_sort(const struct report_view *v, enum report_format format,
+                                 struct table *tables, unsigned count, const struct report *r)
+{
+    const struct table_info *infos[REPORT_TABLES_MAX];
+    unsigned wanted = 0;
+    for (unsigned i = 0; v->how.sort && i < count; i++)
+        if (report_wants(v, tables[i].info, format) &&
+            table_column(tables[i].info, v->how.sort) >= 0)
+            return EXIT_OK;
+    for (unsigned i = 0; v->how.sort && i < count; i++) {
+        if (!report_wants(v, tables[i].info, format))
+            continue;
+        bool is_there = !r;
+        if (r && table_begin(&tables[i], &v->how, format) == 0)
+            is_there = tables[i].is_there && tables[i].count;
+        if (r)
+            table_end(&tables[i]);
+        if (is_there)
+            infos[wanted++] = tables[i].info;
+    }
+    return v->how.sort ? table_sort_unknown("report", v->how.sort, infos, wanted) : EXIT_OK;
+}
+
 enum exit_code report_view_check(const struct report_view *v, enum report_format format)
 {
     static const struct report nothing; /* of the tables the descriptions will do */
@@ -248,17 +272,12 @@ enum exit_code report_view_check(const struct report_view *v, enum report_format
         word += strcspn(word, ",");
         word = *word ? word + 1 : NULL;
     }
-    if (!v->how.sort)
-        return EXIT_OK;
-    const struct table_info *infos[REPORT_TABLES_MAX];
-    unsigned wanted = 0;
-    for (unsigned i = 0; i < count; i++) {
-        const struct table_info *info = tables[i].info;
-        if (!report_wants(v, info, format))
-            continue;
-        if (table_column(info, v->how.sort) >= 0)
-            return EXIT_OK;
-        infos[wanted++] = info;
-    }
-    return table_sort_unknown("report", v->how.sort, infos, wanted);
+    return v->tables ? check_sort(v, format, tables, count, NULL) : EXIT_OK;
+}
+
+enum exit_code report_sort_check(const struct report *r, const struct report_view *v,
+                                 enum report_format format)
+{
+    struct table tables[REPORT_TABLES_MAX];
+    return check_sort(v, format, tables, report_tables(r, tables), r);
 }

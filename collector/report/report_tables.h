@@ -35,7 +35,12 @@ bool report_leaves_hangs(const struct report_view *v, enum report_format format)
 bool report_wants(const struct report_view *v, const struct table_info *info,
                   enum report_format format);
 
-/* EXIT_OK, or EXIT_USAGE after one line: an unknown table or column. */
+/* EXIT_OK, or EXIT_USAGE after one line: an unknown table, or a column that those named have not.
+ */
 enum exit_code report_view_check(const struct report_view *v, enum report_format format);
+
+/* The same of a column that no table has, where none is named: which there are the report knows. */
+enum exit_code report_sort_check(const struct report *r, const struct report_view *v,
+                                 enum report_format format);
 
 #endif

@@ -54,7 +54,9 @@ static enum exit_code report_print(struct report *r, const struct report_view *v
     struct output out;
     const char *path = options->output;
     uint64_t room = verb_output_room(recording_bytes(r->rec));
-    enum exit_code code = verb_output_open(&out, path, &room);
+    enum exit_code code = report_sort_check(r, view, format);
+    if (code == EXIT_OK)
+        code = verb_output_open(&out, path, &room);
     if (code != EXIT_OK)
         return code;
     FILE *text = output_stream(&out);

@@ -367,3 +367,14 @@ def test_a_table_alone_is_as_beside_others(make_gpu, make_ops, make_stacks, tmp_
         assert alone == lines(f"{name},findings"), name
         seen.update(row.partition(",")[0] for row in alone[2])
     assert kinds <= seen, seen
+
+
+@pytest.mark.parametrize("form", ["text", "csv", "json"])
+def test_an_unknown_column_is_none_of_those_shown(make_stacks, run_verb, form):
+    """Of a recording of one call the tables of operators, libraries and memory are not there."""
+    data = make_stacks("process 0", "call cudaFree 1 500 1 0 0")
+    result = run_verb("report", "--sort=foo", f"--format={form}", data, status=2)
+    assert result.stdout == "" and result.stderr.count("\n") == 1
+    listed = result.stderr.rpartition("there are: ")[2].strip().split(", ")
+    assert "total_ns" in listed and len(listed) == len(set(listed)) < 60
+    assert not {"flops", "shape", "backward_ns", "energy_mj", "bandwidth"} & set(listed)
