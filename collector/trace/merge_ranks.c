@@ -11,14 +11,13 @@
 #include "base/message.h"
 #include "base/workers.h"
 #include "error.h"
+#include "output/new_folder.h"
 #include "output/verb_output.h"
 
 /* A folder that is there already is as good. */
-static enum exit_code make_folder(const char *path)
+static enum exit_code no_folder(const char *path)
 {
     struct stat status;
-    if (mkdir(path, 0777) == 0)
-        return EXIT_OK;
     if (errno == EEXIST && (stat(path, &status) < 0 || S_ISDIR(status.st_mode)))
         return EXIT_OK; /* of a link that leads nowhere the first file says why */
     if (errno == EEXIST)
@@ -26,6 +25,11 @@ static enum exit_code make_folder(const char *path)
     else
         message("%s: %s%s", path, strerror(errno), folder_advice(errno));
     return EXIT_ENVIRONMENT;
+}
+
+static enum exit_code make_folder(const char *path)
+{
+    return mkdir(path, 0777) == 0 ? EXIT_OK : no_folder(path);
 }
 
 /* Of a process that had no window of that number there is none. */
@@ -73,6 +77,7 @@ static enum exit_code write_ranks(struct merge *m, const char *folder,
 struct rank_work {
     struct merge *merge;
     const char *folder;
+    struct new_folder *made;
     const struct rank_file *files;
 };
 
@@ -101,6 +106,7 @@ static enum exit_code work_on_ranks(void *context, uint32_t index, int to)
     struct rank_work *work = context;
     struct merge *m = work->merge;
     enum exit_code code = EXIT_OK;
+    new_folder_leave(work->made);
     m->room /= m->rec.workers;
     m->rec.is_parallel = false; /* by threads, too */
     m->tells_large = tell_growing;
@@ -195,13 +201,17 @@ static enum exit_code gather_ranks(struct merge *m, const char *folder,
 enum exit_code merge_write_folder(struct merge *m, const char *folder,
                                   const struct rank_file *files)
 {
-    struct rank_work work = {m, folder, files};
+    struct new_folder made;
+    struct rank_work work = {m, folder, &made, files};
     struct workers workers;
-    enum exit_code code = make_folder(folder);
+    enum exit_code code = new_folder_make(&made, folder) == 0 ? EXIT_OK : no_folder(folder);
     if (code != EXIT_OK)
         return code;
     recording_deal(&m->rec, m->rec.workers);
-    if (m->rec.workers > 1 && workers_start(&workers, m->rec.workers, work_on_ranks, &work))
-        return gather_ranks(m, folder, files, &workers);
-    return write_ranks(m, folder, files);
+    bool has_workers =
+        m->rec.workers > 1 && workers_start(&workers, m->rec.workers, work_on_ranks, &work);
+    new_folder_watch(&made);
+    code = has_workers ? gather_ranks(m, folder, files, &workers) : write_ranks(m, folder, files);
+    new_folder_end(&made);
+    return code;
 }

@@ -1,15 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
 """A trace for each rank, and an archive of them: what HTA, TensorBoard and Perfetto need."""
 
+import contextlib
 import gzip
 import json
+import os
+import pathlib
 import re
 import resource
+import signal
 import subprocess
+import time
 import zipfile
 
 import pytest
-from conftest import BUILD, built
+from conftest import BUILD, Program, built
 from made_ops import TYPES
 from merged_trace import check_rows, names, of_category
 
@@ -163,3 +168,34 @@ def test_a_rank_costs_the_same_among_many(run_collector, make_gpu):
             tries.append(resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime - before)
         seconds[ranks] = min(tries)
     assert seconds[2000] < 6 * seconds[500], seconds
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_folder_without_files_goes_with_what_made_it(collector, make_gpu, tmp_path, jobs, number):
+    """As Ctrl-C does, in the middle: what was there before stays."""
+    data = make_gpu("bench", 300_000, 2)
+    (tmp_path / "old").mkdir()
+    for folder in (tmp_path / "traces", tmp_path / "old"):
+        words = [collector, "merge", f"-j{jobs}", "--per-rank", "-o", folder, data]
+        with Program(words, stderr=subprocess.PIPE) as merge:
+            while not (folder.exists() and is_writing(merge.pid, folder)):
+                assert merge.poll() is None
+                time.sleep(0.001)
+            merge.send_signal(number)
+            assert merge.wait() == -number
+        assert folder.exists() == (folder.name == "old") and not list(tmp_path.glob("*/*.gz"))
+
+
+def is_writing(pid, folder):
+    """Has the process, or a child of it, a file in the folder open?"""
+    def files(number):
+        with contextlib.suppress(OSError):
+            for link in pathlib.Path(f"/proc/{number}/fd").iterdir():
+                with contextlib.suppress(OSError):
+                    yield os.readlink(link)
+    with contextlib.suppress(OSError):
+        children = pathlib.Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+        return any(name.startswith(f"{folder}/") for number in (pid, *children)
+                   for name in files(number))
+    return False
