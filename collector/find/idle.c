@@ -146,8 +146,6 @@ static int end(void *context)
 {
     struct idle *d = context;
     int error = 0;
-    for (uint32_t i = 0; i < d->device_count; i++)
-        idle_device_note_end(d, &d->devices[i]);
     for (uint32_t i = 0; error == 0 && i < d->device_count; i++)
         error = idle_device_end(d, &d->devices[i]);
     for (uint32_t i = 0; error == 0 && i < d->device_count; i++) {

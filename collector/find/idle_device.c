@@ -617,23 +617,6 @@ int idle_take_hidden_work(struct idle *d, struct idle_process *p, const struct s
                : 0;
 }
 
-void idle_device_note_end(struct idle *d, const struct idle_device *device)
-{
-    struct idle_process *p = &d->processes[device->process->index];
-    p->worked_ns = later(p->worked_ns, last_work_ns(device, IDLE_PARTS));
-}
-
-/* Of a process that did not end by itself the last work may be lost: from when on it is, if it
- * launched some behind all that is known. */
-static uint64_t lost_from(const struct idle *d, const struct idle_device *device)
-{
-    const struct idle_process *p = &d->processes[device->process->index];
-    bool has_ended = device->process->end_reason && device->process->end_reason != END_KILLED;
-    return has_ended || is_piece(d) || p->call_begin_ns <= p->worked_ns
-               ? UINT64_MAX
-               : later(p->worked_ns, device->at_ns);
-}
-
 int idle_device_end(struct idle *d, struct idle_device *device)
 {
     uint64_t end_ns = d->walk->last_ns[device->process->index];
@@ -647,10 +630,8 @@ int idle_device_end(struct idle *d, struct idle_device *device)
         error = spend(d, device, end_ns);
     if (error < 0 || device->at_ns >= end_ns)
         return error;
-    struct idle_gap gap = gap_of(d, device, earlier(end_ns, lost_from(d, device)));
-    error = gap.begin_ns < gap.end_ns ? charge(d, device, &gap, idle_gap_charge_last) : 0;
-    device->stopped_ns += counted_ns(d, device->at_ns, end_ns);
-    return error;
+    struct idle_gap gap = gap_of(d, device, end_ns);
+    return charge(d, device, &gap, idle_gap_charge_last);
 }
 
 bool idle_has_guessed(const struct idle *d)

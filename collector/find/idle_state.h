@@ -109,7 +109,6 @@ struct idle_process {
     struct idle_maker maker; /* of the last call that submits work, ... */
     uint64_t call_begin_ns;  /* ... and that call */
     uint64_t call_end_ns;
-    uint64_t worked_ns;        /* behind the last: end of the last work of any device */
     struct idle_gap first;     /* before its first work, of the device that did it */
     struct idle_pause *pauses; /* owned */
     uint32_t pause_count;
@@ -213,7 +212,6 @@ int idle_take_range(struct idle *d, const struct slice *s);
  * (idle_device.c) */
 int idle_take_work(struct idle *d, struct idle_process *p, const struct slice *s);
 int idle_take_hidden_work(struct idle *d, struct idle_process *p, const struct slice *s);
-void idle_device_note_end(struct idle *d, const struct idle_device *device); /* of all, first */
 int idle_device_end(struct idle *d, struct idle_device *device);
 
 /* Was a kernel taken for one that computes, and is none? */

@@ -72,33 +72,6 @@ def fixture_report(run_verb, make_records):
     return report
 
 
-def without_end(folder):
-    """The recording of a process that was killed has no last block, which says how it ended."""
-    path = next(folder.iterdir())
-    data = path.read_bytes()
-    last = stream_reader.read_blocks(data, stream_reader.read_header(data).bytes)[0][-1]
-    path.write_bytes(data[:last.stored_at - 88])
-    return folder
-
-
-@pytest.mark.parametrize("is_killed, launches, lost", [(True, 5, 485), (False, 5, 0), (True, 0, 0)],
-                         ids=["killed", "ended", "all is there"])
-def test_what_a_kill_took_is_not_idle(run_verb, make_records, is_killed, launches, lost):
-    """Of a process that did not end by itself, and launched more than there is work of."""
-    s = Script()
-    s.launch(lasts=100)
-    s.now = s.last + 304
-    for _ in range(5):
-        s.call("cudaLaunchKernel" if launches else "cudaFree", 5)
-        s.now += 50
-    s.call("cudaFree", 10)
-    folder = make_records(s.text())
-    found = run_verb("report", "--format=json", "--table=gpu_time",
-                     without_end(folder) if is_killed else folder).stdout
-    [row] = json.loads(found)["gpu_time"]
-    assert (row["stopped_ns"], row["idle_nothing_ns"]) == (lost * US, (485 - lost) * US)
-
-
 def check_sums(report):
     """All adds up to the nanosecond."""
     for row in report["gpu_time"]:
