@@ -237,7 +237,10 @@ static int start(struct report *r, struct recording *rec, const struct report_wi
     bool has_ops = wish->walk_ns_max == 0 && !(wish->leaves & REPORT_OPS); /* nor the summary */
     bool has_libraries = wish->walk_ns_max == 0 && !(wish->leaves & REPORT_LIBRARIES);
     int error = walk_init(&r->walk, rec);
-    r->walk.filter = wish->selection ? selection_filter(wish->selection, CALLS_OF_ALL) : NULL;
+    /* Calls behind a piece tell steps, and what hangs. */
+    bool reads_on = !(wish->leaves & REPORT_IDLE) || !wish->leaves_hangs;
+    if (wish->selection)
+        r->walk.filter = selection_filter(wish->selection, reads_on ? CALLS_OF_ALL : CALLS_UP_TO);
     if (error == 0)
         error = hang_init(&r->hang, &r->walk);
     r->gpu = gpu_report_create(&r->walk, by, wish->groups, has_stacks || recording_expects_gpu(rec),

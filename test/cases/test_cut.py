@@ -781,8 +781,9 @@ CALL, KERNEL = 1 << TYPES["call"], 1 << TYPES["kernel"]
     ids=["time", "steps", "range"])
 def test_blocks_of_which_a_piece_has_nothing_are_not_read(tmp_path, run_collector, options, first,
                                                           last):
-    """With them damaged, and with headers that do not say what blocks have, it is the same. The
-    report wants work on both sides: of what the edges' idle time is a part."""
+    """With them damaged, and with headers that do not say what blocks have, it is the same. Tables
+    of kernels and of functions want as little. The report wants work on both sides: of what the
+    edges' idle time is a part."""
     folder = batches(tmp_path)
 
     def is_of(block, batch):
@@ -811,6 +812,10 @@ def test_blocks_of_which_a_piece_has_nothing_are_not_read(tmp_path, run_collecto
         assert (shown.returncode, shown.stderr, shown.stdout) == (0, "", wanted.stdout), copy
     both = run_collector("merge", *options, rewritten(broken, "both", without_types))
     assert both.returncode == 3 and "damaged" in both.stderr
+    tables = ["report", "--table=cuda_gpu_kern_sum,functions", "--format=csv", *options]
+    wanted, shown = run_collector(*tables, folder), run_collector(*tables, broken)
+    assert wanted.returncode == 0 and wanted.stdout.count("\n") > 2
+    assert (shown.returncode, shown.stderr, shown.stdout) == (0, "", wanted.stdout)
     assert run_collector("report", *options, broken).returncode == 3
 
 
