@@ -12,77 +12,12 @@
 #ifndef GPUPROF_COLLECTOR_FINDINGS_H
 #define GPUPROF_COLLECTOR_FINDINGS_H
 
-#include "find/finding_gpu.h"
-#include "find/finding_kind.h"
-#include "find/hang.h"
-#include "find/idle.h"
+#include "find/finding.h"
 #include "table/table.h"
-
-#define FINDING_ROWS       3
-#define FINDING_HABIT_GAPS 4      /* fewer waits, allocations, loads are no loop's */
-#define FINDING_MINOR      100000 /* millionths of the work: a thread that makes less is a helper */
-
-/* What a finding is made of, and where the longest of it is. */
-struct finding_row {
-    char *name;  /* owned, as recorded: whoever prints it cleans it */
-    char *where; /* owned: the line, operator or range that has most of it; NULL: not known */
-    uint64_t count;
-    uint64_t ns;
-    uint64_t longest_ns;         /* of one of them, ... */
-    uint64_t at_ns;              /* ... which began then; as struct event has it */
-    uint64_t bytes;              /* of memory, instead of times */
-    const struct thread *thread; /* NULL: not known, or of no thread */
-    bool is_of_minor;            /* of one that makes little of the devices' work, ... */
-    uint32_t work_share;         /* ... so many millionths */
-};
-
-struct finding {
-    const struct finding_kind *kind;
-    const char *next;   /* to run, rather than what its kind has; NULL: that */
-    uint64_t ns;        /* that it costs the device */
-    uint64_t window_ns; /* of all that the device had (idle.h) */
-    uint64_t of_ns;     /* what it is a share of: of that, what was recorded after start-up */
-    uint64_t bytes;     /* of memory: how many are at stake; of time 0 */
-    uint64_t of_bytes;  /* of so many */
-    const struct process *process; /* whose device it is */
-    uint64_t device;               /* UINT64_MAX: of none */
-    uint64_t devices;              /* that have it, this one included */
-    uint64_t total_ns;             /* of all these */
-    char *where;                   /* owned: likewise, of all of the device's */
-    struct finding_row rows[FINDING_ROWS];
-    uint32_t row_count;
-    bool is_awaited;  /* of a hang: its process has not come, and others wait in a call for it */
-    bool is_lineless; /* the program's code was compiled without what tells lines */
-    bool lacks_ranks; /* communication may be waits for ranks that are not here */
-};
 
 /* What its share is of, where that is not the device's time behind start-up: for people, in
  * brackets behind a blank, or "". */
 const char *finding_base(const struct finding *f);
-
-/* The call that has been open longest, of those that had not returned. */
-struct finding_hang {
-    const struct process *process; /* NULL: there is none */
-    const struct thread *thread;
-    struct idle_place place;
-    uint64_t begin_ns;
-    uint64_t ns;
-    const struct collectives *collectives; /* that do not come to their end; NULL: all do */
-    const struct pending_row *late; /* of these who has not come to the first; NULL: not known */
-};
-
-struct findings {
-    struct walk *walk;
-    struct idle *idle;             /* a view */
-    const struct next_words *next; /* likewise; NULL: nothing is known of them */
-    struct finding_sums sums;
-    struct finding_gpu gpu;
-    struct finding_hang hang;
-    uint32_t worst[FINDING_KINDS]; /* place of the device that each costs most; of those with ... */
-    bool is_found[FINDING_KINDS];  /* ... that are found: in a share, before ranks are compared */
-    struct finding list[FINDING_KINDS]; /* those that cost most first */
-    uint32_t count;
-};
 
 /* `walk` and `idle` must stay; it may be NULL: then there is no consumer to be handed over, and no
  * findings_finish. 0 or GPUPROF_NO_MEMORY; findings_release in both cases. */

@@ -31,7 +31,8 @@ def fixture_checked(run_verb):
         for row in rows:  # what is shown for it is part of it
             told = [evidence["ns"] for evidence in row["evidence"]]
             if row["id"] == "straggler":  # which costs the mean of what each of them waited
-                told = [sum(told) // len(told)]
+                ranks = [re.match(r"(\d+) ranks wait", one["where"]) for one in row["evidence"]]
+                told = [sum(told) // sum(int(match[1]) if match else 1 for match in ranks)]
             assert sum(told) <= row["ns"], row
             if len(told) < 3 and row["id"] != "hang":  # and all of it, but for what was rounded
                 assert sum(told) > row["ns"] - 8, row
@@ -205,8 +206,8 @@ def test_hang(run_collector, tmp_path):
 
 
 def test_evidence_is_no_more_than_the_cost(found, checked, make_gpu):
-    """More copies than would fit beside kernels; three ranks that wait for a fourth, each of which
-    has what it waited."""
+    """More copies than would fit beside kernels; three ranks that wait for a fourth, which are one
+    row with what all of them waited."""
     job = Job()
     for memory in (made_findings.TO_DEVICE, TO_HOST):
         job.copy(700 * MS, PINNED, memory)
@@ -214,11 +215,12 @@ def test_evidence_is_no_more_than_the_cost(found, checked, make_gpu):
     row, = (row for row in found(job) if row["id"] == "one-stream")
     assert row["ns"] == 200 * MS and [one["ns"] for one in row["evidence"]] == [100 * MS] * 2
     row, = (row for row in checked(make_gpu("late", 4, name="late")) if row["id"] == "straggler")
-    assert (row["rank"], row["ns"], len(row["evidence"])) == ("1", 80 * MS, 3)
-    assert sorted(one["where"].partition(";")[0] for one in row["evidence"]) == [
-        f"rank {number} waits" for number in (0, 2, 3)]
-    assert [(one["ns"], one["count"]) for one in row["evidence"]] == [(80 * MS, 4)] * 3
-    assert all("last 4 times, 20.000 ms behind" in one["where"] for one in row["evidence"])
+    assert (row["rank"], row["ns"]) == ("1", 80 * MS)
+    evidence, = row["evidence"]
+    assert evidence["where"] == ("3 ranks wait, 80.000 ms each; AllReduce of 4, last 4 times, "
+                                 "20.000 ms behind, at evaluate")
+    assert (evidence["name"], evidence["ns"], evidence["count"]) == ("rank 1", 3 * 80 * MS, 12)
+    assert evidence["longest_ns"] == 20 * MS
 
 
 @pytest.mark.parametrize("share, count", ((45, 0), (55, 2)))
@@ -262,6 +264,26 @@ def test_a_straggler_from_the_start(found):
     assert row["rank"] == str(RANK + 1) and row["ns"] == pytest.approx(4990 * MS, rel=1e-3)
     assert row["of_ns"] == pytest.approx(6110 * MS, rel=1e-3) and row["share"] < 1
     assert row["share"] == pytest.approx(row["ns"] / row["of_ns"], abs=1e-3)
+
+
+def test_who_waits_how_long(found):
+    """Rank 2 comes late to all, and rank 0 sooner than rank 1 to each."""
+    jobs = [Job(RANK + number) for number in range(3)]
+    for step in range(10):
+        begin = max(job.now for job in jobs) + step
+        for number, job in enumerate(jobs):
+            job.now = begin
+            job.kernel(PLAIN, (100 + 40 * number) * MS)
+            job.kernel(NCCL, begin + 190 * MS - job.now)
+    row, = (row for row in found(*jobs) if row["id"] == "straggler")
+    evidence, = row["evidence"]
+    who, _, where = evidence["where"].partition("; ")
+    least, most = map(float, re.fullmatch(r"2 ranks wait, ([\d.]+) ms to ([\d.]+) ms each",
+                                          who).groups())
+    assert (least, most) == (pytest.approx(400, abs=1), pytest.approx(800, abs=1))
+    assert where == "AllReduce of 3, last 10 times, 80.000 ms behind"
+    assert (evidence["ns"], evidence["count"]) == (pytest.approx(1200 * MS, rel=1e-3), 20)
+    assert row["ns"] == pytest.approx(600 * MS, rel=1e-3)
 
 
 def test_healthy(found):

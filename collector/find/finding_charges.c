@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "find/finding_charges.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "find/judged_time.h"
+
+static bool launches_block(const struct process *p)
+{
+    const char *value = process_meta(p, "env.CUDA_LAUNCH_BLOCKING");
+    return value && value[0] && strcmp(value, "0") != 0;
+}
+
+/* Whose idle time of that cause is; FINDING_KINDS: nobody's. Where each launch waits for its
+ * kernel, nobody knows what else the device would have waited for. */
+static enum finding_id kind_of(enum idle_cause cause, bool is_blocking)
+{
+    switch (cause) {
+    case IDLE_LAUNCH: return is_blocking ? FINDING_LAUNCH_BLOCKING : FINDING_LAUNCH_BOUND;
+    case IDLE_HOST: return is_blocking ? FINDING_LAUNCH_BLOCKING : FINDING_HOST_BOUND;
+    case IDLE_SYNC: return FINDING_SYNC_IN_LOOP;
+    case IDLE_COPY: return FINDING_PAGEABLE_COPIES;
+    case IDLE_LOADER: return FINDING_SLOW_LOADER;
+    case IDLE_ALLOCATION: return FINDING_ALLOCATION_CHURN;
+    case IDLE_CAPTURE:
+    case IDLE_START_UP: return FINDING_START_UP;
+    default: return FINDING_KINDS;
+    }
+}
+
+const struct found_device *finding_worked(const struct findings *f, uint32_t place)
+{
+    return place < f->gpu.device_count && place < FOUND_DEVICES_MAX - 1 ? &f->gpu.devices[place]
+                                                                        : NULL;
+}
+
+/* No call for seconds, and then one: behind the last work there is none. */
+static bool is_between(const struct idle_row *row)
+{
+    const void *word = (const void *)(uintptr_t)row->place.word;
+    const char *text = row->place.kind == IDLE_WORD_OURS   ? word
+                       : row->place.kind == IDLE_WORD_TOLD ? ((const struct idle_told *)word)->text
+                                                           : "";
+    return row->cause == IDLE_NOTHING && strcmp(text, idle_behind_all) != 0;
+}
+
+struct finding_gaps *finding_gaps_count(const struct findings *f)
+{
+    struct finding_gaps *gaps = calloc(f->idle->device_count + 1u, sizeof *gaps);
+    for (uint32_t i = 0; gaps && i < f->idle->rows.count; i++) {
+        const struct idle_row *row = &f->idle->rows.list[i];
+        bool is_one = !row->place.is_open && row->place.side != IDLE_AFTER; /* the wait is one */
+        gaps[row->device].counts[row->cause] += is_one ? row->count : 0;
+        gaps[row->device].open_ns[row->cause] += row->place.is_open ? row->ns : 0;
+        gaps[row->device].between_ns += is_between(row) ? row->ns : 0;
+    }
+    return gaps;
+}
+
+/* What somebody does once, at the start or the end, is no habit to be cured of. */
+static bool is_habit(enum idle_cause cause, uint64_t gaps, struct judged_time time)
+{
+    bool may_be_once = cause != IDLE_SYNC && cause != IDLE_ALLOCATION && cause != IDLE_LOADER;
+    return may_be_once || (double)gaps >= FINDING_HABIT_GAPS * judged_part(time);
+}
+
+void finding_charges(const struct findings *f, uint32_t place, const struct finding_gaps *gaps,
+                     uint64_t ns[static FINDING_KINDS])
+{
+    const struct idle_device *device = &f->idle->devices[place];
+    const struct found_device *worked = finding_worked(f, place);
+    bool is_blocking = launches_block(device->process);
+    struct judged_time time = judged_time_of(f->walk, device);
+    for (unsigned id = 0; id < FINDING_KINDS; id++)
+        ns[id] = worked ? worked->ns[id] : 0;
+    for (unsigned cause = 0; cause < IDLE_CAUSES; cause++) {
+        enum finding_id id = kind_of((enum idle_cause)cause, is_blocking);
+        if (id != FINDING_KINDS && is_habit((enum idle_cause)cause, gaps->counts[cause], time))
+            ns[id] += device->causes[cause] - gaps->open_ns[cause];
+    }
+    ns[FINDING_HOST_BOUND] += gaps->between_ns;
+    ns[FINDING_EXPOSED_COMMUNICATION] = device->parts[IDLE_COMMUNICATING];
+}
+
+bool finding_is_charged(const struct findings *f, enum finding_id id, const struct idle_row *row)
+{
+    return is_between(row) ? id == FINDING_HOST_BOUND
+                           : kind_of((enum idle_cause)row->cause,
+                                     launches_block(f->idle->devices[row->device].process)) == id;
+}

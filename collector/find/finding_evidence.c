@@ -1,0 +1,399 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "find/finding_evidence.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/unit_text.h"
+#include "error.h"
+#include "find/finding_charges.h"
+#include "read/process_title.h"
+
+/* What may be evidence, of one place: a sum or a row. */
+struct candidate {
+    const struct finding_sum *sum;
+    const struct idle_row *row;
+    const char *where; /* NULL: not known */
+    const char *name;  /* of a row that is one with others of that name; NULL: `what` says all */
+    uint64_t what;     /* the same of what has the same name */
+    uint64_t ns;
+};
+
+/* A line, and how many ways lead there; the text has the one with most time. */
+struct told_line {
+    const char *text; /* NULL: not known */
+    unsigned ways;
+};
+
+/* All of one name. */
+struct evidence {
+    const struct candidate *from, *end;
+    struct candidate longest; /* of those, the one with the longest */
+    struct told_line where;   /* where most of it is */
+    uint64_t count;
+    uint64_t ns;
+};
+
+/* The candidates of a finding. */
+struct candidates {
+    struct candidate *list; /* owned */
+    uint32_t count;
+    char **texts; /* owned, and so are they: places of idle time */
+    uint32_t text_count;
+};
+
+static bool is_sum_of(const struct finding_sum *sum, enum finding_id kind, uint32_t device)
+{
+    return sum->kind == kind && sum->device == device;
+}
+
+/* Is the row of idle time evidence of this finding, of the device at `place`? */
+static bool is_evidence(const struct findings *f, const struct finding *found, uint32_t place,
+                        const struct idle_row *row)
+{
+    enum finding_id id = (enum finding_id)(found->kind - finding_kinds);
+    if (id == FINDING_STRAGGLER)
+        return row->cause == IDLE_COMMUNICATION && row->place.kind == IDLE_WORD_DEVICE &&
+               (uint32_t)row->place.word == found->process->index;
+    return row->device == place && !row->place.is_open && finding_is_charged(f, id, row);
+}
+
+static uint64_t longest_ns(const struct candidate *c)
+{
+    return c->sum ? c->sum->longest_ns : c->row->longest_ns;
+}
+
+static uint64_t at_ns(const struct candidate *c)
+{
+    return c->sum ? c->sum->at_ns : c->row->longest_at_ns;
+}
+
+static char *copy_of(const char *text, int *error)
+{
+    char *copy = text ? strdup(text) : NULL;
+    if (text && !copy)
+        *error = GPUPROF_NO_MEMORY;
+    return copy;
+}
+
+static char *copy_of_line(const struct told_line *line, int *error)
+{
+    unsigned others = line->ways ? line->ways - 1 : 0;
+    char *text = NULL;
+    if (!others)
+        return copy_of(line->text, error);
+    if (asprintf(&text, "%s and %u other line%s", line->text, others, plural_end(others)) >= 0)
+        return text;
+    *error = GPUPROF_NO_MEMORY;
+    return NULL;
+}
+
+/* The devices that waited for a rank. */
+struct waiters {
+    uint32_t devices;
+    uint32_t processes;          /* that these are of */
+    uint64_t least_ns, most_ns;  /* that one of them waited in all */
+    const struct process *first; /* of one of them */
+};
+
+/* 0 or GPUPROF_NO_MEMORY. */
+static int count_waiters(const struct findings *f, const struct evidence *e, struct waiters *w)
+{
+    const struct idle_device *devices = f->idle->devices;
+    uint64_t *ns = calloc(f->idle->device_count + 1u, sizeof *ns);
+    bool *is_counted = calloc(f->walk->rec->count + 1u, sizeof *is_counted);
+    *w = (struct waiters){.least_ns = UINT64_MAX};
+    for (const struct candidate *c = e->from; ns && c < e->end; c++)
+        ns[c->row->device] += c->ns;
+    for (uint32_t i = 0; ns && is_counted && i < f->idle->device_count; i++) {
+        const struct process *p = devices[i].process;
+        if (!ns[i])
+            continue;
+        w->first = w->first ? w->first : p;
+        w->devices++;
+        w->processes += !is_counted[p->index];
+        w->least_ns = ns[i] < w->least_ns ? ns[i] : w->least_ns;
+        w->most_ns = ns[i] > w->most_ns ? ns[i] : w->most_ns;
+        is_counted[p->index] = true;
+    }
+    int error = ns && is_counted ? 0 : GPUPROF_NO_MEMORY;
+    free(ns);
+    free(is_counted);
+    return error;
+}
+
+/* "rank 3 waits", or how many do, and how long; in new memory. NULL: there is none. */
+static char *waiters_text(const struct waiters *w)
+{
+    char who[RANK_TITLE_BYTES], least[UNIT_TEXT_BYTES], most[UNIT_TEXT_BYTES], *text = NULL;
+    const char *noun = w->devices > w->processes ? "GPUs"
+                       : process_rank(w->first)  ? "ranks"
+                                                 : "processes";
+    time_text(least, w->least_ns);
+    time_text(most, w->most_ns);
+    bool is_same = strcmp(least, most) == 0;
+    int length = w->devices == 1 ? asprintf(&text, "%s waits", process_who(w->first, who))
+                                 : asprintf(&text, "%u %s wait, %s%s%s each", w->devices, noun,
+                                            is_same ? "" : least, is_same ? "" : " to ", most);
+    return length < 0 ? NULL : text;
+}
+
+/* Of waits for a rank: who waited, and to what that rank came late from where. 0 or
+ * GPUPROF_NO_MEMORY. */
+static int wait_text(const struct findings *f, const struct evidence *e, char **text)
+{
+    const struct process *late = f->walk->rec->processes[(uint32_t)e->longest.row->place.word];
+    struct waiters waiters;
+    char *who = NULL, *where = NULL;
+    int error = count_waiters(f, e, &waiters);
+    *text = NULL;
+    if (error == 0)
+        error = arrivals_late_text(f->idle, late, &where);
+    if (error == 0)
+        who = waiters_text(&waiters);
+    if (who && asprintf(text, "%s%s%s", who, where ? "; " : "", where ? where : "") < 0)
+        *text = NULL;
+    free(who);
+    free(where);
+    return error == 0 && !*text ? GPUPROF_NO_MEMORY : error;
+}
+
+static bool is_of_minor(const struct findings *f, const struct idle_row *row)
+{
+    return row->cause == IDLE_HOST && idle_row_work_share(f->idle, row) < FINDING_MINOR;
+}
+
+/* 0 or GPUPROF_NO_MEMORY. */
+static int make_row(const struct findings *f, const struct evidence *e, struct finding_row *made)
+{
+    char text[GPU_TITLE_BYTES];
+    const struct finding_sum *sum = e->longest.sum;
+    const struct idle_row *row = e->longest.row;
+    uint64_t longest = longest_ns(&e->longest);
+    int error = 0;
+    *made = (struct finding_row){.count = e->count,
+                                 .ns = e->ns,
+                                 .longest_ns = longest < e->ns ? longest : e->ns,
+                                 .at_ns = at_ns(&e->longest),
+                                 .where = copy_of_line(&e->where, &error)};
+    if (sum)
+        made->name = strdup(finding_gpu_text(&f->gpu, sum->what, text));
+    else if (e->where.text && strstr(e->where.text, PLACE_CALLED)) /* that is its name */
+        made->name = copy_of_line(&e->where, &error);
+    else
+        made->name = idle_place_text(f->walk, &f->idle->lines, row);
+    if (row) {
+        made->thread = idle_row_thread(f->idle, row);
+        made->work_share = idle_row_work_share(f->idle, row);
+        made->is_of_minor = is_of_minor(f, row);
+    }
+    if (row && row->place.kind == IDLE_WORD_DEVICE && error == 0) {
+        free(made->where);
+        error = wait_text(f, e, &made->where);
+    }
+    return made->name ? error : GPUPROF_NO_MEMORY;
+}
+
+static int by_place(const void *left, const void *right)
+{
+    const struct candidate *a = left, *b = right;
+    return place_compare(a->where, b->where);
+}
+
+static int by_name_and_place(const void *left, const void *right)
+{
+    const struct candidate *a = left, *b = right;
+    return a->what != b->what ? (a->what < b->what ? -1 : 1) : place_compare(a->where, b->where);
+}
+
+/* Of the sorted candidates from *from to `to` the time of the first line, behind which *from is
+ * then. Most calls have no stack as a rule: those tell nothing. */
+static uint64_t take_line(const struct candidate **from, const struct candidate *to,
+                          struct told_line *line)
+{
+    const struct candidate *first = *from, *c = first;
+    uint64_t ns = 0, most_ns = 0;
+    *line = (struct told_line){.text = first->where};
+    while (c < to && place_compare_lines(c->where, first->where) == 0) {
+        const struct candidate *way = c;
+        uint64_t way_ns = 0;
+        for (; c < to && by_place(c, way) == 0; c++)
+            way_ns += c->where || c->row ? c->ns : 0;
+        if (way_ns > most_ns) {
+            line->text = way->where;
+            most_ns = way_ns;
+        }
+        line->ways++;
+        ns += way_ns;
+    }
+    *from = c;
+    return ns;
+}
+
+/* Of these the line that has most time; none if idle time that is at no line has more. */
+static struct told_line most_of(const struct candidate *from, const struct candidate *to)
+{
+    struct told_line most = {0}, line;
+    uint64_t most_ns = 0;
+    while (from < to) {
+        uint64_t ns = take_line(&from, to, &line);
+        if (ns > most_ns) {
+            most = line;
+            most_ns = ns;
+        }
+    }
+    return most;
+}
+
+/* Of as much time the one whose longest began first: the numbers of names say nothing. */
+static bool is_more(const struct evidence *a, const struct evidence *b)
+{
+    return a->ns != b->ns ? a->ns > b->ns : at_ns(&a->longest) < at_ns(&b->longest);
+}
+
+/* Keeps the FINDING_ROWS with most time, in their order; their number. */
+static uint32_t keep(struct evidence *kept, uint32_t count, const struct evidence *new)
+{
+    uint32_t place = count < FINDING_ROWS ? count++ : FINDING_ROWS;
+    if (place == FINDING_ROWS && !is_more(new, &kept[--place]))
+        return count;
+    for (; place && is_more(new, &kept[place - 1]); place--)
+        kept[place] = kept[place - 1];
+    kept[place] = *new;
+    return count;
+}
+
+/* Of two that are as long the one that began first. */
+static bool is_longer(const struct candidate *a, const struct candidate *b)
+{
+    return longest_ns(a) != longest_ns(b) ? longest_ns(a) > longest_ns(b) : at_ns(a) < at_ns(b);
+}
+
+/* Those of one name, which end at *to. */
+static struct evidence add_together(const struct candidate *from, const struct candidate *end,
+                                    const struct candidate **to)
+{
+    struct evidence all = {.from = from, .longest = *from};
+    const struct candidate *c = from;
+    for (; c < end && c->what == from->what; c++) {
+        all.count += c->sum ? c->sum->count : c->row->count;
+        all.ns += c->ns;
+        if (is_longer(c, &all.longest))
+            all.longest = *c;
+    }
+    all.end = c;
+    all.where = most_of(from, c);
+    *to = c;
+    return all;
+}
+
+static int by_text(const void *left, const void *right)
+{
+    const struct candidate *a = left, *b = right;
+    return place_compare(a->name, b->name);
+}
+
+/* A place is met on many ways, each with a stack of its own: who reads its name takes it for one.
+ */
+static void unite(struct candidates *c)
+{
+    qsort(c->list, c->count, sizeof *c->list, by_text);
+    for (uint32_t i = 1; i < c->count; i++)
+        if (c->list[i].name && place_compare_lines(c->list[i - 1].name, c->list[i].name) == 0)
+            c->list[i].what = c->list[i - 1].what;
+}
+
+/* Each row has one of its own, in their order. Waits of all others for a rank are one; each device
+ * of its own is, too, which its others wait for. */
+static uint64_t row_what(const struct idle_row *row, uint32_t index)
+{
+    bool is_own = row->process == (uint32_t)row->place.word;
+    uint64_t wait = is_own ? 1 + (row->place.word >> 32) : 0;
+    return UINT64_MAX - (row->place.kind == IDLE_WORD_DEVICE ? wait : index);
+}
+
+/* 0 or GPUPROF_NO_MEMORY; candidates_release in both cases. */
+static int find_candidates(const struct findings *f, const struct finding *to, uint32_t place,
+                           struct candidates *c)
+{
+    uint32_t sums = finding_worked(f, place) ? f->sums.count : 0, rows = f->idle->rows.count,
+             count = 0;
+    enum finding_id kind = (enum finding_id)(to->kind - finding_kinds);
+    int error = 0;
+    for (uint32_t i = 0; i < sums; i++)
+        count += is_sum_of(&f->sums.rows[i], kind, place);
+    for (uint32_t i = 0; i < rows; i++)
+        count += is_evidence(f, to, place, &f->idle->rows.list[i]);
+    *c = (struct candidates){.list = calloc(count + 1u, sizeof *c->list),
+                             .texts = calloc(2u * count + 1, sizeof *c->texts)};
+    if (!c->list || !c->texts)
+        return GPUPROF_NO_MEMORY;
+    for (uint32_t i = 0; i < sums; i++) {
+        const struct finding_sum *sum = &f->sums.rows[i];
+        if (is_sum_of(sum, kind, place))
+            c->list[c->count++] =
+                (struct candidate){.sum = sum,
+                                   .where = work_places_text(&f->gpu.wheres, sum->where),
+                                   .what = sum->what,
+                                   .ns = sum->ns};
+    }
+    for (uint32_t i = 0; error == 0 && i < rows; i++) {
+        const struct idle_row *row = &f->idle->rows.list[i];
+        if (!is_evidence(f, to, place, row))
+            continue;
+        char **text = &c->texts[c->text_count++], *name = NULL;
+        error = idle_where_text(f->walk, &f->idle->lines, row, text);
+        if (row->place.kind != IDLE_WORD_DEVICE && !is_of_minor(f, row)) {
+            name = c->texts[c->text_count++] = idle_place_text(f->walk, &f->idle->lines, row);
+            error = name ? error : GPUPROF_NO_MEMORY;
+        }
+        c->list[c->count++] = (struct candidate){
+            .row = row, .where = *text, .name = name, .what = row_what(row, i), .ns = row->ns};
+    }
+    unite(c);
+    return error;
+}
+
+static void candidates_release(struct candidates *c)
+{
+    for (uint32_t i = 0; i < c->text_count; i++)
+        free(c->texts[i]);
+    free(c->texts);
+    free(c->list);
+}
+
+/* Has what is evidence more than the finding costs (not all copies would fit beside kernels), each
+ * has its share of that. */
+static void share_out(struct candidates *c, uint64_t ns)
+{
+    unsigned __int128 all = 0;
+    for (uint32_t i = 0; i < c->count; i++)
+        all += c->list[i].ns;
+    for (uint32_t i = 0; all > ns && i < c->count; i++)
+        c->list[i].ns = (uint64_t)((unsigned __int128)c->list[i].ns * ns / all);
+}
+
+int finding_add_evidence(const struct findings *f, struct finding *to, uint32_t place)
+{
+    struct evidence kept[FINDING_ROWS] = {0};
+    struct candidates all = {0};
+    uint32_t count = 0;
+    int error = find_candidates(f, to, place, &all);
+    const struct candidate *next = all.list, *end = all.list + all.count;
+    if (to->kind != &finding_kinds[FINDING_STRAGGLER]) /* costs the mean of several ranks' waits */
+        share_out(&all, to->ns);
+    if (error == 0 && all.count) {
+        qsort(all.list, all.count, sizeof *all.list, by_place);
+        const struct told_line most = most_of(next, end);
+        to->where = copy_of_line(&most, &error);
+        qsort(all.list, all.count, sizeof *all.list, by_name_and_place);
+    }
+    while (error == 0 && next < end) {
+        struct evidence evidence = add_together(next, end, &next);
+        count = keep(kept, count, &evidence);
+    }
+    for (; error == 0 && to->row_count < count; to->row_count++)
+        error = make_row(f, &kept[to->row_count], &to->rows[to->row_count]);
+    candidates_release(&all);
+    return error;
+}
