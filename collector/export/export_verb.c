@@ -10,6 +10,7 @@
 #include "error.h"
 #include "export/event_lanes.h"
 #include "export/export_writer.h"
+#include "find/idle.h"
 #include "model/host_clocks.h"
 #include "output/verb_output.h"
 #include "trace/merge.h"
@@ -28,6 +29,8 @@ struct export
     bool has_steps;
     bool finds_steps_late; /* whoever writes the rows does */
     bool is_cut;
+    bool has_idle;
+    struct idle idle;
     const struct export_format *format;
     struct export_writer *writer;
     struct output *out;
@@ -46,20 +49,42 @@ static int end(void *context)
     return x->format->end(x->writer);
 }
 
+/* Idle time is known behind the walk, or another one, and so the last rows are written then. 0 or
+ * an error, which is said. */
+static int write_with_idle(struct export *x, const struct consumer *consumer, const char *symbols)
+{
+    struct consumer consumers[] = {*consumer, idle_consumer(&x->idle)};
+    consumers[0].end = NULL;
+    int error = walk_run(&x->walk, NULL, consumers, 2);
+    if (error < 0 || x->out->error)
+        return error;
+    error = idle_finish(&x->idle);
+    if (error == 0)
+        error = idle_name(&x->idle, symbols);
+    if (error == 0)
+        error = end(x);
+    if (error < 0)
+        message(VERB ": %s", gpuprof_error_text(error));
+    return error;
+}
+
 /* 0 or an error, which is said. */
 static int write_events(struct export *x, const struct options *options)
 {
     struct export_scope scope = {.options = options,
                                  .steps = x->has_steps ? &x->steps : NULL,
-                                 .selection = x->is_cut ? &x->selection : NULL};
+                                 .selection = x->is_cut ? &x->selection : NULL,
+                                 .idle = x->has_idle ? &x->idle : NULL};
     unsigned work = recording_expects_gpu(&x->rec) ? 0 : WALK_WORK | WALK_LOSSES;
     struct consumer consumer = {
         .context = x, .needs = x->format->needs & ~work, .take = take, .end = end};
-    x->writer = x->format->create(x->out, &x->walk, &scope);
-    int error = 0;
+    int error = x->has_idle ? idle_init(&x->idle, &x->walk) : 0;
+    x->writer = error == 0 ? x->format->create(x->out, &x->walk, &scope) : NULL;
     if (x->writer && x->format->is_rows)
         error = event_lanes_run(&x->walk, x->finds_steps_late ? &x->steps : NULL, &consumer, x->out,
                                 &x->selection.found);
+    else if (x->writer && x->has_idle)
+        error = write_with_idle(x, &consumer, options->symbols);
     else if (x->writer)
         error = walk_run(&x->walk, NULL, &consumer, 1);
     if (!x->writer && !x->out->error) {
@@ -68,6 +93,8 @@ static int write_events(struct export *x, const struct options *options)
     }
     if (x->writer)
         x->format->free(x->writer);
+    if (x->has_idle)
+        idle_release(&x->idle);
     return error < 0 ? error : 0;
 }
 
@@ -105,7 +132,10 @@ static enum exit_code export_recording(struct export *x, const struct options *o
         code = selection_make(&x->selection, &x->rec, &x->walk, &options->select, &how, VERB);
     if (code != EXIT_OK)
         return code;
-    x->walk.filter = selection_filter(&x->selection, CALLS_OF_PIECE);
+    x->has_idle = x->format->wants_idle && recording_expects_gpu(&x->rec);
+    /* As in a report: whom a rank met, and what a gap ends with, may lie beyond the piece. */
+    x->selection.keeps_work = x->has_idle && (x->selection.filter.is_of_time || x->rec.count > 1);
+    x->walk.filter = selection_filter(&x->selection, x->has_idle ? CALLS_OF_ALL : CALLS_OF_PIECE);
     code = verb_output_open(&out, options->output, &room);
     if (code != EXIT_OK)
         return code;

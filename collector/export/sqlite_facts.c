@@ -452,5 +452,7 @@ int sqlite_tail(struct export_writer *w)
         error = put_steps(w);
     if (error == 0)
         error = put_clocks(w);
+    if (error == 0)
+        error = sqlite_idle(w);
     return error < 0 ? error : put_session(w);
 }

@@ -422,6 +422,7 @@ const struct export_format sqlite_export = {
     .help = "a database with the tables of nsys export, for SQL",
     .is_random = true,
     .wants_steps = true,
+    .wants_idle = true,
     .needs = WALK_RANGES | WALK_OPS | WALK_LIBRARIES | WALK_WORK | WALK_LOSSES,
     .create = sqlite_create,
     .take = sqlite_take,

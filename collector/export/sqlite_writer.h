@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What the files of the SQLite exporter share: sqlite_writer.c the events, sqlite_facts.c what
- * stands beside them (processes, devices, enumerations, losses, steps), sqlite_texts.c StringIds,
- * sql_base.c the database.
+ * stands beside them (processes, devices, enumerations, losses, steps), sqlite_idle.c where the
+ * devices' time went, sqlite_texts.c StringIds, sql_base.c the database.
  *
  * As in nsys' exports, times are ns since the session's start, which is the first event of all
  * recordings; a thread is its machine, pid and tid in one number; a correlation id is one process's
@@ -101,5 +101,9 @@ int sqlite_tail(struct export_writer *w);
 
 /* "the NVTX range `range` is of": names of its domain and category, each once. */
 int sqlite_range_names(struct export_writer *w, const struct range *range, uint64_t at_ns);
+
+/* ---- sqlite_idle.c: likewise, behind them; nothing where the scope has no idle time ---- */
+
+int sqlite_idle(struct export_writer *w);
 
 #endif

@@ -102,6 +102,9 @@ void arrivals_say_missed(const uint64_t missed[static RANK_MISSES], FILE *out);
  */
 int arrivals_late_text(const struct idle *d, const struct process *p, char **text);
 
+/* A cause of idle time, or "work". (arrivals_print.c) */
+const char *arrivals_cause(const struct arrival_place *p);
+
 /* Of a struct idle, which may be NULL. (arrivals_print.c) */
 extern const struct table_info arrivals_table;
 

@@ -104,7 +104,7 @@ static void put_missed(const struct table *t, FILE *out)
     fprintf(out, "}");
 }
 
-static const char *cause_of(const struct arrival_place *p)
+const char *arrivals_cause(const struct arrival_place *p)
 {
     return p->cause < IDLE_CAUSES ? idle_cause_words[p->cause] : "work";
 }
@@ -123,7 +123,7 @@ static struct cell title(const struct idle *d, const struct arrival_row *row,
     else
         length = asprintf(&text, "%s of %u: %s%s%s%s", d->arrivals.kinds[row->kind], row->ranks,
                           rank, place && place->text ? place->text : "not known where",
-                          place ? ", " : "", place ? cause_of(place) : "");
+                          place ? ", " : "", place ? arrivals_cause(place) : "");
     return cell_owned(length < 0 ? NULL : text);
 }
 
@@ -187,7 +187,7 @@ static void fill(const struct table *t, uint32_t index, enum report_format forma
     cells[HOST] = cell_text(late->process->header.host);
     cells[PID] = cell_number(late->process->header.pid);
     cells[DEVICE] = cell_number(late->device);
-    cells[CAUSE] = cell_text(place ? cause_of(place) : NULL);
+    cells[CAUSE] = cell_text(place ? arrivals_cause(place) : NULL);
     cells[WHERE] = cell_text(place ? place->text : NULL);
 }
 

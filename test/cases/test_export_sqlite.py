@@ -19,7 +19,9 @@ from made_ops import MAIN, OTHER, TYPES, Recording, labelled_product
 
 WORK = ["CUPTI_ACTIVITY_KIND_" + name for name in ("KERNEL", "MEMCPY", "MEMSET", "GRAPH_TRACE")]
 OURS = {"GPUPROF_" + name for name in ("PROCESSES", "CLOCKS", "LOSSES", "STEPS", "OPERATORS",
-                                       "MEMORY", "LIBRARY_CALLS", "OVERHEAD")}
+                                       "MEMORY", "LIBRARY_CALLS", "OVERHEAD", "GPU_TIME", "IDLE",
+                                       "RANK_WAITS", "ARRIVALS")}
+MS = 10**6
 NESTED = 2  # RECORD_NESTED
 KERNELS = """SELECT s.value, count(*), sum(k.end - k.start) FROM CUPTI_ACTIVITY_KIND_KERNEL AS k
     JOIN StringIds AS s ON k.demangledName = s.id GROUP BY s.value"""
@@ -340,6 +342,62 @@ def test_a_file_that_fails_is_not_there(make_gpu, run_collector, tmp_path):
     (tmp_path / "link.sqlite").symlink_to(old)
     assert run_collector("export", folder, "-o", "link.sqlite").returncode == 0
     assert (tmp_path / "link.sqlite").is_symlink() and old.read_bytes()[:6] == b"SQLite"
+
+
+WHERE_TIME_WENT = """SELECT p.pid, t.deviceId, t.time, t.compute, t.communication, t.copies, t.idle,
+    t.notRecorded, t.otherWork FROM GPUPROF_GPU_TIME AS t JOIN GPUPROF_PROCESSES AS p USING (globalPid)
+    """
+WHY_IDLE = """SELECT cause, place, sum(gaps), sum(total), max(longest) FROM GPUPROF_IDLE
+    GROUP BY cause, place"""
+
+
+@pytest.mark.parametrize("piece", (
+    [], ["--rank=0"], ["--step=3:5"], ["--from=0.0003", "--to=0.0007"], ["--from=0.03", "--to=0.07"],
+    ["--range=forward"], ["--range=evaluate"], ["--step=4", "--rank=1"]), ids=" ".join)
+@pytest.mark.parametrize("scene", ("late", "train"))
+def test_idle_time_is_that_of_the_report(make_gpu, run_collector, export, scene, piece):
+    """By device, by cause and place, and by rank: of each piece that there is."""
+    folder = make_gpu(scene, 3, 10)
+    told = run_collector("report", "--format=json", "--table=gpu_time,idle,ranks,arrivals", *piece,
+                         folder)
+    if told.returncode == 2:
+        assert piece == (["--range=forward"] if scene == "late" else
+                         ["--from=0.03", "--to=0.07"] if "to" in piece[-1] else
+                         ["--range=evaluate"])
+        return
+    told = json.loads(told.stdout)
+    base = export(*piece, folder)
+    keys = [f"{part}_ns" for part in ("window", "compute", "communication", "copies", "idle",
+                                      "stopped", "other")]
+    assert sorted(base.execute(WHERE_TIME_WENT)) == sorted(
+        (row["pid"], row["device"], *(row[key] for key in keys)) for row in told["gpu_time"]) != []
+    assert sorted(base.execute(WHY_IDLE)) == sorted(
+        (row["cause"], row["place"], row["count"], row["total_ns"], row["longest_ns"])
+        for row in told["idle"]) != []
+    waits = dict(base.execute("SELECT pid, sum(w.end - w.start) FROM GPUPROF_RANK_WAITS AS w JOIN "
+                              "GPUPROF_PROCESSES AS p USING (globalPid) GROUP BY pid"))
+    assert waits == {row["pid"]: row["waits_ns"] for row in told["ranks"] if row["waits_ns"]}
+    assert list(base.execute(
+        "SELECT collective, ranks, count, apart, apartMax, pid, coalesce(lastCount, 0), "
+        "coalesce(behind, 0), cause, place FROM GPUPROF_ARRIVALS LEFT JOIN GPUPROF_PROCESSES ON "
+        "globalPid = lastPid")) == [
+            tuple(row.get(key) for key in ("collective", "ranks", "count", "skew_total_ns",
+                                           "skew_max_ns", "pid", "last", "behind_ns", "cause",
+                                           "where"))
+            for row in told["arrivals"]]
+
+
+def test_who_waited_for_whom(make_gpu, export):
+    """Rank 1 comes 20 ms late to every third reduction of ten."""
+    base = export(make_gpu("late", 3, 10))
+    rows = list(base.execute(
+        """SELECT w.rank, l.rank, count(*), min(end_ - start_), max(end_ - start_) FROM
+        (SELECT globalPid, waitedForPid, start AS start_, end AS end_ FROM GPUPROF_RANK_WAITS) AS t
+        JOIN GPUPROF_PROCESSES AS w USING (globalPid)
+        JOIN GPUPROF_PROCESSES AS l ON l.globalPid = waitedForPid GROUP BY w.rank, l.rank"""))
+    assert rows == [(0, 1, 3, 20 * MS, 20 * MS), (2, 1, 3, 20 * MS, 20 * MS)]
+    assert list(base.execute("SELECT DISTINCT place FROM GPUPROF_IDLE WHERE waitedForPid")) == [
+        ("rank 1",)]
 
 
 def test_tables_are_there_without_rows(make_stacks, run_collector, tmp_path):

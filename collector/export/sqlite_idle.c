@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What an SQLite export has of the devices' time: the report's gpu_time, idle and arrivals, and
+ * each wait for another rank. */
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/json_text.h"
+#include "error.h"
+#include "export/sqlite_writer.h"
+#include "find/idle.h"
+
+/* Of what may begin with the process, before the session's start. */
+static struct sql_value since(const struct export_writer *w, uint64_t ns)
+{
+    uint64_t origin = w->walk->survey.origin_ns;
+    return sql_integer(ns > origin ? ns - origin : 0);
+}
+
+/* Text of a recording as a value; *owned is to be freed. NULL stays NULL. */
+static struct sql_value clean(const char *text, char **owned)
+{
+    *owned = text ? json_clean(text, strlen(text)) : NULL;
+    return *owned ? sql_text(*owned) : (struct sql_value){0};
+}
+
+static int put_time(struct export_writer *w, const struct idle_device *d)
+{
+    struct sql_value row[GPU_TIME_COLUMNS] = {
+        [SQL_GPU_TIME_PID] = sql_integer(sqlite_pid(w, d->process)),
+        [SQL_GPU_TIME_DEVICE_ID] = sql_integer(d->device),
+        [SQL_GPU_TIME_TIME] = sql_integer(d->end_ns - d->begin_ns),
+        [SQL_GPU_TIME_COMPUTE] = sql_integer(d->parts[IDLE_COMPUTE]),
+        [SQL_GPU_TIME_COMMUNICATION] = sql_integer(d->parts[IDLE_COMMUNICATING]),
+        [SQL_GPU_TIME_COPIES] = sql_integer(d->parts[IDLE_COPYING]),
+        [SQL_GPU_TIME_IDLE] = sql_integer(d->idle_ns),
+        [SQL_GPU_TIME_STOPPED] = sql_integer(d->stopped_ns),
+        [SQL_GPU_TIME_OTHER] = sql_integer(d->parts[IDLE_OTHER]),
+    };
+    return sql_base_insert(w->base, SQL_GPU_TIME, row);
+}
+
+static int put_idle(struct export_writer *w, const struct idle_row *idle)
+{
+    struct idle *d = w->scope.idle;
+    const struct idle_device *device = &d->devices[idle->device];
+    char *place = idle_place_text(w->walk, &d->lines, idle), *text;
+    struct sql_value row[IDLE_COLUMNS] = {
+        [SQL_IDLE_PID] = sql_integer(sqlite_pid(w, device->process)),
+        [SQL_IDLE_DEVICE_ID] = sql_integer(device->device),
+        [SQL_IDLE_CAUSE] = sql_text(idle_cause_words[idle->cause]),
+        [SQL_IDLE_PLACE] = clean(place, &text),
+        [SQL_IDLE_COUNT] = sql_integer(idle->count),
+        [SQL_IDLE_TOTAL] = sql_integer(idle->ns),
+        [SQL_IDLE_LONGEST] = sql_integer(idle->longest_ns),
+        [SQL_IDLE_AT] = since(w, idle->longest_at_ns),
+    };
+    if (idle->place.kind == IDLE_WORD_DEVICE)
+        row[SQL_IDLE_WAITED_FOR] =
+            sql_integer(sqlite_pid(w, w->walk->rec->processes[(uint32_t)idle->place.word]));
+    int error = text ? sql_base_insert(w->base, SQL_IDLE, row) : GPUPROF_NO_MEMORY;
+    free(place);
+    free(text);
+    return error;
+}
+
+static int put_waits(struct export_writer *w, uint32_t number)
+{
+    const struct idle_device *device = &w->scope.idle->devices[number];
+    struct idle_wait wait;
+    int more = 1, error = 0;
+    for (uint64_t i = 0; error == 0 && more == 1; i++) {
+        if ((more = idle_wait_at(w->scope.idle, number, i, &wait)) != 1)
+            break;
+        struct sql_value row[RANK_WAITS_COLUMNS] = {
+            [SQL_RANK_WAITS_START] = since(w, wait.begin_ns),
+            [SQL_RANK_WAITS_END] = since(w, wait.end_ns),
+            [SQL_RANK_WAITS_PID] = sql_integer(sqlite_pid(w, device->process)),
+            [SQL_RANK_WAITS_DEVICE_ID] = sql_integer(device->device),
+        };
+        if (wait.process != IDLE_NONE)
+            row[SQL_RANK_WAITS_FOR] =
+                sql_integer(sqlite_pid(w, w->walk->rec->processes[wait.process]));
+        error = sql_base_insert(w->base, SQL_RANK_WAITS, row);
+    }
+    return more < 0 ? more : error;
+}
+
+/* Who came last most often, if anybody did, and where from. */
+static int put_arrival(struct export_writer *w, const struct arrival_row *arrival)
+{
+    const struct idle *d = w->scope.idle;
+    const struct arrivals *a = &d->arrivals;
+    const struct arrival_place *place = arrival->place ? &a->places[arrival->place - 1] : NULL;
+    char communicator[sizeof "0x0123456789abcdef"], *kind, *text;
+    snprintf(communicator, sizeof communicator, "0x%016" PRIx64, arrival->communicator);
+    struct sql_value row[ARRIVALS_COLUMNS] = {
+        [SQL_ARRIVALS_KIND] = clean(a->kinds[arrival->kind], &kind),
+        [SQL_ARRIVALS_RANKS] = sql_integer(arrival->ranks),
+        [SQL_ARRIVALS_COUNT] = sql_integer(arrival->count),
+        [SQL_ARRIVALS_APART] = sql_integer(arrival->skew_ns),
+        [SQL_ARRIVALS_MAX] = sql_integer(arrival->max_ns),
+    };
+    struct sql_value at = clean(arrival->late_count && place ? place->text : NULL, &text);
+    if (arrival->communicator)
+        row[SQL_ARRIVALS_COMMUNICATOR] = sql_text(communicator);
+    if (arrival->late_count) {
+        row[SQL_ARRIVALS_LAST] = sql_integer(sqlite_pid(w, d->ranked[arrival->late].process));
+        row[SQL_ARRIVALS_DEVICE_ID] = sql_integer(d->ranked[arrival->late].device);
+        row[SQL_ARRIVALS_TIMES] = sql_integer(arrival->late_count);
+        row[SQL_ARRIVALS_BEHIND] = sql_integer(arrival->late_ns);
+        row[SQL_ARRIVALS_CAUSE] = place ? sql_text(arrivals_cause(place)) : (struct sql_value){0};
+        row[SQL_ARRIVALS_PLACE] = at;
+    }
+    int error = kind ? sql_base_insert(w->base, SQL_ARRIVALS, row) : GPUPROF_NO_MEMORY;
+    free(kind);
+    free(text);
+    return error;
+}
+
+int sqlite_idle(struct export_writer *w)
+{
+    struct idle *d = w->scope.idle;
+    int error = 0;
+    for (uint32_t i = 0; d && error == 0 && i < d->device_count; i++) {
+        error = put_time(w, &d->devices[i]);
+        if (error == 0)
+            error = put_waits(w, i);
+    }
+    for (uint32_t i = 0; d && error == 0 && i < d->rows.count; i++)
+        error = put_idle(w, &d->rows.list[i]);
+    for (uint32_t i = 0; d && error == 0 && i < d->arrivals.row_count; i++)
+        error = put_arrival(w, &d->arrivals.rows[i]);
+    return error;
+}
