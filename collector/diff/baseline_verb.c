@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <dirent.h>
 #include <errno.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -216,15 +217,25 @@ static enum exit_code remove_named(const struct options *options, const char *fo
     return code;
 }
 
+/* Of all runs, as diff says it of what it compares with; returns `text`. */
+static const char *step_time(const struct run_set *s, char text[static UNIT_TEXT_BYTES + 6])
+{
+    double times[RUNS_MAX];
+    uint32_t count = run_set_gather(s, RUN_STEP_TIME, times);
+    if (!count)
+        return "-";
+    time_text(text, (uint64_t)llround(rank_median(times, count)));
+    return s->runs[0].steps ? text : strcat(text, " (run)");
+}
+
 static void print_baseline(const char *name, const struct run_set *s)
 {
     const struct run_summary *first = &s->runs[0];
-    char step[UNIT_TEXT_BYTES];
-    double ns = first->metrics[RUN_STEP_TIME];
+    char step[UNIT_TEXT_BYTES + 6];
     const char *gpu = first->facts[RUN_FACT_GPU], *time = first->facts[RUN_FACT_TIME];
     const char *commit = first->facts[RUN_FACT_COMMIT];
     printf("%-24s %4u  %-20s  %-12.12s  %-11s  %s\n", name, s->count, time ? time : "-",
-           commit ? commit : "-", ns >= 0 ? time_text(step, (uint64_t)ns) : "-", gpu ? gpu : "-");
+           commit ? commit : "-", step_time(s, step), gpu ? gpu : "-");
 }
 
 static enum exit_code list(const struct options *options, const char *path)
@@ -239,8 +250,8 @@ static enum exit_code list(const struct options *options, const char *path)
     if (count == BASELINES_MAX)
         message(VERB ": %s: only %u baselines are listed", path, count);
     if (count)
-        printf("%-24s %4s  %-20s  %-12s  %-11s  %s\n", "name", "runs", "recorded", "commit", "step",
-               "GPU");
+        printf("%-24s %4s  %-20s  %-12s  %-11s  %s\n", "name", "runs", "recorded", "commit",
+               "step time", "GPU");
     else
         message(VERB ": no baselines in %s; gpuprof baseline save NAME DIR... makes one", path);
     for (uint32_t i = 0; i < count; i++) {

@@ -21,15 +21,6 @@ struct metric_values {
     double unit; /* of a scale that is no logarithm */
 };
 
-static uint32_t gather(const struct run_set *s, enum run_metric m, double *list)
-{
-    uint32_t count = 0;
-    for (uint32_t i = 0; i < s->count; i++)
-        if (!isnan(s->runs[i].metrics[m]))
-            list[count++] = s->runs[i].metrics[m];
-    return count;
-}
-
 static bool agrees(const double *list, uint32_t count)
 {
     for (uint32_t i = 1; i < count; i++)
@@ -52,7 +43,7 @@ static double unit_of(const struct comparison *c, enum run_metric m, const doubl
 {
     double steps[RUNS_MAX];
     uint32_t count = run_metric_infos[m].scale == RUN_SCALE_STEP_TIME
-                         ? gather(c->sides[1], RUN_STEP_TIME, steps)
+                         ? run_set_gather(c->sides[1], RUN_STEP_TIME, steps)
                          : 0;
     double unit = count ? rank_median(steps, count) : medians[1];
     return unit > 0 ? unit : medians[0];
@@ -116,7 +107,7 @@ static bool look(const struct comparison *c, enum run_metric m, struct metric_va
                                      .p = NAN,
                                      .smallest = INFINITY};
     for (unsigned side = 0; side < 2; side++) {
-        v->known[side] = gather(c->sides[side], m, v->lists[side]);
+        v->known[side] = run_set_gather(c->sides[side], m, v->lists[side]);
         if (v->known[side])
             change->medians[side] = rank_median(v->lists[side], v->known[side]);
     }

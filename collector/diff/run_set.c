@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "diff/run_set.h"
 
+#include <math.h>
 #include <stdlib.h>
 
 #include "base/json_text.h"
@@ -34,4 +35,13 @@ int run_set_add(struct run_set *s, struct run_summary *run, const char *name)
     s->runs[s->count++] = *run;
     *run = (struct run_summary){.steps = 0};
     return 0;
+}
+
+uint32_t run_set_gather(const struct run_set *s, enum run_metric m, double list[static RUNS_MAX])
+{
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < s->count; i++)
+        if (!isnan(s->runs[i].metrics[m]))
+            list[count++] = s->runs[i].metrics[m];
+    return count;
 }

@@ -24,6 +24,9 @@ void run_set_release(struct run_set *s);
  * GPUPROF_NO_MEMORY, or GPUPROF_LIMIT: there are RUNS_MAX. */
 int run_set_add(struct run_set *s, struct run_summary *run, const char *name);
 
+/* The metric of the runs that know it, in their order; how many these are. */
+uint32_t run_set_gather(const struct run_set *s, enum run_metric m, double list[static RUNS_MAX]);
+
 /* Steps of a run, of which one without has one. */
 static inline uint64_t run_steps_of(const struct run_summary *run)
 {

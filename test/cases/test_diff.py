@@ -91,6 +91,8 @@ def test_without_steps(recorded, run_verb, tmp_path):
     assert row["metrics"]["launches"] == 6 * 9 and row["metrics"]["copy_bytes"] == 6 * 2 * 4096
     text = run_verb("diff", *recorded_runs, "--against", "whole", status=UNSURE).stdout
     assert "no steps" in text and "a run" in text
+    before, = re.findall(r"^run time +([\d.]+ m?s) ", text, re.MULTILINE)
+    assert f" {before} (run) " in run_verb("baseline", "list").stdout
 
 
 def test_ranks_are_one_run(make_records, run_verb, tmp_path):
@@ -140,6 +142,17 @@ def test_recordings_and_baselines_are_the_same(recorded, run_collector, run_verb
     assert len(texts) == 1 and "worse: step time +" in texts.pop()
     listed = run_verb("baseline", "list").stdout.splitlines()
     assert [line.split()[:2] for line in listed[1:]] == [["new", "5"], ["old", "5"]]
+
+
+def test_a_list_has_the_step_time_of_diff(recorded, run_collector, run_verb):
+    """The median of all runs, not that of the first one."""
+    folders = [recorded(f"run{i}", Run(step_ns=ms * 10**6))
+               for i, ms in enumerate((1500, 900, 1000, 1100, 1300))]
+    run_verb("baseline", "save", "main", *folders)
+    row, = run_verb("baseline", "list").stdout.splitlines()[1:]
+    told = run_collector("diff", folders[0], "--against", "main").stdout
+    before, = re.findall(r"^step time +([\d.]+ m?s) ", told, re.MULTILINE)
+    assert before == "1.100 s" and f" {before} " in row
 
 
 # ---- statistics ---------------------------------------------------------------------------------
