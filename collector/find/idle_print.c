@@ -34,7 +34,7 @@ static const struct column device_columns[DEVICE_COLUMNS] = {
     [WINDOW] = {"window_ns", "time", COLUMN_NS, 12},
     [START_UP] = {NULL, "start-up", COLUMN_NS, 12},
     [COMPUTE] = {"compute_ns", "compute", COLUMN_NS, 12},
-    [COMMUNICATION] = {"communication_ns", "communic.", COLUMN_NS, 12, .spare = 1},
+    [COMMUNICATION] = {"communication_ns", "communication", COLUMN_NS, 13, .spare = 1},
     [COPIES] = {"copies_ns", "copies", COLUMN_NS, 12, .spare = 1},
     [IDLE] = {"idle_ns", NULL, COLUMN_NS},
     [RUN_IDLE] = {NULL, "idle", COLUMN_NS, 12},

@@ -262,7 +262,8 @@ int page_steps_put(const struct page_steps *s, uint64_t origin_ns, struct page_d
     fprintf(d->stream, ", \"whole\": %u, \"knows_waits\": %s, \"parts\": [", r->whole,
             r->waits ? "true" : "false");
     for (unsigned i = 0; i < STEP_PARTS; i++)
-        fprintf(d->stream, "%s\"%s\"", i ? ", " : "", step_part_names[i]);
+        fprintf(d->stream, "%s[\"%s\", \"%s\"]", i ? ", " : "", step_part_names[i],
+                step_part_titles[i]);
     fputs("],\n\"kernels\": ", d->stream);
     put_names(s, NAME_KERNELS, d);
     fputs(",\n\"operators\": ", d->stream);

@@ -81,6 +81,9 @@ function drawWaits(box) {
     if (table && table.rows.length)
       add(box, el("h3", {}, title),
         drawTable(change ? change(table) : table, {rows: 8, columns, differing, caption: title}));
+    /* Collectives that the table does not count, as where ranks were left out. */
+    if (table && key === "arrivals" && table.behind)
+      add(box, el("p", {class: "small", id: "arrivals-missed"}, table.behind.trim()));
   }
 }
 

@@ -2,13 +2,6 @@
 /* How long steps took, what their time was spent on, and what is different in the chosen one. */
 "use strict";
 
-const partNames = {
-  kernels: "compute",
-  communication: "communication and waits",
-  dataloader: "data loader",
-  runtime: "CUDA calls",
-  other: "nothing recorded"
-};
 const COLUMNS_MAX = 300, ALIKE = .99;
 
 /* `data.steps` with the details by process and place, what is chosen, and who is told of it. */
@@ -34,7 +27,7 @@ function prepareSteps(raw) {
 }
 
 const partsOf = (ns) =>
-  data.steps.parts.map((name, i) => [partNames[name] || name, "c-" + name, ns[i]]);
+  data.steps.parts.map(([name, title], i) => [title, "c-" + name, ns[i]]);
 
 /* A step that is shown where there is no room for all is the longest of its neighbours. */
 function columnsOf(series) {
@@ -70,7 +63,7 @@ function drawSeries(series, chosen, choose) {
     let sum = 0;
     for (const [, kind, part] of detail ?
         partsOf(detail.parts) :
-        [["", series.durations[step] < 0 ? "c-idle" : "c-other", ns]]) {
+        [["", series.durations[step] < 0 ? "c-idle" : "c-unsplit", ns]]) {
       if (!part) continue;
       const low = y(sum), high = y(sum += part);
       drawing.append(svg("rect", {...box, y: high, height: Math.max(0, low - high), class: kind}));
@@ -125,10 +118,14 @@ function drawSeries(series, chosen, choose) {
         `full height ${time(top)}` +
           (width > 1 ? `; each bar is the longest of ${width} steps` : "")),
       last > 0 && el("span", {class: "end"}, "step " + series.number(last))),
-    columns.some((step) => series.durations[step] < 0) &&
+    columns.some((step) => !series.details.has(step)) &&
       el("ul", {class: "legend"},
-        el("li", {}, el("span", {class: "key c-idle"}),
-          "not whole: its begin or its end was not recorded"))
+        columns.some((step) => series.durations[step] < 0) &&
+          el("li", {}, el("span", {class: "key c-idle"}),
+            "not whole: its begin or its end was not recorded"),
+        columns.some((step) => series.durations[step] > 0 && !series.details.has(step)) &&
+          el("li", {}, el("span", {class: "key c-unsplit"}),
+            "whole; this page has the parts of the longest steps"))
   ].filter(Boolean);
 }
 
@@ -163,7 +160,7 @@ function waitsText(series, step, detail) {
 /* Rows [kind, name, this step's, the median one's], those that differ most first. */
 function differences(mine, median) {
   const rows = data.steps.parts.map(
-    (name, i) => ["part", partNames[name] || name, mine.parts[i], median.parts[i], null, null]);
+    ([, title], i) => ["part", title, mine.parts[i], median.parts[i], null, null]);
   for (const kind of ["kernels", "operators"])
     data.steps[kind].forEach((name, i) => rows.push([
       kind.slice(0, -1), name, mine[kind][2 * i], median[kind][2 * i], mine[kind][2 * i + 1],
@@ -228,8 +225,9 @@ sections.steps = (box, raw) => {
   const split = rowsOf("step_parts");
   const stat = (name) => time(rowsOf("step_stats").find((row) => row.name === name).duration_ns);
   const whole = split.reduce((sum, part) => sum + part.mean_ns, 0);
+  const titles = new Map(raw.parts);
   const parts =
-    split.map((part) => [partNames[part.name] || part.name, "c-" + part.name, part.mean_ns]);
+    split.map((part) => [titles.get(part.name), "c-" + part.name, part.mean_ns]);
   const chart = el("div");
   let series = steps.series[0], chosen = 0;
   const who = el("select", {onchange: () => steps.choose(steps.series[who.value].process, null)},

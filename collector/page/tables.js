@@ -8,8 +8,9 @@ const plainTitles = {
   steps: "Each step"
 };
 /* Tables that have a row even where there is nothing of what they are of, as of a program without
- * Python or without phases of training. */
+ * Python or without phases of training, or of one host's clock. */
 const saysSomething = {
+  clocks: () => tableOf("clocks").rows.length > 1,
   calls_by_python_line: (row) => row.file !== null || row.range !== null,
   phases: (row) => row.name !== "other" && (row.host_ns > 0 || row.gpu_ns > 0)
 };

@@ -114,7 +114,7 @@ static const struct column columns[COLUMNS] = {
     [STEP_MEAN] = {"step_mean_ns", "a step", COLUMN_NS, 11, .spare = 3, .is_filled = true},
     [WINDOW] = {"window_ns", NULL, COLUMN_NS},
     [COMPUTE] = {"compute_ns", "compute", COLUMN_NS, 11, .spare = 2},
-    [COMMUNICATION] = {"communication_ns", "communic.", COLUMN_NS, 11, .spare = 2},
+    [COMMUNICATION] = {"communication_ns", "communication", COLUMN_NS, 13, .spare = 2},
     [COPIES] = {"copies_ns", NULL, COLUMN_NS},
     [IDLE] = {"idle_ns", NULL, COLUMN_NS},
     [RUN_IDLE] = {NULL, "GPU idle", COLUMN_NS, 11, .spare = 3},

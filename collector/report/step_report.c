@@ -320,6 +320,16 @@ const char *const step_part_names[STEP_PARTS] = {
     [STEP_OTHER] = "other",
 };
 
+const char *const step_part_titles[STEP_PARTS] = {
+    [STEP_KERNELS] = "compute",
+    [STEP_COPIES] = "copies",
+    [STEP_COMMUNICATION] = "communication and waits",
+    [STEP_RUNTIME] = "CUDA calls",
+    [STEP_LOADER_WAIT] = "data loader",
+    [STEP_OPERATORS] = "operators",
+    [STEP_OTHER] = "other",
+};
+
 static int end(void *context)
 {
     struct step_report *r = context;

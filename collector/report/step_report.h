@@ -101,7 +101,8 @@ void step_report_release(struct step_report *r);
 /* The duration that `fraction` of all whole steps do not exceed; 0: there are none. */
 uint64_t step_report_quantile(const struct step_report *r, double fraction);
 
-extern const char *const step_part_names[STEP_PARTS];
+extern const char *const step_part_names[STEP_PARTS];  /* as JSON and csv have them, for ever */
+extern const char *const step_part_titles[STEP_PARTS]; /* for people: as GUIDE.md has them */
 
 static inline uint64_t step_ns(const struct step *s)
 {

@@ -188,13 +188,6 @@ static void stats_json(const struct table *t, FILE *out)
 
 /* ---- the split ------------------------------------------------------------------------------- */
 
-/* What a part is called for people: that of the GPUs' time without the waits is `communication`. */
-static const char *part_text(const char *name, enum report_format format)
-{
-    bool waits = format == FORMAT_TEXT && name == step_part_names[STEP_COMMUNICATION];
-    return waits ? "communication and waits" : name;
-}
-
 enum { PART_NAME, PART_TOTAL, PART_MEAN, PART_SHARE, PART_STEPS, PART_COLUMNS };
 
 static const struct column part_columns[PART_COLUMNS] = {
@@ -217,7 +210,8 @@ static void fill_part(const struct table *t, uint32_t index, enum report_format 
                       struct cell *cells)
 {
     const struct step_report *r = t->source;
-    cells[PART_NAME] = cell_text(part_text(step_part_names[index], format));
+    cells[PART_NAME] =
+        cell_text((format == FORMAT_TEXT ? step_part_titles : step_part_names)[index]);
     cells[PART_TOTAL] = cell_number(r->parts[index]);
     cells[PART_MEAN] = cell_number(r->parts[index] / r->whole);
     cells[PART_SHARE] = cell_share(r->parts[index], r->total_ns);
@@ -284,8 +278,10 @@ static void fill_change(const struct table *t, uint32_t index, enum report_forma
     static const char *const kinds[CHANGE_KINDS] = {
         [CHANGE_PART] = "part", [CHANGE_KERNEL] = "kernel", [CHANGE_OPERATOR] = "operator"};
     const struct step_change *c = &((const struct step_report *)t->source)->changes[index];
-    (void)format;
     cells[CHANGE_NAME] = cell_text(c->name);
+    for (unsigned i = 0; i < STEP_PARTS && c->kind == CHANGE_PART && format == FORMAT_TEXT; i++)
+        if (strcmp(c->name, step_part_names[i]) == 0)
+            cells[CHANGE_NAME] = cell_text(step_part_titles[i]);
     cells[CHANGE_KIND] = cell_text(kinds[c->kind]);
     cells[SLOWEST_NS] = cell_number(c->ns[1]);
     cells[MEDIAN_NS] = cell_number(c->ns[0]);
@@ -408,11 +404,11 @@ static const struct column columns[COLUMNS] = {
     [BEGIN] = {"begin_ns", "begin", COLUMN_NS, 12, true, 2},
     [DURATION] = {"duration_ns", "duration", COLUMN_NS, 12},
     [BUSY] = {"gpu_busy_ns", "GPU busy", COLUMN_NS, 12, .spare = 1},
-    [PARTS + STEP_KERNELS] = {"kernels_ns", "kernels", COLUMN_NS, 12, .spare = 3},
+    [PARTS + STEP_KERNELS] = {"kernels_ns", "compute", COLUMN_NS, 12, .spare = 3},
     [PARTS + STEP_COPIES] = {"copies_ns", "copies", COLUMN_NS, 12, .spare = 3},
     [PARTS + STEP_COMMUNICATION] = {"communication_ns", "comm. + waits", COLUMN_NS, 13, .spare = 3},
-    [PARTS + STEP_RUNTIME] = {"runtime_ns", "runtime", COLUMN_NS, 12, .spare = 2},
-    [PARTS + STEP_LOADER_WAIT] = {"dataloader_ns", "dataloader", COLUMN_NS, 12, .spare = 3},
+    [PARTS + STEP_RUNTIME] = {"runtime_ns", "CUDA calls", COLUMN_NS, 12, .spare = 2},
+    [PARTS + STEP_LOADER_WAIT] = {"dataloader_ns", "data loader", COLUMN_NS, 12, .spare = 3},
     [PARTS + STEP_OPERATORS] = {"operators_ns", "operators", COLUMN_NS, 12, .spare = 3},
     [PARTS + STEP_OTHER] = {"other_ns", "other", COLUMN_NS, 12, .spare = 4},
     [BATCHES] = {"batches", "batches", COLUMN_COUNT, 7, .spare = 1},

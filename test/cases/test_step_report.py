@@ -13,6 +13,7 @@ import pytest
 import step_truth
 import stream_reader
 import toolchain
+from conftest import ROOT
 from stream_reader import CALL, OP_BEGIN, OP_END, OP_NAME, PAUSE, POP, PUSH, STEP, TYPE_NUMBERS
 
 KERNELS = ("gemm", "relu", "ncclDevKernel_AllReduce", "adam")
@@ -503,6 +504,24 @@ def test_communication_says_what_it_has(tester):
     text = tester.run_verb("report", "--table=steps", tester.folder).stdout
     assert "  communication and waits\n" in text and " comm. + waits " in text
     assert "communication" in {row["name"] for row in report["step_parts"]}
+
+
+def test_parts_have_one_name_for_people(tester):
+    """In lists, columns, what is different, and GUIDE; programs have the old ones."""
+    stream = Stream()
+    of(stream, 6, lambda: stream.train(SGD))
+    report = tester.make(stream).json()
+    text = tester.run_verb("report", "--table=steps", tester.folder).stdout
+    guide = (ROOT / "GUIDE.md").read_text().partition("### ")[2]
+    keys = [row["name"] for row in report["step_parts"]]
+    assert keys == ["kernels", "copies", "communication", "runtime", "dataloader", "operators",
+                    "other"]
+    titles = [line.rpartition("  ")[2] for line in text.partition("of the steps' time\n")[2]
+              .partition("\n\n")[0].splitlines()]
+    heading, = (line for line in text.splitlines() if line.endswith("  which"))
+    for key, title in zip(keys, titles, strict=True):
+        assert f"| {title} (`{key}_ns`" in guide
+        assert title == "communication and waits" or f" {title} " in heading
 
 
 def test_limit_and_order(tester):

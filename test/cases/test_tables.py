@@ -282,7 +282,7 @@ def test_text_fits_the_terminal(collector, data, columns):
 def test_what_tells_nothing_gives_way_first(collector, make_gpu):
     """Columns that are 0 in all rows; and ranks keep what the others waited for to the last."""
     command = [collector, "report", "--table=ranks,steps", make_gpu("late", 4)]
-    zeros = {"batches", "operators", "dataloader", "copies"}
+    zeros = {"batches", "operators", "data loader", "copies"}
     for columns in (300, 160, 80):
         text = on_terminal(command, columns)
         ranks, steps = text.split("\nsteps\n")

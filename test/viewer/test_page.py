@@ -317,6 +317,37 @@ def test_a_late_rank(chromium, run_verb, make_gpu, tmp_path):
     page.check_quiet()
 
 
+def test_ranks_that_are_left_out(chromium, run_verb, make_gpu, tmp_path):
+    """The page, too, says what of collectives it does not count; one host has no clocks."""
+    folder = make_gpu("late", 4)
+    run_verb("report", "--rank=0,1", folder, "-o", "page.html")
+    page = Page(chromium, tmp_path / "page.html")
+    assert page.text("#arrivals-missed") == (
+        "collectives not counted here: ranks that are not here may have come last to 12")
+    assert rows_of(data_of_page(page), "clocks")
+    assert page.run("document.getElementById('table-clocks')") is None
+    run_verb("report", folder, "-o", "all.html")
+    page = Page(chromium, tmp_path / "all.html")
+    assert page.run("document.getElementById('arrivals-missed')") is None
+    page.check_quiet()
+
+
+def test_parts_of_steps_are_called_as_in_the_text(chromium, run_verb, make_gpu, tmp_path):
+    """And steps whose parts are not in the page have a colour of their own, which the legend
+    has."""
+    folder = make_gpu("train", 1, 15000)
+    run_verb("report", folder, "-o", "page.html")
+    page = Page(chromium, tmp_path / "page.html")
+    text = run_verb("report", "--table=steps", folder).stdout
+    titles = [line.rpartition("  ")[2] for line in text.partition("of the steps' time\n")[2]
+              .partition("\n\n")[0].splitlines()]
+    assert [title for _, title in data_of_page(page)["steps"]["parts"]] == titles
+    assert page.text("#steps-chart ~ .legend").endswith(
+        "whole; this page has the parts of the longest steps")
+    assert page.run("document.querySelectorAll('#steps-chart .c-unsplit').length") > 0
+    page.check_quiet()
+
+
 def test_a_step_says_for_whom_it_waited(chromium, run_verb, make_gpu, tmp_path):
     """Ranks are alike in the length of their steps: the one that did not wait comes first."""
     run_verb("report", make_gpu("late", 4), "-o", "page.html")
