@@ -71,7 +71,8 @@ static const char *take_list(struct number_list *l, const char *text)
 /* "5", "5:8", "5:", ":8". */
 static const char *take_steps(struct select_wish *w, const char *text)
 {
-    static const char no_steps[] = "is not a step, or steps A:B, of which B is the first left out";
+    static const char no_steps[] = "is not a step, or steps A:B, of which B is the first left out "
+                                   "(steps 4 to 7 are 4:8)";
     w->step_first = 0;
     w->step_end = UINT64_MAX;
     bool has_first = take_number(&text, &w->step_first);

@@ -519,8 +519,10 @@ static enum exit_code no_step(const struct steps *steps, const char *verb)
         return usage_error("%s: --step: these recordings have no steps; gpuprof_step() makes them, "
                            "and --step-range or --step-by say what else is one",
                            verb);
-    return usage_error("%s: --step: none of these is there; there are steps %llu to %llu", verb,
-                       (unsigned long long)first, (unsigned long long)last);
+    return usage_error("%s: --step: none of these is there; there are steps %llu to %llu, which "
+                       "--step=%llu:%llu is",
+                       verb, (unsigned long long)first, (unsigned long long)last,
+                       (unsigned long long)first, (unsigned long long)last + 1);
 }
 
 static enum exit_code take_steps(struct selection *s, const struct steps *steps, const char *verb)

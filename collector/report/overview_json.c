@@ -47,10 +47,14 @@ static void print_steps(const struct overview *o, FILE *out)
     }
     fprintf(out,
             "{\"count\": %u, \"by\": \"%s\", \"median_ns\": %" PRIu64 ", \"slowest_ns\": %" PRIu64
-            ", \"slowest_number\": %" PRIu64 ", \"slowest_pid\": %u},\n",
+            ", \"slowest_number\": %" PRIu64 ", \"slowest_pid\": %u, \"slowest_rank\": ",
             o->steps, step_kind_word(o->marks->kind), o->step_median_ns,
             o->slowest->end_ns - o->slowest->begin_ns, o->slowest->number,
             o->slowest->process->header.pid);
+    print_string(process_rank(o->slowest->process), out);
+    fputs(", \"slowest_host\": ", out);
+    print_string(o->slowest->process->header.host, out);
+    fputs("},\n", out);
 }
 
 /* How many processes are left out, and the piece. Null: of the whole; times are since the first

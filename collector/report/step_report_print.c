@@ -640,8 +640,10 @@ const struct table_info step_tables[STEP_TABLES] = {
               PARTS + STEP_OPERATORS, PARTS + STEP_OTHER, BATCHES, ENERGY, ENERGY_ERROR,
               THROTTLED_BY, WAITED_FOR},
      .csv = {{CSV_STEP, "host", 0, 0, {[FIELD_TOTAL] = DURATION, [FIELD_COUNT] = BATCHES}},
-             {CSV_STEP_GPU, "gpu", 0, 0, {[FIELD_TOTAL] = BUSY}}},
-     .csv_count = 2,
+             {CSV_STEP_GPU, "gpu", 0, 0, {[FIELD_TOTAL] = BUSY}},
+             {CSV_STEP_PARTIAL, "host", 0, IS_PARTIAL, {[FIELD_TOTAL] = DURATION}},
+             {CSV_STEP_WAITED, NULL, WAITED_FOR, WAITED_FOR, {[FIELD_TOTAL] = WAITED_FOR_NS}}},
+     .csv_count = 4,
      .name_width = 26, /* "step 102 of rank 7, partial" */
      .text_limit = 100,
      .more = "... and %s more step%s; --limit=N shows more of them",

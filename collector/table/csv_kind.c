@@ -50,6 +50,9 @@ const struct csv_kind_info csv_kinds[CSV_KIND_COUNT] = {
     [CSV_STEP_PART] = {"step_part", "each part that the time of all steps is split into"},
     [CSV_STEP] = {"step", "each step: how long it took; count is how many batches were fetched"},
     [CSV_STEP_GPU] = {"step_gpu", "each step: for how long of it the GPU was busy"},
+    [CSV_STEP_PARTIAL] = {"step_partial", "each step that is partial: what of it is known"},
+    [CSV_STEP_WAITED] = {"step_waited", "each step in which its process waited for another rank: "
+                                        "which one, in domain, longest, and how long"},
     [CSV_PHASE] = {"phase", "each phase of training: time on the host in all steps"},
     [CSV_PHASE_GPU] = {"phase_gpu", "each phase: time of the work on the GPU that was begun in it"},
     [CSV_OVERHEAD] = {"overhead", "each kind of overhead of CUDA and CUPTI"},

@@ -40,6 +40,8 @@ enum csv_kind {
     CSV_STEP_PART,
     CSV_STEP,
     CSV_STEP_GPU,
+    CSV_STEP_PARTIAL,
+    CSV_STEP_WAITED,
     CSV_PHASE,
     CSV_PHASE_GPU,
     CSV_OVERHEAD,

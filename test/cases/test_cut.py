@@ -643,7 +643,7 @@ def test_what_there_is_instead(run_collector, make_gpu):
 
 
 @pytest.mark.parametrize("options, error", [
-    (["--step=77"], "there are steps 0 to 5"), 
+    (["--step=77"], "there are steps 0 to 5, which --step=0:6 is"), 
     (["--step=4:4"], "'4:4' has no step in it: of steps A:B, A is the first and B the first left"),
     (["--step=9:5"], "'9:5' has no step in it: of steps A:B, A is the first and B the first left"),
     (["--step=a"], "'a' is not a step, or steps A:B"), (["--step=5:a"], "'5:a' is not a step"),

@@ -204,8 +204,9 @@ def test_the_slowest_step_has_a_process(make_stacks, run_verb):
     for count in (2, 1):
         data = make_stacks(*lines[:5 * count], name=f"of {count}")
         text = " ".join(run_verb("report", data).stdout.split())
-        pid = json.loads(run_verb("report", "--format=json", data).stdout)["overview"]["steps"][
-            "slowest_pid"]
+        slowest = json.loads(run_verb("report", "--format=json", data).stdout)["overview"]["steps"]
+        pid = slowest["slowest_pid"]
+        assert slowest["slowest_rank"] is None
         assert f"slowest 900 ns (step 0{f' of process {pid}' if count > 1 else ''})" in text
 
 
@@ -256,7 +257,9 @@ def test_json(make_stacks, run_verb):
     assert [row["id"] for row in overview["findings"]] == [row["id"] for row in report["findings"]]
     assert overview["steps"] == {"count": 10, "by": "range", "median_ns": 100000,
                                  "slowest_ns": 100000, "slowest_number": 0, "slowest_pid":
-                                 overview["steps"]["slowest_pid"]}
+                                 overview["steps"]["slowest_pid"],
+                                 "slowest_rank": overview["steps"]["slowest_rank"],
+                                 "slowest_host": "testhost"}
     time = overview["gpu_time"]
     assert time["compute_ns"] == 250000 and sum(overview["idle"].values()) == time["idle_ns"]
     assert time["window_ns"] == sum(time[key] for key in (

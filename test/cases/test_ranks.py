@@ -446,6 +446,7 @@ def test_who_is_named_for_the_slowest_step(more, named, run_verb, make_records):
     steps = json.loads(run_verb("report", "--format=json", folder).stdout)["overview"]["steps"]
     assert (steps["slowest_number"], steps["slowest_pid"], steps["slowest_ns"]) == \
         (3, 1000 + named, long * US)
+    assert (steps["slowest_rank"], steps["slowest_host"]) == (str(named), "testhost")
     check_parts(run_verb, folder, 2)
 
 

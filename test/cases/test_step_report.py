@@ -490,10 +490,25 @@ def test_csv(tester):
     for row in report["steps"]:
         wanted += [("step", f"step {row['step']}", 0, row["duration_ns"], row["batches"]),
                    ("step_gpu", f"step {row['step']}", 0, row["gpu_busy_ns"], 0)]
+        if row["partial"]:
+            wanted += [("step_partial", f"step {row['step']}", 0, row["duration_ns"], 0)]
+    assert any(row["partial"] for row in report["steps"])
     for row in report["phases"]:
         wanted += [("phase", row["name"], 5, row["host_ns"], 0),
                    ("phase_gpu", row["name"], 5, row["gpu_ns"], 0)]
     assert rows == wanted
+
+
+def test_csv_says_who_was_waited_for(make_gpu, run_verb):
+    """Rank 1 is late to the third reduction of ten, and so on."""
+    done = run_verb("report", "--format=csv", "--table=steps", make_gpu("late", 2))
+    rows = list(csv.DictReader(io.StringIO(done.stdout)))
+    late = [("step_waited", f"step {step} of rank 0", "rank 1", "20000000")
+            for step in (2, 5, 8, 11)]
+    assert [(row["kind"], row["function"], row["domain"], row["total_ns"]) for row in rows
+            if row["kind"] == "step_waited"] == late
+    assert [row["function"] for row in rows if row["kind"] == "step_partial"] == [
+        f"step 11 of rank {rank}" for rank in range(2)]
 
 
 def test_communication_says_what_it_has(tester):
