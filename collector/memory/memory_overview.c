@@ -77,6 +77,33 @@ static char *owner_text(const struct screen *s, uint32_t origin)
     return clean ? clean : strdup("?");
 }
 
+/* Likewise, with whose it is where there are several: "rank 3: linear", "2 processes: linear". */
+static char *held_text(const struct screen *s, const struct memory_row *row)
+{
+    const struct memory_report *m = s->rows->report;
+    char who[RANK_TITLE_BYTES], *text = NULL, *owner = owner_text(s, row->origin);
+    bool *is_counted = calloc(m->rec->count + 1u, sizeof *is_counted);
+    const struct process *of = NULL;
+    uint32_t processes = 0;
+    for (uint32_t i = 0; m->rec->count > 1 && is_counted && i < m->owner_count; i++) {
+        const struct memory_place *place = &m->places[m->owners[i].place];
+        if (m->owners[i].origin != row->origin || place->where != row->where ||
+            is_counted[place->process->index])
+            continue;
+        is_counted[place->process->index] = true;
+        of = place->process;
+        processes++;
+    }
+    free(is_counted);
+    int length = processes == 1 ? asprintf(&text, "%s: %s", process_who(of, who), owner)
+                 : processes    ? asprintf(&text, "%u processes: %s", processes, owner)
+                                : -1;
+    if (length < 0)
+        return owner;
+    free(owner);
+    return text;
+}
+
 /* "device 0 of rank 3"; returns `text`. */
 static char *place_text(const struct screen *s, const struct process *p, uint32_t device,
                         enum memory_where where, char text[static PLACE_BYTES])
@@ -212,7 +239,7 @@ static void print_owners(struct screen *s)
         uint64_t held = memory_row_shown(r, row).bytes, all = r->at_all[row->where];
         if (row->where != r->list[0].where || !held)
             break;
-        line(s, i ? NULL : labels[r->at], owner_text(s, row->origin), "%10s %5.1f%%  ",
+        line(s, i ? NULL : labels[r->at], held_text(s, row), "%10s %5.1f%%  ",
              bytes_text(bytes, held), 100.0 * (double)held / (double)all);
     }
 }
@@ -224,7 +251,7 @@ static void print_leaks(struct screen *s)
     for (uint32_t i = 0; i < r->leak_count && i < OWNERS_SHOWN; i++) {
         const struct memory_row *row = &r->list[r->leaks[i]];
         double slope = row->slope > 0 && row->slope < 1e18 ? row->slope : 0;
-        line(s, i ? NULL : "grows", owner_text(s, row->origin),
+        line(s, i ? NULL : "grows", held_text(s, row),
              "%10s, %s a step: ", bytes_text(grown, row->grown),
              bytes_text(step, (uint64_t)(slope + 0.5)));
     }

@@ -11,10 +11,11 @@ import shutil
 import signal
 import subprocess
 import tempfile
+import time
 
 import pytest
 
-from conftest import BUILD, ROOT, need
+from conftest import BUILD, ROOT, Program, need
 
 FRONT = ROOT / "scripts" / "gpuprof"
 in_the_tree = pytest.mark.skipif(BUILD != ROOT / "build",
@@ -66,6 +67,24 @@ def check_demo(command, folder):
 def test_demo_in_the_tree(tmp_path, collector, library):
     assert collector and library
     check_demo(FRONT, tmp_path)
+
+
+@in_the_tree
+def test_demo_that_is_interrupted(tmp_path, collector, library):
+    """It says where what it has recorded is, and how to see or remove it."""
+    data, until = tmp_path / "it's", time.monotonic() + 30
+    with Program([FRONT, "demo", data.name], cwd=tmp_path, stdout=subprocess.PIPE,
+                 stderr=subprocess.PIPE, text=True, start_new_session=True) as demo:
+        while not list(data.glob("*.gpuprof")) and time.monotonic() < until:
+            time.sleep(0.01)
+        os.killpg(demo.pid, signal.SIGINT)
+        out, said = demo.communicate()
+    assert demo.returncode == 130 and out == ""
+    assert "not finished; what it has made is in 'it'\\''s': " in said
+    remove, = re.findall(r"was recorded, (.*) removes it\n", said)
+    assert list(data.glob("*.gpuprof"))
+    subprocess.run(remove, shell=True, cwd=tmp_path, check=True)
+    assert not data.exists()
 
 
 def test_demo_installed(tmp_path, installed):

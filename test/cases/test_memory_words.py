@@ -71,6 +71,22 @@ def test_short_rows_in_a_pipe(memory, run_verb, tmp_path):
     assert text.splitlines()[-1].endswith("  linear, device 0")
 
 
+def test_the_screen_says_whose_it_is(memory, run_verb, tmp_path):
+    """What only one of several processes holds is its own; a line is of all that have it."""
+    both = [Process(rank, pythonic=True) for rank in range(2)]
+    for process in both:
+        process.get("linear", 512, 3000, line=1)
+    both[1].get("linear", 1024, 2000, line=2)
+    memory(both)
+    screen = run_verb("memory", tmp_path / "data").stdout.partition("\n\n")[0]
+    held = screen.partition("  held by ")[2].splitlines()
+    assert [line.partition("%  ")[2].partition(" (")[0] for line in held] == [
+        "2 processes: train", "rank 1: train"]
+    memory(both[:1])
+    assert "process" not in run_verb("memory", "--rank=0", tmp_path / "data").stdout.partition(
+        "  held by ")[2].partition("\n\n")[0]
+
+
 def test_stacks_of_one_line(memory, run_verb, tmp_path):
     process = leaking(20, 0, leaks=2)
     assert memory([process])["leaks"] and "--by=stack" not in run_verb(
