@@ -307,17 +307,9 @@ static int find_in(struct correlation *c, struct correlation_run *run, uint32_t 
     return 0;
 }
 
-/* Surely no other is better. */
-static bool is_sure(const struct correlated_call *call, uint64_t at_ns)
-{
-    uint64_t begin_ns = call->begin_ns;
-    return !(call->flags & (CORRELATION_LINK | CORRELATION_NESTED)) &&
-           (begin_ns < at_ns ? at_ns - begin_ns : begin_ns - at_ns) < CORRELATION_REUSE_NS / 2;
-}
-
 /* The best of the last added; NULL: none. *seen: of so many. */
-static inline struct correlated_call *find_young(const struct correlation *c, uint32_t process,
-                                                 uint32_t id, uint64_t at_ns, uint32_t *seen)
+static struct correlated_call *find_young(const struct correlation *c, uint32_t process,
+                                          uint32_t id, uint64_t at_ns, uint32_t *seen)
 {
     struct correlated_call *best = NULL;
     uint32_t buffered = c->counts[0] + c->counts[1];
@@ -327,8 +319,7 @@ static inline struct correlated_call *find_young(const struct correlation *c, ui
     /* A slot, or a call, may name one that is in the buffer no more: then so are all before. */
     for (uint32_t number = *correlation_slot(c, process, id);
          c->added - number < buffered && *seen < CORRELATION_SAME; ++*seen) {
-        uint32_t place = number - c->lap, size = 2 * c->run_max;
-        place = place < size ? place : place + size;
+        uint32_t place = correlation_place(c, number);
         struct correlated_call *e = &c->buffer[place];
         if (e->process == process && e->id == id && (!best || is_better(e, best, at_ns)))
             best = e;
@@ -343,13 +334,14 @@ bool correlation_has_early(const struct correlation *c, uint32_t process, uint32
     return find_young(c, process, id, 0, &seen) != NULL;
 }
 
-int correlation_find_early(struct correlation *c, uint32_t process, uint32_t id, uint64_t at_ns,
-                           unsigned marks, struct correlated_call *found)
+__attribute__((noinline)) int correlation_find_among(struct correlation *c, uint32_t process,
+                                                     uint32_t id, uint64_t at_ns, unsigned marks,
+                                                     struct correlated_call *found)
 {
     uint32_t seen;
     struct correlated_call *best = find_young(c, process, id, at_ns, &seen);
     /* Only a file made for it has so many in one slot. */
-    if (!best || seen == CORRELATION_SAME || !is_sure(best, at_ns))
+    if (!best || seen == CORRELATION_SAME || !correlation_is_sure(best, at_ns))
         return 0;
     *found = *best;
     best->flags |= (uint16_t)marks;
@@ -386,7 +378,7 @@ static struct correlated_call *next_call(struct correlation *c, const struct cor
     if (key_at(c, run, hint->index) >= key || key_at(c, run, next + 1) <= key)
         return NULL;
     struct correlated_call *e = entry_at(c, run, next, true, &error);
-    if (!e || key_of(e->process, e->id) != key || !is_sure(e, at_ns))
+    if (!e || key_of(e->process, e->id) != key || !correlation_is_sure(e, at_ns))
         return NULL;
     hint->index = next;
     return e;
@@ -399,7 +391,8 @@ static __attribute__((noinline)) int search(struct correlation *c, struct correl
 {
     struct match best = {.run = NULL};
     int error = 0;
-    for (uint32_t i = 0; i < c->run_count && !(best.run && is_sure(&best.call, at_ns)); i++) {
+    for (uint32_t i = 0; i < c->run_count && !(best.run && correlation_is_sure(&best.call, at_ns));
+         i++) {
         /* That is often the one behind or before it, where work of both is told by turns. */
         uint32_t apart = i % 2 ? (i + 1) / 2 : c->run_count - i / 2;
         struct correlation_run *run = &c->runs[(hint->run + apart) % c->run_count];
@@ -425,8 +418,9 @@ static int find_key(struct correlation *c, uint64_t key, uint64_t at_ns, unsigne
     return next ? take(last, next, marks, found) : search(c, hint, key, at_ns, marks, found);
 }
 
-int correlation_find(struct correlation *c, uint32_t process, uint32_t id, uint64_t at_ns,
-                     unsigned marks, struct correlated_call *found)
+__attribute__((noinline)) int correlation_find(struct correlation *c, uint32_t process, uint32_t id,
+                                               uint64_t at_ns, unsigned marks,
+                                               struct correlated_call *found)
 {
     for (unsigned links = 0; id && process < c->hint_count && links <= CORRELATION_LINKS; links++) {
         int more = find_key(c, key_of(process, id), at_ns, marks, found);

@@ -151,12 +151,47 @@ static inline int correlation_add(struct correlation *c, const struct correlated
 int correlation_link(struct correlation *c, uint32_t process, uint32_t id, uint32_t further,
                      uint64_t at_ns);
 
+/* Where the call of that number is, if it is still in the buffer. */
+static inline uint32_t correlation_place(const struct correlation *c, uint32_t number)
+{
+    uint32_t place = number - c->lap, size = 2 * c->run_max;
+    return place < size ? place : place + size;
+}
+
+/* Surely no other call is better for what began then. */
+static inline bool correlation_is_sure(const struct correlated_call *call, uint64_t at_ns)
+{
+    uint64_t begin_ns = call->begin_ns;
+    return !(call->flags & (CORRELATION_LINK | CORRELATION_NESTED)) &&
+           (begin_ns < at_ns ? at_ns - begin_ns : begin_ns - at_ns) < CORRELATION_REUSE_NS / 2;
+}
+
+/* correlation_find_early where several calls in the buffer have one slot, or none. */
+int correlation_find_among(struct correlation *c, uint32_t process, uint32_t id, uint64_t at_ns,
+                           unsigned marks, struct correlated_call *found);
+
 /*
  * Between additions: the same as correlation_find, but 1 only where nothing that is added later can
  * change it, and the call is among the last added. After 0, correlation_find will tell.
  */
-int correlation_find_early(struct correlation *c, uint32_t process, uint32_t id, uint64_t at_ns,
-                           unsigned marks, struct correlated_call *found);
+static inline int correlation_find_early(struct correlation *c, uint32_t process, uint32_t id,
+                                         uint64_t at_ns, unsigned marks,
+                                         struct correlated_call *found)
+{
+    uint32_t buffered = c->counts[0] + c->counts[1];
+    uint32_t number = c->slots ? *correlation_slot(c, process, id) : c->added - buffered;
+    if (c->added - number < buffered) {
+        uint32_t place = correlation_place(c, number);
+        struct correlated_call *e = &c->buffer[place];
+        if (c->added - c->next[place] >= buffered && e->process == process && e->id == id &&
+            correlation_is_sure(e, at_ns)) {
+            *found = *e;
+            e->flags |= (uint16_t)marks;
+            return 1;
+        }
+    }
+    return correlation_find_among(c, process, id, at_ns, marks, found);
+}
 
 /* Likewise: is there one of which that does not tell if it is the call? */
 bool correlation_has_early(const struct correlation *c, uint32_t process, uint32_t id);

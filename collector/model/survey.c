@@ -130,17 +130,51 @@ static int take_libraries(struct survey *s, struct library_calls *libraries,
     return error;
 }
 
-static int look_around(struct survey *s, struct ranges *ranges, struct ops *ops,
-                       struct library_calls *libraries, const struct event *e,
-                       struct correlated_call *call)
+/* What a call is in, and its stack, as a correlated call has them. */
+struct around {
+    uint32_t range;
+    uint32_t library;
+    uint32_t op;
+    uint32_t stack;
+};
+
+static inline int add_call(struct survey *s, const struct event *e, unsigned flags,
+                           struct around around)
+{
+    struct correlated_call call = {.process = e->process->index,
+                                   .id = e->record->correlation,
+                                   .begin_ns = e->begin_ns,
+                                   .end_ns = e->end_ns,
+                                   .thread = e->thread->index,
+                                   .range = around.range,
+                                   .library = around.library,
+                                   .function = (uint16_t)e->function->index,
+                                   .flags = (uint16_t)flags,
+                                   .op = around.op,
+                                   .stack = around.stack};
+    return correlation_add(&s->calls, &call);
+}
+
+static __attribute__((noinline)) int look_around(struct survey *s, struct ranges *ranges,
+                                                 struct ops *ops, struct library_calls *libraries,
+                                                 const struct event *e, unsigned flags)
 {
     const struct range *range = ranges_innermost(ranges, e->thread, false);
-    int error = take_ops(s, ops_stack(ops, e->thread->index), &call->op);
+    uint32_t own = e->record->stack_id;
+    struct around around = {.range = range ? range->node : 0,
+                            .stack = own ? own : ops_stack_around(ops, e->thread)};
+    int error = take_ops(s, ops_stack(ops, e->thread->index), &around.op);
     if (error == 0)
-        error = take_libraries(s, libraries, e->thread, &call->library);
-    call->range = range ? range->node : 0;
-    call->stack = e->record->stack_id ? e->record->stack_id : ops_stack_around(ops, e->thread);
-    return error;
+        error = take_libraries(s, libraries, e->thread, &around.library);
+    return error < 0 ? error : add_call(s, e, flags, around);
+}
+
+/* Is a range, an operator or a call of a library open on the thread? */
+static inline bool is_in_any(const struct ranges *ranges, const struct ops *ops,
+                             const struct library_calls *libraries, uint32_t thread)
+{
+    return ranges_stack(ranges, thread)->count | ops_stack(ops, thread)->count |
+           library_stack(libraries, thread)->count;
 }
 
 int survey_take_call(struct survey *s, struct ranges *ranges, struct ops *ops,
@@ -156,18 +190,11 @@ int survey_take_call(struct survey *s, struct ranges *ranges, struct ops *ops,
         s->untied[e->process->index] += launches && !(r->flags & RECORD_NESTED);
         return 0;
     }
-    struct correlated_call call = {
-        .process = e->process->index,
-        .id = r->correlation,
-        .begin_ns = e->begin_ns,
-        .end_ns = e->end_ns,
-        .thread = e->thread->index,
-        .function = (uint16_t)e->function->index,
-        .flags = (uint16_t)((launches ? CORRELATION_LAUNCH : 0) |
-                            (r->flags & RECORD_NESTED ? CORRELATION_NESTED : 0)),
-    };
-    int error = s->is_bare ? 0 : look_around(s, ranges, ops, libraries, e, &call);
-    return error < 0 ? error : correlation_add(&s->calls, &call);
+    unsigned flags = (launches ? (unsigned)CORRELATION_LAUNCH : 0) |
+                     (r->flags & RECORD_NESTED ? (unsigned)CORRELATION_NESTED : 0);
+    if (!s->is_bare && is_in_any(ranges, ops, libraries, e->thread->index))
+        return look_around(s, ranges, ops, libraries, e, flags);
+    return add_call(s, e, flags, (struct around){.stack = r->stack_id});
 }
 
 int survey_add_device(struct survey *s, const struct surveyed_device *device)
@@ -384,8 +411,8 @@ struct range_node *survey_range_around(struct survey *s, const struct correlated
     return NULL;
 }
 
-int survey_project(struct survey *s, const struct correlated_call *call, uint64_t begin_ns,
-                   uint64_t end_ns)
+__attribute__((noinline)) int survey_project(struct survey *s, const struct correlated_call *call,
+                                             uint64_t begin_ns, uint64_t end_ns)
 {
     int error = 0;
     uint32_t number = call->range;

@@ -76,8 +76,19 @@ static bool was_pending(struct walk *w, const struct event *e, int *error)
     return is_next;
 }
 
+/* Until all calls are known. */
+static __attribute__((noinline)) int lay_aside(struct walk *w, const struct slice *s,
+                                               bool is_behind)
+{
+    struct pending_work work = {
+        .event = s->event, .record = *s->event.record, .is_behind = is_behind};
+    work.record.bytes = NULL;
+    work.record.byte_count = 0;
+    return spool_append(&w->pending, &work);
+}
+
 /* Finds its call, or lays it aside until all calls are known. */
-static __attribute__((flatten)) int tie(const struct pass *p, struct slice *s)
+static int tie(const struct pass *p, struct slice *s)
 {
     struct walk *w = p->walk;
     int error = 0;
@@ -90,17 +101,12 @@ static __attribute__((flatten)) int tie(const struct pass *p, struct slice *s)
     if (error || s->is_outside)
         return error;
     s->is_pending = p->surveys && !s->is_called && s->event.record->correlation;
-    if (s->is_pending && error == 0) {
-        struct pending_work work = {
-            .event = s->event, .record = *s->event.record, .is_behind = behind};
-        work.record.bytes = NULL;
-        work.record.byte_count = 0;
-        return spool_append(&w->pending, &work);
-    }
+    if (s->is_pending)
+        return lay_aside(w, s, behind);
     s->is_tied = true;
-    if (!s->is_called && error == 0)
+    if (!s->is_called)
         count_unpaired(p, &s->event);
-    return error;
+    return 0;
 }
 
 /* A range that is an operator is one, and no range. */

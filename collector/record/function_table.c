@@ -332,8 +332,8 @@ int function_builtin(struct function_table *t, struct function_codes *codes)
     return 0;
 }
 
-const struct function *function_made_up(struct function_table *t, struct function_codes *codes,
-                                        unsigned code)
+__attribute__((noinline)) const struct function *
+function_made_up(struct function_table *t, struct function_codes *codes, unsigned code)
 {
     char text[64];
     const struct function *f;
