@@ -440,9 +440,10 @@ static void take_place(struct collectives *c, const struct event *e)
     struct process_place *p = &c->places[e->process->index];
     const struct record *r = e->record;
     take_times(p, e);
-    p->has_worked |= r->type == RECORD_CALL &&
-                     (e->function->does == API_DOES_LAUNCH ||
-                      e->function->does == API_DOES_GRAPH_LAUNCH || api_is_copy(e->function->does));
+    if (!p->has_worked && r->type == RECORD_CALL)
+        p->has_worked = e->function->does == API_DOES_LAUNCH ||
+                        e->function->does == API_DOES_GRAPH_LAUNCH ||
+                        api_is_copy(e->function->does);
     bool is_open = r->type == RECORD_CALL && r->flags & RECORD_OPEN;
     if (p->is_open && !is_open) /* it hangs, whatever other threads do */
         return;

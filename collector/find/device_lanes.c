@@ -28,26 +28,12 @@ int device_lanes_use_up(struct device_lanes *d, enum lane lane, uint64_t alone_f
     return error;
 }
 
-uint64_t device_lanes_add(struct device_lanes *d, enum lane lane, uint64_t begin_ns,
-                          uint64_t end_ns, uint64_t what, uint32_t where)
+void device_lanes_put(struct lane_parts *parts, const struct lane_part *part)
 {
-    struct lane_parts *parts = &d->parts[lane];
-    begin_ns = begin_ns < d->at_ns ? d->at_ns : begin_ns;
-    begin_ns = begin_ns < d->end_ns[lane] ? d->end_ns[lane] : begin_ns;
-    if (end_ns <= begin_ns)
-        return 0;
-    d->end_ns[lane] = end_ns;
-    if (lane == LANE_COMPUTE)
-        return end_ns - begin_ns;
-    uint32_t last = (parts->first + parts->count - 1) % LANE_PARTS_MAX;
-    if (parts->count == LANE_PARTS_MAX) {
-        parts->list[last].end_ns = end_ns;
-        return end_ns - begin_ns;
-    }
-    last = (parts->first + parts->count++) % LANE_PARTS_MAX;
-    parts->list[last] = (struct lane_part){
-        .begin_ns = begin_ns, .end_ns = end_ns, .known_ns = begin_ns, .what = what, .where = where};
-    return end_ns - begin_ns;
+    if (parts->count == LANE_PARTS_MAX)
+        parts->list[(parts->first + parts->count - 1) % LANE_PARTS_MAX].end_ns = part->end_ns;
+    else
+        parts->list[(parts->first + parts->count++) % LANE_PARTS_MAX] = *part;
 }
 
 uint64_t device_lanes_end(const struct device_lanes *d)

@@ -60,16 +60,33 @@ static inline int device_lanes_advance(struct device_lanes *d, uint64_t ns, lane
             d->alone_ns[lane] += to_ns - from_ns;
             from_ns = to_ns;
         }
-        if (d->parts[lane].count)
+        if (lane != LANE_COMPUTE && d->parts[lane].count)
             error = device_lanes_use_up(d, (enum lane)lane, alone_from, ns, over, context);
     }
     d->at_ns = ns;
     return error;
 }
 
+/* Of device_lanes_add: a part of a lane that has parts. */
+void device_lanes_put(struct lane_parts *parts, const struct lane_part *part);
+
 /* Work that begins now, which device_lanes_advance was told of. Returns its own nanoseconds. */
-uint64_t device_lanes_add(struct device_lanes *d, enum lane lane, uint64_t begin_ns,
-                          uint64_t end_ns, uint64_t what, uint32_t where);
+static inline uint64_t device_lanes_add(struct device_lanes *d, enum lane lane, uint64_t begin_ns,
+                                        uint64_t end_ns, uint64_t what, uint32_t where)
+{
+    begin_ns = begin_ns < d->at_ns ? d->at_ns : begin_ns;
+    begin_ns = begin_ns < d->end_ns[lane] ? d->end_ns[lane] : begin_ns;
+    if (end_ns <= begin_ns)
+        return 0;
+    d->end_ns[lane] = end_ns;
+    if (lane != LANE_COMPUTE)
+        device_lanes_put(&d->parts[lane], &(struct lane_part){.begin_ns = begin_ns,
+                                                              .end_ns = end_ns,
+                                                              .known_ns = begin_ns,
+                                                              .what = what,
+                                                              .where = where});
+    return end_ns - begin_ns;
+}
 
 /* When the last one ends. */
 uint64_t device_lanes_end(const struct device_lanes *d);

@@ -76,7 +76,7 @@ static bool submits(const struct function *f)
     return f->class == API_LAUNCH || f->class == API_GRAPH_LAUNCH || f->class == API_COPY;
 }
 
-/* Most calls are more of what the thread did last: of these nothing is put together in memory. */
+/* Most calls are more of what the thread did last. */
 static inline bool goes_on(struct idle_thread *t, const struct idle_entry *call)
 {
     struct idle_entry *last = t->depth ? NULL : idle_thread_last(t);
@@ -87,9 +87,25 @@ static inline bool goes_on(struct idle_thread *t, const struct idle_entry *call)
     return true;
 }
 
-static __attribute__((noinline)) int add_call(struct idle_thread *t, const struct event *e,
-                                              struct idle_entry call)
+/* Made twice, where it is compared and where it is kept: so it lies in registers in the former. */
+static inline struct idle_entry entry_of(const struct slice *s)
 {
+    const struct event *e = &s->event;
+    enum idle_cause cause = cause_of(e);
+    struct idle_entry call = {.begin_ns = e->begin_ns,
+                              .end_ns = e->end_ns,
+                              .cause = (uint8_t)cause,
+                              .waits = cause == IDLE_SYNC || cause == IDLE_COPY,
+                              .is_open = e->record->flags & RECORD_OPEN};
+    set_place(&call, s);
+    call.place.is_open = call.is_open;
+    return call;
+}
+
+static __attribute__((noinline)) int add_call(struct idle_thread *t, const struct slice *s)
+{
+    const struct event *e = &s->event;
+    struct idle_entry call = entry_of(s);
     unsigned does = e->function->does;
     if (does == API_DOES_CAPTURE_BEGIN && !e->record->result) {
         idle_thread_enter(t, &call);
@@ -111,25 +127,18 @@ int idle_take_call(struct idle *d, struct idle_process *p, const struct slice *s
     struct idle_thread *t = idle_thread_of(d, e->thread);
     if (!t)
         return GPUPROF_NO_MEMORY;
-    enum idle_cause cause = cause_of(e);
-    struct idle_entry call = {.begin_ns = e->begin_ns,
-                              .end_ns = e->end_ns,
-                              .cause = (uint8_t)cause,
-                              .waits = cause == IDLE_SYNC || cause == IDLE_COPY,
-                              .is_open = r->flags & RECORD_OPEN};
-    set_place(&call, s);
-    call.place.is_open = call.is_open;
+    const struct idle_entry call = entry_of(s);
     if (p->first_call_ns > e->begin_ns)
         p->first_call_ns = e->begin_ns;
     int error = idle_follows_ranks(d) ? idle_ranks_call(&d->ranks, &t->talk, s) : 0;
     if (submits(e->function)) {
-        p->maker = idle_maker_of(d, e->thread->index);
+        p->maker = (struct idle_maker){.thread = t, .index = e->thread->index};
         p->call_begin_ns = e->begin_ns;
         p->call_end_ns = e->end_ns;
     }
-    if (error < 0 || (cause != IDLE_CAPTURE && goes_on(t, &call)))
+    if (error < 0 || (call.cause != IDLE_CAPTURE && goes_on(t, &call)))
         return error;
-    return add_call(t, e, call);
+    return add_call(t, s);
 }
 
 /* The thread that an overhead is of: that of its call, or that which it says; else it is most

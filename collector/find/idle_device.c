@@ -601,7 +601,8 @@ static int take_before(struct idle *d, struct idle_process *p, const struct slic
     return 0;
 }
 
-int idle_take_hidden_work(struct idle *d, struct idle_process *p, const struct slice *s)
+__attribute__((noinline)) int idle_take_hidden_work(struct idle *d, struct idle_process *p,
+                                                    const struct slice *s)
 {
     const struct walk_filter *f = d->walk->filter;
     const struct event *e = &s->event;

@@ -281,6 +281,24 @@ static int take_use(struct gpu_report *g, const struct event *e)
     return 0;
 }
 
+/* Work of a kind that has a call. */
+static inline int take_tied(struct gpu_report *g, const struct slice *s)
+{
+    const struct event *e = &s->event;
+    if (!s->is_called)
+        return 0;
+    int error = e->record->type == RECORD_KERNEL ? take_launch(g, e, &s->call) : 0;
+    return error < 0 || !s->call.range
+               ? error
+               : survey_project(&g->walk->survey, &s->call, e->begin_ns, e->end_ns);
+}
+
+static int tied(void *context, const struct slice *s)
+{
+    struct gpu_report *g = context;
+    return g->has_work && is_stream_work(s->event.record->type) ? take_tied(g, s) : 0;
+}
+
 static int take_work(void *context, const struct slice *s)
 {
     struct gpu_report *g = context;
@@ -304,17 +322,7 @@ static int take_work(void *context, const struct slice *s)
     error = gpu_stats_count(&g->stats, row, e->end_ns - e->begin_ns, bytes);
     if (error == 0 && (r->type == RECORD_COPY || r->type == RECORD_SET))
         error = gpu_stats_count(&g->stats, transfer_row(g, TABLE_SIZES, r), bytes, 0);
-    return error;
-}
-
-static int tied(void *context, const struct slice *s)
-{
-    struct gpu_report *g = context;
-    const struct event *e = &s->event;
-    if (!g->has_work || !s->is_called || !is_stream_work(e->record->type))
-        return 0;
-    int error = e->record->type == RECORD_KERNEL ? take_launch(g, e, &s->call) : 0;
-    return error < 0 ? error : survey_project(&g->walk->survey, &s->call, e->begin_ns, e->end_ns);
+    return error == 0 && s->is_tied && !(g->leaves & REPORT_TIED) ? take_tied(g, s) : error;
 }
 
 static int take_range(struct gpu_report *g, const struct slice *s)
@@ -529,7 +537,8 @@ struct consumer gpu_report_consumer(struct gpu_report *g)
     return (struct consumer){.context = g,
                              .needs = WALK_RANGES | work,
                              .skips = (g->has_host ? 0 : WALK_SKIPS_CALLS) |
-                                      (g->leaves & REPORT_WORK ? WALK_SKIPS_WORK : 0),
+                                      (g->leaves & REPORT_WORK ? WALK_SKIPS_WORK : 0) |
+                                      WALK_SKIPS_TIED, /* take_work sees that it is */
                              .take = take,
                              .take_call = take_call,
                              .take_work = take_work,
