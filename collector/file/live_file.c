@@ -382,8 +382,8 @@ int live_adopt(const char *stream_path)
         done = flight_take(&flight, stream_path);
         if (done >= 0)
             done = copy_beside(&l, path);
-        if (done == 0)
-            done = unlink(l.path) < 0 ? GPUPROF_IO : 1;
+        if (done == 0) /* of several that do so at a time the first one removes it */
+            done = live_file_remove(&l) < 0 ? GPUPROF_IO : 1;
     }
     live_file_release(&l);
     return done;

@@ -15,6 +15,7 @@ import time
 import pytest
 
 import toolchain
+from conftest import children
 from launched import LISTENER, PYTHON, Running, has_ended, state_of, wait_until
 
 
@@ -423,6 +424,25 @@ def test_only_rank_0_speaks(run_collector, program, variables, speaks):
     result = run_collector("run", program("one_call"), env={**os.environ, **variables})
     assert ("data in" in result.stderr) == speaks
     assert speaks or result.stderr == ""
+
+
+def test_ranks_that_are_killed_together(collector, program, tmp_path):
+    """Each has a launcher of its own, and all of these look after what was left in the folder."""
+    env = {**os.environ, "SIMCUDA_FAIL": "cudaFree:1=hang"}
+    for number in range(4):
+        folder = tmp_path / str(number)
+        ranks = [subprocess.Popen([collector, "run", "--quiet", "-o", folder, program("one_call")],
+                                  env={**env, "RANK": str(rank)}, stderr=subprocess.PIPE, text=True)
+                 for rank in range(8)]
+        wait_until(lambda place=folder: len(list(place.glob("*.gpuprof"))) == len(ranks))
+        calls = [pid for rank in ranks for pid in children(rank.pid)
+                 if os.readlink(f"/proc/{pid}/exe").endswith("/one_call")]
+        assert len(calls) == len(ranks)
+        for pid in calls:
+            os.kill(pid, signal.SIGKILL)
+        assert [(rank.communicate()[1], rank.returncode) for rank in ranks] == \
+            [("", -signal.SIGKILL)] * len(ranks)
+        assert streams(folder) == [".gpuprof"] * len(ranks) + [".live"] * len(ranks)
 
 
 def test_arguments_with_blanks(run_collector, program):
