@@ -7,6 +7,17 @@
 #include "error.h"
 #include "record/gpu_record.h"
 
+static int start_process(struct idle_process *p, struct process *process)
+{
+    uint64_t sampled_ns = cost_table_step_ns(&process->costs, LADDER_TENTH);
+    int64_t count = blind_times_find(&process->blind, &process->clock, &p->blind);
+    p->first_call_ns = UINT64_MAX;
+    p->sampled_ns =
+        sampled_ns < CLOCK_NS_MAX ? clock_map_ns(&process->clock, sampled_ns) : UINT64_MAX;
+    p->blind_count = count < 0 ? 0 : (uint32_t)count;
+    return count < 0 ? (int)count : 0;
+}
+
 static int start(struct idle *d)
 {
     const struct recording *rec = d->walk->rec;
@@ -20,9 +31,10 @@ static int start(struct idle *d)
     d->threads = calloc(rec->thread_count + 1u, sizeof(struct idle_thread *));
     if (!d->processes || !d->threads)
         return GPUPROF_NO_MEMORY;
-    for (uint32_t i = 0; i < rec->count; i++)
-        d->processes[i].first_call_ns = UINT64_MAX;
-    return 0;
+    int error = 0;
+    for (uint32_t i = 0; error == 0 && i < rec->count; i++)
+        error = start_process(&d->processes[i], rec->processes[i]);
+    return error;
 }
 
 int idle_init(struct idle *d, struct walk *walk)
@@ -36,6 +48,7 @@ void idle_release(struct idle *d)
     const struct recording *rec = d->walk->rec;
     for (uint32_t i = 0; d->processes && i < rec->count; i++) {
         free(d->processes[i].pauses);
+        free(d->processes[i].blind);
         free(d->processes[i].kernels);
     }
     for (uint32_t i = 0; d->threads && i < rec->thread_count; i++)

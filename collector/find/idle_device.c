@@ -200,6 +200,25 @@ static int close_aside(struct idle *d, struct idle_device *device, bool counts)
     return error;
 }
 
+/* The first time that is not over at at_ns and of which nothing is known of the device: recording
+ * was stopped, or there were calls alone. False: there is none. */
+static bool find_unknown(const struct idle_process *p, struct idle_device *device, uint64_t at_ns,
+                         struct idle_pause *unknown)
+{
+    for (; device->pause < p->pause_count && p->pauses[device->pause].end_ns <= at_ns;
+         device->pause++)
+        device->unknown_ns = later(device->unknown_ns, p->pauses[device->pause].end_ns);
+    for (; device->blind < p->blind_count && p->blind[device->blind].end_ns <= at_ns;
+         device->blind++)
+        device->unknown_ns = later(device->unknown_ns, p->blind[device->blind].end_ns);
+    bool is_paused = device->pause < p->pause_count, is_blind = device->blind < p->blind_count;
+    *unknown = is_paused ? p->pauses[device->pause] : (struct idle_pause){0};
+    if (is_blind && (!is_paused || p->blind[device->blind].begin_ns < unknown->begin_ns))
+        *unknown =
+            (struct idle_pause){p->blind[device->blind].begin_ns, p->blind[device->blind].end_ns};
+    return is_paused || is_blind;
+}
+
 /* The gap, but for the time in which nothing was recorded. `how` NULL: it is held. */
 static int charge(struct idle *d, struct idle_device *device, struct idle_gap *gap,
                   int (*how)(struct idle_rows *, uint64_t *, const struct idle_gap *))
@@ -210,20 +229,22 @@ static int charge(struct idle *d, struct idle_device *device, struct idle_gap *g
     int error = 0;
     rows->most_ns = 0;
     while (error == 0 && gap->begin_ns < end_ns) {
-        const struct idle_pause *pause =
-            device->pause < p->pause_count ? &p->pauses[device->pause] : NULL;
-        if (pause && pause->end_ns <= gap->begin_ns) {
-            device->pause++;
-            continue;
-        }
-        gap->end_ns = pause ? earlier(later(pause->begin_ns, gap->begin_ns), end_ns) : end_ns;
+        struct idle_pause unknown;
+        bool is_known = !find_unknown(p, device, gap->begin_ns, &unknown);
+        uint64_t waited_ns = 0;
+        gap->end_ns = is_known ? end_ns : earlier(later(unknown.begin_ns, gap->begin_ns), end_ns);
+        gap->unknown_ns =
+            how == idle_gap_charge && device->unknown_ns > gap->busy_ns ? &waited_ns : NULL;
         if (gap->begin_ns < gap->end_ns) {
             device->idle_ns += counted_ns(d, gap->begin_ns, gap->end_ns);
             error = how ? how(rows, device->causes, gap) : idle_held_add(device->held, gap);
         }
+        gap->unknown_ns = NULL;
+        device->idle_ns -= waited_ns;
+        device->stopped_ns += waited_ns;
         gap->begin_ns = gap->end_ns;
-        if (pause && gap->begin_ns < end_ns) {
-            uint64_t until_ns = earlier(pause->end_ns, end_ns);
+        if (!is_known && gap->begin_ns < end_ns) {
+            uint64_t until_ns = earlier(unknown.end_ns, end_ns);
             device->stopped_ns += counted_ns(d, gap->begin_ns, until_ns);
             gap->begin_ns = until_ns;
         }
@@ -466,12 +487,14 @@ static int take_collective(struct idle *d, struct idle_device *device, const str
     return error < 0 ? error : idle_ranks_kernel(&d->ranks, s, device->ranked, name, &facts);
 }
 
+/* Where calls are passed by, the last one that is recorded says nothing of work without its call.
+ */
 static struct idle_maker maker_of(const struct idle *d, const struct idle_process *p,
                                   const struct slice *s)
 {
-    return s->is_called && s->call.thread < d->walk->rec->thread_count
-               ? idle_maker_of(d, s->call.thread)
-               : p->maker;
+    if (s->is_called && s->call.thread < d->walk->rec->thread_count)
+        return idle_maker_of(d, s->call.thread);
+    return s->event.begin_ns < p->sampled_ns ? p->maker : (struct idle_maker){0};
 }
 
 /* What began before a piece of time lasts into it. */
@@ -496,8 +519,8 @@ int idle_take_work(struct idle *d, struct idle_process *p, const struct slice *s
         error = leave_piece(d, device, s, maker);
     if (error < 0 || (error = spend(d, device, e->begin_ns)) < 0)
         return error;
-    if (s->is_called && s->call.end_ns <= device->at_ns && !p->pause_count && p->has_worked &&
-        e->begin_ns - device->at_ns < IDLE_NEAR_NS) {
+    if (s->is_called && s->call.end_ns <= device->at_ns && !p->pause_count && !p->blind_count &&
+        p->has_worked && e->begin_ns - device->at_ns < IDLE_NEAR_NS) {
         charge_own(d, device, e->begin_ns);
     } else if (device->at_ns < e->begin_ns || !p->has_worked) {
         error = take_gap(d, device, s, maker);

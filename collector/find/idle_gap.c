@@ -42,6 +42,10 @@ static void put(struct passage *p, enum idle_cause cause, const struct idle_plac
     p->at_ns = later(p->at_ns, until_ns);
     if (from_ns >= to_ns || p->error < 0)
         return;
+    if (cause == IDLE_SYNC && p->gap->unknown_ns) {
+        *p->gap->unknown_ns += to_ns - from_ns;
+        return;
+    }
     struct idle_row what = {.place = *place,
                             .process = p->gap->process,
                             .device = p->gap->device,

@@ -38,14 +38,16 @@ struct idle_gap {
     uint64_t call_end_ns;
     uint32_t function; /* of that call, and its stack, if they are known */
     uint32_t stack;
-    bool is_first;                 /* the process had done no work */
-    uint64_t first_call_ns;        /* then: begin of the process's first call */
+    bool is_first;          /* the process had done no work */
+    uint64_t first_call_ns; /* then: begin of the process's first call */
+    uint64_t *unknown_ns;   /* not NULL: nothing of it is known before that work, so that waits are
+                               for work that is not, and added there */
     const struct idle_span *spans; /* what of it is to be charged; NULL: all */
     uint32_t span_count;
 };
 
-/* Charges all of it that is between from_ns and to_ns. `causes`: ns by cause, added to. 0 or
- * GPUPROF_NO_MEMORY. */
+/* Charges all of it that is between from_ns and to_ns, but for what is added to *unknown_ns.
+ * `causes`: ns by cause, added to. 0 or GPUPROF_NO_MEMORY. */
 int idle_gap_charge(struct idle_rows *rows, uint64_t causes[static IDLE_CAUSES],
                     const struct idle_gap *gap);
 

@@ -62,7 +62,9 @@ struct idle_device {
     uint64_t until_ns[IDLE_PARTS];
     uint64_t kernel_ns; /* end of the last kernel or graph, whether it is in the piece or not */
     struct idle_aside *aside; /* owned; NULL: no other work yet */
-    uint32_t pause;           /* place of the first one that may matter */
+    uint32_t pause;           /* place of the first one that may matter, ... */
+    uint32_t blind;           /* ... and of the first of these times */
+    uint64_t unknown_ns;      /* the end of the last of both that is over */
     struct idle_maker before;
     struct idle_maker launcher; /* of its last kernel or graph, if it is known */
     struct idle_held *held;     /* owned; NULL: nothing yet */
@@ -113,7 +115,10 @@ struct idle_process {
     struct idle_pause *pauses; /* owned */
     uint32_t pause_count;
     uint32_t pause_capacity;
-    uint8_t *kernels; /* owned, by number: what it is */
+    struct blind_time *blind; /* owned: there were calls, and nothing of the devices */
+    uint32_t blind_count;
+    uint64_t sampled_ns; /* from here on not all launches are recorded */
+    uint8_t *kernels;    /* owned, by number: what it is */
     uint32_t kernel_count;
     uint64_t work_ns; /* when all is there: that its threads have made, as each of them has it */
     bool is_paused;

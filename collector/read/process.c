@@ -234,11 +234,17 @@ static int take_record(struct loader *l, uint32_t thread, const struct record *r
         function_set_callback(&l->reader->functions, &p->codes, r->code,
                               record_arg(r, CALLBACK_ID));
         break;
-    case RECORD_NOTE: take_note(p, r); break;
+    case RECORD_NOTE:
+        take_note(p, r);
+        blind_times_take(&p->blind, r);
+        break;
     case RECORD_DUMP: take_dump(p, r); break;
     case RECORD_COST:
-    case RECORD_COST_SUM:
-    case RECORD_STEP_DOWN: cost_table_take(&p->costs, r); break;
+    case RECORD_COST_SUM: cost_table_take(&p->costs, r); break;
+    case RECORD_STEP_DOWN:
+        cost_table_take(&p->costs, r);
+        blind_times_take(&p->blind, r);
+        break;
     case RECORD_END:
         p->end_reason = record_arg(r, END_REASON) ? record_arg(r, END_REASON) : END_EXIT;
         break;
@@ -277,6 +283,12 @@ static bool has_work(const struct block_header *h)
                        block_type_bit(RECORD_SET) | block_type_bit(RECORD_GRAPH));
 }
 
+/* Whatever thread is there when it comes to pass says these. */
+static bool has_news(const struct block_header *h)
+{
+    return h->types & (block_type_bit(RECORD_NOTE) | block_type_bit(RECORD_STEP_DOWN));
+}
+
 static int take_block(struct loader *l, struct block_place *place)
 {
     struct process *p = l->process;
@@ -291,7 +303,7 @@ static int take_block(struct loader *l, struct block_place *place)
     if (h->max_ns > l->end_ns && h->max_ns < CLOCK_NS_MAX)
         l->end_ns = h->max_ns;
     /* After a kill a thread may have said what the writer had not heard of yet. */
-    bool is_told = first || h->thread == 0 || (place->offset & LIVE_BLOCK);
+    bool is_told = first || h->thread == 0 || (place->offset & LIVE_BLOCK) || has_news(h);
     int error = is_told ? look_into(l, place) : 0;
     if (h->thread != 0 && !thread->own) {
         p->record_count += h->record_count;
@@ -527,6 +539,7 @@ void process_release(struct process *p, struct reader *r)
     clock_map_release(&p->clock);
     live_tail_release(&p->live);
     cost_table_release(&p->costs);
+    blind_times_release(&p->blind);
     for (uint32_t i = 0; i < p->meta_count; i++)
         free(p->meta[i].text);
     free(p->meta);

@@ -17,6 +17,7 @@
 #include "file/stream_file.h"
 #include "file/stream_scan.h"
 #include "read/live_tail.h"
+#include "record/blind_times.h"
 #include "record/clock_map.h"
 #include "record/cost_table.h"
 #include "record/function_table.h"
@@ -75,6 +76,7 @@ struct process {
     struct live_tail live;
     struct losses losses;
     struct cost_table costs;
+    struct blind_times blind;
     uint32_t block_bytes; /* of the block that was read last, header and stored payload */
     uint64_t block_count;
     uint64_t record_count; /* in whole blocks and the live tail, of the program's threads */

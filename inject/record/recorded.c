@@ -6,6 +6,7 @@
 #include "base/futex.h"
 #include "base/signals.h"
 #include "base/ticks.h"
+#include "client_note.h"
 #include "record/feature.h"
 #include "record/start.h"
 #include "record/thread.h"
@@ -82,9 +83,7 @@ static void append_usual(struct thread *t, enum asker asker, bool is_off, uint64
             RECORD_WITH(PAUSE, [PAUSE_PAUSED] = is_off, [PAUSE_BY] = asker == ASKER_CONTROL),
             .begin = ticks};
     } else {
-        r.bytes = (const uint8_t *)(is_off ? "another client of CUPTI's has the GPU's records from "
-                                             "here on"
-                                           : "the GPU's records are gpuprof's again");
+        r.bytes = (const uint8_t *)(is_off ? CLIENT_NOTE_HAS : CLIENT_NOTE_HAD);
         r.byte_count = (uint32_t)strlen((const char *)r.bytes);
     }
     thread_append(t, &r);

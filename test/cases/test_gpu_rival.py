@@ -2,6 +2,7 @@
 """Another client of CUPTI's in the process: it gets what is its, gpuprof the rest."""
 
 import collections
+import json
 import os
 import re
 
@@ -47,7 +48,7 @@ def launches_of(process):
     return [r for r in of(process, "call") if "Launch" in process.functions[r.code].symbol]
 
 
-def test_kineto(recorded):
+def test_kineto(recorded, run_collector, tmp_path):
     """Records of its session are the profiler's own; those before and after are ours."""
     bare, done, process = recorded("kineto", "600")
     assert done.stderr == ""
@@ -66,6 +67,9 @@ def test_kineto(recorded):
     assert sum(kernels.values()) == len(outside)
     assert process.counters["gpu_yields"] == 1
     assert not process.counters["gpu_strange_time"] and not process.counters["gpu_timeless"]
+    report = run_collector("report", "--format=json", "--table=gpu_time", tmp_path / "out").stdout
+    for row in json.loads(report)["gpu_time"]:  # where the device was not idle, for all one knows
+        assert 0.99 * (back - taken) < row["stopped_ns"] < row["window_ns"] - row["compute_ns"]
     for record in of(process, "kernel"):  # on one clock with the calls, whoever's was registered
         call = next(c for c in launches if c.correlation == record.correlation)
         # The other clock runs at its own rate: what that makes in a second or two.

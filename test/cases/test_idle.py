@@ -448,6 +448,44 @@ def test_time_that_was_not_recorded_is_not_idle(report, run_verb, tmp_path, paus
     check_recorded_shares(row, screen)
 
 
+CLIENT = ("another client of CUPTI's has the GPU's records from here on",
+          "the GPU's records are gpuprof's again")
+NOTE, STEP_DOWN = TYPE_NUMBERS["note"], TYPE_NUMBERS["step_down"]
+ONE_OF_TEN, NO_CUPTI = 3, 5  # steps of --overhead-max
+
+
+@pytest.mark.parametrize("notes,pauses", [
+    (((50, 0), (250, 1)), ()), (((150, 1), (50, 0), (150, 0), (250, 1)), ()),
+    (((50, 0), (120, 1)), ((110, 1), (250, 0))), (((100, 0), (200, 1)), ((50, 1), (250, 0)))],
+    ids=["once", "twice", "then a stop", "in a stop"])
+def test_time_of_another_client_is_not_idle(report, run_verb, tmp_path, notes, pauses):
+    """It had the records of what the device did; the program's calls are there."""
+    s = started()
+    for number, (at, text) in enumerate(notes):  # threads write them in blocks of their own
+        s.add(NOTE, OTHER + number % 2, s.last + 104 + at, 0, text=CLIENT[text])
+    for at, paused in pauses:
+        s.add(PAUSE, MAIN, s.last + 104 + at, 0, args=(paused,))
+    s.now = s.last + 104 + 300
+    s.launch(us=4, after=4, lasts=50)
+    row = report(s)["gpu_time"][0]
+    assert row["stopped_ns"] == 200 * US and row["idle_host_ns"] == 100 * US
+    check_recorded_shares(row, run_verb("report", tmp_path / "data").stdout.partition("\n\n")[0])
+
+
+def test_what_is_behind_the_end_of_cupti_is_not_idle(report, run_verb, tmp_path):
+    """--overhead-max has given it up: the calls go on."""
+    s = started()
+    s.add(STEP_DOWN, OTHER, s.last + 104 + 50, 0, code=NO_CUPTI, text="CUPTI off")
+    for _ in range(10):
+        s.now += 1000
+        s.last = s.call("cudaLaunchKernel", 5)
+    found = report(s)
+    row = found["gpu_time"][0]
+    assert causes(found) == {"nothing": 50}
+    assert row["stopped_ns"] == (s.now - 1_000_104 - 50) * US
+    check_recorded_shares(row, run_verb("report", tmp_path / "data").stdout.partition("\n\n")[0])
+
+
 def check_recorded_shares(row, screen):
     """They are of what was recorded behind start-up, on the screen and in the table."""
     missing = 100 * row["stopped_ns"] / row["window_ns"]
@@ -474,6 +512,39 @@ def test_a_start_that_was_not_recorded_is_in_no_share(report, run_verb, tmp_path
     said = json.loads(run_verb("report", "--format=json", tmp_path / "data").stdout)["overview"]
     assert said["start_up_ns"] == row["idle_start_up_ns"] < row["window_ns"] - row["stopped_ns"]
     assert re.search(r"\n  start-up   \S+ m?s of it, as far as it was recorded\n", screen)
+
+
+@pytest.mark.parametrize("sampled", [False, True])
+def test_who_made_work_is_not_guessed_where_calls_are_passed_by(report, sampled):
+    """Without a number it is of the last call that is recorded, if all of them are."""
+    s = started()
+    if sampled:
+        s.add(STEP_DOWN, OTHER, s.last + 90, 0, code=ONE_OF_TEN, text="1 of 10 launches recorded")
+    s.now = s.last + 105
+    s.last = s.call("cudaLaunchKernel", 4)
+    s.add("kernel", DEVICE, s.last + 504, 50, args=(0, 1, 7, 1, 1, 1))
+    assert causes(report(s)) == ({"unknown": 505} if sampled else {"host": 1, "launch": 4,
+                                                                       "sync": 500})
+
+
+@pytest.mark.parametrize("how", ["queued", "synchronised", "much later"])
+def test_what_is_waited_for_behind_a_stop_is_not_recorded(report, how):
+    """Nothing of the GPU's work is known then that one could wait for: it was launched before."""
+    s = started()
+    s.add(PAUSE, MAIN, s.last + 104 + 50, 0, args=(1,))
+    s.add(PAUSE, MAIN, s.last + 104 + 250, 0, args=(0,))
+    s.now = s.last + 104 + 300
+    if how == "synchronised":
+        s.call("cudaDeviceSynchronize", 500)
+    s.launch(us=4, after=604 if how == "queued" else 4, lasts=50)
+    if how == "much later":
+        s.now = s.last + 54 + 100
+        s.launch(us=4, after=604, lasts=50)
+    row = report(s)["gpu_time"][0]
+    waited = {"queued": 600, "synchronised": 500}.get(how, 0)
+    assert row["stopped_ns"] == (200 + waited) * US
+    assert row["idle_sync_ns"] == (600 if how == "much later" else 0) * US
+    assert row["idle_host_ns"] == (200 if how == "much later" else 100) * US
 
 
 def test_findings_are_of_what_was_recorded(report, run_verb, tmp_path):
