@@ -32,10 +32,11 @@ struct found_work {
 /* Of the places: their first words, which no process has. */
 enum { MAP_STREAM = 1u << 31, MAP_NAME };
 
-int finding_gpu_init(struct finding_gpu *g, struct walk *walk, struct finding_sums *sums)
+int finding_gpu_init(struct finding_gpu *g, struct walk *walk, struct finding_sums *sums,
+                     const struct idle *idle)
 {
     bool is_alone = walk->rec->count == 1 && !walk->rec->share;
-    *g = (struct finding_gpu){.walk = walk, .sums = sums, .is_alone = is_alone};
+    *g = (struct finding_gpu){.walk = walk, .sums = sums, .idle = idle, .is_alone = is_alone};
     work_places_init(&g->wheres, walk);
     spool_init(&g->late, sizeof(struct late_sum));
     byte_spool_init(&g->exposed);
@@ -62,24 +63,25 @@ void finding_gpu_release(struct finding_gpu *g)
     key_map_release(&g->uploads);
 }
 
+/* The same place as idle.h's, which has devices of which all work is outside of the piece, too; the
+ * last one is shared by all that are beyond. */
 static int device_of(struct finding_gpu *g, struct process *p, uint64_t device, uint32_t *place)
 {
-    struct key key = {p->index, device, 0}; /* idle.c has the same order of devices */
-    uint64_t known = key_map_get(&g->places, key);
-    if (!known && g->device_count == FOUND_DEVICES_MAX)
-        known = FOUND_DEVICES_MAX;
-    if (!known) {
+    uint64_t known = key_map_get(&g->idle->device_of, (struct key){p->index, device, 0});
+    *place = known && known < FOUND_DEVICES_MAX ? (uint32_t)known - 1 : FOUND_DEVICES_MAX - 1;
+    while (g->device_count <= *place) {
         struct found_device *devices =
             array_room(g->devices, g->device_count, &g->device_capacity, sizeof *devices, 8);
         if (!devices)
             return GPUPROF_NO_MEMORY;
         g->devices = devices;
-        devices[g->device_count] = (struct found_device){.process = p, .device = device};
-        known = ++g->device_count;
-        if (key_map_set(&g->places, key, known) < 0)
-            return GPUPROF_NO_MEMORY;
+        devices[g->device_count++] = (struct found_device){0};
     }
-    *place = (uint32_t)known - 1;
+    struct found_device *found = &g->devices[*place];
+    if (!found->process) {
+        found->process = p;
+        found->device = device;
+    }
     return 0;
 }
 
@@ -328,6 +330,17 @@ static int chain_add(struct finding_gpu *g, struct found_stream *s, const struct
     return error < 0 ? error : chain_charge(g, s->device, &s->links[0], *link);
 }
 
+/* In a piece from one time to another the work's time ends with it. Its own ns. */
+static inline uint64_t add_to_lane(struct finding_gpu *g, uint32_t device, enum lane lane,
+                                   uint64_t begin_ns, uint64_t end_ns, uint64_t what,
+                                   uint32_t where)
+{
+    const struct walk_filter *f = g->walk->filter;
+    if (f && f->is_span && f->to_ns < end_ns)
+        end_ns = f->to_ns;
+    return device_lanes_add(&g->devices[device].lanes, lane, begin_ns, end_ns, what, where);
+}
+
 /* Inline, since most work is kernels: to call it takes a tenth of their time here. */
 static inline __attribute__((always_inline)) int take_kernel(struct finding_gpu *g, uint32_t stream,
                                                              uint32_t name, uint32_t where,
@@ -340,8 +353,7 @@ static inline __attribute__((always_inline)) int take_kernel(struct finding_gpu 
     struct chain_link link = {
         .name = name,
         .where = where,
-        .own_ns =
-            device_lanes_add(&g->devices[s->device].lanes, lane, begin_ns, end_ns, name, where),
+        .own_ns = add_to_lane(g, s->device, lane, begin_ns, end_ns, name, where),
         .duration_ns = end_ns - begin_ns,
         .begin_ns = begin_ns,
     };
@@ -369,8 +381,8 @@ static int take_work(struct finding_gpu *g, const struct found_work *w, uint32_t
         return error;
     enum lane lane = w->type == RECORD_GRAPH ? LANE_COMPUTE : LANE_COPIES;
     s->has_kernels |= lane == LANE_COMPUTE;
-    device_lanes_add(&g->devices[s->device].lanes, lane, w->begin_ns, w->end_ns,
-                     (w->stream + 1ull) << WHAT_STREAM | w->what, w->where);
+    add_to_lane(g, s->device, lane, w->begin_ns, w->end_ns,
+                (w->stream + 1ull) << WHAT_STREAM | w->what, w->where);
     return chain_close(g, s);
 }
 
@@ -486,7 +498,7 @@ int finding_gpu_end(struct finding_gpu *g)
     for (uint32_t i = 0; error == 0 && i < g->device_count; i++) {
         struct found_device *d = &g->devices[i];
         error = advance(g, i, device_lanes_end(&d->lanes));
-        if (!has_tensor_cores(g, d))
+        if (d->process && !has_tensor_cores(g, d))
             d->ns[FINDING_FP32_GEMM] = 0;
     }
     charge_one_stream(g);

@@ -97,6 +97,7 @@ struct found_work;
 struct finding_gpu {
     struct walk *walk;
     struct finding_sums *sums; /* a view */
+    const struct idle *idle;   /* a view */
     struct work_places wheres;
     struct spool late;            /* struct late_sum */
     struct byte_spool exposed;    /* until it is known what of it was a wait for another rank */
@@ -120,8 +121,10 @@ struct finding_gpu {
     uint32_t waiting_count;
 };
 
-/* `walk` and `sums` must stay. 0 or GPUPROF_NO_MEMORY; finding_gpu_release in both cases. */
-int finding_gpu_init(struct finding_gpu *g, struct walk *walk, struct finding_sums *sums);
+/* `walk`, `sums` and `idle`, which is to be told of each slice first (NULL: no slice will come),
+ * must stay. 0 or GPUPROF_NO_MEMORY; finding_gpu_release in both cases. */
+int finding_gpu_init(struct finding_gpu *g, struct walk *walk, struct finding_sums *sums,
+                     const struct idle *idle);
 void finding_gpu_release(struct finding_gpu *g);
 
 /* Each slice with work of a device, in the order of time, and as `tied` is told of it. 0 or an

@@ -23,7 +23,7 @@ int findings_init(struct findings *f, struct walk *walk, struct idle *idle)
 {
     *f = (struct findings){.walk = walk, .idle = idle};
     finding_sums_init(&f->sums, recording_bytes(walk->rec));
-    return finding_gpu_init(&f->gpu, walk, &f->sums);
+    return finding_gpu_init(&f->gpu, walk, &f->sums, idle);
 }
 
 void findings_release(struct findings *f)

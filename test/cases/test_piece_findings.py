@@ -38,6 +38,37 @@ def in_steps(fault, ns, step_ns):
     return job, begins
 
 
+def test_work_ends_with_the_piece(make_records, of_piece):
+    """A copy that goes on behind it costs what is in it: no more than there is."""
+    job = Job()
+    job.fill(100 * MS)
+    job.copy(500 * MS)
+    job.kernel(PLAIN, 100 * MS)
+    folder = make_records(job.lines())
+    for piece, ns, of_ns in (((), 500 * MS, 700 * MS),
+                             (between(50 * MS, 400 * MS), 300 * MS, 350 * MS),
+                             (between(100 * MS, 300 * MS), 200 * MS, 200 * MS)):
+        row, = of_piece(folder, *piece)
+        assert row["id"] == "pageable-copies" and row["share"] <= 1
+        assert row["ns"] == pytest.approx(ns, rel=1e-3), piece
+        assert row["of_ns"] == pytest.approx(of_ns, rel=1e-3), piece
+
+
+def test_whose_device_it_is_in_a_piece(make_records, of_piece):
+    """Rank 0 worked first in the run, and rank 1 in the piece."""
+    jobs = [Job(RANK), Job(RANK + 1)]
+    for number, job in enumerate(jobs):
+        job.kernel(PLAIN, 10 * MS, at=(2 + 3 * number) * MS)
+    jobs[0].kernel(PLAIN, 300 * MS, at=150 * MS)
+    jobs[1].copy(300 * MS, at=100 * MS)
+    for job in jobs:
+        job.kernel(PLAIN, 10 * MS, at=600 * MS)
+    folder = make_records(line for job in jobs for line in job.lines())
+    for piece in (), between(50 * MS, 550 * MS):
+        row, = of_piece(folder, *piece)
+        assert (row["id"], row["rank"]) == ("pageable-copies", str(RANK + 1)), piece
+
+
 @pytest.mark.parametrize("kind", sorted(FAULTS.keys() - {"start-up", "repeated-upload"}))
 @pytest.mark.parametrize("of", (0.5, 1.5))
 def test_a_step_has_what_all_of_them_have(kind, of, make_records, of_piece):
