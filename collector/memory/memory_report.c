@@ -470,13 +470,9 @@ static int learn(struct memory_report *m, const struct memory_wish *wish)
                                 .skips = WALK_SKIPS_WORK,
                                 .take = note_memory}};
     error = walk_run(&m->walk, NULL, first, 2);
-    if (error == 0 && m->steps.is_unsure) {
-        steps_release(&m->steps);
-        error = steps_init(&m->steps, &m->walk, wish->step_by, wish->step_pattern);
-        struct consumer steps = steps_consumer(&m->steps);
-        if (error == 0)
-            error = walk_run(&m->walk, NULL, &steps, 1);
-    }
+    bool is_said; /* whoever has asked for the books says it, too */
+    if (error == 0 && m->steps.is_unsure)
+        error = steps_look_again(&m->steps, &is_said);
     if (error == 0)
         error = memory_note_times(m);
     if (wish->at_seconds >= 0)

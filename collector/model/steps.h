@@ -136,6 +136,13 @@ enum exit_code steps_check(struct steps *s, const char *verb);
 enum exit_code steps_find(struct steps *s, struct walk *walk, const char *by, const char *pattern,
                           bool surveys, const char *verb);
 
+/*
+ * Where names came too late (is_unsure), and the walk has met all of them by now: finds the steps
+ * once more. The losses of the walk before stay all there are. 0 or an error; *is_said: the walk
+ * has said it on stderr.
+ */
+int steps_look_again(struct steps *s, bool *is_said);
+
 /* The last step of the process that begins at that time or before, or NULL; the end is not looked
  * at. */
 const struct step *steps_at(const struct steps *s, const struct process *p, uint64_t ns);

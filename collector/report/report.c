@@ -279,21 +279,6 @@ static int start(struct report *r, struct recording *rec, const struct report_wi
     return r->stacks ? stack_report_init(r->stacks, &r->walk, by, wish->is_mine) : 0;
 }
 
-/* A label had its name behind it: by now all are known. */
-static int mark_again(struct report *r, const struct step_wish *wish)
-{
-    struct losses *losses = r->walk.losses;
-    steps_release(r->marks);
-    int error = marks_init(r, wish);
-    struct consumer marks = steps_consumer(r->marks);
-    r->walk.losses = calloc(r->rec->count + 1u, sizeof *losses);
-    if (error == 0)
-        error = r->walk.losses ? walk_run(&r->walk, NULL, &marks, 1) : GPUPROF_NO_MEMORY;
-    free(r->walk.losses);
-    r->walk.losses = losses; /* those of the walk before are all there are */
-    return error;
-}
-
 /* Where something seems to be wrong with the memory: its books, and what is to be said of them. The
  * summary, which is to be there soon, looks at failures alone, and where it has read all; so does a
  * piece, at those in it: what grows or is too much is so in the whole. */
@@ -323,6 +308,7 @@ int report_make(struct report *r, struct recording *rec, const struct report_wis
     *r = (struct report){.rec = rec,
                          .selection = wish->selection,
                          .histogram_rows = histogram_rows_max(recording_bytes(rec))};
+    bool is_said = false;
     int error = start(r, rec, wish);
     if (error == 0) {
         struct consumer consumers[WALK_CONSUMERS_MAX];
@@ -365,12 +351,12 @@ int report_make(struct report *r, struct recording *rec, const struct report_wis
         error = complete(r, wish);
     }
     if (error == 0 && r->marks && r->marks->is_unsure && !r->walk.is_cut)
-        error = mark_again(r, wish->steps);
+        error = steps_look_again(r->marks, &is_said);
     if (error == 0 && r->marks && r->selection)
         selection_keep_steps(r->selection, r->marks);
     if (error == 0 && has_steps)
         error = (r->steps = calloc(1, sizeof *r->steps)) ? 0 : GPUPROF_NO_MEMORY;
-    if (error < 0)
+    if (error < 0 && !is_said)
         message("report: %s", gpuprof_error_text(error));
     if (error == 0 && has_steps)
         error = step_report_make(r->steps, &r->walk, r->marks, r->idle, wish->steps);
