@@ -54,19 +54,17 @@ static bool is_there(const char *program)
 
 static const char *option_name(unsigned place)
 {
-    return place < SELECT_OPTIONS    ? select_option_name(place)
-           : place == SELECT_OPTIONS ? "step-by"
-                                     : "step-range";
+    static const char *const others[] = {"step-by", "step-range", "clock"};
+    return place < SELECT_OPTIONS ? select_option_name(place) : others[place - SELECT_OPTIONS];
 }
 
 void next_words_set_piece(struct next_words *w, const struct select_wish *wish, const char *step_by,
-                          const char *step_range)
+                          const char *step_range, const char *clock)
 {
+    const char *const others[] = {step_by, step_range, clock};
     char option[32];
     for (unsigned i = 0; i < NEXT_OPTIONS; i++) {
-        const char *said = i < SELECT_OPTIONS    ? wish->said[i]
-                           : i == SELECT_OPTIONS ? step_by
-                                                 : step_range;
+        const char *said = i < SELECT_OPTIONS ? wish->said[i] : others[i - SELECT_OPTIONS];
         snprintf(option, sizeof option, "--%s=", option_name(i));
         if (said && !add_word(&w->piece[i], option, said)) {
             free(w->data); /* of another piece it would be another answer */
@@ -102,11 +100,13 @@ static bool is_of_word(char c)
     return c && (isalnum((unsigned char)c) || strchr("_-./", c));
 }
 
-/* What the line does not say itself, and its verb takes: memory is of the whole, of some processes.
- * What a step is matters where it is of some, or has a table of them. */
+/* What the line does not say itself, and its verb takes: memory is of the whole, of some processes,
+ * and neither it nor flame compares clocks. What a step is matters where it is of some, or has a
+ * table of them. */
 static void put_piece(const struct next_words *w, const char *line, FILE *out)
 {
     bool is_of_memory = strncmp(line, "gpuprof memory ", 15) == 0;
+    bool has_clock = !is_of_memory && strncmp(line, "gpuprof flame ", 14) != 0;
     bool has_steps = strstr(line, "--step=") || strstr(line, "steps");
     for (unsigned i = 0; i < NEXT_OPTIONS; i++) {
         const char *name = option_name(i);
@@ -115,7 +115,9 @@ static void put_piece(const struct next_words *w, const char *line, FILE *out)
         has_steps |= w->piece[i] && strcmp(name, "step") == 0;
         bool is_of_files =
             strcmp(name, "rank") == 0 || strcmp(name, "pid") == 0 || strcmp(name, "job") == 0;
-        bool is_taken = is_of_memory ? is_of_files : i < SELECT_OPTIONS || has_steps;
+        bool is_taken = strcmp(name, "clock") == 0 ? has_clock
+                        : is_of_memory             ? is_of_files
+                                                   : i < SELECT_OPTIONS || has_steps;
         if (w->piece[i] && is_taken && !strstr(line, said))
             fprintf(out, "%s ", w->piece[i]);
     }

@@ -12,7 +12,7 @@
 #include "base/select_wish.h"
 
 #define NEXT_BYTES_MAX 1024
-#define NEXT_OPTIONS   (SELECT_OPTIONS + 2) /* behind those of a piece what a step is */
+#define NEXT_OPTIONS   (SELECT_OPTIONS + 3) /* behind a piece's what a step is, and a clock */
 
 struct next_words {
     const char *command;       /* words for a shell; NULL: not known, as the others */
@@ -25,9 +25,9 @@ struct next_words {
  * not known; neither are those whose first is empty, or would be read as an option). `command` must
  * stay. Without memory it is as if nothing were known. */
 void next_words_init(struct next_words *w, const char *command, char *const *paths, int path_count);
-/* With what --step-by and --step-range say; NULL: nothing. */
+/* With what --step-by, --step-range and --clock say; NULL: nothing. */
 void next_words_set_piece(struct next_words *w, const struct select_wish *wish, const char *step_by,
-                          const char *step_range);
+                          const char *step_range, const char *clock);
 void next_words_set_program(struct next_words *w, const char *arguments, char separator);
 void next_words_release(struct next_words *w);
 

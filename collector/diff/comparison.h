@@ -73,6 +73,7 @@ struct comparison {
     struct comparison_lines reasons; /* why they cannot be compared */
     bool insists;                    /* they are compared all the same */
     struct comparison_lines notes;   /* what is to be known of how they were */
+    bool fails_unsure;               /* set by who has made it: what is unsure is a failure */
 };
 
 /* `sides` must stay, and have runs. 0 or GPUPROF_NO_MEMORY. */

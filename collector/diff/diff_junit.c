@@ -17,15 +17,25 @@ static void put_xml(const char *text, FILE *out)
         }
 }
 
-static bool is_skipped(const struct comparison *c, enum verdict verdict)
+static bool is_unsure(const struct comparison *c, enum run_metric m)
 {
-    return c->result == RESULT_NOT_COMPARABLE || verdict == VERDICT_UNSURE;
+    return c->result == RESULT_NOT_COMPARABLE || c->metrics[m].verdict == VERDICT_UNSURE;
 }
 
+/* As the exit code has it: --inconclusive=fail is for who takes a skipped test for a passed one. */
 static bool is_failure(const struct comparison *c, enum run_metric m)
 {
     const struct metric_change *change = &c->metrics[m];
-    return !is_skipped(c, change->verdict) && change->verdict == VERDICT_WORSE && change->gates;
+    return is_unsure(c, m) ? c->fails_unsure : change->verdict == VERDICT_WORSE && change->gates;
+}
+
+static void put_unsure(const struct comparison *c, const char *verdict, FILE *out)
+{
+    fputs(c->fails_unsure ? "    <failure type=\"inconclusive\" message=\""
+                          : "    <skipped message=\"",
+          out);
+    put_xml(c->result == RESULT_NOT_COMPARABLE ? c->reasons.texts[0] : verdict, out);
+    fputs("\"/>\n", out);
 }
 
 static void put_case(const struct comparison *c, enum run_metric m, FILE *out)
@@ -37,10 +47,8 @@ static void put_case(const struct comparison *c, enum run_metric m, FILE *out)
     if (run_metric_infos[m].unit == RUN_UNIT_NS && !isnan(change->medians[0]))
         fprintf(out, " time=\"%.9f\"", change->medians[0] / 1e9);
     fputs(">\n", out);
-    if (is_skipped(c, change->verdict)) {
-        fputs("    <skipped message=\"", out);
-        put_xml(c->result == RESULT_NOT_COMPARABLE ? c->reasons.texts[0] : cells.verdict, out);
-        fputs("\"/>\n", out);
+    if (is_unsure(c, m)) {
+        put_unsure(c, cells.verdict, out);
     } else if (is_failure(c, m)) {
         fprintf(out,
                 "    <failure type=\"regression\" message=\"%s %s\">%s: %s before, %s now, "
@@ -69,7 +77,7 @@ int diff_print_junit(const struct comparison *c, const struct diff_kernels *kern
         bool is_case = run_metric_infos[m].gates && verdict != VERDICT_ABSENT;
         count += is_case;
         failures += is_case && is_failure(c, (enum run_metric)m);
-        skipped += is_case && is_skipped(c, verdict);
+        skipped += is_case && is_unsure(c, (enum run_metric)m) && !c->fails_unsure;
     }
     fprintf(out,
             "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n"

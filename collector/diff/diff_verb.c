@@ -92,6 +92,8 @@ static enum exit_code compare(const struct run_set *sets, const struct options *
     struct comparison *c = malloc(sizeof *c);
     int error = c ? comparison_make(c, &sets[0], &sets[1], options->gate, options->force)
                   : GPUPROF_NO_MEMORY;
+    if (c)
+        c->fails_unsure = options->inconclusive == INCONCLUSIVE_FAILS;
     struct diff_kernels kernels = {.is_made = false};
     if (error == 0)
         error = diff_kernels_make(&kernels, &sets[0], &sets[1]);

@@ -138,11 +138,28 @@ static void print_line(const struct pending_row *row, FILE *out)
                 row->line);
 }
 
+/* Are there clocks that nothing is known of against others? */
+static bool clocks_differ(const struct recording *rec)
+{
+    uint32_t i = 0;
+    while (i < rec->host_count && rec->hosts[i].reference == rec->hosts[0].reference)
+        i++;
+    return i < rec->host_count;
+}
+
+/* Until when the row's rank is counted: as all ranks are known, or else it alone. */
+static uint64_t now_of(const struct collectives *c, const struct pending_row *row)
+{
+    return row->process && clocks_differ(c->walk->rec) ? c->walk->last_ns[row->process->index]
+                                                       : c->pending[row->pending].now_ns;
+}
+
 /* Where the row's rank is. */
 static void print_place(const struct collectives *c, const struct pending_row *row, FILE *out)
 {
     const struct process_place *place = row->place;
-    uint64_t now_ns = c->pending[row->pending].now_ns;
+    uint64_t now_ns = now_of(c, row);
+    const char *its = clocks_differ(c->walk->rec) ? " its recording ends" : "";
     char text[UNIT_TEXT_BYTES];
     uint64_t ago_ns = place && now_ns > place->begin_ns ? now_ns - place->begin_ns : 0;
     const char *fate = row->process ? fate_of(c, row) : "";
@@ -153,14 +170,14 @@ static void print_place(const struct collectives *c, const struct pending_row *r
         fputs("nothing is recorded of it", out);
     else if (place->is_open) {
         fprintf(out,
-                *fate && !row->process->is_stopped ? "it was in %s, called %s before"
+                *fate && !row->process->is_stopped ? "it was in %s, called %s before%s"
                                                    : "it has been in %s for %s",
-                place->function->name, time_text(text, ago_ns));
+                place->function->name, time_text(text, ago_ns), its);
         print_line(row, out);
     } else {
         print_line(row, out);
-        fprintf(out, "its last call was %s, %s before", place->function->name,
-                time_text(text, ago_ns));
+        fprintf(out, "its last call was %s, %s before%s", place->function->name,
+                time_text(text, ago_ns), its);
     }
     fputs(fate, out);
 }
@@ -336,7 +353,7 @@ static void fill_place(const struct collectives *c, const struct pending_row *ro
                        enum report_format format, struct cell *cells)
 {
     const struct process_place *place = row->place;
-    uint64_t now_ns = c->pending[row->pending].now_ns;
+    uint64_t now_ns = now_of(c, row);
     if (place) {
         cells[LAST] = cell_text(place->function->name);
         cells[LAST_AGO] = cell_number(now_ns > place->begin_ns ? now_ns - place->begin_ns : 0);
@@ -363,7 +380,7 @@ static void fill_row(const struct table *t, uint32_t index, enum report_format f
     const struct pending_collective *p = &c->pending[row->pending];
     const struct channel *of = &c->channels[p->channel];
     const struct collective_call *call = row->call.function ? &row->call : &p->call;
-    uint64_t now_ns = p->now_ns;
+    uint64_t now_ns = now_of(c, row);
     const char *name = call->function ? call->function->name : "collective";
     char id[24];
     snprintf(id, sizeof id, "0x%016" PRIx64, communicator_of(c, p)->id);

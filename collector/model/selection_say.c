@@ -50,7 +50,7 @@ static char *text_of(const struct selection *s, bool has_time)
     if (!out)
         return NULL;
     if (has_time && selection_time(s, &from_ns, &to_ns))
-        fprintf(out, "%s to %s after the first event, of %s: ", time_text(from, from_ns),
+        fprintf(out, "%s to %s after the first event, of %s recorded: ", time_text(from, from_ns),
                 time_text(to, to_ns), time_text(of, s->length_ns));
     for (unsigned i = 0; i < SELECT_OPTIONS; i++)
         if (s->wish->said[i]) {

@@ -244,7 +244,9 @@ enum exit_code report_verb(const struct options *options, report_page_fn *page)
         code = host_clocks_align(&rec, options->clock, "report");
     struct next_words next;
     next_words_init(&next, options->command, options->paths, options->path_count);
-    next_words_set_piece(&next, &options->select, options->step_by, options->step_range);
+    bool is_by_wall = options->clock == CLOCK_BY_WALL && rec.host_count > 1;
+    next_words_set_piece(&next, &options->select, options->step_by, options->step_range,
+                         is_by_wall ? "wall" : NULL);
     recorded_program(&rec, &next);
     struct combination shared;
     if (code == EXIT_OK &&

@@ -329,9 +329,12 @@ static void name_next(struct launch *l)
     size_t length;
     FILE *out = open_memstream(&arguments, &length);
     next_words_init(&l->next, l->command, folder, 1);
-    for (char **word = l->argv; out && *word; word++)
+    bool has_mark = false; /* then they could not be told apart */
+    for (char **word = l->argv; out && *word; word++) {
+        has_mark |= strchr(*word, ARGUMENT_SEPARATOR) != NULL;
         fprintf(out, "%.*s%s", word != l->argv, (char[]){ARGUMENT_SEPARATOR, 0}, *word);
-    if (out && fclose(out) == 0)
+    }
+    if (out && fclose(out) == 0 && !has_mark)
         next_words_set_program(&l->next, arguments, ARGUMENT_SEPARATOR);
     free(arguments);
 }

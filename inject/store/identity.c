@@ -177,13 +177,15 @@ void identity_fill(void)
 static void append_command(struct thread *t, char *text, size_t capacity)
 {
     size_t length = read_file("/proc/self/cmdline", text, capacity), bytes;
-    bool is_plain = true;
+    bool is_plain = true, has_mark = memchr(text, ARGUMENT_SEPARATOR, length);
     length -= length && text[length - 1] == '\0';
     for (size_t i = 0; i < length; i++) {
         is_plain &= text[i] != ' ' && (text[i] || (i + 1 < length && text[i + 1]));
         text[i] = text[i] ? text[i] : ARGUMENT_SEPARATOR;
     }
-    if (!is_plain)
+    if (has_mark) /* nobody could tell: a mark alone says that they are not known */
+        meta_append(t, "argv", (char[]){ARGUMENT_SEPARATOR}, 1);
+    else if (!is_plain)
         meta_append(t, "argv", text, length);
     for (size_t i = 0; i < length; i++)
         text[i] = text[i] == ARGUMENT_SEPARATOR ? ' ' : text[i];

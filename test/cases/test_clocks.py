@@ -163,6 +163,21 @@ def test_what_is_printed(run_collector, make_records, tmp_path):
     assert other["clocks"] == trace["otherData"]["clocks"]
 
 
+def test_what_to_run_next_is_on_the_same_clock(run_collector, make_records):
+    """As it was asked for."""
+    ranks = [Rank(number, Host(number)) for number in range(2)]
+    job = Job(random.Random(1), ranks, late=0, lost=0)
+    job.communicator(1, [0, 1])
+    for at in range(100):
+        job.collective(1, BEGIN + (100 + 10 * at) * MS, straggler=1)
+    job.mark(2)
+    folder = make_records(job.lines())
+    for option in "--clock=collectives", "--clock=wall":
+        text = run_collector("report", option, folder).stdout
+        line, = set(re.findall(r" next: (gpuprof report --table=ranks,arrivals .*)", text))
+        assert ("--clock=wall" in line) == (option == "--clock=wall"), line
+
+
 def test_one_host_stays_as_it_is(run_collector, make_records):
     """The same ranks as processes of one boot: nothing is moved, and nothing said of clocks."""
     job = script()

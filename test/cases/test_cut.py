@@ -464,9 +464,10 @@ def test_a_piece_says_what_it_is_of(make_gpu, run_verb):
     said = {piece: re.findall(r"  piece +(.*)", text) for piece, text in screens.items()}
     assert said == {
         "": [], "--name=graph": ["--name=graph"],
-        "--step=3:5": ["399.800 us to 599.800 us after the first event, of 4.100 ms: --step=3:5"],
+        "--step=3:5": [
+            "399.800 us to 599.800 us after the first event, of 4.100 ms recorded: --step=3:5"],
         "--kind=kernel --from=1ms --to=2ms": [
-            "1.000 ms to 2.000 ms after the first event, of 4.100 ms: "
+            "1.000 ms to 2.000 ms after the first event, of 4.100 ms recorded: "
             "--from=1ms --to=2ms --kind=kernel"]}
     assert {piece: re.search(r"  steps +(\d+) ", text)[1] for piece, text in screens.items()} == {
         "": "78", "--step=3:5": "4", "--kind=kernel --from=1ms --to=2ms": "22",

@@ -348,8 +348,14 @@ def test_few_runs(diff, run_collector):
         assert says in made["says"] and made["of"]["step_ns"]["verdict"] == "unsure"
     for use, status in (("pass", SAME), ("fail", WORSE)):
         result = run_collector("diff", "new.json", "--against", "old.json",
-                               f"--inconclusive={use}")
+                               f"--inconclusive={use}", "--format=junit")
         assert result.returncode == status
+        suite = xml.etree.ElementTree.fromstring(result.stdout)[0]
+        failures = suite.findall("testcase/failure")
+        assert int(suite.get("failures")) == len(failures) == (3 if use == "fail" else 0)
+        assert int(suite.get("skipped")) == len(suite.findall("testcase/skipped")) == \
+            (0 if use == "fail" else 3)
+        assert {failure.get("type") for failure in failures} <= {"inconclusive"}
 
 
 def test_a_metric_of_some_runs_alone(diff):

@@ -557,11 +557,15 @@ def test_what_to_run_next_can_be_pasted(run_collector, make_records, tmp_path):
     copies.fill(copies.now + 100 * MS)
     for job, name in (waits, "it's data"), (copies, "-c"), (copies, "\x07bell"):
         make_records(job.lines(), name=name)
+    waits.meta[1] = "argv=\x1f"  # an argument has what stands between them
+    make_records(waits.lines(), name="marked")
 
     def commands(*arguments):
         return [shlex.split(line) for line in set(said_next(run_collector(*arguments).stdout))]
     assert commands("--called", "./gp", "report", "it's data") == [
         ["./gp", "run", "--backtrace=launch,copy,sync", "./my prog", "--name", "a 'b'", ""]]
+    assert commands("report", "marked") == [
+        ["gpuprof", "run", "--backtrace=launch,copy,sync", "PROGRAM"]]
     assert commands("report", "--", "-c") == [["gpuprof", "merge", "-o", "trace.json", "./-c"]]
     piece = ["--from=0", "--name=x y|."]
     assert commands("report", *piece, "--", "-c") == [

@@ -456,6 +456,9 @@ def test_arguments_with_blanks(run_collector, program):
         assert [text for text in metas if text.startswith("argv=")] == \
             ([f"argv={told}"] if told else [])
         assert f"cmdline={' '.join(arguments).rstrip()}" in metas
+    words[1] = "a\x1fb"  # what stands between them in the recording
+    run_collector("run", "--quiet", "-o", "data", *words)
+    assert 'text="argv=\\u001f"' in run_collector("dump", "data").stdout
 
 
 def test_nothing_recorded(run_collector, tmp_path):
