@@ -91,6 +91,7 @@ static struct idle_process *process_of(struct idle *d, const struct event *e)
         uint64_t start_ns = process_start_ns(e->process);
         uint64_t first_ns = d->walk->first_ns[e->process->index]; /* 0: it has done nothing yet */
         p->begin_ns = start_ns && start_ns < first_ns ? start_ns : first_ns;
+        idle_lost_begin(&p->lost, e->process);
     }
     return p;
 }
@@ -144,12 +145,17 @@ static int take(void *context, const struct slice *s)
 
 static int take_call(void *context, const struct slice *s)
 {
-    return idle_take_call(context, process_of(context, &s->event), s);
+    struct idle_process *p = process_of(context, &s->event);
+    if (p->lost.may_be)
+        idle_lost_call(&p->lost, &s->event);
+    return idle_take_call(context, p, s);
 }
 
 static int take_work(void *context, const struct slice *s)
 {
     struct idle_process *p = process_of(context, &s->event);
+    if (p->lost.may_be)
+        idle_lost_work(&p->lost, s);
     return s->is_hidden ? idle_take_hidden_work(context, p, s) : idle_take_work(context, p, s);
 }
 

@@ -6,11 +6,11 @@
  * of their last work): to computing, communication, copies, and none of these; and that idle time
  * by cause and place (GUIDE.md, "Why is the GPU idle?", has the rules). All sums are right to the
  * nanosecond. Nothing is said of the time in which recording was stopped, or nothing but calls was
- * recorded, and no work was seen; and of work that is not in the piece only that it was there: then
- * the device was not idle.
+ * recorded, and no work was seen, or whose work a kill took; and of work that is not in the piece
+ * only that it was there: then the device was not idle.
  *
  * Memory: idle_rows.h, idle_thread.h, idle_held.h, idle_ranks.h, arrivals.h, place_lines.h, 8 bytes
- * a thread and 192 a process; 500 bytes a device of a process, of which there are IDLE_DEVICES_MAX,
+ * a thread and 288 a process; 500 bytes a device of a process, of which there are IDLE_DEVICES_MAX,
  * and 16 bytes a gpuprof_stop(), IDLE_PAUSES_MAX at most; later ones are not known. Waits for other
  * ranks lie in a spool.
  */

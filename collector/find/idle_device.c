@@ -641,6 +641,28 @@ __attribute__((noinline)) int idle_take_hidden_work(struct idle *d, struct idle_
                : 0;
 }
 
+/* It does nothing any more, up to then. 0 or an error. */
+static int charge_last(struct idle *d, struct idle_device *device, uint64_t end_ns)
+{
+    struct idle_gap gap = gap_of(d, device, end_ns);
+    return charge(d, device, &gap, idle_gap_charge_last);
+}
+
+/* What it did where work is lost nobody knows, with what was not recorded in any case. 0 or an
+ * error. */
+static int pass_lost(struct idle *d, struct idle_device *device, uint64_t end_ns)
+{
+    struct time_span lost;
+    int error = 0;
+    if (!idle_lost_span(&d->processes[device->process->index].lost, end_ns, &lost))
+        return 0;
+    if (device->at_ns < lost.begin_ns)
+        error = charge_last(d, device, lost.begin_ns);
+    device->stopped_ns += counted_ns(d, device->at_ns, lost.end_ns);
+    device->at_ns = later(device->at_ns, lost.end_ns);
+    return error;
+}
+
 int idle_device_end(struct idle *d, struct idle_device *device)
 {
     uint64_t end_ns = d->walk->last_ns[device->process->index];
@@ -652,10 +674,9 @@ int idle_device_end(struct idle *d, struct idle_device *device)
         error = close_aside(d, device, false);
     if (error == 0)
         error = spend(d, device, end_ns);
-    if (error < 0 || device->at_ns >= end_ns)
-        return error;
-    struct idle_gap gap = gap_of(d, device, end_ns);
-    return charge(d, device, &gap, idle_gap_charge_last);
+    if (error == 0 && !is_piece(d) && !d->walk->is_cut)
+        error = pass_lost(d, device, end_ns);
+    return error < 0 || device->at_ns >= end_ns ? error : charge_last(d, device, end_ns);
 }
 
 bool idle_has_guessed(const struct idle *d)

@@ -105,12 +105,30 @@ struct idle_pause {
     uint64_t end_ns;
 };
 
+/*
+ * Of a process that did not end by itself: what it launched last, and what of that CUPTI had not
+ * handed over. While its device may have done that nothing is known of it: until the process's end
+ * or, if it launched nothing for a second before that, until its last launch. What hangs, in a call
+ * that has been open for a second, is not of these.
+ */
+struct idle_lost {
+    bool may_be;
+    bool has_hung;
+    uint64_t worked_ns;   /* end of the last work of any device */
+    uint64_t made_ns;     /* begin of the last launch whose work there is */
+    uint64_t last_ns;     /* of the last launch, ... */
+    uint64_t returned_ns; /* ... and its end */
+    uint64_t queued_ns;   /* begin of the last one before worked_ns, ... */
+    uint64_t behind_ns;   /* ... and, if it is later than that, of the first one behind it */
+};
+
 struct idle_process {
     uint64_t begin_ns;       /* 0: no event yet */
     uint64_t first_call_ns;  /* UINT64_MAX: none yet */
     struct idle_maker maker; /* of the last call that submits work, ... */
     uint64_t call_begin_ns;  /* ... and that call */
     uint64_t call_end_ns;
+    struct idle_lost lost;
     struct idle_gap first;     /* before its first work, of the device that did it */
     struct idle_pause *pauses; /* owned */
     uint32_t pause_count;
@@ -206,6 +224,16 @@ static inline struct idle_maker idle_maker_of(const struct idle *d, uint32_t thr
 {
     return (struct idle_maker){.thread = d->threads[thread], .index = thread};
 }
+
+/* Of what did not end by itself: which of its work is lost. To be told all calls and all work, in
+ * the order of time. (idle_lost.c) */
+void idle_lost_begin(struct idle_lost *lost, const struct process *p);
+void idle_lost_call(struct idle_lost *lost, const struct event *e);
+void idle_lost_work(struct idle_lost *lost, const struct slice *s);
+
+/* Behind the last: from when on, and until when, what its devices did is not known; false: that is
+ * known up to end_ns. (idle_lost.c) */
+bool idle_lost_span(const struct idle_lost *lost, uint64_t end_ns, struct time_span *span);
 
 /* Of threads: calls, what the driver did inside them, operators, and ranges. (idle_calls.c) */
 int idle_take_call(struct idle *d, struct idle_process *p, const struct slice *s);
