@@ -36,6 +36,13 @@ const struct job_variable job_variables[] = {
     {"JOB_COMPLETION_INDEX", "JOB_COMPLETION_INDEX", JOB_HOST_INDEX},
     {NULL, NULL, JOB_WORD}};
 
+const struct size_variable size_variables[] = {{"WORLD_SIZE", "RANK"},
+                                               {"OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_RANK"},
+                                               {"MV2_COMM_WORLD_SIZE", "MV2_COMM_WORLD_RANK"},
+                                               {"PMI_SIZE", "PMI_RANK"},
+                                               {"SLURM_STEP_NUM_TASKS", "SLURM_PROCID"},
+                                               {NULL, NULL}};
+
 uint64_t rank_number(const char *text)
 {
     uint64_t number = 0;

@@ -27,6 +27,14 @@ struct job_variable {
 };
 extern const struct job_variable job_variables[];
 
+/* Of how many ranks the job is, as the launcher that has the rank variable `of` says to each.
+ * Slurm's SLURM_NTASKS is of an allocation, in which anything may run, and Horovod's size may
+ * change while a process goes on: neither is one. Ended by a name that is NULL. */
+struct size_variable {
+    const char *name, *of;
+};
+extern const struct size_variable size_variables[];
+
 /* The rank that a variable's text says; RANK_NONE if it is NULL or no number. */
 uint64_t rank_number(const char *text);
 

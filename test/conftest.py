@@ -21,7 +21,9 @@ RANK_VARIABLES = ("RANK", "LOCAL_RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_POR
                   "SLURM_LOCALID", "SLURM_JOB_ID", "SLURM_STEP_ID", "OMPI_COMM_WORLD_RANK",
                   "OMPI_COMM_WORLD_LOCAL_RANK", "PMIX_NAMESPACE", "MPI_LOCALRANKID", "PMI_RANK",
                   "PMI_LOCAL_RANK", "MV2_COMM_WORLD_RANK", "MV2_COMM_WORLD_LOCAL_RANK",
-                  "HOROVOD_RANK", "HOROVOD_LOCAL_RANK", "JOB_COMPLETION_INDEX")
+                  "HOROVOD_RANK", "HOROVOD_LOCAL_RANK", "JOB_COMPLETION_INDEX",
+                  "OMPI_COMM_WORLD_SIZE", "MV2_COMM_WORLD_SIZE", "PMI_SIZE",
+                  "SLURM_STEP_NUM_TASKS")
 
 # The records of a stream are many objects without cycles: looking through them takes a third of the
 # time of reading them.

@@ -233,6 +233,17 @@ uint32_t idle_row_work_share(const struct idle *d, const struct idle_row *row)
                                               : IDLE_NONE;
 }
 
+bool idle_communicates(const struct idle *d, uint32_t job)
+{
+    for (uint32_t i = 0; i < d->device_count; i++) {
+        const struct idle_device *device = &d->devices[i];
+        if (device->process->job == job &&
+            (device->parts[IDLE_COMMUNICATING] || device->causes[IDLE_COMMUNICATION]))
+            return true;
+    }
+    return false;
+}
+
 int idle_finish(struct idle *d)
 {
     int error = d->has_guessed && d->walk->is_surveyed && !d->walk->is_cut ? walk_again(d) : 0;

@@ -52,8 +52,12 @@ static inline uint64_t idle_share_of(const struct idle *d, enum idle_cause cause
 static inline bool idle_lacks_ranks(const struct idle *d)
 {
     return (d->parts[IDLE_COMMUNICATING] || d->causes[IDLE_COMMUNICATION]) &&
-           (idle_follows_ranks(d) ? d->ranks.lacks_some : d->walk->rec->left_out_ranks > 0);
+           (idle_follows_ranks(d) ? d->ranks.lacks_some
+                                  : d->walk->rec->left_out_ranks || d->walk->rec->missing_count);
 }
+
+/* Do devices of the job communicate? */
+bool idle_communicates(const struct idle *d, uint32_t job);
 
 /* The thread that a row of idle time is of; NULL: of none, or its id is not known. */
 const struct thread *idle_row_thread(const struct idle *d, const struct idle_row *row);

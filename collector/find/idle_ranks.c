@@ -465,11 +465,13 @@ static int tell_comers(struct telling *t, struct comer **comers, uint32_t count,
 static bool is_short_of_ranks(const struct telling *t, const struct member *members, uint32_t count)
 {
     uint32_t ranks = 0;
+    bool leaves_out = t->leaves_out;
     for (uint32_t i = 0; i < count; i++) {
         uint32_t its = t->ranks->list[members[i].sequence].ranks;
         ranks = its > ranks ? its : ranks;
+        leaves_out |= members[i].device.lacks_ranks;
     }
-    return ranks ? count < ranks : t->leaves_out;
+    return ranks ? count < ranks : leaves_out;
 }
 
 /* Of one communicator or name. */

@@ -12,11 +12,11 @@
  *
  * A rank whose first kernel comes later, or that has no more, is not waited for; where it lacks one
  * in between nobody knows who was last, nor where ranks are not there at all: a communicator has
- * more than have such kernels, or, where its size is not known, some were left out. In a piece all
- * kernels are known, so that they meet as they do in the whole; a collective is where the kernel is
- * that began last, and waits are where the device waited. Processes that have no rank, or one that
- * another of their job has, too, are of no job that is known; in a recording of one process nobody
- * waits for another.
+ * more than have such kernels, or, where its size is not known, some were left out, or have no file
+ * (missing_ranks.h). In a piece all kernels are known, so that they meet as they do in the whole; a
+ * collective is where the kernel is that began last, and waits are where the device waited.
+ * Processes that have no rank, or one that another of their job has, too, are of no job that is
+ * known; in a recording of one process nobody waits for another.
  *
  * Memory: 8 MiB for kernels, the times in which nothing else ran, and who waited, which lie in two
  * spools; 140 bytes a device; 250 for each communicator or name on each device, and up to 600 more
@@ -125,6 +125,7 @@ struct rank_device {
     uint32_t host;
     uint32_t job; /* JOB_NONE: none that is known */
     uint64_t device;
+    bool lacks_ranks; /* its job: some are not among the devices */
 };
 
 /* A collective that several devices took part in, together. */

@@ -6,6 +6,7 @@
 
 #include "base/array.h"
 #include "error.h"
+#include "read/missing_ranks.h"
 
 void idle_waits_init(struct idle *d)
 {
@@ -146,10 +147,12 @@ static int find_ranks(const struct idle *d, struct rank_device *devices)
     for (uint32_t i = 0; error == 0 && i < d->ranked_count; i++) {
         const struct process *p = d->ranked[i].process;
         bool is_one = key_map_get(&ranks, (struct key){p->rank, p->job, 0}) == p->index + 1u;
-        devices[i] = (struct rank_device){.process = p->index,
-                                          .host = p->host,
-                                          .job = is_one ? p->job : JOB_NONE,
-                                          .device = d->ranked[i].device};
+        devices[i] =
+            (struct rank_device){.process = p->index,
+                                 .host = p->host,
+                                 .job = is_one ? p->job : JOB_NONE,
+                                 .device = d->ranked[i].device,
+                                 .lacks_ranks = missing_ranks_of(d->walk->rec, p->job) != NULL};
     }
     key_map_release(&ranks);
     return error;

@@ -175,6 +175,8 @@ sections.overview = (box, o) => {
       el("p", {class: "lead", id: "left-out"},
         `Left out: ${count(o.left_out)} of ${count(o.left_out + o.process_count)} processes` +
           (o.hides_waits ? "; who waited for them is not known" : "")));
+  if (o.missing_ranks)
+    add(box, el("p", {class: "lead", id: "missing-ranks"}, `Not here: ${o.missing_ranks}`));
   if (whole) {
     add(box,
       el("p", {class: "hero"}, many ? "The GPUs worked " : "The GPU worked ",

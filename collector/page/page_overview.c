@@ -82,6 +82,10 @@ int page_put_overview(const struct page *p, struct page_data *d)
     fputs(", \"piece\": ", d->stream);
     page_put_text(d, piece);
     free(piece);
+    char *missing = overview_missing_text(r);
+    fputs(", \"missing_ranks\": ", d->stream);
+    page_put_text(d, missing);
+    free(missing);
     char *collective = collectives_text(&r->hang.collectives);
     fputs(", \"collective\": ", d->stream);
     page_put_text(d, collective);

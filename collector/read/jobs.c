@@ -10,6 +10,7 @@
 #include "bytes.h"
 #include "error.h"
 #include "rank.h"
+#include "read/missing_ranks.h"
 #include "read/recording.h"
 
 #define JOBS_TRIED 16 /* newest ones that a process may be of */
@@ -20,6 +21,7 @@ struct member {
     struct process *process;
     char *identity; /* owned: as job_identity has it */
     uint64_t begin_ns, end_ns;
+    uint64_t size;   /* ranks of its job; 0: not known */
     uint32_t family; /* the first of those that came together */
     uint32_t next;   /* of its family + 1 */
     uint32_t last;   /* of the first one: the last of its family */
@@ -28,6 +30,7 @@ struct member {
 
 struct found_job {
     uint64_t begin_ns, end_ns;
+    uint64_t size; /* as its processes have it */
     uint32_t number;
 };
 
@@ -87,8 +90,15 @@ static int note_end(struct finder *f, bool is_job, uint32_t of, const struct mem
     return end > known ? set(&f->ends, key, end) : 0;
 }
 
+/* Are they of jobs of so many ranks that they are of two? */
+static bool are_of_two(uint64_t size, uint64_t other)
+{
+    return size && other && size != other;
+}
+
 /* The family that the member comes into: of its own parent if that is of its rank, else of those
- * whose parent is the same, unless that one's process of this rank is over. NONE: a new one. */
+ * whose parent is the same, unless that one's process of this rank is over, or its job is of
+ * another size. NONE: a new one. */
 static uint32_t family_of(struct finder *f, const struct member *m)
 {
     const struct process *p = m->process;
@@ -99,7 +109,8 @@ static uint32_t family_of(struct finder *f, const struct member *m)
         f->members[known - 1].process->rank == p->rank)
         return f->members[known - 1].family;
     known = has_parent ? key_map_get(&f->families, parent) : 0;
-    if (!known || strcmp(f->members[known - 1].identity, m->identity) != 0)
+    if (!known || strcmp(f->members[known - 1].identity, m->identity) != 0 ||
+        are_of_two(f->members[known - 1].size, m->size))
         return NONE;
     uint64_t end = key_map_get(&f->ends, end_key(false, (uint32_t)known - 1, p));
     return end && end <= m->begin_ns ? NONE : (uint32_t)known - 1;
@@ -133,13 +144,13 @@ static bool is_named(const struct member *m)
 }
 
 /* Has the job room for the family? Where a launcher says who it is, no other job is at the same
- * time; where nobody does, one process of a rank. */
+ * time, but for one of another size; where nobody does, one process of a rank. */
 static bool has_room(const struct finder *f, uint32_t job, uint32_t family)
 {
     for (uint32_t i = family + 1; i; i = f->members[i - 1].next) {
         const struct member *m = &f->members[i - 1];
         uint64_t end = key_map_get(&f->ends, end_key(true, job, m->process));
-        if (end && (!is_named(m) || end <= m->begin_ns))
+        if ((end && (!is_named(m) || end <= m->begin_ns)) || are_of_two(f->jobs[job].size, m->size))
             return false;
     }
     return true;
@@ -168,6 +179,7 @@ static int find_job(struct finder *f, uint32_t family)
     for (uint32_t i = family + 1; i && error == 0; i = f->members[i - 1].next) {
         struct member *m = &f->members[i - 1];
         m->job = job;
+        f->jobs[job].size = f->jobs[job].size ? f->jobs[job].size : m->size;
         if (m->end_ns > f->jobs[job].end_ns)
             f->jobs[job].end_ns = m->end_ns;
         error = note_end(f, true, job, m);
@@ -211,7 +223,8 @@ static int add_member(struct finder *f, struct process *p)
     if (p->rank == RANK_NONE)
         return 0;
     struct member *m = &f->members[f->count];
-    *m = (struct member){.process = p, .identity = strdup(process_job(p, text))};
+    *m = (struct member){
+        .process = p, .identity = strdup(process_job(p, text)), .size = process_world_size(p)};
     if (!m->identity)
         return GPUPROF_NO_MEMORY;
     set_times(m);
@@ -246,7 +259,7 @@ int recording_find_jobs(struct recording *rec)
     key_map_release(&f.ends);
     free(f.members);
     free(f.jobs);
-    return error;
+    return error < 0 ? error : missing_ranks_find(rec);
 }
 
 /* ---- what is said of them -------------------------------------------------------------------- */
@@ -333,6 +346,16 @@ static enum exit_code none_wanted(struct recording *rec, const struct select_wis
     return code;
 }
 
+/* Of jobs that stay, what their files told; of others, nothing. */
+static void keep_missing(struct recording *rec, const struct select_wish *w)
+{
+    uint32_t kept = 0;
+    for (uint32_t i = 0; i < rec->missing_count; i++)
+        if (number_list_has(&w->jobs, rec->missing[i].job))
+            rec->missing[kept++] = rec->missing[i];
+    rec->missing_count = kept;
+}
+
 enum exit_code recording_select_jobs(struct recording *rec, const struct select_wish *w)
 {
     uint32_t kept = 0, count = rec->count, wanted = 0;
@@ -360,6 +383,7 @@ enum exit_code recording_select_jobs(struct recording *rec, const struct select_
         rec->left_out++;
     }
     rec->count = kept;
+    keep_missing(rec, w);
     block_index_renumber(&rec->index, numbers);
     free(numbers);
     return EXIT_OK;

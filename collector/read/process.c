@@ -615,6 +615,25 @@ const char *process_rank(const struct process *p)
     return variable_of(p, rank_variables);
 }
 
+/* The variable that its rank is of; NULL: it has none. */
+static const char *launcher_of(const struct process *p)
+{
+    const char *const *name = rank_variables;
+    while (*name && !variable_of(p, (const char *const[]){*name, NULL}))
+        name++;
+    return *name;
+}
+
+uint64_t process_world_size(const struct process *p)
+{
+    const char *launcher = launcher_of(p);
+    uint64_t size = RANK_NONE;
+    for (const struct size_variable *v = size_variables; v->name && launcher; v++)
+        if (strcmp(v->of, launcher) == 0)
+            size = rank_number(variable_of(p, (const char *const[]){v->name, NULL}));
+    return size == RANK_NONE ? 0 : size;
+}
+
 /* "NAME" of a host that is called NAME-INDEX; NULL: it is not. */
 static const char *name_before_index(const struct process *p, const char *index, int *length)
 {
@@ -626,13 +645,10 @@ static const char *name_before_index(const struct process *p, const char *index,
 char *process_job(const struct process *p, char *text)
 {
     size_t at = 0;
-    unsigned launcher = 0;
+    const char *launcher = launcher_of(p);
     text[0] = '\0';
-    while (rank_variables[launcher] &&
-           !variable_of(p, (const char *const[]){rank_variables[launcher], NULL}))
-        launcher++;
-    for (const struct job_variable *v = job_variables; v->name && rank_variables[launcher]; v++) {
-        const char *value = strcmp(v->of, rank_variables[launcher]) == 0
+    for (const struct job_variable *v = job_variables; v->name && launcher; v++) {
+        const char *value = strcmp(v->of, launcher) == 0
                                 ? variable_of(p, (const char *const[]){v->name, NULL})
                                 : NULL;
         const char *name = v->name;

@@ -166,6 +166,9 @@ const char *process_rank(const struct process *p);
 /* Likewise, of those on its host. */
 const char *process_local_rank(const struct process *p);
 
+/* Of how many ranks its job is, as the launcher that gave it its rank says; 0: nobody knows. */
+uint64_t process_world_size(const struct process *p);
+
 /* What the launcher that gave it its rank says of the job: "SLURM_JOB_ID=17 SLURM_STEP_ID=0", in
  * PROCESS_JOB_BYTES; empty: nothing. Returns `text`. */
 #define PROCESS_JOB_BYTES 1024

@@ -317,6 +317,7 @@ void recording_release(struct recording *rec)
     free(rec->processes);
     free(rec->loaded);
     free(rec->others);
+    free(rec->missing);
     free(rec->hosts);
     key_map_release(&rec->known);
     key_map_release(&rec->said);

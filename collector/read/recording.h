@@ -35,6 +35,8 @@ struct recording {
     uint32_t others_capacity;
     uint64_t *others;   /* owned: of those the ranks, or else the pids, as was asked for */
     uint32_t job_count; /* jobs.c; also those that are not wanted */
+    struct missing_ranks *missing; /* owned: of which jobs ranks are not here (missing_ranks.h) */
+    uint32_t missing_count;
     struct host *hosts; /* owned */
     uint32_t host_count;
     uint32_t unread_files; /* of which nothing is shown: their header is lost, ... */
@@ -90,11 +92,11 @@ void recording_move_clocks(struct recording *rec, recording_move_fn *move, const
 /*
  * Which processes are of one job (jobs.c): several runs may have recorded into one folder, and
  * their ranks are the same. What tells them apart is first what launchers say of themselves
- * (torchrun's run and address, a Slurm step, PMIx's namespace); then time, since no rank is there
- * twice, one process behind the other; and, of processes of which no launcher says anything, who
- * started them. A process that has no rank is of no job. Sets `rank` and `job` of all processes,
- * jobs by the begin of their first processes, and job_count. Memory, meanwhile: some 200 bytes a
- * process. 0 or GPUPROF_NO_MEMORY.
+ * (torchrun's run and address, a Slurm step, PMIx's namespace), and of how many ranks the job is;
+ * then time, since no rank is there twice, one process behind the other; and, of processes of which
+ * no launcher says anything, who started them. A process that has no rank is of no job. Sets `rank`
+ * and `job` of all processes, jobs by the begin of their first processes, job_count, and `missing`.
+ * Memory, meanwhile: some 200 bytes a process. 0 or GPUPROF_NO_MEMORY.
  */
 int recording_find_jobs(struct recording *rec);
 

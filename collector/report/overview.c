@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "report/overview.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 
+#include "base/unit_text.h"
 #include "error.h"
 #include "find/idle.h"
 #include "rank.h"
@@ -45,6 +47,36 @@ static int count_workless(struct overview *o)
         o->workless += !works[i] && r->walk.losses[i].gpu_missing;
     free(works);
     return 0;
+}
+
+bool overview_tells_missing(const struct report *r, const struct missing_ranks *m)
+{
+    return missing_ranks_are_sure(m) || (r->idle && idle_communicates(r->idle, m->job));
+}
+
+char *overview_missing_text(const struct report *r)
+{
+    const struct recording *rec = r->rec;
+    const struct missing_ranks *first = NULL;
+    char *text = NULL, ranks[MISSING_RANKS_BYTES], job[32] = "", more[64] = "";
+    uint32_t jobs = 0;
+    for (uint32_t i = 0; i < rec->missing_count; i++)
+        if (overview_tells_missing(r, &rec->missing[i])) {
+            first = first ? first : &rec->missing[i];
+            jobs++;
+        }
+    if (!first)
+        return NULL;
+    if (rec->job_count > 1)
+        snprintf(job, sizeof job, "in job %u ", first->job);
+    if (jobs > 1)
+        snprintf(more, sizeof more, ", nor have some of %u more job%s", jobs - 1,
+                 plural_end(jobs - 1));
+    int length =
+        asprintf(&text, "%s%s %s no file%s%s", job, missing_ranks_text(first, ranks),
+                 first->count > 1 ? "have" : "has", more,
+                 r->idle && idle_lacks_ranks(r->idle) ? "; who waited for them is not known" : "");
+    return length < 0 ? NULL : text;
 }
 
 uint64_t overview_held_back(const struct report *r)

@@ -8,6 +8,7 @@
 #define GPUPROF_COLLECTOR_OVERVIEW_H
 
 #include "model/steps.h"
+#include "read/missing_ranks.h"
 #include "report/report.h"
 
 #define OVERVIEW_LINES_MAX   24 /* of the first screen */
@@ -30,6 +31,14 @@ struct overview {
 
 /* 0 or GPUPROF_NO_MEMORY. Views of `r`. */
 int overview_init(struct overview *o, const struct report *r);
+
+/* Of a job: is it said that ranks of it are not here? Where that is not sure, only if it
+ * communicates. */
+bool overview_tells_missing(const struct report *r, const struct missing_ranks *m);
+
+/* "ranks 2, 5-7 of 8 have no file", and what follows from it, in new memory; NULL: nothing is
+ * to be said, or no memory. */
+char *overview_missing_text(const struct report *r);
 
 /* How much of the wall time was over before the first work of a device or, where there was none,
  * the first call, as far as it was recorded; 0 of a piece of time. */

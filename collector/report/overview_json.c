@@ -57,6 +57,28 @@ static void print_steps(const struct overview *o, FILE *out)
     fputs("},\n", out);
 }
 
+/* Of each job: the first and the last of ranks without a file that follow one another. */
+static void print_missing(const struct report *r, FILE *out)
+{
+    const char *before = "";
+    fprintf(out, "\"missing_ranks\": [");
+    for (uint32_t i = 0; i < r->rec->missing_count; i++) {
+        const struct missing_ranks *m = &r->rec->missing[i];
+        if (!overview_tells_missing(r, m))
+            continue;
+        fprintf(out, "%s{\"job\": %u, \"count\": %" PRIu64 ", \"world_size\": ", before, m->job,
+                m->count);
+        fprintf(out, m->size ? "%" PRIu64 : "null", m->size);
+        fprintf(out, ", \"ranks\": [");
+        for (uint32_t k = 0; k < m->span_count && k < MISSING_SPANS_MAX; k++)
+            fprintf(out, "%s[%" PRIu64 ", %" PRIu64 "]", k ? ", " : "", m->spans[k][0],
+                    m->spans[k][1]);
+        fprintf(out, "]}");
+        before = ", ";
+    }
+    fprintf(out, "],\n");
+}
+
 /* How many processes are left out, and the piece. Null: of the whole; times are since the first
  * event. */
 static void print_piece(const struct report *r, FILE *out)
@@ -206,6 +228,7 @@ void overview_print_json(const struct overview *o, FILE *out)
     fprintf(out,
             ", \"calls\": %" PRIu64 ", \"errors\": %" PRIu64 ", \"open_calls\": %" PRIu64 ",\n",
             r->calls, r->errors, r->hang.open.total);
+    print_missing(r, out);
     print_piece(r, out);
     print_windows(o, out);
     print_steps(o, out);

@@ -216,6 +216,11 @@ static void print_piece(struct screen *s, const struct report *r)
                  : "");
     free(text);
     free(begun);
+    /* While a program is run others may still come. */
+    text = s->is_short ? NULL : overview_missing_text(r);
+    if (text)
+        print_long(s, "not here", text);
+    free(text);
 }
 
 /* The figures of several jobs are added up, and the time between them is nobody's. */

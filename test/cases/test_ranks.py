@@ -490,14 +490,15 @@ def test_tables_of_several_ranks_say_so_of_one(run_verb, make_gpu):
             "together\n") in text
 
 
-def communicating(tmp_path, unsized=()):
+def communicating(tmp_path, unsized=(), more=()):
     """Ranks 0 and 1, 2 and 3 have a communicator each; names and numbers are the same. `unsized`
-    do not know how many ranks theirs has."""
+    do not know how many ranks theirs has; `more` is in all of them."""
     folder = tmp_path / "data"
     folder.mkdir()
     for rank in range(4):
         made = Libraries()
         made.lines[0] = f"meta env.RANK={rank}"
+        made.lines += more
         made.communicator(0x77, 0xabc + rank // 2, rank % 2, 0 if rank in unsized else 2)
         for n in range(5):
             made.now = 1_000_000 * (n + 1) + (rank % 2) * 7_000 + (rank // 2) * 100_000

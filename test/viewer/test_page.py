@@ -418,6 +418,19 @@ def test_a_page_of_some_ranks_says_what_is_left_out(chromium, run_verb, make_gpu
     assert page.run("document.getElementById('left-out')") is None
 
 
+def test_a_page_says_which_ranks_have_no_file(chromium, run_verb, make_gpu, tmp_path):
+    folder = make_gpu("late", 4)
+    for names, said in (((), None), (("rank1", "rank2"), "Not here: ranks 1-2 have no file; who "
+                                     "waited for them is not known")):
+        for name in names:
+            (folder / f"{name}.gpuprof").unlink()
+        run_verb("report", folder, "-o", "page.html")
+        page = Page(chromium, tmp_path / "page.html")
+        is_there = page.run("document.getElementById('missing-ranks')") is not None
+        assert (page.text("#missing-ranks") if is_there else None) == said
+        page.check_quiet()
+
+
 def test_the_gpus_of_a_piece_begin_and_end_with_it(chromium, run_verb, make_gpu, tmp_path):
     """Times remain those of the recording, and work that a step has launched is in its piece."""
     folder = make_gpu("late", 4)
