@@ -434,6 +434,24 @@ static uint32_t take_pauses(const struct survey *survey, uint32_t *at, struct st
     return c.kept + count - c.at;
 }
 
+/* `list` is of one process, in the order of time, and so are its blind times. */
+static int take_blind(struct process *p, struct step *list, uint32_t count)
+{
+    struct blind_time *times = NULL;
+    int64_t time_count = blind_times_find(&p->blind, &p->clock, &times);
+    for (int64_t i = 0, at = 0; i < time_count; i++) {
+        while (at < count && list[at].end_ns <= times[i].begin_ns)
+            at++;
+        for (; at < count && list[at].begin_ns < times[i].end_ns; at++) {
+            list[at].is_blind = true;
+            if (list[at].end_ns > times[i].end_ns)
+                break; /* the next one may be in it, too */
+        }
+    }
+    free(times);
+    return time_count < 0 ? (int)time_count : 0;
+}
+
 static int end(void *context)
 {
     struct steps *s = context;
@@ -453,6 +471,7 @@ static int end(void *context)
             uint32_t count = s->count - first;
             s->count = first + take_pauses(&s->walk->survey, &pause, &s->list[first], count);
             s->unrecorded += first + count - s->count;
+            error = take_blind(s->marks[i].process, &s->list[first], s->count - first);
         }
     }
     for (uint32_t i = 0; i < s->count; i++)

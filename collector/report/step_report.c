@@ -27,6 +27,12 @@ void step_report_release(struct step_report *r)
 
 /* ---- the time of a process, moment by moment ------------------------------------------------- */
 
+/* Is it among those that the parts and the phases are of? */
+static bool is_split(const struct step_report *r, const struct step *step)
+{
+    return !step->is_partial && (!step->is_blind || r->blind == r->whole);
+}
+
 /* Nothing has changed since sweep->at_ns, but that work and calls have come to their ends. */
 static void split(const struct step_sweep *p, struct step *step, uint64_t to_ns)
 {
@@ -56,7 +62,7 @@ static void spend(struct step_report *r, struct step_sweep *p, const struct step
         return;
     }
     uint64_t before_ns = phase == p->phase ? p->gap_ns : 0;
-    if (!step->is_partial) {
+    if (is_split(r, step)) {
         r->host_ns[PHASE_NONE] += p->gap_ns - before_ns;
         r->host_ns[phase] += before_ns + to_ns - p->at_ns;
     }
@@ -66,7 +72,7 @@ static void spend(struct step_report *r, struct step_sweep *p, const struct step
 
 static void leave_step(struct step_report *r, struct step_sweep *p, const struct step *step)
 {
-    r->host_ns[PHASE_NONE] += step->is_partial ? 0 : p->gap_ns;
+    r->host_ns[PHASE_NONE] += is_split(r, step) ? p->gap_ns : 0;
     p->gap_ns = 0;
     p->phase = PHASE_NONE;
     p->next++;
@@ -284,7 +290,7 @@ static int tied(void *context, const struct slice *s)
         return 0;
     uint64_t at_ns = s->is_called ? s->call.begin_ns : e->begin_ns;
     const struct step *step = steps_at(&r->steps, e->process, at_ns);
-    if (!step || step->is_partial || step->end_ns <= at_ns)
+    if (!step || !is_split(r, step) || step->end_ns <= at_ns)
         return 0;
     int phase = s->is_called ? phase_of_call(r, &s->call) : PHASE_NONE;
     if (phase >= 0)
@@ -339,7 +345,7 @@ static int end(void *context)
         const struct step *step = &r->steps.list[i];
         uint64_t sum_ns = 0;
         for (unsigned part = 0; part < STEP_PARTS; part++) {
-            r->parts[part] += step->is_partial ? 0 : step->parts[part];
+            r->parts[part] += is_split(r, step) ? step->parts[part] : 0;
             sum_ns += step->parts[part];
         }
         assert(sum_ns == step_ns(step)); /* whatever is in the file */
@@ -397,7 +403,7 @@ static void compare_slowest(struct step_report *r)
         step = &r->steps.list[r->order[i]];
         left -= step->process == slowest->process;
     }
-    if (count > 1 && step != slowest) {
+    if (count > 1 && step != slowest && !step->is_blind && !slowest->is_blind) {
         r->compared[0] = step;
         r->compared[1] = slowest;
     }
@@ -419,6 +425,11 @@ static int order_steps(struct step_report *r)
             continue;
         r->order[r->whole++] = i;
         r->total_ns += step_ns(&list[i]);
+        r->blind += list[i].is_blind;
+    }
+    for (uint32_t i = 0; i < r->steps.count; i++) {
+        r->split += is_split(r, &list[i]);
+        r->split_ns += is_split(r, &list[i]) ? step_ns(&list[i]) : 0;
     }
     if (r->whole)
         qsort_r(r->order, r->whole, sizeof *r->order, compare_steps, list);

@@ -74,7 +74,10 @@ struct step_report {
     uint32_t *order;           /* owned: places of the whole steps, the longest first */
     uint32_t whole;            /* their number */
     uint32_t processes;        /* that have steps */
-    uint64_t total_ns;         /* of whole steps; and so what follows */
+    uint64_t total_ns;         /* of whole steps */
+    uint32_t blind;            /* of these: the GPU's time is not known, or not all of it */
+    uint32_t split; /* those that are not, or all, if all are; of these is what follows */
+    uint64_t split_ns;
     uint64_t parts[STEP_PARTS];
     uint64_t host_ns[PHASES];
     uint64_t gpu_ns[PHASES];

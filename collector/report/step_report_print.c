@@ -149,6 +149,16 @@ static void say_definition(const struct step_report *r, FILE *out)
     fprintf(out, "\n");
 }
 
+/* Of which steps parts and phases are not. */
+static void say_blind(const struct step_report *r, FILE *out)
+{
+    char count[UNIT_TEXT_BYTES];
+    if (r->blind)
+        fprintf(out, "of %s of them the GPU's time is not known, or not all of it%s\n",
+                count_text(count, r->blind),
+                r->blind < r->whole ? "; parts and phases are of the others" : "");
+}
+
 static void stats_before(const struct table *t, FILE *out)
 {
     const struct step_report *r = t->source;
@@ -168,6 +178,7 @@ static void stats_before(const struct table *t, FILE *out)
         fprintf(out, "; no room for %s later one%s", count_text(b, r->steps.beyond),
                 plural_end(r->steps.beyond));
     fprintf(out, "\n");
+    say_blind(r, out);
     if (r->samples > 0 && r->whole)
         fprintf(out, "%.3f samples/s in all processes together\n", rate_of_all(r));
 }
@@ -179,8 +190,8 @@ static void stats_json(const struct table *t, FILE *out)
         return;
     fprintf(out,
             "\"steps_by\": \"%s\",\n\"steps_whole\": %u,\n\"steps_partial\": %u,\n"
-            "\"steps_overlapping\": %llu,\n\"steps_beyond\": %llu,\n",
-            step_kind_word(r->steps.kind), r->whole, r->steps.count - r->whole,
+            "\"steps_blind\": %u,\n\"steps_overlapping\": %llu,\n\"steps_beyond\": %llu,\n",
+            step_kind_word(r->steps.kind), r->whole, r->steps.count - r->whole, r->blind,
             (unsigned long long)r->steps.overlapping, (unsigned long long)r->steps.beyond);
     if (r->samples > 0)
         fprintf(out, "\"samples_per_second\": %.6f,\n", rate_of_all(r));
@@ -213,9 +224,9 @@ static void fill_part(const struct table *t, uint32_t index, enum report_format 
     cells[PART_NAME] =
         cell_text((format == FORMAT_TEXT ? step_part_titles : step_part_names)[index]);
     cells[PART_TOTAL] = cell_number(r->parts[index]);
-    cells[PART_MEAN] = cell_number(r->parts[index] / r->whole);
-    cells[PART_SHARE] = cell_share(r->parts[index], r->total_ns);
-    cells[PART_STEPS] = cell_number(r->whole);
+    cells[PART_MEAN] = cell_number(r->parts[index] / r->split);
+    cells[PART_SHARE] = cell_share(r->parts[index], r->split_ns);
+    cells[PART_STEPS] = cell_number(r->split);
 }
 
 /* ---- what differs ---------------------------------------------------------------------------- */
@@ -385,6 +396,7 @@ enum {
     BATCHES = PARTS + STEP_PARTS,
     RATE,
     IS_PARTIAL,
+    IS_BLIND,
     MADE_OF,
     ENERGY,
     ENERGY_ERROR,
@@ -414,6 +426,7 @@ static const struct column columns[COLUMNS] = {
     [BATCHES] = {"batches", "batches", COLUMN_COUNT, 7, .spare = 1},
     [RATE] = {"samples_per_second", NULL, COLUMN_RATE},
     [IS_PARTIAL] = {"partial", NULL, COLUMN_BOOL},
+    [IS_BLIND] = {"blind", NULL, COLUMN_BOOL},
     [MADE_OF] = {"made_of", NULL},
     [ENERGY] = {"energy_mj", "energy", COLUMN_ENERGY, 11, .is_filled = true},
     [ENERGY_ERROR] = {"energy_error_mj", "+-", COLUMN_ENERGY, 10, .spare = 1, .is_filled = true},
@@ -478,8 +491,9 @@ static void fill_step(const struct table *t, uint32_t index, enum report_format 
     const struct step_report *r = t->source;
     const struct step *step = &r->steps.list[index];
     char *text = step_text(r, step), *partial = NULL;
-    if (step->is_partial && format == FORMAT_TEXT && text &&
-        asprintf(&partial, "%s, partial", text) >= 0) {
+    if ((step->is_partial || step->is_blind) && format == FORMAT_TEXT && text &&
+        asprintf(&partial, "%s%s%s", text, step->is_partial ? ", partial" : "",
+                 step->is_blind ? ", GPU not known" : "") >= 0) {
         free(text);
         text = partial;
     }
@@ -499,6 +513,7 @@ static void fill_step(const struct table *t, uint32_t index, enum report_format 
     if (!step->is_partial)
         cells[RATE] = rate_of(r->samples, step_ns(step));
     cells[IS_PARTIAL] = cell_number(step->is_partial);
+    cells[IS_BLIND] = cell_number(step->is_blind);
     cells[MADE_OF] = cell_text(step->made_of ? step->made_of->shown : NULL);
     fill_devices(r, step, format, cells);
     fill_wait(r, index, format, cells);
@@ -540,7 +555,7 @@ static const struct column phase_columns[PHASE_COLUMNS] = {
 
 static bool knows_phases(const struct step_report *r)
 {
-    return r->host_ns[PHASE_NONE] != r->total_ns;
+    return r->host_ns[PHASE_NONE] != r->split_ns;
 }
 
 static void phases_begin(struct table *t, enum report_format format)
@@ -567,18 +582,19 @@ static void fill_phase(const struct table *t, uint32_t index, enum report_format
         gpu_ns += r->gpu_ns[i];
     cells[PHASE_NAME] = cell_text(rows[index].name);
     cells[HOST_TOTAL] = cell_number(r->host_ns[phase]);
-    cells[HOST_MEAN] = cell_number(r->host_ns[phase] / r->whole);
-    cells[HOST_SHARE] = cell_share(r->host_ns[phase], r->total_ns);
+    cells[HOST_MEAN] = cell_number(r->host_ns[phase] / r->split);
+    cells[HOST_SHARE] = cell_share(r->host_ns[phase], r->split_ns);
     cells[GPU_TOTAL] = cell_number(r->gpu_ns[phase]);
-    cells[GPU_MEAN] = cell_number(r->gpu_ns[phase] / r->whole);
+    cells[GPU_MEAN] = cell_number(r->gpu_ns[phase] / r->split);
     cells[GPU_SHARE] = cell_share(r->gpu_ns[phase], gpu_ns);
-    cells[PHASE_STEPS] = cell_number(r->whole);
+    cells[PHASE_STEPS] = cell_number(r->split);
 }
 
 static void phases_before(const struct table *t, FILE *out)
 {
     const struct step_report *r = t->source;
     say_definition(r, out);
+    say_blind(r, out);
     if (knows_phases(r))
         return;
     fputs("no phase is known: PyTorch's operators and labels tell them, of which these steps have "

@@ -695,6 +695,44 @@ def test_stopped_where_no_gpu_is_recorded(run_verb, make_records):
             assert json.loads(made.stdout)["overview"]["steps"]["count"] == 6, (jobs, tables)
 
 
+NOTES = ("another client of CUPTI's has the GPU's records from here on",
+         "the GPU's records are gpuprof's again")
+
+
+@pytest.mark.parametrize("ends,blind", [
+    ((2500, 4100), {2, 3, 4}), ((3000, 4000), {3}), ((3500,), {3, 4, 5}), ((10,), {*range(6)})],
+    ids=["in steps", "a step", "given up", "in all"])
+def test_steps_without_the_gpus_rows(run_verb, make_records, ends, blind):
+    """They are whole, and the GPU's share of a step is of those of which it is known."""
+    lines = ["process 0"]
+    for i in range(6):
+        lines += [f"{STEP} 1 {1000 * i} 0 0 0 0 0 {i} ",
+                  f"{CALL} 1 {1000 * i + 100} 50 {i + 1} 0 cudaLaunchKernel 0 - "]
+        if i not in blind:
+            lines.append(f"{TYPE_NUMBERS['kernel']} 2 {1000 * i + 120} 600 {i + 1} 0 0 0 0,1,7,1 ")
+    lines.append(f"{STEP} 1 6000 0 0 0 0 0 6 ")
+    if len(ends) == 2:
+        lines += [f"{TYPE_NUMBERS['note']} {3 + at} {ns} 0 0 0 0 0 - {NOTES[at]}"
+                  for at, ns in enumerate(ends)]
+    else:
+        lines.append(f"{TYPE_NUMBERS['step_down']} 3 {ends[0]} 0 0 0 5 0 1,1 CUPTI off")
+    folder = make_records(lines)
+    made = json.loads(run_verb("report", "--format=json", "--table=steps,phases", folder).stdout)
+    assert {row["step"] for row in made["steps"] if row["blind"]} - {6} == blind
+    assert (made["steps_whole"], made["steps_blind"]) == (6, len(blind))
+    parts = {row["name"]: (row["total_ns"], row["mean_ns"]) for row in made["step_parts"]}
+    known = 6 - len(blind)
+    assert parts["kernels"] == (600 * known, 600 if known else 0)
+    assert sum(total for total, _ in parts.values()) == 1000 * (known or 6)
+    assert sum(row["host_ns"] for row in made["phases"]) == 1000 * (known or 6)
+    assert {row["steps"] for row in made["phases"]} == {known or 6}
+    text = run_verb("report", "--table=steps", folder).stdout
+    assert text.count("GPU not known") == len(blind) + (len(ends) == 1)
+    others = "; parts and phases are of the others" if known else ""
+    assert f"\nof {len(blind)} of them the GPU's time is not known, or not all of it{others}\n" \
+        in text
+
+
 def test_what_lies_in_a_pause_is_no_step(run_verb, make_records):
     """A dump of a flight recorder may have some that were made before its window."""
     def lines(ends_ns):
