@@ -11,6 +11,7 @@ static int start_process(struct idle_process *p, struct process *process)
 {
     uint64_t sampled_ns = cost_table_step_ns(&process->costs, LADDER_TENTH);
     int64_t count = blind_times_find(&process->blind, &process->clock, &p->blind);
+    idle_lost_begin(&p->lost, process);
     p->first_call_ns = UINT64_MAX;
     p->sampled_ns =
         sampled_ns < CLOCK_NS_MAX ? clock_map_ns(&process->clock, sampled_ns) : UINT64_MAX;
@@ -91,7 +92,6 @@ static struct idle_process *process_of(struct idle *d, const struct event *e)
         uint64_t start_ns = process_start_ns(e->process);
         uint64_t first_ns = d->walk->first_ns[e->process->index]; /* 0: it has done nothing yet */
         p->begin_ns = start_ns && start_ns < first_ns ? start_ns : first_ns;
-        idle_lost_begin(&p->lost, e->process);
     }
     return p;
 }
@@ -151,11 +151,18 @@ static int take_call(void *context, const struct slice *s)
     return idle_take_call(context, p, s);
 }
 
+static __attribute__((noinline)) int take_work_before_loss(struct idle *d, struct idle_process *p,
+                                                           const struct slice *s)
+{
+    idle_lost_work(&p->lost, s);
+    return s->is_hidden ? idle_take_hidden_work(d, p, s) : idle_take_work(d, p, s);
+}
+
 static int take_work(void *context, const struct slice *s)
 {
     struct idle_process *p = process_of(context, &s->event);
     if (p->lost.may_be)
-        idle_lost_work(&p->lost, s);
+        return take_work_before_loss(context, p, s);
     return s->is_hidden ? idle_take_hidden_work(context, p, s) : idle_take_work(context, p, s);
 }
 
