@@ -41,22 +41,17 @@ const struct option_info option_infos[] = {
      "replace the launcher by the program; no summary, nothing waits for the program"},
     {OPTION_ON_CYCLE, 0, "on-cycle", "COMMAND", OTHER,
      "start this command, by sh, for each window of --schedule and the like, once its data is "
-     "whole: "
-     "GPUPROF_CYCLE is its number, GPUPROF_OUT the data folder"},
+     "whole: GPUPROF_CYCLE is its number, GPUPROF_OUT the data folder"},
     {OPTION_OUTPUT, 'o', "output", "FILE", TEXT(output),
      "write the trace there (compressed if the name ends in .gz or .zst; one file per rank in an "
-     "archive "
-     "if it ends in .zip); default: standard output"},
+     "archive if it ends in .zip); default: standard output"},
     {OPTION_TRACE, 0, "format", "FORMAT", TEXT(trace_format),
      "the format of the trace, such as chrome or perfetto (a wrong name gets a list of all "
-     "formats); "
-     "default: as the name of the file ends"},
+     "formats); default: as the name of the file ends"},
     {OPTION_EXPORT_FILE, 'o', "output", "FILE", TEXT(output), "write the export there"},
     {OPTION_EXPORT, 0, "format", "FORMAT", TEXT(trace_format),
      "the format of the export, such as sqlite, pprof or csv (a wrong name gets a list of all "
-     "formats); "
-     "default: "
-     "as the name of the file ends"},
+     "formats); default: as the name of the file ends"},
     {OPTION_PER_RANK, 0, "per-rank", NULL, FLAG(per_rank),
      "write a file for each rank, rank_N.pt.trace.json.gz, into the folder that -o names"},
     {OPTION_SYNC_STREAMS, 0, "sync-streams", NULL, FLAG(sync_streams),
