@@ -222,11 +222,12 @@ static int compare_rows(const void *left, const void *right, void *context)
     return a->communicator < b->communicator ? -1 : a->communicator > b->communicator;
 }
 
-/* Is so often, and by so much, more than what the row has? The first one wins. */
+/* Is it by more than what the row has? How often says less: of those that come together somebody is
+ * last by a few ns. The first one wins. */
 static void offer(struct arrival_row *row, uint32_t device, uint32_t place, uint64_t count,
                   uint64_t ns)
 {
-    if (count < row->late_count || (count == row->late_count && ns <= row->late_ns))
+    if (ns <= row->late_ns)
         return;
     row->late = device;
     row->place = place;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * How ranks arrived at collectives: of each kind on each communicator how far the last one was
- * behind the first, which rank that was most often, and where it was then: where its device had
+ * behind the first, which rank was so by most in all, and where it was then: where its device had
  * been idle, if that was for half of what it was behind, else where the work was launched that took
  * it longest; both since its collective before.
  *
@@ -40,7 +40,7 @@ struct arrival_row {
     uint32_t ranks;           /* at most */
     uint64_t skew_ns, max_ns; /* the last one's behind the first */
     struct histogram skews;
-    uint32_t late; /* the rank that was last most often: device, ... */
+    uint32_t late; /* the rank that was last, by most in all: device, ... */
     uint64_t late_count, late_ns;
     uint32_t place; /* ... and where it was; 0: not known */
 };
@@ -82,7 +82,7 @@ int arrivals_met(struct arrivals *a, const struct rank_meeting *m, uint32_t job)
 /* Of messages, which are not of all ranks, nothing is missed. */
 void arrivals_missed(struct arrivals *a, const struct rank_kernel *k, enum rank_miss why);
 
-/* Behind the last: who was late most often, and puts rows into order. `devices` by number. 0 or
+/* Behind the last: who was late by most, and puts rows into order. `devices` by number. 0 or
  * GPUPROF_NO_MEMORY. */
 int arrivals_finish(struct arrivals *a, const struct rank_device *devices);
 

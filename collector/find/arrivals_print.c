@@ -31,7 +31,7 @@ enum {
 };
 
 static const struct column columns[COLUMNS] = {
-    [TITLE] = {NULL, "collective, the rank that was last most often, and where it was"},
+    [TITLE] = {NULL, "collective, the rank that was behind by most in all, and where it was"},
     [KIND] = {"collective", NULL},
     [COMMUNICATOR] = {"communicator", NULL},
     [JOB] = {"job", NULL, COLUMN_NUMBER, .ascending = true},
@@ -71,6 +71,7 @@ static const struct {
                                     "(run --libraries=on), of"},
     [RANK_MISS_TIME] = {"time", "did not run on all ranks at one moment:"},
     [RANK_MISS_PIECE] = {"piece", "ranks that are not here may have come last to"},
+    [RANK_MISS_LOST] = {"lost", "a rank whose last work is lost may have come last to"},
 };
 
 void arrivals_say_missed(const uint64_t missed[static RANK_MISSES], FILE *out)
@@ -130,23 +131,26 @@ static struct cell title(const struct idle *d, const struct arrival_row *row,
 int arrivals_late_text(const struct idle *d, const struct process *p, char **text)
 {
     char time[UNIT_TEXT_BYTES];
+    const struct arrival_row *most = NULL;
     *text = NULL;
     for (uint32_t i = 0; i < d->arrivals.row_count; i++) {
         const struct arrival_row *row = &d->arrivals.rows[i];
-        const struct arrival_place *place = row->place ? &d->arrivals.places[row->place - 1] : NULL;
-        if (!row->late_count || d->ranked[row->late].process != p)
-            continue;
-        bool is_placed = place && place->text;
-        if (asprintf(text, "%s of %u, last %llu time%s, %s behind%s%s%s",
-                     d->arrivals.kinds[row->kind], row->ranks, (unsigned long long)row->late_count,
-                     row->late_count == 1 ? "" : "s",
-                     time_text(time, row->late_ns / row->late_count), is_placed ? ", " : "",
-                     is_placed ? idle_at(place->text) : "", is_placed ? place->text : "") >= 0)
-            return 0;
-        *text = NULL;
-        return GPUPROF_NO_MEMORY;
+        if (row->late_count && d->ranked[row->late].process == p &&
+            (!most || row->late_ns > most->late_ns))
+            most = row;
     }
-    return 0;
+    if (!most)
+        return 0;
+    const struct arrival_place *place = most->place ? &d->arrivals.places[most->place - 1] : NULL;
+    bool is_placed = place && place->text;
+    if (asprintf(text, "%s of %u, last %llu time%s, %s behind%s%s%s", d->arrivals.kinds[most->kind],
+                 most->ranks, (unsigned long long)most->late_count,
+                 most->late_count == 1 ? "" : "s",
+                 time_text(time, most->late_ns / most->late_count), is_placed ? ", " : "",
+                 is_placed ? idle_at(place->text) : "", is_placed ? place->text : "") >= 0)
+        return 0;
+    *text = NULL;
+    return GPUPROF_NO_MEMORY;
 }
 
 static struct cell number_text(uint64_t number)

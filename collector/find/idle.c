@@ -186,6 +186,7 @@ static int end(void *context)
         error = device->own.count ? idle_rows_add_sum(&d->rows, &device->own) : 0;
     }
     d->has_guessed = d->has_guessed || idle_has_guessed(d);
+    idle_lost_end(d);
     /* Of a part, this is done when all of them are there. */
     return error < 0 || d->walk->rec->share ? error : idle_waits_charge(d);
 }

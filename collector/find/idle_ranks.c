@@ -193,6 +193,7 @@ struct comer {
     bool has_next;
     bool has_begun; /* it is not the first */
     bool is_of_it;  /* of the collective that is next */
+    bool loses;     /* what follows its last one may be lost */
 };
 
 /* Who waited: the waits of a sequence lie in a stream, and sequences of a device in a list. */
@@ -406,14 +407,17 @@ static int tell_meeting(struct telling *t, struct comer *const *comers, uint32_t
     return error;
 }
 
-/* Those of the collective go on to their next kernel, or leave the list if they have none. */
-static int move_on(struct comer **comers, uint32_t *count, enum match by)
+/* Those of the collective go on to their next kernel, or leave the list if they have none; *lost:
+ * if they may have had some. */
+static int move_on(struct comer **comers, uint32_t *count, enum match by, bool *lost)
 {
     uint32_t left = 0;
     int error = 0;
     for (uint32_t i = 0; i < *count && error == 0; i++) {
         struct comer *c = comers[i];
-        if (c->is_of_it && !c->has_next)
+        bool has_left = c->is_of_it && !c->has_next;
+        *lost |= has_left && c->loses;
+        if (has_left)
             continue;
         if (c->is_of_it) {
             c->has_begun = true;
@@ -426,13 +430,15 @@ static int move_on(struct comer **comers, uint32_t *count, enum match by)
 }
 
 /* Messages and groups, which have no numbers among those that do, are not of all ranks: that
- * somebody has none of them is no miss. `is_short`: somebody is not there at all. */
+ * somebody has none of them is no miss. `lacks`: somebody is not there at all. */
 static int tell_comers(struct telling *t, struct comer **comers, uint32_t count, enum match by,
-                       bool is_short, enum rank_miss otherwise)
+                       bool lacks, enum rank_miss otherwise)
 {
     const struct rank_listener *l = t->listener;
+    bool is_lost = false;
     int error = 0;
-    while (error == 0 && count >= (is_short ? 1 : 2)) {
+    while (error == 0 && count >= (lacks || is_lost ? 1 : 2)) {
+        bool is_short = lacks || is_lost;
         struct rank_meeting m;
         uint64_t first_end_ns;
         bool is_of_all = true, is_missed = false;
@@ -452,11 +458,12 @@ static int tell_comers(struct telling *t, struct comer **comers, uint32_t count,
         if (is_of_all && (is_short || (!meets && (is_missed || m.count >= 2))) &&
             !m.last.facts.is_hidden)
             l->missed(l->context, &m.last,
-                      is_short                       ? RANK_MISS_PIECE
+                      lacks                          ? RANK_MISS_PIECE
+                      : is_lost                      ? RANK_MISS_LOST
                       : is_missed && by == BY_NUMBER ? RANK_MISS_KERNEL
                                                      : otherwise);
         if (error == 0)
-            error = move_on(comers, &count, by);
+            error = move_on(comers, &count, by, &is_lost);
     }
     return error;
 }
@@ -486,6 +493,7 @@ static int tell_group(struct telling *t, const struct member *members, uint32_t 
     for (uint32_t i = 0; i < count && error == 0; i++) {
         struct comer *c = &all[i];
         c->sequence = &t->ranks->list[members[i].sequence];
+        c->loses = members[i].device.loses_work;
         open_reader(t->ranks, &c->ahead, &c->sequence->kernels);
         int more = span_next(&c->ahead, kernel_kind);
         error = more > 0 ? look(c, by) : more;

@@ -126,6 +126,7 @@ struct rank_device {
     uint32_t job; /* JOB_NONE: none that is known */
     uint64_t device;
     bool lacks_ranks; /* its job: some are not among the devices */
+    bool loses_work;  /* its last kernels may be lost */
 };
 
 /* A collective that several devices took part in, together. */
@@ -143,6 +144,7 @@ enum rank_miss {
     RANK_MISS_NUMBER, /* a rank has not as many kernels as others, and they have no numbers */
     RANK_MISS_TIME,   /* they did not run at one moment: the clocks may be apart */
     RANK_MISS_PIECE,  /* some ranks are not there, or were left out */
+    RANK_MISS_LOST, /* a rank's last kernels may be lost, and this is behind those that are known */
     RANK_MISSES
 };
 

@@ -77,6 +77,7 @@ struct idle_device {
     uint32_t rested;            /* ... and its row */
     uint64_t worked_ns; /* likewise its longest work but for collectives, and what launched it */
     struct idle_place worked;
+    bool loses_work; /* as struct idle_ranked has it */
 };
 
 /* A time in which a device waited for another rank; those of a device lie together. */
@@ -97,7 +98,8 @@ struct idle_before {
 struct idle_ranked {
     const struct process *process;
     uint64_t device;
-    uint32_t place; /* in `devices`; IDLE_NONE */
+    uint32_t place;  /* in `devices`; IDLE_NONE */
+    bool loses_work; /* its last may be lost: behind the walk */
 };
 
 struct idle_pause {
@@ -234,6 +236,9 @@ void idle_lost_work(struct idle_lost *lost, const struct slice *s);
 /* Behind the last: from when on, and until when, what its devices did is not known; false: that is
  * known up to end_ns. (idle_lost.c) */
 bool idle_lost_span(const struct idle_lost *lost, uint64_t end_ns, struct time_span *span);
+
+/* Behind the walk: of which devices the last work may be lost. */
+void idle_lost_end(struct idle *d);
 
 /* Of threads: calls, what the driver did inside them, operators, and ranges. (idle_calls.c) */
 int idle_take_call(struct idle *d, struct idle_process *p, const struct slice *s);

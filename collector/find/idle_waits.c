@@ -65,7 +65,7 @@ uint32_t idle_ranked(struct idle *d, const struct process *p, uint64_t device, i
     *error = list ? key_map_set(&d->ranked_of, key, d->ranked_count + 1u) : GPUPROF_NO_MEMORY;
     if (*error < 0)
         return 0;
-    list[d->ranked_count] = (struct idle_ranked){p, device, IDLE_NONE};
+    list[d->ranked_count] = (struct idle_ranked){p, device, IDLE_NONE, false};
     return ++d->ranked_count;
 }
 
@@ -152,7 +152,8 @@ static int find_ranks(const struct idle *d, struct rank_device *devices)
                                  .host = p->host,
                                  .job = is_one ? p->job : JOB_NONE,
                                  .device = d->ranked[i].device,
-                                 .lacks_ranks = missing_ranks_of(d->walk->rec, p->job) != NULL};
+                                 .lacks_ranks = missing_ranks_of(d->walk->rec, p->job) != NULL,
+                                 .loses_work = d->ranked[i].loses_work};
     }
     key_map_release(&ranks);
     return error;

@@ -9,7 +9,7 @@
 
 #define KIND_NAME_BYTES 2 /* in a part, at least */
 #define PLACE_BYTES     4
-#define DEVICE_BYTES    23
+#define DEVICE_BYTES    24
 #define ROW_BYTES       12
 #define SEQUENCE_BYTES  7
 
@@ -49,6 +49,7 @@ static void carry_device(struct part *p, uint32_t *process, struct idle_device *
         part_number(p, &d->parts[i]);
     for (unsigned i = 0; i < IDLE_CAUSES; i++)
         part_number(p, &d->causes[i]);
+    part_flag(p, &d->loses_work);
     part_text(p, &name);
     p->has_failed |= !name || strlen(name) >= sizeof known->name;
     if (!p->has_failed && !p->is_written)
@@ -291,8 +292,8 @@ int idle_parts_order(struct idle_parts *all, struct idle *d)
     d->ranked = calloc(at + 1u, sizeof *d->ranked);
     for (d->ranked_count = 0; d->ranked && d->ranked_count < at; d->ranked_count++) {
         const struct idle_device *device = &d->devices[d->ranked_count];
-        d->ranked[d->ranked_count] =
-            (struct idle_ranked){device->process, device->device, d->ranked_count};
+        d->ranked[d->ranked_count] = (struct idle_ranked){device->process, device->device,
+                                                          d->ranked_count, device->loses_work};
     }
     return d->ranked ? 0 : GPUPROF_NO_MEMORY;
 }

@@ -141,6 +141,37 @@ def test_pieces_and_parts_of_it(run_verb, make_records):
     check_equal(run_verb, folder, make_parts(run_verb, folder, 2)[::-1])
 
 
+@pytest.mark.parametrize("is_killed", [True, False])
+def test_nobody_else_is_blamed_for_it(is_killed, run_verb, make_records):
+    """Rank 2 comes 100 us late to each of ten collectives, rank 1 by 20 us; of the last six of rank
+    2 there are no kernels. If it was killed, they may be lost; else it took no part in them."""
+    scripts = []
+    for rank, late in enumerate((0, 20, 100)):
+        s = Script(rank)
+        for n in range(10):
+            s.now = 1_000_000 + 1000 * n + late
+            if rank == 2 and n >= 4:
+                s.call("cudaLaunchKernel", 5)
+            else:
+                s.launch(after=10, lasts=300 - late, kernel=3)
+        scripts.append(s)
+    folder = make_records(line for s in scripts for line in s.text())
+    if is_killed:
+        without_end(folder)
+    made = json.loads(run_verb("report", "--format=json", "--table=arrivals,ranks,idle",
+                               folder).stdout)
+    [row] = made["arrivals"]
+    waits = {row["place"]: row["total_ns"] // US for row in made["idle"]
+             if row["cause"] == "communication"}
+    assert (row["rank"], row["last"]) == ("2", 4)
+    assert made["arrivals_missed"] == {"kernel": 0, "number": 0, "time": 0, "piece": 0,
+                                       "lost": 6 * is_killed}
+    assert row["count"] == (4 if is_killed else 10)
+    assert waits == {"rank 2": 4 * 180, ("a rank, maybe one that is not here" if is_killed
+                                         else "rank 1"): 6 * 20}
+    check_equal(run_verb, folder, make_parts(run_verb, folder, 3)[::-1])
+
+
 def test_it_is_said_how_much_was_recorded(run_verb, make_records):
     s = Script()
     s.launch(lasts=100)

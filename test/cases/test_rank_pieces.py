@@ -47,7 +47,8 @@ def test_arrivals_of_a_piece(seed, run_verb, make_records):
         found = report(run_verb, folder, f"--from={max(0, first - ORIGIN)}us",
                        f"--to={end - ORIGIN}us")
         rows, cut = known(begins, first, end)
-        assert found["arrivals_missed"] == {"kernel": 0, "number": 0, "time": 0, "piece": 0}
+        assert found["arrivals_missed"] == {"kernel": 0, "number": 0, "time": 0,
+                                            "piece": 0, "lost": 0}
         assert {row["collective"]: (row["count"], row["ranks"], row["skew_total_ns"])
                 for row in found["arrivals"]} == {
             {REDUCE: "AllReduce", GATHER: "AllGather"}[kernel]: (

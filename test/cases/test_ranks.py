@@ -552,6 +552,22 @@ def test_a_communicator_whose_size_one_rank_does_not_know(run_verb, tmp_path):
             [(rank, 5)]
 
 
+def test_a_few_ns_make_nobody_late(run_verb, make_records):
+    """Rank 1 is last most often, by 1 us; the others wait for rank 2."""
+    scripts = []
+    for number in range(3):
+        s = Script(number)
+        for n in range(10):
+            s.now = 1_000_000 + 10_000 * n + (1 if number == 1 else 0) + \
+                (5000 if number == 2 and n % 5 == 0 else 0)
+            s.launch(us=3, after=5, lasts=6000, kernel=3)
+        scripts.append(s)
+    folder = make_records(line for s in scripts for line in s.text())
+    [row] = arrivals(run_verb, folder)
+    assert (row["rank"], row["last"], row["behind_ns"], row["count"]) == ("2", 2, 10_000 * US, 10)
+    check_parts(run_verb, folder, 2)
+
+
 def test_jobs_do_not_meet(run_verb, make_records):
     """The same kernels at the same time, in two jobs."""
     lines = []
@@ -630,7 +646,7 @@ def test_missing_kernels(lost, hosts, numbers, run_verb, make_records):
     assert (row["count"], row["skew_total_ns"], row["skew_max_ns"]) == \
         (len(apart), sum(apart), max(apart))
     assert made["arrivals_missed"] == {"kernel": missed * numbers, "number": missed * (not numbers),
-                                       "time": 0, "piece": 0}
+                                       "time": 0, "piece": 0, "lost": 0}
     assert sum(rank["late_ns"] for rank in made["ranks"]) == sum(apart)
     assert sum(rank["late"] for rank in made["ranks"]) == len(apart)
     assert (missed > 0) == (lost > 0)
