@@ -300,7 +300,11 @@ static void print_origin(struct screen *s, const struct report *r)
     char time[UNIT_TEXT_BYTES];
     uint64_t origin_ns = r->walk.survey.origin_ns;
     uint64_t ns = origin_ns > r->wall_begin_ns ? origin_ns - r->wall_begin_ns : 0;
-    if (!s->is_short && !r->selection && overview_start_up_ns(r) && ns >= ORIGIN_LATE_NS)
+    if (!s->is_short && r->rec->left_out)
+        line(s, "time 0", NULL,
+             "the first event of the processes that are read: --from, --to and tables count from "
+             "it");
+    else if (!s->is_short && !r->selection && overview_start_up_ns(r) && ns >= ORIGIN_LATE_NS)
         line(s, "time 0", NULL,
              "the first event, %s after the start: --from, --to and tables count "
              "from it",
