@@ -10,11 +10,10 @@
 #include "export/sqlite_writer.h"
 #include "find/idle.h"
 
-/* Of what may begin with the process, before the session's start. */
+/* Negative for what begins with the process, before the session's start. */
 static struct sql_value since(const struct export_writer *w, uint64_t ns)
 {
-    uint64_t origin = w->walk->survey.origin_ns;
-    return sql_integer(ns > origin ? ns - origin : 0);
+    return sql_integer(ns - w->walk->survey.origin_ns);
 }
 
 /* Text of a recording as a value; *owned is to be freed. NULL stays NULL. */

@@ -385,6 +385,15 @@ def test_idle_time_is_that_of_the_report(make_gpu, run_collector, export, scene,
             for row in told["arrivals"]]
 
 
+def test_the_program_s_start_is_before_the_first_event(make_gpu, export):
+    """What is idle until the first launch ends where that begins: the times are of one clock."""
+    base = export(make_gpu("late", 3, 10))
+    rows = list(base.execute("""SELECT s.longestStart, s.longestStart + s.longest, l.longestStart
+        FROM GPUPROF_IDLE AS s JOIN GPUPROF_IDLE AS l USING (globalPid, cause)
+        WHERE cause = 'start-up' AND s.place LIKE 'import%' AND l.place = 'cudaLaunchKernel'"""))
+    assert len(rows) == 3 and all(start < 0 and end == launch for start, end, launch in rows)
+
+
 def test_who_waited_for_whom(make_gpu, export):
     """Rank 1 comes 20 ms late to every third reduction of ten."""
     base = export(make_gpu("late", 3, 10))
