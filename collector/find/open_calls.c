@@ -160,14 +160,21 @@ static bool fill_foot(const struct table *t, enum report_format format, struct c
 static void print_note(const struct table *t, FILE *out)
 {
     const struct open_calls *o = t->source;
-    bool has_none = false;
-    for (uint32_t i = 0; i < o->count; i++)
-        has_none |= o->calls[i].duration_ns >= SURVEY_HANG_NS &&
-                    (!o->calls[i].node || told_stack_is_python(o->stacks, o->calls[i].node));
-    if (has_none)
-        fputs("\n'gpuprof run --backtrace=sync,copy,alloc' gives such a call its stack, frames in "
-              "C too\n",
-              out);
+    bool lacks[API_CLASS_COUNT] = {false};
+    const char *before = "\n'gpuprof run --backtrace=";
+    for (uint32_t i = 0; i < o->count; i++) {
+        const struct open_call *c = &o->calls[i];
+        if (c->duration_ns >= SURVEY_HANG_NS && c->function->class < API_CLASS_COUNT &&
+            (!c->node || told_stack_is_python(o->stacks, c->node)))
+            lacks[c->function->class] = true;
+    }
+    for (unsigned class = 0; class < API_CLASS_COUNT; class ++)
+        if (lacks[class]) {
+            fprintf(out, "%s%s", before, api_class_name(class));
+            before = ",";
+        }
+    if (*before == ',')
+        fputs("' gives such a call its stack, frames in C too\n", out);
 }
 
 const struct table_info open_calls_table = {

@@ -23,7 +23,8 @@ function drawHungCalls(calls) {
            stackOf(call) ||
              (call.lasted_ns >= HANG_NS &&
                el("p", {class: "small"},
-                 "Its stack is not known: gpuprof run --backtrace=sync,copy,alloc takes it."))));
+                 "Its stack is not known: " +
+                 "gpuprof run --backtrace=launch,sync,copy,alloc takes it."))));
 }
 
 function drawUnfinished(rows) {

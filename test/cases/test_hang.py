@@ -210,6 +210,18 @@ def test_what_had_not_finished(library, collector, tmp_path, scene):
             assert set(rows(found, "may have ended")) <= {("first(float*)", 1, "may have ended")}
 
 
+@pytest.mark.parametrize("scene, function, classes", [
+    ("launch", "cudaLaunchKernel", "launch"), ("malloc", "cudaMalloc", "alloc")])
+def test_which_stacks_to_take(library, collector, tmp_path, scene, function, classes):
+    """Of the kind of the call that hangs: no other would give it its stack."""
+    with Hung([hang_work(), scene], library, tmp_path,
+              SIMCUDA_FAIL=f"{function}:1=hang") as hung:
+        hung_report(collector, hung)
+        text = subprocess.run([collector, "report", "--table=open_calls", hung.data],
+                              stdout=subprocess.PIPE, text=True, check=True).stdout
+        assert f"\n'gpuprof run --backtrace={classes}' gives such a call its stack" in text
+
+
 def test_what_had_not_finished_without_the_device(library, collector, tmp_path):
     with Hung([hang_work(), "kernel"], library, tmp_path, GPUPROF_GPU="off") as hung:
         for found, _ in hung_report(collector, hung):

@@ -76,6 +76,12 @@ static void allocate(void)
     cudaMalloc(&memory, 4096);
 }
 
+static void launch_only(void)
+{
+    hangs();
+    launch(first, 1, 32, 0, streams[0]);
+}
+
 /* In code of the host: no call tells of it. */
 static void wait_outside(void)
 {
@@ -128,7 +134,8 @@ int main(int count, char **words)
         const char *name;
         void (*run)(void);
     } scenes[] = {{"kernel", wait_for_kernel}, {"many", go_on},    {"value", wait_for_value},
-                  {"malloc", allocate},        {"reduce", reduce}, {"outside", wait_outside}};
+                  {"malloc", allocate},        {"reduce", reduce}, {"outside", wait_outside},
+                  {"launch", launch_only}};
     for (int i = 0; i < 2; i++)
         cudaStreamCreateWithFlags(&streams[i], cudaStreamNonBlocking);
     watch();
