@@ -171,7 +171,8 @@ const struct option_info option_infos[] = {
      "the work that these made, and what reaches into them; --step-by says what a step is"},
     {OPTION_PLACE, 0, "range", "NAME", OTHER,
      "likewise, only what happened while a range or label of this name was open in the process; "
-     "'*' stands for any text, '?' for one byte"},
+     "'*' stands for any text, '?' for one byte. Idle time and wall time go from the first one's "
+     "begin to the last one's end"},
     {OPTION_PROCESSES, 0, "job", "N[,M-K]", OTHER,
      "of several jobs in one folder only the processes of these, numbered from 0 on by their "
      "begin; they are told apart by what their launchers say, and by time"},
