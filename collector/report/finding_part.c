@@ -127,6 +127,17 @@ static void translate(const struct idle_parts *all, uint32_t of, struct part *p,
     *where = *where ? t->places[*where - 1] : 0;
 }
 
+/* Places that are not known, of which a part has several, are one here. */
+static void add_sum(struct finding_sum *to, const struct finding_sum *sum)
+{
+    if (sum->longest_ns > to->longest_ns || !to->count) {
+        to->longest_ns = sum->longest_ns;
+        to->at_ns = sum->at_ns;
+    }
+    to->count += sum->count;
+    to->ns += sum->ns;
+}
+
 static int add_sums(struct findings *f, const struct idle_parts *all, uint32_t of, struct part *p,
                     const struct texts *t)
 {
@@ -142,7 +153,7 @@ static int add_sums(struct findings *f, const struct idle_parts *all, uint32_t o
         error =
             finding_sums_find(&f->sums, sum.kind, sum.device, sum.what, sum.where, &recent, &place);
         if (error == 0 && place)
-            f->sums.rows[place - 1] = sum;
+            add_sum(&f->sums.rows[place - 1], &sum);
     }
     return error;
 }

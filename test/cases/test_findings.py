@@ -15,6 +15,7 @@ import toolchain
 from conftest import ROOT
 from made_findings import (ADD, GEMM, MAIN, MS, NCCL, PINNED, PLAIN, RANK, RELU, TO_HOST, TYPES, US,
                            Job)
+from test_partial import check_equal, make_parts
 
 # Of the window, in percent, and in milliseconds: as GUIDE has them.
 ROW = re.compile(r"\| `([a-z0-9-]+)` \| .* \| (?:(\d+) %, )?(\d+) ms \| ")
@@ -433,6 +434,25 @@ def test_where_is_not_known(found):
     in_range(job, "forward", 100 * MS)  # what is known counts
     row, = found(job, name="some")
     assert row["where"] == row["evidence"][0]["where"] == "forward"
+
+
+def test_places_that_are_not_known_are_one(make_records, run_verb):
+    """Of a part, too, in which a stack without a line and no stack at all are two."""
+    jobs = [Job(0), Job(1)]
+    lines = []
+    for job in jobs:
+        job.add(TYPES["stack"], MAIN, 1, args=(1, 0), text="\x01" * 7 + "\x20")
+        for number in range(30000):
+            job.kernel("small", 4000, call=job.call(at=job.now - 1) if number % 3 else 0)
+        call = f"{TYPES['call']} "
+        for line in job.lines():
+            lines += ["stack 1", line] if line.startswith(call) else [line]
+    folder = make_records(lines)
+    rows = json.loads(run_verb("report", "--format=json", "--table=findings", "-j1",
+                               folder).stdout)["findings"]
+    row, = (row for row in rows if row["id"] == "tiny-kernels")
+    assert [(r["where"], r["count"], r["ns"]) for r in row["evidence"]] == [(None, 30000, 120 * MS)]
+    check_equal(run_verb, folder, make_parts(run_verb, folder, 2))
 
 
 @pytest.mark.parametrize("known", (("prepare", None), ("prepare", "train"), (None, "train")))

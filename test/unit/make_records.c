@@ -7,6 +7,7 @@
  *                   by the next or the end. Where it runs: a byte of the boot's id, and both clocks
  *                   at its begin, in ns
  *   meta KEY=VALUE  what it says of itself
+ *   stack NUMBER    the next record's
  *   TYPE THREAD BEGIN DURATION CORRELATION FLAGS CODE WEIGHT ARGUMENT,... TEXT
  *                   a record; TYPE by its number, CODE by its number or the name of a function, "-"
  *                   for no arguments, which are numbers; those of a thread in the order of time
@@ -49,7 +50,7 @@ static void begin_process(struct stream_builder *b, unsigned rank, const char *w
     builder_thread(b, 3, 50, b->header.pid + 600, "autograd");
 }
 
-static void add_record(struct stream_builder *b, const char *line)
+static void add_record(struct stream_builder *b, const char *line, unsigned *stack)
 {
     unsigned type, thread, flags;
     unsigned long long begin, duration, correlation, weight;
@@ -67,6 +68,7 @@ static void add_record(struct stream_builder *b, const char *line)
                        .begin = begin,
                        .duration = duration,
                        .correlation = (uint32_t)correlation,
+                       .stack_id = *stack,
                        .weight = (uint32_t)weight,
                        .bytes = *text ? (const uint8_t *)text : NULL,
                        .byte_count = (uint32_t)strlen(text)};
@@ -74,13 +76,14 @@ static void add_record(struct stream_builder *b, const char *line)
          word = strtok(NULL, ","))
         r.args[r.arg_count++] = strtoull(word, NULL, 10);
     builder_add(b, thread, &r);
+    *stack = 0;
 }
 
 int main(int argc, char **argv)
 {
     struct stream_builder b;
     char line[LINE_BYTES];
-    unsigned rank = 0, count = 0;
+    unsigned rank = 0, count = 0, stack = 0;
     int where = 0;
     if (argc != 2) {
         fprintf(stderr, "usage: make_records DIR < SCRIPT\n");
@@ -97,8 +100,8 @@ int main(int argc, char **argv)
             count++;
         } else if (more && strncmp(line, "meta ", 5) == 0) {
             builder_meta(&b, line + 5);
-        } else if (more) {
-            add_record(&b, line);
+        } else if (more && sscanf(line, "stack %u", &stack) != 1) {
+            add_record(&b, line, &stack);
         }
     }
     return 0;
