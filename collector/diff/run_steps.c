@@ -13,14 +13,22 @@
 
 /* ---- which steps there are ------------------------------------------------------------------- */
 
-/* Of a process's steps those that are whole, without the warm-up, are kept. `logs` and
- * `room` have room for all. */
+static bool is_whole(const struct step *s)
+{
+    return !s->is_partial && s->end_ns > s->begin_ns;
+}
+
+/* Of a process's steps those that are whole, without the warm-up, are kept; of these, if there are
+ * any, those of which the GPU's time is known. `logs` and `room` have room for all. */
 static void keep(struct run_steps *r, uint32_t first, uint32_t end, double *logs, double *room)
 {
     uint32_t whole = 0;
+    bool knows_some = false;
+    for (uint32_t i = first; i < end; i++)
+        knows_some |= is_whole(&r->steps.list[i]) && !r->steps.list[i].is_blind;
     for (uint32_t i = first; i < end; i++) {
         const struct step *s = &r->steps.list[i];
-        r->list[i].is_kept = !s->is_partial && s->end_ns > s->begin_ns;
+        r->list[i].is_kept = is_whole(s) && !(knows_some && s->is_blind);
         if (r->list[i].is_kept)
             logs[whole++] = log((double)(s->end_ns - s->begin_ns));
     }

@@ -10,7 +10,7 @@ import xml.etree.ElementTree
 
 import pytest
 from made_devices import MS, Board, Job, S
-from made_runs import FACTS, Run, baseline, noisy
+from made_runs import FACTS, US, Run, baseline, noisy
 from stream_reader import TYPE_NUMBERS
 
 SAME, WORSE, USAGE, UNSURE = 0, 1, 2, 3
@@ -60,6 +60,22 @@ def test_the_first_step_is_found_always(recorded, saved, count):
             slow[count // 3] = 50
         run = Run(steps=count, launches=1, slow=slow)
         assert saved(recorded(f"run{seed}", run))["warm_up"] == 1
+
+
+def test_steps_of_which_the_gpus_time_is_not_known(make_records, saved):
+    """Others are compared, unless there are none."""
+    at = {8: 10 * US + 8 * 1000 * US, 0: 5 * US}
+    lines = Run().lines()
+    rows = [saved(make_records(lines, name="whole"))]
+    for known, ns in at.items():
+        work = {str(TYPE_NUMBERS["kernel"]), str(TYPE_NUMBERS["copy"])}
+        kept = [line for line in lines
+                if line.split()[0] not in work or int(line.split()[2]) < ns]
+        kept.append(f"{TYPE_NUMBERS['step_down']} 3 {ns} 0 0 0 5 0 1,1 CUPTI off")
+        rows.append(saved(make_records(kept, name=f"known-{known}")))
+    assert [row["steps"] for row in rows] == [12, 8, 12]
+    busy = [row["metrics"].get("gpu_busy_ns") for row in rows]
+    assert busy[0] == busy[1] > 0 and not busy[2]
 
 
 def test_which_run_has_the_warm_up(recorded, run_verb, tmp_path):
