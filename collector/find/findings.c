@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "api/api.h"
 #include "base/json_text.h"
 #include "base/unit_text.h"
 #include "error.h"
@@ -67,8 +68,17 @@ struct consumer findings_consumer(struct findings *f)
                              .tied = tied,
                              .end = end};
 }
+
 /* Without its stack there is nothing in the recording to look at. */
-static const char hang_stackless_next[] = "gpuprof run --backtrace=sync,copy,alloc PROGRAM";
+static const char *stackless_next(const struct findings *f, const struct idle_place *place)
+{
+    const struct function_table *all = &f->walk->rec->reader.functions;
+    unsigned class = place->function < all->count ? all->functions[place->function]->class
+                                                  : (unsigned)API_CLASS_COUNT;
+    return class == API_LAUNCH || class == API_GRAPH_LAUNCH
+               ? "gpuprof run --backtrace=launch,sync,copy,alloc PROGRAM"
+               : "gpuprof run --backtrace=sync,copy,alloc PROGRAM";
+}
 
 static const char hang_collective_next[] = "gpuprof report --table=collectives DATA";
 
@@ -108,7 +118,7 @@ static int add_hang(struct findings *f)
     *to = (struct finding){.kind = &finding_kinds[FINDING_HANG],
                            .next = h->collectives   ? hang_collective_next
                                    : h->place.stack ? NULL
-                                                    : hang_stackless_next,
+                                                    : stackless_next(f, &h->place),
                            .ns = h->ns,
                            .process = h->late ? h->late->process : h->process,
                            .device = UINT64_MAX,

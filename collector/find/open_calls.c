@@ -198,9 +198,10 @@ const struct table_info open_calls_table = {
 void open_calls_print_summary(const struct open_calls *o, FILE *out)
 {
     char text[UNIT_TEXT_BYTES];
-    if (!o->total)
+    const struct open_call *c = o->calls; /* the longest */
+    /* A program that runs is in some call as a rule. */
+    if (!o->total || (c->process->losses.running && c->duration_ns < SURVEY_HANG_NS))
         return;
-    const struct open_call *c = &o->calls[0];
     fprintf(out, "  open       %s ", c->function->name);
     char who[RANK_TITLE_BYTES];
     /* Nothing later is known of the process: it was killed in its work, and did not hang; or its

@@ -144,15 +144,18 @@ function tellingStep() {
   return found;
 }
 
+/* Clock readings of two processes agree no better. */
+const WAIT_NS = 1000;
+
 /* Whom its process waited for, and who waited for it in its step of that number. */
 function waitsText(series, step, detail) {
   if (!data.steps.knows_waits) return "";
   const others =
     steps.series.filter((s) => s.number(step) === series.number(step) && s.details.has(step))
       .map((s) => s.details.get(step))
-      .filter((other) => other.whom === series.process);
+      .filter((other) => other.whom === series.process && other.wait >= WAIT_NS);
   const most = others.reduce((ns, other) => Math.max(ns, other.wait), 0);
-  return (detail.whom < 0 ? "; it waited for no other rank" :
+  return (detail.whom < 0 || detail.wait < WAIT_NS ? "; it waited for no other rank" :
                             `; it waited for ${processName(detail.whom)}, ${time(detail.wait)}`) +
     (others.length ? `; ${counted(others.length, "rank")} waited for it, up to ${time(most)}` : "");
 }

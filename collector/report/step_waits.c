@@ -106,7 +106,7 @@ bool step_has_only_waited(const struct steps *steps, const struct step_wait *wai
 char *step_wait_text(const struct step_wait *wait)
 {
     char *text = NULL, who[RANK_TITLE_BYTES], time[UNIT_TEXT_BYTES];
-    if (!wait->process ||
+    if (!wait->process || wait->ns < STEP_WAIT_NS ||
         asprintf(&text, "%s, %s", process_who(wait->process, who), time_text(time, wait->ns)) < 0)
         return NULL;
     return text;

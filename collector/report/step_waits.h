@@ -8,6 +8,8 @@
 #define GPUPROF_COLLECTOR_STEP_WAITS_H
 
 #include "find/idle.h"
+
+#define STEP_WAIT_NS 1000u /* text tells of no shorter one: clock readings agree no better */
 #include "model/steps.h"
 
 struct step_wait {
@@ -30,7 +32,7 @@ const struct step *step_awaited(const struct steps *steps, const struct step_wai
 bool step_has_only_waited(const struct steps *steps, const struct step_wait *waits,
                           const struct step *step);
 
-/* "rank 1, 20.000 ms", in new memory; NULL: nobody, or no memory. */
+/* "rank 1, 20.000 ms", in new memory; NULL: nobody for STEP_WAIT_NS, or no memory. */
 char *step_wait_text(const struct step_wait *wait);
 
 #endif

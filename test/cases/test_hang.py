@@ -121,6 +121,8 @@ def test_where_an_extension_hangs(library, collector, extensions, tmp_path, scen
     assert call["line"] == call["stack"][0] == where and python in call["stack"]
     assert found["findings"][0]["id"] == "hang" and found["findings"][0]["where"] == where
 
+SECOND_NS = 1_000_000_000
+
 
 def hang_work():
     return toolchain.build("hang_work.c", *toolchain.runtime(12), *toolchain.DRIVER)
@@ -216,10 +218,27 @@ def test_which_stacks_to_take(library, collector, tmp_path, scene, function, cla
     """Of the kind of the call that hangs: no other would give it its stack."""
     with Hung([hang_work(), scene], library, tmp_path,
               SIMCUDA_FAIL=f"{function}:1=hang") as hung:
-        hung_report(collector, hung)
+        for found, _ in hung_report(collector, hung):
+            kinds = "launch," if classes == "launch" else ""
+            assert f" --backtrace={kinds}sync,copy,alloc " in found["findings"][0]["next"]
         text = subprocess.run([collector, "report", "--table=open_calls", hung.data],
                               stdout=subprocess.PIPE, text=True, check=True).stdout
         assert f"\n'gpuprof run --backtrace={classes}' gives such a call its stack" in text
+
+
+def test_who_works_is_in_a_call(library, collector, tmp_path):
+    """What has been open for less than a second is no news of a program that runs."""
+    with Hung([hang_work(), "kernel"], library, tmp_path) as hung:
+        text = subprocess.run([collector, "report", hung.data], stdout=subprocess.PIPE, text=True,
+                              check=True).stdout
+        def lasted_ns():
+            call = report(collector, hung.data)[1]
+            return call["lasted_ns"] if call else 0
+        assert "\n  open  " not in f"\n{text}" or lasted_ns() >= SECOND_NS
+        launched.wait_until(lambda: lasted_ns() >= SECOND_NS, 120)
+        text = subprocess.run([collector, "report", hung.data], stdout=subprocess.PIPE, text=True,
+                              check=True).stdout
+        assert "\n  open  " in f"\n{text}"
 
 
 def test_what_had_not_finished_without_the_device(library, collector, tmp_path):

@@ -419,6 +419,23 @@ def test_whom_the_slowest_step_waited_for(run_verb, make_gpu):
         "late", 1, name="alone")).stdout
 
 
+@pytest.mark.parametrize("late", [0.5, 2])
+def test_text_tells_of_no_wait_below_a_microsecond(late, run_verb, make_records):
+    """Clocks of two processes are read no closer; JSON has it."""
+    scripts = []
+    for rank in range(2):
+        s = reduces(rank, [1000 + 10_000 * n + late * rank for n in range(6)],
+                    [200 - late * rank] * 6)
+        for number in range(7):
+            s.add("step", 1, 1_000_000 + 10_000 * number, 0, args=(number,))
+        scripts.append(s)
+    folder = make_records(line for script in scripts for line in script.text())
+    rows = json.loads(run_verb("report", "--format=json", "--table=steps", folder).stdout)["steps"]
+    assert {row.get("waited_for_ns", 0) for row in rows if row["pid"] == 1000} >= {int(late * US)}
+    text = run_verb("report", "--table=steps", folder).stdout
+    assert bool(re.search(r"rank 1, [\d.]+ [nu]s", text)) == (late >= 1)
+
+
 @pytest.mark.parametrize("more, named", [(0, 1), (200, 1), (2000, 0)])
 def test_who_is_named_for_the_slowest_step(more, named, run_verb, make_records):
     """Rank 1 comes 20 ms late in step 3; that of rank 0, which waits for it, is `more` us longer. A
