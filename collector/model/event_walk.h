@@ -31,10 +31,6 @@ void walk_release(struct walk *w);
  */
 int walk_survey(struct walk *w, const struct consumer *consumer);
 
-/* The same but for calls and work of devices: what is known of these is when each process's first
- * began and its last ended. */
-int walk_survey_around(struct walk *w);
-
 /* The same but for blocks of calls and work alone: of these it is known when each process's first
  * began and its last ended. */
 int walk_survey_around(struct walk *w);
