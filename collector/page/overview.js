@@ -89,7 +89,7 @@ function drawFindings(box) {
                     el("p", {}, f.advice), drawEvidence(f.evidence),
                     f.next && el("code", {class: "next"}, f.next))))),
     el("p", {class: "small"},
-      `Commands are as from the folder in which this page was made, of ${data.name}.`));
+      "Paths in commands are from the folder in which this page was made."));
 }
 
 /* [place, ns]: a few as they are, the rest of them added up. */
@@ -174,7 +174,7 @@ sections.overview = (box, o) => {
     add(box,
       el("p", {class: "lead", id: "left-out"},
         `Left out: ${count(o.left_out)} of ${count(o.left_out + o.process_count)} processes` +
-          (o.hides_waits ? "; who waited for them is not known" : "")));
+          (o.hides_waits ? "; who waited for whom is not known" : "")));
   if (o.missing_ranks)
     add(box, el("p", {class: "lead", id: "missing-ranks"}, `Not here: ${o.missing_ranks}`));
   if (whole) {

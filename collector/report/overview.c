@@ -75,7 +75,7 @@ char *overview_missing_text(const struct report *r)
     int length =
         asprintf(&text, "%s%s %s no file%s%s", job, missing_ranks_text(first, ranks),
                  first->count > 1 ? "have" : "has", more,
-                 r->idle && idle_lacks_ranks(r->idle) ? "; who waited for them is not known" : "");
+                 r->idle && idle_lacks_ranks(r->idle) ? "; who waited for whom is not known" : "");
     return length < 0 ? NULL : text;
 }
 

@@ -212,7 +212,7 @@ static void print_piece(struct screen *s, const struct report *r)
         line(s, "left out", NULL, "%u of %u processes%s", r->rec->left_out,
              r->rec->left_out + r->rec->count,
              r->rec->left_out_ranks && r->idle && idle_lacks_ranks(r->idle)
-                 ? "; who waited for them is not known"
+                 ? "; who waited for whom is not known"
                  : "");
     free(text);
     free(begun);

@@ -13,7 +13,7 @@ from test_ranks import Process, communicating, fixture_recorded  # noqa: F401
 
 TORCHRUN = {"MASTER_ADDR": "node1", "MASTER_PORT": "29500", "TORCHELASTIC_RUN_ID": "none"}
 BLAMELESS = "a rank, maybe one that is not here"
-UNKNOWN = "; who waited for them is not known"
+UNKNOWN = "; who waited for whom is not known"
 
 
 @pytest.fixture(name="reduced")

@@ -142,10 +142,10 @@ def test_waits_for_ranks_that_are_left_out(run_verb, make_gpu):
         whole = run_verb("report", "--full", f"--rank={ranks}", folder).stdout
         steps = run_verb("report", "--table=steps", f"--rank={ranks}", folder).stdout
         assert "waited for" not in steps
-        assert "left out   1 of 4 processes; who waited for them is not known\n" in whole
+        assert "left out   1 of 4 processes; who waited for whom is not known\n" in whole
         assert ("a rank, maybe one that is not here" in whole) == bool(waited)
     one = run_verb("report", "--rank=2", folder).stdout
-    assert "left out   3 of 4 processes; who waited for them is not known\n" in one
+    assert "left out   3 of 4 processes; who waited for whom is not known\n" in one
     page = json.loads(run_verb("report", "--rank=2", "--format=json", folder).stdout)
     assert page["overview"]["left_out"] == 3
     [finding] = [row for row in page["findings"] if row["id"] == "exposed-communication"]

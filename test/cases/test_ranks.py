@@ -551,7 +551,7 @@ def test_communicators_of_which_ranks_are_not_there(run_verb, tmp_path):
     assert told("--rank=0,1") == ([("abc", "1", 5)], 0, {"rank 1": 35_000}, 2)
     assert told("--rank=0-2") == ([("abc", "1", 5)], 5, {"rank 1": 35_000}, 1)
     assert told("--rank=0,2") == ([], 10, {}, 2)
-    said = "; who waited for them is not known"
+    said = "; who waited for whom is not known"
     for ranks, lacks in (("0,1", False), ("2,3", False), ("0-2", True), ("0", True)):
         assert (said in run_verb("report", f"--rank={ranks}", folder).stdout) == lacks
     (folder / "1.gpuprof").unlink()

@@ -411,7 +411,7 @@ def test_a_page_of_some_ranks_says_what_is_left_out(chromium, run_verb, make_gpu
     run_verb("report", folder, "-o", "page.html", "--rank=0,2")
     page = Page(chromium, tmp_path / "page.html")
     assert page.text("#left-out") == \
-        "Left out: 2 of 4 processes; who waited for them is not known"
+        "Left out: 2 of 4 processes; who waited for whom is not known"
     page.check_quiet()
     run_verb("report", folder, "-o", "page.html")
     page = Page(chromium, tmp_path / "page.html")
@@ -421,7 +421,7 @@ def test_a_page_of_some_ranks_says_what_is_left_out(chromium, run_verb, make_gpu
 def test_a_page_says_which_ranks_have_no_file(chromium, run_verb, make_gpu, tmp_path):
     folder = make_gpu("late", 4)
     for names, said in (((), None), (("rank1", "rank2"), "Not here: ranks 1-2 have no file; who "
-                                     "waited for them is not known")):
+                                     "waited for whom is not known")):
         for name in names:
             (folder / f"{name}.gpuprof").unlink()
         run_verb("report", folder, "-o", "page.html")
