@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""`make bench`: measures, prints a line a figure (name, value, unit, goal, ok or over), and writes
-the same to <build>/bench.json. bench.py BUILD [PART ...], parts: call libraries range
+"""`make bench`: measures, prints the machine and a line a figure (name, value, unit, goal, ok or
+over), and writes the same to <build>/bench.json. bench.py BUILD [PART ...], parts: call libraries range
 operators torch walks peers bytes sort gpu collector devices stacks python.
 
 Every time is measured in repetitions that alternate with those of a floor or a peer; the figure is
@@ -9,7 +9,6 @@ the median, in bench.json with the quartiles. Nothing here fails because a machi
 
 import json
 import os
-import platform
 import shutil
 import subprocess
 import sys
@@ -19,7 +18,7 @@ from bench_data import (bench_bytes, bench_collector, bench_devices, bench_gpu, 
                         bench_ranks, bench_sort, bench_stacks)
 from bench_operators import bench_operators, bench_tensors, bench_torch
 from bench_peers import bench_peers, bench_walks
-from bench_run import BUILD, WORK, figures, not_run
+from bench_run import BUILD, WORK, figures, machine, not_run, tell_machine
 
 
 def main():
@@ -30,6 +29,8 @@ def main():
              "gpu": bench_gpu, "collector": bench_collector, "devices": bench_devices,
              "outputs": bench_outputs, "ranks": bench_ranks,
              "stacks": bench_stacks, "python": bench_python}
+    measured_on = machine()
+    tell_machine(measured_on)
     try:
         for name in sys.argv[2:] or parts:
             try:
@@ -39,8 +40,8 @@ def main():
     finally:
         shutil.rmtree(WORK, ignore_errors=True)
     with open(os.path.join(BUILD, "bench.json"), "w", encoding="utf-8") as file:
-        json.dump({"machine": platform.processor() or platform.machine(), "cpus": os.cpu_count(),
-                   "load": os.getloadavg(), "figures": figures}, file, indent=1)
+        json.dump({"machine": measured_on, "load_after": os.getloadavg(), "figures": figures}, file,
+                  indent=1)
         file.write("\n")
 
 

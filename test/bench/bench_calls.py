@@ -4,8 +4,8 @@
 import os
 import statistics
 
-from bench_run import (BENCH, BENCH_DIR, BUILD, Cost, call_rounds, drop_output, not_run, program,
-                       quartiles, rounds_of, run, tell)
+from bench_run import (BENCH, BENCH_DIR, BUILD, FAULTS, Cost, call_rounds, drop_output, not_run,
+                       program, quartiles, rounds_of, run, tell)
 
 
 def bench_call():
@@ -29,6 +29,7 @@ def bench_call():
         if function == "launch":
             writer = cost.writer
             writer_floor = cost.floor_ns()
+            bench_touch(cost)
     bench_inner()
     bench_off()
     for threads in (1, 2, 8):
@@ -39,6 +40,23 @@ def bench_call():
         tell(f"call.threads{threads}.wall", value, "x floor", spread=spread)
     tell("writer.cpu", statistics.median(writer), "ns/event", 60, spread=quartiles(writer))
     tell("writer.cpu.ratio", statistics.median(writer) / writer_floor, "x floor")
+
+
+def bench_touch(warm):
+    """A launch whose page of the live file was touched before, and one of the first 50,000 of a
+    process, each page of which costs a minor fault: the rounds of `warm` without faults, and first
+    rounds."""
+    cold = Cost("launch", 1, 50000, 1, 12)
+    for kind, cost, rounds in (("warm", warm, warm.warm()), ("cold", cold, cold.rounds[True])):
+        if not rounds:
+            not_run(f"call.launch.{kind}", "each round had pages that were touched first")
+            continue
+        value, spread = cost.over_floor(wall=False, rounds=rounds)
+        tell(f"call.launch.{kind}.cpu", value, "x floor", spread=spread)
+        faults = [1000 * r[FAULTS] for r in rounds]
+        tell(f"call.launch.{kind}.faults", statistics.median(faults), "in 1000 calls",
+             spread=quartiles(faults))
+    tell("call.launch.warm.rounds", 100 * len(warm.warm()) / len(warm.rounds[True]), "% of rounds")
 
 
 def bench_off():

@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the parts of bench.py share: programs run with and without the library, and figures told."""
 
+import datetime
 import os
+import platform
 import shutil
 import statistics
 import subprocess
@@ -19,8 +21,31 @@ MIX = os.path.join(BENCH_DIR, "training-step.mix")
 TMPFS = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
 WORK = tempfile.mkdtemp(prefix="gpuprof-bench-", dir=TMPFS)
 RUN_SECONDS_MAX = 120
+FAULTS = 4  # of a round of call_cost: minor faults per call, each of which takes 0.5 to 3 us
+WARM_FAULTS_MAX = 0.0005  # a first touch of all pages is 0.016: a record has 64 bytes
 
 figures = []
+
+
+def machine():
+    """What the figures are of: processor, cores that may be used, kernel, date. A virtual machine
+    may keep the processor's name for itself, but not its family and model."""
+    with open("/proc/cpuinfo", encoding="utf-8", errors="replace") as file:
+        said = [[word.strip() for word in line.split(":", 1)] for line in file if ":" in line]
+    first = dict(reversed(said))
+    numbers = [f"{key} {first[key]}" for key in ("cpu family", "model", "stepping", "CPU part")
+               if key in first]
+    return {"cpu": ", ".join([first.get("model name", platform.machine()), *numbers]),
+            "is_virtual": "hypervisor" in first.get("flags", "").split(),
+            "cores": len(os.sched_getaffinity(0)), "cores_online": os.cpu_count(),
+            "kernel": platform.release(), "load": os.getloadavg(),
+            "date": datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="minutes")}
+
+
+def tell_machine(of):
+    print(f"{of['cpu']}{' (virtual)' if of['is_virtual'] else ''}: {of['cores']} of "
+          f"{of['cores_online']} cores, Linux {of['kernel']}, {of['date']}, load "
+          + " ".join(f"{x:.1f}" for x in of["load"]), flush=True)
 
 
 def tell(name, value, unit, goal=None, most=None, at_least=False, spread=None):
@@ -96,12 +121,17 @@ class Cost:
                 self.writer += [float(l[1]) for l in lines if l[0] == "writer"]
                 drop_output()
 
-    def over_floor(self, wall):
-        """(hooked call - bare call) / floor: medians; quartiles over the hooked rounds."""
+    def over_floor(self, wall, rounds=None):
+        """(hooked call - bare call) / floor: medians; quartiles over the hooked rounds, or those of
+        them that are asked for."""
         floor, call = (0, 2) if wall else (1, 3)
         bare = statistics.median(r[call] for r in self.rounds[False])
-        ratios = [(r[call] - bare) / r[floor] for r in self.rounds[True]]
+        ratios = [(r[call] - bare) / r[floor] for r in rounds or self.rounds[True]]
         return statistics.median(ratios), quartiles(ratios)
+
+    def warm(self):
+        """The hooked rounds whose pages of the live file had been touched before."""
+        return [r for r in self.rounds[True] if r[FAULTS] <= WARM_FAULTS_MAX]
 
     def floor_ns(self):
         return statistics.median(r[1] for r in self.rounds[True])

@@ -7,9 +7,11 @@
  * below N frames of the program's own) or distinct (sync, each time by another way). Rounds of the
  * floor loop (two raw reads of the cycle counter and a 32-byte store, through 64 KiB of memory) and
  * rounds of the call loop alternate, CALLS each in every thread. Prints a line per round,
- * nanoseconds per call: floor wall, floor CPU, call wall, call CPU. Wall is per core (times
- * min(threads, processors) / threads); CPU is that of the calling threads. At the end "writer NS":
- * the CPU time of gpuprof's thread per call, if there is such a thread, and the calls made.
+ * nanoseconds per call: floor wall, floor CPU, call wall, call CPU; then the minor faults per call
+ * that the threads took in the call loop, which tell a round that touched pages of the live file
+ * first from one whose pages had been touched. Wall is per core (times min(threads, processors) /
+ * threads); CPU is that of the calling threads. At the end "writer NS": the CPU time of gpuprof's
+ * thread per call, if there is such a thread.
  */
 #include <assert.h>
 #include <dirent.h>
@@ -17,6 +19,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include "range/gpuprof.h"
@@ -31,7 +34,9 @@ static unsigned thread_count, round_count;
 static uint64_t call_count;
 static void (*call_loop)(void);
 static pthread_barrier_t barrier;
-static uint64_t cpu_ns[THREADS_MAX][2]; /* of the present round: floor, call */
+static struct spent {
+    uint64_t cpu_ns, faults;
+} spent[THREADS_MAX][2]; /* in the present round: floor, call */
 
 static inline uint64_t counter(void)
 {
@@ -154,12 +159,22 @@ static uint64_t thread_ns(clockid_t clock)
     return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
-static uint64_t timed(void (*loop)(void), uint64_t *cpu)
+static uint64_t thread_faults(void)
+{
+    struct rusage usage;
+    getrusage(RUSAGE_THREAD, &usage);
+    return (uint64_t)usage.ru_minflt;
+}
+
+/* Wall nanoseconds. */
+static uint64_t timed(void (*loop)(void), struct spent *own)
 {
     pthread_barrier_wait(&barrier);
-    uint64_t wall_begin = monotonic_ns(), cpu_begin = thread_ns(CLOCK_THREAD_CPUTIME_ID);
+    uint64_t faults = thread_faults(), wall_begin = monotonic_ns(),
+             cpu_begin = thread_ns(CLOCK_THREAD_CPUTIME_ID);
     loop();
-    *cpu = thread_ns(CLOCK_THREAD_CPUTIME_ID) - cpu_begin;
+    own->cpu_ns = thread_ns(CLOCK_THREAD_CPUTIME_ID) - cpu_begin;
+    own->faults = thread_faults() - faults;
     pthread_barrier_wait(&barrier);
     return monotonic_ns() - wall_begin;
 }
@@ -168,20 +183,22 @@ static void print_round(uint64_t floor_wall, uint64_t call_wall)
 {
     long cores = sysconf(_SC_NPROCESSORS_ONLN);
     double share = thread_count < cores ? thread_count : (double)cores;
-    double calls = (double)call_count * thread_count, cpu[2] = {0, 0};
-    for (unsigned t = 0; t < thread_count; t++)
+    double calls = (double)call_count * thread_count, cpu[2] = {0, 0}, faults = 0;
+    for (unsigned t = 0; t < thread_count; t++) {
         for (unsigned kind = 0; kind < 2; kind++)
-            cpu[kind] += (double)cpu_ns[t][kind];
-    printf("round %.3f %.3f %.3f %.3f\n", (double)floor_wall * share / calls, cpu[0] / calls,
-           (double)call_wall * share / calls, cpu[1] / calls);
+            cpu[kind] += (double)spent[t][kind].cpu_ns;
+        faults += (double)spent[t][1].faults;
+    }
+    printf("round %.3f %.3f %.3f %.3f %.6f\n", (double)floor_wall * share / calls, cpu[0] / calls,
+           (double)call_wall * share / calls, cpu[1] / calls, faults / calls);
 }
 
 static void *work(void *number)
 {
-    uint64_t *cpu = cpu_ns[(uintptr_t)number];
+    struct spent *own = spent[(uintptr_t)number];
     for (unsigned i = 0; i < round_count; i++) {
-        uint64_t floor_wall = timed(floor_loop, &cpu[0]);
-        uint64_t call_wall = timed(call_loop, &cpu[1]);
+        uint64_t floor_wall = timed(floor_loop, &own[0]);
+        uint64_t call_wall = timed(call_loop, &own[1]);
         if (number == NULL)
             print_round(floor_wall, call_wall);
     }
