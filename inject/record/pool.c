@@ -21,6 +21,11 @@
 #define GROW_BYTES     (1u << 20)
 #define ALLOCATE_TRIES 100
 #define FURTHER_BYTES  (256u << 20) /* beyond the buffer's size, for the first chunks of threads */
+#define READY_CHUNKS   16           /* free ones that the writer keeps ready */
+
+#ifndef MADV_POPULATE_WRITE
+#define MADV_POPULATE_WRITE 23 /* since Linux 5.14 */
+#endif
 
 /* By the thread that starts a recording. */
 static int live_fd = -1;  /* from pool_create to pool_publish or pool_remove */
@@ -341,6 +346,19 @@ static bool grow(struct pool *pool, uint32_t most)
     }
     atomic_store(&pool->grow_lock, 0);
     return error == 0;
+}
+
+void pool_prepare(struct pool *pool)
+{
+    if (atomic_load(&pool->free_count) < READY_CHUNKS)
+        grow(pool, pool->shared_max);
+    uint32_t allocated = atomic_load(&pool->allocated);
+    if (pool->mapped == allocated)
+        return;
+    /* Older kernels refuse it: then each page faults when a thread first writes to it. */
+    madvise(pool_chunk(pool, pool->mapped), (size_t)(allocated - pool->mapped) * pool->chunk_bytes,
+            MADV_POPULATE_WRITE);
+    pool->mapped = allocated;
 }
 
 /* What both say of an empty chunk that begins at `position`. */

@@ -264,6 +264,7 @@ static bool store_block(struct sealer *s, struct block_header *h)
         return false;
     }
     s->sequence++;
+    pool_prepare(&gp.pool);
     for (uint32_t i = 0; h->thread && i < e->shape_count; i++)
         cost_sums_sealed(s->cost_index, e->shape_keys[i], e->shape_counts[i]);
     if (h->thread)
@@ -299,6 +300,17 @@ static void add_stand_in(struct sealer *s)
         block_encoder_add(&s->encoder, s->stand_in, (size_t)bytes);
 }
 
+/* All of parts[first..last) is in the stream: full chunks become free, and others' from here on. */
+static void let_go(struct sealer *s, uint32_t first, uint32_t last)
+{
+    for (uint32_t i = first; i < last; i++) {
+        if (s->parts[i].is_lost)
+            counter_add(COUNTER_OVERWRITTEN, 1);
+        if (s->parts[i].full)
+            pool_free(&gp.pool, s->parts[i].chunk);
+    }
+}
+
 /* Seals parts[first..last) of one thread; what is stored is marked, and full chunks become free. */
 static bool seal_thread(struct sealer *s, uint32_t first, uint32_t last)
 {
@@ -327,6 +339,11 @@ static bool seal_thread(struct sealer *s, uint32_t first, uint32_t last)
                     mark_stored(s, first, last, h.position_begin);
                     return false;
                 }
+                /* Now, not at the end: a thread that is faster than we are needs fewer chunks, and
+                 * their pages are in a cache. */
+                mark_stored(s, first, last, position);
+                let_go(s, first, i);
+                first = i;
                 h.position_begin = position;
                 continue;
             }
@@ -348,13 +365,8 @@ static bool seal_thread(struct sealer *s, uint32_t first, uint32_t last)
         add_stand_in(s);
     bool good = !s->encoder.record_count || store_block(s, &h);
     mark_stored(s, first, last, good ? position : h.position_begin);
-    for (uint32_t i = first; good && i < last; i++) {
-        const struct part *p = &s->parts[i];
-        if (p->is_lost)
-            counter_add(COUNTER_OVERWRITTEN, 1);
-        if (p->full)
-            pool_free(&gp.pool, p->chunk);
-    }
+    if (good)
+        let_go(s, first, last);
     return good;
 }
 

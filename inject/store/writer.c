@@ -51,6 +51,7 @@ static bool pass(struct sealer *s, struct thread *me, uint64_t *second_ns)
 {
     /* A call that a kill ends had not returned then: nothing else is written while all wait. */
     chunk_set_u64(gp.pool.base, LIVE_OFFSET_ALIVE, ticks_now());
+    pool_prepare(&gp.pool);
     uint32_t requested = atomic_load(&gp.writer.requested);
     bool flush = requested != atomic_load(&gp.writer.done);
     uint64_t now_ns = clock_ns(CLOCK_MONOTONIC);
@@ -145,6 +146,7 @@ static void *writer_main(void *data)
     struct thread *me = &this_thread;
     own_thread_begin("gpuprof");
     compress_start();
+    pool_prepare(&gp.pool);
     seal_attach(s, me);
     FEATURES_DO(writer_begin, (me));
     identity_append_all(me);
