@@ -50,8 +50,8 @@ struct finding_gaps *finding_gaps_count(const struct findings *f)
     struct finding_gaps *gaps = calloc(f->idle->device_count + 1u, sizeof *gaps);
     for (uint32_t i = 0; gaps && i < f->idle->rows.count; i++) {
         const struct idle_row *row = &f->idle->rows.list[i];
-        bool is_one = !row->place.is_open && row->place.side != IDLE_AFTER; /* the wait is one */
-        gaps[row->device].counts[row->cause] += is_one ? row->count : 0;
+        bool is_after = row->place.side == IDLE_AFTER;
+        gaps[row->device].counts[is_after][row->cause] += row->place.is_open ? 0 : row->count;
         gaps[row->device].open_ns[row->cause] += row->place.is_open ? row->ns : 0;
         gaps[row->device].between_ns += is_between(row) ? row->ns : 0;
     }
@@ -59,8 +59,11 @@ struct finding_gaps *finding_gaps_count(const struct findings *f)
 }
 
 /* What somebody does once, at the start or the end, is no habit to be cured of. */
-static bool is_habit(enum idle_cause cause, uint64_t gaps, struct judged_time time)
+static bool is_habit(enum idle_cause cause, const struct finding_gaps *of, struct judged_time time)
 {
+    /* Behind a wait in a synchronisation there is some of that, too; behind one in a copy not. */
+    uint64_t at = of->counts[false][cause], after = of->counts[true][cause];
+    uint64_t gaps = at > after ? at : after;
     bool may_be_once = cause != IDLE_SYNC && cause != IDLE_ALLOCATION && cause != IDLE_LOADER;
     return may_be_once || (double)gaps >= FINDING_HABIT_GAPS * judged_part(time);
 }
@@ -76,7 +79,7 @@ void finding_charges(const struct findings *f, uint32_t place, const struct find
         ns[id] = worked ? worked->ns[id] : 0;
     for (unsigned cause = 0; cause < IDLE_CAUSES; cause++) {
         enum finding_id id = kind_of((enum idle_cause)cause, is_blocking);
-        if (id != FINDING_KINDS && is_habit((enum idle_cause)cause, gaps->counts[cause], time))
+        if (id != FINDING_KINDS && is_habit((enum idle_cause)cause, gaps, time))
             ns[id] += device->causes[cause] - gaps->open_ns[cause];
     }
     ns[FINDING_HOST_BOUND] += gaps->between_ns;

@@ -6,10 +6,11 @@
 
 #include "find/finding.h"
 
-/* What a device waited for: in how many gaps, and how long in calls that never returned, which are
- * none too many; and, of IDLE_NOTHING, how long between calls. */
+/* What a device waited for: in how many gaps, and in how many of them behind a wait (IDLE_AFTER);
+ * how long in calls that never returned, which are none too many; and, of IDLE_NOTHING, how long
+ * between calls. */
 struct finding_gaps {
-    uint64_t counts[IDLE_CAUSES];
+    uint64_t counts[2][IDLE_CAUSES];
     uint64_t open_ns[IDLE_CAUSES];
     uint64_t between_ns;
 };

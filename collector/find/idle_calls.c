@@ -95,7 +95,8 @@ static inline struct idle_entry entry_of(const struct slice *s)
     struct idle_entry call = {.begin_ns = e->begin_ns,
                               .end_ns = e->end_ns,
                               .cause = (uint8_t)cause,
-                              .waits = cause == IDLE_SYNC || cause == IDLE_COPY,
+                              .waits = cause == IDLE_SYNC || cause == IDLE_COPY ||
+                                       cause == IDLE_ALLOCATION,
                               .is_open = e->record->flags & RECORD_OPEN};
     set_place(&call, s);
     call.place.is_open = call.is_open;

@@ -8,7 +8,8 @@ struct passage {
     const struct idle_gap *gap;
     uint64_t at_ns;     /* until here all is charged */
     uint64_t call_ns;   /* the end of the call before that; 0: not known */
-    uint64_t credit_ns; /* of what follows so much is charged to the synchronisation before */
+    uint64_t credit_ns; /* of what follows so much is charged to the wait before: as this */
+    enum idle_cause credit_cause;
     struct idle_place credit_place;
     uint32_t span; /* of the gap's: those before it are charged */
     uint32_t thread;
@@ -61,13 +62,13 @@ static void put(struct passage *p, enum idle_cause cause, const struct idle_plac
     }
 }
 
-/* What would have been over had the thread not waited is the synchronisation's. */
+/* What would have been over had the thread not waited is the wait's. */
 static void put_host(struct passage *p, enum idle_cause cause, const struct idle_place *place,
                      uint64_t until_ns)
 {
     uint64_t ns = until_ns > p->at_ns ? earlier(until_ns - p->at_ns, p->credit_ns) : 0;
     p->credit_ns -= ns;
-    put(p, IDLE_SYNC, &p->credit_place, p->at_ns + ns);
+    put(p, p->credit_cause, &p->credit_place, p->at_ns + ns);
     put(p, cause, place, until_ns);
 }
 
@@ -110,6 +111,13 @@ static void between(struct passage *p, const struct idle_entry *next, const stru
     }
 }
 
+/* What time is called that a thread lost by waiting in such a call: freeing memory waits for all
+ * kernels, too. */
+static enum idle_cause cause_of_wait(const struct idle_entry *e)
+{
+    return e->cause == IDLE_ALLOCATION ? IDLE_ALLOCATION : IDLE_SYNC;
+}
+
 static void inside(struct passage *p, const struct idle_entry *e, uint64_t until_ns)
 {
     uint64_t waited_ns = e->cause == IDLE_COPY ? p->gap->compute_ns : p->gap->busy_ns;
@@ -121,6 +129,7 @@ static void inside(struct passage *p, const struct idle_entry *e, uint64_t until
     p->call_ns = later(p->call_ns, e->end_ns);
     if (e->waits && e->begin_ns < p->gap->busy_ns && p->gap->busy_ns < e->end_ns) {
         p->credit_ns = waited_ns > e->begin_ns ? waited_ns - e->begin_ns : 0;
+        p->credit_cause = cause_of_wait(e);
         p->credit_place = e->place;
         p->credit_place.side = IDLE_AFTER;
     }
@@ -247,7 +256,7 @@ int idle_gap_charge_last(struct idle_rows *rows, uint64_t causes[static IDLE_CAU
     if (last && last->is_open && last->waits) {
         p.thread = g->before.index;
         put(&p, IDLE_NOTHING, &behind, earlier(later(last->begin_ns, g->begin_ns), g->end_ns));
-        put(&p, IDLE_SYNC, &last->place, g->end_ns);
+        put(&p, cause_of_wait(last), &last->place, g->end_ns);
     }
     p.thread = IDLE_NONE;
     put(&p, IDLE_NOTHING, &behind, g->end_ns);

@@ -174,7 +174,8 @@ WORLD = {"SIMCUDA_DEVICES": 4, "SIMCUDA_KERNEL_NS": 0, "SIMCUDA_BLOCK_NS": 1000,
          "GPUPROF_CUPTI": toolchain.SIM / "libcupti.so.13"}
 # Of the faulty program and the healthy one; CUDA_LAUNCH_BLOCKING is the fault itself.
 SETTINGS = {"launch-bound": {"SIMCUDA_LAUNCH_NS": 40_000},
-            "allocation-churn": {"SIMCUDA_ALLOC_NS": 1_500_000}}
+            "allocation-churn": {"SIMCUDA_ALLOC_NS": 1_500_000},
+            "waiting-free": {"SIMCUDA_ALLOC_WAITS": 1}}
 FAULTY = {"launch-blocking": {"CUDA_LAUNCH_BLOCKING": 1}}
 
 

@@ -25,6 +25,9 @@ ATTEMPTS = 3
 # What is no line: a label, what there is before any line, and another rank.
 LINELESS = {"slow-loader": "enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__",
             "start-up": None, "straggler": None}
+# Programs whose finding is another's.
+KINDS = {"loss-item": "sync-in-loop", "converges": "sync-in-loop",
+         "waiting-free": "allocation-churn"}
 # What to run next where the line is known; of Python --mine.
 NEXT = {"pageable-copies": "--by=stack", "allocation-churn": "--by=stack",
         "sync-in-loop": "--table=idle", "host-bound": "--table=idle"}
@@ -48,14 +51,24 @@ def device_time(word):
 # What each fault costs by the log, nanoseconds of the device that it costs most, and what is idle
 # because of it; the cause of that; what the evidence names first, if not a line of the program.
 START = "import and the program's start"
+
+
+def behind_copies(process):
+    """Waits that are a copy's: what is idle in the call itself is that copy's staging."""
+    return fault.waited(process, "Memcpy") - fault.within(process, "Memcpy")
+
+
 FAULTS = {
     "launch-bound": (only(fault.launches), "launch", None),
     "host-bound": (only(fault.own_code), "host", None),
     "sync-in-loop": (only(lambda process: fault.waited(process, "Synchronize")), "sync", None),
+    "loss-item": (only(behind_copies), "sync", None),
+    "converges": (only(behind_copies), "sync", None),
     "slow-loader": (only(fault.own_code), "loader",
                     "enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__"),
     "allocation-churn": (only(lambda process: fault.within(process, "cuMemAlloc", "cuMemFree")),
                          "allocation", None),
+    "waiting-free": (only(lambda process: fault.waited(process, "cuMemFree")), "allocation", None),
     "start-up": (lambda run: run.start_up(run.processes[0]), "start-up", START),
     "straggler": (lambda run: fault.late(run.processes)[1], "communication", "rank 2"),
     "exposed-communication": (lambda run: max(fault.exposed(run.processes)), None, "nccl"),
@@ -120,7 +133,8 @@ def test_fault_is_the_first_finding(run_collector, tmp_path, scene):
         waits = sum(fault.waits(run.processes))  # also for ranks that were late at times
         assert idle == pytest.approx(waits or cost(run), rel=TOLERANCE)
     first = told["findings"][0]
-    assert first["id"] == scene
+    kind = KINDS.get(scene, scene)
+    assert first["id"] == kind
     assert first["ns"] == pytest.approx(cost(run), rel=TOLERANCE)
     row = first["evidence"][0]
     # A busy machine may take longer over a call than the device over what it asks for.
@@ -135,10 +149,10 @@ def test_fault_is_the_first_finding(run_collector, tmp_path, scene):
             assert where == LINELESS[scene]
         else:
             assert re.fullmatch(r".* \((faults.py:\d+)\)", where)[1] in run.lines
-    if scene in NEXT:
-        option = NEXT[scene].replace("--by=stack", "--mine")
+    if kind in NEXT:
+        option = NEXT[kind].replace("--by=stack", "--mine")
         assert first["next"] == f"gpuprof report {option} {run.data}"
-    if scene in ("sync-in-loop", "host-bound"):  # what is to be run has that place, with that time
+    if kind in ("sync-in-loop", "host-bound"):  # what is to be run has that place, with that time
         shown = run_collector(*shlex.split(first["next"])[1:], "--format=json").stdout
         times = [row["total_ns"] for row in json.loads(shown)["idle"]
                  if row["cause"] == cause and row["place"] == first["where"]]
@@ -149,7 +163,7 @@ def test_fault_is_the_first_finding(run_collector, tmp_path, scene):
 
 @pytest.mark.parametrize("scene, debug", (
     ("launch-bound", "-g"), ("pageable-copies", "-g"), ("allocation-churn", "-g"),
-    ("sync-in-loop", "-g"), ("sync-in-loop", "-g0"), ("hang", "-g")))
+    ("sync-in-loop", "-g"), ("sync-in-loop", "-g0"), ("loss-item", "-g"), ("hang", "-g")))
 def test_where_a_fault_is_in_c(run_collector, tmp_path, scene, debug):
     """The line of the program; of one without debugging information, the function."""
     program = toolchain.build("faults.c", *toolchain.DRIVER, debug)
@@ -159,16 +173,17 @@ def test_where_a_fault_is_in_c(run_collector, tmp_path, scene, debug):
     assert done.returncode == 0, done.stderr
     told = json.loads(done.stdout)
     first = told["findings"][0]
-    assert first["id"] == scene
+    kind = KINDS.get(scene, scene)
+    assert first["id"] == kind
     function = scene.replace("-", "_")
     places = [f"{function} ({line})" for line in run.lines]
     if debug == "-g0":
         places = [f"{function} ({program.name})"]
     where = first["where"].removeprefix("after ")  # the wait that leaves the GPU idle
     assert where in places and first["evidence"][0]["where"] == first["where"]
-    assert (where != first["where"]) == (scene == "sync-in-loop")
-    if scene in NEXT:  # without -g, too: to record it again would bring no line, either
-        assert first["next"] == f"gpuprof report {NEXT[scene]} {run.data}"
+    assert (where != first["where"]) == (kind == "sync-in-loop")
+    if kind in NEXT:  # without -g, too: to record it again would bring no line, either
+        assert first["next"] == f"gpuprof report {NEXT[kind]} {run.data}"
         assert where in run_collector(*shlex.split(first["next"])[1:]).stdout
     if scene == "launch-bound":
         assert first["next"] == f"gpuprof report --by=stack {run.data}"

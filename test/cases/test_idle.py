@@ -173,6 +173,21 @@ def allocation(s):
     s.launch(us=4, after=4, lasts=50)
 
 
+@scene(sync=94, copy=2 + 4, host=500 - 94, launch=4)
+def a_wait_behind_a_copy_pays_for_as_long_as_kernels_took(s):
+    """The copy begins 2 us behind the kernel, takes 2 us, and its call returns 4 us later."""
+    s.launch(us=102, after=96, lasts=2, function="cudaMemcpy", kind="copy")
+    s.now += 500
+    s.launch()
+
+
+@scene(allocation=46 + 94, host=500 - 94, launch=4)
+def a_free_pays_for_as_long_as_it_waited(s):
+    s.call("cudaFree", 140)
+    s.now += 500
+    s.launch()
+
+
 @scene(loader=2000, launch=15 + 4)
 def data_loading(s):
     s.now = s.last + 104

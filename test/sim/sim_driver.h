@@ -46,6 +46,7 @@ struct sim_config {
     const char *endless; /* kernels in whose names this is never end; NULL: none */
     uint64_t copy_bytes_per_us, pageable_bytes_per_us;
     uint64_t launch_ns, alloc_ns; /* that the calls take on the host */
+    bool alloc_waits;             /* for all of the device's work, before that */
     bool launch_blocking;
     bool timeline;
     bool alias;
@@ -208,6 +209,7 @@ uint64_t copy_duration(uint64_t bytes, bool is_pageable);
 uint64_t kernel_duration(CUfunction function, const unsigned *grid);
 /* The host is busy in a call for so long. */
 void host_spend(uint64_t duration_ns);
+void host_spend_on_memory(void);
 uint64_t stream_start(CUstream stream, uint64_t now_ns);
 void stream_advance(CUstream stream, uint64_t end_ns);
 

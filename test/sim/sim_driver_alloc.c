@@ -21,7 +21,7 @@ static CUresult allocate(enum memory_kind kind, CUdeviceptr *ptr, size_t bytes, 
         result = memory_allocate(kind, bytes, flags, NULL, &address);
     if (result == CUDA_SUCCESS)
         *ptr = address;
-    host_spend(sim_config.alloc_ns);
+    host_spend_on_memory();
     return result;
 }
 
@@ -52,7 +52,7 @@ static CUresult release(uint64_t address, unsigned kinds, bool wait)
         return CUDA_ERROR_INVALID_VALUE;
     if (wait)
         context_wait(context);
-    host_spend(sim_config.alloc_ns);
+    host_spend_on_memory();
     return memory_free(address, kinds);
 }
 
@@ -86,8 +86,15 @@ static CUresult host_flags(unsigned *flags, void *host)
     return CUDA_SUCCESS;
 }
 
+static CUresult register_host(void *ptr, size_t bytes, unsigned flags)
+{
+    host_spend_on_memory();
+    return memory_register((uintptr_t)ptr, bytes, MEMORY_REGISTERED, flags);
+}
+
 static CUresult unregister(void *ptr)
 {
+    host_spend_on_memory();
     CUresult result = memory_free((uintptr_t)ptr, KINDS_REGISTERED);
     return result == CUDA_ERROR_INVALID_VALUE ? CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED : result;
 }
@@ -172,11 +179,9 @@ DRV(cuMemHostGetDevicePointer_v2, (CUdeviceptr * device, void *host, unsigned fl
     host_pointer(device, host), A_X(host))
 DRV(cuMemHostGetFlags, (unsigned *flags, void *host), host_flags(flags, host), A_X(host))
 DRV(cuMemHostRegister_v2, (void *ptr, size_t bytes, unsigned flags),
-    memory_register((uintptr_t)ptr, bytes, MEMORY_REGISTERED, flags), A_X(ptr), A_U(bytes),
-    A_U(flags), A_DEVICE)
-DRV(cuMemHostRegister, (void *ptr, size_t bytes, unsigned flags),
-    memory_register((uintptr_t)ptr, bytes, MEMORY_REGISTERED, flags), A_X(ptr), A_U(bytes),
-    A_U(flags), A_DEVICE)
+    register_host(ptr, bytes, flags), A_X(ptr), A_U(bytes), A_U(flags), A_DEVICE)
+DRV(cuMemHostRegister, (void *ptr, size_t bytes, unsigned flags), register_host(ptr, bytes, flags),
+    A_X(ptr), A_U(bytes), A_U(flags), A_DEVICE)
 DRV(cuMemHostUnregister, (void *ptr), unregister(ptr), A_X(ptr))
 DRV(cuMemAllocManaged, (CUdeviceptr * ptr, size_t bytes, unsigned flags),
     allocate_managed(ptr, bytes, flags), A_OUT("ptr", ptr), A_U(bytes), A_U(flags), A_DEVICE)

@@ -45,6 +45,7 @@ CUresult array_create(CUarray *array, const CUDA_ARRAY3D_DESCRIPTOR *desc)
         return CUDA_ERROR_INVALID_VALUE;
     size_t height = desc->Height ? desc->Height : 1, depth = desc->Depth ? desc->Depth : 1;
     size_t bytes = desc->Width * element * height * depth;
+    host_spend_on_memory();
     result = memory_account(context->device, bytes);
     if (result != CUDA_SUCCESS)
         return result;
@@ -78,6 +79,7 @@ static CUresult array_destroy(CUarray array, bool is_level)
 {
     if (!sim_pool_has(&pool_arrays, array) || array->is_level != is_level)
         return CUDA_ERROR_INVALID_HANDLE;
+    host_spend_on_memory();
     __atomic_sub_fetch(&array->context->device->used_bytes,
                        array->pitch_bytes * array->height * array->depth, __ATOMIC_RELAXED);
     free(array->memory);

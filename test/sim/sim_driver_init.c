@@ -56,6 +56,7 @@ __attribute__((constructor)) static void config_read(void)
     sim_config.block_ns = config_number("SIMCUDA_BLOCK_NS", 0);
     sim_config.launch_ns = config_number("SIMCUDA_LAUNCH_NS", 0);
     sim_config.alloc_ns = config_number("SIMCUDA_ALLOC_NS", 0);
+    sim_config.alloc_waits = config_number("SIMCUDA_ALLOC_WAITS", 0) != 0;
     sim_config.launch_blocking = config_number("CUDA_LAUNCH_BLOCKING", 0) != 0;
     sim_config.timeline = !timeline || strcmp(timeline, "off") != 0;
     meter_init();

@@ -194,6 +194,7 @@ static CUresult stream_destroy(CUstream stream)
         return result;
     if (!sim_pool_has(&pool_streams, stream) || stream == stream->context->legacy)
         return CUDA_ERROR_INVALID_HANDLE;
+    host_spend_on_memory();
     stream_discard(stream);
     return CUDA_SUCCESS;
 }

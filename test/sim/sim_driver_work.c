@@ -24,6 +24,15 @@ void host_spend(uint64_t duration_ns)
         time_wait(sim_now_ns() + duration_ns);
 }
 
+/* Of a call that makes, registers or frees memory, or destroys a stream. */
+void host_spend_on_memory(void)
+{
+    CUcontext context;
+    if (sim_config.alloc_waits && context_current(&context) == CUDA_SUCCESS)
+        context_wait(context);
+    host_spend(sim_config.alloc_ns);
+}
+
 static void time_raise(uint64_t *time_ns, uint64_t value_ns)
 {
     uint64_t old_ns = __atomic_load_n(time_ns, __ATOMIC_RELAXED);

@@ -38,6 +38,17 @@ static void sync_in_loop(void)
     }
 }
 
+/* As loss.item() of PyTorch, or a flag that says whether to go on. */
+static void loss_item(void)
+{
+    for (int i = 0; i < STEPS / 2; i++) {
+        float loss;
+        GEMM(16 * MS);
+        cuMemcpyDtoHAsync(&loss, target, sizeof loss, queue); // fault loss-item
+        usleep(8000);
+    }
+}
+
 static void pageable_copies(void)
 {
     for (int i = 0; i < STEPS; i++) {
@@ -75,6 +86,7 @@ static const struct {
     void (*run)(void);
 } scenes[] = {{"launch-bound", launch_bound},
               {"sync-in-loop", sync_in_loop},
+              {"loss-item", loss_item},
               {"pageable-copies", pageable_copies},
               {"allocation-churn", allocation_churn},
               {"hang", hang}};

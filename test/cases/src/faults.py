@@ -41,8 +41,11 @@ def declare():
     for name, types in {
             "cuInit": [number], "cuLaunchKernel": [pointer, *[number] * 7, *[pointer] * 3],
             "cuMemcpyHtoDAsync_v2": [ctypes.c_uint64, pointer, size, pointer],
+            "cuMemcpyDtoHAsync_v2": [pointer, ctypes.c_uint64, size, pointer],
             "cuMemAlloc_v2": [pointer, size], "cuMemFree_v2": [ctypes.c_uint64],
-            "cuMemAllocHost_v2": [pointer, size], "cuDeviceGet": [pointer, ctypes.c_int],
+            "cuMemAllocAsync": [pointer, size, pointer],
+            "cuMemFreeAsync": [ctypes.c_uint64, pointer],
+            "cuMemAllocHost_v2": [pointer, size], "cuMemFreeHost": [pointer], "cuDeviceGet": [pointer, ctypes.c_int],
             "cuDevicePrimaryCtxRetain": [pointer, ctypes.c_int], "cuCtxSetCurrent": [pointer],
             "cuModuleLoadData": [pointer, ctypes.c_char_p], "cuStreamCreate": [pointer, number],
             "cuModuleGetFunction": [pointer, pointer, ctypes.c_char_p],
@@ -128,6 +131,42 @@ def sync_in_loop(healthy):
     wait()
 
 
+class Scalar:
+    """A tensor of one number, whose item() is PyTorch's: a small copy, for which the host waits."""
+
+    def __init__(self):
+        self.there, self.here = memory(), ctypes.c_float()
+
+    def item(self):
+        cuda.cuMemcpyDtoHAsync_v2(ctypes.byref(self.here), self.there, 4, main)  # fault loss-item
+        cuda.cuStreamSynchronize(main)
+        return self.here.value
+
+
+def loss_item(healthy):
+    """The healthy one copies each loss, too, but waits only for every hundredth."""
+    gemm, here, loss, kept = kernel(GEMM), on(main), Scalar(), pinned()
+    for step in range(STEPS // 2):
+        gemm(16 * MS, *here)
+        if healthy:
+            cuda.cuMemcpyDtoHAsync_v2(kept, loss.there, 4, main)
+        if step % 100 == 99 or not healthy:
+            loss.item()
+        time.sleep(0.008)
+    wait()
+
+
+def converges(healthy):
+    """A flag says whether to go on: its copy is all there is of a wait."""
+    gemm, here, flag = kernel(GEMM), on(main), Scalar()
+    for step in range(STEPS // 2):
+        gemm(16 * MS, *here)
+        if step % 100 == 99 or not healthy:
+            cuda.cuMemcpyDtoHAsync_v2(ctypes.byref(flag.here), flag.there, 4, main)  # fault converges
+        time.sleep(0.008)
+    wait()
+
+
 def pageable_copies(healthy):
     if healthy:
         return overlapped()
@@ -198,6 +237,28 @@ def allocation_churn(healthy):
         gemm(4 * MS, *here)
         if not healthy:
             cuda.cuMemFree_v2(buffer)  # fault allocation-churn
+    wait()
+
+
+def waiting_free(healthy):
+    """Memory for each step's results: the calls themselves take no time, but wait for the kernel.
+    """
+    gemm, here = kernel(GEMM), on(main)
+    for step in range(STEPS // 2):
+        if healthy:
+            buffer = made(cuda.cuMemAllocAsync, ctypes.c_uint64, COPY_BYTES, main)
+        elif step % 2:
+            buffer = pinned()
+        else:
+            buffer = memory()
+        gemm(16 * MS, *here)
+        if healthy:
+            cuda.cuMemFreeAsync(buffer, main)
+        elif step % 2:
+            cuda.cuMemFreeHost(buffer)  # fault waiting-free
+        else:
+            cuda.cuMemFree_v2(buffer)  # fault waiting-free
+        time.sleep(0.008)
     wait()
 
 
