@@ -49,9 +49,88 @@ struct look_up {
     struct object from; /* the caller's, if it is in one */
     bool known;
     bool by_driver;
+    bool by_patcher;
     bool past_caller;
     bool past_self;
 };
+
+/* What dlopen returns for this library, which is an entry of the loader's list. */
+static struct link_map *our_map(void)
+{
+    static _Atomic(struct link_map *) ours;
+    struct link_map *map = atomic_load_explicit(&ours, memory_order_relaxed);
+    Dl_info info;
+    if (!map && dladdr1 && dladdr1(&real_dlsym, &info, (void **)&map, RTLD_DL_LINKMAP))
+        atomic_store_explicit(&ours, map, memory_order_relaxed);
+    return map;
+}
+
+/* Is it dlopen(NULL)'s? The program comes first in the list, and what is before us stays. */
+static bool is_programs(const void *handle)
+{
+    const struct link_map *map = our_map();
+    while (map && map->l_prev)
+        map = map->l_prev;
+    return handle == map;
+}
+
+static bool changes_code(const struct object *o)
+{
+    return object_import(o, "mprotect") || object_import(o, "pkey_mprotect");
+}
+
+struct user {
+    const struct object *from;
+    const struct object *helper;
+};
+
+static bool is_helpers(void **slot, const char *name, void *data)
+{
+    const struct user *user = data;
+    (void)slot;
+    return object_symbol(user->helper, name) != NULL;
+}
+
+/* A library that changes code, one that the user is linked with and calls. Not CUDA's own. */
+static int visit_helper(const struct object *o, void *data)
+{
+    struct user *user = data;
+    user->helper = o;
+    return object_needs(user->from, object_soname(o)) && changes_code(o) && !in_driver(o) &&
+           !resolve_is_part(o, API_RUNTIME) && object_each_import(user->from, is_helpers, user);
+}
+
+/* In all objects, or by the caller's own handle; not by the program's, or that of a library. */
+static bool asks_anywhere(const struct look_up *l)
+{
+    const struct link_map *map = l->handle; /* what a handle is */
+    return l->handle == RTLD_NEXT || l->handle == RTLD_DEFAULT ||
+           (map->l_addr == l->from.base && !is_programs(map));
+}
+
+/*
+ * Does the caller want to change the function's code, and not to call it? UCX's memory hooks (the
+ * default of MPI programs with CUDA) and Frida's interceptor put a jump where the driver's
+ * functions begin. A hook of ours would be changed in the driver's place, or refused, because its
+ * first instructions cannot be moved, and UCX switches its caches off.
+ *
+ * Who calls a function is linked with its library, or opens that and asks by its handle, as ctypes,
+ * JAX and Triton do. Who patches wants whatever function the process has: it asks in all objects,
+ * or in itself and what it is linked with. And something has to make the code writable: the caller
+ * itself, or a library that it calls, as libucm_cuda calls libucm. A preload that defines the name
+ * hooks it by that, and a compiler (LLVM) asks by the handle of the program.
+ *
+ * This takes for a patcher who maps code by mprotect and looks in these ways for a function only to
+ * call it: such calls are left to CUPTI's callbacks. It misses who asks by the library's handle, as
+ * those who call do, or changes code by a system call of its own: that one patches the hook,
+ * through which most calls go, if it can.
+ */
+static bool patches(const struct look_up *l)
+{
+    struct user user = {.from = &l->from};
+    return l->known && asks_anywhere(l) && !object_symbol(&l->from, l->name) &&
+           (changes_code(&l->from) || objects_each(visit_helper, &user));
+}
 
 static const struct filter_answer pass = {NULL, 0};
 
@@ -113,7 +192,7 @@ static struct filter_answer find_next(struct look_up *l)
     if (!l->hook || objects_each(visit_between, l) != -1)
         return pass;
     void *behind = real_dlsym(RTLD_NEXT, l->name);
-    return behind && !is_for_stub(l, behind) ? pass : answer(behind);
+    return behind && !l->by_patcher && !is_for_stub(l, behind) ? pass : answer(behind);
 }
 
 /*
@@ -139,7 +218,8 @@ static struct filter_answer find_in_all(struct look_up *l, bool local)
               object_needs(&l->from, object_soname(&o))))
             real = NULL;
     }
-    return real ? found(l->hook->wrapper) : answer(NULL); /* with its dlerror */
+    return !real ? answer(NULL) /* with its dlerror */
+                 : found(l->by_patcher ? real : l->hook->wrapper);
 }
 
 /*
@@ -154,26 +234,6 @@ static struct filter_answer find_behind_us(const struct look_up *l)
         return found(l->hook && !l->by_driver ? l->hook->wrapper : real);
     /* For its dlerror: we have no name of any version. */
     return answer(real_dlvsym(l->handle, l->name, l->version ? l->version : "CUDA"));
-}
-
-/* What dlopen returns for this library, which is an entry of the loader's list. */
-static struct link_map *our_map(void)
-{
-    static _Atomic(struct link_map *) ours;
-    struct link_map *map = atomic_load_explicit(&ours, memory_order_relaxed);
-    Dl_info info;
-    if (!map && dladdr1 && dladdr1(&real_dlsym, &info, (void **)&map, RTLD_DL_LINKMAP))
-        atomic_store_explicit(&ours, map, memory_order_relaxed);
-    return map;
-}
-
-/* Is it dlopen(NULL)'s? The program comes first in the list, and what is before us stays. */
-static bool is_programs(const void *handle)
-{
-    const struct link_map *map = our_map();
-    while (map && map->l_prev)
-        map = map->l_prev;
-    return handle == map;
 }
 
 /*
@@ -204,6 +264,7 @@ static struct filter_answer filter(void *handle, const char *name, const char *v
     l.hook = hook_find(name);
     l.known = object_at(caller, &l.from);
     l.by_driver = l.known && in_driver(&l.from);
+    l.by_patcher = l.hook && patches(&l);
     if (handle == RTLD_NEXT)
         return find_next(&l);
     if (handle && handle == our_map())
@@ -220,7 +281,7 @@ static struct filter_answer filter(void *handle, const char *name, const char *v
         real = resolve_definition(name, caller);
     }
     /* A library that asks for its own parts means them. */
-    if (!real || l.by_driver ||
+    if (!real || l.by_driver || l.by_patcher ||
         (l.known && resolve_is_part(&l.from, (enum api_domain)l.hook->domain)) ||
         !resolve_asked(l.hook, asker(&l), real))
         return answer(real);

@@ -178,6 +178,31 @@ def test_beside_another_hook(compare, library, order, way, kind):
         assert seen > 0, "the other hook was pushed aside"
 
 
+@pytest.mark.parametrize("way", ["own", "default", "next"])
+@pytest.mark.parametrize("kind", ["patcher", "caller"])
+def test_beside_a_patcher(compare, library, way, kind):
+    """Who changes the driver's code gets the driver's functions, as without us; who calls what it
+    finds in the same way gets ours. "next" is looked for by a preload that comes before us."""
+    program = toolchain.build("patcher.c", *toolchain.runtime(12), *toolchain.DRIVER)
+    helper = toolchain.build("patcher.c", "-DHELPER", "-shared", "-fPIC")
+    module = toolchain.build("patcher.c", "-DMODULE", "-shared", "-fPIC", "-Wl,--no-as-needed",
+                             *toolchain.DRIVER,
+                             *(["-DCALLER"] if kind == "caller" else [str(helper)]))
+    before = [module] if way == "next" else []
+    plain = toolchain.run([program, module, way],
+                          toolchain.environment(None, LD_PRELOAD=":".join(map(str, before))))
+    # Each of the 50 rounds allocates and frees through the driver, directly and below the runtime.
+    assert plain.stdout.splitlines()[-1] == f"{200 if kind == 'patcher' else 0} events"
+    assert plain.stdout.count("is in libcuda.so.1") == 2
+    [process], done = compare([program, module, way], status=0, calls=201,
+                              preload=":".join(map(str, [*before, library])))
+    if kind == "caller":
+        assert done.stdout == plain.stdout.replace("libcuda.so.1", "libgpuprof.so")
+        assert len(process.calls()) == 203
+    else:
+        assert done.stdout == plain.stdout and len(process.calls()) == 201
+
+
 @pytest.mark.parametrize("order", ["before", "after"])
 def test_second_runtime_beside_another_hook(compare, library, order):
     """What a plugin asks of its own libcudart by the other preload's dlsym is called there."""
