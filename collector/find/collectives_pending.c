@@ -26,13 +26,15 @@ static bool is_unsure(const struct judging *j, const struct process *p)
            l->counters[COUNTER_DROPPED];
 }
 
-/* For how long it has waited, up to where the process is known; 0: it does not any more. */
+/* For how long it has waited, up to where the process is known; 0: it does not any more. Of a call
+ * that has not returned nothing later is recorded. */
 static uint64_t waited_ns(const struct judging *j, const struct communicator_rank *rank,
                           const struct collective_call *call)
 {
-    uint64_t last_ns = j->c->walk->last_ns[rank->process->index];
     if (!call || rank->is_ended || !unfinished_may_of(j->u, rank->process))
         return 0;
+    uint64_t last_ns = call->is_over ? j->c->walk->last_ns[rank->process->index]
+                                     : walk_lived_ns(j->c->walk, rank->process);
     return last_ns > call->begin_ns ? last_ns - call->begin_ns : 0;
 }
 
@@ -42,7 +44,7 @@ static enum collective_state state_of(const struct judging *j, const struct proc
     bool is_waited;
     if (!unfinished_may_of(j->u, p)) /* it ended by itself */
         return COLLECTIVE_FINISHED;
-    if (is_making || !call->launch_ns)
+    if (is_making || !call->is_over || !call->launch_ns)
         return !call->is_over                ? COLLECTIVE_CALLED
                : is_making && !call->goes_on ? COLLECTIVE_FINISHED
                                              : COLLECTIVE_NOT_KNOWN;
@@ -90,7 +92,19 @@ static uint64_t find_uncalled(const struct judging *j, uint32_t channel)
     return lowest < newest ? lowest + 1 : 0;
 }
 
-/* The first number whose kernel somebody waits for; 0: there is none. */
+/* Does that rank wait for its kernel, or for the call to return? */
+static bool is_stuck(const struct judging *j, const struct communicator_rank *rank,
+                     const struct collective_call *call)
+{
+    bool is_waited = false;
+    if (waited_ns(j, rank, call) < SURVEY_HANG_NS)
+        return false;
+    enum collective_state state = state_of(j, rank->process, call, false);
+    unfinished_done_ns(j->u, rank->process, call->thread, call->stream, &is_waited);
+    return state == COLLECTIVE_CALLED || (state == COLLECTIVE_NOT_FINISHED && is_waited);
+}
+
+/* The first number that somebody is stuck in; 0: there is none. */
 static uint64_t find_unfinished(const struct judging *j, uint32_t channel, uint64_t *longest_ns)
 {
     uint64_t found = 0;
@@ -99,12 +113,7 @@ static uint64_t find_unfinished(const struct judging *j, uint32_t channel, uint6
         const struct communicator_rank *rank = &j->c->ranks[part->rank];
         for (uint32_t k = 0; k < part->capacity; k++) {
             const struct collective_call *call = &part->calls[k];
-            bool is_waited = false;
-            if (!call->sequence || waited_ns(j, rank, call) < SURVEY_HANG_NS ||
-                state_of(j, rank->process, call, false) != COLLECTIVE_NOT_FINISHED)
-                continue;
-            unfinished_done_ns(j->u, rank->process, call->thread, call->stream, &is_waited);
-            if (is_waited && (!found || call->sequence < found)) {
+            if (call->sequence && (!found || call->sequence < found) && is_stuck(j, rank, call)) {
                 found = call->sequence;
                 *longest_ns = waited_ns(j, rank, call);
             }

@@ -77,7 +77,8 @@ static const char *stackless_next(const struct findings *f, const struct idle_pl
                                                   : (unsigned)API_CLASS_COUNT;
     return class == API_LAUNCH || class == API_GRAPH_LAUNCH
                ? "gpuprof run --backtrace=launch,sync,copy,alloc PROGRAM"
-               : "gpuprof run --backtrace=sync,copy,alloc PROGRAM";
+           : class == API_LIBRARY ? "gpuprof run --backtrace=library,sync,copy,alloc PROGRAM"
+                                  : "gpuprof run --backtrace=sync,copy,alloc PROGRAM";
 }
 
 static const char hang_collective_next[] = "gpuprof report --table=collectives DATA";

@@ -50,7 +50,7 @@ int hang_finish(struct hang *h, const char *symbol_folder)
     struct collectives *all_ranks = &h->collectives;
     int error = collectives_judge(all_ranks, u);
     if (error == 0)
-        quiet_judge(&h->quiet, all_ranks);
+        quiet_judge(&h->quiet, all_ranks, u);
     if (error < 0 || !h->needs_stacks) /* nobody has gathered stacks for it */
         return error;
     const struct stack_table *all = &u->walk->survey.stacks;

@@ -38,6 +38,13 @@ static inline void hang_take(struct hang *h, const struct slice *s)
     open_calls_take(&h->open, s);
 }
 
+/* Likewise calls of libraries: needs WALK_LIBRARIES. */
+static inline void hang_take_library(struct hang *h, const struct slice *s)
+{
+    if (s->library_change == LIBRARY_OPEN)
+        open_calls_take_library(&h->open, s);
+}
+
 /* After the walk: what the stacks are, with names from `symbol_folder` (symbols.h). 0 or an error.
  */
 int hang_finish(struct hang *h, const char *symbol_folder);

@@ -11,30 +11,52 @@
 #include "read/process_title.h"
 #include "record/argument_text.h"
 
-void open_calls_take(struct open_calls *o, const struct slice *s)
+static void add(struct open_calls *o, const struct open_call *new)
 {
-    const struct event *e = &s->event;
-    uint64_t duration_ns = e->end_ns - e->begin_ns;
     uint32_t place = o->count;
-    if (!(e->record->flags & RECORD_OPEN))
-        return;
     o->total++;
-    while (place > 0 && o->calls[place - 1].duration_ns < duration_ns)
+    while (place > 0 && o->calls[place - 1].duration_ns < new->duration_ns)
         place--;
     if (place == OPEN_CALLS_MAX)
         return;
     if (o->count < OPEN_CALLS_MAX)
         o->count++;
     memmove(&o->calls[place + 1], &o->calls[place], (o->count - place - 1) * sizeof *o->calls);
-    o->calls[place] = (struct open_call){.function = e->function,
-                                         .process = e->process,
-                                         .thread = e->thread,
-                                         .kernel = walk_launched(s),
-                                         .begin_ns = e->begin_ns,
-                                         .duration_ns = duration_ns,
-                                         .arg_count = e->record->arg_count,
-                                         .stack = e->record->stack_id};
-    memcpy(o->calls[place].args, e->record->args, sizeof o->calls[place].args);
+    o->calls[place] = *new;
+}
+
+void open_calls_take(struct open_calls *o, const struct slice *s)
+{
+    const struct event *e = &s->event;
+    struct open_call c = {.function = e->function,
+                          .process = e->process,
+                          .thread = e->thread,
+                          .kernel = walk_launched(s),
+                          .begin_ns = e->begin_ns,
+                          .duration_ns = e->end_ns - e->begin_ns,
+                          .arg_count = e->record->arg_count,
+                          .stack = e->record->stack_id};
+    if (!(e->record->flags & RECORD_OPEN))
+        return;
+    memcpy(c.args, e->record->args, sizeof c.args);
+    add(o, &c);
+}
+
+void open_calls_take_library(struct open_calls *o, const struct slice *s)
+{
+    const struct library_call *l = s->library;
+    uint64_t end_ns = walk_lived_ns(s->walk, l->process);
+    struct open_call c = {.function = l->function,
+                          .process = l->process,
+                          .thread = l->thread,
+                          .begin_ns = l->begin_ns,
+                          .duration_ns = end_ns - l->begin_ns,
+                          .arg_count = l->arg_count,
+                          .stack = l->stack};
+    if (l->process->end_reason == END_EXIT || end_ns < l->seen_ns + SURVEY_HANG_NS)
+        return;
+    memcpy(c.args, l->args, sizeof c.args);
+    add(o, &c);
 }
 
 /* "cudaMemcpy count=64, in thread 7 of process 5", in new memory. */

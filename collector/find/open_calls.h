@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The calls that had not returned when their process ended or was looked at: where a program that
- * hung did so. Kept are those that have lasted longest, in memory of a fixed size.
+ * The calls of CUDA and of its libraries that had not returned when their process ended or was
+ * looked at: where a program that hung did so. Kept are those that have lasted longest, in memory
+ * of a fixed size.
  */
 #ifndef GPUPROF_COLLECTOR_OPEN_CALLS_H
 #define GPUPROF_COLLECTOR_OPEN_CALLS_H
@@ -38,6 +39,10 @@ struct open_calls {
 
 /* Takes the slice, a CALL, if it had not returned. */
 void open_calls_take(struct open_calls *o, const struct slice *s);
+
+/* Takes the call of a library that the slice says was open at the end of all, if nothing has come
+ * from it for a second: of what hangs in a call of CUDA's in it that one tells. */
+void open_calls_take_library(struct open_calls *o, const struct slice *s);
 
 /* Of a struct open_calls. */
 extern const struct table_info open_calls_table;

@@ -51,7 +51,19 @@ static void add(struct quiet *q, const struct quiet_row *row)
     q->rows[place] = *row;
 }
 
-void quiet_judge(struct quiet *q, const struct collectives *c)
+/* Do other ranks of its job wait for something that only ranks can end? */
+static bool is_waited_for(const struct unfinished *u, const struct process *p)
+{
+    for (uint32_t i = 0; i < u->row_count; i++) {
+        const struct process *other = u->rows[i].launch.process;
+        if (u->rows[i].state != UNFINISHED_MAYBE && other != p && other->job == p->job &&
+            unfinished_waits_for_ranks(&u->rows[i].launch))
+            return true;
+    }
+    return false;
+}
+
+void quiet_judge(struct quiet *q, const struct collectives *c, const struct unfinished *u)
 {
     const struct walk *w = c->walk;
     if (w->is_cut || (w->filter && w->filter->wants)) /* not all was read */
@@ -60,7 +72,8 @@ void quiet_judge(struct quiet *q, const struct collectives *c)
         const struct process *p = w->rec->processes[i];
         const struct process_place *place = &c->places[i];
         uint64_t end_ns = process_lived_ns(p), least_ns = place->gap_ns, start_ns;
-        if (!place->has_worked || place->is_open || place->is_paused || is_unsure(p) ||
+        bool is_called = place->is_begun && p->end_reason != END_EXIT; /* told as an open call */
+        if (!place->has_worked || place->is_open || is_called || place->is_paused || is_unsure(p) ||
             end_ns < place->end_ns || is_pending(c, p))
             continue;
         start_ns = process_start_ns(p);
@@ -71,7 +84,8 @@ void quiet_judge(struct quiet *q, const struct collectives *c)
                                 .place = place,
                                 .since_ns = place->end_ns,
                                 .for_ns = end_ns - place->end_ns};
-        if (row.for_ns >= QUIET_NS_MIN && row.for_ns >= least_ns)
+        least_ns = least_ns > QUIET_NS_MIN ? least_ns : QUIET_NS_MIN;
+        if (row.for_ns >= (is_waited_for(u, p) ? SURVEY_HANG_NS : least_ns))
             add(q, &row);
     }
 }

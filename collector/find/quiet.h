@@ -4,10 +4,12 @@
  * the host, as in a lock or a read, of which no record tells. One that is in a call has it among
  * the open calls, and one that others wait for among the collectives.
  *
- * Long is QUIET_NS_MIN and as long as any time between two of its calls before; of a process that
- * ended by itself, also a tenth of its life: it computes its results, or waits for others. Nothing
- * is said of one that launched and copied nothing, as what starts others does, nor where calls may
- * have been made that were not recorded.
+ * Long is, where other ranks wait in a kernel of NCCL's that none of the collectives tells of, as
+ * long as these must have waited: it is this one that they may wait for. Else it is QUIET_NS_MIN
+ * and as long as any time between two of its calls before; of a process that ended by itself, also
+ * a tenth of its life: it computes its results, or waits for others. Nothing is said of one that
+ * launched and copied nothing, as what starts others does, nor where calls may have been made that
+ * were not recorded.
  */
 #ifndef GPUPROF_COLLECTOR_QUIET_H
 #define GPUPROF_COLLECTOR_QUIET_H
@@ -38,7 +40,7 @@ struct quiet {
 bool quiet_may_be(const struct process *p);
 
 /* After the walk, and collectives_judge. */
-void quiet_judge(struct quiet *q, const struct collectives *c);
+void quiet_judge(struct quiet *q, const struct collectives *c, const struct unfinished *u);
 
 /* "now", "killed" or "end": until when nothing is recorded of it. */
 const char *quiet_until(const struct quiet_row *row);

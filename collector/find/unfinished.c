@@ -12,6 +12,8 @@
 #define NO_STREAM  UINT32_MAX
 #define DEVICE_ANY UINT64_MAX
 
+enum event_fact { EVENT_IN, EVENT_AT }; /* stream, time */
+
 /* May something of it still run, or have run when it was killed? */
 static bool may_hang(const struct process *p)
 {
@@ -43,6 +45,7 @@ int unfinished_init(struct unfinished *u, struct walk *walk, const struct told_s
 void unfinished_release(struct unfinished *u)
 {
     key_map_release(&u->streams_of);
+    key_map_release(&u->events);
     key_map_release(&u->ended);
     free(u->may_hang);
     free(u->synced_ns);
@@ -55,15 +58,21 @@ void unfinished_release(struct unfinished *u)
 
 /* ---- the walk ---- */
 
-/* The handle of the stream that the call names. False: it names none. */
-static bool stream_of(const struct event *e, uint64_t *handle)
+/* The handle of the stream or the event that the call names. False: it names none. */
+static bool arg_of(const struct event *e, enum arg_kind kind, uint64_t *handle)
 {
     for (unsigned i = 0; i < e->record->arg_count && i < e->function->arg_count; i++)
-        if (e->function->args[i].kind == ARG_STREAM) {
+        if (e->function->args[i].kind == kind) {
             *handle = e->record->args[i];
             return true;
         }
     return false;
+}
+
+/* Does its stream wait for the host, or for others? No record of the device tells of it. */
+static bool is_stream_wait(const struct function *f)
+{
+    return f->does == API_DOES_HOST_LAUNCH || f->does == API_DOES_STREAM_WAIT;
 }
 
 /* Default streams belong to the device that the thread has chosen, or to the thread. */
@@ -119,7 +128,7 @@ static int take_launch(struct unfinished *u, const struct slice *slice)
     const struct event *e = &slice->event;
     uint64_t handle;
     uint32_t stream;
-    if (!stream_of(e, &handle))
+    if (!arg_of(e, ARG_STREAM, &handle))
         return 0;
     int error = add_stream(u, e, handle, &stream);
     if (error < 0 || stream == NO_STREAM)
@@ -142,20 +151,55 @@ static int take_launch(struct unfinished *u, const struct slice *slice)
     return 0;
 }
 
-/* A synchronisation that returned: all before it has ended, in its stream or on its device. */
-static void take_sync(struct unfinished *u, const struct event *e)
+/* The place + 1 of the stream that a call names, 0 if nothing was launched into it. */
+static uint64_t named_stream(const struct unfinished *u, const struct event *e)
 {
     uint64_t handle;
-    if (stream_of(e, &handle)) {
-        uint64_t known = key_map_get(&u->streams_of, stream_key(e, handle));
-        if (known)
-            end_until(&u->streams[known - 1], e->begin_ns);
-        return;
-    }
-    for (unsigned i = 0; i < e->function->arg_count; i++)
-        if (e->function->args[i].kind == ARG_EVENT)
-            return; /* of that stream in which it was recorded, up to there */
-    u->synced_ns[e->process->index] = e->begin_ns;
+    return arg_of(e, ARG_STREAM, &handle) ? key_map_get(&u->streams_of, stream_key(e, handle)) : 0;
+}
+
+/* Where and when the event was recorded last. */
+static struct key event_key(const struct event *e, uint64_t handle, enum event_fact fact)
+{
+    return (struct key){e->process->index, handle, fact};
+}
+
+static int take_record(struct unfinished *u, const struct event *e)
+{
+    uint64_t handle, stream = named_stream(u, e);
+    if (!arg_of(e, ARG_EVENT, &handle))
+        return 0;
+    key_map_remove(&u->events, event_key(e, handle, EVENT_AT));
+    if (!stream) /* of a whole context, or of a stream without work */
+        return 0;
+    int error =
+        key_map_set_anew(&u->events, event_key(e, handle, EVENT_IN), stream, UNFINISHED_EVENTS_MAX);
+    return error < 0 ? error
+                     : key_map_set_anew(&u->events, event_key(e, handle, EVENT_AT), e->begin_ns,
+                                        UNFINISHED_EVENTS_MAX);
+}
+
+/* The place + 1 of the stream that the event was recorded in, and when that was; 0: not known. */
+static uint64_t event_stream(const struct unfinished *u, const struct event *e, uint64_t handle,
+                             uint64_t *at_ns)
+{
+    *at_ns = key_map_get(&u->events, event_key(e, handle, EVENT_AT));
+    return *at_ns ? key_map_get(&u->events, event_key(e, handle, EVENT_IN)) : 0;
+}
+
+/* A synchronisation that returned, or a query that found all done: what came before has ended, in
+ * the stream or before the event that it names, or on its device. */
+static void take_sync(struct unfinished *u, const struct event *e)
+{
+    uint64_t handle, at_ns = e->begin_ns, stream = 0;
+    if (arg_of(e, ARG_STREAM, &handle))
+        stream = named_stream(u, e);
+    else if (arg_of(e, ARG_EVENT, &handle))
+        stream = event_stream(u, e, handle, &at_ns);
+    else if (e->function->does == API_DOES_SYNC)
+        u->synced_ns[e->process->index] = at_ns;
+    if (stream)
+        end_until(&u->streams[stream - 1], at_ns);
 }
 
 static void take_wait(struct unfinished *u, const struct event *e)
@@ -165,7 +209,13 @@ static void take_wait(struct unfinished *u, const struct event *e)
     if (e->end_ns - e->begin_ns < SURVEY_HANG_NS || u->wait_count == UNFINISHED_WAITS_MAX ||
         (class != API_SYNC && class != API_COPY && class != API_ALLOC))
         return;
-    w.is_any = !stream_of(e, &w.handle);
+    uint64_t event, at_ns;
+    w.is_any = !arg_of(e, ARG_STREAM, &w.handle);
+    if (w.is_any && arg_of(e, ARG_EVENT, &event)) {
+        uint64_t stream = event_stream(u, e, event, &at_ns);
+        w.is_any = !stream;
+        w.handle = stream ? u->streams[stream - 1].handle : 0;
+    }
     u->waits[u->wait_count++] = w;
 }
 
@@ -183,9 +233,11 @@ static int take(void *context, const struct slice *s)
     unsigned does = e->function->does;
     if (r->result != 0 || r->flags & (RECORD_CAPTURED | RECORD_STALE | RECORD_NESTED))
         return 0;
-    if (does == API_DOES_LAUNCH || does == API_DOES_GRAPH_LAUNCH)
+    if (does == API_DOES_LAUNCH || does == API_DOES_GRAPH_LAUNCH || is_stream_wait(e->function))
         return take_launch(u, s);
-    if (does == API_DOES_SYNC)
+    if (does == API_DOES_EVENT_RECORD || does == API_DOES_CONTEXT_RECORD)
+        return take_record(u, e);
+    if (does == API_DOES_SYNC || does == API_DOES_QUERY)
         take_sync(u, e);
     return 0;
 }
@@ -222,25 +274,25 @@ static int take_ended(void *context, const struct slice *s)
 
 /* ---- its end ---- */
 
+bool unfinished_waits_for_ranks(const struct unfinished_launch *l)
+{
+    return l->kernel && strncmp(l->kernel->shown, "nccl", 4) == 0;
+}
+
 /*
  * Which of them hangs is not known if there are several. A kernel that waits for other ranks is
- * likelier to than others, and one that has never ended before likelier than one that has.
+ * likelier to than others, then what waits for the host: that may take a lock, or call CUDA, which
+ * it must not. A kernel that has never ended before is likelier to than one that has.
  */
 static unsigned likelihood(const struct unfinished *u, const struct unfinished_launch *l)
 {
+    if (unfinished_waits_for_ranks(l))
+        return 3;
+    if (is_stream_wait(l->function))
+        return 2;
     if (!l->kernel)
         return 0;
-    if (strncmp(l->kernel->shown, "nccl", 4) == 0)
-        return 2;
     return !key_map_get(&u->ended, (struct key){l->process->index, (uintptr_t)l->kernel, 0});
-}
-
-static void count(const struct unfinished *u, struct unfinished_row *row,
-                  const struct unfinished_launch *l)
-{
-    if (!row->count || likelihood(u, l) > likelihood(u, &row->launch))
-        row->launch = *l;
-    row->count++;
 }
 
 static bool is_waited_for(const struct unfinished *u, const struct process *p, uint64_t handle,
@@ -254,6 +306,18 @@ static bool is_waited_for(const struct unfinished *u, const struct process *p, u
         is |= same && (u->waits[i].is_any || u->waits[i].handle == handle);
     }
     return is;
+}
+
+static void count(const struct unfinished *u, struct unfinished_row *row,
+                  const struct unfinished_launch *l)
+{
+    bool any;
+    if (is_stream_wait(l->function) &&
+        !is_waited_for(u, l->process, u->streams[l->stream].handle, &any))
+        return; /* it has no record, also when it has ended */
+    if (!row->count || likelihood(u, l) > likelihood(u, &row->launch))
+        row->launch = *l;
+    row->count++;
 }
 
 /* What is to be said of it; false: nothing. */

@@ -4,10 +4,13 @@
  * A kernel that hangs has no record of its own. A stream does one thing after another, so that all
  * that was launched into it before the last launch whose work is recorded has ended, and so has all
  * that a synchronisation waited for. What is left hangs, waits behind what hangs, or has ended, and
- * its record lay in a buffer that CUPTI keeps until all of its records are complete.
+ * its record lay in a buffer that CUPTI keeps until all of its records are complete. A function of
+ * the host that a stream calls, or a value that it waits for, has no record at all: it is told
+ * where somebody waits for the stream.
  *
  * Processes that came to their end by themselves, with no call open, cost nothing. For the others:
- * the newest UNFINISHED_LAUNCHES_MAX launches, 80 bytes each, and 200 a stream.
+ * the newest UNFINISHED_LAUNCHES_MAX launches, 80 bytes each, 200 a stream, and up to 8 MiB for
+ * events.
  */
 #ifndef GPUPROF_COLLECTOR_UNFINISHED_H
 #define GPUPROF_COLLECTOR_UNFINISHED_H
@@ -20,6 +23,7 @@
 #define UNFINISHED_LAUNCHES_MAX (1u << 16)
 #define UNFINISHED_STREAMS_MAX  4096
 #define UNFINISHED_WAITS_MAX    256
+#define UNFINISHED_EVENTS_MAX   (1u << 17) /* twice as many as events are kept */
 #define UNFINISHED_ROWS_MAX     256
 
 /* Views of the recording. */
@@ -73,6 +77,7 @@ struct unfinished {
     struct walk *walk;
     bool *may_hang;            /* owned, by process index; NULL: none may */
     struct key_map streams_of; /* (process, handle, thread + 1 if the handle is the thread's) */
+    struct key_map events; /* (process, event, what): in which stream + 1 it was recorded, when */
     struct unfinished_stream *streams; /* owned */
     uint32_t stream_count;
     uint32_t stream_capacity;
@@ -113,6 +118,9 @@ static inline bool unfinished_may_of(const struct unfinished *u, const struct pr
  * says so. *is_waited: a call has waited for the stream for a second. */
 uint64_t unfinished_done_ns(const struct unfinished *u, const struct process *p,
                             const struct thread *t, uint64_t handle, bool *is_waited);
+
+/* Is it a kernel that waits for other ranks? */
+bool unfinished_waits_for_ranks(const struct unfinished_launch *l);
 
 /* "gemm, or another of the 4", in new memory. */
 char *unfinished_text(const struct unfinished_row *row);

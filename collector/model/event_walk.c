@@ -95,6 +95,12 @@ const struct kernel_name *walk_kernel(const struct walk *w, const struct process
     return number ? kernel_name_of(&w->names[p->index].kernels, number) : NULL;
 }
 
+uint64_t walk_lived_ns(const struct walk *w, const struct process *p)
+{
+    uint64_t lived_ns = process_lived_ns(p), last_ns = w->last_ns[p->index];
+    return lived_ns > last_ns ? lived_ns : last_ns;
+}
+
 const struct kernel_name *walk_launched(const struct slice *s)
 {
     const struct event *e = &s->event;

@@ -78,6 +78,9 @@ enum exit_code walk_verdict(const struct walk *w, bool strict);
 const struct kernel_name *walk_kernel(const struct walk *w, const struct process *p,
                                       uint64_t number);
 
+/* Until when a process is known to have been there, after the walk or at its end. */
+uint64_t walk_lived_ns(const struct walk *w, const struct process *p);
+
 /* The kernel that a call launches; NULL: none, or it has no name. A name is known only while its
  * handle means it: as the events go by. */
 const struct kernel_name *walk_launched(const struct slice *s);

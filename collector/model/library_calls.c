@@ -165,6 +165,7 @@ struct library_call *library_calls_drain(struct library_calls *l, const uint64_t
         return NULL;
     struct library_call *call = pop(l, &l->stacks[l->drained]);
     uint64_t end_ns = last_ns[call->process->index];
+    call->seen_ns = call->end_ns;
     call->end_ns = end_ns > call->begin_ns ? end_ns : call->begin_ns;
     return call;
 }

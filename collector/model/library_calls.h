@@ -27,12 +27,13 @@ struct library_call {
     struct process *process;
     struct thread *thread;
     uint64_t begin_ns;
-    uint64_t end_ns; /* of one that has ended; of an open one, of the last CUDA call in it */
-    uint32_t kind;   /* its number in library_kinds.h */
-    uint32_t node;   /* the survey's number of it; 0: no call of CUDA was made in it so far */
-    uint32_t row;    /* for its user */
-    uint32_t stack;  /* number of a STACK record; 0: none */
-    int32_t result;  /* of one that has ended */
+    uint64_t end_ns;  /* of one that has ended; of an open one, as the next, or the end of all */
+    uint64_t seen_ns; /* the end of the last CUDA call in it */
+    uint32_t kind;    /* its number in library_kinds.h */
+    uint32_t node;    /* the survey's number of it; 0: no call of CUDA was made in it so far */
+    uint32_t row;     /* for its user */
+    uint32_t stack;   /* number of a STACK record; 0: none */
+    int32_t result;   /* of one that has ended */
     uint8_t arg_count;
     bool has_work; /* something was launched or copied in it */
     struct library_message message;

@@ -19,25 +19,57 @@ const char *failure_name(const struct failure *row, char text[static FAILURE_TEX
     return text;
 }
 
-void failures_take(struct failures *f, const struct event *e, const struct function *function,
-                   uint64_t weight)
+bool failures_are_one(const struct failure *a, const struct failure *b)
+{
+    return a->result == b->result && a->function->domain == b->function->domain &&
+           strcmp(a->function->name, b->function->name) == 0;
+}
+
+static void add(struct failures *f, const struct failure *new)
 {
     uint32_t i = 0;
-    while (i < f->count &&
-           (f->rows[i].function != function || f->rows[i].result != e->record->result))
+    while (i < f->count && !failures_are_one(&f->rows[i], new))
         i++;
-    if (i == FAILURES_MAX) {
-        f->others += weight;
+    if (i == FAILURES_MAX)
+        f->others += new->count;
+    else if (i == f->count)
+        f->rows[f->count++] = *new;
+    else
+        f->rows[i].count += new->count;
+}
+
+void failures_take(struct failures *f, const struct event *e, uint64_t weight)
+{
+    add(f, &(struct failure){.function = e->function,
+                             .process = e->process,
+                             .thread = e->thread,
+                             .result = e->record->result,
+                             .count = weight,
+                             .first_ns = e->end_ns,
+                             .begin_ns = e->begin_ns});
+}
+
+void failures_take_library(struct failures *f, const struct slice *s)
+{
+    const struct library_call *l = s->library;
+    if (s->library_change != LIBRARY_CLOSED || s->is_hidden ||
+        !api_has_failed(l->function->domain, l->result))
         return;
-    }
-    if (i == f->count)
-        f->rows[f->count++] = (struct failure){.function = function,
-                                               .process = e->process,
-                                               .thread = e->thread,
-                                               .result = e->record->result,
-                                               .first_ns = e->end_ns,
-                                               .begin_ns = e->begin_ns};
-    f->rows[i].count += weight;
+    add(f, &(struct failure){.function = l->function,
+                             .process = l->process,
+                             .thread = l->thread,
+                             .result = l->result,
+                             .count = 1,
+                             .first_ns = l->end_ns,
+                             .begin_ns = l->begin_ns});
+}
+
+uint64_t failures_count(const struct failures *f)
+{
+    uint64_t count = f->others;
+    for (uint32_t i = 0; i < f->count; i++)
+        count += f->rows[i].count;
+    return count;
 }
 
 enum { NAME, FUNCTION, DOMAIN, RESULT, ERROR, COUNT, FIRST, HOST, PID, TID, COLUMNS };
@@ -80,7 +112,7 @@ static void fill_row(const struct table *t, uint32_t index, enum report_format f
     cells[RESULT] = cell_number((uint64_t)row->result);
     cells[ERROR] = cell_owned(strdup(error));
     cells[COUNT] = cell_number(row->count);
-    cells[FIRST] = cell_number(row->first_ns - f->begin_ns);
+    cells[FIRST] = cell_number(row->first_ns > f->begin_ns ? row->first_ns - f->begin_ns : 0);
     cells[HOST] = cell_text(row->process->header.host);
     cells[PID] = cell_number(row->process->header.pid);
     cells[TID] = cell_number(row->thread->tid);

@@ -8,7 +8,7 @@
 
 #include <stdio.h>
 
-#include "model/timeline.h"
+#include "model/slice.h"
 #include "table/table.h"
 
 #define FAILURES_MAX 64
@@ -32,9 +32,17 @@ struct failures {
     uint64_t others;   /* calls with an error for which there was no row */
 };
 
-/* Takes a CALL with an error, for `weight` calls; `function` is the same for all of its name. */
-void failures_take(struct failures *f, const struct event *e, const struct function *function,
-                   uint64_t weight);
+/* Takes a CALL with an error, for `weight` calls. */
+void failures_take(struct failures *f, const struct event *e, uint64_t weight);
+
+/* Takes the call of a library that the slice closes, if it failed. */
+void failures_take_library(struct failures *f, const struct slice *s);
+
+/* Of all calls. */
+uint64_t failures_count(const struct failures *f);
+
+/* Are they of one error and function? */
+bool failures_are_one(const struct failure *a, const struct failure *b);
 
 /* Of a struct failures. */
 extern const struct table_info failures_table;

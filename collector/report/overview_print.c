@@ -129,7 +129,7 @@ static void print_failures(struct screen *s, const struct report *r)
     const struct failure *first = r->failures.rows;
     if (r->failures.count)
         line(s, "error", first->function->name, "%s failed; first %s of ",
-             count_text(number, r->errors), failure_name(first, name));
+             count_text(number, failures_count(&r->failures)), failure_name(first, name));
 }
 
 /* The call that has lasted longest, and what the device had not finished. */

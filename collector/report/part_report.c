@@ -290,13 +290,11 @@ static int add_failure(struct combination *c, struct part *p, struct process *co
     c->failures = list ? list : c->failures;
     if (!thread || !f || !list)
         return GPUPROF_NO_MEMORY;
-    f->index = c->function_count - 1;
     carry_failure(p, f, &got, &process, thread);
     p->has_failed |= process >= process_count;
-    struct report_row *row = p->has_failed ? NULL : report_row_of(&c->report, f);
-    if (!row)
-        return p->has_failed ? 0 : GPUPROF_NO_MEMORY;
-    got.function = row->function;
+    if (p->has_failed)
+        return 0;
+    got.function = f;
     got.process = processes[process];
     got.thread = thread;
     got.place = c->failure_count;
@@ -376,8 +374,12 @@ static int compare_firsts(const void *left, const void *right)
 static int compare_kinds(const void *left, const void *right)
 {
     const struct failure *a = left, *b = right;
-    if (a->function->index != b->function->index)
-        return a->function->index < b->function->index ? -1 : 1;
+    int order =
+        (a->function->domain > b->function->domain) - (a->function->domain < b->function->domain);
+    if (order == 0)
+        order = strcmp(a->function->name, b->function->name);
+    if (order)
+        return order;
     if (a->result != b->result)
         return a->result < b->result ? -1 : 1;
     return compare_firsts(left, right);
@@ -392,8 +394,7 @@ static void join_failures(struct combination *c)
     if (c->failure_count)
         qsort(list, c->failure_count, sizeof *list, compare_kinds);
     for (uint32_t i = 0; i < c->failure_count; i++) {
-        if (count && list[count - 1].function == list[i].function &&
-            list[count - 1].result == list[i].result)
+        if (count && failures_are_one(&list[count - 1], &list[i]))
             list[count - 1].count += list[i].count;
         else
             list[count++] = list[i];

@@ -112,7 +112,7 @@ static int take_call(void *context, const struct slice *s)
     if (api_has_failed(e->function->domain, e->record->result)) {
         row->errors += weight;
         r->errors += weight;
-        failures_take(&r->failures, e, row->function, weight);
+        failures_take(&r->failures, e, weight);
     } else {
         uint64_t bytes = function_bytes(e->function, e->record) * weight;
         row->bytes += bytes;
@@ -122,6 +122,15 @@ static int take_call(void *context, const struct slice *s)
         }
     }
     return histogram_add(&row->durations, duration_ns, weight, &r->histogram_rows);
+}
+
+/* Calls of libraries have tables of their own. */
+static int take(void *context, const struct slice *s)
+{
+    struct report *r = context;
+    hang_take_library(&r->hang, s);
+    failures_take_library(&r->failures, s);
+    return 0;
 }
 
 static int compare_rows(const void *left, const void *right)
@@ -150,7 +159,7 @@ static int make_source(struct report *r, const struct report_wish *wish)
 
 void report_sum_up(struct report *r)
 {
-    r->failures.begin_ns = r->begin_ns;
+    r->failures.begin_ns = r->begin_ns ? r->begin_ns : r->walk.survey.origin_ns;
     if (r->row_count)
         qsort(r->rows, r->row_count, sizeof *r->rows, compare_rows);
     for (uint32_t i = 0; i < r->rec->count; i++)
@@ -314,7 +323,11 @@ int report_make(struct report *r, struct recording *rec, const struct report_wis
         struct consumer consumers[WALK_CONSUMERS_MAX];
         unsigned count = 0;
         if (!(wish->leaves & REPORT_CALLS))
-            consumers[count++] = (struct consumer){.context = r, .take_call = take_call};
+            consumers[count++] = (struct consumer){.context = r,
+                                                   .needs = WALK_LIBRARIES,
+                                                   .skips = WALK_SKIPS_WORK | WALK_SKIPS_TIED,
+                                                   .take = take,
+                                                   .take_call = take_call};
         if (!(wish->leaves & REPORT_MEMORY))
             consumers[count++] = gpu_report_books(r->gpu);
         consumers[count] = gpu_report_consumer(r->gpu);

@@ -267,12 +267,12 @@ def pending(collector, data):
 class Job:
     """nccl_work with a rank that is absent, in a group of processes of its own."""
 
-    def __init__(self, library, tmp_path, **settings):
+    def __init__(self, library, tmp_path, scene="train", world=8, **settings):
         self.data = tmp_path / "data"
-        env = toolchain.environment(self.data, library, **settings_of(tmp_path, 8), **{
+        env = toolchain.environment(self.data, library, **settings_of(tmp_path, world), **{
             "GPUPROF_GPU": "on", "GPUPROF_CUPTI": toolchain.SIM / "libcupti.so.12",
             "GPUPROF_LIVE": tmp_path, "GPUPROF_BACKTRACE": "launch,sync", **settings})
-        self.program = conftest.Program([nccl_work(), "train"], env=env, text=True,
+        self.program = conftest.Program([nccl_work(), scene], env=env, text=True,
                                         stdout=subprocess.PIPE, start_new_session=True)
         for line in self.program.stdout:
             if line.strip() == "stays":
@@ -341,6 +341,27 @@ def test_a_rank_that_does_not_come(library, collector, tmp_path, number, stays, 
         assert re.search("finding .* the other ranks wait in a call for this one\n +rank 5", screen)
     assert "its process" not in text[0] + first  # it was ended with all the others
     assert re.search("^  open .* in rank [0-7]", text[1])
+
+
+def test_a_call_of_nccl_that_does_not_return(library, collector, tmp_path):
+    """On the host, where no call of CUDA's is open and nothing is recorded any more: alive, too."""
+    with Job(library, tmp_path, scene="unmade", world=2) as job:
+        launched.wait_until(lambda: len(pending(collector, job.data)) == 2, 120)
+        running = json.loads(report(collector, job.data, "--format=json"))
+        job.kill()
+        killed = json.loads(report(collector, job.data, "--format=json"))
+        text = report(collector, job.data).splitlines()
+    for found in (running, killed):
+        late, waits = found["collectives"]
+        assert (late["rank"], late["state"]) == ("1", "not called")
+        assert (waits["rank"], waits["state"]) == ("0", "called")
+        [call] = found["open_calls"]
+        assert (call["function"], call["domain"], call["rank"]) == ("ncclCommInitRank", "nccl", "0")
+        hang = found["findings"][0]
+        assert (hang["id"], hang["rank"]) == ("hang", "1")
+        assert [row["name"] for row in hang["evidence"]] == ["ncclCommInitRank"]
+    assert text[0].startswith("  collective rank 1 of 2 has not called ncclCommInitRank, ")
+    assert text[1].startswith("  open       ncclCommInitRank had not returned after ")
 
 
 @pytest.mark.parametrize("apart, stays", [(signal.SIGKILL, "away"), (signal.SIGKILL, "sync"),
@@ -432,6 +453,44 @@ class World:
     def found(self, collector, tmp_path, seconds=3):
         return [(row["rank"], row["state"], row["function"], row["sequence"])
                 for row in pending(collector, self.write(tmp_path / "data", seconds))]
+
+
+@pytest.mark.parametrize("seconds", [3, 0.3])
+def test_all_ranks_are_in_a_call(collector, tmp_path, seconds):
+    """That does not return, with all ranks' kernels launched or none; or has just begun."""
+    world = World(2)
+    for rank in world.ranks:
+        rank.begin("ncclAllReduce", "nccl", comm=COMM, sequence=1, count=8, type=7, stream=0x7000)
+    world.ranks[0].call("cudaLaunchKernel", [0, 1, 1, 32, 1, 0, 0x7000])
+    found = world.found(collector, tmp_path, seconds)
+    assert found == ([("0", "called", "ncclAllReduce", 1), ("1", "called", "ncclAllReduce", 1)]
+                     if seconds > 1 else [])
+
+
+def test_failed_calls_of_libraries(run_verb, tmp_path):
+    """Are errors as any: on the first screen, in their table, and in parts that are added up."""
+    made = Libraries()
+    made.call("cudaMalloc", [8, 0x1000])
+    for result in (0, 7, 7, 5):  # 7: it is in progress
+        with made.library("ncclAllReduce", "nccl", comm=COMM, result=result):
+            pass
+    for _ in range(2):
+        with made.library("cublasGemmEx", m=8, n=8, k=8, result=13):
+            pass
+    data = made.write(conftest.built(conftest.BUILD / "make_raw"), tmp_path / "data")
+    [first] = [line for line in run_verb("report", data).stdout.splitlines()
+               if line.startswith("  error ")]
+    assert first == "  error      3 failed; first ncclInvalidUsage of ncclAllReduce"
+    parts = [tmp_path / f"{i}.part" for i in range(2)]
+    for i, part in enumerate(parts):
+        run_verb("report", "--partial", f"--share={i}/2", "-o", part, data)
+    for words in ([data], ["--combine", *parts]):
+        found = json.loads(run_verb("report", "--format=json", *words).stdout)
+        assert [(row["function"], row["domain"], row["error"], row["count"])
+                for row in found["failures"]] == \
+            [("ncclAllReduce", "nccl", "ncclInvalidUsage", 1),
+             ("cublasGemmEx", "cublas", "CUBLAS_STATUS_EXECUTION_FAILED", 2)]
+        assert [row["function"] for row in found["functions"]] == ["cudaMalloc"]
 
 
 def test_a_collective_is_young(collector, tmp_path):

@@ -183,8 +183,8 @@ def hung_report(collector, hung):
 
 
 def rows(found, *states):
-    return [(row["kernel"], row["launches"], row["state"]) for row in found["unfinished"]
-            if row["state"] in states]
+    return [(row.get("kernel", row["function"]), row["launches"], row["state"])
+            for row in found["unfinished"] if row["state"] in states]
 
 
 SCENES = {
@@ -194,6 +194,8 @@ SCENES = {
                [("ncclDevKernel_AllReduce_Sum_f32_RING_LL", 2, "waited for")]),
     "malloc": ({"SIMCUDA_FAIL": "cudaMalloc:1=hang"}, "cudaMalloc", []),
     "value": ({}, "cudaStreamSynchronize", []),
+    "host": ({}, "cudaStreamSynchronize", [("cudaLaunchHostFunc", 3, "waited for")]),
+    "event": ({}, "cudaEventSynchronize", [("endless(float*)", 1, "waited for")]),
 }
 
 
@@ -281,8 +283,10 @@ def test_a_rank_that_does_not_come(library, collector, tmp_path):
         stays.program.kill()
         stays.program.wait()
         killed, _ = report(collector, waits.data)
+    assert found["overview"]["quiet"][0]["for_ns"] < 5 * SECOND_NS  # as the others wait for it
     for each in (found, killed):
         assert call["pid"] == waits.program.pid and len(each["open_calls"]) == 1
+        assert [row["rank"] for row in each["overview"]["quiet"]] == ["1"]
         assert [(row["pid"], row["kernel"]) for row in each["unfinished"]
                 if row["state"] == "waited for"] == \
             [(waits.program.pid, "ncclDevKernel_AllReduce_Sum_f32_RING_LL")]

@@ -302,7 +302,7 @@ static void test_failures(void **state)
     for (unsigned i = 0; i < 2 * (FAILURES_MAX + 3); i++) {
         m.record.result = (int)(1000 + i / 2);
         event.end_ns = 10 + i;
-        failures_take(&failures, &event, &m.function, 2);
+        failures_take(&failures, &event, 2);
     }
     assert_int_equal(failures.count, FAILURES_MAX);
     assert_int_equal(failures.others, 3 * 2 * 2);

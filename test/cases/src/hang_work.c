@@ -67,6 +67,38 @@ static void wait_for_value(void)
     cudaStreamSynchronize(streams[0]);
 }
 
+static void never_returns(void *data)
+{
+    (void)data;
+    for (;;)
+        pause();
+}
+
+/* All kernels before it have ended, and no record says so: one behind it lies in their buffer. */
+static void wait_for_host(void)
+{
+    launch(first, 1, 32, 0, streams[0]);
+    cudaLaunchHostFunc(streams[0], never_returns, NULL);
+    launch(endless, 1, 32, 0, streams[0]); /* is never begun */
+    hangs();
+    cudaStreamSynchronize(streams[0]);
+}
+
+/* By an event: all but what is behind it has ended. */
+static void wait_for_event(void)
+{
+    cudaEvent_t event;
+    cudaEventCreateWithFlags(&event, cudaEventDisableTiming);
+    launch(first, 1, 32, 0, streams[0]);
+    cudaEventRecord(event, streams[0]);
+    cudaEventSynchronize(event);
+    launch(endless, 1, 32, 0, streams[0]);
+    cudaLaunchHostFunc(streams[1], never_returns, NULL); /* nobody waits for it */
+    cudaEventRecord(event, streams[0]);
+    hangs();
+    cudaEventSynchronize(event);
+}
+
 static void allocate(void)
 {
     void *memory = NULL;
@@ -133,9 +165,9 @@ int main(int count, char **words)
     static const struct {
         const char *name;
         void (*run)(void);
-    } scenes[] = {{"kernel", wait_for_kernel}, {"many", go_on},    {"value", wait_for_value},
-                  {"malloc", allocate},        {"reduce", reduce}, {"outside", wait_outside},
-                  {"launch", launch_only}};
+    } scenes[] = {{"kernel", wait_for_kernel}, {"many", go_on},         {"value", wait_for_value},
+                  {"malloc", allocate},        {"reduce", reduce},      {"outside", wait_outside},
+                  {"launch", launch_only},     {"host", wait_for_host}, {"event", wait_for_event}};
     for (int i = 0; i < 2; i++)
         cudaStreamCreateWithFlags(&streams[i], cudaStreamNonBlocking);
     watch();

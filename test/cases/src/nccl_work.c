@@ -124,6 +124,16 @@ static void train(void)
     MUST(ncclCommDestroy(comm));
 }
 
+/* One rank never comes to make the communicator. */
+static void unmade(void)
+{
+    start();
+    MUST(cudaMemset(memory, 0, FLOATS));
+    if (rank == 1)
+        stays_away();
+    world_comm();
+}
+
 /* One rank has another idea of what comes. Their kernels wait for each other as ever. */
 static void mismatch(void)
 {
@@ -310,8 +320,8 @@ int main(int count, char **words)
     static const struct {
         const char *name;
         void (*run)(void);
-    } scenes[] = {{"train", train},   {"mismatch", mismatch}, {"all", all},
-                  {"paused", paused}, {"halves", halves},     {"clique", clique}};
+    } scenes[] = {{"train", train},   {"mismatch", mismatch}, {"all", all},      {"paused", paused},
+                  {"halves", halves}, {"clique", clique},     {"unmade", unmade}};
     const char *text = getenv("WORLD_SIZE"), *own = getenv("RANK");
     world = text ? atoi(text) : 1;
     rank = own ? atoi(own) : 0;
