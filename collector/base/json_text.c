@@ -2,7 +2,7 @@
 #include "base/json_text.h"
 
 #include <endian.h>
-#include <stdbool.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "bytes.h"
@@ -131,26 +131,72 @@ static bool is_obeyed(const uint8_t *p, size_t left)
             (p[1] == 0x81 && p[2] >= 0xa6 && p[2] <= 0xa9));
 }
 
+/* Likewise, and it stands also for what a reader may obey. */
+static char *copy_clean(char *out, const uint8_t *p, size_t *at, size_t length)
+{
+    if ((p[*at] < ' ' && p[*at] != '\t' && p[*at] != '\n') || p[*at] == 0x7f) {
+        ++*at;
+        return put_replacement(out);
+    }
+    if (is_obeyed(p + *at, length - *at)) {
+        *at += p[*at] == 0xc2 ? 2 : 3;
+        return put_replacement(out);
+    }
+    return copy_sequence(out, p, at, length);
+}
+
 char *json_clean(const char *text, size_t length)
 {
-    const uint8_t *p = (const uint8_t *)text;
     char *data = malloc(3 * length + 1);
     char *out = data;
     if (!data)
         return NULL;
-    for (size_t at = 0; at < length;) {
-        if ((p[at] < ' ' && p[at] != '\t' && p[at] != '\n') || p[at] == 0x7f) {
-            out = put_replacement(out);
-            at++;
-        } else if (is_obeyed(p + at, length - at)) {
-            out = put_replacement(out);
-            at += p[at] == 0xc2 ? 2 : 3;
-        } else {
-            out = copy_sequence(out, p, &at, length);
-        }
-    }
+    for (size_t at = 0; at < length;)
+        out = copy_clean(out, (const uint8_t *)text, &at, length);
     *out = '\0';
     return data;
+}
+
+char *xml_escape(char *out, const char *text, size_t length)
+{
+    static const char *const entities[128] = {
+        ['&'] = "&amp;",  ['<'] = "&lt;", ['>'] = "&gt;", ['"'] = "&quot;",
+        ['\''] = "&#39;", ['\n'] = " ",   ['\t'] = " "};
+    const uint8_t *p = (const uint8_t *)text;
+    for (size_t at = 0; at < length;) {
+        if (p[at] < 128 && entities[p[at]]) {
+            out = stpcpy(out, entities[p[at++]]);
+            continue;
+        }
+        char *sequence = out;
+        out = copy_clean(out, p, &at, length);
+        if (out - sequence == 3 &&
+            (memcmp(sequence, "\xef\xbf\xbe", 3) == 0 || memcmp(sequence, "\xef\xbf\xbf", 3) == 0))
+            put_replacement(sequence);
+    }
+    return out;
+}
+
+char *xml_string(const char *text)
+{
+    size_t length = strlen(text);
+    char *data = malloc(XML_ESCAPE_BYTES_MAX * length + 1);
+    if (data)
+        *xml_escape(data, text, length) = '\0';
+    return data;
+}
+
+char *json_real(char *out, double value, bool is_single)
+{
+    char text[32];
+    int digits = is_single ? 6 : 15, most = is_single ? 9 : 17;
+    int length;
+    do
+        length = snprintf(text, sizeof text, "%.*g", digits, value);
+    while (digits++ < most &&
+           (is_single ? strtof(text, NULL) != (float)value : strtod(text, NULL) != value));
+    memcpy(out, text, (size_t)length);
+    return out + length;
 }
 
 char *json_line(const char *text)

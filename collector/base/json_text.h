@@ -8,11 +8,14 @@
 #ifndef GPUPROF_COLLECTOR_JSON_TEXT_H
 #define GPUPROF_COLLECTOR_JSON_TEXT_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
 
-#define JSON_DECIMAL_MAX 20 /* bytes of a u64 */
+#define JSON_DECIMAL_MAX     20 /* bytes of a u64 */
+#define JSON_REAL_MAX        24 /* bytes of a double */
+#define XML_ESCAPE_BYTES_MAX 6  /* of each byte of a text */
 
 /* Of 0 to 999 the three digits, and how many zeros they begin with that the number has not. */
 extern const char json_triples[4 * 1000 + 1];
@@ -39,7 +42,22 @@ char *json_clean(const char *text, size_t length);
 /* The same on one line, for people: spaces stand for tabs and newlines. */
 char *json_line(const char *text);
 
+/*
+ * `text` as the text of an element or attribute of XML or HTML, valid UTF-8 whatever it is: U+FFFD
+ * stands for what XML does not allow and for what json_clean replaces. Writes at most
+ * XML_ESCAPE_BYTES_MAX bytes for each byte of `text`.
+ */
+char *xml_escape(char *out, const char *text, size_t length);
+
+/* The same as new memory, terminated; NULL: no memory. */
+char *xml_string(const char *text);
+
 char *json_decimal(char *out, uint64_t value);
+
+/* The shortest text that reads back as the same number, or as the same float if it is a single
+ * (of a subnormal number not the shortest one); of infinity and NaN no JSON. Writes at most
+ * JSON_REAL_MAX bytes. */
+char *json_real(char *out, double value, bool is_single);
 char *json_hex(char *out, uint64_t value); /* 0x1f */
 
 /*

@@ -1,20 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <math.h>
+#include <string.h>
 
+#include "base/json_text.h"
 #include "diff/diff_print.h"
 
-/* As the value of an attribute or text: of texts that json_line has cleaned of other characters
- * than XML has. */
+/* Of a text below HEADLINE_BYTES, as all here are. */
 static void put_xml(const char *text, FILE *out)
 {
-    for (; *text; text++)
-        switch (*text) {
-        case '<': fputs("&lt;", out); break;
-        case '>': fputs("&gt;", out); break;
-        case '&': fputs("&amp;", out); break;
-        case '"': fputs("&quot;", out); break;
-        default: fputc(*text, out);
-        }
+    char escaped[XML_ESCAPE_BYTES_MAX * HEADLINE_BYTES];
+    fwrite(escaped, 1, (size_t)(xml_escape(escaped, text, strlen(text)) - escaped), out);
 }
 
 static bool is_unsure(const struct comparison *c, enum run_metric m)

@@ -394,8 +394,8 @@ static void put_payload(struct export_writer *w, const struct range *range)
     case 4: event_arg_number(w, "payload", ARG_COUNT, (uint32_t)range->payload); return;
     case 5: event_arg_number(w, "payload", ARG_SIGNED, range->payload); return;
     case 2: snprintf(text, sizeof text, "%lld", (long long)range->payload); break;
-    case 3: snprintf(text, sizeof text, "%.17g", number); break;
-    case 6: snprintf(text, sizeof text, "%.9g", (double)single); break;
+    case 3: *json_real(text, number, false) = '\0'; break;
+    case 6: *json_real(text, (double)single, true) = '\0'; break;
     default: event_arg_number(w, "payload", ARG_BITS, range->payload); return;
     }
     event_arg_text(w, "payload", text);

@@ -403,13 +403,14 @@ static int hold(struct idle *d, struct idle_device *device, struct idle_gap *gap
     return error;
 }
 
-/* A kernel comes: what is held of those who copied is theirs, unless it is known to be another's. 0
- * or an error. */
+/* A kernel comes: what is held of those who copied is theirs, unless it is known to be another's. A
+ * thread that has made no call yet (a damaged file has work before its call) is another one. 0 or
+ * an error. */
 static int settle_held(struct idle *d, struct idle_device *device, const struct slice *s,
                        const struct idle_thread *maker)
 {
     const struct idle_held *h = device->held;
-    bool is_others = s->is_called && maker->held != h->serial;
+    bool is_others = s->is_called && (!maker || maker->held != h->serial);
     return give_held(d, device, is_others ? s->call.begin_ns : 0);
 }
 
@@ -440,7 +441,8 @@ static __attribute__((noinline)) int take_gap(struct idle *d, struct idle_device
     gap.begin_ns = device->at_ns;
     if (!is_copy(s) && device->launcher.thread) /* others may have copied beside its kernel */
         gap.before = device->launcher;
-    bool holds = is_copy(s) && s->is_called && idle_held_may_hold(&gap, &device->launcher);
+    bool holds =
+        is_copy(s) && maker.thread && s->is_called && idle_held_may_hold(&gap, &device->launcher);
     if (error == 0 && holds && d->held_count >= IDLE_HELD_MAX)
         error = give_held(d, device, 0);
     if (error == 0 && holds && d->held_count < IDLE_HELD_MAX)

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/json_text.h"
 #include "base/unit_text.h"
 #include "error.h"
 #include "flame/flame.h"
@@ -25,7 +26,7 @@
 #define TOGETHER     0xd8d8d8
 #define GREY         0xb4b4b4
 #define ROOT         0xd0d0d0
-#define ESCAPED_MAX  (6 * SHOWN_LABEL_BYTES)
+#define ESCAPED_MAX  (XML_ESCAPE_BYTES_MAX * SHOWN_LABEL_BYTES)
 #define ELEMENT_ROOM (4 * ESCAPED_MAX)
 _Static_assert(ELEMENT_ROOM < OUTPUT_BUFFER_BYTES, "an element fits into the buffer");
 
@@ -44,37 +45,10 @@ struct drawing {
     uint32_t deep;   /* left out */
 };
 
-/* Text of an element or an attribute. U+FFFE and U+FFFF are no characters of XML. */
-static char *put_escaped(char *out, const char *text, size_t length)
-{
-    for (const char *end = text + length; text < end; text++) {
-        const char *entity = NULL;
-        switch (*text) {
-        case '<': entity = "&lt;"; break;
-        case '>': entity = "&gt;"; break;
-        case '&': entity = "&amp;"; break;
-        case '"': entity = "&quot;"; break;
-        case '\'': entity = "&#39;"; break;
-        case '\n':
-        case '\t': entity = " "; break;
-        default: break;
-        }
-        if (end - text >= 3 && memcmp(text, "\xef\xbf", 2) == 0 && (uint8_t)text[2] >= 0xbe) {
-            entity = "?";
-            text += 2;
-        }
-        if (entity)
-            out = stpcpy(out, entity);
-        else
-            *out++ = *text;
-    }
-    return out;
-}
-
 void flame_put_escaped(struct output *out, const char *text)
 {
     char *to = output_room(out, ELEMENT_ROOM);
-    output_advance(out, put_escaped(to, text, strnlen(text, SHOWN_LABEL_BYTES)));
+    output_advance(out, xml_escape(to, text, strnlen(text, SHOWN_LABEL_BYTES)));
 }
 
 void flame_put(struct output *out, const char *format, ...)
@@ -154,7 +128,7 @@ static void put_frame(struct drawing *d, double left, double width, uint32_t dep
               width / (WIDTH - 2 * MARGIN), depth);
     char *to = output_room(d->out, ELEMENT_ROOM);
     size_t length = strlen(label);
-    output_advance(d->out, put_escaped(to, label, length));
+    output_advance(d->out, xml_escape(to, label, length));
     flame_put(d->out, ": %s</title><rect x=\"%.2f\" y=\"%u\" width=\"%.2f\" height=\"%d\" ",
               description, x, y, width, ROW - 1);
     flame_put(d->out, "fill=\"#%06x\"/><text x=\"%.2f\" y=\"%u\">", colour, x + 3, y + 12);
@@ -162,7 +136,7 @@ static void put_frame(struct drawing *d, double left, double width, uint32_t dep
     if (shown < length)
         shown = fitting(label, width - 2 * CHARACTER);
     to = output_room(d->out, ELEMENT_ROOM);
-    to = put_escaped(to, label, shown);
+    to = xml_escape(to, label, shown);
     output_advance(d->out, shown && shown < length ? stpcpy(to, "..") : to);
     flame_put(d->out, "</text></g>\n");
 }

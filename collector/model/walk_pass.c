@@ -39,7 +39,8 @@ void pass_add_listeners(struct pass *p)
     assert(p->count <= WALK_CONSUMERS_MAX);
     for (enum heard as = 0; as < HEARD_KINDS; as++) {
         struct listener *next = p->listeners[as], *of_hidden = p->of_hidden[as];
-        for (const struct consumer *c = p->consumers; c < p->consumers + p->count; c++) {
+        for (unsigned i = 0; i < p->count; i++) {
+            const struct consumer *c = &p->consumers[i];
             next->hears = c->skips & skips[as] ? NULL : hears(c, as);
             next->context = c->context;
             *of_hidden = *next;

@@ -51,21 +51,23 @@ char *chrome_put_place(char *out, const char *ids, uint32_t ids_bytes, uint64_t 
 static char *put_payload(char *out, const struct range *range)
 {
     uint64_t value = range->payload;
-    double number = 0;
+    double number;
     float single;
     char text[48];
+    memcpy(&number, &value, sizeof number);
+    memcpy(&single, &value, sizeof single); /* its low half, as both are little-endian */
     switch (range->payload_type) {
     case 1: return value_number(out, value);
     case 4: return json_decimal(out, (uint32_t)value);
     case 5: return value_signed(out, value);
     case 2: snprintf(text, sizeof text, "\"%lld\"", (long long)value); break;
     case 3:
-    case 6:
-        memcpy(&number, &value, sizeof number);
-        memcpy(&single, &value, sizeof single);
-        /* As text: infinity and "not a number" are no JSON. */
-        snprintf(text, sizeof text, "\"%.9g\"", range->payload_type == 3 ? number : (double)single);
-        break;
+    case 6: /* as text: infinity and "not a number" are no JSON */
+        *out++ = '"';
+        out = json_real(out, range->payload_type == 3 ? number : (double)single,
+                        range->payload_type == 6);
+        *out++ = '"';
+        return out;
     default:
         out = json_hex(PUT(out, "\""), value);
         *out++ = '"';

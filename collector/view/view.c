@@ -73,22 +73,19 @@ static enum exit_code run_verb_into(int fd, verb_fn *verb, const struct options 
 /* The page with the name in place of each mark, in new memory, or NULL. */
 static char *fill(const char *page, const char *name)
 {
-    static const char *const escapes[128] = {
-        ['&'] = "&amp;", ['<'] = "&lt;", ['>'] = "&gt;", ['"'] = "&quot;", ['\''] = "&#39;"};
-    char *text = NULL;
+    char *text = NULL, *escaped = xml_string(name);
     size_t bytes;
-    FILE *out = open_memstream(&text, &bytes);
-    if (!out)
+    FILE *out = escaped ? open_memstream(&text, &bytes) : NULL;
+    if (!out) {
+        free(escaped);
         return NULL;
+    }
     for (const char *mark; (mark = strstr(page, NAME_MARK)); page = mark + strlen(NAME_MARK)) {
         fwrite(page, 1, (size_t)(mark - page), out);
-        for (const char *c = name; *c; c++)
-            if ((unsigned char)*c < 128 && escapes[(unsigned char)*c])
-                fputs(escapes[(unsigned char)*c], out);
-            else
-                fputc(*c, out);
+        fputs(escaped, out);
     }
     fputs(page, out);
+    free(escaped);
     if (fclose(out) == 0)
         return text;
     free(text);

@@ -29,6 +29,14 @@ def test_folded(run_verb, make_stacks, weight):
     assert left_out in result.stderr
 
 
+def test_svg_of_a_hostile_program(run_verb, make_stacks, tmp_path):
+    """It is well-formed whatever bytes the program's name has."""
+    command = f"meta cmdline=/bin/\x1b[31m\udcff<&\udce2\udc82 {'x' * 300}\udcc3"
+    run_verb("flame", make_stacks(TRAIN[0], command, *TRAIN[1:]), "-o", tmp_path / "a.svg")
+    title = xml.etree.ElementTree.parse(tmp_path / "a.svg").getroot()[0].text
+    assert title.startswith("/bin/\ufffd[31m\ufffd<&\ufffd"), title
+
+
 def test_folded_by_thread_and_process(run_verb, make_stacks):
     lines = list(TRAIN) + ["process 1", "meta stacks=x", *TRAIN[3:]]
     result = run_verb("flame", make_stacks(*lines), "--threads", "--format=folded")

@@ -2,9 +2,11 @@
 """Where the devices' time went, and why they were idle."""
 
 import collections
+import contextlib
 import json
 import random
 import re
+import sqlite3
 
 import cupti_client as cupti
 import gpu_run
@@ -355,9 +357,9 @@ COPIED = {
 }
 
 
-def copied(name):
-    """That, behind a kernel of MAIN."""
-    s, (events, _) = Script(now=1000), COPIED[name]
+def copied(events):
+    """Those, behind a kernel of MAIN."""
+    s = Script(now=1000)
     s.launch()
     end = s.last + 104
     for at, thread, function, us, work, lasts in events:
@@ -371,13 +373,25 @@ def copied(name):
 @pytest.mark.parametrize("name", COPIED)
 def test_copies_are_nothing_that_the_gpu_waits_for(name, report):
     """But where who launches may have waited for them."""
-    rows = [row for row in report(copied(name))["idle"] if row["cause"] == "host"]
+    rows = [row for row in report(copied(COPIED[name][0]))["idle"] if row["cause"] == "host"]
     found = {row["place"]: row["total_ns"] / US for row in rows}
     told = f"before {COPIED[name][1]}"
     assert found[told] > 2870 and sum(found.values()) - found[told] < 890
     assert len(rows) == 1 or name not in ("copies go on", "another thread launches")
     if name == "copies go on":
         assert rows[0]["count"] == 1 and found[told] == 3900 - 3 * 10
+
+
+@pytest.mark.parametrize("events", (
+    [(3000, OTHER, COPY, 4, 1000, 10), (3900, MAIN, LAUNCH, 4, 3904, 50)],
+    OFTEN + [(3900, THIRD, LAUNCH, 4, 3500, 50)]), ids=("copy", "kernel"))
+def test_work_before_the_first_call_of_its_thread(events, run_verb, make_records, tmp_path):
+    """As a damaged recording has it: the database has a row for each gap nevertheless."""
+    run_verb("export", make_records(copied(events).text()), "-o", tmp_path / "a.sqlite")
+    with contextlib.closing(sqlite3.connect(tmp_path / "a.sqlite")) as base:
+        [[idle_ns]] = base.execute("SELECT idle FROM GPUPROF_GPU_TIME")
+        [[told_ns]] = base.execute("SELECT sum(total) FROM GPUPROF_IDLE")
+    assert idle_ns == told_ns > 3500 * US
 
 
 @pytest.mark.parametrize("seed", range(8))

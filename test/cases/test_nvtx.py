@@ -2,6 +2,7 @@
 """NVTX: what a program says by it is in the recording, exactly. Our own client and the real one."""
 
 import collections
+import json
 import os
 import pathlib
 import signal
@@ -123,17 +124,27 @@ def test_core(nvtx):
     first, second, third = ids_of(lines)
     [process] = nvtx.processes()
     tid = process.of_type(stream_reader.THREAD)[0].args[0]
-    half = struct.unpack("<Q", struct.pack("<d", 0.5))[0]
+    tenth = struct.unpack("<Q", struct.pack("<d", 0.1))[0]
     assert said(process) == [
         mark("mark ex", category=7, color=0x80FF0102, payload_type=2, payload=2**64 - 5),
         mark("mark a"), mark("mark \u20ac \U0001F600 w"),
         label(3, 7, "seven"), label(3, 8, "\u00e4cht"),
         label(4, tid, "the main one"), label(4, 4000000, "another"),
-        push("push ex", payload_type=3, payload=half), push("push a"), push("push w"),
+        push("push ex", payload_type=3, payload=tenth), push("push a"), push("push w"),
         pop(), pop(), pop(),
         start(first, "start ex", payload_type=5, payload=2**32 - 1), start(second, "start a"),
         start(third, "start w"), end(second), end(first), end(third)]
     assert not process.losses
+
+
+def test_double_as_text(own, run_collector):
+    """As many digits as it takes to read the same number again, and no more."""
+    own("core")
+    trace = json.loads(run_collector("merge", own.out).stdout)
+    assert [e["args"]["payload"] for e in trace["traceEvents"] if e["name"] == "push ex"] == ["0.1"]
+    rows = run_collector("export", "--format=jsonl", own.out).stdout.splitlines()
+    assert [e["args"]["payload"] for e in map(json.loads, rows) if e["name"] == "push ex"] == [
+        "0.1"]
 
 
 def test_domains(nvtx):

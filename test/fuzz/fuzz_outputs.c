@@ -27,11 +27,9 @@ static const struct {
     {merge_verb, "a.json.gz", {.sync_streams = true}},
     {merge_verb, "a.zip", {.step_range = "step"}},
     {merge_verb, "ranks", {.per_rank = true}},
-    {export_verb, "a.sqlite", {.strict = true}},
-    {export_verb, "a.pb", {.strict = true}},
-    {export_verb, "a.folded", {.weight = WEIGHT_GPU}},
-    {export_verb, "a.csv", {.strict = true}},
-    {export_verb, "a.jsonl.gz", {.strict = true}},
+#define EXPORT_FORMAT(name) {export_verb, "a.out", {.trace_format = #name, .weight = WEIGHT_GPU}},
+#include "export/export_formats.def"
+#undef EXPORT_FORMAT
     {flame_verb, NOWHERE, {.flame_format = FLAME_FOLDED, .threads = true}},
     {flame_verb, NOWHERE, {.flame_format = FLAME_SVG, .weight = WEIGHT_CALLS}},
     {flame_verb, NOWHERE, {.flame_format = FLAME_SPEEDSCOPE, .weight = WEIGHT_GPU}},
@@ -51,6 +49,7 @@ static const struct {
      {.against = 1, .gate = 0.05, .diff_format = DIFF_MARKDOWN, .force = true, .step_by = "graph"}},
     {memory_verb, "m.pickle", {.format = FORMAT_BY_NAME, .memory_by = MEMORY_BY_BEST}},
     {merge_verb, "a.pftrace", {.strict = true}},
+    {flame_verb, NOWHERE, {.flame_format = FLAME_SVG, .against = 1}},
     {dump_verb, NULL, {.select = {.is_given = true, .name = "a", .from = {.is_given = true}}}},
 };
 #define WAYS (sizeof ways / sizeof ways[0])
@@ -62,7 +61,9 @@ static void run(unsigned way, char *folder)
     struct options options = ways[way].options;
     options.paths = paths;
     options.path_count = options.against ? 2 : 1;
+    options.against = options.against ? options.against : -1;
     options.keep_live = true;
+    options.rank = UINT64_MAX; /* all, as without the option */
     options.symbols = SYMBOLS_OFF;
     options.limit = ROWS_UNLIMITED;
     options.output = ways[way].output;

@@ -78,6 +78,50 @@ static void test_clean(void **state)
 }
 
 /* What sha256sum says of these. */
+/* What XML does not allow, and what a reader may obey, is replaced, whatever the text is. */
+static void test_xml(void **state)
+{
+    static const char *const texts[][2] = {
+        {"a<b> & \"c\" 'd'", "a&lt;b&gt; &amp; &quot;c&quot; &#39;d&#39;"},
+        {"\x1b[31mred\x7f", "\xef\xbf\xbd[31mred\xef\xbf\xbd"},
+        {"line\n\tnext", "line  next"},
+        {"\xff\xc3\xa4\xed\xa0\x80", "\xef\xbf\xbd\xc3\xa4\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd"},
+        {"\xef\xbf\xbe\xef\xbf\xbf\xe2\x80\xae", "\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd"},
+        {"cut off \xe2\x82", "cut off \xef\xbf\xbd\xef\xbf\xbd"},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
+        char *xml = xml_string(texts[i][0]);
+        assert_string_equal(xml, texts[i][1]);
+        free(xml);
+    }
+}
+
+static void test_reals(void **state)
+{
+    static const struct {
+        double value;
+        bool is_single;
+        const char *text;
+    } cases[] = {
+        {0.1, false, "0.1"},
+        {(double)0.1f, true, "0.1"},
+        {(double)0.1f, false, "0.10000000149011612"},
+        {1.0 / 3, false, "0.3333333333333333"},
+        {0.1 + 0.2, false, "0.30000000000000004"},
+        {-2.2250738585072014e-308, false, "-2.2250738585072014e-308"},
+        {16777216, true, "16777216"},
+        {-0.0, false, "-0"},
+        {1e300, false, "1e+300"},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        char text[JSON_REAL_MAX + 1];
+        *json_real(text, cases[i].value, cases[i].is_single) = '\0';
+        assert_string_equal(text, cases[i].text);
+    }
+}
+
 static void test_sha256(void **state)
 {
     static const struct {
@@ -273,6 +317,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_escape),
         cmocka_unit_test(test_escape_anywhere),
+        cmocka_unit_test(test_xml),
+        cmocka_unit_test(test_reals),
         cmocka_unit_test(test_clean),
         cmocka_unit_test(test_sha256),
         cmocka_unit_test(test_numbers),

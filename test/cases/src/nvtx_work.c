@@ -94,7 +94,7 @@ static void core(void)
     nvtxNameOsThreadW(4000000, L"another");
     nvtxEventAttributes_t b = text_event("push ex");
     b.payloadType = NVTX_PAYLOAD_TYPE_DOUBLE;
-    b.payload.dValue = 0.5;
+    b.payload.dValue = 0.1;
     printf("push %d\n", nvtxRangePushEx(&b));
     printf("push %d\n", nvtxRangePushA("push a"));
     printf("push %d\n", nvtxRangePushW(L"push w"));
