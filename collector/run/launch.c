@@ -352,8 +352,8 @@ static void tell(struct launch *l, struct child *c)
         return;
     if (!l->new_count) {
         char *next = next_line(&l->next, "gpuprof doctor PROGRAM");
-        message("nothing was recorded: no CUDA call of '%s' reached a driver, or gpuprof did not "
-                "reach it; to find out: %s",
+        message("nothing was recorded. Unless a line above says why, no CUDA call of '%s' "
+                "reached a driver, or gpuprof did not reach it; to find out: %s",
                 l->argv[0], next ? next : "gpuprof doctor");
         free(next);
         return;

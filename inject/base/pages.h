@@ -4,13 +4,12 @@
 #define GPUPROF_INJECT_PAGES_H
 
 #include <stddef.h>
-#include <sys/mman.h>
+#include <sys/mman.h> /* for munmap, which gives them back */
 
-/* NULL: errno. Storage comes with the first touch. */
-static inline void *pages_map(size_t bytes)
-{
-    void *p = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    return p == MAP_FAILED ? NULL : p;
-}
+/* NULL: errno. Storage comes with the first touch, also after mlockall(MCL_FUTURE). */
+void *pages_map(size_t bytes);
+
+/* The same of the file, shared, from its beginning; `protection` as mmap's. */
+void *pages_map_file(size_t bytes, int protection, int fd);
 
 #endif

@@ -5,12 +5,22 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+/* The C library's own, which signal.h does not name: it ends a thread, and changes its identity. */
+#define SIGNAL_BIT(number) (UINT64_C(1) << ((number)-1))
+#define LIBC_CANCEL        SIGNAL_BIT(32)
+#define LIBC_SETXID        SIGNAL_BIT(33)
+
 /* By system call: the C library's function leaves out the signals that it uses itself. */
 uint64_t block_signals(void)
 {
-    uint64_t all = UINT64_MAX, old = 0;
-    syscall(SYS_rt_sigprocmask, SIG_SETMASK, &all, &old, sizeof all);
+    uint64_t mask = ~LIBC_SETXID, old = 0;
+    syscall(SYS_rt_sigprocmask, SIG_SETMASK, &mask, &old, sizeof mask);
     return old;
+}
+
+void block_program_signals(void)
+{
+    restore_signals(~(LIBC_CANCEL | LIBC_SETXID));
 }
 
 void restore_signals(uint64_t mask)

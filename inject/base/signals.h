@@ -6,10 +6,16 @@
 #include <stdint.h>
 
 /*
- * All signals of the calling thread, the C library's own too: a handler that leaves by longjmp
- * would leave a lock behind that its thread holds for ever. Returns what restore_signals takes.
+ * Blocks all signals of the calling thread, also the one by which the C library cancels threads: a
+ * handler that leaves by longjmp would leave a lock behind that its thread holds for ever. One
+ * stays open: by it setuid, setgid and setgroups reach every thread. They hold the C library's lock
+ * of stacks until each has answered, and we may be waiting for that lock. Returns what
+ * restore_signals takes.
  */
 uint64_t block_signals(void);
 void restore_signals(uint64_t mask);
+
+/* Leaves only the C library's own signals open: for threads of ours. */
+void block_program_signals(void);
 
 #endif

@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/descriptor.h"
 #include "base/say.h"
 #include "base/ticks.h"
 #include "control/figures.h"
@@ -17,7 +18,6 @@
 #include "store/flight_sink.h"
 #include "store/stream_out.h"
 
-#define HIGH_FD    200
 #define PATH_BYTES (STREAM_PATH_BYTES_MAX + 32)
 
 /* By the thread that starts a recording, then the writer's; in the child of a fork anew. */
@@ -128,12 +128,8 @@ static uint32_t stopped(void)
 /* A new file, with a number that the program does not count on. */
 static int create(const char *path)
 {
-    int low = open(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
-    int high = low < 0 ? -1 : fcntl(low, F_DUPFD_CLOEXEC, HIGH_FD);
-    if (high < 0)
-        return low;
-    close(low);
-    return high;
+    return descriptor_move_high(
+        open(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
 }
 
 static bool is_watched(void)

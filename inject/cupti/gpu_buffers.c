@@ -3,9 +3,9 @@
 
 #include <stdatomic.h>
 #include <string.h>
-#include <sys/mman.h>
 
 #include "base/futex.h"
+#include "base/pages.h"
 #include "base/ticks.h"
 #include "cupti/gpu_state.h"
 #include "record/state.h"
@@ -67,12 +67,9 @@ bool gpu_buffers_create(uint64_t bytes_max)
     uint64_t words = bytes_max / WORD_BYTES;
     pool.words = words < 1 ? 1 : words > WORDS_MAX ? WORDS_MAX : (uint32_t)words;
     size_t data_bytes = (size_t)grain_count() * GRAIN_BYTES;
-    /* Storage comes with the first touch; what was never needed costs nothing. */
-    void *base = mmap(NULL, data_bytes + grain_count() * sizeof *pool.entries,
-                      PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (base == MAP_FAILED)
+    pool.base = pages_map(data_bytes + grain_count() * sizeof *pool.entries);
+    if (!pool.base)
         return false;
-    pool.base = base;
     pool.entries = (struct entry *)(void *)(pool.base + data_bytes);
     atomic_store(&pool.grains, 1);
     atomic_store(&pool.used[pool.words + SPARE_WORDS - 1],

@@ -4,6 +4,7 @@
 #include <sys/mman.h>
 
 #include "base/objects.h"
+#include "base/pages.h"
 #include "record/pool.h"
 #include "record/thread.h"
 
@@ -19,9 +20,8 @@ static void before_fork(void)
     if (!(t->inside || call_thread_is_inside(t)) || t->inside == CALL_FOR_GOOD ||
         epoch_now() == EPOCH_NONE || !gp.pool.base)
         return;
-    uint8_t *p = mmap(NULL, gp.pool.map_bytes, PROT_READ | PROT_WRITE,
-                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (p == MAP_FAILED)
+    uint8_t *p = pages_map(gp.pool.map_bytes);
+    if (!p)
         return;
     memcpy(p, gp.pool.base, LIVE_HEAD_BYTES);
     if (t->records && thread_takes_part(t)) {

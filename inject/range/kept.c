@@ -6,6 +6,7 @@
 #include <sys/mman.h>
 
 #include "base/futex.h"
+#include "base/pages.h"
 #include "base/ticks.h"
 #include "record/state.h"
 
@@ -31,9 +32,8 @@ static struct kept *prepare(void)
         return kept;
     int saved = errno;
     size_t bytes = KEPT_MAX * sizeof *kept;
-    void *p = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE,
-                   -1, 0);
-    if (p != MAP_FAILED && !atomic_compare_exchange_strong(&table, &kept, p))
+    void *p = pages_map(bytes);
+    if (p && !atomic_compare_exchange_strong(&table, &kept, p))
         munmap(p, bytes); /* another thread was faster */
     errno = saved;
     return atomic_load(&table);

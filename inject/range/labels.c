@@ -3,10 +3,10 @@
 
 #include <errno.h>
 #include <string.h>
-#include <sys/mman.h>
 
 #include "base/futex.h"
 #include "base/hash.h"
+#include "base/pages.h"
 #include "base/ticks.h"
 #include "record/thread.h"
 
@@ -48,11 +48,8 @@ static bool prepare(void)
     if (table)
         return true;
     int saved = errno;
-    void *p = mmap(NULL, sizeof *table, PROT_READ | PROT_WRITE,
-                   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    table = pages_map(sizeof *table);
     errno = saved;
-    if (p != MAP_FAILED)
-        table = p;
     return table;
 }
 

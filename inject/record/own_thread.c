@@ -2,14 +2,18 @@
 #include "record/own_thread.h"
 
 #include <pthread.h>
+#include <sched.h>
 #include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include "base/signals.h"
 #include "base/ticks.h"
 #include "record/thread.h"
 
-#define STACK_BYTES   (1u << 20)
-#define THREADS_SHOWN 8 /* more than run at a time */
+#define STACK_BYTES    (1u << 20)
+#define THREADS_SHOWN  8    /* more than run at a time */
+#define CPU_MASK_BYTES 1024 /* 8,192 processors, as many as Linux can have */
 
 _Atomic uint32_t own_thread_count;
 
@@ -51,9 +55,23 @@ static void show_tls_vector(void)
     tls_vectors[atomic_fetch_add(&shown, 1) % THREADS_SHOWN] = vector - 2 * sizeof(void *);
 }
 
+/* The affinity of the process's first thread: a thread that pins itself does not pin ours. */
+static void take_affinity(void)
+{
+    unsigned long cpus[CPU_MASK_BYTES / sizeof(unsigned long)];
+    long bytes = syscall(SYS_sched_getaffinity, getpid(), sizeof cpus, cpus);
+    if (bytes > 0)
+        syscall(SYS_sched_setaffinity, 0, bytes, cpus);
+}
+
 void own_thread_begin(const char *name)
 {
+    /* A real-time policy would put us before the program's own threads. */
+    const struct sched_param no_priority = {0};
     show_tls_vector();
+    block_program_signals();
+    sched_setscheduler(0, SCHED_OTHER, &no_priority);
+    take_affinity();
     call_enter(&this_thread, CALL_FOR_GOOD);
     prctl(PR_SET_NAME, name);
 }

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Threads of our own: detached, deaf to signals, and invisible to the hooks. */
+/*
+ * Threads of our own: detached, deaf to the program's signals, and invisible to the hooks. They run
+ * with the usual policy, where the process's first thread may run.
+ */
 #ifndef GPUPROF_INJECT_OWN_THREAD_H
 #define GPUPROF_INJECT_OWN_THREAD_H
 

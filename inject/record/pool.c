@@ -10,6 +10,7 @@
 #include <sys/statfs.h>
 #include <unistd.h>
 
+#include "base/descriptor.h"
 #include "base/objects.h"
 #include "base/pages.h"
 #include "base/say.h"
@@ -28,7 +29,7 @@
 #endif
 
 /* By the thread that starts a recording. */
-static int live_fd = -1;  /* from pool_create to pool_publish or pool_remove */
+static int live_fd = -1;  /* from pool_create on; the program may close it, once published */
 static dev_t live_device; /* of the file, to know it again */
 static ino_t live_inode;
 
@@ -157,10 +158,9 @@ static void write_head(struct pool *pool, const struct stream_header *header)
     chunk_set_u64(head, LIVE_OFFSET_MAGIC, LIVE_MAGIC);
 }
 
-/* Lets go of a file that was not published. */
 static void close_file(void)
 {
-    if (live_fd >= 0)
+    if (descriptor_is(live_fd, live_device, live_inode))
         close(live_fd);
     live_fd = -1;
 }
@@ -186,6 +186,14 @@ static void go_without_file(struct pool *pool, struct stream_header *header, int
         error_text(reason));
 }
 
+/* Where there is no file. Shared, so that a child of a fork cannot cost the parent copies. */
+static uint8_t *map_memory(const struct pool *pool, int protection)
+{
+    void *p =
+        mmap(NULL, pool->map_bytes, protection, MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    return p == MAP_FAILED ? NULL : p;
+}
+
 /* With room for `further` chunks beyond the buffer's size. 0, or -1: address space is bounded. */
 static int map(struct pool *pool, struct stream_header *header, const char *data_dir,
                uint32_t further)
@@ -196,15 +204,15 @@ static int map(struct pool *pool, struct stream_header *header, const char *data
     pool->map_bytes = LIVE_HEAD_BYTES + (size_t)chunk_max * pool->chunk_bytes;
     int fd = create_file(pool, header, data_dir);
     int error = errno;
-    int flags = fd < 0 ? MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE : MAP_SHARED;
+    int protection = objects_are_watched() ? PROT_NONE : PROT_READ | PROT_WRITE;
     pool->is_file = fd >= 0;
     if (fd < 0)
         go_without_file(pool, header, error);
-    pool->base = mmap(NULL, pool->map_bytes,
-                      objects_are_watched() ? PROT_NONE : PROT_READ | PROT_WRITE, flags, fd, 0);
-    if (pool->base != MAP_FAILED && open_storage(pool, 0, first_chunks(pool)) < 0) {
+    pool->base =
+        fd < 0 ? map_memory(pool, protection) : pages_map_file(pool->map_bytes, protection, fd);
+    if (pool->base && open_storage(pool, 0, first_chunks(pool)) < 0) {
         munmap(pool->base, pool->map_bytes);
-        pool->base = MAP_FAILED;
+        pool->base = NULL;
     }
     error = errno;
     live_fd = fd;
@@ -213,12 +221,11 @@ static int map(struct pool *pool, struct stream_header *header, const char *data
         live_device = st.st_dev;
         live_inode = st.st_ino;
     }
-    if (pool->base != MAP_FAILED)
+    if (pool->base)
         return 0;
     close_file();
     if (pool->is_file)
         unlink(header->live_path);
-    pool->base = NULL;
     errno = error;
     return -1;
 }
@@ -271,9 +278,12 @@ void pool_remove(void)
 
 void pool_publish(void)
 {
-    if (live_fd >= 0 && unnamed_link(live_fd, gp.header.live_path) < 0)
+    if (live_fd >= 0 && unnamed_link(live_fd, gp.header.live_path) < 0) {
         go_without_file(&gp.pool, &gp.header, errno);
-    close_file();
+        close_file();
+    }
+    /* Kept: a process that changes its user may not open it by its name again. */
+    live_fd = descriptor_move_high(live_fd);
 }
 
 void pool_forget(void)
@@ -291,9 +301,13 @@ void pool_unlink(const struct stream_header *header)
 
 int pool_open_file(void)
 {
-    struct stat st;
-    int fd = open(gp.header.live_path, O_RDWR | O_NOFOLLOW | O_CLOEXEC);
-    if (fd < 0 || (fstat(fd, &st) == 0 && st.st_dev == live_device && st.st_ino == live_inode))
+    int fd = live_fd < 0 ? -1 : fcntl(live_fd, F_DUPFD_CLOEXEC, 3);
+    if (descriptor_is(fd, live_device, live_inode))
+        return fd;
+    if (fd >= 0)
+        close(fd);
+    fd = open(gp.header.live_path, O_RDWR | O_NOFOLLOW | O_CLOEXEC);
+    if (fd < 0 || descriptor_is(fd, live_device, live_inode))
         return fd;
     close(fd);
     errno = ESTALE; /* whatever it is, it is not ours */

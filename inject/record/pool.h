@@ -24,8 +24,8 @@ void pool_remove(void);
 void pool_publish(void);
 
 /*
- * The published file, opened anew: programs close descriptors that they do not know. -1: errno;
- * ESTALE if it is another file by now.
+ * A new descriptor of the published file, which the caller closes: of the one that is kept, or, if
+ * the program has closed that, by name. -1: errno; ESTALE if it is another file by now.
  */
 int pool_open_file(void);
 

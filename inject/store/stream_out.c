@@ -5,15 +5,16 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/auxv.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/descriptor.h"
 #include "base/say.h"
 #include "base/unnamed.h"
 #include "record/state.h"
 
-#define HIGH_FD 200
-#define ADVICE  "; GPUPROF_OUT names another folder"
+#define ADVICE "; GPUPROF_OUT names another folder"
 
 /* Made by the thread that starts a recording; then the writer's. */
 static struct {
@@ -39,6 +40,18 @@ static bool is_shared(const char *path)
 {
     struct stat st;
     return stat(path, &st) == 0 && st.st_mode & S_ISVTX && st.st_mode & S_IWOTH;
+}
+
+/*
+ * What else is to be known of the error: a process that has given up its user's rights before its
+ * first call can no longer make files where that user could. Nothing is made before that call.
+ */
+static const char *circumstance(int error)
+{
+    bool has_changed = geteuid() != getauxval(AT_EUID) || getegid() != getauxval(AT_EGID);
+    return error == EACCES && has_changed
+               ? ", since the process changed its user or group before its first CUDA call"
+               : "";
 }
 
 /* mkdir -p; folders that are there already are fine, whatever they are seen through. */
@@ -73,33 +86,14 @@ bool stream_out_prepare(void)
     if (error == 0 || error == EEXIST)
         return true;
 fail:
-    say(SAY_START, "recording is off: cannot make the folder '%s': %s" ADVICE, dir,
-        error_text(error));
+    say(SAY_START, "recording is off: cannot make the folder '%s': %s%s" ADVICE, dir,
+        error_text(error), circumstance(error));
     return false;
 }
 
 static bool is_ours(int fd)
 {
-    struct stat st;
-    return fd >= 0 && fstat(fd, &st) == 0 && st.st_dev == out.device && st.st_ino == out.inode;
-}
-
-/*
- * Out of the way of programs that count on low numbers; not even RLIMIT_NOFILE may put us where the
- * program's standard output is to be. Returns the new number, or -1 with `fd` closed.
- */
-static int move_high(int fd)
-{
-    int high = -1;
-    for (int low = HIGH_FD; fd >= 0 && high < 0 && low >= 3; low /= 2)
-        high = fcntl(fd, F_DUPFD_CLOEXEC, low);
-    if (high < 0 && fd >= 3)
-        return fd;
-    int error = high < 0 && fd >= 0 ? EMFILE : errno;
-    if (fd >= 0)
-        close(fd);
-    errno = error;
-    return high;
+    return descriptor_is(fd, out.device, out.inode);
 }
 
 /* Programs close descriptors that they do not know, and open files under their numbers. */
@@ -107,7 +101,7 @@ static bool reopen(void)
 {
     if (is_ours(out.fd))
         return true;
-    out.fd = move_high(open(out.path, O_WRONLY | O_NOFOLLOW | O_CLOEXEC));
+    out.fd = descriptor_move_high(open(out.path, O_WRONLY | O_NOFOLLOW | O_CLOEXEC));
     if (out.fd < 0)
         return false;
     if (!is_ours(out.fd)) {
@@ -157,7 +151,7 @@ static bool create(int fd, const uint8_t *head, size_t bytes)
 {
     struct stat st;
     out.end = 0;
-    out.fd = move_high(fd);
+    out.fd = descriptor_move_high(fd);
     if (out.fd < 0 || fstat(out.fd, &st) < 0)
         return false;
     out.device = st.st_dev;
@@ -205,7 +199,8 @@ bool stream_out_create(void)
         if (create_named(head, (size_t)bytes))
             return true;
     }
-    say(SAY_START, "recording is off: cannot create '%s': %s" ADVICE, out.path, error_text(errno));
+    say(SAY_START, "recording is off: cannot create '%s': %s%s" ADVICE, out.path, error_text(errno),
+        circumstance(errno));
     return false;
 }
 
