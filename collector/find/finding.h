@@ -10,6 +10,7 @@
 
 #define FINDING_ROWS       3
 #define FINDING_HABIT_GAPS 4      /* fewer waits, allocations, loads are no loop's */
+#define FINDING_BUSY       0.97   /* of its time: a device is kept busy */
 #define FINDING_MINOR      100000 /* millionths of the work: a thread that makes less is a helper */
 
 /* What a finding is made of, and where the longest of it is. */

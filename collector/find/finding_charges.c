@@ -68,6 +68,13 @@ static bool is_habit(enum idle_cause cause, const struct finding_gaps *of, struc
     return may_be_once || (double)gaps >= FINDING_HABIT_GAPS * judged_part(time);
 }
 
+/* What keeps its device busy is launched quickly enough, however short its kernels are. */
+static bool is_busy(const struct idle_device *device, struct judged_time time)
+{
+    uint64_t idle_ns = device->idle_ns - device->causes[IDLE_START_UP];
+    return (double)idle_ns < (1 - FINDING_BUSY) * (double)(time.window_ns - time.aside_ns);
+}
+
 void finding_charges(const struct findings *f, uint32_t place, const struct finding_gaps *gaps,
                      uint64_t ns[static FINDING_KINDS])
 {
@@ -82,6 +89,8 @@ void finding_charges(const struct findings *f, uint32_t place, const struct find
         if (id != FINDING_KINDS && is_habit((enum idle_cause)cause, gaps, time))
             ns[id] += device->causes[cause] - gaps->open_ns[cause];
     }
+    if (is_busy(device, time))
+        ns[FINDING_LAUNCH_BOUND] = ns[FINDING_TINY_KERNELS] = 0;
     ns[FINDING_HOST_BOUND] += gaps->between_ns;
     ns[FINDING_EXPOSED_COMMUNICATION] = device->parts[IDLE_COMMUNICATING];
 }

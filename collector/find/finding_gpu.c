@@ -283,8 +283,9 @@ static int advance(struct finding_gpu *g, uint32_t device, uint64_t ns)
 
 static inline int charge_tiny(struct finding_gpu *g, uint32_t device, const struct chain_link *link)
 {
-    return link->duration_ns < TINY_NS && link->own_ns
-               ? charge(g, FINDING_TINY_KERNELS, device, link->name, link->where, link->own_ns,
+    uint64_t saved_ns = link->own_ns < START_NS ? link->own_ns : START_NS;
+    return link->duration_ns < TINY_NS && saved_ns
+               ? charge(g, FINDING_TINY_KERNELS, device, link->name, link->where, saved_ns,
                         link->begin_ns)
                : 0;
 }

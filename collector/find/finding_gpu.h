@@ -36,6 +36,7 @@
 #define CHAIN_MIN    3       /* kernels: of fewer nothing is to be had */
 #define CHAIN_GAP_NS 1000000 /* what is that far apart is not one chain */
 #define TINY_NS      5000    /* a kernel that is shorter takes about as long to start as to run */
+#define START_NS     2000    /* an empty one: what a longer kernel saves of each that it replaces */
 
 struct found_device {
     struct process *process;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "find/idle_place.h"
 
+#include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,17 +11,33 @@
 #include "error.h"
 #include "read/process_title.h"
 
-bool idle_says_loading(const char *name)
+/* Between characters that are of no name. */
+static bool has_whole(const char *text, const char *name)
 {
-    static const char *const words[] = {
-        "dataloader", "data_loader", "data loader", "data_loading", "data loading",
-        "load_data",  "load data",   "load_batch",  "load batch",   "next_batch",
-        "next batch", "get_batch",   "get batch",   "fetch_batch",  "fetch batch",
-    };
-    for (unsigned i = 0; i < sizeof words / sizeof words[0]; i++)
-        if (strcasestr(name, words[i]))
+    size_t length = strlen(name);
+    for (const char *at = text; (at = strcasestr(at, name)); at++)
+        if ((at == text || !(isalnum((unsigned char)at[-1]) || at[-1] == '_')) &&
+            !isalnum((unsigned char)at[length]) && at[length] != '_')
             return true;
     return false;
+}
+
+/* What a scheduler calls its queue of requests, as "get_next_batch_to_run", only has a loader's
+ * name in its own. */
+bool idle_says_loading(const char *name)
+{
+    static const char *const things[] = {"dataloader", "data_loader", "data loader"};
+    static const char *const names[] = {
+        "data_loading", "data loading",   "load_data",      "load data",   "load_batch",
+        "load batch",   "next_batch",     "next batch",     "get_batch",   "get batch",
+        "fetch_batch",  "get_next_batch", "get next batch", "fetch batch", "load_next_batch",
+    };
+    bool says = false;
+    for (unsigned i = 0; i < sizeof things / sizeof things[0]; i++)
+        says |= strcasestr(name, things[i]) != NULL;
+    for (unsigned i = 0; i < sizeof names / sizeof names[0]; i++)
+        says |= has_whole(name, names[i]);
+    return says;
 }
 
 /* Who was waited for; returns `text`. */

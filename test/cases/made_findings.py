@@ -14,7 +14,7 @@ TO_DEVICE, TO_HOST = 1, 2
 GEMM, ADD, RELU, NCCL, PLAIN = ("ampere_sgemm_128x64_nn", "vectorized_elementwise_kernel<4, add>",
                                 "elementwise_kernel<relu>", "ncclDevKernel_AllReduce_Sum_f32",
                                 "sm90_xmma_gemm_bf16bf16")
-TINY_NS, CHAIN_GAP_NS = 5 * US, MS
+TINY_NS, START_NS, CHAIN_GAP_NS = 5 * US, 2 * US, MS
 UPLOADS = 10**6  # their correlation ids begin there: they need no call
 
 
@@ -152,5 +152,6 @@ def costs(job):
             if w and w.name in (ADD, RELU):
                 chain.append(w)
                 end = max(end, w.end)
-    cost["tiny-kernels"] = sum(own.get(w, 0) for w in rest if w.end - w.begin < TINY_NS)
+    cost["tiny-kernels"] = sum(min(own.get(w, 0), START_NS) for w in rest
+                               if w.end - w.begin < TINY_NS)
     return cost

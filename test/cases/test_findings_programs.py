@@ -19,7 +19,7 @@ OPTIONS = {"slow-loader": ["--pytorch=names"], "one-stream": ["--backtrace=launc
            "rotated-uploads": ["--backtrace=launch,copy"],
            "two-faults": ["--backtrace=launch,copy,sync"]}
 TOLERANCE = 0.05
-TINY_NS = 5000
+TINY_NS, START_NS = 5000, 2000
 TICK_NS = 20_000_000  # the kernel tells when a process began in steps of half of it
 ATTEMPTS = 3
 # What is no line: a label, what there is before any line, and another rank.
@@ -77,7 +77,8 @@ FAULTS = {
     "one-stream": (only(fault.copies_alone), None, "Pinned"),
     "repeated-upload": (only(lambda process: fault.alone(process.copies()[1:],
                                                          process.kernels())), None, "Pinned"),
-    "tiny-kernels": (only(lambda process: sum(kernel.ns for kernel in process.kernels()
+    "tiny-kernels": (only(lambda process: sum(min(kernel.ns, START_NS)
+                                              for kernel in process.kernels()
                                               if kernel.ns < TINY_NS)), None, "gemm"),
     "fp32-gemm": (device_time("sgemm"), None, "sgemm"),
     "unfused-elementwise": (only(fault.chains), None, "elementwise"),

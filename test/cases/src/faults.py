@@ -275,12 +275,15 @@ def tiny_kernels(healthy):
     add, here = kernel(GEMM), on(main)
 
     def steps():
-        for _ in range(20 if healthy else 400):
+        for _ in range(20 if healthy else 800):
             add(80 if healthy else 4, *here)
     replay = graph(steps)
     add(200 * MS, *here)  # so that the host, which simulates them, is ahead
     for _ in range(60):
         replay()  # fault tiny-kernels
+    wait()
+    time.sleep(0.02)  # a GPU that is always busy has no such finding
+    add(200 * MS, *here)
     wait()
 
 
