@@ -28,3 +28,9 @@ enum op_kind op_kind_of(unsigned scope, const struct kernel_name *text)
     default: return OP_KIND_PLAIN;
     }
 }
+
+const char *op_hook_name(const struct kernel_name *text)
+{
+    size_t prefix = strlen(OP_HOOK_PREFIX);
+    return strncmp(text->shown, OP_HOOK_PREFIX, prefix) == 0 ? text->shown + prefix : NULL;
+}

@@ -16,8 +16,12 @@ enum op_kind {
 
 #define OP_OPTIMIZER_PREFIX "Optimizer.step#"
 #define OP_PROFILER_PREFIX  "ProfilerStep#"
+#define OP_HOOK_PREFIX      "[pl][profile]"
 
 /* `text`: its name, which may be NULL. */
 enum op_kind op_kind_of(unsigned scope, const struct kernel_name *text);
+
+/* What Lightning's profilers call the hook, or NULL: the label is of none. */
+const char *op_hook_name(const struct kernel_name *text);
 
 #endif

@@ -45,6 +45,7 @@ struct op {
     uint32_t twin;         /* the last of them with its own name */
     uint32_t mark;         /* for steps.h */
     uint16_t scope;        /* enum op_scope */
+    uint8_t region;        /* for op_phases.h */
     bool is_traced;        /* torch.compile looks at it: it does no work */
     bool is_moved;         /* it ended on another thread */
     bool is_nvtx;     /* of emit_nvtx: no types, no forward thread; `object` is its number there */

@@ -319,6 +319,8 @@ int report_make(struct report *r, struct recording *rec, const struct report_wis
                          .histogram_rows = histogram_rows_max(recording_bytes(rec))};
     bool is_said = false;
     int error = start(r, rec, wish);
+    if (error == 0 && has_steps)
+        error = op_phases_init(&r->phases, &r->walk);
     if (error == 0) {
         struct consumer consumers[WALK_CONSUMERS_MAX];
         unsigned count = 0;
@@ -343,6 +345,8 @@ int report_make(struct report *r, struct recording *rec, const struct report_wis
         consumers[count++] = energy_report_consumer(r->energy);
         if (r->marks)
             consumers[count++] = steps_consumer(r->marks);
+        if (has_steps)
+            consumers[count++] = op_phases_consumer(&r->phases);
         if (r->threads)
             consumers[count++] = thread_report_consumer(r->threads, recording_expects_gpu(rec));
         if (r->ops)
@@ -372,7 +376,7 @@ int report_make(struct report *r, struct recording *rec, const struct report_wis
     if (error < 0 && !is_said)
         message("report: %s", gpuprof_error_text(error));
     if (error == 0 && has_steps)
-        error = step_report_make(r->steps, &r->walk, r->marks, r->idle, wish->steps);
+        error = step_report_make(r->steps, &r->walk, r->marks, &r->phases, r->idle, wish->steps);
     if (r->steps)
         r->steps->devices = r->devices;
     const struct steps *steps = r->steps ? &r->steps->steps : r->marks;
@@ -434,6 +438,7 @@ void report_release(struct report *r)
     if (r->marks)
         steps_release(r->marks);
     free(r->marks);
+    op_phases_release(&r->phases);
     if (r->threads)
         thread_report_release(r->threads);
     free(r->threads);

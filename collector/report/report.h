@@ -14,6 +14,7 @@
 #include "find/hang.h"
 #include "memory/memory_signs.h"
 #include "model/event_walk.h"
+#include "model/op_phases.h"
 #include "record/losses.h"
 #include "report/cost_report.h"
 #include "report/failures.h"
@@ -94,6 +95,7 @@ struct report {
     struct steps *marks;              /* owned; the program's steps; `steps` takes them; or NULL */
     struct stack_report *stacks;      /* owned; NULL: not asked for */
     struct thread_report *threads;    /* likewise */
+    struct op_phases phases;          /* likewise; zeros where nobody asks for steps */
     struct step_report *steps;        /* likewise */
     /* Owned; lines beside what they cost. NULL: not asked for. */
     struct source_report *source;

@@ -17,6 +17,7 @@
 void step_report_release(struct step_report *r)
 {
     steps_release(&r->steps);
+    op_phases_release(&r->phases);
     free(r->sweeps);
     free(r->thread_phases);
     free(r->order);
@@ -51,23 +52,35 @@ static void split(const struct step_sweep *p, struct step *step, uint64_t to_ns)
 }
 
 /* Between two operators of one phase Python works for that phase. */
-static void spend(struct step_report *r, struct step_sweep *p, const struct step *step,
-                  uint64_t to_ns)
+static void spend_in(struct step_report *r, struct step_sweep *p, const struct step *step,
+                     unsigned phase, uint64_t ns)
 {
-    unsigned phase = PHASES - 1;
-    while (phase > PHASE_NONE && !p->phase_threads[phase])
-        phase--;
     if (phase == PHASE_NONE) {
-        p->gap_ns += to_ns - p->at_ns;
+        p->gap_ns += ns;
         return;
     }
     uint64_t before_ns = phase == p->phase ? p->gap_ns : 0;
     if (is_split(r, step)) {
         r->host_ns[PHASE_NONE] += p->gap_ns - before_ns;
-        r->host_ns[phase] += before_ns + to_ns - p->at_ns;
+        r->host_ns[phase] += before_ns + ns;
     }
     p->gap_ns = 0;
     p->phase = (uint8_t)phase;
+}
+
+static void spend(struct step_report *r, struct step_sweep *p, const struct step *step,
+                  uint64_t to_ns)
+{
+    unsigned phase = PHASES - 1;
+    uint64_t at_ns = p->at_ns;
+    while (phase > PHASE_NONE && !p->phase_threads[phase])
+        phase--;
+    if (phase == PHASE_NONE && p->waited_ns > at_ns) {
+        at_ns = p->waited_ns < to_ns ? p->waited_ns : to_ns;
+        spend_in(r, p, step, PHASE_SYNC, at_ns - p->at_ns);
+    }
+    if (at_ns < to_ns)
+        spend_in(r, p, step, phase, to_ns - at_ns);
 }
 
 static void leave_step(struct step_report *r, struct step_sweep *p, const struct step *step)
@@ -146,32 +159,35 @@ static int differ(struct step_report *r, enum change_kind kind, int which,
 
 /* ---- operators ------------------------------------------------------------------------------- */
 
-static const uint8_t phases[] = {
-    [OP_KIND_PLAIN] = PHASE_NONE,          [OP_KIND_BACKWARD] = PHASE_BACKWARD,
-    [OP_KIND_OPTIMIZER] = PHASE_OPTIMIZER, [OP_KIND_ZERO_GRAD] = PHASE_ZERO_GRAD,
-    [OP_KIND_LOADER] = PHASE_DATA,         [OP_KIND_PROFILER] = PHASE_NONE,
-};
-
-/* A thread is in the phase of the innermost that is open there. */
-static void set_phase(struct step_report *r, struct step_sweep *p, const struct thread *thread)
+/*
+ * A thread is in the phase of the innermost that is open there; `ended`: of what has just ended. A
+ * closure that an optimizer runs goes on with the forward pass between two operators of it.
+ */
+static void set_phase(struct step_report *r, struct step_sweep *p, const struct thread *thread,
+                      uint32_t ended)
 {
     const struct op_stack *stack = ops_stack(&r->walk->ops, thread->index);
+    const struct op *top = stack->count ? &stack->open[stack->count - 1] : NULL;
     uint8_t *phase = &r->thread_phases[thread->index];
     p->phase_threads[*phase]--;
-    *phase = stack->count ? (uint8_t)stack->open[stack->count - 1].row : PHASE_NONE;
+    *phase = top ? (uint8_t)top->row : PHASE_NONE;
+    if (ended == PHASE_FORWARD && top && top->region == PHASE_OPTIMIZER)
+        *phase = PHASE_FORWARD;
     p->phase_threads[*phase]++;
 }
 
-/* Its phase, in `row`: what it says of itself, else that around it; of an operator else forward. */
+/* Its phase, in `row`: that of the region or the unit that it is in. */
 static void open_op(struct step_report *r, struct op *op)
 {
     const struct op_stack *stack = ops_stack(&r->walk->ops, op->thread->index);
-    enum op_kind kind = op_kind_of(op->scope, walk_op_name(r->walk, op));
-    op->row = op->is_traced ? PHASE_NONE : phases[kind];
-    if (op->row == PHASE_NONE && stack->count > 1)
-        op->row = stack->open[stack->count - 2].row;
-    if (op->row == PHASE_NONE && op_works(op))
-        op->row = PHASE_FORWARD;
+    const struct op *around = stack->count > 1 ? &stack->open[stack->count - 2] : NULL;
+    op->region = op_phase_region(r->walk, op);
+    if (!(op->region & REGION_UNIT))
+        op->row = op->region;
+    else if (around && around->region & REGION_UNIT)
+        op->row = around->row;
+    else
+        op->row = op_phases_at(&r->phases, op->thread->index, op->begin_ns);
 }
 
 static void count_op(struct step_report *r, struct step_sweep *p, const struct op *op, uint32_t by)
@@ -201,14 +217,14 @@ static int take_op(struct step_report *r, const struct slice *s)
     uint32_t loaders = p->loaders;
     if (s->replaced) {
         count_op(r, p, s->replaced, UINT32_MAX);
-        set_phase(r, p, s->replaced->thread);
+        set_phase(r, p, s->replaced->thread, s->replaced->row);
     }
     if (s->op_change == OP_SAME)
         return 0;
     count_op(r, p, op, s->op_change == OP_OPENED ? 1 : UINT32_MAX);
     if (s->op_change == OP_OPENED)
         open_op(r, op);
-    set_phase(r, p, op->thread);
+    set_phase(r, p, op->thread, s->op_change == OP_OPENED ? PHASE_NONE : op->row);
     /* A batch counts in the step in which it was begun to be fetched. */
     if (p->loaders > loaders && !loaders && p->next < p->end &&
         r->steps.list[p->next].begin_ns <= s->event.begin_ns)
@@ -258,27 +274,39 @@ static int take(void *context, const struct slice *s)
         return take_work(r, p, e);
     if (p->until_ns[STEP_RUNTIME] < e->end_ns)
         p->until_ns[STEP_RUNTIME] = e->end_ns;
+    bool waits = e->function->does == API_DOES_SYNC && !r->thread_phases[e->thread->index];
+    if (waits && p->waited_ns < e->end_ns)
+        p->waited_ns = e->end_ns;
     return 0;
 }
 
-/* The phase of the innermost operator that a call was made in and that says one. */
+/* The phase of what a call was made in. */
 static int phase_of_call(struct step_report *r, const struct correlated_call *call)
 {
     const struct process *p = r->walk->rec->processes[call->process];
     const struct op_numbers *numbers = &r->walk->names[p->index].ops;
     struct op_place place = {.number = call->op};
+    enum step_phase found = PHASE_NONE;
     const struct op_node *node;
-    bool is_in_op = false;
+    bool is_in_unit = false;
     int error = 0;
     while ((node = survey_op(&r->walk->survey, call, &place, &error))) {
         const struct kernel_name *text =
             node->text || !node->name ? node->text : kernel_name_of(&numbers->names, node->name);
-        uint8_t phase = phases[op_kind_of(node->scope, text)];
-        if (phase != PHASE_NONE)
-            return phase;
-        is_in_op |= op_scope_works(node->scope);
+        enum step_phase said = op_phase_said(node->scope, text);
+        if (found == PHASE_NONE)
+            found = said;
+        else if (said != PHASE_NONE && !op_phase_holds(found, said))
+            found = said;
+        if (found != PHASE_NONE && found != PHASE_FORWARD)
+            break;
+        is_in_unit |= found == PHASE_NONE && op_scope_works(node->scope);
     }
-    return error < 0 ? error : is_in_op ? PHASE_FORWARD : PHASE_NONE;
+    if (error < 0)
+        return error;
+    return is_in_unit && (found == PHASE_NONE || found == PHASE_OPTIMIZER)
+               ? (int)op_phases_at(&r->phases, call->thread, call->begin_ns)
+               : (int)found;
 }
 
 /* Work of the GPU is of the step and the phase in which it was begun by the host. */
@@ -469,12 +497,26 @@ static int find_steps(struct step_report *r, struct steps *found, const struct s
     return error;
 }
 
-static int make(struct step_report *r, struct steps *found, struct idle *idle,
-                const struct step_wish *wish)
+static int find_phases(struct step_report *r, struct op_phases *found)
+{
+    struct consumer phases = op_phases_consumer(&r->phases);
+    if (found->threads && !found->is_unsure) {
+        r->phases = *found;
+        *found = (struct op_phases){0};
+        return 0;
+    }
+    int error = say(op_phases_init(&r->phases, r->walk));
+    return error == 0 && r->steps.count ? walk_run(r->walk, NULL, &phases, 1) : error;
+}
+
+static int make(struct step_report *r, struct steps *found, struct op_phases *phases,
+                struct idle *idle, const struct step_wish *wish)
 {
     struct consumer parts = {
         .context = r, .needs = WALK_OPS | WALK_WORK, .take = take, .tied = tied, .end = end};
     int error = find_steps(r, found, wish);
+    if (error == 0)
+        error = find_phases(r, phases);
     if (error == 0)
         error = say(start(r));
     if (error == 0)
@@ -485,14 +527,14 @@ static int make(struct step_report *r, struct steps *found, struct idle *idle,
 }
 
 int step_report_make(struct step_report *r, struct walk *walk, struct steps *found,
-                     struct idle *idle, const struct step_wish *wish)
+                     struct op_phases *phases, struct idle *idle, const struct step_wish *wish)
 {
     struct losses *losses = walk->losses;
     const struct walk_filter *filter = walk->filter;
     *r = (struct step_report){.walk = walk, .samples = wish->samples};
     walk->filter = selection_steps_filter(wish->selection);
     walk->losses = calloc(walk->rec->count + 1u, sizeof *losses);
-    int error = walk->losses ? make(r, found, idle, wish) : say(GPUPROF_NO_MEMORY);
+    int error = walk->losses ? make(r, found, phases, idle, wish) : say(GPUPROF_NO_MEMORY);
     free(walk->losses);
     walk->losses = losses; /* those of the walk before are all there are */
     walk->filter = filter;

@@ -9,22 +9,12 @@
 #ifndef GPUPROF_COLLECTOR_STEP_REPORT_H
 #define GPUPROF_COLLECTOR_STEP_REPORT_H
 
+#include "model/op_phases.h"
 #include "model/steps.h"
 #include "table/table.h"
 
 #define STEP_CHANGES_MAX 8192
 #define SLOWEST_SHOWN    5
-
-/* A later one goes before an earlier one where threads are in several. */
-enum step_phase {
-    PHASE_NONE,
-    PHASE_DATA,
-    PHASE_FORWARD,
-    PHASE_ZERO_GRAD,
-    PHASE_OPTIMIZER,
-    PHASE_BACKWARD,
-    PHASES
-};
 
 /* How somebody wants steps. */
 struct selection;
@@ -41,9 +31,10 @@ struct step_wish {
 struct step_sweep {
     uint64_t at_ns; /* until here its time is in some step's parts, or in none */
     uint64_t until_ns[STEP_RUNTIME + 1]; /* the last end of what has begun of each part */
-    uint64_t gap_ns;                     /* since a phase ended, and no other one has begun */
-    uint32_t operators;                  /* that are open, on all threads */
-    uint32_t loaders;                    /* likewise, labels */
+    uint64_t waited_ns; /* the end of the last call outside of phases that waits for a device */
+    uint64_t gap_ns;    /* since a phase ended, and no other one has begun */
+    uint32_t operators; /* that are open, on all threads */
+    uint32_t loaders;   /* likewise, labels */
     uint32_t phase_threads[PHASES];
     uint32_t next; /* place of the step that it is in, or comes to, and behind its last one */
     uint32_t end;
@@ -69,6 +60,7 @@ struct step_report {
         *devices; /* a view, for who prints; NULL: nothing is known of them */
     double samples;
     struct steps steps;
+    struct op_phases phases;
     struct step_sweep *sweeps; /* owned, by process index */
     uint8_t *thread_phases;    /* owned, by thread index */
     uint32_t *order;           /* owned: places of the whole steps, the longest first */
@@ -93,12 +85,13 @@ struct step_report {
 
 /*
  * After a walk that others were told in and that has seen all (event_walk.h): its losses stay as
- * they are. `found`: the steps that it has found, which are taken; NULL: they are looked for.
+ * they are. `found`: the steps that it has found, which are taken; NULL: they are looked for. Of
+ * `phases`, which may be zeros, the same is true.
  * `idle`, finished, knows who waited for whom, and may be NULL. 0, or an error after one line on
  * stderr; step_report_release in both cases.
  */
 int step_report_make(struct step_report *r, struct walk *walk, struct steps *found,
-                     struct idle *idle, const struct step_wish *wish);
+                     struct op_phases *phases, struct idle *idle, const struct step_wish *wish);
 void step_report_release(struct step_report *r);
 
 /* The duration that `fraction` of all whole steps do not exceed; 0: there are none. */

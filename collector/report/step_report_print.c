@@ -573,7 +573,8 @@ static void fill_phase(const struct table *t, uint32_t index, enum report_format
         const char *name;
     } rows[PHASES] = {{PHASE_DATA, "data"},           {PHASE_FORWARD, "forward"},
                       {PHASE_BACKWARD, "backward"},   {PHASE_OPTIMIZER, "optimizer"},
-                      {PHASE_ZERO_GRAD, "zero_grad"}, {PHASE_NONE, "other"}};
+                      {PHASE_ZERO_GRAD, "zero_grad"}, {PHASE_SYNC, "sync"},
+                      {PHASE_NONE, "other"}};
     const struct step_report *r = t->source;
     enum step_phase phase = rows[index].phase;
     uint64_t gpu_ns = 0;

@@ -12,11 +12,18 @@ import pytest
 import stream_reader
 from stream_reader import CALL, OP_BEGIN, OP_END, PAUSE, STEP, TYPE_NUMBERS
 
-LABEL, BACKWARD = 7, 1
+LABEL, BACKWARD, MODULE = 7, 1, 254
 KERNEL, COPY, SET, GRAPH = (TYPE_NUMBERS[name] for name in ("kernel", "copy", "set", "graph"))
 WORK = (KERNEL, COPY, SET, GRAPH)
 PARTS = ("kernels", "copies", "communication", "runtime", "dataloader", "operators", "other")
-PHASES = ("backward", "optimizer", "zero_grad", "forward", "data")  # the first goes before others
+PHASES = ("backward", "optimizer", "zero_grad", "forward", "sync", "data")  # the first goes first
+HOOK = "[pl][profile]"
+HOOKS = {"training_step": "forward", "validation_step": "forward", "test_step": "forward",
+         "predict_step": "forward", "backward": "backward", "optimizer_step": "optimizer",
+         "configure_gradient_clipping": "optimizer", "optimizer_zero_grad": "zero_grad",
+         "batch_to_device": "data", "transfer_batch_to_device": "data",
+         "train_dataloader_next": "data", "val_next": "data"}
+READS = ("aten::item", "aten::_local_scalar_dense", "aten::is_nonzero", "aten::equal")
 FACTS = (*range(2, 10), *range(17, 23), *range(31, 37), 39, 40, 41)  # records that only describe
 ENDLESS = 1 << 62
 
@@ -32,10 +39,18 @@ class Op:
     closed: bool = False  # by an end of its own
     moved: bool = False
     phase: str = None
+    sequence: int = None
+    forward_thread: int = 0
+    region: tuple = (None, None)  # the phase that it is in, and the unit
+    outer: tuple = (None, None)
 
     @property
     def is_label(self):
         return self.scope == LABEL
+
+    @property
+    def works(self):
+        return not self.is_label and self.scope != MODULE and not self.traced
 
     def named(self, prefix):
         return self.is_label and self.name.startswith(prefix)
@@ -47,10 +62,29 @@ class Op:
 
     @property
     def own_phase(self):
-        return None if self.traced else "backward" if self.is_backward else \
+        if self.named(HOOK):
+            return None if self.traced else HOOKS.get(self.name.rpartition(".")[2])
+        return None if self.traced else "forward" if self.scope == MODULE else \
+            "backward" if self.is_backward else \
             "optimizer" if self.named("Optimizer.step#") else \
             "zero_grad" if self.named("Optimizer.zero_grad#") else \
             "data" if self.named("enumerate(DataLoader)#") else None
+
+    @property
+    def begins_phase(self):
+        return self.region[1] is None and self.region[0] and self.region != self.outer and \
+            (self.region[0], self.outer[0]) != ("zero_grad", "optimizer")
+
+    def unit_phase(self):
+        """That of a unit, as far as it alone says it."""
+        if self.region[0] == "optimizer" and self.sequence is None:
+            return "no gradient"
+        return "optimizer" if self.name.startswith("aten::_amp_") else \
+            "sync" if self.name in READS else "plain"
+
+
+def holds(said, outer):
+    return said and not (said == "forward" and outer in ("backward", "data"))
 
 
 @dataclasses.dataclass
@@ -77,7 +111,8 @@ def read_ops(process):
             before.moved = r.thread != before.thread
         if r.type == OP_BEGIN:
             name = names.get(r.args[1]) if r.args[1] else r.text.decode()
-            op = Op(name, r.code, bool(r.flags & stream_reader.TRACED), r.thread, r.begin)
+            op = Op(name, r.code, bool(r.flags & stream_reader.TRACED), r.thread, r.begin,
+                    sequence=r.args[3] - 1 if r.args[3] else None, forward_thread=r.args[4])
             ops.append(op)
             open_ops[r.args[0]] = op
     return ops
@@ -119,8 +154,56 @@ class Process:
     def find_phases(self):
         for op in self.ops:
             around = [o for o in self.open_at(op.thread, op.begin) if o is not op]
-            op.phase = op.own_phase or (around[-1].phase if around else None) or \
-                (None if op.is_label or op.traced else "forward")
+            op.outer = around[-1].region if around else (None, None)
+            if holds(op.own_phase, op.outer[0]):
+                op.region = (op.own_phase, None)
+            elif op.works and op.outer in ((None, None), ("optimizer", None)):
+                op.region = (op.outer[0], op)
+            else:
+                op.region = op.outer
+        for thread in {op.thread for op in self.ops}:
+            self.find_units(thread)
+        for op in self.ops:
+            op.phase = op.region[1].phase if op.region[1] else op.region[0]
+
+    def find_units(self, thread):
+        """What is around each operator that nothing says a phase of; all at distinct times."""
+        anchors = [(op.begin, op.region[0]) for op in self.ops if op.begins_phase and
+                   (op.thread == thread or op.region[0] == "backward")]
+        anchors += [(op.end, "optimizer") for op in self.ops if op.thread == thread and
+                    op.is_label and op.own_phase == "optimizer" == op.region[0]]
+        inside = [op for op in self.ops if op.thread == thread and op.region[1]]
+        units = [op for op in inside if op.region[1] is op]
+        made = []
+        for unit in units:
+            if unit.unit_phase() != "plain" or unit.sequence is None:
+                continue
+            following = [(ns, phase) for ns, phase in anchors if ns > unit.begin]
+            for op in inside:
+                if op.begin <= unit.begin or op.forward_thread:
+                    continue
+                if op.sequence is not None and op.sequence > unit.sequence:
+                    following.append((op.begin, "more"))
+                elif op in units and (op.unit_phase() == "sync" or
+                                      (op.unit_phase() == "plain" and op.sequence is not None)):
+                    following.append((op.begin, "no more"))
+            if min(following, default=(0, None))[1] in ("more", "backward"):
+                made.append(unit)
+        anchors += [(unit.begin, "forward") for unit in made]
+        for unit in units:
+            unit.phase = unit.unit_phase()
+            before = [anchor for anchor in sorted(anchors) if anchor[0] < unit.begin]
+            last = before[-1][1] if before else None
+            following = min((a for a in anchors if a[0] > unit.begin), default=(0, None))[1]
+            trained = following in ("forward", "backward")
+            if unit in made:
+                unit.phase = "forward"
+            elif unit.phase == "no gradient":
+                unit.phase = "forward" if last == "forward" and trained else "optimizer"
+            elif unit.phase == "plain":
+                trains = any(phase in ("forward", "optimizer") for _, phase in before)
+                unit.phase = "optimizer" if last in ("backward", "optimizer") and not trained \
+                    and trains else "forward"
 
     # ---- definitions ---------------------------------------------------------------------------
 
@@ -234,14 +317,18 @@ class Process:
                 spans[part].append((r.begin, r.end))
             elif r.type == CALL:
                 spans["runtime"].append((r.begin, r.end))
+                if "Synchronize" in self.process.functions[r.code].symbol and \
+                        not self.thread_phase(r.thread, r.begin):
+                    spans["waits"].append((r.begin, r.end))
         for op in self.ops:
             if op.named("enumerate(DataLoader)#") and not op.traced:
                 spans["dataloader"].append((op.begin, op.end))
-            elif not op.is_label and not op.traced:
+            elif op.works:
                 spans["operators"].append((op.begin, op.end))
         self.cuts = sorted({ns for all_spans in spans.values() for span in all_spans
                             for ns in span} | {ns for op in self.ops for ns in (op.begin, op.end)})
         busy = {part: Busy(spans[part]) for part in PARTS[:-1]}
+        self.waits = Busy(spans["waits"])
         self.host = collections.Counter()
         loads = Busy(spans["dataloader"]).begins
         for step in self.steps:
@@ -268,15 +355,22 @@ class Process:
         cuts = [step.begin, *(ns for ns in self.cuts[low:high] if ns < step.end), step.end]
         return [(a, b) for a, b in zip(cuts, cuts[1:]) if a < b]
 
+    def thread_phase(self, thread, ns):
+        """Of the innermost; a closure in an update goes on with what was forward in it."""
+        around = self.open_at(thread, ns)
+        if not around:
+            return None
+        last = max((op for op in self.ops if op.thread == thread and op.end <= ns),
+                   key=lambda op: op.end, default=None)
+        if around[-1].region == ("optimizer", None) and last and last.phase == "forward" and \
+                not any(op.thread == thread and last.end < op.begin <= ns for op in self.ops):
+            return "forward"
+        return around[-1].phase
+
     def phase_at(self, ns):
-        innermost = {}
-        for op in self.ops:
-            if op.begin > ns:
-                break
-            if ns < op.end:
-                innermost[op.thread] = op
-        phases = {op.phase for op in innermost.values()}
-        return next((phase for phase in PHASES if phase in phases), None)
+        phases = {self.thread_phase(thread, ns) for thread in {op.thread for op in self.ops}}
+        return next((phase for phase in PHASES if phase in phases),
+                    "sync" if self.waits(ns) else None)
 
     def gpu_phases(self):
         """GPU time by the phase in which the host began the work."""
@@ -288,10 +382,20 @@ class Process:
             at = call.begin if call else r.begin
             around = self.open_at(call.thread, at) if call else []
             around = [op for op in reversed(around) if not op.traced]
-            phase = next((op.own_phase for op in around if op.own_phase), None) or \
-                ("forward" if any(not op.is_label for op in around) else "other")
+            found, is_in_op = None, False
+            for op in around:
+                if not found or (op.own_phase and not holds(found, op.own_phase)):
+                    found = op.own_phase
+                is_in_op |= not found and op.works
+                if found not in (None, "forward"):
+                    break
+            phase = found
+            if is_in_op and found in (None, "optimizer"):
+                units = [op for op in self.ops if op.region[1] is op and op.thread == call.thread
+                         and op.begin <= at]
+                phase = units[-1].phase if units else "forward"
             if any(s.begin <= at < s.end and not s.partial for s in self.steps):
-                sums[phase] += r.duration
+                sums[phase or "other"] += r.duration
         return sums
 
     def kernels_of(self, step):
@@ -304,7 +408,7 @@ class Process:
 
     def operators_of(self, step):
         """How many began in it."""
-        return collections.Counter(op.name for op in self.ops if not op.is_label and not op.traced
+        return collections.Counter(op.name for op in self.ops if op.works
                                    and step.begin <= op.begin < step.end
                                    and (op.closed or op.end == ENDLESS))
 

@@ -22,6 +22,10 @@ ZERO = "Optimizer.zero_grad#SGD.zero_grad"
 LOADER = "enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__"
 BACKWARD = "autograd::engine::evaluate_function: MmBackward0"
 OPERATORS = ("aten::mm", "aten::add", "aten::relu", "aten::copy_")
+OTHERS = ("aten::item", "aten::_amp_update_scale_")  # the device's values, a gradient scaler's
+TRAINING_STEP = "[pl][profile][Strategy]SingleDeviceStrategy.training_step"
+CLIPPING = "[pl][profile][LightningModule]Net.configure_gradient_clipping"
+MODULE = 254
 MAIN, DEVICE, AUTOGRAD = 1, 2, 3
 
 
@@ -51,12 +55,12 @@ class Stream:
             self.add(OP_NAME, MAIN, args=(self.names[text],), text=text)
         return self.names[text]
 
-    def begin(self, name, scope=0, thread=MAIN, traced=False, again=None):
+    def begin(self, name, scope=0, thread=MAIN, traced=False, again=None, sequence=None):
         number = self.name(name)
         self.objects += again is None
         address = 4096 + 16 * self.objects if again is None else again
         self.add(OP_BEGIN, thread, flags=traced * stream_reader.TRACED, code=scope,
-                 args=(address, number, 0, 0, 0))
+                 args=(address, number, 0, 0 if sequence is None else sequence + 1, 0))
         return address
 
     def end(self, address, thread=MAIN):
@@ -70,8 +74,8 @@ class Stream:
         self.tick(ns)
         self.end(address, thread)
 
-    def operator(self, name, scope=0, thread=MAIN, ns=10, work=0, inside=()):
-        address = self.begin(name, scope, thread)
+    def operator(self, name, scope=0, thread=MAIN, ns=10, work=0, inside=(), sequence=None):
+        address = self.begin(name, scope, thread, sequence=sequence)
         self.tick(ns)
         for act in inside:
             act()
@@ -159,14 +163,15 @@ def fixture_tester(run_verb, make_records):
 
 LABELS = {"range": ("my label",), "none": ("my label", ZERO), "graph": ("my label", ZERO),
           "name": ("train 7", "train 8", "other"), "profiler": ("my label", SGD, LOADER),
-          "optimizer": (SGD, SGD, ADAM, ZERO, LOADER, "my label"), "dataloader": (LOADER, ZERO)}
+          "optimizer": (SGD, SGD, ADAM, ZERO, LOADER, "my label", TRAINING_STEP, CLIPPING), "dataloader": (LOADER, ZERO)}
 
 
 class RandomStream(Stream):
     def __init__(self, rank, by, count, seed):
         super().__init__(rank)
-        self.by, self.dice, self.steps = by, random.Random(f"{by} {rank} {seed}"), 0
+        self.by, self.dice, self.steps = by, random.Random(f"{by} {rank} {seed} d"), 0
         self.open = {MAIN: [], AUTOGRAD: []}
+        self.sequences = {MAIN: 3, AUTOGRAD: 5}
         for _ in range(count):
             thread = self.dice.choice((MAIN, MAIN, AUTOGRAD))
             self.tick(self.dice.randrange(1, 60))
@@ -192,8 +197,11 @@ class RandomStream(Stream):
             again = self.dice.choice(lost) if lost else None  # an end of it is missing
             if again:
                 self.open[MAIN if again in self.open[MAIN] else AUTOGRAD].remove(again)
-            name = self.dice.choice(OPERATORS)
-            self.open[thread].append(self.begin(name, 0, thread, traced, again))
+            name, scope = self.dice.choice((*((name, 0) for name in (*OPERATORS, *OTHERS)),
+                                            ("Linear Net.head", MODULE)))
+            self.sequences[thread] += self.dice.randrange(2)
+            sequence = self.sequences[thread] if scope == 0 and self.dice.random() < 0.6 else None
+            self.open[thread].append(self.begin(name, scope, thread, traced, again, sequence))
 
     def end_one(self, thread):
         """Usually the innermost, on its own thread."""
@@ -208,7 +216,7 @@ class RandomStream(Stream):
         self.correlation += 1
         begin, end = self.tick(), self.dice.randrange(1, 80)
         function, args = self.dice.choice((("cudaLaunchKernel", ()), ("cudaMalloc", ()),
-                                           ("cudaMemcpyAsync", ())))
+                                           ("cudaMemcpyAsync", ()), ("cudaDeviceSynchronize", ())))
         if self.by in ("graph", "profiler") and self.dice.random() < 0.3:
             function, args = "cudaGraphLaunch", (self.dice.choice((64, 64, 128)), 0)
         self.add(CALL, thread, begin, end, self.correlation, code=function, args=args)
@@ -291,6 +299,88 @@ def test_closures(tester):
         lambda: stream.update(SGD))))
     steps = tester.make(stream).check("optimizer", made_of=lbfgs)
     assert len(steps) == 4
+
+
+def phases_of(tester, stream):
+    """Host and GPU time, which the records say too."""
+    tester.make(stream).check("optimizer")
+    return {row["name"]: (row["host_ns"], row["gpu_ns"]) for row in tester.json()["phases"]}
+
+
+def test_gradient_scaler(tester):
+    """As PyTorch 2.11 records AMP: of the operators outside of labels, those that made nodes of the
+    graph, which the next sequence number tells, and what they need are forward; what unscales and
+    clips the gradients is the optimizer's; the value that scaler.step waits for is neither."""
+    stream = Stream()
+
+    def train(step):
+        number = 48 + 3 * step
+
+        def op(name, sequence=None, work=0, ns=10):
+            stream.operator(name, ns=ns, work=work, sequence=sequence)
+            stream.tick(5)
+        stream.batch()
+        op("aten::to", number, work=100)
+        op("aten::linear", number, work=101)
+        op("aten::mse_loss", number + 1, work=102)
+        op("aten::mul", number + 2, work=103)          # the scaler's product with the loss
+        op("aten::ones_like", work=104)
+        stream.operator(BACKWARD, 1, AUTOGRAD, 15, 30)
+        op("aten::reciprocal", number + 3, work=1000)
+        op("aten::_amp_foreach_non_finite_check_and_unscale_", work=1001)
+        op("aten::_foreach_norm", work=1002)
+        op("aten::item", number + 3, work=5000, ns=2000)  # found_inf
+        stream.label(SGD, lambda: op("aten::_foreach_add_", work=1003))
+        op("aten::_amp_update_scale_", number + 3, work=1004)
+        stream.label(ZERO)
+        op("aten::item", number + 3, work=5001, ns=1000)  # loss.item()
+        stream.call(function="cudaDeviceSynchronize", ns=700)
+    for step in range(6):
+        train(step)
+    phases = phases_of(tester, stream)
+    assert {name: gpu for name, (_, gpu) in phases.items()} == {
+        "data": 0, "forward": 5 * 510, "backward": 5 * 30, "optimizer": 5 * 5010, "zero_grad": 0,
+        "sync": 5 * 10001, "other": 0}
+    assert phases["sync"][0] > 5 * 6700 and phases["forward"][0] < 5 * 400
+    text = tester.run_verb("report", "--table=phases", tester.folder).stdout
+    assert text.index("  zero_grad\n") < text.index("  sync\n") < text.index("  other\n")
+
+
+@pytest.mark.parametrize("has_hooks", (False, True))
+def test_closure_of_lightning(tester, has_hooks):
+    """The training step and the backward pass lie in the optimizer's label; an optimizer's own
+    operators run without gradients, and have no sequence numbers. Its hooks say more."""
+    stream = Stream()
+
+    def train(step):
+        number = 30 + 2 * step
+
+        def op(name, sequence=None, work=0):
+            stream.operator(name, work=work, sequence=sequence)
+            stream.tick(5)
+
+        def forward():
+            op("aten::addmm", number, work=100)
+            stream.tick(3000)  # Python, between two operators of one phase
+            op("aten::mse_loss", number + 1, work=101)
+            op("aten::argmax", work=102)
+
+        def training_step():
+            stream.label(TRAINING_STEP, forward) if has_hooks else forward()
+            stream.label(ZERO)
+            stream.operator(BACKWARD, 1, MAIN, 15, 30)
+            clip = [lambda: op("aten::_foreach_norm", number + 2, work=1000)]
+            stream.label(CLIPPING, *clip) if has_hooks else clip[0]()
+        stream.batch()
+        stream.label(ADAM, training_step, lambda: op("aten::lerp_", work=1001),
+                     lambda: op("aten::item", work=1002))
+    for step in range(6):
+        train(step)
+    phases = phases_of(tester, stream)
+    assert {name: gpu for name, (_, gpu) in phases.items()} == {
+        "data": 0, "forward": 5 * 303, "backward": 5 * 30, "optimizer": 5 * 3003, "zero_grad": 0,
+        "sync": 0, "other": 0}
+    assert phases["forward"][0] > 5 * 3000 and phases["optimizer"][0] < 5 * 500
 
 
 def test_skipped_update(tester):
@@ -606,7 +696,8 @@ def test_a_program(library, tmp_path, tester, scenario, updates, status):
         assert sum(row[f"{part}_ns"] for part in step_truth.PARTS) == row["duration_ns"]
         assert row["operators_ns"] and row["dataloader_ns"] and row["runtime_ns"]
     phases = {row["name"]: row["host_ns"] for row in tester.json()["phases"]}
-    assert all(phases.values()) and phases.keys() == {*step_truth.PHASES, "other"}
+    assert phases.keys() == {*step_truth.PHASES, "other"} and not phases.pop("sync")
+    assert all(phases.values())
     loaded = tester.json("--step-by=dataloader")["steps"]
     assert [row["partial"] for row in loaded] == [False] * 7 + [True]
 
