@@ -153,6 +153,25 @@ static char *hidden_text(const struct memory_oom *oom)
     return length < 0 ? NULL : text;
 }
 
+/* PyTorch's allocator asks the driver before it gives up: was there room, and it did not take it?
+ * What was asked before the process got more is no answer. */
+static bool is_limited(const struct memory_oom *oom)
+{
+    return oom->where == MEMORY_OF_TENSORS && oom->free != UINT64_MAX && oom->free >= oom->wanted &&
+           oom->total > oom->on_device && oom->free <= oom->total - oom->on_device;
+}
+
+static char *limited_text(const struct memory_oom *oom)
+{
+    char room[UNIT_TEXT_BYTES], *text = NULL;
+    int length = asprintf(&text,
+                          "%s of the device were free: a limit of the program's own kept it from "
+                          "them (torch.cuda.set_per_process_memory_fraction, or the fraction in "
+                          "PYTORCH_CUDA_ALLOC_CONF); raise it, or need less",
+                          bytes_text(room, oom->free));
+    return length < 0 ? NULL : text;
+}
+
 static char *owner_share_text(const struct memory_rows *r, const struct memory_oom *oom)
 {
     char bytes[UNIT_TEXT_BYTES], *text = NULL;
@@ -182,6 +201,8 @@ struct memory_advice memory_advise(const struct memory_rows *r, const struct mem
         return (struct memory_advice){"leak", leak_text(r, leak, held)};
     if (block)
         return (struct memory_advice){"preallocation", preallocation_text(r, block)};
+    if (is_limited(oom))
+        return (struct memory_advice){"limited", limited_text(oom)};
     if (is_of_device && oom->on_device < oom->total && oom->wanted < oom->total - oom->on_device)
         return (struct memory_advice){"hidden", hidden_text(oom)};
     if (oom->owner_count && oom->owners[0].live.bytes >= oom->live / OWNER_SHARE)

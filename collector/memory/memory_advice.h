@@ -13,6 +13,7 @@
  *                       much as was wanted
  *   preallocation       one block of half the device or more, which a framework keeps books of
  *   hidden              the process would have had room: others, or libraries, had the rest
+ *   limited             there was room, which a limit of PyTorch's allocator kept it from
  *   one-owner           half of what was held had one owner
  *   full                nothing of that
  */

@@ -17,7 +17,7 @@
 #define LARGE_SHARE   2 /* one block of 1 / LARGE_SHARE of a device is no ordinary one */
 #define LABEL_WIDTH   11
 #define ADVICE_WIDTH  66
-#define ADVICE_LINES  3 /* about: words are not cut */
+#define ADVICE_LINES  6 /* about: words are not cut; on a terminal */
 #define HOLDERS_SHOWN 2
 #define PLACE_BYTES   96
 #define LOSS_BYTES    1000
@@ -130,7 +130,8 @@ static void print_advice(struct screen *s, const struct memory_oom *oom)
                       ? s->how->width - LABEL_WIDTH - 2
                       : ADVICE_WIDTH;
     char *clean = advice.text ? json_line(advice.text) : NULL;
-    char *cut = clean ? text_cut(clean, strlen(clean), ADVICE_LINES * room - room / 2) : NULL;
+    size_t most = s->how->width ? ADVICE_LINES * room - room / 2 : SIZE_MAX;
+    char *cut = clean ? text_cut(clean, strlen(clean), most) : NULL;
     const char *label = "try";
     for (const char *text = cut ? cut : "?"; *text; label = NULL) {
         size_t length = strlen(text), last = 0;

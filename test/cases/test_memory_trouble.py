@@ -92,6 +92,16 @@ def hidden():
     return process, 6, [5], "more than 10.0 GiB of the rest were taken by other processes"
 
 
+def limited():
+    """By set_per_process_memory_fraction: no call of CUDA's failed."""
+    process = with_device()
+    process.get("linear", 1 << 40, 2 * GIB, line=5)
+    process.tensor(1 << 40, 2 * GIB, reserved=2 * GIB, line=5)
+    process.call("cudaMemGetInfo", [10 * GIB, 16 * GIB, 0])
+    tensor_oom(process, 3 * GIB, 2 * GIB, 2 * GIB, 6)
+    return process, 6, [5], "10.0 GiB of the device were free: a limit of the program's own"
+
+
 def one_owner():
     process = with_device()
     for number in range(4):
@@ -111,8 +121,8 @@ def full():
 
 SHORTAGES = {"larger-than-device": too_large, "fragmented": fragmented,
              "kept-apart": lambda: fragmented(2 * GIB), "leak": leak,
-             "preallocation": preallocation, "hidden": hidden, "one-owner": one_owner,
-             "full": full}
+             "preallocation": preallocation, "hidden": hidden, "limited": limited,
+             "one-owner": one_owner, "full": full}
 
 
 @pytest.mark.parametrize("advice", SHORTAGES)
@@ -128,6 +138,8 @@ def test_advice_that_fits(advice, told, run_verb, tmp_path):
     assert screen[1].startswith("  held by  ") and f"train.py:{owners[0]})" in screen[1]
     told_so = " ".join(row[13:] for row in screen[2:8])
     assert text in told_so and all(len(row) <= 100 for row in screen[:6])
+    whole = " ".join(run_verb("memory", tmp_path / "data", "--full").stdout.split())
+    assert " ".join(found["advice"]["text"].split()) in whole
     rows = json.loads(run_verb("memory", tmp_path / "data", "--format=json").stdout)
     assert [row["advice_id"] for row in rows["out_of_memory"]] == [advice]
 
