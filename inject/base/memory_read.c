@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/memory_read.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
 #include <unistd.h>
+
+#include "base/objects.h"
 
 #define ADDRESS_END (1ull << 56) /* no process has memory there */
 
@@ -14,12 +17,23 @@ static _Atomic uint32_t way; /* found at the first read, or before; to the same 
 
 _Atomic uint64_t sights[SIGHT_SLOTS];
 
+/*
+ * For each piece of another process's side the kernel takes the lock of all its mappings and holds
+ * a page: 64 pieces take 20 to 100 us. Its own side it copies as write() does, so several pieces
+ * are written from there: 3 to 6 us, where the copied memory is in a cache. valgrind would say of
+ * each byte that is written whether it was ever set.
+ */
 static bool read_by_call(const struct iovec *pieces, unsigned count, void *to, size_t bytes)
 {
-    struct iovec local = {to, bytes};
+    struct iovec copy = {to, bytes};
     long pid = syscall(SYS_getpid); /* not cached: right in the child of a raw clone */
-    return syscall(SYS_process_vm_readv, pid, &local, 1ul, pieces, (unsigned long)count, 0ul) ==
-           (long)bytes;
+    long done = -1;
+    errno = ENOSYS;
+    if (count > 1 && !objects_are_watched())
+        done = syscall(SYS_process_vm_writev, pid, pieces, (unsigned long)count, &copy, 1ul, 0ul);
+    if (done < 0 && errno != EFAULT) /* it is forbidden, and the other one not */
+        done = syscall(SYS_process_vm_readv, pid, &copy, 1ul, pieces, (unsigned long)count, 0ul);
+    return done == (long)bytes;
 }
 
 /* Opened each time: a descriptor that the program closes may be another file's the next moment. */

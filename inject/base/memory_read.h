@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Reading the process's own memory where it may not be readable: the kernel copies, and says no
- * instead of a fault. Half a microsecond each, so what was found good is remembered as a sight: an
- * address and what lies there. Any thread; async-signal-safe; errno is not kept.
+ * instead of a fault. One or two microseconds each, or some for several pieces at once; so what was
+ * found good is remembered as a sight: an address and what lies there. Any thread;
+ * async-signal-safe; errno is not kept.
  */
 #ifndef GPUPROF_INJECT_MEMORY_READ_H
 #define GPUPROF_INJECT_MEMORY_READ_H
