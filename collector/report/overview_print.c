@@ -633,9 +633,10 @@ static void print_cost(struct screen *s, const struct report *r)
     if (c->is_blind)
         line(s, "gpuprof", NULL, "its own cost was not measured");
     else
-        line(s, "gpuprof", NULL, "took %s%.2f%% of the threads' time itself%s; --table=cost",
-             cost_is_rough(c) ? "roughly " : "", 100 * cost_share(c->cost_ns, c->wall_ns),
-             of_whole(r));
+        line(s, "gpuprof", NULL, "took %s%.2f%% of the threads' time and %.2f%% of a CPU%s%s",
+             cost_is_rough(c) ? "~" : "", 100 * cost_share(c->cost_ns, c->wall_ns),
+             100 * cost_share(c->own_ns, c->span_ns), of_whole(r),
+             s->is_short ? "" : "; --table=cost");
 }
 
 /* What the first screen and the summary have in common. */
@@ -656,13 +657,13 @@ static void print_most(struct screen *s, const struct overview *o, unsigned func
     print_findings(s, r->findings);
     print_losses(s, r);
     print_given_up(s, r->rec);
+    print_cost(s, r);
 }
 
 void overview_print(const struct overview *o, const struct table_view *how, FILE *out)
 {
     struct screen s = {.out = out, .width = how->width, .has_colour = how->has_colour};
     print_most(&s, o, FUNCTIONS_SHOWN);
-    print_cost(&s, o->report);
     char *help = next_line(o->report->next, "gpuprof help report");
     line(&s, "more", NULL, "%s; --full, --table=NAME, --by=WHAT; -o page.html",
          help ? help : "gpuprof help report");

@@ -253,7 +253,7 @@ def test_json(make_stacks, run_verb):
     overview = report["overview"]
     assert set(overview) >= {"program", "wall_ns", "processes", "ranks", "devices", "device",
                              "calls", "errors", "open_calls", "steps", "gpu_time", "idle",
-                             "own_cost_share", "findings"}
+                             "own_cost_share", "own_threads_share", "findings"}
     assert [row["id"] for row in overview["findings"]] == [row["id"] for row in report["findings"]]
     assert overview["steps"] == {"count": 10, "by": "range", "median_ns": 100000,
                                  "slowest_ns": 100000, "slowest_number": 0, "slowest_pid":
@@ -278,8 +278,9 @@ def test_demo(run_collector, program, collector, tmp_path):
     assert re.fullmatch("4 failed; first (cudaErrorInvalidConfiguration of cudaLaunchKernel|"
                         "cudaErrorInvalidValue of cudaFree).*", found["error"][0])
     assert found["GPU time"][1].endswith("2 x Simulated GPU")
-    assert re.fullmatch(r"took [0-9.]+% of the threads' time itself; --table=cost",
-                        found["gpuprof"][0])
+    took = r"took ~?[0-9.]+% of the threads' time and ([0-9.]+)% of a CPU"
+    share = re.fullmatch(took + "; --table=cost", found["gpuprof"][0])[1]
+    assert float(share) > 0 and re.search(took + "\n", done.stderr)[1] == share
     steps = re.match(r"(\d+) \(by ", found["steps"][0])
     assert int(steps[1]) in (238, 239, 240)
 
@@ -301,15 +302,17 @@ def test_threads(make_stacks, run_verb):
 def test_a_cost_that_few_calls_tell_is_rough(make_records, run_verb, timed):
     """The first ones of 59,522; in a longer run more are timed."""
     cost, total = (stream_reader.TYPE_NUMBERS[kind] for kind in ("cost", "cost_sum"))
-    sums = (1, 4 * 10**9, 500730119, 1, 4 * 10**9, 500730119, 900, 5 * 10**9, 0, 0)
+    sums = (1, 4 * 10**9, 500730119, 1, 4 * 10**9, 500730119, 900000, 5 * 10**9, 0, 0)
     data = make_records([
         "process 0", f"{stream_reader.CALL} 1 1000 500 1 0 cudaFree 0 -",
         f"{cost} 0 2000 0 0 0 0 0 59522,{timed},165611,410730119 operator",
         f"{cost} 0 2000 0 0 0 0 0 600,600,90000000,90000000 stack",
         f"{total} 0 2001 0 0 0 0 0 {','.join(map(str, sums))}"])
     _, found = screen_of(run_verb("report", data).stdout)
-    rough = "roughly " if timed < 100 else ""
-    assert found["gpuprof"] == [f"took {rough}12.52% of the threads' time itself; --table=cost"]
+    rough = "~" if timed < 100 else ""
+    # Its own threads: 900 us of 5 s.
+    assert found["gpuprof"] == [f"took {rough}12.52% of the threads' time and 0.02% of a CPU; "
+                                "--table=cost"]
     table = run_verb("report", "--table=cost", data).stdout
     assert (f"  ~ operator: only {timed} of 59,522 were timed" in table) == bool(rough)
     assert ("~410.730 ms" in table) == bool(rough) and "~90.000 ms" not in table
