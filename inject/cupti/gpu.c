@@ -31,6 +31,7 @@
 #include "hook/call.h"
 #include "record/recorded.h"
 #include "record/start.h"
+#include "record/synced.h"
 #include "record/thread.h"
 
 #define SEARCHES_MAX 4 /* libcupti that load and then do not fit the driver */
@@ -272,6 +273,16 @@ void gpu_end(uint64_t ns)
         atomic_compare_exchange_strong(&gpu.phase, &yielded, GPU_DEAD);
 }
 
+void gpu_dies(bool is_certain, uint64_t ns)
+{
+    if (is_certain) {
+        gpu_flush_is_last();
+        gpu_drain(ns);
+    } else {
+        gpu_drain_finished(ns);
+    }
+}
+
 static void at_exit(void)
 {
     gpu_end(gp.settings.numbers[SETTING_EXIT_WAIT]);
@@ -378,6 +389,7 @@ void gpu_recording_runs(bool may_wait)
 void gpu_forget(void)
 {
     gpu_devices_forget();
+    atomic_store(&synced.state, SYNCED_NOBODY);
     if (atomic_load(&gpu.phase) == GPU_OFF)
         return;
     atomic_store(&gpu.phase, GPU_DEAD);

@@ -31,6 +31,9 @@ void gpu_recording_runs(bool may_wait);
 /* gpu_drain as far as it goes, and after it nothing more is recorded of the device. */
 void gpu_end(uint64_t ns);
 
+/* The process is about to be ended by a signal of its own; see feature.h. */
+void gpu_dies(bool is_certain, uint64_t ns);
+
 /* A context is about to go: with it what CUPTI still holds of it. */
 void gpu_context_goes(void);
 

@@ -46,6 +46,7 @@ static struct {
     uint32_t oldest;         /* the parser's: the same turned round */
     _Atomic uint32_t grains; /* of the next one */
     _Atomic int64_t asked_ns;
+    atomic_bool came_early; /* the last one that came was not half full: it was flushed */
     _Atomic uint64_t used[WORDS_MAX + SPARE_WORDS];
 } pool;
 
@@ -126,14 +127,16 @@ static void make_free(uint32_t index)
     atomic_fetch_and(&pool.used[index / WORD_GRAINS], ~bits_of(index, pool.entries[index].grains));
 }
 
-/* The last one is full, or has come back: was that soon or late? */
+/* The last one is full, or has come back: was that soon or late? One that was flushed before it was
+ * half full was not full soon. */
 static uint32_t grains_wanted(void)
 {
     int64_t now_ns = (int64_t)clock_ns(CLOCK_MONOTONIC);
     /* Another thread may have been later, and here before. */
     int64_t ns = now_ns - atomic_exchange_explicit(&pool.asked_ns, now_ns, memory_order_relaxed);
     uint32_t grains = atomic_load_explicit(&pool.grains, memory_order_relaxed);
-    if (ns < SOON_NS && grains < GRAINS_MAX)
+    bool early = atomic_exchange_explicit(&pool.came_early, false, memory_order_relaxed);
+    if (ns < SOON_NS && !early && grains < GRAINS_MAX)
         grains *= 2;
     else if (ns > LATE_NS && grains > 1)
         grains /= 2;
@@ -171,7 +174,7 @@ void gpu_buffers_completed(CUcontext context, uint32_t stream, uint8_t *buffer, 
 {
     uint32_t index = index_of(buffer);
     struct entry *e = &pool.entries[index];
-    (void)size;
+    atomic_store_explicit(&pool.came_early, valid_bytes < size / 2, memory_order_relaxed);
     if (index == shared_one()) { /* perhaps shared, so never looked into */
         counter_add(COUNTER_GPU_DROPPED, (valid_bytes + RECORD_BYTES - 1) / RECORD_BYTES);
         return;

@@ -14,7 +14,7 @@ void gpu_flush_wake(void)
     futex_wake_all(&gpu_flusher.wake);
 }
 
-bool gpu_drain(uint64_t ns)
+bool gpu_drain_finished(uint64_t ns)
 {
     uint32_t phase = atomic_load(&gpu.phase);
     if ((phase != GPU_ACTIVE && phase != GPU_YIELDED) || atomic_load(&gpu.epoch) != epoch_now())
@@ -35,4 +35,10 @@ bool gpu_drain(uint64_t ns)
         counter_add(COUNTER_GPU_UNFLUSHED, 1);
     now_ns = clock_ns(CLOCK_MONOTONIC);
     return gpu_parse_drain(now_ns < end_ns ? end_ns - now_ns : 0) && flushed;
+}
+
+bool gpu_drain(uint64_t ns)
+{
+    atomic_store(&gpu_flusher.is_forced, true);
+    return gpu_drain_finished(ns);
 }

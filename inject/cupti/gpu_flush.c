@@ -11,8 +11,16 @@
 #include "cupti/gpu_stop.h"
 #include "record/own_thread.h"
 #include "record/recorded.h"
+#include "record/synced.h"
 
 #define YIELDED_NS 50000000u /* how often to look whether the records can be had again */
+
+/* Between two flushes that nobody waits for: at first, and while calls wait for the device all the
+ * time; and so many times what a flush takes of a
+ * processor. */
+#define REST_NS_MIN 2000000u
+#define REST_NS_MAX 16000000u
+#define REST_SHARE  20
 
 static atomic_bool is_last; /* nothing is recorded after the next flush; by who ends it */
 
@@ -42,32 +50,71 @@ static void give_up(void)
     gpu_stop_records();
 }
 
+/* One round. False: nothing is to be had any more. */
+static bool look(uint32_t requested, bool *is_asked, uint64_t *took_ns)
+{
+    *is_asked = requested != atomic_load(&gpu_flusher.done);
+    bool forced = *is_asked && atomic_exchange(&gpu_flusher.is_forced, false);
+    if (atomic_load(&gpu.phase) == GPU_DEAD)
+        return false;
+    gpu_rival_look();
+    uint64_t begin_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID);
+    if (*is_asked || atomic_load(&gpu.phase) == GPU_ACTIVE)
+        flush(forced);
+    *took_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID) - begin_ns;
+    give_up();
+    own_thread_tell(COST_FLUSH);
+    return true;
+}
+
+/*
+ * Until it is time for the next flush, or somebody asks. A call that waits for the device makes it
+ * time, but not more often than costs little, however many there are.
+ */
+static void rest(uint32_t wake, uint64_t took_ns)
+{
+    static uint64_t busy_ns = REST_NS_MIN; /* of the flushing thread alone */
+    uint64_t period_ns = gp.settings.numbers[SETTING_GPU_FLUSH];
+    uint64_t rest_ns = took_ns * REST_SHARE;
+    uint32_t rests = SYNCED_RESTS;
+    if (atomic_load(&gpu.phase) == GPU_YIELDED) {
+        futex_wait(&gpu_flusher.wake, wake, YIELDED_NS);
+        return;
+    }
+    rest_ns = rest_ns > busy_ns ? rest_ns : busy_ns;
+    rest_ns = rest_ns < period_ns ? rest_ns : period_ns;
+    futex_wait(&gpu_flusher.wake, wake, rest_ns);
+    if (atomic_compare_exchange_strong(&synced.state, &rests, SYNCED_ASLEEP))
+        busy_ns = REST_NS_MIN;
+    else if (busy_ns < REST_NS_MAX)
+        busy_ns *= 2;
+    if (rests != SYNCED_DUE)
+        futex_wait(&gpu_flusher.wake, wake, period_ns - rest_ns);
+}
+
 static void *flush_main(void *data)
 {
     (void)data;
     own_thread_begin("gpuprof-flush");
     gpu_devices_read(); /* not where CUPTI is started: that may be in one of its callbacks */
+    synced.wake = gpu_flush_wake;
     for (;;) {
         uint32_t wake = atomic_load(&gpu_flusher.wake);
         uint32_t requested = atomic_load(&gpu_flusher.requested);
-        bool forced = requested != atomic_load(&gpu_flusher.done);
-        if (atomic_load(&gpu.phase) == GPU_DEAD)
+        uint64_t took_ns;
+        bool is_asked;
+        /* What is waited for from now on comes next; but a flush is of all subscribers' buffers. */
+        atomic_store(&synced.state, gpu.shared ? SYNCED_NOBODY : SYNCED_RESTS);
+        if (!look(requested, &is_asked, &took_ns))
             break;
-        gpu_rival_look();
-        if (forced || atomic_load(&gpu.phase) == GPU_ACTIVE)
-            flush(forced);
-        give_up();
-        own_thread_tell(COST_FLUSH);
-        if (forced) {
+        if (is_asked) {
             atomic_store(&gpu_flusher.done, requested);
             futex_wake_all(&gpu_flusher.done);
         } else {
-            futex_wait(&gpu_flusher.wake, wake,
-                       atomic_load(&gpu.phase) == GPU_YIELDED
-                           ? YIELDED_NS
-                           : gp.settings.numbers[SETTING_GPU_FLUSH]);
+            rest(wake, took_ns);
         }
     }
+    atomic_store(&synced.state, SYNCED_NOBODY);
     atomic_store(&gpu_flusher.running, 0);
     futex_wake_all(&gpu_flusher.done);
     own_thread_end();

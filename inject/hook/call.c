@@ -401,6 +401,8 @@ int call_end(struct call *c, const struct call_site *site, int result, const uin
         pass_leave(t, c);
         return result;
     }
+    if (call_waits(site))
+        synced_note();
     if (unlikely(t->timed == c))
         return end_timed(t, c, site, result, words);
     return call_close_slow(c, site, ticks_now(), result, words);

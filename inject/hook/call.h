@@ -20,6 +20,7 @@
 #include "hook/calls_open.h"
 #include "hook/content.h"
 #include "hook/pass_by.h"
+#include "record/synced.h"
 #include "record/thread.h"
 #include "stack/stack.h"
 
@@ -197,6 +198,16 @@ call_is_sampled(struct thread *t, const struct call_site *site, const uint64_t *
     return false;
 }
 
+/* Has it waited for the device when it returns? Most copies without a stream have. */
+static inline __attribute__((always_inline)) bool call_waits(const struct call_site *site)
+{
+    bool has_stream = false;
+#pragma GCC unroll 16
+    for (unsigned i = 0; i < API_ARGS_MAX; i++)
+        has_stream |= i < site->count && site->kinds[i] == ARG_STREAM;
+    return site->waits || (site->class == API_COPY && !has_stream);
+}
+
 /* `end`: now. */
 static inline __attribute__((always_inline)) int call_close_at(struct call *c,
                                                                const struct call_site *site,
@@ -205,6 +216,8 @@ static inline __attribute__((always_inline)) int call_close_at(struct call *c,
 {
     struct thread *t = &this_thread;
     bool is_sampled = call_is_sampled(t, site, words);
+    if (call_waits(site))
+        synced_note();
     if (unlikely(is_sampled))
         t->sampled = c;
     if (unlikely(!call_enter_only(t, c)) || unlikely(call_has_failed(site, result)) ||

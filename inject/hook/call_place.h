@@ -33,6 +33,7 @@ struct call_site {
     uint8_t capture;      /* enum api_capture */
     uint8_t cost;         /* enum cost_class */
     bool is_piece;        /* it copies one piece: content.h */
+    bool waits;           /* it is there to wait for the device */
     uint8_t memory;       /* enum api_memory */
 };
 

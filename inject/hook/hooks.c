@@ -46,6 +46,7 @@ enum hook_missing {
 #define WORDS(args) /* in parentheses, because I and O have become commas by now */                \
     const uint64_t gp_words[] = {UNPACK args 0}
 #define API_IS_PIECE(does) (API_DOES_##does == API_DOES_COPY_PIECE)
+#define API_WAITS(does)    (API_DOES_##does == API_DOES_SYNC)
 #define SITE(id, domain, does)                                                                     \
     static const struct call_site site_##id = {.code = API_CODE_##id,                              \
                                                .count = sizeof kinds_##id - 1,                     \
@@ -55,6 +56,7 @@ enum hook_missing {
                                                .capture = API_CAPTURE_OF_##does,                   \
                                                .cost = API_COST_OF_##does,                         \
                                                .is_piece = API_IS_PIECE(does),                     \
+                                               .waits = API_WAITS(does),                           \
                                                .memory = API_MEMORY_OF_##does,                     \
                                                .pending = API_PENDING_OF_##domain}
 

@@ -14,6 +14,7 @@
 #include "hook/resolve.h"
 #include "library/dnn_plans.h"
 #include "library/library_call.h"
+#include "life/fatal.h"
 #include "life/finish.h"
 #include "life/forked.h"
 #include "python/python.h"
@@ -61,7 +62,8 @@ const struct feature features[] = {
     {.tick = open_stacks_tick},
     {.describe = python_describe, .unloaded = python_refresh, .fork_child = python_reset},
     {.load = gpu_load, .first_call = gpu_recording_runs, .describe = gpu_describe,
-     .turn = gpu_turn, .context_goes = gpu_context_goes, .fork_child = gpu_forget, .end = gpu_end},
+     .turn = gpu_turn, .context_goes = gpu_context_goes, .fork_child = gpu_forget, .dies = gpu_dies,
+     .end = gpu_end},
     {.fork_child = labels_reset},
     {.load = nvtx_load},
     {.attached = ranges_attached, .end = ranges_end},
@@ -85,7 +87,7 @@ const struct feature features[] = {
     {.create = flight_create, .remove = flight_forget, .describe = flight_describe,
      .is_due = flight_is_due, .look = flight_look, .fork_child = flight_forget},
     {.create = writer_start, .fork_child = writer_forget},
-    {.start = finish_register},
+    {.load = fatal_load, .start = finish_register},
     {.start = forked_register},
 };
 /* clang-format on */

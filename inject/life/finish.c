@@ -26,8 +26,7 @@ static bool is_own_process(void)
     return atomic_load(&fork_page.owner) == (uint32_t)syscall(SYS_getpid);
 }
 
-/* Does it record? Async-signal-safe, as is the above. */
-static bool is_recorder(void)
+bool finish_is_recorder(void)
 {
     return epoch_now() != EPOCH_NONE && is_own_process();
 }
@@ -84,7 +83,7 @@ static void close_left(struct thread *t)
 /* True if all that was recorded is stored. */
 static bool flush(enum end_reason reason)
 {
-    if (!is_recorder())
+    if (!finish_is_recorder())
         return false;
     struct thread *t = &this_thread;
     if (!t->inside && thread_takes_part(t)) {
@@ -107,7 +106,7 @@ static bool flush(enum end_reason reason)
  */
 static void close_down(enum end_reason reason)
 {
-    if (!is_recorder()) {
+    if (!finish_is_recorder()) {
         if (is_own_process())
             seal_tell_end(); /* again: now the calls that came since are counted */
         return;

@@ -7,6 +7,12 @@
 #ifndef GPUPROF_INJECT_FINISH_H
 #define GPUPROF_INJECT_FINISH_H
 
+#include <stdbool.h>
+
+/* Does this process record, and is it no child of the one that does, by fork or vfork?
+ * Async-signal-safe. */
+bool finish_is_recorder(void);
+
 /* Registers the handlers, once per process image: a child of fork inherits them. */
 void finish_register(void);
 

@@ -65,6 +65,12 @@ struct feature {
      */
     void (*turn)(void);
 
+    /*
+     * The process is about to be ended by a signal of its own; `is_certain`: nothing can keep it
+     * alive. What the device has finished is to be in chunks within `ns`. Async-signal-safe.
+     */
+    void (*dies)(bool is_certain, uint64_t ns);
+
     /* The process ends: what is under way is to be in chunks, within `ns`. */
     void (*end)(uint64_t ns);
 };

@@ -6,6 +6,8 @@ import json
 import resource
 import signal
 import struct
+import sys
+import time
 
 import cupti_client as cupti
 import gpu_truth
@@ -183,6 +185,10 @@ def test_overheads_do_not_leak(run):
     assert len(made) >= 10000 and done.done.stdout.count("grown 0\n") == 2
 
 
+def no_core():
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+
+
 # ---- How processes live and end ------------------------------------------------------------------
 
 def test_queries_start_nothing(run):
@@ -305,6 +311,93 @@ def test_ends(run, end, static):
     done = run(gpu_work(static=static), *WORK, *steps, GPUPROF_GPU_FLUSH="30s")
     check_whole(done, static)
     assert sum(line.values["records"] for line in done.of("lost")) == 0
+
+
+SIGNALS = {"abort": signal.SIGABRT, "assert": signal.SIGABRT, "terminate": signal.SIGABRT,
+           "interrupt": signal.SIGINT,
+           "raise": signal.SIGTERM, "group": signal.SIGTERM, "queue": signal.SIGRTMIN + 3,
+           "thread": signal.SIGSEGV}
+
+
+@pytest.mark.parametrize("end", SIGNALS)
+def test_ends_by_a_signal_of_its_own(run, missing, end):
+    """Nobody has waited for the last launches, nor asked CUPTI for them."""
+    done = run(gpu_work(), *WORK, "launches", "20", end, status=-SIGNALS[end], stderr=None,
+               GPUPROF_GPU_FLUSH="30s", preexec_fn=no_core)
+    check_whole(done)
+    assert len(done.of("cuptiActivityFlushAll")) <= 20 and missing() == 0
+    assert done.process.end_reason is None  # it was a kill
+
+
+def test_signals_that_end_nothing(run):
+    """Work that is under way keeps its times, when a signal of the program's own is another's, is
+    blocked, harmless or left by its handler."""
+    done = run(gpu_work(), "launch", "sync", "harmless", "sync", SIMCUDA_KERNEL_NS=50_000_000)
+    check_whole(done)
+    calls = {c.args["grid"][0] for c in done.process.calls() if c.cls == "launch"}
+    assert 99 in calls and timeless(done) == 0
+
+
+def test_abort_in_a_signal_handler(run):
+    """It interrupts a call that waits: what has ended is there, and what has not is counted."""
+    done = run(gpu_work(), *WORK, "watchdog", status=-signal.SIGABRT, stderr=None,
+               GPUPROF_GPU_FLUSH="30s", SIMCUDA_KERNEL_NS=50_000_000, preexec_fn=no_core)
+    done.kinds()
+    assert len(gpu_truth.made(done.lines)) == \
+        len([line for line in done.lines if line.layer == "B" and
+             line.values["kind"] in gpu_truth.KINDS])
+    assert set(done.process.losses) == {"gpu_timeless"} and timeless(done) == 2
+
+
+@pytest.mark.parametrize("end, status", [("abort", signal.SIGABRT), ("interrupt", signal.SIGINT)])
+def test_a_flush_that_hangs_ends_nothing_later(run, end, status):
+    begin = time.monotonic()
+    run(gpu_work(), "launch", end, status=-status, stderr=None, SIMCUPTI_FLUSH_HANG=1,
+        GPUPROF_EXIT_WAIT="300ms", preexec_fn=no_core)
+    assert time.monotonic() - begin < 5
+
+
+@pytest.mark.parametrize("static", [False, True], ids=["shared", "static"])
+def test_what_was_waited_for_is_safe(run, missing, static):
+    """A signal from outside may come at any time: CUPTI is asked soon after the program waited."""
+    done = run(gpu_work(static=static), *WORK, "launches", "sync", "100", "kill",
+               status=-signal.SIGKILL, GPUPROF_GPU_FLUSH="30s", SIMCUPTI_LATE=0)
+    check_whole(done, static)
+    assert missing() == 0
+
+
+PYTHON_WORK = """
+import ctypes, multiprocessing, time
+cuda = ctypes.CDLL("libcudart.so.13")
+def work(_):
+    memory = ctypes.c_void_p()
+    cuda.cudaMalloc(ctypes.byref(memory), 4096)
+    for i in range(100):
+        cuda.cudaMemsetAsync(memory, i, 4096, None)
+    cuda.cudaStreamSynchronize(None)
+"""
+PYTHON_ENDS = {"Ctrl-C": ("work(0)\nwork(0)\nraise KeyboardInterrupt", -signal.SIGINT),
+               "pool": ("with multiprocessing.Pool(2) as pool:\n"
+                        "    pool.map(work, range(2), 1)\n    time.sleep(.1)", 0)}
+
+
+@pytest.mark.parametrize("end", PYTHON_ENDS)
+def test_python_ends(run, end):
+    """Python ends itself by a signal after Ctrl-C, and the processes of its pools from outside."""
+    text, status = PYTHON_ENDS[end]
+    runs = run(sys.executable, "-c", PYTHON_WORK + text, status=status, stderr=None, count=None,
+               same_output=False, GPUPROF_GPU_FLUSH="30s", LD_LIBRARY_PATH=toolchain.SIM)
+    assert sum(one.kinds()[gpu_truth.SET] for one in runs) == 200
+    for one in runs:
+        assert len(gpu_truth.made(one.lines)) == sum(one.kinds().values()) > 0
+
+
+def test_often_waited_for(run):
+    """However often: CUPTI is asked some 60 times a second at most."""
+    done = run(gpu_work(), "launch", "sync", "often-wait", GPUPROF_GPU_FLUSH="30s")
+    waits = sum(c.symbol == "cudaDeviceSynchronize" for c in done.process.calls())
+    flushes = len(done.of("cuptiActivityFlushAll"))
+    assert waits > 5000 and 2 < flushes < 300 / 16 + 20
 
 
 @pytest.mark.parametrize("end", ["return", "_exit", "quick_exit"])

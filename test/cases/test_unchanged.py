@@ -21,7 +21,9 @@ def tool(*command):
 def test_exports(library):
     """The table's names, libc's, the ways in, gpuprof.h's, libc10's, ASan's and TSan's."""
     wanted = {"dlsym", "dlvsym", "dlclose", "_exit", "_Exit", "InitializeInjection",
-              "InitializeInjectionNvtx2", "__asan_default_options", "__tsan_default_options"}
+              "InitializeInjectionNvtx2", "__asan_default_options", "__tsan_default_options",
+              "abort", "__assert_fail", "__assert_perror_fail", "raise", "kill", "killpg",
+              "sigqueue", "tgkill", "pthread_kill"}
     wanted |= {f"gpuprof_{name}" for name in ("range_push", "range_pop", "mark", "step", "start",
                                               "stop", "dump")}
     names = """

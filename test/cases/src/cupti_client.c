@@ -512,7 +512,7 @@ int main(int argc, char **argv)
         if (strcmp(argv[i], "sleep") == 0)
             usleep(300000);
         else if (strcmp(argv[i], "kill") == 0)
-            kill(getpid(), SIGKILL);
+            syscall(SYS_kill, getpid(), SIGKILL);
         else if (strcmp(argv[i], "at-exit") == 0)
             atexit(at_exit_flush);
         else if (strcmp(argv[i], "use-name") == 0)

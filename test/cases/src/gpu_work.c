@@ -3,6 +3,8 @@
  * A program with work for the GPU, step by step: gpu_work STEP... Nothing here knows of CUPTI. Each
  * step prints one line, so that the output with and without gpuprof can be compared.
  */
+#include <assert.h>
+#include <dlfcn.h>
 #include <malloc.h>
 #include <pthread.h>
 #include <setjmp.h>
@@ -10,14 +12,16 @@
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/syscall.h>
 #include <sys/time.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "cupti_work.h"
 #include "range/gpuprof.h"
 
-enum { HEAP_NOISE = 80000, GRAPH_LAUNCHES = 2000 };
+enum { WAITS_MS = 300, HEAP_NOISE = 80000, GRAPH_LAUNCHES = 2000 };
 enum { THREADS = 8, THREAD_ROUNDS = 40, SHORT_LIVED = 64, CHURN_MS = 400 };
 enum { BUSY_LAUNCHES = 1500, BUSY_AHEAD = 4, HOST_FUNCTIONS = 5 };
 enum {
@@ -372,10 +376,112 @@ static void leave_main(void)
     pthread_exit(NULL);
 }
 
+/* As Python does at its end, when nobody has caught KeyboardInterrupt. */
+static void interrupt_itself(void)
+{
+    signal(SIGINT, SIG_DFL);
+    kill(getpid(), SIGINT);
+}
+
+static void fail_assertion(void)
+{
+    assert(threads_end);
+}
+
+/* As an uncaught C++ exception does. */
+static void terminate(void)
+{
+    void (*end)(void);
+    *(void **)&end = dlsym(dlopen("libstdc++.so.6", RTLD_NOW), "_ZSt9terminatev");
+    end();
+}
+
+static void abort_in_handler(int number)
+{
+    launch(gemm, 88, 32, 0, NULL);
+    (void)number;
+    abort();
+}
+
+/* A watchdog, while the thread waits. */
+static void watchdog(void)
+{
+    launch(gemm, 5, 32, 0, NULL);
+    alarm_in(20, abort_in_handler);
+    cudaDeviceSynchronize();
+}
+
+static void jump_out_of_abort(int number)
+{
+    siglongjmp(back, number);
+}
+
+/* Signals that end nothing: of another process, blocked, with a handler; abort() is left. */
+static void harmless(void)
+{
+    sigset_t term, old;
+    pid_t child = fork();
+    if (child == 0)
+        for (;;)
+            pause();
+    kill(child, SIGTERM);
+    waitpid(child, NULL, 0);
+    sigemptyset(&term);
+    sigaddset(&term, SIGTERM);
+    pthread_sigmask(SIG_BLOCK, &term, &old);
+    pthread_kill(pthread_self(), SIGTERM);
+    sigwait(&term, &(int){0});
+    pthread_sigmask(SIG_SETMASK, &old, NULL);
+    raise(SIGCHLD);
+    signal(SIGABRT, jump_out_of_abort);
+    launch(adam, 99, 32, 0, NULL);
+    if (!sigsetjmp(back, 1))
+        abort();
+    signal(SIGABRT, SIG_DFL);
+}
+
+static void raise_term(void)
+{
+    raise(SIGTERM);
+}
+
+static void kill_group(void)
+{
+    setpgid(0, 0);
+    kill(0, SIGTERM);
+}
+
+static void queue_quit(void)
+{
+    sigqueue(getpid(), SIGRTMIN + 3, (union sigval){.sival_int = 1});
+}
+
+static void thread_segv(void)
+{
+    pthread_kill(pthread_self(), SIGSEGV);
+}
+
+static void often_wait(void)
+{
+    for (clock_t end = clock() + WAITS_MS * CLOCKS_PER_SEC / 1000; clock() < end;)
+        cudaDeviceSynchronize();
+}
+
 static const struct {
     const char *name;
     void (*body)(void);
 } steps[] = {
+    {"abort", abort},
+    {"assert", fail_assertion},
+    {"terminate", terminate},
+    {"interrupt", interrupt_itself},
+    {"raise", raise_term},
+    {"group", kill_group},
+    {"queue", queue_quit},
+    {"thread", thread_segv},
+    {"watchdog", watchdog},
+    {"harmless", harmless},
+    {"often-wait", often_wait},
     {"init", cupti_work_init},
     {"query", query},
     {"work", cupti_work_all},
@@ -435,7 +541,7 @@ int main(int argc, char **argv)
         else if (strcmp(name, "exec") == 0)
             execv("/proc/self/exe", (char *[]){argv[0], "work", NULL});
         else if (strcmp(name, "kill") == 0)
-            kill(getpid(), SIGKILL);
+            syscall(SYS_kill, getpid(), SIGKILL);
         else if (strcmp(name, "_exit") == 0)
             _exit(3);
         else if (strcmp(name, "quick_exit") == 0)

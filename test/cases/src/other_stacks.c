@@ -14,6 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 #include <sys/time.h>
 #include <time.h>
 #include <ucontext.h>
@@ -208,7 +209,7 @@ static void die_in_handler(const char *symbol, uint64_t argument)
     if (strcmp(symbol, "cudaMemset") == 0 && handled >= KILL_AT) {
         printf("%lu\n", arrived);
         fflush(stdout);
-        raise(SIGKILL);
+        syscall(SYS_kill, getpid(), SIGKILL);
     }
 }
 

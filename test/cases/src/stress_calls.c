@@ -36,6 +36,12 @@ void gpu_describe(struct thread *writer, bool is_last)
     (void)is_last;
 }
 
+void gpu_dies(bool is_certain, uint64_t ns)
+{
+    (void)is_certain;
+    (void)ns;
+}
+
 void gpu_context_goes(void)
 {
 }

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* In place of inject/life/finish.c: the recording ends with the program, _exit stays libc's. */
+/* In place of inject/life/finish.c and fatal.c: the recording ends with the program, and _exit,
+ * abort and the like stay libc's. */
+#include "life/fatal.h"
 #include "life/finish.h"
 
 #include <stdlib.h>
@@ -15,4 +17,8 @@ static void at_exit(void)
 void finish_register(void)
 {
     atexit(at_exit);
+}
+
+void fatal_load(void)
+{
 }

@@ -1,0 +1,202 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "life/fatal.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "base/compiler.h"
+#include "base/futex.h"
+#include "base/objects.h"
+#include "life/finish.h"
+#include "record/feature.h"
+#include "record/thread.h"
+#include "record/wake.h"
+
+/* FATAL(symbol, parameters' types): the functions that are hooked here. */
+#define FATAL_LIST                                                                                 \
+    FATAL(abort, (void))                                                                           \
+    FATAL(__assert_fail, (const char *, const char *, unsigned, const char *))                     \
+    FATAL(__assert_perror_fail, (int, const char *, unsigned, const char *))                       \
+    FATAL(raise, (int))                                                                            \
+    FATAL(kill, (pid_t, int))                                                                      \
+    FATAL(killpg, (pid_t, int))                                                                    \
+    FATAL(sigqueue, (pid_t, int, const union sigval))                                              \
+    FATAL(tgkill, (pid_t, pid_t, int))                                                             \
+    FATAL(pthread_kill, (pthread_t, int))
+
+enum fatal {
+#define FATAL(symbol, types) FATAL_##symbol,
+    FATAL_LIST
+#undef FATAL
+        FATAL_COUNT
+};
+
+static const char *const symbols[FATAL_COUNT] = {
+#define FATAL(symbol, types) #symbol,
+    FATAL_LIST
+#undef FATAL
+};
+
+#define FATAL(symbol, types) typedef int(*symbol##_fn) types;
+FATAL_LIST
+#undef FATAL
+
+static _Atomic(void *) reals[FATAL_COUNT]; /* by each that looks, to the same */
+
+/* Of each the first definition behind ours: libc's at the latest. */
+static int visit(const struct object *o, void *data)
+{
+    bool *past_self = data;
+    for (unsigned i = 0; *past_self && i < FATAL_COUNT; i++)
+        if (!atomic_load(&reals[i]))
+            atomic_store(&reals[i], object_symbol(o, symbols[i]));
+    *past_self |= object_is_ours(o);
+    return 0;
+}
+
+void fatal_load(void)
+{
+    bool past_self = false;
+    objects_each(visit, &past_self);
+}
+
+static void *real(enum fatal f)
+{
+    if (unlikely(!atomic_load_explicit(&reals[f], memory_order_relaxed)))
+        fatal_load(); /* another library's constructor comes before ours */
+    return atomic_load_explicit(&reals[f], memory_order_relaxed);
+}
+
+#define REAL(symbol) ((symbol##_fn)real(FATAL_##symbol))
+
+/* Signals whose default is something else than the end. */
+#define HARMLESS                                                                                   \
+    (1ull << SIGCHLD | 1ull << SIGCONT | 1ull << SIGURG | 1ull << SIGWINCH | 1ull << SIGSTOP |     \
+     1ull << SIGTSTP | 1ull << SIGTTIN | 1ull << SIGTTOU)
+
+/* Would it end the process, which has no handler of its own for it? By system call: the C library's
+ * function may be a sanitizer's. */
+static bool is_deadly(int number)
+{
+    struct {
+        void (*handler)(int); /* the kernel's structure begins with it */
+        uint64_t rest[7];
+    } action = {SIG_IGN, {0}};
+    return number > 0 && number < NSIG && !(number < 64 && HARMLESS >> number & 1) &&
+           syscall(SYS_rt_sigaction, number, NULL, &action, sizeof(uint64_t)) == 0 &&
+           action.handler == SIG_DFL;
+}
+
+static bool is_blocked(int number)
+{
+    uint64_t mask = 0;
+    syscall(SYS_rt_sigprocmask, SIG_BLOCK, NULL, &mask, sizeof mask);
+    return mask >> (number - 1) & 1;
+}
+
+/*
+ * The process may be about to end; `is_certain`: surely. Not on a thread of ours, which others
+ * would wait for, nor in the middle of starting CUPTI, whose lock this thread may hold.
+ */
+static void flush(bool is_certain)
+{
+    uint64_t ns = gp.settings.numbers[SETTING_EXIT_WAIT];
+    int error = errno;
+    if (this_thread.inside == CALL_FOR_GOOD)
+        return;
+    FEATURES_DO(dies, (is_certain, ns));
+    writer_flush(0, ns); /* a container's end takes the live file along */
+    errno = error;
+}
+
+/* A signal is about to be sent; `own`: to this process, `is_here`: to this thread, or to any. */
+static void flush_before(bool own, bool is_here, int number)
+{
+    if (own && is_deadly(number))
+        /* Nothing of its own ends a namespace's first process. */
+        flush(is_here && getpid() != 1 && !is_blocked(number));
+}
+
+static bool is_own_group(pid_t group)
+{
+    return group == 0 || group == getpgrp();
+}
+
+static bool is_own(pid_t pid)
+{
+    return pid == getpid() || pid == -1 || (pid <= 0 && is_own_group(-pid));
+}
+
+/* Its handler may leave it by longjmp. */
+static void flush_before_abort(void)
+{
+    if (finish_is_recorder())
+        flush(is_deadly(SIGABRT));
+}
+
+EXPORT _Noreturn void abort(void)
+{
+    flush_before_abort();
+    REAL(abort)();
+    __builtin_unreachable();
+}
+
+EXPORT _Noreturn void __assert_fail(const char *text, const char *file, unsigned line,
+                                    const char *function);
+EXPORT _Noreturn void __assert_fail(const char *text, const char *file, unsigned line,
+                                    const char *function)
+{
+    flush_before_abort();
+    REAL(__assert_fail)(text, file, line, function);
+    __builtin_unreachable();
+}
+
+EXPORT _Noreturn void __assert_perror_fail(int error, const char *file, unsigned line,
+                                           const char *function);
+EXPORT _Noreturn void __assert_perror_fail(int error, const char *file, unsigned line,
+                                           const char *function)
+{
+    flush_before_abort();
+    REAL(__assert_perror_fail)(error, file, line, function);
+    __builtin_unreachable();
+}
+
+EXPORT int raise(int number)
+{
+    flush_before(finish_is_recorder(), true, number);
+    return REAL(raise)(number);
+}
+
+EXPORT int kill(pid_t pid, int number)
+{
+    flush_before(finish_is_recorder() && is_own(pid), true, number);
+    return REAL(kill)(pid, number);
+}
+
+EXPORT int killpg(pid_t group, int number)
+{
+    flush_before(finish_is_recorder() && is_own_group(group), true, number);
+    return REAL(killpg)(group, number);
+}
+
+EXPORT int sigqueue(pid_t pid, int number, const union sigval value)
+{
+    flush_before(finish_is_recorder() && pid == getpid(), true, number);
+    return REAL(sigqueue)(pid, number, value);
+}
+
+EXPORT int tgkill(pid_t pid, pid_t thread, int number)
+{
+    flush_before(finish_is_recorder() && pid == getpid(), (uint32_t)thread == thread_id(), number);
+    return REAL(tgkill)(pid, thread, number);
+}
+
+EXPORT int pthread_kill(pthread_t thread, int number)
+{
+    flush_before(finish_is_recorder(), thread == pthread_self(), number);
+    return REAL(pthread_kill)(thread, number);
+}
