@@ -78,7 +78,7 @@ static int write_events(struct export *x, const struct options *options)
     unsigned work = recording_expects_gpu(&x->rec) ? 0 : WALK_WORK | WALK_LOSSES;
     struct consumer consumer = {
         .context = x, .needs = x->format->needs & ~work, .take = take, .end = end};
-    int error = x->has_idle ? idle_init(&x->idle, &x->walk) : 0;
+    int error = x->has_idle ? idle_init(&x->idle, &x->walk, x->has_steps ? &x->steps : NULL) : 0;
     x->writer = error == 0 ? x->format->create(x->out, &x->walk, &scope) : NULL;
     if (x->writer && x->format->is_rows)
         error = event_lanes_run(&x->walk, x->finds_steps_late ? &x->steps : NULL, &consumer, x->out,

@@ -35,12 +35,12 @@ static int start(struct idle *d)
     int error = 0;
     for (uint32_t i = 0; error == 0 && i < rec->count; i++)
         error = start_process(&d->processes[i], rec->processes[i]);
-    return error;
+    return error == 0 ? idle_start_begin(d) : error;
 }
 
-int idle_init(struct idle *d, struct walk *walk)
+int idle_init(struct idle *d, struct walk *walk, const struct steps *steps)
 {
-    *d = (struct idle){.walk = walk};
+    *d = (struct idle){.walk = walk, .steps = steps};
     return start(d);
 }
 
@@ -82,7 +82,7 @@ void idle_release(struct idle *d)
     key_map_release(&d->before_of);
     free(d->befores);
     key_map_release(&d->loaders);
-    *d = (struct idle){.walk = d->walk};
+    *d = (struct idle){.walk = d->walk, .steps = d->steps};
 }
 
 static struct idle_process *process_of(struct idle *d, const struct event *e)
@@ -133,6 +133,8 @@ static int take(void *context, const struct slice *s)
     if (s->change == RANGE_LEFT || s->op_change == OP_LEFT)
         return 0;
     struct idle_process *p = process_of(d, e);
+    if (d->steps && d->steps->made != d->marks_made)
+        idle_start_mark(d);
     if (type == RECORD_OVERHEAD)
         return idle_take_overhead(d, p, s);
     if (type == RECORD_COMMUNICATOR || type == RECORD_LIBRARY_BEGIN || type == RECORD_LIBRARY_END)
@@ -145,10 +147,13 @@ static int take(void *context, const struct slice *s)
 
 static int take_call(void *context, const struct slice *s)
 {
-    struct idle_process *p = process_of(context, &s->event);
+    struct idle *d = context;
+    struct idle_process *p = process_of(d, &s->event);
+    if (d->steps && d->steps->made != d->marks_made)
+        idle_start_mark(d);
     if (p->lost.may_be)
         idle_lost_call(&p->lost, &s->event);
-    return idle_take_call(context, p, s);
+    return idle_take_call(d, p, s);
 }
 
 static __attribute__((noinline)) int take_work_before_loss(struct idle *d, struct idle_process *p,
@@ -177,6 +182,7 @@ static int end(void *context)
     for (uint32_t i = 0; error == 0 && i < d->device_count; i++) {
         struct idle_device *device = &d->devices[i];
         device->own.place = idle_text(idle_on_device);
+        device->own.place.epoch = IDLE_LATE;
         device->own.process = device->process->index;
         device->own.device = i;
         device->own.thread = IDLE_NONE;
@@ -255,6 +261,8 @@ bool idle_communicates(const struct idle *d, uint32_t job)
 int idle_finish(struct idle *d)
 {
     int error = d->has_guessed && d->walk->is_surveyed && !d->walk->is_cut ? walk_again(d) : 0;
+    if (error == 0 && d->steps)
+        error = idle_start_charge(d);
     const struct recording *rec = d->walk->rec;
     for (uint32_t i = 0; error == 0 && i < rec->count; i++) {
         const struct process *p = rec->processes[i];

@@ -20,16 +20,18 @@
 #include "find/idle_state.h"
 #include "table/table.h"
 
-/* `walk` must stay. 0 or GPUPROF_NO_MEMORY; idle_release in both cases. */
-int idle_init(struct idle *d, struct walk *walk);
+/* `walk` and `steps` must stay. Steps are complete, or a consumer of the same walk that comes
+ * before this one; NULL: start-up ends with the first work. 0 or GPUPROF_NO_MEMORY; idle_release in
+ * both cases. */
+int idle_init(struct idle *d, struct walk *walk, const struct steps *steps);
 void idle_release(struct idle *d);
 
 struct consumer idle_consumer(struct idle *d);
 
 /*
- * After the walk: adds up. Where it had to guess and was wrong, goes through
- * all once more; the losses of the walk stay as they are. 0, or an error, after a line on stderr if
- * it is the walk's.
+ * After the walk, when steps are complete: adds up. Where it had to guess and was wrong, goes
+ * through all once more; the losses of the walk stay as they are. 0, or an error, after a line on
+ * stderr if it is the walk's.
  */
 int idle_finish(struct idle *d);
 

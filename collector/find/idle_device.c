@@ -267,6 +267,7 @@ static struct idle_gap gap_of(const struct idle *d, const struct idle_device *de
                              .process = device->process->index,
                              .device = (uint32_t)(device - d->devices),
                              .before = device->before,
+                             .early = &p->early,
                              .is_first = !p->has_worked,
                              .first_call_ns = p->first_call_ns};
 }
@@ -478,6 +479,7 @@ static int take_collective(struct idle *d, struct idle_device *device, const str
     int error = arrivals_kind(&d->arrivals, name, &facts.kind);
     if (error == 0 && has_rested) {
         place.place = d->rows.list[device->rested].place;
+        place.place.epoch = 0;
         place.cause = d->rows.list[device->rested].cause;
         error = arrivals_place(&d->arrivals, &place, &facts.idle_place);
     }

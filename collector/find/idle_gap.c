@@ -38,6 +38,7 @@ static void put_span(struct passage *p, const struct idle_row *what, uint64_t fr
 static void put(struct passage *p, enum idle_cause cause, const struct idle_place *place,
                 uint64_t until_ns)
 {
+    uint64_t middle_ns = p->at_ns + (until_ns > p->at_ns ? (until_ns - p->at_ns) / 2 : 0);
     uint64_t from_ns = later(p->at_ns, p->gap->from_ns);
     uint64_t to_ns = earlier(until_ns, p->gap->to_ns);
     p->at_ns = later(p->at_ns, until_ns);
@@ -52,6 +53,7 @@ static void put(struct passage *p, enum idle_cause cause, const struct idle_plac
                             .device = p->gap->device,
                             .thread = p->thread,
                             .cause = p->gap->is_first ? IDLE_START_UP : cause};
+    what.place.epoch = p->gap->is_first ? 0 : idle_epoch(p->gap->early, middle_ns);
     if (!p->gap->spans)
         put_span(p, &what, from_ns, to_ns);
     for (; p->span < p->gap->span_count; p->span++) {

@@ -14,6 +14,27 @@ struct idle_maker {
     uint32_t index;
 };
 
+#define IDLE_EARLY_STEPS 5
+#define IDLE_EARLY_MAX   12
+
+/* When the first steps of a process may have begun, in the order of time: what its steps are is
+ * known behind the walk. */
+struct idle_early {
+    uint64_t at_ns[IDLE_EARLY_MAX];
+    uint32_t count;
+    uint32_t of_kind; /* how many of those are marks of the kind that goes before others so far */
+    unsigned kind;    /* enum step_kind */
+};
+
+/* How many of them had begun. */
+static inline uint8_t idle_epoch(const struct idle_early *early, uint64_t ns)
+{
+    uint32_t count = early->count;
+    while (count && early->at_ns[count - 1] > ns)
+        count--;
+    return (uint8_t)count;
+}
+
 /* Some of a gap, between busy times. */
 struct idle_span {
     uint64_t begin_ns;
@@ -42,7 +63,8 @@ struct idle_gap {
     uint64_t first_call_ns; /* then: begin of the process's first call */
     uint64_t *unknown_ns;   /* not NULL: nothing of it is known before that work, so that waits are
                                for work that is not, and added there */
-    const struct idle_span *spans; /* what of it is to be charged; NULL: all */
+    const struct idle_early *early; /* of the process */
+    const struct idle_span *spans;  /* what of it is to be charged; NULL: all */
     uint32_t span_count;
 };
 

@@ -49,12 +49,15 @@ enum idle_side {
     IDLE_SIDES
 };
 
+#define IDLE_LATE UINT8_MAX /* an epoch: no start-up in any case */
+
 struct idle_place {
     uint64_t word;
     uint32_t stack;    /* number of a STACK record; 0: none */
     uint32_t function; /* struct function index, or IDLE_NONE */
     uint32_t kind;     /* enum idle_word */
-    uint16_t is_open;  /* 1: of a call that never returned, whose time is a row of its own */
+    uint8_t is_open;   /* 1: of a call that never returned, whose time is a row of its own */
+    uint8_t epoch;     /* as idle_epoch has it; behind idle_finish 0 */
     uint16_t side;     /* enum idle_side */
 };
 

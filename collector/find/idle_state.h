@@ -15,6 +15,7 @@
 #include "find/idle_ranks.h"
 #include "find/place_lines.h"
 #include "model/event_walk.h"
+#include "model/steps.h"
 
 #define IDLE_DEVICES_MAX (1u << 16)
 #define IDLE_PAUSES_MAX  (1u << 17)
@@ -135,6 +136,7 @@ struct idle_process {
     struct idle_pause *pauses; /* owned */
     uint32_t pause_count;
     uint32_t pause_capacity;
+    struct idle_early early;
     struct blind_time *blind; /* owned: there were calls, and nothing of the devices */
     uint32_t blind_count;
     uint64_t sampled_ns; /* from here on not all launches are recorded */
@@ -147,6 +149,8 @@ struct idle_process {
 
 struct idle {
     struct walk *walk;
+    const struct steps *steps;   /* a view; NULL: none are known */
+    uint64_t marks_made;         /* of these so many are in `early` of their processes */
     struct idle_device *devices; /* owned */
     uint32_t device_count;
     uint32_t device_capacity;
@@ -226,6 +230,14 @@ static inline struct idle_maker idle_maker_of(const struct idle *d, uint32_t thr
 {
     return (struct idle_maker){.thread = d->threads[thread], .index = thread};
 }
+
+/* Of start-up (idle_start.c): begins, where the steps are complete before the walk; one more mark
+ * of a step was made; when the first steps of that process are over, 0 if it has none; and behind
+ * the walk, charges to it what was idle until then. */
+int idle_start_begin(struct idle *d);
+void idle_start_mark(struct idle *d);
+int idle_start_end(const struct idle *d, uint32_t process, uint64_t *end_ns);
+int idle_start_charge(struct idle *d);
 
 /* Of what did not end by itself: which of its work is lost. To be told all calls and all work, in
  * the order of time. (idle_lost.c) */

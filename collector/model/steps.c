@@ -91,6 +91,7 @@ static int64_t add_mark(struct steps *s, enum step_kind kind, const struct event
                                               .thread = e->thread,
                                               .text = text,
                                               .order = s->mark_count};
+    s->made++;
     return ++s->mark_count;
 }
 

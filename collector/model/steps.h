@@ -95,6 +95,7 @@ struct steps {
     struct step_mark *marks;
     uint32_t mark_count;
     uint32_t mark_capacity;
+    uint64_t made; /* of all kinds so far, for who looks at them as they come */
     uint32_t steps_max;
     uint32_t *firsts;  /* owned, by process index, and one more: places of the first steps */
     bool has_sampled;  /* launches stand for others, too: they are no marks */

@@ -90,18 +90,13 @@ uint64_t overview_held_back(const struct report *r)
 uint64_t overview_start_up_ns(const struct report *r)
 {
     const struct idle *idle = r->idle;
-    uint64_t until_ns = idle && idle->device_count ? idle->devices[0].first_ns : r->begin_ns;
     if (r->is_piece && (!idle || !idle->causes[IDLE_START_UP]))
         return 0;
+    uint64_t until_ns = idle && idle->device_count ? idle->devices[0].begin_ns : r->begin_ns;
     until_ns = until_ns < r->wall_end_ns ? until_ns : r->wall_end_ns;
     uint64_t ns = until_ns > r->wall_begin_ns ? until_ns - r->wall_begin_ns : 0;
-    if (!idle || !idle->device_count || !idle->devices[0].stopped_ns)
-        return ns;
     /* What was not recorded is not known to be start-up. */
-    const struct idle_device *first = &idle->devices[0];
-    uint64_t late_ns = first->begin_ns > r->wall_begin_ns ? first->begin_ns - r->wall_begin_ns : 0;
-    uint64_t known_ns = late_ns + first->causes[IDLE_START_UP];
-    return known_ns < ns ? known_ns : ns;
+    return ns + (idle && idle->device_count ? idle->devices[0].causes[IDLE_START_UP] : 0);
 }
 
 static int compare_times(const void *left, const void *right)

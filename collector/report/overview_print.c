@@ -277,11 +277,15 @@ static void print_start_up(struct screen *s, const struct report *r)
     const struct idle *d = r->idle && r->idle->device_count ? r->idle : NULL;
     uint64_t ns = overview_start_up_ns(r), wall_ns = r->wall_end_ns - r->wall_begin_ns;
     bool is_there = percent(ns, r->whole_ns ? r->whole_ns : wall_ns) >= 0.05;
-    if (is_there && d && r->wall_begin_ns + ns < d->devices[0].first_ns && d->stopped_ns)
+    const struct idle_device *first = d ? &d->devices[0] : NULL;
+    bool has_steps = d && first->begin_ns + first->causes[IDLE_START_UP] > first->first_ns;
+    if (is_there && d && r->wall_begin_ns + ns < first->first_ns && d->stopped_ns)
         line(s, "start-up", NULL, "%s of it, as far as it was recorded", time_text(time, ns));
     else if (is_there)
         line(s, "start-up", NULL, "%s of it, until %s%s", time_text(time, ns),
-             d ? "a GPU's first work" : "the first call",
+             has_steps ? "the steps ran"
+             : d       ? "a GPU's first work"
+                       : "the first call",
              d && !d->stopped_ns ? "; shares are of the rest" : "");
     if (!d || !d->stopped_ns)
         return;

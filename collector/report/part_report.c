@@ -493,7 +493,7 @@ static int start(struct combination *c, uint64_t bytes)
         error = memory_signs_init(&r->signs, &r->walk);
     r->idle = error == 0 ? calloc(1, sizeof *r->idle) : NULL;
     if (error == 0)
-        error = r->idle ? idle_init(r->idle, &r->walk) : GPUPROF_NO_MEMORY;
+        error = r->idle ? idle_init(r->idle, &r->walk, NULL) : GPUPROF_NO_MEMORY;
     r->findings = error == 0 ? calloc(1, sizeof *r->findings) : NULL;
     if (error == 0)
         error = r->findings ? findings_init(r->findings, &r->walk, r->idle) : GPUPROF_NO_MEMORY;

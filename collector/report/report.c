@@ -226,7 +226,7 @@ static int start_parts(struct report *r, const struct report_wish *wish, bool ha
     if (has_idle != (r->idle != NULL) || has_threads != (r->threads != NULL) ||
         has_marks != (r->marks != NULL))
         return GPUPROF_NO_MEMORY;
-    int error = r->idle ? idle_init(r->idle, &r->walk) : 0;
+    int error = r->idle ? idle_init(r->idle, &r->walk, r->marks) : 0;
     r->devices = calloc(1, sizeof *r->devices);
     r->energy = calloc(1, sizeof *r->energy);
     if (!r->devices || !r->energy)
@@ -311,6 +311,14 @@ static int look_at_memory(struct report *r, struct recording *rec, const struct 
     return r->memory && !r->selection ? findings_add_memory(r->findings, r->memory) : error;
 }
 
+/* Idle time has met other steps, if any. */
+static int look_at_steps_again(struct report *r, bool *is_said)
+{
+    if (r->idle)
+        r->idle->has_guessed = true;
+    return steps_look_again(r->marks, is_said);
+}
+
 int report_make(struct report *r, struct recording *rec, const struct report_wish *wish)
 {
     bool has_steps = wish->steps && wish->steps->is_wanted;
@@ -337,14 +345,14 @@ int report_make(struct report *r, struct recording *rec, const struct report_wis
         if (wish->leaves & REPORT_IDLE)
             consumers[count].needs |= WALK_STACKS; /* likewise */
         count++;
+        if (r->marks)
+            consumers[count++] = steps_consumer(r->marks);
         if (r->idle) {
             consumers[count++] = idle_consumer(r->idle);
             consumers[count++] = findings_consumer(r->findings);
         }
         consumers[count++] = device_report_consumer(r->devices);
         consumers[count++] = energy_report_consumer(r->energy);
-        if (r->marks)
-            consumers[count++] = steps_consumer(r->marks);
         if (has_steps)
             consumers[count++] = op_phases_consumer(&r->phases);
         if (r->threads)
@@ -365,10 +373,11 @@ int report_make(struct report *r, struct recording *rec, const struct report_wis
         if ((error = walk_run(&r->walk, NULL, consumers, count)) < 0)
             return error;
         r->piece_events = wish->selection ? wish->selection->found.met[MET_ALL] : 0;
-        error = complete(r, wish);
+        if (r->marks && r->marks->is_unsure && !r->walk.is_cut)
+            error = look_at_steps_again(r, &is_said);
     }
-    if (error == 0 && r->marks && r->marks->is_unsure && !r->walk.is_cut)
-        error = steps_look_again(r->marks, &is_said);
+    if (error == 0)
+        error = complete(r, wish);
     if (error == 0 && r->marks && r->selection)
         selection_keep_steps(r->selection, r->marks);
     if (error == 0 && has_steps)

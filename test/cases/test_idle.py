@@ -673,6 +673,87 @@ def test_a_part_is_as_the_whole_after_start_up(run_verb, make_records, tmp_path)
     assert json.loads(whole)["overview"]["start_up_ns"] > 10**9
 
 
+STEP = TYPE_NUMBERS["step"]
+LOADS, COMPILES, STEP_US = 2_000_000, 800_000, 10_000
+
+
+def stepped(slow=(0,), loads=LOADS, steps=20, rank=0):
+    """Works for a moment, loads, then makes steps with 5 ms of idle time each; those of `slow`
+    compile, too, behind their first kernel."""
+    s = Script(rank)
+    s.launch()
+    s.now += loads
+    for number in range(steps):
+        s.add(STEP, MAIN, s.now, 0, args=(number,))
+        begin = s.now
+        s.launch(lasts=5000)
+        s.now = s.last + 10
+        if number in slow:
+            s.now += COMPILES
+            s.launch(lasts=50)
+        s.now = max(s.now, begin) + STEP_US - 10
+    s.add(STEP, MAIN, s.now, 0, args=(steps,))
+    return s
+
+
+def start_up_us(report):
+    """But for what was before the first work."""
+    row, = report["gpu_time"]
+    first, = (p["total_ns"] for p in report["idle"] if p["place"].startswith("import"))
+    assert row["idle_start_up_ns"] == sum(p["total_ns"] for p in report["idle"]
+                                          if p["cause"] == "start-up")
+    return (row["idle_start_up_ns"] - first) / US
+
+
+@pytest.mark.parametrize("slow, steps, wanted", [
+    ((), 20, LOADS), ((0,), 20, LOADS + COMPILES), ((0, 1, 2), 20, LOADS + 3 * COMPILES),
+    ((0, 3, 6, 9, 12, 15, 18), 20, LOADS), ((7,), 20, LOADS), ((0,), 3, LOADS + COMPILES),
+    ((0,), 2, LOADS), ((0, 1, 2, 3, 4, 5), 20, LOADS)],
+    ids=["none", "first", "three", "each third", "a later one", "of few", "of fewer", "six"])
+def test_start_up_lasts_until_the_steps_run(report, slow, steps, wanted):
+    """Of what is idle in the first ones some was in all that take as long."""
+    found = report(stepped(slow, steps=steps))
+    assert start_up_us(found) == pytest.approx(wanted, abs=3 * STEP_US)
+
+
+def test_steps_of_a_recording_that_began_late(report):
+    """Nobody knows whether they are the first."""
+    s = stepped()
+    s.add(PAUSE, MAIN, 1_000_200, 0, args=(1,))
+    s.add(PAUSE, MAIN, 1_000_300, 0, args=(0,))
+    assert start_up_us(report(s)) < 10
+
+
+def test_all_agree_on_what_start_up_is(report, run_verb, tmp_path):
+    """Pieces that make up the whole, parts, workers, ranks, the screen, a database."""
+    scripts = [stepped(), stepped((), rank=1)]
+    whole = report(*scripts)
+    data = tmp_path / "data"
+    times = {row["rank"]: row["idle_start_up_ns"] for row in whole["gpu_time"]}
+    edges, pieces = ["0s", "1s", "2500ms", "2805ms", "2900ms", "60s"], 0
+    for begin, end in zip(edges, edges[1:]):
+        told = json.loads(run_verb("report", "--format=json", "--table=gpu_time,idle",
+                                   f"--from={begin}", f"--to={end}", data).stdout)
+        pieces += sum(row["idle_start_up_ns"] for row in check_sums(told)["gpu_time"])
+    imported, = (row["total_ns"] for row in whole["idle"] if row["place"].startswith("import"))
+    assert pieces == sum(times.values()) - imported  # which was before the first event
+    parts = [tmp_path / f"{share}.part" for share in range(2)]
+    for share, part in enumerate(parts):
+        run_verb("report", "--partial", f"--share={share}/2", "-o", part, data)
+    text = run_verb("report", "--format=json", data).stdout
+    assert json.loads(text)["gpu_time"] == whole["gpu_time"]
+    assert run_verb("report", "--format=json", "--combine", *parts).stdout == \
+        text.replace(str(data), "DATA")
+    assert run_verb("report", "--format=json", "-j2", data).stdout == text
+    ranks = json.loads(run_verb("report", "--format=json", "--table=ranks", data).stdout)["ranks"]
+    assert {row["rank"]: row["idle_start_up_ns"] for row in ranks} == times
+    assert "until the steps ran; shares are of the rest" in run_verb("report", data).stdout
+    run_verb("export", "-o", tmp_path / "x.sqlite", data)
+    told = sqlite3.connect(tmp_path / "x.sqlite").execute(
+        "SELECT sum(total) FROM GPUPROF_IDLE WHERE cause = 'start-up'")
+    assert [*told] == [(sum(times.values()),)]
+
+
 def test_own_thread_is_none_of_the_program(run_verb, make_records):
     """The one that reads counters; what it calls the device is said where CUPTI did not say it."""
     s = started()

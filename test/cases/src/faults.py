@@ -31,6 +31,7 @@ ELEMENTWISE = ("void at::native::vectorized_elementwise_kernel<4, at::native::{0
 FUSED = "triton_poi_fused_add_mul_relu_0"
 
 cuda = ctypes.CDLL("libcuda.so.1")
+begin_step = getattr(ctypes.PyDLL(None), "gpuprof_step", lambda _: None)
 
 
 def declare():
@@ -439,6 +440,44 @@ def start_up(_):
     gemm, here = kernel(GEMM), on(main)
     for _ in range(STEPS):
         gemm(8 * MS, *here)
+    wait()
+
+
+def compile_in_step(healthy):
+    """The first step of the faulty one compiles, behind its first kernel; both are quick then.
+    What is imported and loaded behind the first work of a device is start-up, too."""
+    gemm, here = kernel(GEMM), on(main)
+    gemm(MS, *here)  # as .cuda() of a model
+    wait()
+    time.sleep(0.002 if healthy else 0.3)
+    for step in range(STEPS):
+        begin_step(step)
+        gemm(8 * MS, *here)
+        if step == 0 and not healthy:
+            wait()
+            time.sleep(0.8)
+            gemm(8 * MS, *here)  # fault compile-in-step
+    wait()
+    begin_step(STEPS)
+
+
+def checkpoints(healthy):
+    """Each eighth step writes the model's weights to a file, which the faulty one waits for."""
+    gemm, here, weights, kept = kernel(GEMM), on(main), memory(), pinned()
+    writers = []
+    for step in range(STEPS):
+        begin_step(step)
+        gemm(8 * MS, *here)
+        if step % 8 == 0:
+            cuda.cuMemcpyDtoHAsync_v2(kept, weights, COPY_BYTES, main)
+            cuda.cuStreamSynchronize(main)  # fault checkpoints
+            writers.append(threading.Thread(target=time.sleep, args=(0.04,)))
+            writers[-1].start()
+            if not healthy:
+                writers[-1].join()
+            gemm(8 * MS, *here)
+    for writer in writers:
+        writer.join()
     wait()
 
 

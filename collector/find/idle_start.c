@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Where a program has steps, start-up lasts until they run: until the first one begins, and in the
+ * first ones as long as each takes twice the time that a step takes (it compiles, loads, tunes).
+ * When that is, is known behind the walk. Until then idle time is kept apart by the first steps'
+ * begins (idle_early).
+ */
+#include "find/idle_state.h"
+
+#include <stdlib.h>
+
+#include "error.h"
+
+#define SLOW_STEP   2 /* times as long as usual */
+#define STEPS_LEAST 2
+#define STEPS_MANY  10
+
+int idle_start_begin(struct idle *d)
+{
+    const struct steps *steps = d->steps;
+    int error = 0;
+    d->marks_made = steps ? steps->made : 0;
+    for (uint32_t i = 0; steps && steps->count && error == 0 && i < d->walk->rec->count; i++) {
+        struct idle_early *early = &d->processes[i].early;
+        error = idle_start_end(d, i, &early->at_ns[0]);
+        early->count = early->at_ns[0] > 0;
+    }
+    return error;
+}
+
+void idle_start_mark(struct idle *d)
+{
+    const struct steps *steps = d->steps;
+    const struct step_mark *mark = &steps->marks[steps->mark_count - 1];
+    struct idle_early *early = &d->processes[mark->process->index].early;
+    d->marks_made = steps->made;
+    if (early->kind != steps->kind) { /* those of a kind that goes before others are fewer */
+        early->kind = steps->kind;
+        early->of_kind = 0;
+    }
+    if (early->count == IDLE_EARLY_MAX || early->of_kind == IDLE_EARLY_STEPS ||
+        (early->count && early->at_ns[early->count - 1] >= mark->begin_ns))
+        return;
+    early->at_ns[early->count++] = mark->begin_ns;
+    early->of_kind++;
+}
+
+static int by_ns(const void *left, const void *right)
+{
+    const uint64_t *a = left, *b = right;
+    return *a < *b ? -1 : *a > *b;
+}
+
+/* How long a step takes: nine of ten of those behind the first ones, since what some later steps
+ * do, too (a checkpoint), is no start-up; of few, half of all but the first. 0: there are too few,
+ * or no memory (*error). */
+static uint64_t usual_step_ns(const struct step *list, uint32_t count, int *error)
+{
+    bool has_many = count >= STEPS_MANY;
+    uint64_t *times = malloc(count * sizeof *times), ns = 0;
+    uint32_t whole = 0;
+    *error = times ? 0 : GPUPROF_NO_MEMORY;
+    for (uint32_t i = has_many ? IDLE_EARLY_STEPS - 1 : 1; times && i < count; i++)
+        if (!list[i].is_partial)
+            times[whole++] = list[i].end_ns - list[i].begin_ns;
+    if (whole >= STEPS_LEAST) {
+        qsort(times, whole, sizeof *times, by_ns);
+        ns = times[has_many ? whole * 9ull / 10 : whole / 2];
+    }
+    free(times);
+    return ns;
+}
+
+int idle_start_end(const struct idle *d, uint32_t process, uint64_t *end_ns)
+{
+    const struct steps *steps = d->steps;
+    uint32_t first = steps->firsts[process], count = steps->firsts[process + 1] - first;
+    const struct step *list = count ? &steps->list[first] : NULL;
+    int error = 0;
+    *end_ns = 0;
+    if (!count)
+        return 0;
+    uint64_t usual_ns = usual_step_ns(list, count, &error);
+    *end_ns = list->begin_ns;
+    for (uint32_t i = 0; usual_ns && i + 1 < IDLE_EARLY_STEPS && i < count &&
+                         list[i].end_ns - list[i].begin_ns > SLOW_STEP * usual_ns;
+         i++)
+        *end_ns = list[i].end_ns;
+    return error;
+}
+
+/* How many of the times that are kept apart are start-up. Where recording began later than the
+ * process, its first steps may not be here. */
+static int count_early(const struct idle *d, uint32_t process, uint32_t *count)
+{
+    const struct idle_process *p = &d->processes[process];
+    uint64_t end_ns = 0;
+    int error = p->early.count ? idle_start_end(d, process, &end_ns) : 0;
+    *count = !end_ns || (p->pause_count && p->pauses[0].begin_ns < end_ns)
+                 ? 0
+                 : idle_epoch(&p->early, end_ns);
+    return error;
+}
+
+int idle_start_charge(struct idle *d)
+{
+    struct idle_rows rows = d->rows;
+    uint32_t *early = calloc(d->walk->rec->count + 1u, sizeof *early);
+    int error = early ? 0 : GPUPROF_NO_MEMORY;
+    for (uint32_t i = 0; error == 0 && i < d->walk->rec->count; i++)
+        error = count_early(d, i, &early[i]);
+    d->rows = (struct idle_rows){.gap = rows.gap};
+    for (uint32_t i = 0; error == 0 && i < rows.count; i++) {
+        struct idle_row row = rows.list[i];
+        uint64_t *causes = d->devices[row.device].causes;
+        if (row.place.epoch < early[row.process] && row.cause != IDLE_COMMUNICATION) {
+            causes[row.cause] -= row.ns;
+            causes[IDLE_START_UP] += row.ns;
+            row.cause = IDLE_START_UP;
+        }
+        row.place.epoch = 0;
+        error = idle_rows_add_sum(&d->rows, &row);
+    }
+    idle_rows_release(&rows);
+    free(early);
+    return error;
+}
