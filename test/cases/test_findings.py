@@ -137,7 +137,7 @@ def communicates(job, ns):
         job.kernel(PLAIN, 2 * MS)
 
 
-def loads(job, ns, text="next_batch", times=10):
+def loads(job, ns, times=10, text="next_batch"):
     job.kernel(PLAIN, MS, call=job.call())
     for _ in range(times):
         job.add(TYPES["push"], MAIN, job.now + 1, args=[0] * 6, text=text)
