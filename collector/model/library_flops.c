@@ -89,6 +89,7 @@ struct library_work library_work_of(unsigned does, const struct library_shape *s
     case FLOPS_TRIANGLE: work.has_flops = triangle(s, batch, &work); break;
     default: break;
     }
+    work.has_bytes &= work.has_flops;
     return work;
 }
 

@@ -261,6 +261,8 @@ int64_t library_kind_of(struct library_kinds *k, const struct event *e,
                   .has_m = has(form, r, LABEL_M),
                   .has_n = has(form, r, LABEL_N),
                   .has_k = has(form, r, LABEL_K)}};
+    if (has(form, r, LABEL_BATCH) && !wanted.shape.batch) /* of nothing */
+        wanted.shape.has_m = wanted.shape.has_n = wanted.shape.has_k = false;
     if (wanted.shape.d_type == LIBRARY_TYPE_NONE)
         wanted.shape.d_type = wanted.shape.c_type;
     if (wanted.shape.plan)

@@ -69,7 +69,7 @@ void library_shape_put(const struct library_shape *s, FILE *out)
     char separator = ' ';
     for (unsigned i = 0; i < 3; i++)
         if (sizes[i]) {
-            fprintf(out, "%c%" PRIu64, separator, sizes[i]);
+            fprintf(out, "%c%" PRId64, separator, (int64_t)sizes[i]);
             separator = 'x';
         }
     if (s->mnk && separator == ' ')

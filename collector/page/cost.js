@@ -30,7 +30,7 @@ sections.cost = (box) => {
       rows: [
         ...losses.filter((loss) => missing(loss) > 0)
           .map((loss) => [(loss[3] ? "" : "processes: ") + loss[4], missing(loss),
-                 ["nothing is missing", "missing", "damaged"][loss[2]]]),
+                 loss[5] ? "" : ["nothing is missing", "missing", "damaged"][loss[2]]]),
         ...held > 0 ? [["launches whose work CUPTI still had when the process hung", held,
           "held back"]] :
                       []

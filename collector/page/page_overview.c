@@ -43,7 +43,7 @@ static void put_losses(const struct report *r, struct page_data *d)
         fprintf(d->stream, "%s[\"%s\", %" PRIu64 ", %d, %d, ", separator, info.key,
                 loss_value(&r->losses, i), info.weight, info.is_count);
         page_put_text(d, info.text);
-        fputc(']', d->stream);
+        fprintf(d->stream, ", %d]", info.leaves_out);
         separator = ", ";
     }
     if (r->rec->unread_files)

@@ -16,6 +16,12 @@ static void print_number(uint64_t value, FILE *out)
     fprintf(out, "%llu", (unsigned long long)value);
 }
 
+/* No size is so large: it is what the program computed wrongly. */
+static void print_count(uint64_t value, FILE *out)
+{
+    fprintf(out, value > INT64_MAX ? "%lld" : "%llu", (unsigned long long)value);
+}
+
 static void print_hex(uint64_t value, FILE *out)
 {
     fprintf(out, "0x%llx", (unsigned long long)value);
@@ -78,6 +84,14 @@ static char *write_number(uint64_t value, char *out)
     out = json_decimal(out, value);
     *out++ = '"';
     return out;
+}
+
+static char *write_count(uint64_t value, char *out)
+{
+    if (value <= INT64_MAX || -value > EXACT_MAX)
+        return write_number(value, out);
+    *out++ = '-';
+    return json_decimal(out, -value);
 }
 
 static char *write_known(uint64_t value, char *out)

@@ -27,7 +27,11 @@ __attribute__((format(printf, 2, 3))) static void put(struct text *t, const char
 
 #define ROW(member, weight, is_count, text)                                                        \
     {                                                                                              \
-        {#member, text, weight, is_count}, offsetof(struct losses, member)                         \
+        {#member, text, weight, is_count, false}, offsetof(struct losses, member)                  \
+    }
+#define ROW_OUT(member, is_count, text)                                                            \
+    {                                                                                              \
+        {#member, text, LOSS_NONE, is_count, true}, offsetof(struct losses, member)                \
     }
 static const struct {
     struct loss_info info;
@@ -53,15 +57,15 @@ static const struct {
     ROW(running, LOSS_NONE, false, "still running when it was read"),
     ROW(may_run, LOSS_NONE, false,
         "not known whether it still runs: it is of another machine or PID namespace"),
-    ROW(flight_unread, LOSS_NONE, false,
-        "what its flight recorder holds, and was not dumped, is not read"),
+    ROW_OUT(flight_unread, false,
+            "what its flight recorder holds, and was not dumped, is not read"),
     ROW(gpu_unpaired, LOSS_NONE, true, "GPU work whose call is not recorded"),
-    ROW(gpu_untied, LOSS_NONE, true, "launches without the number that ties work to them"),
+    ROW_OUT(gpu_untied, true, "launches without the number that ties work to them"),
     ROW(unmatched_ranges, LOSS_NONE, true, "ends of ranges without a beginning"),
     ROW(deep_ranges, LOSS_NONE, true, "ranges nested too deep to be shown"),
     ROW(unmatched_ops, LOSS_NONE, true, "begins and ends of operators without the other"),
     ROW(deep_ops, LOSS_NONE, true, "operators nested too deep to be shown"),
-    ROW(traced_ops, LOSS_NONE, true, "operators that torch.compile traced: they are in no table"),
+    ROW_OUT(traced_ops, true, "operators that torch.compile traced: they are in no table"),
     ROW(nvtx_ops, LOSS_NONE, true,
         "operators and labels known from emit_nvtx's ranges: without types, lists and threads of "
         "their forward ones"),
@@ -70,12 +74,13 @@ static const struct {
     ROW(gpu_missing, LOSS_COUNTED, true, "launches whose GPU work is not recorded"),
     ROW(gpu_pending, LOSS_NONE, true,
         "launches whose GPU work had not ended: their threads waited for it"),
-    ROW(gpu_given_up, LOSS_NONE, true,
-        "GPU work without its call, or calls without theirs, because of --overhead-max"),
+    ROW_OUT(gpu_given_up, true,
+            "GPU work without its call, or calls without theirs, because of --overhead-max"),
     ROW(devices_unread, LOSS_COUNTED, false, "counters of devices that --device asked for"),
     ROW(stacks_unread, LOSS_COUNTED, true, "records of stacks that cannot be used"),
 };
 #undef ROW
+#undef ROW_OUT
 #define ROW_COUNT (sizeof rows / sizeof rows[0])
 _Static_assert(ROW_COUNT + COUNTER_COUNT == LOSS_COUNT, "one row per member");
 _Static_assert(sizeof(struct losses) == 8 * LOSS_COUNT, "every member has a row");
@@ -86,7 +91,8 @@ struct loss_info loss_info(unsigned row)
         return rows[row].info;
     const struct counter_info *counter = &counter_infos[row - ROW_COUNT];
     return (struct loss_info){counter->name, counter->meaning,
-                              counter->loss ? LOSS_COUNTED : LOSS_NONE, true};
+                              counter->loss ? LOSS_COUNTED : LOSS_NONE, true,
+                              row - ROW_COUNT == COUNTER_PASSED_BY};
 }
 
 uint64_t loss_value(const struct losses *l, unsigned row)

@@ -58,6 +58,7 @@ struct loss_info {
     const char *text; /* what the count counts, or what is so */
     enum loss_weight weight;
     bool is_count;
+    bool leaves_out; /* what it counts is recorded only in part, as it had to be: no loss */
 };
 
 /* The rows: first those of struct losses, then the counters. */

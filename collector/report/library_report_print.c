@@ -80,17 +80,23 @@ static const char *tensor_text(const struct library_row *row)
     return unused ? "unused" : NULL;
 }
 
+/* What a program computed wrongly is below 0. */
+static struct cell size_cell(uint64_t size)
+{
+    return size > INT64_MAX ? cell_real((double)(int64_t)size) : cell_number(size);
+}
+
 static void fill_shape(const struct library_kind *kind, const struct library_row *row,
                        struct cell *cells)
 {
     const struct library_shape *shape = &kind->shape;
     const char *type = cuda_type_text(shape->count ? shape->count_type : row->work.type);
     if (shape->m)
-        cells[M] = cell_number(shape->m);
+        cells[M] = size_cell(shape->m);
     if (shape->n)
-        cells[N] = cell_number(shape->n);
+        cells[N] = size_cell(shape->n);
     if (shape->k)
-        cells[K] = cell_number(shape->k);
+        cells[K] = size_cell(shape->k);
     if (shape->batch)
         cells[BATCH] = cell_number(shape->batch);
     if (type)
@@ -103,7 +109,7 @@ static void fill_work(const struct library_row *row, const struct library_kind *
     double intensity = library_row_intensity(row), tflops = library_row_tflops(row);
     double bus = library_row_bus(row);
     uint64_t tensor_ns = row->tensor_ns[TENSOR_USED];
-    if (row->work.has_flops)
+    if (row->work.has_flops && row->errors < row->calls) /* what failed computed nothing */
         cells[FLOPS] = cell_number(row->work.flops);
     if (tflops > 0)
         cells[TFLOPS] = cell_real(tflops);

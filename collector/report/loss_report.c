@@ -43,11 +43,11 @@ static void fill_row(const struct table *t, uint32_t index, enum report_format f
     }
     struct loss_info info = loss_info(index);
     cells[COUNT] = cell_number(loss_value(&r->losses, index));
-    cells[NAME] =
-        cell_owned(asprintf(&text, "%s%s%s", info.is_count ? "" : "processes: ", info.text,
-                            info.weight == LOSS_NONE ? " (nothing is missing)" : "") < 0
-                       ? NULL
-                       : text);
+    cells[NAME] = cell_owned(
+        asprintf(&text, "%s%s%s", info.is_count ? "" : "processes: ", info.text,
+                 info.weight == LOSS_NONE && !info.leaves_out ? " (nothing is missing)" : "") < 0
+            ? NULL
+            : text);
 }
 
 const struct table_info losses_table = {

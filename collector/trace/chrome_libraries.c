@@ -10,6 +10,7 @@
 #include "api/api_error.h"
 #include "base/json_text.h"
 #include "error.h"
+#include "record/argument_text.h"
 #include "record/library_text.h"
 #include "trace/chrome.h"
 
@@ -56,6 +57,7 @@ static char *put_value(struct trace_writer *w, char *out, unsigned kind, uint64_
     case ARG_FLAGS: *out++ = '"'; return value_handle(&w->values, out, value);
     case ARG_DEVICE:
     case ARG_SIGNED: return value_signed(out, value);
+    case ARG_COUNT: return argument_json(kind, value, out); /* a size may be below 0 */
     default: return value_number(out, value);
     }
 }

@@ -557,3 +557,21 @@ def test_memory_of_many_calls(collector, tmp_path):
                        input="\n".join(lines), text=True, check=True, timeout=600)
         sizes[count] = peak_mib(collector, "report", folder)
     assert sizes[2_500_000] < sizes[25_000] + 20
+
+
+def test_what_computes_nothing(report, run_verb, tmp_path):
+    """A size below 0, a batch of nothing, a call that failed: no FLOPs, and numbers as they are."""
+    made = Libraries()
+    made.gemm(2**64 - 1, 8, 8, ns=None, result=7)
+    made.gemm(16, 8, 8, batch=0, ns=None)
+    made.gemm(32, 8, 8, ns=None, result=13)
+    made.gemm(64, 8, 8, ns=1000)
+    rows = report(made)[0]["library"]
+    assert {row.get("m"): row.get("flops") for row in rows} == \
+        {-1: None, 16: None, 32: None, 64: 2 * 64 * 8 * 8}
+    assert any(" -1x8x8 " in row["name"] for row in rows)
+    run_verb("merge", tmp_path / "data", "-o", tmp_path / "trace.json")
+    events = json.loads((tmp_path / "trace.json").read_text(encoding="utf-8"))["traceEvents"]
+    assert [event["args"]["m"] for event in events if "m" in event.get("args", {})] == \
+        [-1, 16, 32, 64]
+    assert " m=-1 " in run_verb("dump", tmp_path / "data").stdout
