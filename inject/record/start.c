@@ -15,9 +15,11 @@
 #include "base/say.h"
 #include "base/ticks.h"
 #include "record/feature.h"
+#include "record/stack_place.h"
 #include "record/state.h"
 #include "record/wake.h"
 
+#define START_BYTES   65536       /* of stack, which a start may take */
 #define START_WAIT_NS 5000000000u /* for another thread's start */
 
 static uint32_t process_id(void)
@@ -220,6 +222,10 @@ bool start_recording(void)
     if (owner != 0 && owner != pid)
         return false;
     uint32_t phase = atomic_load(&page->phase);
+    /* A signal handler's stack may have no room for a start: the next call makes it. */
+    size_t handlers_bytes = phase == START_IDLE ? stack_place_handlers_bytes() : 0;
+    if (handlers_bytes && handlers_bytes < START_BYTES)
+        return false;
     if (phase == START_IDLE)
         phase = start_undisturbed(pid);
     uint64_t now_ns = clock_ns(CLOCK_MONOTONIC), end_ns = now_ns + START_WAIT_NS;

@@ -79,6 +79,7 @@ struct thread {
     struct room *room;     /* where its stack is being taken; stack.c */
     uintptr_t stack_low;   /* of the stack, what is known to be readable; walk.c */
     uintptr_t stack_high;
+    uintptr_t own_page;       /* of a stack, known not to be that for signal handlers; stack.c */
     struct thread_cost *cost; /* what we have cost it; never NULL */
     uint32_t burst;           /* calls that go the long way yet, to be timed */
     struct call *timed;       /* the one that is being timed, NULL = none */

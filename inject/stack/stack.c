@@ -12,6 +12,7 @@
 #include "frame.h"
 #include "python/python.h"
 #include "record/recorded.h"
+#include "record/stack_place.h"
 #include "record/thread.h"
 #include "stack/modules.h"
 #include "stack/splice.h"
@@ -24,7 +25,8 @@
 #define PROBES_MAX  64
 #define RECENTS     STACKS_MAX /* power of two */
 #define ROOMS       256        /* of 25 KiB, of which a usual stack touches half */
-#define RETAKES_MAX 4          /* because objects were unloaded meanwhile */
+#define PAGE_BYTES  4096u
+#define RETAKES_MAX 4 /* because objects were unloaded meanwhile */
 
 _Static_assert(WALK_FRAMES_MAX <= FRAME_COUNT_MAX, "a stack fits into a record");
 
@@ -281,14 +283,33 @@ static uint32_t take_by(struct thread *t, take_fn how)
     return stack;
 }
 
+/*
+ * On a stack for signal handlers no stack is taken, since there may be little room on it. The
+ * kernel knows which that is; it is asked once for the calls of a page.
+ */
+static bool is_in_handler(struct thread *t)
+{
+    uintptr_t page = (uintptr_t)__builtin_frame_address(0) / PAGE_BYTES;
+    if (likely(page == t->own_page))
+        return false;
+    if (stack_place_handlers_bytes())
+        return true;
+    t->own_page = page;
+    return false;
+}
+
 uint32_t stack_take(struct thread *t)
 {
+    if (unlikely(is_in_handler(t))) {
+        counter_add(COUNTER_STACKLESS, 1);
+        return 0;
+    }
     return take_by(t, take_walk);
 }
 
 uint32_t stack_take_python(struct thread *t)
 {
-    return table && python_is_here() ? take_by(t, take_python) : 0;
+    return table && python_is_here() && !is_in_handler(t) ? take_by(t, take_python) : 0;
 }
 
 uint32_t stack_take_python_of(struct thread *t, uint64_t state, bool (*is_still_there)(void *),

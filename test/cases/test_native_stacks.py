@@ -225,6 +225,24 @@ def test_signal_handler(record, way):
     assert stacks.process.calls()[0].args["bytes"] == signal.SIGUSR1
 
 
+@pytest.mark.parametrize("when", ["first", "later"])
+@pytest.mark.parametrize("settings", [{}, {"GPUPROF_BACKTRACE_THRESHOLD": "0"}],
+                         ids=["slow", "all"])
+def test_small_stack_of_a_handler(library, tmp_path, when, settings):
+    """SIGSTKSZ, which has no room for a walk nor for the start of a recording, with a guard below.
+    The handler's calls have no stack; the others, which it interrupts, have theirs."""
+    folder, link = toolchain.tiny()
+    env = toolchain.environment(tmp_path, library, LD_LIBRARY_PATH=folder, **settings)
+    done = toolchain.run([toolchain.build("handler_stack.c", *link), when, 8192], env, timeout=30)
+    [process] = stream_reader.read_folder(tmp_path)
+    calls = process.calls()
+    stacks = {record.begin: record.stack for record in process.of_type(stream_reader.CALL)}
+    handled = [stacks[call.begin] for call in calls if call.args["bytes"] == signal.SIGALRM]
+    counted = process.counters["unrecorded"]
+    assert done.stderr == "" and len(calls) + counted == 200 + int(done.stdout)
+    assert handled and not any(handled) and (any(stacks.values()) or not settings)
+
+
 def test_fork(record):
     parent, child = record(build("-O2"), "fork", processes=2)
     [number] = parent.of_calls()
