@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/signals.h"
 
+#include <errno.h>
 #include <signal.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -26,4 +27,13 @@ void block_program_signals(void)
 void restore_signals(uint64_t mask)
 {
     syscall(SYS_rt_sigprocmask, SIG_SETMASK, &mask, NULL, sizeof mask);
+}
+
+size_t signal_stack_bytes(void)
+{
+    int saved = errno;
+    stack_t handlers;
+    int is_on = sigaltstack(NULL, &handlers) == 0 && handlers.ss_flags & SS_ONSTACK;
+    errno = saved;
+    return is_on ? handlers.ss_size : 0;
 }

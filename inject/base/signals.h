@@ -3,6 +3,7 @@
 #ifndef GPUPROF_INJECT_SIGNALS_H
 #define GPUPROF_INJECT_SIGNALS_H
 
+#include <stddef.h>
 #include <stdint.h>
 
 /*
@@ -17,5 +18,8 @@ void restore_signals(uint64_t mask);
 
 /* Leaves only the C library's own signals open: for threads of ours. */
 void block_program_signals(void);
+
+/* The size of this thread's stack for signal handlers, if it is on that; else 0. errno is kept. */
+size_t signal_stack_bytes(void);
 
 #endif

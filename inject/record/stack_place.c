@@ -69,15 +69,6 @@ bool stack_place_is_gone(uintptr_t outer, uintptr_t inner)
     return gone;
 }
 
-size_t stack_place_handlers_bytes(void)
-{
-    int saved = errno;
-    stack_t handlers;
-    bool is_on = sigaltstack(NULL, &handlers) == 0 && handlers.ss_flags & SS_ONSTACK;
-    errno = saved;
-    return is_on ? handlers.ss_size : 0;
-}
-
 bool stack_place_is_handlers(uintptr_t outer)
 {
     int saved = errno;

@@ -11,7 +11,6 @@
 #define GPUPROF_INJECT_STACK_PLACE_H
 
 #include <stdbool.h>
-#include <stddef.h>
 #include <stdint.h>
 
 /* Is the frame at `outer` surely gone, as seen from that at `inner`, of now? */
@@ -19,9 +18,6 @@ bool stack_place_is_gone(uintptr_t outer, uintptr_t inner);
 
 /* Is this thread on its stack for signal handlers, and `outer` on another? */
 bool stack_place_is_handlers(uintptr_t outer);
-
-/* The size of this thread's stack for signal handlers, if it is on that; else 0. */
-size_t stack_place_handlers_bytes(void);
 
 /* The word there, or 0 where nothing is: a coroutine's stack may be unmapped meanwhile. */
 uintptr_t stack_place_word(uintptr_t address);

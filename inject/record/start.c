@@ -13,9 +13,9 @@
 #include "base/futex.h"
 #include "base/sanitizer.h"
 #include "base/say.h"
+#include "base/signals.h"
 #include "base/ticks.h"
 #include "record/feature.h"
-#include "record/stack_place.h"
 #include "record/state.h"
 #include "record/wake.h"
 
@@ -223,7 +223,7 @@ bool start_recording(void)
         return false;
     uint32_t phase = atomic_load(&page->phase);
     /* A signal handler's stack may have no room for a start: the next call makes it. */
-    size_t handlers_bytes = phase == START_IDLE ? stack_place_handlers_bytes() : 0;
+    size_t handlers_bytes = phase == START_IDLE ? signal_stack_bytes() : 0;
     if (handlers_bytes && handlers_bytes < START_BYTES)
         return false;
     if (phase == START_IDLE)

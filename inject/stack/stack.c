@@ -8,11 +8,11 @@
 #include "base/hash.h"
 #include "base/pages.h"
 #include "base/say.h"
+#include "base/signals.h"
 #include "base/ticks.h"
 #include "frame.h"
 #include "python/python.h"
 #include "record/recorded.h"
-#include "record/stack_place.h"
 #include "record/thread.h"
 #include "stack/modules.h"
 #include "stack/splice.h"
@@ -292,7 +292,7 @@ static bool is_in_handler(struct thread *t)
     uintptr_t page = (uintptr_t)__builtin_frame_address(0) / PAGE_BYTES;
     if (likely(page == t->own_page))
         return false;
-    if (stack_place_handlers_bytes())
+    if (signal_stack_bytes())
         return true;
     t->own_page = page;
     return false;
