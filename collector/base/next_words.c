@@ -87,8 +87,17 @@ void next_words_set_program(struct next_words *w, const char *arguments, char se
     }
 }
 
+void next_words_set_option(struct next_words *w, enum setting_index setting, const char *value)
+{
+    char option[64];
+    snprintf(option, sizeof option, "--%s=", setting_infos[setting].option);
+    add_word(&w->options[setting], option, value);
+}
+
 void next_words_release(struct next_words *w)
 {
+    for (unsigned i = 0; i < SETTING_COUNT; i++)
+        free(w->options[i]);
     free(w->data);
     free(w->program);
     for (unsigned i = 0; i < NEXT_OPTIONS; i++)
@@ -123,6 +132,19 @@ static void put_piece(const struct next_words *w, const char *line, FILE *out)
     }
 }
 
+/* Who records again is to know as much. */
+static void put_options(const struct next_words *w, const char *line, FILE *out)
+{
+    for (unsigned i = 0; i < SETTING_COUNT; i++) {
+        char said[64];
+        snprintf(said, sizeof said, "--%s", setting_infos[i].option);
+        const char *at = w->options[i] ? strstr(line, said) : NULL;
+        bool is_said = at && strchr("= ", at[strlen(said)]);
+        if (w->options[i] && !is_said)
+            fprintf(out, "%s ", w->options[i]);
+    }
+}
+
 char *next_line(const struct next_words *w, const char *line)
 {
     static const struct next_words nothing;
@@ -145,6 +167,8 @@ char *next_line(const struct next_words *w, const char *line)
             i++;
         if (i < 3 && words[i].text == known->data)
             put_piece(known, line, out);
+        if (strncmp(at, "PROGRAM", length) == 0 && length == strlen("PROGRAM"))
+            put_options(known, line, out);
         if (i < 3)
             fputs(words[i].text, out);
         else

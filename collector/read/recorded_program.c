@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "read/recorded_program.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "base/key_map.h"
@@ -34,8 +35,22 @@ static const struct process *first_of_all(const struct recording *rec)
     return is_one ? first : NULL;
 }
 
+/* Ranks are recorded alike. */
+static void set_options(const struct process *p, struct next_words *w)
+{
+    for (unsigned i = 0; i < SETTING_COUNT; i++) {
+        char key[64];
+        snprintf(key, sizeof key, "env.%s", setting_infos[i].variable);
+        const char *value = process_meta(p, key);
+        if (value && *value)
+            next_words_set_option(w, (enum setting_index)i, value);
+    }
+}
+
 void recorded_program(const struct recording *rec, struct next_words *w)
 {
+    if (rec->count)
+        set_options(rec->processes[0], w);
     const struct process *p = first_of_all(rec);
     const char *line = p ? process_meta(p, "cmdline") : NULL,
                *split = p ? process_meta(p, "argv") : NULL;

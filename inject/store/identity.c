@@ -25,8 +25,8 @@ struct libraries {
     unsigned count;
 };
 
-/* Which rank it is, of which job (rank.h), and what changes how CUDA works and how quick that is.
- */
+/* Which rank it is, of which job (rank.h), what changes how CUDA works and how quick that is, and
+ * what was asked to be recorded, which is to be asked for again. */
 static const char *const variables[] = {"RANK",
                                         "LOCAL_RANK",
                                         "WORLD_SIZE",
@@ -63,7 +63,24 @@ static const char *const variables[] = {"RANK",
                                         "CUDA_FORCE_PTX_JIT",
                                         "NVIDIA_TF32_OVERRIDE",
                                         "PYTORCH_CUDA_ALLOC_CONF",
-                                        "PYTORCH_NO_CUDA_MEMORY_CACHING"};
+                                        "PYTORCH_NO_CUDA_MEMORY_CACHING",
+                                        "GPUPROF_PYTORCH",
+                                        "GPUPROF_BACKTRACE",
+                                        "GPUPROF_BACKTRACE_THRESHOLD",
+                                        "GPUPROF_DEVICE",
+                                        "GPUPROF_NVTX",
+                                        "GPUPROF_LIBRARIES",
+                                        "GPUPROF_KINDS",
+                                        "GPUPROF_GRAPHS",
+                                        "GPUPROF_FRONT",
+                                        "GPUPROF_SCHEDULE",
+                                        "GPUPROF_STEP_BY",
+                                        "GPUPROF_CAPTURE_RANGE",
+                                        "GPUPROF_CAPTURE_RANGE_END",
+                                        "GPUPROF_START_PAUSED",
+                                        "GPUPROF_DELAY",
+                                        "GPUPROF_DURATION",
+                                        "GPUPROF_OVERHEAD_MAX"};
 
 #define VARIABLE_COUNT (sizeof variables / sizeof variables[0])
 

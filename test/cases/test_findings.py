@@ -7,6 +7,7 @@ import json
 import random
 import re
 import shlex
+import shutil
 
 import fault_truth
 import made_findings
@@ -685,3 +686,17 @@ def test_what_to_run_next_is_taken(run_verb, run_collector, make_records, tmp_pa
             words[place] = str(tmp_path / words[place])
         done = run_collector(*words) if words[0] == "run" else run_verb(*words)
         assert done.returncode == 0, (name, command, done.stderr)
+
+
+def test_what_was_recorded_is_recorded_again(found):
+    """The options that the recording had, but for what the line says itself."""
+    job = Job()
+    job.meta += ["env.GPUPROF_PYTORCH=names", "env.GPUPROF_BACKTRACE=launch",
+                 "env.GPUPROF_DEVICE=on", "env.GPUPROF_NVTX="]
+    job.meta.append("cmdline=python train.py")
+    own_code(job, 500 * MS)
+    job.fill(job.now + MS)
+    row, = found(job)
+    program = "python train.py" if shutil.which("python") else "PROGRAM"
+    assert row["next"] == "gpuprof run --backtrace=launch,copy,sync --device=on " \
+        f"--pytorch=names {program}"

@@ -139,6 +139,7 @@ def test_where_c_hangs(library, collector, tmp_path):
         hung.program.wait()
         [call] = [call for call in hung.read().of_type(stream_reader.CALL)
                   if call.flags & stream_reader.OPEN]
+        assert hung.read().meta["env.GPUPROF_BACKTRACE"] == "sync"  # what runs again asks for it
         assert call.stack and f" stack={call.stack} " in dumped(collector, hung.data)[1][0]
         done = subprocess.run([collector, "report", "--by=stack", hung.data], check=False,
                               capture_output=True, text=True, timeout=180)
