@@ -3,7 +3,8 @@
  * Where a program has steps, start-up lasts until they run: until the first one begins, and in the
  * first ones as long as each takes twice the time that a step takes (it compiles, loads, tunes).
  * When that is, is known behind the walk. Until then idle time is kept apart by the first steps'
- * begins (idle_early).
+ * begins (idle_early). Launches of a graph are no such steps: a program may work for long before it
+ * captures one.
  */
 #include "find/idle_state.h"
 
@@ -78,7 +79,7 @@ int idle_start_end(const struct idle *d, uint32_t process, uint64_t *end_ns)
     const struct step *list = count ? &steps->list[first] : NULL;
     int error = 0;
     *end_ns = 0;
-    if (!count)
+    if (!count || steps->kind == STEPS_GRAPH)
         return 0;
     uint64_t usual_ns = usual_step_ns(list, count, &error);
     *end_ns = list->begin_ns;

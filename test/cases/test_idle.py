@@ -673,6 +673,17 @@ def test_a_part_is_as_the_whole_after_start_up(run_verb, make_records, tmp_path)
     assert json.loads(whole)["overview"]["start_up_ns"] > 10**9
 
 
+@pytest.mark.parametrize("function", [
+    "cudaMalloc", "cudaHostAlloc", "cudaMallocHost", "cudaFreeHost", "cudaHostRegister",
+    "cudaHostUnregister", "cudaFreeArray", "cuMemFree_v2", "cuMemFreeHost"])
+def test_calls_about_memory_may_wait_for_the_device(report, function):
+    s = started()
+    s.call(function, 140)
+    s.now += 94
+    s.launch()
+    assert causes(report(s)) == {"allocation": 46 + 94, "launch": 4}
+
+
 STEP = TYPE_NUMBERS["step"]
 LOADS, COMPILES, STEP_US = 2_000_000, 800_000, 10_000
 
@@ -737,6 +748,9 @@ def test_all_agree_on_what_start_up_is(report, run_verb, tmp_path):
         pieces += sum(row["idle_start_up_ns"] for row in check_sums(told)["gpu_time"])
     imported, = (row["total_ns"] for row in whole["idle"] if row["place"].startswith("import"))
     assert pieces == sum(times.values()) - imported  # which was before the first event
+    row, _ = json.loads(run_verb("report", "--format=json", "--table=gpu_time", "--step=0",
+                                 data).stdout)["gpu_time"]
+    assert row["idle_start_up_ns"] == pytest.approx(COMPILES * US, abs=STEP_US * US)
     parts = [tmp_path / f"{share}.part" for share in range(2)]
     for share, part in enumerate(parts):
         run_verb("report", "--partial", f"--share={share}/2", "-o", part, data)
