@@ -46,7 +46,7 @@ enum record_flag {
     RECORD_EXTENDED = 8, /* word 4 is present */
     RECORD_BYTES = 16,   /* a byte string is present */
     RECORD_OPEN = 32,    /* made by the reader: the call had not returned when the process died */
-    RECORD_TRACED = 64,  /* an operator that torch.compile looks at: it does no work */
+    RECORD_TRACED = 64,  /* an operator on fake tensors: it does no work */
 };
 
 enum counter_index {

@@ -29,6 +29,14 @@ enum op_kind op_kind_of(unsigned scope, const struct kernel_name *text)
     }
 }
 
+enum op_python op_python_of(const struct kernel_name *text)
+{
+    const char *shown = text && text->shown[0] == 'P' ? text->shown : "";
+    return strcmp(shown, "PythonDispatchMode") == 0 ? OP_PYTHON_MODE
+           : strcmp(shown, "PythonSubclass") == 0   ? OP_PYTHON_SUBCLASS
+                                                    : OP_PYTHON_NONE;
+}
+
 const char *op_hook_name(const struct kernel_name *text)
 {
     size_t prefix = strlen(OP_HOOK_PREFIX);

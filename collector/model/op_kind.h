@@ -21,6 +21,10 @@ enum op_kind {
 /* `text`: its name, which may be NULL. */
 enum op_kind op_kind_of(unsigned scope, const struct kernel_name *text);
 
+/* Python does what the operator around it was called for. */
+enum op_python { OP_PYTHON_NONE, OP_PYTHON_MODE, OP_PYTHON_SUBCLASS };
+enum op_python op_python_of(const struct kernel_name *text);
+
 /* What Lightning's profilers call the hook, or NULL: the label is of none. */
 const char *op_hook_name(const struct kernel_name *text);
 

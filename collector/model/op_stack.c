@@ -87,9 +87,23 @@ static int fill(const struct ops *o, const struct event *e, const struct op_numb
     return 0;
 }
 
+/* As in PyTorch's own traces: what evaluates a backward operator has its numbers. */
+static void number_evaluation(struct op *around, const struct op *made)
+{
+    static const char evaluates[] = RANGE_OP_EVALUATES;
+    if (made->scope == OP_SCOPE_BACKWARD && !around->sequence && around->text && made->text &&
+        strncmp(around->text->raw, evaluates, sizeof evaluates - 1) == 0 &&
+        strcmp(around->text->raw + sizeof evaluates - 1, made->text->raw) == 0) {
+        around->sequence = made->sequence;
+        around->forward_thread = made->forward_thread;
+    }
+}
+
 static int push(struct ops *o, const struct op *made, struct op **out)
 {
     struct op_stack *stack = ops_stack(o, made->thread->index);
+    if (stack->count)
+        number_evaluation(&stack->open[stack->count - 1], made);
     struct op *open = array_room(stack->open, stack->count, &stack->capacity, sizeof *open, 8);
     if (!open)
         return GPUPROF_NO_MEMORY;

@@ -206,9 +206,6 @@ bool range_op_begins_trace(const char *name, uint32_t byte_count)
 {
     static const char timed[] = "(dynamo_timed)";
     size_t length = sizeof timed - 1;
-    struct cursor c = {name, name + byte_count};
-    if (skip(&c, "PythonDispatchMode") || skip(&c, "PythonSubclass"))
-        return c.at == c.end;
     return byte_count >= length && memcmp(name + byte_count - length, timed, length) == 0;
 }
 

@@ -65,7 +65,7 @@ static const struct {
     ROW(deep_ranges, LOSS_NONE, true, "ranges nested too deep to be shown"),
     ROW(unmatched_ops, LOSS_NONE, true, "begins and ends of operators without the other"),
     ROW(deep_ops, LOSS_NONE, true, "operators nested too deep to be shown"),
-    ROW_OUT(traced_ops, true, "operators that torch.compile traced: they are in no table"),
+    ROW_OUT(traced_ops, true, "operators on fake tensors: they are in no table"),
     ROW(nvtx_ops, LOSS_NONE, true,
         "operators and labels known from emit_nvtx's ranges: without types, lists and threads of "
         "their forward ones"),

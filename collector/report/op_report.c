@@ -6,13 +6,14 @@
 
 #include "base/array.h"
 #include "error.h"
+#include "model/op_kind.h"
 #include "record/gpu_record.h"
 
 #define CHAINS_MAX     (1u << 22) /* words */
 #define CHAIN_IS_FIRST (1u << 31) /* beside an entry: of the operator's captured calls */
 
 /* What an entry's key has of an operator, beside its process, name and inputs. */
-enum context_bits { CONTEXT_KIND = 3, CONTEXT_OWN = 4, CONTEXT_COVERED = 8, CONTEXT_COUNT = 16 };
+enum context_bits { CONTEXT_KIND = 7, CONTEXT_OWN = 8, CONTEXT_COVERED = 16, CONTEXT_COUNT = 32 };
 
 int op_report_init(struct op_report *o, struct walk *walk, enum report_by by, bool groups)
 {
@@ -119,7 +120,9 @@ static void describe(struct op_report *o, const struct op *op, const struct op *
     const struct op_entry *outer_entry = outer ? &o->entries[outer->row] : NULL;
     const struct op_formula *formula = op_works(op) && op->text ? formula_of(o, op->text) : NULL;
     const struct forward_op *forward = op_pairs_find(&o->pairs, op, op->text);
+    bool is_hook = is_label && op->text && op_hook_name(op->text);
     *d = (struct opening){.row = {.kind = is_module  ? OP_ROW_MODULE
+                                          : is_hook  ? OP_ROW_HOOK
                                           : is_label ? OP_ROW_LABEL
                                                      : OP_ROW_OPERATOR,
                                   .text = op->text,
@@ -218,12 +221,67 @@ static int64_t more_context(struct op_report *o, const struct op_entry *entry, i
     return number ? number : group;
 }
 
+/* The operator gets another entry of its row: what it was called for is done by others. */
+static int hand_over(struct op_report *o, struct op *op, enum op_python python)
+{
+    struct op_entry made = o->entries[op->row];
+    struct key key = {UINT64_MAX - 1, op->row, python};
+    uint64_t place = key_map_get(&o->entry_places, key);
+    bool is_covered = made.is_covered && python == OP_PYTHON_MODE;
+    if ((!made.formula && made.counts == is_covered) ||
+        (!place && o->entry_count >= 2 * o->rows_max))
+        return 0;
+    if (!place) {
+        struct op_entry *entries =
+            array_room(o->entries, o->entry_count, &o->entry_capacity, sizeof *entries, 64);
+        if (!entries)
+            return GPUPROF_NO_MEMORY;
+        o->entries = entries;
+        entries[o->entry_count] = (struct op_entry){.row = made.row,
+                                                    .forward = made.forward,
+                                                    .module = made.module,
+                                                    .backward_of = made.backward_of,
+                                                    .is_backward = made.is_backward,
+                                                    .is_covered = is_covered,
+                                                    .counts = is_covered};
+        place = ++o->entry_count;
+        if (key_map_set(&o->entry_places, key, place) < 0)
+            return GPUPROF_NO_MEMORY; /* as above */
+    }
+    op->row = (uint32_t)place - 1;
+    return 0;
+}
+
+/*
+ * A mode of Python's (FlopCounterMode, selective checkpointing) runs the operator that it is asked
+ * for, or does not; a subclass of Tensor runs others: a DTensor its own part's. So who asked has no
+ * FLOPs; of a subclass nobody around has, since sizes are others inside.
+ */
+static int hand_to_python(struct op_report *o, const struct op *op)
+{
+    struct op_stack *stack = ops_stack(&o->walk->ops, op->thread->index);
+    enum op_python python = op_python_of(op->text);
+    int error = 0;
+    for (uint32_t i = stack->count; python && error == 0 && i-- > 0;) {
+        struct op *around = &stack->open[i];
+        if (around == op || !op_works(around))
+            continue;
+        error = hand_over(o, around, python);
+        if (python == OP_PYTHON_MODE)
+            break;
+    }
+    return error;
+}
+
 /* Where there is no room for more, an operator has its row still, and counts there as one whose
  * FLOPs and forward operator are not known. */
 static int open_op(struct op_report *o, struct op *op)
 {
     struct opening d;
     struct op *outer = around(o, op);
+    int handed = hand_to_python(o, op);
+    if (handed < 0)
+        return handed;
     describe(o, op, outer, &d);
     op_none_sees(&o->none, op->thread);
     int64_t group = row_context(o, &d.row);
@@ -255,6 +313,19 @@ static int open_op(struct op_report *o, struct op *op)
     return 0;
 }
 
+/* The entry of the innermost hook around one that has ended, or NULL. */
+static struct op_entry *hook_around(struct op_report *o, const struct op *op)
+{
+    const struct op_stack *stack = ops_stack(&o->walk->ops, op->thread->index);
+    for (uint32_t i = stack->count; i-- > 0;) {
+        const struct op *around = &stack->open[i];
+        if (op_is_label(around) && !around->is_traced && around->number < op->number &&
+            o->rows[o->entries[around->row].row].kind == OP_ROW_HOOK)
+            return &o->entries[around->row];
+    }
+    return NULL;
+}
+
 static void count_op(struct op_report *o, const struct op *op)
 {
     struct op_entry *entry = &o->entries[op->row];
@@ -263,7 +334,10 @@ static void count_op(struct op_report *o, const struct op *op)
     entry->calls++;
     row->calls++;
     row->total_ns += ns;
-    if (row->kind == OP_ROW_MODULE)
+    struct op_entry *outer = row->kind == OP_ROW_HOOK ? hook_around(o, op) : NULL;
+    if (outer)
+        outer->inner_ns += ns;
+    if (row->kind == OP_ROW_MODULE || row->kind == OP_ROW_HOOK)
         entry->ns += ns;
     else if (!op->is_moved && ns > op->inner_ns)
         row->self_ns += ns - op->inner_ns;
@@ -298,6 +372,7 @@ struct credit {
     bool is_in_op;
     bool is_in_label; /* or operator */
     bool is_in_module;
+    bool is_in_hook;
     bool is_backward;
     bool is_found;                   /* in one with a formula */
     const struct kernel_name *label; /* of compiled code */
@@ -307,7 +382,9 @@ static void credit(struct op_report *o, struct credit *c, struct op_entry *entry
 {
     struct op_row *row = &o->rows[entry->row];
     bool is_label = row->kind == OP_ROW_LABEL, is_module = row->kind == OP_ROW_MODULE;
+    bool is_hook = row->kind == OP_ROW_HOOK;
     bool is_inner = is_module  ? c->is_in_module
+                    : is_hook  ? c->is_in_hook
                     : is_label ? c->is_in_label || c->is_in_op
                                : c->is_in_op;
     row->gpu_ns += c->ns;
@@ -327,6 +404,7 @@ static void credit(struct op_report *o, struct credit *c, struct op_entry *entry
     c->is_in_op |= row->kind == OP_ROW_OPERATOR;
     c->is_in_label |= !is_module;
     c->is_in_module |= is_module;
+    c->is_in_hook |= is_hook;
     if (entry->is_compiled && !c->label)
         c->label = row->text;
 }

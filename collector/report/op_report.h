@@ -10,9 +10,9 @@
  * Memory: 300 bytes for each row, of which there are OP_ROWS_FREE and one more for each
  * OP_ROW_BYTES of the files, OP_ROWS_MAX at most; 150 bytes for each set of inputs that has
  * floating point operations and each pair of a backward operator and its forward one, as many as
- * rows, beyond which neither is known; and 16 MiB at most for what captured calls were in. The
- * texts of sizes are among those of the walk. graph_origins.h, op_none.h and op_pairs.h say what
- * bounds theirs.
+ * rows, beyond which neither is known, and as many again for those that Python does; and 16 MiB at
+ * most for what captured calls were in. The texts of sizes are among those of the walk.
+ * graph_origins.h, op_none.h and op_pairs.h say what bounds theirs.
  */
 #ifndef GPUPROF_COLLECTOR_OP_REPORT_H
 #define GPUPROF_COLLECTOR_OP_REPORT_H
@@ -30,7 +30,14 @@
 #define OP_ROWS_MAX      (1u << 18)
 #define OP_FORMULA_SLOTS 1024
 
-enum op_row_kind { OP_ROW_OPERATOR, OP_ROW_NONE, OP_ROW_LABEL, OP_ROW_MODULE, OP_ROW_KINDS };
+enum op_row_kind {
+    OP_ROW_OPERATOR,
+    OP_ROW_NONE,
+    OP_ROW_LABEL,
+    OP_ROW_MODULE,
+    OP_ROW_HOOK, /* of Lightning's: a label, whose own time is what no hook inside of it takes */
+    OP_ROW_KINDS
+};
 
 /* As one of PyTorch's two ways has them. */
 struct op_sum {
@@ -85,7 +92,7 @@ struct op_entry {
     uint64_t replays;  /* ... but so many times for each that was captured */
     uint64_t gpu_ns;
     uint64_t ns; /* of modules: on the host, that of modules directly in them, and that of ... */
-    uint64_t inner_ns; /* ... backward operators of those directly in them */
+    uint64_t inner_ns; /* ... backward operators of those directly in them; of hooks likewise */
     uint64_t backward_ns;
     uint64_t backward_gpu_ns;
     uint64_t found_ns; /* of gpu_ns, work in nothing else that has a formula, inside of them */
@@ -162,7 +169,8 @@ extern const struct table_info op_tables[OP_TABLES];
 
 /* ---- op_modules.c ---- */
 
-/* Modules, of a struct op_report. */
+/* Modules, and Lightning's hooks, of a struct op_report. */
 extern const struct table_info modules_table;
+extern const struct table_info hooks_table;
 
 #endif

@@ -60,7 +60,7 @@ static const struct column columns[COLUMNS] = {
 
 static bool is_of(const struct table *t, const struct op_row *row)
 {
-    return row->kind != OP_ROW_MODULE &&
+    return row->kind < OP_ROW_MODULE &&
            (row->kind == OP_ROW_LABEL) == (t->info == &op_tables[OP_TABLES - 1]);
 }
 

@@ -240,7 +240,7 @@ static bool is_empty(const struct op_row *row)
 
 static int table_of(const struct op_row *row)
 {
-    return row->kind == OP_ROW_MODULE ? 2 : row->kind == OP_ROW_LABEL;
+    return row->kind >= OP_ROW_MODULE ? (int)row->kind : row->kind == OP_ROW_LABEL;
 }
 
 static uint64_t module_gpu_ns(const struct op_row *row)
@@ -258,6 +258,8 @@ static int compare_rows(const void *left, const void *right)
         return table_of(a) - table_of(b);
     if (a->kind == OP_ROW_MODULE && module_gpu_ns(a) != module_gpu_ns(b))
         return module_gpu_ns(a) > module_gpu_ns(b) ? -1 : 1;
+    if (a->kind == OP_ROW_HOOK && a->total_ns != b->total_ns)
+        return a->total_ns > b->total_ns ? -1 : 1;
     if (a->gpu_self_ns != b->gpu_self_ns)
         return a->gpu_self_ns > b->gpu_self_ns ? -1 : 1;
     if (a->self_ns != b->self_ns)

@@ -369,6 +369,10 @@ static int end(void *context)
     struct step_report *r = context;
     for (uint32_t i = 0; i < r->walk->rec->count; i++)
         pass_time(r, &r->sweeps[i], UINT64_MAX);
+    if (r->host_ns[PHASE_NONE] + r->host_ns[PHASE_SYNC] == r->split_ns) { /* waits tell no phases */
+        r->host_ns[PHASE_NONE] = r->split_ns;
+        r->host_ns[PHASE_SYNC] = 0;
+    }
     for (uint32_t i = 0; i < r->steps.count; i++) {
         const struct step *step = &r->steps.list[i];
         uint64_t sum_ns = 0;

@@ -25,6 +25,7 @@
 #define MODULES_DEPTH_MAX  64
 #define MODULE_THREADS_MAX 256 /* in modules at a time; those of further ones are not recorded */
 #define MODULE_OBJECT      (1ull << 63) /* no address: the thread's number and how deep it is */
+#define HOOK_OBJECT        (3ull << 62) /* likewise: a number of its own */
 #define TIMED_SHIFT        26           /* of 32 bits of chance: 1 of 32 is timed, on average */
 #define TIMED_NS_MAX       100000u /* one that lasts longer had no turn: that is not our cost */
 
@@ -49,13 +50,14 @@ static bool ends_with(const char *text, uint32_t byte_count, const char *end, ui
     return byte_count >= end_bytes && memcmp(text + byte_count - end_bytes, end, end_bytes) == 0;
 }
 
-/* What runs inside such an operator is no work, but torch.compile's look at it. The numbers of a
- * convolution are its form, from which its FLOPs follow, however many sizes it meets. */
+/* What runs inside such a label is no work, but torch.compile's look at it; where inputs are
+ * recorded, fake tensors tell. Not so PyTorch's operators PythonDispatchMode and PythonSubclass:
+ * what FlopCounterMode or a DTensor does there is real. The numbers of a convolution are its form,
+ * from which its FLOPs follow, however many sizes it meets. */
 static uint32_t mark_name(const uint8_t *bytes, uint32_t byte_count)
 {
     const char *text = (const char *)bytes;
-    bool traces = strcmp(text, "PythonDispatchMode") == 0 || strcmp(text, "PythonSubclass") == 0 ||
-                  ends_with(text, byte_count, "(dynamo_timed)", 14);
+    bool traces = ends_with(text, byte_count, "(dynamo_timed)", 14);
     return traces ? MARK_TRACES : strstr(text, "conv") ? MARK_NUMBERED : 0;
 }
 
@@ -257,14 +259,18 @@ static __attribute__((noinline)) uint32_t meet_inputs(struct thread *t, const ui
     return number;
 }
 
+/* Of fake tensors none is kept. */
 static __attribute__((noinline)) uint32_t inputs_number(struct thread *t, const void *values,
-                                                        uint64_t count, struct text_entry *of)
+                                                        uint64_t count, struct text_entry *of,
+                                                        bool *is_fake)
 {
     uint8_t bytes[OP_VALUES_BYTES_MAX];
     bool has_numbers =
         of && (atomic_load_explicit(&of->variants, memory_order_relaxed) < VARIANTS_MAX ||
                of->mark & MARK_NUMBERED);
-    uint32_t byte_count = op_values_write(bytes, values, count, has_numbers);
+    uint32_t byte_count = op_values_write(bytes, values, count, has_numbers, is_fake);
+    if (unlikely(*is_fake))
+        return 0;
     uint64_t hash = text_hash(bytes, byte_count);
     uint32_t number = text_table_find(&inputs, bytes, byte_count, hash);
     return likely(number) ? number : meet_inputs(t, bytes, byte_count, hash, of);
@@ -316,7 +322,8 @@ static inline struct torch_context *begin_one(struct thread *t, struct begin *b,
         uint64_t count = op_word(b->function, l->inputs + 8u);
         if (has_inputs && count && !b->is_traced)
             b->inputs = inputs_number(t, (const void *)(uintptr_t)op_word(b->function, l->inputs),
-                                      count, entry);
+                                      count, entry, &begins_trace);
+        b->is_traced |= begins_trace;
     }
     b->is_outermost = has_stack && !b->is_traced && is_outermost(b->function);
     if (b->is_outermost)
@@ -414,10 +421,10 @@ static uint64_t module_object(const struct thread *t, uint32_t depth)
     return MODULE_OBJECT | (uint64_t)t->number << 16 | depth;
 }
 
-static bool append_module(struct thread *t, const char *text, uint32_t depth)
+static bool append_python(struct thread *t, const char *text, uint64_t object, uint8_t scope)
 {
-    struct begin b = {.function = (const void *)(uintptr_t)module_object(t, depth),
-                      .scope = SCOPE_MODULE,
+    struct begin b = {.function = (const void *)(uintptr_t)object,
+                      .scope = scope,
                       .is_traced = own.tracing,
                       .text = text};
     if (unlikely(own.epoch != t->epoch))
@@ -498,7 +505,7 @@ void op_module_begin(const void *module, const char *text)
     m->recorded &= ~(1ull << depth);
     if (recorded_off() & OFF_OPERATORS || !enter(t, &c, false))
         return;
-    m->recorded |= (uint64_t)append_module(t, text, depth) << depth;
+    m->recorded |= (uint64_t)append_python(t, text, module_object(t, depth), SCOPE_MODULE) << depth;
     call_leave(t);
 }
 
@@ -523,6 +530,30 @@ void op_module_end(const void *module)
         own.modules = 0;
         atomic_store(&m->owner, 0);
     }
+}
+
+uint64_t op_hook_begin(const char *text)
+{
+    static _Atomic uint64_t count; /* whoever begins one */
+    struct thread *t = &this_thread;
+    struct call c;
+    uint64_t hook = HOOK_OBJECT | atomic_fetch_add_explicit(&count, 1, memory_order_relaxed);
+    if (recorded_off() & OFF_OPERATORS || !enter(t, &c, false))
+        return 0;
+    bool is_recorded = append_python(t, text, hook, TORCH_SCOPE_USER);
+    call_leave(t);
+    return is_recorded ? hook : 0;
+}
+
+void op_hook_end(uint64_t hook)
+{
+    struct thread *t = &this_thread;
+    struct call c;
+    uint64_t now = ticks_now();
+    if (!hook || !enter(t, &c, true))
+        return;
+    append(t, RECORD_OP_END, 0, 0, now, &hook, 1);
+    call_leave(t);
 }
 
 /* ---- As PyTorch calls them ------------------------------------------------------------------- */

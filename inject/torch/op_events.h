@@ -27,6 +27,10 @@ uintptr_t op_end(void);
 void op_module_begin(const void *module, const char *text);
 void op_module_end(const void *module);
 
+/* Likewise a hook of Lightning's, as a label: what its end is told, or 0: it is not recorded. */
+uint64_t op_hook_begin(const char *text);
+void op_hook_end(uint64_t hook);
+
 /* In the child of a fork: its file has no names yet. */
 void op_events_reset(void);
 

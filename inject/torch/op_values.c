@@ -18,11 +18,13 @@
 #define LISTED_MAX       16u /* of a list's values, looked at */
 
 /* In a c10::TensorImpl, from its sizes on: their number, they themselves or their address, strides,
- * offset, how many elements, type. */
+ * offset, how many elements, type, device, and whether it has one. */
 #define SIZES_AT       8
 #define ELEMENTS_AT    96
 #define TYPE_AT        104
-#define TENSOR_BYTES   (72 + TYPE_AT + 2)
+#define DEVICE_AT      106
+#define HAS_DEVICE_AT  108
+#define TENSOR_BYTES   (72 + HAS_DEVICE_AT + 1)
 #define TYPE_COUNT_MAX 64
 
 /* Where they begin: 2.4 to 2.14, 2.15, and before. */
@@ -47,6 +49,7 @@ struct writer {
     uint8_t *at;
     uint8_t *end;
     bool has_numbers;
+    bool is_fake; /* a tensor is on the device "meta" */
 };
 
 /* ---- Looks through the kernel --------------------------------------------------------------- */
@@ -162,6 +165,7 @@ static inline void put_tensor(struct writer *w, uint64_t address)
     const uint8_t *sizes = impl + at + SIZES_AT;
     if (count > TORCH_INLINE_MAX)
         sizes = (const uint8_t *)(uintptr_t)op_word(sizes, 0);
+    w->is_fake |= impl[at + DEVICE_AT] == TORCH_DEVICE_META && impl[at + HAS_DEVICE_AT] == 1;
     *w->at++ = OP_VALUE_TENSOR;
     *w->at++ = impl[at + TYPE_AT];
     *w->at++ = (uint8_t)count;
@@ -227,9 +231,9 @@ static bool put_list(struct writer *w, const struct torch_value *value, uint32_t
 }
 
 uint32_t op_values_write(uint8_t bytes[OP_VALUES_BYTES_MAX], const void *values, uint64_t count,
-                         bool has_numbers)
+                         bool has_numbers, bool *is_fake)
 {
-    struct writer w = {bytes, bytes + OP_VALUES_BYTES_MAX, has_numbers};
+    struct writer w = {bytes, bytes + OP_VALUES_BYTES_MAX, has_numbers, false};
     const struct torch_value *value = values;
     int saved = errno;
     for (uint64_t i = 0; i < count; i++, value++) {
@@ -247,6 +251,7 @@ uint32_t op_values_write(uint8_t bytes[OP_VALUES_BYTES_MAX], const void *values,
         }
     }
     errno = saved;
+    *is_fake = w.is_fake;
     return (uint32_t)(w.at - bytes);
 }
 

@@ -30,9 +30,10 @@ enum op_value {
     OP_VALUE_CUT,       /* the last: there are more, which are not kept */
 };
 
-/* Bytes written. `has_numbers`: the numbers among them, too. errno is kept. */
+/* Bytes written. `has_numbers`: the numbers among them, too. *is_fake: a tensor among them has no
+ * data, only sizes. errno is kept. */
 uint32_t op_values_write(uint8_t bytes[OP_VALUES_BYTES_MAX], const void *values, uint64_t count,
-                         bool has_numbers);
+                         bool has_numbers, bool *is_fake);
 
 /* True: tensors are not laid out as any that we know; their sizes are not read. */
 bool op_values_are_refused(void);

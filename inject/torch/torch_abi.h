@@ -62,6 +62,9 @@ enum torch_tag {
     TORCH_TAGS_MAX = 64,
 };
 
+/* c10::DeviceType of what has sizes and no data: the device "meta", and so a FakeTensor. */
+#define TORCH_DEVICE_META 14
+
 #define TORCH_DIMENSIONS_MAX 64 /* of a tensor: c10::TensorIterator's own limit */
 #define TORCH_INLINE_MAX     5  /* sizes that stand in the tensor itself */
 

@@ -239,11 +239,28 @@ def concrete_of(value):
     return ""
 
 
-def arguments_of(op):
-    """What the slice of an operator must have among its args."""
+def find_evaluated(ops):
+    """By id of an operator that evaluates a backward one: the first of that name right in it."""
+    found = {}
+    for thread in {op.thread for op in ops}:
+        stack = []
+        for op in sorted((op for op in ops if op.thread == thread), key=lambda op: op.begin):
+            stack = [before for before in stack if (before.end or 1 << 63) > op.begin]
+            around = innermost(stack)
+            if around and op.scope == 1 and op.sequence is not None and \
+                    around.name == f"autograd::engine::evaluate_function: {op.name}":
+                found.setdefault(id(around), op)
+            stack.append(op)
+    return found
+
+
+def arguments_of(op, evaluated):
+    """What the slice of an operator must have among its args; `evaluated`: the backward one that it
+    evaluates, whose numbers it has."""
     args = {}
-    if op.sequence is not None:
-        args |= {"Sequence number": op.sequence, "Fwd thread id": op.forward_thread}
+    numbers = op if op.sequence is not None else evaluated
+    if numbers:
+        args |= {"Sequence number": numbers.sequence, "Fwd thread id": numbers.forward_thread}
     if op.inputs is not None:
         values = list(itertools.takewhile(lambda value: value[0] != "cut", op.inputs))
         args |= {"Input Dims": dims_of(values), "Input type": list(map(type_of, values)),
@@ -278,13 +295,14 @@ def check_trace(trace, process):
     # Ids rise with begins, and so each says whose it is.
     by_id = dict(zip(sorted(slices), ops))
     ids = {id(op): number for number, op in by_id.items()}
+    evaluated = find_evaluated(ops)
     for number, op in by_id.items():
         e = slices[number]
         assert e["name"] == op.name and e["args"]["Ev Idx"] == number - 1
         assert e["cat"] == ("user_annotation" if op.scope == LABEL else "cpu_op")
         args = {key: value for key, value in e["args"].items()
                 if key not in ("External id", "Ev Idx")}
-        assert args == arguments_of(op)
+        assert args == arguments_of(op, evaluated.get(id(op)))
         if op.end:  # each of those that touch moves by 1 ns
             assert abs(e["dur"] * 1000 - (op.end - op.begin)) < 100
     return events, ops, ids, slices

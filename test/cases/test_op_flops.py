@@ -186,6 +186,37 @@ def test_counted_once(report):
     assert rows["aten::add"]["flops"] == 3 * 7
 
 
+def test_done_by_python(report):
+    """As PyTorch 2.11 records FlopCounterMode and a DTensor on two ranks: a mode runs the operator
+    that it was asked for, a subclass others, with sizes of its own."""
+    recording = Recording()
+    whole, local = (T((8, 16)), T((16, 32))), (T((8, 16)), T((16, 16)))
+    with recording.op("aten::matmul", *whole):
+        with recording.op("aten::mm", *whole):
+            with recording.op("PythonDispatchMode"):
+                with recording.op("aten::mm", *whole):
+                    with recording.op("PythonSubclass"):
+                        with recording.op("aten::mm", *local):
+                            recording.launch(500)
+    with recording.op("aten::conv2d", X, W, None, *LISTS, 2):
+        with recording.op("aten::convolution", *ARGUMENTS):
+            with recording.op("PythonSubclass"):
+                with recording.op("aten::mm", *local):
+                    pass
+    with recording.op("aten::mm", *whole):  # selective checkpointing keeps what it was
+        with recording.op("PythonDispatchMode"):
+            pass
+    with recording.op("aten::mm", *whole):
+        pass
+    made, rows = report(recording)
+    flops = 2 * 2 * 8 * 16 * 16 + 2 * 8 * 16 * 32
+    assert rows["aten::mm"]["flops"] == rows["aten::mm"]["counter_flops"] == flops
+    assert rows["aten::mm"]["calls"] == 6 and rows["aten::mm"]["gpu_ns"] == 3 * 500
+    assert not rows["aten::conv2d"].get("flops") and \
+        not rows["aten::convolution"].get("counter_flops")
+    assert not made["losses"].get("traced_ops")
+
+
 @pytest.mark.parametrize("device,kind,peak", [
     ("Tesla V100-SXM2-16GB", HALF, 125e12), ("Tesla V100-SXM2-16GB", FLOAT, 15.7e12),
     ("NVIDIA A100-SXM4-80GB", BFLOAT16, 312e12), ("NVIDIA A100-SXM4-80GB", FLOAT, None),

@@ -106,7 +106,7 @@ def test_none(make_gpu, run_verb):
         assert hint in text and "gpuprof run --pytorch=names" in text
         assert "0.0%" not in text  # rows of nothing are no answer
     phases = json.loads(run_verb("report", "--table=phases", "--format=json", folder).stdout)
-    assert [row["host_share"] for row in phases["phases"]] == [0] * 5 + [1]
+    assert [row["host_share"] for row in phases["phases"]] == [0] * 6 + [1]
     named = json.loads(run_verb("report", "--table=ops", "--format=json", folder).stdout)
     assert named["ops"] == []
 

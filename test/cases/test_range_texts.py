@@ -90,8 +90,10 @@ class Script:
             elif kind < 0.3:
                 self.backward("AddmmBackward0")
             elif kind < 0.35:
-                self.op("PythonDispatchMode", 0, False, lambda: self.op(
-                    "aten::mm", 0, False, lambda: None, traced=True), traced=True)
+                name = self.random.choice(("compile (dynamo_timed)", "PythonDispatchMode"))
+                traced = name.endswith("(dynamo_timed)")
+                self.op(name, LABEL if traced else 0, False, lambda: self.op(
+                    "aten::mm", 0, False, lambda: None, traced), traced)
             else:
                 self.op(*self.random.choice(NAMES),
                         lambda: self.step(depth + 1) if depth < 4 else self.call())
@@ -137,11 +139,12 @@ def test_rows_are_as_many_as_names(emit_nvtx, run_verb):
     assert int(note.split()[0].replace(",", "")) == len(ops)
 
 
-def arguments_of(op):
+def arguments_of(op, evaluated):
     """Of an operator of emit_nvtx: what its text does not say is not there."""
     args = {"from": "emit_nvtx"}
-    if op.sequence is not None:
-        args["Sequence number"] = op.sequence
+    numbers = op if op.sequence is not None else evaluated
+    if numbers:
+        args["Sequence number"] = numbers.sequence
     if op.inputs is not None:
         args["Input Dims"] = op_truth.dims_of(op.inputs)
     if op.traced:

@@ -244,7 +244,7 @@ class Inputs
         return reinterpret_cast<uint64_t>(storage.back().get());
     }
 
-    uint64_t tensor(unsigned type, const std::vector<uint64_t> &sizes)
+    uint64_t tensor(unsigned type, const std::vector<uint64_t> &sizes, bool is_meta)
     {
         auto words = std::make_unique<uint64_t[]>(32);
         uint64_t elements = 1;
@@ -267,6 +267,8 @@ class Inputs
         at[12] = elements;
         uint16_t short_type = static_cast<uint16_t>(type);
         memcpy(&at[13], &short_type, sizeof short_type);
+        const int8_t device[3] = {static_cast<int8_t>(is_meta ? 14 : 1), 0, 1}; /* there is one */
+        memcpy(reinterpret_cast<char *>(&at[13]) + 2, device, sizeof device);
         return keep(std::move(words));
     }
 
@@ -313,13 +315,13 @@ class Inputs
             text += *text == ' ';
             v = {list(text), layout().tag};
             end = const_cast<char *>(text);
-        } else if (kind == 'T') {
+        } else if (kind == 'T' || kind == 'M') {
             unsigned type = static_cast<unsigned>(strtoul(text, &end, 10));
             std::vector<uint64_t> sizes;
             for (end++; *end != ']'; end += *end == ',')
                 sizes.push_back(strtoull(end, &end, 10));
             end++;
-            v = {tensor(type, sizes), TENSOR};
+            v = {tensor(type, sizes, kind == 'M'), TENSOR};
         }
         text = end + (*end == ' ');
         return v;
@@ -471,8 +473,7 @@ std::unique_ptr<sim_op> make(const std::string &name, int scope, long sequence,
     if (is_text)
         op = std::make_unique<Op<F>>(std::in_place_index<0>, name);
     else
-        op = std::make_unique<Op<F>>(std::in_place_index<1>,
-                                      schema(name, inputs->values.size()));
+        op = std::make_unique<Op<F>>(std::in_place_index<1>, schema(name, inputs->values.size()));
     op->f.thread = at::RecordFunction::currentThreadId();
     op->f.scope = static_cast<uint8_t>(scope);
     op->f.sequence = sequence;

@@ -17,9 +17,9 @@ struct sim_op;
 
 /*
  * An operator begins on this thread. A name ending in "()" is a text of its own, any other one that
- * of a schema. `inputs`: values with a blank between: T6[2,3] a tensor of type 6, U none, I5, D0.5,
- * B1, N nothing, O something else, ( I1 I2 ) a list. `sequence`: -1 none; `forward`: a thread's
- * number, 0 none.
+ * of a schema. `inputs`: values with a blank between: T6[2,3] a tensor of type 6 (M6[2,3]: on the
+ * device meta), U none, I5, D0.5, B1, N nothing, O something else, ( I1 I2 ) a list. `sequence`: -1
+ * none; `forward`: a thread's number, 0 none.
  */
 struct sim_op *sim_op_begin(const char *name, int scope, long sequence, unsigned long forward,
                             const char *inputs);

@@ -300,7 +300,7 @@ def test_output_is_unchanged(tmp_path, pytorch):
 
 def test_flops(tmp_path):
     """FLOPs to the last digit: key_averages(with_flops) of the same run, and FlopCounterMode's of
-    another one, since its dispatch mode looks like a trace."""
+    another one, since torch.profiler counts twice what runs under a mode."""
     env = check_torch.environment()
     work = [check_torch.PYTHON, FLOPS_WORK]
     check_torch.run([*work, "counter", tmp_path / "counter.json"], env)
@@ -353,3 +353,24 @@ def test_replays(tmp_path):
     found = {row["name"]: row["graph_gpu_ns"] for row in report["ops"] if row.get("graph_gpu_ns")}
     assert found == wanted and sum(wanted.values()) == report["ops_graph_ns"] > 0
     assert not [row for row in report.get("ops_under_none", []) if row["cause"] == "graph"]
+
+
+@pytest.mark.skipif(VERSION < (2, 5), reason="no torch.distributed.tensor")
+def test_python_does_it(tmp_path):
+    """Under FlopCounterMode operators are there, and FLOPs are its own; of a DTensor on two ranks
+    they are those of this rank's part; fake tensors have none, nor has torch.compile's trace."""
+    done = check_torch.run([check_torch.GPUPROF, "run", "-o", tmp_path, "--pytorch=shapes", "--",
+                            check_torch.PYTHON, check_torch.HERE / "python_work.py"],
+                           check_torch.environment())
+    report = json.loads(check_torch.run(
+        [check_torch.GPUPROF, "report", "--format=json", "--by=range", tmp_path],
+        check_torch.environment()).stdout)
+    flops = {(row["range"], row["name"]): (row.get("flops"), row.get("counter_flops"))
+             for row in report["ops"] if row["name"] == "aten::mm" and row["range"]}
+    whole = 2 * 8 * 16 * 32
+    assert json.loads(done.stdout.splitlines()[-1]) == whole
+    assert flops == {("mode", "aten::mm"): (whole, whole),
+                     ("dtensor", "aten::mm"): (whole // 2, whole // 2),
+                     ("compile", "aten::mm"): (whole, whole),  # it runs at last, too
+                     ("compiled", "aten::mm"): (whole, whole)}
+    assert report["losses"]["traced_ops"] > 5

@@ -42,6 +42,48 @@ def test_steps(tmp_path, kind, by, name):
     assert phases["forward"] and phases["backward"] and phases["data"]
 
 
+def phases_of(folder):
+    report = json.loads(subprocess.run(
+        [check_torch.GPUPROF, "report", "--format=json", "--table=phases,labels,ops,hooks", folder],
+        check=True, capture_output=True, text=True).stdout)
+    return report, {row["name"]: row["host_mean_ns"] for row in report["phases"]}
+
+
+def test_phases_of_a_gradient_scaler(tmp_path):
+    """Held against the program's own labels around the parts of a step: of its GPU time each is
+    that of its labels."""
+    env = check_torch.environment(LD_PRELOAD=check_torch.BUILD / "libgpuprof.so",
+                                  GPUPROF_OUT=tmp_path / "out", GPUPROF_PYTORCH="shapes")
+    check_torch.run([check_torch.PYTHON, WORK, "scaled"], env)
+    report, host = phases_of(tmp_path / "out")
+    labels = {row["name"]: row["gpu_ns"] for row in report["labels"]}
+    gpu = {row["name"]: row["gpu_ns"] for row in report["phases"]}
+    share = 23 / 24  # the first step is partial
+    assert gpu["forward"] == pytest.approx(share * (labels["forward"] + labels["scale"]), rel=0.1)
+    assert gpu["optimizer"] + gpu["sync"] == pytest.approx(
+        share * sum(labels[name] for name in ("unscale", "clip", "step", "update", "item")),
+        rel=0.1)
+    assert gpu["sync"] and host["sync"] and not gpu["other"]
+
+
+def test_phases_and_hooks_of_lightning(tmp_path):
+    """The training step, which runs in the optimizer's closure, is forward; hooks are as often as
+    there are batches."""
+    if subprocess.run([check_torch.PYTHON, "-c", "import lightning"], check=False,
+                      env=check_torch.environment(), capture_output=True).returncode:
+        pytest.skip("lightning is not installed")
+    check_torch.run([check_torch.GPUPROF, "run", "-o", tmp_path, "--pytorch=modules", "--",
+                     check_torch.PYTHON, check_torch.HERE / "users_work.py", "lightning"],
+                    check_torch.environment())
+    report, host = phases_of(tmp_path)
+    hooks = {row["name"]: row for row in report["hooks"]}
+    training = hooks["[Strategy]SingleDeviceStrategy.training_step"]
+    assert training["calls"] == 12 and training["self_cpu_ns"] <= training["cpu_ns"]
+    assert 0 < training["cpu_ns"] < hooks["[LightningModule]Model.optimizer_step"]["cpu_ns"]
+    assert host["forward"] == pytest.approx(training["cpu_ns"] / 12, rel=0.5)
+    assert host["forward"] and host["backward"] and host["optimizer"] < host["forward"] * 5
+
+
 CHOOSE = """
 import json, sys, warnings
 from torch.profiler import schedule

@@ -60,6 +60,28 @@ def train(model, optimizer, data, profiler):
             profiler.step()
 
 
+def train_scaled(model, optimizer, data):
+    """Each part of a step in a label."""
+    part, scaler = torch.profiler.record_function, torch.amp.GradScaler("cuda")
+    for inputs, targets in (batch for _ in range(EPOCHS) for batch in data):
+        with part("forward"), torch.autocast("cuda", dtype=torch.float16):
+            loss = ((model(inputs.to("cuda")) - targets.to("cuda")) ** 2).mean()
+        with part("scale"):
+            loss_scaled = scaler.scale(loss)
+        loss_scaled.backward()
+        with part("unscale"):
+            scaler.unscale_(optimizer)
+        with part("clip"):
+            nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        with part("step"):
+            scaler.step(optimizer)
+        with part("update"):
+            scaler.update()
+        optimizer.zero_grad()
+        with part("item"):
+            loss.item()
+
+
 def main():
     torch.zeros(1, device="cuda")
     time.sleep(2)  # operators are recorded by then
@@ -70,7 +92,9 @@ def main():
     optimizer.register_step_post_hook(count)
     if KIND == "fused":
         fuse(model)
-    if KIND != "profiler":
+    if KIND == "scaled":
+        train_scaled(model, optimizer, data)
+    elif KIND != "profiler":
         train(model, optimizer, data, None)
     else:
         schedule = torch.profiler.schedule(wait=2, warmup=2, active=5)

@@ -69,14 +69,14 @@ static void test_operators(void **state)
 
 static void test_traces(void **state)
 {
-    static const char *const begin[] = {"PythonDispatchMode", "PythonSubclass",
-                                        "compile (dynamo_timed)", "(dynamo_timed)"};
-    static const char *const do_not[] = {"PythonDispatchModes", "Python", "(dynamo_timed) ", ""};
+    static const char *const begin[] = {"compile (dynamo_timed)", "(dynamo_timed)"};
+    static const char *const do_not[] = {"PythonDispatchMode", "PythonSubclass", "(dynamo_timed) ",
+                                         ""};
     (void)state;
-    for (size_t i = 0; i < 4; i++) {
+    for (size_t i = 0; i < 2; i++)
         assert_true(range_op_begins_trace(begin[i], (uint32_t)strlen(begin[i])));
+    for (size_t i = 0; i < 4; i++)
         assert_false(range_op_begins_trace(do_not[i], (uint32_t)strlen(do_not[i])));
-    }
 }
 
 /* The sizes of at most 4096 bytes of a text: as many as are whole, and that there were more. */

@@ -166,13 +166,16 @@ static void is_killed(void)
 static void traced(void)
 {
     for (int i = 0; i < 2; i++) {
-        struct sim_op *mode = begin("PythonDispatchMode", "T6[2]");
+        struct sim_op *fake = begin("aten::mm", "T6[2,2] M6[2,2]");
+        struct sim_op *mode = begin("PythonDispatchMode", "");
+        leaf("aten::empty", "I2");
+        sim_op_end(fake); /* before what began in it */
+        leaf("aten::mm", "T6[2,2] T6[2,2]");
+        sim_op_end(mode);
+        leaf("aten::cat", "( M6[2,2] )");
         struct sim_op *sub = begin("PythonSubclass", "");
         leaf("aten::mm", "T6[2,2] T6[2,2]");
-        sim_op_end(mode); /* before what began in it */
-        leaf("aten::mm", "T6[2,2] T6[2,2]");
         sim_op_end(sub);
-        leaf("aten::mm", "T6[2,2] T6[2,2]");
         struct sim_op *timed = sim_op_begin("compile (dynamo_timed)", SIM_LABEL, -1, 0, "");
         leaf("aten::mm", "T6[2,2] T6[2,2]");
         sim_op_end(timed);

@@ -59,7 +59,8 @@ def kinds():
     with Op("a label ()", LABEL, is_outermost=False):
         with Op("aten::in_a_label"):
             pass
-    with Op("PythonDispatchMode", is_outermost=False), Op("aten::traced", is_outermost=False):
+    with Op("compile (dynamo_timed)", LABEL, is_outermost=False), \
+            Op("aten::traced", is_outermost=False):
         pass
     with Op("aten::after"):
         pass
