@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The table of PyTorch's modules (op_report.h). */
+/* The tables of PyTorch's modules, and of Lightning's hooks (op_report.h). */
 #include <string.h>
 
+#include "model/op_kind.h"
 #include "report/op_report.h"
 
 enum {
@@ -39,9 +40,10 @@ static const struct column columns[COLUMNS] = {
 static void table_begins(struct table *t, enum report_format format)
 {
     const struct op_report *o = t->source;
+    enum op_row_kind kind = t->info == &hooks_table ? OP_ROW_HOOK : OP_ROW_MODULE;
     (void)format;
     for (uint32_t i = 0; o && i < o->count; i++) {
-        if (o->rows[i].kind != OP_ROW_MODULE)
+        if (o->rows[i].kind != kind)
             continue;
         t->first = t->count ? t->first : i;
         t->count++;
@@ -106,4 +108,62 @@ const struct table_info modules_table = {
     .text_none = ": no modules were recorded; 'gpuprof run --pytorch=modules' records them",
     .begin = table_begins,
     .row = fill_row,
+};
+
+/* ---- hooks ----------------------------------------------------------------------------------- */
+
+enum {
+    HOOK_NAME,
+    HOOK_CALLS,
+    HOOK_MEAN,
+    HOOK_SELF_CPU,
+    HOOK_CPU,
+    HOOK_SELF_GPU,
+    HOOK_GPU,
+    HOOK_SHARE,
+    HOOK_COLUMNS
+};
+
+static const struct column hook_columns[HOOK_COLUMNS] = {
+    [HOOK_NAME] = {"name", "hook"},
+    [HOOK_CALLS] = {"calls", "calls", COLUMN_COUNT, 12},
+    [HOOK_MEAN] = {"mean_cpu_ns", "CPU a call", COLUMN_NS, 12, .spare = 2},
+    [HOOK_SELF_CPU] = {"self_cpu_ns", "self CPU", COLUMN_NS, 12, .spare = 1},
+    [HOOK_CPU] = {"cpu_ns", "CPU", COLUMN_NS, 12},
+    [HOOK_SELF_GPU] = {"self_gpu_ns", "self GPU", COLUMN_NS, 12, .spare = 1},
+    [HOOK_GPU] = {"gpu_ns", "GPU", COLUMN_NS, 12},
+    [HOOK_SHARE] = {"gpu_share", "of GPU", COLUMN_SHARE, 7},
+};
+
+static void fill_hook(const struct table *t, uint32_t index, enum report_format format,
+                      struct cell *cells)
+{
+    const struct op_report *o = t->source;
+    const struct op_row *row = &o->rows[t->first + index];
+    (void)format;
+    cells[HOOK_NAME] = cell_text(row->is_others ? "(others)" : op_hook_name(row->text));
+    cells[HOOK_CALLS] = cell_number(row->calls);
+    cells[HOOK_MEAN] = cell_number(row->calls ? row->total_ns / row->calls : 0);
+    cells[HOOK_SELF_CPU] = cell_number(row->self_ns);
+    cells[HOOK_CPU] = cell_number(row->total_ns);
+    cells[HOOK_SELF_GPU] = cell_number(row->gpu_self_ns);
+    cells[HOOK_GPU] = cell_number(row->gpu_ns);
+    cells[HOOK_SHARE] = cell_share(row->gpu_ns, o->gpu_ns);
+}
+
+const struct table_info hooks_table = {
+    .name = "hooks",
+    .key = "hooks",
+    .title = "Lightning's hooks (those inside of one are in its time, but not in its own)",
+    .columns = hook_columns,
+    .column_count = HOOK_COLUMNS,
+    .text = {HOOK_CPU, HOOK_MEAN, HOOK_SELF_CPU, HOOK_SHARE, HOOK_GPU, HOOK_SELF_GPU, HOOK_CALLS},
+    .csv = {{CSV_HOOK, "host", 0, HOOK_CALLS, {HOOK_CALLS, HOOK_CPU}},
+            {CSV_HOOK_GPU, "gpu", 0, HOOK_GPU, {HOOK_CALLS, HOOK_GPU}}},
+    .csv_count = 2,
+    .text_limit = 100,
+    .more = "... and %s more row%s; --limit=N shows more of them",
+    .text_none = ": none was recorded; 'gpuprof run --pytorch=modules' records those of Lightning",
+    .begin = table_begins,
+    .row = fill_hook,
 };

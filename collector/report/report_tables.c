@@ -68,6 +68,7 @@ static unsigned list_tables(const struct report *r, struct table_list *lists)
         {&energy_table, 1, r->energy, EVERYTHING},
         {op_tables, OP_TABLES, r->ops, EVERYTHING},
         {&modules_table, 1, r->ops, EVERYTHING},
+        {&hooks_table, 1, r->ops, EVERYTHING},
         {&library_table, 1, r->libraries, REPORT_LIBRARIES},
         {cost_tables, 2, &r->cost, 0},
         {&losses_table, 1, r, 0},

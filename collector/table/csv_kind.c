@@ -37,6 +37,8 @@ const struct csv_kind_info csv_kinds[CSV_KIND_COUNT] = {
                                  "the same of the work on the GPU that was begun in these"},
     [CSV_MODULE_FLOPS] = {"module_flops", "each module: count is the floating point operations of "
                                           "the operators in its forward, as flop_counter counts"},
+    [CSV_HOOK] = {"hook", "each of Lightning's hooks: time on the host"},
+    [CSV_HOOK_GPU] = {"hook_gpu", "each hook: time of the work on the GPU that was begun in it"},
     [CSV_LIBRARY] = {"library",
                      "each function and shape that cuBLAS, cuDNN or NCCL was called with: "
                      "time on the host"},

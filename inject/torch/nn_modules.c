@@ -40,6 +40,7 @@ static struct {
                       void *flags);
     object_ptr (*dict_find)(object_ptr dict, object_ptr key);
     object_ptr (*number)(const void *address);
+    void *(*address)(object_ptr number);
     object_ptr (*call)(object_ptr function, ...);
     const char *(*utf8)(object_ptr text);
     object_ptr (*error)(void);
@@ -66,6 +67,7 @@ static const struct {
     {"PyRun_StringFlags", offsetof(__typeof__(python), run)},
     {"PyDict_GetItem", offsetof(__typeof__(python), dict_find)},
     {"PyLong_FromVoidPtr", offsetof(__typeof__(python), number)},
+    {"PyLong_AsVoidPtr", offsetof(__typeof__(python), address)},
     {"PyObject_CallFunctionObjArgs", offsetof(__typeof__(python), call)},
     {"PyUnicode_AsUTF8", offsetof(__typeof__(python), utf8)},
     {"PyErr_Occurred", offsetof(__typeof__(python), error)},
@@ -148,8 +150,30 @@ static object_ptr module_ended(object_ptr self, const object_ptr *args, ptrdiff_
     return none();
 }
 
+static object_ptr hook_begins(object_ptr self, const object_ptr *args, ptrdiff_t count)
+{
+    const char *text = count == 1 ? python.utf8(args[0]) : NULL;
+    (void)self;
+    if (!text && is_interrupted())
+        return NULL;
+    if (!text)
+        python.clear_error();
+    return python.number((const void *)(uintptr_t)(text ? op_hook_begin(text) : 0));
+}
+
+static object_ptr hook_ended(object_ptr self, const object_ptr *args, ptrdiff_t count)
+{
+    (void)self;
+    if (count == 1)
+        op_hook_end((uintptr_t)python.address(args[0]));
+    return none();
+}
+
 static struct method methods[] = {{"begin", module_begins, FASTCALL, NULL},
-                                  {"end", module_ended, FASTCALL, NULL}};
+                                  {"end", module_ended, FASTCALL, NULL},
+                                  {"begin_hook", hook_begins, FASTCALL, NULL},
+                                  {"end_hook", hook_ended, FASTCALL, NULL}};
+#define METHOD_COUNT (sizeof methods / sizeof methods[0])
 
 /*
  * Run with the globals of torch.nn.modules.module, so that torch.compile finds what the hooks name,
@@ -158,10 +182,34 @@ static struct method methods[] = {{"begin", module_begins, FASTCALL, NULL},
  * it compiles again, with a warning, for each module that is new. That there are such hooks it
  * warns of, too, which may be an error in a program that wants it so. A text is "CLASS ROOT.path":
  * wrappers have the path of what they wrap. A module that no outermost one leads to is one of its
- * own. `names` stays None while PyTorch is not whole yet.
+ * own. `names` stays None while PyTorch is not whole yet. Lightning asks its profiler to measure
+ * each hook, whichever profiler that is; it may be imported later, before a module is met. Where
+ * its PyTorchProfiler is used that makes labels of its own.
  */
 static const char hooks[] =
-    "def install(begin, end, ref):\n"
+    "def watch(begin_hook, end_hook, modules, contextmanager, wraps):\n"
+    "    def wrap(profile):\n"
+    "        @contextmanager\n"
+    "        @wraps(profile)\n"
+    "        def measured(self, action_name):\n"
+    "            own = type(self).__name__ == 'PyTorchProfiler'\n"
+    "            hook = 0 if own else begin_hook(f'[pl][profile]{action_name}')\n"
+    "            try:\n"
+    "                with profile(self, action_name) as value:\n"
+    "                    yield value\n"
+    "            finally:\n"
+    "                end_hook(hook)\n"
+    "        return measured\n"
+    "    watched = set()\n"
+    "    def look():\n"
+    "        for name in ('lightning.pytorch', 'pytorch_lightning'):\n"
+    "            module = modules.get(name + '.profilers.profiler')\n"
+    "            kind = getattr(module, 'Profiler', None)\n"
+    "            if kind is not None and name not in watched:\n"
+    "                watched.add(name)\n"
+    "                kind.profile = wrap(kind.profile)\n"
+    "    return look\n"
+    "def install(begin, end, ref, look):\n"
     "    names, refs = {}, {}\n"
     "    compiling = getattr(torch.compiler, 'is_compiling', torch._utils.is_compiling)\n"
     "    wrappers = ('_orig_mod', '_fsdp_wrapped_module', '_checkpoint_wrapped_module')\n"
@@ -180,6 +228,7 @@ static const char hooks[] =
     "    def learn(module):\n"
     "        text = type(module).__name__ + ' ' + type(module).__name__\n"
     "        try:\n"
+    "            look()\n"
     "            found = []\n"
     "            for path, m in module.named_modules():\n"
     "                found.append((path_of(path), m))\n"
@@ -203,7 +252,7 @@ static const char hooks[] =
     "        action = frames._FrameAction\n"
     "        strategy = frames._FrameExecStrategy(action.SKIP, action.DEFAULT)\n"
     "        frames.set_code_exec_strategy(code, strategy)\n"
-    "    for function in (path_of, keep, learn, before, after):\n"
+    "    for function in (path_of, keep, learn, before, after, look):\n"
     "        getattr(frames, 'skip_code', skip)(function.__code__)\n"
     "    register_module_forward_pre_hook(before)\n"
     "    register_module_forward_hook(after, always_call=True)\n"
@@ -212,7 +261,12 @@ static const char hooks[] =
     "    from _weakref import ref\n"
     "    from warnings import filterwarnings\n"
     "    filterwarnings('ignore', 'Using `torch.compile.module.` when there are global hooks')\n"
-    "    names, learn = install(begin, end, ref)\n"
+    "    from sys import modules\n"
+    "    from contextlib import contextmanager\n"
+    "    from functools import wraps\n"
+    "    look = watch(begin_hook, end_hook, modules, contextmanager, wraps)\n"
+    "    names, learn = install(begin, end, ref, look)\n"
+    "    look()\n"
     "else:\n"
     "    names = None\n";
 
@@ -247,9 +301,10 @@ static int set_hooks(void *data)
     object_ptr globals = torch ? python.module_dict(torch) : NULL;
     if (globals && python.dict_get(globals, "register_module_forward_hook")) {
         object_ptr locals = python.new_dict(), found = NULL;
-        object_ptr result = locals && give(locals, &methods[0]) && give(locals, &methods[1])
-                                ? python.run(hooks, FILE_INPUT, globals, locals, NULL)
-                                : NULL;
+        bool is_given = locals;
+        for (unsigned i = 0; i < METHOD_COUNT; i++)
+            is_given = is_given && give(locals, &methods[i]);
+        object_ptr result = is_given ? python.run(hooks, FILE_INPUT, globals, locals, NULL) : NULL;
         if (result) {
             python.release(result);
             found = python.dict_get(locals, "names");

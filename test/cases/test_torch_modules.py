@@ -10,7 +10,7 @@ import pytest
 import stream_reader
 import toolchain
 
-from made_ops import BACKWARD, OTHER, Recording, T
+from made_ops import BACKWARD, LABEL, OTHER, Recording, T
 from op_truth import covered, forward_of, innermost, last_time
 
 MODULE = 254
@@ -34,12 +34,12 @@ def fixture_run(library, tmp_path):
     return run
 
 
-def events_of(process):
+def events_of(process, scopes=(MODULE,)):
     """By thread id: ("begin", text) and ("end",) of modules, in the order of time."""
     tids = {r.thread: r.args[0] for r in process.of_type(stream_reader.THREAD)}
     by_thread = collections.defaultdict(list)
     for at, op in enumerate(stream_reader.read_ops(process)):
-        if op.scope == MODULE:
+        if op.scope in scopes:
             by_thread[tids[op.thread]] += [(op.begin, at, ["begin", op.name]),
                                            (op.end, -at, ["end"])]
     return {tid: [what for *_, what in sorted(events)] for tid, events in by_thread.items()}
@@ -66,6 +66,16 @@ def test_modules(run, scene, count):
         return
     assert found == told(log)
     assert sum(what[0] == "begin" for events in found.values() for what in events) == count
+
+
+def test_hooks_of_lightning(run):
+    """Its profiler is asked to measure each: they are labels, around the modules in them."""
+    [(process, log)] = run("hooks")
+    [(tid, events)] = events_of(process, (MODULE, LABEL)).items()
+    events = events[[what[-1].startswith("[pl]") for what in events].index(True):]
+    assert events == told(log)[tid]
+    assert collections.Counter(what[1].rpartition(".")[2] for what in events if what[1:])[
+        "on_exception"] == 3
 
 
 def test_child(run):
@@ -226,3 +236,58 @@ def test_trace(run_verb, tmp_path):
                 e["ts"] + e["dur"] <= parent["ts"] + parent["dur"] + 1e-3
     owners = {e["args"]["External id"] for e in events if e.get("cat") == "kernel"}
     assert not owners & {e["args"]["External id"] for e in modules.values()}
+
+
+# ---- hooks -------------------------------------------------------------------------------------
+
+def test_table_of_hooks(run_verb, tmp_path):
+    """Each by its name, with what no other one inside of it takes; they are in no other table."""
+    r, wanted = Recording(), collections.defaultdict(lambda: [0, 0, 0, 0, 0])
+
+    def hook(name, *inside):
+        """How long it took, and the GPU for it."""
+        begin, work = r.now + 1000, 0
+        with r.op(f"[pl][profile]{name}", scope=LABEL):
+            begin = r.now
+            inner = [act() for act in inside]
+        total, gpu = r.now - begin, sum(gpu for _, gpu, _ in inner)
+        row = wanted[name]
+        row[0] += 1
+        row[1] += total - sum(ns for ns, _, is_hook in inner if is_hook)
+        row[2] += total
+        row[3] += sum(gpu for _, gpu, is_hook in inner if not is_hook) + work
+        row[4] += gpu
+        return total, gpu, True
+
+    def work(ns):
+        with r.op("mine", scope=LABEL), r.op("aten::mm", T((4, 8)), T((8, 16))):
+            r.launch(ns)
+        return 0, ns, False
+    for step in range(3):
+        hook("run_training_batch", lambda: work(100), lambda: hook(
+            "[LightningModule]Net.optimizer_step", lambda: hook(
+                "[Strategy]S.training_step", lambda: work(2000 + step), lambda: work(7)),
+            lambda: work(300)), lambda: hook("[Callback]Bar.on_train_batch_end"))
+    folder = r.write(RAW, tmp_path / "data")
+    report = json.loads(run_verb("report", "--format=json", folder).stdout)
+    found = {row["name"]: [row[key] for key in ("calls", "self_cpu_ns", "cpu_ns", "self_gpu_ns",
+                                                "gpu_ns")] for row in report["hooks"]}
+    assert found == wanted and len(found) == 4
+    assert [row["name"] for row in report["labels"]] == ["mine"]
+    order = [row["cpu_ns"] for row in report["hooks"]]
+    assert order == sorted(order, reverse=True)
+    text = run_verb("report", "--table=hooks", folder).stdout
+    assert "[Strategy]S.training_step" in text and "[pl]" not in text
+    rows = [line.split(",")[0] for line in
+            run_verb("report", "--format=csv", "--table=hooks", folder).stdout.splitlines()[1:]]
+    assert sorted(rows) == ["hook"] * 4 + ["hook_gpu"] * 3
+    part = tmp_path / "part"
+    run_verb("report", "--partial", "-o", part, folder)
+    whole = json.loads(run_verb("report", "--format=json", "--combine", part).stdout)
+    assert whole["hooks"] == report["hooks"]
+
+
+def test_no_hooks(run_verb, tmp_path):
+    folder = made().write(RAW, tmp_path / "data")
+    text = run_verb("report", "--table=hooks", folder).stdout
+    assert ": none was recorded; 'gpuprof run --pytorch=modules' records those of Lightning" in text

@@ -264,6 +264,57 @@ def scene_paused():
     net()
 
 
+PROFILERS = '''
+import contextlib
+class Profiler:
+    @contextlib.contextmanager
+    def profile(self, action_name):
+        yield action_name
+class PassThroughProfiler(Profiler):
+    pass
+class PyTorchProfiler(Profiler):  # it makes labels of its own
+    pass
+'''
+
+
+def lightning():
+    """As its package is laid out; imported before a module is met that is new."""
+    profilers = types.ModuleType("lightning.pytorch.profilers.profiler")
+    exec(PROFILERS, vars(profilers))
+    sys.modules[profilers.__name__] = profilers
+    return profilers
+
+
+def scene_hooks():
+    profilers, net = lightning(), Net()
+    net()
+    log.clear()
+
+    def hook(profiler, name, inside):
+        name = f"[LightningModule]Net.{name}"
+        if type(profiler).__name__ != "PyTorchProfiler":
+            note("begin", f"[pl][profile]{name}")
+        try:
+            with profiler.profile(name) as value:
+                assert value == name
+                inside()
+        finally:
+            if type(profiler).__name__ != "PyTorchProfiler":
+                note("end")
+
+    def fails():
+        raise KeyboardInterrupt
+    plain = profilers.PassThroughProfiler()
+    for _ in range(3):
+        hook(plain, "optimizer_step", lambda: hook(plain, "training_step", net))
+        hook(profilers.PyTorchProfiler(), "backward", net)
+        try:
+            hook(plain, "outer", lambda: hook(plain, "on_exception", fails))
+        except KeyboardInterrupt:
+            pass
+    assert profilers.Profiler.profile.__name__ == "profile"
+
+
 def scene_fork():
     net = Net()
     net()
@@ -285,7 +336,8 @@ if __name__ == "__main__":
     while time.monotonic() < until and torch.__spec__._initializing:
         assert not module._global_forward_hooks  # PyTorch is not whole yet
     torch.__spec__._initializing = False
-    wanted = [] if sys.argv[2] == "unwanted" else ["after", "before", "keep", "learn", "path_of"]
+    wanted = [] if sys.argv[2] == "unwanted" else ["after", "before", "keep", "learn", "look",
+                                                    "path_of"]
     until = time.monotonic() + (60 if wanted else UNWANTED_SECONDS)
     while not module._global_forward_hooks and time.monotonic() < until:
         time.sleep(0.001)  # as PyTorch's operators do, it gives up Python's lock and takes it again
