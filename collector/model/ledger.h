@@ -7,8 +7,9 @@
  * A block counts from the end of the call that got it to the begin of the one that releases it; a
  * call that failed, or did not return, changes nothing. Counted once: physical memory (cuMemCreate)
  * until it is released as often as it was got, and unmapped, whatever addresses it has; memory of
- * others not at all; of calls inside other calls the outermost. Memory of graphs is got at each
- * launch, of which no call tells: it is not counted.
+ * others not at all; of calls inside other calls the outermost, until memory is mapped or unmapped
+ * at the address that it gave: what a library does inside counts then. Memory of graphs is got at
+ * each launch, of which no call tells: it is not counted.
  *
  * Blocks of PyTorch's allocator lie within those of CUDA: a user keeps them apart.
  *

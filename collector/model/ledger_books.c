@@ -199,15 +199,6 @@ uint32_t books_find(const struct ledger_books *l, const struct process *p, unsig
     return place && b->is_live && b->space == SPACE_HANDLE && b->process == p ? place : 0;
 }
 
-/* Whatever lives there goes. Of nothing nothing goes, and nobody wonders. */
-int books_release(struct ledger_books *l, const struct process *p, unsigned space, uint64_t address,
-                  uint64_t at_ns)
-{
-    uint32_t place = books_find(l, p, space, address);
-    l->doubts.strays += !place && address;
-    return place ? books_take_out(l, place, at_ns) : 0;
-}
-
 /* All that the process has on the device, or, with the context that is destroyed, what the driver's
  * functions have got there: the runtime's is in the primary one. */
 int books_reset(struct ledger_books *l, const struct process *p, uint32_t device, bool is_context,
@@ -254,12 +245,30 @@ static int tell_mapped(const struct ledger_books *l, const struct mapping *where
     return l->told.mapped ? l->told.mapped(l->told.context, b, where, is_there, at_ns) : 0;
 }
 
+/*
+ * A call got what is at this address, and others map and unmap there: a library gives addresses
+ * of its own, and what it does inside that call is not recorded. From now on the block's bytes are
+ * those of what is mapped at its addresses, until these are released.
+ */
+static int hollow(struct ledger_books *l, const struct process *p, uint64_t address, uint64_t at_ns)
+{
+    uint32_t place = books_find(l, p, SPACE_ADDRESS, address);
+    struct ledger_block *b = place ? &l->blocks[place] : NULL;
+    if (!b || b->kind == LEDGER_NOT_OWN)
+        return 0;
+    int error = unchain(l, place);
+    if (error == 0)
+        error = l->told.gone(l->told.context, b, at_ns);
+    b->kind = LEDGER_NOT_OWN;
+    return error;
+}
+
 int books_unmap(struct ledger_books *l, const struct process *p, uint64_t address, uint64_t bytes,
                 uint64_t at_ns)
 {
     struct mappings *mappings = &l->mappings[p->index];
     const struct mapping *found;
-    int error = 0;
+    int error = hollow(l, p, address, at_ns);
     while (error == 0 && (found = mappings_find(mappings, address, bytes))) {
         struct mapping was = *found;
         mappings_remove(mappings, found);
@@ -272,6 +281,36 @@ int books_unmap(struct ledger_books *l, const struct process *p, uint64_t addres
             error = drop_physical(l, was.to, at_ns);
     }
     return error;
+}
+
+/* Its addresses are released, and with them the physical memory that is mapped there. */
+static int empty_hollow(struct ledger_books *l, const struct ledger_block *hollow, uint64_t at_ns)
+{
+    const struct process *p = hollow->process;
+    uint64_t address = hollow->address, bytes = hollow->bytes;
+    const struct mapping *found;
+    int error = 0;
+    while (error == 0 && (found = mappings_find(&l->mappings[p->index], address, bytes))) {
+        struct mapping was = *found;
+        error = books_unmap(l, p, was.address, was.bytes, at_ns);
+        if (error == 0 && was.to && l->blocks[was.to].is_live) {
+            l->blocks[was.to].refs -= l->blocks[was.to].refs > 0;
+            error = drop_physical(l, was.to, at_ns);
+        }
+    }
+    return error;
+}
+
+/* Whatever lives there goes. Of nothing nothing goes, and nobody wonders. */
+int books_release(struct ledger_books *l, const struct process *p, unsigned space, uint64_t address,
+                  uint64_t at_ns)
+{
+    uint32_t place = books_find(l, p, space, address);
+    l->doubts.strays += !place && address;
+    int error = place && l->blocks[place].kind == LEDGER_NOT_OWN
+                    ? empty_hollow(l, &l->blocks[place], at_ns)
+                    : 0;
+    return place && error == 0 ? books_take_out(l, place, at_ns) : error;
 }
 
 /* The program's memory may be at several addresses; others' at some, too. */

@@ -216,7 +216,7 @@ static int take_call(const struct pass *p, const struct slice *s)
 static int set_name(struct kernel_names *all, struct kernel_handles *names, const struct record *r,
                     unsigned which)
 {
-    if (!r->bytes || r->arg_count <= which)
+    if (r->arg_count <= which)
         return 0;
     return kernel_name_set(all, names, r->args[which], r->bytes, r->byte_count);
 }

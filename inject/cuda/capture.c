@@ -5,27 +5,37 @@
 
 #include "api/api.h"
 #include "base/futex.h"
+#include "base/hash.h"
+#include "base/pages.h"
 #include "record/state.h"
 #include "record/thread.h"
 
-#define CAPTURE_MEMBERS_MAX 256
-#define CAPTURE_LOCK_NS     100000000u
-#define PER_THREAD_STREAM   2u /* CU_STREAM_PER_THREAD */
+#define MEMBERS_FIRST     512u       /* places at start; doubles */
+#define MEMBERS_MAX       (1u << 16) /* half of them are used */
+#define CAPTURE_LOCK_NS   100000000u
+#define PER_THREAD_STREAM 2u /* CU_STREAM_PER_THREAD */
 
-/* A stream or an event that belongs to a capture. */
+/* A stream or an event that belongs to a capture, or did. */
 struct member {
     uint64_t handle;
-    uint32_t capture; /* 1, 2, ...; 0 = free entry */
+    uint32_t capture; /* 1, 2, ...; 0: it belongs to none now */
+    bool is_used;     /* else a free place */
     bool is_event;
     bool is_origin; /* the stream on which BeginCapture was called */
 };
 
 /* By any thread that follows a capture, under the lock. */
-static struct member members[CAPTURE_MEMBERS_MAX];
-static uint32_t last_capture;
+static struct member first_members[MEMBERS_FIRST];
+static struct {
+    struct member *list; /* open addressing */
+    uint32_t capacity;
+    uint32_t used;
+    uint32_t origins;
+    uint32_t last_capture;
+} members = {.list = first_members, .capacity = MEMBERS_FIRST};
 static struct lock members_lock;
 
-/* fork_page.recording counts origins: while there is none nobody looks here. */
+/* fork_page.recording says whether there are origins: while there is none nobody looks here. */
 
 /* The per-thread default stream has one handle for all threads; functions for it call it 0. */
 static uint64_t stream_key(unsigned code, uint64_t stream)
@@ -35,38 +45,79 @@ static uint64_t stream_key(unsigned code, uint64_t stream)
     return stream == PER_THREAD_STREAM ? stream | (uint64_t)this_thread.tid << 32 : stream;
 }
 
+/* Its place, or the free one where it belongs. */
+static struct member *place_of(struct member *list, uint32_t capacity, uint64_t handle,
+                               bool is_event)
+{
+    uint32_t i = (uint32_t)(hash_mix(is_event, handle) >> 32) & (capacity - 1);
+    while (list[i].is_used && (list[i].handle != handle || list[i].is_event != is_event))
+        i = (i + 1) & (capacity - 1);
+    return &list[i];
+}
+
 static struct member *find(uint64_t handle, bool is_event)
 {
-    for (unsigned i = 0; i < CAPTURE_MEMBERS_MAX; i++)
-        if (members[i].capture && members[i].handle == handle && members[i].is_event == is_event)
-            return &members[i];
-    return NULL;
+    struct member *m = place_of(members.list, members.capacity, handle, is_event);
+    return m->capture ? m : NULL;
+}
+
+/* Drops those that belong to no capture, and makes room if that is not enough. */
+static bool make_room(void)
+{
+    uint32_t in_use = 0, capacity = members.capacity;
+    for (uint32_t i = 0; i < members.capacity; i++)
+        in_use += members.list[i].capture != 0;
+    if (4 * in_use > capacity)
+        capacity *= 2;
+    struct member *list = capacity <= MEMBERS_MAX ? pages_map(capacity * sizeof *list) : NULL;
+    if (!list)
+        return false;
+    for (uint32_t i = 0; i < members.capacity; i++) {
+        const struct member *m = &members.list[i];
+        if (m->capture)
+            *place_of(list, capacity, m->handle, m->is_event) = *m;
+    }
+    struct member *old = members.list;
+    uint32_t old_capacity = members.capacity;
+    members.list = list; /* before the old ones go: another thread may be forking meanwhile */
+    members.capacity = capacity;
+    members.used = in_use;
+    if (old != first_members)
+        munmap(old, old_capacity * sizeof *old);
+    return true;
+}
+
+static void drop(struct member *m)
+{
+    if (m->is_origin && --members.origins == 0)
+        atomic_fetch_sub(&fork_page.recording, ATTENTION_CAPTURE);
+    m->capture = 0;
+    m->is_origin = false;
 }
 
 static void add(uint64_t handle, bool is_event, uint32_t capture, bool is_origin)
 {
-    struct member *m = find(handle, is_event);
-    for (unsigned i = 0; !m && i < CAPTURE_MEMBERS_MAX; i++)
-        if (!members[i].capture)
-            m = &members[i];
-    if (!m) {
-        counter_add(COUNTER_CAPTURE_OVERFLOW, 1);
-        return;
+    struct member *m = place_of(members.list, members.capacity, handle, is_event);
+    if (!m->is_used && 2 * members.used >= members.capacity) {
+        if (!make_room()) {
+            counter_add(COUNTER_CAPTURE_OVERFLOW, 1);
+            return;
+        }
+        m = place_of(members.list, members.capacity, handle, is_event);
     }
-    if (is_origin && !(m->capture && m->is_origin))
+    if (m->capture)
+        drop(m);
+    members.used += !m->is_used;
+    if (is_origin && members.origins++ == 0)
         atomic_fetch_add(&fork_page.recording, ATTENTION_CAPTURE);
-    *m = (struct member){handle, capture, is_event, is_origin};
+    *m = (struct member){handle, capture, true, is_event, is_origin};
 }
 
 static void finish_capture(uint32_t capture)
 {
-    for (unsigned i = 0; i < CAPTURE_MEMBERS_MAX; i++) {
-        if (members[i].capture != capture)
-            continue;
-        if (members[i].is_origin)
-            atomic_fetch_sub(&fork_page.recording, ATTENTION_CAPTURE);
-        members[i].capture = 0;
-    }
+    for (uint32_t i = 0; i < members.capacity; i++)
+        if (members.list[i].capture == capture)
+            drop(&members.list[i]);
 }
 
 static void finish(uint64_t stream)
@@ -87,7 +138,8 @@ void capture_note(enum api_capture role, unsigned code, uint64_t stream, uint64_
     switch (role) {
     case API_CAPTURE_BEGIN:
         finish(stream);
-        add(stream, false, ++last_capture ? last_capture : ++last_capture, true);
+        members.last_capture += members.last_capture == UINT32_MAX ? 2 : 1;
+        add(stream, false, members.last_capture, true);
         break;
     case API_CAPTURE_END: finish(stream); break;
     case API_CAPTURE_EVENT_RECORD:
@@ -95,7 +147,7 @@ void capture_note(enum api_capture role, unsigned code, uint64_t stream, uint64_
         if (m)
             add(event, true, m->capture, false);
         else if ((m = find(event, true)))
-            m->capture = 0; /* recorded anew, outside: it carries no capture any more */
+            drop(m); /* recorded anew, outside: it carries no capture any more */
         break;
     case API_CAPTURE_EVENT_WAIT:
         m = find(event, true);
@@ -115,7 +167,7 @@ void capture_drop_stream(uint64_t stream)
     if (m && m->is_origin)
         finish_capture(m->capture);
     else if (m)
-        m->capture = 0;
+        drop(m);
     lock_drop(&members_lock);
 }
 
@@ -123,9 +175,9 @@ void capture_drop_all(void)
 {
     if (!attention_captures() || !lock_take(&members_lock, CAPTURE_LOCK_NS))
         return;
-    for (unsigned i = 0; i < CAPTURE_MEMBERS_MAX; i++)
-        if (members[i].capture && members[i].is_origin)
-            finish_capture(members[i].capture);
+    for (uint32_t i = 0; i < members.capacity; i++)
+        if (members.list[i].capture)
+            drop(&members.list[i]);
     lock_drop(&members_lock);
 }
 
@@ -141,6 +193,7 @@ bool capture_has_stream(unsigned code, uint64_t stream)
 
 void capture_reset(void)
 {
-    memset(members, 0, sizeof members);
+    memset(members.list, 0, members.capacity * sizeof *members.list);
+    members.used = members.origins = 0;
     atomic_store(&members_lock.holder, 0);
 }

@@ -257,6 +257,14 @@ def fixture_missing(run_collector, tmp_path):
     return missing
 
 
+def test_a_wide_capture(run, missing):
+    """All launches on its many streams are known to be captured, and none of those behind it."""
+    done = run(gpu_work(), "wide-capture")
+    launches = [c for c in done.process.calls() if c.cls == "launch"]
+    assert [bool(c.flags & stream_reader.CAPTURED) for c in launches] == [True] * 300 + [False]
+    assert done.process.counters["capture_overflow"] == missing() == 0
+
+
 @pytest.mark.parametrize("static", [False, True], ids=["shared", "static"])
 def test_host_functions_are_no_work_of_the_device(run, missing, static):
     done = run(gpu_work(static=static), "launch", "host-functions", "launch", "sync")

@@ -69,7 +69,7 @@ MEANS = {
     "write_lost": lambda: lossy("slowly", 10, fault=FULL + "@1"),
     "stale": lambda: tiny("leave.c", "jump-same"),
     "waits": lambda: lossy("calls", 300000, **SMALL),
-    "capture_overflow": lambda: lossy("captures", 300),
+    "capture_overflow": lambda: lossy("captures", 33000),
     "ended": lambda: lossy("slowly", 100, fault=FULL + "@3", GPUPROF_SEAL="10ms"),
     "gpu_dropped": lambda: gpu("work", "launches", "sync", SIMCUPTI_DROP=7),
     "gpu_timeless": lambda: gpu("work", "launches", "sync", SIMCUPTI_ZERO=5),

@@ -47,6 +47,21 @@ def books_of_log(log):
 
 
 @pytest.mark.skipif(bool(toolchain.CROSS), reason="the simulated CUDA runs natively")
+def test_a_preload_that_maps_memory(library, run_verb, tmp_path):
+    """What it does inside the program's cudaMalloc is not counted beside what it does later at
+    that address. The truth is what the device says is in use after each step."""
+    saver = toolchain.build("saver.c", "-shared", "-fPIC", *toolchain.DRIVER)
+    program = toolchain.build("saver.c", "-DPROGRAM", *toolchain.runtime(13), *toolchain.DRIVER)
+    env = toolchain.environment(tmp_path / "out", library)
+    env["LD_PRELOAD"] += f":{saver}"
+    used = [int(word) for word in toolchain.run([program], env, status=3).stdout.split()]
+    assert used == [40, 60, 0, 60, 0, 50, 10]
+    found = json.loads(run_verb("memory", tmp_path / "out", "--format=json").stdout)
+    [row] = [row for row in found["places"] if place_of(row) != HOST]
+    assert (row["peak_bytes"], row["end_bytes"]) == (max(used) << 20, used[-1] << 20)
+
+
+@pytest.mark.skipif(bool(toolchain.CROSS), reason="the simulated CUDA runs natively")
 @pytest.mark.parametrize("threads, how", [(1, "end"), (4, "end"), (2, "kill")])
 def test_the_simulated_cuda_agrees(threads, how, library, run_verb, tmp_path):
     log = tmp_path / "log"

@@ -253,6 +253,32 @@ static void destroy_context(void)
     cuCtxSetCurrent(before);
 }
 
+/* A capture that goes to more streams, by more events, than there is room for at first. */
+static void wide_capture(void)
+{
+    enum { STREAMS = 300 };
+    static cudaStream_t streams[STREAMS + 1];
+    cudaEvent_t event;
+    cudaGraph_t graph;
+    for (unsigned i = 0; i <= STREAMS; i++)
+        cudaStreamCreateWithFlags(&streams[i], cudaStreamNonBlocking);
+    cudaStreamBeginCapture(streams[0], cudaStreamCaptureModeThreadLocal);
+    for (unsigned i = 1; i <= STREAMS; i++) {
+        cudaEventCreateWithFlags(&event, cudaEventDisableTiming);
+        cudaEventRecord(event, streams[0]);
+        cudaStreamWaitEvent(streams[i], event, 0);
+        launch(gemm, i, 32, 0, streams[i]);
+    }
+    for (unsigned i = 1; i <= STREAMS; i++) {
+        cudaEventCreateWithFlags(&event, cudaEventDisableTiming);
+        cudaEventRecord(event, streams[i]);
+        cudaStreamWaitEvent(streams[0], event, 0);
+    }
+    cudaStreamEndCapture(streams[0], &graph);
+    launch(adam, 1, 32, 0, streams[STREAMS]); /* is not captured any more */
+    cudaStreamSynchronize(streams[STREAMS]);
+}
+
 /* One graph twice in another, which is launched often. */
 static void child_graphs(void)
 {
@@ -486,6 +512,7 @@ static const struct {
     {"query", query},
     {"work", cupti_work_all},
     {"graph", cupti_work_graph},
+    {"wide-capture", wide_capture},
     {"child-graphs", child_graphs},
     {"launches", cupti_work_launches},
     {"launch", cupti_work_launch},
