@@ -129,6 +129,9 @@ int kernel_name_intern(struct kernel_names *names, const uint8_t *text, size_t l
     return 0;
 }
 
+/* Of a handle that had a name. */
+static const struct kernel_name nameless;
+
 static struct kernel_handle *handle_slot(struct kernel_handle *slots, uint32_t slot_count,
                                          uint64_t handle)
 {
@@ -156,12 +159,13 @@ static int handles_grow(struct kernel_handles *handles)
 int kernel_name_set(struct kernel_names *names, struct kernel_handles *handles, uint64_t handle,
                     const uint8_t *text, size_t length)
 {
-    const struct kernel_name *name;
-    if (length == 0)
-        return 0;
-    int error = kernel_name_intern(names, text, length, &name);
-    if (error < 0 || !name)
+    const struct kernel_name *name = NULL;
+    int error = length ? kernel_name_intern(names, text, length, &name) : 0;
+    if (error < 0 || !name) {
+        if (error == 0 && kernel_name_of(handles, handle))
+            handle_slot(handles->slots, handles->slot_count, handle)->name = &nameless;
         return error;
+    }
     if (handles->count >= handles->slot_count / 2 && handles_grow(handles) < 0)
         return GPUPROF_NO_MEMORY;
     struct kernel_handle *slot = handle_slot(handles->slots, handles->slot_count, handle);
@@ -181,5 +185,6 @@ const struct kernel_name *kernel_name_of(const struct kernel_handles *handles, u
 {
     if (!handles->slot_count)
         return NULL;
-    return handle_slot(handles->slots, handles->slot_count, handle)->name;
+    const struct kernel_name *name = handle_slot(handles->slots, handles->slot_count, handle)->name;
+    return name == &nameless ? NULL : name;
 }

@@ -64,7 +64,8 @@ void kernel_names_limit(struct kernel_names *names, uint64_t bytes);
 void kernel_names_release(struct kernel_names *names);
 void kernel_handles_release(struct kernel_names *names, struct kernel_handles *handles);
 
-/* From now on `handle` means the name of `length` bytes at `text`. 0 or GPUPROF_NO_MEMORY. */
+/* From now on `handle` means the name of `length` bytes at `text`; nothing that is known if that is
+ * empty or finds no room. 0 or GPUPROF_NO_MEMORY. */
 int kernel_name_set(struct kernel_names *names, struct kernel_handles *handles, uint64_t handle,
                     const uint8_t *text, size_t length);
 

@@ -7,25 +7,25 @@
 #include "base/pages.h"
 #include "base/signals.h"
 #include "base/ticks.h"
+#include "cuda/name_texts.h"
 #include "record/thread.h"
 
-#define NAMES_FIRST     4096u        /* entries at start; doubles */
-#define NAMES_MAX       (1u << 22)   /* PyTorch registers about 10^5 */
-#define NAME_BYTES_MAX  4096u        /* kept of one name */
-#define ARENA_BYTES     (256u << 10) /* copied names, a piece at a time */
-#define ARENA_BYTES_MAX (64u << 20)
-#define NAMES_LOCK_NS   2000000000u
+#define NAMES_FIRST   4096u      /* entries at start; doubles */
+#define NAMES_MAX     (1u << 22) /* PyTorch registers about 10^5 */
+#define NAMES_LOCK_NS 2000000000u
 
-_Static_assert(NAME_BYTES_MAX <= RECORD_BYTES_MAX, "a name fits into a record");
 _Static_assert(NAME_CACHE_SLOTS == 1u << 12, "name_slot takes 12 bits");
 
 struct entry {
     uint64_t handle; /* 0 = free */
     uint64_t module;
-    const char *name;    /* NULL: its module is gone */
+    const char *name;    /* NULL: what it means is not known, or no longer */
     uint32_t next;       /* of the module's entries, index + 1 */
+    uint32_t previous;   /* likewise; 0: the module's first */
     uint16_t generation; /* definitions of this handle so far */
-    bool written;        /* the NAME record of this generation is in the stream */
+    bool is_copy;        /* the name is ours */
+    bool is_told;        /* the handle's last NAME record has a name */
+    bool is_written;     /* the NAME record of this generation is in the stream */
 };
 
 struct module {
@@ -40,9 +40,6 @@ struct table {
     struct module *modules;
     uint32_t module_capacity;
     uint32_t module_used;
-    char *arena;
-    size_t arena_free;
-    size_t arena_total;
 };
 
 /* By any thread that meets or defines a name, under the lock; the cache is read without. */
@@ -72,151 +69,113 @@ static struct module *module_at(struct module *modules, uint32_t capacity, uint6
     return &modules[i];
 }
 
-/* Entries move, so the chains of the modules are made anew. */
+static struct module *module_of(const struct entry *e)
+{
+    return module_at(names.modules, names.module_capacity, e->module);
+}
+
+/* Into the chain of its module. */
+static void link_entry(struct entry *e)
+{
+    struct module *m = module_of(e);
+    uint32_t number = (uint32_t)(e - names.entries) + 1;
+    e->previous = 0;
+    e->next = m->first;
+    if (e->next)
+        names.entries[e->next - 1].previous = number;
+    m->first = number;
+}
+
+static void unlink_entry(struct entry *e)
+{
+    if (e->next)
+        names.entries[e->next - 1].previous = e->previous;
+    if (e->previous)
+        names.entries[e->previous - 1].next = e->next;
+    else
+        module_of(e)->first = e->next;
+}
+
+/* Without a name, and with nothing to be told of that: nobody will miss the entry. */
+static bool is_spent(const struct entry *e)
+{
+    return !e->name && !e->is_told;
+}
+
+/* The next size of a table of which so many entries are in use; 0: too large. */
+static uint32_t next_capacity(uint32_t capacity, uint32_t in_use, uint32_t first)
+{
+    if (!capacity)
+        return first;
+    if (4 * in_use <= capacity)
+        return capacity;
+    return 2 * capacity <= NAMES_MAX ? 2 * capacity : 0;
+}
+
+/* Drops spent entries, and makes room if that is not enough. Entries move, so the chains of the
+ * modules are made anew. */
 static bool grow_entries(void)
 {
-    uint32_t capacity = names.capacity ? 2 * names.capacity : NAMES_FIRST;
-    if (capacity > NAMES_MAX)
-        return false;
-    struct entry *entries = pages_map(capacity * sizeof *entries);
+    uint32_t in_use = 0;
+    for (uint32_t i = 0; i < names.capacity; i++)
+        in_use += names.entries[i].handle && !is_spent(&names.entries[i]);
+    uint32_t capacity = next_capacity(names.capacity, in_use, NAMES_FIRST);
+    struct entry *entries = capacity ? pages_map(capacity * sizeof *entries) : NULL;
     if (!entries)
         return false;
     for (uint32_t i = 0; i < names.module_capacity; i++)
         names.modules[i].first = 0;
-    for (uint32_t i = 0; i < names.capacity; i++) {
-        if (!names.entries[i].handle)
-            continue;
-        struct entry *e = entry_at(entries, capacity, names.entries[i].handle);
-        *e = names.entries[i];
-        e->next = 0;
-        if (e->module && e->name) {
-            struct module *m = module_at(names.modules, names.module_capacity, e->module);
-            e->next = m->first;
-            m->first = (uint32_t)(e - entries) + 1;
-        }
-    }
+    for (uint32_t i = 0; i < names.capacity; i++)
+        if (names.entries[i].handle && !is_spent(&names.entries[i]))
+            *entry_at(entries, capacity, names.entries[i].handle) = names.entries[i];
     struct entry *old = names.entries;
     uint32_t old_capacity = names.capacity;
     names.entries = entries; /* before the old ones go: another thread may be forking meanwhile */
     names.capacity = capacity;
+    names.used = in_use;
+    for (uint32_t i = 0; i < capacity; i++)
+        if (entries[i].module && entries[i].name)
+            link_entry(&entries[i]);
     if (old)
         munmap(old, old_capacity * sizeof *old);
     return true;
 }
 
+/* Likewise of modules: those without entries are dropped. */
 static bool grow_modules(void)
 {
-    uint32_t capacity = names.module_capacity ? 2 * names.module_capacity : 1024;
-    struct module *modules = capacity > NAMES_MAX ? NULL : pages_map(capacity * sizeof *modules);
+    uint32_t in_use = 0;
+    for (uint32_t i = 0; i < names.module_capacity; i++)
+        in_use += names.modules[i].first != 0;
+    uint32_t capacity = next_capacity(names.module_capacity, in_use, 1024);
+    struct module *modules = capacity ? pages_map(capacity * sizeof *modules) : NULL;
     if (!modules)
         return false;
     for (uint32_t i = 0; i < names.module_capacity; i++)
-        if (names.modules[i].handle)
+        if (names.modules[i].first)
             *module_at(modules, capacity, names.modules[i].handle) = names.modules[i];
     struct module *old = names.modules;
     uint32_t old_capacity = names.module_capacity;
     names.modules = modules; /* as in grow_entries */
     names.module_capacity = capacity;
+    names.module_used = in_use;
     if (old)
         munmap(old, old_capacity * sizeof *old);
     return true;
 }
 
-static const char *copy_name(const char *name)
+/* What the handle meant is over. Threads must meet that: out of the cache. */
+static void forget(struct entry *e)
 {
-    size_t length = strnlen(name, NAME_BYTES_MAX);
-    if (length + 1 > names.arena_free) {
-        char *arena = names.arena_total < ARENA_BYTES_MAX ? pages_map(ARENA_BYTES) : NULL;
-        if (!arena)
-            return NULL;
-        names.arena = arena;
-        names.arena_free = ARENA_BYTES;
-        names.arena_total += ARENA_BYTES;
-    }
-    char *copy = names.arena;
-    memcpy(copy, name, length);
-    copy[length] = '\0';
-    if (name[length])
-        counter_add(COUNTER_NAMES_TRUNCATED, 1);
-    names.arena += length + 1;
-    names.arena_free -= length + 1;
-    return copy;
-}
-
-/* With the lock held. Defining a handle by the same name again changes nothing. */
-static bool define(uint64_t handle, const char *name, bool copy, uint64_t module)
-{
-    if (2 * names.used >= names.capacity && !grow_entries())
-        return false;
-    struct entry *e = entry_at(names.entries, names.capacity, handle);
-    if (e->name && e->module == module && strcmp(e->name, name) == 0)
-        return true;
-    const char *kept = copy ? copy_name(name) : name;
-    if (!kept)
-        return false;
-    if (module && 2 * names.module_used >= names.module_capacity && !grow_modules())
-        return false;
-    if (!e->handle)
-        names.used++;
-    bool chained = e->module && e->name; /* already on a chain: leave it there, it is harmless */
-    e->handle = handle;
-    e->name = kept;
+    uint64_t cached = e->handle;
+    if (e->name && e->module)
+        unlink_entry(e);
+    if (e->name && e->is_copy)
+        name_text_drop(e->name);
+    e->name = NULL;
     e->generation++;
-    e->written = false;
-    if (module && !chained) {
-        struct module *m = module_at(names.modules, names.module_capacity, module);
-        if (!m->handle) {
-            m->handle = module;
-            names.module_used++;
-        }
-        e->next = m->first;
-        m->first = (uint32_t)(e - names.entries) + 1;
-    }
-    if (!chained || module == 0)
-        e->module = module;
-    /* Threads must meet the new meaning: out of the cache with the old one. */
-    uint64_t cached = handle;
-    atomic_compare_exchange_strong(&name_cache[name_slot(handle)], &cached, 0);
-    return true;
-}
-
-void name_define(uint64_t handle, const char *name, bool copy, uint64_t module)
-{
-    if (!handle || !name)
-        return;
-    if (!lock_take(&names_lock, NAMES_LOCK_NS)) {
-        counter_add(COUNTER_NAMES_DROPPED, 1);
-        return;
-    }
-    if (!define(handle, name, copy, module))
-        counter_add(COUNTER_NAMES_DROPPED, 1);
-    lock_drop(&names_lock);
-}
-
-void name_alias(uint64_t handle, uint64_t known)
-{
-    if (!handle || handle == known || !lock_take(&names_lock, NAMES_LOCK_NS))
-        return;
-    struct entry *e = names.capacity ? entry_at(names.entries, names.capacity, known) : NULL;
-    if (e && e->name && !define(handle, e->name, true, 0))
-        counter_add(COUNTER_NAMES_DROPPED, 1);
-    lock_drop(&names_lock);
-}
-
-void names_drop_module(uint64_t module)
-{
-    if (!lock_take(&names_lock, NAMES_LOCK_NS))
-        return;
-    struct module *m =
-        names.module_capacity ? module_at(names.modules, names.module_capacity, module) : NULL;
-    for (uint32_t i = m && m->handle ? m->first : 0; i; i = names.entries[i - 1].next) {
-        struct entry *e = &names.entries[i - 1];
-        if (e->module == module)
-            e->name = NULL;
-    }
-    if (m)
-        m->first = 0;
-    lock_drop(&names_lock);
+    e->is_written = false;
+    atomic_compare_exchange_strong(&name_cache[name_slot(e->handle)], &cached, 0);
 }
 
 static struct entry *find_entry(uint64_t handle)
@@ -226,21 +185,104 @@ static struct entry *find_entry(uint64_t handle)
 }
 
 /*
+ * With the lock held. Defining a handle by the same name again changes nothing. False: there is no
+ * room, and the handle has no name. `name` may be another handle's copy.
+ */
+static bool define(uint64_t handle, const char *name, bool copy, uint64_t module)
+{
+    struct entry *e = find_entry(handle);
+    if (e && e->name && e->module == module && strcmp(e->name, name) == 0)
+        return true;
+    if (e)
+        forget(e);
+    if ((2 * names.used >= names.capacity && !grow_entries()) ||
+        (module && 2 * names.module_used >= names.module_capacity && !grow_modules()))
+        return false;
+    const char *kept = copy ? name_text_keep(name) : name;
+    if (!kept)
+        return false;
+    e = entry_at(names.entries, names.capacity, handle);
+    names.used += !e->handle;
+    e->handle = handle;
+    e->module = module;
+    e->name = kept;
+    e->is_copy = copy;
+    if (!module)
+        return true;
+    struct module *m = module_of(e);
+    names.module_used += !m->handle;
+    m->handle = module;
+    link_entry(e);
+    return true;
+}
+
+void name_define(uint64_t handle, const char *name, bool copy, uint64_t module)
+{
+    char cut[NAME_BYTES_MAX + 1];
+    size_t length;
+    if (!handle || !name)
+        return;
+    const char *kept = name_as_recorded(name, cut, &length);
+    if (!lock_take(&names_lock, NAMES_LOCK_NS)) {
+        counter_add(COUNTER_NAMES_DROPPED, 1);
+        return;
+    }
+    if (!define(handle, kept, copy || kept == cut, module))
+        counter_add(COUNTER_NAMES_DROPPED, 1);
+    lock_drop(&names_lock);
+}
+
+void name_alias(uint64_t handle, uint64_t known)
+{
+    if (!handle || handle == known)
+        return;
+    if (!lock_take(&names_lock, NAMES_LOCK_NS)) {
+        counter_add(COUNTER_NAMES_DROPPED, 1);
+        return;
+    }
+    const struct entry *e = find_entry(known);
+    struct entry *old = find_entry(handle);
+    if (e && e->name && !define(handle, e->name, e->is_copy, e->module))
+        counter_add(COUNTER_NAMES_DROPPED, 1);
+    else if ((!e || !e->name) && old && old->name)
+        forget(old);
+    lock_drop(&names_lock);
+}
+
+void name_forget(uint64_t handle)
+{
+    if (!lock_take(&names_lock, NAMES_LOCK_NS))
+        return;
+    struct entry *e = find_entry(handle);
+    if (e && e->name)
+        forget(e);
+    lock_drop(&names_lock);
+}
+
+void names_drop_module(uint64_t module)
+{
+    if (!module || !lock_take(&names_lock, NAMES_LOCK_NS))
+        return;
+    struct module *m =
+        names.module_capacity ? module_at(names.modules, names.module_capacity, module) : NULL;
+    while (m && m->first)
+        forget(&names.entries[m->first - 1]);
+    lock_drop(&names_lock);
+}
+
+/*
  * With the lock held: a copy of the entry's name, which may go as soon as the lock does, and the
  * rest of its record. From here on the name counts as written, so that no other thread writes it.
  */
 static void take_name(struct entry *e, struct record *r, char *text)
 {
-    size_t length = strnlen(e->name, NAME_BYTES_MAX + 1);
-    if (length > NAME_BYTES_MAX) {
-        counter_add(COUNTER_NAMES_TRUNCATED, 1);
-        length = NAME_BYTES_MAX;
-    }
-    memcpy(text, e->name, length);
+    size_t length = e->name ? strlen(e->name) : 0;
+    memcpy(text, e->name ? e->name : "", length);
     *r = (struct record){
         RECORD_WITH(NAME, [NAME_HANDLE] = e->handle, [NAME_GENERATION] = e->generation),
         .begin = ticks_now(), .bytes = (const uint8_t *)text, .byte_count = (uint32_t)length};
-    e->written = true;
+    e->is_written = true;
+    e->is_told = e->name != NULL;
 }
 
 /* The record of that name was dropped: tried again with the next call, so nothing is lost by it. */
@@ -250,8 +292,10 @@ static void put_name_back(uint64_t handle, uint64_t generation)
     if (!lock_take(&names_lock, NAMES_LOCK_NS))
         return;
     struct entry *e = find_entry(handle);
-    if (e && e->generation == generation)
-        e->written = false;
+    if (e && e->generation == generation) {
+        e->is_written = false;
+        e->is_told = true; /* perhaps: an end that nothing needs does no harm */
+    }
     uint64_t cached = handle;
     atomic_compare_exchange_strong(&name_cache[name_slot(handle)], &cached, 0);
     lock_drop(&names_lock);
@@ -265,7 +309,7 @@ static __attribute__((noinline)) void write_name(struct thread *t, uint64_t hand
     if (!lock_take(&names_lock, NAMES_LOCK_NS))
         return;
     struct entry *e = find_entry(handle);
-    bool due = e && e->name && !e->written;
+    bool due = e && !e->is_written && (e->name || e->is_told);
     if (due)
         take_name(e, &r, text);
     /* A handle without a name goes into the cache too: looking again would find nothing again. */
@@ -288,7 +332,7 @@ void names_reset(void)
 {
     atomic_store(&names_lock.holder, 0);
     for (uint32_t i = 0; i < names.capacity; i++)
-        names.entries[i].written = false;
+        names.entries[i].is_written = names.entries[i].is_told = false;
     for (unsigned i = 0; i < NAME_CACHE_SLOTS; i++)
         atomic_store_explicit(&name_cache[i], 0, memory_order_relaxed);
 }

@@ -1,17 +1,26 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cupti/gpu_names.h"
 
-#include <string.h>
-
+#include "base/hash.h"
 #include "base/pages.h"
+#include "cuda/name_texts.h"
 #include "record/thread.h"
 
-#define NAMES_FIRST    4096u
-#define NAMES_MAX      (1u << 22)
-#define NAME_BYTES_MAX 4096u
+#define NAMES_FIRST 4096u
+#define NAMES_MAX   (1u << 22)
+#define SEEN_SLOTS  4096u /* power of two */
+
+_Static_assert(SEEN_SLOTS == 1u << 12, "slot_of takes 12 bits");
 
 struct entry {
-    const char *name; /* NULL = free */
+    uint64_t hash; /* of the text; 0 = free */
+    uint64_t number;
+};
+
+/* An address whose text has been looked at in this buffer: in a later one it may have another. */
+struct seen {
+    const char *name;
+    uint64_t buffer;
     uint64_t number;
 };
 
@@ -20,12 +29,24 @@ static struct {
     struct entry *entries; /* mmap'ed; open addressing */
     uint32_t capacity;
     uint32_t used;
+    uint64_t buffer;
+    struct seen seen[SEEN_SLOTS]; /* direct-mapped */
 } table;
 
-static struct entry *entry_of(struct entry *entries, uint32_t capacity, const char *name)
+void gpu_names_next_buffer(void)
 {
-    uint32_t i = (uint32_t)(((uintptr_t)name * 0x9E3779B97F4A7C15u) >> 32) & (capacity - 1);
-    while (entries[i].name && entries[i].name != name)
+    table.buffer++;
+}
+
+static struct seen *slot_of(const char *name)
+{
+    return &table.seen[hash_mix(0, (uintptr_t)name) >> 52];
+}
+
+static struct entry *entry_of(struct entry *entries, uint32_t capacity, uint64_t hash)
+{
+    uint32_t i = (uint32_t)hash & (capacity - 1);
+    while (entries[i].hash && entries[i].hash != hash)
         i = (i + 1) & (capacity - 1);
     return &entries[i];
 }
@@ -39,8 +60,8 @@ static bool grow(void)
     if (!entries)
         return false;
     for (uint32_t i = 0; i < table.capacity; i++)
-        if (table.entries[i].name)
-            *entry_of(entries, capacity, table.entries[i].name) = table.entries[i];
+        if (table.entries[i].hash)
+            *entry_of(entries, capacity, table.entries[i].hash) = table.entries[i];
     if (table.entries)
         munmap(table.entries, table.capacity * sizeof *table.entries);
     table.entries = entries;
@@ -48,27 +69,39 @@ static bool grow(void)
     return true;
 }
 
+/* 0: no room for it, or for its record, most likely with its kernel's; tried again with the next.
+ */
+static uint64_t number_of(struct thread *me, const char *name, uint64_t begin)
+{
+    char cut[NAME_BYTES_MAX + 1];
+    size_t length = strlen(name);
+    uint64_t hash = hash_bytes(name, length) | 1;
+    struct entry *e = table.capacity ? entry_of(table.entries, table.capacity, hash) : NULL;
+    if (e && e->hash)
+        return e->number;
+    if (2 * table.used >= table.capacity) {
+        if (!grow()) {
+            counter_add(COUNTER_NAMES_DROPPED, 1);
+            return 0;
+        }
+        e = entry_of(table.entries, table.capacity, hash);
+    }
+    const char *text = name_as_recorded(name, cut, &length);
+    struct record r = {RECORD_WITH(KERNEL_NAME, [KERNEL_NAME_NAME] = table.used + 1u),
+                       .begin = begin, .bytes = (const uint8_t *)text,
+                       .byte_count = (uint32_t)length};
+    if (!thread_append(me, &r))
+        return 0;
+    *e = (struct entry){hash, ++table.used};
+    return e->number;
+}
+
 uint64_t gpu_name(struct thread *me, const char *name, uint64_t begin)
 {
     if (!name)
         return 0;
-    if (2 * table.used >= table.capacity && !grow()) {
-        counter_add(COUNTER_NAMES_DROPPED, 1);
-        return 0;
-    }
-    struct entry *e = entry_of(table.entries, table.capacity, name);
-    if (e->name)
-        return e->number;
-    size_t length = strnlen(name, NAME_BYTES_MAX + 1);
-    if (length > NAME_BYTES_MAX) {
-        counter_add(COUNTER_NAMES_TRUNCATED, 1);
-        length = NAME_BYTES_MAX;
-    }
-    struct record r = {RECORD_WITH(KERNEL_NAME, [KERNEL_NAME_NAME] = table.used + 1u),
-                       .begin = begin, .bytes = (const uint8_t *)name,
-                       .byte_count = (uint32_t)length};
-    if (!thread_append(me, &r))
-        return 0; /* with its kernel's record, most likely; tried again with the next */
-    *e = (struct entry){name, ++table.used};
-    return e->number;
+    struct seen *s = slot_of(name);
+    if (s->name != name || s->buffer != table.buffer || !s->number)
+        *s = (struct seen){name, table.buffer, number_of(me, name, begin)};
+    return s->number;
 }

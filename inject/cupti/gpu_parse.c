@@ -5,6 +5,7 @@
 #include "base/ticks.h"
 #include "cupti/gpu_buffers.h"
 #include "cupti/gpu_clock.h"
+#include "cupti/gpu_names.h"
 #include "cupti/gpu_records.h"
 #include "cupti/gpu_scope.h"
 #include "cupti/gpu_state.h"
@@ -34,6 +35,7 @@ static void parse(struct thread *me, const struct gpu_buffer *buffer)
     struct cupti_view view;
     int more;
     gpu_clock_look();
+    gpu_names_next_buffer();
     cupti_walk_init(&walk, &gpu.cupti.sizes, gpu_scope_next_record, buffer->data,
                     buffer->valid_bytes);
     while ((more = cupti_walk_next(&walk, &view)) > 0) {

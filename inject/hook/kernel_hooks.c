@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The wrappers of the calls by which programs register and look up kernels: they state the names.
  */
+#include "base/objects.h"
 #include "cuda/cuda_abi.h"
 #include "cuda/names.h"
 #include "hook/hook_real.h"
@@ -70,8 +71,30 @@ EXPORT cudaError_t cudaLibraryGetKernel(cudaKernel_t *pKernel, cudaLibrary_t lib
     __typeof__(&cudaLibraryGetKernel) real = HOOK_REAL(cudaLibraryGetKernel);
     cudaError_t result = real ? real(pKernel, library, name) : NO_RUNTIME;
     if (result == cudaSuccess && pKernel)
-        name_define(handle_of(*pKernel), name, true, 0);
+        name_define(handle_of(*pKernel), name, true, handle_of(library));
     return result;
+}
+
+EXPORT cudaError_t cudaLibraryUnload(cudaLibrary_t library)
+{
+    __typeof__(&cudaLibraryUnload) real = HOOK_REAL(cudaLibraryUnload);
+    names_drop_module(
+        handle_of(library)); /* its handle may mean another one as soon as it is gone */
+    return real ? real(library) : NO_RUNTIME;
+}
+
+EXPORT CUresult cuModuleUnload(CUmodule hmod)
+{
+    __typeof__(&cuModuleUnload) real = HOOK_REAL(cuModuleUnload);
+    names_drop_module(handle_of(hmod));
+    return real ? real(hmod) : NO_DRIVER;
+}
+
+EXPORT CUresult cuLibraryUnload(CUlibrary library)
+{
+    __typeof__(&cuLibraryUnload) real = HOOK_REAL(cuLibraryUnload);
+    names_drop_module(handle_of(library));
+    return real ? real(library) : NO_DRIVER;
 }
 
 EXPORT CUresult cuModuleGetFunction(CUfunction *hfunc, CUmodule hmod, const char *name)
@@ -79,7 +102,7 @@ EXPORT CUresult cuModuleGetFunction(CUfunction *hfunc, CUmodule hmod, const char
     __typeof__(&cuModuleGetFunction) real = HOOK_REAL(cuModuleGetFunction);
     CUresult result = real ? real(hfunc, hmod, name) : NO_DRIVER;
     if (result == CUDA_SUCCESS && hfunc)
-        name_define(handle_of(*hfunc), name, true, 0);
+        name_define(handle_of(*hfunc), name, true, handle_of(hmod));
     return result;
 }
 
@@ -88,7 +111,7 @@ EXPORT CUresult cuLibraryGetKernel(CUkernel *pKernel, CUlibrary library, const c
     __typeof__(&cuLibraryGetKernel) real = HOOK_REAL(cuLibraryGetKernel);
     CUresult result = real ? real(pKernel, library, name) : NO_DRIVER;
     if (result == CUDA_SUCCESS && pKernel)
-        name_define(handle_of(*pKernel), name, true, 0);
+        name_define(handle_of(*pKernel), name, true, handle_of(library));
     return result;
 }
 
@@ -98,5 +121,52 @@ EXPORT CUresult cuKernelGetFunction(CUfunction *pFunc, CUkernel kernel)
     CUresult result = real ? real(pFunc, kernel) : NO_DRIVER;
     if (result == CUDA_SUCCESS && pFunc)
         name_alias(handle_of(*pFunc), handle_of(kernel));
+    return result;
+}
+
+/* ---- all of a module at once: the driver is asked for the names --------------------------------
+ */
+
+/*
+ * Of what `real`, the function of the driver that listed them, has put into `handles`, at most
+ * `count`. `counts` and `names` are functions beside it: how many there are, and the name of one.
+ */
+static void name_listed(const void *real, void *const *handles, unsigned count, void *module,
+                        const char *counts, const char *names)
+{
+    struct object driver;
+    unsigned there = 0;
+    const char *name;
+    if (!object_at((uintptr_t)real, &driver))
+        return;
+    CUresult (*count_of)(unsigned *, void *) = (__typeof__(count_of))object_symbol(&driver, counts);
+    CUresult (*name_of)(const char **, void *) = (__typeof__(name_of))object_symbol(&driver, names);
+    if (!count_of || !name_of || count_of(&there, module) != CUDA_SUCCESS)
+        return;
+    for (unsigned i = 0; i < count && i < there; i++)
+        if (name_of(&name, handles[i]) == CUDA_SUCCESS && name)
+            name_define(handle_of(handles[i]), name, true, handle_of(module));
+        else
+            name_forget(handle_of(handles[i]));
+}
+
+EXPORT CUresult cuModuleEnumerateFunctions(CUfunction *functions, unsigned int numFunctions,
+                                           CUmodule mod)
+{
+    __typeof__(&cuModuleEnumerateFunctions) real = HOOK_REAL(cuModuleEnumerateFunctions);
+    CUresult result = real ? real(functions, numFunctions, mod) : NO_DRIVER;
+    if (result == CUDA_SUCCESS && functions)
+        name_listed((const void *)real, (void *const *)functions, numFunctions, mod,
+                    "cuModuleGetFunctionCount", "cuFuncGetName");
+    return result;
+}
+
+EXPORT CUresult cuLibraryEnumerateKernels(CUkernel *kernels, unsigned int numKernels, CUlibrary lib)
+{
+    __typeof__(&cuLibraryEnumerateKernels) real = HOOK_REAL(cuLibraryEnumerateKernels);
+    CUresult result = real ? real(kernels, numKernels, lib) : NO_DRIVER;
+    if (result == CUDA_SUCCESS && kernels)
+        name_listed((const void *)real, (void *const *)kernels, numKernels, lib,
+                    "cuLibraryGetKernelCount", "cuKernelGetName");
     return result;
 }

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Every way of reaching CUDA: what gpuprof recorded is what the simulated CUDA really did."""
 
+import json
 import os
 import shutil
 import subprocess
@@ -47,6 +48,16 @@ def fixture_compare(library, tmp_path):
 def test_linked_runtime(compare, major, streams):
     program = toolchain.build("runtime_work.c", *toolchain.runtime(major), *STREAMS[streams])
     compare([program, *WORK], calls=2000)
+
+
+def test_names_of_listed_kernels(library, run_collector, tmp_path):
+    """And of those whose handle another module's kernel had: as the driver names each."""
+    program = toolchain.build("module_names.c", *toolchain.DRIVER)
+    done = toolchain.run([program], toolchain.environment(tmp_path / "out", library), status=3)
+    trace = json.loads(run_collector("merge", tmp_path / "out").stdout)
+    launches = [e for e in trace["traceEvents"] if e["name"] == "cuLaunchKernel"]
+    assert [e["args"]["kernel"] for e in launches] == done.stdout.split()
+    assert len(launches) == 5
 
 
 def test_arguments(compare):

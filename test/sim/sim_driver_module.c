@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -30,6 +31,19 @@ static CUmodule module_check(CUmodule module)
     return sim_pool_has(&pool_modules, module) ? module : NULL;
 }
 
+/* An image that begins so names functions that are there before they are asked for. */
+static void functions_declare(CUmodule module, const char *image, bool is_kernel)
+{
+    static const char begin[] = "functions ";
+    char name[64];
+    int length;
+    if (!image || strncmp(image, begin, sizeof begin - 1) != 0)
+        return;
+    image += sizeof begin - 1;
+    for (; sscanf(image, "%63s%n", name, &length) == 1; image += length)
+        function_get(module, name, is_kernel);
+}
+
 static CUresult module_load(CUmodule *module, const void *image, const char *path)
 {
     CUcontext context;
@@ -43,6 +57,8 @@ static CUresult module_load(CUmodule *module, const void *image, const char *pat
     if (image && *(const char *)image == 0)
         return CUDA_ERROR_INVALID_IMAGE;
     *module = module_make(context);
+    if (*module)
+        functions_declare(*module, image, false);
     if (*module)
         trace_module(SIM_MODULE_LOADED, context, (*module)->id, image);
     return *module ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
@@ -61,6 +77,8 @@ static CUresult library_load(CUlibrary *library, const void *image, const char *
     *library = (CUlibrary)made;
     if (made)
         made->library = *library;
+    if (made)
+        functions_declare(made, image, true);
     if (made)
         trace_module(SIM_MODULE_LOADED, context_current_or_null(), made->id, image);
     return made ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;

@@ -94,6 +94,7 @@ CUresult cuModuleLoadFatBinary(CUmodule *module, const void *image);
 CUresult cuModuleUnload(CUmodule module);
 CUresult cuModuleGetFunction(CUfunction *function, CUmodule module, const char *name);
 CUresult cuModuleGetFunctionCount(sim_u *count, CUmodule module);
+CUresult cuModuleEnumerateFunctions(CUfunction *functions, sim_u count, CUmodule module);
 CUresult cuModuleGetGlobal_v2(CUdeviceptr *ptr, size_t *bytes, CUmodule module, const char *name);
 CUresult cuModuleGetLoadingMode(CUmoduleLoadingMode *mode);
 CUresult cuLibraryLoadData(CUlibrary *, const void *code, CUjit_option *, void **, sim_u,
