@@ -290,4 +290,8 @@ bool memory_has_stacks(const struct memory_report *m, uint32_t origin);
 struct call_tree;
 char *memory_origin_text(const struct memory_report *m, uint32_t origin, struct call_tree *tree);
 
+/* (memory_verb.c) Is the moment that is asked for one of the recording, whose end is known? Of a
+ * recording without events nobody knows. An error was said. */
+enum exit_code memory_check_moment(const struct memory_report *m);
+
 #endif

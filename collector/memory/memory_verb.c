@@ -55,8 +55,7 @@ static enum exit_code write_out(struct memory_rows *rows, const struct memory_vi
     return verb_output_close(&out, options->output, error);
 }
 
-/* Of a recording without events nobody knows. */
-static enum exit_code check_moment(const struct memory_report *m)
+enum exit_code memory_check_moment(const struct memory_report *m)
 {
     uint64_t origin_ns = m->walk.survey.origin_ns;
     char whole[UNIT_TEXT_BYTES], asked[UNIT_TEXT_BYTES];
@@ -86,7 +85,7 @@ static enum exit_code memory_recording(struct recording *rec, const struct memor
     if (code == EXIT_OK)
         code = steps_check(&report.steps, "memory");
     if (code == EXIT_OK)
-        code = check_moment(&report);
+        code = memory_check_moment(&report);
     if (code == EXIT_OK &&
         (error = memory_rows_make(&rows, &report, options->memory_at, options->symbols)) < 0) {
         message("memory: %s", gpuprof_error_text(error));
@@ -107,8 +106,7 @@ static bool is_snapshot(const struct options *options)
            (verb_output_is(options->output, "pickle") || verb_output_is(options->output, "pkl"));
 }
 
-/* What is said of tables says nothing of a picture, or of a snapshot, which has all that happened.
- */
+/* What is said of tables says nothing of a picture, or of a snapshot. */
 static enum exit_code check_kind(const struct options *options)
 {
     bool asks =
@@ -117,10 +115,9 @@ static enum exit_code check_kind(const struct options *options)
         return usage_error("memory: %s: a picture has no tables: leave --table, --sort, --limit "
                            "and --full out",
                            options->output);
-    if (is_snapshot(options) &&
-        (asks || options->memory_at != MEMORY_AT_PEAK || options->memory_by != MEMORY_BY_BEST))
-        return usage_error("memory: %s: a snapshot has no tables, and all that happened: leave "
-                           "--table, --sort, --limit, --full, --by and --at out",
+    if (is_snapshot(options) && (asks || options->memory_by != MEMORY_BY_BEST))
+        return usage_error("memory: %s: a snapshot has no tables: leave --table, --sort, --limit, "
+                           "--full and --by out",
                            options->output);
     return EXIT_OK;
 }

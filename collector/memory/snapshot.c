@@ -203,6 +203,7 @@ int snapshot_make(struct snapshot *s, struct memory_report *m, const struct proc
     *s = (struct snapshot){.report = m, .process = process};
     int error = ledger_init(&s->ledger, &m->walk, &user);
     if (error == 0) {
+        s->ledger.until_ns = m->asked_ns == UINT64_MAX ? 0 : m->asked_ns;
         struct consumer consumers[] = {ledger_consumer(&s->ledger)};
         consumers[0].needs |= WALK_OPS;
         error = walk_run(&m->walk, process, consumers, 1);

@@ -3,7 +3,8 @@
  * What became of a process's memory, as PyTorch's snapshots have it (torch.cuda.memory._snapshot):
  * what its viewer at pytorch.org/memory_viz and torch.cuda._memory_viz open. Segments are what CUDA
  * gave, blocks those of PyTorch's allocator; where it has put none, a segment is its own block.
- * Memory of the host and arrays are left out.
+ * Memory of the host and arrays are left out. Of a moment that is asked for it has what happened
+ * until then.
  *
  * Memory: 1 bit a segment, up to SNAPSHOT_SEGMENTS_MAX of a device, beside what the ledger takes;
  * 40 bytes for each thing that happened lie in a file without a name (spool.h) until all is known.

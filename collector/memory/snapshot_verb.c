@@ -77,11 +77,16 @@ enum exit_code snapshot_files(struct recording *rec, const struct options *optio
 {
     struct memory_report m;
     struct call_tree tree;
-    struct memory_wish wish = {.by = MEMORY_BY_STACK, .at_seconds = -1};
+    struct memory_wish wish = {.by = MEMORY_BY_STACK,
+                               .at_seconds =
+                                   options->memory_at == MEMORY_AT_TIME ? options->at_seconds : -1};
     enum exit_code code = EXIT_ENVIRONMENT;
     if (memory_report_learn(&m, rec, &wish) == 0) {
+        for (uint32_t i = 0; i < rec->count; i++)
+            m.end_ns = m.walk.last_ns[i] > m.end_ns ? m.walk.last_ns[i] : m.end_ns;
+        enum exit_code late = memory_check_moment(&m);
         if (call_tree_init(&tree, &m.walk.survey, options->symbols) == 0)
-            code = write_all(&m, &tree, options->output);
+            code = late != EXIT_OK ? late : write_all(&m, &tree, options->output);
         else
             verb_output_failed(options->output, GPUPROF_NO_MEMORY);
         call_tree_release(&tree);

@@ -411,9 +411,13 @@ static __attribute__((noinline)) int take_any(struct ledger *l, const struct sli
     const struct event *e = &s->event;
     bool is_left = s->change == RANGE_LEFT || s->op_change == OP_LEFT ||
                    s->library_change == LIBRARY_OPEN; /* no event: all of them are past */
-    int error = catch_up(l, is_left ? UINT64_MAX : e->begin_ns);
+    uint64_t end_ns = l->until_ns ? l->until_ns : UINT64_MAX;
+    bool is_past = is_left || e->begin_ns > end_ns;
+    int error = catch_up(l, is_past ? end_ns : e->begin_ns);
     if (error < 0)
         return error;
+    if (is_past && l->until_ns)
+        return WALK_STOP;
     switch (e->record->type) {
     case RECORD_CALL: return take_call(l, s);
     case RECORD_MEMORY: return take_memory(l, s);
@@ -437,7 +441,8 @@ static int take(void *context, const struct slice *s)
 
 static int end(void *context)
 {
-    return catch_up(context, UINT64_MAX);
+    struct ledger *l = context;
+    return catch_up(l, l->until_ns ? l->until_ns : UINT64_MAX);
 }
 
 struct consumer ledger_consumer(struct ledger *l)

@@ -75,6 +75,7 @@ struct ledger {
     uint64_t late_order;
     struct ledger_form *forms; /* owned, by function index */
     uint32_t form_count;
+    uint64_t until_ns; /* the books are those of that moment; 0: of the end. For its user to set */
 };
 
 /* `walk` must stay. 0 or GPUPROF_NO_MEMORY; ledger_release in both cases. */

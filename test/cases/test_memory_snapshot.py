@@ -225,6 +225,26 @@ def test_any_program(seed, snapshot):
             assert all(1 << 40 <= a < 1 << 41 for a in mapped)
 
 
+def test_any_moment(run_verb, tmp_path):
+    """What was there then, by the books, and all that happened until then, and nothing else."""
+    process = at_random(5)
+    process.write(conftest.built(conftest.BUILD / "make_raw"), tmp_path / "data")
+    origin = process.steps[0]
+    changes = sorted(b.since for b in process.blocks)
+    for at in (changes[len(changes) // 3], changes[-1]):
+        path = tmp_path / f"{at}.pickle"
+        run_verb("memory", tmp_path / "data", f"--at={at - origin}ns", "-o", path, "--symbols=none")
+        for device in range(2):
+            own = [b for b in process.blocks if b.kind in (*ADDRESSED, "tensor") and
+                   b.device == device]
+            replay = Replay(load(path), device)
+            shown = {b.address for b in own}
+            assert {a: size for a, (size, _) in replay.blocks.items() if a in shown} == \
+                {b.address: b.bytes for b in Books(own).at(at)} != {}
+    said = run_verb("memory", tmp_path / "data", "--at=1h", "-o", path, status=2).stderr
+    assert "nothing was recorded" in said
+
+
 def test_peak_of_any_program(snapshot):
     process = at_random(77)
     process.blocks = [b for b in process.blocks if b.kind != "physical"]
@@ -279,7 +299,7 @@ def test_nothing_to_write(collector, tmp_path, run_verb):
     assert done.returncode == 1 and "no call that gets memory was recorded" in done.stderr
     assert not (tmp_path / "x.pickle").exists()
     done = subprocess.run([collector, "memory", tmp_path / "data", "-o", tmp_path / "x.pickle",
-                           "--at=end"], capture_output=True, text=True, check=False)
+                           "--by=stack"], capture_output=True, text=True, check=False)
     assert done.returncode == 2 and "leave" in done.stderr
 
 
