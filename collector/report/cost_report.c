@@ -10,8 +10,10 @@
 
 #define STEPS_SHOWN_MAX 32 /* in the text, of all processes together */
 #define UNKNOWN_STEP    "something unknown"
-#define TIMED_FEW       100  /* of a class: what is known of fewer ... */
-#define TIMED_OF        1000 /* ... for so many times as many is a guess */
+#define TIMED_FEW       100 /* of a class: what is known of fewer ... */
+#define STEPS_NEWS      1.5 /* of a thread's time: where its steps are most of it, they tell the same \
+                             */
+#define TIMED_OF 1000       /* ... for so many times as many is a guess */
 
 static double worst_share(const struct process *p)
 {
@@ -112,6 +114,21 @@ bool cost_is_rough(const struct cost_report *c)
     for (unsigned i = 0; i < COST_COUNT; i++)
         rough_ns += is_rough(&c->rows[i], i) ? c->rows[i].total_ns : 0;
     return rough_ns > c->cost_ns / 2;
+}
+
+double cost_of_steps(const struct recording *rec, const struct steps *steps)
+{
+    double worst = 0;
+    for (uint32_t i = 0; steps && steps->firsts && i < rec->count; i++) {
+        const uint64_t *sum = rec->processes[i]->costs.sum;
+        uint64_t steps_ns = 0;
+        for (uint32_t k = steps->firsts[i]; k < steps->firsts[i + 1]; k++)
+            steps_ns += steps->list[k].end_ns - steps->list[k].begin_ns;
+        double share = cost_share(sum[COST_SUM_WORST_COST_NS], steps_ns);
+        bool is_news = (double)sum[COST_SUM_WORST_WALL_NS] > STEPS_NEWS * (double)steps_ns;
+        worst = is_news && share <= 1 && share > worst ? share : worst;
+    }
+    return worst;
 }
 
 /* ---- the classes ---- */

@@ -5,6 +5,7 @@
 
 #include <stdio.h>
 
+#include "model/steps.h"
 #include "read/recording.h"
 #include "table/table.h"
 
@@ -34,6 +35,11 @@ bool cost_is_rough(const struct cost_report *c);
 /* After all was read. 0 or GPUPROF_NO_MEMORY. */
 int cost_report_init(struct cost_report *c, const struct recording *rec);
 void cost_report_release(struct cost_report *c);
+
+/* What the thread that paid most paid in all, as a share of its process's steps: what it paid
+ * before and behind them is in it, so that it is at most that. Of the process with the largest; 0:
+ * there are no steps, or they are most of its time. */
+double cost_of_steps(const struct recording *rec, const struct steps *steps);
 
 /* Of a struct cost_report: the classes, and what was given up. Together they are the member
  * "own_cost". In the text and csv nothing where it was not measured, as in older recordings and

@@ -17,6 +17,7 @@
 #include "report/device_report.h"
 #include "report/dumps.h"
 #include "report/overview.h"
+#include "report/step_report.h"
 #include "table/text_width.h"
 
 #define ORIGIN_LATE_NS  1000000000u /* behind the start of the first process */
@@ -634,12 +635,17 @@ static void print_cost(struct screen *s, const struct report *r)
     const struct cost_report *c = &r->cost;
     if (!c->worst && !c->wall_ns)
         return;
+    const struct steps *steps = r->selection ? NULL : r->steps ? &r->steps->steps : r->marks;
+    double of_steps = cost_of_steps(r->rec, steps);
+    char more[64] = "";
+    if (of_steps > 0)
+        snprintf(more, sizeof more, "; up to %.2f%% of the steps", 100 * of_steps);
     if (c->is_blind)
         line(s, "gpuprof", NULL, "its own cost was not measured");
     else
-        line(s, "gpuprof", NULL, "took %s%.2f%% of the threads' time and %.2f%% of a CPU%s%s",
+        line(s, "gpuprof", NULL, "took %s%.2f%% of the threads' time and %.2f%% of a CPU%s%s%s",
              cost_is_rough(c) ? "~" : "", 100 * cost_share(c->cost_ns, c->wall_ns),
-             100 * cost_share(c->own_ns, c->span_ns), of_whole(r),
+             100 * cost_share(c->own_ns, c->span_ns), more, of_whole(r),
              s->is_short ? "" : "; --table=cost");
 }
 

@@ -316,3 +316,21 @@ def test_a_cost_that_few_calls_tell_is_rough(make_records, run_verb, timed):
     table = run_verb("report", "--table=cost", data).stdout
     assert (f"  ~ operator: only {timed} of 59,522 were timed" in table) == bool(rough)
     assert ("~410.730 ms" in table) == bool(rough) and "~90.000 ms" not in table
+
+
+def test_cost_is_told_of_the_steps(make_records, run_verb):
+    """An import of 3.5 s before five steps of 100 ms makes it look small."""
+    total, step = (stream_reader.TYPE_NUMBERS[kind] for kind in ("cost_sum", "step"))
+    sums = (1, 4 * 10**9, 40_000_000, 1, 4 * 10**9, 40_000_000, 900000, 5 * 10**9, 0, 0)
+    lines = ["process 0", f"{stream_reader.CALL} 1 1000 500 1 0 cudaFree 0 -"]
+    for i in range(6):
+        at = 3_500_000_000 + i * 100_000_000
+        lines += [f"{step} 1 {at} 0 0 0 0 0 {i}",
+                  f"{stream_reader.CALL} 1 {at + 1000} 500 {i + 2} 0 cudaFree 0 -"]
+    cost = f"{total} 0 4100000000 0 0 0 0 0 {','.join(map(str, sums))}"
+    _, found = screen_of(run_verb("report", make_records([*lines, cost])).stdout)
+    assert found["gpuprof"] == ["took 1.00% of the threads' time and 0.02% of a CPU; up to 8.00% "
+                                "of the steps; --table=cost"]
+    _, found = screen_of(run_verb("report", "--from=1s", make_records([*lines, cost], name="p")
+                                  .parent / "data").stdout)
+    assert "of the steps" not in found["gpuprof"][0]
