@@ -24,6 +24,7 @@
 #include "cupti/gpu_kinds.h"
 #include "cupti/gpu_parse.h"
 #include "cupti/gpu_quiet.h"
+#include "cupti/gpu_rest.h"
 #include "cupti/gpu_rival.h"
 #include "cupti/gpu_scope.h"
 #include "cupti/gpu_state.h"
@@ -250,6 +251,7 @@ void gpu_turn(void)
     if (recorded_asked() & (OFF_CALLBACKS | OFF_CUPTI))
         gpu_flush_wake();
     struct quiet quiet = quiet_begin();
+    gpu_rest_turn();
     if (gpu_kinds_are_due() && !gpu_kinds_follow()) {
         if (phase == GPU_ACTIVE)
             gpu_drain(gp.settings.numbers[SETTING_EXIT_WAIT]); /* those before the pause */

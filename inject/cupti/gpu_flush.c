@@ -6,6 +6,7 @@
 #include "base/ticks.h"
 #include "cupti/gpu_devices.h"
 #include "cupti/gpu_drain.h"
+#include "cupti/gpu_rest.h"
 #include "cupti/gpu_rival.h"
 #include "cupti/gpu_state.h"
 #include "cupti/gpu_stop.h"
@@ -63,6 +64,7 @@ static bool look(uint32_t requested, bool *is_asked, uint64_t *took_ns)
         flush(forced);
     *took_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID) - begin_ns;
     give_up();
+    gpu_rest_look();
     own_thread_tell(COST_FLUSH);
     return true;
 }

@@ -63,7 +63,7 @@ static bool is_ours(int domain, uint32_t cbid)
 {
     int code = cupti_callback_code(&gpu.callbacks, (CUpti_CallbackDomain)domain, cbid);
     return gpu.subscriber && gpu.subscriber == atomic_load(&guest.handle) && code >= 0 &&
-           gpu.is_called_back[code] && gpu_deafness() != GPU_DEAF;
+           gpu.is_called_back[code] && gpu_deafness() != GPU_DEAF && !atomic_load(&gpu.rests[code]);
 }
 
 void gpu_guest_tell(CUpti_CallbackDomain domain, CUpti_CallbackId cbid, const void *cbdata)
@@ -214,11 +214,17 @@ typedef int enable_function(uint32_t enable, void *subscriber, int domain, uint3
 
 static int enable_one(enable_function *real, uint32_t enable, int domain, uint32_t cbid)
 {
+    void *handle = (void *)atomic_load(&guest.handle);
     int result = CUPTI_SUCCESS;
+    uint8_t before = is_known(domain, cbid) ? atomic_load(&guest.wants[domain][cbid]) : 0;
+    if (enable && is_known(domain, cbid)) /* first: who turns ours off looks (gpu_rest.c) */
+        atomic_store(&guest.wants[domain][cbid], 1);
     if (enable || !is_ours(domain, cbid))
-        result = real(enable, atomic_load(&guest.handle), domain, cbid);
-    if (result == CUPTI_SUCCESS && is_known(domain, cbid))
-        atomic_store(&guest.wants[domain][cbid], enable != 0);
+        result = real(enable, handle, domain, cbid);
+    if (is_known(domain, cbid))
+        atomic_store(&guest.wants[domain][cbid], result == CUPTI_SUCCESS ? enable != 0 : before);
+    if (!enable && is_ours(domain, cbid)) /* ours was turned on meanwhile */
+        real(1, handle, domain, cbid);
     return result;
 }
 

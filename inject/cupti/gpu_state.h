@@ -44,6 +44,7 @@ struct gpu {
     struct cupti_library cupti;
     struct cupti_callback_map callbacks;
     bool is_called_back[API_FUNCTION_COUNT]; /* CUPTI tells of its calls */
+    atomic_bool rests[API_FUNCTION_COUNT];   /* not now: see gpu_rest.h */
     _Atomic uint32_t deaf;                   /* enum gpu_deafness */
     uint32_t refused_callbacks;              /* that were wanted */
     CUpti_SubscriberHandle subscriber;

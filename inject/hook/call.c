@@ -10,12 +10,10 @@
 #include "record/wake.h"
 #include "stack/stack.h"
 
-/* While calls are off, what later ones are understood by goes on: who has which memory, and which
- * streams capture. */
+/* And while there are captures, which streams take part. */
 static bool goes_on(const struct call_site *site)
 {
-    return site->class == API_ALLOC || api_bounds_capture(site->capture) ||
-           (site->capture && attention_captures());
+    return call_always_goes_on(site) || (site->capture && attention_captures());
 }
 
 static bool is_left_out(const struct call_site *site)
@@ -296,6 +294,8 @@ static bool follow_capture(const struct call_site *site, int result, const uint6
     if (site->capture && (result == 0 || site->capture == API_CAPTURE_END) &&
         result != CAPTURE_ERROR_WRONG_THREAD)
         capture_note((enum api_capture)site->capture, site->code, *stream, event ? *event : 0);
+    if (!capturing && recorded_off() & OFF_CALLS) /* more goes on than before */
+        FEATURES_DO(turn, ());
     /* After that: the wait that draws a stream into a capture goes into the graph itself. */
     return !begins_or_ends && result == 0 && capture_has_stream(site->code, *stream);
 }

@@ -26,6 +26,13 @@
 
 extern const struct call_site *const call_sites[API_FUNCTION_COUNT]; /* hooks.c */
 
+/* While calls are off, what later ones are understood by goes on: who has which memory, and where
+ * captures begin and end. */
+static inline bool call_always_goes_on(const struct call_site *site)
+{
+    return site->class == API_ALLOC || api_bounds_capture(site->capture);
+}
+
 /*
  * call_enter on behalf of `c`, which is open; false: it is not the only one. One must say so before
  * one looks, and on one processor a single instruction does that in the word that is looked at.

@@ -8,7 +8,8 @@ import gpu_truth
 import pytest
 import stream_reader
 import toolchain
-from gpu_run import WORK, check_whole, gpu_work, runner, timeless
+import truth
+from gpu_run import WORK, callback_names, check_whole, gpu_work, runner, timeless
 
 pytestmark = pytest.mark.skipif(bool(toolchain.CROSS), reason="the simulated CUPTI runs natively")
 
@@ -160,6 +161,46 @@ def test_allocations_in_a_pause(run, static):
     assert [r.correlation for r in sorted(memory, key=lambda r: r.begin)] == \
         [c.correlation for c in inside]
     assert sum(what == "kernel" for what, *_ in gpu_truth.rows(done.process)) == 1
+
+
+def switched(done):
+    """What became of callbacks while the program ran: (time, is on, domain and id)."""
+    return [(line.begin, line.values["enable"], (line.values["domain"], line.values["cbid"]))
+            for line in done.of("cuptiEnableCallback") if line.result == 0]
+
+
+@pytest.mark.parametrize("static", [False, True], ids=["shared", "static"])
+def test_callbacks_rest_in_a_pause(run, static):
+    """After a second those that nobody needs are off, and they are on again before recording is."""
+    done = run(gpu_work(static=static), "launches", "sync", "stop", "rest", "launches", "allocate",
+               "sync", "start", "launches", "sync", GPUPROF_GPU_FLUSH="10ms")
+    launches = [c for c in done.process.calls() if "Launch" in c.symbol]
+    kernels = collections.Counter(correlation for what, correlation, *_ in
+                                  gpu_truth.rows(done.process) if what == "kernel")
+    assert len(launches) == 400 and not done.process.losses
+    assert kernels == collections.Counter(c.correlation for c in launches)
+    assert sum("alloc" in c.symbol.lower() for c in done.process.calls()) >= 10
+    states = switched(done)
+    off, on = ([s for s in states if s[1] == enable] for enable in (0, 1))
+    again = on[len({key for *_, key in on}):]
+    assert sorted(s for *_, s in off) == sorted(s for *_, s in again) and len(off) > 50
+    names = {callback_names("13.0")[key] for *_, key in off}
+    assert any("Launch" in name for name in names) and not any("Alloc" in name for name in names)
+    # The log is of all calls that reached the driver, recorded or not.
+    made = sorted(line.begin for thread in truth.read_log(done.log) for line in thread
+                  if line.layer == "D" and "Launch" in line.symbol)
+    paused, resumed = made[200:400], made[400:]
+    assert max(s[0] for s in off) < min(paused)
+    assert max(paused) < min(s[0] for s in again) and max(s[0] for s in again) < min(resumed)
+
+
+def test_callbacks_of_open_calls_do_not_rest(run):
+    """The end of a call that was recorded before the stop is still told."""
+    done = run(gpu_work(static=True), "launch", "wait-begin", "stop", "rest", "wait-end", "start",
+               "sync", GPUPROF_GPU_FLUSH="10ms")
+    assert all(enable for _, enable, _ in switched(done))
+    assert max(c.end - c.begin for c in done.process.calls()) > 10**9 and not done.process.losses
+    assert not done.process.counters["stale"]
 
 
 @pytest.mark.parametrize("steps, flags", [

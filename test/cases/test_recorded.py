@@ -150,13 +150,15 @@ def test_inside_what_is_left_out(asked, tmp_path):
     assert not process.losses
 
 
-@pytest.mark.parametrize("static", [False, True], ids=["hooks", "callbacks"])
-def test_pause_beside_captures(library, tmp_path, static):
+@pytest.mark.parametrize("static, rest", [(False, []), (True, []), (True, ["rest"])],
+                         ids=["hooks", "callbacks", "callbacks that were off"])
+def test_pause_beside_captures(library, tmp_path, static, rest):
     """While recording is stopped and some stream captures, events are recorded. CUDA's own part of
     a call that was left out before the capture began is none."""
     program = cupti.build(source="gpu_work.c", static=static)
-    env = toolchain.environment(tmp_path / "out", library, GPUPROF_LIVE=tmp_path, GPUPROF_GPU="on")
-    toolchain.run([program, "init", "launch", "stop", "beside-captures"], env, status=3)
+    env = toolchain.environment(tmp_path / "out", library, GPUPROF_LIVE=tmp_path, GPUPROF_GPU="on",
+                                GPUPROF_GPU_FLUSH="10ms")
+    toolchain.run([program, "init", "launch", "stop", *rest, "beside-captures"], env, status=3)
     process, = stream_reader.read_folder(tmp_path / "out")
     counts = collections.Counter(call.symbol for call in process.calls())
     del counts["cudaLaunchKernel"], counts["cuLaunchKernel"]

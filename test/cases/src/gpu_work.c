@@ -309,6 +309,48 @@ static void allocate(void)
     }
 }
 
+/* A thread waits for the device from here ... */
+static volatile int waits, wait_ends;
+static pthread_t waiter;
+
+static void wait_for_end(void *unused)
+{
+    (void)unused;
+    while (!wait_ends)
+        usleep(1000);
+}
+
+static void *wait_for_device(void *stream)
+{
+    cudaLaunchHostFunc(stream, wait_for_end, NULL);
+    waits = 1;
+    cudaStreamSynchronize(stream);
+    return NULL;
+}
+
+static void wait_begin(void)
+{
+    cudaStream_t stream;
+    cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking);
+    pthread_create(&waiter, NULL, wait_for_device, stream);
+    while (!waits)
+        usleep(1000);
+    usleep(200000);
+}
+
+/* ... to here. */
+static void wait_end(void)
+{
+    wait_ends = 1;
+    pthread_join(waiter, NULL);
+}
+
+/* Longer than gpuprof keeps CUPTI's callbacks on while it is stopped. */
+static void rest(void)
+{
+    usleep(1150000);
+}
+
 static cudaStream_t captured;
 
 static void capture_begin(void)
@@ -533,6 +575,9 @@ static const struct {
     {"capture-begin", capture_begin},
     {"capture-launch", capture_launch},
     {"capture-end", capture_end},
+    {"wait-begin", wait_begin},
+    {"wait-end", wait_end},
+    {"rest", rest},
     {"beside-captures", beside_captures},
     {"beside-starts", beside_starts},
     {"stop", gpuprof_stop},
