@@ -260,10 +260,10 @@ int arrivals_want(struct arrivals *a, struct place_lines *lines, bool all)
 {
     int error = 0;
     for (uint32_t i = 0; all && i < a->place_count && error == 0; i++)
-        error = place_lines_add(lines, a->places[i].process, a->places[i].place.stack);
+        error = idle_place_want(lines, a->places[i].process, &a->places[i].place);
     for (uint32_t i = 0; !all && i < a->row_count && error == 0; i++) {
         const struct arrival_place *p = a->rows[i].place ? &a->places[a->rows[i].place - 1] : NULL;
-        error = p ? place_lines_add(lines, p->process, p->place.stack) : 0;
+        error = p ? idle_place_want(lines, p->process, &p->place) : 0;
     }
     return error;
 }

@@ -19,6 +19,8 @@ static enum finding_id kind_of(enum idle_cause cause, bool is_blocking)
     switch (cause) {
     case IDLE_LAUNCH: return is_blocking ? FINDING_LAUNCH_BLOCKING : FINDING_LAUNCH_BOUND;
     case IDLE_HOST: return is_blocking ? FINDING_LAUNCH_BLOCKING : FINDING_HOST_BOUND;
+    case IDLE_WAITING:
+    case IDLE_PREEMPTED: return is_blocking ? FINDING_LAUNCH_BLOCKING : FINDING_KINDS;
     case IDLE_SYNC: return FINDING_SYNC_IN_LOOP;
     case IDLE_COPY: return FINDING_PAGEABLE_COPIES;
     case IDLE_LOADER: return FINDING_SLOW_LOADER;

@@ -137,6 +137,8 @@ static int take(void *context, const struct slice *s)
         idle_start_mark(d);
     if (type == RECORD_OVERHEAD)
         return idle_take_overhead(d, p, s);
+    if (type == RECORD_SILENCE)
+        return idle_take_silence(d, s);
     if (type == RECORD_COMMUNICATOR || type == RECORD_LIBRARY_BEGIN || type == RECORD_LIBRARY_END)
         return take_library(d, e);
     if (s->pause_change)
@@ -289,7 +291,7 @@ int idle_name(struct idle *d, const char *symbol_folder)
     bool is_part = d->walk->rec->share;
     int error = 0;
     for (uint32_t i = 0; error == 0 && i < d->rows.count; i++)
-        error = place_lines_add(&d->lines, d->rows.list[i].process, d->rows.list[i].place.stack);
+        error = idle_place_want(&d->lines, d->rows.list[i].process, &d->rows.list[i].place);
     if (error == 0)
         error = arrivals_want(&d->arrivals, &d->lines, is_part);
     if (error == 0)

@@ -107,6 +107,7 @@ static __attribute__((noinline)) int add_call(struct idle_thread *t, const struc
 {
     const struct event *e = &s->event;
     struct idle_entry call = entry_of(s);
+    idle_silence_ended(t, &call);
     unsigned does = e->function->does;
     if (does == API_DOES_CAPTURE_BEGIN && !e->record->result) {
         idle_thread_enter(t, &call);

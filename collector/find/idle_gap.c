@@ -74,21 +74,55 @@ static void put_host(struct passage *p, enum idle_cause cause, const struct idle
     put(p, cause, place, until_ns);
 }
 
-/* The time from since_ns on, in which the thread made no call, is before the one that it comes to;
- * if that one's range or operator was open for half of the time, in that, too. */
-static struct idle_place towards(const struct idle_entry *to, uint64_t since_ns)
+/* The same of time in which the thread made no call: it ran (`cause`), or did what `look` says. */
+static void put_silent(struct passage *p, enum idle_cause cause, const struct idle_place *place,
+                       const struct idle_look *look, uint64_t until_ns)
+{
+    if (cause == IDLE_HOST && until_ns > p->at_ns) /* but for what a wait before has of it */
+        put_host(p, cause, place, earlier(until_ns, p->at_ns + p->credit_ns));
+    const struct {
+        enum idle_cause cause;
+        uint32_t share;
+    } parts[] = {{IDLE_WAITING, look->waiting},
+                 {IDLE_PREEMPTED, look->preempted},
+                 {IDLE_UNKNOWN, look->unknown}};
+    uint64_t at_ns = p->at_ns, ns = until_ns > at_ns ? until_ns - at_ns : 0;
+    uint32_t share = 0;
+    for (unsigned i = 0; i < sizeof parts / sizeof parts[0]; i++) {
+        share += parts[i].share;
+        uint64_t so_far = (uint64_t)((double)ns * share / IDLE_LOOK_ALL);
+        put(p, parts[i].cause, place, at_ns + (share == IDLE_LOOK_ALL ? ns : so_far));
+    }
+    put(p, cause, place, until_ns);
+}
+
+/* The time from since_ns on, in which the thread made no call, is between the one before, if there
+ * is one, and the one that it comes to; if that one's range or operator was open for half of the
+ * time, in that. */
+static struct idle_place towards(const struct idle_entry *from, const struct idle_entry *to,
+                                 uint64_t since_ns)
 {
     struct idle_place place = to->place;
     if (idle_entry_is_call(to))
         place.side = !to->since_ns || 2 * to->since_ns > since_ns + to->begin_ns ? IDLE_BEFORE
                      : to->is_around                                             ? IDLE_AT
                                                                                  : IDLE_TOWARDS;
+    const struct idle_place *a = from ? &from->place : NULL, *b = &place;
+    bool is_same = a && a->function == b->function && a->word == b->word && a->stack == b->stack &&
+                   a->kind == b->kind;
+    if (from && !is_same && (place.side == IDLE_BEFORE || place.side == IDLE_TOWARDS)) {
+        place.from_function = from->place.function + 1;
+        place.from_word = from->place.word;
+        place.from_stack = from->place.stack;
+        place.from_kind = from->place.kind;
+    }
     return place;
 }
 
-/* The thread makes no call before the next one; `to` is that which it comes to. */
-static void between(struct passage *p, const struct idle_entry *next, const struct idle_entry *to,
-                    uint64_t until_ns)
+/* The thread makes no call between `from`, which may be NULL, and the next one; `to` is that which
+ * it comes to. */
+static void between(struct passage *p, const struct idle_entry *from, const struct idle_entry *next,
+                    const struct idle_entry *to, uint64_t until_ns)
 {
     static const struct idle_place nowhere = {.function = IDLE_NONE};
     struct idle_place first = idle_text("import and the program's start");
@@ -98,14 +132,12 @@ static void between(struct passage *p, const struct idle_entry *next, const stru
     enum idle_cause cause = ns < IDLE_NEAR_NS      ? (enum idle_cause)next->cause
                             : ns < IDLE_NOTHING_NS ? IDLE_HOST
                                                    : IDLE_NOTHING;
-    struct idle_place before = towards(to, since_ns);
+    struct idle_place before = towards(from, to, since_ns);
     if (p->gap->is_first) {
         put(p, cause, &first, earlier(until_ns, p->gap->first_call_ns));
         put(p, cause, &more, until_ns);
-    } else if (cause == IDLE_NOTHING) {
-        put(p, cause, &before, until_ns);
-    } else if (cause == IDLE_HOST) {
-        put_host(p, cause, &before, until_ns);
+    } else if (cause == IDLE_NOTHING || cause == IDLE_HOST) {
+        put_silent(p, cause, &before, &to->look, until_ns);
     } else if (cause == IDLE_LAUNCH) {
         put_host(p, cause, &to->place, until_ns);
     } else {
@@ -124,7 +156,9 @@ static void inside(struct passage *p, const struct idle_entry *e, uint64_t until
 {
     uint64_t waited_ns = e->cause == IDLE_COPY ? p->gap->compute_ns : p->gap->busy_ns;
     until_ns = earlier(until_ns, e->end_ns);
-    if (e->cause == IDLE_LAUNCH || e->cause == IDLE_HOST)
+    if (e->cause == IDLE_HOST || e->cause == IDLE_NOTHING)
+        put_silent(p, (enum idle_cause)e->cause, &e->place, &e->look, until_ns);
+    else if (e->cause == IDLE_LAUNCH)
         put_host(p, (enum idle_cause)e->cause, &e->place, until_ns);
     else
         put(p, (enum idle_cause)e->cause, &e->place, until_ns);
@@ -146,6 +180,11 @@ static const struct idle_entry *comes_to(const struct idle_thread *t, uint32_t i
     return i < t->count ? idle_thread_entry(t, i) : next;
 }
 
+static const struct idle_entry *before_entry(const struct idle_thread *t, uint32_t i)
+{
+    return i ? idle_thread_entry(t, i - 1) : NULL;
+}
+
 /* What that thread did until then; `next` is its call that is not over then. */
 static void follow(struct passage *p, const struct idle_maker *maker, const struct idle_entry *next,
                    uint64_t until_ns)
@@ -164,15 +203,15 @@ static void follow(struct passage *p, const struct idle_maker *maker, const stru
         const struct idle_entry *e = idle_thread_entry(t, i);
         if (e->begin_ns >= until_ns)
             break;
-        between(p, e, comes_to(t, i, next), e->begin_ns);
+        between(p, before_entry(t, i), e, comes_to(t, i, next), e->begin_ns);
         inside(p, e, until_ns);
     }
     if (t->depth && t->in.begin_ns < until_ns) {
-        between(p, &t->in, &t->in, t->in.begin_ns);
+        between(p, before_entry(t, i), &t->in, &t->in, t->in.begin_ns);
         put(p, (enum idle_cause)t->in.cause, &t->in.place, until_ns);
     }
     const struct idle_entry *then = i < t->count ? idle_thread_entry(t, i) : next;
-    between(p, then, comes_to(t, i, next), earlier(until_ns, then->begin_ns));
+    between(p, before_entry(t, i), then, comes_to(t, i, next), earlier(until_ns, then->begin_ns));
     put(p, IDLE_LAUNCH, &next->place, until_ns);
 }
 
@@ -213,6 +252,7 @@ static void set_place(struct idle_entry *call, const struct idle_gap *g)
             e = idle_thread_entry(t, i - 1);
     if (e && (g->call_begin_ns < e->end_ns || g->call_begin_ns == e->begin_ns)) {
         call->place = e->place;
+        call->look = e->look;
         call->since_ns = e->since_ns;
         call->is_around = e->is_around;
     } else {

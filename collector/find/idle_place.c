@@ -98,6 +98,61 @@ static const struct idle_told *told_of(const struct idle_row *row)
     return (const struct idle_told *)(uintptr_t)row->place.word;
 }
 
+/* One end of a time between two calls: what was called, in its line or the operator or range that
+ * it was in. `is_known`: it is told by more than its function. NULL: no memory. */
+static char *end_text(const struct walk *w, struct place_lines *lines, const struct idle_row *row,
+                      bool has_caller, bool *is_known)
+{
+    char made[RANK_TITLE_BYTES], *text = NULL;
+    const struct function_table *functions = &w->rec->reader.functions;
+    const char *line, *name = name_of(w, row, made);
+    if (place_line(lines, row->process, row->place.stack, &line) < 0)
+        return NULL;
+    *is_known |= line || around(w, row);
+    const char *caller = line && !has_caller ? strstr(line, PLACE_CALLED) : NULL;
+    int shown = line ? (int)(caller ? caller - line : (ptrdiff_t)strlen(line)) : 0;
+    bool is_call = line && row->place.function < functions->count;
+    int length =
+        is_call ? asprintf(&text, "%s in %.*s", functions->functions[row->place.function]->name,
+                           shown, line)
+                : asprintf(&text, "%.*s", line ? shown : (int)strlen(name), line ? line : name);
+    char *clean = length < 0 ? NULL : json_line(text);
+    free(length < 0 ? NULL : text);
+    return clean;
+}
+
+/* "between cudaFree in load (train.py:3) and cudaLaunchKernel in step (train.py:7)"; of two that
+ * read the same it says no more than "before" one does. */
+static char *between_text(const struct walk *w, struct place_lines *lines,
+                          const struct idle_row *row, bool *is_known)
+{
+    const struct idle_place *p = &row->place;
+    const struct idle_row before = {.process = row->process,
+                                    .place = {.word = p->from_word,
+                                              .stack = p->from_stack,
+                                              .function = p->from_function - 1,
+                                              .kind = (uint32_t)p->from_kind}};
+    char *from = end_text(w, lines, &before, false, is_known);
+    char *to = end_text(w, lines, row, true, is_known), *text = NULL;
+    bool is_same = from && to && strncmp(from, to, strlen(from)) == 0 &&
+                   (!to[strlen(from)] || strncmp(to + strlen(from), PLACE_CALLED, 4) == 0);
+    const char *line;
+    char made[RANK_TITLE_BYTES];
+    if (is_same && place_line(lines, row->process, row->place.stack, &line) == 0)
+        text = sided(json_line(line ? line : name_of(w, row, made)), &row->place, false);
+    else if (from && to && asprintf(&text, "between %s and %s", from, to) < 0)
+        text = NULL;
+    free(from);
+    free(to);
+    return text;
+}
+
+/* Not if it is all in the operator or range around the call, which is named then. */
+static bool is_between(const struct walk *w, const struct idle_row *row, const char *line)
+{
+    return row->place.from_function && (row->place.side == IDLE_BEFORE || line || !around(w, row));
+}
+
 char *idle_place_text(const struct walk *w, struct place_lines *lines, const struct idle_row *row)
 {
     char made[RANK_TITLE_BYTES];
@@ -106,6 +161,8 @@ char *idle_place_text(const struct walk *w, struct place_lines *lines, const str
         return strdup(told_of(row)->text);
     if (place_line(lines, row->process, row->place.stack, &line) < 0)
         return NULL;
+    if (is_between(w, row, line))
+        return between_text(w, lines, row, &(bool){false});
     return sided(json_line(line ? line : name_of(w, row, made)), &row->place,
                  !line && around(w, row));
 }
@@ -120,6 +177,15 @@ int idle_where_text(const struct walk *w, struct place_lines *lines, const struc
     if (row->place.kind == IDLE_WORD_TOLD)
         return (*text = strdup(told_of(row)->where)) ? 0 : GPUPROF_NO_MEMORY;
     int error = place_line(lines, row->process, row->place.stack, &line);
+    if (error == 0 && is_between(w, row, line)) {
+        bool is_known = false;
+        char *between = between_text(w, lines, row, &is_known);
+        if (is_known)
+            *text = between;
+        else
+            free(between);
+        return between ? 0 : GPUPROF_NO_MEMORY;
+    }
     const struct kernel_name *name = line ? NULL : around(w, row);
     const char *known = line ? line : name ? name->shown : NULL;
     *text = known ? sided(json_line(known), &row->place, name) : NULL;

@@ -19,8 +19,16 @@ struct idle_total {
 /* Does a range of this name say that data is loaded in it? */
 bool idle_says_loading(const char *name);
 
+/* Asks for the lines of a place. 0 or GPUPROF_NO_MEMORY. */
+static inline int idle_place_want(struct place_lines *lines, uint32_t process,
+                                  const struct idle_place *place)
+{
+    int error = place_lines_add(lines, process, place->stack);
+    return error < 0 ? error : place_lines_add(lines, process, place->from_stack);
+}
+
 /* The place in new memory, once lines have been looked up: "train (train.py:17)", an operator, a
- * range, a function, or "before" or "after" such a one; NULL: no memory. */
+ * range, a function, "after" or "before" such a one, or "between" two; NULL: no memory. */
 char *idle_place_text(const struct walk *walk, struct place_lines *lines,
                       const struct idle_row *row);
 

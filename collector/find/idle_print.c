@@ -25,6 +25,8 @@ enum {
     DEVICE_COLUMNS = CAUSES + IDLE_CAUSES
 };
 
+_Static_assert(DEVICE_COLUMNS <= TABLE_COLUMNS_MAX, "a row has all causes");
+
 static const struct column device_columns[DEVICE_COLUMNS] = {
     [DEVICE] = {NULL, "device"},
     [RANK] = {"rank", NULL},
@@ -44,6 +46,8 @@ static const struct column device_columns[DEVICE_COLUMNS] = {
     [ORDER] = {NULL, NULL, COLUMN_NUMBER, .ascending = true},
     [CAUSES + IDLE_LAUNCH] = {"idle_launch_ns", NULL, COLUMN_NS},
     [CAUSES + IDLE_HOST] = {"idle_host_ns", NULL, COLUMN_NS},
+    [CAUSES + IDLE_WAITING] = {"idle_waiting_ns", NULL, COLUMN_NS},
+    [CAUSES + IDLE_PREEMPTED] = {"idle_preempted_ns", NULL, COLUMN_NS},
     [CAUSES + IDLE_SYNC] = {"idle_sync_ns", NULL, COLUMN_NS},
     [CAUSES + IDLE_COPY] = {"idle_copy_ns", NULL, COLUMN_NS},
     [CAUSES + IDLE_LOADER] = {"idle_loader_ns", NULL, COLUMN_NS},

@@ -11,6 +11,8 @@
 const char *const idle_cause_words[IDLE_CAUSES] = {
     [IDLE_LAUNCH] = "launch",
     [IDLE_HOST] = "host",
+    [IDLE_WAITING] = "waiting",
+    [IDLE_PREEMPTED] = "preempted",
     [IDLE_SYNC] = "sync",
     [IDLE_COPY] = "copy",
     [IDLE_LOADER] = "loader",
@@ -39,6 +41,9 @@ static uint32_t hash_of(const void *item)
     uint64_t hash = ((uint64_t)r->place.stack << 32 | r->place.function) * 0x9E3779B97F4A7C15u;
     hash = (hash ^ hash >> 29 ^ r->place.word) * 0xC2B2AE3D27D4EB4Fu;
     hash = (hash ^ hash >> 29 ^ ((uint64_t)r->device << 32 | r->thread)) * 0x9E3779B97F4A7C15u;
+    hash = (hash ^ hash >> 29 ^ r->place.from_word) * 0xC2B2AE3D27D4EB4Fu;
+    hash = (hash ^ hash >> 29 ^ ((uint64_t)r->place.from_stack << 32 | r->place.from_function)) *
+           0x9E3779B97F4A7C15u;
     return (uint32_t)(hash >> 32 ^ r->cause ^ r->place.kind << 8 ^ (uint32_t)r->place.side << 16);
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What idle time of the devices is charged to: a row for each process, device, thread, cause and
- * place. Memory: 96 bytes a row and 8 to 16 for its number, up to IDLE_ROWS_MAX rows; what comes
+ * place. Memory: 120 bytes a row and 8 to 16 for its number, up to IDLE_ROWS_MAX rows; what comes
  * then has no place of its own, and takes a row for each device and cause at most.
  */
 #ifndef GPUPROF_COLLECTOR_IDLE_ROWS_H
@@ -16,6 +16,8 @@
 enum idle_cause {
     IDLE_LAUNCH,
     IDLE_HOST,
+    IDLE_WAITING,   /* as host, but the thread was off the processor by its own will */
+    IDLE_PREEMPTED, /* ... or could have run, and others did */
     IDLE_SYNC,
     IDLE_COPY,
     IDLE_LOADER,
@@ -59,7 +61,14 @@ struct idle_place {
     uint8_t is_open;   /* 1: of a call that never returned, whose time is a row of its own */
     uint8_t epoch;     /* as idle_epoch has it; behind idle_finish 0 */
     uint16_t side;     /* enum idle_side */
+    /* Where it is before a call: what the thread had come from, likewise. */
+    uint64_t from_word;
+    uint32_t from_stack;
+    uint32_t from_function; /* one more; 0: nothing is known of that */
+    uint64_t from_kind;     /* so wide, since places are compared as bytes */
 };
+
+_Static_assert(sizeof(struct idle_place) == 48, "no byte of a place is left out");
 
 /* What was said of a place where its stack is known: texts for people, clean. Views. */
 struct idle_told {

@@ -258,6 +258,9 @@ int idle_take_overhead(struct idle *d, const struct idle_process *p, const struc
 int idle_take_op(struct idle *d, const struct slice *s);
 int idle_take_range(struct idle *d, const struct slice *s);
 
+/* A SILENCE record. (idle_silence.c) */
+int idle_take_silence(struct idle *d, const struct slice *s);
+
 /* Of devices: their work, that which is not in the piece, and what is behind the last of it.
  * (idle_device.c) */
 int idle_take_work(struct idle *d, struct idle_process *p, const struct slice *s);

@@ -75,7 +75,7 @@ static const struct idle_spent *find_spent(const struct idle_thread *t, uint64_t
 }
 
 /* The time from the last call to that moment, if it is known what it went to. */
-static int append_between(struct idle_thread *t, uint64_t end_ns)
+static int append_between(struct idle_thread *t, uint64_t end_ns, struct idle_look look)
 {
     const struct idle_entry *last = idle_thread_last(t);
     uint64_t begin_ns = last ? last->end_ns : end_ns;
@@ -90,6 +90,7 @@ static int append_between(struct idle_thread *t, uint64_t end_ns)
         .begin_ns = begin_ns,
         .end_ns = end_ns,
         .place = spent->place,
+        .look = look,
         .cause = end_ns - begin_ns < IDLE_NOTHING_NS ? IDLE_HOST : IDLE_NOTHING};
     return 0;
 }
@@ -105,7 +106,7 @@ int idle_thread_append(struct idle_thread *t, const struct idle_entry *entry)
         last->is_open = entry->is_open;
         return 0;
     }
-    if (append_between(t, begin_ns) < 0 || !make_room(t))
+    if (append_between(t, begin_ns, entry->look) < 0 || !make_room(t))
         return GPUPROF_NO_MEMORY;
     last = idle_thread_entry(t, t->count++);
     *last = *entry;

@@ -2,7 +2,7 @@
 /*
  * What a thread did last: its calls, one behind the other, and what it was in while it made them
  * that says more than they do (data loading, a capture, a range that ended before the next call).
- * Memory: 56 bytes a call or time between two, IDLE_ENTRIES_MAX of a thread at most; older ones are
+ * Memory: 96 bytes a call or time between two, IDLE_ENTRIES_MAX of a thread at most; older ones are
  * forgotten.
  */
 #ifndef GPUPROF_COLLECTOR_IDLE_THREAD_H
@@ -19,17 +19,31 @@
 /* A thread that makes no call for so long does something else. */
 #define IDLE_NOTHING_NS 5000000000u
 
+/* A thread is looked at after silences from about here on (run --silence). */
+#define IDLE_SILENT_NS 1000000u
+
 #define IDLE_SPENT_MAX 8 /* names of ranges that are told apart between two calls */
+
+#define IDLE_LOOK_ALL 1000000u
+
+/* What a thread did in a time without a call, in millionths of it; the rest of the time it ran, or
+ * nobody knows. */
+struct idle_look {
+    uint32_t waiting;
+    uint32_t preempted;
+    uint32_t unknown; /* one of these two, and nobody knows which */
+};
 
 struct idle_entry {
     uint64_t begin_ns;
     uint64_t end_ns;
     uint64_t since_ns; /* begin of the operator or range that the place is of; 0: of none */
     struct idle_place place;
-    uint8_t cause;  /* enum idle_cause */
-    bool waits;     /* for the device, and for all of it that was asked for before */
-    bool is_open;   /* it never returned */
-    bool is_around; /* the stack is that of an operator around, too */
+    struct idle_look look; /* of the time before it, but for what lies in the entry before */
+    uint8_t cause;         /* enum idle_cause */
+    bool waits;            /* for the device, and for all of it that was asked for before */
+    bool is_open;          /* it never returned */
+    bool is_around;        /* the stack is that of an operator around, too */
 };
 
 /* How long ranges or operators of one name were open since the last call. */
@@ -38,7 +52,21 @@ struct idle_spent {
     uint64_t ns;
 };
 
+/*
+ * The last silence after which the thread was looked at. That has a bound: a later silence between
+ * calls of the same functions, after which it was not, is taken for one like it.
+ */
+struct idle_silence {
+    uint64_t ns; /* how long it was; 0: there was none yet */
+    struct idle_look look;
+    uint32_t stack;    /* of the call that ended it, ... */
+    uint32_t function; /* ... what it called, ... */
+    uint32_t from;     /* ... and the call before */
+    bool is_pending;   /* the call that ended it has still to come */
+};
+
 struct idle_thread {
+    struct idle_silence silence;
     struct idle_entry *entries; /* owned: a ring; in the order of time, none overlaps another */
     uint32_t capacity;
     uint32_t first;
@@ -82,6 +110,10 @@ static inline bool idle_entry_is_call(const struct idle_entry *e)
 {
     return e->cause != IDLE_HOST && e->cause != IDLE_NOTHING;
 }
+
+/* That call of the thread comes behind a silence: what it did meanwhile, and who made the call.
+ * (idle_silence.c) */
+void idle_silence_ended(struct idle_thread *t, struct idle_entry *call);
 
 /* Whatever the thread is in. If one range or operator that has ended took at least half of the
  * time since the call before, the innermost such is an entry of its own in between. 0 or

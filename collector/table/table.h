@@ -14,7 +14,7 @@
 #include "base/options.h"
 #include "table/csv_kind.h"
 
-#define TABLE_COLUMNS_MAX 28
+#define TABLE_COLUMNS_MAX 32
 #define TABLE_TEXT_MAX    16 /* columns that the text shows, and a 0 */
 #define TABLE_FORMS_MAX   8  /* rows of csv that a row can become */
 

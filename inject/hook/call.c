@@ -5,6 +5,7 @@
 #include "hook/moved.h"
 #include "hook/pass_by.h"
 #include "hook/resolve.h"
+#include "hook/silence.h"
 #include "record/feature.h"
 #include "record/recorded.h"
 #include "record/wake.h"
@@ -118,18 +119,23 @@ static uint32_t take_stack(struct thread *t)
 }
 
 /*
- * Calls whose stack is taken however short they are have it from their begin on: one that does not
- * return could not have it else. It is taken before the call's own record is written, since it may
- * need the room. Returns how long that took, in ticks.
+ * Calls whose stack is taken however short they are, and those after a silence, have it from their
+ * begin on: one that does not return could not have it else. It is taken before the call's own
+ * record is written, since it may need the room. Returns how long that took, in ticks.
  */
 static uint64_t begin_with_stack(struct thread *t, struct call *c, const struct call_site *site)
 {
+    uint64_t begin = ticks_now(), silent = call_newest(t) ? 0 : silence_ticks(t, begin);
+    bool is_looked_at = silent && silence_may_look(t, begin);
     t->begun = NULL;
-    if (!call_is_slow(site, 0))
+    if (!is_looked_at && !call_is_slow(site, 0))
         return 0;
-    uint64_t begin = ticks_now();
-    t->begun_stack = take_stack(t);
-    t->begun = c;
+    if (stacks_are_on()) {
+        t->begun_stack = take_stack(t);
+        t->begun = c;
+    }
+    if (is_looked_at)
+        silence_tell(t, begin, silent);
     return ticks_now() - begin;
 }
 
@@ -330,14 +336,16 @@ int call_close_slow(struct call *c, const struct call_site *site, uint64_t end, 
     open_close_left(t, i + 1, c);
     uint64_t *record = open_record(t, i, site);
     uint32_t stack = 0, weight = 0;
+    uint64_t ticks = 0;
     if (record) {
         call_complete(record, site, end, result, words);
+        ticks = record[2];
         if (follow_capture(site, result, record + RECORD_HEAD_WORDS))
             record[0] |= (uint64_t)RECORD_CAPTURED << 8;
         bool has_failed = call_has_failed(site, result);
         bool is_sampled = !has_failed &&
                           (t->sampled == c || call_is_sampled(t, site, record + RECORD_HEAD_WORDS));
-        bool has_stack = call_is_slow(site, record[2]) || is_sampled ||
+        bool has_stack = call_is_slow(site, record[2]) || is_sampled || t->begun == c ||
                          (has_failed && stack_of_failure(site->class));
         t->sampled = NULL;
         if (t->copying == c && content_is_due(site, record + RECORD_HEAD_WORDS) && result == 0 &&
@@ -347,6 +355,8 @@ int call_close_slow(struct call *c, const struct call_site *site, uint64_t end, 
         weight = t->weighed == c ? t->weight : 0;
     }
     open_close(t, i, stack, weight);
+    silence_called(t, ticks);
+    t->ended = end;
     if (thread_is_asked(t))
         thread_follow(t);
     if (attention_now() >= ATTENTION_LATE)

@@ -153,7 +153,14 @@ call_open(struct call *c, const struct call_site *site, const uint64_t *words)
         return false;
     }
     uint8_t *records = t->records; /* once: the stores below might change it, to the compiler */
-    call_write((uint64_t *)(void *)(records + used), site, 0, words, true);
+    uint64_t *record = (uint64_t *)(void *)(records + used);
+    call_write(record, site, 0, words, true);
+    if (unlikely(record[1] - t->ended >=
+                 atomic_load_explicit(&fork_page.silent_ticks, memory_order_relaxed))) {
+        atomic_signal_fence(memory_order_seq_cst);
+        t->open = NULL;
+        return false; /* it is looked at; silence.h */
+    }
     chunk_commit(records, used + 1);
     atomic_signal_fence(memory_order_seq_cst);
     t->open = c;
@@ -244,6 +251,7 @@ static inline __attribute__((always_inline)) int call_close_at(struct call *c,
     chunk_fetch_ahead(records + used);
     used += 8 * (uint64_t)(RECORD_HEAD_WORDS + site->count);
     t->used = used;
+    t->ended = end;
     chunk_commit(records, used);
     call_leave_none(t);
     return result;

@@ -32,6 +32,7 @@ static inline void pass_enter(struct thread *t, struct call *c, enum call_mode m
     c->below = t->passed;
     c->mark = call_mark(c, mode);
     t->passed = c;
+    t->ended = 0; /* what is not recorded is no silence */
     t->limit = 0; /* thread_usual_limit */
 }
 

@@ -12,6 +12,7 @@
 #include "hook/content.h"
 #include "hook/getproc.h"
 #include "hook/resolve.h"
+#include "hook/silence.h"
 #include "library/dnn_plans.h"
 #include "library/library_call.h"
 #include "life/fatal.h"
@@ -60,6 +61,8 @@ const struct feature features[] = {
     {.start = stacks_start, .started = stacks_load, .tick = stacks_look,
      .turn = stacks_turn, .describe = stacks_describe, .fork_child = stacks_reset},
     {.tick = open_stacks_tick},
+    {.start = silence_start, .attached = silence_attached, .tick = silence_tick,
+     .turn = silence_start, .fork_child = silence_reset},
     {.describe = python_describe, .unloaded = python_refresh, .fork_child = python_reset},
     {.load = gpu_load, .first_call = gpu_recording_runs, .describe = gpu_describe,
      .turn = gpu_turn, .context_goes = gpu_context_goes, .fork_child = gpu_forget, .dies = gpu_dies,

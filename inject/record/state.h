@@ -89,6 +89,7 @@ struct fork_page {
     _Atomic uint32_t phase;     /* enum start_phase, futex while START_RUNNING */
     _Atomic uint32_t owner;     /* pid; 0 = wiped; another's = we are a vfork child in its memory */
     _Atomic uint64_t slow_ticks[API_CLASS_COUNT]; /* calls that last so long get a stack; stack.c */
+    _Atomic uint64_t silent_ticks; /* who made no call for so long is looked at; silence.c */
     _Atomic uint64_t
         memory_bytes;             /* who gets so much has a stack, who less, by chance; 0: nobody */
     _Atomic uint32_t waited;      /* a thread has waited in vain for the start: no other one does */

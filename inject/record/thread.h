@@ -57,6 +57,7 @@ struct thread {
     uint64_t used;       /* bytes of whole records */
     uint64_t limit;      /* a usual call may begin while used < limit (call.h); 0: never */
     struct call *open;   /* the newest call of the user's, with CALL_BITS (below); NULL = none */
+    uint64_t ended;      /* ticks: the end of its last call; 0 = it is not known */
     struct call *inside; /* the call inside whose record-keeping we are: hooks pass through then */
     uint64_t capacity;   /* bytes of records that the chunk has room for */
     uint64_t position;   /* of the chunk's first record in the thread's sequence */
@@ -82,17 +83,17 @@ struct thread {
     uintptr_t own_page;       /* of a stack, known not to be that for signal handlers; stack.c */
     struct thread_cost *cost; /* what we have cost it; never NULL */
     uint32_t burst;           /* calls that go the long way yet, to be timed */
+    uint32_t weight;          /* for how many `weighed`, below, is recorded */
+    uint32_t begun_stack;     /* of `begun`, below */
+    uint32_t chance;          /* of whose stack is taken; 0 = not begun */
     struct call *timed;       /* the one that is being timed, NULL = none */
     uint64_t timed_ticks;     /* what its begin has taken */
     struct call *passed;      /* the newest that is passed by or left out; it may be over */
     struct call *begun;       /* whose stack was taken when it began, NULL = none */
-    uint32_t begun_stack;
-    struct call *copying; /* whose content is known, NULL = none */
-    uint64_t content;     /* as the hash that content.h makes of it */
-    struct call *weighed; /* the one that is recorded for others too, NULL = none */
-    uint32_t weight;      /* for how many */
-    struct call *sampled; /* its stack is to be taken when it ends, by chance; NULL = none */
-    uint32_t chance;      /* of whose stack is taken; 0 = not begun */
+    struct call *copying;     /* whose content is known, NULL = none */
+    uint64_t content;         /* as the hash that content.h makes of it */
+    struct call *weighed;     /* the one that is recorded for others too, NULL = none */
+    struct call *sampled;     /* its stack is to be taken when it ends, by chance; NULL = none */
     struct passer passer;
 };
 

@@ -19,10 +19,21 @@
 #define THREAD_COST_BURST 32
 #define THREAD_COST_COLD  8 /* the first of a burst: they count only where there are no others */
 
+/* How a thread was looked at last, by itself alone: silence.c. Ticks and ns. */
+struct thread_look {
+    int64_t credit;
+    uint64_t credit_at;
+    uint64_t read_ticks; /* 0 = what follows is not known */
+    uint64_t read_cpu_ns;
+    uint64_t read_delay_ns; /* and one; 0 = not known */
+    int delay_fd;           /* -1: none */
+};
+
 struct thread_cost {
-    _Atomic uint32_t tid; /* 0 = free */
-    uint32_t number;      /* of the thread */
-    uint64_t begin;       /* ticks: when it began to take part */
+    _Atomic uint32_t tid;    /* 0 = free */
+    uint32_t number;         /* of the thread */
+    uint64_t begin;          /* ticks: when it began to take part */
+    struct thread_look look; /* not of the shared one */
     /* Counted by the thread itself: NESTED, CALLBACK and what is EXACT. */
     _Atomic uint64_t count[COST_COUNT];
     _Atomic uint64_t timed[COST_COUNT];

@@ -20,8 +20,9 @@ from test_step_report import RandomStream
 MAIN, DEVICE, OTHER, THIRD = 1, 2, 3, 4
 US = 1000
 PARTS = ("compute_ns", "communication_ns", "copies_ns", "idle_ns", "stopped_ns")
-CAUSES = ("launch", "host", "sync", "copy", "loader", "allocation", "communication", "capture",
+CAUSES = ("launch", "host", "waiting", "preempted", "sync", "copy", "loader", "allocation", "communication", "capture",
           "start_up", "nothing", "unknown")
+NEXT_LAUNCH = "before cudaLaunchKernel"
 KERNELS = ("gemm", "relu", "ncclDevKernel_AllReduce")
 
 
@@ -227,6 +228,64 @@ def nothing_at_all(s):
     s.launch(us=4, after=4, lasts=50)
 
 
+def silent(s, us, since, cpu, delay):
+    """Before the next launch; `delay` None: the kernel says nothing of it."""
+    s.now = s.last + 104 + us
+    s.add("silence", MAIN, s.now, 0, args=(us * US, since * US, cpu * US,
+                                           0 if delay is None else delay * US + 1))
+    s.launch(us=4, after=4, lasts=50)
+
+
+@scene(host=8000, launch=4)
+def silence_of_a_thread_that_ran(s):
+    silent(s, 8000, 8200, 8200, 0)
+
+
+@scene(waiting=8000, launch=4)
+def silence_of_a_thread_that_waited(s):
+    """It ran for a moment, and in the calls before, which took as long as it was silent."""
+    silent(s, 8000, 16_000, 8100, 10)
+
+
+@scene(preempted=8000, launch=4)
+def silence_in_which_others_ran(s):
+    silent(s, 8000, 8000, 300, 7700)
+
+
+@scene(waiting=4000, preempted=2000, host=2000, launch=4)
+def silence_of_three_kinds(s):
+    silent(s, 8000, 8000, 2000, 2000)
+
+
+@scene(unknown=8000, launch=4)
+def silence_off_the_processor_nobody_knows_why(s):
+    silent(s, 8000, 8000, 100, None)
+
+
+@scene(host=8000, launch=4)
+def silence_of_which_nothing_is_known(s):
+    """The thread's times are of much more, or were never read before."""
+    silent(s, 8000, 0, 0, 0)
+
+
+@scene(host=8000, launch=4)
+def silence_behind_long_work_that_may_have_waited(s):
+    silent(s, 8000, 80_000, 70_000, 0)
+
+
+@scene(waiting=8000 + 6000, launch=4 + 4)
+def silence_like_the_one_before(s):
+    """Between calls of the same functions; that it was not looked at is its cost's bound."""
+    silent(s, 8000, 8000, 100, 0)
+    s.now = s.last + 54 + 6000
+    s.launch(us=4, after=4, lasts=50)
+
+
+@scene(waiting=6_000_000, launch=4)
+def silence_of_seconds(s):
+    silent(s, 6_000_000, 6_000_000, 1000, 1000)
+
+
 @scene(sync=300)
 def queued_in_time_but_late(s):
     """What it depends on is not the device's."""
@@ -248,7 +307,7 @@ def test_a_gap_has_its_cause(name, report):
 
 
 @pytest.mark.parametrize("parts, place", [
-    ([("load", 300)], "load"), ([("load", 240)], "before cudaLaunchKernel"),  # of 496 us
+    ([("load", 300)], "load"), ([("load", 240)], NEXT_LAUNCH),  # of 496 us
     ([("near", 100), ("load", 150), ("near", 160)], "near"),  # those of one name are one
     ([(f"item {n}", 20) for n in range(12)] + [("late", 250)], "late")])
 def test_where_the_host_was_between_calls(parts, place, report):
@@ -275,10 +334,10 @@ def test_of_ranges_in_ranges_the_innermost_that_took_half(report):
     s.now += 6_000_000  # nobody knows what it does there
     s.launch()
     assert {(row["cause"], row["place"]) for row in report(s)["idle"]} >= {
-        ("host", "decode"), ("nothing", "before cudaLaunchKernel")}
+        ("host", "decode"), ("nothing", NEXT_LAUNCH)}
 
 
-@pytest.mark.parametrize("opens_at, place", [(0, "step"), (240, "step"), (250, "before step")])
+@pytest.mark.parametrize("opens_at, place", [(0, "step"), (240, "step"), (250, "between cudaLaunchKernel and step")])
 def test_time_before_a_range_is_not_in_it(opens_at, place, report):
     """Of the 490 us before a call its range, which is open still, has at least half, or nothing."""
     s = started()
@@ -310,7 +369,7 @@ def test_a_helper_that_cuts_gaps_is_told_as_one(us, share, run_verb, make_record
         pytest.approx(share, abs=1e-6) if share else None)
     assert finding["next"].startswith("gpuprof merge" if share else "gpuprof run --backtrace=")
     text = run_verb("report", "--full", folder).stdout
-    assert (" a thread with 0.5% of the work, before cudaLaunchKernel\n" in text) == bool(share)
+    assert (f" a thread with 0.5% of the work, {NEXT_LAUNCH}\n" in text) == bool(share)
     assert text.count(" by a thread that makes 0.5% of the GPU's work\n") == bool(share)
     run_verb("report", "--partial", "--share=0/1", "-o", "part", folder)
     assert run_verb("report", "--combine", "part", "--full").stdout == \
@@ -374,8 +433,9 @@ def copied(events):
 def test_copies_are_nothing_that_the_gpu_waits_for(name, report):
     """But where who launches may have waited for them."""
     rows = [row for row in report(copied(COPIED[name][0]))["idle"] if row["cause"] == "host"]
-    found = {row["place"]: row["total_ns"] / US for row in rows}
-    told = f"before {COPIED[name][1]}"
+    found, told = collections.Counter(), COPIED[name][1]
+    for row in rows:
+        found[row["place"].split(" ")[-1]] += row["total_ns"] / US
     assert found[told] > 2870 and sum(found.values()) - found[told] < 890
     assert len(rows) == 1 or name not in ("copies go on", "another thread launches")
     if name == "copies go on":
@@ -605,8 +665,8 @@ def test_loading_is_of_the_thread_that_it_says(report, run_verb, make_records):
     s.work(4, 50)
     found = report(s)
     assert causes(found) == {"sync": 1, "capture": 300, "host": 300, "launch": 4}
-    assert {row["place"] for row in found["idle"] if row["cause"] in ("capture", "host")} == \
-        {"Runtime Triggered Module Loading", "before cudaLaunchKernel"}
+    assert {row["place"].split(" ")[-1] for row in found["idle"]
+            if row["cause"] in ("capture", "host")} == {"Loading", "cudaLaunchKernel"}
 
 
 def long_start():
@@ -950,6 +1010,7 @@ def test_by_the_devices_own_log(library, tmp_path, run_verb):
     wanted = idle_truth.idle(run.log, loads)
     found = {cause: row[f"idle_{cause}_ns"] for cause in CAUSES
              if cause not in ("start_up", "nothing")}
+    found["host"] += found.pop("waiting") + found.pop("preempted")
     for cause in ("host", "sync", "loader", "allocation"):
         assert wanted[cause] > 5_000_000, (found, wanted)
     for cause in CAUSES:
@@ -959,6 +1020,7 @@ def test_by_the_devices_own_log(library, tmp_path, run_verb):
     assert {r["place"] for r in report["idle"] if r["cause"] == "loader"} == {"load batch"}
 
 
+SILENT = "host", "waiting", "preempted"  # whatever a thread does between its calls
 SLEEPERS = {"launcher": "main", "shared stream": "main", "two helpers": "main", "both": "main",
             "prefetched": "main", "loader": "helper", "loader's event": "helper", "feeder": "main"}
 
@@ -967,11 +1029,12 @@ SLEEPERS = {"launcher": "main", "shared stream": "main", "two helpers": "main", 
 def test_who_sleeps_is_named(library, tmp_path, run_verb, who):
     """One thread launches, another copies; each is in a range of its name."""
     gpu_run.runner(library, tmp_path)(cupti.build(source="loader_work.c"), who, status=0,
-                                      SIMCUDA_KERNEL_NS=200_000, GPUPROF_BACKTRACE_THRESHOLD="10s")
+                                      SIMCUDA_KERNEL_NS=200_000, GPUPROF_BACKTRACE_THRESHOLD="10s",
+                                      GPUPROF_SILENCE="off")
     report = check_sums(json.loads(run_verb("report", "--format=json", "--table=gpu_time,idle",
                                             tmp_path / "out").stdout))
     found = collections.Counter()
     for row in report["idle"]:
-        if row["cause"] in ("host", "sync"):
+        if row["cause"] in (*SILENT, "sync"):
             found[row["place"].split(" ")[-1]] += row["total_ns"] // US
     assert found[SLEEPERS[who]] > 0.7 * sum(found.values()) > 0.7 * 12 * 18_000

@@ -422,7 +422,7 @@ def test_cxx(record):
     ({"GPUPROF_BACKTRACE_THRESHOLD": "off", "GPUPROF_BACKTRACE": "copy,sync"}, 0),
     ({"GPUPROF_BACKTRACE_THRESHOLD": "0"}, 5)])
 def test_settings(library, tmp_path, settings, expected):
-    env = toolchain.environment(tmp_path, library, **settings)
+    env = toolchain.environment(tmp_path, library, GPUPROF_SILENCE="off", **settings)
     toolchain.run([build("-O2")], env)
     [process] = stream_reader.read_folder(tmp_path)
     stacks = Stacks(process)
@@ -454,7 +454,8 @@ def test_calls_that_fail(library, tmp_path):
 
 def test_slow_calls_only(library, tmp_path):
     """The first call, which sets CUDA up, is slow; of the others, none takes ten milliseconds."""
-    env = toolchain.environment(tmp_path, library, GPUPROF_BACKTRACE_THRESHOLD="10ms")
+    env = toolchain.environment(tmp_path, library, GPUPROF_BACKTRACE_THRESHOLD="10ms",
+                                GPUPROF_SILENCE="off")
     toolchain.run([build("-O2")], env)
     [process] = stream_reader.read_folder(tmp_path)
     for call in process.of_type(stream_reader.CALL):

@@ -426,7 +426,7 @@ def test_more_threads_than_have_sums(library, tmp_path, shape, threshold):
 def test_not_measured(library, run_collector, tmp_path):
     """A program that is over before anything was timed does not cost 0 ns."""
     [made], _ = tiny_run(library, tmp_path, "cost_shapes.c", "many", 30, GPUPROF_SEAL="10s",
-                         GPUPROF_BACKTRACE_THRESHOLD="off")
+                         GPUPROF_BACKTRACE_THRESHOLD="off", GPUPROF_SILENCE="off")
     text = run_collector("report", "--full", tmp_path / "out").stdout
     assert re.search(rf"^ +not measured +{made:,} +copies, sets", text, re.MULTILINE)
     assert "starts left out: not measured" in text

@@ -7,6 +7,7 @@ CPU's: on a busy machine it is less late than work would be."""
 import ctypes
 import functools
 import json
+import multiprocessing
 import os
 import signal
 import subprocess
@@ -293,6 +294,72 @@ def host_bound(healthy):
     for _ in range(STEPS):
         lost += sum(i * i for i in range(100 if healthy else 200_000))
         gemm(4 * MS, *here)  # fault host-bound
+    wait()
+
+
+def crowded(_):
+    """As host_bound, on a processor that another process wants all of."""
+    processor = {min(os.sched_getaffinity(0))}
+    os.sched_setaffinity(0, processor)
+    with subprocess.Popen([sys.executable, "-SE", "-c", "while True: pass"]) as other:
+        try:
+            host_bound(False)
+        finally:
+            other.kill()
+
+
+def server(healthy):
+    """It is sent what to do: slowly, or all at once."""
+    gemm, here, count = kernel(GEMM), on(main), STEPS
+    code = (f"import os, time\nos.write(1, b'!')\nfor _ in range({count}):\n"
+            f"    time.sleep({0 if healthy else 0.008})\n    os.write(1, b'.')")
+    with subprocess.Popen([sys.executable, "-SE", "-c", code], stdout=subprocess.PIPE) as client:
+        requests = client.stdout.fileno()
+        os.read(requests, 1)
+        for _ in range(count):
+            assert os.read(requests, 1) == b"."
+            gemm(2 * MS, *here)  # fault server
+    wait()
+
+
+def loader_workers(healthy):
+    """Two processes load batches, slower than they are used, or faster."""
+    gemm, here, fork = kernel(GEMM), on(main), multiprocessing.get_context("fork")
+    batches = fork.SimpleQueue()
+
+    def load():
+        for _ in range(STEPS // 2):
+            time.sleep(0 if healthy else 0.016)
+            batches.put(b"batch")
+    workers = [fork.Process(target=load) for _ in range(2)]
+    for worker in workers:
+        worker.start()
+    if healthy:
+        time.sleep(0.05)  # until they have begun
+    for _ in range(STEPS):
+        batches.get()
+        gemm(2 * MS, *here)  # fault loader-workers
+    for worker in workers:
+        worker.join()
+    wait()
+
+
+def gil(healthy):
+    """Another thread computes in Python, beside that which launches."""
+    gemm, here, done = kernel(GEMM), on(main), threading.Event()
+
+    def compute():
+        while not done.is_set():
+            sum(range(1000))
+    other = threading.Thread(target=compute)
+    if not healthy:
+        other.start()
+    for _ in range(STEPS):
+        time.sleep(0.0002)  # gives the lock away
+        gemm(2 * MS, *here)  # fault gil
+    done.set()
+    if not healthy:
+        other.join()
     wait()
 
 

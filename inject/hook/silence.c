@@ -1,0 +1,224 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "hook/silence.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/futex.h"
+#include "base/ticks.h"
+#include "record/recorded.h"
+
+/*
+ * A thread may be looked at as long as it has credit: it earns a 500th of its time (0.2 %), up to
+ * CREDIT_NS, and a look takes what it took. So over any time looks cost that share and one credit
+ * at most. Stacks that are seen first take far longer, and come once: of a process's first
+ * FIRSTS_MAX looks that are that slow only USUAL_NS each are taken.
+ */
+#define SILENCE_PART 500
+#define CREDIT_NS    200000
+#define USUAL_NS     20000
+#define FIRSTS_MAX   64
+
+#define TEXT_BYTES  96 /* three numbers */
+#define FILES_MAX   64 /* open files of a process: further threads' run delay is not known */
+#define FILE_LOWEST 200
+#define TID_FILLING UINT32_MAX
+
+/* Where a thread's run delay stands, open: opening it takes far longer than reading it. The thread
+ * that takes part opens it; the writer closes it when the thread has ended. */
+struct delay_file {
+    _Atomic uint32_t tid; /* 0: free */
+    int fd;
+    dev_t device; /* programs close descriptors that they do not know: is it still this one? */
+    ino_t inode;
+};
+
+static struct delay_file files[FILES_MAX];
+static _Atomic uint32_t first_count; /* slow looks so far; by any thread */
+
+static uint64_t ticks_of(uint64_t ns)
+{
+    return (uint64_t)(((unsigned __int128)ns << CLOCK_SCALE_SHIFT) / gp.header.scale.mult);
+}
+
+static uint64_t ns_of(uint64_t ticks)
+{
+    return (uint64_t)(((unsigned __int128)ticks * gp.header.scale.mult) >> CLOCK_SCALE_SHIFT);
+}
+
+void silence_start(void)
+{
+    uint64_t ns = gp.settings.numbers[SETTING_SILENCE];
+    bool is_off = ns == SETTING_OFF || recorded_asked() & OFF_STACKS;
+    if (!gp.header.scale.mult) /* a turn before the first recording, which starts with this */
+        return;
+    atomic_store(&fork_page.silent_ticks, is_off ? UINT64_MAX : ticks_of(ns));
+}
+
+static void close_file(struct delay_file *f)
+{
+    struct stat st;
+    if (fstat(f->fd, &st) == 0 && st.st_dev == f->device && st.st_ino == f->inode)
+        close(f->fd);
+    atomic_store_explicit(&f->tid, 0, memory_order_release);
+}
+
+static int open_file(struct delay_file *f)
+{
+    struct stat st;
+    int fd = open("/proc/thread-self/schedstat", O_RDONLY | O_CLOEXEC);
+    int high = fd < 0 ? -1 : fcntl(fd, F_DUPFD_CLOEXEC, FILE_LOWEST);
+    if (fd >= 0)
+        close(fd);
+    if (high >= 0 && fstat(high, &st) == 0) {
+        f->fd = high;
+        f->device = st.st_dev;
+        f->inode = st.st_ino;
+        return high;
+    }
+    if (high >= 0)
+        close(high);
+    return -1;
+}
+
+/* -1: too many threads have one, or the kernel has none. */
+static int take_file(uint32_t tid)
+{
+    for (unsigned i = 0; i < FILES_MAX; i++) {
+        uint32_t nobody = 0;
+        if (atomic_load_explicit(&files[i].tid, memory_order_relaxed) ||
+            !atomic_compare_exchange_strong(&files[i].tid, &nobody, TID_FILLING))
+            continue;
+        int fd = open_file(&files[i]);
+        atomic_store_explicit(&files[i].tid, fd < 0 ? 0 : tid, memory_order_release);
+        return fd;
+    }
+    return -1;
+}
+
+/* In ns; 0: not known. It is the second of three numbers. */
+static uint64_t read_delay(struct thread_look *l)
+{
+    char text[TEXT_BYTES], *rest = text;
+    ssize_t length = l->delay_fd >= 0 ? pread(l->delay_fd, text, sizeof text - 1, 0) : -1;
+    if (length <= 0) {
+        l->delay_fd = -1;
+        return 0;
+    }
+    text[length] = '\0';
+    (void)strtoull(text, &rest, 10);
+    char *second = rest;
+    uint64_t ns = strtoull(second, &rest, 10);
+    return rest == second || *rest != ' ' ? 0 : ns + 1;
+}
+
+/* What counts from here on. */
+static void read_times(struct thread_look *l, uint64_t now)
+{
+    l->read_ticks = now;
+    l->read_cpu_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID);
+    l->read_delay_ns = read_delay(l);
+}
+
+static void earn(struct thread_look *l, uint64_t now)
+{
+    int64_t most = (int64_t)ticks_of(CREDIT_NS);
+    int64_t earned = (int64_t)((now - l->credit_at) / SILENCE_PART);
+    l->credit = earned >= most - l->credit ? most : l->credit + earned;
+    l->credit_at = now;
+}
+
+static void spend(struct thread_look *l, uint64_t ticks)
+{
+    uint64_t usual = ticks_of(USUAL_NS);
+    if (ticks > usual && atomic_load_explicit(&first_count, memory_order_relaxed) < FIRSTS_MAX &&
+        atomic_fetch_add_explicit(&first_count, 1, memory_order_relaxed) < FIRSTS_MAX)
+        ticks = usual;
+    l->credit -= (int64_t)ticks;
+}
+
+bool silence_may_look(struct thread *t, uint64_t begin)
+{
+    struct thread_look *l = &t->cost->look;
+    if (t->cost == &thread_cost_shared) /* it has none of its own */
+        return false;
+    earn(l, begin);
+    return l->credit > 0;
+}
+
+void silence_tell(struct thread *t, uint64_t begin, uint64_t ticks)
+{
+    int saved = errno;
+    struct thread_look *l = &t->cost->look;
+    uint64_t reading = ticks_now(), since = l->read_ticks;
+    uint64_t cpu_ns = l->read_cpu_ns, delay_ns = l->read_delay_ns;
+    read_times(l, reading);
+    bool knows_delay = since && delay_ns && l->read_delay_ns >= delay_ns;
+    struct record r = {
+        RECORD_WITH(SILENCE, [SILENCE_NS] = ns_of(ticks),
+                    [SILENCE_SINCE] = since ? ns_of(reading - since) : 0,
+                    [SILENCE_CPU] = since ? l->read_cpu_ns - cpu_ns : 0,
+                    [SILENCE_DELAY] = knows_delay ? l->read_delay_ns - delay_ns + 1 : 0),
+        .begin = begin};
+    thread_append(t, &r);
+    uint64_t end = ticks_now();
+    thread_cost_time(t->cost, COST_SILENCE, end - reading);
+    spend(l, end - begin);
+    errno = saved;
+}
+
+void silence_called(struct thread *t, uint64_t ticks)
+{
+    uint64_t silent = atomic_load_explicit(&fork_page.silent_ticks, memory_order_relaxed);
+    struct thread_look *l = &t->cost->look;
+    bool is_first = !l->read_cpu_ns, is_due = silent != UINT64_MAX && (is_first || ticks >= silent);
+    if (!is_due || !thread_takes_part(t) || t->cost == &thread_cost_shared)
+        return;
+    uint64_t now = ticks_now();
+    l->read_ticks = 0;
+    if (!silence_may_look(t, now))
+        return;
+    int saved = errno;
+    read_times(l, now);
+    uint64_t cost = ticks_now() - now;
+    if (is_first) /* of the thread's start, which is timed already */
+        thread_cost_raise(t->cost, &t->cost->ticks[COST_START], cost);
+    else
+        thread_cost_time(t->cost, COST_SILENCE, cost);
+    spend(l, cost);
+    errno = saved;
+}
+
+void silence_attached(struct thread *t)
+{
+    int saved = errno;
+    if (t->cost == &thread_cost_shared)
+        return;
+    bool is_off = gp.settings.numbers[SETTING_SILENCE] == SETTING_OFF;
+    t->cost->look = (struct thread_look){.credit = (int64_t)ticks_of(CREDIT_NS),
+                                         .credit_at = ticks_now(),
+                                         .delay_fd = is_off ? -1 : take_file(t->tid)};
+    errno = saved;
+}
+
+void silence_tick(struct thread *writer)
+{
+    (void)writer;
+    for (unsigned i = 0; i < FILES_MAX; i++) {
+        uint32_t tid = atomic_load_explicit(&files[i].tid, memory_order_acquire);
+        if (tid && tid != TID_FILLING && !thread_exists(tid))
+            close_file(&files[i]);
+    }
+}
+
+/* They are the parent's threads'. */
+void silence_reset(void)
+{
+    for (unsigned i = 0; i < FILES_MAX; i++)
+        if (atomic_load_explicit(&files[i].tid, memory_order_acquire))
+            close_file(&files[i]);
+    atomic_store(&first_count, 0);
+}
