@@ -10,10 +10,9 @@
 
 #define STEPS_SHOWN_MAX 32 /* in the text, of all processes together */
 #define UNKNOWN_STEP    "something unknown"
-#define TIMED_FEW       100 /* of a class: what is known of fewer ... */
-#define STEPS_NEWS      1.5 /* of a thread's time: where its steps are most of it, they tell the same \
-                             */
-#define TIMED_OF 1000       /* ... for so many times as many is a guess */
+#define TIMED_FEW       100  /* of a class: what is known of fewer ... */
+#define TIMED_OF        1000 /* ... for so many times as many is a guess */
+#define STEPS_NEWS      1.5 /* times the steps' time: a thread that lived for less tells the same */
 
 static double worst_share(const struct process *p)
 {

@@ -225,6 +225,10 @@ static enum exit_code check_table(const char *word, const struct report_view *v,
         if (!is_word(word, length, info->name) &&
             (!info->old_name || !is_word(word, length, info->old_name)))
             continue;
+        if (v->by == BY_PYTHON_LINE && strcmp(info->key, "ops") == 0)
+            return usage_error(
+                "report: --by=python-line: operators have no rows by line; --by=stack "
+                "has those around each, the table calls_by_python_line has lines");
         if (info->by == BY_NAME || info->by == v->by)
             return EXIT_OK;
         return usage_error("report: the table %s is there with --%s only", info->name,

@@ -123,6 +123,8 @@ def test_calls_are_left_out_where_there_are_none(run_verb, make_gpu):
     (["--table=function"], "no table is named 'function' (did you mean functions?);"),
     (["--table=calls_by_stack"], "the table calls_by_stack is there with --by=stack only"),
     (["--table=calls_by_python_line", "--by=stack"], "is there with --by=python-line only"),
+    (["--table=ops", "--by=python-line"], "operators have no rows by line"),
+    (["--table=ops", "--mine"], "operators have no rows by line"),
     (["--sort=seconds", "--table=gpu_time_util"],
      "no table here has a column 'seconds'; there are: name, total_ns, instances, "),
     (["--sort=p95", "--table=own_cost"], "no table here has a column 'p95'; there are: "),
