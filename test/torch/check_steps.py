@@ -42,33 +42,33 @@ def test_steps(tmp_path, kind, by, name):
     assert phases["forward"] and phases["backward"] and phases["data"]
 
 
-def phases_of(folder):
+def phases_of(folder, *options):
     report = json.loads(subprocess.run(
-        [check_torch.GPUPROF, "report", "--format=json", "--table=phases,labels,ops,hooks", folder],
-        check=True, capture_output=True, text=True).stdout)
+        [check_torch.GPUPROF, "report", "--format=json", "--table=phases,labels,ops,hooks",
+         *options, folder], check=True, capture_output=True, text=True).stdout)
     return report, {row["name"]: row["host_mean_ns"] for row in report["phases"]}
 
 
 def test_phases_of_a_gradient_scaler(tmp_path):
-    """Held against the program's own labels around the parts of a step: of its GPU time each is
-    that of its labels."""
+    """Held against the program's own labels around the parts of a step: of its GPU time each phase
+    has what its labels have, but for the last step, which is partial. What the stand-ins compute
+    lets the scaler pass most updates by."""
     env = check_torch.environment(LD_PRELOAD=check_torch.BUILD / "libgpuprof.so",
                                   GPUPROF_OUT=tmp_path / "out", GPUPROF_PYTORCH="shapes")
     check_torch.run([check_torch.PYTHON, WORK, "scaled"], env)
-    report, host = phases_of(tmp_path / "out")
+    report, host = phases_of(tmp_path / "out", "--step-by=dataloader")
     labels = {row["name"]: row["gpu_ns"] for row in report["labels"]}
     gpu = {row["name"]: row["gpu_ns"] for row in report["phases"]}
-    share = 23 / 24  # the first step is partial
-    assert gpu["forward"] == pytest.approx(share * (labels["forward"] + labels["scale"]), rel=0.1)
+    # The scaler makes its scale at its first product, and that of "backward" a gradient of 1.
+    assert gpu["forward"] == pytest.approx(labels["forward"] + labels["scale"], rel=0.1)
     assert gpu["optimizer"] + gpu["sync"] == pytest.approx(
-        share * sum(labels[name] for name in ("unscale", "clip", "step", "update", "item")),
-        rel=0.1)
+        sum(labels[name] for name in ("unscale", "clip", "step", "update", "item")), rel=0.1)
     assert gpu["sync"] and host["sync"] and not gpu["other"]
 
 
 def test_phases_and_hooks_of_lightning(tmp_path):
     """The training step, which runs in the optimizer's closure, is forward; hooks are as often as
-    there are batches."""
+    there are batches, but for the first, in which the first module is met."""
     if subprocess.run([check_torch.PYTHON, "-c", "import lightning"], check=False,
                       env=check_torch.environment(), capture_output=True).returncode:
         pytest.skip("lightning is not installed")
@@ -78,9 +78,9 @@ def test_phases_and_hooks_of_lightning(tmp_path):
     report, host = phases_of(tmp_path)
     hooks = {row["name"]: row for row in report["hooks"]}
     training = hooks["[Strategy]SingleDeviceStrategy.training_step"]
-    assert training["calls"] == 12 and training["self_cpu_ns"] <= training["cpu_ns"]
+    assert training["calls"] in (11, 12) and training["self_cpu_ns"] <= training["cpu_ns"]
     assert 0 < training["cpu_ns"] < hooks["[LightningModule]Model.optimizer_step"]["cpu_ns"]
-    assert host["forward"] == pytest.approx(training["cpu_ns"] / 12, rel=0.5)
+    assert host["forward"] == pytest.approx(training["cpu_ns"] / training["calls"], rel=0.5)
     assert host["forward"] and host["backward"] and host["optimizer"] < host["forward"] * 5
 
 
