@@ -61,6 +61,7 @@ LIVES = {
     "control": ("SIGKILL beside a storm of control files", -signal.SIGKILL, 10, 200),
     "device": ("SIGKILL and forks beside readings of NVML", -signal.SIGKILL, 10, 200),
     "governor": ("SIGKILL while --overhead-max passes calls by", -signal.SIGKILL, 10, 200),
+    "modules": ("SIGKILL, modules of kernels that come and go", -signal.SIGKILL, 60, 2500),
 }
 CUT = {".gpuprof": "stream file cut at any byte", ".live": "live file cut at any byte",
        "both": "both of them cut"}

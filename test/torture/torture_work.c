@@ -107,6 +107,36 @@ static void some_product(void)
         multiply(c, 0, 1, size, size, 8, &two, &two, 77, &three, 77, &three, c, 77);
 }
 
+/* Of the driver, if MODE has modules: what loads, names, lists and unloads their kernels. */
+static struct {
+    int (*load)(void **, const void *, void *, void *, unsigned, void *, void *, unsigned);
+    int (*get)(void **, void *, const char *);
+    int (*list)(void **, unsigned, void *);
+    int (*unload)(void *);
+} driver;
+
+static void load_driver(void)
+{
+    void *cuda = dlopen("libcuda.so.1", RTLD_LAZY);
+    *(void **)&driver.load = dlsym(cuda, "cuLibraryLoadData");
+    *(void **)&driver.get = dlsym(cuda, "cuLibraryGetKernel");
+    *(void **)&driver.list = dlsym(cuda, "cuLibraryEnumerateKernels");
+    *(void **)&driver.unload = dlsym(cuda, "cuLibraryUnload");
+}
+
+/* Its kernels have handles that others had before. */
+static void some_module(void)
+{
+    void *library, *kernels[3];
+    if (!driver.load ||
+        driver.load(&library, "functions one two", NULL, NULL, 0, NULL, NULL, 0) != 0)
+        return;
+    if (driver.get(&kernels[2], library, any(2) ? "one" : "three") == 0 &&
+        driver.list(kernels, 2, library) == 0)
+        cudaLaunchKernel(kernels[any(3)], (dim3){1, 1, 1}, (dim3){1, 1, 1}, NULL, 0, NULL);
+    driver.unload(library);
+}
+
 static void some_calls(unsigned count)
 {
     static __thread char target[64];
@@ -117,6 +147,7 @@ static void some_calls(unsigned count)
         some_block();
         if (any(4) == 0)
             some_product();
+        some_module();
         if (any(100) == 0)
             cudaMemcpy(large, large, sizeof large, cudaMemcpyHostToDevice);
         switch (any(4)) {
@@ -317,7 +348,8 @@ static int way(void)
     static const char *const ways[] = {"kill", "segv", "abort", "_exit", "exit", "quick_exit"};
     if (strcmp(mode, "governor") == 0 || strcmp(mode, "control") == 0 ||
         strcmp(mode, "tensors") == 0 || strcmp(mode, "flight") == 0 ||
-        strcmp(mode, "libraries") == 0 || strcmp(mode, "device") == 0)
+        strcmp(mode, "libraries") == 0 || strcmp(mode, "device") == 0 ||
+        strcmp(mode, "modules") == 0)
         return 0;
     for (int i = 0; i < 6; i++)
         if (strcmp(mode, ways[i]) == 0)
@@ -339,6 +371,8 @@ int main(int argc, char **argv)
         subscribe();
     if (strcmp(mode, "operators") == 0)
         load_pytorch();
+    if (strcmp(mode, "modules") == 0)
+        load_driver();
     if (strcmp(mode, "libraries") == 0)
         multiply = (__typeof__(multiply))dlsym(dlopen(getenv("TORTURE_CUBLAS"), RTLD_LAZY),
                                                "cublasSgemm_v2");
