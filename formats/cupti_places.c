@@ -34,6 +34,9 @@ static const char *const around_runtime[] = {
 
 static const char *const below_home[] = {"/extras/CUPTI/lib64/", "/lib64/", "/lib/"};
 
+static const char *const of_system[] = {"/usr/lib/x86_64-linux-gnu/", "/usr/lib/aarch64-linux-gnu/",
+                                        "/usr/lib64/", "/usr/lib/"};
+
 struct search {
     const struct cupti_places *places;
     bool (*visit)(void *context, const char *name, enum cupti_place place);
@@ -89,6 +92,23 @@ static bool each_soname(const struct search *s, const char *root, const char *fo
     return false;
 }
 
+/* In each folder of a list as the loader takes it; not in what it would make a folder of. */
+static bool each_folder(const struct search *s, const char *list, unsigned first)
+{
+    while (list && *list) {
+        char folder[CUPTI_PATH_BYTES_MAX];
+        size_t length = strcspn(list, ":;");
+        if (*list == '/' && length < sizeof folder && !memchr(list, '$', length)) {
+            memcpy(folder, list, length);
+            folder[length] = '\0';
+            if (each_soname(s, folder, "/", first))
+                return true;
+        }
+        list += length + (list[length] != '\0');
+    }
+    return false;
+}
+
 bool cupti_places_each(const struct cupti_places *p,
                        bool (*visit)(void *context, const char *name, enum cupti_place place),
                        void *context)
@@ -105,5 +125,10 @@ bool cupti_places_each(const struct cupti_places *p,
         for (size_t j = 0; j < COUNT_OF(below_home); j++)
             if (p->homes[i] && p->homes[i][0] && each_soname(&s, p->homes[i], below_home[j], first))
                 return true;
-    return each_soname(&s, NULL, NULL, first);
+    if (each_folder(&s, p->library_path, first) || each_soname(&s, NULL, NULL, first))
+        return true;
+    for (size_t i = 0; i < COUNT_OF(of_system); i++)
+        if (each_soname(&s, "", of_system[i], first))
+            return true;
+    return false;
 }

@@ -24,6 +24,7 @@ struct cupti_places {
     struct cupti_runtime runtimes[CUPTI_RUNTIME_MAX];
     unsigned runtime_count;
     const char *homes[CUPTI_HOME_MAX]; /* roots of toolkits; views, NULL or empty: none */
+    const char *library_path;          /* $LD_LIBRARY_PATH; a view, NULL or empty: none */
     unsigned driver_major;             /* newer libcupti are not looked for; 0: not known */
 };
 
@@ -41,7 +42,10 @@ void cupti_places_add(struct cupti_places *places, const char *path, const char 
  *   1. the one that is mapped already
  *   2. around each libcudart: its folder, the folders of wheels, the toolkit's extras
  *   3. the roots of toolkits
- *   4. the loader's own search, by soname
+ *   4. the folders of LD_LIBRARY_PATH, by path: by its soname the loader would find one that was
+ *      refused, and is loaded since
+ *   5. the loader's own search, by soname
+ *   6. the system's folders, by path
  * The major version of the libcudart first, then others, newest first, but none above the driver's.
  * Allocates nothing.
  */

@@ -128,6 +128,7 @@ static void gather(struct patient *p, const char *const *values)
     }
     p->start.places.homes[0] = getenv("CUDA_HOME");
     p->start.places.homes[1] = "/usr/local/cuda";
+    p->start.places.library_path = getenv("LD_LIBRARY_PATH");
     gpu_sight_take(&p->gpu, &p->start.places, p->settings.texts[SETTING_CUPTI]);
 }
 

@@ -72,7 +72,8 @@ bool check_cupti(const struct patient *p, struct check_result *f)
                                 g->cupti);
     case GPU_WORKS: break;
     }
-    return check_result_set(f, CHECK_OK, NULL, "%s fits the driver", g->cupti);
+    return check_result_set(f, CHECK_OK, NULL, "%s fits the driver%s%s", g->cupti,
+                            g->refused[0] ? ", which refuses " : "", g->refused);
 }
 
 /* Who else is told to come into the program: they hold CUPTI, or make of it what they want. */

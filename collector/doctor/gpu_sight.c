@@ -119,6 +119,8 @@ static bool try_cupti(void *context, const char *name, enum cupti_place place)
         why = NULL;
     say_why(s, "%.*s does not work with this driver: error %d (%s)", SIGHT_TEXT_BYTES / 2, s->cupti,
             result, why ? why : "unknown");
+    if (s->answer == GPU_NO_CUPTI && !s->refused[0])
+        snprintf(s->refused, sizeof s->refused, "%s", s->cupti);
     return s->answer != GPU_NO_CUPTI;
 }
 

@@ -85,8 +85,9 @@ static bool take_library(struct finder *f, const char *name)
         return refuse(f, "%s has no %s", name, missing);
     bool found = object_at((uintptr_t)l->cuptiGetVersion, &object);
     snprintf(l->path, sizeof l->path, "%s", found ? object.path : name);
-    if (f->search->refused && strcmp(l->path, f->search->refused) == 0)
-        return refuse(f, "%s does not work with this driver", l->path);
+    for (unsigned i = 0; i < f->search->refused_count; i++)
+        if (strcmp(l->path, f->search->refused[i]) == 0)
+            return refuse(f, "%s does not work with this driver", l->path);
     CUptiResult result = l->cuptiGetVersion(&l->version);
     if (result != CUPTI_SUCCESS)
         return refuse(f, "%s does not start (error %d: no driver, or one that is too old for it)",
@@ -157,6 +158,7 @@ bool cupti_library_load(struct cupti_library *library, const struct cupti_search
         found = try_name(&finder, search->setting, 0, true);
     } else {
         memcpy(finder.places.homes, search->homes, sizeof search->homes);
+        finder.places.library_path = search->library_path;
         finder.places.driver_major = search->driver_major;
         objects_each(visit_mapped, &finder.places);
         found = cupti_places_each(&finder.places, try_place, &finder);

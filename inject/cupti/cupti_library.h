@@ -15,12 +15,16 @@
 #include "cupti_places.h"
 
 #define CUPTI_REASON_BYTES_MAX 1024
+#define CUPTI_REFUSED_MAX      6
+#define CUPTI_REFUSED_MAX      6
 
 /* What is known before the search; strings are views, NULL or empty where there is nothing. */
 struct cupti_search {
     const char *setting;               /* $GPUPROF_CUPTI: this file, and no other */
     const char *homes[CUPTI_HOME_MAX]; /* roots of toolkits: $CUDA_HOME, /usr/local/cuda */
-    const char *refused;               /* path of one that loads but would not subscribe */
+    const char *library_path;          /* $LD_LIBRARY_PATH */
+    char (*refused)[CUPTI_PATH_BYTES_MAX]; /* paths of those that load but would not subscribe */
+    unsigned refused_count;
     unsigned driver_major;             /* from cuDriverGetVersion; newer libcupti are not tried */
     dlsym_fn find_symbol;              /* the real dlsym, not the one that we export */
 };
@@ -38,8 +42,8 @@ struct cupti_library {
  * Looks for the one that the setting names, and for nothing else if there is one; or in the order
  * of cupti_places.h. Takes the first libcupti that has the functions, tells its version and walks
  * its own records.
- * A minor version newer than the driver is found out only by cuptiSubscribe: a
- * second search then passes over that path. False: nothing to use, and reason[0 .. reason_bytes)
+ * A minor version newer than the driver, or another driver's, is found out only by cuptiSubscribe:
+ * further searches then pass over such paths. False: nothing to use, and reason[0 .. reason_bytes)
  * says why in one line.
  *
  * Takes milliseconds, allocates, runs libcupti's constructors, and takes the loader's lock. errno

@@ -35,7 +35,6 @@
 #include "record/synced.h"
 #include "record/thread.h"
 
-#define SEARCHES_MAX 4 /* libcupti that load and then do not fit the driver */
 /* The thread that starts CUPTI needs the loader, which may be at work below who waits for it. */
 #define START_WAIT_NS 1000000000u
 
@@ -109,21 +108,24 @@ static bool find_and_subscribe(void)
 {
     char reason[CUPTI_REASON_BYTES_MAX];
     char holder[CUPTI_OLD_SUBSCRIBER_NAME_MIN_LEN + 1];
-    char refused[CUPTI_PATH_BYTES_MAX] = "";
+    static char refused[CUPTI_REFUSED_MAX][CUPTI_PATH_BYTES_MAX]; /* one thread comes here, once */
     dlsym_find_real(); /* nobody may have asked our dlsym yet, or ever will */
     gpu.driver_version = driver_version();
     struct cupti_search search = {.setting = gp.settings.texts[SETTING_CUPTI],
                                   .homes = {getenv("CUDA_HOME"), "/usr/local/cuda"},
+                                  .library_path = getenv("LD_LIBRARY_PATH"),
+                                  .refused = refused,
                                   .driver_major = gpu.driver_version / 1000,
                                   .find_symbol = real_dlsym};
     CUptiResult result = CUPTI_SUCCESS;
-    for (int i = 0; i < SEARCHES_MAX; i++) {
-        search.refused = refused[0] ? refused : NULL;
+    for (;;) {
         if (!cupti_library_load(&gpu.cupti, &search, reason, sizeof reason))
             break;
         result = subscribe(holder, sizeof holder);
-        if (result == CUPTI_SUCCESS)
+        if (result == CUPTI_SUCCESS) {
+            snprintf(gpu.refused_library, sizeof gpu.refused_library, "%s", refused[0]);
             return true;
+        }
         if (is_held(result)) {
             gpu.subscriber = NULL;
             gpu_fail("CUPTI is held by %s, and serves one client of a process",
@@ -133,9 +135,9 @@ static bool find_and_subscribe(void)
         gpu.subscriber = NULL;
         snprintf(reason, sizeof reason, "%.600s does not work with this driver: %s", gpu.cupti.path,
                  gpu_result_text(result));
-        if (search.setting && search.setting[0])
+        if ((search.setting && search.setting[0]) || search.refused_count == CUPTI_REFUSED_MAX)
             break;
-        memcpy(refused, gpu.cupti.path, sizeof refused);
+        memcpy(refused[search.refused_count++], gpu.cupti.path, sizeof refused[0]);
     }
     gpu_fail("%s", reason);
     return false;

@@ -118,7 +118,8 @@ void gpu_tell_source(void)
 {
     if (gpu.refused_callbacks)
         add_missing("some callbacks");
-    gpu_set_status("from CUPTI %u, %s%s%s%s%s%s%s%s", gpu.cupti.version, gpu.cupti.path,
+    gpu_set_status("from CUPTI %u, %.500s%s%.400s%s%s%s%s%s%s%s", gpu.cupti.version, gpu.cupti.path,
+                   gpu.refused_library[0] ? ", since the driver refuses " : "", gpu.refused_library,
                    gpu.shared ? ", beside other subscribers" : "",
                    gpu.graphs_are_whole ? ", graphs as a whole (another one's choice)" : "",
                    gpu.on_realtime ? ", times by CLOCK_REALTIME" : "",

@@ -42,6 +42,7 @@ struct gpu {
     _Atomic uint64_t epoch;    /* of the recording that it was started in */
     unsigned driver_version;   /* 13000 = 13.0; 0: not known */
     struct cupti_library cupti;
+    char refused_library[CUPTI_PATH_BYTES_MAX]; /* the first that did not fit; "": none */
     struct cupti_callback_map callbacks;
     bool is_called_back[API_FUNCTION_COUNT]; /* CUPTI tells of its calls */
     atomic_bool rests[API_FUNCTION_COUNT];   /* not now: see gpu_rest.h */

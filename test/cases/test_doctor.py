@@ -185,6 +185,17 @@ def test_cupti_crashes(doctor, tmp_path, monkeypatch):
     assert doctor()["cupti"]["text"].endswith("libcupti.so crashes, or does not answer")
 
 
+def test_cupti_beside_one_that_is_refused(doctor, tmp_path, monkeypatch):
+    """That of a toolkit for another driver does not end the search: both are named."""
+    fits, refused = SIM / "libcupti.so.13", tmp_path / "lib64" / "libcupti.so.13"
+    refused.parent.mkdir()
+    refused.write_bytes(fits.read_bytes())
+    monkeypatch.delenv("GPUPROF_CUPTI")
+    monkeypatch.setenv("CUDA_HOME", str(tmp_path))
+    monkeypatch.setenv("SIMCUPTI_REFUSED_BELOW", str(tmp_path))
+    assert doctor()["cupti"]["text"] == f"{fits} fits the driver, which refuses {refused}"
+
+
 @pytest.mark.skipif(os.geteuid() != 0, reason="not run: only root may mount")
 def test_file_systems(tmp_path, build, monkeypatch):
     """A library that cannot be mapped as code, and a live folder without room."""

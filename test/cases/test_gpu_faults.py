@@ -2,6 +2,7 @@
 """GPU rows where CUPTI is missing, held, refuses, fails, hangs, loses or tells strange times."""
 
 import collections
+import shutil
 
 import cupti_client as cupti
 import gpu_truth
@@ -62,6 +63,18 @@ def test_held(run, version, holder):
 def test_refused(run, switch, value, reason):
     done = run(gpu_work(), *WORK, stderr=None, **{f"SIMCUPTI_{switch}": value})
     absent(done, reason)
+
+
+def test_refused_ones_beside_one_that_fits(run, tmp_path):
+    """Of a toolkit for another driver: the one in LD_LIBRARY_PATH, of the same soname, is taken."""
+    name, home = cupti.VERSIONS["13.0"][0], tmp_path / "cuda"
+    for folder in ("extras/CUPTI/lib64", "lib64"):
+        (home / folder).mkdir(parents=True)
+        shutil.copy(toolchain.SIM / name, home / folder / name)
+    done = run(gpu_work(static=True), *WORK, GPUPROF_CUPTI="", CUDA_HOME=home,
+               SIMCUPTI_REFUSED_BELOW=home)
+    check_whole(done, static=True)
+    assert f", {toolchain.SIM / name}, since the driver refuses {home}/extras/" in done.status
 
 
 @pytest.mark.parametrize("version", ["11.8", "12.4", "12.9", "13.0", "13.1", "13.5"])

@@ -25,6 +25,7 @@ enum {
 /* Settings from the environment; README.md says what each is for. */
 struct cupti_switches {
     int subscribe_code;
+    bool is_refused; /* by the driver, which knows nothing of it */
     const char *holder;
     uint64_t flush_hang, late, disorder, zero, strange, damage, drop;
     uint64_t buffer_bytes, command_buffer, lock_ms, enable_us;

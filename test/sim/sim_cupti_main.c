@@ -181,7 +181,7 @@ CUptiResult cupti_ready(const char *function)
     if (cupti_thread.buffer_callback)
         cupti_misuse("%s called inside the client's %s callback", function,
                      cupti_thread.buffer_callback);
-    if (cupti_is_dead())
+    if (cupti_is_dead() || cupti_switches.is_refused)
         return cupti_error(no_driver());
     CUptiResult result = CUPTI_SUCCESS;
     if (!__atomic_load_n(&cupti_driver, __ATOMIC_ACQUIRE)) {

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <dlfcn.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -44,6 +45,10 @@ __attribute__((constructor)) static void switches_read(void)
     const char *holder = getenv("SIMCUPTI_HOLDER");
     cupti_switches.holder = holder && *holder ? strdup(holder) : NULL;
     cupti_switches.subscribe_code = (int)number("SIMCUPTI_SUBSCRIBE", 0);
+    Dl_info own; /* another driver's: those below that folder */
+    const char *refused = getenv("SIMCUPTI_REFUSED_BELOW");
+    cupti_switches.is_refused = refused && dladdr(&cupti_switches, &own) &&
+                                strncmp(own.dli_fname, refused, strlen(refused)) == 0;
     cupti_switches.flush_hang = (uint64_t)number("SIMCUPTI_FLUSH_HANG", 0);
     cupti_switches.late = (uint64_t)number("SIMCUPTI_LATE", 0);
     cupti_switches.disorder = (uint64_t)number("SIMCUPTI_DISORDER", 4);
