@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/json_text.h"
+#include "client_note.h"
 
 #define MARK "absent: "
 
@@ -30,6 +31,19 @@ unsigned absences_find(const struct recording *rec, const char *key, struct abse
         if (text && strncmp(text, MARK, sizeof MARK - 1) == 0)
             count = add(found, count, text + sizeof MARK - 1);
     }
+    return count;
+}
+
+unsigned notes_find(const struct recording *rec, struct absence *found)
+{
+    static const char head[] = META_NOTE "=";
+    unsigned count = 0;
+    for (uint32_t i = 0; i < rec->count; i++)
+        for (uint32_t j = 0; j < rec->processes[i]->meta_count; j++) {
+            const char *text = rec->processes[i]->meta[j].text;
+            if (strncmp(text, head, sizeof head - 1) == 0)
+                count = add(found, count, text + sizeof head - 1);
+        }
     return count;
 }
 

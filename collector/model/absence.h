@@ -20,6 +20,9 @@ struct absence {
 /* The reasons under that key ("stacks", "python") into `found`, of ABSENCES_MAX; their number. */
 unsigned absences_find(const struct recording *rec, const char *key, struct absence *found);
 
+/* The same for what the library has to say of the recording: whole sentences. */
+unsigned notes_find(const struct recording *rec, struct absence *found);
+
 /* The same for how each process got its rows of the GPU, or why it has none ("absent: REASON"). */
 unsigned gpu_statuses_find(const struct recording *rec, struct absence *found);
 

@@ -10,6 +10,7 @@
 #include "api/api.h"
 #include "base/array.h"
 #include "base/file_at.h"
+#include "client_note.h"
 #include "error.h"
 #include "rank.h"
 #include "record/gpu_record.h"
@@ -554,8 +555,9 @@ void process_release(struct process *p, struct reader *r)
 uint64_t process_start_ns(const struct process *p)
 {
     const struct stream_header *h = &p->header;
-    unsigned __int128 ns = (unsigned __int128)h->start_time * TICK_NS;
-    if (!ns || ns > CLOCK_NS_MAX)
+    const char *ahead = process_meta(p, META_CLOCK_AHEAD);
+    __int128 ns = (__int128)h->start_time * TICK_NS + (ahead ? strtoll(ahead, NULL, 10) : 0);
+    if (!h->start_time || ns <= 0 || ns > (__int128)CLOCK_NS_MAX)
         return 0;
     return (uint64_t)ns - (uint64_t)h->monotonic_shift_ns + p->clock.offset;
 }

@@ -466,6 +466,22 @@ static void print_unread(struct screen *s, const struct report *r)
     }
 }
 
+/* What the library has to say of the recording, once for all processes. */
+static void print_notes(struct screen *s, const struct recording *rec)
+{
+    struct absence found[ABSENCES_MAX];
+    unsigned count = notes_find(rec, found);
+    for (unsigned i = 0; i < count; i++) {
+        char *text = NULL;
+        if (rec->count == 1)
+            print_long(s, i ? "" : "note", found[i].reason);
+        else if (asprintf(&text, "%s (%u of %u processes)", found[i].reason, found[i].processes,
+                          rec->count) >= 0)
+            print_long(s, i ? "" : "note", text);
+        free(text);
+    }
+}
+
 static void print_devices(struct screen *s, const struct overview *o)
 {
     const struct idle *d = o->report->idle;
@@ -487,6 +503,7 @@ static void print_devices(struct screen *s, const struct overview *o)
     print_throttled(s, o->report);
     print_unread(s, o->report);
     print_absence(s, o->report);
+    print_notes(s, o->report->rec);
 }
 
 /* Where nothing is known of devices. */

@@ -65,9 +65,13 @@ static void find_libraries(int fd, const Elf64_Phdr *segments, unsigned count,
     }
     for (size_t i = 0; i < entry_count; i++) {
         char name[PROGRAM_NAME_BYTES];
-        if (entries[i].d_tag != DT_NEEDED)
+        if (entries[i].d_tag != DT_NEEDED && entries[i].d_tag != DT_SONAME)
             continue;
         read_name(fd, strings + entries[i].d_un.d_val, name);
+        if (entries[i].d_tag == DT_SONAME) {
+            program->is_loader = strncmp(name, "ld-linux", 8) == 0;
+            continue;
+        }
         if (strncmp(name, "libasan.so", 10) == 0 || strncmp(name, "libclang_rt.asan", 16) == 0)
             program->needs_asan = true;
         if (strncmp(name, "libcuda", 7) == 0)
@@ -76,7 +80,8 @@ static void find_libraries(int fd, const Elf64_Phdr *segments, unsigned count,
     program->has_tsan = has_symbol(fd, strings, string_bytes, "__tsan_init");
 }
 
-/* Static: no segment names an interpreter. Anything unreadable or odd counts as dynamic. */
+/* Static: no segment names an interpreter, and it is none itself (`ld.so PROGRAM`). Anything
+ * unreadable or odd counts as dynamic. */
 static const char *elf_obstacle(int fd, struct program *program)
 {
     Elf64_Ehdr elf;
@@ -100,7 +105,7 @@ static const char *elf_obstacle(int fd, struct program *program)
         read_name(fd, segments[i].p_offset, name);
         obstacle = strstr(name, "/ld-musl-") ? "linked with musl instead of glibc" : NULL;
     }
-    return obstacle;
+    return program->is_loader ? NULL : obstacle;
 }
 
 static const char *find_obstacle(struct program *program, const struct stat *st)

@@ -15,6 +15,7 @@ struct program {
         *obstacle;   /* why nothing can be recorded in it (static text); NULL = nothing known */
     bool needs_asan; /* it is linked with AddressSanitizer's library */
     bool has_tsan;   /* ThreadSanitizer is in it, or in a library that it is linked with */
+    bool is_loader;  /* it is glibc's loader, which is given the program as an argument */
     bool needs_cuda; /* it is linked with libcuda or libcudart */
 };
 

@@ -16,7 +16,7 @@
  */
 int descriptor_move_high(int fd);
 
-/* Does it stand for that file? */
+/* Does it stand for that file? It need not have a name any more. */
 bool descriptor_is(int fd, dev_t device, ino_t inode);
 
 #endif

@@ -12,7 +12,9 @@
 
 #define WAIT_MS 100 /* for room in the pipe that stderr may be */
 
-static _Atomic uint32_t said; /* causes, a bit each: by whoever says the first of one */
+/* Causes, a bit each: by whoever says the first of one, and when its note is whole. */
+static _Atomic uint32_t said, noted;
+static char notes[SAY_COUNT][NOTE_BYTES];
 
 /*
  * One write keeps the line whole among other writers. A reader that is gone, a file that is too
@@ -64,7 +66,31 @@ void say(enum say_cause cause, const char *format, ...)
     errno = saved;
 }
 
+void note(enum say_cause cause, const char *format, ...)
+{
+    if (atomic_fetch_or(&said, 1u << cause) >> cause & 1)
+        return;
+    int saved = errno;
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(notes[cause], sizeof notes[cause], format, arguments);
+    va_end(arguments);
+    atomic_fetch_or(&noted, 1u << cause);
+    errno = saved;
+}
+
+const char *note_next(void)
+{
+    uint32_t causes = atomic_load(&noted);
+    if (!causes)
+        return NULL;
+    unsigned cause = (unsigned)__builtin_ctz(causes);
+    atomic_fetch_and(&noted, ~(1u << cause));
+    return notes[cause];
+}
+
 void say_reset(void)
 {
     atomic_store(&said, 0);
+    atomic_store(&noted, 0);
 }

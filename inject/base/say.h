@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The library's words to the user: one line on stderr, once per cause and process. */
+/*
+ * The library's words to the user, once per cause and process. What keeps a recording, or a
+ * part that was asked for, from being made is a line on stderr: nobody would find it elsewhere.
+ * What it lacks in detail goes into the recording, whose readers say it once for all processes.
+ */
 #ifndef GPUPROF_INJECT_SAY_H
 #define GPUPROF_INJECT_SAY_H
 
@@ -25,10 +29,19 @@ enum say_cause {
     SAY_FLIGHT,
     SAY_DEVICE, /* of all of them */
     SAY_DEVICE_ONE,
+    SAY_COUNT
 };
 
-/* Async-signal-safe as far as snprintf of strings and numbers is (glibc: yes). */
+#define NOTE_BYTES 300
+
+/* On stderr. Async-signal-safe as far as snprintf of strings and numbers is (glibc: yes). */
 __attribute__((format(printf, 2, 3))) void say(enum say_cause cause, const char *format, ...);
+
+/* Into the recording; as async-signal-safe as say. */
+__attribute__((format(printf, 2, 3))) void note(enum say_cause cause, const char *format, ...);
+
+/* The text of a note that was not asked for yet, or NULL. By the writer. */
+const char *note_next(void);
 
 /* In the child of a fork: all may be said again. */
 void say_reset(void);

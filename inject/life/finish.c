@@ -16,6 +16,7 @@
 #include "record/thread.h"
 #include "record/wake.h"
 #include "store/seal.h"
+#include "store/stream_out.h"
 
 #define SETTLE_TRIES 5
 #define SETTLE_NS    1000000u
@@ -114,6 +115,7 @@ static void close_down(enum end_reason reason)
     FEATURES_DO(end, (gp.settings.numbers[SETTING_EXIT_WAIT]));
     atomic_fetch_or(&fork_page.recording, ATTENTION_LATE);
     bool flushed = flush(reason);
+    stream_out_say_where();
     if (flushed && atomic_load(&gp.writer.done) == atomic_load(&gp.writer.requested) &&
         !live_stays_needed())
         pool_unlink(&gp.header);

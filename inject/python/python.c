@@ -72,7 +72,7 @@ static void set_status(const char *reason, uint32_t version)
                  version >> 8 & 0xff);
     if (reason) {
         snprintf(text, sizeof text, "absent: Python %s: %s", name, reason);
-        say(SAY_PYTHON, "stacks have no Python frames: Python %s: %s", name, reason);
+        note(SAY_PYTHON, "stacks have no Python frames: Python %s: %s", name, reason);
     } else {
         snprintf(text, sizeof text, "%s", name);
     }

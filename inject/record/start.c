@@ -27,13 +27,26 @@ static uint32_t process_id(void)
     return (uint32_t)syscall(SYS_getpid); /* not cached: right in the child of a raw clone */
 }
 
+/* Where the process began; "": not known, or every path of ours is absolute, as under `run`. */
+static char first_folder[SETTING_TEXT_BYTES_MAX + 1];
+
+static void remember_folder(void)
+{
+    const char *out = getenv(setting_infos[SETTING_OUT].variable);
+    const char *live = getenv(setting_infos[SETTING_LIVE].variable);
+    bool is_absolute = out && *out == '/' && (!live || !*live || *live == '/');
+    if (!is_absolute && !getcwd(first_folder, sizeof first_folder))
+        first_folder[0] = '\0';
+}
+
 /* The program may change its folder; where its data goes must not change with it. */
 static void make_absolute(enum setting_index index)
 {
-    static char cwd[SETTING_TEXT_BYTES_MAX + 1];
+    char cwd[sizeof first_folder];
     const char *text = gp.settings.texts[index];
-    if (text[0] == '/' || !getcwd(cwd, sizeof cwd))
+    if (text[0] == '/' || !first_folder[0])
         return;
+    strcpy(cwd, first_folder);
     size_t head = cwd[1] ? strlen(cwd) : 0, tail = strlen(text);
     if (head + 1 + tail >= sizeof cwd)
         return;
@@ -104,6 +117,7 @@ __attribute__((constructor)) static void load(void)
     ticks_load();
     atomic_store(&fork_page.owner, process_id());
     gp.off = false;
+    remember_folder();
     FEATURES_DO(load, ());
 }
 

@@ -371,7 +371,7 @@ void stacks_start(void)
         table = pages_map(sizeof *table);
         if (!table) {
             absent = "absent: no memory";
-            say(SAY_STACKS, "stacks are not recorded: no memory for them: %s", error_text(errno));
+            note(SAY_STACKS, "stacks are not recorded: no memory for them: %s", error_text(errno));
         }
     }
     stacks_turn();
@@ -389,7 +389,7 @@ void stacks_reset(void)
     unwinder_reset();
     if (!modules_reset()) {
         absent = "absent: the loader was busy when the process was forked";
-        say(SAY_STACKS, "stacks are not recorded in this child: the loader was busy at its fork");
+        note(SAY_STACKS, "stacks are not recorded in this child: the loader was busy at its fork");
     }
     if (table)
         munmap(table, sizeof *table);

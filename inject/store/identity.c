@@ -14,10 +14,12 @@
 #include "base/objects.h"
 #include "base/program_file.h"
 #include "base/ticks.h"
+#include "client_note.h"
 #include "store/meta.h"
 
 #define LIBRARIES_MAX 16
-#define MAPS_BYTES    8192u /* of /proc/self/maps at a time; a path has at most 4095 */
+#define AHEAD_NS_MIN  1000000000 /* less may be the time between two readings */
+#define MAPS_BYTES    8192u      /* of /proc/self/maps at a time; a path has at most 4095 */
 
 /* CUDA's libraries that were met so far. */
 struct libraries {
@@ -268,11 +270,30 @@ static void append_api_table(struct thread *writer)
             identity_append_function(writer, i);
 }
 
+/*
+ * A library such as libfaketime may answer for the kernel's clock: by how much that is ahead of it.
+ * The begin of the process is known by the kernel's.
+ */
+static void append_clock_ahead(struct thread *writer)
+{
+    struct timespec kernel_time;
+    char text[32];
+    if (syscall(SYS_clock_gettime, CLOCK_MONOTONIC, &kernel_time) < 0)
+        return;
+    int64_t kernel_ns = (int64_t)kernel_time.tv_sec * 1000000000 + kernel_time.tv_nsec;
+    int64_t ahead_ns = (int64_t)clock_ns(CLOCK_MONOTONIC) - kernel_ns;
+    if (ahead_ns < AHEAD_NS_MIN && ahead_ns > -AHEAD_NS_MIN)
+        return;
+    snprintf(text, sizeof text, "%lld", (long long)ahead_ns);
+    meta_append_text(writer, META_CLOCK_AHEAD, text);
+}
+
 void identity_append_all(struct thread *writer)
 {
     append_process(writer);
     append_variables(writer);
     append_api_table(writer);
+    append_clock_ahead(writer);
     identity_append_anchor(writer);
 }
 

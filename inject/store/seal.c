@@ -236,7 +236,7 @@ static bool append(const uint8_t *block, size_t bytes)
     say(SAY_WRITE,
         "recording ended after %llu.%03llu s: cannot write '%s': %s; what is there can be read",
         (unsigned long long)ms / 1000, (unsigned long long)ms % 1000, sink->place,
-        error_text(error));
+        error == ENOENT ? "the folder or the file has gone" : error_text(error));
     return false;
 }
 

@@ -131,10 +131,21 @@ static bool write_at(const uint8_t *data, size_t bytes, off_t offset)
     return true;
 }
 
+/* Has the file, which is open, been removed? It has no name before its header is in it. */
+static bool has_gone(void)
+{
+    struct stat st;
+    return out.end && fstat(out.fd, &st) == 0 && st.st_nlink == 0;
+}
+
 static bool append(const uint8_t *data, size_t bytes)
 {
     if (!reopen())
         return false;
+    if (has_gone()) {
+        errno = ENOENT;
+        return false;
+    }
     if (write_at(data, bytes, out.end)) {
         out.end += (off_t)bytes;
         return true;
@@ -221,6 +232,23 @@ bool stream_out_cut(uint64_t bytes)
         return false;
     out.end = (off_t)bytes;
     return true;
+}
+
+void stream_out_say_where(void)
+{
+    char in_proc[64], path[STREAM_PATH_BYTES_MAX + 1];
+    struct stat st;
+    if (!is_ours(out.fd) || lstat(out.path, &st) == 0 || errno != ENOENT || has_gone())
+        return;
+    snprintf(in_proc, sizeof in_proc, "/proc/self/fd/%d", out.fd);
+    ssize_t length = readlink(in_proc, path, sizeof path - 1);
+    path[length > 0 ? length : 0] = '\0';
+    char *slash = strrchr(path, '/'); /* behind it may be the name of a file that had none */
+    if (!slash)
+        return;
+    *slash = '\0';
+    say(SAY_WRITE, "the folder '%s' has gone: it was renamed; the recording is in '%s'",
+        gp.settings.texts[SETTING_OUT], path);
 }
 
 static void tell_end(struct block_sink *s, const uint64_t counters[COUNTER_COUNT])

@@ -23,6 +23,9 @@ extern struct block_sink stream_out;
 uint64_t stream_out_bytes(void);
 bool stream_out_cut(uint64_t bytes);
 
+/* Says so if the file is no more where it was made: nobody would look for it elsewhere. */
+void stream_out_say_where(void);
+
 /* Takes the file away again: nothing was recorded. */
 void stream_out_remove(void);
 

@@ -10,6 +10,7 @@
 #include "base/leader.h"
 #include "base/say.h"
 #include "base/ticks.h"
+#include "client_note.h"
 #include "record/feature.h"
 #include "record/own_thread.h"
 #include "record/pool.h"
@@ -18,6 +19,7 @@
 #include "store/compress.h"
 #include "store/flight_sink.h"
 #include "store/identity.h"
+#include "store/meta.h"
 #include "store/seal.h"
 
 #define TICK_NS   100000000u /* how often the writer looks while something happens */
@@ -35,6 +37,12 @@ static void note_state(struct thread *me, uint32_t reason)
     FEATURES_DO(tick, (me));
     if (reason)
         identity_append_end(me, reason);
+}
+
+static void append_notes(struct thread *me)
+{
+    for (const char *text = note_next(); text; text = note_next())
+        meta_append_text(me, META_NOTE, text);
 }
 
 /* Does a feature want all that there is sealed, to look at it? */
@@ -63,10 +71,12 @@ static bool pass(struct sealer *s, struct thread *me, uint64_t *second_ns)
         *second_ns = now_ns;
     }
     FEATURES_DO(describe, (me, reason != 0));
+    append_notes(me);
     bool good = seal_pass(s, me, flush || measure, now_ns);
     own_thread_tell(COST_WRITER);
     if (good && (measure || reason)) { /* only now everything is counted */
         FEATURES_DO(look, (me, now_ns, reason != 0));
+        append_notes(me);
         good = seal_own(s, me);
     }
     if (flush && good) { /* else the events are in the live file only, and it must stay */

@@ -166,8 +166,8 @@ void torch_describe(struct thread *writer, bool is_last)
     torch.told_epoch = writer->epoch;
     meta_append_text(writer, "pytorch", text);
     if (strchr(text, ':') && strncmp(text, "absent", 6) != 0)
-        say(SAY_TORCH, "PyTorch's operators are recorded without shapes: %s",
-            strchr(text, ':') + 2);
+        note(SAY_TORCH, "PyTorch's operators are recorded without shapes: %s",
+             strchr(text, ':') + 2);
 }
 
 void torch_unloaded(void)

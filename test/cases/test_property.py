@@ -4,7 +4,9 @@ policy, where it runs, what it locks. Our threads follow, or stay as they are, a
 What the kernel says of the threads is the truth."""
 
 import collections
+import json
 import os
+import pathlib
 import sys
 
 import pytest
@@ -40,7 +42,7 @@ def fixture_work(library, tmp_path):
     """work("c3", ..., SETTING=...): (lines that it printed, the process or None, stderr)."""
     out = tmp_path / "out"
 
-    def run(*words, command=None, status=3, folder=out, **settings):
+    def run(*words, command=None, status=3, folder=out, cwd=None, **settings):
         if not folder.exists() and folder == out:
             folder.mkdir()
             folder.chmod(0o777)
@@ -49,7 +51,8 @@ def fixture_work(library, tmp_path):
                 path.chmod(path.stat().st_mode | 0o011)
         env = toolchain.environment(folder, library, GPUPROF_GPU="on", **settings)
         program = command or [toolchain.build("property_work.c", *toolchain.runtime(12))]
-        done = toolchain.run([*program, *words], env, status=status, timeout=30)
+        done = toolchain.run([*program, *words], env, status=status, timeout=30,
+                             cwd=cwd)
         processes = stream_reader.read_folder(folder) if folder.exists() else []
         assert len(processes) <= 1
         return done.stdout.splitlines(), processes[0] if processes else None, done.stderr
@@ -114,6 +117,56 @@ def test_rights_that_are_given_up_before_the_first_call(work, run_collector, tmp
     said, end = done.stderr.splitlines()
     assert done.returncode == 3 and said.startswith("gpuprof: recording is off: cannot ")
     assert end.startswith("gpuprof: nothing was recorded. Unless a line above says why, no CUDA ")
+
+
+def test_program_by_its_loader(work, run_collector, tmp_path):
+    """It is none that is statically linked, as the loader itself is."""
+    loader = next(pathlib.Path("/").glob("lib*/ld-linux-*"))
+    program = toolchain.build("property_work.c", *toolchain.runtime(12))
+    done = run_collector("run", "-o", "out", loader, program, "c3")
+    assert done.returncode == 3 and "static" not in done.stderr
+    [process] = stream_reader.read_folder(tmp_path / "out")
+    assert len(process.calls()) == 4
+
+
+def test_what_the_library_has_to_say_is_said_once(make_records, run_collector):
+    """By who reads the recordings: of 32 ranks in one line."""
+    said = "stacks have no Python frames: Python 3.9.1: it is not known"
+    lines = [line for rank in range(32) for line in (f"process {rank + 1}", f"meta said={said}",
+                                                     f"{stream_reader.CALL} 1 1000 5 1 0 cudaFree "
+                                                     "0 -")]
+    folder = make_records(lines)
+    done = run_collector("report", folder)
+    assert done.stdout.count(said) == 1 and f"note       {said} (32 of 32 processes)" in done.stdout
+
+
+def test_folder_at_the_start_is_meant(work, tmp_path):
+    """Not that of the first call: here /, where nothing is to appear."""
+    _, process, errors = work("d", "c3", folder=pathlib.Path("data"), cwd=tmp_path)
+    assert errors == "" and not process and not pathlib.Path("/data").exists()
+    [process] = stream_reader.read_folder(tmp_path / "data")
+    assert len(process.calls()) == 4
+
+
+def test_folder_that_is_removed_or_renamed(work, tmp_path):
+    _, process, errors = work("c3", "s20", "r", "c3", folder=tmp_path / "a")
+    assert not process and errors.startswith("gpuprof: recording ended after ")
+    assert errors.endswith("the folder or the file has gone; what is there can be read\n")
+    _, process, errors = work("c3", "s20", f"r{tmp_path}/c", "c3", folder=tmp_path / "b")
+    assert not process and errors == (f"gpuprof: the folder '{tmp_path}/b' has gone: it was "
+                                      f"renamed; the recording is in '{tmp_path}/c'\n")
+    [process] = stream_reader.read_folder(tmp_path / "c")
+    assert len(process.calls()) == 8 and not process.losses
+
+
+def test_clock_of_another_century(library, run_collector, tmp_path):
+    """What libfaketime does: no start-up is longer than the process lived."""
+    clock = toolchain.build("later_clock.c", "-shared", "-fPIC")
+    program = toolchain.build("property_work.c", *toolchain.runtime(12))
+    env = toolchain.environment(tmp_path / "out", f"{library}:{clock}", GPUPROF_GPU="on")
+    toolchain.run([program, "c3"], env, status=3)
+    done = run_collector("report", tmp_path / "out", "--format=json")
+    assert 0 < json.loads(done.stdout)["overview"]["start_up_ns"] < 60e9
 
 
 @pytest.mark.parametrize("front", ["auto", "cupti"])

@@ -128,7 +128,7 @@ void splice_python(struct thread *t, struct splice *s, struct walk *w, unsigned 
     fail();
 }
 
-void say(enum say_cause cause, const char *format, ...)
+void note(enum say_cause cause, const char *format, ...)
 {
     (void)cause;
     (void)format;
