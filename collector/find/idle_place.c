@@ -213,21 +213,28 @@ static int by_ns(const void *left, const void *right)
     return a->ns != b->ns ? (a->ns > b->ns ? -1 : 1) : by_cause_and_place(left, right);
 }
 
-/* Of one cause and place the row with the longest gap first; of several the one that came first. */
-static int by_longest(const void *left, const void *right, void *context)
+/* Has the row at `a` the longest gap of both? Of several such the one that came first. */
+static int by_longest(const struct idle_row *rows, uint32_t a, uint32_t b)
 {
-    const struct idle_total *a = left, *b = right;
-    const struct idle_row *rows = context, *x = &rows[a->longest], *y = &rows[b->longest];
-    int order = by_cause_and_place(left, right);
-    if (order)
-        return order;
+    const struct idle_row *x = &rows[a], *y = &rows[b];
     if (x->longest_ns != y->longest_ns)
         return x->longest_ns > y->longest_ns ? -1 : 1;
     if (x->longest_at_ns != y->longest_at_ns)
         return x->longest_at_ns < y->longest_at_ns ? -1 : 1;
     if (x->device != y->device)
         return x->device < y->device ? -1 : 1;
-    return a->longest < b->longest ? -1 : a->longest > b->longest;
+    return a < b ? -1 : a > b;
+}
+
+/* Those of one cause and place together, and of these each device's. */
+static int by_device(const void *left, const void *right, void *context)
+{
+    const struct idle_total *a = left, *b = right;
+    const struct idle_row *rows = context, *x = &rows[a->longest], *y = &rows[b->longest];
+    int order = by_cause_and_place(left, right);
+    if (order || x->device == y->device)
+        return order ? order : by_longest(rows, a->longest, b->longest);
+    return x->device < y->device ? -1 : 1;
 }
 
 int idle_totals(const struct walk *w, struct place_lines *lines, const struct idle_rows *rows,
@@ -247,16 +254,25 @@ int idle_totals(const struct walk *w, struct place_lines *lines, const struct id
                                                  .place = place,
                                                  .ns = row->ns,
                                                  .count = row->count,
-                                                 .longest = i};
+                                                 .longest = i,
+                                                 .devices = 1};
     }
-    qsort_r(totals, *count, sizeof *totals, by_longest, rows->list);
-    uint32_t kept = 0;
+    qsort_r(totals, *count, sizeof *totals, by_device, rows->list);
+    uint32_t kept = 0, device = IDLE_NONE;
     for (uint32_t i = 0; i < *count; i++) {
         struct idle_total *last = kept ? &totals[kept - 1] : NULL;
-        if (!last || by_cause_and_place(last, &totals[i]) != 0) {
+        const struct idle_row *row = &rows->list[totals[i].longest];
+        bool is_new = !last || by_cause_and_place(last, &totals[i]) != 0;
+        bool is_same = row->device == device;
+        device = row->device;
+        if (is_new) {
             totals[kept++] = totals[i];
             continue;
         }
+        last->devices += !is_same;
+        last->has_processes |= rows->list[last->longest].process != row->process;
+        if (by_longest(rows->list, totals[i].longest, last->longest) < 0)
+            last->longest = totals[i].longest;
         last->ns += totals[i].ns;
         last->count += totals[i].count;
         free(totals[i].place);

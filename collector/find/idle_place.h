@@ -13,7 +13,9 @@ struct idle_total {
     char *place; /* owned: for people */
     uint64_t ns;
     uint64_t count;
-    uint32_t longest; /* index of the row with the longest gap */
+    uint32_t longest;   /* index of the row with the longest gap */
+    uint32_t devices;   /* of how many it is the sum */
+    bool has_processes; /* these are of several processes */
 };
 
 /* Does a range of this name say that data is loaded in it? */

@@ -116,6 +116,10 @@ enum {
     PLACE_HOST,
     PLACE_PID,
     PLACE_GPU,
+    PLACE_DEVICES,
+    LONGEST_RANK,
+    LONGEST_PID,
+    LONGEST_GPU,
     PLACE_COLUMNS
 };
 
@@ -131,6 +135,10 @@ static const struct column place_columns[PLACE_COLUMNS] = {
     [PLACE_HOST] = {"host", NULL},
     [PLACE_PID] = {"pid", NULL, COLUMN_NUMBER, .ascending = true},
     [PLACE_GPU] = {"device", NULL, COLUMN_NUMBER, .ascending = true},
+    [PLACE_DEVICES] = {"devices", NULL, COLUMN_COUNT},
+    [LONGEST_RANK] = {"longest_rank", NULL},
+    [LONGEST_PID] = {"longest_pid", NULL, COLUMN_NUMBER, .ascending = true},
+    [LONGEST_GPU] = {"longest_device", NULL, COLUMN_NUMBER, .ascending = true},
 };
 
 static void places_begin(struct table *t, enum report_format format)
@@ -160,10 +168,15 @@ static void fill_place(const struct table *t, uint32_t index, enum report_format
         row->longest_at_ns < origin_ns && format == FORMAT_TEXT
             ? cell_text("the start")
             : cell_number(row->longest_at_ns > origin_ns ? row->longest_at_ns - origin_ns : 0);
-    cells[PLACE_RANK] = cell_text(process_rank(device->process));
+    cells[PLACE_RANK] = cells[LONGEST_RANK] = cell_text(process_rank(device->process));
     cells[PLACE_HOST] = cell_text(device->process->header.host);
-    cells[PLACE_PID] = cell_number(device->process->header.pid);
-    cells[PLACE_GPU] = cell_number(device->device);
+    cells[PLACE_PID] = cells[LONGEST_PID] = cell_number(device->process->header.pid);
+    cells[PLACE_GPU] = cells[LONGEST_GPU] = cell_number(device->device);
+    cells[PLACE_DEVICES] = cell_number(total->devices);
+    if (total->has_processes) /* it is the sum of all of them */
+        cells[PLACE_RANK] = cells[PLACE_HOST] = cells[PLACE_PID] = cell_text(NULL);
+    if (total->devices > 1)
+        cells[PLACE_GPU] = cell_text(NULL);
 }
 
 static void say_shares(const struct table *t, FILE *out)

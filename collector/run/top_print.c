@@ -16,7 +16,8 @@
 
 uint64_t top_figure(const struct top_row *row, enum control_figure which)
 {
-    if (which == FIGURE_QUIET_NS && row->state != TOP_RECORDING)
+    /* What is stored is a little older than now: who makes calls is not quiet since the last. */
+    if (which == FIGURE_QUIET_NS && (row->state != TOP_RECORDING || row->calls_per_second > 0))
         return CONTROL_UNKNOWN;
     return row->state < TOP_SILENT ? row->process->status.figures[which] : CONTROL_UNKNOWN;
 }

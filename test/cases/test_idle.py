@@ -102,6 +102,28 @@ def started():
     return s
 
 
+def test_whose_sum_a_row_is(report):
+    """Of several ranks none has its name beside the sum of all; the longest gap has one."""
+    scripts = []
+    for rank, us in enumerate((500, 900, 700)):
+        script = Script(rank)
+        script.launch()
+        script.now = script.last + 104 + us
+        script.launch()
+        if rank == 1:
+            script.now = script.last + 104 + 200
+            script.call("cudaMalloc", 300)
+            script.launch()
+        scripts.append(script)
+    rows = report(*scripts)["idle"]
+    row, = (row for row in rows if row["cause"] == "host" and row["place"] == NEXT_LAUNCH)
+    assert row["total_ns"] == (500 + 900 + 700) * US and row["devices"] == row["count"] == 3
+    assert row["rank"] is row["host"] is row["pid"] is row["device"] is None
+    assert (row["longest_pid"], row["longest_device"], row["longest_ns"]) == (1001, 0, 900 * US)
+    row, = (row for row in rows if row["cause"] == "allocation")
+    assert (row["devices"], row["pid"], row["device"]) == (1, 1001, 0)
+
+
 def test_second_device_starts_up_with_the_first(report):
     """It is the process that starts up: a device used later was idle for its own reasons only from
     the process's first work on."""
@@ -870,7 +892,7 @@ def test_who_waits_for_which_rank(report):
     made = report(reduces(0, (0, 1000, 2400), (500, 500, 200)),
                   reduces(1, (300, 1350, 2000), (200, 150, 600)))
     assert waits(made) == {(0, "rank 1"): 300 + 350, (1, "rank 0"): 400}
-    assert {row["host"] for row in made["idle"]} == {"testhost"}
+    assert {row["host"] for row in made["idle"]} == {"testhost", None}  # of both ranks: null
     assert [row["communication_ns"] // US for row in made["gpu_time"]] == \
         [200 + 150 + 200, 200 + 150 + 200]
 

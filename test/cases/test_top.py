@@ -129,7 +129,8 @@ def test_while_recording_is_off(start, watch, top, collector, tmp_path):
     tell("start")
     [row] = looks.until(lambda rows: rows[0]["state"] == "recording")
     assert row["gpu_busy_share"] is None and row["quiet_seconds"] < 2.5
-    [row] = looks.until(works)
+    [row] = looks.until(lambda rows: works(rows) and rows[0]["calls_per_second"])
+    assert row["quiet_seconds"] is None  # what is stored is older than now
     assert row["gpu_busy_seconds"] > before["gpu_busy_seconds"]
     its.program.send_signal(signal.SIGSTOP)
     [row] = looks.until(lambda rows: rows[0]["state"] == "no answer")
