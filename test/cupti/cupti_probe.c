@@ -40,7 +40,10 @@ static bool read_arguments(int count, char **arguments, struct cupti_search *sea
         } else if (strncmp(arguments[i], "home2=", 6) == 0) {
             search->homes[1] = value;
         } else if (strncmp(arguments[i], "refused=", 8) == 0) {
-            search->refused = value;
+            static char refused[1][CUPTI_PATH_BYTES_MAX];
+            snprintf(refused[0], sizeof refused[0], "%s", value);
+            search->refused = refused;
+            search->refused_count = 1;
         } else if (strncmp(arguments[i], "driver=", 7) == 0) {
             search->driver_major = (unsigned)strtoul(value, NULL, 10);
         } else if (strcmp(arguments[i], "start") == 0) {
