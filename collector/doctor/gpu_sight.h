@@ -27,10 +27,10 @@ struct gpu_sight {
     char driver[CUPTI_PATH_BYTES_MAX]; /* path of libcuda; "": none */
     int driver_version;                /* 12040: CUDA 12.4; 0: not known */
     int device_count;
-    char cupti[CUPTI_PATH_BYTES_MAX]; /* path of the libcupti that was asked last; "": none */
+    char cupti[CUPTI_PATH_BYTES_MAX];   /* path of the libcupti that was asked last; "": none */
     char refused[CUPTI_PATH_BYTES_MAX]; /* of the first one that the driver refused; "": none */
-    uint32_t cupti_version;           /* as cuptiGetVersion says it */
-    char reason[SIGHT_TEXT_BYTES];    /* of an answer other than GPU_WORKS */
+    uint32_t cupti_version;             /* as cuptiGetVersion says it */
+    char reason[SIGHT_TEXT_BYTES];      /* of an answer other than GPU_WORKS */
 };
 
 /* `setting` is GPUPROF_CUPTI's, or empty; it goes before all places. Takes at most 20 seconds. */

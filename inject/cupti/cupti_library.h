@@ -20,13 +20,13 @@
 
 /* What is known before the search; strings are views, NULL or empty where there is nothing. */
 struct cupti_search {
-    const char *setting;               /* $GPUPROF_CUPTI: this file, and no other */
-    const char *homes[CUPTI_HOME_MAX]; /* roots of toolkits: $CUDA_HOME, /usr/local/cuda */
-    const char *library_path;          /* $LD_LIBRARY_PATH */
+    const char *setting;                   /* $GPUPROF_CUPTI: this file, and no other */
+    const char *homes[CUPTI_HOME_MAX];     /* roots of toolkits: $CUDA_HOME, /usr/local/cuda */
+    const char *library_path;              /* $LD_LIBRARY_PATH */
     char (*refused)[CUPTI_PATH_BYTES_MAX]; /* paths of those that load but would not subscribe */
     unsigned refused_count;
-    unsigned driver_major;             /* from cuDriverGetVersion; newer libcupti are not tried */
-    dlsym_fn find_symbol;              /* the real dlsym, not the one that we export */
+    unsigned driver_major; /* from cuDriverGetVersion; newer libcupti are not tried */
+    dlsym_fn find_symbol;  /* the real dlsym, not the one that we export */
 };
 
 struct cupti_library {

@@ -1,8 +1,8 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
 """`make bench`: measures, prints the machine and a line a figure (name, value, unit, goal, ok or
-over), and writes the same to <build>/bench.json. bench.py BUILD [PART ...], parts: call libraries range
-operators torch walks peers bytes sort gpu collector devices stacks python.
+over), and writes the same to <build>/bench.json. bench.py BUILD [PART ...], parts: call libraries
+range operators torch walks peers bytes sort gpu collector devices stacks python.
 
 Every time is measured in repetitions that alternate with those of a floor or a peer; the figure is
 the median, in bench.json with the quartiles. Nothing here fails because a machine is slow."""
