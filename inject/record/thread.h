@@ -74,13 +74,13 @@ struct thread {
     bool has_moved;        /* a call ended on it that began on another; moved.h */
     bool is_hurried;       /* it is not to wait for room: thread_hurry */
     uint8_t weighed_class; /* enum passed_class of `weighed`, below */
+    uint32_t own_page;     /* of a stack (its number's low bits), not that for handlers; stack.c */
     uintptr_t caller;      /* of the hook that goes the long way now; see hooks.c */
     uintptr_t stand_in;    /* what is called instead of CUDA's function; see resolve.h */
     uint64_t extending;    /* 1 + `used`, while open records make room or get longer */
     struct room *room;     /* where its stack is being taken; stack.c */
     uintptr_t stack_low;   /* of the stack, what is known to be readable; walk.c */
     uintptr_t stack_high;
-    uintptr_t own_page;       /* of a stack, known not to be that for signal handlers; stack.c */
     struct thread_cost *cost; /* what we have cost it; never NULL */
     uint32_t burst;           /* calls that go the long way yet, to be timed */
     uint32_t weight;          /* for how many `weighed`, below, is recorded */

@@ -289,7 +289,7 @@ static uint32_t take_by(struct thread *t, take_fn how)
  */
 static bool is_in_handler(struct thread *t)
 {
-    uintptr_t page = (uintptr_t)__builtin_frame_address(0) / PAGE_BYTES;
+    uint32_t page = (uint32_t)((uintptr_t)__builtin_frame_address(0) / PAGE_BYTES);
     if (likely(page == t->own_page))
         return false;
     if (signal_stack_bytes())
