@@ -9,7 +9,7 @@
 
 #define NEAR 16 /* entries behind the hint that are looked at before a search */
 
-_Static_assert(sizeof(struct correlated_call) == 48, "a run has the size that the header says");
+_Static_assert(sizeof(struct correlated_call) == 56, "a run has the size that the header says");
 
 static uint64_t key_of(uint32_t process, uint32_t id)
 {
@@ -344,7 +344,7 @@ __attribute__((noinline)) int correlation_find_among(struct correlation *c, uint
     if (!best || seen == CORRELATION_SAME || !correlation_is_sure(best, at_ns))
         return 0;
     *found = *best;
-    best->flags |= (uint16_t)marks;
+    correlation_mark(best, marks);
     return 1;
 }
 
@@ -354,7 +354,7 @@ static int take(struct correlation_run *run, struct correlated_call *e, unsigned
 {
     *found = *e;
     run->unmatched -= is_unmatched(e) && marks & CORRELATION_MATCHED;
-    e->flags |= (uint16_t)marks;
+    correlation_mark(e, marks);
     return 1;
 }
 
@@ -433,8 +433,8 @@ __attribute__((noinline)) int correlation_find(struct correlation *c, uint32_t p
     return 0;
 }
 
-static bool meets_gap(const struct correlated_call *e, const struct correlation_gap *gaps,
-                      uint32_t count)
+bool correlation_meets_gap(const struct correlated_call *e, const struct correlation_gap *gaps,
+                           uint32_t count)
 {
     uint32_t low = 0; /* the first one that ends after the call began */
     for (uint32_t high = count; low < high;) {
@@ -447,13 +447,11 @@ static bool meets_gap(const struct correlated_call *e, const struct correlation_
     return low < count && gaps[low].begin_ns <= e->end_ns;
 }
 
-typedef void launch_fn(const struct correlated_call *e, void *data);
-
-/* Each launch of the process's that makes work of its own, without those runs perhaps that are
- * `matched`. 0 or an error. */
-static int each_launch(struct correlation *c, uint32_t process, bool matched, launch_fn *visit,
-                       void *data)
+/* correlation_each, without those runs perhaps that are `matched`. */
+static int each(struct correlation *c, uint32_t process, unsigned flags, bool matched,
+                correlation_visit_fn *visit, void *data)
 {
+    const unsigned no_call = CORRELATION_LINK | CORRELATION_NESTED;
     int error = 0;
     for (uint32_t r = 0; r < c->run_count; r++) {
         struct correlation_run *run = &c->runs[r];
@@ -470,12 +468,17 @@ static int each_launch(struct correlation *c, uint32_t process, bool matched, la
                 return error;
             if (e->process != process)
                 break;
-            if ((e->flags & (CORRELATION_LAUNCH | CORRELATION_LINK | CORRELATION_NESTED)) ==
-                CORRELATION_LAUNCH)
+            if (e->flags & flags && !(e->flags & no_call))
                 visit(e, data);
         }
     }
     return 0;
+}
+
+int correlation_each(struct correlation *c, uint32_t process, unsigned flags,
+                     correlation_visit_fn *visit, void *data)
+{
+    return each(c, process, flags, true, visit, data);
 }
 
 static void note_last(const struct correlated_call *e, void *data)
@@ -496,7 +499,7 @@ struct unmatched {
 static void count_unmatched(const struct correlated_call *e, void *data)
 {
     const struct unmatched *u = data;
-    if (e->flags & CORRELATION_MATCHED || meets_gap(e, u->gaps, u->gap_count))
+    if (e->flags & CORRELATION_MATCHED || correlation_meets_gap(e, u->gaps, u->gap_count))
         return;
     bool waits =
         u->hangs && u->hangs->is_hung[e->thread] && e->begin_ns == u->hangs->last_ns[e->thread];
@@ -508,7 +511,8 @@ int correlation_unmatched(struct correlation *c, uint32_t process,
                           const struct correlation_hangs *hangs, uint64_t *count, uint64_t *pending)
 {
     struct unmatched u = {gaps, hangs, count, pending, gap_count};
-    int error = hangs ? each_launch(c, process, true, note_last, (void *)(uintptr_t)hangs) : 0;
+    int error =
+        hangs ? each(c, process, CORRELATION_LAUNCH, true, note_last, (void *)(uintptr_t)hangs) : 0;
     *count = *pending = 0;
-    return error < 0 ? error : each_launch(c, process, false, count_unmatched, &u);
+    return error < 0 ? error : each(c, process, CORRELATION_LAUNCH, false, count_unmatched, &u);
 }

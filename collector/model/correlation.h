@@ -9,7 +9,7 @@
  *
  * The last one to two times CORRELATION_RUN calls are found by a table of their ids; of more than
  * 64 processes so many times CORRELATION_AHEAD. Older ones are sorted by process and id, as runs of
- * as many in a spool (spool.h): so memory is bounded by 6 MB of calls, 1.5 MB for the table (or
+ * as many in a spool (spool.h): so memory is bounded by 7 MB of calls, 1.5 MB for the table (or
  * 120 KB a process for both, up to 16 times as much), the spool's 4 MiB, 40 bytes a run and 8 a
  * process. Ids rise with time, so the runs hardly overlap, and a look-up begins where the one
  * before it of the same process ended.
@@ -36,6 +36,9 @@ enum correlation_flag {
     CORRELATION_MATCHED = 4,  /* its work has found it */
     CORRELATION_NESTED = 8,   /* inside another call, which goes before */
     CORRELATION_COUNTED = 16, /* for the report: a kernel of its was there before */
+    CORRELATION_MOVES = 32,   /* a copy or a fill, and */
+    CORRELATION_GRAPH = 64,   /* the launch of a graph, likewise; announced.h */
+    CORRELATION_COUNTS = 128, /* a mark alone: its work is to be counted */
 };
 
 struct correlated_call {
@@ -53,6 +56,8 @@ struct correlated_call {
         uint32_t op;     /* of a call: innermost operator or label at its begin, likewise */
     };
     uint32_t stack; /* its stack id; 0 = none */
+    uint32_t work;  /* pieces of work that have found it */
+    uint32_t graph; /* of the launch of one: announced_graph's index + 1; 0 = not known */
 };
 
 /* A time in which launches may have left no work: of what came to pass in it, little is recorded.
@@ -158,6 +163,13 @@ static inline uint32_t correlation_place(const struct correlation *c, uint32_t n
     return place < size ? place : place + size;
 }
 
+/* What work says of the call that it has found. */
+static inline void correlation_mark(struct correlated_call *call, unsigned marks)
+{
+    call->flags |= (uint16_t)(marks & ~(unsigned)CORRELATION_COUNTS);
+    call->work += !!(marks & CORRELATION_COUNTS);
+}
+
 /* Surely no other call is better for what began then. */
 static inline bool correlation_is_sure(const struct correlated_call *call, uint64_t at_ns)
 {
@@ -186,7 +198,7 @@ static inline int correlation_find_early(struct correlation *c, uint32_t process
         if (c->added - c->next[place] >= buffered && e->process == process && e->id == id &&
             correlation_is_sure(e, at_ns)) {
             *found = *e;
-            e->flags |= (uint16_t)marks;
+            correlation_mark(e, marks);
             return 1;
         }
     }
@@ -207,6 +219,17 @@ int correlation_finish(struct correlation *c);
  */
 int correlation_find(struct correlation *c, uint32_t process, uint32_t id, uint64_t at_ns,
                      unsigned marks, struct correlated_call *found);
+
+typedef void correlation_visit_fn(const struct correlated_call *e, void *data);
+
+/* Each call of the process's with one of these flags that is neither a link nor nested; of those
+ * that were added one after another as a rule in the order of ids. 0 or an error. */
+int correlation_each(struct correlation *c, uint32_t process, unsigned flags,
+                     correlation_visit_fn *visit, void *data);
+
+/* Was the call open in one of the gaps, which are sorted? */
+bool correlation_meets_gap(const struct correlated_call *e, const struct correlation_gap *gaps,
+                           uint32_t count);
 
 /*
  * Launches of `process` that no work has found, *count, but for those that met one of the gaps,

@@ -176,6 +176,8 @@ static int finish(const struct pass *p, const struct process *only)
             w->losses[i].gpu_unpaired = w->losses[i].gpu_given_up = 0; /* not all was read */
         else if (process_expects_gpu(w->rec->processes[i]))
             error = survey_tell(&w->survey, w->rec->processes[i], &w->losses[i]);
+    for (uint32_t i = first_of(only); p->ties && i < end_of(w, only); i++)
+        w->survey.announced.is_counted[i] = true;
     for (unsigned i = 0; error == 0 && i < p->count; i++)
         if (p->consumers[i].end)
             error = p->consumers[i].end(p->consumers[i].context);

@@ -138,7 +138,7 @@ struct around {
     uint32_t stack;
 };
 
-static inline int add_call(struct survey *s, const struct event *e, unsigned flags,
+static inline int add_call(struct survey *s, const struct event *e, unsigned flags, uint32_t graph,
                            struct around around)
 {
     struct correlated_call call = {.process = e->process->index,
@@ -151,13 +151,15 @@ static inline int add_call(struct survey *s, const struct event *e, unsigned fla
                                    .function = (uint16_t)e->function->index,
                                    .flags = (uint16_t)flags,
                                    .op = around.op,
-                                   .stack = around.stack};
+                                   .stack = around.stack,
+                                   .graph = graph};
     return correlation_add(&s->calls, &call);
 }
 
 static __attribute__((noinline)) int look_around(struct survey *s, struct ranges *ranges,
                                                  struct ops *ops, struct library_calls *libraries,
-                                                 const struct event *e, unsigned flags)
+                                                 const struct event *e, unsigned flags,
+                                                 uint32_t graph)
 {
     const struct range *range = ranges_innermost(ranges, e->thread, false);
     uint32_t own = e->record->stack_id;
@@ -166,7 +168,7 @@ static __attribute__((noinline)) int look_around(struct survey *s, struct ranges
     int error = take_ops(s, ops_stack(ops, e->thread->index), &around.op);
     if (error == 0)
         error = take_libraries(s, libraries, e->thread, &around.library);
-    return error < 0 ? error : add_call(s, e, flags, around);
+    return error < 0 ? error : add_call(s, e, flags, graph, around);
 }
 
 /* Is a range, an operator or a call of a library open on the thread? */
@@ -186,15 +188,19 @@ int survey_take_call(struct survey *s, struct ranges *ranges, struct ops *ops,
         s->has_hung = s->is_hung[e->thread->index] = true;
     bool launches = e->function->does == API_DOES_LAUNCH && r->result == 0 &&
                     !(r->flags & (RECORD_CAPTURED | RECORD_OPEN | RECORD_STALE));
+    uint32_t graph = 0;
+    int announces = announced_take(&s->announced, e, &graph);
+    if (announces < 0)
+        return announces;
     if (!r->correlation) {
         s->untied[e->process->index] += launches && !(r->flags & RECORD_NESTED);
         return 0;
     }
-    unsigned flags = (launches ? (unsigned)CORRELATION_LAUNCH : 0) |
+    unsigned flags = (unsigned)announces | (launches ? (unsigned)CORRELATION_LAUNCH : 0) |
                      (r->flags & RECORD_NESTED ? (unsigned)CORRELATION_NESTED : 0);
     if (!s->is_bare && is_in_any(ranges, ops, libraries, e->thread->index))
-        return look_around(s, ranges, ops, libraries, e, flags);
-    return add_call(s, e, flags, (struct around){.stack = r->stack_id});
+        return look_around(s, ranges, ops, libraries, e, flags, graph);
+    return add_call(s, e, flags, graph, (struct around){.stack = r->stack_id});
 }
 
 int survey_add_device(struct survey *s, const struct surveyed_device *device)
@@ -326,6 +332,7 @@ void survey_forget(struct survey *s, const struct process *next)
     s->calls.is_late = is_late;
     s->device_count = 0;
     s->untied[next->index] = 0;
+    s->announced.is_counted[next->index] = false;
 }
 
 int survey_init(struct survey *s, struct recording *rec)
@@ -337,13 +344,15 @@ int survey_init(struct survey *s, struct recording *rec)
     s->untied = calloc(rec->count + 1u, sizeof *s->untied);
     s->is_hung = calloc(rec->thread_count + 1u, sizeof *s->is_hung);
     s->has_tensors = calloc(rec->count + 1u, sizeof *s->has_tensors);
-    return s->untied && s->is_hung && s->has_tensors ? 0 : GPUPROF_NO_MEMORY;
+    int error = announced_init(&s->announced, rec->count);
+    return s->untied && s->is_hung && s->has_tensors ? error : GPUPROF_NO_MEMORY;
 }
 
 void survey_release(struct survey *s)
 {
     release_own(s);
     contents_release(&s->contents);
+    announced_release(&s->announced);
     stack_table_release(&s->stacks);
     free(s->devices);
     free(s->pauses);
@@ -482,6 +491,9 @@ int survey_tell(struct survey *s, const struct process *p, struct losses *losses
         error =
             correlation_unmatched(&s->calls, p->index, gaps, (uint32_t)count,
                                   hangs.last_ns ? &hangs : NULL, &unmatched, &losses->gpu_pending);
+    if (error == 0)
+        error = announced_missing(&s->announced, &s->calls, p, gaps, (uint32_t)count,
+                                  hangs.last_ns ? &hangs : NULL, &unmatched);
     free(gaps);
     free(hangs.last_ns);
     losses->gpu_untied = s->untied[p->index];

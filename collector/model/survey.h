@@ -9,6 +9,7 @@
 
 #include "base/key_map.h"
 #include "base/spool.h"
+#include "model/announced.h"
 #include "model/contents.h"
 #include "model/correlation.h"
 #include "model/library_calls.h"
@@ -78,6 +79,7 @@ struct survey {
     struct recording *rec;
     bool is_bare; /* nobody asks what is around calls */
     struct correlation calls;
+    struct announced announced;
     struct contents contents;
     struct stack_table stacks;
     struct spool nodes;              /* struct range_node; number n is item n - 1 */

@@ -32,7 +32,9 @@ static inline int find_call(struct walk *w, struct slice *s, bool early)
 {
     struct correlation *c = &w->survey.calls;
     const struct event *e = &s->event;
-    unsigned marks = (is_stream_work(e->record->type) ? (unsigned)CORRELATION_MATCHED : 0) |
+    bool counts = !w->survey.announced.is_counted[e->process->index];
+    unsigned work = CORRELATION_MATCHED | (counts ? (unsigned)CORRELATION_COUNTS : 0);
+    unsigned marks = (is_stream_work(e->record->type) ? work : 0) |
                      (e->record->type == RECORD_KERNEL ? (unsigned)CORRELATION_COUNTED : 0);
     int found = early ? correlation_find_early(c, e->process->index, e->record->correlation,
                                                e->begin_ns, marks, &s->call)

@@ -580,6 +580,12 @@ bool process_wants_kernels(const struct process *p)
     return !kinds || strstr(kinds, "kernel");
 }
 
+bool process_wants_moves(const struct process *p)
+{
+    const char *kinds = process_meta(p, "gpu_kinds");
+    return !kinds || (strstr(kinds, "copy") && strstr(kinds, "set"));
+}
+
 const char *process_meta(const struct process *p, const char *key)
 {
     size_t length = strlen(key);

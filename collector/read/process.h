@@ -157,6 +157,9 @@ bool process_expects_gpu(const struct process *p);
 /* Were kernels to be recorded (--kinds)? */
 bool process_wants_kernels(const struct process *p);
 
+/* Were copies and fills? */
+bool process_wants_moves(const struct process *p);
+
 /* The value of the META record of that key that was said last, or NULL. */
 const char *process_meta(const struct process *p, const char *key);
 

@@ -71,7 +71,7 @@ static const struct {
         "their forward ones"),
     ROW(nvtx_ops_again, LOSS_NONE, true,
         "ranges of emit_nvtx that are left among the ranges: their operators are recorded, too"),
-    ROW(gpu_missing, LOSS_COUNTED, true, "launches whose GPU work is not recorded"),
+    ROW(gpu_missing, LOSS_COUNTED, true, "kernels, copies and fills that are not recorded"),
     ROW(gpu_pending, LOSS_NONE, true,
         "launches whose GPU work had not ended: their threads waited for it"),
     ROW_OUT(gpu_given_up, true,

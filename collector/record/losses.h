@@ -30,7 +30,7 @@ struct losses {
     uint64_t may_run;            /* 0 or 1: perhaps it does; nobody here can see it */
     uint64_t flight_unread;      /* 0 or 1: a flight recorder's memory is not read */
     uint64_t gpu_unpaired;       /* GPU work whose call is not recorded */
-    uint64_t gpu_missing;        /* launches whose GPU work is not recorded */
+    uint64_t gpu_missing;        /* kernels, copies and fills that are not recorded */
     uint64_t gpu_pending;        /* the last launch of a thread that waits to the end */
     uint64_t gpu_untied;         /* launches whose GPU work could not be known from the id */
     uint64_t gpu_given_up;     /* work without its call, or launches without work, because that was

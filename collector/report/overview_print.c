@@ -615,8 +615,9 @@ static void print_losses(struct screen *s, const struct report *r)
     uint64_t held = overview_held_back(r);
     losses.gpu_missing -= held;
     if (held) /* it gives away whole buffers of finished records: none behind a kernel that hangs */
-        line(s, "held back", NULL, "the work of %s launch%s: CUPTI still had its records",
-             count_text(number, held), held == 1 ? "" : "es");
+        line(s, "held back", NULL,
+             "%s of the kernels, copies and fills: CUPTI still had the records",
+             count_text(number, held));
     uint32_t unread = r->rec->unread_files;
     if (unread)
         line(s, "lost", NULL, "all of %u file%s that cannot be read", unread,

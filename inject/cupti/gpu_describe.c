@@ -24,6 +24,8 @@ static void append_kinds(struct thread *t)
         word = word[length] ? word + length + 1 : NULL;
     }
     meta_append_with(t, "gpu_kinds", words, strlen(words), text, sizeof text);
+    if (gp.settings.numbers[SETTING_GRAPHS] == GRAPHS_WHOLE || gpu.graphs_are_whole)
+        meta_append_with(t, "gpu_graphs", "whole", strlen("whole"), text, sizeof text);
 }
 
 /* CUPTI's numbers of the functions, as its own traces have them. Of one with several, for its

@@ -148,7 +148,7 @@ def test_a_run_that_was_killed(make_records, run_collector):
         return make_records(lines, name=name)
     old, new = [run(f"old{i}") for i in range(5)], [run(f"new{i}") for i in range(4)]
     new.append(run("killed", is_killed=True))
-    says = "losses: {}: launches whose GPU work is not recorded: 9"
+    says = "losses: {}: kernels, copies and fills that are not recorded: 9"
     done = run_collector("diff", *new, "--against", *old)
     assert done.returncode == UNSURE and done.stderr == ""
     assert done.stdout.startswith(f"not comparable: {says.format(new[-1])}\n\n")
@@ -162,7 +162,7 @@ def test_a_run_that_was_killed(make_records, run_collector):
     assert done.returncode == SAME and says.format(new[-1]) in done.stdout
     done = run_collector("baseline", "save", "main", *new)
     assert done.returncode == SAME and done.stderr.startswith(
-        f"gpuprof: baseline: {new[-1]}: losses: launches whose GPU work is not recorded: 9; ")
+        f"gpuprof: baseline: {new[-1]}: losses: kernels, copies and fills that are not recorded: 9; ")
     assert run_collector("baseline", "save", "main", *old).stderr == ""
     assert run_collector("diff", *new[:-1], old[4], "--against", *old[:4]).returncode == SAME
 

@@ -230,8 +230,8 @@ def test_where_a_fault_is_in_c(run_collector, tmp_path, scene, debug):
         assert first["next"] == f"gpuprof report --table=open_calls {run.data}"
         held = told["losses"].get("gpu_missing")  # by CUPTI, if no buffer was complete
         screen = run_collector("report", run.data).stdout.partition("\n\n")[0]
-        assert (f"  held back  the work of {held} launches: " in screen) == (held is not None)
-        assert "launches whose GPU work is not recorded" not in screen
+        assert (f"  held back  {held} of the kernels, copies and fills: " in screen) == (held is not None)
+        assert "kernels, copies and fills that are not recorded" not in screen
         return
     assert ("compiled with -g" in first["advice"]) == (debug == "-g0")
     cost, cause, _ = FAULTS[scene]

@@ -244,7 +244,7 @@ def test_killed_before_any_record_came(run, run_collector, tmp_path, count):
 
 @pytest.fixture(name="missing")
 def fixture_missing(run_collector, tmp_path):
-    """missing(): launches that report and merge say to be without work; both agree."""
+    """missing(): work that report and merge say to be missing; both agree."""
     def missing():
         report = run_collector("report", "--format=json", tmp_path / "out")
         losses = json.loads(report.stdout)["losses"]
@@ -303,6 +303,26 @@ def test_pauses_among_launches(run, missing, static):
     assert sum(c.cls == "launch" and c.correlation not in there
                for c in done.process.calls()) <= 50 * 3
     assert missing() == 0
+
+
+KILLED = {"work": ("work", "launches"), "graphs": ("graph", "sync", "graph", "launches", "graph"),
+          "child-graphs": ("child-graphs", "20", "copies-graph"),
+          "copies": ("sync", "copies-graph", "launch"), "late": ("work", "100", "copies-graph")}
+
+
+@pytest.mark.parametrize("graphs", ["nodes", "whole"])
+@pytest.mark.parametrize("static", [False, True], ids=["shared", "static"])
+@pytest.mark.parametrize("steps", KILLED)
+def test_all_that_a_kill_took_is_counted(run, missing, steps, static, graphs):
+    """By what the device was given to do: kernels, copies, fills, each node of a graph."""
+    done = run(gpu_work(static=static), "launch", "sync", *KILLED[steps], "kill", same_output=False,
+               status=-signal.SIGKILL, GPUPROF_GRAPHS=graphs, GPUPROF_GPU_FLUSH="100ms",
+               SIMCUDA_KERNEL_NS=50_000)
+    given = [line for line in gpu_truth.made(done.lines).values()
+             if line.values["kind"] in gpu_truth.DEVICE_WORK]
+    there = [what for what, *_ in gpu_truth.rows(done.process)
+             if what in ("kernel", "copy", "set", "graph")]
+    assert len(given) > 8 and missing() == len(given) - len(there)
 
 
 def test_kill_among_calls(run):

@@ -403,7 +403,7 @@ def test_losses(run_collector, make_gpu):
     folder = make_gpu("loss", 1, 1)
     result = run_collector("merge", folder)
     assert result.returncode == 0
-    assert "launches whose GPU work is not recorded: 1" in result.stderr
+    assert "kernels, copies and fills that are not recorded: 1" in result.stderr
     trace = json.loads(result.stdout)
     # The captured launch of each step makes no kernel, and is no loss.
     assert trace["otherData"]["losses"] == {"gpu_unpaired": 1, "gpu_missing": 1,

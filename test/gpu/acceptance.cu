@@ -3,7 +3,7 @@
 // recorded must equal them. Built by check_counts.py with shared and with static cudart; makes the
 // same calls as ctypes_work.py and prints the same lines.
 //
-//     acceptance LAUNCHES|for-ever [SYNC_EVERY]
+//     acceptance LAUNCHES|for-ever [SYNC_EVERY [- abort]]
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
@@ -97,6 +97,8 @@ int main(int argc, char **argv)
         std::fflush(stdout);
     }
     run_loop(launches, sync_every);
+    if (argc > 4)
+        std::abort();
     run_graph();
     CHECK(cudaMemcpyAsync(host, data, data_bytes, cudaMemcpyDeviceToHost, stream));
     CHECK(cudaStreamSynchronize(stream));

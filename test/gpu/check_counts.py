@@ -8,6 +8,7 @@ import glob
 import json
 import os
 import shutil
+import signal
 import sys
 
 import gpu_dump
@@ -229,6 +230,8 @@ def check_program(label, command, folder, launches):
         guarded(f"{label}: flight recorder, SIGKILL", check_kill,
                 f"{label}: flight recorder, SIGKILL", command, folder / "flight-kill",
                 {**settings, "GPUPROF_FLIGHT": "5min,1G"})
+        guarded(f"{label}: abort", check_abort, f"{label}: abort", command, folder / "abort",
+                settings)
         guarded(f"{label}: top, stop, start", check_control, f"{label}: top, stop, start", command,
                 folder / "control", settings)
     guarded(f"{label}: SIGKILL", check_kill, f"{label}: SIGKILL", command, folder / "kill",
@@ -264,6 +267,19 @@ def check_kill(name, command, folder, settings):
     if not kill_when([*command, "for-ever", str(KILL_SYNC_EVERY)], env, "running", KILL_SECONDS):
         raise Failure("the program ended before it was killed")
     judge_kill(name, folder, settings is not None)
+
+
+def check_abort(name, command, folder, settings):
+    """It aborts when it has waited for all that it launched: nothing is missing."""
+    done = run([*command, "2000", "1000", "0", "abort"], recording_environment(folder, **settings))
+    lost = gpu_dump.losses(folder)
+    process = max(gpu_dump.read(folder), key=lambda p: len(p.calls))
+    launches, kernels = process.of("launch"), process.done("kernel")
+    own = {process.owner(k.correlation) for k in kernels}
+    missing = sum(c.correlation not in own for c in launches)
+    row(name, done.status == -signal.SIGABRT and len(launches) >= 2000 and not missing and not lost,
+        f"status {done.status}; {len(launches)} launches and {len(kernels)} kernels read back; "
+        f"launches without a kernel: {missing}; losses: {lost or 'none'}")
 
 
 def check_control(name, command, folder, settings):

@@ -1,15 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
 """A known number of calls of each kind, through libcuda alone: needs Python and a driver.
 
-    ctypes_work.py LAUNCHES|for-ever [SYNC_EVERY [SECONDS]]
+    ctypes_work.py LAUNCHES|for-ever [SYNC_EVERY [SECONDS [abort]]]
 
 Prints a line "kind count" for each, and what the kernels left in memory; to stderr, how long the
 last nine tenths of the launches took. LAUNCHES "for-ever" ends only by a signal; the first line is
-then "running". SECONDS is how long the process lasts at least: what looks on needs some time.
+then "running". SECONDS is how long the process lasts at least: what looks on needs some time. With "abort" it does
+so when it has launched and waited.
 """
 
 import ctypes
 import itertools
+import os
 import sys
 import time
 
@@ -143,6 +145,8 @@ def main():
     if for_ever:
         print("running", flush=True)
     run_loop(cuda, stream, launch, launches, sync_every)
+    if sys.argv[4:] == ["abort"]:
+        os.abort()
     run_graph(cuda, stream, launch, set_spare, copy_inside)
     cuda.MemcpyDtoHAsync_v2(host, data, size, stream)
     cuda.StreamSynchronize(stream)

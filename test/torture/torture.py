@@ -47,6 +47,7 @@ LIVES = {
     "_exit": ("_exit() beside calling threads", 3, 60, 3500),
     "exit": ("exit() beside calling threads", 3, 60, 3500),
     "quick_exit": ("quick_exit() beside calling threads", 3, 60, 3500),
+    "raise": ("SIGTERM to itself beside calling threads", -signal.SIGTERM, 60, 3500),
     "oom": ("no memory any more, then SIGKILL", -signal.SIGKILL, 60, 2500),
     "signals": ("a signal every 0.3 ms", 3, 60, 3500),
     "threads": ("threads that end at once", 3, 60, 2200),

@@ -95,7 +95,7 @@ def test_hang(chromium, page_of):
 def test_held_back_is_not_lost(chromium, page_of):
     path = page_of(*job())
     data = data_of(path)
-    loss = ["gpu_missing", 7, 1, 1, "launches whose GPU work is not recorded"]
+    loss = ["gpu_missing", 7, 1, 1, "kernels, copies and fills that are not recorded"]
 
     def look(held):
         put_data(path, data | {"overview": data["overview"] | {"held_back": held,

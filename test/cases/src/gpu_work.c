@@ -300,6 +300,30 @@ static void child_graphs(void)
     cudaStreamSynchronize(stream);
 }
 
+/* A graph of copies and a fill, often, and as many copies beside it. */
+static void copies_graph(void)
+{
+    cudaStream_t stream;
+    cudaGraph_t graph;
+    cudaGraphExec_t exec;
+    char host[64];
+    char *memory;
+    cudaMalloc((void **)&memory, WORK_BYTES);
+    cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking);
+    cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal);
+    cudaMemcpyAsync(memory, memory + 4096, 4096, cudaMemcpyDeviceToDevice, stream);
+    cudaMemsetAsync(memory, 5, 64, stream);
+    cudaMemcpyAsync(memory + 64, memory + 8192, 64, cudaMemcpyDeviceToDevice, stream);
+    cudaStreamEndCapture(stream, &graph);
+    cudaGraphInstantiateWithFlags(&exec, graph, 0);
+    for (unsigned i = 0; i < 30; i++) {
+        cudaGraphLaunch(exec, stream);
+        cudaMemcpyAsync(memory, host, sizeof host, cudaMemcpyHostToDevice, stream);
+        cudaMemsetAsync(memory, 0, 0, stream);
+        launch(gemm, 1, 32, 0, stream);
+    }
+}
+
 static void allocate(void)
 {
     for (size_t i = 1; i <= 10; i++) {
@@ -571,6 +595,7 @@ static const struct {
     {"destroy", destroy_context},
     {"leave-main", leave_main},
     {"heap", heap},
+    {"copies-graph", copies_graph},
     {"allocate", allocate},
     {"capture-begin", capture_begin},
     {"capture-launch", capture_launch},
