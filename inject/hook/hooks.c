@@ -3,6 +3,7 @@
  * The wrappers of every API row, and the hook table. A wrapper finds the real function, notes the
  * call as open, makes the call with the caller's own arguments, and records it.
  */
+#include "cuda/capture.h"
 #include "cuda/cuda_abi.h"
 #include "hook/call.h"
 #include "hook/hook_table.h"
@@ -100,6 +101,11 @@ enum hook_missing {
 /* All that is in a context goes: the long way sees to that. */
 #define IS_RESET(does) ((int)API_MEMORY_OF_##does == (int)API_MEMORY_RESET)
 
+/* A capture does not outlive the stream on which it began. That is noted before the call: after it,
+ * the handle may already be another thread's new stream, and an error that the call returns may be
+ * an earlier one's. */
+#define ENDS_STREAM(does) ((int)API_DOES_##does == (int)API_DOES_STREAM_END)
+
 /* Where the program says when to record: the long way, too. */
 #define IS_DOOR(does)                                                                              \
     ((int)API_DOES_##does == (int)API_DOES_DOOR_OPEN ||                                            \
@@ -138,6 +144,9 @@ enum hook_missing {
         const uintptr_t gp_caller = (uintptr_t)__builtin_return_address(0);                        \
         const struct binding *gp_binding = resolve_known(API_CODE_##id, gp_caller);                \
         struct call gp_call;                                                                       \
+        if (ENDS_STREAM(does)) {                                                                   \
+            BEFORE_CALL((__VA_ARGS__), capture_drop_stream(gp_words[0]));                          \
+        }                                                                                          \
         if (likely(gp_binding) && !api_bounds_capture(API_CAPTURE_OF_##does) && !IS_RESET(does) && \
             !IS_DOOR(does) &&                                                                      \
             !((int)API_COST_OF_##does == (int)COST_QUERY && unlikely(passing_now())) &&            \

@@ -757,7 +757,8 @@ def test_a_part_is_as_the_whole_after_start_up(run_verb, make_records, tmp_path)
 
 @pytest.mark.parametrize("function", [
     "cudaMalloc", "cudaHostAlloc", "cudaMallocHost", "cudaFreeHost", "cudaHostRegister",
-    "cudaHostUnregister", "cudaFreeArray", "cuMemFree_v2", "cuMemFreeHost"])
+    "cudaHostUnregister", "cudaFreeArray", "cuMemFree_v2", "cuMemFreeHost", "cudaStreamDestroy",
+    "cuStreamDestroy_v2"])
 def test_calls_about_memory_may_wait_for_the_device(report, function):
     s = started()
     s.call(function, 140)

@@ -19,7 +19,7 @@ UNRECORDED = re.compile(r"""
     cuOccupancy.* | cuCtx(?!Synchronize|RecordEvent|WaitEvent|Destroy).* | cuIpcGet.* |
     cuMem(ExportTo.* | Get(Address|Access|Allocation).*|HostGet.*|Advise.*|RangeGet.*|SetAccess) |
     cu(da)?MemPool(Get|Set).* |
-    cu(da)?Stream(Create|Destroy|Get|IsCapturing|CopyAttributes|SetAttribute).* |
+    cu(da)?Stream(Create|Get|IsCapturing|CopyAttributes|SetAttribute).* |
     cu(da)?Event(Create|Destroy|ElapsedTime).* |
     cu(da)?Graph(Create|Destroy|Clone|Add(?!Mem(Alloc|Free))|Get|Node|Kernel
       |Exec(Get|Update|Kernel)|Debug).* |
