@@ -79,6 +79,12 @@ char *overview_missing_text(const struct report *r)
     return length < 0 ? NULL : text;
 }
 
+double overview_cost_of_steps(const struct report *r)
+{
+    const struct steps *steps = r->selection ? NULL : r->steps ? &r->steps->steps : r->marks;
+    return cost_of_steps(r->rec, steps);
+}
+
 uint64_t overview_held_back(const struct report *r)
 {
     uint64_t held = 0;

@@ -44,6 +44,9 @@ char *overview_missing_text(const struct report *r);
  * the first call, as far as it was recorded; 0 of a piece of time. */
 uint64_t overview_start_up_ns(const struct report *r);
 
+/* cost_of_steps of all that was recorded; 0 of a piece of it, too. */
+double overview_cost_of_steps(const struct report *r);
+
 /* How many of losses.gpu_missing are of processes that hang: CUPTI has their work, and hands it
  * over no more. */
 uint64_t overview_held_back(const struct report *r);

@@ -239,9 +239,14 @@ void overview_print_json(const struct overview *o, FILE *out)
     print_quiet(r, out);
     print_throttled(r, out);
     if (r->cost.is_blind || !r->cost.wall_ns)
-        fprintf(out, ",\n\"own_cost_share\": null, \"own_threads_share\": null}");
+        fprintf(out, ",\n\"own_cost_share\": null, \"own_threads_share\": null");
     else
-        fprintf(out, ",\n\"own_cost_share\": %.6f, \"own_threads_share\": %.6f}",
+        fprintf(out, ",\n\"own_cost_share\": %.6f, \"own_threads_share\": %.6f",
                 cost_share(r->cost.cost_ns, r->cost.wall_ns),
                 cost_share(r->cost.own_ns, r->cost.span_ns));
+    double of_steps = r->cost.is_blind ? 0 : overview_cost_of_steps(r);
+    if (of_steps > 0)
+        fprintf(out, ", \"own_cost_steps_share\": %.6f}", of_steps);
+    else
+        fprintf(out, ", \"own_cost_steps_share\": null}");
 }

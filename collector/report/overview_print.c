@@ -653,8 +653,7 @@ static void print_cost(struct screen *s, const struct report *r)
     const struct cost_report *c = &r->cost;
     if (!c->worst && !c->wall_ns)
         return;
-    const struct steps *steps = r->selection ? NULL : r->steps ? &r->steps->steps : r->marks;
-    double of_steps = cost_of_steps(r->rec, steps);
+    double of_steps = overview_cost_of_steps(r);
     char more[64] = "";
     if (of_steps > 0)
         snprintf(more, sizeof more, "; up to %.2f%% of the steps", 100 * of_steps);

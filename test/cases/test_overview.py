@@ -328,9 +328,12 @@ def test_cost_is_told_of_the_steps(make_records, run_verb):
         lines += [f"{step} 1 {at} 0 0 0 0 0 {i}",
                   f"{stream_reader.CALL} 1 {at + 1000} 500 {i + 2} 0 cudaFree 0 -"]
     cost = f"{total} 0 4100000000 0 0 0 0 0 {','.join(map(str, sums))}"
-    _, found = screen_of(run_verb("report", make_records([*lines, cost])).stdout)
+    data = make_records([*lines, cost])
+    _, found = screen_of(run_verb("report", data).stdout)
     assert found["gpuprof"] == ["took 1.00% of the threads' time and 0.02% of a CPU; up to 8.00% "
                                 "of the steps; --table=cost"]
-    _, found = screen_of(run_verb("report", "--from=1s", make_records([*lines, cost], name="p")
-                                  .parent / "data").stdout)
+    _, found = screen_of(run_verb("report", "--from=1s", data).stdout)
     assert "of the steps" not in found["gpuprof"][0]
+    whole, piece = (json.loads(run_verb("report", "--format=json", data, *more).stdout)["overview"]
+                    for more in ([], ["--from=1s"]))
+    assert whole["own_cost_steps_share"] == 0.08 and piece["own_cost_steps_share"] is None
