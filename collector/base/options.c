@@ -160,12 +160,12 @@ const struct option_info option_infos[] = {
     {OPTION_WINDOW, 0, "cycle", "N", OTHER,
      "only what was recorded in this window of run --schedule or --capture-range, by its number "
      "from 1 on"},
-    {OPTION_EVENTS, 0, "from", "TIME", OTHER,
+    {OPTION_TIME, 0, "from", "TIME", OTHER,
      "only events from then on: seconds since the first event of the processes that are read (with "
      "--rank another one than without), which may be long after the program's start (12.5, 800ms, "
      "2m), 2026-11-23T18:00:00 (local, or with Z or +01:00), 2026-11-23 (0:00), 18:00, or @SECONDS "
      "since 1970"},
-    {OPTION_EVENTS, 0, "to", "TIME", OTHER, "only events before that"},
+    {OPTION_TIME, 0, "to", "TIME", OTHER, "only events before that"},
     {OPTION_PLACE, 0, "step", "A:B", OTHER,
      "only steps A to B - 1, A alone, from A on (A:), or those before B (:B): the calls in them, "
      "the work that these made, and what reaches into them; --step-by says what a step is"},
@@ -580,6 +580,7 @@ static enum exit_code take_other(struct options *o, const char *verb,
     case OPTION_NO_GROUP: o->groups = GROUPS_NEVER; break;
     case OPTION_PROCESSES:
     case OPTION_PLACE:
+    case OPTION_TIME:
     case OPTION_EVENTS: return select_wish_take(&o->select, verb, info->name, value);
     case OPTION_SYMBOLS: return take_symbols(o, verb, value);
     default: return take_number(o, verb, info, value);

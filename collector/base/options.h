@@ -93,10 +93,11 @@ __extension__ typedef unsigned __int128 option_set;
 #define OPTION_FOLDER        OPTION_BIT(73) /* --dir DIR of baselines */
 #define OPTION_SHARES        OPTION_BIT(74) /* --shares */
 #define OPTION_CLOCK         OPTION_BIT(75) /* --clock collectives|wall */
-#define OPTION_EVENTS        OPTION_BIT(76) /* --from, --to, --tid, --kind ...: of an event alone */
+#define OPTION_EVENTS        OPTION_BIT(76) /* --tid, --kind ...: of an event alone */
 #define OPTION_REPORT        OPTION_BIT(77) /* -r, --report NAME,... of stats */
 #define OPTION_STATS_FORM    OPTION_BIT(78) /* -f, --format of stats */
-#define OPTION_SELECT        (OPTION_PLACE | OPTION_EVENTS)
+#define OPTION_TIME          OPTION_BIT(79) /* --from, --to */
+#define OPTION_SELECT        (OPTION_PLACE | OPTION_TIME | OPTION_EVENTS)
 
 /* What becomes of an option: it sets a bool, keeps its value, keeps the number of one of its words,
  * or is looked at. */

@@ -90,7 +90,8 @@ static inline bool number_list_has(const struct number_list *l, uint64_t number)
 }
 
 /* The value, which must stay, of the option of that name, one of those that option_infos has with
- * OPTION_PLACE, OPTION_EVENTS or OPTION_PROCESSES. EXIT_OK, or EXIT_USAGE after one line. */
+ * OPTION_PLACE, OPTION_TIME, OPTION_EVENTS or OPTION_PROCESSES. EXIT_OK, or EXIT_USAGE after one
+ * line. */
 enum exit_code select_wish_take(struct select_wish *w, const char *verb, const char *option,
                                 const char *value);
 

@@ -53,7 +53,7 @@ const struct verb verbs[] = {
      "DIR|FILE...", "make a flame graph of the stacks that made the calls"},
     {"memory", memory_page_verb, NULL,
      OPTION_MEMORY_FILE | OPTION_TABLE_FORM | OPTION_MEMORY_BY | OPTION_AT | OPTION_MEMORY_TABLE |
-         OPTION_SORT | OPTION_LIMIT | OPTION_FULL | OPTION_COLOUR | OPTION_PROCESSES |
+         OPTION_SORT | OPTION_LIMIT | OPTION_FULL | OPTION_COLOUR | OPTION_PROCESSES | OPTION_TIME |
          OPTION_STEP_RANGE | OPTION_STEP_BY | OPTION_SYMBOLS | OPTION_JOBS | OPTION_STRICT |
          OPTION_KEEP_LIVE | OPTION_HELP | OPTION_RECORDINGS,
      "DIR|FILE...", "say who held the memory of the devices, and what grows"},
@@ -83,7 +83,7 @@ const struct verb verbs[] = {
          OPTION_PID | OPTION_RANK | OPTION_HELP,
      "DIR", "show what running processes do: calls, the GPU, memory, steps, what they wait in"},
     {"dump", dump_verb, NULL,
-     OPTION_BLOCKS | OPTION_PROCESSES | OPTION_EVENTS | OPTION_STRICT | OPTION_HELP |
+     OPTION_BLOCKS | OPTION_PROCESSES | OPTION_TIME | OPTION_EVENTS | OPTION_STRICT | OPTION_HELP |
          OPTION_RECORDINGS,
      "DIR|FILE...", "print blocks and events of recordings as text"},
     {"doctor", NULL, doctor_verb, OPTION_OUT | OPTION_JSON | OPTION_HELP | OPTION_SETTINGS,

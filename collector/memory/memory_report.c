@@ -180,6 +180,19 @@ static void pass_time(const struct memory_report *m, struct memory_place *p, uin
     memory_growth_pass(&p->growth, p->mark, p->mark_count / 2, p->live.bytes);
 }
 
+/* The piece begins: what was more before it is no peak of it. */
+static void begin_piece(struct memory_report *m)
+{
+    for (uint32_t i = 0; i < m->place_count; i++) {
+        struct memory_place *p = &m->places[i];
+        p->peak = p->live;
+        p->peak_ns = m->begin_ns;
+        p->peak_change = m->change;
+        p->curve_max[0] = p->live.bytes;
+    }
+    m->is_before = false;
+}
+
 /* What was there at the moment that is asked for. */
 static void pass_asked(struct memory_report *m)
 {
@@ -200,6 +213,8 @@ static void begin_change(struct memory_report *m, const struct ledger_block *b, 
     *place = &m->places[(*owner)->place];
     if (!m->is_past_asked && at_ns > m->asked_ns)
         pass_asked(m);
+    if (m->is_before && at_ns >= m->begin_ns)
+        begin_piece(m);
     pass_time(m, *place, at_ns);
     struct memory_level *level = &(*owner)->level;
     memory_growth_pass(&(*owner)->growth, (*place)->mark, (*place)->mark_count / 2,
@@ -230,10 +245,12 @@ static int got(void *context, struct ledger_block *b, uint64_t at_ns)
     struct memory_place *p;
     struct memory_owner *o;
     uint32_t place;
+    b->row = 0;
+    if (at_ns >= m->until_ns)
+        return 0;
     int error = memory_place_of(m, b->process, b->device, where_of(b), &place);
     if (error < 0)
         return error;
-    b->row = 0;
     if (!place) {
         m->placeless++;
         return 0;
@@ -275,7 +292,7 @@ static int gone(void *context, struct ledger_block *b, uint64_t at_ns)
     struct memory_report *m = context;
     struct memory_place *p;
     struct memory_owner *o;
-    if (!b->row)
+    if (!b->row || at_ns >= m->until_ns)
         return 0;
     begin_change(m, b, at_ns, &p, &o);
     subtract(&p->live, b->bytes);
@@ -420,6 +437,8 @@ static int end(void *context)
     memory_ranges_sort(&m->ranges);
     if (!m->is_past_asked)
         pass_asked(m);
+    if (m->is_before)
+        begin_piece(m);
     for (uint32_t i = 0; i < m->place_count; i++)
         pass_time(m, &m->places[i], UINT64_MAX);
     for (uint32_t i = 0; i < m->place_count; i++)
@@ -477,6 +496,11 @@ static int learn(struct memory_report *m, const struct memory_wish *wish)
         error = memory_note_times(m);
     if (wish->at_seconds >= 0)
         m->asked_ns = m->walk.survey.origin_ns + (uint64_t)(wish->at_seconds * 1e9);
+    m->until_ns = wish->to_ns ? wish->to_ns : UINT64_MAX;
+    m->is_before = wish->from_ns > m->begin_ns;
+    m->end_ns = m->end_ns < m->until_ns ? m->end_ns : m->until_ns;
+    if (m->is_before)
+        m->begin_ns = wish->from_ns < m->end_ns ? wish->from_ns : m->end_ns;
     return error;
 }
 

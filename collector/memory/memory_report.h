@@ -177,6 +177,8 @@ struct memory_report {
     uint64_t *spans;   /* owned: of each process, its first moment and its last */
     uint64_t begin_ns; /* of the curves, and their end */
     uint64_t end_ns;
+    uint64_t until_ns; /* what changes then and later is in no book */
+    bool is_before;    /* the piece of time that was asked for has not begun */
     uint64_t asked_ns; /* --at; UINT64_MAX: no moment is asked for */
     bool is_past_asked;
     uint64_t change;               /* number of the last one */
@@ -218,6 +220,10 @@ struct memory_wish {
     const char *step_by;
     const char *step_pattern;
     const struct walk_filter *piece; /* only of failures in it something is said; NULL: of all */
+    /* Curves, peaks and ends are those of this time; who holds what follows from all before. 0 and
+     * 0: of all. Steps, growth and sums of what was got are not kept apart. */
+    uint64_t from_ns;
+    uint64_t to_ns;
 };
 
 /* What MEMORY_BY_BEST is. */

@@ -70,13 +70,28 @@ static double place_of_time(const struct memory_report *m, uint64_t ns)
     return 100 * (at < 1 ? at : 1);
 }
 
+/* The first of its marks that ends no sooner than that. */
+static uint32_t mark_at(const struct memory_report *m, const struct memory_place *p, uint64_t ns)
+{
+    uint32_t low = 0, high = p->mark;
+    while (low < high) {
+        uint32_t middle = low + (high - low) / 2;
+        if (memory_mark_end(m, p->process, middle) < ns)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
 /* The ends of whole steps, unless there are too many to see. */
 static void put_steps(const struct memory_report *m, const struct memory_place *p, unsigned y,
                       struct output *out)
 {
-    if (!memory_has_steps(m, p->process) || p->mark_count > STEPS_SHOWN)
+    uint32_t first = mark_at(m, p, m->begin_ns), end = mark_at(m, p, m->end_ns + 1);
+    if (!memory_has_steps(m, p->process) || end - first > STEPS_SHOWN)
         return;
-    for (uint32_t i = 0; i < p->mark; i++) {
+    for (uint32_t i = first; i < end; i++) {
         double x = place_of_time(m, memory_mark_end(m, p->process, i));
         flame_put(out, "<line class=\"step\" x1=\"%.2f%%\" x2=\"%.2f%%\" y1=\"%u\" y2=\"%u\"/>\n",
                   x, x, y, y + PLOT);
@@ -254,24 +269,32 @@ static int gather(struct held *h, const char *symbols)
     return error;
 }
 
-static char *title_of(const struct memory_rows *r, char *text)
+static char *title_of(const struct memory_rows *r, bool is_piece, char *text)
 {
-    const struct recording *rec = r->report->rec;
-    char program[256] = "nothing", others[64] = "";
+    const struct memory_report *m = r->report;
+    const struct recording *rec = m->rec;
+    char program[256] = "nothing", others[64] = "", piece[64 + 2 * UNIT_TEXT_BYTES] = "";
+    char begin[UNIT_TEXT_BYTES], end[UNIT_TEXT_BYTES];
     if (rec->count)
         process_program(rec->processes[0], program, sizeof program);
     if (rec->count > 1)
         snprintf(others, sizeof others, " and %u more process%s", rec->count - 1,
                  rec->count == 2 ? "" : "es");
-    snprintf(text, FLAME_TITLE_BYTES, "%s%s: memory over time, and below it who held it %s",
-             program, others,
+    if (is_piece)
+        snprintf(piece, sizeof piece, " from %s to %s",
+                 time_text(begin, (uint64_t)memory_moment_cell(m, m->begin_ns).number),
+                 time_text(end, (uint64_t)memory_moment_cell(m, m->end_ns).number));
+    snprintf(text, FLAME_TITLE_BYTES, "%s%s: memory over time%s, and below it who held it %s%s",
+             program, others, piece,
              r->at == MEMORY_AT_PEAK  ? "at the peak"
              : r->at == MEMORY_AT_END ? "at the end"
-                                      : "at the moment of --at");
+                                      : "at the moment of --at",
+             is_piece ? " of that time" : "");
     return text;
 }
 
-int memory_svg_write(const struct memory_rows *r, const char *symbols, struct output *out)
+int memory_svg_write(const struct memory_rows *r, bool is_piece, const char *symbols,
+                     struct output *out)
 {
     char title[FLAME_TITLE_BYTES], note[FLAME_NOTE_BYTES];
     struct bands bands = choose_bands(r);
@@ -293,7 +316,7 @@ int memory_svg_write(const struct memory_rows *r, const char *symbols, struct ou
     const struct flame_picture picture = {.tree = &held.tree,
                                           .nodes = held.nodes,
                                           .weight = WEIGHT_BYTES,
-                                          .title = title_of(r, title),
+                                          .title = title_of(r, is_piece, title),
                                           .note = note[0] == ';' ? note + 2 : note,
                                           .style = style,
                                           .above =

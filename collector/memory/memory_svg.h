@@ -6,7 +6,9 @@
 #include "memory/memory_rows.h"
 #include "output/output.h"
 
-/* Symbols from `symbols` (symbols.h). 0 or GPUPROF_NO_MEMORY. */
-int memory_svg_write(const struct memory_rows *r, const char *symbols, struct output *out);
+/* Symbols from `symbols` (symbols.h); `is_piece`: the report is of a piece of the time, which the
+ * title names. 0 or GPUPROF_NO_MEMORY. */
+int memory_svg_write(const struct memory_rows *r, bool is_piece, const char *symbols,
+                     struct output *out);
 
 #endif

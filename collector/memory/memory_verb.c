@@ -10,6 +10,7 @@
 #include "memory/memory_print.h"
 #include "memory/memory_svg.h"
 #include "memory/snapshot.h"
+#include "model/selection.h"
 #include "output/verb_output.h"
 #include "table/text_width.h"
 
@@ -48,8 +49,9 @@ static enum exit_code write_out(struct memory_rows *rows, const struct memory_vi
     enum exit_code code = verb_output_open(&out, options->output, &room);
     if (code != EXIT_OK)
         return code;
-    int error = is_picture(options) ? memory_svg_write(rows, options->symbols, &out)
-                                    : put_tables(rows, view, format, &out);
+    int error = is_picture(options)
+                    ? memory_svg_write(rows, options->select.is_given, options->symbols, &out)
+                    : put_tables(rows, view, format, &out);
     if (error < 0)
         message("memory: %s", gpuprof_error_text(error));
     return verb_output_close(&out, options->output, error);
@@ -72,16 +74,24 @@ static enum exit_code memory_recording(struct recording *rec, const struct memor
 {
     struct memory_report report;
     struct memory_rows rows = {0};
+    struct selection piece;
+    enum exit_code code = selection_make(&piece, rec, NULL, &options->select, NULL, "memory");
+    uint64_t from_ns = piece.from_ns, to_ns = piece.to_ns;
+    selection_release(&piece);
+    if (code != EXIT_OK)
+        return code;
     struct memory_wish wish = {.by = options->memory_by,
                                .at_seconds =
                                    options->memory_at == MEMORY_AT_TIME ? options->at_seconds : -1,
                                .step_by = options->step_by,
-                               .step_pattern = options->step_range};
+                               .step_pattern = options->step_range,
+                               .from_ns = from_ns,
+                               .to_ns = to_ns};
     /* A flame graph is of stacks, where there are any. */
     if (is_picture(options) && wish.by == MEMORY_BY_BEST && recording_has_stacks(rec))
         wish.by = MEMORY_BY_STACK;
     int error = memory_report_make(&report, rec, &wish);
-    enum exit_code code = error < 0 ? EXIT_ENVIRONMENT : EXIT_OK;
+    code = error < 0 ? EXIT_ENVIRONMENT : EXIT_OK;
     if (code == EXIT_OK)
         code = steps_check(&report.steps, "memory");
     if (code == EXIT_OK)
@@ -145,6 +155,10 @@ enum exit_code memory_verb(const struct options *options)
         return usage_error("memory: %s: not a kind that can be written; name it .txt, .csv, .json, "
                            ".svg, .html or .pickle, or say --format",
                            options->output);
+    if (options->select.is_given && (!is_picture(options) || options->memory_at == MEMORY_AT_TIME))
+        return usage_error("memory: --from and --to: only a picture (-o FILE.svg, without "
+                           "--at=TIME) or a page (.html) is of a piece of the time; --at=TIME "
+                           "says who held the memory at a moment");
     enum exit_code code = has_tables ? memory_view_check(&view, format) : check_kind(options);
     if (code != EXIT_OK)
         return code;

@@ -80,6 +80,49 @@ def test_curves_and_owners(picture):
         assert shares[name] == pytest.approx(size / sum(held.values()), abs=1e-6)
 
 
+@pytest.mark.parametrize("first, last", [(2, 6), (0, 3), (7, None), (None, 4)])
+def test_a_piece_of_the_time(first, last, picture):
+    """Its curve, its peak and who held that; what was got before it is still held in it."""
+    process = at_random(3)
+    books = by_place(process)
+    origin = process.steps[0]
+    begin = origin if first is None else process.steps[first] + 50
+    times = [line.split()[4:6] for line in process.lines if line[0].isdigit()]
+    end = max(int(at) + int(ns) for at, ns in times) if last is None else process.steps[last] + 50
+    svg = picture([process], "--by=function",
+                  *([] if first is None else [f"--from={begin - origin}ns"]),
+                  *([] if last is None else [f"--to={end - origin}ns"]))
+    title = svg.find(f"{SVG}title").text
+    assert "memory over time from " in title and title.endswith(" at the peak of that time")
+    peaks = {place: own.within(begin, end - 1)[0] for place, own in books.items()}
+    drawn = sorted((peak, place) for place, peak in peaks.items() if peak)[::-1]
+    bands = bands_of(svg)
+    assert len(bands) == len(drawn) >= 4
+    piece = (end - begin) / PIECES
+    for (_, said, heights), (peak, place) in zip(bands, drawn):
+        number, unit = re.search(r"; (\S+) (B|KiB|MiB) at the end", said).groups()
+        left = float(number) * {"B": 1, "KiB": 1 << 10, "MiB": 1 << 20}[unit]
+        assert left == pytest.approx(books[place].within(begin, end - 1)[1], rel=.06)
+        assert len(heights) == PIECES and max(heights) == 1000
+        for number, height in enumerate(heights):
+            least, most = (books[place].within(begin + (number + slack) * piece,
+                                               begin + (number + 1 - slack) * piece)[0]
+                           for slack in (.02, -.02))
+            assert least <= (height + 1) * peak / 1000 and (height - 1) * peak / 1000 <= most
+    held = collections.Counter()
+    for place, own in books.items():
+        moments = [begin, *(at for at, _ in own.moments if begin < at < end)]
+        held.update(own.owners(next(at for at in moments
+                                    if sum(b.bytes for b in own.at(at)) == peaks[place])))
+    shares = collections.Counter()
+    for depth, label, share, _ in frames_of(svg):
+        if depth == 2:
+            shares[label] += share
+    assert set(shares) == set(+held)
+    for name, size in (+held).items():
+        assert shares[name] == pytest.approx(size / sum(held.values()), abs=1e-6)
+
+
 def test_stacks_and_moments(picture):
     """Of stacks a flame graph, from the line to the call; and of another moment what was then."""
     process = Process(pythonic=True)
@@ -131,3 +174,6 @@ def test_wrong_usage(run_collector):
                               ("x.png", [], "name it .txt, .csv, .json, .svg, .html or .pickle")):
         done = run_collector("memory", "x", "-o", name, *words)
         assert done.returncode == 2 and says in done.stderr, name
+    for words in ([], ["--format=json"], ["-o", "x.pickle"], ["-o", "x.svg", "--at=3ms"]):
+        done = run_collector("memory", "x", "--from=1ms", *words)
+        assert done.returncode == 2 and "only a picture" in done.stderr, words
