@@ -123,6 +123,16 @@ static void read_times(struct thread_look *l, uint64_t now)
     l->read_delay_ns = read_delay(l);
 }
 
+/* Of `ticks` since read_times what the thread ran: a system call is where the scheduler gives the
+ * processor to others. That is asked only where they may have had it. */
+static uint64_t ran(const struct thread_look *l, uint64_t ticks)
+{
+    if (ticks <= ticks_of(USUAL_NS))
+        return ticks;
+    uint64_t own = ticks_of(clock_ns(CLOCK_THREAD_CPUTIME_ID) - l->read_cpu_ns);
+    return own < ticks ? own : ticks;
+}
+
 static void earn(struct thread_look *l, uint64_t now)
 {
     int64_t most = (int64_t)ticks_of(CREDIT_NS);
@@ -164,9 +174,9 @@ void silence_tell(struct thread *t, uint64_t begin, uint64_t ticks)
                     [SILENCE_DELAY] = knows_delay ? l->read_delay_ns - delay_ns + 1 : 0),
         .begin = begin};
     thread_append(t, &r);
-    uint64_t end = ticks_now();
-    thread_cost_time(t->cost, COST_SILENCE, end - reading);
-    spend(l, end - begin);
+    uint64_t cost = ran(l, ticks_now() - reading);
+    thread_cost_time(t->cost, COST_SILENCE, cost);
+    spend(l, reading - begin + cost);
     errno = saved;
 }
 
@@ -183,7 +193,7 @@ void silence_called(struct thread *t, uint64_t ticks)
         return;
     int saved = errno;
     read_times(l, now);
-    uint64_t cost = ticks_now() - now;
+    uint64_t cost = ran(l, ticks_now() - now);
     if (is_first) /* of the thread's start, which is timed already */
         thread_cost_raise(t->cost, &t->cost->ticks[COST_START], cost);
     else
