@@ -224,8 +224,9 @@ const struct table_info findings_table = {
     .csv = {{CSV_FINDING, NULL, 0, 0, {[FIELD_TOTAL] = NS, [FIELD_COUNT] = DEVICES}}},
     .csv_count = 1,
     .is_summary = true,
-    .text_none =
-        ": nothing costs enough to be worth it (of most kinds 5 %, and 50 ms of the whole run)",
+    .text_none = ": nothing costs enough (most kinds need 5 %, and 50 ms of the whole run); idle "
+                 "time of the "
+                 "causes waiting and preempted is no finding",
     .json_empty = "[]",
     .begin = table_begins,
     .row = fill_row,

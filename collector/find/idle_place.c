@@ -99,7 +99,8 @@ static const struct idle_told *told_of(const struct idle_row *row)
 }
 
 /* One end of a time between two calls: what was called, in its line or the operator or range that
- * it was in. `is_known`: it is told by more than its function. NULL: no memory. */
+ * it was in, which has quotes where its name would read as both ends ("forward and backward").
+ * `is_known`: it is told by more than its function. NULL: no memory. */
 static char *end_text(const struct walk *w, struct place_lines *lines, const struct idle_row *row,
                       bool has_caller, bool *is_known)
 {
@@ -115,7 +116,9 @@ static char *end_text(const struct walk *w, struct place_lines *lines, const str
     int length =
         is_call ? asprintf(&text, "%s in %.*s", functions->functions[row->place.function]->name,
                            shown, line)
-                : asprintf(&text, "%.*s", line ? shown : (int)strlen(name), line ? line : name);
+        : !line && strstr(name, " and ")
+            ? asprintf(&text, "'%s'", name)
+            : asprintf(&text, "%.*s", line ? shown : (int)strlen(name), line ? line : name);
     char *clean = length < 0 ? NULL : json_line(text);
     free(length < 0 ? NULL : text);
     return clean;

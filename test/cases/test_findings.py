@@ -544,8 +544,8 @@ def test_a_place_that_many_ways_lead_to(run_verb, make_stacks):
     assert [(one["name"], one["count"]) for one in row["evidence"]] == [
         ("between cudaLaunchKernel in step (train.py:12) and cudaLaunchKernel in log (train.py:42)",
          10), (f"before {STEP.removesuffix(' and 1 other line')}", 10),
-        ("between cudaLaunchKernel in log (train.py:42) and cudaLaunchKernel in step (train.py:12), "
-         "called at first (train.py:22)", 10)]
+        ("between cudaLaunchKernel in log (train.py:42) and "
+         "cudaLaunchKernel in step (train.py:12), called at first (train.py:22)", 10)]
     assert [one["ns"] // (10 * MS) for one in row["evidence"]] == [60, 41, 39]
     assert row["where"] == row["evidence"][0]["where"] == row["evidence"][0]["name"]
     run_verb("report", "--partial", "--share=0/1", "-o", "part", data)

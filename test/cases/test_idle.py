@@ -20,8 +20,8 @@ from test_step_report import RandomStream
 MAIN, DEVICE, OTHER, THIRD = 1, 2, 3, 4
 US = 1000
 PARTS = ("compute_ns", "communication_ns", "copies_ns", "idle_ns", "stopped_ns")
-CAUSES = ("launch", "host", "waiting", "preempted", "sync", "copy", "loader", "allocation", "communication", "capture",
-          "start_up", "nothing", "unknown")
+CAUSES = ("launch", "host", "waiting", "preempted", "sync", "copy", "loader", "allocation",
+          "communication", "capture", "start_up", "nothing", "unknown")
 NEXT_LAUNCH = "before cudaLaunchKernel"
 KERNELS = ("gemm", "relu", "ncclDevKernel_AllReduce")
 
@@ -359,12 +359,14 @@ def test_of_ranges_in_ranges_the_innermost_that_took_half(report):
         ("host", "decode"), ("nothing", NEXT_LAUNCH)}
 
 
-@pytest.mark.parametrize("opens_at, place", [(0, "step"), (240, "step"), (250, "between cudaLaunchKernel and step")])
-def test_time_before_a_range_is_not_in_it(opens_at, place, report):
+@pytest.mark.parametrize("opens_at, name, place", [
+    (0, "step", "step"), (240, "step", "step"), (250, "step", "between cudaLaunchKernel and step"),
+    (250, "here and there", "between cudaLaunchKernel and 'here and there'")])
+def test_time_before_a_range_is_not_in_it(opens_at, name, place, report):
     """Of the 490 us before a call its range, which is open still, has at least half, or nothing."""
     s = started()
     end = s.now + 490
-    s.add(PUSH, MAIN, s.now + opens_at, 0, args=(0,) * 6, text="step")
+    s.add(PUSH, MAIN, s.now + opens_at, 0, args=(0,) * 6, text=name)
     s.now = end
     s.launch()
     s.add(POP, MAIN, s.now, 0, args=(0,))

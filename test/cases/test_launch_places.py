@@ -44,8 +44,8 @@ def recorded(folder, program):
     data = folder / "data"
     world = {**fault_truth.WORLD, "LD_LIBRARY_PATH": toolchain.SIM}
     toolchain.run([conftest.ROOT / "scripts" / "gpuprof", "run", "--quiet", "-o", data,
-                   "--backtrace=launch", "--silence=off", "--", program], toolchain.environment(None, **world),
-                  status=None)
+                   "--backtrace=launch", "--silence=off", "--", program],
+                  toolchain.environment(None, **world), status=None)
     return data
 
 

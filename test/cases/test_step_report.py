@@ -163,7 +163,8 @@ def fixture_tester(run_verb, make_records):
 
 LABELS = {"range": ("my label",), "none": ("my label", ZERO), "graph": ("my label", ZERO),
           "name": ("train 7", "train 8", "other"), "profiler": ("my label", SGD, LOADER),
-          "optimizer": (SGD, SGD, ADAM, ZERO, LOADER, "my label", TRAINING_STEP, CLIPPING), "dataloader": (LOADER, ZERO)}
+          "optimizer": (SGD, SGD, ADAM, ZERO, LOADER, "my label", TRAINING_STEP, CLIPPING),
+          "dataloader": (LOADER, ZERO)}
 
 
 class RandomStream(Stream):

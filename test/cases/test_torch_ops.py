@@ -231,8 +231,8 @@ TRACED = [True, True, True, False, True, False, False, True, True, False] * 2
 
 
 def test_traced(torch):
-    """What is done to fake tensors, which are on the device meta, is no work: it has no sizes and is
-    marked, and so is what is inside. What Python does for real tensors is work."""
+    """What is done to fake tensors, which are on the device meta, is no work: it has no sizes and
+    is marked, and so is what is inside. What Python does for real tensors is work."""
     process = torch("traced").process
     lines = torch.logged(process)
     assert compare(process, lines) == len(lines)

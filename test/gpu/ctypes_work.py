@@ -5,8 +5,8 @@
 
 Prints a line "kind count" for each, and what the kernels left in memory; to stderr, how long the
 last nine tenths of the launches took. LAUNCHES "for-ever" ends only by a signal; the first line is
-then "running". SECONDS is how long the process lasts at least: what looks on needs some time. With "abort" it does
-so when it has launched and waited.
+then "running". SECONDS is how long the process lasts at least: what looks on needs some time.
+With "abort" it calls abort() when it has launched and waited.
 """
 
 import ctypes

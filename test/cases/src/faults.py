@@ -47,7 +47,8 @@ def declare():
             "cuMemAlloc_v2": [pointer, size], "cuMemFree_v2": [ctypes.c_uint64],
             "cuMemAllocAsync": [pointer, size, pointer],
             "cuMemFreeAsync": [ctypes.c_uint64, pointer],
-            "cuMemAllocHost_v2": [pointer, size], "cuMemFreeHost": [pointer], "cuDeviceGet": [pointer, ctypes.c_int],
+            "cuMemAllocHost_v2": [pointer, size], "cuMemFreeHost": [pointer],
+            "cuDeviceGet": [pointer, ctypes.c_int],
             "cuDevicePrimaryCtxRetain": [pointer, ctypes.c_int], "cuCtxSetCurrent": [pointer],
             "cuModuleLoadData": [pointer, ctypes.c_char_p], "cuStreamCreate": [pointer, number],
             "cuModuleGetFunction": [pointer, pointer, ctypes.c_char_p],
@@ -164,7 +165,8 @@ def converges(healthy):
     for step in range(STEPS // 2):
         gemm(16 * MS, *here)
         if step % 100 == 99 or not healthy:
-            cuda.cuMemcpyDtoHAsync_v2(ctypes.byref(flag.here), flag.there, 4, main)  # fault converges
+            into = ctypes.byref(flag.here)
+            cuda.cuMemcpyDtoHAsync_v2(into, flag.there, 4, main)  # fault converges
         time.sleep(0.008)
     wait()
 
