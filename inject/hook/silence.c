@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/descriptor.h"
 #include "base/futex.h"
 #include "base/ticks.h"
 #include "record/recorded.h"
@@ -58,15 +59,19 @@ void silence_start(void)
     atomic_store(&fork_page.silent_ticks, is_off ? UINT64_MAX : ticks_of(ns));
 }
 
+static bool is_open(const struct delay_file *f)
+{
+    return descriptor_is(f->fd, f->device, f->inode);
+}
+
 static void close_file(struct delay_file *f)
 {
-    struct stat st;
-    if (fstat(f->fd, &st) == 0 && st.st_dev == f->device && st.st_ino == f->inode)
+    if (is_open(f))
         close(f->fd);
     atomic_store_explicit(&f->tid, 0, memory_order_release);
 }
 
-static int open_file(struct delay_file *f)
+static bool open_file(struct delay_file *f)
 {
     struct stat st;
     int fd = open("/proc/thread-self/schedstat", O_RDONLY | O_CLOEXEC);
@@ -77,35 +82,37 @@ static int open_file(struct delay_file *f)
         f->fd = high;
         f->device = st.st_dev;
         f->inode = st.st_ino;
-        return high;
+        return true;
     }
     if (high >= 0)
         close(high);
-    return -1;
+    return false;
 }
 
-/* -1: too many threads have one, or the kernel has none. */
-static int take_file(uint32_t tid)
+/* NULL: too many threads have one, or the kernel has none. */
+static struct delay_file *take_file(uint32_t tid)
 {
     for (unsigned i = 0; i < FILES_MAX; i++) {
         uint32_t nobody = 0;
         if (atomic_load_explicit(&files[i].tid, memory_order_relaxed) ||
             !atomic_compare_exchange_strong(&files[i].tid, &nobody, TID_FILLING))
             continue;
-        int fd = open_file(&files[i]);
-        atomic_store_explicit(&files[i].tid, fd < 0 ? 0 : tid, memory_order_release);
-        return fd;
+        bool is_there = open_file(&files[i]);
+        atomic_store_explicit(&files[i].tid, is_there ? tid : 0, memory_order_release);
+        return is_there ? &files[i] : NULL;
     }
-    return -1;
+    return NULL;
 }
 
 /* In ns; 0: not known. It is the second of three numbers. */
 static uint64_t read_delay(struct thread_look *l)
 {
     char text[TEXT_BYTES], *rest = text;
-    ssize_t length = l->delay_fd >= 0 ? pread(l->delay_fd, text, sizeof text - 1, 0) : -1;
+    ssize_t length = 0;
+    if (l->delay && is_open(l->delay))
+        length = pread(l->delay->fd, text, sizeof text - 1, 0);
     if (length <= 0) {
-        l->delay_fd = -1;
+        l->delay = NULL;
         return 0;
     }
     text[length] = '\0';
@@ -210,7 +217,7 @@ void silence_attached(struct thread *t)
     bool is_off = gp.settings.numbers[SETTING_SILENCE] == SETTING_OFF;
     t->cost->look = (struct thread_look){.credit = (int64_t)ticks_of(CREDIT_NS),
                                          .credit_at = ticks_now(),
-                                         .delay_fd = is_off ? -1 : take_file(t->tid)};
+                                         .delay = is_off ? NULL : take_file(t->tid)};
     errno = saved;
 }
 

@@ -6,7 +6,7 @@
  * know beforehand, so the times count from the last reading: at the end of the silence before, of a
  * call that lasted as long, or of the thread's first call.
  *
- * A look (stack and readings, three system calls) is off the short way, and is skipped where it
+ * A look (stack and readings, four system calls) is off the short way, and is skipped where it
  * would cost more than SILENCE_PART of the thread's time: see silence.c. All of it is done by the
  * thread itself, from inside our own code. errno is kept.
  */

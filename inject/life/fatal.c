@@ -113,12 +113,21 @@ static void flush(bool is_certain)
     errno = error;
 }
 
-/* A signal is about to be sent; `own`: to this process, `is_here`: to this thread, or to any. */
+/*
+ * A signal is about to be sent; `own`: to this process, `is_here`: to this thread, or to any. One
+ * that may be blocked where it goes is flushed for once: threads that wait for it (sigwait) are
+ * signalled as often as a program likes.
+ */
 static void flush_before(bool own, bool is_here, int number)
 {
-    if (own && is_deadly(number))
-        /* Nothing of its own ends a namespace's first process. */
-        flush(is_here && getpid() != 1 && !is_blocked(number));
+    static _Atomic uint64_t survived; /* a bit for each signal that was perhaps not the end */
+    if (!own || !is_deadly(number))
+        return;
+    /* Nothing of its own ends a namespace's first process. */
+    bool is_certain = is_here && getpid() != 1 && !is_blocked(number);
+    uint64_t bit = 1ull << (number - 1);
+    if (is_certain || !(atomic_fetch_or(&survived, bit) & bit))
+        flush(is_certain);
 }
 
 static bool is_own_group(pid_t group)
@@ -126,9 +135,10 @@ static bool is_own_group(pid_t group)
     return group == 0 || group == getpgrp();
 }
 
+/* -1 are all but the caller. */
 static bool is_own(pid_t pid)
 {
-    return pid == getpid() || pid == -1 || (pid <= 0 && is_own_group(-pid));
+    return pid == getpid() || (pid <= 0 && pid != -1 && is_own_group(-pid));
 }
 
 /* Its handler may leave it by longjmp. */

@@ -25,8 +25,8 @@ struct thread_look {
     uint64_t credit_at;
     uint64_t read_ticks; /* 0 = what follows is not known */
     uint64_t read_cpu_ns;
-    uint64_t read_delay_ns; /* and one; 0 = not known */
-    int delay_fd;           /* -1: none */
+    uint64_t read_delay_ns;   /* and one; 0 = not known */
+    struct delay_file *delay; /* NULL: none */
 };
 
 struct thread_cost {

@@ -28,6 +28,10 @@ def test_who_calls_after_a_silence_is_looked_at(library, tmp_path):
     main = process.calls()[0].thread
     calls = [call for call in process.of_type(stream_reader.CALL) if call.thread == main]
     silences = [record for record in process.of_type(SILENCE) if record.thread == main]
+    # At last its descriptor's number was another file's.
+    assert all(record.args[3] < record.args[1] + SLACK_NS for record in silences)
+    calls = calls[:21]
+    silences = [record for record in silences if record.begin < calls[-1].begin]
     found = 0
     for before, call in zip(calls, calls[1:]):
         end = before.begin + before.duration
@@ -51,7 +55,7 @@ def test_looks_have_a_bound(library, tmp_path):
     (process, _), _ = recorded(library, tmp_path, 2500, 110, GPUPROF_SILENCE="100us")
     assert 5 <= len(process.of_type(SILENCE)) < 1200
     costs = {record.text: record.args for record in process.of_type(stream_reader.COST)}
-    assert costs[b"silence"][0] == len(process.of_type(SILENCE))
+    assert costs[b"silence"][0] >= len(process.of_type(SILENCE))  # and readings after slow calls
 
 
 def test_nobody_is_looked_at_without_the_setting(library, tmp_path):

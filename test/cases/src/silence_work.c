@@ -2,7 +2,7 @@
 /*
  * silence_work COUNT US: calls, each after so long without one; then in the child of a fork, and in
  * many threads one after another. Prints how many descriptors of schedstat files there were in each
- * of the three, and the lowest of their numbers.
+ * of the three, and the lowest of their numbers, under which there is another file at last.
  */
 #include <dirent.h>
 #include <pthread.h>
@@ -16,7 +16,17 @@
 
 enum { THREADS = 80, SILENT_US = 2000 };
 
-static void say(const char *who)
+/* Programs close what they do not know. The file that gets the number looks like the old one. */
+static void take_over(int fd)
+{
+    FILE *mine = tmpfile();
+    fprintf(mine, "1 %d000000000000 3\n", fd);
+    fflush(mine);
+    dup2(fileno(mine), fd);
+}
+
+/* Returns the lowest. */
+static int say(const char *who)
 {
     char path[280], target[280];
     int count = 0, lowest = 9999;
@@ -33,6 +43,7 @@ static void say(const char *who)
     closedir(all);
     printf("%s: %d from %d\n", who, count, count ? lowest : 0);
     fflush(stdout);
+    return lowest;
 }
 
 static void *call(void *count)
@@ -51,7 +62,7 @@ int main(int argc, char **argv)
         usleep((useconds_t)us);
         call((void *)1);
     }
-    say("program");
+    int lowest = say("program");
     pid_t child = fork();
     if (child == 0) {
         call((void *)1);
@@ -66,5 +77,8 @@ int main(int argc, char **argv)
     for (int i = 0; i < THREADS; i++)
         pthread_join(threads[i], NULL);
     say("threads");
+    take_over(lowest);
+    usleep(SILENT_US);
+    call((void *)1);
     return 3;
 }
