@@ -163,10 +163,10 @@ static int add_late(struct arrivals *a, uint32_t row, uint32_t device, uint32_t 
 
 int arrivals_met(struct arrivals *a, const struct rank_meeting *m, uint32_t job)
 {
-    const struct rank_kernel_facts *facts = &m->last.facts;
-    uint64_t ns = m->last.begin_ns - m->first_ns;
+    const struct rank_kernel_facts *facts = &m->late.facts;
+    uint64_t ns = m->last.begin_ns - m->first_ns, late_ns = m->late.begin_ns - m->first_ns;
     uint32_t number;
-    int error = row_of(a, m->sequence->communicator, facts->kind, job, &number);
+    int error = row_of(a, m->sequence->communicator, m->last.facts.kind, job, &number);
     if (error < 0)
         return error;
     struct arrival_row *row = &a->rows[number - 1];
@@ -176,8 +176,8 @@ int arrivals_met(struct arrivals *a, const struct rank_meeting *m, uint32_t job)
     row->max_ns = ns > row->max_ns ? ns : row->max_ns;
     error = histogram_add(&row->skews, ns, 1, &a->histogram_rows);
     uint32_t place =
-        facts->idle_ns >= ns / 2 && facts->idle_place ? facts->idle_place : facts->work_place;
-    return error == 0 && ns ? add_late(a, number - 1, m->last_device, place, ns) : error;
+        facts->idle_ns >= late_ns / 2 && facts->idle_place ? facts->idle_place : facts->work_place;
+    return error == 0 && late_ns ? add_late(a, number - 1, m->late_device, place, late_ns) : error;
 }
 
 void arrivals_missed(struct arrivals *a, const struct rank_kernel *k, enum rank_miss why)

@@ -368,19 +368,56 @@ static void gather(struct comer *const *comers, uint32_t count, struct rank_meet
         *first_end_ns = c->kernel.end_ns < *first_end_ns ? c->kernel.end_ns : *first_end_ns;
     }
     m->last = kernel_of(last); /* it is of somebody */
+    m->late = m->last;
     m->sequence = last->sequence;
-    m->last_device = last->sequence->device;
+    m->late_device = m->last_device = last->sequence->device;
 }
 
-/* `waited_for`: a device, or RANK_NOT_KNOWN. */
-static int put_wait(struct telling *t, const struct comer *c, const struct rank_meeting *m,
+/* Did it wait on its host for most of what it was late? */
+static bool has_waited(const struct telling *t, const struct rank_kernel *k, uint64_t first_ns)
+{
+    const struct rank_kernel_facts *facts = &k->facts;
+    return facts->idle_place && facts->idle_ns >= (k->begin_ns - first_ns) / 2 &&
+           t->listener->has_waited(t->listener->context, facts->idle_place);
+}
+
+/* Who is to blame if not the last one. Its wait is taken for one that ended when its kernel began.
+ */
+static void find_late(const struct telling *t, struct comer *const *comers, uint32_t count,
+                      struct rank_meeting *m)
+{
+    uint64_t others_ns = 0;
+    if (!has_waited(t, &m->last, m->first_ns))
+        return;
+    for (uint32_t i = 0; i < count; i++)
+        if (comers[i]->is_of_it && comers[i]->sequence != m->sequence &&
+            comers[i]->kernel.begin_ns > others_ns)
+            others_ns = comers[i]->kernel.begin_ns;
+    if (m->last.begin_ns - others_ns > m->last.facts.idle_ns / 2)
+        return;
+    m->late_device = RANK_NOT_KNOWN;
+    m->late.begin_ns = m->first_ns;
+    for (uint32_t i = 0; i < count; i++) {
+        struct rank_kernel k = kernel_of(comers[i]);
+        if (!comers[i]->is_of_it || k.begin_ns <= m->late.begin_ns ||
+            has_waited(t, &k, m->first_ns))
+            continue;
+        m->late = k;
+        m->late_device = comers[i]->sequence->device;
+    }
+}
+
+/* `waited_for`: a device, RANK_NOT_KNOWN or RANK_NOBODY. */
+static int put_wait(struct telling *t, const struct comer *c, uint64_t begin_ns, uint64_t end_ns,
                     uint32_t waited_for)
 {
+    if (begin_ns >= end_ns)
+        return 0;
     uint32_t sequence = (uint32_t)(c->sequence - t->ranks->list);
     struct waiting *w = &t->waiting[sequence];
     const struct span wait = {
-        .begin_ns = c->kernel.begin_ns,
-        .end_ns = m->last.begin_ns,
+        .begin_ns = begin_ns,
+        .end_ns = end_ns,
         .numbers = {[WAIT_PLACE] = c->kernel.numbers[KERNEL_PLACE], [WAIT_FOR] = waited_for}};
     if (!w->waits.count) {
         w->next = t->firsts[c->sequence->device];
@@ -401,8 +438,13 @@ static int tell_meeting(struct telling *t, struct comer *const *comers, uint32_t
             continue;
         if (is_told)
             l->joined(l->context, c->sequence->device, m);
-        if (c->sequence->device != m->last_device && c->kernel.begin_ns < m->last.begin_ns)
-            error = put_wait(t, c, m, is_short ? RANK_NOT_KNOWN : m->last_device);
+        uint64_t begin_ns = c->kernel.begin_ns, late_ns = m->late.begin_ns;
+        if (c->sequence->device == m->last_device)
+            continue;
+        error = put_wait(t, c, begin_ns, late_ns, is_short ? RANK_NOT_KNOWN : m->late_device);
+        if (error == 0)
+            error = put_wait(t, c, begin_ns > late_ns ? begin_ns : late_ns, m->last.begin_ns,
+                             RANK_NOBODY);
     }
     return error;
 }
@@ -453,6 +495,8 @@ static int tell_comers(struct telling *t, struct comer **comers, uint32_t count,
         gather(comers, count, &m, &first_end_ns);
         is_missed &= is_of_all;
         bool meets = !is_missed && is_meeting(&m, first_end_ns);
+        if (meets && !is_short)
+            find_late(t, comers, count, &m);
         if (meets)
             error = tell_meeting(t, comers, count, &m, is_short);
         if (is_of_all && (is_short || (!meets && (is_missed || m.count >= 2))) &&

@@ -10,6 +10,10 @@
  *   not known, of their name on ranks of one job. If ranks of one host, which has one clock, have
  *   not as many, those are one that ran together longer than with any other.
  *
+ * Who comes last is whom the others waited for, unless it had waited on its host, and another rank
+ * came behind half of that time: so do all that meet at a barrier of the host. Then it is the last
+ * one of those that had not waited, and nobody is behind that one.
+ *
  * A rank whose first kernel comes later, or that has no more, is not waited for; where it lacks one
  * in between nobody knows who was last, nor where ranks are not there at all: a communicator has
  * more than have such kernels, or, where its size is not known, some were left out, or have no file
@@ -135,6 +139,8 @@ struct rank_meeting {
     struct rank_kernel last;
     uint64_t first_ns; /* begin of the kernel that began first */
     uint32_t last_device;
+    uint32_t late_device;    /* whom the others waited for; RANK_NOT_KNOWN: nobody, ... */
+    struct rank_kernel late; /* ... and its kernel; of nobody one that begins at first_ns */
     uint32_t count;
 };
 
@@ -149,15 +155,17 @@ enum rank_miss {
 };
 
 #define RANK_NOT_KNOWN UINT32_MAX
+#define RANK_NOBODY    (UINT32_MAX - 1) /* who came last had waited on its host */
 
 /* Who is told: of each device in each meeting, of each meeting, of each collective (a kernel of it)
  * that is none, all in the piece, and of each time in which a device did nothing but wait for
  * another one; where ranks are not there, until the last of those that are had come, and for
  * RANK_NOT_KNOWN. Meetings
  * are told of communicator by communicator, the same way whatever the order of devices; then times
- * device by device. */
+ * device by device. `has_waited`: at that idle place, its number, a thread waited on the host. */
 struct rank_listener {
     void *context;
+    bool (*has_waited)(void *context, uint32_t place);
     void (*joined)(void *context, uint32_t device, const struct rank_meeting *m);
     int (*met)(void *context, const struct rank_meeting *m);
     void (*missed)(void *context, const struct rank_kernel *k, enum rank_miss why);

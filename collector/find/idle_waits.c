@@ -81,9 +81,11 @@ static int wait_for_rank(void *context, uint32_t number, uint32_t waited_for, bo
 {
     struct idle *d = context;
     struct idle_device *device = device_of(d, number);
-    const struct idle_ranked *other = waited_for == RANK_NOT_KNOWN ? NULL : &d->ranked[waited_for];
+    const struct idle_ranked *other = waited_for < d->ranked_count ? &d->ranked[waited_for] : NULL;
     uint64_t ns = end_ns - begin_ns;
-    struct idle_row what = {.place = idle_text("a rank, maybe one that is not here"),
+    struct idle_row what = {.place = idle_text(waited_for == RANK_NOBODY
+                                                   ? "a rank that had waited on its host"
+                                                   : "a rank, maybe one that is not here"),
                             .process = device->process->index,
                             .device = d->ranked[number].place,
                             .thread = IDLE_NONE,
@@ -113,16 +115,22 @@ static void join(void *context, uint32_t number, const struct rank_meeting *m)
     if (!device)
         return;
     device->collectives++;
-    if (m->last_device != number || m->last.begin_ns == m->first_ns)
+    if (m->late_device != number || m->late.begin_ns == m->first_ns)
         return;
     device->late++;
-    device->late_ns += m->last.begin_ns - m->first_ns;
+    device->late_ns += m->late.begin_ns - m->first_ns;
 }
 
 static int meet(void *context, const struct rank_meeting *m)
 {
     struct idle *d = context;
     return arrivals_met(&d->arrivals, m, d->ranked[m->last_device].process->job);
+}
+
+static bool has_waited(void *context, uint32_t place)
+{
+    const struct arrivals *a = &((const struct idle *)context)->arrivals;
+    return place <= a->place_count && a->places[place - 1].cause == IDLE_WAITING;
 }
 
 static void miss(void *context, const struct rank_kernel *k, enum rank_miss why)
@@ -161,7 +169,7 @@ static int find_ranks(const struct idle *d, struct rank_device *devices)
 
 int idle_waits_charge(struct idle *d)
 {
-    const struct rank_listener listener = {d, join, meet, miss, wait_for_rank};
+    const struct rank_listener listener = {d, has_waited, join, meet, miss, wait_for_rank};
     bool leaves_out = d->walk->rec->left_out_ranks || d->leaves_out_ranks;
     struct rank_device *devices = calloc(d->ranked_count + 1u, sizeof *devices);
     int error = devices ? find_ranks(d, devices) : GPUPROF_NO_MEMORY;
