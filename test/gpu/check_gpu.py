@@ -22,13 +22,14 @@ import check_consumers
 import check_counts
 import check_device
 import check_framework_work
+import check_habits
 import check_overhead
 import check_placement
 import check_training
 from gpu_table import (BUILD, COLLECTOR, FAILED, LIBRARY, ROOT, OutOfTime, begin, collect, complain,
                        find_torch, not_run, row, summary, tail)
 
-SECTIONS = ("identity", "ctypes", "memory", "device", "program", "overhead", "training",
+SECTIONS = ("identity", "ctypes", "memory", "device", "habits", "program", "overhead", "training",
             "consumers", "frameworks", "training-overhead")
 
 
@@ -138,6 +139,7 @@ def check(options, cuda, folder):
     ctypes_work = section(options, "ctypes", check_counts.check_ctypes, folder, options.launches)
     section(options, "memory", check_placement.check_memory)
     section(options, "device", check_device.check_device, options.launches)
+    section(options, "habits", check_habits.check_habits, folder / "habits")
     shared = section(options, "program", check_counts.check_built, folder, options.launches)
     program = shared or ctypes_work
     section(options, "overhead", check_overhead.check_launches, program, folder, options)

@@ -54,15 +54,15 @@ class Driver:
         return call
 
 
-def load_kernel(cuda, device):
+def load_kernel(cuda, device, code=PTX, name=b"gpuprof_add_one"):
     major, minor = ctypes.c_int(), ctypes.c_int()
     cuda.DeviceGetAttribute(ctypes.byref(major), MAJOR, device)
     cuda.DeviceGetAttribute(ctypes.byref(minor), MINOR, device)
     is_new = (major.value, minor.value) >= (7, 5)
-    text = PTX.format(version="6.3" if is_new else "6.0", target="sm_75" if is_new else "sm_50")
+    text = code.format(version="6.3" if is_new else "6.0", target="sm_75" if is_new else "sm_50")
     module, function = ctypes.c_void_p(), ctypes.c_void_p()
     cuda.ModuleLoadData(ctypes.byref(module), text.encode())
-    cuda.ModuleGetFunction(ctypes.byref(function), module, b"gpuprof_add_one")
+    cuda.ModuleGetFunction(ctypes.byref(function), module, name)
     return function
 
 

@@ -1,0 +1,39 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Waits that only a real device has, and what gpuprof's threads and CUPTI's callbacks do meanwhile
+(habits_work.py)."""
+
+import json
+import sys
+
+import gpu_dump
+from gpu_table import HERE, collect, recording_environment, row, run, tail
+
+KERNELS, LAUNCHES = 4, 100  # of a step; in the pause twice, and behind it
+
+
+def check_habits(folder):
+    done = run([sys.executable, HERE / "habits_work.py"],
+               recording_environment(folder, GPUPROF_GPU_FLUSH="10ms"))
+    said = {word: int(number) for word, number in map(str.split, done.stdout.splitlines())}
+    row("habits: setuid after CUDA has begun", "setuid" in said,
+        "it returned" if "setuid" in said else f"status {done.status}: {tail(done.stderr)}")
+    if done.status:
+        row("habits: program", False, f"status {done.status}: {tail(done.stderr)}")
+        return
+    report = json.loads(collect("report", "--format=json", folder).stdout)
+    ids = [finding["id"] for finding in report["findings"]]
+    idle = report["overview"]["idle"] or {}
+    for step, cause, finding in (("item", "sync", "sync-in-loop"),
+                                 ("free", "allocation", "allocation-churn")):
+        row(f"habits: {step} in each step", finding in ids,
+            f"{said[step]} steps; idle: {idle.get(cause, 0) / 1e6:.0f} ms of {cause}, "
+            f"{idle.get('host', 0) / 1e6:.0f} of host; findings: {', '.join(ids)}")
+    process = gpu_dump.read_one(folder)
+    own = {process.owner(kernel.correlation) for kernel in process.done("kernel")}
+    launches = process.of("launch")
+    wanted = KERNELS * (said["item"] + said["free"]) + LAUNCHES
+    missing = sum(call.correlation not in own for call in launches)
+    row("habits: callbacks in a pause", len(launches) == wanted and not missing,
+        f"a launch took {said['stopped_ns']} ns just after the stop, {said['rested_ns']} ns a "
+        f"second later, {said['recorded_ns']} ns recorded again; {len(launches)} of {wanted} "
+        f"launches, {missing} without a kernel")
