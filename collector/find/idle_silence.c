@@ -53,7 +53,7 @@ static bool look_of(const struct record *r, struct idle_look *look)
     } else {
         delay_ns = least_of(delay_ns - 1, off_ns);
         ns[WAITED] = least_of(off_ns - delay_ns, silent_ns);
-        ns[DELAYED] = (uint64_t)((double)delay_ns * (double)silent_ns / (double)since_ns);
+        ns[DELAYED] = (uint64_t)((unsigned __int128)delay_ns * silent_ns / since_ns);
         ns[DELAYED] = least_of(ns[DELAYED], silent_ns - ns[WAITED]);
     }
     ns[RAN] = silent_ns - ns[WAITED] - ns[DELAYED] - ns[OFF];

@@ -274,6 +274,13 @@ def silence_in_which_others_ran(s):
     silent(s, 8000, 8000, 300, 7700)
 
 
+@scene(preempted=8000, launch=4)
+def silence_as_long_as_a_number_can_say(s):
+    s.now = s.last + 104 + 8000
+    s.add("silence", MAIN, s.now, 0, args=(2**64 - 1, 2**64 - 1, 0, 2**64 - 1))
+    s.launch(us=4, after=4, lasts=50)
+
+
 @scene(waiting=4000, preempted=2000, host=2000, launch=4)
 def silence_of_three_kinds(s):
     silent(s, 8000, 8000, 2000, 2000)
