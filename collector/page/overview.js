@@ -5,6 +5,8 @@
 const causeTexts = {
   launch: "launching work",
   host: "the program's own code",
+  waiting: "the program waited",
+  preempted: "others had the processors",
   sync: "synchronisation",
   copy: "blocking copies",
   loader: "data loading",
@@ -75,7 +77,8 @@ function drawFindings(box) {
   add(box, el("h3", {}, "What to fix first"));
   if (!found.length) {
     add(box, el("p", {class: "none"},
-      "No cost is above its threshold (of most kinds 5 %, and 50 ms of the whole run)."));
+      "No cost is above its threshold (of most kinds 5 %, and 50 ms of the whole run). " +
+      "Idle time in which the program waited, or others had the processors, is no finding."));
     return;
   }
   add(box,
