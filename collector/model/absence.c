@@ -55,6 +55,20 @@ unsigned gpu_statuses_find(const struct recording *rec, struct absence *found)
     return count;
 }
 
+unsigned gpu_lacks_find(const struct recording *rec, struct absence *found)
+{
+    static const char head[] = ", without ";
+    unsigned count = 0;
+    for (uint32_t i = 0; i < rec->count; i++) {
+        const char *lack = NULL, *at = process_gpu_rows(rec->processes[i]);
+        while ((at = strstr(at, head))) /* the last one: a path may have the same words */
+            lack = at += sizeof head - 1;
+        if (lack)
+            count = add(found, count, lack);
+    }
+    return count;
+}
+
 char *absence_text(const struct absence *a, const struct recording *rec, const char *what)
 {
     char *text = NULL;

@@ -23,6 +23,9 @@ unsigned absences_find(const struct recording *rec, const char *key, struct abse
 /* The same for what the library has to say of the recording: whole sentences. */
 unsigned notes_find(const struct recording *rec, struct absence *found);
 
+/* The same for the kinds of rows of the GPU that CUPTI refused ("kernels: not supported here"). */
+unsigned gpu_lacks_find(const struct recording *rec, struct absence *found);
+
 /* The same for how each process got its rows of the GPU, or why it has none ("absent: REASON"). */
 unsigned gpu_statuses_find(const struct recording *rec, struct absence *found);
 

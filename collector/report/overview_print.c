@@ -466,20 +466,26 @@ static void print_unread(struct screen *s, const struct report *r)
     }
 }
 
-/* What the library has to say of the recording, once for all processes. */
+/* What a recording lacks, once for all processes. */
+static void print_lacks(struct screen *s, const struct recording *rec, const char *head,
+                        const char *before, const struct absence *found, unsigned count)
+{
+    for (unsigned i = 0; i < count; i++) {
+        char of[64] = "", *text = NULL;
+        if (rec->count > 1)
+            snprintf(of, sizeof of, " (%u of %u processes)", found[i].processes, rec->count);
+        if (asprintf(&text, "%s%s%s", before, found[i].reason, of) < 0)
+            continue;
+        print_long(s, i ? "" : head, text);
+        free(text);
+    }
+}
+
 static void print_notes(struct screen *s, const struct recording *rec)
 {
     struct absence found[ABSENCES_MAX];
-    unsigned count = notes_find(rec, found);
-    for (unsigned i = 0; i < count; i++) {
-        char *text = NULL;
-        if (rec->count == 1)
-            print_long(s, i ? "" : "note", found[i].reason);
-        else if (asprintf(&text, "%s (%u of %u processes)", found[i].reason, found[i].processes,
-                          rec->count) >= 0)
-            print_long(s, i ? "" : "note", text);
-        free(text);
-    }
+    print_lacks(s, rec, "GPU", "rows without ", found, gpu_lacks_find(rec, found));
+    print_lacks(s, rec, "note", "", found, notes_find(rec, found));
 }
 
 static void print_devices(struct screen *s, const struct overview *o)

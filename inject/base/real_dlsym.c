@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/real_dlsym.h"
 
-#include <stdbool.h>
 #include <stddef.h>
 
 #include "base/objects.h"
 
 dlsym_fn real_dlsym;
 dlvsym_fn real_dlvsym;
+bool is_preloaded;
 
 struct next {
     bool past_self;
@@ -45,9 +45,11 @@ void dlsym_find_real(void)
     if (__atomic_load_n(&real_dlsym, __ATOMIC_ACQUIRE))
         return;
     objects_each(visit_next, &next);
+    bool is_behind = next.dlsym && next.dlvsym;
     next.from_first = true;
     if (!next.dlsym || !next.dlvsym)
         objects_each(visit_next, &next);
+    is_preloaded = is_behind;
     real_dlvsym = (dlvsym_fn)next.dlvsym;
     __atomic_store_n(&real_dlsym, (dlsym_fn)next.dlsym, __ATOMIC_RELEASE);
 }

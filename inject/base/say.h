@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The library's words to the user, once per cause and process. What keeps a recording, or a
- * part that was asked for, from being made is a line on stderr: nobody would find it elsewhere.
- * What it lacks in detail goes into the recording, whose readers say it once for all processes.
+ * The library's words to the user, once per cause and process. A line on stderr says that nothing
+ * is recorded, or that a setting is wrong: nobody would find it elsewhere. What a recording lacks
+ * goes into the recording, whose readers say it once for all processes: a note, unless a record
+ * or a META record says it already.
  */
 #ifndef GPUPROF_INJECT_SAY_H
 #define GPUPROF_INJECT_SAY_H
@@ -22,13 +23,11 @@ enum say_cause {
     SAY_STACKS,
     SAY_PYTHON,
     SAY_TORCH,
-    SAY_OVERHEAD,
-    SAY_BUDGET,
     SAY_WINDOWS,
     SAY_CONTROL,
     SAY_FLIGHT,
-    SAY_DEVICE, /* of all of them */
-    SAY_DEVICE_ONE,
+    SAY_FLIGHT_ROOM,
+    SAY_DEVICE,
     SAY_COUNT
 };
 

@@ -3,7 +3,6 @@
 
 #include <string.h>
 
-#include "base/say.h"
 #include "base/ticks.h"
 #include "cost/cost_sums.h"
 #include "cupti/gpu.h"
@@ -108,19 +107,6 @@ static void take_step(struct thread *writer, unsigned step, const struct ladder_
     recorded_ask(writer, ASKER_GOVERNOR, governor.off, &r);
 }
 
-static void say_step(unsigned step, const struct ladder_window *w)
-{
-    unsigned percent = (unsigned)(w->share / 10000), rest = (unsigned)(w->share % 10000 / 100);
-    if (step == LADDER_BOTTOM)
-        say(SAY_BUDGET, "--overhead-max is not attainable: %u.%02u%% of a thread's time at last",
-            percent, rest);
-    else
-        say(SAY_OVERHEAD,
-            "%u.%02u%% of a thread's time is more than --overhead-max allows: less is recorded "
-            "from here on; the report says what",
-            percent, rest);
-}
-
 /* A whole window is over. */
 static void govern(struct thread *writer, struct ladder_window *w)
 {
@@ -129,7 +115,6 @@ static void govern(struct thread *writer, struct ladder_window *w)
     if (step == LADDER_NONE)
         return;
     take_step(writer, (unsigned)step, w);
-    say_step((unsigned)step, w);
 }
 
 void governor_look(struct thread *writer, uint64_t now_ns, bool is_last)

@@ -36,7 +36,7 @@ static void flush(bool forced)
     if (result == CUPTI_SUCCESS || atomic_load(&gpu.phase) == GPU_DEAD)
         return;
     counter_add(COUNTER_GPU_UNFLUSHED, 1);
-    say(SAY_GPU, "GPU rows may be missing: CUPTI's flush failed: %s", gpu_result_text(result));
+    note(SAY_GPU, "GPU rows may be missing: CUPTI's flush failed: %s", gpu_result_text(result));
 }
 
 /* What is not to be had any more (gpu_turn). Here CUPTI may take as long as it likes. */

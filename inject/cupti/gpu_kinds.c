@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "base/futex.h"
-#include "base/say.h"
 #include "cupti/gpu_scope.h"
 #include "cupti/gpu_session.h"
 #include "cupti/gpu_state.h"
@@ -129,6 +128,4 @@ void gpu_tell_source(void)
                        : "",
                    gpu.missing[0] ? ", without " : "", gpu.missing,
                    gpu.missing[0] ? ": not supported here" : "");
-    if (gpu.missing[0])
-        say(SAY_GPU, "GPU rows without %s: not supported here", gpu.missing);
 }

@@ -64,8 +64,8 @@ static int served_set(int attribute, size_t *bytes, void *value)
     if (!is_layout)
         return gpu_rival_set((gpu_rival_attribute_fn *)gpu.cupti.cuptiActivitySetAttribute,
                              attribute, bytes, value);
-    say(SAY_CLIENT, "another client of CUPTI's is refused records of its own layout: they are to "
-                    "be had only where it subscribes before gpuprof, and lets others do so");
+    note(SAY_CLIENT, "another CUPTI client asked for a record layout of its own; CUPTI allows that "
+                     "only if it subscribes before gpuprof and lets others subscribe");
     return CUPTI_ERROR_NOT_SUPPORTED;
 }
 

@@ -4,6 +4,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 
+#include "base/real_dlsym.h"
 #include "base/say.h"
 #include "cupti/gpu_guest.h"
 #include "cupti/gpu_kinds.h"
@@ -40,9 +41,11 @@ void gpu_fail(const char *format, ...)
     va_end(arguments);
     let_go();
     gpu_set_status("absent: %s", reason);
-    say(SAY_GPU, "GPU rows absent: %s; %s", reason,
-        gpu.past_hooks ? "calls that go past LD_PRELOAD are not recorded"
-                       : "host calls are recorded");
+    if (!is_preloaded) /* there is no recording that would say so */
+        say(SAY_GPU,
+            "nothing is recorded, as libgpuprof.so is not preloaded and GPU rows are "
+            "absent: %s",
+            reason);
 }
 
 void gpu_stop_callbacks(void)

@@ -71,14 +71,12 @@ static uint64_t now_ns(void)
 
 /* ---- which devices there are ----------------------------------------------------------------- */
 
-/* What comes of all devices no more, and why: in the stream, and in a line. */
+/* Nothing more comes of any device; why is in the stream. */
 static void give_up(struct thread *me, enum device_absence reason, nvmlReturn_t result,
                     const char *why)
 {
     all.has_given_up = true;
     device_tell_absent(me, &(struct device_lack){.reason = reason, .result = result, .why = why});
-    say(SAY_DEVICE, "no counters of the devices (%s): %s", setting_infos[SETTING_DEVICE].variable,
-        why);
 }
 
 /* Before the library's own exit handlers and destructors: ours come after them. */
@@ -133,7 +131,6 @@ static void add_found(struct thread *me, struct device_source *s, nvmlReturn_t r
         return;
     s->handle = NULL;
     tell_of_source(me, s, result);
-    say(SAY_DEVICE_ONE, "no counters of a device: %s (%d)", nvml_result_text(result), (int)result);
 }
 
 /* What CUPTI has told of since the last look. A part of a device is followed by the whole. */
@@ -220,8 +217,6 @@ static void stop_source(struct thread *me, struct device_source *s, nvmlReturn_t
 {
     s->handle = NULL;
     tell_of_source(me, s, result);
-    say(SAY_DEVICE_ONE, "no more counters of a device: %s (%d)", nvml_result_text(result),
-        (int)result);
 }
 
 /* Somebody has shut NVML down more often than started it. Its handles may be others now. */
@@ -387,7 +382,7 @@ void device_start(struct thread *writer)
     atomic_store(&control.running, 1);
     if (own_thread_create(device_main, NULL) != 0) {
         atomic_store(&control.running, 0);
-        say(SAY_DEVICE, "no counters of the devices: no thread could be started");
+        note(SAY_DEVICE, "no counters of the devices: no thread could be started");
     }
 }
 
@@ -413,8 +408,6 @@ void device_tick(struct thread *writer)
     snprintf(why, sizeof why, "the driver does not answer: %s has not returned for %llu ms", name,
              (unsigned long long)(now - since_ns) / 1000000);
     device_tell_absent(writer, &(struct device_lack){.reason = DEVICE_ABSENT_SLOW, .why = why});
-    say(SAY_DEVICE, "no counters of the devices (%s): %s", setting_infos[SETTING_DEVICE].variable,
-        why);
 }
 
 void device_end(uint64_t ns)

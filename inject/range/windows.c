@@ -516,11 +516,10 @@ void windows_end(uint64_t ns)
                 "gpuprof_step(), or say with --step-by what a step is",
                 who);
         else if (now.missed)
-            say(SAY_WINDOWS,
-                "%s: %llu of its windows %s over before all was turned on for %s: give them a "
-                "longer warmup",
-                who, (unsigned long long)now.missed, now.missed == 1 ? "was" : "were",
-                now.missed == 1 ? "it" : "them");
+            note(SAY_WINDOWS,
+                 "%s: windows were over before all was turned on for them; give them a longer "
+                 "warmup",
+                 who);
         lock_drop(&lock);
     }
 }

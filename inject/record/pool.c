@@ -180,10 +180,10 @@ static void go_without_file(struct pool *pool, struct stream_header *header, int
 {
     pool->is_file = false;
     header->live_path[0] = '\0';
-    say(SAY_LIVE,
-        "no live file could be made (%s): events of the last second are lost if the program "
-        "is killed; set GPUPROF_LIVE to a local folder with room",
-        error_text(reason));
+    note(SAY_LIVE,
+         "no live file could be made (%s): events of the last second are lost if the program "
+         "is killed; set GPUPROF_LIVE to a local folder with room",
+         error_text(reason));
 }
 
 /* Where there is no file. Shared, so that a child of a fork cannot cost the parent copies. */

@@ -250,10 +250,8 @@ bool thread_make_room(struct thread *t, size_t bytes)
         t->waited = false;
     } else {
         counter_add(COUNTER_DROPPED, 1);
-        say(SAY_DROPPED,
-            "events are being dropped (and counted): the %s buffer is full and the writer "
-            "cannot keep up; raise --buffer or --wait",
-            setting_infos[SETTING_BUFFER].variable);
+        note(SAY_DROPPED, "the buffer was full and the writer could not keep up; raise --buffer or "
+                          "--wait");
     }
     errno = saved;
     return has;

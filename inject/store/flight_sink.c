@@ -181,8 +181,8 @@ static bool put(const uint8_t *data, size_t bytes)
            !(good = write_whole(fd, data, bytes, segment_offset(f.current) + (off_t)s->bytes)) &&
            errno == ENOSPC) {
         if (!f.is_short)
-            say(SAY_FLIGHT, "--flight keeps less than it may: no room for the live file; "
-                            "GPUPROF_LIVE names another folder");
+            note(SAY_FLIGHT_ROOM, "--flight keeps less than it may: no room for the live file; "
+                                  "point GPUPROF_LIVE at a folder with more space");
         f.is_short = true;
         if (oldest() == FLIGHT_SEGMENTS) {
             errno = ENOSPC;
@@ -243,7 +243,8 @@ static void turn(void)
     s->begin_ticks = ticks_now();
     s->first = f.next_sequence;
     if (!flight_state_write(f.encoder, put_state))
-        say(SAY_FLIGHT, "--flight: no room for what names mean; GPUPROF_LIVE names another folder");
+        note(SAY_FLIGHT_ROOM, "--flight: no room for the table of names; point GPUPROF_LIVE at a "
+                              "folder with more space");
     s->state_bytes = s->bytes;
     s->number = ++f.number;
     publish(next);

@@ -5,6 +5,7 @@
 
 #include "api/api.h"
 #include "base/pages.h"
+#include "client_note.h"
 #include "record.h"
 
 #define BUCKETS      (1u << 17)
@@ -86,6 +87,14 @@ static uint64_t text_key(const struct record *r, char end)
     return key;
 }
 
+/* All notes hold; of other META records only the latest of a key does. */
+static uint64_t meta_key(const struct record *r)
+{
+    static const char note[] = META_NOTE "=";
+    bool is_note = r->byte_count >= sizeof note - 1 && memcmp(r->bytes, note, sizeof note - 1) == 0;
+    return text_key(r, is_note ? '\0' : '=');
+}
+
 static uint64_t argument(const struct record *r, unsigned index)
 {
     return index < r->arg_count ? r->args[index] : 0;
@@ -132,7 +141,7 @@ static enum part part_of(const struct record *r, uint32_t thread, uint64_t *key)
     *key = r->type;
     switch (r->type) {
     case RECORD_CALL: return call_part(r, key);
-    case RECORD_META: *key = text_key(r, '='); return PART_LATEST;
+    case RECORD_META: *key = meta_key(r); return PART_LATEST;
     case RECORD_COST:
     case RECORD_STEP_DOWN: *key = text_key(r, '\0'); return PART_LATEST;
     case RECORD_COUNTER: *key = mix(r->type, r->code); return PART_LATEST;

@@ -183,6 +183,11 @@ class Process:
                 for r in sorted(self.of_type(META), key=lambda r: r.begin)]
 
     @property
+    def said(self):
+        """What the library has to say of the recording."""
+        return [value for key, value in self.metas if key == "said"]
+
+    @property
     def meta(self):
         return dict(self.metas)
 

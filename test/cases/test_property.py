@@ -132,12 +132,17 @@ def test_program_by_its_loader(work, run_collector, tmp_path):
 def test_what_the_library_has_to_say_is_said_once(make_records, run_collector):
     """By who reads the recordings: of 32 ranks in one line."""
     said = "stacks have no Python frames: Python 3.9.1: it is not known"
+    lacks = "kernels: not supported here"
     lines = [line for rank in range(32) for line in (f"process {rank + 1}", f"meta said={said}",
+                                                     "meta gpu_rows=from CUPTI 26, /a, without b/"
+                                                     f"libcupti.so, without {lacks}",
                                                      f"{stream_reader.CALL} 1 1000 5 1 0 cudaFree "
                                                      "0 -")]
     folder = make_records(lines)
     done = run_collector("report", folder)
     assert done.stdout.count(said) == 1 and f"note       {said} (32 of 32 processes)" in done.stdout
+    assert done.stdout.count(lacks) == 1
+    assert f"GPU        rows without {lacks} (32 of 32 processes)" in done.stdout
 
 
 def test_folder_at_the_start_is_meant(work, tmp_path):

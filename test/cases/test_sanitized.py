@@ -106,9 +106,7 @@ def test_stress_over_budget(stress, tmp_path, kind):
                                    "GPUPROF_SEAL": "10ms", "GPUPROF_WAIT": "60s",
                                    "STRESS_PAUSE_US": "5000", "GPUPROF_OVERHEAD_MAX": "0.0001%",
                                    "TSAN_OPTIONS": "exitcode=66"})
-        assert done.returncode == 3, done.stderr[:5000]
-        assert all("--overhead-max" in line for line in done.stderr.splitlines()), \
-            done.stderr[:5000]
+        assert done.returncode == 3 and done.stderr == "", done.stderr[:5000]
         [process] = stream_reader.read_folder(out)
         passed = process.counters["passed_by"]
         calls = process.of_type(stream_reader.CALL)
@@ -149,8 +147,7 @@ def test_devices(stress, tmp_path, kind, settings):
                                           LD_LIBRARY_PATH=str(toolchain.SIM),
                                           SIMCUDA_DEVICES="2", TSAN_OPTIONS="exitcode=66",
                                           ASAN_OPTIONS="detect_leaks=0", **settings))
-    assert done.returncode == 3, done.stderr[:5000]
-    assert all("counters of" in line for line in done.stderr.splitlines()), done.stderr[:5000]
+    assert done.returncode == 3 and done.stderr == "", done.stderr[:5000]
     process = max(stream_reader.read_folder(tmp_path / "out"), key=lambda p: len(p.records))
     assert not process.losses and len(process.calls()) <= int(done.stdout)
     power = process.of_type(stream_reader.DEVICE_POWER)
