@@ -94,7 +94,7 @@ const struct option_info option_infos[] = {
      "NCCL ...) around it; default: the first of the first four that is recorded"},
     {OPTION_AT, 0, "at", "peak|end|SECONDS", OTHER,
      "show who held how much at that moment: each device's own peak, the end, or so many seconds "
-     "after the first event; default: peak"},
+     "after the first event; with -o x.pickle, the snapshot of that moment; default: peak"},
     {OPTION_MEMORY_TABLE, 0, "table", "NAME[,NAME..]", TEXT(tables),
      "show these tables only, by their names in the JSON, such as leaks, kinds, steps or curve"},
     {OPTION_MINE, 0, "mine", NULL, FLAG(is_mine),

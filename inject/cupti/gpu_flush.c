@@ -51,7 +51,7 @@ static void give_up(void)
     gpu_stop_records();
 }
 
-/* One round. False: nothing is to be had any more. */
+/* One round. False: CUPTI will hand nothing over any more. */
 static bool look(uint32_t requested, bool *is_asked, uint64_t *took_ns)
 {
     *is_asked = requested != atomic_load(&gpu_flusher.done);

@@ -28,7 +28,7 @@ struct libraries {
 };
 
 /* Which rank it is, of which job (rank.h), what changes how CUDA works and how quick that is, and
- * what was asked to be recorded, which is to be asked for again. */
+ * what the user asked to record, so that the next command can ask for it again. */
 static const char *const variables[] = {"RANK",
                                         "LOCAL_RANK",
                                         "WORLD_SIZE",
