@@ -76,7 +76,7 @@ static void put_host(struct passage *p, enum idle_cause cause, const struct idle
 
 /* The same of time in which the thread made no call: it ran (`cause`), or did what `look` says. */
 static void put_silent(struct passage *p, enum idle_cause cause, const struct idle_place *place,
-                       const struct idle_look *look, uint64_t until_ns)
+                       const struct silence_look *look, uint64_t until_ns)
 {
     if (cause == IDLE_HOST && until_ns > p->at_ns) /* but for what a wait before has of it */
         put_host(p, cause, place, earlier(until_ns, p->at_ns + p->credit_ns));
@@ -90,8 +90,8 @@ static void put_silent(struct passage *p, enum idle_cause cause, const struct id
     uint32_t share = 0;
     for (unsigned i = 0; i < sizeof parts / sizeof parts[0]; i++) {
         share += parts[i].share;
-        uint64_t so_far = (uint64_t)((double)ns * share / IDLE_LOOK_ALL);
-        put(p, parts[i].cause, place, at_ns + (share == IDLE_LOOK_ALL ? ns : so_far));
+        uint64_t so_far = (uint64_t)((double)ns * share / SILENCE_ALL);
+        put(p, parts[i].cause, place, at_ns + (share == SILENCE_ALL ? ns : so_far));
     }
     put(p, cause, place, until_ns);
 }

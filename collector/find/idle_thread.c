@@ -75,7 +75,7 @@ static const struct idle_spent *find_spent(const struct idle_thread *t, uint64_t
 }
 
 /* The time from the last call to that moment, if it is known what it went to. */
-static int append_between(struct idle_thread *t, uint64_t end_ns, struct idle_look look)
+static int append_between(struct idle_thread *t, uint64_t end_ns, struct silence_look look)
 {
     const struct idle_entry *last = idle_thread_last(t);
     uint64_t begin_ns = last ? last->end_ns : end_ns;

@@ -10,6 +10,7 @@
 
 #include "find/idle_ranks.h"
 #include "find/idle_rows.h"
+#include "model/silence_look.h"
 
 #define IDLE_ENTRIES_MAX 128
 
@@ -24,26 +25,16 @@
 
 #define IDLE_SPENT_MAX 8 /* names of ranges that are told apart between two calls */
 
-#define IDLE_LOOK_ALL 1000000u
-
-/* What a thread did in a time without a call, in millionths of it; the rest of the time it ran, or
- * nobody knows. */
-struct idle_look {
-    uint32_t waiting;
-    uint32_t preempted;
-    uint32_t unknown; /* one of these two, and nobody knows which */
-};
-
 struct idle_entry {
     uint64_t begin_ns;
     uint64_t end_ns;
     uint64_t since_ns; /* begin of the operator or range that the place is of; 0: of none */
     struct idle_place place;
-    struct idle_look look; /* of the time before it, but for what lies in the entry before */
-    uint8_t cause;         /* enum idle_cause */
-    bool waits;            /* for the device, and for all of it that was asked for before */
-    bool is_open;          /* it never returned */
-    bool is_around;        /* the stack is that of an operator around, too */
+    struct silence_look look; /* of the time before it, but for what lies in the entry before */
+    uint8_t cause;            /* enum idle_cause */
+    bool waits;               /* for the device, and for all of it that was asked for before */
+    bool is_open;             /* it never returned */
+    bool is_around;           /* the stack is that of an operator around, too */
 };
 
 /* How long ranges or operators of one name were open since the last call. */
@@ -58,7 +49,7 @@ struct idle_spent {
  */
 struct idle_silence {
     uint64_t ns; /* how long it was; 0: there was none yet */
-    struct idle_look look;
+    struct silence_look look;
     uint32_t stack;    /* of the call that ended it, ... */
     uint32_t function; /* ... what it called, ... */
     uint32_t from;     /* ... and the call before */

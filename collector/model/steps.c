@@ -11,6 +11,7 @@
 #include "error.h"
 #include "glob.h"
 #include "model/op_kind.h"
+#include "model/silence_look.h"
 #include "record/gpu_record.h"
 
 #define AUTOMATIC ((1u << STEPS_NAMED) - 1)
@@ -230,6 +231,22 @@ static int take_call(struct steps *s, const struct event *e)
     return add_numbered(s, STEPS_GRAPH, e, record_arg(r, 0), false);
 }
 
+/* A step ends where its thread began to wait for something: perhaps the next one is not due yet. */
+static int take_silence(struct steps *s, const struct event *e)
+{
+    struct silence_look look = {0};
+    struct event wait = *e;
+    if (s->kind != STEPS_GRAPH || s->mark_count == s->steps_max ||
+        !silence_look_of(e->record, &look) || look.waiting < SILENCE_ALL / 2)
+        return 0;
+    const struct step_mark *last = &s->marks[s->mark_count - 1];
+    if (last->ends && last->thread == e->thread)
+        return 0;
+    uint64_t silent_ns = record_arg(e->record, SILENCE_NS);
+    wait.begin_ns -= silent_ns < e->begin_ns ? silent_ns : e->begin_ns;
+    return add_numbered(s, STEPS_GRAPH, &wait, 0, true);
+}
+
 static int take(void *context, const struct slice *slice)
 {
     struct steps *s = context;
@@ -245,6 +262,8 @@ static int take(void *context, const struct slice *slice)
     if (slice->pause_change == PAUSE_BEGINS && /* with a step, which is not recorded */
         record_arg(e->record, e->record->type == RECORD_WINDOW ? WINDOW_STEP : PAUSE_STEP))
         return add_numbered(s, STEPS_CALLED, e, 0, true);
+    if (e->record->type == RECORD_SILENCE)
+        return take_silence(s, e);
     if (e->record->type == RECORD_CALL)
         return take_call(s, e);
     return 0;
@@ -314,17 +333,34 @@ static int make_of_spans(struct steps *s, const struct step_mark *marks, uint32_
     return error;
 }
 
-/* One lasts until the next begins, or none does, of those that are of `thread` and have that
- * number. */
+/* What launches of graphs are marks among. */
+struct launched {
+    uint64_t graph;
+    bool has_pauses; /* a wait of the thread that launched it last ends its step */
+};
+
+static bool is_launch(const struct step_mark *m, uint64_t graph)
+{
+    return m->number == graph && !m->ends;
+}
+
+static bool is_pause(const struct step_mark *m, const struct step_mark *last)
+{
+    return m->ends && last && m->thread == last->thread;
+}
+
+/* One lasts until the next begins, or none does, of those that are of `thread` and launch that
+ * graph. */
 static int make_of_begins(struct steps *s, const struct step_mark *marks, uint32_t count,
-                          const struct thread *thread, const uint64_t *graph)
+                          const struct thread *thread, const struct launched *l)
 {
     const struct step_mark *last = NULL;
     uint64_t number = 0;
     int error = 0;
     for (uint32_t i = 0; error == 0 && i < count; i++) {
         const struct step_mark *m = &marks[i];
-        if ((thread && m->thread != thread) || (graph && m->number != *graph))
+        if ((thread && m->thread != thread) ||
+            (l && !is_launch(m, l->graph) && !(l->has_pauses && is_pause(m, last))))
             continue;
         if (last)
             error = add_step(s, last, s->kind == STEPS_CALLED ? last->number : number++,
@@ -353,6 +389,22 @@ static int make_of_ends(struct steps *s, const struct step_mark *marks, uint32_t
     return error;
 }
 
+/* Are there launches that follow one another without a wait, between the waits? What lies behind
+ * most launches is a part of what is done again and again. */
+static bool has_bursts(const struct step_mark *marks, uint32_t count, uint64_t graph)
+{
+    const struct step_mark *last = NULL;
+    uint32_t launches = 0, pauses = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        const struct step_mark *m = &marks[i];
+        bool ends = is_pause(m, last);
+        launches += is_launch(m, graph);
+        pauses += ends;
+        last = is_launch(m, graph) ? m : ends ? NULL : last;
+    }
+    return pauses <= launches / 2;
+}
+
 /* The graph of most launches, of several the one that came first; none was launched only once. */
 static int make_of_launches(struct steps *s, const struct step_mark *marks, uint32_t count)
 {
@@ -361,15 +413,17 @@ static int make_of_launches(struct steps *s, const struct step_mark *marks, uint
     int error = 0;
     for (uint32_t i = 0; error == 0 && i < count; i++) {
         struct key key = {marks[i].number, 0, 0};
-        error = key_map_set(&launches, key, key_map_get(&launches, key) + 1);
+        if (!marks[i].ends)
+            error = key_map_set(&launches, key, key_map_get(&launches, key) + 1);
     }
     for (uint32_t i = 0; error == 0 && i < count; i++) {
         uint64_t of_this = key_map_get(&launches, (struct key){marks[i].number, 0, 0});
-        graph = of_this > most ? marks[i].number : graph;
-        most = of_this > most ? of_this : most;
+        graph = !marks[i].ends && of_this > most ? marks[i].number : graph;
+        most = !marks[i].ends && of_this > most ? of_this : most;
     }
     key_map_release(&launches);
-    return error < 0 || most == 1 ? error : make_of_begins(s, marks, count, NULL, &graph);
+    const struct launched l = {graph, has_bursts(marks, count, graph)};
+    return error < 0 || most == 1 ? error : make_of_begins(s, marks, count, NULL, &l);
 }
 
 static int make(struct steps *s, const struct step_mark *marks, uint32_t count)

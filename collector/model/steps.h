@@ -11,7 +11,8 @@
  *               those inside a backward operator (an optimizer fused into the backward pass runs
  *               for each parameter there) are none
  *   dataloader  from the begin of one outermost enumerate(DataLoader)# label to that of the next
- *   graph       from one launch of the graph that is launched most often to the next; of a process
+ *   graph       from one launch of the graph that is launched most often to the next, or until its
+ *               thread waits behind the last one of a burst (silence_look.h); of a process
  *               in which that goes on for less than a STEPS_GRAPH_PART of its time, only where they
  *               are wanted
  *
@@ -76,7 +77,7 @@ _Static_assert(sizeof(struct step) <= STEP_BYTES, "STEP_BYTES is what it says");
 struct step_mark {
     uint64_t begin_ns;
     uint64_t end_ns; /* 0: it has not ended */
-    uint64_t number; /* of a gpuprof_step(), or the graph's */
+    uint64_t number; /* of a gpuprof_step(), or the graph's, if it is no wait */
     struct process *process;
     const struct thread *thread;
     const struct kernel_name *text;

@@ -12,6 +12,7 @@ import pytest
 import stream_reader
 from stream_reader import CALL, OP_BEGIN, OP_END, PAUSE, STEP, TYPE_NUMBERS
 
+SILENCE = TYPE_NUMBERS["silence"]
 LABEL, BACKWARD, MODULE = 7, 1, 254
 KERNEL, COPY, SET, GRAPH = (TYPE_NUMBERS[name] for name in ("kernel", "copy", "set", "graph"))
 WORK = (KERNEL, COPY, SET, GRAPH)
@@ -264,8 +265,16 @@ class Process:
         if not counts or max(counts.values()) < 2:
             return []
         graph = counts.most_common(1)[0][0]
-        return self.of_begins([(r.begin, i, None) for i, r in
-                               enumerate(r for r in launches if r.args[0] == graph)])
+        launches = [r for r in launches if r.args[0] == graph]
+        steps = self.of_begins([(r.begin, i, None) for i, r in enumerate(launches)])
+        ends = [min((r.begin - r.args[0] for r in self.process.of_type(SILENCE)
+                     if r.thread == launch.thread and step.begin < r.begin - r.args[0] < step.end
+                     and r.args[1] - r.args[2] - r.args[3] >= r.args[0] / 2), default=None)
+                for step, launch in zip(steps, launches)]
+        if 2 * (len(ends) - ends.count(None)) <= len(ends):  # else they are of the loop
+            for step, end in zip(steps, ends):
+                step.end, step.partial = (end, False) if end else (step.end, step.partial)
+        return steps
 
     def by_name(self, pattern):
         """Nested ranges of the default domain, and labels."""

@@ -444,6 +444,34 @@ def test_graphs(tester):
     assert "a step is from one launch of the graph that is launched most to the next\n" in text
 
 
+def silent(stream, ns, ran=0):
+    """Until the next call; so long it ran."""
+    stream.tick(ns)
+    stream.add(TYPE_NUMBERS["silence"], MAIN, stream.now, args=(ns, ns, ran, 1))
+
+
+@pytest.mark.parametrize("burst, ran, thread", [
+    (20, 0, MAIN), (2, 0, MAIN), (1, 0, MAIN), (20, 1_500_000, MAIN), (20, 0, AUTOGRAD)])
+def test_pauses_between_bursts_of_graphs(tester, burst, ran, thread):
+    """A server waits for the next request: not in a step, unless each has such a wait; nor if it
+    is another thread that waits, or if this one runs."""
+    stream = Stream()
+
+    def answer():
+        for _ in range(burst):
+            stream.call(function="cudaGraphLaunch", args=(16, 0), work=30, thread=thread)
+        stream.call(function="cudaEventRecord", ns=500, thread=thread)
+        silent(stream, 2_000_000, ran)
+        stream.call(function="cudaMemcpyAsync")  # the request
+        stream.call(function="cudaGraphLaunch", args=(32, 0), work=30, thread=thread)
+    steps = tester.make(of(stream, 6, answer)).check("graph")
+    ends = burst > 1 and not ran and thread == MAIN
+    assert len(steps) == 6 * burst
+    assert [step.end - step.begin > 1_900_000 for step in steps] == \
+        ([False] * (burst - 1) + [not ends]) * 6
+    assert [step.partial for step in steps] == [False] * (len(steps) - 1) + [not ends]
+
+
 @pytest.mark.parametrize("rest_us, by", [(8_450, "graph"), (8_550, "none")])
 def test_graphs_of_a_part_of_the_time(tester, rest_us, by):
     """20 launches within 0.95 ms are steps if that is a tenth of the time, or if wanted."""
