@@ -29,7 +29,8 @@ class Hung:
         self.data = tmp_path / "data"
         env = toolchain.environment(self.data, library, **{
             "GPUPROF_GPU": "on", "GPUPROF_CUPTI": toolchain.SIM / "libcupti.so.12",
-            "GPUPROF_LIVE": tmp_path, "SIMCUDA_ENDLESS": "endless", **settings})
+            "GPUPROF_LIVE": tmp_path, "SIMCUDA_ENDLESS": "endless",
+            "GPUPROF_SILENCE": "off", **settings})
         self.program = conftest.Program([str(word) for word in command], env=env, text=True,
                                         stdout=subprocess.PIPE, stderr=subprocess.PIPE)
         self.said = []
@@ -203,7 +204,7 @@ SCENES = {
 @pytest.mark.parametrize("scene", SCENES)
 def test_what_had_not_finished(library, collector, tmp_path, scene):
     settings, function, expected = SCENES[scene]
-    with Hung([hang_work(), scene], library, tmp_path, GPUPROF_SILENCE="off", **settings) as hung:
+    with Hung([hang_work(), scene], library, tmp_path, **settings) as hung:
         for found, call in hung_report(collector, hung):
             assert call["function"] == function and len(found["open_calls"]) == 1
             assert found["findings"][0]["id"] == "hang"
@@ -222,7 +223,7 @@ def test_what_had_not_finished(library, collector, tmp_path, scene):
     ("launch", "cudaLaunchKernel", "launch"), ("malloc", "cudaMalloc", "alloc")])
 def test_which_stacks_to_take(library, collector, tmp_path, scene, function, classes):
     """Of the kind of the call that hangs: no other would give it its stack."""
-    with Hung([hang_work(), scene], library, tmp_path, GPUPROF_SILENCE="off",
+    with Hung([hang_work(), scene], library, tmp_path,
               SIMCUDA_FAIL=f"{function}:1=hang") as hung:
         for found, _ in hung_report(collector, hung):
             kinds = "launch," if classes == "launch" else ""
