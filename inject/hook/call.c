@@ -37,10 +37,10 @@ bool call_attach(struct thread *t, uintptr_t caller)
 }
 
 /* Of a process that has done nothing else there is nothing to record: many only look whether there
- * is a GPU. */
+ * is a GPU, and some make a stream for that. */
 static bool begins_nothing(const struct call_site *site)
 {
-    return site->memory == API_MEMORY_RESET && epoch_now() == EPOCH_NONE;
+    return site->only_ends && epoch_now() == EPOCH_NONE;
 }
 
 /*

@@ -34,6 +34,7 @@ struct call_site {
     uint8_t cost;         /* enum cost_class */
     bool is_piece;        /* it copies one piece: content.h */
     bool waits;           /* it is there to wait for the device */
+    bool only_ends;       /* it only ends what there is: by itself it begins no recording */
     uint8_t memory;       /* enum api_memory */
 };
 

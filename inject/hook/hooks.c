@@ -58,6 +58,7 @@ enum hook_missing {
                                                .cost = API_COST_OF_##does,                         \
                                                .is_piece = API_IS_PIECE(does),                     \
                                                .waits = API_WAITS(does),                           \
+                                               .only_ends = IS_RESET(does) || ENDS_STREAM(does),   \
                                                .memory = API_MEMORY_OF_##does,                     \
                                                .pending = API_PENDING_OF_##domain}
 

@@ -438,7 +438,7 @@ def test_calls_that_fail(library, tmp_path):
                                  "GPUPROF_BACKTRACE": "graph"}, 0)):
         out = tmp_path / "-".join(("out", *settings))
         env = toolchain.environment(out, library, **{"GPUPROF_BACKTRACE_THRESHOLD": "60s",
-                                                     **settings})
+                                                     "GPUPROF_SILENCE": "off", **settings})
         toolchain.run([build("-O2"), "failing", "1100"], env)
         [process] = stream_reader.read_folder(out)
         stacks = Stacks(process)
