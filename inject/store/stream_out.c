@@ -12,6 +12,7 @@
 #include "base/descriptor.h"
 #include "base/say.h"
 #include "base/unnamed.h"
+#include "record/pool.h"
 #include "record/state.h"
 
 #define ADVICE "; GPUPROF_OUT names another folder"
@@ -143,6 +144,7 @@ static bool append(const uint8_t *data, size_t bytes)
     if (!reopen())
         return false;
     if (has_gone()) {
+        pool_unlink(&gp.header); /* nobody finds the live file without it */
         errno = ENOENT;
         return false;
     }
