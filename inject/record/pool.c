@@ -367,6 +367,8 @@ void pool_prepare(struct pool *pool)
     if (atomic_load(&pool->free_count) < READY_CHUNKS)
         grow(pool, pool->shared_max);
     uint32_t allocated = atomic_load(&pool->allocated);
+    if (allocated > pool->shared_max) /* behind are first chunks: most threads fill little of one */
+        allocated = pool->shared_max;
     if (pool->mapped == allocated)
         return;
     /* Older kernels refuse it: then each page faults when a thread first writes to it. */
