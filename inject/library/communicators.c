@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/hash.h"
+#include "base/pages.h"
 #include "base/signals.h"
 #include "base/ticks.h"
 #include "cuda/current_device.h"
@@ -14,6 +15,7 @@
 
 #define PROBES_MAX  256u
 #define HANDLE_BITS 48u
+#define TABLE_BYTES (COMMUNICATORS_MAX * sizeof(struct communicator))
 
 enum { KEY_FREE, KEY_GONE, KEY_MADE }; /* no key is so small */
 
@@ -30,19 +32,34 @@ struct communicator {
 
 /* By the threads that make and use communicators; what is not atomic by the one that makes it,
  * before its key, and by those that use it, one after another. */
-static struct communicator table[COMMUNICATORS_MAX];
+static _Atomic(struct communicator *) table; /* mmap'ed with the first one; NULL: there is none */
 
 _Static_assert((COMMUNICATORS_MAX & (COMMUNICATORS_MAX - 1)) == 0, "a mask");
 
-static struct communicator *place(uint64_t key, uint32_t probe)
+/* By whoever makes the first one. NULL: no memory. */
+static struct communicator *make_table(void)
 {
-    return &table[((hash_mix(0, key) >> 32) + probe) & (COMMUNICATORS_MAX - 1)];
+    struct communicator *all = atomic_load(&table), *nobody = NULL;
+    int saved = errno;
+    if (!all && (all = pages_map(TABLE_BYTES)) &&
+        !atomic_compare_exchange_strong(&table, &nobody, all)) {
+        munmap(all, TABLE_BYTES);
+        all = nobody;
+    }
+    errno = saved;
+    return all;
+}
+
+static struct communicator *place(struct communicator *all, uint64_t key, uint32_t probe)
+{
+    return &all[((hash_mix(0, key) >> 32) + probe) & (COMMUNICATORS_MAX - 1)];
 }
 
 static struct communicator *find(uint64_t key)
 {
-    for (uint32_t i = 0; key > KEY_MADE && i < PROBES_MAX; i++) {
-        struct communicator *c = place(key, i);
+    struct communicator *all = atomic_load(&table);
+    for (uint32_t i = 0; all && key > KEY_MADE && i < PROBES_MAX; i++) {
+        struct communicator *c = place(all, key, i);
         uint64_t has = atomic_load_explicit(&c->key, memory_order_acquire);
         if (has == key)
             return c;
@@ -55,8 +72,9 @@ static struct communicator *find(uint64_t key)
 /* What is in `what`, under that key; NULL: there is no room. */
 static struct communicator *add(uint64_t key, const struct communicator *what)
 {
-    for (uint32_t i = 0; key > KEY_MADE && i < PROBES_MAX; i++) {
-        struct communicator *c = place(key, i);
+    struct communicator *all = make_table();
+    for (uint32_t i = 0; all && key > KEY_MADE && i < PROBES_MAX; i++) {
+        struct communicator *c = place(all, key, i);
         uint64_t has = atomic_load_explicit(&c->key, memory_order_relaxed);
         if (has > KEY_GONE || !atomic_compare_exchange_strong(&c->key, &has, KEY_MADE))
             continue;
@@ -89,10 +107,11 @@ uint64_t communicator_id(const void *unique_id)
 void communicator_ends(uint64_t handle)
 {
     const uint64_t mask = ((uint64_t)1 << HANDLE_BITS) - 1;
-    for (uint32_t i = 0; handle && i < COMMUNICATORS_MAX; i++) {
-        uint64_t key = atomic_load_explicit(&table[i].key, memory_order_relaxed);
+    struct communicator *all = atomic_load(&table);
+    for (uint32_t i = 0; all && handle && i < COMMUNICATORS_MAX; i++) {
+        uint64_t key = atomic_load_explicit(&all[i].key, memory_order_relaxed);
         if (key > KEY_MADE && (key & mask) == handle)
-            atomic_compare_exchange_strong(&table[i].key, &key, KEY_GONE);
+            atomic_compare_exchange_strong(&all[i].key, &key, KEY_GONE);
     }
 }
 
