@@ -100,11 +100,11 @@ MEMORY = {
             " cuMemGetMemPool cuMemGetDefaultMemPool cudaDeviceGetMemPool"
             " cudaDeviceGetDefaultMemPool cuDeviceGetMemPool cuDeviceGetDefaultMemPool",
     "POOL_END": "cudaMemPoolDestroy cuMemPoolDestroy",
-    # Addresses, tiles, pools' reserves, multicast objects and streams have no memory of their own.
+    # Addresses, tiles, pools' reserves, and multicast objects, which have no memory of their own.
     "NONE": "cudaDeviceGraphMemTrim cuDeviceGraphMemTrim cuMemAddressReserve cuMemAddressFree"
             " cuMemMapArrayAsync cudaMemPoolTrimTo"
             " cuMemPoolTrimTo cuMulticastCreate cuMulticastBindMem cuMulticastBindAddr"
-            " cuMulticastUnbind cudaStreamDestroy cuStreamDestroy",
+            " cuMulticastUnbind",
 }
 
 

@@ -766,14 +766,22 @@ def test_a_part_is_as_the_whole_after_start_up(run_verb, make_records, tmp_path)
 
 @pytest.mark.parametrize("function", [
     "cudaMalloc", "cudaHostAlloc", "cudaMallocHost", "cudaFreeHost", "cudaHostRegister",
-    "cudaHostUnregister", "cudaFreeArray", "cuMemFree_v2", "cuMemFreeHost", "cudaStreamDestroy",
-    "cuStreamDestroy_v2"])
+    "cudaHostUnregister", "cudaFreeArray", "cuMemFree_v2", "cuMemFreeHost"])
 def test_calls_about_memory_may_wait_for_the_device(report, function):
     s = started()
     s.call(function, 140)
     s.now += 94
     s.launch()
     assert causes(report(s)) == {"allocation": 46 + 94, "launch": 4}
+
+
+@pytest.mark.parametrize("function", ["cudaStreamDestroy", "cuStreamDestroy_v2"])
+def test_the_end_of_a_stream_may_wait_for_the_device(report, function):
+    s = started()
+    s.call(function, 140)
+    s.now += 94
+    s.launch()
+    assert causes(report(s)) == {"sync": 46 + 94, "launch": 4}
 
 
 STEP = TYPE_NUMBERS["step"]

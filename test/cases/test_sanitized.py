@@ -58,7 +58,8 @@ def build_buffers(target, kind, source):
     subprocess.run(["gcc", "-std=gnu11", "-O1", "-g", f"-fsanitize={kind}",
                     "-fno-sanitize-recover=all", "-D_GNU_SOURCE", f"-I{conftest.ROOT}/inject",
                     f"-I{conftest.ROOT}/formats", toolchain.SOURCES / source,
-                    conftest.source("inject", "gpu_buffers.c"), "-o", target, "-pthread"],
+                    conftest.source("inject", "gpu_buffers.c"),
+                    conftest.source("inject", "pages.c"), "-o", target, "-pthread"],
                    check=True)
 
 

@@ -55,6 +55,12 @@ void say(enum say_cause cause, const char *format, ...)
     va_end(arguments);
 }
 
+void note(enum say_cause cause, const char *format, ...)
+{
+    (void)cause;
+    (void)format; /* the status says it, too */
+}
+
 static char told[STATUS_BYTES_MAX]; /* the last META record */
 
 void meta_append_text(struct thread *writer, const char *key, const char *value)
