@@ -327,7 +327,7 @@ def run_python(torch, scene, pytorch="stacks", **settings):
         GPUPROF_PYTORCH=pytorch, **{"GPUPROF_BACKTRACE_THRESHOLD": "off", **settings})
     told = torch.folder / "told"
     done = toolchain.run([SYSTEM_PYTHON, toolchain.SOURCES / "torch_python.py", scene, told], env)
-    assert done.stderr.count("\n") == (scene == "governed")
+    assert not done.stderr
     return [(process, json.loads((torch.folder / f"told.{process.header.pid}").read_text()))
             for process in torch.processes]
 
