@@ -364,12 +364,16 @@ static bool grow(struct pool *pool, uint32_t most)
 
 void pool_prepare(struct pool *pool)
 {
-    if (atomic_load(&pool->free_count) < READY_CHUNKS)
-        grow(pool, pool->shared_max);
+    /* While no thread has filled one, and beyond the buffer's size, all are first chunks, of which
+     * most threads need few pages. */
+    bool is_filled = atomic_load(&pool->is_filled);
+    uint32_t most = is_filled ? pool->shared_max : first_chunks(pool);
+    if (is_filled && atomic_load(&pool->free_count) < READY_CHUNKS)
+        grow(pool, most);
     uint32_t allocated = atomic_load(&pool->allocated);
-    if (allocated > pool->shared_max) /* behind are first chunks: most threads fill little of one */
-        allocated = pool->shared_max;
-    if (pool->mapped == allocated)
+    if (allocated > most)
+        allocated = most;
+    if (pool->mapped >= allocated)
         return;
     /* Older kernels refuse it: then each page faults when a thread first writes to it. */
     madvise(pool_chunk(pool, pool->mapped), (size_t)(allocated - pool->mapped) * pool->chunk_bytes,
@@ -472,6 +476,7 @@ static void make_full(struct pool *pool, uint8_t *chunk, uint32_t number)
 void pool_leave(struct pool *pool, uint8_t *chunk, uint32_t number, uint64_t used)
 {
     atomic_store_explicit(&pool_owner(pool, chunk)->used, used, memory_order_release);
+    atomic_store_explicit(&pool->is_filled, true, memory_order_relaxed);
     make_full(pool, chunk, number);
 }
 

@@ -162,6 +162,7 @@ struct pool {
     uint32_t shared_max;        /* of these, what the buffer's size says: see pool_take */
     _Atomic uint32_t allocated; /* chunks backed by storage */
     uint32_t mapped;            /* of these, chunks whose pages the writer has mapped */
+    _Atomic bool is_filled;     /* a thread has filled a chunk and gone on in another */
     _Atomic uint32_t grow_lock;
     _Atomic uint32_t hint;       /* where to look for a free one */
     _Atomic uint32_t free_count; /* about: a look through all chunks is worth it */
