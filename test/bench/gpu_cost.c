@@ -46,6 +46,11 @@ void gpu_end(uint64_t ns)
     (void)ns;
 }
 
+void gpu_dies(bool is_certain, uint64_t ns)
+{
+    (void)is_certain, (void)ns;
+}
+
 void gpu_recording_runs(bool may_wait)
 {
     (void)may_wait;
