@@ -454,7 +454,7 @@ def test_recorded(run_collector, program, library):
     assert {e["args"]["launch latency (us)"] > -1000 for e in kernels} == {True}
     names_of = {f"cuda_{domain}": callback_names(domain) for domain in ("runtime", "driver")}
     assert all(names_of[e["cat"]][e["args"]["cbid"]] == e["args"].get("symbol", e["name"])
-               for e in calls)
+               for e in calls if e["name"] != "cudaStreamDestroy")  # which has two numbers
     assert trace["cuda_driver_version"] == trace["cupti_version"] // 10000 * 1000
     devices = {(e["pid"], e["args"]["device"]) for e in kernels}
     assert len(devices) == 2 and {device for _, device in devices} == {0, 1}

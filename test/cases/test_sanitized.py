@@ -174,7 +174,8 @@ def test_inside_what_is_left_out(stress, tmp_path, kind):
 
 @pytest.mark.parametrize("kind", ["thread", "address,undefined"])
 @pytest.mark.parametrize("part, needs", [
-    ("stack", ["ticks"]), ("modules", ["program_file", "cfi", "futex", "signals", "ticks"]),
+    ("stack", ["signals", "pages", "ticks"]),
+    ("modules", ["program_file", "cfi", "futex", "signals", "pages", "ticks"]),
     ("status", ["futex", "leader", "signals"])])
 def test_units(tmp_path, kind, part, needs):
     """Those of the unit tests that have threads."""

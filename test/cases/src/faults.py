@@ -286,7 +286,7 @@ def tiny_kernels(healthy):
     def steps():
         for _ in range(60):
             replay()
-    # One launch: however long the host takes to simulate the kernels, they begin one behind another.
+    # One launch: the kernels follow one another, however long the host takes to simulate them.
     replay_all = graph(steps)
     add(200 * MS, *here)
     wait()

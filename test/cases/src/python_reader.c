@@ -58,7 +58,10 @@ void say(enum say_cause cause, const char *format, ...)
 void note(enum say_cause cause, const char *format, ...)
 {
     (void)cause;
-    (void)format; /* the status says it, too */
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(said, sizeof said, format, arguments);
+    va_end(arguments);
 }
 
 static char told[STATUS_BYTES_MAX]; /* the last META record */
