@@ -16,7 +16,6 @@
 
 #define CUPTI_REASON_BYTES_MAX 1024
 #define CUPTI_REFUSED_MAX      6
-#define CUPTI_REFUSED_MAX      6
 
 /* What is known before the search; strings are views, NULL or empty where there is nothing. */
 struct cupti_search {
