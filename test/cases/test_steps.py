@@ -162,7 +162,7 @@ def test_timed_calls(steps, handler, stride):
     assert any(r.args[1] for r in process.of_type(stream_reader.COST))
 
 
-@pytest.mark.parametrize("handler, stride", [("call", 11), finer("inner-call", 131),
+@pytest.mark.parametrize("handler, stride", [("call", 37), finer("inner-call", 131),
                                              finer("call", 2), finer("inner-call", 41)])
 def test_killed(steps, handler, stride):
     steps(signal.SIGUSR1, handler, stride=1 << 20)  # one that lives has the table of functions

@@ -14,6 +14,7 @@
 #include <elf.h>
 #include <sched.h>
 #include <signal.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -52,20 +53,37 @@ static int is_in(uint64_t address, int first, int last)
     return found;
 }
 
-/* And where it goes on when the function returns at whose beginning it stands, if it does. */
-static uint64_t next_instruction(pid_t child, uint64_t *back)
+#if defined(__x86_64__)
+static uint64_t next_instruction(pid_t child)
+{
+    return (uint64_t)ptrace(PTRACE_PEEKUSER, child, offsetof(struct user, regs.rip), NULL);
+}
+
+/* Where it goes on when the function returns at whose beginning it stands. */
+static uint64_t return_address(pid_t child)
+{
+    long stack = ptrace(PTRACE_PEEKUSER, child, offsetof(struct user, regs.rsp), NULL);
+    return (uint64_t)ptrace(PTRACE_PEEKDATA, child, stack, NULL);
+}
+#else
+static struct user_regs_struct all_registers(pid_t child)
 {
     struct user_regs_struct registers;
     struct iovec all = {&registers, sizeof registers};
     ptrace(PTRACE_GETREGSET, child, (void *)NT_PRSTATUS, &all);
-#if defined(__x86_64__)
-    *back = (uint64_t)ptrace(PTRACE_PEEKDATA, child, (void *)(uintptr_t)registers.rsp, NULL);
-    return registers.rip;
-#else
-    *back = registers.regs[30];
-    return registers.pc;
-#endif
+    return registers;
 }
+
+static uint64_t next_instruction(pid_t child)
+{
+    return all_registers(child).pc;
+}
+
+static uint64_t return_address(pid_t child)
+{
+    return all_registers(child).regs[30];
+}
+#endif
 
 static void find_code(pid_t child, const char *program, struct code *found)
 {
@@ -163,10 +181,9 @@ static int run_to_library(pid_t child)
 static int run_to_library(pid_t child)
 {
     int stopped;
-    uint64_t back;
     do
         stopped = step_once(child);
-    while (stopped != SIGSTOP && !is_breakpoint(next_instruction(child, &back)));
+    while (stopped != SIGSTOP && !is_breakpoint(next_instruction(child)));
     return stopped;
 }
 #endif
@@ -214,10 +231,10 @@ static int step(pid_t child, long wanted, long lead)
             return 1;
         if ((is_theirs ? run_to_library(child) : step_once(child)) == SIGSTOP)
             return 0;
-        uint64_t back, next = next_instruction(child, &back);
+        uint64_t next = next_instruction(child), back;
         is_ours = is_in(next, OURS, UNWINDER);
         is_theirs = is_in(next, PROGRAM, CUDART);
-        if (is_theirs && is_in(back, OURS, UNWINDER)) /* just now */
+        if (is_theirs && is_in(back = return_address(child), OURS, UNWINDER)) /* just now */
             add_breakpoint(back);
         if (is_breakpoint(next) && place_count < PLACES_MAX)
             places[place_count++] = count + 1;

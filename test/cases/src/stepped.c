@@ -22,7 +22,7 @@
 #define FILL_CALLS  25000 /* two chunks of 512 KiB and more */
 #define FEW_CALLS   2500  /* some chunks of 16 KiB */
 #define LEFT_BYTES  600   /* a round's frames, and too few for a handler's */
-#define FILL_WAIT   50000
+#define FILL_WAIT   15000 /* the writer empties the buffer, or drops are counted */
 #define CHILD_WAIT  3000
 #define PASS_ROUNDS 700 /* of a millisecond each */
 #define PASS_CALLS  50
