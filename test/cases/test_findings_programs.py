@@ -244,7 +244,13 @@ def test_where_a_fault_is_in_c(run_collector, tmp_path, scene, debug):
         return
     assert ("compiled with -g" in first["advice"]) == (debug == "-g0")
     cost, cause, _ = FAULTS[scene]
-    assert first["ns"] == pytest.approx(cost(run), rel=TOLERANCE)
+    least = most = cost(run)
+    if scene == "launch-bound":
+        # The program has no code between its launches. The time there is gpuprof's, within a
+        # recorded call but outside the log's, and on a busy machine it is no small part.
+        process, = run.processes
+        most = fault.total(fault.gaps(process.work))
+    assert least * (1 - TOLERANCE) <= first["ns"] <= most * (1 + TOLERANCE)
     idle = [row["place"] for row in told["idle"] if row["cause"] == (cause or "copy")]
     assert idle[0].removeprefix("after ") in places
 
