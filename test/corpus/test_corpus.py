@@ -3,6 +3,7 @@
 
 import json
 import pathlib
+import re
 import shlex
 
 import pytest
@@ -110,6 +111,21 @@ def test_inputs_that_lead_nowhere(run_collector):
     assert sorted(values) == sorted([
         "float[4,16], 7, true, none, undefined, other, tensor, number", *["damaged"] * 6,
         "(damaged", "(none, damaged", "(1, ...)", "type_255[], (), ..."])
+
+
+def test_silences_and_notes(run_collector):
+    """Whatever silences claim, the causes add up to the idle time; a note is told once."""
+    path = HERE / "silences-wild.gpuprof"
+    report = json.loads(run_collector("report", "--format=json", path, encoding="utf-8").stdout)
+    causes = {row["cause"] for row in report["idle"]}
+    assert {"host", "waiting", "preempted", "unknown"} <= causes
+    for device in report["gpu_time"]:
+        parts = [name for name in device if re.fullmatch(r"idle_.*_ns", name)]
+        assert sum(map(device.get, parts)) == device["idle_ns"]
+    assert sum(row["total_ns"] for row in report["idle"]) == \
+        sum(device["idle_ns"] for device in report["gpu_time"])
+    text = run_collector("report", path, encoding="utf-8").stdout
+    assert text.count("the same") == 1 and "\x1b" not in text
 
 
 def test_whole_folder(run_collector):

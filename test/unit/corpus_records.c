@@ -484,6 +484,53 @@ static void save_pauses(void)
     builder_release(&b);
 }
 
+/* What threads are said to have done in silences that began before time, lasted for ever or not at
+ * all, or took more than the whole; launches of whole graphs behind them whose work is not there;
+ * and notes that are hostile, empty, the same again, and more than are told. */
+static void save_silences(void)
+{
+    static const uint64_t wild[][4] = {{1900000, 3000000, 90000, 2},
+                                       {UINT64_MAX, UINT64_MAX, UINT64_MAX, UINT64_MAX},
+                                       {UINT64_MAX, UINT64_MAX, 0, 1},
+                                       {2000000, 1ull << 63, 1, UINT64_MAX},
+                                       {0, 5, 1, 1},
+                                       {9, 8, 2, 1},
+                                       {7, 9, 0, 0}};
+    struct stream_builder b;
+    corpus_begin(&b);
+    builder_add(
+        &b, 0,
+        &(struct record){
+            .type = RECORD_COUNTER, .code = COUNTER_GPU_UNFLUSHED, .arg_count = 1, .args = {1}});
+    builder_text(&b, RECORD_API, 2, "cudaGraphLaunch|runtime|launch|address:graph,stream:stream");
+    builder_meta(&b, "gpu_graphs=\xff\"");
+    builder_meta(&b, "gpu_graphs=whole");
+    for (uint32_t i = 0; i < 12; i++)
+        builder_meta(&b, i % 3 ? i % 2 ? "said=" : "said=the same" : "said=\x1b[2J<b>\xff\"\n");
+    builder_meta(&b, "said");
+    builder_thread(&b, 2, 0, 6, "gpuprof-gpu");
+    for (uint32_t i = 0; i < 60; i++) {
+        const uint64_t graph[] = {i % 4, 0}, kernel[] = {i % 3, 1, 7, 1, 2, 3};
+        const uint64_t begin = 2000000 * (i % 50);
+        struct record call = {.type = RECORD_CALL,
+                              .code = 1 + i % 2,
+                              .begin = begin,
+                              .duration = 5,
+                              .correlation = i,
+                              .arg_count = 2,
+                              .args = {graph[0]}};
+        builder_record(&b, 1 + 2 * (i % 3 == 0), RECORD_SILENCE, begin, 0, 0, i % 9 ? 4 : i % 4,
+                       wild[i % 7], NULL);
+        builder_add(&b, 1 + 2 * (i % 4 == 0), &call);
+        if (i % 5)
+            builder_record(&b, 2, i % 2 ? RECORD_KERNEL : RECORD_GRAPH, begin + 9, i % 9, i, 6,
+                           kernel, NULL);
+    }
+    corpus_add_calls(&b);
+    corpus_save(&b, "silences-wild.gpuprof");
+    builder_release(&b);
+}
+
 void corpus_save_records(void)
 {
     save_extremes();
@@ -498,5 +545,6 @@ void corpus_save_records(void)
     save_windows();
     save_dumps();
     save_pauses();
+    save_silences();
     save_libraries();
 }
