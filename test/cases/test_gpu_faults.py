@@ -206,10 +206,13 @@ def test_callbacks_rest_in_a_pause(run, static):
 
 
 def test_callbacks_of_open_calls_do_not_rest(run):
-    """The end of a call that was recorded before the stop is still told."""
+    """The end of a call that was recorded before the stop is still told. Between that end and the
+    start they may go off: on a busy machine it takes a while from one to the other."""
     done = run(gpu_work(static=True), "launch", "wait-begin", "stop", "rest", "wait-end", "start",
                "sync", GPUPROF_GPU_FLUSH="10ms")
-    assert all(enable for _, enable, _ in switched(done))
+    [waited] = [line for thread in truth.read_log(done.log) for line in thread
+                if line.layer == "D" and line.end - line.begin > 10**9]
+    assert not [when for when, enable, _ in switched(done) if not enable and when < waited.end]
     assert max(c.end - c.begin for c in done.process.calls()) > 10**9 and not done.process.losses
     assert not done.process.counters["stale"]
 
