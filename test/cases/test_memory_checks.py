@@ -42,12 +42,12 @@ def verbs(recording, tmp_path):
             ["dump", "--blocks", recording])
 
 
-def test_sanitizers_find_nothing_in_unit_tests(folder, tmp_path):
-    for name in UNIT_TESTS:
-        done = subprocess.run([folder / "unit" / name], cwd=tmp_path, check=False, text=True,
-                              env={**os.environ, **SANITIZER_ENV}, capture_output=True, timeout=300)
-        assert done.returncode == 0, f"{name}\n{done.stdout}\n{done.stderr}"
-        assert "runtime error" not in done.stderr and "ERROR: " not in done.stderr, done.stderr
+@pytest.mark.parametrize("name", UNIT_TESTS)
+def test_sanitizers_find_nothing_in_unit_tests(folder, tmp_path, name):
+    done = subprocess.run([folder / "unit" / name], cwd=tmp_path, check=False, text=True,
+                          env={**os.environ, **SANITIZER_ENV}, capture_output=True, timeout=300)
+    assert done.returncode == 0, f"{done.stdout}\n{done.stderr}"
+    assert "runtime error" not in done.stderr and "ERROR: " not in done.stderr, done.stderr
 
 
 def test_sanitizers_find_nothing_in_verbs(folder, recording, tmp_path):
