@@ -41,7 +41,7 @@ unsigned notes_find(const struct recording *rec, struct absence *found)
     for (uint32_t i = 0; i < rec->count; i++)
         for (uint32_t j = 0; j < rec->processes[i]->meta_count; j++) {
             const char *text = rec->processes[i]->meta[j].text;
-            if (strncmp(text, head, sizeof head - 1) == 0)
+            if (strncmp(text, head, sizeof head - 1) == 0 && text[sizeof head - 1])
                 count = add(found, count, text + sizeof head - 1);
         }
     return count;

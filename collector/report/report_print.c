@@ -175,6 +175,8 @@ static void print_json_gpu_rows(const struct recording *rec, FILE *out)
     unsigned count = gpu_statuses_find(rec, found);
     fprintf(out, "\"gpu_rows_of\": ");
     absences_print_json(found, count, "status", out);
+    fprintf(out, ",\n\"notes\": ");
+    absences_print_json(found, notes_find(rec, found), "text", out);
     fprintf(out, ",\n");
 }
 

@@ -124,6 +124,8 @@ def test_silences_and_notes(run_collector):
         assert sum(map(device.get, parts)) == device["idle_ns"]
     assert sum(row["total_ns"] for row in report["idle"]) == \
         sum(device["idle_ns"] for device in report["gpu_time"])
+    notes = [note["text"] for note in report["notes"]]
+    assert len(notes) == len(set(notes)) > 1 and all(notes)
     text = run_collector("report", path, encoding="utf-8").stdout
     assert text.count("the same") == 1 and "\x1b" not in text
 
