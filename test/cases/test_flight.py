@@ -144,7 +144,7 @@ def test_nothing_on_disk_before_the_end(fly, tmp_path):
 
 def test_last_seconds_of_a_killed_program(fly, report, tmp_path):
     """The window is whole, and what was open and held before it is known."""
-    flight = fly()
+    flight = fly(**QUICK, BACKTRACE_THRESHOLD="off")  # all blocks in one row
     flight.say("a100", "(outer", "a200", "a300", "a200", "(inner", ")", "s1")
     pace(flight, 30, 2)
     before = flight.kill()
@@ -165,7 +165,7 @@ def test_last_seconds_of_a_killed_program(fly, report, tmp_path):
     assert [d["reason"] for d in names["dumps"]] == [KILL]
     text = subprocess.run([conftest.BUILD / "gpuprof-collector", "memory", tmp_path / "out",
                            "--at=end"], capture_output=True, text=True, check=True).stdout
-    assert "    2      400 B device  cudaMalloc" in text, text
+    assert "100.0%        3    1.0 MiB device  cudaMalloc\n" in text, text
 
 
 def test_short_one_keeps_little_more(fly, report):
