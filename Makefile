@@ -147,7 +147,9 @@ $(BUILD)/libgpuprof-lzma.so: $(LZMA_SRC) $(LZMA_MAP)
 COLLECTOR_SRC := $(call sources,collector,c)
 COLLECTOR_OBJ := $(COLLECTOR_SRC:%=$(BUILD)/obj/%.o)
 FORMATS_OBJ := $(FORMATS_SRC:%=$(BUILD)/obj/%.o)
-COLLECTOR_LIBS := $(ZSTD_LIBS) $(CJSON_LIBS) -ldw -lelf -lisal -lsqlite3 -lstdc++ -lm
+# Of libiberty, an archive, two members are linked in: the demangler of Rust, whose licence (LGPL 2
+# with an exception for linking) asks for nothing, and its table of letters (LGPL 2): see NOTICE.
+COLLECTOR_LIBS := $(ZSTD_LIBS) $(CJSON_LIBS) -ldw -lelf -lisal -lsqlite3 -liberty -lstdc++ -lm
 # Each event goes through some forty short functions of many files, so the whole is optimised as one
 # (a tenth less time). Objects have their ordinary code as well, which is what tests link, quickly.
 WHOLE := $(if $(SANITIZE)$(findstring clang,$(CC))$(filter-out file,$(origin CFLAGS)),,\

@@ -92,7 +92,8 @@ def test_tarball(made, tmp_path, live_folder):
     assert {path.rpartition("/")[2] for path in needed if str(root) not in path} <= {
         "libc.so.6", "libm.so.6", "libstdc++.so.6", "libgcc_s.so.1"}
     licences = root / "share/doc/gpuprof/licences"
-    assert len(list(licences.iterdir())) >= 6 and (root / "share/doc/gpuprof/NOTICE").exists()
+    assert "LIBRARY GENERAL PUBLIC LICENSE" in (licences / "libiberty-dev").read_text()
+    assert len(list(licences.iterdir())) >= 7 and (root / "share/doc/gpuprof/NOTICE").exists()
     for path in ("gpuprof-collector", "libgpuprof.so", "demo/demo"):
         versions = re.findall(r"GLIBC_2\.(\d+)", run("objdump", "-T", root / "lib/gpuprof" / path))
         assert max(map(int, versions)) <= 34
