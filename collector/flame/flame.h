@@ -95,8 +95,6 @@ int flame_draw(const struct flame_picture *p, struct output *out);
 
 /* Writes like printf, at most 1023 bytes. */
 __attribute__((format(printf, 2, 3))) void flame_put(struct output *out, const char *format, ...);
-/* At most SHOWN_LABEL_BYTES of a text of an element or an attribute. */
-void flame_put_escaped(struct output *out, const char *text);
 
 extern const char flame_script[]; /* of the SVG (flame_script.c) */
 

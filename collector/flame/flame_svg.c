@@ -45,7 +45,7 @@ struct drawing {
     uint32_t deep;   /* left out */
 };
 
-void flame_put_escaped(struct output *out, const char *text)
+static void put_escaped(struct output *out, const char *text)
 {
     char *to = output_room(out, ELEMENT_ROOM);
     output_advance(out, xml_escape(to, text, strnlen(text, SHOWN_LABEL_BYTES)));
@@ -65,7 +65,7 @@ static void put_text_element(struct output *out, unsigned x, unsigned y, const c
                              const char *text)
 {
     flame_put(out, "<text x=\"%u\" y=\"%u\" id=\"%s\">", x, y, id);
-    flame_put_escaped(out, text);
+    put_escaped(out, text);
     flame_put(out, "</text>\n");
 }
 
@@ -245,7 +245,7 @@ static void put_head(struct drawing *d)
         "width=\"100%%\" height=\"%u\" viewBox=\"0 0 %d %u\" "
         "preserveAspectRatio=\"xMinYMin\">\n<title>",
         height, WIDTH, height);
-    flame_put_escaped(d->out, d->picture->title);
+    put_escaped(d->out, d->picture->title);
     flame_put(d->out, "</title>\n");
     flame_put(d->out,
               "<style>text{font:12px monospace;fill:#111}#title{font-weight:bold}"

@@ -49,9 +49,14 @@ enum exit_code memory_view_check(const struct memory_view *v, enum report_format
                                    memory_tables[i].name);
     for (const char *word = v->tables; word; word += *word == ',') {
         length = strcspn(word, ",");
-        if (!table_of(word, length))
+        const struct table_info *info = table_of(word, length);
+        if (!info)
             return usage_error("memory: no table is named '%.*s'; there are %s", (int)length, word,
                                names);
+        if (v->is_piece && !is_in("places,owners,curve", info->name))
+            return usage_error("memory: --from and --to: the table %s is never of a piece of the "
+                               "time; places, owners and curve are",
+                               info->name);
         word += length;
         if (!*word)
             break;

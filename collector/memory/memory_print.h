@@ -10,10 +10,11 @@
 struct memory_view {
     const char *tables; /* names, with commas between; NULL: those that tell most, or all */
     bool is_full;
+    bool is_piece; /* of a piece of the time: not all tables are */
     struct table_view how;
 };
 
-/* EXIT_OK, or EXIT_USAGE after one line: an unknown table or column. */
+/* EXIT_OK, or EXIT_USAGE after one line: an unknown table or column, or no table of a piece. */
 enum exit_code memory_view_check(const struct memory_view *v, enum report_format format);
 
 /* 0 or GPUPROF_NO_MEMORY. */

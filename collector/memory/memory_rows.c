@@ -58,14 +58,6 @@ char *memory_owner_text(const struct memory_rows *r, uint32_t origin)
     return memory_origin_text(r->report, origin, tree);
 }
 
-struct memory_amount memory_shown(const struct memory_rows *r, const struct memory_place *p,
-                                  const struct memory_owner *o)
-{
-    return r->at == MEMORY_AT_PEAK  ? memory_at_peak(p, &o->level)
-           : r->at == MEMORY_AT_END ? o->level.live
-                                    : o->asked;
-}
-
 struct memory_amount memory_row_shown(const struct memory_rows *r, const struct memory_row *row)
 {
     return r->at == MEMORY_AT_PEAK ? row->at_peak : r->at == MEMORY_AT_END ? row->end : row->asked;

@@ -43,10 +43,6 @@ void memory_rows_release(struct memory_rows *r);
 /* memory_origin_text, as the rows have it; malloc'ed, NULL: no memory. */
 char *memory_owner_text(const struct memory_rows *r, uint32_t origin);
 
-/* What an owner had in its place at that moment. */
-struct memory_amount memory_shown(const struct memory_rows *r, const struct memory_place *p,
-                                  const struct memory_owner *o);
-
 /* What a row is about: at that moment. */
 struct memory_amount memory_row_shown(const struct memory_rows *r, const struct memory_row *row);
 

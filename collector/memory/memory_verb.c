@@ -8,7 +8,6 @@
 #include "base/unit_text.h"
 #include "error.h"
 #include "memory/memory_print.h"
-#include "memory/memory_svg.h"
 #include "memory/snapshot.h"
 #include "model/selection.h"
 #include "output/verb_output.h"
@@ -29,18 +28,6 @@ static enum report_format format_of(const struct options *options)
     return is_text ? FORMAT_TEXT : FORMAT_BY_NAME;
 }
 
-static bool is_picture(const struct options *options)
-{
-    return options->format == FORMAT_BY_NAME && verb_output_is(options->output, "svg");
-}
-
-static int put_tables(const struct memory_rows *rows, const struct memory_view *view,
-                      enum report_format format, struct output *out)
-{
-    FILE *text = output_stream(out);
-    return text ? memory_print(rows, view, format, text) : GPUPROF_NO_MEMORY;
-}
-
 static enum exit_code write_out(struct memory_rows *rows, const struct memory_view *view,
                                 const struct options *options, enum report_format format)
 {
@@ -49,9 +36,8 @@ static enum exit_code write_out(struct memory_rows *rows, const struct memory_vi
     enum exit_code code = verb_output_open(&out, options->output, &room);
     if (code != EXIT_OK)
         return code;
-    int error = is_picture(options)
-                    ? memory_svg_write(rows, options->select.is_given, options->symbols, &out)
-                    : put_tables(rows, view, format, &out);
+    FILE *text = output_stream(&out);
+    int error = text ? memory_print(rows, view, format, text) : GPUPROF_NO_MEMORY;
     if (error < 0)
         message("memory: %s", gpuprof_error_text(error));
     return verb_output_close(&out, options->output, error);
@@ -87,9 +73,6 @@ static enum exit_code memory_recording(struct recording *rec, const struct memor
                                .step_pattern = options->step_range,
                                .from_ns = from_ns,
                                .to_ns = to_ns};
-    /* A flame graph is of stacks, where there are any. */
-    if (is_picture(options) && wish.by == MEMORY_BY_BEST && recording_has_stacks(rec))
-        wish.by = MEMORY_BY_STACK;
     int error = memory_report_make(&report, rec, &wish);
     code = error < 0 ? EXIT_ENVIRONMENT : EXIT_OK;
     if (code == EXIT_OK)
@@ -116,16 +99,11 @@ static bool is_snapshot(const struct options *options)
            (verb_output_is(options->output, "pickle") || verb_output_is(options->output, "pkl"));
 }
 
-/* What is said of tables says nothing of a picture, or of a snapshot. */
-static enum exit_code check_kind(const struct options *options)
+/* What is said of tables says nothing of a snapshot. */
+static enum exit_code check_snapshot(const struct options *options)
 {
-    bool asks =
-        options->tables || options->sort || options->limit != ROWS_UNLIMITED || options->is_full;
-    if (is_picture(options) && asks)
-        return usage_error("memory: %s: a picture has no tables: leave --table, --sort, --limit "
-                           "and --full out",
-                           options->output);
-    if (is_snapshot(options) && (asks || options->memory_by != MEMORY_BY_BEST))
+    if (options->tables || options->sort || options->limit != ROWS_UNLIMITED || options->is_full ||
+        options->memory_by != MEMORY_BY_BEST)
         return usage_error("memory: %s: a snapshot has no tables: leave --table, --sort, --limit, "
                            "--full and --by out",
                            options->output);
@@ -142,6 +120,7 @@ enum exit_code memory_verb(const struct options *options)
     struct memory_view view = {
         .tables = options->tables,
         .is_full = options->is_full,
+        .is_piece = options->select.is_given,
         .how = {.sort = options->sort,
                 .limit = options->limit,
                 .rows = options->is_full || options->tables ? 0 : SCREEN_ROWS,
@@ -151,15 +130,15 @@ enum exit_code memory_verb(const struct options *options)
                               (options->colour == COLOUR_AUTO && !is_file &&
                                terminal_has_colour(STDOUT_FILENO))}};
     bool has_tables = format != FORMAT_BY_NAME;
-    if (!has_tables && !is_snapshot(options) && !is_picture(options))
+    if (!has_tables && !is_snapshot(options))
         return usage_error("memory: %s: not a kind that can be written; name it .txt, .csv, .json, "
-                           ".svg, .html or .pickle, or say --format",
+                           ".html or .pickle, or say --format",
                            options->output);
-    if (options->select.is_given && (!is_picture(options) || options->memory_at == MEMORY_AT_TIME))
-        return usage_error("memory: --from and --to: only a picture (-o FILE.svg, without "
-                           "--at=TIME) or a page (.html) is of a piece of the time; --at=TIME "
-                           "says who held the memory at a moment");
-    enum exit_code code = has_tables ? memory_view_check(&view, format) : check_kind(options);
+    if (view.is_piece && (!has_tables || !view.tables || options->memory_at == MEMORY_AT_TIME))
+        return usage_error("memory: --from and --to: only the tables places, owners and curve "
+                           "(--table=owners, without --at=TIME) or a page (.html) are of a piece "
+                           "of the time; --at=TIME says who held the memory at a moment");
+    enum exit_code code = has_tables ? memory_view_check(&view, format) : check_snapshot(options);
     if (code != EXIT_OK)
         return code;
     code = recording_open(&rec, options->paths, options->path_count, &how);

@@ -37,6 +37,38 @@ def test_any_program(seed, memory):
     assert sum(r["wanted_bytes"] for r in found["out_of_memory"]) > 0
 
 
+@pytest.mark.parametrize("first, last", [(None, None), (2, 6), (0, 3), (7, None), (None, 4)])
+def test_a_piece_of_the_time(first, last, memory):
+    """Its peaks, who held those, its end and its curves; what was got before is still held."""
+    process = at_random(3)
+    books, origin = by_place(process), process.steps[0]
+    times = [line.split()[4:6] for line in process.lines if line[0].isdigit()]
+    begin = origin if first is None else process.steps[first] + 50
+    end = max(int(at) + int(ns) for at, ns in times) if last is None else process.steps[last] + 50
+    found = memory([process], "--by=function", "--table=places,owners,curve",
+                   *([] if first is None else [f"--from={begin - origin}ns"]),
+                   *([] if last is None else [f"--to={end - origin}ns"]))
+    held = {}
+    for row in found["places"]:
+        own, curve = books.pop(place_of(row)), found["curve"][:240]
+        found["curve"] = found["curve"][240:]
+        assert (row["peak_bytes"], row["end_bytes"]) == own.within(begin, end - 1)
+        moments = [begin, *(at for at, _ in own.moments if begin < at < end)]
+        peak = next(at for at in moments if sum(b.bytes for b in own.at(at)) == row["peak_bytes"])
+        for owner, size in own.owners(peak).items():
+            key = where_of(place_of(row)), owner
+            held[key] = held.get(key, 0) + size
+        assert max(piece["peak_bytes"] for piece in curve) == row["peak_bytes"]
+        assert curve[-1]["end_bytes"] == row["end_bytes"]
+        for number, piece in enumerate(curve):
+            least, most = (own.within(begin + (number + slack) * (end - begin) / 240,
+                                      begin + (number + 1 - slack) * (end - begin) / 240)[0]
+                           for slack in (.02, -.02))
+            assert least <= piece["peak_bytes"] <= most
+    assert owners_of(found) == held and len(held) >= 4 and not found["curve"]
+    assert not any(own.within(begin, end - 1)[0] for own in books.values())
+
+
 def check_kinds(found, process, place, books):
     rows = {row["name"]: row for row in found["kinds"]
             if f"rank {process.rank}:" in row["place"] and

@@ -153,6 +153,11 @@ def test_wrong_usage(run_collector):
                         (["--sort=colour", "--table=owners"], "column 'colour'; there are: name, "),
                         (["--at=noon"], "neither peak nor end nor a number of seconds"),
                         (["--by=name"], "python-line|stack|operator"),
-                        (["-o", "x.svgz"], "not a kind that can be written")):
+                        (["-o", "x.svgz"], "not a kind that can be written"),
+                        (["-o", "x.svg"], "name it .txt, .csv, .json, .html or .pickle"),
+                        (["-o", "x.html", "--by=stack"], "a page has all tables"),
+                        *[(["--from=1ms", *options], "only the tables places, owners and curve") for
+                          options in ([], ["-o", "x.pickle"], ["--table=owners", "--at=3ms"])],
+                        (["--to=1s", "--table=owners,leaks"], "leaks is never of a piece")):
         done = run_collector("memory", *words, "x")
         assert done.returncode == 2 and says in done.stderr, words

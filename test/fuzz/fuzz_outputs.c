@@ -43,7 +43,11 @@ static const struct {
     {recover_verb, NOWHERE, {.strict = true}}, /* with the first number again, and so on */
     {memory_verb, NULL, {.format = FORMAT_TEXT, .is_full = true, .memory_by = MEMORY_BY_STACK}},
     {memory_verb, NULL, {.format = FORMAT_JSON, .memory_at = MEMORY_AT_TIME, .at_seconds = 1e-6}},
-    {memory_verb, "m.svg", {.format = FORMAT_BY_NAME, .memory_by = MEMORY_BY_BEST}},
+    {memory_verb,
+     NULL,
+     {.format = FORMAT_JSON,
+      .tables = "places,owners,curve",
+      .select = {.is_given = true, .from = {.is_given = true, .ns = 1000}}}},
     {diff_page_verb,
      NULL,
      {.against = 1, .gate = 0.05, .diff_format = DIFF_MARKDOWN, .force = true, .step_by = "graph"}},
