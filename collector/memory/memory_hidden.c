@@ -41,23 +41,18 @@ static int add_jump(struct memory_report *m, struct memory_jump *jump)
     return 0;
 }
 
-int memory_hidden_left(void *context, const struct ledger_free *f)
+int memory_hidden_left(struct memory_report *m, struct memory_place *p, const struct ledger_free *f)
 {
-    struct memory_report *m = context;
     struct key key = {f->process->index, f->device, 0};
+    uint64_t used = f->total > f->free ? f->total - f->free : 0;
     struct memory_jump jump = {.process = f->process,
                                .device = f->device,
                                .at_ns = f->at_ns,
-                               .used = f->total > f->free ? f->total - f->free : 0,
+                               .used = used,
+                               .hidden = beyond(p, used),
                                .others = OTHERS_UNKNOWN};
-    uint32_t number;
-    int error = memory_place_of(m, f->process, f->device, MEMORY_OF_DEVICE, &number);
-    if (error < 0 || !number)
-        return error;
-    struct memory_place *p = &m->places[number - 1];
     p->total = f->total;
-    jump.hidden = beyond(p, jump.used);
-    error = add_jump(m, &jump);
+    int error = add_jump(m, &jump);
     if (error == 0 && key_map_set(&m->last_free, key, f->free + (f->free < UINT64_MAX)) < 0)
         return GPUPROF_NO_MEMORY;
     return error;

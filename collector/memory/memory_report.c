@@ -7,6 +7,7 @@
 #include "api/api.h"
 #include "base/array.h"
 #include "base/message.h"
+#include "base/unit_text.h"
 #include "error.h"
 #include "model/call_tree.h"
 #include "model/ledger_layout.h"
@@ -85,7 +86,8 @@ static uint32_t place_number(const struct memory_report *m, const struct process
     return (uint32_t)key_map_get(&m->places_of, key);
 }
 
-int memory_place_of(struct memory_report *m, const struct process *process, uint32_t device,
+/* Its number in `places`, from 1 on; 0: no room. 0 or GPUPROF_NO_MEMORY. */
+static int place_of(struct memory_report *m, const struct process *process, uint32_t device,
                     enum memory_where where, uint32_t *number)
 {
     struct key key = {process->index, where == MEMORY_OF_HOST ? LEDGER_NO_DEVICE : device, where};
@@ -248,7 +250,7 @@ static int got(void *context, struct ledger_block *b, uint64_t at_ns)
     b->row = 0;
     if (at_ns >= m->until_ns)
         return 0;
-    int error = memory_place_of(m, b->process, b->device, where_of(b), &place);
+    int error = place_of(m, b->process, b->device, where_of(b), &place);
     if (error < 0)
         return error;
     if (!place) {
@@ -304,6 +306,14 @@ static int gone(void *context, struct ledger_block *b, uint64_t at_ns)
         add(&o->temporary, b->bytes);
     }
     return 0;
+}
+
+static int left(void *context, const struct ledger_free *f)
+{
+    struct memory_report *m = context;
+    uint32_t number;
+    int error = place_of(m, f->process, f->device, MEMORY_OF_DEVICE, &number);
+    return error < 0 || !number ? error : memory_hidden_left(m, &m->places[number - 1], f);
 }
 
 static int owner(void *context, const struct slice *s, unsigned kind, uint32_t *number)
@@ -533,12 +543,8 @@ int memory_report_learn(struct memory_report *m, struct recording *rec,
 int memory_report_make(struct memory_report *m, struct recording *rec,
                        const struct memory_wish *wish)
 {
-    const struct ledger_user user = {.context = m,
-                                     .got = got,
-                                     .gone = gone,
-                                     .owner = owner,
-                                     .failed = failed,
-                                     .left = memory_hidden_left};
+    const struct ledger_user user = {
+        .context = m, .got = got, .gone = gone, .owner = owner, .failed = failed, .left = left};
     int error = memory_report_learn(m, rec, wish);
     if (error < 0)
         return error;
@@ -554,4 +560,16 @@ int memory_report_make(struct memory_report *m, struct recording *rec,
                                     .take = take,
                                     .end = end}};
     return walk_run(&m->walk, NULL, consumers, 2);
+}
+
+enum exit_code memory_check_moment(const struct memory_report *m)
+{
+    uint64_t origin_ns = m->walk.survey.origin_ns;
+    char whole[UNIT_TEXT_BYTES], asked[UNIT_TEXT_BYTES];
+    if (m->asked_ns == UINT64_MAX || m->asked_ns <= m->end_ns || m->end_ns <= origin_ns)
+        return EXIT_OK;
+    return usage_error("memory: --at: %s after the first event nothing was recorded; the last is "
+                       "at %s",
+                       time_text(asked, m->asked_ns - origin_ns),
+                       time_text(whole, m->end_ns - origin_ns));
 }

@@ -272,13 +272,10 @@ int memory_note_times(struct memory_report *m);
 bool memory_has_steps(const struct memory_report *m, const struct process *p);
 uint64_t memory_slice_ns(const struct memory_report *m, const struct process *p);
 
-/* The place's number in `places`, from 1 on; 0: no room. 0 or GPUPROF_NO_MEMORY. */
-int memory_place_of(struct memory_report *m, const struct process *process, uint32_t device,
-                    enum memory_where where, uint32_t *number);
-
-/* (memory_hidden.c) What the program was told of a device's free memory, as a ledger_user has it;
- * and a DEVICE_USE record, of which the slice has the source. 0 or GPUPROF_NO_MEMORY. */
-int memory_hidden_left(void *context, const struct ledger_free *f);
+/* (memory_hidden.c) What the program was told of the free memory of a device, which is `p`; and a
+ * DEVICE_USE record, of which the slice has the source. 0 or GPUPROF_NO_MEMORY. */
+int memory_hidden_left(struct memory_report *m, struct memory_place *p,
+                       const struct ledger_free *f);
 int memory_hidden_read(struct memory_report *m, const struct slice *s);
 
 /* What a place had at its own peak. */
@@ -296,7 +293,7 @@ bool memory_has_stacks(const struct memory_report *m, uint32_t origin);
 struct call_tree;
 char *memory_origin_text(const struct memory_report *m, uint32_t origin, struct call_tree *tree);
 
-/* (memory_verb.c) Is the moment that is asked for one of the recording, whose end is known? Of a
+/* Is the moment that is asked for one of the recording, whose end is known? Of a
  * recording without events nobody knows. An error was said. */
 enum exit_code memory_check_moment(const struct memory_report *m);
 

@@ -5,7 +5,6 @@
 #include <unistd.h>
 
 #include "base/message.h"
-#include "base/unit_text.h"
 #include "error.h"
 #include "memory/memory_print.h"
 #include "memory/snapshot.h"
@@ -41,18 +40,6 @@ static enum exit_code write_out(struct memory_rows *rows, const struct memory_vi
     if (error < 0)
         message("memory: %s", gpuprof_error_text(error));
     return verb_output_close(&out, options->output, error);
-}
-
-enum exit_code memory_check_moment(const struct memory_report *m)
-{
-    uint64_t origin_ns = m->walk.survey.origin_ns;
-    char whole[UNIT_TEXT_BYTES], asked[UNIT_TEXT_BYTES];
-    if (m->asked_ns == UINT64_MAX || m->asked_ns <= m->end_ns || m->end_ns <= origin_ns)
-        return EXIT_OK;
-    return usage_error("memory: --at: %s after the first event nothing was recorded; the last is "
-                       "at %s",
-                       time_text(asked, m->asked_ns - origin_ns),
-                       time_text(whole, m->end_ns - origin_ns));
 }
 
 static enum exit_code memory_recording(struct recording *rec, const struct memory_view *view,
