@@ -4,8 +4,6 @@
 #include <math.h>
 
 #include "base/message.h"
-#include "diff/run_energy.h"
-#include "diff/run_provenance.h"
 #include "diff/run_work.h"
 #include "error.h"
 #include "report/memory_peaks.h"

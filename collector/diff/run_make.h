@@ -12,10 +12,26 @@
 #define GPUPROF_COLLECTOR_RUN_MAKE_H
 
 #include "diff/run_steps.h"
+#include "report/device_report.h"
 
 /* Reads all events of `rec`. EXIT_OK, or another exit code after one line on stderr;
  * run_summary_release in both cases. */
 enum exit_code run_summary_make(struct run_summary *r, struct recording *rec,
                                 const struct run_wish *wish);
+
+/*
+ * (run_energy.c) Sets the metric of energy, after the walk: what the devices of each process burnt
+ * from its first kept step to its last one, by their number, of those steps that the readings
+ * reach; and how many steps these are. A device that several processes read counts once, which
+ * changes `devices`, and says what it burnt in the steps of all of them. It stays NAN where a
+ * process with steps has no reading. 0 or GPUPROF_NO_MEMORY.
+ */
+int run_energy_find(struct run_summary *r, const struct run_steps *steps,
+                    struct device_report *devices);
+
+/* (run_provenance.c) Sets what is to be known of a run beside its numbers (run_facts.def), and what
+ * gpuprof itself cost, after the walk. 0 or GPUPROF_NO_MEMORY. */
+int run_provenance_find(struct run_summary *r, const struct run_steps *steps,
+                        const struct device_report *devices);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "doctor/check_result.h"
+#include "doctor/checks.h"
 
 #include <stdarg.h>
 #include <stdio.h>

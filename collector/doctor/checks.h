@@ -9,13 +9,27 @@
 #include <limits.h>
 #include <stdbool.h>
 
-#include "doctor/check_result.h"
 #include "doctor/gpu_sight.h"
 #include "doctor/program_text.h"
 #include "doctor/start_sight.h"
 #include "run/environment.h"
 #include "run/program.h"
 #include "settings.h"
+
+#define CHECK_TEXT_BYTES 768
+
+enum check_state {
+    CHECK_OK,
+    CHECK_LIMITED, /* something of what could be recorded will be missing */
+    CHECK_BROKEN,  /* nothing will be recorded, or nothing that the program is about */
+};
+
+/* What a check has found. */
+struct check_result {
+    enum check_state state;
+    char text[CHECK_TEXT_BYTES];
+    char advice[CHECK_TEXT_BYTES]; /* one thing to do; "" with CHECK_OK */
+};
 
 /* Stands before /proc, /dev and other paths of the machine, in the tests of the checks. */
 #define DOCTOR_ROOT_VARIABLE "GPUPROF_DOCTOR_ROOT"
@@ -37,6 +51,11 @@ struct patient {
 
 /* False: it has nothing to say here (the program is no Python, say). */
 typedef bool check_fn(const struct patient *p, struct check_result *f);
+
+/* Fills it: `advice` is NULL with CHECK_OK. Always true, as a check answers that has something to
+ * say. (check_result.c) */
+bool check_result_set(struct check_result *f, enum check_state state, const char *advice,
+                      const char *format, ...) __attribute__((format(printf, 4, 5)));
 
 /* machine_checks.c */
 check_fn check_library, check_settings, check_kernel, check_libc, check_memory, check_live_folder,

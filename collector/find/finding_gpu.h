@@ -21,9 +21,9 @@
 #include "find/finding_kind.h"
 #include "find/finding_sums.h"
 #include "find/idle.h"
-#include "find/kernel_class.h"
 #include "find/work_places.h"
 #include "model/event_walk.h"
+#include "model/kernel_class.h"
 #include "record/gpu_record.h"
 
 #define FOUND_DEVICES_MAX 4096 /* more are one with the last, and so the others */

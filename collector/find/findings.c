@@ -9,7 +9,6 @@
 #include "base/unit_text.h"
 #include "error.h"
 #include "find/finding_charges.h"
-#include "find/finding_evidence.h"
 #include "find/judged_time.h"
 #include "read/process_title.h"
 #include "record/gpu_record.h"

@@ -31,6 +31,11 @@ struct consumer findings_consumer(struct findings *f);
  * comes out of all. 0 or an error. */
 int findings_finish(struct findings *f, const struct hang *hang, const char *symbol_folder);
 
+/* Once places are named: adds to a finding of time what was charged to it on the device at that
+ * place of idle.h's (or of what others waited for its process), by name, the rows with most time,
+ * and the line that most of it is at. 0 or GPUPROF_NO_MEMORY. (finding_evidence.c) */
+int finding_add_evidence(const struct findings *f, struct finding *to, uint32_t place);
+
 /* Of a share: may the sum be told, when the findings of all are known? */
 bool findings_may_tell(const struct findings *f, const struct finding_sum *sum);
 

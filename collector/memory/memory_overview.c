@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "memory/memory_overview.h"
+#include "memory/memory_print.h"
 
 #include <inttypes.h>
 #include <stdarg.h>

@@ -8,7 +8,6 @@
 #include "base/json_text.h"
 #include "base/message.h"
 #include "base/unit_text.h"
-#include "memory/memory_overview.h"
 #include "read/process_title.h"
 
 #define NAMES_BYTES 300

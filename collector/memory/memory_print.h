@@ -21,4 +21,8 @@ enum exit_code memory_view_check(const struct memory_view *v, enum report_format
 int memory_print(const struct memory_rows *r, const struct memory_view *v,
                  enum report_format format, FILE *out);
 
+/* The first screen: what there was not enough of, the peaks, who held them, what grows, what is
+ * hidden; each line as wide as the terminal. (memory_overview.c) */
+void memory_overview_print(const struct memory_rows *r, const struct table_view *how, FILE *out);
+
 #endif

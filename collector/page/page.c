@@ -96,11 +96,6 @@ int page_put_steps(const struct page *p, struct page_data *d)
     return page_steps_put(&p->steps, p->report->walk.survey.origin_ns, d);
 }
 
-int page_put_flame(const struct page *p, struct page_data *d)
-{
-    return page_flame_put(&p->flame, p->report->rec, d);
-}
-
 /* ---- the file -------------------------------------------------------------------------------- */
 
 /* The script is one: its own functions, then the sections'. */

@@ -18,11 +18,20 @@
 
 #include "diff/diff_print.h"
 #include "memory/memory_look.h"
+#include "model/stack_costs.h"
 #include "page/page_data.h"
-#include "page/page_flame.h"
 #include "page/page_steps.h"
 #include "page/page_use.h"
 #include "report/report.h"
+
+#define PAGE_NODES_MAX 20000 /* the widest; what is narrower counts for who called it */
+#define PAGE_WEIGHTS   4     /* times on the host and on the GPU, calls, bytes */
+
+/* The flame graph: the call tree of all processes together, with all of its weights. */
+struct page_flame {
+    struct stack_costs costs;
+    bool is_there; /* some call may have a stack */
+};
 
 struct page {
     const struct page_section *sections; /* ended by a row without an id */
@@ -43,7 +52,8 @@ struct page {
 typedef int page_put_fn(const struct page *p, struct page_data *d);
 
 page_put_fn page_put_nothing; /* for a section that draws what others have */
-page_put_fn page_put_use, page_put_steps, page_put_flame;
+page_put_fn page_put_use, page_put_steps;
+page_put_fn page_put_flame;                       /* page_flame.c */
 page_put_fn page_put_kernels;                     /* page_kernels.c */
 page_put_fn page_put_libraries;                   /* page_libraries.c */
 page_put_fn page_put_overview, page_put_settings; /* page_overview.c */

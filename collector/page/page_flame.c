@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "page/page_flame.h"
+#include "page/page.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -105,8 +105,9 @@ static int put_tree(const struct stack_costs *costs, struct page_data *d)
     return error;
 }
 
-int page_flame_put(const struct page_flame *f, const struct recording *rec, struct page_data *d)
+int page_put_flame(const struct page *p, struct page_data *d)
 {
+    const struct recording *rec = p->report->rec;
     struct absence found[ABSENCES_MAX];
     char *absent = absences_find(rec, "stacks", found) ? absence_text(found, rec, "stacks") : NULL;
     fprintf(d->stream,
@@ -115,7 +116,7 @@ int page_flame_put(const struct page_flame *f, const struct recording *rec, stru
             SHOWN_PYTHON, SHOWN_NATIVE, SHOWN_INLINED, SHOWN_CALL, SHOWN_WORK, SHOWN_STACKLESS);
     page_put_text(d, absent);
     free(absent);
-    int error = f->is_there ? put_tree(&f->costs, d) : 0;
+    int error = p->flame.is_there ? put_tree(&p->flame.costs, d) : 0;
     fputc('}', d->stream);
     return error;
 }

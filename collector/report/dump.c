@@ -29,7 +29,9 @@
 #include "base/json_text.h"
 #include "base/message.h"
 #include "base/options.h"
+#include "bytes.h"
 #include "error.h"
+#include "frame.h"
 #include "model/device_sources.h"
 #include "output/verb_output.h"
 #include "read/recording.h"
@@ -39,7 +41,6 @@
 #include "record/op_record.h"
 #include "record/stack_record.h"
 #include "report/dump_pick.h"
-#include "report/dump_record.h"
 #include "symbol/kernel_names.h"
 
 #define DUMP_NAMES_MAX (1u << 20)
@@ -192,6 +193,27 @@ static void print_call(struct dump *d, const struct record *r, const struct func
         if (function_value(r->args, r->arg_count, i, &kind, &value))
             print_arg(d, r, known ? f->args[i].label : number, kind, value);
     }
+}
+
+/* The frames of a STACK record, " frames=3+0x4f,python:7,0x7f00", innermost first. */
+static void dump_frames(const struct record *r, FILE *out)
+{
+    fputs(" frames=", out);
+    for (uint32_t i = 0; i + 8 <= r->byte_count; i += 8) {
+        uint64_t frame = load_u64(r->bytes + i);
+        if (i)
+            fputc(',', out);
+        switch (frame_kind(frame)) {
+        case FRAME_MODULE:
+            fprintf(out, "%u+0x%llx", frame_module(frame), (unsigned long long)frame_offset(frame));
+            break;
+        case FRAME_ADDRESS: fprintf(out, "0x%llx", (unsigned long long)frame_address(frame)); break;
+        case FRAME_PYTHON: fprintf(out, "python:%u", frame_python(frame)); break;
+        default: fprintf(out, "?0x%llx", (unsigned long long)frame); break;
+        }
+    }
+    if (r->byte_count % 8)
+        fputs(",cut", out);
 }
 
 /* Any other record: its arguments by the labels of events.def. */

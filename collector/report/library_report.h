@@ -20,7 +20,7 @@
 
 #include "model/event_walk.h"
 #include "model/graph_origins.h"
-#include "model/tensor_cores.h"
+#include "model/kernel_class.h"
 #include "report/gpu_stats.h"
 #include "table/table.h"
 

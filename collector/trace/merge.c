@@ -12,8 +12,7 @@
 #include "model/host_clocks.h"
 #include "output/verb_output.h"
 #include "rank.h"
-#include "trace/merge_archive.h"
-#include "trace/merge_ranks.h"
+#include "trace/merge_trace.h"
 
 static bool is_archive_name(const char *path)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "trace/merge_archive.h"
+#include "trace/merge_trace.h"
 
 #include <stdio.h>
 #include <string.h>

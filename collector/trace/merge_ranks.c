@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "trace/merge_ranks.h"
+#include "trace/merge_trace.h"
 
 #include <errno.h>
 #include <stdio.h>

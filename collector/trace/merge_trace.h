@@ -6,6 +6,7 @@
 #include "base/exit_code.h"
 #include "model/selection.h"
 #include "output/output.h"
+#include "trace/rank_files.h"
 #include "trace/trace_writer.h"
 
 struct merge {
@@ -73,5 +74,13 @@ void merge_say_growing(struct merge *m, const char *path);
  * more than viewers open. */
 void merge_say_written(struct merge *m, const char *path);
 void merge_say_large(const struct merge *m);
+
+/* A trace for each rank, in one archive; or a file for each in a folder, by as many workers as the
+ * recording may have. What was found in them is then in m->walk. (merge_archive.c, merge_ranks.c)
+ */
+enum exit_code merge_write_archive(struct merge *m, const char *path,
+                                   const struct rank_file *files);
+enum exit_code merge_write_folder(struct merge *m, const char *folder,
+                                  const struct rank_file *files);
 
 #endif
