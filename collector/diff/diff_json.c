@@ -98,7 +98,7 @@ static void put_kernels(const struct diff_kernels *kernels, FILE *out)
     for (uint32_t i = 0; i < m->count && i < KERNELS_SHOWN; i++) {
         const struct match_row *row = &m->rows[i];
         fprintf(out, "%s{\"kind\": \"%s\"", i ? ",\n" : "\n", match_kind_text(row->kind));
-        put_text(", \"by\": ", row->kind == MATCH_SAME ? kernel_form_text(row->form) : NULL, out);
+        put_text(", \"by\": ", row->by, out);
         put_text(", \"place\": ", row->place, out);
         put_number(", \"added_ns\": ", match_added(m, row), out);
         fputs(", \"before\": ", out);

@@ -65,14 +65,26 @@ static char *short_name(const char *name, size_t width)
     return cut ? cut : strdup("?");
 }
 
+/* Of names that differ in template arguments alone, the one that takes the longest. */
+static char *side_name(const struct match_row *row, enum match_which side, size_t width)
+{
+    char *name = short_name(row->side[side].name, width), *all = name;
+    uint32_t others = row->kind == MATCH_SAME ? row->side[side].names - 1 : 0;
+    if (name && others) {
+        all = asprintf(&all, "%s and %u more", name, others) < 0 ? NULL : all;
+        free(name);
+    }
+    return all;
+}
+
 char *diff_kernels_text(const struct match_row *row, size_t width)
 {
     static const char *const places[RUN_PLACES] = {[RUN_OPERATOR] = "operator",
                                                    [RUN_LIBRARY] = "call",
                                                    [RUN_RANGE] = "range",
                                                    [RUN_LINE] = "line"};
-    char *before = short_name(row->side[MATCH_BASE].name, width);
-    char *now = short_name(row->side[MATCH_OTHER].name, width);
+    char *before = side_name(row, MATCH_BASE, width);
+    char *now = side_name(row, MATCH_OTHER, width);
     char *place = short_name(row->place, width), *text = NULL;
     const char *kind = match_kind_text(row->kind);
     int made = -1;

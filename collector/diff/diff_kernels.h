@@ -6,6 +6,8 @@
 #ifndef GPUPROF_COLLECTOR_DIFF_KERNELS_H
 #define GPUPROF_COLLECTOR_DIFF_KERNELS_H
 
+#include <stddef.h>
+
 #include "diff/kernel_match.h"
 #include "diff/run_set.h"
 

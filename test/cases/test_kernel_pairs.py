@@ -6,6 +6,7 @@ import collections
 import json
 import pathlib
 import random
+import re
 import subprocess
 
 import pytest
@@ -81,7 +82,7 @@ def found(output):
 
 
 def test_there_are_enough():
-    assert len(PAIRS) >= 40
+    assert len(PAIRS) >= 18
     assert all(len(kernels) >= 1 for sides in PAIRS.values() for kernels in sides.values())
 
 
@@ -94,15 +95,18 @@ def test_pair(compare, title):
 
 
 KINDS = {
-    "a file's hash changes with its content; another file has a kernel of the same name":
-        {("same", "source", None)},
-    "a newer CUDA has nvjet for what xmma and CUTLASS did": {("same", "operation", None)},
-    "three kernels of one line are fused to one; one of them is still used elsewhere":
+    "a parameter more, and one that is const now": {("same", "template", None)},
+    "a newer CUDA has nvjet for what xmma and CUTLASS did":
+        {("renamed", None, "aten::linear"), ("renamed", None, "aten::addmm")},
+    "kernels of one line are fused to one; a third stays itself, as it is still used elsewhere":
         {("same", "exact", None), ("fused", None, "forward (model.py:12)")},
     "one kernel is split into two at the same operator":
         {("same", "exact", None), ("split", None, "aten::layer_norm")},
     "renamed at a call of a library, and in a range":
         {("renamed", None, "cusolverDnSgetrf 512x512"), ("renamed", None, "exchange halo"),
+         ("new", None, None)},
+    "a kernel with a new name, launched from the line that moved; another one is new":
+        {("renamed", None, "attention (model.py:88)"), ("same", "exact", None),
          ("new", None, None)},
 }
 
@@ -162,3 +166,14 @@ def test_renamed_for_all_that(compare):
         rows = json.loads(compare(before, now, "--format=json", steps=MANY))["kernels"]
         names = sorted(((row["before"]["name"] or ""), (row["now"]["name"] or "")) for row in rows)
         assert names == sorted((old[0], new[0]) for old, new in expected(before, now)), title
+
+
+def test_several_of_a_template(compare):
+    """They are one row, which is named by the one that takes the longest and says how many."""
+    def of(us, *names):
+        return [Kernel("-", 10, 1000 * us * (i + 1), {"operator": "aten::add"}, f"void add<{name}>(int)")
+                for i, name in enumerate(names)]
+
+    text = compare(of(100, "int", "float"), of(300, "half", "E8", "E5"))
+    assert re.findall(r"^ +([+-][\d.]+) us  (.*)$", text, re.MULTILINE) == [
+        ("+150.000", "void add<float>(int) and 1 more -> void add<E5>(int) and 2 more")]

@@ -8,8 +8,8 @@
 
 /*
  * Each line of `data` is a kernel: '<' or '>' for its side, its name, and behind tabs its operator,
- * library call, range and line. Matches the sides; aborts if a kernel is in no row or in two, if a
- * row's kind or sums are not those of its kernels, or if the sides exchanged come to other rows.
+ * library call, range and line. Matches the sides; aborts if the rows' names and sums are not those
+ * of the kernels, if a row's kind is not, or if the sides exchanged come to other rows.
  */
 void fuzz_kernels(const uint8_t *data, size_t size);
 

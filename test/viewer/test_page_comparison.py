@@ -11,9 +11,9 @@ from made_runs import baseline, noisy  # shown_page has its folder on the path
 
 WORSE, UNSURE = 1, 3
 STEPS, LAUNCHES, US = 40, 2, 1000
-BEFORE = {"slower_kernel": 100, "faster_kernel": 500, "triton_poi_fused_add_7": 900,
+BEFORE = {"slower_kernel": 100, "faster_kernel": 500, "fused_kernel<7>(int)": 900,
           "steady_kernel": 4000, "gone_kernel": 30}
-NOW = {"slower_kernel": 300, "faster_kernel": 400, "triton_poi_fused_add_12": 900,
+NOW = {"slower_kernel": 300, "faster_kernel": 400, "fused_kernel<12>(int)": 900,
        "steady_kernel": 4000, "new_kernel": 70}
 assert chromium  # a fixture
 
@@ -68,10 +68,10 @@ def test_section(chromium, page_of):
     kernels = {row[0]: row[1:] for row in page.rows("#compare h3 + .small + .table")}
     assert {name: row[0] for name, row in kernels.items()} == {
         "slower_kernel": "longer", "faster_kernel": "shorter", "new_kernel": "new",
-        "gone_kernel": "gone", "triton_poi_fused_add_12": "same", "steady_kernel": "same"}
+        "gone_kernel": "gone", "fused_kernel<12>(int)": "same", "steady_kernel": "same"}
     assert kernels["slower_kernel"][1:6] == ["100 \u00b5s", "300 \u00b5s", "200 \u00b5s", "2.00",
                                              "2.00"]
-    assert "triton_poi_fused_add_7" in kernels["triton_poi_fused_add_12"]
+    assert "fused_kernel<7>(int)" in kernels["fused_kernel<12>(int)"]
     assert page.rows("#compare h3:last-of-type + .table") == [["commit", "a" * 40, "b" * 40]]
     for width, scheme in ((1280, "dark"), (400, "light")):
         chromium.look_like(width, 900, scheme)

@@ -1,0 +1,290 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "diff/kernel_match.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "error.h"
+#include "symbol/demangle.h"
+#include "symbol/kernel_names.h"
+
+/* What two names may have in common. */
+enum match_key {
+    KEY_NAME,     /* as recorded */
+    KEY_TEMPLATE, /* strip_template */
+    KEY_LIBRARY,  /* where they are launched */
+    KEY_OPERATOR,
+    KEY_LINE,
+    KEY_FUNCTION, /* of the line, whose number an edit above it changes */
+    KEY_RANGE,
+    KEY_NOWHERE, /* all of these are unknown */
+    MATCH_KEYS
+};
+
+static const enum run_place places[MATCH_KEYS] = {
+    [KEY_LIBRARY] = RUN_LIBRARY, [KEY_OPERATOR] = RUN_OPERATOR, [KEY_LINE] = RUN_LINE,
+    [KEY_FUNCTION] = RUN_LINE,   [KEY_RANGE] = RUN_RANGE,
+};
+
+/* Both keys of a round must agree. The surest rounds come first. */
+static const enum match_key rounds[][2] = {
+    {KEY_NAME, KEY_NAME},        {KEY_TEMPLATE, KEY_LIBRARY},  {KEY_TEMPLATE, KEY_OPERATOR},
+    {KEY_TEMPLATE, KEY_LINE},    {KEY_TEMPLATE, KEY_FUNCTION}, {KEY_TEMPLATE, KEY_RANGE},
+    {KEY_TEMPLATE, KEY_NOWHERE}, {KEY_LIBRARY, KEY_LIBRARY},   {KEY_OPERATOR, KEY_OPERATOR},
+    {KEY_LINE, KEY_LINE},        {KEY_FUNCTION, KEY_FUNCTION}, {KEY_RANGE, KEY_RANGE},
+};
+
+struct match_name {
+    const char *keys[MATCH_KEYS]; /* NULL: it has none such, and is in no round of that key */
+    char *demangled;              /* owned, as are the next two; NULL: the name is none of C++'s */
+    char *stripped;
+    char *function;
+    uint32_t side;
+    bool is_matched;
+    uint64_t count, ns;
+    uint64_t longest_ns; /* at one place, which is in `keys` */
+};
+
+/* ---- names ----------------------------------------------------------------------------------- */
+
+/*
+ * Takes template arguments, parameters, the type of the result and unnamed namespaces out of a
+ * name, in place: "void n::f<int>(float*)" becomes "n::f". Linear in the length, whatever the name.
+ */
+static void strip_template(char *name)
+{
+    static const char unnamed[] = "(anonymous namespace)::";
+    size_t begin = 0, written = 0, angles = 0, parentheses = 0; /* the last two: open */
+    const char *from = name;
+    for (; *from; from++) {
+        if (!angles && strncmp(from, unnamed, sizeof unnamed - 1) == 0)
+            from += sizeof unnamed - 2;
+        else if (*from == '(' && !angles)
+            break; /* parameters */
+        else if (*from == '(')
+            parentheses++;
+        else if (*from == ')')
+            parentheses -= parentheses > 0;
+        else if (*from == '<' && !parentheses) /* else it compares: f<(3 < 4)> */
+            angles++;
+        else if (*from == '>' && !parentheses)
+            angles -= angles > 0;
+        else if (!angles)
+            name[written++] = *from;
+        if (*from == ' ' && !angles)
+            begin = written;
+    }
+    if (*from) { /* else what stands before a space is no type */
+        memmove(name, name + begin, written - begin);
+        written -= begin;
+    }
+    name[written] = '\0';
+}
+
+/* The place of a name is the one that it takes the longest at. */
+static int set_place(struct match_name *name, const struct run_kernel *k)
+{
+    const char *line = k->place[RUN_LINE], *number = line ? strrchr(line, ':') : NULL;
+    bool is_known = false;
+    for (unsigned key = KEY_LIBRARY; key <= KEY_RANGE; key++) {
+        name->keys[key] = k->place[places[key]];
+        is_known |= name->keys[key] != NULL;
+    }
+    free(name->function);
+    name->function = line ? strndup(line, number ? (size_t)(number - line) : strlen(line)) : NULL;
+    name->keys[KEY_FUNCTION] = name->function;
+    name->keys[KEY_NOWHERE] = is_known ? NULL : "";
+    return line && !name->function ? GPUPROF_NO_MEMORY : 0;
+}
+
+static int add_name(struct kernel_match *m, uint32_t side, const char *raw, unsigned *failures)
+{
+    struct match_name *name = &m->names[m->name_count++];
+    *name = (struct match_name){.keys[KEY_NAME] = raw, .side = side};
+    name->demangled = demangle(raw, KERNEL_NAME_BYTES_MAX, failures);
+    name->stripped = strdup(name->demangled ? name->demangled : raw);
+    if (!name->stripped)
+        return GPUPROF_NO_MEMORY;
+    strip_template(name->stripped);
+    name->keys[KEY_TEMPLATE] = *name->stripped ? name->stripped : NULL;
+    return 0;
+}
+
+static int find_names(struct kernel_match *m)
+{
+    unsigned failures = 0;
+    int error = 0;
+    m->names = calloc((size_t)m->sides[0].count + m->sides[1].count + 1, sizeof *m->names);
+    if (!m->names)
+        return GPUPROF_NO_MEMORY;
+    for (uint32_t side = 0; side < MATCH_SIDES; side++)
+        for (uint32_t i = 0; error == 0 && i < m->sides[side].count; i++) {
+            const struct run_kernel *k = &m->sides[side].kernels[i];
+            bool is_new = i == 0 || strcmp(k[-1].name, k->name) != 0;
+            error = is_new ? add_name(m, side, k->name, &failures) : 0;
+            struct match_name *name = &m->names[m->name_count - 1];
+            if (error == 0 && (is_new || k->ns > name->longest_ns)) {
+                error = set_place(name, k);
+                name->longest_ns = k->ns;
+            }
+            name->count += k->count;
+            name->ns += k->ns;
+        }
+    return error;
+}
+
+/* ---- rows ------------------------------------------------------------------------------------ */
+
+double match_per_step(const struct kernel_match *m, enum match_which which, uint64_t amount)
+{
+    uint64_t steps = m->sides[which].steps;
+    return (double)amount / (double)(steps ? steps : 1);
+}
+
+static bool is_seldom(const struct kernel_match *m, const struct match_name *name)
+{
+    return match_per_step(m, (enum match_which)name->side, name->count) < SELDOM_RATE;
+}
+
+static void add_to_row(struct match_row *row, struct match_name *name)
+{
+    uint32_t side = name->side;
+    name->is_matched = true;
+    if (!row->side[side].name || name->ns > row->side[side].longest_ns) {
+        row->side[side].name = name->demangled ? name->demangled : name->keys[KEY_NAME];
+        row->side[side].longest_ns = name->ns;
+    }
+    row->side[side].names++;
+    row->side[side].count += name->count;
+    row->side[side].ns += name->ns;
+}
+
+static int compare_keys(const struct match_name *a, const struct match_name *b,
+                        const enum match_key *round)
+{
+    int order = strcmp(a->keys[round[0]], b->keys[round[0]]);
+    return order ? order : strcmp(a->keys[round[1]], b->keys[round[1]]);
+}
+
+static int compare_names(const void *left, const void *right, void *round)
+{
+    const struct match_name *a = *(struct match_name *const *)left;
+    const struct match_name *b = *(struct match_name *const *)right;
+    int order = compare_keys(a, b, round);
+    return order ? order : (a > b) - (a < b); /* the base's first */
+}
+
+/* One row of `count` names that agree, of which the base has the first `base`. */
+static void make_row(struct kernel_match *m, const enum match_key *round, struct match_name **names,
+                     uint32_t base, uint32_t count)
+{
+    struct match_row *row = &m->rows[m->count++];
+    enum match_key first = round[0];
+    uint32_t other = count - base;
+    *row = (struct match_row){.kind = MATCH_SAME};
+    if (first <= KEY_TEMPLATE) {
+        row->by = first == KEY_NAME ? "exact" : "template";
+    } else {
+        row->kind = base > other   ? MATCH_FUSED
+                    : base < other ? MATCH_SPLIT
+                    : base > 1     ? MATCH_REPLACED
+                                   : MATCH_RENAMED;
+        row->where = places[first];
+        row->place = names[0]->keys[first == KEY_FUNCTION ? KEY_LINE : first];
+    }
+    for (uint32_t i = 0; i < count; i++)
+        add_to_row(row, names[i]);
+}
+
+static void match_by(struct kernel_match *m, const enum match_key *round, struct match_name **open)
+{
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < m->name_count; i++) {
+        struct match_name *name = &m->names[i];
+        if (!name->is_matched && name->keys[round[0]] && name->keys[round[1]] &&
+            (round[0] == KEY_NAME || !is_seldom(m, name)))
+            open[count++] = name;
+    }
+    if (count)
+        qsort_r(open, count, sizeof(struct match_name *), compare_names, (void *)(uintptr_t)round);
+    for (uint32_t at = 0, end; at < count; at = end) {
+        uint32_t base = 0;
+        for (end = at; end < count && compare_keys(open[at], open[end], round) == 0; end++)
+            base += open[end]->side == MATCH_BASE;
+        if (base && base < end - at)
+            make_row(m, round, open + at, base, end - at);
+    }
+}
+
+static void add_rest(struct kernel_match *m)
+{
+    for (uint32_t i = 0; i < m->name_count; i++) {
+        struct match_name *name = &m->names[i];
+        if (name->is_matched)
+            continue;
+        m->rows[m->count] = (struct match_row){.kind = is_seldom(m, name)          ? MATCH_SELDOM
+                                                       : name->side == MATCH_OTHER ? MATCH_NEW
+                                                                                   : MATCH_GONE};
+        add_to_row(&m->rows[m->count++], name);
+    }
+}
+
+/* ---- all of them ----------------------------------------------------------------------------- */
+
+double match_added(const struct kernel_match *m, const struct match_row *row)
+{
+    return match_per_step(m, MATCH_OTHER, row->side[MATCH_OTHER].ns) -
+           match_per_step(m, MATCH_BASE, row->side[MATCH_BASE].ns);
+}
+
+static const char *row_name(const struct match_row *row)
+{
+    return row->side[MATCH_BASE].name ? row->side[MATCH_BASE].name : row->side[MATCH_OTHER].name;
+}
+
+static int compare_rows(const void *left, const void *right, void *context)
+{
+    const struct match_row *a = left, *b = right;
+    double x = fabs(match_added(context, a)), y = fabs(match_added(context, b));
+    return x != y ? (x > y ? -1 : 1) : strcmp(row_name(a), row_name(b));
+}
+
+int kernel_match_make(struct kernel_match *m, const struct match_side *base,
+                      const struct match_side *other)
+{
+    *m = (struct kernel_match){.sides = {*base, *other}};
+    int error = find_names(m);
+    struct match_name **open = calloc(m->name_count + 1u, sizeof *open);
+    m->rows = calloc(m->name_count + 1u, sizeof *m->rows);
+    if (error == 0 && (!open || !m->rows))
+        error = GPUPROF_NO_MEMORY;
+    if (error == 0) {
+        for (unsigned i = 0; i < sizeof rounds / sizeof rounds[0]; i++)
+            match_by(m, rounds[i], open);
+        add_rest(m);
+        if (m->count)
+            qsort_r(m->rows, m->count, sizeof *m->rows, compare_rows, m);
+    }
+    free(open);
+    return error;
+}
+
+void kernel_match_release(struct kernel_match *m)
+{
+    for (uint32_t i = 0; i < m->name_count; i++) {
+        free(m->names[i].demangled);
+        free(m->names[i].stripped);
+        free(m->names[i].function);
+    }
+    free(m->names);
+    free(m->rows);
+    *m = (struct kernel_match){0};
+}
+
+const char *match_kind_text(enum match_kind kind)
+{
+    static const char *const texts[MATCH_KINDS] = {"same",     "renamed", "fused", "split",
+                                                   "replaced", "new",     "gone",  "seldom"};
+    return texts[kind];
+}
