@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Arrays that grow. */
+/* Arrays that grow, and looking things up in those that are in order. */
 #ifndef GPUPROF_COLLECTOR_ARRAY_H
 #define GPUPROF_COLLECTOR_ARRAY_H
 
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 /*
  * Room for one item more than `count` in `items`, malloc'ed memory for *capacity of them: the same
@@ -13,5 +14,28 @@
  */
 void *array_room(void *items, uint32_t count, uint32_t *capacity, size_t item_bytes,
                  uint32_t first);
+
+/*
+ * How many of `count` items have at most `most` in `member`, a uint64_t by which they are in rising
+ * order: the place of the first that has more.
+ */
+#define ARRAY_UP_TO(items, count, member, most)                                                    \
+    array_up_to(items, count, sizeof *(items), offsetof(__typeof__(*(items)), member), most)
+
+static inline uint32_t array_up_to(const void *items, uint32_t count, size_t item_bytes,
+                                   size_t offset, uint64_t most)
+{
+    uint32_t low = 0;
+    while (low < count) {
+        uint32_t middle = low + (count - low) / 2;
+        uint64_t number;
+        memcpy(&number, (const char *)items + middle * item_bytes + offset, sizeof number);
+        if (number <= most)
+            low = middle + 1;
+        else
+            count = middle;
+    }
+    return low;
+}
 
 #endif

@@ -436,15 +436,8 @@ __attribute__((noinline)) int correlation_find(struct correlation *c, uint32_t p
 bool correlation_meets_gap(const struct correlated_call *e, const struct correlation_gap *gaps,
                            uint32_t count)
 {
-    uint32_t low = 0; /* the first one that ends after the call began */
-    for (uint32_t high = count; low < high;) {
-        uint32_t middle = low + (high - low) / 2;
-        if (gaps[middle].end_ns < e->begin_ns)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low < count && gaps[low].begin_ns <= e->end_ns;
+    uint32_t at = e->begin_ns ? ARRAY_UP_TO(gaps, count, end_ns, e->begin_ns - 1) : 0;
+    return at < count && gaps[at].begin_ns <= e->end_ns;
 }
 
 /* correlation_each, without those runs perhaps that are `matched`. */

@@ -98,15 +98,7 @@ uint64_t device_curve_period_ns(const struct device_curve *c)
 /* The first point behind that time; the count: there is none. */
 static uint32_t point_behind(const struct device_curve *c, uint64_t ns)
 {
-    uint32_t low = 0, high = c->count;
-    while (low < high) {
-        uint32_t middle = low + (high - low) / 2;
-        if (c->points[middle].at_ns <= ns)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low;
+    return ARRAY_UP_TO(c->points, c->count, at_ns, ns);
 }
 
 /* The last point at that time or before; the count: there is none. */

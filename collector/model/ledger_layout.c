@@ -83,15 +83,7 @@ static int add_blocks(struct mapped *m, const struct process *process)
 
 uint32_t layout_tensor_from(const struct ledger_layout *layout, uint64_t address)
 {
-    uint32_t low = 0, high = layout->tensor_count;
-    while (low < high) {
-        uint32_t middle = low + (high - low) / 2;
-        if (layout->tensors[middle].address < address)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low;
+    return address ? ARRAY_UP_TO(layout->tensors, layout->tensor_count, address, address - 1) : 0;
 }
 
 int ledger_layout_make(struct ledger_layout *layout, const struct ledger_books *books,

@@ -297,14 +297,7 @@ struct consumer op_phases_consumer(struct op_phases *p)
 enum step_phase op_phases_at(const struct op_phases *p, uint32_t thread_index, uint64_t ns)
 {
     const struct phase_thread *t = &p->threads[thread_index];
-    uint32_t low = 0, end_at = t->count;
-    while (low < end_at) {
-        uint32_t middle = low + (end_at - low) / 2;
-        if (t->spans[middle].begin_ns <= ns)
-            low = middle + 1;
-        else
-            end_at = middle;
-    }
-    bool is_known = low && !(t->full_ns && ns >= t->full_ns);
-    return is_known ? (enum step_phase)t->spans[low - 1].phase : PHASE_FORWARD;
+    uint32_t begun = ARRAY_UP_TO(t->spans, t->count, begin_ns, ns);
+    bool is_known = begun && !(t->full_ns && ns >= t->full_ns);
+    return is_known ? (enum step_phase)t->spans[begun - 1].phase : PHASE_FORWARD;
 }

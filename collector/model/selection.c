@@ -33,16 +33,9 @@ struct subject {
 /* Does that time reach into one of them? It does at its begin, however short it is. */
 static bool reach(const struct time_spans *spans, uint64_t begin_ns, uint64_t end_ns)
 {
-    uint32_t low = 0, high = spans->count;
-    while (low < high) { /* the first that ends later than it begins */
-        uint32_t middle = low + (high - low) / 2;
-        if (spans->list[middle].end_ns <= begin_ns)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low < spans->count &&
-           (spans->list[low].begin_ns < end_ns || spans->list[low].begin_ns == begin_ns);
+    uint32_t at = ARRAY_UP_TO(spans->list, spans->count, end_ns, begin_ns);
+    return at < spans->count &&
+           (spans->list[at].begin_ns < end_ns || spans->list[at].begin_ns == begin_ns);
 }
 
 bool selection_reaches(const struct selection *s, const struct process *p, uint64_t begin_ns,

@@ -553,15 +553,9 @@ struct consumer steps_consumer(struct steps *s)
 
 const struct step *steps_at(const struct steps *s, const struct process *p, uint64_t ns)
 {
-    uint32_t first = s->firsts[p->index], low = first, end = s->firsts[p->index + 1];
-    while (low < end) {
-        uint32_t middle = low + (end - low) / 2;
-        if (s->list[middle].begin_ns <= ns)
-            low = middle + 1;
-        else
-            end = middle;
-    }
-    return low > first ? &s->list[low - 1] : NULL;
+    uint32_t first = s->firsts[p->index], count = s->firsts[p->index + 1] - first;
+    uint32_t begun = count ? ARRAY_UP_TO(&s->list[first], count, begin_ns, ns) : 0;
+    return begun ? &s->list[first + begun - 1] : NULL;
 }
 
 enum exit_code steps_check(struct steps *s, const char *verb)

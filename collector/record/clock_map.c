@@ -107,15 +107,7 @@ void clock_map_finish(struct clock_map *m)
 uint64_t clock_map_search(const struct clock_map *m, struct clock_place *place, uint64_t ns)
 {
     ns = limited(ns);
-    uint32_t low = 0;
-    uint32_t high = m->count;
-    while (high - low > 1) { /* anchors[low].ns <= ns < anchors[high].ns */
-        uint32_t middle = low + (high - low) / 2;
-        if (m->anchors[middle].ns <= ns)
-            low = middle;
-        else
-            high = middle;
-    }
+    uint32_t behind = ARRAY_UP_TO(m->anchors, m->count, ns, ns), low = behind ? behind - 1 : 0;
     place->segment = low;
     place->end_ns = low + 1 < m->count ? m->anchors[low + 1].ns : CLOCK_NS_MAX + 1;
     return clock_map_look(m, place, ns);
@@ -123,17 +115,9 @@ uint64_t clock_map_search(const struct clock_map *m, struct clock_place *place, 
 
 uint64_t clock_map_back(const struct clock_map *m, uint64_t shared_ns)
 {
-    uint32_t low = 0;
-    uint32_t high = m->count;
     uint64_t monotonic_ns = shared_ns - m->offset;
-    while (high - low > 1) { /* anchors[low].shared_ns <= monotonic_ns < anchors[high].shared_ns */
-        uint32_t middle = low + (high - low) / 2;
-        if (m->anchors[middle].shared_ns <= monotonic_ns)
-            low = middle;
-        else
-            high = middle;
-    }
-    const struct clock_anchor *a = &m->anchors[low];
+    uint32_t behind = ARRAY_UP_TO(m->anchors, m->count, shared_ns, monotonic_ns);
+    const struct clock_anchor *a = &m->anchors[behind ? behind - 1 : 0];
     if (monotonic_ns <= a->shared_ns)
         return a->ns;
     return limited(

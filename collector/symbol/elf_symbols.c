@@ -84,30 +84,10 @@ static void spans_sort(struct spans *s)
     }
 }
 
-/* Place of the first that begins behind the address, of items that begin with their begin. */
-static uint32_t first_behind(const void *items, uint32_t count, size_t item_bytes, uint64_t address)
-{
-    uint32_t low = 0;
-    uint32_t high = count;
-    while (low < high) {
-        uint32_t middle = low + (high - low) / 2;
-        uint64_t begin;
-        memcpy(&begin, (const char *)items + middle * item_bytes, sizeof begin);
-        if (begin <= address)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low;
-}
-
-_Static_assert(offsetof(struct span, begin) == 0 && offsetof(struct elf_function, begin) == 0,
-               "as first_behind wants them");
-
 /* The innermost span with that address, or NULL. */
 static const struct span *spans_find(const struct spans *s, uint64_t address)
 {
-    uint32_t behind = first_behind(s->list, s->count, sizeof *s->list, address);
+    uint32_t behind = ARRAY_UP_TO(s->list, s->count, begin, address);
     for (uint32_t i = 0; i < OVERLAP_MAX && behind > i; i++) {
         const struct span *span = &s->list[behind - 1 - i];
         if (address < span->end)
@@ -226,7 +206,7 @@ static void read_symbols(struct elf_symbols *s)
 /* The name of the function there by the symbol table, or NULL. */
 static const char *symbol_name(const struct elf_symbols *s, uint64_t address)
 {
-    uint32_t behind = first_behind(s->functions, s->function_count, sizeof *s->functions, address);
+    uint32_t behind = ARRAY_UP_TO(s->functions, s->function_count, begin, address);
     for (uint32_t i = 0; i < OVERLAP_MAX && behind > i; i++) {
         const struct elf_function *f = &s->functions[behind - 1 - i];
         if (address < f->end || f->begin == f->end)
