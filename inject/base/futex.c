@@ -15,20 +15,51 @@
 
 #define LOCK_POLL_NS 1000000u
 
-void futex_wait(_Atomic uint32_t *word, uint32_t value, uint64_t ns)
+static bool wait(_Atomic uint32_t *word, int operation, uint32_t value, uint64_t ns)
 {
     int saved = errno;
     struct timespec limit = {.tv_sec = (time_t)(ns / 1000000000u),
                              .tv_nsec = (long)(ns % 1000000000u)};
-    syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, value, &limit, NULL, 0);
+    bool holds = syscall(SYS_futex, word, operation, value, &limit, NULL, 0) == 0 ||
+                 errno == ETIMEDOUT || errno == EINTR;
     errno = saved;
+    return holds;
+}
+
+static void wake_all(_Atomic uint32_t *word, int operation)
+{
+    int saved = errno;
+    syscall(SYS_futex, word, operation, INT_MAX, NULL, NULL, 0);
+    errno = saved;
+}
+
+void futex_wait(_Atomic uint32_t *word, uint32_t value, uint64_t ns)
+{
+    wait(word, FUTEX_WAIT_PRIVATE, value, ns);
 }
 
 void futex_wake_all(_Atomic uint32_t *word)
 {
+    wake_all(word, FUTEX_WAKE_PRIVATE);
+}
+
+bool futex_wait_shared(_Atomic uint32_t *word, uint32_t value, uint64_t ns)
+{
+    return wait(word, FUTEX_WAIT, value, ns);
+}
+
+void futex_wake_all_shared(_Atomic uint32_t *word)
+{
+    wake_all(word, FUTEX_WAKE);
+}
+
+bool futex_add_shared(_Atomic uint32_t *word)
+{
     int saved = errno;
-    syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, INT_MAX, NULL, NULL, 0);
+    bool done = syscall(SYS_futex, word, FUTEX_WAKE_OP, INT_MAX, NULL, word,
+                        FUTEX_OP(FUTEX_OP_ADD, 1, FUTEX_OP_CMP_LT, 0)) >= 0;
     errno = saved;
+    return done;
 }
 
 uint32_t thread_id(void)

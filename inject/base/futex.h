@@ -14,6 +14,15 @@
 void futex_wait(_Atomic uint32_t *word, uint32_t value, uint64_t ns);
 void futex_wake_all(_Atomic uint32_t *word);
 
+/*
+ * The same on a word in a file that other processes map. The wait returns false if *word != value.
+ * futex_add_shared adds 1 before it wakes. Nothing here touches the page but the kernel: false,
+ * and no SIGBUS, if another process has cut the file.
+ */
+bool futex_wait_shared(_Atomic uint32_t *word, uint32_t value, uint64_t ns);
+void futex_wake_all_shared(_Atomic uint32_t *word);
+bool futex_add_shared(_Atomic uint32_t *word);
+
 /* gettid() without a cache: right in every kind of child. */
 uint32_t thread_id(void);
 

@@ -4,13 +4,13 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
-#define STAT_BYTES        512
-#define STAT_THREAD_COUNT 20 /* the number of that field; the state's is 3 */
+#include "base/proc.h"
+
+#define STAT_BYTES 512
 
 /*
  * The kernel reads the memory of a thread that has some, and a zombie has none: no descriptor is
@@ -38,15 +38,12 @@ bool leader_has_ended(uint32_t *thread_count)
     if (fd >= 0)
         close(fd);
     text[length > 0 ? length : 0] = '\0';
-    const char *p = strrchr(text, ')'); /* the name may hold anything, a ')' too */
-    if (p && p[1] == ' ' && p[2] == 'Z') {
-        for (int field = 2; p && field < STAT_THREAD_COUNT; field++) {
-            p = strchr(p, ' ');
-            p = p ? p + 1 : NULL;
-        }
-        ended = p != NULL;
+    const char *state = proc_stat_field(text, PROC_STAT_STATE);
+    if (state && *state == 'Z') {
+        const char *count = proc_stat_field(text, PROC_STAT_THREAD_COUNT);
+        ended = count != NULL;
         if (ended && thread_count)
-            *thread_count = (uint32_t)strtoul(p, NULL, 10);
+            *thread_count = (uint32_t)strtoul(count, NULL, 10);
     }
     errno = saved;
     return ended;

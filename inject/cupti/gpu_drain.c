@@ -10,8 +10,8 @@ struct gpu_flusher gpu_flusher;
 
 void gpu_flush_wake(void)
 {
-    atomic_fetch_add(&gpu_flusher.wake, 1);
-    futex_wake_all(&gpu_flusher.wake);
+    atomic_fetch_add(live_word(LIVE_OFFSET_WAKE), 1);
+    futex_wake_all_shared(live_word(LIVE_OFFSET_WAKE));
 }
 
 bool gpu_drain_finished(uint64_t ns)

@@ -9,7 +9,6 @@
 
 /* Requests by any thread; the rest by the flushing thread. */
 struct gpu_flusher {
-    _Atomic uint32_t wake;      /* futex: raised with each request */
     _Atomic uint32_t requested; /* number of the last flush that somebody wants */
     _Atomic uint32_t done;      /* futex: number of the last flush done */
     _Atomic uint32_t running;
@@ -18,7 +17,7 @@ struct gpu_flusher {
 
 extern struct gpu_flusher gpu_flusher;
 
-/* It looks at once what is to do. */
+/* It looks at once what is to do. It waits on LIVE_OFFSET_WAKE: other processes wake it, too. */
 void gpu_flush_wake(void);
 
 /*

@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cupti/gpu_flush.h"
 
+#include <unistd.h>
+
 #include "base/futex.h"
 #include "base/say.h"
 #include "base/ticks.h"
 #include "cupti/gpu_devices.h"
 #include "cupti/gpu_drain.h"
+#include "cupti/gpu_parse.h"
 #include "cupti/gpu_rest.h"
 #include "cupti/gpu_rival.h"
 #include "cupti/gpu_state.h"
@@ -14,7 +17,8 @@
 #include "record/recorded.h"
 #include "record/synced.h"
 
-#define YIELDED_NS 50000000u /* how often to look whether the records can be had again */
+#define YIELDED_NS 50000000u  /* how often to look whether the records can be had again */
+#define ANSWER_NS  100000000u /* nobody who is about to kill this process waits longer */
 
 /* Between two flushes that nobody waits for: at first, and while calls wait for the device all the
  * time; and so many times what a flush takes of a
@@ -52,10 +56,10 @@ static void give_up(void)
 }
 
 /* One round. False: CUPTI will hand nothing over any more. */
-static bool look(uint32_t requested, bool *is_asked, uint64_t *took_ns)
+static bool look(uint32_t requested, bool is_killed, bool *is_asked, uint64_t *took_ns)
 {
-    *is_asked = requested != atomic_load(&gpu_flusher.done);
-    bool forced = *is_asked && atomic_exchange(&gpu_flusher.is_forced, false);
+    *is_asked = is_killed || requested != atomic_load(&gpu_flusher.done);
+    bool forced = *is_asked && (atomic_exchange(&gpu_flusher.is_forced, false) || is_killed);
     if (atomic_load(&gpu.phase) == GPU_DEAD)
         return false;
     gpu_rival_look();
@@ -80,18 +84,26 @@ static void rest(uint32_t wake, uint64_t took_ns)
     uint64_t rest_ns = took_ns * REST_SHARE;
     uint32_t rests = SYNCED_RESTS;
     if (atomic_load(&gpu.phase) == GPU_YIELDED) {
-        futex_wait(&gpu_flusher.wake, wake, YIELDED_NS);
+        futex_wait_shared(live_word(LIVE_OFFSET_WAKE), wake, YIELDED_NS);
         return;
     }
     rest_ns = rest_ns > busy_ns ? rest_ns : busy_ns;
     rest_ns = rest_ns < period_ns ? rest_ns : period_ns;
-    futex_wait(&gpu_flusher.wake, wake, rest_ns);
+    futex_wait_shared(live_word(LIVE_OFFSET_WAKE), wake, rest_ns);
     if (atomic_compare_exchange_strong(&synced.state, &rests, SYNCED_ASLEEP))
         busy_ns = REST_NS_MIN;
     else if (busy_ns < REST_NS_MAX)
         busy_ns *= 2;
     if (rests != SYNCED_DUE)
-        futex_wait(&gpu_flusher.wake, wake, period_ns - rest_ns);
+        futex_wait_shared(live_word(LIVE_OFFSET_WAKE), wake, period_ns - rest_ns);
+}
+
+/* To another process, which is about to kill this one. */
+static void answer(uint32_t asked)
+{
+    gpu_parse_drain(ANSWER_NS);
+    atomic_store(live_word(LIVE_OFFSET_ANSWERED), asked);
+    futex_wake_all_shared(live_word(LIVE_OFFSET_ANSWERED));
 }
 
 static void *flush_main(void *data)
@@ -100,15 +112,20 @@ static void *flush_main(void *data)
     own_thread_begin("gpuprof-flush");
     gpu_devices_read(); /* not where CUPTI is started: that may be in one of its callbacks */
     synced.wake = gpu_flush_wake;
+    atomic_store(live_word(LIVE_OFFSET_FLUSHER), (uint32_t)getpid());
     for (;;) {
-        uint32_t wake = atomic_load(&gpu_flusher.wake);
+        uint32_t wake = atomic_load(live_word(LIVE_OFFSET_WAKE));
+        uint32_t asked = atomic_load(live_word(LIVE_OFFSET_ASKED));
+        bool is_killed = asked != atomic_load(live_word(LIVE_OFFSET_ANSWERED));
         uint32_t requested = atomic_load(&gpu_flusher.requested);
         uint64_t took_ns;
         bool is_asked;
         /* What is waited for from now on comes next; but a flush is of all subscribers' buffers. */
         atomic_store(&synced.state, gpu.shared ? SYNCED_NOBODY : SYNCED_RESTS);
-        if (!look(requested, &is_asked, &took_ns))
+        if (!look(requested, is_killed, &is_asked, &took_ns))
             break;
+        if (is_killed)
+            answer(asked);
         if (is_asked) {
             atomic_store(&gpu_flusher.done, requested);
             futex_wake_all(&gpu_flusher.done);
@@ -117,6 +134,7 @@ static void *flush_main(void *data)
         }
     }
     atomic_store(&synced.state, SYNCED_NOBODY);
+    atomic_store(live_word(LIVE_OFFSET_FLUSHER), 0);
     atomic_store(&gpu_flusher.running, 0);
     futex_wake_all(&gpu_flusher.done);
     own_thread_end();

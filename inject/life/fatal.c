@@ -12,6 +12,7 @@
 #include "base/futex.h"
 #include "base/objects.h"
 #include "life/finish.h"
+#include "life/victims.h"
 #include "record/feature.h"
 #include "record/thread.h"
 #include "record/wake.h"
@@ -141,6 +142,13 @@ static bool is_own(pid_t pid)
     return pid == getpid() || (pid <= 0 && pid != -1 && is_own_group(-pid));
 }
 
+/* Other processes, too; -1 are all. From a process that records or not. */
+static void flush_others_before(pid_t pid, int number)
+{
+    if (number > 0 && number < 32 && !(HARMLESS >> number & 1) && pid != getpid() && !gp.off)
+        victims_ask(pid, number);
+}
+
 /* Its handler may leave it by longjmp. */
 static void flush_before_abort(void)
 {
@@ -183,18 +191,21 @@ EXPORT int raise(int number)
 
 EXPORT int kill(pid_t pid, int number)
 {
+    flush_others_before(pid, number);
     flush_before(finish_is_recorder() && is_own(pid), true, number);
     return REAL(kill)(pid, number);
 }
 
 EXPORT int killpg(pid_t group, int number)
 {
+    flush_others_before(-group, number);
     flush_before(finish_is_recorder() && is_own_group(group), true, number);
     return REAL(killpg)(group, number);
 }
 
 EXPORT int sigqueue(pid_t pid, int number, const union sigval value)
 {
+    flush_others_before(pid, number);
     flush_before(finish_is_recorder() && pid == getpid(), true, number);
     return REAL(sigqueue)(pid, number, value);
 }

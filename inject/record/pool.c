@@ -282,6 +282,14 @@ void pool_publish(void)
         go_without_file(&gp.pool, &gp.header, errno);
         close_file();
     }
+    /* By the name that it has now, so that /proc shows that: others look for it (victims.h). */
+    int named = live_fd < 0 ? -1 : open(gp.header.live_path, O_RDWR | O_NOFOLLOW | O_CLOEXEC);
+    if (descriptor_is(named, live_device, live_inode)) {
+        close(live_fd);
+        live_fd = named;
+    } else if (named >= 0) {
+        close(named);
+    }
     /* Kept: a process that changes its user may not open it by its name again. */
     live_fd = descriptor_move_high(live_fd);
 }

@@ -212,6 +212,13 @@ static inline uint32_t recorded_off(void)
     return off;
 }
 
+/* A word of the live file's head that other processes may change at any time. */
+static inline _Atomic uint32_t *live_word(uint32_t offset)
+{
+    uint8_t *head = (uint8_t *)gp.counters - LIVE_OFFSET_COUNTERS;
+    return (_Atomic uint32_t *)(void *)(head + offset);
+}
+
 static inline void counter_add(enum counter_index index, uint64_t amount)
 {
     atomic_fetch_add_explicit(&gp.counters[index], amount, memory_order_relaxed);

@@ -12,6 +12,7 @@
 
 #include "api/api.h"
 #include "base/objects.h"
+#include "base/proc.h"
 #include "base/program_file.h"
 #include "base/ticks.h"
 #include "client_note.h"
@@ -124,11 +125,7 @@ static uint64_t parse_start_time(void)
 {
     char text[1024];
     read_file("/proc/self/stat", text, sizeof text);
-    const char *p = strrchr(text, ')'); /* the name may hold anything, a ')' too */
-    for (int field = 2; p && field < 22; field++) {
-        p = strchr(p, ' ');
-        p = p ? p + 1 : NULL;
-    }
+    const char *p = proc_stat_field(text, PROC_STAT_START_TIME);
     return p ? strtoull(p, NULL, 10) : 0;
 }
 

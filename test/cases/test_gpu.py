@@ -403,22 +403,84 @@ def work(_):
     cuda.cudaMalloc(ctypes.byref(memory), 4096)
     for i in range(100):
         cuda.cudaMemsetAsync(memory, i, 4096, None)
-    cuda.cudaStreamSynchronize(None)
+        cuda.cudaStreamSynchronize(None)
+        time.sleep(.0004)  # gpuprof rests longer when the program waits for the device often
 """
-PYTHON_ENDS = {"Ctrl-C": ("work(0)\nwork(0)\nraise KeyboardInterrupt", -signal.SIGINT),
-               "pool": ("with multiprocessing.Pool(2) as pool:\n"
-                        "    pool.map(work, range(2), 1)\n    time.sleep(.1)", 0)}
+PYTHON_OTHER = PYTHON_WORK + "work(0)\nprint(flush=True)\ntime.sleep(60)"
+PYTHON_OTHERS = """
+import os, signal, subprocess, sys
+others = []
+for _ in range(2):
+    group = others[0].pid if others else 0
+    others += [subprocess.Popen([sys.executable, "-c", sys.argv[1]], stdout=subprocess.PIPE,
+                                preexec_fn=lambda: os.setpgid(0, group))]
+for other in others:
+    other.stdout.read(1)
+%s
+for other in others:
+    other.wait()
+"""
+PYTHON_ENDS = {
+    "Ctrl-C": ("work(0)\nwork(0)\nraise KeyboardInterrupt", -signal.SIGINT),
+    "pool": ("with multiprocessing.Pool(2) as pool:\n    pool.map(work, range(2), 1)", 0),
+    "terminate": (PYTHON_OTHERS % "for other in others: other.terminate()", 0),
+    "kill": (PYTHON_OTHERS % "for other in others: other.kill()", 0),
+    "group": (PYTHON_OTHERS % "os.killpg(others[0].pid, signal.SIGTERM)", 0),
+}
+
+
+def run_python(run, text, other, status=0, **env):
+    return run(sys.executable, "-c", text, other, status=status, stderr=None, count=None,
+               same_output=False, GPUPROF_GPU_FLUSH="30s", LD_LIBRARY_PATH=toolchain.SIM, **env)
 
 
 @pytest.mark.parametrize("end", PYTHON_ENDS)
 def test_python_ends(run, end):
     """Python ends itself by a signal after Ctrl-C, and the processes of its pools from outside."""
     text, status = PYTHON_ENDS[end]
-    runs = run(sys.executable, "-c", PYTHON_WORK + text, status=status, stderr=None, count=None,
-               same_output=False, GPUPROF_GPU_FLUSH="30s", LD_LIBRARY_PATH=toolchain.SIM)
+    runs = run_python(run, PYTHON_WORK + text, PYTHON_OTHER, status=status)
     assert sum(one.kinds()[gpu_truth.SET] for one in runs) == 200
     for one in runs:
         assert len(gpu_truth.made(one.lines)) == sum(one.kinds().values()) > 0
+
+
+SPARED = PYTHON_WORK + """
+import os, signal, subprocess, sys
+if len(sys.argv) > 1:
+    other = subprocess.Popen([sys.executable, "-c", sys.argv[1]], stdout=subprocess.PIPE,
+                             stdin=subprocess.PIPE)
+    other.stdout.read(1)
+    for number in [0, signal.SIGCONT, signal.SIGWINCH, signal.SIGTERM, signal.SIGINT] * 20:
+        other.send_signal(number)
+    other.communicate()
+else:
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    signal.signal(signal.SIGINT, lambda *_: None)
+    work(0)
+    for _ in range(20):  # ends that have nothing to do with the device, in its parent's files
+        child = os.fork() or time.sleep(60)
+        os.kill(child, signal.SIGHUP if _ % 2 else signal.SIGKILL)
+        os.waitpid(child, 0)
+    print(flush=True)
+    sys.stdin.read()
+"""
+
+
+def test_signals_that_end_no_other(run):
+    """No process flushes for a signal that it outlives, nor for the end of its child."""
+    [done] = run_python(run, SPARED, SPARED)
+    assert done.kinds()[gpu_truth.SET] == 100 and timeless(done) == 0
+    assert len(done.of("cuptiActivityFlushAll")) < 30
+
+
+@pytest.mark.parametrize("hangs", [0, 1], ids=["stopped", "hangs"])
+def test_the_killer_waits_for_no_answer_long(run, hangs):
+    """0.1 s for a process whose flush hangs, and not at all for one that is stopped."""
+    text = PYTHON_OTHERS % ("begin = time.monotonic()\nfor other in others:\n"
+                            f"    os.kill(other.pid, {0 if hangs else signal.SIGSTOP})\n"
+                            "    time.sleep(.01)\n    other.kill()\n"
+                            f"assert {.2 * hangs} < time.monotonic() - begin < {.12 + .4 * hangs}")
+    run_python(run, PYTHON_WORK + text, PYTHON_OTHER, SIMCUPTI_FLUSH_HANG=hangs)
 
 
 def test_often_waited_for(run):

@@ -26,7 +26,7 @@ SCENES = ("functions nested generators comprehensions decorators recursion corou
           "lines executed texts again traced replaced full churn parts borrowed borrowed_places "
           "borrowed_by_turns borrowed_in_churn wrong").split()
 READER = ("python_reader python python_walk python_code python_text python_layout python_places "
-          "python_borrow python_facts memory_read objects pages signals futex leader status "
+          "python_borrow python_facts memory_read objects pages signals futex leader proc status "
           "ticks").split()
 
 CHAINS_SEED = 20  # another one makes other programs

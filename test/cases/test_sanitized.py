@@ -176,7 +176,7 @@ def test_inside_what_is_left_out(stress, tmp_path, kind):
 @pytest.mark.parametrize("part, needs", [
     ("stack", ["signals", "pages", "ticks"]),
     ("modules", ["program_file", "cfi", "futex", "signals", "pages", "ticks"]),
-    ("status", ["futex", "leader", "signals"])])
+    ("status", ["futex", "leader", "proc", "signals"])])
 def test_units(tmp_path, kind, part, needs):
     """Those of the unit tests that have threads."""
     units = conftest.ROOT / "test" / "unit"

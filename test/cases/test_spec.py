@@ -202,7 +202,7 @@ def test_live_layout():
     head, chunk = table(text, 0), table(text, 1)
     assert numbers(head) == [0] + [LIVE[f"LIVE_OFFSET_{name}"] for name in (
         "MAGIC", "VERSION", "CHUNK_BYTES", "CHUNK_COUNT", "CHUNKS", "BYTES", "ALIVE", "FLIGHT",
-        "COUNTERS")]
+        "FLUSHER", "WAKE", "ASKED", "ANSWERED", "COUNTERS")]
     assert numbers(chunk) == [LIVE[f"LIVE_CHUNK_{name}"] for name in (
         "STATE", "THREAD", "POSITION", "COMMITTED", "SEALED", "TID", "TAKE", "PASSED",
         "COUNTED", "OPEN_STACK", "HEAD_BYTES")]

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Reading /proc by system calls alone: async-signal-safe, and with little stack. */
+#ifndef GPUPROF_INJECT_PROC_H
+#define GPUPROF_INJECT_PROC_H
+
+#include <stdbool.h>
+
+enum proc_stat_field {
+    PROC_STAT_STATE = 3,
+    PROC_STAT_GROUP = 5,
+    PROC_STAT_THREAD_COUNT = 20,
+    PROC_STAT_START_TIME = 22,
+    PROC_STAT_BLOCKED = 32, /* signals 1 to 31, a bit each */
+    PROC_STAT_IGNORED = 33,
+    PROC_STAT_CAUGHT = 34,
+};
+
+/* Where the field begins in `text`, which /proc/PID/stat holds; NULL: the text ends before. */
+const char *proc_stat_field(const char *text, enum proc_stat_field field);
+
+/* Calls `visit` for each name in the folder `dir` that is a number, until it returns false. */
+void proc_each(int dir, bool (*visit)(int dir, const char *name, void *data), void *data);
+
+#endif

@@ -1,0 +1,178 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "life/victims.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/futex.h"
+#include "base/proc.h"
+#include "base/signals.h"
+#include "base/ticks.h"
+#include "bytes.h"
+#include "live.h"
+#include "stream.h"
+
+#define VICTIM_COUNT_MAX 32
+#define STAT_BYTES       768
+#define LINK_BYTES       256
+#define NUMBER_BYTES     12
+#define LIVE_NAME_BYTES  (sizeof "/gpuprof-" - 1 + 32 + sizeof STREAM_LIVE_SUFFIX - 1)
+
+struct victim {
+    uint8_t *head;     /* of its live file, mapped, and touched by the kernel alone */
+    uint32_t answered; /* the word's value before it was asked */
+};
+
+struct victims {
+    int signal;
+    pid_t group; /* whose members alone, except for the caller; 0: one process; -1: all */
+    uint32_t pid;
+    uint64_t end_ns;
+    unsigned count;
+    struct victim all[VICTIM_COUNT_MAX];
+};
+
+static _Atomic uint32_t *word(const struct victim *v, uint32_t offset)
+{
+    return (_Atomic uint32_t *)(void *)(v->head + offset);
+}
+
+static bool has_time(const struct victims *all)
+{
+    return all->count < VICTIM_COUNT_MAX && clock_ns(CLOCK_MONOTONIC) < all->end_ns;
+}
+
+static bool is_live_file(int fd)
+{
+    struct stat st;
+    return fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_uid == geteuid() &&
+           st.st_size >= LIVE_HEAD_BYTES;
+}
+
+/* False: it answers nobody, or has not answered the last one who asked: it may hang. */
+static bool answers(int fd, uint32_t pid, uint32_t *answered)
+{
+    uint8_t head[LIVE_OFFSET_ANSWERED + 4 - LIVE_OFFSET_MAGIC];
+#define HEAD(offset) (head + (offset)-LIVE_OFFSET_MAGIC)
+    if (pread(fd, head, sizeof head, LIVE_OFFSET_MAGIC) != sizeof head)
+        return false;
+    *answered = load_u32(HEAD(LIVE_OFFSET_ANSWERED));
+    return load_u64(HEAD(LIVE_OFFSET_MAGIC)) == LIVE_MAGIC &&
+           load_u32(HEAD(LIVE_OFFSET_FLUSHER)) == pid &&
+           load_u32(HEAD(LIVE_OFFSET_ASKED)) == *answered;
+#undef HEAD
+}
+
+static void ask(struct victims *all, int fd)
+{
+    struct victim *v = &all->all[all->count];
+    if (!is_live_file(fd) || !answers(fd, all->pid, &v->answered))
+        return;
+    v->head = mmap(NULL, LIVE_HEAD_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    if (v->head == MAP_FAILED)
+        return;
+    if (futex_add_shared(word(v, LIVE_OFFSET_ASKED)) && futex_add_shared(word(v, LIVE_OFFSET_WAKE)))
+        all->count++;
+    else
+        munmap(v->head, LIVE_HEAD_BYTES);
+}
+
+/* The child of a fork may have its parent's file open, too: the number in the file tells. */
+static bool visit_file(int files, const char *name, void *data)
+{
+    struct victims *all = data;
+    char link[LINK_BYTES];
+    ssize_t length = readlinkat(files, name, link, sizeof link - 1);
+    link[length > 0 ? length : 0] = '\0';
+    const char *base = strrchr(link, '/');
+    if (!base || strlen(base) != LIVE_NAME_BYTES || strncmp(base, "/gpuprof-", 9) != 0 ||
+        strcmp(base + LIVE_NAME_BYTES - strlen(STREAM_LIVE_SUFFIX), STREAM_LIVE_SUFFIX) != 0)
+        return has_time(all);
+    int fd = openat(files, name, O_RDWR | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+    unsigned before = all->count;
+    if (fd >= 0) {
+        ask(all, fd);
+        close(fd);
+    }
+    return all->count == before && has_time(all);
+}
+
+/* The kernel tells of signals 1 to 31 here, and of the first thread's mask. */
+static bool would_end(const struct victims *all, const char *stat)
+{
+    const char *state = proc_stat_field(stat, PROC_STAT_STATE);
+    const char *group = proc_stat_field(stat, PROC_STAT_GROUP);
+    const char *caught = proc_stat_field(stat, PROC_STAT_CAUGHT);
+    if (!caught || strchr("TtZX", *state) || all->pid == (uint32_t)getpid() ||
+        (all->group > 0 && strtol(group, NULL, 10) != all->group))
+        return false;
+    if (all->signal == SIGKILL)
+        return true;
+    for (unsigned f = PROC_STAT_BLOCKED; f <= PROC_STAT_CAUGHT; f++)
+        if (strtoul(proc_stat_field(stat, f), NULL, 10) >> (all->signal - 1) & 1)
+            return false;
+    return all->pid != 1; /* which nothing but SIGKILL from outside ends */
+}
+
+static bool visit_process(int proc, const char *name, void *data)
+{
+    struct victims *all = data;
+    char stat[STAT_BYTES];
+    int dir = openat(proc, name, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    if (dir < 0)
+        return has_time(all);
+    int fd = openat(dir, "stat", O_RDONLY | O_CLOEXEC);
+    ssize_t length = fd < 0 ? -1 : read(fd, stat, sizeof stat - 1);
+    stat[length > 0 ? length : 0] = '\0';
+    if (fd >= 0)
+        close(fd);
+    all->pid = (uint32_t)strtoul(name, NULL, 10);
+    fd = would_end(all, stat) ? openat(dir, "fd", O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
+    if (fd >= 0) {
+        proc_each(fd, visit_file, all);
+        close(fd);
+    }
+    close(dir);
+    return has_time(all);
+}
+
+static void visit_all(struct victims *all, pid_t pid)
+{
+    char digits[NUMBER_BYTES] = "", *name = digits + sizeof digits - 1;
+    int proc = open("/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (proc < 0)
+        return;
+    if (pid > 0) {
+        for (; pid > 0; pid /= 10)
+            *--name = (char)('0' + pid % 10);
+        visit_process(proc, name, all);
+    } else {
+        all->group = pid == 0 ? getpgrp() : pid == -1 ? -1 : -pid;
+        proc_each(proc, visit_process, all);
+    }
+    close(proc);
+}
+
+void victims_ask(pid_t pid, int number)
+{
+    int error = errno;
+    /* A handler that leaves by longjmp would leave descriptors behind. */
+    uint64_t mask = block_signals(), now_ns = clock_ns(CLOCK_MONOTONIC);
+    struct victims all = {.signal = number, .end_ns = now_ns + VICTIMS_WAIT_NS};
+    visit_all(&all, pid);
+    for (unsigned i = 0; i < all.count; i++) {
+        const struct victim *v = &all.all[i];
+        while ((now_ns = clock_ns(CLOCK_MONOTONIC)) < all.end_ns &&
+               futex_wait_shared(word(v, LIVE_OFFSET_ANSWERED), v->answered, all.end_ns - now_ns))
+            ;
+        munmap(v->head, LIVE_HEAD_BYTES);
+    }
+    restore_signals(mask);
+    errno = error;
+}
