@@ -258,20 +258,21 @@ def silent(s, us, since, cpu, delay):
     s.launch(us=4, after=4, lasts=50)
 
 
-@scene(host=8000, launch=4)
-def silence_of_a_thread_that_ran(s):
-    silent(s, 8000, 8200, 8200, 0)
+def silence(of, *times, **wanted):
+    """A scene of one silence: `times` as silent() has them."""
+    SCENES[f"silence_{of}"] = (lambda s: silent(s, *times)), {"launch": 4, **wanted}
 
 
-@scene(waiting=8000, launch=4)
-def silence_of_a_thread_that_waited(s):
-    """It ran for a moment, and in the calls before, which took as long as it was silent."""
-    silent(s, 8000, 16_000, 8100, 10)
-
-
-@scene(preempted=8000, launch=4)
-def silence_in_which_others_ran(s):
-    silent(s, 8000, 8000, 300, 7700)
+silence("of_a_thread_that_ran", 8000, 8200, 8200, 0, host=8000)
+# It ran for a moment, and in the calls before, which took as long as it was silent.
+silence("of_a_thread_that_waited", 8000, 16_000, 8100, 10, waiting=8000)
+silence("in_which_others_ran", 8000, 8000, 300, 7700, preempted=8000)
+silence("of_three_kinds", 8000, 8000, 2000, 2000, waiting=4000, preempted=2000, host=2000)
+silence("off_the_processor_nobody_knows_why", 8000, 8000, 100, None, unknown=8000)
+# The thread's times are of much more, or were never read before.
+silence("of_which_nothing_is_known", 8000, 0, 0, 0, host=8000)
+silence("behind_long_work_that_may_have_waited", 8000, 80_000, 70_000, 0, host=8000)
+silence("of_seconds", 6_000_000, 6_000_000, 1000, 1000, waiting=6_000_000)
 
 
 @scene(preempted=8000, launch=4)
@@ -281,38 +282,12 @@ def silence_as_long_as_a_number_can_say(s):
     s.launch(us=4, after=4, lasts=50)
 
 
-@scene(waiting=4000, preempted=2000, host=2000, launch=4)
-def silence_of_three_kinds(s):
-    silent(s, 8000, 8000, 2000, 2000)
-
-
-@scene(unknown=8000, launch=4)
-def silence_off_the_processor_nobody_knows_why(s):
-    silent(s, 8000, 8000, 100, None)
-
-
-@scene(host=8000, launch=4)
-def silence_of_which_nothing_is_known(s):
-    """The thread's times are of much more, or were never read before."""
-    silent(s, 8000, 0, 0, 0)
-
-
-@scene(host=8000, launch=4)
-def silence_behind_long_work_that_may_have_waited(s):
-    silent(s, 8000, 80_000, 70_000, 0)
-
-
 @scene(waiting=8000 + 6000, launch=4 + 4)
 def silence_like_the_one_before(s):
     """Between calls of the same functions; that it was not looked at is its cost's bound."""
     silent(s, 8000, 8000, 100, 0)
     s.now = s.last + 54 + 6000
     s.launch(us=4, after=4, lasts=50)
-
-
-@scene(waiting=6_000_000, launch=4)
-def silence_of_seconds(s):
-    silent(s, 6_000_000, 6_000_000, 1000, 1000)
 
 
 @scene(sync=300)
