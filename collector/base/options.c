@@ -239,9 +239,9 @@ const struct option_info option_infos[] = {
     {OPTION_DIFF_FILE, 'o', "output", "FILE", OTHER,
      "write the comparison there; may be given several times, each file in the form that its name "
      "has; default: standard output"},
-    {OPTION_DIFF_FORM, 0, "format", "text|markdown|junit|json|html", CHOICE(diff_format),
-     "how it is written; default: as the name of the file ends: .md, .xml (JUnit), .json or .html "
-     "(a page for a browser), or else text"},
+    {OPTION_DIFF_FORM, 0, "format", "text|junit|json|html", CHOICE(diff_format),
+     "how it is written; default: as the name of the file ends: .xml (JUnit), .json or .html (a "
+     "page for a browser), or else text"},
     {OPTION_FOLDER, 0, "dir", "DIR", TEXT(folder),
      "the folder of baselines; default: .gpuprof/baselines"},
     {OPTION_PORT, 0, "port", "N", OTHER,
@@ -507,8 +507,8 @@ static enum exit_code take_choice(void *at, const char *verb, const struct optio
                                   const char *value)
 {
     const char *word = value;
-    if (info->bit == OPTION_DIFF_FORM) /* what its files end with means it, too */
-        word = strcmp(value, "md") == 0 ? "markdown" : strcmp(value, "xml") == 0 ? "junit" : value;
+    if (info->bit == OPTION_DIFF_FORM && strcmp(value, "xml") == 0)
+        word = "junit"; /* as its file's name ends */
     bool is_nsys = strcmp(value, "column") == 0 || strcmp(value, "table") == 0;
     if (info->bit == OPTION_STATS_FORM && is_nsys)
         word = "text";

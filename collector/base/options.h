@@ -160,7 +160,7 @@ enum flame_format { FLAME_FOLDED, FLAME_SPEEDSCOPE, FLAME_SVG, FLAME_BY_NAME };
 enum flame_weight { WEIGHT_HOST, WEIGHT_GPU, WEIGHT_CALLS, WEIGHT_BYTES };
 
 /* Of a comparison, likewise; and what is to be done where it cannot tell. */
-enum diff_format { DIFF_TEXT, DIFF_MARKDOWN, DIFF_JUNIT, DIFF_JSON, DIFF_HTML, DIFF_BY_NAME };
+enum diff_format { DIFF_TEXT, DIFF_JUNIT, DIFF_JSON, DIFF_HTML, DIFF_BY_NAME };
 enum inconclusive_use { INCONCLUSIVE_PASSES, INCONCLUSIVE_FAILS, INCONCLUSIVE_SAID };
 #define OUTPUTS_MAX 8
 

@@ -47,7 +47,7 @@ const struct manual_row manual_rows[] = {
     {"diff", PART_EXAMPLE, "gpuprof diff new1 new2 new3 new4 new5 --against main",
      "five runs against the baseline of that name: exit status 1 if they are worse by 5 %"},
     {"diff", PART_EXAMPLE,
-     "gpuprof diff new? --against old? --gate=3% -o diff.md -o diff.xml -o diff.json",
+     "gpuprof diff new? --against old? --gate=3% -o diff.txt -o diff.xml -o diff.json",
      "against five recordings: for a comment, for what shows tests, and for a script"},
     {"baseline", PART_EXAMPLE, "gpuprof baseline save main run1 run2 run3 run4 run5",
      "writes .gpuprof/baselines/main.json"},

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A comparison on paper: text for a terminal, Markdown for a comment or a job's summary, JUnit for
- * what shows tests, JSON for programs. What comes from recordings is cleaned of what a terminal or
- * a browser would obey. A printer returns 0 or GPUPROF_NO_MEMORY.
+ * A comparison on paper: text for people, JUnit for what shows tests, JSON for programs. What comes
+ * from recordings is cleaned of what a terminal or a browser would obey. A printer returns 0 or
+ * GPUPROF_NO_MEMORY.
  */
 #ifndef GPUPROF_COLLECTOR_DIFF_PRINT_H
 #define GPUPROF_COLLECTOR_DIFF_PRINT_H
@@ -15,7 +15,7 @@
 /* `kernels` explain it; NULL: none. */
 typedef int diff_print_fn(const struct comparison *c, const struct diff_kernels *kernels,
                           FILE *out);
-diff_print_fn diff_print_text, diff_print_markdown, diff_print_junit, diff_print_json;
+diff_print_fn diff_print_text, diff_print_junit, diff_print_json;
 
 #define CHANGE_CELL_BYTES 48
 

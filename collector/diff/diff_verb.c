@@ -17,10 +17,8 @@
 #define EXIT_UNSURE     EXIT_DAMAGED
 _Static_assert(EXIT_REGRESSION == 1 && EXIT_UNSURE == 3, "as diff_verb.h has them");
 
-static diff_print_fn *const printers[] = {[DIFF_TEXT] = diff_print_text,
-                                          [DIFF_MARKDOWN] = diff_print_markdown,
-                                          [DIFF_JUNIT] = diff_print_junit,
-                                          [DIFF_JSON] = diff_print_json};
+static diff_print_fn *const printers[] = {
+    [DIFF_TEXT] = diff_print_text, [DIFF_JUNIT] = diff_print_junit, [DIFF_JSON] = diff_print_json};
 
 /* As --format says, or else the file's name; DIFF_BY_NAME: there is none of that name. */
 static enum diff_format format_of(const struct options *options, const char *path)
@@ -28,9 +26,8 @@ static enum diff_format format_of(const struct options *options, const char *pat
     static const struct {
         const char *kind;
         enum diff_format format;
-    } kinds[] = {{"", DIFF_TEXT},     {"txt", DIFF_TEXT},  {"md", DIFF_MARKDOWN},
-                 {"xml", DIFF_JUNIT}, {"json", DIFF_JSON}, {"html", DIFF_HTML},
-                 {"htm", DIFF_HTML}};
+    } kinds[] = {{"", DIFF_TEXT},     {"txt", DIFF_TEXT},  {"xml", DIFF_JUNIT},
+                 {"json", DIFF_JSON}, {"html", DIFF_HTML}, {"htm", DIFF_HTML}};
     if (options->diff_format != DIFF_BY_NAME)
         return options->diff_format;
     for (unsigned i = 0; i < sizeof kinds / sizeof kinds[0]; i++)
@@ -49,8 +46,8 @@ static enum exit_code check(const struct options *options)
     for (int i = 0; i < options->output_count; i++)
         if (format_of(options, options->outputs[i]) == DIFF_BY_NAME)
             return usage_error(VERB
-                               ": %s: not a kind that can be written; name it .txt, .md, .xml, "
-                               ".json or .html, or say --format",
+                               ": %s: not a kind that can be written; name it .txt, .xml, .json "
+                               "or .html, or say --format",
                                options->outputs[i]);
     return EXIT_OK;
 }

@@ -50,7 +50,7 @@ static const struct {
       .select = {.is_given = true, .from = {.is_given = true, .ns = 1000}}}},
     {diff_page_verb,
      NULL,
-     {.against = 1, .gate = 0.05, .diff_format = DIFF_MARKDOWN, .force = true, .step_by = "graph"}},
+     {.against = 1, .gate = 0.05, .diff_format = DIFF_TEXT, .force = true, .step_by = "graph"}},
     {memory_verb, "m.pickle", {.format = FORMAT_BY_NAME, .memory_by = MEMORY_BY_BEST}},
     {merge_verb, "a.pftrace", {.strict = true}},
     {flame_verb, NOWHERE, {.flame_format = FLAME_SVG, .against = 1}},
