@@ -254,4 +254,11 @@ const char *option_given(const struct options *o, option_set set);
  */
 enum exit_code options_parse(struct options *o, int argc, char **argv, option_set set);
 
+/* What runs a verb, its arguments parsed. Here are those of which no header has more to say; each
+ * file says at its begin what its verb does. */
+typedef enum exit_code verb_fn(const struct options *options);
+verb_fn baseline_verb, ctl_verb, diff_page_verb, dump_verb, export_verb, flame_verb,
+    memory_page_verb, memory_verb, merge_verb, page_verb, recover_verb, stats_verb, top_verb,
+    view_verb;
+
 #endif

@@ -3,16 +3,7 @@
 
 #include "diff/diff_verb.h"
 #include "doctor/doctor.h"
-#include "export/export_verb.h"
-#include "export/stats_verb.h"
-#include "flame/flame_verb.h"
-#include "page/page_verb.h"
-#include "report/dump.h"
-#include "run/ctl.h"
 #include "run/launch.h"
-#include "run/recover.h"
-#include "run/top.h"
-#include "trace/merge.h"
 #include "view/view.h"
 
 const struct verb verbs[] = {

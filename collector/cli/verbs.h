@@ -15,7 +15,7 @@ struct verb {
     const char *name;
     /* Its arguments, parsed; or, if this is NULL, as they are, for who reads settings and a
      * program's command: the exit code may then be the program's, and *help asks for verb_help. */
-    enum exit_code (*run)(const struct options *options);
+    verb_fn *run;
     int (*start)(const char *command, char **argv, bool *help);
     option_set options;   /* OPTION_... */
     const char *operands; /* of the synopsis line, behind the options */

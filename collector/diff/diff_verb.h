@@ -11,6 +11,4 @@
  * inconclusive or not comparable. `page` prints it as HTML. */
 enum exit_code diff_verb(const struct options *options, diff_print_fn *page);
 
-enum exit_code baseline_verb(const struct options *options); /* baseline_verb.c */
-
 #endif

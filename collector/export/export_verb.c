@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "export/export_verb.h"
+/* The verb `export`: recordings as a file that other programs read (export_formats.def). */
 
 #include <stdio.h>
 #include <string.h>
@@ -7,13 +7,13 @@
 #include <unistd.h>
 
 #include "base/message.h"
+#include "base/options.h"
 #include "error.h"
 #include "export/event_lanes.h"
 #include "export/export_writer.h"
 #include "find/idle.h"
 #include "model/host_clocks.h"
 #include "output/verb_output.h"
-#include "trace/merge.h"
 #include "trace/trace_writer.h"
 
 #define VERB        "export"

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "export/stats_verb.h"
+/*
+ * The verb `stats`: the report's tables, and rows of events, by the names that nsys stats has for
+ * them. The first of options->paths names the reports, a,b,c.
+ */
 
 #include <stdio.h>
 #include <string.h>
@@ -7,7 +10,7 @@
 
 #include "base/message.h"
 #include "base/nearest.h"
-#include "export/export_verb.h"
+#include "base/options.h"
 #include "output/verb_output.h"
 #include "report/report_tables.h"
 #include "report/report_verb.h"

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The verb `flame`: where the time of calls with a stack goes, by their stacks. */
-#include "flame/flame_verb.h"
-
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/message.h"
+#include "base/options.h"
 #include "error.h"
 #include "flame/flame_diff.h"
 #include "model/selection.h"

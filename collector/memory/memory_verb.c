@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "memory/memory_verb.h"
-
+/* The verb `memory`: who holds the memory of devices, and of the host what is pinned. */
 #include <string.h>
 #include <unistd.h>
 
 #include "base/message.h"
+#include "base/options.h"
 #include "error.h"
 #include "memory/memory_print.h"
 #include "memory/snapshot.h"

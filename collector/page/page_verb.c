@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "page/page_verb.h"
+/* The verbs `report`, `memory` and `diff`, which write a page, too. */
 
 #include "base/message.h"
+#include "base/options.h"
 #include "diff/diff_verb.h"
-#include "memory/memory_verb.h"
 #include "output/verb_output.h"
 #include "page/page.h"
 #include "report/report_verb.h"

@@ -17,7 +17,6 @@
  *       (other records; kinds as words if they have any, one with a blank in it as a string)
  *   losses KEY=VALUE...
  */
-#include "report/dump.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "run/ctl.h"
-
+/*
+ * The verb `ctl`: has running processes start or stop recording, or say which they do, through the
+ * control file of their data folder (formats/control_text.h), and waits for their answers.
+ * EXIT_ENVIRONMENT: some did not answer; they are named.
+ */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -10,6 +13,7 @@
 #include <unistd.h>
 
 #include "base/message.h"
+#include "base/options.h"
 #include "error.h"
 #include "output/standard_files.h"
 #include "rank.h"

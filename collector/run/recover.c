@@ -4,8 +4,6 @@
  * file. It takes the old one's place when it is on disk, and then the live file goes; a recover
  * that is killed itself leaves either both files or the new one.
  */
-#include "run/recover.h"
-
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -15,6 +13,7 @@
 
 #include "base/file_at.h"
 #include "base/message.h"
+#include "base/options.h"
 #include "base/path_list.h"
 #include "error.h"
 #include "output/new_file.h"

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "run/top.h"
-
+/* The verb `top`: what the processes that record into a folder do now. */
 #include <errno.h>
 #include <inttypes.h>
 #include <math.h>
@@ -13,6 +12,7 @@
 
 #include "base/array.h"
 #include "base/message.h"
+#include "base/options.h"
 #include "error.h"
 #include "file/live_file.h"
 #include "output/standard_files.h"

@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The verb `merge`: all events of the recordings named, as one trace, or as one for each rank. */
-#include "trace/merge.h"
-
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 #include <unistd.h>
 
 #include "base/message.h"
+#include "base/options.h"
 #include "error.h"
 #include "model/host_clocks.h"
 #include "output/verb_output.h"

@@ -17,9 +17,8 @@
 #include "base/file_at.h"
 #include "base/json_text.h"
 #include "base/message.h"
+#include "base/options.h"
 #include "error.h"
-#include "page/page_verb.h"
-#include "trace/merge.h"
 #include "view/http_server.h"
 
 #define NAME_MARK "@NAME@"

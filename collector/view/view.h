@@ -10,8 +10,6 @@
 #include "base/exit_code.h"
 #include "base/options.h"
 
-enum exit_code view_verb(const struct options *options);
-
 /* What is embedded (view_files.c). */
 extern const char view_index[], view_perfetto[], view_script[], view_style[];
 

@@ -6,14 +6,8 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "export/export_verb.h"
-#include "flame/flame_verb.h"
-#include "memory/memory_verb.h"
+#include "base/options.h"
 #include "model/symbols.h"
-#include "page/page_verb.h"
-#include "report/dump.h"
-#include "run/recover.h"
-#include "trace/merge.h"
 
 #define NOWHERE "/dev/null"
 

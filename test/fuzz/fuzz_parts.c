@@ -5,11 +5,11 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/options.h"
 #include "bytes.h"
 #include "crc32c.h"
 #include "fuzz_outputs.h"
 #include "model/symbols.h"
-#include "page/page_verb.h"
 #include "read/foreign.h"
 #include "report/part_file.h"
 
