@@ -118,7 +118,8 @@ static bool asks_anywhere(const struct look_up *l)
  * JAX and Triton do. Who patches wants whatever function the process has: it asks in all objects,
  * or in itself and what it is linked with. And something has to make the code writable: the caller
  * itself, or a library that it calls, as libucm_cuda calls libucm. A preload that defines the name
- * hooks it by that, and a compiler (LLVM) asks by the handle of the program.
+ * hooks it by that, and a compiler (LLVM) asks by the handle of the program. CUPTI's functions are
+ * not patched: CUPTI refuses a second client that does not come through our hooks.
  *
  * This takes for a patcher who maps code by mprotect and looks in these ways for a function only to
  * call it: such calls are left to CUPTI's callbacks. It misses who asks by the library's handle, as
@@ -128,7 +129,8 @@ static bool asks_anywhere(const struct look_up *l)
 static bool patches(const struct look_up *l)
 {
     struct user user = {.from = &l->from};
-    return l->known && asks_anywhere(l) && !object_symbol(&l->from, l->name) &&
+    return l->known && l->hook->domain != API_CUPTI && asks_anywhere(l) &&
+           !object_symbol(&l->from, l->name) &&
            (changes_code(&l->from) || objects_each(visit_helper, &user));
 }
 

@@ -9,6 +9,18 @@ import gpu_dump
 from gpu_table import HERE, collect, recording_environment, row, run, tail
 
 KERNELS, LAUNCHES = 4, 100  # of a step; in the pause twice, and behind it
+SILENT_NS = 9_000_000  # a little less than the program is silent for
+
+
+def check_silences(process, said):
+    """A thread that computes has the processor, and one that sleeps has not. The looks have a bound,
+    and a machine may have other things to do: a quarter is enough."""
+    long = [s for s in process.silences if SILENT_NS < s.silent < 2 * SILENT_NS]
+    computed = sum(s.cpu - (s.since - s.silent) > s.silent / 2 for s in long)
+    slept = sum(s.cpu < s.silent / 2 for s in long)
+    row("habits: silences", computed > said["compute"] / 4 and slept > said["sleep"] / 4,
+        f"the thread ran in {computed} of {said['compute']} in which it computed, and did not in "
+        f"{slept} of {said['sleep']} in which it slept")
 
 
 def check_habits(folder):
@@ -31,7 +43,8 @@ def check_habits(folder):
     process = gpu_dump.read_one(folder)
     own = {process.owner(kernel.correlation) for kernel in process.done("kernel")}
     launches = process.of("launch")
-    wanted = KERNELS * (said["item"] + said["free"]) + LAUNCHES
+    check_silences(process, said)
+    wanted = KERNELS * (said["item"] + said["free"]) + said["compute"] + said["sleep"] + LAUNCHES
     missing = sum(call.correlation not in own for call in launches)
     row("habits: callbacks in a pause", len(launches) == wanted and not missing,
         f"a launch took {said['stopped_ns']} ns just after the stop, {said['rested_ns']} ns a "

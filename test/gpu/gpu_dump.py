@@ -19,6 +19,7 @@ CLASSES = (("launch", re.compile("cu(da)?Launch(Kernel|Cooperative)")),
 
 Call = collections.namedtuple("Call", "name kind begin end thread correlation captured")
 Work = collections.namedtuple("Work", "kind begin end correlation graph name")
+Silence = collections.namedtuple("Silence", "silent since cpu run_delay")
 
 
 class Process:
@@ -27,7 +28,7 @@ class Process:
     def __init__(self, header):
         self.pid = int(header["pid"])
         self.gpu_rows_at, self.gpu_rows = -1, "absent: the recording does not say"
-        self.calls, self.work, self.notes, self.steps = [], [], [], []
+        self.calls, self.work, self.notes, self.steps, self.silences = [], [], [], [], []
         self.further = {}  # a correlation id that a call made besides its own -> its own
         self.texts = collections.Counter()
         self.op_names, self.op_marks = {}, []  # number -> name; (time, is begin, object, ...)
@@ -50,6 +51,8 @@ class Process:
             self.work.append(Work(what, begin, begin + int(fields["dur"]),
                                   int(fields.get("correlation", 0)), int(fields["graph"]),
                                   fields.get("kernel", "").strip('"')))
+        elif what == "silence":
+            self.silences.append(Silence(*(int(fields[name]) for name in Silence._fields)))
         elif what == "link":
             self.further[int(fields["further"])] = int(fields["correlation"])
         elif what in ("note", "step"):

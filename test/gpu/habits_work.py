@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What programs do in each step and what gpuprof's threads must not mind, through libcuda alone:
-small copies to the host, waiting frees, setuid, and a pause in which CUPTI's callbacks are turned
-off. Prints a line "word number" for each."""
+small copies to the host, waiting frees, a host that computes or sleeps, setuid, and a pause in
+which CUPTI's callbacks are turned off. Prints a line "word number" for each."""
 
 import ctypes
 import os
@@ -32,6 +32,7 @@ again:
 SECONDS = 0.4  # of each habit
 KERNELS, CYCLES = 4, 1000000  # of each step; some 0.6 ms
 BYTES = 1 << 20
+SILENCES, SILENT_SECONDS = 15, 0.01
 LAUNCHES, REST_SECONDS, ANSWER_SECONDS = 100, 1.3, 20
 
 cuda = Driver()
@@ -80,6 +81,23 @@ def repeat(step):
     print(step.__name__, count, flush=True)
 
 
+def compute():
+    end = time.monotonic() + SILENT_SECONDS
+    while time.monotonic() < end:
+        pass
+
+
+def sleep():
+    time.sleep(SILENT_SECONDS)
+
+
+def stay_silent(how):
+    for _ in range(SILENCES):
+        launch(0)
+        how()
+    print(how.__name__, SILENCES, flush=True)
+
+
 def launch_ns():
     times = []
     for _ in range(LAUNCHES):
@@ -92,6 +110,8 @@ def launch_ns():
 
 repeat(item)
 repeat(free)
+stay_silent(compute)
+stay_silent(sleep)
 signal.alarm(ANSWER_SECONDS)  # glibc's waits for an answer of all threads
 os.setgid(os.getgid())
 os.setuid(os.getuid())

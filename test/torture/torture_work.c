@@ -4,15 +4,21 @@
  * what MODE says happens. -DPLUGIN: a library whose calls come and go with it.
  */
 #include <cuda_runtime_api.h>
+#include <dirent.h>
 #include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <grp.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/time.h>
 #include <sys/wait.h>
@@ -36,6 +42,10 @@ void plugin_calls(void)
 #define GOVERNOR_MS_MAX 900
 #define BOMB            1000
 #define BOMB_LIVE       50
+#define NOBODY          65534
+#define HANDLER_STACK   12288 /* SIGSTKSZ, as it was for long, and a line of the CUDA's log */
+#define GUARD_BYTES     65536
+#define TAKEN_MAX       100
 
 static const char *mode;
 static char **self;
@@ -44,7 +54,12 @@ static _Atomic int is_over;
 static _Atomic unsigned calling; /* threads that have called */
 static unsigned thread_count;
 
-static int is_child;
+static int is_child, has_graphs;
+
+static bool is(const char *name)
+{
+    return strcmp(mode, name) == 0;
+}
 
 /* Of the simulated PyTorch (sim_torch.h), if MODE has it. */
 struct sim_op;
@@ -137,10 +152,31 @@ static void some_module(void)
     driver.unload(library);
 }
 
+/* Two fills in a graph; each thread launches its own. */
+static void some_graph(void)
+{
+    static __thread char filled[64];
+    static __thread cudaGraphExec_t exec;
+    static __thread cudaStream_t stream;
+    cudaGraph_t graph;
+    if (!exec) {
+        cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking);
+        cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal);
+        cudaMemsetAsync(filled, 1, sizeof filled, stream);
+        cudaMemsetAsync(filled, 2, sizeof filled, stream);
+        cudaStreamEndCapture(stream, &graph);
+        cudaGraphInstantiateWithFlags(&exec, graph, 0);
+    }
+    cudaGraphLaunch(exec, stream);
+}
+
+static __thread volatile sig_atomic_t is_calling; /* a handler is not to call then */
+
 static void some_calls(unsigned count)
 {
     static __thread char target[64];
     static char large[300 << 10]; /* so much that it is looked at */
+    is_calling = 1;
     for (unsigned i = 0; i < count; i++) {
         void *memory = NULL;
         struct sim_op *op = some_operator();
@@ -148,6 +184,8 @@ static void some_calls(unsigned count)
         if (any(4) == 0)
             some_product();
         some_module();
+        if (has_graphs && !is_child)
+            some_graph();
         if (any(100) == 0)
             cudaMemcpy(large, large, sizeof large, cudaMemcpyHostToDevice);
         switch (any(4)) {
@@ -162,11 +200,25 @@ static void some_calls(unsigned count)
         if (op)
             op_end(op);
     }
+    is_calling = 0;
+}
+
+/* SIGALRM comes on a stack of so few bytes, below which nobody may write. */
+static void take_handler_stack(void)
+{
+    char *memory = mmap(NULL, GUARD_BYTES + HANDLER_STACK, PROT_READ | PROT_WRITE,
+                        MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (memory == MAP_FAILED || mprotect(memory, GUARD_BYTES, PROT_NONE))
+        _exit(9);
+    sigaltstack(&(stack_t){.ss_sp = memory + GUARD_BYTES, .ss_size = HANDLER_STACK}, NULL);
 }
 
 static void *call_on(void *data)
 {
-    some_calls(20);
+    if (is("handler_stack"))
+        take_handler_stack();
+    else
+        some_calls(20);
     calling++;
     while (!is_over) {
         some_calls(1 + any(20));
@@ -269,14 +321,21 @@ static void load_and_unload(void)
     dlclose(plugin);
 }
 
+/* With a small stack it calls, if it interrupts no call. */
 static void on_signal(int number)
 {
-    (void)number;
+    int saved = errno;
+    if (is("handler_stack") && !is_calling) {
+        is_calling = 1;
+        cudaMemset(NULL, number, 0);
+        is_calling = 0;
+    }
+    errno = saved;
 }
 
 static void signal_storm(void)
 {
-    struct sigaction action = {.sa_handler = on_signal};
+    struct sigaction action = {.sa_handler = on_signal, .sa_flags = SA_ONSTACK | SA_RESTART};
     const struct itimerval often = {{0, 300}, {0, 300}};
     sigaction(SIGALRM, &action, NULL);
     setitimer(ITIMER_REAL, &often, NULL);
@@ -346,6 +405,143 @@ static void run_out_of_memory(void)
     syscall(SYS_kill, getpid(), SIGKILL);
 }
 
+/* The terminal's, which sends it to children, too; half of the programs catch it first, as Python
+ * does, and then end by it. */
+static volatile sig_atomic_t is_interrupted;
+
+static void on_interrupt(int number)
+{
+    is_interrupted = number;
+}
+
+static void press_ctrl_c(void)
+{
+    bool catches = any(2);
+    int terminal = posix_openpt(O_RDWR | O_NOCTTY); /* the life leads its session */
+    if (terminal < 0 || grantpt(terminal) || unlockpt(terminal) ||
+        open(ptsname(terminal), O_RDWR) < 0)
+        _exit(9);
+    if (catches)
+        signal(SIGINT, on_interrupt);
+    if (any(2) && fork() == 0) {
+        is_child = 1;
+        for (;;)
+            some_calls(1);
+    }
+    usleep(any(END_US_MAX / 8));
+    if (write(terminal, "\003", 1) != 1)
+        _exit(9);
+    while (!is_interrupted)
+        some_calls(1);
+    signal(SIGINT, SIG_DFL);
+    kill(getpid(), SIGINT);
+}
+
+/* All threads answer; in the end with another user's rights, where that is allowed. */
+static void change_user(bool is_last)
+{
+    bool is_root = getuid() == 0;
+    if (is_last && is_root ? setgroups(0, NULL) || setgid(NOBODY) || setuid(NOBODY)
+                           : setgid(getgid()) || setuid(getuid()))
+        _exit(9);
+}
+
+/* patcher.c's module: it counts what it sees by changing the driver's code around each call. */
+static unsigned (*event_count)(void);
+
+static void load_patcher(void)
+{
+    void *module = dlopen(getenv("TORTURE_PATCHER"), RTLD_NOW);
+    void (*start)(const char *) = module ? (void (*)(const char *))dlsym(module, "start") : NULL;
+    event_count = module ? (unsigned (*)(void))dlsym(module, "event_count") : NULL;
+    if (!start || !event_count)
+        _exit(9);
+    cudaFree(NULL);
+    start(any(2) ? "own" : "default");
+}
+
+/* An allocation and its end are an event each. */
+static void call_patched(void)
+{
+    for (unsigned i = any(10); i > 0; i--) {
+        void *memory;
+        unsigned before = event_count();
+        cudaMalloc(&memory, 64);
+        cudaFree(memory);
+        if (event_count() != before + 2)
+            _exit(9);
+    }
+}
+
+/* Files of the program's that have the numbers of our descriptors: they stay its own. */
+static struct {
+    int fd;
+    ino_t inode;
+} taken[TAKEN_MAX];
+static unsigned taken_count;
+
+static void take_descriptors(void)
+{
+    char target[300];
+    struct dirent *one;
+    struct stat st;
+    DIR *all = opendir("/proc/self/fd");
+    while (all && (one = readdir(all)) && taken_count < TAKEN_MAX) {
+        ssize_t length = readlinkat(dirfd(all), one->d_name, target, sizeof target - 1);
+        target[length > 0 ? length : 0] = '\0';
+        int mine = strstr(target, "schedstat") ? memfd_create("mine", 0) : -1;
+        if (mine < 0)
+            continue;
+        int fd = dup2(mine, atoi(one->d_name));
+        close(mine);
+        if (fstat(fd, &st) == 0)
+            taken[taken_count].fd = fd, taken[taken_count++].inode = st.st_ino;
+    }
+    if (all)
+        closedir(all);
+    for (unsigned i = 0; i < taken_count; i++)
+        if (fstat(taken[i].fd, &st) || st.st_ino != taken[i].inode)
+            _exit(9);
+}
+
+/* Each life has a folder of its own, of which it is the one that loses it; the library reads the
+ * name before main. */
+static void begin_in_folder(char **argv)
+{
+    const char *out = getenv("GPUPROF_OUT");
+    char own[4096];
+    if (!out || getenv("TORTURE_BASE"))
+        return;
+    setenv("TORTURE_BASE", out, 1);
+    snprintf(own, sizeof own, "%s/%s", out, argv[3]);
+    setenv("GPUPROF_OUT", own, 1);
+    mkdir(out, 0700);
+    execv(argv[0], argv);
+    _exit(9);
+}
+
+/* It is renamed, or emptied and removed; what is gone with it is told by the name of a file. */
+static void lose_folder(void)
+{
+    char name[4200];
+    const char *base = getenv("TORTURE_BASE"), *own = getenv("GPUPROF_OUT");
+    if (!base)
+        return;
+    if (any(2)) {
+        snprintf(name, sizeof name, "%s-moved", own);
+        rename(own, name);
+        return;
+    }
+    snprintf(name, sizeof name, "%s/%d.removed", base, (int)getpid());
+    close(open(name, O_WRONLY | O_CREAT, 0600));
+    DIR *all = opendir(own);
+    for (struct dirent *one; all && (one = readdir(all));)
+        unlinkat(dirfd(all), one->d_name, 0);
+    if (all)
+        closedir(all);
+    rmdir(own);
+}
+
 /* So long that most of the steps against too much overhead are taken, at most. */
 static void go_on_for_a_while(void)
 {
@@ -358,15 +554,18 @@ static void go_on_for_a_while(void)
 /* The number of the end in end_now; 4 for those that only come to their end by it. */
 static int way(void)
 {
+    if (is("notes"))
+        return 6;
     static const char *const ways[] = {"kill", "segv",       "abort", "_exit",
                                        "exit", "quick_exit", "raise"};
-    if (strcmp(mode, "governor") == 0 || strcmp(mode, "control") == 0 ||
-        strcmp(mode, "tensors") == 0 || strcmp(mode, "flight") == 0 ||
-        strcmp(mode, "libraries") == 0 || strcmp(mode, "device") == 0 ||
-        strcmp(mode, "modules") == 0)
-        return 0;
+    static const char *const killed[] = {"governor",  "control", "tensors",      "flight",
+                                         "libraries", "device",  "modules",      "patcher",
+                                         "silences",  "graphs",  "handler_stack"};
+    for (unsigned i = 0; i < sizeof killed / sizeof killed[0]; i++)
+        if (is(killed[i]))
+            return 0;
     for (int i = 0; i < 7; i++)
-        if (strcmp(mode, ways[i]) == 0)
+        if (is(ways[i]))
             return i;
     return 4;
 }
@@ -379,48 +578,66 @@ int main(int argc, char **argv)
     self = argv + 1;
     mode = argv[1];
     seed = (uint32_t)strtoul(argv[3], NULL, 10);
-    if (strcmp(mode, "signals") == 0)
+    if (is("folder"))
+        begin_in_folder(argv);
+    if (is("handler_stack"))
+        take_handler_stack();
+    if (is("signals") || is("handler_stack"))
         signal_storm();
-    if (strcmp(mode, "callback") == 0)
+    has_graphs = is("graphs");
+    if (is("patcher"))
+        load_patcher();
+    if (is("callback"))
         subscribe();
-    if (strcmp(mode, "operators") == 0)
+    if (is("operators"))
         load_pytorch();
-    if (strcmp(mode, "modules") == 0)
+    if (is("modules"))
         load_driver();
-    if (strcmp(mode, "libraries") == 0)
+    if (is("libraries"))
         multiply = (__typeof__(multiply))dlsym(dlopen(getenv("TORTURE_CUBLAS"), RTLD_LAZY),
                                                "cublasSgemm_v2");
-    if (strcmp(mode, "tensors") == 0)
+    if (is("tensors"))
         tell = (__typeof__(tell))dlsym(RTLD_DEFAULT,
                                        "_ZN3c1027reportMemoryUsageToProfilerEPvlmmNS_6DeviceE");
-    /* A child of many threads must not need the locks that they hold, whatever the library. */
-    thread_count = strcmp(mode, "bomb") == 0 ? 0 : any(THREADS_MAX);
+    /* A child of many threads must not need the locks that they hold, whatever the library; who
+     * calls what another thread patches crashes; and what others do after a last flush needs a
+     * file. */
+    bool is_alone = is("bomb") || is("patcher") || is("notes");
+    thread_count = is_alone ? 0 : any(THREADS_MAX);
     for (unsigned i = 0; i < thread_count; i++)
         pthread_create(&thread, NULL, call_on, NULL);
     uint32_t rounds = any(8);
     for (uint32_t i = 0; i < rounds; i++) {
         some_calls(any(30));
-        if (strcmp(mode, "flight") == 0) {
+        if (is("flight")) {
             int (*dump)(const char *) = (__typeof__(dump))dlsym(RTLD_DEFAULT, "gpuprof_dump");
             if (dump)
                 dump("torture");
             usleep(any(END_US_MAX / 4));
         }
-        if (strcmp(mode, "forks") == 0 || strcmp(mode, "operators") == 0 ||
-            strcmp(mode, "device") == 0)
+        if (is("setuid"))
+            change_user(i + 1 == rounds);
+        if (is("patcher"))
+            call_patched();
+        if (is("folder") && i == rounds / 2)
+            lose_folder();
+        if (is("silences"))
+            take_descriptors();
+        if (is("forks") || is("operators") || is("device") || is("patcher"))
             fork_one();
-        else if (strcmp(mode, "threads") == 0)
+        else if (is("threads") || is("silences") || is("notes"))
             short_threads();
-        else if (strcmp(mode, "dlclose") == 0)
+        else if (is("dlclose"))
             load_and_unload();
         usleep(any(END_US_MAX / 8));
     }
-    if (strcmp(mode, "bomb") == 0)
+    if (is("bomb"))
         fork_bomb();
-    if (strcmp(mode, "oom") == 0)
+    if (is("oom"))
         run_out_of_memory();
-    if (strcmp(mode, "governor") == 0 || strcmp(mode, "control") == 0 ||
-        strcmp(mode, "device") == 0)
+    if (is("ctrl_c"))
+        press_ctrl_c();
+    if (is("governor") || is("control") || is("device"))
         go_on_for_a_while();
     end_now(way());
     return 3;
