@@ -17,3 +17,21 @@ void *array_room(void *items, uint32_t count, uint32_t *capacity, size_t item_by
         *capacity = wanted;
     return grown;
 }
+
+static int compare_numbers(const void *left, const void *right)
+{
+    double a = *(const double *)left, b = *(const double *)right;
+    return (a > b) - (a < b);
+}
+
+void array_sort(double *list, uint32_t count)
+{
+    if (count)
+        qsort(list, count, sizeof *list, compare_numbers);
+}
+
+double array_median(double *list, uint32_t count)
+{
+    array_sort(list, count);
+    return (list[count / 2] + list[(count - 1) / 2]) / 2;
+}

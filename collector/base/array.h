@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Arrays that grow, and looking things up in those that are in order. */
+/* Arrays that grow, sorting numbers, and looking things up in what is in order. */
 #ifndef GPUPROF_COLLECTOR_ARRAY_H
 #define GPUPROF_COLLECTOR_ARRAY_H
 
@@ -37,5 +37,11 @@ static inline uint32_t array_up_to(const void *items, uint32_t count, size_t ite
     }
     return low;
 }
+
+/* Brings numbers, none of which is NAN, into rising order. */
+void array_sort(double *list, uint32_t count);
+
+/* The same, and returns the middle one of `count` > 0. */
+double array_median(double *list, uint32_t count);
 
 #endif

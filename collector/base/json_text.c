@@ -2,7 +2,6 @@
 #include "base/json_text.h"
 
 #include <endian.h>
-#include <stdio.h>
 #include <stdlib.h>
 
 #include "bytes.h"
@@ -118,6 +117,13 @@ char *json_string(const char *text, size_t length)
     *end = '\0';
     char *smaller = realloc(data, (size_t)(end - data) + 1 + JSON_COPY_BYTES);
     return smaller ? smaller : data;
+}
+
+void json_put(const char *before, const char *text, FILE *out)
+{
+    char *string = text ? json_string(text, strlen(text)) : NULL;
+    fprintf(out, "%s%s", before, string ? string : "null");
+    free(string);
 }
 
 /* The controls of C1, and the marks that turn the order of what follows around, on a line of ours.

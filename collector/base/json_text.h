@@ -11,6 +11,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <string.h>
 
 #define JSON_DECIMAL_MAX     20 /* bytes of a u64 */
@@ -31,6 +32,9 @@ char *json_escape(char *out, const char *text, size_t length);
 
 /* The same as new memory, terminated and with room for json_copy; NULL: no memory. */
 char *json_string(const char *text, size_t length);
+
+/* Writes `before`, then the text as a JSON string: null where it is NULL, or there is no memory. */
+void json_put(const char *before, const char *text, FILE *out);
 
 /*
  * `text` as valid UTF-8 without control characters other than tab and newline, and without the

@@ -31,17 +31,10 @@ static bool can_be(enum run_metric m, double number)
 
 /* ---- writing --------------------------------------------------------------------------------- */
 
-static void put_text(const char *before, const char *text, FILE *out)
-{
-    char *string = json_string(text, strlen(text));
-    fprintf(out, "%s%s", before, string ? string : "\"\"");
-    free(string);
-}
-
 static void put_run(const struct run_summary *run, const char *name, FILE *out)
 {
     const char *separator = "";
-    put_text("\n{\"name\": ", name, out);
+    json_put("\n{\"name\": ", name, out);
     fprintf(out, ", \"steps\": %llu, \"warm_up\": %llu", (unsigned long long)run->steps,
             (unsigned long long)run->warm_up);
     if (run->energy_steps)
@@ -58,8 +51,8 @@ static void put_run(const struct run_summary *run, const char *name, FILE *out)
     separator = "";
     for (unsigned i = 0; i < RUN_FACTS; i++)
         if (run->facts[i]) {
-            fprintf(out, "%s\"%s\": ", separator, run_fact_infos[i].key);
-            put_text("", run->facts[i], out);
+            fprintf(out, "%s\"%s\"", separator, run_fact_infos[i].key);
+            json_put(": ", run->facts[i], out);
             separator = ", ";
         }
     fputs("}}", out);
@@ -75,11 +68,11 @@ static void put_kernel(const struct run_kernel *k, FILE *out)
 {
     fprintf(out, "\n{\"count\": %llu, \"ns\": %llu", (unsigned long long)k->count,
             (unsigned long long)k->ns);
-    put_text(", \"name\": ", k->name, out);
+    json_put(", \"name\": ", k->name, out);
     for (unsigned i = 0; i < RUN_PLACES; i++)
         if (k->place[i]) {
-            fprintf(out, ", \"%s\": ", place_keys[i]);
-            put_text("", k->place[i], out);
+            fprintf(out, ", \"%s\"", place_keys[i]);
+            json_put(": ", k->place[i], out);
         }
     fputc('}', out);
 }

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "base/json_text.h"
 #include "diff/diff_print.h"
@@ -18,13 +16,6 @@ static const char *const unit_words[] = {[RUN_UNIT_NS] = "ns",
                                          [RUN_UNIT_BYTES] = "bytes",
                                          [RUN_UNIT_MJ] = "mj",
                                          [RUN_UNIT_COUNT] = "count"};
-
-static void put_text(const char *before, const char *text, FILE *out)
-{
-    char *string = text ? json_string(text, strlen(text)) : NULL;
-    fprintf(out, "%s%s", before, string ? string : "null");
-    free(string);
-}
 
 /* JSON has neither NAN nor INFINITY. */
 static void put_number(const char *before, double number, FILE *out)
@@ -44,12 +35,12 @@ static void put_metric(const struct comparison *c, enum run_metric m, FILE *out)
             diff_metric_text(c, m), unit_words[info->unit]);
     fprintf(out, ", \"gates\": %s, \"verdict\": \"%s\"", change->gates ? "true" : "false",
             verdict_words[change->verdict]);
-    put_text(", \"why\": ", change->why, out);
+    json_put(", \"why\": ", change->why, out);
     fprintf(out, ", \"exact\": %s", change->is_exact ? "true" : "false");
     put_number(", \"before\": ", change->medians[1], out);
     put_number(", \"now\": ", change->medians[0], out);
     put_number(", \"change\": ", change->shift, out);
-    put_text(", \"change_is\": ", diff_change_of(c, m), out);
+    json_put(", \"change_is\": ", diff_change_of(c, m), out);
     put_number(", \"low\": ", change->low, out);
     put_number(", \"high\": ", change->high, out);
     put_number(", \"coverage\": ", change->coverage, out);
@@ -61,7 +52,7 @@ static void put_metric(const struct comparison *c, enum run_metric m, FILE *out)
 static void put_run(const struct run_summary *run, const char *name, FILE *out)
 {
     const char *before = ", \"metrics\": {";
-    put_text("{\"name\": ", name, out);
+    json_put("{\"name\": ", name, out);
     fprintf(out, ", \"steps\": %llu, \"warm_up\": %llu", (unsigned long long)run->steps,
             (unsigned long long)run->warm_up);
     fprintf(out, ", \"energy_steps\": %llu", (unsigned long long)run->energy_steps);
@@ -74,7 +65,7 @@ static void put_run(const struct run_summary *run, const char *name, FILE *out)
     before = "}, \"facts\": {";
     for (unsigned i = 0; i < RUN_FACTS; i++) {
         fprintf(out, "%s\"%s\"", before, run_fact_infos[i].key);
-        put_text(": ", run->facts[i], out);
+        json_put(": ", run->facts[i], out);
         before = ", ";
     }
     fputs("}}", out);
@@ -84,22 +75,21 @@ static void put_run(const struct run_summary *run, const char *name, FILE *out)
 static void put_kernel_side(const struct kernel_match *m, const struct match_row *row,
                             enum match_which which, FILE *out)
 {
-    put_text("{\"name\": ", row->side[which].name, out);
+    json_put("{\"name\": ", row->side[which].name, out);
     fprintf(out, ", \"names\": %u", row->side[which].names);
     put_number(", \"count\": ", match_per_step(m, which, row->side[which].count), out);
     put_number(", \"ns\": ", match_per_step(m, which, row->side[which].ns), out);
     fputc('}', out);
 }
 
-static void put_kernels(const struct diff_kernels *kernels, FILE *out)
+static void put_kernels(const struct kernel_match *m, FILE *out)
 {
-    const struct kernel_match *m = &kernels->match;
     fputs(",\n\"kernels\": [", out);
     for (uint32_t i = 0; i < m->count && i < KERNELS_SHOWN; i++) {
         const struct match_row *row = &m->rows[i];
         fprintf(out, "%s{\"kind\": \"%s\"", i ? ",\n" : "\n", match_kind_text(row->kind));
-        put_text(", \"by\": ", row->by, out);
-        put_text(", \"place\": ", row->place, out);
+        json_put(", \"by\": ", row->by, out);
+        json_put(", \"place\": ", row->place, out);
         put_number(", \"added_ns\": ", match_added(m, row), out);
         fputs(", \"before\": ", out);
         put_kernel_side(m, row, MATCH_BASE, out);
@@ -110,20 +100,20 @@ static void put_kernels(const struct diff_kernels *kernels, FILE *out)
     fprintf(out, "],\n\"kernel_rows\": %u", m->count);
 }
 
-int diff_print_json(const struct comparison *c, const struct diff_kernels *kernels, FILE *out)
+int diff_print_json(const struct comparison *c, const struct kernel_match *kernels, FILE *out)
 {
     static const char *const keys[2] = {"runs", "against"};
     char headline[HEADLINE_BYTES];
     fprintf(out, "{\"gpuprof_diff\": %d, \"result\": \"%s\"", DIFF_JSON_VERSION,
             result_words[c->result]);
-    put_text(", \"says\": ", diff_headline(c, headline), out);
+    json_put(", \"says\": ", diff_headline(c, headline), out);
     fprintf(out, ", \"gate\": %.15g, \"threshold\": %.15g, \"alpha\": %g,\n\"differs\": [", c->gate,
             c->threshold, COMPARISON_ALPHA);
     for (uint32_t i = 0; i < c->reasons.count; i++)
-        put_text(i ? ", " : "", c->reasons.texts[i], out);
+        json_put(i ? ", " : "", c->reasons.texts[i], out);
     fputs("], \"notes\": [", out);
     for (uint32_t i = 0; i < c->notes.count; i++)
-        put_text(i ? ", " : "", c->notes.texts[i], out);
+        json_put(i ? ", " : "", c->notes.texts[i], out);
     fputs("],\n\"metrics\": [", out);
     for (unsigned m = 0; m < RUN_METRICS; m++) {
         fputs(m ? ",\n" : "\n", out);
@@ -138,8 +128,7 @@ int diff_print_json(const struct comparison *c, const struct diff_kernels *kerne
         }
         fputs("]", out);
     }
-    if (kernels)
-        put_kernels(kernels, out);
+    put_kernels(kernels, out);
     fputs("}\n", out);
     return 0;
 }

@@ -62,7 +62,7 @@ static void put_case(const struct comparison *c, enum run_metric m, FILE *out)
     fputs("  </testcase>\n", out);
 }
 
-int diff_print_junit(const struct comparison *c, const struct diff_kernels *kernels, FILE *out)
+int diff_print_junit(const struct comparison *c, const struct kernel_match *kernels, FILE *out)
 {
     (void)kernels;
     char headline[HEADLINE_BYTES];

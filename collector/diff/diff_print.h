@@ -10,10 +10,10 @@
 #include <stdio.h>
 
 #include "diff/comparison.h"
-#include "diff/diff_kernels.h"
+#include "diff/kernel_match.h"
 
-/* `kernels` explain it; NULL: none. */
-typedef int diff_print_fn(const struct comparison *c, const struct diff_kernels *kernels,
+/* `kernels` explain it. */
+typedef int diff_print_fn(const struct comparison *c, const struct kernel_match *kernels,
                           FILE *out);
 diff_print_fn diff_print_text, diff_print_junit, diff_print_json;
 

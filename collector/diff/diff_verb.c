@@ -52,7 +52,7 @@ static enum exit_code check(const struct options *options)
     return EXIT_OK;
 }
 
-static enum exit_code print(const struct comparison *c, struct diff_kernels *kernels,
+static enum exit_code print(const struct comparison *c, struct kernel_match *kernels,
                             const struct options *options, const char *path, diff_print_fn *page)
 {
     enum diff_format format = format_of(options, path);
@@ -91,9 +91,9 @@ static enum exit_code compare(const struct run_set *sets, const struct options *
                   : GPUPROF_NO_MEMORY;
     if (c)
         c->fails_unsure = options->inconclusive == INCONCLUSIVE_FAILS;
-    struct diff_kernels kernels = {.is_made = false};
+    struct kernel_match kernels = {.count = 0};
     if (error == 0)
-        error = diff_kernels_make(&kernels, &sets[0], &sets[1]);
+        error = kernel_match_make(&kernels, &sets[1].together, &sets[0].together);
     enum exit_code code = error < 0 ? EXIT_USAGE : EXIT_OK;
     if (error < 0)
         message(VERB ": %s", gpuprof_error_text(error));
@@ -110,7 +110,7 @@ static enum exit_code compare(const struct run_set *sets, const struct options *
     char headline[HEADLINE_BYTES];
     if (code == EXIT_UNSURE && !is_told)
         message(VERB ": %s", diff_headline(c, headline));
-    diff_kernels_release(&kernels);
+    kernel_match_release(&kernels);
     free(c);
     return code;
 }

@@ -115,12 +115,13 @@ static int find_names(struct kernel_match *m)
 {
     unsigned failures = 0;
     int error = 0;
-    m->names = calloc((size_t)m->sides[0].count + m->sides[1].count + 1, sizeof *m->names);
+    m->names =
+        calloc((size_t)m->sides[0]->kernel_count + m->sides[1]->kernel_count + 1, sizeof *m->names);
     if (!m->names)
         return GPUPROF_NO_MEMORY;
     for (uint32_t side = 0; side < MATCH_SIDES; side++)
-        for (uint32_t i = 0; error == 0 && i < m->sides[side].count; i++) {
-            const struct run_kernel *k = &m->sides[side].kernels[i];
+        for (uint32_t i = 0; error == 0 && i < m->sides[side]->kernel_count; i++) {
+            const struct run_kernel *k = &m->sides[side]->kernels[i];
             bool is_new = i == 0 || strcmp(k[-1].name, k->name) != 0;
             error = is_new ? add_name(m, side, k->name, &failures) : 0;
             struct match_name *name = &m->names[m->name_count - 1];
@@ -138,7 +139,7 @@ static int find_names(struct kernel_match *m)
 
 double match_per_step(const struct kernel_match *m, enum match_which which, uint64_t amount)
 {
-    uint64_t steps = m->sides[which].steps;
+    uint64_t steps = m->sides[which]->steps;
     return (double)amount / (double)(steps ? steps : 1);
 }
 
@@ -250,10 +251,10 @@ static int compare_rows(const void *left, const void *right, void *context)
     return x != y ? (x > y ? -1 : 1) : strcmp(row_name(a), row_name(b));
 }
 
-int kernel_match_make(struct kernel_match *m, const struct match_side *base,
-                      const struct match_side *other)
+int kernel_match_make(struct kernel_match *m, const struct run_summary *base,
+                      const struct run_summary *other)
 {
-    *m = (struct kernel_match){.sides = {*base, *other}};
+    *m = (struct kernel_match){.sides = {base, other}};
     int error = find_names(m);
     struct match_name **open = calloc(m->name_count + 1u, sizeof *open);
     m->rows = calloc(m->name_count + 1u, sizeof *m->rows);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Which kernels of one side are which of the other: those of the same name; else those whose names
+ * The kernels that explain a comparison. They do not gate: of hundreds some always differ. Which
+ * kernels of one side are which of the other: those of the same name; else those whose names
  * are the same without template arguments, at the same place; else those at the same place alone.
  * The rest is new or gone. The place of a name is where it takes the longest.
  *
@@ -29,13 +30,6 @@ enum match_kind {
     MATCH_KINDS
 };
 
-/* The runs of one side, added up: views. */
-struct match_side {
-    const struct run_kernel *kernels; /* in the order of run_kernels_order */
-    uint32_t count;
-    uint64_t steps; /* of which they are; 0 is taken for 1 */
-};
-
 enum match_which { MATCH_BASE, MATCH_OTHER, MATCH_SIDES };
 
 struct match_row {
@@ -53,16 +47,18 @@ struct match_row {
 };
 
 struct kernel_match {
-    struct match_side sides[MATCH_SIDES];
+    const struct run_summary *sides[MATCH_SIDES]; /* views */
     struct match_row *rows; /* owned; by how much they change a step's time, the largest first */
     uint32_t count;
     struct match_name *names; /* owned */
     uint32_t name_count;
+    uint32_t name_width; /* set by who has made it: of names in a text; 0: they are not cut */
 };
 
-/* The sides' kernels must stay. 0 or GPUPROF_NO_MEMORY; kernel_match_release in both cases. */
-int kernel_match_make(struct kernel_match *m, const struct match_side *base,
-                      const struct match_side *other);
+/* Of kernels in the order of run_kernels_order; 0 steps are taken for 1. The sides must stay. 0 or
+ * GPUPROF_NO_MEMORY; kernel_match_release in both cases. */
+int kernel_match_make(struct kernel_match *m, const struct run_summary *base,
+                      const struct run_summary *other);
 void kernel_match_release(struct kernel_match *m);
 
 /* Time or launches a step, of a side's row. */

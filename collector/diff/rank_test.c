@@ -6,27 +6,16 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "error.h"
 
 #define DRAWS 2000
-
-static int compare_numbers(const void *left, const void *right)
-{
-    double a = *(const double *)left, b = *(const double *)right;
-    return (a > b) - (a < b);
-}
-
-static double median_of_sorted(const double *list, uint32_t count)
-{
-    return count % 2 ? list[count / 2] : (list[count / 2 - 1] + list[count / 2]) / 2;
-}
 
 double rank_median(const double *list, uint32_t count)
 {
     double sorted[RANKS_MAX];
     memcpy(sorted, list, count * sizeof *sorted);
-    qsort(sorted, count, sizeof *sorted, compare_numbers);
-    return median_of_sorted(sorted, count);
+    return array_median(sorted, count);
 }
 
 /* ---- how likely sums of ranks are ------------------------------------------------------------ */
@@ -135,7 +124,7 @@ static int find_p(struct rank_shift *s, const struct rank_groups *g)
     return 0;
 }
 
-/* All differences, sorted, in new memory; NULL: no memory. */
+/* All differences in new memory; NULL: no memory. */
 static double *differences(const struct rank_groups *g)
 {
     double *list = malloc((size_t)g->of_count * g->against_count * sizeof *list);
@@ -143,8 +132,6 @@ static double *differences(const struct rank_groups *g)
     for (uint32_t i = 0; list && i < g->of_count; i++)
         for (uint32_t k = 0; k < g->against_count; k++)
             list[count++] = g->of[i] - g->against[k];
-    if (list)
-        qsort(list, count, sizeof *list, compare_numbers);
     return list;
 }
 
@@ -159,7 +146,7 @@ int rank_shift(struct rank_shift *s, const struct rank_groups *g)
     if (error == 0) {
         int64_t allowed = pairs_allowed(&untied, g->of_count, (1 - RANK_COVERAGE) / 2, &reached);
         uint32_t cut = allowed < 0 ? 0 : (uint32_t)allowed;
-        s->shift = median_of_sorted(list, pairs);
+        s->shift = array_median(list, pairs);
         s->low = list[cut];
         s->high = list[pairs - 1 - cut];
         s->coverage = 1 - 2 * (allowed < 0 ? rank_least_p(g->of_count, g->against_count) : reached);
@@ -215,8 +202,7 @@ static double found_from(const struct rank_groups *g, uint32_t allowed, double t
     for (uint32_t i = 0; i < g->of_count; i++)
         for (uint32_t k = 0; k < g->against_count; k++)
             list[count++] = g->of[i] - g->against[k];
-    qsort(list, count, sizeof *list, compare_numbers);
-    double by_rank = -list[allowed], by_size = threshold - median_of_sorted(list, count);
+    double by_size = threshold - array_median(list, count), by_rank = -list[allowed];
     return by_rank > by_size ? by_rank : by_size;
 }
 
@@ -249,7 +235,7 @@ int rank_smallest(double *smallest, const struct rank_groups *g, double alpha, d
         found[i] = found_from(&drawn, (uint32_t)allowed, threshold, list);
     }
     if (found && list) {
-        qsort(found, DRAWS, sizeof *found, compare_numbers);
+        array_sort(found, DRAWS);
         *smallest = found[(unsigned)(RANK_POWER * DRAWS)];
     }
     bool is_done = found && list;

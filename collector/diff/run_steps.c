@@ -221,12 +221,6 @@ struct consumer run_steps_consumer(struct run_steps *r)
 
 /* ---- the run's ------------------------------------------------------------------------------- */
 
-static int compare_numbers(const void *left, const void *right)
-{
-    double a = *(const double *)left, b = *(const double *)right;
-    return (a > b) - (a < b);
-}
-
 /* Of sorted numbers, of which there are some. */
 static double quantile(const double *list, uint32_t count, double fraction)
 {
@@ -246,7 +240,7 @@ static double of_steps(const struct run_steps *r, enum run_metric m, double *lis
             list[count] = (double)r->list[i].values[m];
             sum += list[count++];
         }
-    qsort(list, count, sizeof *list, compare_numbers);
+    array_sort(list, count);
     return r->is_whole ? sum : quantile(list, count, fraction);
 }
 

@@ -2,8 +2,9 @@
 #include "diff/warm_up.h"
 
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
+
+#include "base/array.h"
 
 #define WINDOW  5 /* steps around one */
 #define HELD_UP 8 /* times as far from those around it as half of all steps are */
@@ -26,19 +27,6 @@ static double spread(const struct piece *p)
     return squares > 0 ? squares : 0;
 }
 
-static int compare_numbers(const void *left, const void *right)
-{
-    double a = *(const double *)left, b = *(const double *)right;
-    return (a > b) - (a < b);
-}
-
-/* The numbers come into another order. */
-static double median(double *list, uint32_t count)
-{
-    qsort(list, count, sizeof *list, compare_numbers);
-    return (list[count / 2] + list[(count - 1) / 2]) / 2;
-}
-
 /* The median of those around a step: a level stays where it ends. At the begin there are fewer, and
  * the first step, which may be all of a warm-up, is alone. */
 static double around(const double *logs, uint32_t count, uint32_t i)
@@ -48,7 +36,7 @@ static double around(const double *logs, uint32_t count, uint32_t i)
     uint32_t first = i - half < count - WINDOW ? i - half : count - WINDOW;
     uint32_t width = first == count - WINDOW ? WINDOW : 2 * half + 1;
     memcpy(window, logs + first, width * sizeof *window);
-    return median(window, width);
+    return array_median(window, width);
 }
 
 /* What was held up, one step or two in a row, becomes what is around it: `quiet`. */
@@ -56,7 +44,7 @@ static void calm(const double *logs, uint32_t count, double *quiet)
 {
     for (uint32_t i = 0; i < count; i++)
         quiet[i] = fabs(logs[i] - around(logs, count, i));
-    double usual = median(quiet, count);
+    double usual = array_median(quiet, count);
     usual = usual > WARM_UP_NOISE ? usual : WARM_UP_NOISE;
     for (uint32_t i = 0; i < count; i++) {
         double level = around(logs, count, i);
@@ -104,7 +92,7 @@ uint32_t warm_up_steps(double *logs, uint32_t count, double *room)
         return 0;
     calm(logs, count, room);
     memcpy(logs, room + half, (count - half) * sizeof *logs);
-    double high = median(logs, count - half) + log1p(WARM_UP_SHARE);
+    double high = array_median(logs, count - half) + log1p(WARM_UP_SHARE);
     while (left_out < half &&
            (more = change_point(room + left_out, count - left_out, half - left_out, high)) > 0 &&
            left_out + more <= most)

@@ -159,13 +159,6 @@ static void print_text(const struct doctor *d)
            counts[CHECK_BROKEN]);
 }
 
-static void print_string(const char *before, const char *text)
-{
-    char *string = json_string(text, strlen(text));
-    printf("%s%s", before, string ? string : "null");
-    free(string);
-}
-
 static void print_json(const struct doctor *d)
 {
     const char *between = "";
@@ -176,10 +169,10 @@ static void print_json(const struct doctor *d)
             continue;
         printf("%s\n {\"id\": \"%s\", \"state\": \"%s\"", between, checks[i].id,
                state_names[f->state]);
-        print_string(", \"what\": ", checks[i].what);
-        print_string(",\n  \"text\": ", f->text);
+        json_put(", \"what\": ", checks[i].what, stdout);
+        json_put(",\n  \"text\": ", f->text, stdout);
         if (f->advice[0])
-            print_string(",\n  \"advice\": ", f->advice);
+            json_put(",\n  \"advice\": ", f->advice, stdout);
         else
             printf(", \"advice\": null");
         printf("}");

@@ -67,23 +67,15 @@ static uint64_t since(const struct findings *f, uint64_t at_ns)
     return at_ns > origin_ns ? at_ns - origin_ns : 0;
 }
 
-/* `text` as JSON has it, or null. */
-static void put_string(const char *text, FILE *out)
-{
-    char *string = text ? json_string(text, strlen(text)) : NULL;
-    fputs(string ? string : text ? "\"?\"" : "null", out);
-    free(string);
-}
-
 static void put_evidence(const struct findings *f, const struct finding *found, FILE *out)
 {
     fputc('[', out);
     for (uint32_t i = 0; i < found->row_count; i++) {
         const struct finding_row *row = &found->rows[i];
         fputs(i ? ", {\"name\": " : "{\"name\": ", out);
-        put_string(row->name, out);
+        json_put("", row->name, out);
         fputs(", \"where\": ", out);
-        put_string(row->where, out);
+        json_put("", row->where, out);
         fprintf(out, ", \"count\": %llu, \"ns\": %llu, \"longest_ns\": %llu, \"at_ns\": %llu",
                 (unsigned long long)row->count, (unsigned long long)row->ns,
                 (unsigned long long)row->longest_ns, (unsigned long long)since(f, row->at_ns));

@@ -2,7 +2,6 @@
 #include "model/absence.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/json_text.h"
@@ -82,10 +81,9 @@ void absences_print_json(const struct absence *found, unsigned count, const char
 {
     fprintf(out, "[");
     for (unsigned i = 0; i < count; i++) {
-        char *reason = json_string(found[i].reason, strlen(found[i].reason));
-        fprintf(out, "%s{\"%s\": %s, \"processes\": %u}", i ? ", " : "", word,
-                reason ? reason : "null", found[i].processes);
-        free(reason);
+        fprintf(out, "%s{\"%s\"", i ? ", " : "", word);
+        json_put(": ", found[i].reason, out);
+        fprintf(out, ", \"processes\": %u}", found[i].processes);
     }
     fprintf(out, "]");
 }

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "error.h"
 
 #define BINS_MAX      (CLOCK_KNOTS_MAX - 1)
@@ -51,26 +52,13 @@ struct knot_check {
     bool is_within; /* all of them are where the line is */
 };
 
-static int compare_doubles(const void *left, const void *right)
-{
-    double a = *(const double *)left;
-    double b = *(const double *)right;
-    return (a > b) - (a < b);
-}
-
 static int compare_samples(const void *left, const void *right)
 {
     const struct clock_sample *a = left;
     const struct clock_sample *b = right;
-    int order = compare_doubles(&a->at_ns, &b->at_ns);
-    return order ? order : compare_doubles(&a->gap_ns, &b->gap_ns);
-}
-
-/* Puts them into order. */
-static double median(double *values, uint32_t count)
-{
-    qsort(values, count, sizeof *values, compare_doubles);
-    return (values[(count - 1) / 2] + values[count / 2]) / 2;
+    if (a->at_ns != b->at_ns)
+        return a->at_ns < b->at_ns ? -1 : 1;
+    return (a->gap_ns > b->gap_ns) - (a->gap_ns < b->gap_ns);
 }
 
 double clock_fit_gap(const struct clock_fit *f, double at_ns)
@@ -94,7 +82,7 @@ static double median_residual(const struct fitting *g, uint32_t first, uint32_t 
 {
     for (uint32_t i = first; i < end; i++)
         g->scratch[i - first] = residual(g, i);
-    return median(g->scratch, end - first);
+    return array_median(g->scratch, end - first);
 }
 
 /* Of those from `first` to `end`, around `center`. */
@@ -102,7 +90,7 @@ static double spread_around(const struct fitting *g, uint32_t first, uint32_t en
 {
     for (uint32_t i = first; i < end; i++)
         g->scratch[i - first] = fabs(residual(g, i) - center);
-    return fmax(SIGMA_MIN, MAD_SIGMA * median(g->scratch, end - first));
+    return fmax(SIGMA_MIN, MAD_SIGMA * array_median(g->scratch, end - first));
 }
 
 /* Bin `bin` of `bins` are the samples from this one on; of `bins` itself, the end. */
@@ -139,7 +127,7 @@ static void add_robust_line(struct fitting *g)
                     (medians[i].gap_ns - medians[k].gap_ns) / (medians[i].at_ns - medians[k].at_ns);
     }
     if (count)
-        set_slope(g->fit, g->fit->last_slope + median(slopes, count));
+        set_slope(g->fit, g->fit->last_slope + array_median(slopes, count));
     g->fit->knots[0].gap_ns += median_residual(g, 0, g->count);
 }
 
@@ -271,7 +259,7 @@ static void judge(struct knot_check *check, const double *offs, const double *sp
 {
     double sorted[CLOCK_KNOTS_MAX];
     memcpy(sorted, spreads, count * sizeof *sorted);
-    double usual = median(sorted, count);
+    double usual = array_median(sorted, count);
     check->is_within = true;
     for (uint32_t i = 0; i < count; i++) {
         double error = MEDIAN_ERROR * fmin(fmax(spreads[i], usual), LOUD * usual) / sqrt(counts[i]);
@@ -418,7 +406,7 @@ static void admit_usual(struct fitting *g)
         return;
     for (uint32_t i = 0; i < g->count; i++)
         g->scratch[i] = fabs(residual(g, i));
-    qsort(g->scratch, g->count, sizeof *g->scratch, compare_doubles);
+    array_sort(g->scratch, g->count);
     double apart = g->scratch[least - 1];
     if (apart > APART_USUAL)
         return;

@@ -37,7 +37,7 @@ struct page {
     const struct page_section *sections; /* ended by a row without an id */
     const char *name;                    /* of the recording, or of what is compared */
     const struct comparison *comparison; /* with the next, all that a page of one has */
-    const struct diff_kernels *kernels;
+    const struct kernel_match *kernels;
     struct report *report;
     const struct report_view *view;
     const char *symbols;       /* the folder of symbols.h */

@@ -10,7 +10,7 @@ int page_put_comparison(const struct page *p, struct page_data *d)
     return diff_print_json(p->comparison, p->kernels, d->stream);
 }
 
-int page_write_comparison(const struct comparison *c, const struct diff_kernels *kernels, FILE *out)
+int page_write_comparison(const struct comparison *c, const struct kernel_match *kernels, FILE *out)
 {
     char *name = NULL; /* of the first run of each side */
     if (asprintf(&name, "%s against %s", c->sides[0]->names[0], c->sides[1]->names[0]) < 0)

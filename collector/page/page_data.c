@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "page/page_data.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 #include "base/json_text.h"
 #include "error.h"
 
@@ -75,9 +72,7 @@ void page_data_close(struct page_data *d)
 
 void page_put_text(struct page_data *d, const char *text)
 {
-    char *quoted = text ? json_string(text, strlen(text)) : NULL;
-    fputs(quoted ? quoted : "null", d->stream);
-    free(quoted);
+    json_put("", text, d->stream);
 }
 
 uint64_t page_data_written(struct page_data *d)

@@ -124,9 +124,7 @@ static struct cell stack_of(const struct op_report *o, const struct op_row *row)
     for (unsigned i = 0; parent && i < STACK_SHOWN_MAX; i++) {
         const struct op_row *around = op_report_row(o, parent);
         struct cell name = name_of(o, around, FORMAT_JSON);
-        char *quoted = json_string(name.text, strlen(name.text));
-        fprintf(out, "%s%s", i ? ", " : "", quoted ? quoted : "\"?\"");
-        free(quoted);
+        json_put(i ? ", " : "", name.text, out);
         free(name.memory);
         parent = around->parent;
     }

@@ -2,7 +2,6 @@
 /* The first screen for programs: its keys stay as they are for ever. */
 #include <inttypes.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/json_text.h"
 #include "find/findings.h"
@@ -12,13 +11,6 @@
 #include "model/selection.h"
 #include "report/device_report.h"
 #include "report/overview.h"
-
-static void print_string(const char *text, FILE *out)
-{
-    char *quoted = text ? json_string(text, strlen(text)) : NULL;
-    fputs(quoted ? quoted : "null", out);
-    free(quoted);
-}
 
 static void print_time(const struct idle *d, FILE *out)
 {
@@ -51,9 +43,9 @@ static void print_steps(const struct overview *o, FILE *out)
             o->steps, step_kind_word(o->marks->kind), o->step_median_ns,
             o->slowest->end_ns - o->slowest->begin_ns, o->slowest->number,
             o->slowest->process->header.pid);
-    print_string(process_rank(o->slowest->process), out);
+    json_put("", process_rank(o->slowest->process), out);
     fputs(", \"slowest_host\": ", out);
-    print_string(o->slowest->process->header.host, out);
+    json_put("", o->slowest->process->header.host, out);
     fputs("},\n", out);
 }
 
@@ -101,7 +93,7 @@ static void print_piece(const struct report *r, FILE *out)
     for (unsigned i = 0; i < SELECT_OPTIONS; i++)
         if (r->selection->wish->said[i]) {
             fprintf(out, "%s\"%s\": ", before, select_option_name(i));
-            print_string(r->selection->wish->said[i], out);
+            json_put("", r->selection->wish->said[i], out);
             before = ", ";
         }
     fprintf(out, "}},\n");
@@ -116,7 +108,7 @@ static void print_windows(const struct overview *o, FILE *out)
         return;
     }
     fprintf(out, "{\"count\": %" PRIu64 ", \"schedule\": ", o->windows);
-    print_string(o->schedule, out);
+    json_put("", o->schedule, out);
     fprintf(out, "},\n");
 }
 
@@ -132,7 +124,7 @@ static void print_findings(const struct findings *f, FILE *out)
 static void print_owner(const struct report *r, uint32_t origin, FILE *out)
 {
     char *name = memory_owner_text(&r->memory->rows, origin);
-    print_string(name, out);
+    json_put("", name, out);
     free(name);
 }
 
@@ -165,7 +157,7 @@ static void print_shortage(const struct report *r, FILE *out)
         fprintf(out, ", \"bytes\": %" PRIu64 "}", oom->owners[i].live.bytes);
     }
     fprintf(out, "], \"advice\": {\"id\": \"%s\", \"text\": ", advice.id);
-    print_string(advice.text, out);
+    json_put("", advice.text, out);
     fprintf(out, "}}");
     free(advice.text);
 }
@@ -179,9 +171,9 @@ static void print_quiet(const struct report *r, FILE *out)
     for (uint32_t i = 0; i < q->count; i++) {
         const struct quiet_row *row = &q->rows[i];
         fprintf(out, "%s{\"host\": ", i ? ", " : "");
-        print_string(row->process->header.host, out);
+        json_put("", row->process->header.host, out);
         fprintf(out, ", \"rank\": ");
-        print_string(process_rank(row->process), out);
+        json_put("", process_rank(row->process), out);
         fprintf(out, row->process->is_of_several ? ", \"job\": %u" : ", \"job\": null",
                 row->process->job);
         fprintf(out,
@@ -189,9 +181,9 @@ static void print_quiet(const struct report *r, FILE *out)
                 ", \"until\": \"%s\", \"function\": ",
                 row->process->header.pid, row->since_ns > origin_ns ? row->since_ns - origin_ns : 0,
                 row->for_ns, quiet_until(row));
-        print_string(row->place->function->name, out);
+        json_put("", row->place->function->name, out);
         fprintf(out, ", \"line\": ");
-        print_string(row->line, out);
+        json_put("", row->line, out);
         fputc('}', out);
     }
     fputc(']', out);
@@ -217,14 +209,14 @@ void overview_print_json(const struct overview *o, FILE *out)
 {
     const struct report *r = o->report;
     fprintf(out, "\"overview\": {\n\"program\": ");
-    print_string(o->program, out);
+    json_put("", o->program, out);
     fprintf(out,
             ",\n\"wall_ns\": %" PRIu64 ", \"start_up_ns\": %" PRIu64
             ", \"processes\": %u, \"ranks\": %u, \"devices\": %u,\n",
             r->wall_end_ns - r->wall_begin_ns, overview_start_up_ns(r), r->rec->count, o->ranks,
             o->devices);
     fprintf(out, "\"device\": ");
-    print_string(o->device, out);
+    json_put("", o->device, out);
     fprintf(out,
             ", \"calls\": %" PRIu64 ", \"errors\": %" PRIu64 ", \"open_calls\": %" PRIu64 ",\n",
             r->calls, r->errors, r->hang.open.total);

@@ -185,11 +185,10 @@ int report_print_json(const struct report *r, const struct report_view *v, FILE 
     const char *separator = "";
     fprintf(out, "{\n\"processes\": %u,\n\"threads\": %u,\n\"calls\": %llu,\n", r->rec->count,
             r->rec->thread_count - r->rec->own_thread_count, (unsigned long long)r->calls);
-    char *gpu_rows = json_string(recording_gpu_rows(r->rec), strlen(recording_gpu_rows(r->rec)));
-    fprintf(out, "\"wall_ns\": %llu,\n\"unread_files\": %u,\n\"gpu_rows\": %s,\n",
-            (unsigned long long)(r->wall_end_ns - r->wall_begin_ns), r->rec->unread_files,
-            gpu_rows ? gpu_rows : "null");
-    free(gpu_rows);
+    fprintf(out, "\"wall_ns\": %llu,\n\"unread_files\": %u",
+            (unsigned long long)(r->wall_end_ns - r->wall_begin_ns), r->rec->unread_files);
+    json_put(",\n\"gpu_rows\": ", recording_gpu_rows(r->rec), out);
+    fputs(",\n", out);
     print_json_gpu_rows(r->rec, out);
     fprintf(out, "\"losses\": {");
     for (unsigned i = 0; i < LOSS_COUNT; i++) {

@@ -1,17 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Tables as members of a JSON object: a list of objects, a row each. */
-#include <stdlib.h>
-#include <string.h>
 
 #include "base/json_text.h"
 #include "table/table.h"
-
-static void print_text(const char *text, FILE *out)
-{
-    char *quoted = json_string(text, strlen(text));
-    fputs(quoted ? quoted : "\"?\"", out);
-    free(quoted);
-}
 
 static void print_cell(enum column_type type, const struct cell *cell, FILE *out)
 {
@@ -22,7 +13,7 @@ static void print_cell(enum column_type type, const struct cell *cell, FILE *out
     else if (cell->kind == CELL_TEXT && (type == COLUMN_JSON || type == COLUMN_LIST))
         fputs(cell->text, out);
     else if (cell->kind == CELL_TEXT)
-        print_text(cell->text, out);
+        json_put("", cell->text, out);
     else if (type == COLUMN_BOOL)
         fputs(cell->number ? "true" : "false", out);
     else if (type == COLUMN_NUMBER) /* the number of an error may be negative */

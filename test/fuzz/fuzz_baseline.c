@@ -12,14 +12,14 @@ static void print_all(const struct run_set *s)
 {
     static diff_print_fn *const printers[] = {diff_print_text, diff_print_junit, diff_print_json};
     struct comparison *c = malloc(sizeof *c);
-    struct diff_kernels kernels;
+    struct kernel_match kernels;
     FILE *out = fopen("/dev/null", "we");
     if (!c || !out || comparison_make(c, s, s, 0.05, s->count % 2) < 0 ||
-        diff_kernels_make(&kernels, s, s) < 0)
+        kernel_match_make(&kernels, &s->together, &s->together) < 0)
         abort();
     for (unsigned i = 0; i < sizeof printers / sizeof printers[0]; i++)
         printers[i](c, &kernels, out);
-    diff_kernels_release(&kernels);
+    kernel_match_release(&kernels);
     fclose(out);
     free(c);
 }
