@@ -17,7 +17,6 @@
 #include "output/verb_output.h"
 
 #define VERB             "baseline"
-#define BASELINES_MAX    10000
 #define NAMES_TOLD_BYTES 1000 /* of those that a message lists */
 #define SUFFIX           ".json"
 
@@ -134,67 +133,58 @@ static enum exit_code save(const struct options *options, const char *folder)
     return code;
 }
 
-static int by_name(const void *left, const void *right)
+static int is_named(const struct dirent *entry)
 {
-    return strcmp(*(char *const *)left, *(char *const *)right);
+    const char *end = strrchr(entry->d_name, '.');
+    return end && end != entry->d_name && strcmp(end, SUFFIX) == 0;
 }
 
-/* The names of the baselines of the folder, in new memory, sorted. */
-static uint32_t find_names(DIR *folder, char *names[BASELINES_MAX])
+static int by_name(const void *left, const void *right)
 {
-    uint32_t count = 0;
-    const struct dirent *entry;
-    while (count < BASELINES_MAX && (entry = readdir(folder))) {
-        size_t length = strlen(entry->d_name), end = strlen(SUFFIX);
-        if (length <= end || strcmp(entry->d_name + length - end, SUFFIX) != 0)
-            continue;
-        char *name = strndup(entry->d_name, length - end);
-        if (name)
-            names[count++] = name;
-    }
-    if (count)
-        qsort(names, count, sizeof *names, by_name);
+    return strcmp((*(struct dirent *const *)left)->d_name,
+                  (*(struct dirent *const *)right)->d_name);
+}
+
+/* How many baselines there are in the folder, which need not be there; their names in d_name of
+ * *list, new memory, sorted. -1 after a line on stderr. */
+static int read_names(const char *folder, struct dirent ***list)
+{
+    *list = NULL;
+    int count = scandir(folder, list, is_named, NULL);
+    if (count < 0 && errno == ENOENT)
+        return 0;
+    if (count < 0)
+        message(VERB ": %s: %s", folder, strerror(errno));
+    for (int i = 0; i < count; i++)
+        *strrchr((*list)[i]->d_name, '.') = '\0';
+    if (count > 0)
+        qsort(*list, (size_t)count, sizeof **list, by_name);
     return count;
 }
 
-/* The same of the folder at `path`, which need not be there. NULL after a line on stderr. */
-static char **read_names(const char *path, uint32_t *count)
-{
-    DIR *folder = opendir(path);
-    if (!folder && errno != ENOENT) {
-        message(VERB ": %s: %s", path, strerror(errno));
-        return NULL;
-    }
-    char **names = calloc(BASELINES_MAX, sizeof *names);
-    *count = folder && names ? find_names(folder, names) : 0;
-    if (!names)
-        (void)no_memory();
-    if (folder)
-        closedir(folder);
-    return names;
-}
-
 /* One line that says which names there are instead. */
-static enum exit_code unknown_name(const char *path, const char *wrong)
+static enum exit_code unknown_name(const char *folder, const char *wrong)
 {
-    uint32_t count = 0, told = 0;
-    char **names = read_names(path, &count), text[NAMES_TOLD_BYTES] = "";
-    if (!names)
-        return EXIT_ENVIRONMENT;
+    struct dirent **names;
+    char text[NAMES_TOLD_BYTES] = "";
     size_t length = 0;
-    for (uint32_t i = 0; i < count; i++) {
-        if (length + strlen(names[i]) + 2 < sizeof text && told == i) {
-            length += (size_t)snprintf(text + length, sizeof text - length, "%s%s", i ? ", " : "",
-                                       names[i]);
+    int told = 0, count = read_names(folder, &names);
+    for (int i = 0; i < count; i++) {
+        const char *name = names[i]->d_name;
+        if (told == i && length + strlen(name) + 2 < sizeof text) {
+            length +=
+                (size_t)snprintf(text + length, sizeof text - length, "%s%s", i ? ", " : "", name);
             told++;
         }
         free(names[i]);
     }
     free(names);
+    if (count < 0)
+        return EXIT_ENVIRONMENT;
     if (!count)
-        return usage_error(VERB ": no baseline is named '%s': there are none in %s", wrong, path);
-    return usage_error(VERB ": no baseline is named '%s' in %s; there are: %s%s", wrong, path, text,
-                       told < count ? " and others (gpuprof baseline list)" : "");
+        return usage_error(VERB ": no baseline is named '%s': there are none in %s", wrong, folder);
+    return usage_error(VERB ": no baseline is named '%s' in %s; there are: %s%s", wrong, folder,
+                       text, told < count ? " and others (gpuprof baseline list)" : "");
 }
 
 static enum exit_code remove_named(const struct options *options, const char *folder)
@@ -242,27 +232,25 @@ static enum exit_code list(const struct options *options, const char *path)
 {
     if (options->path_count > 1)
         return usage_error(VERB ": list takes no names");
-    uint32_t count = 0;
-    char **names = read_names(path, &count);
+    struct dirent **names;
+    int count = read_names(path, &names);
     enum exit_code code = EXIT_OK;
-    if (!names)
+    if (count < 0)
         return EXIT_ENVIRONMENT;
-    if (count == BASELINES_MAX)
-        message(VERB ": %s: only %u baselines are listed", path, count);
     if (count)
         printf("%-24s %4s  %-20s  %-12s  %-11s  %s\n", "name", "runs", "recorded", "commit",
                "step time", "GPU");
     else
         message(VERB ": no baselines in %s; gpuprof baseline save NAME DIR... makes one", path);
-    for (uint32_t i = 0; i < count; i++) {
+    for (int i = 0; i < count; i++) {
         struct run_set *s = calloc(1, sizeof *s);
-        char *file = baseline_path(path, names[i]);
-        enum exit_code one =
-            !s      ? EXIT_ENVIRONMENT
-            : !file ? usage_error(VERB ": %s/%s" SUFFIX ": no name of a baseline", path, names[i])
-                    : run_operands_baseline(s, file, VERB);
+        char *file = baseline_path(path, names[i]->d_name);
+        enum exit_code one = !s      ? EXIT_ENVIRONMENT
+                             : !file ? usage_error(VERB ": %s/%s" SUFFIX ": no name of a baseline",
+                                                   path, names[i]->d_name)
+                                     : run_operands_baseline(s, file, VERB);
         if (one == EXIT_OK)
-            print_baseline(names[i], s);
+            print_baseline(names[i]->d_name, s);
         else
             code = one;
         if (s)

@@ -45,15 +45,14 @@ static bool same_fact(enum run_fact fact, const char *a, const char *b)
     return strcmp(a, b) == 0;
 }
 
-/* The first run of the sides, those that are compared with before the others, that knows it. */
-static const char *first_known(const struct comparison *c, enum run_fact fact, const char **name)
+/* The first run of a side that has this fact; NULL: none has. */
+static const char *first_with(const struct run_set *s, enum run_fact fact, const char **name)
 {
-    for (unsigned side = 2; side-- > 0;)
-        for (uint32_t i = 0; i < c->sides[side]->count; i++)
-            if (c->sides[side]->runs[i].facts[fact]) {
-                *name = c->sides[side]->names[i];
-                return c->sides[side]->runs[i].facts[fact];
-            }
+    for (uint32_t i = 0; i < s->count; i++)
+        if (s->runs[i].facts[fact]) {
+            *name = s->names[i];
+            return s->runs[i].facts[fact];
+        }
     return NULL;
 }
 
@@ -62,8 +61,8 @@ static void compare_fact(struct comparison *c, enum run_fact fact)
 {
     const char *name = c->sides[1]->names[0], *first = c->sides[1]->runs[0].facts[fact];
     char texts[2][TEXT_BYTES], names[2][TEXT_BYTES];
-    if (run_fact_infos[fact].matters == FACT_IF_KNOWN)
-        first = first_known(c, fact, &name);
+    for (unsigned side = 2; run_fact_infos[fact].matters == FACT_IF_KNOWN && !first && side-- > 0;)
+        first = first_with(c->sides[side], fact, &name);
     for (unsigned side = 0; side < 2; side++)
         for (uint32_t i = 0; i < c->sides[side]->count; i++) {
             const char *other = c->sides[side]->runs[i].facts[fact];
@@ -76,17 +75,6 @@ static void compare_fact(struct comparison *c, enum run_fact fact)
                 shown(names[1], name, NAME_SHOWN));
             return;
         }
-}
-
-/* The first run of a side that has this fact; NULL: none has. */
-static const char *first_with(const struct run_set *s, enum run_fact fact, const char **name)
-{
-    for (uint32_t i = 0; i < s->count; i++)
-        if (s->runs[i].facts[fact]) {
-            *name = s->names[i];
-            return s->runs[i].facts[fact];
-        }
-    return NULL;
 }
 
 /* Numbers of a run with losses are not what they would be. */

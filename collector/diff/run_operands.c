@@ -143,63 +143,56 @@ static enum exit_code find_baseline(const char *word, const struct run_reading *
     return code;
 }
 
-/* With commas between: baselines, whose runs are added, and all else as files of one run:
- * "a.gpuprof,b.gpuprof". */
-static enum exit_code read_list(struct run_set *s, const char *word, const struct run_reading *how)
+/* One of `count` names of the word: a baseline, whose runs are added, or else of *paths, which it
+ * moves on, the next one. */
+static enum exit_code read_name(struct run_set *s, char **names, int count, const char *word,
+                                const struct run_reading *how, char ***paths)
 {
     struct stat status;
+    char *name = names[count - 1], *baseline;
+    for (int i = 0; i < count - 1; i++)
+        if (run_operands_same(names[i], name))
+            return usage_error("%s: %s: %s is named twice", how->wish.verb, word, name);
+    enum exit_code code = find_baseline(name, how, &baseline);
+    if (baseline)
+        code = run_operands_baseline(s, baseline, how->wish.verb);
+    else if (code == EXIT_OK && stat(name, &status) == 0)
+        *(*paths)++ = name;
+    else if (code == EXIT_OK && strcmp(name, word) == 0)
+        code = usage_error("%s: %s: neither a recording nor a baseline in %s (gpuprof baseline "
+                           "list)",
+                           how->wish.verb, word, how->folder);
+    else if (code == EXIT_OK && !*name)
+        code = usage_error("%s: %s: a name is missing at a comma", how->wish.verb, word);
+    else if (code == EXIT_OK)
+        code = usage_error("%s: %s: %s is not there, and no baseline in %s", how->wish.verb, word,
+                           name, how->folder);
+    free(baseline);
+    return code;
+}
+
+/* With commas between, unless there is something of that name: baselines, and all else as files of
+ * one run: "a.gpuprof,b.gpuprof". */
+static enum exit_code read_operand(struct run_set *s, const char *word,
+                                   const struct run_reading *how)
+{
+    struct stat status;
+    const char *separators = stat(word, &status) == 0 ? "" : ",";
     char *text = strdup(word), *rest = text;
-    char **names = calloc(strlen(word) + 1, sizeof *names);
-    char **paths = calloc(strlen(word) + 1, sizeof *paths);
+    char **names = calloc(strlen(word) + 2, sizeof *names); /* and NULL */
+    char **paths = calloc(strlen(word) + 1, sizeof *paths), **end = paths;
     enum exit_code code = EXIT_OK;
-    int path_count = 0;
     if (!text || !names || !paths) {
         message("%s: %s", how->wish.verb, gpuprof_error_text(GPUPROF_NO_MEMORY));
         code = EXIT_ENVIRONMENT;
     }
-    for (int count = 0; code == EXIT_OK && (names[count] = strsep(&rest, ",")); count++) {
-        const char *name = names[count];
-        char *baseline = NULL;
-        for (int i = 0; code == EXIT_OK && i < count; i++)
-            if (run_operands_same(names[i], name))
-                code = usage_error("%s: %s: %s is named twice", how->wish.verb, word, name);
-        if (code == EXIT_OK)
-            code = find_baseline(name, how, &baseline);
-        if (baseline)
-            code = run_operands_baseline(s, baseline, how->wish.verb);
-        else if (code == EXIT_OK && !*name)
-            code = usage_error("%s: %s: a name is missing at a comma", how->wish.verb, word);
-        else if (code == EXIT_OK && stat(name, &status) < 0)
-            code = usage_error("%s: %s: %s is not there, and no baseline in %s", how->wish.verb,
-                               word, name, how->folder);
-        else if (code == EXIT_OK)
-            paths[path_count++] = names[count];
-        free(baseline);
-    }
-    if (code == EXIT_OK && path_count)
-        code = read_recording(s, word, paths, path_count, how);
+    for (int count = 0; code == EXIT_OK && (names[count] = strsep(&rest, separators)); count++)
+        code = read_name(s, names, count + 1, word, how, &end);
+    if (code == EXIT_OK && end > paths)
+        code = read_recording(s, word, paths, (int)(end - paths), how);
     free(paths);
     free(names);
     free(text);
-    return code;
-}
-
-static enum exit_code read_operand(struct run_set *s, char *word, const struct run_reading *how)
-{
-    struct stat status;
-    char *baseline;
-    enum exit_code code = find_baseline(word, how, &baseline);
-    if (baseline)
-        code = run_operands_baseline(s, baseline, how->wish.verb);
-    else if (code == EXIT_OK && stat(word, &status) == 0)
-        code = read_recording(s, word, &word, 1, how);
-    else if (code == EXIT_OK && strchr(word, ','))
-        code = read_list(s, word, how);
-    else if (code == EXIT_OK)
-        code = usage_error("%s: %s: neither a recording nor a baseline in %s (gpuprof baseline "
-                           "list)",
-                           how->wish.verb, word, how->folder);
-    free(baseline);
     return code;
 }
 

@@ -47,18 +47,6 @@ static void name_devices(const struct run_steps *steps, char text[FACT_BYTES])
     free(names);
 }
 
-/* Each thing once that was given up to cost less. */
-static void name_given_up(const struct recording *rec, char text[FACT_BYTES])
-{
-    size_t at = 0;
-    for (uint32_t i = 0; i < rec->count; i++)
-        for (uint32_t k = 0; k < rec->processes[i]->costs.step_count; k++) {
-            const char *what = rec->processes[i]->costs.steps[k].text;
-            if (at < FACT_BYTES && !strstr(text, what))
-                at += (size_t)snprintf(text + at, FACT_BYTES - at, "%s%s", at ? ", " : "", what);
-        }
-}
-
 static void name_losses(const struct walk *walk, char text[FACT_BYTES])
 {
     struct losses all = {0};
@@ -119,6 +107,14 @@ static void add_once(char text[FACT_BYTES], const char *more)
             return;
     if (length && at + length + 3 < FACT_BYTES)
         snprintf(text + at, FACT_BYTES - at, "%s%s", at ? ", " : "", more);
+}
+
+/* Each thing once that was given up to cost less. */
+static void name_given_up(const struct recording *rec, char text[FACT_BYTES])
+{
+    for (uint32_t i = 0; i < rec->count; i++)
+        for (uint32_t k = 0; k < rec->processes[i]->costs.step_count; k++)
+            add_once(text, rec->processes[i]->costs.steps[k].text);
 }
 
 /* What changes how CUDA and PyTorch work: not which of a machine's devices a rank has. */
