@@ -9,7 +9,7 @@
 #define GPUPROF_COLLECTOR_COLLECTIVE_PART_H
 
 #include "find/hang.h"
-#include "report/part_file.h"
+#include "query/part_file.h"
 
 /* Is something to be told, or may it be when other parts are there? */
 bool collective_part_is_doubtful(const struct hang *h);

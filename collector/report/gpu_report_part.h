@@ -4,7 +4,7 @@
 #define GPUPROF_COLLECTOR_GPU_REPORT_PART_H
 
 #include "report/gpu_report.h"
-#include "report/part_file.h"
+#include "query/part_file.h"
 
 /* Puts what was found into the part. `libraries` tells which calls made kernels; or NULL. */
 void gpu_report_put(struct gpu_report *g, struct part *part,

@@ -10,7 +10,7 @@
 #define GPUPROF_COLLECTOR_IDLE_PART_H
 
 #include "find/idle.h"
-#include "report/part_file.h"
+#include "query/part_file.h"
 
 /* `d` may be NULL. The devices go before all that is of one. 0, or an error of its spools. */
 void idle_part_put_devices(struct idle *d, struct part *p);

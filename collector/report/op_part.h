@@ -4,7 +4,7 @@
 #define GPUPROF_COLLECTOR_OP_PART_H
 
 #include "report/op_report.h"
-#include "report/part_file.h"
+#include "query/part_file.h"
 
 /* Of a report by name, complete; it may be NULL. */
 void op_part_put(const struct op_report *o, struct part *p);

@@ -516,14 +516,20 @@ static void print_devices(struct screen *s, const struct overview *o)
 static void print_functions(struct screen *s, const struct report *r, unsigned count)
 {
     char time[UNIT_TEXT_BYTES], number[UNIT_TEXT_BYTES];
-    for (uint32_t i = 0; i < r->row_count && i < count; i++) {
-        const struct report_row *row = &r->rows[i];
-        struct cell share = report_share(r, row);
+    struct table t = {.info = &functions_sums.table,
+                      .source = &r->sums[ANALYSIS_functions_sums]};
+    int called = table_column(t.info, "calls"), total = table_column(t.info, "total"),
+        shared = table_column(t.info, "share");
+    sums_begin(&t, FORMAT_TEXT);
+    for (uint32_t i = 0; i < t.count && i < count; i++) {
+        struct cell cells[TABLE_COLUMNS_MAX] = {{0}};
         char part[16] = "";
-        if (share.kind == CELL_REAL)
-            snprintf(part, sizeof part, "%.1f%%", share.percent);
-        line(s, i ? "" : "calls", row->function->name, "%6s  %10s  %s x ", part,
-             time_text(time, row->total_ns), count_text(number, row->count));
+        sums_show(&t, i, FORMAT_TEXT, cells);
+        if (cells[shared].kind == CELL_REAL)
+            snprintf(part, sizeof part, "%.1f%%", cells[shared].percent);
+        line(s, i ? "" : "calls", cells[0].text, "%6s  %10s  %s x ", part,
+             time_text(time, cells[total].number), count_text(number, cells[called].number));
+        cells_release(cells);
     }
     if (r->copy_calls)
         line(s, "copied", NULL, "%s in %s call%s", bytes_text(time, r->copy_bytes),

@@ -18,8 +18,7 @@
 #include "report/step_part.h"
 #include "report/step_report.h"
 
-#define FUNCTION_BYTES 12 /* in a part, at least */
-#define FAILURE_BYTES  8
+#define FAILURE_BYTES 8 /* in a part, at least */
 
 /* Tables that need every event in one place, and of a combination are empty. */
 static bool is_asked_for(const struct table_info *info)
@@ -116,16 +115,6 @@ static void carry_function(struct part *p, struct function *f)
     f->domain = (uint8_t)domain;
 }
 
-static void carry_row(struct part *p, struct function *f, struct report_row *row,
-                      uint64_t *rows_left)
-{
-    uint64_t *const numbers[] = {&row->count,  &row->errors, &row->total_ns, &row->outer_ns,
-                                 &row->max_ns, &row->bytes,  &row->recorded};
-    carry_function(p, f);
-    part_numbers(p, numbers, sizeof numbers / sizeof numbers[0]);
-    part_histogram(p, &row->durations, rows_left);
-}
-
 static void carry_failure(struct part *p, struct function *f, struct failure *row,
                           uint32_t *process, struct thread *thread)
 {
@@ -186,11 +175,9 @@ int part_report_put(struct report *r, struct part *p)
         put_process(p, r, rec->processes[i]);
     idle_part_put_devices(r->idle, p);
     carry_whole(p, &w);
-    part_count(p, &r->row_count, FUNCTION_BYTES);
-    for (uint32_t i = 0; i < r->row_count; i++) {
-        struct function f = *r->rows[i].function;
-        carry_row(p, &f, &r->rows[i], NULL);
-    }
+    for (unsigned i = 0; i < ANALYSES_COUNT; i++)
+        if (analyses[i]->table.by == BY_NAME)
+            sums_put(&r->sums[i], p); /* without rows, where nobody asked for it */
     part_count(p, &r->failures.count, FAILURE_BYTES);
     for (uint32_t i = 0; i < r->failures.count; i++) {
         struct failure *row = &r->failures.rows[i];
@@ -250,31 +237,6 @@ static int add_processes(struct combination *c, struct part *p, uint64_t bytes)
         error = process_part_get(p, process, &c->told[process->index]);
     }
     return error;
-}
-
-static int add_row(struct combination *c, struct part *p)
-{
-    struct report *r = &c->report;
-    struct report_row got = {0};
-    struct function *f = keep(&c->functions, &c->function_count, &c->function_capacity, sizeof *f);
-    if (!f)
-        return GPUPROF_NO_MEMORY;
-    f->index = c->function_count - 1;
-    carry_row(p, f, &got, &r->histogram_rows);
-    struct report_row *row = p->has_failed ? NULL : report_row_of(r, f);
-    if (!row) {
-        histogram_release(&got.durations);
-        return p->has_failed ? 0 : GPUPROF_NO_MEMORY;
-    }
-    row->count += got.count;
-    row->errors += got.errors;
-    row->total_ns += got.total_ns;
-    row->outer_ns += got.outer_ns;
-    row->max_ns = got.max_ns > row->max_ns ? got.max_ns : row->max_ns;
-    row->bytes += got.bytes;
-    row->recorded += got.recorded;
-    histogram_move(&row->durations, &got.durations);
-    return 0;
 }
 
 static int add_failure(struct combination *c, struct part *p, struct process *const *processes,
@@ -337,9 +299,9 @@ static int add_sums(struct combination *c, uint32_t of, struct process *const *p
     c->rec.unread_files += w.unread_files;
     r->walk.kernels.dropped += w.has_dropped;
     c->has_few_times |= w.has_few_times;
-    part_count(p, &count, FUNCTION_BYTES);
-    for (uint32_t i = 0; i < count && error == 0 && !p->has_failed; i++)
-        error = add_row(c, p);
+    for (unsigned i = 0; i < ANALYSES_COUNT && error == 0 && !p->has_failed; i++)
+        if (r->sums[i].info)
+            error = sums_add(&r->sums[i], p, processes, process_count);
     part_count(p, &count, FAILURE_BYTES);
     for (uint32_t i = 0; i < count && error == 0 && !p->has_failed; i++)
         error = add_failure(c, p, processes, process_count);
@@ -478,6 +440,7 @@ static int start(struct combination *c, uint64_t bytes)
     *r = (struct report){.rec = rec,
                          .is_combined = true,
                          .histogram_rows = histogram_rows_max(0) + bytes / PART_HISTOGRAM_ROW};
+    report_start_sums(r, BY_NAME, 0);
     uint64_t *calls = r->process_calls = calloc(rec->count + 1u, sizeof *r->process_calls);
     int error = rec->count ? recording_find_jobs(rec) : 0;
     if (error == 0 && rec->count) {
@@ -538,6 +501,9 @@ static int add_up(struct combination *c)
     join_failures(c);
     c->report.missing |= collective_part_add_end(&c->called) ? 0 : PART_COLLECTIVES;
     library_part_add_end(c->report.libraries, &c->waits);
+    for (unsigned i = 0; i < ANALYSES_COUNT; i++)
+        if (c->report.sums[i].info)
+            sums_finish(&c->report.sums[i]);
     report_sum_up(&c->report);
     step_part_add_end(c->report.marks);
     error = rank_report_init(&c->report.ranks, &c->rec, c->report.marks);

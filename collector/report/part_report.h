@@ -25,7 +25,7 @@
 #include "report/finding_part.h"
 #include "report/idle_part.h"
 #include "report/library_part.h"
-#include "report/part_file.h"
+#include "query/part_file.h"
 #include "report/part_missing.h"
 #include "report/report.h"
 

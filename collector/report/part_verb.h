@@ -5,7 +5,7 @@
 #define GPUPROF_COLLECTOR_PART_VERB_H
 
 #include "base/options.h"
-#include "report/part_file.h"
+#include "query/part_file.h"
 #include "report/report.h"
 
 /* Can parts be written, or a combination be shown, in this way? EXIT_OK, or EXIT_USAGE after one

@@ -7,7 +7,7 @@
 #define GPUPROF_COLLECTOR_PROCESS_PART_H
 
 #include "read/process.h"
-#include "report/part_file.h"
+#include "query/part_file.h"
 
 #define PROCESS_PART_BYTES (32 + 5 * COST_COUNT + COST_SUM_ARG_COUNT) /* at least */
 

@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "api/api.h"
-#include "base/array.h"
 #include "base/message.h"
 #include "error.h"
 #include "find/finding_memory.h"
@@ -23,83 +22,16 @@
 #include "report/source_report.h"
 #include "report/stack_report.h"
 #include "report/step_report.h"
-#include "report/thread_report.h"
 #include "report/throttle_finding.h"
-
-static struct report_row *row_add(struct report *r, const struct function *f)
-{
-    struct report_row *rows = array_room(r->rows, r->row_count, &r->row_capacity, sizeof *rows, 64);
-    if (!rows)
-        return NULL;
-    r->rows = rows;
-    r->rows[r->row_count] = (struct report_row){.function = f};
-    return &r->rows[r->row_count++];
-}
-
-static uint32_t name_hash(const void *item)
-{
-    const struct function *f = ((const struct report_row *)item)->function;
-    uint32_t hash = 2166136261u ^ f->domain;
-    for (const char *p = f->name; *p; p++)
-        hash = (hash ^ (uint8_t)*p) * 16777619u;
-    return hash;
-}
-
-static bool same_name(const void *a, const void *b)
-{
-    const struct function *x = ((const struct report_row *)a)->function;
-    const struct function *y = ((const struct report_row *)b)->function;
-    return x->domain == y->domain && strcmp(x->name, y->name) == 0;
-}
-
-static const struct number_kind by_name = {sizeof(struct report_row), name_hash, same_name};
-
-/* Functions of one name and domain share a row: _ptsz forms, ABI variants, other builds. */
-static __attribute__((noinline)) struct report_row *find_row(struct report *r,
-                                                             const struct function *f)
-{
-    if (f->index >= r->row_of_count) {
-        uint32_t count = f->index + 256;
-        uint32_t *grown = realloc(r->row_of, count * sizeof *grown);
-        if (!grown)
-            return NULL;
-        memset(grown + r->row_of_count, 0, (count - r->row_of_count) * sizeof *grown);
-        r->row_of = grown;
-        r->row_of_count = count;
-    }
-    struct report_row wanted = {.function = f};
-    uint32_t *number = number_set_find(&r->row_names, &by_name, r->rows, r->row_count, &wanted);
-    if (!number || (!*number && !row_add(r, f)))
-        return NULL;
-    if (!*number)
-        *number = r->row_count;
-    r->row_of[f->index] = *number;
-    return &r->rows[*number - 1];
-}
-
-struct report_row *report_row_of(struct report *r, const struct function *f)
-{
-    uint32_t place = f->index < r->row_of_count ? r->row_of[f->index] : 0;
-    return place ? &r->rows[place - 1] : find_row(r, f);
-}
 
 static int take_call(void *context, const struct slice *s)
 {
     struct report *r = context;
     const struct event *e = &s->event;
-    struct report_row *row = report_row_of(r, e->function);
-    if (!row)
-        return GPUPROF_NO_MEMORY;
     uint64_t duration_ns = e->end_ns - e->begin_ns;
     uint64_t weight = e->record->weight > 1 ? e->record->weight : 1;
-    row->count += weight;
-    row->recorded++;
-    row->total_ns += duration_ns * weight;
-    if (duration_ns > row->max_ns)
-        row->max_ns = duration_ns;
     /* The outer call has the time and the bytes of those nested in it already. */
     bool outermost = !(e->record->flags & RECORD_NESTED);
-    row->outer_ns += outermost ? duration_ns * weight : 0;
     r->total_ns += outermost ? duration_ns * weight : 0;
     if (r->calls == 0)
         r->begin_ns = e->begin_ns;
@@ -110,18 +42,13 @@ static int take_call(void *context, const struct slice *s)
     r->is_estimated |= weight > 1;
     r->process_calls[e->process->index] += weight;
     if (api_has_failed(e->function->domain, e->record->result)) {
-        row->errors += weight;
         r->errors += weight;
         failures_take(&r->failures, e, weight);
-    } else {
-        uint64_t bytes = function_bytes(e->function, e->record) * weight;
-        row->bytes += bytes;
-        if (api_is_copy(e->function->does) && outermost) {
-            r->copy_calls += weight;
-            r->copy_bytes += bytes;
-        }
+    } else if (api_is_copy(e->function->does) && outermost) {
+        r->copy_calls += weight;
+        r->copy_bytes += function_bytes(e->function, e->record) * weight;
     }
-    return histogram_add(&row->durations, duration_ns, weight, &r->histogram_rows);
+    return 0;
 }
 
 /* Calls of libraries have tables of their own. */
@@ -131,15 +58,6 @@ static int take(void *context, const struct slice *s)
     hang_take_library(&r->hang, s);
     failures_take_library(&r->failures, s);
     return 0;
-}
-
-static int compare_rows(const void *left, const void *right)
-{
-    const struct report_row *a = left;
-    const struct report_row *b = right;
-    if (a->total_ns != b->total_ns)
-        return a->total_ns > b->total_ns ? -1 : 1;
-    return strcmp(a->function->name, b->function->name);
 }
 
 static int make_source(struct report *r, const struct report_wish *wish)
@@ -160,8 +78,6 @@ static int make_source(struct report *r, const struct report_wish *wish)
 void report_sum_up(struct report *r)
 {
     r->failures.begin_ns = r->begin_ns ? r->begin_ns : r->walk.survey.origin_ns;
-    if (r->row_count)
-        qsort(r->rows, r->row_count, sizeof *r->rows, compare_rows);
     for (uint32_t i = 0; i < r->rec->count; i++)
         losses_add(&r->losses, &r->walk.losses[i]);
 }
@@ -218,13 +134,10 @@ static int marks_init(struct report *r, const struct step_wish *wish)
  * have, some. */
 static int start_parts(struct report *r, const struct report_wish *wish, bool has_idle)
 {
-    bool has_threads = wish->by == BY_THREAD;
     bool has_marks = !(wish->leaves & REPORT_IDLE);
     r->idle = has_idle ? calloc(1, sizeof *r->idle) : NULL;
-    r->threads = has_threads ? calloc(1, sizeof *r->threads) : NULL;
     r->marks = has_marks ? calloc(1, sizeof *r->marks) : NULL;
-    if (has_idle != (r->idle != NULL) || has_threads != (r->threads != NULL) ||
-        has_marks != (r->marks != NULL))
+    if (has_idle != (r->idle != NULL) || has_marks != (r->marks != NULL))
         return GPUPROF_NO_MEMORY;
     int error = r->idle ? idle_init(r->idle, &r->walk, r->marks) : 0;
     r->devices = calloc(1, sizeof *r->devices);
@@ -234,9 +147,15 @@ static int start_parts(struct report *r, const struct report_wish *wish, bool ha
     energy_report_init(r->energy, r->devices, wish->walk_ns_max == 0);
     if (error == 0)
         error = device_report_init(r->devices, &r->walk, r->idle);
-    if (error == 0 && r->threads)
-        error = thread_report_init(r->threads, r->rec);
     return error == 0 && r->marks ? marks_init(r, wish->steps) : error;
+}
+
+void report_start_sums(struct report *r, enum report_by by, unsigned leaves)
+{
+    for (unsigned i = 0; i < ANALYSES_COUNT; i++)
+        if (!(analyses[i]->parts & leaves) &&
+            (analyses[i]->table.by == BY_NAME || analyses[i]->table.by == by))
+            sums_init(&r->sums[i], analyses[i], r->rec, &r->histogram_rows);
 }
 
 static int start(struct report *r, struct recording *rec, const struct report_wish *wish)
@@ -246,6 +165,7 @@ static int start(struct report *r, struct recording *rec, const struct report_wi
     bool has_ops = wish->walk_ns_max == 0 && !(wish->leaves & REPORT_OPS); /* nor the summary */
     bool has_libraries = wish->walk_ns_max == 0 && !(wish->leaves & REPORT_LIBRARIES);
     int error = walk_init(&r->walk, rec);
+    report_start_sums(r, by, wish->leaves);
     /* Calls behind a piece tell steps, and what hangs. */
     bool reads_on = !(wish->leaves & REPORT_IDLE) || !wish->leaves_hangs;
     if (wish->selection)
@@ -338,6 +258,9 @@ int report_make(struct report *r, struct recording *rec, const struct report_wis
                                                    .skips = WALK_SKIPS_WORK | WALK_SKIPS_TIED,
                                                    .take = take,
                                                    .take_call = take_call};
+        for (unsigned i = 0; i < ANALYSES_COUNT; i++)
+            if (r->sums[i].info)
+                consumers[count++] = sums_consumer(&r->sums[i]);
         if (!(wish->leaves & REPORT_MEMORY))
             consumers[count++] = gpu_report_books(r->gpu);
         consumers[count] = gpu_report_consumer(r->gpu);
@@ -355,8 +278,6 @@ int report_make(struct report *r, struct recording *rec, const struct report_wis
         consumers[count++] = energy_report_consumer(r->energy);
         if (has_steps)
             consumers[count++] = op_phases_consumer(&r->phases);
-        if (r->threads)
-            consumers[count++] = thread_report_consumer(r->threads, recording_expects_gpu(rec));
         if (r->ops)
             consumers[count++] =
                 op_report_consumer(r->ops, has_steps || recording_expects_gpu(rec));
@@ -415,11 +336,8 @@ void report_tell_next(struct report *r, const struct next_words *next)
 
 void report_release(struct report *r)
 {
-    for (uint32_t i = 0; i < r->row_count; i++)
-        histogram_release(&r->rows[i].durations);
-    free(r->rows);
-    free(r->row_of);
-    number_set_release(&r->row_names);
+    for (unsigned i = 0; i < ANALYSES_COUNT; i++)
+        sums_release(&r->sums[i]);
     free(r->process_calls);
     cost_report_release(&r->cost);
     if (r->source)
@@ -448,9 +366,6 @@ void report_release(struct report *r)
         steps_release(r->marks);
     free(r->marks);
     op_phases_release(&r->phases);
-    if (r->threads)
-        thread_report_release(r->threads);
-    free(r->threads);
     if (r->ops)
         op_report_release(r->ops);
     free(r->ops);

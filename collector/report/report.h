@@ -8,8 +8,7 @@
 
 #include <stdio.h>
 
-#include "base/histogram.h"
-#include "base/number_set.h"
+#include "analyse/analyses.h"
 #include "base/options.h"
 #include "find/hang.h"
 #include "memory/memory_signs.h"
@@ -21,18 +20,6 @@
 #include "report/rank_report.h"
 #include "report/report_parts.h"
 #include "table/table.h"
-
-struct report_row {
-    const struct function *function; /* the first of that name */
-    uint64_t count;
-    uint64_t errors; /* calls that returned one; "not ready" is an answer and not counted */
-    uint64_t total_ns;
-    uint64_t outer_ns; /* of it, of calls that are not nested in another */
-    uint64_t max_ns;
-    uint64_t bytes;    /* of calls that succeeded */
-    uint64_t recorded; /* calls that all this is known from; less than `count`: it is estimated */
-    struct histogram durations;
-};
 
 struct device_report;
 struct energy_report;
@@ -48,19 +35,13 @@ struct source_report;
 struct step_report;
 struct steps;
 struct step_wish;
-struct thread_report;
 
 struct report {
     const struct recording *rec;
     bool is_combined; /* of parts (part_report.h) ... */
     unsigned missing; /* ... which do not have this: enum part_missing */
     struct walk walk;
-    struct report_row *rows; /* owned; sorted by total_ns, largest first, when complete */
-    uint32_t row_count;
-    uint32_t row_capacity;
-    uint32_t *row_of; /* owned: function index -> row + 1 */
-    uint32_t row_of_count;
-    struct number_set row_names; /* of rows by name and domain, until they are sorted */
+    struct sums sums[ANALYSES_COUNT]; /* tables of sums; `info` is NULL: not asked for */
     uint64_t calls;
     bool is_estimated; /* some calls stand for others, too */
     uint64_t errors;
@@ -94,7 +75,6 @@ struct report {
     struct library_report *libraries; /* likewise; calls of libraries */
     struct steps *marks;              /* owned; the program's steps; `steps` takes them; or NULL */
     struct stack_report *stacks;      /* owned; NULL: not asked for */
-    struct thread_report *threads;    /* likewise */
     struct op_phases phases;          /* likewise; zeros where nobody asks for steps */
     struct step_report *steps;        /* likewise */
     /* Owned; lines beside what they cost. NULL: not asked for. */
@@ -129,9 +109,11 @@ void report_release(struct report *r);
 /* Has all lines that propose something say what is known, which must stay. */
 void report_tell_next(struct report *r, const struct next_words *next);
 
-/* For who adds reports up: the row of functions of that name and domain, NULL: no memory; and, when
- * all is there, the order of rows and the losses of all processes. */
-struct report_row *report_row_of(struct report *r, const struct function *f);
+/* Before the walk: the tables of sums that this --by has, but for those that nobody will look at
+ * (enum report_part). */
+void report_start_sums(struct report *r, enum report_by by, unsigned leaves);
+
+/* When all is there: the losses of all processes. */
 void report_sum_up(struct report *r);
 
 /* How a report is wanted: which tables, and what of them. */
@@ -154,13 +136,6 @@ int report_print_csv(const struct report *r, const struct report_view *v, FILE *
  */
 typedef int report_page_fn(struct report *r, const struct report_view *v,
                            const struct options *options, FILE *out);
-
-/* Of a struct report. (report_functions.c) */
-extern const struct table_info functions_table;
-
-/* A nested call's time is in the share of the one around it, so that shares add up to the whole; a
- * row of such calls alone has none. */
-struct cell report_share(const struct report *r, const struct report_row *row);
 
 /* About ten lines; the first `function_count` functions only, where nothing is known of devices.
  * 0 or GPUPROF_NO_MEMORY. */

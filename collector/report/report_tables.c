@@ -24,7 +24,6 @@
 #include "report/source_report.h"
 #include "report/stack_report.h"
 #include "report/step_report.h"
-#include "report/thread_report.h"
 
 struct table_list {
     const struct table_info *infos;
@@ -36,12 +35,11 @@ struct table_list {
 #define EVERYTHING                                                                                 \
     (REPORT_IDLE | REPORT_OPS | REPORT_LIBRARIES | REPORT_CALLS | REPORT_WORK | REPORT_TIED |      \
      REPORT_MEMORY | REPORT_MAKERS | REPORT_USE)
-#define LISTS_MAX 32
+#define LISTS_MAX 48
 
 static unsigned list_tables(const struct report *r, struct table_list *lists)
 {
     const struct table_list all[] = {
-        {&functions_table, 1, r, REPORT_CALLS},
         {&findings_table, 1, r->findings, EVERYTHING},
         {&collectives_table, 1, &r->hang.collectives, REPORT_CALLS},
         {&open_calls_table, 1, &r->hang.open, REPORT_CALLS},
@@ -49,7 +47,6 @@ static unsigned list_tables(const struct report *r, struct table_list *lists)
         {&dumps_table, 1, r, REPORT_CALLS},
         {&failures_table, 1, &r->failures, REPORT_CALLS},
         {stack_tables, 2, r->stacks, EVERYTHING},
-        {&threads_table, 1, r->threads, EVERYTHING},
         {&source_table, 1, r->source, EVERYTHING},
         {gpu_tables + TABLE_KERNELS, 1, r->gpu, REPORT_WORK | REPORT_MAKERS},
         {gpu_tables + TABLE_COPIES, TABLE_LAUNCHES - TABLE_COPIES, r->gpu, REPORT_WORK},
@@ -74,9 +71,11 @@ static unsigned list_tables(const struct report *r, struct table_list *lists)
         {&losses_table, 1, r, 0},
         {step_tables, STEP_TABLES, r->steps, EVERYTHING},
     };
-    _Static_assert(sizeof all / sizeof all[0] <= LISTS_MAX, "there is room for all");
-    memcpy(lists, all, sizeof all);
-    return sizeof all / sizeof all[0];
+    _Static_assert(ANALYSES_COUNT + sizeof all / sizeof all[0] <= LISTS_MAX, "there is room");
+    for (unsigned i = 0; i < ANALYSES_COUNT; i++)
+        lists[i] = (struct table_list){&analyses[i]->table, 1, &r->sums[i], analyses[i]->parts};
+    memcpy(lists + ANALYSES_COUNT, all, sizeof all);
+    return ANALYSES_COUNT + sizeof all / sizeof all[0];
 }
 
 unsigned report_tables(const struct report *r, struct table *tables)

@@ -8,7 +8,7 @@
 #define GPUPROF_COLLECTOR_STEP_PART_H
 
 #include "model/steps.h"
-#include "report/part_file.h"
+#include "query/part_file.h"
 
 /* `s` may be NULL. */
 void step_part_put(const struct steps *s, struct part *p);

@@ -37,6 +37,26 @@ enum column_type {
     COLUMN_LIST, /* such a list */
 };
 
+/* What a column of a table of sums (query/sums.h) shows, by itself: what is told of key `of`, or
+ * what comes of value `of`. */
+enum column_shows {
+    SHOWS_NOTHING, /* the table fills it itself */
+    SHOWS_KEY,     /* text, name, title */
+    SHOWS_DOMAIN,  /* of a function */
+    SHOWS_HOST,    /* of a process, or a thread's */
+    SHOWS_PID,
+    SHOWS_TID, /* of a thread */
+    SHOWS_THREAD,
+    SHOWS_KEYS, /* those above are of keys */
+    SHOWS_VALUE,
+    SHOWS_MEAN,     /* by value 0 */
+    SHOWS_MEDIAN,   /* of the histogram, up to the value, from value `by` or 0 on */
+    SHOWS_P95,      /* likewise */
+    SHOWS_SHARE,    /* of that of all rows; none of a row that has something of `by` instead */
+    SHOWS_RATE,     /* by value `by` */
+    SHOWS_RECORDED, /* where value 0 was estimated of so many */
+};
+
 struct column {
     const char *key;   /* in the JSON; NULL: not there */
     const char *label; /* in the text; NULL: not there. --sort knows both names */
@@ -45,6 +65,10 @@ struct column {
     bool ascending; /* sorted by this, the smallest comes first, as texts do; others: the largest */
     uint8_t spare;  /* a narrow terminal can do without: those of 1 go first; 0: never */
     bool is_filled; /* the text has it only if a row that is shown has something there */
+    enum column_shows shows;
+    uint8_t of, by;    /* keys or values, by the table's own numbers */
+    uint8_t where;     /* the text leaves it out of rows that have nothing of this value */
+    bool is_estimated; /* so is this where value 0 is */
 };
 
 enum cell_kind { CELL_NONE, CELL_NULL, CELL_NUMBER, CELL_REAL, CELL_TEXT };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "report/part_file.h"
+#include "query/part_file.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Calls by function. A nested call's time is in the share of the one around it, so that shares add
+ * up to the whole; a row of such calls alone has none. */
+#include "analyse/analyses.h"
+#include "api/api.h"
+
+enum { FUNCTION };
+enum { CALLS, ERRORS, TOTAL, OUTER, MAX, BYTES, RECORDED };
+
+static int take_call(void *context, const struct slice *s)
+{
+    struct sums *sums = context;
+    const struct event *e = &s->event;
+    uint64_t key = sums_function(sums, e->function);
+    struct sums_row *row = key ? sums_row(sums, key, 0, 0) : NULL;
+    if (!row)
+        return GPUPROF_NO_MEMORY;
+    uint64_t ns = e->end_ns - e->begin_ns;
+    uint64_t weight = e->record->weight > 1 ? e->record->weight : 1;
+    row->values[CALLS] += weight;
+    row->values[RECORDED]++;
+    row->values[TOTAL] += ns * weight;
+    row->values[OUTER] += e->record->flags & RECORD_NESTED ? 0 : ns * weight;
+    row->values[MAX] = ns > row->values[MAX] ? ns : row->values[MAX];
+    if (api_has_failed(e->function->domain, e->record->result)) /* "not ready" has not */
+        row->values[ERRORS] += weight;
+    else
+        row->values[BYTES] += function_bytes(e->function, e->record) * weight;
+    return sums_took(sums, row, ns, weight);
+}
+
+static void print_notes(const struct table *t, FILE *out)
+{
+    const struct sums *s = t->source;
+    fprintf(out, "\nmedian and p95 are within 1 %%; share is of the time in calls%s\n",
+            s->whole[OUTER] < s->whole[TOTAL]
+                ? ", and a call's inside another is in that one's"
+                : "");
+    if (s->whole[RECORDED] < s->whole[CALLS])
+        fprintf(out, "~: estimated; since a step of --overhead-max only some of these calls are "
+                     "recorded\n");
+}
+
+/* clang-format off */
+static const struct column columns[] = {
+    {"function",       "function", .shows = SHOWS_KEY, .of = FUNCTION},
+    {"domain",         .shows = SHOWS_DOMAIN, .of = FUNCTION},
+    {"calls",          "calls",  COLUMN_COUNT, 12, .spare = 2, .shows = SHOWS_VALUE, .of = CALLS, .is_estimated = true},
+    {"total_ns",       "total",  COLUMN_NS, 12, .shows = SHOWS_VALUE, .of = TOTAL, .is_estimated = true},
+    {"mean_ns",        "mean",   COLUMN_NS, 12, .spare = 1, .shows = SHOWS_MEAN, .of = TOTAL},
+    {"median_ns",      "median", COLUMN_NS, 12, .spare = 1, .shows = SHOWS_MEDIAN, .of = MAX},
+    {"p95_ns",         "p95",    COLUMN_NS, 12, .spare = 1, .shows = SHOWS_P95, .of = MAX},
+    {"max_ns",         "max",    COLUMN_NS, 12, .spare = 1, .shows = SHOWS_VALUE, .of = MAX},
+    {"bytes",          "bytes",  COLUMN_BYTES, 11, .spare = 1, .shows = SHOWS_VALUE, .of = BYTES, .where = BYTES},
+    {"errors",         "errors", COLUMN_COUNT, 9, .spare = 2, .shows = SHOWS_VALUE, .of = ERRORS, .where = ERRORS},
+    {"estimated_from", NULL,     COLUMN_COUNT, .shows = SHOWS_RECORDED, .of = RECORDED},
+    {NULL,             "share",  COLUMN_SHARE, 7, .shows = SHOWS_SHARE, .of = OUTER, .by = TOTAL},
+};
+/* clang-format on */
+
+const struct sums_info functions_sums = {
+    .keys = {KEY_FUNCTION},
+    .values = {JOIN_ADD, JOIN_ADD, JOIN_ADD, JOIN_ADD, JOIN_MOST, JOIN_ADD, JOIN_ADD},
+    .has_durations = true,
+    .order = TOTAL,
+    .recorded = RECORDED,
+    .parts = REPORT_CALLS,
+    .consumer = {.skips = WALK_SKIPS_WORK | WALK_SKIPS_TIED, .take_call = take_call},
+    .table = {SUMS_TABLE,
+              .name = "functions",
+              .key = "functions",
+              .title = "calls",
+              .columns = columns,
+              .column_count = sizeof columns / sizeof columns[0],
+              .text = {11, 3, 2, 4, 5, 6, 7, 8, 9}, /* share, total, calls, mean ... errors */
+              .place = PLACE_FUNCTIONS,
+              .text_behind = print_notes},
+};

@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What each thread called, and what the devices did for it (--by=thread). */
+#include "analyse/analyses.h"
+#include "api/api.h"
+#include "record/gpu_record.h"
+
+enum { THREAD };
+enum { CALLS, RECORDED, ERRORS, TOTAL, MAX, WORK, GPU };
+
+static int take_call(void *context, const struct slice *s)
+{
+    const struct event *e = &s->event;
+    if (e->record->type != RECORD_CALL)
+        return 0;
+    struct sums_row *row = sums_row(context, e->thread->index, 0, 0);
+    if (!row)
+        return GPUPROF_NO_MEMORY;
+    uint64_t weight = e->record->weight > 1 ? e->record->weight : 1;
+    uint64_t ns = e->end_ns - e->begin_ns;
+    row->values[CALLS] += weight;
+    row->values[RECORDED]++;
+    row->values[ERRORS] += api_has_failed(e->function->domain, e->record->result) ? weight : 0;
+    row->values[MAX] = ns > row->values[MAX] ? ns : row->values[MAX];
+    row->values[TOTAL] += e->record->flags & RECORD_NESTED ? 0 : ns * weight;
+    return 0;
+}
+
+static int tied(void *context, const struct slice *s)
+{
+    if (!s->is_called || !is_stream_work(s->event.record->type))
+        return 0;
+    struct sums_row *row = sums_row(context, s->call.thread, 0, 0);
+    if (!row)
+        return GPUPROF_NO_MEMORY;
+    row->values[WORK]++;
+    row->values[GPU] += s->event.end_ns - s->event.begin_ns;
+    return 0;
+}
+
+/* clang-format off */
+static const struct column columns[] = {
+    {NULL,             "thread and process", .shows = SHOWS_KEY, .of = THREAD},
+    {"host",           .shows = SHOWS_HOST, .of = THREAD},
+    {"pid",            NULL,       COLUMN_NUMBER, .ascending = true, .shows = SHOWS_PID, .of = THREAD},
+    {"tid",            NULL,       COLUMN_NUMBER, .ascending = true, .shows = SHOWS_TID, .of = THREAD},
+    {"thread",         .shows = SHOWS_THREAD, .of = THREAD},
+    {"calls",          "calls",    COLUMN_COUNT, 12, .shows = SHOWS_VALUE, .of = CALLS, .is_estimated = true},
+    {"estimated_from", NULL,       COLUMN_COUNT, .shows = SHOWS_RECORDED, .of = RECORDED},
+    {"total_ns",       "total",    COLUMN_NS, 12, .shows = SHOWS_VALUE, .of = TOTAL, .is_estimated = true},
+    {NULL,             "share",    COLUMN_SHARE, 7, .shows = SHOWS_SHARE, .of = TOTAL},
+    {"max_ns",         "max",      COLUMN_NS, 12, .spare = 1, .shows = SHOWS_VALUE, .of = MAX},
+    {"errors",         "errors",   COLUMN_COUNT, 9, .spare = 2, .shows = SHOWS_VALUE, .of = ERRORS, .where = ERRORS},
+    {"gpu_work",       "GPU work", COLUMN_COUNT, 12, .spare = 2, .shows = SHOWS_VALUE, .of = WORK, .where = WORK},
+    {"gpu_ns",         "GPU time", COLUMN_NS, 12, .spare = 1, .shows = SHOWS_VALUE, .of = GPU, .where = WORK},
+};
+/* clang-format on */
+
+const struct sums_info threads_sums = {
+    .keys = {KEY_THREAD},
+    .values = {JOIN_ADD, JOIN_ADD, JOIN_ADD, JOIN_ADD, JOIN_MOST, JOIN_ADD, JOIN_ADD},
+    .order = TOTAL,
+    .recorded = RECORDED,
+    .consumer = {.needs = WALK_WORK, .take_call = take_call, .tied = tied},
+    .table = {SUMS_TABLE,
+              .name = "calls_by_thread",
+              .key = "calls_by_thread",
+              .title = "calls by thread, and the work of the devices that they made",
+              .columns = columns,
+              .column_count = sizeof columns / sizeof columns[0],
+              .text = {8, 7, 5, 9, 10, 12, 11}, /* share, total, calls, max, errors, GPU */
+              .by = BY_THREAD,
+              .text_limit = 40,
+              .more = "... and %s more thread%s; --limit=N shows more of them"},
+};

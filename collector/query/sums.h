@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A table of sums is a declaration: what tells its rows apart (keys), what each of them adds up
+ * (values), and the columns that show it. Whoever declares one says with a consumer what is added;
+ * order, a bound on rows, cells, parts and merging follow from the declaration. All tables of
+ * the report that are declared so are in analyse/analyses.c.
+ *
+ * Memory: 200 bytes a row, and a histogram where it has one; at most SUMS_ROWS_MAX rows, and of
+ * files so many as their size bears out. What goes beyond that is in one row for the rest.
+ */
+#ifndef GPUPROF_COLLECTOR_SUMS_H
+#define GPUPROF_COLLECTOR_SUMS_H
+
+#include "base/histogram.h"
+#include "base/key_map.h"
+#include "base/number_set.h"
+#include "model/slice.h"
+#include "query/part_file.h"
+#include "read/recording.h"
+#include "table/table.h"
+
+#define SUMS_KEYS       3
+#define SUMS_VALUES     12
+#define SUMS_ROWS_MAX   65536
+#define SUMS_ROWS_FREE  4096 /* so many for free, and one for so many bytes of the files */
+#define SUMS_FILE_BYTES 16
+#define SUMS_RECENT     64
+
+/* A key is a number of 64 bits that stands for one of these. */
+enum sums_key {
+    KEY_NONE,
+    KEY_TEXT,     /* const char *, one pointer for each text, which stays */
+    KEY_FUNCTION, /* of sums_function() */
+    KEY_PROCESS,  /* const struct process * */
+    KEY_THREAD,   /* its index over all processes. Such tables are in no part. */
+    KEY_NUMBER
+};
+
+/* How the values of two rows become one. */
+enum sums_join { JOIN_NONE, JOIN_ADD, JOIN_MOST, JOIN_LEAST };
+
+struct sums_row {
+    uint64_t keys[SUMS_KEYS];
+    uint64_t values[SUMS_VALUES];
+    struct histogram *durations; /* owned; NULL: it has none */
+    bool is_rest;                /* all rows for which there was no room */
+};
+
+/* Value 0 counts what the rows are of: a row that has none of it is not shown. */
+struct sums_info {
+    enum sums_key keys[SUMS_KEYS];       /* as many as are not KEY_NONE */
+    enum sums_join values[SUMS_VALUES];  /* likewise */
+    bool has_durations;                  /* a histogram, for quantiles */
+    uint8_t order;                       /* the value by which rows are sorted, largest first */
+    uint8_t recorded;                    /* the value that counts records, of which those of value 0
+                                            that are more were estimated; 0: none is */
+    unsigned parts;                      /* enum report_part: what it is made of */
+    struct consumer consumer;            /* its context is the struct sums */
+    struct table_info table;             /* of a struct sums; rows by SUMS_TABLE */
+};
+
+#define SUMS_TABLE .begin = sums_begin, .row = sums_show
+
+struct sums_recent {
+    struct key key;
+    uint64_t place; /* 0: free */
+};
+
+struct sums {
+    const struct sums_info *info;
+    const struct recording *rec;
+    struct sums_row *rows; /* owned */
+    uint32_t count, capacity, count_max;
+    struct key_map places; /* of rows + 1 */
+    struct sums_recent recent[SUMS_RECENT];
+    uint64_t *histogram_rows; /* a view */
+    uint64_t whole[SUMS_VALUES]; /* of all rows, once they are in order */
+    /* Functions of one name and domain are one: forms of a stream, variants of the ABI, builds. */
+    const struct function **functions; /* owned */
+    uint32_t function_count, function_capacity;
+    struct number_set function_names;
+    uint32_t *function_of; /* owned: index of a function -> place + 1 */
+    uint32_t function_of_count;
+    struct function *made; /* owned; a list by `text` of those that parts name */
+};
+
+/* `rec` and *histogram_rows, of which histograms take theirs, must stay. */
+void sums_init(struct sums *s, const struct sums_info *info, const struct recording *rec,
+               uint64_t *histogram_rows);
+void sums_release(struct sums *s);
+
+struct consumer sums_consumer(struct sums *s);
+
+/* The key of a function; 0: no memory. */
+uint64_t sums_function(struct sums *s, const struct function *f);
+
+struct sums_row *sums_row_make(struct sums *s, struct key key);
+
+/* The row of these keys, of which those that the table does not have are 0. A view until the next
+ * one is made; NULL: no memory. */
+static inline struct sums_row *sums_row(struct sums *s, uint64_t a, uint64_t b, uint64_t c)
+{
+    struct key key = {a, b, c};
+    struct sums_recent *recent = &s->recent[(a >> 4 ^ a ^ b >> 4 ^ c) % SUMS_RECENT];
+    if (recent->place && key_same(recent->key, key))
+        return &s->rows[recent->place - 1];
+    struct sums_row *row = sums_row_make(s, key);
+    if (row)
+        *recent = (struct sums_recent){key, (uint64_t)(row - s->rows) + 1};
+    return row;
+}
+
+/* One that took so long, `weight` times, in the row's histogram. 0 or GPUPROF_NO_MEMORY. */
+static inline int sums_took(struct sums *s, struct sums_row *row, uint64_t ns, uint64_t weight)
+{
+    return histogram_add(row->durations, ns, weight, s->histogram_rows);
+}
+
+/* All is there: puts the rows in order. */
+void sums_finish(struct sums *s);
+
+/* Into a part, and what a part has added to what is there. 0 or GPUPROF_NO_MEMORY; the part says
+ * itself what is wrong with it. */
+void sums_put(struct sums *s, struct part *p);
+int sums_add(struct sums *s, struct part *p, struct process *const *processes,
+             uint32_t process_count);
+
+/* Of SUMS_TABLE. (sums_table.c) */
+void sums_begin(struct table *t, enum report_format format);
+void sums_show(const struct table *t, uint32_t index, enum report_format format,
+               struct cell *cells);
+
+#endif
