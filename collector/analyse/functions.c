@@ -33,30 +33,38 @@ static void print_notes(const struct table *t, FILE *out)
 {
     const struct sums *s = t->source;
     fprintf(out, "\nmedian and p95 are within 1 %%; share is of the time in calls%s\n",
-            s->whole[OUTER] < s->whole[TOTAL]
-                ? ", and a call's inside another is in that one's"
-                : "");
+            s->whole[OUTER] < s->whole[TOTAL] ? ", and a call's inside another is in that one's"
+                                              : "");
     if (s->whole[RECORDED] < s->whole[CALLS])
         fprintf(out, "~: estimated; since a step of --overhead-max only some of these calls are "
                      "recorded\n");
 }
 
-/* clang-format off */
 static const struct column columns[] = {
-    {"function",       "function", .shows = SHOWS_KEY, .of = FUNCTION},
-    {"domain",         .shows = SHOWS_DOMAIN, .of = FUNCTION},
-    {"calls",          "calls",  COLUMN_COUNT, 12, .spare = 2, .shows = SHOWS_VALUE, .of = CALLS, .is_estimated = true},
-    {"total_ns",       "total",  COLUMN_NS, 12, .shows = SHOWS_VALUE, .of = TOTAL, .is_estimated = true},
-    {"mean_ns",        "mean",   COLUMN_NS, 12, .spare = 1, .shows = SHOWS_MEAN, .of = TOTAL},
-    {"median_ns",      "median", COLUMN_NS, 12, .spare = 1, .shows = SHOWS_MEDIAN, .of = MAX},
-    {"p95_ns",         "p95",    COLUMN_NS, 12, .spare = 1, .shows = SHOWS_P95, .of = MAX},
-    {"max_ns",         "max",    COLUMN_NS, 12, .spare = 1, .shows = SHOWS_VALUE, .of = MAX},
-    {"bytes",          "bytes",  COLUMN_BYTES, 11, .spare = 1, .shows = SHOWS_VALUE, .of = BYTES, .where = BYTES},
-    {"errors",         "errors", COLUMN_COUNT, 9, .spare = 2, .shows = SHOWS_VALUE, .of = ERRORS, .where = ERRORS},
-    {"estimated_from", NULL,     COLUMN_COUNT, .shows = SHOWS_RECORDED, .of = RECORDED},
-    {NULL,             "share",  COLUMN_SHARE, 7, .shows = SHOWS_SHARE, .of = OUTER, .by = TOTAL},
+    {"function", "function", .shows = SHOWS_KEY, .of = FUNCTION,
+     .doc = "the function that was called"},
+    {"domain", .shows = SHOWS_DOMAIN, .of = FUNCTION, .doc = "the library that it belongs to"},
+    {"calls", "calls", COLUMN_COUNT, 12, .spare = 2, .shows = SHOWS_VALUE, .of = CALLS,
+     .is_estimated = true, .doc = "how many calls there were"},
+    {"total_ns", "total", COLUMN_NS, 12, .shows = SHOWS_VALUE, .of = TOTAL, .is_estimated = true,
+     .doc = "how long they took, nested calls included"},
+    {"mean_ns", "mean", COLUMN_NS, 12, .spare = 1, .shows = SHOWS_MEAN, .of = TOTAL,
+     .doc = "how long a call took on average"},
+    {"median_ns", "median", COLUMN_NS, 12, .spare = 1, .shows = SHOWS_MEDIAN, .of = MAX,
+     .doc = "how long at most half of them took"},
+    {"p95_ns", "p95", COLUMN_NS, 12, .spare = 1, .shows = SHOWS_P95, .of = MAX,
+     .doc = "how long at most 95 % of them took"},
+    {"max_ns", "max", COLUMN_NS, 12, .spare = 1, .shows = SHOWS_VALUE, .of = MAX,
+     .doc = "the longest of them"},
+    {"bytes", "bytes", COLUMN_BYTES, 11, .spare = 1, .shows = SHOWS_VALUE, .of = BYTES,
+     .where = BYTES, .doc = "bytes that those that succeeded copied, set or allocated"},
+    {"errors", "errors", COLUMN_COUNT, 9, .spare = 2, .shows = SHOWS_VALUE, .of = ERRORS,
+     .where = ERRORS, .doc = "calls that returned an error"},
+    {"estimated_from", NULL, COLUMN_COUNT, .shows = SHOWS_RECORDED, .of = RECORDED,
+     .doc = "of how many recorded calls that is an estimate"},
+    {NULL, "share", COLUMN_SHARE, 7, .shows = SHOWS_SHARE, .of = OUTER, .by = TOTAL,
+     .doc = "its part of the time of all calls that are not nested in another"},
 };
-/* clang-format on */
 
 const struct sums_info functions_sums = {
     .keys = {KEY_FUNCTION},
@@ -66,13 +74,9 @@ const struct sums_info functions_sums = {
     .recorded = RECORDED,
     .parts = REPORT_CALLS,
     .consumer = {.skips = WALK_SKIPS_WORK | WALK_SKIPS_TIED, .take_call = take_call},
-    .table = {SUMS_TABLE,
-              .name = "functions",
-              .key = "functions",
-              .title = "calls",
-              .columns = columns,
-              .column_count = sizeof columns / sizeof columns[0],
+    .table = {SUMS_TABLE, .name = "functions", .key = "functions", .title = "calls",
+              .columns = columns, .column_count = sizeof columns / sizeof columns[0],
+              .csv = {{CSV_FUNCTION, NULL, 1, 0, {2, 3, 4, 5, 6, 7, 8, 9}}}, .csv_count = 1,
               .text = {11, 3, 2, 4, 5, 6, 7, 8, 9}, /* share, total, calls, mean ... errors */
-              .place = PLACE_FUNCTIONS,
-              .text_behind = print_notes},
+              .place = PLACE_FUNCTIONS, .text_behind = print_notes},
 };

@@ -37,23 +37,30 @@ static int tied(void *context, const struct slice *s)
     return 0;
 }
 
-/* clang-format off */
 static const struct column columns[] = {
-    {NULL,             "thread and process", .shows = SHOWS_KEY, .of = THREAD},
-    {"host",           .shows = SHOWS_HOST, .of = THREAD},
-    {"pid",            NULL,       COLUMN_NUMBER, .ascending = true, .shows = SHOWS_PID, .of = THREAD},
-    {"tid",            NULL,       COLUMN_NUMBER, .ascending = true, .shows = SHOWS_TID, .of = THREAD},
-    {"thread",         .shows = SHOWS_THREAD, .of = THREAD},
-    {"calls",          "calls",    COLUMN_COUNT, 12, .shows = SHOWS_VALUE, .of = CALLS, .is_estimated = true},
-    {"estimated_from", NULL,       COLUMN_COUNT, .shows = SHOWS_RECORDED, .of = RECORDED},
-    {"total_ns",       "total",    COLUMN_NS, 12, .shows = SHOWS_VALUE, .of = TOTAL, .is_estimated = true},
-    {NULL,             "share",    COLUMN_SHARE, 7, .shows = SHOWS_SHARE, .of = TOTAL},
-    {"max_ns",         "max",      COLUMN_NS, 12, .spare = 1, .shows = SHOWS_VALUE, .of = MAX},
-    {"errors",         "errors",   COLUMN_COUNT, 9, .spare = 2, .shows = SHOWS_VALUE, .of = ERRORS, .where = ERRORS},
-    {"gpu_work",       "GPU work", COLUMN_COUNT, 12, .spare = 2, .shows = SHOWS_VALUE, .of = WORK, .where = WORK},
-    {"gpu_ns",         "GPU time", COLUMN_NS, 12, .spare = 1, .shows = SHOWS_VALUE, .of = GPU, .where = WORK},
+    {NULL, "thread and process", .shows = SHOWS_KEY, .of = THREAD,
+     .doc = "the thread, with its process"},
+    {"host", .shows = SHOWS_HOST, .of = THREAD},
+    {"pid", NULL, COLUMN_NUMBER, .ascending = true, .shows = SHOWS_PID, .of = THREAD},
+    {"tid", NULL, COLUMN_NUMBER, .ascending = true, .shows = SHOWS_TID, .of = THREAD},
+    {"thread", .shows = SHOWS_THREAD, .of = THREAD},
+    {"calls", "calls", COLUMN_COUNT, 12, .shows = SHOWS_VALUE, .of = CALLS, .is_estimated = true,
+     .doc = "how many calls it made"},
+    {"estimated_from", NULL, COLUMN_COUNT, .shows = SHOWS_RECORDED, .of = RECORDED,
+     .doc = "of how many recorded calls that is an estimate"},
+    {"total_ns", "total", COLUMN_NS, 12, .shows = SHOWS_VALUE, .of = TOTAL, .is_estimated = true,
+     .doc = "how long its calls took, without those nested in another"},
+    {NULL, "share", COLUMN_SHARE, 7, .shows = SHOWS_SHARE, .of = TOTAL,
+     .doc = "its part of the time of all threads' calls"},
+    {"max_ns", "max", COLUMN_NS, 12, .spare = 1, .shows = SHOWS_VALUE, .of = MAX,
+     .doc = "its longest call"},
+    {"errors", "errors", COLUMN_COUNT, 9, .spare = 2, .shows = SHOWS_VALUE, .of = ERRORS,
+     .where = ERRORS, .doc = "calls that returned an error"},
+    {"gpu_work", "GPU work", COLUMN_COUNT, 12, .spare = 2, .shows = SHOWS_VALUE, .of = WORK,
+     .where = WORK, .doc = "kernels, copies and sets that its calls made"},
+    {"gpu_ns", "GPU time", COLUMN_NS, 12, .spare = 1, .shows = SHOWS_VALUE, .of = GPU,
+     .where = WORK, .doc = "how long the devices took for these"},
 };
-/* clang-format on */
 
 const struct sums_info threads_sums = {
     .keys = {KEY_THREAD},
@@ -61,14 +68,17 @@ const struct sums_info threads_sums = {
     .order = TOTAL,
     .recorded = RECORDED,
     .consumer = {.needs = WALK_WORK, .take_call = take_call, .tied = tied},
-    .table = {SUMS_TABLE,
-              .name = "calls_by_thread",
-              .key = "calls_by_thread",
-              .title = "calls by thread, and the work of the devices that they made",
-              .columns = columns,
-              .column_count = sizeof columns / sizeof columns[0],
-              .text = {8, 7, 5, 9, 10, 12, 11}, /* share, total, calls, max, errors, GPU */
-              .by = BY_THREAD,
-              .text_limit = 40,
-              .more = "... and %s more thread%s; --limit=N shows more of them"},
+    .table =
+        {SUMS_TABLE, .name = "calls_by_thread", .key = "calls_by_thread",
+         .title = "calls by thread, and the work of the devices that they made", .columns = columns,
+         .column_count = sizeof columns / sizeof columns[0],
+         .csv = {{CSV_THREAD,
+                  "host",
+                  0,
+                  0,
+                  {[FIELD_CALLS] = 5, [FIELD_TOTAL] = 7, [FIELD_MAX] = 9, [FIELD_ERRORS] = 10}}},
+         .csv_count = 1,
+         .text = {8, 7, 5, 9, 10, 12, 11}, /* share, total, calls, max, errors, GPU */
+         .by = BY_THREAD, .text_limit = 40,
+         .more = "... and %s more thread%s; --limit=N shows more of them"},
 };

@@ -110,20 +110,8 @@ const struct option_info option_infos[] = {
     {OPTION_REPORT, 'r', "report", "NAME[,NAME..]", TEXT(reports),
      "the reports, as nsys stats has this option; then all words are recordings"},
     {OPTION_TABLE, 0, "table", "NAME[,NAME..]", TEXT(tables),
-     "show these tables only, by their names in the JSON:\n"
-     "what to change: findings, gpu_time, idle, ranks, arrivals, clocks, open_calls, unfinished, "
-     "failures;\n"
-     "the GPU: cuda_gpu_kern_sum, cuda_gpu_mem_time_sum, cuda_gpu_mem_size_sum, "
-     "cuda_gpu_graph_sum, cuda_kern_exec_sum, gpu_time_util, gpu_memory_peak, device_counters, "
-     "energy;\n"
-     "calls: functions, cuda_sync_sum, overhead_sum, host_kernel_sum, host_mem_sum;\n"
-     "ranges, operators, libraries: nvtx_sum, nvtx_gpu_proj_sum, ops, labels, library, "
-     "collectives;\n"
-     "steps: steps, phases (made only if they are named or an option says what a step is, since "
-     "they take more time);\n"
-     "with --by or --source: calls_by_stack, calls_by_python_line, calls_by_thread, "
-     "source_lines;\n"
-     "gpuprof itself: cost, dumps (of --flight)"},
+     "show these tables only, by their names below, which the JSON has, too (steps and phases are "
+     "made only if they are named or an option says what a step is, since they take more time)"},
     {OPTION_SORT, 0, "sort", "COLUMN", TEXT(sort),
      "sort the tables that have this column by it, as the text or the JSON names it: numbers from "
      "the largest on; names, processes and moments from the first on"},

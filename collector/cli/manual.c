@@ -14,14 +14,16 @@
 #include "cli/manual_parts.h"
 #include "cli/verbs.h"
 #include "output/standard_files.h"
+#include "report/report_tables.h"
 #include "run/launch.h"
 #include "settings.h"
 #include "stream.h"
 #include "table/csv_kind.h"
 
-#define HELP_COLUMN    26 /* where the explanations begin */
-#define HELP_WIDTH     92
-#define SYNOPSIS_BYTES 1024
+#define HELP_COLUMN      26 /* where the explanations begin */
+#define HELP_WIDTH       92
+#define SYNOPSIS_BYTES   1024
+#define TABLE_TEXT_BYTES 2048
 #define UNITS_TEXT                                                                                 \
     "sizes have K, M, G or T (KB, KiB: the same, 1024 bytes), times ns, us, ms, s, min or h"
 
@@ -135,6 +137,42 @@ static void each_setting(item_fn *item)
     }
 }
 
+/* "calls: how many there were; total_ns: ..." behind the title. */
+static size_t columns_text(const struct table_info *info, char *text, size_t text_bytes)
+{
+    size_t length = 0;
+    for (unsigned i = 0; i < info->column_count; i++) {
+        const struct column *c = &info->columns[i];
+        if (c->doc && length < text_bytes)
+            length += (size_t)snprintf(text + length, text_bytes - length, "%s%s: %s",
+                                       length ? "; " : ". ", c->key ? c->key : c->label, c->doc);
+    }
+    return length;
+}
+
+/* The tables of --table, with their columns if `is_whole`. */
+static void each_table(item_fn *item, bool is_whole)
+{
+    static const struct report nothing; /* the descriptions will do */
+    struct table tables[REPORT_TABLES_MAX];
+    unsigned count = report_tables(&nothing, tables);
+    for (unsigned i = 0; i < count; i++) {
+        static const char *const ways[] = {[BY_STACK] = " (--by=stack)",
+                                           [BY_PYTHON_LINE] = " (--by=python-line)",
+                                           [BY_THREAD] = " (--by=thread)",
+                                           [BY_SOURCE] = " (--source)"};
+        const struct table_info *info = tables[i].info;
+        char text[TABLE_TEXT_BYTES], columns[TABLE_TEXT_BYTES] = "";
+        const char *way = info->by ? ways[info->by] : "";
+        if (!info->key || (i && strcmp(info->name, tables[i - 1].info->name) == 0))
+            continue;
+        if (is_whole)
+            columns_text(info, columns, sizeof columns);
+        snprintf(text, sizeof text, "%s%s%s", info->title ? info->title : info->name, way, columns);
+        item(info->name, text);
+    }
+}
+
 static void help_all(void)
 {
     char name[64];
@@ -163,6 +201,10 @@ static void help_one(const struct verb *verb)
     print_wrapped(verb->help, 0, 0);
     printf("\noptions:\n");
     each_option(verb, print_row);
+    if (verb->options & OPTION_TABLE) {
+        printf("\ntables:\n");
+        each_table(print_row, false);
+    }
     if (verb->options & OPTION_SETTINGS) {
         printf("\nsettings, as an option or as an environment variable (an option wins;"
                "\n" UNITS_TEXT "):\n");
@@ -342,6 +384,10 @@ static void roff_verb(const struct verb *verb)
     printf("\"\n");
     roff_text(verb->help);
     each_option(verb, roff_item);
+    if (verb->options & OPTION_TABLE) {
+        printf(".PP\n.B Tables\n");
+        each_table(roff_item, true);
+    }
     roff_parts(verb->name, ".PP\n.B ");
 }
 
@@ -469,6 +515,10 @@ static enum exit_code manual_of_verb(const struct verb *verb)
     roff_synopsis(verb);
     printf("\n.SH OPTIONS\n");
     each_option(verb, roff_item);
+    if (verb->options & OPTION_TABLE) {
+        printf(".SH TABLES\n");
+        each_table(roff_item, true);
+    }
     if (verb->options & OPTION_SETTINGS)
         roff_settings();
     roff_parts(verb->name, ".SH ");

@@ -238,8 +238,8 @@ static uint64_t function_key(struct sums *s, const struct function *named)
     struct function *made = calloc(1, sizeof *made);
     if (!made)
         return 0;
-    *made = (struct function){
-        .domain = named->domain, .name = named->name, .text = (char *)s->made};
+    *made =
+        (struct function){.domain = named->domain, .name = named->name, .text = (char *)s->made};
     s->made = made;
     return (uintptr_t)(s->functions[place - 1] = made);
 }

@@ -48,15 +48,15 @@ struct sums_row {
 
 /* Value 0 counts what the rows are of: a row that has none of it is not shown. */
 struct sums_info {
-    enum sums_key keys[SUMS_KEYS];       /* as many as are not KEY_NONE */
-    enum sums_join values[SUMS_VALUES];  /* likewise */
-    bool has_durations;                  /* a histogram, for quantiles */
-    uint8_t order;                       /* the value by which rows are sorted, largest first */
-    uint8_t recorded;                    /* the value that counts records, of which those of value 0
-                                            that are more were estimated; 0: none is */
-    unsigned parts;                      /* enum report_part: what it is made of */
-    struct consumer consumer;            /* its context is the struct sums */
-    struct table_info table;             /* of a struct sums; rows by SUMS_TABLE */
+    enum sums_key keys[SUMS_KEYS];      /* as many as are not KEY_NONE */
+    enum sums_join values[SUMS_VALUES]; /* likewise */
+    bool has_durations;                 /* a histogram, for quantiles */
+    uint8_t order;                      /* the value by which rows are sorted, largest first */
+    uint8_t recorded;                   /* the value that counts records, of which those of value 0
+                                           that are more were estimated; 0: none is */
+    unsigned parts;                     /* enum report_part: what it is made of */
+    struct consumer consumer;           /* its context is the struct sums */
+    struct table_info table;            /* of a struct sums; rows by SUMS_TABLE */
 };
 
 #define SUMS_TABLE .begin = sums_begin, .row = sums_show
@@ -73,7 +73,7 @@ struct sums {
     uint32_t count, capacity, count_max;
     struct key_map places; /* of rows + 1 */
     struct sums_recent recent[SUMS_RECENT];
-    uint64_t *histogram_rows; /* a view */
+    uint64_t *histogram_rows;    /* a view */
     uint64_t whole[SUMS_VALUES]; /* of all rows, once they are in order */
     /* Functions of one name and domain are one: forms of a stream, variants of the ABI, builds. */
     const struct function **functions; /* owned */

@@ -22,8 +22,8 @@ static const struct thread *find_thread(const struct sums *s, const struct sums_
         return NULL;
     const struct recording *rec = s->rec;
     uint32_t index = (uint32_t)row->keys[key], i = 0;
-    while (i + 1 < rec->count && index - rec->processes[i]->first_thread >=
-                                     rec->processes[i]->threads.count)
+    while (i + 1 < rec->count &&
+           index - rec->processes[i]->first_thread >= rec->processes[i]->threads.count)
         i++;
     *process = rec->processes[i];
     return (*process)->threads.threads[index - (*process)->first_thread];
@@ -72,8 +72,8 @@ static struct cell show(const struct sums *s, const struct sums_row *row, const 
     switch (c->shows) {
     case SHOWS_KEY: return show_key(s, row, c->of);
     case SHOWS_DOMAIN:
-        return cell_text(api_domain_name(
-            ((const struct function *)(uintptr_t)row->keys[c->of])->domain));
+        return cell_text(
+            api_domain_name(((const struct function *)(uintptr_t)row->keys[c->of])->domain));
     case SHOWS_VALUE: return cell_number(of);
     case SHOWS_MEAN: return cell_number(of / row->values[0]);
     case SHOWS_MEDIAN: return show_quantile(row, c, 0.5);
@@ -81,16 +81,14 @@ static struct cell show(const struct sums *s, const struct sums_row *row, const 
     case SHOWS_SHARE:
         return c->by && by && !of ? (struct cell){0} : cell_share(of, s->whole[c->of]);
     case SHOWS_RATE: return cell_real(by ? (double)of / (double)by : 0);
-    case SHOWS_RECORDED:
-        return row->values[0] > of ? cell_number(of) : (struct cell){0};
+    case SHOWS_RECORDED: return row->values[0] > of ? cell_number(of) : (struct cell){0};
     case SHOWS_KEYS:
     case SHOWS_NOTHING: return (struct cell){0};
     default: return show_who(s, row, c->shows, c->of);
     }
 }
 
-void sums_show(const struct table *t, uint32_t index, enum report_format format,
-               struct cell *cells)
+void sums_show(const struct table *t, uint32_t index, enum report_format format, struct cell *cells)
 {
     const struct sums *s = t->source;
     const struct sums_row *row = &s->rows[index];

@@ -7,12 +7,12 @@
 #include "base/array.h"
 #include "error.h"
 #include "model/nccl_call.h"
+#include "query/report_parts.h"
 #include "read/process_title.h"
 #include "record/gpu_record.h"
 #include "report/gpu_report_state.h"
 #include "report/host_rows.h"
 #include "report/library_report.h"
-#include "report/report_parts.h"
 
 #define UNNAMED      (1ull << 55)
 #define UNNAMED_MASK (UNNAMED - 1)

@@ -516,8 +516,7 @@ static void print_devices(struct screen *s, const struct overview *o)
 static void print_functions(struct screen *s, const struct report *r, unsigned count)
 {
     char time[UNIT_TEXT_BYTES], number[UNIT_TEXT_BYTES];
-    struct table t = {.info = &functions_sums.table,
-                      .source = &r->sums[ANALYSIS_functions_sums]};
+    struct table t = {.info = &functions_sums.table, .source = &r->sums[ANALYSIS_functions_sums]};
     int called = table_column(t.info, "calls"), total = table_column(t.info, "total"),
         shared = table_column(t.info, "share");
     sums_begin(&t, FORMAT_TEXT);

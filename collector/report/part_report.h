@@ -21,11 +21,11 @@
 #ifndef GPUPROF_COLLECTOR_PART_REPORT_H
 #define GPUPROF_COLLECTOR_PART_REPORT_H
 
+#include "query/part_file.h"
 #include "report/collective_part.h"
 #include "report/finding_part.h"
 #include "report/idle_part.h"
 #include "report/library_part.h"
-#include "query/part_file.h"
 #include "report/part_missing.h"
 #include "report/report.h"
 

@@ -6,8 +6,8 @@
 #ifndef GPUPROF_COLLECTOR_PROCESS_PART_H
 #define GPUPROF_COLLECTOR_PROCESS_PART_H
 
-#include "read/process.h"
 #include "query/part_file.h"
+#include "read/process.h"
 
 #define PROCESS_PART_BYTES (32 + 5 * COST_COUNT + COST_SUM_ARG_COUNT) /* at least */
 

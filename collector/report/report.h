@@ -14,11 +14,11 @@
 #include "memory/memory_signs.h"
 #include "model/event_walk.h"
 #include "model/op_phases.h"
+#include "query/report_parts.h"
 #include "record/losses.h"
 #include "report/cost_report.h"
 #include "report/failures.h"
 #include "report/rank_report.h"
-#include "report/report_parts.h"
 #include "table/table.h"
 
 struct device_report;

@@ -69,6 +69,7 @@ struct column {
     uint8_t of, by;    /* keys or values, by the table's own numbers */
     uint8_t where;     /* the text leaves it out of rows that have nothing of this value */
     bool is_estimated; /* so is this where value 0 is */
+    const char *doc;   /* one sentence for the manual; NULL: its table is not declared so yet */
 };
 
 enum cell_kind { CELL_NONE, CELL_NULL, CELL_NUMBER, CELL_REAL, CELL_TEXT };

@@ -23,12 +23,11 @@ PLACES = {
                "inject/record/thread.c"],
     "setting": ["formats/settings.def"],
     "format": ["collector/trace/lines_writer.c", "collector/trace/trace_formats.def"],
-    "table": ["collector/report/report_tables.c", "collector/report/toy_table.c"],
     "section": ["collector/page/page_sections.def", "collector/page/toy.js"],
     "metric": ["collector/diff/run_metrics.def", "collector/diff/run_steps.c"],
 }
 # A record's spec has two tables.
-HUNKS_MAX = {"function": 1, "library": 2, "record": 5, "setting": 1, "format": 2, "table": 3,
+HUNKS_MAX = {"function": 1, "library": 2, "record": 5, "setting": 1, "format": 2,
              "section": 2, "metric": 2}
 
 TREE = ("Makefile", "inject", "formats", "collector", "test")
@@ -40,6 +39,12 @@ def run(*command, **options):
     return done.stdout
 
 
+def build(tree, *targets):
+    plain = {k: v for k, v in os.environ.items() if not k.startswith("MAKE")}
+    run("make", "-s", f"-j{os.cpu_count()}", "BUILD=build", "WHOLE=-fno-lto", *targets,
+        "collector-bin", cwd=tree, env=plain)
+
+
 @pytest.fixture(name="tree", scope="module")
 def fixture_tree(tmp_path_factory):
     """A copy with all patches, and the library and the collector built in it."""
@@ -48,9 +53,7 @@ def fixture_tree(tmp_path_factory):
     run("cp", "-r", *(str(conftest.ROOT / name) for name in TREE), str(tree))
     for name in PLACES:
         run("git", "apply", "-C1", str(PATCHES / f"{name}.patch"), cwd=tree)
-    plain = {k: v for k, v in os.environ.items() if not k.startswith("MAKE")}
-    run("make", "-s", f"-j{os.cpu_count()}", "BUILD=build", "lib", "collector-bin", cwd=tree,
-        env=plain)
+    build(tree, "lib")
     return tree
 
 
@@ -147,12 +150,28 @@ def test_a_format_is_written(tree, recording):
 
 
 @pytest.mark.long
-def test_tables_are_seen(tree, recording):
+def test_a_table_is_one_file_and_a_row(tree, recording):
+    """A real one goes and comes back: text, JSON, CSV, help and completion follow."""
     collector = tree / "build" / "gpuprof-collector"
-    [row] = json.loads(run(collector, "report", "--table=toy", "--format=json", recording))["toy"]
-    assert row["calls"] == 4
-    text = run(collector, "report", "--table=toy", "--sort=calls", recording)
-    assert re.search(rf"^ +4  {re.escape(row['process'])}$", text, re.MULTILINE)
+    file = tree / "collector" / "analyse" / "threads.c"
+    rows = tree / "collector" / "analyse" / "analyses.def"
+    declared, listed = file.read_text(), rows.read_text()
+    words = ["report", "--by=thread", "--table=calls_by_thread", recording]
+    before = [run(collector, *words, f"--format={form}") for form in ("text", "json", "csv")]
+    named = [run(collector, "help", "report"), run(collector, "completion", "bash")]
+    file.unlink()
+    rows.write_text(listed.replace("ANALYSIS(threads_sums)\n", ""))
+    build(tree)
+    wrong = subprocess.run([collector, *words], capture_output=True, text=True, check=False)
+    assert wrong.returncode == 2 and "no table is named 'calls_by_thread'" in wrong.stderr
+    for told, now in zip(named, (run(collector, "help", "report"),
+                                 run(collector, "completion", "bash"))):
+        assert "calls_by_thread" in told and "calls_by_thread" not in now
+    file.write_text(declared)
+    rows.write_text(listed)
+    build(tree)
+    after = [run(collector, *words, f"--format={form}") for form in ("text", "json", "csv")]
+    assert after == before and json.loads(before[1])["calls_by_thread"][0]["calls"] == 4
 
 
 @pytest.mark.long

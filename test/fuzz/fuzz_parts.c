@@ -10,8 +10,8 @@
 #include "crc32c.h"
 #include "fuzz_outputs.h"
 #include "model/symbols.h"
-#include "read/foreign.h"
 #include "query/part_file.h"
+#include "read/foreign.h"
 
 #define PARTS_MAX    3
 #define CHECKED_FROM 16
