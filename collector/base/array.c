@@ -35,3 +35,15 @@ double array_median(double *list, uint32_t count)
     array_sort(list, count);
     return (list[count / 2] + list[(count - 1) / 2]) / 2;
 }
+
+static int compare_whole(const void *left, const void *right)
+{
+    uint64_t a = *(const uint64_t *)left, b = *(const uint64_t *)right;
+    return (a > b) - (a < b);
+}
+
+void array_sort_whole(uint64_t *list, size_t count)
+{
+    if (count)
+        qsort(list, count, sizeof *list, compare_whole);
+}

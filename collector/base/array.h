@@ -38,8 +38,9 @@ static inline uint32_t array_up_to(const void *items, uint32_t count, size_t ite
     return low;
 }
 
-/* Brings numbers, none of which is NAN, into rising order. */
+/* Bring numbers, none of which is NAN, into rising order. */
 void array_sort(double *list, uint32_t count);
+void array_sort_whole(uint64_t *list, size_t count);
 
 /* The same, and returns the middle one of `count` > 0. */
 double array_median(double *list, uint32_t count);

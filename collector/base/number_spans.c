@@ -4,20 +4,15 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#define SPANS_SHOWN 8
+#include "base/array.h"
 
-static int compare_numbers(const void *left, const void *right)
-{
-    uint64_t a = *(const uint64_t *)left, b = *(const uint64_t *)right;
-    return a < b ? -1 : a > b;
-}
+#define SPANS_SHOWN 8
 
 char *number_spans_text(uint64_t *numbers, uint32_t count, char text[static NUMBER_SPANS_BYTES])
 {
     size_t at = 0;
     *text = '\0';
-    if (count)
-        qsort(numbers, count, sizeof *numbers, compare_numbers);
+    array_sort_whole(numbers, count);
     for (uint32_t first = 0, end, spans = 0; first < count; first = end, spans++) {
         if (spans == SPANS_SHOWN) {
             snprintf(text + at, NUMBER_SPANS_BYTES - at, " and more");

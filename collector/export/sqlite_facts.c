@@ -108,13 +108,6 @@ static int put_enumerations(struct export_writer *w)
 
 /* ---- processes and threads ------------------------------------------------------------------- */
 
-/* Text of a recording, which may be anything, as a value; *owned is to be freed. */
-static struct sql_value clean(const char *text, char **owned)
-{
-    *owned = text ? json_clean(text, strlen(text)) : NULL;
-    return *owned ? sql_text(*owned) : (struct sql_value){0};
-}
-
 /* Those of a machine have its number: they were started since the same boot. */
 static void number_machines(struct export_writer *w)
 {
@@ -145,18 +138,18 @@ static int put_process(struct export_writer *w, const struct process *p)
     struct sql_value row[PROCESSES_COLUMNS] = {
         [SQL_PROCESSES_GLOBAL] = sql_integer(sqlite_pid(w, p)),
         [SQL_PROCESSES_PID] = sql_integer(p->header.pid),
-        [SQL_PROCESSES_NAME] = clean(title, &name),
+        [SQL_PROCESSES_NAME] = sqlite_clean(title, &name),
     };
     struct sql_value own[OWN_PROCESSES_COLUMNS] = {
         [SQL_OWN_PROCESSES_PID] = sql_integer(sqlite_pid(w, p)),
         [SQL_OWN_PROCESSES_OWN_PID] = sql_integer(p->header.pid),
         [SQL_OWN_PROCESSES_RANK] =
             p->rank == RANK_NONE ? (struct sql_value){0} : sql_integer(p->rank),
-        [SQL_OWN_PROCESSES_HOST] = clean(p->header.host, &host),
-        [SQL_OWN_PROCESSES_COMMAND] = clean(process_meta(p, "cmdline"), &command),
+        [SQL_OWN_PROCESSES_HOST] = sqlite_clean(p->header.host, &host),
+        [SQL_OWN_PROCESSES_COMMAND] = sqlite_clean(process_meta(p, "cmdline"), &command),
         [SQL_OWN_PROCESSES_ID] = sql_text(id),
         [SQL_OWN_PROCESSES_GPU_ROWS] = sql_text(process_gpu_rows(p)),
-        [SQL_OWN_PROCESSES_LOCAL_RANK] = clean(process_local_rank(p), &local),
+        [SQL_OWN_PROCESSES_LOCAL_RANK] = sqlite_clean(process_local_rank(p), &local),
         [SQL_OWN_PROCESSES_JOB] = p->job == JOB_NONE ? (struct sql_value){0} : sql_integer(p->job),
     };
     if (first_ns) {
@@ -208,7 +201,7 @@ static int put_label(struct export_writer *w, const struct range *range, uint64_
         [SQL_NVTX_CATEGORY] = sql_integer_or_null(category),
         [SQL_NVTX_TID] = sql_integer(sqlite_tid(w, range->process, range->thread)),
         [SQL_NVTX_DOMAIN] = sql_integer(range->domain),
-        [SQL_NVTX_TEXT] = clean(text->shown, &owned),
+        [SQL_NVTX_TEXT] = sqlite_clean(text->shown, &owned),
     };
     int error = sqlite_name(w, text, "", &row[SQL_NVTX_TEXT_ID]);
     if (error == 0)
@@ -267,7 +260,7 @@ static int put_gpu(struct export_writer *w, uint64_t machine, const struct surve
     struct sql_value row[GPU_COLUMNS] = {
         [SQL_GPU_VM] = sql_integer(machine),
         [SQL_GPU_ID] = sql_integer(number),
-        [SQL_GPU_NAME] = clean(d->name, &name),
+        [SQL_GPU_NAME] = sqlite_clean(d->name, &name),
         [SQL_GPU_MEMORY] = sql_integer_or_null(l->memory),
         [SQL_GPU_SMS] = sql_integer_or_null(l->multiprocessors),
         [SQL_GPU_UUID] = uuid[0] ? sql_text(uuid) : (struct sql_value){0},
@@ -337,7 +330,7 @@ static int put_steps(struct export_writer *w)
             [SQL_STEPS_NUMBER] = sql_integer(step->number),
             [SQL_STEPS_START] = sqlite_time(w, step->begin_ns),
             [SQL_STEPS_END] = sqlite_time(w, step->end_ns),
-            [SQL_STEPS_MADE_OF] = clean(made_of, &text),
+            [SQL_STEPS_MADE_OF] = sqlite_clean(made_of, &text),
             [SQL_STEPS_PARTIAL] = sql_integer(step->is_partial),
         };
         error = sql_base_insert(w->base, SQL_STEPS, row);
@@ -373,9 +366,10 @@ static int put_clocks(struct export_writer *w)
         const struct host *h = &rec->hosts[i];
         char *host, *reference;
         struct sql_value row[CLOCKS_COLUMNS] = {
-            [SQL_CLOCKS_HOST] = clean(h->first->header.host, &host),
+            [SQL_CLOCKS_HOST] = sqlite_clean(h->first->header.host, &host),
             [SQL_CLOCKS_PROCESSES] = sql_integer(h->processes),
-            [SQL_CLOCKS_REFERENCE] = clean(rec->hosts[h->reference].first->header.host, &reference),
+            [SQL_CLOCKS_REFERENCE] =
+                sqlite_clean(rec->hosts[h->reference].first->header.host, &reference),
             [SQL_CLOCKS_HOW] = sql_text(host_how(rec->hosts, i)),
         };
         if (h->source == HOST_CLOCK_COLLECTIVES) {

@@ -16,13 +16,6 @@ static struct sql_value since(const struct export_writer *w, uint64_t ns)
     return sql_integer(ns - w->walk->survey.origin_ns);
 }
 
-/* Text of a recording as a value; *owned is to be freed. NULL stays NULL. */
-static struct sql_value clean(const char *text, char **owned)
-{
-    *owned = text ? json_clean(text, strlen(text)) : NULL;
-    return *owned ? sql_text(*owned) : (struct sql_value){0};
-}
-
 static int put_time(struct export_writer *w, const struct idle_device *d)
 {
     struct sql_value row[GPU_TIME_COLUMNS] = {
@@ -48,7 +41,7 @@ static int put_idle(struct export_writer *w, const struct idle_row *idle)
         [SQL_IDLE_PID] = sql_integer(sqlite_pid(w, device->process)),
         [SQL_IDLE_DEVICE_ID] = sql_integer(device->device),
         [SQL_IDLE_CAUSE] = sql_text(idle_cause_words[idle->cause]),
-        [SQL_IDLE_PLACE] = clean(place, &text),
+        [SQL_IDLE_PLACE] = sqlite_clean(place, &text),
         [SQL_IDLE_COUNT] = sql_integer(idle->count),
         [SQL_IDLE_TOTAL] = sql_integer(idle->ns),
         [SQL_IDLE_LONGEST] = sql_integer(idle->longest_ns),
@@ -94,13 +87,13 @@ static int put_arrival(struct export_writer *w, const struct arrival_row *arriva
     char communicator[sizeof "0x0123456789abcdef"], *kind, *text;
     snprintf(communicator, sizeof communicator, "0x%016" PRIx64, arrival->communicator);
     struct sql_value row[ARRIVALS_COLUMNS] = {
-        [SQL_ARRIVALS_KIND] = clean(a->kinds[arrival->kind], &kind),
+        [SQL_ARRIVALS_KIND] = sqlite_clean(a->kinds[arrival->kind], &kind),
         [SQL_ARRIVALS_RANKS] = sql_integer(arrival->ranks),
         [SQL_ARRIVALS_COUNT] = sql_integer(arrival->count),
         [SQL_ARRIVALS_APART] = sql_integer(arrival->skew_ns),
         [SQL_ARRIVALS_MAX] = sql_integer(arrival->max_ns),
     };
-    struct sql_value at = clean(arrival->late_count && place ? place->text : NULL, &text);
+    struct sql_value at = sqlite_clean(arrival->late_count && place ? place->text : NULL, &text);
     if (arrival->communicator)
         row[SQL_ARRIVALS_COMMUNICATOR] = sql_text(communicator);
     if (arrival->late_count) {

@@ -14,19 +14,6 @@
 
 #define SCREEN_ROWS 5 /* of a table, unless told more */
 
-/* As the options say, or else the file's name; FORMAT_BY_NAME: there is none of that name. */
-static enum report_format format_of(const struct options *options)
-{
-    if (options->format != FORMAT_BY_NAME)
-        return options->format;
-    if (verb_output_is(options->output, "json"))
-        return FORMAT_JSON;
-    if (verb_output_is(options->output, "csv"))
-        return FORMAT_CSV;
-    bool is_text = verb_output_is(options->output, "") || verb_output_is(options->output, "txt");
-    return is_text ? FORMAT_TEXT : FORMAT_BY_NAME;
-}
-
 static enum exit_code write_out(struct memory_rows *rows, const struct memory_view *view,
                                 const struct options *options, enum report_format format)
 {
@@ -102,7 +89,7 @@ enum exit_code memory_verb(const struct options *options)
     struct recording rec;
     struct recording_options how = {
         .keep_live = options->keep_live, .processors = options->jobs, .select = &options->select};
-    enum report_format format = format_of(options);
+    enum report_format format = verb_output_format(options);
     bool is_file = options->output && strcmp(options->output, "-") != 0;
     struct memory_view view = {
         .tables = options->tables,

@@ -101,6 +101,20 @@ bool verb_output_is(const char *path, const char *kind)
     return length - end == strlen(kind) && strncasecmp(name + end, kind, length - end) == 0;
 }
 
+enum report_format verb_output_format(const struct options *options)
+{
+    if (options->format != FORMAT_BY_NAME)
+        return options->format;
+    if (verb_output_is(options->output, "json"))
+        return FORMAT_JSON;
+    if (verb_output_is(options->output, "csv"))
+        return FORMAT_CSV;
+    if (verb_output_is(options->output, "html") || verb_output_is(options->output, "htm"))
+        return FORMAT_HTML;
+    bool is_text = verb_output_is(options->output, "") || verb_output_is(options->output, "txt");
+    return is_text ? FORMAT_TEXT : FORMAT_BY_NAME;
+}
+
 static enum exit_code open_output(struct output *out, const char *path, uint64_t *room, bool is_one)
 {
     int error = output_open(out, path);

@@ -3,7 +3,7 @@
 #ifndef GPUPROF_COLLECTOR_VERB_OUTPUT_H
 #define GPUPROF_COLLECTOR_VERB_OUTPUT_H
 
-#include "base/exit_code.h"
+#include "base/options.h"
 #include "output/output.h"
 
 /*
@@ -20,6 +20,10 @@ enum exit_code verb_output_failed(const char *path, int error);
  * not? With the kind "": does its name say nothing of what is in it?
  */
 bool verb_output_is(const char *path, const char *kind);
+
+/* That of tables: as the options say, or else the file's name; FORMAT_BY_NAME: there is none of
+ * that name. */
+enum report_format verb_output_format(const struct options *options);
 
 /* EXIT_OK, or another exit code: then it is not open. The second: of one of several files, in a
  * folder that the user has named. */

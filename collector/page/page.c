@@ -4,16 +4,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "base/message.h"
 #include "base/sha256.h"
 #include "error.h"
 #include "find/idle.h"
-
-static int compare_times(const void *left, const void *right)
-{
-    uint64_t a = *(const uint64_t *)left, b = *(const uint64_t *)right;
-    return (a > b) - (a < b);
-}
 
 /* How far apart steps begin: half of them no farther; 0: there are none, or too few. 0 or
  * GPUPROF_NO_MEMORY. */
@@ -29,7 +24,7 @@ static int find_period(const struct report *r, uint64_t *period_ns)
         if (s->list[i].process == s->list[i - 1].process &&
             s->list[i].begin_ns > s->list[i - 1].begin_ns)
             times[count++] = s->list[i].begin_ns - s->list[i - 1].begin_ns;
-    qsort(times, count, sizeof *times, compare_times);
+    array_sort_whole(times, count);
     *period_ns = count ? times[(count - 1) / 2] : 0;
     free(times);
     return 0;

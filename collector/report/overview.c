@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/array.h"
 #include "base/unit_text.h"
 #include "error.h"
 #include "find/idle.h"
@@ -105,12 +106,6 @@ uint64_t overview_start_up_ns(const struct report *r)
     return ns + (idle && idle->device_count ? idle->devices[0].causes[IDLE_START_UP] : 0);
 }
 
-static int compare_times(const void *left, const void *right)
-{
-    uint64_t a = *(const uint64_t *)left, b = *(const uint64_t *)right;
-    return (a > b) - (a < b);
-}
-
 /* As the table of steps has it: half of them are no longer. */
 static int measure_steps(struct overview *o)
 {
@@ -138,7 +133,7 @@ static int measure_steps(struct overview *o)
             o->slowest = step;
     }
     if (o->steps) {
-        qsort(times, o->steps, sizeof *times, compare_times);
+        array_sort_whole(times, o->steps);
         o->step_median_ns = times[(o->steps - 1) / 2];
     }
     free(times);

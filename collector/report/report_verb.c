@@ -21,21 +21,6 @@
 
 #define SUMMARY_FUNCTIONS 4
 
-/* As the options say, or else the file's name; FORMAT_BY_NAME: there is none of that name. */
-static enum report_format format_of(const struct options *options)
-{
-    if (options->format != FORMAT_BY_NAME)
-        return options->format;
-    if (verb_output_is(options->output, "json"))
-        return FORMAT_JSON;
-    if (verb_output_is(options->output, "csv"))
-        return FORMAT_CSV;
-    if (verb_output_is(options->output, "html") || verb_output_is(options->output, "htm"))
-        return FORMAT_HTML;
-    bool is_text = verb_output_is(options->output, "") || verb_output_is(options->output, "txt");
-    return is_text ? FORMAT_TEXT : FORMAT_BY_NAME;
-}
-
 static int print_as(struct report *r, const struct report_view *view, enum report_format format,
                     FILE *text)
 {
@@ -221,7 +206,7 @@ enum exit_code report_verb(const struct options *options, report_page_fn *page)
     struct recording rec;
     struct recording_options how = {
         .keep_live = options->keep_live, .processors = options->jobs, .select = &options->select};
-    enum report_format format = format_of(options);
+    enum report_format format = verb_output_format(options);
     struct report_view view = view_of(options);
     if (format == FORMAT_BY_NAME && !options->is_partial) /* a part has any name */
         return usage_error("report: %s: not a kind that can be written; name it .txt, .csv, "

@@ -268,6 +268,15 @@ void chrome_stack_frames(struct trace_writer *w);
 /* Any record that is no call and no work of a device, and ranges that are left. 0 or an error. */
 int chrome_range(struct trace_writer *w, const struct slice *s);
 
+/*
+ * The row of something that was nested on its thread, whose row is `row` (NULL: it was not nested),
+ * and its times as they are shown: on that row if it closes there, or else on one beside it.
+ * `moved_ns`: how far its begin had to move when it opened. NULL: no memory.
+ */
+struct trace_row *chrome_close_nested(struct trace_writer *w, struct process *p,
+                                      struct trace_row *row, bool was_innermost, uint64_t moved_ns,
+                                      uint64_t *begin_ns, uint64_t *end_ns);
+
 /* ,\n{"ph":"X","cat":...,"name": and what follows the name, up to the first member of args; `ids`
  * as in struct trace_row. */
 char *chrome_put_start(char *out, const char *category);

@@ -145,22 +145,11 @@ static int close_call(struct trace_writer *w, const struct library_call *closed,
                       enum library_change change)
 {
     struct library_call shown = *closed, *call = &shown;
-    struct trace_row *row = chrome_row(w, call->thread->index);
-    call->begin_ns = chrome_time(w, call->begin_ns);
-    call->end_ns = chrome_time(w, call->end_ns);
-    if (is_innermost(w, closed) && trace_row_close(row, &call->end_ns)) {
-        call->begin_ns += call->row; /* how far its begin had to move */
-        call->end_ns = call->end_ns > call->begin_ns ? call->end_ns : call->begin_ns;
-    } else {
-        trace_row_forget(row);
-        struct gpu_row *beside =
-            gpu_rows_get(&w->gpu_rows, call->process, ROW_RANGE, 0, 0, call->begin_ns);
-        if (!beside || (!beside->named && chrome_name_row(w, beside) < 0))
-            return GPUPROF_NO_MEMORY;
-        gpu_row_fit(beside, &call->begin_ns, &call->end_ns);
-        row = &beside->row;
-    }
-    chrome_reach_into(w, call->process, call->begin_ns, call->end_ns);
+    const struct trace_row *row =
+        chrome_close_nested(w, call->process, chrome_row(w, call->thread->index),
+                            is_innermost(w, closed), call->row, &call->begin_ns, &call->end_ns);
+    if (!row)
+        return GPUPROF_NO_MEMORY;
     return put_call(w, call, row, change);
 }
 

@@ -164,24 +164,11 @@ static bool is_innermost(struct trace_writer *w, const struct op *op)
 static int close_op(struct trace_writer *w, const struct op *closed, bool ended)
 {
     struct op shown = *closed, *op = &shown;
-    struct trace_row *row = chrome_row(w, op->thread->index);
-    op->begin_ns = chrome_time(w, op->begin_ns);
-    op->end_ns = chrome_time(w, op->end_ns);
-    if (is_innermost(w, closed) && trace_row_close(row, &op->end_ns)) {
-        op->begin_ns += op->row; /* how far its begin had to move */
-        op->end_ns = op->end_ns > op->begin_ns ? op->end_ns : op->begin_ns;
-    } else {
-        trace_row_forget(row);
-        struct gpu_row *beside =
-            gpu_rows_get(&w->gpu_rows, op->process, ROW_RANGE, 0, 0, op->begin_ns);
-        if (!beside || (!beside->named && chrome_name_row(w, beside) < 0))
-            return GPUPROF_NO_MEMORY;
-        gpu_row_fit(beside, &op->begin_ns, &op->end_ns);
-        row = &beside->row;
-    }
-    chrome_reach_into(w, op->process, op->begin_ns, op->end_ns);
+    const struct trace_row *row =
+        chrome_close_nested(w, op->process, chrome_row(w, op->thread->index),
+                            is_innermost(w, closed), op->row, &op->begin_ns, &op->end_ns);
     uint32_t stack;
-    if (chrome_stack(w, op->process, op->stack, NULL, &stack) < 0)
+    if (!row || chrome_stack(w, op->process, op->stack, NULL, &stack) < 0)
         return GPUPROF_NO_MEMORY;
     if (op_is_module(op))
         put_module(w, op, row, ended);

@@ -291,35 +291,37 @@ static bool is_innermost(struct trace_writer *w, const struct range *closed)
     return ops_was_innermost(&w->walk->ops, closed->thread, closed->sequence);
 }
 
+struct trace_row *chrome_close_nested(struct trace_writer *w, struct process *p,
+                                      struct trace_row *row, bool was_innermost, uint64_t moved_ns,
+                                      uint64_t *begin_ns, uint64_t *end_ns)
+{
+    uint64_t fitted_ns = *end_ns = chrome_time(w, *end_ns);
+    *begin_ns = chrome_time(w, *begin_ns);
+    if (row && was_innermost && trace_row_close(row, &fitted_ns)) {
+        *begin_ns += moved_ns;
+        *end_ns = fitted_ns > *begin_ns ? fitted_ns : *begin_ns;
+    } else {
+        if (row)
+            trace_row_forget(row);
+        struct gpu_row *beside = gpu_rows_get(&w->gpu_rows, p, ROW_RANGE, 0, 0, *begin_ns);
+        if (!beside || (!beside->named && chrome_name_row(w, beside) < 0))
+            return NULL;
+        gpu_row_fit(beside, begin_ns, end_ns);
+        row = &beside->row;
+    }
+    chrome_reach_into(w, p, *begin_ns, *end_ns);
+    return row;
+}
+
 static int close_range(struct trace_writer *w, const struct range *closed, bool ended)
 {
-    struct range shown = *closed, *range = &shown;
-    struct trace_row *thread_row = chrome_row(w, range->thread->index);
-    uint64_t begin_ns = chrome_time(w, range->begin_ns);
-    uint64_t end_ns = chrome_time(w, range->end_ns);
-    int error;
-    bool innermost = range->nested && is_innermost(w, range);
-    range->begin_ns = begin_ns;
-    range->end_ns = end_ns;
-    if (innermost && trace_row_close(thread_row, &end_ns)) {
-        begin_ns += range->row; /* how far its begin had to move */
-        range->begin_ns = begin_ns;
-        range->end_ns = end_ns > begin_ns ? end_ns : begin_ns;
-        chrome_reach_into(w, range->process, range->begin_ns, range->end_ns);
-        put_range(w, range, thread_row->ids, thread_row->ids_bytes, ended);
-        return 0;
-    }
-    if (range->nested)
-        trace_row_forget(thread_row);
-    struct gpu_row *row =
-        gpu_rows_get(&w->gpu_rows, range->process, ROW_RANGE, 0, 0, range->begin_ns);
+    struct range range = *closed;
+    const struct trace_row *row = chrome_close_nested(
+        w, range.process, range.nested ? chrome_row(w, range.thread->index) : NULL,
+        range.nested && is_innermost(w, closed), range.row, &range.begin_ns, &range.end_ns);
     if (!row)
         return GPUPROF_NO_MEMORY;
-    if (!row->named && (error = chrome_name_row(w, row)) < 0)
-        return error;
-    gpu_row_fit(row, &range->begin_ns, &range->end_ns);
-    chrome_reach_into(w, range->process, range->begin_ns, range->end_ns);
-    put_range(w, range, row->row.ids, row->row.ids_bytes, ended);
+    put_range(w, &range, row->ids, row->ids_bytes, ended);
     return 0;
 }
 
