@@ -7,6 +7,7 @@
 #include "cupti/cupti_params.h"
 #include "cupti/gpu_guest.h"
 #include "cupti/gpu_state.h"
+#include "cupti/gpu_unwanted.h"
 #include "hook/call.h"
 #include "hook/hook_table.h"
 
@@ -54,8 +55,12 @@ static void enter(struct thread *t, bool of_runtime, int code, const CUpti_Callb
         call_abandon_seen(t, seen);
         seen = call_newest_seen(t);
     }
-    if (call_is_passed(t, &here, of_runtime)) /* neither a call of its own nor an id of another's */
+    if (call_is_passed(t, &here, of_runtime)) {
+        /* Neither a call of its own nor an id of another's. */
+        if (call_mode(t->passed) == CALL_LEFT_OUT)
+            gpu_unwanted_note(data->correlationId);
         return;
+    }
     /* CUDA makes no runtime call inside another: what does is the program, in a signal handler. */
     bool on_top = of_runtime && seen && call_newest(t) == &seen->call;
     if (t->open && !on_top && (seen || call_is_part(t, &here))) {
@@ -66,6 +71,8 @@ static void enter(struct thread *t, bool of_runtime, int code, const CUpti_Callb
     seen = call_begin_seen(t, call_sites[code], words);
     if (!seen)
         return;
+    if (call_mode(&seen->call) == CALL_LEFT_OUT)
+        gpu_unwanted_note(data->correlationId);
     seen->correlation = data->correlationId;
     seen->code = (uint16_t)code;
     seen->frame = (uintptr_t)params;

@@ -70,14 +70,16 @@ static bool change(void)
             atomic_fetch_and(&gpu.kinds, ~bit);
         } else if (wanted & ~before & bit) {
             tried |= bit & ~refused;
-            if (gpu_scope_enable(kind, true) == CUPTI_SUCCESS)
+            atomic_fetch_or(&gpu.kinds, bit); /* first: who finds it there expects records */
+            if (gpu_scope_enable(kind, true) == CUPTI_SUCCESS) {
                 done |= bit;
-            else
+            } else {
+                atomic_fetch_and(&gpu.kinds, ~bit);
                 add_missing(wanted_kinds[i].what);
+            }
         }
     }
     refused = (refused | (wanted & ~before)) & ~done;
-    atomic_fetch_or(&gpu.kinds, done);
     if (is_limited && done && atomic_load(&gpu.phase) != GPU_STARTING)
         gpu_tell_source();
     return !tried || done;

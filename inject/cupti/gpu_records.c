@@ -11,6 +11,7 @@
 #include "cupti/gpu_names.h"
 #include "cupti/gpu_session.h"
 #include "cupti/gpu_state.h"
+#include "cupti/gpu_unwanted.h"
 
 /* A field of the record in `view`; 0 where this libcupti does not have it. */
 static inline uint64_t field(const struct cupti_view *view, enum cupti_field which)
@@ -258,6 +259,8 @@ void gpu_record(struct thread *me, const struct cupti_view *view)
     case CUPTI_ACTIVITY_KIND_STREAM: made = make_stream(&r, view); break;
     default: break; /* by-products of kinds that are enabled, as CUDA_EVENT is */
     }
+    if (made && unlikely(gpu_unwanted_is(r.correlation)))
+        return;
     if (made && event_shows[r.type] == EVENT_WORK)
         follow_context(me, &r);
     if (made)

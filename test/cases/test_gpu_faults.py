@@ -205,6 +205,16 @@ def test_callbacks_rest_in_a_pause(run, static):
     assert max(paused) < min(s[0] for s in again) and max(s[0] for s in again) < min(resumed)
 
 
+def test_long_pause_among_launches(run):
+    """What is launched in it is nobody's until calls are recorded again: callbacks and kinds of
+    records are on before. One call of each thread may begin in the same moment as either."""
+    done = run(gpu_work(), "launch", "long-pause", "sync", SIMCUDA_LOG_MODE="counts",
+               GPUPROF_GPU_FLUSH="10ms", GPUPROF_FRONT="cupti")
+    calls = {c.correlation for c in done.process.calls() if "Launch" in c.symbol}
+    rows = {row[1] for row in gpu_truth.rows(done.process) if row[0] == "kernel"}
+    assert len(rows & calls) > 1000 and len(rows - calls) <= 3 * 2 and len(calls - rows) <= 3
+
+
 def test_callbacks_of_open_calls_do_not_rest(run):
     """The end of a call that was recorded before the stop is still told. Between that end and the
     start they may go off: on a busy machine it takes a while from one to the other."""

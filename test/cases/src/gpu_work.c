@@ -28,6 +28,7 @@ enum {
     STOP_US = 100000,
     PAUSES = 50,
     PAUSE_US = 1000,
+    LONG_PAUSE_US = 1100000,
     PAUSED_THREADS = 3,
     CAPTURES = 500,
     STARTS = 80
@@ -161,6 +162,22 @@ static void pauses(void)
         usleep(PAUSE_US);
         gpuprof_start();
     }
+    threads_end = 1;
+    for (unsigned i = 0; i < PAUSED_THREADS; i++)
+        pthread_join(ids[i], NULL);
+}
+
+/* The same once, for so long that callbacks are off meanwhile. */
+static void long_pause(void)
+{
+    pthread_t ids[PAUSED_THREADS];
+    for (unsigned i = 0; i < PAUSED_THREADS; i++)
+        pthread_create(&ids[i], NULL, launch_to_end, NULL);
+    usleep(20000);
+    gpuprof_stop();
+    usleep(LONG_PAUSE_US);
+    gpuprof_start();
+    usleep(20000);
     threads_end = 1;
     for (unsigned i = 0; i < PAUSED_THREADS; i++)
         pthread_join(ids[i], NULL);
@@ -593,6 +610,7 @@ static const struct {
     {"busy", keep_busy},
     {"host-functions", host_functions},
     {"pauses", pauses},
+    {"long-pause", long_pause},
     {"stop-early", stop_early},
     {"interrupted", interrupted},
     {"left", left},
