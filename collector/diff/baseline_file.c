@@ -115,15 +115,6 @@ static int damaged(const struct reader *r, const char *key, struct json_piece va
     return GPUPROF_DAMAGED;
 }
 
-/* What the string says, in new memory; NULL: it is none, or no memory. */
-static char *text_of(struct json_piece piece)
-{
-    char *text = json_is(piece, '"') ? malloc(piece.length + 1) : NULL;
-    if (text)
-        text[json_unescape(piece, text)] = '\0';
-    return text;
-}
-
 static int read_whole(const struct reader *r, struct json_piece object, const char *key,
                       int64_t most, uint64_t *number)
 {
@@ -141,8 +132,10 @@ static int read_text(const struct reader *r, struct json_piece object, const cha
     struct json_piece piece = json_member(object, key);
     if (!json_is(piece, '"'))
         return damaged(r, key, piece, "text");
-    *text = text_of(piece);
-    return *text ? 0 : GPUPROF_NO_MEMORY;
+    if (!(*text = malloc(piece.length + 1)))
+        return GPUPROF_NO_MEMORY;
+    (*text)[json_unescape(piece, *text)] = '\0';
+    return 0;
 }
 
 /* A text that need not be there. */

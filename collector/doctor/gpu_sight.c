@@ -106,12 +106,10 @@ static bool try_cupti(void *context, const char *name, enum cupti_place place)
         return false;
     }
     path_of((void *)get_version, s->cupti);
-    s->cupti_version = 0;
     say_why(s, "%s crashes, or does not answer", s->cupti);
     int result = get_version(&version);
     if (result == CUPTI_SUCCESS)
         result = subscribe(&subscriber, (void *)on_callback, NULL);
-    s->cupti_version = version;
     s->answer = result == CUPTI_SUCCESS ? GPU_WORKS
                 : result == CUPTI_HELD  ? GPU_CUPTI_HELD
                                         : GPU_NO_CUPTI;

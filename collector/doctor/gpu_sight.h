@@ -29,7 +29,6 @@ struct gpu_sight {
     int device_count;
     char cupti[CUPTI_PATH_BYTES_MAX];   /* path of the libcupti that was asked last; "": none */
     char refused[CUPTI_PATH_BYTES_MAX]; /* of the first one that the driver refused; "": none */
-    uint32_t cupti_version;             /* as cuptiGetVersion says it */
     char reason[SIGHT_TEXT_BYTES];      /* of an answer other than GPU_WORKS */
 };
 

@@ -100,7 +100,6 @@ static int resynchronise(struct stream_scan *s, bool torn)
     }
     /* A search from inside the last block may find a header before that block's end. */
     s->skipped += found > s->offset ? found - s->offset : 0;
-    s->damages++;
     s->offset = found;
     s->search_from = found;
     return found < s->file->size;

@@ -20,7 +20,6 @@ struct stream_scan {
     uint64_t offset;
     uint64_t search_from;  /* where to look for a header if there is none at `offset` */
     uint64_t skipped;      /* bytes that belong to no block, the torn end left out */
-    uint64_t damages;      /* places where such bytes were */
     uint64_t torn;         /* bytes of a last block that is not complete */
     bool torn_header_read; /* its header was whole: torn_header */
     struct block_header torn_header;

@@ -41,7 +41,6 @@ struct announced {
     uint32_t graph_capacity;
     struct announced_capture *captures; /* owned, by process index */
     bool *is_counted;                   /* owned, likewise: a walk has counted all of its work */
-    bool are_whole;                     /* there are records of graphs, and none of their nodes */
 };
 
 /* 0 or GPUPROF_NO_MEMORY; announced_release in both cases. */

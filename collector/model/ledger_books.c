@@ -150,10 +150,8 @@ int books_put_in(struct ledger_books *l, const struct ledger_block *wanted, uint
     uint32_t there = (uint32_t)key_map_get(&l->places, key);
     int error = there ? replace(l, there, at_ns) : 0;
     uint32_t place = error < 0 ? 0 : new_place(l, &error);
-    if (!place && error == 0) {
+    if (!place && error == 0)
         l->doubts.beyond += wanted->kind != LEDGER_NOT_OWN;
-        l->doubts.beyond_bytes += wanted->kind != LEDGER_NOT_OWN ? wanted->bytes : 0;
-    }
     if (!place)
         return error;
     struct ledger_block *b = &l->blocks[place];

@@ -84,12 +84,11 @@ struct ledger_told {
 
 /* What the ledger cannot know of. */
 struct ledger_doubts {
-    uint64_t replaced;     /* blocks whose release nobody saw: their address was given again */
-    uint64_t strays;       /* releases of what nobody saw come */
-    uint64_t beyond;       /* blocks that were not followed */
-    uint64_t beyond_bytes; /* of these */
-    uint64_t in_graphs;    /* allocations that a graph makes at each launch */
-    uint64_t sampled;      /* calls that stand for others, too, of which nothing is known */
+    uint64_t replaced;  /* blocks whose release nobody saw: their address was given again */
+    uint64_t strays;    /* releases of what nobody saw come */
+    uint64_t beyond;    /* blocks that were not followed */
+    uint64_t in_graphs; /* allocations that a graph makes at each launch */
+    uint64_t sampled;   /* calls that stand for others, too, of which nothing is known */
 };
 
 struct ledger_books {

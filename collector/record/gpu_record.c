@@ -77,11 +77,6 @@ const char *label_kind_text(uint64_t kind)
     return CHOOSE(names, kind, kind >= 0x10000 ? "resource" : "unknown");
 }
 
-bool memory_is_device(uint64_t kind)
-{
-    return kind >= 3 && kind <= 7;
-}
-
 char *copy_title(uint64_t kind, uint64_t source, uint64_t destination, char *text)
 {
     snprintf(text, GPU_TITLE_BYTES, "Memcpy %s (%s -> %s)", copy_kind_text(kind),

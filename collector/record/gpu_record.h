@@ -74,9 +74,6 @@ const char *object_kind_text(uint64_t kind);
 const char *payload_type_text(uint64_t type);
 const char *label_kind_text(uint64_t kind);
 
-/* Is this memory the device's (as against host memory)? */
-bool memory_is_device(uint64_t kind);
-
 /* "Memcpy HtoD (Pageable -> Device)", "Memset (Device)"; returns `text`. */
 #define GPU_TITLE_BYTES 96
 char *copy_title(uint64_t kind, uint64_t source, uint64_t destination, char *text);

@@ -11,8 +11,7 @@
 #include "read/missing_ranks.h"
 #include "report/report.h"
 
-#define OVERVIEW_LINES_MAX   24 /* of the first screen */
-#define OVERVIEW_SUMMARY_MAX 10 /* of the summary; more only if something is wrong */
+#define OVERVIEW_LINES_MAX 24 /* of the first screen */
 
 struct overview {
     const struct report *report;
