@@ -48,11 +48,12 @@ static bool has_time(const struct victims *all)
     return all->count < VICTIM_COUNT_MAX && clock_ns(CLOCK_MONOTONIC) < all->end_ns;
 }
 
-static bool is_live_file(int fd)
+/* Of the same effective user; a live file is at least as long as its head. */
+static bool is_ours(int fd, mode_t type)
 {
     struct stat st;
-    return fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_uid == geteuid() &&
-           st.st_size >= LIVE_HEAD_BYTES;
+    return fstat(fd, &st) == 0 && (st.st_mode & S_IFMT) == type && st.st_uid == geteuid() &&
+           (type != S_IFREG || st.st_size >= LIVE_HEAD_BYTES);
 }
 
 /* False: it answers nobody, or has not answered the last one who asked: it may hang. */
@@ -72,7 +73,7 @@ static bool answers(int fd, uint32_t pid, uint32_t *answered)
 static void ask(struct victims *all, int fd)
 {
     struct victim *v = &all->all[all->count];
-    if (!is_live_file(fd) || !answers(fd, all->pid, &v->answered))
+    if (!is_ours(fd, S_IFREG) || !answers(fd, all->pid, &v->answered))
         return;
     v->head = mmap(NULL, LIVE_HEAD_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
     if (v->head == MAP_FAILED)
@@ -127,7 +128,7 @@ static bool visit_process(int proc, const char *name, void *data)
     int dir = openat(proc, name, O_PATH | O_DIRECTORY | O_CLOEXEC);
     if (dir < 0)
         return has_time(all);
-    int fd = openat(dir, "stat", O_RDONLY | O_CLOEXEC);
+    int fd = is_ours(dir, S_IFDIR) ? openat(dir, "stat", O_RDONLY | O_CLOEXEC) : -1;
     ssize_t length = fd < 0 ? -1 : read(fd, stat, sizeof stat - 1);
     stat[length > 0 ? length : 0] = '\0';
     if (fd >= 0)
