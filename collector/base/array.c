@@ -18,6 +18,19 @@ void *array_room(void *items, uint32_t count, uint32_t *capacity, size_t item_by
     return grown;
 }
 
+void *array_reach(void *items, uint32_t *count, uint32_t index, size_t item_bytes)
+{
+    if (index < *count)
+        return items;
+    uint32_t wanted = index < UINT32_MAX / 2 ? 2 * index + 64 : UINT32_MAX;
+    char *grown = reallocarray(items, wanted, item_bytes);
+    if (grown) {
+        memset(grown + *count * item_bytes, 0, (wanted - *count) * item_bytes);
+        *count = wanted;
+    }
+    return grown;
+}
+
 static int compare_numbers(const void *left, const void *right)
 {
     double a = *(const double *)left, b = *(const double *)right;

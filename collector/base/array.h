@@ -16,6 +16,12 @@ void *array_room(void *items, uint32_t count, uint32_t *capacity, size_t item_by
                  uint32_t first);
 
 /*
+ * Makes room for item `index` in `items`, malloc'ed memory for *count of them, which then is more;
+ * new items are zeroed. NULL: no memory, and both are as before.
+ */
+void *array_reach(void *items, uint32_t *count, uint32_t index, size_t item_bytes);
+
+/*
  * How many of `count` items have at most `most` in `member`, a uint64_t by which they are in rising
  * order: the place of the first that has more.
  */

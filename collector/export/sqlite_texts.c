@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "base/json_text.h"
 #include "error.h"
 #include "export/sqlite_writer.h"
@@ -68,15 +69,10 @@ int sqlite_name(struct export_writer *w, const struct kernel_name *name, const c
 
 int sqlite_function(struct export_writer *w, const struct function *f, struct sql_value *id)
 {
-    if (f->index >= w->function_count) {
-        uint32_t count = f->index + 256;
-        uint32_t *grown = realloc(w->function_ids, count * sizeof *grown);
-        if (!grown)
-            return GPUPROF_NO_MEMORY;
-        memset(grown + w->function_count, 0, (count - w->function_count) * sizeof *grown);
-        w->function_ids = grown;
-        w->function_count = count;
-    }
+    uint32_t *ids = array_reach(w->function_ids, &w->function_count, f->index, sizeof *ids);
+    if (!ids)
+        return GPUPROF_NO_MEMORY;
+    w->function_ids = ids;
     *id = sql_integer(w->function_ids[f->index]);
     if (w->function_ids[f->index])
         return 0;

@@ -11,7 +11,7 @@
 #include "model/nccl_call.h"
 #include "record/gpu_record.h"
 
-enum kernel_class { KERNEL_UNSEEN, KERNEL_COMPUTES, KERNEL_COMMUNICATES, KERNEL_UNNAMED };
+enum kernel_class { KERNEL_UNSEEN /* 0 */, KERNEL_COMPUTES, KERNEL_COMMUNICATES, KERNEL_UNNAMED };
 
 /* Of steps, ranges or windows: then a device's window is from their begin, or the end of the work
  * before its first there, to their end, or that of its last work there. So those of steps that
@@ -307,16 +307,9 @@ static int know_kernel(struct idle_process *p, const struct record *r, uint64_t 
     uint64_t number = r->type == RECORD_KERNEL ? record_arg(r, KERNEL_NAME_INDEX) : 0;
     if (number < p->kernel_count || number >= IDLE_KERNELS_MAX || number > record_count)
         return 0;
-    uint32_t count = p->kernel_count ? p->kernel_count : 64;
-    while (count <= number)
-        count *= 2;
-    uint8_t *kernels = realloc(p->kernels, count);
-    if (!kernels)
-        return GPUPROF_NO_MEMORY;
-    memset(kernels + p->kernel_count, KERNEL_UNSEEN, count - p->kernel_count);
-    p->kernels = kernels;
-    p->kernel_count = count;
-    return 0;
+    uint8_t *kernels = array_reach(p->kernels, &p->kernel_count, (uint32_t)number, sizeof *kernels);
+    p->kernels = kernels ? kernels : p->kernels;
+    return kernels ? 0 : GPUPROF_NO_MEMORY;
 }
 
 /* As idle_gap_charge does where the host was ahead: mostly it is. */

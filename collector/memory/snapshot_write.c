@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "base/json_text.h"
 #include "error.h"
 #include "memory/pickle.h"
@@ -105,17 +106,12 @@ static void put_frame(struct writing *w, const char *name, const char *file, uin
 static void put_shown(struct writing *w, uint32_t number)
 {
     const struct shown_frame *f = shown_frame_of(&w->tree->frames, number);
-    if (number >= w->frame_count) {
-        uint32_t count = 2 * number + 64;
-        uint32_t *frames = realloc(w->frames, count * sizeof *frames);
-        if (!frames) {
-            w->error = GPUPROF_NO_MEMORY;
-            return;
-        }
-        memset(frames + w->frame_count, 0, (count - w->frame_count) * sizeof *frames);
-        w->frames = frames;
-        w->frame_count = count;
+    uint32_t *frames = array_reach(w->frames, &w->frame_count, number, sizeof *frames);
+    if (!frames) {
+        w->error = GPUPROF_NO_MEMORY;
+        return;
     }
+    w->frames = frames;
     if (w->frames[number]) {
         pickle_again(&w->pickle, w->frames[number]);
         return;

@@ -121,16 +121,10 @@ static bool is_unmatched(const struct correlated_call *e)
 /* Each process up to the last one of the run has a hint. */
 static int make_hints(struct correlation *c, uint32_t last_process)
 {
-    if (last_process < c->hint_count)
-        return 0;
-    uint32_t count = last_process + 1 + c->hint_count;
-    struct correlation_hint *hints = realloc(c->hints, count * sizeof *hints);
-    if (!hints)
-        return GPUPROF_NO_MEMORY;
-    memset(hints + c->hint_count, 0, (count - c->hint_count) * sizeof *hints);
-    c->hints = hints;
-    c->hint_count = count;
-    return 0;
+    struct correlation_hint *hints =
+        array_reach(c->hints, &c->hint_count, last_process, sizeof *hints);
+    c->hints = hints ? hints : c->hints;
+    return hints ? 0 : GPUPROF_NO_MEMORY;
 }
 
 /* Makes a run of `count` calls; `spill`: in the spool. */

@@ -163,15 +163,11 @@ static struct library_form *form_make(const struct function *f)
 
 static const struct library_form *form_of(struct library_kinds *k, const struct function *f)
 {
-    if (f->index >= k->form_count) {
-        uint32_t count = f->index + 256;
-        struct library_form **grown = realloc(k->forms, count * sizeof(struct library_form *));
-        if (!grown)
-            return NULL;
-        memset(grown + k->form_count, 0, (count - k->form_count) * sizeof(struct library_form *));
-        k->forms = grown;
-        k->form_count = count;
-    }
+    struct library_form **forms =
+        array_reach(k->forms, &k->form_count, f->index, sizeof(struct library_form *));
+    if (!forms)
+        return NULL;
+    k->forms = forms;
     if (!k->forms[f->index])
         k->forms[f->index] = form_make(f);
     return k->forms[f->index];

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "api/api.h"
+#include "base/array.h"
 #include "base/message.h"
 #include "error.h"
 #include "find/finding_memory.h"

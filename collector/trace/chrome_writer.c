@@ -9,6 +9,7 @@
 
 #include "api/api.h"
 #include "api/api_error.h"
+#include "base/array.h"
 #include "base/json_text.h"
 #include "error.h"
 #include "record/gpu_record.h"
@@ -181,17 +182,11 @@ static struct function_pieces *pieces_make(const struct function *f)
 
 static struct function_pieces *pieces_of(struct trace_writer *w, const struct function *f)
 {
-    if (f->index >= w->function_count) {
-        uint32_t count = f->index + 256;
-        struct function_pieces **grown =
-            realloc(w->functions, count * sizeof(struct function_pieces *));
-        if (!grown)
-            return NULL;
-        memset(grown + w->function_count, 0,
-               (count - w->function_count) * sizeof(struct function_pieces *));
-        w->functions = grown;
-        w->function_count = count;
-    }
+    struct function_pieces **functions =
+        array_reach(w->functions, &w->function_count, f->index, sizeof(struct function_pieces *));
+    if (!functions)
+        return NULL;
+    w->functions = functions;
     if (!w->functions[f->index])
         w->functions[f->index] = pieces_make(f);
     return w->functions[f->index];
