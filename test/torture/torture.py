@@ -70,6 +70,7 @@ LIVES = {
     "folder": ("the data folder removed or renamed meanwhile", 3, 40, 2500),
     "silences": ("SIGKILL, silences, and descriptors taken away", -signal.SIGKILL, 40, 2500),
     "notes": ("SIGTERM to itself without a live file", -signal.SIGTERM, 40, 2500),
+    "killers": ("killed by two others, which ask first", 3, 40, 2500),
     "graphs": ("SIGKILL, graphs recorded as a whole", -signal.SIGKILL, 40, 2500),
 }
 # What the recordings of a mode must have: else it was no attack.
@@ -226,7 +227,7 @@ def settings(mode, folder, tools):
         env["GPUPROF_BACKTRACE_THRESHOLD"] = "0"
     if mode == "graphs":
         env["GPUPROF_GRAPHS"] = "whole"
-    if mode in ("callback", "device", "graphs"):
+    if mode in ("callback", "device", "graphs", "killers"):
         env.update(GPUPROF_GPU="on", GPUPROF_CUPTI=str(CUPTI))
     if mode == "operators":
         env["GPUPROF_PYTORCH"] = "shapes"

@@ -437,6 +437,26 @@ static void press_ctrl_c(void)
     kill(getpid(), SIGINT);
 }
 
+/* The rest of the life is a child's. Its parent and a sister end it, each asking it first, at any
+ * moment of it; stopped, so that it answers nobody, or not. */
+static void be_killed(void)
+{
+    pid_t life = fork(), sister;
+    if (life == 0)
+        return;
+    usleep(any(2 * END_US_MAX));
+    if (any(3) == 0)
+        kill(life, SIGSTOP);
+    sister = fork();
+    kill(life, any(2) ? SIGTERM : SIGKILL);
+    if (sister == 0)
+        _exit(0);
+    kill(life, SIGCONT);
+    waitpid(life, NULL, 0);
+    waitpid(sister, NULL, 0);
+    _exit(3);
+}
+
 /* All threads answer; in the end with another user's rights, where that is allowed. */
 static void change_user(bool is_last)
 {
@@ -578,6 +598,8 @@ int main(int argc, char **argv)
     self = argv + 1;
     mode = argv[1];
     seed = (uint32_t)strtoul(argv[3], NULL, 10);
+    if (is("killers"))
+        be_killed();
     if (is("folder"))
         begin_in_folder(argv);
     if (is("handler_stack"))
