@@ -441,8 +441,11 @@ static __attribute__((noinline)) int take_gap(struct idle *d, struct idle_device
         error = give_held(d, device, 0);
     if (error == 0 && holds && d->held_count < IDLE_HELD_MAX)
         return hold(d, device, &gap);
-    return error < 0 ? error
-                     : charge(d, device, &gap, tells_held(device, s) ? NULL : idle_gap_charge);
+    if (error < 0)
+        return error;
+    if (!tells_held(device, s))
+        idle_start_gap(d, device, &gap);
+    return charge(d, device, &gap, tells_held(device, s) ? NULL : idle_gap_charge);
 }
 
 /* Of the work since the last collective the longest. 0 or an error. */
@@ -494,6 +497,13 @@ static struct idle_maker maker_of(const struct idle *d, const struct idle_proces
     return s->event.begin_ns < p->sampled_ns ? p->maker : (struct idle_maker){0};
 }
 
+/* In which the program's own code ran, or could have. */
+static inline uint64_t host_ns(const struct idle_device *device)
+{
+    return device->causes[IDLE_HOST] + device->causes[IDLE_PREEMPTED] +
+           device->causes[IDLE_NOTHING];
+}
+
 /* What began before a piece of time lasts into it. */
 static bool is_counted(const struct idle *d, const struct slice *s)
 {
@@ -508,6 +518,7 @@ int idle_take_work(struct idle *d, struct idle_process *p, const struct slice *s
     if (!device)
         return error;
     struct idle_maker maker = maker_of(d, p, s);
+    uint64_t before_ns = host_ns(device);
     if (tells_held(device, s))
         error = settle_held(d, device, s, maker.thread);
     if (!s->is_hidden)
@@ -524,6 +535,8 @@ int idle_take_work(struct idle *d, struct idle_process *p, const struct slice *s
     }
     if (error == 0 && tells_held(device, s))
         error = charge_held(d, device, s, maker);
+    if (device->once && host_ns(device) > before_ns)
+        idle_start_host(d, device, e->begin_ns, host_ns(device) - before_ns);
     const struct kernel_name *name;
     enum idle_part part = part_of(d, p, e, &name);
     if (part != IDLE_COPYING) {

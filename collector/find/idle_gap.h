@@ -16,23 +16,46 @@ struct idle_maker {
 
 #define IDLE_EARLY_STEPS 5
 #define IDLE_EARLY_MAX   12
+#define IDLE_ONCE_MAX    8
+
+/* A long gap of a device that has done little work so far. Where a program has no steps, it is
+ * start-up if nothing like it comes again. */
+struct idle_once {
+    uint64_t begin_ns;
+    uint64_t end_ns;
+    uint64_t work_ns;  /* that the device had done */
+    uint64_t host_ns;  /* of the gap: the program's own code ran, or could have */
+    uint64_t later_ns; /* the most of that in a later gap, up to the device's next one of these */
+    uint32_t device;   /* place in struct idle's devices */
+    bool is_start_up;  /* behind the walk */
+};
 
 /* When the first steps of a process may have begun, in the order of time: what its steps are is
- * known behind the walk. */
+ * known behind the walk. And what may be start-up if it has none. */
 struct idle_early {
     uint64_t at_ns[IDLE_EARLY_MAX];
+    struct idle_once once[IDLE_ONCE_MAX];
+    uint32_t once_count;
     uint32_t count;
     uint32_t of_kind; /* how many of those are marks of the kind that goes before others so far */
     unsigned kind;    /* enum step_kind */
 };
 
-/* How many of them had begun. */
+/* An epoch: how many of the steps had begun, and above IDLE_EPOCH_BITS the number, from 1 on, of
+ * the gap that the time is in. */
+#define IDLE_EPOCH_BITS 4
+#define IDLE_EPOCH_MASK ((1u << IDLE_EPOCH_BITS) - 1)
+_Static_assert(IDLE_EARLY_MAX < IDLE_EPOCH_MASK && IDLE_ONCE_MAX < IDLE_EPOCH_MASK,
+               "no epoch is IDLE_LATE");
+
 static inline uint8_t idle_epoch(const struct idle_early *early, uint64_t ns)
 {
-    uint32_t count = early->count;
+    uint32_t count = early->count, once = early->once_count;
     while (count && early->at_ns[count - 1] > ns)
         count--;
-    return (uint8_t)count;
+    while (once && (ns < early->once[once - 1].begin_ns || ns >= early->once[once - 1].end_ns))
+        once--;
+    return (uint8_t)(once << IDLE_EPOCH_BITS | count);
 }
 
 /* Some of a gap, between busy times. */

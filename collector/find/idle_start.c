@@ -5,6 +5,10 @@
  * When that is, is known behind the walk. Until then idle time is kept apart by the first steps'
  * begins (idle_early). Launches of a graph are no such steps: a program may work for long before it
  * captures one.
+ *
+ * Where it has none, a long gap near the beginning is start-up, too, if no later one is half as
+ * long and the device works then: the program compiles, loads or tunes once. One that computes
+ * between its launches all along has gaps like that later.
  */
 #include "find/idle_state.h"
 
@@ -15,6 +19,10 @@
 #define SLOW_STEP   2 /* times as long as usual */
 #define STEPS_LEAST 2
 #define STEPS_MANY  10
+
+#define ONCE_NS         50000000u
+#define ONCE_WORK_PART  4  /* of the gap so much work may come before it, and has to come in all, */
+#define ONCE_EARLY_PART 10 /* ... of which the work before it is so little */
 
 int idle_start_begin(struct idle *d)
 {
@@ -90,16 +98,75 @@ int idle_start_end(const struct idle *d, uint32_t process, uint64_t *end_ns)
     return error;
 }
 
+void idle_start_gap(struct idle *d, struct idle_device *device, const struct idle_gap *gap)
+{
+    struct idle_early *early = &d->processes[device->process->index].early;
+    const struct walk_filter *f = d->walk->filter;
+    uint64_t ns = gap->end_ns - gap->begin_ns, work_ns = idle_work_ns(device);
+    if (!d->steps || (f && f->is_of_time) || early->once_count == IDLE_ONCE_MAX || ns < ONCE_NS ||
+        work_ns > ns / ONCE_WORK_PART)
+        return;
+    early->once[early->once_count] = (struct idle_once){.begin_ns = gap->begin_ns,
+                                                        .end_ns = gap->end_ns,
+                                                        .work_ns = work_ns,
+                                                        .device = (uint32_t)(device - d->devices)};
+    device->once = ++early->once_count;
+}
+
+void idle_start_host(struct idle *d, const struct idle_device *device, uint64_t end_ns, uint64_t ns)
+{
+    struct idle_early *early = &d->processes[device->process->index].early;
+    struct idle_once *o = &early->once[device->once - 1];
+    uint64_t *most_ns = end_ns == o->end_ns ? &o->host_ns : &o->later_ns;
+    *most_ns = ns > *most_ns ? ns : *most_ns;
+}
+
+/* Which of the long gaps near the process's beginning are start-up; the last ones first, since what
+ * is start-up says nothing against those before it. */
+static void judge_once(const struct idle *d, struct idle_process *p)
+{
+    for (uint32_t i = p->early.once_count; i; i--) {
+        struct idle_once *o = &p->early.once[i - 1];
+        uint64_t most_ns = o->later_ns;
+        for (uint32_t k = i; k < p->early.once_count; k++) {
+            const struct idle_once *then = &p->early.once[k];
+            uint64_t ns = then->is_start_up || then->later_ns > then->host_ns ? then->later_ns
+                                                                              : then->host_ns;
+            if (then->device == o->device && ns > most_ns)
+                most_ns = ns;
+        }
+        bool was_recorded = !p->pause_count || p->pauses[0].begin_ns > o->end_ns;
+        uint64_t work_ns = idle_work_ns(&d->devices[o->device]);
+        o->is_start_up =
+            was_recorded && o->host_ns >= ONCE_NS && o->host_ns / SLOW_STEP > most_ns &&
+            o->host_ns / ONCE_WORK_PART <= work_ns && o->work_ns <= work_ns / ONCE_EARLY_PART;
+    }
+}
+
+/* Is that row, which `early` steps of its process are start-up of, start-up? */
+static bool is_start_up(const struct idle *d, const struct idle_row *row, uint32_t early)
+{
+    const struct idle_early *e = &d->processes[row->process].early;
+    uint32_t once = row->place.epoch >> IDLE_EPOCH_BITS;
+    if ((row->place.epoch & IDLE_EPOCH_MASK) < early)
+        return row->cause != IDLE_COMMUNICATION;
+    return once && once <= e->once_count && e->once[once - 1].is_start_up &&
+           e->once[once - 1].device == row->device &&
+           (row->cause == IDLE_HOST || row->cause == IDLE_PREEMPTED || row->cause == IDLE_NOTHING);
+}
+
 /* How many of the times that are kept apart are start-up. Where recording began later than the
  * process, its first steps may not be here. */
 static int count_early(const struct idle *d, uint32_t process, uint32_t *count)
 {
-    const struct idle_process *p = &d->processes[process];
+    struct idle_process *p = &d->processes[process];
     uint64_t end_ns = 0;
     int error = p->early.count ? idle_start_end(d, process, &end_ns) : 0;
     *count = !end_ns || (p->pause_count && p->pauses[0].begin_ns < end_ns)
                  ? 0
-                 : idle_epoch(&p->early, end_ns);
+                 : idle_epoch(&p->early, end_ns) & IDLE_EPOCH_MASK;
+    if (!end_ns)
+        judge_once(d, p);
     return error;
 }
 
@@ -114,7 +181,7 @@ int idle_start_charge(struct idle *d)
     for (uint32_t i = 0; error == 0 && i < rows.count; i++) {
         struct idle_row row = rows.list[i];
         uint64_t *causes = d->devices[row.device].causes;
-        if (row.place.epoch < early[row.process] && row.cause != IDLE_COMMUNICATION) {
+        if (is_start_up(d, &row, early[row.process])) {
             causes[row.cause] -= row.ns;
             causes[IDLE_START_UP] += row.ns;
             row.cause = IDLE_START_UP;

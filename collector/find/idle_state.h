@@ -69,6 +69,7 @@ struct idle_device {
     struct idle_maker before;
     struct idle_maker launcher; /* of its last kernel or graph, if it is known */
     struct idle_held *held;     /* owned; NULL: nothing yet */
+    uint32_t once;              /* number of its last gap in idle_early; 0: none */
     uint64_t first_wait;        /* place of its first wait for another rank, ... */
     uint64_t next_wait;         /* ... of the first one that idle_waited has not passed, ... */
     uint64_t waits_end;         /* ... and behind the last one; 0: none */
@@ -238,6 +239,21 @@ int idle_start_begin(struct idle *d);
 void idle_start_mark(struct idle *d);
 int idle_start_end(const struct idle *d, uint32_t process, uint64_t *end_ns);
 int idle_start_charge(struct idle *d);
+
+/* A gap is about to be charged: it may be start-up. And: in a gap that ended at end_ns the
+ * program's own code ran, or could have, for so long; device->once is set. */
+void idle_start_gap(struct idle *d, struct idle_device *device, const struct idle_gap *gap);
+void idle_start_host(struct idle *d, const struct idle_device *device, uint64_t end_ns,
+                     uint64_t ns);
+
+/* What the device has done so far. */
+static inline uint64_t idle_work_ns(const struct idle_device *device)
+{
+    uint64_t ns = 0;
+    for (unsigned part = 0; part < IDLE_BUSY_PARTS; part++)
+        ns += device->parts[part];
+    return ns;
+}
 
 /* Of what did not end by itself: which of its work is lost. To be told all calls and all work, in
  * the order of time. (idle_lost.c) */

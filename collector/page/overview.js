@@ -193,7 +193,8 @@ sections.overview = (box, o) => {
   const lost = o.losses.some((loss) => loss[2] > 0 && missing(loss) > 0);
   const facts = [
     ["Wall time", time(o.wall_ns)],
-    o.start_up_ns > START_UP_MIN * o.wall_ns && ["Of it start-up", time(o.start_up_ns)],
+    o.start_up_ns > START_UP_MIN * o.wall_ns &&
+      ["Of it start-up", `${time(o.start_up_ns)}, until ${o.start_up_end}`],
     recorded && ["Of the GPUs' time recorded", percent(recorded)],
     median && ["Median step", time(median.duration_ns)],
     median && ["Steps", count(data.steps.whole)], ["Processes", count(o.process_count)],

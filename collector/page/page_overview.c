@@ -64,6 +64,9 @@ int page_put_overview(const struct page *p, struct page_data *d)
     fputs("{", d->stream);
     put_count("wall_ns", r->wall_end_ns - r->wall_begin_ns, d);
     put_count("start_up_ns", overview_start_up_ns(r), d);
+    fputs("\"start_up_end\": ", d->stream);
+    page_put_text(d, overview_start_up_end(&o));
+    fputs(", ", d->stream);
     put_count("process_count", r->rec->count, d);
     put_count("left_out", r->rec->left_out, d);
     put_count("threads", r->rec->thread_count - r->rec->own_thread_count, d);

@@ -106,6 +106,19 @@ uint64_t overview_start_up_ns(const struct report *r)
     return ns + (idle && idle->device_count ? idle->devices[0].causes[IDLE_START_UP] : 0);
 }
 
+const char *overview_start_up_end(const struct overview *o)
+{
+    const struct idle *idle = o->report->idle;
+    const struct idle_device *first = idle && idle->device_count ? &idle->devices[0] : NULL;
+    if (!first)
+        return "the first call";
+    if (first->begin_ns + first->causes[IDLE_START_UP] <= first->first_ns)
+        return "a GPU's first work";
+    return o->steps && o->marks->kind != STEPS_GRAPH
+               ? "the steps ran"
+               : "a GPU's first work, and long pauses soon after it";
+}
+
 /* As the table of steps has it: half of them are no longer. */
 static int measure_steps(struct overview *o)
 {

@@ -43,6 +43,9 @@ char *overview_missing_text(const struct report *r);
  * the first call, as far as it was recorded; 0 of a piece of time. */
 uint64_t overview_start_up_ns(const struct report *r);
 
+/* Until when that is: what ended it, in words. */
+const char *overview_start_up_end(const struct overview *o);
+
 /* cost_of_steps of all that was recorded; 0 of a piece of it, too. */
 double overview_cost_of_steps(const struct report *r);
 

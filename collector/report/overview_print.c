@@ -272,22 +272,19 @@ static double percent(uint64_t part, uint64_t whole)
 }
 
 /* Of so little of the time that it rounds to 0.0% nobody need know. */
-static void print_start_up(struct screen *s, const struct report *r)
+static void print_start_up(struct screen *s, const struct overview *o)
 {
+    const struct report *r = o->report;
     char time[UNIT_TEXT_BYTES];
     const struct idle *d = r->idle && r->idle->device_count ? r->idle : NULL;
     uint64_t ns = overview_start_up_ns(r), wall_ns = r->wall_end_ns - r->wall_begin_ns;
     bool is_there = percent(ns, r->whole_ns ? r->whole_ns : wall_ns) >= 0.05;
     const struct idle_device *first = d ? &d->devices[0] : NULL;
-    bool has_steps = d && first->begin_ns + first->causes[IDLE_START_UP] > first->first_ns;
     if (is_there && d && r->wall_begin_ns + ns < first->first_ns && d->stopped_ns)
         line(s, "start-up", NULL, "%s of it, as far as it was recorded", time_text(time, ns));
     else if (is_there)
         line(s, "start-up", NULL, "%s of it, until %s%s", time_text(time, ns),
-             has_steps ? "the steps ran"
-             : d       ? "a GPU's first work"
-                       : "the first call",
-             d && !d->stopped_ns ? "; shares are of the rest" : "");
+             overview_start_up_end(o), d && !d->stopped_ns ? "; shares are of the rest" : "");
     if (!d || !d->stopped_ns)
         return;
     double missing = percent(d->stopped_ns, d->window_ns);
@@ -685,7 +682,7 @@ static void print_most(struct screen *s, const struct overview *o, unsigned func
     print_shortage(s, r);
     print_failures(s, r);
     print_program(s, o);
-    print_start_up(s, r);
+    print_start_up(s, o);
     print_origin(s, r);
     print_windows(s, o);
     print_steps(s, o);

@@ -28,6 +28,7 @@ LINELESS = {"slow-loader": "enumerate(DataLoader)#_SingleProcessDataLoaderIter._
 # Programs whose finding is another's.
 KINDS = {"loss-item": "sync-in-loop", "converges": "sync-in-loop",
          "waiting-free": "allocation-churn", "compile-in-step": "start-up",
+         "compile-once": "start-up",
          "checkpoints": "sync-in-loop"}
 # What to run next where the line is known; of Python --mine.
 NEXT = {"pageable-copies": "--by=stack", "allocation-churn": "--by=stack",
@@ -73,6 +74,8 @@ FAULTS = {
     "start-up": (lambda run: run.start_up(run.processes[0]), "start-up", START),
     "compile-in-step": (lambda run: run.start_up(run.processes[0]) +
                         fault.total(fault.gaps(run.processes[0].work)), "start-up", None),
+    "compile-once": (lambda run: run.start_up(run.processes[0]) +
+                     fault.total(fault.gaps(run.processes[0].work)), "start-up", None),
     "checkpoints": (only(lambda process: fault.waited(process, "Synchronize")), "sync", None),
     "straggler": (lambda run: fault.late(run.processes)[1], "communication", "rank 2"),
     "exposed-communication": (lambda run: max(fault.exposed(run.processes)), None, "nccl"),

@@ -70,7 +70,7 @@ class Script:
 def fixture_report(run_verb, make_records):
     def report(*scripts):
         folder = make_records(line for script in scripts for line in script.text())
-        done = run_verb("report", "--format=json", "--table=gpu_time,idle", folder)
+        done = run_verb("report", "--format=json", "--table=gpu_time,idle,findings", folder)
         return check_sums(json.loads(done.stdout))
     return report
 
@@ -810,6 +810,49 @@ def test_steps_of_a_recording_that_began_late(report):
     assert start_up_us(report(s)) < 10
 
 
+WORKS_US, REST_US = 10_000, 100
+HEALTHY = [REST_US] * 100
+
+
+def paused(gaps, lasts=WORKS_US):
+    """Kernels with so much of the program's own code between them, and no steps."""
+    s = Script()
+    s.launch(lasts=lasts)
+    for gap in gaps:
+        s.now += lasts + gap
+        s.launch(lasts=lasts)
+    return s
+
+
+@pytest.mark.parametrize("gaps, wanted", [
+    ([COMPILES, *HEALTHY], COMPILES), ([300_000, COMPILES, *HEALTHY], 300_000 + COMPILES),
+    ([COMPILES, 300_000, *HEALTHY], 300_000 + COMPILES),
+    ([COMPILES, *HEALTHY, 450_000, *HEALTHY], 0), ([*HEALTHY[:30], COMPILES, *HEALTHY], 0),
+    ([COMPILES, *HEALTHY[:10]], 0), ([COMPILES] * 100, 0), ([60_000] * 9 + HEALTHY, 0),
+    ([5_500_000, *HEALTHY * 2], 5_500_000)],
+    ids=["once", "twice", "shorter then", "again", "late", "no work", "always", "nine",
+         "nothing"])
+def test_what_comes_once_is_start_up_without_steps(report, gaps, wanted):
+    """Near the beginning, before healthy work."""
+    found = report(paused(gaps))
+    assert start_up_us(found) == pytest.approx(wanted, abs=100)
+    assert ("host-bound" in [row["id"] for row in found["findings"]]) == (not wanted)
+
+
+def test_until_when_start_up_is_said_to_last(run_verb, make_records):
+    folder = make_records(paused([COMPILES, *HEALTHY]).text())
+    assert "until a GPU's first work, and long pauses soon after it; shares are of the rest\n" in \
+        run_verb("report", folder).stdout
+
+
+def test_a_pause_of_a_recording_that_began_late(report):
+    """Nobody knows what was before."""
+    s = paused([COMPILES, *HEALTHY])
+    s.add(PAUSE, MAIN, 1_000_200, 0, args=(1,))
+    s.add(PAUSE, MAIN, 1_000_300, 0, args=(0,))
+    assert start_up_us(report(s)) < 100
+
+
 def test_all_agree_on_what_start_up_is(report, run_verb, tmp_path):
     """Pieces that make up the whole, parts, workers, ranks, the screen, a database."""
     scripts = [stepped(), stepped((), rank=1)]
@@ -837,6 +880,8 @@ def test_all_agree_on_what_start_up_is(report, run_verb, tmp_path):
     ranks = json.loads(run_verb("report", "--format=json", "--table=ranks", data).stdout)["ranks"]
     assert {row["rank"]: row["idle_start_up_ns"] for row in ranks} == times
     assert "until the steps ran; shares are of the rest" in run_verb("report", data).stdout
+    page = run_verb("report", "--format=html", data).stdout
+    assert '"start_up_end": "the steps ran"' in page
     run_verb("export", "-o", tmp_path / "x.sqlite", data)
     told = sqlite3.connect(tmp_path / "x.sqlite").execute(
         "SELECT sum(total) FROM GPUPROF_IDLE WHERE cause = 'start-up'")

@@ -535,6 +535,19 @@ def compile_in_step(healthy):
     begin_step(STEPS)
 
 
+def compile_once(healthy):
+    """No steps: behind its first kernel the faulty one compiles, and is quick then."""
+    gemm, here = kernel(GEMM), on(main)
+    gemm(MS, *here)
+    wait()
+    end = time.monotonic() + (0.002 if healthy else 1.1)
+    while time.monotonic() < end:
+        sum(range(1000))
+    for _ in range(STEPS):
+        gemm(8 * MS, *here)  # fault compile-once
+    wait()
+
+
 def checkpoints(healthy):
     """Each eighth step writes the model's weights to a file, which the faulty one waits for."""
     gemm, here, weights, kept = kernel(GEMM), on(main), memory(), pinned()
