@@ -3,10 +3,10 @@
 
 #include <math.h>
 
+#include "analyse/memory_peaks.h"
 #include "base/message.h"
 #include "diff/run_work.h"
 #include "error.h"
-#include "report/memory_peaks.h"
 
 /* ---- the walks ------------------------------------------------------------------------------- */
 

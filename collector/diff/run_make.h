@@ -11,8 +11,8 @@
 #ifndef GPUPROF_COLLECTOR_RUN_MAKE_H
 #define GPUPROF_COLLECTOR_RUN_MAKE_H
 
+#include "analyse/device_report.h"
 #include "diff/run_steps.h"
-#include "report/device_report.h"
 
 /* Reads all events of `rec`. EXIT_OK, or another exit code after one line on stderr;
  * run_summary_release in both cases. */

@@ -8,11 +8,11 @@
 
 #include "base/message.h"
 #include "base/options.h"
+#include "clocks/host_clocks.h"
 #include "error.h"
 #include "export/event_lanes.h"
 #include "export/export_writer.h"
 #include "find/idle.h"
-#include "model/host_clocks.h"
 #include "output/verb_output.h"
 #include "trace/trace_writer.h"
 

@@ -9,8 +9,8 @@
 #include "base/message.h"
 #include "base/unit_text.h"
 #include "error.h"
+#include "memory/ledger_layout.h"
 #include "model/call_tree.h"
-#include "model/ledger_layout.h"
 #include "record/gpu_record.h"
 
 void memory_report_release(struct memory_report *m)

@@ -13,8 +13,8 @@
 
 #include "base/number_set.h"
 #include "base/options.h"
+#include "memory/ledger.h"
 #include "memory/memory_ranges.h"
-#include "model/ledger.h"
 #include "model/steps.h"
 
 #define MEMORY_CURVE       240  /* pieces that the time of the recording is cut into */

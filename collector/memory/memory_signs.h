@@ -10,7 +10,7 @@
 #ifndef GPUPROF_COLLECTOR_MEMORY_SIGNS_H
 #define GPUPROF_COLLECTOR_MEMORY_SIGNS_H
 
-#include "model/ledger.h"
+#include "memory/ledger.h"
 #include "model/steps.h"
 
 #define SIGNS_PIECES 240 /* that the time of a process is cut into */

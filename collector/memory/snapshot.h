@@ -13,9 +13,9 @@
 #define GPUPROF_COLLECTOR_SNAPSHOT_H
 
 #include "base/spool.h"
+#include "memory/ledger_layout.h"
 #include "memory/memory_report.h"
 #include "model/call_tree.h"
-#include "model/ledger_layout.h"
 #include "output/output.h"
 
 #define SNAPSHOT_DEVICES_MAX  64         /* further ones are left out, and counted */

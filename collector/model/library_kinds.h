@@ -11,7 +11,7 @@
 
 #include "base/key_map.h"
 #include "base/number_set.h"
-#include "model/library_flops.h"
+#include "flops/library_flops.h"
 #include "model/timeline.h"
 #include "symbol/kernel_names.h"
 

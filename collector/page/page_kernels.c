@@ -2,8 +2,8 @@
 /* How long the kernels took that take most: their times in buckets, eight to each power of two. */
 #include <inttypes.h>
 
+#include "analyse/gpu_report.h"
 #include "page/page.h"
-#include "report/gpu_report.h"
 
 #define KERNELS_MAX 200
 #define TOGETHER    8 /* buckets of a histogram that are one here */

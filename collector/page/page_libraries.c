@@ -2,8 +2,8 @@
 /* What the devices of a recording can do at most, for the roofline. */
 #include <string.h>
 
+#include "analyse/device_peak.h"
 #include "page/page.h"
-#include "report/device_peak.h"
 
 #define ROOF_DEVICES_MAX 8 /* different ones */
 

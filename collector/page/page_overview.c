@@ -4,11 +4,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analyse/gpu_report.h"
 #include "find/idle.h"
 #include "model/selection.h"
 #include "page/page.h"
 #include "read/process_title.h"
-#include "report/gpu_report.h"
 #include "report/overview.h"
 
 #define PROCESSES_MAX 4096

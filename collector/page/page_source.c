@@ -7,10 +7,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analyse/source_report.h"
 #include "base/json_text.h"
 #include "error.h"
 #include "page/page.h"
-#include "report/source_report.h"
 
 #define FILES_MAX      300
 #define FILE_LINES_MAX 2000 /* a file that shows more shows only those that cost something */

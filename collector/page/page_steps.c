@@ -5,11 +5,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analyse/gpu_report.h"
+#include "analyse/op_report.h"
+#include "analyse/step_waits.h"
 #include "error.h"
 #include "record/gpu_record.h"
-#include "report/gpu_report.h"
-#include "report/op_report.h"
-#include "report/step_waits.h"
 
 #define DURATIONS_BYTES_MAX (6u << 20)
 

@@ -8,9 +8,9 @@
 #ifndef GPUPROF_COLLECTOR_PAGE_STEPS_H
 #define GPUPROF_COLLECTOR_PAGE_STEPS_H
 
+#include "analyse/step_report.h"
 #include "page/page_data.h"
 #include "report/report.h"
-#include "report/step_report.h"
 
 #define PAGE_STEPS_MAX 12000
 #define PAGE_NAMES_MAX 16 /* kernels, and operators */

@@ -4,10 +4,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analyse/device_report.h"
 #include "base/json_text.h"
 #include "base/unit_text.h"
 #include "read/process_title.h"
-#include "report/device_report.h"
 
 static const struct device_row *row_at(const struct table *t, uint32_t index)
 {

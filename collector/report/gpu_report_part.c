@@ -3,10 +3,10 @@
 
 #include <string.h>
 
+#include "analyse/gpu_report_state.h"
+#include "analyse/library_report.h"
 #include "base/array.h"
 #include "error.h"
-#include "report/gpu_report_state.h"
-#include "report/library_report.h"
 
 #define ROW_BYTES    12 /* in a part, at least */
 #define DEVICE_BYTES 7

@@ -3,8 +3,8 @@
 #ifndef GPUPROF_COLLECTOR_GPU_REPORT_PART_H
 #define GPUPROF_COLLECTOR_GPU_REPORT_PART_H
 
+#include "analyse/gpu_report.h"
 #include "query/part_file.h"
-#include "report/gpu_report.h"
 
 /* Puts what was found into the part. `libraries` tells which calls made kernels; or NULL. */
 void gpu_report_put(struct gpu_report *g, struct part *part,

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The tables of the devices on paper. Names of tables and columns are those of `nsys stats` where
  * it has them. */
-#include "report/gpu_report.h"
-#include "report/range_rows.h"
+#include "analyse/gpu_report.h"
+#include "analyse/range_rows.h"
 
 static uint64_t mean_ns(const struct gpu_stat *row)
 {

@@ -7,8 +7,8 @@
 #ifndef GPUPROF_COLLECTOR_LIBRARY_PART_H
 #define GPUPROF_COLLECTOR_LIBRARY_PART_H
 
+#include "analyse/library_report.h"
 #include "query/part_file.h"
-#include "report/library_report.h"
 
 /* Of one that is_part; NULL: none was made. 0 or GPUPROF_NO_MEMORY. */
 int library_part_put(const struct library_report *l, struct part *p);

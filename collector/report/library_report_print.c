@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The table of calls of libraries (library_report.h). */
+#include "analyse/library_report.h"
 #include "api/api.h"
 #include "record/library_text.h"
-#include "report/library_report.h"
 
 enum {
     NAME,

@@ -3,8 +3,8 @@
 #ifndef GPUPROF_COLLECTOR_OP_PART_H
 #define GPUPROF_COLLECTOR_OP_PART_H
 
+#include "analyse/op_report.h"
 #include "query/part_file.h"
-#include "report/op_report.h"
 
 /* Of a report by name, complete; it may be NULL. */
 void op_part_put(const struct op_report *o, struct part *p);

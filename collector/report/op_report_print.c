@@ -3,10 +3,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analyse/op_report.h"
+#include "analyse/range_rows.h"
 #include "base/json_text.h"
 #include "base/unit_text.h"
-#include "report/op_report.h"
-#include "report/range_rows.h"
 
 #define STACK_SHOWN_MAX 64 /* of what is around a row, the innermost */
 

@@ -4,14 +4,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "analyse/step_report.h"
+#include "analyse/step_waits.h"
 #include "base/array.h"
 #include "base/unit_text.h"
 #include "error.h"
 #include "find/idle.h"
 #include "rank.h"
 #include "read/process_title.h"
-#include "report/step_report.h"
-#include "report/step_waits.h"
 
 static int count_devices(struct overview *o)
 {

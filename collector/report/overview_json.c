@@ -3,13 +3,13 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
+#include "analyse/device_report.h"
 #include "base/json_text.h"
 #include "find/findings.h"
 #include "find/idle.h"
 #include "memory/memory_advice.h"
 #include "memory/memory_look.h"
 #include "model/selection.h"
-#include "report/device_report.h"
 #include "report/overview.h"
 
 static void print_time(const struct idle *d, FILE *out)

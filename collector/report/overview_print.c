@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analyse/device_report.h"
+#include "analyse/step_report.h"
 #include "base/json_text.h"
 #include "base/next_words.h"
 #include "base/unit_text.h"
@@ -14,10 +16,8 @@
 #include "model/absence.h"
 #include "model/selection.h"
 #include "read/process_title.h"
-#include "report/device_report.h"
 #include "report/dumps.h"
 #include "report/overview.h"
-#include "report/step_report.h"
 #include "table/text_width.h"
 
 #define ORIGIN_LATE_NS  1000000000u /* behind the start of the first process */

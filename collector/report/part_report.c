@@ -4,19 +4,19 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analyse/device_report.h"
+#include "analyse/energy_report.h"
+#include "analyse/gpu_report.h"
+#include "analyse/step_report.h"
 #include "base/array.h"
 #include "base/message.h"
 #include "error.h"
 #include "report/collective_part.h"
-#include "report/device_report.h"
-#include "report/energy_report.h"
-#include "report/gpu_report.h"
 #include "report/gpu_report_part.h"
 #include "report/library_part.h"
 #include "report/op_part.h"
 #include "report/process_part.h"
 #include "report/step_part.h"
-#include "report/step_report.h"
 
 #define FAILURE_BYTES 8 /* in a part, at least */
 

@@ -4,6 +4,15 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analyse/device_report.h"
+#include "analyse/energy_report.h"
+#include "analyse/gpu_report.h"
+#include "analyse/library_report.h"
+#include "analyse/op_report.h"
+#include "analyse/source_report.h"
+#include "analyse/stack_report.h"
+#include "analyse/step_report.h"
+#include "analyse/throttle_finding.h"
 #include "api/api.h"
 #include "base/array.h"
 #include "base/message.h"
@@ -14,16 +23,7 @@
 #include "memory/memory_look.h"
 #include "model/selection.h"
 #include "model/steps.h"
-#include "report/device_report.h"
-#include "report/energy_report.h"
-#include "report/gpu_report.h"
-#include "report/library_report.h"
-#include "report/op_report.h"
 #include "report/part_missing.h"
-#include "report/source_report.h"
-#include "report/stack_report.h"
-#include "report/step_report.h"
-#include "report/throttle_finding.h"
 
 static int take_call(void *context, const struct slice *s)
 {

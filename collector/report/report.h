@@ -9,6 +9,9 @@
 #include <stdio.h>
 
 #include "analyse/analyses.h"
+#include "analyse/cost_report.h"
+#include "analyse/failures.h"
+#include "analyse/rank_report.h"
 #include "base/options.h"
 #include "find/hang.h"
 #include "memory/memory_signs.h"
@@ -16,9 +19,6 @@
 #include "model/op_phases.h"
 #include "query/report_parts.h"
 #include "record/losses.h"
-#include "report/cost_report.h"
-#include "report/failures.h"
-#include "report/rank_report.h"
 #include "table/table.h"
 
 struct device_report;

@@ -3,11 +3,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analyse/cost_report.h"
 #include "base/json_text.h"
 #include "base/unit_text.h"
 #include "model/absence.h"
 #include "read/process_title.h"
-#include "report/cost_report.h"
 #include "report/loss_report.h"
 #include "report/overview.h"
 #include "report/part_report.h"

@@ -5,25 +5,25 @@
 #include <limits.h>
 #include <string.h>
 
+#include "analyse/cost_report.h"
+#include "analyse/device_report.h"
+#include "analyse/energy_report.h"
+#include "analyse/failures.h"
+#include "analyse/gpu_report.h"
+#include "analyse/library_report.h"
+#include "analyse/op_report.h"
+#include "analyse/rank_report.h"
+#include "analyse/source_report.h"
+#include "analyse/stack_report.h"
+#include "analyse/step_report.h"
 #include "base/message.h"
 #include "base/nearest.h"
 #include "find/findings.h"
 #include "find/idle.h"
 #include "report/clock_report.h"
-#include "report/cost_report.h"
-#include "report/device_report.h"
 #include "report/dumps.h"
-#include "report/energy_report.h"
-#include "report/failures.h"
-#include "report/gpu_report.h"
-#include "report/library_report.h"
 #include "report/loss_report.h"
-#include "report/op_report.h"
 #include "report/part_report.h"
-#include "report/rank_report.h"
-#include "report/source_report.h"
-#include "report/stack_report.h"
-#include "report/step_report.h"
 
 struct table_list {
     const struct table_info *infos;

@@ -4,9 +4,11 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "analyse/source_report.h"
+#include "analyse/step_report.h"
 #include "base/message.h"
+#include "clocks/host_clocks.h"
 #include "error.h"
-#include "model/host_clocks.h"
 #include "model/selection.h"
 #include "output/verb_output.h"
 #include "read/recorded_program.h"
@@ -15,8 +17,6 @@
 #include "report/report.h"
 #include "report/report_tables.h"
 #include "report/shared_report.h"
-#include "report/source_report.h"
-#include "report/step_report.h"
 #include "table/text_width.h"
 
 #define SUMMARY_FUNCTIONS 4

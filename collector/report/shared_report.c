@@ -5,11 +5,11 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "analyse/gpu_report_state.h"
 #include "base/file_at.h"
 #include "base/workers.h"
 #include "find/finding_memory.h"
 #include "memory/memory_look.h"
-#include "report/gpu_report_state.h"
 #include "report/part_verb.h"
 #include "report/report_tables.h"
 

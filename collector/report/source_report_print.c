@@ -3,10 +3,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analyse/source_report.h"
+#include "analyse/stack_cost_cells.h"
 #include "base/json_text.h"
 #include "base/unit_text.h"
-#include "report/source_report.h"
-#include "report/stack_cost_cells.h"
 
 #define TAB   8
 #define OTHER "(all other calls: no line below the folder, or no stack)"

@@ -3,11 +3,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analyse/stack_cost_cells.h"
+#include "analyse/stack_report.h"
 #include "base/json_text.h"
 #include "base/unit_text.h"
 #include "model/absence.h"
-#include "report/stack_cost_cells.h"
-#include "report/stack_report.h"
 
 #define NO_STACK  "(no stack: below the threshold, not asked for, or lost)"
 #define NO_PYTHON "(no Python frames)"

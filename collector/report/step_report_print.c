@@ -5,13 +5,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analyse/device_report.h"
+#include "analyse/step_report.h"
+#include "analyse/step_waits.h"
 #include "base/json_text.h"
 #include "base/next_words.h"
 #include "base/unit_text.h"
 #include "read/process_title.h"
-#include "report/device_report.h"
-#include "report/step_report.h"
-#include "report/step_waits.h"
 
 #define CHANGES_SHOWN 5 /* in the text, of kernels, and of operators */
 #define NS_PER_S      1e9

@@ -11,8 +11,8 @@
 #include "api/api.h"
 #include "base/array.h"
 #include "error.h"
+#include "memory/ledger_totals.h"
 #include "model/device_throttle.h"
-#include "model/ledger_totals.h"
 #include "record/gpu_record.h"
 #include "trace/chrome.h"
 

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 
 #include "error.h"
-#include "model/ledger_totals.h"
+#include "memory/ledger_totals.h"
 #include "record/gpu_record.h"
 #include "trace/chrome.h"
 

@@ -7,8 +7,8 @@
 
 #include "base/message.h"
 #include "base/options.h"
+#include "clocks/host_clocks.h"
 #include "error.h"
-#include "model/host_clocks.h"
 #include "output/verb_output.h"
 #include "rank.h"
 #include "trace/merge_trace.h"

@@ -20,6 +20,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "analyse/step_report.h"
 #include "block.h"
 #include "bytes.h"
 #include "control_text.h"
@@ -34,7 +35,6 @@
 #include "read/recording.h"
 #include "record/gpu_record.h"
 #include "report/report.h"
-#include "report/step_report.h"
 #include "trace/trace_writer.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

@@ -4,7 +4,7 @@
 
 #include <math.h>
 
-#include "model/clock_fit.h"
+#include "clocks/clock_fit.h"
 
 #define US          1e3
 #define S           1e9

@@ -1,0 +1,386 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "analyse/cost_report.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/json_text.h"
+#include "base/unit_text.h"
+#include "error.h"
+
+#define STEPS_SHOWN_MAX 32 /* in the text, of all processes together */
+#define UNKNOWN_STEP    "something unknown"
+#define TIMED_FEW       100  /* of a class: what is known of fewer ... */
+#define TIMED_OF        1000 /* ... for so many times as many is a guess */
+#define STEPS_NEWS      1.5 /* times the steps' time: a thread that lived for less tells the same */
+
+static double worst_share(const struct process *p)
+{
+    return cost_share(p->costs.sum[COST_SUM_WORST_COST_NS], p->costs.sum[COST_SUM_WORST_WALL_NS]);
+}
+
+int cost_report_init(struct cost_report *c, const struct recording *rec)
+{
+    struct cost_report t = {.process_count = rec->count};
+    for (uint32_t i = 0; i < rec->count; i++) {
+        const struct process *p = rec->processes[i];
+        const uint64_t *sum = p->costs.sum;
+        for (unsigned k = 0; k < COST_COUNT; k++) {
+            t.rows[k].count += p->costs.rows[k].count;
+            t.rows[k].timed += p->costs.rows[k].timed;
+            t.rows[k].timed_ns += p->costs.rows[k].timed_ns;
+            t.rows[k].total_ns += p->costs.rows[k].total_ns;
+            t.rows[k].unmeasured += p->costs.rows[k].unmeasured;
+        }
+        t.threads += sum[COST_SUM_THREADS];
+        t.wall_ns += sum[COST_SUM_WALL_NS];
+        t.cost_ns += sum[COST_SUM_COST_NS];
+        t.own_ns += sum[COST_SUM_OWN_NS];
+        t.span_ns += sum[COST_SUM_SPAN_NS];
+        t.step_count += p->costs.step_count;
+        if (sum[COST_SUM_WORST_WALL_NS] && (!t.worst || worst_share(p) > worst_share(t.worst)))
+            t.worst = p;
+    }
+    for (unsigned k = 0; k < COST_COUNT; k++)
+        t.is_blind |= t.rows[k].unmeasured && !t.cost_ns;
+    t.steps = calloc(t.step_count + 1u, sizeof *t.steps);
+    t.step_count = 0;
+    for (uint32_t i = 0; t.steps && i < rec->count; i++) {
+        const struct process *p = rec->processes[i];
+        for (uint32_t k = 0; k < p->costs.step_count; k++)
+            t.steps[t.step_count++] = (struct step_taken){p, &p->costs.steps[k]};
+    }
+    *c = t;
+    return t.steps ? 0 : GPUPROF_NO_MEMORY;
+}
+
+void cost_report_release(struct cost_report *c)
+{
+    free(c->steps);
+}
+
+static uint64_t measured(const struct cost_row *row)
+{
+    return row->count - row->unmeasured;
+}
+
+static uint64_t each_ns(const struct cost_row *row)
+{
+    return measured(row) ? row->total_ns / measured(row) : 0;
+}
+
+static bool is_empty(const struct cost_row *row)
+{
+    return !row->count && !row->total_ns;
+}
+
+static bool is_own(unsigned class)
+{
+    return cost_infos[class].place == COST_PLACE_OWN;
+}
+
+/* A start is no part of a thread's time as it is counted; of a program that is over at once it is
+ * the larger part. */
+static double row_share(const struct cost_report *t, unsigned class)
+{
+    uint64_t part_ns = t->rows[class].total_ns;
+    uint64_t whole_ns = is_own(class) ? t->span_ns : t->wall_ns;
+    return cost_share(part_ns, whole_ns + (class == COST_START && whole_ns ? part_ns : 0));
+}
+
+/* What a step gave up, clean; or of a later version's step what its record says. */
+static char *step_text(const struct step_down *s)
+{
+    return json_line(s->text[0] ? s->text : UNKNOWN_STEP);
+}
+
+/* Is a cost known at all, of no call of the class itself? */
+static bool is_estimate(const struct cost_row *row, unsigned class)
+{
+    return !is_own(class) && !row->timed && row->total_ns;
+}
+
+/* Threads time their first calls, and then some a second: of a short run these are all. */
+static bool is_rough(const struct cost_row *row, unsigned class)
+{
+    return !is_own(class) && row->timed && row->timed < TIMED_FEW &&
+           row->count / TIMED_OF > row->timed;
+}
+
+bool cost_is_rough(const struct cost_report *c)
+{
+    uint64_t rough_ns = 0;
+    for (unsigned i = 0; i < COST_COUNT; i++)
+        rough_ns += is_rough(&c->rows[i], i) ? c->rows[i].total_ns : 0;
+    return rough_ns > c->cost_ns / 2;
+}
+
+double cost_of_steps(const struct recording *rec, const struct steps *steps)
+{
+    double worst = 0;
+    for (uint32_t i = 0; steps && steps->firsts && i < rec->count; i++) {
+        const uint64_t *sum = rec->processes[i]->costs.sum;
+        uint64_t steps_ns = 0;
+        for (uint32_t k = steps->firsts[i]; k < steps->firsts[i + 1]; k++)
+            steps_ns += steps->list[k].end_ns - steps->list[k].begin_ns;
+        double share = cost_share(sum[COST_SUM_WORST_COST_NS], steps_ns);
+        bool is_news = (double)sum[COST_SUM_WORST_WALL_NS] > STEPS_NEWS * (double)steps_ns;
+        worst = is_news && share <= 1 && share > worst ? share : worst;
+    }
+    return worst;
+}
+
+/* ---- the classes ---- */
+
+enum { NAME, COUNT, TIMED, UNMEASURED, TOTAL, EACH, SHARE, MEASURED, IS_KNOWN, COLUMNS };
+
+static const struct column class_columns[COLUMNS] = {
+    [NAME] = {"name", "for"},
+    [COUNT] = {"count", NULL, COLUMN_COUNT},
+    [TIMED] = {"timed", NULL, COLUMN_COUNT},
+    [UNMEASURED] = {"unmeasured", NULL, COLUMN_COUNT},
+    [TOTAL] = {"total_ns", "total", COLUMN_NS, 12},
+    [EACH] = {"mean_ns", "each", COLUMN_NS, 12, .spare = 1},
+    [SHARE] = {"share", "share", COLUMN_FINE_SHARE, 7},
+    [MEASURED] = {NULL, "count", COLUMN_COUNT, 12, .spare = 1},
+};
+
+static bool is_known(const struct cost_row *row)
+{
+    return row->total_ns || measured(row);
+}
+
+/* The text has a row for what of a class was not measured, below all others. */
+static void classes_begin(struct table *t, enum report_format format)
+{
+    const struct cost_report *c = t->source;
+    t->count = format == FORMAT_TEXT ? 2 * COST_COUNT : COST_COUNT;
+    t->is_there = c->worst || c->step_count || format == FORMAT_JSON;
+}
+
+static bool has_class(const struct table *t, uint32_t index, enum report_format format)
+{
+    const struct cost_row *row = &((const struct cost_report *)t->source)->rows[index % COST_COUNT];
+    if (format == FORMAT_TEXT)
+        return index < COST_COUNT ? is_known(row) : row->unmeasured > 0;
+    return format == FORMAT_JSON ? !is_empty(row) : is_known(row) || row->unmeasured;
+}
+
+/* A row of the text. */
+static void fill_class_text(const struct cost_report *c, uint32_t index, struct cell *cells)
+{
+    unsigned class = index % COST_COUNT;
+    const struct cost_row *row = &c->rows[class];
+    cells[NAME] = cell_text(cost_infos[class].meaning);
+    if (index >= COST_COUNT) {
+        cells[TOTAL] = cell_text("not measured");
+        cells[MEASURED] = cell_number(row->unmeasured);
+        return;
+    }
+    cells[SHARE] = cell_real(row_share(c, class));
+    cells[TOTAL] = cell_number(row->total_ns);
+    cells[TOTAL].estimated = is_estimate(row, class) || is_rough(row, class);
+    if (!measured(row))
+        return;
+    cells[MEASURED] = cell_number(measured(row));
+    cells[EACH] = cell_number(each_ns(row));
+    cells[EACH].estimated = cells[TOTAL].estimated;
+}
+
+static void fill_class(const struct table *t, uint32_t index, enum report_format format,
+                       struct cell *cells)
+{
+    const struct cost_report *c = t->source;
+    if (format == FORMAT_TEXT) {
+        fill_class_text(c, index, cells);
+        return;
+    }
+    const struct cost_row *row = &c->rows[index];
+    bool known = is_known(row);
+    cells[NAME] = cell_text(cost_infos[index].name);
+    cells[COUNT] = cell_number(row->count);
+    cells[TIMED] = cell_number(row->timed);
+    cells[UNMEASURED] = cell_number(row->unmeasured);
+    cells[TOTAL] = known ? cell_number(row->total_ns) : cell_text(NULL);
+    cells[EACH] = known ? cell_number(each_ns(row)) : cell_text(NULL);
+    cells[SHARE] = known ? cell_real(row_share(c, index)) : cell_text(NULL);
+    cells[MEASURED] = cell_number(measured(row));
+    cells[IS_KNOWN] = cell_number(known);
+}
+
+/* "the main thread", "thread 13 (loader)", or, where no more is known, "thread number 4". Owned, or
+ * NULL. */
+static char *worst_thread(const struct process *p)
+{
+    const struct cost_table *t = &p->costs;
+    char text[THREAD_NAME_BYTES_MAX + 48];
+    if (t->worst_tid && t->worst_tid == p->header.pid)
+        return strdup("the main thread");
+    if (t->worst_tid)
+        snprintf(text, sizeof text, "thread %u%s%s%s", t->worst_tid, t->worst_name[0] ? " (" : "",
+                 t->worst_name, t->worst_name[0] ? ")" : "");
+    else
+        snprintf(text, sizeof text, "thread number %llu",
+                 (unsigned long long)t->sum[COST_SUM_WORST_THREAD]);
+    return json_line(text);
+}
+
+static void print_shares(const struct cost_report *t, bool is_whole, FILE *out)
+{
+    fprintf(out, "  of the program's threads' time%s",
+            t->rows[COST_START].count ? ", starts left out" : "");
+    if (t->is_blind) {
+        fprintf(out, ": not measured");
+        return;
+    }
+    fprintf(out, "%s: %.2f%%", is_whole ? "" : ", as far as it was measured",
+            100 * cost_share(t->cost_ns, t->wall_ns));
+    if (!t->worst)
+        return;
+    char *who = worst_thread(t->worst);
+    fprintf(out, ", at most %.2f%% of one thread's (%s of process %u)", 100 * worst_share(t->worst),
+            who ? who : "?", t->worst->header.pid);
+    free(who);
+}
+
+static void print_notes(const struct table *table, FILE *out)
+{
+    const struct cost_report *c = table->source;
+    char timed[UNIT_TEXT_BYTES], count[UNIT_TEXT_BYTES];
+    bool estimates = false, is_whole = true;
+    for (unsigned i = 0; i < COST_COUNT; i++) {
+        if (is_rough(&c->rows[i], i))
+            fprintf(out,
+                    "  ~ %s: only %s of %s were timed, the threads' first, which take longest\n",
+                    cost_infos[i].name, count_text(timed, c->rows[i].timed),
+                    count_text(count, c->rows[i].count));
+        estimates |= is_estimate(&c->rows[i], i);
+        is_whole &= !c->rows[i].unmeasured;
+    }
+    if (estimates)
+        fprintf(out, "  ~: none of these was timed; taken to cost what the others do\n");
+    print_shares(c, is_whole, out);
+    fprintf(out, "\n  not in it: what the driver and CUPTI do more because they are watched\n");
+}
+
+static void print_json_totals(const struct table *t, FILE *out)
+{
+    const struct cost_report *c = t->source;
+    fprintf(out, "\"own_cost\": {\"threads\": %llu, \"wall_ns\": %llu, ",
+            (unsigned long long)c->threads, (unsigned long long)c->wall_ns);
+    if (c->is_blind)
+        fprintf(out, "\"cost_ns\": null, \"share\": null, \"worst_share\": null, ");
+    else
+        fprintf(out, "\"cost_ns\": %llu, \"share\": %.6f, \"worst_share\": %.6f, ",
+                (unsigned long long)c->cost_ns, cost_share(c->cost_ns, c->wall_ns),
+                c->worst ? worst_share(c->worst) : 0.0);
+    fprintf(out, "\"own_ns\": %llu, \"span_ns\": %llu,\n", (unsigned long long)c->own_ns,
+            (unsigned long long)c->span_ns);
+}
+
+/* ---- what was given up ---- */
+
+enum { STEP_NAME, STEP_PID, BEGIN, STEP, STEP_SHARE, BUDGET, ONE, STEP_COLUMNS };
+
+static const struct column step_columns[STEP_COLUMNS] = {
+    [STEP_NAME] = {NULL},
+    [STEP_PID] = {"pid", NULL, COLUMN_NUMBER, .ascending = true},
+    [BEGIN] = {"begin_ns", NULL, COLUMN_NS, .ascending = true},
+    [STEP] = {"step"},
+    [STEP_SHARE] = {"share", NULL, COLUMN_FINE_SHARE},
+    [BUDGET] = {"budget", NULL, COLUMN_FINE_SHARE},
+    [ONE] = {NULL},
+};
+
+static void steps_begin(struct table *t, enum report_format format)
+{
+    t->count = ((const struct cost_report *)t->source)->step_count;
+    t->is_there = t->count || format == FORMAT_JSON;
+}
+
+/* "--overhead-max: pid 7, after 1.0 s: stacks (2.000% of a thread's time, budget 1.000%)". */
+static char *step_line(const struct cost_report *c, const struct step_taken *taken)
+{
+    const struct step_down *s = taken->step;
+    char process[64] = "", time[UNIT_TEXT_BYTES], *line = NULL;
+    if (c->process_count > 1)
+        snprintf(process, sizeof process, "pid %u, ", taken->process->header.pid);
+    int length = asprintf(
+        &line, "--overhead-max: %safter %s: %s (%.3f%% of a thread's time, budget %.3f%%)", process,
+        time_text(time, s->begin_ns), s->text[0] ? s->text : UNKNOWN_STEP,
+        100 * (double)s->share / COST_PER_MILLION, 100 * (double)s->budget / COST_PER_MILLION);
+    return length < 0 ? NULL : line;
+}
+
+static void fill_step(const struct table *t, uint32_t index, enum report_format format,
+                      struct cell *cells)
+{
+    const struct cost_report *c = t->source;
+    const struct step_down *s = c->steps[index].step;
+    cells[STEP_NAME] =
+        format == FORMAT_TEXT ? cell_owned(step_line(c, &c->steps[index])) : cell_text(s->text);
+    cells[STEP_PID] = cell_number(c->steps[index].process->header.pid);
+    cells[BEGIN] = cell_number(s->begin_ns);
+    cells[STEP] = cell_text(s->text);
+    cells[STEP_SHARE] = cell_real((double)s->share / COST_PER_MILLION);
+    cells[BUDGET] = cell_real((double)s->budget / COST_PER_MILLION);
+    cells[ONE] = cell_number(1);
+}
+
+static void print_json_end(const struct table *t, FILE *out)
+{
+    (void)t;
+    fputc('}', out);
+}
+
+/* ---- the tables ---- */
+
+const struct table_info cost_tables[2] = {
+    {.name = "cost",
+     .old_name = "own_cost",
+     .key = "classes",
+     .title = "gpuprof's own cost",
+     .columns = class_columns,
+     .column_count = COLUMNS,
+     .text = {SHARE, TOTAL, MEASURED, EACH},
+     .csv = {{CSV_COST, "host", 0, IS_KNOWN, {MEASURED, TOTAL, EACH}},
+             {CSV_COST_UNMEASURED, "host", 0, UNMEASURED, {[FIELD_COUNT] = UNMEASURED}}},
+     .csv_count = 2,
+     .begin = classes_begin,
+     .has = has_class,
+     .row = fill_class,
+     .text_behind = print_notes,
+     .json_before = print_json_totals},
+    {.name = "cost",
+     .old_name = "own_cost",
+     .key = "steps",
+     .columns = step_columns,
+     .column_count = STEP_COLUMNS,
+     .csv = {{CSV_STEP_DOWN, "host", 0, 0, {[FIELD_COUNT] = ONE}}},
+     .csv_count = 1,
+     .is_bare = true,
+     .is_joined = true,
+     .text_limit = STEPS_SHOWN_MAX,
+     .more = "--overhead-max: ... and %s more step%s",
+     .begin = steps_begin,
+     .row = fill_step,
+     .json_behind = print_json_end},
+};
+
+void cost_report_print_summary(const struct recording *rec, FILE *out)
+{
+    uint32_t processes = 0;
+    const struct step_down *last = NULL;
+    for (uint32_t i = 0; i < rec->count; i++) {
+        const struct cost_table *costs = &rec->processes[i]->costs;
+        processes += costs->step_count > 0;
+        if (costs->step_count && (!last || costs->steps[costs->step_count - 1].step > last->step))
+            last = &costs->steps[costs->step_count - 1];
+    }
+    if (!last)
+        return;
+    char *text = step_text(last);
+    fprintf(out, "  given up   in %u process%s, because of --overhead-max; at last: %s\n",
+            processes, processes == 1 ? "" : "es", text ? text : "?");
+    free(text);
+}

@@ -1,0 +1,460 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "analyse/device_report.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/array.h"
+#include "error.h"
+#include "read/process_title.h"
+
+#define CURVES       (THROTTLES + 1) /* of a row */
+#define POWER_MAX_MW 20000000u       /* no device burns as much: its counter of energy is wrong */
+
+int device_report_init(struct device_report *r, struct walk *walk, const struct idle *idle)
+{
+    *r = (struct device_report){.walk = walk, .idle = idle};
+    r->firsts = calloc(walk->rec->count + 1u, sizeof *r->firsts);
+    return r->firsts ? 0 : GPUPROF_NO_MEMORY;
+}
+
+void device_report_release(struct device_report *r)
+{
+    for (uint32_t i = 0; i < r->count; i++) {
+        device_curve_release(&r->rows[i]->energy);
+        for (unsigned why = 0; why < THROTTLES; why++)
+            device_curve_release(&r->rows[i]->throttled[why]);
+        free(r->rows[i]);
+    }
+    free(r->rows);
+    free(r->firsts);
+}
+
+/* ---- readings -------------------------------------------------------------------------------- */
+
+static bool is_same_device(const struct device_row *row, const struct device_row *other)
+{
+    return (row->uuid_high || row->uuid_low) && !row->is_part && !other->is_part &&
+           row->uuid_high == other->uuid_high && row->uuid_low == other->uuid_low;
+}
+
+/* Behind the others of its process; is it the same device as one of them? */
+static void add_to_process(struct device_report *r, struct device_row *row)
+{
+    uint32_t *next = &r->firsts[row->process->index];
+    while (*next) {
+        struct device_row *other = r->rows[*next - 1];
+        row->is_double |= is_same_device(row, other);
+        next = &other->next;
+    }
+    *next = r->count + 1;
+}
+
+/* Sources come one by one, and so do their rows. NULL: no memory. */
+static struct device_row *row_of(struct device_report *r, const struct device_source *source)
+{
+    while (r->count <= source->place) {
+        struct device_row **rows = array_room(r->rows, r->count, &r->capacity, sizeof *rows, 8);
+        struct device_row *row = rows ? calloc(1, sizeof *row) : NULL;
+        r->rows = rows ? rows : r->rows;
+        if (!row)
+            return NULL;
+        row->energy.rate_max = POWER_MAX_MW;
+        for (unsigned why = 0; why < THROTTLES; why++)
+            row->throttled[why].may_rest = true;
+        const struct device_source *its = r->walk->sources.list[r->count];
+        row->process = its->process;
+        row->device = its->device;
+        row->uuid_high = its->uuid_high;
+        row->uuid_low = its->uuid_low;
+        device_source_uuid_text(its, row->uuid);
+        row->is_part = device_source_is_part(its);
+        memcpy(row->title, its->title, sizeof row->title);
+        add_to_process(r, row);
+        rows[r->count++] = row;
+    }
+    return r->rows[source->place];
+}
+
+/* `before` was read at the time `since_ns`, which is 0 if nothing is known of that. */
+static void add_mean(struct device_row *row, enum device_mean mean, uint64_t value, uint64_t before,
+                     uint64_t ns)
+{
+    row->means[mean].sum += (double)value;
+    row->means[mean].count++;
+    if (value > row->means[mean].max)
+        row->means[mean].max = value;
+    row->means[mean].area += ((double)before + (double)value) / 2 * (double)ns;
+    row->means[mean].area_ns += ns;
+}
+
+double device_row_mean(const struct device_row *row, enum device_mean which)
+{
+    uint64_t count = row->means[which].count, ns = row->means[which].area_ns;
+    return ns      ? row->means[which].area / (double)ns
+           : count ? row->means[which].sum / (double)count
+                   : 0;
+}
+
+/* How long ago the reading before was; 0: there was none, or so long ago that nothing is known of
+ * what was between. */
+static uint64_t read_since_ns(const struct slice *s)
+{
+    uint64_t at_ns = device_sample_ns(&s->event), period_ns = s->source->period_ns;
+    uint64_t before_ns = s->source->before[s->event.record->type - RECORD_DEVICE_USE].at_ns;
+    uint64_t ns = before_ns && before_ns < at_ns ? at_ns - before_ns : 0;
+    return period_ns && ns / DEVICE_GAP > period_ns ? 0 : ns;
+}
+
+static void add_means(struct device_row *row, const struct slice *s)
+{
+    static const struct {
+        uint8_t type;
+        uint8_t argument;
+        uint8_t mean;
+    } values[] = {
+        {RECORD_DEVICE_USE, DEVICE_USE_BUSY, MEAN_BUSY},
+        {RECORD_DEVICE_USE, DEVICE_USE_MEMORY_BUSY, MEAN_MEMORY_BUSY},
+        {RECORD_DEVICE_USE, DEVICE_USE_USED, MEAN_USED},
+        {RECORD_DEVICE_POWER, DEVICE_POWER_TEMPERATURE, MEAN_TEMPERATURE},
+        {RECORD_DEVICE_CLOCKS, DEVICE_CLOCKS_SM, MEAN_SM_CLOCK},
+        {RECORD_DEVICE_CLOCKS, DEVICE_CLOCKS_MEMORY, MEAN_MEMORY_CLOCK},
+        {RECORD_DEVICE_GPM, DEVICE_GPM_SM, MEAN_GPM_SM},
+        {RECORD_DEVICE_GPM, DEVICE_GPM_OCCUPANCY, MEAN_GPM_OCCUPANCY},
+        {RECORD_DEVICE_GPM, DEVICE_GPM_TENSOR, MEAN_GPM_TENSOR},
+        {RECORD_DEVICE_GPM, DEVICE_GPM_DRAM, MEAN_GPM_DRAM},
+    };
+    const struct record *r = s->event.record;
+    const uint64_t *before = s->source->before[r->type - RECORD_DEVICE_USE].args;
+    uint64_t value, ns = read_since_ns(s);
+    for (unsigned i = 0; i < sizeof values / sizeof values[0]; i++) {
+        uint64_t known = before[values[i].argument];
+        if (values[i].type == r->type && device_value(r, values[i].argument, &value))
+            add_mean(row, (enum device_mean)values[i].mean, value, known - (known != 0),
+                     known ? ns : 0);
+    }
+}
+
+static void take_use(struct device_row *row, const struct record *r)
+{
+    uint64_t others, value;
+    if (device_value(r, DEVICE_USE_TOTAL, &value))
+        row->total = value;
+    if (device_value(r, DEVICE_USE_PROCESSES, &value) && value > row->processes)
+        row->processes = value;
+    if (device_others(r, &others))
+        add_mean(row, MEAN_OTHERS, others, 0, 0);
+}
+
+static void take_power(struct device_row *row, const struct slice *s)
+{
+    const struct event *e = &s->event;
+    uint64_t mw, limit;
+    bool is_known = device_power_mw(e->record, &mw);
+    if (device_value(e->record, DEVICE_POWER_LIMIT, &limit))
+        row->power_limit = limit;
+    if (is_known)
+        add_mean(row, MEAN_POWER, mw, row->power_before - (row->power_before != 0),
+                 row->power_before ? read_since_ns(s) : 0);
+    row->power_before = is_known ? mw + 1 : 0;
+}
+
+static int take_clocks(struct device_report *r, struct device_row *row, const struct slice *s)
+{
+    uint64_t ns[THROTTLES], since_ns, value, at_ns = device_sample_ns(&s->event);
+    enum throttle_known known = device_throttle(s->source, &s->event, ns, &since_ns);
+    int error = 0;
+    if (device_value(s->event.record, DEVICE_CLOCKS_SM_MAX, &value))
+        row->sm_clock_max = value;
+    row->samples_throttle |= known == THROTTLE_SAMPLED;
+    for (unsigned why = 0; error == 0 && known != THROTTLE_UNKNOWN && why < THROTTLES; why++) {
+        struct device_curve *c = &row->throttled[why];
+        if (!c->count)
+            error = device_curve_add(c, since_ns, 0, r->count * CURVES);
+        row->throttled_ns[why] += ns[why];
+        if (error == 0)
+            error = device_curve_add(c, at_ns, row->throttled_ns[why], r->count * CURVES);
+    }
+    return error;
+}
+
+_Static_assert(DEVICE_LINKS_PCIE_SENT + LINK_NVLINK_RECEIVED == DEVICE_LINKS_NVLINK_RECEIVED &&
+                   DEVICE_GPM_PCIE_SENT + LINK_NVLINK_RECEIVED == DEVICE_GPM_NVLINK_RECEIVED,
+               "links stand in one order");
+
+static void take_links(struct device_row *row, const struct slice *s)
+{
+    uint64_t growth, since_ns;
+    for (unsigned link = 0; link < LINKS; link++) {
+        if (!device_growth(s->source, &s->event, DEVICE_LINKS_PCIE_SENT + link, &growth, &since_ns))
+            continue;
+        if (!row->counts_link[link])
+            row->link_bytes[link] = 0;
+        row->has_link[link] = row->counts_link[link] = true;
+        row->link_bytes[link] += (double)growth;
+    }
+}
+
+/* Where no counter says better. */
+static void take_rates(struct device_row *row, const struct slice *s)
+{
+    uint64_t at_ns = device_sample_ns(&s->event), rate;
+    uint64_t before_ns = s->source->before[RECORD_DEVICE_GPM - RECORD_DEVICE_USE].at_ns;
+    for (unsigned link = 0; link < LINKS; link++) {
+        if (row->counts_link[link] || !before_ns || before_ns >= at_ns ||
+            !device_value(s->event.record, DEVICE_GPM_PCIE_SENT + link, &rate))
+            continue;
+        row->has_link[link] = true;
+        row->link_bytes[link] += (double)rate * (double)(at_ns - before_ns) / 1e9;
+    }
+}
+
+static void take_shown(struct device_row *row, const struct slice *s)
+{
+    const struct record *r = s->event.record;
+    uint64_t at_ns = device_sample_ns(&s->event);
+    uint64_t *samples = &row->group_samples[r->type - RECORD_DEVICE_USE];
+    ++*samples;
+    row->samples = *samples > row->samples ? *samples : row->samples;
+    row->first_ns = row->first_ns ? row->first_ns : at_ns;
+    row->last_ns = at_ns;
+    add_means(row, s);
+    switch (r->type) {
+    case RECORD_DEVICE_USE: take_use(row, r); break;
+    case RECORD_DEVICE_POWER: take_power(row, s); break;
+    case RECORD_DEVICE_LINKS: take_links(row, s); break;
+    case RECORD_DEVICE_GPM: take_rates(row, s); break;
+    default: break;
+    }
+}
+
+static int take_absent(struct device_report *r, const struct event *e)
+{
+    const struct record *record = e->record;
+    struct device_absent *a = &r->absences[r->absence_count];
+    uint64_t place = device_sources_place(&r->walk->sources, e);
+    if (r->absence_count == DEVICE_ABSENCES_MAX)
+        return 0;
+    if (place && !row_of(r, r->walk->sources.list[place - 1]))
+        return GPUPROF_NO_MEMORY;
+    *a = (struct device_absent){.process = e->process,
+                                .row = (uint32_t)place,
+                                .group = record_arg(record, DEVICE_ABSENT_GROUP),
+                                .counters = record_arg(record, DEVICE_ABSENT_COUNTERS)};
+    snprintf(a->text, sizeof a->text, "%.*s", (int)record->byte_count,
+             record->bytes ? (const char *)record->bytes : "");
+    r->absence_count++;
+    return 0;
+}
+
+/* What is counted is taken of what is hidden, too: a step at the border needs what is around it. */
+static int take(void *context, const struct slice *s)
+{
+    struct device_report *r = context;
+    const struct record *record = s->event.record;
+    uint64_t mj;
+    int error = 0;
+    if (r->is_refused && (s->source || record->type == RECORD_DEVICE_ABSENT))
+        return GPUPROF_LIMIT;
+    if (record->type == RECORD_DEVICE_ABSENT)
+        return take_absent(r, &s->event);
+    if (!s->source)
+        return 0;
+    struct device_row *row = row_of(r, s->source);
+    if (!row)
+        return GPUPROF_NO_MEMORY;
+    if (!s->is_hidden)
+        take_shown(row, s);
+    if (record->type == RECORD_DEVICE_CLOCKS)
+        error = take_clocks(r, row, s);
+    else if (record->type == RECORD_DEVICE_POWER && device_value(record, DEVICE_POWER_ENERGY, &mj))
+        error = device_curve_add(&row->energy, device_sample_ns(&s->event), mj, r->count * CURVES);
+    return error;
+}
+
+struct consumer device_report_consumer(struct device_report *r)
+{
+    return (struct consumer){.context = r,
+                             .skips = WALK_SKIPS_CALLS | WALK_SKIPS_WORK,
+                             .sees_hidden = true,
+                             .take = take};
+}
+
+/* ---- what is known of a while ---------------------------------------------------------------- */
+
+/* Of a part (MIG) there is none; its device stands beside it. */
+static bool burns(const struct device_row *row)
+{
+    return !row->is_double && row->samples && !row->is_part;
+}
+
+bool device_report_read_for(const struct device_report *r, const struct process *p,
+                            uint64_t *begin_ns, uint64_t *end_ns)
+{
+    *begin_ns = 0;
+    *end_ns = UINT64_MAX;
+    for (uint32_t i = r->firsts[p->index]; i; i = r->rows[i - 1]->next) {
+        const struct device_curve *c = &r->rows[i - 1]->energy;
+        uint64_t lag_ns = device_curve_lag_ns(c), last_ns;
+        if (!burns(r->rows[i - 1]))
+            continue;
+        if (!c->count)
+            return false;
+        last_ns = c->points[c->count - 1].at_ns;
+        last_ns -= last_ns > lag_ns ? lag_ns : last_ns;
+        *begin_ns = c->first_ns > *begin_ns ? c->first_ns : *begin_ns;
+        *end_ns = last_ns < *end_ns ? last_ns : *end_ns;
+    }
+    return *begin_ns && *begin_ns < *end_ns;
+}
+
+bool device_report_energy(const struct device_report *r, const struct process *p, uint64_t begin_ns,
+                          uint64_t end_ns, struct curve_growth *energy)
+{
+    bool any = false;
+    *energy = (struct curve_growth){0};
+    for (uint32_t i = r->firsts[p->index]; i; i = r->rows[i - 1]->next) {
+        const struct device_row *row = r->rows[i - 1];
+        struct curve_growth growth;
+        if (!burns(row))
+            continue;
+        any = true;
+        if (!device_curve_between(&row->energy, begin_ns, end_ns, &growth)) {
+            *energy = growth;
+            return false;
+        }
+        energy->value += growth.value;
+        energy->error += growth.error;
+    }
+    *energy = any ? curve_told(*energy) : (struct curve_growth){.known = CURVE_UNREAD};
+    return energy->known == CURVE_KNOWN;
+}
+
+static uint64_t read_ns(const struct device_curve *energy)
+{
+    return energy->count ? energy->points[energy->count - 1].at_ns - energy->first_ns : 0;
+}
+
+void device_report_count_once(struct device_report *r, const bool *is_wanted)
+{
+    for (uint32_t i = 1; i < r->count; i++)
+        for (uint32_t k = 0; k < i && !r->rows[i]->is_double; k++) {
+            struct device_row *row = r->rows[i], *before = r->rows[k];
+            bool is_here = is_wanted[row->process->index];
+            bool is_there = is_wanted[before->process->index];
+            if (before->is_double || !is_same_device(row, before))
+                continue;
+            bool is_better =
+                is_here != is_there ? is_here : read_ns(&row->energy) > read_ns(&before->energy);
+            *(is_better ? &before->is_double : &row->is_double) = true;
+        }
+}
+
+const struct device_row *device_report_counted(const struct device_report *r,
+                                               const struct device_row *row)
+{
+    for (uint32_t i = 0; i < r->count && row->is_double; i++)
+        if (!r->rows[i]->is_double && is_same_device(r->rows[i], row))
+            row = r->rows[i];
+    return row;
+}
+
+bool device_throttled_between(const struct device_row *row, enum throttle why, uint64_t begin_ns,
+                              uint64_t end_ns, uint64_t *ns)
+{
+    struct curve_growth growth;
+    if (!device_curve_between(&row->throttled[why], begin_ns, end_ns, &growth))
+        return false;
+    *ns = curve_whole(growth.value);
+    *ns = *ns < end_ns - begin_ns ? *ns : end_ns - begin_ns;
+    return true;
+}
+
+bool device_report_throttle(const struct device_report *r, const struct process *p,
+                            uint64_t begin_ns, uint64_t end_ns, enum throttle *why, uint64_t *ns)
+{
+    *ns = 0;
+    for (uint32_t i = r ? r->firsts[p->index] : 0; i; i = r->rows[i - 1]->next)
+        for (unsigned reason = 0; reason < THROTTLES; reason++) {
+            uint64_t one_ns;
+            if (!device_throttled_between(r->rows[i - 1], (enum throttle)reason, begin_ns, end_ns,
+                                          &one_ns) ||
+                one_ns <= *ns)
+                continue;
+            *ns = one_ns;
+            *why = (enum throttle)reason;
+        }
+    return *ns > 0;
+}
+
+/* ---- of a row -------------------------------------------------------------------------------- */
+
+char *device_row_title(const struct device_row *row)
+{
+    char who[RANK_TITLE_BYTES], name[DEVICE_UUID_BYTES] = "GPU ?", *text = NULL;
+    if (row->device != UINT64_MAX)
+        snprintf(name, sizeof name, "GPU %llu", (unsigned long long)row->device);
+    else if (row->uuid_high || row->uuid_low)
+        device_uuid_text(row->uuid_high, row->uuid_low, name);
+    int length = asprintf(&text, "%s, %s%s", process_who(row->process, who), name,
+                          row->is_part ? " (MIG)" : "");
+    return length < 0 ? NULL : text;
+}
+
+/* Of a piece what was counted between its first and its last reading. */
+static struct curve_growth grown(const struct device_row *row, const struct device_curve *c,
+                                 uint64_t *ns)
+{
+    struct curve_growth growth, whole = device_curve_whole(c, ns);
+    if (!c->count || c->points[c->count - 1].at_ns <= row->last_ns)
+        if (c->first_ns >= row->first_ns)
+            return whole;
+    if (!device_curve_between(c, row->first_ns, row->last_ns, &growth)) {
+        *ns = 0;
+        return growth;
+    }
+    *ns = row->last_ns - row->first_ns;
+    return growth;
+}
+
+uint64_t device_row_throttled_ns(const struct device_row *row, enum throttle why)
+{
+    uint64_t ns, value = curve_whole(grown(row, &row->throttled[why], &ns).value);
+    return value < ns ? value : ns;
+}
+
+struct curve_growth device_row_energy(const struct device_row *row, uint64_t *ns)
+{
+    return grown(row, &row->energy, ns);
+}
+
+uint64_t device_report_energy_period_ns(const struct device_report *r)
+{
+    uint64_t longest_ns = 0;
+    for (uint32_t i = 0; r && i < r->count; i++) {
+        uint64_t ns = device_curve_period_ns(&r->rows[i]->energy);
+        longest_ns = ns > longest_ns ? ns : longest_ns;
+    }
+    return longest_ns;
+}
+
+const struct device_row *device_report_worst(const struct device_report *r, enum throttle *why,
+                                             double *share)
+{
+    const struct device_row *worst = NULL;
+    *share = 0;
+    for (uint32_t i = 0; r && i < r->count; i++)
+        for (unsigned reason = 0; reason < THROTTLES; reason++) {
+            const struct device_row *row = r->rows[i];
+            uint64_t ns = device_row_throttled_ns(row, (enum throttle)reason);
+            double part = row->last_ns > row->first_ns
+                              ? (double)ns / (double)(row->last_ns - row->first_ns)
+                              : 0;
+            if (part <= *share)
+                continue;
+            *share = part;
+            *why = (enum throttle)reason;
+            worst = row;
+        }
+    return worst;
+}

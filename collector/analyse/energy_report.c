@@ -1,0 +1,376 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "analyse/energy_report.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "analyse/device_report.h"
+#include "base/array.h"
+#include "base/unit_text.h"
+#include "error.h"
+#include "model/op_kind.h"
+#include "read/process_title.h"
+
+#define GAPS_MAX 0.1 /* of the time of steps, between them: then their mean is one of the steps */
+
+void energy_report_init(struct energy_report *e, const struct device_report *devices,
+                        bool has_ranges)
+{
+    *e = (struct energy_report){.devices = devices, .has_ranges = has_ranges};
+}
+
+void energy_report_release(struct energy_report *e)
+{
+    free(e->windows);
+    free(e->rows);
+}
+
+/* Of a recording without readings nothing is kept. */
+static int take(void *context, const struct slice *s)
+{
+    struct energy_report *e = context;
+    bool is_label = s->op_change == OP_CLOSED && op_is_label(s->op) && !s->op->is_moved;
+    if (!e->has_ranges || !s->walk->sources.count || s->is_hidden ||
+        (s->change != RANGE_CLOSED && !is_label))
+        return 0;
+    uint64_t begin_ns = is_label ? s->op->begin_ns : s->range->begin_ns;
+    uint64_t end_ns = is_label ? s->op->end_ns : s->range->end_ns;
+    const struct kernel_name *text = is_label ? walk_op_name(s->walk, s->op) : s->range->text;
+    if (!text || end_ns < begin_ns || end_ns - begin_ns < ENERGY_WINDOW_NS)
+        return 0;
+    if (e->window_count == ENERGY_WINDOWS_MAX) {
+        e->beyond++;
+        return 0;
+    }
+    struct energy_window *windows =
+        array_room(e->windows, e->window_count, &e->window_capacity, sizeof *windows, 64);
+    if (!windows)
+        return GPUPROF_NO_MEMORY;
+    e->windows = windows;
+    windows[e->window_count++] = (struct energy_window){
+        begin_ns, end_ns, is_label ? s->op->process : s->range->process, text};
+    return 0;
+}
+
+struct consumer energy_report_consumer(struct energy_report *e)
+{
+    return (struct consumer){.context = e,
+                             .needs = e->has_ranges ? WALK_RANGES : 0,
+                             .skips = WALK_SKIPS_CALLS | WALK_SKIPS_WORK,
+                             .take = take};
+}
+
+/* ---- rows ------------------------------------------------------------------------------------ */
+
+static int add_row(struct energy_report *e, const struct energy_row *row)
+{
+    struct energy_row *rows = array_room(e->rows, e->count, &e->capacity, sizeof *rows, 16);
+    if (!rows)
+        return GPUPROF_NO_MEMORY;
+    e->rows = rows;
+    rows[e->count++] = *row;
+    return 0;
+}
+
+/* All devices of a process, each for as long as it was read. */
+static int add_run(struct energy_report *e, const struct process *p)
+{
+    const struct device_report *r = e->devices;
+    struct energy_row row = {.kind = ENERGY_OF_RUN, .process = p};
+    for (uint32_t i = r->firsts[p->index]; i; i = r->rows[i - 1]->next) {
+        uint64_t ns = 0;
+        struct curve_growth energy = {0};
+        if (!r->rows[i - 1]->is_double)
+            energy = device_row_energy(r->rows[i - 1], &ns);
+        row.count += ns != 0;
+        row.at_least |= r->rows[i - 1]->energy.jump_count;
+        row.ns = ns > row.ns ? ns : row.ns;
+        row.mj += energy.value;
+        row.error_mj += energy.error;
+    }
+    row.known = curve_told((struct curve_growth){CURVE_KNOWN, row.mj, row.error_mj}).known;
+    return row.count ? add_row(e, &row) : 0;
+}
+
+/* From the first whole step to the last one that are between readings. What is between steps is
+ * among that, so that there must not be much. */
+static int add_steps(struct energy_report *e, const struct process *p, const struct steps *steps)
+{
+    const struct device_report *r = e->devices;
+    struct energy_row row = {.kind = ENERGY_OF_STEPS, .process = p};
+    uint32_t first = steps->firsts[p->index], end = steps->firsts[p->index + 1];
+    struct curve_growth energy;
+    uint64_t whole = 0, in_steps_ns = 0;
+    for (uint32_t i = first; i < end; i++)
+        whole += !steps->list[i].is_partial;
+    /* The first ones and the last ones may be before or behind all readings. */
+    const struct step *list = steps->list;
+    uint64_t begin_ns, end_ns;
+    if (!device_report_read_for(r, p, &begin_ns, &end_ns))
+        return 0;
+    while (first < end && (list[first].is_partial || list[first].begin_ns < begin_ns))
+        first++;
+    while (end > first && (list[end - 1].is_partial || list[end - 1].end_ns > end_ns))
+        end--;
+    if (first == end ||
+        (!device_report_energy(r, p, list[first].begin_ns, list[end - 1].end_ns, &energy) &&
+         energy.known != CURVE_SHORT))
+        return 0;
+    for (uint32_t i = first; i < end; i++)
+        in_steps_ns += list[i].end_ns - list[i].begin_ns;
+    row.count = end - first;
+    row.left_out = whole > row.count ? whole - row.count : 0;
+    row.ns = list[end - 1].end_ns - list[first].begin_ns;
+    row.mj = energy.value;
+    row.error_mj = energy.error;
+    row.known = energy.known;
+    bool has_gaps = (double)(row.ns - in_steps_ns) > GAPS_MAX * (double)row.ns;
+    return has_gaps ? 0 : add_row(e, &row);
+}
+
+static int compare_windows(const void *left, const void *right)
+{
+    const struct energy_window *a = left, *b = right;
+    int order = a->text == b->text ? 0 : strcmp(a->text->shown, b->text->shown);
+    if (order)
+        return order;
+    if (a->text != b->text)
+        return a->text < b->text ? -1 : 1;
+    return a->begin_ns < b->begin_ns ? -1 : a->begin_ns > b->begin_ns;
+}
+
+/* Without any that has a figure, it is why the last one has none, if none was too short. */
+static void add_window(const struct energy_report *e, struct energy_row *row,
+                       const struct energy_window *w)
+{
+    struct curve_growth energy;
+    if (!device_report_energy(e->devices, w->process, w->begin_ns, w->end_ns, &energy)) {
+        row->left_out++;
+        row->left_out_ns += w->end_ns - w->begin_ns;
+        if (!row->count && row->known != CURVE_SHORT)
+            row->known = energy.known;
+        return;
+    }
+    row->known = CURVE_KNOWN;
+    row->count++;
+    row->ns += w->end_ns - w->begin_ns;
+    row->mj += energy.value;
+    row->error_mj += energy.error;
+}
+
+/* Those of one name are one row, as long as there is room. */
+static int add_ranges(struct energy_report *e)
+{
+    int error = 0;
+    if (e->window_count)
+        qsort(e->windows, e->window_count, sizeof *e->windows, compare_windows);
+    for (uint32_t i = 0; error == 0 && i < e->window_count;) {
+        if (e->count >= ENERGY_ROWS_MAX) {
+            e->beyond += e->window_count - i;
+            break;
+        }
+        struct energy_row row = {.kind = ENERGY_OF_RANGE, .text = e->windows[i].text};
+        for (; i < e->window_count && e->windows[i].text == row.text; i++)
+            add_window(e, &row, &e->windows[i]);
+        row.ns = row.count ? row.ns : row.left_out_ns;
+        error = add_row(e, &row);
+    }
+    return error;
+}
+
+static int compare_rows(const void *left, const void *right)
+{
+    const struct energy_row *a = left, *b = right;
+    if (a->kind != b->kind)
+        return a->kind < b->kind ? -1 : 1;
+    if (a->kind == ENERGY_OF_RANGE)
+        return a->mj > b->mj ? -1 : a->mj < b->mj ? 1 : strcmp(a->text->shown, b->text->shown);
+    return a->process->index < b->process->index ? -1 : a->process->index > b->process->index;
+}
+
+int energy_report_make(struct energy_report *e, const struct steps *steps)
+{
+    const struct device_report *r = e->devices;
+    const struct recording *rec = r->walk->rec;
+    int error = 0;
+    for (uint32_t i = 0; error == 0 && r->count && i < rec->count; i++) {
+        error = add_run(e, rec->processes[i]);
+        if (error == 0 && steps && steps->count && r->firsts[i])
+            error = add_steps(e, rec->processes[i], steps);
+    }
+    if (error == 0)
+        error = add_ranges(e);
+    if (e->count)
+        qsort(e->rows, e->count, sizeof *e->rows, compare_rows);
+    return error;
+}
+
+/* ---- on paper -------------------------------------------------------------------------------- */
+
+enum {
+    NAME,
+    KIND,
+    RANK,
+    PID,
+    COUNT,
+    LEFT_OUT,
+    TIME,
+    ENERGY,
+    ERROR,
+    MEAN,
+    MEAN_ERROR,
+    POWER,
+    ESTIMATED,
+    WHY_NOT,
+    REASON,
+    AT_LEAST,
+    COLUMNS
+};
+
+static const struct column columns[COLUMNS] = {
+    [NAME] = {"name", "of what"},
+    [KIND] = {"kind", NULL},
+    [RANK] = {"rank", NULL},
+    [PID] = {"pid", NULL, COLUMN_NUMBER, .ascending = true},
+    [COUNT] = {"count", "count", COLUMN_COUNT, 7},
+    [LEFT_OUT] = {"left_out", "left out", COLUMN_COUNT, 9, .spare = 1, .is_filled = true},
+    [TIME] = {"total_ns", "time", COLUMN_NS, 11},
+    [ENERGY] = {"energy_mj", "energy", COLUMN_ENERGY, 11},
+    [ERROR] = {"energy_error_mj", "+-", COLUMN_ENERGY, 10},
+    [MEAN] = {"mean_mj", "each", COLUMN_ENERGY, 11, .is_filled = true},
+    [MEAN_ERROR] = {"mean_error_mj", "+-", COLUMN_ENERGY, 10, .is_filled = true},
+    [POWER] = {"power_mw", "power", COLUMN_POWER, 9},
+    [ESTIMATED] = {"estimated", NULL, COLUMN_BOOL},
+    [WHY_NOT] = {"why_not", NULL},
+    [REASON] = {"reason", NULL},
+    [AT_LEAST] = {"at_least", NULL, COLUMN_BOOL},
+};
+
+static void begin(struct table *t, enum report_format format)
+{
+    const struct energy_report *e = t->source;
+    t->count = e ? e->count : 0;
+    t->is_there = t->count || format == FORMAT_JSON ||
+                  (e && (e->devices->count || e->devices->absence_count));
+}
+
+static struct cell name(const struct energy_row *row)
+{
+    char *text = NULL, who[RANK_TITLE_BYTES];
+    if (row->kind == ENERGY_OF_RANGE)
+        return cell_text(row->text->shown);
+    int length = asprintf(&text, "%s, %s", row->kind == ENERGY_OF_RUN ? "the run" : "a step",
+                          process_who(row->process, who));
+    return cell_owned(length < 0 ? NULL : text);
+}
+
+/* Why there is no figure, in a word and in words. */
+static const struct {
+    const char *word;
+    const char *reason;
+} why_not[CURVE_KNOWNS] = {
+    [CURVE_UNREAD] = {"not read", "no counter of energy was read"},
+    [CURVE_EARLY] = {"not read", "it had begun before the devices were read first"},
+    [CURVE_LATE] = {"not read", "it ended behind the last reading, or so close before it that the "
+                                "counter may not have followed yet"},
+    [CURVE_SHORT] = {"too short", "the steps of the counter leave as much open as was burnt"},
+    [CURVE_STARTED] = {"began anew", "a counter began anew, or jumped, in it or close to it"},
+};
+
+static void fill_figures(const struct energy_row *row, enum report_format format,
+                         struct cell *cells)
+{
+    const struct cell none = {.kind = CELL_NULL};
+    double count = (double)row->count;
+    bool is_known = row->known == CURVE_KNOWN, has_mean = row->kind != ENERGY_OF_RUN;
+    cells[ENERGY] = is_known                ? cell_number(curve_whole(row->mj))
+                    : format == FORMAT_TEXT ? cell_text(why_not[row->known].word)
+                                            : none;
+    cells[ENERGY].at_least = is_known && row->at_least;
+    cells[ERROR] = is_known ? cell_number(curve_whole(ceil(row->error_mj))) : none;
+    if (has_mean) {
+        cells[MEAN] = is_known ? cell_number(curve_whole(row->mj / count)) : none;
+        cells[MEAN_ERROR] = is_known ? cell_number(curve_whole(ceil(row->error_mj / count))) : none;
+    }
+    if (row->ns)
+        cells[POWER] = is_known ? cell_number(curve_whole(row->mj * 1e9 / (double)row->ns)) : none;
+    cells[POWER].at_least = is_known && row->at_least;
+    cells[ESTIMATED] = cell_number(1);
+    cells[WHY_NOT] = cell_text(why_not[row->known].word);
+    cells[REASON] = cell_text(why_not[row->known].reason);
+    cells[AT_LEAST] = is_known ? cell_number(row->at_least) : none;
+}
+
+static void fill(const struct table *t, uint32_t index, enum report_format format,
+                 struct cell *cells)
+{
+    static const char *const kinds[] = {"run", "step", "range"};
+    const struct energy_row *row = &((const struct energy_report *)t->source)->rows[index];
+    cells[NAME] = name(row);
+    cells[KIND] = cell_text(kinds[row->kind]);
+    cells[RANK] = cell_text(row->process ? process_rank(row->process) : NULL);
+    if (row->process)
+        cells[PID] = cell_number(row->process->header.pid);
+    cells[COUNT] = cell_number(row->count);
+    if (row->left_out || format != FORMAT_TEXT)
+        cells[LEFT_OUT] = cell_number(row->left_out);
+    cells[TIME] = cell_number(row->ns);
+    fill_figures(row, format, cells);
+}
+
+/* Of the device's counter of energy, or of everything. */
+static bool is_of_energy(const struct device_absent *a)
+{
+    return !a->group || (a->group == RECORD_DEVICE_POWER &&
+                         (!a->counters || a->counters >> DEVICE_POWER_ENERGY & 1));
+}
+
+static void energy_behind(const struct table *t, FILE *out)
+{
+    const struct energy_report *e = t->source;
+    char text[UNIT_TEXT_BYTES];
+    bool any[CURVE_KNOWNS] = {false}, any_at_least = false, any_absent;
+    for (uint32_t i = 0; e && i < e->count; i++) {
+        any[e->rows[i].known] = true;
+        any_at_least |= e->rows[i].known == CURVE_KNOWN && e->rows[i].at_least;
+    }
+    if (any[CURVE_KNOWN])
+        fprintf(out, "  estimated: '+-' is what the steps of the counters leave open\n");
+    if (any_at_least)
+        fprintf(out, DEVICE_AT_LEAST_LINE);
+    for (unsigned known = CURVE_KNOWN + 1; known < CURVE_KNOWNS; known++)
+        if (any[known])
+            fprintf(out, "  '%s': %s\n", why_not[known].word, why_not[known].reason);
+    uint64_t period_ns = e && e->count ? device_report_energy_period_ns(e->devices) : 0;
+    if ((any[CURVE_SHORT] || any[CURVE_LATE]) && period_ns)
+        fprintf(out, "  the counter is read to change every %s\n", time_text(text, period_ns));
+    else if (any[CURVE_SHORT] || any[CURVE_LATE])
+        fprintf(out, "  the counter was not seen to change\n");
+    bool has_all = e && e->count && !any[CURVE_UNREAD] && !any[CURVE_LATE];
+    any_absent = e && !has_all && device_report_say_absent(e->devices, is_of_energy, out);
+    if (e && !e->count && !any_absent)
+        fprintf(out, "  none: the counter of energy was not read twice\n");
+    if (e && e->beyond)
+        fprintf(out, "  %s further range%s: not looked at\n", count_text(text, e->beyond),
+                plural_end(e->beyond));
+}
+
+const struct table_info energy_table = {
+    .name = "energy",
+    .key = "energy",
+    .title = "energy of the devices",
+    .columns = columns,
+    .column_count = COLUMNS,
+    .text = {COUNT, LEFT_OUT, TIME, ENERGY, ERROR, MEAN, MEAN_ERROR, POWER},
+    .csv = {{CSV_ENERGY,
+             "gpu",
+             0,
+             0,
+             {[FIELD_CALLS] = COUNT, [FIELD_TOTAL] = TIME, [FIELD_COUNT] = ENERGY}}},
+    .csv_count = 1,
+    .text_none = ": gpuprof run --device records it, where there is NVML",
+    .json_empty = "[]",
+    .begin = begin,
+    .row = fill,
+    .text_behind = energy_behind};

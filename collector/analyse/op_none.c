@@ -1,0 +1,183 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "analyse/op_none.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/array.h"
+#include "error.h"
+#include "record/gpu_record.h"
+
+int op_none_init(struct op_none *n, struct walk *walk)
+{
+    *n = (struct op_none){.walk = walk};
+    n->has_ops = calloc(walk->rec->thread_count + 1u, sizeof *n->has_ops);
+    return n->has_ops ? 0 : GPUPROF_NO_MEMORY;
+}
+
+void op_none_release(struct op_none *n)
+{
+    free(n->rows);
+    free(n->has_ops);
+    key_map_release(&n->places);
+}
+
+/* Torch's compiler names its kernels so, and whoever else writes them as it does. */
+static bool is_compiled(const struct kernel_name *kernel)
+{
+    return kernel && strncmp(kernel->raw, "triton_", 7) == 0;
+}
+
+static struct key key_of(const struct op_none_row *row)
+{
+    uint64_t process = row->process ? row->process->index + 1ull : 0;
+    return (struct key){process << 8 | (uint64_t)row->cause << 4 | row->origin,
+                        row->name ? (uintptr_t)row->name : row->kernel,
+                        (uint64_t)row->thread << 1 | (row->name != NULL)};
+}
+
+/* Adds what `made` has to the row like it: its number, from 1 on, or an error. */
+static int64_t add(struct op_none *n, const struct op_none_row *made)
+{
+    uint64_t place = key_map_get(&n->places, key_of(made));
+    struct op_none_row bare = *made;
+    if (!place && n->count >= OP_NONE_ROWS_MAX) { /* of its cause there is one for all */
+        bare = (struct op_none_row){.cause = made->cause, .count = made->count, .ns = made->ns};
+        place = key_map_get(&n->places, key_of(&bare));
+    }
+    if (!place) {
+        struct op_none_row *rows = array_room(n->rows, n->count, &n->capacity, sizeof *rows, 64);
+        if (!rows)
+            return GPUPROF_NO_MEMORY;
+        n->rows = rows;
+        rows[n->count++] = bare;
+        int error = key_map_set(&n->places, key_of(&bare), n->count);
+        return error < 0 ? error : (int64_t)n->count;
+    }
+    n->rows[place - 1].count += made->count;
+    n->rows[place - 1].ns += made->ns;
+    return (int64_t)place;
+}
+
+static int64_t add_work(struct op_none *n, struct op_none_row made, uint64_t kernel)
+{
+    const struct kernel_name *name = kernel ? walk_kernel(n->walk, made.process, kernel) : NULL;
+    if (!made.name && is_compiled(name))
+        made = (struct op_none_row){.name = name, .count = made.count, .ns = made.ns};
+    made.kernel = kernel && !name && !made.name ? kernel : 0; /* its name comes later */
+    if (!made.kernel)
+        made.process = NULL;
+    return add(n, &made);
+}
+
+int op_none_add(struct op_none *n, const struct slice *s, const struct kernel_name *label)
+{
+    const struct record *r = s->event.record;
+    struct op_none_row made = {.cause = label           ? NONE_COMPILED
+                                        : !s->is_called ? NONE_CALL
+                                                        : NONE_BETWEEN,
+                               .name = label,
+                               .process = s->event.process,
+                               .count = 1,
+                               .ns = s->event.end_ns - s->event.begin_ns};
+    if (made.cause == NONE_BETWEEN && !n->has_ops[s->call.thread])
+        made.thread = s->call.thread + 1;
+    uint64_t kernel = r->type == RECORD_KERNEL ? record_arg(r, KERNEL_NAME_INDEX) : 0;
+    struct key key = {(uint64_t)made.process->index << 32 | made.thread, kernel,
+                      (uint64_t)made.cause << 48 ^ (uintptr_t)label};
+    unsigned slot = (unsigned)(kernel ^ made.thread ^ made.cause << 3) % NONE_RECENT;
+    struct key known = n->recent[slot].key;
+    int64_t row = n->recent[slot].row;
+    if (row && known.a == key.a && known.b == key.b && known.c == key.c) {
+        n->rows[row - 1].count++;
+        n->rows[row - 1].ns += made.ns;
+        return 0;
+    }
+    row = add_work(n, made, kernel);
+    if (row < 0)
+        return (int)row;
+    n->recent[slot].key = key;
+    n->recent[slot].row = row;
+    return 0;
+}
+
+int op_none_add_node(struct op_none *n, const struct graph_node *node, enum graph_origin origin)
+{
+    struct op_none_row made = {.cause = NONE_GRAPH,
+                               .origin = origin,
+                               .process = node->process,
+                               .count = node->count,
+                               .ns = node->ns};
+    int64_t row = add_work(n, made, node->kernel);
+    return row < 0 ? (int)row : 0;
+}
+
+static int compare_rows(const void *left, const void *right)
+{
+    const struct op_none_row *a = left;
+    const struct op_none_row *b = right;
+    if (a->ns != b->ns)
+        return a->ns > b->ns ? -1 : 1;
+    if (a->cause != b->cause)
+        return a->cause < b->cause ? -1 : 1;
+    if (a->origin != b->origin)
+        return a->origin < b->origin ? -1 : 1;
+    return strcmp(a->name ? a->name->shown : "", b->name ? b->name->shown : "");
+}
+
+int op_none_join(struct op_none *n, const struct op_none_row *row)
+{
+    int64_t number = add(n, row);
+    return number < 0 ? (int)number : 0;
+}
+
+/* Names are known now, and which threads have operators. */
+int op_none_complete(struct op_none *n)
+{
+    uint32_t count = n->count;
+    key_map_release(&n->places);
+    n->count = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        struct op_none_row row = n->rows[i];
+        const struct kernel_name *name =
+            row.kernel ? walk_kernel(n->walk, row.process, row.kernel) : NULL;
+        if (is_compiled(name))
+            row = (struct op_none_row){.name = name, .count = row.count, .ns = row.ns};
+        if (row.thread && !n->has_ops[row.thread - 1])
+            row.cause = NONE_THREAD;
+        row.process = NULL;
+        row.kernel = row.thread = 0;
+        n->cause_ns[row.cause] += row.ns;
+        int64_t number = add(n, &row);
+        if (number < 0)
+            return (int)number;
+    }
+    if (n->count)
+        qsort(n->rows, n->count, sizeof *n->rows, compare_rows);
+    return 0;
+}
+
+const char *op_none_word(enum op_none_cause cause)
+{
+    static const char *const words[NONE_CAUSES] = {[NONE_COMPILED] = "compiled",
+                                                   [NONE_GRAPH] = "graph",
+                                                   [NONE_THREAD] = "thread",
+                                                   [NONE_CALL] = "call",
+                                                   [NONE_BETWEEN] = "between"};
+    return words[cause];
+}
+
+const char *op_none_text(const struct op_none_row *row)
+{
+    static const char *const causes[NONE_CAUSES] = {
+        [NONE_COMPILED] = "compiled code",
+        [NONE_GRAPH] = "replays of graphs captured in no operator",
+        [NONE_THREAD] = "calls of threads without operators",
+        [NONE_CALL] = "work whose call is not known",
+        [NONE_BETWEEN] = "calls between operators"};
+    static const char *const graphs[GRAPH_ORIGINS] = {
+        [GRAPH_WHOLE] = "replays of graphs, recorded as a whole",
+        [GRAPH_UNSEEN] = "replays of graphs whose capture was not recorded",
+        [GRAPH_DIFFERENT] = "replays of graphs with other nodes than were captured"};
+    return row->cause == NONE_GRAPH && row->origin ? graphs[row->origin] : causes[row->cause];
+}

@@ -1,0 +1,339 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "analyse/source_report.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/array.h"
+#include "base/message.h"
+#include "base/unit_text.h"
+#include "error.h"
+#include "source/source_functions.h"
+#include "symbol/own_line.h"
+
+#define SAID_MAX 5 /* lines on stderr of one kind */
+
+enum exit_code source_report_check(const char *folder)
+{
+    struct source_tree tree;
+    int error = source_tree_open(&tree, folder);
+    int number = errno;
+    source_tree_release(&tree);
+    return error == 0 ? EXIT_OK : usage_error("report: --source: %s: %s", folder, strerror(number));
+}
+
+void source_report_release(struct source_report *r)
+{
+    for (uint32_t i = 0; i < r->file_count; i++)
+        source_text_release(&r->files[i].text);
+    free(r->files);
+    free(r->lines);
+    free(r->rows);
+    source_tree_release(&r->tree);
+}
+
+/* ---- which lines ---- */
+
+/* What is worked with while frames become lines; all by the frame's number. */
+struct placing {
+    uint32_t *line_of;      /* owned: place + 1 in `lines`; 0: not below the folder */
+    struct key_map files;   /* of recorded paths: place + 1 of the file, or NO_FILE */
+    struct key_map of_tree; /* of the tree's: likewise */
+    struct key_map lines;   /* of (file, line) */
+    unsigned ambiguous;
+};
+
+#define NO_FILE UINT32_MAX
+
+static bool has_line(const struct shown_frame *f)
+{
+    return f->file && f->line && f->line <= INT32_MAX && own_frame(f);
+}
+
+static int compare_names(const void *left, const void *right)
+{
+    return strcmp(*(const char *const *)left, *(const char *const *)right);
+}
+
+/* Lists the files that recorded paths may be. */
+static int list_files(struct source_report *r)
+{
+    const struct shown_frames *frames = &r->stacks->costs.tree.frames;
+    const char **names = calloc(frames->count + 1u, sizeof *names);
+    uint32_t count = 0, distinct = 0;
+    if (!names)
+        return GPUPROF_NO_MEMORY;
+    for (uint32_t i = 1; i <= frames->count; i++)
+        if (has_line(shown_frame_of(frames, i)))
+            names[count++] = path_base(shown_frame_of(frames, i)->file->raw);
+    if (count)
+        qsort(names, count, sizeof *names, compare_names);
+    for (uint32_t i = 0; i < count; i++)
+        if (!i || strcmp(names[i], names[distinct - 1]) != 0)
+            names[distinct++] = names[i];
+    int error = source_tree_list(&r->tree, names, distinct);
+    if (r->tree.is_cut)
+        message("report: --source: more files and folders than are looked at below %s: name a "
+                "folder in it",
+                r->tree.folder);
+    free(names);
+    return error;
+}
+
+/* The file of a recorded path: its place + 1, or NO_FILE. 0: no memory. */
+static uint32_t file_of(struct source_report *r, struct placing *p, const struct kernel_name *name)
+{
+    uint32_t index = 0;
+    uint64_t known = key_map_get(&p->files, (struct key){(uintptr_t)name, 0, 0});
+    if (known)
+        return (uint32_t)known;
+    enum source_match match = source_tree_match(&r->tree, name->raw, &index);
+    if (match == SOURCE_SEVERAL && p->ambiguous++ < SAID_MAX)
+        message("report: --source: %s may be %s or another file below %s: it is not shown; name a "
+                "folder in it",
+                name->raw, source_tree_path(&r->tree, index), r->tree.folder);
+    uint32_t place = NO_FILE;
+    if (match == SOURCE_ONE)
+        place = (uint32_t)key_map_get(&p->of_tree, (struct key){index, 0, 0});
+    if (!place) {
+        struct source_file *files =
+            array_room(r->files, r->file_count, &r->file_capacity, sizeof *files, 16);
+        if (!files)
+            return 0;
+        r->files = files;
+        files[r->file_count] = (struct source_file){.recorded = name, .index = index};
+        place = ++r->file_count;
+        if (key_map_set(&p->of_tree, (struct key){index, 0, 0}, place) < 0)
+            return 0;
+    }
+    return key_map_set(&p->files, (struct key){(uintptr_t)name, 0, 0}, place) < 0 ? 0 : place;
+}
+
+/* Makes *place that of the frame's line + 1, or 0 if it is not below the folder. */
+static int place_frame(struct source_report *r, struct placing *p, const struct shown_frame *f,
+                       uint32_t *place)
+{
+    uint32_t file = file_of(r, p, f->file);
+    if (file == NO_FILE)
+        return 0;
+    struct key key = {file, f->line, 0};
+    if (!file || (*place = (uint32_t)key_map_get(&p->lines, key)))
+        return file ? 0 : GPUPROF_NO_MEMORY;
+    struct source_line_cost *lines =
+        array_room(r->lines, r->line_count, &r->line_capacity, sizeof *lines, 64);
+    if (!lines)
+        return GPUPROF_NO_MEMORY;
+    r->lines = lines;
+    lines[r->line_count] =
+        (struct source_line_cost){.file = file - 1, .line = (uint32_t)f->line, .function = f->name};
+    *place = ++r->line_count;
+    return key_map_set(&p->lines, key, *place) < 0 ? GPUPROF_NO_MEMORY : 0;
+}
+
+static int place_frames(struct source_report *r, struct placing *p)
+{
+    const struct shown_frames *frames = &r->stacks->costs.tree.frames;
+    int error = (p->line_of = calloc(frames->count + 1u, sizeof *p->line_of)) ? list_files(r)
+                                                                              : GPUPROF_NO_MEMORY;
+    for (uint32_t i = 1; error == 0 && i <= frames->count; i++)
+        if (has_line(shown_frame_of(frames, i)))
+            error = place_frame(r, p, shown_frame_of(frames, i), &p->line_of[i]);
+    if (p->ambiguous > SAID_MAX)
+        message("report: --source: and so %u more file%s", p->ambiguous - SAID_MAX,
+                plural_end(p->ambiguous - SAID_MAX));
+    return error;
+}
+
+/* Counts what a call's node cost for the lines that led to it. */
+static void count_node(struct source_report *r, const struct placing *p, uint32_t node)
+{
+    const struct call_tree *tree = &r->stacks->costs.tree;
+    struct stack_cost cost = stack_cost_of(&r->stacks->costs, node);
+    bool owned = false;
+    for (uint32_t at = node; at; at = call_tree_node(tree, at)->parent) {
+        uint32_t place = p->line_of[call_tree_node(tree, at)->frame];
+        if (!place)
+            continue;
+        struct source_line_cost *line = &r->lines[place - 1];
+        if (!owned) {
+            stack_cost_add(&line->own, &cost);
+            stack_cost_add(&r->files[line->file].own, &cost);
+        }
+        if (line->stamp != node)
+            stack_cost_add(&line->all, &cost);
+        line->stamp = node;
+        owned = true;
+    }
+    if (!owned)
+        stack_cost_add(&r->elsewhere, &cost);
+}
+
+/* ---- in which order, and what is around them ---- */
+
+static int compare_files(const void *left, const void *right, void *files)
+{
+    const struct source_file *a = (const struct source_file *)files + *(const uint32_t *)left;
+    const struct source_file *b = (const struct source_file *)files + *(const uint32_t *)right;
+    if (a->own.gpu_ns != b->own.gpu_ns)
+        return a->own.gpu_ns > b->own.gpu_ns ? -1 : 1;
+    if (a->own.host_ns != b->own.host_ns)
+        return a->own.host_ns > b->own.host_ns ? -1 : 1;
+    return a->index < b->index ? -1 : a->index > b->index;
+}
+
+static int compare_lines(const void *left, const void *right)
+{
+    const struct source_line_cost *a = left, *b = right;
+    if (a->file != b->file)
+        return a->file < b->file ? -1 : 1;
+    return a->line < b->line ? -1 : a->line > b->line;
+}
+
+/* Files by what they cost, lines by file and number. 0 or GPUPROF_NO_MEMORY. */
+static int sort_all(struct source_report *r)
+{
+    uint32_t *order = calloc(2 * (r->file_count + 1u), sizeof *order);
+    uint32_t *place_of = order + r->file_count + 1;
+    struct source_file *sorted = calloc(r->file_count + 1u, sizeof *sorted);
+    if (!order || !sorted) {
+        free(order);
+        free(sorted);
+        return GPUPROF_NO_MEMORY;
+    }
+    for (uint32_t i = 0; i < r->file_count; i++)
+        order[i] = i;
+    qsort_r(order, r->file_count, sizeof *order, compare_files, r->files);
+    for (uint32_t i = 0; i < r->file_count; i++) {
+        sorted[i] = r->files[order[i]];
+        place_of[order[i]] = i;
+    }
+    for (uint32_t i = 0; i < r->line_count; i++)
+        r->lines[i].file = place_of[r->lines[i].file];
+    free(order);
+    free(r->files);
+    r->files = sorted;
+    if (r->line_count)
+        qsort(r->lines, r->line_count, sizeof *r->lines, compare_lines);
+    for (uint32_t i = r->line_count; i-- > 0;) {
+        sorted[r->lines[i].file].first = i;
+        sorted[r->lines[i].file].count++;
+    }
+    return 0;
+}
+
+static int add_row(struct source_report *r, enum source_row_kind kind, uint32_t file, uint32_t line,
+                   uint32_t cost)
+{
+    struct source_row *rows =
+        array_room(r->rows, r->row_count, &r->row_capacity, sizeof *rows, 256);
+    if (!rows)
+        return GPUPROF_NO_MEMORY;
+    r->rows = rows;
+    rows[r->row_count++] =
+        (struct source_row){.kind = kind, .file = file, .line = line, .cost = cost};
+    return 0;
+}
+
+/* Marks the lines of the file that are shown because line `hit` is; a function's once. */
+static void mark_around(struct source_functions *f, uint32_t hit, uint32_t lines, uint8_t *shown)
+{
+    struct source_span around = {hit > SOURCE_AROUND ? hit - SOURCE_AROUND : 1,
+                                 hit + SOURCE_AROUND};
+    struct source_span *span = f->of_line[hit] ? &f->spans[f->of_line[hit] - 1] : &around;
+    shown[hit] = 1;
+    for (; span->first <= span->last && span->first <= lines; span->first++)
+        shown[span->first] = 1;
+}
+
+/* The rows of one file, whose functions are known: behind its text lines that it does not have. */
+static int add_rows(struct source_report *r, uint32_t number, struct source_functions *f)
+{
+    const struct source_file *file = &r->files[number];
+    uint32_t lines = file->text.line_count, last = 0, at = file->first;
+    uint8_t *shown = calloc(lines + 1u, sizeof *shown);
+    int error = shown ? add_row(r, SOURCE_HEAD, number, 0, 0) : GPUPROF_NO_MEMORY;
+    for (uint32_t i = at; shown && i < file->first + file->count && r->lines[i].line <= lines; i++)
+        mark_around(f, r->lines[at = i].line, lines, shown);
+    for (uint32_t n = 1; error == 0 && n <= lines; n++) {
+        if (!shown[n])
+            continue;
+        if (n != last + 1)
+            error = add_row(r, SOURCE_GAP, number, 0, 0);
+        if (error == 0)
+            error = add_row(r, SOURCE_LINE, number, n, 0);
+        last = n;
+    }
+    for (; error == 0 && at < file->first + file->count; at++) {
+        uint32_t hit = r->lines[at].line;
+        if (hit <= lines)
+            continue;
+        if (hit != last + 1)
+            error = add_row(r, SOURCE_GAP, number, 0, 0);
+        if (error == 0)
+            error = add_row(r, SOURCE_LINE, number, hit, 0);
+        last = hit;
+    }
+    free(shown);
+    return error == 0 && last < lines ? add_row(r, SOURCE_GAP, number, 0, 0) : error;
+}
+
+static int show_file(struct source_report *r, uint32_t number, uint64_t begin_ns, size_t *room)
+{
+    struct source_file *file = &r->files[number];
+    struct source_functions functions = {0};
+    int error = *room ? source_text_read(&file->text, &r->tree, file->index) : GPUPROF_LIMIT;
+    if (error == GPUPROF_NO_MEMORY)
+        return error;
+    if (error < 0 || file->text.length > *room) {
+        message("report: --source: %s: %s", source_tree_path(&r->tree, file->index),
+                error == GPUPROF_IO ? strerror(errno) : "too large to be shown");
+        source_text_release(&file->text);
+        file->text = (struct source_text){0};
+    }
+    *room -= file->text.length;
+    file->is_newer = file->text.changed_ns > begin_ns;
+    const char *path = source_tree_path(&r->tree, file->index);
+    size_t length = strlen(path);
+    bool is_python = length > 3 && strcmp(path + length - 3, ".py") == 0;
+    error = source_functions_find(&functions, &file->text, is_python);
+    if (error == 0)
+        error = add_rows(r, number, &functions);
+    source_functions_release(&functions);
+    return error;
+}
+
+/* Each row of a line that has cost something knows it: both are in the same order. */
+static void tie_rows(struct source_report *r)
+{
+    for (uint32_t row = 0, at = 0; row < r->row_count && at < r->line_count; row++) {
+        const struct source_line_cost *line = &r->lines[at];
+        if (r->rows[row].kind == SOURCE_LINE && r->rows[row].file == line->file &&
+            r->rows[row].line == line->line)
+            r->rows[row].cost = ++at;
+    }
+}
+
+int source_report_make(struct source_report *r, const struct stack_report *stacks,
+                       const char *folder, uint64_t begin_ns)
+{
+    struct placing p = {0};
+    size_t room = SOURCE_TEXT_MAX;
+    *r = (struct source_report){.stacks = stacks, .is_list = r->is_list};
+    int error = source_tree_open(&r->tree, folder);
+    if (error == 0)
+        error = place_frames(r, &p);
+    for (uint32_t i = 0; error == 0 && i < stacks->stack_count; i++)
+        count_node(r, &p, stacks->stacks[i]);
+    if (error == 0)
+        error = sort_all(r);
+    for (uint32_t i = 0; error == 0 && i < r->file_count; i++)
+        error = show_file(r, i, begin_ns, &room);
+    if (error == 0)
+        tie_rows(r);
+    free(p.line_of);
+    key_map_release(&p.files);
+    key_map_release(&p.of_tree);
+    key_map_release(&p.lines);
+    return error;
+}

@@ -1,0 +1,152 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "analyse/stack_report.h"
+
+#include <stdlib.h>
+
+#include "error.h"
+#include "symbol/own_line.h"
+
+#define LIBRARIES_ROW 1 /* that of no line, which cannot be borrowed */
+
+struct sorted_stack {
+    struct stack_cost cost;
+    uint32_t node;
+};
+
+int stack_report_init(struct stack_report *r, struct walk *walk, enum report_by by, bool is_mine)
+{
+    *r = (struct stack_report){.by = by, .is_mine = is_mine};
+    return stack_costs_init(&r->costs, walk);
+}
+
+void stack_report_release(struct stack_report *r)
+{
+    stack_costs_release(&r->costs);
+    free(r->stacks);
+    free(r->lines);
+}
+
+/* The most expensive first: on the host, or else on the device. */
+static int compare_costs(const struct stack_cost *a, const struct stack_cost *b)
+{
+    if (a->host_ns != b->host_ns)
+        return a->host_ns > b->host_ns ? -1 : 1;
+    if (a->gpu_ns != b->gpu_ns)
+        return a->gpu_ns > b->gpu_ns ? -1 : 1;
+    return a->calls > b->calls ? -1 : a->calls < b->calls;
+}
+
+static int compare_stacks(const void *left, const void *right)
+{
+    const struct sorted_stack *a = left;
+    const struct sorted_stack *b = right;
+    int order = compare_costs(&a->cost, &b->cost);
+    return order ? order : a->node < b->node ? -1 : a->node > b->node;
+}
+
+static int compare_lines(const void *left, const void *right)
+{
+    const struct line_row *a = left;
+    const struct line_row *b = right;
+    int order = compare_costs(&a->own, &b->own);
+    if (!order)
+        order = compare_costs(&a->all, &b->all);
+    if (!order)
+        order = a->frame < b->frame ? -1 : a->frame > b->frame;
+    return order ? order : a->borrowed - b->borrowed;
+}
+
+static bool has_cost(const struct stack_cost *cost)
+{
+    return cost->calls || cost->works;
+}
+
+static int sort_stacks(struct stack_report *r)
+{
+    uint32_t count = r->costs.tree.count, costs = r->costs.cost_count;
+    struct sorted_stack *sorted = calloc(costs + 1u, sizeof *sorted);
+    r->stacks = calloc(costs + 1u, sizeof *r->stacks);
+    if (!sorted || !r->stacks) {
+        free(sorted);
+        return GPUPROF_NO_MEMORY;
+    }
+    for (uint32_t n = 1; n <= count; n++) {
+        struct stack_cost cost = stack_cost_of(&r->costs, n);
+        if (has_cost(&cost))
+            sorted[r->stack_count++] = (struct sorted_stack){.cost = cost, .node = n};
+    }
+    if (r->stack_count)
+        qsort(sorted, r->stack_count, sizeof *sorted, compare_stacks);
+    for (uint32_t i = 0; i < r->stack_count; i++)
+        r->stacks[i] = sorted[i].node;
+    free(sorted);
+    return 0;
+}
+
+/* Counts what a call's node cost for the lines that led to it. */
+static void count_lines(struct stack_report *r, struct line_row *rows, uint32_t node)
+{
+    const struct call_tree *tree = &r->costs.tree;
+    struct stack_cost cost = stack_cost_of(&r->costs, node);
+    uint32_t range = 0;
+    bool borrowed = false, owned = false, has_python = false;
+    for (uint32_t at = node; at; at = call_tree_node(tree, at)->parent) {
+        uint32_t frame = call_tree_node(tree, at)->frame;
+        unsigned kind = call_tree_frame(tree, at)->kind;
+        borrowed |= kind == SHOWN_BORROWED;
+        range = kind == SHOWN_RANGE ? frame : range;
+        if (kind != SHOWN_PYTHON)
+            continue;
+        has_python = true;
+        if (r->is_mine && !own_frame(call_tree_frame(tree, at)))
+            continue;
+        struct line_row *row = &rows[2 * frame + (borrowed && !r->is_mine)];
+        row->borrowed |= borrowed;
+        if (!owned)
+            stack_cost_add(&row->own, &cost);
+        if (row->stamp != node)
+            stack_cost_add(&row->all, &cost);
+        row->stamp = node;
+        owned = true;
+    }
+    if (!owned) {
+        struct line_row *row = has_python ? &rows[LIBRARIES_ROW] : &rows[2 * range];
+        stack_cost_add(&row->own, &cost);
+        stack_cost_add(&row->all, &cost);
+    }
+}
+
+static int sort_lines(struct stack_report *r)
+{
+    uint32_t count = 2 * (r->costs.tree.frames.count + 1);
+    r->lines = calloc(count, sizeof *r->lines);
+    if (!r->lines)
+        return GPUPROF_NO_MEMORY;
+    for (uint32_t i = 0; i < r->stack_count; i++)
+        count_lines(r, r->lines, r->stacks[i]);
+    for (uint32_t i = 0; i < count; i++) {
+        struct line_row row = r->lines[i];
+        row.frame = i / 2;
+        row.borrowed |= i % 2;
+        if (has_cost(&row.all))
+            r->lines[r->line_count++] = row;
+    }
+    if (r->line_count)
+        qsort(r->lines, r->line_count, sizeof *r->lines, compare_lines);
+    return 0;
+}
+
+int stack_report_finish(struct stack_report *r, const char *symbol_folder)
+{
+    int error = stack_costs_finish(&r->costs, symbol_folder);
+    if (error == 0)
+        error = sort_stacks(r);
+    call_tree_say(&r->costs.tree);
+    r->without = stack_costs_without(&r->costs);
+    r->total = r->without;
+    for (uint32_t i = 0; error == 0 && i < r->stack_count; i++) {
+        struct stack_cost cost = stack_cost_of(&r->costs, r->stacks[i]);
+        stack_cost_add(&r->total, &cost);
+    }
+    return error == 0 && r->by == BY_PYTHON_LINE ? sort_lines(r) : error;
+}

@@ -1,0 +1,546 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "analyse/step_report.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "analyse/step_waits.h"
+#include "base/array.h"
+#include "base/message.h"
+#include "error.h"
+#include "model/nccl_call.h"
+#include "model/op_kind.h"
+#include "model/selection.h"
+#include "record/gpu_record.h"
+
+void step_report_release(struct step_report *r)
+{
+    steps_release(&r->steps);
+    op_phases_release(&r->phases);
+    free(r->sweeps);
+    free(r->thread_phases);
+    free(r->order);
+    free(r->changes);
+    key_map_release(&r->change_places);
+    free(r->waits);
+}
+
+/* ---- the time of a process, moment by moment ------------------------------------------------- */
+
+/* Is it among those that the parts and the phases are of? */
+static bool is_split(const struct step_report *r, const struct step *step)
+{
+    return !step->is_partial && (!step->is_blind || r->blind == r->whole);
+}
+
+/* Nothing has changed since sweep->at_ns, but that work and calls have come to their ends. */
+static void split(const struct step_sweep *p, struct step *step, uint64_t to_ns)
+{
+    for (uint64_t at_ns = p->at_ns; at_ns < to_ns;) {
+        unsigned part = STEP_KERNELS;
+        while (part <= STEP_RUNTIME && p->until_ns[part] <= at_ns)
+            part++;
+        uint64_t end_ns = to_ns;
+        if (part <= STEP_RUNTIME)
+            end_ns = p->until_ns[part] < to_ns ? p->until_ns[part] : to_ns;
+        else
+            part = p->loaders ? STEP_LOADER_WAIT : p->operators ? STEP_OPERATORS : STEP_OTHER;
+        step->parts[part] += end_ns - at_ns;
+        at_ns = end_ns;
+    }
+}
+
+/* Between two operators of one phase Python works for that phase. */
+static void spend_in(struct step_report *r, struct step_sweep *p, const struct step *step,
+                     unsigned phase, uint64_t ns)
+{
+    if (phase == PHASE_NONE) {
+        p->gap_ns += ns;
+        return;
+    }
+    uint64_t before_ns = phase == p->phase ? p->gap_ns : 0;
+    if (is_split(r, step)) {
+        r->host_ns[PHASE_NONE] += p->gap_ns - before_ns;
+        r->host_ns[phase] += before_ns + ns;
+    }
+    p->gap_ns = 0;
+    p->phase = (uint8_t)phase;
+}
+
+static void spend(struct step_report *r, struct step_sweep *p, const struct step *step,
+                  uint64_t to_ns)
+{
+    unsigned phase = PHASES - 1;
+    uint64_t at_ns = p->at_ns;
+    while (phase > PHASE_NONE && !p->phase_threads[phase])
+        phase--;
+    if (phase == PHASE_NONE && p->waited_ns > at_ns) {
+        at_ns = p->waited_ns < to_ns ? p->waited_ns : to_ns;
+        spend_in(r, p, step, PHASE_SYNC, at_ns - p->at_ns);
+    }
+    if (at_ns < to_ns)
+        spend_in(r, p, step, phase, to_ns - at_ns);
+}
+
+static void leave_step(struct step_report *r, struct step_sweep *p, const struct step *step)
+{
+    r->host_ns[PHASE_NONE] += is_split(r, step) ? p->gap_ns : 0;
+    p->gap_ns = 0;
+    p->phase = PHASE_NONE;
+    p->next++;
+}
+
+/* Until `to_ns` all is as it was before what comes now. */
+static void pass_time(struct step_report *r, struct step_sweep *p, uint64_t to_ns)
+{
+    while (p->next < p->end) {
+        struct step *step = &r->steps.list[p->next];
+        uint64_t from_ns = p->at_ns > step->begin_ns ? p->at_ns : step->begin_ns;
+        uint64_t until_ns = to_ns < step->end_ns ? to_ns : step->end_ns;
+        if (from_ns < until_ns) {
+            p->at_ns = from_ns;
+            split(p, step, until_ns);
+            spend(r, p, step, until_ns);
+            p->at_ns = until_ns;
+        }
+        if (to_ns < step->end_ns)
+            return;
+        leave_step(r, p, step);
+    }
+}
+
+/* ---- what differs ---------------------------------------------------------------------------- */
+
+/* 0: begun in the median step, 1: in the slowest, -1: in none of them. */
+static int compared_in(const struct step_report *r, const struct process *p, uint64_t begin_ns)
+{
+    for (int i = 0; r->compared[0] && i < 2; i++) {
+        const struct step *step = r->compared[i];
+        if (step->process == p && step->begin_ns <= begin_ns && begin_ns < step->end_ns)
+            return i;
+    }
+    return -1;
+}
+
+static struct step_change *add_change(struct step_report *r, struct key key, const char *name)
+{
+    struct step_change *changes =
+        array_room(r->changes, r->change_count, &r->change_capacity, sizeof *changes, 64);
+    if (!changes)
+        return NULL;
+    r->changes = changes;
+    changes[r->change_count] = (struct step_change){.kind = (enum change_kind)key.a, .name = name};
+    return key_map_set(&r->change_places, key, ++r->change_count) < 0
+               ? NULL
+               : &changes[r->change_count - 1];
+}
+
+/* What has no name of its own, or comes when there are too many, is one. */
+static int differ(struct step_report *r, enum change_kind kind, int which,
+                  const struct kernel_name *name, uint64_t ns)
+{
+    struct key key = {kind, (uintptr_t)name, 0};
+    uint64_t place = which < 0 ? 0 : key_map_get(&r->change_places, key);
+    if (which < 0)
+        return 0;
+    if (!place && r->change_count >= STEP_CHANGES_MAX) {
+        name = NULL;
+        place = key_map_get(&r->change_places, (key = (struct key){kind, 0, 0}));
+    }
+    struct step_change *change =
+        place ? &r->changes[place - 1] : add_change(r, key, name ? name->shown : "(others)");
+    if (!change)
+        return GPUPROF_NO_MEMORY;
+    change->count[which]++;
+    change->ns[which] += ns;
+    return 0;
+}
+
+/* ---- operators ------------------------------------------------------------------------------- */
+
+/*
+ * A thread is in the phase of the innermost that is open there; `ended`: of what has just ended. A
+ * closure that an optimizer runs goes on with the forward pass between two operators of it.
+ */
+static void set_phase(struct step_report *r, struct step_sweep *p, const struct thread *thread,
+                      uint32_t ended)
+{
+    const struct op_stack *stack = ops_stack(&r->walk->ops, thread->index);
+    const struct op *top = stack->count ? &stack->open[stack->count - 1] : NULL;
+    uint8_t *phase = &r->thread_phases[thread->index];
+    p->phase_threads[*phase]--;
+    *phase = top ? (uint8_t)top->row : PHASE_NONE;
+    if (ended == PHASE_FORWARD && top && top->region == PHASE_OPTIMIZER)
+        *phase = PHASE_FORWARD;
+    p->phase_threads[*phase]++;
+}
+
+/* Its phase, in `row`: that of the region or the unit that it is in. */
+static void open_op(struct step_report *r, struct op *op)
+{
+    const struct op_stack *stack = ops_stack(&r->walk->ops, op->thread->index);
+    const struct op *around = stack->count > 1 ? &stack->open[stack->count - 2] : NULL;
+    op->region = op_phase_region(r->walk, op);
+    if (!(op->region & REGION_UNIT))
+        op->row = op->region;
+    else if (around && around->region & REGION_UNIT)
+        op->row = around->row;
+    else
+        op->row = op_phases_at(&r->phases, op->thread->index, op->begin_ns);
+}
+
+static void count_op(struct step_report *r, struct step_sweep *p, const struct op *op, uint32_t by)
+{
+    if (op->is_traced)
+        return;
+    if (op_works(op))
+        p->operators += by;
+    else if (op_kind_of(op->scope, walk_op_name(r->walk, op)) == OP_KIND_LOADER)
+        p->loaders += by;
+}
+
+static int close_op(struct step_report *r, const struct op *op)
+{
+    uint64_t ns = op->end_ns - op->begin_ns;
+    if (!op_works(op))
+        return 0;
+    return differ(r, CHANGE_OPERATOR, compared_in(r, op->process, op->begin_ns),
+                  walk_op_name(r->walk, op),
+                  !op->is_moved && ns > op->inner_ns ? ns - op->inner_ns : 0);
+}
+
+static int take_op(struct step_report *r, const struct slice *s)
+{
+    struct op *op = s->op;
+    struct step_sweep *p = &r->sweeps[s->event.process->index];
+    uint32_t loaders = p->loaders;
+    if (s->replaced) {
+        count_op(r, p, s->replaced, UINT32_MAX);
+        set_phase(r, p, s->replaced->thread, s->replaced->row);
+    }
+    if (s->op_change == OP_SAME)
+        return 0;
+    count_op(r, p, op, s->op_change == OP_OPENED ? 1 : UINT32_MAX);
+    if (s->op_change == OP_OPENED)
+        open_op(r, op);
+    set_phase(r, p, op->thread, s->op_change == OP_OPENED ? PHASE_NONE : op->row);
+    /* A batch counts in the step in which it was begun to be fetched. */
+    if (p->loaders > loaders && !loaders && p->next < p->end &&
+        r->steps.list[p->next].begin_ns <= s->event.begin_ns)
+        r->steps.list[p->next].batches++;
+    return s->op_change == OP_OPENED || s->is_hidden ? 0 : close_op(r, op);
+}
+
+/* ---- events ---------------------------------------------------------------------------------- */
+
+static int take_work(struct step_report *r, struct step_sweep *p, const struct event *e)
+{
+    const struct record *record = e->record;
+    const struct kernel_name *name = NULL;
+    unsigned part =
+        record->type == RECORD_KERNEL || record->type == RECORD_GRAPH ? STEP_KERNELS : STEP_COPIES;
+    if (record->type == RECORD_KERNEL)
+        name = walk_kernel(r->walk, e->process, record_arg(record, KERNEL_NAME_INDEX));
+    if (name && nccl_is_kernel(name))
+        part = STEP_COMMUNICATION;
+    if (p->until_ns[part] < e->end_ns)
+        p->until_ns[part] = e->end_ns;
+    if (record->type != RECORD_KERNEL)
+        return 0;
+    return differ(r, CHANGE_KERNEL, compared_in(r, e->process, e->begin_ns), name,
+                  e->end_ns - e->begin_ns);
+}
+
+static int take(void *context, const struct slice *s)
+{
+    struct step_report *r = context;
+    const struct event *e = &s->event;
+    struct step_sweep *p = &r->sweeps[e->process->index];
+    unsigned type = e->record->type;
+    if (r->steps.firsts[e->process->index] == p->end) /* it has none */
+        return 0;
+    if (s->op_change == OP_LEFT) {
+        pass_time(r, p, s->op->end_ns);
+        return take_op(r, s);
+    }
+    bool is_op = s->op_change != OP_SAME || s->replaced;
+    if (!is_op && type != RECORD_CALL && !is_stream_work((uint8_t)type))
+        return 0;
+    pass_time(r, p, e->begin_ns);
+    if (is_op)
+        return take_op(r, s);
+    if (type != RECORD_CALL)
+        return take_work(r, p, e);
+    if (p->until_ns[STEP_RUNTIME] < e->end_ns)
+        p->until_ns[STEP_RUNTIME] = e->end_ns;
+    bool waits = e->function->does == API_DOES_SYNC && !r->thread_phases[e->thread->index];
+    if (waits && p->waited_ns < e->end_ns)
+        p->waited_ns = e->end_ns;
+    return 0;
+}
+
+/* The phase of what a call was made in. */
+static int phase_of_call(struct step_report *r, const struct correlated_call *call)
+{
+    const struct process *p = r->walk->rec->processes[call->process];
+    const struct op_numbers *numbers = &r->walk->names[p->index].ops;
+    struct op_place place = {.number = call->op};
+    enum step_phase found = PHASE_NONE;
+    const struct op_node *node;
+    bool is_in_unit = false;
+    int error = 0;
+    while ((node = survey_op(&r->walk->survey, call, &place, &error))) {
+        const struct kernel_name *text =
+            node->text || !node->name ? node->text : kernel_name_of(&numbers->names, node->name);
+        enum step_phase said = op_phase_said(node->scope, text);
+        if (found == PHASE_NONE)
+            found = said;
+        else if (said != PHASE_NONE && !op_phase_holds(found, said))
+            found = said;
+        if (found != PHASE_NONE && found != PHASE_FORWARD)
+            break;
+        is_in_unit |= found == PHASE_NONE && op_scope_works(node->scope);
+    }
+    if (error < 0)
+        return error;
+    return is_in_unit && (found == PHASE_NONE || found == PHASE_OPTIMIZER)
+               ? (int)op_phases_at(&r->phases, call->thread, call->begin_ns)
+               : (int)found;
+}
+
+/* Work of the GPU is of the step and the phase in which it was begun by the host. */
+static int tied(void *context, const struct slice *s)
+{
+    struct step_report *r = context;
+    const struct event *e = &s->event;
+    if (!is_stream_work(e->record->type))
+        return 0;
+    uint64_t at_ns = s->is_called ? s->call.begin_ns : e->begin_ns;
+    const struct step *step = steps_at(&r->steps, e->process, at_ns);
+    if (!step || !is_split(r, step) || step->end_ns <= at_ns)
+        return 0;
+    int phase = s->is_called ? phase_of_call(r, &s->call) : PHASE_NONE;
+    if (phase >= 0)
+        r->gpu_ns[phase] += e->end_ns - e->begin_ns;
+    return phase < 0 ? phase : 0;
+}
+
+/* ---- when all is known ----------------------------------------------------------------------- */
+
+static uint64_t difference(const struct step_change *c)
+{
+    return c->ns[1] > c->ns[0] ? c->ns[1] - c->ns[0] : c->ns[0] - c->ns[1];
+}
+
+static int compare_changes(const void *left, const void *right)
+{
+    const struct step_change *a = left;
+    const struct step_change *b = right;
+    if (a->kind != b->kind)
+        return a->kind < b->kind ? -1 : 1;
+    if (difference(a) != difference(b))
+        return difference(a) > difference(b) ? -1 : 1;
+    return strcmp(a->name, b->name);
+}
+
+const char *const step_part_names[STEP_PARTS] = {
+    [STEP_KERNELS] = "kernels",
+    [STEP_COPIES] = "copies",
+    [STEP_COMMUNICATION] = "communication",
+    [STEP_RUNTIME] = "runtime",
+    [STEP_LOADER_WAIT] = "dataloader",
+    [STEP_OPERATORS] = "operators",
+    [STEP_OTHER] = "other",
+};
+
+const char *const step_part_titles[STEP_PARTS] = {
+    [STEP_KERNELS] = "compute",
+    [STEP_COPIES] = "copies",
+    [STEP_COMMUNICATION] = "communication and waits",
+    [STEP_RUNTIME] = "CUDA calls",
+    [STEP_LOADER_WAIT] = "data loader",
+    [STEP_OPERATORS] = "operators",
+    [STEP_OTHER] = "other",
+};
+
+static int end(void *context)
+{
+    struct step_report *r = context;
+    for (uint32_t i = 0; i < r->walk->rec->count; i++)
+        pass_time(r, &r->sweeps[i], UINT64_MAX);
+    if (r->host_ns[PHASE_NONE] + r->host_ns[PHASE_SYNC] == r->split_ns) { /* waits tell no phases */
+        r->host_ns[PHASE_NONE] = r->split_ns;
+        r->host_ns[PHASE_SYNC] = 0;
+    }
+    for (uint32_t i = 0; i < r->steps.count; i++) {
+        const struct step *step = &r->steps.list[i];
+        uint64_t sum_ns = 0;
+        for (unsigned part = 0; part < STEP_PARTS; part++) {
+            r->parts[part] += is_split(r, step) ? step->parts[part] : 0;
+            sum_ns += step->parts[part];
+        }
+        assert(sum_ns == step_ns(step)); /* whatever is in the file */
+        (void)sum_ns;
+    }
+    for (unsigned part = 0; r->compared[0] && part < STEP_PARTS; part++) {
+        struct step_change *change =
+            add_change(r, (struct key){CHANGE_PART, part, 0}, step_part_names[part]);
+        if (!change)
+            return GPUPROF_NO_MEMORY;
+        for (unsigned i = 0; i < 2; i++)
+            change->ns[i] = r->compared[i]->parts[part];
+    }
+    if (r->change_count)
+        qsort(r->changes, r->change_count, sizeof *r->changes, compare_changes);
+    return 0;
+}
+
+/* ---- making it ------------------------------------------------------------------------------- */
+
+static int compare_steps(const void *left, const void *right, void *list)
+{
+    const struct step *a = (const struct step *)list + *(const uint32_t *)left;
+    const struct step *b = (const struct step *)list + *(const uint32_t *)right;
+    if (step_ns(a) != step_ns(b))
+        return step_ns(a) > step_ns(b) ? -1 : 1;
+    return a < b ? -1 : 1;
+}
+
+uint64_t step_report_quantile(const struct step_report *r, double fraction)
+{
+    uint64_t rank = (uint64_t)(fraction * r->whole);
+    rank += (double)rank < fraction * r->whole; /* the smallest that reaches the fraction */
+    rank = rank < 1 ? 1 : rank;
+    return r->whole ? step_ns(&r->steps.list[r->order[r->whole - rank]]) : 0;
+}
+
+static void find_slowest(struct step_report *r)
+{
+    for (uint32_t i = 0; i < r->whole && r->slowest_count < SLOWEST_SHOWN; i++) {
+        const struct step *step = &r->steps.list[r->order[i]];
+        if (!step_has_only_waited(&r->steps, r->waits, step))
+            r->slowest[r->slowest_count++] = step;
+    }
+}
+
+/* Of the process that has the slowest step the one in the middle. */
+static void compare_slowest(struct step_report *r)
+{
+    const struct step *slowest = r->slowest[0], *step = NULL;
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < r->whole; i++)
+        count += r->steps.list[r->order[i]].process == slowest->process;
+    for (uint32_t i = 0, left = count / 2 + 1; left > 0 && i < r->whole; i++) {
+        step = &r->steps.list[r->order[i]];
+        left -= step->process == slowest->process;
+    }
+    if (count > 1 && step != slowest && !step->is_blind && !slowest->is_blind) {
+        r->compared[0] = step;
+        r->compared[1] = slowest;
+    }
+}
+
+static int order_steps(struct step_report *r)
+{
+    struct step *list = r->steps.list;
+    r->order = calloc(r->steps.count + 1u, sizeof *r->order);
+    if (!r->order)
+        return GPUPROF_NO_MEMORY;
+    for (uint32_t i = 0; i < r->walk->rec->count; i++) {
+        r->sweeps[i].next = r->steps.firsts[i];
+        r->sweeps[i].end = r->steps.firsts[i + 1];
+        r->processes += r->sweeps[i].end > r->sweeps[i].next;
+    }
+    for (uint32_t i = 0; i < r->steps.count; i++) {
+        if (list[i].is_partial)
+            continue;
+        r->order[r->whole++] = i;
+        r->total_ns += step_ns(&list[i]);
+        r->blind += list[i].is_blind;
+    }
+    for (uint32_t i = 0; i < r->steps.count; i++) {
+        r->split += is_split(r, &list[i]);
+        r->split_ns += is_split(r, &list[i]) ? step_ns(&list[i]) : 0;
+    }
+    if (r->whole)
+        qsort_r(r->order, r->whole, sizeof *r->order, compare_steps, list);
+    find_slowest(r);
+    compare_slowest(r);
+    return 0;
+}
+
+static int start(struct step_report *r)
+{
+    const struct recording *rec = r->walk->rec;
+    r->sweeps = calloc(rec->count + 1u, sizeof *r->sweeps);
+    r->thread_phases = calloc(rec->thread_count + 1u, sizeof *r->thread_phases);
+    return r->sweeps && r->thread_phases ? 0 : GPUPROF_NO_MEMORY;
+}
+
+static int say(int error)
+{
+    if (error < 0)
+        message("report: %s", gpuprof_error_text(error));
+    return error;
+}
+
+static int find_steps(struct step_report *r, struct steps *found, const struct step_wish *wish)
+{
+    if (found) {
+        r->steps = *found;
+        *found = (struct steps){.kind = STEPS_NONE};
+        return 0;
+    }
+    int error = say(steps_init(&r->steps, r->walk, wish->by, wish->pattern));
+    struct consumer marks = steps_consumer(&r->steps);
+    if (error == 0)
+        error = walk_run(r->walk, NULL, &marks, 1);
+    if (error == 0)
+        selection_keep_steps(wish->selection, &r->steps);
+    return error;
+}
+
+static int find_phases(struct step_report *r, struct op_phases *found)
+{
+    struct consumer phases = op_phases_consumer(&r->phases);
+    if (found->threads && !found->is_unsure) {
+        r->phases = *found;
+        *found = (struct op_phases){0};
+        return 0;
+    }
+    int error = say(op_phases_init(&r->phases, r->walk));
+    return error == 0 && r->steps.count ? walk_run(r->walk, NULL, &phases, 1) : error;
+}
+
+static int make(struct step_report *r, struct steps *found, struct op_phases *phases,
+                struct idle *idle, const struct step_wish *wish)
+{
+    struct consumer parts = {
+        .context = r, .needs = WALK_OPS | WALK_WORK, .take = take, .tied = tied, .end = end};
+    int error = find_steps(r, found, wish);
+    if (error == 0)
+        error = find_phases(r, phases);
+    if (error == 0)
+        error = say(start(r));
+    if (error == 0)
+        error = say(step_waits_find(&r->steps, idle, &r->waits));
+    if (error == 0)
+        error = say(order_steps(r));
+    return error == 0 && r->steps.count ? walk_run(r->walk, NULL, &parts, 1) : error;
+}
+
+int step_report_make(struct step_report *r, struct walk *walk, struct steps *found,
+                     struct op_phases *phases, struct idle *idle, const struct step_wish *wish)
+{
+    struct losses *losses = walk->losses;
+    const struct walk_filter *filter = walk->filter;
+    *r = (struct step_report){.walk = walk, .samples = wish->samples};
+    walk->filter = selection_steps_filter(wish->selection);
+    walk->losses = calloc(walk->rec->count + 1u, sizeof *losses);
+    int error = walk->losses ? make(r, found, phases, idle, wish) : say(GPUPROF_NO_MEMORY);
+    free(walk->losses);
+    walk->losses = losses; /* those of the walk before are all there are */
+    walk->filter = filter;
+    return error;
+}

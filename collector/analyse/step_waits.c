@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "analyse/step_waits.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/unit_text.h"
+#include "error.h"
+#include "read/process_title.h"
+
+/* What a device has waited for each process, in one step. */
+struct sums {
+    uint64_t *ns;     /* owned, by process index; 0 but of */
+    uint32_t *waited; /* owned: these */
+    uint32_t count;
+    uint64_t all_ns; /* with those of which nobody knows for whom */
+};
+
+static void add(struct sums *s, const struct step *step, const struct idle_wait *wait)
+{
+    uint64_t from_ns = wait->begin_ns > step->begin_ns ? wait->begin_ns : step->begin_ns;
+    uint64_t to_ns = wait->end_ns < step->end_ns ? wait->end_ns : step->end_ns;
+    if (from_ns >= to_ns)
+        return;
+    s->all_ns += to_ns - from_ns;
+    if (wait->process == IDLE_NONE)
+        return;
+    if (!s->ns[wait->process])
+        s->waited[s->count++] = wait->process;
+    s->ns[wait->process] += to_ns - from_ns;
+}
+
+/* The step is over. */
+static void settle(struct sums *s, struct process *const *processes, struct step_wait *most)
+{
+    for (; s->count; s->count--) {
+        uint32_t process = s->waited[s->count - 1];
+        if (s->ns[process] > most->ns) {
+            most->process = processes[process];
+            most->ns = s->ns[process];
+        }
+        s->ns[process] = 0;
+    }
+    most->all_ns = s->all_ns > most->all_ns ? s->all_ns : most->all_ns;
+    s->all_ns = 0;
+}
+
+/* Steps and waits are in the order of time. */
+static int take_device(const struct steps *steps, struct idle *idle, uint32_t device,
+                       struct sums *sums, struct step_wait *waits)
+{
+    struct process *const *processes = steps->walk->rec->processes;
+    uint32_t process = idle->devices[device].process->index;
+    uint32_t at = steps->firsts[process], end = steps->firsts[process + 1];
+    uint64_t place = 0;
+    struct idle_wait wait;
+    int more = 1;
+    while (at < end && (more = idle_wait_at(idle, device, place, &wait)) > 0) {
+        const struct step *step = &steps->list[at];
+        add(sums, step, &wait);
+        if (wait.end_ns <= step->end_ns)
+            place++;
+        else
+            settle(sums, processes, &waits[at++]);
+    }
+    if (at < end)
+        settle(sums, processes, &waits[at]);
+    return more < 0 ? more : 0;
+}
+
+int step_waits_find(const struct steps *steps, struct idle *idle, struct step_wait **waits)
+{
+    *waits = NULL;
+    if (!steps->count || !idle || !idle->waits.count)
+        return 0;
+    uint32_t count = steps->walk->rec->count;
+    struct sums sums = {.ns = calloc(count, sizeof *sums.ns),
+                        .waited = calloc(count, sizeof *sums.waited)};
+    *waits = calloc(steps->count, sizeof **waits);
+    int error = sums.ns && sums.waited && *waits ? 0 : GPUPROF_NO_MEMORY;
+    for (uint32_t i = 0; i < idle->device_count && error == 0; i++)
+        error = take_device(steps, idle, i, &sums, *waits);
+    free(sums.ns);
+    free(sums.waited);
+    return error;
+}
+
+const struct step *step_awaited(const struct steps *steps, const struct step_wait *waits,
+                                const struct step *step)
+{
+    const struct process *process = waits ? waits[step - steps->list].process : NULL;
+    uint64_t middle_ns = step->begin_ns + (step->end_ns - step->begin_ns) / 2;
+    const struct step *other = process ? steps_at(steps, process, middle_ns) : NULL;
+    return other && other != step && other->number == step->number ? other : NULL;
+}
+
+bool step_has_only_waited(const struct steps *steps, const struct step_wait *waits,
+                          const struct step *step)
+{
+    const struct step *other = step_awaited(steps, waits, step);
+    uint64_t ns = step->end_ns - step->begin_ns;
+    return other && !other->is_partial && other->end_ns - other->begin_ns >= ns - ns / 100 &&
+           waits[other - steps->list].ns < waits[step - steps->list].ns;
+}
+
+char *step_wait_text(const struct step_wait *wait)
+{
+    char *text = NULL, who[RANK_TITLE_BYTES], time[UNIT_TEXT_BYTES];
+    if (!wait->process || wait->ns < STEP_WAIT_NS ||
+        asprintf(&text, "%s, %s", process_who(wait->process, who), time_text(time, wait->ns)) < 0)
+        return NULL;
+    return text;
+}

@@ -1,0 +1,148 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "analyse/throttle_finding.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "error.h"
+#include "find/judged_time.h"
+
+#define SLOWED_SHARE 0.2 /* of a step, from which on it counts as slowed down */
+#define FREE_SHARE   0.02
+#define STEPS_MIN    5 /* of each kind */
+#define PART_BEYOND                                                                                \
+    4 /* all but a quarter of one kind are longer than all but a quarter of the other */
+
+struct slowed {
+    uint64_t *free_ns; /* owned: how long the steps were */
+    uint64_t *slowed_ns;
+    uint32_t free_count;
+    uint32_t slowed_count;
+    uint64_t by_ns[THROTTLES]; /* of the slowed ones, for how long */
+    uint64_t longest_ns;
+    uint64_t longest_at_ns;
+};
+
+static int compare(const void *left, const void *right)
+{
+    uint64_t a = *(const uint64_t *)left, b = *(const uint64_t *)right;
+    return (a > b) - (a < b);
+}
+
+static void add_step(struct slowed *s, const struct device_row *row, const struct step *step)
+{
+    uint64_t step_ns = step->end_ns - step->begin_ns, ns[THROTTLES], most_ns = 0;
+    for (unsigned why = 0; why < THROTTLES; why++) {
+        if (!device_throttled_between(row, (enum throttle)why, step->begin_ns, step->end_ns,
+                                      &ns[why]))
+            return;
+        most_ns = ns[why] > most_ns ? ns[why] : most_ns;
+    }
+    if ((double)most_ns < FREE_SHARE * (double)step_ns)
+        s->free_ns[s->free_count++] = step_ns;
+    if ((double)most_ns < SLOWED_SHARE * (double)step_ns)
+        return;
+    s->slowed_ns[s->slowed_count++] = step_ns;
+    for (unsigned why = 0; why < THROTTLES; why++)
+        s->by_ns[why] += ns[why];
+    if (step_ns > s->longest_ns) {
+        s->longest_ns = step_ns;
+        s->longest_at_ns = step->begin_ns;
+    }
+}
+
+/* How much longer they were than the median one of the others; 0: it may be chance. */
+static uint64_t cost_of(struct slowed *s)
+{
+    if (s->free_count < STEPS_MIN || s->slowed_count < STEPS_MIN)
+        return 0;
+    qsort(s->free_ns, s->free_count, sizeof *s->free_ns, compare);
+    qsort(s->slowed_ns, s->slowed_count, sizeof *s->slowed_ns, compare);
+    uint64_t usual_ns = s->free_ns[(s->free_count - 1) / 2], cost_ns = 0;
+    if (s->slowed_ns[s->slowed_count / PART_BEYOND] <=
+        s->free_ns[s->free_count - 1 - s->free_count / PART_BEYOND])
+        return 0;
+    for (uint32_t i = 0; i < s->slowed_count; i++)
+        cost_ns += s->slowed_ns[i] > usual_ns ? s->slowed_ns[i] - usual_ns : 0;
+    return cost_ns;
+}
+
+static int fill(struct finding *to, const struct slowed *s, const struct device_row *row,
+                uint64_t ns, uint64_t window_ns)
+{
+    unsigned worst = 0;
+    for (unsigned why = 0; why < THROTTLES; why++)
+        worst = s->by_ns[why] > s->by_ns[worst] ? why : worst;
+    char *name = strdup(throttle_words[worst]);
+    if (!name)
+        return GPUPROF_NO_MEMORY;
+    if (to->row_count)
+        free(to->rows[0].name);
+    to->ns = ns;
+    to->of_ns = to->window_ns = window_ns;
+    to->process = row->process;
+    to->device = row->device;
+    to->rows[0] =
+        (struct finding_row){.name = name,
+                             .count = s->slowed_count,
+                             .ns = ns,
+                             .longest_ns = s->longest_ns - s->free_ns[(s->free_count - 1) / 2],
+                             .at_ns = s->longest_at_ns};
+    if (to->rows[0].longest_ns > ns)
+        to->rows[0].longest_ns = ns;
+    to->row_count = 1;
+    return 0;
+}
+
+static int weigh(struct finding *to, const struct device_row *row, const struct steps *steps,
+                 struct slowed *s, struct judged_time time)
+{
+    uint32_t first = steps->firsts[row->process->index];
+    uint32_t end = steps->firsts[row->process->index + 1];
+    uint64_t window_ns = time.window_ns;
+    s->free_count = s->slowed_count = 0;
+    s->longest_ns = s->longest_at_ns = 0;
+    memset(s->by_ns, 0, sizeof s->by_ns);
+    for (uint32_t i = first; i < end; i++)
+        if (!steps->list[i].is_partial)
+            add_step(s, row, &steps->list[i]);
+    uint64_t ns = cost_of(s);
+    if (!judged_worth_it(to->kind, ns, window_ns, judged_part(time)))
+        return 0;
+    to->devices++;
+    to->total_ns += ns;
+    return ns > to->ns ? fill(to, s, row, ns, window_ns) : 0;
+}
+
+/* Of a piece what its steps took, which are whole. */
+static struct judged_time time_of(const struct walk *walk, const struct steps *steps,
+                                  uint32_t process)
+{
+    uint64_t whole_ns = walk->last_ns[process] - walk->first_ns[process], steps_ns = 0;
+    for (uint32_t i = steps->firsts[process]; i < steps->firsts[process + 1]; i++)
+        steps_ns += steps->list[i].end_ns - steps->list[i].begin_ns;
+    bool is_piece = walk->filter && walk->filter->is_of_time;
+    return (struct judged_time){.window_ns = is_piece ? steps_ns : whole_ns, .whole_ns = whole_ns};
+}
+
+int throttle_finding_add(struct findings *f, const struct device_report *r,
+                         const struct steps *steps)
+{
+    struct finding found = {.kind = &finding_kinds[FINDING_THROTTLED]};
+    uint32_t count = steps ? steps->count : 0;
+    struct slowed s = {.free_ns = calloc(count + 1u, sizeof *s.free_ns),
+                       .slowed_ns = calloc(count + 1u, sizeof *s.slowed_ns)};
+    int error = s.free_ns && s.slowed_ns ? 0 : GPUPROF_NO_MEMORY;
+    for (uint32_t i = 0; error == 0 && count && i < r->count; i++) {
+        const struct device_row *row = r->rows[i];
+        uint32_t process = row->process->index;
+        if (!row->is_double && row->samples)
+            error = weigh(&found, row, steps, &s, time_of(r->walk, steps, process));
+    }
+    free(s.free_ns);
+    free(s.slowed_ns);
+    if (found.devices)
+        f->list[f->count++] = found;
+    findings_sort(f);
+    return error;
+}

@@ -1,0 +1,450 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "clocks/clock_fit.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/array.h"
+#include "error.h"
+
+#define BINS_MAX      (CLOCK_KNOTS_MAX - 1)
+#define BIN_SAMPLES   16 /* of a knot, at least; */
+#define BURST_SAMPLES 8  /* before a time without any, these will do */
+#define KNOTS_MIN     3
+#define BINS_FEWEST   4
+#define PASSES        4
+#define LOUD          4
+#define RUN_MIN       3
+#define FEW           8 /* so few samples tell their spread to a factor of two */
+
+#define MAD_SIGMA    1.4826 /* of normal errors: their deviation over the median of their sizes */
+#define MEDIAN_ERROR 1.2533 /* likewise: the error of a median over that of a mean */
+#define CUT_SIGMAS   4.0    /* farther off, and it does not agree */
+#define RESOLUTION   500.0  /* ns, of the moments themselves */
+#define SIGMA_MIN    200.0
+
+#define SLOPE_UNKNOWN   5e-5 /* known worse than this, a slope is not known ... */
+#define SLOPE_USUAL     1e-4 /* ... and less than this: quartz is no worse */
+#define SLOPE_MAX       1e-3
+#define TURN_MAX        1e-5 /* by how much a rate changes where nothing was seen, at most, ... */
+#define TURN_USUAL      5e-7 /* ... and even if it did not for long: a time server steers it */
+#define SPREAD_MAX      1e6
+#define UNCERTAINTY_MAX 1e15
+#define USED_MIN        (2.0 / 3)
+#define APART_USUAL     2e4 /* ns: ends that are no farther apart contradict nothing */
+
+/* One fit under way. */
+struct fitting {
+    struct clock_fit *fit;
+    const struct clock_sample *samples; /* sorted by time */
+    uint32_t count;
+    double *scratch; /* room for as many numbers */
+    double from_ns;  /* the time that was asked for */
+    double to_ns;
+};
+
+/* What knots say of the line that they are laid around. */
+struct knot_check {
+    double error;   /* how far off a knot may be: one standard deviation */
+    double hidden;  /* by how much the line may be off there, and they do not say so */
+    double apart;   /* the time between two of them, at most */
+    bool is_within; /* all of them are where the line is */
+};
+
+static int compare_samples(const void *left, const void *right)
+{
+    const struct clock_sample *a = left;
+    const struct clock_sample *b = right;
+    if (a->at_ns != b->at_ns)
+        return a->at_ns < b->at_ns ? -1 : 1;
+    return (a->gap_ns > b->gap_ns) - (a->gap_ns < b->gap_ns);
+}
+
+double clock_fit_gap(const struct clock_fit *f, double at_ns)
+{
+    const struct clock_sample *k = f->knots, *last = &f->knots[f->knot_count - 1];
+    if (at_ns <= k->at_ns)
+        return k->gap_ns + f->first_slope * (at_ns - k->at_ns);
+    if (at_ns >= last->at_ns)
+        return last->gap_ns + f->last_slope * (at_ns - last->at_ns);
+    while (at_ns >= k[1].at_ns)
+        k++;
+    return k->gap_ns + (k[1].gap_ns - k->gap_ns) * ((at_ns - k->at_ns) / (k[1].at_ns - k->at_ns));
+}
+
+static double residual(const struct fitting *g, uint32_t i)
+{
+    return g->samples[i].gap_ns - clock_fit_gap(g->fit, g->samples[i].at_ns);
+}
+
+static double median_residual(const struct fitting *g, uint32_t first, uint32_t end)
+{
+    for (uint32_t i = first; i < end; i++)
+        g->scratch[i - first] = residual(g, i);
+    return array_median(g->scratch, end - first);
+}
+
+/* Of those from `first` to `end`, around `center`. */
+static double spread_around(const struct fitting *g, uint32_t first, uint32_t end, double center)
+{
+    for (uint32_t i = first; i < end; i++)
+        g->scratch[i - first] = fabs(residual(g, i) - center);
+    return fmax(SIGMA_MIN, MAD_SIGMA * array_median(g->scratch, end - first));
+}
+
+/* Bin `bin` of `bins` are the samples from this one on; of `bins` itself, the end. */
+static uint32_t bin_first(const struct fitting *g, uint32_t bin, uint32_t bins)
+{
+    return (uint32_t)((uint64_t)g->count * bin / bins);
+}
+
+static double bin_time(const struct fitting *g, uint32_t first, uint32_t end)
+{
+    double sum = 0;
+    for (uint32_t i = first; i < end; i++)
+        sum += (g->samples[i].at_ns - g->samples[first].at_ns) / (end - first);
+    return g->samples[first].at_ns + sum;
+}
+
+static void set_slope(struct clock_fit *f, double slope)
+{
+    f->first_slope = f->last_slope = slope;
+}
+
+/* Theil and Sen's line, through the medians of bins, added to the line that is there. */
+static void add_robust_line(struct fitting *g)
+{
+    struct clock_sample medians[BINS_MAX];
+    double slopes[BINS_MAX * (BINS_MAX - 1) / 2];
+    uint32_t bins = g->count < BINS_MAX ? g->count : BINS_MAX, count = 0;
+    for (uint32_t i = 0; i < bins; i++) {
+        uint32_t first = bin_first(g, i, bins), end = bin_first(g, i + 1, bins);
+        medians[i] = (struct clock_sample){bin_time(g, first, end), median_residual(g, first, end)};
+        for (uint32_t k = 0; k < i; k++)
+            if (medians[i].at_ns > medians[k].at_ns)
+                slopes[count++] =
+                    (medians[i].gap_ns - medians[k].gap_ns) / (medians[i].at_ns - medians[k].at_ns);
+    }
+    if (count)
+        set_slope(g->fit, g->fit->last_slope + array_median(slopes, count));
+    g->fit->knots[0].gap_ns += median_residual(g, 0, g->count);
+}
+
+/* The line of least squares through those that agree; false: it has no slope. */
+static void refine_line(struct fitting *g, double *level_error, double *slope_error)
+{
+    struct clock_fit *f = g->fit;
+    double center = median_residual(g, 0, g->count);
+    double at = 0, gap = 0, square = 0, product = 0;
+    f->spread_ns = spread_around(g, 0, g->count, center);
+    double cut = CUT_SIGMAS * f->spread_ns + RESOLUTION;
+    f->used = 0;
+    for (uint32_t i = 0; i < g->count; i++)
+        if (fabs(residual(g, i) - center) <= cut) {
+            f->used++;
+            at += (g->samples[i].at_ns - at) / f->used;
+            gap += (residual(g, i) - gap) / f->used;
+        }
+    for (uint32_t i = 0; i < g->count; i++)
+        if (fabs(residual(g, i) - center) <= cut) {
+            square += (g->samples[i].at_ns - at) * (g->samples[i].at_ns - at);
+            product += (g->samples[i].at_ns - at) * (residual(g, i) - gap);
+        }
+    double level = clock_fit_gap(f, at) + gap;
+    *level_error = f->spread_ns / sqrt(f->used);
+    *slope_error = square > 0 ? fmax(f->spread_ns, 2 * RESOLUTION) / sqrt(square) : SLOPE_USUAL;
+    set_slope(f, f->last_slope + (square > 0 ? product / square : 0));
+    f->knots[0] = (struct clock_sample){at, level};
+}
+
+/* The time within the samples in which there are none, at most. */
+static double longest_gap(const struct fitting *g)
+{
+    double most = 0;
+    for (uint32_t i = 1; i < g->count; i++)
+        most = fmax(most, g->samples[i].at_ns - g->samples[i - 1].at_ns);
+    return most;
+}
+
+/*
+ * How far off the fit may be where nothing was seen: in `gap` ns between samples, and before the
+ * first and behind the last; where what was seen, for `seen` ns, turns by `curve` a nanosecond at
+ * most.
+ */
+static double doubt_of_unseen(const struct fitting *g, double curve, double seen, double gap)
+{
+    const struct clock_sample *first = g->samples, *last = &g->samples[g->count - 1];
+    double beyond = fmax(fmax(first->at_ns - g->from_ns, g->to_ns - last->at_ns), 0);
+    return fmin(curve * gap * gap / 8, TURN_MAX * gap / 4) + TURN_USUAL * beyond +
+           fmin(curve * beyond * (beyond + seen) / 2, TURN_MAX * beyond);
+}
+
+/* Its uncertainty is without what nobody has seen. */
+static void fit_line(struct fitting *g)
+{
+    struct clock_fit *f = g->fit;
+    double level_error = 0, slope_error = 0;
+    const struct clock_sample *first = g->samples, *last = &g->samples[g->count - 1];
+    f->knot_count = 1;
+    f->knots[0] = (struct clock_sample){first->at_ns / 2 + last->at_ns / 2, 0};
+    for (unsigned i = 0; i < PASSES; i++)
+        add_robust_line(g);
+    for (unsigned i = 0; i < PASSES; i++)
+        refine_line(g, &level_error, &slope_error);
+    double few = 1 + (double)FEW / g->count;
+    if (slope_error > SLOPE_UNKNOWN) {
+        set_slope(f, 0);
+        slope_error = SLOPE_USUAL / few;
+        f->knots[0].gap_ns += median_residual(g, 0, g->count);
+    }
+    double reach = fmax(fmax(f->knots[0].at_ns - g->from_ns, g->to_ns - f->knots[0].at_ns), 0);
+    f->uncertainty_ns =
+        few * (f->spread_ns + 2 * level_error + 2 * slope_error * reach) + RESOLUTION;
+}
+
+static double slope_between(const struct clock_sample *a, const struct clock_sample *b)
+{
+    return (b->gap_ns - a->gap_ns) / (b->at_ns - a->at_ns);
+}
+
+/*
+ * How far the line may be off between two knots: if it turned sharply there, by as much as what
+ * its slope changes from one neighbour to the next makes of the time between them. `curve`: by how
+ * much its slope changes a nanosecond, at most.
+ */
+static double swing_of(const struct clock_fit *f, double *curve)
+{
+    double most = 0;
+    *curve = 0;
+    for (uint32_t i = 1; i + 1 < f->knot_count; i++) {
+        const struct clock_sample *k = &f->knots[i];
+        double before = k->at_ns - k[-1].at_ns, after = k[1].at_ns - k->at_ns;
+        double turn = fabs(slope_between(k, k + 1) - slope_between(k - 1, k));
+        most = fmax(most, turn * fmax(before, after));
+        *curve = fmax(*curve, 2 * turn / (before + after));
+    }
+    return most;
+}
+
+/* Where the bin of the sample `first` ends, if none is to be shorter than `width_ns`; or where
+ * nothing was seen for longer than chance would have it. */
+static uint32_t bin_end(const struct fitting *g, uint32_t first, double width_ns)
+{
+    double usual = (g->samples[g->count - 1].at_ns - g->samples[0].at_ns) / g->count;
+    double gap_ns = fmax(width_ns, BURST_SAMPLES * usual);
+    uint32_t end = first + 1;
+    for (; end < g->count; end++) {
+        double at = g->samples[end].at_ns;
+        if ((end - first >= BIN_SAMPLES && at - g->samples[first].at_ns >= width_ns) ||
+            (end - first >= BURST_SAMPLES && at - g->samples[end - 1].at_ns >= gap_ns))
+            break;
+    }
+    return g->count - end < BURST_SAMPLES ? g->count : end;
+}
+
+/* Beyond an end, if it turns there half as much as it does behind the end: more would be mostly
+ * noise. */
+static double end_slope(const struct clock_sample *end, const struct clock_sample *next,
+                        const struct clock_sample *second)
+{
+    double slope = slope_between(end, next);
+    double turn = slope_between(next, second) - slope;
+    return slope - 0.75 * turn * (next->at_ns - end->at_ns) / (second->at_ns - end->at_ns);
+}
+
+/* How far off knots may be: as what is around them says, or around most, should they be few. */
+static void judge(struct knot_check *check, const double *offs, const double *spreads,
+                  const uint32_t *counts, uint32_t count)
+{
+    double sorted[CLOCK_KNOTS_MAX];
+    memcpy(sorted, spreads, count * sizeof *sorted);
+    double usual = array_median(sorted, count);
+    check->is_within = true;
+    for (uint32_t i = 0; i < count; i++) {
+        double error = MEDIAN_ERROR * fmin(fmax(spreads[i], usual), LOUD * usual) / sqrt(counts[i]);
+        check->is_within &= fabs(offs[i]) <= CUT_SIGMAS * error + RESOLUTION;
+        check->error = fmax(check->error, error);
+    }
+    check->hidden = CUT_SIGMAS * check->error + RESOLUTION;
+}
+
+/* Knots at the medians of bins, so many of equal time where there are samples enough, around the
+ * line that is there. False: too few, or there is no time between two of them. */
+static bool lay_knots(const struct fitting *g, uint32_t bins, struct clock_fit *bent,
+                      struct knot_check *check)
+{
+    double offs[CLOCK_KNOTS_MAX], spreads[CLOCK_KNOTS_MAX];
+    double width = (g->samples[g->count - 1].at_ns - g->samples[0].at_ns) / bins;
+    uint32_t counts[CLOCK_KNOTS_MAX], count = 0;
+    *bent = *g->fit;
+    *check = (struct knot_check){0};
+    for (uint32_t first = 0, end; first < g->count; first = end, count++) {
+        end = bin_end(g, first, width);
+        double at = bin_time(g, first, end), off = median_residual(g, first, end);
+        double since = count ? at - bent->knots[count - 1].at_ns : 1;
+        if (count == CLOCK_KNOTS_MAX || since <= 0)
+            return false;
+        offs[count] = off;
+        spreads[count] = spread_around(g, first, end, off);
+        counts[count] = end - first;
+        bent->knots[count] = (struct clock_sample){at, clock_fit_gap(g->fit, at) + off};
+        check->apart = fmax(check->apart, since);
+    }
+    if (count < KNOTS_MIN)
+        return false;
+    bent->knot_count = count;
+    bent->first_slope = end_slope(&bent->knots[0], &bent->knots[1], &bent->knots[2]);
+    bent->last_slope =
+        end_slope(&bent->knots[count - 1], &bent->knots[count - 2], &bent->knots[count - 3]);
+    judge(check, offs, spreads, counts, count);
+    return true;
+}
+
+/* Do knots say the same as the fit, few as well as many? False also where none can be laid;
+ * `check` is then without hidden. */
+static bool is_confirmed(const struct fitting *g, struct clock_fit *f, struct knot_check *check)
+{
+    struct fitting with = *g;
+    struct clock_fit knots;
+    struct knot_check one;
+    with.fit = f;
+    *check = (struct knot_check){.is_within = true};
+    for (uint32_t bins = BINS_FEWEST; bins <= BINS_MAX; bins *= 2)
+        if (lay_knots(&with, bins, &knots, &one)) {
+            check->is_within &= one.is_within;
+            check->error = one.error;
+            check->hidden = check->hidden > 0 ? fmin(check->hidden, one.hidden) : one.hidden;
+            check->apart = one.apart;
+        }
+    return check->hidden > 0 && check->is_within;
+}
+
+/* What a line that is not bent leaves open. */
+static double doubt_of_line(const struct fitting *g, const struct knot_check *check)
+{
+    bool is_checked = check->hidden > 0;
+    double hidden = is_checked ? check->hidden : 2 * g->fit->spread_ns + RESOLUTION;
+    double gap = is_checked ? check->apart : longest_gap(g);
+    double seen = g->samples[g->count - 1].at_ns - g->samples[0].at_ns - gap;
+    double curve = seen > 0 ? 8 * hidden / (seen * seen) : TURN_MAX;
+    return (is_checked ? 0 : 3 * g->fit->spread_ns) + doubt_of_unseen(g, curve, seen, gap);
+}
+
+/* A rate that changes with the temperature, or is steered by the time server: knots follow it, as
+ * few as will do. */
+static void bend(struct fitting *g)
+{
+    struct clock_fit *f = g->fit, bent;
+    struct knot_check check, other;
+    double curve;
+    if (is_confirmed(g, f, &check) || check.hidden <= 0) {
+        f->uncertainty_ns += doubt_of_line(g, &check);
+        return;
+    }
+    for (uint32_t bins = BINS_FEWEST; bins <= BINS_MAX; bins *= 2)
+        if (lay_knots(g, bins, &bent, &check) && swing_of(&bent, &curve) / 5 <= check.error &&
+            is_confirmed(g, &bent, &other))
+            break;
+    *f = bent;
+    f->spread_ns = spread_around(g, 0, g->count, 0);
+    f->used = 0;
+    for (uint32_t i = 0; i < g->count; i++)
+        f->used += fabs(residual(g, i)) <= CUT_SIGMAS * f->spread_ns + RESOLUTION;
+    f->uncertainty_ns = f->spread_ns + 3 * check.error + 1.25 * swing_of(f, &curve) + RESOLUTION;
+    const struct clock_sample *last = &f->knots[f->knot_count - 1];
+    double end = fmax(f->knots[1].at_ns - f->knots[0].at_ns, last->at_ns - last[-1].at_ns);
+    f->uncertainty_ns += doubt_of_unseen(g, curve, end, 0);
+}
+
+/*
+ * Those that do not agree may be many in a row that agree with one another: then the clock was set,
+ * or stood still, and what they say is as good as what the others do. By how much they are off.
+ */
+static double off_together(const struct fitting *g)
+{
+    double cut = CUT_SIGMAS * g->fit->spread_ns + RESOLUTION, most = 0, before = 0;
+    uint32_t least = (uint32_t)fmax(RUN_MIN, log2(g->count)), run = 0;
+    for (uint32_t i = 0; i < g->count; i++) {
+        double off = residual(g, i);
+        if (fabs(off) <= cut)
+            run = 0;
+        else if (run && fabs(off - before) <= cut)
+            run++;
+        else if (run < 2)
+            run = 1;
+        else
+            continue; /* it is late, as any may be */
+        if (run >= least)
+            most = fmax(most, fabs(off));
+        before = off;
+    }
+    return most;
+}
+
+/* What no clock does of itself between knots; 0: there is nothing. */
+static double steepest_rise(const struct clock_fit *f)
+{
+    double most = 0, rise = 0;
+    for (uint32_t i = 0; i + 1 < f->knot_count; i++) {
+        bool is_steep = fabs(slope_between(&f->knots[i], &f->knots[i + 1])) > SLOPE_MAX;
+        rise = is_steep ? rise + f->knots[i + 1].gap_ns - f->knots[i].gap_ns : 0;
+        most = fmax(most, fabs(rise));
+    }
+    return most;
+}
+
+/*
+ * Of few samples some may lie on a line by chance, so closely that others seem not to agree with
+ * them. Where it takes no more than ends are usually apart for enough of them to agree, they do.
+ */
+static void admit_usual(struct fitting *g)
+{
+    struct clock_fit *f = g->fit;
+    uint32_t least = (uint32_t)ceil(USED_MIN * g->count);
+    if (f->used >= least)
+        return;
+    for (uint32_t i = 0; i < g->count; i++)
+        g->scratch[i] = fabs(residual(g, i));
+    array_sort(g->scratch, g->count);
+    double apart = g->scratch[least - 1];
+    if (apart > APART_USUAL)
+        return;
+    f->used = least;
+    f->spread_ns = fmax(f->spread_ns, apart);
+    f->uncertainty_ns += (1 + (double)FEW / g->count) * apart;
+}
+
+int clock_fit_make(struct clock_fit *f, struct clock_sample *samples, uint32_t count,
+                   double from_ns, double to_ns)
+{
+    struct fitting g = {
+        .fit = f, .samples = samples, .count = count, .from_ns = from_ns, .to_ns = to_ns};
+    *f = (struct clock_fit){.count = count};
+    g.scratch = malloc(count * sizeof *g.scratch);
+    if (!g.scratch)
+        return GPUPROF_NO_MEMORY;
+    qsort(samples, count, sizeof *samples, compare_samples);
+    fit_line(&g);
+    bend(&g);
+    f->jump_ns = fmax(off_together(&g), steepest_rise(f));
+    f->uncertainty_ns += f->jump_ns;
+    admit_usual(&g);
+    free(g.scratch);
+    return 0;
+}
+
+bool clock_fit_jumps(const struct clock_fit *f)
+{
+    return f->jump_ns > SPREAD_MAX && f->spread_ns <= SPREAD_MAX && f->used >= USED_MIN * f->count;
+}
+
+bool clock_fit_is_sane(const struct clock_fit *f)
+{
+    for (uint32_t i = 0; i + 1 < f->knot_count; i++)
+        if (fabs(slope_between(&f->knots[i], &f->knots[i + 1])) > SLOPE_MAX)
+            return false;
+    return fabs(f->last_slope) <= SLOPE_MAX && f->spread_ns <= SPREAD_MAX &&
+           f->jump_ns <= SPREAD_MAX && f->uncertainty_ns < UNCERTAINTY_MAX &&
+           f->used >= USED_MIN * f->count;
+}

@@ -1,0 +1,299 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "clocks/host_clocks.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#include "base/message.h"
+#include "base/unit_text.h"
+#include "clocks/clock_fit.h"
+#include "error.h"
+#include "model/common_moments.h"
+
+/* Of a long recording it is enough to read some of the time, unless clocks are further apart. */
+#define WINDOWS   64
+#define WINDOW_NS 2000000000ull
+#define ENOUGH    (4 * WINDOWS) /* collectives of each host */
+
+#define CLOCK_SET_NS 946684800000000000ull /* 2000: before that nobody has set it */
+
+/* How a host's wall clock is moved. */
+struct moved {
+    const struct clock_fit *fit; /* NULL: not at all */
+    uint64_t at_ns;              /* where the fit's times ... */
+    int64_t gap_ns;              /* ... and gaps count from */
+    uint64_t from_ns, to_ns;     /* when its processes recorded, by that clock */
+};
+
+struct alignment {
+    struct recording *rec;
+    struct collective_ends ends;
+    struct common_moments moments;
+    struct clock_fit *fits; /* owned; by host */
+    struct moved *moved;    /* likewise */
+    uint32_t contradiction; /* the host; host_count: none */
+    uint32_t root;          /* with which others are being aligned */
+    uint64_t others_ns;     /* how certain those are: as the least certain of them */
+};
+
+/* A file may say anything: differences are taken modulo 2^64. */
+static int64_t difference(uint64_t later_ns, uint64_t earlier_ns)
+{
+    return (int64_t)(later_ns - earlier_ns);
+}
+
+static int64_t gap_at(const struct moved *m, uint64_t ns)
+{
+    double gap = clock_fit_gap(m->fit, (double)difference(ns, m->at_ns));
+    return (int64_t)((uint64_t)m->gap_ns + (uint64_t)llround(gap));
+}
+
+static uint64_t move(const void *context, uint64_t shared_ns)
+{
+    const struct moved *m = context;
+    if (!m->fit)
+        return shared_ns;
+    int64_t moved_ns = (int64_t)(shared_ns + (uint64_t)gap_at(m, shared_ns));
+    return moved_ns < 0 ? 0 : (uint64_t)moved_ns;
+}
+
+static void move_process(const void *context, struct process *p)
+{
+    const struct moved *m = &((const struct alignment *)context)->moved[p->host];
+    if (m->fit)
+        clock_map_move(&p->clock, move, m);
+}
+
+/* ---- hosts ----------------------------------------------------------------------------------- */
+
+static void find_times(struct alignment *a)
+{
+    for (uint32_t i = 0; i < a->rec->host_count; i++)
+        a->moved[i].from_ns = UINT64_MAX;
+    for (uint32_t i = 0; i < a->rec->count; i++) {
+        struct process *p = a->rec->processes[i];
+        struct moved *m = &a->moved[p->host];
+        if (p->min_ns > p->max_ns)
+            continue;
+        uint64_t from_ns = clock_map_ns(&p->clock, p->min_ns);
+        uint64_t to_ns = clock_map_ns(&p->clock, p->max_ns);
+        m->from_ns = from_ns < m->from_ns ? from_ns : m->from_ns;
+        m->to_ns = to_ns > m->to_ns ? to_ns : m->to_ns;
+    }
+}
+
+/* Those in collectives with hosts that are aligned; times and gaps count from the first. `samples`
+ * has room for all ends of the host. How many there are. */
+static uint32_t find_samples(struct alignment *a, uint32_t host, struct clock_sample *samples)
+{
+    const struct common_moments *c = &a->moments;
+    struct moved *m = &a->moved[host];
+    uint32_t count = 0;
+    for (uint32_t i = c->first[host]; i < c->first[host + 1]; i++) {
+        uint64_t own_ns = a->ends.list[c->by_host[i]].end_ns, moment_ns;
+        if (!common_moments_get(c, c->by_host[i], &moment_ns))
+            continue;
+        int64_t gap_ns = difference(moment_ns, own_ns);
+        if (!count) {
+            m->at_ns = own_ns;
+            m->gap_ns = gap_ns;
+        }
+        samples[count++] =
+            (struct clock_sample){(double)difference(own_ns, m->at_ns),
+                                  (double)difference((uint64_t)gap_ns, (uint64_t)m->gap_ns)};
+    }
+    return count;
+}
+
+/* 0, or GPUPROF_NO_MEMORY. */
+static int fit(struct alignment *a, uint32_t index)
+{
+    struct host *h = &a->rec->hosts[index];
+    struct moved *m = &a->moved[index];
+    struct clock_fit *f = &a->fits[index];
+    uint32_t ends = a->moments.first[index + 1] - a->moments.first[index];
+    struct clock_sample *samples = malloc(ends * sizeof *samples);
+    if (!samples)
+        return GPUPROF_NO_MEMORY;
+    uint32_t count = find_samples(a, index, samples);
+    double from = m->from_ns < m->to_ns ? (double)difference(m->from_ns, m->at_ns) : 0;
+    double to = m->from_ns < m->to_ns ? (double)difference(m->to_ns, m->at_ns) : 0;
+    int error = clock_fit_make(f, samples, count, from, to);
+    free(samples);
+    if (error < 0)
+        return error;
+    if (!clock_fit_is_sane(f)) {
+        a->contradiction = index;
+        return 0;
+    }
+    m->fit = f;
+    h->source = HOST_CLOCK_COLLECTIVES;
+    h->reference = a->root;
+    h->collectives = f->used;
+    h->offset_ns = difference(0, (uint64_t)gap_at(m, m->from_ns / 2 + m->to_ns / 2));
+    h->drift = from < to ? (clock_fit_gap(f, from) - clock_fit_gap(f, to)) / (to - from) : 0;
+    h->uncertainty_ns = (uint64_t)llround(f->uncertainty_ns + (double)a->others_ns);
+    return 0;
+}
+
+/* Others are aligned by this one, too. */
+static void align_by(struct alignment *a, uint32_t host)
+{
+    struct common_moments *c = &a->moments;
+    uint64_t own_ns = a->rec->hosts[host].uncertainty_ns;
+    a->others_ns = own_ns > a->others_ns ? own_ns : a->others_ns;
+    for (uint32_t i = c->first[host]; i < c->first[host + 1]; i++)
+        common_moments_add(c, c->by_host[i],
+                           move(&a->moved[host], a->ends.list[c->by_host[i]].end_ns));
+}
+
+/* All that can be with the root, until there is a contradiction. 0 or GPUPROF_NO_MEMORY. */
+static int align_with_root(struct alignment *a)
+{
+    const uint32_t *hosts;
+    uint32_t count;
+    int error = 0;
+    a->others_ns = 0;
+    align_by(a, a->root);
+    while ((count = common_moments_take(&a->moments, &hosts)) > 0) {
+        for (uint32_t i = 0; i < count; i++)
+            if ((error = fit(a, hosts[i])) < 0 || a->contradiction < a->rec->host_count)
+                return error;
+        for (uint32_t i = 0; i < count; i++)
+            align_by(a, hosts[i]);
+    }
+    return 0;
+}
+
+/* 0 or GPUPROF_NO_MEMORY. */
+static int align(struct alignment *a)
+{
+    uint32_t hosts = a->rec->host_count;
+    int error = common_moments_init(&a->moments, &a->ends, hosts);
+    find_times(a);
+    for (uint32_t i = 0; i < hosts && error == 0 && a->contradiction == hosts; i++)
+        if (common_moments_take_one(&a->moments, i)) {
+            a->root = i;
+            error = align_with_root(a);
+        }
+    return error;
+}
+
+static void alignment_release(struct alignment *a)
+{
+    free(a->fits);
+    free(a->moved);
+    common_moments_release(&a->moments);
+    collective_ends_release(&a->ends);
+    *a = (struct alignment){0};
+}
+
+/* Reads what is in `windows`, and finds how clocks are to be moved. 0 or an error after one line on
+ * stderr; alignment_release in both cases. */
+static int find_clocks(struct alignment *a, struct recording *rec,
+                       const struct ends_windows *windows)
+{
+    uint32_t hosts = rec->host_count;
+    *a = (struct alignment){.rec = rec, .contradiction = hosts};
+    for (uint32_t i = 0; i < hosts; i++)
+        rec->hosts[i] = (struct host){
+            .first = rec->hosts[i].first, .processes = rec->hosts[i].processes, .reference = i};
+    int error = collective_ends_gather(&a->ends, rec, windows);
+    if (error < 0)
+        return error;
+    a->fits = calloc(hosts, sizeof *a->fits);
+    a->moved = calloc(hosts, sizeof *a->moved);
+    error = a->fits && a->moved ? align(a) : GPUPROF_NO_MEMORY;
+    if (error < 0)
+        message("gpuprof-collector: %s", gpuprof_error_text(error));
+    return error;
+}
+
+/* ---- all of it ------------------------------------------------------------------------------- */
+
+static struct ends_windows windows_of(const struct recording *rec)
+{
+    uint64_t from_ns = UINT64_MAX, to_ns = 0;
+    for (uint32_t i = 0; i < rec->index.count; i++) {
+        from_ns = rec->index.entries[i].time < from_ns ? rec->index.entries[i].time : from_ns;
+        to_ns = rec->index.entries[i].end > to_ns ? rec->index.entries[i].end : to_ns;
+    }
+    struct ends_windows windows = {.from_ns = from_ns, .length_ns = WINDOW_NS};
+    if (from_ns < to_ns && to_ns - from_ns > 2 * WINDOWS * WINDOW_NS)
+        windows.every_ns = (to_ns - from_ns - WINDOW_NS) / (WINDOWS - 1); /* to its end */
+    return windows;
+}
+
+/* Are there hosts that nothing ties to the reference? */
+static bool are_apart(const struct recording *rec)
+{
+    for (uint32_t i = 0; i < rec->host_count; i++)
+        if (rec->hosts[i].reference != 0)
+            return true;
+    return false;
+}
+
+/* Has a host so few that all of its time is to be read? */
+static bool has_few(const struct alignment *a)
+{
+    for (uint32_t i = 0; i < a->rec->host_count; i++)
+        if (a->moved[i].fit && a->fits[i].count < ENOUGH)
+            return true;
+    return false;
+}
+
+static enum exit_code refuse(const struct alignment *a, const char *verb)
+{
+    char apart[UNIT_TEXT_BYTES];
+    const struct host *h = &a->rec->hosts[a->contradiction];
+    const struct clock_fit *f = &a->fits[a->contradiction];
+    if (clock_fit_jumps(f))
+        return usage_error("%s: host %.64s: its collectives with host %.64s contradict one "
+                           "another: between some its clock jumps by %s (it was set, or its "
+                           "machine stood still); --clock=wall takes the hosts' own clocks",
+                           verb, h->first->header.host, a->rec->hosts[a->root].first->header.host,
+                           time_text(apart, (uint64_t)f->jump_ns));
+    return usage_error("%s: host %.64s: its collectives with host %.64s contradict one another: "
+                       "of %u, %u end together (within %s); --clock=wall takes the hosts' own "
+                       "clocks",
+                       verb, h->first->header.host, a->rec->hosts[a->root].first->header.host,
+                       f->count, f->used, time_text(apart, (uint64_t)f->spread_ns));
+}
+
+/* A clock that nobody has set cannot be laid beside others by what it says. */
+static enum exit_code check_walls(const struct recording *rec, const char *verb)
+{
+    if (!are_apart(rec))
+        return EXIT_OK;
+    for (uint32_t i = 0; i < rec->host_count; i++) {
+        const struct host *h = &rec->hosts[i];
+        if (h->source == HOST_CLOCK_WALL && h->first->header.realtime_zero_ns < CLOCK_SET_NS)
+            return usage_error("%s: host %.64s: its clock was not set (it says 1970 or so), and no "
+                               "collectives tie it to host %.64s; --clock=wall takes it all the "
+                               "same",
+                               verb, h->first->header.host,
+                               rec->hosts[i ? 0 : rec->host_count - 1].first->header.host);
+    }
+    return EXIT_OK;
+}
+
+enum exit_code host_clocks_align(struct recording *rec, enum clock_choice choice, const char *verb)
+{
+    if (rec->host_count < 2 || choice == CLOCK_BY_WALL)
+        return EXIT_OK;
+    struct alignment a;
+    struct ends_windows windows = windows_of(rec);
+    int error = find_clocks(&a, rec, &windows);
+    if (error == 0 && windows.every_ns &&
+        (a.contradiction < rec->host_count || are_apart(rec) || has_few(&a))) {
+        alignment_release(&a);
+        error = find_clocks(&a, rec, &(struct ends_windows){0});
+    }
+    enum exit_code code = error < 0 ? EXIT_ENVIRONMENT : EXIT_OK;
+    if (code == EXIT_OK)
+        code = a.contradiction < rec->host_count ? refuse(&a, verb) : check_walls(rec, verb);
+    if (code == EXIT_OK)
+        recording_move_clocks(rec, move_process, &a);
+    alignment_release(&a);
+    return code;
+}

@@ -1,0 +1,347 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "memory/ledger_books.h"
+
+#include <stdlib.h>
+
+#include "base/array.h"
+#include "error.h"
+
+const char *ledger_kind_name(unsigned kind)
+{
+    static const char *const names[LEDGER_KINDS] = {
+        [LEDGER_LINEAR] = "linear", [LEDGER_MANAGED] = "managed",
+        [LEDGER_POOLED] = "pooled", [LEDGER_PHYSICAL] = "physical",
+        [LEDGER_ARRAY] = "array",   [LEDGER_STATIC] = "static",
+        [LEDGER_PINNED] = "pinned", [LEDGER_REGISTERED] = "registered",
+        [LEDGER_TENSOR] = "tensor",
+    };
+    return kind < LEDGER_KINDS ? names[kind] : "?";
+}
+
+int books_init(struct ledger_books *l, uint32_t process_count, const struct ledger_told *told)
+{
+    *l = (struct ledger_books){
+        .told = *told, .process_count = process_count, .blocks_max = LEDGER_BLOCKS_MAX};
+    l->places.count_max = LEDGER_BLOCKS_MAX;
+    l->aliases.count_max = l->chains.count_max = LEDGER_CHAINS_MAX;
+    l->mappings = calloc(process_count + 1u, sizeof *l->mappings);
+    return l->mappings ? 0 : GPUPROF_NO_MEMORY;
+}
+
+void books_release_all(struct ledger_books *l)
+{
+    for (uint32_t i = 0; l->mappings && i < l->process_count; i++)
+        mappings_release(&l->mappings[i]);
+    free(l->mappings);
+    key_map_release(&l->places);
+    key_map_release(&l->aliases);
+    key_map_release(&l->chains);
+    free(l->blocks);
+    *l = (struct ledger_books){0};
+}
+
+/* ---- blocks ---------------------------------------------------------------------------------- */
+
+static struct key key_of(const struct process *p, unsigned space, uint64_t address)
+{
+    return (struct key){(uint64_t)space << 32 | p->index, address, 0};
+}
+
+static struct key chain_of(const struct ledger_block *b)
+{
+    return (struct key){(uint64_t)b->is_driver << 32 | b->process->index, b->device, 0};
+}
+
+/* A context takes with it what was got in it; physical memory is in none. */
+static bool is_chained(const struct ledger_block *b)
+{
+    return b->device != LEDGER_NO_DEVICE && b->space != SPACE_HANDLE && b->space < SPACE_STATIC &&
+           b->kind != LEDGER_NOT_OWN;
+}
+
+static int chain(struct ledger_books *l, uint32_t place)
+{
+    struct ledger_block *b = &l->blocks[place];
+    b->before = b->next = 0;
+    if (!is_chained(b))
+        return 0;
+    uint64_t first = key_map_get(&l->chains, chain_of(b));
+    int error = key_map_set(&l->chains, chain_of(b), place);
+    if (error < 0)
+        return error == GPUPROF_LIMIT ? 0 : error;
+    b->next = (uint32_t)first;
+    if (first)
+        l->blocks[first].before = place;
+    return 0;
+}
+
+static int unchain(struct ledger_books *l, uint32_t place)
+{
+    struct ledger_block *b = &l->blocks[place];
+    int error = 0;
+    if (b->next)
+        l->blocks[b->next].before = b->before;
+    if (b->before)
+        l->blocks[b->before].next = b->next;
+    else if (b->next)
+        error = key_map_set(&l->chains, chain_of(b), b->next);
+    else if (is_chained(b) && key_map_get(&l->chains, chain_of(b)) == place)
+        key_map_remove(&l->chains, chain_of(b));
+    b->before = b->next = 0;
+    return error;
+}
+
+/* Its address does not lead to it any more. */
+static void unname(struct ledger_books *l, uint32_t place)
+{
+    struct ledger_block *b = &l->blocks[place];
+    if (b->is_named)
+        key_map_remove(&l->places, key_of(b->process, b->space, b->address));
+    b->is_named = false;
+}
+
+int books_take_out(struct ledger_books *l, uint32_t place, uint64_t at_ns)
+{
+    struct ledger_block *b = &l->blocks[place];
+    unname(l, place);
+    int error = unchain(l, place);
+    if (error == 0 && b->kind != LEDGER_NOT_OWN)
+        error = l->told.gone(l->told.context, b, at_ns);
+    *b = (struct ledger_block){.next = l->unused};
+    l->unused = place;
+    l->live--;
+    return error;
+}
+
+/* Nobody has seen what is at this address go. Physical memory that is mapped stays without it. */
+static int replace(struct ledger_books *l, uint32_t place, uint64_t at_ns)
+{
+    struct ledger_block *b = &l->blocks[place];
+    l->doubts.replaced += b->kind != LEDGER_NOT_OWN;
+    b->refs = 0;
+    unname(l, place);
+    return b->maps ? 0 : books_take_out(l, place, at_ns);
+}
+
+/* Room for one more; 0: there is none, or no memory, by *error. */
+static uint32_t new_place(struct ledger_books *l, int *error)
+{
+    uint32_t place = l->unused;
+    if (place) {
+        l->unused = l->blocks[place].next;
+        return place;
+    }
+    if (l->count >= l->blocks_max)
+        return 0;
+    struct ledger_block *blocks =
+        array_room(l->blocks, l->count + 1, &l->capacity, sizeof *blocks, 256);
+    if (!blocks) {
+        *error = GPUPROF_NO_MEMORY;
+        return 0;
+    }
+    l->blocks = blocks;
+    return ++l->count;
+}
+
+/* From now on it is there. */
+int books_put_in(struct ledger_books *l, const struct ledger_block *wanted, uint64_t at_ns)
+{
+    struct key key = key_of(wanted->process, wanted->space, wanted->address);
+    uint32_t there = (uint32_t)key_map_get(&l->places, key);
+    int error = there ? replace(l, there, at_ns) : 0;
+    uint32_t place = error < 0 ? 0 : new_place(l, &error);
+    if (!place && error == 0)
+        l->doubts.beyond += wanted->kind != LEDGER_NOT_OWN;
+    if (!place)
+        return error;
+    struct ledger_block *b = &l->blocks[place];
+    *b = *wanted;
+    b->begin_ns = at_ns;
+    b->bytes = b->bytes < LEDGER_BYTES_MAX ? b->bytes : LEDGER_BYTES_MAX;
+    b->refs = 1;
+    b->is_named = b->is_live = true;
+    l->live++;
+    error = key_map_set(&l->places, key, place);
+    if (error == 0)
+        error = chain(l, place);
+    return error == 0 && b->kind != LEDGER_NOT_OWN ? l->told.got(l->told.context, b, at_ns) : error;
+}
+
+int books_move(struct ledger_books *l, uint32_t place, uint32_t device, bool is_pooled,
+               uint64_t at_ns)
+{
+    struct ledger_block *b = &l->blocks[place];
+    b->is_moved = true;
+    int error = unchain(l, place);
+    if (error == 0)
+        error = l->told.gone(l->told.context, b, at_ns);
+    b->device = device;
+    b->is_pooled = is_pooled;
+    if (error == 0)
+        error = chain(l, place);
+    if (error == 0)
+        error = l->told.got(l->told.context, b, at_ns);
+    b->is_moved = false;
+    return error;
+}
+
+uint32_t books_find(const struct ledger_books *l, const struct process *p, unsigned space,
+                    uint64_t address)
+{
+    uint32_t place = (uint32_t)key_map_get(&l->places, key_of(p, space, address));
+    if (place || space != SPACE_HANDLE)
+        return place;
+    /* A further handle may outlive its memory, in a file that was made for it. */
+    place = (uint32_t)key_map_get(&l->aliases, (struct key){p->index, address, 0});
+    const struct ledger_block *b = &l->blocks[place];
+    return place && b->is_live && b->space == SPACE_HANDLE && b->process == p ? place : 0;
+}
+
+/* All that the process has on the device, or, with the context that is destroyed, what the driver's
+ * functions have got there: the runtime's is in the primary one. */
+int books_reset(struct ledger_books *l, const struct process *p, uint32_t device, bool is_context,
+                uint64_t at_ns)
+{
+    int error = 0;
+    for (uint64_t driver = is_context; driver < 2; driver++) {
+        struct key key = {driver << 32 | p->index, device, 0};
+        uint64_t place;
+        while (error == 0 && (place = key_map_get(&l->chains, key)))
+            error = books_take_out(l, (uint32_t)place, at_ns);
+    }
+    return error;
+}
+
+/* ---- physical memory ------------------------------------------------------------------------- */
+
+/* Neither a reference nor a mapping is left? */
+static int drop_physical(struct ledger_books *l, uint32_t place, uint64_t at_ns)
+{
+    struct ledger_block *b = &l->blocks[place];
+    if (b->refs == 0)
+        unname(l, place);
+    return b->refs || b->maps ? 0 : books_take_out(l, place, at_ns);
+}
+
+int books_release_physical(struct ledger_books *l, const struct process *p, uint64_t handle,
+                           uint64_t at_ns)
+{
+    uint32_t place = books_find(l, p, SPACE_HANDLE, handle);
+    if (!place)
+        return 0; /* of others: imported */
+    struct ledger_block *b = &l->blocks[place];
+    if (b->address != handle)
+        key_map_remove(&l->aliases, (struct key){p->index, handle, 0});
+    b->refs -= b->refs > 0;
+    return drop_physical(l, place, at_ns);
+}
+
+static int tell_mapped(const struct ledger_books *l, const struct mapping *where, bool is_there,
+                       uint64_t at_ns)
+{
+    struct ledger_block *b = &l->blocks[where->to];
+    return l->told.mapped ? l->told.mapped(l->told.context, b, where, is_there, at_ns) : 0;
+}
+
+/*
+ * A call got what is at this address, and others map and unmap there: a library gives addresses
+ * of its own, and what it does inside that call is not recorded. From now on the block's bytes are
+ * those of what is mapped at its addresses, until these are released.
+ */
+static int hollow(struct ledger_books *l, const struct process *p, uint64_t address, uint64_t at_ns)
+{
+    uint32_t place = books_find(l, p, SPACE_ADDRESS, address);
+    struct ledger_block *b = place ? &l->blocks[place] : NULL;
+    if (!b || b->kind == LEDGER_NOT_OWN)
+        return 0;
+    int error = unchain(l, place);
+    if (error == 0)
+        error = l->told.gone(l->told.context, b, at_ns);
+    b->kind = LEDGER_NOT_OWN;
+    return error;
+}
+
+int books_unmap(struct ledger_books *l, const struct process *p, uint64_t address, uint64_t bytes,
+                uint64_t at_ns)
+{
+    struct mappings *mappings = &l->mappings[p->index];
+    const struct mapping *found;
+    int error = hollow(l, p, address, at_ns);
+    while (error == 0 && (found = mappings_find(mappings, address, bytes))) {
+        struct mapping was = *found;
+        mappings_remove(mappings, found);
+        l->mapping_count--;
+        if (!was.to)
+            continue;
+        l->blocks[was.to].maps--;
+        error = tell_mapped(l, &was, false, at_ns);
+        if (error == 0)
+            error = drop_physical(l, was.to, at_ns);
+    }
+    return error;
+}
+
+/* Its addresses are released, and with them the physical memory that is mapped there. */
+static int empty_hollow(struct ledger_books *l, const struct ledger_block *hollow, uint64_t at_ns)
+{
+    const struct process *p = hollow->process;
+    uint64_t address = hollow->address, bytes = hollow->bytes;
+    const struct mapping *found;
+    int error = 0;
+    while (error == 0 && (found = mappings_find(&l->mappings[p->index], address, bytes))) {
+        struct mapping was = *found;
+        error = books_unmap(l, p, was.address, was.bytes, at_ns);
+        if (error == 0 && was.to && l->blocks[was.to].is_live) {
+            l->blocks[was.to].refs -= l->blocks[was.to].refs > 0;
+            error = drop_physical(l, was.to, at_ns);
+        }
+    }
+    return error;
+}
+
+/* Whatever lives there goes. Of nothing nothing goes, and nobody wonders. */
+int books_release(struct ledger_books *l, const struct process *p, unsigned space, uint64_t address,
+                  uint64_t at_ns)
+{
+    uint32_t place = books_find(l, p, space, address);
+    l->doubts.strays += !place && address;
+    int error = place && l->blocks[place].kind == LEDGER_NOT_OWN
+                    ? empty_hollow(l, &l->blocks[place], at_ns)
+                    : 0;
+    return place && error == 0 ? books_take_out(l, place, at_ns) : error;
+}
+
+/* The program's memory may be at several addresses; others' at some, too. */
+int books_map(struct ledger_books *l, const struct ledger_block *wanted, uint64_t handle,
+              uint64_t at_ns)
+{
+    const struct process *p = wanted->process;
+    struct mapping mapping = {.address = wanted->address, .bytes = wanted->bytes};
+    int error = books_unmap(l, p, mapping.address, mapping.bytes, at_ns);
+    mapping.to = books_find(l, p, SPACE_HANDLE, handle);
+    if (error < 0 || l->mapping_count >= LEDGER_MAPPINGS_MAX)
+        return error;
+    error = mappings_add(&l->mappings[p->index], &mapping);
+    if (error < 0)
+        return error == GPUPROF_LIMIT ? 0 : error;
+    l->mapping_count++;
+    if (!mapping.to)
+        return 0;
+    l->blocks[mapping.to].maps++;
+    return tell_mapped(l, &mapping, true, at_ns);
+}
+
+int books_retain(struct ledger_books *l, const struct process *p, uint64_t address, uint64_t handle)
+{
+    const struct mapping *found = mappings_find(&l->mappings[p->index], address, 1);
+    if (!found || !found->to)
+        return 0;
+    struct ledger_block *physical = &l->blocks[found->to];
+    if (physical->is_named && physical->address == handle) {
+        physical->refs++;
+        return 0;
+    }
+    int error = key_map_set(&l->aliases, (struct key){p->index, handle, 0}, found->to);
+    physical->refs += error == 0;
+    return error == GPUPROF_LIMIT ? 0 : error;
+}
