@@ -480,8 +480,7 @@ static int start(struct step_report *r)
 
 static int say(int error)
 {
-    if (error < 0)
-        message("report: %s", gpuprof_error_text(error));
+    say_error("report", error);
     return error;
 }
 

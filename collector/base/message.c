@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/json_text.h"
+#include "error.h"
 
 #define MESSAGE_BYTES_MAX 4096
 #define LIMIT_ADVICE      "; raise ulimit -f"
@@ -30,6 +31,13 @@ void message(const char *format, ...)
     va_start(list, format);
     print_line(format, list);
     va_end(list);
+}
+
+enum exit_code say_error(const char *verb, int error)
+{
+    if (error < 0)
+        message("%s: %s", verb, gpuprof_error_text(error));
+    return error < 0 ? EXIT_ENVIRONMENT : EXIT_OK;
 }
 
 enum exit_code usage_error(const char *format, ...)

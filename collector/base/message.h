@@ -13,6 +13,10 @@ void message(const char *format, ...) __attribute__((format(printf, 1, 2)));
 /* The same for a wrong option or argument; returns EXIT_USAGE, so that callers may return it. */
 enum exit_code usage_error(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
+/* "VERB: no memory", or what else it is, if the error is below 0: then EXIT_ENVIRONMENT, else
+ * EXIT_OK. */
+enum exit_code say_error(const char *verb, int error);
+
 /*
  * What to do about an errno that opening or reading a recording, or writing a result, ended with:
  * "; ..." to be put behind the message, or "".

@@ -204,8 +204,7 @@ static int find_clocks(struct alignment *a, struct recording *rec,
     a->fits = calloc(hosts, sizeof *a->fits);
     a->moved = calloc(hosts, sizeof *a->moved);
     error = a->fits && a->moved ? align(a) : GPUPROF_NO_MEMORY;
-    if (error < 0)
-        message("gpuprof-collector: %s", gpuprof_error_text(error));
+    say_error("gpuprof-collector", error);
     return error;
 }
 

@@ -67,14 +67,8 @@ static enum exit_code write_file(struct run_set *s, const char *path)
     if (text)
         baseline_write(s, text);
     else
-        message(VERB ": %s", gpuprof_error_text(GPUPROF_NO_MEMORY));
+        say_error(VERB, GPUPROF_NO_MEMORY);
     return verb_output_close(&out, path, text ? 0 : GPUPROF_NO_MEMORY);
-}
-
-static enum exit_code no_memory(void)
-{
-    message(VERB ": %s", gpuprof_error_text(GPUPROF_NO_MEMORY));
-    return EXIT_ENVIRONMENT;
 }
 
 /* Whoever compares with it would be told that nothing is comparable, and when it is too late. */
@@ -113,11 +107,11 @@ static enum exit_code save(const struct options *options, const char *folder)
                                 "recordings",
                            options->paths[1]);
     else if (!s)
-        code = no_memory();
+        code = say_error(VERB, GPUPROF_NO_MEMORY);
     else
         code = run_operands_read(s, options->paths + 2, options->path_count - 2, &how);
     if (code == EXIT_OK && set_commit(s) < 0)
-        code = no_memory();
+        code = say_error(VERB, GPUPROF_NO_MEMORY);
     if (code == EXIT_OK && !make_folder(folder))
         code = EXIT_ENVIRONMENT;
     if (code == EXIT_OK)

@@ -66,8 +66,7 @@ static enum exit_code print(const struct comparison *c, struct kernel_match *ker
     int error = GPUPROF_NO_MEMORY;
     if (text)
         error = (format == DIFF_HTML ? page : printers[format])(c, kernels, text);
-    if (error < 0)
-        message(VERB ": %s", gpuprof_error_text(error));
+    say_error(VERB, error);
     return verb_output_close(&out, path, error);
 }
 
@@ -95,8 +94,7 @@ static enum exit_code compare(const struct run_set *sets, const struct options *
     if (error == 0)
         error = kernel_match_make(&kernels, &sets[1].together, &sets[0].together);
     enum exit_code code = error < 0 ? EXIT_USAGE : EXIT_OK;
-    if (error < 0)
-        message(VERB ": %s", gpuprof_error_text(error));
+    say_error(VERB, error);
     bool is_told = false;
     for (int i = 0; code == EXIT_OK && i < (options->output_count ? options->output_count : 1);
          i++) {
@@ -127,8 +125,8 @@ enum exit_code diff_verb(const struct options *options, diff_print_fn *page)
         return code;
     struct run_set *sets = calloc(2, sizeof *sets);
     if (!sets) {
-        message(VERB ": %s", gpuprof_error_text(GPUPROF_NO_MEMORY));
-        return EXIT_USAGE;
+        say_error(VERB, GPUPROF_NO_MEMORY);
+        return EXIT_USAGE; /* 1 is a regression */
     }
     for (int side = 0; code == EXIT_OK && side < 2; side++) {
         int from = side ? options->against : 0;

@@ -6,7 +6,6 @@
 #include "analyse/memory_peaks.h"
 #include "base/message.h"
 #include "diff/run_work.h"
-#include "error.h"
 
 /* ---- the walks ------------------------------------------------------------------------------- */
 
@@ -31,22 +30,18 @@ static double peak_of(const struct memory_peaks *peaks)
     return most ? (double)most : NAN;
 }
 
-static int say(const struct run_wish *wish, int error)
-{
-    if (error < 0)
-        message("%s: %s", wish->verb, gpuprof_error_text(error));
-    return error;
-}
-
 /* EXIT_OK, or another exit code after one line on stderr. */
 static enum exit_code walk_through(struct parts *p, const struct run_wish *wish)
 {
-    int error = say(wish, memory_peaks_init(&p->peaks, &p->walk));
-    if (error == 0)
-        error = walk_survey(&p->walk, NULL);
-    enum exit_code code = error == 0 ? run_steps_find(&p->steps, &p->walk, wish) : EXIT_ENVIRONMENT;
-    if (code != EXIT_OK || say(wish, device_report_init(&p->devices, &p->walk, NULL)) < 0)
-        return code != EXIT_OK ? code : EXIT_ENVIRONMENT;
+    enum exit_code code = say_error(wish->verb, memory_peaks_init(&p->peaks, &p->walk));
+    if (code == EXIT_OK && walk_survey(&p->walk, NULL) != 0)
+        code = EXIT_ENVIRONMENT;
+    if (code == EXIT_OK)
+        code = run_steps_find(&p->steps, &p->walk, wish);
+    if (code == EXIT_OK)
+        code = say_error(wish->verb, device_report_init(&p->devices, &p->walk, NULL));
+    if (code != EXIT_OK)
+        return code;
     run_work_init(&p->work, &p->steps);
     const struct consumer consumers[] = {memory_peaks_consumer(&p->peaks),
                                          run_steps_consumer(&p->steps), run_work_consumer(&p->work),
@@ -76,11 +71,11 @@ enum exit_code run_summary_make(struct run_summary *r, struct recording *rec,
     *r = (struct run_summary){.steps = 0};
     for (unsigned i = 0; i < RUN_METRICS; i++)
         r->metrics[i] = NAN;
-    enum exit_code code = say(wish, walk_init(&p.walk, rec)) < 0 ? EXIT_ENVIRONMENT : EXIT_OK;
+    enum exit_code code = say_error(wish->verb, walk_init(&p.walk, rec));
     if (code == EXIT_OK)
         code = walk_through(&p, wish);
-    if (code == EXIT_OK && say(wish, sum_up(r, &p, wish)) < 0)
-        code = EXIT_ENVIRONMENT;
+    if (code == EXIT_OK)
+        code = say_error(wish->verb, sum_up(r, &p, wish));
     run_work_release(&p.work);
     run_steps_release(&p.steps);
     device_report_release(&p.devices);

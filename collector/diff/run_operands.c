@@ -63,9 +63,7 @@ enum exit_code run_operands_baseline(struct run_set *s, const char *path, const 
     free(text);
     switch (error) {
     case 0: return EXIT_OK;
-    case GPUPROF_NO_MEMORY:
-        message("%s: %s", verb, gpuprof_error_text(error));
-        return EXIT_ENVIRONMENT;
+    case GPUPROF_NO_MEMORY: return say_error(verb, error);
     case GPUPROF_NOT_OURS: return usage_error("%s: %s: no baseline of gpuprof's", verb, path);
     case GPUPROF_VERSION:
         return usage_error("%s: %s: of another version than this gpuprof reads; save the baseline "
@@ -97,7 +95,7 @@ static enum exit_code read_recording(struct run_set *s, const char *name, char *
     else if (error < 0)
         code = EXIT_ENVIRONMENT;
     if (error < 0 && error != GPUPROF_LIMIT)
-        message("%s: %s", how->wish.verb, gpuprof_error_text(error));
+        say_error(how->wish.verb, error);
     run_summary_release(&run);
     recording_release(&rec);
     return code;
@@ -183,7 +181,7 @@ static enum exit_code read_operand(struct run_set *s, const char *word,
     char **paths = calloc(strlen(word) + 1, sizeof *paths), **end = paths;
     enum exit_code code = EXIT_OK;
     if (!text || !names || !paths) {
-        message("%s: %s", how->wish.verb, gpuprof_error_text(GPUPROF_NO_MEMORY));
+        say_error(how->wish.verb, GPUPROF_NO_MEMORY);
         code = EXIT_ENVIRONMENT;
     }
     for (int count = 0; code == EXIT_OK && (names[count] = strsep(&rest, separators)); count++)

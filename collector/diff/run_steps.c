@@ -107,8 +107,7 @@ enum exit_code run_steps_find(struct run_steps *r, struct walk *walk, const stru
         if (error == 0)
             error = keep_all(r);
     }
-    if (error < 0)
-        message("%s: %s", wish->verb, gpuprof_error_text(error));
+    say_error(wish->verb, error);
     return error < 0 ? EXIT_ENVIRONMENT : code;
 }
 

@@ -168,10 +168,8 @@ static enum exit_code work(void *context, uint32_t index, int to)
     *l->found = (struct selection_found){0};
     output_divert(l->out, l->batch->text, send_text, l);
     int error = walk_part(l->walk, index % l->shares);
-    if (error < 0) {
-        message("export: %s", gpuprof_error_text(error));
-        return EXIT_ENVIRONMENT;
-    }
+    if (error < 0)
+        return say_error("export", error);
     if (walk_survey_rest(l->walk, NULL) < 0 || (l->steps && !hear_steps(l)) ||
         walk_run(l->walk, NULL, &consumer, 1) != 0)
         return EXIT_ENVIRONMENT;
@@ -356,8 +354,7 @@ static int run(struct joint *j, struct steps *steps, const struct consumer *cons
     if (error < 0 || how != WORKERS_DONE || code != EXIT_OK)
         return error < 0 ? error : code == EXIT_OK ? 0 : GPUPROF_IO;
     error = consumer->end(consumer->context);
-    if (error < 0)
-        message("export: %s", gpuprof_error_text(error));
+    say_error("export", error);
     return error;
 }
 

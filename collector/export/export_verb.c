@@ -63,8 +63,7 @@ static int write_with_idle(struct export *x, const struct consumer *consumer, co
         error = idle_name(&x->idle, symbols);
     if (error == 0)
         error = end(x);
-    if (error < 0)
-        message(VERB ": %s", gpuprof_error_text(error));
+    say_error(VERB, error);
     return error;
 }
 
@@ -89,7 +88,7 @@ static int write_events(struct export *x, const struct options *options)
         error = walk_run(&x->walk, NULL, &consumer, 1);
     if (!x->writer && !x->out->error) {
         error = GPUPROF_NO_MEMORY;
-        message(VERB ": %s", gpuprof_error_text(error));
+        say_error(VERB, error);
     }
     if (x->writer)
         x->format->free(x->writer);

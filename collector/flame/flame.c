@@ -160,8 +160,7 @@ int flame_gather(struct flame *f, const char *symbol_folder)
     if (error < 0)
         return error;
     error = flame_finish(f, symbol_folder);
-    if (error < 0)
-        message("flame: %s", gpuprof_error_text(error));
+    say_error("flame", error);
     return error;
 }
 

@@ -9,7 +9,6 @@
 
 #include "base/message.h"
 #include "base/options.h"
-#include "error.h"
 #include "flame/flame_diff.h"
 #include "model/selection.h"
 #include "output/verb_output.h"
@@ -97,8 +96,7 @@ static enum exit_code write_out(const struct graph *g)
     if (g->flame) /* not before: of a graph that cannot be written nothing is missing */
         flame_say(g->flame, g->flame->costs.rec, g->options->command);
     int error = write_graph(g, &out);
-    if (error < 0)
-        message("flame: %s", gpuprof_error_text(error));
+    say_error("flame", error);
     return verb_output_close(&out, g->options->output, error);
 }
 
@@ -108,9 +106,7 @@ static enum exit_code add_run(const struct flame *f, struct flame_diff *compared
 {
     int error = flame_diff_add(compared, side, f);
     flame_say(f, f->costs.rec, NULL);
-    if (error < 0)
-        message("flame: %s", gpuprof_error_text(error));
-    return error < 0 ? EXIT_ENVIRONMENT : EXIT_OK;
+    return say_error("flame", error);
 }
 
 /* `compared` is NULL if the recording's graph is to be written. */
@@ -134,7 +130,7 @@ static enum exit_code flame_recording(struct recording *rec, const struct option
     enum exit_code found = selection_make(&selection, rec, NULL, &options->select, &steps, "flame");
     walk.filter = selection_filter(&selection, CALLS_UP_TO);
     if (error < 0)
-        message("flame: %s", gpuprof_error_text(error));
+        say_error("flame", error);
     else if (found != EXIT_OK)
         code = found;
     else if (flame_gather(&f, options->symbols) == 0)

@@ -536,7 +536,7 @@ int memory_report_learn(struct memory_report *m, struct recording *rec,
         error = GPUPROF_NO_MEMORY;
     if (error == 0)
         return learn(m, wish);
-    message("memory: %s", gpuprof_error_text(error));
+    say_error("memory", error);
     return error;
 }
 
@@ -550,7 +550,7 @@ int memory_report_make(struct memory_report *m, struct recording *rec,
         return error;
     error = ledger_init(&m->ledger, &m->walk, &user);
     if (error < 0) {
-        message("memory: %s", gpuprof_error_text(error));
+        say_error("memory", error);
         return error;
     }
     struct consumer consumers[] = {ledger_consumer(&m->ledger),

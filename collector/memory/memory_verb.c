@@ -24,8 +24,7 @@ static enum exit_code write_out(struct memory_rows *rows, const struct memory_vi
         return code;
     FILE *text = output_stream(&out);
     int error = text ? memory_print(rows, view, format, text) : GPUPROF_NO_MEMORY;
-    if (error < 0)
-        message("memory: %s", gpuprof_error_text(error));
+    say_error("memory", error);
     return verb_output_close(&out, options->output, error);
 }
 
@@ -55,7 +54,7 @@ static enum exit_code memory_recording(struct recording *rec, const struct memor
         code = memory_check_moment(&report);
     if (code == EXIT_OK &&
         (error = memory_rows_make(&rows, &report, options->memory_at, options->symbols)) < 0) {
-        message("memory: %s", gpuprof_error_text(error));
+        say_error("memory", error);
         code = EXIT_ENVIRONMENT;
     }
     if (code == EXIT_OK)

@@ -211,7 +211,6 @@ int snapshot_make(struct snapshot *s, struct memory_report *m, const struct proc
             return error;
         error = ledger_layout_make(&s->layout, &s->ledger.books, process);
     }
-    if (error < 0)
-        message("memory: %s", gpuprof_error_text(error));
+    say_error("memory", error);
     return error;
 }

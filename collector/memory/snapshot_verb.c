@@ -42,8 +42,7 @@ static enum exit_code write_one(struct memory_report *m, struct call_tree *tree,
         code = verb_output_open(&out, path, &room);
     if (code == EXIT_OK) {
         int error = snapshot_write(&s, tree, &out);
-        if (error < 0)
-            message("memory: %s", gpuprof_error_text(error));
+        say_error("memory", error);
         code = verb_output_close(&out, path, error);
     }
     if (s.left_out)

@@ -211,8 +211,7 @@ int collective_ends_gather(struct collective_ends *e, struct recording *rec,
     int error = losses ? 0 : GPUPROF_NO_MEMORY;
     *e = (struct collective_ends){.count_max = e->count_max ? e->count_max : ENDS_MAX,
                                   .thinned.count_max = ENDS_COMMUNICATORS};
-    if (error < 0)
-        message("gpuprof-collector: %s", gpuprof_error_text(error));
+    say_error("gpuprof-collector", error);
     for (uint32_t i = 0; error == 0 && i < rec->count; i++) {
         struct gathering g = {.ends = e, .process = rec->processes[i], .windows = windows};
         error = gather(&g, rec, losses);

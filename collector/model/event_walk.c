@@ -337,7 +337,7 @@ int walk_survey_around(struct walk *w)
     int error = a.last_ns ? survey(w, NULL, false, NULL) : GPUPROF_NO_MEMORY;
     w->filter = NULL;
     if (!a.last_ns)
-        message("gpuprof-collector: %s", gpuprof_error_text(error));
+        say_error("gpuprof-collector", error);
     free(a.last_ns);
     return error;
 }

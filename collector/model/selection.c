@@ -438,12 +438,6 @@ static int take_range(void *context, const struct slice *slice)
     return add_span(s, &s->ranges[slice->event.process->index], begin_ns, end_ns);
 }
 
-static enum exit_code failed(const char *verb, int error)
-{
-    message("%s: %s", verb, gpuprof_error_text(error));
-    return EXIT_ENVIRONMENT;
-}
-
 static enum exit_code find_ranges(struct selection *s, const char *verb)
 {
     struct walk *w = s->walk;
@@ -453,7 +447,7 @@ static enum exit_code find_ranges(struct selection *s, const char *verb)
                                 .take = take_range};
     s->ranges = calloc(w->rec->count + 1u, sizeof *s->ranges);
     if (!s->ranges)
-        return failed(verb, GPUPROF_NO_MEMORY);
+        return say_error(verb, GPUPROF_NO_MEMORY);
     if (walk_run(w, NULL, &consumer, 1) < 0)
         return EXIT_ENVIRONMENT;
     for (uint32_t i = 0; i < w->rec->count; i++)
@@ -487,7 +481,7 @@ static enum exit_code find_cycle(struct selection *s, const char *verb)
         .context = s, .skips = WALK_SKIPS_CALLS | WALK_SKIPS_WORK, .take = take_window};
     s->cycle = calloc(w->rec->count + 1u, sizeof *s->cycle);
     if (!s->cycle)
-        return failed(verb, GPUPROF_NO_MEMORY);
+        return say_error(verb, GPUPROF_NO_MEMORY);
     if (walk_run(w, NULL, &consumer, 1) < 0)
         return EXIT_ENVIRONMENT;
     if (s->cycle_last >= s->wish->cycle)
@@ -529,7 +523,7 @@ static enum exit_code take_steps(struct selection *s, const struct steps *steps,
     }
     for (uint32_t i = 0; s->steps && i < s->walk->rec->count; i++)
         join_spans(&s->steps[i]);
-    return error < 0 ? failed(verb, error) : s->span_count ? EXIT_OK : no_step(steps, verb);
+    return error < 0 ? say_error(verb, error) : s->span_count ? EXIT_OK : no_step(steps, verb);
 }
 
 static enum exit_code find_steps(struct selection *s, const struct selection_steps *how,
@@ -582,7 +576,7 @@ enum exit_code selection_make(struct selection *s, struct recording *rec, struct
         return EXIT_OK;
     s->walk = surveyed ? surveyed : &s->own;
     if (!surveyed && walk_init(&s->own, rec) < 0)
-        return failed(verb, GPUPROF_NO_MEMORY);
+        return say_error(verb, GPUPROF_NO_MEMORY);
     enum exit_code code = wish->has_steps ? find_steps(s, steps, verb) : EXIT_OK;
     if (code != EXIT_OK)
         return code;
@@ -606,7 +600,7 @@ enum exit_code selection_make(struct selection *s, struct recording *rec, struct
         return selection_empty(s, verb);
     s->has_name = wish->name && regcomp(&s->name, wish->name, REG_EXTENDED | REG_NOSUB) == 0;
     if (keep_tids(s) < 0)
-        return failed(verb, GPUPROF_NO_MEMORY);
+        return say_error(verb, GPUPROF_NO_MEMORY);
     if (wish->cycle)
         code = find_cycle(s, verb);
     if (code == EXIT_OK && wish->range)

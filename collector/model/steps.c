@@ -620,6 +620,6 @@ enum exit_code steps_find(struct steps *s, struct walk *walk, const char *by, co
     if (error == 0)
         return steps_check(s, verb);
     if (!is_said)
-        message("%s: %s", verb, gpuprof_error_text(error));
+        say_error(verb, error);
     return EXIT_ENVIRONMENT;
 }

@@ -181,7 +181,7 @@ int page_write(struct report *r, const struct report_view *v, const struct optio
     if (error == 0)
         error = page_put(&p, out);
     if (error < 0 && !walked) /* a walk has said it */
-        message("report: %s", gpuprof_error_text(error));
+        say_error("report", error);
     page_use_release(&p.use);
     page_steps_release(&p.steps);
     if (p.flame.is_there)

@@ -364,10 +364,8 @@ enum exit_code recording_select_jobs(struct recording *rec, const struct select_
     if (!wanted)
         return none_wanted(rec, w);
     uint32_t *numbers = calloc(rec->count + 1u, sizeof *numbers);
-    if (!numbers) {
-        message("gpuprof-collector: %s", gpuprof_error_text(GPUPROF_NO_MEMORY));
-        return EXIT_ENVIRONMENT;
-    }
+    if (!numbers)
+        return say_error("gpuprof-collector", GPUPROF_NO_MEMORY);
     for (uint32_t i = 0; i < count; i++) {
         struct process *p = rec->processes[i];
         bool stays = is_wanted(p, w);

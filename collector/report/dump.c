@@ -432,8 +432,7 @@ static enum exit_code dump_recording(struct dump *d, const struct select_wish *w
     d->text = output_stream(&d->out);
     kernel_names_limit(&d->texts, recording_bytes(&d->rec));
     int error = d->losses && d->text ? 0 : GPUPROF_NO_MEMORY;
-    if (error < 0)
-        message("dump: %s", gpuprof_error_text(error));
+    say_error("dump", error);
     enum exit_code chosen = error == 0 ? choose(d, wish) : EXIT_OK;
     for (uint32_t i = 0; chosen == EXIT_OK && error == 0 && i < d->rec.count; i++)
         error = dump_process(d, d->rec.processes[i]);

@@ -377,10 +377,8 @@ static enum exit_code check_set(struct combination *c)
     const struct part *first = &c->parts[0];
     struct part *sorted = calloc(first->count, sizeof *sorted);
     uint32_t missing = 0;
-    if (!sorted) {
-        message("report: %s", gpuprof_error_text(GPUPROF_NO_MEMORY));
-        return EXIT_ENVIRONMENT;
-    }
+    if (!sorted)
+        return say_error("report", GPUPROF_NO_MEMORY);
     for (uint32_t i = 0; i < c->part_count; i++) {
         struct part *p = &c->parts[i];
         enum exit_code code = EXIT_OK;
@@ -544,9 +542,7 @@ enum exit_code combination_make(struct combination *c, char **paths, int path_co
         if (error == 0 && (c->parts[i].has_failed || c->parts[i].at != c->parts[i].length))
             return usage_error("report: %s: is damaged: it does not hold what it says",
                                c->parts[i].path);
-    if (error < 0)
-        message("report: %s", gpuprof_error_text(error));
-    return error < 0 ? EXIT_ENVIRONMENT : EXIT_OK;
+    return say_error("report", error);
 }
 
 void combination_release(struct combination *c)

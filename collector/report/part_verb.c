@@ -136,7 +136,7 @@ static enum exit_code write_part(const struct part *part, const char *path)
     if (file)
         part_write(part, file);
     else
-        message("report: %s", gpuprof_error_text(GPUPROF_NO_MEMORY));
+        say_error("report", GPUPROF_NO_MEMORY);
     return verb_output_close(&out, path, file ? 0 : GPUPROF_NO_MEMORY);
 }
 
@@ -148,10 +148,8 @@ enum exit_code part_make(struct part *part, struct report *report, struct record
     int error = report_make(report, rec, wish); /* which says what went wrong */
     if (error < 0)
         return EXIT_ENVIRONMENT;
-    if ((error = part_report_put(report, part)) < 0) {
-        message("report: %s", gpuprof_error_text(error));
-        return EXIT_ENVIRONMENT;
-    }
+    if ((error = part_report_put(report, part)) < 0)
+        return say_error("report", error);
     if (part->length > PART_BYTES_MAX - PART_HEADER_BYTES_MAX)
         return usage_error("report: share %u of %u has more than a part may have: make more "
                            "shares",
@@ -186,10 +184,8 @@ enum exit_code part_verb(const struct options *options)
     if (code != EXIT_OK)
         return code;
     /* A launcher starts the same words everywhere: there each part needs a name of its own. */
-    if (asprintf(&path, options->share || !by ? "%s" : "%s.%u", options->output, share.index) < 0) {
-        message("report: %s", gpuprof_error_text(GPUPROF_NO_MEMORY));
-        return EXIT_ENVIRONMENT;
-    }
+    if (asprintf(&path, options->share || !by ? "%s" : "%s.%u", options->output, share.index) < 0)
+        return say_error("report", GPUPROF_NO_MEMORY);
     /* Others may look at a file at the same time: none is changed. */
     struct recording_options how = {
         .keep_live = true, .processors = options->jobs, .share = &share};

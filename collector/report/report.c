@@ -305,7 +305,7 @@ int report_make(struct report *r, struct recording *rec, const struct report_wis
     if (error == 0 && has_steps)
         error = (r->steps = calloc(1, sizeof *r->steps)) ? 0 : GPUPROF_NO_MEMORY;
     if (error < 0 && !is_said)
-        message("report: %s", gpuprof_error_text(error));
+        say_error("report", error);
     if (error == 0 && has_steps)
         error = step_report_make(r->steps, &r->walk, r->marks, &r->phases, r->idle, wish->steps);
     if (r->steps)
@@ -314,7 +314,7 @@ int report_make(struct report *r, struct recording *rec, const struct report_wis
     if (error == 0 && ((error = energy_report_make(r->energy, steps)) < 0 ||
                        (error = throttle_finding_add(r->findings, r->devices, steps)) < 0 ||
                        (error = rank_report_init(&r->ranks, rec, steps)) < 0))
-        message("report: %s", gpuprof_error_text(error));
+        say_error("report", error);
     if (error == 0 && !wish->is_part) /* a part has its rows by process */
         rank_report_make(&r->ranks, rec, r->idle);
     if (error == 0)

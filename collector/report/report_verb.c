@@ -27,8 +27,7 @@ static int print_as(struct report *r, const struct report_view *view, enum repor
     int error = format == FORMAT_JSON  ? report_print_json(r, view, text)
                 : format == FORMAT_CSV ? report_print_csv(r, view, text)
                                        : report_print_text(r, view, text);
-    if (error < 0)
-        message("report: %s", gpuprof_error_text(error));
+    say_error("report", error);
     return error;
 }
 
@@ -47,7 +46,7 @@ static enum exit_code report_print(struct report *r, const struct report_view *v
     FILE *text = output_stream(&out);
     int error = GPUPROF_NO_MEMORY;
     if (!text)
-        message("report: %s", gpuprof_error_text(error));
+        say_error("report", error);
     else
         error =
             format == FORMAT_HTML ? page(r, view, options, text) : print_as(r, view, format, text);

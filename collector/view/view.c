@@ -150,10 +150,8 @@ static enum exit_code serve(const struct options *options, const struct http_res
                             int stop_fd)
 {
     struct http_server *s = calloc(1, sizeof *s);
-    if (!s) {
-        message("view: %s", gpuprof_error_text(GPUPROF_NO_MEMORY));
-        return EXIT_ENVIRONMENT;
-    }
+    if (!s)
+        return say_error("view", GPUPROF_NO_MEMORY);
     int error = http_server_init(s, options->port, resources);
     if (error == 0) {
         if (!options->open)
@@ -208,7 +206,7 @@ static enum exit_code serve_all(const struct options *options, int page, int tra
     enum exit_code code = EXIT_ENVIRONMENT;
     int stop_fd = stop_signals();
     if (!index || !perfetto) {
-        message("view: %s", gpuprof_error_text(GPUPROF_NO_MEMORY));
+        say_error("view", GPUPROF_NO_MEMORY);
     } else if (fstat(page, &of_page) < 0 || fstat(trace, &of_trace) < 0 || stop_fd < 0) {
         message("view: %s", strerror(errno));
     } else {
