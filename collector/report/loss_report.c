@@ -56,7 +56,6 @@ const struct table_info losses_table = {
     .columns = columns,
     .column_count = COLUMNS,
     .text = {COUNT},
-    .is_bare = true,
     .is_summary = true,
     .text_none = ": nothing was lost, and there is nothing else to know",
     .begin = begin,
