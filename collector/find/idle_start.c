@@ -102,9 +102,10 @@ void idle_start_gap(struct idle *d, struct idle_device *device, const struct idl
 {
     struct idle_early *early = &d->processes[device->process->index].early;
     const struct walk_filter *f = d->walk->filter;
-    uint64_t ns = gap->end_ns - gap->begin_ns, work_ns = idle_work_ns(device);
-    if (!d->steps || (f && f->is_of_time) || early->once_count == IDLE_ONCE_MAX || ns < ONCE_NS ||
-        work_ns > ns / ONCE_WORK_PART)
+    uint64_t ns = gap->end_ns > gap->begin_ns ? gap->end_ns - gap->begin_ns : 0;
+    uint64_t work_ns = idle_work_ns(device);
+    if (!d->steps || (f && f->is_of_time) || gap->is_first || early->once_count == IDLE_ONCE_MAX ||
+        ns < ONCE_NS || work_ns > ns / ONCE_WORK_PART)
         return;
     early->once[early->once_count] = (struct idle_once){.begin_ns = gap->begin_ns,
                                                         .end_ns = gap->end_ns,
