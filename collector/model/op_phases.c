@@ -130,6 +130,8 @@ uint8_t op_phase_region(struct walk *walk, const struct op *op)
 static bool merge(struct op_phases *p, struct phase_thread *t)
 {
     uint32_t kept = 0, before = t->count;
+    if (!before) /* nor is there an array */
+        return false;
     for (uint32_t i = 0; i < t->open; i++)
         if (!kept || t->spans[kept - 1].phase != t->spans[i].phase)
             t->spans[kept++] = t->spans[i];
