@@ -132,7 +132,7 @@ double cost_of_steps(const struct recording *rec, const struct steps *steps)
 
 /* ---- the classes ---- */
 
-enum { NAME, COUNT, TIMED, UNMEASURED, TOTAL, EACH, SHARE, MEASURED, IS_KNOWN, COLUMNS };
+enum { NAME, COUNT, TIMED, UNMEASURED, TOTAL, EACH, SHARE, MEASURED, COLUMNS };
 
 static const struct column class_columns[COLUMNS] = {
     [NAME] = {"name", "for"},
@@ -163,7 +163,7 @@ static bool has_class(const struct table *t, uint32_t index, enum report_format 
     const struct cost_row *row = &((const struct cost_report *)t->source)->rows[index % COST_COUNT];
     if (format == FORMAT_TEXT)
         return index < COST_COUNT ? is_known(row) : row->unmeasured > 0;
-    return format == FORMAT_JSON ? !is_empty(row) : is_known(row) || row->unmeasured;
+    return !is_empty(row);
 }
 
 /* A row of the text. */
@@ -204,8 +204,6 @@ static void fill_class(const struct table *t, uint32_t index, enum report_format
     cells[TOTAL] = known ? cell_number(row->total_ns) : cell_text(NULL);
     cells[EACH] = known ? cell_number(each_ns(row)) : cell_text(NULL);
     cells[SHARE] = known ? cell_real(row_share(c, index)) : cell_text(NULL);
-    cells[MEASURED] = cell_number(measured(row));
-    cells[IS_KNOWN] = cell_number(known);
 }
 
 /* "the main thread", "thread 13 (loader)", or, where no more is known, "thread number 4". Owned, or
@@ -280,7 +278,7 @@ static void print_json_totals(const struct table *t, FILE *out)
 
 /* ---- what was given up ---- */
 
-enum { STEP_NAME, STEP_PID, BEGIN, STEP, STEP_SHARE, BUDGET, ONE, STEP_COLUMNS };
+enum { STEP_NAME, STEP_PID, BEGIN, STEP, STEP_SHARE, BUDGET, STEP_COLUMNS };
 
 static const struct column step_columns[STEP_COLUMNS] = {
     [STEP_NAME] = {NULL},
@@ -289,7 +287,6 @@ static const struct column step_columns[STEP_COLUMNS] = {
     [STEP] = {"step"},
     [STEP_SHARE] = {"share", NULL, COLUMN_FINE_SHARE},
     [BUDGET] = {"budget", NULL, COLUMN_FINE_SHARE},
-    [ONE] = {NULL},
 };
 
 static void steps_begin(struct table *t, enum report_format format)
@@ -324,7 +321,6 @@ static void fill_step(const struct table *t, uint32_t index, enum report_format 
     cells[STEP] = cell_text(s->text);
     cells[STEP_SHARE] = cell_real((double)s->share / COST_PER_MILLION);
     cells[BUDGET] = cell_real((double)s->budget / COST_PER_MILLION);
-    cells[ONE] = cell_number(1);
 }
 
 static void print_json_end(const struct table *t, FILE *out)
@@ -339,13 +335,11 @@ const struct table_info cost_tables[2] = {
     {.name = "cost",
      .old_name = "own_cost",
      .key = "classes",
+     .csv_name = "cost_classes",
      .title = "gpuprof's own cost",
      .columns = class_columns,
      .column_count = COLUMNS,
      .text = {SHARE, TOTAL, MEASURED, EACH},
-     .csv = {{CSV_COST, "host", 0, IS_KNOWN, {MEASURED, TOTAL, EACH}},
-             {CSV_COST_UNMEASURED, "host", 0, UNMEASURED, {[FIELD_COUNT] = UNMEASURED}}},
-     .csv_count = 2,
      .begin = classes_begin,
      .has = has_class,
      .row = fill_class,
@@ -354,10 +348,9 @@ const struct table_info cost_tables[2] = {
     {.name = "cost",
      .old_name = "own_cost",
      .key = "steps",
+     .csv_name = "cost_steps",
      .columns = step_columns,
      .column_count = STEP_COLUMNS,
-     .csv = {{CSV_STEP_DOWN, "host", 0, 0, {[FIELD_COUNT] = ONE}}},
-     .csv_count = 1,
      .is_bare = true,
      .is_joined = true,
      .text_limit = STEPS_SHOWN_MAX,

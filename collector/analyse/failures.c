@@ -118,12 +118,12 @@ static void fill_row(const struct table *t, uint32_t index, enum report_format f
     cells[TID] = cell_number(row->thread->tid);
 }
 
-static bool fill_foot(const struct table *t, enum report_format format, struct cell *cells)
+static bool fill_foot(const struct table *t, struct cell *cells)
 {
     uint64_t others = ((const struct failures *)t->source)->others;
     cells[NAME] = cell_text("others");
     cells[COUNT] = cell_number(others);
-    return others && format == FORMAT_TEXT;
+    return others;
 }
 
 const struct table_info failures_table = {
@@ -134,8 +134,6 @@ const struct table_info failures_table = {
     .column_count = COLUMNS,
     .text = {COUNT, FIRST},
     /* They are among their functions' errors already, so that here they are not to be added up. */
-    .csv = {{CSV_ERROR, NULL, DOMAIN, 0, {[FIELD_COUNT] = COUNT}}},
-    .csv_count = 1,
     .place = PLACE_URGENT,
     .json_empty = "[]",
     .begin = table_begins,

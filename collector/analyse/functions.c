@@ -76,7 +76,6 @@ const struct sums_info functions_sums = {
     .consumer = {.skips = WALK_SKIPS_WORK | WALK_SKIPS_TIED, .take_call = take_call},
     .table = {SUMS_TABLE, .name = "functions", .key = "functions", .title = "calls",
               .columns = columns, .column_count = sizeof columns / sizeof columns[0],
-              .csv = {{CSV_FUNCTION, NULL, 1, 0, {2, 3, 4, 5, 6, 7, 8, 9}}}, .csv_count = 1,
               .text = {11, 3, 2, 4, 5, 6, 7, 8, 9}, /* share, total, calls, mean ... errors */
               .place = PLACE_FUNCTIONS, .text_behind = print_notes},
 };

@@ -1,12 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "analyse/stack_cost_cells.h"
 
-void stack_cost_fill(const struct stack_cost *cost, enum report_format format, struct cell *cells,
-                     struct cell *csv_cells)
+void stack_cost_fill(const struct stack_cost *cost, enum report_format format, struct cell *cells)
 {
     bool is_text = format == FORMAT_TEXT;
-    uint64_t mean = cost->calls ? cost->host_ns / cost->calls : 0;
-    uint64_t gpu_mean = cost->works ? cost->gpu_ns / cost->works : 0;
     if (!is_text || cost->calls) {
         cells[0] = cell_number(cost->calls);
         cells[1] = cell_number(cost->host_ns);
@@ -17,10 +14,6 @@ void stack_cost_fill(const struct stack_cost *cost, enum report_format format, s
     }
     if (!is_text || cost->bytes)
         cells[4] = cell_number(cost->bytes);
-    csv_cells[0] = cell_number(cost->calls || cost->works);
-    csv_cells[1] = cell_number(mean);
-    csv_cells[2] = cell_number(cost->max_ns);
-    csv_cells[3] = cell_number(gpu_mean);
 }
 
 void stack_cost_print_json(const char *key, const struct stack_cost *cost, FILE *out)

@@ -68,17 +68,10 @@ const struct sums_info threads_sums = {
     .order = TOTAL,
     .recorded = RECORDED,
     .consumer = {.needs = WALK_WORK, .take_call = take_call, .tied = tied},
-    .table =
-        {SUMS_TABLE, .name = "calls_by_thread", .key = "calls_by_thread",
-         .title = "calls by thread, and the work of the devices that they made", .columns = columns,
-         .column_count = sizeof columns / sizeof columns[0],
-         .csv = {{CSV_THREAD,
-                  "host",
-                  0,
-                  0,
-                  {[FIELD_CALLS] = 5, [FIELD_TOTAL] = 7, [FIELD_MAX] = 9, [FIELD_ERRORS] = 10}}},
-         .csv_count = 1,
-         .text = {8, 7, 5, 9, 10, 12, 11}, /* share, total, calls, max, errors, GPU */
-         .by = BY_THREAD, .text_limit = 40,
-         .more = "... and %s more thread%s; --limit=N shows more of them"},
+    .table = {SUMS_TABLE, .name = "calls_by_thread", .key = "calls_by_thread",
+              .title = "calls by thread, and the work of the devices that they made",
+              .columns = columns, .column_count = sizeof columns / sizeof columns[0],
+              .text = {8, 7, 5, 9, 10, 12, 11}, /* share, total, calls, max, errors, GPU */
+              .by = BY_THREAD, .text_limit = 40,
+              .more = "... and %s more thread%s; --limit=N shows more of them"},
 };

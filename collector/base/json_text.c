@@ -192,6 +192,59 @@ char *xml_string(const char *text)
     return data;
 }
 
+/* What is no string: nothing of it is escaped but its quotes. */
+static char *csv_quote(char *out, const char *next, const char *end)
+{
+    while (end - next >= 8) {
+        uint64_t quotes = json_find(load_u64((const uint8_t *)next), '"');
+        unsigned plain = quotes ? (unsigned)__builtin_ctzll(quotes) / 8 : 8;
+        memcpy(out, next, 8);
+        out += plain;
+        next += plain;
+        if (quotes) {
+            memcpy(out, "\"\"", 2);
+            out += 2;
+            next++;
+        }
+    }
+    for (; next < end; next++) {
+        if (*next == '"')
+            *out++ = '"';
+        *out++ = *next;
+    }
+    return out;
+}
+
+char *csv_escape(char *out, const char *json, size_t length)
+{
+    bool is_string = *json == '"';
+    *out++ = '"';
+    if (!is_string)
+        out = csv_quote(out, json, json + length);
+    for (size_t i = 1; is_string && i + 1 < length; i++) {
+        char byte = json[i];
+        if (byte == '\\') {
+            byte = json[++i];
+            i += byte == 'u' ? 4 : 0;
+            byte = byte == 'u' ? ' ' : byte;
+        }
+        if (byte == '"')
+            *out++ = '"';
+        *out++ = byte;
+    }
+    *out++ = '"';
+    return out;
+}
+
+char *csv_string(const char *json)
+{
+    size_t length = strlen(json);
+    char *text = malloc(2 * length + 3);
+    if (text)
+        *csv_escape(text, json, length) = '\0';
+    return text;
+}
+
 char *json_real(char *out, double value, bool is_single)
 {
     char text[32];

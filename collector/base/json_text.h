@@ -56,6 +56,14 @@ char *xml_escape(char *out, const char *text, size_t length);
 /* The same as new memory, terminated; NULL: no memory. */
 char *xml_string(const char *text);
 
+/* A JSON value as a cell of csv, in quotes as RFC 4180 has them: a string without its own, all else
+ * as its JSON. A control character, which is "\u00XX" in a string, becomes a space. Writes at most
+ * 2 * `length` + 2 bytes. */
+char *csv_escape(char *out, const char *json, size_t length);
+
+/* The same as new memory, terminated; NULL: no memory. */
+char *csv_string(const char *json);
+
 char *json_decimal(char *out, uint64_t value);
 
 /* The shortest text that reads back as the same number, or as the same float if it is a single

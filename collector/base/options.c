@@ -66,11 +66,13 @@ const struct option_info option_infos[] = {
     {OPTION_TOP_FILE, 'o', "output", "FILE", TEXT(output),
      "write it anew each time, whole; default: standard output"},
     {OPTION_TABLES, 'o', "output", "FILE", TEXT(output),
-     "write the tables there (compressed if the name ends in .gz); default: standard output"},
+     "write the tables there (compressed if the name ends in .gz; csv into a folder, DIR/, a file "
+     "for each); default: standard output"},
     {OPTION_MEMORY_FILE, 'o', "output", "FILE", TEXT(output),
-     "write the tables there (compressed if the name ends in .gz); .html: the page of 'gpuprof "
-     "report', which has a section of the memory, with pictures; .pickle: a snapshot as PyTorch "
-     "makes them, a file for each process; default: standard output"},
+     "write the tables there (compressed if the name ends in .gz; csv into a folder, DIR/, a file "
+     "for each); .html: the page of 'gpuprof report', which has a section of the memory, with "
+     "pictures; .pickle: a snapshot as PyTorch makes them, a file for each process; default: "
+     "standard output"},
     {OPTION_FORMAT, 0, "format", "text|json|csv|html", CHOICE(format),
      "how the tables are written; default: as the name of the file ends: .json, .csv or .html (a "
      "page for a browser), or else text"},

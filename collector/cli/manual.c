@@ -18,7 +18,6 @@
 #include "run/launch.h"
 #include "settings.h"
 #include "stream.h"
-#include "table/csv_kind.h"
 
 #define HELP_COLUMN      26 /* where the explanations begin */
 #define HELP_WIDTH       92
@@ -461,10 +460,11 @@ static void roff_sections(void)
     for (size_t i = 0; i < sizeof sections / sizeof sections[0]; i++)
         printf(".SH \"%s\"\n%s\n", sections[i].title, sections[i].text);
     printf(".SH \"THE REPORT AS CSV\"\n");
-    roff_text("Rows of one table, told apart by the column kind; function names what a row is for. "
-              "Numbers that a row does not have are 0. There is a row of the kind");
-    for (unsigned i = 0; i < CSV_KIND_COUNT; i++)
-        roff_item(csv_kinds[i].name, csv_kinds[i].meaning);
+    roff_text(
+        "Each table has the columns of its rows in the JSON, and numbers are plain, in the unit "
+        "that the column's name ends with. What is not known is an empty cell. One table "
+        "(--table=NAME) is a heading and its rows. Several are blocks: a line '# NAME', the "
+        "heading, the rows, and an empty line. With -o DIR each is a file, DIR/NAME.csv.");
     printf(".SH \"EXIT STATUS\"\n");
     roff_text("gpuprof run exits with the program's own status. The other verbs:");
     roff_item("0", "everything that was recorded was read");

@@ -60,52 +60,6 @@ static char *put_text(char *out, const struct event_cell *c)
 
 /* ---- csv ------------------------------------------------------------------------------------- */
 
-/* A control character, which is "\u00XX", becomes a space. */
-static char *put_csv_string(char *out, const struct event_cell *c)
-{
-    if (!memchr(c->text, '\\', c->bytes))
-        return put_text(out, c);
-    *out++ = '"';
-    for (uint32_t i = 1; i + 1 < c->bytes; i++) {
-        char byte = c->text[i];
-        if (byte == '\\') {
-            byte = c->text[++i];
-            i += byte == 'u' ? 4 : 0;
-            byte = byte == 'u' ? ' ' : byte;
-        }
-        if (byte == '"')
-            *out++ = '"';
-        *out++ = byte;
-    }
-    *out++ = '"';
-    return out;
-}
-
-static char *put_csv_object(char *out, const struct event_cell *c)
-{
-    const char *next = c->text, *end = next + c->bytes;
-    *out++ = '"';
-    while (end - next >= 8) {
-        uint64_t quotes = json_find(load_u64((const uint8_t *)next), '"');
-        unsigned plain = quotes ? (unsigned)__builtin_ctzll(quotes) / 8 : 8;
-        memcpy(out, next, 8);
-        out += plain;
-        next += plain;
-        if (quotes) {
-            memcpy(out, "\"\"", 2);
-            out += 2;
-            next++;
-        }
-    }
-    for (; next < end; next++) {
-        if (*next == '"')
-            *out++ = '"';
-        *out++ = *next;
-    }
-    *out++ = '"';
-    return out;
-}
-
 static void print_csv(struct export_writer *w)
 {
     char *out = row_room(w);
@@ -117,8 +71,13 @@ static void print_csv(struct export_writer *w)
         case CELL_NUMBER:
         case CELL_SIGNED: out = put_number(out, c); break;
         case CELL_WORD: out = put_text(out, c); break;
-        case CELL_STRING: out = put_csv_string(out, c); break;
-        case CELL_OBJECT: out = put_csv_object(out, c); break;
+        case CELL_STRING:
+            if (!memchr(c->text, '\\', c->bytes)) {
+                out = put_text(out, c);
+                break;
+            }
+            __attribute__((fallthrough));
+        case CELL_OBJECT: out = csv_escape(out, c->text, c->bytes); break;
         default: break;
         }
     }

@@ -410,10 +410,10 @@ static void fill_row(const struct table *t, uint32_t index, enum report_format f
         fill_place(c, row, format, cells);
 }
 
-static bool fill_foot(const struct table *t, enum report_format format, struct cell *cells)
+static bool fill_foot(const struct table *t, struct cell *cells)
 {
     const struct collectives *c = t->source;
-    if (format != FORMAT_TEXT || c->pending_total == c->pending_count)
+    if (c->pending_total == c->pending_count)
         return false;
     cells[NAME] = cell_more(c->pending_total - c->pending_count);
     return true;
@@ -426,12 +426,6 @@ const struct table_info collectives_table = {
     .columns = columns,
     .column_count = COLUMNS,
     .text = {WAITED, STATE},
-    .csv = {{CSV_COLLECTIVE,
-             NULL,
-             STATE,
-             0,
-             {[FIELD_MAX] = WAITED, [FIELD_COUNT] = SEQUENCE, [FIELD_BYTES] = BYTES}}},
-    .csv_count = 1,
     .place = PLACE_URGENT,
     .json_empty = "[]",
     .begin = table_begins,

@@ -202,8 +202,6 @@ static void fill_row(const struct table *t, uint32_t index, enum report_format f
         cells[EVIDENCE] = printed(f, found, put_evidence);
     if (format == FORMAT_TEXT)
         cells[TITLE] = printed(f, found, put_text);
-    if (format == FORMAT_CSV)
-        cells[TITLE] = cell_text(found->kind->id);
 }
 
 const struct table_info findings_table = {
@@ -213,8 +211,6 @@ const struct table_info findings_table = {
     .columns = columns,
     .column_count = COLUMNS,
     .text = {NS, SHARE},
-    .csv = {{CSV_FINDING, NULL, 0, 0, {[FIELD_TOTAL] = NS, [FIELD_COUNT] = DEVICES}}},
-    .csv_count = 1,
     .is_summary = true,
     .text_none = ": nothing costs enough (most kinds need 5 %, and 50 ms of the whole run); idle "
                  "time of the "

@@ -113,7 +113,6 @@ enum {
     PID,
     TID,
     THREAD,
-    ONE,
     COLUMNS
 };
 
@@ -131,7 +130,6 @@ static const struct column columns[COLUMNS] = {
     [PID] = {"pid", .type = COLUMN_NUMBER, .ascending = true},
     [TID] = {"tid", .type = COLUMN_NUMBER, .ascending = true},
     [THREAD] = {"thread"},
-    [ONE] = {NULL},
 };
 
 static void table_begins(struct table *t, enum report_format format)
@@ -165,14 +163,13 @@ static void fill_row(const struct table *t, uint32_t index, enum report_format f
     cells[PID] = cell_number(c->process->header.pid);
     cells[TID] = cell_number(c->thread->tid);
     cells[THREAD] = cell_text(c->thread->name);
-    cells[ONE] = cell_number(1);
 }
 
 /* Those that are not kept. */
-static bool fill_foot(const struct table *t, enum report_format format, struct cell *cells)
+static bool fill_foot(const struct table *t, struct cell *cells)
 {
     const struct open_calls *o = t->source;
-    if (format != FORMAT_TEXT || o->total == o->count)
+    if (o->total == o->count)
         return false;
     cells[NAME] = cell_more(o->total - o->count);
     return true;
@@ -207,8 +204,6 @@ const struct table_info open_calls_table = {
     .column_count = COLUMNS,
     .text = {LASTED},
     /* Its time is among its function's already, so that here it is not to be added up. */
-    .csv = {{CSV_OPEN_CALL, NULL, DOMAIN, 0, {[FIELD_MAX] = LASTED, [FIELD_COUNT] = ONE}}},
-    .csv_count = 1,
     .place = PLACE_URGENT,
     .json_empty = "[]",
     .begin = table_begins,

@@ -150,10 +150,10 @@ static void fill_row(const struct table *t, uint32_t index, enum report_format f
 }
 
 /* Those that are not kept. */
-static bool fill_foot(const struct table *t, enum report_format format, struct cell *cells)
+static bool fill_foot(const struct table *t, struct cell *cells)
 {
     const struct unfinished *u = t->source;
-    if (format != FORMAT_TEXT || u->total == u->row_count)
+    if (u->total == u->row_count)
         return false;
     cells[NAME] = cell_more(u->total - u->row_count);
     return true;
@@ -166,8 +166,6 @@ const struct table_info unfinished_table = {
     .columns = columns,
     .column_count = COLUMNS,
     .text = {AGE, COUNT},
-    .csv = {{CSV_UNFINISHED, NULL, 0, 0, {[FIELD_MAX] = AGE, [FIELD_COUNT] = COUNT}}},
-    .csv_count = 1,
     .place = PLACE_URGENT,
     .json_empty = "[]",
     .begin = table_begins,

@@ -142,16 +142,23 @@ static void print_json_head(const struct memory_rows *r, FILE *out)
     fputs("}", out);
 }
 
+enum exit_code memory_write_csv(const struct memory_rows *r, const struct memory_view *v,
+                                const char *path, uint64_t *room)
+{
+    struct table tables[MEMORY_TABLES];
+    unsigned count = 0;
+    for (unsigned i = 0; i < MEMORY_TABLES; i++)
+        if (is_wanted(v, &memory_tables[i], FORMAT_CSV))
+            tables[count++] = (struct table){.info = &memory_tables[i], .source = r};
+    return tables_write_csv(tables, count, &v->how, path, room);
+}
+
 int memory_print(const struct memory_rows *r, const struct memory_view *v,
                  enum report_format format, FILE *out)
 {
-    typedef int print_fn(struct table *, const struct table_view *, FILE *);
-    static print_fn *const print[] = {table_print_text, table_print_json, table_print_csv};
     int error = 0;
     if (format == FORMAT_JSON)
         print_json_head(r, out);
-    else if (format == FORMAT_CSV)
-        csv_print_heading(out);
     else if (!v->tables)
         memory_overview_print(r, &v->how, out);
     for (unsigned i = 0; error == 0 && i < MEMORY_TABLES; i++) {
@@ -160,7 +167,8 @@ int memory_print(const struct memory_rows *r, const struct memory_view *v,
         if (strcmp(memory_tables[i].name, "leaks") == 0)
             how.rows = 0; /* as many as it has itself: each is a fault of its own */
         if (is_wanted(v, &memory_tables[i], format))
-            error = print[format](&table, &how, out);
+            error = format == FORMAT_JSON ? table_print_json(&table, &how, out)
+                                          : table_print_text(&table, &how, out);
     }
     if (format == FORMAT_JSON)
         fputs("\n}\n", out);

@@ -17,7 +17,11 @@ struct memory_view {
 /* EXIT_OK, or EXIT_USAGE after one line: an unknown table or column, or no table of a piece. */
 enum exit_code memory_view_check(const struct memory_view *v, enum report_format format);
 
-/* 0 or GPUPROF_NO_MEMORY. */
+/* Its tables as csv: see tables_write_csv. */
+enum exit_code memory_write_csv(const struct memory_rows *r, const struct memory_view *v,
+                                const char *path, uint64_t *room);
+
+/* As text or JSON. 0 or GPUPROF_NO_MEMORY. */
 int memory_print(const struct memory_rows *r, const struct memory_view *v,
                  enum report_format format, FILE *out);
 

@@ -19,6 +19,8 @@ static enum exit_code write_out(struct memory_rows *rows, const struct memory_vi
 {
     struct output out;
     uint64_t room = verb_output_room(recording_bytes(rows->report->rec));
+    if (format == FORMAT_CSV)
+        return memory_write_csv(rows, view, options->output, &room);
     enum exit_code code = verb_output_open(&out, options->output, &room);
     if (code != EXIT_OK)
         return code;

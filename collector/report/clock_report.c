@@ -24,9 +24,6 @@ enum {
     COLLECTIVES,
     UNSURE,
     BY,
-    AHEAD,
-    BEHIND,
-    UNCERTAINTY_NS,
     COLUMNS
 };
 
@@ -41,9 +38,6 @@ static const struct column columns[COLUMNS] = {
     [COLLECTIVES] = {"collectives", NULL, COLUMN_COUNT},
     [UNSURE] = {"ranks_unsure", NULL, COLUMN_COUNT},
     [BY] = {NULL, "known by", COLUMN_TEXT, 32},
-    [AHEAD] = {NULL, NULL, COLUMN_NS},
-    [BEHIND] = {NULL, NULL, COLUMN_NS},
-    [UNCERTAINTY_NS] = {NULL, NULL, COLUMN_NS},
 };
 
 static void begin(struct table *t, enum report_format format)
@@ -130,9 +124,6 @@ static void fill(const struct table *t, uint32_t index, enum report_format forma
     cells[UNCERTAINTY] = is_aligned ? cell_real((double)h->uncertainty_ns / 1e3) : null;
     cells[COLLECTIVES] = cell_number(h->collectives);
     cells[UNSURE] = cell_number(count_unsure(r, index));
-    cells[AHEAD] = cell_number(h->offset_ns > 0 ? (uint64_t)h->offset_ns : 0);
-    cells[BEHIND] = cell_number(h->offset_ns < 0 ? (uint64_t)-h->offset_ns : 0);
-    cells[UNCERTAINTY_NS] = cell_number(h->uncertainty_ns);
 }
 
 /* Of whom the table of ranks says more than is known. */
@@ -165,23 +156,6 @@ const struct table_info clocks_table = {
     .columns = columns,
     .column_count = COLUMNS,
     .text = {PROCESSES, OFFSET, DRIFT, UNCERTAINTY, BY},
-    .csv = {{CSV_CLOCK,
-             NULL,
-             HOW,
-             0,
-             {[FIELD_CALLS] = PROCESSES,
-              [FIELD_TOTAL] = AHEAD,
-              [FIELD_MAX] = UNCERTAINTY_NS,
-              [FIELD_COUNT] = COLLECTIVES}},
-            {CSV_CLOCK_BEHIND,
-             NULL,
-             HOW,
-             BEHIND,
-             {[FIELD_CALLS] = PROCESSES,
-              [FIELD_TOTAL] = BEHIND,
-              [FIELD_MAX] = UNCERTAINTY_NS,
-              [FIELD_COUNT] = COLLECTIVES}}},
-    .csv_count = 2,
     .place = PLACE_IDLE,
     .text_none = ": clocks are compared where recordings are of two hosts or more",
     .json_empty = "[]",

@@ -122,8 +122,6 @@ const struct table_info dumps_table = {
     .columns = columns,
     .column_count = COLUMNS,
     .text = {NUMBER, AT, LENGTH},
-    .csv = {{CSV_DUMP, NULL, 0, 0, {[FIELD_TOTAL] = LENGTH, [FIELD_COUNT] = NUMBER}}},
-    .csv_count = 1,
     .place = PLACE_URGENT,
     .json_empty = "[]",
     .begin = table_begins,

@@ -121,7 +121,7 @@ static void fill_row(const struct table *t, uint32_t index, enum report_format f
     if (maker)
         cells[LAUNCHED_BY] = cell_text(maker);
     cells[RANGE_DOMAIN] = cell_text(row->domain);
-    if (is_single(t) && format != FORMAT_CSV) {
+    if (is_single(t)) {
         fill_single(t, row, format, cells);
         return;
     }
@@ -134,7 +134,7 @@ static void fill_row(const struct table *t, uint32_t index, enum report_format f
     cells[MIN] = cell_number(row->min_ns);
     cells[P95] = cell_number(quantile_ns(row, 0.95));
     cells[MAX] = cell_number(row->max_ns);
-    bool is_copied = format == FORMAT_CSV || row->table == TABLE_COPIES;
+    bool is_copied = row->table == TABLE_COPIES;
     if (is_copied || row->bytes) /* of ranges: of NCCL's messages */
         cells[BYTES] = cell_number(row->bytes);
     if (is_copied)
@@ -143,11 +143,11 @@ static void fill_row(const struct table *t, uint32_t index, enum report_format f
 
 /* Where rows are left out, what all devices together did, which is no row of the table. Of one
  * device it would be. */
-static bool fill_all_devices(const struct table *t, enum report_format format, struct cell *cells)
+static bool fill_all_devices(const struct table *t, struct cell *cells)
 {
     struct gpu_totals all = gpu_report_totals(t->source);
     char *name = NULL;
-    if (format != FORMAT_TEXT || t->shown == t->rows || all.devices < 2)
+    if (t->shown == t->rows || all.devices < 2)
         return false;
     if (asprintf(&name, "all %u devices: busy", all.devices) < 0)
         name = NULL;
@@ -174,16 +174,6 @@ static void say_memory(const struct table *t, FILE *out)
         fprintf(out, "  the most that there was at any time of the piece, whoever allocated it\n");
 }
 
-/* In the csv they are in the columns of the functions: instances as calls, and no errors. */
-#define FIELDS_HERE                                                                                \
-    {                                                                                              \
-        INSTANCES, TOTAL, MEAN, MEDIAN, P95, MAX, BYTES                                            \
-    }
-#define FORM(kind, domain) .csv = {{kind, domain, 0, 0, FIELDS_HERE}}, .csv_count = 1
-#define RANGE_FORM(kind, domain)                                                                   \
-    .csv = {{kind, domain, 0, 0, FIELDS_HERE},                                                     \
-            {kind##_DOMAIN, NULL, RANGE_DOMAIN, RANGE_DOMAIN, FIELDS_HERE}},                       \
-    .csv_count = 2
 #define GPU_TABLE(key_, title_, columns_)                                                          \
     .name = key_, .key = key_, .title = title_, .columns = columns_, .column_count = COLUMNS,      \
     .begin = table_begins, .row = fill_row
@@ -194,38 +184,31 @@ static void say_memory(const struct table *t, FILE *out)
 
 const struct table_info gpu_tables[TABLE_COUNT] = {
     [TABLE_KERNELS] = {GPU_TABLE("cuda_gpu_kern_sum", "GPU kernels", times), .place = PLACE_KERNELS,
-                       .text = {SHARE, NUMBERS}, FORM(CSV_KERNEL, "gpu")},
+                       .text = {SHARE, NUMBERS}},
     [TABLE_COPIES] = {GPU_TABLE("cuda_gpu_mem_time_sum", "GPU copies and sets", times),
-                      .place = PLACE_COPIES, .text = {SHARE, NUMBERS, BYTES, RATE},
-                      FORM(CSV_COPY, "gpu")},
-    /* Sizes have no columns in the csv. */
+                      .place = PLACE_COPIES, .text = {SHARE, NUMBERS, BYTES, RATE}},
     [TABLE_SIZES] = {GPU_TABLE("cuda_gpu_mem_size_sum", "GPU copies and sets, by size", sizes),
                      .text = {SHARE, NUMBERS}},
     [TABLE_GRAPHS] = {GPU_TABLE("cuda_gpu_graph_sum", "GPU graphs", times), .place = PLACE_GRAPHS,
-                      .text = {SHARE, NUMBERS}, FORM(CSV_GRAPH, "gpu")},
+                      .text = {SHARE, NUMBERS}},
     [TABLE_SYNCS] = {GPU_TABLE("cuda_sync_sum", "synchronisations", times),
-                     .text = {SHARE, NUMBERS}, FORM(CSV_SYNC, "host")},
+                     .text = {SHARE, NUMBERS}},
     [TABLE_LAUNCHES] = {GPU_TABLE("cuda_kern_exec_sum", "from launch to kernel", times),
-                        .text = {BLANK, NUMBERS}, FORM(CSV_LAUNCH, "gpu")},
+                        .text = {BLANK, NUMBERS}},
     [TABLE_RANGES] = {GPU_TABLE("nvtx_sum", "ranges (host)", ranges), .place = PLACE_RANGES,
-                      .text = {BLANK, NUMBERS}, RANGE_FORM(CSV_RANGE, "host"),
-                      .text_behind = say_groups},
+                      .text = {BLANK, NUMBERS}, .text_behind = say_groups},
     [TABLE_PROJECTIONS] = {GPU_TABLE("nvtx_gpu_proj_sum", "ranges (projected on the GPU)", ranges),
-                           .text = {BLANK, NUMBERS}, RANGE_FORM(CSV_GPU_RANGE, "gpu"),
-                           .text_behind = say_groups},
+                           .text = {BLANK, NUMBERS}, .text_behind = say_groups},
     [TABLE_OVERHEADS] = {GPU_TABLE("overhead_sum", "overhead of CUDA and CUPTI", times),
-                         .text = {SHARE, NUMBERS}, FORM(CSV_OVERHEAD, "host")},
+                         .text = {SHARE, NUMBERS}},
     [TABLE_DEVICES] = {GPU_TABLE("gpu_time_util", "use of the GPUs", parts), .text = {PART, TOTAL},
-                       .is_bare = true, FORM(CSV_DEVICE, "gpu"), FEW(6), .foot = fill_all_devices},
+                       .is_bare = true, FEW(6), .foot = fill_all_devices},
     [TABLE_MEMORY] = {GPU_TABLE("gpu_memory_peak", "GPU memory", peaks), .place = PLACE_MEMORY,
-                      .text = {PART, TOTAL}, .is_bare = true, FORM(CSV_MEMORY, "gpu"), FEW(2),
-                      .text_behind = say_memory},
+                      .text = {PART, TOTAL}, .is_bare = true, FEW(2), .text_behind = say_memory},
     [TABLE_HOST_LAUNCHES] = {GPU_TABLE("host_kernel_sum", "launches by kernel (times of the calls)",
                                        times),
-                             .place = PLACE_KERNELS, .text = {SHARE, NUMBERS},
-                             FORM(CSV_HOST_KERNEL, "host")},
+                             .place = PLACE_KERNELS, .text = {SHARE, NUMBERS}},
     [TABLE_HOST_COPIES] = {GPU_TABLE("host_mem_sum", "copies by direction (times of the calls)",
                                      times),
-                           .place = PLACE_COPIES, .text = {SHARE, NUMBERS, BYTES},
-                           FORM(CSV_HOST_COPY, "host")},
+                           .place = PLACE_COPIES, .text = {SHARE, NUMBERS, BYTES}},
 };

@@ -8,11 +8,13 @@
 
 #define UNREAD_FILES LOSS_COUNT /* the row behind those of struct losses */
 
-enum { NAME, COUNT, COLUMNS };
+enum { NAME, WEIGHT, KEY, COUNT, COLUMNS };
 
 static const struct column columns[COLUMNS] = {
     [NAME] = {NULL, "what"},
-    [COUNT] = {NULL, "count", COLUMN_COUNT, 14},
+    [WEIGHT] = {"kind"},
+    [KEY] = {"name"},
+    [COUNT] = {"count", "count", COLUMN_COUNT, 14},
 };
 
 static bool has_row(const struct table *t, uint32_t index, enum report_format format)
@@ -32,16 +34,22 @@ static void begin(struct table *t, enum report_format format)
 static void fill_row(const struct table *t, uint32_t index, enum report_format format,
                      struct cell *cells)
 {
+    static const char *const weights[] = {
+        [LOSS_NONE] = "note", [LOSS_COUNTED] = "loss", [LOSS_DAMAGE] = "damage"};
     const struct report *r = t->source;
     char *text;
     (void)format;
     if (index == UNREAD_FILES) {
+        cells[WEIGHT] = cell_text(weights[LOSS_DAMAGE]);
+        cells[KEY] = cell_text("unread_files");
         cells[COUNT] = cell_number(r->rec->unread_files);
         cells[NAME] = cell_text(r->rec->unread_files == 1 ? "file that could not be read at all"
                                                           : "files that could not be read at all");
         return;
     }
     struct loss_info info = loss_info(index);
+    cells[WEIGHT] = cell_text(weights[info.weight]);
+    cells[KEY] = cell_text(info.key);
     cells[COUNT] = cell_number(loss_value(&r->losses, index));
     cells[NAME] = cell_owned(
         asprintf(&text, "%s%s%s", info.is_count ? "" : "processes: ", info.text,
@@ -52,6 +60,7 @@ static void fill_row(const struct table *t, uint32_t index, enum report_format f
 
 const struct table_info losses_table = {
     .name = "losses",
+    .csv_name = "losses",
     .title = "losses and notes",
     .columns = columns,
     .column_count = COLUMNS,

@@ -5,8 +5,8 @@
 
 #include "table/table.h"
 
-/* Of a struct report. JSON and csv have it in a form of their own, whatever is asked for, and so it
- * has no key; the text ends with it. */
+/* Of a struct report. JSON has it in a form of its own, whatever is asked for, and so it has no
+ * key; the text ends with it. In csv it is one of the tables. */
 extern const struct table_info losses_table;
 
 #endif

@@ -87,7 +87,7 @@ static void put_name(const struct op_row *row, FILE *out)
         fprintf(out, "operator %llu", (unsigned long long)row->name);
 }
 
-/* Text and csv have one name of what the JSON has in several members. */
+/* The text has one name of what the JSON has in several members. */
 static struct cell name_of(const struct op_report *o, const struct op_row *row,
                            enum report_format format)
 {
@@ -281,16 +281,6 @@ const struct table_info op_tables[OP_TABLES] = {
      .column_count = COLUMNS,
      .text = {SHARE, SELF_GPU, GPU, CPU_SHARE, SELF_CPU, CPU, CALLS, BACKWARD_GPU, BACKWARD, FLOPS,
               COUNTER, TFLOPS, PEAK},
-     .csv =
-         {{CSV_OP, "host", 0, CALLS, {CALLS, CPU}},
-          {CSV_OP_SELF, "host", 0, CALLS, {CALLS, SELF_CPU}},
-          {CSV_OP_GPU, "gpu", 0, GPU, {CALLS, GPU}},
-          {CSV_OP_GPU_SELF, "gpu", 0, SELF_GPU, {CALLS, SELF_GPU}},
-          {CSV_OP_BACKWARD, "host", 0, BACKWARD, {CALLS, BACKWARD}},
-          {CSV_OP_BACKWARD_GPU, "gpu", 0, BACKWARD_GPU, {CALLS, BACKWARD_GPU}},
-          {CSV_OP_FLOPS, "", 0, FLOPS_CALLS, {FLOPS_CALLS, [FIELD_COUNT] = FLOPS}},
-          {CSV_OP_COUNTER_FLOPS, "", 0, COUNTER_CALLS, {COUNTER_CALLS, [FIELD_COUNT] = COUNTER}}},
-     .csv_count = 8,
      .text_limit = 100,
      .more = "... and %s more row%s; --limit=N shows more of them",
      .text_none = ": no operators were recorded; 'gpuprof run --pytorch=shapes' records them",
@@ -305,8 +295,6 @@ const struct table_info op_tables[OP_TABLES] = {
      .columns = none_columns,
      .column_count = NONE_COLUMNS,
      .text = {NONE_SHARE, NONE_TIME, NONE_COUNT},
-     .csv = {{CSV_OP_NONE, "gpu", 0, NONE_TIME, {0, NONE_TIME, [FIELD_COUNT] = NONE_COUNT}}},
-     .csv_count = 1,
      .text_limit = 30,
      .more = "... and %s more row%s; --limit=N shows more of them",
      .begin = none_begins,
@@ -317,9 +305,6 @@ const struct table_info op_tables[OP_TABLES] = {
      .columns = columns,
      .column_count = COLUMNS,
      .text = {SELF_GPU, GPU, SELF_CPU, CPU, CALLS},
-     .csv = {{CSV_LABEL, "host", 0, CALLS, {CALLS, CPU}},
-             {CSV_LABEL_GPU, "gpu", 0, GPU, {CALLS, GPU}}},
-     .csv_count = 2,
      .text_limit = 100,
      .more = "... and %s more row%s; --limit=N shows more of them",
      .text_none = ": no labels were recorded; 'gpuprof run --pytorch=names' records them",

@@ -124,11 +124,13 @@ struct report_view {
     struct table_view how;
 };
 
-/* What report_make has found, as text for people, as JSON, or as CSV with a heading line. 0 or
- * GPUPROF_NO_MEMORY. */
+/* What report_make has found, as text for people, or as JSON. 0 or GPUPROF_NO_MEMORY. */
 int report_print_text(const struct report *r, const struct report_view *v, FILE *out);
 int report_print_json(const struct report *r, const struct report_view *v, FILE *out);
-int report_print_csv(const struct report *r, const struct report_view *v, FILE *out);
+
+/* Its tables as csv: see tables_write_csv. */
+enum exit_code report_write_csv(const struct report *r, const struct report_view *v,
+                                const char *path, uint64_t *room);
 
 /*
  * Writes the report as a page. The walk has been through all, and may be repeated (event_walk.h).

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The report on paper: text, JSON, CSV, and the summary at the end of a run. */
+/* The report on paper: text, JSON, csv, and the summary at the end of a run. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -92,20 +92,28 @@ static int print_recording(const struct report *r, const struct report_view *v, 
     return 0;
 }
 
-typedef int print_fn(struct table *t, const struct table_view *how, FILE *out);
+/* Fills `tables` with those that are wanted; their number. */
+static unsigned wanted_tables(const struct report *r, const struct report_view *v,
+                              enum report_format format, struct table *tables)
+{
+    unsigned all = report_tables(r, tables), count = 0;
+    for (unsigned i = 0; i < all; i++)
+        if (report_wants(v, tables[i].info, format))
+            tables[count++] = tables[i];
+    return count;
+}
 
 static int print_tables(const struct report *r, const struct report_view *v,
                         enum report_format format, FILE *out)
 {
-    static print_fn *const print[] = {table_print_text, table_print_json, table_print_csv};
     struct table tables[REPORT_TABLES_MAX];
-    unsigned count = report_tables(r, tables);
+    unsigned count = wanted_tables(r, v, format, tables);
     int error = 0;
     if (format == FORMAT_TEXT)
         report_tables_order(v, tables, count);
     for (unsigned i = 0; error == 0 && i < count; i++)
-        if (report_wants(v, tables[i].info, format))
-            error = print[format](&tables[i], &v->how, out);
+        error = format == FORMAT_TEXT ? table_print_text(&tables[i], &v->how, out)
+                                      : table_print_json(&tables[i], &v->how, out);
     return error;
 }
 
@@ -153,20 +161,12 @@ int report_print_text(const struct report *r, const struct report_view *v, FILE 
     return error < 0 ? error : print_losses(r, v, out);
 }
 
-int report_print_csv(const struct report *r, const struct report_view *v, FILE *out)
+enum exit_code report_write_csv(const struct report *r, const struct report_view *v,
+                                const char *path, uint64_t *room)
 {
-    static const enum csv_kind kinds[] = {
-        [LOSS_NONE] = CSV_NOTE, [LOSS_COUNTED] = CSV_LOSS, [LOSS_DAMAGE] = CSV_DAMAGE};
-    csv_print_heading(out);
-    int error = print_tables(r, v, FORMAT_CSV, out);
-    for (unsigned i = 0; i < LOSS_COUNT; i++) {
-        struct loss_info info = loss_info(i);
-        if (loss_value(&r->losses, i))
-            csv_print_count(kinds[info.weight], info.key, loss_value(&r->losses, i), out);
-    }
-    if (r->rec->unread_files)
-        csv_print_count(kinds[LOSS_DAMAGE], "unread_files", r->rec->unread_files, out);
-    return error;
+    struct table tables[REPORT_TABLES_MAX];
+    unsigned count = wanted_tables(r, v, FORMAT_CSV, tables);
+    return tables_write_csv(tables, count, &v->how, path, room);
 }
 
 static void print_json_gpu_rows(const struct recording *rec, FILE *out)

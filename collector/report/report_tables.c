@@ -177,7 +177,7 @@ bool report_leaves_hangs(const struct report_view *v, enum report_format format)
 bool report_wants(const struct report_view *v, const struct table_info *info,
                   enum report_format format)
 {
-    if (!info->key)
+    if (!info->key && format != FORMAT_CSV)
         return false; /* it is there whatever is wanted */
     if (v->tables)
         return is_named(v, info);
@@ -224,7 +224,7 @@ static enum exit_code check_table(const char *word, const struct report_view *v,
         if (!is_word(word, length, info->name) &&
             (!info->old_name || !is_word(word, length, info->old_name)))
             continue;
-        if (v->by == BY_PYTHON_LINE && strcmp(info->key, "ops") == 0)
+        if (v->by == BY_PYTHON_LINE && strcmp(info->name, "ops") == 0)
             return usage_error(
                 "report: --by=python-line: operators have no rows by line; --by=stack "
                 "has those around each, the table calls_by_python_line has lines");

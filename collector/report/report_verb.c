@@ -24,9 +24,8 @@
 static int print_as(struct report *r, const struct report_view *view, enum report_format format,
                     FILE *text)
 {
-    int error = format == FORMAT_JSON  ? report_print_json(r, view, text)
-                : format == FORMAT_CSV ? report_print_csv(r, view, text)
-                                       : report_print_text(r, view, text);
+    int error =
+        format == FORMAT_JSON ? report_print_json(r, view, text) : report_print_text(r, view, text);
     say_error("report", error);
     return error;
 }
@@ -39,6 +38,8 @@ static enum exit_code report_print(struct report *r, const struct report_view *v
     const char *path = options->output;
     uint64_t room = verb_output_room(recording_bytes(r->rec));
     enum exit_code code = report_sort_check(r, view, format);
+    if (code == EXIT_OK && format == FORMAT_CSV)
+        return report_write_csv(r, view, path, &room);
     if (code == EXIT_OK)
         code = verb_output_open(&out, path, &room);
     if (code != EXIT_OK)

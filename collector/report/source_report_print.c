@@ -71,21 +71,19 @@ char *source_head_text(const struct source_report *r, const struct source_file *
     return clean;
 }
 
-static char *row_name(const struct source_report *r, const struct source_row *row,
-                      enum report_format format)
+static char *row_name(const struct source_report *r, const struct source_row *row)
 {
     const struct source_file *file = &r->files[row->file];
     const char *path = source_tree_path(&r->tree, file->index);
-    bool is_place = format == FORMAT_CSV || r->is_list;
     char *name = NULL;
     if (row->kind == SOURCE_HEAD)
         return source_head_text(r, file);
     if (row->kind == SOURCE_GAP)
         return strdup("       ...");
-    char *text = format == FORMAT_CSV ? strdup("") : source_line_text(file, row->line);
+    char *text = source_line_text(file, row->line);
     const char *shown = text ? text : "?";
-    int made = is_place ? asprintf(&name, "%s:%u%s%s", path, row->line, *shown ? "  " : "", shown)
-                        : asprintf(&name, "%7u%s%s", row->line, *shown ? "  " : "", shown);
+    int made = r->is_list ? asprintf(&name, "%s:%u%s%s", path, row->line, *shown ? "  " : "", shown)
+                          : asprintf(&name, "%7u%s%s", row->line, *shown ? "  " : "", shown);
     char *clean = made < 0 ? NULL : json_line(name);
     if (made >= 0)
         free(name);
@@ -107,14 +105,14 @@ static void fill_row(const struct table *t, uint32_t index, enum report_format f
     const struct source_row *row = &r->rows[index];
     const struct source_file *file = &r->files[row->file];
     if (format != FORMAT_JSON)
-        cells[NAME] = cell_owned(row_name(r, row, format));
+        cells[NAME] = cell_owned(row_name(r, row));
     if (row->kind == SOURCE_HEAD)
-        stack_cost_fill(&file->own, format, cells + CALLS, cells + IS_OWN);
+        stack_cost_fill(&file->own, format, cells + CALLS);
     if (!row->cost)
         return;
     const struct source_line_cost *line = &r->lines[row->cost - 1];
-    stack_cost_fill(&line->own, format, cells + CALLS, cells + IS_OWN);
-    stack_cost_fill(&line->all, format, cells + CALLS_ALL, cells + IS_ALL);
+    stack_cost_fill(&line->own, format, cells + CALLS);
+    stack_cost_fill(&line->all, format, cells + CALLS_ALL);
     cells[LINE] = cell_number(row->line);
     if (format != FORMAT_JSON)
         return;
@@ -141,14 +139,14 @@ static bool has_row(const struct table *t, uint32_t index, enum report_format fo
     return r->rows[index].cost || (format == FORMAT_TEXT && !r->is_list);
 }
 
-static bool fill_foot(const struct table *t, enum report_format format, struct cell *cells)
+static bool fill_foot(const struct table *t, struct cell *cells)
 {
     const struct source_report *r = t->source;
-    if (format == FORMAT_JSON || !r)
+    if (!r)
         return false;
     struct stack_cost other = r->elsewhere;
     stack_cost_add(&other, &r->stacks->without);
-    stack_cost_fill(&other, format, cells + CALLS, cells + IS_OWN);
+    stack_cost_fill(&other, FORMAT_TEXT, cells + CALLS);
     cells[NAME] = cell_text(OTHER);
     return other.calls || other.works;
 }
@@ -180,20 +178,17 @@ static void print_json_others(const struct table *t, FILE *out)
     stack_cost_print_json("without_stack", &r->stacks->without, out);
 }
 
-const struct table_info source_table = {
-    .name = "source_lines",
-    .key = "source_lines",
-    .title = "source",
-    .columns = columns,
-    .column_count = COLUMNS,
-    .text = {GPU, HOST, CALLS, BYTES, GPU_ALL, HOST_ALL},
-    .csv = {STACK_COST_FORMS(CSV_SOURCE_LINE), STACK_COST_FORMS_ALL(CSV_SOURCE_LINE_ALL)},
-    .csv_count = 4,
-    .by = BY_SOURCE,
-    .begin = table_begins,
-    .has = has_row,
-    .row = fill_row,
-    .foot = fill_foot,
-    .text_before = print_total,
-    .text_behind = print_notes,
-    .json_before = print_json_others};
+const struct table_info source_table = {.name = "source_lines",
+                                        .key = "source_lines",
+                                        .title = "source",
+                                        .columns = columns,
+                                        .column_count = COLUMNS,
+                                        .text = {GPU, HOST, CALLS, BYTES, GPU_ALL, HOST_ALL},
+                                        .by = BY_SOURCE,
+                                        .begin = table_begins,
+                                        .has = has_row,
+                                        .row = fill_row,
+                                        .foot = fill_foot,
+                                        .text_before = print_total,
+                                        .text_behind = print_notes,
+                                        .json_before = print_json_others};

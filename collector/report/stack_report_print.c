@@ -59,8 +59,8 @@ static bool is_borrowed(const struct stack_report *r, uint32_t node)
     return false;
 }
 
-/* "cudaMalloc | alloc (a.c:12) | main (a.c:20)" or, with lines for it, such, in new memory. */
-static char *stack_name(const struct stack_report *r, uint32_t node, enum report_format format)
+/* "cudaMalloc", "alloc (a.c:12)", "main (a.c:20)", a line each, in new memory. */
+static char *stack_name(const struct stack_report *r, uint32_t node)
 {
     const struct call_tree *tree = &r->costs.tree;
     unsigned frames = 0;
@@ -70,8 +70,8 @@ static char *stack_name(const struct stack_report *r, uint32_t node, enum report
     if (!memory)
         return NULL;
     for (; node; node = call_tree_node(tree, node)->parent, frames++) {
-        fputs(!frames ? "" : format == FORMAT_TEXT ? "\n" : " | ", memory);
-        if (format == FORMAT_TEXT && frames > STACK_FRAMES_SHOWN_MAX) {
+        fputs(frames ? "\n" : "", memory);
+        if (frames > STACK_FRAMES_SHOWN_MAX) {
             fputs("...", memory);
             break;
         }
@@ -157,7 +157,7 @@ static void fill_own(const struct stack_report *r, const struct stack_cost *cost
                      enum report_format format, struct cell *cells)
 {
     cells[SHARE] = cell_real(share_of(r, cost));
-    stack_cost_fill(cost, format, cells + CALLS, cells + IS_OWN);
+    stack_cost_fill(cost, format, cells + CALLS);
 }
 
 static void fill_stack(const struct table *t, uint32_t index, enum report_format format,
@@ -170,7 +170,7 @@ static void fill_stack(const struct table *t, uint32_t index, enum report_format
     if (format == FORMAT_JSON)
         cells[FRAMES] = cell_owned(stack_json(r, node));
     else
-        cells[NAME] = cell_owned(stack_name(r, node, format));
+        cells[NAME] = cell_owned(stack_name(r, node));
     cells[CALL] = cell_text(call_tree_frame(&r->costs.tree, node)->json);
     cells[HAS_BORROWED] = cell_number(is_borrowed(r, node));
 }
@@ -190,8 +190,7 @@ static void fill_line(const struct table *t, uint32_t index, enum report_format 
         row->frame ? shown_frame_of(&r->costs.tree.frames, row->frame) : &none;
     bool range = f->kind == SHOWN_RANGE;
     fill_own(r, &row->own, format, cells);
-    stack_cost_fill(&row->all, format, cells + CALLS_ALL, cells + IS_ALL);
-    cells[IS_ALL] = cell_number(true);
+    stack_cost_fill(&row->all, format, cells + CALLS_ALL);
     if (format != FORMAT_JSON)
         cells[NAME] = cell_owned(line_name(r, row));
     cells[PLACE_FILE] = json_name(f->file);
@@ -214,18 +213,16 @@ static void table_begins(struct table *t, enum report_format format)
 }
 
 /* What has no stack. */
-static bool fill_foot(const struct table *t, enum report_format format, struct cell *cells)
+static bool fill_foot(const struct table *t, struct cell *cells)
 {
     const struct stack_report *r = t->source;
     char reason[NO_STACK_BYTES], *text = NULL;
-    if (format == FORMAT_JSON || !r || !(r->without.calls || r->without.works))
+    if (!r || !(r->without.calls || r->without.works))
         return false;
-    fill_own(r, &r->without, format, cells);
-    cells[NAME] = cell_text(NO_STACK);
-    if (format == FORMAT_TEXT)
-        cells[NAME] = cell_owned(
-            asprintf(&text, "(no stack: %s)", stack_costs_reason(&r->without, reason)) < 0 ? NULL
-                                                                                           : text);
+    fill_own(r, &r->without, FORMAT_TEXT, cells);
+    cells[NAME] = cell_owned(
+        asprintf(&text, "(no stack: %s)", stack_costs_reason(&r->without, reason)) < 0 ? NULL
+                                                                                       : text);
     return true;
 }
 
@@ -309,8 +306,6 @@ const struct table_info stack_tables[2] = {
      .columns = stack_columns,
      .column_count = COLUMNS,
      .text = {SHARE, HOST, CALLS, GPU, WORKS, BYTES},
-     .csv = {STACK_COST_FORMS(CSV_STACK)},
-     .csv_count = 2,
      .by = BY_STACK,
      .text_limit = STACK_ROWS_SHOWN_MAX,
      .more = MORE,
@@ -325,8 +320,6 @@ const struct table_info stack_tables[2] = {
      .columns = line_columns,
      .column_count = COLUMNS,
      .text = {SHARE, HOST, CALLS, GPU, WORKS, BYTES, HOST_ALL, GPU_ALL},
-     .csv = {STACK_COST_FORMS(CSV_PYTHON_LINE), STACK_COST_FORMS_ALL(CSV_PYTHON_LINE_ALL)},
-     .csv_count = 4,
      .by = BY_PYTHON_LINE,
      .text_limit = STACK_ROWS_SHOWN_MAX,
      .more = MORE,

@@ -199,14 +199,13 @@ static void stats_json(const struct table *t, FILE *out)
 
 /* ---- the split ------------------------------------------------------------------------------- */
 
-enum { PART_NAME, PART_TOTAL, PART_MEAN, PART_SHARE, PART_STEPS, PART_COLUMNS };
+enum { PART_NAME, PART_TOTAL, PART_MEAN, PART_SHARE, PART_COLUMNS };
 
 static const struct column part_columns[PART_COLUMNS] = {
     [PART_NAME] = {"name", "of the steps' time"},
     [PART_TOTAL] = {"total_ns", "total", COLUMN_NS, 12, .spare = 1},
     [PART_MEAN] = {"mean_ns", "a step", COLUMN_NS, 12},
     [PART_SHARE] = {"share", "share", COLUMN_SHARE, 7},
-    [PART_STEPS] = {NULL, NULL, COLUMN_COUNT},
 };
 
 static void parts_begin(struct table *t, enum report_format format)
@@ -226,7 +225,6 @@ static void fill_part(const struct table *t, uint32_t index, enum report_format 
     cells[PART_TOTAL] = cell_number(r->parts[index]);
     cells[PART_MEAN] = cell_number(r->parts[index] / r->split);
     cells[PART_SHARE] = cell_share(r->parts[index], r->split_ns);
-    cells[PART_STEPS] = cell_number(r->split);
 }
 
 /* ---- what differs ---------------------------------------------------------------------------- */
@@ -618,8 +616,6 @@ const struct table_info step_tables[STEP_TABLES] = {
      .text = {STAT_NS, STAT_RATE},
      .is_bare = true,
      .is_summary = true,
-     .csv = {{CSV_STEP_STAT, "host", 0, 0, {[FIELD_TOTAL] = STAT_NS}}},
-     .csv_count = 1,
      .begin = stats_begin,
      .row = fill_stat,
      .text_before = stats_before,
@@ -630,8 +626,6 @@ const struct table_info step_tables[STEP_TABLES] = {
      .columns = part_columns,
      .column_count = PART_COLUMNS,
      .text = {PART_SHARE, PART_MEAN, PART_TOTAL},
-     .csv = {{CSV_STEP_PART, "host", 0, 0, {PART_STEPS, PART_TOTAL, PART_MEAN}}},
-     .csv_count = 1,
      .is_summary = true,
      .is_further = true,
      .begin = parts_begin,
@@ -656,11 +650,6 @@ const struct table_info step_tables[STEP_TABLES] = {
               PARTS + STEP_COMMUNICATION, PARTS + STEP_RUNTIME, PARTS + STEP_LOADER_WAIT,
               PARTS + STEP_OPERATORS, PARTS + STEP_OTHER, BATCHES, ENERGY, ENERGY_ERROR,
               THROTTLED_BY, WAITED_FOR},
-     .csv = {{CSV_STEP, "host", 0, 0, {[FIELD_TOTAL] = DURATION, [FIELD_COUNT] = BATCHES}},
-             {CSV_STEP_GPU, "gpu", 0, 0, {[FIELD_TOTAL] = BUSY}},
-             {CSV_STEP_PARTIAL, "host", 0, IS_PARTIAL, {[FIELD_TOTAL] = DURATION}},
-             {CSV_STEP_WAITED, NULL, WAITED_FOR, WAITED_FOR, {[FIELD_TOTAL] = WAITED_FOR_NS}}},
-     .csv_count = 4,
      .name_width = 26, /* "step 102 of rank 7, partial" */
      .text_limit = 100,
      .more = "... and %s more step%s; --limit=N shows more of them",
@@ -675,9 +664,6 @@ const struct table_info step_tables[STEP_TABLES] = {
      .columns = phase_columns,
      .column_count = PHASE_COLUMNS,
      .text = {HOST_SHARE, HOST_MEAN, HOST_TOTAL, GPU_SHARE, GPU_MEAN, GPU_TOTAL},
-     .csv = {{CSV_PHASE, "host", 0, 0, {PHASE_STEPS, HOST_TOTAL, HOST_MEAN}},
-             {CSV_PHASE_GPU, "gpu", 0, 0, {PHASE_STEPS, GPU_TOTAL, GPU_MEAN}}},
-     .csv_count = 2,
      .is_summary = true,
      .text_none = ": no whole step was recorded",
      .begin = phases_begin,

@@ -214,7 +214,7 @@ bool table_row(const struct table *t, uint32_t place, enum report_format format,
 {
     memset(cells, 0, TABLE_COLUMNS_MAX * sizeof *cells);
     if (place == t->shown)
-        return t->info->foot && t->info->foot(t, format, cells);
+        return format == FORMAT_TEXT && t->info->foot && t->info->foot(t, cells);
     t->info->row(t, t->order[place], format, cells);
     return true;
 }

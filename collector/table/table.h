@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A table of the report: a description, which is data, and a way to ask for its rows. Text, JSON
- * and csv are printed from that by table_text.c, table_json.c and table_csv.c, and so is every
- * further form: no table prints itself.
+ * A table of the report: a description, which is data, and a way to ask for its rows. The text is
+ * printed from that by table_text.c, JSON and csv by table_rows.c, and so is every further form: no
+ * table prints itself.
  */
 #ifndef GPUPROF_COLLECTOR_TABLE_H
 #define GPUPROF_COLLECTOR_TABLE_H
@@ -12,11 +12,9 @@
 #include <stdio.h>
 
 #include "base/options.h"
-#include "table/csv_kind.h"
 
 #define TABLE_COLUMNS_MAX 32
 #define TABLE_TEXT_MAX    16 /* columns that the text shows, and a 0 */
-#define TABLE_FORMS_MAX   8  /* rows of csv that a row can become */
 
 /* What the numbers of a column are, and with that how each form writes them. */
 enum column_type {
@@ -74,8 +72,8 @@ struct column {
 
 enum cell_kind { CELL_NONE, CELL_NULL, CELL_NUMBER, CELL_REAL, CELL_TEXT };
 
-/* NONE is nothing at all, 0 in csv; NULL a member of the JSON that is null. A TEXT may stand in any
- * column of the text. */
+/* NONE is nothing at all; NULL a member of the JSON that is null. Both are empty in csv. A TEXT may
+ * stand in any column of the text. */
 struct cell {
     enum cell_kind kind;
     bool estimated; /* "~" before it in the text */
@@ -93,29 +91,6 @@ struct cell cell_share(uint64_t part, uint64_t whole); /* 0 of nothing */
 struct cell cell_text(const char *text); /* a view, longer-lived than the row; NULL: CELL_NULL */
 struct cell cell_owned(char *text);      /* takes `text`; NULL, no memory: "?" */
 struct cell cell_more(uint64_t count);   /* "... and 3 more": of a foot, for rows not kept */
-
-/* The numbers of a row of csv, in their order. */
-enum csv_field {
-    FIELD_CALLS,
-    FIELD_TOTAL,
-    FIELD_MEAN,
-    FIELD_MEDIAN,
-    FIELD_P95,
-    FIELD_MAX,
-    FIELD_BYTES,
-    FIELD_ERRORS,
-    FIELD_COUNT,
-    FIELDS
-};
-
-/* A row of csv made of a row of the table; columns by their index, of which 0 stands for none. */
-struct csv_form {
-    enum csv_kind kind;
-    const char *domain; /* NULL: as in the column `domain_column`, or empty */
-    uint8_t domain_column;
-    uint8_t when;           /* only if this is not 0, or is a text */
-    uint8_t fields[FIELDS]; /* which column */
-};
 
 /* The order of the text: what somebody looks at first comes first. */
 enum table_place {
@@ -139,13 +114,12 @@ struct table_info {
     const char *name;             /* for --table; those of one name go together */
     const char *old_name;         /* likewise: what it was called before; NULL: the same */
     const char *key;              /* in the JSON; NULL: it is no table there */
+    const char *csv_name;         /* in the csv; NULL: the key */
     const char *title;            /* in the text; NULL: none */
     const struct column *columns; /* the first is the row's name; in the order of the JSON */
     uint8_t column_count;
     uint8_t text[TABLE_TEXT_MAX]; /* indices in the order of the text; 0, the name, is the last */
-    uint8_t name_width; /* columns are left out for so much of its name; 0: NAME_WIDTH_MIN */
-    struct csv_form csv[TABLE_FORMS_MAX];
-    uint8_t csv_count;
+    uint8_t name_width;     /* columns are left out for so much of its name; 0: NAME_WIDTH_MIN */
     uint8_t order;          /* the column that it is sorted by unless told; 0: as rows are */
     bool is_bare;           /* the text has no line of labels */
     bool is_joined;         /* the text goes on from the table before it, without an empty line */
@@ -166,8 +140,9 @@ struct table_info {
     /* Fills the cells, which are CELL_NONE, of row `index` below count. */
     void (*row)(const struct table *t, uint32_t index, enum report_format format,
                 struct cell *cells);
-    /* A row that stands last, whatever the order and the limit; false: none. May be NULL. */
-    bool (*foot)(const struct table *t, enum report_format format, struct cell *cells);
+    /* A row of the text that stands last, whatever the order and the limit; false: none. May be
+     * NULL. */
+    bool (*foot)(const struct table *t, struct cell *cells);
     /* Around it, where it has more than rows: notes around its text, members of the JSON. NULL: not
      */
     void (*text_before)(const struct table *t, FILE *out);
@@ -231,10 +206,14 @@ void cells_release(struct cell cells[static TABLE_COLUMNS_MAX]);
  */
 int table_print_text(struct table *t, const struct table_view *view, FILE *out);
 int table_print_json(struct table *t, const struct table_view *view, FILE *out);
-int table_print_csv(struct table *t, const struct table_view *view, FILE *out);
 
-/* The line of headings, and a row with a count alone: a loss or a note. */
-void csv_print_heading(FILE *out);
-void csv_print_count(enum csv_kind kind, const char *name, uint64_t count, FILE *out);
+/*
+ * As csv, with the columns and values of the JSON, to the file `path` (NULL or "-": standard
+ * output). One table that was asked for alone is a heading and its rows; else each that has rows,
+ * or was named, is a block: "# NAME", those, and an empty line. If `path` is a folder, or ends in a
+ * slash, each is a file there, NAME.csv. Says what goes wrong.
+ */
+enum exit_code tables_write_csv(struct table *tables, unsigned count, const struct table_view *view,
+                                const char *path, uint64_t *room);
 
 #endif

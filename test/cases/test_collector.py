@@ -1,9 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The collector's verbs on generated recordings: options, exit codes, outputs, limits."""
 
-import csv
 import gzip
-import io
 import json
 import os
 import re
@@ -11,6 +9,7 @@ import resource
 import shutil
 import subprocess
 
+import csv_tables
 import pytest
 import toolchain
 
@@ -225,9 +224,9 @@ def test_errors_have_names(run_collector):
     assert re.search(rf"\n +{row['count']} +[0-9.]+ [mun]?s  "
                      r"cudaErrorMemoryAllocation of cudaMalloc, in thread \d+( \(.*\))? of train "
                      r"\(testhost, pid 1000\)", table), table
-    rows = {row["function"]: row["count"] for row in csv_report(run_collector, *paths)
-            if row["kind"] == "error"}
-    assert rows["cudaErrorMemoryAllocation of cudaMalloc"] == str(row["count"])
+    rows = {(row["error"], row["function"]): row["count"]
+            for row in csv_report(run_collector, *paths)["failures"]}
+    assert rows["cudaErrorMemoryAllocation", "cudaMalloc"] == str(row["count"])
 
 
 def test_processes_without_gpu_rows_are_named(run_collector, program):
@@ -250,7 +249,7 @@ def test_processes_without_gpu_rows_are_named(run_collector, program):
 
 def csv_report(run_collector, *paths):
     text = run_collector("report", "--keep-live", "--format", "csv", *paths).stdout
-    return list(csv.DictReader(io.StringIO(text), strict=True))
+    return csv_tables.tables(text)
 
 
 def test_report_agrees_with_trace(run_collector, make_stream):
@@ -259,8 +258,8 @@ def test_report_agrees_with_trace(run_collector, make_stream):
     report = json.loads(run_collector("report", "--format=json", folder).stdout)
     rows = {row["function"]: row for row in report["functions"]}
     table = csv_report(run_collector, folder)
-    assert {row["kind"] for row in table} == {"function", "host_kernel", "host_copy"}
-    table = [row for row in table if row["kind"] == "function"]
+    assert set(table) == {"functions", "host_kernel_sum", "host_mem_sum", "clocks"}
+    table = table["functions"]
     assert report["calls"] == len(calls) and report["processes"] == 2 and report["threads"] == 4
     assert {row["function"] for row in table} == set(rows) == {e["name"] for e in calls}
     for name, row in rows.items():
@@ -284,7 +283,7 @@ def test_report_shows_losses(run_collector):
 
 def test_what_is_no_loss_is_found_from_the_first_screen(run_collector):
     """By the table that it names, which is there by that name alone, too, and says if it is empty;
-    JSON and csv have it in any case."""
+    JSON has it in any case."""
     def report(name, *options):
         return run_collector("report", *options, "--keep-live", CORPUS / f"{name}.gpuprof").stdout
     text = report("live-good")
@@ -308,26 +307,24 @@ def test_what_is_no_loss_is_found_from_the_first_screen(run_collector):
     (["live-good"], {("note", "live_records"): 5, ("note", "open_calls"): 1}),
 ], ids=str)
 def test_csv_shows_losses(run_collector, paths, rows):
-    """They have rows of their own, which change no column's sum and no column's type."""
+    """They are a table of their own, which can be asked for alone."""
     files = [CORPUS / f"{path}.gpuprof" for path in paths]
     if len(files) > 1:
         result = run_collector("report", "--format=csv", *files)
         assert result.returncode == 3
     table = csv_report(run_collector, *files)
     report = json.loads(run_collector("report", "--keep-live", "--format=json", *files).stdout)
-    others = [row for row in table if row["kind"] not in ("function", "open_call", "error")]
-    assert {(row["kind"], row["function"]): int(row["count"]) for row in others} == rows
+    assert {(row["kind"], row["name"]): int(row["count"]) for row in table["losses"]} == rows
     assert {key: value for (kind, key), value in rows.items() if key != "unread_files"} == \
         report["losses"]
-    numbers = list(table[0])[3:]
-    assert all(row[name].isdigit() for row in table for name in numbers)
-    assert all(row[name] == "0" for row in others for name in numbers[:-1])
-    assert sum(int(row["calls"]) for row in table) == report["calls"]
+    alone = run_collector("report", "--keep-live", "--format=csv", "--table=losses", *files).stdout
+    assert csv_tables.table(alone) == table["losses"]
 
 
 def test_csv_of_odd_names(run_collector):
-    names = [row["function"] for row in csv_report(run_collector, CORPUS / "texts.gpuprof")]
-    assert 'odd"\\\ufffd\ufffd' in names, names
+    names = [row["function"] for row in
+             csv_report(run_collector, CORPUS / "texts.gpuprof")["functions"]]
+    assert 'odd"\\ \ufffd' in names, names
 
 
 def test_dump(run_collector):

@@ -16,6 +16,7 @@ import struct
 import subprocess
 import time
 
+import csv_tables
 import piece_truth
 import pytest
 import stream_reader
@@ -116,12 +117,14 @@ def near(a, b):
 
 def sums(text):
     """By kind and name: number and nanoseconds of the tables that add up."""
-    kinds = {"function": "calls", "kernel": "work", "copy": "work", "graph": "work",
-             "range": "range"}
+    kinds = {"functions": "function", "cuda_gpu_kern_sum": "kernel",
+             "cuda_gpu_mem_time_sum": "copy", "cuda_gpu_graph_sum": "graph", "nvtx_sum": "range"}
     found = {}
-    for row in csv.DictReader(io.StringIO(text)):
-        if row["kind"] in kinds:
-            found[row["kind"], row["function"]] = (int(row["calls"]), int(row["total_ns"]))
+    for table, rows in csv_tables.tables(text).items():
+        for row in rows if table in kinds else ():
+            name, count = (row["function"], row["calls"]) if table == "functions" else \
+                (row["name"], row["instances"])
+            found[kinds[table], name] = (int(count), int(row["total_ns"]))
     return found
 
 
@@ -307,9 +310,8 @@ def test_pieces_add_up(whole, run_collector):
             added[key] = (added[key][0] + count, added[key][1] + ns)
     wanted = {k: v for k, v in sums(all_of_it).items() if k[0] != "range"}
     assert {k: v for k, v in added.items() if k[0] != "range"} == wanted
-    most = [sorted(line for line in part.splitlines() if line.startswith("memory,"))
-            for part in (all_of_it, *parts)]
-    assert most[0] == most[3] and len({tuple(rows) for rows in most}) == 3  # it only grows
+    most = [csv_tables.tables(part)["gpu_memory_peak"] for part in (all_of_it, *parts)]
+    assert most[0] == most[3] and len({str(rows) for rows in most}) == 3  # it only grows
 
 
 def test_operators_of_a_piece(tmp_path, run_collector):
@@ -338,15 +340,14 @@ def test_operators_of_a_piece(tmp_path, run_collector):
         begin, end = round(begin + shift, 3), round(end + shift, 3)
         wanted = dict(base.execute(f"SELECT name, count(*) FROM e WHERE cat = 'cpu_op' AND "
                                    f"{in_time(begin, end)} GROUP BY name"))
-        table = list(csv.DictReader(io.StringIO(run_collector(
-            "report", f"--from={begin}us", f"--to={end}us", "--format=csv", folder).stdout)))
-        shown = {row["function"]: int(row["calls"]) for row in table
-                 if row["kind"] == "op" and int(row["calls"])}
+        table = csv_tables.tables(run_collector(
+            "report", f"--from={begin}us", f"--to={end}us", "--format=csv", folder).stdout)["ops"]
+        shown = {row["name"]: int(row["calls"]) for row in table if int(row["calls"] or 0)}
         assert wanted and shown == wanted
         replays, = base.execute("SELECT count(*) FROM e WHERE name = 'replayed' AND "
                                 f"{in_time(begin, end)}").fetchone()
-        assert sum(int(row["total_ns"]) for row in table if row["kind"] == "op_gpu" and
-                   row["function"] == "captured") == 900 * replays
+        assert sum(int(row["gpu_ns"]) for row in table if row["name"] == "captured") == \
+            900 * replays
 
 
 def test_work_that_begins_before_its_call(make_stacks, run_collector):

@@ -3,14 +3,13 @@
 each moment: made_devices.py."""
 
 import collections
-import csv
-import io
 import json
 import math
 import random
 import re
 import sqlite3
 
+import csv_tables
 import perfetto_reader
 import pytest
 from made_devices import MAIN, MS, RANK, S, Board, Job, random_profile
@@ -574,12 +573,11 @@ def test_csv(run_verb, make_records):
     job = Job()
     times = job.read(board, job.source(), 50 * MS, 10 * S, 100 * MS)
     steps_at(job, 2 * S, 3 * S, 4 * S)
-    told = run_verb("report", "--format=csv", "--table=device_counters,energy",
-                    make_records(job.lines())).stdout
-    rows = list(csv.DictReader(io.StringIO(told)))
+    data = make_records(job.lines())
+    rows = csv_tables.check(*(run_verb("report", f"--format={form}", data).stdout
+                              for form in ("csv", "json")))
     counted = board.counter(times[-1]) - board.counter(times[0])
-    assert [(row["kind"], int(row["count"])) for row in rows if row["kind"] in
-            ("device_power", "energy")][:2] == [("device_power", counted), ("energy", counted)]
+    assert [int(rows[name][0]["energy_mj"]) for name in ("device_power", "energy")] == [counted] * 2
 
 
 def test_diff(run_collector, make_records):

@@ -14,6 +14,7 @@ import subprocess
 
 import pytest
 
+import csv_tables
 from conftest import BUILD, ROOT, built
 from made_ops import labelled_product
 
@@ -121,9 +122,9 @@ def test_ranges_around_are_those_of_the_report(make_gpu, events, run_verb):
     work = of(lines, *WORK)
     assert work and all(e.get("range") == around[e["correlation"]] for e in work)
     assert len({e.get("range") for e in work}) > 1
-    rows = csv.DictReader(io.StringIO(run_verb("report", "--format=csv", folder).stdout))
-    told = {row["function"]: (int(row["calls"]), int(row["total_ns"]))
-            for row in rows if row["kind"] == "kernel"}
+    rows = csv_tables.tables(run_verb("report", "--format=csv", folder).stdout)
+    told = {row["name"]: (int(row["instances"]), int(row["total_ns"]))
+            for row in rows["cuda_gpu_kern_sum"]}
     sums = collections.defaultdict(lambda: (0, 0))
     for e in of(lines, "kernel"):
         count, ns = sums[e["name"]]

@@ -4,8 +4,6 @@ sqlite3, against the report, the trace, and what was put into the recording."""
 
 import collections
 import contextlib
-import csv
-import io
 import json
 import resource
 import sqlite3
@@ -13,6 +11,7 @@ import struct
 
 import pytest
 
+import csv_tables
 from conftest import BUILD, ROOT, built
 from made_libraries import Libraries
 from made_ops import MAIN, OTHER, TYPES, Recording, labelled_product
@@ -57,28 +56,27 @@ def fixture_export(run_collector, tmp_path):
 
 
 def report(run_collector, *words):
-    text = run_collector("report", "--format=csv", *words).stdout
-    return list(csv.DictReader(io.StringIO(text)))
+    return csv_tables.tables(run_collector("report", "--format=csv", *words).stdout)
 
 
-def of_kind(rows, *kinds):
-    return sorted((row["function"], int(row["calls"]), int(row["total_ns"]))
-                  for row in rows if row["kind"] in kinds)
+def sums(rows):
+    return sorted((row["name"], int(row["instances"]), int(row["total_ns"])) for row in rows)
 
 
 def test_sums_are_those_of_the_report(make_gpu, run_collector, export):
     folder = make_gpu("train", 2, 6)
     rows, base = report(run_collector, folder), export(folder)
-    assert of_kind(rows, "kernel") == sorted(base.execute(KERNELS)) != []
-    assert of_kind(rows, "function") == sorted(base.execute(CALLS)) != []
-    copies = sorted((row["function"], int(row["calls"]), int(row["total_ns"]), int(row["bytes"]))
-                    for row in rows if row["kind"] == "copy" and "memcpy" in row["function"])
+    assert sums(rows["cuda_gpu_kern_sum"]) == sorted(base.execute(KERNELS)) != []
+    assert sorted((row["function"], int(row["calls"]), int(row["total_ns"]))
+                  for row in rows["functions"]) == sorted(base.execute(CALLS)) != []
+    copies = sorted((row["name"], int(row["instances"]), int(row["total_ns"]), int(row["bytes"]))
+                    for row in rows["cuda_gpu_mem_time_sum"] if "memcpy" in row["name"])
     assert copies == sorted(base.execute(COPIES)) != []
     ranges = base.execute("SELECT text, count(*), sum(end - start) FROM NVTX_EVENTS WHERE "
                           "eventType IN (59, 60) GROUP BY text")
-    assert of_kind(rows, "range") == sorted(ranges) != []
-    assert of_kind(rows, "gpu_range") == sorted(base.execute(PROJECTED)) != []
-    assert of_kind(rows, "sync") == sorted(
+    assert sums(rows["nvtx_sum"]) == sorted(ranges) != []
+    assert sums(rows["nvtx_gpu_proj_sum"]) == sorted(base.execute(PROJECTED)) != []
+    assert sums(rows["cuda_sync_sum"]) == sorted(
         (name.replace("sync", "Sync"), *rest) for name, *rest in base.execute(
             "SELECT t.label, count(*), sum(end - start) FROM CUPTI_ACTIVITY_KIND_SYNCHRONIZATION "
             "AS s JOIN ENUM_CUPTI_SYNC_TYPE AS t ON s.syncType = t.id GROUP BY t.id"))

@@ -1,9 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Disks, limits and system calls that fail: the program goes on, and what is there can be read."""
 
-import csv
 import errno
-import io
 import json
 import re
 import resource
@@ -12,6 +10,7 @@ import subprocess
 import time
 
 import conftest
+import csv_tables
 import pytest
 import stream_reader
 import toolchain
@@ -119,9 +118,8 @@ def test_file_size_limit(faulty, tmp_path):
     wanted = {"ended": 1, "unrecorded": process.counters["unrecorded"]}
     losses = json.loads(trace.read_text())["otherData"]["losses"]
     assert wanted.items() <= losses.items()
-    text = faulty.collector("report", "--format=csv", faulty.out).stdout
-    rows = {row["function"]: int(row["count"]) for row in csv.DictReader(io.StringIO(text))
-            if row["kind"] == "loss"}
+    rows = csv_tables.lost(
+        faulty.collector("report", "--format=csv", "--table=losses", faulty.out).stdout)
     assert wanted.items() <= rows.items() and "not_ended" not in rows
     assert f"{wanted['unrecorded']:,}  calls made after recording had ended" in \
         faulty.collector("report", faulty.out).stdout

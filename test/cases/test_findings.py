@@ -1,14 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a report finds worth fixing, held against recordings of which that is known."""
 
-import csv
-import io
 import json
 import random
 import re
 import shlex
 import shutil
 
+import csv_tables
 import fault_truth
 import made_findings
 import pytest
@@ -662,10 +661,9 @@ def test_evidence(found, run_verb, tmp_path):
     text = run_verb("report", "--table=findings", tmp_path / "data").stdout
     assert "\nwhat to fix first\n" in text and row["title"] in text
     assert "a_sgemm: 300.000 ms" in text
-    rows = csv.DictReader(io.StringIO(run_verb("report", "--format=csv", tmp_path / "data").stdout))
-    made = [r for r in rows if r["kind"] == "finding"]
-    assert [(r["function"], r["total_ns"], r["count"]) for r in made] == \
-        [("fp32-gemm", str(380 * MS), "1")]
+    made = csv_tables.tables(run_verb("report", "--format=csv", tmp_path / "data").stdout)
+    assert [(r["id"], r["ns"], r["devices"], json.loads(r["evidence"])) for r in made["findings"]] \
+        == [("fp32-gemm", str(380 * MS), "1", row["evidence"])]
 
 
 KIND = re.compile(r'FINDING\(\w+, "([a-z0-9-]+)", \d+, \d+,\s+"([^"]+)",.*?"([^"]+)"\)$',

@@ -1,13 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """The report's tables of GPU work and ranges, and dump's lines of such records."""
 
-import csv
-import io
 import json
 import pathlib
 import re
 import subprocess
 
+import csv_tables
 import pytest
 import toolchain
 
@@ -161,36 +160,23 @@ def test_text(run_collector, make_gpu):
 
 
 def test_csv(run_collector, make_gpu):
-    """One table, whose columns of numbers stay numbers."""
+    """A block for each table that has rows."""
     text = run_collector("report", "--format=csv", make_gpu("loss", 1, 2)).stdout
-    table = list(csv.DictReader(io.StringIO(text), strict=True))
-    kinds = {row["kind"] for row in table}
-    assert kinds - {"finding"} == {
-        "function", "kernel", "copy", "graph", "sync", "launch", "range", "gpu_range",
-        "range_domain", "gpu_range_domain", "overhead", "device", "memory", "loss", "note",
-        "gpu_time", "gpu_idle", "idle"}
-    assert all(row[name].isdigit() for row in table for name in list(table[0])[3:])
-    copy = next(row for row in table if row["function"] == "[CUDA memcpy Host-to-Device]")
-    assert (copy["domain"], copy["calls"], copy["bytes"]) == ("gpu", "2", "16000")
-    assert {row["function"]: row["count"] for row in table if row["kind"] in ("loss", "note")} == \
+    tables = csv_tables.tables(text)
+    assert set(tables) - {"findings"} == {
+        "functions", "cuda_gpu_kern_sum", "cuda_gpu_mem_time_sum", "cuda_gpu_mem_size_sum",
+        "cuda_gpu_graph_sum", "cuda_sync_sum", "cuda_kern_exec_sum", "nvtx_sum",
+        "nvtx_gpu_proj_sum", "overhead_sum", "gpu_time_util", "gpu_memory_peak", "losses",
+        "gpu_time", "idle", "ranks", "clocks"}
+    [copy] = [row for row in tables["cuda_gpu_mem_time_sum"]
+              if row["name"] == "[CUDA memcpy Host-to-Device]"]
+    assert (copy["instances"], copy["bytes"]) == ("2", "16000")
+    assert {row["name"]: row["count"] for row in tables["losses"]} == \
         {"gpu_missing": "1", "gpu_unpaired": "1", "gpu_untied": "1"}
     text = run_collector("report", "--table=losses", make_gpu("loss", 1, 2, name="text")).stdout
     assert "\nlosses and notes\n         count  what\n" in text
     assert "1  launches without the number that ties work to them\n" in text  # some may be missing
     assert "1  GPU work whose call is not recorded (nothing is missing)\n" in text
-
-
-def test_csv_kinds_are_those_of_the_manual_and_the_guide(run_collector, make_gpu):
-    page = run_collector("manual").stdout.replace("\\", "").split(".SH")
-    section, = (part for part in page if part.startswith(' "THE REPORT AS CSV"'))
-    manual = re.findall(r"^\.B (\w+)$", section, re.MULTILINE)
-    guide = (ROOT / "GUIDE.md").read_text()
-    table = guide.split("| kind | a row for |\n|---|---|\n")[1].split("\n\n")[0]
-    words = [word for line in table.splitlines()
-             for word in re.findall(r"`(\w+)`", line.split("|")[1])]
-    assert sorted(words) == sorted(manual) and len(manual) == len(set(manual)) > 20
-    text = run_collector("report", "--format=csv", make_gpu("loss", 1, 2)).stdout
-    assert {row["kind"] for row in csv.DictReader(io.StringIO(text))} <= set(manual)
 
 
 def test_wrong_usage(run_collector):

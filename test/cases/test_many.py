@@ -2,8 +2,6 @@
 """A job of many processes, turned by step numbers: all of them at the same ones."""
 
 import contextlib
-import csv
-import io
 import json
 import os
 import re
@@ -11,7 +9,7 @@ import subprocess
 import time
 
 import conftest
-import pytest
+import csv_tables
 import pytest
 import stream_reader
 import toolchain
@@ -129,6 +127,6 @@ def test_a_thousand_enrol(library, collector, tmp_path):
             assert rank.communicate(timeout=LIMIT)[1] == ""
     done = subprocess.run([collector, "report", "--format=csv", tmp_path / "out"],
                           capture_output=True, text=True, check=True)
-    [row] = [r for r in csv.DictReader(io.StringIO(done.stdout)) if r["function"] == "cudaMemset"
-             and r["kind"] == "function"]
+    [row] = [r for r in csv_tables.tables(done.stdout)["functions"]
+             if r["function"] == "cudaMemset"]
     assert int(row["calls"]) == 2000  # of the sizes 1 and 2

@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """gpuprof memory: who holds memory by ranges, against books that the tests keep themselves."""
 
-import csv
-import io
 import random
 
+import csv_tables
 import pytest
 from made_memory import TYPES, Process, by_place
 from memory_verb import fixture_memory
@@ -64,8 +63,10 @@ def test_ranges(seed, memory, run_verb, tmp_path):
         assert row["peak_bytes"] == max(peak for _, peak, _ in there)
         assert row["rise_bytes"] == max(peak - before for before, peak, _ in there)
         assert row["kept_bytes"] == sum(last - before for before, _, last in there)
-    table = run_verb("memory", tmp_path / "data", "--format=csv").stdout
-    assert "memory_range" in {row["kind"] for row in csv.DictReader(io.StringIO(table))}
+    table = run_verb("memory", tmp_path / "data", "--format=csv", "--table=ranges").stdout
+    assert {(row["name"], int(row["place"].split("device ")[1][0])): int(row["peak_bytes"])
+            for row in csv_tables.table(table)} == \
+        {key: row["peak_bytes"] for key, row in found.items()}
 
 
 def test_more_ranges_than_are_followed(memory):

@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """gpuprof memory: what it prints for people, and what it refuses."""
 
-import csv
-import io
 import struct
 
+import csv_tables
 import pytest
 from made_memory import TYPES, Process, at_random
 from memory_verb import fixture_memory, leaking
@@ -52,10 +51,12 @@ def test_first_screen(columns, memory, collector, run_verb, tmp_path):
         assert [line.split(": ")[1].split(";")[0] for line in peaks[:4]] == \
             ["device 0", "device 1", "device 2", "device 3"]
         assert peaks[4].split() == "... and 2 more: --table=places".split()
-    table = run_verb("memory", tmp_path / "data", "--format=csv").stdout
-    kinds = {row["kind"] for row in csv.DictReader(io.StringIO(table))}
-    assert kinds >= {"memory_peak", "memory_end", "memory_owner", "memory_leak", "memory_kind",
-                     "memory_step", "memory_curve"}
+    found = csv_tables.tables(run_verb("memory", tmp_path / "data", "--format=csv").stdout)
+    assert {"places", "owners", "leaks", "kinds", "steps", "curve"} <= set(found)
+    run_verb("memory", tmp_path / "data", "--format=csv", "-o", "tables/")
+    assert {path.name: csv_tables.table(path.read_text())
+            for path in (tmp_path / "tables").iterdir()} == \
+        {f"{name}.csv": rows for name, rows in found.items()}
 
 
 def test_short_rows_in_a_pipe(memory, run_verb, tmp_path):

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Recorders and readers that do not see the same pids, times and paths, as with containers."""
 
-import csv
-import io
 import json
 import os
 import pathlib
@@ -12,6 +10,7 @@ import subprocess
 import time
 
 import conftest
+import csv_tables
 import pytest
 import stream_reader
 import toolchain
@@ -74,8 +73,8 @@ def said(collector, *arguments, before=()):
 
 def notes(collector, data, before=()):
     """(stderr, what the csv says besides losses)"""
-    done = said(collector, "report", "--format=csv", data, before=before)
-    return done.stderr, {row["function"] for row in csv.DictReader(io.StringIO(done.stdout))
+    done = said(collector, "report", "--format=csv", "--table=losses", data, before=before)
+    return done.stderr, {row["name"] for row in csv_tables.table(done.stdout)
                          if row["kind"] == "note"}
 
 

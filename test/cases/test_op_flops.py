@@ -2,12 +2,11 @@
 """FLOPs of PyTorch's operators, their backward ones, what is around them, and GPU time under none:
 recordings written record by record, held against sums made here."""
 
-import csv
-import io
 import json
 from math import prod
 
 import conftest
+import csv_tables
 import pytest
 
 from made_ops import (BACKWARD, BFLOAT16, CAPTURED, FLOAT, HALF, LABEL, OTHER, TRACED, TYPES,
@@ -319,10 +318,10 @@ def test_stack_text(report, tmp_path, run_verb):
     report(recording)
     text = run_verb("report", "--table=ops", "--by=stack", tmp_path / "data").stdout
     assert text.count("  aten::mm < aten::linear < forward\n") == 1 and "  aten::mm\n" in text
-    rows = csv.DictReader(io.StringIO(
-        run_verb("report", "--format=csv", "--by=stack", tmp_path / "data").stdout))
-    flops = {row["function"]: row["count"] for row in rows if row["kind"] == "op_flops"}
-    assert flops == {"aten::mm < aten::linear < forward": "60", "aten::mm": "60"}
+    rows = csv_tables.tables(
+        run_verb("report", "--format=csv", "--by=stack", tmp_path / "data").stdout)["ops"]
+    flops = {(row["name"], row["stack"]): row["flops"] for row in rows if row["flops"]}
+    assert flops == {("aten::mm", '["aten::linear", "forward"]'): "60", ("aten::mm", "[]"): "60"}
 
 
 def test_under_none(report):

@@ -1,12 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """PyTorch's operators in reports, held against what the records say, one by one."""
 
-import csv
-import io
 import itertools
 import json
 import os
 
+import csv_tables
 import pytest
 import stream_reader
 import toolchain
@@ -47,24 +46,17 @@ def test_text(make_ops, run_verb):
 def test_csv(make_ops, run_verb):
     folder = make_ops(1, 700, 2)
     expected = Expected(stream_reader.read_folder(folder))
-    rows = csv.DictReader(io.StringIO(run_verb("report", "--format=csv", folder).stdout))
-    found = {(row["kind"], row["function"]): (int(row["calls"]), int(row["total_ns"]))
-             for row in rows if row["kind"].startswith(("op", "label"))}
-    causes = [ns for (kind, _), (_, ns) in found.items() if kind == "op_none"]
-    assert sum(causes) == expected.under_none
-    assert found["op_flops", "aten::mm"][0] > 0
-    found = {key: sums for key, sums in found.items()
-             if key[0] not in ("op_none", "op_flops", "op_counter_flops")}
-    wanted = {("op_gpu", "(under no operator)"): (0, expected.under_none),
-              ("op_gpu_self", "(under no operator)"): (0, expected.under_none)}
-    for (is_label, name, _), sums in expected.rows.items():
-        calls, self_cpu, cpu, self_gpu, gpu, backward_cpu, backward_gpu = sums.all_values()
-        kinds = {"label": cpu, "label_gpu": gpu} if is_label else \
-            {"op": cpu, "op_self": self_cpu, "op_gpu": gpu, "op_gpu_self": self_gpu,
-             "op_backward": backward_cpu, "op_backward_gpu": backward_gpu}
-        wanted.update({(kind, name): (calls, ns) for kind, ns in kinds.items()
-                       if ns or kind in ("op", "op_self", "label")})
-    assert found == wanted
+    tables = csv_tables.check(*(run_verb("report", f"--format={form}", folder).stdout
+                                for form in ("csv", "json")))
+    assert sum(int(row["gpu_ns"]) for row in tables["ops_under_none"]) == expected.under_none
+    assert int({row["name"]: row for row in tables["ops"]}["aten::mm"]["flops_calls"]) > 0
+    keys = ("calls", "self_cpu_ns", "cpu_ns", "self_gpu_ns", "gpu_ns", "backward_cpu_ns",
+            "backward_gpu_ns")
+    found = {(is_label, row["name"]): tuple(int(row[key] or 0) for key in keys)
+             for is_label, name in enumerate(("ops", "labels")) for row in tables[name]}
+    assert found.pop((0, "(under no operator)"))[3:5] == (expected.under_none,) * 2
+    assert found == {(is_label, name): sums.all_values()
+                     for (is_label, name, _), sums in expected.rows.items()}
 
 
 def peak_mib(*command):

@@ -298,7 +298,7 @@ def test_collectives_that_differ(run_verb, tmp_path):
     result = run_verb("report", "--combine", "--table=collectives", *parts, status=2)
     assert "collectives that differ" in result.stderr
     whole = run_verb("report", "-j1", "--format=csv", data).stdout
-    assert "\ncollective," in whole
+    assert "# collectives\n" in whole
     assert run_verb("report", "-j2", "--format=csv", data).stdout == whole
 
 
@@ -332,11 +332,11 @@ def test_damaged_files(run_verb, run_collector, make_stacks):
     cut.write_bytes(cut.read_bytes()[:-30])
     for index in range(2):
         run_collector("report", "--partial", f"--share={index}/2", "-o", f"part{index}", data)
-    tables = "--table=" + ",".join(TABLES)
+    tables = "--table=losses," + ",".join(TABLES)
     whole = run_collector("report", "--no-group", "--format=csv", tables, data)
     sums = run_collector("report", "--combine", "--format=csv", tables, "part0", "part1")
     assert whole.returncode == sums.returncode == 3
-    assert whole.stdout == sums.stdout and "unread_files" in sums.stdout
+    assert placeless(whole.stdout, data) == sums.stdout and "unread_files" in sums.stdout
 
 
 LAUNCHERS = (("RANK", "WORLD_SIZE"), ("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"),

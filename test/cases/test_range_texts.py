@@ -2,8 +2,6 @@
 """What the texts of ranges say: emit_nvtx's operators, XLA, vLLM, NCCL, numbers."""
 
 import collections
-import csv
-import io
 import json
 import os
 import random
@@ -11,6 +9,7 @@ import re
 import resource
 
 import conftest
+import csv_tables
 import pytest
 import stream_reader
 
@@ -384,11 +383,10 @@ def test_domains(make_ranges, run_verb):
     wanted = sorted([("ncclAllReduce", "None", 1), ("ncclAllReduce", "NCCL", 1),
                      ("ncclAllReduce", 'a "b", c', 2), ("late", "domain 7", 1)])
     assert found == wanted and list(made[0])[-1] == "domain"
-    table = list(csv.DictReader(io.StringIO(run_verb("report", "--format=csv", folder).stdout)))
-    for kind, of_kind in (("range", [(text, "host", count) for text, _, count in wanted]),
-                          ("range_domain", [row for row in wanted if row[1] != "None"])):
-        assert sorted((row["function"], row["domain"], int(row["calls"]))
-                      for row in table if row["kind"] == kind) == sorted(of_kind)
+    table = csv_tables.table(
+        run_verb("report", "--format=csv", "--table=nvtx_sum", folder).stdout)
+    assert sorted((row["name"], row["domain"] or "None", int(row["instances"]))
+                  for row in table) == wanted
     lines = run_verb("report", "--table=nvtx_sum", folder).stdout.splitlines()
     assert sorted(line.split("  ")[-1] for line in lines if "nccl" in line) == \
         ["NCCL:ncclAllReduce", 'a "b", c:ncclAllReduce', "ncclAllReduce"]
@@ -433,10 +431,9 @@ def test_payloads_of_nccl(make_ranges, run_verb):
     moved = {int(row["name"]): row["bytes"] for row in report if "bytes" in row}
     assert moved == {i: wanted["bytes"] for i, (_, wanted) in enumerate(SAID_BY_NCCL)
                      if "bytes" in wanted}
-    [row] = [row for row in csv.DictReader(io.StringIO(
-        run_verb("report", "--format=csv", "--group", folder).stdout))
-        if row["function"] == "*" and row["kind"] == "range_domain"]
-    assert int(row["bytes"]) == sum(moved.values()) and row["domain"] == "NCCL"
+    table = csv_tables.tables(run_verb("report", "--format=csv", "--group", folder).stdout)
+    [row] = [row for row in table["nvtx_sum"] if row["name"] == "*" and row["domain"] == "NCCL"]
+    assert int(row["bytes"]) == sum(moved.values())
 
 
 FRAMEWORKS = {

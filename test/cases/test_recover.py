@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """gpuprof recover: one whole file of what a killed process has left, that says the same."""
 
-import csv
-import io
 import json
 import os
 import pathlib
@@ -13,6 +11,7 @@ import subprocess
 import time
 
 import conftest
+import csv_tables
 import launched
 import pytest
 import stream_reader
@@ -68,10 +67,8 @@ def losses(run_collector, path):
     """Exit codes, and what the report says is missing."""
     codes = [run_collector("merge", *o, "--keep-live", "-o", "/dev/null", path).returncode
              for o in ((), ("--strict",))]
-    done = run_collector("report", "--format=csv", "--keep-live", path)
-    rows = [(r["kind"], r["function"], r["count"]) for r in csv.DictReader(io.StringIO(done.stdout))
-            if r["kind"] in ("damage", "loss", "note")]
-    return codes, rows
+    done = run_collector("report", "--format=csv", "--table=losses", "--keep-live", path)
+    return codes, csv_tables.table(done.stdout)
 
 
 def test_says_the_same(run_collector, killed):
@@ -125,9 +122,8 @@ def test_report_names_open_calls(run_collector, killed):
         assert lasted == sorted(lasted, reverse=True) and lasted[0] == longest
         assert {row["function"] for row in report["open_calls"]} == {"cudaMemset"}
         text = run_collector("report", "--format=csv", folder).stdout
-        rows = [row for row in csv.DictReader(io.StringIO(text)) if row["kind"] == "open_call"]
-        assert [(row["function"], int(row["max_ns"]), row["calls"], row["count"]) for row in rows] \
-            == [("cudaMemset", ns, "0", "1") for ns in lasted]
+        assert [(row["function"], int(row["lasted_ns"])) for row in
+                csv_tables.tables(text)["open_calls"]] == [("cudaMemset", ns) for ns in lasted]
 
 
 def test_open_call_until_the_kill(run_collector, library, tmp_path):

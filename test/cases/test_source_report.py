@@ -2,8 +2,6 @@
 """`gpuprof report --source=DIR`: lines beside what they cost."""
 
 import ast
-import csv
-import io
 import json
 import os
 import pathlib
@@ -12,6 +10,7 @@ import sysconfig
 
 import pytest
 
+import csv_tables
 from made_stacks import build_frames, build_id, offsets_of
 
 TRAIN = '''import model
@@ -140,14 +139,14 @@ def test_text(run_verb, make_stacks, project, tmp_path):
 
 def test_csv(run_verb, make_stacks, project, tmp_path):
     run_verb("report", f"--source={project}", make_stacks(*SCRIPT), "-o", "x.csv")
-    rows = list(csv.DictReader(io.StringIO((tmp_path / "x.csv").read_text()), strict=True))
-    found = {(row["kind"], row["function"], row["domain"]): (int(row["calls"]),
-                                                             int(row["total_ns"]))
-             for row in rows if row["kind"].startswith("source")}
-    assert found["source_line", "train.py:14", "host"] == (1, 300)
-    assert found["source_line", "pkg/model.py:6", "gpu"] == (1, 30000)
-    assert found["source_line_all", "train.py:30", "gpu"] == (2, 37000)
-    assert ("source_line", "train.py:30", "host") not in found and len(found) == 15
+    rows = csv_tables.tables((tmp_path / "x.csv").read_text())["source_lines"]
+    found = {(row["file"], int(row["line"])): row for row in rows}
+    for place, keys, numbers in ((("train.py", 14), ("calls", "host_ns"), ["1", "300"]),
+                                 (("pkg/model.py", 6), ("gpu_work", "gpu_ns"), ["1", "30000"]),
+                                 (("train.py", 30), ("gpu_work_all", "gpu_ns_all", "calls"),
+                                  ["2", "37000", "0"])):
+        assert [found[place][key] for key in keys] == numbers
+    assert found["pkg/model.py", 6]["text"] == "    return x @ x" and len(found) == len(rows)
 
 
 def test_nothing_leads_out_of_the_folder(run_verb, make_stacks, project, tmp_path):

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """`gpuprof report --by=stack` and `--by=python-line`."""
 
-import csv
-import io
 import json
 import pathlib
 import re
@@ -10,6 +8,7 @@ import subprocess
 import sys
 import sysconfig
 
+import csv_tables
 import toolchain
 from made_stacks import (FIRST, FOURTH, SECOND, THIRD, TRAIN, build_frames, build_id, offsets_of,
                          one_call, rows_of)
@@ -98,17 +97,16 @@ def test_report_as_text_and_csv(run_verb, make_stacks):
                      r"Trainer\.step \(/home/me/train\.py:12\)\n", text)
     assert "Model.forward (/home/me/model.py:7) [borrowed]\n" in text
     assert "  range forward\n" in text
-    table = list(csv.DictReader(io.StringIO(
-        run_verb("report", "--by=python-line", "--format=csv", folder).stdout), strict=True))
-    rows = [(row["kind"], row["function"], row["domain"], row["calls"], row["total_ns"])
-            for row in table if row["kind"].startswith("python")]
-    assert ("python_line", "range forward", "gpu", "1", "5000") in rows
-    assert ("python_line_all", "Trainer.step (/home/me/train.py:12)", "host", "3", "100800") in rows
-    stacks = list(csv.DictReader(io.StringIO(
-        run_verb("report", "--by=stack", "--format=csv", folder).stdout), strict=True))
-    row = next(row for row in stacks if row["kind"] == "stack" and "cudaMalloc" in row["function"])
-    assert row["function"] == " | ".join(SECOND[::-1]) and row["bytes"] == "4096"
-    assert all(row[name].isdigit() for row in stacks for name in list(stacks[0])[3:])
+    table = csv_tables.tables(
+        run_verb("report", "--by=python-line", "--format=csv", folder).stdout)
+    rows = table["calls_by_python_line"]
+    assert ["1", "5000"] in [[row["gpu_work"], row["gpu_ns"]] for row in rows
+                             if row["range"] == "forward"]
+    assert ["3", "100800"] in [[row["calls_all"], row["host_ns_all"]] for row in rows
+                               if (row["file"], row["line"]) == ("/home/me/train.py", "12")]
+    stacks = csv_tables.tables(run_verb("report", "--by=stack", "--format=csv", folder).stdout)
+    [row] = [row for row in stacks["calls_by_stack"] if row["call"] == "cudaMalloc"]
+    assert row["bytes"] == "4096" and len(json.loads(row["frames"])) == len(SECOND) - 1
 
 
 def test_why_there_are_none(run_verb, make_stacks):

@@ -2,14 +2,13 @@
 """Stacks in the collector: in traces and dumps, deep ones and hostile ones, and those of a program
 that was recorded."""
 
-import csv
-import io
 import json
 import re
 import subprocess
 import xml.etree.ElementTree
 import zipfile
 
+import csv_tables
 import toolchain
 from made_stacks import (BORROWED, CUT, FIRST, FOURTH, SECOND, STEP, THIRD, TRAIN,
                          check_speedscope, folded, rectangles, rows_of, stack_by_frames, trace_of)
@@ -109,7 +108,7 @@ def test_hostile_names(run_verb, make_stacks, tmp_path):
         text = run_verb("report", f"--by={by}", folder).stdout
         assert not re.search("[\x00-\x09\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]", text)
         table = run_verb("report", f"--by={by}", "--format=csv", folder).stdout
-        list(csv.DictReader(io.StringIO(table), strict=True))
+        csv_tables.tables(table)
 
 
 def test_records_that_mean_nothing(run_verb, make_stacks, tmp_path):

@@ -1,14 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Steps and phases in reports, held against what the records say (step_truth.py)."""
 
-import csv
 import gzip
-import io
 import itertools
 import json
 import random
 import signal
 
+import csv_tables
 import pytest
 import step_truth
 import stream_reader
@@ -600,34 +599,22 @@ def test_csv(tester):
     of(stream, 6, lambda: stream.train(SGD))
     report = tester.make(stream).json()
     done = tester.run_verb("report", "--format=csv", "--table=steps,phases", tester.folder)
-    rows = [(row["kind"], row["function"], int(row["calls"]), int(row["total_ns"]),
-             int(row["count"])) for row in csv.DictReader(io.StringIO(done.stdout))
-            if row["kind"].startswith(("step", "phase"))]
-    wanted = [("step_stat", f"slowest: step {row['step']}" if row["name"] == "slowest" else
-               row["name"], 0, row["duration_ns"], 0) for row in report["step_stats"]]
-    wanted += [("step_part", row["name"], 5, row["total_ns"], 0) for row in report["step_parts"]]
-    for row in report["steps"]:
-        wanted += [("step", f"step {row['step']}", 0, row["duration_ns"], row["batches"]),
-                   ("step_gpu", f"step {row['step']}", 0, row["gpu_busy_ns"], 0)]
-        if row["partial"]:
-            wanted += [("step_partial", f"step {row['step']}", 0, row["duration_ns"], 0)]
-    assert any(row["partial"] for row in report["steps"])
-    for row in report["phases"]:
-        wanted += [("phase", row["name"], 5, row["host_ns"], 0),
-                   ("phase_gpu", row["name"], 5, row["gpu_ns"], 0)]
-    assert rows == wanted
+    tables = csv_tables.tables(done.stdout)
+    for name, key in (("step_stats", "duration_ns"), ("step_parts", "total_ns"),
+                      ("steps", "batches"), ("phases", "gpu_ns")):
+        assert [row[key] for row in tables[name]] == [str(row[key]) for row in report[name]] != []
+    assert "true" in {row["partial"] for row in tables["steps"]}
 
 
 def test_csv_says_who_was_waited_for(make_gpu, run_verb):
     """Rank 1 is late to the third reduction of ten, and so on."""
     done = run_verb("report", "--format=csv", "--table=steps", make_gpu("late", 2))
-    rows = list(csv.DictReader(io.StringIO(done.stdout)))
-    late = [("step_waited", f"step {step} of rank 0", "rank 1", "20000000")
-            for step in (2, 5, 8, 11)]
-    assert [(row["kind"], row["function"], row["domain"], row["total_ns"]) for row in rows
-            if row["kind"] == "step_waited"] == late
-    assert [row["function"] for row in rows if row["kind"] == "step_partial"] == [
-        f"step 11 of rank {rank}" for rank in range(2)]
+    rows = csv_tables.tables(done.stdout)["steps"]
+    assert [(row["step"], row["rank"], row["waited_for"], row["waited_for_ns"]) for row in rows
+            if row["waited_for"]] == [(str(step), "0", "rank 1", "20000000")
+                                      for step in (2, 5, 8, 11)]
+    assert [(row["step"], row["rank"]) for row in rows if row["partial"] == "true"] == [
+        ("11", str(rank)) for rank in range(2)]
 
 
 def test_communication_says_what_it_has(tester):

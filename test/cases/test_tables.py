@@ -1,9 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the report shows of its tables: which, in what order, how many rows, and how wide."""
 
-import csv
 import fcntl
-import io
 import json
 import os
 import re
@@ -12,7 +10,9 @@ import subprocess
 import termios
 
 import conftest
+import csv_tables
 import pytest
+from made_stacks import TRAIN
 from test_partial import random_lines, write_libraries
 
 WIDE = "漢字のカーネル_with_a_long_tail_of_words_in_it_so_that_it_is_cut"
@@ -45,8 +45,8 @@ def report(run_verb, data):
     return run
 
 
-def rows(report, *options):
-    return list(csv.DictReader(io.StringIO(report("--format=csv", *options).stdout)))
+def rows(report, table, *options):
+    return csv_tables.table(report("--format=csv", f"--table={table}", *options).stdout)
 
 
 def on_terminal(command, columns, **environment):
@@ -78,9 +78,11 @@ def test_only_these_tables(report):
         {"own_cost", "device_power", "device_counters_absent", "arrivals_missed", *NAMES} & \
         set(whole) - {"cuda_gpu_kern_sum"}
     assert made["losses"] == whole["losses"]
-    of_tables = ("kernel", "device")
-    wanted = [row for row in rows(report) if row["kind"] in (*of_tables, "note", "loss")]
-    assert rows(report, "--table=gpu_time_util,cuda_gpu_kern_sum") == wanted
+    wanted = csv_tables.tables(report("--format=csv").stdout)
+    for names in "cuda_gpu_kern_sum,losses,gpu_time_util", "steps,gpu_time_util":
+        found = csv_tables.tables(report("--format=csv", f"--table={names}").stdout)
+        assert set(names.split(",")) <= set(found)
+        assert all(found[name] == wanted.get(name, []) for name in found)
 
 
 def test_first_screen_names_what_it_does_not_count(report):
@@ -152,7 +154,7 @@ def test_help_names_every_table(run_collector):
 
 def test_sort(report):
     def functions(*options):
-        return [row["function"] for row in rows(report, *options) if row["kind"] == "function"]
+        return [row["function"] for row in rows(report, "functions", *options)]
     assert functions() == ["cudaMalloc", "cudaLaunchKernel", "cudaFree"]
     assert functions("--sort=calls") == ["cudaLaunchKernel", "cudaMalloc", "cudaFree"]
     assert functions("--sort=function") == ["cudaFree", "cudaLaunchKernel", "cudaMalloc"]
@@ -163,7 +165,8 @@ def test_sort(report):
     kernels = json.loads(report("--sort=name", "--format=json").stdout)["cuda_gpu_kern_sum"]
     assert [row["name"] for row in kernels] == sorted([WIDE, MARKED, "plain"])
     # A table without such a column stays as it is.
-    assert functions("--sort=instances") == functions()
+    table = csv_tables.tables(report("--sort=instances", "--format=csv").stdout)["functions"]
+    assert [row["function"] for row in table] == functions()
 
 
 def test_sort_of_single_numbers(report):
@@ -210,11 +213,50 @@ def test_limit(report):
     assert len(made["functions"]) == 1 and made["functions_left_out"] == 2
     assert len(made["cuda_gpu_kern_sum"]) == 1 and made["cuda_gpu_kern_sum_left_out"] == 2
     assert "failures_left_out" not in made
-    table = rows(report, "--limit=1")
-    assert [row["function"] for row in table if row["kind"] == "kernel"] == [WIDE]
-    left = {row["function"]: row["count"] for row in table if row["kind"] == "note"}
-    assert left["functions_left_out"] == "2" == left["cuda_gpu_kern_sum_left_out"]
-    assert all("left_out" not in row["function"] for row in rows(report, "--limit=99"))
+    assert [row["name"] for row in rows(report, "cuda_gpu_kern_sum", "--limit=1")] == [WIDE]
+
+
+@pytest.mark.parametrize("kind", ["gpu", "ops", "ranks", "libraries", "texts", "stack",
+                                  "python-line", "thread", "source"])
+def test_csv_is_the_json(make_gpu, make_ops, make_stacks, tmp_path, run_collector, kind):
+    """Each table, its columns in their order, and each cell; as blocks, alone, and as files."""
+    words = {"stack": ["--by=stack"], "python-line": ["--by=python-line"],
+             "thread": ["--by=thread"], "source": ["--source=."]}.get(kind, [])
+    (tmp_path / "train.py").write_text('say("a, b")\n' * 99)
+    folder = {"gpu": lambda: make_gpu("train", 2), "ops": lambda: make_ops(2, 500, 3),
+              "ranks": lambda: make_stacks(*random_lines(7, 4)),
+              "texts": lambda: conftest.ROOT / "test/corpus/texts.gpuprof",
+              "libraries": lambda: write_libraries(tmp_path / "libraries", (3, 3, 5))}.get(
+                  kind, lambda: make_stacks(*TRAIN))()
+
+    def run(*options):
+        return run_collector("report", "--keep-live", *words, *options, folder).stdout
+    found = csv_tables.check(run("--format=csv"), run("--format=json"))
+    run("--format=csv", "-o", "tables/")
+    assert {path.stem: csv_tables.table(path.read_text())
+            for path in (tmp_path / "tables").iterdir()} == found
+    alone = csv_tables.table(run("--format=csv", "--table=losses"))
+    assert alone == found.get("losses", [])
+
+
+def test_files_of_csv(report, run_collector, tmp_path, data):
+    """In a folder that is there, or ends in a slash; and why there are none is said."""
+    (tmp_path / "there").mkdir()
+    for folder in "there", "new/":
+        assert report("--format=csv", "--table=functions", "-o", folder).stderr == ""
+        [path] = (tmp_path / folder).iterdir()
+        assert path.name == "functions.csv" and len(csv_tables.table(path.read_text())) == 3
+    report("--format=csv", "--table=steps,failures", "-o", "there")  # which have no rows
+    assert (tmp_path / "there/failures.csv").read_text().count("\n") == 1
+    (tmp_path / "blocked/functions.csv").mkdir(parents=True)
+    for folder, words in ("no/such/", "no/such/: No such file or directory"), \
+            ("there/failures.csv/", "there/failures.csv/: "), \
+            ("blocked", "blocked/functions.csv: Is a directory"):
+        result = run_collector("report", "--format=csv", "-o", folder, data)
+        assert result.returncode == 1 and words in result.stderr
+        assert result.stderr.count("\n") == 1 and result.stdout == ""
+    assert [path.name for path in (tmp_path / "blocked").iterdir()] == ["functions.csv"]
+    assert not (tmp_path / "no").exists()
 
 
 def test_limit_of_nothing(report):
@@ -346,10 +388,13 @@ def test_program_fits(collector, make_stacks):
 
 
 @pytest.mark.parametrize("kind, kinds", [
-    ("gpu", {"function", "kernel", "launch", "device", "memory", "idle"}),
-    ("ops", {"function", "op"}),
-    ("ranks", {"function", "kernel", "launch", "range", "gpu_range"}),
-    ("libraries", {"kernel", "library"}), ("version 1", {"function", "host_kernel", "error"})])
+    ("gpu", {"functions", "cuda_gpu_kern_sum", "cuda_kern_exec_sum", "gpu_time_util",
+             "gpu_memory_peak", "idle"}),
+    ("ops", {"functions", "ops"}),
+    ("ranks", {"functions", "cuda_gpu_kern_sum", "cuda_kern_exec_sum", "nvtx_sum",
+               "nvtx_gpu_proj_sum"}),
+    ("libraries", {"cuda_gpu_kern_sum", "library"}),
+    ("version 1", {"functions", "host_kernel_sum", "failures"})])
 def test_a_table_alone_is_as_beside_others(make_gpu, make_ops, make_stacks, tmp_path,
                                            run_collector, kind, kinds):
     """Of the tables that are not asked for nothing is gathered; findings are made of everything."""
@@ -362,13 +407,14 @@ def test_a_table_alone_is_as_beside_others(make_gpu, make_ops, make_stacks, tmp_
 
     def lines(tables):
         done = run_collector("report", "--keep-live", "--format=csv", f"--table={tables}", folder)
-        rows = [row for row in done.stdout.splitlines() if not row.startswith("finding,")]
-        return done.returncode, done.stderr, rows
+        found = csv_tables.tables(done.stdout)
+        found.pop("findings", None)
+        return done.returncode, done.stderr, found
     for name in set(NAMES) - {"calls_by_stack", "calls_by_python_line", "calls_by_thread",
                               "source_lines"}:
-        alone = lines(name)
-        assert alone == lines(f"{name},findings"), name
-        seen.update(row.partition(",")[0] for row in alone[2])
+        alone = lines(f"{name},losses")  # of which nothing is gathered
+        assert alone == lines(f"{name},losses,findings"), name
+        seen.update(table for table, rows in alone[2].items() if rows)
     assert kinds <= seen, seen
 
 

@@ -134,11 +134,11 @@ def read(folder):
 
 def losses(folder):
     """What the recording lacks, as `report` counts it: name -> count."""
-    done = collect("report", "--format=csv", folder)
+    done = collect("report", "--format=csv", "--table=losses", folder)
     if done.status or not done.stdout.startswith("kind,"):
         raise Failure(f"report ended with {done.status}: {tail(done.stderr)}")
     rows = csv.DictReader(done.stdout.splitlines())
-    return {r["function"]: int(r["count"]) for r in rows if r["kind"] in ("loss", "damage")}
+    return {r["name"]: int(r["count"]) for r in rows if r["kind"] in ("loss", "damage")}
 
 
 def read_one(folder):

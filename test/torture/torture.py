@@ -6,10 +6,8 @@ import argparse
 import collections
 import concurrent.futures
 import contextlib
-import csv
 import datetime
 import gzip
-import io
 import json
 import os
 import pathlib
@@ -28,6 +26,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "cases"))
 
 import conftest
+import csv_tables
 import toolchain
 
 HERE = pathlib.Path(__file__).resolve().parent
@@ -141,21 +140,23 @@ def arrived(paths):
 def recorded(*paths):
     """(exit code of the report, symbol -> calls, what is missing or passed by, calls that had not
     returned)"""
-    counts, lost, opened, graphs = collections.Counter(), collections.Counter(), 0, 0
+    counts, lost, opened = collections.Counter(), collections.Counter(), 0
     if not paths:
         return 0, counts, lost, opened
-    done = subprocess.run([COLLECTOR, "report", "--format=csv", "--keep-live", *paths], check=False,
+    done = subprocess.run([COLLECTOR, "report", "--format=csv", "--keep-live",
+                           "--table=functions,cuda_gpu_graph_sum,losses", *paths], check=False,
                           stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=TIMEOUT)
-    for row in csv.DictReader(io.StringIO(done.stdout)):
-        if row["kind"] == "function" and row["domain"] == "runtime":
+    tables = csv_tables.tables(done.stdout)
+    for row in tables.get("functions", ()):
+        if row["domain"] == "runtime":
             counts[row["function"]] += int(row["calls"])
-        elif row["kind"] == "graph":
-            graphs += int(row["calls"])
-        elif row["kind"] in ("loss", "damage"):
-            lost[row["function"]] += int(row["count"])
-        elif row["function"] == "open_calls":
+    graphs = sum(int(row["instances"]) for row in tables.get("cuda_gpu_graph_sum", ()))
+    for row in tables.get("losses", ()):
+        if row["kind"] != "note":
+            lost[row["name"]] += int(row["count"])
+        elif row["name"] == "open_calls":
             opened = int(row["count"])
-        elif row["function"] == "passed_by":
+        elif row["name"] == "passed_by":
             lost["passed_by"] = int(row["count"])
     if lost["passed_by"]:  # what is recorded stands for others, too
         done = subprocess.run([COLLECTOR, "report", "--format=json", "--keep-live", *paths],

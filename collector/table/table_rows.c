@@ -1,0 +1,208 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The rows of tables for programs: members of a JSON object, a list of objects, and csv with the
+ * same columns. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/json_text.h"
+#include "base/message.h"
+#include "error.h"
+#include "output/new_folder.h"
+#include "output/verb_output.h"
+#include "table/table.h"
+
+typedef void print_row_fn(const struct table_info *info, const struct cell *cells, uint32_t before,
+                          FILE *out);
+
+static uint32_t print_rows(const struct table *t, print_row_fn *print, FILE *out)
+{
+    uint32_t printed = 0;
+    for (uint32_t i = 0; i <= t->shown && !ferror(out); i++) {
+        struct cell cells[TABLE_COLUMNS_MAX];
+        if (table_row(t, i, FORMAT_JSON, cells))
+            print(t->info, cells, printed++, out);
+        cells_release(cells);
+    }
+    return printed;
+}
+
+static bool is_json(enum column_type type)
+{
+    return type == COLUMN_JSON || type == COLUMN_LIST;
+}
+
+static void print_number(enum column_type type, const struct cell *cell, FILE *out)
+{
+    if (cell->kind == CELL_REAL)
+        fprintf(out, type == COLUMN_SHARE ? "%.4f" : "%.6f", cell->real);
+    else if (type == COLUMN_BOOL)
+        fputs(cell->number ? "true" : "false", out);
+    else if (type == COLUMN_NUMBER) /* the number of an error may be negative */
+        fprintf(out, "%lld", (long long)cell->number);
+    else
+        fprintf(out, "%llu", (unsigned long long)cell->number);
+}
+
+/* ---- JSON ------------------------------------------------------------------------------------ */
+
+static void print_json_row(const struct table_info *info, const struct cell *cells, uint32_t before,
+                           FILE *out)
+{
+    const char *separator = before ? ",\n{" : "[\n{";
+    for (unsigned i = 0; i < info->column_count; i++) {
+        const struct column *c = &info->columns[i];
+        if (!c->key || cells[i].kind == CELL_NONE)
+            continue;
+        fprintf(out, "%s\"%s\": ", separator, c->key);
+        separator = ", ";
+        if (cells[i].kind == CELL_TEXT && is_json(c->type))
+            fputs(cells[i].text, out);
+        else if (cells[i].kind == CELL_TEXT)
+            json_put("", cells[i].text, out);
+        else if (cells[i].kind == CELL_NULL)
+            fputs("null", out);
+        else
+            print_number(c->type, &cells[i], out);
+    }
+    fputc('}', out);
+}
+
+int table_print_json(struct table *t, const struct table_view *view, FILE *out)
+{
+    int error = table_begin(t, view, FORMAT_JSON);
+    if (error == 0 && (t->is_there || view->is_named)) {
+        fputs(",\n", out);
+        if (t->info->json_before)
+            t->info->json_before(t, out);
+        fprintf(out, "\"%s\": ", t->info->key);
+        bool any = print_rows(t, print_json_row, out);
+        fputs(any ? "\n]" : t->info->json_empty ? t->info->json_empty : "[\n]", out);
+        if (t->shown < t->rows)
+            fprintf(out, ",\n\"%s_left_out\": %u", t->info->key, t->rows - t->shown);
+        if (t->info->json_behind)
+            t->info->json_behind(t, out);
+    }
+    table_end(t);
+    return error;
+}
+
+/* ---- csv ------------------------------------------------------------------------------------- */
+
+static void print_csv_row(const struct table_info *info, const struct cell *cells, uint32_t before,
+                          FILE *out)
+{
+    const char *separator = "";
+    (void)before;
+    for (unsigned i = 0; i < info->column_count; i++) {
+        const struct column *c = &info->columns[i];
+        if (!c->key)
+            continue;
+        fputs(separator, out);
+        separator = ",";
+        if (cells[i].kind == CELL_TEXT) {
+            const char *its = cells[i].text;
+            char *json = is_json(c->type) ? strdup(its) : json_string(its, strlen(its));
+            char *text = json ? csv_string(json) : NULL;
+            fputs(text ? text : "\"?\"", out);
+            free(text);
+            free(json);
+        } else if (cells[i].kind > CELL_NULL) {
+            print_number(c->type, &cells[i], out);
+        }
+    }
+    fputc('\n', out);
+}
+
+static const char *csv_name(const struct table_info *info)
+{
+    return info->csv_name ? info->csv_name : info->key;
+}
+
+static void print_csv(const struct table *t, bool is_block, FILE *out)
+{
+    const char *separator = "";
+    if (is_block)
+        fprintf(out, "# %s\n", csv_name(t->info));
+    for (unsigned i = 0; i < t->info->column_count; i++) {
+        if (!t->info->columns[i].key)
+            continue;
+        fprintf(out, "%s%s", separator, t->info->columns[i].key);
+        separator = ",";
+    }
+    fputc('\n', out);
+    print_rows(t, print_csv_row, out);
+    if (is_block)
+        fputc('\n', out);
+}
+
+static bool has_csv(const struct table *t, const struct table_view *view)
+{
+    return view->is_named || (t->is_there && t->shown);
+}
+
+/* All of them into one file. */
+static enum exit_code write_file(struct table *tables, unsigned count,
+                                 const struct table_view *view, bool is_block, const char *path,
+                                 uint64_t *room)
+{
+    struct output out;
+    enum exit_code code = is_block || view->is_named ? verb_output_open(&out, path, room)
+                                                     : verb_output_open_one(&out, path, room);
+    if (code != EXIT_OK)
+        return code;
+    FILE *text = output_stream(&out);
+    int error = text ? 0 : GPUPROF_NO_MEMORY;
+    for (unsigned i = 0; error == 0 && i < count; i++) {
+        error = table_begin(&tables[i], view, FORMAT_JSON);
+        if (error == 0 && has_csv(&tables[i], view))
+            print_csv(&tables[i], is_block, text);
+        table_end(&tables[i]);
+    }
+    if (error < 0)
+        verb_output_failed(path, error);
+    return verb_output_close(&out, path, error);
+}
+
+/* Each that is to be seen into DIR/NAME.csv. */
+static enum exit_code write_files(struct table *tables, unsigned count,
+                                  const struct table_view *view, const char *folder, uint64_t *room)
+{
+    const char *slash = folder[strlen(folder) - 1] == '/' ? "" : "/";
+    enum exit_code code = EXIT_OK;
+    for (unsigned i = 0; code == EXIT_OK && i < count; i++) {
+        char *path = NULL;
+        int error = table_begin(&tables[i], view, FORMAT_JSON);
+        bool is_seen = has_csv(&tables[i], view);
+        table_end(&tables[i]);
+        if (error < 0 || asprintf(&path, "%s%s%s.csv", folder, slash, csv_name(tables[i].info)) < 0)
+            return verb_output_failed(folder, GPUPROF_NO_MEMORY);
+        if (is_seen)
+            code = write_file(&tables[i], 1, view, false, path, room);
+        free(path);
+    }
+    return code;
+}
+
+enum exit_code tables_write_csv(struct table *tables, unsigned count, const struct table_view *view,
+                                const char *path, uint64_t *room)
+{
+    struct new_folder made;
+    struct stat status;
+    bool is_there = path && stat(path, &status) == 0;
+    bool is_new = !is_there && path && *path && path[strlen(path) - 1] == '/';
+    if (!is_new && !(is_there && S_ISDIR(status.st_mode)))
+        return write_file(tables, count, view, count > 1 || !view->is_named, path, room);
+    if (is_new && new_folder_make(&made, path) < 0) {
+        message("%s: %s%s", path, strerror(errno), folder_advice(errno));
+        return EXIT_ENVIRONMENT;
+    }
+    if (is_new)
+        new_folder_watch(&made);
+    enum exit_code code = write_files(tables, count, view, path, room);
+    if (is_new)
+        new_folder_end(&made);
+    return code;
+}
