@@ -171,8 +171,8 @@ def test_renamed_for_all_that(compare):
 def test_several_of_a_template(compare):
     """They are one row, which is named by the one that takes the longest and says how many."""
     def of(us, *names):
-        return [Kernel("-", 10, 1000 * us * (i + 1), {"operator": "aten::add"}, f"void add<{name}>(int)")
-                for i, name in enumerate(names)]
+        return [Kernel("-", 10, 1000 * us * (i + 1), {"operator": "aten::add"},
+                       f"void add<{name}>(int)") for i, name in enumerate(names)]
 
     text = compare(of(100, "int", "float"), of(300, "half", "E8", "E5"))
     assert re.findall(r"^ +([+-][\d.]+) us  (.*)$", text, re.MULTILINE) == [

@@ -13,8 +13,8 @@ SILENT_NS = 9_000_000  # a little less than the program is silent for
 
 
 def check_silences(process, said):
-    """A thread that computes has the processor, and one that sleeps has not. The looks have a bound,
-    and a machine may have other things to do: a quarter is enough."""
+    """A thread that computes has the processor, and one that sleeps has not. The looks have a
+    bound, and a machine may have other things to do: a quarter is enough."""
     long = [s for s in process.silences if SILENT_NS < s.silent < 2 * SILENT_NS]
     computed = sum(s.cpu - (s.since - s.silent) > s.silent / 2 for s in long)
     slept = sum(s.cpu < s.silent / 2 for s in long)
