@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "analyse/analyses.h"
 #include "base/message.h"
 #include "base/options.h"
 #include "clocks/host_clocks.h"
@@ -31,6 +32,8 @@ struct export
     bool is_cut;
     bool has_idle;
     struct idle idle;
+    struct sums sums[ANALYSES_COUNT];
+    uint64_t histogram_rows;
     const struct export_format *format;
     struct export_writer *writer;
     struct output *out;
@@ -49,17 +52,22 @@ static int end(void *context)
     return x->format->end(x->writer);
 }
 
-/* Idle time is known behind the walk, or another one, and so the last rows are written then. 0 or
- * an error, which is said. */
-static int write_with_idle(struct export *x, const struct consumer *consumer, const char *symbols)
+/* What tables say is known behind the walk, or another one, and so the last rows are written then.
+ * 0 or an error, which is said. */
+static int write_with_tables(struct export *x, const struct consumer *consumer, const char *symbols)
 {
-    struct consumer consumers[] = {*consumer, idle_consumer(&x->idle)};
+    struct consumer consumers[ANALYSES_COUNT + 2] = {*consumer};
+    unsigned count = 1;
     consumers[0].end = NULL;
-    int error = walk_run(&x->walk, NULL, consumers, 2);
+    for (unsigned i = 0; i < ANALYSES_COUNT; i++)
+        consumers[count++] = sums_consumer(&x->sums[i]);
+    if (x->has_idle)
+        consumers[count++] = idle_consumer(&x->idle);
+    int error = walk_run(&x->walk, NULL, consumers, count);
     if (error < 0 || x->out->error)
         return error;
-    error = idle_finish(&x->idle);
-    if (error == 0)
+    error = x->has_idle ? idle_finish(&x->idle) : 0;
+    if (error == 0 && x->has_idle)
         error = idle_name(&x->idle, symbols);
     if (error == 0)
         error = end(x);
@@ -73,17 +81,21 @@ static int write_events(struct export *x, const struct options *options)
     struct export_scope scope = {.options = options,
                                  .steps = x->has_steps ? &x->steps : NULL,
                                  .selection = x->is_cut ? &x->selection : NULL,
+                                 .sums = x->format->wants_tables ? x->sums : NULL,
                                  .idle = x->has_idle ? &x->idle : NULL};
     unsigned work = recording_expects_gpu(&x->rec) ? 0 : WALK_WORK | WALK_LOSSES;
     struct consumer consumer = {
         .context = x, .needs = x->format->needs & ~work, .take = take, .end = end};
     int error = x->has_idle ? idle_init(&x->idle, &x->walk, x->has_steps ? &x->steps : NULL) : 0;
+    x->histogram_rows = histogram_rows_max(recording_bytes(&x->rec));
+    for (unsigned i = 0; i < ANALYSES_COUNT; i++)
+        sums_init(&x->sums[i], analyses[i], &x->rec, &x->histogram_rows);
     x->writer = error == 0 ? x->format->create(x->out, &x->walk, &scope) : NULL;
     if (x->writer && x->format->is_rows)
         error = event_lanes_run(&x->walk, x->finds_steps_late ? &x->steps : NULL, &consumer, x->out,
                                 &x->selection.found);
-    else if (x->writer && x->has_idle)
-        error = write_with_idle(x, &consumer, options->symbols);
+    else if (x->writer && x->format->wants_tables)
+        error = write_with_tables(x, &consumer, options->symbols);
     else if (x->writer)
         error = walk_run(&x->walk, NULL, &consumer, 1);
     if (!x->writer && !x->out->error) {
@@ -94,6 +106,8 @@ static int write_events(struct export *x, const struct options *options)
         x->format->free(x->writer);
     if (x->has_idle)
         idle_release(&x->idle);
+    for (unsigned i = 0; i < ANALYSES_COUNT; i++)
+        sums_release(&x->sums[i]);
     return error < 0 ? error : 0;
 }
 
@@ -131,7 +145,7 @@ static enum exit_code export_recording(struct export *x, const struct options *o
         code = selection_make(&x->selection, &x->rec, &x->walk, &options->select, &how, VERB);
     if (code != EXIT_OK)
         return code;
-    x->has_idle = x->format->wants_idle && recording_expects_gpu(&x->rec);
+    x->has_idle = x->format->wants_tables && recording_expects_gpu(&x->rec);
     /* As in a report: whom a rank met, and what a gap ends with, may lie beyond the piece. */
     x->selection.keeps_work = x->has_idle && (x->selection.filter.is_of_time || x->rec.count > 1);
     x->walk.filter = selection_filter(&x->selection, x->has_idle ? CALLS_OF_ALL : CALLS_OF_PIECE);

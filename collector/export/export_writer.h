@@ -20,6 +20,8 @@ struct export_scope {
     const struct options *options;
     const struct steps *steps;         /* complete; NULL: the format wants none */
     const struct selection *selection; /* the piece that is shown; NULL: everything */
+    struct sums
+        *sums; /* ANALYSES_COUNT, in order once `end` is called; NULL: the format wants none */
     struct idle *idle; /* named, once `end` is called; NULL: the format wants none, or no device */
 };
 
@@ -30,8 +32,8 @@ struct export_format {
     bool is_random;     /* it is written here and there: only a file will do, not compressed */
     bool is_rows;       /* of an event, whatever other processes do: event_lanes.h will do */
     bool wants_steps;
-    bool wants_idle; /* where the devices' time went: `end` is called when all of that is known */
-    unsigned needs;  /* enum walk_need, with work of a device; else without that */
+    bool wants_tables; /* of the report: idle time, sums. `end` is called when all are known */
+    unsigned needs;    /* enum walk_need, with work of a device; else without that */
     /* NULL: no memory, or out->error. `out`, `walk`, which has been surveyed, and what `scope`
      * points at must stay. */
     struct export_writer *(*create)(struct output *out, struct walk *walk,

@@ -43,6 +43,8 @@ struct sql_base {
     sqlite3 *database;
     sqlite3_stmt *inserts[SQL_TABLES]; /* NULL: not needed so far */
     uint64_t bound[SQL_TABLES];        /* bit i: column i of it is not NULL now */
+    char added[SQL_NAME_BYTES];        /* the table that was added last, */
+    sqlite3_stmt *insert_added;        /* and what puts a row there; NULL: not needed so far */
 };
 
 struct sql_value sql_text(const char *text)
@@ -250,15 +252,18 @@ static int run(struct sql_base *b, const char *sql)
     return sqlite3_exec(b->database, sql, NULL, NULL, NULL);
 }
 
-static int make_tables(struct sql_base *b)
+static int make_table(struct sql_base *b, const char *name, const char *columns)
 {
     char sql[SQL_BYTES];
+    int length = snprintf(sql, sizeof sql, "CREATE TABLE %s (%s)", name, columns);
+    return (size_t)length < sizeof sql ? run(b, sql) : SQLITE_TOOBIG;
+}
+
+static int make_tables(struct sql_base *b)
+{
     int said = SQLITE_OK;
-    for (unsigned i = 0; said == SQLITE_OK && i < SQL_TABLES; i++) {
-        int length =
-            snprintf(sql, sizeof sql, "CREATE TABLE %s (%s)", tables[i].name, definitions[i] + 1);
-        said = (size_t)length < sizeof sql ? run(b, sql) : SQLITE_TOOBIG;
-    }
+    for (unsigned i = 0; said == SQLITE_OK && i < SQL_TABLES; i++)
+        said = make_table(b, tables[i].name, definitions[i] + 1);
     return said;
 }
 
@@ -287,19 +292,20 @@ struct sql_base *sql_base_create(struct output *out)
     return NULL;
 }
 
-static sqlite3_stmt *insert_of(struct sql_base *b, enum sql_table table)
+static sqlite3_stmt *insert_of(struct sql_base *b, const char *name, unsigned columns,
+                               sqlite3_stmt **insert)
 {
     char sql[256];
-    if (b->inserts[table])
-        return b->inserts[table];
-    int length = snprintf(sql, sizeof sql, "INSERT INTO %s VALUES (?", tables[table].name);
-    for (unsigned i = 1; i < tables[table].columns; i++)
+    if (*insert)
+        return *insert;
+    int length = snprintf(sql, sizeof sql, "INSERT INTO %s VALUES (?", name);
+    for (unsigned i = 1; i < columns; i++)
         length += snprintf(sql + length, sizeof sql - (size_t)length, ",?");
     snprintf(sql + length, sizeof sql - (size_t)length, ")");
-    if (sqlite3_prepare_v3(b->database, sql, -1, SQLITE_PREPARE_PERSISTENT, &b->inserts[table],
-                           NULL) != SQLITE_OK)
+    if (sqlite3_prepare_v3(b->database, sql, -1, SQLITE_PREPARE_PERSISTENT, insert, NULL) !=
+        SQLITE_OK)
         return NULL;
-    return b->inserts[table];
+    return *insert;
 }
 
 static int bind(sqlite3_stmt *insert, int place, const struct sql_value *v)
@@ -314,11 +320,18 @@ static int bind(sqlite3_stmt *insert, int place, const struct sql_value *v)
     return sqlite3_bind_null(insert, place);
 }
 
+static int step(sqlite3_stmt *insert)
+{
+    sqlite3_step(insert);
+    return sqlite3_reset(insert);
+}
+
 int sql_base_insert(struct sql_base *b, enum sql_table table, const struct sql_value *row)
 {
     if (b->out->error)
         return 0;
-    sqlite3_stmt *insert = insert_of(b, table);
+    sqlite3_stmt *insert =
+        insert_of(b, tables[table].name, tables[table].columns, &b->inserts[table]);
     int said = insert ? SQLITE_OK : sqlite3_errcode(b->database);
     for (unsigned i = 0; said == SQLITE_OK && i < tables[table].columns; i++) {
         uint64_t bit = 1ull << i;
@@ -327,11 +340,26 @@ int sql_base_insert(struct sql_base *b, enum sql_table table, const struct sql_v
         b->bound[table] = row[i].kind == SQL_NULL ? b->bound[table] & ~bit : b->bound[table] | bit;
         said = bind(insert, (int)i + 1, &row[i]);
     }
-    if (said == SQLITE_OK) {
-        sqlite3_step(insert);
-        said = sqlite3_reset(insert);
-    }
-    return told(b, said);
+    return told(b, said == SQLITE_OK ? step(insert) : said);
+}
+
+int sql_base_add_table(struct sql_base *b, const char *name, const char *columns)
+{
+    sqlite3_finalize(b->insert_added);
+    b->insert_added = NULL;
+    snprintf(b->added, sizeof b->added, "%s", name);
+    return b->out->error ? 0 : told(b, make_table(b, name, columns));
+}
+
+int sql_base_add_row(struct sql_base *b, const struct sql_value *row, unsigned count)
+{
+    if (b->out->error)
+        return 0;
+    sqlite3_stmt *insert = insert_of(b, b->added, count, &b->insert_added);
+    int said = insert ? SQLITE_OK : sqlite3_errcode(b->database);
+    for (unsigned i = 0; said == SQLITE_OK && i < count; i++)
+        said = bind(insert, (int)i + 1, &row[i]);
+    return told(b, said == SQLITE_OK ? step(insert) : said);
 }
 
 int sql_base_finish(struct sql_base *b)
@@ -345,6 +373,7 @@ void sql_base_free(struct sql_base *b)
         return;
     for (unsigned i = 0; i < SQL_TABLES; i++)
         sqlite3_finalize(b->inserts[i]);
+    sqlite3_finalize(b->insert_added);
     sqlite3_close(b->database);
     if (b->is_registered)
         sqlite3_vfs_unregister(&b->files);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * An SQLite database with the tables of sql_tables.def, written once, in one transaction, and never
- * read again. It has no journal: its file has no name before it is whole (output.h). SQLite does no
- * input or output of its own, but by way of the output, where the first error sticks. Values are
- * bound, so that no text of a recording is ever SQL.
+ * An SQLite database with the tables of sql_tables.def and those that are added, written once, in
+ * one transaction, and never read again. It has no journal: its file has no name before it is whole
+ * (output.h). SQLite does no input or output of its own, but by way of the output, where the first
+ * error sticks. Values are bound, so that no text of a recording is ever SQL.
  *
  * Memory: SQLite's pages, SQL_CACHE_KIB at most, and a prepared statement for each table.
  */
@@ -15,7 +15,8 @@
 
 #include "output/output.h"
 
-#define SQL_CACHE_KIB 16384
+#define SQL_CACHE_KIB  16384
+#define SQL_NAME_BYTES 64 /* of a table that is added */
 
 enum sql_table {
 #define TABLE(NAME, ...) SQL_##NAME,
@@ -68,6 +69,11 @@ struct sql_base *sql_base_create(struct output *out);
 /* A row of so many values as the table has columns. 0 or GPUPROF_NO_MEMORY; what could not be
  * written is out->error. */
 int sql_base_insert(struct sql_base *b, enum sql_table table, const struct sql_value *row);
+
+/* Makes one more table, of columns as SQL has them ("name TEXT, calls INTEGER"); rows of `count`
+ * values go to the last that was made. Likewise. */
+int sql_base_add_table(struct sql_base *b, const char *name, const char *columns);
+int sql_base_add_row(struct sql_base *b, const struct sql_value *row, unsigned count);
 
 /* Everything is in the file; likewise. Nothing may be inserted any more. */
 int sql_base_finish(struct sql_base *b);

@@ -2,7 +2,8 @@
 /*
  * What the files of the SQLite exporter share: sqlite_writer.c the events, sqlite_facts.c what
  * stands beside them (processes, devices, enumerations, losses, steps), sqlite_idle.c where the
- * devices' time went, sqlite_texts.c StringIds, sql_base.c the database.
+ * devices' time went, sqlite_sums.c the report's tables of sums, sqlite_texts.c StringIds,
+ * sql_base.c the database.
  *
  * As in nsys' exports, times are ns since the session's start, which is the first event of all
  * recordings; a thread is its machine, pid and tid in one number; a correlation id is one process's
@@ -14,6 +15,7 @@
 #ifndef GPUPROF_COLLECTOR_SQLITE_WRITER_H
 #define GPUPROF_COLLECTOR_SQLITE_WRITER_H
 
+#include "analyse/analyses.h"
 #include "base/key_map.h"
 #include "export/export_writer.h"
 #include "export/sql_base.h"
@@ -109,5 +111,9 @@ int sqlite_range_names(struct export_writer *w, const struct range *range, uint6
 /* ---- sqlite_idle.c: likewise, behind them; nothing where the scope has no idle time ---- */
 
 int sqlite_idle(struct export_writer *w);
+
+/* ---- sqlite_sums.c: likewise, a table for each that the report adds up ---- */
+
+int sqlite_sums(struct export_writer *w, struct sums *s);
 
 #endif

@@ -11,9 +11,13 @@ void sums_init(struct sums *s, const struct sums_info *info, const struct record
 {
     uint64_t more = recording_bytes(rec) / SUMS_FILE_BYTES;
     uint64_t most = SUMS_ROWS_MAX - SUMS_ROWS_FREE;
+    bool is_bounded = false;
+    for (unsigned i = 0; i < SUMS_KEYS; i++)
+        is_bounded |= info->keys[i] == KEY_TEXT || info->keys[i] == KEY_NUMBER;
+    more = SUMS_ROWS_FREE + (more < most ? more : most) - 1;
     *s = (struct sums){.info = info,
                        .rec = rec,
-                       .count_max = SUMS_ROWS_FREE + (uint32_t)(more < most ? more : most) - 1,
+                       .count_max = is_bounded ? (uint32_t)more : UINT32_MAX,
                        .histogram_rows = histogram_rows};
 }
 

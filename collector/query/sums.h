@@ -5,8 +5,10 @@
  * order, a bound on rows, cells, parts and merging follow from the declaration. All tables of
  * the report that are declared so are in analyse/analyses.c.
  *
- * Memory: 200 bytes a row, and a histogram where it has one; at most SUMS_ROWS_MAX rows, and of
- * files so many as their size bears out. What goes beyond that is in one row for the rest.
+ * Memory: 200 bytes a row, and a histogram where it has one. Rows of functions, processes and
+ * threads are as many as the recording has of these; of texts and numbers there are at most
+ * SUMS_ROWS_MAX, and so many as the size of the files bears out. What goes beyond that is in one
+ * row for the rest.
  */
 #ifndef GPUPROF_COLLECTOR_SUMS_H
 #define GPUPROF_COLLECTOR_SUMS_H

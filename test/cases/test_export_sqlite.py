@@ -19,7 +19,7 @@ from made_ops import MAIN, OTHER, TYPES, Recording, labelled_product
 WORK = ["CUPTI_ACTIVITY_KIND_" + name for name in ("KERNEL", "MEMCPY", "MEMSET", "GRAPH_TRACE")]
 OURS = {"GPUPROF_" + name for name in ("PROCESSES", "CLOCKS", "LOSSES", "STEPS", "OPERATORS",
                                        "MEMORY", "LIBRARY_CALLS", "OVERHEAD", "GPU_TIME", "IDLE",
-                                       "RANK_WAITS", "ARRIVALS")}
+                                       "RANK_WAITS", "ARRIVALS", "FUNCTIONS", "CALLS_BY_THREAD")}
 MS = 10**6
 NESTED = 2  # RECORD_NESTED
 KERNELS = """SELECT s.value, count(*), sum(k.end - k.start) FROM CUPTI_ACTIVITY_KIND_KERNEL AS k
@@ -403,6 +403,20 @@ def test_who_waited_for_whom(make_gpu, export):
     assert rows == [(0, 1, 3, 20 * MS, 20 * MS), (2, 1, 3, 20 * MS, 20 * MS)]
     assert list(base.execute("SELECT DISTINCT place FROM GPUPROF_IDLE WHERE waitedForPid")) == [
         ("rank 1",)]
+
+
+def test_tables_of_sums_are_those_of_the_report(make_gpu, run_collector, export):
+    """With the columns of the JSON, of the whole and of a piece."""
+    folder = make_gpu("train", 2, 6)
+    for i, piece in enumerate(([], ["--step=2:4"])):
+        told = json.loads(run_collector("report", "--format=json", "--by=thread", *piece,
+                                        "--table=functions,calls_by_thread", folder).stdout)
+        base = export(*piece, folder, name=f"{i}.sqlite")
+        for name in ("functions", "calls_by_thread"):
+            found = base.execute(f"SELECT * FROM GPUPROF_{name.upper()}")
+            names = [column[0] for column in found.description]
+            assert [{k: v for k, v in zip(names, row) if v is not None}
+                    for row in found] == told[name] != []
 
 
 def test_tables_are_there_without_rows(make_stacks, run_collector, tmp_path):
