@@ -101,7 +101,6 @@ static void rest(uint32_t wake, uint64_t took_ns)
 /* To another process, which is about to kill this one. */
 static void answer(uint32_t asked)
 {
-    gpu_parse_drain(ANSWER_NS);
     atomic_store(live_word(LIVE_OFFSET_ANSWERED), asked);
     futex_wake_all_shared(live_word(LIVE_OFFSET_ANSWERED));
 }
@@ -124,8 +123,10 @@ static void *flush_main(void *data)
         atomic_store(&synced.state, gpu.shared ? SYNCED_NOBODY : SYNCED_RESTS);
         if (!look(requested, is_killed, &is_asked, &took_ns))
             break;
-        if (is_killed)
+        if (is_killed) {
+            gpu_parse_drain(ANSWER_NS);
             answer(asked);
+        }
         if (is_asked) {
             atomic_store(&gpu_flusher.done, requested);
             futex_wake_all(&gpu_flusher.done);
@@ -135,6 +136,7 @@ static void *flush_main(void *data)
     }
     atomic_store(&synced.state, SYNCED_NOBODY);
     atomic_store(live_word(LIVE_OFFSET_FLUSHER), 0);
+    answer(atomic_load(live_word(LIVE_OFFSET_ASKED))); /* who asked meanwhile waits for nothing */
     atomic_store(&gpu_flusher.running, 0);
     futex_wake_all(&gpu_flusher.done);
     own_thread_end();

@@ -484,6 +484,24 @@ def test_the_killer_waits_for_no_answer_long(run, hangs):
     run_python(run, PYTHON_WORK + text, PYTHON_OTHER, SIMCUPTI_FLUSH_HANG=hangs)
 
 
+# At its end it says so and stays, behind gpuprof's own end.
+PYTHON_ENDED = """
+import ctypes
+libc = ctypes.CDLL(None)
+libc.__cxa_atexit(libc.pause, None, None)
+libc.__cxa_atexit(libc.perror, b"ends", None)
+""" + PYTHON_WORK + "work(0)"
+
+
+def test_the_killer_of_one_that_ends(run):
+    """It waits for no answer of a process whose records are all there already."""
+    text = (PYTHON_OTHERS % "begin = time.monotonic()\nfor other in others:\n    other.kill()\n"
+            "assert time.monotonic() - begin < .1").replace("stdout=", "stderr=").replace(
+                "stdout.read", "stderr.read")
+    runs = run_python(run, PYTHON_WORK + text, PYTHON_ENDED)
+    assert [one.kinds()[gpu_truth.SET] for one in runs] == [100, 100]
+
+
 def test_often_waited_for(run):
     """However often: CUPTI is asked some 60 times a second at most."""
     done = run(gpu_work(), "launch", "sync", "often-wait", GPUPROF_GPU_FLUSH="30s")
