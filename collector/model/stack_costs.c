@@ -132,7 +132,6 @@ static int take_slice(void *context, const struct slice *slice)
     cost->calls += weight;
     cost->open += r->flags & RECORD_OPEN ? weight : 0;
     cost->host_ns += ns * weight;
-    cost->max_ns = ns > cost->max_ns ? ns : cost->max_ns;
     cost->bytes += allocated_bytes(e) * weight;
     return 0;
 }
@@ -314,7 +313,6 @@ void stack_cost_add(struct stack_cost *to, const struct stack_cost *more)
     to->calls += more->calls;
     to->open += more->open;
     to->host_ns += more->host_ns;
-    to->max_ns = more->max_ns > to->max_ns ? more->max_ns : to->max_ns;
     to->works += more->works;
     to->gpu_ns += more->gpu_ns;
     to->bytes += more->bytes;
