@@ -17,7 +17,7 @@ struct stack_cost {
     uint64_t calls;
     uint64_t open; /* of these: that had not returned */
     uint64_t host_ns;
-    uint64_t works;  /* kernels, copies, sets, graphs */
+    uint64_t works; /* kernels, copies, sets, graphs */
     uint64_t gpu_ns;
     uint64_t bytes; /* allocated */
 };
