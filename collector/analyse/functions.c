@@ -32,9 +32,11 @@ static int take_call(void *context, const struct slice *s)
 static void print_notes(const struct table *t, FILE *out)
 {
     const struct sums *s = t->source;
+    bool nested = false;
+    for (uint32_t i = 0; i < s->count; i++)
+        nested |= s->rows[i].values[OUTER] < s->rows[i].values[TOTAL];
     fprintf(out, "\nmedian and p95 are within 1 %%; share is of the time in calls%s\n",
-            s->whole[OUTER] < s->whole[TOTAL] ? ", and a call's inside another is in that one's"
-                                              : "");
+            nested ? ", and a call's inside another is in that one's" : "");
     if (s->whole[RECORDED] < s->whole[CALLS])
         fprintf(out, "~: estimated; since a step of --overhead-max only some of these calls are "
                      "recorded\n");
