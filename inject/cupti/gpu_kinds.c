@@ -73,6 +73,7 @@ static bool change(void)
             atomic_fetch_or(&gpu.kinds, bit); /* first: who finds it there expects records */
             if (gpu_scope_enable(kind, true) == CUPTI_SUCCESS) {
                 done |= bit;
+                atomic_fetch_or(&gpu.kinds, bit); /* again: an end may have taken it meanwhile */
             } else {
                 atomic_fetch_and(&gpu.kinds, ~bit);
                 add_missing(wanted_kinds[i].what);
