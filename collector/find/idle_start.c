@@ -98,18 +98,28 @@ int idle_start_end(const struct idle *d, uint32_t process, uint64_t *end_ns)
     return error;
 }
 
+/* The device of the process that has worked longest so far: it starts nothing up that works. */
+static uint64_t most_work_ns(const struct idle *d, const struct process *process)
+{
+    uint64_t most_ns = 0;
+    for (uint32_t i = 0; i < d->device_count; i++) {
+        uint64_t ns = d->devices[i].process == process ? idle_work_ns(&d->devices[i]) : 0;
+        most_ns = ns > most_ns ? ns : most_ns;
+    }
+    return most_ns;
+}
+
 void idle_start_gap(struct idle *d, struct idle_device *device, const struct idle_gap *gap)
 {
     struct idle_early *early = &d->processes[device->process->index].early;
     const struct walk_filter *f = d->walk->filter;
     uint64_t ns = gap->end_ns > gap->begin_ns ? gap->end_ns - gap->begin_ns : 0;
-    uint64_t work_ns = idle_work_ns(device);
     if (!d->steps || (f && f->is_of_time) || gap->is_first || early->once_count == IDLE_ONCE_MAX ||
-        ns < ONCE_NS || work_ns > ns / ONCE_WORK_PART)
+        ns < ONCE_NS || most_work_ns(d, device->process) > ns / ONCE_WORK_PART)
         return;
     early->once[early->once_count] = (struct idle_once){.begin_ns = gap->begin_ns,
                                                         .end_ns = gap->end_ns,
-                                                        .work_ns = work_ns,
+                                                        .work_ns = idle_work_ns(device),
                                                         .device = (uint32_t)(device - d->devices)};
     device->once = ++early->once_count;
 }

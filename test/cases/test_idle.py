@@ -839,6 +839,17 @@ def test_what_comes_once_is_start_up_without_steps(report, gaps, wanted):
     assert ("host-bound" in [row["id"] for row in found["findings"]]) == (not wanted)
 
 
+@pytest.mark.parametrize("first", [0, 1])
+def test_another_device_that_works_starts_nothing(report, first):
+    """Both warm up, one works, then the other does: what that waited for is no start-up."""
+    s = Script()
+    for device in (0, 1, *[first] * 100, *[1 - first] * 100):
+        s.launch(lasts=WORKS_US, device=device)
+        s.now += WORKS_US + REST_US
+    assert {row["place"] for row in report(s)["idle"] if row["cause"] == "start-up"} == \
+        {"import and the program's start", "cudaLaunchKernel"}
+
+
 def test_until_when_start_up_is_said_to_last(run_verb, make_records):
     folder = make_records(paused([COMPILES, *HEALTHY]).text())
     assert "until a GPU's first work, and long pauses soon after it; shares are of the rest\n" in \
