@@ -27,7 +27,7 @@
 #define LIVE_OFFSET_BYTES       2072 /* u64 the file's size; a shorter one was cut. 0: not said */
 #define LIVE_OFFSET_ALIVE       2080 /* u64 ticks when its process was seen alive; 0: not said */
 #define LIVE_OFFSET_FLIGHT      2088 /* u64 offset of a recorder (flight.h); 0: it has none */
-#define LIVE_OFFSET_FLUSHER     2096 /* u32 process id while a thread answers; 0: nobody does */
+#define LIVE_OFFSET_FLUSHER     2096 /* u32 process's start_time while a thread answers, or 0 */
 #define LIVE_OFFSET_WAKE        2100 /* u32 shared futex: raised to wake that thread */
 #define LIVE_OFFSET_ASKED       2104 /* u32 number of the last flush that another process wants */
 #define LIVE_OFFSET_ANSWERED    2108 /* u32 shared futex: number of the last such flush done */

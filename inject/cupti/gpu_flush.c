@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cupti/gpu_flush.h"
 
-#include <unistd.h>
-
 #include "base/futex.h"
 #include "base/say.h"
 #include "base/ticks.h"
@@ -111,7 +109,7 @@ static void *flush_main(void *data)
     own_thread_begin("gpuprof-flush");
     gpu_devices_read(); /* not where CUPTI is started: that may be in one of its callbacks */
     synced.wake = gpu_flush_wake;
-    atomic_store(live_word(LIVE_OFFSET_FLUSHER), (uint32_t)getpid());
+    atomic_store(live_word(LIVE_OFFSET_FLUSHER), (uint32_t)gp.header.start_time);
     for (;;) {
         uint32_t wake = atomic_load(live_word(LIVE_OFFSET_WAKE));
         uint32_t asked = atomic_load(live_word(LIVE_OFFSET_ASKED));

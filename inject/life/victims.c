@@ -37,6 +37,7 @@ struct victims {
     int signal;
     pid_t group; /* whose members alone, except for the caller; 0: one process; -1: all */
     uint32_t pid;
+    uint32_t begin; /* of this process; its number may be another one in its own namespace */
     uint64_t end_ns;
     unsigned files_left; /* of this process */
     unsigned count;
@@ -62,15 +63,15 @@ static bool is_ours(int fd, mode_t type)
 }
 
 /* False: it answers nobody, or has not answered the last one who asked: it may hang. */
-static bool answers(int fd, uint32_t pid, uint32_t *answered)
+static bool answers(int fd, uint32_t begin, uint32_t *answered)
 {
     uint8_t head[LIVE_OFFSET_ANSWERED + 4 - LIVE_OFFSET_MAGIC];
 #define HEAD(offset) (head + (offset)-LIVE_OFFSET_MAGIC)
     if (pread(fd, head, sizeof head, LIVE_OFFSET_MAGIC) != sizeof head)
         return false;
     *answered = load_u32(HEAD(LIVE_OFFSET_ANSWERED));
-    return load_u64(HEAD(LIVE_OFFSET_MAGIC)) == LIVE_MAGIC &&
-           load_u32(HEAD(LIVE_OFFSET_FLUSHER)) == pid &&
+    return load_u64(HEAD(LIVE_OFFSET_MAGIC)) == LIVE_MAGIC && begin &&
+           load_u32(HEAD(LIVE_OFFSET_FLUSHER)) == begin &&
            load_u32(HEAD(LIVE_OFFSET_ASKED)) == *answered;
 #undef HEAD
 }
@@ -78,7 +79,7 @@ static bool answers(int fd, uint32_t pid, uint32_t *answered)
 static void ask(struct victims *all, int fd)
 {
     struct victim *v = &all->all[all->count];
-    if (!is_ours(fd, S_IFREG) || !answers(fd, all->pid, &v->answered))
+    if (!is_ours(fd, S_IFREG) || !answers(fd, all->begin, &v->answered))
         return;
     v->head = mmap(NULL, LIVE_HEAD_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
     if (v->head == MAP_FAILED)
@@ -89,7 +90,7 @@ static void ask(struct victims *all, int fd)
         munmap(v->head, LIVE_HEAD_BYTES);
 }
 
-/* The child of a fork may have its parent's file open, too: the number in the file tells. */
+/* The child of a fork may have its parent's file open, too: the begin in the file tells. */
 static bool visit_file(int files, const char *name, void *data)
 {
     struct victims *all = data;
@@ -110,12 +111,13 @@ static bool visit_file(int files, const char *name, void *data)
 }
 
 /* The kernel tells of signals 1 to 31 here, and of the first thread's mask. */
-static bool would_end(const struct victims *all, const char *stat)
+static bool would_end(struct victims *all, const char *stat)
 {
     const char *state = proc_stat_field(stat, PROC_STAT_STATE);
     const char *caught = proc_stat_field(stat, PROC_STAT_CAUGHT);
     if (!caught || strchr("TtZX", *state) || all->pid == (uint32_t)getpid())
         return false;
+    all->begin = (uint32_t)strtoull(proc_stat_field(stat, PROC_STAT_START_TIME), NULL, 10);
     if (all->signal == SIGKILL)
         return true;
     for (unsigned f = PROC_STAT_BLOCKED; f <= PROC_STAT_CAUGHT; f++)

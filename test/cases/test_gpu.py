@@ -6,6 +6,7 @@ import json
 import resource
 import signal
 import struct
+import subprocess
 import sys
 import time
 
@@ -430,8 +431,8 @@ PYTHON_ENDS = {
 }
 
 
-def run_python(run, text, other, status=0, **env):
-    return run(sys.executable, "-c", text, other, status=status, stderr=None, count=None,
+def run_python(run, text, *others, status=0, **env):
+    return run(sys.executable, "-c", text, *others, status=status, stderr=None, count=None,
                same_output=False, GPUPROF_GPU_FLUSH="30s", LD_LIBRARY_PATH=toolchain.SIM, **env)
 
 
@@ -443,6 +444,26 @@ def test_python_ends(run, end):
     assert sum(one.kinds()[gpu_truth.SET] for one in runs) == 200
     for one in runs:
         assert len(gpu_truth.made(one.lines)) == sum(one.kinds().values()) > 0
+
+
+OTHER_NAMESPACE = """
+import os, signal, subprocess, sys
+other = subprocess.Popen([*sys.argv[2:], sys.executable, "-c", sys.argv[1]],
+                         stdout=subprocess.PIPE)
+other.stdout.read(1)
+with open(f"/proc/{other.pid}/task/{other.pid}/children") as children:
+    os.kill(int(children.read()), signal.SIGKILL)
+other.wait()
+"""
+
+
+def test_killed_from_another_namespace(run):
+    """To itself it is process 1."""
+    unshare = ["unshare", "--user", "--map-root-user", "--pid", "--fork"]
+    if subprocess.run([*unshare, "true"], capture_output=True, check=False).returncode:
+        pytest.skip("no namespaces here")
+    runs = run_python(run, PYTHON_WORK + OTHER_NAMESPACE + "work(0)", PYTHON_OTHER, *unshare)
+    assert [one.kinds()[gpu_truth.SET] for one in runs] == [100, 100]
 
 
 SPARED = PYTHON_WORK + """

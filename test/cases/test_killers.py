@@ -55,7 +55,9 @@ def hang():
     live = os.open(f"{sys.argv[1]}/gpuprof-{os.getpid():032}.live", os.O_RDWR | os.O_CREAT)
     os.truncate(live, 4096)
     os.pwrite(live, b"\\0GUPIVE1", 2048)
-    os.pwrite(live, os.getpid().to_bytes(4, "little"), 2096)
+    with open("/proc/self/stat") as stat:
+        begin = int(stat.read().rpartition(")")[2].split()[19])
+    os.pwrite(live, begin.to_bytes(8, "little")[:4], 2096)
 pids = [child(hang) for _ in range(20)]
 first = seconds(pids[0], signal.SIGTERM)
 whole = first + sum(seconds(pid, signal.SIGTERM) for pid in pids[1:])
