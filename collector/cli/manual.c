@@ -163,7 +163,7 @@ static void each_table(item_fn *item, bool is_whole)
         const struct table_info *info = tables[i].info;
         char text[TABLE_TEXT_BYTES], columns[TABLE_TEXT_BYTES] = "";
         const char *way = info->by ? ways[info->by] : "";
-        if (!info->key || (i && strcmp(info->name, tables[i - 1].info->name) == 0))
+        if (i && strcmp(info->name, tables[i - 1].info->name) == 0)
             continue;
         if (is_whole)
             columns_text(info, columns, sizeof columns);

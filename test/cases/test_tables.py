@@ -242,8 +242,9 @@ def test_csv_is_the_json(make_gpu, make_ops, make_stacks, tmp_path, run_collecto
 def test_files_of_csv(report, run_collector, tmp_path, data):
     """In a folder that is there, or ends in a slash; and why there are none is said."""
     (tmp_path / "there").mkdir()
-    for folder in "there", "new/":
-        assert report("--format=csv", "--table=functions", "-o", folder).stderr == ""
+    for options in ["--format=csv", "-o", "there"], ["-o", "new/"]:
+        assert report("--table=functions", *options).stderr == ""
+        folder = options[-1]
         [path] = (tmp_path / folder).iterdir()
         assert path.name == "functions.csv" and len(csv_tables.table(path.read_text())) == 3
     report("--format=csv", "--table=steps,failures", "-o", "there")  # which have no rows
