@@ -74,8 +74,8 @@ const struct option_info option_infos[] = {
      "pictures; .pickle: a snapshot as PyTorch makes them, a file for each process; default: "
      "standard output"},
     {OPTION_FORMAT, 0, "format", "text|json|csv|html", CHOICE(format),
-     "how the tables are written; default: as the name of the file ends: .json, .csv or .html (a "
-     "page for a browser), or else text"},
+     "how the tables are written; default: as the name of the file ends: .json, .csv (DIR/: csv, "
+     "too) or .html (a page for a browser), or else text"},
     {OPTION_BY, 0, "by", "name|grid|shape|range|stack|python-line|thread", CHOICE(by),
      "a row of kernels is a name, or a name with its grid and block; a row of operators a name, "
      "or a name with the sizes of its inputs (shape), the label or range around it (range), or the "
@@ -83,11 +83,11 @@ const struct option_info option_infos[] = {
      "of the lines of Python, or of the threads that made them, in place of the others (json, csv: "
      "beside them)"},
     {OPTION_TABLE_FORM, 0, "format", "text|json|csv", CHOICE(format),
-     "how the tables are written; default: as the name of the file ends: .json or .csv, or else "
-     "text"},
+     "how the tables are written; default: as the name of the file ends: .json or .csv (DIR/: csv, "
+     "too), or else text"},
     {OPTION_STATS_FORM, 'f', "format", "text|json|csv", CHOICE(format),
      "how the tables are written (nsys' column and table are text); default: as the name of the "
-     "file ends: .json or .csv, or else text"},
+     "file ends: .json or .csv (DIR/: csv, too), or else text"},
     {OPTION_MEMORY_BY, 0, "by", "python-line|stack|operator|function|kind|library",
      CHOICE(memory_by),
      "who an owner is: the innermost line of Python, the stack, or the operator around the call "

@@ -107,7 +107,8 @@ enum report_format verb_output_format(const struct options *options)
         return options->format;
     if (verb_output_is(options->output, "json"))
         return FORMAT_JSON;
-    if (verb_output_is(options->output, "csv"))
+    size_t length = options->output ? strlen(options->output) : 0;
+    if (verb_output_is(options->output, "csv") || (length && options->output[length - 1] == '/'))
         return FORMAT_CSV;
     if (verb_output_is(options->output, "html") || verb_output_is(options->output, "htm"))
         return FORMAT_HTML;

@@ -21,8 +21,8 @@ enum exit_code verb_output_failed(const char *path, int error);
  */
 bool verb_output_is(const char *path, const char *kind);
 
-/* That of tables: as the options say, or else the file's name; FORMAT_BY_NAME: there is none of
- * that name. */
+/* That of tables: as the options say, or else the file's name (DIR/ is csv, which alone has a file
+ * for each table); FORMAT_BY_NAME: there is none of that name. */
 enum report_format verb_output_format(const struct options *options);
 
 /* EXIT_OK, or another exit code: then it is not open. The second: of one of several files, in a
