@@ -162,10 +162,9 @@ const char *diff_headline(const struct comparison *c, char text[HEADLINE_BYTES])
     case RESULT_UNSURE:
         if (c->sides[0]->count < COMPARISON_RUNS_MIN || c->sides[1]->count < COMPARISON_RUNS_MIN) {
             bool is_one = c->sides[0]->count == 1 && c->sides[1]->count == 1;
-            snprintf(text, HEADLINE_BYTES,
-                     "inconclusive: %s is sure: record %d or more on each side",
-                     is_one ? "one run each, of which nothing"
-                            : "too few runs, of which only what is exact",
+            snprintf(text, HEADLINE_BYTES, "inconclusive: %s: record %d or more on each side",
+                     is_one ? "one run each is not enough"
+                            : "too few runs, only what is exact is sure",
                      COMPARISON_RUNS_MIN + 1);
             break;
         }

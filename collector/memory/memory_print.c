@@ -53,8 +53,8 @@ enum exit_code memory_view_check(const struct memory_view *v, enum report_format
             return usage_error("memory: no table is named '%.*s'; there are %s", (int)length, word,
                                names);
         if (v->is_piece && !is_in("places,owners,curve", info->name))
-            return usage_error("memory: --from and --to: the table %s is never of a piece of the "
-                               "time; places, owners and curve are",
+            return usage_error("memory: --from and --to: the table %s is always of the whole "
+                               "recording; name only places, owners and curve",
                                info->name);
         word += length;
         if (!*word)

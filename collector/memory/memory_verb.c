@@ -110,9 +110,9 @@ enum exit_code memory_verb(const struct options *options)
                            ".html or .pickle, or say --format",
                            options->output);
     if (view.is_piece && (!has_tables || !view.tables || options->memory_at == MEMORY_AT_TIME))
-        return usage_error("memory: --from and --to: only the tables places, owners and curve "
-                           "(--table=owners, without --at=TIME) or a page (.html) are of a piece "
-                           "of the time; --at=TIME says who held the memory at a moment");
+        return usage_error("memory: --from and --to need --table=places,owners,curve (or some of "
+                           "these; without --at=TIME) or a page (-o page.html); --at=TIME alone "
+                           "says who held the memory at a moment");
     enum exit_code code = has_tables ? memory_view_check(&view, format) : check_snapshot(options);
     if (code != EXIT_OK)
         return code;

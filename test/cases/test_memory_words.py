@@ -157,8 +157,8 @@ def test_wrong_usage(run_collector):
                         (["-o", "x.svgz"], "not a kind that can be written"),
                         (["-o", "x.svg"], "name it .txt, .csv, .json, .html or .pickle"),
                         (["-o", "x.html", "--by=stack"], "a page has all tables"),
-                        *[(["--from=1ms", *options], "only the tables places, owners and curve") for
+                        *[(["--from=1ms", *options], "need --table=places,owners,curve") for
                           options in ([], ["-o", "x.pickle"], ["--table=owners", "--at=3ms"])],
-                        (["--to=1s", "--table=owners,leaks"], "leaks is never of a piece")):
+                        (["--to=1s", "--table=owners,leaks"], "leaks is always of the whole")):
         done = run_collector("memory", *words, "x")
         assert done.returncode == 2 and says in done.stderr, words
