@@ -288,8 +288,9 @@ def test_what_is_no_loss_is_found_from_the_first_screen(run_collector):
         return run_collector("report", *options, "--keep-live", CORPUS / f"{name}.gpuprof").stdout
     text = report("live-good")
     assert "\n  lost       nothing; notes: --table=losses\n" in text
-    table = "\nlosses and notes\n         count  what\n             5  events read from the live file (nothing is " \
-            "missing)\n             1  calls that had not returned (nothing is missing)\n"
+    table = "\nlosses and notes\n         count  what\n" \
+            "             5  events read from the live file (nothing is missing)\n" \
+            "             1  calls that had not returned (nothing is missing)\n"
     assert text.endswith(table) and text.count("losses and notes") == 1
     assert report("live-good", "--table=losses").endswith(table)
     assert report("live-good", "--table=functions,losses").count("losses and notes") == 1
