@@ -39,11 +39,13 @@ static int tied(void *context, const struct slice *s)
 
 static const struct column columns[] = {
     {NULL, "thread and process", .shows = SHOWS_KEY, .of = THREAD,
-     .doc = "the thread, with its process"},
-    {"host", .shows = SHOWS_HOST, .of = THREAD},
-    {"pid", NULL, COLUMN_NUMBER, .ascending = true, .shows = SHOWS_PID, .of = THREAD},
-    {"tid", NULL, COLUMN_NUMBER, .ascending = true, .shows = SHOWS_TID, .of = THREAD},
-    {"thread", .shows = SHOWS_THREAD, .of = THREAD},
+     .doc = "the thread, with its process (in the text)"},
+    {"host", .shows = SHOWS_HOST, .of = THREAD, .doc = "the host that it ran on"},
+    {"pid", NULL, COLUMN_NUMBER, .ascending = true, .shows = SHOWS_PID, .of = THREAD,
+     .doc = "its process"},
+    {"tid", NULL, COLUMN_NUMBER, .ascending = true, .shows = SHOWS_TID, .of = THREAD,
+     .doc = "its number"},
+    {"thread", .shows = SHOWS_THREAD, .of = THREAD, .doc = "its name"},
     {"calls", "calls", COLUMN_COUNT, 12, .shows = SHOWS_VALUE, .of = CALLS, .is_estimated = true,
      .doc = "how many calls it made"},
     {"estimated_from", NULL, COLUMN_COUNT, .shows = SHOWS_RECORDED, .of = RECORDED,

@@ -102,7 +102,7 @@ def test_a_recipe_does_what_it_says(machine, recipe):
         assert (machine.folder.parent / "gh").read_text() == \
             "pr comment 17 --edit-last --create-if-none -F diff.md\n"
         summary = (machine.folder / "diff.txt").read_text()
-        assert (machine.folder.parent / "summary").read_text() == f"```\n{summary}```\n"
+        assert (machine.folder.parent / "summary").read_text() == f"```\n{summary}\n```\n"
 
 
 @pytest.mark.long
