@@ -51,18 +51,21 @@ least = min(seconds(pid, signal.SIGTERM) for pid in pids)
 assert least < 0.05, least
 """
 SILENT = CHILDREN + """
-def hang():
+def hang(asked=0):
     live = os.open(f"{sys.argv[1]}/gpuprof-{os.getpid():032}.live", os.O_RDWR | os.O_CREAT)
     os.truncate(live, 4096)
     os.pwrite(live, b"\\0GUPIVE1", 2048)
     with open("/proc/self/stat") as stat:
         begin = int(stat.read().rpartition(")")[2].split()[19])
     os.pwrite(live, begin.to_bytes(8, "little")[:4], 2096)
+    os.pwrite(live, asked.to_bytes(4, "little"), 2104)
 pids = [child(hang) for _ in range(20)]
 first = seconds(pids[0], signal.SIGTERM)
 whole = first + sum(seconds(pid, signal.SIGTERM) for pid in pids[1:])
 last = seconds(child(hang), signal.SIGKILL)
-assert 0.1 <= first < 0.2 and 1 <= whole < 1.6 and last >= 0.1, (first, whole, last)
+others = seconds(child(lambda: hang(1)), signal.SIGHUP)
+assert 0.1 <= others < 0.2 and 0.1 <= first < 0.2 and 1 <= whole < 1.6 and last >= 0.1, \\
+    (others, first, whole, last)
 """
 
 
@@ -70,6 +73,6 @@ assert 0.1 <= first < 0.2 and 1 <= whole < 1.6 and last >= 0.1, (first, whole, l
                          ids=["harmless", "descriptors", "silent"])
 def test_what_asking_costs(text, tmp_path):
     """Signals to a group that handles them; the end of a process with many descriptors; those that
-    do not answer: a second for all, and another signal has its own time."""
+    do not answer, also whom others ask: a second for all, and another signal has its own time."""
     subprocess.run([sys.executable, "-c", text, tmp_path], check=True, timeout=60,
                    env=dict(os.environ, LD_PRELOAD=str(BUILD / "libgpuprof.so")))
