@@ -194,7 +194,7 @@ sections.overview = (box, o) => {
   const facts = [
     ["Wall time", time(o.wall_ns)],
     o.start_up_ns > START_UP_MIN * o.wall_ns &&
-      ["Of it start-up", `${time(o.start_up_ns)}, until ${o.start_up_end}`],
+      ["Start-up", `${time(o.start_up_ns)}, until ${o.start_up_end}`],
     recorded && ["Of the GPUs' time recorded", percent(recorded)],
     median && ["Median step", time(median.duration_ns)],
     median && ["Steps", count(data.steps.whole)], ["Processes", count(o.process_count)],

@@ -44,7 +44,7 @@ def check_sections_are_there_with_what_was_recorded(page, chromium):
     assert abs(why - 100 * idle / run) < 0.5
     facts = dict(zip(page.texts(".facts dt"), page.texts(".facts dd")))
     assert (facts["Processes"], facts["GPUs"], facts["Steps"]) == ("2", "2", "12")
-    assert facts["Of it start-up"].endswith(", until " + data_of_page(page)["overview"]
+    assert facts["Start-up"].endswith(", until " + data_of_page(page)["overview"]
                                             ["start_up_end"]), facts
     assert facts["Median step"] == "100 \u00b5s" and facts["Kernels"] == "24"
     assert [row[0] for row in page.rows("#kernels")] == ["gemm", "ncclDevKernel_AllReduce"]
