@@ -16,7 +16,8 @@ struct idle_maker {
 
 #define IDLE_EARLY_STEPS 5
 #define IDLE_EARLY_MAX   12
-#define IDLE_ONCE_MAX    8
+#define IDLE_ONCE_MAX    64 /* of all devices of a process */
+#define IDLE_ONCE_DEVICE 8  /* what a device waits for more often does not come once */
 
 /* A long gap of a device that has done little work so far. Where a program has no steps, it is
  * start-up if nothing like it comes again. */
@@ -35,6 +36,7 @@ struct idle_once {
 struct idle_early {
     uint64_t at_ns[IDLE_EARLY_MAX];
     struct idle_once once[IDLE_ONCE_MAX];
+    uint64_t once_until_ns; /* no such gap is later */
     uint32_t once_count;
     uint32_t count;
     uint32_t of_kind; /* how many of those are marks of the kind that goes before others so far */
@@ -45,17 +47,17 @@ struct idle_early {
  * the gap that the time is in. */
 #define IDLE_EPOCH_BITS 4
 #define IDLE_EPOCH_MASK ((1u << IDLE_EPOCH_BITS) - 1)
-_Static_assert(IDLE_EARLY_MAX < IDLE_EPOCH_MASK && IDLE_ONCE_MAX < IDLE_EPOCH_MASK,
+_Static_assert(IDLE_EARLY_MAX<IDLE_EPOCH_MASK && IDLE_ONCE_MAX<IDLE_LATE>> IDLE_EPOCH_BITS,
                "no epoch is IDLE_LATE");
 
-static inline uint8_t idle_epoch(const struct idle_early *early, uint64_t ns)
+static inline uint16_t idle_epoch(const struct idle_early *early, uint64_t ns)
 {
-    uint32_t count = early->count, once = early->once_count;
+    uint32_t count = early->count, once = ns < early->once_until_ns ? early->once_count : 0;
     while (count && early->at_ns[count - 1] > ns)
         count--;
     while (once && (ns < early->once[once - 1].begin_ns || ns >= early->once[once - 1].end_ns))
         once--;
-    return (uint8_t)(once << IDLE_EPOCH_BITS | count);
+    return (uint16_t)(once << IDLE_EPOCH_BITS | count);
 }
 
 /* Some of a gap, between busy times. */

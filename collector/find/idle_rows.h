@@ -51,7 +51,7 @@ enum idle_side {
     IDLE_SIDES
 };
 
-#define IDLE_LATE UINT8_MAX /* an epoch: no start-up in any case */
+#define IDLE_LATE UINT16_MAX /* an epoch: no start-up in any case */
 
 struct idle_place {
     uint64_t word;
@@ -59,8 +59,8 @@ struct idle_place {
     uint32_t function; /* struct function index, or IDLE_NONE */
     uint32_t kind;     /* enum idle_word */
     uint8_t is_open;   /* 1: of a call that never returned, whose time is a row of its own */
-    uint8_t epoch;     /* as idle_epoch has it; behind idle_finish 0 */
-    uint16_t side;     /* enum idle_side */
+    uint8_t side;      /* enum idle_side */
+    uint16_t epoch;    /* as idle_epoch has it; behind idle_finish 0 */
     /* Where it is before a call: what the thread had come from, likewise. */
     uint64_t from_word;
     uint32_t from_stack;

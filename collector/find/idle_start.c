@@ -115,13 +115,17 @@ void idle_start_gap(struct idle *d, struct idle_device *device, const struct idl
     const struct walk_filter *f = d->walk->filter;
     uint64_t ns = gap->end_ns > gap->begin_ns ? gap->end_ns - gap->begin_ns : 0;
     if (!d->steps || (f && f->is_of_time) || gap->is_first || early->once_count == IDLE_ONCE_MAX ||
-        ns < ONCE_NS || most_work_ns(d, device->process) > ns / ONCE_WORK_PART)
+        device->once_count == IDLE_ONCE_DEVICE || ns < ONCE_NS ||
+        most_work_ns(d, device->process) > ns / ONCE_WORK_PART)
         return;
     early->once[early->once_count] = (struct idle_once){.begin_ns = gap->begin_ns,
                                                         .end_ns = gap->end_ns,
                                                         .work_ns = idle_work_ns(device),
                                                         .device = (uint32_t)(device - d->devices)};
     device->once = ++early->once_count;
+    device->once_count++;
+    if (gap->end_ns > early->once_until_ns)
+        early->once_until_ns = gap->end_ns;
 }
 
 void idle_start_host(struct idle *d, const struct idle_device *device, uint64_t end_ns, uint64_t ns)

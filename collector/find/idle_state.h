@@ -70,6 +70,7 @@ struct idle_device {
     struct idle_maker launcher; /* of its last kernel or graph, if it is known */
     struct idle_held *held;     /* owned; NULL: nothing yet */
     uint32_t once;              /* number of its last gap in idle_early; 0: none */
+    uint32_t once_count;        /* how many it has there */
     uint64_t first_wait;        /* place of its first wait for another rank, ... */
     uint64_t next_wait;         /* ... of the first one that idle_waited has not passed, ... */
     uint64_t waits_end;         /* ... and behind the last one; 0: none */

@@ -850,6 +850,18 @@ def test_another_device_that_works_starts_nothing(report, first):
         {"import and the program's start", "cudaLaunchKernel"}
 
 
+def test_start_up_of_many_devices(report):
+    """One process has 16, which all wait for what it does twice."""
+    s = Script()
+    for gap in (COMPILES, COMPILES, *[REST_US] * 30):
+        for device in range(16):
+            s.launch(lasts=WORKS_US, device=device)
+        s.now += WORKS_US + gap
+    found = report(s)
+    assert all(row["idle_start_up_ns"] > 2 * COMPILES * US for row in found["gpu_time"])
+    assert all(row["idle_host_ns"] < COMPILES * US for row in found["gpu_time"])
+
+
 def test_until_when_start_up_is_said_to_last(run_verb, make_records):
     folder = make_records(paused([COMPILES, *HEALTHY]).text())
     assert "until a GPU's first work, and long pauses soon after it; shares are of the rest\n" in \
