@@ -259,7 +259,7 @@ void gpu_record(struct thread *me, const struct cupti_view *view)
     case CUPTI_ACTIVITY_KIND_STREAM: made = make_stream(&r, view); break;
     default: break; /* by-products of kinds that are enabled, as CUDA_EVENT is */
     }
-    if (made && unlikely(gpu_unwanted_is(r.correlation)))
+    if (made && unlikely(gpu_unwanted_is((unsigned)view->kind, r.correlation)))
         return;
     if (made && event_shows[r.type] == EVENT_WORK)
         follow_context(me, &r);

@@ -14,7 +14,7 @@
 #define BIT(kind) (1ull << CUPTI_ACTIVITY_KIND_##kind)
 #define OF_CALLS                                                                                   \
     (BIT(CONCURRENT_KERNEL) | BIT(MEMCPY) | BIT(MEMCPY2) | BIT(MEMSET) | BIT(SYNCHRONIZATION) |    \
-     BIT(GRAPH_TRACE))
+     BIT(GRAPH_TRACE) | BIT(OVERHEAD))
 
 static _Atomic uint64_t words[WORD_COUNT];
 static atomic_bool is_used;
@@ -32,10 +32,12 @@ void gpu_unwanted_note(uint32_t correlation)
     atomic_store(&is_used, true);
 }
 
-bool gpu_unwanted_is(uint32_t correlation)
+bool gpu_unwanted_is(unsigned kind, uint32_t correlation)
 {
     static uint32_t newest;
     if (likely(!atomic_load_explicit(&is_used, memory_order_relaxed)) || correlation == 0)
+        return false;
+    if (!(OF_CALLS >> kind & 1)) /* the ledger goes on in a stop */
         return false;
     if ((int32_t)(correlation - newest) > 0) {
         /* The count has begun anew: an id of long ago is another call's. */

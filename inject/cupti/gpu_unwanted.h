@@ -14,7 +14,8 @@
  * async-signal-safe. */
 void gpu_unwanted_note(uint32_t correlation);
 
-/* Was that noted of a record's id? By the parser alone. */
-bool gpu_unwanted_is(uint32_t correlation);
+/* Was that noted of the id of a record of this kind, of those that go off in a stop? By the parser
+ * alone. */
+bool gpu_unwanted_is(unsigned kind, uint32_t correlation);
 
 #endif
