@@ -68,10 +68,12 @@ static bool moves(const struct event *e)
            word_of(e, NULL, ARG_KIND, NOT_SAID) != HOST_TO_HOST;
 }
 
-/* What finds no room is not known. */
+/* 0, and what finds no room, are not known. */
 static int set(struct announced *a, struct key key, uint64_t value)
 {
-    int error = key_map_set(&a->keys, key, value);
+    if (!value)
+        key_map_remove(&a->keys, key); /* the handle may have been another's */
+    int error = value ? key_map_set(&a->keys, key, value) : 0;
     return error == GPUPROF_NO_MEMORY ? error : 0;
 }
 
