@@ -9,16 +9,7 @@
 void sums_init(struct sums *s, const struct sums_info *info, const struct recording *rec,
                uint64_t *histogram_rows)
 {
-    uint64_t more = recording_bytes(rec) / SUMS_FILE_BYTES;
-    uint64_t most = SUMS_ROWS_MAX - SUMS_ROWS_FREE;
-    bool is_bounded = false;
-    for (unsigned i = 0; i < SUMS_KEYS; i++)
-        is_bounded |= info->keys[i] == KEY_TEXT || info->keys[i] == KEY_NUMBER;
-    more = SUMS_ROWS_FREE + (more < most ? more : most) - 1;
-    *s = (struct sums){.info = info,
-                       .rec = rec,
-                       .count_max = is_bounded ? (uint32_t)more : UINT32_MAX,
-                       .histogram_rows = histogram_rows};
+    *s = (struct sums){.info = info, .rec = rec, .histogram_rows = histogram_rows};
 }
 
 static void free_durations(struct histogram *durations)
@@ -112,18 +103,9 @@ uint64_t sums_function(struct sums *s, const struct function *f)
     return *place ? (uintptr_t)s->functions[*place - 1] : 0;
 }
 
-static void start_values(const struct sums_info *info, uint64_t values[static SUMS_VALUES])
-{
-    for (unsigned i = 0; i < SUMS_VALUES; i++)
-        values[i] = info->values[i] == JOIN_LEAST ? UINT64_MAX : 0;
-}
-
 struct sums_row *sums_row_make(struct sums *s, struct key key)
 {
-    static const struct key rest = {UINT64_MAX, UINT64_MAX, UINT64_MAX};
     uint64_t place = key_map_get(&s->places, key);
-    if (!place && s->count >= s->count_max)
-        place = key_map_get(&s->places, key = rest);
     if (place)
         return &s->rows[place - 1];
     struct sums_row *rows = array_room(s->rows, s->count, &s->capacity, sizeof *rows, 64);
@@ -131,8 +113,7 @@ struct sums_row *sums_row_make(struct sums *s, struct key key)
         return NULL;
     s->rows = rows;
     struct sums_row *row = &rows[s->count];
-    *row = (struct sums_row){.keys = {key.a, key.b, key.c}, .is_rest = key_same(key, rest)};
-    start_values(s->info, row->values);
+    *row = (struct sums_row){.keys = {key.a, key.b, key.c}};
     row->durations = s->info->has_durations ? calloc(1, sizeof *row->durations) : NULL;
     if (s->info->has_durations && !row->durations)
         return NULL;
@@ -142,19 +123,11 @@ struct sums_row *sums_row_make(struct sums *s, struct key key)
 static int compare_keys(const struct sums_info *info, const struct sums_row *a,
                         const struct sums_row *b)
 {
-    int order = a->is_rest - b->is_rest;
-    for (unsigned i = 0; i < SUMS_KEYS && info->keys[i] && order == 0 && !a->is_rest; i++) {
-        const void *x = (const void *)(uintptr_t)a->keys[i];
-        const void *y = (const void *)(uintptr_t)b->keys[i];
+    int order = 0;
+    for (unsigned i = 0; i < SUMS_KEYS && info->keys[i] && order == 0; i++) {
         uint64_t m = a->keys[i], n = b->keys[i];
-        if (info->keys[i] == KEY_TEXT)
-            order = m && n ? strcmp(x, y) : (m != 0) - (n != 0);
-        else if (info->keys[i] == KEY_FUNCTION)
-            order = strcmp(((const struct function *)x)->name, ((const struct function *)y)->name);
-        else if (info->keys[i] == KEY_PROCESS)
-            m = ((const struct process *)x)->index, n = ((const struct process *)y)->index;
-        if (info->keys[i] > KEY_FUNCTION)
-            order = (m > n) - (m < n);
+        const struct function *x = (const void *)(uintptr_t)m, *y = (const void *)(uintptr_t)n;
+        order = info->keys[i] == KEY_FUNCTION ? strcmp(x->name, y->name) : (m > n) - (m < n);
     }
     return order;
 }
@@ -184,31 +157,13 @@ void sums_finish(struct sums *s)
 
 #define ROW_BYTES 4 /* in a part, at least */
 
-/* Makes the key out of what the part has of it. `function` and `process` are what it names. */
-static void carry_key(struct part *p, enum sums_key kind, uint64_t *key, struct function *function,
-                      uint32_t *process)
+static void carry_function(struct part *p, struct function *f)
 {
-    const void *what = (const void *)(uintptr_t)*key;
-    const char *text = p->is_written && kind == KEY_TEXT ? what : NULL;
-    if (p->is_written && kind == KEY_FUNCTION)
-        *function = *(const struct function *)what;
-    if (p->is_written && kind == KEY_PROCESS)
-        *process = ((const struct process *)what)->index;
-    if (kind == KEY_NUMBER)
-        part_number(p, key);
-    else if (kind == KEY_PROCESS)
-        part_u32(p, process);
-    else if (kind == KEY_TEXT)
-        part_text(p, &text);
-    if (!p->is_written && kind == KEY_TEXT)
-        *key = (uintptr_t)text;
-    if (kind != KEY_FUNCTION)
-        return;
-    uint32_t domain = function->domain;
+    uint32_t domain = f->domain;
     part_u32(p, &domain);
-    part_text(p, &function->name);
-    p->has_failed |= domain > UINT8_MAX || !function->name;
-    function->domain = (uint8_t)domain;
+    part_text(p, &f->name);
+    p->has_failed |= domain > UINT8_MAX || !f->name;
+    f->domain = (uint8_t)domain;
 }
 
 static void carry_values(struct part *p, const struct sums_info *info,
@@ -223,10 +178,11 @@ void sums_put(struct sums *s, struct part *p)
     part_count(p, &s->count, ROW_BYTES);
     for (uint32_t i = 0; i < s->count; i++) {
         struct sums_row *row = &s->rows[i];
-        part_flag(p, &row->is_rest);
-        for (unsigned k = 0; k < SUMS_KEYS && s->info->keys[k] && !row->is_rest; k++)
-            carry_key(p, s->info->keys[k], &(uint64_t){row->keys[k]}, &(struct function){0},
-                      &(uint32_t){0});
+        for (unsigned k = 0; k < SUMS_KEYS && s->info->keys[k]; k++)
+            carry_function(p,
+                           &(struct function){
+                               .domain = ((const struct function *)(uintptr_t)row->keys[k])->domain,
+                               .name = ((const struct function *)(uintptr_t)row->keys[k])->name});
         carry_values(p, s->info, row->values);
         if (row->durations)
             part_histogram(p, row->durations, NULL);
@@ -254,34 +210,26 @@ static void join(const struct sums_info *info, struct sums_row *into, const uint
         uint64_t *to = &into->values[i], from = values[i];
         if (info->values[i] == JOIN_ADD)
             *to += from;
-        else if (info->values[i] == JOIN_MOST ? from > *to : from < *to)
+        else if (from > *to)
             *to = from;
     }
 }
 
-static int add_row(struct sums *s, struct part *p, struct process *const *processes,
-                   uint32_t process_count)
+static int add_row(struct sums *s, struct part *p)
 {
     uint64_t keys[SUMS_KEYS] = {0}, values[SUMS_VALUES] = {0};
-    bool is_rest = false;
-    part_flag(p, &is_rest);
-    for (unsigned k = 0; k < SUMS_KEYS && s->info->keys[k] && !is_rest; k++) {
+    for (unsigned k = 0; k < SUMS_KEYS && s->info->keys[k]; k++) {
         struct function function = {0};
-        uint32_t process = 0;
-        carry_key(p, s->info->keys[k], &keys[k], &function, &process);
-        p->has_failed |= s->info->keys[k] == KEY_PROCESS && process >= process_count;
+        carry_function(p, &function);
         if (p->has_failed)
             return 0;
-        if (s->info->keys[k] == KEY_PROCESS)
-            keys[k] = (uintptr_t)processes[process];
-        if (s->info->keys[k] == KEY_FUNCTION && !(keys[k] = function_key(s, &function)))
+        if (!(keys[k] = function_key(s, &function)))
             return GPUPROF_NO_MEMORY;
     }
     carry_values(p, s->info, values);
     if (p->has_failed)
         return 0;
-    struct sums_row *row = is_rest ? sums_row(s, UINT64_MAX, UINT64_MAX, UINT64_MAX)
-                                   : sums_row(s, keys[0], keys[1], keys[2]);
+    struct sums_row *row = sums_row(s, keys[0], keys[1], keys[2]);
     if (!row)
         return GPUPROF_NO_MEMORY;
     join(s->info, row, values);
@@ -290,13 +238,12 @@ static int add_row(struct sums *s, struct part *p, struct process *const *proces
     return 0;
 }
 
-int sums_add(struct sums *s, struct part *p, struct process *const *processes,
-             uint32_t process_count)
+int sums_add(struct sums *s, struct part *p)
 {
     uint32_t count = 0;
     int error = 0;
     part_count(p, &count, ROW_BYTES);
     for (uint32_t i = 0; i < count && error == 0 && !p->has_failed; i++)
-        error = add_row(s, p, processes, process_count);
+        error = add_row(s, p);
     return error;
 }

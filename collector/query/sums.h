@@ -2,13 +2,11 @@
 /*
  * A table of sums is a declaration: what tells its rows apart (keys), what each of them adds up
  * (values), and the columns that show it. Whoever declares one says with a consumer what is added;
- * order, a bound on rows, cells, parts and merging follow from the declaration. All tables of
- * the report that are declared so are in analyse/analyses.c.
+ * order, cells, parts and merging follow from the declaration. All tables of the report that are
+ * declared so are in analyse/analyses.def.
  *
- * Memory: 200 bytes a row, and a histogram where it has one. Rows of functions, processes and
- * threads are as many as the recording has of these; of texts and numbers there are at most
- * SUMS_ROWS_MAX, and so many as the size of the files bears out. What goes beyond that is in one
- * row for the rest.
+ * Memory: 200 bytes a row, and a histogram where it has one; as many rows as the recording has
+ * functions or threads.
  */
 #ifndef GPUPROF_COLLECTOR_SUMS_H
 #define GPUPROF_COLLECTOR_SUMS_H
@@ -21,31 +19,24 @@
 #include "read/recording.h"
 #include "table/table.h"
 
-#define SUMS_KEYS       3
-#define SUMS_VALUES     12
-#define SUMS_ROWS_MAX   65536
-#define SUMS_ROWS_FREE  4096 /* so many for free, and one for so many bytes of the files */
-#define SUMS_FILE_BYTES 16
-#define SUMS_RECENT     64
+#define SUMS_KEYS   3
+#define SUMS_VALUES 12
+#define SUMS_RECENT 64
 
 /* A key is a number of 64 bits that stands for one of these. */
 enum sums_key {
     KEY_NONE,
-    KEY_TEXT,     /* const char *, one pointer for each text, which stays */
     KEY_FUNCTION, /* of sums_function() */
-    KEY_PROCESS,  /* const struct process * */
-    KEY_THREAD,   /* its index over all processes. Such tables are in no part. */
-    KEY_NUMBER
+    KEY_THREAD    /* its index over all processes. Such tables are in no part. */
 };
 
 /* How the values of two rows become one. */
-enum sums_join { JOIN_NONE, JOIN_ADD, JOIN_MOST, JOIN_LEAST };
+enum sums_join { JOIN_NONE, JOIN_ADD, JOIN_MOST };
 
 struct sums_row {
     uint64_t keys[SUMS_KEYS];
     uint64_t values[SUMS_VALUES];
     struct histogram *durations; /* owned; NULL: it has none */
-    bool is_rest;                /* all rows for which there was no room */
 };
 
 /* Value 0 counts what the rows are of: a row that has none of it is not shown. */
@@ -72,7 +63,7 @@ struct sums {
     const struct sums_info *info;
     const struct recording *rec;
     struct sums_row *rows; /* owned */
-    uint32_t count, capacity, count_max;
+    uint32_t count, capacity;
     struct key_map places; /* of rows + 1 */
     struct sums_recent recent[SUMS_RECENT];
     uint64_t *histogram_rows;    /* a view */
@@ -124,8 +115,7 @@ void sums_finish(struct sums *s);
 /* Into a part, and what a part has added to what is there. 0 or GPUPROF_NO_MEMORY; the part says
  * itself what is wrong with it. */
 void sums_put(struct sums *s, struct part *p);
-int sums_add(struct sums *s, struct part *p, struct process *const *processes,
-             uint32_t process_count);
+int sums_add(struct sums *s, struct part *p);
 
 /* Of SUMS_TABLE. (sums_table.c) */
 void sums_begin(struct table *t, enum report_format format);

@@ -13,15 +13,12 @@ void sums_begin(struct table *t, enum report_format format)
     t->is_there = t->count || (s && s->info && format != FORMAT_TEXT);
 }
 
-/* Of a key that is a process, or a thread, of which `process` is its. */
-static const struct thread *find_thread(const struct sums *s, const struct sums_row *row,
-                                        unsigned key, const struct process **process)
+/* The thread of a key, and its process. */
+static const struct thread *find_thread(const struct sums *s, uint64_t key,
+                                        const struct process **process)
 {
-    *process = (const struct process *)(uintptr_t)row->keys[key];
-    if (s->info->keys[key] == KEY_PROCESS)
-        return NULL;
     const struct recording *rec = s->rec;
-    uint32_t index = (uint32_t)row->keys[key], i = 0;
+    uint32_t index = (uint32_t)key, i = 0;
     while (i + 1 < rec->count &&
            index - rec->processes[i]->first_thread >= rec->processes[i]->threads.count)
         i++;
@@ -29,32 +26,25 @@ static const struct thread *find_thread(const struct sums *s, const struct sums_
     return (*process)->threads.threads[index - (*process)->first_thread];
 }
 
-static struct cell show_who(const struct sums *s, const struct sums_row *row,
-                            enum column_shows shows, unsigned key)
+static struct cell show_thread(const struct sums *s, uint64_t key, enum column_shows shows)
 {
     char title[1200];
     const struct process *p;
-    const struct thread *t = find_thread(s, row, key, &p);
+    const struct thread *t = find_thread(s, key, &p);
     switch (shows) {
     case SHOWS_HOST: return cell_text(p->header.host);
     case SHOWS_PID: return cell_number(p->header.pid);
     case SHOWS_TID: return cell_number(t->tid);
     case SHOWS_THREAD: return cell_text(t->name);
-    default:
-        return cell_owned(strdup(t ? thread_title(p, t, title, sizeof title)
-                                   : process_title(p, true, title, sizeof title)));
+    default: return cell_owned(strdup(thread_title(p, t, title, sizeof title)));
     }
 }
 
 static struct cell show_key(const struct sums *s, const struct sums_row *row, unsigned key)
 {
-    const void *what = (const void *)(uintptr_t)row->keys[key];
-    switch (s->info->keys[key]) {
-    case KEY_TEXT: return cell_text(what);
-    case KEY_FUNCTION: return cell_text(((const struct function *)what)->name);
-    case KEY_NUMBER: return cell_number(row->keys[key]);
-    default: return show_who(s, row, SHOWS_KEY, key);
-    }
+    if (s->info->keys[key] == KEY_THREAD)
+        return show_thread(s, row->keys[key], SHOWS_KEY);
+    return cell_text(((const struct function *)(uintptr_t)row->keys[key])->name);
 }
 
 static struct cell show_quantile(const struct sums_row *row, const struct column *c, double part)
@@ -67,8 +57,6 @@ static struct cell show(const struct sums *s, const struct sums_row *row, const 
 {
     uint64_t of = c->shows > SHOWS_KEYS ? row->values[c->of] : 0;
     uint64_t by = c->shows > SHOWS_KEYS ? row->values[c->by] : 0;
-    if (row->is_rest && c->shows < SHOWS_KEYS)
-        return c == s->info->table.columns ? cell_text("(others)") : (struct cell){0};
     switch (c->shows) {
     case SHOWS_KEY: return show_key(s, row, c->of);
     case SHOWS_DOMAIN:
@@ -80,11 +68,10 @@ static struct cell show(const struct sums *s, const struct sums_row *row, const 
     case SHOWS_P95: return show_quantile(row, c, 0.95);
     case SHOWS_SHARE:
         return c->by && by && !of ? (struct cell){0} : cell_share(of, s->whole[c->of]);
-    case SHOWS_RATE: return cell_real(by ? (double)of / (double)by : 0);
     case SHOWS_RECORDED: return row->values[0] > of ? cell_number(of) : (struct cell){0};
     case SHOWS_KEYS:
     case SHOWS_NOTHING: return (struct cell){0};
-    default: return show_who(s, row, c->shows, c->of);
+    default: return show_thread(s, row->keys[c->of], c->shows);
     }
 }
 

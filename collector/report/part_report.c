@@ -301,7 +301,7 @@ static int add_sums(struct combination *c, uint32_t of, struct process *const *p
     c->has_few_times |= w.has_few_times;
     for (unsigned i = 0; i < ANALYSES_COUNT && error == 0 && !p->has_failed; i++)
         if (r->sums[i].info)
-            error = sums_add(&r->sums[i], p, processes, process_count);
+            error = sums_add(&r->sums[i], p);
     part_count(p, &count, FAILURE_BYTES);
     for (uint32_t i = 0; i < count && error == 0 && !p->has_failed; i++)
         error = add_failure(c, p, processes, process_count);

@@ -51,7 +51,6 @@ enum column_shows {
     SHOWS_MEDIAN,   /* of the histogram, up to the value, from value `by` or 0 on */
     SHOWS_P95,      /* likewise */
     SHOWS_SHARE,    /* of that of all rows; none of a row that has something of `by` instead */
-    SHOWS_RATE,     /* by value `by` */
     SHOWS_RECORDED, /* where value 0 was estimated of so many */
 };
 
