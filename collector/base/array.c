@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/array.h"
 
-#include <assert.h>
 #include <stdlib.h>
 
-void *array_room(void *items, uint32_t count, uint32_t *capacity, size_t item_bytes, uint32_t first)
+bool array_grow(void *items, uint32_t *capacity, size_t item_bytes, uint32_t first)
 {
-    if (count < *capacity)
-        return items;
+    void *list;
+    memcpy(&list, items, sizeof list); /* whatever it points to */
     if (*capacity > UINT32_MAX / 2)
-        return NULL;
+        return false;
     uint32_t wanted = *capacity ? 2 * *capacity : first;
-    assert(wanted > count);
-    void *grown = reallocarray(items, wanted, item_bytes);
-    if (grown)
-        *capacity = wanted;
-    return grown;
+    list = reallocarray(list, wanted, item_bytes);
+    if (!list)
+        return false;
+    memcpy(items, &list, sizeof list);
+    *capacity = wanted;
+    return true;
 }
 
 void *array_reach(void *items, uint32_t *count, uint32_t index, size_t item_bytes)
@@ -34,7 +34,7 @@ void *array_reach(void *items, uint32_t *count, uint32_t index, size_t item_byte
 static int compare_numbers(const void *left, const void *right)
 {
     double a = *(const double *)left, b = *(const double *)right;
-    return (a > b) - (a < b);
+    return ORDER(a, b);
 }
 
 void array_sort(double *list, uint32_t count)
@@ -52,7 +52,7 @@ double array_median(double *list, uint32_t count)
 static int compare_whole(const void *left, const void *right)
 {
     uint64_t a = *(const uint64_t *)left, b = *(const uint64_t *)right;
-    return (a > b) - (a < b);
+    return ORDER(a, b);
 }
 
 void array_sort_whole(uint64_t *list, size_t count)

@@ -3,17 +3,26 @@
 #ifndef GPUPROF_COLLECTOR_ARRAY_H
 #define GPUPROF_COLLECTOR_ARRAY_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
 
 /*
- * Room for one item more than `count` in `items`, malloc'ed memory for *capacity of them: the same
- * place, or a new one with *capacity doubled (`first` if it was 0). NULL: no memory, and `items` is
- * as before.
+ * Has `items`, malloc'ed memory for `capacity` of them, room for one more than `count`? If not, it
+ * gets twice as much, at first for `first`. False: no memory, and all is as before.
  */
-void *array_room(void *items, uint32_t count, uint32_t *capacity, size_t item_bytes,
-                 uint32_t first);
+#define ARRAY_ROOM(items, count, capacity, first)                                                  \
+    ((count) < (capacity) || array_grow(&(items), &(capacity), sizeof *(items), first))
+
+bool array_grow(void *items, uint32_t *capacity, size_t item_bytes, uint32_t first);
+
+/* The same, which returns where they are; NULL: no memory. */
+static inline void *array_room(void *items, uint32_t count, uint32_t *capacity, size_t item_bytes,
+                               uint32_t first)
+{
+    return count < *capacity || array_grow(&items, capacity, item_bytes, first) ? items : NULL;
+}
 
 /*
  * Makes room for item `index` in `items`, malloc'ed memory for *count of them, which then is more;
@@ -43,6 +52,9 @@ static inline uint32_t array_up_to(const void *items, uint32_t count, size_t ite
     }
     return low;
 }
+
+/* How two numbers stand to each other, as qsort wants to know it. */
+#define ORDER(a, b) (((a) > (b)) - ((a) < (b)))
 
 /* Bring numbers, none of which is NAN, into rising order. */
 void array_sort(double *list, uint32_t count);

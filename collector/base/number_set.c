@@ -3,8 +3,13 @@
 
 #include <assert.h>
 #include <stdlib.h>
+#include <string.h>
+
+#include "base/array.h"
+#include "error.h"
 
 #define SLOTS_FIRST 1024 /* power of two */
+#define ITEMS_FIRST 256
 
 void number_set_release(struct number_set *s)
 {
@@ -49,4 +54,21 @@ uint32_t *number_set_find(struct number_set *s, const struct number_kind *kind, 
     uint32_t *place = find(s, kind, items, item);
     assert(*place <= count);
     return place;
+}
+
+int64_t number_set_add(struct number_set *s, const struct number_kind *kind, void *items,
+                       uint32_t *count, uint32_t *capacity, uint32_t count_max, const void *item)
+{
+    char *list;
+    memcpy(&list, items, sizeof list); /* whatever it points to */
+    uint32_t *number = number_set_find(s, kind, list, *count, item);
+    if (!number)
+        return GPUPROF_NO_MEMORY;
+    if (*number || *count >= count_max)
+        return *number;
+    if (*count >= *capacity && !array_grow(items, capacity, kind->item_bytes, ITEMS_FIRST))
+        return GPUPROF_NO_MEMORY;
+    memcpy(&list, items, sizeof list);
+    memcpy(list + *count * kind->item_bytes, item, kind->item_bytes);
+    return *number = ++*count;
 }

@@ -17,10 +17,8 @@ static int path_add(struct path_list *list, const char *folder, const char *name
 {
     if (list->count == PATH_LIST_MAX)
         return GPUPROF_LIMIT;
-    char **paths = array_room(list->paths, list->count, &list->capacity, sizeof *paths, 64);
-    if (!paths)
+    if (!ARRAY_ROOM(list->paths, list->count, list->capacity, 64))
         return GPUPROF_NO_MEMORY;
-    list->paths = paths;
     char *path = NULL;
     size_t length = strlen(folder);
     if (asprintf(&path, "%s%s%s", folder, length && folder[length - 1] == '/' ? "" : "/", name) < 0)

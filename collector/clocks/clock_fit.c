@@ -54,11 +54,8 @@ struct knot_check {
 
 static int compare_samples(const void *left, const void *right)
 {
-    const struct clock_sample *a = left;
-    const struct clock_sample *b = right;
-    if (a->at_ns != b->at_ns)
-        return a->at_ns < b->at_ns ? -1 : 1;
-    return (a->gap_ns > b->gap_ns) - (a->gap_ns < b->gap_ns);
+    const struct clock_sample *a = left, *b = right;
+    return ORDER(a->at_ns, b->at_ns) ?: ORDER(a->gap_ns, b->gap_ns);
 }
 
 double clock_fit_gap(const struct clock_fit *f, double at_ns)

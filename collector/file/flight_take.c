@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/array.h"
 #include "base/file_at.h"
 #include "block.h"
 #include "bytes.h"
@@ -39,7 +40,7 @@ static const struct clock_scale identity_scale = {.mult = 1ull << CLOCK_SCALE_SH
 static int compare_segments(const void *left, const void *right)
 {
     const struct segment *a = left, *b = right;
-    return a->number < b->number ? -1 : a->number > b->number;
+    return ORDER(a->number, b->number);
 }
 
 /* The page of the recorder. 1, 0: there is none; GPUPROF_DAMAGED or GPUPROF_IO. */

@@ -83,12 +83,9 @@ static int make_graph(struct announced *a, struct key exec, uint64_t captured)
     key_map_remove(&a->keys, exec); /* its handle may have been another's */
     if (a->graph_count == GRAPHS_MAX)
         return 0;
-    struct announced_graph *graphs =
-        array_room(a->graphs, a->graph_count, &a->graph_capacity, sizeof *graphs, 16);
-    if (!graphs)
+    if (!ARRAY_ROOM(a->graphs, a->graph_count, a->graph_capacity, 16))
         return GPUPROF_NO_MEMORY;
-    a->graphs = graphs;
-    graphs[a->graph_count++] = (struct announced_graph){.captured = (uint32_t)captured - 1};
+    a->graphs[a->graph_count++] = (struct announced_graph){.captured = (uint32_t)captured - 1};
     return set(a, exec, a->graph_count);
 }
 

@@ -83,22 +83,12 @@ int call_tree_child(struct call_tree *t, uint32_t parent, const struct shown_fra
     int error = shown_frame_number(&t->frames, frame, &child.frame);
     if (error < 0 || !child.frame)
         return error;
-    uint32_t *number = number_set_find(&t->numbers, &kind, t->nodes, t->count, &child);
-    if (!number)
-        return GPUPROF_NO_MEMORY;
-    if (!*number && t->count == t->nodes_max) {
-        t->left_out++;
-        return 0;
-    }
-    if (!*number) {
-        struct tree_node *nodes = array_room(t->nodes, t->count, &t->capacity, sizeof *nodes, 1024);
-        if (!nodes)
-            return GPUPROF_NO_MEMORY;
-        t->nodes = nodes;
-        nodes[t->count] = child;
-        *number = ++t->count;
-    }
-    *node = *number;
+    int64_t number =
+        NUMBER_ADD(&t->numbers, &kind, t->nodes, t->count, t->capacity, t->nodes_max, &child);
+    if (number < 0)
+        return (int)number;
+    t->left_out += !number;
+    *node = number ? (uint32_t)number : parent;
     return 0;
 }
 

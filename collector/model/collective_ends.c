@@ -37,15 +37,9 @@ static bool is_kept(const struct collective_ends *e, uint64_t communicator, uint
 
 static int compare(const void *left, const void *right)
 {
-    const struct collective_end *a = left;
-    const struct collective_end *b = right;
-    if (a->communicator != b->communicator)
-        return a->communicator < b->communicator ? -1 : 1;
-    if (a->number != b->number)
-        return a->number < b->number ? -1 : 1;
-    if (a->host != b->host)
-        return a->host < b->host ? -1 : 1;
-    return a->end_ns < b->end_ns ? -1 : a->end_ns > b->end_ns;
+    const struct collective_end *a = left, *b = right;
+    return ORDER(a->communicator, b->communicator) ?: ORDER(a->number, b->number) ?:
+           ORDER(a->host, b->host) ?: ORDER(a->end_ns, b->end_ns);
 }
 
 /* Into order; of those of one collective and host the first stays. */
@@ -102,10 +96,8 @@ static int add_end(struct collective_ends *e, const struct collective_end *end)
         return 0;
     if (e->count >= e->count_max)
         thin(e);
-    struct collective_end *list = array_room(e->list, e->count, &e->capacity, sizeof *list, 1024);
-    if (!list)
+    if (!ARRAY_ROOM(e->list, e->count, e->capacity, 1024))
         return GPUPROF_NO_MEMORY;
-    e->list = list;
     e->list[e->count++] = *end;
     return 0;
 }

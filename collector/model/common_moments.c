@@ -3,6 +3,7 @@
 
 #include <stdlib.h>
 
+#include "base/array.h"
 #include "error.h"
 
 /* ---- medians --------------------------------------------------------------------------------- */
@@ -87,9 +88,8 @@ void common_moments_add(struct common_moments *m, uint32_t end, uint64_t time_ns
 
 static int compare_hosts(const void *left, const void *right)
 {
-    uint32_t a = *(const uint32_t *)left;
-    uint32_t b = *(const uint32_t *)right;
-    return a < b ? -1 : a > b;
+    uint32_t a = *(const uint32_t *)left, b = *(const uint32_t *)right;
+    return ORDER(a, b);
 }
 
 uint32_t common_moments_take(struct common_moments *m, const uint32_t **hosts)

@@ -130,11 +130,8 @@ static int make_hints(struct correlation *c, uint32_t last_process)
 /* Makes a run of `count` calls; `spill`: in the spool. */
 static int end_run(struct correlation *c, struct correlated_call *calls, uint32_t count, bool spill)
 {
-    struct correlation_run *runs =
-        array_room(c->runs, c->run_count, &c->run_capacity, sizeof *runs, 16);
-    if (!runs)
+    if (!ARRAY_ROOM(c->runs, c->run_count, c->run_capacity, 16))
         return GPUPROF_NO_MEMORY;
-    c->runs = runs;
     sort_calls(calls, count);
     if (make_hints(c, calls[count - 1].process) < 0)
         return GPUPROF_NO_MEMORY;

@@ -38,11 +38,9 @@ static int put(struct device_curve *c, uint64_t at_ns, uint64_t value, uint32_t 
     room = room > CURVE_POINTS_MAX ? CURVE_POINTS_MAX : room;
     while (c->count >= room)
         thin(c);
-    struct curve_point *points = array_room(c->points, c->count, &c->capacity, sizeof *points, 64);
-    if (!points)
+    if (!ARRAY_ROOM(c->points, c->count, c->capacity, 64))
         return GPUPROF_NO_MEMORY;
-    c->points = points;
-    points[c->count++] = (struct curve_point){at_ns, value};
+    c->points[c->count++] = (struct curve_point){at_ns, value};
     return 0;
 }
 

@@ -26,16 +26,15 @@ static struct key key_of(const struct event *e)
 /* NULL: no memory. */
 static struct device_source *add(struct device_sources *d, const struct event *e)
 {
-    struct device_source **list = array_room(d->list, d->count, &d->capacity, sizeof *list, 8);
-    struct device_source *source = list ? calloc(1, sizeof *source) : NULL;
-    d->list = list ? list : d->list;
+    struct device_source *source =
+        ARRAY_ROOM(d->list, d->count, d->capacity, 8) ? calloc(1, sizeof *source) : NULL;
     if (!source || key_map_set(&d->places, key_of(e), d->count + 1ull) < 0) {
         free(source);
         return NULL;
     }
     source->process = e->process;
     source->place = d->count;
-    return list[d->count++] = source;
+    return d->list[d->count++] = source;
 }
 
 /* A part and the whole of one device, of one process: whichever came first. */

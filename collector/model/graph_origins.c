@@ -92,11 +92,9 @@ int graph_origins_capture(struct graph_origins *g, const struct slice *s, uint32
         c->is_bad = true;
         return 0;
     }
-    struct captured_call *calls = array_room(c->calls, c->count, &c->capacity, sizeof *calls, 16);
-    if (!calls)
+    if (!ARRAY_ROOM(c->calls, c->count, c->capacity, 16))
         return GPUPROF_NO_MEMORY;
-    c->calls = calls;
-    calls[c->count++] = (struct captured_call){
+    c->calls[c->count++] = (struct captured_call){
         .kernel = walk_launched(s), .user = user, .type = work_of(&s->event)};
     g->call_count++;
     return 0;
@@ -111,12 +109,9 @@ static int begin_capture(struct graph_origins *g, const struct process *p)
     }
     if (g->capture_count == GRAPH_ORIGINS_MAX)
         return 0;
-    struct capture *captures =
-        array_room(g->captures, g->capture_count, &g->capture_capacity, sizeof *captures, 16);
-    if (!captures)
+    if (!ARRAY_ROOM(g->captures, g->capture_count, g->capture_capacity, 16))
         return GPUPROF_NO_MEMORY;
-    g->captures = captures;
-    captures[g->capture_count++] = (struct capture){0};
+    g->captures[g->capture_count++] = (struct capture){0};
     return set(g, key_of(p, OPEN, 0), g->capture_count);
 }
 
@@ -216,12 +211,9 @@ static __attribute__((noinline)) int count_node(struct graph_origins *g, const s
     key.c = made.node;
     uint64_t place = key_map_get(&g->keys, key);
     if (error == 0 && !place) {
-        struct graph_node *nodes =
-            array_room(g->nodes, g->node_count, &g->node_capacity, sizeof *nodes, 64);
-        if (!nodes)
+        if (!ARRAY_ROOM(g->nodes, g->node_count, g->node_capacity, 64))
             return GPUPROF_NO_MEMORY;
-        g->nodes = nodes;
-        nodes[g->node_count] = made;
+        g->nodes[g->node_count] = made;
         place = g->node_count + 1ull;
         error = key_map_set(&g->keys, key, place);
         g->node_count += error == 0;
@@ -244,13 +236,9 @@ int graph_origins_work(struct graph_origins *g, const struct slice *s)
 
 static int compare_nodes(const void *left, const void *right)
 {
-    const struct graph_node *a = left;
-    const struct graph_node *b = right;
-    if (a->process != b->process)
-        return a->process->index < b->process->index ? -1 : 1;
-    if (a->graph != b->graph)
-        return a->graph < b->graph ? -1 : 1;
-    return (a->node > b->node) - (a->node < b->node);
+    const struct graph_node *a = left, *b = right;
+    return ORDER(a->process->index, b->process->index) ?: ORDER(a->graph, b->graph) ?:
+           ORDER(a->node, b->node);
 }
 
 /* Where do nodes of one graph come from, `count` of them in their order? */

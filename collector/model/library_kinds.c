@@ -126,12 +126,9 @@ static int learn_communicator(struct library_kinds *k, const struct event *e)
     if (!number && k->communicator_count == COMMUNICATORS_MAX)
         return 0;
     if (!number) {
-        struct communicator *all = array_room(k->communicators, k->communicator_count,
-                                              &k->communicator_capacity, sizeof *all, 16);
-        if (!all)
+        if (!ARRAY_ROOM(k->communicators, k->communicator_count, k->communicator_capacity, 16))
             return GPUPROF_NO_MEMORY;
-        k->communicators = all;
-        all[k->communicator_count] = (struct communicator){id.a, ranks};
+        k->communicators[k->communicator_count] = (struct communicator){id.a, ranks};
         number = ++k->communicator_count;
         if (key_map_set(&k->communicator_ids, id, number) < 0)
             return GPUPROF_NO_MEMORY;
@@ -214,19 +211,10 @@ static void find_message(const struct library_kinds *k, const struct library_for
 
 static int64_t number_of(struct library_kinds *k, const struct library_kind *wanted)
 {
-    uint32_t *number = number_set_find(&k->numbers, &kind_kind, k->list, k->count, wanted);
-    if (number && *number)
-        return *number;
-    if (number && k->count >= k->count_max && !wanted->is_others)
-        return number_of(k,
-                         &(struct library_kind){.function = wanted->function, .is_others = true});
-    struct library_kind *list =
-        number ? array_room(k->list, k->count, &k->capacity, sizeof *list, 64) : NULL;
-    if (!list)
-        return GPUPROF_NO_MEMORY;
-    k->list = list;
-    list[k->count] = *wanted;
-    return *number = ++k->count;
+    struct library_kind others = {.function = wanted->function, .is_others = true};
+    int64_t number = NUMBER_ADD(&k->numbers, &kind_kind, k->list, k->count, k->capacity,
+                                wanted->is_others ? UINT32_MAX : k->count_max, wanted);
+    return number ? number : number_of(k, &others);
 }
 
 int64_t library_kind_of(struct library_kinds *k, const struct event *e,
@@ -277,18 +265,15 @@ int64_t library_kind_of_group(struct library_kinds *k, const struct function *fu
 
 int64_t library_kinds_add(struct library_kinds *k, const struct library_kind *kind)
 {
-    struct function **functions =
-        array_room(k->functions, k->function_count, &k->function_capacity, sizeof *functions, 64);
-    struct library_kind *list = array_room(k->list, k->count, &k->capacity, sizeof *list, 64);
-    struct function *function = functions && list ? malloc(sizeof *function) : NULL;
-    k->functions = functions ? functions : k->functions;
-    k->list = list ? list : k->list;
+    bool has_room = ARRAY_ROOM(k->functions, k->function_count, k->function_capacity, 64) &&
+                    ARRAY_ROOM(k->list, k->count, k->capacity, 64);
+    struct function *function = has_room ? malloc(sizeof *function) : NULL;
     if (!function)
         return GPUPROF_NO_MEMORY;
     *function = *kind->function;
-    functions[k->function_count++] = function;
-    list[k->count] = *kind;
-    list[k->count].function = function;
+    k->functions[k->function_count++] = function;
+    k->list[k->count] = *kind;
+    k->list[k->count].function = function;
     return ++k->count;
 }
 

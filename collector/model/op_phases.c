@@ -153,10 +153,8 @@ static int add(struct op_phases *p, struct phase_thread *t, uint64_t begin_ns, u
     if (t->full_ns || is_same)
         return 0;
     if (t->count == t->capacity && !merge(p, t)) {
-        struct phase_span *spans = array_room(t->spans, t->count, &t->capacity, sizeof *spans, 64);
-        if (!spans)
+        if (!ARRAY_ROOM(t->spans, t->count, t->capacity, 64))
             return GPUPROF_NO_MEMORY;
-        t->spans = spans;
     }
     if (!p->room) {
         t->full_ns = begin_ns > 0 ? begin_ns : 1;

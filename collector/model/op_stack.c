@@ -104,12 +104,10 @@ static int push(struct ops *o, const struct op *made, struct op **out)
     struct op_stack *stack = ops_stack(o, made->thread->index);
     if (stack->count)
         number_evaluation(&stack->open[stack->count - 1], made);
-    struct op *open = array_room(stack->open, stack->count, &stack->capacity, sizeof *open, 8);
-    if (!open)
+    if (!ARRAY_ROOM(stack->open, stack->count, stack->capacity, 8))
         return GPUPROF_NO_MEMORY;
-    stack->open = open;
-    open[stack->count] = *made;
-    *out = &open[stack->count++];
+    stack->open[stack->count] = *made;
+    *out = &stack->open[stack->count++];
     return OP_OPENED;
 }
 

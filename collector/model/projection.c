@@ -45,11 +45,8 @@ static int close_innermost(struct projections *s, struct projection *p, uint64_t
 static struct projection *make(struct projections *s, struct process *process, uint64_t device,
                                uint64_t stream, uint32_t thread, uint32_t lane)
 {
-    struct projection **list =
-        array_room(s->list, s->count, &s->capacity, sizeof(struct projection *), 16);
-    if (!list)
+    if (!ARRAY_ROOM(s->list, s->count, s->capacity, 16))
         return NULL;
-    s->list = list;
     struct projection *made = calloc(1, sizeof *made);
     if (!made)
         return NULL;
@@ -58,7 +55,7 @@ static struct projection *make(struct projections *s, struct process *process, u
     made->stream = stream;
     made->thread = thread;
     made->lane = lane;
-    list[s->count++] = made;
+    s->list[s->count++] = made;
     return made;
 }
 

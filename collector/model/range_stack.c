@@ -162,10 +162,8 @@ static int open_range(struct ranges *r, const struct event *e, bool nested, stru
         if (error < 0)
             return error == GPUPROF_NO_MEMORY ? error : RANGE_NONE;
     }
-    struct range *open = array_room(stack->open, stack->count, &stack->capacity, sizeof *open, 8);
-    if (!open)
+    if (!ARRAY_ROOM(stack->open, stack->count, stack->capacity, 8))
         return GPUPROF_NO_MEMORY;
-    stack->open = open;
     stack->open[stack->count] = made;
     *out = &stack->open[stack->count++];
     return RANGE_OPENED;

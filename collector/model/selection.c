@@ -372,9 +372,8 @@ static bool wants(void *context, const struct process *p, uint64_t begin_ns, uin
 
 static int compare_spans(const void *left, const void *right)
 {
-    const struct time_span *a = left;
-    const struct time_span *b = right;
-    return a->begin_ns < b->begin_ns ? -1 : a->begin_ns > b->begin_ns;
+    const struct time_span *a = left, *b = right;
+    return ORDER(a->begin_ns, b->begin_ns);
 }
 
 /* Sorts them; those that touch become one. */
@@ -406,11 +405,8 @@ static int add_span(struct selection *s, struct time_spans *spans, uint64_t begi
     if (s->span_count == SELECTION_SPANS_MAX)
         return GPUPROF_LIMIT;
     if (is_full && spans->count >= spans->capacity / 2) {
-        struct time_span *list =
-            array_room(spans->list, spans->capacity, &spans->capacity, sizeof *list, 16);
-        if (!list)
+        if (!ARRAY_ROOM(spans->list, spans->capacity, spans->capacity, 16))
             return GPUPROF_NO_MEMORY;
-        spans->list = list;
     }
     spans->list[spans->count++] = (struct time_span){begin_ns, end_ns};
     s->span_count++;

@@ -83,23 +83,14 @@ static struct stack_cost *cost_of_row(struct stack_costs *s, struct stack_row *w
         return &s->stackless[wanted->process];
     if (wanted->range && !tells_range(s, wanted))
         wanted->range = NULL;
-    uint32_t *number = number_set_find(&s->row_numbers, &row_kind, s->rows, s->row_count, wanted);
-    if (number && *number)
-        return &s->rows[*number - 1].cost;
-    if (number && s->row_count == s->rows_max) {
-        s->left_out++;
-        return &s->stackless[wanted->process];
-    }
-    struct stack_row *rows =
-        number ? array_room(s->rows, s->row_count, &s->row_capacity, sizeof *rows, 256) : NULL;
-    if (!rows) {
-        *error = GPUPROF_NO_MEMORY;
+    int64_t number = NUMBER_ADD(&s->row_numbers, &row_kind, s->rows, s->row_count, s->row_capacity,
+                                s->rows_max, wanted);
+    if (number < 0) {
+        *error = (int)number;
         return NULL;
     }
-    s->rows = rows;
-    rows[s->row_count] = *wanted;
-    *number = ++s->row_count;
-    return &rows[*number - 1].cost;
+    s->left_out += !number;
+    return number ? &s->rows[number - 1].cost : &s->stackless[wanted->process];
 }
 
 static uint64_t allocated_bytes(const struct event *e)
@@ -235,14 +226,11 @@ static struct stack_cost *cost_at(struct stack_costs *s, uint32_t node, int *err
 {
     uint32_t *number = &s->tree.nodes[node - 1].cost;
     if (!*number) {
-        struct stack_cost *costs =
-            array_room(s->costs, s->cost_count, &s->cost_capacity, sizeof *costs, 256);
-        if (!costs) {
+        if (!ARRAY_ROOM(s->costs, s->cost_count, s->cost_capacity, 256)) {
             *error = GPUPROF_NO_MEMORY;
             return NULL;
         }
-        s->costs = costs;
-        costs[s->cost_count] = (struct stack_cost){0};
+        s->costs[s->cost_count] = (struct stack_cost){0};
         *number = ++s->cost_count;
     }
     return &s->costs[*number - 1];

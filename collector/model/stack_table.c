@@ -43,12 +43,9 @@ void stack_table_release(struct stack_table *t)
 static int take_module(struct stack_table *t, struct key key, const struct record *r)
 {
     uint32_t id_bytes = stack_record_id_bytes(r), bytes = stack_record_first_bytes(r) + 1;
-    struct stack_module *modules =
-        array_room(t->modules, t->module_count, &t->module_capacity, sizeof *modules, 64);
-    if (!modules)
+    if (!ARRAY_ROOM(t->modules, t->module_count, t->module_capacity, 64))
         return GPUPROF_NO_MEMORY;
-    t->modules = modules;
-    struct stack_module *m = &modules[t->module_count];
+    struct stack_module *m = &t->modules[t->module_count];
     *m = (struct stack_module){.process = (uint32_t)key.a};
     char stand_in[2 * BUILD_ID_MAX + 16];
     const uint8_t *path = r->bytes + bytes;
@@ -71,12 +68,9 @@ static int take_place(struct stack_table *t, struct key key, const struct record
 {
     uint32_t file_bytes = stack_record_first_bytes(r);
     uint64_t line = record_arg(r, PYTHON_LINE);
-    struct stack_place *places =
-        array_room(t->places, t->place_count, &t->place_capacity, sizeof *places, 256);
-    if (!places)
+    if (!ARRAY_ROOM(t->places, t->place_count, t->place_capacity, 256))
         return GPUPROF_NO_MEMORY;
-    t->places = places;
-    struct stack_place *p = &places[t->place_count];
+    struct stack_place *p = &t->places[t->place_count];
     *p = (struct stack_place){.line = line <= INT32_MAX ? (uint32_t)line : 0};
     int error = kernel_name_intern(&t->texts, r->bytes, file_bytes, &p->file);
     if (error == 0)
@@ -109,33 +103,18 @@ static const struct number_kind frame_kind_of = {sizeof(struct stack_frame), fra
 static int add_frame(struct stack_table *t, uint32_t process, uint64_t word, uint32_t *frame)
 {
     struct stack_frame inner = {.word = word, .parent = *frame, .process = process};
-    uint32_t *number =
-        number_set_find(&t->frame_numbers, &frame_kind_of, t->frames, t->frame_count, &inner);
-    if (!number)
-        return GPUPROF_NO_MEMORY;
-    if (!*number && t->frame_count == t->frames_max)
-        return 0;
-    if (!*number) {
-        struct stack_frame *frames =
-            array_room(t->frames, t->frame_count, &t->frame_capacity, sizeof *frames, 1024);
-        if (!frames)
-            return GPUPROF_NO_MEMORY;
-        t->frames = frames;
-        frames[t->frame_count] = inner;
-        *number = ++t->frame_count;
-    }
-    *frame = *number;
-    return 1;
+    int64_t number = NUMBER_ADD(&t->frame_numbers, &frame_kind_of, t->frames, t->frame_count,
+                                t->frame_capacity, t->frames_max, &inner);
+    if (number > 0)
+        *frame = (uint32_t)number;
+    return number < 0 ? (int)number : number > 0;
 }
 
 static int take_stack(struct stack_table *t, struct key key, const struct record *r)
 {
     uint32_t count = r->byte_count / 8;
-    struct recorded_stack *stacks =
-        array_room(t->stacks, t->stack_count, &t->stack_capacity, sizeof *stacks, 256);
-    if (!stacks)
+    if (!ARRAY_ROOM(t->stacks, t->stack_count, t->stack_capacity, 256))
         return GPUPROF_NO_MEMORY;
-    t->stacks = stacks;
     if (t->stacks_of.count == t->stacks_of.count_max)
         return 0;
     uint32_t frame = 0;
@@ -146,7 +125,7 @@ static int take_stack(struct stack_table *t, struct key key, const struct record
     }
     if (key_map_set(&t->stacks_of, key, t->stack_count + 1ull) < 0)
         return GPUPROF_NO_MEMORY;
-    stacks[t->stack_count++] =
+    t->stacks[t->stack_count++] =
         (struct recorded_stack){.frame = frame,
                                 .count = count,
                                 .flags = (uint32_t)record_arg(r, STACK_FLAGS),

@@ -82,16 +82,13 @@ static int64_t add_mark(struct steps *s, enum step_kind kind, const struct event
         s->beyond++;
         return 0;
     }
-    struct step_mark *marks =
-        array_room(s->marks, s->mark_count, &s->mark_capacity, sizeof *marks, 256);
-    if (!marks)
+    if (!ARRAY_ROOM(s->marks, s->mark_count, s->mark_capacity, 256))
         return GPUPROF_NO_MEMORY;
-    s->marks = marks;
-    marks[s->mark_count] = (struct step_mark){.begin_ns = e->begin_ns,
-                                              .process = e->process,
-                                              .thread = e->thread,
-                                              .text = text,
-                                              .order = s->mark_count};
+    s->marks[s->mark_count] = (struct step_mark){.begin_ns = e->begin_ns,
+                                                 .process = e->process,
+                                                 .thread = e->thread,
+                                                 .text = text,
+                                                 .order = s->mark_count};
     s->made++;
     return ++s->mark_count;
 }
@@ -273,32 +270,26 @@ static int take(void *context, const struct slice *slice)
 
 static int compare_marks(const void *left, const void *right)
 {
-    const struct step_mark *a = left;
-    const struct step_mark *b = right;
-    if (a->process != b->process)
-        return a->process->index < b->process->index ? -1 : 1;
-    if (a->begin_ns != b->begin_ns)
-        return a->begin_ns < b->begin_ns ? -1 : 1;
-    return a->order < b->order ? -1 : 1;
+    const struct step_mark *a = left, *b = right;
+    return ORDER(a->process->index, b->process->index) ?: ORDER(a->begin_ns, b->begin_ns) ?:
+           ORDER(a->order, b->order);
 }
 
 /* Whatever times a file has, no two overlap. */
 static int add_step(struct steps *s, const struct step_mark *mark, uint64_t number,
                     uint64_t begin_ns, uint64_t end_ns, bool is_partial)
 {
-    struct step *list = array_room(s->list, s->count, &s->capacity, sizeof *list, 256);
-    if (!list)
+    if (!ARRAY_ROOM(s->list, s->count, s->capacity, 256))
         return GPUPROF_NO_MEMORY;
-    s->list = list;
-    if (s->count && list[s->count - 1].process == mark->process &&
-        list[s->count - 1].end_ns > begin_ns)
-        begin_ns = list[s->count - 1].end_ns;
-    list[s->count++] = (struct step){.begin_ns = begin_ns,
-                                     .end_ns = end_ns > begin_ns ? end_ns : begin_ns,
-                                     .number = number,
-                                     .process = mark->process,
-                                     .made_of = mark->text,
-                                     .is_partial = is_partial};
+    if (s->count && s->list[s->count - 1].process == mark->process &&
+        s->list[s->count - 1].end_ns > begin_ns)
+        begin_ns = s->list[s->count - 1].end_ns;
+    s->list[s->count++] = (struct step){.begin_ns = begin_ns,
+                                        .end_ns = end_ns > begin_ns ? end_ns : begin_ns,
+                                        .number = number,
+                                        .process = mark->process,
+                                        .made_of = mark->text,
+                                        .is_partial = is_partial};
     return 0;
 }
 

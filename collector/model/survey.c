@@ -208,12 +208,9 @@ int survey_add_device(struct survey *s, const struct surveyed_device *device)
     struct key key = {device->process, device->limits.device, 0};
     if (s->device_count == SURVEY_DEVICES_MAX || key_map_get(&s->indexes, key))
         return 0;
-    struct surveyed_device *devices =
-        array_room(s->devices, s->device_count, &s->device_capacity, sizeof *devices, 16);
-    if (!devices)
+    if (!ARRAY_ROOM(s->devices, s->device_count, s->device_capacity, 16))
         return GPUPROF_NO_MEMORY;
-    s->devices = devices;
-    devices[s->device_count] = *device;
+    s->devices[s->device_count] = *device;
     return key_map_set(&s->indexes, key, ++s->device_count);
 }
 
@@ -247,15 +244,12 @@ int survey_take_pause(struct survey *s, const struct event *e, bool begins)
 {
     if (s->pause_count == SURVEY_PAUSES_MAX)
         return 0;
-    struct surveyed_pause *pauses =
-        array_room(s->pauses, s->pause_count, &s->pause_capacity, sizeof *pauses, 16);
-    if (!pauses)
+    if (!ARRAY_ROOM(s->pauses, s->pause_count, s->pause_capacity, 16))
         return GPUPROF_NO_MEMORY;
-    s->pauses = pauses;
-    pauses[s->pause_count] = (struct surveyed_pause){.process = e->process->index,
-                                                     .order = s->pause_count,
-                                                     .begins = begins,
-                                                     .at_ns = e->begin_ns};
+    s->pauses[s->pause_count] = (struct surveyed_pause){.process = e->process->index,
+                                                        .order = s->pause_count,
+                                                        .begins = begins,
+                                                        .at_ns = e->begin_ns};
     s->pause_count++;
     return 0;
 }
@@ -287,11 +281,8 @@ int survey_take(struct survey *s, const struct event *e)
 
 static int compare_pauses(const void *left, const void *right)
 {
-    const struct surveyed_pause *a = left;
-    const struct surveyed_pause *b = right;
-    if (a->process != b->process)
-        return a->process < b->process ? -1 : 1;
-    return a->order < b->order ? -1 : 1;
+    const struct surveyed_pause *a = left, *b = right;
+    return ORDER(a->process, b->process) ?: ORDER(a->order, b->order);
 }
 
 int survey_finish(struct survey *s)

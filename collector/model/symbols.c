@@ -172,12 +172,9 @@ static int take_symbol(struct symbols *s, const struct object *o, const uint32_t
         s->left_out++;
         return 0;
     }
-    struct symbol *symbols =
-        array_room(s->symbols, s->symbol_count, &s->symbol_capacity, sizeof *symbols, 1024);
-    if (!symbols)
+    if (!ARRAY_ROOM(s->symbols, s->symbol_count, s->symbol_capacity, 1024))
         return GPUPROF_NO_MEMORY;
-    s->symbols = symbols;
-    struct symbol *symbol = &symbols[s->symbol_count];
+    struct symbol *symbol = &s->symbols[s->symbol_count];
     *symbol = (struct symbol){.inlined = head[1] != 0, .line = head[2]};
     int error = 0;
     if (head[3] != UNKNOWN_LENGTH) {
@@ -400,12 +397,9 @@ static int add_object(struct symbols *s, const struct stack_module *m, uint32_t 
     if (!m->path)
         return 0;
     if (!place) {
-        struct object *objects =
-            array_room(s->objects, s->object_count, &s->object_capacity, sizeof *objects, 64);
-        if (!objects)
+        if (!ARRAY_ROOM(s->objects, s->object_count, s->object_capacity, 64))
             return GPUPROF_NO_MEMORY;
-        s->objects = objects;
-        objects[s->object_count++] =
+        s->objects[s->object_count++] =
             (struct object){.path = m->path, .build_id = m->build_id, .status = ELF_MISSING};
         place = s->object_count;
         if (key_map_set(&s->object_of, key, place) < 0)
@@ -439,22 +433,16 @@ static int add_address(struct symbols *s, uint32_t process, uint64_t frame)
         s->left_out++;
         return 0;
     }
-    struct address *addresses =
-        array_room(s->addresses, s->address_count, &s->address_capacity, sizeof *addresses, 1024);
-    if (!addresses)
+    if (!ARRAY_ROOM(s->addresses, s->address_count, s->address_capacity, 1024))
         return GPUPROF_NO_MEMORY;
-    s->addresses = addresses;
-    addresses[s->address_count++] = (struct address){.object = object - 1, .offset = key.b};
+    s->addresses[s->address_count++] = (struct address){.object = object - 1, .offset = key.b};
     return key_map_set(&s->address_of, key, s->address_count);
 }
 
 static int compare_addresses(const void *left, const void *right)
 {
-    const struct address *a = left;
-    const struct address *b = right;
-    if (a->object != b->object)
-        return a->object < b->object ? -1 : 1;
-    return a->offset < b->offset ? -1 : a->offset > b->offset;
+    const struct address *a = left, *b = right;
+    return ORDER(a->object, b->object) ?: ORDER(a->offset, b->offset);
 }
 
 /* The addresses of an object side by side, and the map right again. */

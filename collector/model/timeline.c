@@ -208,10 +208,8 @@ static inline void sift_root(struct timeline *t)
 
 static int push(struct timeline *t, struct open_block *b)
 {
-    struct heap_node *heap = array_room(t->heap, t->count, &t->capacity, sizeof *heap, 64);
-    if (!heap)
+    if (!ARRAY_ROOM(t->heap, t->count, t->capacity, 64))
         return GPUPROF_NO_MEMORY;
-    t->heap = heap;
     struct heap_node node = {.begin_ns = b->event.begin_ns, .block = b};
     uint32_t at = t->count++;
     while (at > 0 && before(&node, &t->heap[(at - 1) / 2])) {

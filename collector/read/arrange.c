@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "error.h"
 #include "read/machines.h"
 #include "read/recording.h"
@@ -20,9 +21,8 @@ static int compare_start(const void *left, const void *right)
 {
     const struct process *a = *(struct process *const *)left;
     const struct process *b = *(struct process *const *)right;
-    if (a->header.realtime_zero_ns != b->header.realtime_zero_ns)
-        return a->header.realtime_zero_ns < b->header.realtime_zero_ns ? -1 : 1;
-    return memcmp(a->header.process_id, b->header.process_id, sizeof a->header.process_id);
+    return ORDER(a->header.realtime_zero_ns, b->header.realtime_zero_ns)
+               ?: memcmp(a->header.process_id, b->header.process_id, sizeof a->header.process_id);
 }
 
 /* The order in which processes are shown; those without a rank, such as a launcher, come last. */
@@ -30,7 +30,7 @@ static int compare_rank(const void *left, const void *right)
 {
     uint64_t a = (*(struct process *const *)left)->rank;
     uint64_t b = (*(struct process *const *)right)->rank;
-    return a != b ? (a < b ? -1 : 1) : compare_start(left, right);
+    return ORDER(a, b) ?: compare_start(left, right);
 }
 
 /* By the machine, which p->host is until hosts are numbered. */
@@ -38,7 +38,7 @@ static int compare_machine(const void *left, const void *right)
 {
     const struct process *a = *(struct process *const *)left;
     const struct process *b = *(struct process *const *)right;
-    return a->host != b->host ? (a->host < b->host ? -1 : 1) : compare_start(left, right);
+    return ORDER(a->host, b->host) ?: compare_start(left, right);
 }
 
 /* Numbers the hosts in the order in which their first processes are shown. */
@@ -110,18 +110,14 @@ static int share_clocks(struct recording *rec)
 
 static int compare_numbers(const void *left, const void *right)
 {
-    const struct number *a = left;
-    const struct number *b = right;
-    if (a->wanted != b->wanted)
-        return a->wanted < b->wanted ? -1 : 1;
-    return a->order < b->order ? -1 : a->order > b->order;
+    const struct number *a = left, *b = right;
+    return ORDER(a->wanted, b->wanted) ?: ORDER(a->order, b->order);
 }
 
 static int compare_wanted(const void *left, const void *right)
 {
-    uint32_t a = ((const struct number *)left)->wanted;
-    uint32_t b = ((const struct number *)right)->wanted;
-    return a < b ? -1 : a > b;
+    const struct number *a = left, *b = right;
+    return ORDER(a->wanted, b->wanted);
 }
 
 /*

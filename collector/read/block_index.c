@@ -71,11 +71,8 @@ int block_index_add(struct block_index *x, uint32_t process, uint64_t offset,
     uint32_t room = room_of(x, process);
     if (x->count >= room)
         coalesce(x, room);
-    struct index_entry *entries =
-        array_room(x->entries, x->count, &x->capacity, sizeof *entries, 256);
-    if (!entries)
+    if (!ARRAY_ROOM(x->entries, x->count, x->capacity, 256))
         return GPUPROF_NO_MEMORY;
-    x->entries = entries;
     x->entries[x->count++] = entry;
     return 0;
 }
@@ -104,13 +101,8 @@ void block_index_renumber(struct block_index *x, const uint32_t *numbers)
 
 static int compare_entries(const void *left, const void *right)
 {
-    const struct index_entry *a = left;
-    const struct index_entry *b = right;
-    if (a->time != b->time)
-        return a->time < b->time ? -1 : 1;
-    if (a->process != b->process)
-        return a->process < b->process ? -1 : 1;
-    return a->offset < b->offset ? -1 : a->offset > b->offset;
+    const struct index_entry *a = left, *b = right;
+    return ORDER(a->time, b->time) ?: ORDER(a->process, b->process) ?: ORDER(a->offset, b->offset);
 }
 
 void block_index_sort(struct block_index *x)

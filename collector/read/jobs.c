@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "base/json_text.h"
 #include "base/message.h"
 #include "base/unit_text.h"
@@ -56,12 +57,8 @@ static void set_times(struct member *m)
 static int compare_members(const void *left, const void *right)
 {
     const struct member *a = left, *b = right;
-    int order = strcmp(a->identity, b->identity);
-    if (order)
-        return order;
-    if (a->begin_ns != b->begin_ns)
-        return a->begin_ns < b->begin_ns ? -1 : 1;
-    return memcmp(a->process->header.process_id, b->process->header.process_id,
+    return strcmp(a->identity, b->identity) ?: ORDER(a->begin_ns, b->begin_ns) ?:
+           memcmp(a->process->header.process_id, b->process->header.process_id,
                   sizeof a->process->header.process_id);
 }
 
@@ -189,11 +186,9 @@ static int find_job(struct finder *f, uint32_t family)
 
 static int compare_jobs(const void *left, const void *right)
 {
-    const struct found_job *a = *(struct found_job *const *)left;
-    const struct found_job *b = *(struct found_job *const *)right;
-    if (a->begin_ns != b->begin_ns)
-        return a->begin_ns < b->begin_ns ? -1 : 1;
-    return a < b ? -1 : a > b;
+    const struct found_job *a = *(struct found_job *const *)left,
+                           *b = *(struct found_job *const *)right;
+    return ORDER(a->begin_ns, b->begin_ns) ?: ORDER(a, b);
 }
 
 /* By their begin; processes get the numbers. */

@@ -35,21 +35,15 @@ static const struct clock_scale identity_scale = {.mult = 1ull << CLOCK_SCALE_SH
 
 static int compare_places(const void *left, const void *right)
 {
-    const struct chunk_place *a = left;
-    const struct chunk_place *b = right;
-    if (a->thread != b->thread)
-        return a->thread < b->thread ? -1 : 1;
-    if (a->position != b->position)
-        return a->position < b->position ? -1 : 1;
-    return a->index < b->index ? -1 : a->index > b->index;
+    const struct chunk_place *a = left, *b = right;
+    return ORDER(a->thread, b->thread) ?: ORDER(a->position, b->position) ?:
+           ORDER(a->index, b->index);
 }
 
 static int add_block(struct live_tail *t, const struct block_header *h, uint8_t *stored)
 {
-    struct live_block *blocks = array_room(t->blocks, t->count, &t->capacity, sizeof *blocks, 16);
-    if (!blocks)
+    if (!ARRAY_ROOM(t->blocks, t->count, t->capacity, 16))
         return GPUPROF_NO_MEMORY;
-    t->blocks = blocks;
     t->bytes += h->stored_bytes;
     t->blocks[t->count++] = (struct live_block){.header = *h, .stored = stored};
     return 0;

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "error.h"
 
 #define BOOT_ID_BYTES 16
@@ -18,10 +19,7 @@ static int by_offset(const void *left, const void *right)
 {
     const struct machine_claim *a = *(struct machine_claim *const *)left;
     const struct machine_claim *b = *(struct machine_claim *const *)right;
-    int order = compare_boots(a, b);
-    if (order)
-        return order;
-    return a->offset < b->offset ? -1 : a->offset > b->offset;
+    return compare_boots(a, b) ?: ORDER(a->offset, b->offset);
 }
 
 static int compare_hosts(const struct machine_claim *a, const struct machine_claim *b)
@@ -36,10 +34,7 @@ static int by_host(const void *left, const void *right)
     const struct machine_claim *a = *(struct machine_claim *const *)left;
     const struct machine_claim *b = *(struct machine_claim *const *)right;
     uint64_t x = a->begin_ns - a->offset, y = b->begin_ns - b->offset;
-    int order = compare_hosts(a, b);
-    if (order || x != y)
-        return order ? order : x < y ? -1 : 1;
-    return a->machine < b->machine ? -1 : a->machine > b->machine;
+    return compare_hosts(a, b) ?: ORDER(x, y) ?: ORDER(a->machine, b->machine);
 }
 
 static bool is_known(const struct machine_claim *c)

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/array.h"
 #include "error.h"
 #include "rank.h"
 #include "read/recording.h"
@@ -16,9 +17,7 @@ struct member {
 static int compare_members(const void *left, const void *right)
 {
     const struct member *a = left, *b = right;
-    if (a->job != b->job)
-        return a->job < b->job ? -1 : 1;
-    return a->rank < b->rank ? -1 : a->rank > b->rank;
+    return ORDER(a->job, b->job) ?: ORDER(a->rank, b->rank);
 }
 
 /* What all processes of a job say, the last of which has the greatest rank; 0: not the same, or it
@@ -88,7 +87,7 @@ int missing_ranks_find(struct recording *rec)
 static int compare_job(const void *key, const void *item)
 {
     uint32_t job = *(const uint32_t *)key, other = ((const struct missing_ranks *)item)->job;
-    return job < other ? -1 : job > other;
+    return ORDER(job, other);
 }
 
 const struct missing_ranks *missing_ranks_of(const struct recording *rec, uint32_t job)

@@ -115,11 +115,8 @@ static void take_meta(struct process *p, const struct record *r)
     if (!equals || p->meta_count == META_ENTRIES_MAX ||
         p->meta_bytes + r->byte_count > META_BYTES_MAX)
         return;
-    struct process_meta *meta =
-        array_room(p->meta, p->meta_count, &p->meta_capacity, sizeof *meta, 16);
-    if (!meta)
+    if (!ARRAY_ROOM(p->meta, p->meta_count, p->meta_capacity, 16))
         return;
-    p->meta = meta;
     char *text = malloc(r->byte_count + 1u);
     if (!text)
         return;
@@ -128,14 +125,14 @@ static void take_meta(struct process *p, const struct record *r)
         text[i] = r->bytes[i] ? (char)r->bytes[i] : ' ';
     text[r->byte_count] = '\0';
     for (uint32_t i = 0; i < p->meta_count; i++)
-        if (strcmp(meta[i].text, text) ==
+        if (strcmp(p->meta[i].text, text) ==
             0) { /* by the thread that knew it first, and the writer */
-            if (meta[i].begin < r->begin)
-                meta[i].begin = r->begin;
+            if (p->meta[i].begin < r->begin)
+                p->meta[i].begin = r->begin;
             free(text);
             return;
         }
-    meta[p->meta_count++] = (struct process_meta){.text = text, .begin = r->begin};
+    p->meta[p->meta_count++] = (struct process_meta){.text = text, .begin = r->begin};
     p->meta_bytes += r->byte_count;
 }
 
@@ -143,11 +140,9 @@ static void take_note(struct process *p, const struct record *r)
 {
     if (p->note_count == NOTES_MAX)
         return;
-    char **notes = array_room(p->notes, p->note_count, &p->note_capacity, sizeof *notes, 2);
-    if (!notes)
+    if (!ARRAY_ROOM(p->notes, p->note_count, p->note_capacity, 2))
         return;
-    p->notes = notes;
-    if ((notes[p->note_count] = copy_text(r)))
+    if ((p->notes[p->note_count] = copy_text(r)))
         p->note_count++;
 }
 
@@ -155,20 +150,17 @@ static void take_dump(struct process *p, const struct record *r)
 {
     if (p->dump_count == DUMPS_MAX)
         return;
-    struct process_dump *dumps =
-        array_room(p->dumps, p->dump_count, &p->dump_capacity, sizeof *dumps, 2);
-    if (!dumps)
+    if (!ARRAY_ROOM(p->dumps, p->dump_count, p->dump_capacity, 2))
         return;
-    p->dumps = dumps;
-    dumps[p->dump_count++] = (struct process_dump){.number = record_arg(r, DUMP_NUMBER),
-                                                   .reason = record_arg(r, DUMP_REASON),
-                                                   .value = record_arg(r, DUMP_VALUE),
-                                                   .ns = record_arg(r, DUMP_NS),
-                                                   .median_ns = record_arg(r, DUMP_MEDIAN_NS),
-                                                   .begin_ns = record_arg(r, DUMP_BEGIN_NS),
-                                                   .at_ns = r->begin,
-                                                   .lost = record_arg(r, DUMP_LOST),
-                                                   .text = copy_text(r)};
+    p->dumps[p->dump_count++] = (struct process_dump){.number = record_arg(r, DUMP_NUMBER),
+                                                      .reason = record_arg(r, DUMP_REASON),
+                                                      .value = record_arg(r, DUMP_VALUE),
+                                                      .ns = record_arg(r, DUMP_NS),
+                                                      .median_ns = record_arg(r, DUMP_MEDIAN_NS),
+                                                      .begin_ns = record_arg(r, DUMP_BEGIN_NS),
+                                                      .at_ns = r->begin,
+                                                      .lost = record_arg(r, DUMP_LOST),
+                                                      .text = copy_text(r)};
 }
 
 /* A counter lies in the program's memory, until it is stored: what cannot be is not taken over. */

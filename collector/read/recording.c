@@ -70,11 +70,8 @@ static enum exit_code failure(const char *path, int error)
 
 static int reserve(struct recording *rec)
 {
-    struct process **processes =
-        array_room(rec->processes, rec->count, &rec->capacity, sizeof(struct process *), 16);
-    if (!processes)
+    if (!ARRAY_ROOM(rec->processes, rec->count, rec->capacity, 16))
         return GPUPROF_NO_MEMORY;
-    rec->processes = processes;
     return 0;
 }
 
@@ -85,12 +82,9 @@ int recording_note_other(struct recording *rec, const struct process *p)
     if (number == RANK_NONE)
         return 0;
     rec->left_out_ranks++;
-    uint64_t *others =
-        array_room(rec->others, rec->others_count, &rec->others_capacity, sizeof *others, 16);
-    if (!others)
+    if (!ARRAY_ROOM(rec->others, rec->others_count, rec->others_capacity, 16))
         return GPUPROF_NO_MEMORY;
-    rec->others = others;
-    others[rec->others_count++] = number;
+    rec->others[rec->others_count++] = number;
     return 0;
 }
 

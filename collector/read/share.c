@@ -35,12 +35,9 @@ int share_add(struct share *s, struct reader *r, const char *path, bool is_named
 {
     struct stream_header h = {0};
     struct clock_map clock = {0};
-    struct share_file *files =
-        array_room(s->files, s->file_count, &s->file_capacity, sizeof *files, 64);
-    if (!files)
+    if (!ARRAY_ROOM(s->files, s->file_count, s->file_capacity, 64))
         return GPUPROF_NO_MEMORY;
-    s->files = files;
-    struct share_file *f = &files[s->file_count];
+    struct share_file *f = &s->files[s->file_count];
     *f = (struct share_file){.path = strdup(path), .is_named = is_named};
     if (!f->path)
         return GPUPROF_NO_MEMORY;
@@ -63,10 +60,8 @@ static int compare_files(const void *left, const void *right)
 {
     const struct share_file *a = *(struct share_file *const *)left;
     const struct share_file *b = *(struct share_file *const *)right;
-    int order = a->is_lost - b->is_lost;
-    if (!order)
-        order = memcmp(a->boot_id, b->boot_id, sizeof a->boot_id);
-    return order ? order : memcmp(a->process_id, b->process_id, sizeof a->process_id);
+    return a->is_lost - b->is_lost ?: memcmp(a->boot_id, b->boot_id, sizeof a->boot_id) ?:
+           memcmp(a->process_id, b->process_id, sizeof a->process_id);
 }
 
 static bool is_before(const struct share_file *a, const struct share_file *b)

@@ -15,12 +15,9 @@ static void add(struct blind_times *t, uint64_t ns, bool is_blind)
 {
     if (t->count == BLIND_CHANGES_MAX || ns >= CLOCK_NS_MAX)
         return;
-    struct blind_change *changes =
-        array_room(t->changes, t->count, &t->capacity, sizeof *changes, BLIND_CHANGES_FIRST);
-    if (!changes)
+    if (!ARRAY_ROOM(t->changes, t->count, t->capacity, BLIND_CHANGES_FIRST))
         return;
-    t->changes = changes;
-    changes[t->count++] = (struct blind_change){ns, is_blind};
+    t->changes[t->count++] = (struct blind_change){ns, is_blind};
 }
 
 static bool says(const struct record *r, const char *text)
@@ -48,9 +45,7 @@ void blind_times_release(struct blind_times *t)
 static int compare(const void *left, const void *right)
 {
     const struct blind_change *a = left, *b = right;
-    if (a->ns != b->ns)
-        return a->ns < b->ns ? -1 : 1;
-    return a->is_blind - b->is_blind;
+    return ORDER(a->ns, b->ns) ?: a->is_blind - b->is_blind;
 }
 
 int64_t blind_times_find(const struct blind_times *t, struct clock_map *clock,

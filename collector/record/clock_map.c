@@ -19,11 +19,7 @@ static uint64_t limited(uint64_t ns)
 /* For the next anchor, and the last one behind it. False: no memory. */
 static bool make_room(struct clock_map *m)
 {
-    struct clock_anchor *anchors =
-        array_room(m->anchors, m->count + 1, &m->capacity, sizeof *anchors, FIRST_ANCHORS);
-    if (anchors)
-        m->anchors = anchors;
-    return anchors;
+    return ARRAY_ROOM(m->anchors, m->count + 1, m->capacity, FIRST_ANCHORS);
 }
 
 int clock_map_init(struct clock_map *m, const struct stream_header *h)

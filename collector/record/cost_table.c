@@ -31,12 +31,9 @@ static void take_step(struct cost_table *t, const struct record *r)
 {
     if (t->step_count == STEPS_DOWN_MAX)
         return;
-    struct step_down *s =
-        array_room(t->steps, t->step_count, &t->step_capacity, sizeof *s, STEPS_DOWN_FIRST);
-    if (!s)
+    if (!ARRAY_ROOM(t->steps, t->step_count, t->step_capacity, STEPS_DOWN_FIRST))
         return;
-    t->steps = s;
-    s += t->step_count++;
+    struct step_down *s = &t->steps[t->step_count++];
     size_t length = r->byte_count < STEP_DOWN_TEXT_BYTES ? r->byte_count : STEP_DOWN_TEXT_BYTES - 1;
     *s = (struct step_down){.step = r->code,
                             .begin_ns = r->begin,

@@ -227,22 +227,14 @@ int function_codes_share(struct function_table *t, struct function_codes *codes)
     struct code_list list = {codes->functions, codes->count};
     if (!codes->count)
         return 0;
-    struct code_list *lists =
-        array_room(t->lists, t->list_count, &t->list_capacity, sizeof *lists, 4);
-    if (!lists)
-        return GPUPROF_NO_MEMORY;
-    t->lists = lists;
-    uint32_t *number =
-        number_set_find(&t->list_numbers, &list_kind, t->lists, t->list_count, &list);
-    if (!number)
-        return GPUPROF_NO_MEMORY;
-    if (*number) {
+    uint32_t before = t->list_count;
+    int64_t number = NUMBER_ADD(&t->list_numbers, &list_kind, t->lists, t->list_count,
+                                t->list_capacity, UINT32_MAX, &list);
+    if (number < 0)
+        return (int)number;
+    if (t->list_count == before)
         free(codes->functions);
-        codes->functions = t->lists[*number - 1].functions;
-    } else {
-        t->lists[t->list_count++] = list;
-        *number = t->list_count;
-    }
+    codes->functions = t->lists[number - 1].functions;
     codes->shared = true;
     return 0;
 }

@@ -63,11 +63,9 @@ static void skip_quoted(struct scan *s, bool is_python)
 /* A new function from that line on; its place + 1, 0 without memory. */
 static uint32_t add_span(struct source_functions *f, uint32_t first)
 {
-    struct source_span *spans = array_room(f->spans, f->count, &f->capacity, sizeof *spans, 64);
-    if (!spans)
+    if (!ARRAY_ROOM(f->spans, f->count, f->capacity, 64))
         return 0;
-    f->spans = spans;
-    spans[f->count] = (struct source_span){.first = first, .last = first};
+    f->spans[f->count] = (struct source_span){.first = first, .last = first};
     return ++f->count;
 }
 

@@ -81,12 +81,10 @@ static int add_path(struct source_tree *t, const char *path)
         t->is_cut = true;
         return 0;
     }
-    char **paths = array_room(t->paths, t->count, &t->capacity, sizeof *paths, 64);
-    if (!paths)
+    if (!ARRAY_ROOM(t->paths, t->count, t->capacity, 64))
         return GPUPROF_NO_MEMORY;
-    t->paths = paths;
-    paths[t->count] = strdup(path);
-    return paths[t->count++] ? 0 : GPUPROF_NO_MEMORY;
+    t->paths[t->count] = strdup(path);
+    return t->paths[t->count++] ? 0 : GPUPROF_NO_MEMORY;
 }
 
 /* What is in the folder `fd`, which is closed; `path` has its path, of `length` bytes. */

@@ -66,11 +66,8 @@ struct elf_symbols {
 
 static int compare_spans(const void *left, const void *right)
 {
-    const struct span *a = left;
-    const struct span *b = right;
-    if (a->begin != b->begin)
-        return a->begin < b->begin ? -1 : 1;
-    return a->end > b->end ? -1 : a->end < b->end; /* the one around the other first */
+    const struct span *a = left, *b = right;
+    return ORDER(a->begin, b->begin) ?: ORDER(b->end, a->end); /* the one around the other first */
 }
 
 static void spans_sort(struct spans *s)
@@ -104,12 +101,11 @@ static void spans_add(struct spans *s, Dwarf_Die *die, uint32_t unit)
     Dwarf_Addr base, begin, end;
     ptrdiff_t at = 0;
     while ((at = dwarf_ranges(die, at, &base, &begin, &end)) > 0) {
-        struct span *list = array_room(s->list, s->count, &s->capacity, sizeof *list, 64);
-        if (!list)
+        if (!ARRAY_ROOM(s->list, s->count, s->capacity, 64))
             return;
-        s->list = list;
         if (begin && begin < end) /* 0: what the linker has left out */
-            list[s->count++] = (struct span){.begin = begin, .end = end, .unit = unit, .die = *die};
+            s->list[s->count++] =
+                (struct span){.begin = begin, .end = end, .unit = unit, .die = *die};
     }
 }
 
@@ -134,12 +130,9 @@ static void read_units(struct elf_symbols *s)
         return;
     s->dwarf_bias = bias;
     for (Dwarf_Die *die = NULL; (die = dwfl_module_nextcu(s->module, die, &bias));) {
-        struct unit *units =
-            array_room(s->units, s->unit_count, &s->unit_capacity, sizeof *units, 64);
-        if (!units)
+        if (!ARRAY_ROOM(s->units, s->unit_count, s->unit_capacity, 64))
             break;
-        s->units = units;
-        units[s->unit_count] = make_unit(die);
+        s->units[s->unit_count] = make_unit(die);
         spans_add(&s->unit_spans, die, s->unit_count++);
     }
     spans_sort(&s->unit_spans);
@@ -165,15 +158,10 @@ static void read_functions(struct unit *unit, Dwarf_Die *parent, unsigned depth)
 
 static int compare_functions(const void *left, const void *right)
 {
-    const struct elf_function *a = left;
-    const struct elf_function *b = right;
-    if (a->begin != b->begin)
-        return a->begin < b->begin ? -1 : 1;
-    if ((a->end > a->begin) != (b->end > b->begin)) /* the one found first is the last */
-        return a->end > a->begin ? 1 : -1;
-    if (a->global != b->global)
-        return a->global ? 1 : -1;
-    return strcmp(b->name, a->name);
+    const struct elf_function *a = left, *b = right;
+    /* the one found first is the last */
+    return ORDER(a->begin, b->begin) ?: (a->end > a->begin) - (b->end > b->begin) ?:
+           a->global - b->global ?: strcmp(b->name, a->name);
 }
 
 static void read_symbols(struct elf_symbols *s)
@@ -188,12 +176,9 @@ static void read_symbols(struct elf_symbols *s)
         if (!name || !*name || symbol.st_shndx == SHN_UNDEF ||
             (type != STT_FUNC && type != STT_GNU_IFUNC))
             continue;
-        struct elf_function *functions = array_room(s->functions, s->function_count,
-                                                    &s->function_capacity, sizeof *functions, 1024);
-        if (!functions)
+        if (!ARRAY_ROOM(s->functions, s->function_count, s->function_capacity, 1024))
             break;
-        s->functions = functions;
-        functions[s->function_count++] =
+        s->functions[s->function_count++] =
             (struct elf_function){.begin = address,
                                   .end = address + symbol.st_size,
                                   .name = name,

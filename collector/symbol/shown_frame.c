@@ -84,17 +84,14 @@ static int make_label(struct shown_frame *f)
 {
     char *text = make_text(f);
     f->label = text ? json_clean(text, strlen(text)) : NULL;
+    f->json = NULL;
     free(text);
-    if (!f->label)
-        return GPUPROF_NO_MEMORY;
-    tidy(f->label);
-    f->json = json_string(f->label, strlen(f->label));
-    if (f->json) {
-        f->json_bytes = (uint32_t)strlen(f->json);
-        return 0;
+    if (f->label) {
+        tidy(f->label);
+        f->json = json_string(f->label, strlen(f->label));
     }
-    free(f->label);
-    return GPUPROF_NO_MEMORY;
+    f->json_bytes = f->json ? (uint32_t)strlen(f->json) : 0;
+    return f->json ? 0 : GPUPROF_NO_MEMORY;
 }
 
 static uint32_t hash_of(const void *item)
@@ -118,25 +115,10 @@ static const struct number_kind kind = {sizeof(struct shown_frame), hash_of, sam
 
 int shown_frame_number(struct shown_frames *s, const struct shown_frame *frame, uint32_t *number)
 {
-    *number = 0;
-    uint32_t *slot = number_set_find(&s->numbers, &kind, s->list, s->count, frame);
-    if (!slot)
-        return GPUPROF_NO_MEMORY;
-    if (!*slot && s->count == SHOWN_FRAMES_MAX) {
-        s->left_out++;
-        return 0;
-    }
-    if (!*slot) {
-        struct shown_frame *list = array_room(s->list, s->count, &s->capacity, sizeof *list, 256);
-        if (!list)
-            return GPUPROF_NO_MEMORY;
-        s->list = list;
-        list[s->count] = *frame;
-        int error = make_label(&list[s->count]);
-        if (error < 0)
-            return error;
-        *slot = ++s->count;
-    }
-    *number = *slot;
-    return 0;
+    uint32_t before = s->count;
+    int64_t found =
+        NUMBER_ADD(&s->numbers, &kind, s->list, s->count, s->capacity, SHOWN_FRAMES_MAX, frame);
+    s->left_out += !found;
+    *number = found > 0 ? (uint32_t)found : 0;
+    return found < 0 ? (int)found : s->count > before ? make_label(&s->list[before]) : 0;
 }
