@@ -79,7 +79,7 @@ def finer(*values):
     return pytest.param(*values, marks=pytest.mark.long)
 
 
-@pytest.mark.parametrize("handler, stride", [("call", 5), ("inner-call", 43), finer("call", 1),
+@pytest.mark.parametrize("handler, stride", [("call", 11), ("inner-call", 89), finer("call", 1),
                                              finer("inner-call", 13)])
 @pytest.mark.parametrize("nested", ["0", "1"])
 def test_handler_calls(steps, handler, nested, stride):
@@ -99,7 +99,7 @@ def test_handler_calls_on_another_stack(steps, handler, stride):
 
 
 @pytest.mark.parametrize("handler, stride", [
-    ("jump", 5), ("jump-below", 5), ("inner-jump", 43), ("alt-jump", 19), finer("jump", 1),
+    ("jump", 11), ("jump-below", 11), ("inner-jump", 89), ("alt-jump", 37), finer("jump", 1),
     finer("inner-jump", 13)])
 def test_handler_jumps(steps, handler, stride):
     sent, process, arrived = steps(signal.SIGUSR1, handler, stride=stride)
@@ -109,7 +109,7 @@ def test_handler_jumps(steps, handler, stride):
     assert len(lost) <= (10 if handler == "inner-jump" else 0)
 
 
-@pytest.mark.parametrize("handler, stride", [("range", 5), ("inner-range", 43)])
+@pytest.mark.parametrize("handler, stride", [("range", 11), ("inner-range", 89)])
 def test_handler_makes_ranges(steps, handler, stride):
     """A range and the call in it are both recorded, or both counted."""
     sent, process, arrived = steps(signal.SIGUSR1, handler, stride=stride,
@@ -123,7 +123,7 @@ def test_handler_makes_ranges(steps, handler, stride):
     assert sum(process.losses.values()) == 3 * len(lost)
 
 
-@pytest.mark.parametrize("stride", [11, finer(2)])
+@pytest.mark.parametrize("stride", [17, finer(2)])
 def test_handler_forks(steps, stride):
     """The child comes back to the middle of our own code, and leaves its parent's memory alone."""
     sent, process, arrived = steps(signal.SIGUSR1, "fork", stride=stride, calls=2)
@@ -135,14 +135,14 @@ def test_handler_forks(steps, stride):
     assert all(end <= begin for end, begin in zip(ends, times[1:]))
 
 
-@pytest.mark.parametrize("stride", [17, finer(3)])
+@pytest.mark.parametrize("stride", [31, finer(3)])
 def test_handler_changes_chunks(steps, stride):
     sent, process, arrived = steps(signal.SIGUSR1, "fill-few", stride=stride, GPUPROF_CHUNK="16K")
     assert sent > 10
     check(process, arrived, missing=["cudaMalloc"])
 
 
-@pytest.mark.parametrize("stride", [17, finer(3)])
+@pytest.mark.parametrize("stride", [31, finer(3)])
 def test_handler_fills(steps, stride):
     """The buffer is full when the handler returns: the interrupted thread has no chunk any more."""
     sent, process, arrived = steps(signal.SIGUSR1, "fill", stride=stride, GPUPROF_BUFFER="1M",
@@ -162,7 +162,7 @@ def test_timed_calls(steps, handler, stride):
     assert any(r.args[1] for r in process.of_type(stream_reader.COST))
 
 
-@pytest.mark.parametrize("handler, stride", [("call", 37), finer("inner-call", 131),
+@pytest.mark.parametrize("handler, stride", [("call", 61), finer("inner-call", 131),
                                              finer("call", 2), finer("inner-call", 41)])
 def test_killed(steps, handler, stride):
     steps(signal.SIGUSR1, handler, stride=1 << 20)  # one that lives has the table of functions
