@@ -9,6 +9,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/file_at.h"
+#include "base/json_text.h"
 #include "error.h"
 
 #define DATABASE    "gpuprof" /* the name by which SQLite opens the output */
@@ -17,17 +19,13 @@
 
 struct table {
     const char *name;
+    const char *definition; /* of its columns, behind a comma */
     unsigned columns;
 };
 
 static const struct table tables[] = {
-#define TABLE(NAME, name, columns) {name, NAME##_COLUMNS},
-#include "export/sql_tables.def"
-};
-
-static const char *const definitions[] = {
-#define COLUMN(ENUMERATOR, name, type) "," name " " type
-#define TABLE(NAME, name, columns)     columns,
+#define COLUMN(ENUMERATOR, name, type, ...) "," name " " type
+#define TABLE(NAME, name, columns)          {name, columns, NAME##_COLUMNS},
 #include "export/sql_tables.def"
 };
 
@@ -43,13 +41,20 @@ struct sql_base {
     sqlite3 *database;
     sqlite3_stmt *inserts[SQL_TABLES]; /* NULL: not needed so far */
     uint64_t bound[SQL_TABLES];        /* bit i: column i of it is not NULL now */
-    char added[SQL_NAME_BYTES];        /* the table that was added last, */
-    sqlite3_stmt *insert_added;        /* and what puts a row there; NULL: not needed so far */
+    char added[SQL_NAME_BYTES]; /* the table that was added last; with the next two as above */
+    sqlite3_stmt *insert_added;
+    uint64_t bound_added;
 };
 
 struct sql_value sql_text(const char *text)
 {
     return (struct sql_value){.kind = SQL_TEXT, .text = text, .bytes = strlen(text)};
+}
+
+struct sql_value sql_recorded(const char *text)
+{
+    return (struct sql_value){
+        .kind = text ? SQL_RECORDED : SQL_NULL, .text = text, .bytes = text ? strlen(text) : 0};
 }
 
 /* ---- SQLite's files: there is one, the output's ---------------------------------------------- */
@@ -74,24 +79,13 @@ static int file_close(sqlite3_file *file)
 static int file_read(sqlite3_file *file, void *data, int bytes, sqlite3_int64 offset)
 {
     struct output *out = output_of(file);
-    char *at = data;
-    while (bytes) {
-        ssize_t got = pread(out->fd, at, (size_t)bytes, offset);
-        if (got < 0 && errno == EINTR)
-            continue;
-        if (got < 0) {
-            out->error = out->error ? out->error : errno;
-            return SQLITE_IOERR_READ;
-        }
-        if (got == 0) {
-            memset(at, 0, (size_t)bytes);
-            return SQLITE_IOERR_SHORT_READ;
-        }
-        at += got;
-        offset += got;
-        bytes -= (int)got;
+    ssize_t got = file_read_at(out->fd, (uint64_t)offset, data, (size_t)bytes);
+    if (got < 0) {
+        out->error = out->error ? out->error : errno;
+        return SQLITE_IOERR_READ;
     }
-    return SQLITE_OK;
+    memset((char *)data + got, 0, (size_t)(bytes - got));
+    return got == bytes ? SQLITE_OK : SQLITE_IOERR_SHORT_READ;
 }
 
 /* A page may be written more than once; each time counts, as what recordings have to say stays far
@@ -99,21 +93,12 @@ static int file_read(sqlite3_file *file, void *data, int bytes, sqlite3_int64 of
 static int file_write(sqlite3_file *file, const void *data, int bytes, sqlite3_int64 offset)
 {
     struct output *out = output_of(file);
-    const char *at = data;
     if (!out->error && out->room && (uint64_t)bytes > *out->room)
         out->error = OUTPUT_BEYOND;
     if (!out->error && out->room)
         *out->room -= (uint64_t)bytes;
-    while (bytes && !out->error) {
-        ssize_t put = pwrite(out->fd, at, (size_t)bytes, offset);
-        if (put == 0 || (put < 0 && errno != EINTR))
-            out->error = put == 0 ? ENOSPC : errno;
-        else if (put > 0) {
-            at += put;
-            offset += put;
-            bytes -= (int)put;
-        }
-    }
+    if (!out->error && file_write_at(out->fd, (uint64_t)offset, data, (size_t)bytes) < 0)
+        out->error = errno;
     return out->error ? SQLITE_IOERR_WRITE : SQLITE_OK;
 }
 
@@ -263,7 +248,7 @@ static int make_tables(struct sql_base *b)
 {
     int said = SQLITE_OK;
     for (unsigned i = 0; said == SQLITE_OK && i < SQL_TABLES; i++)
-        said = make_table(b, tables[i].name, definitions[i] + 1);
+        said = make_table(b, tables[i].name, tables[i].definition + 1);
     return said;
 }
 
@@ -315,51 +300,54 @@ static int bind(sqlite3_stmt *insert, int place, const struct sql_value *v)
     case SQL_REAL: return sqlite3_bind_double(insert, place, v->real);
     case SQL_TEXT:
         return sqlite3_bind_text64(insert, place, v->text, v->bytes, SQLITE_STATIC, SQLITE_UTF8);
+    case SQL_RECORDED: {
+        char *clean = json_clean(v->text, v->bytes);
+        return clean ? sqlite3_bind_text(insert, place, clean, -1, free) : SQLITE_NOMEM;
+    }
     case SQL_NULL: break;
     }
     return sqlite3_bind_null(insert, place);
 }
 
-static int step(sqlite3_stmt *insert)
+static int put_row(struct sql_base *b, const char *name, unsigned columns, sqlite3_stmt **its,
+                   uint64_t *bound, const struct sql_value *row)
 {
-    sqlite3_step(insert);
-    return sqlite3_reset(insert);
+    if (b->out->error)
+        return 0;
+    sqlite3_stmt *insert = insert_of(b, name, columns, its);
+    int said = insert ? SQLITE_OK : sqlite3_errcode(b->database);
+    for (unsigned i = 0; said == SQLITE_OK && i < columns; i++) {
+        uint64_t bit = 1ull << i;
+        if (row[i].kind == SQL_NULL && !(*bound & bit))
+            continue; /* it is that still, as most of these are in all rows */
+        *bound = row[i].kind == SQL_NULL ? *bound & ~bit : *bound | bit;
+        said = bind(insert, (int)i + 1, &row[i]);
+    }
+    if (said == SQLITE_OK) {
+        sqlite3_step(insert);
+        said = sqlite3_reset(insert);
+    }
+    return told(b, said);
 }
 
 int sql_base_insert(struct sql_base *b, enum sql_table table, const struct sql_value *row)
 {
-    if (b->out->error)
-        return 0;
-    sqlite3_stmt *insert =
-        insert_of(b, tables[table].name, tables[table].columns, &b->inserts[table]);
-    int said = insert ? SQLITE_OK : sqlite3_errcode(b->database);
-    for (unsigned i = 0; said == SQLITE_OK && i < tables[table].columns; i++) {
-        uint64_t bit = 1ull << i;
-        if (row[i].kind == SQL_NULL && !(b->bound[table] & bit))
-            continue; /* it is that still, as most of these are in all rows */
-        b->bound[table] = row[i].kind == SQL_NULL ? b->bound[table] & ~bit : b->bound[table] | bit;
-        said = bind(insert, (int)i + 1, &row[i]);
-    }
-    return told(b, said == SQLITE_OK ? step(insert) : said);
+    return put_row(b, tables[table].name, tables[table].columns, &b->inserts[table],
+                   &b->bound[table], row);
 }
 
 int sql_base_add_table(struct sql_base *b, const char *name, const char *columns)
 {
     sqlite3_finalize(b->insert_added);
     b->insert_added = NULL;
+    b->bound_added = 0;
     snprintf(b->added, sizeof b->added, "%s", name);
     return b->out->error ? 0 : told(b, make_table(b, name, columns));
 }
 
 int sql_base_add_row(struct sql_base *b, const struct sql_value *row, unsigned count)
 {
-    if (b->out->error)
-        return 0;
-    sqlite3_stmt *insert = insert_of(b, b->added, count, &b->insert_added);
-    int said = insert ? SQLITE_OK : sqlite3_errcode(b->database);
-    for (unsigned i = 0; said == SQLITE_OK && i < count; i++)
-        said = bind(insert, (int)i + 1, &row[i]);
-    return told(b, said == SQLITE_OK ? step(insert) : said);
+    return put_row(b, b->added, count, &b->insert_added, &b->bound_added, row);
 }
 
 int sql_base_finish(struct sql_base *b)

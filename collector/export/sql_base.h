@@ -29,7 +29,7 @@ enum sql_table {
 #define TABLE(NAME, name, columns) enum sql_columns_##NAME{columns NAME##_COLUMNS};
 #include "export/sql_tables.def"
 
-enum sql_kind { SQL_NULL, SQL_INTEGER, SQL_REAL, SQL_TEXT };
+enum sql_kind { SQL_NULL, SQL_INTEGER, SQL_REAL, SQL_TEXT, SQL_RECORDED };
 
 /* Zeros: NULL. */
 struct sql_value {
@@ -58,8 +58,10 @@ static inline struct sql_value sql_real(double value)
     return (struct sql_value){.kind = SQL_REAL, .real = value};
 }
 
-/* A view of `text`, which must stay until the row is inserted. */
+/* Views of `text`, which must stay until the row is inserted. The second: of a recording, which may
+ * be anything and is cleaned then; NULL stays NULL. */
 struct sql_value sql_text(const char *text);
+struct sql_value sql_recorded(const char *text);
 
 struct sql_base;
 

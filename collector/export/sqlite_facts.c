@@ -129,7 +129,7 @@ static void number_machines(struct export_writer *w)
 
 static int put_process(struct export_writer *w, const struct process *p)
 {
-    char title[1200], *name, *host, *command, *local;
+    char title[1200];
     char id[2 * sizeof p->header.process_id + 1];
     uint64_t first_ns = w->walk->first_ns[p->index];
     process_title(p, false, title, sizeof title);
@@ -138,18 +138,18 @@ static int put_process(struct export_writer *w, const struct process *p)
     struct sql_value row[PROCESSES_COLUMNS] = {
         [SQL_PROCESSES_GLOBAL] = sql_integer(sqlite_pid(w, p)),
         [SQL_PROCESSES_PID] = sql_integer(p->header.pid),
-        [SQL_PROCESSES_NAME] = sqlite_clean(title, &name),
+        [SQL_PROCESSES_NAME] = sql_recorded(title),
     };
     struct sql_value own[OWN_PROCESSES_COLUMNS] = {
         [SQL_OWN_PROCESSES_PID] = sql_integer(sqlite_pid(w, p)),
         [SQL_OWN_PROCESSES_OWN_PID] = sql_integer(p->header.pid),
         [SQL_OWN_PROCESSES_RANK] =
             p->rank == RANK_NONE ? (struct sql_value){0} : sql_integer(p->rank),
-        [SQL_OWN_PROCESSES_HOST] = sqlite_clean(p->header.host, &host),
-        [SQL_OWN_PROCESSES_COMMAND] = sqlite_clean(process_meta(p, "cmdline"), &command),
+        [SQL_OWN_PROCESSES_HOST] = sql_recorded(p->header.host),
+        [SQL_OWN_PROCESSES_COMMAND] = sql_recorded(process_meta(p, "cmdline")),
         [SQL_OWN_PROCESSES_ID] = sql_text(id),
         [SQL_OWN_PROCESSES_GPU_ROWS] = sql_text(process_gpu_rows(p)),
-        [SQL_OWN_PROCESSES_LOCAL_RANK] = sqlite_clean(process_local_rank(p), &local),
+        [SQL_OWN_PROCESSES_LOCAL_RANK] = sql_recorded(process_local_rank(p)),
         [SQL_OWN_PROCESSES_JOB] = p->job == JOB_NONE ? (struct sql_value){0} : sql_integer(p->job),
     };
     if (first_ns) {
@@ -157,13 +157,7 @@ static int put_process(struct export_writer *w, const struct process *p)
         own[SQL_OWN_PROCESSES_END] = sqlite_time(w, w->walk->last_ns[p->index]);
     }
     int error = sql_base_insert(w->base, SQL_PROCESSES, row);
-    if (error == 0)
-        error = sql_base_insert(w->base, SQL_OWN_PROCESSES, own);
-    free(name);
-    free(host);
-    free(command);
-    free(local);
-    return error;
+    return error < 0 ? error : sql_base_insert(w->base, SQL_OWN_PROCESSES, own);
 }
 
 /* As the program named them by NVTX, or else the system. */
@@ -192,7 +186,6 @@ static int put_label(struct export_writer *w, const struct range *range, uint64_
                      uint64_t category, const struct kernel_name *text)
 {
     struct key key = {range->process->index, range->domain, category};
-    char *owned;
     if (key_map_get(&w->told, key))
         return 0;
     struct sql_value row[NVTX_COLUMNS] = {
@@ -201,12 +194,11 @@ static int put_label(struct export_writer *w, const struct range *range, uint64_
         [SQL_NVTX_CATEGORY] = sql_integer_or_null(category),
         [SQL_NVTX_TID] = sql_integer(sqlite_tid(w, range->process, range->thread)),
         [SQL_NVTX_DOMAIN] = sql_integer(range->domain),
-        [SQL_NVTX_TEXT] = sqlite_clean(text->shown, &owned),
+        [SQL_NVTX_TEXT] = sql_recorded(text->shown),
     };
     int error = sqlite_name(w, text, "", &row[SQL_NVTX_TEXT_ID]);
     if (error == 0)
         error = sql_base_insert(w->base, SQL_NVTX, row);
-    free(owned);
     if (error == 0)
         error = key_map_set(&w->told, key, 1);
     return error == GPUPROF_LIMIT ? 0 : error;
@@ -256,11 +248,10 @@ static int put_gpu(struct export_writer *w, uint64_t machine, const struct surve
                    uint64_t number, const char *uuid)
 {
     const struct device_limits *l = &d->limits;
-    char *name;
     struct sql_value row[GPU_COLUMNS] = {
         [SQL_GPU_VM] = sql_integer(machine),
         [SQL_GPU_ID] = sql_integer(number),
-        [SQL_GPU_NAME] = sqlite_clean(d->name, &name),
+        [SQL_GPU_NAME] = sql_recorded(d->name),
         [SQL_GPU_MEMORY] = sql_integer_or_null(l->memory),
         [SQL_GPU_SMS] = sql_integer_or_null(l->multiprocessors),
         [SQL_GPU_UUID] = uuid[0] ? sql_text(uuid) : (struct sql_value){0},
@@ -276,9 +267,7 @@ static int put_gpu(struct export_writer *w, uint64_t machine, const struct surve
         [SQL_GPU_SM_MAJOR] = sql_integer_or_null(l->major),
         [SQL_GPU_SM_MINOR] = sql_integer(l->minor),
     };
-    int error = sql_base_insert(w->base, SQL_GPU, row);
-    free(name);
-    return error;
+    return sql_base_insert(w->base, SQL_GPU, row);
 }
 
 static int put_device(struct export_writer *w, struct gpu_numbers *g,
@@ -321,8 +310,6 @@ static int put_steps(struct export_writer *w)
     int error = 0;
     for (uint32_t i = 0; error == 0 && steps && i < steps->count; i++) {
         const struct step *step = &steps->list[i];
-        const char *made_of = event_step_name(steps->kind, step);
-        char *text;
         if (!selection_reaches(w->scope.selection, step->process, step->begin_ns, step->end_ns))
             continue;
         struct sql_value row[STEPS_COLUMNS] = {
@@ -330,11 +317,10 @@ static int put_steps(struct export_writer *w)
             [SQL_STEPS_NUMBER] = sql_integer(step->number),
             [SQL_STEPS_START] = sqlite_time(w, step->begin_ns),
             [SQL_STEPS_END] = sqlite_time(w, step->end_ns),
-            [SQL_STEPS_MADE_OF] = sqlite_clean(made_of, &text),
+            [SQL_STEPS_MADE_OF] = sql_recorded(event_step_name(steps->kind, step)),
             [SQL_STEPS_PARTIAL] = sql_integer(step->is_partial),
         };
         error = sql_base_insert(w->base, SQL_STEPS, row);
-        free(text);
     }
     return error;
 }
@@ -364,12 +350,10 @@ static int put_clocks(struct export_writer *w)
     int error = 0;
     for (uint32_t i = 0; error == 0 && i < rec->host_count; i++) {
         const struct host *h = &rec->hosts[i];
-        char *host, *reference;
         struct sql_value row[CLOCKS_COLUMNS] = {
-            [SQL_CLOCKS_HOST] = sqlite_clean(h->first->header.host, &host),
+            [SQL_CLOCKS_HOST] = sql_recorded(h->first->header.host),
             [SQL_CLOCKS_PROCESSES] = sql_integer(h->processes),
-            [SQL_CLOCKS_REFERENCE] =
-                sqlite_clean(rec->hosts[h->reference].first->header.host, &reference),
+            [SQL_CLOCKS_REFERENCE] = sql_recorded(rec->hosts[h->reference].first->header.host),
             [SQL_CLOCKS_HOW] = sql_text(host_how(rec->hosts, i)),
         };
         if (h->source == HOST_CLOCK_COLLECTIVES) {
@@ -379,8 +363,6 @@ static int put_clocks(struct export_writer *w)
             row[SQL_CLOCKS_COLLECTIVES] = sql_integer(h->collectives);
         }
         error = sql_base_insert(w->base, SQL_CLOCKS, row);
-        free(host);
-        free(reference);
     }
     return error;
 }

@@ -36,12 +36,12 @@ static int put_idle(struct export_writer *w, const struct idle_row *idle)
 {
     struct idle *d = w->scope.idle;
     const struct idle_device *device = &d->devices[idle->device];
-    char *place = idle_place_text(w->walk, &d->lines, idle), *text;
+    char *place = idle_place_text(w->walk, &d->lines, idle);
     struct sql_value row[IDLE_COLUMNS] = {
         [SQL_IDLE_PID] = sql_integer(sqlite_pid(w, device->process)),
         [SQL_IDLE_DEVICE_ID] = sql_integer(device->device),
         [SQL_IDLE_CAUSE] = sql_text(idle_cause_words[idle->cause]),
-        [SQL_IDLE_PLACE] = sqlite_clean(place, &text),
+        [SQL_IDLE_PLACE] = sql_recorded(place),
         [SQL_IDLE_COUNT] = sql_integer(idle->count),
         [SQL_IDLE_TOTAL] = sql_integer(idle->ns),
         [SQL_IDLE_LONGEST] = sql_integer(idle->longest_ns),
@@ -50,9 +50,8 @@ static int put_idle(struct export_writer *w, const struct idle_row *idle)
     if (idle->place.kind == IDLE_WORD_DEVICE)
         row[SQL_IDLE_WAITED_FOR] =
             sql_integer(sqlite_pid(w, w->walk->rec->processes[(uint32_t)idle->place.word]));
-    int error = text ? sql_base_insert(w->base, SQL_IDLE, row) : GPUPROF_NO_MEMORY;
+    int error = place ? sql_base_insert(w->base, SQL_IDLE, row) : GPUPROF_NO_MEMORY;
     free(place);
-    free(text);
     return error;
 }
 
@@ -84,16 +83,15 @@ static int put_arrival(struct export_writer *w, const struct arrival_row *arriva
     const struct idle *d = w->scope.idle;
     const struct arrivals *a = &d->arrivals;
     const struct arrival_place *place = arrival->place ? &a->places[arrival->place - 1] : NULL;
-    char communicator[sizeof "0x0123456789abcdef"], *kind, *text;
+    char communicator[sizeof "0x0123456789abcdef"];
     snprintf(communicator, sizeof communicator, "0x%016" PRIx64, arrival->communicator);
     struct sql_value row[ARRIVALS_COLUMNS] = {
-        [SQL_ARRIVALS_KIND] = sqlite_clean(a->kinds[arrival->kind], &kind),
+        [SQL_ARRIVALS_KIND] = sql_recorded(a->kinds[arrival->kind]),
         [SQL_ARRIVALS_RANKS] = sql_integer(arrival->ranks),
         [SQL_ARRIVALS_COUNT] = sql_integer(arrival->count),
         [SQL_ARRIVALS_APART] = sql_integer(arrival->skew_ns),
         [SQL_ARRIVALS_MAX] = sql_integer(arrival->max_ns),
     };
-    struct sql_value at = sqlite_clean(arrival->late_count && place ? place->text : NULL, &text);
     if (arrival->communicator)
         row[SQL_ARRIVALS_COMMUNICATOR] = sql_text(communicator);
     if (arrival->late_count) {
@@ -102,12 +100,9 @@ static int put_arrival(struct export_writer *w, const struct arrival_row *arriva
         row[SQL_ARRIVALS_TIMES] = sql_integer(arrival->late_count);
         row[SQL_ARRIVALS_BEHIND] = sql_integer(arrival->late_ns);
         row[SQL_ARRIVALS_CAUSE] = place ? sql_text(arrivals_cause(place)) : (struct sql_value){0};
-        row[SQL_ARRIVALS_PLACE] = at;
+        row[SQL_ARRIVALS_PLACE] = sql_recorded(place ? place->text : NULL);
     }
-    int error = kind ? sql_base_insert(w->base, SQL_ARRIVALS, row) : GPUPROF_NO_MEMORY;
-    free(kind);
-    free(text);
-    return error;
+    return sql_base_insert(w->base, SQL_ARRIVALS, row);
 }
 
 int sqlite_idle(struct export_writer *w)

@@ -17,15 +17,11 @@ enum text_part { PART_WHOLE, PART_BASE, PART_RAW, PART_INPUTS };
 
 static int insert(struct export_writer *w, const char *text, size_t bytes, struct sql_value *id)
 {
-    char *clean = json_clean(text, bytes);
-    if (!clean)
-        return GPUPROF_NO_MEMORY;
+    *id = sql_integer(++w->text_count);
     struct sql_value row[STRINGS_COLUMNS] = {
-        [SQL_STRINGS_ID] = sql_integer(++w->text_count), [SQL_STRINGS_VALUE] = sql_text(clean)};
-    int error = sql_base_insert(w->base, SQL_STRINGS, row);
-    *id = row[SQL_STRINGS_ID];
-    free(clean);
-    return error;
+        [SQL_STRINGS_ID] = *id,
+        [SQL_STRINGS_VALUE] = {.kind = SQL_RECORDED, .text = text, .bytes = bytes}};
+    return sql_base_insert(w->base, SQL_STRINGS, row);
 }
 
 int sqlite_text(struct export_writer *w, const char *text, size_t bytes, struct sql_value *id)

@@ -6,23 +6,39 @@
 #include <string.h>
 
 #include "api/api.h"
-#include "base/json_text.h"
 #include "error.h"
 #include "export/event_facts.h"
 #include "record/gpu_record.h"
 
 #define OPEN_FLAGS (RECORD_CAPTURED | RECORD_NESTED | RECORD_STALE | RECORD_OPEN)
 
-static struct sql_value correlation(const struct process *p, uint32_t id)
-{
-    return sql_integer_or_null(event_id(p, id));
-}
+/* ---- records --------------------------------------------------------------------------------- */
 
-/* nsys' numbers of kinds of memory begin where CUPTI's have 1, and end with "unknown". */
-static struct sql_value memory_kind(uint64_t kind)
-{
-    return sql_integer(kind >= 1 && kind <= 7 ? kind - 1 : 7);
-}
+/* What of a record a column has (sql_tables.def). */
+enum sql_from {
+    FROM_NOTHING,
+    FROM_BEGIN,
+    FROM_END,
+    FROM_PROCESS,
+    FROM_THREAD,
+    FROM_CALL, /* its id, if the call is known, whichever of its ids the record has */
+    FROM_TITLE,
+    FROM_NUMBER, /* an argument, as are the next */
+    FROM_SOME,   /* 0: nothing */
+    FROM_LESS,   /* one more than the number; 0: nothing */
+    FROM_KIND,   /* of memory */
+    FROM_STREAM,
+    FROM_X, /* of a grid or block */
+    FROM_Y,
+    FROM_Z,
+};
+
+typedef uint8_t sql_source[2]; /* enum sql_from, argument */
+
+/* The block of a tensor that could not be had has no address: its arguments stand in front. */
+#define TENSOR_OOM_BEFORE (TENSOR_BYTES - TENSOR_OOM_BYTES)
+_Static_assert((int)TENSOR_DEVICE_KIND - (int)TENSOR_OOM_DEVICE_KIND == (int)TENSOR_OOM_BEFORE,
+               "what both have stands alike");
 
 /* "One more than the number": NULL for 0. */
 static struct sql_value one_less(uint64_t number)
@@ -30,21 +46,76 @@ static struct sql_value one_less(uint64_t number)
     return number ? sql_integer(number - 1) : (struct sql_value){0};
 }
 
+static inline __attribute__((always_inline)) struct sql_value value_of(struct export_writer *w,
+                                                                       const struct slice *s,
+                                                                       const sql_source source,
+                                                                       char title[GPU_TITLE_BYTES])
+{
+    const struct event *e = &s->event;
+    const struct record *r = e->record;
+    unsigned before = r->type == RECORD_TENSOR_OOM ? TENSOR_OOM_BEFORE : 0;
+    bool is_there = source[1] >= before;
+    uint64_t number = is_there ? record_arg(r, source[1] - before) : 0;
+    switch ((enum sql_from)source[0]) {
+    case FROM_BEGIN: return sqlite_time(w, e->begin_ns);
+    case FROM_END: return sqlite_time(w, e->end_ns);
+    case FROM_PROCESS: return sql_integer(sqlite_pid(w, e->process));
+    case FROM_THREAD: return sql_integer(sqlite_tid(w, e->process, e->thread));
+    case FROM_CALL:
+        return sql_integer_or_null(
+            event_id(e->process, s->is_called ? s->call.id : r->correlation));
+    case FROM_TITLE: return sql_text(record_title(r, title));
+    case FROM_NUMBER: return is_there ? sql_integer(number) : (struct sql_value){0};
+    case FROM_SOME: return sql_integer_or_null(number);
+    case FROM_LESS: return one_less(number);
+    /* nsys' numbers begin where CUPTI's have 1, and end with "unknown". */
+    case FROM_KIND: return sql_integer(number >= 1 && number <= 7 ? number - 1 : 7);
+    case FROM_STREAM: return sql_integer(number ? number : GPU_STREAM_DEFAULT);
+    case FROM_X: return sql_integer((uint32_t)number);
+    case FROM_Y: return sql_integer(number >> 32 & 0xffff);
+    case FROM_Z: return sql_integer(number >> 48);
+    case FROM_NOTHING: break;
+    }
+    return (struct sql_value){0};
+}
+
+/* fill_TABLE: a row with what its columns have of the record. */
+#define COLUMN(ENUMERATOR, name, type, ...)                                                        \
+    row[ENUMERATOR] = value_of(w, s, (const sql_source){__VA_ARGS__}, title);
+#define TABLE(NAME, name, columns)                                                                 \
+    static inline void fill_##NAME(struct export_writer *w, const struct slice *s,                 \
+                                   struct sql_value *row, char title[GPU_TITLE_BYTES])             \
+    {                                                                                              \
+        columns                                                                                    \
+    }
+#include "export/sql_tables.def"
+
+#define TAKE_RECORD(NAME)                                                                          \
+    static int take_##NAME(struct export_writer *w, const struct slice *s)                         \
+    {                                                                                              \
+        struct sql_value row[NAME##_COLUMNS];                                                      \
+        char title[GPU_TITLE_BYTES];                                                               \
+        fill_##NAME(w, s, row, title);                                                             \
+        return sql_base_insert(w->base, SQL_##NAME, row);                                          \
+    }
+TAKE_RECORD(MEMCPY)
+TAKE_RECORD(MEMSET)
+TAKE_RECORD(GRAPH)
+TAKE_RECORD(OVERHEAD)
+TAKE_RECORD(TENSORS)
+
 static int take_call(struct export_writer *w, const struct slice *s)
 {
     const struct event *e = &s->event;
     const struct record *r = e->record;
-    bool is_driver = e->function->domain == API_DRIVER;
-    struct sql_value row[RUNTIME_COLUMNS] = {
-        [SQL_RUNTIME_START] = sqlite_time(w, e->begin_ns),
-        [SQL_RUNTIME_END] = sqlite_time(w, e->end_ns),
-        [SQL_RUNTIME_CLASS] = sql_integer(is_driver ? NSYS_DRIVER : NSYS_RUNTIME),
-        [SQL_RUNTIME_TID] = sql_integer(sqlite_tid(w, e->process, e->thread)),
-        [SQL_RUNTIME_RESULT] = sql_integer((uint64_t)(int64_t)r->result),
-        [SQL_RUNTIME_WEIGHT] = sql_integer_or_null(r->weight > 1 ? r->weight : 0),
-        [SQL_RUNTIME_FLAGS] = sql_integer_or_null(r->flags & OPEN_FLAGS),
-    };
+    struct sql_value row[RUNTIME_COLUMNS];
     uint64_t id = 0;
+    fill_RUNTIME(w, s, row, NULL);
+    row[SQL_RUNTIME_CLASS] =
+        sql_integer(e->function->domain == API_DRIVER ? NSYS_DRIVER : NSYS_RUNTIME);
+    row[SQL_RUNTIME_RESULT] = sql_integer((uint64_t)(int64_t)r->result);
+    row[SQL_RUNTIME_WEIGHT] = sql_integer_or_null(r->weight > 1 ? r->weight : 0);
+    row[SQL_RUNTIME_FLAGS] = sql_integer_or_null(r->flags & OPEN_FLAGS);
     int error = sqlite_function(w, e->function, &row[SQL_RUNTIME_NAME]);
     if (error == 0)
         error = event_call_id(w->walk, e, &id);
@@ -52,173 +123,39 @@ static int take_call(struct export_writer *w, const struct slice *s)
     return error < 0 ? error : sql_base_insert(w->base, SQL_RUNTIME, row);
 }
 
-/* ---- work of devices ------------------------------------------------------------------------- */
-
-/* What all tables of it begin with; `stream` as consumers know the default one. Of work whose call
- * is known the id is the call's, whichever of its ids the record has. */
-static void place(struct export_writer *w, const struct slice *s, struct sql_value *row,
-                  uint64_t device, uint64_t context, uint64_t stream)
-{
-    const struct event *e = &s->event;
-    row[SQL_KERNEL_START] = sqlite_time(w, e->begin_ns);
-    row[SQL_KERNEL_END] = sqlite_time(w, e->end_ns);
-    row[SQL_KERNEL_DEVICE_ID] = sql_integer(device);
-    row[SQL_KERNEL_CONTEXT_ID] = sql_integer(context);
-    row[SQL_KERNEL_STREAM_ID] = sql_integer(stream ? stream : GPU_STREAM_DEFAULT);
-    row[SQL_KERNEL_CORRELATION] =
-        correlation(e->process, s->is_called ? s->call.id : e->record->correlation);
-    row[SQL_KERNEL_PID] = sql_integer(sqlite_pid(w, e->process));
-}
-_Static_assert((int)SQL_KERNEL_PID == (int)SQL_MEMCPY_PID &&
-                   (int)SQL_KERNEL_PID == (int)SQL_MEMSET_PID &&
-                   (int)SQL_KERNEL_PID == (int)SQL_SYNC_PID &&
-                   (int)SQL_KERNEL_PID == (int)SQL_GRAPH_PID,
-               "all tables of work begin alike");
-
-static void put_dim3(struct sql_value *row, uint64_t dim3)
-{
-    row[0] = sql_integer((uint32_t)dim3);
-    row[1] = sql_integer(dim3 >> 32 & 0xffff);
-    row[2] = sql_integer(dim3 >> 48);
-}
-
 static int take_kernel(struct export_writer *w, const struct slice *s)
 {
-    const struct record *r = s->event.record;
-    uint64_t number = record_arg(r, KERNEL_NAME_INDEX);
-    struct sql_value row[KERNEL_COLUMNS] = {
-        [SQL_KERNEL_REGISTERS] = sql_integer(record_arg(r, KERNEL_REGISTERS)),
-        [SQL_KERNEL_STATIC] = sql_integer(record_arg(r, KERNEL_STATIC_SHARED)),
-        [SQL_KERNEL_DYNAMIC] = sql_integer(record_arg(r, KERNEL_DYNAMIC_SHARED)),
-        [SQL_KERNEL_LOCAL_ALL] = sql_integer(record_arg(r, KERNEL_LOCAL)),
-        [SQL_KERNEL_NODE] = sql_integer_or_null(record_arg(r, KERNEL_GRAPH_NODE)),
-    };
-    place(w, s, row, record_arg(r, KERNEL_DEVICE), record_arg(r, KERNEL_CONTEXT),
-          record_arg(r, KERNEL_STREAM));
-    put_dim3(&row[SQL_KERNEL_GRID_X], record_arg(r, KERNEL_GRID));
-    put_dim3(&row[SQL_KERNEL_BLOCK_X], record_arg(r, KERNEL_BLOCK));
+    uint64_t number = record_arg(s->event.record, KERNEL_NAME_INDEX);
+    struct sql_value row[KERNEL_COLUMNS];
+    fill_KERNEL(w, s, row, NULL);
     int error =
         sqlite_kernel(w, walk_kernel(w->walk, s->event.process, number), number,
                       &row[SQL_KERNEL_DEMANGLED], &row[SQL_KERNEL_SHORT], &row[SQL_KERNEL_MANGLED]);
     return error < 0 ? error : sql_base_insert(w->base, SQL_KERNEL, row);
 }
 
-static int take_copy(struct export_writer *w, const struct slice *s)
-{
-    const struct record *r = s->event.record;
-    struct sql_value row[MEMCPY_COLUMNS] = {
-        [SQL_MEMCPY_BYTES] = sql_integer(record_arg(r, COPY_BYTES)),
-        [SQL_MEMCPY_KIND] = sql_integer(record_arg(r, COPY_KIND)),
-        [SQL_MEMCPY_FROM] = memory_kind(record_arg(r, COPY_SOURCE)),
-        [SQL_MEMCPY_TO] = memory_kind(record_arg(r, COPY_DESTINATION)),
-        [SQL_MEMCPY_FROM_DEVICE] = one_less(record_arg(r, COPY_SOURCE_DEVICE)),
-        [SQL_MEMCPY_FROM_CONTEXT] = one_less(record_arg(r, COPY_SOURCE_CONTEXT)),
-        [SQL_MEMCPY_TO_DEVICE] = one_less(record_arg(r, COPY_DESTINATION_DEVICE)),
-        [SQL_MEMCPY_TO_CONTEXT] = one_less(record_arg(r, COPY_DESTINATION_CONTEXT)),
-        [SQL_MEMCPY_NODE] = sql_integer_or_null(record_arg(r, COPY_GRAPH_NODE)),
-    };
-    place(w, s, row, record_arg(r, COPY_DEVICE), record_arg(r, COPY_CONTEXT),
-          record_arg(r, COPY_STREAM));
-    return sql_base_insert(w->base, SQL_MEMCPY, row);
-}
-
-static int take_set(struct export_writer *w, const struct slice *s)
-{
-    const struct record *r = s->event.record;
-    struct sql_value row[MEMSET_COLUMNS] = {
-        [SQL_MEMSET_VALUE] = sql_integer(record_arg(r, SET_VALUE)),
-        [SQL_MEMSET_BYTES] = sql_integer(record_arg(r, SET_BYTES)),
-        [SQL_MEMSET_KIND] = memory_kind(record_arg(r, SET_KIND)),
-        [SQL_MEMSET_NODE] = sql_integer_or_null(record_arg(r, SET_GRAPH_NODE)),
-    };
-    place(w, s, row, record_arg(r, SET_DEVICE), record_arg(r, SET_CONTEXT),
-          record_arg(r, SET_STREAM));
-    return sql_base_insert(w->base, SQL_MEMSET, row);
-}
-
-static int take_graph(struct export_writer *w, const struct slice *s)
-{
-    const struct record *r = s->event.record;
-    struct sql_value row[GRAPH_COLUMNS] = {
-        [SQL_GRAPH_ID] = sql_integer(record_arg(r, GRAPH_GRAPH)),
-    };
-    place(w, s, row, record_arg(r, GRAPH_DEVICE), record_arg(r, GRAPH_CONTEXT),
-          record_arg(r, GRAPH_STREAM));
-    return sql_base_insert(w->base, SQL_GRAPH, row);
-}
-
 static int take_sync(struct export_writer *w, const struct slice *s)
 {
     const struct record *r = s->event.record;
-    uint64_t context = record_arg(r, SYNC_CONTEXT);
-    struct sql_value row[SYNC_COLUMNS] = {
-        [SQL_SYNC_KIND] = sql_integer(record_arg(r, SYNC_KIND)),
-        [SQL_SYNC_EVENT] = sql_integer(record_arg(r, SYNC_EVENT)),
-    };
-    place(w, s, row, survey_context_device(&w->walk->survey, s->event.process, context), context,
-          record_arg(r, SYNC_STREAM));
+    uint64_t context = record_arg(r, SYNC_CONTEXT), stream = record_arg(r, SYNC_STREAM);
+    struct sql_value row[SYNC_COLUMNS];
+    fill_SYNC(w, s, row, NULL);
+    row[SQL_SYNC_DEVICE_ID] =
+        sql_integer(survey_context_device(&w->walk->survey, s->event.process, context));
+    row[SQL_SYNC_CONTEXT_ID] = sql_integer(context);
+    row[SQL_SYNC_STREAM_ID] = sql_integer(stream ? stream : GPU_STREAM_DEFAULT);
     return sql_base_insert(w->base, SQL_SYNC, row);
 }
 
-static int take_overhead(struct export_writer *w, const struct slice *s)
-{
-    const struct event *e = &s->event;
-    struct sql_value row[OVERHEAD_COLUMNS] = {
-        [SQL_OVERHEAD_START] = sqlite_time(w, e->begin_ns),
-        [SQL_OVERHEAD_END] = sqlite_time(w, e->end_ns),
-        [SQL_OVERHEAD_PID] = sql_integer(sqlite_pid(w, e->process)),
-        [SQL_OVERHEAD_KIND] = sql_text(overhead_kind_text(record_arg(e->record, OVERHEAD_KIND))),
-        [SQL_OVERHEAD_CORRELATION] = correlation(e->process, e->record->correlation),
-    };
-    return sql_base_insert(w->base, SQL_OVERHEAD, row);
-}
-
-/* ---- memory ---------------------------------------------------------------------------------- */
-
 static int take_memory(struct export_writer *w, const struct slice *s)
 {
-    const struct event *e = &s->event;
-    const struct record *r = e->record;
-    uint32_t id = s->is_called ? s->call.id : r->correlation;
-    struct sql_value row[MEMORY_COLUMNS] = {
-        [SQL_MEMORY_START] = sqlite_time(w, e->begin_ns),
-        [SQL_MEMORY_PID] = sql_integer(sqlite_pid(w, e->process)),
-        [SQL_MEMORY_DEVICE_ID] = sql_integer(record_arg(r, MEMORY_DEVICE)),
-        [SQL_MEMORY_CONTEXT_ID] = sql_integer(record_arg(r, MEMORY_CONTEXT)),
-        [SQL_MEMORY_ADDRESS] = sql_integer(record_arg(r, MEMORY_ADDRESS)),
-        [SQL_MEMORY_PC] = sql_integer(record_arg(r, MEMORY_PC)),
-        [SQL_MEMORY_BYTES] = sql_integer(record_arg(r, MEMORY_BYTES)),
-        [SQL_MEMORY_KIND] = memory_kind(record_arg(r, MEMORY_KIND)),
-        [SQL_MEMORY_OPERATION] =
-            sql_integer(record_arg(r, MEMORY_OPERATION) == MEMORY_RELEASE ? 1 : 0),
-        [SQL_MEMORY_CORRELATION] = correlation(e->process, id),
-        [SQL_MEMORY_STREAM_ID] = sql_integer(record_arg(r, MEMORY_STREAM)),
-    };
+    struct sql_value row[MEMORY_COLUMNS];
+    fill_MEMORY(w, s, row, NULL);
+    row[SQL_MEMORY_OPERATION] =
+        sql_integer(record_arg(s->event.record, MEMORY_OPERATION) == MEMORY_RELEASE);
     return sql_base_insert(w->base, SQL_MEMORY, row);
 }
 
-/* PyTorch's allocator: a block, or one that could not be had. */
-static int take_tensor(struct export_writer *w, const struct slice *s)
-{
-    const struct event *e = &s->event;
-    const struct record *r = e->record;
-    bool is_had = r->type == RECORD_TENSOR;
-    unsigned bytes = is_had ? (unsigned)TENSOR_BYTES : (unsigned)TENSOR_OOM_BYTES;
-    char title[GPU_TITLE_BYTES];
-    struct sql_value row[TENSORS_COLUMNS] = {
-        [SQL_TENSORS_START] = sqlite_time(w, e->begin_ns),
-        [SQL_TENSORS_TID] = sql_integer(sqlite_tid(w, e->process, e->thread)),
-        [SQL_TENSORS_OPERATION] = sql_text(record_title(r, title)),
-        [SQL_TENSORS_ADDRESS] =
-            is_had ? sql_integer(record_arg(r, TENSOR_ADDRESS)) : (struct sql_value){0},
-        [SQL_TENSORS_BYTES] = sql_integer(record_arg(r, bytes)),
-        [SQL_TENSORS_ALLOCATED] = sql_integer(record_arg(r, bytes + 1)),
-        [SQL_TENSORS_RESERVED] = sql_integer(record_arg(r, bytes + 2)),
-        [SQL_TENSORS_DEVICE_ID] = sql_integer(record_arg(r, bytes + 3)),
-        [SQL_TENSORS_DEVICE_KIND] = sql_integer(record_arg(r, bytes + 4)),
-    };
-    return sql_base_insert(w->base, SQL_TENSORS, row);
-}
 /* What the driver said of a device: a row for each value that is known, named as in events.def. */
 static int take_sample(struct export_writer *w, const struct slice *s)
 {
@@ -246,10 +183,6 @@ static int take_sample(struct export_writer *w, const struct slice *s)
     }
     return error;
 }
-
-_Static_assert((int)TENSOR_DEVICE_KIND - (int)TENSOR_BYTES ==
-                   (int)TENSOR_OOM_DEVICE_KIND - (int)TENSOR_OOM_BYTES,
-               "what both have stands alike");
 
 /* ---- what the program says of itself --------------------------------------------------------- */
 
@@ -303,19 +236,12 @@ static int put_range(struct export_writer *w, const struct slice *s)
     if (s->change == RANGE_CLOSED && !range->nested && s->event.thread)
         row[SQL_NVTX_END_TID] = sql_integer(sqlite_tid(w, s->event.process, s->event.thread));
     put_payload(row, range);
-    char *text = NULL;
     int error = sqlite_range_names(w, range, range->begin_ns);
     if (error == 0 && range->text)
         error = sqlite_name(w, range->text, "", &row[SQL_NVTX_TEXT_ID]);
-    if (error == 0 && range->text) {
-        text = json_clean(range->text->shown, strlen(range->text->shown));
-        error = text ? 0 : GPUPROF_NO_MEMORY;
-        row[SQL_NVTX_TEXT] = sql_text(text ? text : "");
-    }
-    if (error == 0)
-        error = sql_base_insert(w->base, SQL_NVTX, row);
-    free(text);
-    return error;
+    if (range->text)
+        row[SQL_NVTX_TEXT] = sql_recorded(range->text->shown);
+    return error < 0 ? error : sql_base_insert(w->base, SQL_NVTX, row);
 }
 
 static int put_op(struct export_writer *w, const struct slice *s)
@@ -370,14 +296,14 @@ static int sqlite_take(struct export_writer *w, const struct slice *s)
     switch (s->event.record->type) {
     case RECORD_CALL: return take_call(w, s);
     case RECORD_KERNEL: return take_kernel(w, s);
-    case RECORD_COPY: return take_copy(w, s);
-    case RECORD_SET: return take_set(w, s);
-    case RECORD_GRAPH: return take_graph(w, s);
+    case RECORD_COPY: return take_MEMCPY(w, s);
+    case RECORD_SET: return take_MEMSET(w, s);
+    case RECORD_GRAPH: return take_GRAPH(w, s);
     case RECORD_SYNC: return take_sync(w, s);
-    case RECORD_OVERHEAD: return take_overhead(w, s);
+    case RECORD_OVERHEAD: return take_OVERHEAD(w, s);
     case RECORD_MEMORY: return take_memory(w, s);
     case RECORD_TENSOR:
-    case RECORD_TENSOR_OOM: return take_tensor(w, s);
+    case RECORD_TENSOR_OOM: return take_TENSORS(w, s);
     default: return s->source ? take_sample(w, s) : 0;
     }
 }
@@ -397,7 +323,6 @@ static struct export_writer *sqlite_create(struct output *out, struct walk *walk
     struct export_writer *w = calloc(1, sizeof *w);
     if (!w)
         return NULL;
-    w->out = out;
     w->walk = walk;
     w->scope = *scope;
     w->texts.plain = true;

@@ -38,7 +38,6 @@ enum nsys_event_type {
 enum nsys_event_class { NSYS_RUNTIME, NSYS_DRIVER };
 
 struct export_writer {
-    struct output *out;
     struct walk *walk;
     struct export_scope scope;
     struct sql_base *base;
