@@ -164,8 +164,8 @@ $(BUILD)/obj/%.c.o: %.c
 # What is shown or served is put in by the assembler, of which link-time optimisation sees nothing.
 shown = $(wildcard $(addprefix collector/$(1)/*.,css html js))
 $(BUILD)/obj/collector/page/page_files.c.o: $(call shown,page)
-$(BUILD)/obj/collector/view/view_files.c.o: $(call shown,view)
-$(BUILD)/obj/collector/page/page_files.c.o $(BUILD)/obj/collector/view/view_files.c.o: WHOLE :=
+$(BUILD)/obj/collector/view/view.c.o: $(call shown,view)
+$(BUILD)/obj/collector/page/page_files.c.o $(BUILD)/obj/collector/view/view.c.o: WHOLE :=
 
 $(BUILD)/libcollector.a: $(filter-out %/main.c.o,$(COLLECTOR_OBJ))
 $(BUILD)/libformats.a: $(FORMATS_OBJ)

@@ -4,7 +4,6 @@
 #include "diff/diff_verb.h"
 #include "doctor/doctor.h"
 #include "run/launch.h"
-#include "view/view.h"
 
 const struct verb verbs[] = {
     {"run", NULL, run_verb, OPTION_OUT | OPTION_QUIET | OPTION_EXEC | OPTION_HELP | OPTION_SETTINGS,

@@ -7,15 +7,22 @@
 #include <poll.h>
 #include <stdio.h>
 #include <string.h>
+#include <strings.h>
 #include <sys/random.h>
 #include <sys/sendfile.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "error.h"
 
-#define SEND_BYTES (1u << 20) /* at a time, so that the others have their turn */
+#define SEND_BYTES  (1u << 20) /* at a time, so that the others have their turn */
+#define HEADERS_MAX 64
+/* What a method and the name of a header consist of. */
+#define TOKEN "!#$%&'*+-.^_`|~0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+
+enum { OK = 200, BAD = 400, NOT_ALLOWED = 405, TOO_LARGE = 431, OTHER_VERSION = 505 };
 
 static uint64_t now_ms(void)
 {
@@ -80,164 +87,176 @@ void http_server_release(struct http_server *s)
     s->fd = -1;
 }
 
-/* ---- answers --------------------------------------------------------------------------------- */
+/* ---- requests -------------------------------------------------------------------------------- */
 
-static const char *reason_of(int status)
+struct request {
+    const char *target; /* begins with a slash; a view, as is the next */
+    const char *host;   /* NULL: none is named */
+    bool is_head;
+};
+
+/* The line at *at without its CR LF, and *at behind it. NULL: it has another control character than
+ * a tab. */
+static char *take_line(char **at)
 {
-    switch (status) {
-    case 200: return "OK";
-    case 303: return "See Other";
-    case 403: return "Forbidden";
-    case 404: return "Not Found";
-    case 405: return "Method Not Allowed";
-    case 431: return "Request Header Fields Too Large";
-    case 505: return "HTTP Version Not Supported";
-    default: return "Bad Request";
-    }
+    char *line = *at, *end = line;
+    while ((unsigned char)*end >= ' ' ? *end != 0x7f : *end == '\t')
+        end++;
+    if (end[0] != '\r' || end[1] != '\n')
+        return NULL;
+    *end = '\0';
+    *at = end + 2;
+    return line;
 }
 
-static bool is_ours(const struct http_server *s, struct http_text host)
+static int read_first_line(struct request *r, char *method)
+{
+    char *target = strchr(method, ' ');
+    char *version = target ? strchr(target + 1, ' ') : NULL;
+    if (!version)
+        return BAD;
+    *target++ = *version++ = '\0';
+    if (!*method || method[strspn(method, TOKEN)] || *target != '/')
+        return BAD;
+    for (const char *c = target; *c; c++)
+        if (*c <= ' ' || *c > '~')
+            return BAD;
+    r->target = target;
+    r->is_head = strcmp(method, "HEAD") == 0;
+    if (strcmp(version, "HTTP/1.1") != 0 && strcmp(version, "HTTP/1.0") != 0)
+        return strlen(version) == 8 && strncmp(version, "HTTP/", 5) == 0 ? OTHER_VERSION : BAD;
+    return r->is_head || strcmp(method, "GET") == 0 ? OK : NOT_ALLOWED;
+}
+
+static int read_header(struct request *r, char *line)
+{
+    size_t length = strspn(line, TOKEN);
+    char *value = line + length + 1;
+    /* A continued line begins with a space, which is no token either. */
+    if (!length || line[length] != ':')
+        return BAD;
+    line[length] = '\0';
+    value += strspn(value, " \t");
+    for (length = strlen(value); length && strchr(" \t", value[length - 1]); length--)
+        value[length - 1] = '\0';
+    if (strcasecmp(line, "Host") == 0) {
+        if (r->host)
+            return BAD;
+        r->host = value;
+    }
+    return strcasecmp(line, "Transfer-Encoding") == 0 ||
+                   (strcasecmp(line, "Content-Length") == 0 && strcmp(value, "0") != 0)
+               ? BAD
+               : OK;
+}
+
+/* Of a text of `length` bytes, which it cuts into pieces: the status of the answer; 0: more is
+ * needed. */
+static int read_request(struct request *r, char *text, size_t length)
+{
+    char *line;
+    *r = (struct request){0};
+    if (!memmem(text, length, "\r\n\r\n", 4))
+        return length == HTTP_REQUEST_BYTES ? TOO_LARGE : 0;
+    if (!(line = take_line(&text)))
+        return BAD;
+    int status = read_first_line(r, line);
+    for (unsigned headers = 0; (line = take_line(&text)) && *line; headers++) {
+        if (headers == HEADERS_MAX)
+            return TOO_LARGE;
+        if (read_header(r, line) != OK)
+            return BAD;
+    }
+    return !line || (status == OK && !r->host) ? BAD : status;
+}
+
+/* ---- answers --------------------------------------------------------------------------------- */
+
+static bool is_ours(const struct http_server *s, const char *host)
 {
     char text[2][32];
     snprintf(text[0], sizeof text[0], "127.0.0.1:%u", s->port);
     snprintf(text[1], sizeof text[1], "localhost:%u", s->port);
-    return http_text_is(host, text[0]) || http_text_is(host, text[1]);
+    return strcmp(host, text[0]) == 0 || strcmp(host, text[1]) == 0;
 }
 
-static const struct http_resource *find(const struct http_server *s, struct http_text name)
-{
-    for (const struct http_resource *r = s->resources; r->name; r++)
-        if (http_text_is(name, r->name))
-            return r;
-    return NULL;
-}
-
-/* The status; with 200 *found. */
-static int look_up(struct http_server *s, const struct http_request *r,
+/* The status; with OK *found. */
+static int look_up(struct http_server *s, const struct request *r,
                    const struct http_resource **found)
 {
-    struct http_text name = r->target;
-    size_t secret_bytes = HTTP_SECRET_BYTES - 1;
+    const char *name = r->target + 1;
+    size_t length = strlen(name), secret_bytes = HTTP_SECRET_BYTES - 1;
     if (!is_ours(s, r->host))
         return 403;
-    if (name.length < secret_bytes + 1)
+    if (length < secret_bytes)
         return 404;
-    if (s->once[0] && name.length == secret_bytes + 1 && !r->is_head &&
-        secret_is(s->once, name.at + 1)) {
+    if (s->once[0] && length == secret_bytes && !r->is_head && secret_is(s->once, name)) {
         s->once[0] = '\0';
         return 303;
     }
-    if (!secret_is(s->secret, name.at + 1) || name.length < secret_bytes + 2 ||
-        name.at[secret_bytes + 1] != '/')
+    if (!secret_is(s->secret, name) || name[secret_bytes] != '/')
         return 404;
-    name.at += secret_bytes + 2;
-    name.length -= secret_bytes + 2;
-    *found = find(s, name);
-    return *found ? 200 : 404;
+    for (const struct http_resource *at = s->resources; at->name; at++)
+        if (strcmp(name + secret_bytes + 1, at->name) == 0) {
+            *found = at;
+            return OK;
+        }
+    return 404;
 }
 
-static void answer(struct http_server *s, struct http_connection *c, int status,
-                   const struct http_resource *found, bool is_head)
+/* It is over when the other side has closed it, too. */
+static bool end_answer(struct http_connection *c)
 {
-    char location[HTTP_SECRET_BYTES + 32] = "", download[96] = "";
+    c->body = NULL;
+    c->is_ended = true;
+    c->since_ms = now_ms();
+    return shutdown(c->fd, SHUT_WR) == 0;
+}
+
+/* Answers what was read, if it is whole. False: the connection is over. */
+static bool answer(struct http_server *s, struct http_connection *c)
+{
+    struct request r;
+    const struct http_resource *found = NULL;
+    struct stat st = {.st_size = 0};
+    char head[1024], location[HTTP_SECRET_BYTES + 32] = "", download[96] = "";
+    int status = read_request(&r, c->request, c->used);
+    if (status == 0)
+        return true;
+    if (status == OK)
+        status = look_up(s, &r, &found);
+    if (found && fstat(found->fd, &st) < 0)
+        return false;
     if (status == 303)
         snprintf(location, sizeof location, "Location: /%s/\r\n", s->secret);
     if (found && found->download)
         snprintf(download, sizeof download, "Content-Disposition: attachment; filename=\"%s\"\r\n",
                  found->download);
-    c->head_bytes = (uint32_t)snprintf(
-        c->head, sizeof c->head,
-        "HTTP/1.1 %d %s\r\nContent-Length: %llu\r\nContent-Type: %s\r\n%s%s%s"
-        "Content-Security-Policy: %s\r\nX-Content-Type-Options: nosniff\r\n"
-        "Referrer-Policy: no-referrer\r\nX-Frame-Options: DENY\r\n"
-        "Cross-Origin-Resource-Policy: same-origin\r\nCache-Control: no-store\r\n"
-        "Connection: %s\r\n\r\n",
-        status, reason_of(status), found ? (unsigned long long)found->bytes : 0ull,
-        found ? found->type : "text/plain", status == 405 ? "Allow: GET, HEAD\r\n" : "", location,
-        download, found ? found->policy : "default-src 'none'", c->closes ? "close" : "keep-alive");
-    c->head_sent = 0;
-    c->sent = 0;
-    c->body = is_head ? NULL : found;
-}
-
-/* Takes a request off what was read, if one is whole. */
-static void take_request(struct http_server *s, struct http_connection *c)
-{
-    struct http_request r;
-    const struct http_resource *found = NULL;
-    int status = http_request_read(&r, c->request, c->used);
-    if (status == 0)
-        return;
-    c->closes = status != 200 || !r.keeps_open;
-    if (status == 200) {
-        status = look_up(s, &r, &found);
-        c->is_known |= found != NULL;
-        c->used -= (uint32_t)r.bytes;
-    } else {
-        c->used = 0;
-    }
-    answer(s, c, status, found, status == 200 && r.is_head);
-    if (c->used)
-        memmove(c->request, c->request + r.bytes, c->used);
-    c->is_waiting = c->used == 0;
+    int bytes = snprintf(head, sizeof head,
+                         "HTTP/1.1 %d \r\nContent-Length: %llu\r\nContent-Type: %s\r\n%s%s%s"
+                         "Content-Security-Policy: %s\r\nX-Content-Type-Options: nosniff\r\n"
+                         "Referrer-Policy: no-referrer\r\nX-Frame-Options: DENY\r\n"
+                         "Cross-Origin-Resource-Policy: same-origin\r\nCache-Control: no-store\r\n"
+                         "Connection: close\r\n\r\n",
+                         status, (unsigned long long)st.st_size, found ? found->type : "text/plain",
+                         status == NOT_ALLOWED ? "Allow: GET, HEAD\r\n" : "", location, download,
+                         found ? found->policy : "default-src 'none'");
+    c->body = r.is_head ? NULL : found;
     c->since_ms = now_ms();
+    /* The first bytes of a connection have room in the kernel's buffer. */
+    return send(c->fd, head, (size_t)bytes, MSG_NOSIGNAL | (c->body ? MSG_MORE : 0)) == bytes &&
+           (c->body || end_answer(c));
 }
 
 /* ---- connections ----------------------------------------------------------------------------- */
 
-static bool is_sending(const struct http_connection *c)
-{
-    return c->head_sent < c->head_bytes || c->body;
-}
-
-/* Of something sent: what there was; else false if the connection is over. */
-static bool sent_some(struct http_connection *c, ssize_t bytes)
-{
-    if (bytes > 0)
-        c->since_ms = now_ms();
-    return bytes > 0 || (bytes < 0 && (errno == EAGAIN || errno == EINTR));
-}
-
+/* False: the connection is over. */
 static bool send_body(struct http_connection *c)
 {
-    const struct http_resource *body = c->body;
-    uint64_t left = body->bytes - c->sent;
-    size_t part = left < SEND_BYTES ? (size_t)left : SEND_BYTES;
-    off_t at = (off_t)c->sent;
-    ssize_t bytes = !part        ? 0
-                    : body->text ? send(c->fd, body->text + c->sent, part, MSG_NOSIGNAL)
-                                 : sendfile(c->fd, body->fd, &at, part);
-    if (part && !sent_some(c, bytes))
-        return false;
-    c->sent += bytes > 0 ? (uint64_t)bytes : 0;
-    if (c->sent == body->bytes)
-        c->body = NULL;
-    return true;
-}
-
-/* False: the connection is over. */
-static bool go_on(struct http_server *s, struct http_connection *c)
-{
-    if (c->head_sent < c->head_bytes) {
-        ssize_t bytes = send(c->fd, c->head + c->head_sent, c->head_bytes - c->head_sent,
-                             MSG_NOSIGNAL | (c->body ? MSG_MORE : 0));
-        if (!sent_some(c, bytes))
-            return false;
-        c->head_sent += bytes > 0 ? (uint32_t)bytes : 0;
-    } else if (c->body && !send_body(c)) {
-        return false;
-    }
-    if (is_sending(c))
-        return true;
-    if (c->closes && c->head_bytes) {
-        c->is_ended = true;
-        c->is_known = c->is_waiting = false;
+    ssize_t bytes = sendfile(c->fd, c->body->fd, &c->sent, SEND_BYTES);
+    if (bytes > 0)
         c->since_ms = now_ms();
-        return shutdown(c->fd, SHUT_WR) == 0;
-    }
-    if (c->used)
-        take_request(s, c);
-    return true;
+    return bytes > 0 ? true : bytes == 0 ? end_answer(c) : errno == EAGAIN || errno == EINTR;
 }
 
 /* Not while something is sent: the kernel's buffer bounds what waits. */
@@ -245,19 +264,15 @@ static bool receive(struct http_server *s, struct http_connection *c)
 {
     if (c->is_ended)
         c->used = 0;
-    ssize_t bytes = recv(c->fd, c->request + c->used, sizeof c->request - c->used, 0);
+    ssize_t bytes = recv(c->fd, c->request + c->used, HTTP_REQUEST_BYTES - c->used, 0);
     if (bytes <= 0)
         return bytes < 0 && (errno == EAGAIN || errno == EINTR);
-    if (c->is_waiting)
-        c->since_ms = now_ms();
-    c->is_waiting = false;
-    c->used += (uint32_t)bytes;
-    if (!c->is_ended)
-        take_request(s, c);
-    return true;
+    c->used += (size_t)bytes;
+    c->request[c->used] = '\0';
+    return c->is_ended || answer(s, c);
 }
 
-/* One that is free; or that of who has waited longest without having had the secret. */
+/* One that is free; or that of who has waited longest and is sent nothing. */
 static struct http_connection *place_for(struct http_server *s)
 {
     struct http_connection *worst = NULL;
@@ -265,7 +280,7 @@ static struct http_connection *place_for(struct http_server *s)
         struct http_connection *c = &s->connections[i];
         if (c->fd < 0)
             return c;
-        if (!c->is_known && (!worst || c->since_ms < worst->since_ms))
+        if (!c->body && (!worst || c->since_ms < worst->since_ms))
             worst = c;
     }
     if (worst)
@@ -290,8 +305,7 @@ static void accept_one(struct http_server *s)
 /* How long it may still take, in ms; 0: it is over. */
 static uint64_t time_left(const struct http_connection *c, uint64_t now)
 {
-    uint64_t allowed =
-        is_sending(c) || (c->is_waiting && c->is_known) ? HTTP_IDLE_MS : HTTP_WAIT_MS;
+    uint64_t allowed = c->body ? HTTP_IDLE_MS : HTTP_WAIT_MS;
     return now - c->since_ms >= allowed ? 0 : allowed - (now - c->since_ms);
 }
 
@@ -309,7 +323,7 @@ static int wait_for(struct http_server *s, struct pollfd *polled)
             drop(c);
         else if (left < soonest)
             soonest = left;
-        polled[i] = (struct pollfd){.fd = c->fd, .events = is_sending(c) ? POLLOUT : POLLIN};
+        polled[i] = (struct pollfd){.fd = c->fd, .events = c->body ? POLLOUT : POLLIN};
     }
     return poll(polled, HTTP_CONNECTIONS_MAX + 3, (int)soonest + 1);
 }
@@ -333,7 +347,7 @@ int http_server_run(struct http_server *s, int stop_fd, int hangup_fd)
             if (polled[i].fd < 0 || !polled[i].revents)
                 continue;
             bool lives = !(polled[i].revents & (POLLERR | POLLNVAL)) &&
-                         (is_sending(c) ? go_on(s, c) : receive(s, c));
+                         (c->body ? send_body(c) : receive(s, c));
             if (!lives)
                 drop(c);
         }

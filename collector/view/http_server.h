@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Serves a fixed table of resources to browsers of this machine, on 127.0.0.1, by one thread. A
- * resource is found by comparing names, behind a secret that begins every path: nothing of a
- * request ever names a file. Requests must come under the address that we gave out (Host), or a
- * page of somebody else's could have its own name mean our address.
+ * Serves a fixed table of resources to browsers of this machine, on 127.0.0.1, by one thread: one
+ * GET or HEAD without a body a connection. A resource is found by comparing names, behind a secret
+ * that begins every path: nothing of a request ever names a file. Requests must come under the
+ * address that we gave out (Host), or a page of somebody else's could have its own name mean our
+ * address. What comes may be from anybody: whatever the standard leaves open is refused.
  *
  * Memory: HTTP_CONNECTIONS_MAX connections of HTTP_REQUEST_BYTES; what is sent is read by the
  * kernel.
@@ -13,12 +14,12 @@
 
 #include <stdbool.h>
 #include <stdint.h>
-
-#include "view/http_request.h"
+#include <sys/types.h>
 
 #define HTTP_CONNECTIONS_MAX 32
-#define HTTP_WAIT_MS         10000 /* for a request, from its first byte on, or the first request */
-#define HTTP_IDLE_MS         60000 /* for the next one, and for a reader who takes nothing */
+#define HTTP_REQUEST_BYTES   8192  /* of a request with its headers */
+#define HTTP_WAIT_MS         10000 /* for a request, and for the other side to close */
+#define HTTP_IDLE_MS         60000 /* for a reader who takes nothing */
 #define HTTP_REST_MS         200   /* when no connection could be accepted */
 #define HTTP_SECRET_BYTES    33    /* 128 random bits as text */
 
@@ -27,24 +28,17 @@ struct http_resource {
     const char *type;
     const char *policy;   /* Content-Security-Policy */
     const char *download; /* the name of the file that it is saved as; NULL: it is shown */
-    const char *text;     /* NULL: what is in `fd`, from its begin on */
-    int fd;
-    uint64_t bytes;
+    int fd;               /* a regular file's */
 };
 
 struct http_connection {
-    int fd;        /* -1: free */
-    bool closes;   /* after the answer */
-    bool is_ended; /* it has been answered: what still comes is read, or the answer would be lost */
-    bool is_known; /* it had the secret */
-    bool is_waiting;   /* for a request that has not begun */
+    int fd;            /* -1: free */
+    bool is_ended;     /* answered: what still comes is read, or the answer would be lost */
     uint64_t since_ms; /* of what it is waited for */
-    uint32_t used;
-    char request[HTTP_REQUEST_BYTES];
-    uint32_t head_sent, head_bytes;
-    char head[1024];
-    const struct http_resource *body; /* NULL: none, or it is sent */
-    uint64_t sent;
+    size_t used;
+    char request[HTTP_REQUEST_BYTES + 1];
+    const struct http_resource *body; /* that is being sent; NULL: none */
+    off_t sent;                       /* of it */
 };
 
 struct http_server {

@@ -55,7 +55,7 @@ function hand(trace) {
 async function start() {
   const answer = await fetch('trace.json');
   if (!answer.ok) {
-    throw new Error(answer.statusText);
+    throw new Error(`status ${answer.status}`);
   }
   const trace = await answer.arrayBuffer();
   button.addEventListener('click', () => hand(trace));

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "view/view.h"
-
+/*
+ * The verb `view`: makes the page and the trace of recordings and serves them to a browser of this
+ * machine (http_server.h) until the terminal, or whoever has started it, ends it. What is made lies
+ * in files without a name: they go with us, whatever ends us.
+ */
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -8,9 +11,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
-#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -32,7 +35,17 @@
     "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; "                  \
     "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 
-enum resource { INDEX, PERFETTO, SCRIPT, STYLE, PAGE, TRACE, RESOURCES };
+/* What is shown is put in by the assembler, of which link-time optimisation sees nothing: this file
+ * is compiled without it (Makefile). */
+#define EMBED(symbol, file)                                                                        \
+    __asm__(".pushsection .rodata\n" #symbol ":\n.incbin \"collector/view/" file                   \
+            "\"\n.byte 0\n.popsection\n");                                                         \
+    extern const char symbol[]
+
+EMBED(view_index, "index.html");
+EMBED(view_perfetto, "perfetto.html");
+EMBED(view_script, "perfetto.js");
+EMBED(view_style, "view.css");
 
 /* ---- what is served -------------------------------------------------------------------------- */
 
@@ -69,36 +82,17 @@ static enum exit_code run_verb_into(int fd, verb_fn *verb, const struct options 
     return EXIT_ENVIRONMENT;
 }
 
-/* The page with the name in place of each mark, in new memory, or NULL. */
-static char *fill(const char *page, const char *name)
+/* A file in memory with the text, and the name in place of each mark. -1: errno. */
+static int fill(const char *text, const char *name)
 {
-    char *text = NULL, *escaped = xml_string(name);
-    size_t bytes;
-    FILE *out = escaped ? open_memstream(&text, &bytes) : NULL;
-    if (!out) {
-        free(escaped);
-        return NULL;
+    int fd = memfd_create("gpuprof view", MFD_CLOEXEC);
+    for (const char *mark; (mark = strstr(text, NAME_MARK)); text = mark + strlen(NAME_MARK))
+        dprintf(fd, "%.*s%s", (int)(mark - text), text, name);
+    if (fd >= 0 && dprintf(fd, "%s", text) < 0) {
+        close(fd);
+        return -1;
     }
-    for (const char *mark; (mark = strstr(page, NAME_MARK)); page = mark + strlen(NAME_MARK)) {
-        fwrite(page, 1, (size_t)(mark - page), out);
-        fputs(escaped, out);
-    }
-    fputs(page, out);
-    free(escaped);
-    if (fclose(out) == 0)
-        return text;
-    free(text);
-    return NULL;
-}
-
-static struct http_resource text_resource(const char *name, const char *type, const char *text)
-{
-    return (struct http_resource){.name = name,
-                                  .type = type,
-                                  .policy = POLICY,
-                                  .text = text ? text : "",
-                                  .fd = -1,
-                                  .bytes = text ? strlen(text) : 0};
+    return fd;
 }
 
 /* ---- until it ends --------------------------------------------------------------------------- */
@@ -182,42 +176,30 @@ static int stop_signals(void)
     return signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
 }
 
-static enum exit_code serve_all(const struct options *options, int page, int trace,
-                                const char *name)
+static enum exit_code serve_all(const struct options *options, int page, int trace)
 {
-    struct stat of_page, of_trace;
-    char *index = fill(view_index, name);
-    char *perfetto = fill(view_perfetto, name);
-    struct http_resource resources[RESOURCES + 1] = {
-        [INDEX] = text_resource("", "text/html; charset=utf-8", index),
-        [PERFETTO] = text_resource("perfetto.html", "text/html; charset=utf-8", perfetto),
-        [SCRIPT] = text_resource("perfetto.js", "text/javascript; charset=utf-8", view_script),
-        [STYLE] = text_resource("view.css", "text/css; charset=utf-8", view_style),
-        [PAGE] = {.name = "page.html",
-                  .type = "text/html; charset=utf-8",
-                  .policy = PAGE_POLICY,
-                  .fd = page},
-        [TRACE] = {.name = "trace.json",
-                   .type = "application/json",
-                   .policy = POLICY,
-                   .download = "gpuprof-trace.json",
-                   .fd = trace},
+    char *name = xml_string(options->paths[0]);
+    const char *escaped = name ? name : "?";
+    struct http_resource resources[] = {
+        {"", "text/html; charset=utf-8", POLICY, NULL, fill(view_index, escaped)},
+        {"perfetto.html", "text/html; charset=utf-8", POLICY, NULL, fill(view_perfetto, escaped)},
+        {"perfetto.js", "text/javascript; charset=utf-8", POLICY, NULL, fill(view_script, "")},
+        {"view.css", "text/css; charset=utf-8", POLICY, NULL, fill(view_style, "")},
+        {"page.html", "text/html; charset=utf-8", PAGE_POLICY, NULL, page},
+        {"trace.json", "application/json", POLICY, "gpuprof-trace.json", trace},
+        {.name = NULL},
     };
-    enum exit_code code = EXIT_ENVIRONMENT;
     int stop_fd = stop_signals();
-    if (!index || !perfetto) {
-        say_error("view", GPUPROF_NO_MEMORY);
-    } else if (fstat(page, &of_page) < 0 || fstat(trace, &of_trace) < 0 || stop_fd < 0) {
+    bool is_whole = stop_fd >= 0;
+    for (const struct http_resource *r = resources; r->name; r++)
+        is_whole &= r->fd >= 0;
+    enum exit_code code = is_whole ? serve(options, resources, stop_fd) : EXIT_ENVIRONMENT;
+    if (!is_whole)
         message("view: %s", strerror(errno));
-    } else {
-        resources[PAGE].bytes = (uint64_t)of_page.st_size;
-        resources[TRACE].bytes = (uint64_t)of_trace.st_size;
-        code = serve(options, resources, stop_fd);
-    }
-    if (stop_fd >= 0)
-        close(stop_fd);
-    free(index);
-    free(perfetto);
+    for (const struct http_resource *r = resources; r->name; r++)
+        close(r->fd);
+    close(stop_fd);
+    free(name);
     return code;
 }
 
@@ -230,20 +212,13 @@ static bool is_made(enum exit_code code)
 enum exit_code view_verb(const struct options *options)
 {
     int page = file_unnamed(), trace = page < 0 ? -1 : file_unnamed();
-    enum exit_code made = EXIT_ENVIRONMENT, code = EXIT_ENVIRONMENT;
+    enum exit_code made = EXIT_ENVIRONMENT, code = EXIT_OK;
     if (trace < 0)
         message("view: no file for the trace can be made in %s: %s%s", file_unnamed_folder(),
                 strerror(errno), aside_advice(errno));
     else if (is_made(made = run_verb_into(page, page_verb, options)))
         made = run_verb_into(trace, merge_verb, options);
-    if (trace >= 0 && is_made(made)) {
-        char *name = json_line(options->paths[0]);
-        code = name ? serve_all(options, page, trace, name) : EXIT_ENVIRONMENT;
-        free(name);
-    }
-    if (page >= 0)
-        close(page);
-    if (trace >= 0)
-        close(trace);
-    return is_made(made) && code != EXIT_OK ? code : made;
+    if (is_made(made))
+        code = serve_all(options, page, trace);
+    return code != EXIT_OK ? code : made;
 }
