@@ -9,6 +9,7 @@
 #include "query/report_parts.h"
 #include "query/sums.h"
 
+#define TABLES(...)
 #define ANALYSIS(info) ANALYSIS_##info,
 enum analysis {
 #include "analyse/analyses.def"
@@ -25,5 +26,6 @@ static const struct sums_info *const analyses[] = {
 #include "analyse/analyses.def"
 };
 #undef ANALYSIS
+#undef TABLES
 
 #endif

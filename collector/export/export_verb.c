@@ -60,7 +60,8 @@ static int write_with_tables(struct export *x, const struct consumer *consumer, 
     unsigned count = 1;
     consumers[0].end = NULL;
     for (unsigned i = 0; i < ANALYSES_COUNT; i++)
-        consumers[count++] = sums_consumer(&x->sums[i]);
+        if (sums_has_consumer(&x->sums[i]))
+            consumers[count++] = sums_consumer(&x->sums[i]);
     if (x->has_idle)
         consumers[count++] = idle_consumer(&x->idle);
     int error = walk_run(&x->walk, NULL, consumers, count);
@@ -89,7 +90,7 @@ static int write_events(struct export *x, const struct options *options)
     int error = x->has_idle ? idle_init(&x->idle, &x->walk, x->has_steps ? &x->steps : NULL) : 0;
     x->histogram_rows = histogram_rows_max(recording_bytes(&x->rec));
     for (unsigned i = 0; i < ANALYSES_COUNT; i++)
-        sums_init(&x->sums[i], analyses[i], &x->rec, &x->histogram_rows);
+        sums_init(&x->sums[i], analyses[i], &x->walk, &x->histogram_rows);
     x->writer = error == 0 ? x->format->create(x->out, &x->walk, &scope) : NULL;
     if (x->writer && x->format->is_rows)
         error = event_lanes_run(&x->walk, x->finds_steps_late ? &x->steps : NULL, &consumer, x->out,

@@ -16,4 +16,8 @@ enum report_part {
     REPORT_UNSEEN = 512, /* numbers that only --full shows, but not whether there are any */
 };
 
+#define REPORT_EVERYTHING                                                                          \
+    (REPORT_IDLE | REPORT_OPS | REPORT_LIBRARIES | REPORT_CALLS | REPORT_WORK | REPORT_TIED |      \
+     REPORT_MEMORY | REPORT_MAKERS | REPORT_USE)
+
 #endif

@@ -6,10 +6,17 @@
 
 #include "base/array.h"
 
-void sums_init(struct sums *s, const struct sums_info *info, const struct recording *rec,
+void sums_init(struct sums *s, const struct sums_info *info, struct walk *walk,
                uint64_t *histogram_rows)
 {
-    *s = (struct sums){.info = info, .rec = rec, .histogram_rows = histogram_rows};
+    uint64_t rows_max = SUMS_ROWS_FREE + recording_bytes(walk->rec) / SUMS_FILE_BYTES;
+    *s = (struct sums){.info = info,
+                       .walk = walk,
+                       .rec = walk->rec,
+                       .rows_max = UINT32_MAX,
+                       .histogram_rows = histogram_rows};
+    if (info->rows_max)
+        s->rows_max = rows_max < info->rows_max ? (uint32_t)rows_max : info->rows_max;
 }
 
 static void free_durations(struct histogram *durations)
@@ -36,8 +43,16 @@ void sums_release(struct sums *s)
 
 static int end(void *context)
 {
-    sums_finish(context);
-    return 0;
+    struct sums *s = context;
+    int error = s->info->consumer.end ? s->info->consumer.end(s) : 0;
+    sums_finish(s);
+    return error;
+}
+
+bool sums_has_consumer(const struct sums *s)
+{
+    const struct consumer *c = s->info ? &s->info->consumer : NULL;
+    return c && (c->take || c->take_call || c->take_work || c->tied);
 }
 
 struct consumer sums_consumer(struct sums *s)
@@ -103,9 +118,21 @@ uint64_t sums_function(struct sums *s, const struct function *f)
     return *place ? (uintptr_t)s->functions[*place - 1] : 0;
 }
 
+uint64_t sums_text(struct sums *s, const char *text)
+{
+    const struct kernel_name *name;
+    return kernel_name_intern(&s->walk->texts, (const uint8_t *)text, strlen(text), &name) < 0
+               ? 0
+               : sums_name_key(name);
+}
+
 struct sums_row *sums_row_make(struct sums *s, struct key key)
 {
     uint64_t place = key_map_get(&s->places, key);
+    if (!place && s->count >= s->rows_max) {
+        key = (struct key){SUMS_OTHERS, SUMS_OTHERS, SUMS_OTHERS};
+        place = key_map_get(&s->places, key);
+    }
     if (place)
         return &s->rows[place - 1];
     struct sums_row *rows = array_room(s->rows, s->count, &s->capacity, sizeof *rows, 64);
@@ -114,38 +141,88 @@ struct sums_row *sums_row_make(struct sums *s, struct key key)
     s->rows = rows;
     struct sums_row *row = &rows[s->count];
     *row = (struct sums_row){.keys = {key.a, key.b, key.c}};
+    s->rows_max +=
+        key.a == SUMS_OTHERS && s->rows_max < UINT32_MAX; /* it takes no room of the others */
+    for (unsigned i = 0; i < SUMS_VALUES; i++)
+        row->values[i] = s->info->values[i] == JOIN_LEAST ? UINT64_MAX : 0;
     row->durations = s->info->has_durations ? calloc(1, sizeof *row->durations) : NULL;
     if (s->info->has_durations && !row->durations)
         return NULL;
     return key_map_set(&s->places, key, ++s->count) < 0 ? NULL : row;
 }
 
-static int compare_keys(const struct sums_info *info, const struct sums_row *a,
-                        const struct sums_row *b)
+const char *sums_name(const struct sums *s, const struct sums_row *row, unsigned key, char *text)
 {
+    const void *what = (const void *)(uintptr_t)row->keys[key];
+    if (row->keys[0] == SUMS_OTHERS)
+        return key == 0 ? "(others)" : NULL;
+    if (key == 0 && s->info->name)
+        return s->info->name(s, row, text);
+    if (what && s->info->keys[key] == KEY_FUNCTION)
+        return ((const struct function *)what)->name;
+    return what && s->info->keys[key] == KEY_TEXT ? ((const struct kernel_name *)what)->shown
+                                                  : NULL;
+}
+
+/* Names by their letters, and what has none before what has; numbers by their size. */
+static int compare_keys(const struct sums *s, const struct sums_row *a, const struct sums_row *b)
+{
+    char texts[2][SUMS_NAME_BYTES];
     int order = 0;
-    for (unsigned i = 0; i < SUMS_KEYS && info->keys[i] && order == 0; i++) {
+    for (unsigned i = 0; i < SUMS_KEYS && s->info->keys[i] && order == 0; i++) {
+        const char *x = sums_name(s, a, i, texts[0]), *y = sums_name(s, b, i, texts[1]);
         uint64_t m = a->keys[i], n = b->keys[i];
-        const struct function *x = (const void *)(uintptr_t)m, *y = (const void *)(uintptr_t)n;
-        order = info->keys[i] == KEY_FUNCTION ? strcmp(x->name, y->name) : (m > n) - (m < n);
+        if (x && y)
+            order = strcmp(x, y);
+        else
+            order = x || y ? (x != NULL) - (y != NULL) : (m > n) - (m < n);
     }
+    for (unsigned i = 0; i < SUMS_KEYS && order == 0; i++)
+        if (s->info->keys[i] == KEY_TEXT && a->keys[i] && b->keys[i] && a->keys[i] != SUMS_OTHERS)
+            order = strcmp(((const struct kernel_name *)(uintptr_t)a->keys[i])->raw,
+                           ((const struct kernel_name *)(uintptr_t)b->keys[i])->raw);
     return order;
 }
 
 static int compare_rows(const void *left, const void *right, void *context)
 {
-    const struct sums_info *info = context;
+    const struct sums *s = context;
     const struct sums_row *a = left, *b = right;
-    uint64_t x = a->values[info->order], y = b->values[info->order];
+    uint64_t x = a->values[s->info->order], y = b->values[s->info->order];
     if (!a->values[0] != !b->values[0])
         return !a->values[0] - !b->values[0];
-    return x == y ? compare_keys(info, a, b) : x > y ? -1 : 1;
+    return x == y ? compare_keys(s, a, b) : x > y ? -1 : 1;
+}
+
+static void join(const struct sums_info *info, struct sums_row *into, const uint64_t *values)
+{
+    bool is_taken = false;
+    if (info->join)
+        info->join(into->values, values);
+    for (unsigned i = 0; i < SUMS_VALUES && info->values[i]; i++) {
+        uint64_t *to = &into->values[i], from = values[i];
+        enum sums_join how = info->values[i];
+        if (how == JOIN_ADD)
+            *to += from;
+        if (how == JOIN_MOST || how == JOIN_LEAST)
+            is_taken = how == JOIN_MOST ? from > *to : from < *to;
+        if (how != JOIN_ADD && how != JOIN_OWN && is_taken)
+            *to = from;
+    }
+}
+
+void sums_join(struct sums *s, struct sums_row *into, struct sums_row *from)
+{
+    join(s->info, into, from->values);
+    if (from->durations)
+        histogram_move(into->durations, from->durations);
+    memset(from->values, 0, sizeof from->values);
 }
 
 void sums_finish(struct sums *s)
 {
     if (s->count)
-        qsort_r(s->rows, s->count, sizeof *s->rows, compare_rows, (void *)(uintptr_t)s->info);
+        qsort_r(s->rows, s->count, sizeof *s->rows, compare_rows, s);
     while (s->count && !s->rows[s->count - 1].values[0])
         free_durations(s->rows[--s->count].durations);
     for (uint32_t i = 0; i < s->count; i++)
@@ -154,40 +231,6 @@ void sums_finish(struct sums *s)
 }
 
 /* ---- parts ---- */
-
-#define ROW_BYTES 4 /* in a part, at least */
-
-static void carry_function(struct part *p, struct function *f)
-{
-    uint32_t domain = f->domain;
-    part_u32(p, &domain);
-    part_text(p, &f->name);
-    p->has_failed |= domain > UINT8_MAX || !f->name;
-    f->domain = (uint8_t)domain;
-}
-
-static void carry_values(struct part *p, const struct sums_info *info,
-                         uint64_t values[static SUMS_VALUES])
-{
-    for (unsigned i = 0; i < SUMS_VALUES && info->values[i]; i++)
-        part_number(p, &values[i]);
-}
-
-void sums_put(struct sums *s, struct part *p)
-{
-    part_count(p, &s->count, ROW_BYTES);
-    for (uint32_t i = 0; i < s->count; i++) {
-        struct sums_row *row = &s->rows[i];
-        for (unsigned k = 0; k < SUMS_KEYS && s->info->keys[k]; k++)
-            carry_function(p,
-                           &(struct function){
-                               .domain = ((const struct function *)(uintptr_t)row->keys[k])->domain,
-                               .name = ((const struct function *)(uintptr_t)row->keys[k])->name});
-        carry_values(p, s->info, row->values);
-        if (row->durations)
-            part_histogram(p, row->durations, NULL);
-    }
-}
 
 /* A function that a part names: the one of that name, or a new one. */
 static uint64_t function_key(struct sums *s, const struct function *named)
@@ -204,46 +247,113 @@ static uint64_t function_key(struct sums *s, const struct function *named)
     return (uintptr_t)(s->functions[place - 1] = made);
 }
 
-static void join(const struct sums_info *info, struct sums_row *into, const uint64_t *values)
+static int carry_function(struct sums *s, struct part *p, uint64_t *key)
 {
-    for (unsigned i = 0; i < SUMS_VALUES && info->values[i]; i++) {
-        uint64_t *to = &into->values[i], from = values[i];
-        if (info->values[i] == JOIN_ADD)
-            *to += from;
-        else if (from > *to)
-            *to = from;
+    const struct function *f = p->is_written ? (const void *)(uintptr_t)*key : NULL;
+    const char *name = f ? f->name : NULL;
+    uint32_t domain = f ? f->domain : 0;
+    part_u32(p, &domain);
+    part_text(p, &name);
+    p->has_failed |= domain > UINT8_MAX;
+    if (p->is_written || p->has_failed || !name)
+        return 0;
+    *key = function_key(s, &(struct function){.domain = (uint8_t)domain, .name = name});
+    return *key ? 0 : GPUPROF_NO_MEMORY;
+}
+
+/* What it is shown as, and what it was, if that was another text. */
+static int carry_text(struct sums *s, struct part *p, uint64_t *key)
+{
+    const struct kernel_name *name = p->is_written ? (const void *)(uintptr_t)*key : NULL;
+    const char *shown = name ? name->shown : NULL;
+    const char *raw = name && name->shown != name->raw ? name->raw : NULL;
+    part_text(p, &shown);
+    part_text(p, &raw);
+    if (p->is_written || !shown)
+        return 0;
+    int error =
+        raw ? kernel_name_intern_shown(&s->walk->kernels, raw, shown, &name)
+            : kernel_name_intern(&s->walk->texts, (const uint8_t *)shown, strlen(shown), &name);
+    *key = sums_name_key(name);
+    return error;
+}
+
+static int carry_key(struct sums *s, struct part *p, enum sums_key kind, uint64_t *key,
+                     struct process *const *processes, uint32_t process_count)
+{
+    switch (kind) {
+    case KEY_FUNCTION: return carry_function(s, p, key);
+    case KEY_TEXT: return carry_text(s, p, key);
+    default: part_number(p, key);
+    }
+    if (kind != KEY_PROCESS || p->is_written || p->has_failed)
+        return 0;
+    p->has_failed |= *key >= process_count;
+    *key = p->has_failed ? 0 : processes[*key]->index;
+    return 0;
+}
+
+static int carry_row(struct sums *s, struct part *p, struct sums_row *row,
+                     struct process *const *processes, uint32_t process_count)
+{
+    const struct sums_info *info = s->info;
+    bool is_others = row->keys[0] == SUMS_OTHERS;
+    int error = 0;
+    part_flag(p, &is_others);
+    for (unsigned i = 0; i < SUMS_KEYS && is_others; i++)
+        row->keys[i] = SUMS_OTHERS;
+    for (unsigned i = 0; i < SUMS_KEYS && info->keys[i] && !is_others && error == 0; i++)
+        error = carry_key(s, p, info->keys[i], &row->keys[i], processes, process_count);
+    for (unsigned i = 0; i < SUMS_VALUES && info->values[i] && error == 0; i++)
+        error = carry_key(s, p, info->is[i], &row->values[i], processes, process_count);
+    return error;
+}
+
+void sums_put(struct sums *s, struct part *p)
+{
+    part_count(p, &s->count, 1);
+    for (uint32_t i = 0; i < s->count; i++) {
+        struct sums_row row = s->rows[i];
+        carry_row(s, p, &row, NULL, 0);
+        if (row.durations)
+            part_histogram(p, row.durations, NULL);
     }
 }
 
-static int add_row(struct sums *s, struct part *p)
+static int add_row(struct sums *s, struct part *p, struct process *const *processes,
+                   uint32_t process_count)
 {
-    uint64_t keys[SUMS_KEYS] = {0}, values[SUMS_VALUES] = {0};
-    for (unsigned k = 0; k < SUMS_KEYS && s->info->keys[k]; k++) {
-        struct function function = {0};
-        carry_function(p, &function);
-        if (p->has_failed)
-            return 0;
-        if (!(keys[k] = function_key(s, &function)))
-            return GPUPROF_NO_MEMORY;
-    }
-    carry_values(p, s->info, values);
-    if (p->has_failed)
-        return 0;
-    struct sums_row *row = sums_row(s, keys[0], keys[1], keys[2]);
+    struct sums_row got = {0};
+    int error = carry_row(s, p, &got, processes, process_count);
+    if (error < 0 || p->has_failed)
+        return error;
+    struct sums_row *row = sums_row(s, got.keys[0], got.keys[1], got.keys[2]);
     if (!row)
         return GPUPROF_NO_MEMORY;
-    join(s->info, row, values);
+    join(s->info, row, got.values);
     if (row->durations)
         part_histogram(p, row->durations, s->histogram_rows);
     return 0;
 }
 
-int sums_add(struct sums *s, struct part *p)
+/* Of a row in a part, at least. */
+static unsigned row_bytes(const struct sums_info *info)
+{
+    unsigned count = 1 + info->has_durations;
+    for (unsigned i = 0; i < SUMS_KEYS; i++)
+        count += info->keys[i] != KEY_NONE;
+    for (unsigned i = 0; i < SUMS_VALUES; i++)
+        count += info->values[i] != JOIN_NONE;
+    return count;
+}
+
+int sums_add(struct sums *s, struct part *p, struct process *const *processes,
+             uint32_t process_count)
 {
     uint32_t count = 0;
     int error = 0;
-    part_count(p, &count, ROW_BYTES);
+    part_count(p, &count, row_bytes(s->info));
     for (uint32_t i = 0; i < count && error == 0 && !p->has_failed; i++)
-        error = add_row(s, p);
+        error = add_row(s, p, processes, process_count);
     return error;
 }

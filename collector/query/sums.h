@@ -5,8 +5,11 @@
  * order, cells, parts and merging follow from the declaration. All tables of the report that are
  * declared so are in analyse/analyses.def.
  *
- * Memory: 200 bytes a row, and a histogram where it has one; as many rows as the recording has
- * functions or threads.
+ * Several tables may be fed by one consumer, which is not theirs: theirs has no functions then, and
+ * who feeds them calls sums_finish.
+ *
+ * Memory: 250 bytes a row, and a histogram where it has one; as many rows as the recording has
+ * functions or threads, or as the table says.
  */
 #ifndef GPUPROF_COLLECTOR_SUMS_H
 #define GPUPROF_COLLECTOR_SUMS_H
@@ -23,15 +26,38 @@
 #define SUMS_VALUES 12
 #define SUMS_RECENT 64
 
+/* So many rows for free, and one for so many bytes of the files: a real key takes more. */
+#define SUMS_ROWS_MAX   65536
+#define SUMS_ROWS_FREE  4096
+#define SUMS_FILE_BYTES 16
+
+#define SUMS_NAME_BYTES (KERNEL_NAME_BYTES_MAX + 128)
+
 /* A key is a number of 64 bits that stands for one of these. */
 enum sums_key {
     KEY_NONE,
     KEY_FUNCTION, /* of sums_function() */
-    KEY_THREAD    /* its index over all processes. Such tables are in no part. */
+    KEY_THREAD,   /* its index over all processes. Such tables are in no part. */
+    KEY_TEXT,     /* a struct kernel_name of the walk, or of sums_text(); 0: none */
+    KEY_NUMBER,
+    KEY_PROCESS /* its index */
 };
 
+/* All keys of the row of those that found no room. */
+#define SUMS_OTHERS UINT64_MAX
+
+/* In a column's `of`: not a key, but a value that stands for one. */
+#define SUMS_OF_VALUE(v) (SUMS_KEYS + (v))
+
 /* How the values of two rows become one. */
-enum sums_join { JOIN_NONE, JOIN_ADD, JOIN_MOST };
+enum sums_join {
+    JOIN_NONE,
+    JOIN_ADD,
+    JOIN_MOST,
+    JOIN_LEAST, /* UINT64_MAX: nothing yet */
+    JOIN_WITH,  /* it comes along with the last MOST or LEAST before it */
+    JOIN_OWN    /* as sums_info.join does it */
+};
 
 struct sums_row {
     uint64_t keys[SUMS_KEYS];
@@ -39,17 +65,28 @@ struct sums_row {
     struct histogram *durations; /* owned; NULL: it has none */
 };
 
+struct sums;
+
 /* Value 0 counts what the rows are of: a row that has none of it is not shown. */
 struct sums_info {
     enum sums_key keys[SUMS_KEYS];      /* as many as are not KEY_NONE */
     enum sums_join values[SUMS_VALUES]; /* likewise */
-    bool has_durations;                 /* a histogram, for quantiles */
-    uint8_t order;                      /* the value by which rows are sorted, largest first */
-    uint8_t recorded;                   /* the value that counts records, of which those of value 0
-                                           that are more were estimated; 0: none is */
-    unsigned parts;                     /* enum report_part: what it is made of */
-    struct consumer consumer;           /* its context is the struct sums */
-    struct table_info table;            /* of a struct sums; rows by SUMS_TABLE */
+    enum sums_key is[SUMS_VALUES];      /* what a value stands for that is no number of its own */
+    uint32_t rows_max;  /* one row more has the others, if there are any; 0: as many as there are */
+    bool has_durations; /* a histogram, for quantiles */
+    uint8_t order;      /* the value by which rows are sorted, largest first */
+    uint8_t recorded;   /* the value that counts records, of which those of value 0
+                           that are more were estimated; 0: none is */
+    unsigned parts;     /* enum report_part: what it is made of */
+    /* What a row is called whose first key does not say so; perhaps in `text`, of SUMS_NAME_BYTES.
+     * May be NULL, and so may these. */
+    const char *(*name)(const struct sums *s, const struct sums_row *row, char *text);
+    void (*join)(uint64_t *values, const uint64_t *from);
+    /* The cells that columns do not say how to fill. */
+    void (*fill)(const struct sums *s, const struct sums_row *row, enum report_format format,
+                 struct cell *cells);
+    struct consumer consumer; /* its context is the struct sums */
+    struct table_info table;  /* of a struct sums; rows by SUMS_TABLE */
 };
 
 #define SUMS_TABLE .begin = sums_begin, .row = sums_show
@@ -61,9 +98,10 @@ struct sums_recent {
 
 struct sums {
     const struct sums_info *info;
+    struct walk *walk; /* a view, and so is this */
     const struct recording *rec;
     struct sums_row *rows; /* owned */
-    uint32_t count, capacity;
+    uint32_t count, capacity, rows_max;
     struct key_map places; /* of rows + 1 */
     struct sums_recent recent[SUMS_RECENT];
     uint64_t *histogram_rows;    /* a view */
@@ -77,15 +115,24 @@ struct sums {
     struct function *made; /* owned; a list by `text` of those that parts name */
 };
 
-/* `rec` and *histogram_rows, of which histograms take theirs, must stay. */
-void sums_init(struct sums *s, const struct sums_info *info, const struct recording *rec,
+/* `walk` and *histogram_rows, of which histograms take theirs, must stay. */
+void sums_init(struct sums *s, const struct sums_info *info, struct walk *walk,
                uint64_t *histogram_rows);
 void sums_release(struct sums *s);
 
+/* Is it asked for, and has it a consumer of its own? */
+bool sums_has_consumer(const struct sums *s);
 struct consumer sums_consumer(struct sums *s);
 
 /* The key of a function; 0: no memory. */
 uint64_t sums_function(struct sums *s, const struct function *f);
+
+/* The key of a text, which need not stay; 0: no memory, or no room. Not for each event. */
+uint64_t sums_text(struct sums *s, const char *text);
+static inline uint64_t sums_name_key(const struct kernel_name *name)
+{
+    return (uintptr_t)name;
+}
 
 struct sums_row *sums_row_make(struct sums *s, struct key key);
 
@@ -109,13 +156,20 @@ static inline int sums_took(struct sums *s, struct sums_row *row, uint64_t ns, u
     return histogram_add(row->durations, ns, weight, s->histogram_rows);
 }
 
+/* All that `from` has is in `into`, and `from`, which has nothing then, is not shown. */
+void sums_join(struct sums *s, struct sums_row *into, struct sums_row *from);
+
 /* All is there: puts the rows in order. */
 void sums_finish(struct sums *s);
 
-/* Into a part, and what a part has added to what is there. 0 or GPUPROF_NO_MEMORY; the part says
- * itself what is wrong with it. */
+/* What a key of a row says, perhaps in `text`, of SUMS_NAME_BYTES; NULL: it is no text, or none. */
+const char *sums_name(const struct sums *s, const struct sums_row *row, unsigned key, char *text);
+
+/* Into a part, and what a part has, of so many processes, added to what is there. 0 or
+ * GPUPROF_NO_MEMORY; the part says itself what is wrong with it. */
 void sums_put(struct sums *s, struct part *p);
-int sums_add(struct sums *s, struct part *p);
+int sums_add(struct sums *s, struct part *p, struct process *const *processes,
+             uint32_t process_count);
 
 /* Of SUMS_TABLE. (sums_table.c) */
 void sums_begin(struct table *t, enum report_format format);

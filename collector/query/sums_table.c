@@ -40,11 +40,43 @@ static struct cell show_thread(const struct sums *s, uint64_t key, enum column_s
     }
 }
 
-static struct cell show_key(const struct sums *s, const struct sums_row *row, unsigned key)
+static struct cell show_process(const struct process *p, enum column_shows shows)
 {
-    if (s->info->keys[key] == KEY_THREAD)
-        return show_thread(s, row->keys[key], SHOWS_KEY);
-    return cell_text(((const struct function *)(uintptr_t)row->keys[key])->name);
+    char title[1200];
+    switch (shows) {
+    case SHOWS_HOST: return cell_text(p->header.host);
+    case SHOWS_PID: return cell_number(p->header.pid);
+    case SHOWS_KEY: return cell_owned(strdup(process_title(p, true, title, sizeof title)));
+    default: return (struct cell){0};
+    }
+}
+
+/* A key of the table, or one that a value is (SUMS_OF_VALUE). */
+static struct cell show_key(const struct sums *s, const struct sums_row *row,
+                            const struct column *c)
+{
+    char text[SUMS_NAME_BYTES];
+    bool is_value = c->of >= SUMS_KEYS;
+    enum sums_key kind = is_value ? s->info->is[c->of - SUMS_KEYS] : s->info->keys[c->of];
+    uint64_t key = is_value ? row->values[c->of - SUMS_KEYS] : row->keys[c->of];
+    const char *name = is_value ? NULL : sums_name(s, row, c->of, text);
+    if (c->shows == SHOWS_KEY && name)
+        return name == text ? cell_owned(strdup(text)) : cell_text(name);
+    if (!is_value && key == SUMS_OTHERS)
+        return (struct cell){0};
+    const void *what = (const void *)(uintptr_t)key;
+    switch (kind) {
+    case KEY_FUNCTION:
+        if (!what)
+            return (struct cell){0};
+        return cell_text(c->shows == SHOWS_DOMAIN
+                             ? api_domain_name(((const struct function *)what)->domain)
+                             : ((const struct function *)what)->name);
+    case KEY_TEXT: return cell_text(what ? ((const struct kernel_name *)what)->shown : NULL);
+    case KEY_THREAD: return show_thread(s, key, c->shows);
+    case KEY_PROCESS: return show_process(s->rec->processes[key], c->shows);
+    default: return cell_number(key);
+    }
 }
 
 static struct cell show_quantile(const struct sums_row *row, const struct column *c, double part)
@@ -58,12 +90,9 @@ static struct cell show(const struct sums *s, const struct sums_row *row, const 
     uint64_t of = c->shows > SHOWS_KEYS ? row->values[c->of] : 0;
     uint64_t by = c->shows > SHOWS_KEYS ? row->values[c->by] : 0;
     switch (c->shows) {
-    case SHOWS_KEY: return show_key(s, row, c->of);
-    case SHOWS_DOMAIN:
-        return cell_text(
-            api_domain_name(((const struct function *)(uintptr_t)row->keys[c->of])->domain));
     case SHOWS_VALUE: return cell_number(of);
     case SHOWS_MEAN: return cell_number(of / row->values[0]);
+    case SHOWS_RATE: return cell_real(by ? (double)of / (double)by : 0);
     case SHOWS_MEDIAN: return show_quantile(row, c, 0.5);
     case SHOWS_P95: return show_quantile(row, c, 0.95);
     case SHOWS_SHARE:
@@ -71,7 +100,7 @@ static struct cell show(const struct sums *s, const struct sums_row *row, const 
     case SHOWS_RECORDED: return row->values[0] > of ? cell_number(of) : (struct cell){0};
     case SHOWS_KEYS:
     case SHOWS_NOTHING: return (struct cell){0};
-    default: return show_thread(s, row->keys[c->of], c->shows);
+    default: return show_key(s, row, c);
     }
 }
 
@@ -87,4 +116,6 @@ void sums_show(const struct table *t, uint32_t index, enum report_format format,
         cells[i] = show(s, row, c);
         cells[i].estimated = is_estimated && c->is_estimated;
     }
+    if (s->info->fill)
+        s->info->fill(s, row, format, cells);
 }

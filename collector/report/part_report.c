@@ -301,7 +301,7 @@ static int add_sums(struct combination *c, uint32_t of, struct process *const *p
     c->has_few_times |= w.has_few_times;
     for (unsigned i = 0; i < ANALYSES_COUNT && error == 0 && !p->has_failed; i++)
         if (r->sums[i].info)
-            error = sums_add(&r->sums[i], p);
+            error = sums_add(&r->sums[i], p, processes, process_count);
     part_count(p, &count, FAILURE_BYTES);
     for (uint32_t i = 0; i < count && error == 0 && !p->has_failed; i++)
         error = add_failure(c, p, processes, process_count);
@@ -438,7 +438,6 @@ static int start(struct combination *c, uint64_t bytes)
     *r = (struct report){.rec = rec,
                          .is_combined = true,
                          .histogram_rows = histogram_rows_max(0) + bytes / PART_HISTOGRAM_ROW};
-    report_start_sums(r, BY_NAME, 0);
     uint64_t *calls = r->process_calls = calloc(rec->count + 1u, sizeof *r->process_calls);
     int error = rec->count ? recording_find_jobs(rec) : 0;
     if (error == 0 && rec->count) {
@@ -448,6 +447,8 @@ static int start(struct combination *c, uint64_t bytes)
     }
     if (error == 0)
         error = walk_init(&r->walk, rec);
+    if (error == 0)
+        report_start_sums(r, BY_NAME, 0);
     if (error == 0)
         error = hang_init(&r->hang, &r->walk);
     if (error == 0)

@@ -156,7 +156,7 @@ void report_start_sums(struct report *r, enum report_by by, unsigned leaves)
     for (unsigned i = 0; i < ANALYSES_COUNT; i++)
         if (!(analyses[i]->parts & leaves) &&
             (analyses[i]->table.by == BY_NAME || analyses[i]->table.by == by))
-            sums_init(&r->sums[i], analyses[i], r->rec, &r->histogram_rows);
+            sums_init(&r->sums[i], analyses[i], &r->walk, &r->histogram_rows);
 }
 
 static int start(struct report *r, struct recording *rec, const struct report_wish *wish)
@@ -260,7 +260,7 @@ int report_make(struct report *r, struct recording *rec, const struct report_wis
                                                    .take = take,
                                                    .take_call = take_call};
         for (unsigned i = 0; i < ANALYSES_COUNT; i++)
-            if (r->sums[i].info)
+            if (sums_has_consumer(&r->sums[i]))
                 consumers[count++] = sums_consumer(&r->sums[i]);
         if (!(wish->leaves & REPORT_MEMORY))
             consumers[count++] = gpu_report_books(r->gpu);

@@ -32,50 +32,20 @@ struct table_list {
     unsigned parts; /* enum report_part: what it is made of */
 };
 
-#define EVERYTHING                                                                                 \
-    (REPORT_IDLE | REPORT_OPS | REPORT_LIBRARIES | REPORT_CALLS | REPORT_WORK | REPORT_TIED |      \
-     REPORT_MEMORY | REPORT_MAKERS | REPORT_USE)
-#define LISTS_MAX 48
+#define LISTS_MAX 64
 
 static unsigned list_tables(const struct report *r, struct table_list *lists)
 {
+#define TABLES(...)    {__VA_ARGS__},
+#define ANALYSIS(info) {&info.table, 1, &r->sums[ANALYSIS_##info], info.parts},
     const struct table_list all[] = {
-        {&findings_table, 1, r->findings, EVERYTHING},
-        {&collectives_table, 1, &r->hang.collectives, REPORT_CALLS},
-        {&open_calls_table, 1, &r->hang.open, REPORT_CALLS},
-        {&unfinished_table, 1, &r->hang.unfinished, REPORT_CALLS},
-        {&dumps_table, 1, r, REPORT_CALLS},
-        {&failures_table, 1, &r->failures, REPORT_CALLS},
-        {stack_tables, 2, r->stacks, EVERYTHING},
-        {&source_table, 1, r->source, EVERYTHING},
-        {gpu_tables + TABLE_KERNELS, 1, r->gpu, REPORT_WORK | REPORT_MAKERS},
-        {gpu_tables + TABLE_COPIES, TABLE_LAUNCHES - TABLE_COPIES, r->gpu, REPORT_WORK},
-        {gpu_tables + TABLE_LAUNCHES, 1, r->gpu, REPORT_WORK | REPORT_TIED},
-        {gpu_tables + TABLE_RANGES, 1, r->gpu, REPORT_WORK},
-        {gpu_tables + TABLE_PROJECTIONS, 1, r->gpu, REPORT_WORK | REPORT_TIED},
-        {gpu_tables + TABLE_OVERHEADS, 1, r->gpu, REPORT_WORK},
-        {gpu_tables + TABLE_DEVICES, 1, r->gpu, REPORT_WORK | REPORT_USE},
-        {gpu_tables + TABLE_MEMORY, 1, r->gpu, REPORT_MEMORY},
-        {gpu_tables + TABLE_HOST_LAUNCHES, TABLE_COUNT - TABLE_HOST_LAUNCHES, r->gpu, REPORT_WORK},
-        {idle_tables, IDLE_TABLES, r->idle, EVERYTHING},
-        {&ranks_table, 1, &r->ranks, EVERYTHING},
-        {&arrivals_table, 1, r->idle, EVERYTHING},
-        {&clocks_table, 1, r, EVERYTHING},
-        {device_tables, DEVICE_TABLES, r->devices, EVERYTHING},
-        {&energy_table, 1, r->energy, EVERYTHING},
-        {op_tables, OP_TABLES, r->ops, EVERYTHING},
-        {&modules_table, 1, r->ops, EVERYTHING},
-        {&hooks_table, 1, r->ops, EVERYTHING},
-        {&library_table, 1, r->libraries, REPORT_LIBRARIES},
-        {cost_tables, 2, &r->cost, 0},
-        {&losses_table, 1, r, 0},
-        {step_tables, STEP_TABLES, r->steps, EVERYTHING},
+#include "analyse/analyses.def"
     };
-    _Static_assert(ANALYSES_COUNT + sizeof all / sizeof all[0] <= LISTS_MAX, "there is room");
-    for (unsigned i = 0; i < ANALYSES_COUNT; i++)
-        lists[i] = (struct table_list){&analyses[i]->table, 1, &r->sums[i], analyses[i]->parts};
-    memcpy(lists + ANALYSES_COUNT, all, sizeof all);
-    return ANALYSES_COUNT + sizeof all / sizeof all[0];
+#undef ANALYSIS
+#undef TABLES
+    _Static_assert(sizeof all / sizeof all[0] <= LISTS_MAX, "there is room");
+    memcpy(lists, all, sizeof all);
+    return sizeof all / sizeof all[0];
 }
 
 unsigned report_tables(const struct report *r, struct table *tables)
@@ -153,7 +123,7 @@ unsigned report_leaves(const struct report_view *v, enum report_format format,
         parts |= report_names(v, lists[i].infos, lists[i].count) ? lists[i].parts : 0;
     if (parts & REPORT_MAKERS)
         parts |= REPORT_LIBRARIES;
-    return (EVERYTHING & ~parts) | absent;
+    return (REPORT_EVERYTHING & ~parts) | absent;
 }
 
 unsigned report_needs(const struct report_view *v, enum report_format format)

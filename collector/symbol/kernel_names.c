@@ -57,7 +57,9 @@ void kernel_handles_release(struct kernel_names *names, struct kernel_handles *h
     *handles = (struct kernel_handles){0};
 }
 
-static struct kernel_name *name_make(struct kernel_names *names, const uint8_t *text, size_t length)
+/* `known`: as it is to be shown; NULL: it is demangled. */
+static struct kernel_name *name_make(struct kernel_names *names, const uint8_t *text, size_t length,
+                                     const char *known)
 {
     struct kernel_name *name = malloc(sizeof *name + length + 1);
     if (!name)
@@ -65,8 +67,10 @@ static struct kernel_name *name_make(struct kernel_names *names, const uint8_t *
     memcpy(name->raw, text, length);
     name->raw[length] = '\0';
     name->raw_bytes = (uint32_t)length;
-    char *shown =
-        names->plain ? NULL : demangle(name->raw, KERNEL_NAME_BYTES_MAX, &names->demangle_failures);
+    char *shown = known ? strdup(known)
+                  : names->plain
+                      ? NULL
+                      : demangle(name->raw, KERNEL_NAME_BYTES_MAX, &names->demangle_failures);
     name->shown = shown ? shown : name->raw;
     name->json = json_string(name->shown, strlen(name->shown));
     if (!name->json) {
@@ -97,8 +101,8 @@ static int names_grow(struct kernel_names *names)
     return 0;
 }
 
-int kernel_name_intern(struct kernel_names *names, const uint8_t *text, size_t length,
-                       const struct kernel_name **found)
+static int intern(struct kernel_names *names, const uint8_t *text, size_t length, const char *shown,
+                  const struct kernel_name **found)
 {
     *found = NULL;
     if (names->count >= names->slot_count / 2 && names_grow(names) < 0)
@@ -118,7 +122,7 @@ int kernel_name_intern(struct kernel_names *names, const uint8_t *text, size_t l
         names->dropped++;
         return 0;
     }
-    struct kernel_name *name = name_make(names, text, length);
+    struct kernel_name *name = name_make(names, text, length, shown);
     if (!name)
         return GPUPROF_NO_MEMORY;
     name->hash = hash;
@@ -127,6 +131,18 @@ int kernel_name_intern(struct kernel_names *names, const uint8_t *text, size_t l
     names->count++;
     *found = name;
     return 0;
+}
+
+int kernel_name_intern(struct kernel_names *names, const uint8_t *text, size_t length,
+                       const struct kernel_name **found)
+{
+    return intern(names, text, length, NULL, found);
+}
+
+int kernel_name_intern_shown(struct kernel_names *names, const char *text, const char *shown,
+                             const struct kernel_name **found)
+{
+    return intern(names, (const uint8_t *)text, strlen(text), shown, found);
 }
 
 /* Of a handle that had a name. */

@@ -73,6 +73,10 @@ int kernel_name_set(struct kernel_names *names, struct kernel_handles *handles, 
 int kernel_name_intern(struct kernel_names *names, const uint8_t *text, size_t length,
                        const struct kernel_name **found);
 
+/* The same of a name that is known to be shown so. */
+int kernel_name_intern_shown(struct kernel_names *names, const char *text, const char *shown,
+                             const struct kernel_name **found);
+
 /* NULL if nobody named it. */
 const struct kernel_name *kernel_name_of(const struct kernel_handles *handles, uint64_t handle);
 

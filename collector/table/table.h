@@ -48,6 +48,7 @@ enum column_shows {
     SHOWS_KEYS, /* those above are of keys */
     SHOWS_VALUE,
     SHOWS_MEAN,     /* by value 0 */
+    SHOWS_RATE,     /* by value `by` */
     SHOWS_MEDIAN,   /* of the histogram, up to the value, from value `by` or 0 on */
     SHOWS_P95,      /* likewise */
     SHOWS_SHARE,    /* of that of all rows; none of a row that has something of `by` instead */
