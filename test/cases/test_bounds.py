@@ -107,8 +107,9 @@ def test_a_hanging_test_fails_alone(tmp_path):
 
 
 def test_an_interrupted_run_tells_what_it_knows(tmp_path):
-    source = "import time\ndef test_bad(): assert False\n" \
-        "def test_hangs(): open('at', 'w').close(); time.sleep(600)\n"
+    # A signal just before sleep() is noticed behind it, and open() drops a KeyboardInterrupt.
+    source = "import os, time\ndef test_bad(): assert False\n" \
+        "def test_hangs():\n os.mkdir('at')\n while True: time.sleep(0.1)\n"
     with conftest.Program(pytest_of(tmp_path, source, "--junitxml=x.xml"), cwd=tmp_path,
                           env=environment(), stdout=subprocess.PIPE, text=True) as process:
         wait_until((tmp_path / "at").exists, seconds=60)
