@@ -8,15 +8,17 @@
 
 #include <limits.h>
 #include <stdbool.h>
+#include <stddef.h>
 
-#include "doctor/gpu_sight.h"
-#include "doctor/program_text.h"
-#include "doctor/start_sight.h"
-#include "run/environment.h"
+#include "cupti_places.h"
 #include "run/program.h"
 #include "settings.h"
 
-#define CHECK_TEXT_BYTES 768
+#define CHECK_TEXT_BYTES    768
+#define SIGHT_TEXT_BYTES    400
+#define START_SECONDS       10
+#define START_NAME_BYTES    256
+#define TORCH_VERSION_BYTES 64
 
 enum check_state {
     CHECK_OK,
@@ -34,6 +36,47 @@ struct check_result {
 /* Stands before /proc, /dev and other paths of the machine, in the tests of the checks. */
 #define DOCTOR_ROOT_VARIABLE "GPUPROF_DOCTOR_ROOT"
 
+enum gpu_answer {
+    GPU_NO_LIBRARY,  /* libcuda.so.1 is not found, or cannot be loaded */
+    GPU_NO_START,    /* cuInit fails */
+    GPU_IN_QUESTION, /* CUDA starts; its process ended, or hung, while CUPTI was looked for */
+    GPU_NO_CUPTI,    /* none is found, or none works with the driver */
+    GPU_CUPTI_HELD,  /* another client has it */
+    GPU_WORKS,
+};
+
+/* What CUDA and CUPTI answer here. */
+struct gpu_sight {
+    enum gpu_answer answer;
+    char driver[CUPTI_PATH_BYTES_MAX]; /* path of libcuda; "": none */
+    int driver_version;                /* 12040: CUDA 12.4; 0: not known */
+    int device_count;
+    char cupti[CUPTI_PATH_BYTES_MAX];   /* path of the libcupti that was asked last; "": none */
+    char refused[CUPTI_PATH_BYTES_MAX]; /* of the first one that the driver refused; "": none */
+    char reason[SIGHT_TEXT_BYTES];      /* of an answer other than GPU_WORKS */
+};
+
+enum start_answer {
+    START_NOT_SEEN,  /* ptrace is not allowed, or nothing could be started: `reason` */
+    START_LOADED,    /* in the program that was looked for */
+    START_LOST,      /* not in `name`, by what was in its environment or because of what it is */
+    START_NO_MORE,   /* all that was started has it; none of it looks like a program of CUDA's */
+    START_IN_HELPER, /* the same, but for `name`, in which nothing can be loaded */
+};
+
+/* Whether the program, started as `gpuprof run` starts it, has libgpuprof.so in it. */
+struct start_sight {
+    enum start_answer answer;
+    char path[PATH_MAX];         /* of the program that was looked at last */
+    char name[START_NAME_BYTES]; /* its last part */
+    char via[START_NAME_BYTES];  /* what started it, in turn: "sh, env"; "" nothing */
+    char reason[START_NAME_BYTES];
+    bool is_cut;                /* after START_SECONDS: more might have been started */
+    unsigned python_minor;      /* of a CPython 3: as its file or its libpython is called; else 0 */
+    bool is_free_threaded;      /* likewise */
+    struct cupti_places places; /* what it has of CUDA there already */
+};
+
 /* What is known before the checks: gathered once, since some of it takes a while. */
 struct patient {
     const char *root; /* "" or DOCTOR_ROOT_VARIABLE's */
@@ -46,25 +89,56 @@ struct patient {
     int find_error; /* of the program, an errno */
     struct program program;
     struct start_sight start;
-    struct python_packages packages;
+    char torch[TORCH_VERSION_BYTES]; /* PyTorch's version, as its version.py has it; "": none */
+    char torch_folder[PATH_MAX];     /* where that was found */
 };
 
 /* False: it has nothing to say here (the program is no Python, say). */
 typedef bool check_fn(const struct patient *p, struct check_result *f);
 
-/* Fills it: `advice` is NULL with CHECK_OK. Always true, as a check answers that has something to
- * say. (check_result.c) */
+/* Fill it, and are true, as a check answers that has something to say. (doctor.c) */
 bool check_result_set(struct check_result *f, enum check_state state, const char *advice,
                       const char *format, ...) __attribute__((format(printf, 4, 5)));
+#define fine(f, ...)            check_result_set(f, CHECK_OK, NULL, __VA_ARGS__)
+#define limited(f, advice, ...) check_result_set(f, CHECK_LIMITED, advice, __VA_ARGS__)
+#define broken(f, advice, ...)  check_result_set(f, CHECK_BROKEN, advice, __VA_ARGS__)
+
+/*
+ * Does work(result, context) in a process of its own, which may crash or hang, with standard input,
+ * output and error from and to /dev/null, and ends it after `seconds`. `result` has `bytes` that
+ * the process begins with and that come back: what it had written before its end stays. False: it
+ * did not come to its end. (doctor.c)
+ */
+bool aside_run(void (*work)(void *result, void *context), void *result, size_t bytes, void *context,
+               unsigned seconds);
 
 /* machine_checks.c */
 check_fn check_library, check_settings, check_kernel, check_libc, check_memory, check_live_folder,
     check_container;
-/* gpu_checks.c */
-check_fn check_driver, check_cupti, check_client, check_counters;
-/* nvml_check.c: nothing to say without --device */
-check_fn check_device;
+
+/* gpu_checks.c; check_device has nothing to say without --device */
+check_fn check_driver, check_cupti, check_client, check_counters, check_device;
+/* Takes at most 20 seconds. */
+void gpu_sight_take(struct patient *p);
+
 /* program_checks.c: nothing to say without a program */
 check_fn check_program, check_preload, check_runtime, check_sanitizer, check_python, check_torch;
+/*
+ * Sets both if `name`, a file's last part, is that of a CPython 3 or its library: "python3.12",
+ * "libpython3.13t.so.1.0".
+ */
+void program_python_version(const char *name, unsigned *minor, bool *is_free_threaded);
+/* Is it a Python, or does its file name libcuda or libcudart? */
+bool program_uses_cuda(const char *path);
+/* Finds PyTorch and the libcudart of its Python, as that was called, by its own first line, or as
+ * it was seen. */
+void program_packages_find(struct patient *p);
+
+/*
+ * start_sight.c: the program is looked at by ptrace where its main function would begin, and ended
+ * there: nothing of it has run. What starts it (a shell's script, env, nice ...) does run, up to
+ * there, since nobody else knows what it will start. Takes at most START_SECONDS.
+ */
+void start_sight_take(struct patient *p);
 
 #endif

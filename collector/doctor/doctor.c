@@ -1,9 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "doctor/doctor.h"
 
+#include <fcntl.h>
+#include <signal.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "base/json_text.h"
 #include "base/message.h"
@@ -57,6 +65,56 @@ struct doctor {
     enum check_state worst;
 };
 
+/* ---- for the checks ------------------------------------------------------------------------ */
+
+bool check_result_set(struct check_result *f, enum check_state state, const char *advice,
+                      const char *format, ...)
+{
+    va_list list;
+    f->state = state;
+    va_start(list, format);
+    vsnprintf(f->text, sizeof f->text, format, list);
+    va_end(list);
+    snprintf(f->advice, sizeof f->advice, "%s", advice ? advice : "");
+    return true;
+}
+
+static _Noreturn void become(void (*work)(void *, void *), void *shared, void *context,
+                             unsigned seconds)
+{
+    const struct rlimit no_core = {0, 0};
+    int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    setrlimit(RLIMIT_CORE, &no_core);
+    for (int fd = STDIN_FILENO; null >= 0 && fd <= STDERR_FILENO; fd++)
+        dup2(null, fd);
+    signal(SIGALRM, SIG_DFL);
+    alarm(seconds);
+    work(shared, context);
+    _exit(0); /* nothing that was loaded gets to run its handlers */
+}
+
+bool aside_run(void (*work)(void *result, void *context), void *result, size_t bytes, void *context,
+               unsigned seconds)
+{
+    int status = -1;
+    void *shared = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (shared == MAP_FAILED)
+        return false;
+    memcpy(shared, result, bytes);
+    fflush(NULL);
+    pid_t pid = fork();
+    if (pid == 0)
+        become(work, shared, context, seconds);
+    if (pid > 0 && waitpid(pid, &status, 0) != pid)
+        status = -1;
+    memcpy(result, shared, bytes);
+    munmap(shared, bytes);
+    return status == 0;
+}
+
+/* ---- the verb ------------------------------------------------------------------------------- */
+
 static enum exit_code read_options(struct doctor *d, char **argv)
 {
     int at = 1;
@@ -100,20 +158,6 @@ static void read_settings(struct patient *p, const char *const *values)
     }
 }
 
-/* What Python the program is: as it was called, by its own first line, or as it was seen. */
-static void find_packages(struct patient *p)
-{
-    char path[PATH_MAX];
-    struct start_sight *s = &p->start;
-    const char *slash = strrchr(p->program.path, '/');
-    if (strncmp(slash ? slash + 1 : p->program.path, "python", 6) == 0)
-        snprintf(path, sizeof path, "%s", p->program.path);
-    else if (!script_python(p->program.path, path))
-        snprintf(path, sizeof path, "%s", s->path);
-    if (s->python_minor)
-        python_packages_find(&p->packages, &s->places, path, s->python_minor);
-}
-
 static void gather(struct patient *p, const char *const *values)
 {
     const char *root = getenv(DOCTOR_ROOT_VARIABLE);
@@ -123,13 +167,13 @@ static void gather(struct patient *p, const char *const *values)
         p->library_reason[0] = '\0';
     p->find_error = p->argv ? program_find(&p->program, p->argv[0]) : 0;
     if (p->argv && !p->find_error && !p->program.obstacle && !p->library_reason[0]) {
-        start_sight_take(&p->start, &p->program, p->argv);
-        find_packages(p);
+        start_sight_take(p);
+        program_packages_find(p);
     }
     p->start.places.homes[0] = getenv("CUDA_HOME");
     p->start.places.homes[1] = "/usr/local/cuda";
     p->start.places.library_path = getenv("LD_LIBRARY_PATH");
-    gpu_sight_take(&p->gpu, &p->start.places, p->settings.texts[SETTING_CUPTI]);
+    gpu_sight_take(p);
 }
 
 static void examine(struct doctor *d)

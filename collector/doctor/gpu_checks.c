@@ -1,12 +1,142 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The checks of CUDA's driver, of CUPTI, and of who else wants that. */
+/*
+ * The checks of CUDA's driver, of CUPTI, of who else wants that, and of NVML. Libraries are asked
+ * in a process of their own: without a driver some libcupti crash at any call, a driver may take
+ * its time, and neither is ever unloaded.
+ */
 #include "doctor/checks.h"
 
+#include <dlfcn.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define LINE_BYTES 256
+#include "base/unit_text.h"
+#include "nvml_results.h"
+
+#define GPU_SIGHT_SECONDS  20
+#define NVML_SECONDS       10
+#define CUPTI_SUCCESS      0
+#define CUPTI_HELD         39 /* CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED */
+#define NVML_SONAME        "libnvidia-ml.so.1"
+#define NVML_VERSION_BYTES 80
+#define LINE_BYTES         256
+
+/* As the library asks for them; the types are those of inject/cuda and inject/cupti. */
+typedef int init_fn(unsigned flags);
+typedef int number_fn(int *number);
+typedef int error_name_fn(int result, const char **name);
+typedef int cupti_version_fn(uint32_t *version);
+typedef int cupti_subscribe_fn(void **subscriber, void *callback, void *data);
+typedef int cupti_text_fn(int result, const char **text);
+
+static void path_of(void *address, char path[static CUPTI_PATH_BYTES_MAX])
+{
+    Dl_info info;
+    if (dladdr(address, &info) && info.dli_fname)
+        snprintf(path, CUPTI_PATH_BYTES_MAX, "%s", info.dli_fname);
+}
+
+/* False. */
+__attribute__((format(printf, 2, 3))) static bool say_why(char reason[static SIGHT_TEXT_BYTES],
+                                                          const char *format, ...)
+{
+    va_list list;
+    va_start(list, format);
+    vsnprintf(reason, SIGHT_TEXT_BYTES, format, list);
+    va_end(list);
+    return false;
+}
+
+static bool ask_driver(struct gpu_sight *s)
+{
+    say_why(s->reason, "libcuda.so.1 crashes when it is loaded");
+    void *library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
+    if (!library)
+        return say_why(s->reason, "%s", dlerror());
+    init_fn *init = (init_fn *)dlsym(library, "cuInit");
+    number_fn *version = (number_fn *)dlsym(library, "cuDriverGetVersion");
+    number_fn *count = (number_fn *)dlsym(library, "cuDeviceGetCount");
+    error_name_fn *error_name = (error_name_fn *)dlsym(library, "cuGetErrorName");
+    if (!init || !version || !count)
+        return say_why(s->reason, "libcuda.so.1 is a stub without cuInit");
+    path_of((void *)init, s->driver);
+    s->answer = GPU_NO_START;
+    say_why(s->reason, "cuInit did not return");
+    if (version(&s->driver_version) != 0)
+        s->driver_version = 0;
+    int result = init(0);
+    if (result != 0) {
+        const char *name = NULL;
+        if (error_name)
+            error_name(result, &name);
+        return say_why(s->reason, "cuInit fails with %d (%s)", result,
+                       name ? name : "an unknown error");
+    }
+    if (count(&s->device_count) != 0)
+        s->device_count = 0;
+    return true;
+}
+
+/* Never called: nothing is enabled. */
+static void on_callback(void)
+{
+}
+
+/* The first that works is taken, as the library does; one that is held ends the search, too. */
+static bool try_cupti(void *context, const char *name, enum cupti_place place)
+{
+    struct gpu_sight *s = context;
+    uint32_t version = 0;
+    void *subscriber = NULL, *library = dlopen(name, RTLD_NOW | RTLD_LOCAL);
+    const char *why = NULL;
+    if (!library)
+        return place != CUPTI_PLACE_SONAME && !s->cupti[0] && say_why(s->reason, "%s", dlerror());
+    cupti_version_fn *get_version = (cupti_version_fn *)dlsym(library, "cuptiGetVersion");
+    cupti_subscribe_fn *subscribe = (cupti_subscribe_fn *)dlsym(library, "cuptiSubscribe");
+    cupti_text_fn *result_text = (cupti_text_fn *)dlsym(library, "cuptiGetResultString");
+    if (!get_version || !subscribe || !dlsym(library, "cuptiActivityEnable"))
+        return say_why(s->reason, "%s is no libcupti", name);
+    path_of((void *)get_version, s->cupti);
+    say_why(s->reason, "%s crashes, or does not answer", s->cupti);
+    int result = get_version(&version);
+    if (result == CUPTI_SUCCESS)
+        result = subscribe(&subscriber, (void *)on_callback, NULL);
+    s->answer = result == CUPTI_SUCCESS ? GPU_WORKS
+                : result == CUPTI_HELD  ? GPU_CUPTI_HELD
+                                        : GPU_NO_CUPTI;
+    if (result_text && result_text(result, &why) != 0)
+        why = NULL;
+    say_why(s->reason, "%.*s does not work with this driver: error %d (%s)", SIGHT_TEXT_BYTES / 2,
+            s->cupti, result, why ? why : "unknown");
+    if (s->answer == GPU_NO_CUPTI && !s->refused[0])
+        snprintf(s->refused, sizeof s->refused, "%s", s->cupti);
+    return s->answer != GPU_NO_CUPTI;
+}
+
+static void ask_gpu(void *result, void *context)
+{
+    struct gpu_sight *s = result;
+    const struct patient *p = context;
+    const char *setting = p->settings.texts[SETTING_CUPTI]; /* it goes before all places */
+    struct cupti_places places = p->start.places;
+    if (!ask_driver(s))
+        return;
+    s->answer = GPU_IN_QUESTION;
+    say_why(s->reason, "libcupti is not found");
+    places.driver_major = (unsigned)s->driver_version / 1000;
+    bool found = setting[0] ? try_cupti(s, setting, CUPTI_PLACE_FILE)
+                            : cupti_places_each(&places, try_cupti, s);
+    if (!found)
+        s->answer = GPU_NO_CUPTI;
+}
+
+void gpu_sight_take(struct patient *p)
+{
+    p->gpu = (struct gpu_sight){.answer = GPU_NO_LIBRARY, .reason = "no process could be started"};
+    aside_run(ask_gpu, &p->gpu, sizeof p->gpu, p, GPU_SIGHT_SECONDS);
+}
 
 /* The kernel module's, "580.65.06" of "NVRM version: NVIDIA UNIX x86_64 Kernel Module  580.65.06
  * ..." or of the open module's line; "": not known. */
@@ -32,48 +162,44 @@ bool check_driver(const struct patient *p, struct check_result *f)
     module_version(p, module);
     switch (g->answer) {
     case GPU_NO_LIBRARY:
-        return check_result_set(f, CHECK_BROKEN,
-                                module[0]
-                                    ? "install the driver's libraries; in a container: --gpus all"
-                                    : "install NVIDIA's driver; in a container: --gpus all",
-                                "no CUDA driver: %s%s", g->reason, module);
+        return broken(f,
+                      module[0] ? "install the driver's libraries; in a container: --gpus all"
+                                : "install NVIDIA's driver; in a container: --gpus all",
+                      "no CUDA driver: %s%s", g->reason, module);
     case GPU_NO_START:
-        return check_result_set(f, CHECK_BROKEN, "make nvidia-smi list a GPU here; then try again",
-                                "CUDA does not start: %s (%s%s)", g->reason, g->driver, module);
+        return broken(f, "make nvidia-smi list a GPU here; then try again",
+                      "CUDA does not start: %s (%s%s)", g->reason, g->driver, module);
     default: break;
     }
     if (g->device_count == 0)
-        return check_result_set(f, CHECK_BROKEN, "make a GPU visible (CUDA_VISIBLE_DEVICES)",
-                                "CUDA starts, and sees no GPU (%s%s)", g->driver, module);
-    return check_result_set(f, CHECK_OK, NULL, "CUDA %d.%d, %d GPU%s (%s%s)",
-                            g->driver_version / 1000, g->driver_version % 1000 / 10,
-                            g->device_count, g->device_count == 1 ? "" : "s", g->driver, module);
+        return broken(f, "make a GPU visible (CUDA_VISIBLE_DEVICES)",
+                      "CUDA starts, and sees no GPU (%s%s)", g->driver, module);
+    return fine(f, "CUDA %d.%d, %d GPU%s (%s%s)", g->driver_version / 1000,
+                g->driver_version % 1000 / 10, g->device_count,
+                plural_end((uint64_t)g->device_count), g->driver, module);
 }
 
 bool check_cupti(const struct patient *p, struct check_result *f)
 {
     const struct gpu_sight *g = &p->gpu;
     if (!p->settings.numbers[SETTING_GPU])
-        return check_result_set(f, CHECK_LIMITED, "unset GPUPROF_GPU",
-                                "no GPU rows: turned off by GPUPROF_GPU");
+        return limited(f, "unset GPUPROF_GPU", "no GPU rows: turned off by GPUPROF_GPU");
     switch (g->answer) {
     case GPU_NO_LIBRARY:
     case GPU_NO_START: return false; /* it is asked where CUDA starts only */
     case GPU_IN_QUESTION:
     case GPU_NO_CUPTI:
-        return check_result_set(
-            f, CHECK_LIMITED,
-            "name one of the driver's CUDA version or an older one by GPUPROF_CUPTI "
-            "(pip install nvidia-cuda-cupti-cu12, or a toolkit's extras/CUPTI)",
-            "no GPU rows, host rows only: %s", g->reason);
+        return limited(f,
+                       "name one of the driver's CUDA version or an older one by GPUPROF_CUPTI "
+                       "(pip install nvidia-cuda-cupti-cu12, or a toolkit's extras/CUPTI)",
+                       "no GPU rows, host rows only: %s", g->reason);
     case GPU_CUPTI_HELD:
-        return check_result_set(f, CHECK_LIMITED, "turn the other profiler off",
-                                "no GPU rows, host rows only: another client has CUPTI (%s)",
-                                g->cupti);
+        return limited(f, "turn the other profiler off",
+                       "no GPU rows, host rows only: another client has CUPTI (%s)", g->cupti);
     case GPU_WORKS: break;
     }
-    return check_result_set(f, CHECK_OK, NULL, "%s fits the driver%s%s", g->cupti,
-                            g->refused[0] ? ", which refuses " : "", g->refused);
+    return fine(f, "%s fits the driver%s%s", g->cupti, g->refused[0] ? ", which refuses " : "",
+                g->refused);
 }
 
 /* Who else is told to come into the program: they hold CUPTI, or make of it what they want. */
@@ -86,16 +212,14 @@ bool check_client(const struct patient *p, struct check_result *f)
     for (size_t i = 0; i < sizeof variables / sizeof variables[0]; i++) {
         const char *path = getenv(variables[i]);
         if (path && *path && strcmp(path, p->library) != 0)
-            return check_result_set(
-                f, CHECK_LIMITED,
-                "unset it, unless both are wanted: one of the two may get nothing",
-                "%s names another tool, %s", variables[i], path);
+            return limited(f, "unset it, unless both are wanted: one of the two may get nothing",
+                           "%s names another tool, %s", variables[i], path);
     }
     for (size_t i = 0; preload && i < sizeof tools / sizeof tools[0]; i++)
         if (strstr(preload, tools[i]))
-            return check_result_set(f, CHECK_LIMITED, "record with one profiler at a time",
-                                    "LD_PRELOAD names another profiler: %s", preload);
-    return check_result_set(f, CHECK_OK, NULL, "the environment names no other profiler");
+            return limited(f, "record with one profiler at a time",
+                           "LD_PRELOAD names another profiler: %s", preload);
+    return fine(f, "the environment names no other profiler");
 }
 
 /* gpuprof records none of them; who reads this may want to know whether others could. */
@@ -110,9 +234,83 @@ bool check_counters(const struct patient *p, struct check_result *f)
     if (file)
         fclose(file);
     return closed >= 0 &&
-           check_result_set(
-               f, CHECK_OK, NULL,
-               closed ? "the GPU's hardware counters are for administrators only; gpuprof "
-                        "needs none"
-                      : "the GPU's hardware counters are open to all; gpuprof needs none");
+           fine(f, closed ? "the GPU's hardware counters are for administrators only; gpuprof "
+                            "needs none"
+                          : "the GPU's hardware counters are open to all; gpuprof needs none");
+}
+
+struct nvml_sight {
+    char reason[SIGHT_TEXT_BYTES]; /* "": it works */
+    char version[NVML_VERSION_BYTES];
+    unsigned device_count;
+    unsigned readable_count; /* of those whose power is told */
+    int error;               /* of the last of the others */
+};
+
+/* The types are those of inject/device. */
+static void ask_nvml(void *result, void *context)
+{
+    struct nvml_sight *s = result;
+    unsigned milliwatts;
+    (void)context;
+    void *library = dlopen(NVML_SONAME, RTLD_LAZY | RTLD_LOCAL);
+    if (!library) {
+        say_why(s->reason, "%s", dlerror());
+        return;
+    }
+    int (*init)(void) = (int (*)(void))dlsym(library, "nvmlInit_v2");
+    int (*version)(char *, unsigned) =
+        (int (*)(char *, unsigned))dlsym(library, "nvmlSystemGetDriverVersion");
+    int (*count)(unsigned *) = (int (*)(unsigned *))dlsym(library, "nvmlDeviceGetCount_v2");
+    int (*handle)(unsigned, void **) =
+        (int (*)(unsigned, void **))dlsym(library, "nvmlDeviceGetHandleByIndex_v2");
+    int (*power)(void *, unsigned *) =
+        (int (*)(void *, unsigned *))dlsym(library, "nvmlDeviceGetPowerUsage");
+    if (!init || !version || !count || !handle || !power) {
+        say_why(s->reason, NVML_SONAME " is a stub");
+        return;
+    }
+    const char *function = "nvmlInit_v2";
+    int error = init();
+    if (error == 0) {
+        if (version(s->version, sizeof s->version) != 0)
+            snprintf(s->version, sizeof s->version, "of unknown version");
+        function = "nvmlDeviceGetCount_v2";
+        error = count(&s->device_count);
+    }
+    if (error) {
+        say_why(s->reason, "%s fails with %d (%s)", function, error, nvml_result_text(error));
+        return;
+    }
+    for (unsigned i = 0; i < s->device_count; i++) {
+        void *device = NULL;
+        error = handle(i, &device);
+        if (error == 0)
+            error = power(device, &milliwatts);
+        s->error = error ? error : s->error;
+        s->readable_count += error == 0;
+    }
+    s->reason[0] = '\0';
+}
+
+bool check_device(const struct patient *p, struct check_result *f)
+{
+    struct nvml_sight s = {.reason = NVML_SONAME " crashes, or does not answer"};
+    if (!p->settings.numbers[SETTING_DEVICE])
+        return false;
+    aside_run(ask_nvml, &s, sizeof s, NULL, NVML_SECONDS);
+    const char *plural = plural_end(s.device_count);
+    if (s.reason[0] || s.device_count == 0)
+        return limited(f,
+                       "make nvidia-smi list a GPU here; in a container, "
+                       "NVIDIA_DRIVER_CAPABILITIES must have 'utility'",
+                       "no counters of the devices: %s",
+                       s.reason[0] ? s.reason : "NVML sees no device");
+    if (s.readable_count < s.device_count)
+        return limited(f, "see what nvidia-smi -q -d POWER says; a virtual GPU has no power",
+                       "NVML tells the power of %u of %u device%s (error %d: %s; driver %s)",
+                       s.readable_count, s.device_count, plural, s.error, nvml_result_text(s.error),
+                       s.version);
+    return fine(f, "NVML tells the power of %u device%s (driver %s)", s.device_count, plural,
+                s.version);
 }

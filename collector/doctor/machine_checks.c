@@ -32,22 +32,20 @@ bool check_library(const struct patient *p, struct check_result *f)
 {
     struct statvfs fs;
     if (p->library_reason[0])
-        return check_result_set(f, CHECK_BROKEN, "install gpuprof again, all of it, in one folder",
-                                "%s", p->library_reason);
+        return broken(f, "install gpuprof again, all of it, in one folder", "%s",
+                      p->library_reason);
     if (statvfs(p->library, &fs) == 0 && fs.f_flag & ST_NOEXEC)
-        return check_result_set(
-            f, CHECK_BROKEN, "install gpuprof on another file system, or mount this one with exec",
-            "%s lies on a file system that is mounted noexec: no program can load "
-            "it",
-            p->library);
-    return check_result_set(f, CHECK_OK, NULL, "%s can be preloaded", p->library);
+        return broken(f, "install gpuprof on another file system, or mount this one with exec",
+                      "%s lies on a file system that is mounted noexec: no program can load "
+                      "it",
+                      p->library);
+    return fine(f, "%s can be preloaded", p->library);
 }
 
 bool check_settings(const struct patient *p, struct check_result *f)
 {
     return p->wrong_setting[0] &&
-           check_result_set(f, CHECK_LIMITED, "correct it: until then its default holds", "%s",
-                            p->wrong_setting);
+           limited(f, "correct it: until then its default holds", "%s", p->wrong_setting);
 }
 
 bool check_kernel(const struct patient *p, struct check_result *f)
@@ -64,17 +62,16 @@ bool check_kernel(const struct patient *p, struct check_result *f)
         fclose(file);
     if (sscanf(release, "%u.%u", &major, &minor) == 2 &&
         (major < KERNEL_MAJOR || (major == KERNEL_MAJOR && minor < KERNEL_MINOR)))
-        return check_result_set(f, CHECK_BROKEN, "use a machine with kernel 4.14 or newer",
-                                "Linux %s is older than 4.14", release);
-    return check_result_set(f, CHECK_OK, NULL, "Linux %s",
-                            release[0] ? release : "of no known name");
+        return broken(f, "use a machine with kernel 4.14 or newer", "Linux %s is older than 4.14",
+                      release);
+    return fine(f, "Linux %s", release[0] ? release : "of no known name");
 }
 
 /* The collector would not have started with an older one than it was built for. */
 bool check_libc(const struct patient *p, struct check_result *f)
 {
     (void)p;
-    return check_result_set(f, CHECK_OK, NULL, "glibc %s", gnu_get_libc_version());
+    return fine(f, "glibc %s", gnu_get_libc_version());
 }
 
 /* Python's frames are read as memory of the own process, which seccomp may forbid. */
@@ -84,17 +81,15 @@ bool check_memory(const struct patient *p, struct check_result *f)
     int from = 1, to = 0;
     struct iovec local = {&to, sizeof to}, remote = {&from, sizeof from};
     if (!p->root[0] && process_vm_readv(getpid(), &local, 1, &remote, 1, 0) == (ssize_t)sizeof to)
-        return check_result_set(f, CHECK_OK, NULL, "Python frames can be read");
+        return fine(f, "Python frames can be read");
     int fd = open(rooted(p, "/proc/self/mem", path), O_RDONLY | O_CLOEXEC);
     if (fd >= 0)
         close(fd);
     if (fd >= 0)
-        return check_result_set(f, CHECK_OK, NULL, "Python frames can be read, by /proc/self/mem");
-    return check_result_set(
-        f, CHECK_LIMITED,
-        "let the container use process_vm_readv (docker run --cap-add=SYS_PTRACE)",
-        "stacks will have no Python frames: neither process_vm_readv nor "
-        "/proc/self/mem may be used here");
+        return fine(f, "Python frames can be read, by /proc/self/mem");
+    return limited(f, "let the container use process_vm_readv (docker run --cap-add=SYS_PTRACE)",
+                   "stacks will have no Python frames: neither process_vm_readv nor "
+                   "/proc/self/mem may be used here");
 }
 
 bool check_live_folder(const struct patient *p, struct check_result *f)
@@ -105,26 +100,22 @@ bool check_live_folder(const struct patient *p, struct check_result *f)
     uint64_t buffer = p->settings.numbers[SETTING_BUFFER];
     struct statfs fs;
     if (statfs(folder, &fs) != 0 || access(folder, W_OK | X_OK) != 0)
-        return check_result_set(
-            f, CHECK_LIMITED, "name a local folder with room by GPUPROF_LIVE or 'run --live'",
-            "%s: %s: events wait in the data folder or in memory, and a kill takes "
-            "the last second of those",
-            folder, strerror(errno));
+        return limited(f, "name a local folder with room by GPUPROF_LIVE or 'run --live'",
+                       "%s: %s: events wait in the data folder or in memory, and a kill takes "
+                       "the last second of those",
+                       folder, strerror(errno));
     uint64_t free_bytes = (uint64_t)fs.f_bavail * (uint64_t)fs.f_bsize;
     bytes_text(room, free_bytes);
     bytes_text(wanted, buffer);
     if (free_bytes < buffer)
-        return check_result_set(
-            f, CHECK_LIMITED,
-            "make it larger (docker run --shm-size=1g), or name another folder by "
-            "GPUPROF_LIVE or 'run --live'",
-            "%s has room for %s, and each process may need %s", folder, room, wanted);
+        return limited(f,
+                       "make it larger (docker run --shm-size=1g), or name another folder by "
+                       "GPUPROF_LIVE or 'run --live'",
+                       "%s has room for %s, and each process may need %s", folder, room, wanted);
     if (fs.f_type != TMPFS_MAGIC && fs.f_type != RAMFS_MAGIC)
-        return check_result_set(f, CHECK_LIMITED,
-                                "name a folder of a tmpfs by GPUPROF_LIVE or 'run --live'",
-                                "%s is no memory: each call may take a microsecond longer", folder);
-    return check_result_set(f, CHECK_OK, NULL, "%s has room for %s; a process may need %s", folder,
-                            room, wanted);
+        return limited(f, "name a folder of a tmpfs by GPUPROF_LIVE or 'run --live'",
+                       "%s is no memory: each call may take a microsecond longer", folder);
+    return fine(f, "%s has room for %s; a process may need %s", folder, room, wanted);
 }
 
 static bool has_word(const char *list, const char *word)
@@ -149,13 +140,11 @@ bool check_container(const struct patient *p, struct check_result *f)
         return false;
     if (capabilities && *capabilities && !has_word(capabilities, "compute") &&
         !has_word(capabilities, "all"))
-        return check_result_set(
-            f, CHECK_BROKEN, "start the container with NVIDIA_DRIVER_CAPABILITIES=compute,utility",
-            "a container with NVIDIA_DRIVER_CAPABILITIES=%s: it has no libcuda", capabilities);
+        return broken(f, "start the container with NVIDIA_DRIVER_CAPABILITIES=compute,utility",
+                      "a container with NVIDIA_DRIVER_CAPABILITIES=%s: it has no libcuda",
+                      capabilities);
     if (devices && (strcmp(devices, "void") == 0 || strcmp(devices, "none") == 0))
-        return check_result_set(
-            f, CHECK_BROKEN, "start the container with NVIDIA_VISIBLE_DEVICES=all, or --gpus all",
-            "a container with NVIDIA_VISIBLE_DEVICES=%s: it has no GPU", devices);
-    return check_result_set(f, CHECK_OK, NULL,
-                            "a container: keep the data folder on a mount, or it is lost with it");
+        return broken(f, "start the container with NVIDIA_VISIBLE_DEVICES=all, or --gpus all",
+                      "a container with NVIDIA_VISIBLE_DEVICES=%s: it has no GPU", devices);
+    return fine(f, "a container: keep the data folder on a mount, or it is lost with it");
 }

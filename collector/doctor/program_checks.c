@@ -2,26 +2,192 @@
 /* The checks of the program that is named, and of what it will load. */
 #include "doctor/checks.h"
 
+#include <ctype.h>
+#include <dirent.h>
+#include <fcntl.h>
+#include <stdarg.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "known_versions.h"
+
+#define PROGRAM_BYTES_MAX (1ull << 30) /* of a file that is searched through */
+#define VERSION_LINES_MAX 64           /* of torch/version.py */
+
+void program_python_version(const char *name, unsigned *minor, bool *is_free_threaded)
+{
+    const char *number = strncmp(name, "lib", 3) == 0 ? name + 3 : name;
+    if (strncmp(number, "python3.", 8) != 0 || !isdigit((unsigned char)number[8]))
+        return;
+    char *end;
+    *minor = (unsigned)strtoul(number + 8, &end, 10);
+    *is_free_threaded = *end == 't';
+}
+
+/* Are both of these in the file? */
+static bool file_has(const char *path, const char *one, const char *other)
+{
+    struct stat st;
+    bool found = false;
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return false;
+    if (fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_size > 0 &&
+        (uint64_t)st.st_size <= PROGRAM_BYTES_MAX) {
+        size_t bytes = (size_t)st.st_size;
+        void *data = mmap(NULL, bytes, PROT_READ, MAP_PRIVATE, fd, 0);
+        found = data != MAP_FAILED && memmem(data, bytes, one, strlen(one)) &&
+                memmem(data, bytes, other, strlen(other));
+        if (data != MAP_FAILED)
+            munmap(data, bytes);
+    }
+    close(fd);
+    return found;
+}
+
+static bool is_python(const char *path)
+{
+    return strncmp(basename(path), "python", 6) == 0;
+}
+
+bool program_uses_cuda(const char *path)
+{
+    return is_python(path) || file_has(path, "libcuda", ""); /* libcudart, too */
+}
+
+/* Has it a CUDA runtime linked in, which looks up the driver's functions itself? That is the one
+ * way from a static runtime to the driver; a linked one leaves it to libcudart. */
+static bool has_runtime(const char *path)
+{
+    struct program program;
+    program_look(&program, path);
+    return !program.needs_cuda && !is_python(path) &&
+           file_has(path, "libcuda.so.1", "cuGetProcAddress");
+}
+
+/* ---- Python --------------------------------------------------------------------------------- */
+
+/* The Python that a script names in its first line; false: it names none. */
+static bool find_script_python(struct program *program, const char *script)
+{
+    char line[PATH_MAX + 64] = "", *rest = NULL;
+    FILE *file = fopen(script, "re");
+    bool is_script = file && fgets(line, sizeof line, file) && strncmp(line, "#!", 2) == 0;
+    if (file)
+        fclose(file);
+    char *word = is_script ? strtok_r(line + 2, " \t\n", &rest) : NULL;
+    if (word && strcmp(basename(word), "env") == 0)
+        word = strtok_r(NULL, " \t\n", &rest);
+    return word && is_python(word) && program_find(program, word) == 0;
+}
+
+/* __version__ = '2.5.1+cu124'. */
+static bool read_version(const char *folder, struct patient *p)
+{
+    char path[PATH_MAX + 32], line[256];
+    snprintf(path, sizeof path, "%s/torch/version.py", folder);
+    FILE *file = fopen(path, "re");
+    if (!file)
+        return false;
+    for (int i = 0; i < VERSION_LINES_MAX && fgets(line, sizeof line, file); i++) {
+        char *quote = strncmp(line, "__version__", 11) == 0 ? strpbrk(line, "'\"") : NULL;
+        if (!quote || p->torch[0])
+            continue;
+        quote[1 + strcspn(quote + 1, "'\"\n")] = '\0';
+        snprintf(p->torch, sizeof p->torch, "%.63s", quote + 1);
+        snprintf(p->torch_folder, sizeof p->torch_folder, "%s", folder);
+    }
+    fclose(file);
+    return p->torch[0] != '\0';
+}
+
+/* Where wheels have the CUDA runtime. */
+static void add_runtimes(const char *folder, struct cupti_places *places)
+{
+    static const char *const below[] = {"nvidia/cuda_runtime/lib", "nvidia/cu13/lib", "torch/lib"};
+    for (size_t i = 0; i < sizeof below / sizeof below[0]; i++) {
+        char path[PATH_MAX + 32];
+        snprintf(path, sizeof path, "%s/%s", folder, below[i]);
+        DIR *names = opendir(path);
+        for (struct dirent *entry; names && (entry = readdir(names));) {
+            char *file;
+            if (strncmp(entry->d_name, "libcudart", 9) == 0 &&
+                asprintf(&file, "%s/%s", path, entry->d_name) >= 0) {
+                cupti_places_add(places, file, entry->d_name);
+                free(file);
+            }
+        }
+        if (names)
+            closedir(names);
+    }
+}
+
+__attribute__((format(printf, 2, 3))) static void look_in(struct patient *p, const char *form, ...)
+{
+    char folder[PATH_MAX];
+    va_list list;
+    va_start(list, form);
+    int length = vsnprintf(folder, sizeof folder, form, list);
+    va_end(list);
+    if (!p->torch[0] && length > 0 && (size_t)length < sizeof folder && read_version(folder, p))
+        add_runtimes(folder, &p->start.places);
+}
+
+/* Below the folder in which bin/python lies. */
+static void look_below(struct patient *p, const char *python)
+{
+    const char *slash = strrchr(python, '/');
+    const char *end = slash ? memrchr(python, '/', (size_t)(slash - python)) : NULL;
+    int length = end ? (int)(end - python) : 0;
+    if (!end)
+        return;
+    look_in(p, "%.*s/lib/python3.%u/site-packages", length, python, p->start.python_minor);
+    look_in(p, "%.*s/local/lib/python3.%u/dist-packages", length, python, p->start.python_minor);
+    look_in(p, "%.*s/lib/python3/dist-packages", length, python);
+}
+
+/* Its path is not resolved first, or a virtual environment would not be seen. */
+void program_packages_find(struct patient *p)
+{
+    char resolved[PATH_MAX];
+    struct program script;
+    const char *list = getenv("PYTHONPATH"), *home = getenv("HOME");
+    const char *python = is_python(p->program.path)                     ? p->program.path
+                         : find_script_python(&script, p->program.path) ? script.path
+                                                                        : p->start.path;
+    if (!p->start.python_minor)
+        return;
+    while (list && *list) {
+        size_t length = strcspn(list, ":");
+        look_in(p, "%.*s", (int)length, list);
+        list += length + (list[length] == ':');
+    }
+    look_below(p, python);
+    if (home)
+        look_in(p, "%s/.local/lib/python3.%u/site-packages", home, p->start.python_minor);
+    if (realpath(python, resolved))
+        look_below(p, resolved);
+}
+
+/* ---- checks --------------------------------------------------------------------------------- */
 
 bool check_program(const struct patient *p, struct check_result *f)
 {
     if (!p->argv)
         return false;
     if (p->find_error)
-        return check_result_set(f, CHECK_BROKEN, "name the program's path", "%s: %s", p->argv[0],
-                                strerror(p->find_error));
+        return broken(f, "name the program's path", "%s: %s", p->argv[0], strerror(p->find_error));
     if (p->program.obstacle)
-        return check_result_set(
-            f, CHECK_BROKEN,
-            "build or start it otherwise: dynamically linked with glibc, with no "
-            "more rights than its caller's",
-            "%s: %s; nothing can be recorded", p->program.path, p->program.obstacle);
-    return check_result_set(f, CHECK_OK, NULL, "%s", p->program.path);
+        return broken(f,
+                      "build or start it otherwise: dynamically linked with glibc, with no "
+                      "more rights than its caller's",
+                      "%s: %s; nothing can be recorded", p->program.path, p->program.obstacle);
+    return fine(f, "%s", p->program.path);
 }
 
 /* Is there a program that can be looked at? */
@@ -37,41 +203,33 @@ bool check_preload(const struct patient *p, struct check_result *f)
     if (!has_program(p))
         return false;
     switch (s->answer) {
-    case START_LOADED:
-        return check_result_set(f, CHECK_OK, NULL, "libgpuprof.so is loaded in %s%s%s", s->name, by,
-                                s->via);
+    case START_LOADED: return fine(f, "libgpuprof.so is loaded in %s%s%s", s->name, by, s->via);
     case START_LOST:
-        return check_result_set(
-            f, CHECK_BROKEN, "put 'gpuprof run' inside, right before that program's name",
-            "libgpuprof.so is not loaded in %s%s%s: %s", s->name, by, s->via, s->reason);
+        return broken(f, "put 'gpuprof run' inside, right before that program's name",
+                      "libgpuprof.so is not loaded in %s%s%s: %s", s->name, by, s->via, s->reason);
     case START_IN_HELPER:
-        return check_result_set(
-            f, CHECK_LIMITED, "look at the program itself: 'gpuprof doctor' with its name",
-            "of what was started, one program cannot be recorded (%s), and none "
-            "was seen that uses CUDA%s%s",
-            s->reason, by, s->via);
+        return limited(f, "look at the program itself: 'gpuprof doctor' with its name",
+                       "of what was started, one program cannot be recorded (%s), and none "
+                       "was seen that uses CUDA%s%s",
+                       s->reason, by, s->via);
     case START_NO_MORE:
         if (s->is_cut)
-            return check_result_set(f, CHECK_LIMITED,
-                                    "look at the program itself: 'gpuprof doctor' with its name",
-                                    "within %d seconds nothing was started that uses CUDA (%s)",
-                                    START_SECONDS, s->via[0] ? s->via : "nothing at all");
+            return limited(f, "look at the program itself: 'gpuprof doctor' with its name",
+                           "within %d seconds nothing was started that uses CUDA (%s)",
+                           START_SECONDS, s->via[0] ? s->via : "nothing at all");
         if (!s->via[0])
-            return check_result_set(
-                f, CHECK_BROKEN,
-                "start it without gpuprof: if it does not run then, a library of "
-                "its own is missing",
-                "%s ends before it begins: the loader refuses it", s->name);
-        return check_result_set(
-            f, CHECK_OK, NULL,
-            "libgpuprof.so is loaded in all that was started (%s); none was seen "
-            "that uses CUDA",
-            s->via);
+            return broken(f,
+                          "start it without gpuprof: if it does not run then, a library of "
+                          "its own is missing",
+                          "%s ends before it begins: the loader refuses it", s->name);
+        return fine(f,
+                    "libgpuprof.so is loaded in all that was started (%s); none was seen "
+                    "that uses CUDA",
+                    s->via);
     case START_NOT_SEEN: break;
     }
-    return check_result_set(f, CHECK_LIMITED,
-                            "allow ptrace (docker run --cap-add=SYS_PTRACE), or record a short run",
-                            "whether libgpuprof.so will be loaded cannot be seen: %s", s->reason);
+    return limited(f, "allow ptrace (docker run --cap-add=SYS_PTRACE), or record a short run",
+                   "whether libgpuprof.so will be loaded cannot be seen: %s", s->reason);
 }
 
 /* The file that will use CUDA, as far as it is known. */
@@ -82,23 +240,21 @@ static const char *program_path(const struct patient *p)
 
 bool check_runtime(const struct patient *p, struct check_result *f)
 {
-    if (!has_program(p) || !program_has_runtime(program_path(p)))
+    if (!has_program(p) || !has_runtime(program_path(p)))
         return false;
     if (p->gpu.answer == GPU_WORKS && p->settings.numbers[SETTING_GPU])
-        return check_result_set(f, CHECK_OK, NULL,
-                                "the CUDA runtime is linked in: CUPTI tells of its calls");
-    return check_result_set(
-        f, CHECK_LIMITED, "link with -cudart=shared, or make CUPTI work",
-        "the CUDA runtime is linked in: without CUPTI its calls show as those that "
-        "it makes of the driver");
+        return fine(f, "the CUDA runtime is linked in: CUPTI tells of its calls");
+    return limited(f, "link with -cudart=shared, or make CUPTI work",
+                   "the CUDA runtime is linked in: without CUPTI its calls show as those that "
+                   "it makes of the driver");
 }
 
 bool check_sanitizer(const struct patient *p, struct check_result *f)
 {
     if (!has_program(p) || (!p->program.needs_asan && !p->program.has_tsan))
         return false;
-    return check_result_set(f, CHECK_OK, NULL, "%s is in the program, and is told of gpuprof",
-                            p->program.needs_asan ? "AddressSanitizer" : "ThreadSanitizer");
+    return fine(f, "%s is in the program, and is told of gpuprof",
+                p->program.needs_asan ? "AddressSanitizer" : "ThreadSanitizer");
 }
 
 bool check_python(const struct patient *p, struct check_result *f)
@@ -107,30 +263,28 @@ bool check_python(const struct patient *p, struct check_result *f)
     if (!has_program(p) || !minor)
         return false;
     if (p->start.is_free_threaded)
-        return check_result_set(f, CHECK_LIMITED, "use the same Python with the GIL",
-                                "stacks have no Python frames: Python 3.%u is free-threaded",
-                                minor);
+        return limited(f, "use the same Python with the GIL",
+                       "stacks have no Python frames: Python 3.%u is free-threaded", minor);
     if (minor < KNOWN_PYTHON_FIRST || minor > KNOWN_PYTHON_LAST)
-        return check_result_set(f, CHECK_LIMITED, "use one of these, for its frames",
-                                "stacks have no Python frames: Python 3.%u is not known "
-                                "(" KNOWN_PYTHON_TEXT " are)",
-                                minor);
-    return check_result_set(f, CHECK_OK, NULL, "Python 3.%u: stacks have its frames", minor);
+        return limited(f, "use one of these, for its frames",
+                       "stacks have no Python frames: Python 3.%u is not known "
+                       "(" KNOWN_PYTHON_TEXT " are)",
+                       minor);
+    return fine(f, "Python 3.%u: stacks have its frames", minor);
 }
 
 bool check_torch(const struct patient *p, struct check_result *f)
 {
     unsigned major = 0, minor = 0;
-    const char *version = p->packages.torch;
+    const char *version = p->torch;
     if (!has_program(p) || !version[0])
         return false;
     if (sscanf(version, "%u.%u", &major, &minor) != 2 || major != 2 || minor < KNOWN_TORCH_FIRST ||
         minor > KNOWN_TORCH_LAST)
-        return check_result_set(f, CHECK_LIMITED, "use one of these, for --pytorch=shapes",
-                                "PyTorch %s (%s) is not known (" KNOWN_TORCH_TEXT " are): of its "
-                                "operators there are names at most",
-                                version, p->packages.folder);
-    return check_result_set(f, CHECK_OK, NULL,
-                            "PyTorch %s (%s): 'run --pytorch' records its operators", version,
-                            p->packages.folder);
+        return limited(f, "use one of these, for --pytorch=shapes",
+                       "PyTorch %s (%s) is not known (" KNOWN_TORCH_TEXT " are): of its "
+                       "operators there are names at most",
+                       version, p->torch_folder);
+    return fine(f, "PyTorch %s (%s): 'run --pytorch' records its operators", version,
+                p->torch_folder);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "doctor/start_sight.h"
+#include "doctor/checks.h"
 
 #include <elf.h>
 #include <errno.h>
@@ -14,10 +14,6 @@
 #include <sys/user.h>
 #include <sys/wait.h>
 #include <unistd.h>
-
-#include "doctor/aside.h"
-#include "doctor/program_text.h"
-#include "run/environment.h"
 
 #define PENDING_MAX 64 /* programs between their exec and their begin, at a time */
 #define OPTIONS                                                                                    \
@@ -44,22 +40,10 @@ struct tracer {
     pid_t target;
     bool target_is_starter; /* what the process was, before its last exec, or before its first */
     const char *library;
-    char reason[ENVIRONMENT_REASON_BYTES];
     struct pending pending[PENDING_MAX];
 };
 
-struct start_request {
-    const struct program *program;
-    char **argv;
-};
-
 /* ---- what a process is ---------------------------------------------------------------------- */
-
-static const char *last_part(const char *path)
-{
-    const char *slash = strrchr(path, '/');
-    return slash ? slash + 1 : path;
-}
 
 /* What starts other programs, and is not one to be recorded itself. */
 static bool is_starter(const char *name)
@@ -126,8 +110,8 @@ static bool has_library(struct tracer *t, pid_t pid)
             continue;
         snprintf(last, sizeof last, "%s", path);
         found |= strcmp(path, t->library) == 0;
-        cupti_places_add(&t->sight->places, path, last_part(path));
-        program_python_version(last_part(path), &t->sight->python_minor,
+        cupti_places_add(&t->sight->places, path, basename(path));
+        program_python_version(basename(path), &t->sight->python_minor,
                                &t->sight->is_free_threaded);
     }
     free(line);
@@ -142,7 +126,7 @@ static void set_path(struct start_sight *s, pid_t pid)
     snprintf(link, sizeof link, "/proc/%d/exe", (int)pid);
     ssize_t length = readlink(link, s->path, sizeof s->path - 1);
     s->path[length > 0 ? length : 0] = '\0';
-    snprintf(s->name, sizeof s->name, "%.255s", last_part(s->path));
+    snprintf(s->name, sizeof s->name, "%.255s", basename(s->path));
 }
 
 static void add_via(struct start_sight *s, const char *name)
@@ -253,14 +237,13 @@ static bool follow(struct tracer *t, pid_t pid, int status)
     return false;
 }
 
-static _Noreturn void become_program(const struct start_request *request, int go)
+static _Noreturn void become_program(const struct patient *p, int go)
 {
     char byte, reason[ENVIRONMENT_REASON_BYTES];
     /* No folder can be there: what CUDA calls a starter makes are not recorded anywhere. */
-    if (!environment_prepare(request->program, reason) ||
-        setenv("GPUPROF_OUT", "/dev/null/doctor", 1) != 0 || read(go, &byte, 1) != 1)
-        _exit(127);
-    execvp(request->program->path, request->argv);
+    if (environment_prepare(&p->program, reason) &&
+        setenv("GPUPROF_OUT", "/dev/null/doctor", 1) == 0 && read(go, &byte, 1) == 1)
+        execvp(p->program.path, p->argv);
     _exit(127);
 }
 
@@ -268,16 +251,13 @@ static _Noreturn void become_program(const struct start_request *request, int go
 static void trace(void *result, void *context)
 {
     struct start_sight *s = result;
-    char library[ENVIRONMENT_PATH_BYTES];
-    struct tracer t = {.sight = s, .library = library, .target_is_starter = true};
+    const struct patient *p = context;
+    struct tracer t = {.sight = s, .library = p->library, .target_is_starter = true};
     int go[2], status;
-    if (!environment_library(library, t.reason) || pipe2(go, O_CLOEXEC) != 0)
+    if (pipe2(go, O_CLOEXEC) != 0 || (t.target = fork()) < 0)
         return;
-    t.target = fork();
     if (t.target == 0)
-        become_program(context, go[0]);
-    if (t.target < 0)
-        return;
+        become_program(p, go[0]);
     if (ptrace(PTRACE_SEIZE, t.target, NULL, OPTIONS) != 0) {
         snprintf(s->reason, sizeof s->reason, "ptrace: %s", strerror(errno));
         kill(t.target, SIGKILL);
@@ -291,10 +271,10 @@ static void trace(void *result, void *context)
             return;
 }
 
-void start_sight_take(struct start_sight *sight, const struct program *program, char **argv)
+void start_sight_take(struct patient *p)
 {
-    struct start_request request = {program, argv};
-    *sight = (struct start_sight){.reason = "no process could be started"};
-    bool is_whole = aside_run(trace, sight, sizeof *sight, &request, START_SECONDS);
-    sight->is_cut = !is_whole && sight->answer != START_NOT_SEEN;
+    struct start_sight *s = &p->start;
+    *s = (struct start_sight){.reason = "no process could be started"};
+    bool is_whole = aside_run(trace, s, sizeof *s, p, START_SECONDS);
+    s->is_cut = !is_whole && s->answer != START_NOT_SEEN;
 }

@@ -23,7 +23,6 @@
 #include "report/report_verb.h"
 #include "run/child.h"
 #include "run/cycles.h"
-#include "run/environment.h"
 #include "run/program.h"
 #include "run/setting_options.h"
 #include "settings.h"

@@ -1,13 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The program that `gpuprof run` is to start: where it is, and whether a preloaded library can work
- * in it at all.
+ * in it at all, and what stands in its environment, beside the settings.
  */
 #ifndef GPUPROF_COLLECTOR_PROGRAM_H
 #define GPUPROF_COLLECTOR_PROGRAM_H
 
 #include <limits.h>
 #include <stdbool.h>
+
+#define ENVIRONMENT_PATH_BYTES   (PATH_MAX + 32)
+#define ENVIRONMENT_REASON_BYTES (PATH_MAX + 160)
 
 struct program {
     char path[PATH_MAX];
@@ -24,5 +27,20 @@ int program_find(struct program *program, const char *name);
 
 /* The same of a file that is known to be a program; of what cannot be read nothing is known. */
 void program_look(struct program *program, const char *path);
+
+/*
+ * Where libgpuprof.so is: beside this executable. False: it cannot be preloaded, and `reason` says
+ * why and what to do; `path` has it all the same, or is empty.
+ */
+bool environment_library(char path[static ENVIRONMENT_PATH_BYTES],
+                         char reason[static ENVIRONMENT_REASON_BYTES]);
+
+/*
+ * Puts the library into LD_PRELOAD, before what is there, and to where NVTX and CUDA's driver look
+ * for a tool, unless somebody else has claimed that; and tells the program's sanitizer, if it has
+ * one. False: `reason` says why not.
+ */
+bool environment_prepare(const struct program *program,
+                         char reason[static ENVIRONMENT_REASON_BYTES]);
 
 #endif
