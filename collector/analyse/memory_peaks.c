@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "error.h"
 
 /* What it has had since the change before counts if any of that time is in the piece. */
@@ -28,14 +29,10 @@ void memory_peaks_finish(struct memory_peaks *m)
 static int see(struct memory_peaks *m, const struct place_totals *now, uint64_t at_ns)
 {
     uint32_t place = (uint32_t)(now - m->totals.list);
-    if (place >= m->capacity) {
-        struct memory_peak *list = realloc(m->list, m->totals.capacity * sizeof *list);
-        if (!list)
-            return GPUPROF_NO_MEMORY;
-        memset(list + m->capacity, 0, (m->totals.capacity - m->capacity) * sizeof *list);
-        m->list = list;
-        m->capacity = m->totals.capacity;
-    }
+    struct memory_peak *list = array_reach(m->list, &m->capacity, place, sizeof *list);
+    if (!list)
+        return GPUPROF_NO_MEMORY;
+    m->list = list;
     struct memory_peak *peak = &m->list[place];
     pass(m, place, at_ns);
     peak->now_allocated = now->allocated;

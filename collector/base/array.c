@@ -3,6 +3,10 @@
 
 #include <stdlib.h>
 
+#include "error.h"
+
+#define ITEMS_FIRST 8u
+
 bool array_grow(void *items, uint32_t *capacity, size_t item_bytes, uint32_t first)
 {
     void *list;
@@ -16,6 +20,27 @@ bool array_grow(void *items, uint32_t *capacity, size_t item_bytes, uint32_t fir
     memcpy(items, &list, sizeof list);
     *capacity = wanted;
     return true;
+}
+
+int array_push(void *list, uint32_t *count, size_t item_bytes, const void *item)
+{
+    char *items;
+    memcpy(&items, list, sizeof items);
+    if (*count > UINT32_MAX / 2)
+        return GPUPROF_NO_MEMORY;
+    if ((*count & (*count - 1)) == 0) { /* it is full, or has few */
+        uint32_t wanted = 2 * *count > ITEMS_FIRST ? 2 * *count : ITEMS_FIRST;
+        items = reallocarray(items, wanted, item_bytes);
+        if (!items)
+            return GPUPROF_NO_MEMORY;
+        memcpy(list, &items, sizeof items);
+    }
+    if (item)
+        memcpy(items + *count * item_bytes, item, item_bytes);
+    else
+        memset(items + *count * item_bytes, 0, item_bytes);
+    ++*count;
+    return 0;
 }
 
 void *array_reach(void *items, uint32_t *count, uint32_t index, size_t item_bytes)

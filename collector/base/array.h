@@ -25,6 +25,14 @@ static inline void *array_room(void *items, uint32_t count, uint32_t *capacity, 
 }
 
 /*
+ * Adds *item (NULL: zeros) behind the *count items of *list, malloc'ed memory whose size follows
+ * from *count: it is grown here alone. 0 or GPUPROF_NO_MEMORY, and then both are as before.
+ */
+int array_push(void *list, uint32_t *count, size_t item_bytes, const void *item);
+#define ARRAY_PUSH(list, count, item)                                                              \
+    array_push(&(list), &(count), sizeof *(list), 1 ? (item) : (list))
+
+/*
  * Makes room for item `index` in `items`, malloc'ed memory for *count of them, which then is more;
  * new items are zeroed. NULL: no memory, and both are as before.
  */

@@ -5,6 +5,7 @@
 #include <stdbool.h>
 #include <stdlib.h>
 
+#include "base/array.h"
 #include "error.h"
 
 void key_map_release(struct key_map *m)
@@ -44,7 +45,23 @@ int key_map_set(struct key_map *m, struct key key, uint64_t value)
     return 0;
 }
 
-/* What stands behind the hole and could not stand in its own place moves up. */
+int key_map_item(struct key_map *m, struct key key, void *list, uint32_t *count, size_t item_bytes,
+                 uint32_t most, const void *item, uint32_t *number)
+{
+    *number = (uint32_t)key_map_get(m, key);
+    if (*number || *count >= most)
+        return 0;
+    int error = key_map_set(m, key, *count + 1ull);
+    if (error < 0)
+        return error == GPUPROF_LIMIT ? 0 : error;
+    error = array_push(list, count, item_bytes, item);
+    if (error < 0)
+        key_map_remove(m, key);
+    else
+        *number = *count;
+    return error;
+}
+
 int key_map_set_anew(struct key_map *m, struct key key, uint64_t value, uint32_t count_max)
 {
     m->count_max = count_max;
@@ -55,6 +72,7 @@ int key_map_set_anew(struct key_map *m, struct key key, uint64_t value, uint32_t
     return key_map_set_anew(m, key, value, count_max);
 }
 
+/* What stands behind the hole and could not stand in its own place moves up. */
 void key_map_remove(struct key_map *m, struct key key)
 {
     if (!m->count)

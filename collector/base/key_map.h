@@ -5,6 +5,7 @@
 #define GPUPROF_COLLECTOR_KEY_MAP_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 struct key {
@@ -64,6 +65,16 @@ int key_map_set(struct key_map *m, struct key key, uint64_t value);
  * GPUPROF_NO_MEMORY.
  */
 int key_map_set_anew(struct key_map *m, struct key key, uint64_t value, uint32_t count_max);
+
+/*
+ * The number, from 1 on, of the item of *list (array_push) that `map` knows by the key: *item, or
+ * zeros, behind the *count others, if it knows none. *number 0: `most` items are there, or the map
+ * is full. 0 or GPUPROF_NO_MEMORY.
+ */
+int key_map_item(struct key_map *m, struct key key, void *list, uint32_t *count, size_t item_bytes,
+                 uint32_t most, const void *item, uint32_t *number);
+#define KEY_MAP_ITEM(map, key, list, count, most, item, number)                                    \
+    key_map_item(map, key, &(list), &(count), sizeof *(list), most, 1 ? (item) : (list), number)
 
 void key_map_remove(struct key_map *m, struct key key);
 

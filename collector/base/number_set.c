@@ -9,7 +9,6 @@
 #include "error.h"
 
 #define SLOTS_FIRST 1024 /* power of two */
-#define ITEMS_FIRST 256
 
 void number_set_release(struct number_set *s)
 {
@@ -57,18 +56,17 @@ uint32_t *number_set_find(struct number_set *s, const struct number_kind *kind, 
 }
 
 int64_t number_set_add(struct number_set *s, const struct number_kind *kind, void *items,
-                       uint32_t *count, uint32_t *capacity, uint32_t count_max, const void *item)
+                       uint32_t *count, uint32_t count_max, const void *item)
 {
-    char *list;
+    const void *list;
     memcpy(&list, items, sizeof list); /* whatever it points to */
     uint32_t *number = number_set_find(s, kind, list, *count, item);
     if (!number)
         return GPUPROF_NO_MEMORY;
     if (*number || *count >= count_max)
         return *number;
-    if (*count >= *capacity && !array_grow(items, capacity, kind->item_bytes, ITEMS_FIRST))
-        return GPUPROF_NO_MEMORY;
-    memcpy(&list, items, sizeof list);
-    memcpy(list + *count * kind->item_bytes, item, kind->item_bytes);
-    return *number = ++*count;
+    int error = array_push(items, count, kind->item_bytes, item);
+    if (error == 0)
+        *number = *count;
+    return error < 0 ? error : (int64_t)*number;
 }

@@ -32,13 +32,13 @@ uint32_t *number_set_find(struct number_set *s, const struct number_kind *kind, 
                           uint32_t count, const void *item);
 
 /*
- * The number of the item in `items`, malloc'ed memory for `capacity` of them, of which there are
+ * The number of the item in `items`, which ARRAY_PUSH alone lets grow, and of which there are
  * `count`; one that is not there is added. 0: there are `count_max`; or GPUPROF_NO_MEMORY.
  */
-#define NUMBER_ADD(set, kind, items, count, capacity, count_max, item)                             \
-    number_set_add(set, kind, &(items), &(count), &(capacity), count_max, item)
+#define NUMBER_ADD(set, kind, items, count, count_max, item)                                       \
+    number_set_add(set, kind, &(items), &(count), count_max, 1 ? (item) : (items))
 
 int64_t number_set_add(struct number_set *s, const struct number_kind *kind, void *items,
-                       uint32_t *count, uint32_t *capacity, uint32_t count_max, const void *item);
+                       uint32_t *count, uint32_t count_max, const void *item);
 
 #endif

@@ -100,20 +100,13 @@ static const struct number_kind place_kind = {sizeof(struct arrival_place), hash
 
 int arrivals_place(struct arrivals *a, const struct arrival_place *what, uint32_t *number)
 {
-    uint32_t *known =
-        number_set_find(&a->place_numbers, &place_kind, a->places, a->place_count, what);
-    *number = known ? *known : 0;
-    if (!known || *known || a->place_counts[what->process] == ARRIVAL_PLACES_EACH_MAX)
-        return known ? 0 : GPUPROF_NO_MEMORY;
-    struct arrival_place *places =
-        array_room(a->places, a->place_count, &a->place_capacity, sizeof *places, 64);
-    if (!places)
-        return GPUPROF_NO_MEMORY;
-    a->places = places;
-    places[a->place_count] = *what;
-    a->place_counts[what->process]++;
-    *number = *known = ++a->place_count;
-    return 0;
+    uint32_t before = a->place_count;
+    uint32_t most = a->place_counts[what->process] < ARRIVAL_PLACES_EACH_MAX ? UINT32_MAX : before;
+    int64_t found =
+        NUMBER_ADD(&a->place_numbers, &place_kind, a->places, a->place_count, most, what);
+    a->place_counts[what->process] += a->place_count - before;
+    *number = found < 0 ? 0 : (uint32_t)found;
+    return found < 0 ? (int)found : 0;
 }
 
 /* ---- meetings -------------------------------------------------------------------------------- */
@@ -123,39 +116,21 @@ static int row_of(struct arrivals *a, uint64_t communicator, uint32_t kind, uint
                   uint32_t *number)
 {
     struct key key = {communicator, kind, job};
-    *number = (uint32_t)key_map_get(&a->row_of, key);
-    if (*number)
-        return 0;
-    if (a->row_count >= ARRIVAL_ROWS_MAX && (communicator || job != JOB_NONE))
-        return row_of(a, 0, kind, JOB_NONE, number);
-    struct arrival_row *rows =
-        array_room(a->rows, a->row_count, &a->row_capacity, sizeof *rows, 16);
-    if (!rows)
-        return GPUPROF_NO_MEMORY;
-    a->rows = rows;
-    rows[a->row_count] =
-        (struct arrival_row){.communicator = communicator, .kind = kind, .job = job};
-    *number = ++a->row_count;
-    return key_map_set(&a->row_of, key, *number);
+    const struct arrival_row new = {.communicator = communicator, .kind = kind, .job = job};
+    bool is_others = !communicator && job == JOB_NONE;
+    int error = KEY_MAP_ITEM(&a->row_of, key, a->rows, a->row_count,
+                             is_others ? UINT32_MAX : ARRIVAL_ROWS_MAX, &new, number);
+    return error == 0 && !*number ? row_of(a, 0, kind, JOB_NONE, number) : error;
 }
 
 static int add_late(struct arrivals *a, uint32_t row, uint32_t device, uint32_t place, uint64_t ns)
 {
-    struct key key = {row, device, place};
-    uint64_t number = key_map_get(&a->late_of, key);
-    if (!number && a->late_count == ARRIVAL_LATE_MAX)
-        return 0;
-    if (!number) {
-        struct arrival_late *late =
-            array_room(a->late, a->late_count, &a->late_capacity, sizeof *late, 64);
-        if (!late)
-            return GPUPROF_NO_MEMORY;
-        a->late = late;
-        late[a->late_count] = (struct arrival_late){.row = row, .device = device, .place = place};
-        int error = key_map_set(&a->late_of, key, number = ++a->late_count);
-        if (error < 0)
-            return error;
-    }
+    const struct arrival_late new = {.row = row, .device = device, .place = place};
+    uint32_t number;
+    int error = KEY_MAP_ITEM(&a->late_of, ((struct key){row, device, place}), a->late,
+                             a->late_count, ARRIVAL_LATE_MAX, &new, &number);
+    if (!number)
+        return error;
     a->late[number - 1].count++;
     a->late[number - 1].ns += ns;
     return 0;

@@ -57,8 +57,7 @@ struct arrivals {
     struct arrival_late *late;
     char **kinds;
     uint32_t *place_counts; /* by process index */
-    uint32_t place_count, place_capacity, row_count, row_capacity, late_count, late_capacity;
-    uint32_t kind_count;
+    uint32_t place_count, row_count, late_count, kind_count;
     uint64_t missed[RANK_MISSES]; /* collectives of which nobody knows who was last */
     struct number_set place_numbers;
     struct key_map row_of, late_of, kind_of;

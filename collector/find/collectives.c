@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "api/api.h"
-#include "base/array.h"
 #include "error.h"
 #include "record/gpu_record.h"
 
@@ -47,77 +46,51 @@ void collectives_release(struct collectives *c)
 
 /* ---- who there is ---------------------------------------------------------------------------- */
 
-/*
- * The place of what `map` knows by `key`, or of a new one behind the `count` items of `list`. NONE:
- * there is no room, or no memory, which is in *error.
- */
-static uint32_t place_of(struct key_map *map, struct key key, void **list, uint32_t *count,
-                         uint32_t *capacity, size_t bytes, uint32_t count_max, int *error)
-{
-    uint64_t known = key_map_get(map, key);
-    if (known || *count >= count_max)
-        return known ? (uint32_t)known - 1 : NONE;
-    void *grown = array_room(*list, *count, capacity, bytes, 16);
-    if (grown)
-        *list = grown;
-    *error = grown ? key_map_set(map, key, *count + 1u) : GPUPROF_NO_MEMORY;
-    if (*error < 0) {
-        *error = *error == GPUPROF_LIMIT ? 0 : *error;
-        return NONE;
-    }
-    memset((char *)*list + *count * bytes, 0, bytes);
-    return (*count)++;
-}
-
-#define PLACE_OF(c, map, key, list, count, capacity, most, error)                                  \
-    place_of(&(c)->map, key, (void **)&(c)->list, &(c)->count, &(c)->capacity, sizeof *(c)->list,  \
-             most, error)
-
-/* The rank of a process in the communicator of that id, which has so many (0: not known). */
+/* The number of the rank of a process in the communicator of that id, which has so many (0: not
+ * known); 0: there is no room, or no memory, which is in *error. */
 static uint32_t add_rank(struct collectives *c, const struct process *p, uint64_t id, uint64_t rank,
                          uint64_t ranks, int *error)
 {
-    uint32_t at = PLACE_OF(c, ids, ((struct key){id, 0, 0}), communicators, communicator_count,
-                           communicator_capacity, COMMUNICATORS_FOUND_MAX, error);
-    if (at == NONE || rank > UINT32_MAX)
-        return NONE;
+    const struct found_communicator new_one = {.id = id};
+    uint32_t number, before = c->rank_count;
+    *error = KEY_MAP_ITEM(&c->ids, ((struct key){id, 0, 0}), c->communicators,
+                          c->communicator_count, COMMUNICATORS_FOUND_MAX, &new_one, &number);
+    if (!number || rank > UINT32_MAX)
+        return 0;
+    uint32_t at = number - 1;
     struct found_communicator *of = &c->communicators[at];
-    of->id = id;
     if (ranks < UINT32_MAX && ranks > of->ranks)
         of->ranks = (uint32_t)ranks;
-    uint32_t before = c->rank_count;
     struct key key = {at, rank, p->index}, later = {at, RANK_LATER, p->index};
     uint64_t known = rank == RANK_LATER ? 0 : key_map_get(&c->rank_of, later);
     if (known) { /* it is known by now which one it is */
         key_map_remove(&c->rank_of, later);
         c->ranks[known - 1].rank = (uint32_t)rank;
         *error = key_map_set(&c->rank_of, key, known);
-        return *error < 0 ? NONE : (uint32_t)known - 1;
+        return *error < 0 ? 0 : (uint32_t)known;
     }
-    uint32_t place = PLACE_OF(c, rank_of, key, ranks, rank_count, rank_capacity, PARTS_MAX, error);
-    if (place == before && place != NONE) {
-        c->ranks[place] =
-            (struct communicator_rank){.process = p, .communicator = at, .rank = (uint32_t)rank};
-        *(of->last ? &c->ranks[of->last - 1].next : &of->first) = place + 1;
-        of->last = place + 1;
+    const struct communicator_rank new = {.process = p, .communicator = at, .rank = (uint32_t)rank};
+    *error = KEY_MAP_ITEM(&c->rank_of, key, c->ranks, c->rank_count, PARTS_MAX, &new, &number);
+    if (c->rank_count > before) {
+        *(of->last ? &c->ranks[of->last - 1].next : &of->first) = number;
+        of->last = number;
         of->rank_count++;
     }
-    return place;
+    return number;
 }
 
 static int take_communicator(struct collectives *c, const struct event *e)
 {
-    int error = 0;
+    int error;
     const struct record *r = e->record;
-    uint32_t place =
+    uint32_t rank =
         add_rank(c, e->process, record_arg(r, COMMUNICATOR_ID), record_arg(r, COMMUNICATOR_RANK),
                  record_arg(r, COMMUNICATOR_RANKS), &error);
-    if (error < 0 || place == NONE)
+    if (!rank)
         return error;
-    c->ranks[place].is_ended = false;
-    error = key_map_set(&c->handles,
-                        (struct key){e->process->index, record_arg(r, COMMUNICATOR_HANDLE), 0},
-                        place + 1u);
+    c->ranks[rank - 1].is_ended = false;
+    error = key_map_set(
+        &c->handles, (struct key){e->process->index, record_arg(r, COMMUNICATOR_HANDLE), 0}, rank);
     return error == GPUPROF_LIMIT ? 0 : error;
 }
 
@@ -228,29 +201,29 @@ static void compare(struct collectives *c, struct channel *channel, uint32_t par
     }
 }
 
-/* NONE: no room. */
+/* Of the rank of that number (0: none): its part's place, or NONE, where there is no room or no
+ * memory. */
 static uint32_t add_part(struct collectives *c, uint32_t rank, enum collective_kind kind,
                          uint32_t from, uint32_t to, int *error)
 {
-    uint32_t of = c->ranks[rank].communicator, before = c->channel_count;
-    uint32_t place = PLACE_OF(
-        c, channel_of,
-        ((struct key){of, kind, kind == COLLECTIVE_MESSAGE ? 1 + ((uint64_t)from << 32 | to) : 0}),
-        channels, channel_count, channel_capacity, CHANNELS_MAX, error);
-    if (place == NONE)
+    if (!rank)
         return NONE;
-    struct channel *channel = &c->channels[place];
-    if (place == before) /* which is NONE of none */
-        *channel = (struct channel){.communicator = of, .kind = kind, .from = from, .to = to};
-    before = c->part_count;
-    uint32_t part = PLACE_OF(c, part_of, ((struct key){place, rank, 0}), parts, part_count,
-                             part_capacity, PARTS_MAX, error);
-    if (part == before && part != NONE) {
-        c->parts[part] = (struct channel_part){.channel = place, .rank = rank};
-        *(channel->last ? &c->parts[channel->last - 1].next : &channel->first) = part + 1;
-        channel->last = part + 1;
+    uint32_t of = c->ranks[rank - 1].communicator, number, part = 0, before = c->part_count;
+    const struct channel new = {.communicator = of, .kind = kind, .from = from, .to = to};
+    struct key key = {of, kind, kind == COLLECTIVE_MESSAGE ? 1 + ((uint64_t)from << 32 | to) : 0};
+    *error = KEY_MAP_ITEM(&c->channel_of, key, c->channels, c->channel_count, CHANNELS_MAX, &new,
+                          &number);
+    if (!number)
+        return NONE;
+    struct channel *channel = &c->channels[number - 1];
+    const struct channel_part new_part = {.channel = number - 1, .rank = rank - 1};
+    *error = KEY_MAP_ITEM(&c->part_of, ((struct key){number - 1, rank - 1, 0}), c->parts,
+                          c->part_count, PARTS_MAX, &new_part, &part);
+    if (c->part_count > before) {
+        *(channel->last ? &c->parts[channel->last - 1].next : &channel->first) = part;
+        channel->last = part;
     }
-    return part;
+    return part - 1;
 }
 
 static int queue(struct thread_calls *t, uint32_t part, uint64_t sequence)
@@ -314,7 +287,7 @@ static int take_counted(struct collectives *c, const struct event *e)
     bool is_all = e->function->does == API_DOES_COLLECTIVE;
     bool is_sent = e->function->does == API_DOES_P2P;
     uint32_t part =
-        add_part(c, (uint32_t)rank - 1, is_all ? COLLECTIVE_ALL : COLLECTIVE_MESSAGE,
+        add_part(c, (uint32_t)rank, is_all ? COLLECTIVE_ALL : COLLECTIVE_MESSAGE,
                  is_sent ? own : (uint32_t)peer, is_sent ? (uint32_t)peer : own, &error);
     return error < 0 || part == NONE ? error : add_call(c, e, part, sequence);
 }
@@ -325,8 +298,8 @@ static int take_making(struct collectives *c, const struct event *e)
     uint64_t id = arg(e, "id", 0);
     uint32_t rank =
         id ? add_rank(c, e->process, id, arg(e, "rank", UINT64_MAX), arg(e, "ranks", 0), &error)
-           : NONE;
-    uint32_t part = rank == NONE ? NONE : add_part(c, rank, COLLECTIVE_MAKING, 0, 0, &error);
+           : 0;
+    uint32_t part = add_part(c, rank, COLLECTIVE_MAKING, 0, 0, &error);
     return error < 0 || part == NONE ? error : add_call(c, e, part, 1);
 }
 
@@ -342,7 +315,7 @@ static int take_split(struct collectives *c, const struct event *e)
         c->communicators[c->ranks[rank - 1].communicator].is_shrunk = true;
         return 0;
     }
-    uint32_t part = add_part(c, (uint32_t)rank - 1, COLLECTIVE_SPLIT, 0, 0, &error);
+    uint32_t part = add_part(c, (uint32_t)rank, COLLECTIVE_SPLIT, 0, 0, &error);
     return error < 0 || part == NONE ? error : add_call(c, e, part, number);
 }
 

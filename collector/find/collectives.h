@@ -172,8 +172,7 @@ struct collectives {
     struct communicator_rank *ranks;
     struct channel *channels;
     struct channel_part *parts;
-    uint32_t communicator_count, communicator_capacity, rank_count, rank_capacity;
-    uint32_t channel_count, channel_capacity, part_count, part_capacity, call_count;
+    uint32_t communicator_count, rank_count, channel_count, part_count, call_count;
     struct process_place *places; /* owned, by process index */
     struct thread_calls *threads; /* owned, by thread index */
     struct pending_collective pending[PENDING_MAX];

@@ -42,11 +42,8 @@ int finding_gpu_init(struct finding_gpu *g, struct walk *walk, struct finding_su
     byte_spool_init(&g->exposed);
     byte_spool_init(&g->settled);
     g->waiting = calloc(GPU_WAITING_MAX, sizeof *g->waiting);
-    g->names = array_room(NULL, 0, &g->name_capacity, sizeof *g->names, 64);
-    if (!g->waiting || !g->names)
-        return GPUPROF_NO_MEMORY;
-    g->names[g->name_count++] = (struct found_name){0}; /* for all that have none */
-    return 0;
+    int error = ARRAY_PUSH(g->names, g->name_count, NULL); /* for all that have none */
+    return g->waiting ? error : GPUPROF_NO_MEMORY;
 }
 
 void finding_gpu_release(struct finding_gpu *g)
@@ -69,14 +66,9 @@ static int device_of(struct finding_gpu *g, struct process *p, uint64_t device, 
 {
     uint64_t known = key_map_get(&g->idle->device_of, (struct key){p->index, device, 0});
     *place = known && known < FOUND_DEVICES_MAX ? (uint32_t)known - 1 : FOUND_DEVICES_MAX - 1;
-    while (g->device_count <= *place) {
-        struct found_device *devices =
-            array_room(g->devices, g->device_count, &g->device_capacity, sizeof *devices, 8);
-        if (!devices)
+    while (g->device_count <= *place)
+        if (ARRAY_PUSH(g->devices, g->device_count, NULL) < 0)
             return GPUPROF_NO_MEMORY;
-        g->devices = devices;
-        devices[g->device_count++] = (struct found_device){0};
-    }
     struct found_device *found = &g->devices[*place];
     if (!found->process) {
         found->process = p;
@@ -89,27 +81,15 @@ static int device_of(struct finding_gpu *g, struct process *p, uint64_t device, 
 static int find_stream(struct finding_gpu *g, struct process *p, uint64_t device, uint64_t stream,
                        uint32_t *place)
 {
-    uint32_t on;
-    int error = device_of(g, p, device, &on);
+    struct found_stream new = {.stream = stream};
+    int error = device_of(g, p, device, &new.device);
     if (error < 0)
         return error;
-    struct key key = {MAP_STREAM, on, stream};
-    uint64_t known = key_map_get(&g->places, key);
-    if (!known && g->stream_count == FOUND_STREAMS_MAX)
-        known = FOUND_STREAMS_MAX;
-    if (!known) {
-        struct found_stream *streams =
-            array_room(g->streams, g->stream_count, &g->stream_capacity, sizeof *streams, 8);
-        if (!streams)
-            return GPUPROF_NO_MEMORY;
-        g->streams = streams;
-        streams[g->stream_count] = (struct found_stream){.device = on, .stream = stream};
-        known = ++g->stream_count;
-        if (key_map_set(&g->places, key, known) < 0)
-            return GPUPROF_NO_MEMORY;
-    }
-    *place = (uint32_t)known - 1;
-    return 0;
+    struct key key = {MAP_STREAM, new.device, stream};
+    error =
+        KEY_MAP_ITEM(&g->places, key, g->streams, g->stream_count, FOUND_STREAMS_MAX, &new, place);
+    *place = *place ? *place - 1 : FOUND_STREAMS_MAX - 1;
+    return error;
 }
 
 static int stream_of(struct finding_gpu *g, struct process *p, const struct record *r,
@@ -132,19 +112,13 @@ static int stream_of(struct finding_gpu *g, struct process *p, const struct reco
 static int place_name(struct finding_gpu *g, const struct kernel_name *name, uint32_t *place)
 {
     struct key key = {MAP_NAME, (uintptr_t)name, 0};
-    *place = (uint32_t)key_map_get(&g->places, key);
-    if (!*place && g->name_count == FOUND_NAMES_MAX)
-        *place = 1;
-    if (*place)
-        return 0;
-    struct found_name *names =
-        array_room(g->names, g->name_count, &g->name_capacity, sizeof *names, 64);
-    if (!names)
-        return GPUPROF_NO_MEMORY;
-    g->names = names;
-    names[g->name_count++] = (struct found_name){name, kernel_class_of(name)};
-    *place = g->name_count;
-    return key_map_set(&g->places, key, *place) < 0 ? GPUPROF_NO_MEMORY : 0;
+    uint32_t before = g->name_count;
+    int error =
+        KEY_MAP_ITEM(&g->places, key, g->names, g->name_count, FOUND_NAMES_MAX, NULL, place);
+    if (g->name_count > before)
+        g->names[before] = (struct found_name){name, kernel_class_of(name)};
+    *place = *place ? *place : 1;
+    return error;
 }
 
 static int find_name(struct finding_gpu *g, struct process *p, uint64_t number, uint32_t *place)

@@ -106,14 +106,11 @@ struct finding_gpu {
     bool is_alone;                /* there is nobody to wait for */
     struct found_device *devices; /* owned, and so what follows */
     uint32_t device_count;
-    uint32_t device_capacity;
     struct key_map uploads; /* (process and device, bytes, hash) -> who was first, and where */
     struct found_stream *streams;
     uint32_t stream_count;
-    uint32_t stream_capacity;
     struct found_name *names;
     uint32_t name_count;
-    uint32_t name_capacity;
     struct key_map places; /* of all three: device, stream and name; + 1 */
     struct found_recent recent[FOUND_RECENT];
     uint32_t recent_streams[FOUND_RECENT]; /* places */

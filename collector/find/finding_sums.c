@@ -3,9 +3,6 @@
 
 #include <stdlib.h>
 
-#include "base/array.h"
-#include "error.h"
-
 void finding_sums_init(struct finding_sums *s, uint64_t bytes)
 {
     uint64_t more = bytes / FINDING_SUM_BYTES;
@@ -24,19 +21,8 @@ int finding_sums_find(struct finding_sums *s, uint32_t kind, uint32_t device, ui
                       uint32_t where, uint32_t *recent, uint32_t *place)
 {
     struct key key = {(uint64_t)kind << 32 | device, what, where};
-    *place = (uint32_t)key_map_get(&s->places, key);
-    if (!*place && s->count < s->rows_max) {
-        struct finding_sum *rows = array_room(s->rows, s->count, &s->capacity, sizeof *rows, 64);
-        if (!rows)
-            return GPUPROF_NO_MEMORY;
-        s->rows = rows;
-        rows[s->count] =
-            (struct finding_sum){.kind = kind, .device = device, .what = what, .where = where};
-        *place = s->count + 1;
-        if (key_map_set(&s->places, key, *place) < 0)
-            return GPUPROF_NO_MEMORY;
-        s->count++;
-    }
+    const struct finding_sum new = {.kind = kind, .device = device, .what = what, .where = where};
+    int error = KEY_MAP_ITEM(&s->places, key, s->rows, s->count, s->rows_max, &new, place);
     *recent = *place;
-    return 0;
+    return error;
 }

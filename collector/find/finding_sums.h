@@ -31,7 +31,6 @@ struct finding_sum {
 struct finding_sums {
     struct finding_sum *rows; /* owned */
     uint32_t count;
-    uint32_t capacity;
     uint32_t rows_max;
     struct key_map places; /* of rows + 1 */
     uint32_t

@@ -98,22 +98,14 @@ static struct idle_process *process_of(struct idle *d, const struct event *e)
 
 static int take_pause(struct idle *d, struct idle_process *p, const struct event *e, bool begins)
 {
-    if (begins == p->is_paused)
-        return 0;
-    if (begins && d->pause_count == IDLE_PAUSES_MAX)
+    if (begins == p->is_paused || (begins && d->pause_count == IDLE_PAUSES_MAX))
         return 0;
     p->is_paused = begins;
-    if (!begins) {
-        p->pauses[p->pause_count - 1].end_ns = e->begin_ns;
-        return 0;
-    }
-    struct idle_pause *pauses =
-        array_room(p->pauses, p->pause_count, &p->pause_capacity, sizeof *pauses, 4);
-    if (!pauses)
-        return GPUPROF_NO_MEMORY;
-    p->pauses = pauses;
-    pauses[p->pause_count++] = (struct idle_pause){e->begin_ns, UINT64_MAX};
-    d->pause_count++;
+    d->pause_count += begins;
+    if (begins)
+        return ARRAY_PUSH(p->pauses, p->pause_count,
+                          (&(struct idle_pause){e->begin_ns, UINT64_MAX}));
+    p->pauses[p->pause_count - 1].end_ns = e->begin_ns;
     return 0;
 }
 

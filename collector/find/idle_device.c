@@ -610,18 +610,12 @@ static int take_before(struct idle *d, struct idle_process *p, const struct slic
 {
     const struct event *e = &s->event;
     struct key key = {e->process->index, record_arg(e->record, KERNEL_DEVICE), 0};
-    uint64_t number = key_map_get(&d->before_of, key);
+    uint32_t number;
+    int error = KEY_MAP_ITEM(&d->before_of, key, d->befores, d->before_count, IDLE_DEVICES_MAX,
+                             NULL, &number);
     p->has_worked = true;
-    if (!number && d->before_count == IDLE_DEVICES_MAX)
-        return 0;
-    if (!number) {
-        struct idle_before *list =
-            array_room(d->befores, d->before_count, &d->before_capacity, sizeof *list, 16);
-        if (!list || key_map_set(&d->before_of, key, number = d->before_count + 1ull) < 0)
-            return GPUPROF_NO_MEMORY;
-        d->befores = list;
-        list[d->before_count++] = (struct idle_before){0};
-    }
+    if (!number)
+        return error;
     struct idle_before *before = &d->befores[number - 1];
     struct idle_maker maker = maker_of(d, p, s);
     before->until_ns = later(before->until_ns, e->end_ns);

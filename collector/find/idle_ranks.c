@@ -100,32 +100,15 @@ int idle_ranks_sequence(struct idle_ranks *r, uint32_t device, uint64_t communic
                         const char *name, uint64_t what, uint32_t *sequence)
 {
     struct key key = {device, what, communicator != 0};
-    *sequence = (uint32_t)key_map_get(&r->numbers, key);
-    if (*sequence || r->count == IDLE_SEQUENCES_MAX)
-        return 0;
-    struct rank_sequence *list = array_room(r->list, r->count, &r->capacity, sizeof *list, 64);
-    if (!list)
-        return GPUPROF_NO_MEMORY;
-    r->list = list;
-    int error = key_map_set(&r->numbers, key, r->count + 1ull);
-    if (error < 0)
-        return error == GPUPROF_LIMIT ? 0 : error;
-    list[r->count] =
-        (struct rank_sequence){.communicator = communicator, .name = name, .device = device};
-    *sequence = ++r->count;
-    return 0;
+    const struct rank_sequence new = {.communicator = communicator, .name = name, .device = device};
+    return KEY_MAP_ITEM(&r->numbers, key, r->list, r->count, IDLE_SEQUENCES_MAX, &new, sequence);
 }
 
 struct ranked_device *idle_ranks_device(struct idle_ranks *r, uint32_t device)
 {
-    while (r->device_count <= device) {
-        struct ranked_device *list =
-            array_room(r->devices, r->device_count, &r->device_capacity, sizeof *list, 16);
-        if (!list)
+    while (r->device_count <= device)
+        if (ARRAY_PUSH(r->devices, r->device_count, NULL) < 0)
             return NULL;
-        r->devices = list;
-        list[r->device_count++] = (struct ranked_device){0};
-    }
     return &r->devices[device];
 }
 

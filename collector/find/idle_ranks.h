@@ -84,10 +84,8 @@ struct ranked_device {
 struct idle_ranks {
     struct rank_sequence *list; /* owned, and so are devices */
     uint32_t count;
-    uint32_t capacity;
     struct ranked_device *devices; /* by number */
     uint32_t device_count;
-    uint32_t device_capacity;
     struct key_map communicators; /* (process, correlation id of a launch) -> communicator */
     struct key_map counted;       /* likewise -> number of the collective */
     struct key_map handles;       /* (process, handle of NCCL's) -> communicator */

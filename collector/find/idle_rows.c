@@ -5,7 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/array.h"
 #include "error.h"
 
 const char *const idle_cause_words[IDLE_CAUSES] = {
@@ -57,25 +56,18 @@ static const struct number_kind kind = {sizeof(struct idle_row), hash_of, same};
 /* The row's number; 0: no memory. */
 static uint32_t number_of(struct idle_rows *r, const struct idle_row *what)
 {
-    struct idle_row row = *what;
-    uint32_t *number = number_set_find(&r->numbers, &kind, r->list, r->count, what);
-    if (number && !*number && r->count >= IDLE_ROWS_MAX) {
+    struct idle_row row = {.place = what->place,
+                           .process = what->process,
+                           .device = what->device,
+                           .thread = what->thread,
+                           .cause = what->cause};
+    int64_t number = NUMBER_ADD(&r->numbers, &kind, r->list, r->count, IDLE_ROWS_MAX, &row);
+    if (number == 0) {
         row.place = idle_text(other_places);
         row.thread = IDLE_NONE;
-        number = number_set_find(&r->numbers, &kind, r->list, r->count, &row);
+        number = NUMBER_ADD(&r->numbers, &kind, r->list, r->count, UINT32_MAX, &row);
     }
-    if (!number || *number)
-        return number ? *number : 0;
-    struct idle_row *list = array_room(r->list, r->count, &r->capacity, sizeof *list, 64);
-    if (!list)
-        return 0;
-    r->list = list;
-    list[r->count] = (struct idle_row){.place = row.place,
-                                       .process = row.process,
-                                       .device = row.device,
-                                       .thread = row.thread,
-                                       .cause = row.cause};
-    return *number = ++r->count;
+    return number < 0 ? 0 : (uint32_t)number;
 }
 
 int idle_rows_add(struct idle_rows *r, const struct idle_row *what, uint64_t at_ns, uint64_t ns)

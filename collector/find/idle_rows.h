@@ -96,7 +96,6 @@ struct idle_row {
 struct idle_rows {
     struct idle_row *list; /* owned */
     uint32_t count;
-    uint32_t capacity;
     uint32_t last; /* that something was added to */
     struct number_set numbers;
     uint64_t gap;     /* number of the gap that is being charged, from 1 on */

@@ -137,7 +137,6 @@ struct idle_process {
     struct idle_gap first;     /* before its first work, of the device that did it */
     struct idle_pause *pauses; /* owned */
     uint32_t pause_count;
-    uint32_t pause_capacity;
     struct idle_early early;
     struct blind_time *blind; /* owned: there were calls, and nothing of the devices */
     uint32_t blind_count;
@@ -171,12 +170,10 @@ struct idle {
     struct key_map device_of;       /* (process, device) -> place + 1 */
     struct idle_before *befores;    /* owned: of steps, ranges or windows, by (process, device) */
     uint32_t before_count;
-    uint32_t before_capacity;
     struct key_map before_of; /* -> place + 1 */
     struct idle_ranks ranks;
     struct idle_ranked *ranked; /* owned */
     uint32_t ranked_count;
-    uint32_t ranked_capacity;
     struct key_map ranked_of; /* (process, device) -> number + 1 */
     struct arrivals arrivals;
     struct spool waits;     /* for other ranks; device by device, each in the order of time */

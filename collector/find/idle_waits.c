@@ -4,7 +4,6 @@
 
 #include <stdlib.h>
 
-#include "base/array.h"
 #include "error.h"
 #include "read/missing_ranks.h"
 
@@ -55,18 +54,11 @@ int idle_waited(struct idle *d, uint32_t number, uint64_t begin_ns, uint64_t end
 uint32_t idle_ranked(struct idle *d, const struct process *p, uint64_t device, int *error)
 {
     struct key key = {p->index, device, 0};
-    uint32_t number = (uint32_t)key_map_get(&d->ranked_of, key);
-    *error = 0;
-    if (number || d->ranked_count == IDLE_DEVICES_MAX)
-        return number;
-    struct idle_ranked *list =
-        array_room(d->ranked, d->ranked_count, &d->ranked_capacity, sizeof *list, 16);
-    d->ranked = list ? list : d->ranked;
-    *error = list ? key_map_set(&d->ranked_of, key, d->ranked_count + 1u) : GPUPROF_NO_MEMORY;
-    if (*error < 0)
-        return 0;
-    list[d->ranked_count] = (struct idle_ranked){p, device, IDLE_NONE, false};
-    return ++d->ranked_count;
+    const struct idle_ranked new = {p, device, IDLE_NONE, false};
+    uint32_t number;
+    *error = KEY_MAP_ITEM(&d->ranked_of, key, d->ranked, d->ranked_count, IDLE_DEVICES_MAX, &new,
+                          &number);
+    return number;
 }
 
 /* NULL: it has no work in the piece. */

@@ -88,20 +88,11 @@ static struct key stream_key(const struct event *e, uint64_t handle)
 
 static int add_stream(struct unfinished *u, const struct event *e, uint64_t handle, uint32_t *place)
 {
-    struct key key = stream_key(e, handle);
-    uint64_t known = key_map_get(&u->streams_of, key);
-    *place = known ? (uint32_t)known - 1 : NO_STREAM;
-    if (known || u->stream_count == UNFINISHED_STREAMS_MAX)
-        return 0;
-    struct unfinished_stream *streams =
-        array_room(u->streams, u->stream_count, &u->stream_capacity, sizeof *streams, 16);
-    if (!streams)
-        return GPUPROF_NO_MEMORY;
-    u->streams = streams;
-    streams[u->stream_count] =
-        (struct unfinished_stream){.process = e->process->index, .handle = handle};
-    *place = u->stream_count++;
-    return key_map_set(&u->streams_of, key, u->stream_count);
+    const struct unfinished_stream new = {.process = e->process->index, .handle = handle};
+    int error = KEY_MAP_ITEM(&u->streams_of, stream_key(e, handle), u->streams, u->stream_count,
+                             UNFINISHED_STREAMS_MAX, &new, place);
+    *place = *place ? *place - 1 : NO_STREAM;
+    return error;
 }
 
 /* What was launched into it up to then has ended. */

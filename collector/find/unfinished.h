@@ -80,7 +80,6 @@ struct unfinished {
     struct key_map events; /* (process, event, what): in which stream + 1 it was recorded, when */
     struct unfinished_stream *streams; /* owned */
     uint32_t stream_count;
-    uint32_t stream_capacity;
     struct unfinished_launch *launches; /* owned: a ring */
     uint32_t *by_id;                    /* owned: place in it + 1, by the low bits of the id */
     uint64_t launch_count;              /* so far */

@@ -3,7 +3,6 @@
 
 #include <stdlib.h>
 
-#include "base/array.h"
 #include "error.h"
 #include "find/idle_place.h"
 
@@ -48,16 +47,8 @@ int work_places_number(struct work_places *p, uint32_t process, const struct idl
                        uint32_t *number)
 {
     struct key key = {(uint64_t)process << 32 | place->stack, place->word, place->kind};
-    *number = (uint32_t)key_map_get(&p->numbers, key);
-    if (*number || p->count == WORK_PLACES_MAX)
-        return 0;
-    struct work_place *list = array_room(p->list, p->count, &p->capacity, sizeof *list, 64);
-    if (!list)
-        return GPUPROF_NO_MEMORY;
-    p->list = list;
-    list[p->count] = (struct work_place){.place = *place, .process = process};
-    *number = ++p->count;
-    return key_map_set(&p->numbers, key, *number);
+    const struct work_place new = {.place = *place, .process = process};
+    return KEY_MAP_ITEM(&p->numbers, key, p->list, p->count, WORK_PLACES_MAX, &new, number);
 }
 
 static bool same_place(const struct correlated_call *a, const struct correlated_call *b)

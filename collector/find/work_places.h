@@ -30,7 +30,6 @@ struct work_places {
     struct walk *walk;
     struct work_place *list; /* owned */
     uint32_t count;
-    uint32_t capacity;
     struct key_map numbers;
     struct spool late;           /* numbers of the places of late works, as they are told of */
     uint32_t late_count;         /* late works so far */

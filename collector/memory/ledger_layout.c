@@ -28,7 +28,6 @@ static bool has_address(const struct ledger_block *b)
 struct mapped {
     struct ledger_layout *layout;
     const struct ledger_books *books;
-    uint32_t capacity;
 };
 
 static int add_mapped(void *context, const struct mapping *found)
@@ -45,40 +44,30 @@ static int add_mapped(void *context, const struct mapping *found)
         last->bytes += found->bytes;
         return 0;
     }
-    struct layout_range *grown =
-        array_room(layout->segments, layout->segment_count, &m->capacity, sizeof *grown, 64);
-    if (!grown)
-        return GPUPROF_NO_MEMORY;
-    layout->segments = grown;
-    grown[layout->segment_count++] = (struct layout_range){.address = found->address,
-                                                           .bytes = found->bytes,
-                                                           .device = b->device,
-                                                           .place = found->to,
-                                                           .is_mapped = true};
-    return 0;
+    const struct layout_range new = {.address = found->address,
+                                     .bytes = found->bytes,
+                                     .device = b->device,
+                                     .place = found->to,
+                                     .is_mapped = true};
+    return ARRAY_PUSH(layout->segments, layout->segment_count, &new);
 }
 
 static int add_blocks(struct mapped *m, const struct process *process)
 {
     struct ledger_layout *layout = m->layout;
-    uint32_t capacity = 0;
-    for (uint32_t i = 1; i <= m->books->count; i++) {
+    int error = 0;
+    for (uint32_t i = 1; error == 0 && i <= m->books->count; i++) {
         const struct ledger_block *b = &m->books->blocks[i];
         bool is_tensor = b->space == SPACE_TENSOR;
-        struct layout_range **list = is_tensor ? &layout->tensors : &layout->segments;
-        uint32_t *count = is_tensor ? &layout->tensor_count : &layout->segment_count;
+        const struct layout_range new = {
+            .address = b->address, .bytes = b->bytes, .device = b->device, .place = i};
         if (!b->is_live || b->process != process || (!is_tensor && !has_address(b)) ||
             b->address > UINT64_MAX - b->bytes)
             continue;
-        struct layout_range *grown =
-            array_room(*list, *count, is_tensor ? &capacity : &m->capacity, sizeof *grown, 64);
-        if (!grown)
-            return GPUPROF_NO_MEMORY;
-        *list = grown;
-        grown[(*count)++] = (struct layout_range){
-            .address = b->address, .bytes = b->bytes, .device = b->device, .place = i};
+        error = is_tensor ? ARRAY_PUSH(layout->tensors, layout->tensor_count, &new)
+                          : ARRAY_PUSH(layout->segments, layout->segment_count, &new);
     }
-    return 0;
+    return error;
 }
 
 uint32_t layout_tensor_from(const struct ledger_layout *layout, uint64_t address)

@@ -3,7 +3,6 @@
 
 #include <stdlib.h>
 
-#include "base/array.h"
 #include "error.h"
 
 #define POOL_BYTES_MAX (1ull << 61) /* sums of a few stay in range, whatever files say */
@@ -26,22 +25,11 @@ static int totals_of(struct ledger_totals *t, const struct process *process, uin
 {
     uint32_t number = is_host ? LEDGER_NO_DEVICE : device;
     struct key key = {process->index, number, is_host};
-    uint64_t place = key_map_get(&t->places, key);
-    *found = NULL;
-    if (!place) {
-        struct place_totals *list = array_room(t->list, t->count, &t->capacity, sizeof *list, 8);
-        if (!list)
-            return GPUPROF_NO_MEMORY;
-        t->list = list;
-        int error = key_map_set(&t->places, key, t->count + 1ull);
-        if (error < 0)
-            return error == GPUPROF_LIMIT ? 0 : error;
-        list[t->count] =
-            (struct place_totals){.process = process, .device = number, .is_host = is_host};
-        place = ++t->count;
-    }
-    *found = &t->list[place - 1];
-    return 0;
+    const struct place_totals new = {.process = process, .device = number, .is_host = is_host};
+    uint32_t place;
+    int error = KEY_MAP_ITEM(&t->places, key, t->list, t->count, TOTALS_PLACES_MAX, &new, &place);
+    *found = place ? &t->list[place - 1] : NULL;
+    return error;
 }
 
 static void change(uint64_t *total, uint64_t bytes, bool comes)

@@ -31,7 +31,6 @@ struct ledger_totals {
     struct key_map pools;      /* (process, device, pool) -> bytes + 1 */
     struct place_totals *list; /* owned */
     uint32_t count;
-    uint32_t capacity;
 };
 
 void ledger_totals_init(struct ledger_totals *t);

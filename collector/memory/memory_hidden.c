@@ -32,13 +32,7 @@ static int add_jump(struct memory_report *m, struct memory_jump *jump)
     *longest = (struct memory_longest){0}; /* the next row has another one */
     if (m->jumps_all++ >= MEMORY_JUMPS_MAX)
         return 0;
-    struct memory_jump *jumps =
-        array_room(m->jumps, m->jump_count, &m->jump_capacity, sizeof *jumps, 16);
-    if (!jumps)
-        return GPUPROF_NO_MEMORY;
-    m->jumps = jumps;
-    jumps[m->jump_count++] = *jump;
-    return 0;
+    return ARRAY_PUSH(m->jumps, m->jump_count, jump);
 }
 
 int memory_hidden_left(struct memory_report *m, struct memory_place *p, const struct ledger_free *f)

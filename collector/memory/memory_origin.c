@@ -4,7 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/array.h"
 #include "base/json_text.h"
 #include "error.h"
 #include "memory/memory_report.h"
@@ -33,25 +32,10 @@ static const struct number_kind origin_kind = {sizeof(struct memory_origin), has
 /* Beyond the maximum 0: everything else. */
 static int number_of(struct memory_report *m, const struct memory_origin *wanted, uint32_t *number)
 {
-    uint32_t *there =
-        number_set_find(&m->origin_numbers, &origin_kind, m->origins, m->origin_count, wanted);
-    *number = 0;
-    if (there && *there) {
-        *number = *there - 1;
-        return 0;
-    }
-    if (there && m->origin_count >= m->owners_max)
-        return 0;
-    struct memory_origin *origins =
-        there ? array_room(m->origins, m->origin_count, &m->origin_capacity, sizeof *origins, 64)
-              : NULL;
-    if (!origins)
-        return GPUPROF_NO_MEMORY;
-    m->origins = origins;
-    origins[m->origin_count] = *wanted;
-    *there = ++m->origin_count;
-    *number = *there - 1;
-    return 0;
+    int64_t found = NUMBER_ADD(&m->origin_numbers, &origin_kind, m->origins, m->origin_count,
+                               m->owners_max, wanted);
+    *number = found > 0 ? (uint32_t)found - 1 : 0;
+    return found < 0 ? (int)found : 0;
 }
 
 /* The innermost line of the user's own, or else the innermost. */

@@ -24,15 +24,11 @@ void memory_ranges_release(struct memory_ranges *r)
 
 int memory_ranges_add_place(struct memory_ranges *r, uint32_t process)
 {
-    struct memory_in_ranges *places =
-        array_room(r->places, r->place_count, &r->place_capacity, sizeof *places, 4);
-    if (!places)
-        return GPUPROF_NO_MEMORY;
-    r->places = places;
-    places[r->place_count] =
-        (struct memory_in_ranges){.process = process, .next = r->processes[process].first_place};
-    r->processes[process].first_place = ++r->place_count;
-    return 0;
+    const struct memory_in_ranges new = {.process = process,
+                                         .next = r->processes[process].first_place};
+    int error = ARRAY_PUSH(r->places, r->place_count, &new);
+    r->processes[process].first_place = r->place_count;
+    return error;
 }
 
 static uint32_t hash_of(const void *item)
@@ -54,24 +50,11 @@ static struct memory_range_row *row_of(struct memory_ranges *r, const struct ker
 {
     static const struct number_kind kind = {sizeof(struct memory_range_row), hash_of, is_same};
     struct memory_range_row wanted = {.name = name, .place = place};
-    uint32_t *there = number_set_find(&r->numbers, &kind, r->rows, r->count, &wanted);
-    *error = there ? 0 : GPUPROF_NO_MEMORY;
-    if (!there || (!*there && r->count >= MEMORY_RANGE_ROWS_MAX)) {
-        r->beyond += there != NULL;
-        return NULL;
-    }
-    if (!*there) {
-        struct memory_range_row *rows =
-            array_room(r->rows, r->count, &r->capacity, sizeof *rows, 64);
-        if (!rows) {
-            *error = GPUPROF_NO_MEMORY;
-            return NULL;
-        }
-        r->rows = rows;
-        rows[r->count] = wanted;
-        *there = ++r->count;
-    }
-    return &r->rows[*there - 1];
+    int64_t number =
+        NUMBER_ADD(&r->numbers, &kind, r->rows, r->count, MEMORY_RANGE_ROWS_MAX, &wanted);
+    *error = number < 0 ? (int)number : 0;
+    r->beyond += number == 0;
+    return number > 0 ? &r->rows[number - 1] : NULL;
 }
 
 /* From 1 on; 0: no room. */

@@ -43,10 +43,8 @@ struct memory_ranges {
     struct memory_open_ranges *processes; /* owned, by process index */
     struct memory_in_ranges *places;      /* owned, in the order in which they were added */
     uint32_t place_count;
-    uint32_t place_capacity;
     struct memory_range_row *rows; /* owned; at the end the largest peak first */
     uint32_t count;
-    uint32_t capacity;
     struct number_set numbers;
     uint64_t beyond; /* ranges that were not followed */
 };

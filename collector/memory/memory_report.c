@@ -78,29 +78,32 @@ static enum memory_where where_of(const struct ledger_block *b)
                                     : MEMORY_OF_DEVICE;
 }
 
+static struct key place_key(const struct process *p, uint32_t device, enum memory_where where)
+{
+    return (struct key){p->index, where == MEMORY_OF_HOST ? LEDGER_NO_DEVICE : device, where};
+}
+
 /* 0: nothing is known of it. */
 static uint32_t place_number(const struct memory_report *m, const struct process *p,
                              uint32_t device, enum memory_where where)
 {
-    struct key key = {p->index, where == MEMORY_OF_HOST ? LEDGER_NO_DEVICE : device, where};
-    return (uint32_t)key_map_get(&m->places_of, key);
+    return (uint32_t)key_map_get(&m->places_of, place_key(p, device, where));
 }
 
 /* Its number in `places`, from 1 on; 0: no room. 0 or GPUPROF_NO_MEMORY. */
 static int place_of(struct memory_report *m, const struct process *process, uint32_t device,
                     enum memory_where where, uint32_t *number)
 {
-    struct key key = {process->index, where == MEMORY_OF_HOST ? LEDGER_NO_DEVICE : device, where};
-    *number = place_number(m, process, device, where);
-    if (*number || m->place_count >= MEMORY_PLACES_MAX)
-        return 0;
-    struct memory_place *places =
-        array_room(m->places, m->place_count, &m->place_capacity, sizeof *places, 4);
-    if (!places)
-        return GPUPROF_NO_MEMORY;
-    m->places = places;
-    struct memory_place *p = &places[m->place_count];
-    *p = (struct memory_place){.process = process, .device = (uint32_t)key.b, .where = where};
+    struct key key = place_key(process, device, where);
+    uint32_t before = m->place_count;
+    int error = KEY_MAP_ITEM(&m->places_of, key, m->places, m->place_count, MEMORY_PLACES_MAX, NULL,
+                             number);
+    if (m->place_count == before)
+        return error;
+    struct memory_place *p = &m->places[before];
+    p->process = process;
+    p->device = (uint32_t)key.b;
+    p->where = where;
     const struct surveyed_device *about = survey_device(&m->walk.survey, process, device);
     p->total = where == MEMORY_OF_DEVICE && about ? about->limits.memory : 0;
     p->mark_count = memory_has_steps(m, process)      ? memory_whole_count(m, process)
@@ -109,11 +112,8 @@ static int place_of(struct memory_report *m, const struct process *process, uint
     if (p->mark_count > m->marks_left)
         p->mark_count = 0;
     m->marks_left -= p->mark_count;
-    *number = ++m->place_count;
     p->marks = calloc(p->mark_count + 1u, sizeof *p->marks);
-    if (!p->marks || memory_ranges_add_place(&m->ranges, process->index) < 0)
-        return GPUPROF_NO_MEMORY;
-    return key_map_set(&m->places_of, key, *number);
+    return p->marks ? memory_ranges_add_place(&m->ranges, process->index) : GPUPROF_NO_MEMORY;
 }
 
 static uint32_t owner_hash(const void *item)
@@ -133,28 +133,16 @@ static int owner_of(struct memory_report *m, uint32_t origin, uint32_t place, ui
 {
     static const struct number_kind kind = {sizeof(struct memory_owner), owner_hash, same_owner};
     struct memory_owner wanted = {.origin = origin, .place = place};
-    if (m->owner_count >= m->owners_max) {
-        uint32_t *there =
-            number_set_find(&m->owner_numbers, &kind, m->owners, m->owner_count, &wanted);
-        if (there && !*there) {
-            m->others++;
-            wanted.origin = 0;
-        }
+    int64_t found =
+        NUMBER_ADD(&m->owner_numbers, &kind, m->owners, m->owner_count, m->owners_max, &wanted);
+    if (found == 0) {
+        m->others++;
+        wanted.origin = 0;
+        found =
+            NUMBER_ADD(&m->owner_numbers, &kind, m->owners, m->owner_count, UINT32_MAX, &wanted);
     }
-    uint32_t *there = number_set_find(&m->owner_numbers, &kind, m->owners, m->owner_count, &wanted);
-    if (!there)
-        return GPUPROF_NO_MEMORY;
-    if (!*there) {
-        struct memory_owner *owners =
-            array_room(m->owners, m->owner_count, &m->owner_capacity, sizeof *owners, 64);
-        if (!owners)
-            return GPUPROF_NO_MEMORY;
-        m->owners = owners;
-        owners[m->owner_count] = wanted;
-        *there = ++m->owner_count;
-    }
-    *number = *there;
-    return 0;
+    *number = (uint32_t)found;
+    return found < 0 ? (int)found : 0;
 }
 
 /* ---- time passes ----------------------------------------------------------------------------- */
@@ -521,17 +509,15 @@ int memory_report_learn(struct memory_report *m, struct recording *rec,
                                 .by = wish->by == MEMORY_BY_BEST ? memory_best_by(rec) : wish->by,
                                 .piece = wish->piece,
                                 .asked_ns = UINT64_MAX,
-                                .marks_left = MEMORY_MARKS_MAX,
-                                .origin_count = 1,
-                                .origin_capacity = 1};
+                                .marks_left = MEMORY_MARKS_MAX};
     m->owners_max = stack_table_limit(MEMORY_OWNERS_MAX, MEMORY_OWNERS_FREE, 1,
                                       recording_bytes(m->rec) / MEMORY_FILE_BYTES);
     m->longest = calloc(rec->count + 1u, sizeof *m->longest);
     m->resident = calloc(rec->count + 1u, sizeof *m->resident);
     m->gets_memory = calloc(rec->count + 1u, sizeof *m->gets_memory);
-    m->origins = calloc(1, sizeof *m->origins);
     int error = walk_init(&m->walk, rec);
-    if (!m->longest || !m->gets_memory || !m->resident || !m->origins ||
+    if (!m->longest || !m->gets_memory || !m->resident ||
+        ARRAY_PUSH(m->origins, m->origin_count, NULL) < 0 ||
         memory_ranges_init(&m->ranges, rec->count) < 0)
         error = GPUPROF_NO_MEMORY;
     if (error == 0)

@@ -184,18 +184,15 @@ struct memory_report {
     uint64_t change;               /* number of the last one */
     struct memory_origin *origins; /* owned; the first is "everything else" */
     uint32_t origin_count;
-    uint32_t origin_capacity;
     struct number_set origin_numbers;
     struct key_map stack_origins; /* (process, stack) -> number + 1 */
     struct memory_owner *owners;  /* owned */
     uint32_t owner_count;
-    uint32_t owner_capacity;
     uint32_t owners_max;
     struct number_set owner_numbers;
     uint64_t others;             /* changes of owners for which there was no room */
     struct memory_place *places; /* owned */
     uint32_t place_count;
-    uint32_t place_capacity;
     struct memory_ranges ranges;
     struct memory_resident *resident; /* owned, by process index */
     struct key_map places_of;         /* (process, device, where) -> place + 1 */
@@ -206,7 +203,6 @@ struct memory_report {
     uint64_t ooms_all;
     struct memory_jump *jumps; /* owned */
     uint32_t jump_count;
-    uint32_t jump_capacity;
     struct memory_longest *longest; /* owned, by process index: call since it asked last */
     struct key_map last_hidden;     /* (process, device, is_drivers) -> bytes + 1 */
     struct key_map last_read;       /* (process, device) -> bytes beyond the ledger + 1, as read */

@@ -4,7 +4,6 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "base/array.h"
 #include "error.h"
 
 void memory_rows_release(struct memory_rows *r)
@@ -92,24 +91,15 @@ static int gather(struct memory_rows *r)
     static const struct number_kind kind = {sizeof(struct memory_row), hash_of, is_same};
     const struct memory_report *m = r->report;
     struct number_set numbers = {0};
-    uint32_t capacity = 0;
     int error = 0;
     for (uint32_t i = 0; error == 0 && i < m->owner_count; i++) {
         const struct memory_owner *o = &m->owners[i];
         struct memory_row row = {.origin = o->origin, .where = m->places[o->place].where};
-        uint32_t *number = number_set_find(&numbers, &kind, r->list, r->count, &row);
-        struct memory_row *list =
-            number ? array_room(r->list, r->count, &capacity, sizeof *list, 64) : NULL;
-        if (!list) {
-            error = GPUPROF_NO_MEMORY;
-            break;
-        }
-        r->list = list;
-        if (!*number) {
-            list[r->count] = row;
-            *number = ++r->count;
-        }
-        add_owner(&list[*number - 1], &m->places[o->place], o);
+        int64_t number = NUMBER_ADD(&numbers, &kind, r->list, r->count, UINT32_MAX, &row);
+        if (number < 0)
+            error = (int)number;
+        else
+            add_owner(&r->list[number - 1], &m->places[o->place], o);
     }
     number_set_release(&numbers);
     return error;

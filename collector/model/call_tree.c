@@ -83,8 +83,7 @@ int call_tree_child(struct call_tree *t, uint32_t parent, const struct shown_fra
     int error = shown_frame_number(&t->frames, frame, &child.frame);
     if (error < 0 || !child.frame)
         return error;
-    int64_t number =
-        NUMBER_ADD(&t->numbers, &kind, t->nodes, t->count, t->capacity, t->nodes_max, &child);
+    int64_t number = NUMBER_ADD(&t->numbers, &kind, t->nodes, t->count, t->nodes_max, &child);
     if (number < 0)
         return (int)number;
     t->left_out += !number;

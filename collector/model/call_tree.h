@@ -29,7 +29,6 @@ struct call_tree {
     struct shown_frames frames;
     struct tree_node *nodes; /* owned; number n is nodes[n - 1] */
     uint32_t count;
-    uint32_t capacity;
     uint32_t nodes_max;
     struct number_set numbers;
     struct key_map leaves; /* (stack, root, range) -> its node + 1 */

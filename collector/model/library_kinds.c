@@ -212,7 +212,7 @@ static void find_message(const struct library_kinds *k, const struct library_for
 static int64_t number_of(struct library_kinds *k, const struct library_kind *wanted)
 {
     struct library_kind others = {.function = wanted->function, .is_others = true};
-    int64_t number = NUMBER_ADD(&k->numbers, &kind_kind, k->list, k->count, k->capacity,
+    int64_t number = NUMBER_ADD(&k->numbers, &kind_kind, k->list, k->count,
                                 wanted->is_others ? UINT32_MAX : k->count_max, wanted);
     return number ? number : number_of(k, &others);
 }
@@ -265,16 +265,16 @@ int64_t library_kind_of_group(struct library_kinds *k, const struct function *fu
 
 int64_t library_kinds_add(struct library_kinds *k, const struct library_kind *kind)
 {
-    bool has_room = ARRAY_ROOM(k->functions, k->function_count, k->function_capacity, 64) &&
-                    ARRAY_ROOM(k->list, k->count, k->capacity, 64);
+    bool has_room = ARRAY_ROOM(k->functions, k->function_count, k->function_capacity, 64);
     struct function *function = has_room ? malloc(sizeof *function) : NULL;
+    struct library_kind own = *kind;
     if (!function)
         return GPUPROF_NO_MEMORY;
     *function = *kind->function;
     k->functions[k->function_count++] = function;
-    k->list[k->count] = *kind;
-    k->list[k->count].function = function;
-    return ++k->count;
+    own.function = function;
+    int error = ARRAY_PUSH(k->list, k->count, &own);
+    return error < 0 ? error : (int64_t)k->count;
 }
 
 /* ---- when all is known ----------------------------------------------------------------------- */

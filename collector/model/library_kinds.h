@@ -46,7 +46,6 @@ struct library_kinds {
     struct kernel_names *texts; /* a view */
     struct library_kind *list;  /* owned; number n is list[n - 1] */
     uint32_t count;
-    uint32_t capacity;
     uint32_t count_max;
     struct number_set numbers;
     struct library_form **forms; /* owned, by function index */

@@ -83,8 +83,8 @@ static struct stack_cost *cost_of_row(struct stack_costs *s, struct stack_row *w
         return &s->stackless[wanted->process];
     if (wanted->range && !tells_range(s, wanted))
         wanted->range = NULL;
-    int64_t number = NUMBER_ADD(&s->row_numbers, &row_kind, s->rows, s->row_count, s->row_capacity,
-                                s->rows_max, wanted);
+    int64_t number =
+        NUMBER_ADD(&s->row_numbers, &row_kind, s->rows, s->row_count, s->rows_max, wanted);
     if (number < 0) {
         *error = (int)number;
         return NULL;

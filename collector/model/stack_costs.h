@@ -38,7 +38,6 @@ struct stack_costs {
     struct walk *walk;
     struct stack_row *rows; /* owned; in the order of their first coming */
     uint32_t row_count;
-    uint32_t row_capacity;
     uint32_t rows_max;
     uint64_t left_out; /* calls and work beyond the maximum */
     struct number_set row_numbers;

@@ -104,7 +104,7 @@ static int add_frame(struct stack_table *t, uint32_t process, uint64_t word, uin
 {
     struct stack_frame inner = {.word = word, .parent = *frame, .process = process};
     int64_t number = NUMBER_ADD(&t->frame_numbers, &frame_kind_of, t->frames, t->frame_count,
-                                t->frame_capacity, t->frames_max, &inner);
+                                t->frames_max, &inner);
     if (number > 0)
         *frame = (uint32_t)number;
     return number < 0 ? (int)number : number > 0;

@@ -70,7 +70,6 @@ struct stack_table {
     uint32_t stack_capacity;
     struct stack_frame *frames; /* owned; number n is frames[n - 1], after its parent */
     uint32_t frame_count;
-    uint32_t frame_capacity;
     uint32_t frames_max;
     struct number_set frame_numbers;
     uint64_t left_out; /* records beyond the maxima */

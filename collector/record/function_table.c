@@ -228,8 +228,8 @@ int function_codes_share(struct function_table *t, struct function_codes *codes)
     if (!codes->count)
         return 0;
     uint32_t before = t->list_count;
-    int64_t number = NUMBER_ADD(&t->list_numbers, &list_kind, t->lists, t->list_count,
-                                t->list_capacity, UINT32_MAX, &list);
+    int64_t number =
+        NUMBER_ADD(&t->list_numbers, &list_kind, t->lists, t->list_count, UINT32_MAX, &list);
     if (number < 0)
         return (int)number;
     if (t->list_count == before)

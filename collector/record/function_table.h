@@ -123,7 +123,6 @@ struct function_table {
     uint32_t slot_count;
     struct code_list *lists; /* owned: what processes have in common */
     uint32_t list_count;
-    uint32_t list_capacity;
     struct number_set list_numbers;
     const struct function **builtin; /* owned, by code: of this build's own table; NULL: not yet */
 };

@@ -116,8 +116,7 @@ static const struct number_kind kind = {sizeof(struct shown_frame), hash_of, sam
 int shown_frame_number(struct shown_frames *s, const struct shown_frame *frame, uint32_t *number)
 {
     uint32_t before = s->count;
-    int64_t found =
-        NUMBER_ADD(&s->numbers, &kind, s->list, s->count, s->capacity, SHOWN_FRAMES_MAX, frame);
+    int64_t found = NUMBER_ADD(&s->numbers, &kind, s->list, s->count, SHOWN_FRAMES_MAX, frame);
     s->left_out += !found;
     *number = found > 0 ? (uint32_t)found : 0;
     return found < 0 ? (int)found : s->count > before ? make_label(&s->list[before]) : 0;

@@ -43,7 +43,6 @@ struct shown_frame {
 struct shown_frames {
     struct shown_frame *list; /* owned; number n is list[n - 1] */
     uint32_t count;
-    uint32_t capacity;
     struct number_set numbers;
     uint64_t left_out;
 };

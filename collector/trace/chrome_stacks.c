@@ -7,35 +7,24 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "base/json_text.h"
 #include "error.h"
 #include "trace/chrome.h"
 
 #define DEEPER "\"...\"" /* frames that are left out */
 
-static int make_room(struct trace_writer *w, uint32_t room)
-{
-    uint32_t *numbers = realloc(w->frame_numbers, room * sizeof *numbers);
-    w->frame_numbers = numbers ? numbers : w->frame_numbers;
-    uint32_t *nodes = realloc(w->frame_nodes, room * sizeof *nodes);
-    w->frame_nodes = nodes ? nodes : w->frame_nodes;
-    if (!numbers || !nodes)
-        return GPUPROF_NO_MEMORY;
-    memset(numbers + w->frame_room, 0, (room - w->frame_room) * sizeof *numbers);
-    w->frame_room = room;
-    return 0;
-}
-
 /* Numbers the node and those around it, as this trace comes to them: what traces of other processes
  * have made nodes of changes nothing here. */
 static int use(struct trace_writer *w, uint32_t node)
 {
     const struct call_tree *t = w->scope.tree;
-    int error = node > w->frame_room ? make_room(w, t->capacity) : 0;
-    for (; error == 0 && node && !w->frame_numbers[node - 1];
-         node = call_tree_node(t, node)->parent) {
-        w->frame_nodes[w->frame_count] = node;
-        w->frame_numbers[node - 1] = ++w->frame_count;
+    uint32_t *numbers = array_reach(w->frame_numbers, &w->frame_room, node - 1, sizeof *numbers);
+    int error = numbers ? 0 : GPUPROF_NO_MEMORY;
+    w->frame_numbers = numbers ? numbers : w->frame_numbers;
+    for (; error == 0 && node && !numbers[node - 1]; node = call_tree_node(t, node)->parent) {
+        error = ARRAY_PUSH(w->frame_nodes, w->frame_count, &node);
+        numbers[node - 1] = w->frame_count;
     }
     return error;
 }
