@@ -138,14 +138,11 @@ static struct run_device *device_of(struct run_steps *r, const struct event *e)
         return &r->devices[place - 1];
     if (r->device_count == SURVEY_DEVICES_MAX)
         return &r->devices[SURVEY_DEVICES_MAX - 1];
-    struct run_device *list =
-        array_room(r->devices, r->device_count, &r->device_capacity, sizeof *list, 8);
-    if (!list)
+    if (!ARRAY_ROOM(r->devices, r->device_count, r->device_capacity, 8))
         return NULL;
-    r->devices = list;
-    list[r->device_count] = (struct run_device){.process = e->process->index, .device = device};
-    return key_map_set(&r->device_places, key, ++r->device_count) == 0 ? &list[r->device_count - 1]
-                                                                       : NULL;
+    struct run_device *d = &r->devices[r->device_count];
+    *d = (struct run_device){.process = e->process->index, .device = device};
+    return key_map_set(&r->device_places, key, ++r->device_count) == 0 ? d : NULL;
 }
 
 /* What the device was not known to be busy with yet goes to the steps in which it is. */

@@ -32,11 +32,8 @@ int run_kernel_add(struct run_summary *r, const struct run_kernel *kernel)
 {
     if (r->kernel_count == RUN_KERNELS_MAX)
         return 0;
-    struct run_kernel *list =
-        array_room(r->kernels, r->kernel_count, &r->kernel_capacity, sizeof *list, 64);
-    if (!list)
+    if (!ARRAY_ROOM(r->kernels, r->kernel_count, r->kernel_capacity, 64))
         return GPUPROF_NO_MEMORY;
-    r->kernels = list;
     struct run_kernel copy = {strdup(kernel->name), {NULL}, kernel->count, kernel->ns};
     bool is_whole = copy.name != NULL;
     for (unsigned i = 0; i < RUN_PLACES; i++)
@@ -46,7 +43,7 @@ int run_kernel_add(struct run_summary *r, const struct run_kernel *kernel)
         kernel_release(&copy);
         return GPUPROF_NO_MEMORY;
     }
-    list[r->kernel_count++] = copy;
+    r->kernels[r->kernel_count++] = copy;
     return 0;
 }
 

@@ -86,11 +86,9 @@ static int add(struct run_work *w, struct run_work_row *row, uint64_t ns)
     if ((place = key_map_get(&w->rows, key)) == 0) {
         if (w->count == RUN_KERNELS_MAX)
             return 0;
-        struct run_work_row *list = array_room(w->list, w->count, &w->capacity, sizeof *list, 64);
-        if (!list)
+        if (!ARRAY_ROOM(w->list, w->count, w->capacity, 64))
             return GPUPROF_NO_MEMORY;
-        w->list = list;
-        list[w->count++] = *row;
+        w->list[w->count++] = *row;
         if (key_map_set(&w->rows, key, place = w->count) < 0)
             return GPUPROF_NO_MEMORY;
     }

@@ -61,17 +61,15 @@ static struct page_device *device_of(struct page_use *u, const struct process *p
         *error = key_map_set(&u->beyond, key, 1) == GPUPROF_NO_MEMORY ? GPUPROF_NO_MEMORY : 0;
         return NULL;
     }
-    struct page_device **devices =
-        array_room(u->devices, u->count, &u->capacity, sizeof *devices, 8);
-    struct page_device *device = devices ? calloc(1, sizeof *device) : NULL;
-    u->devices = devices ? devices : u->devices;
+    struct page_device *device =
+        ARRAY_ROOM(u->devices, u->count, u->capacity, 8) ? malloc(sizeof *device) : NULL;
     if (!device || key_map_set(&u->places, key, u->count + 1ull) < 0) {
         free(device);
         *error = GPUPROF_NO_MEMORY;
         return NULL;
     }
     *device = (struct page_device){.process = p, .device = number, .at_ns = u->begin_ns};
-    return devices[u->count++] = device;
+    return u->devices[u->count++] = device;
 }
 
 /* The bucket that the time lies in, and how far that and the time until `to_ns` go together. False:

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "trace/chrome.h"
 
+#include "api/api_error.h"
+#include "base/json_text.h"
+
 void chrome_reach(struct trace_writer *w, const struct process *p, uint64_t begin_ns,
                   uint64_t end_ns)
 {
@@ -22,4 +25,51 @@ void chrome_reach_into(struct trace_writer *w, const struct process *p, uint64_t
     }
     if (begin_ns <= end_ns)
         chrome_reach(w, p, begin_ns, end_ns);
+}
+
+char *chrome_begin_slice(struct trace_writer *w, char *out, const char *category, const char *name,
+                         size_t name_bytes, const struct trace_row *row, uint64_t begin_ns,
+                         uint64_t end_ns)
+{
+    out = chrome_put(PUT(out, ",\n{\"ph\":\"X\",\"cat\":\""), category, strlen(category));
+    out = chrome_put(PUT(out, "\",\"name\":"), name, name_bytes);
+    out = chrome_put_ids(PUT(out, ",\"pid\":"), row);
+    out = json_microseconds(out, begin_ns);
+    out = json_microseconds(PUT(out, ",\"dur\":"), end_ns - begin_ns);
+    return w->arguments = PUT(out, ",\"args\":");
+}
+
+char *chrome_end_arguments(const struct trace_writer *w, char *out, uint32_t stack)
+{
+    if (stack)
+        out = chrome_put_stack(w, out, stack);
+    *w->arguments = '{';
+    out += out == w->arguments;
+    *out++ = '}';
+    return stack ? json_decimal(PUT(out, ",\"sf\":"), w->frame_numbers[stack - 1]) : out;
+}
+
+void chrome_end_slice(struct trace_writer *w, char *out, uint32_t stack)
+{
+    out = chrome_end_arguments(w, out, stack);
+    *out++ = '}';
+    output_advance(w->out, out);
+}
+
+char *chrome_put_result(char *out, const struct function *f, int32_t result)
+{
+    const char *name = result ? api_error_name(f->domain, result) : NULL;
+    if (result)
+        out = value_signed(PUT(out, ",\"result\":"), (uint32_t)result);
+    if (!name)
+        return out;
+    out = chrome_put(PUT(out, ",\"error\":\""), name, strlen(name));
+    return PUT(out, "\"");
+}
+
+uint32_t chrome_open_nested(struct trace_writer *w, const struct thread *thread, uint64_t begin_ns)
+{
+    uint64_t shown_ns = chrome_time(w, begin_ns);
+    uint64_t moved_ns = trace_row_open(chrome_row(w, thread->index), shown_ns) - shown_ns;
+    return moved_ns < UINT32_MAX ? (uint32_t)moved_ns : UINT32_MAX;
 }

@@ -92,13 +92,14 @@ struct trace_writer {
     uint32_t throttled_count;
     uint32_t throttled_capacity;
     uint64_t gpu_events;
+    char *arguments;                      /* of the slice that is being written: where they begin */
     uint64_t samples;                     /* of devices, that are counted */
     uint64_t sampled_ns;                  /* when the last of them was read */
     uint64_t left_out[LEFT_OUT_KINDS];    /* slices */
     uint64_t left_out_ns[LEFT_OUT_KINDS]; /* and how long they lasted */
     uint32_t *frame_numbers;              /* owned, by node of the call tree - 1; 0: not used */
     uint32_t *frame_nodes;                /* owned, by number - 1 */
-    uint32_t frame_room;
+    uint32_t frame_room;                  /* of numbers */
     uint32_t frame_count;
 };
 
@@ -107,7 +108,8 @@ static inline char *chrome_put(char *out, const char *text, size_t length)
     memcpy(out, text, length);
     return out + length;
 }
-#define PUT(out, literal) chrome_put(out, literal, sizeof(literal) - 1)
+#define PUT(out, literal)          chrome_put(out, literal, sizeof(literal) - 1)
+#define PUT_FIELD(out, key, value) value_number(PUT(out, ",\"" key "\":"), value)
 
 /* The ids of a row: fewer instructions than copying as many bytes as there are. */
 static inline char *chrome_put_ids(char *out, const struct trace_row *row)
@@ -155,6 +157,22 @@ void chrome_reach(struct trace_writer *w, const struct process *p, uint64_t begi
  * in that counts. */
 void chrome_reach_into(struct trace_writer *w, const struct process *p, uint64_t begin_ns,
                        uint64_t end_ns);
+
+/* A slice, up to its arguments; `name` is JSON. Each member of these begins with a comma, the first
+ * of which chrome_end_slice, or what it calls, replaces. */
+char *chrome_begin_slice(struct trace_writer *w, char *out, const char *category, const char *name,
+                         size_t name_bytes, const struct trace_row *row, uint64_t begin_ns,
+                         uint64_t end_ns);
+
+/* Its stack, if any (0: none), is its last argument. The second one leaves the event open. */
+void chrome_end_slice(struct trace_writer *w, char *out, uint32_t stack);
+char *chrome_end_arguments(const struct trace_writer *w, char *out, uint32_t stack);
+
+/* Of a call what it returned, unless that is 0; such members. */
+char *chrome_put_result(char *out, const struct function *f, int32_t result);
+
+/* Opens a slice of a thread that ends later; by how much its begin moved. */
+uint32_t chrome_open_nested(struct trace_writer *w, const struct thread *thread, uint64_t begin_ns);
 
 /* ---- chrome_head.c ---- */
 
@@ -276,12 +294,6 @@ int chrome_range(struct trace_writer *w, const struct slice *s);
 struct trace_row *chrome_close_nested(struct trace_writer *w, struct process *p,
                                       struct trace_row *row, bool was_innermost, uint64_t moved_ns,
                                       uint64_t *begin_ns, uint64_t *end_ns);
-
-/* ,\n{"ph":"X","cat":...,"name": and what follows the name, up to the first member of args; `ids`
- * as in struct trace_row. */
-char *chrome_put_start(char *out, const char *category);
-char *chrome_put_place(char *out, const char *ids, uint32_t ids_bytes, uint64_t begin_ns,
-                       uint64_t end_ns);
 
 /* A projection_fn whose context is the writer. */
 projection_fn chrome_projected;

@@ -102,12 +102,9 @@ void chrome_counters_release(struct trace_writer *w)
 
 static struct counted *counted_add(struct trace_writer *w, const struct process *p, uint32_t pid)
 {
-    struct counted **grown = array_room(w->counted, w->counted_count, &w->counted_capacity,
-                                        sizeof(struct counted *), 16);
-    if (!grown)
-        return NULL;
-    w->counted = grown;
-    struct counted *c = calloc(1, sizeof *c);
+    struct counted *c = ARRAY_ROOM(w->counted, w->counted_count, w->counted_capacity, 16)
+                            ? calloc(1, sizeof *c)
+                            : NULL;
     if (!c)
         return NULL;
     c->process = p;

@@ -39,8 +39,6 @@ struct gpu_slice {
     struct number_text begin; /* begin_ns as it is written, for the event and its arrow */
 };
 
-#define PUT_FIELD(out, key, value) value_number(PUT(out, ",\"" key "\":"), value)
-
 static char *put_signed_us(char *out, int64_t ns)
 {
     if (ns < 0)
@@ -295,35 +293,6 @@ static char *put_launch(struct trace_writer *w, const struct gpu_slice *s, char 
     return put_graph(out, record_arg(r, KERNEL_GRAPH), record_arg(r, KERNEL_GRAPH_NODE));
 }
 
-static int put_kernel_slice(struct trace_writer *w, const struct slice *of)
-{
-    const struct record *r = of->event.record;
-    struct gpu_slice s;
-    char number[48];
-    int error =
-        place(w, of, ROW_STREAM, record_arg(r, KERNEL_DEVICE), record_arg(r, KERNEL_STREAM), &s);
-    if (error < 0)
-        return error;
-    const struct kernel_name *name =
-        walk_kernel(w->walk, of->event.process, record_arg(r, KERNEL_NAME_INDEX));
-    if (!name)
-        snprintf(number, sizeof number, "\"kernel %llu\"",
-                 (unsigned long long)record_arg(r, KERNEL_NAME_INDEX));
-    const struct kernel_name *by = NULL;
-    if ((error = chrome_launched_by(w, of, &by)) < 0)
-        return error;
-    char *out = output_room(w->out, CHROME_EVENT_BYTES + (name ? name->json_bytes : 0) +
-                                        (by ? by->json_bytes : 0));
-    out = put_head(w, &s, out, "kernel", name ? name->json : number,
-                   name ? name->json_bytes : strlen(number));
-    if ((error = put_identity(w, &s, record_arg(r, KERNEL_CONTEXT), &out)) < 0)
-        return error;
-    out = put_launch(w, &s, out);
-    if (by)
-        out = chrome_put(PUT(out, ",\"launched by\":"), by->json, by->json_bytes);
-    return finish(w, &s, out, true);
-}
-
 /* One more than the number, as copies between devices have it. */
 static char *put_peer(char *out, const struct record *r)
 {
@@ -340,65 +309,48 @@ static char *put_peer(char *out, const struct record *r)
     return out;
 }
 
-static int put_copy_slice(struct trace_writer *w, const struct slice *of)
+/* What only work of that type has. */
+static char *put_own(struct trace_writer *w, const struct gpu_slice *s, char *out)
 {
-    const struct record *r = of->event.record;
-    struct gpu_slice s;
-    char title[GPU_TITLE_BYTES];
-    char name[6 * GPU_TITLE_BYTES + 2];
-    int error =
-        place(w, of, ROW_STREAM, record_arg(r, COPY_DEVICE), record_arg(r, COPY_STREAM), &s);
-    if (error < 0)
-        return error;
-    copy_title(record_arg(r, COPY_KIND), record_arg(r, COPY_SOURCE),
-               record_arg(r, COPY_DESTINATION), title);
-    size_t length = (size_t)(put_text(name, title) - name);
-    char *out = output_room(w->out, CHROME_EVENT_BYTES);
-    out = put_head(w, &s, out, "gpu_memcpy", name, length);
-    if ((error = put_identity(w, &s, record_arg(r, COPY_CONTEXT), &out)) < 0)
-        return error;
-    out = put_traffic(&s, out, record_arg(r, COPY_BYTES));
-    out = put_latency(&s, put_peer(out, r));
-    out = put_graph(out, record_arg(r, COPY_GRAPH), record_arg(r, COPY_GRAPH_NODE));
-    return finish(w, &s, out, true);
+    const struct record *r = s->of->event.record;
+    switch (r->type) {
+    case RECORD_KERNEL: return put_launch(w, s, out);
+    case RECORD_COPY:
+        out = put_traffic(s, out, record_arg(r, COPY_BYTES));
+        out = put_latency(s, put_peer(out, r));
+        return put_graph(out, record_arg(r, COPY_GRAPH), record_arg(r, COPY_GRAPH_NODE));
+    case RECORD_SET:
+        out = put_traffic(s, out, record_arg(r, SET_BYTES));
+        out = put_latency(s, PUT_FIELD(out, "value", record_arg(r, SET_VALUE)));
+        return put_graph(out, record_arg(r, SET_GRAPH), record_arg(r, SET_GRAPH_NODE));
+    default: return put_graph(put_latency(s, out), record_arg(r, GRAPH_GRAPH), 0);
+    }
 }
 
-static int put_set_slice(struct trace_writer *w, const struct slice *of)
+/* Device, context and stream stand alike in records of all work. */
+static int put_work_slice(struct trace_writer *w, const struct slice *of, const char *category)
 {
     const struct record *r = of->event.record;
+    const struct kernel_name *name = NULL, *by = NULL;
     struct gpu_slice s;
-    char title[GPU_TITLE_BYTES];
-    char name[6 * GPU_TITLE_BYTES + 2];
-    int error = place(w, of, ROW_STREAM, record_arg(r, SET_DEVICE), record_arg(r, SET_STREAM), &s);
-    if (error < 0)
-        return error;
-    size_t length = (size_t)(put_text(name, set_title(record_arg(r, SET_KIND), title)) - name);
-    char *out = output_room(w->out, CHROME_EVENT_BYTES);
-    out = put_head(w, &s, out, "gpu_memset", name, length);
-    if ((error = put_identity(w, &s, record_arg(r, SET_CONTEXT), &out)) < 0)
-        return error;
-    out = put_traffic(&s, out, record_arg(r, SET_BYTES));
-    out = put_latency(&s, PUT_FIELD(out, "value", record_arg(r, SET_VALUE)));
-    out = put_graph(out, record_arg(r, SET_GRAPH), record_arg(r, SET_GRAPH_NODE));
-    return finish(w, &s, out, true);
-}
-
-static int put_graph_slice(struct trace_writer *w, const struct slice *of)
-{
-    const struct record *r = of->event.record;
-    struct gpu_slice s;
-    char name[48];
+    char title[GPU_TITLE_BYTES], text[6 * GPU_TITLE_BYTES + 2];
     int error =
-        place(w, of, ROW_STREAM, record_arg(r, GRAPH_DEVICE), record_arg(r, GRAPH_STREAM), &s);
+        place(w, of, ROW_STREAM, record_arg(r, KERNEL_DEVICE), record_arg(r, KERNEL_STREAM), &s);
+    if (error == 0 && r->type == RECORD_KERNEL) {
+        name = walk_kernel(w->walk, of->event.process, record_arg(r, KERNEL_NAME_INDEX));
+        error = chrome_launched_by(w, of, &by);
+    }
     if (error < 0)
         return error;
-    snprintf(name, sizeof name, "\"CUDA graph %llu\"",
-             (unsigned long long)record_arg(r, GRAPH_GRAPH));
-    char *out = output_room(w->out, CHROME_EVENT_BYTES);
-    out = put_head(w, &s, out, "gpu_graph", name, strlen(name));
-    if ((error = put_identity(w, &s, record_arg(r, GRAPH_CONTEXT), &out)) < 0)
+    size_t length =
+        name ? name->json_bytes : (size_t)(put_text(text, record_title(r, title)) - text);
+    char *out = output_room(w->out, CHROME_EVENT_BYTES + length + (by ? by->json_bytes : 0));
+    out = put_head(w, &s, out, category, name ? name->json : text, length);
+    if ((error = put_identity(w, &s, record_arg(r, KERNEL_CONTEXT), &out)) < 0)
         return error;
-    out = put_graph(put_latency(&s, out), record_arg(r, GRAPH_GRAPH), 0);
+    out = put_own(w, &s, out);
+    if (by)
+        out = chrome_put(PUT(out, ",\"launched by\":"), by->json, by->json_bytes);
     return finish(w, &s, out, true);
 }
 
@@ -463,10 +415,10 @@ static int put_overhead_slice(struct trace_writer *w, const struct slice *of)
 int chrome_gpu(struct trace_writer *w, const struct slice *s)
 {
     switch (s->event.record->type) {
-    case RECORD_KERNEL: return put_kernel_slice(w, s);
-    case RECORD_COPY: return put_copy_slice(w, s);
-    case RECORD_SET: return put_set_slice(w, s);
-    case RECORD_GRAPH: return put_graph_slice(w, s);
+    case RECORD_KERNEL: return put_work_slice(w, s, "kernel");
+    case RECORD_COPY: return put_work_slice(w, s, "gpu_memcpy");
+    case RECORD_SET: return put_work_slice(w, s, "gpu_memset");
+    case RECORD_GRAPH: return put_work_slice(w, s, "gpu_graph");
     case RECORD_SYNC: return put_sync_slice(w, s);
     default: return put_overhead_slice(w, s);
     }

@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "api/api.h"
-#include "api/api_error.h"
 #include "base/json_text.h"
 #include "error.h"
 #include "record/argument_text.h"
@@ -83,15 +82,7 @@ static char *put_end(char *out, const struct library_call *call, enum library_ch
         return PUT(out, ",\"open\":true");
     if (change == LIBRARY_LEFT)
         return PUT(out, ",\"stale\":true");
-    if (!call->result)
-        return out;
-    const char *name = api_error_name(call->function->domain, call->result);
-    out = value_signed(PUT(out, ",\"result\":"), (uint32_t)call->result);
-    if (name) {
-        out = chrome_put(PUT(out, ",\"error\":\""), name, strlen(name));
-        *out++ = '"';
-    }
-    return out;
+    return chrome_put_result(out, call->function, call->result);
 }
 
 /* Its begin and end are as they are shown. */
@@ -99,6 +90,7 @@ static int put_call(struct trace_writer *w, const struct library_call *call,
                     const struct trace_row *row, enum library_change change)
 {
     const struct function *f = call->function;
+    char name[6 * FUNCTION_BYTES_MAX + 2];
     uint32_t stack = 0;
     int error = 0;
     const struct kernel_name *text =
@@ -110,25 +102,13 @@ static int put_call(struct trace_writer *w, const struct library_call *call,
     char *out =
         output_room(w->out, CHROME_EVENT_BYTES + 6 * FUNCTION_BYTES_MAX + ARGS_BYTES +
                                 (text ? text->json_bytes : 0) + (stack ? CHROME_STACK_BYTES : 0));
-    out = chrome_put_start(out, f->domain < API_DOMAIN_COUNT ? api_libraries[f->domain].category
-                                                             : "library");
-    out = json_escape(out, f->name, strlen(f->name));
-    out = chrome_put_place(out, row->ids, row->ids_bytes, call->begin_ns, call->end_ns);
-    char *comma = out; /* every member begins with one; the first one's goes */
+    out = chrome_begin_slice(
+        w, out, f->domain < API_DOMAIN_COUNT ? api_libraries[f->domain].category : "library", name,
+        (size_t)(json_escape(name, f->name, strlen(f->name)) - name), row, call->begin_ns,
+        call->end_ns);
     if (text)
         out = chrome_put(PUT(out, ",\"call\":"), text->json, text->json_bytes);
-    out = put_end(put_args(w, out, call), call, change);
-    if (stack)
-        out = chrome_put_stack(w, out, stack);
-    if (out > comma) {
-        memmove(comma, comma + 1, (size_t)(out - comma) - 1);
-        out--;
-    }
-    *out++ = '}';
-    if (stack)
-        out = json_decimal(PUT(out, ",\"sf\":"), w->frame_numbers[stack - 1]);
-    *out++ = '}';
-    output_advance(w->out, out);
+    chrome_end_slice(w, put_end(put_args(w, out, call), call, change), stack);
     return 0;
 }
 
@@ -158,8 +138,6 @@ int chrome_library(struct trace_writer *w, const struct slice *s)
     struct library_call *call = s->library;
     if (s->library_change != LIBRARY_OPENED)
         return close_call(w, call, s->library_change);
-    uint64_t begin_ns = chrome_time(w, call->begin_ns);
-    uint64_t moved = trace_row_open(chrome_row(w, call->thread->index), begin_ns) - begin_ns;
-    call->row = moved < UINT32_MAX ? (uint32_t)moved : UINT32_MAX;
+    call->row = chrome_open_nested(w, call->thread, call->begin_ns);
     return 0;
 }

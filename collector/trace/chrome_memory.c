@@ -48,8 +48,6 @@ static bool is_shown(const struct trace_writer *w, const struct ledger_block *b)
     return b->is_host || is_tensor == w->walk->survey.has_tensors[b->process->index];
 }
 
-#define PUT_FIELD(out, key, value) value_number(PUT(out, ",\"" key "\":"), value)
-
 static void put_instant(struct chrome_memory *m, const struct ledger_block *b, uint64_t ns,
                         uint32_t thread, bool comes, const struct place_totals *now)
 {

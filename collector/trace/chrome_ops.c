@@ -17,13 +17,6 @@ _Static_assert(CHROME_EVENT_BYTES + 6 * RECORD_BYTES_MAX + 3 * OP_TEXT_BYTES(REC
                    OUTPUT_BUFFER_BYTES,
                "an operator fits into the buffer");
 
-static void open_op(struct trace_writer *w, struct op *op)
-{
-    uint64_t begin_ns = chrome_time(w, op->begin_ns);
-    uint64_t moved = trace_row_open(chrome_row(w, op->thread->index), begin_ns) - begin_ns;
-    op->row = moved < UINT32_MAX ? (uint32_t)moved : UINT32_MAX;
-}
-
 /* ---- arrows ---------------------------------------------------------------------------------- */
 
 /* Of a forward operator its place is kept, too. */
@@ -96,11 +89,10 @@ static void put_op(struct trace_writer *w, const struct op *op, const struct tra
     char *out = output_room(w->out, CHROME_EVENT_BYTES + (name ? name->json_bytes : 0) +
                                         (inputs ? 3 * OP_TEXT_BYTES(inputs->raw_bytes) : 0) +
                                         (stack ? CHROME_STACK_BYTES : 0));
-    out = chrome_put_start(out, op_is_label(op) ? "user_annotation" : "cpu_op");
-    out = name ? chrome_put(out, name->json, name->json_bytes)
-               : chrome_put(out, unnamed, strlen(unnamed));
-    out = chrome_put_place(out, row->ids, row->ids_bytes, op->begin_ns, op->end_ns);
-    out = json_decimal(PUT(out, "\"External id\":"), op->number);
+    out = chrome_begin_slice(w, out, op_is_label(op) ? "user_annotation" : "cpu_op",
+                             name ? name->json : unnamed, name ? name->json_bytes : strlen(unnamed),
+                             row, op->begin_ns, op->end_ns);
+    out = json_decimal(PUT(out, ",\"External id\":"), op->number);
     out = json_decimal(PUT(out, ",\"Ev Idx\":"), op->number - 1);
     if (op->sequence) {
         out = value_number(PUT(out, ",\"Sequence number\":"), op->sequence - 1);
@@ -114,13 +106,7 @@ static void put_op(struct trace_writer *w, const struct op *op, const struct tra
         out = PUT(out, ",\"traced\":true");
     if (!ended)
         out = PUT(out, ",\"open\":true");
-    if (stack)
-        out = chrome_put_stack(w, out, stack);
-    *out++ = '}';
-    if (stack)
-        out = json_decimal(PUT(out, ",\"sf\":"), w->frame_numbers[stack - 1]);
-    *out++ = '}';
-    output_advance(w->out, out);
+    chrome_end_slice(w, out, stack);
 }
 
 /* As PyTorch's own traces have the frames of modules: "nn.Module: CLASS_k", where k tells modules
@@ -132,13 +118,15 @@ static void put_module(struct trace_writer *w, const struct op *op, const struct
     const char *path = name ? strchr(name->json, ' ') : NULL;
     uint32_t class_bytes = path ? (uint32_t)(path - name->json) - 1 : 0; /* behind its quote */
     const struct op *parent = ops_module(&w->walk->ops, op);
-    char *out = output_room(w->out, CHROME_EVENT_BYTES + 2 * (name ? name->json_bytes : 0));
-    out = PUT(chrome_put_start(out, "python_function"), "\"nn.Module: ");
+    char text[sizeof "\"nn.Module: _\"" + 6 * RECORD_BYTES_MAX + VALUE_TEXT_MAX], *end = text;
+    end = PUT(end, "\"nn.Module: ");
     if (path)
-        out = chrome_put(out, name->json + 1, class_bytes);
-    out = PUT(value_number(PUT(out, "_"), op->name), "\"");
-    out = chrome_put_place(out, row->ids, row->ids_bytes, op->begin_ns, op->end_ns);
-    out = json_decimal(PUT(out, "\"External id\":"), op->number);
+        end = chrome_put(end, name->json + 1, class_bytes);
+    end = PUT(value_number(PUT(end, "_"), op->name), "\"");
+    char *out = output_room(w->out, CHROME_EVENT_BYTES + 2 * (name ? name->json_bytes : 0));
+    out = chrome_begin_slice(w, out, "python_function", text, (size_t)(end - text), row,
+                             op->begin_ns, op->end_ns);
+    out = json_decimal(PUT(out, ",\"External id\":"), op->number);
     out = json_decimal(PUT(out, ",\"Ev Idx\":"), op->number - 1);
     out = json_decimal(PUT(out, ",\"Python id\":"), op->number);
     out = parent ? json_decimal(PUT(out, ",\"Python parent id\":"), parent->number)
@@ -150,7 +138,7 @@ static void put_module(struct trace_writer *w, const struct op *op, const struct
         out = PUT(out, ",\"traced\":true");
     if (!ended)
         out = PUT(out, ",\"open\":true");
-    output_advance(w->out, PUT(out, "}}"));
+    chrome_end_slice(w, out, 0);
 }
 
 /* Nothing that is open on its thread, operator or nested range, began later. */
@@ -181,7 +169,7 @@ int chrome_op(struct trace_writer *w, const struct slice *s)
 {
     if (s->op_change != OP_OPENED)
         return close_op(w, s->op, s->op_change == OP_CLOSED);
-    open_op(w, s->op);
+    s->op->row = chrome_open_nested(w, s->op->thread, s->op->begin_ns);
     return 0;
 }
 

@@ -20,32 +20,10 @@
 #define STEP_NAME        "ProfilerStep#"
 #define RANGE_TEXT_BYTES (6 * RECORD_BYTES_MAX + 2)
 #define RANGE_TEXTS      3 /* texts in one event */
+#define UNNAMED          "\"range\""
 
 _Static_assert(CHROME_EVENT_BYTES + RANGE_TEXTS * RANGE_TEXT_BYTES < OUTPUT_BUFFER_BYTES,
                "a range fits into the buffer");
-
-static char *put_name(char *out, const struct kernel_name *text)
-{
-    return text ? chrome_put(out, text->json, text->json_bytes) : PUT(out, "\"range\"");
-}
-
-char *chrome_put_start(char *out, const char *category)
-{
-    out = PUT(out, ",\n{\"ph\":\"X\",\"cat\":\"");
-    out = chrome_put(out, category, strlen(category));
-    return PUT(out, "\",\"name\":");
-}
-
-char *chrome_put_place(char *out, const char *ids, uint32_t ids_bytes, uint64_t begin_ns,
-                       uint64_t end_ns)
-{
-    out = PUT(out, ",\"pid\":");
-    out = chrome_put(out, ids, ids_bytes);
-    out = json_microseconds(out, begin_ns);
-    out = PUT(out, ",\"dur\":");
-    out = json_microseconds(out, end_ns - begin_ns);
-    return PUT(out, ",\"args\":{");
-}
 
 static char *put_payload(char *out, const struct range *range)
 {
@@ -117,13 +95,15 @@ static char *put_attributes(struct trace_writer *w, char *out, const struct rang
     if (range->domain) {
         text = range->domain_text;
         out = PUT(out, ",\"domain\":");
-        out = text ? put_name(out, text) : value_number(out, range->domain);
+        out =
+            text ? chrome_put(out, text->json, text->json_bytes) : value_number(out, range->domain);
     }
     if (range->category) {
         out = PUT(out, ",\"category\":");
         text = ranges_label(&w->walk->ranges, range->process, LABEL_OF_CATEGORY, range->domain,
                             range->category);
-        out = text ? put_name(out, text) : value_number(out, range->category);
+        out = text ? chrome_put(out, text->json, text->json_bytes)
+                   : value_number(out, range->category);
     }
     if (range->color) {
         out = json_hex(PUT(out, ",\"color\":\""), range->color);
@@ -136,15 +116,17 @@ static char *put_attributes(struct trace_writer *w, char *out, const struct rang
     return out;
 }
 
-static uint32_t text_bytes(const struct kernel_name *text)
+/* Up to the members behind its number; its begin and end are as they are shown. */
+static char *begin_range(struct trace_writer *w, const char *category,
+                         const struct kernel_name *text, uint64_t sequence,
+                         const struct trace_row *row, uint64_t begin_ns, uint64_t end_ns)
 {
-    return text ? text->json_bytes : 0;
-}
-
-static char *room(struct trace_writer *w, const struct kernel_name *text)
-{
-    return output_room(w->out, CHROME_EVENT_BYTES + text_bytes(text) +
-                                   (RANGE_TEXTS - 1) * RANGE_TEXT_BYTES);
+    size_t bytes = text ? text->json_bytes : sizeof UNNAMED - 1;
+    char *out =
+        output_room(w->out, CHROME_EVENT_BYTES + bytes + (RANGE_TEXTS - 1) * RANGE_TEXT_BYTES);
+    out = chrome_begin_slice(w, out, category, text ? text->json : UNNAMED, bytes, row, begin_ns,
+                             end_ns);
+    return json_decimal(PUT(out, ",\"External id\":"), sequence);
 }
 
 /* ---- steps ----------------------------------------------------------------------------------- */
@@ -154,22 +136,20 @@ static char *room(struct trace_writer *w, const struct kernel_name *text)
 static int put_step(struct trace_writer *w, struct process *p, uint64_t number, uint64_t begin_ns,
                     uint64_t end_ns, const char *made_of)
 {
+    char name[64];
     bool is_again = w->scope.steps && w->scope.steps->kind == STEPS_PROFILER;
     struct gpu_row *row = gpu_rows_get(&w->gpu_rows, p, ROW_STEP, 0, 0, begin_ns);
     if (!row)
         return GPUPROF_NO_MEMORY;
     int error = row->named ? 0 : chrome_name_row(w, row);
     gpu_row_fit(row, &begin_ns, &end_ns);
-    char *out = room(w, NULL);
-    out = chrome_put_start(out, is_again ? "step" : "user_annotation");
-    out = is_again ? PUT(out, "\"step ") : PUT(out, "\"" STEP_NAME);
-    out = json_decimal(out, number);
-    *out++ = '"';
-    out = chrome_put_place(out, row->row.ids, row->row.ids_bytes, begin_ns, end_ns);
-    out = PUT(out, "\"made of\":");
-    out = json_escape(out, made_of, strlen(made_of));
-    out = PUT(out, "}}");
-    output_advance(w->out, out);
+    int length = snprintf(name, sizeof name, is_again ? "\"step %llu\"" : "\"" STEP_NAME "%llu\"",
+                          (unsigned long long)number);
+    char *out = output_room(w->out, CHROME_EVENT_BYTES + RANGE_TEXT_BYTES);
+    out = chrome_begin_slice(w, out, is_again ? "step" : "user_annotation", name, (size_t)length,
+                             &row->row, begin_ns, end_ns);
+    out = json_escape(PUT(out, ",\"made of\":"), made_of, strlen(made_of));
+    chrome_end_slice(w, out, 0);
     chrome_reach_into(w, p, begin_ns, end_ns);
     chrome_span(w, p)->steps++;
     return error;
@@ -252,17 +232,15 @@ static const char *color_name(uint32_t color)
 }
 
 /* Its begin and end are as they are shown, and so is the place. */
-static void put_range(struct trace_writer *w, const struct range *range, const char *ids,
-                      uint32_t ids_bytes, bool ended)
+static void put_range(struct trace_writer *w, const struct range *range,
+                      const struct trace_row *row, bool ended)
 {
-    char *out = room(w, range->text);
-    out = put_name(chrome_put_start(out, "user_annotation"), range->text);
-    out = chrome_put_place(out, ids, ids_bytes, range->begin_ns, range->end_ns);
-    out = json_decimal(PUT(out, "\"External id\":"), range->sequence);
+    char *out = begin_range(w, "user_annotation", range->text, range->sequence, row,
+                            range->begin_ns, range->end_ns);
     out = put_attributes(w, out, range);
     if (!ended)
         out = PUT(out, ",\"open\":true");
-    *out++ = '}';
+    out = chrome_end_arguments(w, out, 0);
     if (range->color)
         out += sprintf(out, ",\"cname\":\"%s\"", color_name((uint32_t)range->color));
     *out++ = '}';
@@ -273,12 +251,9 @@ static void put_range(struct trace_writer *w, const struct range *range, const c
      */
     if (!w->scope.only || !range->used || !range->nested)
         return;
-    out = room(w, range->text);
-    out = put_name(chrome_put_start(out, "cpu_op"), range->text);
-    out = chrome_put_place(out, ids, ids_bytes, range->begin_ns, range->end_ns);
-    out = json_decimal(PUT(out, "\"External id\":"), range->sequence);
-    out = PUT(out, "}}");
-    output_advance(w->out, out);
+    out =
+        begin_range(w, "cpu_op", range->text, range->sequence, row, range->begin_ns, range->end_ns);
+    chrome_end_slice(w, out, 0);
 }
 
 static bool is_innermost(struct trace_writer *w, const struct range *closed)
@@ -321,18 +296,8 @@ static int close_range(struct trace_writer *w, const struct range *closed, bool 
         range.nested && is_innermost(w, closed), range.row, &range.begin_ns, &range.end_ns);
     if (!row)
         return GPUPROF_NO_MEMORY;
-    put_range(w, &range, row->ids, row->ids_bytes, ended);
+    put_range(w, &range, row, ended);
     return 0;
-}
-
-static void open_range(struct trace_writer *w, struct range *range)
-{
-    uint64_t begin_ns = chrome_time(w, range->begin_ns);
-    if (!range->nested)
-        return;
-    uint64_t shown_ns = trace_row_open(chrome_row(w, range->thread->index), begin_ns);
-    uint64_t moved = shown_ns - begin_ns;
-    range->row = moved < UINT32_MAX ? (uint32_t)moved : UINT32_MAX;
 }
 
 static void put_instant(struct trace_writer *w, const struct event *e, const char *name,
@@ -343,19 +308,12 @@ static void put_instant(struct trace_writer *w, const struct event *e, const cha
     char *out = output_room(w->out, CHROME_EVENT_BYTES + name_bytes + 2 * RANGE_TEXT_BYTES);
     out = PUT(out, ",\n{\"ph\":\"i\",\"s\":\"");
     *out++ = mark ? 't' : 'p';
-    out = PUT(out, "\",\"cat\":\"user_annotation\",\"name\":");
-    out = chrome_put(out, name, name_bytes);
-    out = PUT(out, ",\"pid\":");
-    out = chrome_put(out, row->ids, row->ids_bytes);
-    out = json_microseconds(out, at_ns);
-    out = PUT(out, ",\"args\":");
-    char *brace = out;
+    out = chrome_put(PUT(out, "\",\"cat\":\"user_annotation\",\"name\":"), name, name_bytes);
+    out = json_microseconds(chrome_put_ids(PUT(out, ",\"pid\":"), row), at_ns);
+    w->arguments = out = PUT(out, ",\"args\":");
     if (mark)
         out = put_attributes(w, out, mark);
-    *brace = '{';
-    out += out == brace;
-    out = PUT(out, "}}");
-    output_advance(w->out, out);
+    chrome_end_slice(w, out, 0);
     chrome_reach(w, e->process, at_ns, at_ns);
 }
 
@@ -423,7 +381,9 @@ int chrome_range(struct trace_writer *w, const struct slice *s)
     const struct event *e = &s->event;
     struct range *range = s->range;
     switch (s->change) {
-    case RANGE_OPENED: open_range(w, range); return 0;
+    case RANGE_OPENED:
+        range->row = range->nested ? chrome_open_nested(w, range->thread, range->begin_ns) : 0;
+        return 0;
     case RANGE_CLOSED: return close_range(w, range, true);
     case RANGE_LEFT: return close_range(w, range, false);
     case RANGE_MARKED:
@@ -464,12 +424,9 @@ int chrome_projected(void *context, const struct projection *p, const struct pro
     if (text && strncmp(text->shown, STEP_NAME, sizeof STEP_NAME - 1) == 0)
         return 0;
     int error = row->named ? 0 : chrome_name_row(w, row);
-    char *out = room(w, text);
-    out = put_name(chrome_put_start(out, "gpu_user_annotation"), text);
-    out = chrome_put_place(out, row->row.ids, row->row.ids_bytes, range->begin_ns, range->end_ns);
-    out = json_decimal(PUT(out, "\"External id\":"), range->sequence);
-    out = PUT(out, "}}");
-    output_advance(w->out, out);
+    char *out = begin_range(w, "gpu_user_annotation", text, range->sequence, &row->row,
+                            range->begin_ns, range->end_ns);
+    chrome_end_slice(w, out, 0);
     return error;
 }
 

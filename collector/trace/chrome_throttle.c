@@ -32,16 +32,14 @@ static int put_throttled(struct trace_writer *w, const struct throttled *t, unsi
         return GPUPROF_NO_MEMORY;
     int error = row->named ? 0 : chrome_name_row(w, row);
     gpu_row_fit(row, &begin_ns, &end_ns);
+    char name[64];
+    int length = snprintf(name, sizeof name, "\"throttled: %s\"", throttle_words[why]);
     char *out = output_room(w->out, CHROME_EVENT_BYTES);
-    out = PUT(chrome_put_start(out, "throttle"), "\"throttled: ");
-    out = chrome_put(out, throttle_words[why], strlen(throttle_words[why]));
-    *out++ = '"';
-    out = chrome_put_place(out, row->row.ids, row->row.ids_bytes, begin_ns, end_ns);
-    out = json_microseconds(PUT(out, "\"throttled (us)\":"), o->ns);
+    out = chrome_begin_slice(w, out, "throttle", name, (size_t)length, &row->row, begin_ns, end_ns);
+    out = json_microseconds(PUT(out, ",\"throttled (us)\":"), o->ns);
     out = json_microseconds(PUT(out, ",\"of the time (%)\":"),
                             (uint64_t)((double)o->ns * 1e5 / (double)(o->end_ns - o->begin_ns)));
-    out = PUT(out, "}}");
-    output_advance(w->out, out);
+    chrome_end_slice(w, out, 0);
     chrome_reach(w, t->source->process, begin_ns, end_ns);
     return error;
 }
@@ -57,12 +55,9 @@ static int end_throttled(struct trace_writer *w, struct throttled *t, unsigned w
 static struct throttled *throttled_of(struct trace_writer *w, const struct device_source *source)
 {
     while (w->throttled_count <= source->place) {
-        struct throttled *list =
-            array_room(w->throttled, w->throttled_count, &w->throttled_capacity, sizeof *list, 8);
-        if (!list)
+        if (!ARRAY_ROOM(w->throttled, w->throttled_count, w->throttled_capacity, 8))
             return NULL;
-        w->throttled = list;
-        list[w->throttled_count++] = (struct throttled){0};
+        w->throttled[w->throttled_count++] = (struct throttled){0};
     }
     struct throttled *t = &w->throttled[source->place];
     t->source = source;

@@ -8,7 +8,6 @@
 #include <string.h>
 
 #include "api/api.h"
-#include "api/api_error.h"
 #include "base/array.h"
 #include "base/json_text.h"
 #include "error.h"
@@ -222,24 +221,12 @@ static inline char *put_arg(struct trace_writer *w, char *out, const struct slic
 static char *put_flags(char *out, const struct event *e)
 {
     const struct record *r = e->record;
-    if (r->result && !(r->flags & (RECORD_OPEN | RECORD_STALE))) {
-        const char *name = api_error_name(e->function->domain, r->result);
-        out = PUT(out, ",\"result\":");
-        out = value_signed(out, (uint32_t)r->result);
-        if (name) {
-            out = PUT(out, ",\"error\":\"");
-            out = chrome_put(out, name, strlen(name));
-            *out++ = '"';
-        }
-    }
-    if (r->correlation) {
-        out = PUT(out, ",\"correlation\":");
-        out = json_decimal(out, r->correlation);
-    }
-    if (r->weight > 1) {
-        out = PUT(out, ",\"weight\":");
-        out = json_decimal(out, r->weight);
-    }
+    if (r->result && !(r->flags & (RECORD_OPEN | RECORD_STALE)))
+        out = chrome_put_result(out, e->function, r->result);
+    if (r->correlation)
+        out = json_decimal(PUT(out, ",\"correlation\":"), r->correlation);
+    if (r->weight > 1)
+        out = json_decimal(PUT(out, ",\"weight\":"), r->weight);
     if (r->flags & RECORD_CAPTURED)
         out = PUT(out, ",\"captured\":true");
     if (r->flags & RECORD_NESTED)
@@ -259,8 +246,9 @@ static char *put_external_id(char *out, const struct slice *s)
     struct range *range = op ? NULL : walk_range(s, true);
     if (range)
         range->used = true;
-    out = PUT(out, ",\"External id\":");
-    return json_decimal(out, op ? op->number : range ? range->sequence : 0);
+    return json_decimal(PUT(out, ",\"External id\":"), op      ? op->number
+                                                       : range ? range->sequence
+                                                               : 0);
 }
 
 /* What is captured runs later, and a nested launch is a part of one. */
@@ -300,9 +288,7 @@ static int take_call(struct trace_writer *w, const struct slice *s)
     out = json_microseconds(out, end_ns - begin_ns);
     if (e->record->correlation && chrome_binds(w, e->function))
         out = chrome_put_binding(out, e->process->index, e->record->correlation, true);
-    out = PUT(out, ",\"args\":");
-    /* Every member begins with a comma; the first one's place is taken by the brace. */
-    char *brace = out;
+    w->arguments = out = PUT(out, ",\"args\":");
     for (unsigned i = 0; i < e->record->arg_count; i++) {
         unsigned kind = pieces->kinds[i];
         uint64_t value;
@@ -316,15 +302,7 @@ static int take_call(struct trace_writer *w, const struct slice *s)
     if (w->scope.survey && e->record->correlation)
         out = put_external_id(out, s);
     out = json_copy(out, pieces->tail.text, pieces->tail.length);
-    if (stack)
-        out = chrome_put_stack(w, out, stack);
-    *brace = '{';
-    out += out == brace;
-    out = PUT(out, "}");
-    if (stack)
-        out = json_decimal(PUT(out, ",\"sf\":"), w->frame_numbers[stack - 1]);
-    *out++ = '}';
-    output_advance(w->out, out);
+    chrome_end_slice(w, out, stack);
     w->calls++;
     chrome_reach(w, e->process, begin_ns, end_ns);
     return pieces->launches ? count_launch(w, e, begin_ns) : 0;

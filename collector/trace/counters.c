@@ -79,11 +79,8 @@ struct series *counters_add(struct counters *c, bool is_level)
         c->left_out++;
         return NULL;
     }
-    struct series **grown =
-        array_room(c->series, c->count, &c->capacity, sizeof(struct series *), 16);
-    if (!grown)
+    if (!ARRAY_ROOM(c->series, c->count, c->capacity, 16))
         return NULL;
-    c->series = grown;
     if ((c->count + 1) * c->buckets > BUCKETS_MAX) {
         widen(c);
         c->buckets /= 2;

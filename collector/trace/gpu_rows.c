@@ -120,21 +120,17 @@ static struct gpu_row *row_make(struct gpu_rows *g, struct process *p, enum row_
     uint32_t pid = p->shown_pid;
     if (!of_process && gpu_rows_pid(g, p, device, &pid) < 0)
         return NULL;
-    struct gpu_row **rows =
-        array_room(g->rows, g->count, &g->capacity, sizeof(struct gpu_row *), 64);
-    if (!rows)
-        return NULL;
-    g->rows = rows;
-    struct gpu_row *row = calloc(1, sizeof *row);
+    struct gpu_row *row =
+        ARRAY_ROOM(g->rows, g->count, g->capacity, 64) ? malloc(sizeof *row) : NULL;
     if (!row)
         return NULL;
-    row->process = p;
-    row->device = device;
-    row->stream = stream;
-    row->kind = kind;
-    row->lane = lane;
-    row->pid = pid;
-    row->tid = row_tid(g, p, kind, stream, lane);
+    *row = (struct gpu_row){.process = p,
+                            .device = device,
+                            .stream = stream,
+                            .kind = kind,
+                            .lane = lane,
+                            .pid = pid,
+                            .tid = row_tid(g, p, kind, stream, lane)};
     trace_row_name(&row->row, row->pid, row->tid);
     g->rows[g->count++] = row;
     return row;

@@ -3,6 +3,8 @@
 
 #include <stdlib.h>
 
+#include "base/array.h"
+
 #define PART_BYTES     (256u << 10) /* of packets that are compressed together; 512 KiB at most */
 #define PART_BYTES_MAX (448u << 10)
 #define ENDS_MAX       65536
@@ -150,16 +152,11 @@ static void put_ends_until(struct track_packets *t, uint64_t ns)
 
 static bool has_room(struct track_packets *t)
 {
-    if (t->end_count < t->end_room)
-        return true;
-    uint32_t room = t->end_room ? 2 * t->end_room : 256;
-    struct track_end *grown = room <= ENDS_MAX ? realloc(t->ends, room * sizeof *grown) : NULL;
-    t->failed |= !grown && room <= ENDS_MAX;
-    if (!grown)
+    if (t->end_count == ENDS_MAX)
         return false;
-    t->ends = grown;
-    t->end_room = room;
-    return true;
+    bool has = ARRAY_ROOM(t->ends, t->end_count, t->end_room, 256);
+    t->failed |= !has;
+    return has;
 }
 
 void track_packets_end(struct track_packets *t, uint64_t ns, uint64_t track)
