@@ -551,7 +551,7 @@ bool finding_gpu_is_copy(uint64_t what)
     return what & WHAT_COPY;
 }
 
-int finding_gpu_name(struct finding_gpu *g, const char *raw, uint64_t *what)
+int finding_gpu_name(struct finding_gpu *g, const char *raw, uint32_t *what)
 {
     const struct kernel_name *name = NULL;
     uint32_t place = 0;

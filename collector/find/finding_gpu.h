@@ -158,7 +158,7 @@ int finding_gpu_devices(struct finding_gpu *g, const struct idle *idle);
 /* Likewise: is that a copy, and not a name? And the number of a name (NULL: of none).
  * 0 or GPUPROF_NO_MEMORY. */
 bool finding_gpu_is_copy(uint64_t what);
-int finding_gpu_name(struct finding_gpu *g, const char *raw, uint64_t *what);
+int finding_gpu_name(struct finding_gpu *g, const char *raw, uint32_t *what);
 
 /* The name of what a sum of these findings is of, as people know it; a view or `text`. */
 const char *finding_gpu_text(const struct finding_gpu *g, uint64_t what,

@@ -14,6 +14,7 @@
 #include "crc32c.h"
 #include "error.h"
 #include "read/foreign.h"
+#include "read/process.h"
 
 #define CHECKED_FROM 16u /* what is in front of it the CRC does not cover */
 #define HEADER_BYTES (CHECKED_FROM + 16 + SHA256_BASE64_BYTES - 1)
@@ -198,6 +199,180 @@ void part_get_spans(struct part *p, const uint8_t **data, size_t *length, uint64
     *count = p->has_failed ? 0 : *count;
 }
 
+/* ---- members of structs ---------------------------------------------------------------------- */
+
+static uint64_t load(const void *at, uint32_t bytes)
+{
+    switch (bytes) {
+    case 1: return *(const uint8_t *)at;
+    case 2: return *(const uint16_t *)at;
+    case 4: return *(const uint32_t *)at;
+    default: return *(const uint64_t *)at;
+    }
+}
+
+static void store(void *at, uint32_t bytes, uint64_t number)
+{
+    switch (bytes) {
+    case 1: *(uint8_t *)at = (uint8_t)number; break;
+    case 2: *(uint16_t *)at = (uint16_t)number; break;
+    case 4: *(uint32_t *)at = (uint32_t)number; break;
+    default: *(uint64_t *)at = number;
+    }
+}
+
+static uint64_t joined(enum part_join join, uint64_t there, uint64_t read)
+{
+    switch (join) {
+    case PART_ADD: return there + read;
+    case PART_OR: return there | read;
+    case PART_FIRST: return there && (!read || there < read) ? there : read;
+    case PART_LAST: return there > read ? there : read;
+    default: return read;
+    }
+}
+
+static void carry_number(struct part *p, const struct part_field *f, void *at)
+{
+    uint64_t there = load(at, f->bytes), number = there;
+    uint64_t end = f->kind == PART_FLAG ? 2 : f->bytes < 8 ? 1ull << 8 * f->bytes : 0;
+    part_number(p, &number);
+    p->has_failed |= (end && number >= end) || (f->below && number >= f->below);
+    if (!p->is_written && !p->has_failed)
+        store(at, f->bytes, joined(f->join, there, number));
+}
+
+static void carry_numbers(struct part *p, const struct part_field *f, uint64_t *numbers)
+{
+    for (uint32_t i = 0; i < f->bytes / sizeof *numbers; i++)
+        part_number(p, &numbers[i]);
+}
+
+static void carry_text(struct part *p, const struct part_field *f, void *at)
+{
+    const char *text = at;
+    char *copy = NULL;
+    if (f->kind != PART_CHARS)
+        memcpy(&text, at, sizeof text);
+    part_text(p, &text);
+    p->has_failed |= (f->is_needed || f->kind == PART_CHARS) && !text;
+    p->has_failed |= f->kind == PART_CHARS && text && strlen(text) >= f->bytes;
+    if (p->is_written || p->has_failed)
+        return;
+    if (f->kind == PART_OWNED && text && !(copy = strdup(text)))
+        p->has_failed = p->is_short = true;
+    if (f->kind == PART_CHARS)
+        memcpy(at, text, strlen(text) + 1);
+    else
+        memcpy(at, f->kind == PART_OWNED ? (const void *)&copy : &text, sizeof text);
+}
+
+static void carry_process(struct part *p, const struct part_field *f, void *at)
+{
+    const struct process *process = NULL;
+    uint32_t index = f->kind == PART_PROCESS_INDEX ? *(uint32_t *)at : 0;
+    if (f->kind == PART_PROCESS)
+        memcpy(&process, at, sizeof process);
+    index = process ? process->index : index;
+    part_u32(p, &index);
+    if (p->is_written || (p->has_failed |= index >= p->process_count))
+        return;
+    process = p->processes[index];
+    if (f->kind == PART_PROCESS)
+        memcpy(at, &process, sizeof process);
+    else
+        *(uint32_t *)at = process->index;
+}
+
+static void carry_device(struct part *p, uint32_t *device)
+{
+    uint32_t there = *device;
+    part_u32(p, &there);
+    if (!p->is_written)
+        *device = part_device(p, there);
+}
+
+static void carry(struct part *p, const struct part_field *f, uint8_t *of);
+
+static void carry_list(struct part *p, const struct part_field *f, uint8_t *of)
+{
+    uint32_t *there = (uint32_t *)(void *)(of + f->count_at), count = *there;
+    uint8_t *list;
+    part_rows(p, &count, f->items);
+    p->has_failed |= f->below && count >= f->below;
+    memcpy(&list, of + f->at, sizeof list);
+    if (!p->is_written) {
+        list = p->has_failed ? NULL : calloc(count + 1u, f->item_bytes);
+        p->is_short |= !list && !p->has_failed;
+        p->has_failed |= !list;
+        *there = list ? count : 0;
+        memcpy(of + f->at, &list, sizeof list);
+    }
+    for (uint32_t i = 0; i < count && !p->has_failed; i++)
+        carry(p, f->items, list + (size_t)i * f->item_bytes);
+}
+
+static void carry(struct part *p, const struct part_field *f, uint8_t *of)
+{
+    for (; f->kind != PART_END && !p->has_failed; f++) {
+        void *at = of + f->at;
+        switch (f->kind) {
+        case PART_NUMBER:
+        case PART_FLAG: carry_number(p, f, at); break;
+        case PART_NUMBERS: carry_numbers(p, f, at); break;
+        case PART_PROCESS:
+        case PART_PROCESS_INDEX: carry_process(p, f, at); break;
+        case PART_DEVICE: carry_device(p, at); break;
+        case PART_ITEMS: carry_list(p, f, of); break;
+        default: carry_text(p, f, at);
+        }
+    }
+}
+
+void part_put(struct part *p, const struct part_field *fields, const void *from)
+{
+    carry(p, fields, (uint8_t *)(uintptr_t)from);
+}
+
+void part_get(struct part *p, const struct part_field *fields, void *to)
+{
+    carry(p, fields, to);
+}
+
+void part_put_row(struct part *p, const struct part_field *fields, const void *from)
+{
+    part_flag(p, &(bool){true});
+    part_put(p, fields, from);
+}
+
+void part_put_end(struct part *p)
+{
+    part_flag(p, &(bool){false});
+}
+
+bool part_get_row(struct part *p, const struct part_field *fields, void *to)
+{
+    bool has_row = false;
+    part_flag(p, &has_row);
+    if (has_row)
+        part_get(p, fields, to);
+    return has_row && !p->has_failed;
+}
+
+uint32_t part_rows(struct part *p, uint32_t *count, const struct part_field *fields)
+{
+    uint32_t bytes = 0;
+    for (const struct part_field *f = fields; f->kind != PART_END; f++)
+        bytes += f->kind == PART_NUMBERS ? f->bytes / 8 : 1;
+    return part_count(p, count, bytes);
+}
+
+uint32_t part_device(struct part *p, uint32_t device)
+{
+    p->has_failed |= device >= p->device_count;
+    return p->has_failed ? UINT32_MAX : p->devices[device];
+}
+
 /* ---- the file -------------------------------------------------------------------------------- */
 
 void part_write(const struct part *p, FILE *out)
@@ -280,5 +455,6 @@ enum exit_code part_read(struct part *p, const char *path)
 void part_release(struct part *p)
 {
     free(p->data);
+    free(p->devices);
     *p = (struct part){0};
 }

@@ -11,10 +11,9 @@
  *     44 bytes the set: the hash of all processes of all shares (share.h)
  *     ...      the values
  *
- * all little-endian. Values are numbers (LEB128) and texts (their length, their bytes, a zero);
- * which ones, part_report.c and gpu_report_part.c say: one function goes through them in both
- * directions. A reader takes its own version only: parts live for as long as a job's report is
- * made.
+ * all little-endian. Values are numbers (LEB128) and texts (their length, their bytes, a zero).
+ * Which members of a struct they are, a table of fields says: it is good for both directions. A
+ * reader takes its own version only: parts live for as long as a job's report is made.
  *
  * Memory: a part is read whole, PART_BYTES_MAX at most; what is made of it is at most 128 times its
  * size, since every count is held against the bytes that are left, and 5 KB for each device that it
@@ -24,6 +23,7 @@
 #define GPUPROF_COLLECTOR_PART_FILE_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdio.h>
 
 #include "base/exit_code.h"
@@ -45,11 +45,102 @@ struct part {
     char set[SHA256_BASE64_BYTES];
     bool is_written; /* or read */
     bool has_failed; /* no memory, or it does not hold what its own counts say */
+    bool is_short;   /* no memory where it was read */
+    bool has_more;   /* something had more rows than there was room for */
     uint8_t *data;   /* owned: the values */
     size_t length;
     size_t capacity;
     size_t at; /* of the next value, where it is read */
+    /* What its numbers of processes and devices mean, where it is read. */
+    struct process *const *processes; /* a view */
+    uint32_t process_count;
+    uint32_t *devices; /* owned */
+    uint32_t device_count;
 };
+
+/* ---- members of structs ---- */
+
+enum part_kind {
+    PART_END,
+    PART_NUMBER,  /* of the member's width */
+    PART_FLAG,    /* a bool */
+    PART_NUMBERS, /* an array of uint64_t, or a struct of nothing else */
+    PART_CHARS,   /* an array of char, with a text that is shorter than it */
+    PART_TEXT,    /* const char *: of the part, where it is read; NULL is kept */
+    PART_OWNED,   /* char *: likewise, but a copy */
+    PART_PROCESS, /* struct process * */
+    PART_PROCESS_INDEX,
+    PART_DEVICE, /* a uint32_t, its place among the devices of idle time */
+    PART_ITEMS   /* a list that is allocated where it is read */
+};
+
+/* What is read replaces a number that is there, or is joined to it. */
+enum part_join {
+    PART_SET,
+    PART_ADD,
+    PART_OR,
+    PART_FIRST, /* the least that is not 0 */
+    PART_LAST   /* the most */
+};
+
+struct part_field {
+    uint32_t at, bytes; /* of the member */
+    enum part_kind kind;
+    uint32_t below;      /* a number is less than this, a list has fewer items; 0: it is any */
+    bool is_needed;      /* a text is not NULL */
+    enum part_join join; /* of numbers and flags */
+    uint32_t count_at, item_bytes; /* of a list: the uint32_t that counts it, and its items */
+    const struct part_field *items;
+};
+
+#define PART_AS(type, member, as, ...)                                                             \
+    {                                                                                              \
+        .at = offsetof(type, member), .bytes = sizeof(((type *)0)->member), .kind = as,            \
+        ##__VA_ARGS__                                                                              \
+    }
+/* By what the member is. */
+#define PART(type, member, ...)                                                                    \
+    PART_AS(type, member, PART_KIND_OF(((type *)0)->member), ##__VA_ARGS__)
+/* Members from one to another, which are PART_NUMBERS altogether. */
+#define PART_SPAN(type, first, last)                                                               \
+    {                                                                                              \
+        .at = offsetof(type, first), .kind = PART_NUMBERS,                                         \
+        .bytes = offsetof(type, last) + sizeof(((type *)0)->last) - offsetof(type, first)          \
+    }
+#define PART_LIST(type, member, count_member, fields, ...)                                         \
+    PART_AS(type, member, PART_ITEMS, .count_at = offsetof(type, count_member), .items = fields,   \
+            .item_bytes = sizeof *((type *)0)->member, ##__VA_ARGS__)
+#define PART_KIND_OF(member)                                                                       \
+    _Generic(&(member), uint64_t *                                                                 \
+             : PART_NUMBER, uint32_t *                                                             \
+             : PART_NUMBER, int32_t *                                                              \
+             : PART_NUMBER, uint16_t *                                                             \
+             : PART_NUMBER, uint8_t *                                                              \
+             : PART_NUMBER, bool *                                                                 \
+             : PART_FLAG, const char **                                                            \
+             : PART_TEXT, char **                                                                  \
+             : PART_OWNED, struct process **                                                       \
+             : PART_PROCESS, const struct process **                                               \
+             : PART_PROCESS, default                                                               \
+             : _Generic((member), char * : PART_CHARS, default : PART_NUMBERS))
+
+/* Fields end with one of kind PART_END. What is owned of what was read the reader frees, also if it
+ * failed. */
+void part_put(struct part *p, const struct part_field *fields, const void *from);
+void part_get(struct part *p, const struct part_field *fields, void *to);
+
+/* Rows one behind the other, and their end. False: that, or it failed. */
+void part_put_row(struct part *p, const struct part_field *fields, const void *from);
+void part_put_end(struct part *p);
+bool part_get_row(struct part *p, const struct part_field *fields, void *to);
+
+/* How many structs of these fields follow. Returns *count. */
+uint32_t part_rows(struct part *p, uint32_t *count, const struct part_field *fields);
+
+/* What number `device` of the part means; UINT32_MAX, and failed: there is none. */
+uint32_t part_device(struct part *p, uint32_t device);
+
+/* ---- single values ---- */
 
 void part_number(struct part *p, uint64_t *number);
 void part_numbers(struct part *p, uint64_t *const *numbers, unsigned count);

@@ -1,28 +1,26 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "report/collective_part.h"
-
+/*
+ * Collectives in a part, as far as nothing is to be told of them: of each order of calls what its
+ * ranks have called, in a number. If all parts have the same of it, and no process has left
+ * anything unfinished, nobody has called something else than others and nobody waits. If not, it
+ * may be that something is to be told, and only all recordings together know: PART_COLLECTIVES.
+ */
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/array.h"
 #include "error.h"
-
-#define CALLED_BYTES 6 /* in a part, at least */
+#include "report/part_report.h"
 
 struct called_part {
-    uint64_t communicator; /* its id */
-    uint32_t kind, from, to;
+    uint64_t order[4]; /* of calls: id of the communicator, kind, from, to */
     uint64_t called, hash;
 };
 
-static void carry(struct part *p, struct called_part *c)
-{
-    part_number(p, &c->communicator);
-    part_u32(p, &c->kind);
-    part_u32(p, &c->from);
-    part_u32(p, &c->to);
-    part_number(p, &c->called);
-    part_number(p, &c->hash);
-}
+static const struct part_field fields[] = {PART(struct called_part, order),
+                                           PART(struct called_part, called),
+                                           PART(struct called_part, hash),
+                                           {0}};
 
 /* Of the making of communicators nothing is compared. */
 static bool is_compared(const struct channel *of)
@@ -50,64 +48,51 @@ bool collective_part_is_doubtful(const struct hang *h)
     return false;
 }
 
-void collective_part_put(const struct collectives *c, struct part *p)
+static int put(struct report *r, struct part *p)
 {
-    uint32_t count = 0;
-    for (uint32_t i = 0; i < c->channel_count; i++)
-        count += is_compared(&c->channels[i]);
-    part_count(p, &count, CALLED_BYTES);
+    const struct collectives *c = &r->hang.collectives;
     for (uint32_t i = 0; i < c->channel_count; i++) {
         const struct channel *of = &c->channels[i];
         if (!is_compared(of))
             continue;
         const struct channel_part *part = &c->parts[of->first - 1];
         bool is_message = of->kind == COLLECTIVE_MESSAGE;
-        carry(p, &(struct called_part){.communicator = c->communicators[of->communicator].id,
-                                       .kind = of->kind,
-                                       .from = is_message ? of->from : 0,
-                                       .to = is_message ? of->to : 0,
-                                       .called = part->called,
-                                       .hash = part->hash});
+        part_put_row(p, fields,
+                     &(struct called_part){{c->communicators[of->communicator].id, of->kind,
+                                            is_message ? of->from : 0, is_message ? of->to : 0},
+                                           part->called,
+                                           part->hash});
     }
+    part_put_end(p);
+    return 0;
 }
 
-int collective_part_add(struct called_parts *c, struct part *p)
+static int add(struct combination *c, struct part *p)
 {
-    uint32_t count = 0;
-    part_count(p, &count, CALLED_BYTES);
-    for (uint32_t i = 0; i < count && !p->has_failed; i++) {
-        struct called_part *list = array_room(c->list, c->count, &c->capacity, sizeof *list, 64);
-        if (!list)
+    for (struct called_part row = {0}; part_get_row(p, fields, &row);) {
+        if (!ARRAY_ROOM(c->called, c->called_count, c->called_capacity, 64))
             return GPUPROF_NO_MEMORY;
-        c->list = list;
-        list[c->count] = (struct called_part){0};
-        carry(p, &list[c->count++]);
+        c->called[c->called_count++] = row;
     }
     return 0;
 }
 
-/* By what order of calls it is. */
 static int compare(const void *left, const void *right)
 {
-    const struct called_part *a = left, *b = right;
-    const uint64_t keys[][2] = {
-        {a->communicator, b->communicator}, {a->kind, b->kind}, {a->from, b->from}, {a->to, b->to}};
-    int order = 0;
-    for (unsigned i = 0; !order && i < sizeof keys / sizeof keys[0]; i++)
-        order = (keys[i][0] > keys[i][1]) - (keys[i][0] < keys[i][1]);
-    return order;
+    return memcmp(left, right, sizeof((struct called_part *)0)->order);
 }
 
-bool collective_part_add_end(struct called_parts *c)
+/* Have they all called the same? */
+static int end(struct combination *c)
 {
-    bool is_same = true;
-    if (c->count)
-        qsort(c->list, c->count, sizeof *c->list, compare);
-    for (uint32_t i = 1; i < c->count; i++) {
-        const struct called_part *a = &c->list[i - 1], *b = &c->list[i];
-        is_same &= compare(a, b) != 0 || (a->called == b->called && a->hash == b->hash);
+    if (c->called_count)
+        qsort(c->called, c->called_count, sizeof *c->called, compare);
+    for (uint32_t i = 1; i < c->called_count; i++) {
+        const struct called_part *a = &c->called[i - 1], *b = &c->called[i];
+        if (compare(a, b) == 0 && (a->called != b->called || a->hash != b->hash))
+            c->report.missing |= PART_COLLECTIVES;
     }
-    free(c->list);
-    *c = (struct called_parts){0};
-    return is_same;
+    return 0;
 }
+
+const struct part_section collective_part = {put, add, end};

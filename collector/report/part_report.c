@@ -11,14 +11,11 @@
 #include "base/array.h"
 #include "base/message.h"
 #include "error.h"
-#include "report/collective_part.h"
+#include "find/findings.h"
+#include "find/idle.h"
 #include "report/gpu_report_part.h"
 #include "report/library_part.h"
 #include "report/op_part.h"
-#include "report/process_part.h"
-#include "report/step_part.h"
-
-#define FAILURE_BYTES 8 /* in a part, at least */
 
 /* Tables that need every event in one place, and of a combination are empty. */
 static bool is_asked_for(const struct table_info *info)
@@ -78,298 +75,213 @@ static unsigned find_missing(const struct report *r)
     return missing;
 }
 
-/* ---- sums ------------------------------------------------------------------------------------ */
+/* ---- what there is one of -------------------------------------------------------------------- */
 
-/* What there is one of, in each part. */
-struct whole {
-    uint64_t origin_ns, calls, errors, total_ns, copy_calls, copy_bytes, begin_ns, end_ns,
-        wall_begin_ns, wall_end_ns, failures_others, ooms;
-    uint32_t threads, own_threads, unread_files, missing;
-    bool is_estimated, has_dropped, has_few_times;
-};
+static const struct part_field whole_fields[] = {
+    PART(struct report, walk.survey.origin_ns, .join = PART_FIRST),
+    PART(struct report, calls, .join = PART_ADD),
+    PART(struct report, errors, .join = PART_ADD),
+    PART(struct report, total_ns, .join = PART_ADD),
+    PART(struct report, copy_calls, .join = PART_ADD),
+    PART(struct report, copy_bytes, .join = PART_ADD),
+    PART(struct report, begin_ns, .join = PART_FIRST),
+    PART(struct report, end_ns, .join = PART_LAST),
+    PART(struct report, wall_begin_ns, .join = PART_FIRST),
+    PART(struct report, wall_end_ns, .join = PART_LAST),
+    PART(struct report, failures.others, .join = PART_ADD),
+    PART(struct report, signs.ooms, .join = PART_ADD),
+    PART(struct report, missing, .join = PART_OR),
+    PART(struct report, is_estimated, .join = PART_OR),
+    {0}};
 
-static void carry_whole(struct part *p, struct whole *w)
+static const struct part_field recording_fields[] = {
+    PART(struct recording, thread_count, .join = PART_ADD),
+    PART(struct recording, own_thread_count, .join = PART_ADD),
+    PART(struct recording, unread_files, .join = PART_ADD),
+    {0}};
+
+static int put_whole(struct report *r, struct part *p)
 {
-    uint64_t *const numbers[] = {&w->origin_ns,   &w->calls,           &w->errors,
-                                 &w->total_ns,    &w->copy_calls,      &w->copy_bytes,
-                                 &w->begin_ns,    &w->end_ns,          &w->wall_begin_ns,
-                                 &w->wall_end_ns, &w->failures_others, &w->ooms};
-    part_numbers(p, numbers, sizeof numbers / sizeof numbers[0]);
-    part_u32(p, &w->threads);
-    part_u32(p, &w->own_threads);
-    part_u32(p, &w->unread_files);
-    part_u32(p, &w->missing);
-    part_flag(p, &w->is_estimated);
-    part_flag(p, &w->has_dropped);
-    part_flag(p, &w->has_few_times);
-    p->has_failed |= w->wall_end_ns < w->wall_begin_ns;
+    r->missing = find_missing(r);
+    part_put(p, whole_fields, r);
+    part_put(p, recording_fields, r->rec);
+    part_flag(p, &(bool){r->walk.kernels.dropped || r->walk.texts.dropped});
+    part_flag(p, &(bool){!r->histogram_rows});
+    return 0;
 }
 
-/* The number and the name of a function are all that tables show of it. */
-static void carry_function(struct part *p, struct function *f)
+static int add_whole(struct combination *c, struct part *p)
 {
-    uint32_t domain = f->domain;
-    part_u32(p, &domain);
-    part_text(p, &f->name);
-    p->has_failed |= domain > UINT8_MAX || !f->name;
-    f->domain = (uint8_t)domain;
+    bool has_dropped = false, has_few_times = false;
+    part_get(p, whole_fields, &c->report);
+    part_get(p, recording_fields, &c->rec);
+    part_flag(p, &has_dropped);
+    part_flag(p, &has_few_times);
+    c->report.walk.kernels.dropped += has_dropped;
+    c->has_few_times |= has_few_times;
+    p->has_failed |= c->report.wall_end_ns < c->report.wall_begin_ns;
+    return 0;
 }
 
-static void carry_failure(struct part *p, struct function *f, struct failure *row,
-                          uint32_t *process, struct thread *thread)
+static int end_whole(struct combination *c)
 {
-    char name[THREAD_NAME_BYTES_MAX + 1];
-    const char *text = name;
-    uint64_t result = (uint32_t)row->result;
-    memcpy(name, thread->name, sizeof name);
-    carry_function(p, f);
-    part_number(p, &result);
-    part_u32(p, process);
-    part_u32(p, &thread->number);
-    part_u32(p, &thread->tid);
-    part_text(p, &text);
-    part_number(p, &row->count);
-    part_number(p, &row->first_ns);
-    part_number(p, &row->begin_ns);
-    p->has_failed |= result > UINT32_MAX || !text || strlen(text) >= sizeof thread->name;
-    row->result = (int32_t)(uint32_t)result;
-    if (!p->has_failed && !p->is_written)
-        memcpy(thread->name, text, strlen(text) + 1);
+    report_sum_up(&c->report);
+    return 0;
 }
 
-static void put_process(struct part *p, const struct report *r, const struct process *process)
+static int put_sums(struct report *r, struct part *p)
 {
-    uint32_t index = process->index;
-    struct process_told told = {.losses = r->walk.losses[index],
-                                .calls = r->process_calls[index],
-                                .window = r->walk.recorded[index].window};
-    process_part_put(p, process, &told);
-}
-
-int part_report_put(struct report *r, struct part *p)
-{
-    const struct recording *rec = r->rec;
-    struct whole w = {.origin_ns = r->walk.survey.origin_ns,
-                      .calls = r->calls,
-                      .errors = r->errors,
-                      .total_ns = r->total_ns,
-                      .copy_calls = r->copy_calls,
-                      .copy_bytes = r->copy_bytes,
-                      .begin_ns = r->begin_ns,
-                      .end_ns = r->end_ns,
-                      .wall_begin_ns = r->wall_begin_ns,
-                      .wall_end_ns = r->wall_end_ns,
-                      .failures_others = r->failures.others,
-                      .ooms = r->signs.ooms,
-                      .threads = rec->thread_count,
-                      .own_threads = rec->own_thread_count,
-                      .unread_files = rec->unread_files,
-                      .missing = find_missing(r),
-                      .is_estimated = r->is_estimated,
-                      .has_dropped = r->walk.kernels.dropped || r->walk.texts.dropped,
-                      .has_few_times = !r->histogram_rows};
-    uint32_t count = rec->count;
-    p->is_written = true;
-    part_count(p, &count, PROCESS_PART_BYTES);
-    for (uint32_t i = 0; i < rec->count; i++)
-        put_process(p, r, rec->processes[i]);
-    idle_part_put_devices(r->idle, p);
-    carry_whole(p, &w);
     for (unsigned i = 0; i < ANALYSES_COUNT; i++)
         if (analyses[i]->table.by == BY_NAME)
             sums_put(&r->sums[i], p); /* without rows, where nobody asked for it */
-    part_count(p, &r->failures.count, FAILURE_BYTES);
-    for (uint32_t i = 0; i < r->failures.count; i++) {
-        struct failure *row = &r->failures.rows[i];
-        struct function f = *row->function;
-        struct thread thread = *row->thread;
-        carry_failure(p, &f, row, &(uint32_t){row->process->index}, &thread);
-    }
-    gpu_report_put(r->gpu, p, r->libraries);
-    step_part_put(r->marks, p);
-    op_part_put(r->ops, p);
-    collective_part_put(&r->hang.collectives, p);
-    int error = library_part_put(r->libraries, p);
-    if (error == 0)
-        error = idle_part_put(r->idle, p);
-    if (error == 0)
-        error = finding_part_put(r->findings, p);
-    return error == 0 && p->has_failed ? GPUPROF_NO_MEMORY : error;
+    return 0;
 }
 
-/* ---- a combination --------------------------------------------------------------------------- */
-
-/* New memory of so many bytes that the list keeps. */
-static void *keep(void ***list, uint32_t *count, uint32_t *capacity, size_t bytes)
+static int add_sums(struct combination *c, struct part *p)
 {
-    void **grown = array_room(*list, *count, capacity, sizeof *grown, 64);
-    if (!grown)
-        return NULL;
-    *list = grown;
-    grown[*count] = calloc(1, bytes);
-    return grown[*count] ? grown[(*count)++] : NULL;
-}
-
-static int add_processes(struct combination *c, struct part *p, uint64_t bytes)
-{
-    uint32_t count = 0;
     int error = 0;
-    part_count(p, &count, PROCESS_PART_BYTES);
-    for (uint32_t i = 0; i < count && error == 0 && !p->has_failed; i++) {
-        struct recording *rec = &c->rec;
-        struct process **list =
-            array_room(rec->processes, rec->count, &rec->capacity, sizeof *list, 64);
-        struct process *process = list ? calloc(1, sizeof *process) : NULL;
-        struct process_told *told =
-            array_room(c->told, rec->count, &c->told_capacity, sizeof *told, 64);
-        rec->processes = list ? list : rec->processes;
-        c->told = told ? told : c->told;
-        if (!process || !told) {
-            free(process);
+    for (unsigned i = 0; i < ANALYSES_COUNT && error == 0 && !p->has_failed; i++)
+        if (c->report.sums[i].info)
+            error = sums_add(&c->report.sums[i], p, p->processes, p->process_count);
+    return error;
+}
+
+static int end_sums(struct combination *c)
+{
+    for (unsigned i = 0; i < ANALYSES_COUNT; i++)
+        if (c->report.sums[i].info)
+            sums_finish(&c->report.sums[i]);
+    return 0;
+}
+
+/* ---- texts ----------------------------------------------------------------------------------- */
+
+struct told_text {
+    const char *text;
+};
+
+static const struct part_field text_fields[] = {PART(struct told_text, text), {0}};
+
+void part_put_text(struct part *p, const char *text)
+{
+    part_put_row(p, text_fields, &(struct told_text){text});
+}
+
+int part_texts(struct combination *c, struct part *p, uint32_t **numbers, uint32_t *count,
+               int (*number)(struct combination *c, const char *text, uint32_t *number))
+{
+    struct told_text row = {0};
+    uint32_t capacity = 0;
+    int error = 0;
+    while (error == 0 && part_get_row(p, text_fields, &row)) {
+        if (!ARRAY_ROOM(*numbers, *count, capacity, 64))
             return GPUPROF_NO_MEMORY;
-        }
-        told[rec->count] = (struct process_told){0};
-        *process = (struct process){.number = rec->count,
-                                    .index = rec->count,
-                                    .min_ns = UINT64_MAX,
-                                    .file = {.fd = -1, .size = bytes / count}};
-        list[rec->count++] = process;
-        error = process_part_get(p, process, &c->told[process->index]);
+        (*numbers)[*count] = 0;
+        error = number(c, row.text, &(*numbers)[(*count)++]);
     }
     return error;
 }
 
-static int add_failure(struct combination *c, struct part *p, struct process *const *processes,
-                       uint32_t process_count)
+/* ---- failures -------------------------------------------------------------------------------- */
+
+/* The number and the name of a function are all that tables show of it. */
+struct told_failure {
+    struct failure row;
+    struct function function;
+    struct thread thread;
+};
+
+static const struct part_field failure_fields[] = {
+    PART(struct told_failure, function.domain),
+    PART(struct told_failure, function.name, .is_needed = true),
+    PART(struct told_failure, row.result),
+    PART(struct told_failure, row.process),
+    PART(struct told_failure, thread.number),
+    PART(struct told_failure, thread.tid),
+    PART(struct told_failure, thread.name),
+    PART(struct told_failure, row.count),
+    PART(struct told_failure, row.first_ns),
+    PART(struct told_failure, row.begin_ns),
+    {0}};
+
+static int put_failures(struct report *r, struct part *p)
 {
-    struct failure got = {0};
-    uint32_t process = 0;
-    struct thread *thread =
-        keep(&c->threads, &c->thread_count, &c->thread_capacity, sizeof *thread);
-    struct function *f = keep(&c->functions, &c->function_count, &c->function_capacity, sizeof *f);
-    struct failure *list =
-        array_room(c->failures, c->failure_count, &c->failure_capacity, sizeof *list, 64);
-    c->failures = list ? list : c->failures;
-    if (!thread || !f || !list)
-        return GPUPROF_NO_MEMORY;
-    carry_failure(p, f, &got, &process, thread);
-    p->has_failed |= process >= process_count;
-    if (p->has_failed)
-        return 0;
-    got.function = f;
-    got.process = processes[process];
-    got.thread = thread;
-    got.place = c->failure_count;
-    list[c->failure_count++] = got;
+    for (uint32_t i = 0; i < r->failures.count; i++) {
+        const struct failure *row = &r->failures.rows[i];
+        part_put_row(p, failure_fields, &(struct told_failure){*row, *row->function, *row->thread});
+    }
+    part_put_end(p);
     return 0;
 }
 
-/* 0: there is none. */
-static uint64_t earliest(uint64_t a, uint64_t b)
+static int add_failures(struct combination *c, struct part *p)
 {
-    return a && (!b || a < b) ? a : b;
-}
-
-static int add_sums(struct combination *c, uint32_t of, struct process *const *processes,
-                    uint32_t process_count)
-{
-    struct part *p = &c->parts[of];
-    struct report *r = &c->report;
-    struct whole w = {0};
-    uint32_t count = 0;
-    int error = 0;
-    carry_whole(p, &w);
-    uint64_t *origin_ns = &r->walk.survey.origin_ns;
-    *origin_ns = earliest(*origin_ns, w.origin_ns);
-    r->begin_ns = w.calls && (!r->calls || w.begin_ns < r->begin_ns) ? w.begin_ns : r->begin_ns;
-    r->end_ns = w.end_ns > r->end_ns ? w.end_ns : r->end_ns;
-    r->wall_begin_ns = earliest(r->wall_begin_ns, w.wall_begin_ns);
-    r->wall_end_ns = w.wall_end_ns > r->wall_end_ns ? w.wall_end_ns : r->wall_end_ns;
-    r->calls += w.calls;
-    r->errors += w.errors;
-    r->total_ns += w.total_ns;
-    r->copy_calls += w.copy_calls;
-    r->copy_bytes += w.copy_bytes;
-    r->failures.others += w.failures_others;
-    r->signs.ooms += w.ooms;
-    r->missing |= w.missing;
-    r->is_estimated |= w.is_estimated;
-    c->rec.thread_count += w.threads;
-    c->rec.own_thread_count += w.own_threads;
-    c->rec.unread_files += w.unread_files;
-    r->walk.kernels.dropped += w.has_dropped;
-    c->has_few_times |= w.has_few_times;
-    for (unsigned i = 0; i < ANALYSES_COUNT && error == 0 && !p->has_failed; i++)
-        if (r->sums[i].info)
-            error = sums_add(&r->sums[i], p, processes, process_count);
-    part_count(p, &count, FAILURE_BYTES);
-    for (uint32_t i = 0; i < count && error == 0 && !p->has_failed; i++)
-        error = add_failure(c, p, processes, process_count);
-    if (error == 0)
-        error = gpu_report_add(r->gpu, p, processes, process_count);
-    if (error == 0)
-        error = step_part_add(r->marks, p, processes, process_count, &c->idle.has_more);
-    if (error == 0 && !p->has_failed)
-        error = op_part_add(r->ops, p, processes, process_count, &c->idle.has_more);
-    if (error == 0)
-        error = collective_part_add(&c->called, p);
-    if (error == 0)
-        error = library_part_add(r->libraries, &c->waits, p, processes, process_count,
-                                 &c->idle.has_more);
-    if (error == 0)
-        error = idle_part_add(&c->idle, r->idle, of, processes, process_count);
-    return error < 0 || p->has_failed ? error
-                                      : finding_part_add(&c->found, r->findings, &c->idle, of, p);
+    struct told_failure row = {0};
+    for (; part_get_row(p, failure_fields, &row); row = (struct told_failure){0}) {
+        struct told_failure *made =
+            ARRAY_ROOM(c->failures, c->failure_count, c->failure_capacity, 64)
+                ? malloc(sizeof *made)
+                : NULL;
+        if (!made)
+            return GPUPROF_NO_MEMORY;
+        *made = row;
+        made->row.function = &made->function;
+        made->row.thread = &made->thread;
+        made->row.place = c->failure_count;
+        c->failures[c->failure_count++] = made;
+    }
+    return 0;
 }
 
 /* As one walk meets them; those of one process are in one part, in their order. */
 static int compare_firsts(const void *left, const void *right)
 {
-    const struct failure *a = left, *b = right;
-    if (a->begin_ns != b->begin_ns)
-        return a->begin_ns < b->begin_ns ? -1 : 1;
-    if (a->process != b->process)
-        return a->process->index < b->process->index ? -1 : 1;
-    return a->place < b->place ? -1 : a->place > b->place;
+    const struct failure *a = &(*(struct told_failure *const *)left)->row;
+    const struct failure *b = &(*(struct told_failure *const *)right)->row;
+    int order = ORDER(a->begin_ns, b->begin_ns);
+    order = order ? order : ORDER(a->process->index, b->process->index);
+    return order ? order : ORDER(a->place, b->place);
 }
 
 static int compare_kinds(const void *left, const void *right)
 {
-    const struct failure *a = left, *b = right;
-    int order =
-        (a->function->domain > b->function->domain) - (a->function->domain < b->function->domain);
-    if (order == 0)
-        order = strcmp(a->function->name, b->function->name);
-    if (order)
-        return order;
-    if (a->result != b->result)
-        return a->result < b->result ? -1 : 1;
-    return compare_firsts(left, right);
+    const struct failure *a = &(*(struct told_failure *const *)left)->row;
+    const struct failure *b = &(*(struct told_failure *const *)right)->row;
+    int order = ORDER(a->function->domain, b->function->domain);
+    order = order ? order : strcmp(a->function->name, b->function->name);
+    order = order ? order : ORDER(a->result, b->result);
+    return order ? order : compare_firsts(left, right);
 }
 
 /* Those of one error and function become the first of them. */
-static void join_failures(struct combination *c)
+static int join_failures(struct combination *c)
 {
     struct failures *f = &c->report.failures;
-    struct failure *list = c->failures;
+    struct told_failure **list = c->failures;
     uint32_t count = 0;
     if (c->failure_count)
         qsort(list, c->failure_count, sizeof *list, compare_kinds);
     for (uint32_t i = 0; i < c->failure_count; i++) {
-        if (count && failures_are_one(&list[count - 1], &list[i]))
-            list[count - 1].count += list[i].count;
-        else
-            list[count++] = list[i];
+        if (count && failures_are_one(&list[count - 1]->row, &list[i]->row)) {
+            list[count - 1]->row.count += list[i]->row.count;
+            continue;
+        }
+        struct told_failure *first = list[i];
+        list[i] = list[count];
+        list[count++] = first;
     }
     if (count)
         qsort(list, count, sizeof *list, compare_firsts);
     for (uint32_t i = 0; i < count; i++) {
         if (i < FAILURES_MAX)
-            f->rows[f->count++] = list[i];
+            f->rows[f->count++] = list[i]->row;
         else
-            f->others += list[i].count;
+            f->others += list[i]->row.count;
     }
+    return 0;
 }
+
+/* ---- a combination --------------------------------------------------------------------------- */
 
 /* The parts of one set, each once; they are put in the order of their numbers. */
 static enum exit_code check_set(struct combination *c)
@@ -431,8 +343,11 @@ static int start_tables(struct report *r, bool groups)
     return error < 0 ? error : cost_report_init(&r->cost, r->rec);
 }
 
-static int start(struct combination *c, uint64_t bytes)
+static int start(struct combination *c)
 {
+    uint64_t bytes = 0;
+    for (uint32_t i = 0; i < c->part_count; i++)
+        bytes += c->parts[i].length;
     struct report *r = &c->report;
     struct recording *rec = &c->rec;
     *r = (struct report){.rec = rec,
@@ -467,104 +382,171 @@ static int start(struct combination *c, uint64_t bytes)
         calls[i] = told->calls;
         r->walk.recorded[i].window = told->window;
     }
+    for (uint32_t i = 0, first = 0; i < c->part_count; first += c->parts[i++].process_count)
+        c->parts[i].processes = rec->loaded ? rec->loaded + first : NULL; /* in the parts' order */
     return !calls || !r->gpu ? GPUPROF_NO_MEMORY : error;
 }
 
-static int add_up(struct combination *c)
+/* ---- sections -------------------------------------------------------------------------------- */
+
+static int put_gpu(struct report *r, struct part *p)
 {
-    struct process **loaded;
-    uint32_t *firsts = calloc(c->part_count + 1u, sizeof *firsts);
-    uint64_t bytes = 0;
-    int error = firsts ? 0 : GPUPROF_NO_MEMORY;
-    for (uint32_t i = 0; error == 0 && i < c->part_count; i++) {
-        bytes += c->parts[i].length;
-        error = add_processes(c, &c->parts[i], c->parts[i].length);
-        firsts[i + 1] = c->rec.count;
-    }
-    if (error == 0)
-        error = start(c, bytes);
-    loaded = c->rec.loaded; /* in the order of the parts; none if there are none */
-    for (uint32_t i = 0; error == 0 && i < c->part_count; i++)
-        error =
-            idle_part_add_devices(&c->idle, c->report.idle, &c->parts[i],
-                                  loaded ? loaded + firsts[i] : NULL, firsts[i + 1] - firsts[i]);
-    if (error == 0)
-        error = idle_parts_order(&c->idle, c->report.idle);
-    if (error == 0)
-        error = finding_gpu_devices(&c->report.findings->gpu, c->report.idle);
-    for (uint32_t i = 0; error == 0 && i < c->part_count; i++)
-        error = add_sums(c, i, loaded ? loaded + firsts[i] : NULL, firsts[i + 1] - firsts[i]);
-    free(firsts);
-    if (error < 0)
-        return error;
-    join_failures(c);
-    c->report.missing |= collective_part_add_end(&c->called) ? 0 : PART_COLLECTIVES;
-    library_part_add_end(c->report.libraries, &c->waits);
-    for (unsigned i = 0; i < ANALYSES_COUNT; i++)
-        if (c->report.sums[i].info)
-            sums_finish(&c->report.sums[i]);
-    report_sum_up(&c->report);
-    step_part_add_end(c->report.marks);
-    error = rank_report_init(&c->report.ranks, &c->rec, c->report.marks);
-    if (error == 0)
-        error = op_none_complete(&c->report.ops->none);
-    if (error == 0)
-        error = op_report_complete(c->report.ops);
-    if (error < 0)
-        return error;
-    error = idle_part_add_end(&c->idle, c->report.idle);
-    if (error == 0)
-        error = idle_finish(c->report.idle);
-    if (error == 0)
-        error = finding_parts_end(&c->found, c->report.findings, &c->idle);
-    if (error == 0)
-        error = findings_finish(c->report.findings, &c->report.hang, SYMBOLS_OFF);
-    if (error < 0)
-        return error;
-    rank_report_make(&c->report.ranks, &c->rec, c->report.idle);
+    gpu_report_put(r->gpu, p, r->libraries);
+    return 0;
+}
+
+static int add_gpu(struct combination *c, struct part *p)
+{
+    return gpu_report_add(c->report.gpu, p, p->processes, p->process_count);
+}
+
+static int end_gpu(struct combination *c)
+{
     return gpu_report_add_end(c->report.gpu);
+}
+
+static int put_ops(struct report *r, struct part *p)
+{
+    op_part_put(r->ops, p);
+    return 0;
+}
+
+static int add_ops(struct combination *c, struct part *p)
+{
+    return op_part_add(c->report.ops, p, p->processes, p->process_count, &p->has_more);
+}
+
+static int end_ops(struct combination *c)
+{
+    int error = op_none_complete(&c->report.ops->none);
+    return error == 0 ? op_report_complete(c->report.ops) : error;
+}
+
+static int put_libraries(struct report *r, struct part *p)
+{
+    return library_part_put(r->libraries, p);
+}
+
+static int add_libraries(struct combination *c, struct part *p)
+{
+    return library_part_add(c->report.libraries, &c->waits, p, p->processes, p->process_count,
+                            &p->has_more);
+}
+
+static int end_libraries(struct combination *c)
+{
+    library_part_add_end(c->report.libraries, &c->waits);
+    return 0;
+}
+
+static int put_more(struct report *r, struct part *p)
+{
+    (void)r;
+    part_flag(p, &p->has_more);
+    return 0;
+}
+
+static int add_more(struct combination *c, struct part *p)
+{
+    bool has_more = false;
+    part_flag(p, &has_more);
+    c->has_more |= has_more || p->has_more;
+    return 0;
+}
+
+static const struct part_section start_part = {NULL, NULL, start};
+static const struct part_section whole_part = {put_whole, add_whole, end_whole};
+static const struct part_section sums_part = {put_sums, add_sums, end_sums};
+static const struct part_section failure_part = {put_failures, add_failures, join_failures};
+static const struct part_section op_part = {put_ops, add_ops, end_ops};
+static const struct part_section library_part = {put_libraries, add_libraries, end_libraries};
+static const struct part_section gpu_part = {put_gpu, add_gpu, end_gpu};
+static const struct part_section more_part = {put_more, add_more, NULL};
+
+static const struct part_section *const sections[] = {
+    &process_part, &start_part,   &device_part,  &whole_part,      &sums_part,
+    &failure_part, &step_part,    &op_part,      &collective_part, &library_part,
+    &idle_part,    &finding_part, &exposed_part, &gpu_part,        &more_part};
+#define SECTIONS (sizeof sections / sizeof sections[0])
+
+int part_report_put(struct report *r, struct part *p)
+{
+    int error = 0;
+    p->is_written = true;
+    for (unsigned i = 0; i < SECTIONS && error == 0; i++)
+        error = sections[i]->put ? sections[i]->put(r, p) : 0;
+    return error == 0 && p->has_failed ? GPUPROF_NO_MEMORY : error;
+}
+
+static enum exit_code damaged(const struct part *p)
+{
+    return usage_error("report: %s: is damaged: it does not hold what it says", p->path);
+}
+
+static enum exit_code add_up(struct combination *c)
+{
+    int error = 0;
+    for (unsigned s = 0; s < SECTIONS && error == 0; s++) {
+        for (uint32_t i = 0; i < c->part_count && error == 0 && sections[s]->add; i++) {
+            struct part *p = &c->parts[i];
+            error = sections[s]->add(c, p);
+            error = p->is_short ? GPUPROF_NO_MEMORY : error;
+            if (error == 0 && p->has_failed)
+                return damaged(p);
+        }
+        if (error == 0 && sections[s]->end)
+            error = sections[s]->end(c);
+    }
+    for (uint32_t i = 0; i < c->part_count && error == 0; i++)
+        if (c->parts[i].has_failed || c->parts[i].at != c->parts[i].length)
+            return damaged(&c->parts[i]);
+    return say_error("report", error);
 }
 
 enum exit_code combination_make(struct combination *c, char **paths, int path_count, bool quiet,
                                 bool groups)
 {
-    *c = (struct combination){
-        .is_quiet = quiet, .groups = groups, .parts = calloc((size_t)path_count, sizeof *c->parts)};
+    *c = (struct combination){.is_quiet = quiet,
+                              .groups = groups,
+                              .parts = calloc((size_t)path_count, sizeof *c->parts),
+                              .numbers = calloc((size_t)path_count, sizeof *c->numbers)};
     enum exit_code code = EXIT_OK;
-    int error = c->parts ? reader_init(&c->rec.reader) : GPUPROF_NO_MEMORY;
+    int error = c->parts && c->numbers ? reader_init(&c->rec.reader) : GPUPROF_NO_MEMORY;
     for (int i = 0; error == 0 && code == EXIT_OK && i < path_count; i++)
         code = part_read(&c->parts[c->part_count++], paths[i]);
     if (error == 0 && code == EXIT_OK)
         code = check_set(c);
-    if (code != EXIT_OK)
-        return code;
-    error = error == 0 ? add_up(c) : error;
-    for (uint32_t i = 0; i < c->part_count; i++)
-        if (error == 0 && (c->parts[i].has_failed || c->parts[i].at != c->parts[i].length))
-            return usage_error("report: %s: is damaged: it does not hold what it says",
-                               c->parts[i].path);
-    return say_error("report", error);
+    if (error == 0 && code == EXIT_OK)
+        return add_up(c);
+    return code == EXIT_OK ? say_error("report", error) : code;
+}
+
+static void free_all(void *list, uint32_t count)
+{
+    void **items = list;
+    for (uint32_t i = 0; i < count; i++)
+        free(items[i]);
+    free(items);
 }
 
 void combination_release(struct combination *c)
 {
-    idle_parts_release(&c->idle);
-    finding_parts_release(&c->found);
-    free(c->called.list);
+    free(c->called);
     free(c->waits.list);
     c->rec.thread_count = 0; /* those of the parts; nothing here was made for them */
     if (c->report.rec)
         report_release(&c->report);
     recording_release(&c->rec);
-    for (uint32_t i = 0; i < c->part_count; i++)
+    for (uint32_t i = 0; i < c->part_count; i++) {
+        free(c->numbers[i].ranks.kinds);
+        free(c->numbers[i].ranks.places);
+        free(c->numbers[i].names);
+        free(c->numbers[i].places);
         part_release(&c->parts[i]);
-    for (uint32_t i = 0; i < c->function_count; i++)
-        free(c->functions[i]);
-    for (uint32_t i = 0; i < c->thread_count; i++)
-        free(c->threads[i]);
-    free(c->functions);
-    free(c->threads);
-    free(c->failures);
+    }
+    free_all(c->failures, c->failure_count);
+    free_all(c->places, c->place_count);
     free(c->told);
+    free(c->numbers);
     free(c->parts);
 }

@@ -3,10 +3,10 @@
  * What of a report a part has, and a report that is made of parts. Carried is what sums over
  * processes give to the nanosecond: calls by function, errors, all tables of gpu_report.h,
  * operators (op_part.h), calls of libraries (library_part.h), losses, what processes say of
- * themselves and what gpuprof cost them (process_part.h); steps (step_part.h); idle time by place,
- * findings, and of what ranks do together what each of them did, from which it follows who met whom
- * (idle_part.h, finding_part.h). A process is in one share, whole, and so are its work, its ranges,
- * its books of memory; what shares have in common is put right here:
+ * themselves and what gpuprof cost them; steps; idle time by place, findings, and of what ranks do
+ * together what each of them did, from which it follows who met whom. A process is in one share,
+ * whole, and so are its work, its ranges, its books of memory; what shares have in common is put
+ * right here:
  *
  *  - times of a host's processes have one offset (share.h), so that first and last can be compared;
  *  - rows of devices have the rank in their names, or the process if there are several;
@@ -21,12 +21,9 @@
 #ifndef GPUPROF_COLLECTOR_PART_REPORT_H
 #define GPUPROF_COLLECTOR_PART_REPORT_H
 
+#include "find/idle_ranks.h"
 #include "query/part_file.h"
-#include "report/collective_part.h"
-#include "report/finding_part.h"
-#include "report/idle_part.h"
 #include "report/library_part.h"
-#include "report/part_missing.h"
 #include "report/report.h"
 
 /* Puts into the part what report_make has found. 0 or an error. */
@@ -38,25 +35,64 @@ struct combination {
     bool groups;        /* what one of ranges is; range_rows.h */
     struct part *parts; /* owned */
     uint32_t part_count;
-    struct process_told *told; /* owned, by the processes' numbers */
+    struct part_numbers *numbers; /* owned, by part */
+    struct process_told *told;    /* owned, by the processes' numbers */
     uint32_t told_capacity;
     struct recording rec; /* of processes without events */
     struct report report;
-    void **functions; /* owned, and so are they: struct function */
-    uint32_t function_count;
-    uint32_t function_capacity;
-    void **threads; /* likewise struct thread, of failures */
-    uint32_t thread_count;
-    uint32_t thread_capacity;
-    struct failure *failures; /* owned; of all parts */
-    uint32_t failure_count;
-    uint32_t failure_capacity;
-    struct idle_parts idle;
-    struct finding_parts found;
-    struct called_parts called;
+    struct told_failure **failures; /* owned, and so are they; of all parts */
+    uint32_t failure_count, failure_capacity;
+    struct told_place **places; /* likewise; what idle time is charged to */
+    uint32_t place_count, place_capacity;
+    struct called_part *called; /* owned; what the ranks have called */
+    uint32_t called_count, called_capacity;
     struct library_waits waits;
     bool has_few_times; /* a part had more different ones than it could keep */
+    bool has_more;      /* rows for which there was no room, here or in a part */
 };
+
+/* What numbers of a part mean where all are added up. Its lists are owned. */
+struct part_numbers {
+    struct rank_numbers ranks;
+    uint32_t *names, *places; /* of findings; 0: it is not known */
+    uint32_t name_count, place_count, device_count;
+};
+
+/* What the walk knows of a process. */
+struct process_told {
+    struct losses losses;
+    uint64_t calls;
+    uint64_t window; /* the number of the last one; 0: none */
+};
+
+/*
+ * A section of a part: what puts it there, what adds it to the others', and what follows when that
+ * of all parts is there (NULL: nothing). Sections come in the order of part_report.c, each of all
+ * parts before the next one. 0 or an error; that it is damaged the part says.
+ */
+struct part_section {
+    int (*put)(struct report *r, struct part *p);
+    int (*add)(struct combination *c, struct part *p);
+    int (*end)(struct combination *c);
+};
+
+extern const struct part_section process_part, device_part, step_part, collective_part, idle_part,
+    finding_part, exposed_part;
+
+/* Is something to be told of collectives, or may it be when other parts are there? */
+bool collective_part_is_doubtful(const struct hang *h);
+
+/* Texts that a part counts, and the end of them; reading them, what `number` says of each, which
+ * may be NULL there: *numbers is owned by the caller. 0 or an error. (part_report.c) */
+void part_put_text(struct part *p, const char *text);
+int part_texts(struct combination *c, struct part *p, uint32_t **numbers, uint32_t *count,
+               int (*number)(struct combination *c, const char *text, uint32_t *number));
+
+/* A place with that text, at that `where` (NULL: it is not known), of the thread with that id (0:
+ * of none), whose share of the work that is (idle_row_work_share); the texts must stay. What
+ * *place says of the call stays. 0 or GPUPROF_NO_MEMORY. (idle_part.c) */
+int part_tell_place(struct combination *c, const struct idle_told *what, uint32_t tid,
+                    struct idle_place *place);
 
 /* `quiet`: nothing is said of several jobs, which is said already; `groups` as struct report_wish
  * has it. EXIT_OK, or another exit code after one line on stderr; combination_release in every

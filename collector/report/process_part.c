@@ -1,171 +1,99 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "report/process_part.h"
-
+/*
+ * A process in a part: its header, what it says of itself, its losses, what gpuprof cost it, and
+ * its dumps.
+ */
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "error.h"
+#include "report/part_report.h"
 
-#define META_BYTES      2 /* in a part, at least */
-#define STEP_DOWN_BYTES 5
-#define DUMP_BYTES      9
-
-#define LOSS_NUMBERS (sizeof(struct losses) / sizeof(uint64_t))
 _Static_assert(sizeof(struct losses) % sizeof(uint64_t) == 0, "they are numbers, all of them");
 
-static void carry_losses(struct part *p, struct losses *l)
+static const struct part_field step_down_fields[] = {
+    PART(struct step_down, step),   PART(struct step_down, begin_ns), PART(struct step_down, share),
+    PART(struct step_down, budget), PART(struct step_down, text),     {0}};
+
+static const struct part_field meta_fields[] = {
+    PART(struct process_meta, text, .is_needed = true), PART(struct process_meta, begin), {0}};
+
+static const struct part_field dump_fields[] = {
+    PART_SPAN(struct process_dump, number, lost), PART(struct process_dump, text), {0}};
+
+static const struct part_field process_fields[] = {
+    PART(struct process, file.path, .is_needed = true),
+    PART(struct process, end_reason),
+    PART(struct process, has_gpu),
+    PART_SPAN(struct process, min_ns, max_ns),
+    PART_LIST(struct process, meta, meta_count, meta_fields, .below = META_ENTRIES_MAX + 1),
+    PART_SPAN(struct process, costs.rows, costs.sum),
+    PART(struct process, costs.worst_tid),
+    PART(struct process, costs.worst_name),
+    PART_LIST(struct process, costs.steps, costs.step_count, step_down_fields),
+    PART_LIST(struct process, dumps, dump_count, dump_fields),
+    {0}};
+
+static const struct part_field told_fields[] = {PART_SPAN(struct process_told, losses, window),
+                                                {0}};
+
+static int put(struct report *r, struct part *p)
 {
-    uint64_t numbers[LOSS_NUMBERS];
-    memcpy(numbers, l, sizeof numbers);
-    for (unsigned i = 0; i < LOSS_NUMBERS; i++)
-        part_number(p, &numbers[i]);
-    memcpy(l, numbers, sizeof numbers);
-}
-
-/* ---- what gpuprof cost it, dumps ------------------------------------------------------------- */
-
-static void carry_cost_sums(struct part *p, struct cost_table *t)
-{
-    for (unsigned i = 0; i < COST_COUNT; i++) {
-        part_number(p, &t->rows[i].count);
-        part_number(p, &t->rows[i].timed);
-        part_number(p, &t->rows[i].timed_ns);
-        part_number(p, &t->rows[i].total_ns);
-        part_number(p, &t->rows[i].unmeasured);
-    }
-    for (unsigned i = 0; i < COST_SUM_ARG_COUNT; i++)
-        part_number(p, &t->sum[i]);
-    const char *name = t->worst_name;
-    part_u32(p, &t->worst_tid);
-    part_text(p, &name);
-    p->has_failed |= !name || strlen(name) >= sizeof t->worst_name;
-    if (!p->has_failed && !p->is_written)
-        memcpy(t->worst_name, name, strlen(name) + 1);
-}
-
-static void carry_step_down(struct part *p, struct step_down *s)
-{
-    const char *text = s->text;
-    uint32_t step = s->step;
-    part_u32(p, &step);
-    part_number(p, &s->begin_ns);
-    part_number(p, &s->share);
-    part_number(p, &s->budget);
-    part_text(p, &text);
-    p->has_failed |= step > UINT16_MAX || !text || strlen(text) >= sizeof s->text;
-    s->step = (uint16_t)step;
-    if (!p->has_failed && !p->is_written)
-        memcpy(s->text, text, strlen(text) + 1);
-}
-
-static int carry_costs(struct part *p, struct cost_table *t)
-{
-    carry_cost_sums(p, t);
-    part_count(p, &t->step_count, STEP_DOWN_BYTES);
-    if (!p->is_written)
-        t->steps = calloc(t->step_count + 1u, sizeof *t->steps);
-    for (uint32_t i = 0; i < t->step_count && t->steps && !p->has_failed; i++)
-        carry_step_down(p, &t->steps[i]);
-    return t->steps || !t->step_count ? 0 : GPUPROF_NO_MEMORY;
-}
-
-static void carry_dump(struct part *p, struct process_dump *d, const char **text)
-{
-    uint64_t *const numbers[] = {&d->number,    &d->reason,   &d->value, &d->ns,
-                                 &d->median_ns, &d->begin_ns, &d->at_ns, &d->lost};
-    part_numbers(p, numbers, sizeof numbers / sizeof numbers[0]);
-    part_text(p, text);
-}
-
-static int get_dumps(struct part *p, struct process *process)
-{
-    uint32_t count = 0;
-    part_count(p, &count, DUMP_BYTES);
-    process->dumps = p->has_failed ? NULL : calloc(count + 1u, sizeof *process->dumps);
-    for (uint32_t i = 0; i < count && process->dumps && !p->has_failed; i++) {
-        const char *text = NULL;
-        struct process_dump *d = &process->dumps[process->dump_count++];
-        carry_dump(p, d, &text);
-        if (text && !(d->text = strdup(text)))
-            return GPUPROF_NO_MEMORY;
-    }
-    return process->dumps || p->has_failed ? 0 : GPUPROF_NO_MEMORY;
-}
-
-/* ---- the process ----------------------------------------------------------------------------- */
-
-static void carry_told(struct part *p, struct process *process, struct process_told *told)
-{
-    part_number(p, &process->end_reason);
-    part_flag(p, &process->has_gpu);
-    part_number(p, &process->min_ns);
-    part_number(p, &process->max_ns);
-    carry_losses(p, &told->losses);
-    part_number(p, &told->calls);
-    part_number(p, &told->window);
-}
-
-void process_part_put(struct part *p, const struct process *process, struct process_told *told)
-{
-    uint8_t header[STREAM_HEADER_BYTES_MAX];
-    const uint8_t *data = header;
-    int size = stream_header_write(&process->header, header, sizeof header);
-    const char *path = process->file.path;
-    p->has_failed |= size < 0;
-    part_bytes(p, &data, &(uint32_t){size < 0 ? 0 : (uint32_t)size});
-    part_text(p, &path);
-    struct process copy = *process;
-    carry_told(p, &copy, told);
-    part_count(p, &copy.meta_count, META_BYTES);
-    for (uint32_t i = 0; i < process->meta_count; i++) {
-        const char *text = process->meta[i].text;
-        part_text(p, &text);
-        part_number(p, &copy.meta[i].begin);
-    }
-    carry_costs(p, &copy.costs);
-    part_count(p, &copy.dump_count, DUMP_BYTES);
-    for (uint32_t i = 0; i < process->dump_count; i++) {
-        struct process_dump dump = process->dumps[i];
-        carry_dump(p, &dump, &(const char *){dump.text});
-    }
-}
-
-static int get_metas(struct part *p, struct process *process)
-{
-    uint32_t count = 0;
-    part_count(p, &count, META_BYTES);
-    p->has_failed |= count > META_ENTRIES_MAX;
-    process->meta = p->has_failed ? NULL : calloc(count + 1u, sizeof *process->meta);
-    for (uint32_t i = 0; i < count && !p->has_failed; i++) {
-        const char *text = NULL;
-        part_text(p, &text);
-        part_number(p, &process->meta[i].begin);
-        process->meta[i].text = strdup(text ? text : "");
-        process->meta_count++;
-        if (!process->meta[i].text)
-            return GPUPROF_NO_MEMORY;
+    uint32_t count = r->rec->count;
+    part_rows(p, &count, process_fields);
+    for (uint32_t i = 0; i < count; i++) {
+        uint8_t header[STREAM_HEADER_BYTES_MAX];
+        const uint8_t *data = header;
+        const struct process *process = r->rec->processes[i];
+        int size = stream_header_write(&process->header, header, sizeof header);
+        p->has_failed |= size < 0;
+        part_bytes(p, &data, &(uint32_t){size < 0 ? 0 : (uint32_t)size});
+        part_put(p, process_fields, process);
+        part_put(p, told_fields,
+                 &(struct process_told){.losses = r->walk.losses[i],
+                                        .calls = r->process_calls[i],
+                                        .window = r->walk.recorded[i].window});
     }
     return 0;
 }
 
-int process_part_get(struct part *p, struct process *process, struct process_told *told)
+/* Into a process that has nothing. */
+static int get(struct part *p, struct process *process, struct process_told *told)
 {
     const uint8_t *data = NULL;
-    const char *path = NULL;
     uint32_t size = 0;
     part_bytes(p, &data, &size);
-    part_text(p, &path);
-    p->has_failed |=
-        !p->has_failed && (!path || stream_header_read(&process->header, data, size) < 0);
+    p->has_failed |= !p->has_failed && stream_header_read(&process->header, data, size) < 0;
     if (p->has_failed)
         return 0;
-    carry_told(p, process, told);
+    part_get(p, process_fields, process);
+    part_get(p, told_fields, told);
     process->losses = told->losses;
-    process->file.path = strdup(path);
-    if (!process->file.path || clock_map_init(&process->clock, &process->header) < 0)
-        return GPUPROF_NO_MEMORY;
-    int error = get_metas(p, process);
-    if (error == 0 && !p->has_failed)
-        error = carry_costs(p, &process->costs);
-    return error < 0 || p->has_failed ? error : get_dumps(p, process);
+    return clock_map_init(&process->clock, &process->header) < 0 ? GPUPROF_NO_MEMORY : 0;
 }
+
+static int add(struct combination *c, struct part *p)
+{
+    struct recording *rec = &c->rec;
+    int error = 0;
+    part_rows(p, &p->process_count, process_fields);
+    for (uint32_t i = 0; i < p->process_count && error == 0 && !p->has_failed; i++) {
+        struct process *process = ARRAY_ROOM(rec->processes, rec->count, rec->capacity, 64) &&
+                                          ARRAY_ROOM(c->told, rec->count, c->told_capacity, 64)
+                                      ? malloc(sizeof *process)
+                                      : NULL;
+        if (!process)
+            return GPUPROF_NO_MEMORY;
+        c->told[rec->count] = (struct process_told){0};
+        *process = (struct process){.number = rec->count,
+                                    .index = rec->count,
+                                    .min_ns = UINT64_MAX,
+                                    .file = {.fd = -1, .size = p->length / p->process_count}};
+        rec->processes[rec->count++] = process;
+        error = get(p, process, &c->told[process->index]);
+    }
+    return error;
+}
+
+const struct part_section process_part = {put, add, NULL};

@@ -23,7 +23,6 @@
 #include "memory/memory_look.h"
 #include "model/selection.h"
 #include "model/steps.h"
-#include "report/part_missing.h"
 
 static int take_call(void *context, const struct slice *s)
 {

@@ -36,6 +36,18 @@ struct step_report;
 struct steps;
 struct step_wish;
 
+/* What recordings may have that is in no part, since it looks at several processes at one moment,
+ * or is no sum: a part says that there is something of it. */
+enum part_missing {
+    PART_HANGS = 1,       /* calls that had not returned, work that had not finished */
+    PART_COLLECTIVES = 2, /* that not all ranks have called, or not alike */
+    PART_LIBRARIES = 4,   /* more collectives than a part can keep */
+    PART_COUNTERS = 8,    /* of devices, and their energy */
+    PART_MEMORY = 16,     /* something is wrong with it */
+    PART_ALL = 31,
+    PART_OVERVIEW = PART_HANGS | PART_COUNTERS | PART_MEMORY /* of which the JSON's tells */
+};
+
 struct report {
     const struct recording *rec;
     bool is_combined; /* of parts (part_report.h) ... */

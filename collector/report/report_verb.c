@@ -106,7 +106,7 @@ static enum exit_code show_combination(struct combination *c, const struct optio
     report_tell_next(&c->report, next);
     if (c->has_few_times)
         say_few_times();
-    if (c->idle.has_more)
+    if (c->has_more)
         message("report: more places, names or steps than recordings of this size have: some of "
                 "them are not told apart");
     enum exit_code code = check_missing(&c->report, view);

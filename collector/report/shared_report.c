@@ -48,7 +48,7 @@ static bool may_be_in_parts(const struct recording *rec, const struct options *o
 /* And is it, now that it is known what there is? But for what is wrong with the memory. */
 static bool is_whole(const struct combination *c, unsigned refused)
 {
-    return !(c->report.missing & refused & ~PART_MEMORY) && !c->idle.has_more &&
+    return !(c->report.missing & refused & ~PART_MEMORY) && !c->has_more &&
            !c->report.gpu->ranges.is_unsure;
 }
 

@@ -1,69 +1,67 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "report/step_part.h"
-
+/* The program's steps in a part. */
 #include <stdlib.h>
 
+#include "analyse/rank_report.h"
 #include "base/array.h"
 #include "error.h"
+#include "model/steps.h"
+#include "report/part_report.h"
 
-#define STEP_PART_BYTES 5 /* in a part, at least */
+static const struct part_field whole_fields[] = {PART(struct steps, kind, .below = STEPS_NONE + 1),
+                                                 PART(struct steps, has_sampled),
+                                                 PART(struct steps, beyond),
+                                                 {0}};
 
-static void carry_step(struct part *p, struct step *s, uint32_t *process, uint64_t *before_ns)
+struct carried {
+    struct step step;
+    uint64_t after_ns, ns; /* it begins so long after the one before did, and takes so long */
+};
+
+static const struct part_field fields[] = {PART(struct carried, step.process),
+                                           PART(struct carried, after_ns),
+                                           PART(struct carried, ns),
+                                           PART(struct carried, step.number),
+                                           PART(struct carried, step.is_partial),
+                                           {0}};
+
+static int put(struct report *r, struct part *p)
 {
-    uint64_t delta_ns = s->begin_ns - *before_ns, ns = s->end_ns - s->begin_ns;
-    part_u32(p, process);
-    part_number(p, &delta_ns);
-    part_number(p, &ns);
-    part_number(p, &s->number);
-    part_flag(p, &s->is_partial);
-    s->begin_ns = *before_ns + delta_ns;
-    *before_ns = s->end_ns = s->begin_ns + ns;
-}
-
-void step_part_put(const struct steps *s, struct part *p)
-{
-    uint32_t kind = s ? s->kind : STEPS_NONE, count = s ? s->count : 0;
-    uint64_t beyond = s ? s->beyond : 0, before_ns = 0;
-    bool has_sampled = s && s->has_sampled;
-    part_u32(p, &kind);
-    part_flag(p, &has_sampled);
-    part_number(p, &beyond);
-    part_count(p, &count, STEP_PART_BYTES);
-    for (uint32_t i = 0; i < count; i++) {
-        struct step step = s->list[i];
-        carry_step(p, &step, &(uint32_t){step.process->index}, &before_ns);
+    static const struct steps nothing = {.kind = STEPS_NONE};
+    const struct steps *s = r->marks ? r->marks : &nothing;
+    uint64_t before_ns = 0;
+    part_put(p, whole_fields, s);
+    for (uint32_t i = 0; i < s->count; i++) {
+        const struct step *step = &s->list[i];
+        part_put_row(
+            p, fields,
+            &(struct carried){*step, step->begin_ns - before_ns, step->end_ns - step->begin_ns});
+        before_ns = step->begin_ns;
     }
+    part_put_end(p);
+    return 0;
 }
 
-int step_part_add(struct steps *s, struct part *p, struct process *const *processes,
-                  uint32_t process_count, bool *has_more)
+static int add(struct combination *c, struct part *p)
 {
-    uint32_t kind = STEPS_NONE, count = 0;
-    uint64_t beyond = 0, before_ns = 0;
-    bool has_sampled = false;
-    part_u32(p, &kind);
-    part_flag(p, &has_sampled);
-    part_number(p, &beyond);
-    part_count(p, &count, STEP_PART_BYTES);
-    p->has_failed |= kind > STEPS_NONE;
-    *has_more |= beyond != 0;
-    s->has_sampled |= has_sampled;
-    if (kind < s->kind) {
-        s->kind = (enum step_kind)kind;
+    struct steps *s = c->report.marks, whole = {0};
+    struct carried row = {0};
+    uint64_t before_ns = 0;
+    part_get(p, whole_fields, &whole);
+    p->has_more |= whole.beyond != 0;
+    s->has_sampled |= whole.has_sampled;
+    if (!p->has_failed && whole.kind < s->kind) {
+        s->kind = whole.kind;
         s->count = 0;
     }
-    for (uint32_t i = 0; i < count && !p->has_failed; i++) {
-        struct step step = {0}, *list;
-        uint32_t process = 0;
-        carry_step(p, &step, &process, &before_ns);
-        p->has_failed |= process >= process_count;
-        if (p->has_failed || kind > s->kind)
+    for (; part_get_row(p, fields, &row); row = (struct carried){0}) {
+        before_ns = row.step.begin_ns = before_ns + row.after_ns;
+        row.step.end_ns = before_ns + row.ns;
+        if (whole.kind > s->kind)
             continue;
-        if (!(list = array_room(s->list, s->count, &s->capacity, sizeof *list, 256)))
+        if (!ARRAY_ROOM(s->list, s->count, s->capacity, 256))
             return GPUPROF_NO_MEMORY;
-        s->list = list;
-        step.process = processes[process];
-        list[s->count++] = step;
+        s->list[s->count++] = row.step;
     }
     return 0;
 }
@@ -71,21 +69,23 @@ int step_part_add(struct steps *s, struct part *p, struct process *const *proces
 static int compare(const void *left, const void *right)
 {
     const struct step *a = left, *b = right;
-    if (a->process->index != b->process->index)
-        return a->process->index < b->process->index ? -1 : 1;
-    if (a->begin_ns != b->begin_ns)
-        return a->begin_ns < b->begin_ns ? -1 : 1;
-    return a->end_ns < b->end_ns ? -1 : a->end_ns > b->end_ns;
+    int order = ORDER(a->process->index, b->process->index);
+    order = order ? order : ORDER(a->begin_ns, b->begin_ns);
+    return order ? order : ORDER(a->end_ns, b->end_ns);
 }
 
-void step_part_add_end(struct steps *s)
+static int end(struct combination *c)
 {
+    struct steps *s = c->report.marks;
     if (s->kind == STEPS_GRAPH && s->has_sampled) /* as if one process had recorded them all */
         s->count = 0;
     if (s->count)
         qsort(s->list, s->count, sizeof *s->list, compare);
     for (uint32_t i = 0; i < s->count; i++)
         s->firsts[s->list[i].process->index + 1]++;
-    for (uint32_t i = 0; i < s->walk->rec->count; i++)
+    for (uint32_t i = 0; i < c->rec.count; i++)
         s->firsts[i + 1] += s->firsts[i];
+    return rank_report_init(&c->report.ranks, &c->rec, s);
 }
+
+const struct part_section step_part = {put, add, end};
