@@ -13,7 +13,7 @@
 
 #include "find/idle.h"
 #include "model/device_curve.h"
-#include "model/device_throttle.h"
+#include "model/device_sources.h"
 #include "model/event_walk.h"
 #include "table/table.h"
 

@@ -10,7 +10,7 @@
  * for the last to arrive: only of those of which all ranks are in the recording, as
  * nccl-tests' PERFORMANCE.md has it.
  *
- * Memory: 250 bytes a kind of call (library_kinds.h) and 64 to 128 bytes a kernel of one,
+ * Memory: 250 bytes a kind of call (library_calls.h) and 64 to 128 bytes a kernel of one,
  * LIBRARY_PAIRS_MAX at most, beyond which it is not known whether tensor cores were used; 8 MiB for
  * collectives that ranks are still to come to; 64 MiB for those of a part, which wait there for
  * other parts.

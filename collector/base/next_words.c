@@ -10,7 +10,29 @@
 #include <unistd.h>
 
 #include "base/json_text.h"
-#include "base/shell_word.h"
+
+#define SHELL_PLAIN /* what means itself to every shell */                                         \
+    "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_%+,-./:=@"
+
+char *shell_word(const char *text)
+{
+    /* zsh takes =ls for the place of ls. */
+    bool is_plain = text[0] && text[0] != '=' && text[strspn(text, SHELL_PLAIN)] == '\0';
+    char *word = malloc(4 * strlen(text) + 3), *at = word;
+    if (!word)
+        return NULL;
+    if (!is_plain)
+        *at++ = '\'';
+    for (; *text; text++) {
+        if (*text == '\'')
+            at = stpcpy(at, "'\\'");
+        *at++ = *text;
+    }
+    if (!is_plain)
+        *at++ = '\'';
+    *at = '\0';
+    return word;
+}
 
 /* Behind what *list has; false, and *list is NULL: it cannot be. */
 static bool add_word(char **list, const char *before, const char *text)

@@ -13,9 +13,13 @@
 #include "base/select_wish.h"
 #include "settings.h"
 
+/* A text as a word of a command line that somebody is to paste into a shell. */
+
+/* As a shell wants it that is to read `text` back, in new memory; NULL: no memory. */
+char *shell_word(const char *text);
+
 #define NEXT_BYTES_MAX 1024
 #define NEXT_OPTIONS   (SELECT_OPTIONS + 3) /* behind a piece's what a step is, and a clock */
-
 struct next_words {
     const char *command;          /* words for a shell; NULL: not known, as the others */
     char *data;                   /* owned, likewise */

@@ -9,8 +9,8 @@
 
 #include "base/message.h"
 #include "base/nearest.h"
+#include "base/next_words.h"
 #include "base/path_list.h"
-#include "base/shell_word.h"
 #include "cli/manual_parts.h"
 #include "cli/verbs.h"
 #include "output/standard_files.h"

@@ -13,7 +13,7 @@ struct run_work_row {
     const struct kernel_name *name; /* NULL: it is not known, or work of a graph */
     const struct kernel_name *op;
     const struct kernel_name *range;
-    uint32_t kind;    /* of library_kinds.h; 0: none */
+    uint32_t kind;    /* of library_calls.h; 0: none */
     uint32_t process; /* index, of the stack, */
     uint32_t stack;   /* whose number this is; 0: none */
     bool is_graph;

@@ -13,7 +13,7 @@
 #include "block.h"
 #include "bytes.h"
 #include "error.h"
-#include "file/payload.h"
+#include "file/stream_file.h"
 #include "flight.h"
 #include "live.h"
 #include "output/new_file.h"

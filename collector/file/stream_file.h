@@ -13,11 +13,12 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "base/zstandard.h"
+#include "block.h"
 #include "stream.h"
 
 #define FILE_POOL_MAX       128   /* descriptors in use at a time */
 #define STREAM_WINDOW_BYTES 32768 /* of each of these, what lies around its last block */
-
 struct stream_file {
     char *path; /* owned */
     dev_t device;
@@ -77,5 +78,51 @@ ssize_t stream_file_look(struct stream_file *f, struct file_pool *pool, uint64_t
 /* Where the next bytes from `offset` on are that are no hole in the file; its size: there are none.
  */
 uint64_t stream_file_data(struct stream_file *f, struct file_pool *pool, uint64_t offset);
+
+/*
+ * Walks a stream file from block header to block header without decompressing, and finds its way
+ * again behind damage: from the last byte that made sense it searches forward for the next block
+ * header whose checksum holds. Every whole block is found; what lies between is counted.
+ */
+struct stream_scan {
+    struct stream_file *file;
+    struct file_pool *pool;
+    uint64_t offset;
+    uint64_t search_from;  /* where to look for a header if there is none at `offset` */
+    uint64_t skipped;      /* bytes that belong to no block, the torn end left out */
+    uint64_t torn;         /* bytes of a last block that is not complete */
+    bool torn_header_read; /* its header was whole: torn_header */
+    struct block_header torn_header;
+};
+
+struct scanned_block {
+    struct block_header header;
+    uint64_t offset;  /* of the header */
+    uint64_t payload; /* of the stored payload */
+};
+
+/* Starts at `offset`, which must be the offset of a block header or of the end. */
+void stream_scan_init(struct stream_scan *s, struct stream_file *file, struct file_pool *pool,
+                      uint64_t offset);
+
+/* 1 and a block whose payload lies within the file (its checksum is not yet tried), 0 at the end,
+ * GPUPROF_IO or GPUPROF_NO_MEMORY. */
+int stream_scan_next(struct stream_scan *s, struct scanned_block *block);
+
+/* The stored payload of a block, checked and decompressed. */
+
+/*
+ * Checks the checksum of the stored_bytes at `stored` and decompresses them to `out`, which has
+ * room for h->payload_bytes. 0 or GPUPROF_DAMAGED.
+ */
+int payload_open(struct zstandard *z, const struct block_header *h, const uint8_t *stored,
+                 uint8_t *out);
+
+/*
+ * Compresses h->payload_bytes at `payload` into a new buffer and fills stored_bytes and stored_crc
+ * of `h`. 0 and *stored (the caller frees), or GPUPROF_NO_MEMORY.
+ */
+int payload_store(struct zstandard *z, struct block_header *h, const uint8_t *payload,
+                  uint8_t **stored);
 
 #endif

@@ -4,7 +4,7 @@
  * those that began earlier wait for the one that begins last. They are one collective if all of
  * them ran at one moment, when the last one began, and
  *
- * - have one number on their communicator, where the calls of NCCL are recorded (nccl_talk.h);
+ * - have one number on their communicator, where the calls of NCCL are recorded (nccl_call.h);
  *   kernels in between, of messages and groups, are counted from the last that has one;
  * - otherwise are the n-th of their communicator (by NCCL's ranges, nccl_call.h) or, where that is
  *   not known, of their name on ranks of one job. If ranks of one host, which has one clock, have
@@ -17,7 +17,7 @@
  * A rank whose first kernel comes later, or that has no more, is not waited for; where it lacks one
  * in between nobody knows who was last, nor where ranks are not there at all: a communicator has
  * more than have such kernels, or, where its size is not known, some were left out, or have no file
- * (missing_ranks.h). In a piece all kernels are known, so that they meet as they do in the whole; a
+ * (recording.h). In a piece all kernels are known, so that they meet as they do in the whole; a
  * collective is where the kernel is that began last, and waits are where the device waited.
  * Processes that have no rank, or one that another of their job has, too, are of no job that is
  * known; in a recording of one process nobody waits for another.
@@ -33,7 +33,7 @@
 #include "base/key_map.h"
 #include "base/span_stream.h"
 #include "model/event_walk.h"
-#include "model/nccl_talk.h"
+#include "model/nccl_call.h"
 
 #define IDLE_SEQUENCES_MAX (1u << 19)
 

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 
 #include "error.h"
-#include "read/missing_ranks.h"
+#include "read/recording.h"
 
 void idle_waits_init(struct idle *d)
 {

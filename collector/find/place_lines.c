@@ -6,7 +6,6 @@
 
 #include "error.h"
 #include "frame.h"
-#include "symbol/cuda_stub.h"
 #include "symbol/own_line.h"
 
 /* How calls came to a frame of the user's own; from WAYS_ONE on by the frame of that number. */

@@ -7,7 +7,7 @@
 #include "api/api.h"
 #include "base/array.h"
 #include "error.h"
-#include "model/event.h"
+#include "model/timeline.h"
 #include "record/gpu_record.h"
 
 #define GRAPHS_MAX  (1u << 16)

@@ -8,7 +8,6 @@
 #include "base/message.h"
 #include "error.h"
 #include "frame.h"
-#include "symbol/cuda_stub.h"
 #include "symbol/own_line.h"
 
 uint32_t call_tree_nodes_max(const struct recording *rec)

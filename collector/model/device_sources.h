@@ -119,4 +119,19 @@ static inline bool device_power_mw(const struct record *r, uint64_t *mw)
 bool device_growth(const struct device_source *source, const struct event *e, unsigned argument,
                    uint64_t *growth, uint64_t *since_ns);
 
+/* Why a device was slower than it could be, and for how long between two readings. */
+enum throttle { THROTTLE_POWER, THROTTLE_THERMAL, THROTTLE_BRAKE, THROTTLE_SYNC, THROTTLES };
+
+extern const char *const throttle_words[THROTTLES];
+
+enum throttle_known { THROTTLE_UNKNOWN, THROTTLE_COUNTED, THROTTLE_SAMPLED };
+
+/*
+ * How long each reason slowed the device down between a DEVICE_CLOCKS record and the one before,
+ * which was read at *since_ns. By counters; where there are none, what a reading says holds halfway
+ * to its neighbours, and that is THROTTLE_SAMPLED.
+ */
+enum throttle_known device_throttle(const struct device_source *source, const struct event *e,
+                                    uint64_t ns[static THROTTLES], uint64_t *since_ns);
+
 #endif

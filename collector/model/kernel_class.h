@@ -6,7 +6,7 @@
 #ifndef GPUPROF_COLLECTOR_KERNEL_CLASS_H
 #define GPUPROF_COLLECTOR_KERNEL_CLASS_H
 
-#include "flops/library_shape.h"
+#include "flops/library_flops.h"
 #include "symbol/kernel_names.h"
 
 enum kernel_class {

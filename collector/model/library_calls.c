@@ -1,10 +1,335 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "model/library_calls.h"
 
+#include <inttypes.h>
+#include <stddef.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "api/api.h"
+#include "base/array.h"
 #include "error.h"
+#include "record/gpu_record.h"
+
+#define TEXT_BYTES      1024 /* of a kind */
+#define PLAN_TEXT_BYTES 300  /* of a plan, in the text of a kind */
+
+enum label {
+    LABEL_M,
+    LABEL_N,
+    LABEL_K,
+    LABEL_BATCH,
+    LABEL_MNK,
+    LABEL_A_TYPE,
+    LABEL_B_TYPE,
+    LABEL_C_TYPE,
+    LABEL_D_TYPE,
+    LABEL_COMPUTE,
+    LABEL_TRANS_A,
+    LABEL_TRANS_B,
+    LABEL_SIDE,
+    LABEL_COUNT,
+    LABEL_TYPE,
+    LABEL_BYTES,
+    LABEL_PLAN,
+    LABEL_COMM,
+    LABEL_SEQUENCE,
+    LABELS
+};
+
+static const char *const labels[LABELS] = {
+    [LABEL_M] = "m",
+    [LABEL_N] = "n",
+    [LABEL_K] = "k",
+    [LABEL_BATCH] = "batch",
+    [LABEL_MNK] = "mnk",
+    [LABEL_A_TYPE] = "a_type",
+    [LABEL_B_TYPE] = "b_type",
+    [LABEL_C_TYPE] = "c_type",
+    [LABEL_D_TYPE] = "d_type",
+    [LABEL_COMPUTE] = "compute",
+    [LABEL_TRANS_A] = "trans_a",
+    [LABEL_TRANS_B] = "trans_b",
+    [LABEL_SIDE] = "side",
+    [LABEL_COUNT] = "count",
+    [LABEL_TYPE] = "type",
+    [LABEL_BYTES] = "bytes",
+    [LABEL_PLAN] = "plan",
+    [LABEL_COMM] = "comm",
+    [LABEL_SEQUENCE] = "sequence",
+};
+
+/* Which argument of a function has which label: its place + 1; 0: none has. */
+struct library_form {
+    uint8_t places[LABELS];
+};
+
+static uint32_t kind_hash(const void *item)
+{
+    const struct library_kind *kind = item;
+    const uint64_t *words = (const uint64_t *)&kind->shape;
+    uint64_t hash = (uintptr_t)kind->function + kind->is_others + 2u * kind->is_group;
+    for (unsigned i = 0; i < sizeof kind->shape / sizeof *words; i++)
+        hash = (hash ^ words[i] ^ hash >> 29) * 0x9E3779B97F4A7C15u;
+    return (uint32_t)(hash >> 32);
+}
+_Static_assert(sizeof(struct library_shape) % sizeof(uint64_t) == 0, "it is hashed by words");
+
+static bool same_kind(const void *left, const void *right)
+{
+    const struct library_kind *a = left, *b = right;
+    return a->function == b->function && a->is_others == b->is_others &&
+           a->is_group == b->is_group && memcmp(&a->shape, &b->shape, sizeof a->shape) == 0;
+}
+
+static const struct number_kind kind_kind = {sizeof(struct library_kind), kind_hash, same_kind};
+
+int library_kinds_init(struct library_kinds *k, struct kernel_names *texts, uint64_t bytes,
+                       uint32_t process_count)
+{
+    uint64_t more = bytes / KIND_BYTES;
+    *k = (struct library_kinds){.texts = texts, .process_count = process_count};
+    k->count_max = more < KINDS_MAX - KINDS_FREE ? KINDS_FREE + (uint32_t)more : KINDS_MAX;
+    k->plans = calloc(process_count + 1u, sizeof *k->plans);
+    return k->plans ? 0 : GPUPROF_NO_MEMORY;
+}
+
+void library_kinds_release(struct library_kinds *k)
+{
+    for (uint32_t i = 0; k->plans && i < k->process_count; i++)
+        kernel_handles_release(k->texts, &k->plans[i]);
+    for (uint32_t i = 0; i < k->form_count; i++)
+        free(k->forms[i]);
+    for (uint32_t i = 0; i < k->function_count; i++)
+        free(k->functions[i]);
+    free(k->functions);
+    free(k->forms);
+    free(k->plans);
+    free(k->list);
+    free(k->communicators);
+    number_set_release(&k->numbers);
+    key_map_release(&k->communicator_ids);
+    key_map_release(&k->handles);
+    *k = (struct library_kinds){0};
+}
+
+/* ---- what records say ------------------------------------------------------------------------ */
+
+/* Beyond the maximum a communicator is not known. */
+static int learn_communicator(struct library_kinds *k, const struct event *e)
+{
+    const struct record *r = e->record;
+    uint32_t ranks = (uint32_t)record_arg(r, COMMUNICATOR_RANKS);
+    struct key id = {record_arg(r, COMMUNICATOR_ID), ranks, 0};
+    uint64_t number = key_map_get(&k->communicator_ids, id);
+    if (!number && k->communicator_count == COMMUNICATORS_MAX)
+        return 0;
+    if (!number) {
+        if (!ARRAY_ROOM(k->communicators, k->communicator_count, k->communicator_capacity, 16))
+            return GPUPROF_NO_MEMORY;
+        k->communicators[k->communicator_count] = (struct communicator){id.a, ranks};
+        number = ++k->communicator_count;
+        if (key_map_set(&k->communicator_ids, id, number) < 0)
+            return GPUPROF_NO_MEMORY;
+    }
+    struct key handle = {e->process->index, record_arg(r, COMMUNICATOR_HANDLE), 0};
+    return key_map_set(&k->handles, handle, number) == GPUPROF_NO_MEMORY ? GPUPROF_NO_MEMORY : 0;
+}
+
+int library_kinds_learn(struct library_kinds *k, const struct event *e)
+{
+    const struct record *r = e->record;
+    if (r->type == RECORD_COMMUNICATOR)
+        return learn_communicator(k, e);
+    if (!r->bytes)
+        return 0;
+    return kernel_name_set(k->texts, &k->plans[e->process->index], record_arg(r, LIBRARY_PLAN_PLAN),
+                           r->bytes, r->byte_count);
+}
+
+static struct library_form *form_make(const struct function *f)
+{
+    struct library_form *form = calloc(1, sizeof *form);
+    for (unsigned i = 0; form && i < f->arg_count; i++)
+        for (unsigned label = 0; label < LABELS; label++)
+            if (strcmp(f->args[i].label, labels[label]) == 0)
+                form->places[label] = (uint8_t)(i + 1);
+    return form;
+}
+
+static const struct library_form *form_of(struct library_kinds *k, const struct function *f)
+{
+    struct library_form **forms =
+        array_reach(k->forms, &k->form_count, f->index, sizeof(struct library_form *));
+    if (!forms)
+        return NULL;
+    k->forms = forms;
+    if (!k->forms[f->index])
+        k->forms[f->index] = form_make(f);
+    return k->forms[f->index];
+}
+
+static bool has(const struct library_form *form, const struct record *r, enum label label)
+{
+    return form->places[label] && form->places[label] <= r->arg_count;
+}
+
+static uint64_t value_of(const struct library_form *form, const struct record *r, enum label label,
+                         uint64_t none)
+{
+    return has(form, r, label) ? r->args[form->places[label] - 1] : none;
+}
+
+static uint8_t byte_of(const struct library_form *form, const struct record *r, enum label label)
+{
+    uint64_t value = value_of(form, r, label, LIBRARY_TYPE_NONE);
+    return value < LIBRARY_TYPE_NONE ? (uint8_t)value : LIBRARY_TYPE_NONE;
+}
+
+/* ncclDataType_t as cudaDataType. */
+static uint8_t message_type(uint64_t type)
+{
+    static const uint8_t types[] = {3, 8, 10, 12, 24, 26, 2, 0, 1, 14, 28, 29};
+    return type < sizeof types ? types[type] : LIBRARY_TYPE_NONE;
+}
+
+static void find_message(const struct library_kinds *k, const struct library_form *form,
+                         const struct event *e, struct library_shape *shape,
+                         struct library_message *message)
+{
+    const struct record *r = e->record;
+    uint64_t handle = value_of(form, r, LABEL_COMM, 0);
+    uint64_t number = key_map_get(&k->handles, (struct key){e->process->index, handle, 0});
+    message->communicator = handle ? (uint32_t)number : 0;
+    message->sequence = value_of(form, r, LABEL_SEQUENCE, 0);
+    shape->ranks = message->communicator ? k->communicators[message->communicator - 1].ranks : 0;
+    if (has(form, r, LABEL_COUNT) && has(form, r, LABEL_TYPE))
+        library_shape_count(shape, value_of(form, r, LABEL_COUNT, 0),
+                            message_type(value_of(form, r, LABEL_TYPE, UINT64_MAX)));
+}
+
+static int64_t number_of(struct library_kinds *k, const struct library_kind *wanted)
+{
+    struct library_kind others = {.function = wanted->function, .is_others = true};
+    int64_t number = NUMBER_ADD(&k->numbers, &kind_kind, k->list, k->count,
+                                wanted->is_others ? UINT32_MAX : k->count_max, wanted);
+    return number ? number : number_of(k, &others);
+}
+
+int64_t library_kind_of(struct library_kinds *k, const struct event *e,
+                        struct library_message *message)
+{
+    const struct record *r = e->record;
+    const struct library_form *form = form_of(k, e->function);
+    *message = (struct library_message){0};
+    if (!form)
+        return GPUPROF_NO_MEMORY;
+    struct library_kind wanted = {
+        .function = e->function,
+        .shape = {.m = value_of(form, r, LABEL_M, 0),
+                  .n = value_of(form, r, LABEL_N, 0),
+                  .k = value_of(form, r, LABEL_K, 0),
+                  .batch = value_of(form, r, LABEL_BATCH, 0),
+                  .mnk = value_of(form, r, LABEL_MNK, 0),
+                  .bytes = value_of(form, r, LABEL_BYTES, 0),
+                  .plan = value_of(form, r, LABEL_PLAN, 0),
+                  .compute = (uint16_t)value_of(form, r, LABEL_COMPUTE, UINT16_MAX),
+                  .a_type = byte_of(form, r, LABEL_A_TYPE),
+                  .b_type = byte_of(form, r, LABEL_B_TYPE),
+                  .c_type = byte_of(form, r, LABEL_C_TYPE),
+                  .d_type = byte_of(form, r, LABEL_D_TYPE),
+                  .trans_a = byte_of(form, r, LABEL_TRANS_A),
+                  .trans_b = byte_of(form, r, LABEL_TRANS_B),
+                  .side = (uint8_t)value_of(form, r, LABEL_SIDE, 0),
+                  .has_m = has(form, r, LABEL_M),
+                  .has_n = has(form, r, LABEL_N),
+                  .has_k = has(form, r, LABEL_K)}};
+    if (has(form, r, LABEL_BATCH) && !wanted.shape.batch) /* of nothing */
+        wanted.shape.has_m = wanted.shape.has_n = wanted.shape.has_k = false;
+    if (wanted.shape.d_type == LIBRARY_TYPE_NONE)
+        wanted.shape.d_type = wanted.shape.c_type;
+    if (wanted.shape.plan)
+        wanted.shape.process = e->process->index + 1;
+    find_message(k, form, e, &wanted.shape, message);
+    return number_of(k, &wanted);
+}
+
+int64_t library_kind_of_group(struct library_kinds *k, const struct function *function,
+                              uint64_t calls, uint64_t bytes)
+{
+    struct library_kind wanted = {
+        .function = function, .shape = {.batch = calls, .bytes = bytes}, .is_group = true};
+    return number_of(k, &wanted);
+}
+
+int64_t library_kinds_add(struct library_kinds *k, const struct library_kind *kind)
+{
+    struct function *function = malloc(sizeof *function);
+    struct library_kind own = *kind;
+    own.function = function;
+    if (!function || ARRAY_PUSH(k->functions, k->function_count, &function) < 0) {
+        free(function);
+        return GPUPROF_NO_MEMORY;
+    }
+    *function = *kind->function;
+    int error = ARRAY_PUSH(k->list, k->count, &own);
+    return error < 0 ? error : (int64_t)k->count;
+}
+
+/* ---- when all is known ----------------------------------------------------------------------- */
+
+static const struct kernel_name *plan_of(const struct library_kinds *k,
+                                         const struct library_shape *shape)
+{
+    return shape->plan ? kernel_name_of(&k->plans[shape->process - 1], shape->plan) : NULL;
+}
+
+struct library_work library_kind_work(const struct library_kinds *k, uint32_t number)
+{
+    const struct library_kind *kind = library_kind(k, number);
+    const struct kernel_name *plan = plan_of(k, &kind->shape);
+    if (kind->is_others)
+        return (struct library_work){.type = LIBRARY_TYPE_NONE};
+    if (kind->shape.plan)
+        return plan ? library_plan_work(plan->raw, plan->raw_bytes)
+                    : (struct library_work){.type = LIBRARY_TYPE_NONE};
+    return library_work_of(kind->function->does, &kind->shape);
+}
+
+static void put_kind(const struct library_kinds *k, const struct library_kind *kind, FILE *out)
+{
+    const struct kernel_name *plan = plan_of(k, &kind->shape);
+    fputs(kind->function->name, out);
+    if (kind->is_others)
+        fputs(" (others)", out);
+    else if (kind->is_group)
+        fprintf(out, " of %" PRIu64 " calls, %" PRIu64 " bytes", kind->shape.batch,
+                kind->shape.bytes);
+    else if (plan)
+        fprintf(out, " %.*s", PLAN_TEXT_BYTES, plan->raw);
+    else
+        library_shape_put(&kind->shape, out);
+}
+
+const struct kernel_name *library_kind_text(struct library_kinds *k, uint32_t number, int *error)
+{
+    struct library_kind *kind = &k->list[number - 1];
+    char text[TEXT_BYTES];
+    FILE *out = kind->text ? NULL : fmemopen(text, sizeof text, "w");
+    if (kind->text)
+        return kind->text;
+    if (!out) {
+        *error = GPUPROF_NO_MEMORY;
+        return NULL;
+    }
+    put_kind(k, kind, out);
+    long length = ftell(out);
+    fclose(out);
+    length = length < 0 ? 0 : length < TEXT_BYTES ? length : TEXT_BYTES - 1;
+    *error = kernel_name_intern(k->texts, (const uint8_t *)text, (size_t)length, &kind->text);
+    return kind->text;
+}
 
 int library_calls_init(struct library_calls *l, struct recording *rec, const struct process *only,
                        struct library_kinds *kinds)

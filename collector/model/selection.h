@@ -140,7 +140,7 @@ bool selection_reaches(const struct selection *s, const struct process *p, uint6
                        uint64_t end_ns);
 
 /* What --kind calls a call of that function, and any record, with the function of its call;
- * SELECT_KINDS: it is of none. (selection_kind.c) */
+ * SELECT_KINDS: it is of none. */
 enum select_kind selection_kind_of_call(const struct function *f);
 enum select_kind selection_kind_of(const struct record *r, const struct function *f);
 

@@ -28,7 +28,7 @@
 #define GPUPROF_COLLECTOR_STEPS_H
 
 #include "model/event_walk.h"
-#include "model/step_names.h"
+#include "model/range_text.h"
 
 #define STEPS_FREE      4096
 #define STEP_FILE_BYTES 64

@@ -68,7 +68,7 @@ struct op_node {
 
 /* A call of a library that calls of CUDA were made in, likewise. */
 struct library_node {
-    uint32_t kind : 30;    /* library_kinds.h */
+    uint32_t kind : 30;    /* library_calls.h */
     uint32_t has_work : 1; /* for its user, as of op_node; and so is that its rank has come */
     uint32_t has_come : 1;
     uint32_t parent; /* number of the one around it; 0 = none */

@@ -14,8 +14,18 @@
 
 #include <stdint.h>
 
-#include "model/event.h"
+#include "read/process.h"
 #include "read/recording.h"
+
+/* One record of a recording, with whose it is and when it was. */
+struct event {
+    const struct record *record; /* times on the process's scale; a view until the next event */
+    uint64_t begin_ns;           /* shared by all processes: CLOCK_REALTIME */
+    uint64_t end_ns;
+    struct process *process;
+    struct thread *thread;
+    const struct function *function; /* of a CALL or of a library's call; never NULL there */
+};
 
 #define OPEN_BYTES_MAX (256ull << 20)
 #define WINDOW_RECORDS 64

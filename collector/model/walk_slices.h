@@ -6,7 +6,94 @@
 #ifndef GPUPROF_COLLECTOR_WALK_SLICES_H
 #define GPUPROF_COLLECTOR_WALK_SLICES_H
 
-#include "model/walk_pass.h"
+#include "api/api.h"
+#include "model/slice.h"
+
+/*
+ * One time through the events of a recording (event_walk.h): what is wanted of it, and who is told
+ * of which slices.
+ */
+
+/* Slices that go to the same consumers. */
+enum heard {
+    HEARD_PLAIN_CALL,
+    HEARD_GRAPH_CALL,
+    HEARD_OPEN_CALL,
+    HEARD_WORK,
+    HEARD_OTHER,
+    HEARD_TIED,
+    HEARD_TIED_LATE,
+    HEARD_KINDS
+};
+
+typedef int hears_fn(void *context, const struct slice *s);
+
+struct listener {
+    hears_fn *hears; /* NULL: the end of the list */
+    void *context;
+};
+
+/* One time through the events. */
+struct pass {
+    struct walk *walk;
+    struct timeline *timeline;
+    const struct consumer *consumers; /* none: a survey */
+    unsigned count;
+    struct listener listeners[HEARD_KINDS][WALK_CONSUMERS_MAX + 1];
+    struct listener of_hidden[HEARD_KINDS][WALK_CONSUMERS_MAX + 1];
+    const struct walk_filter *filter; /* NULL: nothing is hidden */
+    unsigned needs;
+    bool surveys;             /* what is learnt is not known yet */
+    bool learns_ops;          /* nor are the numbers of operators */
+    bool learns_stacks;       /* nor are these, */
+    bool learns_pauses;       /* nor these */
+    timeline_wants_fn *wants; /* NULL: as the walk's filter says */
+    bool ties;                /* somebody needs the calls of work */
+};
+
+/* What the consumers of this pass need not hear of is left out: before it begins. */
+void pass_add_listeners(struct pass *p);
+
+/* All who hear of such a slice are told. 0, or what the first of them returned that is not 0. */
+int pass_tell(const struct pass *p, struct slice *s);
+
+/* Does it say what is around others? */
+static inline bool pass_is_around(const struct slice *s)
+{
+    return s->change || s->op_change || s->library_change || s->pause_change;
+}
+
+/* Likewise, where it is known which slices are like it, and what is hidden of it. */
+static inline int pass_tell_as(const struct pass *p, enum heard as, const struct slice *s)
+{
+    bool is_told = !s->is_hidden || (pass_is_around(s) && s->change != RANGE_MARKED);
+    for (const struct listener *l = is_told ? p->listeners[as] : p->of_hidden[as]; l->hears; l++) {
+        int more = l->hears(l->context, s);
+        if (more)
+            return more;
+    }
+    return 0;
+}
+
+/* What of it the filter has not. */
+static inline void pass_hide(const struct pass *p, struct slice *s)
+{
+    const struct walk_filter *f = p->filter;
+    if (!f)
+        return;
+    s->is_hidden = !f->has(f->context, s);
+    s->is_call_hidden = s->is_called && (s->is_hidden || !f->has_call(f->context, s));
+}
+
+static inline enum heard pass_heard_call(const struct event *e)
+{
+    unsigned class = e->function->class, flags = e->record->flags;
+    if (flags & RECORD_OPEN)
+        return HEARD_OPEN_CALL;
+    return flags & RECORD_CAPTURED || class == API_GRAPH_LAUNCH || class == API_GRAPH
+               ? HEARD_GRAPH_CALL
+               : HEARD_PLAIN_CALL;
+}
 
 /* As it lies in the spool. */
 struct pending_work {

@@ -7,7 +7,7 @@
 
 #include "base/array.h"
 #include "error.h"
-#include "model/device_throttle.h"
+#include "model/device_sources.h"
 #include "model/nccl_call.h"
 #include "record/gpu_record.h"
 

@@ -13,8 +13,7 @@
 #include "bytes.h"
 #include "crc32c.h"
 #include "error.h"
-#include "read/foreign.h"
-#include "read/process.h"
+#include "read/recording.h"
 
 #define CHECKED_FROM 16u /* what is in front of it the CRC does not cover */
 #define HEADER_BYTES (CHECKED_FROM + 16 + SHA256_BASE64_BYTES - 1)

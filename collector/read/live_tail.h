@@ -12,7 +12,7 @@
 
 #include "block.h"
 #include "file/live_file.h"
-#include "file/payload.h"
+#include "file/stream_file.h"
 #include "record/thread_table.h"
 
 struct live_block {

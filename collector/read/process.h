@@ -13,9 +13,7 @@
 
 #include "base/select_wish.h"
 #include "block.h"
-#include "file/payload.h"
 #include "file/stream_file.h"
-#include "file/stream_scan.h"
 #include "read/live_tail.h"
 #include "record/blind_times.h"
 #include "record/clock_map.h"
@@ -31,8 +29,7 @@
 #define DUMPS_MAX        100000
 
 #define PROCESS_RECOVERED "recovered" /* key of the META record that `gpuprof recover` makes */
-
-#define JOB_NONE UINT32_MAX
+#define JOB_NONE          UINT32_MAX
 
 struct block_place {
     uint64_t offset; /* in the stream file, or LIVE_BLOCK + index in live.blocks */

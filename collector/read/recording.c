@@ -2,14 +2,16 @@
 #include "read/recording.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/array.h"
+#include "base/file_at.h"
 #include "base/message.h"
-#include "base/number_spans.h"
 #include "base/parallel.h"
 #include "base/path_list.h"
 #include "base/unit_text.h"
@@ -17,7 +19,6 @@
 #include "bytes.h"
 #include "error.h"
 #include "rank.h"
-#include "read/foreign.h"
 #include "read/process_title.h"
 #include "record/losses.h"
 
@@ -443,4 +444,23 @@ enum exit_code recording_verdict(const struct recording *rec, const struct losse
                 "of one file it is said if that alone is read",
                 said - PROCESSES_SAID_MAX, said - PROCESSES_SAID_MAX == 1 ? "" : "es");
     return code;
+}
+
+/* ---- files that are none of ours ------------------------------------------------------------- */
+
+#define SQLITE_MAGIC "SQLite format 3"
+
+const char *foreign_advice(const char *path)
+{
+    uint8_t head[sizeof SQLITE_MAGIC] = {0};
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+    ssize_t got = fd < 0 ? -1 : file_read_at(fd, 0, head, sizeof head);
+    if (fd >= 0)
+        close(fd);
+    if (got == sizeof head && load_u64(head) == PART_MAGIC)
+        return ", but a part of a report: 'gpuprof report --combine' adds parts up";
+    if (got == sizeof head && memcmp(head, SQLITE_MAGIC, sizeof head) == 0)
+        return ", but a database: it is for SQL, such as with sqlite3; reports are made of the "
+               "recording";
+    return RECORDING_ADVICE;
 }

@@ -15,9 +15,36 @@
 #include "base/progress.h"
 #include "base/select_wish.h"
 #include "read/block_index.h"
-#include "read/host.h"
 #include "read/process.h"
 #include "read/share.h"
+
+/*
+ * A machine that processes of a recording ran on, which is a boot of it: those share one clock.
+ * Where the boot is not known, each process is taken for a host of its own.
+ */
+enum host_clock {
+    HOST_CLOCK_WALL,        /* CLOCK_REALTIME of the machine, as it is */
+    HOST_CLOCK_COLLECTIVES, /* that, moved by what host_clocks.h finds */
+};
+
+struct host {
+    const struct process *first; /* in the order in which they are shown */
+    uint32_t processes;
+    enum host_clock source;
+    uint32_t reference;   /* the host whose clock it was put on; itself: on no other's */
+    uint64_t collectives; /* in which both took part, and whose ends agree */
+    int64_t offset_ns;    /* by how much its clock was ahead, in the middle of its time ... */
+    double drift;         /* ... and by how much it ran faster */
+    uint64_t uncertainty_ns;
+};
+
+/* How that is, in a word for scripts. */
+static inline const char *host_how(const struct host *hosts, uint32_t index)
+{
+    return hosts[index].source == HOST_CLOCK_COLLECTIVES ? "collectives"
+           : index                                       ? "wall"
+                                                         : "reference";
+}
 
 struct recording {
     struct reader reader;
@@ -35,7 +62,7 @@ struct recording {
     uint32_t others_capacity;
     uint64_t *others;   /* owned: of those the ranks, or else the pids, as was asked for */
     uint32_t job_count; /* jobs.c; also those that are not wanted */
-    struct missing_ranks *missing; /* owned: of which jobs ranks are not here (missing_ranks.h) */
+    struct missing_ranks *missing; /* owned: of which jobs ranks are not here (see above) */
     uint32_t missing_count;
     struct host *hosts; /* owned */
     uint32_t host_count;
@@ -140,5 +167,48 @@ const char *process_gpu_rows(const struct process *p);
 
 /* Where they come from, or "absent: " and why, as the first process that knows says it. */
 const char *recording_gpu_rows(const struct recording *rec);
+
+/*
+ * Which ranks of a job have no file here: it was lost, lies on another host, or cannot be read, or
+ * the process made no call of CUDA's. Known where launchers say of how many ranks a job is
+ * (rank.h), if all of its processes say the same, and of ranks that lie below others that are here.
+ * Nothing is known where some processes were not looked at, since they were not asked for, or are
+ * in another share.
+ *
+ * Memory: 24 bytes a process, meanwhile; 200 a job.
+ */
+#define MISSING_SPANS_MAX   8 /* that are kept of a job: the first ones */
+#define MISSING_RANKS_BYTES 512
+
+struct recording;
+
+struct missing_ranks {
+    uint32_t job;
+    uint32_t here;                        /* ranks of it that have one */
+    uint64_t size;                        /* ranks of the job; 0: not known */
+    uint64_t count;                       /* of those that have none */
+    uint64_t spans[MISSING_SPANS_MAX][2]; /* first and last of each */
+    uint32_t span_count;                  /* also of those that are not kept */
+};
+
+/* Those of a job; NULL: all of it are here, for all that is known. */
+const struct missing_ranks *missing_ranks_of(const struct recording *rec, uint32_t job);
+
+/* Is it a job of several processes for sure? One alone may have its variables from a shell, and
+ * nothing to do with other ranks. */
+static inline bool missing_ranks_are_sure(const struct missing_ranks *m)
+{
+    return m->size && m->here > 1;
+}
+
+/* "ranks 2, 5-7 of 8"; returns `text`. */
+char *missing_ranks_text(const struct missing_ranks *m, char text[static MISSING_RANKS_BYTES]);
+
+/* What gpuprof itself has written that is no recording, and who reads it. */
+#define PART_MAGIC 0x0054524150555047ull /* "GPUPART\0": a part of a report begins so */
+
+/* What to do with the file at `path`, which is no recording: "; ..." to be put behind the message.
+ */
+const char *foreign_advice(const char *path);
 
 #endif

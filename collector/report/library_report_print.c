@@ -2,7 +2,7 @@
 /* The table of calls of libraries (library_report.h). */
 #include "analyse/library_report.h"
 #include "api/api.h"
-#include "record/library_text.h"
+#include "record/argument_text.h"
 
 enum {
     NAME,

@@ -8,7 +8,7 @@
 #define GPUPROF_COLLECTOR_OVERVIEW_H
 
 #include "model/steps.h"
-#include "read/missing_ranks.h"
+#include "read/recording.h"
 #include "report/report.h"
 
 #define OVERVIEW_LINES_MAX 24 /* of the first screen */

@@ -17,8 +17,8 @@
 #include "base/path_list.h"
 #include "error.h"
 #include "output/new_file.h"
-#include "read/foreign.h"
 #include "read/process.h"
+#include "read/recording.h"
 #include "record/losses.h"
 
 #define FOUND_BYTES_MAX 1024

@@ -37,7 +37,7 @@ struct shown_frame {
     char *json;    /* owned: the same as a JSON string, with quotes and room for json_copy */
     uint32_t json_bytes;
     uint8_t kind;
-    bool is_stub; /* it is CUDA's, in the user's program (cuda_stub.h) */
+    bool is_stub; /* it is CUDA's, in the user's program (own_line.h) */
 };
 
 struct shown_frames {

@@ -9,7 +9,7 @@
 #ifndef GPUPROF_COLLECTOR_CHROME_H
 #define GPUPROF_COLLECTOR_CHROME_H
 
-#include "model/op_pairs.h"
+#include "model/op_kind.h"
 #include "model/projection.h"
 #include "trace/counters.h"
 #include "trace/gpu_rows.h"

@@ -12,7 +12,7 @@
 #include "base/array.h"
 #include "error.h"
 #include "memory/ledger_totals.h"
-#include "model/device_throttle.h"
+#include "model/device_sources.h"
 #include "record/gpu_record.h"
 #include "trace/chrome.h"
 

@@ -10,7 +10,7 @@
 
 #include "base/json_text.h"
 #include "error.h"
-#include "model/device_throttle.h"
+#include "model/device_sources.h"
 #include "rank.h"
 #include "read/process_title.h"
 #include "record/gpu_record.h"

@@ -10,7 +10,6 @@
 #include "base/json_text.h"
 #include "error.h"
 #include "record/argument_text.h"
-#include "record/library_text.h"
 #include "trace/chrome.h"
 
 #define ARGS_BYTES (6 * FUNCTION_BYTES_MAX + RECORD_ARGS_MAX * 48)

@@ -8,7 +8,7 @@
 
 #include "base/array.h"
 #include "error.h"
-#include "model/device_throttle.h"
+#include "model/device_sources.h"
 #include "trace/chrome.h"
 
 struct throttle_open {

@@ -11,7 +11,7 @@
 #include "fuzz_outputs.h"
 #include "model/symbols.h"
 #include "query/part_file.h"
-#include "read/foreign.h"
+#include "read/recording.h"
 
 #define PARTS_MAX    3
 #define CHECKED_FROM 16

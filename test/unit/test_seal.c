@@ -5,7 +5,7 @@
 #include <errno.h>
 
 #include "base/futex.h"
-#include "file/payload.h"
+#include "file/stream_file.h"
 #include "record/pool.h"
 #include "record/thread.h"
 #include "store/block_sink.h"
