@@ -27,6 +27,7 @@ OPTIONS = {"slow-loader": ["--pytorch=names"], "one-stream": ["--backtrace=launc
            "repeated-upload": ["--backtrace=launch,copy"], "hang": []}
 TOLERANCE = 0.05
 TINY_NS = 5000
+START_NS = 2000  # as long as an empty kernel takes
 STILL_NS = 40_000_000  # less idle time than any finding needs
 HANGS_NS = 3 * 10**9  # that the program gives itself
 ATTEMPTS = 3
@@ -94,8 +95,13 @@ def pageable(process):
     return fault.copies_alone(process) + fault.within(process, "Memcpy")
 
 
+def allocation(process):
+    """With the program's own code, which the GPU waits for since each free empties it."""
+    return fault.within(process, "Malloc", "Free", "Synchronize") + fault.own_code(process)
+
+
 def tiny(process):
-    return sum(kernel.ns for kernel in process.kernels() if kernel.ns < TINY_NS)
+    return sum(min(kernel.ns, START_NS) for kernel in process.kernels() if kernel.ns < TINY_NS)
 
 
 # What each costs by the log.
@@ -104,7 +110,7 @@ FAULTS = {
     "host-bound": fault.own_code,
     "sync-in-loop": lambda process: fault.waited(process, "Synchronize"),
     "slow-loader": fault.own_code,
-    "allocation-churn": within("Malloc", "Free", "Synchronize"),
+    "allocation-churn": allocation,
     "pageable-copies": pageable,
     "one-stream": fault.copies_alone,
     "repeated-upload": lambda process: fault.alone(process.copies()[1:], process.kernels()),

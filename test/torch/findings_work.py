@@ -167,6 +167,8 @@ def tiny_kernels():
     with torch.cuda.graph(graph):
         for _ in range(20 if HEALTHY else 400):
             torch.mm(a, a, out=out)
+    if not HEALTHY:
+        time.sleep(0.05)  # one that is busy for 97 % of the time has no such finding
     keep_busy(0.1)  # so that the host, which simulates them, is ahead
     for _ in range(STEPS):
         graph.replay()  # fault tiny-kernels
