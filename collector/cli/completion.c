@@ -88,14 +88,12 @@ static void list_choices(struct option *o)
             (!i || strcmp(tables[i].info->name, tables[i - 1].info->name) != 0))
             length += (size_t)snprintf(o->choices + length, sizeof o->choices - length, "%s%s",
                                        length ? "|" : "", tables[i].info->name);
-    for (unsigned i = 0; o->info.bit == OPTION_TRACE && trace_format_name(i); i++)
-        if (length < sizeof o->choices)
-            length += (size_t)snprintf(o->choices + length, sizeof o->choices - length, "%s%s",
-                                       length ? "|" : "", trace_format_name(i));
-    for (unsigned i = 0; o->info.bit == OPTION_EXPORT && export_format_at(i); i++)
-        if (length < sizeof o->choices)
-            length += (size_t)snprintf(o->choices + length, sizeof o->choices - length, "%s%s",
-                                       length ? "|" : "", export_format_at(i)->name);
+    const struct file_format *const *formats = o->info.bit == OPTION_TRACE    ? trace_formats
+                                               : o->info.bit == OPTION_EXPORT ? export_formats
+                                                                              : NULL;
+    for (unsigned i = 0; formats && formats[i] && length < sizeof o->choices; i++)
+        length += (size_t)snprintf(o->choices + length, sizeof o->choices - length, "%s%s",
+                                   length ? "|" : "", formats[i]->name);
     o->is_list = count > 0;
     if (length)
         o->info.value = o->choices;

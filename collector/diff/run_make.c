@@ -2,10 +2,215 @@
 #include "diff/run_make.h"
 
 #include <math.h>
+#include <stdlib.h>
+#include <string.h>
 
 #include "analyse/memory_peaks.h"
+#include "base/array.h"
+#include "base/key_map.h"
 #include "base/message.h"
-#include "diff/run_work.h"
+#include "error.h"
+#include "find/place_lines.h"
+#include "model/range_text.h"
+#include "record/gpu_record.h"
+
+#define GRAPH_NAME "CUDA graph"
+
+/* ---- the kernels of the steps that are kept, by name and where they were launched ---- */
+
+/* The texts are views of the walk's. */
+struct run_work_row {
+    const struct kernel_name *name; /* NULL: it is not known, or work of a graph */
+    const struct kernel_name *op;
+    const struct kernel_name *range;
+    uint32_t kind;    /* of library_calls.h; 0: none */
+    uint32_t process; /* index, of the stack, */
+    uint32_t stack;   /* whose number this is; 0: none */
+    bool is_graph;
+    uint64_t count;
+    uint64_t ns;
+};
+
+struct run_work {
+    struct run_steps *steps;
+    struct run_work_row *list; /* owned */
+    uint32_t count;
+    uint32_t capacity;
+    struct key_map places; /* what of a row is place -> number */
+    struct key_map rows;   /* number of the place, name -> row + 1 */
+};
+
+static void run_work_init(struct run_work *w, struct run_steps *steps)
+{
+    *w = (struct run_work){.steps = steps};
+    w->places.count_max = w->rows.count_max = RUN_KERNELS_MAX;
+}
+
+static void run_work_release(struct run_work *w)
+{
+    free(w->list);
+    key_map_release(&w->places);
+    key_map_release(&w->rows);
+}
+
+/* ---- the walk -------------------------------------------------------------------------------- */
+
+static const struct kernel_name *op_text(struct walk *walk, const struct correlated_call *call,
+                                         const struct op_node *op)
+{
+    return op->text ? op->text : kernel_name_of(&walk->names[call->process].ops.names, op->name);
+}
+
+/* What the call was made in. 0 or an error. */
+static int place_of(struct walk *walk, const struct correlated_call *call, struct run_work_row *row)
+{
+    struct survey *survey = &walk->survey;
+    struct op_place at = {.number = call->op};
+    const struct op_node *op;
+    int error = 0;
+    row->process = call->process;
+    row->stack = call->stack;
+    while (!row->op && (op = survey_op(survey, call, &at, &error))) {
+        if (op_scope_works(op->scope))
+            row->op = op_text(walk, call, op);
+        else if (!row->range)
+            row->range = op_text(walk, call, op);
+    }
+    const struct range_node *range =
+        error == 0 && call->range ? survey_range(survey, call->range, &error) : NULL;
+    if (range && range->text)
+        row->range = range->text;
+    const struct library_node *library =
+        error == 0 && call->library ? survey_library(survey, call->library, &error) : NULL;
+    row->kind = library ? library->kind : 0;
+    return error;
+}
+
+/* The number of the row's place; where there is no room for another one, it loses its place. */
+static int number_of(struct run_work *w, struct run_work_row *row, uint64_t *number)
+{
+    struct key words = {(uintptr_t)row->op, (uintptr_t)row->range, row->kind};
+    struct key line = {(uint64_t)row->process << 32 | row->stack, 0, UINT64_MAX};
+    int error = 0;
+    for (unsigned i = 0; error == 0 && i < 2; i++) {
+        struct key *key = i ? &line : &words;
+        line.b = *number;
+        if ((*number = key_map_get(&w->places, *key)) == 0)
+            error = key_map_set(&w->places, *key, *number = w->places.count + 1u);
+    }
+    if (error != GPUPROF_LIMIT)
+        return error;
+    *row = (struct run_work_row){.name = row->name, .is_graph = row->is_graph};
+    *number = 0;
+    return 0;
+}
+
+static int add(struct run_work *w, struct run_work_row *row, uint64_t ns)
+{
+    uint64_t number = 0, place;
+    int error = number_of(w, row, &number);
+    if (error < 0)
+        return error;
+    struct key key = {number, (uintptr_t)row->name, row->is_graph};
+    if ((place = key_map_get(&w->rows, key)) == 0) {
+        if (w->count == RUN_KERNELS_MAX)
+            return 0;
+        if (!ARRAY_ROOM(w->list, w->count, w->capacity, 64))
+            return GPUPROF_NO_MEMORY;
+        w->list[w->count++] = *row;
+        if (key_map_set(&w->rows, key, place = w->count) < 0)
+            return GPUPROF_NO_MEMORY;
+    }
+    w->list[place - 1].count++;
+    w->list[place - 1].ns += ns;
+    return 0;
+}
+
+static int tied(void *context, const struct slice *s)
+{
+    struct run_work *w = context;
+    const struct event *e = &s->event;
+    struct walk *walk = w->steps->walk;
+    struct run_work_row row = {.is_graph = e->record->type == RECORD_GRAPH};
+    if ((!row.is_graph && e->record->type != RECORD_KERNEL) ||
+        !run_step_at(w->steps, e->process, s->is_called ? s->call.begin_ns : e->begin_ns))
+        return 0;
+    if (!row.is_graph)
+        row.name = walk_kernel(walk, e->process, record_arg(e->record, KERNEL_NAME_INDEX));
+    int error = s->is_called ? place_of(walk, &s->call, &row) : 0;
+    return error == 0 ? add(w, &row, e->end_ns - e->begin_ns) : error;
+}
+
+static struct consumer run_work_consumer(struct run_work *w)
+{
+    return (struct consumer){.context = w,
+                             .needs = WALK_WORK | WALK_RANGES | WALK_OPS | WALK_LIBRARIES |
+                                      WALK_STACKS | WALK_LOSSES,
+                             .skips = WALK_SKIPS_CALLS | WALK_SKIPS_OTHERS,
+                             .tied = tied};
+}
+
+/* ---- names ----------------------------------------------------------------------------------- */
+
+/* The range with '*' for its numbers, in new memory; NULL: no memory. */
+static char *pattern_of(const struct kernel_name *range)
+{
+    size_t length = strlen(range->shown);
+    char *text = length <= UINT32_MAX ? malloc(length + 1) : NULL;
+    uint32_t made =
+        text ? range_text_pattern(range->shown, (uint32_t)length, NUMBERS_ALL, text) : 0;
+    if (text && !made)
+        memcpy(text, range->shown, length);
+    if (text)
+        text[made ? made : length] = '\0';
+    return text;
+}
+
+static int name_row(struct run_work *w, struct place_lines *lines, const struct run_work_row *row,
+                    struct run_summary *r)
+{
+    const char *line = NULL;
+    int error = place_line(lines, row->process, row->stack, &line);
+    const struct kernel_name *library =
+        error == 0 && row->kind ? library_kind_text(&w->steps->walk->kinds, row->kind, &error)
+                                : NULL;
+    char *range = row->range ? pattern_of(row->range) : NULL;
+    if (error < 0 || (row->range && !range)) {
+        free(range);
+        return error < 0 ? error : GPUPROF_NO_MEMORY;
+    }
+    /* run_kernel_add writes to none of them. */
+    struct run_kernel kernel = {
+        .name = (char *)(uintptr_t)(row->is_graph ? GRAPH_NAME : row->name->raw),
+        .place = {[RUN_OPERATOR] = (char *)(uintptr_t)(row->op ? row->op->shown : NULL),
+                  [RUN_LIBRARY] = (char *)(uintptr_t)(library ? library->shown : NULL),
+                  [RUN_RANGE] = range,
+                  [RUN_LINE] = (char *)(uintptr_t)line},
+        .count = row->count,
+        .ns = row->ns};
+    error = run_kernel_add(r, &kernel);
+    free(range);
+    return error;
+}
+
+/* After the walk: the rows as the run's kernels, with lines by `symbols` (symbols.h). 0 or an
+ * error. */
+static int run_work_name(struct run_work *w, const char *symbols, struct run_summary *r)
+{
+    struct walk *walk = w->steps->walk;
+    struct place_lines lines;
+    int error = 0;
+    place_lines_init(&lines, &walk->survey.stacks, recording_bytes(walk->rec), false);
+    for (uint32_t i = 0; error == 0 && i < w->count; i++)
+        error = place_lines_add(&lines, w->list[i].process, w->list[i].stack);
+    if (error == 0)
+        error = place_lines_find(&lines, walk->rec, symbols);
+    for (uint32_t i = 0; error == 0 && i < w->count; i++)
+        if (w->list[i].name || w->list[i].is_graph)
+            error = name_row(w, &lines, &w->list[i], r);
+    place_lines_release(&lines);
+    return error;
+}
 
 /* ---- the walks ------------------------------------------------------------------------------- */
 

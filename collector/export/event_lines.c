@@ -169,8 +169,7 @@ static struct export_writer *create_json(struct output *out, struct walk *walk,
 #define ALL_OF_IT (WALK_RANGES | WALK_OPS | WALK_LIBRARIES | WALK_WORK | WALK_LOSSES)
 
 const struct export_format csv_export = {
-    .name = "csv",
-    .ending = "csv",
+    .file = {"csv", "csv"},
     .help = "a row an event, for spreadsheets and pandas",
     .is_rows = true,
     .wants_steps = true,
@@ -182,8 +181,7 @@ const struct export_format csv_export = {
 };
 
 const struct export_format jsonl_export = {
-    .name = "jsonl",
-    .ending = "jsonl",
+    .file = {"jsonl", "jsonl"},
     .help = "the same, a JSON object a line",
     .is_rows = true,
     .wants_steps = true,

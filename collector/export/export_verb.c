@@ -18,7 +18,13 @@
 #include "trace/trace_writer.h"
 
 #define VERB        "export"
-#define NAMES_BYTES (EXPORT_FORMAT_NAMES_BYTES + TRACE_FORMAT_NAMES_BYTES)
+#define NAMES_BYTES (2 * FILE_FORMAT_NAMES_BYTES)
+
+#define EXPORT_FORMAT(name) &name##_export.file,
+const struct file_format *const export_formats[] = {
+#include "export/export_formats.def"
+    NULL};
+#undef EXPORT_FORMAT
 
 struct export
 {
@@ -173,10 +179,10 @@ static bool is_packed(const char *path)
 /* Those of merge stand behind: a file's name means one of them only where it means none of ours. */
 static void all_names(char *text)
 {
-    size_t length = strlen(export_format_names(text));
-    for (unsigned i = 0; trace_format_name(i) && length < NAMES_BYTES; i++)
+    size_t length = strlen(file_format_names(export_formats, text));
+    for (unsigned i = 0; trace_formats[i] && length < NAMES_BYTES; i++)
         length += (size_t)snprintf(text + length, NAMES_BYTES - length, "%s%s",
-                                   i ? ", " : ", and traces: ", trace_format_name(i));
+                                   i ? ", " : ", and traces: ", trace_formats[i]->name);
 }
 
 /* What can be said before anything is read. */
@@ -204,16 +210,16 @@ static enum exit_code check(const struct export_format *format, const struct opt
     if (format->is_random && is_stream)
         return usage_error(VERB ": %s cannot be written to standard output; name a file: -o "
                                 "profile.%s",
-                           format->name, format->ending);
+                           format->file.name, format->file.ending);
     if (format->is_random && is_packed(path))
         return usage_error(VERB ": %s: %s cannot be compressed while it is written; name it .%s",
-                           path, format->name, format->ending);
+                           path, format->file.name, format->file.ending);
     if (format->is_random && stat(path, &status) == 0 && !S_ISREG(status.st_mode))
-        return usage_error(VERB ": %s: is no file, and %s needs one", path, format->name);
+        return usage_error(VERB ": %s: is no file, and %s needs one", path, format->file.name);
     if (!path && isatty(STDOUT_FILENO))
         return usage_error(VERB ": the file would go to the terminal; name one: -o profile.%s (or "
                                 "-o - if you mean it)",
-                           format->ending);
+                           format->file.ending);
     return EXIT_OK;
 }
 
@@ -222,17 +228,19 @@ static bool is_trace(const struct options *options)
 {
     const char *path = options->output;
     if (options->trace_format)
-        return trace_format_named(options->trace_format);
-    return path && !verb_output_is(path, "") && !export_format_of_file(path) &&
-           trace_format_of_file(path);
+        return file_format_named(trace_formats, options->trace_format);
+    return path && !verb_output_is(path, "") && !file_format_of_file(export_formats, path) &&
+           file_format_of_file(trace_formats, path);
 }
 
 enum exit_code export_verb(const struct options *options)
 {
     if (is_trace(options))
         return merge_verb(options);
-    struct export x = {.format = options->trace_format ? export_format_named(options->trace_format)
-                                                       : export_format_of_file(options->output)};
+    const struct file_format *format =
+        options->trace_format ? file_format_named(export_formats, options->trace_format)
+                              : file_format_of_file(export_formats, options->output);
+    struct export x = {.format = (const struct export_format *)format};
     struct recording_options how = {
         .keep_live = options->keep_live, .processors = options->jobs, .select = &options->select};
     enum exit_code code = check(x.format, options);

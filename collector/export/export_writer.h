@@ -10,7 +10,7 @@
 #include "model/event_walk.h"
 #include "model/selection.h"
 #include "model/steps.h"
-#include "output/output.h"
+#include "output/verb_output.h"
 
 struct export_writer;
 struct idle;
@@ -26,11 +26,10 @@ struct export_scope {
 };
 
 struct export_format {
-    const char *name;   /* as --format has it */
-    const char *ending; /* of a file's name, behind its last point, without a .gz */
-    const char *help;   /* what it is, for whom */
-    bool is_random;     /* it is written here and there: only a file will do, not compressed */
-    bool is_rows;       /* of an event, whatever other processes do: event_lanes.h will do */
+    struct file_format file;
+    const char *help; /* what it is, for whom */
+    bool is_random;   /* it is written here and there: only a file will do, not compressed */
+    bool is_rows;     /* of an event, whatever other processes do: event_lanes.h will do */
     bool wants_steps;
     bool wants_tables; /* of the report: idle time, sums. `end` is called when all are known */
     unsigned needs;    /* enum walk_need, with work of a device; else without that */
@@ -49,15 +48,6 @@ struct export_format {
 #include "export/export_formats.def"
 #undef EXPORT_FORMAT
 
-/* (export_format.c) That of a name; or what the name of a file means. NULL: there is none such. */
-const struct export_format *export_format_named(const char *name);
-const struct export_format *export_format_of_file(const char *path);
-
-/* From 0 on; NULL behind the last. */
-const struct export_format *export_format_at(unsigned index);
-
-/* All of them, with the endings of their files: "a (.x), b (.y)"; returns `text`. */
-#define EXPORT_FORMAT_NAMES_BYTES 200
-char *export_format_names(char *text);
+extern const struct file_format *const export_formats[]; /* ended by NULL (export_verb.c) */
 
 #endif

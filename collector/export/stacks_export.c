@@ -119,8 +119,7 @@ static struct export_writer *create_speedscope(struct output *out, struct walk *
 
 #define STACKS_FORMAT(format, its_ending, its_help)                                                \
     const struct export_format format##_export = {                                                 \
-        .name = #format,                                                                           \
-        .ending = its_ending,                                                                      \
+        .file = {#format, its_ending},                                                             \
         .help = its_help,                                                                          \
         .needs = WALK_RANGES | WALK_WORK | WALK_LOSSES,                                            \
         .create = create_##format,                                                                 \

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "flame/flame_diff.h"
+#include "flame/flame.h"
 
 #include <math.h>
 #include <stdio.h>

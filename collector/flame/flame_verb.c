@@ -9,7 +9,7 @@
 
 #include "base/message.h"
 #include "base/options.h"
-#include "flame/flame_diff.h"
+#include "flame/flame.h"
 #include "model/selection.h"
 #include "output/verb_output.h"
 

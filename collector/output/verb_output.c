@@ -145,3 +145,29 @@ enum exit_code verb_output_close(struct output *out, const char *path, int error
         return say_failed(path, its, packs, is_one);
     return error < 0 ? EXIT_ENVIRONMENT : EXIT_OK;
 }
+
+/* ---- kinds of files -------------------------------------------------------------------------- */
+
+const struct file_format *file_format_named(const struct file_format *const *list, const char *name)
+{
+    while (*list && strcmp((*list)->name, name) != 0)
+        list++;
+    return *list;
+}
+
+const struct file_format *file_format_of_file(const struct file_format *const *list,
+                                              const char *path)
+{
+    while (*list && !verb_output_is(path, (*list)->ending))
+        list++;
+    return *list;
+}
+
+char *file_format_names(const struct file_format *const *list, char *text)
+{
+    size_t length = 0;
+    for (unsigned i = 0; list[i] && length < FILE_FORMAT_NAMES_BYTES; i++)
+        length += (size_t)snprintf(text + length, FILE_FORMAT_NAMES_BYTES - length, "%s%s (.%s)",
+                                   i ? ", " : "", list[i]->name, list[i]->ending);
+    return text;
+}

@@ -21,6 +21,22 @@ enum exit_code verb_output_failed(const char *path, int error);
  */
 bool verb_output_is(const char *path, const char *kind);
 
+/* A kind of file that a verb can write: the first member of what says how. */
+struct file_format {
+    const char *name;   /* as --format has it */
+    const char *ending; /* of a file's name, behind its last point, without a .gz */
+};
+
+/* That of a list, ended by NULL, which has the name, or which a file's name means; NULL: none. */
+const struct file_format *file_format_named(const struct file_format *const *list,
+                                            const char *name);
+const struct file_format *file_format_of_file(const struct file_format *const *list,
+                                              const char *path);
+
+/* All of them, with the endings of their files: "a (.x), b (.y)"; returns `text`. */
+#define FILE_FORMAT_NAMES_BYTES 200
+char *file_format_names(const struct file_format *const *list, char *text);
+
 /* That of tables: as the options say, or else the file's name (DIR/ is csv, which alone has a file
  * for each table); FORMAT_BY_NAME: there is none of that name. */
 enum report_format verb_output_format(const struct options *options);

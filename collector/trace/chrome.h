@@ -13,7 +13,6 @@
 #include "model/projection.h"
 #include "trace/counters.h"
 #include "trace/gpu_rows.h"
-#include "trace/trace_row.h"
 #include "trace/trace_writer.h"
 #include "trace/value_text.h"
 

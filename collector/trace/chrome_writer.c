@@ -378,8 +378,7 @@ static int chrome_end(struct trace_writer *w)
 }
 
 const struct trace_format chrome_format = {
-    .name = "chrome",
-    .ending = "json",
+    .file = {"chrome", "json"},
     .rank_ending = "pt.trace.json", /* as HTA and TensorBoard look for */
     .for_perfetto = true,
     .is_text = true,

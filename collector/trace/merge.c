@@ -19,10 +19,72 @@ static bool is_archive_name(const char *path)
     return length > 4 && strcasecmp(path + length - 4, ".zip") == 0;
 }
 
-static const char *rank_ending(const struct merge *m)
+/* Processes are in the order of their ranks: those that share one, in one job, are near. */
+static bool has_rank(const struct recording *rec, uint32_t index)
 {
-    return m->format->rank_ending ? m->format->rank_ending : m->format->ending;
+    const struct process *p = rec->processes[index], *other;
+    for (uint32_t i = index; i > 0 && (other = rec->processes[i - 1])->rank == p->rank; i--)
+        if (other->job == p->job && (other->has_gpu || !p->has_gpu))
+            return false;
+    for (uint32_t i = index + 1; i < rec->count && (other = rec->processes[i])->rank == p->rank;
+         i++)
+        if (other->job == p->job && other->has_gpu && !p->has_gpu)
+            return false;
+    return true;
 }
+
+static bool has_several_jobs(const struct recording *rec)
+{
+    const struct process *first = rec->count ? rec->processes[0] : NULL;
+    for (uint32_t i = 1; i < rec->count && rec->processes[i]->job != JOB_NONE; i++)
+        if (rec->processes[i]->job != first->job)
+            return true;
+    return false;
+}
+
+/* Puts its name, without the ending, into `f`. */
+static void name_file(struct rank_file *f, bool has_jobs)
+{
+    char job[24] = "";
+    if (has_jobs && f->process->job != JOB_NONE)
+        snprintf(job, sizeof job, "job_%u/", f->process->job);
+    f->stem = (uint32_t)(f->other ? snprintf(f->name, sizeof f->name, "%sothers/process_%u", job,
+                                             f->process->shown_pid)
+                                  : snprintf(f->name, sizeof f->name, "%srank_%llu", job,
+                                             (unsigned long long)f->rank));
+}
+
+/* One file per process, in the order in which they are shown; the caller frees. NULL: no memory.
+ * `cycle`: the number in their names of the window that they show; 0: none. */
+static struct rank_file *rank_files_make(const struct merge *m, uint64_t cycle)
+{
+    const struct recording *rec = &m->rec;
+    const char *ending = m->format->rank_ending ? m->format->rank_ending : m->format->file.ending;
+    struct rank_file *files = calloc(rec->count + 1u, sizeof *files);
+    bool ranked = rec->count && rec->processes[0]->rank != RANK_NONE;
+    bool with_gpu = recording_has_gpu(rec), has_jobs = has_several_jobs(rec);
+    uint64_t next = 0;
+    for (uint32_t i = 0; files && i < rec->count; i++) {
+        struct process *p = rec->processes[i];
+        struct rank_file *f = &files[i];
+        f->process = p;
+        f->rank = p->rank == RANK_NONE ? 0 : p->rank;
+        if (ranked)
+            f->other = p->rank == RANK_NONE || !has_rank(rec, i);
+        else if (!(f->other = with_gpu && !p->has_gpu))
+            f->rank = next++; /* nobody has one: in the order of their starts */
+        name_file(f, has_jobs);
+        if (cycle)
+            snprintf(f->name + f->stem, sizeof f->name - f->stem, ".%llu.%s",
+                     (unsigned long long)cycle, ending);
+        else
+            snprintf(f->name + f->stem, sizeof f->name - f->stem, ".%s", ending);
+    }
+    return files;
+}
+
+/* ---- the verb -----------------------------------------------------------------------------------
+ */
 
 static bool wants_steps(const struct merge *m, const struct options *options)
 {
@@ -67,7 +129,7 @@ static enum exit_code write_cycles(struct merge *m, const struct options *option
     bool is_all = options->select.cycle == CYCLE_ALL;
     enum exit_code code = EXIT_OK;
     for (uint64_t cycle = m->wish.cycle;; cycle++) {
-        struct rank_file *files = rank_files_make(&m->rec, rank_ending(m), cycle);
+        struct rank_file *files = rank_files_make(m, cycle);
         code = files ? merge_write_folder(m, options->output, files)
                      : verb_output_failed(options->output, GPUPROF_NO_MEMORY);
         free(files);
@@ -112,7 +174,7 @@ static enum exit_code merge_write(struct merge *m, const struct options *options
             merge_say_written(m, options->output);
         return code;
     }
-    struct rank_file *files = rank_files_make(&m->rec, rank_ending(m), 0);
+    struct rank_file *files = rank_files_make(m, 0);
     if (!files)
         code = verb_output_failed(options->output, GPUPROF_NO_MEMORY);
     else if (options->per_rank)
@@ -123,17 +185,27 @@ static enum exit_code merge_write(struct merge *m, const struct options *options
     return code;
 }
 
-/* As the options say, or else the file's name; NULL: there is none such. */
+#define TRACE_FORMAT(name) &name##_format.file,
+const struct file_format *const trace_formats[] = {
+#include "trace/trace_formats.def"
+    NULL};
+#undef TRACE_FORMAT
+
+/* As the options say, or else the file's name, which need not say it; NULL: there is none such. */
 static const struct trace_format *format_of(const struct options *options)
 {
     bool is_file = !options->per_rank && !is_archive_name(options->output);
-    return options->trace_format ? trace_format_named(options->trace_format)
-                                 : trace_format_of_file(is_file ? options->output : NULL);
+    const struct file_format *found = *trace_formats;
+    if (options->trace_format)
+        found = file_format_named(trace_formats, options->trace_format);
+    else if (is_file && !verb_output_is(options->output, ""))
+        found = file_format_of_file(trace_formats, options->output);
+    return (const struct trace_format *)found;
 }
 
 enum exit_code merge_verb(const struct options *options)
 {
-    char names[TRACE_FORMAT_NAMES_BYTES];
+    char names[FILE_FORMAT_NAMES_BYTES];
     struct merge m = {.format = format_of(options),
                       .max_size = options->max_size,
                       .sync_streams = options->sync_streams,
@@ -148,11 +220,11 @@ enum exit_code merge_verb(const struct options *options)
                            "name a folder: -o traces");
     if (!m.format && options->trace_format)
         return usage_error("merge: --format: no format is named '%s'; the formats are: %s",
-                           options->trace_format, trace_format_names(names));
+                           options->trace_format, file_format_names(trace_formats, names));
     if (!m.format)
         return usage_error("merge: %s: not a kind that can be written; the formats are: %s, also "
                            ".gz, .zst and .zip",
-                           options->output, trace_format_names(names));
+                           options->output, file_format_names(trace_formats, names));
     if (!options->output && isatty(STDOUT_FILENO))
         return usage_error("merge: the trace would go to the terminal; name a file: -o trace.json "
                            "(or -o - if you mean it)");

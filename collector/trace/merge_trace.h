@@ -6,8 +6,22 @@
 #include "base/exit_code.h"
 #include "model/selection.h"
 #include "output/output.h"
-#include "trace/rank_files.h"
 #include "trace/trace_writer.h"
+
+/*
+ * One trace file per process, as HTA and TensorBoard want them: rank_N with the format's ending for
+ * the process that is rank N, and in a folder of their own, which those two do not look into, the
+ * processes that share a rank with it or have none. Of several jobs each has a folder, job_N.
+ */
+#define RANK_FILE_BYTES 96
+
+struct rank_file {
+    struct process *process;
+    uint64_t rank;              /* as the file says it */
+    bool other;                 /* in the folder of the others */
+    uint32_t stem;              /* so many bytes of `name` are without the ending */
+    char name[RANK_FILE_BYTES]; /* with its folders, without .gz */
+};
 
 struct merge {
     struct recording rec;

@@ -573,8 +573,7 @@ static int perfetto_end(struct trace_writer *w)
 }
 
 const struct trace_format perfetto_format = {
-    .name = "perfetto",
-    .ending = "pftrace",
+    .file = {"perfetto", "pftrace"},
     .for_perfetto = true,
     .needs = WALK_RANGES | WALK_OPS | WALK_LIBRARIES | WALK_WORK | WALK_LOSSES,
     .create = perfetto_create,

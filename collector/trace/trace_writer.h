@@ -10,7 +10,7 @@
 #include "model/event_walk.h"
 #include "model/selection.h"
 #include "model/steps.h"
-#include "output/output.h"
+#include "output/verb_output.h"
 #include "trace/thinning.h"
 
 struct trace_writer;
@@ -37,8 +37,7 @@ struct trace_scope {
 };
 
 struct trace_format {
-    const char *name;        /* as --format has it */
-    const char *ending;      /* of a file's name, behind its last point, without a .gz */
+    struct file_format file;
     const char *rank_ending; /* of a file for one rank, behind its first point; NULL: the same */
     bool for_perfetto;       /* which takes an archive of such files for one trace */
     bool is_text;            /* whose length viewers bound */
@@ -62,16 +61,6 @@ struct trace_format {
 #include "trace/trace_formats.def"
 #undef TRACE_FORMAT
 
-/* (trace_format.c) That of a name; or what the name of a file means, where NULL and one without an
- * ending mean the first. NULL: there is none such. */
-const struct trace_format *trace_format_named(const char *name);
-const struct trace_format *trace_format_of_file(const char *path);
-
-/* Their names, from 0 on; NULL behind the last. */
-const char *trace_format_name(unsigned index);
-
-/* All of them, with the endings of their files: "a (.x), b (.y)"; returns `text`. */
-#define TRACE_FORMAT_NAMES_BYTES 200
-char *trace_format_names(char *text);
+extern const struct file_format *const trace_formats[]; /* ended by NULL (merge.c) */
 
 #endif
