@@ -16,7 +16,7 @@
 
 #define WORDS_BYTES 1024
 
-/* ---- what is in the tables ------------------------------------------------------------------ */
+/* ---- what is in the tables ------------------------------------------------------------------- */
 
 /* What stands behind an option, or behind them all. */
 struct value {
@@ -132,7 +132,7 @@ static void put_quoted(const char *text, const char *escaped, const char *quote)
     }
 }
 
-/* ---- bash ----------------------------------------------------------------------------------- */
+/* ---- bash ------------------------------------------------------------------------------------ */
 
 static const char bash_head[] =
     "# bash completion of gpuprof; made by 'gpuprof completion bash'.\n"
@@ -265,7 +265,7 @@ static void print_bash(void)
     fputs(bash_tail, stdout);
 }
 
-/* ---- zsh ------------------------------------------------------------------------------------ */
+/* ---- zsh ------------------------------------------------------------------------------------- */
 
 #define ZSH_QUOTE "'\\''"
 
@@ -348,7 +348,7 @@ static void print_zsh(void)
            "    compdef _gpuprof gpuprof\nfi\n");
 }
 
-/* ---- fish ----------------------------------------------------------------------------------- */
+/* ---- fish ------------------------------------------------------------------------------------ */
 
 static void fish_verb(const struct verb *verb)
 {

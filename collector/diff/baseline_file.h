@@ -25,7 +25,7 @@
 
 #include <stdio.h>
 
-#include "diff/run_set.h"
+#include "diff/run_summary.h"
 
 #define BASELINE_VERSION     1
 #define BASELINE_BYTES_MAX   (16u << 20)

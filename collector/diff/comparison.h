@@ -22,7 +22,7 @@
 #ifndef GPUPROF_COLLECTOR_COMPARISON_H
 #define GPUPROF_COLLECTOR_COMPARISON_H
 
-#include "diff/run_set.h"
+#include "diff/run_summary.h"
 
 /*
  * Chance that equal runs fail, at most. Usually three metrics have noise and gate, of which one is

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Makes a recording one run (run_summary.h): all its processes together. Its steps are those of
- * steps.h that are whole, without a warm-up (warm_up.h). Calls belong to the step in which they
+ * steps.h that are whole, without a warm-up (run_steps.c). Calls belong to the step in which they
  * begin, work of a device to that of its call, busy times to when they were. A run without steps is
  * one step as a whole.
  *
@@ -18,16 +18,6 @@
  * run_summary_release in both cases. */
 enum exit_code run_summary_make(struct run_summary *r, struct recording *rec,
                                 const struct run_wish *wish);
-
-/*
- * (run_energy.c) Sets the metric of energy, after the walk: what the devices of each process burnt
- * from its first kept step to its last one, by their number, of those steps that the readings
- * reach; and how many steps these are. A device that several processes read counts once, which
- * changes `devices`, and says what it burnt in the steps of all of them. It stays NAN where a
- * process with steps has no reading. 0 or GPUPROF_NO_MEMORY.
- */
-int run_energy_find(struct run_summary *r, const struct run_steps *steps,
-                    struct device_report *devices);
 
 /* (run_provenance.c) Sets what is to be known of a run beside its numbers (run_facts.def), and what
  * gpuprof itself cost, after the walk. 0 or GPUPROF_NO_MEMORY. */

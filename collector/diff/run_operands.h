@@ -7,7 +7,7 @@
 
 #include "base/exit_code.h"
 #include "diff/run_make.h"
-#include "diff/run_set.h"
+#include "diff/run_summary.h"
 
 /* Where the baseline of that name is, in new memory; NULL: no memory, or no such name may be (of
  * letters, digits, '.', '_' and '-', the first no '.' and no '-'). */

@@ -4,13 +4,17 @@
  * as JSON strings, which are valid UTF-8 without control characters; one without a backslash is as
  * good in csv.
  */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "argument_kind.h"
 #include "base/json_text.h"
 #include "bytes.h"
 #include "error.h"
 #include "export/event_row.h"
+#include "read/process_title.h"
+#include "record/losses.h"
 
 #define CELL_BYTES 64 /* of a cell without its text, with its name in JSON */
 
@@ -112,6 +116,74 @@ static void print_json(struct export_writer *w)
     }
 }
 
+/* ---- behind the events: a row for each process, step and loss -----------------------------------
+ */
+
+static int put_process(struct export_writer *w, const struct process *p)
+{
+    const char *command = process_meta(p, "cmdline");
+    uint64_t first_ns = w->walk->first_ns[p->index];
+    char title[FUNCTION_BYTES_MAX], moment[24];
+    process_title(p, false, title, sizeof title);
+    event_begin(w, "process", p, first_ns, w->walk->last_ns[p->index]);
+    event_name(w, title);
+    if (!first_ns)
+        w->cells[EVENT_START] = w->cells[EVENT_DURATION] = (struct event_cell){0};
+    snprintf(moment, sizeof moment, "%llu", (unsigned long long)w->walk->survey.origin_ns);
+    event_arg_text(w, "epoch_ns", moment); /* of start_ns 0; JavaScript would round a number */
+    event_arg_number(w, "own_pid", ARG_COUNT, p->header.pid);
+    if (command)
+        event_arg_text(w, "command", command);
+    return event_end(w);
+}
+
+static int put_losses(struct export_writer *w, const struct process *p)
+{
+    const struct losses *l = &w->walk->losses[p->index];
+    int error = 0;
+    for (unsigned i = 0; error == 0 && i < LOSS_COUNT; i++) {
+        struct loss_info info = loss_info(i);
+        if (!loss_value(l, i))
+            continue;
+        event_begin(w, info.weight == LOSS_NONE ? "note" : "loss", p, 0, 0);
+        event_name(w, info.key);
+        w->cells[EVENT_START] = w->cells[EVENT_DURATION] = (struct event_cell){0};
+        event_arg_number(w, "value", ARG_COUNT, loss_value(l, i));
+        event_arg_text(w, "text", info.text);
+        error = event_end(w);
+    }
+    return error;
+}
+
+static int put_step(struct export_writer *w, enum step_kind kind, const struct step *step)
+{
+    event_begin(w, "step", step->process, step->begin_ns, step->end_ns);
+    event_name(w, event_step_name(kind, step));
+    event_number(w, EVENT_STEP, step->number);
+    if (step->is_partial)
+        event_word(w, EVENT_STATE, "partial");
+    return event_end(w);
+}
+
+static int event_ends(struct export_writer *w)
+{
+    const struct recording *rec = w->walk->rec;
+    const struct steps *steps = w->scope.steps;
+    int error = 0;
+    bool has_steps = steps && !w->scope.options->select.kinds; /* they are of none */
+    for (uint32_t i = 0; error == 0 && has_steps && i < steps->count; i++) {
+        const struct step *step = &steps->list[i];
+        if (selection_reaches(w->scope.selection, step->process, step->begin_ns, step->end_ns))
+            error = put_step(w, steps->kind, step);
+    }
+    for (uint32_t i = 0; error == 0 && i < rec->count; i++) {
+        error = put_process(w, rec->processes[i]);
+        if (error == 0)
+            error = put_losses(w, rec->processes[i]);
+    }
+    return error;
+}
+
 /* ---- the formats ----------------------------------------------------------------------------- */
 
 static void lines_free(struct export_writer *w)
@@ -164,6 +236,38 @@ static struct export_writer *create_json(struct output *out, struct walk *walk,
                                          const struct export_scope *scope)
 {
     return create(out, walk, scope, print_json);
+}
+
+/* ---- what all exporters say alike ---------------------------------------------------------------
+ */
+
+int event_call_id(struct walk *w, const struct event *e, uint64_t *id)
+{
+    const struct record *r = e->record;
+    struct correlated_call found;
+    int count = r->flags & RECORD_NESTED && r->correlation
+                    ? correlation_find(&w->survey.calls, e->process->index, r->correlation,
+                                       e->begin_ns, 0, &found)
+                    : 0;
+    bool is_outer = count <= 0 || found.begin_ns == e->begin_ns;
+    *id = event_id(e->process, is_outer ? r->correlation : 0);
+    return count < 0 ? count : 0;
+}
+
+const char *event_op_kind(const struct op *op)
+{
+    if (op_is_module(op))
+        return "module";
+    if (op_is_label(op))
+        return "label";
+    return op->is_traced ? "traced" : op->scope == OP_SCOPE_BACKWARD ? "backward" : "operator";
+}
+
+const char *event_step_name(enum step_kind kind, const struct step *step)
+{
+    return step->made_of          ? step->made_of->shown
+           : kind == STEPS_CALLED ? "gpuprof_step"
+                                  : "launches of a graph";
 }
 
 #define ALL_OF_IT (WALK_RANGES | WALK_OPS | WALK_LIBRARIES | WALK_WORK | WALK_LOSSES)

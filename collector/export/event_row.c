@@ -11,7 +11,7 @@
 #include "argument_kind.h"
 #include "base/json_text.h"
 #include "error.h"
-#include "export/event_facts.h"
+#include "export/export_writer.h"
 #include "rank.h"
 #include "record/argument_text.h"
 #include "record/op_record.h"

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * One row an event: what csv and JSON lines have of it (event_columns.def). event_lines.c prints
- * it, event_row.c makes it of events, event_ends.c of what stands behind them: processes, steps and
- * losses.
+ * it, and makes it of what stands behind the events: processes, steps and losses; event_row.c makes
+ * it of events.
  *
  * Memory: 4 bytes a thread, and the longest row.
  */
@@ -105,9 +105,5 @@ int event_end(struct export_writer *w);
 
 /* The row of a slice, if it makes one. 0 or an error. */
 int event_take(struct export_writer *w, const struct slice *s);
-
-/* ---- event_ends.c: 0 or an error ---- */
-
-int event_ends(struct export_writer *w);
 
 #endif

@@ -9,7 +9,7 @@
 
 #include "base/json_text.h"
 #include "error.h"
-#include "export/event_facts.h"
+#include "export/export_writer.h"
 #include "export/sqlite_writer.h"
 #include "model/range_stack.h"
 #include "rank.h"

@@ -7,7 +7,7 @@
 
 #include "api/api.h"
 #include "error.h"
-#include "export/event_facts.h"
+#include "export/export_writer.h"
 #include "record/gpu_record.h"
 
 #define OPEN_FLAGS (RECORD_CAPTURED | RECORD_NESTED | RECORD_STALE | RECORD_OPEN)

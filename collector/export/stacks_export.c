@@ -1,10 +1,317 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "export/stacks_export.h"
-
+/*
+ * Formats of `export` that are made of stacks and what the calls of each cost: pprof's, and those
+ * of `flame`. The walk fills the costs, and all is written behind the last event. Memory:
+ * stack_costs.h, and for pprof the texts again.
+ */
 #include <stdlib.h>
+#include <string.h>
 
+#include "base/json_text.h"
+#include "base/key_map.h"
 #include "base/message.h"
+#include "error.h"
 #include "export/export_writer.h"
+#include "flame/flame.h"
+#include "read/process_title.h"
+#include "record/losses.h"
+#include "trace/packet.h"
+
+#define BLOCK_BYTES (1u << 16)
+#define TITLE_BYTES 1024
+#define LOST_BYTES  2048
+
+/* When anything was recorded: absolute. */
+struct stacks_span {
+    uint64_t begin_ns;
+    uint64_t end_ns;
+};
+
+/* ---- pprof
+ * --------------------------------------------------------------------------------------- */
+
+/*
+ * pprof's profile.proto: a sample for each stack with all its costs, the numbers of its frames from
+ * the innermost on. Messages may come in any order, so each is written at the first sight of what
+ * it describes.
+ */
+
+/* The numbers of fields, as profile.proto has them. */
+enum profile_field {
+    PROFILE_SAMPLE_TYPE = 1,
+    PROFILE_SAMPLE = 2,
+    PROFILE_MAPPING = 3,
+    PROFILE_LOCATION = 4,
+    PROFILE_FUNCTION = 5,
+    PROFILE_TEXT = 6,
+    PROFILE_TIME = 9,
+    PROFILE_DURATION = 10,
+    PROFILE_COMMENT = 13,
+    PROFILE_DEFAULT_TYPE = 14,
+
+    TYPE_NAME = 1,
+    TYPE_UNIT = 2,
+
+    SAMPLE_LOCATION = 1,
+    SAMPLE_VALUE = 2,
+    SAMPLE_LABEL = 3,
+    LABEL_KEY = 1,
+    LABEL_TEXT = 2,
+
+    MAPPING_ID = 1,
+    MAPPING_FILE = 5,
+    MAPPING_BUILD_ID = 6,
+    MAPPING_HAS_FUNCTIONS = 7, /* and files, lines, inlined ones: nobody is to look them up */
+    MAPPING_HAS_INLINED = 10,
+
+    LOCATION_ID = 1,
+    LOCATION_MAPPING = 2,
+    LOCATION_ADDRESS = 3,
+    LOCATION_LINE = 4,
+    LINE_FUNCTION = 1,
+    LINE_NUMBER = 2,
+
+    FUNCTION_ID = 1,
+    FUNCTION_NAME = 2,
+    FUNCTION_SYSTEM_NAME = 3,
+    FUNCTION_FILE = 4,
+};
+
+static const struct {
+    const char *name, *unit;
+} types[] = {
+    {"calls", "count"},          {"host_time", "nanoseconds"}, {"gpu_work", "count"},
+    {"gpu_time", "nanoseconds"}, {"allocated", "bytes"},
+};
+#define TYPES        (sizeof types / sizeof types[0])
+#define TYPE_DEFAULT 1
+
+struct pprof {
+    const struct stack_costs *costs;
+    struct output *out;
+    struct packet packet;
+    struct kernel_names texts;   /* each once */
+    struct key_map text_ids;     /* text -> its place in the table of texts + 1 */
+    struct key_map function_ids; /* (name, file) -> its id */
+    struct key_map mapping_ids;  /* module -> its id */
+    bool *is_told;               /* owned, by number of a frame: its location is written */
+    bool failed;
+};
+
+static void flush(struct pprof *p)
+{
+    if (p->packet.used)
+        output_write(p->out, (const char *)p->packet.bytes, p->packet.used);
+    p->packet.used = 0;
+}
+
+/* A text's place in their table; 0, which is the empty one, if there is no room for it. */
+static uint64_t text_id(struct pprof *p, const char *text)
+{
+    const struct kernel_name *one = NULL;
+    char *clean = json_clean(text, strlen(text));
+    if (!clean || kernel_name_intern(&p->texts, (uint8_t *)clean, strlen(clean), &one) < 0)
+        p->failed = true;
+    free(clean);
+    struct key key = {(uintptr_t)one, 0, 0};
+    uint64_t place = one ? key_map_get(&p->text_ids, key) : 1;
+    if (!place && key_map_set(&p->text_ids, key, p->text_ids.count + 1u) == 0) {
+        place = p->text_ids.count;
+        packet_bytes(&p->packet, PROFILE_TEXT, one->raw, one->raw_bytes);
+    }
+    return place ? place - 1 : 0;
+}
+
+/* The id of what has that key, a new one in *is_new; 0: there is no room. */
+static uint64_t id_of(struct pprof *p, struct key_map *ids, struct key key, bool *is_new)
+{
+    uint64_t id = key_map_get(ids, key);
+    int error = id ? 0 : key_map_set(ids, key, ids->count + 1u);
+    *is_new = !id && error == 0;
+    p->failed |= error == GPUPROF_NO_MEMORY;
+    return *is_new ? ids->count : id;
+}
+
+static const struct kernel_name *build_id_of(const struct pprof *p, const struct kernel_name *path)
+{
+    const struct stack_table *table = &p->costs->walk->survey.stacks;
+    for (uint32_t i = 0; i < table->module_count; i++)
+        if (table->modules[i].path == path)
+            return table->modules[i].build_id;
+    return NULL;
+}
+
+static uint64_t mapping_id_of(struct pprof *p, const struct kernel_name *module)
+{
+    bool is_new;
+    uint64_t id = id_of(p, &p->mapping_ids, (struct key){(uintptr_t)module, 0, 0}, &is_new);
+    if (!is_new)
+        return id;
+    const struct kernel_name *build_id = build_id_of(p, module);
+    uint64_t file = text_id(p, module->raw), build = build_id ? text_id(p, build_id->raw) : 0;
+    size_t opened = packet_open(&p->packet, PROFILE_MAPPING);
+    packet_number(&p->packet, MAPPING_ID, id);
+    packet_number(&p->packet, MAPPING_FILE, file);
+    packet_number(&p->packet, MAPPING_BUILD_ID, build);
+    for (unsigned field = MAPPING_HAS_FUNCTIONS; field <= MAPPING_HAS_INLINED; field++)
+        packet_number(&p->packet, field, true);
+    packet_close(&p->packet, opened);
+    return id;
+}
+
+/* What stands in a function's place has its label for a name. */
+static bool has_own_name(const struct shown_frame *f)
+{
+    return f->name && (f->kind <= SHOWN_PYTHON || f->kind == SHOWN_CALL || f->kind == SHOWN_WORK);
+}
+
+static uint64_t function_id_of(struct pprof *p, const struct shown_frame *f)
+{
+    bool is_new, is_named = has_own_name(f);
+    uint64_t name = text_id(p, is_named ? f->name->shown : f->label);
+    uint64_t file = f->file ? text_id(p, f->file->raw) : 0;
+    uint64_t id = id_of(p, &p->function_ids, (struct key){name, file, f->kind}, &is_new);
+    if (!is_new)
+        return id;
+    /* pprof takes a name that is the system's for a mangled one, and makes "" of "<module>". */
+    bool is_mangled = is_named && strcmp(f->name->raw, f->name->shown) != 0;
+    uint64_t system_name = is_mangled ? text_id(p, f->name->raw) : 0;
+    size_t opened = packet_open(&p->packet, PROFILE_FUNCTION);
+    packet_number(&p->packet, FUNCTION_ID, id);
+    packet_number(&p->packet, FUNCTION_NAME, name);
+    packet_number(&p->packet, FUNCTION_SYSTEM_NAME, system_name);
+    packet_number(&p->packet, FUNCTION_FILE, file);
+    packet_close(&p->packet, opened);
+    return id;
+}
+
+/* A frame's number is the id of its location. */
+static void tell_location(struct pprof *p, uint32_t number)
+{
+    const struct shown_frame *f = shown_frame_of(&p->costs->tree.frames, number);
+    if (p->is_told[number])
+        return;
+    p->is_told[number] = true;
+    uint64_t mapping = f->module ? mapping_id_of(p, f->module) : 0;
+    uint64_t function = function_id_of(p, f);
+    bool is_line = f->name || f->file;
+    size_t opened = packet_open(&p->packet, PROFILE_LOCATION);
+    packet_number(&p->packet, LOCATION_ID, number);
+    packet_number(&p->packet, LOCATION_MAPPING, mapping);
+    packet_number(&p->packet, LOCATION_ADDRESS, is_line ? 0 : f->line);
+    size_t line = packet_open(&p->packet, LOCATION_LINE);
+    packet_number(&p->packet, LINE_FUNCTION, function);
+    packet_number(&p->packet, LINE_NUMBER, is_line ? f->line : 0);
+    packet_close(&p->packet, line);
+    packet_close(&p->packet, opened);
+}
+
+static const char *label_key(const struct shown_frame *f)
+{
+    return f->kind == SHOWN_PROCESS ? "process" : f->kind == SHOWN_THREAD ? "thread" : NULL;
+}
+
+static void put_label(struct pprof *p, const struct shown_frame *f)
+{
+    uint64_t key = text_id(p, label_key(f)), text = text_id(p, f->label);
+    size_t opened = packet_open(&p->packet, SAMPLE_LABEL);
+    packet_number(&p->packet, LABEL_KEY, key);
+    packet_number(&p->packet, LABEL_TEXT, text);
+    packet_close(&p->packet, opened);
+}
+
+/* First what the sample names, which cannot stand within it; then the sample. */
+static void put_sample(struct pprof *p, uint32_t node, const struct stack_cost *c)
+{
+    const struct call_tree *tree = &p->costs->tree;
+    const uint64_t values[TYPES] = {c->calls, c->host_ns, c->works, c->gpu_ns, c->bytes};
+    for (uint32_t n = node; n; n = call_tree_node(tree, n)->parent) {
+        const struct shown_frame *f = call_tree_frame(tree, n);
+        if (!label_key(f)) {
+            tell_location(p, call_tree_node(tree, n)->frame);
+            continue;
+        }
+        text_id(p, label_key(f));
+        text_id(p, f->label);
+    }
+    size_t opened = packet_open(&p->packet, PROFILE_SAMPLE);
+    for (uint32_t n = node; n; n = call_tree_node(tree, n)->parent)
+        if (!label_key(call_tree_frame(tree, n)))
+            packet_number(&p->packet, SAMPLE_LOCATION, call_tree_node(tree, n)->frame);
+    for (size_t i = 0; i < TYPES; i++)
+        packet_number(&p->packet, SAMPLE_VALUE, values[i]);
+    for (uint32_t n = node; n; n = call_tree_node(tree, n)->parent)
+        if (label_key(call_tree_frame(tree, n)))
+            put_label(p, call_tree_frame(tree, n));
+    packet_close(&p->packet, opened);
+}
+
+static void put_comment(struct pprof *p, const char *text)
+{
+    uint64_t id = text_id(p, text);
+    packet_number(&p->packet, PROFILE_COMMENT, id);
+}
+
+/* What it is, when it was, and what was lost. */
+static void put_head(struct pprof *p, const struct stacks_span *span)
+{
+    const struct recording *rec = p->costs->rec;
+    char title[TITLE_BYTES], lost[LOST_BYTES], text[TITLE_BYTES + LOST_BYTES + 16];
+    text_id(p, "");
+    for (size_t i = 0; i < TYPES; i++) {
+        uint64_t name = text_id(p, types[i].name), unit = text_id(p, types[i].unit);
+        size_t opened = packet_open(&p->packet, PROFILE_SAMPLE_TYPE);
+        packet_number(&p->packet, TYPE_NAME, name);
+        packet_number(&p->packet, TYPE_UNIT, unit);
+        packet_close(&p->packet, opened);
+    }
+    packet_number(&p->packet, PROFILE_DEFAULT_TYPE, text_id(p, types[TYPE_DEFAULT].name));
+    if (span->end_ns >= span->begin_ns) {
+        packet_number(&p->packet, PROFILE_TIME, span->begin_ns);
+        packet_number(&p->packet, PROFILE_DURATION, span->end_ns - span->begin_ns);
+    }
+    put_comment(p, "gpuprof " GPUPROF_RELEASE);
+    for (uint32_t i = 0; i < rec->count; i++) {
+        const struct losses *losses = &p->costs->walk->losses[i];
+        if (losses_weight(losses) == LOSS_NONE)
+            continue;
+        snprintf(text, sizeof text, "%s: lost: %s",
+                 process_title(rec->processes[i], true, title, sizeof title),
+                 losses_text(losses, lost, sizeof lost));
+        put_comment(p, text);
+    }
+}
+
+/* A profile of all costs at once; processes and threads, which must be split, are labels of its
+ * samples. 0 or GPUPROF_NO_MEMORY. */
+static int pprof_write(const struct stack_costs *costs, const struct stacks_span *span,
+                       struct output *out)
+{
+    struct pprof p = {.costs = costs, .out = out, .texts = {.plain = true}};
+    p.is_told = calloc(costs->tree.frames.count + 1u, sizeof *p.is_told);
+    p.failed = !p.is_told;
+    if (!p.failed)
+        put_head(&p, span);
+    for (uint32_t n = 1; n <= costs->tree.count && !p.failed && !out->error; n++) {
+        struct stack_cost cost = stack_cost_of(costs, n);
+        if (cost.calls || cost.works)
+            put_sample(&p, n, &cost);
+        if (p.packet.used >= BLOCK_BYTES)
+            flush(&p);
+    }
+    flush(&p);
+    bool failed = p.failed || p.packet.failed;
+    packet_release(&p.packet);
+    kernel_names_release(&p.texts);
+    key_map_release(&p.text_ids);
+    key_map_release(&p.function_ids);
+    key_map_release(&p.mapping_ids);
+    free(p.is_told);
+    return failed ? GPUPROF_NO_MEMORY : 0;
+}
+
+/* ---- the writer
+ * ---------------------------------------------------------------------------------- */
 
 struct export_writer {
     struct output *out;

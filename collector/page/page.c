@@ -188,3 +188,23 @@ int page_write(struct report *r, const struct report_view *v, const struct optio
         stack_costs_release(&p.flame.costs);
     return error;
 }
+
+/* ---- a comparison: what `gpuprof diff --format=json` prints, drawn
+ * ------------------------------- */
+
+int page_put_comparison(const struct page *p, struct page_data *d)
+{
+    return diff_print_json(p->comparison, p->kernels, d->stream);
+}
+
+int page_write_comparison(const struct comparison *c, const struct kernel_match *kernels, FILE *out)
+{
+    char *name = NULL; /* of the first run of each side */
+    if (asprintf(&name, "%s against %s", c->sides[0]->names[0], c->sides[1]->names[0]) < 0)
+        return GPUPROF_NO_MEMORY;
+    const struct page p = {
+        .sections = page_comparison_sections, .name = name, .comparison = c, .kernels = kernels};
+    int error = page_put(&p, out);
+    free(name);
+    return error;
+}

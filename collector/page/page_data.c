@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "page/page_data.h"
+#include "page/page.h"
 
 #include "base/json_text.h"
 #include "error.h"

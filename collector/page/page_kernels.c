@@ -1,12 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How long the kernels took that take most: their times in buckets, eight to each power of two. */
+/* What the devices computed: kernels, and what there is of them to compute with. */
 #include <inttypes.h>
+#include <string.h>
 
+#include "analyse/device_peak.h"
 #include "analyse/gpu_report.h"
 #include "page/page.h"
 
-#define KERNELS_MAX 200
-#define TOGETHER    8 /* buckets of a histogram that are one here */
+#define KERNELS_MAX      200
+#define TOGETHER         8 /* buckets of a histogram that are one here */
+#define ROOF_DEVICES_MAX 8 /* different ones */
+
+/* How long the kernels took that take most: their times in buckets, eight to each power of two. */
 
 /* A list of [from, to, count], the shortest first. */
 static void put_durations(const struct histogram *h, FILE *out)
@@ -39,6 +44,56 @@ int page_put_kernels(const struct page *p, struct page_data *d)
         fputs(", [", d->stream);
         put_durations(&rows[i].durations, d->stream);
         fputs("]]", d->stream);
+    }
+    fputs("]}", d->stream);
+    return 0;
+}
+
+/* ---- what the devices of a recording can do at most, for the roofline
+ * ---------------------------- */
+
+static bool is_there(const struct device_peaks *const *found, unsigned count,
+                     const struct device_peaks *peaks)
+{
+    for (unsigned i = 0; i < count; i++)
+        if (found[i] == peaks)
+            return true;
+    return false;
+}
+
+/* Of what is published: TFLOP/s by type, and GB/s. */
+static void put_device(const struct device_peaks *p, struct page_data *d)
+{
+    const struct {
+        const char *type;
+        uint32_t peak;
+    } peaks[] = {{"f64", p->double_},   {"f32", p->single}, {"tf32", p->tf32}, {"f16", p->half},
+                 {"bf16", p->bfloat16}, {"fp8", p->float8}, {"i8", p->int8}};
+    const char *separator = "";
+    fputs("{\"name\": ", d->stream);
+    page_put_text(d, p->name);
+    fprintf(d->stream, ", \"bandwidth\": %u, \"peaks\": {", p->bandwidth);
+    for (unsigned i = 0; i < sizeof peaks / sizeof peaks[0]; i++)
+        if (peaks[i].peak) {
+            fprintf(d->stream, "%s\"%s\": %.1f", separator, peaks[i].type, peaks[i].peak / 1e3);
+            separator = ", ";
+        }
+    fputs("}}", d->stream);
+}
+
+int page_put_libraries(const struct page *p, struct page_data *d)
+{
+    const struct survey *survey = &p->report->walk.survey;
+    const struct device_peaks *found[ROOF_DEVICES_MAX];
+    unsigned count = 0;
+    fputs("{\"devices\": [", d->stream);
+    for (uint32_t i = 0; i < survey->device_count && count < ROOF_DEVICES_MAX; i++) {
+        const struct device_peaks *peaks = device_peaks_of(survey->devices[i].name);
+        if (!peaks || is_there(found, count, peaks))
+            continue;
+        found[count++] = peaks;
+        fputs(count > 1 ? ",\n" : "\n", d->stream);
+        put_device(peaks, d);
     }
     fputs("]}", d->stream);
     return 0;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "page/page_steps.h"
+#include "page/page.h"
 
 #include <inttypes.h>
 #include <stdlib.h>

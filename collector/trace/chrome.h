@@ -9,15 +9,32 @@
 #ifndef GPUPROF_COLLECTOR_CHROME_H
 #define GPUPROF_COLLECTOR_CHROME_H
 
+#include "base/json_text.h"
 #include "model/op_kind.h"
 #include "model/projection.h"
 #include "trace/counters.h"
 #include "trace/gpu_rows.h"
 #include "trace/trace_writer.h"
-#include "trace/value_text.h"
 
 #define CHROME_EVENT_BYTES 2048 /* of an event without its name and texts */
 #define FLOW_PROCESS_SHIFT 36   /* ids are exact in JavaScript: 16 bits of process, 36 of flow */
+
+/* The texts of values of arguments: grids, blocks and streams are few and come millions of times.
+ */
+#define VALUE_EXACT_MAX   (1ull << 53) /* larger numbers are rounded by JavaScript */
+#define VALUE_CACHE_SLOTS 256
+#define VALUE_TEXT_MAX    32 /* bytes of any value below, and room for json_copy */
+
+struct value_slot {
+    uint64_t value;
+    uint8_t style; /* 0: free */
+    uint8_t length;
+    char text[VALUE_TEXT_MAX];
+};
+
+struct value_cache {
+    struct value_slot slots[VALUE_CACHE_SLOTS];
+};
 
 /* Of a process: what it did in all, and its steps. */
 struct process_span {
@@ -147,6 +164,16 @@ static inline uint64_t chrome_flow_id(struct trace_writer *w, const struct proce
     return (uint64_t)p->index << FLOW_PROCESS_SHIFT |
            (++w->flows & ((1ull << FLOW_PROCESS_SHIFT) - 1));
 }
+
+/* ---- chrome.c ---- */
+
+/* Values of arguments as JSON. Each writes at `out`, at most VALUE_TEXT_MAX bytes, and returns the
+ * place behind. */
+char *value_number(char *out, uint64_t value);    /* a string above VALUE_EXACT_MAX */
+char *value_signed(char *out, uint64_t value);    /* the low 32 bits, as a C int */
+char *value_copy_kind(char *out, uint64_t value); /* enum cudaMemcpyKind */
+char *value_dim3(struct value_cache *c, char *out, uint64_t value);
+char *value_handle(struct value_cache *c, char *out, uint64_t value); /* 0x12" without a first " */
 
 /* Remembers how far the trace and the process reach (chrome.c). */
 void chrome_reach(struct trace_writer *w, const struct process *p, uint64_t begin_ns,

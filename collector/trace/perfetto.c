@@ -24,7 +24,6 @@
 #include "model/selection.h"
 #include "trace/text_numbers.h"
 #include "trace/trace_writer.h"
-#include "trace/track_arguments.h"
 #include "trace/track_packets.h"
 
 #define DEPTH_MAX  16

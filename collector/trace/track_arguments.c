@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "trace/track_arguments.h"
+#include "trace/track_packets.h"
 
 #include <string.h>
 

@@ -10,9 +10,11 @@
 #ifndef GPUPROF_COLLECTOR_TRACK_PACKETS_H
 #define GPUPROF_COLLECTOR_TRACK_PACKETS_H
 
+#include "base/json_scan.h"
 #include "output/output.h"
 #include "trace/packet.h"
 #include "trace/perfetto_fields.h"
+#include "trace/text_numbers.h"
 
 struct track_end {
     uint64_t ns;
@@ -60,5 +62,26 @@ static inline uint64_t track_packets_bytes(const struct track_packets *t)
 {
     return t->written + t->part.used;
 }
+
+/* ---- track_arguments.c ---- */
+
+/*
+ * Numbers that most events have as arguments, in Perfetto's own format: a debug annotation says its
+ * length, its key and its kind with each, of an array with each item. So they are fields of a
+ * message `debug` instead, an extension of track events that the trace itself describes (which is
+ * how Perfetto lets others add to its format); SQL finds them as it finds annotations.
+ */
+
+/* Gives the keys, as JSON has them, their numbers, before there is any other; false: no memory. */
+bool track_arguments_number(struct text_numbers *keys);
+
+/* Puts the description into the packet. */
+void track_arguments_describe(struct packet *p);
+
+/* Puts the argument with that number of its key; false: it has to be an annotation. */
+bool track_argument_put(struct packet *p, uint32_t number, struct json_piece value);
+
+/* Has the key a number of those? */
+bool track_argument_is(uint32_t number);
 
 #endif
