@@ -92,3 +92,15 @@ bool duration_parse(const char *text, uint64_t *ns)
     return word && amount_times(&amount, *word ? unit_ns(word, strlen(word)) : SECOND_NS, ns) &&
            *ns <= NS_MAX;
 }
+
+uint64_t monotonic_ns(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+double monotonic_seconds(void)
+{
+    return (double)monotonic_ns() / 1e9;
+}

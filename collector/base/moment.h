@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Moments as a user writes them. */
+/* Moments as a user writes them, and the present one. */
 #ifndef GPUPROF_COLLECTOR_MOMENT_H
 #define GPUPROF_COLLECTOR_MOMENT_H
 
@@ -19,5 +19,9 @@ bool moment_has_form(const char *text);
 
 /* "90", "90s", "1.5m", "2h", "800ms", "20us": 0 or more, in nanoseconds. False: it is none. */
 bool duration_parse(const char *text, uint64_t *ns);
+
+/* CLOCK_MONOTONIC. */
+uint64_t monotonic_ns(void);
+double monotonic_seconds(void);
 
 #endif

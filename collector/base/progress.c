@@ -4,22 +4,15 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "base/moment.h"
 #include "base/unit_text.h"
-
-static uint64_t now_ns(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
-}
 
 struct progress *progress_begin(struct progress *p, const char *verb)
 {
     const char *terminal = getenv("TERM");
-    *p = (struct progress){.verb = verb, .begin_ns = now_ns()};
+    *p = (struct progress){.verb = verb, .begin_ns = monotonic_ns()};
     return isatty(STDERR_FILENO) && terminal && strcmp(terminal, "dumb") != 0 ? p : NULL;
 }
 
@@ -41,7 +34,7 @@ void progress_add(struct progress *p, uint64_t bytes)
     if (!p)
         return;
     p->done += bytes;
-    uint64_t now = now_ns();
+    uint64_t now = monotonic_ns();
     if (now - p->begin_ns < PROGRESS_AFTER_NS || now - p->shown_ns < PROGRESS_EVERY_NS)
         return;
     fprintf(stderr, "\r%s\033[K", progress_text(p, now - p->begin_ns, text));

@@ -11,12 +11,12 @@
 #include <sys/resource.h>
 #include <sys/time.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/array.h"
 #include "base/json_text.h"
 #include "base/message.h"
+#include "base/moment.h"
 #include "base/options.h"
 #include "bytes.h"
 #include "crc32c.h"
@@ -192,17 +192,10 @@ static int take_symbol(struct symbols *s, const struct object *o, const uint32_t
     return 0;
 }
 
-static double now_s(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
-}
-
 /* The file is open, or not to be had: was debuginfod asked in vain, and for how long? */
 static void count_wait(struct symbols *s, double begin_s, bool has_dwarf)
 {
-    double wait_s = now_s() - begin_s;
+    double wait_s = monotonic_seconds() - begin_s;
     if (!s->asks_debuginfod || has_dwarf)
         return;
     s->vain_s += wait_s;
@@ -217,7 +210,7 @@ static void count_wait(struct symbols *s, double begin_s, bool has_dwarf)
 /* Takes the answers, up to what is none. 0 or GPUPROF_NO_MEMORY. */
 static int take_answers(struct symbols *s, struct object *o, FILE *from)
 {
-    double begin_s = now_s();
+    double begin_s = monotonic_seconds();
     uint8_t bytes[ANSWER_HEAD_BYTES];
     uint8_t texts[2 * SYMBOL_TEXT_MAX];
     int error = 0;

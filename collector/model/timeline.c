@@ -3,9 +3,9 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "base/array.h"
+#include "base/moment.h"
 #include "error.h"
 #include "record/gpu_record.h"
 
@@ -62,13 +62,6 @@ struct timeline {
     void *wants_context;
 };
 
-static uint64_t now_ns(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
-}
-
 static void set_next_entry(struct timeline *t, uint32_t entry)
 {
     const struct block_index *x = &t->rec->index;
@@ -109,7 +102,7 @@ void timeline_choose(struct timeline *t, timeline_wants_fn *wants, void *context
 
 void timeline_limit(struct timeline *t, uint64_t ns_max, bool *is_cut)
 {
-    t->late_ns = now_ns() + ns_max;
+    t->late_ns = monotonic_ns() + ns_max;
     t->is_cut = is_cut;
 }
 
@@ -424,7 +417,7 @@ static int add_entry(struct timeline *t, const struct index_entry *entry)
 /* Has the walk lasted long enough? Then it ends here; some calls are read in any case. */
 static bool is_late(struct timeline *t)
 {
-    if (!t->has_calls || t->late_ns == UINT64_MAX || now_ns() < t->late_ns)
+    if (!t->has_calls || t->late_ns == UINT64_MAX || monotonic_ns() < t->late_ns)
         return false;
     return *t->is_cut = true;
 }

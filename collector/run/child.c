@@ -3,29 +3,216 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <math.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/signalfd.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
+#include "base/moment.h"
+
 #define CHILD_LOST_EXIT 127 /* seen by nobody: the launcher is gone, or knows the reason */
 
-/* When `go` has a byte: before that there is no witness of a signal to the group. */
+/* The kernel signals a group's members one after another, and a machine may rest meanwhile. */
+#define WITNESS_SETTLE_NS  20000000
+#define WITNESS_ANSWER_MS  1000
+#define WITNESS_LOOK_MS    50
+#define WITNESS_KEEP_NS    1000000000u
+#define WITNESS_STAT_BYTES 512
+#define WITNESS_REPORT     -1 /* an order; others are the process to watch, 0 = none */
+
+/* ---- the witness ------------------------------------------------------------------------------
+ */
+
+/* Without /proc nothing counts as stopped. */
+static bool is_stopped(pid_t pid)
+{
+    char name[32];
+    char text[WITNESS_STAT_BYTES];
+    snprintf(name, sizeof name, "/proc/%d/stat", (int)pid);
+    int fd = open(name, O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return false;
+    ssize_t length = read(fd, text, sizeof text - 1);
+    close(fd);
+    if (length <= 0)
+        return false;
+    text[length] = '\0';
+    const char *state = strrchr(text, ')'); /* the name before it may contain anything */
+    return state && state[1] == ' ' && state[2] == 'T';
+}
+
+/* All signals received since the last report, and the end mark. False if nobody reads it. */
+static bool report_signals(int signals, int launcher)
+{
+    struct signalfd_siginfo info;
+    struct witness_seen seen = {0};
+    while (read(signals, &info, sizeof info) == (ssize_t)sizeof info) {
+        if (info.ssi_code == SI_KERNEL)
+            continue; /* the terminal's: nobody asks about them */
+        seen = (struct witness_seen){(int)info.ssi_signo, (pid_t)info.ssi_pid, monotonic_ns()};
+        if (write(launcher, &seen, sizeof seen) < 0)
+            return false;
+    }
+    seen.signal_number = 0;
+    return write(launcher, &seen, sizeof seen) > 0;
+}
+
+/*
+ * Closes all files but stderr and `kept` (0: none), reading and writing /dev/null instead: a pipe
+ * must see its end when the program closes it, not when the launcher or the witness ends.
+ */
+static void let_files_go(int kept)
+{
+    unsigned first = STDERR_FILENO + 1;
+    int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+    if (null >= 0) {
+        dup2(null, STDIN_FILENO);
+        dup2(null, STDOUT_FILENO);
+    }
+    if (kept > STDERR_FILENO) {
+        if (kept > STDERR_FILENO + 1)
+            close_range(first, (unsigned)kept - 1, 0);
+        first = (unsigned)kept + 1;
+    }
+    close_range(first, ~0u, 0);
+}
+
+/* `fd` is for orders, and for what is said to them. */
+static _Noreturn void be_witness(int fd, pid_t launcher)
+{
+    sigset_t all;
+    let_files_go(fd);
+    sigfillset(&all);
+    int signals = signalfd(-1, &all, SFD_CLOEXEC | SFD_NONBLOCK);
+    prctl(PR_SET_NAME, "gpuprof-witness");
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (signals < 0 || getppid() != launcher)
+        _exit(1);
+    for (pid_t order = 0, watched = 0;;) {
+        struct pollfd orders = {fd, POLLIN, 0};
+        if (poll(&orders, 1, watched ? WITNESS_LOOK_MS : -1) > 0) {
+            if (read(fd, &order, sizeof order) != (ssize_t)sizeof order)
+                _exit(0); /* the launcher has gone */
+            if (order != WITNESS_REPORT)
+                watched = order;
+            else if (!report_signals(signals, fd))
+                _exit(0);
+        }
+        if (watched && is_stopped(launcher) && !is_stopped(watched))
+            kill(launcher, SIGCONT);
+    }
+}
+
+/* With all signals blocked, SIGCHLD at its default. */
+static void start_witness(struct witness *w)
+{
+    int ends[2];
+    *w = (struct witness){0};
+    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0)
+        return;
+    pid_t launcher = getpid(), pid = fork();
+    if (pid == 0)
+        be_witness(ends[1], launcher);
+    close(ends[1]);
+    if (pid > 0)
+        *w = (struct witness){.pid = pid, .fd = ends[0]};
+    else
+        close(ends[0]);
+}
+
+static void end_witness(struct witness *w)
+{
+    if (w->pid <= 0)
+        return;
+    kill(w->pid, SIGKILL);
+    waitpid(w->pid, NULL, 0);
+    close(w->fd);
+    w->pid = 0;
+}
+
+/*
+ * What is one signal for the one may be two for the other: while a further one waits for the
+ * launcher, what the witness has seen counts for that, too, and after it no more.
+ */
+static bool take_seen(struct witness *w, const siginfo_t *info, uint64_t now)
+{
+    bool found = false;
+    sigset_t waiting;
+    sigpending(&waiting);
+    for (unsigned i = 0; i < WITNESS_SEEN_MAX; i++) {
+        struct witness_seen *seen = &w->seen[i];
+        if (seen->signal_number != info->si_signo || seen->sender != info->si_pid)
+            continue;
+        found |= now - seen->time_ns < WITNESS_KEEP_NS;
+        if (!sigismember(&waiting, info->si_signo))
+            seen->signal_number = 0;
+    }
+    return found;
+}
+
+static void give_order(struct witness *w, pid_t program)
+{
+    if (w->pid > 0 && write(w->fd, &program, sizeof program) < 0)
+        w->pid = 0; /* killed: go on without */
+}
+
+static void give_up(struct witness *w)
+{
+    kill(w->pid, SIGKILL); /* reaped by whoever waits for the program */
+    w->pid = 0;
+}
+
+/* Asks for the report and reads it. A witness that does not answer is given up. */
+static void read_report(struct witness *w)
+{
+    struct witness_seen seen = {1, 0, 0};
+    give_order(w, WITNESS_REPORT);
+    while (w->pid > 0 && seen.signal_number != 0) {
+        struct pollfd answer = {w->fd, POLLIN, 0};
+        if (poll(&answer, 1, WITNESS_ANSWER_MS) <= 0 ||
+            read(w->fd, &seen, sizeof seen) != (ssize_t)sizeof seen)
+            give_up(w);
+        else if (seen.signal_number != 0)
+            w->seen[w->seen_next++ % WITNESS_SEEN_MAX] = seen;
+    }
+}
+
+/* Was the signal that `info` tells of sent to the whole group? Takes about 20 ms, at most 1 s. */
+static bool witness_saw(struct witness *w, const siginfo_t *info)
+{
+    const struct timespec settle = {0, WITNESS_SETTLE_NS};
+    if (w->pid <= 0)
+        return false;
+    nanosleep(&settle, NULL);
+    kill(w->pid, SIGCONT); /* it may have been stopped with the group */
+    read_report(w);
+    return take_seen(w, info, monotonic_ns());
+}
+
+/* ---- the program ------------------------------------------------------------------------------
+ */
+
+/* When the launcher has sent a byte: before that there is no witness of a signal to the group. */
 static _Noreturn void become_program(const struct child *c, pid_t launcher, const char *path,
-                                     char **argv, int go, int failed)
+                                     char **argv, int fd)
 {
     char byte;
     prctl(PR_SET_PDEATHSIG, SIGKILL);
-    if (getppid() != launcher || read(go, &byte, 1) < 0)
+    if (getppid() != launcher || read(fd, &byte, 1) < 0)
         _exit(CHILD_LOST_EXIT); /* it was killed before the line above */
     sigaction(SIGCHLD, &c->on_child, NULL);
     sigprocmask(SIG_SETMASK, &c->mask, NULL);
     execvp(path, argv); /* with a slash in it: no search, but a script without #! goes to sh */
     int error = errno;
-    if (write(failed, &error, sizeof error) < 0)
+    if (write(fd, &error, sizeof error) < 0)
         _exit(CHILD_LOST_EXIT);
     _exit(CHILD_LOST_EXIT);
 }
@@ -34,41 +221,33 @@ int child_start(struct child *c, const char *path, char **argv)
 {
     const struct sigaction standard = {.sa_handler = SIG_DFL};
     sigset_t all;
-    int failed[2], go[2];
-    int error = 0;
-    if (pipe2(failed, O_CLOEXEC) != 0)
+    int ends[2], error = 0;
+    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0)
         return errno;
-    if (pipe2(go, O_CLOEXEC) != 0) {
-        error = errno;
-        close(failed[0]);
-        close(failed[1]);
-        return error;
-    }
-    c->witness = (struct witness){0};
     sigfillset(&all);
     sigprocmask(SIG_SETMASK, &all, &c->mask);
     sigaction(SIGCHLD, &standard, &c->on_child); /* ignored, it would reap the program */
     pid_t launcher = getpid();
     c->pid = fork();
     if (c->pid == 0)
-        become_program(c, launcher, path, argv, go[0], failed[1]);
+        become_program(c, launcher, path, argv, ends[1]);
     if (c->pid < 0)
         error = errno;
-    close(failed[1]);
-    if (c->pid > 0)
-        witness_init(&c->witness);
-    if (c->pid > 0 && write(go[1], "", 1) < 0)
-        error = errno;
-    if (c->pid > 0 && read(failed[0], &error, sizeof error) == (ssize_t)sizeof error)
-        waitpid(c->pid, NULL, 0);
+    close(ends[1]);
+    c->witness = (struct witness){0};
+    if (c->pid > 0) {
+        start_witness(&c->witness);
+        if (write(ends[0], "", 1) < 0)
+            error = errno;
+        if (read(ends[0], &error, sizeof error) == (ssize_t)sizeof error)
+            waitpid(c->pid, NULL, 0);
+    }
     if (error) {
-        witness_release(&c->witness);
-        close(failed[0]);
-        close(go[0]);
-        close(go[1]);
+        end_witness(&c->witness);
+        close(ends[0]);
         return error;
     }
-    witness_let_files_go(c->witness.reports, c->witness.orders);
+    let_files_go(c->witness.fd);
     return 0;
 }
 
@@ -133,9 +312,9 @@ static void pass_on(struct child *c, const siginfo_t *info)
 /* Whoever controls the job must see it stopped: it looks at the launcher. */
 static void stop_too(struct child *c)
 {
-    witness_watch(&c->witness, c->pid);
+    give_order(&c->witness, c->pid);
     raise(SIGSTOP); /* not blockable; a SIGCONT for the group or the witness ends it */
-    witness_unwatch(&c->witness);
+    give_order(&c->witness, 0);
 }
 
 /* True when the program has ended, with its status. Other children are reaped on the way. */
@@ -184,7 +363,7 @@ int child_wait(struct child *c)
     const struct timespec none = {0, 0};
     while (sigtimedwait(&all, NULL, &none) > 0)
         ; /* what came with the program's end was meant for the program */
-    witness_release(&c->witness);
+    end_witness(&c->witness);
     return status;
 }
 
@@ -219,38 +398,36 @@ bool child_begin_helper(struct child *c, int (*work)(void *), void *context)
     return pid > 0;
 }
 
-bool child_await_helper(struct child *c)
+/* Waits until it has ended, at the latest by our signal, which it gets after so many seconds and
+ * when we are asked to end. False: we were. */
+static bool await(pid_t pid, double seconds, int *status)
 {
     const struct timespec tick = {0, 100000000};
+    double end = monotonic_seconds() + seconds;
+    bool is_asked = false;
     sigset_t all;
-    bool is_asked_to_end = false;
     sigfillset(&all);
-    while (c->helper > 0 && waitpid(c->helper, &c->helper_status, WNOHANG) == 0)
-        if (is_request_to_end(sigtimedwait(&all, NULL, &tick))) {
-            is_asked_to_end = true;
-            kill(c->helper, SIGKILL);
-        }
+    while (waitpid(pid, status, WNOHANG) == 0) {
+        is_asked |= is_request_to_end(sigtimedwait(&all, NULL, &tick));
+        if (is_asked || monotonic_seconds() > end)
+            kill(pid, SIGKILL);
+    }
+    return !is_asked;
+}
+
+bool child_await_helper(struct child *c)
+{
+    pid_t pid = c->helper;
     c->helper = 0;
-    return !is_asked_to_end;
+    return pid <= 0 || await(pid, INFINITY, &c->helper_status);
 }
 
 int child_aside(const struct child *c, int (*work)(void *), void *context, unsigned seconds)
 {
-    const struct timespec tick = {0, 100000000};
-    struct timespec start, now;
-    sigset_t all;
-    int status;
+    int status = -1;
     pid_t pid = begin(c, work, context);
-    if (pid < 0)
-        return -1;
-    sigfillset(&all);
-    clock_gettime(CLOCK_MONOTONIC, &start);
-    while (waitpid(pid, &status, WNOHANG) == 0) {
-        int signal_number = sigtimedwait(&all, NULL, &tick);
-        clock_gettime(CLOCK_MONOTONIC, &now);
-        if (is_request_to_end(signal_number) || now.tv_sec - start.tv_sec > (time_t)seconds)
-            kill(pid, SIGKILL);
-    }
+    if (pid > 0)
+        await(pid, seconds, &status);
     return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
 }
 

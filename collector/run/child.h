@@ -9,9 +9,31 @@
 
 #include <signal.h>
 #include <stdbool.h>
+#include <stdint.h>
 #include <sys/types.h>
 
-#include "run/witness.h"
+#define WITNESS_SEEN_MAX 16
+
+struct witness_seen {
+    int signal_number; /* 0 = a free place; in a report, its end */
+    pid_t sender;
+    uint64_t time_ns; /* CLOCK_MONOTONIC */
+};
+
+/*
+ * A small helper process in the launcher's process group. It answers two questions that the
+ * launcher cannot answer by itself:
+ *  - was a signal sent to the whole group? Then the program has it already, and passing it on would
+ *    deliver it twice. The witness gets what the group gets, and reports it when asked.
+ *  - has the stopped program been continued while the launcher was stopped, too? Then the witness
+ *    continues the launcher, which would otherwise never see the program's end.
+ */
+struct witness {
+    pid_t pid; /* 0 = could not be started: every answer is "no" */
+    int fd;    /* a socket to it */
+    struct witness_seen seen[WITNESS_SEEN_MAX];
+    unsigned seen_next;
+};
 
 struct child {
     pid_t pid;

@@ -6,11 +6,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/array.h"
 #include "base/message.h"
+#include "base/moment.h"
 #include "base/path_list.h"
 #include "error.h"
 #include "file/live_file.h"
@@ -186,5 +188,18 @@ int ctl_folder_tell(const struct ctl_folder *f, const struct control_command *co
     if (is_new)
         error = write_file(f, path, &text);
     free(path);
+    return error;
+}
+
+int ctl_folder_watch(struct ctl_folder *f)
+{
+    struct control_command watch = {.is_for_all = true, .what = CONTROL_WATCH};
+    double now = monotonic_seconds();
+    if (f->watched != 0 && now - f->watched < CONTROL_WATCH_SECONDS / 2.0)
+        return 0;
+    if (getrandom(&watch.id, sizeof watch.id, 0) != sizeof watch.id)
+        return GPUPROF_IO;
+    int error = ctl_folder_tell(f, &watch, 1);
+    f->watched = error == 0 ? now : f->watched;
     return error;
 }

@@ -26,6 +26,7 @@ struct ctl_process {
 struct ctl_folder {
     const char *path; /* a view */
     bool needs_ranks;
+    double watched;                /* when ctl_folder_watch asked last; 0: never */
     struct ctl_process *processes; /* owned */
     uint32_t count;
     uint32_t capacity;
@@ -52,5 +53,8 @@ void ctl_process_look(struct ctl_process *p);
  * same time. 0, GPUPROF_IO (errno), or GPUPROF_NOT_OURS: what is there is no control file. */
 int ctl_folder_tell(const struct ctl_folder *f, const struct control_command *commands,
                     size_t count);
+
+/* Has all processes go on saying what they do: who calls this now and then. As ctl_folder_tell. */
+int ctl_folder_watch(struct ctl_folder *f);
 
 #endif

@@ -2,12 +2,15 @@
 #include "run/launch.h"
 
 #include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
 #include <limits.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -19,10 +22,11 @@
 #include "error.h"
 #include "file/live_file.h"
 #include "rank.h"
+#include "read/process.h"
 #include "record.h"
 #include "report/report_verb.h"
 #include "run/child.h"
-#include "run/cycles.h"
+#include "run/ctl_folder.h"
 #include "run/program.h"
 #include "run/setting_options.h"
 #include "settings.h"
@@ -34,8 +38,23 @@
 #define LAUNCH_WALK_NS         2000000000u /* of the summary's two at most */
 #define LAUNCH_PEERS_SECONDS   60          /* within which the ranks of a job begin */
 #define SETTING_PREFIX         "GPUPROF_"
+#define WINDOWS_META           "windows" /* windows.c says it */
+#define WINDOWS_MAX            1000000000u
 
 #define RUN_OPTIONS (OPTION_OUT | OPTION_QUIET | OPTION_EXEC | OPTION_ON_CYCLE | OPTION_HELP)
+
+/*
+ * --on-cycle: a command for each window of the job's, once it is whole in the data of all processes
+ * that have steps. The processes say which one that is while they run (control_text.h), and their
+ * files afterwards. One command at a time; the job does not wait for it.
+ */
+struct cycles {
+    const char *command; /* for sh -c; NULL: nothing here is of use */
+    char **environment;  /* of the command, but for GPUPROF_OUT and GPUPROF_CYCLE; a view */
+    struct ctl_folder folder;
+    uint64_t begun;  /* the number of the window whose command was started last */
+    bool has_failed; /* one did; later ones are not told of */
+};
 
 struct launch {
     const char *command;               /* how gpuprof was called: words for a shell */
@@ -50,8 +69,8 @@ struct launch {
     struct path_list now;                 /* what is in it at the end ... */
     uint32_t new_count;                   /* ... so many of the last run at the front */
     struct program program;
-    struct child *child;
-    struct cycles cycles;   /* of --on-cycle */
+    struct child child;
+    struct cycles cycles;
     struct next_words next; /* of what is proposed at the end */
 };
 
@@ -270,12 +289,6 @@ static enum exit_code export_settings(struct launch *l)
     return EXIT_OK;
 }
 
-static enum exit_code prepare_environment(const struct launch *l)
-{
-    char reason[ENVIRONMENT_REASON_BYTES];
-    return environment_prepare(&l->program, reason) ? EXIT_OK : usage_error("run: %s", reason);
-}
-
 /* A variable that nobody reads may be a misspelt one; others may have names like ours, too. */
 static void warn_of_variables(void)
 {
@@ -292,6 +305,110 @@ static void warn_of_variables(void)
             message("run: %.*s is no setting%s", (int)length, *at,
                     nearest_text(&nearest, SETTING_PREFIX, text));
     }
+}
+
+/* ---- cycles --------------------------------------------------------------------------------- */
+
+/* In the command's process. */
+static int run_command(void *context)
+{
+    const struct launch *l = context;
+    const struct cycles *c = &l->cycles;
+    char number[24];
+    int null = open("/dev/null", O_RDONLY | O_CLOEXEC);
+    snprintf(number, sizeof number, "%" PRIu64, c->begun);
+    environ = c->environment;
+    if (null < 0 || dup2(null, STDIN_FILENO) < 0 || dup2(STDERR_FILENO, STDOUT_FILENO) < 0 ||
+        setenv("GPUPROF_OUT", l->out, 1) != 0 || setenv("GPUPROF_CYCLE", number, 1) != 0)
+        return 127;
+    execl("/bin/sh", "sh", "-c", c->command, (char *)NULL);
+    return 127;
+}
+
+/* Is one running, or has the newest been seen to? */
+static bool is_busy(struct launch *l)
+{
+    struct cycles *c = &l->cycles;
+    int status = l->child.helper_status;
+    if (l->child.helper > 0)
+        return true;
+    l->child.helper_status = 0;
+    if (status == 0 || c->has_failed)
+        return false;
+    c->has_failed = true;
+    message("run: --on-cycle: the command for cycle %" PRIu64 " ended with %s %d; later ones that "
+            "fail are not told of",
+            c->begun, WIFSIGNALED(status) ? "signal" : "exit code",
+            WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status));
+    return false;
+}
+
+/* The last window that is whole for all who have steps. */
+static uint64_t whole_now(struct cycles *c)
+{
+    uint64_t whole = UINT64_MAX;
+    for (uint32_t i = 0; i < c->folder.count; i++) {
+        struct ctl_process *p = &c->folder.processes[i];
+        p->has_ended = p->has_ended || live_owner(&p->header) == LIVE_OWNER_ENDED;
+        if (p->has_ended || !ctl_process_read(p) ||
+            p->status.figures[FIGURE_STEPS] == CONTROL_UNKNOWN)
+            continue;
+        uint64_t window = p->status.figures[FIGURE_WINDOW];
+        window = window == CONTROL_UNKNOWN ? 0 : window;
+        whole = window < whole ? window : whole;
+    }
+    return whole == UINT64_MAX ? 0 : whole;
+}
+
+/* While the program runs, about once a second: starts what is due. */
+static void begin_cycle(void *context)
+{
+    struct launch *l = context;
+    struct cycles *c = &l->cycles;
+    c->folder.path = l->out;
+    if (is_busy(l) || access(l->out, F_OK) != 0 || ctl_folder_look(&c->folder) < 0 ||
+        !c->folder.count)
+        return;
+    ctl_folder_watch(&c->folder);
+    if (whole_now(c) <= c->begun)
+        return;
+    c->begun++;
+    child_begin_helper(&l->child, run_command, l);
+}
+
+/* What the files of this run say of the last one. */
+static uint64_t last_window(const struct launch *l)
+{
+    uint64_t last = 0;
+    struct reader reader;
+    struct process process;
+    if (reader_init(&reader) != 0)
+        return 0;
+    reader.keep_live = true;
+    for (uint32_t i = 0; i < l->new_count; i++)
+        if (process_load(&process, &reader, l->now.paths[i], 0, NULL, NULL) == 0) {
+            uint64_t number = rank_number(process_meta(&process, WINDOWS_META));
+            last = number != RANK_NONE && number > last ? number : last;
+            process_release(&process, &reader);
+        }
+    reader_release(&reader);
+    return last < WINDOWS_MAX ? last : 0;
+}
+
+/* After the program's end: what is still due, one after another. */
+static void end_cycles(struct launch *l)
+{
+    struct cycles *c = &l->cycles;
+    if (!c->command)
+        return;
+    child_await_helper(&l->child);
+    uint64_t last = last_window(l);
+    while (!is_busy(l) && c->begun < last) {
+        c->begun++;
+        if (!child_begin_helper(&l->child, run_command, l) || !child_await_helper(&l->child))
+            break; /* it was interrupted */
+    }
+    ctl_folder_release(&c->folder);
 }
 
 /* ---- the end -------------------------------------------------------------------------------- */
@@ -338,15 +455,16 @@ static void name_next(struct launch *l)
     free(arguments);
 }
 
-static void tell(struct launch *l, struct child *c)
+static void tell(struct launch *l)
 {
+    struct child *c = &l->child;
     find_new(l);
     name_next(l);
     const char *word = l->next.data ? l->next.data : "DATA";
     if (child_aside(c, work_adopt, l, LAUNCH_ADOPT_SECONDS) < 0)
         message("data of ended processes is still in memory; to store it: %s report %s", l->command,
                 word);
-    cycles_end(&l->cycles, c, l->now.paths, l->new_count);
+    end_cycles(l);
     if (l->quiet || !speaks())
         return;
     if (!l->new_count) {
@@ -377,14 +495,9 @@ static char **environment_now(void)
     return copy ? memcpy(copy, environ, (count + 1) * sizeof *copy) : NULL;
 }
 
-static void look_at_cycles(void *context)
-{
-    struct launch *l = context;
-    cycles_tick(&l->cycles, l->child);
-}
-
 static enum exit_code prepare(struct launch *l)
 {
+    char reason[ENVIRONMENT_REASON_BYTES];
     int error = program_find(&l->program, l->argv[0]);
     if (error == ENOENT && !strchr(l->argv[0], '/'))
         return usage_error("run: %s: not in any folder of PATH; name the program's path",
@@ -395,8 +508,8 @@ static enum exit_code prepare(struct launch *l)
     enum exit_code code = export_settings(l);
     if (code == EXIT_OK)
         code = check_folder(l);
-    if (code == EXIT_OK)
-        code = prepare_environment(l);
+    if (code == EXIT_OK && !environment_prepare(&l->program, reason))
+        code = usage_error("run: %s", reason);
     if (code == EXIT_OK)
         warn_of_variables();
     if (code == EXIT_OK && l->program.obstacle)
@@ -406,8 +519,7 @@ static enum exit_code prepare(struct launch *l)
 
 int run_verb(const char *command, char **argv, bool *help)
 {
-    struct child child = {.pid = 0};
-    struct launch l = {.command = command, .child = &child};
+    struct launch l = {.command = command};
     enum exit_code code = read_options(&l, argv);
     if (code)
         return code;
@@ -419,9 +531,8 @@ int run_verb(const char *command, char **argv, bool *help)
     code = prepare(&l);
     if (code)
         return code;
-    l.cycles.out = l.out;
-    child.tick = l.cycles.command ? look_at_cycles : NULL;
-    child.context = &l;
+    l.child.tick = l.cycles.command ? begin_cycle : NULL;
+    l.child.context = &l;
     find_earlier(&l);
     if (l.before.count && speaks()) /* with --quiet, too: diff would take both for one run */
         message("run: %s: recordings of earlier runs are there: %u; report and merge will show "
@@ -432,11 +543,11 @@ int run_verb(const char *command, char **argv, bool *help)
         execvp(l.program.path, l.argv);
         error = errno;
     } else {
-        error = child_start(&child, l.program.path, l.argv);
+        error = child_start(&l.child, l.program.path, l.argv);
     }
     if (error)
         return usage_error("run: %s: %s", l.argv[0], strerror(error));
-    int status = child_wait(&child);
-    tell(&l, &child);
+    int status = child_wait(&l.child);
+    tell(&l);
     child_end_like(status);
 }

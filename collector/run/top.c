@@ -1,25 +1,27 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The verb `top`: what the processes that record into a folder do now. */
+/* The verb `top`: what the processes that record into a folder do now, as text for a terminal, JSON
+ * (a line each time) or OpenMetrics. */
 #include <errno.h>
 #include <inttypes.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
-#include <sys/random.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "base/array.h"
 #include "base/message.h"
+#include "base/moment.h"
 #include "base/options.h"
+#include "base/unit_text.h"
 #include "error.h"
 #include "file/live_file.h"
 #include "output/standard_files.h"
 #include "output/verb_output.h"
 #include "rank.h"
 #include "run/ctl_folder.h"
-#include "run/top_print.h"
 #include "table/text_width.h"
 
 #define SECONDS_USUAL  1.0
@@ -27,6 +29,321 @@
 #define SILENT_SECONDS 5.0
 #define LOOK_SECONDS   0.2
 #define ASK_SECONDS    2.0 /* well within CONTROL_WATCH_SECONDS / 2 */
+#define CELL_BYTES     96
+#define HOST_BYTES     256         /* of a header's, escaped */
+#define QUIET_NS       5000000000u /* what is stored is older than now, too */
+
+enum top_state {
+    TOP_RECORDING,
+    TOP_STOPPED, /* by the program or gpuprof ctl */
+    TOP_BETWEEN, /* its windows */
+    TOP_SILENT,  /* it has not answered, lately or ever */
+    TOP_ENDED,
+};
+
+struct top_row {
+    const struct ctl_process *process; /* its status counts unless the state is TOP_SILENT, ... */
+    enum top_state state;              /* ... or it has ended */
+    /* Since the answer before this one; NAN: not known. */
+    double calls_per_second;
+    double launches_per_second;
+    double busy_share; /* of its devices' time */
+};
+
+/* The row's figure; CONTROL_UNKNOWN: it has none. */
+static uint64_t figure_of(const struct top_row *row, enum control_figure which)
+{
+    /* What is stored is a little older than now: who makes calls is not quiet since the last. */
+    if (which == FIGURE_QUIET_NS && (row->state != TOP_RECORDING || row->calls_per_second > 0))
+        return CONTROL_UNKNOWN;
+    return row->state < TOP_SILENT ? row->process->status.figures[which] : CONTROL_UNKNOWN;
+}
+
+static const char *state_word(enum top_state state)
+{
+    static const char *const words[] = {[TOP_RECORDING] = "recording",
+                                        [TOP_STOPPED] = "stopped",
+                                        [TOP_BETWEEN] = "between windows",
+                                        [TOP_SILENT] = "no answer",
+                                        [TOP_ENDED] = "ended"};
+    return words[state];
+}
+
+/* Out of a file: letters, digits and the like; the others become '?'. */
+static const char *host_text(char *text, const struct ctl_process *p)
+{
+    size_t length = 0;
+    for (const char *at = p->header.host; *at && length < HOST_BYTES - 1; at++)
+        text[length++] = *at > ' ' && *at <= '~' && *at != '"' && *at != '\\' ? *at : '?';
+    text[length] = '\0';
+    return text;
+}
+
+/* ---- text -------------------------------------------------------------------------------------
+ */
+
+enum { RANK, PID, HOST, STATE, CALLS, LAUNCHES, BUSY, MEMORY, TENSORS, STEP, LAST, MEDIAN, OPEN };
+static const char *const labels[] = {"rank",       "pid",    "host",     "state",   "calls/s",
+                                     "launches/s", "gpu",    "memory",   "tensors", "step",
+                                     "step time",  "median", "open call"};
+enum { CELLS = sizeof labels / sizeof labels[0] };
+
+typedef char cells[CELLS][CELL_BYTES];
+
+static uint64_t rounded(double rate)
+{
+    return isnan(rate) ? CONTROL_UNKNOWN : (uint64_t)llround(rate);
+}
+
+static void figure_cell(char *cell, uint64_t value, const char *(*write)(char *, uint64_t))
+{
+    char text[UNIT_TEXT_BYTES];
+    snprintf(cell, CELL_BYTES, "%s", value == CONTROL_UNKNOWN ? "-" : write(text, value));
+}
+
+static const char *plain_text(char *text, uint64_t value)
+{
+    snprintf(text, UNIT_TEXT_BYTES, "%" PRIu64, value);
+    return text;
+}
+
+static void fill_cells(cells c, const struct top_row *row)
+{
+    char host[HOST_BYTES], text[UNIT_TEXT_BYTES];
+    uint64_t open_ns = figure_of(row, FIGURE_OPEN_NS);
+    uint64_t quiet_ns = figure_of(row, FIGURE_QUIET_NS);
+    figure_cell(c[RANK], row->process->rank, plain_text); /* RANK_NONE is CONTROL_UNKNOWN */
+    figure_cell(c[PID], row->process->header.pid, plain_text);
+    snprintf(c[HOST], CELL_BYTES, "%.90s", host_text(host, row->process));
+    snprintf(c[STATE], CELL_BYTES, "%s", state_word(row->state));
+    figure_cell(c[CALLS], rounded(row->calls_per_second), amount_text);
+    figure_cell(c[LAUNCHES], rounded(row->launches_per_second), amount_text);
+    snprintf(c[BUSY], CELL_BYTES, "-");
+    if (!isnan(row->busy_share))
+        snprintf(c[BUSY], CELL_BYTES, "%.0f%%", 100 * row->busy_share);
+    figure_cell(c[MEMORY], figure_of(row, FIGURE_HELD_BYTES), bytes_text);
+    figure_cell(c[TENSORS], figure_of(row, FIGURE_TENSOR_BYTES), bytes_text);
+    figure_cell(c[STEP], figure_of(row, FIGURE_STEP), plain_text);
+    figure_cell(c[LAST], figure_of(row, FIGURE_STEP_NS), time_text);
+    figure_cell(c[MEDIAN], figure_of(row, FIGURE_STEP_MEDIAN_NS), time_text);
+    snprintf(c[OPEN], CELL_BYTES, "-");
+    if (open_ns != CONTROL_UNKNOWN)
+        snprintf(c[OPEN], CELL_BYTES, "%.50s %s", row->process->status.open_call,
+                 time_text(text, open_ns));
+    else if (quiet_ns != CONTROL_UNKNOWN && quiet_ns >= QUIET_NS)
+        snprintf(c[OPEN], CELL_BYTES, "no call for %s", time_text(text, quiet_ns));
+}
+
+/* Columns of no width say nothing of anybody. */
+static void print_line(FILE *out, cells c, const int *widths, uint32_t width)
+{
+    char line[CELLS * CELL_BYTES];
+    size_t length = 0;
+    for (unsigned i = 0; i < CELLS; i++) {
+        bool is_left = i == HOST || i == STATE || i == OPEN;
+        if (widths[i])
+            length += (size_t)snprintf(line + length, sizeof line - length, "%*s ",
+                                       is_left ? -widths[i] : widths[i], c[i]);
+    }
+    while (length && line[length - 1] == ' ')
+        length--;
+    if (width && length > width)
+        length = width;
+    fprintf(out, "%.*s\n", (int)length, line);
+}
+
+static void print_text(FILE *out, const struct top_row *rows, uint32_t count, uint32_t width,
+                       uint32_t height)
+{
+    int widths[CELLS] = {0};
+    uint32_t shown = height > 3 && count + 2 > height ? height - 3 : count;
+    bool has_hosts = false;
+    cells c;
+    for (uint32_t i = 0; i < count; i++) {
+        has_hosts |= strcmp(rows[i].process->header.host, rows[0].process->header.host) != 0;
+        fill_cells(c, &rows[i]);
+        for (unsigned k = 0; k < CELLS; k++)
+            if (strcmp(c[k], "-") != 0 && (int)strlen(c[k]) > widths[k])
+                widths[k] = (int)strlen(c[k]);
+    }
+    if (!has_hosts)
+        widths[HOST] = 0;
+    for (unsigned k = 0; k < CELLS; k++) {
+        snprintf(c[k], CELL_BYTES, "%s", labels[k]);
+        if (widths[k] && (int)strlen(c[k]) > widths[k])
+            widths[k] = (int)strlen(c[k]);
+    }
+    print_line(out, c, widths, width);
+    for (uint32_t i = 0; i < shown; i++) {
+        fill_cells(c, &rows[i]);
+        print_line(out, c, widths, width);
+    }
+    if (shown < count)
+        fprintf(out, "... and %u more\n", count - shown);
+}
+
+/* ---- JSON and OpenMetrics ----------------------------------------------------------------------
+ */
+
+/* What both say of a process, by one name, which says the unit that its values are in. */
+static const struct metric {
+    const char *name; /* in OpenMetrics behind "gpuprof_" */
+    bool is_counter;
+    enum control_figure figure;
+    const char *help;
+} metrics[] = {
+    {"calls", true, FIGURE_CALLS,
+     "CUDA calls recorded since this process was first asked for figures."},
+    {"launches", true, FIGURE_LAUNCHES, "Launches of kernels and graphs among these."},
+    {"gpu_busy_seconds", true, FIGURE_BUSY_NS,
+     "Time for which devices worked for this process, summed over its devices."},
+    {"gpus", false, FIGURE_DEVICES, "Devices that have worked for this process."},
+    {"memory_bytes", false, FIGURE_HELD_BYTES,
+     "Device memory that calls of this process have got and not given back."},
+    {"tensor_bytes", false, FIGURE_TENSOR_BYTES, "Of it, what PyTorch's allocator has handed out."},
+    {"reserved_bytes", false, FIGURE_RESERVED_BYTES,
+     "Of it, what PyTorch's allocator has reserved."},
+    {"steps", true, FIGURE_STEPS, "Steps that have begun."},
+    {"step", false, FIGURE_STEP, "Number of the step under way."},
+    {"step_seconds", false, FIGURE_STEP_NS, "Duration of the last whole step."},
+    {"step_median_seconds", false, FIGURE_STEP_MEDIAN_NS, "Median duration of the last 64 steps."},
+    {"open_call_seconds", false, FIGURE_OPEN_NS,
+     "For how long the call has been open that has been so longest."},
+    {"quiet_seconds", false, FIGURE_QUIET_NS,
+     "For how long this process has made no call, and is in none."},
+};
+enum { METRICS = sizeof metrics / sizeof metrics[0] };
+
+/* "seconds" or "bytes"; NULL: none. */
+static const char *unit_of(const struct metric *m)
+{
+    const char *last = strrchr(m->name, '_');
+    return last ? last + 1 : NULL;
+}
+
+static void print_value(FILE *out, const struct metric *m, uint64_t value)
+{
+    const char *unit = unit_of(m);
+    if (unit && strcmp(unit, "seconds") == 0)
+        fprintf(out, "%.9f", (double)value * 1e-9);
+    else
+        fprintf(out, "%" PRIu64, value);
+}
+
+static void print_json_rate(FILE *out, const char *key, double rate)
+{
+    if (isnan(rate))
+        fprintf(out, ",\"%s\":null", key);
+    else
+        fprintf(out, ",\"%s\":%.6g", key, rate);
+}
+
+static void print_json_row(FILE *out, const struct top_row *row)
+{
+    char host[HOST_BYTES];
+    fputs("{\"rank\":", out);
+    if (row->process->rank == RANK_NONE)
+        fputs("null", out);
+    else
+        fprintf(out, "%" PRIu64, row->process->rank);
+    fprintf(out, ",\"pid\":%u,\"host\":\"%s\",\"state\":\"%s\"", row->process->header.pid,
+            host_text(host, row->process), state_word(row->state));
+    print_json_rate(out, "calls_per_second", row->calls_per_second);
+    print_json_rate(out, "launches_per_second", row->launches_per_second);
+    print_json_rate(out, "gpu_busy_share", row->busy_share);
+    for (unsigned i = 0; i < METRICS; i++) {
+        uint64_t value = figure_of(row, metrics[i].figure);
+        fprintf(out, ",\"%s\":", metrics[i].name);
+        if (value == CONTROL_UNKNOWN)
+            fputs("null", out);
+        else
+            print_value(out, &metrics[i], value);
+    }
+    bool is_open = figure_of(row, FIGURE_OPEN_NS) != CONTROL_UNKNOWN;
+    fprintf(out, is_open ? ",\"open_call\":\"%s\"}" : ",\"open_call\":null}",
+            row->process->status.open_call);
+}
+
+static void print_json(FILE *out, const struct top_row *rows, uint32_t count)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_REALTIME, &now);
+    fprintf(out, "{\"time\":%lld.%03ld,\"processes\":[", (long long)now.tv_sec,
+            now.tv_nsec / 1000000);
+    for (uint32_t i = 0; i < count; i++) {
+        if (i)
+            fputc(',', out);
+        print_json_row(out, &rows[i]);
+    }
+    fputs("]}\n", out);
+}
+
+static void print_labels(FILE *out, const struct top_row *row, const char *more)
+{
+    char host[HOST_BYTES];
+    fprintf(out, "{host=\"%s\",pid=\"%u\"", host_text(host, row->process),
+            row->process->header.pid);
+    if (row->process->rank != RANK_NONE)
+        fprintf(out, ",rank=\"%" PRIu64 "\"", row->process->rank);
+    if (more)
+        fprintf(out, ",function=\"%s\"", more);
+    fputs("} ", out);
+}
+
+static void print_head(FILE *out, const char *name, bool is_counter, const char *unit,
+                       const char *help)
+{
+    fprintf(out, "# TYPE gpuprof_%s %s\n", name, is_counter ? "counter" : "gauge");
+    if (unit)
+        fprintf(out, "# UNIT gpuprof_%s %s\n", name, unit);
+    fprintf(out, "# HELP gpuprof_%s %s\n", name, help);
+}
+
+static void print_openmetrics(FILE *out, const struct top_row *rows, uint32_t count)
+{
+    print_head(out, "up", false, NULL, "1 if the process answers, 0 if it does not or has ended.");
+    for (uint32_t i = 0; i < count; i++) {
+        fputs("gpuprof_up", out);
+        print_labels(out, &rows[i], NULL);
+        fprintf(out, "%d\n", rows[i].state < TOP_SILENT);
+    }
+    print_head(out, "recording", false, NULL, "1 if calls are recorded now.");
+    for (uint32_t i = 0; i < count; i++)
+        if (rows[i].state < TOP_SILENT) {
+            fputs("gpuprof_recording", out);
+            print_labels(out, &rows[i], NULL);
+            fprintf(out, "%d\n", rows[i].state == TOP_RECORDING);
+        }
+    for (const struct metric *m = metrics; m < metrics + METRICS; m++) {
+        print_head(out, m->name, m->is_counter, unit_of(m), m->help);
+        for (uint32_t i = 0; i < count; i++) {
+            uint64_t value = figure_of(&rows[i], m->figure);
+            if (value == CONTROL_UNKNOWN)
+                continue;
+            fprintf(out, "gpuprof_%s%s", m->name, m->is_counter ? "_total" : "");
+            print_labels(out, &rows[i],
+                         m->figure == FIGURE_OPEN_NS ? rows[i].process->status.open_call : NULL);
+            print_value(out, m, value);
+            fputc('\n', out);
+        }
+    }
+    fputs("# EOF\n", out);
+}
+
+/* Rows stand by rank, then by process; `width` of a terminal in columns and `height` in lines, 0:
+ * any. */
+static void print_rows(FILE *out, enum top_format format, const struct top_row *rows,
+                       uint32_t count, uint32_t width, uint32_t height)
+{
+    switch (format) {
+    case TOP_TEXT: print_text(out, rows, count, width, height); break;
+    case TOP_JSON: print_json(out, rows, count); break;
+    case TOP_OPENMETRICS: print_openmetrics(out, rows, count); break;
+    }
+}
+
+/* ---- what is found ----------------------------------------------------------------------------
+ */
 
 /* Of one process, in the folder's order. */
 struct seen {
@@ -43,28 +360,7 @@ struct top {
     struct seen *seen; /* owned, `seen_count` of them */
     uint32_t seen_count, seen_capacity;
     struct top_row *rows; /* owned; room for as many */
-    uint32_t row_capacity;
-    double asked; /* when the processes were asked last; 0: never */
 };
-
-static double now_seconds(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
-}
-
-/* Who asks goes on asking: an answer is for CONTROL_WATCH_SECONDS. */
-static int ask(struct top *t)
-{
-    struct control_command watch = {.is_for_all = true, .what = CONTROL_WATCH};
-    if (t->asked != 0 && now_seconds() - t->asked < CONTROL_WATCH_SECONDS / 2.0)
-        return 0;
-    if (getrandom(&watch.id, sizeof watch.id, 0) != sizeof watch.id)
-        return GPUPROF_IO;
-    t->asked = now_seconds();
-    return ctl_folder_tell(&t->folder, &watch, 1);
-}
 
 static double rate(uint64_t before, uint64_t after, double seconds)
 {
@@ -89,7 +385,7 @@ static void take_answer(struct seen *s, const uint64_t *figures, bool is_stopped
     }
     s->was_stopped = is_stopped;
     s->answers++;
-    s->answered = now_seconds();
+    s->answered = monotonic_seconds();
     memcpy(s->figures, figures, sizeof s->figures);
 }
 
@@ -106,7 +402,7 @@ static int look(struct top *t)
                 return GPUPROF_NO_MEMORY;
             t->seen = seen;
             t->seen[t->seen_count++] = (struct seen){
-                .answered = now_seconds(), .calls = NAN, .launches = NAN, .busy = NAN};
+                .answered = monotonic_seconds(), .calls = NAN, .launches = NAN, .busy = NAN};
             p->is_meant = !p->has_ended; /* what had ended before is not shown */
         }
         if (!p->is_meant || p->has_ended)
@@ -133,7 +429,7 @@ static enum top_state state_of(const struct top *t, uint32_t index)
     const struct seen *s = &t->seen[index];
     if (p->has_ended)
         return TOP_ENDED;
-    if (!s->answers || now_seconds() - s->answered > SILENT_SECONDS)
+    if (!s->answers || monotonic_seconds() - s->answered > SILENT_SECONDS)
         return TOP_SILENT;
     return !p->status.stopped                       ? TOP_RECORDING
            : p->status.stopped == STOPPED_BY_WINDOW ? TOP_BETWEEN
@@ -190,8 +486,8 @@ static enum exit_code print(const struct top *t, uint32_t count)
     if (!o->output) {
         if (is_screen)
             fputs("\033[H\033[2J", stdout);
-        top_print(stdout, o->top_format, t->rows, count, terminal_width(STDOUT_FILENO),
-                  is_screen ? size.ws_row : 0);
+        print_rows(stdout, o->top_format, t->rows, count, terminal_width(STDOUT_FILENO),
+                   is_screen ? size.ws_row : 0);
         if (!is_screen && !o->is_once && o->top_format == TOP_TEXT)
             fputc('\n', stdout);
         fflush(stdout);
@@ -202,7 +498,7 @@ static enum exit_code print(const struct top *t, uint32_t count)
         return code;
     FILE *stream = output_stream(&out);
     if (stream)
-        top_print(stream, o->top_format, t->rows, count, 0, 0);
+        print_rows(stream, o->top_format, t->rows, count, 0, 0);
     else
         message("top: no memory");
     return verb_output_close(&out, o->output, stream ? 0 : GPUPROF_NO_MEMORY);
@@ -219,13 +515,13 @@ static enum exit_code watch(struct top *t)
 {
     const struct options *o = t->options;
     double interval = o->interval < 0 ? SECONDS_USUAL : o->interval;
-    double begin = now_seconds(), next = begin;
+    double begin = monotonic_seconds(), next = begin;
     double most_once = o->timeout < 0 ? SECONDS_ONCE : o->timeout;
     for (;;) {
         uint32_t running;
         bool is_whole;
         int error = look(t);
-        error = error == 0 ? ask(t) : error;
+        error = error == 0 ? ctl_folder_watch(&t->folder) : error;
         if (error < 0)
             return ctl_folder_failed(&t->folder, "top", error);
         int64_t count = make_rows(t, &running, &is_whole);
@@ -233,14 +529,15 @@ static enum exit_code watch(struct top *t)
             return ctl_folder_failed(&t->folder, "top", GPUPROF_NO_MEMORY);
         if (count == 0)
             return usage_error("top: no such process records into '%s' now", t->folder.path);
-        bool is_last = !running || (o->is_once && (is_whole || now_seconds() > begin + most_once));
-        if (is_last || (!o->is_once && now_seconds() >= next)) {
+        bool is_last =
+            !running || (o->is_once && (is_whole || monotonic_seconds() > begin + most_once));
+        if (is_last || (!o->is_once && monotonic_seconds() >= next)) {
             enum exit_code code = print(t, (uint32_t)count);
             if (code != EXIT_OK || is_last)
                 return code;
-            next = now_seconds() + interval;
+            next = monotonic_seconds() + interval;
         }
-        double rest = next - now_seconds(), most = o->is_once ? LOOK_SECONDS : ASK_SECONDS;
+        double rest = next - monotonic_seconds(), most = o->is_once ? LOOK_SECONDS : ASK_SECONDS;
         wait_seconds(o->is_once || rest > most ? most : rest);
     }
 }

@@ -12,9 +12,9 @@
 #include <sys/sendfile.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "base/moment.h"
 #include "error.h"
 
 #define SEND_BYTES  (1u << 20) /* at a time, so that the others have their turn */
@@ -23,13 +23,6 @@
 #define TOKEN "!#$%&'*+-.^_`|~0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 
 enum { OK = 200, BAD = 400, NOT_ALLOWED = 405, TOO_LARGE = 431, OTHER_VERSION = 505 };
-
-static uint64_t now_ms(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
-}
 
 static int secret_make(char *text)
 {
@@ -209,7 +202,7 @@ static bool end_answer(struct http_connection *c)
 {
     c->body = NULL;
     c->is_ended = true;
-    c->since_ms = now_ms();
+    c->since_ns = monotonic_ns();
     return shutdown(c->fd, SHUT_WR) == 0;
 }
 
@@ -242,7 +235,7 @@ static bool answer(struct http_server *s, struct http_connection *c)
                          status == NOT_ALLOWED ? "Allow: GET, HEAD\r\n" : "", location, download,
                          found ? found->policy : "default-src 'none'");
     c->body = r.is_head ? NULL : found;
-    c->since_ms = now_ms();
+    c->since_ns = monotonic_ns();
     /* The first bytes of a connection have room in the kernel's buffer. */
     return send(c->fd, head, (size_t)bytes, MSG_NOSIGNAL | (c->body ? MSG_MORE : 0)) == bytes &&
            (c->body || end_answer(c));
@@ -255,7 +248,7 @@ static bool send_body(struct http_connection *c)
 {
     ssize_t bytes = sendfile(c->fd, c->body->fd, &c->sent, SEND_BYTES);
     if (bytes > 0)
-        c->since_ms = now_ms();
+        c->since_ns = monotonic_ns();
     return bytes > 0 ? true : bytes == 0 ? end_answer(c) : errno == EAGAIN || errno == EINTR;
 }
 
@@ -280,7 +273,7 @@ static struct http_connection *place_for(struct http_server *s)
         struct http_connection *c = &s->connections[i];
         if (c->fd < 0)
             return c;
-        if (!c->body && (!worst || c->since_ms < worst->since_ms))
+        if (!c->body && (!worst || c->since_ns < worst->since_ns))
             worst = c;
     }
     if (worst)
@@ -293,39 +286,40 @@ static void accept_one(struct http_server *s)
     int fd = accept4(s->fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
     struct http_connection *c = fd < 0 ? NULL : place_for(s);
     /* Who waits makes poll return at once, for as long as there is no file for him. */
-    s->rest_until_ms = fd < 0 && errno != EAGAIN && errno != EINTR ? now_ms() + HTTP_REST_MS : 0;
+    s->rest_until_ns =
+        fd < 0 && errno != EAGAIN && errno != EINTR ? monotonic_ns() + HTTP_REST_NS : 0;
     if (!c) {
         if (fd >= 0)
             close(fd);
         return;
     }
-    *c = (struct http_connection){.fd = fd, .since_ms = now_ms()};
+    *c = (struct http_connection){.fd = fd, .since_ns = monotonic_ns()};
 }
 
-/* How long it may still take, in ms; 0: it is over. */
+/* How long it may still take; 0: it is over. */
 static uint64_t time_left(const struct http_connection *c, uint64_t now)
 {
-    uint64_t allowed = c->body ? HTTP_IDLE_MS : HTTP_WAIT_MS;
-    return now - c->since_ms >= allowed ? 0 : allowed - (now - c->since_ms);
+    uint64_t allowed = c->body ? HTTP_IDLE_NS : HTTP_WAIT_NS;
+    return now - c->since_ns >= allowed ? 0 : allowed - (now - c->since_ns);
 }
 
 static int wait_for(struct http_server *s, struct pollfd *polled)
 {
-    uint64_t now = now_ms(), soonest = HTTP_IDLE_MS;
-    bool rests = now < s->rest_until_ms;
+    uint64_t now = monotonic_ns(), soonest = HTTP_IDLE_NS;
+    bool rests = now < s->rest_until_ns;
     if (rests)
-        soonest = s->rest_until_ms - now;
+        soonest = s->rest_until_ns - now;
     polled[HTTP_CONNECTIONS_MAX] = (struct pollfd){.fd = rests ? -1 : s->fd, .events = POLLIN};
     for (unsigned i = 0; i < HTTP_CONNECTIONS_MAX; i++) {
         struct http_connection *c = &s->connections[i];
-        uint64_t left = c->fd < 0 ? HTTP_IDLE_MS : time_left(c, now);
+        uint64_t left = c->fd < 0 ? HTTP_IDLE_NS : time_left(c, now);
         if (!left)
             drop(c);
         else if (left < soonest)
             soonest = left;
         polled[i] = (struct pollfd){.fd = c->fd, .events = c->body ? POLLOUT : POLLIN};
     }
-    return poll(polled, HTTP_CONNECTIONS_MAX + 3, (int)soonest + 1);
+    return poll(polled, HTTP_CONNECTIONS_MAX + 3, (int)(soonest / 1000000) + 1);
 }
 
 int http_server_run(struct http_server *s, int stop_fd, int hangup_fd)

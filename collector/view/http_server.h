@@ -17,11 +17,11 @@
 #include <sys/types.h>
 
 #define HTTP_CONNECTIONS_MAX 32
-#define HTTP_REQUEST_BYTES   8192  /* of a request with its headers */
-#define HTTP_WAIT_MS         10000 /* for a request, and for the other side to close */
-#define HTTP_IDLE_MS         60000 /* for a reader who takes nothing */
-#define HTTP_REST_MS         200   /* when no connection could be accepted */
-#define HTTP_SECRET_BYTES    33    /* 128 random bits as text */
+#define HTTP_REQUEST_BYTES   8192         /* of a request with its headers */
+#define HTTP_WAIT_NS         10000000000u /* for a request, and for the other side to close */
+#define HTTP_IDLE_NS         60000000000u /* for a reader who takes nothing */
+#define HTTP_REST_NS         200000000u   /* when no connection could be accepted */
+#define HTTP_SECRET_BYTES    33           /* 128 random bits as text */
 
 struct http_resource {
     const char *name; /* behind the secret; "" is the first page */
@@ -34,7 +34,7 @@ struct http_resource {
 struct http_connection {
     int fd;            /* -1: free */
     bool is_ended;     /* answered: what still comes is read, or the answer would be lost */
-    uint64_t since_ms; /* of what it is waited for */
+    uint64_t since_ns; /* of what it is waited for */
     size_t used;
     char request[HTTP_REQUEST_BYTES + 1];
     const struct http_resource *body; /* that is being sent; NULL: none */
@@ -47,7 +47,7 @@ struct http_server {
     unsigned port;
     char secret[HTTP_SECRET_BYTES];
     char once[HTTP_SECRET_BYTES]; /* leads to the first page, one time; empty: nothing does */
-    uint64_t rest_until_ms;       /* no connection is accepted before */
+    uint64_t rest_until_ns;       /* no connection is accepted before */
     struct http_connection connections[HTTP_CONNECTIONS_MAX];
 };
 
