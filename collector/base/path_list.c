@@ -17,14 +17,14 @@ static int path_add(struct path_list *list, const char *folder, const char *name
 {
     if (list->count == PATH_LIST_MAX)
         return GPUPROF_LIMIT;
-    if (!ARRAY_ROOM(list->paths, list->count, list->capacity, 64))
-        return GPUPROF_NO_MEMORY;
     char *path = NULL;
     size_t length = strlen(folder);
     if (asprintf(&path, "%s%s%s", folder, length && folder[length - 1] == '/' ? "" : "/", name) < 0)
         return GPUPROF_NO_MEMORY;
-    list->paths[list->count++] = path;
-    return 0;
+    int error = ARRAY_PUSH(list->paths, list->count, &path);
+    if (error < 0)
+        free(path);
+    return error;
 }
 
 void path_list_release(struct path_list *list)

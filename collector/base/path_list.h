@@ -12,7 +12,6 @@
 struct path_list {
     char **paths; /* owned */
     uint32_t count;
-    uint32_t capacity;
 };
 
 /* 0, GPUPROF_IO (errno), GPUPROF_LIMIT or GPUPROF_NO_MEMORY; path_list_release in every case. */

@@ -168,7 +168,7 @@ static int take_processes(struct run_steps *r)
         return GPUPROF_NO_MEMORY;
     free(s->list);
     s->list = list;
-    s->count = s->capacity = 0;
+    s->count = 0;
     for (uint32_t i = 0; i < rec->count; i++) {
         uint64_t begin_ns = r->walk->first_ns[i], end_ns = r->walk->last_ns[i];
         s->firsts[i] = s->count;

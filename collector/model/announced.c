@@ -83,10 +83,9 @@ static int make_graph(struct announced *a, struct key exec, uint64_t captured)
     key_map_remove(&a->keys, exec); /* its handle may have been another's */
     if (a->graph_count == GRAPHS_MAX)
         return 0;
-    if (!ARRAY_ROOM(a->graphs, a->graph_count, a->graph_capacity, 16))
-        return GPUPROF_NO_MEMORY;
-    a->graphs[a->graph_count++] = (struct announced_graph){.captured = (uint32_t)captured - 1};
-    return set(a, exec, a->graph_count);
+    struct announced_graph made = {.captured = (uint32_t)captured - 1};
+    int error = ARRAY_PUSH(a->graphs, a->graph_count, &made);
+    return error < 0 ? error : set(a, exec, a->graph_count);
 }
 
 static int end_capture(struct announced *a, const struct event *e)

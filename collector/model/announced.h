@@ -38,7 +38,6 @@ struct announced {
         keys; /* (process, what it is, handle) -> captured calls + 1, graph's index + 1 */
     struct announced_graph *graphs; /* owned */
     uint32_t graph_count;
-    uint32_t graph_capacity;
     struct announced_capture *captures; /* owned, by process index */
     bool *is_counted;                   /* owned, likewise: a walk has counted all of its work */
 };

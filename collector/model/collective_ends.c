@@ -96,10 +96,7 @@ static int add_end(struct collective_ends *e, const struct collective_end *end)
         return 0;
     if (e->count >= e->count_max)
         thin(e);
-    if (!ARRAY_ROOM(e->list, e->count, e->capacity, 1024))
-        return GPUPROF_NO_MEMORY;
-    e->list[e->count++] = *end;
-    return 0;
+    return ARRAY_PUSH(e->list, e->count, end);
 }
 
 /* ---- a process ------------------------------------------------------------------------------- */

@@ -30,7 +30,6 @@ struct collective_end {
 struct collective_ends {
     struct collective_end *list; /* owned; once gathered: by communicator, number, host */
     uint32_t count;
-    uint32_t capacity;
     uint32_t count_max;     /* ENDS_MAX; smaller in tests */
     struct key_map thinned; /* communicator -> one of 2^n of its collectives is kept */
 };

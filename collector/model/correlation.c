@@ -130,22 +130,21 @@ static int make_hints(struct correlation *c, uint32_t last_process)
 /* Makes a run of `count` calls; `spill`: in the spool. */
 static int end_run(struct correlation *c, struct correlated_call *calls, uint32_t count, bool spill)
 {
-    if (!ARRAY_ROOM(c->runs, c->run_count, c->run_capacity, 16))
-        return GPUPROF_NO_MEMORY;
     sort_calls(calls, count);
     if (make_hints(c, calls[count - 1].process) < 0)
         return GPUPROF_NO_MEMORY;
     uint32_t unmatched = 0;
     for (uint32_t i = 0; i < count; i++)
         unmatched += is_unmatched(&calls[i]);
-    c->runs[c->run_count++] = (struct correlation_run){
+    struct correlation_run run = {
         .unmatched = unmatched,
         .first_key = key_of(calls->process, calls->id),
         .last_key = key_of(calls[count - 1].process, calls[count - 1].id),
         .offset = c->spool.count,
         .count = count,
     };
-    return spill ? spool_append_several(&c->spool, calls, count) : 0;
+    int error = ARRAY_PUSH(c->runs, c->run_count, &run);
+    return error == 0 && spill ? spool_append_several(&c->spool, calls, count) : error;
 }
 
 static int make_buffer(struct correlation *c)

@@ -101,7 +101,6 @@ struct correlation {
     bool is_late;                 /* nobody asks before all are added: there is no table */
     struct correlation_run *runs; /* owned */
     uint32_t run_count;
-    uint32_t run_capacity;
     struct correlation_hint *hints; /* owned, by process index */
     uint32_t hint_count;
     struct spool spool;

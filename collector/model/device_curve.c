@@ -38,10 +38,7 @@ static int put(struct device_curve *c, uint64_t at_ns, uint64_t value, uint32_t 
     room = room > CURVE_POINTS_MAX ? CURVE_POINTS_MAX : room;
     while (c->count >= room)
         thin(c);
-    if (!ARRAY_ROOM(c->points, c->count, c->capacity, 64))
-        return GPUPROF_NO_MEMORY;
-    c->points[c->count++] = (struct curve_point){at_ns, value};
-    return 0;
+    return ARRAY_PUSH(c->points, c->count, (&(struct curve_point){at_ns, value}));
 }
 
 /* Is it more than the device can have done? It may have moved on only now, for what was before. */

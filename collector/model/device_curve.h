@@ -32,7 +32,6 @@ struct device_curve {
     bool may_rest;              /* it stands still for its own reasons: those tell no period */
     struct curve_point *points; /* owned */
     uint32_t count;
-    uint32_t capacity;
     uint32_t step; /* of so many readings that differ one is kept; 0: there is none yet */
     uint32_t passed;
     uint64_t raw;     /* as it was read last, */

@@ -26,15 +26,16 @@ static struct key key_of(const struct event *e)
 /* NULL: no memory. */
 static struct device_source *add(struct device_sources *d, const struct event *e)
 {
-    struct device_source *source =
-        ARRAY_ROOM(d->list, d->count, d->capacity, 8) ? calloc(1, sizeof *source) : NULL;
-    if (!source || key_map_set(&d->places, key_of(e), d->count + 1ull) < 0) {
+    struct device_source *source = calloc(1, sizeof *source);
+    uint32_t number;
+    if (!source || KEY_MAP_ITEM(&d->places, key_of(e), d->list, d->count, DEVICE_SOURCES_MAX,
+                                &source, &number) < 0) {
         free(source);
         return NULL;
     }
     source->process = e->process;
-    source->place = d->count;
-    return d->list[d->count++] = source;
+    source->place = number - 1;
+    return source;
 }
 
 /* A part and the whole of one device, of one process: whichever came first. */

@@ -43,7 +43,6 @@ struct device_source {
 struct device_sources {
     struct device_source **list; /* owned, and so are they */
     uint32_t count;
-    uint32_t capacity;
     struct key_map places; /* (process, number) -> place + 1 */
 };
 

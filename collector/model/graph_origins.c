@@ -20,7 +20,6 @@ struct captured_call {
 struct capture {
     struct captured_call *calls; /* owned */
     uint32_t count;
-    uint32_t capacity;
     uint32_t launches; /* that are kept */
     bool is_bad;       /* which calls its graph is of is not certain */
 };
@@ -92,12 +91,10 @@ int graph_origins_capture(struct graph_origins *g, const struct slice *s, uint32
         c->is_bad = true;
         return 0;
     }
-    if (!ARRAY_ROOM(c->calls, c->count, c->capacity, 16))
-        return GPUPROF_NO_MEMORY;
-    c->calls[c->count++] = (struct captured_call){
+    struct captured_call call = {
         .kernel = walk_launched(s), .user = user, .type = work_of(&s->event)};
     g->call_count++;
-    return 0;
+    return ARRAY_PUSH(c->calls, c->count, &call);
 }
 
 static int begin_capture(struct graph_origins *g, const struct process *p)
@@ -109,10 +106,8 @@ static int begin_capture(struct graph_origins *g, const struct process *p)
     }
     if (g->capture_count == GRAPH_ORIGINS_MAX)
         return 0;
-    if (!ARRAY_ROOM(g->captures, g->capture_count, g->capture_capacity, 16))
-        return GPUPROF_NO_MEMORY;
-    g->captures[g->capture_count++] = (struct capture){0};
-    return set(g, key_of(p, OPEN, 0), g->capture_count);
+    int error = ARRAY_PUSH(g->captures, g->capture_count, NULL);
+    return error < 0 ? error : set(g, key_of(p, OPEN, 0), g->capture_count);
 }
 
 static int end_capture(struct graph_origins *g, const struct event *e)
@@ -209,17 +204,11 @@ static __attribute__((noinline)) int count_node(struct graph_origins *g, const s
     int error = learn(g, s, made.graph);
     struct key key = key_of(made.process, NODE, made.graph);
     key.c = made.node;
-    uint64_t place = key_map_get(&g->keys, key);
-    if (error == 0 && !place) {
-        if (!ARRAY_ROOM(g->nodes, g->node_count, g->node_capacity, 64))
-            return GPUPROF_NO_MEMORY;
-        g->nodes[g->node_count] = made;
-        place = g->node_count + 1ull;
-        error = key_map_set(&g->keys, key, place);
-        g->node_count += error == 0;
-    }
-    if (error < 0)
-        return error == GPUPROF_LIMIT ? 0 : error;
+    uint32_t place = 0;
+    if (error == 0)
+        error = KEY_MAP_ITEM(&g->keys, key, g->nodes, g->node_count, UINT32_MAX, &made, &place);
+    if (error < 0 || !place)
+        return error;
     struct graph_node *node = &g->nodes[place - 1];
     node->is_changed |=
         node->type != made.type || node->kernel != made.kernel || node->device != made.device;

@@ -46,12 +46,10 @@ struct graph_origins {
     struct walk *walk;
     struct capture *captures; /* owned */
     uint32_t capture_count;
-    uint32_t capture_capacity;
     uint32_t call_count; /* of all captures */
     struct key_map keys; /* (process and what it is, handle or number, node) -> what it means */
     struct graph_node *nodes; /* owned */
     uint32_t node_count;
-    uint32_t node_capacity;
 };
 
 void graph_origins_init(struct graph_origins *g, struct walk *walk);

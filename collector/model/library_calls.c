@@ -122,17 +122,12 @@ static int learn_communicator(struct library_kinds *k, const struct event *e)
     const struct record *r = e->record;
     uint32_t ranks = (uint32_t)record_arg(r, COMMUNICATOR_RANKS);
     struct key id = {record_arg(r, COMMUNICATOR_ID), ranks, 0};
-    uint64_t number = key_map_get(&k->communicator_ids, id);
-    if (!number && k->communicator_count == COMMUNICATORS_MAX)
-        return 0;
-    if (!number) {
-        if (!ARRAY_ROOM(k->communicators, k->communicator_count, k->communicator_capacity, 16))
-            return GPUPROF_NO_MEMORY;
-        k->communicators[k->communicator_count] = (struct communicator){id.a, ranks};
-        number = ++k->communicator_count;
-        if (key_map_set(&k->communicator_ids, id, number) < 0)
-            return GPUPROF_NO_MEMORY;
-    }
+    struct communicator made = {id.a, ranks};
+    uint32_t number;
+    int error = KEY_MAP_ITEM(&k->communicator_ids, id, k->communicators, k->communicator_count,
+                             COMMUNICATORS_MAX, &made, &number);
+    if (error < 0 || !number)
+        return error;
     struct key handle = {e->process->index, record_arg(r, COMMUNICATOR_HANDLE), 0};
     return key_map_set(&k->handles, handle, number) == GPUPROF_NO_MEMORY ? GPUPROF_NO_MEMORY : 0;
 }

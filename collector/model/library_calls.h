@@ -68,7 +68,6 @@ struct library_kinds {
     uint32_t form_count;
     struct communicator *communicators; /* owned */
     uint32_t communicator_count;
-    uint32_t communicator_capacity;
     struct key_map communicator_ids; /* id, ranks -> number */
     struct key_map handles;          /* (process, handle) -> number | rank << 32 */
     struct kernel_handles *plans;    /* owned, by process index: texts of LIBRARY_PLAN records */

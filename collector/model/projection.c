@@ -45,17 +45,13 @@ static int close_innermost(struct projections *s, struct projection *p, uint64_t
 static struct projection *make(struct projections *s, struct process *process, uint64_t device,
                                uint64_t stream, uint32_t thread, uint32_t lane)
 {
-    if (!ARRAY_ROOM(s->list, s->count, s->capacity, 16))
+    struct projection *made = malloc(sizeof *made);
+    if (!made || ARRAY_PUSH(s->list, s->count, &made) < 0) {
+        free(made);
         return NULL;
-    struct projection *made = calloc(1, sizeof *made);
-    if (!made)
-        return NULL;
-    made->process = process;
-    made->device = device;
-    made->stream = stream;
-    made->thread = thread;
-    made->lane = lane;
-    s->list[s->count++] = made;
+    }
+    *made = (struct projection){
+        .process = process, .device = device, .stream = stream, .thread = thread, .lane = lane};
     return made;
 }
 

@@ -56,7 +56,6 @@ struct projections {
     struct key_map lanes;     /* (process, device, stream) -> place of the last lane + 1 */
     struct projection **list; /* owned, and so are they */
     uint32_t count;
-    uint32_t capacity;
 };
 
 void projections_init(struct projections *s, struct survey *survey, projection_fn *tell,

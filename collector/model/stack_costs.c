@@ -226,12 +226,10 @@ static struct stack_cost *cost_at(struct stack_costs *s, uint32_t node, int *err
 {
     uint32_t *number = &s->tree.nodes[node - 1].cost;
     if (!*number) {
-        if (!ARRAY_ROOM(s->costs, s->cost_count, s->cost_capacity, 256)) {
-            *error = GPUPROF_NO_MEMORY;
+        *error = ARRAY_PUSH(s->costs, s->cost_count, NULL);
+        if (*error < 0)
             return NULL;
-        }
-        s->costs[s->cost_count] = (struct stack_cost){0};
-        *number = ++s->cost_count;
+        *number = s->cost_count;
     }
     return &s->costs[*number - 1];
 }

@@ -45,7 +45,6 @@ struct stack_costs {
     struct kernel_names names; /* plain: of what is no recorded text */
     struct stack_cost *costs;  /* owned: a node's own, without what is below, if it has any */
     uint32_t cost_count;
-    uint32_t cost_capacity;
     struct stack_cost *stackless;  /* owned, by process index: what has no stack */
     const struct thread **threads; /* owned, by thread index */
     uint32_t *roots;               /* owned, by process or thread index; 0: not yet made */

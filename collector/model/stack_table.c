@@ -43,10 +43,8 @@ void stack_table_release(struct stack_table *t)
 static int take_module(struct stack_table *t, struct key key, const struct record *r)
 {
     uint32_t id_bytes = stack_record_id_bytes(r), bytes = stack_record_first_bytes(r) + 1;
-    if (!ARRAY_ROOM(t->modules, t->module_count, t->module_capacity, 64))
-        return GPUPROF_NO_MEMORY;
-    struct stack_module *m = &t->modules[t->module_count];
-    *m = (struct stack_module){.process = (uint32_t)key.a};
+    struct stack_module m = {.process = (uint32_t)key.a};
+    uint32_t number;
     char stand_in[2 * BUILD_ID_MAX + 16];
     const uint8_t *path = r->bytes + bytes;
     size_t path_bytes = r->byte_count - bytes;
@@ -55,31 +53,29 @@ static int take_module(struct stack_table *t, struct key key, const struct recor
                                       (const char *)r->bytes);
         path = (const uint8_t *)stand_in;
     }
-    int error = kernel_name_intern(&t->texts, path, path_bytes, &m->path);
+    int error = kernel_name_intern(&t->texts, path, path_bytes, &m.path);
     if (error == 0 && id_bytes)
-        error = kernel_name_intern(&t->texts, r->bytes, id_bytes, &m->build_id);
+        error = kernel_name_intern(&t->texts, r->bytes, id_bytes, &m.build_id);
     if (error == 0)
-        error = key_map_set(&t->modules_of, key, t->module_count + 1ull);
-    t->module_count += error == 0;
-    return error == GPUPROF_LIMIT ? 0 : error < 0 ? error : 1;
+        error =
+            KEY_MAP_ITEM(&t->modules_of, key, t->modules, t->module_count, UINT32_MAX, &m, &number);
+    return error < 0 ? error : number > 0;
 }
 
 static int take_place(struct stack_table *t, struct key key, const struct record *r)
 {
     uint32_t file_bytes = stack_record_first_bytes(r);
     uint64_t line = record_arg(r, PYTHON_LINE);
-    if (!ARRAY_ROOM(t->places, t->place_count, t->place_capacity, 256))
-        return GPUPROF_NO_MEMORY;
-    struct stack_place *p = &t->places[t->place_count];
-    *p = (struct stack_place){.line = line <= INT32_MAX ? (uint32_t)line : 0};
-    int error = kernel_name_intern(&t->texts, r->bytes, file_bytes, &p->file);
+    struct stack_place p = {.line = line <= INT32_MAX ? (uint32_t)line : 0};
+    uint32_t number;
+    int error = kernel_name_intern(&t->texts, r->bytes, file_bytes, &p.file);
     if (error == 0)
         error = kernel_name_intern(&t->texts, r->bytes + file_bytes + 1,
-                                   r->byte_count - file_bytes - 1, &p->function);
+                                   r->byte_count - file_bytes - 1, &p.function);
     if (error == 0)
-        error = key_map_set(&t->places_of, key, t->place_count + 1ull);
-    t->place_count += error == 0;
-    return error == GPUPROF_LIMIT ? 0 : error < 0 ? error : 1;
+        error =
+            KEY_MAP_ITEM(&t->places_of, key, t->places, t->place_count, UINT32_MAX, &p, &number);
+    return error < 0 ? error : number > 0;
 }
 
 static uint32_t frame_hash(const void *item)
@@ -113,8 +109,6 @@ static int add_frame(struct stack_table *t, uint32_t process, uint64_t word, uin
 static int take_stack(struct stack_table *t, struct key key, const struct record *r)
 {
     uint32_t count = r->byte_count / 8;
-    if (!ARRAY_ROOM(t->stacks, t->stack_count, t->stack_capacity, 256))
-        return GPUPROF_NO_MEMORY;
     if (t->stacks_of.count == t->stacks_of.count_max)
         return 0;
     uint32_t frame = 0;
@@ -123,14 +117,13 @@ static int take_stack(struct stack_table *t, struct key key, const struct record
         if (more <= 0)
             return more;
     }
-    if (key_map_set(&t->stacks_of, key, t->stack_count + 1ull) < 0)
-        return GPUPROF_NO_MEMORY;
-    t->stacks[t->stack_count++] =
-        (struct recorded_stack){.frame = frame,
-                                .count = count,
-                                .flags = (uint32_t)record_arg(r, STACK_FLAGS),
-                                .process = (uint32_t)key.a};
-    return 1;
+    struct recorded_stack stack = {.frame = frame,
+                                   .count = count,
+                                   .flags = (uint32_t)record_arg(r, STACK_FLAGS),
+                                   .process = (uint32_t)key.a};
+    int error =
+        KEY_MAP_ITEM(&t->stacks_of, key, t->stacks, t->stack_count, UINT32_MAX, &stack, &frame);
+    return error < 0 ? error : 1;
 }
 
 uint32_t stack_table_words(const struct stack_table *t, const struct recorded_stack *stack,
@@ -189,37 +182,22 @@ const struct stack_place *stack_table_place(const struct stack_table *t, uint32_
     return place ? &t->places[place - 1] : NULL;
 }
 
-/* The item `from` gets a place in a list and, with it, a number in `map`; not if `key` has one. */
-static int pick(struct key_map *map, struct key key, void **items, uint32_t *count,
-                uint32_t *capacity, size_t size, const void *from)
+/* What a frame means, unless it is known. */
+static int pick_meaning(struct stack_table *to, const struct stack_table *from, uint32_t process,
+                        uint64_t word)
 {
-    if (!from || key_map_get(map, key))
-        return 0;
-    uint8_t *room = array_room(*items, *count, capacity, size, 16);
-    if (!room)
-        return GPUPROF_NO_MEMORY;
-    *items = room;
-    memcpy(room + *count * size, from, size);
-    return key_map_set(map, key, ++*count);
-}
-
-static int pick_module(struct stack_table *to, const struct stack_table *from, struct key key)
-{
-    void *items = to->modules;
-    int error =
-        pick(&to->modules_of, key, &items, &to->module_count, &to->module_capacity,
-             sizeof *to->modules, stack_table_module(from, (uint32_t)key.a, (uint32_t)key.b));
-    to->modules = items;
-    return error;
-}
-
-static int pick_place(struct stack_table *to, const struct stack_table *from, struct key key)
-{
-    void *items = to->places;
-    int error = pick(&to->places_of, key, &items, &to->place_count, &to->place_capacity,
-                     sizeof *to->places, stack_table_place(from, (uint32_t)key.a, (uint32_t)key.b));
-    to->places = items;
-    return error;
+    uint32_t number, kind = frame_kind(word);
+    const struct stack_module *m =
+        kind == FRAME_MODULE ? stack_table_module(from, process, frame_module(word)) : NULL;
+    const struct stack_place *p =
+        kind == FRAME_PYTHON ? stack_table_place(from, process, frame_python(word)) : NULL;
+    struct key key = {process, m ? frame_module(word) : frame_python(word), 0};
+    if (m)
+        return KEY_MAP_ITEM(&to->modules_of, key, to->modules, to->module_count, UINT32_MAX, m,
+                            &number);
+    return p ? KEY_MAP_ITEM(&to->places_of, key, to->places, to->place_count, UINT32_MAX, p,
+                            &number)
+             : 0;
 }
 
 int stack_table_pick(struct stack_table *to, const struct stack_table *from, uint32_t process,
@@ -239,17 +217,12 @@ int stack_table_pick(struct stack_table *to, const struct stack_table *from, uin
         if (keeps && !keeps(from, process, word))
             continue;
         copy.count++;
-        if (frame_kind(word) == FRAME_MODULE)
-            error = pick_module(to, from, (struct key){process, frame_module(word), 0});
-        else if (frame_kind(word) == FRAME_PYTHON)
-            error = pick_place(to, from, (struct key){process, frame_python(word), 0});
+        error = pick_meaning(to, from, process, word);
         if (error == 0 && add_frame(to, process, word, &copy.frame) < 0)
             error = GPUPROF_NO_MEMORY;
     }
-    void *items = to->stacks;
     if (error == 0)
-        error = pick(&to->stacks_of, key, &items, &to->stack_count, &to->stack_capacity,
-                     sizeof *to->stacks, &copy);
-    to->stacks = items;
-    return error == GPUPROF_LIMIT ? 0 : error;
+        error = KEY_MAP_ITEM(&to->stacks_of, key, to->stacks, to->stack_count, UINT32_MAX, &copy,
+                             &count);
+    return error;
 }

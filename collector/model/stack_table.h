@@ -61,13 +61,10 @@ struct stack_table {
     struct key_map stacks_of;
     struct stack_module *modules; /* owned */
     uint32_t module_count;
-    uint32_t module_capacity;
     struct stack_place *places; /* owned */
     uint32_t place_count;
-    uint32_t place_capacity;
     struct recorded_stack *stacks; /* owned */
     uint32_t stack_count;
-    uint32_t stack_capacity;
     struct stack_frame *frames; /* owned; number n is frames[n - 1], after its parent */
     uint32_t frame_count;
     uint32_t frames_max;

@@ -82,15 +82,14 @@ static int64_t add_mark(struct steps *s, enum step_kind kind, const struct event
         s->beyond++;
         return 0;
     }
-    if (!ARRAY_ROOM(s->marks, s->mark_count, s->mark_capacity, 256))
-        return GPUPROF_NO_MEMORY;
-    s->marks[s->mark_count] = (struct step_mark){.begin_ns = e->begin_ns,
-                                                 .process = e->process,
-                                                 .thread = e->thread,
-                                                 .text = text,
-                                                 .order = s->mark_count};
+    struct step_mark mark = {.begin_ns = e->begin_ns,
+                             .process = e->process,
+                             .thread = e->thread,
+                             .text = text,
+                             .order = s->mark_count};
     s->made++;
-    return ++s->mark_count;
+    int error = ARRAY_PUSH(s->marks, s->mark_count, &mark);
+    return error < 0 ? error : (int64_t)s->mark_count;
 }
 
 static int end_mark(struct steps *s, uint32_t place, uint64_t end_ns, bool is_cut)
@@ -279,18 +278,16 @@ static int compare_marks(const void *left, const void *right)
 static int add_step(struct steps *s, const struct step_mark *mark, uint64_t number,
                     uint64_t begin_ns, uint64_t end_ns, bool is_partial)
 {
-    if (!ARRAY_ROOM(s->list, s->count, s->capacity, 256))
-        return GPUPROF_NO_MEMORY;
     if (s->count && s->list[s->count - 1].process == mark->process &&
         s->list[s->count - 1].end_ns > begin_ns)
         begin_ns = s->list[s->count - 1].end_ns;
-    s->list[s->count++] = (struct step){.begin_ns = begin_ns,
-                                        .end_ns = end_ns > begin_ns ? end_ns : begin_ns,
-                                        .number = number,
-                                        .process = mark->process,
-                                        .made_of = mark->text,
-                                        .is_partial = is_partial};
-    return 0;
+    struct step step = {.begin_ns = begin_ns,
+                        .end_ns = end_ns > begin_ns ? end_ns : begin_ns,
+                        .number = number,
+                        .process = mark->process,
+                        .made_of = mark->text,
+                        .is_partial = is_partial};
+    return ARRAY_PUSH(s->list, s->count, &step);
 }
 
 /* The number that a name ends with, if it has one; names that are all the same have none. */
@@ -528,7 +525,7 @@ static int end(void *context)
         s->kind = STEPS_NONE;
     free(s->marks);
     s->marks = NULL;
-    s->mark_count = s->mark_capacity = 0;
+    s->mark_count = 0;
     return error;
 }
 

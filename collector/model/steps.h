@@ -95,7 +95,6 @@ struct steps {
     enum step_kind kind; /* of the marks so far; at last, of the steps */
     struct step_mark *marks;
     uint32_t mark_count;
-    uint32_t mark_capacity;
     uint64_t made; /* of all kinds so far, for who looks at them as they come */
     uint32_t steps_max;
     uint32_t *firsts;  /* owned, by process index, and one more: places of the first steps */
@@ -103,7 +102,6 @@ struct steps {
     bool is_unsure;    /* a label's name came behind it: only another walk can tell */
     struct step *list; /* owned; by process, in the order of time */
     uint32_t count;
-    uint32_t capacity;
     uint64_t beyond;          /* marks for which there was no room */
     struct step_names others; /* of ranges and labels before the first that is a step by its name */
     uint64_t unrecorded;      /* steps that lie in a pause: of these there are none here */

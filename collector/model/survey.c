@@ -206,12 +206,9 @@ int survey_take_call(struct survey *s, struct ranges *ranges, struct ops *ops,
 int survey_add_device(struct survey *s, const struct surveyed_device *device)
 {
     struct key key = {device->process, device->limits.device, 0};
-    if (s->device_count == SURVEY_DEVICES_MAX || key_map_get(&s->indexes, key))
-        return 0;
-    if (!ARRAY_ROOM(s->devices, s->device_count, s->device_capacity, 16))
-        return GPUPROF_NO_MEMORY;
-    s->devices[s->device_count] = *device;
-    return key_map_set(&s->indexes, key, ++s->device_count);
+    uint32_t number;
+    return KEY_MAP_ITEM(&s->indexes, key, s->devices, s->device_count, SURVEY_DEVICES_MAX, device,
+                        &number);
 }
 
 static int take_device(struct survey *s, const struct event *e)
@@ -244,14 +241,11 @@ int survey_take_pause(struct survey *s, const struct event *e, bool begins)
 {
     if (s->pause_count == SURVEY_PAUSES_MAX)
         return 0;
-    if (!ARRAY_ROOM(s->pauses, s->pause_count, s->pause_capacity, 16))
-        return GPUPROF_NO_MEMORY;
-    s->pauses[s->pause_count] = (struct surveyed_pause){.process = e->process->index,
-                                                        .order = s->pause_count,
-                                                        .begins = begins,
-                                                        .at_ns = e->begin_ns};
-    s->pause_count++;
-    return 0;
+    struct surveyed_pause pause = {.process = e->process->index,
+                                   .order = s->pause_count,
+                                   .begins = begins,
+                                   .at_ns = e->begin_ns};
+    return ARRAY_PUSH(s->pauses, s->pause_count, &pause);
 }
 
 int survey_take(struct survey *s, const struct event *e)

@@ -89,11 +89,9 @@ struct survey {
     struct key_map indexes;          /* (process, device) -> place in devices + 1 */
     struct surveyed_device *devices; /* owned */
     uint32_t device_count;
-    uint32_t device_capacity;
     uint64_t used; /* devices below SURVEY_USED_MAX that have work or memory, described or not */
     struct surveyed_pause *pauses; /* owned; by process, then in the order of time */
     uint32_t pause_count;
-    uint32_t pause_capacity;
     bool *has_tensors;  /* owned, by process index: PyTorch's allocator told of blocks */
     bool has_hung;      /* any thread */
     bool *is_hung;      /* owned, by thread index: it waits for the device, at the end */

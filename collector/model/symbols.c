@@ -57,14 +57,11 @@ struct symbols {
     uint32_t *module_objects; /* owned: by the place of the module */
     struct object *objects;   /* owned */
     uint32_t object_count;
-    uint32_t object_capacity;
     struct key_map address_of; /* (object, offset) -> place + 1 */
     struct address *addresses; /* owned; sorted */
     uint32_t address_count;
-    uint32_t address_capacity;
     struct symbol *symbols; /* owned */
     uint32_t symbol_count;
-    uint32_t symbol_capacity;
     struct kernel_names names; /* demangled */
     struct kernel_names files; /* plain */
     uint64_t left_out;
@@ -172,23 +169,20 @@ static int take_symbol(struct symbols *s, const struct object *o, const uint32_t
         s->left_out++;
         return 0;
     }
-    if (!ARRAY_ROOM(s->symbols, s->symbol_count, s->symbol_capacity, 1024))
-        return GPUPROF_NO_MEMORY;
-    struct symbol *symbol = &s->symbols[s->symbol_count];
-    *symbol = (struct symbol){.inlined = head[1] != 0, .line = head[2]};
+    struct symbol symbol = {.inlined = head[1] != 0, .line = head[2]};
     int error = 0;
     if (head[3] != UNKNOWN_LENGTH) {
-        error = kernel_name_intern(&s->names, texts, head[3], &symbol->function);
+        error = kernel_name_intern(&s->names, texts, head[3], &symbol.function);
         texts += head[3];
     }
     if (error == 0 && head[4] != UNKNOWN_LENGTH)
-        error = kernel_name_intern(&s->files, texts, head[4], &symbol->file);
+        error = kernel_name_intern(&s->files, texts, head[4], &symbol.file);
+    if (error == 0)
+        error = ARRAY_PUSH(s->symbols, s->symbol_count, &symbol);
     if (error < 0)
         return error;
-    if (!address->count)
-        address->first = s->symbol_count;
-    address->count++;
-    s->symbol_count++;
+    if (!address->count++)
+        address->first = s->symbol_count - 1;
     return 0;
 }
 
@@ -385,21 +379,11 @@ static void say(const struct symbols *s, struct key_map *said)
 static int add_object(struct symbols *s, const struct stack_module *m, uint32_t *object)
 {
     struct key key = {(uintptr_t)m->path, (uintptr_t)m->build_id, 0};
-    uint64_t place = key_map_get(&s->object_of, key);
+    struct object made = {.path = m->path, .build_id = m->build_id, .status = ELF_MISSING};
     *object = 0;
-    if (!m->path)
-        return 0;
-    if (!place) {
-        if (!ARRAY_ROOM(s->objects, s->object_count, s->object_capacity, 64))
-            return GPUPROF_NO_MEMORY;
-        s->objects[s->object_count++] =
-            (struct object){.path = m->path, .build_id = m->build_id, .status = ELF_MISSING};
-        place = s->object_count;
-        if (key_map_set(&s->object_of, key, place) < 0)
-            return GPUPROF_NO_MEMORY;
-    }
-    *object = (uint32_t)place;
-    return 0;
+    return m->path ? KEY_MAP_ITEM(&s->object_of, key, s->objects, s->object_count, UINT32_MAX,
+                                  &made, object)
+                   : 0;
 }
 
 /* The object of the frame's module, one more than its place; 0: it has none. */
@@ -426,10 +410,9 @@ static int add_address(struct symbols *s, uint32_t process, uint64_t frame)
         s->left_out++;
         return 0;
     }
-    if (!ARRAY_ROOM(s->addresses, s->address_count, s->address_capacity, 1024))
-        return GPUPROF_NO_MEMORY;
-    s->addresses[s->address_count++] = (struct address){.object = object - 1, .offset = key.b};
-    return key_map_set(&s->address_of, key, s->address_count);
+    struct address made = {.object = object - 1, .offset = key.b};
+    return KEY_MAP_ITEM(&s->address_of, key, s->addresses, s->address_count, UINT32_MAX, &made,
+                        &object);
 }
 
 static int compare_addresses(const void *left, const void *right)

@@ -44,7 +44,6 @@ struct timeline {
     struct losses *losses;  /* a view: by process index */
     struct heap_node *heap; /* owned, and so are the blocks */
     uint32_t count;
-    uint32_t capacity;
     uint32_t next_entry; /* of the index */
     uint64_t next_ns;    /* when that begins; UINT64_MAX: there is none */
     bool is_handed_out;  /* the root's event: it must move on */
@@ -201,10 +200,10 @@ static inline void sift_root(struct timeline *t)
 
 static int push(struct timeline *t, struct open_block *b)
 {
-    if (!ARRAY_ROOM(t->heap, t->count, t->capacity, 64))
-        return GPUPROF_NO_MEMORY;
     struct heap_node node = {.begin_ns = b->event.begin_ns, .block = b};
-    uint32_t at = t->count++;
+    uint32_t at = t->count;
+    if (ARRAY_PUSH(t->heap, t->count, &node) < 0)
+        return GPUPROF_NO_MEMORY;
     while (at > 0 && before(&node, &t->heap[(at - 1) / 2])) {
         t->heap[at] = t->heap[(at - 1) / 2];
         at = (at - 1) / 2;

@@ -71,10 +71,7 @@ int block_index_add(struct block_index *x, uint32_t process, uint64_t offset,
     uint32_t room = room_of(x, process);
     if (x->count >= room)
         coalesce(x, room);
-    if (!ARRAY_ROOM(x->entries, x->count, x->capacity, 256))
-        return GPUPROF_NO_MEMORY;
-    x->entries[x->count++] = entry;
-    return 0;
+    return ARRAY_PUSH(x->entries, x->count, &entry);
 }
 
 void block_index_drop(struct block_index *x, uint32_t process)

@@ -33,7 +33,6 @@ struct index_entry {
 struct block_index {
     struct index_entry *entries; /* owned */
     uint32_t count;
-    uint32_t capacity;
     uint32_t entries_max; /* in tests; 0: as above */
     uint32_t run_max;     /* blocks that an entry may stand for now */
 };

@@ -42,11 +42,9 @@ static int compare_places(const void *left, const void *right)
 
 static int add_block(struct live_tail *t, const struct block_header *h, uint8_t *stored)
 {
-    if (!ARRAY_ROOM(t->blocks, t->count, t->capacity, 16))
-        return GPUPROF_NO_MEMORY;
+    struct live_block block = {.header = *h, .stored = stored};
     t->bytes += h->stored_bytes;
-    t->blocks[t->count++] = (struct live_block){.header = *h, .stored = stored};
-    return 0;
+    return ARRAY_PUSH(t->blocks, t->count, &block);
 }
 
 /* Makes a block of what the encoder holds. */

@@ -23,7 +23,6 @@ struct live_block {
 struct live_tail {
     struct live_block *blocks; /* owned */
     uint32_t count;
-    uint32_t capacity;
     uint64_t bytes;   /* of the blocks, as stored */
     uint64_t records; /* that were in the live file only */
     uint64_t open_calls;

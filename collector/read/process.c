@@ -115,8 +115,6 @@ static void take_meta(struct process *p, const struct record *r)
     if (!equals || p->meta_count == META_ENTRIES_MAX ||
         p->meta_bytes + r->byte_count > META_BYTES_MAX)
         return;
-    if (!ARRAY_ROOM(p->meta, p->meta_count, p->meta_capacity, 16))
-        return;
     char *text = malloc(r->byte_count + 1u);
     if (!text)
         return;
@@ -132,35 +130,34 @@ static void take_meta(struct process *p, const struct record *r)
             free(text);
             return;
         }
-    p->meta[p->meta_count++] = (struct process_meta){.text = text, .begin = r->begin};
+    struct process_meta made = {.text = text, .begin = r->begin};
+    if (ARRAY_PUSH(p->meta, p->meta_count, &made) < 0)
+        free(text);
     p->meta_bytes += r->byte_count;
 }
 
 static void take_note(struct process *p, const struct record *r)
 {
-    if (p->note_count == NOTES_MAX)
-        return;
-    if (!ARRAY_ROOM(p->notes, p->note_count, p->note_capacity, 2))
-        return;
-    if ((p->notes[p->note_count] = copy_text(r)))
-        p->note_count++;
+    char *text = p->note_count < NOTES_MAX ? copy_text(r) : NULL;
+    if (text && ARRAY_PUSH(p->notes, p->note_count, &text) < 0)
+        free(text);
 }
 
 static void take_dump(struct process *p, const struct record *r)
 {
     if (p->dump_count == DUMPS_MAX)
         return;
-    if (!ARRAY_ROOM(p->dumps, p->dump_count, p->dump_capacity, 2))
-        return;
-    p->dumps[p->dump_count++] = (struct process_dump){.number = record_arg(r, DUMP_NUMBER),
-                                                      .reason = record_arg(r, DUMP_REASON),
-                                                      .value = record_arg(r, DUMP_VALUE),
-                                                      .ns = record_arg(r, DUMP_NS),
-                                                      .median_ns = record_arg(r, DUMP_MEDIAN_NS),
-                                                      .begin_ns = record_arg(r, DUMP_BEGIN_NS),
-                                                      .at_ns = r->begin,
-                                                      .lost = record_arg(r, DUMP_LOST),
-                                                      .text = copy_text(r)};
+    struct process_dump dump = {.number = record_arg(r, DUMP_NUMBER),
+                                .reason = record_arg(r, DUMP_REASON),
+                                .value = record_arg(r, DUMP_VALUE),
+                                .ns = record_arg(r, DUMP_NS),
+                                .median_ns = record_arg(r, DUMP_MEDIAN_NS),
+                                .begin_ns = record_arg(r, DUMP_BEGIN_NS),
+                                .at_ns = r->begin,
+                                .lost = record_arg(r, DUMP_LOST),
+                                .text = copy_text(r)};
+    if (ARRAY_PUSH(p->dumps, p->dump_count, &dump) < 0)
+        free(dump.text);
 }
 
 /* A counter lies in the program's memory, until it is stored: what cannot be is not taken over. */

@@ -84,14 +84,11 @@ struct process {
     uint64_t end_reason;       /* of the END record; 0 = none */
     struct process_meta *meta; /* owned */
     uint32_t meta_count;
-    uint32_t meta_capacity;
     uint32_t meta_bytes;
     struct process_dump *dumps; /* owned */
     uint32_t dump_count;
-    uint32_t dump_capacity;
     char **notes; /* owned, and so are they */
     uint32_t note_count;
-    uint32_t note_capacity;
 };
 
 /* What loading and reading needs and many processes share. */

@@ -69,13 +69,6 @@ static enum exit_code failure(const char *path, int error)
     return code_of(error);
 }
 
-static int reserve(struct recording *rec)
-{
-    if (!ARRAY_ROOM(rec->processes, rec->count, rec->capacity, 16))
-        return GPUPROF_NO_MEMORY;
-    return 0;
-}
-
 int recording_note_other(struct recording *rec, const struct process *p)
 {
     rec->left_out++;
@@ -83,10 +76,7 @@ int recording_note_other(struct recording *rec, const struct process *p)
     if (number == RANK_NONE)
         return 0;
     rec->left_out_ranks++;
-    if (!ARRAY_ROOM(rec->others, rec->others_count, rec->others_capacity, 16))
-        return GPUPROF_NO_MEMORY;
-    rec->others[rec->others_count++] = number;
-    return 0;
+    return ARRAY_PUSH(rec->others, rec->others_count, &number);
 }
 
 enum exit_code recording_none_wanted(struct recording *rec)
@@ -122,10 +112,8 @@ static enum exit_code load_file(struct recording *rec, const char *path, bool na
                                 const struct recording_options *options)
 {
     struct process *p = malloc(sizeof *p);
-    if (!p || reserve(rec) < 0) {
-        free(p);
+    if (!p)
         return failure(path, GPUPROF_NO_MEMORY);
-    }
     int error =
         process_load(p, &rec->reader, path, rec->count, options->no_index ? NULL : add_block, rec);
     if (error == PROCESS_LEFT_OUT) {
@@ -155,8 +143,11 @@ static enum exit_code load_file(struct recording *rec, const char *path, bool na
             failure(path, error);
         return EXIT_OK;
     }
-    rec->processes[rec->count++] = p;
-    return EXIT_OK;
+    if ((error = ARRAY_PUSH(rec->processes, rec->count, &p)) == 0)
+        return EXIT_OK;
+    process_release(p, &rec->reader);
+    free(p);
+    return failure(path, error);
 }
 
 /* Which file is in which share is known when all have been met. */

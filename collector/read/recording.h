@@ -51,7 +51,6 @@ struct recording {
     struct process **processes; /* owned; in the order in which they are shown */
     struct process **loaded;    /* owned array: the same by number, once all are loaded */
     uint32_t count;
-    uint32_t capacity;
     struct key_map known;      /* the ids of all processes -> 1 */
     uint32_t thread_count;     /* over all processes, with thread 0 of each */
     uint32_t own_thread_count; /* of these: 0, and those that tell of devices (gpu_record.h) */
@@ -59,7 +58,6 @@ struct recording {
     uint32_t left_out_ranks;   /* of these, that may be ranks of a job that is shown */
     uint32_t repeated;         /* files of a process that another one is of */
     uint32_t others_count;
-    uint32_t others_capacity;
     uint64_t *others;   /* owned: of those the ranks, or else the pids, as was asked for */
     uint32_t job_count; /* jobs.c; also those that are not wanted */
     struct missing_ranks *missing; /* owned: of which jobs ranks are not here (see above) */

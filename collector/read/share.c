@@ -35,13 +35,12 @@ int share_add(struct share *s, struct reader *r, const char *path, bool is_named
 {
     struct stream_header h = {0};
     struct clock_map clock = {0};
-    if (!ARRAY_ROOM(s->files, s->file_count, s->file_capacity, 64))
+    struct share_file made = {.path = strdup(path), .is_named = is_named};
+    if (!made.path || ARRAY_PUSH(s->files, s->file_count, &made) < 0) {
+        free(made.path);
         return GPUPROF_NO_MEMORY;
-    struct share_file *f = &s->files[s->file_count];
-    *f = (struct share_file){.path = strdup(path), .is_named = is_named};
-    if (!f->path)
-        return GPUPROF_NO_MEMORY;
-    s->file_count++;
+    }
+    struct share_file *f = &s->files[s->file_count - 1];
     f->is_lost = read_header(r, path, &h) != 0;
     if (f->is_lost)
         return 0;

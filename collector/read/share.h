@@ -34,7 +34,6 @@ struct share {
     uint32_t count;           /* ... of so many, to be set before all else */
     struct share_file *files; /* owned */
     uint32_t file_count;
-    uint32_t file_capacity;
     uint32_t host_count;           /* of all processes, once they are dealt */
     char set[SHA256_BASE64_BYTES]; /* of all processes: the same in all shares */
 };

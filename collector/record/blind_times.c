@@ -9,15 +9,10 @@
 #include "client_note.h"
 #include "error.h"
 
-#define BLIND_CHANGES_FIRST 4
-
 static void add(struct blind_times *t, uint64_t ns, bool is_blind)
 {
-    if (t->count == BLIND_CHANGES_MAX || ns >= CLOCK_NS_MAX)
-        return;
-    if (!ARRAY_ROOM(t->changes, t->count, t->capacity, BLIND_CHANGES_FIRST))
-        return;
-    t->changes[t->count++] = (struct blind_change){ns, is_blind};
+    if (t->count < BLIND_CHANGES_MAX && ns < CLOCK_NS_MAX)
+        (void)ARRAY_PUSH(t->changes, t->count, (&(struct blind_change){ns, is_blind}));
 }
 
 static bool says(const struct record *r, const char *text)

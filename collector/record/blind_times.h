@@ -23,7 +23,6 @@ struct blind_change {
 struct blind_times {
     struct blind_change *changes; /* owned; in the order in which they were read */
     uint32_t count;
-    uint32_t capacity;
 };
 
 struct blind_time {

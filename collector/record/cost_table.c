@@ -7,8 +7,6 @@
 #include "base/array.h"
 #include "record/gpu_record.h"
 
-#define STEPS_DOWN_FIRST 4
-
 /* The name counts, numbers may move. */
 static void take_row(struct cost_table *t, const struct record *r)
 {
@@ -29,18 +27,15 @@ static void take_row(struct cost_table *t, const struct record *r)
 
 static void take_step(struct cost_table *t, const struct record *r)
 {
-    if (t->step_count == STEPS_DOWN_MAX)
-        return;
-    if (!ARRAY_ROOM(t->steps, t->step_count, t->step_capacity, STEPS_DOWN_FIRST))
-        return;
-    struct step_down *s = &t->steps[t->step_count++];
     size_t length = r->byte_count < STEP_DOWN_TEXT_BYTES ? r->byte_count : STEP_DOWN_TEXT_BYTES - 1;
-    *s = (struct step_down){.step = r->code,
-                            .begin_ns = r->begin,
-                            .share = record_arg(r, STEP_DOWN_SHARE),
-                            .budget = record_arg(r, STEP_DOWN_BUDGET)};
+    struct step_down s = {.step = r->code,
+                          .begin_ns = r->begin,
+                          .share = record_arg(r, STEP_DOWN_SHARE),
+                          .budget = record_arg(r, STEP_DOWN_BUDGET)};
     if (r->bytes)
-        memcpy(s->text, r->bytes, length);
+        memcpy(s.text, r->bytes, length);
+    if (t->step_count < STEPS_DOWN_MAX)
+        (void)ARRAY_PUSH(t->steps, t->step_count, &s);
 }
 
 void cost_table_take(struct cost_table *t, const struct record *r)

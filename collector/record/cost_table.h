@@ -41,7 +41,6 @@ struct cost_table {
     char worst_name[THREAD_NAME_BYTES_MAX + 1];
     struct step_down *steps; /* owned */
     uint32_t step_count;
-    uint32_t step_capacity;
 };
 
 /* Takes a record of these types; others, and what it cannot mean, change nothing. */

@@ -37,8 +37,7 @@ struct combination {
     uint32_t part_count;
     struct part_numbers *numbers; /* owned, by part */
     struct process_told *told;    /* owned, by the processes' numbers */
-    uint32_t told_capacity;
-    struct recording rec; /* of processes without events */
+    struct recording rec;         /* of processes without events */
     struct report report;
     struct told_failure **failures; /* owned, and so are they; of all parts */
     uint32_t failure_count, failure_capacity;

@@ -79,18 +79,17 @@ static int add(struct combination *c, struct part *p)
     int error = 0;
     part_rows(p, &p->process_count, process_fields);
     for (uint32_t i = 0; i < p->process_count && error == 0 && !p->has_failed; i++) {
-        struct process *process = ARRAY_ROOM(rec->processes, rec->count, rec->capacity, 64) &&
-                                          ARRAY_ROOM(c->told, rec->count, c->told_capacity, 64)
-                                      ? malloc(sizeof *process)
-                                      : NULL;
-        if (!process)
+        struct process *process = malloc(sizeof *process);
+        uint32_t index = rec->count, told_count = index;
+        if (!process || ARRAY_PUSH(c->told, told_count, NULL) < 0 ||
+            ARRAY_PUSH(rec->processes, rec->count, &process) < 0) {
+            free(process);
             return GPUPROF_NO_MEMORY;
-        c->told[rec->count] = (struct process_told){0};
-        *process = (struct process){.number = rec->count,
-                                    .index = rec->count,
+        }
+        *process = (struct process){.number = index,
+                                    .index = index,
                                     .min_ns = UINT64_MAX,
                                     .file = {.fd = -1, .size = p->length / p->process_count}};
-        rec->processes[rec->count++] = process;
         error = get(p, process, &c->told[process->index]);
     }
     return error;

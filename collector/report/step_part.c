@@ -59,9 +59,8 @@ static int add(struct combination *c, struct part *p)
         row.step.end_ns = before_ns + row.ns;
         if (whole.kind > s->kind)
             continue;
-        if (!ARRAY_ROOM(s->list, s->count, s->capacity, 256))
+        if (ARRAY_PUSH(s->list, s->count, &row.step) < 0)
             return GPUPROF_NO_MEMORY;
-        s->list[s->count++] = row.step;
     }
     return 0;
 }

@@ -63,10 +63,8 @@ static void skip_quoted(struct scan *s, bool is_python)
 /* A new function from that line on; its place + 1, 0 without memory. */
 static uint32_t add_span(struct source_functions *f, uint32_t first)
 {
-    if (!ARRAY_ROOM(f->spans, f->count, f->capacity, 64))
-        return 0;
-    f->spans[f->count] = (struct source_span){.first = first, .last = first};
-    return ++f->count;
+    struct source_span span = {.first = first, .last = first};
+    return ARRAY_PUSH(f->spans, f->count, &span) < 0 ? 0 : f->count;
 }
 
 static void fill(struct source_functions *f, uint32_t from, uint32_t to, uint32_t span)

@@ -17,7 +17,6 @@ struct source_span {
 struct source_functions {
     struct source_span *spans; /* owned */
     uint32_t count;
-    uint32_t capacity;
     uint32_t *of_line; /* owned: the innermost one's place + 1 of line n at [n]; 0: none */
 };
 

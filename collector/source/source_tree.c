@@ -81,10 +81,11 @@ static int add_path(struct source_tree *t, const char *path)
         t->is_cut = true;
         return 0;
     }
-    if (!ARRAY_ROOM(t->paths, t->count, t->capacity, 64))
-        return GPUPROF_NO_MEMORY;
-    t->paths[t->count] = strdup(path);
-    return t->paths[t->count++] ? 0 : GPUPROF_NO_MEMORY;
+    char *own = strdup(path);
+    int error = own ? ARRAY_PUSH(t->paths, t->count, &own) : GPUPROF_NO_MEMORY;
+    if (error < 0)
+        free(own);
+    return error;
 }
 
 /* What is in the folder `fd`, which is closed; `path` has its path, of `length` bytes. */

@@ -23,7 +23,6 @@ struct source_tree {
     int fd;       /* of it */
     char **paths; /* owned: absolute, sorted from their ends */
     uint32_t count;
-    uint32_t capacity;
     uint32_t seen;
     bool is_cut; /* there were more than the maxima */
 };

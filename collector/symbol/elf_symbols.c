@@ -31,7 +31,6 @@ struct span {
 struct spans {
     struct span *list; /* owned; sorted by begin */
     uint32_t count;
-    uint32_t capacity;
 };
 
 struct unit {
@@ -57,11 +56,9 @@ struct elf_symbols {
     uint64_t dwarf_bias;
     struct unit *units; /* owned */
     uint32_t unit_count;
-    uint32_t unit_capacity;
     struct spans unit_spans;
     struct elf_function *functions; /* owned; sorted by begin */
     uint32_t function_count;
-    uint32_t function_capacity;
 };
 
 static int compare_spans(const void *left, const void *right)
@@ -101,11 +98,9 @@ static void spans_add(struct spans *s, Dwarf_Die *die, uint32_t unit)
     Dwarf_Addr base, begin, end;
     ptrdiff_t at = 0;
     while ((at = dwarf_ranges(die, at, &base, &begin, &end)) > 0) {
-        if (!ARRAY_ROOM(s->list, s->count, s->capacity, 64))
-            return;
+        struct span span = {.begin = begin, .end = end, .unit = unit, .die = *die};
         if (begin && begin < end) /* 0: what the linker has left out */
-            s->list[s->count++] =
-                (struct span){.begin = begin, .end = end, .unit = unit, .die = *die};
+            (void)ARRAY_PUSH(s->list, s->count, &span);
     }
 }
 
@@ -130,10 +125,10 @@ static void read_units(struct elf_symbols *s)
         return;
     s->dwarf_bias = bias;
     for (Dwarf_Die *die = NULL; (die = dwfl_module_nextcu(s->module, die, &bias));) {
-        if (!ARRAY_ROOM(s->units, s->unit_count, s->unit_capacity, 64))
+        struct unit unit = make_unit(die);
+        if (ARRAY_PUSH(s->units, s->unit_count, &unit) < 0)
             break;
-        s->units[s->unit_count] = make_unit(die);
-        spans_add(&s->unit_spans, die, s->unit_count++);
+        spans_add(&s->unit_spans, die, s->unit_count - 1);
     }
     spans_sort(&s->unit_spans);
 }
@@ -176,13 +171,11 @@ static void read_symbols(struct elf_symbols *s)
         if (!name || !*name || symbol.st_shndx == SHN_UNDEF ||
             (type != STT_FUNC && type != STT_GNU_IFUNC))
             continue;
-        if (!ARRAY_ROOM(s->functions, s->function_count, s->function_capacity, 1024))
-            break;
-        s->functions[s->function_count++] =
-            (struct elf_function){.begin = address,
-                                  .end = address + symbol.st_size,
-                                  .name = name,
-                                  .global = GELF_ST_BIND(symbol.st_info) != STB_LOCAL};
+        struct elf_function f = {.begin = address,
+                                 .end = address + symbol.st_size,
+                                 .name = name,
+                                 .global = GELF_ST_BIND(symbol.st_info) != STB_LOCAL};
+        (void)ARRAY_PUSH(s->functions, s->function_count, &f);
     }
     if (s->function_count)
         qsort(s->functions, s->function_count, sizeof *s->functions, compare_functions);
