@@ -223,7 +223,9 @@ function drawTable(table, how = {}) {
   const behind = el("button", {type: "button", onclick: () => turn(1)}, "Next");
   const heads = order.map(
     (i) => el("th", {scope: "col", class: isNumeric(table.columns[i].type) ? "number" : ""},
-      el("button", {type: "button", onclick: () => sortBy(i)}, labelOf(table.columns[i]))));
+      el("button",
+        {type: "button", title: table.columns[i].doc || null, onclick: () => sortBy(i)},
+        labelOf(table.columns[i]))));
   const filter = el("input", {
     type: "search",
     placeholder: "Filter",

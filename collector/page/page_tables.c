@@ -27,6 +27,8 @@ static void put_columns(const struct table_info *info, struct page_data *d)
         fprintf(d->stream, "%s{\"key\": \"%s\", \"type\": \"%s\", \"label\": ", separator, c->key,
                 types[c->type]);
         page_put_text(d, c->label);
+        fputs(", \"doc\": ", d->stream);
+        page_put_text(d, c->doc);
         fputc('}', d->stream);
         separator = ", ";
     }

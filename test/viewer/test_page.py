@@ -136,6 +136,8 @@ def check_tables_sort_and_filter(page, chromium):
     page.browser.wait("document.querySelector('#table-functions tbody tr')")
     assert [row[0] for row in page.rows("#table-functions")] == ["cudaMemcpyAsync",
                                                                "cudaLaunchKernel"]
+    assert page.run("document.querySelector('#table-functions th button').title") == \
+        "the function that was called"
     page.click("#table-functions th button")
     assert [row[0] for row in page.rows("#table-functions")] == ["cudaLaunchKernel",
                                                                "cudaMemcpyAsync"]

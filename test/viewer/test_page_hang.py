@@ -6,7 +6,7 @@ from shown_page import Page, chromium, data_of, job, page_of, put_data, pytestma
 assert chromium and page_of  # fixtures
 
 FOUND = {"name": "findings", "key": "findings", "title": None, "note": None, "behind": None,
-         "columns": [{"key": key, "type": kind, "label": None} for key, kind in (
+         "columns": [{"key": key, "type": kind, "label": None, "doc": None} for key, kind in (
              ("title", "lines"), ("id", "text"), ("ns", "ns"), ("share", "share"),
              ("devices", "number"), ("rank", "text"), ("pid", "number"), ("device", "number"),
              ("evidence", "list"), ("advice", "text"), ("next", "text"))],
