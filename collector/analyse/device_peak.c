@@ -21,6 +21,17 @@ const struct device_peaks *device_peaks_of(const char *name)
     return NULL;
 }
 
+uint64_t device_peaks_number(const char *name)
+{
+    const struct device_peaks *p = device_peaks_of(name);
+    return p ? (uint64_t)(p - peaks) + 2 : 1;
+}
+
+const struct device_peaks *device_peaks_at(uint64_t number)
+{
+    return number >= 2 && number - 2 < sizeof peaks / sizeof peaks[0] ? &peaks[number - 2] : NULL;
+}
+
 uint32_t device_peak(const char *name, uint8_t type)
 {
     const struct device_peaks *p = device_peaks_of(name);

@@ -15,6 +15,10 @@ struct device_peaks {
 /* NULL: of a device of that name nothing is known. */
 const struct device_peaks *device_peaks_of(const char *name);
 
+/* The same by a number that stands for the name; 1 for all of which nothing is known. */
+uint64_t device_peaks_number(const char *name);
+const struct device_peaks *device_peaks_at(uint64_t number);
+
 /* GFLOP/s of dense products of a c10::ScalarType; 0: not known. */
 uint32_t device_peak(const char *name, uint8_t type);
 

@@ -12,11 +12,17 @@
 /* Beside a kind: the first captured call of its call. */
 #define KIND_IS_FIRST (1u << 31)
 
-void library_report_init(struct library_report *l, struct walk *walk)
+void library_report_init(struct library_report *l, struct walk *walk, struct sums *sums)
 {
-    *l = (struct library_report){.walk = walk};
+    *l = (struct library_report){.walk = walk, .sums = sums};
     l->pair_places.count_max = LIBRARY_PAIRS_MAX;
     graph_origins_init(&l->graphs, walk);
+}
+
+bool library_report_has_more(const struct library_report *l)
+{
+    const struct library_kinds *kinds = &l->walk->kinds;
+    return l->pair_count >= LIBRARY_PAIRS_MAX || kinds->count >= kinds->count_max;
 }
 
 void library_report_release(struct library_report *l)
@@ -29,15 +35,13 @@ void library_report_release(struct library_report *l)
     graph_origins_release(&l->graphs);
 }
 
-struct library_row *library_row_of(struct library_report *l, uint32_t kind)
+/* The row of that kind; NULL: no memory. */
+static struct library_row *row_of(struct library_report *l, uint32_t kind)
 {
     while (l->count < kind) {
-        struct library_row *rows = array_room(l->rows, l->count, &l->capacity, sizeof *rows, 64);
-        if (!rows)
+        if (!ARRAY_ROOM(l->rows, l->count, l->capacity, 64))
             return NULL;
-        l->rows = rows;
-        rows[l->count] = (struct library_row){.kind = l->count + 1};
-        l->count++;
+        l->rows[l->count++] = (struct library_row){0};
     }
     l->rows[kind - 1].is_seen = true;
     return &l->rows[kind - 1];
@@ -50,28 +54,48 @@ static int take_library(struct library_report *l, const struct slice *s)
     const struct library_call *call = s->library;
     if (s->library_change == LIBRARY_OPENED || s->is_hidden)
         return 0;
-    struct library_row *row = library_row_of(l, call->kind);
+    struct library_row *row = row_of(l, call->kind);
     if (!row)
         return GPUPROF_NO_MEMORY;
-    row->calls++;
-    row->host_ns += call->end_ns - call->begin_ns;
-    row->errors +=
+    row->values[LIBRARY_CALLS]++;
+    row->values[LIBRARY_HOST] += call->end_ns - call->begin_ns;
+    row->values[LIBRARY_ERRORS] +=
         s->library_change == LIBRARY_CLOSED && api_has_failed(call->function->domain, call->result);
     return 0;
 }
 
 /* ---- work ------------------------------------------------------------------------------------ */
 
+/* Of several devices a row has the numbers of the first one, by process, if all have the same
+ * name. */
+static void see_device(const struct library_report *l, struct library_row *row,
+                       const struct process *process, uint64_t device)
+{
+    if (row->process == process && row->device == device)
+        return;
+    if (row->process) {
+        const struct surveyed_device *a =
+            survey_device(&l->walk->survey, row->process, row->device);
+        const struct surveyed_device *b = survey_device(&l->walk->survey, process, device);
+        row->is_mixed |= !a || !b || strcmp(a->name, b->name) != 0;
+        if (row->process->index < process->index ||
+            (row->process == process && row->device < device))
+            return;
+    }
+    row->process = process;
+    row->device = device;
+}
+
 static int credit(struct library_report *l, uint32_t kind, const struct process *process,
                   uint64_t device, uint64_t ns, uint64_t works, uint64_t executed)
 {
-    struct library_row *row = library_row_of(l, kind);
+    struct library_row *row = row_of(l, kind);
     if (!row)
         return GPUPROF_NO_MEMORY;
-    row->gpu_ns += ns;
-    row->works += works;
-    row->executed += executed;
-    library_row_see(l, row, process, device);
+    row->values[LIBRARY_GPU] += ns;
+    row->values[LIBRARY_WORKS] += works;
+    row->values[LIBRARY_EXECUTED] += executed;
+    see_device(l, row, process, device);
     return 0;
 }
 
@@ -108,11 +132,11 @@ static int meet(struct library_report *l, struct library_node *node, uint64_t ns
     if (seen < ranks)
         return keep_wait(l, key, library_wait_value(seen, ns));
     key_map_remove(&l->waits, key);
-    struct library_row *row = library_row_of(l, node->kind);
+    struct library_row *row = row_of(l, node->kind);
     if (!row)
         return GPUPROF_NO_MEMORY;
-    row->bus_calls++;
-    row->bus_ns += ns;
+    row->values[LIBRARY_BUS_CALLS]++;
+    row->values[LIBRARY_BUS_NS] += ns;
     return 0;
 }
 
@@ -146,11 +170,11 @@ static int tied(void *context, const struct slice *s)
     int error = 0;
     if (!is_stream_work(e->record->type) || s->is_hidden)
         return 0;
-    l->gpu_ns += ns;
+    l->all_ns += ns;
     if (s->is_called && s->call.library) {
         const struct library_node *node = survey_library(&l->walk->survey, s->call.library, &error);
         kind = node ? node->kind : 0;
-        l->gpu_library_ns += ns;
+        l->own_ns += ns;
         error = node ? credit_calls(l, s) : error;
     } else {
         error = graph_origins_work(&l->graphs, s);
@@ -186,7 +210,7 @@ static int tell_node(void *context, const struct graph_node *node, enum graph_or
     int error = kind ? credit(l, kind, node->process, node->device, node->ns, node->count,
                               user & KIND_IS_FIRST ? node->count : 0)
                      : 0;
-    l->gpu_library_ns += kind ? node->ns : 0;
+    l->own_ns += kind ? node->ns : 0;
     return error < 0 || !node->kernel
                ? error
                : library_pair_add(l, kind, node->process, node->kernel, node->ns);
@@ -209,7 +233,10 @@ static int end(void *context)
 {
     struct library_report *l = context;
     int error = graph_origins_tell(&l->graphs, tell_node, l);
-    return error < 0 ? error : library_report_complete(l);
+    error = error < 0 ? error : library_report_complete(l);
+    for (unsigned i = 0; error == 0 && i < 2; i++)
+        error = sums_finish(&l->sums[i]);
+    return error;
 }
 
 struct consumer library_report_consumer(struct library_report *l, bool has_work)

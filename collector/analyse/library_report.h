@@ -22,33 +22,54 @@
 #include "model/event_walk.h"
 #include "model/graph_origins.h"
 #include "model/kernel_class.h"
-#include "table/table.h"
+#include "query/sums.h"
 
 #define LIBRARY_PAIRS_MAX (1u << 18)
 #define LIBRARY_WAITS_MAX (1u << 17)
 
-/* What is known of a kind; then, when complete, of all that are called the same. */
+/* What a row adds up ... */
+enum library_value {
+    LIBRARY_SEEN, /* a call or work is of it */
+    LIBRARY_CALLS,
+    LIBRARY_ERRORS,
+    LIBRARY_HOST,
+    LIBRARY_GPU,
+    LIBRARY_WORKS,
+    LIBRARY_EXECUTED,       /* calls whose work was seen, and replays of those that were captured */
+    LIBRARY_TENSOR,         /* time, by enum tensor_use */
+    LIBRARY_BUS_CALLS = 10, /* collectives of which all ranks were seen */
+    LIBRARY_BUS_NS,         /* their shortest kernels */
+    LIBRARY_FLOPS_NS,       /* of the GPU, with FLOPs that are known */
+    LIBRARY_ALL_NS,         /* of all work, in a row that is not shown */
+    LIBRARY_OWN_NS,         /* of it, of a library's call; likewise */
+    LIBRARY_LEAST_DEVICE,   /* the least and the most of library_device */
+    LIBRARY_DEVICE,
+    LIBRARY_DOUBLE, /* one of these multiplies f64 on tensor cores */
+    /* ... and what all calls of the name have in common. */
+    LIBRARY_DOMAIN,
+    LIBRARY_M,
+    LIBRARY_N,
+    LIBRARY_K,
+    LIBRARY_BATCH,
+    LIBRARY_MESSAGE, /* bytes of one */
+    LIBRARY_RANKS,
+    LIBRARY_COMPUTE,
+    LIBRARY_TYPE,       /* cudaDataType: what is shown ... */
+    LIBRARY_FACTOR,     /* ... and that of both factors */
+    LIBRARY_IS_PRODUCT, /* its FLOPs are known */
+    LIBRARY_IS_VECTOR,
+    LIBRARY_HAS_BYTES,
+    LIBRARY_BYTES, /* that must be moved at least */
+    LIBRARY_VALUES
+};
+
+/* What is known of a kind. */
 struct library_row {
-    uint32_t kind;                 /* the first of them */
-    const struct library_kind *of; /* complete: likewise */
-    const struct kernel_name *text;
-    uint64_t calls;
-    uint64_t errors;
-    uint64_t host_ns;
-    uint64_t gpu_ns;
-    uint64_t works;
-    uint64_t executed; /* calls whose work was seen, and replays of those that were captured */
-    uint64_t tensor_ns[TENSOR_USES];
-    struct library_work work;      /* of one call */
-    uint64_t bus_calls;            /* collectives of which all ranks were seen */
-    uint64_t bus_ns;               /* their shortest kernels */
+    bool is_seen;
+    bool is_mixed;                 /* devices of other names did work, too */
     const struct process *process; /* of the first device that did work; NULL: there is none */
     uint64_t device;
-    bool is_mixed;      /* others of other names did some */
-    bool is_seen;       /* a call or work is of it */
-    uint32_t peak;      /* GFLOP/s that the device could do; 0: not known */
-    uint32_t bandwidth; /* GB/s of its memory, likewise */
-    bool is_eligible;   /* for tensor cores */
+    uint64_t values[LIBRARY_VALUES];
 };
 
 /* Kernels of one name that calls of a kind made; kind 0: that none did. */
@@ -61,7 +82,8 @@ struct library_pair {
 
 struct library_report {
     struct walk *walk;
-    struct library_row *rows; /* owned; of kind n rows[n - 1]; complete: in their order */
+    struct sums *sums;        /* library_waits_sums and library_sums */
+    struct library_row *rows; /* owned; of kind n rows[n - 1] */
     uint32_t count;
     uint32_t capacity;
     struct library_pair *pairs; /* owned: of a kind and a kernel */
@@ -71,17 +93,19 @@ struct library_report {
     struct key_map makers;      /* complete: struct kernel_name -> kind that makes it */
     struct key_map waits;       /* (communicator, sequence, text of the kind) -> wait_value */
     struct graph_origins graphs;
-    bool is_part;            /* its rows go into a part as they are: library_part.h */
-    bool is_refused;         /* that it has forgotten ends the walk with an error */
-    bool has_forgotten;      /* collectives that wait for other parts: there was no room */
-    uint64_t gpu_ns;         /* of all work */
-    uint64_t gpu_library_ns; /* of it, of a library's call */
-    uint64_t flops_ns;       /* of it, with FLOPs that are known */
+    bool is_part;       /* what waits for other ranks goes into a part */
+    bool is_refused;    /* that it has forgotten ends the walk with an error */
+    bool has_forgotten; /* collectives that wait for other parts: there was no room */
+    uint64_t all_ns;    /* of all work */
+    uint64_t own_ns;    /* of it, of a library's call */
 };
 
-/* `walk` must stay. */
-void library_report_init(struct library_report *l, struct walk *walk);
+/* `walk` and `sums`, two of them, must stay. */
+void library_report_init(struct library_report *l, struct walk *walk, struct sums *sums);
 void library_report_release(struct library_report *l);
+
+/* There was more than it could keep. */
+bool library_report_has_more(const struct library_report *l);
 
 /* `has_work`: the recording has, or should have, work of devices. */
 struct consumer library_report_consumer(struct library_report *l, bool has_work);
@@ -98,13 +122,6 @@ struct kernel_made library_report_made(const struct library_report *l,
                                        const struct kernel_name *kernel);
 const char *library_maker_text(const struct kernel_made *made);
 
-/* FLOP for each byte that must be moved at least, and TFLOP/s; 0: not known. */
-double library_row_intensity(const struct library_row *row);
-double library_row_tflops(const struct library_row *row);
-
-/* Bytes a nanosecond, GB/s, that each link of the ranks carried; 0: not known. */
-double library_row_bus(const struct library_row *row);
-
 /* A collective that some of the ranks have come to: how many, and the shortest of their kernels. */
 #define WAIT_NS_BITS 44
 #define WAIT_NS_MAX  ((1ull << WAIT_NS_BITS) - 1)
@@ -114,29 +131,13 @@ static inline uint64_t library_wait_value(uint64_t seen, uint64_t ns)
     return seen << WAIT_NS_BITS | (ns < WAIT_NS_MAX ? ns : WAIT_NS_MAX);
 }
 
-/* The row of that kind; NULL: no memory. */
-struct library_row *library_row_of(struct library_report *l, uint32_t kind);
-
 /* ---- library_report_rows.c ---- */
-
-/* That device did work for it. Of several a row has the numbers of the first one, by process, if
- * all have the same name. */
-void library_row_see(const struct library_report *l, struct library_row *row,
-                     const struct process *process, uint64_t device);
 
 /* A kernel of that name was of a call of that kind. 0 or GPUPROF_NO_MEMORY. */
 int library_pair_add(struct library_report *l, uint32_t kind, const struct process *process,
                      uint64_t kernel, uint64_t ns);
 
-/* Behind the walk: names the rows, and orders those that are not of a part. 0 or an error. */
+/* Behind the walk: fills the tables. 0 or an error. */
 int library_report_complete(struct library_report *l);
-
-/* Rows that have their texts and work become complete, those of one name one. */
-void library_rows_order(struct library_report *l);
-
-/* ---- library_report_print.c ---- */
-
-/* Of a struct library_report. */
-extern const struct table_info library_table;
 
 #endif

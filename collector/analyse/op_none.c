@@ -46,11 +46,9 @@ static int64_t add(struct op_none *n, const struct op_none_row *made)
         place = key_map_get(&n->places, key_of(&bare));
     }
     if (!place) {
-        struct op_none_row *rows = array_room(n->rows, n->count, &n->capacity, sizeof *rows, 64);
-        if (!rows)
+        if (!ARRAY_ROOM(n->rows, n->count, n->capacity, 64))
             return GPUPROF_NO_MEMORY;
-        n->rows = rows;
-        rows[n->count++] = bare;
+        n->rows[n->count++] = bare;
         int error = key_map_set(&n->places, key_of(&bare), n->count);
         return error < 0 ? error : (int64_t)n->count;
     }
@@ -112,51 +110,6 @@ int op_none_add_node(struct op_none *n, const struct graph_node *node, enum grap
     return row < 0 ? (int)row : 0;
 }
 
-static int compare_rows(const void *left, const void *right)
-{
-    const struct op_none_row *a = left;
-    const struct op_none_row *b = right;
-    if (a->ns != b->ns)
-        return a->ns > b->ns ? -1 : 1;
-    if (a->cause != b->cause)
-        return a->cause < b->cause ? -1 : 1;
-    if (a->origin != b->origin)
-        return a->origin < b->origin ? -1 : 1;
-    return strcmp(a->name ? a->name->shown : "", b->name ? b->name->shown : "");
-}
-
-int op_none_join(struct op_none *n, const struct op_none_row *row)
-{
-    int64_t number = add(n, row);
-    return number < 0 ? (int)number : 0;
-}
-
-/* Names are known now, and which threads have operators. */
-int op_none_complete(struct op_none *n)
-{
-    uint32_t count = n->count;
-    key_map_release(&n->places);
-    n->count = 0;
-    for (uint32_t i = 0; i < count; i++) {
-        struct op_none_row row = n->rows[i];
-        const struct kernel_name *name =
-            row.kernel ? walk_kernel(n->walk, row.process, row.kernel) : NULL;
-        if (is_compiled(name))
-            row = (struct op_none_row){.name = name, .count = row.count, .ns = row.ns};
-        if (row.thread && !n->has_ops[row.thread - 1])
-            row.cause = NONE_THREAD;
-        row.process = NULL;
-        row.kernel = row.thread = 0;
-        n->cause_ns[row.cause] += row.ns;
-        int64_t number = add(n, &row);
-        if (number < 0)
-            return (int)number;
-    }
-    if (n->count)
-        qsort(n->rows, n->count, sizeof *n->rows, compare_rows);
-    return 0;
-}
-
 const char *op_none_word(enum op_none_cause cause)
 {
     static const char *const words[NONE_CAUSES] = {[NONE_COMPILED] = "compiled",
@@ -167,7 +120,7 @@ const char *op_none_word(enum op_none_cause cause)
     return words[cause];
 }
 
-const char *op_none_text(const struct op_none_row *row)
+static const char *text_of(const struct op_none_row *row)
 {
     static const char *const causes[NONE_CAUSES] = {
         [NONE_COMPILED] = "compiled code",
@@ -180,4 +133,37 @@ const char *op_none_text(const struct op_none_row *row)
         [GRAPH_UNSEEN] = "replays of graphs whose capture was not recorded",
         [GRAPH_DIFFERENT] = "replays of graphs with other nodes than were captured"};
     return row->cause == NONE_GRAPH && row->origin ? graphs[row->origin] : causes[row->cause];
+}
+
+static int tell_row(const struct op_none_row *row, struct sums *sums)
+{
+    char *text = NULL;
+    if (asprintf(&text, "%s%s%s", text_of(row), row->name ? ": " : "",
+                 row->name ? row->name->shown : "") < 0)
+        return GPUPROF_NO_MEMORY;
+    struct sums_row *into =
+        sums_row(sums, sums_text(sums, text), sums_text(sums, op_none_word(row->cause)), 0);
+    free(text);
+    if (!into)
+        return GPUPROF_NO_MEMORY;
+    into->values[NONE_COUNT] += row->count;
+    into->values[NONE_NS] += row->ns;
+    return 0;
+}
+
+/* Names are known now, and which threads have operators. */
+int op_none_complete(struct op_none *n, struct sums *sums)
+{
+    int error = 0;
+    for (uint32_t i = 0; i < n->count && error == 0; i++) {
+        struct op_none_row row = n->rows[i];
+        const struct kernel_name *name =
+            row.kernel ? walk_kernel(n->walk, row.process, row.kernel) : NULL;
+        if (is_compiled(name))
+            row = (struct op_none_row){.name = name, .count = row.count, .ns = row.ns};
+        if (row.thread && !n->has_ops[row.thread - 1])
+            row.cause = NONE_THREAD;
+        error = tell_row(&row, sums);
+    }
+    return error;
 }

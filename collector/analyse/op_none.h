@@ -10,6 +10,7 @@
 
 #include "model/event_walk.h"
 #include "model/graph_origins.h"
+#include "query/sums.h"
 
 #define OP_NONE_ROWS_MAX 16384
 
@@ -41,12 +42,11 @@ struct op_none {
         struct key key;    /* of what is tied: before it is known whether its kernel is compiled */
         int64_t row;       /* 0: free */
     } recent[NONE_RECENT]; /* a few: of a recording without operators all work comes here */
-    struct op_none_row *rows; /* owned; complete: the longest first */
+    struct op_none_row *rows; /* owned */
     uint32_t count;
     uint32_t capacity;
     struct key_map places; /* of rows + 1 */
     bool *has_ops;         /* owned, by thread index: operators began on it */
-    uint64_t cause_ns[NONE_CAUSES];
 };
 
 /* `walk` must stay. 0 or GPUPROF_NO_MEMORY; op_none_release in both cases. */
@@ -65,14 +65,11 @@ int op_none_add(struct op_none *n, const struct slice *s, const struct kernel_na
 /* All replays of a node whose operators are not known, `origin` says why. 0 or an error. */
 int op_none_add_node(struct op_none *n, const struct graph_node *node, enum graph_origin origin);
 
-/* For who adds up: what complete rows of others had. 0 or GPUPROF_NO_MEMORY. */
-int op_none_join(struct op_none *n, const struct op_none_row *row);
+/* Behind the walk: fills the table, whose keys are what it is and the cause in one word, and whose
+ * values a count and the time. 0 or GPUPROF_NO_MEMORY. */
+enum { NONE_COUNT, NONE_NS };
+int op_none_complete(struct op_none *n, struct sums *sums);
 
-/* Behind the walk: rows are complete. 0 or GPUPROF_NO_MEMORY. */
-int op_none_complete(struct op_none *n);
-
-/* One word, as the JSON has it, and words for people; of a cause, and why a graph's. */
 const char *op_none_word(enum op_none_cause cause);
-const char *op_none_text(const struct op_none_row *row);
 
 #endif

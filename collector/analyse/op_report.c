@@ -15,14 +15,20 @@
 /* What an entry's key has of an operator, beside its process, name and inputs. */
 enum context_bits { CONTEXT_KIND = 7, CONTEXT_OWN = 8, CONTEXT_COVERED = 16, CONTEXT_COUNT = 32 };
 
-int op_report_init(struct op_report *o, struct walk *walk, enum report_by by, bool groups)
+int op_report_init(struct op_report *o, struct walk *walk, struct sums *sums)
 {
     uint64_t more = recording_bytes(walk->rec) / OP_ROW_BYTES;
-    *o = (struct op_report){.walk = walk, .by = by, .groups = groups};
+    *o = (struct op_report){.walk = walk, .sums = sums, .by = sums->by};
     o->rows_max = more < OP_ROWS_MAX - OP_ROWS_FREE ? OP_ROWS_FREE + (uint32_t)more : OP_ROWS_MAX;
     o->contexts.count_max = o->rows_max;
     graph_origins_init(&o->graphs, walk);
+    sums[OP_OPERATORS].owner = sums[OP_LABELS].owner = o;
     return op_none_init(&o->none, walk);
+}
+
+bool op_report_has_more(const struct op_report *o)
+{
+    return o->entry_count >= o->rows_max || o->none.count >= OP_NONE_ROWS_MAX;
 }
 
 void op_report_release(struct op_report *o)
@@ -30,7 +36,6 @@ void op_report_release(struct op_report *o)
     free(o->rows);
     free(o->entries);
     free(o->chains);
-    free(o->places);
     key_map_release(&o->row_places);
     key_map_release(&o->entry_places);
     key_map_release(&o->contexts);
@@ -121,10 +126,10 @@ static void describe(struct op_report *o, const struct op *op, const struct op *
     const struct op_formula *formula = op_works(op) && op->text ? formula_of(o, op->text) : NULL;
     const struct forward_op *forward = op_pairs_find(&o->pairs, op, op->text);
     bool is_hook = is_label && op->text && op_hook_name(op->text);
-    *d = (struct opening){.row = {.kind = is_module  ? OP_ROW_MODULE
-                                          : is_hook  ? OP_ROW_HOOK
-                                          : is_label ? OP_ROW_LABEL
-                                                     : OP_ROW_OPERATOR,
+    *d = (struct opening){.row = {.table = is_module  ? OP_MODULES
+                                           : is_hook  ? OP_HOOKS
+                                           : is_label ? OP_LABELS
+                                                      : OP_OPERATORS,
                                   .text = op->text,
                                   .process = op->process,
                                   .name = op->name,
@@ -138,9 +143,9 @@ static void describe(struct op_report *o, const struct op *op, const struct op *
     find_module(o, op, forward, outer_entry, &d->entry);
     if (o->by == BY_STACK && outer && !is_module)
         d->row.parent = o->entries[outer->row].row + 1;
-    if (o->by == BY_RANGE && d->row.kind == OP_ROW_OPERATOR)
+    if (o->by == BY_RANGE && d->row.table == OP_OPERATORS)
         find_range(o, op, &d->row);
-    d->context = (unsigned)d->row.kind | (is_own ? CONTEXT_OWN : 0);
+    d->context = (unsigned)d->row.table | (is_own ? CONTEXT_OWN : 0);
     d->row_key = (struct key){(uint64_t)op->process->index, is_own ? (uintptr_t)op->text : op->name,
                               d->row.inputs};
 }
@@ -173,6 +178,19 @@ static struct key with_context(struct key key, unsigned bits, int64_t number)
     return key;
 }
 
+static int64_t row_place(struct op_report *o, struct key key, const struct op_row *made)
+{
+    uint64_t place = key_map_get(&o->row_places, key);
+    if (place)
+        return (int64_t)place - 1;
+    if (!ARRAY_ROOM(o->rows, o->count, o->capacity, 64))
+        return GPUPROF_NO_MEMORY;
+    o->rows[o->count] = *made;
+    if (key_map_set(&o->row_places, key, ++o->count) < 0)
+        return GPUPROF_NO_MEMORY; /* there are fewer rows than a map has room for */
+    return o->count - 1;
+}
+
 /* The entry of that key, a new one like `made` perhaps, for the row of `row_key`. */
 static int64_t entry_place(struct op_report *o, struct key key, struct key row_key,
                            const struct opening *d)
@@ -180,21 +198,17 @@ static int64_t entry_place(struct op_report *o, struct key key, struct key row_k
     uint64_t place = key_map_get(&o->entry_places, key);
     if (place)
         return (int64_t)place - 1;
-    struct op_row others = {.kind = d->row.kind, .is_others = true};
+    struct op_row others = {.table = d->row.table, .is_others = true};
     bool is_full = d->is_lost || (o->count >= o->rows_max && !key_map_get(&o->row_places, row_key));
     if (is_full) /* all of these are one */
-        key = row_key = (struct key){UINT64_MAX, (uint64_t)d->row.kind, 0};
+        key = row_key = (struct key){UINT64_MAX, (uint64_t)d->row.table, 0};
     if (is_full && (place = key_map_get(&o->entry_places, key)))
         return (int64_t)place - 1;
-    int64_t row = op_row_place(o, row_key, is_full ? &others : &d->row);
-    struct op_entry *entries =
-        row < 0 ? NULL
-                : array_room(o->entries, o->entry_count, &o->entry_capacity, sizeof *entries, 64);
-    if (!entries)
+    int64_t row = row_place(o, row_key, is_full ? &others : &d->row);
+    if (row < 0 || !ARRAY_ROOM(o->entries, o->entry_count, o->entry_capacity, 64))
         return GPUPROF_NO_MEMORY;
-    o->entries = entries;
-    entries[o->entry_count] = is_full ? (struct op_entry){0} : d->entry;
-    entries[o->entry_count].row = (uint32_t)row;
+    o->entries[o->entry_count] = is_full ? (struct op_entry){0} : d->entry;
+    o->entries[o->entry_count].row = (uint32_t)row;
     if (key_map_set(&o->entry_places, key, ++o->entry_count) < 0)
         return GPUPROF_NO_MEMORY; /* as above */
     return o->entry_count - 1;
@@ -232,18 +246,15 @@ static int hand_over(struct op_report *o, struct op *op, enum op_python python)
         (!place && o->entry_count >= 2 * o->rows_max))
         return 0;
     if (!place) {
-        struct op_entry *entries =
-            array_room(o->entries, o->entry_count, &o->entry_capacity, sizeof *entries, 64);
-        if (!entries)
+        if (!ARRAY_ROOM(o->entries, o->entry_count, o->entry_capacity, 64))
             return GPUPROF_NO_MEMORY;
-        o->entries = entries;
-        entries[o->entry_count] = (struct op_entry){.row = made.row,
-                                                    .forward = made.forward,
-                                                    .module = made.module,
-                                                    .backward_of = made.backward_of,
-                                                    .is_backward = made.is_backward,
-                                                    .is_covered = is_covered,
-                                                    .counts = is_covered};
+        o->entries[o->entry_count] = (struct op_entry){.row = made.row,
+                                                       .forward = made.forward,
+                                                       .module = made.module,
+                                                       .backward_of = made.backward_of,
+                                                       .is_backward = made.is_backward,
+                                                       .is_covered = is_covered,
+                                                       .counts = is_covered};
         place = ++o->entry_count;
         if (key_map_set(&o->entry_places, key, place) < 0)
             return GPUPROF_NO_MEMORY; /* as above */
@@ -306,7 +317,7 @@ static int open_op(struct op_report *o, struct op *op)
     if (place < 0)
         return (int)place;
     op->row = (uint32_t)place;
-    if (outer && d.row.kind != OP_ROW_MODULE) {
+    if (outer && d.row.table != OP_MODULES) {
         outer->inside++;
         outer->twin = op->text && op->text == outer->text ? op->row + 1 : 0;
     }
@@ -320,7 +331,7 @@ static struct op_entry *hook_around(struct op_report *o, const struct op *op)
     for (uint32_t i = stack->count; i-- > 0;) {
         const struct op *around = &stack->open[i];
         if (op_is_label(around) && !around->is_traced && around->number < op->number &&
-            o->rows[o->entries[around->row].row].kind == OP_ROW_HOOK)
+            o->rows[o->entries[around->row].row].table == OP_HOOKS)
             return &o->entries[around->row];
     }
     return NULL;
@@ -332,21 +343,21 @@ static void count_op(struct op_report *o, const struct op *op)
     struct op_row *row = &o->rows[entry->row];
     uint64_t ns = op->end_ns - op->begin_ns;
     entry->calls++;
-    row->calls++;
-    row->total_ns += ns;
-    struct op_entry *outer = row->kind == OP_ROW_HOOK ? hook_around(o, op) : NULL;
+    row->values[OP_CALLS]++;
+    row->values[OP_TOTAL] += ns;
+    struct op_entry *outer = row->table == OP_HOOKS ? hook_around(o, op) : NULL;
     if (outer)
         outer->inner_ns += ns;
-    if (row->kind == OP_ROW_MODULE || row->kind == OP_ROW_HOOK)
+    if (row->table == OP_MODULES || row->table == OP_HOOKS)
         entry->ns += ns;
     else if (!op->is_moved && ns > op->inner_ns)
-        row->self_ns += ns - op->inner_ns;
-    if (row->kind == OP_ROW_MODULE && entry->module)
+        row->values[OP_SELF] += ns - op->inner_ns;
+    if (row->table == OP_MODULES && entry->module)
         o->entries[entry->module - 1].inner_ns += ns;
     if (entry->is_backward)
         o->entries[entry->backward_of - 1].backward_ns += ns;
     if (entry->forward)
-        o->rows[entry->forward - 1].backward_ns += ns;
+        o->rows[entry->forward - 1].values[OP_BACKWARD] += ns;
     if (op->inside == 1 && op->twin)
         o->entries[op->twin - 1].twins++;
 }
@@ -381,16 +392,16 @@ struct credit {
 static void credit(struct op_report *o, struct credit *c, struct op_entry *entry)
 {
     struct op_row *row = &o->rows[entry->row];
-    bool is_label = row->kind == OP_ROW_LABEL, is_module = row->kind == OP_ROW_MODULE;
-    bool is_hook = row->kind == OP_ROW_HOOK;
+    bool is_label = row->table == OP_LABELS, is_module = row->table == OP_MODULES;
+    bool is_hook = row->table == OP_HOOKS;
     bool is_inner = is_module  ? c->is_in_module
                     : is_hook  ? c->is_in_hook
                     : is_label ? c->is_in_label || c->is_in_op
                                : c->is_in_op;
-    row->gpu_ns += c->ns;
-    row->gpu_self_ns += is_inner ? 0 : c->ns;
+    row->values[OP_GPU] += c->ns;
+    row->values[OP_GPU_SELF] += is_inner ? 0 : c->ns;
     if (entry->forward)
-        o->rows[entry->forward - 1].backward_gpu_ns += c->ns;
+        o->rows[entry->forward - 1].values[OP_BACKWARD_GPU] += c->ns;
     entry->is_mixed |= entry->has_device && entry->device != c->device;
     entry->device = c->device;
     entry->has_device = true;
@@ -401,7 +412,7 @@ static void credit(struct op_report *o, struct credit *c, struct op_entry *entry
     if (entry->backward_of && !c->is_backward)
         o->entries[entry->backward_of - 1].backward_gpu_ns += c->ns;
     c->is_backward |= entry->backward_of != 0;
-    c->is_in_op |= row->kind == OP_ROW_OPERATOR;
+    c->is_in_op |= row->table == OP_OPERATORS;
     c->is_in_label |= !is_module;
     c->is_in_module |= is_module;
     c->is_in_hook |= is_hook;
@@ -420,7 +431,6 @@ static int tied(void *context, const struct slice *s)
     int error = 0;
     if (!is_stream_work(s->event.record->type) || s->is_hidden)
         return 0;
-    o->gpu_ns += c.ns;
     while ((node = survey_op(&o->walk->survey, &s->call, &place, &error)))
         credit(o, &c, &o->entries[node->row]);
     if (error < 0 || c.is_in_op)
@@ -428,7 +438,6 @@ static int tied(void *context, const struct slice *s)
     int taken = graph_origins_work(&o->graphs, s);
     if (taken > 0) /* whose it is, is known at the end */
         return 0;
-    o->gpu_none_ns += c.ns;
     return taken < 0 ? taken : op_none_add(&o->none, s, c.label);
 }
 
@@ -445,12 +454,9 @@ static int keep_chain(struct op_report *o, const struct slice *s)
         struct op *op = i < stack->count ? &stack->open[i] : NULL;
         if (op && (op->is_traced || op_is_label(op)))
             continue;
-        uint32_t *chains =
-            array_room(o->chains, o->chain_count, &o->chain_capacity, sizeof *chains, 256);
-        if (!chains)
+        if (!ARRAY_ROOM(o->chains, o->chain_count, o->chain_capacity, 256))
             return GPUPROF_NO_MEMORY;
-        o->chains = chains;
-        chains[o->chain_count++] = !op ? 0 : op->row | (op->is_captured ? 0 : CHAIN_IS_FIRST);
+        o->chains[o->chain_count++] = !op ? 0 : op->row | (op->is_captured ? 0 : CHAIN_IS_FIRST);
         if (op && !op->is_captured)
             o->entries[op->row].captured++;
         if (op)
@@ -473,10 +479,8 @@ static int tell_node(void *context, const struct graph_node *node, enum graph_or
         bool was_in_op = c.is_in_op;
         entry->replays += word & CHAIN_IS_FIRST ? node->count : 0;
         credit(o, &c, entry);
-        o->rows[entry->row].graph_ns += c.is_in_op && !was_in_op ? node->ns : 0;
+        o->rows[entry->row].values[OP_GRAPH] += c.is_in_op && !was_in_op ? node->ns : 0;
     }
-    o->graph_ns += c.is_in_op ? node->ns : 0;
-    o->gpu_none_ns += c.is_in_op ? 0 : node->ns;
     return c.is_in_op ? 0 : op_none_add_node(&o->none, node, origin);
 }
 
@@ -499,8 +503,12 @@ static int end(void *context)
     struct op_report *o = context;
     int error = graph_origins_tell(&o->graphs, tell_node, o);
     if (error == 0)
-        error = op_none_complete(&o->none);
-    return error < 0 ? error : op_report_complete(o);
+        error = op_none_complete(&o->none, &o->sums[OP_UNDER_NONE]);
+    if (error == 0)
+        error = op_report_complete(o);
+    for (unsigned i = 0; error == 0 && i < OP_TABLES; i++)
+        error = sums_finish(&o->sums[i]);
+    return error;
 }
 
 struct consumer op_report_consumer(struct op_report *o, bool has_work)

@@ -7,11 +7,11 @@
  * (graph_origins.h); what has none, or no call that is known, is said apart, by cause. What
  * torch.compile traces does nothing and is left out.
  *
- * Memory: 300 bytes for each row, of which there are OP_ROWS_FREE and one more for each
- * OP_ROW_BYTES of the files, OP_ROWS_MAX at most; 150 bytes for each set of inputs that has
- * floating point operations and each pair of a backward operator and its forward one, as many as
- * rows, beyond which neither is known, and as many again for those that Python does; and 16 MiB at
- * most for what captured calls were in. The texts of sizes are among those of the walk.
+ * Memory: 600 bytes for each row, here and in its table, of which there are OP_ROWS_FREE and one
+ * more for each OP_ROW_BYTES of the files, OP_ROWS_MAX at most; 150 bytes for each set of inputs
+ * that has floating point operations and each pair of a backward operator and its forward one, as
+ * many as rows, beyond which neither is known, and as many again for those that Python does; and 16
+ * MiB at most for what captured calls were in. The texts of sizes are among those of the walk.
  * graph_origins.h, op_none.h and op_kind.h say what bounds theirs.
  */
 #ifndef GPUPROF_COLLECTOR_OP_REPORT_H
@@ -30,51 +30,54 @@
 #define OP_ROWS_MAX      (1u << 18)
 #define OP_FORMULA_SLOTS 1024
 
-enum op_row_kind {
-    OP_ROW_OPERATOR,
-    OP_ROW_NONE,
-    OP_ROW_LABEL,
-    OP_ROW_MODULE,
-    OP_ROW_HOOK, /* of Lightning's: a label, whose own time is what no hook inside of it takes */
-    OP_ROW_KINDS
+/* What a row adds up, of which three numbers are of FLOPs: so many, of `known` calls, of those that
+ * should have some. */
+enum op_measure {
+    OP_SEEN, /* it is more than what others are inside of */
+    OP_CALLS,
+    OP_TOTAL,
+    OP_SELF,
+    OP_GPU,
+    OP_GPU_SELF,
+    OP_GRAPH,    /* of OP_GPU_SELF: replays of what it captured */
+    OP_BACKWARD, /* of its backward operators */
+    OP_BACKWARD_GPU,
+    OP_GPU_BOTH,            /* OP_GPU and OP_BACKWARD_GPU */
+    OP_PROFILER,            /* as with_flops counts */
+    OP_COUNTER = 13,        /* as flop_counter does; of a module, of operators in it ... */
+    OP_BACKWARD_FLOPS = 16, /* ... and of their backward ones */
+    OP_RATE_FLOPS = 19,
+    OP_RATE_NS, /* of the GPU for these */
+    OP_PEAK,    /* 128 bits: FLOPs that devices could have done in the time of those with a peak */
+    OP_NO_PEAK = 23, /* for some of that, nobody knows what the device can do */
+    OP_FLOPS_NS,     /* of the GPU, in an operator whose FLOPs are known */
+    OP_MARK,         /* it is what is under no operator; of a label: it stands for several */
+    OP_VALUES
 };
 
-/* As one of PyTorch's two ways has them. */
-struct op_sum {
-    uint64_t flops; /* of `known` calls */
-    uint64_t known;
-    uint64_t calls; /* that should have some */
-};
+/* Its tables, in the order of analyses.def. */
+enum op_table { OP_OPERATORS, OP_UNDER_NONE, OP_LABELS, OP_MODULES, OP_HOOKS, OP_TABLES };
 
+/* Adds to OP_PEAK what has these two words, the low one first. */
+static inline void op_peak_add(uint64_t *values, uint64_t low, uint64_t high)
+{
+    values[OP_PEAK + 1] += high;
+    values[OP_PEAK + 1] += __builtin_add_overflow(values[OP_PEAK], low, &values[OP_PEAK]);
+}
+
+/* A row before all names are known. */
 struct op_row {
-    enum op_row_kind kind; /* NONE: GPU work in no operator */
-    bool is_others;        /* all for which there was no row */
-    bool is_rated;         /* rate_flops and rate_ns are of something */
-    bool has_no_peak;      /* for some of that, nobody knows what the device can do */
+    enum op_table table; /* OP_HOOKS: Lightning's; own time is what no hook inside of it takes */
+    bool is_others;      /* all for which there was no row */
     const struct kernel_name *text;
-    const struct kernel_name *dims; /* NULL: not known, or rows are not by shape */
-    const struct process *process;  /* that has its numbers */
+    const struct process *process; /* that has its numbers */
     uint64_t name;
     uint64_t inputs;
-    uint32_t parent;                 /* by stack: number of the row around it; 0: none */
-    uint32_t number;                 /* of this one: its place + 1, until they are sorted */
+    uint32_t parent;                 /* by stack: place of the row around it + 1; 0: none */
+    uint32_t first;                  /* of rows that are the same around others, likewise */
     uint64_t range_name;             /* by range: the label's number ... */
     const struct kernel_name *range; /* ... or its text; NULL: in none */
-    uint64_t calls;
-    uint64_t total_ns;
-    uint64_t self_ns;
-    uint64_t gpu_ns;
-    uint64_t gpu_self_ns;
-    uint64_t graph_ns;    /* of gpu_self_ns: replays of what it captured */
-    uint64_t backward_ns; /* of its backward operators */
-    uint64_t backward_gpu_ns;
-    struct op_sum profiler; /* as with_flops counts */
-    struct op_sum counter;  /* as flop_counter does; of a module, of operators in it ... */
-    struct op_sum backward; /* ... and of their backward ones */
-    uint64_t rate_flops;
-    uint64_t rate_ns; /* of the GPU for these */
-    /* That devices could have done in the time of those that have a peak. */
-    unsigned __int128 peak_flops;
+    uint64_t values[OP_VALUES];
 };
 
 /* What calls of a row have in common. */
@@ -107,10 +110,9 @@ struct op_entry {
 
 struct op_report {
     struct walk *walk;
+    struct sums *sums; /* OP_TABLES of them */
     enum report_by by;
-    bool groups;         /* labels that differ in numbers alone are one row (range_rows.h) */
-    bool has_groups;     /* some do */
-    struct op_row *rows; /* owned; complete: labels last, those with most GPU time first */
+    struct op_row *rows; /* owned */
     uint32_t count;
     uint32_t capacity;
     uint32_t rows_max;
@@ -130,47 +132,20 @@ struct op_report {
     uint32_t chain_count;
     uint32_t chain_capacity;
     struct op_none none;
-    uint32_t *places;     /* owned, complete: of rows by their number - 1 */
-    uint64_t gpu_ns;      /* of all work */
-    uint64_t gpu_none_ns; /* of it, in no operator */
-    uint64_t graph_ns;    /* of it, replays of graphs, which went to who captured them */
-    uint64_t flops_ns;    /* of it, in an operator whose FLOPs are known */
-    bool has_rows;        /* there is an operator, a label or a module, were it an empty one */
-    bool has_flops;       /* of any operator FLOPs are known */
-    uint64_t self_ns;     /* of all operators */
 };
 
-/* 0 or GPUPROF_NO_MEMORY; op_report_release in both cases. */
-int op_report_init(struct op_report *o, struct walk *walk, enum report_by by, bool groups);
+/* For these tables, OP_TABLES of them, which must stay. 0 or GPUPROF_NO_MEMORY; op_report_release
+ * in both cases. */
+int op_report_init(struct op_report *o, struct walk *walk, struct sums *sums);
 void op_report_release(struct op_report *o);
+
+/* There was more than it could keep. */
+bool op_report_has_more(const struct op_report *o);
 
 /* `has_work`: the recording has, or should have, work of devices. */
 struct consumer op_report_consumer(struct op_report *o, bool has_work);
 
-/* The row of that number (struct op_row), once they are complete. */
-static inline const struct op_row *op_report_row(const struct op_report *o, uint32_t number)
-{
-    return &o->rows[o->places[number - 1]];
-}
-
-/* ---- op_report_rows.c ---- */
-
-/* Behind the walk: makes the rows complete. 0 or GPUPROF_NO_MEMORY. */
+/* Behind the walk: fills the tables. 0 or GPUPROF_NO_MEMORY. (op_report_rows.c) */
 int op_report_complete(struct op_report *o);
-
-/* The place of the row with that key, which may be a new one like `made`; or an error. */
-int64_t op_row_place(struct op_report *o, struct key key, const struct op_row *made);
-
-/* ---- op_report_print.c ---- */
-
-/* Operators, GPU time under none of them, and labels, of a struct op_report. */
-#define OP_TABLES 3
-extern const struct table_info op_tables[OP_TABLES];
-
-/* ---- op_modules.c ---- */
-
-/* Modules, and Lightning's hooks, of a struct op_report. */
-extern const struct table_info modules_table;
-extern const struct table_info hooks_table;
 
 #endif

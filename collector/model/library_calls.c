@@ -101,9 +101,6 @@ void library_kinds_release(struct library_kinds *k)
         kernel_handles_release(k->texts, &k->plans[i]);
     for (uint32_t i = 0; i < k->form_count; i++)
         free(k->forms[i]);
-    for (uint32_t i = 0; i < k->function_count; i++)
-        free(k->functions[i]);
-    free(k->functions);
     free(k->forms);
     free(k->plans);
     free(k->list);
@@ -256,20 +253,6 @@ int64_t library_kind_of_group(struct library_kinds *k, const struct function *fu
     struct library_kind wanted = {
         .function = function, .shape = {.batch = calls, .bytes = bytes}, .is_group = true};
     return number_of(k, &wanted);
-}
-
-int64_t library_kinds_add(struct library_kinds *k, const struct library_kind *kind)
-{
-    struct function *function = malloc(sizeof *function);
-    struct library_kind own = *kind;
-    own.function = function;
-    if (!function || ARRAY_PUSH(k->functions, k->function_count, &function) < 0) {
-        free(function);
-        return GPUPROF_NO_MEMORY;
-    }
-    *function = *kind->function;
-    int error = ARRAY_PUSH(k->list, k->count, &own);
-    return error < 0 ? error : (int64_t)k->count;
 }
 
 /* ---- when all is known ----------------------------------------------------------------------- */

@@ -72,8 +72,6 @@ struct library_kinds {
     struct key_map handles;          /* (process, handle) -> number | rank << 32 */
     struct kernel_handles *plans;    /* owned, by process index: texts of LIBRARY_PLAN records */
     uint32_t process_count;
-    struct function **functions; /* owned, and so are they: of kinds that were added */
-    uint32_t function_count;
 };
 
 /* For files of so many bytes and processes; `texts` must stay. 0 or GPUPROF_NO_MEMORY;
@@ -93,9 +91,6 @@ int64_t library_kind_of(struct library_kinds *k, const struct event *e,
 /* The kind of `calls` calls that `function` (of a group) does at once, with so many bytes. */
 int64_t library_kind_of_group(struct library_kinds *k, const struct function *function,
                               uint64_t calls, uint64_t bytes);
-
-/* One of another recording, with a copy of its function. Its number, or GPUPROF_NO_MEMORY. */
-int64_t library_kinds_add(struct library_kinds *k, const struct library_kind *kind);
 
 static inline const struct library_kind *library_kind(const struct library_kinds *k,
                                                       uint32_t number)

@@ -43,19 +43,21 @@ static bool is_named(const struct page_steps *s, const char *name)
 static void name_operators(struct page_steps *s, const struct report *r)
 {
     uint64_t below_ns = UINT64_MAX;
-    for (unsigned names = 0; r->ops && names < PAGE_NAMES_MAX;) {
-        const struct op_row *best = NULL;
-        for (uint32_t i = 0; i < r->ops->count; i++) {
-            const struct op_row *row = &r->ops->rows[i];
-            if (row->kind == OP_ROW_OPERATOR && row->text && row->self_ns &&
-                row->self_ns <= below_ns && (!best || row->self_ns > best->self_ns) &&
-                !is_named(s, row->text->shown))
+    const struct sums *ops = &r->sums[ANALYSIS_ops_sums];
+    for (unsigned names = 0; names < PAGE_NAMES_MAX; names++) {
+        const struct sums_row *best = NULL;
+        uint64_t most_ns = 0;
+        for (uint32_t i = 0; i < ops->shown; i++) {
+            const struct sums_row *row = &ops->rows[i];
+            uint64_t ns = row->values[OP_SELF];
+            if (ns > most_ns && ns <= below_ns && !is_named(s, sums_name(ops, row, 0, NULL)))
                 best = row;
+            most_ns = best == row ? ns : most_ns;
         }
         if (!best)
             return;
-        below_ns = best->self_ns;
-        s->names[NAME_OPERATORS][names++] = best->text->shown;
+        below_ns = most_ns;
+        s->names[NAME_OPERATORS][names] = sums_name(ops, best, 0, NULL);
     }
 }
 

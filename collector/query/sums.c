@@ -14,7 +14,11 @@ void sums_init(struct sums *s, const struct sums_info *info, struct walk *walk,
                        .walk = walk,
                        .rec = walk->rec,
                        .rows_max = UINT32_MAX,
-                       .histogram_rows = histogram_rows};
+                       .histogram_rows = histogram_rows,
+                       .texts = {.plain = true}};
+    s->all = &s->whole[info->part_of];
+    while (s->value_count < SUMS_VALUES && info->values[s->value_count])
+        s->value_count++;
     if (info->rows_max)
         s->rows_max = rows_max < info->rows_max ? (uint32_t)rows_max : info->rows_max;
 }
@@ -35,18 +39,19 @@ void sums_release(struct sums *s)
         free(f);
     }
     free(s->rows);
+    free(s->values);
     free(s->functions);
     free(s->function_of);
     key_map_release(&s->places);
     number_set_release(&s->function_names);
+    kernel_names_release(&s->texts);
 }
 
 static int end(void *context)
 {
     struct sums *s = context;
     int error = s->info->consumer.end ? s->info->consumer.end(s) : 0;
-    sums_finish(s);
-    return error;
+    return error < 0 ? error : sums_finish(s);
 }
 
 bool sums_has_consumer(const struct sums *s)
@@ -121,9 +126,21 @@ uint64_t sums_function(struct sums *s, const struct function *f)
 uint64_t sums_text(struct sums *s, const char *text)
 {
     const struct kernel_name *name;
-    return kernel_name_intern(&s->walk->texts, (const uint8_t *)text, strlen(text), &name) < 0
+    return kernel_name_intern(&s->texts, (const uint8_t *)text, strlen(text), &name) < 0
                ? 0
                : sums_name_key(name);
+}
+
+/* Rows are in the order of their values still. */
+static bool grow(struct sums *s)
+{
+    if (!array_grow(&s->rows, &s->capacity, sizeof *s->rows, 64))
+        return false;
+    uint64_t *values = realloc(s->values, s->capacity * s->value_count * sizeof *values);
+    s->values = values ? values : s->values;
+    for (uint32_t i = 0; values && i < s->count; i++)
+        s->rows[i].values = values + (size_t)i * s->value_count;
+    return values;
 }
 
 struct sums_row *sums_row_make(struct sums *s, struct key key)
@@ -135,15 +152,14 @@ struct sums_row *sums_row_make(struct sums *s, struct key key)
     }
     if (place)
         return &s->rows[place - 1];
-    struct sums_row *rows = array_room(s->rows, s->count, &s->capacity, sizeof *rows, 64);
-    if (!rows)
+    if (s->count == s->capacity && !grow(s))
         return NULL;
-    s->rows = rows;
-    struct sums_row *row = &rows[s->count];
-    *row = (struct sums_row){.keys = {key.a, key.b, key.c}};
+    struct sums_row *row = &s->rows[s->count];
+    *row = (struct sums_row){.keys = {key.a, key.b, key.c},
+                             .values = s->values + (size_t)s->count * s->value_count};
     s->rows_max +=
         key.a == SUMS_OTHERS && s->rows_max < UINT32_MAX; /* it takes no room of the others */
-    for (unsigned i = 0; i < SUMS_VALUES; i++)
+    for (unsigned i = 0; i < s->value_count; i++)
         row->values[i] = s->info->values[i] == JOIN_LEAST ? UINT64_MAX : 0;
     row->durations = s->info->has_durations ? calloc(1, sizeof *row->durations) : NULL;
     if (s->info->has_durations && !row->durations)
@@ -188,10 +204,11 @@ static int compare_rows(const void *left, const void *right, void *context)
 {
     const struct sums *s = context;
     const struct sums_row *a = left, *b = right;
-    uint64_t x = a->values[s->info->order], y = b->values[s->info->order];
-    if (!a->values[0] != !b->values[0])
-        return !a->values[0] - !b->values[0];
-    return x == y ? compare_keys(s, a, b) : x > y ? -1 : 1;
+    int order = ORDER(!a->values[0], !b->values[0]);
+    order = order ? order : ORDER(b->values[s->info->order], a->values[s->info->order]);
+    for (unsigned i = 0; i < sizeof s->info->then && s->info->then[i] && order == 0; i++)
+        order = ORDER(b->values[s->info->then[i]], a->values[s->info->then[i]]);
+    return order ? order : compare_keys(s, a, b);
 }
 
 static void join(const struct sums_info *info, struct sums_row *into, const uint64_t *values)
@@ -211,23 +228,36 @@ static void join(const struct sums_info *info, struct sums_row *into, const uint
     }
 }
 
+int sums_row_add(struct sums *s, struct key key, const uint64_t *values)
+{
+    struct sums_row *row = sums_row(s, key.a, key.b, key.c);
+    if (row)
+        join(s->info, row, values);
+    return row ? 0 : GPUPROF_NO_MEMORY;
+}
+
 void sums_join(struct sums *s, struct sums_row *into, struct sums_row *from)
 {
     join(s->info, into, from->values);
     if (from->durations)
         histogram_move(into->durations, from->durations);
-    memset(from->values, 0, sizeof from->values);
+    memset(from->values, 0, s->value_count * sizeof *from->values);
 }
 
-void sums_finish(struct sums *s)
+int sums_finish(struct sums *s)
 {
+    int error = s->info->complete ? s->info->complete(s) : 0;
     if (s->count)
         qsort_r(s->rows, s->count, sizeof *s->rows, compare_rows, s);
-    while (s->count && !s->rows[s->count - 1].values[0])
+    s->shown = s->count;
+    while (s->shown && !s->rows[s->shown - 1].values[0])
+        s->shown--;
+    while (s->count > s->shown && !s->info->keeps_hidden)
         free_durations(s->rows[--s->count].durations);
     for (uint32_t i = 0; i < s->count; i++)
-        for (unsigned k = 0; k < SUMS_VALUES; k++)
+        for (unsigned k = 0; k < s->value_count; k++)
             s->whole[k] += s->rows[i].values[k];
+    return error;
 }
 
 /* ---- parts ---- */
@@ -323,7 +353,8 @@ void sums_put(struct sums *s, struct part *p)
 static int add_row(struct sums *s, struct part *p, struct process *const *processes,
                    uint32_t process_count)
 {
-    struct sums_row got = {0};
+    uint64_t values[SUMS_VALUES] = {0};
+    struct sums_row got = {.values = values};
     int error = carry_row(s, p, &got, processes, process_count);
     if (error < 0 || p->has_failed)
         return error;

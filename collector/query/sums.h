@@ -8,8 +8,8 @@
  * Several tables may be fed by one consumer, which is not theirs: theirs has no functions then, and
  * who feeds them calls sums_finish.
  *
- * Memory: 250 bytes a row, and a histogram where it has one; as many rows as the recording has
- * functions or threads, or as the table says.
+ * Memory: 100 bytes a row and 8 a value, and a histogram where it has one; as many rows as the
+ * recording has functions or threads, or as the table says.
  */
 #ifndef GPUPROF_COLLECTOR_SUMS_H
 #define GPUPROF_COLLECTOR_SUMS_H
@@ -23,7 +23,7 @@
 #include "table/table.h"
 
 #define SUMS_KEYS   3
-#define SUMS_VALUES 12
+#define SUMS_VALUES 32
 #define SUMS_RECENT 64
 
 /* So many rows for free, and one for so many bytes of the files: a real key takes more. */
@@ -61,7 +61,7 @@ enum sums_join {
 
 struct sums_row {
     uint64_t keys[SUMS_KEYS];
-    uint64_t values[SUMS_VALUES];
+    uint64_t *values;            /* a view */
     struct histogram *durations; /* owned; NULL: it has none */
 };
 
@@ -74,7 +74,11 @@ struct sums_info {
     enum sums_key is[SUMS_VALUES];      /* what a value stands for that is no number of its own */
     uint32_t rows_max;  /* one row more has the others, if there are any; 0: as many as there are */
     bool has_durations; /* a histogram, for quantiles */
-    uint8_t order;      /* the value by which rows are sorted, largest first */
+    uint8_t order;      /* the value by which rows are sorted, largest first ... */
+    uint8_t then[3];    /* ... and those by which rows of the same are; 0: no more, but the keys */
+    uint8_t part_of;    /* what SHOWS_PART is a part of: this value of all rows (see `all`) */
+    bool keeps_hidden;  /* rows that are not shown count in sums of all, and are in parts */
+    bool is_left_out;   /* where no row is shown, the JSON does not have the table */
     uint8_t recorded;   /* the value that counts records, of which those of value 0
                            that are more were estimated; 0: none is */
     unsigned parts;     /* enum report_part: what it is made of */
@@ -82,6 +86,8 @@ struct sums_info {
      * May be NULL, and so may these. */
     const char *(*name)(const struct sums *s, const struct sums_row *row, char *text);
     void (*join)(uint64_t *values, const uint64_t *from);
+    /* When all rows are there, perhaps from parts. 0 or an error. */
+    int (*complete)(struct sums *s);
     /* The cells that columns do not say how to fill. */
     void (*fill)(const struct sums *s, const struct sums_row *row, enum report_format format,
                  struct cell *cells);
@@ -104,15 +110,23 @@ struct sums {
     uint32_t count, capacity, rows_max;
     struct key_map places; /* of rows + 1 */
     struct sums_recent recent[SUMS_RECENT];
+    uint64_t *values; /* owned: of the rows, before they are in order */
+    unsigned value_count;
+    uint32_t shown;              /* so many of the rows, once they are in order */
     uint64_t *histogram_rows;    /* a view */
     uint64_t whole[SUMS_VALUES]; /* of all rows, once they are in order */
+    const uint64_t *all;         /* a view of what shares are of, perhaps in another table */
+    enum report_by by;           /* what rows are by, and are names that differ in numbers one? */
+    bool groups;
+    const void *owner; /* a view: of who feeds it, if somebody else does; NULL: parts do */
     /* Functions of one name and domain are one: forms of a stream, variants of the ABI, builds. */
     const struct function **functions; /* owned */
     uint32_t function_count, function_capacity;
     struct number_set function_names;
     uint32_t *function_of; /* owned: index of a function -> place + 1 */
     uint32_t function_of_count;
-    struct function *made; /* owned; a list by `text` of those that parts name */
+    struct function *made;     /* owned; a list by `text` of those that parts name */
+    struct kernel_names texts; /* of sums_text: a table has room for its names */
 };
 
 /* `walk` and *histogram_rows, of which histograms take theirs, must stay. */
@@ -156,11 +170,14 @@ static inline int sums_took(struct sums *s, struct sums_row *row, uint64_t ns, u
     return histogram_add(row->durations, ns, weight, s->histogram_rows);
 }
 
+/* Adds these values to the row of these keys. 0 or GPUPROF_NO_MEMORY. */
+int sums_row_add(struct sums *s, struct key key, const uint64_t *values);
+
 /* All that `from` has is in `into`, and `from`, which has nothing then, is not shown. */
 void sums_join(struct sums *s, struct sums_row *into, struct sums_row *from);
 
-/* All is there: puts the rows in order. */
-void sums_finish(struct sums *s);
+/* All is there: completes the rows and puts them in order. 0 or an error. */
+int sums_finish(struct sums *s);
 
 /* What a key of a row says, perhaps in `text`, of SUMS_NAME_BYTES; NULL: it is no text, or none. */
 const char *sums_name(const struct sums *s, const struct sums_row *row, unsigned key, char *text);

@@ -9,8 +9,8 @@
 void sums_begin(struct table *t, enum report_format format)
 {
     const struct sums *s = t->source;
-    t->count = s && s->info ? s->count : 0;
-    t->is_there = t->count || (s && s->info && format != FORMAT_TEXT);
+    t->count = s && s->info ? s->shown : 0;
+    t->is_there = t->count || (s && s->info && format != FORMAT_TEXT && !s->info->is_left_out);
 }
 
 /* The thread of a key, and its process. */
@@ -85,18 +85,28 @@ static struct cell show_quantile(const struct sums_row *row, const struct column
     return cell_number(histogram_quantile(row->durations, part, least, row->values[c->of]));
 }
 
+/* So many, of so many calls whose number is known, of those that should have some. */
+static struct cell show_flops(const uint64_t *values)
+{
+    struct cell cell = values[1] ? cell_number(values[0]) : (struct cell){.kind = CELL_NULL};
+    cell.at_least = values[1] < values[2];
+    return values[2] ? cell : (struct cell){0};
+}
+
 static struct cell show(const struct sums *s, const struct sums_row *row, const struct column *c)
 {
     uint64_t of = c->shows > SHOWS_KEYS ? row->values[c->of] : 0;
     uint64_t by = c->shows > SHOWS_KEYS ? row->values[c->by] : 0;
     switch (c->shows) {
     case SHOWS_VALUE: return cell_number(of);
-    case SHOWS_MEAN: return cell_number(of / row->values[0]);
+    case SHOWS_MEAN: return cell_number(by ? of / by : 0);
     case SHOWS_RATE: return cell_real(by ? (double)of / (double)by : 0);
     case SHOWS_MEDIAN: return show_quantile(row, c, 0.5);
     case SHOWS_P95: return show_quantile(row, c, 0.95);
     case SHOWS_SHARE:
         return c->by && by && !of ? (struct cell){0} : cell_share(of, s->whole[c->of]);
+    case SHOWS_PART: return cell_share(of, *s->all);
+    case SHOWS_FLOPS: return show_flops(&row->values[c->of]);
     case SHOWS_RECORDED: return row->values[0] > of ? cell_number(of) : (struct cell){0};
     case SHOWS_KEYS:
     case SHOWS_NOTHING: return (struct cell){0};
@@ -111,7 +121,8 @@ void sums_show(const struct table *t, uint32_t index, enum report_format format,
     bool is_estimated = s->info->recorded && row->values[0] > row->values[s->info->recorded];
     for (unsigned i = 0; i < t->info->column_count; i++) {
         const struct column *c = &t->info->columns[i];
-        if (format == FORMAT_TEXT && c->where && !row->values[c->where])
+        if ((format == FORMAT_TEXT && c->where && !row->values[c->where]) ||
+            (c->only && !row->values[c->only]))
             continue;
         cells[i] = show(s, row, c);
         cells[i].estimated = is_estimated && c->is_estimated;

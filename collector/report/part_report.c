@@ -7,6 +7,8 @@
 #include "analyse/device_report.h"
 #include "analyse/energy_report.h"
 #include "analyse/gpu_report.h"
+#include "analyse/library_report.h"
+#include "analyse/op_report.h"
 #include "analyse/step_report.h"
 #include "base/array.h"
 #include "base/message.h"
@@ -14,8 +16,6 @@
 #include "find/findings.h"
 #include "find/idle.h"
 #include "report/gpu_report_part.h"
-#include "report/library_part.h"
-#include "report/op_part.h"
 
 /* Tables that need every event in one place, and of a combination are empty. */
 static bool is_asked_for(const struct table_info *info)
@@ -32,7 +32,7 @@ unsigned part_report_needs(const struct table_info *info)
                 {&open_calls_table, 1, PART_HANGS},
                 {&unfinished_table, 1, PART_HANGS},
                 {&collectives_table, 1, PART_COLLECTIVES},
-                {&library_table, 1, PART_LIBRARIES},
+                {&library_sums.table, 1, PART_LIBRARIES},
                 {device_tables, DEVICE_TABLES, PART_COUNTERS},
                 {&energy_table, 1, PART_COUNTERS}};
     for (unsigned i = 0; i < sizeof list / sizeof list[0]; i++)
@@ -134,6 +134,8 @@ static int put_sums(struct report *r, struct part *p)
     for (unsigned i = 0; i < ANALYSES_COUNT; i++)
         if (analyses[i]->table.by == BY_NAME)
             sums_put(&r->sums[i], p); /* without rows, where nobody asked for it */
+    p->has_more |= r->ops && op_report_has_more(r->ops);
+    p->has_more |= r->libraries && library_report_has_more(r->libraries);
     return 0;
 }
 
@@ -148,10 +150,10 @@ static int add_sums(struct combination *c, struct part *p)
 
 static int end_sums(struct combination *c)
 {
-    for (unsigned i = 0; i < ANALYSES_COUNT; i++)
-        if (c->report.sums[i].info)
-            sums_finish(&c->report.sums[i]);
-    return 0;
+    int error = 0;
+    for (unsigned i = 0; i < ANALYSES_COUNT && error == 0; i++)
+        error = c->report.sums[i].info ? sums_finish(&c->report.sums[i]) : 0;
+    return error;
 }
 
 /* ---- texts ----------------------------------------------------------------------------------- */
@@ -324,22 +326,17 @@ static enum exit_code check_set(struct combination *c)
 }
 
 /* What parts add to, and what none has anything of. */
-static int start_tables(struct report *r, bool groups)
+static int start_tables(struct report *r)
 {
-    r->ops = calloc(1, sizeof *r->ops);
-    r->libraries = calloc(1, sizeof *r->libraries);
     r->marks = calloc(1, sizeof *r->marks);
     r->devices = calloc(1, sizeof *r->devices);
     r->energy = calloc(1, sizeof *r->energy);
-    if (!r->ops || !r->libraries || !r->marks || !r->devices || !r->energy)
+    if (!r->marks || !r->devices || !r->energy)
         return GPUPROF_NO_MEMORY;
-    library_report_init(r->libraries, &r->walk);
     energy_report_init(r->energy, r->devices, true);
     int error = steps_init(r->marks, &r->walk, NULL, NULL);
     if (error == 0)
         error = device_report_init(r->devices, &r->walk, r->idle);
-    if (error == 0)
-        error = op_report_init(r->ops, &r->walk, BY_NAME, groups);
     return error < 0 ? error : cost_report_init(&r->cost, r->rec);
 }
 
@@ -363,7 +360,7 @@ static int start(struct combination *c)
     if (error == 0)
         error = walk_init(&r->walk, rec);
     if (error == 0)
-        report_start_sums(r, BY_NAME, 0);
+        report_start_sums(r, BY_NAME, c->groups, 0);
     if (error == 0)
         error = hang_init(&r->hang, &r->walk);
     if (error == 0)
@@ -375,7 +372,7 @@ static int start(struct combination *c)
     if (error == 0)
         error = r->findings ? findings_init(r->findings, &r->walk, r->idle) : GPUPROF_NO_MEMORY;
     if (error == 0)
-        error = start_tables(r, c->groups);
+        error = start_tables(r);
     r->gpu = gpu_report_create(&r->walk, BY_NAME, c->groups, false, &r->histogram_rows);
     for (uint32_t i = 0; error == 0 && calls && i < rec->count; i++) {
         const struct process_told *told = &c->told[rec->processes[i]->number];
@@ -405,40 +402,6 @@ static int end_gpu(struct combination *c)
     return gpu_report_add_end(c->report.gpu);
 }
 
-static int put_ops(struct report *r, struct part *p)
-{
-    op_part_put(r->ops, p);
-    return 0;
-}
-
-static int add_ops(struct combination *c, struct part *p)
-{
-    return op_part_add(c->report.ops, p, p->processes, p->process_count, &p->has_more);
-}
-
-static int end_ops(struct combination *c)
-{
-    int error = op_none_complete(&c->report.ops->none);
-    return error == 0 ? op_report_complete(c->report.ops) : error;
-}
-
-static int put_libraries(struct report *r, struct part *p)
-{
-    return library_part_put(r->libraries, p);
-}
-
-static int add_libraries(struct combination *c, struct part *p)
-{
-    return library_part_add(c->report.libraries, &c->waits, p, p->processes, p->process_count,
-                            &p->has_more);
-}
-
-static int end_libraries(struct combination *c)
-{
-    library_part_add_end(c->report.libraries, &c->waits);
-    return 0;
-}
-
 static int put_more(struct report *r, struct part *p)
 {
     (void)r;
@@ -458,15 +421,13 @@ static const struct part_section start_part = {NULL, NULL, start};
 static const struct part_section whole_part = {put_whole, add_whole, end_whole};
 static const struct part_section sums_part = {put_sums, add_sums, end_sums};
 static const struct part_section failure_part = {put_failures, add_failures, join_failures};
-static const struct part_section op_part = {put_ops, add_ops, end_ops};
-static const struct part_section library_part = {put_libraries, add_libraries, end_libraries};
 static const struct part_section gpu_part = {put_gpu, add_gpu, end_gpu};
 static const struct part_section more_part = {put_more, add_more, NULL};
 
 static const struct part_section *const sections[] = {
-    &process_part, &start_part,   &device_part,  &whole_part,      &sums_part,
-    &failure_part, &step_part,    &op_part,      &collective_part, &library_part,
-    &idle_part,    &finding_part, &exposed_part, &gpu_part,        &more_part};
+    &process_part, &start_part, &device_part,     &whole_part, &sums_part,
+    &failure_part, &step_part,  &collective_part, &idle_part,  &finding_part,
+    &exposed_part, &gpu_part,   &more_part};
 #define SECTIONS (sizeof sections / sizeof sections[0])
 
 int part_report_put(struct report *r, struct part *p)
@@ -532,7 +493,6 @@ static void free_all(void *list, uint32_t count)
 void combination_release(struct combination *c)
 {
     free(c->called);
-    free(c->waits.list);
     c->rec.thread_count = 0; /* those of the parts; nothing here was made for them */
     if (c->report.rec)
         report_release(&c->report);

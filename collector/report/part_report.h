@@ -2,7 +2,7 @@
 /*
  * What of a report a part has, and a report that is made of parts. Carried is what sums over
  * processes give to the nanosecond: calls by function, errors, all tables of gpu_report.h,
- * operators (op_part.h), calls of libraries (library_part.h), losses, what processes say of
+ * operators, calls of libraries, losses, what processes say of
  * themselves and what gpuprof cost them; steps; idle time by place, findings, and of what ranks do
  * together what each of them did, from which it follows who met whom. A process is in one share,
  * whole, and so are its work, its ranges, its books of memory; what shares have in common is put
@@ -23,7 +23,6 @@
 
 #include "find/idle_ranks.h"
 #include "query/part_file.h"
-#include "report/library_part.h"
 #include "report/report.h"
 
 /* Puts into the part what report_make has found. 0 or an error. */
@@ -45,7 +44,6 @@ struct combination {
     uint32_t place_count, place_capacity;
     struct called_part *called; /* owned; what the ranks have called */
     uint32_t called_count, called_capacity;
-    struct library_waits waits;
     bool has_few_times; /* a part had more different ones than it could keep */
     bool has_more;      /* rows for which there was no room, here or in a part */
 };

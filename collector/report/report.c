@@ -150,12 +150,15 @@ static int start_parts(struct report *r, const struct report_wish *wish, bool ha
     return error == 0 && r->marks ? marks_init(r, wish->steps) : error;
 }
 
-void report_start_sums(struct report *r, enum report_by by, unsigned leaves)
+void report_start_sums(struct report *r, enum report_by by, bool groups, unsigned leaves)
 {
     for (unsigned i = 0; i < ANALYSES_COUNT; i++)
         if (!(analyses[i]->parts & leaves) &&
-            (analyses[i]->table.by == BY_NAME || analyses[i]->table.by == by))
+            (analyses[i]->table.by == BY_NAME || analyses[i]->table.by == by)) {
             sums_init(&r->sums[i], analyses[i], &r->walk, &r->histogram_rows);
+            r->sums[i].by = by;
+            r->sums[i].groups = groups;
+        }
 }
 
 static int start(struct report *r, struct recording *rec, const struct report_wish *wish)
@@ -165,7 +168,7 @@ static int start(struct report *r, struct recording *rec, const struct report_wi
     bool has_ops = wish->walk_ns_max == 0 && !(wish->leaves & REPORT_OPS); /* nor the summary */
     bool has_libraries = wish->walk_ns_max == 0 && !(wish->leaves & REPORT_LIBRARIES);
     int error = walk_init(&r->walk, rec);
-    report_start_sums(r, by, wish->leaves);
+    report_start_sums(r, by, wish->groups, wish->leaves);
     /* Calls behind a piece tell steps, and what hangs. */
     bool reads_on = !(wish->leaves & REPORT_IDLE) || !wish->leaves_hangs;
     if (wish->selection)
@@ -196,10 +199,10 @@ static int start(struct report *r, struct recording *rec, const struct report_wi
         return GPUPROF_NO_MEMORY;
     const struct ledger_user signs = memory_signs_user(&r->signs);
     gpu_report_tell(r->gpu, &signs);
-    if (r->ops && op_report_init(r->ops, &r->walk, by, wish->groups) < 0)
+    if (r->ops && op_report_init(r->ops, &r->walk, &r->sums[ANALYSIS_ops_sums]) < 0)
         return GPUPROF_NO_MEMORY;
     if (r->libraries)
-        library_report_init(r->libraries, &r->walk);
+        library_report_init(r->libraries, &r->walk, &r->sums[ANALYSIS_library_waits_sums]);
     if (r->libraries) {
         r->libraries->is_part = wish->is_part;
         r->libraries->is_refused = wish->refused & PART_LIBRARIES;

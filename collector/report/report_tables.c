@@ -55,7 +55,7 @@ unsigned report_tables(const struct report *r, struct table *tables)
     for (unsigned i = 0; i < list_count; i++)
         for (unsigned k = 0; k < lists[i].count; k++) {
             assert(count < REPORT_TABLES_MAX);
-            if (r->missing & part_report_needs(&lists[i].infos[k]))
+            if (!lists[i].infos[k].columns || r->missing & part_report_needs(&lists[i].infos[k]))
                 continue;
             tables[count++] = (struct table){.info = &lists[i].infos[k], .source = lists[i].source};
         }

@@ -47,11 +47,13 @@ enum column_shows {
     SHOWS_THREAD,
     SHOWS_KEYS, /* those above are of keys */
     SHOWS_VALUE,
-    SHOWS_MEAN,     /* by value 0 */
+    SHOWS_MEAN,     /* by value `by`; of value 0, which stands there without being said */
     SHOWS_RATE,     /* by value `by` */
     SHOWS_MEDIAN,   /* of the histogram, up to the value, from value `by` or 0 on */
     SHOWS_P95,      /* likewise */
     SHOWS_SHARE,    /* of that of all rows; none of a row that has something of `by` instead */
+    SHOWS_PART,     /* of what shares are of, which may be in another table */
+    SHOWS_FLOPS,    /* so many; the next two: of so many calls, of so many that have some */
     SHOWS_RECORDED, /* where value 0 was estimated of so many */
 };
 
@@ -66,6 +68,7 @@ struct column {
     enum column_shows shows;
     uint8_t of, by;    /* keys or values, by the table's own numbers */
     uint8_t where;     /* the text leaves it out of rows that have nothing of this value */
+    uint8_t only;      /* likewise, and JSON and CSV, too */
     bool is_estimated; /* so is this where value 0 is */
     const char *doc;   /* one sentence for the manual; NULL: its table is not declared so yet */
 };

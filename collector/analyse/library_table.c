@@ -1,0 +1,291 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The table of calls of libraries, and what waits for other ranks (library_report.h). */
+#include <string.h>
+
+#include "analyse/analyses.h"
+#include "analyse/device_peak.h"
+#include "analyse/library_report.h"
+#include "api/api.h"
+#include "record/argument_text.h"
+
+enum { TEXT, FLOPS_OF_CALL, FUNCTION_NAME };
+
+enum {
+    NAME,
+    FUNCTION,
+    LIBRARY,
+    M,
+    N,
+    K,
+    BATCH,
+    TYPE,
+    CALLS,
+    ERRORS,
+    CPU,
+    GPU,
+    SHARE,
+    KERNELS,
+    FLOPS,
+    TFLOPS,
+    PEAK,
+    BYTES,
+    RATE,
+    INTENSITY,
+    TENSOR,
+    TENSOR_SHARE,
+    BUS,
+    BUS_CALLS,
+    COLUMNS
+};
+
+static const struct column columns[COLUMNS] = {
+    [NAME] = {"name", "name", .shows = SHOWS_KEY, .of = TEXT,
+              .doc = "the function, and how much there was to do"},
+    [FUNCTION] = {"function", .shows = SHOWS_KEY, .of = FUNCTION_NAME,
+                  .doc = "the function that was called"},
+    [LIBRARY] = {"library", .doc = "the library that it belongs to"},
+    [M] = {"m", .type = COLUMN_COUNT, .doc = "rows of the product"},
+    [N] = {"n", .type = COLUMN_COUNT, .doc = "columns of the product"},
+    [K] = {"k", .type = COLUMN_COUNT, .doc = "the inner size of the product"},
+    [BATCH] = {"batch", .type = COLUMN_COUNT, .shows = SHOWS_VALUE, .of = LIBRARY_BATCH,
+               .only = LIBRARY_BATCH, .doc = "products, or calls, that a call does"},
+    [TYPE] = {"type", .doc = "the type of the factors, or of what is sent"},
+    [CALLS] = {"calls", "calls", COLUMN_COUNT, 7, .spare = 2, .shows = SHOWS_VALUE,
+               .of = LIBRARY_CALLS, .doc = "how many calls there were"},
+    [ERRORS] = {"errors", "errors", COLUMN_COUNT, 8, .spare = 2, .is_filled = true,
+                .shows = SHOWS_VALUE, .of = LIBRARY_ERRORS, .doc = "calls that returned an error"},
+    [CPU] = {"cpu_ns", "CPU", COLUMN_NS, 11, .spare = 1, .shows = SHOWS_VALUE, .of = LIBRARY_HOST,
+             .doc = "how long the calls took on the host"},
+    [GPU] = {"gpu_ns", "GPU", COLUMN_NS, 11, .shows = SHOWS_VALUE, .of = LIBRARY_GPU,
+             .doc = "GPU time of what they launched"},
+    [SHARE] = {"gpu_share", "of GPU", COLUMN_SHARE, 7, .shows = SHOWS_PART, .of = LIBRARY_GPU,
+               .doc = "its part of all GPU time"},
+    [KERNELS] = {"works", .type = COLUMN_COUNT, .shows = SHOWS_VALUE, .of = LIBRARY_WORKS,
+                 .doc = "kernels, copies and sets that they launched"},
+    [FLOPS] = {"flops", "FLOP/call", COLUMN_AMOUNT, 9, .spare = 2, .is_filled = true,
+               .doc = "floating-point operations of a call"},
+    [TFLOPS] = {"tflops", "TFLOP/s", COLUMN_RATE, 9, .is_filled = true,
+                .doc = "floating-point operations in a second of GPU time"},
+    [PEAK] = {"peak_share", "of peak", COLUMN_SHARE, 7, .is_filled = true,
+              .doc = "that rate as part of what the device can do"},
+    [BYTES] = {"bytes", "bytes/call", COLUMN_BYTES, 10, .spare = 2, .is_filled = true,
+               .doc = "bytes that a call sends, or must move at least"},
+    [RATE] = {"gb_s", .type = COLUMN_RATE, .doc = "bytes that had to be moved, in GPU time"},
+    [INTENSITY] = {"flops_per_byte", "FLOP/B", COLUMN_RATE, 8, .spare = 2, .is_filled = true,
+                   .doc = "floating-point operations for each byte that must be moved"},
+    [TENSOR] = {"tensor_cores", "tensor", COLUMN_TEXT, 8, .spare = 1, .is_filled = true,
+                .doc = "whether tensor cores were used, or could have been"},
+    [TENSOR_SHARE] = {"tensor_share", .type = COLUMN_SHARE,
+                      .doc = "the part of its GPU time in kernels that use them"},
+    [BUS] = {"bus_gb_s", "bus GB/s", COLUMN_RATE, 8, .is_filled = true,
+             .doc = "what each link of a collective's ranks carried, as nccl-tests counts it"},
+    [BUS_CALLS] = {"bus_calls", .type = COLUMN_COUNT,
+                   .doc = "collectives of which all ranks are recorded"},
+};
+
+/* ---- numbers --------------------------------------------------------------------------------- */
+
+enum { F32, F64, F16, I8, BF16 = 14, E4M3 = 28, E5M2 };
+enum { FAST_F16 = 74, FAST_BF16 = 75 };
+
+/* Of a product of f32 the kernel's name says which cores did it, where the call allows both. */
+static uint32_t peak_of(const struct device_peaks *peaks, const uint64_t *v)
+{
+    uint64_t compute = v[LIBRARY_COMPUTE];
+    switch (v[LIBRARY_FACTOR]) {
+    case F64: return peaks->double_;
+    case F16: return peaks->half;
+    case BF16: return peaks->bfloat16;
+    case E4M3:
+    case E5M2: return peaks->float8;
+    case I8: return peaks->int8;
+    case F32: break;
+    default: return 0;
+    }
+    if (compute == FAST_F16 || compute == FAST_BF16)
+        return compute == FAST_F16 ? peaks->half : peaks->bfloat16;
+    if (compute == LIBRARY_COMPUTE_TF32 || v[LIBRARY_TENSOR + TENSOR_USED])
+        return peaks->tf32;
+    return v[LIBRARY_TENSOR + TENSOR_UNUSED] || !peaks->tf32 ? peaks->single : 0;
+}
+
+/* Could it use tensor cores, and did it? By the time of its kernels whose names say so. */
+static const char *tensor_text(const uint64_t *v)
+{
+    uint64_t used = v[LIBRARY_TENSOR + TENSOR_USED], unused = v[LIBRARY_TENSOR + TENSOR_UNUSED];
+    if (used)
+        return unused ? "partly" : "used";
+    if (!v[LIBRARY_IS_PRODUCT])
+        return NULL;
+    if (v[LIBRARY_IS_VECTOR] ||
+        !tensor_is_eligible((uint8_t)v[LIBRARY_FACTOR], (uint16_t)v[LIBRARY_COMPUTE],
+                            v[LIBRARY_DOUBLE]))
+        return "no";
+    return unused ? "unused" : NULL;
+}
+
+/* What of a collective each of n ranks sends and receives: nccl-tests' doc/PERFORMANCE.md. Bytes a
+ * nanosecond, GB/s, that each link of the ranks carried; 0: not known. */
+static double bus_of(const char *name, const uint64_t *v)
+{
+    enum { ONCE, REST, TWICE_REST };
+    static const struct {
+        const char *name;
+        bool is_part; /* its count is that of one rank */
+        uint8_t factor;
+    } collectives[] = {
+#define COLLECTIVE(name, is_part, factor) {name, is_part, factor},
+#include "analyse/collectives.def"
+    };
+    double ranks = (double)v[LIBRARY_RANKS];
+    for (unsigned i = 0; i < sizeof collectives / sizeof collectives[0]; i++) {
+        if (strcmp(collectives[i].name, name) != 0)
+            continue;
+        double bytes = (double)v[LIBRARY_MESSAGE] * (collectives[i].is_part ? ranks : 1);
+        double rest = (ranks - 1) / ranks;
+        double factor = collectives[i].factor == ONCE   ? 1
+                        : collectives[i].factor == REST ? rest
+                                                        : 2 * rest;
+        return v[LIBRARY_BUS_NS]
+                   ? bytes * (double)v[LIBRARY_BUS_CALLS] * factor / (double)v[LIBRARY_BUS_NS]
+                   : 0;
+    }
+    return 0;
+}
+
+/* ---- cells ----------------------------------------------------------------------------------- */
+
+/* What a program computed wrongly is below 0. */
+static struct cell size_cell(uint64_t size)
+{
+    return !size              ? (struct cell){0}
+           : size > INT64_MAX ? cell_real((double)(int64_t)size)
+                              : cell_number(size);
+}
+
+static struct cell positive(double real)
+{
+    return real > 0 ? cell_real(real) : (struct cell){0};
+}
+
+/* FLOP/s, what the device can do, and bytes of those whose number is known. */
+static void fill_rates(const uint64_t *v, uint64_t flops, struct cell *cells)
+{
+    bool is_mixed = v[LIBRARY_LEAST_DEVICE] != v[LIBRARY_DEVICE];
+    const struct device_peaks *peaks = is_mixed ? NULL : device_peaks_at(v[LIBRARY_DEVICE]);
+    uint32_t peak = peaks && v[LIBRARY_IS_PRODUCT] ? peak_of(peaks, v) : 0;
+    double executed = (double)v[LIBRARY_EXECUTED], ns = (double)v[LIBRARY_GPU];
+    double tflops = v[LIBRARY_IS_PRODUCT] && ns > 0 ? (double)flops * executed / ns / 1e3 : 0;
+    if (v[LIBRARY_IS_PRODUCT] && v[LIBRARY_ERRORS] < v[LIBRARY_CALLS])
+        cells[FLOPS] = cell_number(flops); /* what failed computed nothing */
+    cells[TFLOPS] = positive(tflops);
+    if (peak)
+        cells[PEAK] = positive(tflops * 1e3 / peak);
+    if (v[LIBRARY_HAS_BYTES] && ns > 0)
+        cells[RATE] = cell_real((double)v[LIBRARY_BYTES] * executed / ns);
+    if (v[LIBRARY_IS_PRODUCT] && v[LIBRARY_HAS_BYTES] && v[LIBRARY_BYTES])
+        cells[INTENSITY] = positive((double)flops / (double)v[LIBRARY_BYTES]);
+    if (v[LIBRARY_IS_PRODUCT] && ns > 0)
+        cells[TENSOR_SHARE] = cell_share(v[LIBRARY_TENSOR + TENSOR_USED], v[LIBRARY_GPU]);
+}
+
+static void fill(const struct sums *s, const struct sums_row *row, enum report_format format,
+                 struct cell *cells)
+{
+    const uint64_t *v = row->values;
+    const char *name = sums_name(s, row, FUNCTION_NAME, NULL), *tensor = tensor_text(v);
+    const char *type = cuda_type_text((uint8_t)v[LIBRARY_TYPE]);
+    double bus = name ? bus_of(name, v) : 0;
+    cells[LIBRARY] = cell_text(api_domain_name((uint8_t)v[LIBRARY_DOMAIN]));
+    cells[M] = size_cell(v[LIBRARY_M]);
+    cells[N] = size_cell(v[LIBRARY_N]);
+    cells[K] = size_cell(v[LIBRARY_K]);
+    if (type)
+        cells[TYPE] = cell_text(type);
+    if (!v[LIBRARY_ERRORS] && format != FORMAT_JSON)
+        cells[ERRORS] = (struct cell){0};
+    if (v[LIBRARY_MESSAGE] || v[LIBRARY_HAS_BYTES])
+        cells[BYTES] = cell_number(v[LIBRARY_MESSAGE] ? v[LIBRARY_MESSAGE] : v[LIBRARY_BYTES]);
+    if (tensor)
+        cells[TENSOR] = cell_text(tensor);
+    fill_rates(v, row->keys[FLOPS_OF_CALL], cells);
+    cells[BUS] = positive(bus);
+    if (bus > 0)
+        cells[BUS_CALLS] = cell_number(v[LIBRARY_BUS_CALLS]);
+}
+
+static void say_shares(const struct table *t, FILE *out)
+{
+    const struct sums *s = t->source;
+    if (*s->all)
+        fprintf(out,
+                "GPU time of libraries' calls: %.1f%%; FLOPs are known for %.1f%% of the GPU "
+                "time\n",
+                cell_share(s->whole[LIBRARY_OWN_NS], *s->all).percent,
+                cell_share(s->whole[LIBRARY_FLOPS_NS], *s->all).percent);
+}
+
+static void say_shares_json(const struct table *t, FILE *out)
+{
+    const struct sums *s = t->source;
+    if (s->info)
+        fprintf(out,
+                "\"library_gpu_ns\": %llu,\n\"library_gpu_share\": %.4f,\n"
+                "\"library_flops_known_ns\": %llu,\n\"library_flops_known_share\": %.4f,\n",
+                (unsigned long long)s->whole[LIBRARY_OWN_NS],
+                cell_share(s->whole[LIBRARY_OWN_NS], *s->all).real,
+                (unsigned long long)s->whole[LIBRARY_FLOPS_NS],
+                cell_share(s->whole[LIBRARY_FLOPS_NS], *s->all).real);
+}
+
+const struct sums_info library_sums = {
+    .keys = {KEY_TEXT, KEY_NUMBER, KEY_TEXT},
+    .values = {JOIN_MOST, [LIBRARY_CALLS... LIBRARY_OWN_NS] = JOIN_ADD, JOIN_LEAST,
+               [LIBRARY_DEVICE... LIBRARY_BYTES] = JOIN_MOST},
+    .order = LIBRARY_GPU,
+    .then = {LIBRARY_HOST},
+    .part_of = LIBRARY_ALL_NS,
+    .parts = REPORT_LIBRARIES,
+    .keeps_hidden = true,
+    .is_left_out = true,
+    .fill = fill,
+    .table = {SUMS_TABLE, .name = "library", .place = PLACE_KERNELS, .key = "library",
+              .title = "calls of libraries", .columns = columns, .column_count = COLUMNS,
+              .text = {SHARE, GPU, CPU, CALLS, ERRORS, TFLOPS, PEAK, TENSOR, INTENSITY, FLOPS,
+                       BYTES, BUS},
+              .text_limit = 30, .more = "... and %s more row%s; --limit=N shows more of them",
+              .text_none = ": no call of cuBLAS, cuDNN or NCCL is recorded (--libraries)",
+              .text_before = say_shares, .json_before = say_shares_json},
+};
+
+/* ---- collectives that some of the ranks have come to: in parts only -------------------------- */
+
+enum { SEEN, RANKS, NS };
+
+/* All ranks together know the shortest kernel. */
+static int complete_waits(struct sums *s)
+{
+    struct sums *calls = s + 1;
+    struct key_map places = {0};
+    int error = 0;
+    for (uint32_t i = 0; error == 0 && i < calls->count; i++)
+        error = key_map_set(&places, (struct key){calls->rows[i].keys[TEXT], 0, 0}, i + 1);
+    for (uint32_t i = 0; error == 0 && i < s->count; i++) {
+        const struct sums_row *wait = &s->rows[i];
+        uint64_t place = key_map_get(&places, (struct key){wait->keys[2], 0, 0});
+        if (!place || wait->values[SEEN] < wait->values[RANKS])
+            continue;
+        calls->rows[place - 1].values[LIBRARY_BUS_CALLS]++;
+        calls->rows[place - 1].values[LIBRARY_BUS_NS] += wait->values[NS];
+    }
+    key_map_release(&places);
+    return error;
+}
+
+const struct sums_info library_waits_sums = {
+    .keys = {KEY_NUMBER, KEY_NUMBER, KEY_TEXT},
+    .values = {JOIN_ADD, JOIN_MOST, JOIN_LEAST},
+    .parts = REPORT_LIBRARIES,
+    .complete = complete_waits,
+    .table = {SUMS_TABLE, .name = ""},
+};

@@ -1,0 +1,428 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The tables of PyTorch's operators, of GPU time under none, of labels, modules, and Lightning's
+ * hooks (op_report.h). */
+#include <stdlib.h>
+#include <string.h>
+
+#include "analyse/analyses.h"
+#include "analyse/op_report.h"
+#include "analyse/range_rows.h"
+#include "base/json_text.h"
+#include "base/unit_text.h"
+
+#define STACK_SHOWN_MAX 64 /* of what is around a row, the innermost */
+#define ROWS            SUMS_TABLE, .text_limit = 100, .more = MORE
+#define MORE            "... and %s more row%s; --limit=N shows more of them"
+#define COLUMNS_ARE(c)  .columns = c, .column_count = sizeof c / sizeof c[0]
+
+enum { TEXT, AROUND, PARENT }; /* keys; of a module the path and the class are the first two */
+
+/* ---- operators and labels -------------------------------------------------------------------- */
+
+enum {
+    NAME,
+    DIMS,
+    RANGE,
+    STACK,
+    CALLS,
+    SELF_CPU,
+    CPU,
+    CPU_SHARE,
+    SELF_GPU,
+    GPU,
+    SHARE,
+    GRAPH,
+    BACKWARD,
+    BACKWARD_GPU,
+    FLOPS,
+    FLOPS_CALLS,
+    COUNTER,
+    COUNTER_CALLS,
+    TFLOPS,
+    PEAK,
+    COLUMNS
+};
+
+static const struct column columns[COLUMNS] = {
+    [NAME] = {"name", "name", .doc = "the operator or label, and what is around it"},
+    [DIMS] = {"input_dims", .type = COLUMN_JSON, .doc = "the sizes of its inputs (--by=shape)"},
+    [RANGE] = {"range", .doc = "the innermost range or label around it (--by=range)"},
+    [STACK] = {"stack", .type = COLUMN_LIST,
+               .doc = "the operators around it, the innermost first (--by=stack)"},
+    [CALLS] = {"calls", "calls", COLUMN_COUNT, 12, .shows = SHOWS_VALUE, .of = OP_CALLS,
+               .doc = "how often it ran"},
+    [SELF_CPU] = {"self_cpu_ns", "self CPU", COLUMN_NS, 12, .shows = SHOWS_VALUE, .of = OP_SELF,
+                  .doc = "how long it ran on the host, without the operators inside of it"},
+    [CPU] = {"cpu_ns", "CPU", COLUMN_NS, 12, .spare = 2, .shows = SHOWS_VALUE, .of = OP_TOTAL,
+             .doc = "how long it ran on the host"},
+    [CPU_SHARE] = {"cpu_share", "of CPU", COLUMN_SHARE, 7, .spare = 1, .shows = SHOWS_SHARE,
+                   .of = OP_SELF, .doc = "its own part of the time of all operators on the host"},
+    [SELF_GPU] = {"self_gpu_ns", "self GPU", COLUMN_NS, 12, .shows = SHOWS_VALUE, .of = OP_GPU_SELF,
+                  .doc = "GPU time of work that was launched in it, and in no operator inside"},
+    [GPU] = {"gpu_ns", "GPU", COLUMN_NS, 12, .spare = 2, .shows = SHOWS_VALUE, .of = OP_GPU,
+             .doc = "GPU time of all work that was launched in it"},
+    [SHARE] = {"gpu_share", "of GPU", COLUMN_SHARE, 7, .shows = SHOWS_PART, .of = OP_GPU_SELF,
+               .doc = "its own part of all GPU time"},
+    [GRAPH] = {"graph_gpu_ns", .type = COLUMN_NS, .shows = SHOWS_VALUE, .of = OP_GRAPH,
+               .doc = "GPU time of replays of graphs that it captured"},
+    [BACKWARD] = {"backward_cpu_ns", "backward CPU", COLUMN_NS, 12, .spare = 1, .is_filled = true,
+                  .shows = SHOWS_VALUE, .of = OP_BACKWARD, .only = OP_BACKWARD,
+                  .doc = "how long its backward operators ran on the host"},
+    [BACKWARD_GPU] = {"backward_gpu_ns", "backward GPU", COLUMN_NS, 12, .spare = 1,
+                      .is_filled = true, .shows = SHOWS_VALUE, .of = OP_BACKWARD_GPU,
+                      .only = OP_BACKWARD, .doc = "GPU time of its backward operators"},
+    [FLOPS] = {"flops", "FLOPs", COLUMN_AMOUNT, 11, .spare = 1, .is_filled = true,
+               .shows = SHOWS_FLOPS, .of = OP_PROFILER,
+               .doc = "floating-point operations as PyTorch's profiler counts them"},
+    [FLOPS_CALLS] = {"flops_calls", .type = COLUMN_COUNT, .shows = SHOWS_VALUE,
+                     .of = OP_PROFILER + 1, .only = OP_PROFILER + 2,
+                     .doc = "calls whose number of these is known"},
+    [COUNTER] = {"counter_flops", "FLOPs (fc)", COLUMN_AMOUNT, 11, .spare = 1, .is_filled = true,
+                 .shows = SHOWS_FLOPS, .of = OP_COUNTER,
+                 .doc = "floating-point operations as PyTorch's FlopCounterMode counts them"},
+    [COUNTER_CALLS] = {"counter_flops_calls", .type = COLUMN_COUNT, .shows = SHOWS_VALUE,
+                       .of = OP_COUNTER + 1, .only = OP_COUNTER + 2,
+                       .doc = "calls whose number of these is known"},
+    [TFLOPS] = {"tflops", "TFLOP/s", COLUMN_RATE, 9, .spare = 1, .is_filled = true,
+                .doc = "floating-point operations in a second of its GPU time"},
+    [PEAK] = {"peak_share", "of peak", COLUMN_SHARE, 7, .spare = 1, .is_filled = true,
+              .doc = "that rate as part of what the device can do"},
+};
+
+static const struct kernel_name *text_of(uint64_t key)
+{
+    return (const struct kernel_name *)(uintptr_t)key;
+}
+
+/* The text has one name of what the JSON has in several members. */
+static struct cell name_of(const struct sums *s, const struct sums_row *row,
+                           enum report_format format)
+{
+    const struct kernel_name *name = text_of(row->keys[TEXT]), *around = text_of(row->keys[AROUND]);
+    const struct op_report *o = s->owner;
+    char *text = NULL;
+    size_t bytes;
+    FILE *out = open_memstream(&text, &bytes);
+    uint64_t parent = format == FORMAT_JSON ? 0 : row->keys[PARENT];
+    if (!out)
+        return cell_owned(NULL);
+    fputs(name ? name->shown : "?", out);
+    if (around && format != FORMAT_JSON)
+        fprintf(out, s->by == BY_RANGE ? " in %s" : " %s", around->shown);
+    for (unsigned i = 0; parent && i < STACK_SHOWN_MAX; i++) {
+        name = o->rows[parent - 1].text;
+        fprintf(out, " < %s", name ? name->shown : "?");
+        parent = o->rows[parent - 1].parent;
+    }
+    return cell_owned(fclose(out) == 0 ? text : NULL);
+}
+
+/* A list of what is around a row, the innermost first. */
+static struct cell stack_of(const struct op_report *o, uint64_t parent)
+{
+    char *text = NULL;
+    size_t bytes;
+    FILE *out = open_memstream(&text, &bytes);
+    if (!out)
+        return cell_owned(strdup("[]"));
+    fputc('[', out);
+    for (unsigned i = 0; parent && i < STACK_SHOWN_MAX; i++) {
+        const struct kernel_name *name = o->rows[parent - 1].text;
+        json_put(i ? ", " : "", name ? name->shown : "?", out);
+        parent = o->rows[parent - 1].parent;
+    }
+    fputc(']', out);
+    return cell_owned(fclose(out) == 0 ? text : NULL);
+}
+
+static void fill_row(const struct sums *s, const struct sums_row *row, enum report_format format,
+                     struct cell *cells)
+{
+    const uint64_t *v = row->values;
+    bool is_label = s->info == &labels_sums, is_none = !is_label && v[OP_MARK];
+    const struct kernel_name *around = text_of(row->keys[AROUND]);
+    unsigned __int128 peak = (unsigned __int128)v[OP_PEAK + 1] << 64 | v[OP_PEAK];
+    cells[NAME] = name_of(s, row, format);
+    if (s->by == BY_SHAPE && !is_label && !is_none)
+        cells[DIMS] = cell_text(around ? around->shown : NULL);
+    if (s->by == BY_RANGE && !is_label && !is_none)
+        cells[RANGE] = cell_text(around ? around->shown : NULL);
+    if (s->by == BY_STACK && !is_none && format == FORMAT_JSON)
+        cells[STACK] = stack_of(s->owner, row->keys[PARENT]);
+    if (v[OP_RATE_NS])
+        cells[TFLOPS] = cell_real((double)v[OP_RATE_FLOPS] / (double)v[OP_RATE_NS] / 1e3);
+    if (v[OP_RATE_NS] && !v[OP_NO_PEAK] && peak > 0)
+        cells[PEAK] = cell_real((double)v[OP_RATE_FLOPS] / (double)peak);
+    if (is_none)
+        cells[CALLS] = cells[SELF_CPU] = cells[CPU] = (struct cell){0};
+    if (is_none || is_label) /* labels add up to nothing: operators are inside of them */
+        cells[CPU_SHARE] = cells[GRAPH] = (struct cell){0};
+    if (is_label)
+        cells[SHARE] = (struct cell){0};
+    if (!s->whole[OP_GRAPH])
+        cells[GRAPH] = (struct cell){0};
+}
+
+/* FLOPs that do not fit are not known, and a peak has 128 bits. */
+static void join(uint64_t *values, const uint64_t *from)
+{
+    for (unsigned i = OP_PROFILER; i <= OP_BACKWARD_FLOPS; i += 3) {
+        uint64_t flops;
+        values[i + 2] += from[i + 2];
+        if (__builtin_add_overflow(values[i], from[i], &flops))
+            continue;
+        values[i] = flops;
+        values[i + 1] += from[i + 1];
+    }
+    op_peak_add(values, from[OP_PEAK], from[OP_PEAK + 1]);
+}
+
+/* What is under no operator is shown where there is an operator, a label or a module. */
+static int complete_operators(struct sums *s)
+{
+    for (unsigned i = 0; i < OP_TABLES; i++)
+        s[i].all = &s->whole[OP_GPU_SELF];
+    for (uint32_t i = 0; i < s->count; i++) {
+        uint64_t *v = s->rows[i].values;
+        v[OP_SEEN] = v[OP_MARK] ? v[OP_CALLS] && v[OP_GPU_SELF] : v[OP_SEEN];
+    }
+    return 0;
+}
+
+/* Those of parts, which were not in groups there. */
+static int complete_labels(struct sums *s)
+{
+    uint32_t count = s->groups && !s->owner ? s->count : 0;
+    const struct kernel_name **names = calloc(count + 1u, sizeof *names);
+    if (!names)
+        return GPUPROF_NO_MEMORY;
+    for (uint32_t i = 0; i < count; i++)
+        names[i] = text_of(s->rows[i].keys[TEXT]);
+    int64_t grouped = range_names_group(&s->walk->texts, names, count);
+    for (uint32_t i = 0; grouped > 0 && i < count; i++) {
+        if (sums_name_key(names[i]) == s->rows[i].keys[TEXT])
+            continue;
+        struct sums_row *into = sums_row(s, sums_name_key(names[i]), 0, 0);
+        grouped = into ? grouped : GPUPROF_NO_MEMORY;
+        if (into)
+            sums_join(s, into, &s->rows[i]);
+        if (into)
+            into->values[OP_MARK] = 1;
+    }
+    free(names);
+    return grouped < 0 ? (int)grouped : 0;
+}
+
+static uint64_t cause_ns(const struct sums *none, enum op_none_cause cause)
+{
+    uint64_t ns = 0;
+    for (uint32_t i = 0; i < none->shown; i++) {
+        const char *word = sums_name(none, &none->rows[i], 1, NULL);
+        ns += word && strcmp(word, op_none_word(cause)) == 0 ? none->rows[i].values[NONE_NS] : 0;
+    }
+    return ns;
+}
+
+static void say_none(const struct table *t, FILE *out)
+{
+    static const char *const causes[NONE_CAUSES] = {[NONE_COMPILED] = "compiled code",
+                                                    [NONE_GRAPH] = "replays of graphs",
+                                                    [NONE_THREAD] = "threads without operators",
+                                                    [NONE_CALL] = "calls not known",
+                                                    [NONE_BETWEEN] = "between operators"};
+    const struct sums *s = t->source, *none = s + OP_UNDER_NONE;
+    uint64_t all_ns = *s->all, none_ns = none->whole[NONE_NS];
+    char text[UNIT_TEXT_BYTES], all[UNIT_TEXT_BYTES];
+    if (!all_ns)
+        return;
+    fprintf(out, "GPU time under no operator: %.1f%% (%s of %s)",
+            cell_share(none_ns, all_ns).percent, time_text(text, none_ns), time_text(all, all_ns));
+    for (unsigned i = 0, said = 0; i < NONE_CAUSES; i++) {
+        uint64_t ns = cause_ns(none, i);
+        if (ns)
+            fprintf(out, "%s %s %.1f%%", said++ ? "," : ":", causes[i],
+                    cell_share(ns, all_ns).percent);
+    }
+    fputc('\n', out);
+    if (s->whole[OP_GRAPH])
+        fprintf(out, "replays of graphs by the operators that captured them: %.1f%% of GPU time\n",
+                cell_share(s->whole[OP_GRAPH], all_ns).percent);
+    if (s->whole[OP_PROFILER + 1] || s->whole[OP_COUNTER + 1])
+        fprintf(out, "FLOPs known for %.1f%% of the GPU time\n",
+                cell_share(s->whole[OP_FLOPS_NS], all_ns).percent);
+}
+
+static void say_none_json(const struct table *t, FILE *out)
+{
+    const struct sums *s = t->source;
+    const uint64_t *whole = s->whole, none_ns = s[OP_UNDER_NONE].whole[NONE_NS];
+    if (s->info)
+        fprintf(out,
+                "\"ops_gpu_ns\": %llu,\n\"ops_under_none_ns\": %llu,\n"
+                "\"ops_under_none_share\": %.4f,\n\"ops_graph_ns\": %llu,\n"
+                "\"ops_flops_known_ns\": %llu,\n\"ops_flops_known_share\": %.4f,\n",
+                (unsigned long long)*s->all, (unsigned long long)none_ns,
+                cell_share(none_ns, *s->all).real, (unsigned long long)whole[OP_GRAPH],
+                (unsigned long long)whole[OP_FLOPS_NS],
+                cell_share(whole[OP_FLOPS_NS], *s->all).real);
+}
+
+static void say_groups(const struct table *t, FILE *out)
+{
+    const struct sums *s = t->source;
+    if (s->whole[OP_MARK])
+        range_rows_say(out);
+}
+
+#define OP_SUMS                                                                                    \
+    .values = {JOIN_MOST,                                                                          \
+               [OP_CALLS... OP_GPU_BOTH] = JOIN_ADD,                                               \
+               [OP_PROFILER... 18] = JOIN_OWN,                                                     \
+               JOIN_ADD,                                                                           \
+               JOIN_ADD,                                                                           \
+               JOIN_OWN,                                                                           \
+               JOIN_OWN,                                                                           \
+               JOIN_MOST,                                                                          \
+               JOIN_ADD,                                                                           \
+               JOIN_MOST},                                                                         \
+    .join = join, .parts = REPORT_OPS, .keeps_hidden = true, .is_left_out = true
+
+const struct sums_info ops_sums = {
+    OP_SUMS,
+    .keys = {KEY_TEXT, KEY_TEXT, KEY_NUMBER},
+    .order = OP_GPU_SELF,
+    .then = {OP_SELF, OP_TOTAL},
+    .complete = complete_operators,
+    .fill = fill_row,
+    .table = {ROWS, .name = "ops", .key = "ops", .title = "PyTorch's operators",
+              COLUMNS_ARE(columns),
+              .text = {SHARE, SELF_GPU, GPU, CPU_SHARE, SELF_CPU, CPU, CALLS, BACKWARD_GPU,
+                       BACKWARD, FLOPS, COUNTER, TFLOPS, PEAK},
+              .place = PLACE_OPERATORS,
+              .text_none = ": no operators were recorded; 'gpuprof run --pytorch=shapes' "
+                           "records them",
+              .text_before = say_none, .json_before = say_none_json},
+};
+
+const struct sums_info labels_sums = {
+    OP_SUMS,
+    .keys = {KEY_TEXT, KEY_TEXT, KEY_NUMBER},
+    .order = OP_GPU_SELF,
+    .then = {OP_SELF, OP_TOTAL},
+    .complete = complete_labels,
+    .fill = fill_row,
+    .table = {ROWS, .name = "labels", .key = "labels",
+              .title = "PyTorch's labels (operators inside of them are in the table above, too)",
+              COLUMNS_ARE(columns), .text = {SELF_GPU, GPU, SELF_CPU, CPU, CALLS},
+              .text_none = ": no labels were recorded; 'gpuprof run --pytorch=names' records them",
+              .text_behind = say_groups},
+};
+
+/* ---- GPU time under no operator -------------------------------------------------------------- */
+
+/* Without operators, nobody asks. */
+static void none_begins(struct table *t, enum report_format format)
+{
+    const struct sums *s = t->source;
+    sums_begin(t, format);
+    t->count = t->is_there && (s - OP_UNDER_NONE)->shown ? t->count : 0;
+    t->is_there = t->count > 0;
+}
+
+static const struct column none_columns[] = {
+    {"name", "what it is", .shows = SHOWS_KEY, .of = 0, .doc = "what the work is, or its kernel"},
+    {"cause", .shows = SHOWS_KEY, .of = 1, .doc = "the same in one word"},
+    {"count", "count", COLUMN_COUNT, 12, .shows = SHOWS_VALUE, .of = NONE_COUNT,
+     .doc = "kernels, copies and sets"},
+    {"gpu_ns", "GPU", COLUMN_NS, 12, .shows = SHOWS_VALUE, .of = NONE_NS, .doc = "their GPU time"},
+    {"gpu_share", "of GPU", COLUMN_SHARE, 7, .shows = SHOWS_PART, .of = NONE_NS,
+     .doc = "their part of all GPU time"},
+};
+
+const struct sums_info ops_under_none_sums = {
+    .keys = {KEY_TEXT, KEY_TEXT},
+    .values = {JOIN_ADD, JOIN_ADD},
+    .order = NONE_NS,
+    .parts = REPORT_OPS,
+    .is_left_out = true,
+    .table = {.begin = none_begins,
+              .row = sums_show,
+              .name = "ops",
+              .key = "ops_under_none",
+              .is_further = true,
+              .title = "GPU time under no operator",
+              COLUMNS_ARE(none_columns),
+              .text = {4, 3, 2},
+              .text_limit = 30,
+              .more = MORE},
+};
+
+/* ---- modules and hooks ----------------------------------------------------------------------- */
+
+static const struct column module_columns[] = {
+    {"name", "module", .shows = SHOWS_KEY, .of = 0, .doc = "the module's path"},
+    {"class", "class", .spare = 2, .shows = SHOWS_KEY, .of = 1, .doc = "its class"},
+    {"calls", "calls", COLUMN_COUNT, 12, .shows = SHOWS_VALUE, .of = OP_CALLS,
+     .doc = "how often its forward ran"},
+    {"self_cpu_ns", "self CPU", COLUMN_NS, 12, .spare = 1, .shows = SHOWS_VALUE, .of = OP_SELF,
+     .doc = "how long that took on the host, without modules inside of it"},
+    {"cpu_ns", "CPU", COLUMN_NS, 12, .shows = SHOWS_VALUE, .of = OP_TOTAL,
+     .doc = "how long that took on the host"},
+    {"self_gpu_ns", "self GPU", COLUMN_NS, 12, .spare = 1, .shows = SHOWS_VALUE, .of = OP_GPU_SELF,
+     .doc = "GPU time of work that its forward launched, without modules inside of it"},
+    {"gpu_ns", "GPU", COLUMN_NS, 12, .shows = SHOWS_VALUE, .of = OP_GPU,
+     .doc = "GPU time of all work that its forward launched"},
+    {"backward_cpu_ns", "backward CPU", COLUMN_NS, 12, .spare = 2, .shows = SHOWS_VALUE,
+     .of = OP_BACKWARD, .doc = "how long the backward operators of its operators took on the host"},
+    {"backward_gpu_ns", "backward GPU", COLUMN_NS, 12, .shows = SHOWS_VALUE, .of = OP_BACKWARD_GPU,
+     .doc = "GPU time of these"},
+    {"gpu_share", "of GPU", COLUMN_SHARE, 7, .shows = SHOWS_PART, .of = OP_GPU_BOTH,
+     .doc = "the part of all GPU time that forward and backward have"},
+    {"flops", "FLOPs", COLUMN_AMOUNT, 11, .spare = 2, .is_filled = true, .shows = SHOWS_FLOPS,
+     .of = OP_COUNTER, .doc = "floating-point operations of its operators"},
+    {"backward_flops", "backw. FLOPs", COLUMN_AMOUNT, 12, .spare = 2, .is_filled = true,
+     .shows = SHOWS_FLOPS, .of = OP_BACKWARD_FLOPS, .doc = "those of their backward operators"},
+};
+
+const struct sums_info modules_sums = {
+    OP_SUMS,
+    .keys = {KEY_TEXT, KEY_TEXT},
+    .order = OP_GPU_BOTH,
+    .then = {OP_GPU_SELF, OP_SELF, OP_TOTAL},
+    .table = {ROWS, .name = "modules", .key = "modules",
+              .title = "PyTorch's modules: forward, and backward by the forward operators in them",
+              COLUMNS_ARE(module_columns), .text = {9, 6, 8, 5, 4, 7, 2, 10, 11, 1},
+              .text_none = ": no modules were recorded; 'gpuprof run --pytorch=modules' records "
+                           "them"},
+};
+
+static const struct column hook_columns[] = {
+    {"name", "hook", .shows = SHOWS_KEY, .of = 0, .doc = "the hook, as Lightning calls it"},
+    {"calls", "calls", COLUMN_COUNT, 12, .shows = SHOWS_VALUE, .of = OP_CALLS,
+     .doc = "how often it was called"},
+    {"mean_cpu_ns", "CPU a call", COLUMN_NS, 12, .spare = 2, .shows = SHOWS_MEAN, .of = OP_TOTAL,
+     .by = OP_CALLS, .doc = "how long a call took on average"},
+    {"self_cpu_ns", "self CPU", COLUMN_NS, 12, .spare = 1, .shows = SHOWS_VALUE, .of = OP_SELF,
+     .doc = "how long its calls took, without hooks inside of it"},
+    {"cpu_ns", "CPU", COLUMN_NS, 12, .shows = SHOWS_VALUE, .of = OP_TOTAL,
+     .doc = "how long its calls took"},
+    {"self_gpu_ns", "self GPU", COLUMN_NS, 12, .spare = 1, .shows = SHOWS_VALUE, .of = OP_GPU_SELF,
+     .doc = "GPU time of work that it launched, without hooks inside of it"},
+    {"gpu_ns", "GPU", COLUMN_NS, 12, .shows = SHOWS_VALUE, .of = OP_GPU,
+     .doc = "GPU time of all work that it launched"},
+    {"gpu_share", "of GPU", COLUMN_SHARE, 7, .shows = SHOWS_PART, .of = OP_GPU,
+     .doc = "its part of all GPU time"},
+};
+
+const struct sums_info hooks_sums = {
+    OP_SUMS,
+    .keys = {KEY_TEXT},
+    .order = OP_TOTAL,
+    .then = {OP_GPU_SELF, OP_SELF},
+    .table = {ROWS, .name = "hooks", .key = "hooks",
+              .title =
+                  "Lightning's hooks (those inside of one are in its time, but not in its own)",
+              COLUMNS_ARE(hook_columns), .text = {4, 2, 3, 7, 6, 5, 1},
+              .text_none = ": none was recorded; 'gpuprof run --pytorch=modules' records those of "
+                           "Lightning"},
+};
