@@ -21,11 +21,29 @@ static const void *item_of(const struct number_kind *kind, const void *items, ui
     return (const char *)items + (number - 1) * kind->item_bytes;
 }
 
+static uint32_t hash_of(const struct number_kind *kind, const void *item)
+{
+    uint64_t hash = 0, word = 0;
+    if (kind->hash)
+        return kind->hash(item);
+    for (size_t at = 0; at < kind->key_bytes; at += sizeof word, word = 0) {
+        size_t rest = kind->key_bytes - at;
+        memcpy(&word, (const char *)item + at, rest < sizeof word ? rest : sizeof word);
+        hash = (hash ^ hash >> 29 ^ word) * 0x9E3779B97F4A7C15u;
+    }
+    return (uint32_t)((hash ^ hash >> 32) * 0xC2B2AE3D27D4EB4Fu >> 32);
+}
+
+static bool are_same(const struct number_kind *kind, const void *a, const void *b)
+{
+    return kind->same ? kind->same(a, b) : memcmp(a, b, kind->key_bytes) == 0;
+}
+
 static uint32_t *find(const struct number_set *s, const struct number_kind *kind, const void *items,
                       const void *item)
 {
-    uint32_t at = kind->hash(item) & (s->slot_count - 1);
-    while (s->slots[at] && !kind->same(item_of(kind, items, s->slots[at]), item))
+    uint32_t at = hash_of(kind, item) & (s->slot_count - 1);
+    while (s->slots[at] && !are_same(kind, item_of(kind, items, s->slots[at]), item))
         at = (at + 1) & (s->slot_count - 1);
     return &s->slots[at];
 }

@@ -10,12 +10,20 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* What the items are. */
+/* What the items are. Those without a hash are the same if they begin with the same `key_bytes`,
+ * which then have no padding. */
 struct number_kind {
-    size_t item_bytes;
+    size_t item_bytes, key_bytes;
     uint32_t (*hash)(const void *item);
     bool (*same)(const void *a, const void *b);
 };
+
+/* Of structs that begin with what tells them apart, up to the member `last`. */
+#define NUMBER_KEY(type, last)                                                                     \
+    {                                                                                              \
+        .item_bytes = sizeof(type),                                                                \
+        .key_bytes = offsetof(type, last) + sizeof((const type *)NULL)->last                       \
+    }
 
 struct number_set {
     uint32_t *slots; /* owned; 0: free */

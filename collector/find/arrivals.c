@@ -82,21 +82,7 @@ int arrivals_kind(struct arrivals *a, const struct kernel_name *name, uint32_t *
     return error == GPUPROF_LIMIT ? 0 : error;
 }
 
-static uint32_t hash_of(const void *item)
-{
-    const struct arrival_place *p = item;
-    uint64_t hash = ((uint64_t)p->place.stack << 32 | p->place.function) * 0x9E3779B97F4A7C15u;
-    hash = (hash ^ hash >> 29 ^ p->place.word) * 0xC2B2AE3D27D4EB4Fu;
-    hash = (hash ^ hash >> 29 ^ ((uint64_t)p->process << 32 | p->cause)) * 0x9E3779B97F4A7C15u;
-    return (uint32_t)(hash >> 32 ^ p->place.kind << 8);
-}
-
-static bool same(const void *a, const void *b)
-{
-    return memcmp(a, b, offsetof(struct arrival_place, text)) == 0;
-}
-
-static const struct number_kind place_kind = {sizeof(struct arrival_place), hash_of, same};
+static const struct number_kind place_kind = NUMBER_KEY(struct arrival_place, cause);
 
 int arrivals_place(struct arrivals *a, const struct arrival_place *what, uint32_t *number)
 {

@@ -34,24 +34,7 @@ void idle_rows_release(struct idle_rows *r)
     *r = (struct idle_rows){0};
 }
 
-static uint32_t hash_of(const void *item)
-{
-    const struct idle_row *r = item;
-    uint64_t hash = ((uint64_t)r->place.stack << 32 | r->place.function) * 0x9E3779B97F4A7C15u;
-    hash = (hash ^ hash >> 29 ^ r->place.word) * 0xC2B2AE3D27D4EB4Fu;
-    hash = (hash ^ hash >> 29 ^ ((uint64_t)r->device << 32 | r->thread)) * 0x9E3779B97F4A7C15u;
-    hash = (hash ^ hash >> 29 ^ r->place.from_word) * 0xC2B2AE3D27D4EB4Fu;
-    hash = (hash ^ hash >> 29 ^ ((uint64_t)r->place.from_stack << 32 | r->place.from_function)) *
-           0x9E3779B97F4A7C15u;
-    return (uint32_t)(hash >> 32 ^ r->cause ^ r->place.kind << 8 ^ (uint32_t)r->place.side << 16);
-}
-
-static bool same(const void *a, const void *b)
-{
-    return memcmp(a, b, offsetof(struct idle_row, ns)) == 0;
-}
-
-static const struct number_kind kind = {sizeof(struct idle_row), hash_of, same};
+static const struct number_kind kind = NUMBER_KEY(struct idle_row, cause);
 
 /* The row's number; 0: no memory. */
 static uint32_t number_of(struct idle_rows *r, const struct idle_row *what)
@@ -73,7 +56,7 @@ static uint32_t number_of(struct idle_rows *r, const struct idle_row *what)
 int idle_rows_add(struct idle_rows *r, const struct idle_row *what, uint64_t at_ns, uint64_t ns)
 {
     /* Mostly it is the one before: a loop has few places. */
-    if (!r->last || !same(&r->list[r->last - 1], what))
+    if (!r->last || memcmp(&r->list[r->last - 1], what, kind.key_bytes) != 0)
         r->last = number_of(r, what);
     if (!r->last)
         return GPUPROF_NO_MEMORY;

@@ -12,22 +12,7 @@
 
 #define FRAMES_SHOWN_MAX 24 /* of a stack */
 
-static uint32_t hash_of(const void *item)
-{
-    const struct memory_origin *o = item;
-    uint64_t hash = ((uint64_t)o->process << 32 | o->stack) * 0x9E3779B97F4A7C15u;
-    hash = (hash ^ hash >> 29 ^ (uintptr_t)o->file ^ o->line) * 0xC2B2AE3D27D4EB4Fu;
-    hash = (hash ^ hash >> 29 ^ (uintptr_t)o->name ^ o->kind) * 0x9E3779B97F4A7C15u;
-    return (uint32_t)((hash ^ (uintptr_t)o->function) >> 16 ^ hash >> 40);
-}
-
-/* They are made of zeros, and then what there is. */
-static bool is_same(const void *a, const void *b)
-{
-    return memcmp(a, b, sizeof(struct memory_origin)) == 0;
-}
-
-static const struct number_kind origin_kind = {sizeof(struct memory_origin), hash_of, is_same};
+static const struct number_kind origin_kind = NUMBER_KEY(struct memory_origin, kind);
 
 /* Beyond the maximum 0: everything else. */
 static int number_of(struct memory_report *m, const struct memory_origin *wanted, uint32_t *number)

@@ -31,24 +31,11 @@ int memory_ranges_add_place(struct memory_ranges *r, uint32_t process)
     return error;
 }
 
-static uint32_t hash_of(const void *item)
-{
-    const struct memory_range_row *row = item;
-    uint64_t hash = ((uintptr_t)row->name ^ (uint64_t)row->place << 40) * 0x9E3779B97F4A7C15u;
-    return (uint32_t)(hash >> 32);
-}
-
-static bool is_same(const void *a, const void *b)
-{
-    const struct memory_range_row *left = a, *right = b;
-    return left->name == right->name && left->place == right->place;
-}
-
 /* The row of a name in a place; NULL: no room (*error is 0), or no memory. */
 static struct memory_range_row *row_of(struct memory_ranges *r, const struct kernel_name *name,
                                        uint32_t place, int *error)
 {
-    static const struct number_kind kind = {sizeof(struct memory_range_row), hash_of, is_same};
+    static const struct number_kind kind = NUMBER_KEY(struct memory_range_row, place);
     struct memory_range_row wanted = {.name = name, .place = place};
     int64_t number =
         NUMBER_ADD(&r->numbers, &kind, r->rows, r->count, MEMORY_RANGE_ROWS_MAX, &wanted);

@@ -116,22 +116,10 @@ static int place_of(struct memory_report *m, const struct process *process, uint
     return p->marks ? memory_ranges_add_place(&m->ranges, process->index) : GPUPROF_NO_MEMORY;
 }
 
-static uint32_t owner_hash(const void *item)
-{
-    const struct memory_owner *o = item;
-    return (uint32_t)((((uint64_t)o->origin << 32 | o->place) * 0x9E3779B97F4A7C15u) >> 32);
-}
-
-static bool same_owner(const void *a, const void *b)
-{
-    const struct memory_owner *left = a, *right = b;
-    return left->origin == right->origin && left->place == right->place;
-}
-
 /* Its number in `owners`, from 1 on; beyond the maximum the place's "everything else". */
 static int owner_of(struct memory_report *m, uint32_t origin, uint32_t place, uint32_t *number)
 {
-    static const struct number_kind kind = {sizeof(struct memory_owner), owner_hash, same_owner};
+    static const struct number_kind kind = NUMBER_KEY(struct memory_owner, place);
     struct memory_owner wanted = {.origin = origin, .place = place};
     int64_t found =
         NUMBER_ADD(&m->owner_numbers, &kind, m->owners, m->owner_count, m->owners_max, &wanted);

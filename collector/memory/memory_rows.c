@@ -14,18 +14,6 @@ void memory_rows_release(struct memory_rows *r)
     free(r->leaks);
 }
 
-static uint32_t hash_of(const void *item)
-{
-    const struct memory_row *row = item;
-    return (row->origin * MEMORY_WHERES + row->where) * 0x9E3779B1u;
-}
-
-static bool is_same(const void *a, const void *b)
-{
-    const struct memory_row *left = a, *right = b;
-    return left->origin == right->origin && left->where == right->where;
-}
-
 static void sum(struct memory_amount *to, struct memory_amount more)
 {
     to->bytes += more.bytes;
@@ -88,7 +76,7 @@ static int compare_leaks(const void *left, const void *right, void *context)
 
 static int gather(struct memory_rows *r)
 {
-    static const struct number_kind kind = {sizeof(struct memory_row), hash_of, is_same};
+    static const struct number_kind kind = NUMBER_KEY(struct memory_row, where);
     const struct memory_report *m = r->report;
     struct number_set numbers = {0};
     int error = 0;

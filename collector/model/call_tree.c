@@ -59,20 +59,7 @@ void call_tree_say(const struct call_tree *t)
             (unsigned long long)stacks->texts.dropped);
 }
 
-static uint32_t hash_of(const void *item)
-{
-    const struct tree_node *n = item;
-    uint64_t hash = ((uint64_t)n->parent << 32 | n->frame) * 0x9E3779B97F4A7C15u;
-    return (uint32_t)(hash >> 32 ^ hash >> 12);
-}
-
-static bool same(const void *a, const void *b)
-{
-    const struct tree_node *x = a, *y = b;
-    return x->parent == y->parent && x->frame == y->frame;
-}
-
-static const struct number_kind kind = {sizeof(struct tree_node), hash_of, same};
+static const struct number_kind kind = NUMBER_KEY(struct tree_node, frame);
 
 int call_tree_child(struct call_tree *t, uint32_t parent, const struct shown_frame *frame,
                     uint32_t *node)

@@ -65,25 +65,7 @@ struct library_form {
     uint8_t places[LABELS];
 };
 
-static uint32_t kind_hash(const void *item)
-{
-    const struct library_kind *kind = item;
-    const uint64_t *words = (const uint64_t *)&kind->shape;
-    uint64_t hash = (uintptr_t)kind->function + kind->is_others + 2u * kind->is_group;
-    for (unsigned i = 0; i < sizeof kind->shape / sizeof *words; i++)
-        hash = (hash ^ words[i] ^ hash >> 29) * 0x9E3779B97F4A7C15u;
-    return (uint32_t)(hash >> 32);
-}
-_Static_assert(sizeof(struct library_shape) % sizeof(uint64_t) == 0, "it is hashed by words");
-
-static bool same_kind(const void *left, const void *right)
-{
-    const struct library_kind *a = left, *b = right;
-    return a->function == b->function && a->is_others == b->is_others &&
-           a->is_group == b->is_group && memcmp(&a->shape, &b->shape, sizeof a->shape) == 0;
-}
-
-static const struct number_kind kind_kind = {sizeof(struct library_kind), kind_hash, same_kind};
+static const struct number_kind kind_kind = NUMBER_KEY(struct library_kind, is_group);
 
 int library_kinds_init(struct library_kinds *k, struct kernel_names *texts, uint64_t bytes,
                        uint32_t process_count)

@@ -51,21 +51,7 @@ void stack_costs_release(struct stack_costs *s)
 
 /* ---- while the walk lasts: rows -------------------------------------------------------------- */
 
-static uint32_t row_hash(const void *item)
-{
-    const struct stack_row *r = item;
-    uint64_t hash = ((uint64_t)r->process << 32 | r->stack) * 0x9E3779B97F4A7C15u;
-    hash = (hash ^ hash >> 29 ^ (uintptr_t)r->range ^ r->function) * 0xC2B2AE3D27D4EB4Fu;
-    hash = (hash ^ hash >> 29 ^ r->work[1] ^ (uint64_t)r->thread << 32) * 0x9E3779B97F4A7C15u;
-    return (uint32_t)(hash >> 32 ^ r->work[0]);
-}
-
-static bool same_row(const void *a, const void *b)
-{
-    return memcmp(a, b, offsetof(struct stack_row, cost)) == 0;
-}
-
-static const struct number_kind row_kind = {sizeof(struct stack_row), row_hash, same_row};
+static const struct number_kind row_kind = NUMBER_KEY(struct stack_row, work);
 
 /* Does the range say more of who made the call than its stack? */
 static bool tells_range(const struct stack_costs *s, const struct stack_row *row)

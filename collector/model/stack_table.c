@@ -78,22 +78,7 @@ static int take_place(struct stack_table *t, struct key key, const struct record
     return error < 0 ? error : number > 0;
 }
 
-static uint32_t frame_hash(const void *item)
-{
-    const struct stack_frame *f = item;
-    uint64_t hash = (f->word ^ (uint64_t)f->process << 36) * 0x9E3779B97F4A7C15u;
-    hash = (hash ^ hash >> 29 ^ f->parent) * 0xC2B2AE3D27D4EB4Fu;
-    return (uint32_t)(hash >> 32);
-}
-
-static bool same_frame(const void *a, const void *b)
-{
-    const struct stack_frame *x = a, *y = b;
-    return x->word == y->word && x->parent == y->parent && x->process == y->process;
-}
-
-static const struct number_kind frame_kind_of = {sizeof(struct stack_frame), frame_hash,
-                                                 same_frame};
+static const struct number_kind frame_kind_of = NUMBER_KEY(struct stack_frame, process);
 
 /* Makes *frame the number of the one that it called. 1, 0 if there is no room, or an error. */
 static int add_frame(struct stack_table *t, uint32_t process, uint64_t word, uint32_t *frame)

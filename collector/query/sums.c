@@ -88,7 +88,8 @@ static bool same_name(const void *a, const void *b)
     return x->domain == y->domain && strcmp(x->name, y->name) == 0;
 }
 
-static const struct number_kind by_name = {sizeof(struct function *), name_hash, same_name};
+static const struct number_kind by_name = {
+    .item_bytes = sizeof(struct function *), .hash = name_hash, .same = same_name};
 
 /* The place of the first function of that name and domain, + 1; 0: no memory. */
 static uint32_t find_function(struct sums *s, const struct function *f)

@@ -220,7 +220,8 @@ static bool same_list(const void *a, const void *b)
            memcmp(x->functions, y->functions, x->count * sizeof *x->functions) == 0;
 }
 
-static const struct number_kind list_kind = {sizeof(struct code_list), list_hash, same_list};
+static const struct number_kind list_kind = {
+    .item_bytes = sizeof(struct code_list), .hash = list_hash, .same = same_list};
 
 int function_codes_share(struct function_table *t, struct function_codes *codes)
 {

@@ -94,24 +94,7 @@ static int make_label(struct shown_frame *f)
     return f->json ? 0 : GPUPROF_NO_MEMORY;
 }
 
-static uint32_t hash_of(const void *item)
-{
-    const struct shown_frame *f = item;
-    uint64_t hash = (uintptr_t)f->name * 0x9E3779B97F4A7C15u;
-    hash = (hash ^ hash >> 29 ^ (uintptr_t)f->file) * 0xC2B2AE3D27D4EB4Fu;
-    hash = (hash ^ hash >> 32 ^ (uintptr_t)f->module) * 0x9E3779B97F4A7C15u;
-    hash = (hash ^ hash >> 29 ^ f->line ^ (uint64_t)f->kind << 56) * 0xC2B2AE3D27D4EB4Fu;
-    return (uint32_t)(hash >> 32);
-}
-
-static bool same(const void *a, const void *b)
-{
-    const struct shown_frame *x = a, *y = b;
-    return x->name == y->name && x->file == y->file && x->module == y->module &&
-           x->line == y->line && x->kind == y->kind && x->is_stub == y->is_stub;
-}
-
-static const struct number_kind kind = {sizeof(struct shown_frame), hash_of, same};
+static const struct number_kind kind = NUMBER_KEY(struct shown_frame, is_stub);
 
 int shown_frame_number(struct shown_frames *s, const struct shown_frame *frame, uint32_t *number)
 {

@@ -33,11 +33,11 @@ struct shown_frame {
     const struct kernel_name *file; /* source file; NULL: not known */
     const struct kernel_name *module;
     uint64_t line; /* 0: not known; an offset or address where there is no name and no file */
-    char *label;   /* owned: valid UTF-8 without control characters, see above */
-    char *json;    /* owned: the same as a JSON string, with quotes and room for json_copy */
-    uint32_t json_bytes;
     uint8_t kind;
-    bool is_stub; /* it is CUDA's, in the user's program (own_line.h) */
+    bool is_stub; /* it is CUDA's, in the user's program (own_line.h); up to here: what it is */
+    char *label;  /* owned: valid UTF-8 without control characters, see above */
+    char *json;   /* owned: the same as a JSON string, with quotes and room for json_copy */
+    uint32_t json_bytes;
 };
 
 struct shown_frames {

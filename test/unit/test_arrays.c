@@ -70,7 +70,8 @@ static void test_key_map_item(void **state)
 
 static void test_number_set_item(void **state)
 {
-    static const struct number_kind kind = {sizeof(struct item), hash, same};
+    static const struct number_kind kind = {
+        .item_bytes = sizeof(struct item), .hash = hash, .same = same};
     struct number_set set = {0};
     struct item *list = NULL;
     uint32_t count = 0;
