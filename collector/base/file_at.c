@@ -27,6 +27,18 @@ ssize_t file_read_at(int fd, uint64_t offset, void *data, size_t count)
     return (ssize_t)done;
 }
 
+int file_write_next(int fd, const void *data, size_t count)
+{
+    for (const char *next = data; count;) {
+        ssize_t put = write(fd, next, count);
+        if (put == 0 || (put < 0 && errno != EINTR))
+            return put == 0 ? ENOSPC : errno;
+        next += put > 0 ? put : 0;
+        count -= put > 0 ? (size_t)put : 0;
+    }
+    return 0;
+}
+
 int file_write_at(int fd, uint64_t offset, const void *data, size_t count)
 {
     size_t done = 0;

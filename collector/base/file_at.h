@@ -10,6 +10,9 @@
 /* The bytes read, less than `count` only at the file's end; or GPUPROF_IO (errno). */
 ssize_t file_read_at(int fd, uint64_t offset, void *data, size_t count);
 
+/* Where the file stands. 0 or an errno. */
+int file_write_next(int fd, const void *data, size_t count);
+
 /* 0 or GPUPROF_IO (errno). */
 int file_write_at(int fd, uint64_t offset, const void *data, size_t count);
 

@@ -9,7 +9,7 @@
 #include "base/message.h"
 #include "cli/verbs.h"
 #include "export/export_writer.h"
-#include "output/standard_files.h"
+#include "output/verb_output.h"
 #include "report/report_tables.h"
 #include "settings.h"
 #include "trace/trace_writer.h"

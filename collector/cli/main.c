@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "cli/verbs.h"
-#include "output/standard_files.h"
+#include "output/verb_output.h"
 
 static int run(const struct verb *verb, const char *command, int argc, char **argv)
 {

@@ -13,7 +13,7 @@
 #include "base/path_list.h"
 #include "cli/manual_parts.h"
 #include "cli/verbs.h"
-#include "output/standard_files.h"
+#include "output/verb_output.h"
 #include "report/report_tables.h"
 #include "run/launch.h"
 #include "settings.h"

@@ -176,12 +176,8 @@ static enum exit_code write_file(struct run_set *s, const char *path)
     if (code != EXIT_OK)
         return code;
     out.stays_plain = true;
-    FILE *text = output_stream(&out);
-    if (text)
-        baseline_write(s, text);
-    else
-        say_error(VERB, GPUPROF_NO_MEMORY);
-    return verb_output_close(&out, path, text ? 0 : GPUPROF_NO_MEMORY);
+    baseline_write(s, out.stream);
+    return verb_output_close(&out, path, 0);
 }
 
 /* Whoever compares with it would be told that nothing is comparable, and when it is too late. */

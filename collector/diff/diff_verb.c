@@ -61,11 +61,8 @@ static enum exit_code print(const struct comparison *c, struct kernel_match *ker
     enum exit_code code = verb_output_open(&out, path, &room);
     if (code != EXIT_OK)
         return code;
-    FILE *text = output_stream(&out);
     kernels->name_width = !path && isatty(STDOUT_FILENO) ? NAME_WIDTH : 0;
-    int error = GPUPROF_NO_MEMORY;
-    if (text)
-        error = (format == DIFF_HTML ? page : printers[format])(c, kernels, text);
+    int error = (format == DIFF_HTML ? page : printers[format])(c, kernels, out.stream);
     say_error(VERB, error);
     return verb_output_close(&out, path, error);
 }

@@ -17,7 +17,7 @@
 #include "base/message.h"
 #include "base/options.h"
 #include "doctor/checks.h"
-#include "output/standard_files.h"
+#include "output/verb_output.h"
 #include "run/setting_options.h"
 
 /* Those of run, too, although help names not all of them: its command line does with one word

@@ -35,8 +35,6 @@ struct taker {
     uint8_t *data;
 };
 
-static const struct clock_scale identity_scale = {.mult = 1ull << CLOCK_SCALE_SHIFT};
-
 static int compare_segments(const void *left, const void *right)
 {
     const struct segment *a = left, *b = right;
@@ -114,7 +112,7 @@ static int put_statements(struct taker *t, uint64_t begin_ns, uint64_t sequence)
     struct block_encoder *e = malloc(sizeof *e);
     struct zstandard codec;
     struct block_header h = {.sequence = sequence, .flags = BLOCK_AFTER_GAP | BLOCK_OF_STATE};
-    uint8_t head[BLOCK_HEADER_BYTES], *payload = NULL, *stored = NULL;
+    uint8_t head[BLOCK_HEADER_BYTES], *stored = NULL;
     size_t used = 0;
     int error = e ? zstandard_init(&codec) : GPUPROF_NO_MEMORY;
     if (error < 0) {
@@ -127,11 +125,7 @@ static int put_statements(struct taker *t, uint64_t begin_ns, uint64_t sequence)
         if (bytes > 0 && block_encoder_add(e, raw + used, (size_t)bytes) > 0)
             used += (size_t)bytes;
     }
-    size_t capacity = block_encode_bytes_max(e);
-    payload = malloc(capacity);
-    error = payload ? block_encode(e, &identity_scale, payload, capacity, &h) : GPUPROF_NO_MEMORY;
-    if (error == 0)
-        error = payload_store(&codec, &h, payload, &stored);
+    error = block_store(&codec, e, NULL, &h, &stored);
     if (error == 0) {
         block_header_write(&h, head);
         error = put(t, head, sizeof head);
@@ -139,7 +133,6 @@ static int put_statements(struct taker *t, uint64_t begin_ns, uint64_t sequence)
     if (error == 0)
         error = put(t, stored, h.stored_bytes);
     free(stored);
-    free(payload);
     zstandard_release(&codec);
     free(e);
     return error;
@@ -223,26 +216,21 @@ int flight_copy(struct flight_place *place, const char *stream_path, int fd)
     return error < 0 ? error : 1;
 }
 
+struct replacement {
+    struct flight_place *place;
+    const char *path;
+};
+
+static int replace(void *context, int fd)
+{
+    const struct replacement *its = context;
+    return flight_copy(its->place, its->path, fd);
+}
+
 int flight_take(struct flight_place *place, const char *stream_path)
 {
-    struct taker t = {.place = place};
-    struct new_file file;
-    struct stat old;
-    int error = read_page(&t);
-    int stream = error > 0 ? open_stream(stream_path) : -1;
-    if (stream < 0)
-        return error > 0 ? GPUPROF_IO : error;
-    error = fstat(stream, &old) < 0 ? GPUPROF_IO : new_file_open(&file, stream_path, 0600);
-    if (error == 0) {
-        new_file_keep_owner(&file, &old);
-        error = write_to(&t, stream, file.fd);
-        if (error == 0)
-            error = new_file_place(&file, true);
-        else
-            new_file_drop(&file);
-    }
-    if (error == 0)
-        error = tell_taken(place);
-    close(stream);
-    return error < 0 ? error : 1;
+    struct replacement its = {place, stream_path};
+    int error = place->offset ? new_file_replace(stream_path, NULL, replace, &its) : 0;
+    int told = error > 0 ? tell_taken(place) : 0;
+    return told < 0 ? told : error;
 }

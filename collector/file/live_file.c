@@ -339,20 +339,10 @@ static int read_stream_header(const char *stream_path, struct stream_header *h)
     return got < 0 ? GPUPROF_IO : stream_header_read(h, data, (size_t)got);
 }
 
-/* On disk when it is done: the other goes then. */
-static int copy_beside(const struct live_file *l, const char *path)
+static int copy_beside(void *context, int fd)
 {
-    struct new_file file;
-    struct stat old;
-    int error = fstat(l->fd, &old) < 0 ? GPUPROF_IO : new_file_open(&file, path, 0600);
-    if (error < 0)
-        return error;
-    new_file_keep_owner(&file, &old);
-    error = copy_chunks(l, file.fd);
-    if (error == 0)
-        return new_file_place(&file, true);
-    new_file_drop(&file);
-    return error;
+    int error = copy_chunks(context, fd);
+    return error < 0 ? error : 1;
 }
 
 struct flight_place live_file_flight(const struct live_file *l)
@@ -379,10 +369,12 @@ int live_adopt(const char *stream_path)
     /* Whatever another process's file does at that name, it stays. */
     if (l.place != LIVE_BESIDE && l.owner == LIVE_OWNER_ENDED && access(path, F_OK) != 0) {
         struct flight_place flight = live_file_flight(&l);
+        struct stat like;
         done = flight_take(&flight, stream_path);
         if (done >= 0)
-            done = copy_beside(&l, path);
-        if (done == 0) /* of several that do so at a time the first one removes it */
+            done = fstat(l.fd, &like) < 0 ? GPUPROF_IO
+                                          : new_file_replace(path, &like, copy_beside, &l);
+        if (done > 0) /* of several that do so at a time the first one removes it */
             done = live_file_remove(&l) < 0 ? GPUPROF_IO : 1;
     }
     live_file_release(&l);

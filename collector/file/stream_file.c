@@ -373,11 +373,17 @@ int payload_open(struct zstandard *z, const struct block_header *h, const uint8_
     return zstandard_unpack(z, stored, h->stored_bytes, out, h->payload_bytes);
 }
 
-int payload_store(struct zstandard *z, struct block_header *h, const uint8_t *payload,
-                  uint8_t **stored)
+int block_store(struct zstandard *z, struct block_encoder *e, const struct clock_scale *scale,
+                struct block_header *h, uint8_t **stored)
 {
-    size_t bytes;
-    int error = zstandard_pack(z, payload, h->payload_bytes, stored, &bytes);
+    static const struct clock_scale identity = {.mult = 1ull << CLOCK_SCALE_SHIFT};
+    size_t capacity = block_encode_bytes_max(e), bytes;
+    uint8_t *payload = malloc(capacity);
+    int error = payload ? block_encode(e, scale ? scale : &identity, payload, capacity, h)
+                        : GPUPROF_NO_MEMORY;
+    if (error == 0)
+        error = zstandard_pack(z, payload, h->payload_bytes, stored, &bytes);
+    free(payload);
     if (error < 0)
         return error;
     h->stored_bytes = (uint32_t)bytes;

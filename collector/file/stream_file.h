@@ -119,10 +119,11 @@ int payload_open(struct zstandard *z, const struct block_header *h, const uint8_
                  uint8_t *out);
 
 /*
- * Compresses h->payload_bytes at `payload` into a new buffer and fills stored_bytes and stored_crc
- * of `h`. 0 and *stored (the caller frees), or GPUPROF_NO_MEMORY.
+ * Makes a block of the encoder's records, with their times in `scale` (NULL: as they are): *stored
+ * (the caller frees), and `h`, but for its sequence, thread, position and flags, which are the
+ * caller's. 0 or GPUPROF_NO_MEMORY.
  */
-int payload_store(struct zstandard *z, struct block_header *h, const uint8_t *payload,
-                  uint8_t **stored);
+int block_store(struct zstandard *z, struct block_encoder *e, const struct clock_scale *scale,
+                struct block_header *h, uint8_t **stored);
 
 #endif

@@ -24,8 +24,7 @@ static enum exit_code write_out(struct memory_rows *rows, const struct memory_vi
     enum exit_code code = verb_output_open(&out, options->output, &room);
     if (code != EXIT_OK)
         return code;
-    FILE *text = output_stream(&out);
-    int error = text ? memory_print(rows, view, format, text) : GPUPROF_NO_MEMORY;
+    int error = memory_print(rows, view, format, out.stream);
     say_error("memory", error);
     return verb_output_close(&out, options->output, error);
 }

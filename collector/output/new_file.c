@@ -58,13 +58,6 @@ int new_file_open(struct new_file *f, const char *path, mode_t mode)
     return GPUPROF_IO;
 }
 
-void new_file_keep_owner(const struct new_file *f, const struct stat *old)
-{
-    if (old->st_uid != geteuid() && fchown(f->fd, old->st_uid, old->st_gid) < 0)
-        return; /* it is ours then, and only we can read it: so it is with any copy */
-    (void)fchmod(f->fd, old->st_mode & 0777);
-}
-
 static int name_unnamed(struct new_file *f)
 {
     char link[40];
@@ -118,4 +111,29 @@ void new_file_drop(struct new_file *f)
         unlink(f->temporary);
     errno = saved;
     release(f);
+}
+
+static void keep_owner(const struct new_file *f, const struct stat *old)
+{
+    if (old->st_uid != geteuid() && fchown(f->fd, old->st_uid, old->st_gid) < 0)
+        return; /* it is ours then, and only we can read it: so it is with any copy */
+    (void)fchmod(f->fd, old->st_mode & 0777);
+}
+
+int new_file_replace(const char *path, const struct stat *like, new_file_write_fn *write,
+                     void *context)
+{
+    struct new_file file;
+    struct stat old;
+    int error = !like && stat(path, &old) < 0 ? GPUPROF_IO : new_file_open(&file, path, 0600);
+    if (error < 0)
+        return error;
+    keep_owner(&file, like ? like : &old);
+    int written = write(context, file.fd);
+    if (written <= 0) {
+        new_file_drop(&file);
+        return written;
+    }
+    error = new_file_place(&file, true);
+    return error < 0 ? error : written;
 }

@@ -22,12 +22,6 @@ struct new_file {
 int new_file_open(struct new_file *f, const char *path, mode_t mode);
 
 /*
- * It gets the old file's owner and mode, if we may: root reads for others, who are to be able to go
- * on with it.
- */
-void new_file_keep_owner(const struct new_file *f, const struct stat *old);
-
-/*
  * Gives it its name and closes it; `durable`: when both its content and its name are on disk. 0 or
  * GPUPROF_IO (errno): then the file is gone, but for a folder that could not be written to disk.
  * Nothing to drop in any case.
@@ -36,5 +30,15 @@ int new_file_place(struct new_file *f, bool durable);
 
 /* Removes it; nothing to do if it is not open. errno stays. */
 void new_file_drop(struct new_file *f);
+
+/*
+ * Puts in the place of `path` what write(context, fd) makes of it, when it is on disk, with the
+ * owner and mode of `like` (NULL: of what is there), if we may: root reads for others, who are to
+ * be able to go on with it. What `write` returned, with 0 and less of which all stays as it was, or
+ * an error as above.
+ */
+typedef int new_file_write_fn(void *context, int fd);
+int new_file_replace(const char *path, const struct stat *like, new_file_write_fn *write,
+                     void *context);
 
 #endif

@@ -12,9 +12,115 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/file_at.h"
+#include "base/parallel.h"
 #include "bytes.h"
 #include "error.h"
 #include "stream.h"
+
+/*
+ * One thread that does something with buffers, in the order in which they are handed to it, while
+ * the next is being filled.
+ */
+struct filled {
+    char *buffer;
+    size_t length;
+};
+
+struct background {
+    pthread_t thread;
+    pthread_mutex_t lock; /* of what follows */
+    pthread_cond_t changed;
+    struct filled filled[OUTPUT_BUFFERS]; /* a ring; owned */
+    unsigned first;
+    unsigned count;
+    char *empty[OUTPUT_BUFFERS]; /* owned */
+    unsigned empty_count;
+    bool ends;
+    int error;
+    output_sink_fn *use;
+    void *context;
+};
+
+static void *work(void *context)
+{
+    struct background *b = context;
+    pthread_mutex_lock(&b->lock);
+    for (;;) {
+        while (!b->count && !b->ends)
+            pthread_cond_wait(&b->changed, &b->lock);
+        if (!b->count)
+            break;
+        struct filled next = b->filled[b->first];
+        int error = b->error;
+        pthread_mutex_unlock(&b->lock);
+        if (!error)
+            error = b->use(b->context, next.buffer, next.length);
+        pthread_mutex_lock(&b->lock);
+        b->error = error;
+        b->first = (b->first + 1) % OUTPUT_BUFFERS;
+        b->count--;
+        b->empty[b->empty_count++] = next.buffer;
+        pthread_cond_signal(&b->changed);
+    }
+    pthread_mutex_unlock(&b->lock);
+    return NULL;
+}
+
+static void release_background(struct background *b)
+{
+    for (unsigned i = 0; i < b->empty_count; i++)
+        free(b->empty[i]);
+    pthread_cond_destroy(&b->changed);
+    pthread_mutex_destroy(&b->lock);
+    free(b);
+}
+
+/* NULL: no memory, or no thread can be had. */
+static struct background *start_background(size_t bytes, output_sink_fn *use, void *context)
+{
+    struct background *b = calloc(1, sizeof *b);
+    if (!b)
+        return NULL;
+    b->use = use;
+    b->context = context;
+    pthread_mutex_init(&b->lock, NULL);
+    pthread_cond_init(&b->changed, NULL);
+    while (b->empty_count < OUTPUT_BUFFERS - 1 && (b->empty[b->empty_count] = malloc(bytes)))
+        b->empty_count++;
+    if (b->empty_count == OUTPUT_BUFFERS - 1 && parallel_start(&b->thread, work, b))
+        return b;
+    release_background(b);
+    return NULL;
+}
+
+/* Hands over `length` bytes of `buffer` (malloc'ed, now owned here), and gives an empty one, which
+ * is now the caller's. *error is the errno of those before, once one has failed. */
+static char *exchange(struct background *b, char *buffer, size_t length, int *error)
+{
+    pthread_mutex_lock(&b->lock);
+    b->filled[(b->first + b->count++) % OUTPUT_BUFFERS] = (struct filled){buffer, length};
+    pthread_cond_signal(&b->changed);
+    while (!b->empty_count)
+        pthread_cond_wait(&b->changed, &b->lock);
+    char *empty = b->empty[--b->empty_count];
+    *error = b->error;
+    pthread_mutex_unlock(&b->lock);
+    return empty;
+}
+
+/* When all is done. 0 or the first errno. */
+static int end_background(struct background *b)
+{
+    pthread_mutex_lock(&b->lock);
+    b->ends = true;
+    pthread_cond_signal(&b->changed);
+    pthread_mutex_unlock(&b->lock);
+    pthread_join(b->thread, NULL);
+    int error = b->error;
+    release_background(b);
+    return error;
+}
 
 static const struct {
     const char *ending;
@@ -40,6 +146,8 @@ size_t output_plain_length(const char *name, size_t length)
 
 static void release(struct output *o)
 {
+    if (o->stream)
+        fclose(o->stream);
     free(o->buffer);
     *o = (struct output){.fd = -1, .file.fd = -1};
 }
@@ -83,11 +191,20 @@ static int close_file(struct output *o)
     return 0;
 }
 
+/* For the stream, which takes 0 for an error. */
+static ssize_t take_printed(void *context, const char *data, size_t length)
+{
+    struct output *o = context;
+    output_write(o, data, length);
+    return o->error ? 0 : (ssize_t)length;
+}
+
 int output_open(struct output *o, const char *path)
 {
     *o = (struct output){.fd = -1, .file.fd = -1};
     o->buffer = malloc(OUTPUT_BUFFER_BYTES);
-    int error = o->buffer ? 0 : GPUPROF_NO_MEMORY;
+    o->stream = fopencookie(o, "w", (cookie_io_functions_t){.write = take_printed});
+    int error = o->buffer && o->stream ? 0 : GPUPROF_NO_MEMORY;
     if (error == 0 && (!path || strcmp(path, "-") == 0))
         o->fd = STDOUT_FILENO;
     else if (error == 0)
@@ -108,25 +225,14 @@ int output_open(struct output *o, const char *path)
     return error;
 }
 
-static int write_plain(int fd, const char *data, size_t length)
-{
-    while (length) {
-        ssize_t put = write(fd, data, length);
-        if (put == 0 || (put < 0 && errno != EINTR))
-            return put == 0 ? ENOSPC : errno;
-        data += put > 0 ? put : 0;
-        length -= put > 0 ? (size_t)put : 0;
-    }
-    return 0;
-}
-
 /* On either thread. */
 static int write_out(void *context, const char *data, size_t length)
 {
     const struct output *o = context;
     if (o->sink)
         return o->sink(o->sink_context, data, length);
-    return o->zstream ? zstream_write(o->zstream, data, length) : write_plain(o->fd, data, length);
+    return o->zstream ? zstream_write(o->zstream, data, length)
+                      : file_write_next(o->fd, data, length);
 }
 
 /* What is short needs no second thread. */
@@ -137,12 +243,12 @@ static void flush(struct output *o, bool is_last)
     if (!o->error && o->room)
         *o->room -= o->used;
     if (o->in_background && !o->background && !is_last) {
-        o->background = background_start(OUTPUT_BUFFER_BYTES, write_out, o);
+        o->background = start_background(OUTPUT_BUFFER_BYTES, write_out, o);
         o->in_background = o->background != NULL;
     }
     int error = o->error;
     if (!error && o->used && o->background)
-        o->buffer = background_exchange(o->background, o->buffer, o->used, &error);
+        o->buffer = exchange(o->background, o->buffer, o->used, &error);
     else if (!error && o->used)
         error = write_out(o, o->buffer, o->used);
     o->error = error;
@@ -198,7 +304,7 @@ int output_open_sink(struct output *o, output_sink_fn *sink, void *context)
 
 void output_divert(struct output *o, char *buffer, output_sink_fn *sink, void *context)
 {
-    assert(!o->background && !o->stream && !o->flushed);
+    assert(!o->background && !o->flushed);
     free(o->buffer);
     o->buffer = buffer;
     o->used = 0;
@@ -207,27 +313,13 @@ void output_divert(struct output *o, char *buffer, output_sink_fn *sink, void *c
     o->sink_context = context;
 }
 
-/* For the stream, which takes 0 for an error. */
-static ssize_t take_printed(void *context, const char *data, size_t length)
-{
-    struct output *o = context;
-    output_write(o, data, length);
-    return o->error ? 0 : (ssize_t)length;
-}
-
-FILE *output_stream(struct output *o)
-{
-    if (!o->stream)
-        o->stream = fopencookie(o, "w", (cookie_io_functions_t){.write = take_printed});
-    return o->stream;
-}
-
 int output_finish(struct output *o, int keep)
 {
     if (o->stream)
         fclose(o->stream); /* its only errors are ours */
+    o->stream = NULL;
     flush(o, true);
-    int late = o->background ? background_finish(o->background) : 0;
+    int late = o->background ? end_background(o->background) : 0;
     if (!o->error)
         o->error = late;
     if (o->zstream) {

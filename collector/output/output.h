@@ -15,15 +15,17 @@
 #include <stdint.h>
 #include <stdio.h>
 
-#include "output/background.h"
 #include "output/new_file.h"
 #include "output/zstream.h"
 
 #define OUTPUT_BUFFER_BYTES (1u << 20)
+#define OUTPUT_BUFFERS      4    /* of an output in the background */
 #define OUTPUT_BEYOND       (-1) /* in `error`: more text than the bound */
 
-/* Takes text on the way. 0 or an errno. */
+/* Takes text on the way. 0 or an errno: then it is not called again. */
 typedef int output_sink_fn(void *context, const char *data, size_t length);
+
+struct background;
 
 struct output {
     char *buffer; /* owned */
@@ -37,11 +39,12 @@ struct output {
     struct background *background; /* NULL: not, or not yet */
     output_sink_fn *sink;          /* NULL: it goes to a file */
     void *sink_context;
-    bool member;               /* into a file of the caller's, which stays open */
-    struct new_file file;      /* not open: written in place */
-    int error;                 /* errno of the first failure, or OUTPUT_BEYOND */
-    uint64_t *room;            /* a view: bytes of text that may still be written; NULL: any */
-    FILE *stream;              /* see output_stream; NULL: nobody asked */
+    bool member;          /* into a file of the caller's, which stays open */
+    struct new_file file; /* not open: written in place */
+    int error;            /* errno of the first failure, or OUTPUT_BEYOND */
+    uint64_t *room;       /* a view: bytes of text that may still be written; NULL: any */
+    FILE *stream; /* of output_open, for those who print: what is printed there is written here, at
+                     the latest by output_finish; ferror() tells that there was an error */
     struct zstream_sums *sums; /* of a member, filled by output_finish */
 };
 
@@ -67,7 +70,7 @@ static inline uint64_t output_bytes(const struct output *o)
 size_t output_plain_length(const char *name, size_t length);
 
 /* From now on a thread compresses and writes, if one can be had, while the next text is made; with
- * BACKGROUND_BUFFERS buffers. *o must stay where it is. The file is the same. */
+ * OUTPUT_BUFFERS buffers. *o must stay where it is. The file is the same. */
 static inline void output_in_background(struct output *o)
 {
     o->in_background = true;
@@ -101,12 +104,6 @@ static inline void output_bound(struct output *o, uint64_t *room)
 {
     o->room = room;
 }
-
-/*
- * For those who print: a view; what is printed there is written here, at the latest by
- * output_finish, which closes it. ferror() tells that there was an error. NULL: no memory.
- */
-FILE *output_stream(struct output *o);
 
 /*
  * Writes what is left; puts the file in its place if `keep`, else and after any error removes it.

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What all verbs that write a result do at its begin and end; what goes wrong is said. */
+/* What all verbs that write a result do at its begin and end, and what all do with standard input,
+ * output and error, which whoever starts us may have closed or filled up; what goes wrong is said.
+ */
 #ifndef GPUPROF_COLLECTOR_VERB_OUTPUT_H
 #define GPUPROF_COLLECTOR_VERB_OUTPUT_H
 
@@ -48,5 +50,14 @@ enum exit_code verb_output_open_one(struct output *out, const char *path, uint64
 
 /* Ends it: after an `error`, which the caller has said, nothing is kept. An exit code. */
 enum exit_code verb_output_close(struct output *out, const char *path, int error);
+
+/*
+ * Puts something that cannot be written to in the place of each that is closed, or the next file
+ * opened, perhaps a recording, would get its number and our words. 0, or GPUPROF_IO after one line.
+ */
+int standard_files_fill(void);
+
+/* Writes out what stdout holds: EXIT_OK, or EXIT_ENVIRONMENT after one line that says why. */
+enum exit_code standard_output_end(void);
 
 #endif

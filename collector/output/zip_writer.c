@@ -57,22 +57,15 @@ static void put_data(struct zip_writer *z, const void *data, size_t length)
 
 int zip_writer_begin(struct zip_writer *z, const char *name, struct output *member)
 {
-    struct zip_member *members =
-        array_room(z->members, z->count, &z->capacity, sizeof *members, 16);
-    if (!members)
-        return GPUPROF_NO_MEMORY;
-    z->members = members;
-    z->members[z->count] = (struct zip_member){.name = strdup(name)};
-    if (!z->members[z->count].name)
-        return GPUPROF_NO_MEMORY;
-    z->fd = file_unnamed();
-    int error = z->fd < 0 ? GPUPROF_SPOOL : output_open_member(member, z->fd, NULL);
-    if (error < 0) {
-        free(z->members[z->count].name);
-        return error;
-    }
-    z->count++;
-    return 0;
+    struct zip_member its = {.name = strdup(name)};
+    int error = its.name ? 0 : GPUPROF_NO_MEMORY;
+    if (error == 0 && (z->fd = file_unnamed()) < 0)
+        error = GPUPROF_SPOOL;
+    if (error == 0)
+        error = ARRAY_PUSH(z->members, z->count, &its);
+    if (error < 0)
+        free(its.name);
+    return error < 0 ? error : output_open_member(member, z->fd, NULL);
 }
 
 /* All sizes stand in the extra field then, whichever of them is large. */

@@ -21,7 +21,6 @@ struct zip_writer {
     struct output *out;         /* not compressed */
     struct zip_member *members; /* owned */
     uint32_t count;
-    uint32_t capacity;
     uint64_t length; /* of the archive so far */
     int fd;          /* of the member being made; -1: none */
 };

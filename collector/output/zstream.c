@@ -6,8 +6,8 @@
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
+#include "base/file_at.h"
 #include "base/zstandard.h"
 
 #define LEVEL         2
@@ -43,16 +43,8 @@ struct zstream *zstream_create(int fd, enum zstream_form form)
 
 static int put(struct zstream *z, size_t length)
 {
-    size_t done = 0;
-    while (done < length) {
-        ssize_t written = write(z->fd, z->buffer + done, length - done);
-        if (written > 0)
-            done += (size_t)written;
-        else if (written == 0 || errno != EINTR)
-            return written == 0 ? ENOSPC : errno;
-    }
     z->sums.compressed += length;
-    return 0;
+    return file_write_next(z->fd, z->buffer, length);
 }
 
 static int feed_zstd(struct zstream *z, const char *data, size_t length, bool ends)

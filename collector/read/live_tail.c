@@ -56,19 +56,12 @@ static int flush(struct tail_reader *r, const struct clock_scale *scale, uint64_
                              .position_begin = r->block_begin,
                              .position_end = position_end,
                              .flags = r->is_flight ? BLOCK_AFTER_GAP : 0};
-    size_t capacity = block_encode_bytes_max(r->encoder);
-    uint8_t *payload = malloc(capacity);
     uint8_t *stored = NULL;
-    int error = payload ? 0 : GPUPROF_NO_MEMORY;
-    if (error == 0)
-        error = block_encode(r->encoder, scale, payload, capacity, &h);
-    if (error == 0)
-        error = payload_store(r->codec, &h, payload, &stored);
+    int error = block_store(r->codec, r->encoder, scale, &h, &stored);
     if (error == 0)
         error = add_block(r->tail, &h, stored);
     if (error < 0)
         free(stored);
-    free(payload);
     block_encoder_reset(r->encoder);
     r->block_begin = position_end;
     return error;

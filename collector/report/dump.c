@@ -429,9 +429,9 @@ static enum exit_code dump_recording(struct dump *d, const struct select_wish *w
     if (code != EXIT_OK)
         return code;
     d->losses = calloc(d->rec.count + 1u, sizeof *d->losses);
-    d->text = output_stream(&d->out);
+    d->text = d->out.stream;
     kernel_names_limit(&d->texts, recording_bytes(&d->rec));
-    int error = d->losses && d->text ? 0 : GPUPROF_NO_MEMORY;
+    int error = d->losses ? 0 : GPUPROF_NO_MEMORY;
     say_error("dump", error);
     enum exit_code chosen = error == 0 ? choose(d, wish) : EXIT_OK;
     for (uint32_t i = 0; chosen == EXIT_OK && error == 0 && i < d->rec.count; i++)

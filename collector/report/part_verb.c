@@ -132,12 +132,8 @@ static enum exit_code write_part(const struct part *part, const char *path)
     if (code != EXIT_OK)
         return code;
     out.stays_plain = true;
-    FILE *file = output_stream(&out);
-    if (file)
-        part_write(part, file);
-    else
-        say_error("report", GPUPROF_NO_MEMORY);
-    return verb_output_close(&out, path, file ? 0 : GPUPROF_NO_MEMORY);
+    part_write(part, out.stream);
+    return verb_output_close(&out, path, 0);
 }
 
 enum exit_code part_make(struct part *part, struct report *report, struct recording *rec,

@@ -44,13 +44,8 @@ static enum exit_code report_print(struct report *r, const struct report_view *v
         code = verb_output_open(&out, path, &room);
     if (code != EXIT_OK)
         return code;
-    FILE *text = output_stream(&out);
-    int error = GPUPROF_NO_MEMORY;
-    if (!text)
-        say_error("report", error);
-    else
-        error =
-            format == FORMAT_HTML ? page(r, view, options, text) : print_as(r, view, format, text);
+    int error = format == FORMAT_HTML ? page(r, view, options, out.stream)
+                                      : print_as(r, view, format, out.stream);
     return verb_output_close(&out, path, error);
 }
 

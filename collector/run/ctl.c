@@ -19,7 +19,7 @@
 #include "base/options.h"
 #include "base/unit_text.h"
 #include "error.h"
-#include "output/standard_files.h"
+#include "output/verb_output.h"
 #include "rank.h"
 #include "run/ctl_folder.h"
 

@@ -66,11 +66,6 @@ static int add(struct ctl_folder *f, const char *path)
         close(fd);
     if (got < 0 || stream_header_read(&p.header, head, (size_t)got) < 0)
         return 0; /* no recording, or none yet */
-    struct ctl_process *processes =
-        array_room(f->processes, f->count, &f->capacity, sizeof *processes, 16);
-    if (!processes)
-        return GPUPROF_NO_MEMORY;
-    f->processes = processes;
     p.path = strdup(path);
     if (!p.path)
         return GPUPROF_NO_MEMORY;
@@ -78,8 +73,10 @@ static int add(struct ctl_folder *f, const char *path)
     p.has_ended = owner == LIVE_OWNER_ENDED;
     if (owner == LIVE_OWNER_UNKNOWN || (f->needs_ranks && !p.has_ended))
         load(&p, owner == LIVE_OWNER_UNKNOWN);
-    f->processes[f->count++] = p;
-    return 0;
+    int error = ARRAY_PUSH(f->processes, f->count, &p);
+    if (error < 0)
+        free(p.path);
+    return error;
 }
 
 /* Names are sorted, and what is known stands in the order in which it was found: a few thousand

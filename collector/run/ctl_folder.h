@@ -29,7 +29,6 @@ struct ctl_folder {
     double watched;                /* when ctl_folder_watch asked last; 0: never */
     struct ctl_process *processes; /* owned */
     uint32_t count;
-    uint32_t capacity;
 };
 
 /*

@@ -37,8 +37,6 @@ struct recover {
     uint64_t last_ns;
 };
 
-static const struct clock_scale identity_scale = {.mult = 1ull << CLOCK_SCALE_SHIFT};
-
 static int put_data(struct recover *r, const void *data, size_t bytes)
 {
     int error = file_write_at(r->fd, r->size, data, bytes);
@@ -156,25 +154,17 @@ static int put_last_block(struct recover *r)
 {
     struct block_encoder *e = malloc(sizeof *e);
     uint8_t *room = malloc((COUNTER_COUNT + 4) * (FOUND_BYTES_MAX + 8 * RECORD_WORDS_MAX));
-    uint8_t *payload = NULL, *stored = NULL;
+    uint8_t *stored = NULL;
     int error = GPUPROF_NO_MEMORY;
-    if (!e || !room)
-        goto done;
-    block_encoder_reset(e);
-    struct block_header h = {.position_begin = r->own_position};
-    h.position_end = r->own_position + make_last_records(r, e, room);
-    size_t capacity = block_encode_bytes_max(e);
-    payload = malloc(capacity);
-    if (!payload)
-        goto done;
-    error = block_encode(e, &identity_scale, payload, capacity, &h);
-    if (error == 0)
-        error = payload_store(&r->reader.codec, &h, payload, &stored);
-    if (error == 0)
-        error = put_block(r, &h, stored);
-done:
+    if (e && room) {
+        block_encoder_reset(e);
+        struct block_header h = {.position_begin = r->own_position};
+        h.position_end = r->own_position + make_last_records(r, e, room);
+        error = block_store(&r->reader.codec, e, NULL, &h, &stored);
+        if (error == 0)
+            error = put_block(r, &h, stored);
+    }
     free(stored);
-    free(payload);
     free(room);
     free(e);
     return error;
@@ -188,32 +178,26 @@ static int put_header(struct recover *r, const struct live_file *live)
     return bytes < 0 ? bytes : put_data(r, head, (size_t)bytes);
 }
 
-static int write_whole(struct recover *r, const char *path, const struct live_file *live)
+struct replacement {
+    struct recover *recover;
+    const char *path;
+    const struct live_file *live;
+};
+
+/* The whole file, in place of the old one. */
+static int write_whole(void *context, int fd)
 {
-    int error = put_header(r, live);
+    const struct replacement *its = context;
+    struct recover *r = its->recover;
+    r->fd = fd;
+    int error = put_header(r, its->live);
     if (error == 0)
-        error = process_load(&r->process, &r->reader, path, 0, on_block, r);
+        error = process_load(&r->process, &r->reader, its->path, 0, on_block, r);
     if (error < 0)
         return error;
     r->is_loaded = true;
-    return put_last_block(r);
-}
-
-/* Puts the whole file in the place of the old one. */
-static int replace(struct recover *r, const char *path, const struct live_file *live)
-{
-    struct new_file file;
-    struct stat old;
-    int error = stat(path, &old) < 0 ? GPUPROF_IO : new_file_open(&file, path, 0600);
-    if (error < 0)
-        return error;
-    new_file_keep_owner(&file, &old);
-    r->fd = file.fd;
-    error = write_whole(r, path, live);
-    if (error == 0)
-        return new_file_place(&file, true);
-    new_file_drop(&file);
-    return error;
+    error = put_last_block(r);
+    return error < 0 ? error : 1;
 }
 
 /* The new file lies beside the old one until it is whole. */
@@ -259,8 +243,9 @@ static enum exit_code recover_from(struct recover *r, const char *path,
     int error = is_recovered(r, path);
     struct flight_place flight = live_file_flight(live);
     if (error == 0 && (error = flight_take(&flight, path)) >= 0) {
-        error = replace(r, path, live);
-        if (error == 0)
+        struct replacement its = {r, path, live};
+        error = new_file_replace(path, NULL, write_whole, &its);
+        if (error > 0)
             message("%s: recovered: events: %" PRIu64 ", unfinished calls: %" PRIu64, path,
                     l->live_records, l->open_calls);
     }

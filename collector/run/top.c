@@ -18,7 +18,6 @@
 #include "base/unit_text.h"
 #include "error.h"
 #include "file/live_file.h"
-#include "output/standard_files.h"
 #include "output/verb_output.h"
 #include "rank.h"
 #include "run/ctl_folder.h"
@@ -358,7 +357,7 @@ struct top {
     struct ctl_folder folder;
     const struct options *options;
     struct seen *seen; /* owned, `seen_count` of them */
-    uint32_t seen_count, seen_capacity;
+    uint32_t seen_count;
     struct top_row *rows; /* owned; room for as many */
 };
 
@@ -396,13 +395,10 @@ static int look(struct top *t)
     for (uint32_t i = 0; i < t->folder.count && error == 0; i++) {
         struct ctl_process *p = &t->folder.processes[i];
         if (i == t->seen_count) {
-            struct seen *seen =
-                array_room(t->seen, t->seen_count, &t->seen_capacity, sizeof *seen, 16);
-            if (!seen)
-                return GPUPROF_NO_MEMORY;
-            t->seen = seen;
-            t->seen[t->seen_count++] = (struct seen){
+            struct seen unseen = {
                 .answered = monotonic_seconds(), .calls = NAN, .launches = NAN, .busy = NAN};
+            if ((error = ARRAY_PUSH(t->seen, t->seen_count, &unseen)) < 0)
+                return error;
             p->is_meant = !p->has_ended; /* what had ended before is not shown */
         }
         if (!p->is_meant || p->has_ended)
@@ -496,12 +492,8 @@ static enum exit_code print(const struct top *t, uint32_t count)
     enum exit_code code = verb_output_open(&out, o->output, NULL);
     if (code != EXIT_OK)
         return code;
-    FILE *stream = output_stream(&out);
-    if (stream)
-        print_rows(stream, o->top_format, t->rows, count, 0, 0);
-    else
-        message("top: no memory");
-    return verb_output_close(&out, o->output, stream ? 0 : GPUPROF_NO_MEMORY);
+    print_rows(out.stream, o->top_format, t->rows, count, 0, 0);
+    return verb_output_close(&out, o->output, 0);
 }
 
 static void wait_seconds(double seconds)

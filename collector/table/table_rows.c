@@ -153,12 +153,11 @@ static enum exit_code write_file(struct table *tables, unsigned count,
                                                      : verb_output_open_one(&out, path, room);
     if (code != EXIT_OK)
         return code;
-    FILE *text = output_stream(&out);
-    int error = text ? 0 : GPUPROF_NO_MEMORY;
+    int error = 0;
     for (unsigned i = 0; error == 0 && i < count; i++) {
         error = table_begin(&tables[i], view, FORMAT_JSON);
         if (error == 0 && has_csv(&tables[i], view))
-            print_csv(&tables[i], is_block, text);
+            print_csv(&tables[i], is_block, out.stream);
         table_end(&tables[i]);
     }
     if (error < 0)
