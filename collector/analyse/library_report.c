@@ -12,24 +12,27 @@
 /* Beside a kind: the first captured call of its call. */
 #define KIND_IS_FIRST (1u << 31)
 
+static const struct sums_info pairs_info = {.keys = {KEY_NUMBER, KEY_PROCESS, KEY_NUMBER},
+                                            .values = {JOIN_ADD},
+                                            .rows_max = LIBRARY_PAIRS_MAX};
+
 void library_report_init(struct library_report *l, struct walk *walk, struct sums *sums)
 {
     *l = (struct library_report){.walk = walk, .sums = sums};
-    l->pair_places.count_max = LIBRARY_PAIRS_MAX;
+    sums_init(&l->pairs, &pairs_info, walk, NULL);
     graph_origins_init(&l->graphs, walk);
 }
 
 bool library_report_has_more(const struct library_report *l)
 {
     const struct library_kinds *kinds = &l->walk->kinds;
-    return l->pair_count >= LIBRARY_PAIRS_MAX || kinds->count >= kinds->count_max;
+    return l->pairs.count >= l->pairs.rows_max || kinds->count >= kinds->count_max;
 }
 
 void library_report_release(struct library_report *l)
 {
     free(l->rows);
-    free(l->pairs);
-    key_map_release(&l->pair_places);
+    sums_release(&l->pairs);
     key_map_release(&l->makers);
     key_map_release(&l->waits);
     graph_origins_release(&l->graphs);
@@ -161,6 +164,16 @@ static __attribute__((noinline)) int credit_calls(struct library_report *l, cons
     return error;
 }
 
+/* A kernel of that name was of a call of that kind; 0: of none. */
+static int add_pair(struct library_report *l, uint32_t kind, const struct process *process,
+                    uint64_t kernel, uint64_t ns)
+{
+    struct sums_row *row = sums_row(&l->pairs, kind, process->index, kernel);
+    if (row)
+        row->values[0] += ns;
+    return row ? 0 : GPUPROF_NO_MEMORY;
+}
+
 static int tied(void *context, const struct slice *s)
 {
     struct library_report *l = context;
@@ -183,7 +196,7 @@ static int tied(void *context, const struct slice *s)
     }
     if (error < 0 || e->record->type != RECORD_KERNEL)
         return error;
-    return library_pair_add(l, kind, e->process, record_arg(e->record, KERNEL_NAME_INDEX), ns);
+    return add_pair(l, kind, e->process, record_arg(e->record, KERNEL_NAME_INDEX), ns);
 }
 
 /* ---- graphs ---------------------------------------------------------------------------------- */
@@ -211,9 +224,8 @@ static int tell_node(void *context, const struct graph_node *node, enum graph_or
                               user & KIND_IS_FIRST ? node->count : 0)
                      : 0;
     l->own_ns += kind ? node->ns : 0;
-    return error < 0 || !node->kernel
-               ? error
-               : library_pair_add(l, kind, node->process, node->kernel, node->ns);
+    return error < 0 || !node->kernel ? error
+                                      : add_pair(l, kind, node->process, node->kernel, node->ns);
 }
 
 /* ---- as a consumer --------------------------------------------------------------------------- */

@@ -72,13 +72,8 @@ struct library_row {
     uint64_t values[LIBRARY_VALUES];
 };
 
-/* Kernels of one name that calls of a kind made; kind 0: that none did. */
-struct library_pair {
-    uint32_t kind;
-    const struct process *process; /* that has the number of the kernel's name */
-    uint64_t kernel;
-    uint64_t ns;
-};
+/* Keys of the time of kernels of one name that calls of a kind made; kind 0: that none did. */
+enum { PAIR_KIND, PAIR_PROCESS, PAIR_KERNEL };
 
 struct library_report {
     struct walk *walk;
@@ -86,12 +81,9 @@ struct library_report {
     struct library_row *rows; /* owned; of kind n rows[n - 1] */
     uint32_t count;
     uint32_t capacity;
-    struct library_pair *pairs; /* owned: of a kind and a kernel */
-    uint32_t pair_count;
-    uint32_t pair_capacity;
-    struct key_map pair_places; /* (kind, process, kernel) -> place + 1 */
-    struct key_map makers;      /* complete: struct kernel_name -> kind that makes it */
-    struct key_map waits;       /* (communicator, sequence, text of the kind) -> wait_value */
+    struct sums pairs;
+    struct key_map makers; /* complete: struct kernel_name -> kind that makes it */
+    struct key_map waits;  /* (communicator, sequence, text of the kind) -> wait_value */
     struct graph_origins graphs;
     bool is_part;       /* what waits for other ranks goes into a part */
     bool is_refused;    /* that it has forgotten ends the walk with an error */
@@ -132,10 +124,6 @@ static inline uint64_t library_wait_value(uint64_t seen, uint64_t ns)
 }
 
 /* ---- library_report_rows.c ---- */
-
-/* A kernel of that name was of a call of that kind. 0 or GPUPROF_NO_MEMORY. */
-int library_pair_add(struct library_report *l, uint32_t kind, const struct process *process,
-                     uint64_t kernel, uint64_t ns);
 
 /* Behind the walk: fills the tables. 0 or an error. */
 int library_report_complete(struct library_report *l);

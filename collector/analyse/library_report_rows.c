@@ -17,31 +17,6 @@
 
 /* ---- kernels --------------------------------------------------------------------------------- */
 
-static __attribute__((noinline)) int make_pair(struct library_report *l, struct key key,
-                                               const struct library_pair *made)
-{
-    int error = key_map_set(&l->pair_places, key, l->pair_count + 1ull);
-    if (error < 0)
-        return error == GPUPROF_LIMIT ? 0 : error;
-    if (!ARRAY_ROOM(l->pairs, l->pair_count, l->pair_capacity, 64))
-        return GPUPROF_NO_MEMORY;
-    l->pairs[l->pair_count++] = *made;
-    return 0;
-}
-
-int library_pair_add(struct library_report *l, uint32_t kind, const struct process *process,
-                     uint64_t kernel, uint64_t ns)
-{
-    struct key key = {(uint64_t)kind << 32 | process->index, kernel, 0};
-    uint64_t place = key_map_get(&l->pair_places, key);
-    if (!place)
-        return make_pair(
-            l, key,
-            &(struct library_pair){.kind = kind, .process = process, .kernel = kernel, .ns = ns});
-    l->pairs[place - 1].ns += ns;
-    return 0;
-}
-
 /* The function of a kind may have another description in another process. */
 static bool is_same_function(const struct library_kinds *k, uint32_t a, uint32_t b)
 {
@@ -65,16 +40,20 @@ static uint64_t made_by(const struct library_report *l, uint64_t before, uint32_
 
 static int find_makers(struct library_report *l)
 {
-    for (uint32_t i = 0; i < l->pair_count; i++) {
-        const struct library_pair *pair = &l->pairs[i];
-        const struct kernel_name *name = walk_kernel(l->walk, pair->process, pair->kernel);
+    for (uint32_t i = 0; i < l->pairs.count; i++) {
+        const struct sums_row *pair = &l->pairs.rows[i];
+        uint32_t kind = (uint32_t)pair->keys[PAIR_KIND];
+        if (pair->keys[PAIR_PROCESS] == SUMS_OTHERS)
+            continue;
+        const struct process *process = l->walk->rec->processes[pair->keys[PAIR_PROCESS]];
+        const struct kernel_name *name = walk_kernel(l->walk, process, pair->keys[PAIR_KERNEL]);
         enum tensor_use use = name ? tensor_use_of(name->shown) : TENSOR_UNKNOWN;
-        if (pair->kind)
-            l->rows[pair->kind - 1].values[LIBRARY_TENSOR + use] += pair->ns;
+        if (kind)
+            l->rows[kind - 1].values[LIBRARY_TENSOR + use] += pair->values[0];
         if (!name)
             continue;
         struct key key = {(uintptr_t)name, 0, 0};
-        uint64_t maker = made_by(l, key_map_get(&l->makers, key), pair->kind);
+        uint64_t maker = made_by(l, key_map_get(&l->makers, key), kind);
         if (key_map_set(&l->makers, key, maker) < 0)
             return GPUPROF_NO_MEMORY; /* there are fewer than a map has room for */
     }
@@ -89,7 +68,7 @@ struct kernel_made library_report_made(const struct library_report *l,
         return (struct kernel_made){.maker = !maker                  ? MAKER_UNKNOWN
                                              : maker == MADE_BY_NONE ? MAKER_NONE
                                                                      : MAKER_SEVERAL};
-    if (l->pair_count == LIBRARY_PAIRS_MAX)
+    if (l->pairs.count >= l->pairs.rows_max)
         return (struct kernel_made){.maker = MAKER_NONE};
     const struct library_kind *kind = library_kind(&l->walk->kinds, (uint32_t)maker);
     return (struct kernel_made){.maker = maker & OF_SEVERAL ? MAKER_FUNCTION : MAKER_KIND,
