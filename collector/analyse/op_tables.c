@@ -103,7 +103,7 @@ static struct cell name_of(const struct sums *s, const struct sums_row *row,
     char *text = NULL;
     size_t bytes;
     FILE *out = open_memstream(&text, &bytes);
-    uint64_t parent = format == FORMAT_JSON ? 0 : row->keys[PARENT];
+    uint64_t parent = format == FORMAT_JSON || !o ? 0 : row->keys[PARENT]; /* of parts: none */
     if (!out)
         return cell_owned(NULL);
     fputs(name ? name->shown : "?", out);
