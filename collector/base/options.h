@@ -261,4 +261,12 @@ verb_fn baseline_verb, ctl_verb, diff_page_verb, dump_verb, export_verb, flame_v
     memory_page_verb, memory_verb, merge_verb, page_verb, recover_verb, stats_verb, top_verb,
     view_verb;
 
+/*
+ * The same of a verb whose arguments are as they are, with its name in argv[0]; what it proposes to
+ * do next begins with `command`. An exit code, or that of the program that was run: `run` does not
+ * return if a signal ended that. With *help nothing was done but to find that help is wanted.
+ */
+typedef int start_fn(const char *command, char **argv, bool *help);
+start_fn run_verb, doctor_verb;
+
 #endif

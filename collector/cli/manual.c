@@ -15,7 +15,7 @@
 #include "cli/verbs.h"
 #include "output/verb_output.h"
 #include "report/report_tables.h"
-#include "run/launch.h"
+#include "run/setting_options.h"
 #include "settings.h"
 #include "stream.h"
 
@@ -77,7 +77,7 @@ static void option_name(const struct setting_info *info, char *name, size_t name
 static void setting_text(int index, char *text, size_t text_bytes)
 {
     const struct setting_info *info = &setting_infos[index];
-    const char *default_value = index == SETTING_OUT ? LAUNCH_FOLDER_PATTERN : info->default_value;
+    const char *default_value = index == SETTING_OUT ? DATA_FOLDER_PATTERN : info->default_value;
     snprintf(text, text_bytes, "%s (%s%s%s)", info->help, info->variable,
              *default_value ? "; default: " : "", default_value);
 }

@@ -2,8 +2,6 @@
 #include "cli/verbs.h"
 
 #include "diff/diff_verb.h"
-#include "doctor/doctor.h"
-#include "run/launch.h"
 
 const struct verb verbs[] = {
     {"run", NULL, run_verb, OPTION_OUT | OPTION_QUIET | OPTION_EXEC | OPTION_HELP | OPTION_SETTINGS,

@@ -16,7 +16,7 @@ struct verb {
     /* Its arguments, parsed; or, if this is NULL, as they are, for who reads settings and a
      * program's command: the exit code may then be the program's, and *help asks for verb_help. */
     verb_fn *run;
-    int (*start)(const char *command, char **argv, bool *help);
+    start_fn *start;
     option_set options;   /* OPTION_... */
     const char *operands; /* of the synopsis line, behind the options */
     const char *help;     /* one line */

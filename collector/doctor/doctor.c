@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "doctor/doctor.h"
-
+/* The verb `doctor`: what would be recorded here, of a program, and what not, and why. */
 #include <fcntl.h>
 #include <signal.h>
 #include <stdarg.h>

@@ -16,13 +16,6 @@
 #define END_MAGIC       0x06054b50u
 #define END64_MAGIC     0x06064b50u
 #define LOCATOR64_MAGIC 0x07064b50u
-#define LOCAL_BYTES     30
-#define CENTRAL_BYTES   46
-#define END_BYTES       22
-#define END64_BYTES     56
-#define LOCATOR64_BYTES 20
-#define EXTRA64_LOCAL   20 /* id, length, two sizes */
-#define EXTRA64_CENTRAL 28 /* and the offset */
 #define EXTRA64_ID      1
 #define VERSION_64      45
 #define METHOD_DEFLATE  8
@@ -74,32 +67,37 @@ static bool is_large(const struct zip_member *m)
     return m->sums.bytes >= FIELD_64 || m->sums.compressed >= FIELD_64 || m->offset >= FIELD_64;
 }
 
-/* What a local and a central head have alike, from the version needed on. */
-static void fill_common(const struct zip_member *m, uint8_t *out, uint16_t extra_bytes)
+/* Numbers of 2, 4 or 8 bytes each, as `widths` says with a digit for each. */
+static void put_numbers(struct zip_writer *z, const char *widths, const uint64_t *numbers)
 {
-    bool large = is_large(m);
-    store_u16(out, large ? VERSION_64 : 20);
-    store_u16(out + 2, FLAG_UTF8);
-    store_u16(out + 4, METHOD_DEFLATE);
-    store_u16(out + 6, 0);
-    store_u16(out + 8, DATE_1980);
-    store_u32(out + 10, m->sums.crc);
-    store_u32(out + 14, large ? FIELD_64 : (uint32_t)m->sums.compressed);
-    store_u32(out + 18, large ? FIELD_64 : (uint32_t)m->sums.bytes);
-    store_u16(out + 22, (uint16_t)strlen(m->name));
-    store_u16(out + 24, extra_bytes);
+    uint8_t bytes[8];
+    for (; *widths; widths++) {
+        store_u64(bytes, *numbers++);
+        put_data(z, bytes, (size_t)(*widths - '0'));
+    }
 }
 
-static void put_extra(struct zip_writer *z, const struct zip_member *m, uint16_t bytes)
+/* What stands before a member's data, or in the directory at the end. */
+static void put_head(struct zip_writer *z, const struct zip_member *m, bool is_central)
 {
-    uint8_t extra[EXTRA64_CENTRAL];
-    store_u16(extra, EXTRA64_ID);
-    store_u16(extra + 2, (uint16_t)(bytes - 4));
-    store_u64(extra + 4, m->sums.bytes);
-    store_u64(extra + 12, m->sums.compressed);
-    store_u64(extra + 20, m->offset);
-    if (bytes)
-        put_data(z, extra, bytes);
+    bool large = is_large(m);
+    uint64_t version = large ? VERSION_64 : 20, extra_bytes = is_central ? 28 : 20;
+    if (is_central)
+        put_numbers(z, "42", (uint64_t[]){CENTRAL_MAGIC, MADE_ON_UNIX | version});
+    else
+        put_numbers(z, "4", (uint64_t[]){LOCAL_MAGIC});
+    put_numbers(z, "2222244422",
+                (uint64_t[]){version, FLAG_UTF8, METHOD_DEFLATE, 0, DATE_1980, m->sums.crc,
+                             large ? FIELD_64 : m->sums.compressed,
+                             large ? FIELD_64 : m->sums.bytes, strlen(m->name),
+                             large ? extra_bytes : 0});
+    if (is_central)
+        put_numbers(z, "22244", (uint64_t[]){0, 0, 0, MODE_FILE, large ? FIELD_64 : m->offset});
+    put_data(z, m->name, strlen(m->name));
+    if (large)
+        put_numbers(z, is_central ? "22888" : "2288",
+                    (uint64_t[]){EXTRA64_ID, extra_bytes - 4, m->sums.bytes, m->sums.compressed,
+                                 m->offset});
 }
 
 static int copy_data(struct zip_writer *z)
@@ -116,7 +114,6 @@ static int copy_data(struct zip_writer *z)
 
 int zip_writer_end(struct zip_writer *z, struct output *member)
 {
-    uint8_t head[LOCAL_BYTES];
     struct zip_member *m = &z->members[z->count - 1];
     member->sums = &m->sums;
     int error = output_finish(member, 1);
@@ -124,12 +121,7 @@ int zip_writer_end(struct zip_writer *z, struct output *member)
         error = GPUPROF_SPOOL;
     m->offset = z->length;
     if (error == 0) {
-        uint16_t extra_bytes = is_large(m) ? EXTRA64_LOCAL : 0;
-        store_u32(head, LOCAL_MAGIC);
-        fill_common(m, head + 4, extra_bytes);
-        put_data(z, head, sizeof head);
-        put_data(z, m->name, strlen(m->name));
-        put_extra(z, m, extra_bytes);
+        put_head(z, m, false);
         error = copy_data(z);
     }
     int saved = errno;
@@ -139,54 +131,24 @@ int zip_writer_end(struct zip_writer *z, struct output *member)
     return error;
 }
 
-static void put_central(struct zip_writer *z, const struct zip_member *m)
+static uint64_t at_most(uint64_t number, uint64_t most)
 {
-    uint8_t head[CENTRAL_BYTES] = {0};
-    uint16_t extra_bytes = is_large(m) ? EXTRA64_CENTRAL : 0;
-    store_u32(head, CENTRAL_MAGIC);
-    store_u16(head + 4, MADE_ON_UNIX | (is_large(m) ? VERSION_64 : 20));
-    fill_common(m, head + 6, extra_bytes);
-    store_u32(head + 38, MODE_FILE);
-    store_u32(head + 42, is_large(m) ? FIELD_64 : (uint32_t)m->offset);
-    put_data(z, head, sizeof head);
-    put_data(z, m->name, strlen(m->name));
-    put_extra(z, m, extra_bytes);
-}
-
-static void put_end64(struct zip_writer *z, uint64_t begin, uint64_t bytes)
-{
-    uint8_t end[END64_BYTES] = {0};
-    uint8_t locator[LOCATOR64_BYTES] = {0};
-    uint64_t at = z->length;
-    store_u32(end, END64_MAGIC);
-    store_u64(end + 4, END64_BYTES - 12);
-    store_u16(end + 12, MADE_ON_UNIX | VERSION_64);
-    store_u16(end + 14, VERSION_64);
-    store_u64(end + 24, z->count);
-    store_u64(end + 32, z->count);
-    store_u64(end + 40, bytes);
-    store_u64(end + 48, begin);
-    put_data(z, end, sizeof end);
-    store_u32(locator, LOCATOR64_MAGIC);
-    store_u64(locator + 8, at);
-    store_u32(locator + 16, 1);
-    put_data(z, locator, sizeof locator);
+    return number < most ? number : most;
 }
 
 void zip_writer_finish(struct zip_writer *z)
 {
-    uint8_t end[END_BYTES] = {0};
-    uint64_t begin = z->length;
+    uint64_t begin = z->length, count = at_most(z->count, COUNT_64);
     for (uint32_t i = 0; i < z->count; i++)
-        put_central(z, &z->members[i]);
-    uint64_t bytes = z->length - begin;
-    bool large = begin >= FIELD_64 || bytes >= FIELD_64 || z->count >= COUNT_64;
-    if (large)
-        put_end64(z, begin, bytes);
-    store_u32(end, END_MAGIC);
-    store_u16(end + 8, z->count < COUNT_64 ? (uint16_t)z->count : COUNT_64);
-    store_u16(end + 10, z->count < COUNT_64 ? (uint16_t)z->count : COUNT_64);
-    store_u32(end + 12, bytes < FIELD_64 ? (uint32_t)bytes : FIELD_64);
-    store_u32(end + 16, begin < FIELD_64 ? (uint32_t)begin : FIELD_64);
-    put_data(z, end, sizeof end);
+        put_head(z, &z->members[i], true);
+    uint64_t end = z->length, bytes = end - begin;
+    if (begin >= FIELD_64 || bytes >= FIELD_64 || count == COUNT_64) {
+        put_numbers(z, "4822448888",
+                    (uint64_t[]){END64_MAGIC, 44, MADE_ON_UNIX | VERSION_64, VERSION_64, 0, 0,
+                                 z->count, z->count, bytes, begin});
+        put_numbers(z, "4484", (uint64_t[]){LOCATOR64_MAGIC, 0, end, 1});
+    }
+    put_numbers(z, "42222442",
+                (uint64_t[]){END_MAGIC, 0, 0, count, count, at_most(bytes, FIELD_64),
+                             at_most(begin, FIELD_64), 0});
 }

@@ -11,11 +11,13 @@
 #include <unistd.h>
 
 #include "base/array.h"
+#include "base/file_at.h"
 #include "base/message.h"
 #include "base/moment.h"
 #include "base/path_list.h"
 #include "error.h"
 #include "file/live_file.h"
+#include "output/new_file.h"
 #include "rank.h"
 #include "read/process.h"
 #include "read/process_title.h"
@@ -144,24 +146,21 @@ void ctl_process_look(struct ctl_process *p)
         p->has_ended = live_owner(&p->header) == LIVE_OWNER_ENDED;
 }
 
-static int write_file(const struct ctl_folder *f, const char *path, const struct control_text *text)
+static int write_file(const char *path, const struct control_text *text)
 {
-    char data[CONTROL_BYTES_MAX], *fresh = NULL;
+    struct new_file file;
+    char data[CONTROL_BYTES_MAX];
     size_t bytes = control_text_write(text, data);
-    if (asprintf(&fresh, "%s/" CONTROL_NAME ".XXXXXX", f->path) < 0)
-        return GPUPROF_NO_MEMORY;
-    int fd = mkostemp(fresh, O_CLOEXEC);
-    errno = fd < 0 ? errno : ENOSPC;
-    bool is_whole = fd >= 0 && write(fd, data, bytes) == (ssize_t)bytes && fsync(fd) == 0;
-    if (fd >= 0)
-        close(fd);
-    is_whole = is_whole && rename(fresh, path) == 0;
-    int number = errno;
-    if (fd >= 0 && !is_whole)
-        unlink(fresh);
-    free(fresh);
-    errno = number;
-    return is_whole ? 0 : GPUPROF_IO;
+    int error = new_file_open(&file, path, 0600);
+    int number = error < 0 ? 0 : file_write_next(file.fd, data, bytes);
+    if (error == 0 && number == 0)
+        return new_file_place(&file, true);
+    if (error == 0) {
+        new_file_drop(&file);
+        errno = number;
+        error = GPUPROF_IO;
+    }
+    return error;
 }
 
 int ctl_folder_tell(const struct ctl_folder *f, const struct control_command *commands,
@@ -183,7 +182,7 @@ int ctl_folder_tell(const struct ctl_folder *f, const struct control_command *co
             is_new = true;
         }
     if (is_new)
-        error = write_file(f, path, &text);
+        error = write_file(path, &text);
     free(path);
     return error;
 }

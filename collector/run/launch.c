@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "run/launch.h"
-
+/*
+ * The verb `run`: starts a program with libgpuprof.so preloaded, and tells what was recorded when
+ * it has ended.
+ */
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>

@@ -10,6 +10,9 @@
 #include "base/options.h"
 #include "settings.h"
 
+/* Where the data goes when nothing is said, as help names it. */
+#define DATA_FOLDER_PATTERN "gpuprof.PROGRAM.TIME"
+
 /*
  * Takes the option at argv[*at], which is left at its last word, into `values`, of SETTING_COUNT,
  * as a view. Of what is no setting, or has a wrong value, one line on stderr and EXIT_USAGE; `set`
