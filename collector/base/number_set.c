@@ -8,7 +8,7 @@
 #include "base/array.h"
 #include "error.h"
 
-#define SLOTS_FIRST 1024 /* power of two */
+#define SLOTS_FIRST 64 /* power of two */
 
 void number_set_release(struct number_set *s)
 {

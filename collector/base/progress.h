@@ -9,9 +9,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define PROGRESS_AFTER_NS   2000000000u /* what is done sooner says nothing */
-#define PROGRESS_EVERY_NS   200000000u
-#define PROGRESS_TEXT_BYTES 128
+#define PROGRESS_AFTER_NS 2000000000u /* what is done sooner says nothing */
+#define PROGRESS_EVERY_NS 200000000u
 
 struct progress {
     const char *verb;
@@ -30,8 +29,5 @@ void progress_add(struct progress *p, uint64_t bytes);
 
 /* Takes its line away: what follows on stderr has a line of its own. */
 void progress_clear(struct progress *p);
-
-/* "gpuprof: report: 25 % read, 12.0 MiB/s, 9 s left" after so long; returns `text`. */
-char *progress_text(const struct progress *p, uint64_t ns, char *text);
 
 #endif

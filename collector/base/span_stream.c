@@ -1,39 +1,28 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/span_stream.h"
 
-void byte_spool_init(struct byte_spool *b)
-{
-    spool_init(&b->chunks, sizeof(struct byte_chunk));
-}
-
-void byte_spool_release(struct byte_spool *b)
-{
-    spool_release(&b->chunks);
-}
-
-static int add_chunk(struct byte_spool *b, struct byte_stream *s)
+static int add_chunk(struct spool *b, struct byte_stream *s)
 {
     static const struct byte_chunk nothing;
-    int error = spool_append(&b->chunks, &nothing);
-    struct byte_chunk *last =
-        error == 0 && s->last ? spool_at(&b->chunks, s->last - 1, true, &error) : NULL;
+    int error = spool_append(b, &nothing);
+    struct byte_chunk *last = error == 0 && s->last ? spool_at(b, s->last - 1, true, &error) : NULL;
     if (error < 0)
         return error;
     if (last)
-        last->next = b->chunks.count;
-    s->last = b->chunks.count;
+        last->next = b->count;
+    s->last = b->count;
     s->first = s->first ? s->first : s->last;
     s->room = BYTE_CHUNK_BYTES;
     return 0;
 }
 
-int byte_stream_put(struct byte_spool *b, struct byte_stream *s, const uint8_t *data, size_t length)
+int byte_stream_put(struct spool *b, struct byte_stream *s, const uint8_t *data, size_t length)
 {
     int error = 0;
     while (length) {
         if (!s->room && (error = add_chunk(b, s)) < 0)
             return error;
-        struct byte_chunk *chunk = spool_at(&b->chunks, s->last - 1, true, &error);
+        struct byte_chunk *chunk = spool_at(b, s->last - 1, true, &error);
         if (!chunk)
             return error;
         size_t bytes = length < s->room ? length : s->room;
@@ -46,13 +35,12 @@ int byte_stream_put(struct byte_spool *b, struct byte_stream *s, const uint8_t *
     return 0;
 }
 
-int byte_stream_next(struct byte_spool *b, struct byte_place *p,
-                     uint8_t to[static BYTE_CHUNK_BYTES], size_t *length)
+int byte_stream_next(struct spool *b, struct byte_place *p, uint8_t to[static BYTE_CHUNK_BYTES],
+                     size_t *length)
 {
     int error = 0;
     *length = p->left < BYTE_CHUNK_BYTES ? p->left : BYTE_CHUNK_BYTES;
-    const struct byte_chunk *chunk =
-        *length ? spool_at(&b->chunks, p->chunk - 1, false, &error) : NULL;
+    const struct byte_chunk *chunk = *length ? spool_at(b, p->chunk - 1, false, &error) : NULL;
     if (!chunk)
         return error;
     memcpy(to, chunk->bytes, *length);
@@ -61,7 +49,7 @@ int byte_stream_next(struct byte_spool *b, struct byte_place *p,
     return 0;
 }
 
-void span_reader_init(struct span_reader *r, struct byte_spool *b, const struct span_stream *s)
+void span_reader_init(struct span_reader *r, struct spool *b, const struct span_stream *s)
 {
     *r = (struct span_reader){.left = s->count, .spool = b, .place = byte_stream_begin(&s->bytes)};
     r->at = r->end = r->buffer;

@@ -31,10 +31,6 @@ struct byte_chunk {
     uint8_t bytes[BYTE_CHUNK_BYTES];
 };
 
-struct byte_spool {
-    struct spool chunks;
-};
-
 struct byte_stream {
     uint64_t first, last; /* chunks + 1; 0: none */
     uint64_t length;
@@ -47,21 +43,16 @@ struct byte_place {
     uint64_t left;  /* bytes */
 };
 
-void byte_spool_init(struct byte_spool *b);
-void byte_spool_release(struct byte_spool *b);
-
 /* Adds to the end of a stream, which is all zero before. 0 or an error of the spool. */
-int byte_stream_put(struct byte_spool *b, struct byte_stream *s, const uint8_t *data,
-                    size_t length);
+int byte_stream_put(struct spool *b, struct byte_stream *s, const uint8_t *data, size_t length);
 
 /* The same of BYTE_FEW bytes at most, of a place with so many, if there is still room where the
  * stream grew last. Else nothing is done. */
-static inline bool byte_stream_put_few(struct byte_spool *b, struct byte_stream *s,
+static inline bool byte_stream_put_few(struct spool *b, struct byte_stream *s,
                                        const uint8_t data[static BYTE_FEW], size_t length)
 {
     int error = 0;
-    struct byte_chunk *chunk =
-        s->room >= BYTE_FEW ? spool_at(&b->chunks, s->last - 1, true, &error) : NULL;
+    struct byte_chunk *chunk = s->room >= BYTE_FEW ? spool_at(b, s->last - 1, true, &error) : NULL;
     if (!chunk)
         return false;
     memcpy(chunk->bytes + BYTE_CHUNK_BYTES - s->room, data, BYTE_FEW); /* what is behind is free */
@@ -76,8 +67,8 @@ static inline struct byte_place byte_stream_begin(const struct byte_stream *s)
 }
 
 /* The next bytes, *length of them, 0 at the end. 0 or an error of the spool. */
-int byte_stream_next(struct byte_spool *b, struct byte_place *p,
-                     uint8_t to[static BYTE_CHUNK_BYTES], size_t *length);
+int byte_stream_next(struct spool *b, struct byte_place *p, uint8_t to[static BYTE_CHUNK_BYTES],
+                     size_t *length);
 
 #define SPAN_NUMBERS_MAX 6
 #define SPAN_BYTES_MAX   (1 + (2 + SPAN_NUMBERS_MAX) * VARINT_BYTES_MAX)
@@ -104,7 +95,7 @@ struct span_reader {
     uint64_t left;
     bool has_failed; /* a view does not hold what it should */
     const uint8_t *at, *end;
-    struct byte_spool *spool; /* NULL: of a view */
+    struct spool *spool; /* NULL: of a view */
     struct byte_place place;
     uint8_t buffer[SPAN_BYTES_MAX + BYTE_CHUNK_BYTES];
 };
@@ -143,7 +134,7 @@ static inline size_t span_code(uint8_t bytes[static SPAN_BYTES_MAX], struct span
 }
 
 /* To the end of a stream, which is all zero before. 0 or an error of the spool. */
-static inline int span_put(struct byte_spool *b, struct span_stream *s, const struct span *span,
+static inline int span_put(struct spool *b, struct span_stream *s, const struct span *span,
                            struct span_kind kind)
 {
     uint8_t bytes[SPAN_BYTES_MAX];
@@ -155,7 +146,7 @@ static inline int span_put(struct byte_spool *b, struct span_stream *s, const st
 }
 
 /* From the begin on; the view has `length` bytes. */
-void span_reader_init(struct span_reader *r, struct byte_spool *b, const struct span_stream *s);
+void span_reader_init(struct span_reader *r, struct spool *b, const struct span_stream *s);
 void span_reader_init_view(struct span_reader *r, const uint8_t *data, size_t length,
                            uint64_t count);
 

@@ -39,8 +39,8 @@ int finding_gpu_init(struct finding_gpu *g, struct walk *walk, struct finding_su
     *g = (struct finding_gpu){.walk = walk, .sums = sums, .idle = idle, .is_alone = is_alone};
     work_places_init(&g->wheres, walk);
     spool_init(&g->late, sizeof(struct late_sum));
-    byte_spool_init(&g->exposed);
-    byte_spool_init(&g->settled);
+    spool_init(&g->exposed, sizeof(struct byte_chunk));
+    spool_init(&g->settled, sizeof(struct byte_chunk));
     g->waiting = calloc(GPU_WAITING_MAX, sizeof *g->waiting);
     int error = ARRAY_PUSH(g->names, g->name_count, NULL); /* for all that have none */
     return g->waiting ? error : GPUPROF_NO_MEMORY;
@@ -50,8 +50,8 @@ void finding_gpu_release(struct finding_gpu *g)
 {
     work_places_release(&g->wheres);
     spool_release(&g->late);
-    byte_spool_release(&g->exposed);
-    byte_spool_release(&g->settled);
+    spool_release(&g->exposed);
+    spool_release(&g->settled);
     free(g->waiting);
     free(g->devices);
     free(g->streams);

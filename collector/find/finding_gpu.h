@@ -101,8 +101,8 @@ struct finding_gpu {
     const struct idle *idle;   /* a view */
     struct work_places wheres;
     struct spool late;            /* struct late_sum */
-    struct byte_spool exposed;    /* until it is known what of it was a wait for another rank */
-    struct byte_spool settled;    /* the same of a part, if some of its places were told late */
+    struct spool exposed;         /* until it is known what of it was a wait for another rank */
+    struct spool settled;         /* the same of a part, if some of its places were told late */
     bool is_alone;                /* there is nobody to wait for */
     struct found_device *devices; /* owned, and so what follows */
     uint32_t device_count;
@@ -142,7 +142,7 @@ int finding_gpu_end(struct finding_gpu *g);
 int finding_gpu_settle(struct finding_gpu *g, struct idle *idle);
 
 /* Where that lies. */
-static inline struct byte_spool *finding_gpu_settled(struct finding_gpu *g)
+static inline struct spool *finding_gpu_settled(struct finding_gpu *g)
 {
     return g->wheres.late_count ? &g->settled : &g->exposed;
 }

@@ -40,7 +40,7 @@ void idle_ranks_init(struct idle_ranks *r)
                              .handles.count_max = IDLE_SEQUENCES_MAX,
                              .sizes.count_max = IDLE_SEQUENCES_MAX,
                              .numbers.count_max = IDLE_SEQUENCES_MAX};
-    byte_spool_init(&r->spool);
+    spool_init(&r->spool, sizeof(struct byte_chunk));
 }
 
 void idle_ranks_release(struct idle_ranks *r)
@@ -52,7 +52,7 @@ void idle_ranks_release(struct idle_ranks *r)
     key_map_release(&r->handles);
     key_map_release(&r->sizes);
     key_map_release(&r->numbers);
-    byte_spool_release(&r->spool);
+    spool_release(&r->spool);
 }
 
 /* Beyond the bound there is nothing to know. */
@@ -188,7 +188,7 @@ struct waiting {
 struct telling {
     struct idle_ranks *ranks;
     const struct rank_listener *listener;
-    struct byte_spool spool;
+    struct spool spool;
     struct waiting *waiting; /* owned, by sequence */
     uint32_t *firsts;        /* owned, by device: sequence + 1 */
     bool leaves_out;
@@ -683,11 +683,11 @@ int idle_ranks_tell(struct idle_ranks *r, const struct rank_device *devices, uin
                         .leaves_out = leaves_out,
                         .waiting = calloc(r->count + 1u, sizeof *t.waiting),
                         .firsts = calloc(device_count + 1u, sizeof *t.firsts)};
-    byte_spool_init(&t.spool);
+    spool_init(&t.spool, sizeof(struct byte_chunk));
     int error = t.waiting && t.firsts ? tell_meetings(&t, devices) : GPUPROF_NO_MEMORY;
     for (uint32_t i = 0; i < device_count && i < r->device_count && error == 0; i++)
         error = t.firsts[i] ? tell_device(&t, i) : 0;
-    byte_spool_release(&t.spool);
+    spool_release(&t.spool);
     free(t.waiting);
     free(t.firsts);
     return error;

@@ -91,7 +91,7 @@ struct idle_ranks {
     struct key_map handles;       /* (process, handle of NCCL's) -> communicator */
     struct key_map sizes;         /* communicator -> how many ranks it has */
     struct key_map numbers;       /* (device, communicator or name) -> place in list + 1 */
-    struct byte_spool spool;
+    struct spool spool;
     bool lacks_some; /* behind the last: of a communicator or name ranks are not there */
 };
 

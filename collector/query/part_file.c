@@ -174,7 +174,7 @@ void part_histogram(struct part *p, struct histogram *h, uint64_t *rows_left)
     } while (row && !p->is_written && !p->has_failed);
 }
 
-int part_put_spans(struct part *p, struct byte_spool *b, const struct span_stream *s)
+int part_put_spans(struct part *p, struct spool *b, const struct span_stream *s)
 {
     uint8_t chunk[BYTE_CHUNK_BYTES];
     struct byte_place place = byte_stream_begin(&s->bytes);

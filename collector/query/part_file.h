@@ -159,7 +159,7 @@ void part_histogram(struct part *p, struct histogram *h, uint64_t *rows_left);
 
 /* A stream of spans (span_stream.h); on reading, a view of its bytes. 0 or an error of the spool.
  */
-int part_put_spans(struct part *p, struct byte_spool *b, const struct span_stream *s);
+int part_put_spans(struct part *p, struct spool *b, const struct span_stream *s);
 void part_get_spans(struct part *p, const uint8_t **data, size_t *length, uint64_t *count);
 
 /* Writes what was put into it. */

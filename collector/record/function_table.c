@@ -10,10 +10,20 @@
 #include "crc32c.h"
 #include "error.h"
 
-static uint32_t text_hash(const char *text)
+static uint32_t function_hash(const void *item)
 {
+    const char *text = (*(const struct function *const *)item)->description;
     return crc32c(0, text, strlen(text)); /* one instruction for eight bytes */
 }
+
+static bool same_function(const void *a, const void *b)
+{
+    return strcmp((*(const struct function *const *)a)->description,
+                  (*(const struct function *const *)b)->description) == 0;
+}
+
+static const struct number_kind function_kind = {
+    .item_bytes = sizeof(struct function *), .hash = function_hash, .same = same_function};
 
 static void function_free(struct function *f)
 {
@@ -29,7 +39,7 @@ void function_table_release(struct function_table *t)
     for (uint32_t i = 0; i < t->count; i++)
         function_free(t->functions[i]);
     free(t->functions);
-    free(t->slots);
+    number_set_release(&t->numbers);
     for (uint32_t i = 0; i < t->list_count; i++)
         free(t->lists[i].functions);
     free(t->lists);
@@ -130,30 +140,6 @@ static int function_cut(struct function *f)
     return 0;
 }
 
-static int table_grow(struct function_table *t)
-{
-    uint32_t slot_count = t->slot_count ? 2 * t->slot_count : 1024;
-    uint32_t *slots = calloc(slot_count, sizeof *slots);
-    struct function **functions =
-        realloc(t->functions, slot_count / 2 * sizeof *functions); /* half full at most */
-    if (functions)
-        t->functions = functions;
-    if (!slots || !functions) {
-        free(slots);
-        return GPUPROF_NO_MEMORY;
-    }
-    for (uint32_t i = 0; i < t->count; i++) {
-        uint32_t at = text_hash(functions[i]->description) & (slot_count - 1);
-        while (slots[at])
-            at = (at + 1) & (slot_count - 1);
-        slots[at] = i + 1;
-    }
-    free(t->slots);
-    t->slots = slots;
-    t->slot_count = slot_count;
-    return 0;
-}
-
 static int function_make(const char *description, uint32_t index, struct function **made)
 {
     struct function *f = calloc(1, sizeof *f);
@@ -181,27 +167,26 @@ static const char others[] = "other_functions|?|?|";
 static int table_find(struct function_table *t, const char *description,
                       const struct function **found)
 {
-    if (t->count == t->slot_count / 2) {
-        int error = t->count < FUNCTIONS_MAX ? table_grow(t) : 0;
-        if (error < 0)
-            return error;
-    }
-    uint32_t at = text_hash(description) & (t->slot_count - 1);
-    for (; t->slots[at]; at = (at + 1) & (t->slot_count - 1)) {
-        struct function *f = t->functions[t->slots[at] - 1];
-        if (strcmp(f->description, description) == 0) {
-            *found = f;
-            return 0;
-        }
+    const struct function wanted = {.description = (char *)description}, *item = &wanted;
+    const uint32_t *number =
+        number_set_find(&t->numbers, &function_kind, t->functions, t->count, &item);
+    struct function *made = NULL;
+    if (!number)
+        return GPUPROF_NO_MEMORY;
+    if (*number) {
+        *found = t->functions[*number - 1];
+        return 0;
     }
     if (t->count >= FUNCTIONS_MAX - (strcmp(description, others) != 0))
         return GPUPROF_LIMIT;
-    int error = function_make(description, t->count, &t->functions[t->count]);
+    int error = function_make(description, t->count, &made);
     if (error < 0)
         return error;
-    *found = t->functions[t->count++];
-    t->slots[at] = t->count;
-    return 0;
+    *found = made;
+    if (NUMBER_ADD(&t->numbers, &function_kind, t->functions, t->count, FUNCTIONS_MAX, &made) > 0)
+        return 0;
+    function_free(made);
+    return GPUPROF_NO_MEMORY;
 }
 
 static uint32_t list_hash(const void *item)

@@ -119,8 +119,7 @@ static inline bool function_lacks_device(const struct function *f, unsigned kind
 struct function_table {
     struct function **functions; /* owned, by index */
     uint32_t count;
-    uint32_t *slots; /* hash: index + 1 */
-    uint32_t slot_count;
+    struct number_set numbers;
     struct code_list *lists; /* owned: what processes have in common */
     uint32_t list_count;
     struct number_set list_numbers;

@@ -11,11 +11,6 @@
 
 #define PRINTED_WHOLE_MAX 1e10 /* from there on all numbers have their digits and an exponent */
 
-void op_values_init(struct op_values *v, const struct record *r)
-{
-    *v = (struct op_values){.bytes = byte_reader(r->bytes, r->byte_count)};
-}
-
 static void take_tensor(struct op_values *v, struct op_value *out)
 {
     out->type = get_u8(&v->bytes);
@@ -68,7 +63,8 @@ int op_values_next(struct op_values *v, struct op_value *out)
     return 1;
 }
 
-const char *op_type_text(unsigned type)
+/* As PyTorch's own traces name the type ("float", "long int"); NULL: not known. */
+static const char *op_type_text(unsigned type)
 {
     static const char *const texts[] = {"unsigned char",
                                         "signed char",
@@ -278,11 +274,10 @@ static void print_value(const struct op_value *value, FILE *out)
 
 void op_values_print(const struct record *r, FILE *out)
 {
-    struct op_values v;
+    struct op_values v = {.bytes = byte_reader(r->bytes, r->byte_count)};
     struct op_value value;
     int result;
     bool is_first = true, was_listed = false;
-    op_values_init(&v, r);
     while ((result = op_values_next(&v, &value)) > 0) {
         fputs(is_first ? "" : ", ", out);
         print_value(&value, out);

@@ -57,13 +57,8 @@ struct op_values {
     uint32_t list_left; /* values of the list that it is in */
 };
 
-void op_values_init(struct op_values *v, const struct record *r);
-
 /* 1: one more, 0: that was all, or GPUPROF_DAMAGED. */
 int op_values_next(struct op_values *v, struct op_value *out);
-
-/* As PyTorch's own traces name the type ("float", "long int"); NULL: not known. */
-const char *op_type_text(unsigned type);
 
 /*
  * The sizes, the types or the numbers of the inputs in the bytes of an OP_INPUTS record as a JSON

@@ -10,47 +10,31 @@ void thread_table_release(struct thread_table *t)
     for (uint32_t i = 0; i < t->count; i++)
         free(t->threads[i]);
     free(t->threads);
-    free(t->slots);
+    number_set_release(&t->numbers);
     *t = (struct thread_table){0};
 }
 
-static uint32_t slot_of(const struct thread_table *t, uint32_t number)
+static uint32_t hash_of(const void *item)
 {
-    uint32_t at = (number * 0x9E3779B1u) & (t->slot_count - 1);
-    while (t->slots[at] && t->threads[t->slots[at] - 1]->number != number)
-        at = (at + 1) & (t->slot_count - 1);
-    return at;
+    return (*(const struct thread *const *)item)->number * 0x9E3779B1u;
 }
+
+static bool are_same(const void *a, const void *b)
+{
+    return (*(const struct thread *const *)a)->number == (*(const struct thread *const *)b)->number;
+}
+
+static const struct number_kind kind = {
+    .item_bytes = sizeof(struct thread *), .hash = hash_of, .same = are_same};
 
 struct thread *thread_find(struct thread_table *t, uint32_t number)
 {
     if (t->last && t->last->number == number)
         return t->last;
-    if (!t->count)
-        return NULL;
-    uint32_t at = slot_of(t, number);
-    if (!t->slots[at])
-        return NULL;
-    return t->last = t->threads[t->slots[at] - 1];
-}
-
-static int table_grow(struct thread_table *t)
-{
-    uint32_t capacity = t->capacity ? 2 * t->capacity : 16;
-    struct thread **threads = realloc(t->threads, capacity * sizeof(struct thread *));
-    if (!threads)
-        return -1;
-    t->threads = threads;
-    t->capacity = capacity;
-    uint32_t *slots = calloc(2 * (size_t)capacity, sizeof *slots);
-    if (!slots)
-        return -1;
-    free(t->slots);
-    t->slots = slots;
-    t->slot_count = 2 * capacity;
-    for (uint32_t i = 0; i < t->count; i++)
-        t->slots[slot_of(t, threads[i]->number)] = i + 1;
-    return 0;
+    const struct thread wanted = {.number = number}, *item = &wanted;
+    const uint32_t *place =
+        t->count ? number_set_find(&t->numbers, &kind, t->threads, t->count, &item) : NULL;
+    return place && *place ? t->last = t->threads[*place - 1] : NULL;
 }
 
 struct thread *thread_get(struct thread_table *t, uint32_t number)
@@ -58,15 +42,14 @@ struct thread *thread_get(struct thread_table *t, uint32_t number)
     struct thread *thread = thread_find(t, number);
     if (thread || t->count == THREADS_MAX)
         return thread;
-    if ((t->count == t->capacity || t->slot_count < 2 * t->capacity) && table_grow(t) < 0)
-        return NULL;
     thread = calloc(1, sizeof *thread);
     if (!thread)
         return NULL;
     thread->number = number;
-    t->slots[slot_of(t, number)] = t->count + 1;
-    t->threads[t->count++] = thread;
-    return t->last = thread;
+    if (NUMBER_ADD(&t->numbers, &kind, t->threads, t->count, THREADS_MAX, &thread) > 0)
+        return t->last = thread;
+    free(thread);
+    return NULL;
 }
 
 int thread_get_error(const struct thread_table *t)

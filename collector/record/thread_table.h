@@ -6,6 +6,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/number_set.h"
+
 #define THREADS_MAX           (1u << 22) /* of one process */
 #define THREAD_NAME_BYTES_MAX 63
 
@@ -27,9 +29,7 @@ struct thread {
 struct thread_table {
     struct thread **threads; /* owned, in the order of their first appearance */
     uint32_t count;
-    uint32_t capacity;
-    uint32_t *slots; /* hash: index in threads + 1 */
-    uint32_t slot_count;
+    struct number_set numbers;
     struct thread *last; /* of the last look-up */
 };
 

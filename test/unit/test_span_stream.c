@@ -40,19 +40,19 @@ static void side_by_side(void **context)
 {
     (void)context;
     for (unsigned slots = 1; slots <= SPOOL_SLOTS; slots += SPOOL_SLOTS - 1) {
-        struct byte_spool spool;
+        struct spool spool;
         struct span_stream streams[STREAMS] = {0};
         struct span_reader readers[STREAMS];
         struct span spans[STREAMS] = {0};
         uint64_t states[STREAMS] = {1, 2, 3}, order = 4;
-        byte_spool_init(&spool);
-        spool.chunks.usable = slots;
+        spool_init(&spool, sizeof(struct byte_chunk));
+        spool.usable = slots;
         for (unsigned i = 0; i < STREAMS * SPANS; i++) {
             unsigned of = random_of(&order) % STREAMS;
             change(&spans[of], of, &states[of]);
             assert_int_equal(span_put(&spool, &streams[of], &spans[of], kinds[of]), 0);
         }
-        assert_int_equal(spool.chunks.fd >= 0, slots == 1);
+        assert_int_equal(spool.fd >= 0, slots == 1);
         for (unsigned of = 0; of < STREAMS; of++) {
             span_reader_init(&readers[of], &spool, &streams[of]);
             spans[of] = (struct span){0};
@@ -72,7 +72,7 @@ static void side_by_side(void **context)
             change(&spans[of], of, &states[of]);
             assert_memory_equal(&readers[of].span, &spans[of], sizeof spans[of]);
         }
-        byte_spool_release(&spool);
+        spool_release(&spool);
     }
 }
 
