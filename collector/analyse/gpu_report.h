@@ -11,7 +11,6 @@
 #include <stdio.h>
 
 #include "analyse/gpu_stats.h"
-#include "base/options.h"
 #include "model/event_walk.h"
 #include "table/table.h"
 

@@ -5,7 +5,7 @@
 
 #include "analyse/memory_peaks.h"
 #include "analyse/range_rows.h"
-#include "base/options.h"
+#include "table/table.h"
 
 #define RECENT_KERNELS 256
 

@@ -18,7 +18,6 @@
 #define GPUPROF_COLLECTOR_OP_REPORT_H
 
 #include "analyse/op_none.h"
-#include "base/options.h"
 #include "flops/op_flops.h"
 #include "model/event_walk.h"
 #include "model/graph_origins.h"

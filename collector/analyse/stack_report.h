@@ -12,7 +12,6 @@
 
 #include <stdio.h>
 
-#include "base/options.h"
 #include "model/stack_costs.h"
 #include "table/table.h"
 

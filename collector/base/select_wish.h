@@ -34,7 +34,7 @@ struct select_moment {
     uint64_t ns;
 };
 
-/* What an event is, by a word for each (select_wish.c). */
+/* What an event is, by a word for each (select_options.c). */
 enum select_kind {
     SELECT_LAUNCH, /* calls, by what they do */
     SELECT_ALLOC,
@@ -89,14 +89,7 @@ static inline bool number_list_has(const struct number_list *l, uint64_t number)
     return !l->count;
 }
 
-/* The value, which must stay, of the option of that name, one of those that option_infos has with
- * OPTION_PLACE, OPTION_TIME, OPTION_EVENTS or OPTION_PROCESSES. EXIT_OK, or EXIT_USAGE after one
- * line. */
-enum exit_code select_wish_take(struct select_wish *w, const char *verb, const char *option,
-                                const char *value);
-
-/* Likewise the value of --cycle; `may_be_all`: the verb writes a file for each. */
-enum exit_code select_cycle_take(struct select_wish *w, const char *verb, bool may_be_all,
-                                 const char *value);
+/* The value of --kind, words with commas between. EXIT_OK, or EXIT_USAGE after one line. */
+enum exit_code select_kinds_take(struct select_wish *w, const char *verb, const char *text);
 
 #endif

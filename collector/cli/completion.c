@@ -7,12 +7,9 @@
 #include <string.h>
 
 #include "base/message.h"
-#include "cli/verbs.h"
-#include "export/export_writer.h"
+#include "base/options.h"
 #include "output/verb_output.h"
-#include "report/report_tables.h"
 #include "settings.h"
-#include "trace/trace_writer.h"
 
 #define WORDS_BYTES 1024
 
@@ -25,8 +22,8 @@ struct value {
     bool has_folders;
 };
 
-struct option {
-    struct option_info info;
+struct offer {
+    struct option info;
     bool is_list;              /* its value may be several words with commas between */
     char choices[WORDS_BYTES]; /* its value, where a table has what help only describes */
 };
@@ -68,54 +65,37 @@ static bool takes_verb(const struct verb *verb)
     return strstr(verb->operands, "VERB") != NULL;
 }
 
-/* All verbs, with those that the front command adds behind; NULL: there are no more. */
-static const struct verb *verb_at(size_t i)
+/* "a|b|c" of the words that a value may be, where help only describes them. */
+static void list_choices(struct offer *o)
 {
-    if (i < verb_count)
-        return &verbs[i];
-    return i < verb_count + front_verb_count ? &front_verbs[i - verb_count] : NULL;
-}
-
-/* "a|b|c" of what --format of a trace or --table may be; other options are as help has them. */
-static void list_choices(struct option *o)
-{
-    static const struct report nothing; /* of the tables the descriptions will do */
-    struct table tables[REPORT_TABLES_MAX];
-    unsigned count = o->info.bit == OPTION_TABLE ? report_tables(&nothing, tables) : 0;
+    const char *word;
     size_t length = 0;
-    for (unsigned i = 0; i < count; i++)
-        if (length < sizeof o->choices &&
-            (!i || strcmp(tables[i].info->name, tables[i - 1].info->name) != 0))
+    for (unsigned i = 0; o->info.word_at && (word = o->info.word_at(i)); i++)
+        if (length < sizeof o->choices)
             length += (size_t)snprintf(o->choices + length, sizeof o->choices - length, "%s%s",
-                                       length ? "|" : "", tables[i].info->name);
-    const struct file_format *const *formats = o->info.bit == OPTION_TRACE    ? trace_formats
-                                               : o->info.bit == OPTION_EXPORT ? export_formats
-                                                                              : NULL;
-    for (unsigned i = 0; formats && formats[i] && length < sizeof o->choices; i++)
-        length += (size_t)snprintf(o->choices + length, sizeof o->choices - length, "%s%s",
-                                   length ? "|" : "", formats[i]->name);
-    o->is_list = count > 0;
+                                       length ? "|" : "", word);
+    o->is_list = length && strchr(o->info.value, ',');
     if (length)
         o->info.value = o->choices;
 }
 
 /* The verb's options, and behind them its settings; false: there are no more. */
-static bool option_at(const struct verb *verb, size_t index, struct option *option)
+static bool offer_at(const struct verb *verb, unsigned index, struct offer *offer)
 {
-    for (const struct option_info *info = option_infos; info->bit; info++) {
-        if (!(verb->options & info->bit) || index--)
+    const struct option *option;
+    for (unsigned i = 0; (option = option_at(verb, i)); i++) {
+        if (!option->help || index--)
             continue;
-        *option = (struct option){.info = *info};
-        list_choices(option);
+        *offer = (struct offer){.info = *option};
+        list_choices(offer);
         return true;
     }
-    if (!(verb->options & OPTION_SETTINGS) || index >= SETTING_COUNT)
+    if (!(verb->takes & TAKES_PROGRAM) || index >= SETTING_COUNT)
         return false;
     const struct setting_info *s = &setting_infos[index];
-    *option =
-        (struct option){{.name = s->option, .value = *s->value ? s->value : NULL, .help = s->help},
-                        s->kind == SETTING_KIND_FLAGS,
-                        ""};
+    *offer = (struct offer){
+        .info = {.name = s->option, .value = *s->value ? s->value : NULL, .help = s->help},
+        .is_list = s->kind == SETTING_KIND_FLAGS};
     return true;
 }
 
@@ -213,7 +193,7 @@ static void bash_value(const struct value *v)
     printf("'%s%s%s'", files, *files && *v->words ? " " : "", v->words);
 }
 
-static void bash_option(const struct option_info *info, const char *between)
+static void bash_option(const struct option *info, const char *between)
 {
     if (info->letter)
         printf("-%c%s", info->letter, info->name ? between : "");
@@ -223,10 +203,10 @@ static void bash_option(const struct option_info *info, const char *between)
 
 static void bash_verb(const struct verb *verb)
 {
-    struct option o;
+    struct offer o;
     struct value operands = operands_of(verb);
     printf("    %s)\n        options='", verb->name);
-    for (size_t i = 0; option_at(verb, i, &o); i++) {
+    for (unsigned i = 0; offer_at(verb, i, &o); i++) {
         bash_option(&o.info, " ");
         putchar(' ');
     }
@@ -238,7 +218,7 @@ static void bash_verb(const struct verb *verb)
     else
         bash_value(&operands);
     printf("\n        case $2 in\n");
-    for (size_t i = 0; option_at(verb, i, &o); i++) {
+    for (unsigned i = 0; offer_at(verb, i, &o); i++) {
         if (!o.info.value)
             continue;
         struct value v = value_of(o.info.value);
@@ -254,14 +234,14 @@ static void bash_verb(const struct verb *verb)
     printf("        esac\n        ;;\n");
 }
 
-static void print_bash(void)
+static void print_bash(const struct verb *const *verbs)
 {
     printf("_gpuprof_verbs='");
-    for (size_t i = 0; verb_at(i); i++)
-        printf("%s%s", i ? " " : "", verb_at(i)->name);
+    for (size_t i = 0; verbs[i]; i++)
+        printf("%s%s", i ? " " : "", verbs[i]->name);
     printf("'\n\n%s", bash_head);
-    for (size_t i = 0; verb_at(i); i++)
-        bash_verb(verb_at(i));
+    for (size_t i = 0; verbs[i]; i++)
+        bash_verb(verbs[i]);
     fputs(bash_tail, stdout);
 }
 
@@ -283,7 +263,7 @@ static void zsh_value(const char *text, bool is_list)
         printf(":%s", v.has_files ? "_files" : v.has_folders ? "_files -/" : " ");
 }
 
-static void zsh_option(const struct option *o, char letter, const char *name)
+static void zsh_option(const struct offer *o, char letter, const char *name)
 {
     printf(" \\\n            '");
     if (o->info.letter && o->info.name) /* one of the two is enough */
@@ -302,10 +282,10 @@ static void zsh_option(const struct option *o, char letter, const char *name)
 
 static void zsh_verb(const struct verb *verb)
 {
-    struct option o;
+    struct offer o;
     struct value operands = operands_of(verb);
     printf("    %s)\n        _arguments -S", verb->name);
-    for (size_t i = 0; option_at(verb, i, &o); i++) {
+    for (unsigned i = 0; offer_at(verb, i, &o); i++) {
         if (o.info.letter)
             zsh_option(&o, o.info.letter, NULL);
         if (o.info.name)
@@ -322,14 +302,14 @@ static void zsh_verb(const struct verb *verb)
     printf("\n        ;;\n");
 }
 
-static void print_zsh(void)
+static void print_zsh(const struct verb *const *verbs)
 {
     printf("#compdef gpuprof\n"
            "# zsh completion of gpuprof; made by 'gpuprof completion zsh'.\n\n"
            "_gpuprof() {\n    local -a verbs\n    verbs=(\n");
-    for (size_t i = 0; verb_at(i); i++) {
-        printf("        '%s:", verb_at(i)->name);
-        put_quoted(verb_at(i)->help, ":\\", ZSH_QUOTE);
+    for (size_t i = 0; verbs[i]; i++) {
+        printf("        '%s:", verbs[i]->name);
+        put_quoted(verbs[i]->help, ":\\", ZSH_QUOTE);
         printf("'\n");
     }
     printf("    )\n"
@@ -340,8 +320,8 @@ static void print_zsh(void)
            "    shift words\n"
            "    ((CURRENT--))\n"
            "    case $words[1] in\n");
-    for (size_t i = 0; verb_at(i); i++)
-        zsh_verb(verb_at(i));
+    for (size_t i = 0; verbs[i]; i++)
+        zsh_verb(verbs[i]);
     printf("    esac\n}\n\n"
            "# Sourced, it is known from here on; found by compinit, it is called now.\n"
            "if [[ $funcstack[1] == _gpuprof ]]; then\n    _gpuprof \"$@\"\nelse\n"
@@ -352,12 +332,12 @@ static void print_zsh(void)
 
 static void fish_verb(const struct verb *verb)
 {
-    struct option o;
+    struct offer o;
     struct value operands = operands_of(verb);
     printf("complete -c gpuprof -f -n __fish_use_subcommand -a %s -d '", verb->name);
     put_quoted(verb->help, "\\", "\\'");
     printf("'\n");
-    for (size_t i = 0; option_at(verb, i, &o); i++) {
+    for (unsigned i = 0; offer_at(verb, i, &o); i++) {
         printf("complete -c gpuprof -n '__fish_seen_subcommand_from %s'", verb->name);
         if (o.info.letter)
             printf(" -s %c", o.info.letter);
@@ -384,30 +364,36 @@ static void fish_verb(const struct verb *verb)
         printf("%s\n", operands.has_files || operands.has_folders ? "-F" : "-f");
 }
 
-static void print_fish(void)
+static void print_fish(const struct verb *const *verbs)
 {
     printf("# fish completion of gpuprof; made by 'gpuprof completion fish'.\n"
            "set -l gpuprof_verbs");
-    for (size_t i = 0; verb_at(i); i++)
-        printf(" %s", verb_at(i)->name);
+    for (size_t i = 0; verbs[i]; i++)
+        printf(" %s", verbs[i]->name);
     printf("\ncomplete -c gpuprof -n __fish_use_subcommand -s h -l help -d 'print this help'\n"
            "complete -c gpuprof -n __fish_use_subcommand -l version -d 'print the version'\n");
-    for (size_t i = 0; verb_at(i); i++)
-        fish_verb(verb_at(i));
+    for (size_t i = 0; verbs[i]; i++)
+        fish_verb(verbs[i]);
 }
 
 /* --------------------------------------------------------------------------------------------- */
 
-enum exit_code completion_verb(const struct options *options)
+static enum exit_code run(const struct options *options)
 {
     static const struct {
         const char *name;
-        void (*print)(void);
+        void (*print)(const struct verb *const *verbs);
     } shells[] = {{"bash", print_bash}, {"zsh", print_zsh}, {"fish", print_fish}};
     for (size_t i = 0; options->path_count == 1 && i < sizeof shells / sizeof shells[0]; i++)
         if (strcmp(options->paths[0], shells[i].name) == 0) {
-            shells[i].print();
+            shells[i].print(options->verbs);
             return standard_output_end();
         }
     return usage_error("completion: name one shell: bash, zsh or fish");
 }
+
+VERB_IS(completion, run, NULL, VERB_NO_OWN, 0, "bash|zsh|fish",
+        "print what a shell needs to complete gpuprof's command lines",
+        {PART_EXAMPLE, "source <(gpuprof completion bash)", "without an installation"},
+        {PART_STATUS, "0", "it was printed"}, {PART_STATUS, "1", "input or output failed"},
+        {PART_STATUS, "2", "a wrong option, or nothing to read, or to show"});

@@ -1,28 +1,34 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* gpuprof-collector: finds the verb and runs it. */
 #include <signal.h>
-#include <stdbool.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "cli/verbs.h"
+#include "base/options.h"
+#include "cli/manual.h"
 #include "output/verb_output.h"
 
-static int run(const struct verb *verb, const char *command, int argc, char **argv)
+#define VERB(name) extern const struct verb name##_verb;
+#include "cli/verbs.def"
+#undef VERB
+
+static const struct verb *const verbs[] = {
+#define VERB(name) &name##_verb,
+#include "cli/verbs.def"
+#undef VERB
+    NULL};
+
+static enum exit_code run(const struct verb *verb, const char *command, int argc, char **argv)
 {
-    struct options options;
-    if (!verb->run) {
-        bool help = false;
-        int status = verb->start(command, argv, &help);
-        return help ? (int)verb_help(verb->name) : status;
-    }
-    if (standard_files_fill() < 0)
+    _Alignas(max_align_t) char own[OWN_BYTES_MAX];
+    struct options options = {.command = command, .verb = verb, .verbs = verbs};
+    if (!(verb->takes & TAKES_PROGRAM) && standard_files_fill() < 0)
         return EXIT_ENVIRONMENT;
-    enum exit_code code = options_parse(&options, argc, argv, verb->options);
+    enum exit_code code = options_parse(&options, own, argc, argv);
     if (code != EXIT_OK)
         return code;
-    options.command = command;
-    return options.help ? verb_help(verb->name) : verb->run(&options);
+    return options.help ? verb_help(verbs, verb->name) : verb->run(&options);
 }
 
 static void take_notice(int number)
@@ -58,9 +64,9 @@ int main(int argc, char **argv)
         return standard_output_end();
     }
     if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0)
-        return verb_help(NULL);
-    for (size_t i = 0; i < verb_count; i++)
-        if (strcmp(verbs[i].name, argv[1]) == 0)
-            return run(&verbs[i], command, argc - 1, argv + 1);
-    return verb_unknown("", argv[1]);
+        return verb_help(verbs, NULL);
+    for (const struct verb *const *verb = verbs; *verb; verb++)
+        if ((*verb)->run && strcmp((*verb)->name, argv[1]) == 0)
+            return (int)run(*verb, command, argc - 1, argv + 1);
+    return verb_unknown(verbs, "", argv[1]);
 }

@@ -11,11 +11,10 @@
 #include "base/nearest.h"
 #include "base/next_words.h"
 #include "base/path_list.h"
+#include "cli/manual.h"
 #include "cli/manual_parts.h"
-#include "cli/verbs.h"
 #include "output/verb_output.h"
 #include "report/report_tables.h"
-#include "run/setting_options.h"
 #include "settings.h"
 #include "stream.h"
 
@@ -23,6 +22,7 @@
 #define HELP_WIDTH       92
 #define SYNOPSIS_BYTES   1024
 #define TABLE_TEXT_BYTES 2048
+#define FOLDER_PATTERN   "gpuprof.PROGRAM.TIME" /* what run makes where nothing is said */
 #define UNITS_TEXT                                                                                 \
     "sizes have K, M, G or T (KB, KiB: the same, 1024 bytes), times ns, us, ms, s, min or h"
 
@@ -77,13 +77,13 @@ static void option_name(const struct setting_info *info, char *name, size_t name
 static void setting_text(int index, char *text, size_t text_bytes)
 {
     const struct setting_info *info = &setting_infos[index];
-    const char *default_value = index == SETTING_OUT ? DATA_FOLDER_PATTERN : info->default_value;
+    const char *default_value = index == SETTING_OUT ? FOLDER_PATTERN : info->default_value;
     snprintf(text, text_bytes, "%s (%s%s%s)", info->help, info->variable,
              *default_value ? "; default: " : "", default_value);
 }
 
 /* "-o, --output FILE". */
-static void option_words(const struct option_info *info, char *words, size_t words_bytes)
+static void option_words(const struct option *info, char *words, size_t words_bytes)
 {
     char letter[3] = {'-', info->letter, '\0'};
     snprintf(words, words_bytes, "%s%s%s%s%s%s", info->letter ? letter : "",
@@ -95,14 +95,14 @@ static void option_words(const struct option_info *info, char *words, size_t wor
 static void synopsis(const struct verb *verb, char *text, size_t text_bytes)
 {
     int length = 0;
+    const struct option *option;
     text[0] = '\0';
-    if (verb->options & OPTION_SETTINGS)
+    if (verb->takes & TAKES_PROGRAM)
         length = snprintf(text, text_bytes, "[OPTIONS] ");
-    for (const struct option_info *info = option_infos;
-         info->bit && !(verb->options & OPTION_SETTINGS); info++) {
-        struct option_info one = *info;
+    for (unsigned i = 0; !(verb->takes & TAKES_PROGRAM) && (option = option_at(verb, i)); i++) {
+        struct option one = *option;
         char words[64];
-        if (!(verb->options & info->bit) || info->bit == OPTION_HELP)
+        if (one.letter == 'h')
             continue;
         if (one.letter)
             one.name = NULL;
@@ -117,12 +117,20 @@ typedef void item_fn(const char *name, const char *text);
 
 static void each_option(const struct verb *verb, item_fn *item)
 {
-    for (const struct option_info *info = option_infos; info->bit; info++) {
+    const struct option *option;
+    for (unsigned i = 0; (option = option_at(verb, i)); i++) {
         char words[64];
-        option_words(info, words, sizeof words);
-        if (verb->options & info->bit)
-            item(words, info->help);
+        option_words(option, words, sizeof words);
+        if (option->help)
+            item(words, option->help);
     }
+}
+
+/* Does its help list the report's tables? */
+static bool has_tables(const struct verb *verb)
+{
+    const struct option *option = option_named(verb, "table");
+    return option && option->word_at;
 }
 
 static void each_setting(item_fn *item)
@@ -172,7 +180,7 @@ static void each_table(item_fn *item, bool is_whole)
     }
 }
 
-static void help_all(void)
+static void help_all(const struct verb *const *verbs)
 {
     char name[64];
     printf("usage: gpuprof VERB [OPTIONS] ...\n\n");
@@ -180,11 +188,11 @@ static void help_all(void)
     printf("\n  gpuprof run python train.py\n  gpuprof report DIR\n"
            "  gpuprof report -o page.html DIR\n  gpuprof view DIR\n"
            "  gpuprof merge DIR -o trace.json\n  gpuprof flame DIR -o flame.svg\n\nverbs:\n");
-    for (size_t i = 0; i < verb_count; i++)
-        print_row(verbs[i].name, verbs[i].help);
-    for (size_t i = 0; i < front_verb_count; i++) {
-        snprintf(name, sizeof name, "%s %s", front_verbs[i].name, front_verbs[i].operands);
-        print_row(name, front_verbs[i].help);
+    for (; *verbs; verbs++) {
+        const struct verb *verb = *verbs; /* of the front command's the operands, too */
+        snprintf(name, sizeof name, "%s%s%s", verb->name, verb->run ? "" : " ",
+                 verb->run ? "" : verb->operands);
+        print_row(name, verb->help);
     }
     print_row("--version", "print the version");
     printf("\n'gpuprof help VERB' prints a verb's options.\n");
@@ -200,28 +208,22 @@ static void help_one(const struct verb *verb)
     print_wrapped(verb->help, 0, 0);
     printf("\noptions:\n");
     each_option(verb, print_row);
-    if (verb->options & OPTION_TABLE) {
+    if (has_tables(verb)) {
         printf("\ntables:\n");
         each_table(print_row, false);
     }
-    if (verb->options & OPTION_SETTINGS) {
+    if (verb->takes & TAKES_PROGRAM) {
         printf("\nsettings, as an option or as an environment variable (an option wins;"
                "\n" UNITS_TEXT "):\n");
         each_setting(print_row);
     }
 }
 
-static const struct verb *find_verb(const char *name)
+static const struct verb *find_verb(const struct verb *const *verbs, const char *name)
 {
-    for (size_t i = 0; i < verb_count; i++) {
-        if (strcmp(verbs[i].name, name) == 0)
-            return &verbs[i];
-    }
-    for (size_t i = 0; i < front_verb_count; i++) {
-        if (strcmp(front_verbs[i].name, name) == 0)
-            return &front_verbs[i];
-    }
-    return NULL;
+    while (*verbs && strcmp((*verbs)->name, name) != 0)
+        verbs++;
+    return *verbs;
 }
 
 /* What others call what we do. */
@@ -263,26 +265,23 @@ static enum exit_code verb_left_out(const char *before, const char *name)
     return EXIT_USAGE;
 }
 
-enum exit_code verb_unknown(const char *before, const char *name)
+enum exit_code verb_unknown(const struct verb *const *verbs, const char *before, const char *name)
 {
     char text[NEAREST_TEXT_BYTES];
     const char *hint = hint_of(name);
     if (hint)
         return usage_error("%sunknown verb '%s' (did you mean %s?); try 'gpuprof help'", before,
                            name, hint);
-    for (size_t i = 0; i < front_verb_count; i++)
-        if (strcmp(front_verbs[i].name, name) == 0)
-            return usage_error("%s'%s' is a verb of the command gpuprof, which starts this one: "
-                               "gpuprof %s",
-                               before, name, name);
+    if (find_verb(verbs, name))
+        return usage_error("%s'%s' is a verb of the command gpuprof, which starts this one: "
+                           "gpuprof %s",
+                           before, name, name);
     if (is_recording(name))
         return verb_left_out(before, name);
     struct nearest nearest = nearest_to(name, strlen(name));
     nearest_offer(&nearest, "--version");
-    for (size_t i = 0; i < verb_count; i++)
-        nearest_offer(&nearest, verbs[i].name);
-    for (size_t i = 0; i < front_verb_count; i++)
-        nearest_offer(&nearest, front_verbs[i].name);
+    for (; *verbs; verbs++)
+        nearest_offer(&nearest, (*verbs)->name);
     return usage_error("%sunknown %s '%s'%s; try 'gpuprof help'", before,
                        name[0] == '-' ? "option" : "verb", name, nearest_text(&nearest, "", text));
 }
@@ -304,23 +303,23 @@ enum exit_code verb_missing(const char *command)
     return standard_output_end() == EXIT_OK ? EXIT_USAGE : EXIT_ENVIRONMENT;
 }
 
-enum exit_code verb_help(const char *name)
+enum exit_code verb_help(const struct verb *const *verbs, const char *name)
 {
-    const struct verb *verb = name ? find_verb(name) : NULL;
+    const struct verb *verb = name ? find_verb(verbs, name) : NULL;
     if (name && !verb)
-        return verb_unknown("help: ", name);
+        return verb_unknown(verbs, "help: ", name);
     if (verb)
         help_one(verb);
     else
-        help_all();
+        help_all(verbs);
     return standard_output_end();
 }
 
-enum exit_code help_verb(const struct options *options)
+static enum exit_code help(const struct options *options)
 {
     if (options->path_count > 1)
         return usage_error("help: too many arguments; try 'gpuprof help'");
-    return verb_help(options->path_count ? options->paths[0] : NULL);
+    return verb_help(options->verbs, options->paths[0]);
 }
 
 /* ---- troff ---------------------------------------------------------------------------------- */
@@ -348,23 +347,35 @@ static void roff_item(const char *name, const char *text)
     roff_text(text);
 }
 
-static bool names_verb(const char *list, const char *verb)
+/* Does the verb say this itself? */
+static bool has_own(const struct verb *verb, const struct manual_row *row)
 {
-    size_t length = strlen(verb);
-    for (; *list; list += strcspn(list, " "), list += *list == ' ')
-        if (strcspn(list, " ") == length && memcmp(list, verb, length) == 0)
-            return true;
-    return false;
+    const struct manual_row *own = verb->manual;
+    while (own->name && !(own->part == row->part && strcmp(own->name, row->name) == 0))
+        own++;
+    return own->name != NULL;
 }
 
 /* `heading` is the macro, with what follows it, of a part's title. */
-static void roff_parts(const char *verb, const char *heading)
+static void roff_parts(const struct verb *verb, const char *heading)
 {
     for (enum manual_part part = 0; part < PART_COUNT; part++) {
+        bool is_empty = true;
         printf("%s%s\n", heading, manual_part_titles[part]);
-        for (const struct manual_row *row = manual_rows; row->verbs; row++)
-            if (row->part == part && names_verb(row->verbs, verb))
+        for (const struct manual_row *row = verb->manual; row->name; row++)
+            if (row->part == part) {
                 roff_item(row->name, row->text);
+                is_empty = false;
+            }
+        for (const struct manual_rule *rule = manual_rules; rule->row.name; rule++)
+            if (rule->row.part == part && !has_own(verb, &rule->row) &&
+                (rule->option ? option_named(verb, rule->option) != NULL
+                              : (verb->takes & TAKES_RECORDINGS) != 0)) {
+                roff_item(rule->row.name, rule->row.text);
+                is_empty = false;
+            }
+        if (is_empty)
+            roff_item("none", "");
     }
 }
 
@@ -383,11 +394,11 @@ static void roff_verb(const struct verb *verb)
     printf("\"\n");
     roff_text(verb->help);
     each_option(verb, roff_item);
-    if (verb->options & OPTION_TABLE) {
+    if (has_tables(verb)) {
         printf(".PP\n.B Tables\n");
         each_table(roff_item, true);
     }
-    roff_parts(verb->name, ".PP\n.B ");
+    roff_parts(verb, ".PP\n.B ");
 }
 
 static void roff_settings(void)
@@ -515,27 +526,27 @@ static enum exit_code manual_of_verb(const struct verb *verb)
     roff_synopsis(verb);
     printf("\n.SH OPTIONS\n");
     each_option(verb, roff_item);
-    if (verb->options & OPTION_TABLE) {
+    if (has_tables(verb)) {
         printf(".SH TABLES\n");
         each_table(roff_item, true);
     }
-    if (verb->options & OPTION_SETTINGS)
+    if (verb->takes & TAKES_PROGRAM)
         roff_settings();
-    roff_parts(verb->name, ".SH ");
+    roff_parts(verb, ".SH ");
     printf(".SH \"SEE ALSO\"\n.BR gpuprof (1)\n");
     return standard_output_end();
 }
 
-enum exit_code manual_verb(const struct options *options)
+static enum exit_code manual(const struct options *options)
 {
     const char *of = options->path_count ? options->paths[0] : NULL;
-    const struct verb *verb = of ? find_verb(of) : NULL;
+    const struct verb *verb = of ? find_verb(options->verbs, of) : NULL;
     bool of_header = of && strcmp(of, "gpuprof.h") == 0;
     bool is_known = verb || of_header;
     if (options->path_count > is_known)
         return is_known ? usage_error("manual: unknown argument '%s'; try 'gpuprof help manual'",
                                       options->paths[1])
-                        : verb_unknown("manual: ", of);
+                        : verb_unknown(options->verbs, "manual: ", of);
     if (is_known)
         return verb ? manual_of_verb(verb) : manual_of_header();
     printf(".TH GPUPROF 1 \"\" \"gpuprof %s\" \"User Commands\"\n", GPUPROF_RELEASE);
@@ -546,15 +557,36 @@ enum exit_code manual_verb(const struct options *options)
            ".SH DESCRIPTION\n");
     roff_text(intro);
     printf(".SH VERBS\n");
-    for (size_t i = 0; i < verb_count; i++)
-        roff_verb(&verbs[i]);
-    for (size_t i = 0; i < front_verb_count; i++)
-        roff_verb(&front_verbs[i]);
+    for (const struct verb *const *each = options->verbs; *each; each++)
+        roff_verb(*each);
     roff_settings();
     roff_sections();
     printf(".SH \"SEE ALSO\"\n");
-    for (size_t i = 0; i < verb_count; i++)
-        printf(".BR gpuprof\\-%s (1),\n", verbs[i].name);
+    for (const struct verb *const *each = options->verbs; *each; each++)
+        if ((*each)->run)
+            printf(".BR gpuprof\\-%s (1),\n", (*each)->name);
     printf(".BR gpuprof.h (3)\n");
     return standard_output_end();
 }
+
+VERB_IS(manual, manual, NULL, VERB_NO_OWN, 0, "[VERB|gpuprof.h]",
+        "print the manual page, or that of a verb or the header",
+        {PART_EXAMPLE, "gpuprof manual | man -l -", "read this page"},
+        {PART_EXAMPLE, "gpuprof manual run | man -l -", "that of a verb, gpuprof-run(1)"},
+        {PART_EXAMPLE, "gpuprof manual gpuprof.h | man -l -", "that of gpuprof.h"},
+        {PART_STATUS, "0", "it was printed"}, {PART_STATUS, "1", "input or output failed"},
+        {PART_STATUS, "2", "a wrong option, or nothing to read, or to show"});
+
+VERB_IS(help, help, NULL, VERB_NO_OWN, 0, "[VERB]", "print what a verb does and its options",
+        {PART_EXAMPLE, "gpuprof help run", "the options of run"},
+        {PART_STATUS, "0", "it was printed"}, {PART_STATUS, "1", "input or output failed"},
+        {PART_STATUS, "2", "a wrong option, or nothing to read, or to show"});
+
+/* The front command (scripts/gpuprof) runs it. */
+VERB_IS(demo, NULL, NULL, VERB_NO_OWN, 0, "[DIR]",
+        "record a small program on the simulated CUDA, merge it and report",
+        {PART_EXAMPLE, "gpuprof demo", "without a GPU: its CUDA is a simulated one"},
+        {PART_FILE, "gpuprof.demo.TIME/", "the data folder, with trace.json in it"},
+        {PART_STATUS, "0", "it was recorded and reported"},
+        {PART_STATUS, "1", "input or output failed"},
+        {PART_STATUS, "2", "a wrong option, or nothing to read, or to show"});

@@ -6,19 +6,17 @@
 #ifndef GPUPROF_COLLECTOR_MANUAL_PARTS_H
 #define GPUPROF_COLLECTOR_MANUAL_PARTS_H
 
-/* In the order in which a verb's section has them. */
-enum manual_part { PART_EXAMPLE, PART_VARIABLE, PART_FILE, PART_STATUS, PART_COUNT };
+#include "base/options.h"
 
 extern const char *const manual_part_titles[PART_COUNT];
 
-struct manual_row {
-    const char *verbs; /* "merge report": with spaces between */
-    enum manual_part part;
-    const char *name;
-    const char *text;
+/* What many verbs say alike, of those that do not say it themselves. */
+struct manual_rule {
+    const char *option; /* verbs that have this option; NULL: that read recordings */
+    struct manual_row row;
 };
 
-extern const struct manual_row manual_rows[]; /* ended by a row without verbs */
+extern const struct manual_rule manual_rules[]; /* ended by a row without a name */
 
 struct manual_function {
     const char *prototype;

@@ -366,9 +366,9 @@ static enum exit_code list(const struct options *options, const char *path)
     return code;
 }
 
-enum exit_code baseline_verb(const struct options *options)
+static enum exit_code run(const struct options *options)
 {
-    const char *folder = options->folder ? options->folder : BASELINE_FOLDER;
+    const char *const *named = options->own, *folder = *named ? *named : BASELINE_FOLDER;
     const char *word = options->path_count ? options->paths[0] : "";
     if (strcmp(word, "save") == 0)
         return save(options, folder);
@@ -378,3 +378,25 @@ enum exit_code baseline_verb(const struct options *options)
         return remove_named(options, folder);
     return usage_error(VERB ": say what to do: save NAME DIR..., list or remove NAME");
 }
+
+static const struct option own_options[] = {
+    {OPTIONS_OF(read_options, READ_STEPS | READ_SYMBOLS)},
+    {OPTIONS_OF(baseline_folder, 0)},
+    {OPTIONS_OF(read_options, READ_KEEP_LIVE)},
+    {0},
+};
+
+VERB_IS(baseline, run, own_options, VERB_OWN(const char *, NULL), 0,
+        "save NAME DIR|FILE... | list | remove NAME",
+        "keep runs as a small file, for later ones to be compared with; list or remove such",
+        {PART_EXAMPLE, "gpuprof baseline save main run1 run2 run3 run4 run5",
+         "writes .gpuprof/baselines/main.json"},
+        {PART_EXAMPLE, "gpuprof baseline list", "what there is"},
+        {PART_EXAMPLE, "gpuprof baseline remove main", "forgets that one"},
+        {PART_VARIABLE, "GITHUB_SHA, CI_COMMIT_SHA, GIT_COMMIT",
+         "the commit that is kept with the runs"},
+        {PART_FILE, "DIR/*.gpuprof", "a recording each, specified in event-stream.md"},
+        {PART_STATUS, "0", "it was written, listed or removed"},
+        {PART_STATUS, "1", "input or output failed"},
+        {PART_STATUS, "2", "a wrong option, or nothing to read, or to show"},
+        {PART_STATUS, "3", "something is damaged, or, with --strict, anything at all was lost"});

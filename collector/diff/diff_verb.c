@@ -10,8 +10,11 @@
 #include "diff/run_operands.h"
 #include "error.h"
 #include "output/verb_output.h"
+#include "unit_word.h"
 
 #define VERB            "diff"
+#define GATE_MIN        0.001
+#define GATE_MAX        10.0
 #define NAME_WIDTH      60 /* of kernels on a terminal */
 #define EXIT_REGRESSION EXIT_ENVIRONMENT
 #define EXIT_UNSURE     EXIT_DAMAGED
@@ -23,13 +26,14 @@ static diff_print_fn *const printers[] = {
 /* As --format says, or else the file's name; DIFF_BY_NAME: there is none of that name. */
 static enum diff_format format_of(const struct options *options, const char *path)
 {
+    const struct diff_options *own = options->own;
     static const struct {
         const char *kind;
         enum diff_format format;
     } kinds[] = {{"", DIFF_TEXT},     {"txt", DIFF_TEXT},  {"xml", DIFF_JUNIT},
                  {"json", DIFF_JSON}, {"html", DIFF_HTML}, {"htm", DIFF_HTML}};
-    if (options->diff_format != DIFF_BY_NAME)
-        return options->diff_format;
+    if (own->format != DIFF_BY_NAME)
+        return own->format;
     for (unsigned i = 0; i < sizeof kinds / sizeof kinds[0]; i++)
         if (verb_output_is(path, kinds[i].kind))
             return kinds[i].format;
@@ -38,17 +42,18 @@ static enum diff_format format_of(const struct options *options, const char *pat
 
 static enum exit_code check(const struct options *options)
 {
+    const struct diff_options *own = options->own;
     if (options->against < 0)
         return usage_error(VERB ": name what the runs are compared with behind --against: gpuprof "
                                 "diff NEW... --against OLD...");
     if (!options->against || options->against == options->path_count)
         return usage_error(VERB ": name recordings or baselines both before and behind --against");
-    for (int i = 0; i < options->output_count; i++)
-        if (format_of(options, options->outputs[i]) == DIFF_BY_NAME)
+    for (int i = 0; i < own->output_count; i++)
+        if (format_of(options, own->outputs[i]) == DIFF_BY_NAME)
             return usage_error(VERB
                                ": %s: not a kind that can be written; name it .txt, .xml, .json "
                                "or .html, or say --format",
-                               options->outputs[i]);
+                               own->outputs[i]);
     return EXIT_OK;
 }
 
@@ -82,26 +87,26 @@ static enum exit_code result_code(const struct comparison *c, enum inconclusive_
 static enum exit_code compare(const struct run_set *sets, const struct options *options,
                               diff_print_fn *page)
 {
+    const struct diff_options *own = options->own;
     struct comparison *c = malloc(sizeof *c);
-    int error = c ? comparison_make(c, &sets[0], &sets[1], options->gate, options->force)
-                  : GPUPROF_NO_MEMORY;
+    int error =
+        c ? comparison_make(c, &sets[0], &sets[1], own->gate, own->force) : GPUPROF_NO_MEMORY;
     if (c)
-        c->fails_unsure = options->inconclusive == INCONCLUSIVE_FAILS;
+        c->fails_unsure = own->inconclusive == INCONCLUSIVE_FAILS;
     struct kernel_match kernels = {.count = 0};
     if (error == 0)
         error = kernel_match_make(&kernels, &sets[1].together, &sets[0].together);
     enum exit_code code = error < 0 ? EXIT_USAGE : EXIT_OK;
     say_error(VERB, error);
     bool is_told = false;
-    for (int i = 0; code == EXIT_OK && i < (options->output_count ? options->output_count : 1);
-         i++) {
-        const char *path = options->output_count ? options->outputs[i] : NULL;
+    for (int i = 0; code == EXIT_OK && i < (own->output_count ? own->output_count : 1); i++) {
+        const char *path = own->output_count ? own->outputs[i] : NULL;
         if (print(c, &kernels, options, path, page) != EXIT_OK)
             code = EXIT_USAGE; /* 1 is a regression */
         is_told |= format_of(options, path) == DIFF_TEXT && (!path || strcmp(path, "-") == 0);
     }
     if (code == EXIT_OK)
-        code = result_code(c, options->inconclusive);
+        code = result_code(c, own->inconclusive);
     char headline[HEADLINE_BYTES];
     if (code == EXIT_UNSURE && !is_told)
         message(VERB ": %s", diff_headline(c, headline));
@@ -110,10 +115,11 @@ static enum exit_code compare(const struct run_set *sets, const struct options *
     return code;
 }
 
-enum exit_code diff_verb(const struct options *options, diff_print_fn *page)
+enum exit_code diff_run(const struct options *options, diff_print_fn *page)
 {
+    const struct diff_options *own = options->own;
     const struct run_reading how = {
-        .folder = options->folder ? options->folder : BASELINE_FOLDER,
+        .folder = own->folder ? own->folder : BASELINE_FOLDER,
         .wish = {VERB, options->step_by, options->step_range, options->symbols},
         .keep_live = options->keep_live,
     };
@@ -144,3 +150,64 @@ enum exit_code diff_verb(const struct options *options, diff_print_fn *page)
     free(sets);
     return code;
 }
+
+static enum exit_code take_gate(const struct given *g)
+{
+    struct amount amount;
+    double *gate = g->at;
+    const char *end = amount_read(g->value, g->value + strlen(g->value), &amount);
+    if (!end || (*end && strcmp(end, "%") != 0))
+        return option_end(g, false, "is no percentage, such as 5%");
+    *gate = ((double)amount.whole + amount.billionths / 1e9) / 100;
+    return option_end(g, *gate >= GATE_MIN && *gate <= GATE_MAX, "is not between 0.1% and 1000%");
+}
+
+static enum exit_code take_file(const struct given *g)
+{
+    struct diff_options *own = g->at;
+    if (own->output_count == OUTPUTS_MAX)
+        return usage_error(VERB ": -o: at most %d files at a time", OUTPUTS_MAX);
+    own->outputs[own->output_count++] = g->value;
+    return output_check(g);
+}
+
+/* JUnit's as its file's name ends, too. */
+static enum exit_code take_format(const struct given *g)
+{
+    struct given in_ours = *g;
+    if (strcmp(g->value, "xml") == 0)
+        in_ours.value = "junit";
+    return option_choice(&in_ours);
+}
+
+const struct option baseline_folder[] = {
+    {0, "dir", "DIR", "the folder of baselines; default: .gpuprof/baselines", .take = option_text},
+    {0},
+};
+
+const struct option diff_options[] = {
+    {OPTIONS_OF(read_options, READ_STEPS | READ_SYMBOLS | READ_AGAINST)},
+    {0, "gate", "PERCENT",
+     "the smallest regression that is to be found; worse is what is worse by more than half of it, "
+     "surely; default: 5%",
+     OPTION_OWN(take_gate, struct diff_options, gate)},
+    {0, "inconclusive", "pass|fail",
+     "exit with 0 or 1 where nothing can be said, or the runs cannot be compared; default: with "
+     "3",
+     OPTION_OWN(option_choice, struct diff_options, inconclusive)},
+    {0, "force", NULL,
+     "compare runs of different GPUs, drivers, versions, or with losses, too, and say what "
+     "differs",
+     OPTION_FLAG(struct diff_options, force)},
+    {'o', "output", "FILE",
+     "write the comparison there; may be given several times, each file in the form that its name "
+     "has; default: standard output",
+     .take = take_file},
+    {0, "format", "text|junit|json|html",
+     "how it is written; default: as the name of the file ends: .xml (JUnit), .json or .html (a "
+     "page for a browser), or else text",
+     OPTION_OWN(take_format, struct diff_options, format)},
+    {OPTIONS_OF(baseline_folder, 0), .at = offsetof(struct diff_options, folder)},
+    {OPTIONS_OF(read_options, READ_KEEP_LIVE)},
+    {0},
+};

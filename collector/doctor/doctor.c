@@ -17,12 +17,6 @@
 #include "base/options.h"
 #include "doctor/checks.h"
 #include "output/verb_output.h"
-#include "run/setting_options.h"
-
-/* Those of run, too, although help names not all of them: its command line does with one word
- * changed. */
-#define DOCTOR_OPTIONS                                                                             \
-    (OPTION_JSON | OPTION_HELP | OPTION_SETTINGS | OPTION_OUT | OPTION_QUIET | OPTION_EXEC)
 
 static const char *const state_names[] = {"ok", "limited", "broken"};
 
@@ -54,10 +48,14 @@ static const struct check {
 
 #define CHECK_COUNT (sizeof checks / sizeof checks[0])
 
-struct doctor {
+/* What its options say beyond the settings that `gpuprof run` would be given. */
+struct doctor_options {
     bool json;
-    bool help;
-    const char *values[SETTING_COUNT]; /* as `gpuprof run` would be given them; NULL: not given */
+    bool is_ignored;
+    const char *ignored;
+};
+
+struct doctor {
     struct patient patient;
     struct check_result results[CHECK_COUNT];
     bool has_result[CHECK_COUNT];
@@ -113,34 +111,6 @@ bool aside_run(void (*work)(void *result, void *context), void *result, size_t b
 }
 
 /* ---- the verb ------------------------------------------------------------------------------- */
-
-static enum exit_code read_options(struct doctor *d, char **argv)
-{
-    int at = 1;
-    for (; argv[at] && argv[at][0] == '-'; at++) {
-        char *value;
-        if (strcmp(argv[at], "--") == 0) {
-            at++;
-            break;
-        }
-        const struct option_info *info = option_take(DOCTOR_OPTIONS, argv, &at, &value);
-        enum exit_code code = EXIT_OK;
-        switch (info ? info->bit : 0) {
-        case OPTION_HELP: d->help = true; break;
-        case OPTION_JSON: d->json = true; break;
-        case OPTION_QUIET:
-        case OPTION_EXEC: break;
-        case OPTION_OUT:
-            code = setting_option_set("doctor", d->values, SETTING_OUT, value ? value : "");
-            break;
-        default: code = setting_option_take("doctor", DOCTOR_OPTIONS, d->values, argv, &at); break;
-        }
-        if (code != EXIT_OK)
-            return code;
-    }
-    d->patient.argv = argv[at] ? argv + at : NULL;
-    return EXIT_OK;
-}
 
 /* As the library will take them: an option wins over the variable. */
 static void read_settings(struct patient *p, const char *const *values)
@@ -224,26 +194,53 @@ static void print_json(const struct doctor *d)
     printf("\n]}\n");
 }
 
-int doctor_verb(const char *command, char **argv, bool *help)
+static enum exit_code run(const struct options *options)
 {
-    (void)command;
+    const struct doctor_options *own = options->own;
+    if (standard_files_fill() < 0)
+        return EXIT_ENVIRONMENT;
     struct doctor *d = calloc(1, sizeof *d);
     if (!d) {
         message("doctor: out of memory");
         return EXIT_ENVIRONMENT;
     }
-    enum exit_code code = read_options(d, argv);
-    *help = d->help;
-    if (code == EXIT_OK && !d->help && standard_files_fill() < 0)
-        code = EXIT_ENVIRONMENT;
-    if (code == EXIT_OK && !d->help) {
-        gather(&d->patient, d->values);
-        examine(d);
-        (d->json ? print_json : print_text)(d);
-        code = standard_output_end();
-        if (code == EXIT_OK && d->worst == CHECK_BROKEN)
-            code = EXIT_UNFIT;
-    }
+    d->patient.argv = options->path_count ? options->paths : NULL;
+    gather(&d->patient, options->settings);
+    examine(d);
+    (own->json ? print_json : print_text)(d);
+    enum exit_code code = standard_output_end();
+    if (code == EXIT_OK && d->worst == CHECK_BROKEN)
+        code = EXIT_UNFIT;
     free(d);
     return code;
 }
+
+static const struct option own_options[] = {
+    {OPTIONS_OF(program_options, 0)},
+    {0, "json", NULL, "print JSON instead of lines", OPTION_FLAG(struct doctor_options, json)},
+    /* Those of run, too, although help does not name them: its command line does with one word
+     * changed. */
+    {0, "quiet", NULL, NULL, OPTION_FLAG(struct doctor_options, is_ignored)},
+    {0, "exec", NULL, NULL, OPTION_FLAG(struct doctor_options, is_ignored)},
+    {0, "on-cycle", "COMMAND", NULL, OPTION_TEXT(struct doctor_options, ignored)},
+    {0},
+};
+
+VERB_IS(doctor, run, own_options, VERB_OWN(struct doctor_options, 0), TAKES_PROGRAM,
+        "[[--] PROGRAM [ARGUMENTS]]",
+        "say what would be recorded here, of a program, and what not, and what to do about it",
+        {PART_EXAMPLE, "gpuprof doctor python train.py",
+         "what would be recorded of it on this machine; its main function does not run"},
+        {PART_VARIABLE, "GPUPROF_...", "the settings, as below; an option wins"},
+        {PART_VARIABLE, "PATH", "where the program is looked for"},
+        {PART_VARIABLE, "CUDA_HOME", "a toolkit, in which libcupti is looked for, too"},
+        {PART_VARIABLE,
+         "LD_LIBRARY_PATH, PYTHONPATH, NVIDIA_DRIVER_CAPABILITIES, NVIDIA_VISIBLE_DEVICES",
+         "looked at as the program and its container will"},
+        {PART_FILE, "/proc, /dev/shm, site-packages/torch/version.py",
+         "looked at; nothing is written"},
+        {PART_STATUS, "0", "nothing is broken"}, {PART_STATUS, "1", "input or output failed"},
+        {PART_STATUS, "2", "a wrong option, or nothing to read, or to show"},
+        {PART_STATUS, "4",
+         "something is broken: nothing, or nothing that matters, would be "
+         "recorded"});

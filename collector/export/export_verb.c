@@ -15,6 +15,7 @@
 #include "export/export_writer.h"
 #include "find/idle.h"
 #include "output/verb_output.h"
+#include "trace/merge_trace.h"
 #include "trace/trace_writer.h"
 
 #define VERB        "export"
@@ -85,11 +86,13 @@ static int write_with_tables(struct export *x, const struct consumer *consumer, 
 /* 0 or an error, which is said. */
 static int write_events(struct export *x, const struct options *options)
 {
+    const struct export_options *own = options->own;
     struct export_scope scope = {.options = options,
                                  .steps = x->has_steps ? &x->steps : NULL,
                                  .selection = x->is_cut ? &x->selection : NULL,
                                  .sums = x->format->wants_tables ? x->sums : NULL,
-                                 .idle = x->has_idle ? &x->idle : NULL};
+                                 .idle = x->has_idle ? &x->idle : NULL,
+                                 .weight = own->weight};
     unsigned work = recording_expects_gpu(&x->rec) ? 0 : WALK_WORK | WALK_LOSSES;
     struct consumer consumer = {
         .context = x, .needs = x->format->needs & ~work, .take = take, .end = end};
@@ -188,14 +191,15 @@ static void all_names(char *text)
 /* What can be said before anything is read. */
 static enum exit_code check(const struct export_format *format, const struct options *options)
 {
+    const struct export_options *own = options->own;
     char names[NAMES_BYTES];
     const char *path = options->output;
     bool is_stream = !path || strcmp(path, "-") == 0;
     struct stat status;
     all_names(names);
-    if (!format && options->trace_format)
+    if (!format && own->format)
         return usage_error(VERB ": --format: no format is named '%s'; the formats are: %s",
-                           options->trace_format, names);
+                           own->format, names);
     if (!format && path && is_stream)
         return usage_error(VERB ": -o -: standard output has no name that says the format; add "
                                 "one: --format=csv; the formats are: %s",
@@ -226,20 +230,25 @@ static enum exit_code check(const struct export_format *format, const struct opt
 /* Is it a trace that is asked for? merge makes these, as it does with more options. */
 static bool is_trace(const struct options *options)
 {
+    const struct export_options *own = options->own;
     const char *path = options->output;
-    if (options->trace_format)
-        return file_format_named(trace_formats, options->trace_format);
+    if (own->format)
+        return file_format_named(trace_formats, own->format);
     return path && !verb_output_is(path, "") && !file_format_of_file(export_formats, path) &&
            file_format_of_file(trace_formats, path);
 }
 
-enum exit_code export_verb(const struct options *options)
+static enum exit_code run(const struct options *options)
 {
-    if (is_trace(options))
-        return merge_verb(options);
-    const struct file_format *format =
-        options->trace_format ? file_format_named(export_formats, options->trace_format)
-                              : file_format_of_file(export_formats, options->output);
+    const struct export_options *own = options->own;
+    if (is_trace(options)) {
+        struct options of_merge = *options;
+        of_merge.own = &(const struct merge_options){.format = own->format};
+        return merge_verb.run(&of_merge);
+    }
+    const struct file_format *format = own->format
+                                           ? file_format_named(export_formats, own->format)
+                                           : file_format_of_file(export_formats, options->output);
     struct export x = {.format = (const struct export_format *)format};
     struct recording_options how = {
         .keep_live = options->keep_live, .processors = options->jobs, .select = &options->select};
@@ -261,3 +270,30 @@ enum exit_code export_verb(const struct options *options)
     recording_release(&x.rec);
     return code;
 }
+
+static const char *format_name(unsigned index)
+{
+    return export_formats[index] ? export_formats[index]->name : NULL;
+}
+
+static const struct option own_options[] = {
+    {'o', "output", "FILE", "write the export there", OPTION_OUTPUT},
+    {0, "format", "FORMAT",
+     "the format of the export, such as sqlite, pprof or csv (a wrong name gets a list of all "
+     "formats); default: as the name of the file ends",
+     OPTION_TEXT(struct export_options, format), .word_at = format_name},
+    {OPTIONS_OF(read_options, READ_JOBS | READ_PIECE | READ_CLOCK | READ_STEPS)},
+    {OPTIONS_OF(weight_options, 0), .at = offsetof(struct export_options, weight)},
+    {OPTIONS_OF(read_options, READ_SYMBOLS | READ_STRICT | READ_KEEP_LIVE)},
+    {0},
+};
+
+VERB_IS(export, run, own_options, VERB_OWN(struct export_options, 0), TAKES_RECORDINGS,
+        "DIR|FILE...",
+        "make a file of recordings that other programs read: SQLite, pprof, stacks, csv",
+        {PART_EXAMPLE, "gpuprof export data -o profile.sqlite",
+         "a database with the tables of nsys export, for sqlite3, pandas and scripts that query "
+         "those"},
+        {PART_EXAMPLE, "gpuprof export data --kind=kernel,launch -o kernels.sqlite",
+         "kernels and the calls that launched them"},
+        {PART_EXAMPLE, "gpuprof export data -o profile.pb.gz", "for go tool pprof"});

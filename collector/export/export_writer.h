@@ -7,6 +7,7 @@
 #define GPUPROF_COLLECTOR_EXPORT_WRITER_H
 
 #include "base/options.h"
+#include "flame/flame.h"
 #include "model/event_walk.h"
 #include "model/selection.h"
 #include "model/steps.h"
@@ -14,6 +15,14 @@
 
 struct export_writer;
 struct idle;
+
+/* What the options of `export` say beyond those of all verbs that read recordings. */
+struct export_options {
+    const char *format; /* its name; NULL: as the name of the file has it */
+    enum flame_weight weight;
+};
+
+extern const struct verb export_verb;
 
 /* What is exported. */
 struct export_scope {
@@ -23,6 +32,7 @@ struct export_scope {
     struct sums
         *sums; /* ANALYSES_COUNT, in order once `end` is called; NULL: the format wants none */
     struct idle *idle; /* named, once `end` is called; NULL: the format wants none, or no device */
+    enum flame_weight weight;
 };
 
 struct export_format {

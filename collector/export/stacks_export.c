@@ -332,7 +332,7 @@ static struct export_writer *create(struct output *out, struct walk *walk,
     *w = (struct export_writer){.out = out,
                                 .scope = scope,
                                 .span = {.begin_ns = UINT64_MAX},
-                                .flame = {.weight = scope->options->weight},
+                                .flame = {.weight = scope->weight},
                                 .write = write};
     if (stack_costs_init(&w->flame.costs, walk) < 0) {
         stack_costs_release(&w->flame.costs);
@@ -408,7 +408,7 @@ static struct export_writer *create_graph(struct output *out, struct walk *walk,
 {
     struct export_writer *w = create(out, walk, scope, write);
     if (w)
-        w->flame.costs.split_work = scope->options->weight == WEIGHT_GPU;
+        w->flame.costs.split_work = scope->weight == WEIGHT_GPU;
     return w;
 }
 

@@ -11,9 +11,16 @@
 #include "base/message.h"
 #include "base/nearest.h"
 #include "base/options.h"
+#include "export/export_writer.h"
 #include "output/verb_output.h"
 #include "report/report_tables.h"
 #include "report/report_verb.h"
+
+/* What its options say beyond those of all verbs that read recordings. */
+struct stats_options {
+    struct table_options table;
+    const char *reports; /* names with commas between; NULL: the first path is it */
+};
 
 #define TABLES_BYTES 1024
 #define NAMES_BYTES  1024
@@ -162,14 +169,16 @@ static enum exit_code find_tables(const char *list, char *tables, enum report_by
 /* A row an event, as csv or, if that is asked for, as JSON. */
 static enum exit_code export_trace(const struct stats_trace *t, const struct options *options)
 {
+    const struct stats_options *own = options->own;
+    struct export_options export = {.format = "csv"};
     struct options of_export = *options;
-    bool is_json = options->format == FORMAT_JSON ||
-                   (options->format == FORMAT_BY_NAME && verb_output_is(options->output, "json"));
-    if (options->sort || options->limit != ROWS_UNLIMITED)
+    bool is_json = own->table.format == FORMAT_JSON ||
+                   (own->table.format == FORMAT_BY_NAME && verb_output_is(options->output, "json"));
+    if (own->table.sort || own->table.limit != ROWS_UNLIMITED)
         return usage_error("stats: %s: its rows are written as they come: neither sorted nor "
                            "limited; --from and --to, or --step, make it shorter",
                            t->name);
-    if (options->format == FORMAT_TEXT)
+    if (own->table.format == FORMAT_TEXT)
         return usage_error("stats: %s has a row for each event, and is no table of text: -f csv or "
                            "-f json",
                            t->name);
@@ -177,20 +186,24 @@ static enum exit_code export_trace(const struct stats_trace *t, const struct opt
         return usage_error("stats: %s is of the kinds %s: say --kind to gpuprof export", t->name,
                            t->kinds);
     message("stats: %s: %s", t->name, t->note);
-    of_export.trace_format = is_json ? "jsonl" : "csv";
+    if (is_json)
+        export.format = "jsonl";
+    of_export.own = &export;
     of_export.output = options->output ? options->output : "-";
-    enum exit_code code = select_wish_take(&of_export.select, "stats", "kind", t->kinds);
-    return code == EXIT_OK ? export_verb(&of_export) : code;
+    enum exit_code code = select_kinds_take(&of_export.select, "stats", t->kinds);
+    return code == EXIT_OK ? export_verb.run(&of_export) : code;
 }
 
-enum exit_code stats_verb(const struct options *options)
+static enum exit_code run(const struct options *options)
 {
+    const struct stats_options *own = options->own;
+    struct report_options report = {.table = own->table};
     struct options of_report = *options;
-    const char *names = options->reports ? options->reports : options->paths[0];
+    const char *names = own->reports ? own->reports : options->paths[0];
     size_t length = strcspn(names, ":");
     const struct stats_trace *trace = trace_named(names, length);
     char tables[TABLES_BYTES];
-    bool is_folder = !options->reports && access(names, F_OK) == 0 && !trace &&
+    bool is_folder = !own->reports && access(names, F_OK) == 0 && !trace &&
                      !report_named(names, strcspn(names, ",:"));
     if (is_folder)
         return usage_error("stats: %s is no report: name one before the recordings, as "
@@ -198,20 +211,55 @@ enum exit_code stats_verb(const struct options *options)
                            names, names);
     enum exit_code code = trace
                               ? take_arguments(trace->name, names + length, strlen(names + length))
-                              : find_tables(names, tables, &of_report.by);
+                              : find_tables(names, tables, &report.by);
     if (code != EXIT_OK)
         return code;
-    if (!options->reports && options->path_count < 2)
+    if (!own->reports && options->path_count < 2)
         return usage_error("stats: name recordings behind the report, folders or files");
     if (verb_output_is(options->output, "html") || verb_output_is(options->output, "htm"))
         return usage_error("stats: %s: a page has all tables: gpuprof report makes one",
                            options->output);
-    of_report.tables = tables;
-    if (!options->reports) {
+    report.table.names = tables;
+    if (!own->reports) {
         of_report.paths++;
         of_report.path_count--;
     }
     if (trace)
         return export_trace(trace, &of_report);
-    return report_verb(&of_report, NULL);
+    of_report.own = &report;
+    return report_run(&of_report, NULL);
 }
+
+/* In nsys' words, too. */
+static enum exit_code take_format(const struct given *g)
+{
+    struct given in_ours = *g;
+    if (strcmp(g->value, "column") == 0 || strcmp(g->value, "table") == 0)
+        in_ours.value = "text";
+    return option_choice(&in_ours);
+}
+
+static const struct option own_options[] = {
+    {'o', "output", "FILE",
+     "write the tables there (compressed if the name ends in .gz; csv into a folder, DIR/, a file "
+     "for each); default: standard output",
+     OPTION_OUTPUT},
+    {'f', "format", "text|json|csv",
+     "how the tables are written (nsys' column and table are text); default: as the name of the "
+     "file ends: .json or .csv (DIR/: csv, too), or else text",
+     OPTION_OWN(take_format, struct stats_options, table.format)},
+    {'r', "report", "NAME[,NAME..]",
+     "the reports, as nsys stats has this option; then all words are recordings",
+     OPTION_OWN(option_once, struct stats_options, reports)},
+    {OPTIONS_OF(table_options, 0), .at = offsetof(struct stats_options, table)},
+    {OPTIONS_OF(read_options, READ_JOBS | READ_PIECE | READ_CLOCK | READ_STEPS | READ_SYMBOLS |
+                                  READ_STRICT | READ_KEEP_LIVE)},
+    {0},
+};
+
+VERB_IS(stats, run, own_options, VERB_OWN(struct stats_options, .table = TABLE_OPTIONS_USUAL),
+        TAKES_RECORDINGS, "REPORT[,REPORT..] DIR|FILE...",
+        "print the report's tables, or a row an event, by the names that nsys stats has for them",
+        {PART_EXAMPLE, "gpuprof stats cuda_gpu_kern_sum data", "the time of each kernel"},
+        {PART_EXAMPLE, "gpuprof stats cuda_api_sum,nvtx_sum --format=csv data",
+         "two tables for a script"});

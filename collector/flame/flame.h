@@ -10,6 +10,12 @@
 #include "model/stack_costs.h"
 #include "output/output.h"
 
+/* In the order of --format and --weight. */
+enum flame_format { FLAME_FOLDED, FLAME_SPEEDSCOPE, FLAME_SVG, FLAME_BY_NAME };
+enum flame_weight { WEIGHT_HOST, WEIGHT_GPU, WEIGHT_CALLS, WEIGHT_BYTES };
+
+extern const struct option weight_options[]; /* --weight, of an enum flame_weight */
+
 struct flame_node {
     uint64_t own;         /* without what is below */
     uint64_t total;       /* 0: not shown */

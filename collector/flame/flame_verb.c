@@ -13,6 +13,17 @@
 #include "model/selection.h"
 #include "output/verb_output.h"
 
+/* What its options say beyond those of all verbs that read recordings. */
+struct flame_options {
+    enum flame_format format; /* FLAME_BY_NAME: as the name of the file has it */
+    enum flame_weight weight;
+    bool threads;
+    bool is_mine; /* the user's own frames only (own_line.h) */
+    bool folds_unnamed;
+    bool merges_ranks;
+    bool is_shares;
+};
+
 static bool ends_with(const char *text, size_t length, const char *suffix)
 {
     size_t end = strlen(suffix);
@@ -38,10 +49,11 @@ static const char *name_of(const struct options *options, char *text, size_t byt
 /* As the options say, or else the file's name, which may say that it is compressed, too. */
 static enum flame_format format_of(const struct options *options)
 {
+    const struct flame_options *own = options->own;
     char text[PATH_MAX];
     const char *path = name_of(options, text, sizeof text);
-    if (options->flame_format != FLAME_BY_NAME || !path)
-        return options->flame_format != FLAME_BY_NAME ? options->flame_format : FLAME_FOLDED;
+    if (own->format != FLAME_BY_NAME || !path)
+        return own->format != FLAME_BY_NAME ? own->format : FLAME_FOLDED;
     size_t length = strlen(path);
     if (path != text)
         length = output_plain_length(path, length);
@@ -53,9 +65,10 @@ static enum flame_format format_of(const struct options *options)
 /* What is written would be another thing than its name says: that name, or NULL. */
 static const char *of_another_kind(const struct options *options, char *text, size_t bytes)
 {
+    const struct flame_options *own = options->own;
     static const char *const endings[] = {".html", ".htm", ".png", ".pdf", ".pb", ".perf"};
     const char *path = name_of(options, text, bytes);
-    if (options->flame_format != FLAME_BY_NAME || !path)
+    if (own->format != FLAME_BY_NAME || !path)
         return NULL;
     for (size_t i = 0; i < sizeof endings / sizeof endings[0]; i++)
         if (ends_with(path, strlen(path), endings[i]))
@@ -113,20 +126,21 @@ static enum exit_code add_run(const struct flame *f, struct flame_diff *compared
 static enum exit_code flame_recording(struct recording *rec, const struct options *options,
                                       struct flame_diff *compared, enum flame_side side)
 {
+    const struct flame_options *own = options->own;
     struct walk walk;
     struct selection selection;
     const struct selection_steps steps = {.by = options->step_by, .pattern = options->step_range};
-    struct flame f = {.weight = options->weight, .name = options->paths[0]};
+    struct flame f = {.weight = own->weight, .name = options->paths[0]};
     enum exit_code code = EXIT_ENVIRONMENT;
     int error = walk_init(&walk, rec);
     if (error == 0)
         error = stack_costs_init(&f.costs, &walk);
     f.costs.split_processes = true;
-    f.costs.split_threads = options->threads;
-    f.costs.merges_ranks = options->merges_ranks || compared; /* numbers of processes differ */
-    f.costs.only_own = options->is_mine;
-    f.costs.only_named = options->folds_unnamed;
-    f.costs.split_work = options->weight == WEIGHT_GPU;
+    f.costs.split_threads = own->threads;
+    f.costs.merges_ranks = own->merges_ranks || compared; /* numbers of processes differ */
+    f.costs.only_own = own->is_mine;
+    f.costs.only_named = own->folds_unnamed;
+    f.costs.split_work = own->weight == WEIGHT_GPU;
     enum exit_code found = selection_make(&selection, rec, NULL, &options->select, &steps, "flame");
     walk.filter = selection_filter(&selection, CALLS_UP_TO);
     if (error < 0)
@@ -184,11 +198,12 @@ static void name_sides(const struct options *options, char *text, size_t bytes)
 /* Each path is a run. A recording that is damaged is as it would be alone. */
 static enum exit_code compare(const struct options *options)
 {
+    const struct flame_options *own = options->own;
     struct flame_diff compared;
     char names[600];
     struct graph graph = {.options = options, .compared = &compared, .names = names};
     enum exit_code code = EXIT_OK, verdict = EXIT_OK;
-    flame_diff_init(&compared, options->weight, options->is_shares);
+    flame_diff_init(&compared, own->weight, own->is_shares);
     name_sides(options, names, sizeof names);
     for (int i = 0; code == EXIT_OK && i < options->path_count; i++) {
         enum flame_side side = i < options->against ? FLAME_NOW : FLAME_BEFORE;
@@ -207,7 +222,8 @@ static enum exit_code compare(const struct options *options)
 
 static enum exit_code check_sides(const struct options *options)
 {
-    if (options->against < 0 && options->is_shares)
+    const struct flame_options *own = options->own;
+    if (options->against < 0 && own->is_shares)
         return usage_error("flame: --shares is of two sides: name the other behind --against");
     if (options->against == 0 || options->against == options->path_count)
         return usage_error("flame: name recordings both before and behind --against");
@@ -216,10 +232,11 @@ static enum exit_code check_sides(const struct options *options)
     return EXIT_OK;
 }
 
-enum exit_code flame_verb(const struct options *options)
+static enum exit_code run(const struct options *options)
 {
+    const struct flame_options *own = options->own;
     uint64_t bytes = 0;
-    if (!options->output && isatty(STDOUT_FILENO) && options->flame_format > FLAME_FOLDED)
+    if (!options->output && isatty(STDOUT_FILENO) && own->format > FLAME_FOLDED)
         return usage_error("flame: the graph would go to the terminal; name a file: -o flame.svg "
                            "(or -o - if you mean it)");
     char text[PATH_MAX];
@@ -235,3 +252,47 @@ enum exit_code flame_verb(const struct options *options)
         return compare(options);
     return read_paths(options, options->paths, options->path_count, NULL, FLAME_NOW, &bytes);
 }
+
+const struct option weight_options[] = {
+    {0, "weight", "host|gpu|calls|bytes",
+     "what a frame's width means: the calls' time, the time of the work that they launched, "
+     "their number, or bytes allocated; default: host",
+     .take = option_choice},
+    {0},
+};
+
+static const struct option own_options[] = {
+    {OPTIONS_OF(read_options, READ_JOBS | READ_PIECE | READ_STEPS)},
+    {'o', "output", "FILE",
+     "write the graph there (compressed if the name ends in .gz); default: standard output",
+     OPTION_OUTPUT},
+    {0, "format", "folded|speedscope|svg",
+     "how the graph is written; default: as the name of the file ends: .svg, or .json for "
+     "speedscope, or else folded",
+     OPTION_OWN(option_choice, struct flame_options, format)},
+    {OPTIONS_OF(weight_options, 0), .at = offsetof(struct flame_options, weight)},
+    {0, "mine", NULL,
+     "show frames of your own code only: none of installed packages, of Python or of the system's "
+     "libraries",
+     OPTION_FLAG(struct flame_options, is_mine)},
+    {0, "fold-unnamed", NULL,
+     "leave out frames without a name: what they called stands at the frame that called them",
+     OPTION_FLAG(struct flame_options, folds_unnamed)},
+    {0, "merge-ranks", NULL, "lay the processes of one program over one another, as one",
+     OPTION_FLAG(struct flame_options, merges_ranks)},
+    {0, "threads", NULL, "show each thread of a process apart",
+     OPTION_FLAG(struct flame_options, threads)},
+    {OPTIONS_OF(read_options, READ_SYMBOLS | READ_AGAINST)},
+    {0, "shares", NULL,
+     "with --against: compare shares of the whole, and not what a run took; for runs of different "
+     "length",
+     OPTION_FLAG(struct flame_options, is_shares)},
+    {OPTIONS_OF(read_options, READ_STRICT | READ_KEEP_LIVE)},
+    {0},
+};
+
+VERB_IS(flame, run, own_options, VERB_OWN(struct flame_options, .format = FLAME_BY_NAME),
+        TAKES_RECORDINGS, "DIR|FILE...", "make a flame graph of the stacks that made the calls",
+        {PART_EXAMPLE, "gpuprof flame data -o flame.svg", "for a browser"},
+        {PART_EXAMPLE, "gpuprof flame data --weight=gpu -o flame.json",
+         "time of the GPU, for speedscope"});

@@ -12,7 +12,6 @@
 #define GPUPROF_COLLECTOR_MEMORY_REPORT_H
 
 #include "base/number_set.h"
-#include "base/options.h"
 #include "memory/ledger.h"
 #include "memory/memory_ranges.h"
 #include "model/steps.h"
@@ -32,6 +31,18 @@
 
 /* Tensors lie in blocks that are the device's: the two are never added up. */
 enum memory_where { MEMORY_OF_TENSORS, MEMORY_OF_DEVICE, MEMORY_OF_HOST, MEMORY_WHERES };
+
+/* What the owner of a block of memory is, in the order of --by; and at which moment. */
+enum memory_by {
+    MEMORY_BY_LINE,
+    MEMORY_BY_STACK,
+    MEMORY_BY_OPERATOR,
+    MEMORY_BY_FUNCTION,
+    MEMORY_BY_KIND,
+    MEMORY_BY_LIBRARY,
+    MEMORY_BY_BEST
+};
+enum memory_at { MEMORY_AT_PEAK, MEMORY_AT_END, MEMORY_AT_TIME };
 
 /* What an owner is. Of Python the innermost line of the user's own (own_line.h), or, where all are
  * of libraries, of these; a call without such lines has its operator's name, or its function's. */

@@ -1,16 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The verb `memory`: who holds the memory of devices, and of the host what is pinned. */
 #include <string.h>
-#include <unistd.h>
 
 #include "base/message.h"
-#include "base/options.h"
 #include "error.h"
 #include "memory/memory_print.h"
+#include "memory/memory_verb.h"
 #include "memory/snapshot.h"
 #include "model/selection.h"
 #include "output/verb_output.h"
-#include "table/text_width.h"
 
 #define SCREEN_ROWS 5 /* of a table, unless told more */
 
@@ -32,6 +30,7 @@ static enum exit_code write_out(struct memory_rows *rows, const struct memory_vi
 static enum exit_code memory_recording(struct recording *rec, const struct memory_view *view,
                                        const struct options *options, enum report_format format)
 {
+    const struct memory_options *own = options->own;
     struct memory_report report;
     struct memory_rows rows = {0};
     struct selection piece;
@@ -40,9 +39,8 @@ static enum exit_code memory_recording(struct recording *rec, const struct memor
     selection_release(&piece);
     if (code != EXIT_OK)
         return code;
-    struct memory_wish wish = {.by = options->memory_by,
-                               .at_seconds =
-                                   options->memory_at == MEMORY_AT_TIME ? options->at_seconds : -1,
+    struct memory_wish wish = {.by = own->by,
+                               .at_seconds = own->at_seconds,
                                .step_by = options->step_by,
                                .step_pattern = options->step_range,
                                .from_ns = from_ns,
@@ -54,7 +52,7 @@ static enum exit_code memory_recording(struct recording *rec, const struct memor
     if (code == EXIT_OK)
         code = memory_check_moment(&report);
     if (code == EXIT_OK &&
-        (error = memory_rows_make(&rows, &report, options->memory_at, options->symbols)) < 0) {
+        (error = memory_rows_make(&rows, &report, own->at, options->symbols)) < 0) {
         say_error("memory", error);
         code = EXIT_ENVIRONMENT;
     }
@@ -69,46 +67,40 @@ static enum exit_code memory_recording(struct recording *rec, const struct memor
 
 static bool is_snapshot(const struct options *options)
 {
-    return options->format == FORMAT_BY_NAME &&
+    const struct memory_options *own = options->own;
+    return own->table.format == FORMAT_BY_NAME &&
            (verb_output_is(options->output, "pickle") || verb_output_is(options->output, "pkl"));
 }
 
 /* What is said of tables says nothing of a snapshot. */
 static enum exit_code check_snapshot(const struct options *options)
 {
-    if (options->tables || options->sort || options->limit != ROWS_UNLIMITED || options->is_full ||
-        options->memory_by != MEMORY_BY_BEST)
+    const struct memory_options *own = options->own;
+    if (own->table.names || own->table.sort || own->table.limit != ROWS_UNLIMITED ||
+        own->table.is_full || own->by != MEMORY_BY_BEST)
         return usage_error("memory: %s: a snapshot has no tables: leave --table, --sort, --limit, "
                            "--full and --by out",
                            options->output);
     return EXIT_OK;
 }
 
-enum exit_code memory_verb(const struct options *options)
+enum exit_code memory_run(const struct options *options)
 {
+    const struct memory_options *own = options->own;
     struct recording rec;
     struct recording_options how = {
         .keep_live = options->keep_live, .processors = options->jobs, .select = &options->select};
-    enum report_format format = verb_output_format(options);
-    bool is_file = options->output && strcmp(options->output, "-") != 0;
-    struct memory_view view = {
-        .tables = options->tables,
-        .is_full = options->is_full,
-        .is_piece = options->select.is_given,
-        .how = {.sort = options->sort,
-                .limit = options->limit,
-                .rows = options->is_full || options->tables ? 0 : SCREEN_ROWS,
-                .width = options->is_full || is_file ? 0 : terminal_width(STDOUT_FILENO),
-                .is_named = options->tables != NULL,
-                .has_colour = options->colour == COLOUR_ALWAYS ||
-                              (options->colour == COLOUR_AUTO && !is_file &&
-                               terminal_has_colour(STDOUT_FILENO))}};
+    enum report_format format = verb_output_format(own->table.format, options->output);
+    struct memory_view view = {.tables = own->table.names,
+                               .is_full = own->table.is_full,
+                               .is_piece = options->select.is_given,
+                               .how = table_view_of(&own->table, options->output, SCREEN_ROWS)};
     bool has_tables = format != FORMAT_BY_NAME;
     if (!has_tables && !is_snapshot(options))
         return usage_error("memory: %s: not a kind that can be written; name it .txt, .csv, .json, "
                            ".html or .pickle, or say --format",
                            options->output);
-    if (view.is_piece && (!has_tables || !view.tables || options->memory_at == MEMORY_AT_TIME))
+    if (view.is_piece && (!has_tables || !view.tables || own->at == MEMORY_AT_TIME))
         return usage_error("memory: --from and --to need --table=places,owners,curve (or some of "
                            "these; without --at=TIME) or a page (-o page.html); --at=TIME alone "
                            "says who held the memory at a moment");
@@ -120,8 +112,50 @@ enum exit_code memory_verb(const struct options *options)
     rec.progress = progress_begin(&progress, "memory");
     progress.total = 2 * recording_bytes(&rec);
     if (code == EXIT_OK)
-        code = is_snapshot(options) ? snapshot_files(&rec, options)
+        code = is_snapshot(options) ? snapshot_files(&rec, options, own->at_seconds)
                                     : memory_recording(&rec, &view, options, format);
     recording_release(&rec);
     return code;
 }
+
+static enum exit_code take_at(const struct given *g)
+{
+    struct memory_options *own = g->at;
+    bool is_end = strcmp(g->value, "end") == 0;
+    own->at_seconds = -1;
+    own->at = is_end ? MEMORY_AT_END : MEMORY_AT_PEAK;
+    if (is_end || strcmp(g->value, "peak") == 0)
+        return EXIT_OK;
+    own->at = MEMORY_AT_TIME;
+    return option_end(g, seconds_parse(g->value, &own->at_seconds),
+                      "is neither peak nor end nor a number of seconds, or 500ms");
+}
+
+const struct option memory_options[] = {
+    {'o', "output", "FILE",
+     "write the tables there (compressed if the name ends in .gz; csv into a folder, DIR/, a file "
+     "for each); .html: the page of 'gpuprof report', which has a section of the memory, with "
+     "pictures; .pickle: a snapshot as PyTorch makes them, a file for each process; default: "
+     "standard output",
+     OPTION_OUTPUT},
+    {0, "format", "text|json|csv",
+     "how the tables are written; default: as the name of the file ends: .json or .csv (DIR/: csv, "
+     "too), or else text",
+     OPTION_OWN(option_choice, struct memory_options, table.format)},
+    {0, "by", "python-line|stack|operator|function|kind|library",
+     "who an owner is: the innermost line of Python, the stack, or the operator around the call "
+     "that got the memory; the function called; the kind of memory; the call of a library (cuBLAS, "
+     "NCCL ...) around it; default: the first of the first four that is recorded",
+     OPTION_OWN(option_choice, struct memory_options, by)},
+    {0, "at", "peak|end|SECONDS",
+     "show who held how much at that moment: each device's own peak, the end, or so many seconds "
+     "after the first event; with -o x.pickle, the snapshot of that moment; default: peak",
+     .take = take_at},
+    {0, "table", "NAME[,NAME..]",
+     "show these tables only, by their names in the JSON, such as leaks, kinds, steps or curve",
+     OPTION_OWN(option_once, struct memory_options, table.names)},
+    {OPTIONS_OF(table_options, 0), .at = offsetof(struct memory_options, table)},
+    {OPTIONS_OF(read_options, READ_JOBS | READ_TIME | READ_PROCESSES | READ_STEPS | READ_SYMBOLS |
+                                  READ_STRICT | READ_KEEP_LIVE)},
+    {0},
+};

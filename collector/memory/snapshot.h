@@ -12,6 +12,7 @@
 #ifndef GPUPROF_COLLECTOR_SNAPSHOT_H
 #define GPUPROF_COLLECTOR_SNAPSHOT_H
 
+#include "base/options.h"
 #include "base/spool.h"
 #include "memory/ledger_layout.h"
 #include "memory/memory_report.h"
@@ -77,6 +78,7 @@ int snapshot_write(struct snapshot *s, struct call_tree *tree, struct output *ou
 
 /* (snapshot_verb.c) A file for each process that got memory: `output`, or, of several, with rank_N
  * or pid_N in the name. */
-enum exit_code snapshot_files(struct recording *rec, const struct options *options);
+enum exit_code snapshot_files(struct recording *rec, const struct options *options,
+                              double at_seconds);
 
 #endif

@@ -72,13 +72,12 @@ static enum exit_code write_all(struct memory_report *m, struct call_tree *tree,
     return count ? code : EXIT_ENVIRONMENT;
 }
 
-enum exit_code snapshot_files(struct recording *rec, const struct options *options)
+enum exit_code snapshot_files(struct recording *rec, const struct options *options,
+                              double at_seconds)
 {
     struct memory_report m;
     struct call_tree tree;
-    struct memory_wish wish = {.by = MEMORY_BY_STACK,
-                               .at_seconds =
-                                   options->memory_at == MEMORY_AT_TIME ? options->at_seconds : -1};
+    struct memory_wish wish = {.by = MEMORY_BY_STACK, .at_seconds = at_seconds};
     enum exit_code code = EXIT_ENVIRONMENT;
     if (memory_report_learn(&m, rec, &wish) == 0) {
         for (uint32_t i = 0; i < rec->count; i++)

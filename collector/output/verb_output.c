@@ -103,18 +103,18 @@ bool verb_output_is(const char *path, const char *kind)
     return length - end == strlen(kind) && strncasecmp(name + end, kind, length - end) == 0;
 }
 
-enum report_format verb_output_format(const struct options *options)
+enum report_format verb_output_format(enum report_format asked, const char *path)
 {
-    if (options->format != FORMAT_BY_NAME)
-        return options->format;
-    if (verb_output_is(options->output, "json"))
+    if (asked != FORMAT_BY_NAME)
+        return asked;
+    if (verb_output_is(path, "json"))
         return FORMAT_JSON;
-    size_t length = options->output ? strlen(options->output) : 0;
-    if (verb_output_is(options->output, "csv") || (length && options->output[length - 1] == '/'))
+    size_t length = path ? strlen(path) : 0;
+    if (verb_output_is(path, "csv") || (length && path[length - 1] == '/'))
         return FORMAT_CSV;
-    if (verb_output_is(options->output, "html") || verb_output_is(options->output, "htm"))
+    if (verb_output_is(path, "html") || verb_output_is(path, "htm"))
         return FORMAT_HTML;
-    bool is_text = verb_output_is(options->output, "") || verb_output_is(options->output, "txt");
+    bool is_text = verb_output_is(path, "") || verb_output_is(path, "txt");
     return is_text ? FORMAT_TEXT : FORMAT_BY_NAME;
 }
 

@@ -5,7 +5,7 @@
 #ifndef GPUPROF_COLLECTOR_VERB_OUTPUT_H
 #define GPUPROF_COLLECTOR_VERB_OUTPUT_H
 
-#include "base/options.h"
+#include "base/exit_code.h"
 #include "output/output.h"
 
 /*
@@ -39,9 +39,13 @@ const struct file_format *file_format_of_file(const struct file_format *const *l
 #define FILE_FORMAT_NAMES_BYTES 200
 char *file_format_names(const struct file_format *const *list, char *text);
 
-/* That of tables: as the options say, or else the file's name (DIR/ is csv, which alone has a file
- * for each table); FORMAT_BY_NAME: there is none of that name. */
-enum report_format verb_output_format(const struct options *options);
+/* In the order of --format. Tables have no form of their own in HTML: a page is made of those for
+ * JSON. */
+enum report_format { FORMAT_TEXT, FORMAT_JSON, FORMAT_CSV, FORMAT_HTML, FORMAT_BY_NAME };
+
+/* That of tables: as was asked for, or else as the file's name says (DIR/ is csv, which alone has a
+ * file for each table); FORMAT_BY_NAME: there is none of that name. */
+enum report_format verb_output_format(enum report_format asked, const char *path);
 
 /* EXIT_OK, or another exit code: then it is not open. The second: of one of several files, in a
  * folder that the user has named. */

@@ -209,6 +209,8 @@ struct page_section {
 extern const struct page_section page_sections[], page_comparison_sections[];
 extern const char page_head[], page_style[], page_script[];
 
+extern const struct verb report_verb;
+
 /*
  * The page of a report that was made with steps (struct step_wish) and of which `v` is wanted.
  * Walks through the recording once more; the report's losses stay. 0, or an error after one line on

@@ -2,45 +2,86 @@
 /* The verbs `report`, `memory` and `diff`, which write a page, too. */
 
 #include "base/message.h"
-#include "base/options.h"
 #include "diff/diff_verb.h"
-#include "output/verb_output.h"
+#include "memory/memory_verb.h"
 #include "page/page.h"
 #include "report/report_verb.h"
 
-static bool is_named_page(const struct options *options)
+static bool is_page(const struct table_options *table, const char *output)
 {
-    return options->format == FORMAT_BY_NAME &&
-           (verb_output_is(options->output, "html") || verb_output_is(options->output, "htm"));
+    return table->format == FORMAT_HTML ||
+           (table->format == FORMAT_BY_NAME &&
+            (verb_output_is(output, "html") || verb_output_is(output, "htm")));
 }
 
 /* Its sections draw what many tables have, of all rows. */
-static bool wants_some(const struct options *options)
+static bool wants_some(const struct table_options *table)
 {
-    return options->tables || options->sort || options->limit != ROWS_UNLIMITED;
+    return table->names || table->sort || table->limit != ROWS_UNLIMITED;
 }
 
-enum exit_code page_verb(const struct options *options)
+static enum exit_code report(const struct options *options)
 {
-    if ((options->format == FORMAT_HTML || is_named_page(options)) && wants_some(options))
+    const struct report_options *own = options->own;
+    if (is_page(&own->table, options->output) && wants_some(&own->table))
         return usage_error("report: a page has all tables, which it sorts and filters: leave "
                            "--table, --sort and --limit out");
-    return report_verb(options, page_write);
+    return report_run(options, page_write);
 }
 
-enum exit_code memory_page_verb(const struct options *options)
+static enum exit_code memory(const struct options *options)
 {
-    if (!is_named_page(options))
-        return memory_verb(options);
-    if (wants_some(options) || options->is_full || options->memory_at != MEMORY_AT_PEAK ||
-        options->memory_by != MEMORY_BY_BEST)
+    const struct memory_options *own = options->own;
+    const struct report_options of_page = {.table = own->table};
+    struct options of_report = *options;
+    if (!is_page(&own->table, options->output))
+        return memory_run(options);
+    if (wants_some(&own->table) || own->table.is_full || own->at != MEMORY_AT_PEAK ||
+        own->by != MEMORY_BY_BEST)
         return usage_error("memory: %s: a page has all tables, which it sorts and filters: leave "
                            "--table, --sort, --limit, --full, --by and --at out",
                            options->output);
-    return page_verb(options);
+    of_report.own = &of_page;
+    return report_run(&of_report, page_write);
 }
 
-enum exit_code diff_page_verb(const struct options *options)
+static enum exit_code diff(const struct options *options)
 {
-    return diff_verb(options, page_write_comparison);
+    return diff_run(options, page_write_comparison);
 }
+
+VERB_IS(report, report, report_options,
+        VERB_OWN(struct report_options, .table = TABLE_OPTIONS_USUAL),
+        TAKES_RECORDINGS | TAKES_PARTS, "DIR|FILE...",
+        "say where the time went and what to change first, and print tables",
+        {PART_EXAMPLE, "gpuprof report data",
+         "a screen on where the time went, then the tables that tell most; --full: all tables"},
+        {PART_EXAMPLE, "gpuprof report data --table=cuda_gpu_kern_sum --sort=max --limit=10",
+         "the ten kernels of which one was the slowest"},
+        {PART_EXAMPLE, "gpuprof report data --by=python-line",
+         "which lines of Python made the slow calls"});
+
+VERB_IS(memory, memory, memory_options, VERB_OWN(struct memory_options, MEMORY_OPTIONS_USUAL),
+        TAKES_RECORDINGS, "DIR|FILE...", "say who held the memory of the devices, and what grows",
+        {PART_EXAMPLE, "gpuprof memory data --by=python-line",
+         "which lines of Python held the memory at the peak of each device"},
+        {PART_EXAMPLE, "gpuprof memory data -o memory.html",
+         "a page with pictures: memory over time, and who held it at the peak"},
+        {PART_EXAMPLE, "gpuprof memory data -o snapshot.pickle",
+         "a snapshot that pytorch.org/memory_viz opens"},
+        {PART_EXAMPLE, "gpuprof memory data --at=end --table=owners", "what nobody has released"});
+
+VERB_IS(diff, diff, diff_options, VERB_OWN(struct diff_options, DIFF_OPTIONS_USUAL),
+        TAKES_RECORDINGS, "NEW... --against OLD...",
+        "say whether runs (recordings, or baselines) became worse than others, and how surely",
+        {PART_EXAMPLE, "gpuprof diff new1 new2 new3 new4 new5 --against main",
+         "five runs against the baseline of that name: exit status 1 if they are worse by 5 %"},
+        {PART_EXAMPLE,
+         "gpuprof diff new? --against old? --gate=3% -o diff.txt -o diff.xml -o diff.json",
+         "against five recordings: for a comment, for what shows tests, and for a script"},
+        {PART_STATUS, "0",
+         "no regression shown, and one of the gate's size would have been; or --inconclusive=pass"},
+        {PART_STATUS, "1", "a regression"},
+        {PART_STATUS, "2", "a wrong option, nothing to read, or input or output failed"},
+        {PART_STATUS, "3",
+         "inconclusive: too few runs, too much noise; or not comparable: other machines, losses"});

@@ -443,9 +443,10 @@ static enum exit_code dump_recording(struct dump *d, const struct select_wish *w
     return chosen == EXIT_OK ? code : chosen;
 }
 
-enum exit_code dump_verb(const struct options *options)
+static enum exit_code run(const struct options *options)
 {
-    struct dump d = {.blocks_only = options->blocks};
+    const bool *blocks_only = options->own;
+    struct dump d = {.blocks_only = *blocks_only};
     struct recording_options how = {
         .keep_live = true, .no_index = true, .select = &options->select};
     enum exit_code code = recording_open(&d.rec, options->paths, options->path_count, &how);
@@ -463,3 +464,16 @@ enum exit_code dump_verb(const struct options *options)
     recording_release(&d.rec);
     return code;
 }
+
+static const struct option own_options[] = {
+    {OPTIONS_OF(read_options, READ_TIME | READ_PROCESSES | READ_EVENTS)},
+    {0, "blocks", NULL, "print the files' headers and blocks only, no events", .take = option_flag},
+    {OPTIONS_OF(read_options, READ_STRICT)},
+    {0},
+};
+
+VERB_IS(dump, run, own_options, VERB_OWN(bool, false), TAKES_RECORDINGS, "DIR|FILE...",
+        "print blocks and events of recordings as text",
+        {PART_EXAMPLE, "gpuprof dump data | grep error=", "each call that failed"},
+        {PART_EXAMPLE, "gpuprof dump data --to=0.1 --kind=call,work",
+         "the calls and the work of the first tenth of a second, as they were recorded"});

@@ -11,6 +11,7 @@
 #include "model/symbols.h"
 #include "output/verb_output.h"
 #include "report/part_report.h"
+#include "report/report_options.h"
 #include "report/report_tables.h"
 
 /* By which the launchers of jobs number their processes, the most telling first (rank.h). */
@@ -25,17 +26,37 @@ static const struct {
                  {"SLURM_PROCID", "SLURM_STEP_NUM_TASKS"}};
 
 /* What a part cannot have, and what is said when parts are shown. */
-#define CHOOSES                                                                                    \
-    (OPTION_BY | OPTION_MINE | OPTION_SOURCE | OPTION_GROUP | OPTION_STEP_BY | OPTION_STEP_RANGE | \
-     OPTION_SAMPLES | OPTION_SELECT | OPTION_PROCESSES | OPTION_WINDOW)
-#define SHOWS                                                                                      \
-    (OPTION_FORMAT | OPTION_TABLE | OPTION_SORT | OPTION_FULL | OPTION_LIMIT | OPTION_NO_GROUP)
+static const char *chosen_option(const struct options *all, const struct report_options *o)
+{
+    for (unsigned i = 0; i < SELECT_OPTIONS; i++)
+        if (all->select.said[i])
+            return select_option_name(i);
+    return o->by != BY_NAME             ? "by"
+           : o->is_mine                 ? "mine"
+           : o->source                  ? "source"
+           : o->groups == GROUPS_ALWAYS ? "group"
+           : all->step_range            ? "step-range"
+           : all->step_by               ? "step-by"
+           : o->step_samples > 0        ? "samples-per-step"
+                                        : NULL;
+}
 
-enum exit_code part_verb_check(const struct options *o, const struct report_view *view,
+static const char *shown_option(const struct report_options *o)
+{
+    return o->table.format != FORMAT_BY_NAME  ? "format"
+           : o->groups == GROUPS_NEVER        ? "no-group"
+           : o->table.names                   ? "table"
+           : o->table.sort                    ? "sort"
+           : o->table.limit != ROWS_UNLIMITED ? "limit"
+           : o->table.is_full                 ? "full"
+                                              : NULL;
+}
+
+enum exit_code part_verb_check(const struct options *all, const struct report_view *view,
                                enum report_format format)
 {
-    const char *chosen = option_given(o, o->by == BY_NAME ? CHOOSES & ~OPTION_BY : CHOOSES);
-    const char *shown = option_given(o, SHOWS);
+    const struct report_options *o = all->own;
+    const char *chosen = chosen_option(all, o), *shown = shown_option(o);
     if (o->is_partial && o->is_combined)
         return usage_error("report: --partial makes a part, --combine reads all of them: one of "
                            "them at a time");
@@ -49,12 +70,12 @@ enum exit_code part_verb_check(const struct options *o, const struct report_view
         return usage_error("report: --%s does not go with --partial, whose file has all tables: "
                            "say it with --combine",
                            shown);
-    if (o->is_partial && !o->output)
+    if (o->is_partial && !all->output)
         return usage_error("report: --partial: -o names the file of the part");
     if (o->is_partial)
-        return verb_output_is(o->output, "gz") || strstr(o->output, ".gz") ||
-                       strstr(o->output, ".zst")
-                   ? usage_error("report: %s: parts are not compressed", o->output)
+        return verb_output_is(all->output, "gz") || strstr(all->output, ".gz") ||
+                       strstr(all->output, ".zst")
+                   ? usage_error("report: %s: parts are not compressed", all->output)
                    : EXIT_OK;
     if (format == FORMAT_HTML)
         return usage_error("report: a page needs the recordings, not parts: --format=text, json or "
@@ -86,7 +107,8 @@ static bool is_share(const struct share *share)
 }
 
 /* Which share: as the user says it or else the launcher; *by is what said so, NULL: nobody. */
-static enum exit_code find_share(const struct options *o, struct share *share, const char **by)
+static enum exit_code find_share(const struct report_options *o, struct share *share,
+                                 const char **by)
 {
     const char *rest;
     unsigned half = 0; /* of the first launcher that does not say of how many, and 1 */
@@ -171,16 +193,17 @@ static enum exit_code make_part(struct recording *rec, const struct share *share
 
 enum exit_code part_verb(const struct options *options)
 {
+    const struct report_options *own = options->own;
     struct recording rec;
     struct share share;
     struct progress progress;
     const char *by;
     char *path = NULL;
-    enum exit_code code = find_share(options, &share, &by);
+    enum exit_code code = find_share(own, &share, &by);
     if (code != EXIT_OK)
         return code;
     /* A launcher starts the same words everywhere: there each part needs a name of its own. */
-    if (asprintf(&path, options->share || !by ? "%s" : "%s.%u", options->output, share.index) < 0)
+    if (asprintf(&path, own->share || !by ? "%s" : "%s.%u", options->output, share.index) < 0)
         return say_error("report", GPUPROF_NO_MEMORY);
     /* Others may look at a file at the same time: none is changed. */
     struct recording_options how = {

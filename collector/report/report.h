@@ -12,7 +12,6 @@
 #include "analyse/cost_report.h"
 #include "analyse/failures.h"
 #include "analyse/rank_report.h"
-#include "base/options.h"
 #include "find/hang.h"
 #include "memory/memory_signs.h"
 #include "model/event_walk.h"

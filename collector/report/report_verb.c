@@ -17,9 +17,10 @@
 #include "report/report.h"
 #include "report/report_tables.h"
 #include "report/shared_report.h"
-#include "table/text_width.h"
+#include "unit_word.h"
 
 #define SUMMARY_FUNCTIONS 4
+#define SAMPLES_MAX       1e15
 
 static int print_as(struct report *r, const struct report_view *view, enum report_format format,
                     FILE *text)
@@ -53,12 +54,13 @@ static enum exit_code report_print(struct report *r, const struct report_view *v
 static struct step_wish wish_of(const struct options *options, const struct report_view *view,
                                 enum report_format format)
 {
+    const struct report_options *own = options->own;
     return (struct step_wish){.is_wanted = format == FORMAT_HTML || options->step_by ||
-                                           options->step_range || options->step_samples > 0 ||
+                                           options->step_range || own->step_samples > 0 ||
                                            report_names(view, step_tables, STEP_TABLES),
                               .by = options->step_by,
                               .pattern = options->step_range,
-                              .samples = options->step_samples};
+                              .samples = own->step_samples};
 }
 
 /* Is a table that is asked for by its name not whole? */
@@ -115,8 +117,9 @@ static enum exit_code show_combination(struct combination *c, const struct optio
 
 static bool groups_of(const struct options *options, enum report_format format)
 {
+    const struct report_options *own = options->own;
     bool is_text = format == FORMAT_TEXT || format == FORMAT_HTML;
-    return options->groups == GROUPS_ALWAYS || (options->groups == GROUPS_IN_TEXT && is_text);
+    return own->groups == GROUPS_ALWAYS || (own->groups == GROUPS_IN_TEXT && is_text);
 }
 
 static enum exit_code combine(const struct options *options, const struct report_view *view,
@@ -136,30 +139,13 @@ static enum exit_code combine(const struct options *options, const struct report
     return code;
 }
 
-static struct report_view view_of(const struct options *options)
-{
-    bool is_file = options->output && strcmp(options->output, "-") != 0;
-    return (struct report_view){
-        options->by,
-        options->tables,
-        options->is_full,
-        {.sort = options->sort,
-         .limit = options->limit,
-         .rows = options->is_full || options->tables ? 0 : REPORT_ROWS,
-         .width = options->is_full || is_file ? 0 : terminal_width(STDOUT_FILENO),
-         .is_named = options->tables != NULL,
-         .has_colour =
-             options->colour == COLOUR_ALWAYS ||
-             (options->colour == COLOUR_AUTO && !is_file && terminal_has_colour(STDOUT_FILENO))},
-    };
-}
-
 /* Makes the report of what was selected, and prints it. */
 static enum exit_code show_report(struct recording *rec, struct selection *selection,
                                   const struct options *options, struct report_view *view,
                                   enum report_format format, struct step_wish *steps,
                                   const struct next_words *next, report_page_fn *page)
 {
+    const struct report_options *own = options->own;
     struct report report;
     steps->selection = options->select.is_given ? selection : NULL;
     /* A page has all that there is, and lines of Python go beside the other tables. */
@@ -167,9 +153,9 @@ static enum exit_code show_report(struct recording *rec, struct selection *selec
         view->by = BY_PYTHON_LINE;
     struct report_wish wish = {
         .by = view->by,
-        .is_mine = options->is_mine,
-        .source = options->source,
-        .is_sorted = options->sort != NULL,
+        .is_mine = own->is_mine,
+        .source = own->source,
+        .is_sorted = own->table.sort != NULL,
         .groups = groups_of(options, format),
         .leaves = steps->is_wanted ? 0 : report_leaves(view, format, rec),
         .symbols = options->symbols,
@@ -196,26 +182,50 @@ static enum exit_code show_report(struct recording *rec, struct selection *selec
     return code;
 }
 
-enum exit_code report_verb(const struct options *options, report_page_fn *page)
+static enum exit_code check_options(const struct options *options)
 {
+    const struct report_options *own = options->own;
+    if (own->is_mine && own->by != BY_NAME && own->by != BY_PYTHON_LINE)
+        return usage_error("report: --mine goes with --by=python-line");
+    if (own->source && (own->by != BY_NAME || own->is_mine))
+        return usage_error("report: --source is a table of its own: leave --by or --mine out");
+    if (options->path_count)
+        return EXIT_OK;
+    return own->is_combined
+               ? usage_error("report: --combine: no part named: name the files that --partial has "
+                             "made")
+               : usage_error("report: no folder or file named (. is this one); try 'gpuprof help "
+                             "report'");
+}
+
+enum exit_code report_run(const struct options *options, report_page_fn *page)
+{
+    const struct report_options *own = options->own;
     struct recording rec;
     struct recording_options how = {
         .keep_live = options->keep_live, .processors = options->jobs, .select = &options->select};
-    enum report_format format = verb_output_format(options);
-    struct report_view view = view_of(options);
-    if (format == FORMAT_BY_NAME && !options->is_partial) /* a part has any name */
+    enum report_format format = verb_output_format(own->table.format, options->output);
+    struct report_view view = {own->source    ? BY_SOURCE
+                               : own->is_mine ? BY_PYTHON_LINE
+                                              : own->by,
+                               own->table.names, own->table.is_full,
+                               table_view_of(&own->table, options->output, REPORT_ROWS)};
+    enum exit_code code = check_options(options);
+    if (code != EXIT_OK)
+        return code;
+    if (format == FORMAT_BY_NAME && !own->is_partial) /* a part has any name */
         return usage_error("report: %s: not a kind that can be written; name it .txt, .csv, "
                            ".json or .html, or say --format",
                            options->output);
-    enum exit_code code = report_view_check(&view, format);
-    if (code == EXIT_OK && (options->is_partial || options->is_combined || options->share)) {
+    code = report_view_check(&view, format);
+    if (code == EXIT_OK && (own->is_partial || own->is_combined || own->share)) {
         code = part_verb_check(options, &view, format);
         if (code != EXIT_OK)
             return code;
-        return options->is_partial ? part_verb(options) : combine(options, &view, format);
+        return own->is_partial ? part_verb(options) : combine(options, &view, format);
     }
-    if (code == EXIT_OK && options->source)
-        code = source_report_check(options->source);
+    if (code == EXIT_OK && own->source)
+        code = source_report_check(own->source);
     if (code != EXIT_OK)
         return code;
     struct step_wish steps = wish_of(options, &view, format);
@@ -292,3 +302,77 @@ enum exit_code report_summary(char **paths, int path_count, uint64_t walk_ns_max
     recording_release(&rec);
     return code;
 }
+
+static enum exit_code take_samples(const struct given *g)
+{
+    struct amount amount;
+    double *samples = g->at;
+    const char *end = amount_read(g->value, g->value + strlen(g->value), &amount);
+    *samples = end ? (double)amount.whole + amount.billionths / 1e9 : 0;
+    return option_end(g, end && !*end && *samples > 0 && *samples <= SAMPLES_MAX,
+                      "is not a number of samples");
+}
+
+static enum exit_code take_group(const struct given *g)
+{
+    *(enum report_groups *)g->at = g->option->name[0] == 'n' ? GROUPS_NEVER : GROUPS_ALWAYS;
+    return EXIT_OK;
+}
+
+const struct option report_options[] = {
+    {'o', "output", "FILE",
+     "write the tables there (compressed if the name ends in .gz; csv into a folder, DIR/, a file "
+     "for each); default: standard output",
+     OPTION_OUTPUT},
+    {0, "format", "text|json|csv|html",
+     "how the tables are written; default: as the name of the file ends: .json, .csv (DIR/: csv, "
+     "too) or .html (a page for a browser), or else text",
+     OPTION_OWN(option_choice, struct report_options, table.format)},
+    {0, "by", "name|grid|shape|range|stack|python-line|thread",
+     "a row of kernels is a name, or a name with its grid and block; a row of operators a name, "
+     "or a name with the sizes of its inputs (shape), the label or range around it (range), or the "
+     "operators around it (stack). stack, python-line and thread: a table of the calls' stacks, "
+     "of the lines of Python, or of the threads that made them, in place of the others (json, csv: "
+     "beside them)",
+     OPTION_OWN(option_choice, struct report_options, by)},
+    {0, "mine", NULL,
+     "the same as --by=python-line, but a call counts for its innermost line outside of installed "
+     "packages and Python's own library, and lines borrowed from a thread that waits are one row",
+     OPTION_FLAG(struct report_options, is_mine)},
+    {0, "source", "DIR",
+     "in place of the tables (in json and csv: beside them) the lines of the files below this "
+     "folder that made the calls, within their functions and beside what they cost",
+     OPTION_TEXT(struct report_options, source)},
+    {0, "no-group", NULL,
+     "each text of a range or label has a row of its own, also of those that differ in their "
+     "numbers alone (\"iteration 17\"); the default in json and csv",
+     OPTION_OWN(take_group, struct report_options, groups)},
+    {0, "group", NULL,
+     "more than 8 such texts have one row (\"iteration *\"), as in the text, in json and csv, too",
+     OPTION_OWN(take_group, struct report_options, groups)},
+    {0, "table", "NAME[,NAME..]",
+     "show these tables only, by their names below, which the JSON has, too (steps and phases are "
+     "made only if they are named or an option says what a step is, since they take more time)",
+     OPTION_OWN(option_once, struct report_options, table.names), .word_at = report_table_name},
+    {OPTIONS_OF(table_options, TABLE_ROWS), .at = offsetof(struct report_options, table)},
+    {0, "partial", NULL,
+     "one of several processes that make a report together: read a share of the files and write "
+     "what was found into the file that -o names, for --combine",
+     OPTION_FLAG(struct report_options, is_partial)},
+    {0, "share", "I/N",
+     "of --partial: which share, from 0 on, of how many; default: as torchrun, MPI or Slurm have "
+     "numbered this process (RANK, OMPI_COMM_WORLD_RANK, MV2_COMM_WORLD_RANK, PMI_RANK, "
+     "HOROVOD_RANK or SLURM_PROCID, and how many there are); then .I is added to the file's name",
+     OPTION_TEXT(struct report_options, share)},
+    {0, "combine", NULL,
+     "the files named are all parts of one report: print their tables, which are those that one "
+     "report of all recordings has",
+     OPTION_FLAG(struct report_options, is_combined)},
+    {OPTIONS_OF(table_options, TABLE_COLOUR), .at = offsetof(struct report_options, table)},
+    {OPTIONS_OF(read_options, READ_JOBS | READ_PIECE | READ_CLOCK | READ_STEPS)},
+    {0, "samples-per-step", "N",
+     "samples that a process works on in a step: the tables of steps have its throughput",
+     OPTION_OWN(take_samples, struct report_options, step_samples)},
+    {OPTIONS_OF(read_options, READ_SYMBOLS | READ_STRICT | READ_KEEP_LIVE)},
+    {0},
+};

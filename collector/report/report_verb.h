@@ -9,6 +9,9 @@
 #include "base/exit_code.h"
 #include "base/options.h"
 #include "report/report.h"
+#include "report/report_options.h"
+
+extern const struct option report_options[];
 
 /*
  * Writes about ten lines on the recordings in `paths` (folders, or files) to `out`: wall time,
@@ -20,6 +23,6 @@ enum exit_code report_summary(char **paths, int path_count, uint64_t walk_ns_max
                               const struct next_words *next, FILE *out);
 
 /* The verb `report`; `page`, which is of a layer above, writes it as HTML. */
-enum exit_code report_verb(const struct options *options, report_page_fn *page);
+enum exit_code report_run(const struct options *options, report_page_fn *page);
 
 #endif

@@ -11,6 +11,7 @@
 #include "find/finding_memory.h"
 #include "memory/memory_look.h"
 #include "report/part_verb.h"
+#include "report/report_options.h"
 #include "report/report_tables.h"
 
 #define PATH_BYTES 32
@@ -31,12 +32,13 @@ struct shared_report {
 static bool may_be_in_parts(const struct recording *rec, const struct options *o,
                             const struct report_view *view, enum report_format format)
 {
+    const struct report_options *own = o->own;
     static const struct report nothing;
     struct table tables[REPORT_TABLES_MAX];
     unsigned count = report_tables(&nothing, tables);
     const struct select_wish *s = &o->select;
-    if (view->by != BY_NAME || o->source || o->groups == GROUPS_ALWAYS || o->step_by ||
-        o->step_range || o->step_samples > 0 || s->is_given || s->jobs.count || s->ranks.count ||
+    if (view->by != BY_NAME || own->source || own->groups == GROUPS_ALWAYS || o->step_by ||
+        o->step_range || own->step_samples > 0 || s->is_given || s->jobs.count || s->ranks.count ||
         s->pids.count || rec->host_count > 1 || format == FORMAT_HTML)
         return false;
     for (unsigned i = 0; i < count; i++)

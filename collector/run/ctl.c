@@ -16,7 +16,6 @@
 
 #include "base/message.h"
 #include "base/moment.h"
-#include "base/options.h"
 #include "base/unit_text.h"
 #include "error.h"
 #include "output/verb_output.h"
@@ -26,6 +25,13 @@
 #define LOOK_US       50000 /* how often answers are looked for; they come once a second */
 #define NAMED_MAX     16    /* commands for one process; and processes that get a line each */
 #define SECONDS_USUAL 10.0
+
+/* What its options say. */
+struct ctl_words {
+    struct ctl_options which;
+    const char *at;      /* a moment, as it was said; NULL: at once */
+    const char *at_step; /* likewise, a step */
+};
 
 /* ---- what is asked for ------------------------------------------------------------------------
  */
@@ -64,10 +70,11 @@ static enum exit_code parse_time(const char *text, struct control_command *c)
 
 static enum exit_code parse_schedule(const struct options *o, struct control_command *c)
 {
+    const struct ctl_words *own = o->own;
     const char *text = o->path_count > 2 ? o->paths[2] : "";
-    if (o->at)
+    if (own->at)
         return usage_error("ctl: a schedule begins at a step: --at-step");
-    if (strcmp(text, "off") == 0 && o->at_step)
+    if (strcmp(text, "off") == 0 && own->at_step)
         return usage_error("ctl: 'schedule off' holds at once; it goes with no --at-step");
     if (strcmp(text, "off") == 0)
         return EXIT_OK;
@@ -79,8 +86,8 @@ static enum exit_code parse_schedule(const struct options *o, struct control_com
         return EXIT_OK;
     c->when = CONTROL_AT_STEP; /* these steps, by their numbers */
     c->at = 0;
-    return o->at_step ? usage_error("ctl: '%s' says its steps; it goes with no --at-step", text)
-                      : EXIT_OK;
+    return own->at_step ? usage_error("ctl: '%s' says its steps; it goes with no --at-step", text)
+                        : EXIT_OK;
 }
 
 /* The command that a word is; CONTROL_WATCH: none. */
@@ -97,6 +104,7 @@ static unsigned command_of(const char *word)
 static enum exit_code parse_command(const struct options *o, struct control_command *c,
                                     bool *is_ahead)
 {
+    const struct ctl_words *own = o->own;
     enum exit_code code = EXIT_OK;
     *c = (struct control_command){0};
     *is_ahead = false;
@@ -115,16 +123,16 @@ static enum exit_code parse_command(const struct options *o, struct control_comm
         return usage_error(c->what == CONTROL_SCHEDULE
                                ? "ctl: schedule needs one, such as 'wait=1,active=3' or 100-110"
                                : "ctl: one command at a time; try 'gpuprof help ctl'");
-    if (c->what == CONTROL_STATUS && (o->at || o->at_step))
+    if (c->what == CONTROL_STATUS && (own->at || own->at_step))
         return usage_error("ctl: status is of now; --at and --at-step go with the others");
-    if (o->at && o->at_step)
+    if (own->at && own->at_step)
         return usage_error("ctl: --at and --at-step exclude each other");
     if (c->what == CONTROL_SCHEDULE)
         code = parse_schedule(o, c);
-    if (code == EXIT_OK && o->at)
-        code = parse_time(o->at, c);
-    if (code == EXIT_OK && o->at_step)
-        code = parse_step(o->at_step, c, is_ahead);
+    if (code == EXIT_OK && own->at)
+        code = parse_time(own->at, c);
+    if (code == EXIT_OK && own->at_step)
+        code = parse_step(own->at_step, c, is_ahead);
     return code;
 }
 
@@ -133,7 +141,7 @@ static enum exit_code parse_command(const struct options *o, struct control_comm
 
 struct ctl {
     struct ctl_folder folder;
-    const struct options *options;
+    struct ctl_options which;
     struct control_command asked; /* of all or each of whom it is */
     struct control_command commands[NAMED_MAX];
     size_t command_count;
@@ -141,14 +149,13 @@ struct ctl {
 
 static bool is_meant(const struct ctl *c, const struct ctl_process *p)
 {
-    return !p->has_ended && (!c->options->pid || p->header.pid == c->options->pid) &&
-           (c->options->rank == RANK_NONE || p->rank == c->options->rank);
+    return !p->has_ended && ctl_process_is_named(p, &c->which);
 }
 
 /* One for all, or one for each of those that were named. */
 static enum exit_code make_commands(struct ctl *c)
 {
-    bool is_for_all = !c->options->pid && c->options->rank == RANK_NONE;
+    bool is_for_all = !c->which.pid && c->which.rank == RANK_NONE;
     size_t meant = 0;
     c->command_count = 0;
     for (size_t i = 0; i < c->folder.count; i++) {
@@ -197,7 +204,7 @@ static bool look_at_all(struct ctl *c)
 
 static int wait_for_all(struct ctl *c)
 {
-    double seconds = c->options->timeout < 0 ? SECONDS_USUAL : c->options->timeout;
+    double seconds = c->which.timeout < 0 ? SECONDS_USUAL : c->which.timeout;
     double end = monotonic_seconds() + seconds, next = 0;
     for (;;) {
         if (monotonic_seconds() >= next) {
@@ -239,17 +246,15 @@ static enum exit_code ask_status(struct ctl *c)
  */
 static enum exit_code find_ranks(struct ctl *c)
 {
-    const struct options *options = c->options;
-    struct options all = *options;
+    const uint64_t rank = c->which.rank;
     bool is_known = true;
     for (size_t i = 0; i < c->folder.count; i++)
         is_known &= c->folder.processes[i].has_ended || c->folder.processes[i].rank != RANK_NONE;
-    if (options->rank == RANK_NONE || is_known)
+    if (rank == RANK_NONE || is_known)
         return EXIT_OK;
-    all.rank = RANK_NONE;
-    c->options = &all;
+    c->which.rank = RANK_NONE;
     enum exit_code code = ask_status(c);
-    c->options = options;
+    c->which.rank = rank;
     return code;
 }
 
@@ -403,15 +408,16 @@ static enum exit_code print_answers(const struct ctl *c)
     return code != EXIT_OK ? code : t.missing || t.late || t.refused ? EXIT_ENVIRONMENT : EXIT_OK;
 }
 
-enum exit_code ctl_verb(const struct options *options)
+static enum exit_code run(const struct options *options)
 {
-    struct ctl c = {.options = options};
+    const struct ctl_words *own = options->own;
+    struct ctl c = {.which = own->which};
     bool is_ahead;
     enum exit_code code = parse_command(options, &c.asked, &is_ahead);
     if (code != EXIT_OK)
         return code;
     c.folder.path = options->paths[0];
-    c.folder.needs_ranks = options->rank != RANK_NONE;
+    c.folder.needs_ranks = own->which.rank != RANK_NONE;
     int error = ctl_folder_look(&c.folder);
     if (error < 0)
         code = ctl_folder_failed(&c.folder, "ctl", error);
@@ -428,3 +434,37 @@ enum exit_code ctl_verb(const struct options *options)
     ctl_folder_release(&c.folder);
     return code;
 }
+
+static const struct option own_options[] = {
+    {OPTIONS_OF(ctl_options, 0), .at = offsetof(struct ctl_words, which)},
+    {0, "at", "TIME",
+     "when to: 2026-11-23T18:00:00 (local, or with Z or +01:00), 18:00, +30s, or @SECONDS since "
+     "1970",
+     OPTION_TEXT(struct ctl_words, at)},
+    {0, "at-step", "N|+N",
+     "with which step to, so that all ranks do so with the same one; +N: so many ahead of the rank "
+     "that is farthest",
+     OPTION_TEXT(struct ctl_words, at_step)},
+    {0},
+};
+
+VERB_IS(
+    ctl, run, own_options, VERB_OWN(struct ctl_words, .which = CTL_OPTIONS_USUAL), 0,
+    "DIR start|stop|status|dump|schedule STEPS",
+    "have running processes start or stop recording, now or with a step, record certain steps, "
+    "say whether they record, or write what --flight keeps",
+    {PART_EXAMPLE, "gpuprof ctl data stop",
+     "no process that records into that folder records any more, until 'gpuprof ctl data start'"},
+    {PART_EXAMPLE, "gpuprof ctl data --rank=3 status", "does that rank record?"},
+    {PART_EXAMPLE, "gpuprof ctl data stop --at-step=+20",
+     "all stop with the same step, 20 after that of the farthest"},
+    {PART_EXAMPLE, "gpuprof ctl data schedule 500-510",
+     "only the steps of these numbers are recorded from then on"},
+    {PART_EXAMPLE, "gpuprof ctl data dump",
+     "what the flight recorders of all processes keep (run --flight=30s) is written"},
+    {PART_FILE, "DIR/control", "the commands; DIR/*.status: the answers"},
+    {PART_STATUS, "0", "all processes have answered, or ended"},
+    {PART_STATUS, "1",
+     "some did not answer, are past that step, or cannot: they are named; or input or output "
+     "failed"},
+    {PART_STATUS, "2", "a wrong option, or no such process records there now"});

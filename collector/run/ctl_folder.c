@@ -199,3 +199,18 @@ int ctl_folder_watch(struct ctl_folder *f)
     f->watched = error == 0 ? now : f->watched;
     return error;
 }
+
+bool ctl_process_is_named(const struct ctl_process *p, const struct ctl_options *o)
+{
+    return (!o->pid || p->header.pid == o->pid) && (o->rank == RANK_NONE || p->rank == o->rank);
+}
+
+const struct option ctl_options[] = {
+    {0, "pid", "N", "the process of that number only, as it sees it itself",
+     OPTION_NUMBER(struct ctl_options, pid, 1, INT32_MAX, "is no such number")},
+    {0, "rank", "N", "the processes of that rank only",
+     OPTION_NUMBER(struct ctl_options, rank, 0, INT32_MAX, "is no such number")},
+    {0, "timeout", "SECONDS", "how long answers are waited for; default: 10",
+     OPTION_OWN(option_seconds, struct ctl_options, timeout)},
+    {0},
+};

@@ -9,8 +9,24 @@
 #include <stdint.h>
 
 #include "base/exit_code.h"
+#include "base/options.h"
 #include "control_text.h"
+#include "rank.h"
 #include "stream.h"
+
+/* What the options of verbs that ask running processes say alike. */
+struct ctl_options {
+    uint64_t pid;   /* 0: any */
+    uint64_t rank;  /* RANK_NONE: any */
+    double timeout; /* seconds; below 0: not said */
+};
+
+#define CTL_OPTIONS_USUAL                                                                          \
+    {                                                                                              \
+        .rank = RANK_NONE, .timeout = -1                                                           \
+    }
+
+extern const struct option ctl_options[];
 
 struct ctl_process {
     char *path; /* owned; of the stream file */
@@ -41,6 +57,9 @@ void ctl_folder_release(struct ctl_folder *f);
 
 /* Says what one of these errors was, for that verb; an exit code. */
 enum exit_code ctl_folder_failed(const struct ctl_folder *f, const char *verb, int error);
+
+/* Is it one that was asked for? */
+bool ctl_process_is_named(const struct ctl_process *p, const struct ctl_options *o);
 
 /* Reads its status. True: there is one of this process. */
 bool ctl_process_read(struct ctl_process *p);

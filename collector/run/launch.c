@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The verb `run`: starts a program with libgpuprof.so preloaded, and tells what was recorded when
- * it has ended.
+ * it has ended. Its exit code is the program's; a signal that ended the program ends us, too.
  */
+
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -30,7 +31,6 @@
 #include "run/child.h"
 #include "run/ctl_folder.h"
 #include "run/program.h"
-#include "run/setting_options.h"
 #include "settings.h"
 
 #define LAUNCH_NAME_BYTES_MAX  64   /* of the program's name in the data folder's */
@@ -42,8 +42,6 @@
 #define SETTING_PREFIX         "GPUPROF_"
 #define WINDOWS_META           "windows" /* windows.c says it */
 #define WINDOWS_MAX            1000000000u
-
-#define RUN_OPTIONS (OPTION_OUT | OPTION_QUIET | OPTION_EXEC | OPTION_ON_CYCLE | OPTION_HELP)
 
 /*
  * --on-cycle: a command for each window of the job's, once it is whole in the data of all processes
@@ -58,12 +56,17 @@ struct cycles {
     bool has_failed; /* one did; later ones are not told of */
 };
 
-struct launch {
-    const char *command;               /* how gpuprof was called: words for a shell */
-    const char *values[SETTING_COUNT]; /* given as options; NULL = not given */
+/* What its options say beyond settings. */
+struct run_options {
     bool quiet;
     bool exec;
-    bool help;
+    const char *on_cycle; /* a command; NULL: none */
+};
+
+struct launch {
+    const char *command;       /* how gpuprof was called: words for a shell */
+    const char *const *values; /* of settings, given as options; NULL: not given */
+    bool quiet;
     char **argv;                          /* the program and its arguments */
     char out[SETTING_TEXT_BYTES_MAX + 1]; /* the data folder, absolute */
     const char *out_shown;                /* as to be named to the user: a view of out, or given */
@@ -76,49 +79,18 @@ struct launch {
     struct next_words next; /* of what is proposed at the end */
 };
 
-/* ---- options ------------------------------------------------------------------------------ */
-
-static enum exit_code read_options(struct launch *l, char **argv)
+static enum exit_code check_options(const struct options *o)
 {
     static const enum setting_index windows[] = {SETTING_SCHEDULE, SETTING_CAPTURE_RANGE,
                                                  SETTING_DELAY, SETTING_DURATION};
-    int at = 1;
-    for (; argv[at] && argv[at][0] == '-'; at++) {
-        if (strcmp(argv[at], "--") == 0) {
-            at++;
-            break;
-        }
-        const char *word = argv[at];
-        char *value = NULL;
-        const struct option_info *info = option_take(RUN_OPTIONS, argv, &at, &value);
-        enum exit_code code = EXIT_OK;
-        switch (info ? info->bit : 0) {
-        case OPTION_QUIET: l->quiet = true; break;
-        case OPTION_EXEC: l->exec = true; break;
-        case OPTION_HELP: l->help = true; return EXIT_OK;
-        case OPTION_ON_CYCLE:
-            l->cycles.command = value;
-            code = value && *value ? EXIT_OK : usage_error("run: %s needs a command", word);
-            break;
-        case OPTION_OUT:
-            code = value ? setting_option_set("run", l->values, SETTING_OUT, value)
-                         : usage_error("run: %s needs a value: %s", word, info->value);
-            break;
-        default:
-            code = setting_option_take("run", RUN_OPTIONS | OPTION_SETTINGS, l->values, argv, &at);
-            break;
-        }
-        if (code)
-            return code;
-    }
-    l->argv = argv + at;
-    if (!l->argv[0])
+    const struct run_options *own = o->own;
+    if (!o->path_count)
         return usage_error("run: no program; try 'gpuprof help run'");
     for (unsigned i = 0; i < sizeof windows / sizeof windows[0]; i++)
-        if (l->values[SETTING_FLIGHT] && l->values[windows[i]])
+        if (o->settings[SETTING_FLIGHT] && o->settings[windows[i]])
             return usage_error("run: --flight keeps all; it goes with no --%s",
                                setting_infos[windows[i]].option);
-    if (l->cycles.command && l->exec)
+    if (own->on_cycle && own->exec)
         return usage_error("run: --exec leaves nobody to start the command of --on-cycle");
     return EXIT_OK;
 }
@@ -519,15 +491,17 @@ static enum exit_code prepare(struct launch *l)
     return code;
 }
 
-int run_verb(const char *command, char **argv, bool *help)
+static enum exit_code run(const struct options *options)
 {
-    struct launch l = {.command = command};
-    enum exit_code code = read_options(&l, argv);
-    if (code)
+    const struct run_options *own = options->own;
+    struct launch l = {.command = options->command,
+                       .values = options->settings,
+                       .quiet = own->quiet,
+                       .argv = options->paths,
+                       .cycles = {.command = own->on_cycle}};
+    enum exit_code code = check_options(options);
+    if (code != EXIT_OK)
         return code;
-    *help = l.help;
-    if (l.help)
-        return EXIT_OK;
     if (l.cycles.command && !(l.cycles.environment = environment_now()))
         return usage_error("run: no memory");
     code = prepare(&l);
@@ -541,7 +515,7 @@ int run_verb(const char *command, char **argv, bool *help)
                 "them with this one's (-o names another folder)",
                 l.out_shown, l.before.count);
     int error = 0;
-    if (l.exec) {
+    if (own->exec) {
         execvp(l.program.path, l.argv);
         error = errno;
     } else {
@@ -553,3 +527,41 @@ int run_verb(const char *command, char **argv, bool *help)
     tell(&l);
     child_end_like(status);
 }
+
+static const struct option own_options[] = {
+    {OPTIONS_OF(program_options, 0)},
+    {0, "quiet", NULL, "print no summary and no name of the data folder at the end",
+     OPTION_FLAG(struct run_options, quiet)},
+    {0, "exec", NULL,
+     "replace the launcher by the program; no summary, nothing waits for the program",
+     OPTION_FLAG(struct run_options, exec)},
+    {0, "on-cycle", "COMMAND",
+     "start this command, by sh, for each window of --schedule and the like, once its data is "
+     "whole: GPUPROF_CYCLE is its number, GPUPROF_OUT the data folder",
+     OPTION_TEXT(struct run_options, on_cycle)},
+    {0},
+};
+
+VERB_IS(
+    run, run, own_options, VERB_OWN(struct run_options, 0), TAKES_PROGRAM,
+    "[--] PROGRAM [ARGUMENTS]", "run a program and record it",
+    {PART_EXAMPLE, "gpuprof run python train.py",
+     "record a program, in a new folder that is named at its end"},
+    {PART_EXAMPLE, "gpuprof run -o data --backtrace=launch torchrun train.py",
+     "all ranks in one folder, with the stack of each launch"},
+    {PART_EXAMPLE, "gpuprof run --overhead-max=2% -- ./solver --steps 100",
+     "record less, rather than take more than two percent of a thread's time"},
+    {PART_VARIABLE, "GPUPROF_...", "the settings, as below; an option wins"},
+    {PART_VARIABLE, "RANK, LOCAL_RANK, SLURM_PROCID, OMPI_COMM_WORLD_RANK, PMI_RANK ...",
+     "which process of a job it is, and of which job: MASTER_ADDR, SLURM_JOB_ID, PMIX_NAMESPACE "
+     "..."},
+    {PART_VARIABLE, "LD_PRELOAD, NVTX_INJECTION64_PATH, CUDA_INJECTION64_PATH",
+     "set for the program; LD_PRELOAD keeps what it names already, and so do the other two"},
+    {PART_VARIABLE, "PATH", "where the program is looked for"},
+    {PART_VARIABLE, "CUDA_HOME", "a toolkit, in which libcupti is looked for, too"},
+    {PART_VARIABLE, "NO_COLOR, TERM", "no colours if NO_COLOR is set, or if TERM is dumb"},
+    {PART_FILE, "gpuprof.PROGRAM.TIME/", "the data folder, unless -o or GPUPROF_OUT names one"},
+    {PART_FILE, "/dev/shm/gpuprof-ID.live",
+     "a process's events that are not yet stored, while it runs; --live names another folder"},
+    {PART_STATUS, "the program's own",
+     "a signal that ended the program ends gpuprof, too; 2 if no program was started"});

@@ -336,7 +336,7 @@ static enum exit_code recover_path(const char *path)
     return done(path, code, count);
 }
 
-enum exit_code recover_verb(const struct options *options)
+static enum exit_code run(const struct options *options)
 {
     enum exit_code code = EXIT_OK;
     for (int i = 0; i < options->path_count; i++) {
@@ -345,3 +345,8 @@ enum exit_code recover_verb(const struct options *options)
     }
     return code;
 }
+
+VERB_IS(recover, run, NULL, VERB_NO_OWN, TAKES_RECORDINGS, "DIR|FILE...",
+        "make whole files of what killed processes have left (merge and report need no such thing)",
+        {PART_EXAMPLE, "gpuprof recover data",
+         "for programs of your own that read the files; merge and report need no such thing"});

@@ -32,6 +32,8 @@
 #define HOST_BYTES     256         /* of a header's, escaped */
 #define QUIET_NS       5000000000u /* what is stored is older than now, too */
 
+enum top_format { TOP_TEXT, TOP_JSON, TOP_OPENMETRICS }; /* in the order of --format */
+
 enum top_state {
     TOP_RECORDING,
     TOP_STOPPED, /* by the program or gpuprof ctl */
@@ -353,10 +355,19 @@ struct seen {
     bool was_stopped;                  /* as the newest answer says */
 };
 
+/* What its options say. */
+struct top_options {
+    struct ctl_options which;
+    bool is_once;
+    double interval; /* seconds; below 0: not said */
+    enum top_format format;
+};
+
 struct top {
     struct ctl_folder folder;
-    const struct options *options;
-    struct seen *seen; /* owned, `seen_count` of them */
+    const struct top_options *own;
+    const char *output; /* NULL: standard output */
+    struct seen *seen;  /* owned, `seen_count` of them */
     uint32_t seen_count;
     struct top_row *rows; /* owned; room for as many */
 };
@@ -415,8 +426,7 @@ static int look(struct top *t)
 
 static bool is_wanted(const struct top *t, const struct ctl_process *p)
 {
-    return p->is_meant && (!t->options->pid || p->header.pid == t->options->pid) &&
-           (t->options->rank == RANK_NONE || p->rank == t->options->rank);
+    return p->is_meant && ctl_process_is_named(p, &t->own->which);
 }
 
 static enum top_state state_of(const struct top *t, uint32_t index)
@@ -473,27 +483,27 @@ static int64_t make_rows(struct top *t, uint32_t *running, bool *is_whole)
 /* Over the last one, on a terminal; into the file that was named; or one after another. */
 static enum exit_code print(const struct top *t, uint32_t count)
 {
-    const struct options *o = t->options;
+    const struct top_options *o = t->own;
     struct output out;
     struct winsize size = {0};
-    bool is_screen = !o->output && !o->is_once && o->top_format == TOP_TEXT &&
-                     terminal_has_colour(STDOUT_FILENO);
+    bool is_screen =
+        !t->output && !o->is_once && o->format == TOP_TEXT && terminal_has_colour(STDOUT_FILENO);
     ioctl(STDOUT_FILENO, TIOCGWINSZ, &size);
-    if (!o->output) {
+    if (!t->output) {
         if (is_screen)
             fputs("\033[H\033[2J", stdout);
-        print_rows(stdout, o->top_format, t->rows, count, terminal_width(STDOUT_FILENO),
+        print_rows(stdout, o->format, t->rows, count, terminal_width(STDOUT_FILENO),
                    is_screen ? size.ws_row : 0);
-        if (!is_screen && !o->is_once && o->top_format == TOP_TEXT)
+        if (!is_screen && !o->is_once && o->format == TOP_TEXT)
             fputc('\n', stdout);
         fflush(stdout);
         return ferror(stdout) ? standard_output_end() : EXIT_OK;
     }
-    enum exit_code code = verb_output_open(&out, o->output, NULL);
+    enum exit_code code = verb_output_open(&out, t->output, NULL);
     if (code != EXIT_OK)
         return code;
-    print_rows(out.stream, o->top_format, t->rows, count, 0, 0);
-    return verb_output_close(&out, o->output, 0);
+    print_rows(out.stream, o->format, t->rows, count, 0, 0);
+    return verb_output_close(&out, t->output, 0);
 }
 
 static void wait_seconds(double seconds)
@@ -505,10 +515,10 @@ static void wait_seconds(double seconds)
 
 static enum exit_code watch(struct top *t)
 {
-    const struct options *o = t->options;
+    const struct top_options *o = t->own;
     double interval = o->interval < 0 ? SECONDS_USUAL : o->interval;
     double begin = monotonic_seconds(), next = begin;
-    double most_once = o->timeout < 0 ? SECONDS_ONCE : o->timeout;
+    double most_once = o->which.timeout < 0 ? SECONDS_ONCE : o->which.timeout;
     for (;;) {
         uint32_t running;
         bool is_whole;
@@ -534,9 +544,10 @@ static enum exit_code watch(struct top *t)
     }
 }
 
-enum exit_code top_verb(const struct options *options)
+static enum exit_code run(const struct options *options)
 {
-    struct top t = {.options = options, .folder = {.needs_ranks = true}};
+    struct top t = {
+        .own = options->own, .output = options->output, .folder = {.needs_ranks = true}};
     if (options->path_count != 1)
         return usage_error("top: one data folder is needed; try 'gpuprof help top'");
     t.folder.path = options->paths[0];
@@ -546,3 +557,28 @@ enum exit_code top_verb(const struct options *options)
     free(t.rows);
     return code;
 }
+
+static const struct option own_options[] = {
+    {'o', "output", "FILE", "write it anew each time, whole; default: standard output",
+     OPTION_OUTPUT},
+    {OPTIONS_OF(ctl_options, 0), .at = offsetof(struct top_options, which)},
+    {0, "once", NULL, "print one answer of each process, after some seconds, and end",
+     OPTION_FLAG(struct top_options, is_once)},
+    {0, "interval", "SECONDS", "print so often; default: 1",
+     OPTION_OWN(option_seconds, struct top_options, interval)},
+    {0, "format", "text|json|openmetrics",
+     "print text, or a line of JSON each time, or what Prometheus reads; default: text",
+     OPTION_OWN(option_choice, struct top_options, format)},
+    {0},
+};
+
+VERB_IS(top, run, own_options,
+        VERB_OWN(struct top_options, .which = CTL_OPTIONS_USUAL, .interval = -1), 0, "DIR",
+        "show what running processes do: calls, the GPU, memory, steps, what they wait in",
+        {PART_EXAMPLE, "gpuprof top data", "what the processes do, once a second"},
+        {PART_EXAMPLE, "gpuprof top data --format=openmetrics -o gpuprof.prom --interval=15",
+         "a file for Prometheus, replaced every 15 seconds"},
+        {PART_FILE, "DIR/control", "what is asked for; DIR/*.status: what the processes say"},
+        {PART_STATUS, "0", "all processes have ended, or --once is done"},
+        {PART_STATUS, "1", "input or output failed"},
+        {PART_STATUS, "2", "a wrong option, or no such process records there now"});

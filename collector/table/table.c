@@ -4,13 +4,47 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/message.h"
 #include "base/nearest.h"
 #include "base/unit_text.h"
 #include "error.h"
+#include "table/text_width.h"
 
 #define SORT_NAMES_BYTES 3800 /* of a message */
+
+const struct option table_options[] = {
+    {0, "sort", "COLUMN",
+     "sort the tables that have this column by it, as the text or the JSON names it: numbers from "
+     "the largest on; names, processes and moments from the first on",
+     OPTION_TEXT(struct table_options, sort), .parts = TABLE_ROWS},
+    {0, "limit", "N", "show at most so many rows of each table, and how many more there are",
+     OPTION_NUMBER(struct table_options, limit, 0, UINT64_MAX, "is not a number of rows"),
+     .parts = TABLE_ROWS},
+    {0, "full", NULL,
+     "show all tables and all their rows, and do not fit them to the terminal's width: leave no "
+     "column out, cut no name",
+     OPTION_FLAG(struct table_options, is_full), .parts = TABLE_ROWS},
+    {0, "color", "auto|always|never",
+     "print headings in bold and what went wrong in red; auto: on a terminal, unless NO_COLOR is "
+     "set",
+     OPTION_OWN(option_choice, struct table_options, colour), .parts = TABLE_COLOUR},
+    {0},
+};
+
+struct table_view table_view_of(const struct table_options *o, const char *output, uint32_t rows)
+{
+    bool is_file = output && strcmp(output, "-") != 0;
+    return (struct table_view){
+        .sort = o->sort,
+        .limit = o->limit,
+        .rows = o->is_full || o->names ? 0 : rows,
+        .width = o->is_full || is_file ? 0 : terminal_width(STDOUT_FILENO),
+        .is_named = o->names != NULL,
+        .has_colour = o->colour == COLOUR_ALWAYS ||
+                      (o->colour == COLOUR_AUTO && !is_file && terminal_has_colour(STDOUT_FILENO))};
+}
 
 struct cell cell_number(uint64_t number)
 {

@@ -12,6 +12,19 @@
 #include <stdio.h>
 
 #include "base/options.h"
+#include "output/verb_output.h"
+
+/* What the rows of kernels and of calls are, in the order of --by. */
+enum report_by {
+    BY_NAME,
+    BY_GRID,
+    BY_SHAPE,
+    BY_RANGE,
+    BY_STACK,
+    BY_PYTHON_LINE,
+    BY_THREAD, /* so far in the order of the option */
+    BY_SOURCE  /* --source=DIR */
+};
 
 #define TABLE_COLUMNS_MAX 32
 #define TABLE_TEXT_MAX    16 /* columns that the text shows, and a 0 */
@@ -154,6 +167,30 @@ struct table_info {
     void (*json_behind)(const struct table *t, FILE *out);
 };
 
+#define ROWS_UNLIMITED UINT64_MAX
+
+/* What the options of verbs that show tables say: struct table_options begins in the verb's own
+ * struct where the reference to the list says. */
+enum colour_use { COLOUR_AUTO, COLOUR_ALWAYS, COLOUR_NEVER }; /* in the order of --color */
+
+struct table_options {
+    enum report_format format; /* FORMAT_BY_NAME: as the name of the file has it */
+    const char *names;         /* with commas between; NULL: all */
+    const char *sort;          /* a column; NULL: as the tables are */
+    uint64_t limit;            /* rows of a table; ROWS_UNLIMITED: not said */
+    bool is_full;              /* nothing is cut for the terminal */
+    enum colour_use colour;
+};
+
+#define TABLE_OPTIONS_USUAL                                                                        \
+    {                                                                                              \
+        .format = FORMAT_BY_NAME, .limit = ROWS_UNLIMITED                                          \
+    }
+
+extern const struct option table_options[]; /* in two parts: */
+#define TABLE_ROWS   (1u << 0)              /* --sort, --limit, --full */
+#define TABLE_COLOUR (1u << 1)              /* --color */
+
 /* How somebody wants to see tables. */
 struct table_view {
     const char *sort; /* column, for the tables that have it; NULL: as they are */
@@ -163,6 +200,10 @@ struct table_view {
     bool is_named;    /* asked for: it says so if it is empty */
     bool has_colour;
 };
+
+/* As the options say, written where `output` is; `rows` as above, where they do not say otherwise.
+ */
+struct table_view table_view_of(const struct table_options *o, const char *output, uint32_t rows);
 
 /* A description and where its rows come from, and, once begun, what it has. */
 struct table {

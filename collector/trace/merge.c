@@ -144,7 +144,8 @@ static enum exit_code write_cycles(struct merge *m, const struct options *option
 
 static enum exit_code merge_write(struct merge *m, const struct options *options)
 {
-    m->split = options->per_rank || is_archive_name(options->output);
+    const struct merge_options *own = options->own;
+    m->split = own->per_rank || is_archive_name(options->output);
     m->is_cut = options->select.is_given;
     m->room = verb_output_room(recording_bytes(&m->rec));
     struct trace_scope scope = {.rank = RANK_NONE};
@@ -166,7 +167,7 @@ static enum exit_code merge_write(struct merge *m, const struct options *options
     m->has_stacks = stacks && m->walk.survey.stacks.stack_count;
     if (m->has_stacks && call_tree_init(&m->tree, &m->walk.survey, options->symbols) < 0)
         return verb_output_failed(options->output, GPUPROF_NO_MEMORY);
-    if (cycle && options->per_rank)
+    if (cycle && own->per_rank)
         return write_cycles(m, options);
     if (!m->split) {
         code = merge_write_file(m, options->output, &scope);
@@ -177,7 +178,7 @@ static enum exit_code merge_write(struct merge *m, const struct options *options
     struct rank_file *files = rank_files_make(m, 0);
     if (!files)
         code = verb_output_failed(options->output, GPUPROF_NO_MEMORY);
-    else if (options->per_rank)
+    else if (own->per_rank)
         code = merge_write_folder(m, options->output, files);
     else
         code = merge_write_archive(m, options->output, files);
@@ -194,33 +195,35 @@ const struct file_format *const trace_formats[] = {
 /* As the options say, or else the file's name, which need not say it; NULL: there is none such. */
 static const struct trace_format *format_of(const struct options *options)
 {
-    bool is_file = !options->per_rank && !is_archive_name(options->output);
+    const struct merge_options *own = options->own;
+    bool is_file = !own->per_rank && !is_archive_name(options->output);
     const struct file_format *found = *trace_formats;
-    if (options->trace_format)
-        found = file_format_named(trace_formats, options->trace_format);
+    if (own->format)
+        found = file_format_named(trace_formats, own->format);
     else if (is_file && !verb_output_is(options->output, ""))
         found = file_format_of_file(trace_formats, options->output);
     return (const struct trace_format *)found;
 }
 
-enum exit_code merge_verb(const struct options *options)
+static enum exit_code run(const struct options *options)
 {
+    const struct merge_options *own = options->own;
     char names[FILE_FORMAT_NAMES_BYTES];
     struct merge m = {.format = format_of(options),
-                      .max_size = options->max_size,
-                      .sync_streams = options->sync_streams,
-                      .counters = !options->no_counters,
-                      .memory_events = options->memory_events};
-    if (options->per_rank && (!options->output || strcmp(options->output, "-") == 0))
+                      .max_size = own->max_size,
+                      .sync_streams = own->sync_streams,
+                      .counters = !own->no_counters,
+                      .memory_events = own->memory_events};
+    if (own->per_rank && (!options->output || strcmp(options->output, "-") == 0))
         return usage_error("merge: --per-rank writes several files; name a folder: -o traces");
-    if (options->per_rank && is_archive_name(options->output))
+    if (own->per_rank && is_archive_name(options->output))
         return usage_error("merge: an archive has a file per rank without --per-rank");
-    if (options->select.cycle == CYCLE_ALL && !options->per_rank)
+    if (options->select.cycle == CYCLE_ALL && !own->per_rank)
         return usage_error("merge: --cycle=all writes a file for each window; say --per-rank and "
                            "name a folder: -o traces");
-    if (!m.format && options->trace_format)
+    if (!m.format && own->format)
         return usage_error("merge: --format: no format is named '%s'; the formats are: %s",
-                           options->trace_format, file_format_names(trace_formats, names));
+                           own->format, file_format_names(trace_formats, names));
     if (!m.format)
         return usage_error("merge: %s: not a kind that can be written; the formats are: %s, also "
                            ".gz, .zst and .zip",
@@ -238,7 +241,7 @@ enum exit_code merge_verb(const struct options *options)
     if (code == EXIT_OK)
         merge_say_large(&m);
     free(m.large_path);
-    if (code == EXIT_OK && options->per_rank)
+    if (code == EXIT_OK && own->per_rank)
         code = selection_check(&m.selection, "merge");
     if (code == EXIT_OK)
         code = walk_verdict(&m.walk, options->strict);
@@ -254,3 +257,55 @@ enum exit_code merge_verb(const struct options *options)
     recording_release(&m.rec);
     return code;
 }
+
+static const char *format_name(unsigned index)
+{
+    return trace_formats[index] ? trace_formats[index]->name : NULL;
+}
+
+static enum exit_code take_size(const struct given *g)
+{
+    return option_end(g, settings_size(g->value, g->at) && *(uint64_t *)g->at,
+                      "is no size, such as 400M (K, M, G, T; KB and KiB mean the same as K)");
+}
+
+static const struct option own_options[] = {
+    {'o', "output", "FILE",
+     "write the trace there (compressed if the name ends in .gz or .zst; one file per rank in an "
+     "archive if it ends in .zip); default: standard output",
+     OPTION_OUTPUT},
+    {0, "format", "FORMAT",
+     "the format of the trace, such as chrome or perfetto (a wrong name gets a list of all "
+     "formats); default: as the name of the file ends",
+     OPTION_TEXT(struct merge_options, format), .word_at = format_name},
+    {0, "per-rank", NULL,
+     "write a file for each rank, rank_N.pt.trace.json.gz, into the folder that -o names",
+     OPTION_FLAG(struct merge_options, per_rank)},
+    {0, "sync-streams", NULL,
+     "synchronisations have the stream that they waited for, as HTA's critical path analysis needs "
+     "it; its other analyses then take waits for work",
+     OPTION_FLAG(struct merge_options, sync_streams)},
+    {0, "no-counters", NULL,
+     "leave out the counter tracks: how busy a GPU was, kernels launched and not finished, the "
+     "speed of copies, memory, launches",
+     OPTION_FLAG(struct merge_options, no_counters)},
+    {0, "memory-events", NULL,
+     "with each block of PyTorch's allocator as it comes and goes, as torch.profiler has them: "
+     "TensorBoard's memory view is made of these",
+     OPTION_FLAG(struct merge_options, memory_events)},
+    {0, "max-size", "SIZE",
+     "leave out the shortest calls, work and ranges, so that each trace has at most so many bytes "
+     "before it is compressed, such as 400M (K, M, G, T; KB and KiB mean the same as K, 1024 "
+     "bytes); how many of them there were, and when, is in it",
+     OPTION_OWN(take_size, struct merge_options, max_size)},
+    {OPTIONS_OF(read_options, READ_JOBS | READ_CYCLES | READ_SELECT | READ_CLOCK | READ_STEPS |
+                                  READ_SYMBOLS | READ_STRICT | READ_KEEP_LIVE)},
+    {0},
+};
+
+VERB_IS(merge, run, own_options, VERB_OWN(struct merge_options, 0), TAKES_RECORDINGS, "DIR|FILE...",
+        "make one trace of recordings for Perfetto, or one for each rank",
+        {PART_EXAMPLE, "gpuprof merge data -o trace.json.gz",
+         "one trace of all processes, for ui.perfetto.dev"},
+        {PART_EXAMPLE, "gpuprof merge data --per-rank -o traces",
+         "one for each rank, for HTA and TensorBoard"});

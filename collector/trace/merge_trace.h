@@ -23,6 +23,18 @@ struct rank_file {
     char name[RANK_FILE_BYTES]; /* with its folders, without .gz */
 };
 
+/* What the options of `merge` say beyond those of all verbs that read recordings. */
+struct merge_options {
+    const char *format; /* of the trace: its name; NULL: as the name of the file has it */
+    bool per_rank;
+    bool sync_streams;
+    bool no_counters;
+    bool memory_events;
+    uint64_t max_size; /* bytes of text; 0: any */
+};
+
+extern const struct verb merge_verb;
+
 struct merge {
     struct recording rec;
     struct progress progress;

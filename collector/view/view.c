@@ -22,9 +22,13 @@
 #include "base/message.h"
 #include "base/options.h"
 #include "error.h"
+#include "page/page.h"
+#include "report/report_verb.h"
+#include "trace/merge_trace.h"
 #include "view/http_server.h"
 
 #define NAME_MARK "@NAME@"
+#define PORT_MAX  65535
 #define POLICY                                                                                     \
     "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; "                \
     "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
@@ -47,27 +51,32 @@ EMBED(view_perfetto, "perfetto.html");
 EMBED(view_script, "perfetto.js");
 EMBED(view_style, "view.css");
 
-/* ---- what is served -------------------------------------------------------------------------- */
+/* What its options say beyond those of all verbs that read recordings. */
+struct view_options {
+    uint64_t port; /* 0: any */
+    bool open;
+};
 
-typedef enum exit_code verb_fn(const struct options *options);
+/* ---- what is served -------------------------------------------------------------------------- */
 
 /*
  * Has another process run the verb, with the file as its standard output: what it takes of memory
  * goes with it. Its exit code.
  */
-static enum exit_code run_verb_into(int fd, verb_fn *verb, const struct options *options)
+static enum exit_code run_verb_into(int fd, const struct verb *verb, const void *its_own,
+                                    const struct options *options)
 {
-    struct options own = *options;
+    struct options of_verb = *options;
     int status;
-    own.output = "-";
-    own.format = FORMAT_HTML;
+    of_verb.output = "-";
+    of_verb.own = its_own;
     fflush(NULL);
     pid_t parent = getpid(), child = fork();
     if (child == 0) {
         prctl(PR_SET_PDEATHSIG, SIGKILL);
         if (getppid() != parent || dup2(fd, STDOUT_FILENO) < 0)
             _exit(EXIT_ENVIRONMENT);
-        exit(verb(&own));
+        exit(verb->run(&of_verb));
     }
     if (child < 0) {
         message("view: fork: %s", strerror(errno));
@@ -143,20 +152,21 @@ static void say_address(const struct http_server *s)
 static enum exit_code serve(const struct options *options, const struct http_resource *resources,
                             int stop_fd)
 {
+    const struct view_options *own = options->own;
     struct http_server *s = calloc(1, sizeof *s);
     if (!s)
         return say_error("view", GPUPROF_NO_MEMORY);
-    int error = http_server_init(s, options->port, resources);
+    int error = http_server_init(s, (unsigned)own->port, resources);
     if (error == 0) {
-        if (!options->open)
+        if (!own->open)
             s->once[0] = '\0';
         say_address(s);
-        if (options->open)
+        if (own->open)
             open_browser(s);
         error = http_server_run(s, stop_fd, watched_input());
     }
     if (error < 0)
-        message("view: 127.0.0.1:%u: %s%s", options->port, strerror(errno),
+        message("view: 127.0.0.1:%u: %s%s", (unsigned)own->port, strerror(errno),
                 errno == EADDRINUSE ? "; name another --port, or none" : "");
     http_server_release(s);
     free(s);
@@ -209,16 +219,34 @@ static bool is_made(enum exit_code code)
     return code == EXIT_OK || code == EXIT_DAMAGED;
 }
 
-enum exit_code view_verb(const struct options *options)
+static enum exit_code run(const struct options *options)
 {
+    static const struct report_options of_page = {
+        .table = {.format = FORMAT_HTML, .limit = ROWS_UNLIMITED}};
     int page = file_unnamed(), trace = page < 0 ? -1 : file_unnamed();
     enum exit_code made = EXIT_ENVIRONMENT, code = EXIT_OK;
     if (trace < 0)
         message("view: no file for the trace can be made in %s: %s%s", file_unnamed_folder(),
                 strerror(errno), aside_advice(errno));
-    else if (is_made(made = run_verb_into(page, page_verb, options)))
-        made = run_verb_into(trace, merge_verb, options);
+    else if (is_made(made = run_verb_into(page, &report_verb, &of_page, options)))
+        made = run_verb_into(trace, &merge_verb, merge_verb.usual, options);
     if (is_made(made))
         code = serve_all(options, page, trace);
     return code != EXIT_OK ? code : made;
 }
+
+static const struct option own_options[] = {
+    {OPTIONS_OF(read_options, READ_PIECE | READ_CLOCK | READ_STEPS | READ_SYMBOLS)},
+    {0, "port", "N", "serve on this port of 127.0.0.1; default: one that is free",
+     OPTION_NUMBER(struct view_options, port, 0, PORT_MAX, "is not the number of a port")},
+    {0, "open", NULL, "start the browser, by xdg-open", OPTION_FLAG(struct view_options, open)},
+    {OPTIONS_OF(read_options, READ_STRICT | READ_KEEP_LIVE)},
+    {0},
+};
+
+VERB_IS(view, run, own_options, VERB_OWN(struct view_options, 0), TAKES_RECORDINGS, "DIR|FILE...",
+        "show the page and the trace of recordings in a browser",
+        {PART_EXAMPLE, "gpuprof view data", "prints an address; Ctrl-C ends it"},
+        {PART_EXAMPLE, "gpuprof view --port=8080 data",
+         "on another machine, reached by ssh -L 8080:127.0.0.1:8080 HOST"},
+        {PART_VARIABLE, "TMPDIR", "a folder for the trace, which lies there without a name"});

@@ -11,65 +11,67 @@
 
 #define NOWHERE "/dev/null"
 
+extern const struct verb dump_verb, merge_verb, export_verb, flame_verb, report_verb, recover_verb,
+    memory_verb, diff_verb;
+
+#define WORDS_MAX 10
+
+/* What is said to a verb. A word that begins with '@' is a name in the folder; @ alone is the
+ * folder. */
 static const struct {
-    enum exit_code (*run)(const struct options *options);
-    const char *output; /* a name in the folder, or NOWHERE, or NULL: standard output */
-    struct options options;
+    const struct verb *verb;
+    const char *words[WORDS_MAX];
 } ways[] = {
-    {dump_verb, NULL, {.strict = true}},
-    {dump_verb, NULL, {.blocks = true}},
-    {merge_verb, "a.json.gz", {.sync_streams = true}},
-    {merge_verb, "a.zip", {.step_range = "step"}},
-    {merge_verb, "ranks", {.per_rank = true}},
-#define EXPORT_FORMAT(name) {export_verb, "a.out", {.trace_format = #name, .weight = WEIGHT_GPU}},
+    {&dump_verb, {"--strict", "@"}},
+    {&dump_verb, {"--blocks", "@"}},
+    {&merge_verb, {"--sync-streams", "@", "-o", "@a.json.gz"}},
+    {&merge_verb, {"--step-range=step", "@", "-o", "@a.zip"}},
+    {&merge_verb, {"--per-rank", "@", "-o", "@ranks"}},
+#define EXPORT_FORMAT(name)                                                                        \
+    {&export_verb, {"--format=" #name, "--weight=gpu", "@", "-o", "@a.out"}},
 #include "export/export_formats.def"
 #undef EXPORT_FORMAT
-    {flame_verb, NOWHERE, {.flame_format = FLAME_FOLDED, .threads = true}},
-    {flame_verb, NOWHERE, {.flame_format = FLAME_SVG, .weight = WEIGHT_CALLS}},
-    {flame_verb, NOWHERE, {.flame_format = FLAME_SPEEDSCOPE, .weight = WEIGHT_GPU}},
-    {flame_verb, NOWHERE, {.flame_format = FLAME_SVG, .weight = WEIGHT_BYTES, .threads = true}},
-    {page_verb, NULL, {.format = FORMAT_TEXT, .by = BY_STACK, .tables = "steps,phases"}},
-    {page_verb, NULL, {.format = FORMAT_CSV, .by = BY_STACK}},
-    {page_verb, NULL, {.format = FORMAT_JSON, .by = BY_PYTHON_LINE}},
-    {page_verb, NULL, {.format = FORMAT_CSV, .by = BY_RANGE, .step_range = "*"}},
-    {page_verb, NULL, {.format = FORMAT_JSON, .by = BY_NAME, .strict = true, .step_samples = 8}},
-    {page_verb, NULL, {.format = FORMAT_HTML, .by = BY_NAME}},
-    {recover_verb, NOWHERE, {.strict = true}}, /* with the first number again, and so on */
-    {memory_verb, NULL, {.format = FORMAT_TEXT, .is_full = true, .memory_by = MEMORY_BY_STACK}},
-    {memory_verb, NULL, {.format = FORMAT_JSON, .memory_at = MEMORY_AT_TIME, .at_seconds = 1e-6}},
-    {memory_verb,
-     NULL,
-     {.format = FORMAT_JSON,
-      .tables = "places,owners,curve",
-      .select = {.is_given = true, .from = {.is_given = true, .ns = 1000}}}},
-    {diff_page_verb,
-     NULL,
-     {.against = 1, .gate = 0.05, .diff_format = DIFF_TEXT, .force = true, .step_by = "graph"}},
-    {memory_verb, "m.pickle", {.format = FORMAT_BY_NAME, .memory_by = MEMORY_BY_BEST}},
-    {merge_verb, "a.pftrace", {.strict = true}},
-    {flame_verb, NOWHERE, {.flame_format = FLAME_SVG, .against = 1}},
-    {dump_verb, NULL, {.select = {.is_given = true, .name = "a", .from = {.is_given = true}}}},
+    {&flame_verb, {"--format=folded", "--threads", "@", "-o", NOWHERE}},
+    {&flame_verb, {"--format=svg", "--weight=calls", "@", "-o", NOWHERE}},
+    {&flame_verb, {"--format=speedscope", "--weight=gpu", "@", "-o", NOWHERE}},
+    {&flame_verb, {"--format=svg", "--weight=bytes", "--threads", "@", "-o", NOWHERE}},
+    {&report_verb, {"--by=stack", "--table=steps,phases", "@"}},
+    {&report_verb, {"--format=csv", "--by=stack", "@"}},
+    {&report_verb, {"--format=json", "--by=python-line", "@"}},
+    {&report_verb, {"--format=csv", "--by=range", "--step-range=*", "@"}},
+    {&report_verb, {"--format=json", "--strict", "--samples-per-step=8", "@"}},
+    {&report_verb, {"--format=html", "@"}},
+    {&recover_verb, {"@"}}, /* with the first number again, and so on */
+    {&memory_verb, {"--full", "--by=stack", "@"}},
+    {&memory_verb, {"--format=json", "--by=python-line", "--at=1us", "@"}},
+    {&memory_verb, {"--format=json", "--table=places,owners,curve", "--from=1us", "@"}},
+    {&diff_verb, {"--force", "--step-by=graph", "@", "--against", "@"}},
+    {&memory_verb, {"@", "-o", "@m.pickle"}},
+    {&merge_verb, {"--strict", "@", "-o", "@a.pftrace"}},
+    {&flame_verb, {"--format=svg", "-o", NOWHERE, "@", "--against", "@"}},
+    {&dump_verb, {"--name=a", "--from=0", "@"}},
 };
 #define WAYS (sizeof ways / sizeof ways[0])
 
 static void run(unsigned way, char *folder)
 {
-    char output[128];
-    char *paths[] = {folder, folder};
-    struct options options = ways[way].options;
-    options.paths = paths;
-    options.path_count = options.against ? 2 : 1;
-    options.against = options.against ? options.against : -1;
-    options.keep_live = true;
-    options.rank = UINT64_MAX; /* all, as without the option */
-    options.symbols = SYMBOLS_OFF;
-    options.limit = ROWS_UNLIMITED;
-    options.output = ways[way].output;
-    if (options.output && options.output[0] != '/') {
-        snprintf(output, sizeof output, "%s/%s", folder, options.output);
-        options.output = output;
+    static const char *const symbols = "--symbols=" SYMBOLS_OFF, *const keep = "--keep-live";
+    char texts[WORDS_MAX][160];
+    char *argv[WORDS_MAX + 4];
+    int argc = 0;
+    const char *const *word = ways[way].words;
+    argv[argc++] = (char *)ways[way].verb->name;
+    if (option_named(ways[way].verb, "symbols"))
+        argv[argc++] = (char *)symbols;
+    if (option_named(ways[way].verb, "keep-live"))
+        argv[argc++] = (char *)keep;
+    for (int i = 0; i < WORDS_MAX && word[i]; i++) {
+        snprintf(texts[i], sizeof texts[i], "%s%s%s", word[i][0] == '@' ? folder : "",
+                 word[i][0] == '@' && word[i][1] ? "/" : "", word[i] + (word[i][0] == '@'));
+        argv[argc++] = texts[i];
     }
-    fuzz_run(ways[way].run, &options);
+    argv[argc] = NULL;
+    fuzz_run(ways[way].verb, argc, argv);
 }
 
 void fuzz_output(unsigned number, char *folder)
@@ -78,14 +80,19 @@ void fuzz_output(unsigned number, char *folder)
         run(way, folder);
 }
 
-void fuzz_run(enum exit_code (*verb)(const struct options *), const struct options *options)
+void fuzz_run(const struct verb *verb, int argc, char **argv)
 {
+    static const struct verb *const none[] = {NULL};
+    _Alignas(max_align_t) char own[OWN_BYTES_MAX];
+    struct options options = {.command = "gpuprof", .verb = verb, .verbs = none};
+    if (options_parse(&options, own, argc, argv) != EXIT_OK)
+        abort();
     /* What is printed must not come between a fuzzer's words, nor be lost behind a closed file. */
     int shown = fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 10);
     int nowhere = open(NOWHERE, O_WRONLY | O_CLOEXEC);
     if (nowhere < 0 || dup2(nowhere, STDOUT_FILENO) < 0)
         abort();
-    verb(options);
+    verb->run(&options);
     if (shown >= 0)
         dup2(shown, STDOUT_FILENO);
     else

@@ -14,8 +14,8 @@
 /* Reads `folder` in the way of that number, from 0 on; what is made goes nowhere, or into it. */
 void fuzz_output(unsigned number, char *folder);
 
-/* Runs the verb; what it prints goes nowhere. */
-void fuzz_run(enum exit_code (*verb)(const struct options *), const struct options *options);
+/* Runs the verb with these words, which it must take; what it prints goes nowhere. */
+void fuzz_run(const struct verb *verb, int argc, char **argv);
 
 void fuzz_write(const char *path, const uint8_t *data, size_t size);
 

@@ -13,6 +13,8 @@
 #include "query/part_file.h"
 #include "read/recording.h"
 
+extern const struct verb report_verb;
+
 #define PARTS_MAX    3
 #define CHECKED_FROM 16
 #define SET_AT       32
@@ -53,18 +55,15 @@ static int split(uint8_t *data, size_t size, struct piece *pieces)
 
 static void print(char **paths, int count, unsigned how)
 {
-    static const struct options ways[] = {
-        {.format = FORMAT_TEXT, .is_full = true},
-        {.format = FORMAT_CSV, .tables = "idle,findings,ranks,arrivals,ops,library"},
-        {.format = FORMAT_JSON},
-        {.format = FORMAT_TEXT, .groups = GROUPS_NEVER, .sort = "count"}};
-    struct options options = ways[how % (sizeof ways / sizeof ways[0])];
-    options.is_combined = true;
-    options.paths = paths;
-    options.path_count = count;
-    options.limit = ROWS_UNLIMITED;
-    options.symbols = SYMBOLS_OFF;
-    fuzz_run(page_verb, &options);
+    static const char *const ways[][2] = {
+        {"--format=text", "--full"},
+        {"--format=csv", "--table=idle,findings,ranks,arrivals,ops,library"},
+        {"--format=json", "--strict"},
+        {"--no-group", "--sort=count"}};
+    const char *const *way = ways[how % (sizeof ways / sizeof ways[0])];
+    char *argv[PARTS_MAX + 6] = {"report", "--combine", (char *)way[0], (char *)way[1]};
+    memcpy(argv + 4, paths, (size_t)count * sizeof *paths);
+    fuzz_run(&report_verb, 4 + count, argv);
 }
 
 void fuzz_parts(const char *folder, uint8_t *data, size_t size, unsigned how)

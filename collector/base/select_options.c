@@ -1,0 +1,293 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/select_wish.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <regex.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/message.h"
+#include "base/moment.h"
+#include "base/options.h"
+
+static const char *const kind_words[SELECT_KINDS] = {
+    [SELECT_LAUNCH] = "launch",     [SELECT_ALLOC] = "alloc",
+    [SELECT_COPY] = "copy",         [SELECT_SYNC] = "sync",
+    [SELECT_GRAPH] = "graph",       [SELECT_OTHER] = "other",
+    [SELECT_KERNEL] = "kernel",     [SELECT_MEMCPY] = "gpu_memcpy",
+    [SELECT_MEMSET] = "gpu_memset", [SELECT_GRAPH_RUN] = "gpu_graph",
+    [SELECT_WAIT] = "cuda_sync",    [SELECT_OVERHEAD] = "overhead",
+    [SELECT_MEMORY] = "memory",     [SELECT_RANGE] = "range",
+    [SELECT_MARK] = "mark",         [SELECT_OPERATOR] = "operator",
+    [SELECT_LIBRARY] = "library",
+};
+
+static const char *const option_names[SELECT_OPTIONS] = {
+    "from", "to",  "step",   "cycle", "range", "job",         "rank",
+    "pid",  "tid", "device", "kind",  "name",  "min-duration"};
+
+/* Words for several of them. */
+static const struct {
+    const char *word;
+    uint32_t kinds;
+} kind_groups[] = {
+    {"call", 1u << SELECT_LAUNCH | 1u << SELECT_ALLOC | 1u << SELECT_COPY | 1u << SELECT_SYNC |
+                 1u << SELECT_GRAPH | 1u << SELECT_OTHER},
+    {"work",
+     1u << SELECT_KERNEL | 1u << SELECT_MEMCPY | 1u << SELECT_MEMSET | 1u << SELECT_GRAPH_RUN},
+};
+
+/* Plain digits, behind which *text then is. */
+static bool read_number(const char **text, uint64_t *number)
+{
+    char *end;
+    errno = 0;
+    if (!isdigit((unsigned char)**text))
+        return false;
+    *number = strtoull(*text, &end, 10);
+    *text = end;
+    return !errno && *number < UINT64_MAX;
+}
+
+/* Of this and the next: what is wrong with the text, to be said behind it; NULL: nothing. */
+static const char *read_list(struct number_list *l, const char *text)
+{
+    static const char no_list[] = "is not a list of numbers such as 0,2,4-7";
+    for (l->count = 0; l->count < NUMBER_LIST_MAX; text++) {
+        struct number_span *span = &l->spans[l->count++];
+        if (!read_number(&text, &span->first))
+            return no_list;
+        span->last = span->first;
+        if (*text == '-' && (text++, !read_number(&text, &span->last)))
+            return no_list;
+        if (span->last < span->first)
+            return "goes from a number to a smaller one; the smaller stands first, as in 4-7";
+        if (*text != ',')
+            return *text ? no_list : NULL;
+    }
+    return "is a list of more than 64 numbers and spans such as 4-7";
+}
+
+/* "5", "5:8", "5:", ":8". */
+static const char *read_steps(struct select_wish *w, const char *text)
+{
+    static const char no_steps[] = "is not a step, or steps A:B, of which B is the first left out "
+                                   "(steps 4 to 7 are 4:8)";
+    w->step_first = 0;
+    w->step_end = UINT64_MAX;
+    bool has_first = read_number(&text, &w->step_first);
+    w->has_steps = true;
+    if (has_first && !*text) {
+        w->step_end = w->step_first + 1;
+        return NULL;
+    }
+    if (*text++ != ':' || (!has_first && !*text))
+        return no_steps;
+    if (*text && (!read_number(&text, &w->step_end) || *text))
+        return no_steps;
+    return w->step_end > w->step_first
+               ? NULL
+               : "has no step in it: of steps A:B, A is the first and B the first left out";
+}
+
+static uint32_t kinds_of(const char *word, size_t length)
+{
+    uint32_t kinds = 0;
+    for (unsigned i = 0; i < SELECT_KINDS; i++)
+        if (strlen(kind_words[i]) == length && memcmp(kind_words[i], word, length) == 0)
+            kinds |= 1u << i;
+    for (unsigned i = 0; i < sizeof kind_groups / sizeof kind_groups[0]; i++)
+        if (strlen(kind_groups[i].word) == length && memcmp(kind_groups[i].word, word, length) == 0)
+            kinds |= kind_groups[i].kinds;
+    return kinds;
+}
+
+const char *select_kind_word(enum select_kind kind)
+{
+    return kind_words[kind];
+}
+
+const char *select_option_name(unsigned place)
+{
+    return option_names[place];
+}
+
+/* For who shows it. False: it was said before. */
+static bool keep_said(struct select_wish *w, const char *option, const char *value)
+{
+    unsigned place = 0;
+    while (strcmp(option_names[place], option) != 0)
+        place++;
+    bool is_first = !w->said[place];
+    w->said[place] = value;
+    return is_first;
+}
+
+enum exit_code select_kinds_take(struct select_wish *w, const char *verb, const char *text)
+{
+    w->is_given = true;
+    keep_said(w, "kind", text);
+    for (w->kinds = 0;; text++) {
+        size_t length = strcspn(text, ",");
+        uint32_t kinds = kinds_of(text, length);
+        if (!kinds)
+            return usage_error("%s: --kind: '%.*s' is not one of these, or some with commas "
+                               "between: call, launch, alloc, copy, sync, graph, other; work, "
+                               "kernel, gpu_memcpy, gpu_memset, gpu_graph; cuda_sync, overhead, "
+                               "memory, range, mark, operator, library",
+                               verb, (int)length, text);
+        w->kinds |= kinds;
+        text += length;
+        if (!*text)
+            return EXIT_OK;
+    }
+}
+
+/* Seconds are what other times without a unit are, but few would mean them here. */
+static bool read_least(uint64_t *min_ns, const char *text)
+{
+    return duration_parse(text, min_ns) &&
+           (!*min_ns || isalpha((unsigned char)text[strlen(text) - 1]));
+}
+
+static const char *read_moment(struct select_moment *m, const char *text)
+{
+    m->is_given = true;
+    m->text = text;
+    m->is_absolute = !duration_parse(text, &m->ns);
+    if (!m->is_absolute || moment_parse(text, &m->ns))
+        return NULL;
+    return moment_has_form(text)
+               ? "is no day and time that there is (from 1970 to 2096)"
+               : "is not a time since the recording's first event such as 12.5, 800ms or 2m, or a "
+                 "moment such as 2026-11-23T18:00:00 or @1795456800";
+}
+
+static bool read_pattern(const char **pattern, const char *text)
+{
+    regex_t compiled;
+    *pattern = text;
+    if (regcomp(&compiled, text, REG_EXTENDED | REG_NOSUB) != 0)
+        return false;
+    regfree(&compiled);
+    return true;
+}
+
+/* ---- the options ----------------------------------------------------------------------------- */
+
+/* Keeps what was said, at most once, for who shows it; says what is wrong with it; NULL: nothing.
+ */
+static enum exit_code keep(const struct given *g, const char *wrong)
+{
+    struct select_wish *w = &g->all->select;
+    if (!keep_said(w, g->option->name, g->value) &&
+        !(g->option->parts & (READ_CYCLE | READ_CYCLES)))
+        return option_twice(g);
+    w->is_given |= !(g->option->parts & READ_PROCESSES);
+    return option_end(g, !wrong, wrong);
+}
+
+static enum exit_code take_list(const struct given *g)
+{
+    return keep(g, read_list(g->at, g->value));
+}
+
+static enum exit_code take_steps(const struct given *g)
+{
+    return keep(g, read_steps(&g->all->select, g->value));
+}
+
+static enum exit_code take_moment(const struct given *g)
+{
+    return keep(g, read_moment(g->at, g->value));
+}
+
+static enum exit_code take_range(const struct given *g)
+{
+    option_text(g);
+    return keep(g, NULL);
+}
+
+static enum exit_code take_kinds(const struct given *g)
+{
+    struct select_wish *w = &g->all->select;
+    return w->kinds ? option_twice(g) : select_kinds_take(w, g->all->verb->name, g->value);
+}
+
+static enum exit_code take_pattern(const struct given *g)
+{
+    return keep(g, read_pattern(g->at, g->value) ? NULL : "is not an extended regular expression");
+}
+
+static enum exit_code take_least(const struct given *g)
+{
+    return keep(g, read_least(g->at, g->value)
+                       ? NULL
+                       : "is not a time with its unit, such as 10us (ns, us, ms, s, m, h)");
+}
+
+static enum exit_code take_cycle(const struct given *g)
+{
+    bool may_be_all = g->option->parts & READ_CYCLES; /* the verb writes a file for each */
+    uint64_t *cycle = g->at;
+    if (may_be_all && strcmp(g->value, "all") == 0) {
+        *cycle = CYCLE_ALL;
+        return keep(g, NULL);
+    }
+    return keep(g, number_parse(g->value, 1, CYCLE_ALL - 1, cycle) ? NULL
+                   : may_be_all ? "is neither a window's number, from 1 on, nor all"
+                                : "is no window's number, from 1 on");
+}
+
+const struct option select_options[] = {
+    {0, "cycle", "N|all",
+     "only what was recorded in this window of run --schedule or --capture-range, by its number "
+     "from 1 on; all, with --per-rank: a file for each",
+     OPTION_ALL(take_cycle, select.cycle), .parts = READ_CYCLES},
+    {0, "cycle", "N",
+     "only what was recorded in this window of run --schedule or --capture-range, by its number "
+     "from 1 on",
+     OPTION_ALL(take_cycle, select.cycle), .parts = READ_CYCLE},
+    {0, "from", "TIME",
+     "only events from then on: seconds since the first event of the processes that are read (with "
+     "--rank another one than without), which may be long after the program's start (12.5, 800ms, "
+     "2m), 2026-11-23T18:00:00 (local, or with Z or +01:00), 2026-11-23 (0:00), 18:00, or @SECONDS "
+     "since 1970",
+     OPTION_ALL(take_moment, select.from), .parts = READ_TIME},
+    {0, "to", "TIME", "only events before that", OPTION_ALL(take_moment, select.to),
+     .parts = READ_TIME},
+    {0, "step", "A:B",
+     "only steps A to B - 1, A alone, from A on (A:), or those before B (:B): the calls in them, "
+     "the work that these made, and what reaches into them; --step-by says what a step is",
+     .take = take_steps, .parts = READ_PLACE},
+    {0, "range", "NAME",
+     "likewise, only what happened while a range or label of this name was open in the process; "
+     "'*' stands for any text, '?' for one byte. Idle time and wall time go from the first one's "
+     "begin to the last one's end",
+     OPTION_ALL(take_range, select.range), .parts = READ_PLACE},
+    {0, "job", "N[,M-K]",
+     "of several jobs in one folder only the processes of these, numbered from 0 on by their "
+     "begin; they are told apart by what their launchers say, and by time",
+     OPTION_ALL(take_list, select.jobs), .parts = READ_PROCESSES},
+    {0, "rank", "N[,M-K]", "only the processes of these ranks", OPTION_ALL(take_list, select.ranks),
+     .parts = READ_PROCESSES},
+    {0, "pid", "N[,M-K]", "only the processes of these numbers, as they see them themselves",
+     OPTION_ALL(take_list, select.pids), .parts = READ_PROCESSES},
+    {0, "tid", "N[,M-K]",
+     "only what these threads did, by the system's numbers, and the work that they made",
+     OPTION_ALL(take_list, select.tids), .parts = READ_EVENTS},
+    {0, "device", "N[,M-K]", "of the work of devices only that of these; what the host did stays",
+     OPTION_ALL(take_list, select.devices), .parts = READ_PLACE},
+    {0, "kind", "KIND[,KIND..]",
+     "only events of these kinds: calls by what they do (launch, alloc, copy, sync, graph, other; "
+     "call: all), work of devices (kernel, gpu_memcpy, gpu_memset, gpu_graph; work: all), "
+     "cuda_sync, overhead, memory, range, mark, operator, library",
+     .take = take_kinds, .parts = READ_EVENTS},
+    {0, "name", "REGEX",
+     "only events with a name that this extended regular expression is found in",
+     OPTION_ALL(take_pattern, select.name), .parts = READ_EVENTS},
+    {0, "min-duration", "TIME", "only events that took at least so long: 10us",
+     OPTION_ALL(take_least, select.min_ns), .parts = READ_EVENTS},
+    {0},
+};
