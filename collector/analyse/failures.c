@@ -6,137 +6,109 @@
 
 #include "api/api.h"
 #include "api/api_error.h"
-#include "read/process.h"
+#include "error.h"
 #include "read/process_title.h"
 
-const char *failure_name(const struct failure *row, char text[static FAILURE_TEXT_BYTES])
+enum { FUNCTION, RESULT };
+/* FIRST is when the walk tells of it, PLACE its row: together they say which one came first. */
+enum { COUNT, FIRST, PROCESS, PLACE, THREAD, ENDED };
+
+static const struct function *called_function(const struct sums_row *row)
 {
-    const char *name = api_error_name(row->function->domain, row->result);
+    return (const void *)(uintptr_t)row->keys[FUNCTION];
+}
+
+const char *failure_name(const struct sums_row *row, char text[static FAILURE_TEXT_BYTES])
+{
+    int32_t result = (int32_t)row->keys[RESULT];
+    const char *name = api_error_name(called_function(row)->domain, result);
     if (name)
         snprintf(text, FAILURE_TEXT_BYTES, "%s", name);
     else
-        snprintf(text, FAILURE_TEXT_BYTES, "error %d", row->result);
+        snprintf(text, FAILURE_TEXT_BYTES, "error %d", result);
     return text;
 }
 
-bool failures_are_one(const struct failure *a, const struct failure *b)
+static int take(struct sums *s, const struct function *f, int32_t result, uint64_t weight,
+                const uint64_t first[static ENDED - FIRST + 1])
 {
-    return a->result == b->result && a->function->domain == b->function->domain &&
-           strcmp(a->function->name, b->function->name) == 0;
+    uint64_t function = sums_function(s, f);
+    struct sums_row *row = function ? sums_row(s, function, (uint64_t)result, 0) : NULL;
+    if (!row)
+        return GPUPROF_NO_MEMORY;
+    if (!row->values[COUNT]) {
+        memcpy(&row->values[FIRST], first, (ENDED - FIRST + 1) * sizeof *first);
+        row->values[PLACE] = s->count;
+    }
+    row->values[COUNT] += weight;
+    return 0;
 }
 
-static void add(struct failures *f, const struct failure *new)
+int failures_take(struct sums *s, const struct event *e, uint64_t weight)
 {
-    uint32_t i = 0;
-    while (i < f->count && !failures_are_one(&f->rows[i], new))
-        i++;
-    if (i == FAILURES_MAX)
-        f->others += new->count;
-    else if (i == f->count)
-        f->rows[f->count++] = *new;
-    else
-        f->rows[i].count += new->count;
+    return take(s, e->function, e->record->result, weight,
+                (uint64_t[]){e->begin_ns, e->process->index, 0, (uintptr_t)e->thread, e->end_ns});
 }
 
-void failures_take(struct failures *f, const struct event *e, uint64_t weight)
+int failures_take_library(struct sums *s, const struct slice *slice)
 {
-    add(f, &(struct failure){.function = e->function,
-                             .process = e->process,
-                             .thread = e->thread,
-                             .result = e->record->result,
-                             .count = weight,
-                             .first_ns = e->end_ns,
-                             .begin_ns = e->begin_ns});
-}
-
-void failures_take_library(struct failures *f, const struct slice *s)
-{
-    const struct library_call *l = s->library;
-    if (s->library_change != LIBRARY_CLOSED || s->is_hidden ||
+    const struct library_call *l = slice->library;
+    if (slice->library_change != LIBRARY_CLOSED || slice->is_hidden ||
         !api_has_failed(l->function->domain, l->result))
-        return;
-    add(f, &(struct failure){.function = l->function,
-                             .process = l->process,
-                             .thread = l->thread,
-                             .result = l->result,
-                             .count = 1,
-                             .first_ns = l->end_ns,
-                             .begin_ns = l->begin_ns});
+        return 0;
+    return take(s, l->function, l->result, 1,
+                (uint64_t[]){l->end_ns, l->process->index, 0, (uintptr_t)l->thread, l->end_ns});
 }
 
-uint64_t failures_count(const struct failures *f)
+enum { NAME, ERROR = 4 };
+
+static void fill(const struct sums *s, const struct sums_row *row, enum report_format format,
+                 struct cell *cells)
 {
-    uint64_t count = f->others;
-    for (uint32_t i = 0; i < f->count; i++)
-        count += f->rows[i].count;
-    return count;
+    char title[1200], error[FAILURE_TEXT_BYTES], *text = NULL;
+    if (row->keys[FUNCTION] == SUMS_OTHERS) {
+        cells[NAME] = cell_text("others");
+        return;
+    }
+    bool is_text = format == FORMAT_TEXT;
+    thread_title(s->rec->processes[row->values[PROCESS]],
+                 (const void *)(uintptr_t)row->values[THREAD], title, sizeof title);
+    int length = asprintf(&text, is_text ? "%s of %s, in %s" : "%s of %.400s",
+                          failure_name(row, error), called_function(row)->name, title);
+    cells[NAME] = cell_owned(length < 0 ? NULL : text);
+    cells[ERROR] = cell_owned(strdup(error));
 }
 
-enum { NAME, FUNCTION, DOMAIN, RESULT, ERROR, COUNT, FIRST, HOST, PID, TID, COLUMNS };
-
-static const struct column columns[COLUMNS] = {
-    [NAME] = {NULL, "error and function, where it came first"},
-    [FUNCTION] = {"function"},
-    [DOMAIN] = {"domain"},
-    [RESULT] = {"result", .type = COLUMN_NUMBER, .ascending = true},
-    [ERROR] = {"error"},
-    [COUNT] = {"count", "count", COLUMN_COUNT, 13},
-    [FIRST] = {"first_ns", "first after", COLUMN_NS, 12, .ascending = true, .spare = 2},
-    [HOST] = {"host"},
-    [PID] = {"pid", .type = COLUMN_NUMBER, .ascending = true},
-    [TID] = {"tid", .type = COLUMN_NUMBER, .ascending = true},
+static const struct column columns[] = {
+    {NULL, "error and function, where it came first",
+     .doc = "the error and the function, with the thread where it came first (in the text)"},
+    {"function", .shows = SHOWS_KEY, .of = FUNCTION, .doc = "the function that returned it"},
+    {"domain", .shows = SHOWS_DOMAIN, .of = FUNCTION, .doc = "the library that it belongs to"},
+    {"result", .type = COLUMN_NUMBER, .ascending = true, .shows = SHOWS_KEY, .of = RESULT,
+     .doc = "the number of the error"},
+    {"error", .doc = "its name, or its number where it has none"},
+    {"count", "count", COLUMN_COUNT, 13, .shows = SHOWS_VALUE, .of = COUNT,
+     .doc = "how many calls returned it"},
+    {"first_ns", "first after", COLUMN_NS, 12, .ascending = true, .spare = 2, .shows = SHOWS_MOMENT,
+     .of = ENDED, .doc = "when the first of them returned, from the first call on"},
+    {"host", .shows = SHOWS_HOST, .of = SUMS_OF_VALUE(PROCESS), .doc = "the host of that call"},
+    {"pid", .type = COLUMN_NUMBER, .ascending = true, .shows = SHOWS_PID,
+     .of = SUMS_OF_VALUE(PROCESS), .doc = "its process"},
+    {"tid", .type = COLUMN_NUMBER, .ascending = true, .shows = SHOWS_TID,
+     .of = SUMS_OF_VALUE(THREAD), .doc = "its thread"},
 };
 
-static void table_begins(struct table *t, enum report_format format)
-{
-    t->count = ((const struct failures *)t->source)->count;
-    t->is_there = t->count || format == FORMAT_JSON;
-}
-
-static void fill_row(const struct table *t, uint32_t index, enum report_format format,
-                     struct cell *cells)
-{
-    const struct failures *f = t->source;
-    const struct failure *row = &f->rows[index];
-    char title[1200], error[FAILURE_TEXT_BYTES], *text = NULL;
-    int length;
-    failure_name(row, error);
-    if (format == FORMAT_TEXT)
-        length = asprintf(&text, "%s of %s, in %s", error, row->function->name,
-                          thread_title(row->process, row->thread, title, sizeof title));
-    else
-        length = asprintf(&text, "%s of %.400s", error, row->function->name);
-    cells[NAME] = cell_owned(length < 0 ? NULL : text);
-    cells[FUNCTION] = cell_text(row->function->name);
-    cells[DOMAIN] = cell_text(api_domain_name(row->function->domain));
-    cells[RESULT] = cell_number((uint64_t)row->result);
-    cells[ERROR] = cell_owned(strdup(error));
-    cells[COUNT] = cell_number(row->count);
-    cells[FIRST] = cell_number(row->first_ns > f->begin_ns ? row->first_ns - f->begin_ns : 0);
-    cells[HOST] = cell_text(row->process->header.host);
-    cells[PID] = cell_number(row->process->header.pid);
-    cells[TID] = cell_number(row->thread->tid);
-}
-
-static bool fill_foot(const struct table *t, struct cell *cells)
-{
-    uint64_t others = ((const struct failures *)t->source)->others;
-    cells[NAME] = cell_text("others");
-    cells[COUNT] = cell_number(others);
-    return others;
-}
-
-const struct table_info failures_table = {
-    .name = "failures",
-    .key = "failures",
-    .title = "calls that returned an error",
-    .columns = columns,
-    .column_count = COLUMNS,
-    .text = {COUNT, FIRST},
+const struct sums_info failures_sums = {
+    .keys = {KEY_FUNCTION, KEY_NUMBER},
+    .values = {JOIN_ADD, JOIN_FIRST, JOIN_FIRST, JOIN_FIRST, JOIN_FIRST, JOIN_FIRST},
+    .is = {[PROCESS] = KEY_PROCESS, [THREAD] = KEY_THREAD_AT},
+    .rows_max = FAILURES_MAX,
+    .order = FIRST,
+    .parts = REPORT_CALLS,
+    .fill = fill,
     /* They are among their functions' errors already, so that here they are not to be added up. */
-    .place = PLACE_URGENT,
-    .json_empty = "[]",
-    .begin = table_begins,
-    .row = fill_row,
-    .foot = fill_foot,
+    .table = {SUMS_TABLE, .name = "failures", .key = "failures",
+              .title = "calls that returned an error", .columns = columns,
+              .column_count = sizeof columns / sizeof columns[0], .text = {5, 6}, /* count, first */
+              .place = PLACE_URGENT, .json_empty = "[]"},
 };

@@ -30,6 +30,12 @@ static void free_durations(struct histogram *durations)
     free(durations);
 }
 
+/* A thread that a part names. */
+struct sums_thread {
+    struct sums_thread *next;
+    struct thread thread;
+};
+
 void sums_release(struct sums *s)
 {
     for (uint32_t i = 0; i < s->count; i++)
@@ -37,6 +43,10 @@ void sums_release(struct sums *s)
     for (struct function *f = s->made, *next; f; f = next) {
         next = (struct function *)f->text;
         free(f);
+    }
+    for (struct sums_thread *t = s->threads, *next; t; t = next) {
+        next = t->next;
+        free(t);
     }
     free(s->rows);
     free(s->values);
@@ -201,11 +211,21 @@ static int compare_keys(const struct sums *s, const struct sums_row *a, const st
     return order;
 }
 
+static int compare_firsts(const struct sums_info *info, const uint64_t *a, const uint64_t *b)
+{
+    int order = 0;
+    for (unsigned i = 0; i < SUMS_VALUES && order == 0; i++)
+        order = info->values[i] == JOIN_FIRST ? ORDER(a[i], b[i]) : 0;
+    return order;
+}
+
 static int compare_rows(const void *left, const void *right, void *context)
 {
     const struct sums *s = context;
     const struct sums_row *a = left, *b = right;
     int order = ORDER(!a->values[0], !b->values[0]);
+    if (order == 0 && s->info->values[s->info->order] == JOIN_FIRST)
+        return compare_firsts(s->info, a->values, b->values);
     order = order ? order : ORDER(b->values[s->info->order], a->values[s->info->order]);
     for (unsigned i = 0; i < sizeof s->info->then && s->info->then[i] && order == 0; i++)
         order = ORDER(b->values[s->info->then[i]], a->values[s->info->then[i]]);
@@ -214,7 +234,8 @@ static int compare_rows(const void *left, const void *right, void *context)
 
 static void join(const struct sums_info *info, struct sums_row *into, const uint64_t *values)
 {
-    bool is_taken = false;
+    bool is_taken = false,
+         is_first = !into->values[0] || compare_firsts(info, values, into->values) < 0;
     if (info->join)
         info->join(into->values, values);
     for (unsigned i = 0; i < SUMS_VALUES && info->values[i]; i++) {
@@ -224,6 +245,8 @@ static void join(const struct sums_info *info, struct sums_row *into, const uint
             *to += from;
         if (how == JOIN_MOST || how == JOIN_LEAST)
             is_taken = how == JOIN_MOST ? from > *to : from < *to;
+        if (how == JOIN_FIRST)
+            is_taken = is_first;
         if (how != JOIN_ADD && how != JOIN_OWN && is_taken)
             *to = from;
     }
@@ -292,6 +315,25 @@ static int carry_function(struct sums *s, struct part *p, uint64_t *key)
     return *key ? 0 : GPUPROF_NO_MEMORY;
 }
 
+static const struct part_field thread_fields[] = {
+    PART(struct thread, number), PART(struct thread, tid), PART(struct thread, name), {0}};
+
+static int carry_thread(struct sums *s, struct part *p, uint64_t *key)
+{
+    if (p->is_written) {
+        part_put(p, thread_fields, (const void *)(uintptr_t)*key);
+        return 0;
+    }
+    struct sums_thread *made = calloc(1, sizeof *made);
+    if (!made)
+        return GPUPROF_NO_MEMORY;
+    made->next = s->threads;
+    s->threads = made;
+    part_get(p, thread_fields, &made->thread);
+    *key = (uintptr_t)&made->thread;
+    return 0;
+}
+
 /* What it is shown as, and what it was, if that was another text. */
 static int carry_text(struct sums *s, struct part *p, uint64_t *key)
 {
@@ -309,23 +351,22 @@ static int carry_text(struct sums *s, struct part *p, uint64_t *key)
     return error;
 }
 
-static int carry_key(struct sums *s, struct part *p, enum sums_key kind, uint64_t *key,
-                     struct process *const *processes, uint32_t process_count)
+static int carry_key(struct sums *s, struct part *p, enum sums_key kind, uint64_t *key)
 {
     switch (kind) {
     case KEY_FUNCTION: return carry_function(s, p, key);
     case KEY_TEXT: return carry_text(s, p, key);
+    case KEY_THREAD_AT: return carry_thread(s, p, key);
     default: part_number(p, key);
     }
     if (kind != KEY_PROCESS || p->is_written || p->has_failed)
         return 0;
-    p->has_failed |= *key >= process_count;
-    *key = p->has_failed ? 0 : processes[*key]->index;
+    p->has_failed |= *key >= p->process_count;
+    *key = p->has_failed ? 0 : p->processes[*key]->index;
     return 0;
 }
 
-static int carry_row(struct sums *s, struct part *p, struct sums_row *row,
-                     struct process *const *processes, uint32_t process_count)
+static int carry_row(struct sums *s, struct part *p, struct sums_row *row)
 {
     const struct sums_info *info = s->info;
     bool is_others = row->keys[0] == SUMS_OTHERS;
@@ -334,9 +375,10 @@ static int carry_row(struct sums *s, struct part *p, struct sums_row *row,
     for (unsigned i = 0; i < SUMS_KEYS && is_others; i++)
         row->keys[i] = SUMS_OTHERS;
     for (unsigned i = 0; i < SUMS_KEYS && info->keys[i] && !is_others && error == 0; i++)
-        error = carry_key(s, p, info->keys[i], &row->keys[i], processes, process_count);
+        error = carry_key(s, p, info->keys[i], &row->keys[i]);
+    p->has_failed |= info->keys[0] == KEY_FUNCTION && !row->keys[0];
     for (unsigned i = 0; i < SUMS_VALUES && info->values[i] && error == 0; i++)
-        error = carry_key(s, p, info->is[i], &row->values[i], processes, process_count);
+        error = carry_key(s, p, info->is[i], &row->values[i]);
     return error;
 }
 
@@ -345,18 +387,17 @@ void sums_put(struct sums *s, struct part *p)
     part_count(p, &s->count, 1);
     for (uint32_t i = 0; i < s->count; i++) {
         struct sums_row row = s->rows[i];
-        carry_row(s, p, &row, NULL, 0);
+        carry_row(s, p, &row);
         if (row.durations)
             part_histogram(p, row.durations, NULL);
     }
 }
 
-static int add_row(struct sums *s, struct part *p, struct process *const *processes,
-                   uint32_t process_count)
+static int add_row(struct sums *s, struct part *p)
 {
     uint64_t values[SUMS_VALUES] = {0};
     struct sums_row got = {.values = values};
-    int error = carry_row(s, p, &got, processes, process_count);
+    int error = carry_row(s, p, &got);
     if (error < 0 || p->has_failed)
         return error;
     struct sums_row *row = sums_row(s, got.keys[0], got.keys[1], got.keys[2]);
@@ -379,13 +420,12 @@ static unsigned row_bytes(const struct sums_info *info)
     return count;
 }
 
-int sums_add(struct sums *s, struct part *p, struct process *const *processes,
-             uint32_t process_count)
+int sums_add(struct sums *s, struct part *p)
 {
     uint32_t count = 0;
     int error = 0;
     part_count(p, &count, row_bytes(s->info));
     for (uint32_t i = 0; i < count && error == 0 && !p->has_failed; i++)
-        error = add_row(s, p, processes, process_count);
+        error = add_row(s, p);
     return error;
 }

@@ -40,7 +40,8 @@ enum sums_key {
     KEY_THREAD,   /* its index over all processes. Such tables are in no part. */
     KEY_TEXT,     /* a struct kernel_name of the walk, or of sums_text(); 0: none */
     KEY_NUMBER,
-    KEY_PROCESS /* its index */
+    KEY_PROCESS,  /* its index */
+    KEY_THREAD_AT /* a value, a struct thread; the one before it is its process */
 };
 
 /* All keys of the row of those that found no room. */
@@ -56,6 +57,7 @@ enum sums_join {
     JOIN_MOST,
     JOIN_LEAST, /* UINT64_MAX: nothing yet */
     JOIN_WITH,  /* it comes along with the last MOST or LEAST before it */
+    JOIN_FIRST, /* all of these come from the row that has less in the first of them that differs */
     JOIN_OWN    /* as sums_info.join does it */
 };
 
@@ -74,7 +76,7 @@ struct sums_info {
     enum sums_key is[SUMS_VALUES];      /* what a value stands for that is no number of its own */
     uint32_t rows_max;  /* one row more has the others, if there are any; 0: as many as there are */
     bool has_durations; /* a histogram, for quantiles */
-    uint8_t order;      /* the value by which rows are sorted, largest first ... */
+    uint8_t order;      /* the value by which rows are sorted, largest first; or a JOIN_FIRST ... */
     uint8_t then[3];    /* ... and those by which rows of the same are; 0: no more, but the keys */
     uint8_t part_of;    /* what SHOWS_PART is a part of: this value of all rows (see `all`) */
     bool keeps_hidden;  /* rows that are not shown count in sums of all, and are in parts */
@@ -125,8 +127,10 @@ struct sums {
     struct number_set function_names;
     uint32_t *function_of; /* owned: index of a function -> place + 1 */
     uint32_t function_of_count;
-    struct function *made;     /* owned; a list by `text` of those that parts name */
-    struct kernel_names texts; /* of sums_text: a table has room for its names */
+    struct function *made;       /* owned; a list by `text` of those that parts name */
+    struct sums_thread *threads; /* owned, likewise */
+    uint64_t begin_ns;           /* moments are shown as they are behind it */
+    struct kernel_names texts;   /* of sums_text: a table has room for its names */
 };
 
 /* `walk` and *histogram_rows, of which histograms take theirs, must stay. */
@@ -182,11 +186,10 @@ int sums_finish(struct sums *s);
 /* What a key of a row says, perhaps in `text`, of SUMS_NAME_BYTES; NULL: it is no text, or none. */
 const char *sums_name(const struct sums *s, const struct sums_row *row, unsigned key, char *text);
 
-/* Into a part, and what a part has, of so many processes, added to what is there. 0 or
+/* Into a part, and what a part has added to what is there. 0 or
  * GPUPROF_NO_MEMORY; the part says itself what is wrong with it. */
 void sums_put(struct sums *s, struct part *p);
-int sums_add(struct sums *s, struct part *p, struct process *const *processes,
-             uint32_t process_count);
+int sums_add(struct sums *s, struct part *p);
 
 /* Of SUMS_TABLE. (sums_table.c) */
 void sums_begin(struct table *t, enum report_format format);

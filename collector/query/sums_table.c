@@ -62,7 +62,7 @@ static struct cell show_key(const struct sums *s, const struct sums_row *row,
     const char *name = is_value ? NULL : sums_name(s, row, c->of, text);
     if (c->shows == SHOWS_KEY && name)
         return name == text ? cell_owned(strdup(text)) : cell_text(name);
-    if (!is_value && key == SUMS_OTHERS)
+    if (!is_value && row->keys[0] == SUMS_OTHERS)
         return (struct cell){0};
     const void *what = (const void *)(uintptr_t)key;
     switch (kind) {
@@ -74,6 +74,7 @@ static struct cell show_key(const struct sums *s, const struct sums_row *row,
                              : ((const struct function *)what)->name);
     case KEY_TEXT: return cell_text(what ? ((const struct kernel_name *)what)->shown : NULL);
     case KEY_THREAD: return show_thread(s, key, c->shows);
+    case KEY_THREAD_AT: return cell_number(((const struct thread *)what)->tid);
     case KEY_PROCESS: return show_process(s->rec->processes[key], c->shows);
     default: return cell_number(key);
     }
@@ -99,6 +100,7 @@ static struct cell show(const struct sums *s, const struct sums_row *row, const 
     uint64_t by = c->shows > SHOWS_KEYS ? row->values[c->by] : 0;
     switch (c->shows) {
     case SHOWS_VALUE: return cell_number(of);
+    case SHOWS_MOMENT: return cell_number(of > s->begin_ns ? of - s->begin_ns : 0);
     case SHOWS_MEAN: return cell_number(by ? of / by : 0);
     case SHOWS_RATE: return cell_real(by ? (double)of / (double)by : 0);
     case SHOWS_MEDIAN: return show_quantile(row, c, 0.5);

@@ -127,10 +127,10 @@ static void print_long(struct screen *s, const char *label, const char *text)
 static void print_failures(struct screen *s, const struct report *r)
 {
     char number[UNIT_TEXT_BYTES], name[FAILURE_TEXT_BYTES];
-    const struct failure *first = r->failures.rows;
-    if (r->failures.count)
-        line(s, "error", first->function->name, "%s failed; first %s of ",
-             count_text(number, failures_count(&r->failures)), failure_name(first, name));
+    const struct sums *failures = &r->sums[ANALYSIS_failures_sums];
+    if (failures->count)
+        line(s, "error", sums_name(failures, failures->rows, 0, NULL), "%s failed; first %s of ",
+             count_text(number, failures->whole[0]), failure_name(failures->rows, name));
 }
 
 /* The call that has lasted longest, and what the device had not finished. */

@@ -88,7 +88,6 @@ static const struct part_field whole_fields[] = {
     PART(struct report, end_ns, .join = PART_LAST),
     PART(struct report, wall_begin_ns, .join = PART_FIRST),
     PART(struct report, wall_end_ns, .join = PART_LAST),
-    PART(struct report, failures.others, .join = PART_ADD),
     PART(struct report, signs.ooms, .join = PART_ADD),
     PART(struct report, missing, .join = PART_OR),
     PART(struct report, is_estimated, .join = PART_OR),
@@ -144,7 +143,7 @@ static int add_sums(struct combination *c, struct part *p)
     int error = 0;
     for (unsigned i = 0; i < ANALYSES_COUNT && error == 0 && !p->has_failed; i++)
         if (c->report.sums[i].info)
-            error = sums_add(&c->report.sums[i], p, p->processes, p->process_count);
+            error = sums_add(&c->report.sums[i], p);
     return error;
 }
 
@@ -182,105 +181,6 @@ int part_texts(struct combination *c, struct part *p, uint32_t **numbers, uint32
         error = number(c, row.text, &(*numbers)[(*count)++]);
     }
     return error;
-}
-
-/* ---- failures -------------------------------------------------------------------------------- */
-
-/* The number and the name of a function are all that tables show of it. */
-struct told_failure {
-    struct failure row;
-    struct function function;
-    struct thread thread;
-};
-
-static const struct part_field failure_fields[] = {
-    PART(struct told_failure, function.domain),
-    PART(struct told_failure, function.name, .is_needed = true),
-    PART(struct told_failure, row.result),
-    PART(struct told_failure, row.process),
-    PART(struct told_failure, thread.number),
-    PART(struct told_failure, thread.tid),
-    PART(struct told_failure, thread.name),
-    PART(struct told_failure, row.count),
-    PART(struct told_failure, row.first_ns),
-    PART(struct told_failure, row.begin_ns),
-    {0}};
-
-static int put_failures(struct report *r, struct part *p)
-{
-    for (uint32_t i = 0; i < r->failures.count; i++) {
-        const struct failure *row = &r->failures.rows[i];
-        part_put_row(p, failure_fields, &(struct told_failure){*row, *row->function, *row->thread});
-    }
-    part_put_end(p);
-    return 0;
-}
-
-static int add_failures(struct combination *c, struct part *p)
-{
-    struct told_failure row = {0};
-    for (; part_get_row(p, failure_fields, &row); row = (struct told_failure){0}) {
-        struct told_failure *made =
-            ARRAY_ROOM(c->failures, c->failure_count, c->failure_capacity, 64)
-                ? malloc(sizeof *made)
-                : NULL;
-        if (!made)
-            return GPUPROF_NO_MEMORY;
-        *made = row;
-        made->row.function = &made->function;
-        made->row.thread = &made->thread;
-        made->row.place = c->failure_count;
-        c->failures[c->failure_count++] = made;
-    }
-    return 0;
-}
-
-/* As one walk meets them; those of one process are in one part, in their order. */
-static int compare_firsts(const void *left, const void *right)
-{
-    const struct failure *a = &(*(struct told_failure *const *)left)->row;
-    const struct failure *b = &(*(struct told_failure *const *)right)->row;
-    int order = ORDER(a->begin_ns, b->begin_ns);
-    order = order ? order : ORDER(a->process->index, b->process->index);
-    return order ? order : ORDER(a->place, b->place);
-}
-
-static int compare_kinds(const void *left, const void *right)
-{
-    const struct failure *a = &(*(struct told_failure *const *)left)->row;
-    const struct failure *b = &(*(struct told_failure *const *)right)->row;
-    int order = ORDER(a->function->domain, b->function->domain);
-    order = order ? order : strcmp(a->function->name, b->function->name);
-    order = order ? order : ORDER(a->result, b->result);
-    return order ? order : compare_firsts(left, right);
-}
-
-/* Those of one error and function become the first of them. */
-static int join_failures(struct combination *c)
-{
-    struct failures *f = &c->report.failures;
-    struct told_failure **list = c->failures;
-    uint32_t count = 0;
-    if (c->failure_count)
-        qsort(list, c->failure_count, sizeof *list, compare_kinds);
-    for (uint32_t i = 0; i < c->failure_count; i++) {
-        if (count && failures_are_one(&list[count - 1]->row, &list[i]->row)) {
-            list[count - 1]->row.count += list[i]->row.count;
-            continue;
-        }
-        struct told_failure *first = list[i];
-        list[i] = list[count];
-        list[count++] = first;
-    }
-    if (count)
-        qsort(list, count, sizeof *list, compare_firsts);
-    for (uint32_t i = 0; i < count; i++) {
-        if (i < FAILURES_MAX)
-            f->rows[f->count++] = list[i]->row;
-        else
-            f->others += list[i]->row.count;
-    }
-    return 0;
 }
 
 /* ---- a combination --------------------------------------------------------------------------- */
@@ -420,14 +320,12 @@ static int add_more(struct combination *c, struct part *p)
 static const struct part_section start_part = {NULL, NULL, start};
 static const struct part_section whole_part = {put_whole, add_whole, end_whole};
 static const struct part_section sums_part = {put_sums, add_sums, end_sums};
-static const struct part_section failure_part = {put_failures, add_failures, join_failures};
 static const struct part_section gpu_part = {put_gpu, add_gpu, end_gpu};
 static const struct part_section more_part = {put_more, add_more, NULL};
 
 static const struct part_section *const sections[] = {
-    &process_part, &start_part, &device_part,     &whole_part, &sums_part,
-    &failure_part, &step_part,  &collective_part, &idle_part,  &finding_part,
-    &exposed_part, &gpu_part,   &more_part};
+    &process_part,    &start_part, &device_part,  &whole_part,   &sums_part, &step_part,
+    &collective_part, &idle_part,  &finding_part, &exposed_part, &gpu_part,  &more_part};
 #define SECTIONS (sizeof sections / sizeof sections[0])
 
 int part_report_put(struct report *r, struct part *p)
@@ -482,14 +380,6 @@ enum exit_code combination_make(struct combination *c, char **paths, int path_co
     return code == EXIT_OK ? say_error("report", error) : code;
 }
 
-static void free_all(void *list, uint32_t count)
-{
-    void **items = list;
-    for (uint32_t i = 0; i < count; i++)
-        free(items[i]);
-    free(items);
-}
-
 void combination_release(struct combination *c)
 {
     free(c->called);
@@ -504,8 +394,9 @@ void combination_release(struct combination *c)
         free(c->numbers[i].places);
         part_release(&c->parts[i]);
     }
-    free_all(c->failures, c->failure_count);
-    free_all(c->places, c->place_count);
+    for (uint32_t i = 0; i < c->place_count; i++)
+        free(c->places[i]);
+    free(c->places);
     free(c->told);
     free(c->numbers);
     free(c->parts);

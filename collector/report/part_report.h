@@ -38,9 +38,7 @@ struct combination {
     struct process_told *told;    /* owned, by the processes' numbers */
     struct recording rec;         /* of processes without events */
     struct report report;
-    struct told_failure **failures; /* owned, and so are they; of all parts */
-    uint32_t failure_count, failure_capacity;
-    struct told_place **places; /* likewise; what idle time is charged to */
+    struct told_place **places; /* owned, and so are they; what idle time is charged to */
     uint32_t place_count, place_capacity;
     struct called_part *called; /* owned; what the ranks have called */
     uint32_t called_count, called_capacity;

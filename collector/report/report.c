@@ -43,7 +43,7 @@ static int take_call(void *context, const struct slice *s)
     r->process_calls[e->process->index] += weight;
     if (api_has_failed(e->function->domain, e->record->result)) {
         r->errors += weight;
-        failures_take(&r->failures, e, weight);
+        return failures_take(&r->sums[ANALYSIS_failures_sums], e, weight);
     } else if (api_is_copy(e->function->does) && outermost) {
         r->copy_calls += weight;
         r->copy_bytes += function_bytes(e->function, e->record) * weight;
@@ -56,8 +56,7 @@ static int take(void *context, const struct slice *s)
 {
     struct report *r = context;
     hang_take_library(&r->hang, s);
-    failures_take_library(&r->failures, s);
-    return 0;
+    return failures_take_library(&r->sums[ANALYSIS_failures_sums], s);
 }
 
 static int make_source(struct report *r, const struct report_wish *wish)
@@ -77,7 +76,7 @@ static int make_source(struct report *r, const struct report_wish *wish)
 
 void report_sum_up(struct report *r)
 {
-    r->failures.begin_ns = r->begin_ns ? r->begin_ns : r->walk.survey.origin_ns;
+    r->sums[ANALYSIS_failures_sums].begin_ns = r->begin_ns ? r->begin_ns : r->walk.survey.origin_ns;
     for (uint32_t i = 0; i < r->rec->count; i++)
         losses_add(&r->losses, &r->walk.losses[i]);
 }
@@ -108,10 +107,13 @@ static void measure_wall(struct report *r)
 /* What a walk does not know. */
 static int complete(struct report *r, const struct report_wish *wish)
 {
+    struct sums *failures = &r->sums[ANALYSIS_failures_sums];
     report_sum_up(r);
     measure_wall(r);
     gpu_report_set_libraries(r->gpu, r->libraries);
-    int error = r->stacks ? stack_report_finish(r->stacks, wish->symbols) : 0;
+    int error = failures->info ? sums_finish(failures) : 0;
+    if (error == 0 && r->stacks)
+        error = stack_report_finish(r->stacks, wish->symbols);
     if (error == 0 && wish->source)
         error = make_source(r, wish);
     if (error == 0 && r->idle)

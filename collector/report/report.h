@@ -72,7 +72,6 @@ struct report {
     uint64_t histogram_rows;       /* that may still be made, in all tables */
     const struct next_words *next; /* a view: of what is to be run next; NULL: as it stands */
     struct hang hang;              /* calls that had not returned, work that had not finished */
-    struct failures failures;      /* calls that returned an error */
     struct cost_report cost;       /* of gpuprof itself */
     struct gpu_report *gpu;        /* owned; what the devices did, and ranges */
     struct findings *findings;     /* owned; what is worth fixing */

@@ -8,7 +8,6 @@
 #include "analyse/cost_report.h"
 #include "analyse/device_report.h"
 #include "analyse/energy_report.h"
-#include "analyse/failures.h"
 #include "analyse/gpu_report.h"
 #include "analyse/library_report.h"
 #include "analyse/op_report.h"

@@ -60,6 +60,7 @@ enum column_shows {
     SHOWS_THREAD,
     SHOWS_KEYS, /* those above are of keys */
     SHOWS_VALUE,
+    SHOWS_MOMENT,   /* behind the begin of the report */
     SHOWS_MEAN,     /* by value `by`; of value 0, which stands there without being said */
     SHOWS_RATE,     /* by value `by` */
     SHOWS_MEDIAN,   /* of the histogram, up to the value, from value `by` or 0 on */

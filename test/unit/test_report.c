@@ -293,25 +293,32 @@ static void test_open_calls(void **state)
     free(m.process);
 }
 
-/* In the order of their first coming, up to a number. */
+/* In the order of their first coming, up to a number; the others have one row. */
 static void test_failures(void **state)
 {
     (void)state;
-    struct failures failures = {0};
+    struct recording rec = {0};
+    struct walk walk = {.rec = &rec};
+    struct sums failures;
     struct made m;
     struct event event = make_slice(&m, NULL).event;
+    sums_init(&failures, &failures_sums, &walk, NULL);
     for (unsigned i = 0; i < 2 * (FAILURES_MAX + 3); i++) {
         m.record.result = (int)(1000 + i / 2);
         event.end_ns = 10 + i;
-        failures_take(&failures, &event, 2);
+        assert_int_equal(failures_take(&failures, &event, 2), 0);
     }
-    assert_int_equal(failures.count, FAILURES_MAX);
-    assert_int_equal(failures.others, 3 * 2 * 2);
+    sums_finish(&failures);
+    assert_int_equal(failures.count, FAILURES_MAX + 1);
     for (unsigned i = 0; i < failures.count; i++) {
-        assert_int_equal(failures.rows[i].result, 1000 + i);
-        assert_int_equal(failures.rows[i].count, 2 * 2);
-        assert_int_equal(failures.rows[i].first_ns, 10 + 2 * i);
+        const struct sums_row *row = &failures.rows[i];
+        bool is_others = i == FAILURES_MAX;
+        assert_int_equal(row->keys[1], is_others ? SUMS_OTHERS : 1000 + i);
+        assert_int_equal(row->values[0], (is_others ? 3 : 1) * 2 * 2);
+        assert_int_equal(row->values[5], 10 + 2 * i);
     }
+    assert_int_equal(failures.whole[0], (FAILURES_MAX + 3) * 2 * 2);
+    sums_release(&failures);
     free(m.process);
 }
 

@@ -79,14 +79,17 @@ static void combine(struct made *a, struct made *b, struct made *to)
         sums_put(&from[i]->sums, &part);
         release(from[i]);
         part.is_written = false;
-        assert_int_equal(sums_add(&to->sums, &part, to->loaded, 2), 0);
+        part.processes = to->loaded;
+        part.process_count = 2;
+        assert_int_equal(sums_add(&to->sums, &part), 0);
         assert_false(part.has_failed);
         assert_int_equal(part.at, part.length);
         for (size_t cut = 0; cut < part.length; cut++) { /* what is short is no part */
             struct made torn;
-            struct part less = {.data = part.data, .length = cut};
+            struct part less = {.data = part.data, .length = cut, .process_count = 2};
             make(&torn, false);
-            assert_int_equal(sums_add(&torn.sums, &less, torn.loaded, 2), 0);
+            less.processes = torn.loaded;
+            assert_int_equal(sums_add(&torn.sums, &less), 0);
             assert_true(less.has_failed);
             release(&torn);
         }
