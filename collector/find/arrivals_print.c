@@ -7,56 +7,37 @@
 #include "find/idle.h"
 #include "read/process_title.h"
 
-enum {
-    TITLE,
-    KIND,
-    COMMUNICATOR,
-    JOB,
-    RANKS,
-    COUNT,
-    SKEW,
-    MEDIAN,
-    P95,
-    MAX,
-    RANK,
-    HOST,
-    PID,
-    DEVICE,
-    LAST,
-    LAST_SHARE,
-    BEHIND,
-    CAUSE,
-    WHERE,
-    COLUMNS
-};
+enum { TITLE, KIND, COMMUNICATOR, MEDIAN = 7, P95 };
+enum { RANK = 10, HOST, PID, DEVICE, CAUSE = 17, WHERE };
 
-static const struct column columns[COLUMNS] = {
+#define ROW struct arrival_row
+
+static const struct column columns[] = {
     [TITLE] = {NULL, "collective, the rank that was behind by most in all, and where it was"},
-    [KIND] = {"collective", NULL},
-    [COMMUNICATOR] = {"communicator", NULL},
-    [JOB] = {"job", NULL, COLUMN_NUMBER, .ascending = true},
-    [RANKS] = {"ranks", NULL, COLUMN_NUMBER},
-    [COUNT] = {"count", "times", COLUMN_COUNT, 8},
-    [SKEW] = {"skew_total_ns", "apart", COLUMN_NS, 11},
+    [KIND] = {"collective"},
+    [COMMUNICATOR] = {"communicator"},
+    {"job", NULL, COLUMN_NUMBER, .ascending = true, MEMBER(ROW, job), .lacks = LACKS_MAX},
+    {"ranks", NULL, COLUMN_NUMBER, MEMBER(ROW, ranks)},
+    {"count", "times", COLUMN_COUNT, 8, MEMBER(ROW, count)},
+    {"skew_total_ns", "apart", COLUMN_NS, 11, MEMBER(ROW, skew_ns)},
     [MEDIAN] = {"skew_median_ns", "median", COLUMN_NS, 11, .spare = 4},
     [P95] = {"skew_p95_ns", "95%", COLUMN_NS, 11, .spare = 1},
-    [MAX] = {"skew_max_ns", "max", COLUMN_NS, 11, .spare = 2},
-    [RANK] = {"rank", NULL},
-    [HOST] = {"host", NULL},
+    {"skew_max_ns", "max", COLUMN_NS, 11, .spare = 2, MEMBER(ROW, max_ns)},
+    [RANK] = {"rank"},
+    [HOST] = {"host"},
     [PID] = {"pid", NULL, COLUMN_NUMBER, .ascending = true},
     [DEVICE] = {"device", NULL, COLUMN_NUMBER, .ascending = true},
-    [LAST] = {"last", NULL, COLUMN_COUNT},
-    [LAST_SHARE] = {"last_share", "last", COLUMN_SHARE, 6},
-    [BEHIND] = {"behind_ns", "behind", COLUMN_NS, 11, .spare = 3},
-    [CAUSE] = {"cause", NULL},
-    [WHERE] = {"where", NULL},
+    {"last", NULL, COLUMN_COUNT, MEMBER(ROW, late_count)},
+    {"last_share", "last", COLUMN_SHARE, 6, MEMBER_SHARE(ROW, late_count, count)},
+    {"behind_ns", "behind", COLUMN_NS, 11, .spare = 3, MEMBER(ROW, late_ns)},
+    [CAUSE] = {"cause"},
+    [WHERE] = {"where"},
 };
 
 static void begin(struct table *t, enum report_format format)
 {
     const struct idle *d = t->source;
-    t->count = d ? d->arrivals.row_count : 0;
-    t->is_there = t->count || format == FORMAT_JSON;
+    members_begin(t, format);
     if (d && d->walk->rec->left_out_ranks)
         t->none = RANKS_LEFT_OUT;
     for (unsigned i = 0; d && i < RANK_MISSES; i++)
@@ -173,17 +154,8 @@ static void fill(const struct table *t, uint32_t index, enum report_format forma
         format == FORMAT_TEXT ? title(d, row, place) : cell_text(d->arrivals.kinds[row->kind]);
     cells[KIND] = cell_text(d->arrivals.kinds[row->kind]);
     cells[COMMUNICATOR] = number_text(row->communicator);
-    if (row->job != JOB_NONE)
-        cells[JOB] = cell_number(row->job);
-    cells[RANKS] = cell_number(row->ranks);
-    cells[COUNT] = cell_number(row->count);
-    cells[SKEW] = cell_number(row->skew_ns);
     cells[MEDIAN] = cell_number(histogram_quantile(&row->skews, 0.5, 0, row->max_ns));
     cells[P95] = cell_number(histogram_quantile(&row->skews, 0.95, 0, row->max_ns));
-    cells[MAX] = cell_number(row->max_ns);
-    cells[LAST] = cell_number(row->late_count);
-    cells[LAST_SHARE] = cell_share(row->late_count, row->count);
-    cells[BEHIND] = cell_number(row->late_ns);
     cells[RANK] = cells[HOST] = cells[CAUSE] = cells[WHERE] = cell_text(NULL);
     if (!row->late_count)
         return;
@@ -199,9 +171,8 @@ const struct table_info arrivals_table = {
     .name = "arrivals",
     .key = "arrivals",
     .title = "how far apart ranks came to their collectives",
-    .columns = columns,
-    .column_count = COLUMNS,
-    .text = {COUNT, SKEW, MEDIAN, P95, MAX, LAST_SHARE, BEHIND},
+    TABLE_COLUMNS(columns),
+    .rows = {ROWS(struct idle, arrivals.rows, arrivals.row_count)},
     .name_width = 46, /* the rank is in it */
     .text_none = ": it needs recordings of two ranks or more that ran collectives of NCCL together",
     .json_empty = "[]",

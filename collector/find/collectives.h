@@ -135,7 +135,7 @@ struct pending_collective {
 };
 
 struct pending_row {
-    uint32_t pending;
+    const struct pending_collective *pending;
     uint32_t rank;                 /* in the communicator */
     const struct process *process; /* NULL: not known, or */
     bool is_absent;                /* there is no recording of it */

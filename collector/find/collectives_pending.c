@@ -210,7 +210,7 @@ static void add_row(struct collectives *c, struct pending_collective *p, uint32_
     if (c->row_count == PENDING_ROWS_MAX)
         return;
     c->rows[c->row_count++] =
-        (struct pending_row){.pending = (uint32_t)(p - c->pending),
+        (struct pending_row){.pending = p,
                              .rank = rank,
                              .process = process,
                              .state = state,

@@ -97,7 +97,7 @@ static uint64_t together_ns(const struct collectives *c, const struct process *a
 /* Did most of those that wait for it live on? Else all were ended together, after the hang. */
 static bool ended_before(const struct collectives *c, const struct pending_row *row)
 {
-    const struct pending_collective *p = &c->pending[row->pending];
+    const struct pending_collective *p = row->pending;
     uint64_t end_ns = process_lived_ns(row->process);
     uint32_t longer = 0;
     for (uint32_t i = p->late_count; i < p->row_count; i++) {
@@ -151,7 +151,7 @@ static bool clocks_differ(const struct recording *rec)
 static uint64_t now_of(const struct collectives *c, const struct pending_row *row)
 {
     return row->process && clocks_differ(c->walk->rec) ? c->walk->last_ns[row->process->index]
-                                                       : c->pending[row->pending].now_ns;
+                                                       : row->pending->now_ns;
 }
 
 /* Where the row's rank is. */
@@ -250,74 +250,45 @@ void collectives_print_summary(const struct collectives *c, FILE *out)
 
 /* ---- the table ------------------------------------------------------------------------------- */
 
-enum {
-    NAME,
-    WAITED,
-    STATE,
-    FUNCTION,
-    SEQUENCE,
-    BYTES,
-    COUNT,
-    COMMUNICATOR,
-    RANKS,
-    COMMUNICATOR_RANK_,
-    FROM,
-    TO,
-    SINCE,
-    LAST,
-    LAST_AGO,
-    LAST_OPEN,
-    STACK_AGO,
-    LINE,
-    STACK,
-    HOST,
-    RANK,
-    JOB,
-    PID,
-    TID,
-    THREAD,
-    COLUMNS
-};
+enum { NAME, STATE = 2, FUNCTION, BYTES = 5, COUNT, COMMUNICATOR, RANKS };
+enum { FROM = 10, TO, SINCE, LAST, LAST_AGO, STACK_AGO = 16, STACK = 18, TID = 23, THREAD };
 
-static const struct column columns[COLUMNS] = {
+#define ROW struct pending_row
+
+static const struct column columns[] = {
     [NAME] = {NULL, "rank, what it called, and where it is", COLUMN_LINES},
-    [WAITED] = {"waited_ns", "waited", COLUMN_NS, 13},
+    {"waited_ns", "waited", COLUMN_NS, 13, MEMBER_OF(ROW, pending, waited_ns)},
     [STATE] = {"state", "state", COLUMN_TEXT, 20},
     [FUNCTION] = {"function"},
-    [SEQUENCE] = {"sequence", .type = COLUMN_NUMBER, .ascending = true},
-    [BYTES] = {"bytes", .type = COLUMN_BYTES},
-    [COUNT] = {"count", .type = COLUMN_NUMBER},
+    {"sequence", NULL, COLUMN_NUMBER, .ascending = true, MEMBER_OF(ROW, pending, sequence)},
+    [BYTES] = {"bytes", NULL, COLUMN_BYTES},
+    [COUNT] = {"count", NULL, COLUMN_NUMBER},
     [COMMUNICATOR] = {"communicator"},
-    [RANKS] = {"ranks", .type = COLUMN_NUMBER},
-    [COMMUNICATOR_RANK_] = {"communicator_rank", .type = COLUMN_NUMBER, .ascending = true},
-    [FROM] = {"from", .type = COLUMN_NUMBER, .ascending = true},
-    [TO] = {"to", .type = COLUMN_NUMBER, .ascending = true},
-    [SINCE] = {"called_ago_ns", .type = COLUMN_NS},
+    [RANKS] = {"ranks", NULL, COLUMN_NUMBER},
+    {"communicator_rank", NULL, COLUMN_NUMBER, .ascending = true, MEMBER(ROW, rank),
+     .lacks = LACKS_MAX},
+    [FROM] = {"from", NULL, COLUMN_NUMBER, .ascending = true},
+    [TO] = {"to", NULL, COLUMN_NUMBER, .ascending = true},
+    [SINCE] = {"called_ago_ns", NULL, COLUMN_NS},
     [LAST] = {"last_call"},
-    [LAST_AGO] = {"last_call_ago_ns", .type = COLUMN_NS},
-    [LAST_OPEN] = {"last_call_open", .type = COLUMN_BOOL},
-    [STACK_AGO] = {"stack_ago_ns", .type = COLUMN_NS},
-    [LINE] = {"line"},
-    [STACK] = {"stack", .type = COLUMN_LIST},
-    [HOST] = {"host"},
-    [RANK] = {"rank"},
-    [JOB] = {"job", .type = COLUMN_NUMBER, .ascending = true},
-    [PID] = {"pid", .type = COLUMN_NUMBER, .ascending = true},
-    [TID] = {"tid", .type = COLUMN_NUMBER, .ascending = true},
+    [LAST_AGO] = {"last_call_ago_ns", NULL, COLUMN_NS},
+    {"last_call_open", NULL, COLUMN_BOOL, MEMBER_OF(ROW, place, is_open)},
+    [STACK_AGO] = {"stack_ago_ns", NULL, COLUMN_NS},
+    {"line", .lacks = LACKS_ZERO, MEMBER(ROW, line)},
+    [STACK] = {"stack", NULL, COLUMN_LIST},
+    COLUMN_HOST(ROW, process),
+    COLUMN_RANK(ROW, process),
+    {"job", NULL, COLUMN_NUMBER, .ascending = true, MEMBER_OF(ROW, pending, job),
+     .lacks = LACKS_MAX},
+    COLUMN_PID(ROW, process),
+    [TID] = {"tid", NULL, COLUMN_NUMBER, .ascending = true},
     [THREAD] = {"thread"},
 };
-
-static void table_begins(struct table *t, enum report_format format)
-{
-    const struct collectives *c = t->source;
-    t->count = c->row_count;
-    t->is_there = t->count || format == FORMAT_JSON;
-}
 
 /* "rank 5: ncclAllReduce 37 (64.0 KiB) of 8 ranks", and below it "it was at ..." and the stack. */
 static char *row_text(const struct collectives *c, const struct pending_row *row)
 {
-    const struct pending_collective *p = &c->pending[row->pending];
+    const struct pending_collective *p = row->pending;
     bool is_making = c->channels[p->channel].kind == COLLECTIVE_MAKING;
     char *text = NULL, *all = NULL, *stack = told_stack_text(c->stacks, row->node);
     size_t length = 0;
@@ -357,19 +328,13 @@ static void fill_place(const struct collectives *c, const struct pending_row *ro
     if (place) {
         cells[LAST] = cell_text(place->function->name);
         cells[LAST_AGO] = cell_number(now_ns > place->begin_ns ? now_ns - place->begin_ns : 0);
-        cells[LAST_OPEN] = cell_number(place->is_open);
         cells[TID] = cell_number(place->thread->tid);
         cells[THREAD] = cell_text(place->thread->name);
     }
-    if (row->line)
-        cells[LINE] = cell_text(row->line);
     if (row->line && place)
         cells[STACK_AGO] = cell_number(now_ns > place->stack_ns ? now_ns - place->stack_ns : 0);
     if (row->node && format == FORMAT_JSON)
         cells[STACK] = cell_owned(told_stack_json(c->stacks, row->node));
-    cells[HOST] = cell_text(row->process->header.host);
-    cells[RANK] = cell_text(process_rank(row->process));
-    cells[PID] = cell_number(row->process->header.pid);
 }
 
 static void fill_row(const struct table *t, uint32_t index, enum report_format format,
@@ -377,7 +342,7 @@ static void fill_row(const struct table *t, uint32_t index, enum report_format f
 {
     const struct collectives *c = t->source;
     const struct pending_row *row = &c->rows[index];
-    const struct pending_collective *p = &c->pending[row->pending];
+    const struct pending_collective *p = row->pending;
     const struct channel *of = &c->channels[p->channel];
     const struct collective_call *call = row->call.function ? &row->call : &p->call;
     uint64_t now_ns = now_of(c, row);
@@ -385,31 +350,25 @@ static void fill_row(const struct table *t, uint32_t index, enum report_format f
     char id[24];
     snprintf(id, sizeof id, "0x%016" PRIx64, communicator_of(c, p)->id);
     cells[NAME] = format == FORMAT_TEXT ? cell_owned(row_text(c, row)) : cell_text(name);
-    cells[WAITED] = cell_number(p->waited_ns);
     cells[STATE] = cell_text(states[row->state]);
     cells[FUNCTION] = cell_text(name);
-    cells[SEQUENCE] = cell_number(p->sequence);
     if (call->function && !collectives_is_made(of->kind)) {
         cells[BYTES] = cell_number(bytes_of(call));
         cells[COUNT] = cell_number(call->count);
     }
     cells[COMMUNICATOR] = cell_owned(strdup(id));
     cells[RANKS] = cell_number(communicator_of(c, p)->ranks);
-    if (row->rank != RANK_LATER)
-        cells[COMMUNICATOR_RANK_] = cell_number(row->rank);
-    if (p->job != JOB_NONE)
-        cells[JOB] = cell_number(p->job);
     if (of->kind == COLLECTIVE_MESSAGE) {
         cells[FROM] = cell_number(of->from);
         cells[TO] = cell_number(of->to);
     }
     if (row->call.function && now_ns > row->call.begin_ns)
         cells[SINCE] = cell_number(now_ns - row->call.begin_ns);
-    cells[HOST] = cells[RANK] = cell_text(NULL);
     if (row->process)
         fill_place(c, row, format, cells);
 }
 
+/* Of collectives, not of their rows. */
 static bool fill_foot(const struct table *t, struct cell *cells)
 {
     const struct collectives *c = t->source;
@@ -423,12 +382,10 @@ const struct table_info collectives_table = {
     .name = "collectives",
     .key = "collectives",
     .title = "collectives that not all ranks have called, that do not end, or that differ",
-    .columns = columns,
-    .column_count = COLUMNS,
-    .text = {WAITED, STATE},
+    TABLE_COLUMNS(columns),
+    .rows = {ROWS(struct collectives, rows, row_count)},
     .place = PLACE_URGENT,
     .json_empty = "[]",
-    .begin = table_begins,
     .row = fill_row,
     .foot = fill_foot,
 };

@@ -10,55 +10,29 @@
 
 #define WRAP_COLUMNS 54
 
-enum {
-    TITLE,
-    ID,
-    WHERE,
-    NS,
-    SHARE,
-    WINDOW,
-    OF,
-    TOTAL,
-    DEVICES,
-    RANK,
-    HOST,
-    PID,
-    DEVICE,
-    EVIDENCE,
-    ADVICE,
-    NEXT,
-    BYTES,
-    JOB,
-    COLUMNS
-};
+enum { TITLE, NS = 3, SHARE, EVIDENCE = 13, ADVICE, NEXT, JOB = 17 };
 
-static const struct column columns[COLUMNS] = {
+static const struct column columns[] = {
     [TITLE] = {"title", "finding", COLUMN_LINES},
-    [ID] = {"id"},
-    [WHERE] = {"where"},
-    [NS] = {"ns", "costs", COLUMN_NS, 12},
-    [SHARE] = {"share", "share", COLUMN_SHARE, 7},
-    [WINDOW] = {"window_ns", .type = COLUMN_NUMBER},
-    [OF] = {"of_ns", .type = COLUMN_NUMBER},
-    [TOTAL] = {"total_ns", .type = COLUMN_NUMBER},
-    [DEVICES] = {"devices", .type = COLUMN_NUMBER},
-    [RANK] = {"rank"},
-    [HOST] = {"host"},
-    [PID] = {"pid", .type = COLUMN_NUMBER, .ascending = true},
-    [DEVICE] = {"device", .type = COLUMN_NUMBER, .ascending = true},
+    {"id", MEMBER_OF(struct finding, kind, id)},
+    {"where", MEMBER(struct finding, where)},
+    [NS] = {"ns", "costs", COLUMN_NS, 12, MEMBER(struct finding, ns)},
+    [SHARE] = {"share", "share", COLUMN_SHARE, 7, MEMBER_SHARE(struct finding, ns, of_ns)},
+    {"window_ns", NULL, COLUMN_NUMBER, MEMBER(struct finding, window_ns)},
+    {"of_ns", NULL, COLUMN_NUMBER, MEMBER(struct finding, of_ns)},
+    {"total_ns", NULL, COLUMN_NUMBER, MEMBER(struct finding, total_ns)},
+    {"devices", NULL, COLUMN_NUMBER, MEMBER(struct finding, devices)},
+    COLUMN_RANK(struct finding, process),
+    COLUMN_HOST(struct finding, process),
+    COLUMN_PID(struct finding, process),
+    {"device", NULL, COLUMN_NUMBER, .ascending = true, MEMBER(struct finding, device),
+     .lacks = LACKS_MAX},
     [EVIDENCE] = {"evidence", .type = COLUMN_LIST},
     [ADVICE] = {"advice"},
     [NEXT] = {"next"},
-    [BYTES] = {"bytes", .type = COLUMN_NUMBER},
-    [JOB] = {"job", .type = COLUMN_NUMBER, .ascending = true},
+    {"bytes", NULL, COLUMN_NUMBER, .lacks = LACKS_ZERO, MEMBER(struct finding, bytes)},
+    [JOB] = {"job", NULL, COLUMN_NUMBER, .ascending = true},
 };
-
-static void table_begins(struct table *t, enum report_format format)
-{
-    const struct findings *f = t->source;
-    t->count = f ? f->count : 0;
-    t->is_there = (f && f->count) || format == FORMAT_JSON;
-}
 
 /* Since the recording's first event. */
 static uint64_t since(const struct findings *f, uint64_t at_ns)
@@ -176,26 +150,12 @@ static void fill_row(const struct table *t, uint32_t index, enum report_format f
     const struct finding *found = &f->list[index];
     char text[UNIT_TEXT_BYTES];
     cells[TITLE] = cell_text(finding_title(found));
-    cells[ID] = cell_text(found->kind->id);
-    cells[WHERE] = cell_text(found->where);
-    cells[NS] = cell_number(found->ns);
-    cells[SHARE] = found->bytes ? cell_share(found->bytes, found->of_bytes)
-                                : cell_share(found->ns, found->of_ns);
     if (found->bytes)
-        cells[BYTES] = cell_number(found->bytes);
+        cells[SHARE] = cell_share(found->bytes, found->of_bytes);
     if (found->bytes && format == FORMAT_TEXT)
         cells[NS] = cell_owned(strdup(bytes_text(text, found->bytes)));
-    cells[WINDOW] = cell_number(found->window_ns);
-    cells[OF] = cell_number(found->of_ns);
-    cells[TOTAL] = cell_number(found->total_ns);
-    cells[DEVICES] = cell_number(found->devices);
-    cells[RANK] = cell_text(process_rank(found->process));
-    cells[HOST] = cell_text(found->process->header.host);
-    cells[PID] = cell_number(found->process->header.pid);
     if (found->process->is_of_several && found->process->job != JOB_NONE)
         cells[JOB] = cell_number(found->process->job);
-    if (found->device != UINT64_MAX)
-        cells[DEVICE] = cell_number(found->device);
     cells[ADVICE] = cell_owned(finding_advice(found));
     cells[NEXT] = cell_owned(finding_next_line(f, found));
     if (format == FORMAT_JSON)
@@ -208,14 +168,12 @@ const struct table_info findings_table = {
     .name = "findings",
     .key = "findings",
     .title = "what to fix first",
-    .columns = columns,
-    .column_count = COLUMNS,
-    .text = {NS, SHARE},
+    TABLE_COLUMNS(columns),
+    .rows = {ROWS(struct findings, list, count)},
     .is_summary = true,
     .text_none = ": nothing costs enough (most kinds need 5 %, and 50 ms of the whole run); idle "
                  "time of the "
                  "causes waiting and preempted is no finding",
     .json_empty = "[]",
-    .begin = table_begins,
     .row = fill_row,
 };

@@ -4,68 +4,50 @@
 #include "find/idle.h"
 #include "read/process_title.h"
 
-enum {
-    DEVICE,
-    RANK,
-    HOST,
-    PID,
-    GPU,
-    WINDOW,
-    START_UP,
-    COMPUTE,
-    COMMUNICATION,
-    COPIES,
-    IDLE,
-    RUN_IDLE,
-    IDLE_SHARE,
-    STOPPED,
-    OTHER,
-    ORDER,
-    CAUSES,
-    DEVICE_COLUMNS = CAUSES + IDLE_CAUSES
-};
+enum { DEVICE, WINDOW = 5, RUN_IDLE = 11, IDLE_SHARE, STOPPED, OTHER, ORDER, CAUSES };
+enum { DEVICE_COLUMNS = CAUSES + IDLE_CAUSES };
 
 _Static_assert(DEVICE_COLUMNS <= TABLE_COLUMNS_MAX, "a row has all causes");
 
+#define ROW struct idle_device
+#define CAUSE_COLUMN(CAUSE, key)                                                                   \
+    [CAUSES + (CAUSE)] = {key, NULL, COLUMN_NS, MEMBER(ROW, causes[CAUSE])}
+
 static const struct column device_columns[DEVICE_COLUMNS] = {
     [DEVICE] = {NULL, "device"},
-    [RANK] = {"rank", NULL},
-    [HOST] = {"host", NULL},
-    [PID] = {"pid", NULL, COLUMN_NUMBER, .ascending = true},
-    [GPU] = {"device", NULL, COLUMN_NUMBER, .ascending = true},
+    COLUMN_RANK(ROW, process),
+    COLUMN_HOST(ROW, process),
+    COLUMN_PID(ROW, process),
+    {"device", NULL, COLUMN_NUMBER, .ascending = true, MEMBER(ROW, device)},
     [WINDOW] = {"window_ns", "time", COLUMN_NS, 12},
-    [START_UP] = {NULL, "start-up", COLUMN_NS, 12},
-    [COMPUTE] = {"compute_ns", "compute", COLUMN_NS, 12},
-    [COMMUNICATION] = {"communication_ns", "communication", COLUMN_NS, 13, .spare = 1},
-    [COPIES] = {"copies_ns", "copies", COLUMN_NS, 12, .spare = 1},
-    [IDLE] = {"idle_ns", NULL, COLUMN_NS},
+    {NULL, "start-up", COLUMN_NS, 12, MEMBER(ROW, causes[IDLE_START_UP])},
+    {"compute_ns", "compute", COLUMN_NS, 12, MEMBER(ROW, parts[IDLE_COMPUTE])},
+    {"communication_ns", "communication", COLUMN_NS, 13, .spare = 1,
+     MEMBER(ROW, parts[IDLE_COMMUNICATING])},
+    {"copies_ns", "copies", COLUMN_NS, 12, .spare = 1, MEMBER(ROW, parts[IDLE_COPYING])},
+    {"idle_ns", NULL, COLUMN_NS, MEMBER(ROW, idle_ns)},
     [RUN_IDLE] = {NULL, "idle", COLUMN_NS, 12},
     [IDLE_SHARE] = {"idle_share", "idle", COLUMN_SHARE, 7},
-    [STOPPED] = {"stopped_ns", "not recorded", COLUMN_NS, 12, .is_filled = true},
-    [OTHER] = {"other_ns", "other work", COLUMN_NS, 12, .is_filled = true},
+    [STOPPED] = {"stopped_ns", "not recorded", COLUMN_NS, 12, .is_filled = true,
+                 MEMBER(ROW, stopped_ns)},
+    [OTHER] = {"other_ns", "other work", COLUMN_NS, 12, .is_filled = true,
+               MEMBER(ROW, parts[IDLE_OTHER])},
     [ORDER] = {NULL, NULL, COLUMN_NUMBER, .ascending = true},
-    [CAUSES + IDLE_LAUNCH] = {"idle_launch_ns", NULL, COLUMN_NS},
-    [CAUSES + IDLE_HOST] = {"idle_host_ns", NULL, COLUMN_NS},
-    [CAUSES + IDLE_WAITING] = {"idle_waiting_ns", NULL, COLUMN_NS},
-    [CAUSES + IDLE_PREEMPTED] = {"idle_preempted_ns", NULL, COLUMN_NS},
-    [CAUSES + IDLE_SYNC] = {"idle_sync_ns", NULL, COLUMN_NS},
-    [CAUSES + IDLE_COPY] = {"idle_copy_ns", NULL, COLUMN_NS},
-    [CAUSES + IDLE_LOADER] = {"idle_loader_ns", NULL, COLUMN_NS},
-    [CAUSES + IDLE_ALLOCATION] = {"idle_allocation_ns", NULL, COLUMN_NS},
-    [CAUSES + IDLE_COMMUNICATION] = {"idle_communication_ns", NULL, COLUMN_NS},
-    [CAUSES + IDLE_CAPTURE] = {"idle_capture_ns", NULL, COLUMN_NS},
-    [CAUSES + IDLE_START_UP] = {"idle_start_up_ns", NULL, COLUMN_NS},
-    [CAUSES + IDLE_NOTHING] = {"idle_nothing_ns", NULL, COLUMN_NS},
-    [CAUSES + IDLE_UNKNOWN] = {"idle_unknown_ns", NULL, COLUMN_NS},
+    CAUSE_COLUMN(IDLE_LAUNCH, "idle_launch_ns"),
+    CAUSE_COLUMN(IDLE_HOST, "idle_host_ns"),
+    CAUSE_COLUMN(IDLE_WAITING, "idle_waiting_ns"),
+    CAUSE_COLUMN(IDLE_PREEMPTED, "idle_preempted_ns"),
+    CAUSE_COLUMN(IDLE_SYNC, "idle_sync_ns"),
+    CAUSE_COLUMN(IDLE_COPY, "idle_copy_ns"),
+    CAUSE_COLUMN(IDLE_LOADER, "idle_loader_ns"),
+    CAUSE_COLUMN(IDLE_ALLOCATION, "idle_allocation_ns"),
+    CAUSE_COLUMN(IDLE_COMMUNICATION, "idle_communication_ns"),
+    CAUSE_COLUMN(IDLE_CAPTURE, "idle_capture_ns"),
+    CAUSE_COLUMN(IDLE_START_UP, "idle_start_up_ns"),
+    CAUSE_COLUMN(IDLE_NOTHING, "idle_nothing_ns"),
+    CAUSE_COLUMN(IDLE_UNKNOWN, "idle_unknown_ns"),
 };
-
-static void devices_begin(struct table *t, enum report_format format)
-{
-    const struct idle *d = t->source;
-    bool has_devices = d && d->device_count;
-    t->is_there = has_devices || format == FORMAT_JSON;
-    t->count = has_devices ? d->device_count : 0;
-}
+#undef ROW
 
 static struct cell device_name(const struct idle_device *device)
 {
@@ -82,72 +64,37 @@ static void fill_device(const struct table *t, uint32_t index, enum report_forma
     uint64_t window_ns = device->end_ns - device->begin_ns;
     uint64_t start_up_ns = device->causes[IDLE_START_UP];
     cells[DEVICE] = device_name(device);
-    cells[RANK] = cell_text(process_rank(device->process));
-    cells[HOST] = cell_text(device->process->header.host);
-    cells[PID] = cell_number(device->process->header.pid);
-    cells[GPU] = cell_number(device->device);
     cells[WINDOW] = cell_number(window_ns);
-    cells[START_UP] = cell_number(start_up_ns);
-    cells[COMPUTE] = cell_number(device->parts[IDLE_COMPUTE]);
-    cells[COMMUNICATION] = cell_number(device->parts[IDLE_COMMUNICATING]);
-    cells[COPIES] = cell_number(device->parts[IDLE_COPYING]);
-    cells[IDLE] = cell_number(device->idle_ns);
     cells[RUN_IDLE] = cell_number(device->idle_ns - start_up_ns);
     cells[IDLE_SHARE] =
         cell_share(device->idle_ns - start_up_ns, window_ns - start_up_ns - device->stopped_ns);
-    if (device->stopped_ns || format != FORMAT_TEXT)
-        cells[STOPPED] = cell_number(device->stopped_ns);
-    if (device->parts[IDLE_OTHER] || format != FORMAT_TEXT)
-        cells[OTHER] = cell_number(device->parts[IDLE_OTHER]);
+    if (!device->stopped_ns && format == FORMAT_TEXT)
+        cells[STOPPED] = (struct cell){0};
+    if (!device->parts[IDLE_OTHER] && format == FORMAT_TEXT)
+        cells[OTHER] = (struct cell){0};
     cells[ORDER] = cell_number((uint64_t)device->process->index << 32 | (uint32_t)device->device);
-    for (unsigned cause = 0; cause < IDLE_CAUSES; cause++)
-        cells[CAUSES + cause] = cell_number(device->causes[cause]);
 }
 
-enum {
-    PLACE,
-    CAUSE,
-    COUNT,
-    TOTAL,
-    SHARE,
-    LONGEST,
-    AT,
-    PLACE_RANK,
-    PLACE_HOST,
-    PLACE_PID,
-    PLACE_GPU,
-    PLACE_DEVICES,
-    LONGEST_RANK,
-    LONGEST_PID,
-    LONGEST_GPU,
-    PLACE_COLUMNS
-};
+enum { PLACE, CAUSE, COUNT, TOTAL, SHARE, LONGEST, AT, RANK, HOST, PID, GPU };
+enum { LONGEST_RANK = 12, LONGEST_PID, LONGEST_GPU };
 
-static const struct column place_columns[PLACE_COLUMNS] = {
-    [PLACE] = {"place", "where"},
+static const struct column place_columns[] = {
+    {"place", "where", MEMBER(struct idle_total, place)},
     [CAUSE] = {"cause", "cause", COLUMN_TEXT, 13},
-    [COUNT] = {"count", "gaps", COLUMN_COUNT, 9},
-    [TOTAL] = {"total_ns", "total", COLUMN_NS, 12},
+    [COUNT] = {"count", "gaps", COLUMN_COUNT, 9, MEMBER(struct idle_total, count)},
+    [TOTAL] = {"total_ns", "total", COLUMN_NS, 12, MEMBER(struct idle_total, ns)},
     [SHARE] = {"share", "share", COLUMN_SHARE, 7},
     [LONGEST] = {"longest_ns", "longest", COLUMN_NS, 12, .spare = 1},
     [AT] = {"at_ns", "began at", COLUMN_NS, 12, .spare = 2},
-    [PLACE_RANK] = {"rank", NULL},
-    [PLACE_HOST] = {"host", NULL},
-    [PLACE_PID] = {"pid", NULL, COLUMN_NUMBER, .ascending = true},
-    [PLACE_GPU] = {"device", NULL, COLUMN_NUMBER, .ascending = true},
-    [PLACE_DEVICES] = {"devices", NULL, COLUMN_COUNT},
+    [RANK] = {"rank", NULL},
+    [HOST] = {"host", NULL},
+    [PID] = {"pid", NULL, COLUMN_NUMBER, .ascending = true},
+    [GPU] = {"device", NULL, COLUMN_NUMBER, .ascending = true},
+    {"devices", NULL, COLUMN_COUNT, MEMBER(struct idle_total, devices)},
     [LONGEST_RANK] = {"longest_rank", NULL},
     [LONGEST_PID] = {"longest_pid", NULL, COLUMN_NUMBER, .ascending = true},
     [LONGEST_GPU] = {"longest_device", NULL, COLUMN_NUMBER, .ascending = true},
 };
-
-static void places_begin(struct table *t, enum report_format format)
-{
-    const struct idle *d = t->source;
-    bool has_devices = d && d->device_count;
-    t->count = has_devices ? d->total_count : 0;
-    t->is_there = t->count || format == FORMAT_JSON;
-}
 
 static void fill_place(const struct table *t, uint32_t index, enum report_format format,
                        struct cell *cells)
@@ -157,10 +104,7 @@ static void fill_place(const struct table *t, uint32_t index, enum report_format
     const struct idle_row *row = &d->rows.list[total->longest];
     const struct idle_device *device = &d->devices[row->device];
     uint64_t origin_ns = d->walk->survey.origin_ns;
-    cells[PLACE] = cell_text(total->place);
     cells[CAUSE] = cell_text(idle_cause_words[total->cause]);
-    cells[COUNT] = cell_number(total->count);
-    cells[TOTAL] = cell_number(total->ns);
     cells[SHARE] = cell_share(total->ns, idle_share_of(d, total->cause));
     cells[LONGEST] = cell_number(row->longest_ns);
     /* What begins with the process begins before the first event. */
@@ -168,15 +112,14 @@ static void fill_place(const struct table *t, uint32_t index, enum report_format
         row->longest_at_ns < origin_ns && format == FORMAT_TEXT
             ? cell_text("the start")
             : cell_number(row->longest_at_ns > origin_ns ? row->longest_at_ns - origin_ns : 0);
-    cells[PLACE_RANK] = cells[LONGEST_RANK] = cell_text(process_rank(device->process));
-    cells[PLACE_HOST] = cell_text(device->process->header.host);
-    cells[PLACE_PID] = cells[LONGEST_PID] = cell_number(device->process->header.pid);
-    cells[PLACE_GPU] = cells[LONGEST_GPU] = cell_number(device->device);
-    cells[PLACE_DEVICES] = cell_number(total->devices);
+    cells[RANK] = cells[LONGEST_RANK] = cell_text(process_rank(device->process));
+    cells[HOST] = cell_text(device->process->header.host);
+    cells[PID] = cells[LONGEST_PID] = cell_number(device->process->header.pid);
+    cells[GPU] = cells[LONGEST_GPU] = cell_number(device->device);
     if (total->has_processes) /* it is the sum of all of them */
-        cells[PLACE_RANK] = cells[PLACE_HOST] = cells[PLACE_PID] = cell_text(NULL);
+        cells[RANK] = cells[HOST] = cells[PID] = cell_text(NULL);
     if (total->devices > 1)
-        cells[PLACE_GPU] = cell_text(NULL);
+        cells[GPU] = cell_text(NULL);
 }
 
 static void say_shares(const struct table *t, FILE *out)
@@ -193,23 +136,19 @@ const struct table_info idle_tables[IDLE_TABLES] = {
     {.name = "gpu_time",
      .key = "gpu_time",
      .title = "where the GPUs' time went",
-     .columns = device_columns,
-     .column_count = DEVICE_COLUMNS,
-     .text = {WINDOW, START_UP, COMPUTE, COMMUNICATION, COPIES, RUN_IDLE, IDLE_SHARE, STOPPED,
-              OTHER},
+     TABLE_COLUMNS(device_columns),
+     .rows = {ROWS(struct idle, devices, device_count)},
      .order = ORDER,
      .json_empty = "[]",
-     .begin = devices_begin,
      .row = fill_device},
     {.name = "idle",
      .place = PLACE_IDLE,
      .key = "idle",
      .title = "why the GPUs were idle",
-     .columns = place_columns,
-     .column_count = PLACE_COLUMNS,
+     TABLE_COLUMNS(place_columns),
+     .rows = {ROWS(struct idle, totals, total_count)},
      .text = {CAUSE, TOTAL, SHARE, COUNT, LONGEST, AT},
      .json_empty = "[]",
-     .begin = places_begin,
      .row = fill_place,
      .text_behind = say_shares},
 };

@@ -99,45 +99,23 @@ static char *row_text(const struct open_calls *o, const struct open_call *c)
     return all;
 }
 
-enum {
-    NAME,
-    LASTED,
-    FUNCTION,
-    DOMAIN,
-    KERNEL,
-    LINE,
-    STACK,
-    HOST,
-    RANK,
-    JOB,
-    PID,
-    TID,
-    THREAD,
-    COLUMNS
-};
+enum { NAME, LASTED, DOMAIN = 3, LINE = 5, STACK };
 
-static const struct column columns[COLUMNS] = {
+static const struct column columns[] = {
     [NAME] = {NULL, "call, thread and process", COLUMN_LINES},
-    [LASTED] = {"lasted_ns", "lasted", COLUMN_NS, 13},
-    [FUNCTION] = {"function"},
+    [LASTED] = {"lasted_ns", "lasted", COLUMN_NS, 13, MEMBER(struct open_call, duration_ns)},
+    {"function", MEMBER_OF(struct open_call, function, name)},
     [DOMAIN] = {"domain"},
-    [KERNEL] = {"kernel"},
+    {"kernel", MEMBER_OF(struct open_call, kernel, shown)},
     [LINE] = {"line"},
     [STACK] = {"stack", .type = COLUMN_LIST},
-    [HOST] = {"host"},
-    [RANK] = {"rank"},
-    [JOB] = {"job", .type = COLUMN_NUMBER, .ascending = true},
-    [PID] = {"pid", .type = COLUMN_NUMBER, .ascending = true},
-    [TID] = {"tid", .type = COLUMN_NUMBER, .ascending = true},
-    [THREAD] = {"thread"},
+    COLUMN_HOST(struct open_call, process),
+    COLUMN_RANK(struct open_call, process),
+    COLUMN_JOB(struct open_call, process),
+    COLUMN_PID(struct open_call, process),
+    {"tid", NULL, COLUMN_NUMBER, .ascending = true, MEMBER_OF(struct open_call, thread, tid)},
+    {"thread", MEMBER_OF(struct open_call, thread, name)},
 };
-
-static void table_begins(struct table *t, enum report_format format)
-{
-    const struct open_calls *o = t->source;
-    t->count = o->count;
-    t->is_there = o->total || format == FORMAT_JSON;
-}
 
 static void fill_row(const struct table *t, uint32_t index, enum report_format format,
                      struct cell *cells)
@@ -146,33 +124,13 @@ static void fill_row(const struct table *t, uint32_t index, enum report_format f
     const struct open_call *c = &o->calls[index];
     bool is_text = format == FORMAT_TEXT;
     cells[NAME] = is_text ? cell_owned(row_text(o, c)) : cell_text(c->function->name);
-    cells[LASTED] =
-        is_text && !c->duration_ns ? cell_text("just begun") : cell_number(c->duration_ns);
-    cells[FUNCTION] = cell_text(c->function->name);
+    if (is_text && !c->duration_ns)
+        cells[LASTED] = cell_text("just begun");
     cells[DOMAIN] = cell_text(api_domain_name(c->function->domain));
-    if (c->kernel)
-        cells[KERNEL] = cell_text(c->kernel->shown);
     if (c->node && format == FORMAT_JSON) {
         cells[LINE] = cell_text(c->line);
         cells[STACK] = cell_owned(told_stack_json(o->stacks, c->node));
     }
-    cells[HOST] = cell_text(c->process->header.host);
-    cells[RANK] = cell_text(process_rank(c->process));
-    if (c->process->is_of_several)
-        cells[JOB] = cell_number(c->process->job);
-    cells[PID] = cell_number(c->process->header.pid);
-    cells[TID] = cell_number(c->thread->tid);
-    cells[THREAD] = cell_text(c->thread->name);
-}
-
-/* Those that are not kept. */
-static bool fill_foot(const struct table *t, struct cell *cells)
-{
-    const struct open_calls *o = t->source;
-    if (o->total == o->count)
-        return false;
-    cells[NAME] = cell_more(o->total - o->count);
-    return true;
 }
 
 /* Native frames of a thread that waits only it could have told, when the call began. */
@@ -200,15 +158,12 @@ const struct table_info open_calls_table = {
     .name = "open_calls",
     .key = "open_calls",
     .title = "calls that had not returned when their process ended or was looked at",
-    .columns = columns,
-    .column_count = COLUMNS,
-    .text = {LASTED},
+    TABLE_COLUMNS(columns),
+    .rows = {ROWS(struct open_calls, calls, count), .total = offsetof(struct open_calls, total)},
     /* Its time is among its function's already, so that here it is not to be added up. */
     .place = PLACE_URGENT,
     .json_empty = "[]",
-    .begin = table_begins,
     .row = fill_row,
-    .foot = fill_foot,
     .text_behind = print_note,
 };
 

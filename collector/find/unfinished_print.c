@@ -61,55 +61,30 @@ done:
     return all;
 }
 
-enum {
-    NAME,
-    AGE,
-    COUNT,
-    KERNEL,
-    FUNCTION,
-    STATE,
-    DEVICE,
-    STREAM,
-    HANDLE,
-    OPERATOR,
-    LINE,
-    STACK,
-    HOST,
-    RANK,
-    JOB,
-    PID,
-    TID,
-    THREAD,
-    COLUMNS
-};
+enum { NAME, STATE = 5, DEVICE, STREAM, LINE = 10, STACK };
 
-static const struct column columns[COLUMNS] = {
+#define ROW struct unfinished_row
+
+static const struct column columns[] = {
     [NAME] = {NULL, "kernel, stream, thread and process", COLUMN_LINES},
-    [AGE] = {"age_ns", "launched ago", COLUMN_NS, 13},
-    [COUNT] = {"launches", "launches", COLUMN_COUNT, 9, .spare = 1},
-    [KERNEL] = {"kernel"},
-    [FUNCTION] = {"function"},
+    {"age_ns", "launched ago", COLUMN_NS, 13, MEMBER(ROW, age_ns)},
+    {"launches", "launches", COLUMN_COUNT, 9, .spare = 1, MEMBER(ROW, count)},
+    {"kernel", MEMBER_OF(ROW, launch.kernel, shown)},
+    {"function", MEMBER_OF(ROW, launch.function, name)},
     [STATE] = {"state"},
-    [DEVICE] = {"device", .type = COLUMN_NUMBER, .ascending = true},
-    [STREAM] = {"stream", .type = COLUMN_NUMBER, .ascending = true},
-    [HANDLE] = {"handle", .type = COLUMN_NUMBER, .ascending = true},
-    [OPERATOR] = {"operator"},
+    [DEVICE] = {"device", NULL, COLUMN_NUMBER, .ascending = true},
+    [STREAM] = {"stream", NULL, COLUMN_NUMBER, .ascending = true},
+    {"handle", NULL, COLUMN_NUMBER, .ascending = true, MEMBER_OF(ROW, stream, handle)},
+    {"operator", MEMBER_OF(ROW, launch.op, shown)},
     [LINE] = {"line"},
     [STACK] = {"stack", .type = COLUMN_LIST},
-    [HOST] = {"host"},
-    [RANK] = {"rank"},
-    [JOB] = {"job", .type = COLUMN_NUMBER, .ascending = true},
-    [PID] = {"pid", .type = COLUMN_NUMBER, .ascending = true},
-    [TID] = {"tid", .type = COLUMN_NUMBER, .ascending = true},
-    [THREAD] = {"thread"},
+    COLUMN_HOST(ROW, launch.process),
+    COLUMN_RANK(ROW, launch.process),
+    COLUMN_JOB(ROW, launch.process),
+    COLUMN_PID(ROW, launch.process),
+    {"tid", NULL, COLUMN_NUMBER, .ascending = true, MEMBER_OF(ROW, launch.thread, tid)},
+    {"thread", MEMBER_OF(ROW, launch.thread, name)},
 };
-
-static void table_begins(struct table *t, enum report_format format)
-{
-    const struct unfinished *u = t->source;
-    t->count = u->row_count;
-    t->is_there = t->count || format == FORMAT_JSON;
-}
 
 static void fill_row(const struct table *t, uint32_t index, enum report_format format,
                      struct cell *cells)
@@ -121,54 +96,25 @@ static void fill_row(const struct table *t, uint32_t index, enum report_format f
     };
     const struct unfinished *u = t->source;
     const struct unfinished_row *row = &u->rows[index];
-    const struct unfinished_launch *l = &row->launch;
     cells[NAME] = format == FORMAT_TEXT ? cell_owned(row_text(u, row)) : cell_text(name_of(row));
-    cells[AGE] = cell_number(row->age_ns);
-    cells[COUNT] = cell_number(row->count);
-    if (l->kernel)
-        cells[KERNEL] = cell_text(l->kernel->shown);
-    cells[FUNCTION] = cell_text(l->function->name);
     cells[STATE] = cell_text(states[row->state]);
     if (row->stream->is_known) {
         cells[DEVICE] = cell_number(row->stream->device);
         cells[STREAM] = cell_number(row->stream->number);
     }
-    cells[HANDLE] = cell_number(row->stream->handle);
-    if (l->op)
-        cells[OPERATOR] = cell_text(l->op->shown);
     if (row->node && format == FORMAT_JSON) {
         cells[LINE] = cell_owned(told_stack_line(u->stacks, row->node));
         cells[STACK] = cell_owned(told_stack_json(u->stacks, row->node));
     }
-    cells[HOST] = cell_text(l->process->header.host);
-    cells[RANK] = cell_text(process_rank(l->process));
-    if (l->process->is_of_several)
-        cells[JOB] = cell_number(l->process->job);
-    cells[PID] = cell_number(l->process->header.pid);
-    cells[TID] = cell_number(l->thread->tid);
-    cells[THREAD] = cell_text(l->thread->name);
-}
-
-/* Those that are not kept. */
-static bool fill_foot(const struct table *t, struct cell *cells)
-{
-    const struct unfinished *u = t->source;
-    if (u->total == u->row_count)
-        return false;
-    cells[NAME] = cell_more(u->total - u->row_count);
-    return true;
 }
 
 const struct table_info unfinished_table = {
     .name = "unfinished",
     .key = "unfinished",
     .title = "launched, not finished when the process ended or was looked at, by stream",
-    .columns = columns,
-    .column_count = COLUMNS,
-    .text = {AGE, COUNT},
+    TABLE_COLUMNS(columns),
+    .rows = {ROWS(struct unfinished, rows, row_count), .total = offsetof(struct unfinished, total)},
     .place = PLACE_URGENT,
     .json_empty = "[]",
-    .begin = table_begins,
     .row = fill_row,
-    .foot = fill_foot,
 };

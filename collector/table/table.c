@@ -175,6 +175,15 @@ static int compare_items(const void *left, const void *right)
     return (a->index > b->index) - (a->index < b->index);
 }
 
+static void fill(const struct table *t, uint32_t index, enum report_format format,
+                 struct cell *cells)
+{
+    if (t->info->rows.bytes)
+        members_show(t, index, cells);
+    if (t->info->row)
+        t->info->row(t, index, format, cells);
+}
+
 static int sort_rows(struct table *t, int column, enum report_format format)
 {
     const struct column *c = &t->info->columns[column];
@@ -183,7 +192,7 @@ static int sort_rows(struct table *t, int column, enum report_format format)
         return GPUPROF_NO_MEMORY;
     for (uint32_t i = 0; i < t->rows; i++) {
         struct cell cells[TABLE_COLUMNS_MAX] = {{0}};
-        t->info->row(t, t->order[i], format, cells);
+        fill(t, t->order[i], format, cells);
         bool is_text = c->type == COLUMN_TEXT || c->type == COLUMN_JSON;
         items[i] = (struct sort_item){cells[column], i, c->ascending || is_text};
         cells[column].memory = NULL;
@@ -222,7 +231,10 @@ static uint64_t rows_max(const struct table_info *info, const struct table_view 
 int table_begin(struct table *t, const struct table_view *view, enum report_format format)
 {
     *t = (struct table){.info = t->info, .source = t->source};
-    t->info->begin(t, format);
+    if (t->info->begin)
+        t->info->begin(t, format);
+    else
+        members_begin(t, format);
     t->order = calloc(t->count + 1u, sizeof *t->order);
     if (!t->order)
         return GPUPROF_NO_MEMORY;
@@ -248,7 +260,8 @@ bool table_row(const struct table *t, uint32_t place, enum report_format format,
 {
     memset(cells, 0, TABLE_COLUMNS_MAX * sizeof *cells);
     if (place == t->shown)
-        return format == FORMAT_TEXT && t->info->foot && t->info->foot(t, cells);
-    t->info->row(t, t->order[place], format, cells);
+        return format == FORMAT_TEXT &&
+               (t->info->foot ? t->info->foot(t, cells) : members_foot(t, cells));
+    fill(t, t->order[place], format, cells);
     return true;
 }

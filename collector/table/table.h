@@ -8,6 +8,7 @@
 #define GPUPROF_COLLECTOR_TABLE_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 
@@ -71,6 +72,55 @@ enum column_shows {
     SHOWS_RECORDED, /* where value 0 was estimated of so many */
 };
 
+struct table;
+
+/* What a column of a table of members (struct table_rows) shows, by itself. */
+enum column_from {
+    FROM_TABLE,   /* the table fills it itself */
+    FROM_MEMBER,  /* a number, a text, ... */
+    FROM_POINTER, /* that of the struct which a pointer is to; nothing where it is NULL */
+    FROM_SHARE,   /* of two numbers */
+    FROM_HOST,    /* of the process which a pointer is to */
+    FROM_RANK,
+    FROM_JOB, /* where there are several */
+    FROM_PID,
+};
+
+/* Of which members nothing is there. */
+enum column_lacks {
+    LACKS_NONE,
+    LACKS_ZERO, /* 0, NULL */
+    LACKS_MAX,  /* the largest number there is */
+};
+
+/* What is told of member NAME of struct TYPE, or of its pointer, or of the process it points to. */
+#define MEMBER(TYPE, NAME)                                                                         \
+    .from = FROM_MEMBER, .at = offsetof(TYPE, NAME), .bytes = sizeof(((TYPE *)0)->NAME)
+#define MEMBER_OF(TYPE, POINTER, NAME)                                                             \
+    .from = FROM_POINTER, .at = offsetof(TYPE, POINTER),                                           \
+    .to = offsetof(__typeof__(*((TYPE *)0)->POINTER), NAME),                                       \
+    .bytes = sizeof(((TYPE *)0)->POINTER->NAME)
+#define MEMBER_SHARE(TYPE, PART, WHOLE)                                                            \
+    .from = FROM_SHARE, .at = offsetof(TYPE, PART), .to = offsetof(TYPE, WHOLE)
+#define COLUMN_HOST(TYPE, NAME)                                                                    \
+    {                                                                                              \
+        "host", .from = FROM_HOST, .at = offsetof(TYPE, NAME)                                      \
+    }
+#define COLUMN_RANK(TYPE, NAME)                                                                    \
+    {                                                                                              \
+        "rank", .from = FROM_RANK, .at = offsetof(TYPE, NAME)                                      \
+    }
+#define COLUMN_JOB(TYPE, NAME)                                                                     \
+    {                                                                                              \
+        "job", NULL, COLUMN_NUMBER, .ascending = true, .from = FROM_JOB,                           \
+                                    .at = offsetof(TYPE, NAME)                                     \
+    }
+#define COLUMN_PID(TYPE, NAME)                                                                     \
+    {                                                                                              \
+        "pid", NULL, COLUMN_NUMBER, .ascending = true, .from = FROM_PID,                           \
+                                    .at = offsetof(TYPE, NAME)                                     \
+    }
+
 struct column {
     const char *key;   /* in the JSON; NULL: not there */
     const char *label; /* in the text; NULL: not there. --sort knows both names */
@@ -85,7 +135,26 @@ struct column {
     uint8_t only;      /* likewise, and JSON and CSV, too */
     bool is_estimated; /* so is this where value 0 is */
     const char *doc;   /* one sentence for the manual; NULL: its table is not declared so yet */
+    enum column_from from;
+    uint16_t at, to; /* of the member, and that of the struct behind it */
+    uint8_t bytes;   /* that it has: of a text as many as a pointer, or it is an array */
+    enum column_lacks lacks;
 };
+
+/* Where rows are: in a list of structs of the source, or of what `of` gives for it. */
+struct table_rows {
+    uint16_t list, count; /* members: the list, or a pointer to it; a uint32_t */
+    uint16_t total;       /* a uint64_t: with those that were not kept; 0: none */
+    uint16_t bytes;       /* of a row; 0: the table finds its rows itself */
+    bool is_inside;       /* it is no pointer */
+    const void *(*of)(const struct table *t);
+};
+
+#define TABLE_COLUMNS(LIST) .columns = LIST, .column_count = sizeof LIST / sizeof LIST[0]
+
+#define ROWS(TYPE, LIST, COUNT)                                                                    \
+    .list = offsetof(TYPE, LIST), .count = offsetof(TYPE, COUNT),                                  \
+    .bytes = sizeof *((TYPE *)0)->LIST, .is_inside = sizeof(((TYPE *)0)->LIST) != sizeof(void *)
 
 enum cell_kind { CELL_NONE, CELL_NULL, CELL_NUMBER, CELL_REAL, CELL_TEXT };
 
@@ -125,8 +194,6 @@ enum table_place {
     PLACES
 };
 
-struct table;
-
 struct table_info {
     const char *name;             /* for --table; those of one name go together */
     const char *old_name;         /* likewise: what it was called before; NULL: the same */
@@ -135,7 +202,9 @@ struct table_info {
     const char *title;            /* in the text; NULL: none */
     const struct column *columns; /* the first is the row's name; in the order of the JSON */
     uint8_t column_count;
-    uint8_t text[TABLE_TEXT_MAX]; /* indices in the order of the text; 0, the name, is the last */
+    uint8_t text[TABLE_TEXT_MAX]; /* indices in the order of the text; 0, the name, is the last. Of
+                                     none: those that have a label and a width, as they come */
+    struct table_rows rows;
     uint8_t name_width;     /* columns are left out for so much of its name; 0: NAME_WIDTH_MIN */
     uint8_t order;          /* the column that it is sorted by unless told; 0: as rows are */
     bool is_bare;           /* the text has no line of labels */
@@ -150,15 +219,17 @@ struct table_info {
     const char *text_none;  /* behind "none": how to have some */
     const char *json_empty; /* of no rows; default: "[\n]" */
 
-    /* Sets count and is_there, and what `row` is to find in `first` and `whole`. */
+    /* Sets count and is_there, and what `row` is to find in `first` and `whole`. NULL: all `rows`
+     * there are; JSON has it in any case. */
     void (*begin)(struct table *t, enum report_format format);
     /* Is row `index` one in this format? NULL: all are. */
     bool (*has)(const struct table *t, uint32_t index, enum report_format format);
-    /* Fills the cells, which are CELL_NONE, of row `index` below count. */
+    /* Fills the cells of row `index` below count, which are CELL_NONE but for those of members.
+     * NULL: there are no others. */
     void (*row)(const struct table *t, uint32_t index, enum report_format format,
                 struct cell *cells);
-    /* A row of the text that stands last, whatever the order and the limit; false: none. May be
-     * NULL. */
+    /* A row of the text that stands last, whatever the order and the limit; false: none. NULL: how
+     * many of `rows` were not kept, if that is known. */
     bool (*foot)(const struct table *t, struct cell *cells);
     /* Around it, where it has more than rows: notes around its text, members of the JSON. NULL: not
      */
@@ -233,6 +304,14 @@ enum exit_code table_sort_unknown(const char *verb, const char *name,
 
 /* Does the text show `rows` of it, if it has so many? */
 bool table_is_short(const struct table_info *info, const struct table_view *view);
+
+/* Row `index` of `rows`. */
+const void *table_item(const struct table *t, uint32_t index);
+
+/* For table.c (table_members.c): begins a table of members, and fills the cells of a row of it. */
+void members_begin(struct table *t, enum report_format format);
+void members_show(const struct table *t, uint32_t index, struct cell *cells);
+bool members_foot(const struct table *t, struct cell *cells);
 
 /* Counts, orders and limits the rows. 0 or GPUPROF_NO_MEMORY; table_end in both cases. */
 int table_begin(struct table *t, const struct table_view *view, enum report_format format);

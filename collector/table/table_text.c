@@ -69,20 +69,34 @@ static uint32_t find_columns(const struct table *t, uint32_t wanted,
 
 _Static_assert(TABLE_COLUMNS_MAX <= 32, "a bit for each column");
 
+/* The columns of the text; their number. */
+static unsigned text_columns(const struct table_info *info, uint8_t text[static TABLE_TEXT_MAX])
+{
+    unsigned count = 0;
+    for (unsigned i = 0; info->text[i]; i++)
+        text[count++] = info->text[i];
+    for (unsigned i = 1; !info->text[0] && i < info->column_count; i++)
+        if (info->columns[i].label && info->columns[i].width)
+            text[count++] = (uint8_t)i;
+    return count;
+}
+
 static struct layout lay_out(const struct table *t, uint32_t width)
 {
     const struct table_info *info = t->info;
     struct layout l = {.columns = info->columns};
     unsigned wanted = info->name_width ? info->name_width : NAME_WIDTH_MIN;
     uint32_t if_filled = 0, spares = 0;
-    for (unsigned i = 0; info->text[i]; i++) {
-        if_filled |= (uint32_t)info->columns[info->text[i]].is_filled << info->text[i];
-        spares |= (uint32_t)(info->columns[info->text[i]].spare > 0) << info->text[i];
+    uint8_t text[TABLE_TEXT_MAX];
+    unsigned count = text_columns(info, text);
+    for (unsigned i = 0; i < count; i++) {
+        if_filled |= (uint32_t)info->columns[text[i]].is_filled << text[i];
+        spares |= (uint32_t)(info->columns[text[i]].spare > 0) << text[i];
     }
     uint32_t empty = if_filled & ~find_columns(t, if_filled, is_filled);
-    for (unsigned i = 0; info->text[i]; i++)
-        if (!(empty >> info->text[i] & 1))
-            l.shown[l.count++] = info->text[i];
+    for (unsigned i = 0; i < count; i++)
+        if (!(empty >> text[i] & 1))
+            l.shown[l.count++] = text[i];
     if (width && measure(&l) + wanted > width) /* what is 0 in every row tells least */
         spares &= ~find_columns(t, spares, tells);
     else
