@@ -250,7 +250,7 @@ static void print_leaks(struct screen *s)
     const struct memory_rows *r = s->rows;
     char grown[UNIT_TEXT_BYTES], step[UNIT_TEXT_BYTES];
     for (uint32_t i = 0; i < r->leak_count && i < OWNERS_SHOWN; i++) {
-        const struct memory_row *row = &r->list[r->leaks[i]];
+        const struct memory_row *row = &r->leaks[i];
         double slope = row->slope > 0 && row->slope < 1e18 ? row->slope : 0;
         line(s, i ? NULL : "grows", held_text(s, row),
              "%10s, %s a step: ", bytes_text(grown, row->grown),

@@ -33,9 +33,9 @@ static bool is_wanted(const struct memory_view *v, const struct table_info *info
 static const struct table_info *table_of(const char *word, size_t length)
 {
     for (unsigned i = 0; i < MEMORY_TABLES; i++)
-        if (strlen(memory_tables[i].name) == length &&
-            memcmp(memory_tables[i].name, word, length) == 0)
-            return &memory_tables[i];
+        if (strlen(memory_tables[i]->name) == length &&
+            memcmp(memory_tables[i]->name, word, length) == 0)
+            return memory_tables[i];
     return NULL;
 }
 
@@ -45,7 +45,7 @@ enum exit_code memory_view_check(const struct memory_view *v, enum report_format
     size_t length = 0;
     for (unsigned i = 0; i < MEMORY_TABLES; i++)
         length += (size_t)snprintf(names + length, sizeof names - length, "%s%s", i ? ", " : "",
-                                   memory_tables[i].name);
+                                   memory_tables[i]->name);
     for (const char *word = v->tables; word; word += *word == ',') {
         length = strcspn(word, ",");
         const struct table_info *info = table_of(word, length);
@@ -63,11 +63,11 @@ enum exit_code memory_view_check(const struct memory_view *v, enum report_format
     const struct table_info *infos[MEMORY_TABLES];
     unsigned count = 0;
     for (unsigned i = 0; v->how.sort && i < MEMORY_TABLES; i++) {
-        if (!is_wanted(v, &memory_tables[i], format))
+        if (!is_wanted(v, memory_tables[i], format))
             continue;
-        if (table_column(&memory_tables[i], v->how.sort) >= 0)
+        if (table_column(memory_tables[i], v->how.sort) >= 0)
             return EXIT_OK;
-        infos[count++] = &memory_tables[i];
+        infos[count++] = memory_tables[i];
     }
     return v->how.sort ? table_sort_unknown("memory", v->how.sort, infos, count) : EXIT_OK;
 }
@@ -148,8 +148,8 @@ enum exit_code memory_write_csv(const struct memory_rows *r, const struct memory
     struct table tables[MEMORY_TABLES];
     unsigned count = 0;
     for (unsigned i = 0; i < MEMORY_TABLES; i++)
-        if (is_wanted(v, &memory_tables[i], FORMAT_CSV))
-            tables[count++] = (struct table){.info = &memory_tables[i], .source = r};
+        if (is_wanted(v, memory_tables[i], FORMAT_CSV))
+            tables[count++] = (struct table){.info = memory_tables[i], .source = r};
     return tables_write_csv(tables, count, &v->how, path, room);
 }
 
@@ -162,11 +162,11 @@ int memory_print(const struct memory_rows *r, const struct memory_view *v,
     else if (!v->tables)
         memory_overview_print(r, &v->how, out);
     for (unsigned i = 0; error == 0 && i < MEMORY_TABLES; i++) {
-        struct table table = {.info = &memory_tables[i], .source = r};
+        struct table table = {.info = memory_tables[i], .source = r};
         struct table_view how = v->how;
-        if (strcmp(memory_tables[i].name, "leaks") == 0)
+        if (strcmp(memory_tables[i]->name, "leaks") == 0)
             how.rows = 0; /* as many as it has itself: each is a fault of its own */
-        if (is_wanted(v, &memory_tables[i], format))
+        if (is_wanted(v, memory_tables[i], format))
             error = format == FORMAT_JSON ? table_print_json(&table, &how, out)
                                           : table_print_text(&table, &how, out);
     }

@@ -64,11 +64,9 @@ static int compare(const void *left, const void *right, void *context)
 }
 
 /* What grows fastest, seen with caution, comes first. */
-static int compare_leaks(const void *left, const void *right, void *context)
+static int compare_leaks(const void *left, const void *right)
 {
-    const struct memory_rows *r = context;
-    const struct memory_row *a = &r->list[*(const uint32_t *)left];
-    const struct memory_row *b = &r->list[*(const uint32_t *)right];
+    const struct memory_row *a = left, *b = right;
     if (a->grown != b->grown)
         return a->grown > b->grown ? -1 : 1;
     return a->origin < b->origin ? -1 : a->origin > b->origin;
@@ -110,9 +108,9 @@ int memory_rows_make(struct memory_rows *r, struct memory_report *m, enum memory
     for (uint32_t i = 0; i < r->count; i++) {
         r->at_all[r->list[i].where] += memory_row_shown(r, &r->list[i]).bytes;
         if (r->list[i].leaks)
-            r->leaks[r->leak_count++] = i;
+            r->leaks[r->leak_count++] = r->list[i];
     }
     if (r->leak_count)
-        qsort_r(r->leaks, r->leak_count, sizeof *r->leaks, compare_leaks, r);
+        qsort(r->leaks, r->leak_count, sizeof *r->leaks, compare_leaks);
     return 0;
 }

@@ -30,7 +30,7 @@ struct memory_rows {
     bool has_tree;
     struct memory_row *list; /* owned: the most bytes first, at that moment */
     uint32_t count;
-    uint32_t *leaks; /* owned: places in the list, what has grown most first */
+    struct memory_row *leaks; /* owned: those that do, what has grown most first */
     uint32_t leak_count;
     uint64_t at_all[MEMORY_WHERES]; /* bytes at that moment */
 };
@@ -48,6 +48,6 @@ struct memory_amount memory_row_shown(const struct memory_rows *r, const struct 
 
 /* Of a struct memory_rows. (memory_tables.c) */
 #define MEMORY_TABLES 10
-extern const struct table_info memory_tables[MEMORY_TABLES];
+extern const struct table_info *const memory_tables[MEMORY_TABLES];
 
 #endif

@@ -1,23 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "memory/memory_times.h"
-
+/* Memory over time: tables of `gpuprof memory` of steps, pieces of the time, ranges, and the host.
+ */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "base/json_text.h"
-#include "memory/memory_trouble.h"
+#include "memory/memory_tables.h"
 #include "read/process_title.h"
 
 /* ---- steps, and the curve -------------------------------------------------------------------- */
 
-const struct column memory_step_columns[M_COLUMNS] = {
-    [M_NAME] = {NULL, "step and device"},
-    [M_PLACE] = {"place"},
-    [M_STEP] = {"step", NULL, COLUMN_NUMBER, .ascending = true},
-    [M_END_AT] = {"until_ns", "until", COLUMN_NS, 12, true},
-    [M_PEAK] = {"peak_bytes", "peak", COLUMN_BYTES, 10},
-    [M_END] = {"end_bytes", "at its end", COLUMN_BYTES, 10},
+enum { NAME, PLACE, STEP, END_AT, PEAK, END };
+
+static const struct column step_columns[] = {
+    [NAME] = {NULL, "step and device"},
+    [PLACE] = {"place"},
+    [STEP] = {"step", NULL, COLUMN_NUMBER, .ascending = true},
+    [END_AT] = {"until_ns", "until", COLUMN_NS, 12, true},
+    [PEAK] = {"peak_bytes", "peak", COLUMN_BYTES, 10},
+    [END] = {"end_bytes", "at its end", COLUMN_BYTES, 10},
 };
 
 /* Rows of places that have steps, one after another. */
@@ -33,7 +35,7 @@ static const struct memory_place *place_of_step(const struct memory_report *m, u
     return NULL;
 }
 
-void memory_steps_begin(struct table *t, enum report_format format)
+static void steps_begin(struct table *t, enum report_format format)
 {
     const struct memory_report *m = memory_of_table(t);
     (void)format;
@@ -42,7 +44,7 @@ void memory_steps_begin(struct table *t, enum report_format format)
     t->is_there = t->count > 0;
 }
 
-void memory_fill_step(const struct table *t, uint32_t index, enum report_format format,
+static void fill_step(const struct table *t, uint32_t index, enum report_format format,
                       struct cell *cells)
 {
     const struct memory_report *m = memory_of_table(t);
@@ -53,15 +55,15 @@ void memory_fill_step(const struct table *t, uint32_t index, enum report_format 
     (void)format;
     if (asprintf(&text, "step %" PRIu64 ", %s", step->number, place.text) < 0)
         text = NULL;
-    cells[M_NAME] = cell_owned(text);
-    cells[M_PLACE] = place;
-    cells[M_STEP] = cell_number(step->number);
-    cells[M_END_AT] = memory_moment_cell(m, step->end_ns);
-    cells[M_PEAK] = cell_number(p->marks[index].peak);
-    cells[M_END] = cell_number(p->marks[index].end);
+    cells[NAME] = cell_owned(text);
+    cells[PLACE] = place;
+    cells[STEP] = cell_number(step->number);
+    cells[END_AT] = memory_moment_cell(m, step->end_ns);
+    cells[PEAK] = cell_number(p->marks[index].peak);
+    cells[END] = cell_number(p->marks[index].end);
 }
 
-void memory_curve_begin(struct table *t, enum report_format format)
+static void curve_begin(struct table *t, enum report_format format)
 {
     const struct memory_report *m = memory_of_table(t);
     (void)format;
@@ -69,7 +71,7 @@ void memory_curve_begin(struct table *t, enum report_format format)
     t->count = m->place_count * MEMORY_CURVE;
 }
 
-void memory_fill_curve(const struct table *t, uint32_t index, enum report_format format,
+static void fill_curve(const struct table *t, uint32_t index, enum report_format format,
                        struct cell *cells)
 {
     const struct memory_report *m = memory_of_table(t);
@@ -77,61 +79,96 @@ void memory_fill_curve(const struct table *t, uint32_t index, enum report_format
     uint32_t piece = index % MEMORY_CURVE;
     double length = (double)(m->end_ns - m->begin_ns) / MEMORY_CURVE;
     (void)format;
-    cells[M_NAME] = memory_place_cell(p->process, p->device, p->where);
-    cells[M_PLACE] = memory_place_cell(p->process, p->device, p->where);
-    cells[M_STEP] = cell_number(piece);
-    cells[M_END_AT] = memory_moment_cell(m, m->begin_ns + (uint64_t)((piece + 1) * length));
-    cells[M_PEAK] = cell_number(p->curve_max[piece]);
-    cells[M_END] = cell_number(p->curve_end[piece]);
+    cells[NAME] = memory_place_cell(p->process, p->device, p->where);
+    cells[PLACE] = memory_place_cell(p->process, p->device, p->where);
+    cells[STEP] = cell_number(piece);
+    cells[END_AT] = memory_moment_cell(m, m->begin_ns + (uint64_t)((piece + 1) * length));
+    cells[PEAK] = cell_number(p->curve_max[piece]);
+    cells[END] = cell_number(p->curve_end[piece]);
 }
+
+const struct table_info memory_steps_table = {
+    .name = "steps",
+    .key = "steps",
+    .title = "memory in each step",
+    TABLE_COLUMNS(step_columns),
+    .text = {PEAK, END, END_AT},
+    .text_limit = 100,
+    .more = "... and %s more step%s; --limit=N shows more of them",
+    .begin = steps_begin,
+    .row = fill_step,
+};
+
+const struct table_info memory_curve_table = {
+    .name = "curve",
+    .key = "curve",
+    .title = "memory over time",
+    TABLE_COLUMNS(step_columns),
+    .text = {PEAK, END, END_AT},
+    .begin = curve_begin,
+    .row = fill_curve,
+};
 
 /* ---- ranges ---------------------------------------------------------------------------------- */
 
-const struct column memory_range_columns[R_COLUMNS] = {
-    [R_NAME] = {"name", "range or label"},
-    [R_PLACE] = {"place"},
-    [R_WHERE] = {"where", "of", COLUMN_TEXT, 6},
-    [R_COUNT] = {"count", "times", COLUMN_COUNT, 9},
-    [R_PEAK] = {"peak_bytes", "peak", COLUMN_BYTES, 10},
-    [R_RISE] = {"rise_bytes", "rise", COLUMN_BYTES, 10},
-    [R_KEPT] = {"kept_bytes", "kept", COLUMN_BYTES, 11},
+#define ROW struct memory_range_row
+
+enum { WHERE = 2, COUNT, RANGE_PEAK, RISE, KEPT };
+
+static const struct column range_columns[] = {
+    [NAME] = {"name", "range or label"},
+    [PLACE] = {"place"},
+    [WHERE] = {"where", "of", COLUMN_TEXT, 6},
+    [COUNT] = {"count", "times", COLUMN_COUNT, 9, MEMBER(ROW, count)},
+    [RANGE_PEAK] = {"peak_bytes", "peak", COLUMN_BYTES, 10, MEMBER(ROW, peak)},
+    [RISE] = {"rise_bytes", "rise", COLUMN_BYTES, 10, MEMBER(ROW, rise)},
+    [KEPT] = {"kept_bytes", "kept", COLUMN_BYTES, 11},
 };
+#undef ROW
 
-void memory_ranges_begin(struct table *t, enum report_format format)
-{
-    t->count = memory_of_table(t)->ranges.count;
-    t->is_there = t->count || format != FORMAT_TEXT;
-}
-
-void memory_fill_range(const struct table *t, uint32_t index, enum report_format format,
+static void fill_range(const struct table *t, uint32_t index, enum report_format format,
                        struct cell *cells)
 {
     const struct memory_report *m = memory_of_table(t);
-    const struct memory_range_row *row = &m->ranges.rows[index];
+    const struct memory_range_row *row = table_item(t, index);
     const struct memory_place *p = &m->places[row->place];
-    cells[R_NAME] = cell_owned(json_line(row->name ? row->name->raw : "(no name)"));
-    cells[R_PLACE] = memory_place_cell(p->process, p->device, p->where);
-    cells[R_WHERE] = cell_text(memory_where_text(p->where));
-    cells[R_COUNT] = cell_number(row->count);
-    cells[R_PEAK] = cell_number(row->peak);
-    cells[R_RISE] = cell_number(row->rise);
-    cells[R_KEPT] = memory_change_cell(row->kept, format);
+    cells[NAME] = cell_owned(json_line(row->name ? row->name->raw : "(no name)"));
+    cells[PLACE] = memory_place_cell(p->process, p->device, p->where);
+    cells[WHERE] = cell_text(memory_where_text(p->where));
+    cells[KEPT] = memory_change_cell(row->kept, format);
 }
+
+const struct table_info memory_ranges_table = {
+    .name = "ranges",
+    .key = "ranges",
+    .title = "memory while ranges and labels were open",
+    TABLE_COLUMNS(range_columns),
+    .text = {RANGE_PEAK, RISE, KEPT, COUNT, WHERE},
+    .text_limit = 100,
+    .more = "... and %s more; --limit=N shows more of them",
+    .rows = {ROWS(struct memory_report, ranges.rows, ranges.count), .of = memory_of_table},
+    .row = fill_range,
+};
 
 /* ---- the host's ------------------------------------------------------------------------------ */
 
-const struct column memory_resident_columns[H_RESIDENT_COLUMNS] = {
-    [H_PROCESS] = {"name", "process"},
-    [H_PID] = {"pid", NULL, COLUMN_NUMBER, .ascending = true},
-    [H_RANK] = {"rank"},
-    [H_HOST] = {"host"},
-    [H_MOST] = {"peak_bytes", "resident", COLUMN_BYTES, 10},
-    [H_MOST_AT] = {"peak_ns", "at", COLUMN_NS, 10, true},
-    [H_LAST] = {"end_bytes", "at end", COLUMN_BYTES, 10},
-    [H_SAMPLES] = {"samples", "samples", COLUMN_COUNT, 9},
+#define ROW struct memory_resident
+
+enum { PID = 1, RANK, HOST, MOST_AT = 5 };
+
+static const struct column resident_columns[] = {
+    [NAME] = {"name", "process"},
+    [PID] = {"pid", NULL, COLUMN_NUMBER, .ascending = true},
+    [RANK] = {"rank"},
+    [HOST] = {"host"},
+    {"peak_bytes", "resident", COLUMN_BYTES, 10, MEMBER(ROW, peak)},
+    [MOST_AT] = {"peak_ns", "at", COLUMN_NS, 10, true},
+    {"end_bytes", "at end", COLUMN_BYTES, 10, MEMBER(ROW, last)},
+    {"samples", "samples", COLUMN_COUNT, 9, MEMBER(ROW, samples)},
 };
 
-void memory_resident_begin(struct table *t, enum report_format format)
+/* A row for each process, of which some have none. */
+static void resident_begin(struct table *t, enum report_format format)
 {
     const struct memory_report *m = memory_of_table(t);
     t->count = m->rec->count;
@@ -140,26 +177,35 @@ void memory_resident_begin(struct table *t, enum report_format format)
         t->is_there |= m->resident[i].samples > 0;
 }
 
-bool memory_has_resident(const struct table *t, uint32_t index, enum report_format format)
+static bool has_resident(const struct table *t, uint32_t index, enum report_format format)
 {
     (void)format;
-    return memory_of_table(t)->resident[index].samples;
+    return ((const struct memory_resident *)table_item(t, index))->samples;
 }
 
-void memory_fill_resident(const struct table *t, uint32_t index, enum report_format format,
+static void fill_resident(const struct table *t, uint32_t index, enum report_format format,
                           struct cell *cells)
 {
     const struct memory_report *m = memory_of_table(t);
     const struct process *p = m->rec->processes[index];
-    const struct memory_resident *r = &m->resident[index];
     char title[1100];
     (void)format;
-    cells[H_PROCESS] = cell_owned(json_line(process_title(p, true, title, sizeof title)));
-    cells[H_PID] = cell_number(p->header.pid);
-    cells[H_RANK] = cell_text(process_rank(p));
-    cells[H_HOST] = cell_text(p->header.host);
-    cells[H_MOST] = cell_number(r->peak);
-    cells[H_MOST_AT] = memory_moment_cell(m, r->peak_ns);
-    cells[H_LAST] = cell_number(r->last);
-    cells[H_SAMPLES] = cell_number(r->samples);
+    cells[NAME] = cell_owned(json_line(process_title(p, true, title, sizeof title)));
+    cells[PID] = cell_number(p->header.pid);
+    cells[RANK] = cell_text(process_rank(p));
+    cells[HOST] = cell_text(p->header.host);
+    cells[MOST_AT] = memory_moment_cell(m, m->resident[index].peak_ns);
 }
+
+const struct table_info memory_resident_table = {
+    .name = "resident",
+    .key = "resident",
+    .title = "memory of the host, all of the process",
+    TABLE_COLUMNS(resident_columns),
+    .rows = {.list = offsetof(struct memory_report, resident),
+             .bytes = sizeof(ROW),
+             .of = memory_of_table},
+    .begin = resident_begin,
+    .has = has_resident,
+    .row = fill_resident,
+};

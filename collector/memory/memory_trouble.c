@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What went wrong, and what is in no book: two tables of `gpuprof memory`; and cells of all. */
-#include "memory/memory_trouble.h"
+#include "memory/memory_tables.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -17,10 +17,9 @@
 
 /* ---- cells ----------------------------------------------------------------------------------- */
 
-const struct memory_report *memory_of_table(const struct table *t)
+const void *memory_of_table(const struct table *t)
 {
-    const struct memory_rows *r = t->source;
-    return r->report;
+    return ((const struct memory_rows *)t->source)->report;
 }
 
 struct cell memory_owner_cell(const struct table *t, uint32_t origin)
@@ -73,28 +72,28 @@ const char *memory_where_text(enum memory_where where)
 
 /* ---- not enough ------------------------------------------------------------------------------ */
 
-const struct column memory_oom_columns[E_COLUMNS] = {
-    [E_NAME] = {"name", "who wanted it; and who held most then", COLUMN_LINES},
-    [E_PLACE] = {"place"},
-    [E_AT] = {"at_ns", "at", COLUMN_NS, 10, true},
-    [E_WANTED] = {"wanted_bytes", "wanted", COLUMN_BYTES, 10},
-    [E_LIVE] = {"held_bytes", "held", COLUMN_BYTES, 10},
-    [E_RESERVED] = {"reserved_bytes", "reserved", COLUMN_BYTES, 10, .is_filled = true},
-    [E_FREE] = {"free_bytes", "free", COLUMN_BYTES, 10, .is_filled = true},
-    [E_IN_HOLES] = {"in_holes_bytes", NULL, COLUMN_BYTES},
-    [E_HOLE] = {"largest_hole_bytes", "hole", COLUMN_BYTES, 10, .is_filled = true, .spare = 1},
-    [E_TOTAL] = {"device_bytes", NULL, COLUMN_BYTES},
-    [E_ON_DEVICE] = {"on_device_bytes", NULL, COLUMN_BYTES},
-    [E_OWNERS] = {"owners", NULL, COLUMN_LIST},
-    [E_ADVICE_ID] = {"advice_id"},
-    [E_ADVICE] = {"advice"},
-};
+#define ROW struct memory_oom
 
-void memory_ooms_begin(struct table *t, enum report_format format)
-{
-    t->count = memory_of_table(t)->oom_count;
-    t->is_there = t->count || format != FORMAT_TEXT;
-}
+enum { NAME, PLACE, AT, RESERVED = 5, HOLE = 8, ON_DEVICE = 10, OWNERS, ADVICE_ID, ADVICE };
+
+static const struct column oom_columns[] = {
+    [NAME] = {"name", "who wanted it; and who held most then", COLUMN_LINES},
+    [PLACE] = {"place"},
+    [AT] = {"at_ns", "at", COLUMN_NS, 10, true},
+    {"wanted_bytes", "wanted", COLUMN_BYTES, 10, MEMBER(ROW, wanted)},
+    {"held_bytes", "held", COLUMN_BYTES, 10, MEMBER(ROW, live)},
+    [RESERVED] = {"reserved_bytes", "reserved", COLUMN_BYTES, 10, .is_filled = true},
+    {"free_bytes", "free", COLUMN_BYTES, 10, .is_filled = true, .lacks = LACKS_MAX,
+     MEMBER(ROW, free)},
+    {"in_holes_bytes", NULL, COLUMN_BYTES, .lacks = LACKS_MAX, MEMBER(ROW, in_holes)},
+    [HOLE] = {"largest_hole_bytes", "hole", COLUMN_BYTES, 10, .is_filled = true, .spare = 1},
+    {"device_bytes", NULL, COLUMN_BYTES, .lacks = LACKS_ZERO, MEMBER(ROW, total)},
+    [ON_DEVICE] = {"on_device_bytes", NULL, COLUMN_BYTES},
+    [OWNERS] = {"owners", NULL, COLUMN_LIST},
+    [ADVICE_ID] = {"advice_id"},
+    [ADVICE] = {"advice"},
+};
+#undef ROW
 
 /* The owners as lines, or as JSON. */
 static char *oom_owners(const struct table *t, const struct memory_oom *oom, const char *first)
@@ -127,75 +126,79 @@ static char *oom_owners(const struct table *t, const struct memory_oom *oom, con
     return NULL;
 }
 
-void memory_fill_oom(const struct table *t, uint32_t index, enum report_format format,
+static void fill_oom(const struct table *t, uint32_t index, enum report_format format,
                      struct cell *cells)
 {
-    const struct memory_report *m = memory_of_table(t);
-    const struct memory_oom *oom = &m->ooms[index];
-    cells[E_NAME] = memory_owner_cell(t, oom->origin);
+    const struct memory_oom *oom = table_item(t, index);
+    cells[NAME] = memory_owner_cell(t, oom->origin);
     if (format == FORMAT_TEXT) {
-        char *lines = oom_owners(t, oom, cells[E_NAME].text);
-        free(cells[E_NAME].memory);
-        cells[E_NAME] = cell_owned(lines);
+        char *lines = oom_owners(t, oom, cells[NAME].text);
+        free(cells[NAME].memory);
+        cells[NAME] = cell_owned(lines);
     }
-    cells[E_PLACE] = memory_place_cell(oom->process, oom->device, oom->where);
-    cells[E_AT] = memory_moment_cell(m, oom->at_ns);
-    cells[E_WANTED] = cell_number(oom->wanted);
-    cells[E_LIVE] = cell_number(oom->live);
+    cells[PLACE] = memory_place_cell(oom->process, oom->device, oom->where);
+    cells[AT] = memory_moment_cell(memory_of_table(t), oom->at_ns);
     if (oom->where == MEMORY_OF_TENSORS)
-        cells[E_RESERVED] = cell_number(oom->reserved);
-    if (oom->free != UINT64_MAX)
-        cells[E_FREE] = cell_number(oom->free);
-    if (oom->in_holes != UINT64_MAX) {
-        cells[E_IN_HOLES] = cell_number(oom->in_holes);
-        cells[E_HOLE] = cell_number(oom->hole);
-    }
-    cells[E_OWNERS] = cell_owned(oom_owners(t, oom, NULL));
-    if (oom->total)
-        cells[E_TOTAL] = cell_number(oom->total);
+        cells[RESERVED] = cell_number(oom->reserved);
+    if (oom->in_holes != UINT64_MAX)
+        cells[HOLE] = cell_number(oom->hole);
+    cells[OWNERS] = cell_owned(oom_owners(t, oom, NULL));
     if (oom->where != MEMORY_OF_HOST)
-        cells[E_ON_DEVICE] = cell_number(oom->on_device);
+        cells[ON_DEVICE] = cell_number(oom->on_device);
     struct memory_advice advice = memory_advise(t->source, oom);
-    cells[E_ADVICE_ID] = cell_text(advice.id);
-    cells[E_ADVICE] = cell_owned(advice.text);
+    cells[ADVICE_ID] = cell_text(advice.id);
+    cells[ADVICE] = cell_owned(advice.text);
 }
+
+const struct table_info memory_ooms_table = {
+    .name = "out_of_memory",
+    .key = "out_of_memory",
+    .title = "there was not enough memory",
+    .place = PLACE_URGENT,
+    TABLE_COLUMNS(oom_columns),
+    .rows = {ROWS(struct memory_report, ooms, oom_count), .of = memory_of_table},
+    .row = fill_oom,
+};
 
 /* ---- what is in no book ---------------------------------------------------------------------- */
 
-const struct column memory_hidden_columns[H_COLUMNS] = {
-    [H_NAME] = {"longest_call", "the longest call since the program asked before"},
-    [H_PLACE] = {"place"},
-    [H_AT] = {"at_ns", "at", COLUMN_NS, 10, true},
-    [H_USED] = {"used_bytes", "used", COLUMN_BYTES, 10},
-    [H_HIDDEN] = {"hidden_bytes", "not ours", COLUMN_BYTES, 10},
-    [H_OTHERS] = {"others_bytes", "by others", COLUMN_BYTES, 10, .is_filled = true},
-    [H_BEFORE] = {"before_bytes", "before", COLUMN_BYTES, 10},
-    [H_BLAMED_NS] = {"longest_call_ns", "took", COLUMN_NS, 10},
-    [H_BY] = {"said_by", NULL},
+#define ROW struct memory_jump
+
+enum { SAID_BY = 8 };
+
+static const struct column hidden_columns[] = {
+    [NAME] = {"longest_call", "the longest call since the program asked before",
+              MEMBER_OF(ROW, blamed, name)},
+    [PLACE] = {"place"},
+    [AT] = {"at_ns", "at", COLUMN_NS, 10, true},
+    {"used_bytes", "used", COLUMN_BYTES, 10, MEMBER(ROW, used)},
+    {"hidden_bytes", "not ours", COLUMN_BYTES, 10, MEMBER(ROW, hidden)},
+    {"others_bytes", "by others", COLUMN_BYTES, 10, .is_filled = true, .lacks = LACKS_MAX,
+     MEMBER(ROW, others)},
+    {"before_bytes", "before", COLUMN_BYTES, 10, MEMBER(ROW, before)},
+    {"longest_call_ns", "took", COLUMN_NS, 10, .lacks = LACKS_ZERO, MEMBER(ROW, blamed_ns)},
+    [SAID_BY] = {"said_by"},
 };
 
-void memory_hidden_begin(struct table *t, enum report_format format)
-{
-    t->count = memory_of_table(t)->jump_count;
-    t->is_there = t->count || format != FORMAT_TEXT;
-}
-
-void memory_fill_hidden(const struct table *t, uint32_t index, enum report_format format,
+static void fill_hidden(const struct table *t, uint32_t index, enum report_format format,
                         struct cell *cells)
 {
-    const struct memory_report *m = memory_of_table(t);
-    const struct memory_jump *jump = &m->jumps[index];
-    cells[H_NAME] = jump->blamed || format == FORMAT_TEXT
-                        ? cell_text(jump->blamed ? jump->blamed->name : "(none)")
-                        : (struct cell){.kind = CELL_NULL};
-    cells[H_PLACE] = memory_place_cell(jump->process, jump->device, MEMORY_OF_DEVICE);
-    cells[H_AT] = memory_moment_cell(m, jump->at_ns);
-    cells[H_USED] = cell_number(jump->used);
-    cells[H_HIDDEN] = cell_number(jump->hidden);
-    if (jump->others != OTHERS_UNKNOWN)
-        cells[H_OTHERS] = cell_number(jump->others);
-    cells[H_BY] = cell_text(jump->is_drivers ? "driver" : "program");
-    cells[H_BEFORE] = cell_number(jump->before);
-    if (jump->blamed)
-        cells[H_BLAMED_NS] = cell_number(jump->blamed_ns);
+    const struct memory_jump *jump = table_item(t, index);
+    if (!jump->blamed)
+        cells[NAME] = cell_text(format == FORMAT_TEXT ? "(none)" : NULL);
+    cells[PLACE] = memory_place_cell(jump->process, jump->device, MEMORY_OF_DEVICE);
+    cells[AT] = memory_moment_cell(memory_of_table(t), jump->at_ns);
+    cells[SAID_BY] = cell_text(jump->is_drivers ? "driver" : "program");
 }
+
+const struct table_info memory_hidden_table = {
+    .name = "hidden",
+    .key = "hidden",
+    .title = "used beyond the ledger: contexts, modules, libraries, other processes",
+    .place = PLACE_MEMORY,
+    TABLE_COLUMNS(hidden_columns),
+    .text_limit = 5,
+    .more = "... and %s more; --limit=N shows more of them",
+    .rows = {ROWS(struct memory_report, jumps, jump_count), .of = memory_of_table},
+    .row = fill_hidden,
+};

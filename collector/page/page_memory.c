@@ -38,7 +38,7 @@ static int put_tables(const struct page *p, const struct memory_rows *rows, stru
     how.sort = NULL; /* rows of places are in the order of their curves */
     fputs("\"tables\": [", d->stream);
     for (unsigned i = 0; error == 0 && i < MEMORY_TABLES; i++) {
-        struct table table = {.info = &memory_tables[i], .source = rows};
+        struct table table = {.info = memory_tables[i], .source = rows};
         for (unsigned k = 0; k < sizeof tables / sizeof tables[0]; k++) {
             if (strcmp(tables[k], table.info->name) != 0)
                 continue;
