@@ -20,12 +20,21 @@ enum analysis {
 #define ANALYSIS(info) extern const struct sums_info info;
 #include "analyse/analyses.def"
 #undef ANALYSIS
-
-#define ANALYSIS(info) &info,
-static const struct sums_info *const analyses[] = {
-#include "analyse/analyses.def"
-};
-#undef ANALYSIS
 #undef TABLES
+
+/* Before the walk: starts those of `sums`, of ANALYSES_COUNT, that this --by has, but for what
+ * nobody will look at (enum report_part). All others have no `info`. `groups`: see struct sums. */
+void analyses_start(struct sums *sums, struct walk *walk, enum report_by by, bool groups,
+                    unsigned leaves, uint64_t *histogram_rows);
+
+/* Puts those behind *count into `consumers` that have one of their own. */
+void analyses_consumers(struct sums *sums, struct consumer *consumers, unsigned *count);
+
+void analyses_release(struct sums *sums);
+
+/* Into a part, and out of it, as sums_put, sums_add and, behind the last part, sums_finish. */
+void analyses_put(struct sums *sums, struct part *p);
+int analyses_add(struct sums *sums, struct part *p);
+int analyses_finish(struct sums *sums);
 
 #endif

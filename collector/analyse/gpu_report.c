@@ -4,20 +4,70 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "analyse/gpu_report_state.h"
-#include "analyse/host_rows.h"
 #include "analyse/library_report.h"
+#include "analyse/memory_peaks.h"
+#include "analyse/range_rows.h"
+#include "api/api.h"
 #include "base/array.h"
 #include "error.h"
 #include "model/nccl_call.h"
-#include "query/report_parts.h"
-#include "read/process_title.h"
 #include "record/gpu_record.h"
 
-#define UNNAMED      (1ull << 55)
-#define UNNAMED_MASK (UNNAMED - 1)
-#define PENDING      (1ull << 54) /* above any pointer, too: a kernel that nothing has named yet */
-#define DEVICES_MAX  4096
+#define PENDING (1ull << 63) /* above any pointer: a kernel that nothing has named yet */
+
+#define DEVICES_MAX    4096
+#define RECENT_KERNELS 256
+
+enum launch_row { LAUNCH_LATENCY, LAUNCH_QUEUE, LAUNCH_CALL, LAUNCH_ROWS };
+
+/* The time covered by slices that come in the order of their begins. */
+struct covered {
+    uint64_t end_ns;
+    uint64_t total_ns;
+};
+
+struct device_use {
+    struct process *process;
+    uint64_t device;
+    uint64_t begin_ns;
+    uint64_t end_ns;
+    struct covered busy;
+    struct covered kernels;
+    struct covered copies;
+};
+
+/* A kernel whose row was asked for. */
+struct recent_kernel {
+    uint32_t process;
+    uint32_t place; /* of the row, + 1; 0: free */
+    uint64_t number;
+};
+
+struct pending_kernel {
+    const struct process *process;
+    uint64_t number;
+};
+
+struct gpu_report {
+    struct walk *walk;
+    struct sums *sums; /* a view: all tables */
+    enum report_by by;
+    bool has_work;
+    bool *is_host; /* owned, by process index: its devices have no rows */
+    bool has_host; /* any of them */
+    struct range_rows ranges, projections;
+    struct key_map pending_places;  /* of kernels: (process, number) -> place + 1 */
+    struct pending_kernel *pending; /* owned */
+    uint32_t pending_count;
+    struct key_map device_places; /* (process, device) -> place + 1 */
+    struct device_use *devices;   /* owned */
+    uint32_t device_count;
+    uint32_t device_capacity;
+    struct memory_peaks memory;
+    struct recent_kernel recent[RECENT_KERNELS];
+    uint32_t last_use; /* place of the device that was asked for last */
+    unsigned leaves;   /* enum report_part */
+};
 
 static void cover(struct covered *c, uint64_t begin_ns, uint64_t end_ns)
 {
@@ -29,22 +79,21 @@ static void cover(struct covered *c, uint64_t begin_ns, uint64_t end_ns)
     }
 }
 
-/* A row that its name alone tells apart. */
-static struct gpu_stat *named_row(struct gpu_report *g, enum gpu_table table, uint64_t number,
-                                  const char *name)
+static const enum analysis own[] = {
+    ANALYSIS_kernels_sums,    ANALYSIS_copies_sums,      ANALYSIS_copy_sizes_sums,
+    ANALYSIS_graphs_sums,     ANALYSIS_syncs_sums,       ANALYSIS_launches_sums,
+    ANALYSIS_ranges_sums,     ANALYSIS_projections_sums, ANALYSIS_overheads_sums,
+    ANALYSIS_gpu_use_sums,    ANALYSIS_gpu_memory_sums,  ANALYSIS_host_kernels_sums,
+    ANALYSIS_host_copies_sums};
+
+/* One more in the row of these keys, of a table that somebody will look at. */
+static int count(struct sums *s, uint64_t a, uint64_t b, uint64_t ns, uint64_t bytes)
 {
-    return gpu_stats_row(&g->stats, table, (struct key){UNNAMED | (number & UNNAMED_MASK), 0, 0},
-                         name);
+    return s->info ? gpu_count(s, sums_row(s, a, b, 0), ns, bytes, 1) : 0;
 }
 
-/* By a text that stays: all kinds that nobody knows have one. */
-static struct gpu_stat *kind_row(struct gpu_report *g, enum gpu_table table, const char *text)
-{
-    return named_row(g, table, (uintptr_t)text, text);
-}
-
-struct gpu_report *gpu_report_create(struct walk *walk, enum report_by by, bool groups,
-                                     bool has_work, uint64_t *histogram_rows)
+struct gpu_report *gpu_report_create(struct walk *walk, struct sums *sums, enum report_by by,
+                                     bool groups, bool has_work)
 {
     struct gpu_report *g = calloc(1, sizeof *g);
     if (!g)
@@ -56,12 +105,19 @@ struct gpu_report *gpu_report_create(struct walk *walk, enum report_by by, bool 
     }
     for (uint32_t i = 0; i < walk->rec->count; i++)
         g->has_host |= g->is_host[i] = !process_expects_gpu(walk->rec->processes[i]);
-    g->rec = walk->rec;
     g->walk = walk;
+    g->sums = sums;
     g->by = by;
     g->has_work = has_work;
-    gpu_stats_init(&g->stats, recording_bytes(g->rec), histogram_rows);
-    g->ranges = (struct range_rows){.stats = &g->stats, .texts = groups ? &walk->texts : NULL};
+    g->ranges = (struct range_rows){.sums = &sums[ANALYSIS_ranges_sums],
+                                    .texts = groups ? &walk->texts : NULL,
+                                    .marks = RANGE_GROUPS};
+    g->projections = g->ranges;
+    g->projections.sums = &sums[ANALYSIS_projections_sums];
+    for (unsigned i = 0; i < sizeof own / sizeof own[0]; i++)
+        sums[own[i]].owner = g;
+    g->ranges.sums->owner = &g->ranges;
+    g->projections.sums->owner = &g->projections;
     return g;
 }
 
@@ -69,13 +125,13 @@ void gpu_report_free(struct gpu_report *g)
 {
     if (!g)
         return;
-    gpu_stats_release(&g->stats);
     range_rows_release(&g->ranges);
+    range_rows_release(&g->projections);
     free(g->devices);
-    free(g->peaks);
     memory_peaks_release(&g->memory);
     free(g->is_host);
-    key_map_release(&g->unnamed);
+    key_map_release(&g->pending_places);
+    free(g->pending);
     key_map_release(&g->device_places);
     free(g);
 }
@@ -110,158 +166,88 @@ static struct device_use *use_of(struct gpu_report *g, struct process *p, uint64
     return last && last->process == p && last->device == device ? last : find_use(g, p, device);
 }
 
-static struct gpu_stat *named_kernel_row(struct gpu_report *g, struct key key, const char *name,
-                                         const struct kernel_name *known)
-{
-    struct gpu_stat *row = gpu_stats_row(&g->stats, TABLE_KERNELS, key, name);
-    if (row && !row->kernel && !row->count)
-        row->kernel = known;
-    return row;
-}
-
-/* "name", or with --by=grid "name <<<1x1x1, 256x1x1>>>". */
-static __attribute__((noinline)) struct gpu_stat *
-make_kernel_row(struct gpu_report *g, struct key key, const struct kernel_name *known,
-                uint64_t number, uint64_t grid, uint64_t block)
-{
-    char unnamed[48], *text = NULL;
-    snprintf(unnamed, sizeof unnamed, "kernel %llu", (unsigned long long)number);
-    const char *name = known ? known->shown : unnamed;
-    if (g->by != BY_GRID)
-        return named_kernel_row(g, key, name, known);
-    if (asprintf(&text, "%s <<<%ux%ux%u, %ux%ux%u>>>", name, (unsigned)(uint32_t)grid,
-                 (unsigned)(grid >> 32 & 0xffff), (unsigned)(grid >> 48), (unsigned)(uint32_t)block,
-                 (unsigned)(block >> 32 & 0xffff), (unsigned)(block >> 48)) < 0)
-        return NULL;
-    struct gpu_stat *row = named_kernel_row(g, key, text, known);
-    free(text);
-    return row;
-}
-
-static struct gpu_stat *kernel_row(struct gpu_report *g, const struct kernel_name *known,
-                                   uint64_t number, uint64_t grid, uint64_t block)
-{
-    bool by_grid = g->by == BY_GRID;
-    struct key key = {known ? (uintptr_t)known : UNNAMED | (number & UNNAMED_MASK),
-                      by_grid ? grid : 0, by_grid ? block : 0};
-    struct gpu_stat *row = gpu_stats_find(&g->stats, TABLE_KERNELS, key);
-    return row ? row : make_kernel_row(g, key, known, number, grid, block);
-}
-
 /* A name may stand behind the kernels that have it: until then they have a row by their number. */
-static __attribute__((noinline)) struct gpu_stat *
+static __attribute__((noinline)) struct sums_row *
 find_row_of_kernel(struct gpu_report *g, const struct event *e, struct recent_kernel *recent)
 {
-    const struct record *r = e->record;
-    uint64_t number = record_arg(r, KERNEL_NAME_INDEX);
-    uint64_t grid = record_arg(r, KERNEL_GRID), block = record_arg(r, KERNEL_BLOCK);
-    const struct kernel_name *known = walk_kernel(g->walk, e->process, number);
-    if (known || !number) {
-        struct gpu_stat *row = kernel_row(g, known, number, grid, block);
-        if (row && known && g->by != BY_GRID)
-            *recent = (struct recent_kernel){e->process->index, (uint32_t)(row - g->stats.rows) + 1,
-                                             number};
-        return row;
+    struct sums *kernels = &g->sums[ANALYSIS_kernels_sums];
+    bool by_grid = g->by == BY_GRID;
+    uint64_t number = record_arg(e->record, KERNEL_NAME_INDEX);
+    uint64_t key = sums_name_key(walk_kernel(g->walk, e->process, number));
+    if (!key) {
+        struct key of = {e->process->index, number, 0};
+        uint32_t place;
+        if (KEY_MAP_ITEM(&g->pending_places, of, g->pending, g->pending_count, UINT32_MAX,
+                         (&(struct pending_kernel){e->process, number}), &place) < 0)
+            return NULL;
+        key = PENDING | place;
     }
-    struct key unnamed = {e->process->index, number, 0};
-    uint64_t n = key_map_get(&g->unnamed, unnamed);
-    if (!n && key_map_set(&g->unnamed, unnamed, n = g->unnamed.count + 1ull) == GPUPROF_NO_MEMORY)
-        return NULL;
-    struct key key = {PENDING | n, g->by == BY_GRID ? grid : 0, g->by == BY_GRID ? block : 0};
-    struct gpu_stat *row = gpu_stats_row(&g->stats, TABLE_KERNELS, key, "");
-    if (row && !row->name[0]) {
-        row->unnamed = e->process;
-        row->number = number;
-        row->grid = grid;
-        row->block = block;
-    }
+    struct sums_row *row = sums_row(kernels, key, by_grid ? record_arg(e->record, KERNEL_GRID) : 0,
+                                    by_grid ? record_arg(e->record, KERNEL_BLOCK) : 0);
+    if (row && !(key & PENDING) && !by_grid)
+        *recent =
+            (struct recent_kernel){e->process->index, (uint32_t)(row - kernels->rows) + 1, number};
     return row;
 }
 
-static inline struct gpu_stat *row_of_kernel(struct gpu_report *g, const struct event *e)
+static inline struct sums_row *row_of_kernel(struct gpu_report *g, const struct event *e)
 {
     uint32_t process = e->process->index;
     uint64_t number = record_arg(e->record, KERNEL_NAME_INDEX);
     struct recent_kernel *recent = &g->recent[(number ^ (uint64_t)process << 4) % RECENT_KERNELS];
     return recent->place && recent->number == number && recent->process == process
-               ? &g->stats.rows[recent->place - 1]
+               ? &g->sums[ANALYSIS_kernels_sums].rows[recent->place - 1]
                : find_row_of_kernel(g, e, recent);
 }
 
-/* Now its name is known, or never will be. */
-static int name_row(struct gpu_report *g, uint32_t place)
+/* What is known by now is its name, or else its number is. Place 0 had no room. */
+static uint64_t late_key(struct gpu_report *g, uint32_t place)
 {
-    struct gpu_stat *from = &g->stats.rows[place];
-    struct gpu_stat *row = kernel_row(g, walk_kernel(g->walk, from->unnamed, from->number),
-                                      from->number, from->grid, from->block);
-    if (!row)
-        return GPUPROF_NO_MEMORY;
-    from = &g->stats.rows[place];
-    gpu_stats_join(row, from);
+    char text[48] = "kernel";
+    const struct pending_kernel *p = place ? &g->pending[place - 1] : NULL;
+    const struct kernel_name *name = p ? walk_kernel(g->walk, p->process, p->number) : NULL;
+    if (p)
+        snprintf(text, sizeof text, "kernel %llu", (unsigned long long)p->number);
+    return name ? sums_name_key(name) : sums_text(&g->sums[ANALYSIS_kernels_sums], text);
+}
+
+/* 0 or GPUPROF_NO_MEMORY. */
+static int name_pending(struct gpu_report *g)
+{
+    struct sums *kernels = &g->sums[ANALYSIS_kernels_sums];
+    for (uint32_t i = 0; i < kernels->count; i++) {
+        const struct sums_row *from = &kernels->rows[i];
+        if (!(from->keys[0] & PENDING) || sums_is_others(from))
+            continue;
+        uint64_t key = late_key(g, (uint32_t)from->keys[0]);
+        struct sums_row *row = sums_row(kernels, key, from->keys[1], from->keys[2]);
+        if (!row)
+            return GPUPROF_NO_MEMORY;
+        sums_join(kernels, row, &kernels->rows[i]);
+        kernels->rows[i].keys[0] = key;
+    }
     return 0;
-}
-
-/* As nsys names them. */
-static struct gpu_stat *copy_row(struct gpu_report *g, enum gpu_table table, uint64_t kind)
-{
-    static const char *const names[] = {
-        "[CUDA memcpy unknown]",          "[CUDA memcpy Host-to-Device]",
-        "[CUDA memcpy Device-to-Host]",   "[CUDA memcpy Host-to-Array]",
-        "[CUDA memcpy Array-to-Host]",    "[CUDA memcpy Array-to-Array]",
-        "[CUDA memcpy Array-to-Device]",  "[CUDA memcpy Device-to-Array]",
-        "[CUDA memcpy Device-to-Device]", "[CUDA memcpy Host-to-Host]",
-        "[CUDA memcpy Peer-to-Peer]",
-    };
-    kind = kind < sizeof names / sizeof names[0] ? kind : 0;
-    return named_row(g, table, kind, names[kind]);
-}
-
-static struct gpu_stat *transfer_row(struct gpu_report *g, enum gpu_table table,
-                                     const struct record *r)
-{
-    return r->type == RECORD_COPY ? copy_row(g, table, record_arg(r, COPY_KIND))
-                                  : named_row(g, table, 100, "[CUDA memset]");
-}
-
-static struct gpu_stat *graph_row(struct gpu_report *g, uint64_t graph)
-{
-    char name[48];
-    snprintf(name, sizeof name, "CUDA graph %llu", (unsigned long long)graph);
-    return named_row(g, TABLE_GRAPHS, graph, name);
-}
-
-static __attribute__((noinline)) struct gpu_stat *make_launch_row(struct gpu_report *g,
-                                                                  enum launch_row which)
-{
-    static const char *const names[LAUNCH_ROWS] = {"launch latency", "queue time", "call"};
-    struct gpu_stat *row = named_row(g, TABLE_LAUNCHES, which + 1u, names[which]);
-    if (row)
-        g->launch_rows[which] = (uint32_t)(row - g->stats.rows) + 1;
-    return row;
-}
-
-static int count_launch(struct gpu_report *g, enum launch_row which, uint64_t ns)
-{
-    uint32_t place = g->launch_rows[which];
-    struct gpu_stat *row = place ? &g->stats.rows[place - 1] : make_launch_row(g, which);
-    return gpu_stats_count(&g->stats, row, ns, 0);
 }
 
 /* Call to kernel: the time to its begin, and how long it waited behind its call's end. */
 static int take_launch(struct gpu_report *g, const struct event *e,
                        const struct correlated_call *call)
 {
-    if (g->leaves & REPORT_UNSEEN && g->launch_rows[LAUNCH_CALL])
+    struct sums *launches = &g->sums[ANALYSIS_launches_sums];
+    if (!launches->info || (g->leaves & REPORT_UNSEEN && launches->count))
         return 0;
     const uint64_t ns[LAUNCH_ROWS] = {
         [LAUNCH_LATENCY] = e->begin_ns > call->begin_ns ? e->begin_ns - call->begin_ns : 0,
         [LAUNCH_QUEUE] = e->begin_ns > call->end_ns ? e->begin_ns - call->end_ns : 0,
         [LAUNCH_CALL] = call->end_ns > call->begin_ns ? call->end_ns - call->begin_ns : 0};
+    while (launches->count < LAUNCH_ROWS) /* each has its place, for each kernel */
+        if (!sums_row(launches, launches->count, 0, 0))
+            return GPUPROF_NO_MEMORY;
     /* The launch of a graph has many kernels, and is one call. */
-    unsigned count = call->flags & CORRELATION_COUNTED ? LAUNCH_CALL : LAUNCH_ROWS;
+    unsigned rows = call->flags & CORRELATION_COUNTED ? LAUNCH_CALL : LAUNCH_ROWS;
     int error = 0;
-    for (unsigned i = 0; error == 0 && i < count; i++)
-        error = count_launch(g, (enum launch_row)i, ns[i]);
+    for (unsigned i = 0; error == 0 && i < rows; i++)
+        error = gpu_count(launches, &launches->rows[i], ns[i], 0, 1);
     return error;
 }
 
@@ -304,43 +290,76 @@ static int take_work(void *context, const struct slice *s)
     struct gpu_report *g = context;
     const struct event *e = &s->event;
     const struct record *r = e->record;
-    struct gpu_stat *row;
-    uint64_t bytes = 0;
+    struct sums *kernels = &g->sums[ANALYSIS_kernels_sums];
+    uint64_t ns = e->end_ns - e->begin_ns;
     if (!g->has_work)
         return 0;
     bool leaves_use = g->leaves & REPORT_USE || (g->leaves & REPORT_UNSEEN && g->device_count);
     int error = leaves_use ? 0 : take_use(g, e);
     if (error < 0)
         return error;
-    if (r->type == RECORD_KERNEL || r->type == RECORD_GRAPH) {
-        row = r->type == RECORD_KERNEL ? row_of_kernel(g, e)
-                                       : graph_row(g, record_arg(r, GRAPH_GRAPH));
+    if (r->type == RECORD_KERNEL) {
+        error = kernels->info ? gpu_count(kernels, row_of_kernel(g, e), ns, 0, 1) : 0;
+    } else if (r->type == RECORD_GRAPH) {
+        error = count(&g->sums[ANALYSIS_graphs_sums], record_arg(r, GRAPH_GRAPH), 0, ns, 0);
     } else {
-        bytes = record_arg(r, r->type == RECORD_COPY ? COPY_BYTES : SET_BYTES);
-        row = transfer_row(g, TABLE_COPIES, r);
+        bool is_copy = r->type == RECORD_COPY;
+        uint64_t bytes = record_arg(r, is_copy ? COPY_BYTES : SET_BYTES);
+        uint64_t kind = is_copy ? record_arg(r, COPY_KIND) : GPU_COPY_SET;
+        kind = kind < GPU_COPY_KINDS || !is_copy ? kind : 0;
+        error = count(&g->sums[ANALYSIS_copies_sums], kind, 0, ns, bytes);
+        if (error == 0)
+            error = count(&g->sums[ANALYSIS_copy_sizes_sums], kind, 0, bytes, 0);
     }
-    error = gpu_stats_count(&g->stats, row, e->end_ns - e->begin_ns, bytes);
-    if (error == 0 && (r->type == RECORD_COPY || r->type == RECORD_SET))
-        error = gpu_stats_count(&g->stats, transfer_row(g, TABLE_SIZES, r), bytes, 0);
     return error == 0 && s->is_tied && !(g->leaves & REPORT_TIED) ? take_tied(g, s) : error;
 }
 
 static int take_range(struct gpu_report *g, const struct slice *s)
 {
     const struct range *range = s->range;
-    if ((s->change != RANGE_CLOSED && s->change != RANGE_LEFT) || s->is_hidden)
+    if ((s->change != RANGE_CLOSED && s->change != RANGE_LEFT) || s->is_hidden ||
+        !g->ranges.sums->info)
         return 0;
     struct nccl_call call;
     uint64_t bytes = nccl_call_of(range, &call) ? call.bytes : 0;
-    return gpu_stats_count(
-        &g->stats, range_rows_get(&g->ranges, TABLE_RANGES, range->text, range->domain_text),
-        range->end_ns - range->begin_ns, bytes);
+    return gpu_count(g->ranges.sums, range_rows_get(&g->ranges, range->text, range->domain_text),
+                     range->end_ns - range->begin_ns, bytes, 1);
+}
+
+static uint64_t kind_of(const struct event *e)
+{
+    for (unsigned i = 0; i < e->record->arg_count && i < e->function->arg_count; i++)
+        if (e->function->args[i].kind == ARG_KIND)
+            return e->record->args[i];
+    return HOST_COPY_UNKNOWN;
+}
+
+/* Of a process whose devices have no rows a call that launched a kernel, copied or set; times are
+ * those of the call, on the host. */
+static int take_host(struct sums *sums, const struct slice *s)
+{
+    const struct event *e = &s->event;
+    unsigned does = e->function->does;
+    bool is_one = does == API_DOES_LAUNCH || api_is_copy(does) || does == API_DOES_SET;
+    if (!is_one || e->record->flags & (RECORD_NESTED | RECORD_CAPTURED) ||
+        api_has_failed(e->function->domain, e->record->result))
+        return 0;
+    bool is_launch = does == API_DOES_LAUNCH;
+    struct sums *of = &sums[is_launch ? ANALYSIS_host_kernels_sums : ANALYSIS_host_copies_sums];
+    if (!of->info)
+        return 0;
+    uint64_t kind = is_launch ? sums_name_key(walk_launched(s)) : HOST_COPY_SET;
+    if (api_is_copy(does))
+        kind = kind_of(e) < HOST_COPY_UNKNOWN ? kind_of(e) : HOST_COPY_UNKNOWN;
+    uint64_t weight = e->record->weight > 1 ? e->record->weight : 1;
+    return gpu_count(of, sums_row(of, kind, 0, 0), e->end_ns - e->begin_ns,
+                     function_bytes(e->function, e->record), weight);
 }
 
 static int take_call(void *context, const struct slice *s)
 {
     struct gpu_report *g = context;
-    return g->is_host[s->event.process->index] ? host_rows_take(&g->stats, s) : 0;
+    return g->is_host[s->event.process->index] ? take_host(g->sums, s) : 0;
 }
 
 static int take(void *context, const struct slice *s)
@@ -348,176 +367,92 @@ static int take(void *context, const struct slice *s)
     struct gpu_report *g = context;
     const struct event *e = &s->event;
     const struct record *r = e->record;
-    uint64_t duration_ns = e->end_ns - e->begin_ns;
-    uint64_t kind = record_arg(r, SYNC_KIND);
+    uint64_t ns = e->end_ns - e->begin_ns, kind = record_arg(r, SYNC_KIND);
     _Static_assert((unsigned)SYNC_KIND == (unsigned)OVERHEAD_KIND, "both begin with their kind");
-    switch (r->type) {
+    switch (r->type) { /* kinds that nobody knows are one, that of 0 */
     case RECORD_SYNC:
-        return gpu_stats_count(&g->stats, kind_row(g, TABLE_SYNCS, sync_kind_text(kind)),
-                               duration_ns, 0);
+        kind = sync_kind_text(kind) == sync_kind_text(0) ? 0 : kind;
+        return count(&g->sums[ANALYSIS_syncs_sums], kind, 0, ns, 0);
     case RECORD_OVERHEAD:
-        return gpu_stats_count(&g->stats, kind_row(g, TABLE_OVERHEADS, overhead_kind_text(kind)),
-                               duration_ns, 0);
+        kind = overhead_kind_text(kind) == overhead_kind_text(0) ? 0 : kind;
+        return count(&g->sums[ANALYSIS_overheads_sums], kind, 0, ns, 0);
     case RECORD_MEMORY:
     case RECORD_POOL: return 0;
     default: return take_range(g, s);
     }
 }
 
-/* A row of TABLE_DEVICES or TABLE_MEMORY: one number, in the order in which it is added. */
-static int add_number(struct gpu_report *g, enum gpu_table table, const struct device_use *use,
-                      const char *what, uint64_t ns, uint64_t of_ns, uint64_t bytes)
-{
-    char name[160];
-    char who[RANK_TITLE_BYTES] = "";
-    if (g->rec->count > 1 || process_rank(use->process))
-        process_who(use->process, who);
-    snprintf(name, sizeof name, "%s%sGPU %llu: %s", who, *who ? ", " : "",
-             (unsigned long long)use->device, what);
-    struct gpu_stat *row =
-        gpu_stats_row(&g->stats, table, (struct key){UNNAMED, g->stats.count, 1}, name);
-    if (!row)
-        return GPUPROF_NO_MEMORY;
-    row->order = g->stats.count;
-    row->of_ns = of_ns;
-    return gpu_stats_count(&g->stats, row, ns, bytes);
-}
-
-static int add_device(struct gpu_report *g, const struct device_use *use)
+static int add_device(struct sums *s, const struct device_use *use)
 {
     uint64_t span_ns = use->end_ns > use->begin_ns ? use->end_ns - use->begin_ns : 0;
-    uint64_t both_ns = use->kernels.total_ns + use->copies.total_ns - use->busy.total_ns;
-    int error = 0;
-    if (use->begin_ns != UINT64_MAX) {
-        const struct {
-            const char *what;
-            uint64_t ns;
-        } rows[] = {
-            {"from first to last work", span_ns},
-            {"busy", use->busy.total_ns},
-            {gpu_report_is_piece(g) ? "idle, or at other work" : "idle",
-             span_ns - use->busy.total_ns},
-            {"in kernels", use->kernels.total_ns},
-            {"in copies and sets", use->copies.total_ns},
-            {"copies and sets during kernels", both_ns},
-        };
-        for (size_t i = 0; error == 0 && i < sizeof rows / sizeof rows[0]; i++)
-            error = add_number(g, TABLE_DEVICES, use, rows[i].what, rows[i].ns, i ? span_ns : 0, 0);
-    }
-    return error;
-}
-
-static int gather_peaks(struct gpu_report *g)
-{
-    memory_peaks_finish(&g->memory);
-    for (uint32_t i = 0; i < g->memory.totals.count && i < g->memory.capacity; i++) {
-        const struct place_totals *place = &g->memory.totals.list[i];
-        if (place->is_host || place->device == LEDGER_NO_DEVICE)
-            continue;
-        struct device_peak *peaks =
-            array_room(g->peaks, g->peak_count, &g->peak_capacity, sizeof *peaks, 8);
-        if (!peaks)
+    const uint64_t ns[GPU_USES] = {[GPU_USE_SPAN] = span_ns,
+                                   [GPU_USE_BUSY] = use->busy.total_ns,
+                                   [GPU_USE_IDLE] = span_ns - use->busy.total_ns,
+                                   [GPU_USE_KERNELS] = use->kernels.total_ns,
+                                   [GPU_USE_COPIES] = use->copies.total_ns,
+                                   [GPU_USE_BOTH] = use->kernels.total_ns + use->copies.total_ns -
+                                                    use->busy.total_ns};
+    for (unsigned i = 0; i < GPU_USES && use->begin_ns != UINT64_MAX; i++) {
+        struct sums_row *row = sums_row(s, use->process->index, use->device, i);
+        if (!row)
             return GPUPROF_NO_MEMORY;
-        g->peaks = peaks;
-        peaks[g->peak_count++] =
-            (struct device_peak){g->rec->processes[place->process->index], place->device,
-                                 g->memory.list[i].allocated, g->memory.list[i].reserved};
+        row->values[GPU_USE_ROWS] = 1;
+        row->values[GPU_USE_NS] = ns[i];
+        row->values[GPU_USE_OF] = i == GPU_USE_SPAN ? 0 : span_ns;
     }
     return 0;
 }
 
-static int add_memory(struct gpu_report *g, const struct device_peak *peak)
+static int add_peaks(struct gpu_report *g)
 {
-    const struct device_use use = {.process = peak->process, .device = peak->device};
-    int error = 0;
-    if (peak->allocated)
-        error = add_number(g, TABLE_MEMORY, &use, "most allocated", 0, 0, peak->allocated);
-    if (error == 0 && peak->reserved)
-        error = add_number(g, TABLE_MEMORY, &use, "most reserved, pools included", 0, 0,
-                           peak->reserved);
-    return error;
-}
-
-static int compare_places(const struct process *p, uint64_t a, const struct process *q, uint64_t b)
-{
-    if (p->index != q->index)
-        return p->index < q->index ? -1 : 1;
-    return (a > b) - (a < b);
-}
-
-static int compare_uses(const void *left, const void *right)
-{
-    const struct device_use *a = left, *b = right;
-    return compare_places(a->process, a->device, b->process, b->device);
-}
-
-static int compare_peaks(const void *left, const void *right)
-{
-    const struct device_peak *a = left, *b = right;
-    return compare_places(a->process, a->device, b->process, b->device);
-}
-
-static int compare_stats(const void *left, const void *right)
-{
-    const struct gpu_stat *a = left;
-    const struct gpu_stat *b = right;
-    if (a->table != b->table)
-        return a->table < b->table ? -1 : 1;
-    if (a->order != b->order)
-        return a->order < b->order ? -1 : 1;
-    if (a->total_ns != b->total_ns)
-        return a->total_ns > b->total_ns ? -1 : 1;
-    int order = strcmp(a->name, b->name);
-    if (order == 0 && a->domain && b->domain)
-        order = strcmp(a->domain, b->domain);
-    if (order == 0)
-        order = (a->domain != NULL) - (b->domain != NULL);
-    if (order == 0 && a->kernel && b->kernel)
-        order = strcmp(a->kernel->raw, b->kernel->raw);
-    return order;
+    struct sums *s = &g->sums[ANALYSIS_gpu_memory_sums];
+    memory_peaks_finish(&g->memory);
+    for (uint32_t i = 0; i < g->memory.totals.count && i < g->memory.capacity; i++) {
+        const struct place_totals *place = &g->memory.totals.list[i];
+        const uint64_t bytes[] = {[PEAK_ALLOCATED] = g->memory.list[i].allocated,
+                                  [PEAK_RESERVED] = g->memory.list[i].reserved};
+        if (place->is_host || place->device == LEDGER_NO_DEVICE)
+            continue;
+        for (unsigned k = 0; k < sizeof bytes / sizeof bytes[0]; k++) {
+            struct sums_row *row = sums_row(s, place->process->index, place->device, k);
+            if (!row)
+                return GPUPROF_NO_MEMORY;
+            row->values[0] = bytes[k];
+        }
+    }
+    return 0;
 }
 
 /* Each range once, from its first work to the end of its last, as nsys has it. */
 static int add_projected(struct gpu_report *g)
 {
+    struct sums *s = g->projections.sums;
     int error = 0;
     for (uint32_t i = 1; error == 0 && i <= g->walk->survey.nodes.count; i++) {
         const struct range_node *node = survey_range(&g->walk->survey, i, &error);
         if (!node)
             return error;
         if (node->work_begin_ns <= node->work_end_ns)
-            error = gpu_stats_count(
-                &g->stats,
-                range_rows_get(&g->ranges, TABLE_PROJECTIONS, node->text, node->domain_text),
-                node->work_end_ns - node->work_begin_ns, 0);
+            error = gpu_count(s, range_rows_get(&g->projections, node->text, node->domain_text),
+                              node->work_end_ns - node->work_begin_ns, 0, 1);
     }
-    return error;
-}
-
-int gpu_report_complete(struct gpu_report *g)
-{
-    int error = gather_peaks(g);
-    if (g->device_count)
-        qsort(g->devices, g->device_count, sizeof *g->devices, compare_uses);
-    if (g->peak_count)
-        qsort(g->peaks, g->peak_count, sizeof *g->peaks, compare_peaks);
-    for (uint32_t i = 0; error == 0 && i < g->device_count; i++)
-        error = add_device(g, &g->devices[i]);
-    for (uint32_t i = 0; error == 0 && i < g->peak_count; i++)
-        error = add_memory(g, &g->peaks[i]);
-    if (g->stats.count)
-        qsort(g->stats.rows, g->stats.count, sizeof *g->stats.rows, compare_stats);
     return error;
 }
 
 static int end(void *context)
 {
     struct gpu_report *g = context;
-    int error = add_projected(g);
-    for (uint32_t i = 0; error == 0 && i < g->stats.count; i++)
-        if (g->stats.rows[i].unnamed)
-            error = name_row(g, i);
-    return error < 0 ? error : gpu_report_complete(g);
+    struct sums *use = &g->sums[ANALYSIS_gpu_use_sums];
+    int error = g->projections.sums->info ? add_projected(g) : 0;
+    if (error == 0 && g->sums[ANALYSIS_kernels_sums].info)
+        error = name_pending(g);
+    for (uint32_t i = 0; use->info && error == 0 && i < g->device_count; i++)
+        error = add_device(use, &g->devices[i]);
+    if (error == 0 && g->sums[ANALYSIS_gpu_memory_sums].info)
+        error = add_peaks(g);
+    for (unsigned i = 0; i < sizeof own / sizeof own[0] && error == 0; i++)
+        error = g->sums[own[i]].info ? sums_finish(&g->sums[own[i]]) : 0;
+    return error;
 }
 
 void gpu_report_tell(struct gpu_report *g, const struct ledger_user *user)
@@ -546,46 +481,48 @@ struct consumer gpu_report_consumer(struct gpu_report *g)
                              .end = end};
 }
 
-bool gpu_report_is_piece(const struct gpu_report *g)
-{
-    return g->walk && g->walk->filter;
-}
-
 void gpu_report_leave(struct gpu_report *g, unsigned parts)
 {
     g->leaves = parts;
 }
 
-void gpu_report_set_libraries(struct gpu_report *g, const struct library_report *libraries)
+bool gpu_report_is_unsure(const struct gpu_report *g)
 {
-    g->libraries = libraries;
+    return g->ranges.is_unsure || g->projections.is_unsure;
 }
 
-const char *gpu_report_maker(const struct gpu_report *g, const struct gpu_stat *row)
+int kernels_find_makers(struct sums *kernels, const struct library_report *libraries)
 {
-    return g->libraries ? library_report_maker(g->libraries, row->kernel)
-                        : library_maker_text(&row->made);
+    for (uint32_t i = 0; libraries && i < kernels->count; i++) {
+        struct sums_row *row = &kernels->rows[i];
+        if (sums_is_others(row))
+            continue;
+        struct kernel_made made =
+            library_report_made(libraries, (const void *)(uintptr_t)row->keys[0]);
+        row->values[KERNEL_MAKER] = made.maker;
+        if (!made.kind)
+            continue;
+        row->values[KERNEL_MAKER_FUNCTION] = sums_function(kernels, made.kind->function);
+        row->values[KERNEL_MAKER_TEXT] = sums_name_key(made.kind->text);
+        if (!row->values[KERNEL_MAKER_FUNCTION])
+            return GPUPROF_NO_MEMORY;
+    }
+    return 0;
 }
 
-const struct gpu_stat *gpu_report_rows(const struct gpu_report *g, uint32_t *count)
-{
-    *count = g ? g->stats.count : 0;
-    return g ? g->stats.rows : NULL;
-}
-
-struct gpu_totals gpu_report_totals(const struct gpu_report *g)
+struct gpu_totals gpu_totals(const struct sums *use)
 {
     struct gpu_totals t = {0};
-    for (uint32_t i = 0; g && i < g->stats.count; i++)
-        if (g->stats.rows[i].table == TABLE_KERNELS)
-            t.kernels += g->stats.rows[i].count;
-    for (uint32_t i = 0; g && i < g->device_count; i++) {
-        const struct device_use *use = &g->devices[i];
-        if (use->begin_ns >= use->end_ns)
-            continue;
-        t.devices++;
-        t.busy_ns += use->busy.total_ns;
-        t.span_ns += use->end_ns - use->begin_ns;
+    uint64_t span_ns = 0;
+    for (uint32_t i = 0; i < use->count; i++) {
+        const struct sums_row *row = &use->rows[i];
+        if (row->keys[GPU_USE_WHAT] == GPU_USE_SPAN) {
+            span_ns = row->values[GPU_USE_NS];
+            t.devices += span_ns > 0;
+            t.span_ns += span_ns;
+        } else if (row->keys[GPU_USE_WHAT] == GPU_USE_BUSY && span_ns) {
+            t.busy_ns += row->values[GPU_USE_NS];
+        }
     }
     return t;
 }

@@ -1,62 +1,93 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the report says about devices and ranges: tables of rows with the same numbers, named and
+ * Feeds the tables of sums (analyses.def) of what devices and ranges did: of kernels, copies,
+ * graphs, synchronisations, launches, ranges, overheads, and how busy devices were, named and
  * ordered as `nsys stats` has them. Busy times are unions of slices, kept up event by event; the
  * time in which copies overlap kernels follows from the unions of the one, the other and both.
- * Memory is that of its rows (gpu_stats.h), whatever the number of events.
+ * Memory is that of the rows, whatever the number of events.
  */
 #ifndef GPUPROF_COLLECTOR_GPU_REPORT_H
 #define GPUPROF_COLLECTOR_GPU_REPORT_H
 
-#include <stdio.h>
-
-#include "analyse/gpu_stats.h"
+#include "analyse/analyses.h"
+#include "base/options.h"
 #include "model/event_walk.h"
-#include "table/table.h"
 
 struct gpu_report;
 struct ledger_user;
 struct library_report;
 
-/* NULL: no memory. `walk` must stay, and *histogram_rows, of which histograms take theirs.
- * `groups`: as of ranges (range_rows.h); `has_work`: the recording should have work of devices. */
-struct gpu_report *gpu_report_create(struct walk *walk, enum report_by by, bool groups,
-                                     bool has_work, uint64_t *histogram_rows);
+/* Values of the tables of times, and what some have beside them. */
+enum { GPU_COUNT, GPU_TOTAL, GPU_MIN, GPU_MAX, GPU_BYTES, GPU_OWN };
+enum { KERNEL_MAKER = GPU_OWN, KERNEL_MAKER_FUNCTION, KERNEL_MAKER_TEXT, KERNEL_VALUES };
+enum { RANGE_GROUPS = GPU_OWN };
+
+/* Keys and values of those of devices: one number a row, which is a part of another. */
+enum { GPU_USE_PROCESS, GPU_USE_DEVICE, GPU_USE_WHAT };
+enum {
+    GPU_USE_SPAN,
+    GPU_USE_BUSY,
+    GPU_USE_IDLE,
+    GPU_USE_KERNELS,
+    GPU_USE_COPIES,
+    GPU_USE_BOTH,
+    GPU_USES
+};
+enum { GPU_USE_ROWS, GPU_USE_NS, GPU_USE_OF };
+enum { PEAK_ALLOCATED, PEAK_RESERVED };
+
+/* Kinds of copies: CUPTI's, those that it has none for are 0, and sets beside them; cudaMemcpyKind
+ * where calls alone are known. */
+enum { GPU_COPY_KINDS = 11, GPU_COPY_SET = GPU_COPY_KINDS };
+enum { HOST_COPY_UNKNOWN = 5, HOST_COPY_SET };
+
+/* `count` more in that row, alike; it may be NULL. 0 or GPUPROF_NO_MEMORY. */
+static inline int gpu_count(struct sums *s, struct sums_row *row, uint64_t ns, uint64_t bytes,
+                            uint64_t count)
+{
+    if (!row)
+        return GPUPROF_NO_MEMORY;
+    row->values[GPU_COUNT] += count;
+    row->values[GPU_TOTAL] += ns * count;
+    row->values[GPU_BYTES] += bytes * count;
+    if (ns < row->values[GPU_MIN])
+        row->values[GPU_MIN] = ns;
+    if (ns > row->values[GPU_MAX])
+        row->values[GPU_MAX] = ns;
+    return sums_took(s, row, ns, count);
+}
+
+/* NULL: no memory. `walk` and `sums`, of ANALYSES_COUNT, must stay. `groups`: as of ranges
+ * (range_rows.h); `has_work`: the recording should have work of devices. */
+struct gpu_report *gpu_report_create(struct walk *walk, struct sums *sums, enum report_by by,
+                                     bool groups, bool has_work);
 void gpu_report_free(struct gpu_report *g);
 
 /* The books of memory tell `user` as well. */
 void gpu_report_tell(struct gpu_report *g, const struct ledger_user *user);
 
-/* To be handed to the walk one behind the other; the `end` of the second leaves the rows complete.
- */
+/* To be handed to the walk one behind the other. */
 struct consumer gpu_report_books(struct gpu_report *g);
 struct consumer gpu_report_consumer(struct gpu_report *g);
-
-/* The rows, table after table, the longest time first; *count of them. */
-const struct gpu_stat *gpu_report_rows(const struct gpu_report *g, uint32_t *count);
-
-/* Is it of what the walk's filter has alone? */
-bool gpu_report_is_piece(const struct gpu_report *g);
 
 /* Before the walk: nobody will look at these (enum report_part). */
 void gpu_report_leave(struct gpu_report *g, unsigned parts);
 
-/* Which calls of libraries made the kernels; to be told after the walk, and to stay. */
-void gpu_report_set_libraries(struct gpu_report *g, const struct library_report *libraries);
-const char *gpu_report_maker(const struct gpu_report *g, const struct gpu_stat *row);
+/* Might ranges be other groups, had they come in another order? */
+bool gpu_report_is_unsure(const struct gpu_report *g);
+
+/* After the walk: which calls of libraries, if it is known, made the kernels. 0 or
+ * GPUPROF_NO_MEMORY. */
+int kernels_find_makers(struct sums *kernels, const struct library_report *libraries);
 
 /* The work of all devices together, in one line's numbers. */
 struct gpu_totals {
     uint32_t devices; /* that had any */
-    uint64_t kernels;
     uint64_t busy_ns; /* each device's, added up */
     uint64_t span_ns; /* from its first to its last work, likewise */
 };
 
-/* After the walk. `g` may be NULL: then all are 0. */
-struct gpu_totals gpu_report_totals(const struct gpu_report *g);
-
-/* Of a struct gpu_report, which may be NULL. (gpu_report_print.c) */
-extern const struct table_info gpu_tables[TABLE_COUNT];
+/* Of the table of the use of devices, after the walk. */
+struct gpu_totals gpu_totals(const struct sums *use);
 
 #endif

@@ -18,7 +18,6 @@
 #ifndef GPUPROF_COLLECTOR_LIBRARY_REPORT_H
 #define GPUPROF_COLLECTOR_LIBRARY_REPORT_H
 
-#include "analyse/gpu_stats.h"
 #include "model/event_walk.h"
 #include "model/graph_origins.h"
 #include "model/kernel_class.h"
@@ -102,17 +101,23 @@ bool library_report_has_more(const struct library_report *l);
 /* `has_work`: the recording has, or should have, work of devices. */
 struct consumer library_report_consumer(struct library_report *l, bool has_work);
 
-/*
- * After the walk: the call that all of a kernel's launches were made in, "cublasGemmEx
- * 4096x4096x4096 bf16", or its function if they were of several shapes; NULL: no call, several
- * functions, or not known.
- */
-const char *library_report_maker(const struct library_report *l, const struct kernel_name *kernel);
+/* After the walk: which calls of libraries launched the kernels of a name. Of two the larger one
+ * holds. */
+enum kernel_maker {
+    MAKER_UNKNOWN, /* of no kernel it is known */
+    MAKER_KIND,    /* calls of one function and shape */
+    MAKER_FUNCTION,
+    MAKER_SEVERAL, /* functions */
+    MAKER_NONE     /* some or all were launched in no call */
+};
 
-/* The same for parts, and what it is called. Views. */
+struct kernel_made {
+    enum kernel_maker maker;
+    const struct library_kind *kind; /* NULL: neither one kind nor one function */
+};
+
 struct kernel_made library_report_made(const struct library_report *l,
                                        const struct kernel_name *kernel);
-const char *library_maker_text(const struct kernel_made *made);
 
 /* A collective that some of the ranks have come to: how many, and the shortest of their kernels. */
 #define WAIT_NS_BITS 44

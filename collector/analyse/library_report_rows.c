@@ -70,23 +70,8 @@ struct kernel_made library_report_made(const struct library_report *l,
                                                                      : MAKER_SEVERAL};
     if (l->pairs.count >= l->pairs.rows_max)
         return (struct kernel_made){.maker = MAKER_NONE};
-    const struct library_kind *kind = library_kind(&l->walk->kinds, (uint32_t)maker);
     return (struct kernel_made){.maker = maker & OF_SEVERAL ? MAKER_FUNCTION : MAKER_KIND,
-                                .domain = kind->function->domain,
-                                .function = kind->function->name,
-                                .text = kind->text ? kind->text->shown : NULL};
-}
-
-const char *library_maker_text(const struct kernel_made *made)
-{
-    bool is_one = made->maker == MAKER_KIND || made->maker == MAKER_FUNCTION;
-    return !is_one ? NULL : made->maker == MAKER_KIND && made->text ? made->text : made->function;
-}
-
-const char *library_report_maker(const struct library_report *l, const struct kernel_name *kernel)
-{
-    struct kernel_made made = library_report_made(l, kernel);
-    return library_maker_text(&made);
+                                .kind = library_kind(&l->walk->kinds, (uint32_t)maker)};
 }
 
 /* ---- rows ------------------------------------------------------------------------------------ */

@@ -21,6 +21,7 @@ void range_rows_release(struct range_rows *r)
 {
     key_map_release(&r->places);
     free(r->groups);
+    free(r->links);
 }
 
 static int intern(struct kernel_names *texts, const char *text, uint32_t byte_count,
@@ -64,7 +65,7 @@ static int group_of(struct range_rows *r, struct key key, uint32_t *place)
 {
     uint64_t known = key_map_get(&r->places, key);
     *place = known ? (uint32_t)known - 1 : NO_GROUP;
-    if (known || r->stats->count >= r->stats->count_max)
+    if (known || r->sums->count >= r->sums->rows_max)
         return 0;
     struct range_group *groups = array_room(r->groups, r->count, &r->capacity, sizeof *groups, 64);
     if (!groups)
@@ -75,34 +76,23 @@ static int group_of(struct range_rows *r, struct key key, uint32_t *place)
     return key_map_set(&r->places, key, r->count);
 }
 
-static struct key group_key(enum gpu_table table, const struct kernel_name *pattern,
-                            const struct kernel_name *domain, unsigned which)
-{
-    return (struct key){(uintptr_t)pattern, (uintptr_t)domain, (uint64_t)table << 1 | which};
-}
-
 /* All rows of the group become the first of them, which gets the pattern for its name. How many
- * there are less, or GPUPROF_NO_MEMORY. */
-static int64_t join_group(struct range_rows *r, struct range_group *group, unsigned which,
-                          const char *pattern)
+ * there are less. */
+static uint32_t join_group(struct range_rows *r, struct range_group *group, unsigned which,
+                           const struct kernel_name *pattern)
 {
-    struct gpu_stat *rows = r->stats->rows;
-    uint32_t place = group->first;
-    int64_t joined = 0;
-    while (rows[place - 1].into)
-        place = rows[place - 1].next[which];
-    struct gpu_stat *into = &rows[place - 1];
-    char *name = strdup(pattern);
-    if (!name)
-        return GPUPROF_NO_MEMORY;
-    free(into->name);
-    into->name = name;
-    into->is_group = true;
-    for (uint32_t next = into->next[which]; next; next = rows[next - 1].next[which]) {
-        if (rows[next - 1].into)
+    struct sums_row *rows = r->sums->rows;
+    uint32_t place = group->first, joined = 0;
+    while (r->links[place - 1].into)
+        place = r->links[place - 1].next[which];
+    rows[place - 1].keys[0] = sums_name_key(pattern);
+    rows[place - 1].values[r->marks] = 1;
+    for (uint32_t next = r->links[place - 1].next[which]; next;
+         next = r->links[next - 1].next[which]) {
+        if (r->links[next - 1].into)
             continue;
-        gpu_stats_join(into, &rows[next - 1]);
-        rows[next - 1].into = place;
+        sums_join(r->sums, &rows[place - 1], &rows[next - 1]);
+        r->links[next - 1].into = place;
         joined++;
     }
     group->row = place;
@@ -110,14 +100,14 @@ static int64_t join_group(struct range_rows *r, struct range_group *group, unsig
 }
 
 /* A new row is one of those that differ in numbers from others. */
-static int add_to_groups(struct range_rows *r, uint32_t place, const uint32_t groups[2],
-                         const struct forms *f)
+static void add_to_groups(struct range_rows *r, uint32_t place, const uint32_t groups[2],
+                          const struct forms *f)
 {
     for (unsigned which = 0; which < 2; which++) {
         if (groups[which] == NO_GROUP)
             continue;
         struct range_group *group = &r->groups[groups[which]];
-        r->stats->rows[place - 1].next[which] = group->first;
+        r->links[place - 1].next[which] = group->first;
         group->first = place;
         group->count++;
         group->texts++;
@@ -126,58 +116,57 @@ static int add_to_groups(struct range_rows *r, uint32_t place, const uint32_t gr
     for (unsigned which = 0; which < 2; which++) {
         if (groups[which] == NO_GROUP || r->groups[groups[which]].count <= limits[which])
             continue;
-        int64_t joined = join_group(r, &r->groups[groups[which]], which, f->patterns[which]->shown);
-        if (joined < 0)
-            return (int)joined;
+        uint32_t joined = join_group(r, &r->groups[groups[which]], which, f->patterns[which]);
         /* The rows of one with numbers apart are all in one of those with any. */
         for (unsigned i = which; i < 2; i++)
             if (groups[i] != NO_GROUP)
-                r->groups[groups[i]].count -= (uint32_t)joined;
+                r->groups[groups[i]].count -= joined;
     }
-    return 0;
 }
 
-static struct gpu_stat *live(const struct range_rows *r, struct gpu_stat *row)
+static struct sums_row *live(const struct range_rows *r, struct sums_row *row)
 {
-    while (row && row->into)
-        row = &r->stats->rows[row->into - 1];
-    return row;
+    uint32_t place = row ? (uint32_t)(row - r->sums->rows) : UINT32_MAX;
+    while (place < r->link_count && r->links[place].into)
+        place = r->links[place].into - 1;
+    return row ? &r->sums->rows[place] : NULL;
 }
 
-struct gpu_stat *range_rows_get(struct range_rows *r, enum gpu_table table,
-                                const struct kernel_name *text, const struct kernel_name *domain)
+struct sums_row *range_rows_get(struct range_rows *r, const struct kernel_name *text,
+                                const struct kernel_name *domain)
 {
     struct forms f;
     uint32_t groups[2] = {NO_GROUP, NO_GROUP};
-    struct key key = {(uintptr_t)text, (uintptr_t)domain, 0};
-    struct gpu_stat *row = gpu_stats_find(r->stats, table, key);
+    struct key key = {sums_name_key(text), sums_name_key(domain), 0};
+    struct sums_row *row = sums_find(r->sums, key);
     if (row)
         return live(r, row);
     if (find_forms(r, text, &f) < 0)
         return NULL;
-    key.a = (uintptr_t)f.name;
-    row = f.name == text ? NULL : gpu_stats_find(r->stats, table, key);
+    key.a = sums_name_key(f.name);
+    row = f.name == text ? NULL : sums_find(r->sums, key);
     if (row)
         return live(r, row);
     for (unsigned which = 0; which < 2; which++) {
         if (!f.patterns[which])
             continue;
-        struct key its = group_key(table, f.patterns[which], domain, which);
+        struct key its = {sums_name_key(f.patterns[which]), key.b, which};
         if (group_of(r, its, &groups[which]) < 0)
             return NULL;
         uint32_t place = groups[which] == NO_GROUP ? 0 : r->groups[groups[which]].row;
         if (place)
-            return live(r, &r->stats->rows[place - 1]);
+            return live(r, &r->sums->rows[place - 1]);
     }
-    uint32_t count = r->stats->count;
-    row = gpu_stats_row(r->stats, table, key, f.name ? f.name->shown : "range");
-    if (!row || r->stats->count == count || r->stats->count > r->stats->count_max)
+    uint32_t count = r->sums->count;
+    row = sums_row(r->sums, key.a, key.b, 0);
+    if (!row || !r->texts || r->sums->count == count || sums_is_others(row))
         return row; /* there is no room but in the row for all others */
-    row->domain = domain ? domain->shown : NULL;
-    uint32_t place = r->stats->count;
-    if (add_to_groups(r, place, groups, &f) < 0)
+    struct range_link *links = array_reach(r->links, &r->link_count, count, sizeof *links);
+    if (!links)
         return NULL;
-    return live(r, &r->stats->rows[place - 1]);
+    r->links = links;
+    add_to_groups(r, count + 1, groups, &f);
+    return live(r, row);
 }
 
 /* ---- names that are all known ---------------------------------------------------------------- */

@@ -11,8 +11,7 @@
 
 #include <stdio.h>
 
-#include "analyse/gpu_stats.h"
-#include "symbol/kernel_names.h"
+#include "query/sums.h"
 
 #define RANGES_APART_MAX 8
 #define RANGES_ALIKE_MAX 256
@@ -24,13 +23,21 @@ struct range_group {
     uint32_t texts; /* that have come so far, at most one more than would make a row */
 };
 
+/* Beside a row of the table. */
+struct range_link {
+    uint32_t next[2]; /* another row of its group + 1 */
+    uint32_t into;    /* the row that has what it had + 1; 0: itself */
+};
+
 struct range_rows {
-    struct gpu_stats *stats;    /* a view, and so is `texts` */
+    struct sums *sums;          /* a view, and so is `texts`; keys are the text and the domain */
     struct kernel_names *texts; /* NULL: rows are no groups */
-    struct key_map places;      /* of groups + 1, by pattern, domain and table */
+    unsigned marks;             /* the value that counts groups in a row */
+    struct key_map places;      /* of groups + 1, by pattern and domain */
     struct range_group *groups; /* owned; one for a row at most, and each of two kinds of numbers */
-    uint32_t count;
-    uint32_t capacity;
+    uint32_t count, capacity;
+    struct range_link *links; /* owned, by row */
+    uint32_t link_count;
     bool is_unsure; /* in another order of ranges rows might be others */
 };
 
@@ -38,8 +45,8 @@ void range_rows_release(struct range_rows *r);
 
 /* The row of a range; `text` and `domain`, interned, may be NULL. A view until the next row is
  * made; NULL: no memory. */
-struct gpu_stat *range_rows_get(struct range_rows *r, enum gpu_table table,
-                                const struct kernel_name *text, const struct kernel_name *domain);
+struct sums_row *range_rows_get(struct range_rows *r, const struct kernel_name *text,
+                                const struct kernel_name *domain);
 
 /*
  * The same of names that are all known: each of names[count], which may be NULL and may be the same

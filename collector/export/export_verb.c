@@ -6,7 +6,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "analyse/analyses.h"
+#include "analyse/gpu_report.h"
+#include "analyse/library_report.h"
 #include "base/message.h"
 #include "base/options.h"
 #include "clocks/host_clocks.h"
@@ -63,23 +64,34 @@ static int end(void *context)
  * 0 or an error, which is said. */
 static int write_with_tables(struct export *x, const struct consumer *consumer, const char *symbols)
 {
-    struct consumer consumers[ANALYSES_COUNT + 2] = {*consumer};
+    struct consumer consumers[ANALYSES_COUNT + 5] = {*consumer};
+    bool has_work = recording_expects_gpu(&x->rec);
+    struct gpu_report *gpu = gpu_report_create(&x->walk, x->sums, BY_NAME, false, has_work);
+    struct library_report libraries;
     unsigned count = 1;
     consumers[0].end = NULL;
-    for (unsigned i = 0; i < ANALYSES_COUNT; i++)
-        if (sums_has_consumer(&x->sums[i]))
-            consumers[count++] = sums_consumer(&x->sums[i]);
+    library_report_init(&libraries, &x->walk, &x->sums[ANALYSIS_library_waits_sums]);
+    analyses_consumers(x->sums, consumers, &count);
     if (x->has_idle)
         consumers[count++] = idle_consumer(&x->idle);
-    int error = walk_run(&x->walk, NULL, consumers, count);
-    if (error < 0 || x->out->error)
-        return error;
-    error = x->has_idle ? idle_finish(&x->idle) : 0;
-    if (error == 0 && x->has_idle)
-        error = idle_name(&x->idle, symbols);
-    if (error == 0)
-        error = end(x);
-    say_error(VERB, error);
+    if (gpu) {
+        consumers[count++] = gpu_report_books(gpu);
+        consumers[count++] = gpu_report_consumer(gpu);
+    }
+    consumers[count++] = library_report_consumer(&libraries, has_work);
+    int error = gpu ? walk_run(&x->walk, NULL, consumers, count) : GPUPROF_NO_MEMORY;
+    if (error == 0 && !x->out->error) {
+        error = kernels_find_makers(&x->sums[ANALYSIS_kernels_sums], &libraries);
+        if (error == 0 && x->has_idle)
+            error = idle_finish(&x->idle);
+        if (error == 0 && x->has_idle)
+            error = idle_name(&x->idle, symbols);
+        if (error == 0)
+            error = end(x);
+        say_error(VERB, error);
+    }
+    library_report_release(&libraries);
+    gpu_report_free(gpu);
     return error;
 }
 
@@ -98,8 +110,7 @@ static int write_events(struct export *x, const struct options *options)
         .context = x, .needs = x->format->needs & ~work, .take = take, .end = end};
     int error = x->has_idle ? idle_init(&x->idle, &x->walk, x->has_steps ? &x->steps : NULL) : 0;
     x->histogram_rows = histogram_rows_max(recording_bytes(&x->rec));
-    for (unsigned i = 0; i < ANALYSES_COUNT; i++)
-        sums_init(&x->sums[i], analyses[i], &x->walk, &x->histogram_rows);
+    analyses_start(x->sums, &x->walk, BY_THREAD, false, 0, &x->histogram_rows);
     x->writer = error == 0 ? x->format->create(x->out, &x->walk, &scope) : NULL;
     if (x->writer && x->format->is_rows)
         error = event_lanes_run(&x->walk, x->finds_steps_late ? &x->steps : NULL, &consumer, x->out,
@@ -116,8 +127,7 @@ static int write_events(struct export *x, const struct options *options)
         x->format->free(x->writer);
     if (x->has_idle)
         idle_release(&x->idle);
-    for (unsigned i = 0; i < ANALYSES_COUNT; i++)
-        sums_release(&x->sums[i]);
+    analyses_release(x->sums);
     return error < 0 ? error : 0;
 }
 

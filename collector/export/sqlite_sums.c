@@ -24,6 +24,11 @@ static const char *type_of(const struct column *c)
     }
 }
 
+static bool has_column(const struct column *c)
+{
+    return c->key && c->doc;
+}
+
 static int make_table(struct export_writer *w, const struct table_info *info)
 {
     char name[SQL_NAME_BYTES] = "", columns[COLUMNS_BYTES] = "";
@@ -32,7 +37,7 @@ static int make_table(struct export_writer *w, const struct table_info *info)
     for (char *p = name; *p; p++)
         *p = (char)toupper((unsigned char)*p);
     for (unsigned i = 0; i < info->column_count && length < sizeof columns; i++)
-        if (info->columns[i].key)
+        if (has_column(&info->columns[i]))
             length += (size_t)snprintf(columns + length, sizeof columns - length, "%s%s %s",
                                        length ? ", " : "", info->columns[i].key,
                                        type_of(&info->columns[i]));
@@ -47,7 +52,7 @@ static int put_row(struct export_writer *w, const struct table *t, uint32_t plac
     unsigned count = 0;
     table_row(t, place, FORMAT_JSON, cells);
     for (unsigned i = 0; i < t->info->column_count; i++) {
-        if (!t->info->columns[i].key)
+        if (!has_column(&t->info->columns[i]))
             continue;
         if (cells[i].kind == CELL_NUMBER)
             row[count] = sql_integer(cells[i].number);
@@ -67,7 +72,7 @@ static int put_row(struct export_writer *w, const struct table *t, uint32_t plac
 int sqlite_sums(struct export_writer *w, struct sums *s)
 {
     struct table t = {.info = &s->info->table, .source = s};
-    if (!sums_has_consumer(s)) /* nobody feeds it here */
+    if (!sums_has_consumer(s) && !s->owner) /* nobody feeds it here */
         return 0;
     int error = make_table(w, t.info);
     if (error == 0)

@@ -33,16 +33,14 @@ static void put_durations(const struct histogram *h, FILE *out)
 /* A kernel is [name, its durations]. */
 int page_put_kernels(const struct page *p, struct page_data *d)
 {
-    uint32_t count, shown = 0;
-    const struct gpu_stat *rows = gpu_report_rows(p->report->gpu, &count);
+    const struct sums *kernels = &p->report->sums[ANALYSIS_kernels_sums];
+    char name[SUMS_NAME_BYTES];
     fputs("{\"durations\": [", d->stream);
-    for (uint32_t i = 0; i < count && shown < KERNELS_MAX; i++) {
-        if (rows[i].table != TABLE_KERNELS)
-            continue;
-        fputs(shown++ ? ",\n[" : "\n[", d->stream);
-        page_put_text(d, rows[i].name);
+    for (uint32_t i = 0; i < kernels->count && i < KERNELS_MAX; i++) {
+        fputs(i ? ",\n[" : "\n[", d->stream);
+        page_put_text(d, sums_name(kernels, &kernels->rows[i], 0, name));
         fputs(", [", d->stream);
-        put_durations(&rows[i].durations, d->stream);
+        put_durations(kernels->rows[i].durations, d->stream);
         fputs("]]", d->stream);
     }
     fputs("]}", d->stream);

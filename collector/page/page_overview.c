@@ -55,7 +55,7 @@ static void put_losses(const struct report *r, struct page_data *d)
 int page_put_overview(const struct page *p, struct page_data *d)
 {
     const struct report *r = p->report;
-    struct gpu_totals gpu = gpu_report_totals(r->gpu);
+    struct gpu_totals gpu = gpu_totals(&r->sums[ANALYSIS_gpu_use_sums]);
     struct overview o;
     uint32_t shown = r->rec->count < PROCESSES_MAX ? r->rec->count : PROCESSES_MAX;
     int error = overview_init(&o, r);
@@ -74,7 +74,7 @@ int page_put_overview(const struct page *p, struct page_data *d)
     put_count("errors", r->errors, d);
     put_count("held_back", overview_held_back(r), d);
     put_count("devices", o.devices, d);
-    put_count("kernels", gpu.kernels, d);
+    put_count("kernels", r->sums[ANALYSIS_kernels_sums].whole[GPU_COUNT], d);
     put_count("busy_ns", gpu.busy_ns, d);
     put_count("span_ns", gpu.span_ns, d);
     bool hides_waits = r->rec->left_out_ranks && r->idle && idle_lacks_ranks(r->idle);

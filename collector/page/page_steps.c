@@ -24,11 +24,12 @@ void page_steps_release(struct page_steps *s)
 /* Rows come with the longest time first. */
 static void name_kernels(struct page_steps *s, const struct report *r)
 {
-    uint32_t count, names = 0;
-    const struct gpu_stat *rows = gpu_report_rows(r->gpu, &count);
-    for (uint32_t i = 0; i < count && names < PAGE_NAMES_MAX; i++)
-        if (rows[i].table == TABLE_KERNELS)
-            s->names[NAME_KERNELS][names++] = rows[i].name;
+    const struct sums *kernels = &r->sums[ANALYSIS_kernels_sums];
+    for (uint32_t i = 0; i < kernels->count && i < PAGE_NAMES_MAX; i++) {
+        const struct kernel_name *name = (const void *)(uintptr_t)kernels->rows[i].keys[0];
+        bool is_others = !name || sums_is_others(&kernels->rows[i]);
+        s->names[NAME_KERNELS][i] = is_others ? "(others)" : name->shown;
+    }
 }
 
 static bool is_named(const struct page_steps *s, const char *name)

@@ -168,8 +168,8 @@ struct sums_row *sums_row_make(struct sums *s, struct key key)
     struct sums_row *row = &s->rows[s->count];
     *row = (struct sums_row){.keys = {key.a, key.b, key.c},
                              .values = s->values + (size_t)s->count * s->value_count};
-    s->rows_max +=
-        key.a == SUMS_OTHERS && s->rows_max < UINT32_MAX; /* it takes no room of the others */
+    /* It takes no room of the others. */
+    s->rows_max += sums_is_others(row) && s->rows_max < UINT32_MAX;
     for (unsigned i = 0; i < s->value_count; i++)
         row->values[i] = s->info->values[i] == JOIN_LEAST ? UINT64_MAX : 0;
     row->durations = s->info->has_durations ? calloc(1, sizeof *row->durations) : NULL;
@@ -181,7 +181,7 @@ struct sums_row *sums_row_make(struct sums *s, struct key key)
 const char *sums_name(const struct sums *s, const struct sums_row *row, unsigned key, char *text)
 {
     const void *what = (const void *)(uintptr_t)row->keys[key];
-    if (row->keys[0] == SUMS_OTHERS)
+    if (sums_is_others(row))
         return key == 0 ? "(others)" : NULL;
     if (key == 0 && s->info->name)
         return s->info->name(s, row, text);
@@ -205,7 +205,7 @@ static int compare_keys(const struct sums *s, const struct sums_row *a, const st
             order = x || y ? (x != NULL) - (y != NULL) : (m > n) - (m < n);
     }
     for (unsigned i = 0; i < SUMS_KEYS && order == 0; i++)
-        if (s->info->keys[i] == KEY_TEXT && a->keys[i] && b->keys[i] && a->keys[i] != SUMS_OTHERS)
+        if (s->info->keys[i] == KEY_TEXT && a->keys[i] && b->keys[i] && !sums_is_others(a))
             order = strcmp(((const struct kernel_name *)(uintptr_t)a->keys[i])->raw,
                            ((const struct kernel_name *)(uintptr_t)b->keys[i])->raw);
     return order;
@@ -224,9 +224,11 @@ static int compare_rows(const void *left, const void *right, void *context)
     const struct sums *s = context;
     const struct sums_row *a = left, *b = right;
     int order = ORDER(!a->values[0], !b->values[0]);
-    if (order == 0 && s->info->values[s->info->order] == JOIN_FIRST)
+    if (order == 0 && s->info->order != SUMS_BY_KEYS &&
+        s->info->values[s->info->order] == JOIN_FIRST)
         return compare_firsts(s->info, a->values, b->values);
-    order = order ? order : ORDER(b->values[s->info->order], a->values[s->info->order]);
+    if (order == 0 && s->info->order != SUMS_BY_KEYS)
+        order = ORDER(b->values[s->info->order], a->values[s->info->order]);
     for (unsigned i = 0; i < sizeof s->info->then && s->info->then[i] && order == 0; i++)
         order = ORDER(b->values[s->info->then[i]], a->values[s->info->then[i]]);
     return order ? order : compare_keys(s, a, b);
@@ -369,9 +371,10 @@ static int carry_key(struct sums *s, struct part *p, enum sums_key kind, uint64_
 static int carry_row(struct sums *s, struct part *p, struct sums_row *row)
 {
     const struct sums_info *info = s->info;
-    bool is_others = row->keys[0] == SUMS_OTHERS;
+    bool is_others = sums_is_others(row);
     int error = 0;
     part_flag(p, &is_others);
+    p->has_failed |= is_others && !info->rows_max;
     for (unsigned i = 0; i < SUMS_KEYS && is_others; i++)
         row->keys[i] = SUMS_OTHERS;
     for (unsigned i = 0; i < SUMS_KEYS && info->keys[i] && !is_others && error == 0; i++)
@@ -400,7 +403,9 @@ static int add_row(struct sums *s, struct part *p)
     int error = carry_row(s, p, &got);
     if (error < 0 || p->has_failed)
         return error;
-    struct sums_row *row = sums_row(s, got.keys[0], got.keys[1], got.keys[2]);
+    struct key key = {got.keys[0], got.keys[1], got.keys[2]};
+    struct sums_row *row =
+        s->info->row && !sums_is_others(&got) ? s->info->row(s, key) : sums_row_make(s, key);
     if (!row)
         return GPUPROF_NO_MEMORY;
     join(s->info, row, got.values);

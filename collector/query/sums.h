@@ -76,7 +76,8 @@ struct sums_info {
     enum sums_key is[SUMS_VALUES];      /* what a value stands for that is no number of its own */
     uint32_t rows_max;  /* one row more has the others, if there are any; 0: as many as there are */
     bool has_durations; /* a histogram, for quantiles */
-    uint8_t order;      /* the value by which rows are sorted, largest first; or a JOIN_FIRST ... */
+    uint8_t order;      /* the value by which rows are sorted, largest first; a JOIN_FIRST; or
+                           SUMS_BY_KEYS ... */
     uint8_t then[3];    /* ... and those by which rows of the same are; 0: no more, but the keys */
     uint8_t part_of;    /* what SHOWS_PART is a part of: this value of all rows (see `all`) */
     bool keeps_hidden;  /* rows that are not shown count in sums of all, and are in parts */
@@ -88,6 +89,7 @@ struct sums_info {
      * May be NULL, and so may these. */
     const char *(*name)(const struct sums *s, const struct sums_row *row, char *text);
     void (*join)(uint64_t *values, const uint64_t *from);
+    struct sums_row *(*row)(struct sums *s, struct key key); /* of what a part has; as sums_row */
     /* When all rows are there, perhaps from parts. 0 or an error. */
     int (*complete)(struct sums *s);
     /* The cells that columns do not say how to fill. */
@@ -96,6 +98,14 @@ struct sums_info {
     struct consumer consumer; /* its context is the struct sums */
     struct table_info table;  /* of a struct sums; rows by SUMS_TABLE */
 };
+
+static inline bool sums_is_others(const struct sums_row *row)
+{
+    return row->keys[0] == SUMS_OTHERS && row->keys[1] == SUMS_OTHERS &&
+           row->keys[2] == SUMS_OTHERS;
+}
+
+#define SUMS_BY_KEYS SUMS_VALUES
 
 #define SUMS_TABLE .begin = sums_begin, .row = sums_show
 
@@ -120,7 +130,7 @@ struct sums {
     const uint64_t *all;         /* a view of what shares are of, perhaps in another table */
     enum report_by by;           /* what rows are by, and are names that differ in numbers one? */
     bool groups;
-    const void *owner; /* a view: of who feeds it, if somebody else does; NULL: parts do */
+    void *owner; /* a view: of who feeds it, if somebody else does; NULL: parts do */
     /* Functions of one name and domain are one: forms of a stream, variants of the ABI, builds. */
     const struct function **functions; /* owned */
     uint32_t function_count, function_capacity;
@@ -154,18 +164,38 @@ static inline uint64_t sums_name_key(const struct kernel_name *name)
 
 struct sums_row *sums_row_make(struct sums *s, struct key key);
 
+static inline struct sums_row *sums_recent_row(struct sums *s, struct key key,
+                                               struct sums_recent **recent)
+{
+    *recent = &s->recent[(key.a >> 4 ^ key.a ^ key.b >> 4 ^ key.c) % SUMS_RECENT];
+    return (*recent)->place && key_same((*recent)->key, key) ? &s->rows[(*recent)->place - 1]
+                                                             : NULL;
+}
+
 /* The row of these keys, of which those that the table does not have are 0. A view until the next
  * one is made; NULL: no memory. */
 static inline struct sums_row *sums_row(struct sums *s, uint64_t a, uint64_t b, uint64_t c)
 {
     struct key key = {a, b, c};
-    struct sums_recent *recent = &s->recent[(a >> 4 ^ a ^ b >> 4 ^ c) % SUMS_RECENT];
-    if (recent->place && key_same(recent->key, key))
-        return &s->rows[recent->place - 1];
-    struct sums_row *row = sums_row_make(s, key);
+    struct sums_recent *recent;
+    struct sums_row *row = sums_recent_row(s, key, &recent);
+    if (row)
+        return row;
+    row = sums_row_make(s, key);
     if (row)
         *recent = (struct sums_recent){key, (uint64_t)(row - s->rows) + 1};
     return row;
+}
+
+/* The same, if it is there. */
+static inline struct sums_row *sums_find(struct sums *s, struct key key)
+{
+    struct sums_recent *recent;
+    struct sums_row *row = sums_recent_row(s, key, &recent);
+    uint64_t place = row ? 0 : key_map_get(&s->places, key);
+    if (place)
+        *recent = (struct sums_recent){key, place};
+    return place ? &s->rows[place - 1] : row;
 }
 
 /* One that took so long, `weight` times, in the row's histogram. 0 or GPUPROF_NO_MEMORY. */
@@ -186,8 +216,8 @@ int sums_finish(struct sums *s);
 /* What a key of a row says, perhaps in `text`, of SUMS_NAME_BYTES; NULL: it is no text, or none. */
 const char *sums_name(const struct sums *s, const struct sums_row *row, unsigned key, char *text);
 
-/* Into a part, and what a part has added to what is there. 0 or
- * GPUPROF_NO_MEMORY; the part says itself what is wrong with it. */
+/* Into a part, and what a part has added to what is there. 0 or GPUPROF_NO_MEMORY; the part says
+ * itself what is wrong with it. */
 void sums_put(struct sums *s, struct part *p);
 int sums_add(struct sums *s, struct part *p);
 

@@ -62,9 +62,10 @@ static struct cell show_key(const struct sums *s, const struct sums_row *row,
     const char *name = is_value ? NULL : sums_name(s, row, c->of, text);
     if (c->shows == SHOWS_KEY && name)
         return name == text ? cell_owned(strdup(text)) : cell_text(name);
-    if (!is_value && row->keys[0] == SUMS_OTHERS)
+    bool is_others = !is_value && sums_is_others(row);
+    if (is_others && kind != KEY_TEXT)
         return (struct cell){0};
-    const void *what = (const void *)(uintptr_t)key;
+    const void *what = is_others ? NULL : (const void *)(uintptr_t)key;
     switch (kind) {
     case KEY_FUNCTION:
         if (!what)

@@ -15,7 +15,6 @@
 #include "error.h"
 #include "find/findings.h"
 #include "find/idle.h"
-#include "report/gpu_report_part.h"
 
 /* Tables that need every event in one place, and of a combination are empty. */
 static bool is_asked_for(const struct table_info *info)
@@ -130,9 +129,7 @@ static int end_whole(struct combination *c)
 
 static int put_sums(struct report *r, struct part *p)
 {
-    for (unsigned i = 0; i < ANALYSES_COUNT; i++)
-        if (analyses[i]->table.by == BY_NAME)
-            sums_put(&r->sums[i], p); /* without rows, where nobody asked for it */
+    analyses_put(r->sums, p);
     p->has_more |= r->ops && op_report_has_more(r->ops);
     p->has_more |= r->libraries && library_report_has_more(r->libraries);
     return 0;
@@ -140,19 +137,12 @@ static int put_sums(struct report *r, struct part *p)
 
 static int add_sums(struct combination *c, struct part *p)
 {
-    int error = 0;
-    for (unsigned i = 0; i < ANALYSES_COUNT && error == 0 && !p->has_failed; i++)
-        if (c->report.sums[i].info)
-            error = sums_add(&c->report.sums[i], p);
-    return error;
+    return analyses_add(c->report.sums, p);
 }
 
 static int end_sums(struct combination *c)
 {
-    int error = 0;
-    for (unsigned i = 0; i < ANALYSES_COUNT && error == 0; i++)
-        error = c->report.sums[i].info ? sums_finish(&c->report.sums[i]) : 0;
-    return error;
+    return analyses_finish(c->report.sums);
 }
 
 /* ---- texts ----------------------------------------------------------------------------------- */
@@ -260,7 +250,7 @@ static int start(struct combination *c)
     if (error == 0)
         error = walk_init(&r->walk, rec);
     if (error == 0)
-        report_start_sums(r, BY_NAME, c->groups, 0);
+        analyses_start(r->sums, &r->walk, BY_NAME, c->groups, 0, &r->histogram_rows);
     if (error == 0)
         error = hang_init(&r->hang, &r->walk);
     if (error == 0)
@@ -273,7 +263,7 @@ static int start(struct combination *c)
         error = r->findings ? findings_init(r->findings, &r->walk, r->idle) : GPUPROF_NO_MEMORY;
     if (error == 0)
         error = start_tables(r);
-    r->gpu = gpu_report_create(&r->walk, BY_NAME, c->groups, false, &r->histogram_rows);
+    r->gpu = gpu_report_create(&r->walk, r->sums, BY_NAME, c->groups, false);
     for (uint32_t i = 0; error == 0 && calls && i < rec->count; i++) {
         const struct process_told *told = &c->told[rec->processes[i]->number];
         calls[i] = told->calls;
@@ -285,22 +275,6 @@ static int start(struct combination *c)
 }
 
 /* ---- sections -------------------------------------------------------------------------------- */
-
-static int put_gpu(struct report *r, struct part *p)
-{
-    gpu_report_put(r->gpu, p, r->libraries);
-    return 0;
-}
-
-static int add_gpu(struct combination *c, struct part *p)
-{
-    return gpu_report_add(c->report.gpu, p, p->processes, p->process_count);
-}
-
-static int end_gpu(struct combination *c)
-{
-    return gpu_report_add_end(c->report.gpu);
-}
 
 static int put_more(struct report *r, struct part *p)
 {
@@ -320,12 +294,11 @@ static int add_more(struct combination *c, struct part *p)
 static const struct part_section start_part = {NULL, NULL, start};
 static const struct part_section whole_part = {put_whole, add_whole, end_whole};
 static const struct part_section sums_part = {put_sums, add_sums, end_sums};
-static const struct part_section gpu_part = {put_gpu, add_gpu, end_gpu};
 static const struct part_section more_part = {put_more, add_more, NULL};
 
 static const struct part_section *const sections[] = {
     &process_part,    &start_part, &device_part,  &whole_part,   &sums_part, &step_part,
-    &collective_part, &idle_part,  &finding_part, &exposed_part, &gpu_part,  &more_part};
+    &collective_part, &idle_part,  &finding_part, &exposed_part, &more_part};
 #define SECTIONS (sizeof sections / sizeof sections[0])
 
 int part_report_put(struct report *r, struct part *p)

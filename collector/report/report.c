@@ -110,8 +110,9 @@ static int complete(struct report *r, const struct report_wish *wish)
     struct sums *failures = &r->sums[ANALYSIS_failures_sums];
     report_sum_up(r);
     measure_wall(r);
-    gpu_report_set_libraries(r->gpu, r->libraries);
     int error = failures->info ? sums_finish(failures) : 0;
+    if (error == 0)
+        error = kernels_find_makers(&r->sums[ANALYSIS_kernels_sums], r->libraries);
     if (error == 0 && r->stacks)
         error = stack_report_finish(r->stacks, wish->symbols);
     if (error == 0 && wish->source)
@@ -152,17 +153,6 @@ static int start_parts(struct report *r, const struct report_wish *wish, bool ha
     return error == 0 && r->marks ? marks_init(r, wish->steps) : error;
 }
 
-void report_start_sums(struct report *r, enum report_by by, bool groups, unsigned leaves)
-{
-    for (unsigned i = 0; i < ANALYSES_COUNT; i++)
-        if (!(analyses[i]->parts & leaves) &&
-            (analyses[i]->table.by == BY_NAME || analyses[i]->table.by == by)) {
-            sums_init(&r->sums[i], analyses[i], &r->walk, &r->histogram_rows);
-            r->sums[i].by = by;
-            r->sums[i].groups = groups;
-        }
-}
-
 static int start(struct report *r, struct recording *rec, const struct report_wish *wish)
 {
     enum report_by by = wish->by;
@@ -170,15 +160,15 @@ static int start(struct report *r, struct recording *rec, const struct report_wi
     bool has_ops = wish->walk_ns_max == 0 && !(wish->leaves & REPORT_OPS); /* nor the summary */
     bool has_libraries = wish->walk_ns_max == 0 && !(wish->leaves & REPORT_LIBRARIES);
     int error = walk_init(&r->walk, rec);
-    report_start_sums(r, by, wish->groups, wish->leaves);
+    analyses_start(r->sums, &r->walk, by, wish->groups, wish->leaves, &r->histogram_rows);
     /* Calls behind a piece tell steps, and what hangs. */
     bool reads_on = !(wish->leaves & REPORT_IDLE) || !wish->leaves_hangs;
     if (wish->selection)
         r->walk.filter = selection_filter(wish->selection, reads_on ? CALLS_OF_ALL : CALLS_UP_TO);
     if (error == 0)
         error = hang_init(&r->hang, &r->walk);
-    r->gpu = gpu_report_create(&r->walk, by, wish->groups, has_stacks || recording_expects_gpu(rec),
-                               &r->histogram_rows);
+    r->gpu = gpu_report_create(&r->walk, r->sums, by, wish->groups,
+                               has_stacks || recording_expects_gpu(rec));
     r->process_calls = calloc(rec->count + 1u, sizeof *r->process_calls);
     r->ops = has_ops ? calloc(1, sizeof *r->ops) : NULL;
     r->libraries = has_libraries ? calloc(1, sizeof *r->libraries) : NULL;
@@ -263,9 +253,7 @@ int report_make(struct report *r, struct recording *rec, const struct report_wis
                                                    .skips = WALK_SKIPS_WORK | WALK_SKIPS_TIED,
                                                    .take = take,
                                                    .take_call = take_call};
-        for (unsigned i = 0; i < ANALYSES_COUNT; i++)
-            if (sums_has_consumer(&r->sums[i]))
-                consumers[count++] = sums_consumer(&r->sums[i]);
+        analyses_consumers(r->sums, consumers, &count);
         if (!(wish->leaves & REPORT_MEMORY))
             consumers[count++] = gpu_report_books(r->gpu);
         consumers[count] = gpu_report_consumer(r->gpu);
@@ -341,8 +329,7 @@ void report_tell_next(struct report *r, const struct next_words *next)
 
 void report_release(struct report *r)
 {
-    for (unsigned i = 0; i < ANALYSES_COUNT; i++)
-        sums_release(&r->sums[i]);
+    analyses_release(r->sums);
     free(r->process_calls);
     cost_report_release(&r->cost);
     if (r->source)

@@ -119,10 +119,6 @@ void report_release(struct report *r);
 /* Has all lines that propose something say what is known, which must stay. */
 void report_tell_next(struct report *r, const struct next_words *next);
 
-/* Before the walk: the tables of sums that this --by has, but for those that nobody will look at
- * (enum report_part). `groups`: see struct report_wish. */
-void report_start_sums(struct report *r, enum report_by by, bool groups, unsigned leaves);
-
 /* When all is there: the losses of all processes. */
 void report_sum_up(struct report *r);
 

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "analyse/gpu_report_state.h"
+#include "analyse/gpu_report.h"
 #include "base/file_at.h"
 #include "base/workers.h"
 #include "find/finding_memory.h"
@@ -51,7 +51,7 @@ static bool may_be_in_parts(const struct recording *rec, const struct options *o
 static bool is_whole(const struct combination *c, unsigned refused)
 {
     return !(c->report.missing & refused & ~PART_MEMORY) && !c->has_more &&
-           !c->report.gpu->ranges.is_unsure;
+           !gpu_report_is_unsure(c->report.gpu);
 }
 
 /* Of which the books are made of all recordings. False: they could not be. */

@@ -52,7 +52,7 @@ enum column_type {
 /* What a column of a table of sums (query/sums.h) shows, by itself: what is told of key `of`, or
  * what comes of value `of`. */
 enum column_shows {
-    SHOWS_NOTHING, /* the table fills it itself */
+    SHOWS_NOTHING, /* the table fills it itself; or nothing does, if it has no doc */
     SHOWS_KEY,     /* text, name, title */
     SHOWS_DOMAIN,  /* of a function */
     SHOWS_HOST,    /* of a process, or a thread's */

@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "analyse/analyses.h"
+
+#define TABLES(...)
+#define ANALYSIS(info) &info,
+static const struct sums_info *const analyses[] = {
+#include "analyse/analyses.def"
+};
+#undef ANALYSIS
+#undef TABLES
+
+void analyses_start(struct sums *sums, struct walk *walk, enum report_by by, bool groups,
+                    unsigned leaves, uint64_t *histogram_rows)
+{
+    for (unsigned i = 0; i < ANALYSES_COUNT; i++) {
+        enum report_by its = analyses[i]->table.by;
+        if (analyses[i]->parts & leaves || (its != BY_NAME && its != by))
+            continue;
+        sums_init(&sums[i], analyses[i], walk, histogram_rows);
+        sums[i].by = by;
+        sums[i].groups = groups;
+    }
+}
+
+void analyses_consumers(struct sums *sums, struct consumer *consumers, unsigned *count)
+{
+    for (unsigned i = 0; i < ANALYSES_COUNT; i++)
+        if (sums_has_consumer(&sums[i]))
+            consumers[(*count)++] = sums_consumer(&sums[i]);
+}
+
+int analyses_finish(struct sums *sums)
+{
+    int error = 0;
+    for (unsigned i = 0; i < ANALYSES_COUNT && error == 0; i++)
+        error = sums[i].info ? sums_finish(&sums[i]) : 0;
+    return error;
+}
+
+void analyses_release(struct sums *sums)
+{
+    for (unsigned i = 0; i < ANALYSES_COUNT; i++)
+        sums_release(&sums[i]);
+}
+
+void analyses_put(struct sums *sums, struct part *p)
+{
+    for (unsigned i = 0; i < ANALYSES_COUNT; i++)
+        if (analyses[i]->table.by == BY_NAME)
+            sums_put(&sums[i], p); /* without rows, where nobody asked for it */
+}
+
+int analyses_add(struct sums *sums, struct part *p)
+{
+    int error = 0;
+    for (unsigned i = 0; i < ANALYSES_COUNT && error == 0 && !p->has_failed; i++)
+        if (sums[i].info)
+            error = sums_add(&sums[i], p);
+    return error;
+}

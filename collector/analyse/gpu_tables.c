@@ -1,0 +1,441 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The tables that gpu_report.c feeds. Names of tables and columns are those of `nsys stats` where
+ * it has them. */
+#include <stdlib.h>
+
+#include "analyse/gpu_report.h"
+#include "analyse/library_report.h"
+#include "analyse/range_rows.h"
+#include "read/process_title.h"
+#include "record/gpu_record.h"
+
+/* ---- columns --------------------------------------------------------------------------------- */
+
+/* All tables have those of the JSON, though not all have something in them. */
+enum {
+    NAME,
+    SHARE,
+    TOTAL,
+    INSTANCES,
+    MEAN,
+    MEDIAN,
+    MIN,
+    P95,
+    MAX,
+    BYTES,
+    RATE,
+    PART,  /* in the place of the share, where a row is a single number */
+    BLANK, /* where rows add up to nothing */
+    RANGE_DOMAIN,
+    LAUNCHED_BY,
+    COLUMNS
+};
+
+#define TEXT_NUMBERS TOTAL, INSTANCES, MEAN, MEDIAN, MIN, P95, MAX
+
+/* Of all columns a table has the key; what they show, it may have. */
+#define HAS(...) __VA_ARGS__
+#define LACKS(...)
+#define IF_ANY(...) __VA_ARGS__, .only = GPU_BYTES
+#define A_PEAK(...) .shows = SHOWS_VALUE, .of = 0, .doc = "the most that there was at a time"
+
+/* clang-format off: it breaks and staggers rows */
+#define NAMED(what) [NAME] = {"name", "name", .shows = SHOWS_KEY, .doc = what}
+#define SHARED                                                                                     \
+    [SHARE] = {"share",                                                                            \
+               "share",                                                                            \
+               COLUMN_SHARE,                                                                       \
+               7,                                                                                  \
+               .shows = SHOWS_SHARE,                                                               \
+               .of = GPU_TOTAL,                                                                    \
+               .doc = "its part of all rows together"}
+#define UNSHARED [SHARE] = {"share", "share", COLUMN_SHARE, 7}, [BLANK] = {NULL, "", .width = 7}
+#define NUMBERS(unit, type, total, others)                                                         \
+    [TOTAL] = {"total_" unit, "total", type, 12,                                                   \
+               total(.shows = SHOWS_VALUE, .of = GPU_TOTAL, .doc = "all together")},               \
+    [INSTANCES] = {"instances",                                                                    \
+                   "instances",                                                                    \
+                   COLUMN_COUNT,                                                                   \
+                   12,                                                                             \
+                   .spare = 2,                                                                     \
+                   others(.shows = SHOWS_VALUE, .of = GPU_COUNT, .doc = "how many there were")},   \
+    [MEAN] = {"mean_" unit,                                                                        \
+              "mean",                                                                              \
+              type,                                                                                \
+              12,                                                                                  \
+              .spare = 1,                                                                          \
+              others(.shows = SHOWS_MEAN, .of = GPU_TOTAL, .doc = "the mean of them")},            \
+    [MEDIAN] = {"median_" unit,                                                                    \
+                "median",                                                                          \
+                type,                                                                              \
+                12,                                                                                \
+                .spare = 1,                                                                        \
+                others(.shows = SHOWS_MEDIAN, .of = GPU_MAX, .by = GPU_MIN,                        \
+                       .doc = "the median, within 1 %")},                                          \
+    [MIN] =                                                                                        \
+        {"min_" unit, "min",                                                                       \
+         type,        12,                                                                          \
+         .spare = 1,  others(.shows = SHOWS_VALUE, .of = GPU_MIN, .doc = "the least of them")},    \
+    [P95] = {"p95_" unit,                                                                          \
+             "p95",                                                                                \
+             type,                                                                                 \
+             12,                                                                                   \
+             .spare = 1,                                                                           \
+             others(.shows = SHOWS_P95, .of = GPU_MAX, .by = GPU_MIN,                              \
+                    .doc = "95 % of them were at most this, within 1 %")},                         \
+    [MAX] = {"max_" unit, "max",                                                                   \
+             type,        12,                                                                      \
+             .spare = 1,  others(.shows = SHOWS_VALUE, .of = GPU_MAX, .doc = "the most of them")}
+#define BESIDES(size, rate, maker)                                                                 \
+    [BYTES] = {"bytes",                                                                            \
+               "bytes",                                                                            \
+               COLUMN_BYTES,                                                                       \
+               11,                                                                                 \
+               .spare = 2,                                                                         \
+               size(.shows = SHOWS_VALUE, .of = GPU_BYTES, .doc = "bytes copied, set or sent")},   \
+    [RATE] = {"bandwidth_gb_s",                                                                    \
+              "GB/s",                                                                              \
+              COLUMN_RATE,                                                                         \
+              9,                                                                                   \
+              .spare = 2,                                                                          \
+              rate(.shows = SHOWS_RATE, .of = GPU_BYTES, .by = GPU_TOTAL,                          \
+                   .doc = "bytes by time")},                                                       \
+    [LAUNCHED_BY] = {"launched_by",                                                                \
+                     maker(.doc = "the one call of a library that all were launched in, if any")}
+
+static const struct column kernels[COLUMNS] = {
+    NAMED("the kernel"), SHARED, NUMBERS("ns", COLUMN_NS, HAS, HAS), BESIDES(LACKS, LACKS, HAS)};
+static const struct column copies[COLUMNS] = {NAMED("the direction, or a set"), SHARED,
+                                              NUMBERS("ns", COLUMN_NS, HAS, HAS),
+                                              BESIDES(HAS, HAS, LACKS)};
+static const struct column sizes[COLUMNS] = {NAMED("the direction, or a set"), SHARED,
+                                             NUMBERS("bytes", COLUMN_BYTES, HAS, HAS),
+                                             BESIDES(LACKS, LACKS, LACKS)};
+static const struct column times[COLUMNS] = {NAMED("what took the time"), SHARED,
+                                             NUMBERS("ns", COLUMN_NS, HAS, HAS),
+                                             BESIDES(LACKS, LACKS, LACKS)};
+static const struct column launches[COLUMNS] = {NAMED("from where to where"), UNSHARED,
+                                                NUMBERS("ns", COLUMN_NS, HAS, HAS),
+                                                BESIDES(LACKS, LACKS, LACKS)};
+static const struct column ranges[COLUMNS] = {
+    NAMED("the range's text"), UNSHARED, NUMBERS("ns", COLUMN_NS, HAS, HAS),
+    [RANGE_DOMAIN] = {"domain", .shows = SHOWS_KEY, .of = 1, .doc = "its domain of NVTX, if any"},
+    BESIDES(IF_ANY, LACKS, LACKS)};
+static const struct column calls[COLUMNS] = {NAMED("the kernel, or the direction"), SHARED,
+                                             NUMBERS("ns", COLUMN_NS, HAS, HAS),
+                                             BESIDES(IF_ANY, LACKS, LACKS)};
+/* Rows of single numbers: value GPU_TOTAL, too. */
+static const struct column uses[COLUMNS] = {
+    [NAME] = {"name", "name", .doc = "the process, the device, and what it did"},
+    NUMBERS("ns", COLUMN_NS, HAS, LACKS),
+    BESIDES(LACKS, LACKS, LACKS),
+    [PART] = {"share", "share", COLUMN_SHARE, 7, .doc = "of the time from first to last work"}};
+static const struct column peaks[COLUMNS] = {
+    [NAME] = {"name", "name", .doc = "the process, the device, and which memory"},
+    NUMBERS("bytes", COLUMN_BYTES, LACKS, LACKS),
+    BESIDES(A_PEAK, LACKS, LACKS),
+    [PART] = {"share", "share", COLUMN_SHARE, 7}};
+/* clang-format on */
+
+/* ---- names ----------------------------------------------------------------------------------- */
+
+static const char *shown(uint64_t key)
+{
+    return ((const struct kernel_name *)(uintptr_t)key)->shown;
+}
+
+/* "name", or with --by=grid "name <<<1x1x1, 256x1x1>>>". */
+static const char *kernel_name(const struct sums *s, const struct sums_row *row, char *text)
+{
+    uint64_t grid = row->keys[1], block = row->keys[2];
+    const char *name = row->keys[0] ? shown(row->keys[0]) : "(kernel of no known name)";
+    if (s->by != BY_GRID || !s->info->keys[1])
+        return name;
+    snprintf(text, SUMS_NAME_BYTES, "%s <<<%ux%ux%u, %ux%ux%u>>>", name, (unsigned)(uint32_t)grid,
+             (unsigned)(grid >> 32 & 0xffff), (unsigned)(grid >> 48), (unsigned)(uint32_t)block,
+             (unsigned)(block >> 32 & 0xffff), (unsigned)(block >> 48));
+    return text;
+}
+
+static const char *maker_name(const struct sums_row *row)
+{
+    const struct function *f = (const void *)(uintptr_t)row->values[KERNEL_MAKER_FUNCTION];
+    uint64_t maker = row->values[KERNEL_MAKER], text = row->values[KERNEL_MAKER_TEXT];
+    if (!f || (maker != MAKER_KIND && maker != MAKER_FUNCTION))
+        return NULL;
+    return maker == MAKER_KIND && text ? shown(text) : f->name;
+}
+
+/* Of two that have one each, but not the same, the more general one. */
+static void join_makers(uint64_t *to, const uint64_t *from)
+{
+    uint64_t maker = to[KERNEL_MAKER], other = from[KERNEL_MAKER];
+    bool both = to[KERNEL_MAKER_FUNCTION] && from[KERNEL_MAKER_FUNCTION];
+    bool is_same = to[KERNEL_MAKER_FUNCTION] == from[KERNEL_MAKER_FUNCTION];
+    bool is_text = is_same && to[KERNEL_MAKER_TEXT] == from[KERNEL_MAKER_TEXT];
+    if (both && !is_same && maker < MAKER_SEVERAL && other < MAKER_SEVERAL)
+        to[KERNEL_MAKER] = MAKER_SEVERAL;
+    else if (both && !is_text && maker == MAKER_KIND && other == MAKER_KIND)
+        to[KERNEL_MAKER] = MAKER_FUNCTION;
+    else if (other > maker)
+        for (unsigned i = KERNEL_MAKER; i <= KERNEL_MAKER_TEXT; i++)
+            to[i] = from[i];
+}
+
+static void fill_kernel(const struct sums *s, const struct sums_row *row, enum report_format format,
+                        struct cell *cells)
+{
+    const char *maker = maker_name(row);
+    char *text = NULL;
+    (void)s;
+    if (!maker)
+        return;
+    cells[LAUNCHED_BY] = cell_text(maker);
+    if (format != FORMAT_TEXT)
+        return;
+    if (asprintf(&text, "%s (by %s)", cells[NAME].text, maker) < 0)
+        text = NULL;
+    free(cells[NAME].memory);
+    cells[NAME] = cell_owned(text);
+}
+
+static const char *copy_name(const struct sums *s, const struct sums_row *row, char *text)
+{
+    static const char *const names[] = {
+        "[CUDA memcpy unknown]",          "[CUDA memcpy Host-to-Device]",
+        "[CUDA memcpy Device-to-Host]",   "[CUDA memcpy Host-to-Array]",
+        "[CUDA memcpy Array-to-Host]",    "[CUDA memcpy Array-to-Array]",
+        "[CUDA memcpy Array-to-Device]",  "[CUDA memcpy Device-to-Array]",
+        "[CUDA memcpy Device-to-Device]", "[CUDA memcpy Host-to-Host]",
+        "[CUDA memcpy Peer-to-Peer]",     "[CUDA memset]",
+    };
+    _Static_assert(sizeof names / sizeof names[0] == GPU_COPY_SET + 1, "one for each kind");
+    (void)s, (void)text;
+    return names[row->keys[0] <= GPU_COPY_SET ? row->keys[0] : 0];
+}
+
+static const char *host_copy_name(const struct sums *s, const struct sums_row *row, char *text)
+{
+    static const char *const names[] = {
+        "Host-to-Host",         "Host-to-Device", "Device-to-Host", "Device-to-Device",
+        "as the addresses say", "not known",      "set to a value"};
+    _Static_assert(sizeof names / sizeof names[0] == HOST_COPY_SET + 1, "one for each kind");
+    (void)s, (void)text;
+    return names[row->keys[0] <= HOST_COPY_SET ? row->keys[0] : HOST_COPY_UNKNOWN];
+}
+
+static const char *graph_name(const struct sums *s, const struct sums_row *row, char *text)
+{
+    (void)s;
+    snprintf(text, SUMS_NAME_BYTES, "CUDA graph %llu", (unsigned long long)row->keys[0]);
+    return text;
+}
+
+static const char *sync_name(const struct sums *s, const struct sums_row *row, char *text)
+{
+    (void)s, (void)text;
+    return sync_kind_text(row->keys[0]);
+}
+
+static const char *overhead_name(const struct sums *s, const struct sums_row *row, char *text)
+{
+    (void)s, (void)text;
+    return overhead_kind_text(row->keys[0]);
+}
+
+static const char *launch_name(const struct sums *s, const struct sums_row *row, char *text)
+{
+    static const char *const names[] = {"launch latency", "queue time", "call"};
+    (void)s, (void)text;
+    return names[row->keys[0] % 3];
+}
+
+static const char *range_name(const struct sums *s, const struct sums_row *row, char *text)
+{
+    (void)s, (void)text;
+    return row->keys[0] ? shown(row->keys[0]) : "range";
+}
+
+/* The text has a range's domain in its name, as nsys has it. */
+static void fill_range(const struct sums *s, const struct sums_row *row, enum report_format format,
+                       struct cell *cells)
+{
+    const char *domain = cells[RANGE_DOMAIN].text;
+    char *text = NULL;
+    (void)s, (void)row;
+    if (format != FORMAT_TEXT || !domain)
+        return;
+    if (asprintf(&text, "%s:%s", domain, cells[NAME].text) < 0)
+        text = NULL;
+    cells[NAME] = cell_owned(text);
+}
+
+static struct sums_row *range_row(struct sums *s, struct key key)
+{
+    return range_rows_get(s->owner, (const void *)(uintptr_t)key.a, (const void *)(uintptr_t)key.b);
+}
+
+static void say_groups(const struct table *t, FILE *out)
+{
+    if (((const struct sums *)t->source)->whole[RANGE_GROUPS])
+        range_rows_say(out);
+}
+
+/* ---- devices --------------------------------------------------------------------------------- */
+
+static struct cell device_name(const struct sums *s, const struct sums_row *row, const char *what)
+{
+    const struct process *p = s->rec->processes[row->keys[GPU_USE_PROCESS]];
+    char who[RANK_TITLE_BYTES] = "", *name = NULL;
+    if (s->rec->count > 1 || process_rank(p))
+        process_who(p, who);
+    if (asprintf(&name, "%s%sGPU %llu: %s", who, *who ? ", " : "",
+                 (unsigned long long)row->keys[GPU_USE_DEVICE], what) < 0)
+        name = NULL;
+    return cell_owned(name);
+}
+
+static void fill_use(const struct sums *s, const struct sums_row *row, enum report_format format,
+                     struct cell *cells)
+{
+    static const char *const whats[GPU_USES] = {[GPU_USE_SPAN] = "from first to last work",
+                                                [GPU_USE_BUSY] = "busy",
+                                                [GPU_USE_IDLE] = "idle",
+                                                [GPU_USE_KERNELS] = "in kernels",
+                                                [GPU_USE_COPIES] = "in copies and sets",
+                                                [GPU_USE_BOTH] = "copies and sets during kernels"};
+    uint64_t what = row->keys[GPU_USE_WHAT] < GPU_USES ? row->keys[GPU_USE_WHAT] : GPU_USE_SPAN;
+    (void)format;
+    cells[NAME] = device_name(
+        s, row, what == GPU_USE_IDLE && s->walk->filter ? "idle, or at other work" : whats[what]);
+    if (row->values[GPU_USE_OF])
+        cells[PART] = cell_share(row->values[GPU_USE_NS], row->values[GPU_USE_OF]);
+}
+
+/* Where rows are left out, what all devices together did, which is no row of the table. Of one
+ * device it would be. */
+static bool fill_all_devices(const struct table *t, struct cell *cells)
+{
+    struct gpu_totals all = gpu_totals(t->source);
+    char *name = NULL;
+    if (t->shown == t->rows || all.devices < 2)
+        return false;
+    if (asprintf(&name, "all %u devices: busy", all.devices) < 0)
+        name = NULL;
+    cells[NAME] = cell_owned(name);
+    cells[TOTAL] = cell_number(all.busy_ns);
+    cells[PART] = cell_share(all.busy_ns, all.span_ns);
+    return true;
+}
+
+static void fill_peak(const struct sums *s, const struct sums_row *row, enum report_format format,
+                      struct cell *cells)
+{
+    cells[NAME] =
+        device_name(s, row,
+                    row->keys[GPU_USE_WHAT] == PEAK_ALLOCATED ? "most allocated"
+                                                              : "most reserved, pools included");
+    if (format == FORMAT_TEXT)
+        cells[TOTAL] = cell_number(row->values[0]);
+}
+
+static void say_memory(const struct table *t, FILE *out)
+{
+    const struct sums *s = t->source;
+    if (t->count && s->walk->filter)
+        fprintf(out, "  the most that there was at any time of the piece, whoever allocated it\n");
+}
+
+/* ---- tables ---------------------------------------------------------------------------------- */
+
+#define TABLE(key_, title_, columns_)                                                              \
+    SUMS_TABLE, .name = key_, .key = key_, .title = title_, .columns = columns_,                   \
+                .column_count = COLUMNS
+#define VALUES JOIN_ADD, JOIN_ADD, JOIN_LEAST, JOIN_MOST, JOIN_ADD
+#define OF_TIMES                                                                                   \
+    .rows_max = SUMS_ROWS_MAX, .has_durations = true, .is_left_out = true, .order = GPU_TOTAL
+#define OF_KINDS OF_TIMES, .keys = {KEY_NUMBER}, .values = {VALUES}
+#define OF_RANGES                                                                                  \
+    OF_TIMES, .keys = {KEY_TEXT, KEY_TEXT}, .values = {VALUES, JOIN_ADD}, .name = range_name,      \
+              .fill = fill_range, .row = range_row
+#define OF_DEVICES                                                                                 \
+    .keys = {KEY_PROCESS, KEY_NUMBER, KEY_NUMBER}, .is_left_out = true, .order = SUMS_BY_KEYS
+/* Of a device of one process there are up to six rows, or two: 16 such are shown. */
+#define FEW(rows)                                                                                  \
+    .text_limit = 16 * (rows), .more = "... and %s more row%s; --limit=N shows more of them"
+
+const struct sums_info kernels_sums = {
+    OF_TIMES,
+    .keys = {KEY_TEXT, KEY_NUMBER, KEY_NUMBER},
+    .values = {VALUES, JOIN_OWN, JOIN_OWN, JOIN_OWN},
+    .is = {[KERNEL_MAKER_FUNCTION] = KEY_FUNCTION, [KERNEL_MAKER_TEXT] = KEY_TEXT},
+    .parts = REPORT_WORK | REPORT_MAKERS,
+    .name = kernel_name,
+    .join = join_makers,
+    .fill = fill_kernel,
+    .table = {TABLE("cuda_gpu_kern_sum", "GPU kernels", kernels), .place = PLACE_KERNELS,
+              .text = {SHARE, TEXT_NUMBERS}}};
+
+const struct sums_info copies_sums = {
+    OF_KINDS, .parts = REPORT_WORK, .name = copy_name,
+    .table = {TABLE("cuda_gpu_mem_time_sum", "GPU copies and sets", copies), .place = PLACE_COPIES,
+              .text = {SHARE, TEXT_NUMBERS, BYTES, RATE}}};
+
+const struct sums_info copy_sizes_sums = {
+    OF_KINDS, .parts = REPORT_WORK, .name = copy_name,
+    .table = {TABLE("cuda_gpu_mem_size_sum", "GPU copies and sets, by size", sizes),
+              .text = {SHARE, TEXT_NUMBERS}}};
+
+const struct sums_info graphs_sums = {OF_KINDS, .parts = REPORT_WORK, .name = graph_name,
+                                      .table = {TABLE("cuda_gpu_graph_sum", "GPU graphs", times),
+                                                .place = PLACE_GRAPHS,
+                                                .text = {SHARE, TEXT_NUMBERS}}};
+
+const struct sums_info syncs_sums = {
+    OF_KINDS, .parts = REPORT_WORK, .name = sync_name,
+    .table = {TABLE("cuda_sync_sum", "synchronisations", times), .text = {SHARE, TEXT_NUMBERS}}};
+
+const struct sums_info launches_sums = {
+    OF_KINDS, .parts = REPORT_WORK | REPORT_TIED, .name = launch_name,
+    .table = {TABLE("cuda_kern_exec_sum", "from launch to kernel", launches),
+              .text = {BLANK, TEXT_NUMBERS}}};
+
+const struct sums_info ranges_sums = {
+    OF_RANGES, .parts = REPORT_WORK,
+    .table = {TABLE("nvtx_sum", "ranges (host)", ranges), .place = PLACE_RANGES,
+              .text = {BLANK, TEXT_NUMBERS}, .text_behind = say_groups}};
+
+const struct sums_info projections_sums = {
+    OF_RANGES, .parts = REPORT_WORK | REPORT_TIED,
+    .table = {TABLE("nvtx_gpu_proj_sum", "ranges (projected on the GPU)", ranges),
+              .text = {BLANK, TEXT_NUMBERS}, .text_behind = say_groups}};
+
+const struct sums_info overheads_sums = {
+    OF_KINDS, .parts = REPORT_WORK, .name = overhead_name,
+    .table = {TABLE("overhead_sum", "overhead of CUDA and CUPTI", times),
+              .text = {SHARE, TEXT_NUMBERS}}};
+
+const struct sums_info gpu_use_sums = {OF_DEVICES, .values = {JOIN_MOST, JOIN_ADD, JOIN_ADD},
+                                       .parts = REPORT_WORK | REPORT_USE, .fill = fill_use,
+                                       .table = {TABLE("gpu_time_util", "use of the GPUs", uses),
+                                                 .text = {PART, TOTAL}, .is_bare = true, FEW(6),
+                                                 .foot = fill_all_devices}};
+
+const struct sums_info gpu_memory_sums = {
+    OF_DEVICES, .values = {JOIN_MOST}, .parts = REPORT_MEMORY, .fill = fill_peak,
+    .table = {TABLE("gpu_memory_peak", "GPU memory", peaks), .place = PLACE_MEMORY,
+              .text = {PART, TOTAL}, .is_bare = true, FEW(2), .text_behind = say_memory}};
+
+const struct sums_info host_kernels_sums = {
+    OF_TIMES,
+    .keys = {KEY_TEXT},
+    .values = {VALUES},
+    .parts = REPORT_WORK,
+    .name = kernel_name,
+    .table = {TABLE("host_kernel_sum", "launches by kernel (times of the calls)", calls),
+              .place = PLACE_KERNELS, .text = {SHARE, TEXT_NUMBERS}}};
+
+const struct sums_info host_copies_sums = {
+    OF_KINDS, .parts = REPORT_WORK, .name = host_copy_name,
+    .table = {TABLE("host_mem_sum", "copies by direction (times of the calls)", calls),
+              .place = PLACE_COPIES, .text = {SHARE, TEXT_NUMBERS, BYTES}}};
