@@ -172,7 +172,7 @@ const struct table_info arrivals_table = {
     .key = "arrivals",
     .title = "how far apart ranks came to their collectives",
     TABLE_COLUMNS(columns),
-    .rows = {TABLE_ROWS(struct idle, arrivals.rows, arrivals.row_count)},
+    .rows = {ROWS_IN(struct idle, arrivals.rows, arrivals.row_count)},
     .name_width = 46, /* the rank is in it */
     .text_none = ": it needs recordings of two ranks or more that ran collectives of NCCL together",
     .json_empty = "[]",

@@ -383,7 +383,7 @@ const struct table_info collectives_table = {
     .key = "collectives",
     .title = "collectives that not all ranks have called, that do not end, or that differ",
     TABLE_COLUMNS(columns),
-    .rows = {TABLE_ROWS(struct collectives, rows, row_count)},
+    .rows = {ROWS_IN(struct collectives, rows, row_count)},
     .place = PLACE_URGENT,
     .json_empty = "[]",
     .row = fill_row,

@@ -169,7 +169,7 @@ const struct table_info findings_table = {
     .key = "findings",
     .title = "what to fix first",
     TABLE_COLUMNS(columns),
-    .rows = {TABLE_ROWS(struct findings, list, count)},
+    .rows = {ROWS_IN(struct findings, list, count)},
     .is_summary = true,
     .text_none = ": nothing costs enough (most kinds need 5 %, and 50 ms of the whole run); idle "
                  "time of the "

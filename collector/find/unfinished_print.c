@@ -113,7 +113,7 @@ const struct table_info unfinished_table = {
     .key = "unfinished",
     .title = "launched, not finished when the process ended or was looked at, by stream",
     TABLE_COLUMNS(columns),
-    .rows = {TABLE_ROWS(struct unfinished, rows, row_count),
+    .rows = {ROWS_IN(struct unfinished, rows, row_count),
              .total = offsetof(struct unfinished, total)},
     .place = PLACE_URGENT,
     .json_empty = "[]",

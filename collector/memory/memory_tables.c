@@ -110,7 +110,7 @@ static const struct table_info places_table = {
     .text = {P_PEAK, P_SHARE, P_PEAK_AT, P_RESERVED, P_END, P_GROWTH, P_BLOCKS},
     .text_limit = 8,
     .more = "... and %s more; --limit=N shows more of them",
-    .rows = {TABLE_ROWS(struct memory_report, places, place_count), .of = memory_of_table},
+    .rows = {ROWS_IN(struct memory_report, places, place_count), .of = memory_of_table},
     .row = fill_place,
 };
 
@@ -205,7 +205,7 @@ static const struct table_info owners_table = {
     .text = {O_BYTES, O_SHARE, O_BLOCKS, O_END, O_GROWTH, O_WHERE, O_PROCESS},
     .text_limit = 10,
     .more = "... and %s more owner%s; --limit=N shows more of them",
-    .rows = {TABLE_ROWS(struct memory_rows, list, count)},
+    .rows = {ROWS_IN(struct memory_rows, list, count)},
     .has = has_owner,
     .row = fill_owner,
     .text_before = owners_before,
@@ -220,7 +220,7 @@ static const struct table_info leaks_table = {
     .text = {O_GROWTH, O_GROWN, O_END, O_WHERE, O_PROCESS},
     .text_limit = 10,
     .more = "... and %s more; --limit=N shows more of them",
-    .rows = {TABLE_ROWS(struct memory_rows, leaks, leak_count)},
+    .rows = {ROWS_IN(struct memory_rows, leaks, leak_count)},
     .row = fill_owner,
     .text_behind = leaks_behind,
 };

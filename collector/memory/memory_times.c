@@ -146,7 +146,7 @@ const struct table_info memory_ranges_table = {
     .text = {RANGE_PEAK, RISE, KEPT, COUNT, WHERE},
     .text_limit = 100,
     .more = "... and %s more; --limit=N shows more of them",
-    .rows = {TABLE_ROWS(struct memory_report, ranges.rows, ranges.count), .of = memory_of_table},
+    .rows = {ROWS_IN(struct memory_report, ranges.rows, ranges.count), .of = memory_of_table},
     .row = fill_range,
 };
 

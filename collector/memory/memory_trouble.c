@@ -156,7 +156,7 @@ const struct table_info memory_ooms_table = {
     .title = "there was not enough memory",
     .place = PLACE_URGENT,
     TABLE_COLUMNS(oom_columns),
-    .rows = {TABLE_ROWS(struct memory_report, ooms, oom_count), .of = memory_of_table},
+    .rows = {ROWS_IN(struct memory_report, ooms, oom_count), .of = memory_of_table},
     .row = fill_oom,
 };
 
@@ -199,6 +199,6 @@ const struct table_info memory_hidden_table = {
     TABLE_COLUMNS(hidden_columns),
     .text_limit = 5,
     .more = "... and %s more; --limit=N shows more of them",
-    .rows = {TABLE_ROWS(struct memory_report, jumps, jump_count), .of = memory_of_table},
+    .rows = {ROWS_IN(struct memory_report, jumps, jump_count), .of = memory_of_table},
     .row = fill_hidden,
 };

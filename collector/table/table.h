@@ -152,7 +152,7 @@ struct table_rows {
 
 #define TABLE_COLUMNS(LIST) .columns = LIST, .column_count = sizeof LIST / sizeof LIST[0]
 
-#define TABLE_ROWS(TYPE, LIST, COUNT)                                                              \
+#define ROWS_IN(TYPE, LIST, COUNT)                                                                 \
     .list = offsetof(TYPE, LIST), .count = offsetof(TYPE, COUNT),                                  \
     .bytes = sizeof *((TYPE *)0)->LIST, .is_inside = sizeof(((TYPE *)0)->LIST) != sizeof(void *)
 
