@@ -5,6 +5,8 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "error.h"
@@ -51,6 +53,20 @@ int file_write_at(int fd, uint64_t offset, const void *data, size_t count)
         done += (size_t)put;
     }
     return 0;
+}
+
+bool file_first_line(const char *path, char *line, size_t capacity)
+{
+    struct stat status;
+    ssize_t length = -1;
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+    if (fd >= 0 && fstat(fd, &status) == 0 && S_ISREG(status.st_mode))
+        length = file_read_at(fd, 0, line, capacity - 1);
+    if (fd >= 0)
+        close(fd);
+    line[length > 0 ? length : 0] = '\0';
+    line[strcspn(line, "\r\n")] = '\0';
+    return length > 0;
 }
 
 const char *file_unnamed_folder(void)

@@ -3,6 +3,7 @@
 #ifndef GPUPROF_COLLECTOR_FILE_AT_H
 #define GPUPROF_COLLECTOR_FILE_AT_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
@@ -15,6 +16,10 @@ int file_write_next(int fd, const void *data, size_t count);
 
 /* 0 or GPUPROF_IO (errno). */
 int file_write_at(int fd, uint64_t offset, const void *data, size_t count);
+
+/* The first line of a regular file, or what of it there is room for, without its end; "" if there
+ * is none. True: something was read. */
+bool file_first_line(const char *path, char *line, size_t capacity);
 
 /* $TMPDIR or /tmp: a view. */
 const char *file_unnamed_folder(void);

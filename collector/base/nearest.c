@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/nearest.h"
 
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -55,4 +56,17 @@ const char *nearest_text(const struct nearest *n, const char *before, char *text
     if (n->found)
         snprintf(text, NEAREST_TEXT_BYTES, " (did you mean %s%s?)", before, n->found);
     return text;
+}
+
+unsigned word_in(const char *list, const char *name)
+{
+    size_t length = name ? strlen(name) : 0;
+    for (unsigned i = 0; name && list && *list; i++) {
+        list += strspn(list, " ");
+        size_t word = strcspn(list, ",");
+        if (word == length && memcmp(list, name, length) == 0)
+            return i;
+        list += word + (list[word] == ',');
+    }
+    return UINT_MAX;
 }

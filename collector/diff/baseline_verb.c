@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/file_at.h"
 #include "base/message.h"
 #include "base/unit_text.h"
 #include "diff/baseline_file.h"
@@ -26,24 +27,6 @@
 #define HEX_DIGITS       "0123456789abcdef"
 
 /* ---- which commit is checked out ---- */
-
-/* At most `room` - 1 bytes of a regular file, terminated and without the newline at its end. */
-static bool read_text(const char *folder, const char *name, char *text, size_t room)
-{
-    char path[PATH_MAX];
-    struct stat status;
-    ssize_t length = -1;
-    int fd = snprintf(path, sizeof path, "%s/%s", folder, name) < (int)sizeof path
-                 ? open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY)
-                 : -1;
-    if (fd >= 0 && fstat(fd, &status) == 0 && S_ISREG(status.st_mode))
-        length = read(fd, text, room - 1);
-    if (fd >= 0)
-        close(fd);
-    text[length > 0 ? length : 0] = '\0';
-    text[strcspn(text, "\r\n")] = '\0';
-    return length > 0;
-}
 
 /* Does the text begin with a commit, and does nothing or white space follow? */
 static bool take_commit(const char *text, char commit[GIT_COMMIT_BYTES])
@@ -64,6 +47,13 @@ static bool resolve(const char *folder, const char *name, char path[PATH_MAX])
     return length > 0 && length < PATH_MAX;
 }
 
+static bool read_line(const char *folder, const char *name, char line[LINE_BYTES])
+{
+    char path[PATH_MAX];
+    return snprintf(path, sizeof path, "%s/%s", folder, name) < (int)sizeof path &&
+           file_first_line(path, line, LINE_BYTES);
+}
+
 /* Git's own folder of a working tree of which `folder` is the top: ".git", or what a file of that
  * name says. */
 static bool find_git(const char *folder, char git[PATH_MAX])
@@ -74,7 +64,7 @@ static bool find_git(const char *folder, char git[PATH_MAX])
         return false;
     if (S_ISDIR(status.st_mode))
         return true;
-    return read_text(folder, ".git", line, sizeof line) && strncmp(line, "gitdir: ", 8) == 0 &&
+    return read_line(folder, ".git", line) && strncmp(line, "gitdir: ", 8) == 0 &&
            resolve(folder, line + 8, git);
 }
 
@@ -103,13 +93,13 @@ static bool find_ref(const char *git, const char *ref, char commit[GIT_COMMIT_BY
     char line[LINE_BYTES], common[PATH_MAX];
     if (strncmp(ref, "refs/", 5) != 0 || strstr(ref, ".."))
         return false;
-    if (read_text(git, ref, line, sizeof line))
+    if (read_line(git, ref, line))
         return take_commit(line, commit);
-    if (!read_text(git, "commondir", line, sizeof line))
+    if (!read_line(git, "commondir", line))
         return find_packed(git, ref, commit);
     return resolve(git, line, common) &&
-           (read_text(common, ref, line, sizeof line) ? take_commit(line, commit)
-                                                      : find_packed(common, ref, commit));
+           (read_line(common, ref, line) ? take_commit(line, commit)
+                                         : find_packed(common, ref, commit));
 }
 
 /* The commit of the working tree around the current folder, from git's own files, since there may
@@ -125,7 +115,7 @@ static bool git_commit_here(char commit[GIT_COMMIT_BYTES])
             return false;
         *strrchr(folder, '/') = '\0';
     }
-    if (!read_text(git, "HEAD", line, sizeof line))
+    if (!read_line(git, "HEAD", line))
         return false;
     return strncmp(line, "ref: ", 5) == 0 ? find_ref(git, line + 5, commit)
                                           : take_commit(line, commit);

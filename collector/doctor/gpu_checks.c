@@ -4,6 +4,7 @@
  * in a process of their own: without a driver some libcupti crash at any call, a driver may take
  * its time, and neither is ever unloaded.
  */
+#include "base/file_at.h"
 #include "doctor/checks.h"
 
 #include <dlfcn.h>
@@ -144,15 +145,12 @@ static void module_version(const struct patient *p, char version[static LINE_BYT
 {
     char path[PATH_MAX], line[LINE_BYTES], *rest = NULL;
     snprintf(path, sizeof path, "%s/proc/driver/nvidia/version", p->root);
-    FILE *file = fopen(path, "re");
     version[0] = '\0';
-    if (file && fgets(line, sizeof line, file))
+    if (file_first_line(path, line, sizeof line))
         for (char *word = strtok_r(line, " \t\n", &rest); word && !version[0];
              word = strtok_r(NULL, " \t\n", &rest))
             if (word[strspn(word, "0123456789.")] == '\0' && strchr(word, '.'))
                 snprintf(version, LINE_BYTES, ", module %s", word);
-    if (file)
-        fclose(file);
 }
 
 bool check_driver(const struct patient *p, struct check_result *f)

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The checks of the machine, and of the container that it may be. */
+#include "base/file_at.h"
+#include "base/nearest.h"
 #include "doctor/checks.h"
 
 #include <errno.h>
@@ -53,13 +55,9 @@ bool check_kernel(const struct patient *p, struct check_result *f)
     char path[PATH_MAX], release[64] = "";
     unsigned major = 0, minor = 0;
     struct utsname name;
-    FILE *file = fopen(rooted(p, "/proc/sys/kernel/osrelease", path), "re");
-    if (file && fgets(release, sizeof release, file))
-        release[strcspn(release, "\n")] = '\0';
-    else if (uname(&name) == 0) /* no /proc here */
+    if (!file_first_line(rooted(p, "/proc/sys/kernel/osrelease", path), release, sizeof release) &&
+        uname(&name) == 0) /* no /proc here */
         snprintf(release, sizeof release, "%.63s", name.release);
-    if (file)
-        fclose(file);
     if (sscanf(release, "%u.%u", &major, &minor) == 2 &&
         (major < KERNEL_MAJOR || (major == KERNEL_MAJOR && minor < KERNEL_MINOR)))
         return broken(f, "use a machine with kernel 4.14 or newer", "Linux %s is older than 4.14",
@@ -118,15 +116,6 @@ bool check_live_folder(const struct patient *p, struct check_result *f)
     return fine(f, "%s has room for %s; a process may need %s", folder, room, wanted);
 }
 
-static bool has_word(const char *list, const char *word)
-{
-    size_t length = strlen(word);
-    for (; *list; list += strcspn(list, ","), list += *list == ',')
-        if (strcspn(list, ",") == length && strncmp(list, word, length) == 0)
-            return true;
-    return false;
-}
-
 /* NVIDIA's container toolkit mounts libcuda for "compute" only, and devices as is asked for. */
 bool check_container(const struct patient *p, struct check_result *f)
 {
@@ -138,8 +127,8 @@ bool check_container(const struct patient *p, struct check_result *f)
     const char *devices = getenv("NVIDIA_VISIBLE_DEVICES");
     if (!is_one)
         return false;
-    if (capabilities && *capabilities && !has_word(capabilities, "compute") &&
-        !has_word(capabilities, "all"))
+    if (capabilities && *capabilities && word_in(capabilities, "compute") == UINT_MAX &&
+        word_in(capabilities, "all") == UINT_MAX)
         return broken(f, "start the container with NVIDIA_DRIVER_CAPABILITIES=compute,utility",
                       "a container with NVIDIA_DRIVER_CAPABILITIES=%s: it has no libcuda",
                       capabilities);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The checks of the program that is named, and of what it will load. */
+#include "base/file_at.h"
 #include "doctor/checks.h"
 
 #include <ctype.h>
@@ -76,10 +77,7 @@ static bool has_runtime(const char *path)
 static bool find_script_python(struct program *program, const char *script)
 {
     char line[PATH_MAX + 64] = "", *rest = NULL;
-    FILE *file = fopen(script, "re");
-    bool is_script = file && fgets(line, sizeof line, file) && strncmp(line, "#!", 2) == 0;
-    if (file)
-        fclose(file);
+    bool is_script = file_first_line(script, line, sizeof line) && strncmp(line, "#!", 2) == 0;
     char *word = is_script ? strtok_r(line + 2, " \t\n", &rest) : NULL;
     if (word && strcmp(basename(word), "env") == 0)
         word = strtok_r(NULL, " \t\n", &rest);

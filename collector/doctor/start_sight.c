@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "base/nearest.h"
 #include "doctor/checks.h"
 
 #include <elf.h>
@@ -129,16 +130,12 @@ static void set_path(struct start_sight *s, pid_t pid)
     snprintf(s->name, sizeof s->name, "%.255s", basename(s->path));
 }
 
+/* Each once. */
 static void add_via(struct start_sight *s, const char *name)
 {
-    size_t length = strlen(s->via), name_length = strlen(name);
-    for (const char *at = s->via; *at; at += strspn(at, ", ")) { /* each once */
-        size_t word = strcspn(at, ",");
-        if (word == name_length && memcmp(at, name, word) == 0)
-            return;
-        at += word;
-    }
-    snprintf(s->via + length, sizeof s->via - length, "%s%s", length ? ", " : "", name);
+    size_t length = strlen(s->via);
+    if (word_in(s->via, name) == UINT_MAX)
+        snprintf(s->via + length, sizeof s->via - length, "%s%s", length ? ", " : "", name);
 }
 
 /* ---- the tracing ---------------------------------------------------------------------------- */

@@ -174,7 +174,7 @@ static enum exit_code export_recording(struct export *x, const struct options *o
         return code;
     out.stays_plain = x->format->is_random;
     if (x->rec.is_parallel)
-        output_in_background(&out);
+        out.in_background = true;
     x->out = &out;
     int error = write_events(x, options);
     if (error == 0 && !x->out->error)

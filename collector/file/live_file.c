@@ -19,22 +19,12 @@
 #define OPEN_BYTES_MAX    ((size_t)LIVE_OPEN_MASK * 8 * (RECORD_HEAD_WORDS + 1 + RECORD_ARGS_MAX))
 #define CLOCK_SET_SECONDS 86400
 
-/* "" if the text cannot be had. */
-static void read_text(const char *path, char *text, size_t capacity)
-{
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    ssize_t got = fd < 0 ? -1 : file_read_at(fd, 0, text, capacity - 1);
-    text[got > 0 ? got : 0] = '\0';
-    if (fd >= 0)
-        close(fd);
-}
-
 static bool is_this_boot(const struct stream_header *h)
 {
     char text[64];
     uint8_t id[16] = {0};
     unsigned digits = 0;
-    read_text("/proc/sys/kernel/random/boot_id", text, sizeof text);
+    file_first_line("/proc/sys/kernel/random/boot_id", text, sizeof text);
     for (const char *p = text; *p && digits < 32; p++) {
         unsigned digit = *p >= '0' && *p <= '9'   ? (unsigned)(*p - '0')
                          : *p >= 'a' && *p <= 'f' ? (unsigned)(*p - 'a' + 10)
@@ -88,7 +78,7 @@ enum live_owner live_owner(const struct stream_header *h)
     char path[64];
     char text[1024];
     snprintf(path, sizeof path, "/proc/%u/stat", h->pid);
-    read_text(path, text, sizeof text);
+    file_first_line(path, text, sizeof text);
     const char *p = strrchr(text, ')'); /* behind the command's name, which may hold anything */
     if (!p)                             /* /proc may hide what there is (hidepid) */
         return kill((pid_t)h->pid, 0) < 0 && errno == ESRCH ? LIVE_OWNER_ENDED : LIVE_OWNER_UNKNOWN;

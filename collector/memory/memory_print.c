@@ -2,31 +2,23 @@
 #include "memory/memory_print.h"
 
 #include <inttypes.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/json_text.h"
 #include "base/message.h"
+#include "base/nearest.h"
 #include "base/unit_text.h"
 #include "read/process_title.h"
 
 #define NAMES_BYTES 300
 
-/* Is `name` one of the words of `list`, a,b,c? */
-static bool is_in(const char *list, const char *name)
-{
-    size_t length = strlen(name);
-    for (; list; list = strchr(list, ',') ? strchr(list, ',') + 1 : NULL)
-        if (strcspn(list, ",") == length && memcmp(list, name, length) == 0)
-            return true;
-    return false;
-}
-
 static bool is_wanted(const struct memory_view *v, const struct table_info *info,
                       enum report_format format)
 {
     if (v->tables)
-        return is_in(v->tables, info->name);
+        return word_in(v->tables, info->name) != UINT_MAX;
     return format != FORMAT_TEXT || v->is_full || info->place != PLACE_ASKED;
 }
 
@@ -52,7 +44,7 @@ enum exit_code memory_view_check(const struct memory_view *v, enum report_format
         if (!info)
             return usage_error("memory: no table is named '%.*s'; there are %s", (int)length, word,
                                names);
-        if (v->is_piece && !is_in("places,owners,curve", info->name))
+        if (v->is_piece && word_in("places,owners,curve", info->name) == UINT_MAX)
             return usage_error("memory: --from and --to: the table %s is always of the whole "
                                "recording; name only places, owners and curve",
                                info->name);

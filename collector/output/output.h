@@ -4,7 +4,7 @@
  * output; compressed if the name ends in .gz or .zst. Text is made in place in a large buffer. The
  * first error sticks and is reported by output_finish; until then writing goes nowhere. A hostile
  * file can say in a few bytes that a long name is to be written millions of times: what the outputs
- * of a run may have of text in all is bounded, see output_bound.
+ * of a run may have of text in all is bounded (`room`).
  */
 #ifndef GPUPROF_COLLECTOR_OUTPUT_H
 #define GPUPROF_COLLECTOR_OUTPUT_H
@@ -32,17 +32,20 @@ struct output {
     size_t used;
     uint64_t flushed; /* bytes of text before these */
     int fd;
-    struct zstream *zstream;       /* NULL: not compressed */
-    bool stays_plain;              /* the caller's: what is in it is not to be compressed */
-    bool is_one_of_several;        /* likewise: files in a folder that the user has named */
-    bool in_background;            /* see output_in_background */
+    struct zstream *zstream; /* NULL: not compressed */
+    bool stays_plain;        /* the caller's: what is in it is not to be compressed */
+    bool is_one_of_several;  /* likewise: files in a folder that the user has named */
+    bool
+        in_background; /* the caller's: a thread compresses and writes, if one can be had, while the
+                          next text is made, with OUTPUT_BUFFERS buffers; the file is the same */
     struct background *background; /* NULL: not, or not yet */
     output_sink_fn *sink;          /* NULL: it goes to a file */
     void *sink_context;
     bool member;          /* into a file of the caller's, which stays open */
     struct new_file file; /* not open: written in place */
     int error;            /* errno of the first failure, or OUTPUT_BEYOND */
-    uint64_t *room;       /* a view: bytes of text that may still be written; NULL: any */
+    uint64_t *room; /* a view: bytes of text that may still be written, here and wherever else it is
+                       the bound; NULL: any */
     FILE *stream; /* of output_open, for those who print: what is printed there is written here, at
                      the latest by output_finish; ferror() tells that there was an error */
     struct zstream_sums *sums; /* of a member, filled by output_finish */
@@ -69,13 +72,6 @@ static inline uint64_t output_bytes(const struct output *o)
 /* The length of a name without what says that its file is compressed. */
 size_t output_plain_length(const char *name, size_t length);
 
-/* From now on a thread compresses and writes, if one can be had, while the next text is made; with
- * OUTPUT_BUFFERS buffers. *o must stay where it is. The file is the same. */
-static inline void output_in_background(struct output *o)
-{
-    o->in_background = true;
-}
-
 /* Text for `sink`, which gets it before output_finish, and in whole when output_drain says so. 0 or
  * GPUPROF_NO_MEMORY. */
 int output_open_sink(struct output *o, output_sink_fn *sink, void *context);
@@ -97,13 +93,6 @@ static inline void output_advance(struct output *o, const char *end)
 }
 
 void output_write(struct output *o, const char *data, size_t length);
-
-/* From now on text is taken out of *room, which several outputs may share, and none beyond it is
- * written. */
-static inline void output_bound(struct output *o, uint64_t *room)
-{
-    o->room = room;
-}
 
 /*
  * Writes what is left; puts the file in its place if `keep`, else and after any error removes it.

@@ -123,7 +123,7 @@ static enum exit_code open_output(struct output *out, const char *path, uint64_t
     int error = output_open(out, path);
     if (error < 0)
         return say_failed(path, error, false, is_one);
-    output_bound(out, room);
+    out->room = room;
     out->is_one_of_several = is_one;
     return EXIT_OK;
 }

@@ -10,7 +10,7 @@
 
 /*
  * The most bytes of text that a run makes of recordings of so many `bytes`, in all its outputs: far
- * more than a recording has to say that a program made. It is what output_bound takes.
+ * more than a recording has to say that a program made. It is for an output's `room`.
  */
 uint64_t verb_output_room(uint64_t bytes);
 

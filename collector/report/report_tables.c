@@ -61,23 +61,10 @@ unsigned report_tables(const struct report *r, struct table *tables)
     return count;
 }
 
-/* Which of the words of `list`, a,b,c, is `name`? UINT_MAX: none. */
-static unsigned word_of(const char *list, const char *name)
-{
-    size_t length = name ? strlen(name) : 0;
-    for (unsigned i = 0; list && name; i++) {
-        size_t word = strcspn(list, ",");
-        if (word == length && memcmp(list, name, length) == 0)
-            return i;
-        list = list[word] ? list + word + 1 : NULL;
-    }
-    return UINT_MAX;
-}
-
 /* Which of those that are asked for is the table, by its name, or its old one? UINT_MAX: none. */
 static unsigned wish_of(const struct report_view *v, const struct table_info *info)
 {
-    unsigned old = word_of(v->tables, info->old_name), own = word_of(v->tables, info->name);
+    unsigned old = word_in(v->tables, info->old_name), own = word_in(v->tables, info->name);
     return own < old ? own : old;
 }
 

@@ -16,6 +16,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/file_at.h"
 #include "base/moment.h"
 
 #define CHILD_LOST_EXIT 127 /* seen by nobody: the launcher is gone, or knows the reason */
@@ -34,17 +35,9 @@
 /* Without /proc nothing counts as stopped. */
 static bool is_stopped(pid_t pid)
 {
-    char name[32];
-    char text[WITNESS_STAT_BYTES];
+    char name[32], text[WITNESS_STAT_BYTES];
     snprintf(name, sizeof name, "/proc/%d/stat", (int)pid);
-    int fd = open(name, O_RDONLY | O_CLOEXEC);
-    if (fd < 0)
-        return false;
-    ssize_t length = read(fd, text, sizeof text - 1);
-    close(fd);
-    if (length <= 0)
-        return false;
-    text[length] = '\0';
+    file_first_line(name, text, sizeof text);
     const char *state = strrchr(text, ')'); /* the name before it may contain anything */
     return state && state[1] == ' ' && state[2] == 'T';
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "table/table.h"
 
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -114,18 +115,6 @@ int table_column(const struct table_info *info, const char *name)
     return found;
 }
 
-/* Is it among the words, with ", " between them? */
-static bool is_listed(const char *words, const char *word)
-{
-    size_t length = strlen(word);
-    for (const char *at = words; *at; at += strcspn(at, ",")) {
-        at += strspn(at, ", ");
-        if (strcspn(at, ",") == length && memcmp(at, word, length) == 0)
-            return true;
-    }
-    return false;
-}
-
 enum exit_code table_sort_unknown(const char *verb, const char *name,
                                   const struct table_info *const *infos, unsigned count)
 {
@@ -135,7 +124,7 @@ enum exit_code table_sort_unknown(const char *verb, const char *name,
     for (unsigned i = 0; i < count; i++)
         for (unsigned k = 0; k < infos[i]->column_count && length < sizeof names; k++) {
             const char *key = infos[i]->columns[k].key;
-            if (!key || table_column(infos[i], key) < 0 || is_listed(names, key))
+            if (!key || table_column(infos[i], key) < 0 || word_in(names, key) != UINT_MAX)
                 continue;
             nearest_offer(&nearest, key);
             length += (size_t)snprintf(names + length, sizeof names - length, "%s%s",

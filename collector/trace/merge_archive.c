@@ -54,9 +54,9 @@ static int write_members(struct merge *m, struct zip_writer *zip, const char *pa
         struct output member;
         if ((error = zip_writer_begin(zip, files[i].name, &member)) < 0)
             break;
-        output_bound(&member, &m->room);
+        member.room = &m->room;
         if (m->rec.is_parallel)
-            output_in_background(&member);
+            member.in_background = true;
         uint64_t room = m->room;
         m->path = files[i].name;
         failed = merge_write_trace(m, &member, &scope); /* and it has said why */

@@ -156,7 +156,7 @@ static int weigh(struct merge *m, struct trace_scope *scope, uint64_t *bytes)
         verb_output_failed("/dev/null", error);
         return error;
     }
-    output_bound(&nowhere, &room);
+    nowhere.room = &room;
     m->weighs = true;
     error = write_once(m, &nowhere, scope);
     m->weighs = false;
@@ -311,7 +311,7 @@ enum exit_code merge_write_file(struct merge *m, const char *path, struct trace_
     out.stays_plain = !m->format->is_text; /* it packs what it writes */
     uint64_t room = m->room;
     if (m->rec.is_parallel)
-        output_in_background(&out);
+        out.in_background = true;
     scope->name = base_name(path);
     m->path = path;
     code = merge_close(m, &out, path, merge_write_trace(m, &out, scope), !m->split);

@@ -536,8 +536,8 @@ static struct trace_writer *perfetto_create(struct output *out, struct walk *wal
         free(w);
         return NULL;
     }
-    output_bound(&w->text, out->room); /* it is the text that a hostile file makes long */
-    output_bound(out, NULL);
+    w->text.room = out->room; /* it is the text that a hostile file makes long */
+    out->room = NULL;
     struct trace_scope bound = *scope;
     bound.binds_slices = true;
     bound.name = NULL; /* the viewer shows the file's; the bytes are the same under any */
