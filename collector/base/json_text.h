@@ -38,8 +38,7 @@ void json_put(const char *before, const char *text, FILE *out);
 
 /*
  * `text` as valid UTF-8 without control characters other than tab and newline, and without the
- * marks that turn the direction of what follows around, in new memory, for those who escape
- * themselves (cJSON). NULL: no memory.
+ * marks that turn the direction of what follows around, in new memory. NULL: no memory.
  */
 char *json_clean(const char *text, size_t length);
 

@@ -4,6 +4,7 @@
 #include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <stdarg.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,6 +14,7 @@
 #include <unistd.h>
 
 #include "base/file_at.h"
+#include "base/json_text.h"
 #include "base/parallel.h"
 #include "bytes.h"
 #include "error.h"
@@ -279,6 +281,29 @@ void output_write(struct output *o, const char *data, size_t length)
         data += part;
         length -= part;
     }
+}
+
+void output_print(struct output *o, const char *format, ...)
+{
+    char *out = output_room(o, OUTPUT_PRINT_BYTES);
+    va_list list;
+    va_start(list, format);
+    int length = vsnprintf(out, OUTPUT_PRINT_BYTES, format, list);
+    va_end(list);
+    output_advance(o, out + (length < OUTPUT_PRINT_BYTES ? length : OUTPUT_PRINT_BYTES - 1));
+}
+
+void output_json(struct output *o, const char *before, const char *text)
+{
+    char *clean = json_clean(text, strlen(text));
+    char *string = clean ? json_string(clean, strlen(clean)) : NULL;
+    output_write(o, before, strlen(before));
+    if (string)
+        output_write(o, string, strlen(string));
+    else if (!o->error)
+        o->error = ENOMEM;
+    free(clean);
+    free(string);
 }
 
 int output_open_member(struct output *o, int fd, struct zstream_sums *sums)

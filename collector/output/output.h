@@ -94,6 +94,13 @@ static inline void output_advance(struct output *o, const char *end)
 
 void output_write(struct output *o, const char *data, size_t length);
 
+/* Writes as printf does, at most OUTPUT_PRINT_BYTES - 1 bytes. */
+#define OUTPUT_PRINT_BYTES 1024
+__attribute__((format(printf, 2, 3))) void output_print(struct output *o, const char *format, ...);
+
+/* Writes `before`, then the text as a JSON string, cleaned (json_clean). */
+void output_json(struct output *o, const char *before, const char *text);
+
 /*
  * Writes what is left; puts the file in its place if `keep`, else and after any error removes it.
  * Releases everything. 0, GPUPROF_IO (errno), or GPUPROF_LIMIT if there was no room for all.

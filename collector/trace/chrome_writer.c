@@ -108,7 +108,8 @@ static struct trace_writer *chrome_create(struct output *out, struct walk *walk,
 static int chrome_begin(struct trace_writer *w, uint64_t origin_ns)
 {
     w->origin_ns = origin_ns;
-    return chrome_head(w);
+    chrome_head(w);
+    return 0;
 }
 
 /* before + text as a JSON string + behind; false: no memory. */
@@ -374,7 +375,9 @@ static int chrome_end(struct trace_writer *w)
     if (error == 0)
         error = chrome_ranges_end(w);
     chrome_put_counters(w);
-    return error < 0 ? error : chrome_tail(w);
+    if (error == 0)
+        chrome_tail(w);
+    return error;
 }
 
 const struct trace_format chrome_format = {
