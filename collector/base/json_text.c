@@ -305,3 +305,21 @@ char *json_hex(char *out, uint64_t value)
     memcpy(out + 2, text + 16 - digits, 16);
     return out + 2 + digits;
 }
+
+char *json_number(char *out, uint64_t value)
+{
+    if (value <= JSON_EXACT_MAX)
+        return json_decimal(out, value);
+    *out++ = '"';
+    out = json_decimal(out, value);
+    *out++ = '"';
+    return out;
+}
+
+char *json_signed(char *out, uint64_t value)
+{
+    int64_t number = (int32_t)(uint32_t)value;
+    if (number < 0)
+        *out++ = '-';
+    return json_decimal(out, (uint64_t)(number < 0 ? -number : number));
+}

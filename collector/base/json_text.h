@@ -65,6 +65,11 @@ char *csv_string(const char *json);
 
 char *json_decimal(char *out, uint64_t value);
 
+/* A number; above JSON_EXACT_MAX, where JavaScript would round it, as a string. */
+#define JSON_EXACT_MAX (1ull << 53)
+char *json_number(char *out, uint64_t value);
+char *json_signed(char *out, uint64_t value); /* the low 32 bits, as a C int */
+
 /* The shortest text that reads back as the same number, or as the same float if it is a single
  * (of a subnormal number not the shortest one); of infinity and NaN no JSON. Writes at most
  * JSON_REAL_MAX bytes. */

@@ -2,7 +2,6 @@
 /* Slices of the walk as rows. Their kinds are the words of --kind. */
 #include "export/event_row.h"
 
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -381,26 +380,6 @@ static int take_tensor(struct export_writer *w, const struct slice *s)
 
 /* ---- what the program says of itself --------------------------------------------------------- */
 
-static void put_payload(struct export_writer *w, const struct range *range)
-{
-    double number;
-    float single;
-    char text[64];
-    memcpy(&number, &range->payload, sizeof number);
-    memcpy(&single, &range->payload, sizeof single); /* its low half, as both are little-endian */
-    switch (range->payload_type) {
-    case 0: return;
-    case 1: event_arg_number(w, "payload", ARG_COUNT, range->payload); return;
-    case 4: event_arg_number(w, "payload", ARG_COUNT, (uint32_t)range->payload); return;
-    case 5: event_arg_number(w, "payload", ARG_SIGNED, range->payload); return;
-    case 2: snprintf(text, sizeof text, "%lld", (long long)range->payload); break;
-    case 3: *json_real(text, number, false) = '\0'; break;
-    case 6: *json_real(text, (double)single, true) = '\0'; break;
-    default: event_arg_number(w, "payload", ARG_BITS, range->payload); return;
-    }
-    event_arg_text(w, "payload", text);
-}
-
 static int take_range(struct export_writer *w, const struct slice *s)
 {
     const struct range *range = s->range;
@@ -419,7 +398,9 @@ static int take_range(struct export_writer *w, const struct slice *s)
                  range->category ? ranges_label(&w->walk->ranges, range->process, LABEL_OF_CATEGORY,
                                                 range->domain, range->category)
                                  : NULL);
-    put_payload(w, range);
+    char *out = range->payload_type ? begin_arg(w, "payload", ARGUMENT_JSON_BYTES) : NULL;
+    if (out)
+        end_arg(w, payload_json(range->payload_type, range->payload, out));
     return event_end(w);
 }
 

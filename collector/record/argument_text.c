@@ -52,8 +52,6 @@ const char *transpose_text(uint64_t operation)
     return operation < ENTRIES(operations) ? operations[operation] : NULL;
 }
 
-#define EXACT_MAX (1ull << 53) /* larger numbers are rounded by JavaScript */
-
 static void print_number(uint64_t value, FILE *out)
 {
     fprintf(out, "%llu", (unsigned long long)value);
@@ -121,17 +119,12 @@ static void print_word(const char *word, uint64_t value, FILE *out)
 
 static char *write_number(uint64_t value, char *out)
 {
-    if (value <= EXACT_MAX)
-        return json_decimal(out, value);
-    *out++ = '"';
-    out = json_decimal(out, value);
-    *out++ = '"';
-    return out;
+    return json_number(out, value);
 }
 
 static char *write_count(uint64_t value, char *out)
 {
-    if (value <= INT64_MAX || -value > EXACT_MAX)
+    if (value <= INT64_MAX || -value > JSON_EXACT_MAX)
         return write_number(value, out);
     *out++ = '-';
     return json_decimal(out, -value);
@@ -152,10 +145,7 @@ static char *write_hex(uint64_t value, char *out)
 
 static char *write_signed(uint64_t value, char *out)
 {
-    int64_t number = (int32_t)(uint32_t)value;
-    if (number < 0)
-        *out++ = '-';
-    return json_decimal(out, (uint64_t)(number < 0 ? -number : number));
+    return json_signed(out, value);
 }
 
 static char *write_dim3(uint64_t value, char *out)
@@ -219,4 +209,23 @@ char *argument_json(unsigned kind, uint64_t value, char *out)
 #include "argument_kinds.def"
     };
     return (kind < ARG_KIND_END && writers[kind] ? writers[kind] : write_hex)(value, out);
+}
+
+char *payload_json(uint64_t type, uint64_t value, char *out)
+{
+    char text[JSON_REAL_MAX + 1];
+    double number;
+    float single;
+    memcpy(&number, &value, sizeof number);
+    memcpy(&single, &value, sizeof single); /* its low half, as both are little-endian */
+    switch (type) {
+    case 1: return json_number(out, value);
+    case 2: snprintf(text, sizeof text, "%lld", (long long)value); break;
+    case 3: *json_real(text, number, false) = '\0'; break;
+    case 4: return json_decimal(out, (uint32_t)value);
+    case 5: return json_signed(out, value);
+    case 6: *json_real(text, (double)single, true) = '\0'; break;
+    default: return write_hex(value, out);
+    }
+    return json_escape(out, text, strlen(text));
 }

@@ -23,4 +23,8 @@ void argument_print(unsigned kind, uint64_t value, FILE *out);
 #define ARGUMENT_JSON_BYTES 128
 char *argument_json(unsigned kind, uint64_t value, char *out);
 
+/* Likewise the payload of a range, of an nvtxPayloadType_t: those of 64 bits with a sign or a
+ * fraction, which JSON may not have (infinity), as text. */
+char *payload_json(uint64_t type, uint64_t value, char *out);
+
 #endif

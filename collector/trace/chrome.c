@@ -3,90 +3,21 @@
 
 #include "api/api_error.h"
 #include "base/json_text.h"
+#include "record/argument_text.h"
 
-/* ---- values -------------------------------------------------------------------------------------
- */
-
-enum style { STYLE_DIM3 = 1, STYLE_HANDLE = 2 };
-
-char *value_number(char *out, uint64_t value)
+char *chrome_put_value(struct trace_writer *w, char *out, unsigned kind, uint64_t value)
 {
-    if (value <= VALUE_EXACT_MAX)
-        return json_decimal(out, value);
-    *out++ = '"';
-    out = json_decimal(out, value);
-    *out++ = '"';
-    return out;
-}
-
-char *value_signed(char *out, uint64_t value)
-{
-    int32_t number = (int32_t)(uint32_t)value;
-    if (number < 0)
-        *out++ = '-';
-    return json_decimal(out, number < 0 ? -(uint64_t)(int64_t)number : (uint64_t)number);
-}
-
-char *value_copy_kind(char *out, uint64_t value)
-{
-    static const char kinds[][8] = {"\"HtoH\"", "\"HtoD\"", "\"DtoH\"", "\"DtoD\""};
-    if (value < 4) {
-        memcpy(out, kinds[value], 6);
-        return out + 6;
-    }
-    if (value != 4)
-        return value_number(out, value);
-    memcpy(out, "\"default\"", 9);
-    return out + 9;
-}
-
-static char *make_dim3(char *out, uint64_t value)
-{
-    *out++ = '[';
-    out = json_decimal(out, (uint32_t)value);
-    *out++ = ',';
-    out = json_decimal(out, value >> 32 & 0xffff);
-    *out++ = ',';
-    out = json_decimal(out, value >> 48);
-    *out++ = ']';
-    return out;
-}
-
-static char *make_handle(char *out, uint64_t value)
-{
-    out = json_hex(out, value);
-    *out++ = '"';
-    return out;
-}
-
-static char *cached(struct value_cache *c, char *out, uint64_t value, enum style style)
-{
-    uint64_t hash = (value + style) * 0x9E3779B97F4A7C15u;
-    struct value_slot *slot = &c->slots[hash >> 56];
-    _Static_assert(VALUE_CACHE_SLOTS == 256, "the hash's top byte is the slot");
-    if (slot->value != value || slot->style != style) {
-        char *end =
-            style == STYLE_DIM3 ? make_dim3(slot->text, value) : make_handle(slot->text, value);
+    uint64_t hash = (value + kind) * 0x9E3779B97F4A7C15u;
+    struct value_slot *slot = &w->values[hash >> 56];
+    _Static_assert(VALUE_SLOTS == 256, "the hash's top byte is the slot");
+    if (!slot->length || slot->value != value || slot->kind != kind) {
         slot->value = value;
-        slot->style = (uint8_t)style;
-        slot->length = (uint8_t)(end - slot->text);
+        slot->kind = (uint8_t)kind;
+        slot->length = (uint8_t)(argument_json(kind, value, slot->text) - slot->text);
     }
     memcpy(out, slot->text, VALUE_TEXT_MAX);
     return out + slot->length;
 }
-
-char *value_dim3(struct value_cache *c, char *out, uint64_t value)
-{
-    return cached(c, out, value, STYLE_DIM3);
-}
-
-char *value_handle(struct value_cache *c, char *out, uint64_t value)
-{
-    return cached(c, out, value, STYLE_HANDLE);
-}
-
-/* ---- slices -------------------------------------------------------------------------------------
- */
 
 void chrome_reach(struct trace_writer *w, const struct process *p, uint64_t begin_ns,
                   uint64_t end_ns)
@@ -144,7 +75,7 @@ char *chrome_put_result(char *out, const struct function *f, int32_t result)
 {
     const char *name = result ? api_error_name(f->domain, result) : NULL;
     if (result)
-        out = value_signed(PUT(out, ",\"result\":"), (uint32_t)result);
+        out = json_signed(PUT(out, ",\"result\":"), (uint32_t)result);
     if (!name)
         return out;
     out = chrome_put(PUT(out, ",\"error\":\""), name, strlen(name));

@@ -19,21 +19,15 @@
 #define CHROME_EVENT_BYTES 2048 /* of an event without its name and texts */
 #define FLOW_PROCESS_SHIFT 36   /* ids are exact in JavaScript: 16 bits of process, 36 of flow */
 
-/* The texts of values of arguments: grids, blocks and streams are few and come millions of times.
- */
-#define VALUE_EXACT_MAX   (1ull << 53) /* larger numbers are rounded by JavaScript */
-#define VALUE_CACHE_SLOTS 256
-#define VALUE_TEXT_MAX    32 /* bytes of any value below, and room for json_copy */
+/* Texts of values of arguments: grids, blocks and streams are few and come millions of times. */
+#define VALUE_SLOTS    256
+#define VALUE_TEXT_MAX 32 /* of these, and room for json_copy */
 
 struct value_slot {
     uint64_t value;
-    uint8_t style; /* 0: free */
-    uint8_t length;
+    uint8_t kind;
+    uint8_t length; /* 0: free */
     char text[VALUE_TEXT_MAX];
-};
-
-struct value_cache {
-    struct value_slot slots[VALUE_CACHE_SLOTS];
 };
 
 /* Of a process: what it did in all, and its steps. */
@@ -89,7 +83,7 @@ struct trace_writer {
     uint64_t to_ns;   /* ... ends */
     bool is_of_time;  /* it is less than all the time */
     uint64_t calls;
-    struct value_cache values;
+    struct value_slot values[VALUE_SLOTS];
     struct launch_text launches[LAUNCH_CACHE_SLOTS];
     struct gpu_rows gpu_rows;
     struct device_pids own_pids;  /* where no other trace is shown with it */
@@ -125,7 +119,7 @@ static inline char *chrome_put(char *out, const char *text, size_t length)
     return out + length;
 }
 #define PUT(out, literal)          chrome_put(out, literal, sizeof(literal) - 1)
-#define PUT_FIELD(out, key, value) value_number(PUT(out, ",\"" key "\":"), value)
+#define PUT_FIELD(out, key, value) json_number(PUT(out, ",\"" key "\":"), value)
 
 /* The ids of a row: fewer instructions than copying as many bytes as there are. */
 static inline char *chrome_put_ids(char *out, const struct trace_row *row)
@@ -167,15 +161,10 @@ static inline uint64_t chrome_flow_id(struct trace_writer *w, const struct proce
 
 /* ---- chrome.c ---- */
 
-/* Values of arguments as JSON. Each writes at `out`, at most VALUE_TEXT_MAX bytes, and returns the
- * place behind. */
-char *value_number(char *out, uint64_t value);    /* a string above VALUE_EXACT_MAX */
-char *value_signed(char *out, uint64_t value);    /* the low 32 bits, as a C int */
-char *value_copy_kind(char *out, uint64_t value); /* enum cudaMemcpyKind */
-char *value_dim3(struct value_cache *c, char *out, uint64_t value);
-char *value_handle(struct value_cache *c, char *out, uint64_t value); /* 0x12" without a first " */
+/* As argument_json, of a kind whose texts are short: a handle or a dim3. */
+char *chrome_put_value(struct trace_writer *w, char *out, unsigned kind, uint64_t value);
 
-/* Remembers how far the trace and the process reach (chrome.c). */
+/* Remembers how far the trace and the process reach */
 void chrome_reach(struct trace_writer *w, const struct process *p, uint64_t begin_ns,
                   uint64_t end_ns);
 

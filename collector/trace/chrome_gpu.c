@@ -168,7 +168,7 @@ static char *put_traffic(const struct gpu_slice *s, char *out, uint64_t bytes)
     out = PUT_FIELD(out, "bytes", bytes);
     out = PUT(out, ",\"memory bandwidth (GB/s)\":");
     unsigned __int128 milli = ns ? ((unsigned __int128)bytes * 1000 + ns / 2) / ns : 0;
-    return json_microseconds(out, milli < VALUE_EXACT_MAX ? (uint64_t)milli : VALUE_EXACT_MAX);
+    return json_microseconds(out, milli < JSON_EXACT_MAX ? (uint64_t)milli : JSON_EXACT_MAX);
 }
 
 /* An arrow from the call to the work; its two ends have an id of their own. */
@@ -241,7 +241,7 @@ static char *put_occupancy(struct trace_writer *w, const struct gpu_slice *s, ch
 /* ns before the kernel's begin, as a file says it. */
 static char *put_before(char *out, uint64_t ns)
 {
-    return json_microseconds(out, ns < VALUE_EXACT_MAX ? ns : VALUE_EXACT_MAX);
+    return json_microseconds(out, ns < JSON_EXACT_MAX ? ns : JSON_EXACT_MAX);
 }
 
 static char *make_launch(struct trace_writer *w, const struct gpu_slice *s, char *out)
@@ -249,8 +249,8 @@ static char *make_launch(struct trace_writer *w, const struct gpu_slice *s, char
     const struct record *r = s->of->event.record;
     uint64_t fixed = record_arg(r, KERNEL_STATIC_SHARED);
     uint64_t dynamic = record_arg(r, KERNEL_DYNAMIC_SHARED);
-    out = value_dim3(&w->values, PUT(out, ",\"grid\":"), record_arg(r, KERNEL_GRID));
-    out = value_dim3(&w->values, PUT(out, ",\"block\":"), record_arg(r, KERNEL_BLOCK));
+    out = chrome_put_value(w, PUT(out, ",\"grid\":"), ARG_DIM3, record_arg(r, KERNEL_GRID));
+    out = chrome_put_value(w, PUT(out, ",\"block\":"), ARG_DIM3, record_arg(r, KERNEL_BLOCK));
     out = PUT_FIELD(out, "registers per thread", record_arg(r, KERNEL_REGISTERS));
     out = PUT_FIELD(out, "shared memory", fixed + dynamic);
     out = PUT_FIELD(out, "static shared memory", fixed);
@@ -288,7 +288,8 @@ static char *put_launch(struct trace_writer *w, const struct gpu_slice *s, char 
     if (record_arg(r, KERNEL_SUBMITTED))
         out = put_before(PUT(out, ",\"submitted\":"), record_arg(r, KERNEL_SUBMITTED));
     if (record_arg(r, KERNEL_CLUSTER))
-        out = value_dim3(&w->values, PUT(out, ",\"cluster\":"), record_arg(r, KERNEL_CLUSTER));
+        out =
+            chrome_put_value(w, PUT(out, ",\"cluster\":"), ARG_DIM3, record_arg(r, KERNEL_CLUSTER));
     out = put_latency(s, out);
     return put_graph(out, record_arg(r, KERNEL_GRAPH), record_arg(r, KERNEL_GRAPH_NODE));
 }
@@ -304,7 +305,7 @@ static char *put_peer(char *out, const struct record *r)
     for (unsigned i = 0; i < 4; i++) {
         uint64_t value = record_arg(r, COPY_SOURCE_DEVICE + i);
         if (value)
-            out = value_number(chrome_put(out, keys[i], strlen(keys[i])), value - 1);
+            out = json_number(chrome_put(out, keys[i], strlen(keys[i])), value - 1);
     }
     return out;
 }

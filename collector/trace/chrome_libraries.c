@@ -29,38 +29,7 @@ int chrome_launched_by(struct trace_writer *w, const struct slice *s,
     return error;
 }
 
-/* NULL: numbers of that kind have no names, or this one has none. */
-static const char *word_of(unsigned kind, uint64_t value)
-{
-    switch (kind) {
-    case ARG_CUDA_TYPE: return cuda_type_text(value);
-    case ARG_COMPUTE_TYPE: return compute_type_text(value);
-    case ARG_TRANSPOSE: return transpose_text(value);
-    case ARG_NCCL_TYPE: return nccl_type_text(value);
-    case ARG_NCCL_OP: return nccl_op_text(value);
-    default: return NULL;
-    }
-}
-
-static char *put_value(struct trace_writer *w, char *out, unsigned kind, uint64_t value)
-{
-    const char *word = word_of(kind, value);
-    if (word)
-        return json_escape(out, word, strlen(word));
-    switch (kind) {
-    case ARG_ADDRESS:
-    case ARG_HANDLE:
-    case ARG_STREAM:
-    case ARG_EVENT:
-    case ARG_FLAGS: *out++ = '"'; return value_handle(&w->values, out, value);
-    case ARG_DEVICE:
-    case ARG_SIGNED: return value_signed(out, value);
-    case ARG_COUNT: return argument_json(kind, value, out); /* a size may be below 0 */
-    default: return value_number(out, value);
-    }
-}
-
-static char *put_args(struct trace_writer *w, char *out, const struct library_call *call)
+static char *put_args(char *out, const struct library_call *call)
 {
     const struct function *f = call->function;
     for (unsigned i = 0; i < call->arg_count && i < f->arg_count; i++) {
@@ -70,7 +39,7 @@ static char *put_args(struct trace_writer *w, char *out, const struct library_ca
         *out++ = ',';
         out = json_escape(out, label, strlen(label));
         *out++ = ':';
-        out = put_value(w, out, f->args[i].kind, call->args[i]);
+        out = argument_json(f->args[i].kind, call->args[i], out);
     }
     return out;
 }
@@ -107,7 +76,7 @@ static int put_call(struct trace_writer *w, const struct library_call *call,
         call->end_ns);
     if (text)
         out = chrome_put(PUT(out, ",\"call\":"), text->json, text->json_bytes);
-    chrome_end_slice(w, put_end(put_args(w, out, call), call, change), stack);
+    chrome_end_slice(w, put_end(put_args(out, call), call, change), stack);
     return 0;
 }
 

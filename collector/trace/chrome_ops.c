@@ -95,13 +95,13 @@ static void put_op(struct trace_writer *w, const struct op *op, const struct tra
     out = json_decimal(PUT(out, ",\"External id\":"), op->number);
     out = json_decimal(PUT(out, ",\"Ev Idx\":"), op->number - 1);
     if (op->sequence) {
-        out = value_number(PUT(out, ",\"Sequence number\":"), op->sequence - 1);
+        out = json_number(PUT(out, ",\"Sequence number\":"), op->sequence - 1);
         if (!op->is_nvtx)
-            out = value_number(PUT(out, ",\"Fwd thread id\":"), op->forward_thread);
+            out = json_number(PUT(out, ",\"Fwd thread id\":"), op->forward_thread);
     }
     out = put_inputs(out, inputs, !op->is_nvtx);
     if (op->is_nvtx)
-        out = value_number(PUT(out, ",\"from\":\"emit_nvtx\",\"op_id\":"), op->object);
+        out = json_number(PUT(out, ",\"from\":\"emit_nvtx\",\"op_id\":"), op->object);
     if (op->is_traced)
         out = PUT(out, ",\"traced\":true");
     if (!ended)
@@ -122,7 +122,7 @@ static void put_module(struct trace_writer *w, const struct op *op, const struct
     end = PUT(end, "\"nn.Module: ");
     if (path)
         end = chrome_put(end, name->json + 1, class_bytes);
-    end = PUT(value_number(PUT(end, "_"), op->name), "\"");
+    end = PUT(json_number(PUT(end, "_"), op->name), "\"");
     char *out = output_room(w->out, CHROME_EVENT_BYTES + 2 * (name ? name->json_bytes : 0));
     out = chrome_begin_slice(w, out, "python_function", text, (size_t)(end - text), row,
                              op->begin_ns, op->end_ns);
@@ -131,7 +131,7 @@ static void put_module(struct trace_writer *w, const struct op *op, const struct
     out = json_decimal(PUT(out, ",\"Python id\":"), op->number);
     out = parent ? json_decimal(PUT(out, ",\"Python parent id\":"), parent->number)
                  : PUT(out, ",\"Python parent id\":null");
-    out = value_number(PUT(out, ",\"Python module id\":"), op->name);
+    out = json_number(PUT(out, ",\"Python module id\":"), op->name);
     if (path)
         out = chrome_put(PUT(out, ",\"module\":\""), path + 1, name->json_bytes - class_bytes - 2);
     if (op->is_traced)

@@ -14,6 +14,7 @@
 #include "flight.h"
 #include "model/device_sources.h"
 #include "model/nccl_call.h"
+#include "record/argument_text.h"
 #include "record/gpu_record.h"
 #include "trace/chrome.h"
 
@@ -25,34 +26,6 @@
 _Static_assert(CHROME_EVENT_BYTES + RANGE_TEXTS * RANGE_TEXT_BYTES < OUTPUT_BUFFER_BYTES,
                "a range fits into the buffer");
 
-static char *put_payload(char *out, const struct range *range)
-{
-    uint64_t value = range->payload;
-    double number;
-    float single;
-    char text[48];
-    memcpy(&number, &value, sizeof number);
-    memcpy(&single, &value, sizeof single); /* its low half, as both are little-endian */
-    switch (range->payload_type) {
-    case 1: return value_number(out, value);
-    case 4: return json_decimal(out, (uint32_t)value);
-    case 5: return value_signed(out, value);
-    case 2: snprintf(text, sizeof text, "\"%lld\"", (long long)value); break;
-    case 3:
-    case 6: /* as text: infinity and "not a number" are no JSON */
-        *out++ = '"';
-        out = json_real(out, range->payload_type == 3 ? number : (double)single,
-                        range->payload_type == 6);
-        *out++ = '"';
-        return out;
-    default:
-        out = json_hex(PUT(out, "\""), value);
-        *out++ = '"';
-        return out;
-    }
-    return chrome_put(out, text, strlen(text));
-}
-
 /* What NCCL says of a call. */
 static char *put_nccl(char *out, const struct nccl_call *call)
 {
@@ -61,7 +34,7 @@ static char *put_nccl(char *out, const struct nccl_call *call)
     out = json_hex(PUT(out, ",\"communicator\":\""), call->communicator);
     *out++ = '"';
     if (call->has_bytes)
-        out = value_number(PUT(out, ",\"bytes\":"), call->bytes);
+        out = json_number(PUT(out, ",\"bytes\":"), call->bytes);
     for (unsigned i = 0; i < NCCL_NUMBERS; i++) {
         const char *text = i == NCCL_REDUCTION ? nccl_reduction_text(call->numbers[i]) : NULL;
         if (!(call->has & 1u << i))
@@ -78,8 +51,8 @@ static char *put_data(char *out, const struct range *range)
     struct nccl_call call;
     if (nccl_call_of(range, &call))
         return put_nccl(out, &call);
-    out = value_number(PUT(out, ",\"payload schema\":"), range->schema);
-    out = value_number(PUT(out, ",\"payload bytes\":"), range->data_bytes);
+    out = json_number(PUT(out, ",\"payload schema\":"), range->schema);
+    out = json_number(PUT(out, ",\"payload bytes\":"), range->data_bytes);
     out = PUT(out, ",\"payload words\":[");
     for (unsigned i = 0; i < RANGE_DATA_WORDS && 8ull * i < range->data_bytes; i++) {
         out = json_hex(i ? PUT(out, ",\"") : PUT(out, "\""), range->data[i]);
@@ -96,21 +69,21 @@ static char *put_attributes(struct trace_writer *w, char *out, const struct rang
         text = range->domain_text;
         out = PUT(out, ",\"domain\":");
         out =
-            text ? chrome_put(out, text->json, text->json_bytes) : value_number(out, range->domain);
+            text ? chrome_put(out, text->json, text->json_bytes) : json_number(out, range->domain);
     }
     if (range->category) {
         out = PUT(out, ",\"category\":");
         text = ranges_label(&w->walk->ranges, range->process, LABEL_OF_CATEGORY, range->domain,
                             range->category);
         out = text ? chrome_put(out, text->json, text->json_bytes)
-                   : value_number(out, range->category);
+                   : json_number(out, range->category);
     }
     if (range->color) {
         out = json_hex(PUT(out, ",\"color\":\""), range->color);
         *out++ = '"';
     }
     if (range->payload_type)
-        out = put_payload(PUT(out, ",\"payload\":"), range);
+        out = payload_json(range->payload_type, range->payload, PUT(out, ",\"payload\":"));
     if (range->schema)
         out = put_data(out, range);
     return out;

@@ -11,6 +11,7 @@
 #include "base/array.h"
 #include "base/json_text.h"
 #include "error.h"
+#include "record/argument_text.h"
 #include "record/gpu_record.h"
 #include "trace/chrome.h"
 
@@ -30,7 +31,7 @@ struct piece {
 
 struct function_pieces {
     struct piece head;                    /* up to the pid */
-    struct piece labels[RECORD_ARGS_MAX]; /* "label": and the string's opening quote, if any */
+    struct piece labels[RECORD_ARGS_MAX]; /* ,"label": */
     struct piece tail;                    /* "cbid" and "symbol", each where there is one */
     uint8_t kinds[RECORD_ARGS_MAX];       /* enum arg_kind of each argument, described or not */
     bool launches;                        /* work of a device */
@@ -130,13 +131,6 @@ static bool piece_make(struct piece *p, const char *before, const char *text, co
     return true;
 }
 
-/* Is an argument of this kind written as a hexadecimal string? */
-static bool is_hex(unsigned kind)
-{
-    return kind == ARG_ADDRESS || kind == ARG_HANDLE || kind == ARG_STREAM || kind == ARG_EVENT ||
-           kind == ARG_FLAGS;
-}
-
 static struct function_pieces *pieces_make(const struct function *f)
 {
     struct function_pieces *made = calloc(1, sizeof *made);
@@ -168,7 +162,7 @@ static struct function_pieces *pieces_make(const struct function *f)
         made->kinds[i] = known ? f->args[i].kind : ARG_HANDLE;
         if (made->kinds[i] == ARG_KERNEL && ++kernels > CALL_KERNELS_MAX)
             made->kinds[i] = ARG_HANDLE;
-        ok = piece_make(&made->labels[i], ",", label, is_hex(made->kinds[i]) ? ":\"" : ":");
+        ok = piece_make(&made->labels[i], ",", label, ":");
         made->bytes_max += ARG_FIXED_BYTES + made->labels[i].length;
         if (made->kinds[i] == ARG_KERNEL)
             made->bytes_max += (uint32_t)json_escape_bytes_max(KERNEL_NAME_BYTES_MAX);
@@ -195,10 +189,8 @@ static struct function_pieces *pieces_of(struct trace_writer *w, const struct fu
 static char *put_kernel(struct trace_writer *w, char *out, const struct slice *s, uint64_t handle)
 {
     const struct kernel_name *name = walk_handle(s, handle);
-    if (name)
-        return json_copy(out, name->json, name->json_bytes);
-    *out++ = '"';
-    return value_handle(&w->values, out, handle);
+    return name ? json_copy(out, name->json, name->json_bytes)
+                : chrome_put_value(w, out, ARG_HANDLE, handle);
 }
 
 static inline char *put_arg(struct trace_writer *w, char *out, const struct slice *s, unsigned kind,
@@ -206,16 +198,13 @@ static inline char *put_arg(struct trace_writer *w, char *out, const struct slic
 {
     switch (kind) {
     case ARG_KERNEL: return put_kernel(w, out, s, value);
-    case ARG_DIM3: return value_dim3(&w->values, out, value);
-    case ARG_KIND: return value_copy_kind(out, value);
-    case ARG_DEVICE: return value_signed(out, value);
-    case ARG_BYTES:
-    case ARG_COUNT: return value_number(out, value);
+    case ARG_DIM3: return chrome_put_value(w, out, kind, value);
+    case ARG_KIND:
     case ARG_ADDRESS:
-        out = json_hex(out, value);
-        *out++ = '"';
-        return out;
-    default: return value_handle(&w->values, out, value);
+    case ARG_DEVICE: return argument_json(kind, value, out);
+    case ARG_BYTES:
+    case ARG_COUNT: return json_number(out, value);
+    default: return chrome_put_value(w, out, ARG_HANDLE, value);
     }
 }
 
