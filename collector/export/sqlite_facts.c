@@ -28,68 +28,44 @@ struct enumerator {
     const char *label;
 };
 
-#define COPY(id, name, label)                                                                      \
-    {                                                                                              \
-        SQL_COPY_KINDS, id, "CUDA_MEMCPY_KIND_" name, label                                        \
-    }
-#define MEMORY(id, name, label)                                                                    \
-    {                                                                                              \
-        SQL_MEMORY_KINDS, id, "CUDA_MEMOPR_MEMORY_KIND_" name, label                               \
-    }
-#define SYNC(id, name, label)                                                                      \
-    {                                                                                              \
-        SQL_SYNC_KINDS, id, "CUPTI_ACTIVITY_SYNCHRONIZATION_TYPE_" name, label                     \
-    }
-#define CHANGE(id, name, label)                                                                    \
-    {                                                                                              \
-        SQL_OPERATIONS, id, "CUDA_DEV_MEM_EVENT_OPR_" name, label                                  \
-    }
-#define TYPE(id, name)                                                                             \
-    {                                                                                              \
-        SQL_EVENT_TYPES, id, name, name                                                            \
-    }
-#define CLASS(id, name, label)                                                                     \
-    {                                                                                              \
-        SQL_EVENT_CLASSES, id, "TRACE_PROCESS_EVENT_CUDA_" name, label                             \
-    }
-
 static const struct enumerator enumerators[] = {
-    COPY(0, "UNKNOWN", "Unknown"),
-    COPY(1, "HTOD", "Host-to-Device"),
-    COPY(2, "DTOH", "Device-to-Host"),
-    COPY(3, "HTOA", "Host-to-Array"),
-    COPY(4, "ATOH", "Array-to-Host"),
-    COPY(5, "ATOA", "Array-to-Array"),
-    COPY(6, "ATOD", "Array-to-Device"),
-    COPY(7, "DTOA", "Device-to-Array"),
-    COPY(8, "DTOD", "Device-to-Device"),
-    COPY(9, "HTOH", "Host-to-Host"),
-    COPY(10, "PTOP", "Peer-to-Peer"),
-    COPY(11, "UVM_HTOD", "Unified Host-to-Device"),
-    COPY(12, "UVM_DTOH", "Unified Device-to-Host"),
-    COPY(13, "UVM_DTOD", "Unified Device-to-Device"),
-    MEMORY(0, "PAGEABLE", "Pageable"),
-    MEMORY(1, "PINNED", "Pinned"),
-    MEMORY(2, "DEVICE", "Device"),
-    MEMORY(3, "ARRAY", "Array"),
-    MEMORY(4, "MANAGED", "Managed"),
-    MEMORY(5, "DEVICE_STATIC", "Device Static"),
-    MEMORY(6, "MANAGED_STATIC", "Managed Static"),
-    MEMORY(7, "UNKNOWN", "Unknown"),
-    CHANGE(0, "ALLOCATION", "Allocation"),
-    CHANGE(1, "DEALLOCATION", "Deallocation"),
-    SYNC(0, "UNKNOWN", "Unknown"),
-    SYNC(1, "EVENT_SYNCHRONIZE", "Event sync"),
-    SYNC(2, "STREAM_WAIT_EVENT", "Stream wait sync"),
-    SYNC(3, "STREAM_SYNCHRONIZE", "Stream sync"),
-    SYNC(4, "CONTEXT_SYNCHRONIZE", "Context sync"),
-    TYPE(NSYS_NVTX_CATEGORY, "NvtxCategory"),
-    TYPE(NSYS_NVTX_MARK, "NvtxMark"),
-    TYPE(NSYS_NVTX_PUSH_POP, "NvtxPushPopRange"),
-    TYPE(NSYS_NVTX_START_END, "NvtxStartEndRange"),
-    TYPE(NSYS_NVTX_DOMAIN, "NvtxDomainCreate"),
-    CLASS(NSYS_RUNTIME, "RUNTIME", "CUDA runtime"),
-    CLASS(NSYS_DRIVER, "DRIVER", "CUDA driver"),
+    {SQL_COPY_KINDS, 0, "CUDA_MEMCPY_KIND_UNKNOWN", "Unknown"},
+    {SQL_COPY_KINDS, 1, "CUDA_MEMCPY_KIND_HTOD", "Host-to-Device"},
+    {SQL_COPY_KINDS, 2, "CUDA_MEMCPY_KIND_DTOH", "Device-to-Host"},
+    {SQL_COPY_KINDS, 3, "CUDA_MEMCPY_KIND_HTOA", "Host-to-Array"},
+    {SQL_COPY_KINDS, 4, "CUDA_MEMCPY_KIND_ATOH", "Array-to-Host"},
+    {SQL_COPY_KINDS, 5, "CUDA_MEMCPY_KIND_ATOA", "Array-to-Array"},
+    {SQL_COPY_KINDS, 6, "CUDA_MEMCPY_KIND_ATOD", "Array-to-Device"},
+    {SQL_COPY_KINDS, 7, "CUDA_MEMCPY_KIND_DTOA", "Device-to-Array"},
+    {SQL_COPY_KINDS, 8, "CUDA_MEMCPY_KIND_DTOD", "Device-to-Device"},
+    {SQL_COPY_KINDS, 9, "CUDA_MEMCPY_KIND_HTOH", "Host-to-Host"},
+    {SQL_COPY_KINDS, 10, "CUDA_MEMCPY_KIND_PTOP", "Peer-to-Peer"},
+    {SQL_COPY_KINDS, 11, "CUDA_MEMCPY_KIND_UVM_HTOD", "Unified Host-to-Device"},
+    {SQL_COPY_KINDS, 12, "CUDA_MEMCPY_KIND_UVM_DTOH", "Unified Device-to-Host"},
+    {SQL_COPY_KINDS, 13, "CUDA_MEMCPY_KIND_UVM_DTOD", "Unified Device-to-Device"},
+    {SQL_MEMORY_KINDS, 0, "CUDA_MEMOPR_MEMORY_KIND_PAGEABLE", "Pageable"},
+    {SQL_MEMORY_KINDS, 1, "CUDA_MEMOPR_MEMORY_KIND_PINNED", "Pinned"},
+    {SQL_MEMORY_KINDS, 2, "CUDA_MEMOPR_MEMORY_KIND_DEVICE", "Device"},
+    {SQL_MEMORY_KINDS, 3, "CUDA_MEMOPR_MEMORY_KIND_ARRAY", "Array"},
+    {SQL_MEMORY_KINDS, 4, "CUDA_MEMOPR_MEMORY_KIND_MANAGED", "Managed"},
+    {SQL_MEMORY_KINDS, 5, "CUDA_MEMOPR_MEMORY_KIND_DEVICE_STATIC", "Device Static"},
+    {SQL_MEMORY_KINDS, 6, "CUDA_MEMOPR_MEMORY_KIND_MANAGED_STATIC", "Managed Static"},
+    {SQL_MEMORY_KINDS, 7, "CUDA_MEMOPR_MEMORY_KIND_UNKNOWN", "Unknown"},
+    {SQL_OPERATIONS, 0, "CUDA_DEV_MEM_EVENT_OPR_ALLOCATION", "Allocation"},
+    {SQL_OPERATIONS, 1, "CUDA_DEV_MEM_EVENT_OPR_DEALLOCATION", "Deallocation"},
+    {SQL_SYNC_KINDS, 0, "CUPTI_ACTIVITY_SYNCHRONIZATION_TYPE_UNKNOWN", "Unknown"},
+    {SQL_SYNC_KINDS, 1, "CUPTI_ACTIVITY_SYNCHRONIZATION_TYPE_EVENT_SYNCHRONIZE", "Event sync"},
+    {SQL_SYNC_KINDS, 2, "CUPTI_ACTIVITY_SYNCHRONIZATION_TYPE_STREAM_WAIT_EVENT",
+     "Stream wait sync"},
+    {SQL_SYNC_KINDS, 3, "CUPTI_ACTIVITY_SYNCHRONIZATION_TYPE_STREAM_SYNCHRONIZE", "Stream sync"},
+    {SQL_SYNC_KINDS, 4, "CUPTI_ACTIVITY_SYNCHRONIZATION_TYPE_CONTEXT_SYNCHRONIZE", "Context sync"},
+    {SQL_EVENT_TYPES, NSYS_NVTX_CATEGORY, "NvtxCategory", "NvtxCategory"},
+    {SQL_EVENT_TYPES, NSYS_NVTX_MARK, "NvtxMark", "NvtxMark"},
+    {SQL_EVENT_TYPES, NSYS_NVTX_PUSH_POP, "NvtxPushPopRange", "NvtxPushPopRange"},
+    {SQL_EVENT_TYPES, NSYS_NVTX_START_END, "NvtxStartEndRange", "NvtxStartEndRange"},
+    {SQL_EVENT_TYPES, NSYS_NVTX_DOMAIN, "NvtxDomainCreate", "NvtxDomainCreate"},
+    {SQL_EVENT_CLASSES, NSYS_RUNTIME, "TRACE_PROCESS_EVENT_CUDA_RUNTIME", "CUDA runtime"},
+    {SQL_EVENT_CLASSES, NSYS_DRIVER, "TRACE_PROCESS_EVENT_CUDA_DRIVER", "CUDA driver"},
 };
 
 static int put_enumerations(struct export_writer *w)

@@ -99,9 +99,6 @@ struct flame_picture {
 /* 0 or GPUPROF_NO_MEMORY. */
 int flame_draw(const struct flame_picture *p, struct output *out);
 
-/* Writes like printf, at most 1023 bytes. */
-__attribute__((format(printf, 2, 3))) void flame_put(struct output *out, const char *format, ...);
-
 extern const char flame_script[]; /* of the SVG (flame_script.c) */
 
 /* ---- flame_diff.c ---- */

@@ -304,10 +304,10 @@ static void put_legend(const void *context, unsigned y, struct output *out)
     (void)context;
     for (unsigned i = 0; i < sizeof fields / sizeof fields[0]; i++) {
         unsigned x = 10 + i * 110;
-        flame_put(out,
-                  "<rect x=\"%u\" y=\"%u\" width=\"110\" height=\"16\" fill=\"#%06x\" "
-                  "stroke=\"#bbb\"/><text x=\"%u\" y=\"%u\" text-anchor=\"middle\">%s</text>\n",
-                  x, y, colour_of(fields[i].change), x + 55, y + 12, fields[i].text);
+        output_print(out,
+                     "<rect x=\"%u\" y=\"%u\" width=\"110\" height=\"16\" fill=\"#%06x\" "
+                     "stroke=\"#bbb\"/><text x=\"%u\" y=\"%u\" text-anchor=\"middle\">%s</text>\n",
+                     x, y, colour_of(fields[i].change), x + 55, y + 12, fields[i].text);
     }
 }
 

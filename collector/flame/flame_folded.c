@@ -6,7 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/json_text.h"
 #include "error.h"
 #include "flame/flame.h"
 
@@ -16,13 +15,6 @@ static void put_label(struct output *out, const char *label)
     for (; *label; label++)
         *to++ = *label == ';' ? ':' : *label;
     output_advance(out, to);
-}
-
-static void put_number(struct output *out, uint64_t number)
-{
-    char *to = output_room(out, JSON_DECIMAL_MAX + 1);
-    *to++ = ' ';
-    output_advance(out, json_decimal(to, number));
 }
 
 void flame_put_stack(const struct call_tree *tree, uint32_t node, uint32_t *path,
@@ -37,7 +29,7 @@ void flame_put_stack(const struct call_tree *tree, uint32_t node, uint32_t *path
             output_write(out, ";", 1);
     }
     for (unsigned i = 0; i < number_count; i++)
-        put_number(out, numbers[i]);
+        output_print(out, " %llu", (unsigned long long)numbers[i]);
     output_write(out, "\n", 1);
 }
 

@@ -6,29 +6,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/json_text.h"
 #include "error.h"
 #include "flame/flame.h"
 
-#define STRING_BYTES_MAX 8192 /* of a path */
-#define SCHEMA           "https://www.speedscope.app/file-format-schema.json"
+#define SCHEMA "https://www.speedscope.app/file-format-schema.json"
 
 static void put_text(struct output *out, const char *text)
 {
     output_write(out, text, strlen(text));
-}
-
-static void put_string(struct output *out, const char *text)
-{
-    size_t length = strlen(text);
-    length = length < STRING_BYTES_MAX ? length : STRING_BYTES_MAX;
-    char *to = output_room(out, json_escape_bytes_max(STRING_BYTES_MAX));
-    output_advance(out, json_escape(to, text, length));
-}
-
-static void put_number(struct output *out, uint64_t number)
-{
-    output_advance(out, json_decimal(output_room(out, JSON_DECIMAL_MAX), number));
 }
 
 /* The frames that are used; places[number] is the index of each. */
@@ -43,14 +28,10 @@ static void put_frames(const struct flame *f, struct output *out, uint32_t *plac
             continue;
         put_text(out, count ? ",\n{\"name\":" : "\n{\"name\":");
         put_text(out, frame->json);
-        if (frame->file) {
-            put_text(out, ",\"file\":");
-            put_string(out, frame->file->raw);
-        }
-        if (frame->file && frame->name && frame->line) {
-            put_text(out, ",\"line\":");
-            put_number(out, frame->line);
-        }
+        if (frame->file)
+            output_json(out, ",\"file\":", frame->file->raw);
+        if (frame->file && frame->name && frame->line)
+            output_print(out, ",\"line\":%llu", (unsigned long long)frame->line);
         put_text(out, "}");
         places[number] = ++count;
     }
@@ -81,8 +62,7 @@ static void put_samples(const struct flame *f, struct output *out, uint32_t root
             continue;
         put_text(out, separator);
         for (uint32_t i = way_from(f, root, n, way); i > 0; i--) {
-            put_number(out, places[way[i - 1]] - 1);
-            put_text(out, i > 1 ? "," : "");
+            output_print(out, i > 1 ? "%u," : "%u", places[way[i - 1]] - 1);
         }
         put_text(out, "]");
         separator = ",\n[";
@@ -100,17 +80,15 @@ static void put_profile(const struct flame *f, struct output *out, uint32_t root
     put_text(out, flame_frame(f, root)->json);
     put_text(out, ",\"unit\":\"");
     put_text(out, units[f->weight]);
-    put_text(out, "\",\"startValue\":0,\"endValue\":");
-    put_number(out, f->nodes[root].total);
-    put_text(out, ",\"samples\":[");
+    output_print(out, "\",\"startValue\":0,\"endValue\":%llu,\"samples\":[",
+                 (unsigned long long)f->nodes[root].total);
     put_samples(f, out, root, places, way);
     put_text(out, "],\"weights\":[");
     const char *separator = "";
     for (uint32_t n = root; n; n = next_below(f, root, n)) {
         if (!f->nodes[n].own)
             continue;
-        put_text(out, separator);
-        put_number(out, f->nodes[n].own);
+        output_print(out, "%s%llu", separator, (unsigned long long)f->nodes[n].own);
         separator = ",";
     }
     put_text(out, "]}");
@@ -130,9 +108,10 @@ int flame_write_speedscope(const struct flame *f, struct output *out)
     }
     snprintf(text, sizeof text, "%s (%s)", flame_weight_text(f->weight),
              flame_note(f, &without, note));
-    put_text(out, "{\"$schema\":\"" SCHEMA "\",\n\"exporter\":\"gpuprof@" GPUPROF_RELEASE
-                  "\",\n\"name\":");
-    put_string(out, text);
+    output_json(out,
+                "{\"$schema\":\"" SCHEMA "\",\n\"exporter\":\"gpuprof@" GPUPROF_RELEASE
+                "\",\n\"name\":",
+                text);
     put_text(out, ",\n\"activeProfileIndex\":0,\n\"shared\":{\"frames\":[");
     put_frames(f, out, places);
     put_text(out, "]},\n\"profiles\":[");

@@ -5,7 +5,6 @@
  * wide as the window, a click zooms and names can be searched (flame_script.c). Colours depend on
  * the names alone.
  */
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -45,28 +44,17 @@ struct drawing {
     uint32_t deep;   /* left out */
 };
 
-static void put_escaped(struct output *out, const char *text)
+static void put_escaped(struct output *out, const char *text, size_t length)
 {
-    char *to = output_room(out, ELEMENT_ROOM);
-    output_advance(out, xml_escape(to, text, strnlen(text, SHOWN_LABEL_BYTES)));
-}
-
-void flame_put(struct output *out, const char *format, ...)
-{
-    char *to = output_room(out, 1024);
-    va_list list;
-    va_start(list, format);
-    int length = vsnprintf(to, 1024, format, list);
-    va_end(list);
-    output_advance(out, to + (length < 1024 ? length : 1023));
+    output_advance(out, xml_escape(output_room(out, ELEMENT_ROOM), text, length));
 }
 
 static void put_text_element(struct output *out, unsigned x, unsigned y, const char *id,
                              const char *text)
 {
-    flame_put(out, "<text x=\"%u\" y=\"%u\" id=\"%s\">", x, y, id);
-    put_escaped(out, text);
-    flame_put(out, "</text>\n");
+    output_print(out, "<text x=\"%u\" y=\"%u\" id=\"%s\">", x, y, id);
+    put_escaped(out, text, strnlen(text, SHOWN_LABEL_BYTES));
+    output_print(out, "</text>\n");
 }
 
 static uint32_t hash_of(const char *text)
@@ -124,21 +112,18 @@ static void put_frame(struct drawing *d, double left, double width, uint32_t dep
 {
     double x = MARGIN + left * (WIDTH - 2 * MARGIN);
     unsigned y = d->head + (d->rows - 1 - depth) * ROW;
-    flame_put(d->out, "<g class=\"f\" data-x=\"%.7f\" data-w=\"%.7f\" data-d=\"%u\"><title>", left,
-              width / (WIDTH - 2 * MARGIN), depth);
-    char *to = output_room(d->out, ELEMENT_ROOM);
+    output_print(d->out, "<g class=\"f\" data-x=\"%.7f\" data-w=\"%.7f\" data-d=\"%u\"><title>",
+                 left, width / (WIDTH - 2 * MARGIN), depth);
     size_t length = strlen(label);
-    output_advance(d->out, xml_escape(to, label, length));
-    flame_put(d->out, ": %s</title><rect x=\"%.2f\" y=\"%u\" width=\"%.2f\" height=\"%d\" ",
-              description, x, y, width, ROW - 1);
-    flame_put(d->out, "fill=\"#%06x\"/><text x=\"%.2f\" y=\"%u\">", colour, x + 3, y + 12);
+    put_escaped(d->out, label, length);
+    output_print(d->out, ": %s</title><rect x=\"%.2f\" y=\"%u\" width=\"%.2f\" height=\"%d\" ",
+                 description, x, y, width, ROW - 1);
+    output_print(d->out, "fill=\"#%06x\"/><text x=\"%.2f\" y=\"%u\">", colour, x + 3, y + 12);
     size_t shown = fitting(label, width);
     if (shown < length)
         shown = fitting(label, width - 2 * CHARACTER);
-    to = output_room(d->out, ELEMENT_ROOM);
-    to = xml_escape(to, label, shown);
-    output_advance(d->out, shown && shown < length ? stpcpy(to, "..") : to);
-    flame_put(d->out, "</text></g>\n");
+    put_escaped(d->out, label, shown);
+    output_print(d->out, "%s</text></g>\n", shown && shown < length ? ".." : "");
 }
 
 static double width_of(const struct drawing *d, uint64_t total)
@@ -239,26 +224,26 @@ static void put_head(struct drawing *d)
 {
     char line[FLAME_TITLE_BYTES];
     unsigned height = d->head + d->rows * ROW + FOOT;
-    flame_put(
+    output_print(
         d->out,
         "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<svg xmlns=\"http://www.w3.org/2000/svg\" "
         "width=\"100%%\" height=\"%u\" viewBox=\"0 0 %d %u\" "
         "preserveAspectRatio=\"xMinYMin\">\n<title>",
         height, WIDTH, height);
-    put_escaped(d->out, d->picture->title);
-    flame_put(d->out, "</title>\n");
-    flame_put(d->out,
-              "<style>text{font:12px monospace;fill:#111}#title{font-weight:bold}"
-              ".f rect{stroke:#fff;stroke-width:.5}.f:hover rect{stroke:#000}.f{cursor:pointer}"
-              ".f text{pointer-events:none}.around rect{opacity:.5}.away{display:none}"
-              ".found rect{fill:#e040d0}#search,#reset{cursor:pointer;text-decoration:underline}"
-              "#reset.off{display:none}@media print{#search,#reset{display:none}}%s</style>\n"
-              "<rect width=\"100%%\" height=\"100%%\" fill=\"#fff\"/>\n",
-              d->picture->style ? d->picture->style : "");
+    put_escaped(d->out, d->picture->title, strlen(d->picture->title));
+    output_print(d->out, "</title>\n");
+    output_print(d->out,
+                 "<style>text{font:12px monospace;fill:#111}#title{font-weight:bold}"
+                 ".f rect{stroke:#fff;stroke-width:.5}.f:hover rect{stroke:#000}.f{cursor:pointer}"
+                 ".f text{pointer-events:none}.around rect{opacity:.5}.away{display:none}"
+                 ".found rect{fill:#e040d0}#search,#reset{cursor:pointer;text-decoration:underline}"
+                 "#reset.off{display:none}@media print{#search,#reset{display:none}}%s</style>\n"
+                 "<rect width=\"100%%\" height=\"100%%\" fill=\"#fff\"/>\n",
+                 d->picture->style ? d->picture->style : "");
     put_text_element(d->out, MARGIN, 16, "title", d->picture->title);
     put_text_element(d->out, MARGIN, 32, "note", d->picture->note);
     put_text_element(d->out, MARGIN, 48, "details", details(d, line, sizeof line));
-    flame_put(
+    output_print(
         d->out,
         "<text x=\"%d\" y=\"16\" id=\"search\" text-anchor=\"end\">search</text>\n"
         "<text x=\"%d\" y=\"32\" id=\"reset\" class=\"off\" text-anchor=\"end\">zoom out</text>\n"
@@ -284,9 +269,9 @@ int flame_draw(const struct flame_picture *p, struct output *out)
         place(&d);
         put_head(&d);
         draw(&d);
-        flame_put(out, "<script><![CDATA[\n");
+        output_print(out, "<script><![CDATA[\n");
         output_write(out, flame_script, strlen(flame_script));
-        flame_put(out, "]]></script>\n</svg>\n");
+        output_print(out, "]]></script>\n</svg>\n");
     }
     free(d.left);
     free(d.filled);

@@ -422,12 +422,11 @@ static char *put_values(char *out, const struct counted *c, enum counter which, 
 static void put_counter(struct trace_writer *w, const struct counted *c, enum counter which,
                         uint64_t at_ns, const char *values)
 {
-    char *out = output_room(w->out, CHROME_EVENT_BYTES);
-    out += sprintf(out, ",\n{\"ph\":\"C\",\"name\":\"%s\",\"pid\":%u,\"tid\":%u,\"ts\":",
-                   infos[which].name, c->pid, c->pid);
-    out = json_microseconds(out, at_ns);
-    out += sprintf(out, ",\"args\":{%s}}", values);
-    output_advance(w->out, out);
+    output_print(w->out,
+                 ",\n{\"ph\":\"C\",\"name\":\"%s\",\"pid\":%u,\"tid\":%u,\"ts\":%llu.%03llu,"
+                 "\"args\":{%s}}",
+                 infos[which].name, c->pid, c->pid, (unsigned long long)(at_ns / 1000),
+                 (unsigned long long)(at_ns % 1000), values);
 }
 
 /* Where it changes, and at the end: viewers draw up to the last one. */

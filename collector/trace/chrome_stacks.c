@@ -65,20 +65,14 @@ static void put_frame(struct trace_writer *w, uint32_t node, const char *separat
     const struct kernel_name *category =
         frame->kind == SHOWN_PYTHON || !frame->module ? frame->file : frame->module;
     uint32_t parent = call_tree_node(w->scope.tree, node)->parent;
-    char text[64];
-    int length = snprintf(text, sizeof text, "%s\n\"%u\":{\"category\":", separator,
-                          w->frame_numbers[node - 1]);
-    output_write(w->out, text, (size_t)length);
-    if (category)
-        output_write(w->out, category->json, category->json_bytes);
-    else
-        output_write(w->out, "\"\"", 2);
+    output_print(w->out, "%s\n\"%u\":{\"category\":", separator, w->frame_numbers[node - 1]);
+    output_write(w->out, category ? category->json : "\"\"", category ? category->json_bytes : 2);
     output_write(w->out, ",\"name\":", 8);
     output_write(w->out, frame->json, frame->json_bytes);
-    length = parent
-                 ? snprintf(text, sizeof text, ",\"parent\":\"%u\"}", w->frame_numbers[parent - 1])
-                 : snprintf(text, sizeof text, "}");
-    output_write(w->out, text, (size_t)length);
+    if (parent)
+        output_print(w->out, ",\"parent\":\"%u\"}", w->frame_numbers[parent - 1]);
+    else
+        output_write(w->out, "}", 1);
 }
 
 void chrome_stack_frames(struct trace_writer *w)

@@ -4,7 +4,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/json_text.h"
 #include "error.h"
 #include "output/verb_output.h"
 #include "output/zip_writer.h"
@@ -20,23 +19,18 @@
 static int write_manifest(struct merge *m, struct zip_writer *zip, const struct rank_file *files)
 {
     struct output member;
-    static const char head[] = "{\"perfetto_manifest\":{\"version\":1,\"files\":[";
     int error = zip_writer_begin(zip, MANIFEST_NAME, &member);
     if (error < 0)
         return error;
-    output_write(&member, head, sizeof head - 1);
+    output_print(&member, "{\"perfetto_manifest\":{\"version\":1,\"files\":[");
     for (uint32_t i = 0; i < m->rec.count; i++) {
         const struct rank_file *f = &files[i];
         char machine[RANK_FILE_BYTES + STREAM_HOST_BYTES_MAX + 8];
-        char *text = output_room(&member, 8192);
-        int length = snprintf(machine, sizeof machine, "%.*s (%s)", (int)f->stem, f->name,
-                              f->process->header.host);
-        text += sprintf(text, "%s\n{\"path\":", i ? "," : "");
-        text = json_escape(text, f->name, strlen(f->name));
-        text += sprintf(text, ",\"machine\":{\"name\":");
-        text = json_escape(text, machine, (size_t)length);
-        text += sprintf(text, "}}");
-        output_advance(&member, text);
+        snprintf(machine, sizeof machine, "%.*s (%s)", (int)f->stem, f->name,
+                 f->process->header.host);
+        output_json(&member, i ? ",\n{\"path\":" : "\n{\"path\":", f->name);
+        output_json(&member, ",\"machine\":{\"name\":", machine);
+        output_print(&member, "}}");
     }
     output_write(&member, "\n]}}\n", 5);
     return zip_writer_end(zip, &member);
