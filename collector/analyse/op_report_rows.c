@@ -136,25 +136,29 @@ static int group_labels(struct op_report *o)
     return grouped < 0 ? (int)grouped : 0;
 }
 
-/* What the table calls it, and a module's class. */
-static int name_row(struct op_report *o, struct op_row *row, const struct kernel_name **more)
+/* What the table calls it, and a module's class; around others a hook has its whole name. */
+static int name_row(struct op_report *o, struct op_row *row, const struct kernel_name **name,
+                    const struct kernel_name **more)
 {
     struct kernel_names *names = &o->sums[row->table].texts;
     char number[64];
     const char *text = row->is_others ? "(others)" : row->text ? row->text->raw : number;
-    const char *path = row->table == OP_MODULES && text != number ? strchr(text, ' ') : NULL;
+    const char *path = row->table == OP_MODULES && row->text ? strchr(text, ' ') : NULL;
     int error = 0;
-    if (row->text && !row->is_others && row->table <= OP_LABELS)
+    *name = row->text;
+    if (row->text && row->table <= OP_LABELS)
         return 0;
     snprintf(number, sizeof number, row->table == OP_MODULES ? "(not named)" : "operator %" PRIu64,
              row->name);
-    if (row->table == OP_HOOKS && !row->is_others)
+    if (row->text && row->table == OP_HOOKS)
         text = op_hook_name(row->text);
     if (path)
         error = kernel_name_intern(names, (const uint8_t *)text, (size_t)(path - text), more);
     text = path ? path + 1 : text;
-    return error < 0 ? error
-                     : kernel_name_intern(names, (const uint8_t *)text, strlen(text), &row->text);
+    if (error == 0)
+        error = kernel_name_intern(names, (const uint8_t *)text, strlen(text), name);
+    row->text = row->text ? row->text : *name;
+    return error;
 }
 
 /* What is around a row is told by names alone: the first row of one stands for a label, too, that
@@ -178,18 +182,18 @@ static int join_rows(struct op_report *o)
     for (uint32_t i = 0; i < o->count; i++) {
         struct op_row *row = &o->rows[i];
         uint64_t *values = row->values;
-        const struct kernel_name *more = row->range;
+        const struct kernel_name *name, *more = row->range;
         int error = find_dims(o, row, &more);
-        error = error < 0 ? error : name_row(o, row, &more);
+        error = error < 0 ? error : name_row(o, row, &name, &more);
         if (error == 0 && o->by == BY_STACK)
             error = find_outer(o, i);
         if (error < 0)
             return error;
         values[OP_SEEN] = values[OP_CALLS] || values[OP_GPU];
         values[OP_GPU_BOTH] = values[OP_GPU] + values[OP_BACKWARD_GPU];
-        error = sums_row_add(
-            &o->sums[row->table],
-            (struct key){sums_name_key(row->text), sums_name_key(more), row->parent}, values);
+        error = sums_row_add(&o->sums[row->table],
+                             (struct key){sums_name_key(name), sums_name_key(more), row->parent},
+                             values);
         if (error < 0)
             return error;
     }

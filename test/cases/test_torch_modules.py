@@ -285,6 +285,8 @@ def test_table_of_hooks(run_verb, tmp_path):
     run_verb("report", "--partial", "-o", part, folder)
     whole = json.loads(run_verb("report", "--format=json", "--combine", part).stdout)
     assert whole["hooks"] == report["hooks"]
+    stacks = json.loads(run_verb("report", "--format=json", "--by=stack", folder).stdout)["ops"]
+    assert ["mine", "[pl][profile]run_training_batch"] in [row.get("stack") for row in stacks]
 
 
 def test_no_hooks(run_verb, tmp_path):
