@@ -43,14 +43,9 @@ static int take(void *context, const struct slice *s)
         e->beyond++;
         return 0;
     }
-    struct energy_window *windows =
-        array_room(e->windows, e->window_count, &e->window_capacity, sizeof *windows, 64);
-    if (!windows)
-        return GPUPROF_NO_MEMORY;
-    e->windows = windows;
-    windows[e->window_count++] = (struct energy_window){
-        begin_ns, end_ns, is_label ? s->op->process : s->range->process, text};
-    return 0;
+    struct energy_window window = {begin_ns, end_ns, is_label ? s->op->process : s->range->process,
+                                   text};
+    return ARRAY_PUSH(e->windows, e->window_count, &window);
 }
 
 struct consumer energy_report_consumer(struct energy_report *e)
@@ -62,16 +57,6 @@ struct consumer energy_report_consumer(struct energy_report *e)
 }
 
 /* ---- rows ------------------------------------------------------------------------------------ */
-
-static int add_row(struct energy_report *e, const struct energy_row *row)
-{
-    struct energy_row *rows = array_room(e->rows, e->count, &e->capacity, sizeof *rows, 16);
-    if (!rows)
-        return GPUPROF_NO_MEMORY;
-    e->rows = rows;
-    rows[e->count++] = *row;
-    return 0;
-}
 
 /* All devices of a process, each for as long as it was read. */
 static int add_run(struct energy_report *e, const struct process *p)
@@ -90,7 +75,7 @@ static int add_run(struct energy_report *e, const struct process *p)
         row.error_mj += energy.error;
     }
     row.known = curve_told((struct curve_growth){CURVE_KNOWN, row.mj, row.error_mj}).known;
-    return row.count ? add_row(e, &row) : 0;
+    return row.count ? ARRAY_PUSH(e->rows, e->count, &row) : 0;
 }
 
 /* From the first whole step to the last one that are between readings. What is between steps is
@@ -126,18 +111,15 @@ static int add_steps(struct energy_report *e, const struct process *p, const str
     row.error_mj = energy.error;
     row.known = energy.known;
     bool has_gaps = (double)(row.ns - in_steps_ns) > GAPS_MAX * (double)row.ns;
-    return has_gaps ? 0 : add_row(e, &row);
+    return has_gaps ? 0 : ARRAY_PUSH(e->rows, e->count, &row);
 }
 
 static int compare_windows(const void *left, const void *right)
 {
     const struct energy_window *a = left, *b = right;
     int order = a->text == b->text ? 0 : strcmp(a->text->shown, b->text->shown);
-    if (order)
-        return order;
-    if (a->text != b->text)
-        return a->text < b->text ? -1 : 1;
-    return a->begin_ns < b->begin_ns ? -1 : a->begin_ns > b->begin_ns;
+    order = order ? order : ORDER(a->text, b->text);
+    return order ? order : ORDER(a->begin_ns, b->begin_ns);
 }
 
 /* Without any that has a figure, it is why the last one has none, if none was too short. */
@@ -174,7 +156,7 @@ static int add_ranges(struct energy_report *e)
         for (; i < e->window_count && e->windows[i].text == row.text; i++)
             add_window(e, &row, &e->windows[i]);
         row.ns = row.count ? row.ns : row.left_out_ns;
-        error = add_row(e, &row);
+        error = ARRAY_PUSH(e->rows, e->count, &row);
     }
     return error;
 }
@@ -182,11 +164,13 @@ static int add_ranges(struct energy_report *e)
 static int compare_rows(const void *left, const void *right)
 {
     const struct energy_row *a = left, *b = right;
-    if (a->kind != b->kind)
-        return a->kind < b->kind ? -1 : 1;
-    if (a->kind == ENERGY_OF_RANGE)
-        return a->mj > b->mj ? -1 : a->mj < b->mj ? 1 : strcmp(a->text->shown, b->text->shown);
-    return a->process->index < b->process->index ? -1 : a->process->index > b->process->index;
+    int order = ORDER(a->kind, b->kind);
+    if (order)
+        return order;
+    if (a->kind != ENERGY_OF_RANGE)
+        return ORDER(a->process->index, b->process->index);
+    order = ORDER(b->mj, a->mj);
+    return order ? order : strcmp(a->text->shown, b->text->shown);
 }
 
 int energy_report_make(struct energy_report *e, const struct steps *steps)

@@ -50,11 +50,9 @@ struct energy_report {
     bool has_ranges;
     struct energy_window *windows; /* owned */
     uint32_t window_count;
-    uint32_t window_capacity;
     uint64_t beyond;         /* ranges for which there was no room */
     struct energy_row *rows; /* owned */
     uint32_t count;
-    uint32_t capacity;
 };
 
 /* `devices` must stay. With `has_ranges` that of ranges is told, too. */

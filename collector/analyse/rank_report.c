@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "error.h"
 #include "rank.h"
 #include "read/process_title.h"
@@ -12,11 +13,9 @@ static int compare(const void *left, const void *right)
 {
     const struct process *a = ((const struct rank_row *)left)->process;
     const struct process *b = ((const struct rank_row *)right)->process;
-    if (a->job != b->job)
-        return a->job < b->job ? -1 : 1;
-    if (a->rank != b->rank)
-        return a->rank < b->rank ? -1 : 1;
-    return a->index < b->index ? -1 : a->index > b->index;
+    int order = ORDER(a->job, b->job);
+    order = order ? order : ORDER(a->rank, b->rank);
+    return order ? order : ORDER(a->index, b->index);
 }
 
 static void add_device(struct rank_row *row, const struct idle_device *device)

@@ -97,13 +97,10 @@ static uint32_t file_of(struct source_report *r, struct placing *p, const struct
     if (match == SOURCE_ONE)
         place = (uint32_t)key_map_get(&p->of_tree, (struct key){index, 0, 0});
     if (!place) {
-        struct source_file *files =
-            array_room(r->files, r->file_count, &r->file_capacity, sizeof *files, 16);
-        if (!files)
+        if (ARRAY_PUSH(r->files, r->file_count,
+                       (&(struct source_file){.recorded = name, .index = index})) < 0)
             return 0;
-        r->files = files;
-        files[r->file_count] = (struct source_file){.recorded = name, .index = index};
-        place = ++r->file_count;
+        place = r->file_count;
         if (key_map_set(&p->of_tree, (struct key){index, 0, 0}, place) < 0)
             return 0;
     }
@@ -120,14 +117,11 @@ static int place_frame(struct source_report *r, struct placing *p, const struct 
     struct key key = {file, f->line, 0};
     if (!file || (*place = (uint32_t)key_map_get(&p->lines, key)))
         return file ? 0 : GPUPROF_NO_MEMORY;
-    struct source_line_cost *lines =
-        array_room(r->lines, r->line_count, &r->line_capacity, sizeof *lines, 64);
-    if (!lines)
+    struct source_line_cost line = {
+        .file = file - 1, .line = (uint32_t)f->line, .function = f->name};
+    if (ARRAY_PUSH(r->lines, r->line_count, &line) < 0)
         return GPUPROF_NO_MEMORY;
-    r->lines = lines;
-    lines[r->line_count] =
-        (struct source_line_cost){.file = file - 1, .line = (uint32_t)f->line, .function = f->name};
-    *place = ++r->line_count;
+    *place = r->line_count;
     return key_map_set(&p->lines, key, *place) < 0 ? GPUPROF_NO_MEMORY : 0;
 }
 
@@ -175,19 +169,16 @@ static int compare_files(const void *left, const void *right, void *files)
 {
     const struct source_file *a = (const struct source_file *)files + *(const uint32_t *)left;
     const struct source_file *b = (const struct source_file *)files + *(const uint32_t *)right;
-    if (a->own.gpu_ns != b->own.gpu_ns)
-        return a->own.gpu_ns > b->own.gpu_ns ? -1 : 1;
-    if (a->own.host_ns != b->own.host_ns)
-        return a->own.host_ns > b->own.host_ns ? -1 : 1;
-    return a->index < b->index ? -1 : a->index > b->index;
+    int order = ORDER(b->own.gpu_ns, a->own.gpu_ns);
+    order = order ? order : ORDER(b->own.host_ns, a->own.host_ns);
+    return order ? order : ORDER(a->index, b->index);
 }
 
 static int compare_lines(const void *left, const void *right)
 {
     const struct source_line_cost *a = left, *b = right;
-    if (a->file != b->file)
-        return a->file < b->file ? -1 : 1;
-    return a->line < b->line ? -1 : a->line > b->line;
+    int order = ORDER(a->file, b->file);
+    return order ? order : ORDER(a->line, b->line);
 }
 
 /* Files by what they cost, lines by file and number. 0 or GPUPROF_NO_MEMORY. */
@@ -222,17 +213,10 @@ static int sort_all(struct source_report *r)
     return 0;
 }
 
-static int add_row(struct source_report *r, enum source_row_kind kind, uint32_t file, uint32_t line,
-                   uint32_t cost)
+static int add_row(struct source_report *r, enum source_row_kind kind, uint32_t file, uint32_t line)
 {
-    struct source_row *rows =
-        array_room(r->rows, r->row_count, &r->row_capacity, sizeof *rows, 256);
-    if (!rows)
-        return GPUPROF_NO_MEMORY;
-    r->rows = rows;
-    rows[r->row_count++] =
-        (struct source_row){.kind = kind, .file = file, .line = line, .cost = cost};
-    return 0;
+    struct source_row row = {.kind = kind, .file = file, .line = line};
+    return ARRAY_PUSH(r->rows, r->row_count, &row);
 }
 
 /* Marks the lines of the file that are shown because line `hit` is; a function's once. */
@@ -252,16 +236,16 @@ static int add_rows(struct source_report *r, uint32_t number, struct source_func
     const struct source_file *file = &r->files[number];
     uint32_t lines = file->text.line_count, last = 0, at = file->first;
     uint8_t *shown = calloc(lines + 1u, sizeof *shown);
-    int error = shown ? add_row(r, SOURCE_HEAD, number, 0, 0) : GPUPROF_NO_MEMORY;
+    int error = shown ? add_row(r, SOURCE_HEAD, number, 0) : GPUPROF_NO_MEMORY;
     for (uint32_t i = at; shown && i < file->first + file->count && r->lines[i].line <= lines; i++)
         mark_around(f, r->lines[at = i].line, lines, shown);
     for (uint32_t n = 1; error == 0 && n <= lines; n++) {
         if (!shown[n])
             continue;
         if (n != last + 1)
-            error = add_row(r, SOURCE_GAP, number, 0, 0);
+            error = add_row(r, SOURCE_GAP, number, 0);
         if (error == 0)
-            error = add_row(r, SOURCE_LINE, number, n, 0);
+            error = add_row(r, SOURCE_LINE, number, n);
         last = n;
     }
     for (; error == 0 && at < file->first + file->count; at++) {
@@ -269,13 +253,13 @@ static int add_rows(struct source_report *r, uint32_t number, struct source_func
         if (hit <= lines)
             continue;
         if (hit != last + 1)
-            error = add_row(r, SOURCE_GAP, number, 0, 0);
+            error = add_row(r, SOURCE_GAP, number, 0);
         if (error == 0)
-            error = add_row(r, SOURCE_LINE, number, hit, 0);
+            error = add_row(r, SOURCE_LINE, number, hit);
         last = hit;
     }
     free(shown);
-    return error == 0 && last < lines ? add_row(r, SOURCE_GAP, number, 0, 0) : error;
+    return error == 0 && last < lines ? add_row(r, SOURCE_GAP, number, 0) : error;
 }
 
 static int show_file(struct source_report *r, uint32_t number, uint64_t begin_ns, size_t *room)

@@ -51,13 +51,10 @@ struct source_report {
     bool is_list; /* the text has only lines that cost something, for who wants another order */
     struct source_file *files; /* owned; the most expensive first */
     uint32_t file_count;
-    uint32_t file_capacity;
     struct source_line_cost *lines; /* owned; by file and line */
     uint32_t line_count;
-    uint32_t line_capacity;
     struct source_row *rows; /* owned: what is shown */
     uint32_t row_count;
-    uint32_t row_capacity;
     struct stack_cost elsewhere; /* of calls with a stack that has no line there */
 };
 

@@ -3,6 +3,7 @@
 
 #include <stdlib.h>
 
+#include "base/array.h"
 #include "error.h"
 #include "symbol/own_line.h"
 
@@ -29,30 +30,24 @@ void stack_report_release(struct stack_report *r)
 /* The most expensive first: on the host, or else on the device. */
 static int compare_costs(const struct stack_cost *a, const struct stack_cost *b)
 {
-    if (a->host_ns != b->host_ns)
-        return a->host_ns > b->host_ns ? -1 : 1;
-    if (a->gpu_ns != b->gpu_ns)
-        return a->gpu_ns > b->gpu_ns ? -1 : 1;
-    return a->calls > b->calls ? -1 : a->calls < b->calls;
+    int order = ORDER(b->host_ns, a->host_ns);
+    order = order ? order : ORDER(b->gpu_ns, a->gpu_ns);
+    return order ? order : ORDER(b->calls, a->calls);
 }
 
 static int compare_stacks(const void *left, const void *right)
 {
-    const struct sorted_stack *a = left;
-    const struct sorted_stack *b = right;
+    const struct sorted_stack *a = left, *b = right;
     int order = compare_costs(&a->cost, &b->cost);
-    return order ? order : a->node < b->node ? -1 : a->node > b->node;
+    return order ? order : ORDER(a->node, b->node);
 }
 
 static int compare_lines(const void *left, const void *right)
 {
-    const struct line_row *a = left;
-    const struct line_row *b = right;
+    const struct line_row *a = left, *b = right;
     int order = compare_costs(&a->own, &b->own);
-    if (!order)
-        order = compare_costs(&a->all, &b->all);
-    if (!order)
-        order = a->frame < b->frame ? -1 : a->frame > b->frame;
+    order = order ? order : compare_costs(&a->all, &b->all);
+    order = order ? order : ORDER(a->frame, b->frame);
     return order ? order : a->borrowed - b->borrowed;
 }
 

@@ -125,15 +125,11 @@ static int compared_in(const struct step_report *r, const struct process *p, uin
 
 static struct step_change *add_change(struct step_report *r, struct key key, const char *name)
 {
-    struct step_change *changes =
-        array_room(r->changes, r->change_count, &r->change_capacity, sizeof *changes, 64);
-    if (!changes)
+    struct step_change change = {.kind = (enum change_kind)key.a, .name = name};
+    if (ARRAY_PUSH(r->changes, r->change_count, &change) < 0 ||
+        key_map_set(&r->change_places, key, r->change_count) < 0)
         return NULL;
-    r->changes = changes;
-    changes[r->change_count] = (struct step_change){.kind = (enum change_kind)key.a, .name = name};
-    return key_map_set(&r->change_places, key, ++r->change_count) < 0
-               ? NULL
-               : &changes[r->change_count - 1];
+    return &r->changes[r->change_count - 1];
 }
 
 /* What has no name of its own, or comes when there are too many, is one. */
@@ -335,13 +331,10 @@ static uint64_t difference(const struct step_change *c)
 
 static int compare_changes(const void *left, const void *right)
 {
-    const struct step_change *a = left;
-    const struct step_change *b = right;
-    if (a->kind != b->kind)
-        return a->kind < b->kind ? -1 : 1;
-    if (difference(a) != difference(b))
-        return difference(a) > difference(b) ? -1 : 1;
-    return strcmp(a->name, b->name);
+    const struct step_change *a = left, *b = right;
+    int order = ORDER(a->kind, b->kind);
+    order = order ? order : ORDER(difference(b), difference(a));
+    return order ? order : strcmp(a->name, b->name);
 }
 
 const char *const step_part_names[STEP_PARTS] = {
@@ -402,9 +395,8 @@ static int compare_steps(const void *left, const void *right, void *list)
 {
     const struct step *a = (const struct step *)list + *(const uint32_t *)left;
     const struct step *b = (const struct step *)list + *(const uint32_t *)right;
-    if (step_ns(a) != step_ns(b))
-        return step_ns(a) > step_ns(b) ? -1 : 1;
-    return a < b ? -1 : 1;
+    int order = ORDER(step_ns(b), step_ns(a));
+    return order ? order : ORDER(a, b);
 }
 
 uint64_t step_report_quantile(const struct step_report *r, double fraction)

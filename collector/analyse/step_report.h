@@ -78,7 +78,6 @@ struct step_report {
     const struct step *compared[2]; /* the median one and the slowest; NULL: there are none */
     struct step_change *changes;    /* owned; by kind, what differs most first */
     uint32_t change_count;
-    uint32_t change_capacity;
     struct key_map change_places;
     struct step_wait *waits; /* owned, by place of the step; NULL: nobody waited for a rank */
 };

@@ -64,10 +64,9 @@ static struct idle_device *device_of(struct idle *d, const struct idle_process *
         return NULL;
     if (!place) {
         *error = GPUPROF_NO_MEMORY;
-        struct idle_device *devices =
-            array_room(d->devices, d->device_count, &d->device_capacity, sizeof *devices, 16);
-        if (!devices)
+        if (ARRAY_PUSH(d->devices, d->device_count, NULL) < 0)
             return NULL;
+        struct idle_device *made = &d->devices[d->device_count - 1];
         uint64_t number_before = is_piece(d) ? key_map_get(&d->before_of, key) : 0;
         const struct idle_before *before =
             number_before ? &d->befores[number_before - 1] : &(struct idle_before){0};
@@ -75,19 +74,18 @@ static struct idle_device *device_of(struct idle *d, const struct idle_process *
         if (is_piece(d))
             span = d->walk->filter->bounds(d->walk->filter->context, e->process);
         uint64_t begin_ns = earlier(later(before->until_ns, span.begin_ns), e->begin_ns);
-        d->devices = devices;
-        devices[d->device_count] = (struct idle_device){.process = e->process,
-                                                        .device = number,
-                                                        .ranked = ranked - 1,
-                                                        .begin_ns = cut(d, begin_ns),
-                                                        .to_ns = span.end_ns,
-                                                        .first_ns = e->begin_ns,
-                                                        .at_ns = begin_ns,
-                                                        .kernel_ns = before->kernel_ns,
-                                                        .before = before->last,
-                                                        .launcher = before->launcher};
-        devices[d->device_count].until_ns[IDLE_OTHER] = before->until_ns;
-        if (key_map_set(&d->device_of, key, place = ++d->device_count) < 0)
+        *made = (struct idle_device){.process = e->process,
+                                     .device = number,
+                                     .ranked = ranked - 1,
+                                     .begin_ns = cut(d, begin_ns),
+                                     .to_ns = span.end_ns,
+                                     .first_ns = e->begin_ns,
+                                     .at_ns = begin_ns,
+                                     .kernel_ns = before->kernel_ns,
+                                     .before = before->last,
+                                     .launcher = before->launcher};
+        made->until_ns[IDLE_OTHER] = before->until_ns;
+        if (key_map_set(&d->device_of, key, place = d->device_count) < 0)
             return NULL;
         d->ranked[ranked - 1].place = d->device_count - 1;
         *error = 0;

@@ -154,7 +154,6 @@ struct idle {
     uint64_t marks_made;         /* of these so many are in `early` of their processes */
     struct idle_device *devices; /* owned */
     uint32_t device_count;
-    uint32_t device_capacity;
     struct idle_rows rows;
     struct place_lines lines;  /* of its places, and of who adds to them before idle_name */
     struct idle_total *totals; /* owned; the largest first, once named */

@@ -69,12 +69,10 @@ static int put(struct report *r, struct part *p)
 
 static int add(struct combination *c, struct part *p)
 {
-    for (struct called_part row = {0}; part_get_row(p, fields, &row);) {
-        if (!ARRAY_ROOM(c->called, c->called_count, c->called_capacity, 64))
-            return GPUPROF_NO_MEMORY;
-        c->called[c->called_count++] = row;
-    }
-    return 0;
+    int error = 0;
+    for (struct called_part row = {0}; error == 0 && part_get_row(p, fields, &row);)
+        error = ARRAY_PUSH(c->called, c->called_count, &row);
+    return error;
 }
 
 static int compare(const void *left, const void *right)

@@ -99,7 +99,6 @@ static int add_devices(struct combination *c, struct part *p)
 {
     struct idle *d = c->report.idle;
     struct carried_device row = {0};
-    uint32_t capacity = 0;
     int error = 0;
     for (; error == 0 && part_get_row(p, device_fields, &row); row = (struct carried_device){0}) {
         const struct idle_device *device = &row.device;
@@ -108,11 +107,9 @@ static int add_devices(struct combination *c, struct part *p)
                          device->causes[IDLE_START_UP] > device->idle_ns;
         if (p->has_failed)
             return 0;
-        if (!ARRAY_ROOM(p->devices, p->device_count, capacity, 16) ||
-            !ARRAY_ROOM(d->devices, d->device_count, d->device_capacity, 16))
+        if (ARRAY_PUSH(p->devices, p->device_count, NULL) < 0 ||
+            ARRAY_PUSH(d->devices, d->device_count, device) < 0)
             return GPUPROF_NO_MEMORY;
-        p->devices[p->device_count++] = UINT32_MAX;
-        d->devices[d->device_count++] = *device;
         row.known.process = device->process->index;
         row.known.limits.device = device->device;
         if (row.known.name[0] || row.known.uuid_high || row.known.uuid_low)
@@ -212,12 +209,11 @@ static int put(struct report *r, struct part *p)
 int part_tell_place(struct combination *c, const struct idle_told *what, uint32_t tid,
                     struct idle_place *place)
 {
-    struct told_place *told = ARRAY_ROOM(c->places, c->place_count, c->place_capacity, 64)
-                                  ? calloc(1, sizeof *told)
-                                  : NULL;
-    if (!told)
+    struct told_place *told = calloc(1, sizeof *told);
+    if (!told || ARRAY_PUSH(c->places, c->place_count, &told) < 0) {
+        free(told);
         return GPUPROF_NO_MEMORY;
-    c->places[c->place_count++] = told;
+    }
     told->thread.tid = tid;
     told->told = *what;
     told->told.thread = tid ? &told->thread : NULL;
@@ -240,21 +236,17 @@ static int add_kind(struct combination *c, const char *text, uint32_t *number)
 static int add_places(struct part *p, struct arrivals *to, struct rank_numbers *n)
 {
     struct arrival_place row = {0};
-    uint32_t capacity = 0;
-    n->places = calloc(++capacity, sizeof *n->places);
-    int error = n->places ? 0 : GPUPROF_NO_MEMORY;
-    for (n->place_count = 1; error == 0 && part_get_row(p, place_fields, &row);
-         row = (struct arrival_place){0}) {
-        if (!ARRAY_ROOM(n->places, n->place_count, capacity, 64))
-            return GPUPROF_NO_MEMORY;
-        uint32_t *number = &n->places[n->place_count++];
+    int error = ARRAY_PUSH(n->places, n->place_count, NULL);
+    for (; error == 0 && part_get_row(p, place_fields, &row); row = (struct arrival_place){0}) {
         const char *text = row.text;
+        uint32_t number = 0;
         row.text = NULL;
         row.place = idle_text(text);
-        error = arrivals_place(to, &row, number);
-        struct arrival_place *made = error == 0 && *number ? &to->places[*number - 1] : NULL;
+        error = arrivals_place(to, &row, &number);
+        struct arrival_place *made = number ? &to->places[number - 1] : NULL;
         if (made && !made->text && !(made->text = strdup(text)))
-            error = GPUPROF_NO_MEMORY;
+            return GPUPROF_NO_MEMORY;
+        error = error == 0 ? ARRAY_PUSH(n->places, n->place_count, &number) : error;
     }
     return error;
 }

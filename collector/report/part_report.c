@@ -162,13 +162,11 @@ int part_texts(struct combination *c, struct part *p, uint32_t **numbers, uint32
                int (*number)(struct combination *c, const char *text, uint32_t *number))
 {
     struct told_text row = {0};
-    uint32_t capacity = 0;
     int error = 0;
     while (error == 0 && part_get_row(p, text_fields, &row)) {
-        if (!ARRAY_ROOM(*numbers, *count, capacity, 64))
-            return GPUPROF_NO_MEMORY;
-        (*numbers)[*count] = 0;
-        error = number(c, row.text, &(*numbers)[(*count)++]);
+        uint32_t its = 0;
+        error = number(c, row.text, &its);
+        error = error == 0 ? ARRAY_PUSH(*numbers, *count, &its) : error;
     }
     return error;
 }

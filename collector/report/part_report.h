@@ -39,9 +39,9 @@ struct combination {
     struct recording rec;         /* of processes without events */
     struct report report;
     struct told_place **places; /* owned, and so are they; what idle time is charged to */
-    uint32_t place_count, place_capacity;
+    uint32_t place_count;
     struct called_part *called; /* owned; what the ranks have called */
-    uint32_t called_count, called_capacity;
+    uint32_t called_count;
     bool has_few_times; /* a part had more different ones than it could keep */
     bool has_more;      /* rows for which there was no room, here or in a part */
 };
