@@ -6,7 +6,7 @@
 
 #include "base/array.h"
 #include "error.h"
-#include "model/op_kind.h"
+#include "model/op_stack.h"
 #include "record/gpu_record.h"
 
 #define CHAINS_MAX     (1u << 22) /* words */

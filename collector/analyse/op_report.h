@@ -12,7 +12,7 @@
  * that has floating point operations and each pair of a backward operator and its forward one, as
  * many as rows, beyond which neither is known, and as many again for those that Python does; and 16
  * MiB at most for what captured calls were in. The texts of sizes are among those of the walk.
- * graph_origins.h, op_none.h and op_kind.h say what bounds theirs.
+ * graph_origins.h, op_none.h and op_stack.h say what bounds theirs.
  */
 #ifndef GPUPROF_COLLECTOR_OP_REPORT_H
 #define GPUPROF_COLLECTOR_OP_REPORT_H
@@ -21,7 +21,7 @@
 #include "flops/op_flops.h"
 #include "model/event_walk.h"
 #include "model/graph_origins.h"
-#include "model/op_kind.h"
+#include "model/op_stack.h"
 #include "table/table.h"
 
 #define OP_ROWS_FREE     4096

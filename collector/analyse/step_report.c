@@ -10,7 +10,7 @@
 #include "base/message.h"
 #include "error.h"
 #include "model/nccl_call.h"
-#include "model/op_kind.h"
+#include "model/op_stack.h"
 #include "model/selection.h"
 #include "record/gpu_record.h"
 

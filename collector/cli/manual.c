@@ -7,10 +7,10 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "base/file_at.h"
 #include "base/message.h"
 #include "base/nearest.h"
 #include "base/next_words.h"
-#include "base/path_list.h"
 #include "cli/manual.h"
 #include "cli/manual_parts.h"
 #include "output/verb_output.h"

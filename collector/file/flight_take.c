@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "file/flight_take.h"
+#include "file/live_file.h"
 
 #include <fcntl.h>
 #include <stdio.h>

@@ -12,9 +12,30 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#include "file/flight_take.h"
 #include "live.h"
 #include "stream.h"
+
+/*
+ * Of a killed process that ran with --flight: the stream file with what its recorder still held, as
+ * one more dump (formats/flight.h).
+ */
+/* Where it is. */
+struct flight_place {
+    int fd;            /* of the live file */
+    uint64_t offset;   /* in it; 0: it has none, or it has been taken */
+    uint64_t alive_ns; /* when its process was last seen alive, as times in records; 0: not known */
+};
+
+/*
+ * Puts a stream file with that dump into the place of the one at `stream_path`, whose live file is
+ * open, and says there that it has been taken. A dump that was under way is part of it.
+ * 1, 0 if the live file has no recorder, GPUPROF_DAMAGED if it is not whole, GPUPROF_IO (errno) or
+ * GPUPROF_NO_MEMORY: then all is as it was.
+ */
+int flight_take(struct flight_place *place, const char *stream_path);
+
+/* Writes that file to `fd` instead, and leaves all as it is. As flight_take. */
+int flight_copy(struct flight_place *place, const char *stream_path, int fd);
 
 enum live_owner {
     LIVE_OWNER_ENDED,
@@ -95,7 +116,7 @@ ssize_t live_chunk_records(const struct live_file *l, uint32_t index,
  */
 int live_adopt(const char *stream_path);
 
-/* Where its flight recorder is; flight_take.h. */
+/* Where its flight recorder is, as above. */
 struct flight_place live_file_flight(const struct live_file *l);
 
 /* Removes the open live file, whose events are all in the stream file now. 0 or GPUPROF_IO. */

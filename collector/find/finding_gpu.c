@@ -155,7 +155,7 @@ static int is_repeated(struct finding_gpu *g, const struct event *e, uint32_t *w
     uint32_t process = e->process->index;
     struct key key = {(uint64_t)process << 32 | (uint32_t)record_arg(r, COPY_DEVICE),
                       record_arg(r, COPY_BYTES),
-                      contents_hash(&g->walk->survey.contents, process, r->correlation)};
+                      survey_content(&g->walk->survey, process, r->correlation)};
     uint64_t first = key.c ? key_map_get(&g->uploads, key) : 0;
     *is = first && (uint32_t)first != r->correlation;
     if (*is && !*where)

@@ -6,7 +6,7 @@
 
 #include "api/api.h"
 #include "error.h"
-#include "model/op_kind.h"
+#include "model/op_stack.h"
 #include "record/gpu_record.h"
 
 struct idle_thread *idle_thread_of(struct idle *d, const struct thread *thread)

@@ -10,7 +10,7 @@
 
 #include "find/idle_ranks.h"
 #include "find/idle_rows.h"
-#include "model/silence_look.h"
+#include "record/gpu_record.h"
 
 #define IDLE_ENTRIES_MAX 128
 

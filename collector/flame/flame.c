@@ -11,7 +11,7 @@
 #include "error.h"
 #include "model/absence.h"
 #include "read/process_title.h"
-#include "read/recorded_program.h"
+#include "read/recording.h"
 
 struct sorted_node {
     uint32_t parent;

@@ -6,7 +6,7 @@
 
 #include "base/array.h"
 #include "error.h"
-#include "model/op_kind.h"
+#include "model/op_stack.h"
 
 /* Of units, until it is known what follows. */
 enum { PHASE_PLAIN = PHASES, PHASE_NO_GRADIENT };

@@ -41,10 +41,10 @@ static bool reach(const struct time_spans *spans, uint64_t begin_ns, uint64_t en
 bool selection_reaches(const struct selection *s, const struct process *p, uint64_t begin_ns,
                        uint64_t end_ns)
 {
-    return !s || (begin_ns < s->to_ns && (end_ns > s->from_ns || begin_ns >= s->from_ns) &&
-                  (!s->steps || reach(&s->steps[p->index], begin_ns, end_ns)) &&
-                  (!s->ranges || reach(&s->ranges[p->index], begin_ns, end_ns)) &&
-                  (!s->cycle || reach(&s->cycle[p->index], begin_ns, end_ns)));
+    bool reaches = !s || (begin_ns < s->to_ns && (end_ns > s->from_ns || begin_ns >= s->from_ns));
+    for (unsigned i = 0; s && i < SELECTION_SPANS; i++)
+        reaches = reaches && (!s->spans[i] || reach(&s->spans[i][p->index], begin_ns, end_ns));
+    return reaches;
 }
 
 static bool reaches_device(void *context, const struct process *p, uint64_t device,
@@ -66,18 +66,17 @@ static void narrow(struct time_span *to, const struct time_spans *spans)
 static struct time_span bounds(void *context, const struct process *p)
 {
     const struct selection *s = context;
-    const struct time_spans *const all[] = {s->steps, s->ranges, s->cycle};
     struct time_span span = {s->from_ns, s->to_ns};
-    for (unsigned i = 0; i < sizeof all / sizeof all[0]; i++)
-        if (all[i])
-            narrow(&span, &all[i][p->index]);
+    for (unsigned i = 0; i < SELECTION_SPANS; i++)
+        if (s->spans[i])
+            narrow(&span, &s->spans[i][p->index]);
     return span;
 }
 
 /* Is it in the window, or what it ends with? */
 static bool is_in_cycle(const struct selection *s, const struct subject *e)
 {
-    const struct time_spans *spans = &s->cycle[e->process->index];
+    const struct time_spans *spans = &s->spans[SPANS_CYCLE][e->process->index];
     uint64_t at_ns = e->place_ns == UINT64_MAX ? e->begin_ns : e->place_ns;
     return reach(spans, at_ns, at_ns) ||
            (e->is_edge && spans->count && at_ns == spans->list[0].end_ns);
@@ -89,12 +88,14 @@ static bool is_in_time(const struct selection *s, const struct subject *e)
         return selection_reaches(s, e->process, e->begin_ns, e->end_ns);
     if (e->begin_ns < s->from_ns || e->begin_ns >= s->to_ns)
         return false;
-    if (s->cycle && !is_in_cycle(s, e))
+    if (s->spans[SPANS_CYCLE] && !is_in_cycle(s, e))
         return false;
-    if ((s->steps || s->ranges) && e->place_ns == UINT64_MAX)
+    if ((s->spans[SPANS_STEPS] || s->spans[SPANS_RANGES]) && e->place_ns == UINT64_MAX)
         return false;
-    return (!s->steps || reach(&s->steps[e->process->index], e->place_ns, e->place_ns)) &&
-           (!s->ranges || reach(&s->ranges[e->process->index], e->place_ns, e->place_ns));
+    return (!s->spans[SPANS_STEPS] ||
+            reach(&s->spans[SPANS_STEPS][e->process->index], e->place_ns, e->place_ns)) &&
+           (!s->spans[SPANS_RANGES] ||
+            reach(&s->spans[SPANS_RANGES][e->process->index], e->place_ns, e->place_ns));
 }
 
 /* A name is looked at once. If there is no room to know that, it is looked at again. */
@@ -354,7 +355,6 @@ static bool wants(void *context, const struct process *p, uint64_t begin_ns, uin
                   uint64_t types)
 {
     const struct selection *s = context;
-    const struct time_spans *const all[] = {s->steps, s->ranges, s->cycle};
     bool is_plain = types && !(types & ~(WORK_TYPES | CALL_TYPES));
     bool has_calls = types & CALL_TYPES, has_work = types & WORK_TYPES;
     bool matters = has_calls && s->reads == CALLS_UP_TO;
@@ -363,8 +363,9 @@ static bool wants(void *context, const struct process *p, uint64_t begin_ns, uin
         return true;
     bool is_wanted =
         begin_ns < (matters ? later(s->to_ns) : s->to_ns) && (matters || end_ns >= s->from_ns);
-    for (unsigned i = 0; is_wanted && i < sizeof all / sizeof all[0]; i++)
-        is_wanted = !all[i] || !is_beside(&all[i][p->index], begin_ns, end_ns, has_work, matters);
+    for (unsigned i = 0; is_wanted && i < SELECTION_SPANS; i++)
+        is_wanted =
+            !s->spans[i] || !is_beside(&s->spans[i][p->index], begin_ns, end_ns, has_work, matters);
     return is_wanted;
 }
 
@@ -431,7 +432,7 @@ static int take_range(void *context, const struct slice *slice)
     if (!text || !glob_matches(s->wish->range, text->shown))
         return 0;
     s->range_count++;
-    return add_span(s, &s->ranges[slice->event.process->index], begin_ns, end_ns);
+    return add_span(s, &s->spans[SPANS_RANGES][slice->event.process->index], begin_ns, end_ns);
 }
 
 static enum exit_code find_ranges(struct selection *s, const char *verb)
@@ -441,13 +442,13 @@ static enum exit_code find_ranges(struct selection *s, const char *verb)
                                 .needs = WALK_RANGES | WALK_OPS,
                                 .skips = WALK_SKIPS_CALLS | WALK_SKIPS_WORK,
                                 .take = take_range};
-    s->ranges = calloc(w->rec->count + 1u, sizeof *s->ranges);
-    if (!s->ranges)
+    s->spans[SPANS_RANGES] = calloc(w->rec->count + 1u, sizeof *s->spans[SPANS_RANGES]);
+    if (!s->spans[SPANS_RANGES])
         return say_error(verb, GPUPROF_NO_MEMORY);
     if (walk_run(w, NULL, &consumer, 1) < 0)
         return EXIT_ENVIRONMENT;
     for (uint32_t i = 0; i < w->rec->count; i++)
-        join_spans(&s->ranges[i]);
+        join_spans(&s->spans[SPANS_RANGES][i]);
     return s->range_count ? EXIT_OK
                           : usage_error("%s: --range: no range or label has the name '%s'", verb,
                                         s->wish->range);
@@ -459,7 +460,7 @@ static int take_window(void *context, const struct slice *slice)
     struct selection *s = context;
     uint64_t at_ns = slice->event.begin_ns;
     const struct recorded_now *now = &slice->walk->recorded[slice->event.process->index];
-    struct time_spans *spans = &s->cycle[slice->event.process->index];
+    struct time_spans *spans = &s->spans[SPANS_CYCLE][slice->event.process->index];
     if (slice->event.record->type != RECORD_WINDOW)
         return 0;
     s->cycle_last = now->window > s->cycle_last ? now->window : s->cycle_last;
@@ -475,8 +476,8 @@ static enum exit_code find_cycle(struct selection *s, const char *verb)
     struct walk *w = s->walk;
     struct consumer consumer = {
         .context = s, .skips = WALK_SKIPS_CALLS | WALK_SKIPS_WORK, .take = take_window};
-    s->cycle = calloc(w->rec->count + 1u, sizeof *s->cycle);
-    if (!s->cycle)
+    s->spans[SPANS_CYCLE] = calloc(w->rec->count + 1u, sizeof *s->spans[SPANS_CYCLE]);
+    if (!s->spans[SPANS_CYCLE])
         return say_error(verb, GPUPROF_NO_MEMORY);
     if (walk_run(w, NULL, &consumer, 1) < 0)
         return EXIT_ENVIRONMENT;
@@ -511,14 +512,17 @@ static enum exit_code no_step(const struct steps *steps, const char *verb)
 static enum exit_code take_steps(struct selection *s, const struct steps *steps, const char *verb)
 {
     int error =
-        (s->steps = calloc(s->walk->rec->count + 1u, sizeof *s->steps)) ? 0 : GPUPROF_NO_MEMORY;
+        (s->spans[SPANS_STEPS] = calloc(s->walk->rec->count + 1u, sizeof *s->spans[SPANS_STEPS]))
+            ? 0
+            : GPUPROF_NO_MEMORY;
     for (uint32_t i = 0; error == 0 && i < steps->count; i++) {
         const struct step *step = &steps->list[i];
         if (step->number >= s->wish->step_first && step->number < s->wish->step_end)
-            error = add_span(s, &s->steps[step->process->index], step->begin_ns, step->end_ns);
+            error = add_span(s, &s->spans[SPANS_STEPS][step->process->index], step->begin_ns,
+                             step->end_ns);
     }
-    for (uint32_t i = 0; s->steps && i < s->walk->rec->count; i++)
-        join_spans(&s->steps[i]);
+    for (uint32_t i = 0; s->spans[SPANS_STEPS] && i < s->walk->rec->count; i++)
+        join_spans(&s->spans[SPANS_STEPS][i]);
     return error < 0 ? say_error(verb, error) : s->span_count ? EXIT_OK : no_step(steps, verb);
 }
 
@@ -613,9 +617,11 @@ enum exit_code selection_make(struct selection *s, struct recording *rec, struct
                                      .first_ns = s->walk->first_ns,
                                      .last_ns = s->walk->last_ns,
                                      .is_of_time = s->from_ns || s->to_ns != UINT64_MAX ||
-                                                   s->steps || s->ranges || s->cycle};
+                                                   s->spans[SPANS_STEPS] ||
+                                                   s->spans[SPANS_RANGES] || s->spans[SPANS_CYCLE]};
     uint64_t origin_ns = s->walk->survey.origin_ns;
-    s->filter.is_span = s->filter.is_of_time && !s->steps && !s->ranges && !s->cycle;
+    s->filter.is_span = s->filter.is_of_time && !s->spans[SPANS_STEPS] && !s->spans[SPANS_RANGES] &&
+                        !s->spans[SPANS_CYCLE];
     s->filter.is_whole = s->filter.is_span && selection_has_all_kinds(s);
     s->filter.from_ns = s->from_ns > origin_ns ? s->from_ns : origin_ns;
     s->filter.to_ns = s->to_ns;
@@ -628,21 +634,14 @@ enum exit_code selection_make(struct selection *s, struct recording *rec, struct
     return code;
 }
 
-static void release_spans(struct time_spans *spans, uint32_t count)
-{
-    for (uint32_t i = 0; spans && i < count; i++)
-        free(spans[i].list);
-    free(spans);
-}
-
 void selection_release(struct selection *s)
 {
     if (s->has_name)
         regfree(&s->name);
-    if (s->walk && s->walk->rec) {
-        release_spans(s->steps, s->walk->rec->count);
-        release_spans(s->ranges, s->walk->rec->count);
-        release_spans(s->cycle, s->walk->rec->count);
+    for (unsigned k = 0; s->walk && s->walk->rec && k < SELECTION_SPANS; k++) {
+        for (uint32_t i = 0; s->spans[k] && i < s->walk->rec->count; i++)
+            free(s->spans[k][i].list);
+        free(s->spans[k]);
     }
     if (s->walk == &s->own)
         walk_release(&s->own);

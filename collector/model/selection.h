@@ -37,6 +37,9 @@ struct time_spans {
     uint32_t capacity;
 };
 
+/* What times are named by; of cycles: the window that was asked for, if it had one. */
+enum selection_spans { SPANS_STEPS, SPANS_RANGES, SPANS_CYCLE, SELECTION_SPANS };
+
 /* What an event of the piece has come through, in this order. */
 enum selection_met {
     MET_DEVICE, /* it is of a device, and of one that is wanted */
@@ -70,11 +73,9 @@ struct selection {
     struct walk *walk; /* that knows everything: its own, or a view; NULL: nothing is wished */
     uint64_t from_ns;
     uint64_t to_ns;
-    struct time_spans *steps;  /* owned, by process index; NULL: any time */
-    struct time_spans *ranges; /* likewise */
-    struct time_spans *cycle;  /* likewise: the window that was asked for, if it had one */
-    uint64_t cycle_last;       /* the last window of any process */
-    uint32_t range_count;      /* of all that were found */
+    struct time_spans *spans[SELECTION_SPANS]; /* owned, by process index; NULL: any time */
+    uint64_t cycle_last;                       /* the last window of any process */
+    uint32_t range_count;                      /* of all that were found */
     uint32_t span_count;
     uint32_t *tids; /* owned, by thread index */
     regex_t name;

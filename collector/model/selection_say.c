@@ -18,20 +18,19 @@ static uint64_t since_origin(const struct selection *s, uint64_t ns)
 
 bool selection_time(const struct selection *s, uint64_t *from_ns, uint64_t *to_ns)
 {
-    const struct time_spans *const spans[] = {s->steps, s->ranges, s->cycle};
     uint64_t begin_ns = s->from_ns, end_ns = s->to_ns;
-    for (unsigned i = 0; i < sizeof spans / sizeof spans[0]; i++) {
+    for (unsigned i = 0; i < SELECTION_SPANS; i++) {
         uint64_t first_ns = UINT64_MAX, last_ns = 0;
-        for (uint32_t p = 0; spans[i] && p < s->walk->rec->count; p++) {
-            const struct time_spans *own = &spans[i][p];
+        for (uint32_t p = 0; s->spans[i] && p < s->walk->rec->count; p++) {
+            const struct time_spans *own = &s->spans[i][p];
             if (own->count && own->list[0].begin_ns < first_ns)
                 first_ns = own->list[0].begin_ns;
             if (own->count && own->list[own->count - 1].end_ns > last_ns)
                 last_ns = own->list[own->count - 1].end_ns;
         }
-        if (spans[i] && first_ns > begin_ns)
+        if (s->spans[i] && first_ns > begin_ns)
             begin_ns = first_ns;
-        if (spans[i] && last_ns < end_ns)
+        if (s->spans[i] && last_ns < end_ns)
             end_ns = last_ns;
     }
     *from_ns = since_origin(s, begin_ns);
@@ -131,9 +130,9 @@ static void say_time(const struct selection *s, const char *begun, FILE *out)
                 begun ? begun : "name a time in it that has such events");
     else
         fprintf(out, "nothing was recorded in that %s",
-                s->steps    ? "step"
-                : s->ranges ? "range"
-                            : "window");
+                s->spans[SPANS_STEPS]    ? "step"
+                : s->spans[SPANS_RANGES] ? "range"
+                                         : "window");
 }
 
 /* The first option that leaves none of what the ones before it have left. */

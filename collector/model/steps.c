@@ -10,8 +10,7 @@
 #include "base/message.h"
 #include "error.h"
 #include "glob.h"
-#include "model/op_kind.h"
-#include "model/silence_look.h"
+#include "model/op_stack.h"
 #include "record/gpu_record.h"
 
 #define AUTOMATIC ((1u << STEPS_NAMED) - 1)

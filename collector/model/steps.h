@@ -12,7 +12,7 @@
  *               for each parameter there) are none
  *   dataloader  from the begin of one outermost enumerate(DataLoader)# label to that of the next
  *   graph       from one launch of the graph that is launched most often to the next, or until its
- *               thread waits behind the last one of a burst (silence_look.h); of a process
+ *               thread waits behind the last one of a burst (gpu_record.h); of a process
  *               in which that goes on for less than a STEPS_GRAPH_PART of its time, only where they
  *               are wanted
  *

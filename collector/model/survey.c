@@ -262,7 +262,11 @@ int survey_take(struct survey *s, const struct event *e)
     case RECORD_LINK:
         return correlation_link(&s->calls, e->process->index, r->correlation,
                                 (uint32_t)record_arg(r, LINK_FURTHER), e->begin_ns);
-    case RECORD_CONTENT: return contents_take(&s->contents, e);
+    case RECORD_CONTENT:
+        if (!r->correlation || !record_arg(r, CONTENT_HASH))
+            return 0;
+        return key_map_set_anew(&s->contents, (struct key){e->process->index, r->correlation, 0},
+                                record_arg(r, CONTENT_HASH), SURVEY_CONTENTS_MAX);
     case RECORD_TENSOR:
     case RECORD_TENSOR_OOM:
     case RECORD_MEMORY:
@@ -336,7 +340,7 @@ int survey_init(struct survey *s, struct recording *rec)
 void survey_release(struct survey *s)
 {
     release_own(s);
-    contents_release(&s->contents);
+    key_map_release(&s->contents);
     announced_release(&s->announced);
     stack_table_release(&s->stacks);
     free(s->devices);

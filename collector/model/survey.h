@@ -10,7 +10,6 @@
 #include "base/key_map.h"
 #include "base/spool.h"
 #include "model/announced.h"
-#include "model/contents.h"
 #include "model/correlation.h"
 #include "model/library_calls.h"
 #include "model/occupancy.h"
@@ -19,11 +18,12 @@
 #include "model/stack_table.h"
 #include "read/recording.h"
 
-#define SURVEY_DEVICES_MAX 4096
-#define SURVEY_USED_MAX    64
-#define SURVEY_PAUSES_MAX  (1u << 17)
-#define DEVICE_NAME_BYTES  128
-#define SURVEY_HANG_NS     1000000000u /* by then CUPTI's record of work that has ended is there */
+#define SURVEY_DEVICES_MAX  4096
+#define SURVEY_USED_MAX     64
+#define SURVEY_PAUSES_MAX   (1u << 17)
+#define SURVEY_CONTENTS_MAX (1u << 15)
+#define DEVICE_NAME_BYTES   128
+#define SURVEY_HANG_NS      1000000000u /* by then CUPTI's record of work that has ended is there */
 
 struct surveyed_device {
     uint32_t process;
@@ -80,7 +80,7 @@ struct survey {
     bool is_bare; /* nobody asks what is around calls */
     struct correlation calls;
     struct announced announced;
-    struct contents contents;
+    struct key_map contents; /* survey_content */
     struct stack_table stacks;
     struct spool nodes;              /* struct range_node; number n is item n - 1 */
     struct spool ops;                /* struct op_node; likewise */
@@ -118,6 +118,15 @@ int survey_take_range(struct survey *s, enum range_change change, struct range *
                       uint32_t parent);
 int survey_take_op_end(struct survey *s, const struct op *op);
 int survey_take(struct survey *s, const struct event *e);
+
+/* A hash of what the call with that id copied to a device; 0: not known. A record stands where its
+ * call begins, so the work of that call comes soon behind it; what is kept is forgotten when there
+ * is too much of it. */
+static inline uint64_t survey_content(const struct survey *s, uint32_t process,
+                                      uint32_t correlation)
+{
+    return key_map_get(&s->contents, (struct key){process, correlation, 0});
+}
 
 /* A device of that number has work or memory. */
 static inline void survey_use_device(struct survey *s, uint64_t device)

@@ -15,7 +15,7 @@
 
 #include "base/file_at.h"
 #include "base/json_text.h"
-#include "base/parallel.h"
+#include "base/workers.h"
 #include "bytes.h"
 #include "error.h"
 #include "stream.h"

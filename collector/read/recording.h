@@ -12,6 +12,7 @@
 
 #include "base/exit_code.h"
 #include "base/key_map.h"
+#include "base/next_words.h"
 #include "base/progress.h"
 #include "base/select_wish.h"
 #include "read/block_index.h"
@@ -208,5 +209,11 @@ char *missing_ranks_text(const struct missing_ranks *m, char text[static MISSING
 /* What to do with the file at `path`, which is no recording: "; ..." to be put behind the message.
  */
 const char *foreign_advice(const char *path);
+
+/* The command line that a recording is of. */
+
+/* Tells it to `w`, if it is known: where one recorded process is the parent, or theirs, of all
+ * others. Of several that something else has started, as a launcher starts ranks, it is not. */
+void recorded_program(const struct recording *rec, struct next_words *w);
 
 #endif

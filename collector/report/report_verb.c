@@ -11,7 +11,7 @@
 #include "error.h"
 #include "model/selection.h"
 #include "output/verb_output.h"
-#include "read/recorded_program.h"
+#include "read/recording.h"
 #include "report/part_report.h"
 #include "report/part_verb.h"
 #include "report/report.h"

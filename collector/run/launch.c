@@ -17,11 +17,11 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/file_at.h"
 #include "base/message.h"
 #include "base/nearest.h"
 #include "base/next_words.h"
 #include "base/options.h"
-#include "base/path_list.h"
 #include "error.h"
 #include "file/live_file.h"
 #include "rank.h"

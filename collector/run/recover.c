@@ -14,7 +14,6 @@
 #include "base/file_at.h"
 #include "base/message.h"
 #include "base/options.h"
-#include "base/path_list.h"
 #include "error.h"
 #include "output/new_file.h"
 #include "read/process.h"

@@ -10,7 +10,7 @@
 #define GPUPROF_COLLECTOR_CHROME_H
 
 #include "base/json_text.h"
-#include "model/op_kind.h"
+#include "model/op_stack.h"
 #include "model/projection.h"
 #include "trace/counters.h"
 #include "trace/gpu_rows.h"

@@ -35,7 +35,8 @@ static enum exit_code make_folder(const char *path)
 /* Of a process that had no window of that number there is none. */
 static bool is_written(const struct merge *m, const struct rank_file *file)
 {
-    return !m->selection.cycle || m->selection.cycle[file->process->index].count;
+    return !m->selection.spans[SPANS_CYCLE] ||
+           m->selection.spans[SPANS_CYCLE][file->process->index].count;
 }
 
 /* Its path is *path, to be freed. */
