@@ -46,7 +46,7 @@ const char *amount_read(const char *text, const char *end, struct amount *a)
             return NULL;
         a->whole = 10 * a->whole + (uint64_t)(*p - '0');
     }
-    if (p == text || p == end || *p != '.')
+    if (p == end || *p != '.')
         return p == text ? NULL : p;
     a->has_point = true;
     for (p++; is_digit(p, end); p++, place /= 10)

@@ -311,7 +311,7 @@ const struct sums_info labels_sums = {
     .then = {OP_SELF, OP_TOTAL},
     .complete = complete_labels,
     .fill = fill_row,
-    .table = {ROWS, .name = "labels", .key = "labels",
+    .table = {ROWS, .name = "labels", .key = "labels", .about = "PyTorch's labels",
               .title = "PyTorch's labels (operators inside of them are in the table above, too)",
               COLUMNS_ARE(columns), .text = {SELF_GPU, GPU, SELF_CPU, CPU, CALLS},
               .text_none = ": no labels were recorded; 'gpuprof run --pytorch=names' records them",

@@ -201,6 +201,7 @@ static void print_notes(const struct table *t, FILE *out)
 
 const struct table_info ranks_table = {
     .name = "ranks",
+    .about = "what each rank spent its time on, and which rank it waited for",
     .key = "ranks",
     .title = "ranks",
     .columns = columns,

@@ -175,7 +175,8 @@ static void each_table(item_fn *item, bool is_whole)
             continue;
         if (is_whole)
             columns_text(info, columns, sizeof columns);
-        snprintf(text, sizeof text, "%s%s%s", info->title ? info->title : info->name, way, columns);
+        const char *what = info->about ? info->about : info->title ? info->title : info->name;
+        snprintf(text, sizeof text, "%s%s%s", what, way, columns);
         item(info->name, text);
     }
 }

@@ -104,7 +104,9 @@ enum exit_code memory_run(const struct options *options)
         return usage_error("memory: --from and --to need --table=places,owners,curve (or some of "
                            "these; without --at=TIME) or a page (-o page.html); --at=TIME alone "
                            "says who held the memory at a moment");
-    enum exit_code code = has_tables ? memory_view_check(&view, format) : check_snapshot(options);
+    enum exit_code code = table_output_check("memory", format, options->output);
+    if (code == EXIT_OK)
+        code = has_tables ? memory_view_check(&view, format) : check_snapshot(options);
     if (code != EXIT_OK)
         return code;
     code = recording_open(&rec, options->paths, options->path_count, &how);

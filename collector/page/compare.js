@@ -72,7 +72,7 @@ function drawMetrics(c) {
   const write = (metric, n) => n === null ? "" : unitWriters[metric.unit](n);
   const pairs = c.runs.length * c.against.length;
   const about = compares && el("p", {class: "small"},
-    "Farther out the scale of the bars goes by the logarithm. " +
+    "Bars longer than that are drawn on a logarithmic scale. " +
       (pairs > 1 ? `Change is the median over all ${count(pairs)} pairs of a run now and one ` +
           "before (Hodges-Lehmann): it need not be what before and now differ by, which are the " +
           "medians of the runs." :

@@ -77,8 +77,8 @@ function drawFindings(box) {
   add(box, el("h3", {}, "What to fix first"));
   if (!found.length) {
     add(box, el("p", {class: "none"},
-      "No cost is above its threshold (of most kinds 5 %, and 50 ms of the whole run). " +
-      "Idle time in which the program waited, or others had the processors, is no finding."));
+      "Nothing costs enough to be worth a change (for most kinds: 5 % and 50 ms of the run). " +
+      "Idle time is no finding if the program waited, or if others used the processors."));
     return;
   }
   add(box,

@@ -4,6 +4,7 @@
 #include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "base/message.h"
 #include "base/unit_text.h"
@@ -72,6 +73,13 @@ enum exit_code part_verb_check(const struct options *all, const struct report_vi
                            shown);
     if (o->is_partial && !all->output)
         return usage_error("report: --partial: -o names the file of the part");
+    struct stat status;
+    size_t length = o->is_partial ? strlen(all->output) : 0;
+    if (o->is_partial && (all->output[length - 1] == '/' ||
+                          (stat(all->output, &status) == 0 && S_ISDIR(status.st_mode))))
+        return usage_error("report: --partial: %s: a part is a file: name one, in a folder that "
+                           "there is",
+                           all->output);
     if (o->is_partial)
         return verb_output_is(all->output, "gz") || strstr(all->output, ".gz") ||
                        strstr(all->output, ".zst")

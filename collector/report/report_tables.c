@@ -203,6 +203,13 @@ static enum exit_code check_table(const char *word, const struct report_view *v,
                            : info->by == BY_SOURCE ? "source=DIR"
                                                    : "by=python-line");
     }
+    for (unsigned i = 0; i < count; i++) {
+        const struct table_info *info = tables[i].info; /* several of one name have other files */
+        const char *file = info->csv_name ? info->csv_name : info->key;
+        if (file && is_word(word, length, file))
+            return usage_error("report: '%s' is the name of a csv file of the table %s: --table=%s",
+                               file, info->name, info->name);
+    }
     return usage_error("report: no table is named '%.*s'%s; 'gpuprof help report' lists them",
                        (int)length, word, nearest_text(&nearest, "", text));
 }

@@ -217,7 +217,9 @@ enum exit_code report_run(const struct options *options, report_page_fn *page)
         return usage_error("report: %s: not a kind that can be written; name it .txt, .csv, "
                            ".json or .html, or say --format",
                            options->output);
-    code = report_view_check(&view, format);
+    code = own->is_partial ? EXIT_OK : table_output_check("report", format, options->output);
+    if (code == EXIT_OK)
+        code = report_view_check(&view, format);
     if (code == EXIT_OK && (own->is_partial || own->is_combined || own->share)) {
         code = part_verb_check(options, &view, format);
         if (code != EXIT_OK)

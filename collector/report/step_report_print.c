@@ -608,6 +608,7 @@ static void phases_before(const struct table *t, FILE *out)
 
 const struct table_info step_tables[STEP_TABLES] = {
     {.name = "steps",
+     .about = "each step of the program: its duration, and what it spent the time on",
      .place = PLACE_STEPS,
      .key = "step_stats",
      .title = "steps",

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/message.h"
@@ -33,6 +34,17 @@ const struct option table_options[] = {
      OPTION_OWN(option_choice, struct table_options, colour), .parts = TABLE_COLOUR},
     {0},
 };
+
+enum exit_code table_output_check(const char *verb, enum report_format format, const char *output)
+{
+    struct stat status;
+    bool is_folder = output && stat(output, &status) == 0 && S_ISDIR(status.st_mode);
+    return is_folder && format != FORMAT_CSV
+               ? usage_error("%s: %s: is a folder: name a file in it, or say --format=csv, which "
+                             "writes a file for each table there",
+                             verb, output)
+               : EXIT_OK;
+}
 
 struct table_view table_view_of(const struct table_options *o, const char *output, uint32_t rows)
 {

@@ -199,6 +199,7 @@ struct table_info {
     const char *old_name;         /* likewise: what it was called before; NULL: the same */
     const char *key;              /* in the JSON; NULL: it is no table there */
     const char *csv_name;         /* in the csv; NULL: the key */
+    const char *about;            /* in help; NULL: the title */
     const char *title;            /* in the text; NULL: none */
     const struct column *columns; /* the first is the row's name; in the order of the JSON */
     uint8_t column_count;
@@ -272,6 +273,9 @@ struct table_view {
     bool is_named;    /* asked for: it says so if it is empty */
     bool has_colour;
 };
+
+/* Says that `output` is a folder, which only csv goes into, if it is one. */
+enum exit_code table_output_check(const char *verb, enum report_format format, const char *output);
 
 /* As the options say, written where `output` is; `rows` as above, where they do not say otherwise.
  */

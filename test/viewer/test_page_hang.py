@@ -50,7 +50,7 @@ def test_findings_and_open_calls(chromium, page_of):
     assert page.texts(".next .kept") == ["--by", "--at"]  # each on a line
     assert page.run("getComputedStyle(document.querySelector('.next .kept')).whiteSpace") == \
         "nowrap"
-    assert "No cost is above its threshold" in look([]).text("#overview")
+    assert "Nothing costs enough to be worth a change" in look([]).text("#overview")
 
 
 def test_hang(chromium, page_of):
