@@ -278,22 +278,16 @@ static void print_json_totals(const struct table *t, FILE *out)
 
 /* ---- what was given up ---- */
 
-enum { STEP_NAME, STEP_PID, BEGIN, STEP, STEP_SHARE, BUDGET, STEP_COLUMNS };
+enum { STEP_NAME, STEP_SHARE = 4, BUDGET };
 
-static const struct column step_columns[STEP_COLUMNS] = {
+static const struct column step_columns[] = {
     [STEP_NAME] = {NULL},
-    [STEP_PID] = {"pid", NULL, COLUMN_NUMBER, .ascending = true},
-    [BEGIN] = {"begin_ns", NULL, COLUMN_NS, .ascending = true},
-    [STEP] = {"step"},
+    COLUMN_PID(struct step_taken, process),
+    {"begin_ns", NULL, COLUMN_NS, .ascending = true, MEMBER_OF(struct step_taken, step, begin_ns)},
+    {"step", MEMBER_OF(struct step_taken, step, text)},
     [STEP_SHARE] = {"share", NULL, COLUMN_FINE_SHARE},
     [BUDGET] = {"budget", NULL, COLUMN_FINE_SHARE},
 };
-
-static void steps_begin(struct table *t, enum report_format format)
-{
-    t->count = ((const struct cost_report *)t->source)->step_count;
-    t->is_there = t->count || format == FORMAT_JSON;
-}
 
 /* "--overhead-max: pid 7, after 1.0 s: stacks (2.000% of a thread's time, budget 1.000%)". */
 static char *step_line(const struct cost_report *c, const struct step_taken *taken)
@@ -316,9 +310,6 @@ static void fill_step(const struct table *t, uint32_t index, enum report_format 
     const struct step_down *s = c->steps[index].step;
     cells[STEP_NAME] =
         format == FORMAT_TEXT ? cell_owned(step_line(c, &c->steps[index])) : cell_text(s->text);
-    cells[STEP_PID] = cell_number(c->steps[index].process->header.pid);
-    cells[BEGIN] = cell_number(s->begin_ns);
-    cells[STEP] = cell_text(s->text);
     cells[STEP_SHARE] = cell_real((double)s->share / COST_PER_MILLION);
     cells[BUDGET] = cell_real((double)s->budget / COST_PER_MILLION);
 }
@@ -349,13 +340,12 @@ const struct table_info cost_tables[2] = {
      .old_name = "own_cost",
      .key = "steps",
      .csv_name = "cost_steps",
-     .columns = step_columns,
-     .column_count = STEP_COLUMNS,
+     TABLE_COLUMNS(step_columns),
+     .rows = {ROWS_IN(struct cost_report, steps, step_count)},
      .is_bare = true,
      .is_joined = true,
      .text_limit = STEPS_SHOWN_MAX,
      .more = "--overhead-max: ... and %s more step%s",
-     .begin = steps_begin,
      .row = fill_step,
      .json_behind = print_json_end},
 };

@@ -192,34 +192,18 @@ int energy_report_make(struct energy_report *e, const struct steps *steps)
 
 /* ---- on paper -------------------------------------------------------------------------------- */
 
-enum {
-    NAME,
-    KIND,
-    RANK,
-    PID,
-    COUNT,
-    LEFT_OUT,
-    TIME,
-    ENERGY,
-    ERROR,
-    MEAN,
-    MEAN_ERROR,
-    POWER,
-    ESTIMATED,
-    WHY_NOT,
-    REASON,
-    AT_LEAST,
-    COLUMNS
-};
+enum { NAME, KIND, LEFT_OUT = 5, ENERGY = 7, ERROR, MEAN, MEAN_ERROR, POWER, ESTIMATED };
+enum { WHY_NOT = ESTIMATED + 1, REASON, AT_LEAST };
 
-static const struct column columns[COLUMNS] = {
+static const struct column columns[] = {
     [NAME] = {"name", "of what"},
     [KIND] = {"kind", NULL},
-    [RANK] = {"rank", NULL},
-    [PID] = {"pid", NULL, COLUMN_NUMBER, .ascending = true},
-    [COUNT] = {"count", "count", COLUMN_COUNT, 7},
-    [LEFT_OUT] = {"left_out", "left out", COLUMN_COUNT, 9, .spare = 1, .is_filled = true},
-    [TIME] = {"total_ns", "time", COLUMN_NS, 11},
+    COLUMN_RANK(struct energy_row, process),
+    COLUMN_PID(struct energy_row, process),
+    {"count", "count", COLUMN_COUNT, 7, MEMBER(struct energy_row, count)},
+    [LEFT_OUT] = {"left_out", "left out", COLUMN_COUNT, 9, .spare = 1, .is_filled = true,
+                  MEMBER(struct energy_row, left_out)},
+    {"total_ns", "time", COLUMN_NS, 11, MEMBER(struct energy_row, ns)},
     [ENERGY] = {"energy_mj", "energy", COLUMN_ENERGY, 11},
     [ERROR] = {"energy_error_mj", "+-", COLUMN_ENERGY, 10},
     [MEAN] = {"mean_mj", "each", COLUMN_ENERGY, 11, .is_filled = true},
@@ -290,16 +274,11 @@ static void fill(const struct table *t, uint32_t index, enum report_format forma
                  struct cell *cells)
 {
     static const char *const kinds[] = {"run", "step", "range"};
-    const struct energy_row *row = &((const struct energy_report *)t->source)->rows[index];
+    const struct energy_row *row = table_item(t, index);
     cells[NAME] = name(row);
     cells[KIND] = cell_text(kinds[row->kind]);
-    cells[RANK] = cell_text(row->process ? process_rank(row->process) : NULL);
-    if (row->process)
-        cells[PID] = cell_number(row->process->header.pid);
-    cells[COUNT] = cell_number(row->count);
-    if (row->left_out || format != FORMAT_TEXT)
-        cells[LEFT_OUT] = cell_number(row->left_out);
-    cells[TIME] = cell_number(row->ns);
+    if (!row->left_out && format == FORMAT_TEXT)
+        cells[LEFT_OUT] = (struct cell){0};
     fill_figures(row, format, cells);
 }
 
@@ -344,9 +323,8 @@ const struct table_info energy_table = {
     .name = "energy",
     .key = "energy",
     .title = "energy of the devices",
-    .columns = columns,
-    .column_count = COLUMNS,
-    .text = {COUNT, LEFT_OUT, TIME, ENERGY, ERROR, MEAN, MEAN_ERROR, POWER},
+    TABLE_COLUMNS(columns),
+    .rows = {ROWS_IN(struct energy_report, rows, count)},
     .text_none = ": gpuprof run --device records it, where there is NVML",
     .json_empty = "[]",
     .begin = begin,

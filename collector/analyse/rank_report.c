@@ -27,6 +27,8 @@ static void add_device(struct rank_row *row, const struct idle_device *device)
         row->parts[part] += device->parts[part];
     row->idle_ns += device->idle_ns;
     row->start_up_ns += device->causes[IDLE_START_UP];
+    row->run_idle_ns = row->idle_ns - row->start_up_ns;
+    row->run_ns = row->window_ns - row->start_up_ns - row->stopped_ns;
     row->waits_ns += device->causes[IDLE_COMMUNICATION];
     row->collectives += device->collectives;
     row->late += device->late;
@@ -72,61 +74,43 @@ void rank_report_release(struct rank_report *r)
 
 /* ---- on paper -------------------------------------------------------------------------------- */
 
-enum {
-    TITLE,
-    RANK,
-    JOB,
-    HOST,
-    LOCAL_RANK,
-    PID,
-    DEVICES,
-    STEPS,
-    STEP_MEAN,
-    WINDOW,
-    COMPUTE,
-    COMMUNICATION,
-    COPIES,
-    IDLE,
-    RUN_IDLE,
-    IDLE_SHARE,
-    START_UP,
-    WAITS,
-    COLLECTIVES,
-    LATE,
-    LATE_SHARE,
-    BEHIND,
-    AWAITED,
-    STOPPED,
-    OTHER,
-    COLUMNS
-};
+enum { TITLE, LOCAL_RANK = 4, STEPS = 7, STEP_MEAN, WAITS = 17, AWAITED = 22 };
 
-static const struct column columns[COLUMNS] = {
+static const struct column columns[] = {
     [TITLE] = {NULL, "rank"},
-    [RANK] = {"rank", NULL},
-    [JOB] = {"job", NULL, COLUMN_NUMBER, .ascending = true},
-    [HOST] = {"host", NULL},
+    COLUMN_RANK(struct rank_row, process),
+    {"job", NULL, COLUMN_NUMBER, .ascending = true, MEMBER_OF(struct rank_row, process, job)},
+    COLUMN_HOST(struct rank_row, process),
     [LOCAL_RANK] = {"local_rank", NULL},
-    [PID] = {"pid", NULL, COLUMN_NUMBER, .ascending = true},
-    [DEVICES] = {"devices", NULL, COLUMN_COUNT},
-    [STEPS] = {"steps", "steps", COLUMN_COUNT, 7, .spare = 1, .is_filled = true},
+    COLUMN_PID(struct rank_row, process),
+    {"devices", NULL, COLUMN_COUNT, MEMBER(struct rank_row, devices)},
+    [STEPS] = {"steps", "steps", COLUMN_COUNT, 7, .spare = 1, .is_filled = true,
+               MEMBER(struct rank_row, steps)},
     [STEP_MEAN] = {"step_mean_ns", "a step", COLUMN_NS, 11, .spare = 3, .is_filled = true},
-    [WINDOW] = {"window_ns", NULL, COLUMN_NS},
-    [COMPUTE] = {"compute_ns", "compute", COLUMN_NS, 11, .spare = 2},
-    [COMMUNICATION] = {"communication_ns", "communication", COLUMN_NS, 13, .spare = 2},
-    [COPIES] = {"copies_ns", NULL, COLUMN_NS},
-    [IDLE] = {"idle_ns", NULL, COLUMN_NS},
-    [RUN_IDLE] = {NULL, "GPU idle", COLUMN_NS, 11, .spare = 3},
-    [IDLE_SHARE] = {"idle_share", "idle", COLUMN_SHARE, 6, .spare = 1},
-    [START_UP] = {"idle_start_up_ns", NULL, COLUMN_NS},
-    [WAITS] = {"waits_ns", "it waited", COLUMN_NS, 11, .is_filled = true},
-    [COLLECTIVES] = {"collectives", NULL, COLUMN_COUNT},
-    [LATE] = {"late", "came last", COLUMN_COUNT, 9, .spare = 4, .is_filled = true},
-    [LATE_SHARE] = {"late_share", "last", COLUMN_SHARE, 6, .spare = 1, .is_filled = true},
-    [BEHIND] = {"late_ns", "behind", COLUMN_NS, 11, .spare = 4, .is_filled = true},
-    [AWAITED] = {"awaited_ns", "others waited", COLUMN_NS, 13, .is_filled = true},
-    [STOPPED] = {"stopped_ns", NULL, COLUMN_NS},
-    [OTHER] = {"other_ns", NULL, COLUMN_NS},
+    {"window_ns", NULL, COLUMN_NS, MEMBER(struct rank_row, window_ns)},
+    {"compute_ns", "compute", COLUMN_NS, 11, .spare = 2,
+     MEMBER(struct rank_row, parts[IDLE_COMPUTE])},
+    {"communication_ns", "communication", COLUMN_NS, 13, .spare = 2,
+     MEMBER(struct rank_row, parts[IDLE_COMMUNICATING])},
+    {"copies_ns", NULL, COLUMN_NS, MEMBER(struct rank_row, parts[IDLE_COPYING])},
+    {"idle_ns", NULL, COLUMN_NS, MEMBER(struct rank_row, idle_ns)},
+    {NULL, "GPU idle", COLUMN_NS, 11, .spare = 3, MEMBER(struct rank_row, run_idle_ns)},
+    {"idle_share", "idle", COLUMN_SHARE, 6, .spare = 1,
+     MEMBER_SHARE(struct rank_row, run_idle_ns, run_ns)},
+    {"idle_start_up_ns", NULL, COLUMN_NS, MEMBER(struct rank_row, start_up_ns)},
+    [WAITS] = {"waits_ns", "it waited", COLUMN_NS, 11, .is_filled = true,
+               MEMBER(struct rank_row, waits_ns)},
+    {"collectives", NULL, COLUMN_COUNT, MEMBER(struct rank_row, collectives)},
+    {"late", "came last", COLUMN_COUNT, 9, .spare = 4, .is_filled = true,
+     MEMBER(struct rank_row, late)},
+    {"late_share", "last", COLUMN_SHARE, 6, .spare = 1, .is_filled = true,
+     MEMBER_SHARE(struct rank_row, late, collectives)},
+    {"late_ns", "behind", COLUMN_NS, 11, .spare = 4, .is_filled = true,
+     MEMBER(struct rank_row, late_ns)},
+    [AWAITED] = {"awaited_ns", "others waited", COLUMN_NS, 13, .is_filled = true,
+                 MEMBER(struct rank_row, awaited_ns)},
+    {"stopped_ns", NULL, COLUMN_NS, MEMBER(struct rank_row, stopped_ns)},
+    {"other_ns", NULL, COLUMN_NS, MEMBER(struct rank_row, parts[IDLE_OTHER])},
 };
 
 static void begin(struct table *t, enum report_format format)
@@ -154,38 +138,15 @@ static struct cell title(const struct process *p)
 static void fill(const struct table *t, uint32_t index, enum report_format format,
                  struct cell *cells)
 {
-    const struct rank_row *row = &((const struct rank_report *)t->source)->rows[index];
+    const struct rank_row *row = table_item(t, index);
     bool is_text = format == FORMAT_TEXT;
     cells[TITLE] = title(row->process);
-    cells[RANK] = cell_text(process_rank(row->process));
-    cells[JOB] = cell_number(row->process->job);
-    cells[HOST] = cell_text(row->process->header.host);
     cells[LOCAL_RANK] = cell_text(process_local_rank(row->process));
-    cells[PID] = cell_number(row->process->header.pid);
-    cells[DEVICES] = cell_number(row->devices);
-    if (row->steps || !is_text) {
-        cells[STEPS] = cell_number(row->steps);
-        cells[STEP_MEAN] = cell_number(row->steps ? row->step_ns / row->steps : 0);
-    }
-    cells[WINDOW] = cell_number(row->window_ns);
-    cells[COMPUTE] = cell_number(row->parts[IDLE_COMPUTE]);
-    cells[COMMUNICATION] = cell_number(row->parts[IDLE_COMMUNICATING]);
-    cells[COPIES] = cell_number(row->parts[IDLE_COPYING]);
-    cells[IDLE] = cell_number(row->idle_ns);
-    cells[RUN_IDLE] = cell_number(row->idle_ns - row->start_up_ns);
-    cells[IDLE_SHARE] = cell_share(row->idle_ns - row->start_up_ns,
-                                   row->window_ns - row->start_up_ns - row->stopped_ns);
-    cells[START_UP] = cell_number(row->start_up_ns);
-    cells[STOPPED] = cell_number(row->stopped_ns);
-    cells[OTHER] = cell_number(row->parts[IDLE_OTHER]);
-    if (!row->collectives && is_text)
-        return;
-    cells[WAITS] = cell_number(row->waits_ns);
-    cells[COLLECTIVES] = cell_number(row->collectives);
-    cells[LATE] = cell_number(row->late);
-    cells[LATE_SHARE] = cell_share(row->late, row->collectives);
-    cells[BEHIND] = cell_number(row->late_ns);
-    cells[AWAITED] = cell_number(row->awaited_ns);
+    cells[STEP_MEAN] = cell_number(row->steps ? row->step_ns / row->steps : 0);
+    if (is_text && !row->steps)
+        cells[STEPS] = cells[STEP_MEAN] = (struct cell){0};
+    if (is_text && !row->collectives)
+        memset(&cells[WAITS], 0, (AWAITED + 1 - WAITS) * sizeof *cells);
 }
 
 static void print_notes(const struct table *t, FILE *out)
@@ -204,10 +165,8 @@ const struct table_info ranks_table = {
     .about = "what each rank spent its time on, and which rank it waited for",
     .key = "ranks",
     .title = "ranks",
-    .columns = columns,
-    .column_count = COLUMNS,
-    .text = {STEPS, STEP_MEAN, COMPUTE, COMMUNICATION, RUN_IDLE, IDLE_SHARE, WAITS, LATE,
-             LATE_SHARE, BEHIND, AWAITED},
+    TABLE_COLUMNS(columns),
+    .rows = {ROWS_IN(struct rank_report, rows, count)},
     .name_width = 20, /* it is short */
     .text_none = ": it has a row for each rank, and needs recordings of two or more",
     .json_empty = "[]",

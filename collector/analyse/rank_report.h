@@ -19,12 +19,13 @@ struct rank_row {
     uint64_t parts[IDLE_PARTS];
     uint64_t stopped_ns;
     uint64_t idle_ns;
-    uint64_t start_up_ns; /* of idle_ns */
-    uint64_t waits_ns;    /* of idle_ns: for other ranks */
-    uint64_t collectives; /* that another rank took part in, too */
-    uint64_t late;        /* of these it was the last to begin */
-    uint64_t late_ns;     /* behind the first one, added up */
-    uint64_t awaited_ns;  /* for which other devices only waited for it */
+    uint64_t start_up_ns;         /* of idle_ns */
+    uint64_t run_idle_ns, run_ns; /* idle, and all, without start-up and what was not recorded */
+    uint64_t waits_ns;            /* of idle_ns: for other ranks */
+    uint64_t collectives;         /* that another rank took part in, too */
+    uint64_t late;                /* of these it was the last to begin */
+    uint64_t late_ns;             /* behind the first one, added up */
+    uint64_t awaited_ns;          /* for which other devices only waited for it */
 };
 
 struct rank_report {

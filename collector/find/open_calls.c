@@ -159,8 +159,7 @@ const struct table_info open_calls_table = {
     .key = "open_calls",
     .title = "calls that had not returned when their process ended or was looked at",
     TABLE_COLUMNS(columns),
-    .rows = {ROWS_IN(struct open_calls, calls, count),
-             .total = offsetof(struct open_calls, total)},
+    .rows = {ROWS_IN(struct open_calls, calls, count), .total = offsetof(struct open_calls, total)},
     /* Its time is among its function's already, so that here it is not to be added up. */
     .place = PLACE_URGENT,
     .json_empty = "[]",
