@@ -35,7 +35,6 @@ struct run_work {
     struct run_steps *steps;
     struct run_work_row *list; /* owned */
     uint32_t count;
-    uint32_t capacity;
     struct key_map places; /* what of a row is place -> number */
     struct key_map rows;   /* number of the place, name -> row + 1 */
 };
@@ -107,20 +106,14 @@ static int number_of(struct run_work *w, struct run_work_row *row, uint64_t *num
 
 static int add(struct run_work *w, struct run_work_row *row, uint64_t ns)
 {
-    uint64_t number = 0, place;
+    uint64_t number = 0;
+    uint32_t place = 0;
     int error = number_of(w, row, &number);
-    if (error < 0)
-        return error;
     struct key key = {number, (uintptr_t)row->name, row->is_graph};
-    if ((place = key_map_get(&w->rows, key)) == 0) {
-        if (w->count == RUN_KERNELS_MAX)
-            return 0;
-        if (!ARRAY_ROOM(w->list, w->count, w->capacity, 64))
-            return GPUPROF_NO_MEMORY;
-        w->list[w->count++] = *row;
-        if (key_map_set(&w->rows, key, place = w->count) < 0)
-            return GPUPROF_NO_MEMORY;
-    }
+    if (error == 0)
+        error = KEY_MAP_ITEM(&w->rows, key, w->list, w->count, RUN_KERNELS_MAX, row, &place);
+    if (error < 0 || !place)
+        return error;
     w->list[place - 1].count++;
     w->list[place - 1].ns += ns;
     return 0;

@@ -249,16 +249,11 @@ static struct run_device *device_of(struct run_steps *r, const struct event *e)
 {
     uint64_t device = record_arg(e->record, KERNEL_DEVICE);
     struct key key = {e->process->index, device, 0};
-    uint64_t place = key_map_get(&r->device_places, key);
-    if (place)
-        return &r->devices[place - 1];
-    if (r->device_count == SURVEY_DEVICES_MAX)
-        return &r->devices[SURVEY_DEVICES_MAX - 1];
-    if (!ARRAY_ROOM(r->devices, r->device_count, r->device_capacity, 8))
-        return NULL;
-    struct run_device *d = &r->devices[r->device_count];
-    *d = (struct run_device){.process = e->process->index, .device = device};
-    return key_map_set(&r->device_places, key, ++r->device_count) == 0 ? d : NULL;
+    struct run_device made = {.process = e->process->index, .device = device};
+    uint32_t place;
+    int error = KEY_MAP_ITEM(&r->device_places, key, r->devices, r->device_count,
+                             SURVEY_DEVICES_MAX, &made, &place);
+    return error < 0 ? NULL : &r->devices[(place ? place : SURVEY_DEVICES_MAX) - 1];
 }
 
 /* What the device was not known to be busy with yet goes to the steps in which it is. */

@@ -38,7 +38,6 @@ struct run_steps {
     uint32_t warm_up;
     struct run_device *devices; /* owned */
     uint32_t device_count;
-    uint32_t device_capacity;
     struct key_map device_places; /* process, device -> place + 1 */
 };
 

@@ -33,19 +33,15 @@ int run_kernel_add(struct run_summary *r, const struct run_kernel *kernel)
 {
     if (r->kernel_count == RUN_KERNELS_MAX)
         return 0;
-    if (!ARRAY_ROOM(r->kernels, r->kernel_count, r->kernel_capacity, 64))
-        return GPUPROF_NO_MEMORY;
     struct run_kernel copy = {strdup(kernel->name), {NULL}, kernel->count, kernel->ns};
     bool is_whole = copy.name != NULL;
     for (unsigned i = 0; i < RUN_PLACES; i++)
         if (kernel->place[i])
             is_whole &= (copy.place[i] = strdup(kernel->place[i])) != NULL;
-    if (!is_whole) {
-        kernel_release(&copy);
-        return GPUPROF_NO_MEMORY;
-    }
-    r->kernels[r->kernel_count++] = copy;
-    return 0;
+    if (is_whole && ARRAY_PUSH(r->kernels, r->kernel_count, &copy) == 0)
+        return 0;
+    kernel_release(&copy);
+    return GPUPROF_NO_MEMORY;
 }
 
 /* What is not there goes first. */

@@ -200,9 +200,13 @@ static void put_step(struct export_writer *w, const struct process *p, uint64_t 
         event_number(w, EVENT_STEP, step->number);
 }
 
-static void put_thread(struct export_writer *w, const struct thread *t)
+/* A row of a thread, and of the step in which it begins. */
+static void begin_on(struct export_writer *w, const char *kind, const struct process *p,
+                     const struct thread *t, uint64_t begin_ns, uint64_t end_ns)
 {
+    event_begin(w, kind, p, begin_ns, end_ns);
     event_number(w, EVENT_TID, t->shown_tid);
+    put_step(w, p, begin_ns);
 }
 
 /* What is open around a call. */
@@ -266,10 +270,9 @@ static int take_call(struct export_writer *w, const struct slice *s)
     const struct function *f = e->function;
     const struct record *r = e->record;
     uint64_t id = 0;
-    event_begin(w, select_kind_word(selection_kind_of_call(f)), e->process, e->begin_ns, e->end_ns);
+    begin_on(w, select_kind_word(selection_kind_of_call(f)), e->process, e->thread, e->begin_ns,
+             e->end_ns);
     event_name(w, f->name);
-    put_thread(w, e->thread);
-    put_step(w, e->process, e->begin_ns);
     event_number(w, EVENT_CALLS, r->weight > 1 ? r->weight : 1);
     if (f->bytes)
         event_number(w, EVENT_BYTES, function_bytes(f, r));
@@ -366,10 +369,8 @@ static int take_tensor(struct export_writer *w, const struct slice *s)
     const struct record *r = e->record;
     bool is_had = r->type == RECORD_TENSOR;
     char title[GPU_TITLE_BYTES];
-    event_begin(w, select_kind_word(SELECT_MEMORY), e->process, e->begin_ns, e->begin_ns);
+    begin_on(w, select_kind_word(SELECT_MEMORY), e->process, e->thread, e->begin_ns, e->begin_ns);
     event_name(w, record_title(r, title));
-    put_thread(w, e->thread);
-    put_step(w, e->process, e->begin_ns);
     event_number(w, EVENT_DEVICE, record_device(r));
     event_number(w, EVENT_BYTES, record_arg(r, is_had ? (unsigned)TENSOR_BYTES : TENSOR_OOM_BYTES));
     event_arg_text(w, "allocator", "PyTorch");
@@ -385,11 +386,9 @@ static int take_range(struct export_writer *w, const struct slice *s)
     const struct range *range = s->range;
     bool is_mark = s->change == RANGE_MARKED;
     uint64_t begin_ns = is_mark ? s->event.begin_ns : range->begin_ns;
-    event_begin(w, select_kind_word(is_mark ? SELECT_MARK : SELECT_RANGE), range->process, begin_ns,
-                is_mark ? begin_ns : range->end_ns);
+    begin_on(w, select_kind_word(is_mark ? SELECT_MARK : SELECT_RANGE), range->process,
+             range->thread, begin_ns, is_mark ? begin_ns : range->end_ns);
     put_kept(w, EVENT_NAME, range->text);
-    put_thread(w, range->thread);
-    put_step(w, range->process, begin_ns);
     add_state(w, s->change == RANGE_LEFT, "open");
     if (!is_mark)
         event_arg_text(w, "by", range->nested ? "push" : "start");
@@ -409,11 +408,9 @@ static int take_op(struct export_writer *w, const struct slice *s)
     const struct op *op = s->op;
     const struct kernel_name *inputs =
         op->inputs ? walk_op_inputs(w->walk, op->process, op->inputs) : NULL;
-    event_begin(w, select_kind_word(op_is_label(op) ? SELECT_RANGE : SELECT_OPERATOR), op->process,
-                op->begin_ns, op->end_ns);
+    begin_on(w, select_kind_word(op_is_label(op) ? SELECT_RANGE : SELECT_OPERATOR), op->process,
+             op->thread, op->begin_ns, op->end_ns);
     put_kept(w, EVENT_NAME, walk_op_name(w->walk, op));
-    put_thread(w, op->thread);
-    put_step(w, op->process, op->begin_ns);
     add_state(w, s->op_change == OP_LEFT, "open");
     event_arg_text(w, "by", event_op_kind(op));
     if (op->sequence)
@@ -428,10 +425,9 @@ static int take_library(struct export_writer *w, const struct slice *s)
 {
     const struct library_call *call = s->library;
     int error = 0;
-    event_begin(w, select_kind_word(SELECT_LIBRARY), call->process, call->begin_ns, call->end_ns);
+    begin_on(w, select_kind_word(SELECT_LIBRARY), call->process, call->thread, call->begin_ns,
+             call->end_ns);
     event_name(w, call->function->name);
-    put_thread(w, call->thread);
-    put_step(w, call->process, call->begin_ns);
     event_number(w, EVENT_CALLS, 1);
     if (s->library_change == LIBRARY_CLOSED)
         put_result(w, call->function, call->result);
@@ -447,10 +443,8 @@ static int take_mark(struct export_writer *w, const struct slice *s)
 {
     const struct event *e = &s->event;
     char title[GPU_TITLE_BYTES];
-    event_begin(w, select_kind_word(SELECT_MARK), e->process, e->begin_ns, e->begin_ns);
+    begin_on(w, select_kind_word(SELECT_MARK), e->process, e->thread, e->begin_ns, e->begin_ns);
     event_name(w, record_title(e->record, title));
-    put_thread(w, e->thread);
-    put_step(w, e->process, e->begin_ns);
     put_record_args(w, e->record);
     return event_end(w);
 }

@@ -48,7 +48,6 @@ static int put_row(struct export_writer *w, const struct table *t, uint32_t plac
 {
     struct cell cells[TABLE_COLUMNS_MAX];
     struct sql_value row[TABLE_COLUMNS_MAX] = {0};
-    char *texts[TABLE_COLUMNS_MAX] = {NULL};
     unsigned count = 0;
     table_row(t, place, FORMAT_JSON, cells);
     for (unsigned i = 0; i < t->info->column_count; i++) {
@@ -59,12 +58,10 @@ static int put_row(struct export_writer *w, const struct table *t, uint32_t plac
         else if (cells[i].kind == CELL_REAL)
             row[count] = sql_real(cells[i].real);
         else if (cells[i].kind == CELL_TEXT)
-            row[count] = sqlite_clean(cells[i].text, &texts[count]);
+            row[count] = sql_recorded(cells[i].text);
         count++;
     }
     int error = sql_base_add_row(w->base, row, count);
-    for (unsigned i = 0; i < count; i++)
-        free(texts[i]);
     cells_release(cells);
     return error;
 }

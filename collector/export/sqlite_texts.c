@@ -139,12 +139,6 @@ int sqlite_inputs(struct export_writer *w, const struct kernel_name *inputs, str
     return error;
 }
 
-struct sql_value sqlite_clean(const char *text, char **owned)
-{
-    *owned = text ? json_clean(text, strlen(text)) : NULL;
-    return *owned ? sql_text(*owned) : (struct sql_value){0};
-}
-
 void sqlite_texts_release(struct export_writer *w)
 {
     kernel_names_release(&w->texts);

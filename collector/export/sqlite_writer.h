@@ -76,10 +76,6 @@ static inline uint64_t sqlite_tid(const struct export_writer *w, const struct pr
     return sqlite_pid(w, p) | (t->shown_tid & GLOBAL_MASK);
 }
 
-/* Text of a recording, which may be anything, as a value; *owned is to be freed. NULL stays NULL.
- * (sqlite_texts.c) */
-struct sql_value sqlite_clean(const char *text, char **owned);
-
 /* ---- sqlite_texts.c: each is 0 or an error; *id is made a number of StringIds ---- */
 
 int sqlite_text(struct export_writer *w, const char *text, size_t bytes, struct sql_value *id);

@@ -81,16 +81,6 @@ static int finish(struct page *p, const struct options *options)
     return error == 0 && p->flame.is_there ? stack_costs_show_stackless(&p->flame.costs) : error;
 }
 
-int page_put_use(const struct page *p, struct page_data *d)
-{
-    return page_use_put(&p->use, d);
-}
-
-int page_put_steps(const struct page *p, struct page_data *d)
-{
-    return page_steps_put(&p->steps, p->report->walk.survey.origin_ns, d);
-}
-
 /* ---- the file -------------------------------------------------------------------------------- */
 
 /* The script is one: its own functions, then the sections'. */

@@ -94,10 +94,9 @@ struct page_use {
     uint64_t begin_ns;
     uint64_t window_ns;
     uint64_t bucket_ns;
-    unsigned spans;               /* PAGE_BUCKETS at most */
-    struct page_device **devices; /* owned, and so are they */
+    unsigned spans;              /* PAGE_BUCKETS at most */
+    struct page_device *devices; /* owned */
     uint32_t count;
-    uint32_t capacity;
     struct key_map places; /* (process, device) -> place + 1 */
     struct key_map beyond; /* devices for which there was no room -> 1 */
 };
@@ -110,9 +109,6 @@ void page_use_init(struct page_use *u, struct walk *walk, struct idle *idle, uin
 void page_use_release(struct page_use *u);
 
 struct consumer page_use_consumer(struct page_use *u);
-
-/* Its data. 0. */
-int page_use_put(const struct page_use *u, struct page_data *d);
 
 /* ---- steps (page_steps.c) ---- */
 
@@ -151,9 +147,6 @@ void page_steps_release(struct page_steps *s);
 
 struct consumer page_steps_consumer(struct page_steps *s);
 
-/* Its data; times are from origin_ns on. 0. */
-int page_steps_put(const struct page_steps *s, uint64_t origin_ns, struct page_data *d);
-
 /* ---- the page ---- */
 
 #define PAGE_NODES_MAX 20000 /* the widest; what is narrower counts for who called it */
@@ -183,8 +176,9 @@ struct page {
  * GPUPROF_NO_MEMORY. */
 typedef int page_put_fn(const struct page *p, struct page_data *d);
 
-page_put_fn page_put_nothing; /* for a section that draws what others have */
-page_put_fn page_put_use, page_put_steps;
+page_put_fn page_put_nothing;                     /* for a section that draws what others have */
+page_put_fn page_put_use;                         /* page_use.c */
+page_put_fn page_put_steps;                       /* page_steps.c */
 page_put_fn page_put_flame;                       /* page_flame.c */
 page_put_fn page_put_kernels, page_put_libraries; /* page_kernels.c */
 page_put_fn page_put_overview, page_put_settings; /* page_overview.c */

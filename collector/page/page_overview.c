@@ -15,6 +15,14 @@
 #define TITLE_BYTES   512
 #define KEYS_BYTES    (64u << 10) /* of the settings */
 
+/* The text is freed. */
+static void put_owned(const char *key, char *text, struct page_data *d)
+{
+    fprintf(d->stream, ", \"%s\": ", key);
+    page_put_text(d, text);
+    free(text);
+}
+
 static void put_count(const char *key, uint64_t count, struct page_data *d)
 {
     fprintf(d->stream, "\"%s\": %" PRIu64 ", ", key, count);
@@ -81,18 +89,9 @@ int page_put_overview(const struct page *p, struct page_data *d)
     fprintf(d->stream, "\"hides_waits\": %s, ", hides_waits ? "true" : "false");
     fprintf(d->stream, "\"estimated\": %s, \"gpu_rows\": ", r->is_estimated ? "true" : "false");
     page_put_text(d, recording_gpu_rows(r->rec));
-    char *piece = r->selection ? selection_text(r->selection) : NULL;
-    fputs(", \"piece\": ", d->stream);
-    page_put_text(d, piece);
-    free(piece);
-    char *missing = overview_missing_text(r);
-    fputs(", \"missing_ranks\": ", d->stream);
-    page_put_text(d, missing);
-    free(missing);
-    char *collective = collectives_text(&r->hang.collectives);
-    fputs(", \"collective\": ", d->stream);
-    page_put_text(d, collective);
-    free(collective);
+    put_owned("piece", r->selection ? selection_text(r->selection) : NULL, d);
+    put_owned("missing_ranks", overview_missing_text(r), d);
+    put_owned("collective", collectives_text(&r->hang.collectives), d);
     fputs(",\n\"losses\": [", d->stream);
     put_losses(r, d);
     fputs("],\n\"processes\": [", d->stream);

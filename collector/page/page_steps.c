@@ -254,8 +254,9 @@ static void put_detail(const struct page_steps *s, const struct page_step *detai
             is_known ? wait->ns : 0);
 }
 
-int page_steps_put(const struct page_steps *s, uint64_t origin_ns, struct page_data *d)
+int page_put_steps(const struct page *p, struct page_data *d)
 {
+    const struct page_steps *s = &p->steps;
     const struct step_report *r = s->report;
     fprintf(d->stream, "{\"by\": \"%s\"", r ? step_kind_word(r->steps.kind) : "none");
     if (!s->detail_count) {
@@ -276,7 +277,7 @@ int page_steps_put(const struct page_steps *s, uint64_t origin_ns, struct page_d
     fprintf(d->stream, "],\n\"left_out\": %u,\n\"details\": [", left_out);
     for (uint32_t i = 0; i < s->detail_count; i++) {
         fputs(i ? ",\n" : "\n", d->stream);
-        put_detail(s, &s->details[i], origin_ns, d->stream);
+        put_detail(s, &s->details[i], p->report->walk.survey.origin_ns, d->stream);
     }
     fputs("]}", d->stream);
     return 0;

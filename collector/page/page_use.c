@@ -40,10 +40,8 @@ void page_use_init(struct page_use *u, struct walk *walk, struct idle *idle, uin
 
 void page_use_release(struct page_use *u)
 {
-    for (uint32_t i = 0; i < u->count; i++) {
-        free(u->devices[i]->curves);
-        free(u->devices[i]);
-    }
+    for (uint32_t i = 0; i < u->count; i++)
+        free(u->devices[i].curves);
     free(u->devices);
     key_map_release(&u->places);
     key_map_release(&u->beyond);
@@ -54,22 +52,16 @@ static struct page_device *device_of(struct page_use *u, const struct process *p
                                      int *error)
 {
     struct key key = {p->index, number, 0};
-    uint64_t place = key_map_get(&u->places, key);
-    if (place)
-        return u->devices[place - 1];
-    if (u->count == PAGE_USES_MAX) {
+    uint32_t place, before = u->count;
+    *error = KEY_MAP_ITEM(&u->places, key, u->devices, u->count, PAGE_USES_MAX, NULL, &place);
+    if (*error == 0 && !place)
         *error = key_map_set(&u->beyond, key, 1) == GPUPROF_NO_MEMORY ? GPUPROF_NO_MEMORY : 0;
+    if (*error < 0 || !place)
         return NULL;
-    }
-    struct page_device *device =
-        ARRAY_ROOM(u->devices, u->count, u->capacity, 8) ? malloc(sizeof *device) : NULL;
-    if (!device || key_map_set(&u->places, key, u->count + 1ull) < 0) {
-        free(device);
-        *error = GPUPROF_NO_MEMORY;
-        return NULL;
-    }
-    *device = (struct page_device){.process = p, .device = number, .at_ns = u->begin_ns};
-    return u->devices[u->count++] = device;
+    struct page_device *device = &u->devices[place - 1];
+    if (u->count > before)
+        *device = (struct page_device){.process = p, .device = number, .at_ns = u->begin_ns};
+    return device;
 }
 
 /* The bucket that the time lies in, and how far that and the time until `to_ns` go together. False:
@@ -204,10 +196,9 @@ static int take(void *context, const struct slice *s)
 
 static int compare_devices(const void *left, const void *right)
 {
-    const struct page_device *const *a = left, *const *b = right;
-    uint32_t index[2] = {(*a)->process->index, (*b)->process->index};
-    return index[0] != index[1] ? (index[0] > index[1]) - (index[0] < index[1])
-                                : ((*a)->device > (*b)->device) - ((*a)->device < (*b)->device);
+    const struct page_device *a = left, *b = right;
+    int order = ORDER(a->process->index, b->process->index);
+    return order ? order : ORDER(a->device, b->device);
 }
 
 /* For whom it waited longest. `ns` is by process index, and may hold anything. */
@@ -262,8 +253,8 @@ static int end(void *context)
     if (u->count)
         qsort(u->devices, u->count, sizeof *u->devices, compare_devices);
     for (uint32_t i = 0; error == 0 && i < u->count; i++) {
-        pass_time(u, u->devices[i], u->begin_ns + u->spans * u->bucket_ns);
-        error = take_waits(u, u->devices[i], by_process);
+        pass_time(u, &u->devices[i], u->begin_ns + u->spans * u->bucket_ns);
+        error = take_waits(u, &u->devices[i], by_process);
     }
     free(by_process);
     return error;
@@ -350,8 +341,9 @@ static void put_curves(const struct page_device *device, unsigned spans, FILE *o
 
 /* A device is [process, number, then of each kind its time, and of each kind the shares; curves,
  * its time after start-up, the process that it waited for longest or -1, and how long]. */
-int page_use_put(const struct page_use *u, struct page_data *d)
+int page_put_use(const struct page *p, struct page_data *d)
 {
+    const struct page_use *u = &p->use;
     uint64_t origin_ns = u->walk->survey.origin_ns;
     fprintf(d->stream,
             "{\"begin_ns\": %" PRIu64 ", \"from_ns\": %" PRIu64 ", \"window_ns\": %" PRIu64
@@ -359,7 +351,7 @@ int page_use_put(const struct page_use *u, struct page_data *d)
             u->begin_ns, u->begin_ns > origin_ns ? u->begin_ns - origin_ns : 0, u->window_ns,
             u->bucket_ns, u->spans, u->beyond.count);
     for (uint32_t i = 0; i < u->count; i++) {
-        const struct page_device *device = u->devices[i];
+        const struct page_device *device = &u->devices[i];
         fprintf(d->stream, "%s[%u, %" PRIu64, i ? ",\n" : "\n", device->process->index,
                 device->device);
         for (unsigned kind = 0; kind < USE_KINDS; kind++)

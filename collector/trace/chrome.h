@@ -38,11 +38,9 @@ struct process_span {
     uint64_t step_begin_ns;
     uint64_t steps; /* shown */
     bool stepping;
-    bool has_launches;
-    bool has_resident;
-    struct series *launches;  /* NULL: they are not counted */
-    struct series *resident;  /* likewise */
-    struct counted *left_out; /* calls and ranges; NULL: none yet */
+    struct counted *launches; /* NULL: none yet, and so the next two */
+    struct counted *resident;
+    struct counted *left_out; /* calls and ranges */
 };
 
 /* What a launch of a kernel is told to be, as text: launches of a program are alike. */
@@ -95,12 +93,10 @@ struct trace_writer {
     struct counters counters;
     struct counted **counted; /* owned, and so are they (chrome_counters.c) */
     uint32_t counted_count;
-    uint32_t counted_capacity;
     struct key_map counted_places; /* (process, device) -> place + 1 */
     struct chrome_memory *memory;  /* owned */
     struct throttled *throttled;   /* owned, by the place of its source (chrome_throttle.c) */
     uint32_t throttled_count;
-    uint32_t throttled_capacity;
     uint64_t gpu_events;
     char *arguments;                      /* of the slice that is being written: where they begin */
     uint64_t samples;                     /* of devices, that are counted */
@@ -229,12 +225,12 @@ void chrome_memory_free(struct chrome_memory *m);
 
 /* ---- chrome_counters.c ---- */
 
-/* Work that is shown in that row; what a device has now; the first launch of a process. 0 or
- * GPUPROF_NO_MEMORY. */
+/* Work that is shown in that row; what a device has now; a launch,
+ * which begins then. 0 or GPUPROF_NO_MEMORY. */
 int chrome_count_work(struct trace_writer *w, const struct slice *s, struct gpu_row *row);
 struct place_totals;
 int chrome_count_memory(struct trace_writer *w, const struct place_totals *now, uint64_t at_ns);
-int chrome_launches_make(struct trace_writer *w, const struct process *p);
+int chrome_count_launch(struct trace_writer *w, const struct event *e, uint64_t begin_ns);
 
 /* What --max-size leaves out, `ns` long: it counts as if it were shown, and as left out. 0 or
  * GPUPROF_NO_MEMORY. */

@@ -102,14 +102,21 @@ void chrome_counters_release(struct trace_writer *w)
 
 static struct counted *counted_add(struct trace_writer *w, const struct process *p, uint32_t pid)
 {
-    struct counted *c = ARRAY_ROOM(w->counted, w->counted_count, w->counted_capacity, 16)
-                            ? calloc(1, sizeof *c)
-                            : NULL;
-    if (!c)
+    struct counted *c = calloc(1, sizeof *c);
+    if (!c || ARRAY_PUSH(w->counted, w->counted_count, &c) < 0) {
+        free(c);
         return NULL;
+    }
     c->process = p;
     c->pid = pid;
-    return w->counted[w->counted_count++] = c;
+    return c;
+}
+
+/* What *its is, or now becomes; NULL: no memory. */
+static struct counted *counted_process(struct trace_writer *w, const struct process *p,
+                                       struct counted **its)
+{
+    return *its ? *its : (*its = counted_add(w, p, p->shown_pid));
 }
 
 /* NULL: no memory. */
@@ -207,7 +214,6 @@ static int count_left_work(struct trace_writer *w, const struct slice *s)
 int chrome_count_left_out(struct trace_writer *w, const struct slice *s, enum left_out kind,
                           uint64_t ns)
 {
-    struct process_span *span = chrome_span(w, s->event.process);
     /* A range is met at its end. */
     uint64_t begin_ns = s->event.begin_ns - (kind == LEFT_OUT_RANGES ? ns : 0);
     unsigned key = kind == LEFT_OUT_RANGES;
@@ -216,14 +222,13 @@ int chrome_count_left_out(struct trace_writer *w, const struct slice *s, enum le
     chrome_reach(w, s->event.process, chrome_time(w, begin_ns), chrome_time(w, begin_ns + ns));
     if (!w->scope.counters || kind == LEFT_OUT_WORK)
         return w->scope.counters ? count_left_work(w, s) : 0;
-    if (!span->left_out)
-        span->left_out = counted_add(w, s->event.process, s->event.process->shown_pid);
-    if (!span->left_out)
+    struct counted *c =
+        counted_process(w, s->event.process, &chrome_span(w, s->event.process)->left_out);
+    if (!c)
         return GPUPROF_NO_MEMORY;
-    counters_instant(&w->counters, series_of(w, span->left_out, COUNT_LEFT, key),
-                     chrome_time(w, begin_ns), 1);
-    counters_span(&w->counters, series_of(w, span->left_out, COUNT_LEFT_TIME, key),
-                  chrome_time(w, begin_ns), chrome_time(w, begin_ns + ns), 1);
+    counters_instant(&w->counters, series_of(w, c, COUNT_LEFT, key), chrome_time(w, begin_ns), 1);
+    counters_span(&w->counters, series_of(w, c, COUNT_LEFT_TIME, key), chrome_time(w, begin_ns),
+                  chrome_time(w, begin_ns + ns), 1);
     return 0;
 }
 
@@ -244,33 +249,31 @@ int chrome_count_memory(struct trace_writer *w, const struct place_totals *now, 
     return 0;
 }
 
-int chrome_launches_make(struct trace_writer *w, const struct process *p)
+/* What is captured runs later, and a nested launch is a part of one. */
+int chrome_count_launch(struct trace_writer *w, const struct event *e, uint64_t begin_ns)
 {
-    struct process_span *span = chrome_span(w, p);
-    struct counted *c = counted_add(w, p, p->shown_pid);
-    if (c)
-        span->launches = series_of(w, c, COUNT_LAUNCHES, 0);
-    span->has_launches = true;
-    return c ? 0 : GPUPROF_NO_MEMORY;
+    const struct record *r = e->record;
+    if (!w->scope.counters || r->result != 0 || r->flags & (RECORD_CAPTURED | RECORD_NESTED))
+        return 0;
+    struct counted *c = counted_process(w, e->process, &chrome_span(w, e->process)->launches);
+    if (!c)
+        return GPUPROF_NO_MEMORY;
+    counters_instant(&w->counters, series_of(w, c, COUNT_LAUNCHES, 0), begin_ns,
+                     r->weight > 1 ? (double)(int64_t)r->weight : 1);
+    return 0;
 }
 
 int chrome_count_resident(struct trace_writer *w, const struct event *e)
 {
-    struct process_span *span = chrome_span(w, e->process);
     if (!w->scope.counters)
         return 0;
-    if (!span->has_resident) {
-        struct counted *c = counted_add(w, e->process, e->process->shown_pid);
-        if (!c)
-            return GPUPROF_NO_MEMORY;
-        span->resident = series_of(w, c, COUNT_RESIDENT, 0);
-        if (span->resident)
-            span->resident->is_late = true;
-        span->has_resident = true;
-    }
-    counters_instant(&w->counters, span->resident, chrome_time(w, e->begin_ns),
+    struct counted *c = counted_process(w, e->process, &chrome_span(w, e->process)->resident);
+    struct series *series = c ? series_of(w, c, COUNT_RESIDENT, 0) : NULL;
+    if (series)
+        series->is_late = true;
+    counters_instant(&w->counters, series, chrome_time(w, e->begin_ns),
                      (double)record_arg(e->record, RESIDENT_BYTES));
-    return 0;
+    return c ? 0 : GPUPROF_NO_MEMORY;
 }
 
 /* ---- what the driver said of a device ---- */

@@ -54,14 +54,11 @@ static int end_throttled(struct trace_writer *w, struct throttled *t, unsigned w
 /* NULL: no memory. */
 static struct throttled *throttled_of(struct trace_writer *w, const struct device_source *source)
 {
-    while (w->throttled_count <= source->place) {
-        if (!ARRAY_ROOM(w->throttled, w->throttled_count, w->throttled_capacity, 8))
+    while (w->throttled_count <= source->place)
+        if (ARRAY_PUSH(w->throttled, w->throttled_count, NULL) < 0)
             return NULL;
-        w->throttled[w->throttled_count++] = (struct throttled){0};
-    }
-    struct throttled *t = &w->throttled[source->place];
-    t->source = source;
-    return t;
+    w->throttled[source->place].source = source;
+    return &w->throttled[source->place];
 }
 
 int chrome_throttle(struct trace_writer *w, const struct slice *s)

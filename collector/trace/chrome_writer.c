@@ -241,19 +241,6 @@ static char *put_external_id(char *out, const struct slice *s)
                                                                : 0);
 }
 
-/* What is captured runs later, and a nested launch is a part of one. */
-static inline int count_launch(struct trace_writer *w, const struct event *e, uint64_t begin_ns)
-{
-    const struct record *r = e->record;
-    struct process_span *span = chrome_span(w, e->process);
-    if (!w->scope.counters || r->result != 0 || r->flags & (RECORD_CAPTURED | RECORD_NESTED))
-        return 0;
-    int error = span->has_launches ? 0 : chrome_launches_make(w, e->process);
-    counters_instant(&w->counters, span->launches, begin_ns,
-                     r->weight > 1 ? (double)(int64_t)r->weight : 1);
-    return error;
-}
-
 static int take_call(struct trace_writer *w, const struct slice *s)
 {
     const struct event *e = &s->event;
@@ -295,7 +282,7 @@ static int take_call(struct trace_writer *w, const struct slice *s)
     chrome_end_slice(w, out, stack);
     w->calls++;
     chrome_reach(w, e->process, begin_ns, end_ns);
-    return pieces->launches ? count_launch(w, e, begin_ns) : 0;
+    return pieces->launches ? chrome_count_launch(w, e, begin_ns) : 0;
 }
 
 /* What has begun there may end where it is shown. */
@@ -323,7 +310,8 @@ static int leave_out(struct trace_writer *w, const struct slice *s)
     const struct function_pieces *pieces = pieces_of(w, s->event.function);
     if (!pieces)
         return GPUPROF_NO_MEMORY;
-    return pieces->launches ? count_launch(w, &s->event, chrome_time(w, s->event.begin_ns)) : 0;
+    return pieces->launches ? chrome_count_launch(w, &s->event, chrome_time(w, s->event.begin_ns))
+                            : 0;
 }
 
 static int take_sample(struct trace_writer *w, const struct slice *s)
