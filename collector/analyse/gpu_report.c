@@ -15,6 +15,10 @@
 
 #define PENDING (1ull << 63) /* above any pointer: a kernel that nothing has named yet */
 
+/* All that are between them are fed here. */
+#define FIRST_TABLE ANALYSIS_kernels_sums
+#define LAST_TABLE  ANALYSIS_host_copies_sums
+
 #define DEVICES_MAX    4096
 #define RECENT_KERNELS 256
 
@@ -62,7 +66,6 @@ struct gpu_report {
     struct key_map device_places; /* (process, device) -> place + 1 */
     struct device_use *devices;   /* owned */
     uint32_t device_count;
-    uint32_t device_capacity;
     struct memory_peaks memory;
     struct recent_kernel recent[RECENT_KERNELS];
     uint32_t last_use; /* place of the device that was asked for last */
@@ -78,13 +81,6 @@ static void cover(struct covered *c, uint64_t begin_ns, uint64_t end_ns)
         c->end_ns = end_ns;
     }
 }
-
-static const enum analysis own[] = {
-    ANALYSIS_kernels_sums,    ANALYSIS_copies_sums,      ANALYSIS_copy_sizes_sums,
-    ANALYSIS_graphs_sums,     ANALYSIS_syncs_sums,       ANALYSIS_launches_sums,
-    ANALYSIS_ranges_sums,     ANALYSIS_projections_sums, ANALYSIS_overheads_sums,
-    ANALYSIS_gpu_use_sums,    ANALYSIS_gpu_memory_sums,  ANALYSIS_host_kernels_sums,
-    ANALYSIS_host_copies_sums};
 
 /* One more in the row of these keys, of a table that somebody will look at. */
 static int count(struct sums *s, uint64_t a, uint64_t b, uint64_t ns, uint64_t bytes)
@@ -114,8 +110,8 @@ struct gpu_report *gpu_report_create(struct walk *walk, struct sums *sums, enum 
                                     .marks = RANGE_GROUPS};
     g->projections = g->ranges;
     g->projections.sums = &sums[ANALYSIS_projections_sums];
-    for (unsigned i = 0; i < sizeof own / sizeof own[0]; i++)
-        sums[own[i]].owner = g;
+    for (unsigned i = FIRST_TABLE; i <= LAST_TABLE; i++)
+        sums[i].owner = g;
     g->ranges.sums->owner = &g->ranges;
     g->projections.sums->owner = &g->projections;
     return g;
@@ -139,25 +135,13 @@ void gpu_report_free(struct gpu_report *g)
 static __attribute__((noinline)) struct device_use *find_use(struct gpu_report *g,
                                                              struct process *p, uint64_t device)
 {
-    struct key key = {p->index, device, 0};
-    uint64_t place = key_map_get(&g->device_places, key);
-    if (place) {
-        g->last_use = (uint32_t)place - 1;
-        return &g->devices[place - 1];
-    }
-    /* More devices than anything real has are one. */
-    if (g->device_count == DEVICES_MAX)
-        return &g->devices[DEVICES_MAX - 1];
-    struct device_use *devices =
-        array_room(g->devices, g->device_count, &g->device_capacity, sizeof *devices, 8);
-    if (!devices)
+    const struct device_use new = {.process = p, .device = device, .begin_ns = UINT64_MAX};
+    uint32_t number;
+    if (KEY_MAP_ITEM(&g->device_places, ((struct key){p->index, device, 0}), g->devices,
+                     g->device_count, DEVICES_MAX, &new, &number) < 0)
         return NULL;
-    g->devices = devices;
-    devices[g->device_count] =
-        (struct device_use){.process = p, .device = device, .begin_ns = UINT64_MAX};
-    return key_map_set(&g->device_places, key, ++g->device_count) < 0
-               ? NULL
-               : &devices[g->device_count - 1];
+    g->last_use = number ? number - 1 : DEVICES_MAX - 1; /* more than anything real has are one */
+    return &g->devices[g->last_use];
 }
 
 static struct device_use *use_of(struct gpu_report *g, struct process *p, uint64_t device)
@@ -450,8 +434,8 @@ static int end(void *context)
         error = add_device(use, &g->devices[i]);
     if (error == 0 && g->sums[ANALYSIS_gpu_memory_sums].info)
         error = add_peaks(g);
-    for (unsigned i = 0; i < sizeof own / sizeof own[0] && error == 0; i++)
-        error = g->sums[own[i]].info ? sums_finish(&g->sums[own[i]]) : 0;
+    for (unsigned i = FIRST_TABLE; i <= LAST_TABLE && error == 0; i++)
+        error = g->sums[i].info ? sums_finish(&g->sums[i]) : 0;
     return error;
 }
 

@@ -199,7 +199,7 @@ static void fill_kernel(const struct sums *s, const struct sums_row *row, enum r
     cells[NAME] = cell_owned(text);
 }
 
-static const char *copy_name(const struct sums *s, const struct sums_row *row, char *text)
+static const char *copy_name(uint64_t kind)
 {
     static const char *const names[] = {
         "[CUDA memcpy unknown]",          "[CUDA memcpy Host-to-Device]",
@@ -210,18 +210,16 @@ static const char *copy_name(const struct sums *s, const struct sums_row *row, c
         "[CUDA memcpy Peer-to-Peer]",     "[CUDA memset]",
     };
     _Static_assert(sizeof names / sizeof names[0] == GPU_COPY_SET + 1, "one for each kind");
-    (void)s, (void)text;
-    return names[row->keys[0] <= GPU_COPY_SET ? row->keys[0] : 0];
+    return names[kind <= GPU_COPY_SET ? kind : 0];
 }
 
-static const char *host_copy_name(const struct sums *s, const struct sums_row *row, char *text)
+static const char *host_copy_name(uint64_t kind)
 {
     static const char *const names[] = {
         "Host-to-Host",         "Host-to-Device", "Device-to-Host", "Device-to-Device",
         "as the addresses say", "not known",      "set to a value"};
     _Static_assert(sizeof names / sizeof names[0] == HOST_COPY_SET + 1, "one for each kind");
-    (void)s, (void)text;
-    return names[row->keys[0] <= HOST_COPY_SET ? row->keys[0] : HOST_COPY_UNKNOWN];
+    return names[kind <= HOST_COPY_SET ? kind : HOST_COPY_UNKNOWN];
 }
 
 static const char *graph_name(const struct sums *s, const struct sums_row *row, char *text)
@@ -231,23 +229,10 @@ static const char *graph_name(const struct sums *s, const struct sums_row *row, 
     return text;
 }
 
-static const char *sync_name(const struct sums *s, const struct sums_row *row, char *text)
-{
-    (void)s, (void)text;
-    return sync_kind_text(row->keys[0]);
-}
-
-static const char *overhead_name(const struct sums *s, const struct sums_row *row, char *text)
-{
-    (void)s, (void)text;
-    return overhead_kind_text(row->keys[0]);
-}
-
-static const char *launch_name(const struct sums *s, const struct sums_row *row, char *text)
+static const char *launch_name(uint64_t kind)
 {
     static const char *const names[] = {"launch latency", "queue time", "call"};
-    (void)s, (void)text;
-    return names[row->keys[0] % 3];
+    return names[kind % 3];
 }
 
 static const char *range_name(const struct sums *s, const struct sums_row *row, char *text)
@@ -377,12 +362,12 @@ const struct sums_info kernels_sums = {
               .text = {SHARE, TEXT_NUMBERS}}};
 
 const struct sums_info copies_sums = {
-    OF_KINDS, .parts = REPORT_WORK, .name = copy_name,
+    OF_KINDS, .parts = REPORT_WORK, .number_name = copy_name,
     .table = {TABLE("cuda_gpu_mem_time_sum", "GPU copies and sets", copies), .place = PLACE_COPIES,
               .text = {SHARE, TEXT_NUMBERS, BYTES, RATE}}};
 
 const struct sums_info copy_sizes_sums = {
-    OF_KINDS, .parts = REPORT_WORK, .name = copy_name,
+    OF_KINDS, .parts = REPORT_WORK, .number_name = copy_name,
     .table = {TABLE("cuda_gpu_mem_size_sum", "GPU copies and sets, by size", sizes),
               .text = {SHARE, TEXT_NUMBERS}}};
 
@@ -392,11 +377,11 @@ const struct sums_info graphs_sums = {OF_KINDS, .parts = REPORT_WORK, .name = gr
                                                 .text = {SHARE, TEXT_NUMBERS}}};
 
 const struct sums_info syncs_sums = {
-    OF_KINDS, .parts = REPORT_WORK, .name = sync_name,
+    OF_KINDS, .parts = REPORT_WORK, .number_name = sync_kind_text,
     .table = {TABLE("cuda_sync_sum", "synchronisations", times), .text = {SHARE, TEXT_NUMBERS}}};
 
 const struct sums_info launches_sums = {
-    OF_KINDS, .parts = REPORT_WORK | REPORT_TIED, .name = launch_name,
+    OF_KINDS, .parts = REPORT_WORK | REPORT_TIED, .number_name = launch_name,
     .table = {TABLE("cuda_kern_exec_sum", "from launch to kernel", launches),
               .text = {BLANK, TEXT_NUMBERS}}};
 
@@ -411,7 +396,7 @@ const struct sums_info projections_sums = {
               .text = {BLANK, TEXT_NUMBERS}, .text_behind = say_groups}};
 
 const struct sums_info overheads_sums = {
-    OF_KINDS, .parts = REPORT_WORK, .name = overhead_name,
+    OF_KINDS, .parts = REPORT_WORK, .number_name = overhead_kind_text,
     .table = {TABLE("overhead_sum", "overhead of CUDA and CUPTI", times),
               .text = {SHARE, TEXT_NUMBERS}}};
 
@@ -436,6 +421,6 @@ const struct sums_info host_kernels_sums = {
               .place = PLACE_KERNELS, .text = {SHARE, TEXT_NUMBERS}}};
 
 const struct sums_info host_copies_sums = {
-    OF_KINDS, .parts = REPORT_WORK, .name = host_copy_name,
+    OF_KINDS, .parts = REPORT_WORK, .number_name = host_copy_name,
     .table = {TABLE("host_mem_sum", "copies by direction (times of the calls)", calls),
               .place = PLACE_COPIES, .text = {SHARE, TEXT_NUMBERS, BYTES}}};

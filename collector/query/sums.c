@@ -104,34 +104,20 @@ static const struct number_kind by_name = {
 /* The place of the first function of that name and domain, + 1; 0: no memory. */
 static uint32_t find_function(struct sums *s, const struct function *f)
 {
-    uint32_t *number =
-        number_set_find(&s->function_names, &by_name, s->functions, s->function_count, &f);
-    if (!number || *number)
-        return number ? *number : 0;
-    const struct function **grown =
-        array_room(s->functions, s->function_count, &s->function_capacity, sizeof *grown, 64);
-    if (!grown)
-        return 0;
-    s->functions = grown;
-    s->functions[s->function_count++] = f;
-    return *number = s->function_count;
+    int64_t number =
+        NUMBER_ADD(&s->function_names, &by_name, s->functions, s->function_count, UINT32_MAX, &f);
+    return number < 0 ? 0 : (uint32_t)number;
 }
 
 uint64_t sums_function(struct sums *s, const struct function *f)
 {
-    if (f->index >= s->function_of_count) {
-        uint32_t count = f->index + 256;
-        uint32_t *grown = realloc(s->function_of, count * sizeof *grown);
-        if (!grown)
-            return 0;
-        memset(grown + s->function_of_count, 0, (count - s->function_of_count) * sizeof *grown);
-        s->function_of = grown;
-        s->function_of_count = count;
-    }
-    uint32_t *place = &s->function_of[f->index];
-    if (!*place)
-        *place = find_function(s, f);
-    return *place ? (uintptr_t)s->functions[*place - 1] : 0;
+    uint32_t *places = array_reach(s->function_of, &s->function_of_count, f->index, sizeof *places);
+    if (!places)
+        return 0;
+    s->function_of = places;
+    if (!places[f->index])
+        places[f->index] = find_function(s, f);
+    return places[f->index] ? (uintptr_t)s->functions[places[f->index] - 1] : 0;
 }
 
 uint64_t sums_text(struct sums *s, const char *text)
@@ -185,6 +171,8 @@ const char *sums_name(const struct sums *s, const struct sums_row *row, unsigned
         return key == 0 ? "(others)" : NULL;
     if (key == 0 && s->info->name)
         return s->info->name(s, row, text);
+    if (key == 0 && s->info->number_name)
+        return s->info->number_name(row->keys[0]);
     if (what && s->info->keys[key] == KEY_FUNCTION)
         return ((const struct function *)what)->name;
     return what && s->info->keys[key] == KEY_TEXT ? ((const struct kernel_name *)what)->shown

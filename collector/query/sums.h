@@ -88,6 +88,7 @@ struct sums_info {
     /* What a row is called whose first key does not say so; perhaps in `text`, of SUMS_NAME_BYTES.
      * May be NULL, and so may these. */
     const char *(*name)(const struct sums *s, const struct sums_row *row, char *text);
+    const char *(*number_name)(uint64_t key); /* likewise, of that alone */
     void (*join)(uint64_t *values, const uint64_t *from);
     struct sums_row *(*row)(struct sums *s, struct key key); /* of what a part has; as sums_row */
     /* When all rows are there, perhaps from parts. 0 or an error. */
@@ -133,7 +134,7 @@ struct sums {
     void *owner; /* a view: of who feeds it, if somebody else does; NULL: parts do */
     /* Functions of one name and domain are one: forms of a stream, variants of the ABI, builds. */
     const struct function **functions; /* owned */
-    uint32_t function_count, function_capacity;
+    uint32_t function_count;
     struct number_set function_names;
     uint32_t *function_of; /* owned: index of a function -> place + 1 */
     uint32_t function_of_count;
