@@ -20,6 +20,7 @@ void library_report_init(struct library_report *l, struct walk *walk, struct sum
 {
     *l = (struct library_report){.walk = walk, .sums = sums};
     sums_init(&l->pairs, &pairs_info, walk, NULL);
+    sums[1].owner = l;
     graph_origins_init(&l->graphs, walk);
 }
 

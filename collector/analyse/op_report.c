@@ -22,7 +22,8 @@ int op_report_init(struct op_report *o, struct walk *walk, struct sums *sums)
     o->rows_max = more < OP_ROWS_MAX - OP_ROWS_FREE ? OP_ROWS_FREE + (uint32_t)more : OP_ROWS_MAX;
     o->contexts.count_max = o->rows_max;
     graph_origins_init(&o->graphs, walk);
-    sums[OP_OPERATORS].owner = sums[OP_LABELS].owner = o;
+    for (unsigned i = 0; i < OP_TABLES; i++)
+        sums[i].owner = o;
     return op_none_init(&o->none, walk);
 }
 

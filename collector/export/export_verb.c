@@ -8,6 +8,7 @@
 
 #include "analyse/gpu_report.h"
 #include "analyse/library_report.h"
+#include "analyse/op_report.h"
 #include "base/message.h"
 #include "base/options.h"
 #include "clocks/host_clocks.h"
@@ -16,6 +17,7 @@
 #include "export/export_writer.h"
 #include "find/idle.h"
 #include "output/verb_output.h"
+#include "report/report_tables.h"
 #include "trace/merge_trace.h"
 #include "trace/trace_writer.h"
 
@@ -41,6 +43,8 @@ struct export
     bool has_idle;
     struct idle idle;
     struct sums sums[ANALYSES_COUNT];
+    struct walk op_walk; /* the sums of operators have its names */
+    struct op_report ops;
     uint64_t histogram_rows;
     const struct export_format *format;
     struct export_writer *writer;
@@ -58,6 +62,20 @@ static int end(void *context)
 {
     struct export *x = context;
     return x->format->end(x->writer);
+}
+
+/* What calls are in is asked of operators as they open, and the walk knew that before. */
+static int sum_operators(struct export *x)
+{
+    struct sums *sums = &x->sums[ANALYSIS_ops_sums];
+    int error = walk_init(&x->op_walk, &x->rec);
+    if (error == 0)
+        error = op_report_init(&x->ops, &x->op_walk, sums);
+    if (error < 0 || report_parts_absent(&x->rec) & REPORT_OPS)
+        return error;
+    x->op_walk.filter = x->walk.filter;
+    struct consumer consumer = op_report_consumer(&x->ops, recording_expects_gpu(&x->rec));
+    return walk_run(&x->op_walk, NULL, &consumer, 1);
 }
 
 /* What tables say is known behind the walk, or another one, and so the last rows are written then.
@@ -82,6 +100,8 @@ static int write_with_tables(struct export *x, const struct consumer *consumer, 
     int error = gpu ? walk_run(&x->walk, NULL, consumers, count) : GPUPROF_NO_MEMORY;
     if (error == 0 && !x->out->error) {
         error = kernels_find_makers(&x->sums[ANALYSIS_kernels_sums], &libraries);
+        if (error == 0)
+            error = sum_operators(x);
         if (error == 0 && x->has_idle)
             error = idle_finish(&x->idle);
         if (error == 0 && x->has_idle)
@@ -128,6 +148,9 @@ static int write_events(struct export *x, const struct options *options)
     if (x->has_idle)
         idle_release(&x->idle);
     analyses_release(x->sums);
+    op_report_release(&x->ops);
+    if (x->op_walk.rec)
+        walk_release(&x->op_walk);
     return error < 0 ? error : 0;
 }
 

@@ -33,7 +33,7 @@ static int make_table(struct export_writer *w, const struct table_info *info)
 {
     char name[SQL_NAME_BYTES] = "", columns[COLUMNS_BYTES] = "";
     size_t length = 0;
-    snprintf(name, sizeof name, "GPUPROF_%s", info->name);
+    snprintf(name, sizeof name, "GPUPROF_%s", info->is_further ? info->key : info->name);
     for (char *p = name; *p; p++)
         *p = (char)toupper((unsigned char)*p);
     for (unsigned i = 0; i < info->column_count && length < sizeof columns; i++)

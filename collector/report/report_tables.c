@@ -92,8 +92,7 @@ bool report_names(const struct report_view *v, const struct table_info *infos, u
     return any;
 }
 
-/* What nobody can see, since no record of the recording has anything of it. */
-static unsigned parts_absent(const struct recording *rec)
+unsigned report_parts_absent(const struct recording *rec)
 {
     const uint64_t ops = block_type_bit(RECORD_OP_BEGIN) | block_type_bit(RECORD_OP_END) |
                          block_type_bit(RECORD_PUSH); /* of emit_nvtx */
@@ -108,7 +107,7 @@ unsigned report_leaves(const struct report_view *v, enum report_format format,
 {
     static const struct report nothing; /* the descriptions will do */
     struct table_list lists[LISTS_MAX];
-    unsigned count = list_tables(&nothing, lists), parts = 0, absent = parts_absent(rec);
+    unsigned count = list_tables(&nothing, lists), parts = 0, absent = report_parts_absent(rec);
     bool is_text = format == FORMAT_TEXT;
     if (is_text && !v->tables && !v->is_full)
         return absent | REPORT_UNSEEN;

@@ -19,7 +19,9 @@ from made_ops import MAIN, OTHER, TYPES, Recording, labelled_product
 WORK = ["CUPTI_ACTIVITY_KIND_" + name for name in ("KERNEL", "MEMCPY", "MEMSET", "GRAPH_TRACE")]
 OURS = {"GPUPROF_" + name for name in ("PROCESSES", "CLOCKS", "LOSSES", "STEPS", "OPERATORS",
                                        "MEMORY", "LIBRARY_CALLS", "OVERHEAD", "GPU_TIME", "IDLE",
-                                       "RANK_WAITS", "ARRIVALS", "FUNCTIONS", "CALLS_BY_THREAD")}
+                                       "RANK_WAITS", "ARRIVALS", "FUNCTIONS", "CALLS_BY_THREAD",
+                                       "OPS", "OPS_UNDER_NONE", "LABELS", "MODULES", "HOOKS",
+                                       "LIBRARY")}
 SUMS = ("functions", "calls_by_thread", "cuda_gpu_kern_sum", "cuda_gpu_mem_time_sum",
         "cuda_gpu_mem_size_sum", "cuda_sync_sum", "cuda_kern_exec_sum", "nvtx_sum",
         "nvtx_gpu_proj_sum", "gpu_time_util", "gpu_memory_peak")
@@ -422,6 +424,31 @@ def test_tables_of_sums_are_those_of_the_report(make_gpu, run_collector, export)
             assert [{k: round(v, digits[k]) if k in digits else v
                      for k, v in zip(names, row) if v is not None} for row in found] == [
                 {k: v for k, v in row.items() if v is not None} for row in told[name]] != []
+
+
+@pytest.mark.parametrize("kind,filled", (
+    ("operators", {"ops", "ops_under_none", "labels"}),
+    ("libraries", {"library"})))
+def test_operators_and_libraries_have_their_tables(kind, filled, make_ops, run_collector,
+                                                   tmp_path):
+    """With the columns and the rows of the report's JSON; without rows they are there, too."""
+    r = Libraries()
+    with r.library("cublasGemmEx", m=4, n=5, k=6):
+        r.launch(300)
+    folder = make_ops(2, 900, 1) if kind == "operators" else r.write(
+        built(BUILD / "make_raw"), tmp_path / "data")
+    told = json.loads(run_collector("report", "--format=json", folder).stdout)
+    assert run_collector("export", folder, "-o", "out.sqlite").returncode == 0
+    base = sqlite3.connect(tmp_path / "out.sqlite")
+    for name in ("ops", "ops_under_none", "labels", "modules", "hooks", "library"):
+        found = base.execute(f"SELECT * FROM GPUPROF_{name.upper()}")
+        names = [column[0] for column in found.description]
+        rows = [{k: pytest.approx(v, abs=1e-3) if isinstance(v, float) else v
+                 for k, v in zip(names, row) if v is not None} for row in found]
+        assert rows == [{k: v for k, v in row.items() if v is not None}
+                        for row in told.get(name, [])]
+        assert rows or name not in filled, name
+    base.close()
 
 
 def test_tables_are_there_without_rows(make_stacks, run_collector, tmp_path):
