@@ -37,12 +37,9 @@ function drawInterval(metric, limit, threshold) {
     Math.sign(share) * Math.log1p(Math.abs(share) / unit) / Math.log1p(limit / unit) * (W / 2 - 2);
   const [low, high] = hasInterval(metric) ? [metric.low, metric.high] :
                                             [metric.change, metric.change];
-  return svg("svg", {
-    viewBox: `0 0 ${W} ${H}`,
-    class: "interval",
-    role: "img",
-    "aria-label": `${metric.text}: ${changeOf(metric)}, ${intervalOf(metric) || "no interval"}`
-  },
+  return chart(W, H,
+    `${metric.text}: ${changeOf(metric)}, ${intervalOf(metric) || "no interval"}`,
+    {class: "interval"},
     svg("line", {x1: x(0), x2: x(0), y1: 0, y2: H, class: "zero"}),
     svg("line", {x1: x(threshold), x2: x(threshold), y1: 0, y2: H, class: "gate"}),
     svg("rect", {x: x(low), y: 6, width: x(high) - x(low), height: 6, rx: 2, class: "c-other"}),
@@ -110,9 +107,8 @@ function drawFacts(box, c) {
                  .map(([key, ...sides]) => [key.replace(/_/g, " "),
                         ...sides.map((texts) => texts.filter((text) => text !== null).join("\n"))]);
   if (!rows.length) return;
-  const columns = ["what", "before", "now"].map((key) => ({key, type: "lines"}));
-  add(box, el("h3", {}, "What differs between the runs"),
-    drawTable({key: "facts", columns, rows}, {columns: ["what", "before", "now"]}));
+  const columns = ["what", "before", "now"].map((label) => [label, "lines"]);
+  add(box, el("h3", {}, "What differs between the runs"), drawTable(made("facts", columns, rows)));
 }
 
 function kernelWord(row, least) {
@@ -126,10 +122,10 @@ function drawKernels(box, c) {
   const all = (side) => c.kernels.reduce((sum, row) => sum + row[side].ns, 0);
   const least = KERNEL_CHANGE_MIN * Math.max(all("before"), all("now"));
   const columns = [
-    ["name", "lines", "kernel"], ["what", "text"], ["before", "ns"], ["now", "ns"],
-    ["change", "ns"], ["launches_before", "rate"], ["launches_now", "rate"],
-    ["was", "lines", "called before"], ["place", "lines", "launched in"]
-  ].map(([key, type, label]) => ({key, type, label}));
+    ["kernel", "lines"], ["what", "text"], ["before", "ns"], ["now", "ns"], ["change", "ns"],
+    ["launches before", "rate"], ["launches now", "rate"], ["called before", "lines"],
+    ["launched in", "lines"]
+  ];
   const rows = c.kernels.map((row) => {
     const before = row.before.name === null ? null : namesOf(row.before);
     const now = row.now.name === null ? before : namesOf(row.now);
@@ -138,12 +134,11 @@ function drawKernels(box, c) {
       row.now.count, before === now ? null : before, row.place
     ];
   });
-  const words = new Map();
-  for (const row of rows) words.set(row[1], (words.get(row[1]) || 0) + 1);
+  const words = grouped(rows, (row) => row[1]);
   add(box, el("h3", {}, `Kernels, in ${perWhat(c)}`),
     el("p", {class: "small"}, "They explain, and do not gate: ",
-      Array.from(words, ([word, n]) => `${count(n)} ${word}`).join(", ") + "."),
-    drawTable({key: "kernels", columns, rows, left_out: c.kernel_rows - rows.length},
+      Array.from(words, ([word, its]) => `${count(its.length)} ${word}`).join(", ") + "."),
+    drawTable(made("kernels", columns, rows, c.kernel_rows - rows.length),
       {rows: 20, caption: "Kernels of both sides"}));
 }
 

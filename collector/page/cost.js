@@ -7,8 +7,7 @@ const missing = ([key, n]) => n - (key === "gpu_missing" ? data.overview.held_ba
 
 /* Of some costs only the sum is known: JSON has 0 for how often, and how long one was. */
 function blankCounts(cost) {
-  const [count, total, mean] =
-    ["count", "total_ns", "mean_ns"].map((key) => cost.columns.findIndex((c) => c.key === key));
+  const [count, total, mean] = ["count", "total_ns", "mean_ns"].map((key) => columnAt(cost, key));
   for (const row of cost.rows)
     if (!row[count] && row[total]) row[count] = row[mean] = null;
 }
@@ -19,23 +18,16 @@ sections.cost = (box) => {
   if (!losses.length)
     add(box, el("p", {class: "none"}, "Nothing was lost."));
   else
-    add(box, drawTable({
-      key: "losses",
-      title: "Losses",
-      left_out: 0,
-      columns: [
-        {key: "what", type: "text", label: "what"}, {key: "count", type: "count", label: "count"},
-        {key: "weight", type: "text", label: ""}
-      ],
-      rows: [
+    add(box, drawTable(made("Losses",
+      [["what", "text"], ["count", "count"], ["weight", "text"]],
+      [
         ...losses.filter((loss) => missing(loss) > 0)
           .map((loss) => [(loss[3] ? "" : "processes: ") + loss[4], missing(loss),
                  loss[5] ? "" : ["nothing is missing", "missing", "damaged"][loss[2]]]),
         ...held > 0 ? [["launches whose work CUPTI still had when the process hung", held,
           "held back"]] :
                       []
-      ]
-    }));
+      ])));
   const cost = tableOf("classes");
   if (!cost || !cost.rows.length) return "";
   blankCounts(cost);

@@ -154,7 +154,7 @@ sections.flame = (box, raw) => {
         ["python", "Python"], ["native", "native"], ["call", "CUDA call"],
         ["work", "work of the GPU"], ["none", "no stack"]
       ].filter(([kind]) => nodes.some((node) => node.kind === kind))
-        .map(([kind, name]) => el("li", {}, el("span", {class: "key f-" + kind}), name))));
+        .map(([kind, name]) => keyed("f-" + kind, name))));
   draw();
   let drawn = graph.clientWidth;
   new ResizeObserver(() => {

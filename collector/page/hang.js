@@ -52,11 +52,7 @@ function drawRank(row) {
 }
 
 function drawCollective(rows) {
-  const states = new Map(), [first] = rows;
-  for (const row of rows) {
-    if (!states.has(row.state)) states.set(row.state, []);
-    states.get(row.state).push(row);
-  }
+  const states = grouped(rows, (row) => row.state), [first] = rows;
   return el("li", {},
     el("p", {}, el("code", {}, first.function),
       ` ${count(first.sequence)} of ${count(first.ranks)} ranks`,
@@ -78,12 +74,8 @@ function drawCollective(rows) {
 
 /* The rows of one are one after another. */
 function drawCollectives(box) {
-  const found = new Map();
-  for (const row of rowsOf("collectives")) {
-    const key = [row.communicator, row.sequence, row.from, row.to].join(" ");
-    if (!found.has(key)) found.set(key, []);
-    found.get(key).push(row);
-  }
+  const found = grouped(rowsOf("collectives"),
+    (row) => [row.communicator, row.sequence, row.from, row.to].join(" "));
   if (!found.size) return;
   add(box, el("h3", {}, "Collectives that do not end, or differ"),
     el("ul", {class: "hung", "aria-label": "Pending collectives"},

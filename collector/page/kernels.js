@@ -17,13 +17,10 @@ function drawDurations(name, list, W) {
   if (to - from < 1) [from, to] = [(from + to) / 2 - .5, (from + to) / 2 + .5];
   const most = Math.max(...list.map((b) => b[2])), all = list.reduce((sum, b) => sum + b[2], 0);
   const x = (ns) => (log(ns) - from) / (to - from) * W;
-  const drawing = svg("svg", {
-    viewBox: `0 0 ${W} ${H + 22}`,
-    role: "img",
-    style: {maxWidth: W + "px"},
-    "aria-label": `Durations, ${count(all)} in all, from ${time(list[0][0])} to ${
-      time(list[list.length - 1][1])}`
-  });
+  const drawing = chart(W, H + 22,
+    `Durations, ${count(all)} in all, from ${time(list[0][0])} to ${
+      time(list[list.length - 1][1])}`,
+    {style: {maxWidth: W + "px"}});
   for (const [begin, end, n] of list) {
     const h = Math.max(1.5, n / most * H);
     drawing.append(tippedMark(svg("rect", {
@@ -37,10 +34,7 @@ function drawDurations(name, list, W) {
       `${time(begin)} to ${time(end)}: ${count(n)} of ${count(all)}`));
   }
   drawing.append(svg("line", {x1: 0, x2: W, y1: H + .5, y2: H + .5, class: "axis"}),
-    ...[0, .5, 1].map(
-      (part) =>
-        svg("text", {x: part * W, y: H + 17, "text-anchor": ["start", "middle", "end"][2 * part]},
-          time(2 ** (from + part * (to - from))))));
+    ...axisTexts(W, H + 17, (part) => time(2 ** (from + part * (to - from)))));
   add(box,
     el("p", {class: "small"},
       `${all === 1 ? "1 instance" : count(all) + " instances"} by duration, on a scale of ` +
@@ -54,7 +48,7 @@ sections.kernels = (box, kernels) => {
   const table = tableOf("cuda_gpu_kern_sum");
   if (!table || !table.rows.length) return "No kernels were recorded.";
   const detail = el("div");
-  const nameAt = table.columns.findIndex((column) => column.key === "name");
+  const nameAt = columnAt(table, "name");
   /* Both are in one order. Long names may differ only behind where this page cuts them. */
   const durations = new Map(kernels.durations.map(([, list], i) => [table.rows[i], list]));
   const choose = (row) => detail.replaceChildren(

@@ -29,16 +29,12 @@ function drawRoofline(rows, devices, W) {
   const [low, high] = [Math.floor(log(Math.min(...ys))), Math.ceil(log(Math.max(...ys)) + .05)];
   const x = (v) => LEFT + (log(v) - left) / (right - left) * (W - LEFT);
   const y = (v) => (high - log(v)) / (high - low) * H;
-  const drawing = svg("svg", {
-    viewBox: `0 0 ${W} ${H + BELOW}`,
-    style: {maxWidth: W + "px"},
-    role: "img",
-    id: "roofline",
-    "aria-label": `Roofline: ${count(rows.length)} kinds of calls by FLOP per byte and TFLOP/s; ${
+  const drawing = chart(W, H + BELOW,
+    `Roofline: ${count(rows.length)} kinds of calls by FLOP per byte and TFLOP/s; ${
       roofs.length ? roofs.map((r) => `${r.device.name} can do ${r.peak} TFLOP/s of ${r.type}`)
                        .join(", ") :
-                     "what the device can do is not known"}`
-  });
+                     "what the device can do is not known"}`,
+    {style: {maxWidth: W + "px"}, id: "roofline"});
   const ten = (power) => power < 0 ? (10 ** power).toFixed(-power) : count(10 ** power);
   for (let power = low; power <= high; power++) {
     const at = y(10 ** power);
@@ -98,13 +94,12 @@ sections.libraries = (box, known) => {
     points = drawn;
     add(box, drawing,
       el("ul", {class: "legend"},
-        el("li", {}, el("span", {class: "key c-compute"}), "tensor cores used"),
-        el("li", {}, el("span", {class: "key c-copies"}), "not, or not known"),
+        keyed("c-compute", "tensor cores used"), keyed("c-copies", "not, or not known"),
         el("li", {}, "The larger, the more GPU time.",
           known.devices.length ? "" :
                                  " What this device can do is not known: there is no roof.")));
   }
-  const nameAt = table.columns.findIndex((column) => column.key === "name");
+  const nameAt = columnAt(table, "name");
   const choose = (row) => {
     for (const [name, point] of points) point.classList.toggle("chosen", name === row[nameAt]);
   };
@@ -114,6 +109,6 @@ sections.libraries = (box, known) => {
     columns: [
       "name", "gpu_share", "gpu_ns", "cpu_ns", "calls", "tflops", "peak_share", "flops_per_byte",
       "tensor_cores", "bus_gb_s"
-    ].filter((key) => isFilled(table, table.columns.findIndex((column) => column.key === key)))
+    ].filter((key) => isFilled(table, columnAt(table, key)))
   }));
 };

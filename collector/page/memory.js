@@ -3,16 +3,7 @@
 "use strict";
 
 const CHARTS_MAX = 4, FAILURES_SHOWN = 4, HOLDERS_SHOWN = 5, MEMORY_PIECES = 240;
-const MEMORY_LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
 const memoryKinds = {tensor: "compute", device: "accent", host: "copies"};
-
-const memoryTable = (key) => data.memory.tables.find((table) => table.key === key);
-function memoryRows(key) {
-  const table = memoryTable(key);
-  return table ? table.rows.map((row) => Object.fromEntries(
-                                  table.columns.map((column, i) => [column.key, row[i]]))) :
-                 [];
-}
 
 function placeName(place) {
   const device = place.device === null ? "a device that is not known" : `device ${place.device}`;
@@ -25,8 +16,8 @@ function placeName(place) {
 
 /* Parts of the place's peak, from 0 to 1. */
 const curveOf = (letters) => Array.from({length: MEMORY_PIECES},
-  (_, i) => (64 * MEMORY_LETTERS.indexOf(letters[2 * i]) +
-              MEMORY_LETTERS.indexOf(letters[2 * i + 1])) / 4095);
+  (_, i) => (64 * LETTERS.indexOf(letters[2 * i]) +
+              LETTERS.indexOf(letters[2 * i + 1])) / 4095);
 
 function drawMemoryChart(memory, place, letters, W) {
   const H = 120, curve = curveOf(letters), span = memory.end_ns - memory.begin_ns;
@@ -41,8 +32,7 @@ function drawMemoryChart(memory, place, letters, W) {
   curve.forEach((part, i) => {
     path += `V${y(part * peak).toFixed(1)}H${((i + 1) * W / MEMORY_PIECES).toFixed(1)}`;
   });
-  const drawing = svg("svg",
-    {viewBox: `0 0 ${W} ${H + 22}`, role: "img", "aria-label": `${placeName(place)}: ${said}`},
+  const drawing = chart(W, H + 22, `${placeName(place)}: ${said}`, {},
     svg("line", {x1: 0, x2: W, y1: y(top), y2: y(top), class: "axis"}),
     svg("line", {x1: 0, x2: W, y1: y(top / 2), y2: y(top / 2), class: "axis"}),
     svg("path", {d: `${path}V${H}Z`, class: `c-${memoryKinds[place.where]}`}),
@@ -50,10 +40,7 @@ function drawMemoryChart(memory, place, letters, W) {
     svg("line", {x1: 0, x2: W, y1: H + .5, y2: H + .5, class: "axis"}),
     svg("text", {x: 4, y: y(top) + 13, class: "haloed"},
       top === total ? `${bytes(top)}, all there is` : bytes(top)),
-    [0, .5, 1].map(
-      (part) =>
-        svg("text", {x: part * W, y: H + 17, "text-anchor": ["start", "middle", "end"][2 * part]},
-          time(memory.begin_ns + part * span))));
+    axisTexts(W, H + 17, (part) => time(memory.begin_ns + part * span)));
   tipped(drawing, (event) => {
     const box = drawing.getBoundingClientRect();
     const piece = Math.floor((event.clientX - box.left) / box.width * MEMORY_PIECES);
@@ -106,7 +93,7 @@ function placesTable(table, places) {
 }
 
 function drawPlaces(box, memory, places) {
-  const table = placesTable(memoryTable("places"), places);
+  const table = placesTable(tableOf("places", data.memory.tables), places);
   /* What tensors do tells more than what their allocator keeps for them. */
   const order = places.map((_, i) => i).sort(
     (a, b) => (places[b].where === "tensor") - (places[a].where === "tensor") ||
@@ -126,14 +113,14 @@ function drawPlaces(box, memory, places) {
 }
 
 function drawOwners(box, key, title, columns) {
-  const table = memoryTable(key);
+  const table = tableOf(key, data.memory.tables);
   if (!table || !table.rows.length) return;
   add(box, el("h3", {}, title), drawTable(table, {columns, rows: 12, caption: title}));
 }
 
 sections.memory = (box, memory) => {
-  const places = memoryRows("places");
-  drawFailures(box, memoryRows("out_of_memory"));
+  const places = rowsOf("places", memory.tables);
+  drawFailures(box, rowsOf("out_of_memory", memory.tables));
   if (!places.length)
     return memory.tables.length ? "No block was got." : "No call that gets memory was recorded.";
   const has = (where) => places.some((place) => place.where === where);

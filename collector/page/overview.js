@@ -156,15 +156,12 @@ function drawOpen(box, collective) {
 
 /* So does an allocation for which there was not enough memory: the last most often was the end. */
 function drawShortage(box) {
-  const table = data.memory.tables.find((one) => one.key === "out_of_memory");
-  if (!table || !table.rows.length) return;
-  const last = table.rows[table.rows.length - 1];
-  const value = (key) => last[table.columns.findIndex((column) => column.key === key)];
+  const last = rowsOf("out_of_memory", data.memory.tables).pop();
+  if (!last) return;
   add(box,
     el("div", {class: "alert", role: "note"},
-      el("b", {}, `There was not enough memory: ${bytes(value("wanted_bytes"))} wanted`),
-      el("ul", {}, el("li", {}, "by ", el("code", {}, value("name"))),
-        el("li", {}, value("advice"))),
+      el("b", {}, `There was not enough memory: ${bytes(last.wanted_bytes)} wanted`),
+      el("ul", {}, el("li", {}, "by ", el("code", {}, last.name)), el("li", {}, last.advice)),
       el("a", {href: "#memory"}, "Who held it then")));
 }
 

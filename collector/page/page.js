@@ -41,8 +41,8 @@ const svg = (name, attributes, ...children) =>
 
 /* ---- numbers ---- */
 
-const grouped = new Intl.NumberFormat("en-US", {maximumFractionDigits: 0});
-const count = (n) => grouped.format(n);
+const digits = new Intl.NumberFormat("en-US", {maximumFractionDigits: 0});
+const count = (n) => digits.format(n);
 const counted = (n, word) => `${count(n)} ${word}${n === 1 ? "" : "s"}`;
 
 function scaled(value, units, base) {
@@ -66,6 +66,9 @@ const amount = (n) => scaled(n, ["", "k", "M", "G", "T", "P"], 1000);
 const percent = (share) => share > 0 && share < .00005 ? "< 0.01 %" :
   (100 * share).toFixed(share && Math.abs(share) < .001 ? 2 : 1) + " %";
 
+/* Numbers as letters, the smallest first. */
+const LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
+
 const writers = {
   ns: time,
   bytes,
@@ -86,16 +89,51 @@ const written = (type, value) => value === null || value === undefined ? "" :
 const isNumeric =
   (type) => ["ns", "bytes", "amount", "count", "share", "rate", "number"].includes(type);
 
+const clamp = (value, least, most) => Math.max(least, Math.min(most, value));
+
 /* As wide as there is room: what is written in a drawing then has the size of other text. */
 const chartWidth = (room, most) => Math.max(240, Math.min(most, room));
 
+const chart = (W, H, said, attributes, ...children) => svg("svg",
+  {viewBox: `0 0 ${W} ${H}`, role: "img", "aria-label": said, ...attributes}, ...children);
+/* What stands at the begin, in the middle and at the end; `write` of these parts of the whole. */
+const axisTexts = (W, y, write) => [0, .5, 1].map((part) => svg("text",
+  {x: part * W, y, "text-anchor": ["start", "middle", "end"][2 * part]}, write(part)));
+/* Of `count` equal parts of the node, from left to right (or down), the pointer's. */
+const partAt = (event, node, count, isDown) => {
+  const area = node.getBoundingClientRect();
+  const at = isDown ? (event.clientY - area.top) / area.height :
+                      (event.clientX - area.left) / area.width;
+  return clamp(Math.floor(at * count), 0, count - 1);
+};
+
 /* ---- the data's tables ---- */
 
-const tableOf = (key) => data.tables.find((table) => table.key === key);
+const tableOf = (key, tables = data.tables) => tables.find((table) => table.key === key);
+const columnAt = (table, key) => table.columns.findIndex((column) => column.key === key);
+
+/* One of rows that a section makes; columns are [label, type]. */
+const made = (title, columns, rows, left_out = 0) => ({
+  key: title,
+  title,
+  left_out,
+  columns: columns.map(([label, type]) => ({key: label, type, label})),
+  rows
+});
+
+/* Rows by what they have alike, in the order of the first of each. */
+function grouped(rows, keyOf) {
+  const groups = new Map();
+  for (const row of rows) {
+    const key = keyOf(row);
+    groups.set(key, [...groups.get(key) || [], row]);
+  }
+  return groups;
+}
 
 /* Rows as objects by the columns' keys; of a table that is not there none. */
-function rowsOf(key) {
-  const table = tableOf(key);
+function rowsOf(key, tables) {
+  const table = tableOf(key, tables);
   return table ? table.rows.map((row) => Object.fromEntries(
                                   table.columns.map((column, i) => [column.key, row[i]]))) :
                  [];
@@ -145,10 +183,11 @@ function bar(parts, whole, thin) {
         el("span", {class: kind, style: {width: 100 * value / whole + "%"}}), () => said[i])));
 }
 
+const keyed = (kind, ...text) => el("li", {}, el("span", {class: "key " + kind}), ...text);
 const legend = (parts, whole) => el("ul", {class: "legend"},
   parts.filter((part) => part[2] > 0)
-    .map(([name, kind, value]) => el("li", {}, el("span", {class: "key " + kind}), name + " ",
-           el("b", {}, percent(value / whole)), " " + time(value))));
+    .map(([name, kind, value]) => keyed(
+           kind, name + " ", el("b", {}, percent(value / whole)), " " + time(value))));
 
 /* Buttons of which one is pressed. */
 function choice(label, words, chosen, choose) {

@@ -26,8 +26,7 @@ function cellsOf(series, across) {
 
 /* JSON has 0 where a rank has no whole step: here that would look like steps that take no time. */
 function blankSteps(ranks) {
-  const [steps, mean] =
-    ["steps", "step_mean_ns"].map((key) => ranks.columns.findIndex((c) => c.key === key));
+  const [steps, mean] = ["steps", "step_mean_ns"].map((key) => columnAt(ranks, key));
   for (const row of ranks.rows)
     if (!row[steps]) row[steps] = row[mean] = null;
 }
@@ -35,8 +34,7 @@ function blankSteps(ranks) {
 /* The rank that each waited for longest on its devices; of jobs whose ranks have the same numbers
  * it is not known which is meant. */
 function addWhom(ranks) {
-  const rank = ranks.columns.findIndex((column) => column.key === "rank");
-  const behind = ranks.columns.findIndex((column) => column.key === "waits_ns") + 1;
+  const rank = columnAt(ranks, "rank"), behind = columnAt(ranks, "waits_ns") + 1;
   const processes = new Map(), whom = new Map();
   data.overview.processes.forEach(
     ([, name], i) => processes.set(name, processes.has(name) ? -1 : i));
@@ -157,16 +155,8 @@ function drawSteps(box, series) {
     });
     grid.setAttribute("aria-label", "Steps by ranks. " + say(at));
   };
-  const cellAt = (event) => {
-    const area = canvas.getBoundingClientRect();
-    return [
-      Math.max(
-        0, Math.min(columns - 1, Math.floor((event.clientX - area.left) / area.width * columns))),
-      Math.max(0,
-        Math.min(
-          series.length - 1, Math.floor((event.clientY - area.top) / area.height * series.length)))
-    ];
-  };
+  const cellAt = (event) =>
+    [partAt(event, canvas, columns), partAt(event, canvas, series.length, true)];
   const choose = ([x, y]) => {
     const s = series[y], first = Math.min(x * width, s.durations.length - 1);
     steps.choose(s.process, rows[y][x] < 0 ? first : rows[y][x]);
@@ -182,10 +172,7 @@ function drawSteps(box, series) {
       if (event.key === "Enter") choose(at);
       if (!by) return;
       event.preventDefault();
-      place([
-        Math.max(0, Math.min(columns - 1, at[0] + by[0])),
-        Math.max(0, Math.min(series.length - 1, at[1] + by[1]))
-      ]);
+      place([clamp(at[0] + by[0], 0, columns - 1), clamp(at[1] + by[1], 0, series.length - 1)]);
     }
   },
                         canvas, marker),
@@ -217,25 +204,18 @@ function drawSteps(box, series) {
   }
   const mean = (list) => list ? list.reduce((a, b) => a + b) / list.length : null;
   add(box, el("h3", {}, "Rank by rank"),
-    drawTable({
-      key: "ranks",
-      title: "Ranks",
-      left_out: 0,
-      columns: [
-        {key: "rank", type: "text", label: "process"},
-        {key: "steps", type: "count", label: "steps"},
-        {key: "median", type: "ns", label: "median step"},
-        {key: "longest", type: "ns", label: "longest"},
-        {key: "busy", type: "share", label: "GPU busy"}
+    drawTable(made("Ranks",
+      [
+        ["process", "text"], ["steps", "count"], ["median step", "ns"], ["longest", "ns"],
+        ["GPU busy", "share"]
       ],
-      rows: series.map((s) => {
+      series.map((s) => {
         const sorted = half(s.durations);
         return [
           processName(s.process), sorted.length, sorted[Math.floor(sorted.length / 2)] || null,
           sorted[sorted.length - 1] || null, mean(busy.get(s.process))
         ];
-      })
-    },
+      })),
       {rows: 8}));
   listen(...steps.chosen);
 }

@@ -18,15 +18,8 @@ sections.settings = (box, settings) => {
     add(box, el("h3", {}, "Environment"),
       pairs(environment.map(([key, ...rest]) => [key.slice(4), ...rest])));
   add(box, el("h3", {}, "Processes"),
-    drawTable({
-      key: "processes",
-      title: "Processes",
-      left_out: all - processes.length,
-      columns: [
-        {key: "title", type: "text", label: "process"},
-        {key: "calls", type: "count", label: "calls"}, {key: "gpu", type: "text", label: "GPU rows"}
-      ],
-      rows: processes.map(([title, , calls, rows]) => [title, calls, rows])
-    },
+    drawTable(made("Processes", [["process", "text"], ["calls", "count"], ["GPU rows", "text"]],
+                processes.map(([title, , calls, rows]) => [title, calls, rows]),
+                all - processes.length),
       {rows: 8}));
 };

@@ -76,20 +76,11 @@ function drawDearest(source, files, columns) {
     ([path, , , its], i) => its.filter((line) => line && line[2] && line[2].some((n) => n > 0))
                               .map((line) => ({i, path, line})));
   lines.sort((a, b) => b.line[2][own[0][3]] - a.line[2][own[0][3]]);
-  return drawTable({
-    key: "source_dearest",
-    title: "Lines that cost most",
-    left_out: 0,
-    columns: [
-      {key: "place", type: "text", label: "line"},
-      {key: "function", type: "text", label: "function"},
-      ...own.map(([label, type]) => ({key: label, type, label}))
-    ],
-    rows: lines.map(({i, path, line}) => {
+  return drawTable(made("Lines that cost most",
+    [["line", "text"], ["function", "text"], ...own], lines.map(({i, path, line}) => {
       const row = [`${path}:${line[0]}`, line[4], ...own.map(([, , , at]) => line[2][at])];
       return Object.assign(row, {choose: () => files[i].choose(line[0])});
-    })
-  },
+    })),
     {rows: 8, choose: (row) => row.choose()});
 }
 

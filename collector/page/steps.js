@@ -72,12 +72,7 @@ function drawSeries(series, chosen, choose) {
       drawing.append(svg(
         "rect", {...box, y: 0, height: H, class: "chosen", "vector-effect": "non-scaling-stroke"}));
   });
-  const at = (event) => {
-    const area = drawing.getBoundingClientRect();
-    return columns[Math.max(0,
-      Math.min(columns.length - 1,
-        Math.floor((event.clientX - area.left) / area.width * columns.length)))];
-  };
+  const at = (event) => columns[partAt(event, drawing, columns.length)];
   const say = (i) => `step ${series.number(i)}: ${time(Math.abs(series.durations[i]))}` +
     (series.durations[i] < 0 ? ", not whole" : "");
   const last = series.durations.length - 1;
@@ -105,7 +100,7 @@ function drawSeries(series, chosen, choose) {
       }[event.key];
       if (to === undefined) return;
       event.preventDefault();
-      choose(Math.max(0, Math.min(last, to)));
+      choose(clamp(to, 0, last));
       document.getElementById("steps-chart").focus();
     }
   },
@@ -121,11 +116,9 @@ function drawSeries(series, chosen, choose) {
     columns.some((step) => !series.details.has(step)) &&
       el("ul", {class: "legend"},
         columns.some((step) => series.durations[step] < 0) &&
-          el("li", {}, el("span", {class: "key c-idle"}),
-            "not whole: its begin or its end was not recorded"),
+          keyed("c-idle", "not whole: its begin or its end was not recorded"),
         columns.some((step) => series.durations[step] > 0 && !series.details.has(step)) &&
-          el("li", {}, el("span", {class: "key c-unsplit"}),
-            "whole; this page has the parts of the longest steps"))
+          keyed("c-unsplit", "whole; this page has the parts of the longest steps"))
   ].filter(Boolean);
 }
 
@@ -199,20 +192,12 @@ function drawStep(series, step) {
       el("h3", {},
         `Against the median one, step ${series.number(series.median)} (${time(medianNs)})`),
       bar(partsOf(median.parts), Math.max(ns, medianNs), true),
-      drawTable({
-        key: "differences",
-        title: "Differences",
-        rows: differences(detail, median),
-        left_out: 0,
-        columns: [
-          {key: "name", type: "text", label: "what"}, {key: "kind", type: "text", label: "kind"},
-          {key: "this", type: "ns", label: "this step"},
-          {key: "median", type: "ns", label: "median"},
-          {key: "difference", type: "ns", label: "difference"},
-          {key: "count", type: "count", label: "count"},
-          {key: "median_count", type: "count", label: "median count"}
-        ]
-      },
+      drawTable(made("Differences",
+                  [
+                    ["what", "text"], ["kind", "text"], ["this step", "ns"], ["median", "ns"],
+                    ["difference", "ns"], ["count", "count"], ["median count", "count"]
+                  ],
+                  differences(detail, median)),
         {rows: 8}));
   }
   return panel;

@@ -2,7 +2,7 @@
 /* What each device did over time: an area for each of a few, one colour a moment for many. */
 "use strict";
 
-const ROWS_MAX = 16, LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
+const ROWS_MAX = 16;
 const useKinds = ["compute", "communication", "copies", "waits"], KINDS = useKinds.length;
 const useNames = [...useKinds.slice(0, KINDS - 1), "waiting for other ranks"];
 
@@ -29,23 +29,14 @@ function momentText(use, device, bucket) {
   ].join("\n");
 }
 
-const bucketAt = (use, event, node) => {
-  const area = node.getBoundingClientRect();
-  const at = Math.floor((event.clientX - area.left) / area.width * use.spans);
-  return Math.max(0, Math.min(use.spans - 1, at));
-};
+const bucketAt = (use, event, node) => partAt(event, node, use.spans);
 
 /* Compute at the bottom, on it communication, copies, and waits; the rest is idle. */
 function drawAreas(use, device, height) {
   const shares = sharesOf(device), below = new Array(use.spans).fill(0);
-  const drawing = svg("svg", {
-    viewBox: `0 0 ${use.spans} 100`,
-    preserveAspectRatio: "none",
-    height,
-    role: "img",
-    "aria-label":
-      `${deviceName(device)}: busy ${percent(busyShare(device))} of the time after start-up`
-  },
+  const drawing = chart(use.spans, 100,
+    `${deviceName(device)}: busy ${percent(busyShare(device))} of the time after start-up`,
+    {preserveAspectRatio: "none", height},
     svg("rect", {width: use.spans, height: 100, class: "c-idle", opacity: .45}));
   useKinds.forEach((kind, k) => {
     let up = "", down = "";
@@ -71,13 +62,9 @@ function drawCurve(use, device, [name, highest, mean, letters]) {
     if (value >= 0) path += `${before < 0 ? "M" : "L"}${i} ${y}L${i + 1} ${y}`;
     before = value;
   });
-  const drawing = svg("svg", {
-    viewBox: `0 0 ${use.spans} 100`,
-    preserveAspectRatio: "none",
-    height: 28,
-    role: "img",
-    "aria-label": `${deviceName(device)}: ${name}, mean ${shown(mean)}, highest ${shown(highest)}`
-  },
+  const drawing = chart(use.spans, 100,
+    `${deviceName(device)}: ${name}, mean ${shown(mean)}, highest ${shown(highest)}`,
+    {preserveAspectRatio: "none", height: 28},
     svg("path", {d: path, class: "curve", "vector-effect": "non-scaling-stroke"}));
   return el("div", {class: "row"}, el("span", {title: name}, name),
     tipped(drawing, (event) => {
@@ -118,7 +105,7 @@ function drawMany(use, box) {
     context.putImageData(image, 0, 0);
   };
   const choose = (to) => {
-    chosen = Math.max(0, Math.min(devices.length - 1, to));
+    chosen = clamp(to, 0, devices.length - 1);
     Object.assign(marker.style, {
       left: 0,
       right: 0,
@@ -132,12 +119,7 @@ function drawMany(use, box) {
       el("h3", {}, deviceName(devices[chosen])), drawAreas(use, devices[chosen], 90),
       ...drawCurves(use, devices[chosen]));
   };
-  const rowAt = (event) => {
-    const area = canvas.getBoundingClientRect();
-    return Math.max(0,
-      Math.min(
-        devices.length - 1, Math.floor((event.clientY - area.top) / area.height * devices.length)));
-  };
+  const rowAt = (event) => partAt(event, canvas, devices.length, true);
   const slider = tipped(el("div", {
     class: "chart pick",
     role: "slider",
@@ -207,5 +189,5 @@ sections.use = (box, use) => {
                                     el("div", {class: "row"}, el("span"), ends, el("span")));
   add(box, el("ul", {class: "legend"}, [
     ...keys.filter((part) => part[2]), ["idle", "c-idle"]
-  ].map(([name, kind]) => el("li", {}, el("span", {class: "key " + kind}), name))));
+  ].map(([name, kind]) => keyed(kind, name))));
 };
