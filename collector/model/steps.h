@@ -69,7 +69,7 @@ struct step {
     uint64_t parts[STEP_PARTS];        /* ns; 0 before somebody adds to them */
     uint32_t batches;                  /* likewise */
     bool is_partial;
-    bool is_blind; /* of some of it nothing is known but calls (blind_times.h) */
+    bool is_blind; /* of some of it nothing is known but calls (cost_table.h) */
 };
 #define STEP_BYTES 112
 _Static_assert(sizeof(struct step) <= STEP_BYTES, "STEP_BYTES is what it says");

@@ -22,7 +22,7 @@
 #include "crc32c.h"
 #include "error.h"
 #include "frame.h"
-#include "record/stack_record.h"
+#include "model/stack_table.h"
 #include "symbol/elf_symbols.h"
 #include "symbol/shown_frame.h"
 

@@ -4,8 +4,8 @@
 #include <assert.h>
 #include <string.h>
 
+#include "model/stack_table.h"
 #include "record/gpu_record.h"
-#include "record/stack_record.h"
 
 int pass_tell(const struct pass *p, struct slice *s)
 {

@@ -5,8 +5,8 @@
 
 #include "base/array.h"
 #include "error.h"
-#include "read/machines.h"
 #include "read/recording.h"
+#include "read/share.h"
 
 #define BACK_NS        8        /* more than clock_map_back is wrong by */
 #define TID_SYSTEM_MAX 4194304u /* the largest pid_max that Linux has */

@@ -15,7 +15,6 @@
 #include "block.h"
 #include "file/stream_file.h"
 #include "read/live_tail.h"
-#include "record/blind_times.h"
 #include "record/clock_map.h"
 #include "record/cost_table.h"
 #include "record/function_table.h"
