@@ -13,12 +13,6 @@
 #include "read/process_title.h"
 #include "record/gpu_record.h"
 
-const struct finding_kind finding_kinds[FINDING_KINDS] = {
-#define FINDING(NAME, id, share, floor, title, advice, next)                                       \
-    [FINDING_##NAME] = {id, share, floor * 1000000ull, title, advice, next},
-#include "find/finding_kinds.def"
-};
-
 int findings_init(struct findings *f, struct walk *walk, struct idle *idle)
 {
     *f = (struct findings){.walk = walk, .idle = idle};

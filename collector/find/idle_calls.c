@@ -9,14 +9,6 @@
 #include "model/op_stack.h"
 #include "record/gpu_record.h"
 
-struct idle_thread *idle_thread_of(struct idle *d, const struct thread *thread)
-{
-    struct idle_thread **t = &d->threads[thread->index];
-    if (!*t)
-        *t = calloc(1, sizeof **t);
-    return *t;
-}
-
 static enum idle_cause cause_of(const struct event *e)
 {
     const struct function *f = e->function;

@@ -2,7 +2,17 @@
 /* What threads did while they made no call. */
 #include "find/idle_state.h"
 
+#include <stdlib.h>
+
 #include "error.h"
+
+struct idle_thread *idle_thread_of(struct idle *d, const struct thread *thread)
+{
+    struct idle_thread **t = &d->threads[thread->index];
+    if (!*t)
+        *t = calloc(1, sizeof **t);
+    return *t;
+}
 
 int idle_take_silence(struct idle *d, const struct slice *s)
 {

@@ -119,7 +119,7 @@ static int put_data(const struct page *p, FILE *out)
         fprintf(d.stream, "%s[\"%s\", \"%s\"]", s == p->sections ? "" : ", ", s->id, s->title);
     fputs("]", d.stream);
     for (const struct page_section *s = p->sections; error == 0 && s->id; s++) {
-        if (s->put == page_put_nothing)
+        if (!s->put)
             continue;
         fprintf(d.stream, ",\n\"%s\": ", s->id);
         error = s->put(p, &d);
@@ -127,13 +127,6 @@ static int put_data(const struct page *p, FILE *out)
     fputs("}\n", d.stream);
     page_data_close(&d);
     return error;
-}
-
-int page_put_nothing(const struct page *p, struct page_data *d)
-{
-    (void)p;
-    (void)d;
-    return 0;
 }
 
 int page_put(const struct page *p, FILE *out)
@@ -182,7 +175,7 @@ int page_write(struct report *r, const struct report_view *v, const struct optio
 /* ---- a comparison: what `gpuprof diff --format=json` prints, drawn
  * ------------------------------- */
 
-int page_put_comparison(const struct page *p, struct page_data *d)
+static int put_comparison(const struct page *p, struct page_data *d)
 {
     return diff_print_json(p->comparison, p->kernels, d->stream);
 }
@@ -192,8 +185,9 @@ int page_write_comparison(const struct comparison *c, const struct kernel_match 
     char *name = NULL; /* of the first run of each side */
     if (asprintf(&name, "%s against %s", c->sides[0]->names[0], c->sides[1]->names[0]) < 0)
         return GPUPROF_NO_MEMORY;
-    const struct page p = {
-        .sections = page_comparison_sections, .name = name, .comparison = c, .kernels = kernels};
+    const struct page_section sections[] = {
+        {"compare", "Did it get worse?", section_compare, put_comparison}, {0}};
+    const struct page p = {.sections = sections, .name = name, .comparison = c, .kernels = kernels};
     int error = page_put(&p, out);
     free(name);
     return error;

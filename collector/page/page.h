@@ -176,7 +176,6 @@ struct page {
  * GPUPROF_NO_MEMORY. */
 typedef int page_put_fn(const struct page *p, struct page_data *d);
 
-page_put_fn page_put_nothing;                     /* for a section that draws what others have */
 page_put_fn page_put_use;                         /* page_use.c */
 page_put_fn page_put_steps;                       /* page_steps.c */
 page_put_fn page_put_flame;                       /* page_flame.c */
@@ -185,7 +184,6 @@ page_put_fn page_put_overview, page_put_settings; /* page_overview.c */
 page_put_fn page_put_tables;                      /* page_tables.c */
 page_put_fn page_put_source;                      /* page_source.c */
 page_put_fn page_put_memory;                      /* page_memory.c */
-page_put_fn page_put_comparison;                  /* page.c */
 
 /* A table as the script's tableOf has it, of at most `bytes_max` bytes or so; `separator` stands
  * before it, if it is there. 0 or GPUPROF_NO_MEMORY. (page_tables.c) */
@@ -196,12 +194,12 @@ struct page_section {
     const char *id;    /* its member of the data, and of the script's sections */
     const char *title; /* of it, and in the list of sections */
     const char *script;
-    page_put_fn *put;
+    page_put_fn *put; /* NULL: it draws what others have */
 };
 
 /* What is embedded (page_files.c). */
-extern const struct page_section page_sections[], page_comparison_sections[];
-extern const char page_head[], page_style[], page_script[];
+extern const struct page_section page_sections[];
+extern const char page_head[], page_style[], page_script[], section_compare[];
 
 extern const struct verb report_verb;
 

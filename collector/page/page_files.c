@@ -20,11 +20,7 @@ EMBED("page_script", "page.js");
 #define SECTION(id, title, put) {#id, title, section_##id, put},
 const struct page_section page_sections[] = {
 #include "page/page_sections.def"
-    {NULL, NULL, NULL, NULL}};
+    {0}};
 #undef SECTION
 
 EMBED("section_compare", "compare.js");
-extern const char section_compare[];
-const struct page_section page_comparison_sections[] = {
-    {"compare", "Did it get worse?", section_compare, page_put_comparison},
-    {NULL, NULL, NULL, NULL}};

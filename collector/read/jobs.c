@@ -491,3 +491,28 @@ enum exit_code recording_select_jobs(struct recording *rec, const struct select_
     free(numbers);
     return EXIT_OK;
 }
+
+int recording_note_other(struct recording *rec, const struct process *p)
+{
+    rec->left_out++;
+    uint64_t number = rec->reader.select->ranks.count ? p->rank : p->header.pid;
+    if (number == RANK_NONE)
+        return 0;
+    rec->left_out_ranks++;
+    return ARRAY_PUSH(rec->others, rec->others_count, &number);
+}
+
+enum exit_code recording_none_wanted(struct recording *rec)
+{
+    char text[NUMBER_SPANS_BYTES];
+    const struct select_wish *wish = rec->reader.select;
+    bool by_rank = wish->ranks.count > 0, by_pid = wish->pids.count > 0;
+    number_spans_text(rec->others, rec->others_count, text);
+    return usage_error("none of the recorded processes, %u, is one of those that %s%s%s %s: %s%s",
+                       rec->left_out, by_rank ? "--rank" : "", by_rank && by_pid ? " and " : "",
+                       by_pid ? "--pid" : "", by_rank && by_pid ? "name" : "names",
+                       !rec->others_count                ? "none of them has a rank"
+                       : rec->reader.select->ranks.count ? "there are the ranks "
+                                                         : "there are the pids ",
+                       text);
+}

@@ -69,31 +69,6 @@ static enum exit_code failure(const char *path, int error)
     return code_of(error);
 }
 
-int recording_note_other(struct recording *rec, const struct process *p)
-{
-    rec->left_out++;
-    uint64_t number = rec->reader.select->ranks.count ? p->rank : p->header.pid;
-    if (number == RANK_NONE)
-        return 0;
-    rec->left_out_ranks++;
-    return ARRAY_PUSH(rec->others, rec->others_count, &number);
-}
-
-enum exit_code recording_none_wanted(struct recording *rec)
-{
-    char text[NUMBER_SPANS_BYTES];
-    const struct select_wish *wish = rec->reader.select;
-    bool by_rank = wish->ranks.count > 0, by_pid = wish->pids.count > 0;
-    number_spans_text(rec->others, rec->others_count, text);
-    return usage_error("none of the recorded processes, %u, is one of those that %s%s%s %s: %s%s",
-                       rec->left_out, by_rank ? "--rank" : "", by_rank && by_pid ? " and " : "",
-                       by_pid ? "--pid" : "", by_rank && by_pid ? "name" : "names",
-                       !rec->others_count                ? "none of them has a rank"
-                       : rec->reader.select->ranks.count ? "there are the ranks "
-                                                         : "there are the pids ",
-                       text);
-}
-
 /* What is wrong with one file is no reason to show nothing of the others: a link to one that has
  * gone ... */
 static bool is_gone(int number)
