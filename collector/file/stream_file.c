@@ -203,7 +203,8 @@ ssize_t stream_file_look(struct stream_file *f, struct file_pool *pool, uint64_t
     return (ssize_t)(f->window_from + f->window_bytes - offset);
 }
 
-uint64_t stream_file_data(struct stream_file *f, struct file_pool *pool, uint64_t offset)
+/* Where the next bytes from `offset` on are that are no hole; the file's size: there are none. */
+static uint64_t stream_file_data(struct stream_file *f, struct file_pool *pool, uint64_t offset)
 {
     if (pool_use(f, pool) < 0)
         return offset; /* who reads there has the error */

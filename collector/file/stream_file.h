@@ -75,10 +75,6 @@ ssize_t stream_file_read(struct stream_file *f, struct file_pool *pool, uint64_t
 ssize_t stream_file_look(struct stream_file *f, struct file_pool *pool, uint64_t offset,
                          size_t count, size_t ahead, const uint8_t **data);
 
-/* Where the next bytes from `offset` on are that are no hole in the file; its size: there are none.
- */
-uint64_t stream_file_data(struct stream_file *f, struct file_pool *pool, uint64_t offset);
-
 /*
  * Walks a stream file from block header to block header without decompressing, and finds its way
  * again behind damage: from the last byte that made sense it searches forward for the next block

@@ -16,13 +16,13 @@ static const uint8_t type_bits[] = {
     8,  4,  8,  16, 32, 16,  32, 64, 128, 64, 128, 8,  8,  8,  6,  6,  4,
 };
 
-unsigned library_type_bits(unsigned type)
+static unsigned library_type_bits(unsigned type)
 {
     return type < sizeof type_bits ? type_bits[type] : 0;
 }
 
 /* The real types are even, but for those that came before the others; from 28 on all are real. */
-bool library_type_is_complex(unsigned type)
+static bool library_type_is_complex(unsigned type)
 {
     return (type >= 4 && type <= 7) || (type > 7 && type < 28 && type % 2);
 }

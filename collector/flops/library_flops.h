@@ -36,10 +36,6 @@ struct library_shape {
     uint8_t reserved[3];
 };
 
-/* Of a number of that cudaDataType; 0: there is no such. */
-unsigned library_type_bits(unsigned type);
-bool library_type_is_complex(unsigned type);
-
 /* A message of so many: what is not known, or does not fit, has no bytes. */
 void library_shape_count(struct library_shape *shape, uint64_t count, uint8_t type);
 

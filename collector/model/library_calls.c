@@ -191,8 +191,10 @@ static int64_t number_of(struct library_kinds *k, const struct library_kind *wan
     return number ? number : number_of(k, &others);
 }
 
-int64_t library_kind_of(struct library_kinds *k, const struct event *e,
-                        struct library_message *message)
+/* The kind of the call that this LIBRARY_BEGIN record begins, and its message. A number, or
+ * GPUPROF_NO_MEMORY. */
+static int64_t library_kind_of(struct library_kinds *k, const struct event *e,
+                               struct library_message *message)
 {
     const struct record *r = e->record;
     const struct library_form *form = form_of(k, e->function);
@@ -229,8 +231,9 @@ int64_t library_kind_of(struct library_kinds *k, const struct event *e,
     return number_of(k, &wanted);
 }
 
-int64_t library_kind_of_group(struct library_kinds *k, const struct function *function,
-                              uint64_t calls, uint64_t bytes)
+/* The kind of `calls` calls that `function` (of a group) does at once, with so many bytes. */
+static int64_t library_kind_of_group(struct library_kinds *k, const struct function *function,
+                                     uint64_t calls, uint64_t bytes)
 {
     struct library_kind wanted = {
         .function = function, .shape = {.batch = calls, .bytes = bytes}, .is_group = true};

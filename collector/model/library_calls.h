@@ -83,15 +83,6 @@ void library_kinds_release(struct library_kinds *k);
 /* A LIBRARY_PLAN or COMMUNICATOR record. 0 or GPUPROF_NO_MEMORY. */
 int library_kinds_learn(struct library_kinds *k, const struct event *e);
 
-/* The kind of the call that this LIBRARY_BEGIN record begins, and its message. A number, or
- * GPUPROF_NO_MEMORY. */
-int64_t library_kind_of(struct library_kinds *k, const struct event *e,
-                        struct library_message *message);
-
-/* The kind of `calls` calls that `function` (of a group) does at once, with so many bytes. */
-int64_t library_kind_of_group(struct library_kinds *k, const struct function *function,
-                              uint64_t calls, uint64_t bytes);
-
 static inline const struct library_kind *library_kind(const struct library_kinds *k,
                                                       uint32_t number)
 {

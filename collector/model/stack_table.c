@@ -20,14 +20,16 @@ static bool is_build_id(const uint8_t *text, size_t length)
     return length >= 2 && length % 2 == 0 && length <= 2u * BUILD_ID_MAX;
 }
 
-uint32_t stack_record_first_bytes(const struct record *r)
+/* Of a good MODULE or PYTHON record: bytes before what divides its two texts. */
+static uint32_t stack_record_first_bytes(const struct record *r)
 {
     const uint8_t *end =
         r->bytes ? memchr(r->bytes, r->type == RECORD_MODULE ? ' ' : '\0', r->byte_count) : NULL;
     return end ? (uint32_t)(end - r->bytes) : r->byte_count;
 }
 
-uint32_t stack_record_id_bytes(const struct record *r)
+/* Of a good MODULE record: bytes of the build id in hexadecimal digits, before a blank; 0: none. */
+static uint32_t stack_record_id_bytes(const struct record *r)
 {
     uint32_t bytes = stack_record_first_bytes(r);
     return is_build_id(r->bytes, bytes) ? bytes : 0;
@@ -43,7 +45,8 @@ static bool is_good_module(const struct record *r)
            (bytes == 1 && r->bytes[0] == '-' && bytes + 1 < r->byte_count);
 }
 
-uint64_t stack_record_number(const struct record *r)
+/* The number that others know it by; 0: it says none. */
+static uint64_t stack_record_number(const struct record *r)
 {
     return record_arg(r, r->type == RECORD_MODULE   ? MODULE_MODULE
                          : r->type == RECORD_PYTHON ? PYTHON_LOCATION

@@ -27,12 +27,12 @@ static const char *const nccl_types[] = {"i8",  "u8",  "i32", "u32",  "i64",  "u
                                          "f16", "f32", "f64", "bf16", "e4m3", "e5m2"};
 static const char *const nccl_ops[] = {"sum", "prod", "max", "min", "avg"};
 
-const char *nccl_type_text(uint64_t type)
+static const char *nccl_type_text(uint64_t type)
 {
     return type < ENTRIES(nccl_types) ? nccl_types[type] : NULL;
 }
 
-const char *nccl_op_text(uint64_t op)
+static const char *nccl_op_text(uint64_t op)
 {
     return op < ENTRIES(nccl_ops) ? nccl_ops[op] : NULL;
 }
@@ -47,7 +47,7 @@ const char *compute_type_text(uint64_t compute)
     return compute < ENTRIES(compute_types) ? compute_types[compute] : NULL;
 }
 
-const char *transpose_text(uint64_t operation)
+static const char *transpose_text(uint64_t operation)
 {
     return operation < ENTRIES(operations) ? operations[operation] : NULL;
 }

@@ -10,9 +10,6 @@
  * that is not known. */
 const char *cuda_type_text(uint64_t type);       /* cudaDataType */
 const char *compute_type_text(uint64_t compute); /* cublasComputeType_t */
-const char *nccl_type_text(uint64_t type);       /* ncclDataType_t */
-const char *nccl_op_text(uint64_t op);           /* ncclRedOp_t */
-const char *transpose_text(uint64_t operation);  /* cublasOperation_t */
 
 /* Prints the value of an argument; `kind` is its enum arg_kind. */
 void argument_print(unsigned kind, uint64_t value, FILE *out);
