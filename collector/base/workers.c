@@ -3,6 +3,7 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <malloc.h>
 #include <sched.h>
 #include <signal.h>
@@ -10,7 +11,9 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/time.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -196,4 +199,43 @@ enum exit_code workers_end(struct workers *w, uint32_t how)
     free(w->list);
     *w = (struct workers){0};
     return code;
+}
+
+static _Noreturn void become(void (*work)(void *, void *), void *shared, void *context,
+                             double seconds)
+{
+    const struct rlimit no_core = {0, 0};
+    struct itimerval limit = {.it_value.tv_sec = (time_t)seconds};
+    limit.it_value.tv_usec = (suseconds_t)((seconds - (double)limit.it_value.tv_sec) * 1e6);
+    sigset_t alarms;
+    sigemptyset(&alarms);
+    sigaddset(&alarms, SIGALRM);
+    int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    setrlimit(RLIMIT_CORE, &no_core);
+    for (int fd = STDIN_FILENO; null >= 0 && fd <= STDERR_FILENO; fd++)
+        dup2(null, fd);
+    signal(SIGALRM, SIG_DFL);
+    sigprocmask(SIG_UNBLOCK, &alarms, NULL);
+    setitimer(ITIMER_REAL, &limit, NULL);
+    work(shared, context);
+    _exit(0); /* nothing that was loaded gets to run its handlers */
+}
+
+bool aside_run(void (*work)(void *result, void *context), void *result, size_t bytes, void *context,
+               double seconds)
+{
+    int status = -1;
+    void *shared = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (shared == MAP_FAILED)
+        return false;
+    memcpy(shared, result, bytes);
+    pid_t pid = fork();
+    if (pid == 0)
+        become(work, shared, context, seconds);
+    if (pid > 0 && waitpid(pid, &status, 0) != pid)
+        status = -1;
+    memcpy(result, shared, bytes);
+    munmap(shared, bytes);
+    return status == 0;
 }

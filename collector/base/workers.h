@@ -73,4 +73,13 @@ void workers_stop(const struct workers *w);
 #define WORKERS_UNWANTED (UINT32_MAX - 1)
 enum exit_code workers_end(struct workers *w, uint32_t how);
 
+/*
+ * Does work(result, context) in a process that may crash or hang, with standard input, output and
+ * error from and to /dev/null, and ends it after so many seconds. `result` has `bytes` that it
+ * begins with and that come back: what it had written before its end stays. False: it did not come
+ * to its end.
+ */
+bool aside_run(void (*work)(void *result, void *context), void *result, size_t bytes, void *context,
+               double seconds);
+
 #endif

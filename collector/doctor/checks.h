@@ -96,21 +96,12 @@ struct patient {
 /* False: it has nothing to say here (the program is no Python, say). */
 typedef bool check_fn(const struct patient *p, struct check_result *f);
 
-/* Fill it, and are true, as a check answers that has something to say. (doctor.c) */
+/* Fill it, and are true, as a check answers that has something to say. (checks.c) */
 bool check_result_set(struct check_result *f, enum check_state state, const char *advice,
                       const char *format, ...) __attribute__((format(printf, 4, 5)));
 #define fine(f, ...)            check_result_set(f, CHECK_OK, NULL, __VA_ARGS__)
 #define limited(f, advice, ...) check_result_set(f, CHECK_LIMITED, advice, __VA_ARGS__)
 #define broken(f, advice, ...)  check_result_set(f, CHECK_BROKEN, advice, __VA_ARGS__)
-
-/*
- * Does work(result, context) in a process of its own, which may crash or hang, with standard input,
- * output and error from and to /dev/null, and ends it after `seconds`. `result` has `bytes` that
- * the process begins with and that come back: what it had written before its end stays. False: it
- * did not come to its end. (doctor.c)
- */
-bool aside_run(void (*work)(void *result, void *context), void *result, size_t bytes, void *context,
-               unsigned seconds);
 
 /* machine_checks.c */
 check_fn check_library, check_settings, check_kernel, check_libc, check_memory, check_live_folder,

@@ -5,6 +5,7 @@
  * its time, and neither is ever unloaded.
  */
 #include "base/file_at.h"
+#include "base/workers.h"
 #include "doctor/checks.h"
 
 #include <dlfcn.h>

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/nearest.h"
+#include "base/workers.h"
 #include "doctor/checks.h"
 
 #include <elf.h>

@@ -147,11 +147,6 @@ struct ctl {
     size_t command_count;
 };
 
-static bool is_meant(const struct ctl *c, const struct ctl_process *p)
-{
-    return !p->has_ended && ctl_process_is_named(p, &c->which);
-}
-
 /* One for all, or one for each of those that were named. */
 static enum exit_code make_commands(struct ctl *c)
 {
@@ -160,7 +155,7 @@ static enum exit_code make_commands(struct ctl *c)
     c->command_count = 0;
     for (size_t i = 0; i < c->folder.count; i++) {
         struct ctl_process *p = &c->folder.processes[i];
-        p->is_meant = is_meant(c, p);
+        p->is_meant = !p->has_ended && ctl_process_is_named(p, &c->which);
         p->has_answered = false;
         meant += p->is_meant;
         if (!p->is_meant || (is_for_all && c->command_count))

@@ -70,7 +70,8 @@ struct launch {
     char **argv;                          /* the program and its arguments */
     char out[SETTING_TEXT_BYTES_MAX + 1]; /* the data folder, absolute */
     const char *out_shown;                /* as to be named to the user: a view of out, or given */
-    struct path_list before;              /* of earlier runs: in the folder when we began */
+    struct path_list before;              /* what was in the folder when we began ... */
+    uint32_t earlier_count;               /* ... so many of earlier runs at the front */
     struct path_list now;                 /* what is in it at the end ... */
     uint32_t new_count;                   /* ... so many of the last run at the front */
     struct program program;
@@ -185,27 +186,28 @@ static enum exit_code check_folder(const struct launch *l)
     return EXIT_OK;
 }
 
-/*
- * The recordings that are there already, those of earlier runs: of a job of several ranks, others
- * may have begun just before.
- */
-static void find_earlier(struct launch *l)
+/* Puts those for which is_front is true in front, in their order; how many. */
+static uint32_t to_front(const struct launch *l, struct path_list *list,
+                         bool (*is_front)(const struct launch *l, char *path))
 {
-    struct stat st;
-    uint32_t kept = 0;
-    if (path_list_read(&l->before, l->out) < 0)
-        return;
-    for (uint32_t i = 0; i < l->before.count; i++) {
-        char *path = l->before.paths[i];
-        bool is_peer = *rank_text() && stat(path, &st) == 0 &&
-                       st.st_mtim.tv_sec + LAUNCH_PEERS_SECONDS >= time(NULL);
-        l->before.paths[i] = l->before.paths[kept];
-        l->before.paths[kept] = path;
-        kept += !is_peer;
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < list->count; i++) {
+        char *path = list->paths[i];
+        if (!is_front(l, path))
+            continue;
+        list->paths[i] = list->paths[count];
+        list->paths[count++] = path;
     }
-    for (uint32_t i = kept; i < l->before.count; i++)
-        free(l->before.paths[i]);
-    l->before.count = kept;
+    return count;
+}
+
+/* Of a job of several ranks, others may have begun just before. */
+static bool is_no_peer(const struct launch *l, char *path)
+{
+    (void)l;
+    struct stat st;
+    return !*rank_text() || stat(path, &st) != 0 ||
+           st.st_mtim.tv_sec + LAUNCH_PEERS_SECONDS < time(NULL);
 }
 
 static int compare_paths(const void *left, const void *right)
@@ -213,25 +215,10 @@ static int compare_paths(const void *left, const void *right)
     return strcmp(*(char *const *)left, *(char *const *)right);
 }
 
-/* The list is in the order of names, still. */
-static bool is_earlier(const struct launch *l, char *path)
+static bool is_new(const struct launch *l, char *path)
 {
-    return l->before.count &&
-           bsearch(&path, l->before.paths, l->before.count, sizeof(char *), compare_paths);
-}
-
-/* Those of this run in front. */
-static void find_new(struct launch *l)
-{
-    if (path_list_read(&l->now, l->out) < 0)
-        return;
-    for (uint32_t i = 0; i < l->now.count; i++) {
-        char *path = l->now.paths[i];
-        if (is_earlier(l, path))
-            continue;
-        l->now.paths[i] = l->now.paths[l->new_count];
-        l->now.paths[l->new_count++] = path;
-    }
+    return !l->earlier_count ||
+           !bsearch(&path, l->before.paths, l->earlier_count, sizeof(char *), compare_paths);
 }
 
 /* ---- the environment ------------------------------------------------------------------------ */
@@ -432,7 +419,8 @@ static void name_next(struct launch *l)
 static void tell(struct launch *l)
 {
     struct child *c = &l->child;
-    find_new(l);
+    if (path_list_read(&l->now, l->out) == 0)
+        l->new_count = to_front(l, &l->now, is_new);
     name_next(l);
     const char *word = l->next.data ? l->next.data : "DATA";
     if (child_aside(c, work_adopt, l, LAUNCH_ADOPT_SECONDS) < 0)
@@ -452,10 +440,10 @@ static void tell(struct launch *l)
     if (child_aside(c, work_summary, l, LAUNCH_SUMMARY_SECONDS) < 0)
         message("the summary was cut short; all of it: %s report %s", l->command, word);
     message("data in %s", l->out_shown);
-    if (l->before.count)
+    if (l->earlier_count)
         message("the figures are of this run alone; '%s report %s' adds the recordings that were "
                 "there before: %u",
-                l->command, word, l->before.count);
+                l->command, word, l->earlier_count);
     message("next: %s report %s; %s merge %s -o trace.json", l->command, word, l->command, word);
 }
 
@@ -509,11 +497,12 @@ static enum exit_code run(const struct options *options)
         return code;
     l.child.tick = l.cycles.command ? begin_cycle : NULL;
     l.child.context = &l;
-    find_earlier(&l);
-    if (l.before.count && speaks()) /* with --quiet, too: diff would take both for one run */
+    if (path_list_read(&l.before, l.out) == 0)
+        l.earlier_count = to_front(&l, &l.before, is_no_peer);
+    if (l.earlier_count && speaks()) /* with --quiet, too: diff would take both for one run */
         message("run: %s: recordings of earlier runs are there: %u; report and merge will show "
                 "them with this one's (-o names another folder)",
-                l.out_shown, l.before.count);
+                l.out_shown, l.earlier_count);
     int error = 0;
     if (own->exec) {
         execvp(l.program.path, l.argv);

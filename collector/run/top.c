@@ -424,11 +424,6 @@ static int look(struct top *t)
     return error;
 }
 
-static bool is_wanted(const struct top *t, const struct ctl_process *p)
-{
-    return p->is_meant && ctl_process_is_named(p, &t->own->which);
-}
-
 static enum top_state state_of(const struct top *t, uint32_t index)
 {
     const struct ctl_process *p = &t->folder.processes[index];
@@ -464,13 +459,14 @@ static int64_t make_rows(struct top *t, uint32_t *running, bool *is_whole)
     *is_whole = true;
     for (uint32_t i = 0; i < t->folder.count; i++) {
         const struct seen *s = &t->seen[i];
-        if (!is_wanted(t, &t->folder.processes[i]))
+        const struct ctl_process *p = &t->folder.processes[i];
+        if (!p->is_meant || !ctl_process_is_named(p, &t->own->which))
             continue;
         enum top_state state = state_of(t, i);
         bool is_live = state < TOP_SILENT;
         *running += state != TOP_ENDED;
         *is_whole &= state == TOP_ENDED || s->answers > 1;
-        rows[count++] = (struct top_row){.process = &t->folder.processes[i],
+        rows[count++] = (struct top_row){.process = p,
                                          .state = state,
                                          .calls_per_second = is_live ? s->calls : NAN,
                                          .launches_per_second = is_live ? s->launches : NAN,

@@ -7,18 +7,20 @@
  */
 #include "symbol/demangle.h"
 
-#include <errno.h>
-#include <signal.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/time.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
-#define HARMLESS_REFERENCES 16     /* 2^8 or 3^5 times as long at the worst */
-#define HARMLESS_BYTES      4096   /* older versions of libiberty do not bound how deep they go */
-#define CHILD_TIME_US       200000 /* names of tens of kilobytes take some milliseconds */
+#include "base/workers.h"
+
+#define HARMLESS_REFERENCES 16   /* 2^8 or 3^5 times as long at the worst */
+#define HARMLESS_BYTES      4096 /* older versions of libiberty do not bound how deep they go */
+#define CHILD_SECONDS       0.2  /* names of tens of kilobytes take some milliseconds */
+
+struct question {
+    const char *mangled;
+    size_t bytes_max;
+};
 
 /* Of the C++ ABI library: <cxxabi.h> is no C header. */
 char *__cxa_demangle(const char *mangled, char *buffer, size_t *length, int *status);
@@ -53,65 +55,28 @@ static char *demangle_here(const char *mangled)
     return shown || mangled[1] == 'R' ? shown : __cxa_demangle(mangled, NULL, NULL, &status);
 }
 
-/* Writes what the name stands for; nothing if it is no such name. */
-_Noreturn static void child_demangle(const char *mangled, int to)
+/* What the name stands for, or its begin; "" if it is no such name. */
+static void put_demangled(void *result, void *context)
 {
-    struct itimerval limit = {.it_value = {.tv_usec = CHILD_TIME_US}};
-    sigset_t none;
-    signal(SIGALRM, SIG_DFL);
-    signal(SIGPIPE, SIG_DFL);
-    sigemptyset(&none);
-    sigprocmask(SIG_SETMASK, &none, NULL);
-    setitimer(ITIMER_REAL, &limit, NULL);
-    char *shown = demangle_here(mangled);
-    size_t left = shown ? strlen(shown) : 0;
-    for (ssize_t put; left && (put = write(to, shown, left)) > 0; left -= (size_t)put)
-        shown += put;
-    _exit(left ? EXIT_FAILURE : EXIT_SUCCESS);
-}
-
-/* The child's answer up to bytes_max + 1 bytes, terminated; their number. */
-static size_t read_answer(int from, char *text, size_t bytes_max)
-{
-    size_t length = 0;
-    while (length <= bytes_max) {
-        ssize_t got = read(from, text + length, bytes_max + 1 - length);
-        if (got < 0 && errno == EINTR)
-            continue;
-        if (got <= 0)
-            break;
-        length += (size_t)got;
-    }
-    text[length] = '\0';
-    return length;
+    const struct question *question = context;
+    char *shown = demangle_here(question->mangled);
+    if (shown)
+        strncpy(result, shown, question->bytes_max + 1);
 }
 
 /* As demangle; *harmful if the child was cut off or the name is too long. */
 static char *demangle_aside(const char *mangled, size_t bytes_max, bool *harmful)
 {
-    int ends[2];
-    char *text = malloc(bytes_max + 2);
-    if (!text || pipe(ends) < 0) {
-        free(text);
+    struct question question = {mangled, bytes_max};
+    char *text = calloc(bytes_max + 2, 1);
+    if (!text)
         return NULL;
-    }
-    pid_t child = fork();
-    if (child == 0) {
-        close(ends[0]);
-        child_demangle(mangled, ends[1]);
-    }
-    close(ends[1]);
-    size_t length = child > 0 ? read_answer(ends[0], text, bytes_max) : 0;
-    close(ends[0]);
-    int status = 0;
-    while (child > 0 && waitpid(child, &status, 0) < 0 && errno == EINTR)
-        ;
-    *harmful = child > 0 && (status != 0 || length > bytes_max);
-    if (*harmful || length == 0) {
-        free(text);
-        return NULL;
-    }
-    return text;
+    *harmful = !aside_run(put_demangled, text, bytes_max + 2, &question, CHILD_SECONDS) ||
+               strlen(text) > bytes_max;
+    if (!*harmful && *text)
+        return text;
+    free(text);
+    return NULL;
 }
 
 char *demangle(const char *mangled, size_t bytes_max, unsigned *failures)
