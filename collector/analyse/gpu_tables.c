@@ -39,101 +39,64 @@ enum {
 #define IF_ANY(...) __VA_ARGS__, .only = GPU_BYTES
 #define A_PEAK(...) .shows = SHOWS_VALUE, .of = 0, .doc = "the most that there was at a time"
 
-/* clang-format off: it breaks and staggers rows */
+/* clang-format off */
 #define NAMED(what) [NAME] = {"name", "name", .shows = SHOWS_KEY, .doc = what}
 #define SHARED                                                                                     \
-    [SHARE] = {"share",                                                                            \
-               "share",                                                                            \
-               COLUMN_SHARE,                                                                       \
-               7,                                                                                  \
-               .shows = SHOWS_SHARE,                                                               \
-               .of = GPU_TOTAL,                                                                    \
+    [SHARE] = {"share", "share", COLUMN_SHARE, 7, .shows = SHOWS_SHARE, .of = GPU_TOTAL,           \
                .doc = "its part of all rows together"}
 #define UNSHARED [SHARE] = {"share", "share", COLUMN_SHARE, 7}, [BLANK] = {NULL, "", .width = 7}
-#define NUMBERS(unit, type, total, others)                                                         \
+#define NUMBERS(unit, type, total, has)                                                            \
     [TOTAL] = {"total_" unit, "total", type, 12,                                                   \
                total(.shows = SHOWS_VALUE, .of = GPU_TOTAL, .doc = "all together")},               \
-    [INSTANCES] = {"instances",                                                                    \
-                   "instances",                                                                    \
-                   COLUMN_COUNT,                                                                   \
-                   12,                                                                             \
-                   .spare = 2,                                                                     \
-                   others(.shows = SHOWS_VALUE, .of = GPU_COUNT, .doc = "how many there were")},   \
-    [MEAN] = {"mean_" unit,                                                                        \
-              "mean",                                                                              \
-              type,                                                                                \
-              12,                                                                                  \
-              .spare = 1,                                                                          \
-              others(.shows = SHOWS_MEAN, .of = GPU_TOTAL, .doc = "the mean of them")},            \
-    [MEDIAN] = {"median_" unit,                                                                    \
-                "median",                                                                          \
-                type,                                                                              \
-                12,                                                                                \
-                .spare = 1,                                                                        \
-                others(.shows = SHOWS_MEDIAN, .of = GPU_MAX, .by = GPU_MIN,                        \
-                       .doc = "the median, within 1 %")},                                          \
-    [MIN] =                                                                                        \
-        {"min_" unit, "min",                                                                       \
-         type,        12,                                                                          \
-         .spare = 1,  others(.shows = SHOWS_VALUE, .of = GPU_MIN, .doc = "the least of them")},    \
-    [P95] = {"p95_" unit,                                                                          \
-             "p95",                                                                                \
-             type,                                                                                 \
-             12,                                                                                   \
-             .spare = 1,                                                                           \
-             others(.shows = SHOWS_P95, .of = GPU_MAX, .by = GPU_MIN,                              \
-                    .doc = "95 % of them were at most this, within 1 %")},                         \
-    [MAX] = {"max_" unit, "max",                                                                   \
-             type,        12,                                                                      \
-             .spare = 1,  others(.shows = SHOWS_VALUE, .of = GPU_MAX, .doc = "the most of them")}
+    [INSTANCES] = {"instances", "instances", COLUMN_COUNT, 12, .spare = 2,                         \
+                   has(.shows = SHOWS_VALUE, .of = GPU_COUNT, .doc = "how many there were")},      \
+    [MEAN] = {"mean_" unit, "mean", type, 12, .spare = 1,                                          \
+              has(.shows = SHOWS_MEAN, .of = GPU_TOTAL, .doc = "the mean of them")},               \
+    [MEDIAN] = {"median_" unit, "median", type, 12, .spare = 1, .of = GPU_MAX, .by = GPU_MIN,      \
+                has(.shows = SHOWS_MEDIAN, .doc = "the median, within 1 %")},                      \
+    [MIN] = {"min_" unit, "min", type, 12, .spare = 1,                                             \
+             has(.shows = SHOWS_VALUE, .of = GPU_MIN, .doc = "the least of them")},                \
+    [P95] = {"p95_" unit, "p95", type, 12, .spare = 1, .of = GPU_MAX, .by = GPU_MIN,               \
+             has(.shows = SHOWS_P95, .doc = "95 % of them were at most this, within 1 %")},        \
+    [MAX] = {"max_" unit, "max", type, 12, .spare = 1,                                             \
+             has(.shows = SHOWS_VALUE, .of = GPU_MAX, .doc = "the most of them")}
 #define BESIDES(size, rate, maker)                                                                 \
-    [BYTES] = {"bytes",                                                                            \
-               "bytes",                                                                            \
-               COLUMN_BYTES,                                                                       \
-               11,                                                                                 \
-               .spare = 2,                                                                         \
+    [BYTES] = {"bytes", "bytes", COLUMN_BYTES, 11, .spare = 2,                                     \
                size(.shows = SHOWS_VALUE, .of = GPU_BYTES, .doc = "bytes copied, set or sent")},   \
-    [RATE] = {"bandwidth_gb_s",                                                                    \
-              "GB/s",                                                                              \
-              COLUMN_RATE,                                                                         \
-              9,                                                                                   \
-              .spare = 2,                                                                          \
-              rate(.shows = SHOWS_RATE, .of = GPU_BYTES, .by = GPU_TOTAL,                          \
-                   .doc = "bytes by time")},                                                       \
+    [RATE] = {"bandwidth_gb_s", "GB/s", COLUMN_RATE, 9, .spare = 2, .of = GPU_BYTES,               \
+              rate(.shows = SHOWS_RATE, .by = GPU_TOTAL, .doc = "bytes by time")},                 \
     [LAUNCHED_BY] = {"launched_by",                                                                \
                      maker(.doc = "the one call of a library that all were launched in, if any")}
 
 static const struct column kernels[COLUMNS] = {
     NAMED("the kernel"), SHARED, NUMBERS("ns", COLUMN_NS, HAS, HAS), BESIDES(LACKS, LACKS, HAS)};
-static const struct column copies[COLUMNS] = {NAMED("the direction, or a set"), SHARED,
-                                              NUMBERS("ns", COLUMN_NS, HAS, HAS),
-                                              BESIDES(HAS, HAS, LACKS)};
-static const struct column sizes[COLUMNS] = {NAMED("the direction, or a set"), SHARED,
-                                             NUMBERS("bytes", COLUMN_BYTES, HAS, HAS),
-                                             BESIDES(LACKS, LACKS, LACKS)};
-static const struct column times[COLUMNS] = {NAMED("what took the time"), SHARED,
-                                             NUMBERS("ns", COLUMN_NS, HAS, HAS),
-                                             BESIDES(LACKS, LACKS, LACKS)};
-static const struct column launches[COLUMNS] = {NAMED("from where to where"), UNSHARED,
-                                                NUMBERS("ns", COLUMN_NS, HAS, HAS),
-                                                BESIDES(LACKS, LACKS, LACKS)};
+static const struct column copies[COLUMNS] = {
+    NAMED("the direction, or a set"), SHARED, NUMBERS("ns", COLUMN_NS, HAS, HAS),
+    BESIDES(HAS, HAS, LACKS)};
+static const struct column sizes[COLUMNS] = {
+    NAMED("the direction, or a set"), SHARED, NUMBERS("bytes", COLUMN_BYTES, HAS, HAS),
+    BESIDES(LACKS, LACKS, LACKS)};
+static const struct column times[COLUMNS] = {
+    NAMED("what took the time"), SHARED, NUMBERS("ns", COLUMN_NS, HAS, HAS),
+    BESIDES(LACKS, LACKS, LACKS)};
+static const struct column launches[COLUMNS] = {
+    NAMED("from where to where"), UNSHARED, NUMBERS("ns", COLUMN_NS, HAS, HAS),
+    BESIDES(LACKS, LACKS, LACKS)};
 static const struct column ranges[COLUMNS] = {
     NAMED("the range's text"), UNSHARED, NUMBERS("ns", COLUMN_NS, HAS, HAS),
     [RANGE_DOMAIN] = {"domain", .shows = SHOWS_KEY, .of = 1, .doc = "its domain of NVTX, if any"},
     BESIDES(IF_ANY, LACKS, LACKS)};
-static const struct column calls[COLUMNS] = {NAMED("the kernel, or the direction"), SHARED,
-                                             NUMBERS("ns", COLUMN_NS, HAS, HAS),
-                                             BESIDES(IF_ANY, LACKS, LACKS)};
-/* Rows of single numbers: value GPU_TOTAL, too. */
+static const struct column calls[COLUMNS] = {
+    NAMED("the kernel, or the direction"), SHARED, NUMBERS("ns", COLUMN_NS, HAS, HAS),
+    BESIDES(IF_ANY, LACKS, LACKS)};
+/* Rows of single numbers. */
 static const struct column uses[COLUMNS] = {
     [NAME] = {"name", "name", .doc = "the process, the device, and what it did"},
-    NUMBERS("ns", COLUMN_NS, HAS, LACKS),
-    BESIDES(LACKS, LACKS, LACKS),
+    NUMBERS("ns", COLUMN_NS, HAS, LACKS), BESIDES(LACKS, LACKS, LACKS),
     [PART] = {"share", "share", COLUMN_SHARE, 7, .doc = "of the time from first to last work"}};
 static const struct column peaks[COLUMNS] = {
     [NAME] = {"name", "name", .doc = "the process, the device, and which memory"},
-    NUMBERS("bytes", COLUMN_BYTES, LACKS, LACKS),
-    BESIDES(A_PEAK, LACKS, LACKS),
+    NUMBERS("bytes", COLUMN_BYTES, LACKS, LACKS), BESIDES(A_PEAK, LACKS, LACKS),
     [PART] = {"share", "share", COLUMN_SHARE, 7}};
 /* clang-format on */
 
