@@ -65,9 +65,9 @@ static double rate_of_all(const struct step_report *r)
 
 /* ---- statistics ------------------------------------------------------------------------------ */
 
-enum { STAT_NAME, STAT_NS, STAT_RATE, STAT_STEP, STAT_HOST, STAT_PID, STAT_COLUMNS };
+enum { STAT_NAME, STAT_NS, STAT_RATE, STAT_STEP, STAT_HOST, STAT_PID };
 
-static const struct column stat_columns[STAT_COLUMNS] = {
+static const struct column stat_columns[] = {
     [STAT_NAME] = {"name", ""},
     [STAT_NS] = {"duration_ns", "duration", COLUMN_NS, 12},
     [STAT_RATE] = {"samples_per_second", "samples/s", COLUMN_RATE, 14},
@@ -199,9 +199,9 @@ static void stats_json(const struct table *t, FILE *out)
 
 /* ---- the split ------------------------------------------------------------------------------- */
 
-enum { PART_NAME, PART_TOTAL, PART_MEAN, PART_SHARE, PART_COLUMNS };
+enum { PART_NAME, PART_TOTAL, PART_MEAN, PART_SHARE };
 
-static const struct column part_columns[PART_COLUMNS] = {
+static const struct column part_columns[] = {
     [PART_NAME] = {"name", "of the steps' time"},
     [PART_TOTAL] = {"total_ns", "total", COLUMN_NS, 12, .spare = 1},
     [PART_MEAN] = {"mean_ns", "a step", COLUMN_NS, 12},
@@ -229,22 +229,13 @@ static void fill_part(const struct table *t, uint32_t index, enum report_format 
 
 /* ---- what differs ---------------------------------------------------------------------------- */
 
-enum {
-    CHANGE_NAME,
-    CHANGE_KIND,
-    SLOWEST_NS,
-    MEDIAN_NS,
-    SLOWEST_COUNT,
-    MEDIAN_COUNT,
-    DIFFERENCE,
-    CHANGE_COLUMNS
-};
+enum { CHANGE_NAME, CHANGE_KIND, SLOWEST_COUNT = 4, MEDIAN_COUNT, DIFFERENCE };
 
-static const struct column change_columns[CHANGE_COLUMNS] = {
-    [CHANGE_NAME] = {"name", "name"},
+static const struct column change_columns[] = {
+    [CHANGE_NAME] = {"name", "name", MEMBER(struct step_change, name)},
     [CHANGE_KIND] = {"kind", "", COLUMN_TEXT, 8},
-    [SLOWEST_NS] = {"slowest_ns", "slowest", COLUMN_NS, 12},
-    [MEDIAN_NS] = {"median_ns", "median", COLUMN_NS, 12},
+    {"slowest_ns", "slowest", COLUMN_NS, 12, MEMBER(struct step_change, ns[1])},
+    {"median_ns", "median", COLUMN_NS, 12, MEMBER(struct step_change, ns[0])},
     [SLOWEST_COUNT] = {"slowest_count", "count", COLUMN_COUNT, 7, .spare = 1},
     [MEDIAN_COUNT] = {"median_count", "median count", COLUMN_COUNT, 12, .spare = 1},
     [DIFFERENCE] = {"difference_ns", NULL, COLUMN_NUMBER},
@@ -286,14 +277,11 @@ static void fill_change(const struct table *t, uint32_t index, enum report_forma
 {
     static const char *const kinds[CHANGE_KINDS] = {
         [CHANGE_PART] = "part", [CHANGE_KERNEL] = "kernel", [CHANGE_OPERATOR] = "operator"};
-    const struct step_change *c = &((const struct step_report *)t->source)->changes[index];
-    cells[CHANGE_NAME] = cell_text(c->name);
+    const struct step_change *c = table_item(t, index);
     for (unsigned i = 0; i < STEP_PARTS && c->kind == CHANGE_PART && format == FORMAT_TEXT; i++)
         if (strcmp(c->name, step_part_names[i]) == 0)
             cells[CHANGE_NAME] = cell_text(step_part_titles[i]);
     cells[CHANGE_KIND] = cell_text(kinds[c->kind]);
-    cells[SLOWEST_NS] = cell_number(c->ns[1]);
-    cells[MEDIAN_NS] = cell_number(c->ns[0]);
     cells[DIFFERENCE] = cell_number(c->ns[1] - c->ns[0]); /* printed with a sign */
     if (c->kind == CHANGE_PART)
         return;
@@ -381,51 +369,34 @@ static void changes_before(const struct table *t, FILE *out)
 
 /* ---- steps ----------------------------------------------------------------------------------- */
 
-enum {
-    NAME,
-    STEP,
-    RANK,
-    HOST,
-    PID,
-    BEGIN,
-    DURATION,
-    BUSY,
-    PARTS,
-    BATCHES = PARTS + STEP_PARTS,
-    RATE,
-    IS_PARTIAL,
-    IS_BLIND,
-    MADE_OF,
-    ENERGY,
-    ENERGY_ERROR,
-    THROTTLED,
-    THROTTLED_BY,
-    WAITED_FOR,
-    WAITED_FOR_NS,
-    COLUMNS
-};
+enum { NAME, BEGIN = 5, DURATION, BUSY, RATE = 16, MADE_OF = 19, ENERGY, ENERGY_ERROR, THROTTLED };
+enum { THROTTLED_BY = THROTTLED + 1, WAITED_FOR, WAITED_FOR_NS };
 
-static const struct column columns[COLUMNS] = {
+static const struct column columns[] = {
     [NAME] = {NULL, "which"},
-    [STEP] = {"step", NULL, COLUMN_NUMBER, .ascending = true},
-    [RANK] = {"rank", NULL},
-    [HOST] = {"host", NULL},
-    [PID] = {"pid", NULL, COLUMN_NUMBER, .ascending = true},
+    {"step", NULL, COLUMN_NUMBER, .ascending = true, MEMBER(struct step, number)},
+    COLUMN_RANK(struct step, process),
+    COLUMN_HOST(struct step, process),
+    COLUMN_PID(struct step, process),
     [BEGIN] = {"begin_ns", "begin", COLUMN_NS, 12, true, 2},
     [DURATION] = {"duration_ns", "duration", COLUMN_NS, 12},
     [BUSY] = {"gpu_busy_ns", "GPU busy", COLUMN_NS, 12, .spare = 1},
-    [PARTS + STEP_KERNELS] = {"kernels_ns", "compute", COLUMN_NS, 12, .spare = 3},
-    [PARTS + STEP_COPIES] = {"copies_ns", "copies", COLUMN_NS, 12, .spare = 3},
-    [PARTS + STEP_COMMUNICATION] = {"communication_ns", "comm. + waits", COLUMN_NS, 13, .spare = 3},
-    [PARTS + STEP_RUNTIME] = {"runtime_ns", "CUDA calls", COLUMN_NS, 12, .spare = 2},
-    [PARTS + STEP_LOADER_WAIT] = {"dataloader_ns", "data loader", COLUMN_NS, 12, .spare = 3},
-    [PARTS + STEP_OPERATORS] = {"operators_ns", "operators", COLUMN_NS, 12, .spare = 3},
-    [PARTS + STEP_OTHER] = {"other_ns", "other", COLUMN_NS, 12, .spare = 4},
-    [BATCHES] = {"batches", "batches", COLUMN_COUNT, 7, .spare = 1},
+    {"kernels_ns", "compute", COLUMN_NS, 12, .spare = 3, MEMBER(struct step, parts[STEP_KERNELS])},
+    {"copies_ns", "copies", COLUMN_NS, 12, .spare = 3, MEMBER(struct step, parts[STEP_COPIES])},
+    {"communication_ns", "comm. + waits", COLUMN_NS, 13, .spare = 3,
+     MEMBER(struct step, parts[STEP_COMMUNICATION])},
+    {"runtime_ns", "CUDA calls", COLUMN_NS, 12, .spare = 2,
+     MEMBER(struct step, parts[STEP_RUNTIME])},
+    {"dataloader_ns", "data loader", COLUMN_NS, 12, .spare = 3,
+     MEMBER(struct step, parts[STEP_LOADER_WAIT])},
+    {"operators_ns", "operators", COLUMN_NS, 12, .spare = 3,
+     MEMBER(struct step, parts[STEP_OPERATORS])},
+    {"other_ns", "other", COLUMN_NS, 12, .spare = 4, MEMBER(struct step, parts[STEP_OTHER])},
+    {"batches", "batches", COLUMN_COUNT, 7, .spare = 1, MEMBER(struct step, batches)},
     [RATE] = {"samples_per_second", NULL, COLUMN_RATE},
-    [IS_PARTIAL] = {"partial", NULL, COLUMN_BOOL},
-    [IS_BLIND] = {"blind", NULL, COLUMN_BOOL},
-    [MADE_OF] = {"made_of", NULL},
+    {"partial", NULL, COLUMN_BOOL, MEMBER(struct step, is_partial)},
+    {"blind", NULL, COLUMN_BOOL, MEMBER(struct step, is_blind)},
+    [MADE_OF] = {"made_of"},
     [ENERGY] = {"energy_mj", "energy", COLUMN_ENERGY, 11, .is_filled = true},
     [ENERGY_ERROR] = {"energy_error_mj", "+-", COLUMN_ENERGY, 10, .spare = 1, .is_filled = true},
     [THROTTLED] = {"throttled_ns", NULL, COLUMN_NS},
@@ -496,22 +467,13 @@ static void fill_step(const struct table *t, uint32_t index, enum report_format 
         text = partial;
     }
     cells[NAME] = cell_owned(text);
-    cells[STEP] = cell_number(step->number);
-    cells[RANK] = cell_text(process_rank(step->process));
-    cells[HOST] = cell_text(step->process->header.host);
-    cells[PID] = cell_number(step->process->header.pid);
     uint64_t origin_ns = r->walk->survey.origin_ns;
     cells[BEGIN] = cell_number(step->begin_ns > origin_ns ? step->begin_ns - origin_ns : 0);
     cells[DURATION] = cell_number(step_ns(step));
     cells[BUSY] = cell_number(step->parts[STEP_KERNELS] + step->parts[STEP_COPIES] +
                               step->parts[STEP_COMMUNICATION]);
-    for (unsigned part = 0; part < STEP_PARTS; part++)
-        cells[PARTS + part] = cell_number(step->parts[part]);
-    cells[BATCHES] = cell_number(step->batches);
     if (!step->is_partial)
         cells[RATE] = rate_of(r->samples, step_ns(step));
-    cells[IS_PARTIAL] = cell_number(step->is_partial);
-    cells[IS_BLIND] = cell_number(step->is_blind);
     cells[MADE_OF] = cell_text(step->made_of ? step->made_of->shown : NULL);
     fill_devices(r, step, format, cells);
     fill_wait(r, index, format, cells);
@@ -528,19 +490,9 @@ static void say_busy(const struct table *t, FILE *out)
 
 /* ---- phases ---------------------------------------------------------------------------------- */
 
-enum {
-    PHASE_NAME,
-    HOST_TOTAL,
-    HOST_MEAN,
-    HOST_SHARE,
-    GPU_TOTAL,
-    GPU_MEAN,
-    GPU_SHARE,
-    PHASE_STEPS,
-    PHASE_COLUMNS
-};
+enum { PHASE_NAME, HOST_TOTAL, HOST_MEAN, HOST_SHARE, GPU_TOTAL, GPU_MEAN, GPU_SHARE, PHASE_STEPS };
 
-static const struct column phase_columns[PHASE_COLUMNS] = {
+static const struct column phase_columns[] = {
     [PHASE_NAME] = {"name", "phase"},
     [HOST_TOTAL] = {"host_ns", "host", COLUMN_NS, 12, .spare = 1},
     [HOST_MEAN] = {"host_mean_ns", "host a step", COLUMN_NS, 12},
@@ -612,9 +564,7 @@ const struct table_info step_tables[STEP_TABLES] = {
      .place = PLACE_STEPS,
      .key = "step_stats",
      .title = "steps",
-     .columns = stat_columns,
-     .column_count = STAT_COLUMNS,
-     .text = {STAT_NS, STAT_RATE},
+     TABLE_COLUMNS(stat_columns),
      .is_bare = true,
      .is_summary = true,
      .begin = stats_begin,
@@ -624,8 +574,7 @@ const struct table_info step_tables[STEP_TABLES] = {
     {.name = "steps",
      .place = PLACE_STEPS,
      .key = "step_parts",
-     .columns = part_columns,
-     .column_count = PART_COLUMNS,
+     TABLE_COLUMNS(part_columns),
      .text = {PART_SHARE, PART_MEAN, PART_TOTAL},
      .is_summary = true,
      .is_further = true,
@@ -634,9 +583,8 @@ const struct table_info step_tables[STEP_TABLES] = {
     {.name = "steps",
      .place = PLACE_STEPS,
      .key = "slowest_step",
-     .columns = change_columns,
-     .column_count = CHANGE_COLUMNS,
-     .text = {CHANGE_KIND, SLOWEST_NS, MEDIAN_NS, SLOWEST_COUNT, MEDIAN_COUNT},
+     TABLE_COLUMNS(change_columns),
+     .rows = {ROWS_IN(struct step_report, changes, change_count)},
      .is_further = true,
      .begin = changes_begin,
      .has = has_change,
@@ -645,12 +593,8 @@ const struct table_info step_tables[STEP_TABLES] = {
     {.name = "steps",
      .place = PLACE_STEPS,
      .key = "steps",
-     .columns = columns,
-     .column_count = COLUMNS,
-     .text = {BEGIN, DURATION, BUSY, PARTS + STEP_KERNELS, PARTS + STEP_COPIES,
-              PARTS + STEP_COMMUNICATION, PARTS + STEP_RUNTIME, PARTS + STEP_LOADER_WAIT,
-              PARTS + STEP_OPERATORS, PARTS + STEP_OTHER, BATCHES, ENERGY, ENERGY_ERROR,
-              THROTTLED_BY, WAITED_FOR},
+     TABLE_COLUMNS(columns),
+     .rows = {ROWS_IN(struct step_report, steps.list, steps.count)},
      .name_width = 26, /* "step 102 of rank 7, partial" */
      .text_limit = 100,
      .more = "... and %s more step%s; --limit=N shows more of them",
@@ -662,8 +606,7 @@ const struct table_info step_tables[STEP_TABLES] = {
      .place = PLACE_STEPS,
      .key = "phases",
      .title = "phases of the steps",
-     .columns = phase_columns,
-     .column_count = PHASE_COLUMNS,
+     TABLE_COLUMNS(phase_columns),
      .text = {HOST_SHARE, HOST_MEAN, HOST_TOTAL, GPU_SHARE, GPU_MEAN, GPU_TOTAL},
      .is_summary = true,
      .text_none = ": no whole step was recorded",
