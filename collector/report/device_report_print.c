@@ -9,36 +9,12 @@
 #include "base/unit_text.h"
 #include "read/process_title.h"
 
-static const struct device_row *row_at(const struct table *t, uint32_t index)
-{
-    return ((const struct device_report *)t->source)->rows[index];
-}
-
 static void begin(struct table *t, enum report_format format)
 {
     const struct device_report *r = t->source;
     t->count = r ? r->count : 0;
     t->is_there =
         t->count || (r && r->absence_count && !t->info->is_further) || format == FORMAT_JSON;
-}
-
-/* A mean or the highest of what was never known is nothing. */
-static struct cell mean(const struct device_row *row, enum device_mean which)
-{
-    return row->means[which].count ? cell_number(curve_whole(device_row_mean(row, which)))
-                                   : (struct cell){.kind = CELL_NULL};
-}
-
-static struct cell highest(const struct device_row *row, enum device_mean which)
-{
-    return row->means[which].count ? cell_number(row->means[which].max)
-                                   : (struct cell){.kind = CELL_NULL};
-}
-
-static struct cell share(const struct device_row *row, enum device_mean which)
-{
-    return row->means[which].count ? cell_real(device_row_mean(row, which) / 1e6)
-                                   : (struct cell){.kind = CELL_NULL};
 }
 
 static struct cell known(bool is_known, uint64_t value)
@@ -60,100 +36,79 @@ static struct cell busy_share(const struct device_report *r, const struct device
     return (struct cell){.kind = CELL_NULL};
 }
 
-/* What both tables begin with. */
-enum { NAME, RANK, HOST, PID, DEVICE, IDENTITY };
+/* How a column shows the mean that it is `of`. */
+enum { BY_ITSELF, BY_MEAN, BY_MAX, BY_SHARE };
 
-static void fill_identity(const struct device_row *row, struct cell *cells)
+#define IDENTITY_COLUMNS                                                                           \
+    {.label = "device"}, COLUMN_RANK(struct device_row, process),                                  \
+        COLUMN_HOST(struct device_row, process), COLUMN_PID(struct device_row, process),           \
+    {                                                                                              \
+        "device", NULL, COLUMN_NUMBER, .ascending = true                                           \
+    }
+
+/* What both tables begin with, and the means, which are nothing where they were never known. */
+static void fill_common(const struct table *t, const struct device_row *row, struct cell *cells)
 {
-    cells[NAME] = cell_owned(device_row_title(row));
-    cells[RANK] = cell_text(process_rank(row->process));
-    cells[HOST] = cell_text(row->process->header.host);
-    cells[PID] = cell_number(row->process->header.pid);
-    cells[DEVICE] = known(row->device != UINT64_MAX, row->device);
+    cells[0] = cell_owned(device_row_title(row));
+    cells[4] = known(row->device != UINT64_MAX, row->device);
+    for (unsigned i = 0; i < t->info->column_count; i++) {
+        const struct column *c = &t->info->columns[i];
+        double mean = c->by && row->means[c->of].count ? device_row_mean(row, c->of) : 0;
+        if (c->by == BY_SHARE && row->means[c->of].count)
+            cells[i] = cell_real(mean / 1e6);
+        else if (c->by)
+            cells[i] = known(row->means[c->of].count,
+                             c->by == BY_MAX ? row->means[c->of].max : curve_whole(mean));
+    }
 }
 
 /* ---- use ------------------------------------------------------------------------------------- */
 
-enum {
-    UUID = IDENTITY,
-    SAMPLES,
-    SPAN,
-    KERNELS_BUSY,
-    BUSY,
-    BUSY_MAX,
-    MEMORY_BUSY,
-    SM,
-    OCCUPANCY,
-    TENSOR,
-    DRAM,
-    USED,
-    OTHERS,
-    TOTAL,
-    PROCESSES,
-    PCIE_SENT,
-    PCIE_RECEIVED,
-    NVLINK_SENT,
-    NVLINK_RECEIVED,
-    IS_PART,
-    USE_COLUMNS
-};
+enum { UUID = 5, SPAN = 7, KERNELS_BUSY, BUSY_MAX = 10, TOTAL = 18, PROCESSES, PCIE_SENT };
 
-static const struct column use_columns[USE_COLUMNS] = {
-    [NAME] = {NULL, "device"},
-    [RANK] = {"rank", NULL},
-    [HOST] = {"host", NULL},
-    [PID] = {"pid", NULL, COLUMN_NUMBER, .ascending = true},
-    [DEVICE] = {"device", NULL, COLUMN_NUMBER, .ascending = true},
+static const struct column use_columns[] = {
+    IDENTITY_COLUMNS,
     [UUID] = {"uuid", NULL},
-    [SAMPLES] = {"samples", NULL, COLUMN_COUNT},
+    {"samples", NULL, COLUMN_COUNT, MEMBER(struct device_row, samples)},
     [SPAN] = {"span_ns", "span", COLUMN_NS, 10, .spare = 2},
     [KERNELS_BUSY] = {"kernels_busy_share", "kernels", COLUMN_SHARE, 7, .is_filled = true},
-    [BUSY] = {"busy_share", "NVML", COLUMN_SHARE, 7, .is_filled = true},
+    {"busy_share", "NVML", COLUMN_SHARE, 7, .is_filled = true, .of = MEAN_BUSY, .by = BY_SHARE},
     [BUSY_MAX] = {"busy_max_share", NULL, COLUMN_SHARE},
-    [MEMORY_BUSY] = {"memory_busy_share", NULL, COLUMN_SHARE},
-    [SM] = {"sm_share", "SMs", COLUMN_SHARE, 7, .is_filled = true},
-    [OCCUPANCY] = {"occupancy_share", NULL, COLUMN_SHARE},
-    [TENSOR] = {"tensor_share", "tensor", COLUMN_SHARE, 7, .spare = 1, .is_filled = true},
-    [DRAM] = {"dram_share", "DRAM", COLUMN_SHARE, 7, .spare = 1, .is_filled = true},
-    [USED] = {"memory_used_max_bytes", "memory", COLUMN_BYTES, 10, .is_filled = true},
-    [OTHERS] = {"memory_others_max_bytes", "others", COLUMN_BYTES, 10, .is_filled = true},
+    {"memory_busy_share", NULL, COLUMN_SHARE, .of = MEAN_MEMORY_BUSY, .by = BY_SHARE},
+    {"sm_share", "SMs", COLUMN_SHARE, 7, .is_filled = true, .of = MEAN_GPM_SM, .by = BY_SHARE},
+    {"occupancy_share", NULL, COLUMN_SHARE, .of = MEAN_GPM_OCCUPANCY, .by = BY_SHARE},
+    {"tensor_share", "tensor", COLUMN_SHARE, 7, .spare = 1, .is_filled = true,
+     .of = MEAN_GPM_TENSOR, .by = BY_SHARE},
+    {"dram_share", "DRAM", COLUMN_SHARE, 7, .spare = 1, .is_filled = true, .of = MEAN_GPM_DRAM,
+     .by = BY_SHARE},
+    {"memory_used_max_bytes", "memory", COLUMN_BYTES, 10, .is_filled = true, .of = MEAN_USED,
+     .by = BY_MAX},
+    {"memory_others_max_bytes", "others", COLUMN_BYTES, 10, .is_filled = true, .of = MEAN_OTHERS,
+     .by = BY_MAX},
     [TOTAL] = {"memory_total_bytes", NULL, COLUMN_BYTES},
     [PROCESSES] = {"processes_max", NULL, COLUMN_COUNT},
     [PCIE_SENT] = {"pcie_sent_bytes", "PCIe sent", COLUMN_BYTES, 10, .spare = 1, .is_filled = true},
-    [PCIE_RECEIVED] = {"pcie_received_bytes", "received", COLUMN_BYTES, 10, .spare = 1,
-                       .is_filled = true},
-    [NVLINK_SENT] = {"nvlink_sent_bytes", "NVLink", COLUMN_BYTES, 10, .spare = 1,
-                     .is_filled = true},
-    [NVLINK_RECEIVED] = {"nvlink_received_bytes", "received", COLUMN_BYTES, 10, .spare = 1,
-                         .is_filled = true},
-    [IS_PART] = {"is_mig", NULL, COLUMN_BOOL},
+    {"pcie_received_bytes", "received", COLUMN_BYTES, 10, .spare = 1, .is_filled = true},
+    {"nvlink_sent_bytes", "NVLink", COLUMN_BYTES, 10, .spare = 1, .is_filled = true},
+    {"nvlink_received_bytes", "received", COLUMN_BYTES, 10, .spare = 1, .is_filled = true},
+    {"is_mig", NULL, COLUMN_BOOL, MEMBER(struct device_row, is_part)},
 };
 
 static void fill_use(const struct table *t, uint32_t index, enum report_format format,
                      struct cell *cells)
 {
-    const struct device_row *row = row_at(t, index);
+    const struct device_row *row = table_item(t, index);
     (void)format;
-    fill_identity(row, cells);
+    fill_common(t, row, cells);
     cells[UUID] = cell_text(row->uuid[0] ? row->uuid : NULL);
-    cells[SAMPLES] = cell_number(row->samples);
     cells[SPAN] = cell_number(row->last_ns - row->first_ns);
     cells[KERNELS_BUSY] = busy_share(t->source, row);
-    cells[BUSY] = share(row, MEAN_BUSY);
     if (row->means[MEAN_BUSY].count)
         cells[BUSY_MAX] = cell_real((double)row->means[MEAN_BUSY].max / 1e6);
-    cells[MEMORY_BUSY] = share(row, MEAN_MEMORY_BUSY);
-    cells[SM] = share(row, MEAN_GPM_SM);
-    cells[OCCUPANCY] = share(row, MEAN_GPM_OCCUPANCY);
-    cells[TENSOR] = share(row, MEAN_GPM_TENSOR);
-    cells[DRAM] = share(row, MEAN_GPM_DRAM);
-    cells[USED] = highest(row, MEAN_USED);
-    cells[OTHERS] = highest(row, MEAN_OTHERS);
     cells[TOTAL] = known(row->total, row->total);
     cells[PROCESSES] = known(row->processes, row->processes);
     for (unsigned link = 0; link < LINKS; link++)
         cells[PCIE_SENT + link] = known(row->has_link[link], curve_whole(row->link_bytes[link]));
-    cells[IS_PART] = cell_number(row->is_part);
 }
 
 /* ---- what does not come, and why ---- */
@@ -272,36 +227,15 @@ static void put_absent(const struct table *t, FILE *out)
 
 /* ---- power ----------------------------------------------------------------------------------- */
 
-enum {
-    POWER_SPAN = IDENTITY,
-    POWER_MEAN,
-    POWER_MAX,
-    POWER_LIMIT,
-    ENERGY,
-    ENERGY_ERROR,
-    ENERGY_SPAN,
-    ENERGY_PERIOD,
-    ENERGY_JUMPS,
-    INTEGRAL,
-    CLOCK,
-    CLOCK_MAX,
-    MEMORY_CLOCK,
-    TEMPERATURE,
-    THROTTLED,
-    THROTTLED_SHARE = THROTTLED + THROTTLES,
-    IS_SAMPLED,
-    POWER_COLUMNS
-};
+enum { POWER_SPAN = 5, POWER_LIMIT = 8, ENERGY, ENERGY_ERROR, ENERGY_SPAN, ENERGY_PERIOD };
+enum { ENERGY_JUMPS = ENERGY_PERIOD + 1, INTEGRAL, CLOCK_MAX = 16, THROTTLED = 19 };
+enum { THROTTLED_SHARE = THROTTLED + THROTTLES };
 
-static const struct column power_columns[POWER_COLUMNS] = {
-    [NAME] = {NULL, "device"},
-    [RANK] = {"rank", NULL},
-    [HOST] = {"host", NULL},
-    [PID] = {"pid", NULL, COLUMN_NUMBER, .ascending = true},
-    [DEVICE] = {"device", NULL, COLUMN_NUMBER, .ascending = true},
+static const struct column power_columns[] = {
+    IDENTITY_COLUMNS,
     [POWER_SPAN] = {"span_ns", NULL, COLUMN_NS},
-    [POWER_MEAN] = {"power_mean_mw", "power", COLUMN_POWER, 9, .is_filled = true},
-    [POWER_MAX] = {"power_max_mw", "max", COLUMN_POWER, 9, .is_filled = true},
+    {"power_mean_mw", "power", COLUMN_POWER, 9, .is_filled = true, .of = MEAN_POWER, .by = BY_MEAN},
+    {"power_max_mw", "max", COLUMN_POWER, 9, .is_filled = true, .of = MEAN_POWER, .by = BY_MAX},
     [POWER_LIMIT] = {"power_limit_mw", "limit", COLUMN_POWER, 9, .spare = 1, .is_filled = true},
     [ENERGY] = {"energy_mj", "energy", COLUMN_ENERGY, 11, .is_filled = true},
     [ENERGY_ERROR] = {"energy_error_mj", "+-", COLUMN_ENERGY, 10, .is_filled = true},
@@ -310,10 +244,12 @@ static const struct column power_columns[POWER_COLUMNS] = {
     [ENERGY_JUMPS] = {"energy_jumps", NULL, COLUMN_COUNT},
     [INTEGRAL] = {"power_integral_mj", "of power", COLUMN_ENERGY, 11, .spare = 1,
                   .is_filled = true},
-    [CLOCK] = {"sm_clock_mean_mhz", "MHz", COLUMN_NUMBER, 6, .is_filled = true},
+    {"sm_clock_mean_mhz", "MHz", COLUMN_NUMBER, 6, .is_filled = true, .of = MEAN_SM_CLOCK,
+     .by = BY_MEAN},
     [CLOCK_MAX] = {"sm_clock_limit_mhz", NULL, COLUMN_NUMBER},
-    [MEMORY_CLOCK] = {"memory_clock_mean_mhz", NULL, COLUMN_NUMBER},
-    [TEMPERATURE] = {"temperature_max_c", "C", COLUMN_NUMBER, 4, .is_filled = true},
+    {"memory_clock_mean_mhz", NULL, COLUMN_NUMBER, .of = MEAN_MEMORY_CLOCK, .by = BY_MEAN},
+    {"temperature_max_c", "C", COLUMN_NUMBER, 4, .is_filled = true, .of = MEAN_TEMPERATURE,
+     .by = BY_MAX},
     [THROTTLED +
         THROTTLE_POWER] = {"throttled_power_ns", "by power", COLUMN_NS, 11, .is_filled = true},
     [THROTTLED +
@@ -322,13 +258,14 @@ static const struct column power_columns[POWER_COLUMNS] = {
         THROTTLE_BRAKE] = {"throttled_brake_ns", "brake", COLUMN_NS, 11, .is_filled = true},
     [THROTTLED + THROTTLE_SYNC] = {"throttled_sync_ns", NULL, COLUMN_NS},
     [THROTTLED_SHARE] = {"throttled_power_share", NULL, COLUMN_SHARE},
-    [IS_SAMPLED] = {"throttled_is_sampled", NULL, COLUMN_BOOL},
+    {"throttled_is_sampled", NULL, COLUMN_BOOL, MEMBER(struct device_row, samples_throttle)},
 };
 
 /* The text leaves out parts of devices, which have neither. */
 static bool has_power(const struct table *t, uint32_t index, enum report_format format)
 {
-    const uint64_t *samples = row_at(t, index)->group_samples;
+    const struct device_row *row = table_item(t, index);
+    const uint64_t *samples = row->group_samples;
     return format != FORMAT_TEXT || samples[RECORD_DEVICE_POWER - RECORD_DEVICE_USE] ||
            samples[RECORD_DEVICE_CLOCKS - RECORD_DEVICE_USE];
 }
@@ -336,15 +273,13 @@ static bool has_power(const struct table *t, uint32_t index, enum report_format 
 static void fill_power(const struct table *t, uint32_t index, enum report_format format,
                        struct cell *cells)
 {
-    const struct device_row *row = row_at(t, index);
+    const struct device_row *row = table_item(t, index);
     uint64_t energy_ns;
     struct curve_growth energy = curve_told(device_row_energy(row, &energy_ns));
     bool has_energy = energy_ns && energy.known == CURVE_KNOWN,
          has_throttle = row->throttled[THROTTLE_POWER].count;
-    fill_identity(row, cells);
+    fill_common(t, row, cells);
     cells[POWER_SPAN] = cell_number(row->last_ns - row->first_ns);
-    cells[POWER_MEAN] = mean(row, MEAN_POWER);
-    cells[POWER_MAX] = highest(row, MEAN_POWER);
     cells[POWER_LIMIT] = known(row->power_limit, row->power_limit);
     cells[ENERGY] = known(has_energy, curve_whole(energy.value));
     cells[ENERGY_ERROR] = known(has_energy, curve_whole(energy.error));
@@ -356,10 +291,7 @@ static void fill_power(const struct table *t, uint32_t index, enum report_format
     cells[ENERGY].at_least = has_energy && row->energy.jump_count;
     cells[INTEGRAL] =
         known(row->means[MEAN_POWER].area_ns, curve_whole(row->means[MEAN_POWER].area / 1e9));
-    cells[CLOCK] = mean(row, MEAN_SM_CLOCK);
     cells[CLOCK_MAX] = known(row->sm_clock_max, row->sm_clock_max);
-    cells[MEMORY_CLOCK] = mean(row, MEAN_MEMORY_CLOCK);
-    cells[TEMPERATURE] = highest(row, MEAN_TEMPERATURE);
     for (unsigned why = 0; why < THROTTLES; why++) {
         uint64_t ns = device_row_throttled_ns(row, (enum throttle)why);
         if (ns || format != FORMAT_TEXT)
@@ -369,7 +301,6 @@ static void fill_power(const struct table *t, uint32_t index, enum report_format
     if (has_throttle)
         cells[THROTTLED_SHARE] =
             cell_share(device_row_throttled_ns(row, THROTTLE_POWER), row->last_ns - row->first_ns);
-    cells[IS_SAMPLED] = cell_number(row->samples_throttle);
 }
 
 static void power_behind(const struct table *t, FILE *out)
@@ -381,21 +312,21 @@ static void power_behind(const struct table *t, FILE *out)
                 "  energy is the device's own counter, read to change every %s; 'of power' is the "
                 "power that was read, over the time\n",
                 time_text(period, longest_ns));
-    for (uint32_t i = 0; i < t->count; i++)
-        if (row_at(t, i)->energy.jump_count) {
+    for (uint32_t i = 0; i < t->count; i++) {
+        const struct device_row *row = table_item(t, i);
+        if (row->energy.jump_count) {
             fputs(DEVICE_AT_LEAST_LINE, out);
             return;
         }
+    }
 }
 
 const struct table_info device_tables[DEVICE_TABLES] = {
     {.name = "device_counters",
      .key = "device_counters",
      .title = "what the driver said of the devices",
-     .columns = use_columns,
-     .column_count = USE_COLUMNS,
-     .text = {SPAN, KERNELS_BUSY, BUSY, SM, TENSOR, DRAM, USED, OTHERS, PCIE_SENT, PCIE_RECEIVED,
-              NVLINK_SENT, NVLINK_RECEIVED},
+     TABLE_COLUMNS(use_columns),
+     .rows = {ROWS_IN(struct device_report, rows, count), .are_pointers = true},
      .text_none = ": gpuprof run --device records it, where there is NVML",
      .json_empty = "[]",
      .begin = begin,
@@ -405,11 +336,8 @@ const struct table_info device_tables[DEVICE_TABLES] = {
     {.name = "device_counters",
      .key = "device_power",
      .title = "power, clocks and what slowed them down",
-     .columns = power_columns,
-     .column_count = POWER_COLUMNS,
-     .text = {POWER_MEAN, POWER_MAX, POWER_LIMIT, ENERGY, ENERGY_ERROR, INTEGRAL, CLOCK,
-              TEMPERATURE, THROTTLED + THROTTLE_POWER, THROTTLED + THROTTLE_THERMAL,
-              THROTTLED + THROTTLE_BRAKE},
+     TABLE_COLUMNS(power_columns),
+     .rows = {ROWS_IN(struct device_report, rows, count), .are_pointers = true},
      .is_further = true,
      .json_empty = "[]",
      .begin = begin,

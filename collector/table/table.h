@@ -147,6 +147,7 @@ struct table_rows {
     uint16_t total;       /* a uint64_t: with those that were not kept; 0: none */
     uint16_t bytes;       /* of a row; 0: the table finds its rows itself */
     bool is_inside;       /* it is no pointer */
+    bool are_pointers;    /* the list is of pointers to the structs */
     const void *(*of)(const struct table *t);
 };
 
