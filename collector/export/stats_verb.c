@@ -25,30 +25,19 @@ struct stats_options {
 #define TABLES_BYTES 1024
 #define NAMES_BYTES  1024
 
-struct stats_report {
+static const struct stats_report {
     const char *name;
     const char *old_name;
     const char *tables; /* "": there are none */
+    const char *kinds;  /* it has a row for each event of these; "": it has none */
     enum report_by by;
     const char *note;
-};
-
-static const struct stats_report reports[] = {
-#define STATS_REPORT(name, old_name, tables, by, note) {#name, old_name, tables, by, note},
+} reports[] = {
+#define STATS_REPORT(name, old_name, tables, by, note) {#name, old_name, tables, "", by, note},
+#define STATS_TRACE(name, old_name, kinds, note)       {#name, old_name, "", kinds, BY_NAME, note},
 #include "export/stats_reports.def"
 };
 #define REPORT_COUNT (sizeof reports / sizeof reports[0])
-
-static const struct stats_trace {
-    const char *name;
-    const char *old_name;
-    const char *kinds;
-    const char *note;
-} traces[] = {
-#define STATS_TRACE(name, old_name, kinds, note) {#name, old_name, kinds, note},
-#include "export/stats_reports.def"
-};
-#define TRACE_COUNT (sizeof traces / sizeof traces[0])
 
 static bool is_word(const char *word, size_t length, const char *name)
 {
@@ -63,25 +52,15 @@ static const struct stats_report *report_named(const char *word, size_t length)
     return NULL;
 }
 
-static const struct stats_trace *trace_named(const char *word, size_t length)
-{
-    for (size_t i = 0; i < TRACE_COUNT; i++)
-        if (is_word(word, length, traces[i].name) || is_word(word, length, traces[i].old_name))
-            return &traces[i];
-    return NULL;
-}
-
 /* Those that are there, or that are not, "a, b, c"; returns `text`. */
 static const char *names_text(bool are_there, char *text)
 {
     size_t length = 0;
     *text = '\0';
     for (size_t i = 0; i < REPORT_COUNT && length < NAMES_BYTES; i++)
-        if ((*reports[i].tables != '\0') == are_there)
+        if ((*reports[i].tables || *reports[i].kinds) == are_there)
             length += (size_t)snprintf(text + length, NAMES_BYTES - length, "%s%s",
                                        length ? ", " : "", reports[i].name);
-    for (size_t i = 0; are_there && i < TRACE_COUNT && length < NAMES_BYTES; i++)
-        length += (size_t)snprintf(text + length, NAMES_BYTES - length, ", %s", traces[i].name);
     return text;
 }
 
@@ -108,8 +87,6 @@ static enum exit_code unknown(const char *word, size_t length)
     struct nearest nearest = nearest_to(word, length);
     for (size_t i = 0; i < REPORT_COUNT; i++)
         nearest_offer(&nearest, reports[i].name);
-    for (size_t i = 0; i < TRACE_COUNT; i++)
-        nearest_offer(&nearest, traces[i].name);
     return usage_error("stats: no report is named '%.*s'%s; there are %s; of nsys' not %s",
                        (int)length, word, nearest_text(&nearest, "", hint), names_text(true, there),
                        names_text(false, missing));
@@ -142,10 +119,10 @@ static enum exit_code find_tables(const char *list, char *tables, enum report_by
     for (const char *word = list; word;) {
         size_t all = strcspn(word, ","), length = strcspn(word, ",:");
         const struct stats_report *r = report_named(word, length);
-        if (!r && trace_named(word, length))
-            return usage_error("stats: %.*s is no table: ask for it alone", (int)length, word);
         if (!r)
             return unknown(word, length);
+        if (*r->kinds)
+            return usage_error("stats: %.*s is no table: ask for it alone", (int)length, word);
         if (!*r->tables)
             return usage_error("stats: %s is not there: %s", r->name, r->note);
         if (has_by && r->by != *by)
@@ -167,7 +144,7 @@ static enum exit_code find_tables(const char *list, char *tables, enum report_by
 }
 
 /* A row an event, as csv or, if that is asked for, as JSON. */
-static enum exit_code export_trace(const struct stats_trace *t, const struct options *options)
+static enum exit_code export_trace(const struct stats_report *t, const struct options *options)
 {
     const struct stats_options *own = options->own;
     struct export_options export = {.format = "csv"};
@@ -201,14 +178,16 @@ static enum exit_code run(const struct options *options)
     struct options of_report = *options;
     const char *names = own->reports ? own->reports : options->paths[0];
     size_t length = strcspn(names, ":");
-    const struct stats_trace *trace = trace_named(names, length);
+    const struct stats_report *trace = report_named(names, length);
     char tables[TABLES_BYTES];
-    bool is_folder = !own->reports && access(names, F_OK) == 0 && !trace &&
-                     !report_named(names, strcspn(names, ",:"));
+    bool is_folder =
+        !own->reports && access(names, F_OK) == 0 && !report_named(names, strcspn(names, ",:"));
     if (is_folder)
         return usage_error("stats: %s is no report: name one before the recordings, as "
                            "cuda_gpu_kern_sum; 'gpuprof report %s' has most of them",
                            names, names);
+    if (trace && !*trace->kinds)
+        trace = NULL;
     enum exit_code code = trace
                               ? take_arguments(trace->name, names + length, strlen(names + length))
                               : find_tables(names, tables, &report.by);
