@@ -39,15 +39,9 @@ const char *diff_metric_text(const struct comparison *c, enum run_metric m);
 /* "a step", or, where no run or those of one side alone have steps, "a run". */
 const char *diff_per_what(const struct comparison *c);
 
-/* Can they be compared, and if not, is at least what stands side by side of the same thing? */
 static inline bool diff_compares(const struct comparison *c)
 {
     return c->result != RESULT_NOT_COMPARABLE;
-}
-
-static inline bool diff_is_of_one_thing(const struct comparison *c)
-{
-    return diff_compares(c) || !c->sides[0]->runs[0].steps == !c->sides[1]->runs[0].steps;
 }
 
 /* What came of it in one sentence; returns `text`. */

@@ -184,7 +184,7 @@ int diff_print_text(const struct comparison *c, const struct kernel_match *kerne
             fprintf(out, "and: %s\n", c->reasons.texts[i]);
         fputc('\n', out);
         put_sides(c, out);
-        if (diff_is_of_one_thing(c))
+        if (!c->sides[0]->runs[0].steps == !c->sides[1]->runs[0].steps) /* of the same thing */
             put_amounts(c, out);
         return 0;
     }

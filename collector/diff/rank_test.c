@@ -87,7 +87,8 @@ static int untied_make(struct rank_sums *s, uint32_t count, uint32_t other_count
     return sums_make(s, ranks, count + other_count, count);
 }
 
-double rank_least_p(uint32_t of_count, uint32_t against_count)
+/* The smallest p that groups of that size can have. */
+static double rank_least_p(uint32_t of_count, uint32_t against_count)
 {
     double p = 1;
     for (uint32_t i = 1; i <= of_count; i++)

@@ -42,9 +42,6 @@ int rank_shift(struct rank_shift *s, const struct rank_groups *g);
  */
 int rank_smallest(double *smallest, const struct rank_groups *g, double alpha, double threshold);
 
-/* The smallest p that groups of that size can have. */
-double rank_least_p(uint32_t of_count, uint32_t against_count);
-
 double rank_median(const double *list, uint32_t count);
 
 #endif

@@ -77,7 +77,7 @@ void run_kernels_order(struct run_summary *r)
     r->kernel_count = kept;
 }
 
-void run_kernels_release(struct run_summary *r)
+static void run_kernels_release(struct run_summary *r)
 {
     for (uint32_t i = 0; i < r->kernel_count; i++)
         kernel_release(&r->kernels[i]);
@@ -125,7 +125,8 @@ int run_set_add(struct run_set *s, struct run_summary *run, const char *name)
         return GPUPROF_NO_MEMORY;
     }
     run_kernels_order(&s->together);
-    s->together.steps += run->kernel_count ? run_steps_of(run) : 0;
+    if (run->kernel_count)
+        s->together.steps += run->steps ? run->steps : 1; /* a run without is one */
     run_kernels_release(run);
     s->names[s->count] = copy;
     s->runs[s->count++] = *run;

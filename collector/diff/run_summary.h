@@ -79,7 +79,6 @@ struct run_summary {
 };
 
 void run_summary_release(struct run_summary *r);
-void run_kernels_release(struct run_summary *r); /* the kernels alone */
 
 /* Sets a fact that is not known yet to a copy of `text`, on one line, unless that is NULL or "". 0
  * or GPUPROF_NO_MEMORY. */
@@ -114,11 +113,5 @@ int run_set_add(struct run_set *s, struct run_summary *run, const char *name);
 
 /* The metric of the runs that know it, in their order; how many these are. */
 uint32_t run_set_gather(const struct run_set *s, enum run_metric m, double list[static RUNS_MAX]);
-
-/* Steps of a run, of which one without has one. */
-static inline uint64_t run_steps_of(const struct run_summary *run)
-{
-    return run->steps ? run->steps : 1;
-}
 
 #endif

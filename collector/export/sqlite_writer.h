@@ -29,7 +29,6 @@
 enum nsys_event_type {
     NSYS_NVTX_CATEGORY = 33,
     NSYS_NVTX_MARK = 34,
-    NSYS_NVTX_THREAD = 39,
     NSYS_NVTX_PUSH_POP = 59,
     NSYS_NVTX_START_END = 60,
     NSYS_NVTX_DOMAIN = 75,

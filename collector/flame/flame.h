@@ -27,13 +27,7 @@ struct flame {
     struct stack_costs costs;
     enum flame_weight weight;
     struct flame_node *nodes; /* owned, by number; nodes[0] is the root of all */
-    const char *name;         /* of the recording */
 };
-
-static inline const struct shown_frame *flame_frame(const struct flame *f, uint32_t node)
-{
-    return call_tree_frame(&f->costs.tree, node);
-}
 
 /*
  * Reads all that the costs' walk is of, with symbols from `symbol_folder` (symbols.h); the costs

@@ -23,7 +23,7 @@ static void put_frames(const struct flame *f, struct output *out, uint32_t *plac
     for (uint32_t n = flame_next(&f->costs.tree, f->nodes, 0); n && !out->error;
          n = flame_next(&f->costs.tree, f->nodes, n)) {
         uint32_t number = call_tree_node(&f->costs.tree, n)->frame;
-        const struct shown_frame *frame = flame_frame(f, n);
+        const struct shown_frame *frame = call_tree_frame(&f->costs.tree, n);
         if (places[number] || frame->kind == SHOWN_PROCESS)
             continue;
         put_text(out, count ? ",\n{\"name\":" : "\n{\"name\":");
@@ -77,7 +77,7 @@ static void put_profile(const struct flame *f, struct output *out, uint32_t root
                                         [WEIGHT_CALLS] = "none",
                                         [WEIGHT_BYTES] = "bytes"};
     put_text(out, "{\"type\":\"sampled\",\"name\":");
-    put_text(out, flame_frame(f, root)->json);
+    put_text(out, call_tree_frame(&f->costs.tree, root)->json);
     put_text(out, ",\"unit\":\"");
     put_text(out, units[f->weight]);
     output_print(out, "\",\"startValue\":0,\"endValue\":%llu,\"samples\":[",

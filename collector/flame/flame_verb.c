@@ -130,7 +130,7 @@ static enum exit_code flame_recording(struct recording *rec, const struct option
     struct walk walk;
     struct selection selection;
     const struct selection_steps steps = {.by = options->step_by, .pattern = options->step_range};
-    struct flame f = {.weight = own->weight, .name = options->paths[0]};
+    struct flame f = {.weight = own->weight};
     enum exit_code code = EXIT_ENVIRONMENT;
     int error = walk_init(&walk, rec);
     if (error == 0)

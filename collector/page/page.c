@@ -129,7 +129,7 @@ static int put_data(const struct page *p, FILE *out)
     return error;
 }
 
-int page_put(const struct page *p, FILE *out)
+static int page_put(const struct page *p, FILE *out)
 {
     const char *part;
     fputs("<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n", out);

@@ -214,7 +214,4 @@ int page_write(struct report *r, const struct report_view *v, const struct optio
 /* The page of a comparison: one section. */
 diff_print_fn page_write_comparison; /* page.c */
 
-/* Writes the file. 0 or GPUPROF_NO_MEMORY. */
-int page_put(const struct page *p, FILE *out);
-
 #endif

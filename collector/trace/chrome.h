@@ -130,12 +130,6 @@ static inline uint64_t chrome_time(const struct trace_writer *w, uint64_t ns)
     return ns > w->origin_ns ? ns - w->origin_ns : 0;
 }
 
-/* Is the process shown in this trace? */
-static inline bool chrome_shows(const struct trace_writer *w, const struct process *p)
-{
-    return !w->scope.only || w->scope.only == p;
-}
-
 /* The row of a thread, by its index, of a process that is shown. */
 static inline struct trace_row *chrome_row(const struct trace_writer *w, uint32_t thread_index)
 {

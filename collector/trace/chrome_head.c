@@ -248,7 +248,8 @@ static bool devices_are_there(const struct trace_writer *w, const struct process
         bool found = mine->process != p->index;
         for (uint32_t k = 0; k < s->device_count && !found; k++) {
             const struct surveyed_device *d = &s->devices[k];
-            found = d->process < p->index && chrome_shows(w, w->rec->processes[d->process]) &&
+            found = d->process < p->index &&
+                    (!w->scope.only || w->scope.only == w->rec->processes[d->process]) &&
                     d->uuid_high == mine->uuid_high && d->uuid_low == mine->uuid_low &&
                     d->limits.device == mine->limits.device && (d->uuid_high || d->uuid_low);
         }
@@ -510,7 +511,7 @@ static void put_left_out(const struct trace_writer *w)
              "for a share of those of some_ns and more\"");
     put_number(w, ",\"all_ns\":", (double)t->all_ns);
     put_number(w, ",\"some_ns\":", (double)t->some_ns);
-    put_number(w, ",\"share\":", thinning_share(t));
+    put_number(w, ",\"share\":", (double)t->share / (double)(1ull << 32));
     for (unsigned i = 0; i < LEFT_OUT_KINDS; i++) {
         output_print(w->out, ",\"%s\":{", left_out_names[i]);
         put_number(w, "\"count\":", (double)w->left_out[i]);

@@ -561,7 +561,7 @@ static int perfetto_take(struct trace_writer *w, const struct slice *s)
 
 static uint64_t perfetto_bytes(const struct trace_writer *w)
 {
-    return track_packets_bytes(&w->packets);
+    return w->packets.written + w->packets.part.used;
 }
 
 static int perfetto_end(struct trace_writer *w)

@@ -38,11 +38,6 @@ void thinning_weigh(struct thinning *t, const struct slice *s, uint64_t bytes);
  * case. */
 void thinning_choose(struct thinning *t, uint64_t total, uint64_t size);
 
-static inline double thinning_share(const struct thinning *t)
-{
-    return (double)t->share / (double)(1ull << 32);
-}
-
 /* Is it left out? Then *kind is set. */
 bool thinning_leaves_out(const struct thinning *t, const struct slice *s, enum left_out *kind,
                          uint64_t *ns);

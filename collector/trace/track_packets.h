@@ -58,11 +58,6 @@ void track_packets_end(struct track_packets *t, uint64_t ns, uint64_t track);
 /* All that there is goes to the output. */
 void track_packets_finish(struct track_packets *t);
 
-static inline uint64_t track_packets_bytes(const struct track_packets *t)
-{
-    return t->written + t->part.used;
-}
-
 /* ---- track_arguments.c ---- */
 
 /*
