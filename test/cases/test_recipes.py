@@ -13,6 +13,8 @@ import zipfile
 import conftest
 import pytest
 import toolchain
+from made_findings import MS, Job
+from test_findings import allocated
 
 PATCHES = conftest.ROOT / "test" / "recipes"
 # The places that an addition takes, and no other.
@@ -149,29 +151,70 @@ def test_a_format_is_written(tree, recording):
                                  "lines (.lines)\n")
 
 
+# Real ones, by their places below collector/: the text there, or "" for the whole file.
+REAL = {
+    "table": {"analyse/threads.c": [""], "analyse/analyses.def": [r"ANALYSIS\(threads_sums\)\n"]},
+    "finding": {"find/finding_kinds.def": [r"FINDING\(ALLOCATION_CHURN,.*?\n(?=FINDING)"],
+                "find/finding_charges.c": [r" *case IDLE_ALLOCATION: .*\n"]},
+    "verb": {"run/recover.c": [""], "cli/verbs.def": [r"VERB\(recover\)\n"]},
+    "option": {"flame/flame_verb.c": [r" *bool threads;\n", r" *f\.costs\.split_threads = .*\n",
+                                      r' *\{0, "threads",[^}]*\},\n']},
+}
+REAL_PLACES = {"table": 2, "finding": 2, "verb": 2, "option": 1}
+
+
 @pytest.mark.long
-def test_a_table_is_one_file_and_a_row(tree, recording):
-    """A real one goes and comes back: text, JSON, CSV, help and completion follow."""
+def test_real_ones_go_and_come_back(tree, recording, make_records):
+    """Each from its places: output, help and completion follow."""
+    assert {kind: len(places) for kind, places in REAL.items()} == REAL_PLACES
     collector = tree / "build" / "gpuprof-collector"
-    file = tree / "collector" / "analyse" / "threads.c"
-    rows = tree / "collector" / "analyse" / "analyses.def"
-    declared, listed = file.read_text(), rows.read_text()
-    words = ["report", "--by=thread", "--table=calls_by_thread", recording]
-    before = [run(collector, *words, f"--format={form}") for form in ("text", "json", "csv")]
-    named = [run(collector, "help", "report"), run(collector, "completion", "bash")]
-    file.unlink()
-    rows.write_text(listed.replace("ANALYSIS(threads_sums)\n", ""))
+    job = Job()
+    allocated(job, 100 * MS)
+    churn = make_records(job.lines(), name="churn")
+    threads = ["report", "--by=thread", "--table=calls_by_thread", recording]
+    flame = ["flame", "--threads", recording]
+
+    def answers():
+        return [run(collector, *words) for words in (
+            *([*threads, f"--format={form}"] for form in ("text", "json", "csv")),
+            ["report", "--table=findings", "--format=json", churn], flame, ["help"],
+            ["help", "report"], ["help", "flame"], ["completion", "bash"], ["manual"])]
+
+    before = answers()
+    kept = {}
+    for places in REAL.values():
+        for place, pieces in places.items():
+            file = tree / "collector" / place
+            kept[file] = text = file.read_text()
+            for piece in filter(None, pieces):
+                text, count = re.subn(piece, "", text, count=1, flags=re.DOTALL if "?" in piece
+                                      else 0)
+                assert count == 1, piece
+            if text == kept[file]:
+                file.unlink()
+            else:
+                file.write_text(text)
     build(tree)
-    wrong = subprocess.run([collector, *words], capture_output=True, text=True, check=False)
-    assert wrong.returncode == 2 and "no table is named 'calls_by_thread'" in wrong.stderr
-    for told, now in zip(named, (run(collector, "help", "report"),
-                                 run(collector, "completion", "bash"))):
-        assert "calls_by_thread" in told and "calls_by_thread" not in now
-    file.write_text(declared)
-    rows.write_text(listed)
+
+    def refused(*words):
+        done = subprocess.run([collector, *words], capture_output=True, text=True, check=False)
+        assert done.returncode == 2
+        return done.stderr
+
+    assert "no table is named 'calls_by_thread'" in refused(*threads)
+    assert "unknown option '--threads'" in refused(*flame)
+    assert "unknown verb 'recover'" in refused("recover", recording)
+    assert json.loads(run(collector, "report", "--table=findings", "--format=json",
+                          churn))["findings"] == []
+    for words, name in ((["help"], "recover"), (["help", "report"], "calls_by_thread"),
+                        (["help", "flame"], "--threads"), (["completion", "bash"], "recover")):
+        now = run(collector, *words)
+        assert name not in now and any(name in text for text in before)
+    for file, text in kept.items():
+        file.write_text(text)
     build(tree)
-    after = [run(collector, *words, f"--format={form}") for form in ("text", "json", "csv")]
-    assert after == before and json.loads(before[1])["calls_by_thread"][0]["calls"] == 4
+    assert answers() == before and json.loads(before[1])["calls_by_thread"][0]["calls"] == 4
+    assert json.loads(before[3])["findings"][0]["id"] == "allocation-churn"
 
 
 @pytest.mark.long
