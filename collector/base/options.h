@@ -12,7 +12,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "base/exit_code.h"
+#include "base/message.h"
 #include "base/select_wish.h"
 #include "settings.h"
 

@@ -9,7 +9,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "base/exit_code.h"
+#include "base/message.h"
 
 #define NUMBER_LIST_MAX 64
 #define CYCLE_ALL       UINT64_MAX

@@ -15,7 +15,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#include "base/exit_code.h"
+#include "base/message.h"
 
 /* Threads of our own, and the processors that they may use. */
 

@@ -3,7 +3,7 @@
 #ifndef GPUPROF_COLLECTOR_DIFF_VERB_H
 #define GPUPROF_COLLECTOR_DIFF_VERB_H
 
-#include "base/exit_code.h"
+#include "base/message.h"
 #include "base/options.h"
 #include "diff/diff_print.h"
 

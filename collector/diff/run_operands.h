@@ -5,7 +5,7 @@
 
 #include <stdbool.h>
 
-#include "base/exit_code.h"
+#include "base/message.h"
 #include "diff/run_make.h"
 #include "diff/run_summary.h"
 

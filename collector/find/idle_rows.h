@@ -7,7 +7,7 @@
 #ifndef GPUPROF_COLLECTOR_IDLE_ROWS_H
 #define GPUPROF_COLLECTOR_IDLE_ROWS_H
 
-#include "base/number_set.h"
+#include "base/key_map.h"
 
 #define IDLE_ROWS_MAX (1u << 16)
 #define IDLE_NONE     UINT32_MAX /* no thread, no function */

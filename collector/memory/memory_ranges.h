@@ -9,7 +9,7 @@
 #ifndef GPUPROF_COLLECTOR_MEMORY_RANGES_H
 #define GPUPROF_COLLECTOR_MEMORY_RANGES_H
 
-#include "base/number_set.h"
+#include "base/key_map.h"
 #include "model/event_walk.h"
 
 #define MEMORY_RANGES_OPEN    64

@@ -11,7 +11,7 @@
 #ifndef GPUPROF_COLLECTOR_MEMORY_REPORT_H
 #define GPUPROF_COLLECTOR_MEMORY_REPORT_H
 
-#include "base/number_set.h"
+#include "base/key_map.h"
 #include "memory/ledger.h"
 #include "memory/memory_ranges.h"
 #include "model/steps.h"

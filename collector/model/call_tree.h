@@ -8,7 +8,7 @@
 #ifndef GPUPROF_COLLECTOR_CALL_TREE_H
 #define GPUPROF_COLLECTOR_CALL_TREE_H
 
-#include "base/number_set.h"
+#include "base/key_map.h"
 #include "model/survey.h"
 #include "model/symbols.h"
 #include "symbol/shown_frame.h"

@@ -17,7 +17,7 @@
 #ifndef GPUPROF_COLLECTOR_EVENT_WALK_H
 #define GPUPROF_COLLECTOR_EVENT_WALK_H
 
-#include "base/exit_code.h"
+#include "base/message.h"
 #include "model/slice.h"
 
 /* `rec` must stay. 0 or GPUPROF_NO_MEMORY; walk_release in both cases. */

@@ -18,7 +18,6 @@
 
 #include "api/api.h"
 #include "base/key_map.h"
-#include "base/number_set.h"
 #include "flops/library_flops.h"
 #include "model/timeline.h"
 #include "read/recording.h"

@@ -13,7 +13,6 @@
 #include <stdbool.h>
 
 #include "base/key_map.h"
-#include "base/number_set.h"
 #include "frame.h"
 #include "model/timeline.h"
 #include "record.h"

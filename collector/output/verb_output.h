@@ -5,7 +5,7 @@
 #ifndef GPUPROF_COLLECTOR_VERB_OUTPUT_H
 #define GPUPROF_COLLECTOR_VERB_OUTPUT_H
 
-#include "base/exit_code.h"
+#include "base/message.h"
 #include "output/output.h"
 
 /*

@@ -26,8 +26,8 @@
 #include <stddef.h>
 #include <stdio.h>
 
-#include "base/exit_code.h"
 #include "base/histogram.h"
+#include "base/message.h"
 #include "base/sha256.h"
 #include "base/span_stream.h"
 

@@ -16,7 +16,6 @@
 
 #include "base/histogram.h"
 #include "base/key_map.h"
-#include "base/number_set.h"
 #include "model/slice.h"
 #include "query/part_file.h"
 #include "read/recording.h"

@@ -10,8 +10,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "base/exit_code.h"
 #include "base/key_map.h"
+#include "base/message.h"
 #include "base/next_words.h"
 #include "base/progress.h"
 #include "base/select_wish.h"

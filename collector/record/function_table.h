@@ -14,7 +14,7 @@
 #include <string.h>
 
 #include "api/api.h"
-#include "base/number_set.h"
+#include "base/key_map.h"
 #include "record.h"
 
 #define FUNCTION_CODES_MAX  4096  /* codes of one process */

@@ -6,7 +6,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "base/number_set.h"
+#include "base/key_map.h"
 
 #define THREADS_MAX           (1u << 22) /* of one process */
 #define THREAD_NAME_BYTES_MAX 63

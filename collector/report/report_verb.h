@@ -6,7 +6,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
-#include "base/exit_code.h"
+#include "base/message.h"
 #include "base/options.h"
 #include "report/report.h"
 #include "report/report_options.h"

@@ -8,7 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "base/exit_code.h"
+#include "base/message.h"
 #include "base/options.h"
 #include "control_text.h"
 #include "rank.h"

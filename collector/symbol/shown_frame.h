@@ -7,7 +7,7 @@
 #ifndef GPUPROF_COLLECTOR_SHOWN_FRAME_H
 #define GPUPROF_COLLECTOR_SHOWN_FRAME_H
 
-#include "base/number_set.h"
+#include "base/key_map.h"
 #include "symbol/kernel_names.h"
 
 #define SHOWN_FRAMES_MAX  (1u << 19)

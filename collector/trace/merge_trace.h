@@ -3,7 +3,7 @@
 #ifndef GPUPROF_COLLECTOR_MERGE_TRACE_H
 #define GPUPROF_COLLECTOR_MERGE_TRACE_H
 
-#include "base/exit_code.h"
+#include "base/message.h"
 #include "model/selection.h"
 #include "output/output.h"
 #include "trace/trace_writer.h"

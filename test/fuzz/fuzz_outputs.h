@@ -6,7 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "base/exit_code.h"
+#include "base/message.h"
 #include "base/options.h"
 
 #define FUZZ_OUTPUTS 15 /* numbers, of four bits with another one: each is a way or several */

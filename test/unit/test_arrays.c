@@ -6,7 +6,6 @@
 
 #include "base/array.h"
 #include "base/key_map.h"
-#include "base/number_set.h"
 
 #define COUNT 1000u
 
