@@ -71,12 +71,6 @@ void part_number(struct part *p, uint64_t *number)
     p->at += p->has_failed ? 0 : r.position;
 }
 
-void part_numbers(struct part *p, uint64_t *const *numbers, unsigned count)
-{
-    for (unsigned i = 0; i < count; i++)
-        part_number(p, numbers[i]);
-}
-
 void part_u32(struct part *p, uint32_t *number)
 {
     uint64_t wide = *number;

@@ -143,7 +143,6 @@ uint32_t part_device(struct part *p, uint32_t device);
 /* ---- single values ---- */
 
 void part_number(struct part *p, uint64_t *number);
-void part_numbers(struct part *p, uint64_t *const *numbers, unsigned count);
 void part_u32(struct part *p, uint32_t *number); /* a larger one is a failure */
 void part_flag(struct part *p, bool *flag);
 
