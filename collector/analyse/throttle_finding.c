@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "error.h"
-#include "find/judged_time.h"
+#include "find/finding_charges.h"
 
 #define SLOWED_SHARE 0.2 /* of a step, from which on it counts as slowed down */
 #define FREE_SHARE   0.02

@@ -159,15 +159,7 @@ static int compare_late(const void *left, const void *right, void *context)
     const struct arrival_late *a = left, *b = right;
     const struct sorter *s = context;
     const struct rank_device *x = &s->devices[a->device], *y = &s->devices[b->device];
-    if (a->row != b->row)
-        return a->row < b->row ? -1 : 1;
-    if (x->process != y->process)
-        return x->process < y->process ? -1 : 1;
-    if (x->device != y->device)
-        return x->device < y->device ? -1 : 1;
-    if (a->ns != b->ns)
-        return a->ns > b->ns ? -1 : 1;
-    return a->place < b->place ? -1 : a->place > b->place;
+    return ORDER(a->row, b->row) ?: ORDER(x->process, y->process) ?: ORDER(x->device, y->device) ?: ORDER(b->ns, a->ns) ?: ORDER(a->place, b->place);
 }
 
 static int compare_rows(const void *left, const void *right, void *context)
@@ -178,9 +170,7 @@ static int compare_rows(const void *left, const void *right, void *context)
         return a->skew_ns > b->skew_ns ? -1 : 1;
     if (a->kind != b->kind)
         return strcmp(of->kinds[a->kind], of->kinds[b->kind]);
-    if (a->job != b->job)
-        return a->job < b->job ? -1 : 1;
-    return a->communicator < b->communicator ? -1 : a->communicator > b->communicator;
+    return ORDER(a->job, b->job) ?: ORDER(a->communicator, b->communicator);
 }
 
 /* Is it by more than what the row has? How often says less: of those that come together somebody is

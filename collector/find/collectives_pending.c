@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "error.h"
 #include "find/collectives.h"
 #include "rank.h"
@@ -360,7 +361,7 @@ static void open_places(struct collectives *c)
 static int compare_rows(const void *left, const void *right)
 {
     const struct pending_row *a = left, *b = right;
-    return (a->rank > b->rank) - (a->rank < b->rank);
+    return ORDER(a->rank, b->rank);
 }
 
 int collectives_judge(struct collectives *c, const struct unfinished *u)

@@ -4,7 +4,6 @@
 #define GPUPROF_COLLECTOR_FINDING_H
 
 #include "find/finding_gpu.h"
-#include "find/finding_kind.h"
 #include "find/hang.h"
 #include "find/idle.h"
 

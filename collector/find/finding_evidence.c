@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "base/unit_text.h"
 #include "error.h"
 #include "find/finding_charges.h"
@@ -203,7 +204,7 @@ static int by_place(const void *left, const void *right)
 static int by_name_and_place(const void *left, const void *right)
 {
     const struct candidate *a = left, *b = right;
-    return a->what != b->what ? (a->what < b->what ? -1 : 1) : place_compare(a->where, b->where);
+    return ORDER(a->what, b->what) ?: place_compare(a->where, b->where);
 }
 
 /* Of the sorted candidates from *from to `to` the time of the first line, behind which *from is

@@ -8,6 +8,12 @@
 #include "error.h"
 #include "record/gpu_record.h"
 
+const struct finding_kind finding_kinds[FINDING_KINDS] = {
+#define FINDING(NAME, id, share, floor, title, advice, next)                                       \
+    [FINDING_##NAME] = {id, share, floor * 1000000ull, title, advice, next},
+#include "find/finding_kinds.def"
+};
+
 #define COPY_ASYNC 1 /* of COPY_FLAGS, as CUPTI has it */
 
 enum memory_kind { MEMORY_PAGEABLE = 1, MEMORY_PINNED = 2 };
@@ -570,4 +576,30 @@ const char *finding_gpu_text(const struct finding_gpu *g, uint64_t what,
         return copy_title(what >> 16 & 0x7fff, what >> 8 & 0xff, what & 0xff, text);
     const struct kernel_name *name = g->names[what].name;
     return name ? name->shown : "kernels without a name";
+}
+
+/* ---- what findings are made of --------------------------------------------------------------- */
+
+void finding_sums_init(struct finding_sums *s, uint64_t bytes)
+{
+    uint64_t more = bytes / FINDING_SUM_BYTES;
+    uint64_t most = FINDING_SUMS_MAX - FINDING_SUMS_FREE;
+    *s = (struct finding_sums){.rows_max =
+                                   FINDING_SUMS_FREE + (uint32_t)(more < most ? more : most)};
+}
+
+void finding_sums_release(struct finding_sums *s)
+{
+    free(s->rows);
+    key_map_release(&s->places);
+}
+
+int finding_sums_find(struct finding_sums *s, uint32_t kind, uint32_t device, uint64_t what,
+                      uint32_t where, uint32_t *recent, uint32_t *place)
+{
+    struct key key = {(uint64_t)kind << 32 | device, what, where};
+    const struct finding_sum new = {.kind = kind, .device = device, .what = what, .where = where};
+    int error = KEY_MAP_ITEM(&s->places, key, s->rows, s->count, s->rows_max, &new, place);
+    *recent = *place;
+    return error;
 }

@@ -7,7 +7,7 @@
  * What a kernel does is known by its name, which may stand a little behind it: until it is there,
  * this kernel and what follows wait, at most GPU_WAITING_MAX of them; then the first has none.
  * Memory: 64 bytes for each of those; 5 KB a device up to FOUND_DEVICES_MAX, 150 bytes a stream up
- * to FOUND_STREAMS_MAX, 80 bytes a kernel's name; and finding_sums.h and work_places.h. Contents
+ * to FOUND_STREAMS_MAX, 80 bytes a kernel's name; and the sums, and work_places.h. Contents
  * that were uploaded: 12 MiB, FOUND_UPLOADS_MAX of them; when there are more all are forgotten,
  * and what is uploaded each step is soon known again. Communication, of which it is known at the
  * end what was a wait for another rank, and work whose call comes late lie in spools.
@@ -16,15 +16,101 @@
 #define GPUPROF_COLLECTOR_FINDING_GPU_H
 
 #include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
 
+#include "base/key_map.h"
 #include "find/device_lanes.h"
-#include "find/finding_kind.h"
-#include "find/finding_sums.h"
 #include "find/idle.h"
 #include "find/work_places.h"
 #include "model/event_walk.h"
 #include "model/kernel_class.h"
 #include "record/gpu_record.h"
+
+/* What can be found: the rows of finding_kinds.def. */
+enum finding_id {
+#define FINDING(NAME, ...) FINDING_##NAME,
+#include "find/finding_kinds.def"
+    FINDING_KINDS
+};
+
+struct finding_kind {
+    const char *id;    /* stable */
+    uint32_t share;    /* in percent of the window, and ... */
+    uint64_t floor_ns; /* ... so long: only if it takes more than both; of the whole run */
+    const char *title;
+    const char *advice;
+    const char *next;
+};
+
+extern const struct finding_kind finding_kinds[FINDING_KINDS];
+
+/*
+ * What findings are made of, by name and place: how often and for how long something was charged to
+ * a finding on a device. Memory: 160 bytes a row, of which there are FINDING_SUMS_FREE and one more
+ * for each FINDING_SUM_BYTES of the files, FINDING_SUMS_MAX at most; what is beyond has no place
+ * or, where there is no room for that either, no name.
+ */
+#define FINDING_SUMS_FREE   4096u
+#define FINDING_SUM_BYTES   64u
+#define FINDING_SUMS_MAX    (1u << 18)
+#define FINDING_SUMS_RECENT 64
+
+struct finding_sum {
+    uint32_t device; /* its place among those of findings */
+    uint32_t kind;   /* enum finding_id */
+    uint64_t what;   /* for its user: what it is the name of, ... */
+    uint32_t where;  /* ... and its place; 0: not known, and of those without room */
+    uint64_t count;
+    uint64_t ns;
+    uint64_t longest_ns;
+    uint64_t at_ns; /* the longest one began then */
+};
+
+struct finding_sums {
+    struct finding_sum *rows; /* owned */
+    uint32_t count;
+    uint32_t rows_max;
+    struct key_map places; /* of rows + 1 */
+    uint32_t
+        recent[FINDING_SUMS_RECENT]; /* likewise; most are of rows that were asked for before */
+};
+
+/* For files of so many bytes. */
+void finding_sums_init(struct finding_sums *s, uint64_t bytes);
+void finding_sums_release(struct finding_sums *s);
+
+/* The row + 1 of what is not in *recent, which it is then; 0: there is no room for another one. 0
+ * or GPUPROF_NO_MEMORY. */
+int finding_sums_find(struct finding_sums *s, uint32_t kind, uint32_t device, uint64_t what,
+                      uint32_t where, uint32_t *recent, uint32_t *place);
+
+/* `count` more, which took `ns` and began at `at_ns`. 0 or GPUPROF_NO_MEMORY. */
+static inline int finding_sums_add(struct finding_sums *s, uint32_t kind, uint32_t device,
+                                   uint64_t what, uint32_t where, uint32_t count, uint64_t ns,
+                                   uint64_t at_ns)
+{
+    uint32_t *recent =
+        &s->recent[(what ^ what >> 8 ^ where ^ device ^ kind << 4) % FINDING_SUMS_RECENT];
+    uint32_t place = *recent;
+    struct finding_sum *row = place ? &s->rows[place - 1] : NULL;
+    if (!row || row->kind != kind || row->device != device || row->what != what ||
+        row->where != where) {
+        int error = finding_sums_find(s, kind, device, what, where, recent, &place);
+        if (error == 0 && !place && where)
+            error = finding_sums_find(s, kind, device, what, 0, recent, &place);
+        if (error < 0 || !place)
+            return error;
+        row = &s->rows[place - 1];
+    }
+    if (ns > row->longest_ns || row->count == 0) {
+        row->longest_ns = ns;
+        row->at_ns = at_ns;
+    }
+    row->count += count;
+    row->ns += ns;
+    return 0;
+}
 
 #define FOUND_DEVICES_MAX 4096 /* more are one with the last, and so the others */
 #define FOUND_STREAMS_MAX (1u << 16)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "find/finding_memory.h"
+#include "find/findings.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -5,11 +5,11 @@
 #include <string.h>
 
 #include "api/api.h"
+#include "base/array.h"
 #include "base/json_text.h"
 #include "base/unit_text.h"
 #include "error.h"
 #include "find/finding_charges.h"
-#include "find/judged_time.h"
 #include "read/process_title.h"
 #include "record/gpu_record.h"
 
@@ -210,11 +210,7 @@ static int compare(const void *left, const void *right)
     bool hangs = a->kind == &finding_kinds[FINDING_HANG];
     if (hangs || b->kind == &finding_kinds[FINDING_HANG])
         return hangs ? -1 : 1;
-    if (a->ns != b->ns)
-        return a->ns > b->ns ? -1 : 1;
-    if (a->bytes != b->bytes)
-        return a->bytes > b->bytes ? -1 : 1;
-    return a->kind < b->kind ? -1 : a->kind > b->kind;
+    return ORDER(b->ns, a->ns) ?: ORDER(b->bytes, a->bytes) ?: ORDER(a->kind, b->kind);
 }
 
 void findings_sort(struct findings *f)

@@ -3,7 +3,7 @@
  * What of a recording is worth fixing: each finding with what it costs, where, the evidence, what
  * to do and what to run next. GUIDE.md, "Findings", has what each measures and when it is said.
  *
- * Of memory they are found by finding_memory.h, and cost bytes instead of time.
+ * Of memory they are found by finding_memory.c, and cost bytes instead of time.
  *
  * A finding is of one device of one process, the one that it costs most; of how many others there
  * is the same is said with it. Each nanosecond of a device is charged to one finding at most: what
@@ -13,6 +13,7 @@
 #define GPUPROF_COLLECTOR_FINDINGS_H
 
 #include "find/finding.h"
+#include "memory/memory_rows.h"
 #include "table/table.h"
 
 /* What its share is of, where that is not the device's time behind start-up: for people, in
@@ -57,5 +58,14 @@ char *finding_next_line(const struct findings *f, const struct finding *found);
 /* Once all have their places: where a finding has the function alone, or nothing, and no finding
  * has a line, it is said that the program has none. */
 void findings_judge_lines(struct findings *f);
+
+/*
+ * What is worth fixing about memory: owners that grow from step to step; owners of what is there
+ * for a moment only, which make the peak; and what PyTorch's allocator has reserved, and cannot
+ * use. The last two matter where the device is nearly full. The thresholds are those of
+ * memory_signs.h. GUIDE.md, "Findings", says it to people.
+ */
+/* 0 or GPUPROF_NO_MEMORY. */
+int findings_add_memory(struct findings *f, const struct memory_look *look);
 
 #endif

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "base/array.h"
 #include "base/json_text.h"
 #include "error.h"
 #include "read/process_title.h"
@@ -207,26 +208,20 @@ const char *idle_at(const char *place)
 static int by_cause_and_place(const void *left, const void *right)
 {
     const struct idle_total *a = left, *b = right;
-    return a->cause != b->cause ? (a->cause < b->cause ? -1 : 1) : strcmp(a->place, b->place);
+    return ORDER(a->cause, b->cause) ?: strcmp(a->place, b->place);
 }
 
 static int by_ns(const void *left, const void *right)
 {
     const struct idle_total *a = left, *b = right;
-    return a->ns != b->ns ? (a->ns > b->ns ? -1 : 1) : by_cause_and_place(left, right);
+    return ORDER(b->ns, a->ns) ?: by_cause_and_place(left, right);
 }
 
 /* Has the row at `a` the longest gap of both? Of several such the one that came first. */
 static int by_longest(const struct idle_row *rows, uint32_t a, uint32_t b)
 {
     const struct idle_row *x = &rows[a], *y = &rows[b];
-    if (x->longest_ns != y->longest_ns)
-        return x->longest_ns > y->longest_ns ? -1 : 1;
-    if (x->longest_at_ns != y->longest_at_ns)
-        return x->longest_at_ns < y->longest_at_ns ? -1 : 1;
-    if (x->device != y->device)
-        return x->device < y->device ? -1 : 1;
-    return a < b ? -1 : a > b;
+    return ORDER(y->longest_ns, x->longest_ns) ?: ORDER(x->longest_at_ns, y->longest_at_ns) ?: ORDER(x->device, y->device) ?: ORDER(a, b);
 }
 
 /* Those of one cause and place together, and of these each device's. */

@@ -216,9 +216,7 @@ static int compare_groups(const struct member *a, const struct member *b)
         return a->communicator < b->communicator ? -1 : 1;
     if (a->communicator)
         return 0;
-    if (a->device.job != b->device.job)
-        return a->device.job < b->device.job ? -1 : 1;
-    return strcmp(a->name, b->name);
+    return ORDER(a->device.job, b->device.job) ?: strcmp(a->name, b->name);
 }
 
 static int compare_members(const void *left, const void *right)
@@ -227,9 +225,7 @@ static int compare_members(const void *left, const void *right)
     int order = compare_groups(a, b);
     if (order)
         return order;
-    if (a->device.process != b->device.process)
-        return a->device.process < b->device.process ? -1 : 1;
-    return a->device.device < b->device.device ? -1 : a->device.device > b->device.device;
+    return ORDER(a->device.process, b->device.process) ?: ORDER(a->device.device, b->device.device);
 }
 
 /* Did all of them run when the last one began? */

@@ -14,6 +14,7 @@
 
 #include <stdlib.h>
 
+#include "base/array.h"
 #include "error.h"
 
 #define SLOW_STEP   2 /* times as long as usual */
@@ -57,7 +58,7 @@ void idle_start_mark(struct idle *d)
 static int by_ns(const void *left, const void *right)
 {
     const uint64_t *a = left, *b = right;
-    return *a < *b ? -1 : *a > *b;
+    return ORDER(*a, *b);
 }
 
 /* How long a step takes: nine of ten of those behind the first ones, since what some later steps

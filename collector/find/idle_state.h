@@ -10,7 +10,6 @@
 #include "base/key_map.h"
 #include "find/arrivals.h"
 #include "find/idle_gap.h"
-#include "find/idle_held.h"
 #include "find/idle_place.h"
 #include "find/idle_ranks.h"
 #include "find/place_lines.h"
@@ -271,7 +270,7 @@ int idle_take_overhead(struct idle *d, const struct idle_process *p, const struc
 int idle_take_op(struct idle *d, const struct slice *s);
 int idle_take_range(struct idle *d, const struct slice *s);
 
-/* A SILENCE record. (idle_silence.c) */
+/* A SILENCE record. (idle_calls.c) */
 int idle_take_silence(struct idle *d, const struct slice *s);
 
 /* Of devices: their work, that which is not in the piece, and what is behind the last of it.

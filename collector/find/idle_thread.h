@@ -70,7 +70,7 @@ struct idle_thread {
     uint32_t spent_count;
     uint64_t spent_since_ns; /* the end of the call that `spent` is behind */
     uint64_t work_ns;        /* of devices, that its calls made */
-    uint32_t held;           /* for idle_held.h: in which it ended a gap last */
+    uint32_t held;           /* for idle_gap.h: in which it ended a gap last */
 };
 
 void idle_thread_release(struct idle_thread *t);
@@ -103,7 +103,7 @@ static inline bool idle_entry_is_call(const struct idle_entry *e)
 }
 
 /* That call of the thread comes behind a silence: what it did meanwhile, and who made the call.
- * (idle_silence.c) */
+ * (idle_calls.c) */
 void idle_silence_ended(struct idle_thread *t, struct idle_entry *call);
 
 /* Whatever the thread is in. If one range or operator that has ended took at least half of the

@@ -16,7 +16,7 @@ void ledger_layout_release(struct ledger_layout *layout)
 static int by_address(const void *left, const void *right)
 {
     const struct layout_range *a = left, *b = right;
-    return a->address < b->address ? -1 : a->address > b->address;
+    return ORDER(a->address, b->address);
 }
 
 static bool has_address(const struct ledger_block *b)

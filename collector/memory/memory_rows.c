@@ -4,6 +4,8 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "base/array.h"
+#include "base/message.h"
 #include "error.h"
 
 void memory_rows_release(struct memory_rows *r)
@@ -67,9 +69,7 @@ static int compare(const void *left, const void *right, void *context)
 static int compare_leaks(const void *left, const void *right)
 {
     const struct memory_row *a = left, *b = right;
-    if (a->grown != b->grown)
-        return a->grown > b->grown ? -1 : 1;
-    return a->origin < b->origin ? -1 : a->origin > b->origin;
+    return ORDER(b->grown, a->grown) ?: ORDER(a->origin, b->origin);
 }
 
 static int gather(struct memory_rows *r)
@@ -113,4 +113,29 @@ int memory_rows_make(struct memory_rows *r, struct memory_report *m, enum memory
     if (r->leak_count)
         qsort(r->leaks, r->leak_count, sizeof *r->leaks, compare_leaks);
     return 0;
+}
+
+struct memory_look *memory_look_create(struct recording *rec, const struct memory_wish *wish,
+                                       const char *symbols, int *error)
+{
+    struct memory_look *look = calloc(1, sizeof *look);
+    *error = look ? memory_report_make(&look->report, rec, wish) : GPUPROF_NO_MEMORY;
+    if (look && *error >= 0) {
+        *error = memory_rows_make(&look->rows, &look->report, MEMORY_AT_PEAK, symbols);
+        if (*error < 0)
+            message("memory: %s", gpuprof_error_text(*error));
+    }
+    if (*error >= 0)
+        return look;
+    memory_look_free(look);
+    return NULL;
+}
+
+void memory_look_free(struct memory_look *look)
+{
+    if (!look)
+        return;
+    memory_rows_release(&look->rows);
+    memory_report_release(&look->report);
+    free(look);
 }

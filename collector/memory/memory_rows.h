@@ -50,4 +50,18 @@ struct memory_amount memory_row_shown(const struct memory_rows *r, const struct 
 #define MEMORY_TABLES 10
 extern const struct table_info *const memory_tables[MEMORY_TABLES];
 
+/* Books and rows together, for who shows them beside other things. */
+struct memory_look {
+    struct memory_report report;
+    struct memory_rows rows; /* at the peak */
+};
+
+/*
+ * Walks through `rec`, which must stay, twice. NULL: an error in *error, after one line on stderr;
+ * else to be freed by memory_look_free, which takes NULL, too.
+ */
+struct memory_look *memory_look_create(struct recording *rec, const struct memory_wish *wish,
+                                       const char *symbols, int *error);
+void memory_look_free(struct memory_look *look);
+
 #endif

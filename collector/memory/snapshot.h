@@ -76,7 +76,7 @@ void snapshot_release(struct snapshot *s);
  */
 int snapshot_write(struct snapshot *s, struct call_tree *tree, struct output *out);
 
-/* (snapshot_verb.c) A file for each process that got memory: `output`, or, of several, with rank_N
+/* (snapshot.c) A file for each process that got memory: `output`, or, of several, with rank_N
  * or pid_N in the name. */
 enum exit_code snapshot_files(struct recording *rec, const struct options *options,
                               double at_seconds);

@@ -19,7 +19,7 @@
 #include "analyse/step_report.h"
 #include "diff/diff_print.h"
 #include "find/idle.h"
-#include "memory/memory_look.h"
+#include "memory/memory_rows.h"
 #include "model/stack_costs.h"
 #include "report/report.h"
 

@@ -8,7 +8,7 @@
 #include "find/findings.h"
 #include "find/idle.h"
 #include "memory/memory_advice.h"
-#include "memory/memory_look.h"
+#include "memory/memory_rows.h"
 #include "model/selection.h"
 #include "report/overview.h"
 

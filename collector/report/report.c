@@ -17,10 +17,9 @@
 #include "base/array.h"
 #include "base/message.h"
 #include "error.h"
-#include "find/finding_memory.h"
 #include "find/findings.h"
 #include "find/idle.h"
-#include "memory/memory_look.h"
+#include "memory/memory_rows.h"
 #include "model/selection.h"
 #include "model/steps.h"
 
