@@ -3,6 +3,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
+#include "base/new_text.h"
 #include "base/unit_text.h"
 #include "find/idle.h"
 #include "read/process_title.h"
@@ -96,17 +97,14 @@ static struct cell title(const struct idle *d, const struct arrival_row *row,
                          const struct arrival_place *place)
 {
     const struct process *p = d->ranked[row->late].process;
-    char rank[RANK_TITLE_BYTES], *text = NULL;
-    int length;
+    char rank[RANK_TITLE_BYTES];
     if (!process_rank_title(p, rank)[0])
         snprintf(rank, sizeof rank, "process %u: ", p->header.pid);
     if (!row->late_count)
-        length = asprintf(&text, "%s of %u", d->arrivals.kinds[row->kind], row->ranks);
-    else
-        length = asprintf(&text, "%s of %u: %s%s%s%s", d->arrivals.kinds[row->kind], row->ranks,
-                          rank, place && place->text ? place->text : "not known where",
-                          place ? ", " : "", place ? arrivals_cause(place) : "");
-    return cell_owned(length < 0 ? NULL : text);
+        return cell_owned(text_printf("%s of %u", d->arrivals.kinds[row->kind], row->ranks));
+    return cell_owned(text_printf("%s of %u: %s%s%s%s", d->arrivals.kinds[row->kind], row->ranks,
+                                  rank, place && place->text ? place->text : "not known where",
+                                  place ? ", " : "", place ? arrivals_cause(place) : ""));
 }
 
 int arrivals_late_text(const struct idle *d, const struct process *p, char **text)
@@ -124,23 +122,17 @@ int arrivals_late_text(const struct idle *d, const struct process *p, char **tex
         return 0;
     const struct arrival_place *place = most->place ? &d->arrivals.places[most->place - 1] : NULL;
     bool is_placed = place && place->text;
-    if (asprintf(text, "%s of %u, last %llu time%s, %s behind%s%s%s", d->arrivals.kinds[most->kind],
-                 most->ranks, (unsigned long long)most->late_count,
-                 most->late_count == 1 ? "" : "s",
-                 time_text(time, most->late_ns / most->late_count), is_placed ? ", " : "",
-                 is_placed ? idle_at(place->text) : "", is_placed ? place->text : "") >= 0)
-        return 0;
-    *text = NULL;
-    return GPUPROF_NO_MEMORY;
+    *text = text_printf("%s of %u, last %llu time%s, %s behind%s%s%s",
+                        d->arrivals.kinds[most->kind], most->ranks,
+                        (unsigned long long)most->late_count, most->late_count == 1 ? "" : "s",
+                        time_text(time, most->late_ns / most->late_count), is_placed ? ", " : "",
+                        is_placed ? idle_at(place->text) : "", is_placed ? place->text : "");
+    return *text ? 0 : GPUPROF_NO_MEMORY;
 }
 
 static struct cell number_text(uint64_t number)
 {
-    char *text = NULL;
-    if (!number)
-        return cell_text(NULL);
-    int length = asprintf(&text, "0x%016" PRIx64, number);
-    return cell_owned(length < 0 ? NULL : text);
+    return number ? cell_owned(text_printf("0x%016" PRIx64, number)) : cell_text(NULL);
 }
 
 static void fill(const struct table *t, uint32_t index, enum report_format format,

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/json_text.h"
+#include "base/new_text.h"
 #include "base/unit_text.h"
 #include "find/collectives.h"
 #include "read/process_title.h"
@@ -222,16 +223,12 @@ static void print_one(const struct collectives *c, const struct pending_collecti
 
 char *collectives_text(const struct collectives *c)
 {
-    char *text = NULL;
-    size_t length = 0;
-    FILE *out = c->pending_count && c->pending[0].row_count ? open_memstream(&text, &length) : NULL;
+    struct new_text text;
+    FILE *out = c->pending_count && c->pending[0].row_count ? new_text_begin(&text) : NULL;
     if (!out)
         return NULL;
     print_one(c, &c->pending[0], out);
-    if (fclose(out) == 0)
-        return text;
-    free(text);
-    return NULL;
+    return new_text_end(&text, out);
 }
 
 void collectives_print_summary(const struct collectives *c, FILE *out)
@@ -290,9 +287,9 @@ static char *row_text(const struct collectives *c, const struct pending_row *row
 {
     const struct pending_collective *p = row->pending;
     bool is_making = c->channels[p->channel].kind == COLLECTIVE_MAKING;
-    char *text = NULL, *all = NULL, *stack = told_stack_text(c->stacks, row->node);
-    size_t length = 0;
-    FILE *out = open_memstream(&text, &length);
+    char *stack = told_stack_text(c->stacks, row->node);
+    struct new_text made;
+    FILE *out = new_text_begin(&made);
     if (out) {
         print_rank(row, out);
         fputs(": ", out);
@@ -302,17 +299,13 @@ static char *row_text(const struct collectives *c, const struct pending_row *row
             fputc('\0', out);
             print_place(c, row, out);
         }
-        if (fclose(out) != 0) {
-            free(text);
-            text = NULL;
-        }
     }
-    char *line = text ? json_line(text) : NULL;
-    bool has_place = text && strlen(text) < length;
+    char *text = new_text_end(&made, out), *line = text ? json_line(text) : NULL;
+    bool has_place = text && strlen(text) < made.length;
     char *place = has_place ? json_line(text + strlen(text) + 1) : NULL;
-    if (line && asprintf(&all, "%s%s%s%s", line, place ? "\n" : "", place ? place : "",
-                         stack ? stack : "") < 0)
-        all = NULL;
+    char *all = line ? text_printf("%s%s%s%s", line, place ? "\n" : "", place ? place : "",
+                                   stack ? stack : "")
+                     : NULL;
     free(place);
     free(line);
     free(text);
@@ -347,8 +340,6 @@ static void fill_row(const struct table *t, uint32_t index, enum report_format f
     const struct collective_call *call = row->call.function ? &row->call : &p->call;
     uint64_t now_ns = now_of(c, row);
     const char *name = call->function ? call->function->name : "collective";
-    char id[24];
-    snprintf(id, sizeof id, "0x%016" PRIx64, communicator_of(c, p)->id);
     cells[NAME] = format == FORMAT_TEXT ? cell_owned(row_text(c, row)) : cell_text(name);
     cells[STATE] = cell_text(states[row->state]);
     cells[FUNCTION] = cell_text(name);
@@ -356,7 +347,7 @@ static void fill_row(const struct table *t, uint32_t index, enum report_format f
         cells[BYTES] = cell_number(bytes_of(call));
         cells[COUNT] = cell_number(call->count);
     }
-    cells[COMMUNICATOR] = cell_owned(strdup(id));
+    cells[COMMUNICATOR] = cell_owned(text_printf("0x%016" PRIx64, communicator_of(c, p)->id));
     cells[RANKS] = cell_number(communicator_of(c, p)->ranks);
     if (of->kind == COLLECTIVE_MESSAGE) {
         cells[FROM] = cell_number(of->from);

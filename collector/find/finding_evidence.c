@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "base/new_text.h"
 #include "find/findings.h"
 
 #include <stdlib.h>
@@ -80,13 +81,11 @@ static char *copy_of(const char *text, int *error)
 static char *copy_of_line(const struct told_line *line, int *error)
 {
     unsigned others = line->ways ? line->ways - 1 : 0;
-    char *text = NULL;
     if (!others)
         return copy_of(line->text, error);
-    if (asprintf(&text, "%s and %u other line%s", line->text, others, plural_end(others)) >= 0)
-        return text;
-    *error = GPUPROF_NO_MEMORY;
-    return NULL;
+    char *text = text_printf("%s and %u other line%s", line->text, others, plural_end(others));
+    *error = text ? *error : GPUPROF_NO_MEMORY;
+    return text;
 }
 
 /* The devices that waited for a rank. */
@@ -126,17 +125,16 @@ static int count_waiters(const struct findings *f, const struct evidence *e, str
 /* "rank 3 waits", or how many do, and how long; in new memory. NULL: there is none. */
 static char *waiters_text(const struct waiters *w)
 {
-    char who[RANK_TITLE_BYTES], least[UNIT_TEXT_BYTES], most[UNIT_TEXT_BYTES], *text = NULL;
+    char who[RANK_TITLE_BYTES], least[UNIT_TEXT_BYTES], most[UNIT_TEXT_BYTES];
     const char *noun = w->devices > w->processes ? "GPUs"
                        : process_rank(w->first)  ? "ranks"
                                                  : "processes";
     time_text(least, w->least_ns);
     time_text(most, w->most_ns);
     bool is_same = strcmp(least, most) == 0;
-    int length = w->devices == 1 ? asprintf(&text, "%s waits", process_who(w->first, who))
-                                 : asprintf(&text, "%u %s wait, %s%s%s each", w->devices, noun,
-                                            is_same ? "" : least, is_same ? "" : " to ", most);
-    return length < 0 ? NULL : text;
+    return w->devices == 1 ? text_printf("%s waits", process_who(w->first, who))
+                           : text_printf("%u %s wait, %s%s%s each", w->devices, noun,
+                                         is_same ? "" : least, is_same ? "" : " to ", most);
 }
 
 /* Of waits for a rank: who waited, and to what that rank came late from where. 0 or
@@ -152,8 +150,8 @@ static int wait_text(const struct findings *f, const struct evidence *e, char **
         error = arrivals_late_text(f->idle, late, &where);
     if (error == 0)
         who = waiters_text(&waiters);
-    if (who && asprintf(text, "%s%s%s", who, where ? "; " : "", where ? where : "") < 0)
-        *text = NULL;
+    if (who)
+        *text = text_printf("%s%s%s", who, where ? "; " : "", where ? where : "");
     free(who);
     free(where);
     return error == 0 && !*text ? GPUPROF_NO_MEMORY : error;

@@ -7,6 +7,7 @@
 #include "api/api.h"
 #include "base/array.h"
 #include "base/json_text.h"
+#include "base/new_text.h"
 #include "base/unit_text.h"
 #include "error.h"
 #include "find/finding_charges.h"
@@ -79,15 +80,15 @@ static const char hang_collective_next[] = "gpuprof report --table=collectives D
 /* Who waits there is not who has not come: that stands behind the place. 0 or GPUPROF_NO_MEMORY. */
 static int tell_missing(const struct finding_hang *h, char **where)
 {
-    char who[RANK_TITLE_BYTES], *both = NULL;
+    char who[RANK_TITLE_BYTES];
     char *text = collectives_text(h->collectives), *clean = text ? json_line(text) : NULL;
-    int length = clean ? asprintf(&both, "%s waits%s%s; %s", process_who(h->process, who),
-                                  *where ? " at " : "", *where ? *where : "", clean)
-                       : -1;
-    int error = text && length < 0 ? GPUPROF_NO_MEMORY : 0; /* none has a row that is kept */
+    char *both = clean ? text_printf("%s waits%s%s; %s", process_who(h->process, who),
+                                     *where ? " at " : "", *where ? *where : "", clean)
+                       : NULL;
+    int error = text && !both ? GPUPROF_NO_MEMORY : 0; /* none has a row that is kept */
     free(clean);
     free(text);
-    if (length < 0)
+    if (!both)
         return error;
     free(*where);
     *where = both;

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/json_text.h"
+#include "base/new_text.h"
 #include "base/next_words.h"
 #include "base/unit_text.h"
 #include "find/findings.h"
@@ -136,13 +137,11 @@ static void put_text(const struct findings *f, const struct finding *found, FILE
 static struct cell printed(const struct findings *f, const struct finding *found,
                            void (*put)(const struct findings *, const struct finding *, FILE *))
 {
-    char *text = NULL;
-    size_t bytes;
-    FILE *out = open_memstream(&text, &bytes);
-    if (!out)
-        return cell_owned(NULL);
-    put(f, found, out);
-    return cell_owned(fclose(out) == 0 ? text : NULL);
+    struct new_text text;
+    FILE *out = new_text_begin(&text);
+    if (out)
+        put(f, found, out);
+    return cell_owned(new_text_end(&text, out));
 }
 
 static void fill_row(const struct table *t, uint32_t index, enum report_format format,
@@ -252,15 +251,13 @@ const char *finding_title(const struct finding *f)
 
 char *finding_advice(const struct finding *f)
 {
-    char *text = NULL;
-    int length = asprintf(&text, "%s%s%s", f->kind->advice,
-                          f->is_lineless && recorded_next(f)
-                              ? " Its lines are known once the program is compiled with -g."
-                              : "",
-                          f->lacks_ranks ? " Or ranks that are not here came late: a report "
-                                           "of all of them says which."
-                                         : "");
-    return length < 0 ? NULL : text;
+    return text_printf("%s%s%s", f->kind->advice,
+                       f->is_lineless && recorded_next(f)
+                           ? " Its lines are known once the program is compiled with -g."
+                           : "",
+                       f->lacks_ranks ? " Or ranks that are not here came late: a report "
+                                        "of all of them says which."
+                                      : "");
 }
 
 void findings_judge_lines(struct findings *f)

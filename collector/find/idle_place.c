@@ -9,6 +9,7 @@
 
 #include "base/array.h"
 #include "base/json_text.h"
+#include "base/new_text.h"
 #include "error.h"
 #include "read/process_title.h"
 
@@ -88,10 +89,9 @@ static char *sided(char *text, const struct idle_place *place, bool is_around)
                        : place->side != IDLE_AFTER ? ""
                        : is_around                 ? "after a wait in "
                                                    : "after ";
-    char *made = NULL;
-    int length = text ? asprintf(&made, "%s%s", word, text) : -1;
+    char *made = text ? text_printf("%s%s", word, text) : NULL;
     free(text);
-    return length < 0 ? NULL : made;
+    return made;
 }
 
 static const struct idle_told *told_of(const struct idle_row *row)
@@ -105,7 +105,7 @@ static const struct idle_told *told_of(const struct idle_row *row)
 static char *end_text(const struct walk *w, struct place_lines *lines, const struct idle_row *row,
                       bool has_caller, bool *is_known)
 {
-    char made[RANK_TITLE_BYTES], *text = NULL;
+    char made[RANK_TITLE_BYTES];
     const struct function_table *functions = &w->rec->reader.functions;
     const char *line, *name = name_of(w, row, made);
     if (place_line(lines, row->process, row->place.stack, &line) < 0)
@@ -114,14 +114,13 @@ static char *end_text(const struct walk *w, struct place_lines *lines, const str
     const char *caller = line && !has_caller ? strstr(line, PLACE_CALLED) : NULL;
     int shown = line ? (int)(caller ? caller - line : (ptrdiff_t)strlen(line)) : 0;
     bool is_call = line && row->place.function < functions->count;
-    int length =
-        is_call ? asprintf(&text, "%s in %.*s", functions->functions[row->place.function]->name,
-                           shown, line)
-        : !line && strstr(name, " and ")
-            ? asprintf(&text, "'%s'", name)
-            : asprintf(&text, "%.*s", line ? shown : (int)strlen(name), line ? line : name);
-    char *clean = length < 0 ? NULL : json_line(text);
-    free(length < 0 ? NULL : text);
+    char *text = is_call ? text_printf("%s in %.*s",
+                                       functions->functions[row->place.function]->name, shown, line)
+                 : !line && strstr(name, " and ")
+                     ? text_printf("'%s'", name)
+                     : text_printf("%.*s", line ? shown : (int)strlen(name), line ? line : name);
+    char *clean = text ? json_line(text) : NULL;
+    free(text);
     return clean;
 }
 
@@ -144,8 +143,8 @@ static char *between_text(const struct walk *w, struct place_lines *lines,
     char made[RANK_TITLE_BYTES];
     if (is_same && place_line(lines, row->process, row->place.stack, &line) == 0)
         text = sided(json_line(line ? line : name_of(w, row, made)), &row->place, false);
-    else if (from && to && asprintf(&text, "between %s and %s", from, to) < 0)
-        text = NULL;
+    else if (from && to)
+        text = text_printf("between %s and %s", from, to);
     free(from);
     free(to);
     return text;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Where the devices' time went, on paper. */
+#include "base/new_text.h"
 #include "base/unit_text.h"
 #include "find/idle.h"
 #include "read/process_title.h"
@@ -51,10 +52,9 @@ static const struct column device_columns[DEVICE_COLUMNS] = {
 
 static struct cell device_name(const struct idle_device *device)
 {
-    char who[RANK_TITLE_BYTES], *text = NULL;
-    int length = asprintf(&text, "%s, GPU %llu", process_who(device->process, who),
-                          (unsigned long long)device->device);
-    return cell_owned(length < 0 ? NULL : text);
+    char who[RANK_TITLE_BYTES];
+    return cell_owned(text_printf("%s, GPU %llu", process_who(device->process, who),
+                                  (unsigned long long)device->device));
 }
 
 static void fill_device(const struct table *t, uint32_t index, enum report_format format,

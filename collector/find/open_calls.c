@@ -6,6 +6,7 @@
 
 #include "api/api.h"
 #include "base/json_text.h"
+#include "base/new_text.h"
 #include "base/unit_text.h"
 #include "read/process.h"
 #include "read/process_title.h"
@@ -62,9 +63,9 @@ void open_calls_take_library(struct open_calls *o, const struct slice *s)
 /* "cudaMemcpy count=64, in thread 7 of process 5", in new memory. */
 static char *call_text(const struct open_call *c)
 {
-    char title[1200], *text = NULL;
-    size_t length = 0;
-    FILE *out = open_memstream(&text, &length);
+    char title[1200];
+    struct new_text text;
+    FILE *out = new_text_begin(&text);
     if (!out)
         return NULL;
     fputs(c->function->name, out);
@@ -80,19 +81,15 @@ static char *call_text(const struct open_call *c)
             argument_print(kind, value, out);
     }
     fprintf(out, ", in %s", thread_title(c->process, c->thread, title, sizeof title));
-    if (fclose(out) == 0)
-        return text;
-    free(text);
-    return NULL;
+    return new_text_end(&text, out);
 }
 
 /* The same with its stack below. */
 static char *row_text(const struct open_calls *o, const struct open_call *c)
 {
-    char *call = call_text(c), *line = call ? json_line(call) : NULL, *all = NULL;
+    char *call = call_text(c), *line = call ? json_line(call) : NULL;
     char *stack = told_stack_text(o->stacks, c->node);
-    if (line && asprintf(&all, "%s%s", line, stack ? stack : "") < 0)
-        all = NULL;
+    char *all = line ? text_printf("%s%s", line, stack ? stack : "") : NULL;
     free(call);
     free(line);
     free(stack);

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/new_text.h"
 #include "error.h"
 #include "frame.h"
 #include "symbol/own_line.h"
@@ -198,9 +199,7 @@ int place_line(struct place_lines *l, uint32_t process, uint32_t stack, const ch
     if (error < 0 || !*text || !called_at)
         return error;
     free(l->text);
-    if (asprintf(&l->text, "%s" PLACE_CALLED "%s", *text, called_at) < 0)
-        l->text = NULL;
-    *text = l->text;
+    *text = l->text = text_printf("%s" PLACE_CALLED "%s", *text, called_at);
     return l->text ? 0 : GPUPROF_NO_MEMORY;
 }
 

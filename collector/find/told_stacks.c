@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/new_text.h"
 #include "symbol/own_line.h"
 
 void told_stacks_init(struct told_stacks *t, struct recording *rec, const struct stack_table *all)
@@ -72,9 +73,8 @@ char *told_stack_line(const struct told_stacks *t, uint32_t node)
 /* All frames, innermost first, in one of the two forms. */
 static char *join(const struct told_stacks *t, uint32_t node, bool is_json)
 {
-    char *text = NULL;
-    size_t length = 0;
-    FILE *memory = open_memstream(&text, &length);
+    struct new_text text;
+    FILE *memory = new_text_begin(&text);
     if (!memory)
         return NULL;
     fputs(is_json ? "[" : "", memory);
@@ -87,10 +87,7 @@ static char *join(const struct told_stacks *t, uint32_t node, bool is_json)
         node = call_tree_node(&t->tree, node)->parent;
     }
     fputs(is_json ? "]" : "", memory);
-    if (fclose(memory) == 0)
-        return text;
-    free(text);
-    return NULL;
+    return new_text_end(&text, memory);
 }
 
 char *told_stack_text(const struct told_stacks *t, uint32_t node)

@@ -7,6 +7,7 @@
 #include "api/api.h"
 #include "base/array.h"
 #include "base/json_text.h"
+#include "base/new_text.h"
 #include "base/unit_text.h"
 #include "error.h"
 #include "read/process_title.h"
@@ -413,11 +414,10 @@ static const char *name_of(const struct unfinished_row *row)
 
 char *unfinished_text(const struct unfinished_row *row)
 {
-    char number[UNIT_TEXT_BYTES], *text = NULL;
-    int length = row->count > 1 ? asprintf(&text, "%s, or another of %s", name_of(row),
-                                           count_text(number, row->count))
-                                : asprintf(&text, "%s", name_of(row));
-    return length < 0 ? NULL : text;
+    char number[UNIT_TEXT_BYTES];
+    return row->count > 1
+               ? text_printf("%s, or another of %s", name_of(row), count_text(number, row->count))
+               : strdup(name_of(row));
 }
 
 /* One line, with the stack below it, in new memory. */
@@ -429,30 +429,24 @@ static char *row_text(const struct unfinished *u, const struct unfinished_row *r
         [UNFINISHED_HOST] = "; since the last synchronisation: the device is not recorded",
     };
     const struct unfinished_launch *l = &row->launch;
-    char title[1200], *text = NULL, *stack = told_stack_text(u->stacks, row->node);
+    char title[1200], *stack = told_stack_text(u->stacks, row->node);
     char *what = unfinished_text(row);
-    size_t length = 0;
-    FILE *out = open_memstream(&text, &length);
-    if (!out || !what)
-        goto done;
-    fputs(what, out);
-    if (row->stream->is_known)
-        fprintf(out, ", on stream %llu of GPU %llu", (unsigned long long)row->stream->number,
-                (unsigned long long)row->stream->device);
-    else
-        fprintf(out, ", on stream 0x%llx", (unsigned long long)row->stream->handle);
-    fprintf(out, ", from %s", thread_title(l->process, l->thread, title, sizeof title));
-    if (l->op)
-        fprintf(out, ", in %s", l->op->shown);
-    fputs(ends[row->state], out);
-done:
-    if (out && fclose(out) != 0) {
-        free(text);
-        text = NULL;
+    struct new_text made;
+    FILE *out = new_text_begin(&made);
+    if (out && what) {
+        fputs(what, out);
+        if (row->stream->is_known)
+            fprintf(out, ", on stream %llu of GPU %llu", (unsigned long long)row->stream->number,
+                    (unsigned long long)row->stream->device);
+        else
+            fprintf(out, ", on stream 0x%llx", (unsigned long long)row->stream->handle);
+        fprintf(out, ", from %s", thread_title(l->process, l->thread, title, sizeof title));
+        if (l->op)
+            fprintf(out, ", in %s", l->op->shown);
+        fputs(ends[row->state], out);
     }
-    char *line = text && what ? json_line(text) : NULL, *all = NULL;
-    if (line && asprintf(&all, "%s%s", line, stack ? stack : "") < 0)
-        all = NULL;
+    char *text = new_text_end(&made, out), *line = text && what ? json_line(text) : NULL;
+    char *all = line ? text_printf("%s%s", line, stack ? stack : "") : NULL;
     free(line);
     free(text);
     free(what);

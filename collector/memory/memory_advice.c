@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/new_text.h"
 #include "base/unit_text.h"
 
 #define LEAK_SHARE  10 /* a leak of 1 / LEAK_SHARE of what is held is worth saying first */
@@ -95,40 +96,37 @@ static const struct memory_place *preallocated(const struct memory_report *m,
 
 static char *fragmented_text(const struct memory_oom *oom)
 {
-    char idle[UNIT_TEXT_BYTES], hole[UNIT_TEXT_BYTES], *text = NULL;
+    char idle[UNIT_TEXT_BYTES], hole[UNIT_TEXT_BYTES];
     bool fits = oom->hole >= oom->wanted;
-    int length = asprintf(&text, "PyTorch had %s reserved and free, %s%s%s",
-                          bytes_text(idle, oom->reserved - oom->live),
-                          fits ? "" : "but in pieces, the largest of ", bytes_text(hole, oom->hole),
-                          fits ? " in one piece, but kept for another stream, pool or size"
-                               : ": try PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True");
-    return length < 0 ? NULL : text;
+    return text_printf("PyTorch had %s reserved and free, %s%s%s",
+                       bytes_text(idle, oom->reserved - oom->live),
+                       fits ? "" : "but in pieces, the largest of ", bytes_text(hole, oom->hole),
+                       fits ? " in one piece, but kept for another stream, pool or size"
+                            : ": try PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True");
 }
 
 static char *leak_text(const struct memory_rows *r, const struct memory_owner *leak, uint64_t held)
 {
-    char each[UNIT_TEXT_BYTES], all[UNIT_TEXT_BYTES], *text = NULL;
+    char each[UNIT_TEXT_BYTES], all[UNIT_TEXT_BYTES];
     struct memory_slope slope = {0};
     char *owner = memory_owner_text(r, leak->origin);
     const struct process *p = r->report->places[leak->place].process;
     memory_slope(&leak->growth, &slope);
     bytes_text(each, slope.bytes < 1e18 ? (uint64_t)(slope.bytes + 0.5) : UINT64_MAX);
-    int length = asprintf(&text,
-                          "%s had %s and grows by %s each %s: release what is kept there (in "
-                          "PyTorch keep loss.item() or x.detach(), not the tensor)",
-                          owner ? owner : "?", bytes_text(all, held), each,
-                          memory_has_steps(r->report, p) ? "step" : "slice of the time");
+    char *text = text_printf("%s had %s and grows by %s each %s: release what is kept there (in "
+                             "PyTorch keep loss.item() or x.detach(), not the tensor)",
+                             owner ? owner : "?", bytes_text(all, held), each,
+                             memory_has_steps(r->report, p) ? "step" : "slice of the time");
     free(owner);
-    return length < 0 ? NULL : text;
+    return text;
 }
 
 static char *preallocation_text(const struct memory_rows *r, const struct memory_place *p)
 {
-    char bytes[UNIT_TEXT_BYTES], *text = NULL;
+    char bytes[UNIT_TEXT_BYTES];
     const char *remedy = NULL, *by = memory_preallocator(r->report, p->process, &remedy);
     char *owner = memory_owner_text(r, p->largest_origin);
-    int length = asprintf(
-        &text,
+    char *text = text_printf(
         "one block of %s (%.0f%% of the device) was got in advance by %s%s%s%s: what is in "
         "it, its owner alone knows%s%s",
         bytes_text(bytes, p->largest), 100.0 * (double)p->largest / (double)p->total,
@@ -138,19 +136,17 @@ static char *preallocation_text(const struct memory_rows *r, const struct memory
         by ? " (" : "", by && owner ? owner : "", by ? ")" : "", by ? "; less by " : "",
         by ? remedy : "");
     free(owner);
-    return length < 0 ? NULL : text;
+    return text;
 }
 
 static char *hidden_text(const struct memory_oom *oom)
 {
-    char own[UNIT_TEXT_BYTES], total[UNIT_TEXT_BYTES], rest[UNIT_TEXT_BYTES], *text = NULL;
-    int length = asprintf(&text,
-                          "the process itself had %s of the device's %s: more than %s of the rest "
-                          "were taken by other processes, contexts, modules or libraries; "
-                          "nvidia-smi names the processes",
-                          bytes_text(own, oom->on_device), bytes_text(total, oom->total),
-                          bytes_text(rest, oom->total - oom->on_device - oom->wanted));
-    return length < 0 ? NULL : text;
+    char own[UNIT_TEXT_BYTES], total[UNIT_TEXT_BYTES], rest[UNIT_TEXT_BYTES];
+    return text_printf("the process itself had %s of the device's %s: more than %s of the rest "
+                       "were taken by other processes, contexts, modules or libraries; "
+                       "nvidia-smi names the processes",
+                       bytes_text(own, oom->on_device), bytes_text(total, oom->total),
+                       bytes_text(rest, oom->total - oom->on_device - oom->wanted));
 }
 
 /* PyTorch's allocator asks the driver before it gives up: was there room, and it did not take it?
@@ -163,24 +159,22 @@ static bool is_limited(const struct memory_oom *oom)
 
 static char *limited_text(const struct memory_oom *oom)
 {
-    char room[UNIT_TEXT_BYTES], *text = NULL;
-    int length = asprintf(&text,
-                          "%s of the device were free: a limit of the program's own kept it from "
-                          "them (torch.cuda.set_per_process_memory_fraction, or the fraction in "
-                          "PYTORCH_CUDA_ALLOC_CONF); raise it, or need less",
-                          bytes_text(room, oom->free));
-    return length < 0 ? NULL : text;
+    char room[UNIT_TEXT_BYTES];
+    return text_printf("%s of the device were free: a limit of the program's own kept it from "
+                       "them (torch.cuda.set_per_process_memory_fraction, or the fraction in "
+                       "PYTORCH_CUDA_ALLOC_CONF); raise it, or need less",
+                       bytes_text(room, oom->free));
 }
 
 static char *owner_share_text(const struct memory_rows *r, const struct memory_oom *oom)
 {
-    char bytes[UNIT_TEXT_BYTES], *text = NULL;
+    char bytes[UNIT_TEXT_BYTES];
     char *owner = memory_owner_text(r, oom->owners[0].origin);
-    int length = asprintf(&text, "%s had %s of it (%.0f%%): that is what to make smaller first",
-                          owner ? owner : "?", bytes_text(bytes, oom->owners[0].live.bytes),
-                          100.0 * (double)oom->owners[0].live.bytes / (double)oom->live);
+    char *text = text_printf("%s had %s of it (%.0f%%): that is what to make smaller first",
+                             owner ? owner : "?", bytes_text(bytes, oom->owners[0].live.bytes),
+                             100.0 * (double)oom->owners[0].live.bytes / (double)oom->live);
     free(owner);
-    return length < 0 ? NULL : text;
+    return text;
 }
 
 struct memory_advice memory_advise(const struct memory_rows *r, const struct memory_oom *oom)

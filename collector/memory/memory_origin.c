@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/json_text.h"
+#include "base/new_text.h"
 #include "error.h"
 #include "memory/memory_report.h"
 #include "model/call_tree.h"
@@ -155,11 +156,10 @@ static unsigned frames_until_own(const struct call_tree *tree, uint32_t node)
 static char *stack_text(const struct memory_origin *o, struct call_tree *tree)
 {
     uint32_t node = 0;
-    char *text = NULL;
-    size_t length = 0;
+    struct new_text text;
     if (call_tree_stack(tree, 0, o->process, o->stack, NULL, &node) < 0)
         return NULL;
-    FILE *memory = open_memstream(&text, &length);
+    FILE *memory = new_text_begin(&text);
     if (!memory)
         return NULL;
     fputs(o->function ? o->function->name : ledger_kind_name(LEDGER_TENSOR), memory);
@@ -167,29 +167,21 @@ static char *stack_text(const struct memory_origin *o, struct call_tree *tree)
         fprintf(memory, " | %s", call_tree_frame(tree, node)->label);
         node = call_tree_node(tree, node)->parent;
     }
-    if (fclose(memory) == 0)
-        return text;
-    free(text);
-    return NULL;
+    return new_text_end(&text, memory);
 }
 
 char *memory_origin_text(const struct memory_report *m, uint32_t origin, struct call_tree *tree)
 {
     const struct memory_origin *o = &m->origins[origin];
-    char *text = NULL;
-    int length = 0;
     if (origin == 0)
         return strdup("(everything else)");
     if (o->by == MEMORY_BY_STACK && tree)
         return stack_text(o, tree);
     if (o->by == MEMORY_BY_LINE)
-        length = asprintf(&text, "%s (%s:%u)", o->name ? o->name->raw : "?",
-                          o->file ? o->file->raw : "?", o->line);
-    else if (o->by == MEMORY_BY_KIND && o->name)
-        length = asprintf(&text, "variable %s", o->name->raw);
-    else if (o->by == MEMORY_BY_KIND)
-        return strdup(ledger_kind_name(o->kind));
-    else
-        return strdup(o->name ? o->name->shown : o->function ? o->function->name : "?");
-    return length < 0 ? NULL : text;
+        return text_printf("%s (%s:%u)", o->name ? o->name->raw : "?", o->file ? o->file->raw : "?",
+                           o->line);
+    if (o->by == MEMORY_BY_KIND)
+        return o->name ? text_printf("variable %s", o->name->raw)
+                       : strdup(ledger_kind_name(o->kind));
+    return strdup(o->name ? o->name->shown : o->function ? o->function->name : "?");
 }

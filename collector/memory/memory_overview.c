@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "base/new_text.h"
 #include "memory/memory_print.h"
 
 #include <inttypes.h>
@@ -43,7 +44,7 @@ static char *fit(const struct screen *s, size_t used, const char *text, size_t l
 static void __attribute__((format(printf, 4, 5)))
 line(struct screen *s, const char *label, char *owner, const char *format, ...)
 {
-    char *text = NULL, *whole = NULL;
+    char *text = NULL;
     va_list list;
     va_start(list, format);
     int length = vasprintf(&text, format, list);
@@ -52,8 +53,7 @@ line(struct screen *s, const char *label, char *owner, const char *format, ...)
         text = NULL;
     char *name =
         text && owner ? fit(s, text_width(text, (size_t)length), owner, strlen(owner)) : NULL;
-    if (text && asprintf(&whole, "%s%s", text, name ? name : "") < 0)
-        whole = NULL;
+    char *whole = text ? text_printf("%s%s", text, name ? name : "") : NULL;
     char *cut = whole ? fit(s, 0, whole, strlen(whole)) : NULL;
     bool is_alarm = label && strcmp(label, "not enough") == 0;
     const char *colour = !s->how->has_colour || !label ? ""
@@ -81,7 +81,7 @@ static char *owner_text(const struct screen *s, uint32_t origin)
 static char *held_text(const struct screen *s, const struct memory_row *row)
 {
     const struct memory_report *m = s->rows->report;
-    char who[RANK_TITLE_BYTES], *text = NULL, *owner = owner_text(s, row->origin);
+    char who[RANK_TITLE_BYTES], *owner = owner_text(s, row->origin);
     bool *is_counted = calloc(m->rec->count + 1u, sizeof *is_counted);
     const struct process *of = NULL;
     uint32_t processes = 0;
@@ -95,10 +95,10 @@ static char *held_text(const struct screen *s, const struct memory_row *row)
         processes++;
     }
     free(is_counted);
-    int length = processes == 1 ? asprintf(&text, "%s: %s", process_who(of, who), owner)
-                 : processes    ? asprintf(&text, "%u processes: %s", processes, owner)
-                                : -1;
-    if (length < 0)
+    char *text = processes == 1 ? text_printf("%s: %s", process_who(of, who), owner)
+                 : processes    ? text_printf("%u processes: %s", processes, owner)
+                                : NULL;
+    if (!text)
         return owner;
     free(owner);
     return text;

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/json_text.h"
+#include "base/new_text.h"
 #include "base/unit_text.h"
 #include "memory/memory_tables.h"
 #include "read/process_title.h"
@@ -262,11 +263,9 @@ static void fill_kind(const struct table *t, uint32_t index, enum report_format 
     unsigned kind = index % LEDGER_KINDS;
     struct memory_amount peak = memory_at_peak(p, &p->kinds[kind]);
     struct cell place = place_name(t, p, format);
-    char *text = NULL;
-    if (format == FORMAT_TEXT && asprintf(&text, "%s, %s", ledger_kind_name(kind), place.text) >= 0)
-        cells[K_NAME] = cell_owned(text);
-    else
-        cells[K_NAME] = cell_text(ledger_kind_name(kind));
+    cells[K_NAME] = format == FORMAT_TEXT
+                        ? cell_owned(text_printf("%s, %s", ledger_kind_name(kind), place.text))
+                        : cell_text(ledger_kind_name(kind));
     cells[K_PLACE] = place;
     cells[K_WHERE] = cell_text(memory_where_text(p->where));
     cells[K_PEAK] = cell_number(peak.bytes);

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "base/json_text.h"
+#include "base/new_text.h"
 #include "memory/memory_tables.h"
 #include "read/process_title.h"
 
@@ -51,11 +52,8 @@ static void fill_step(const struct table *t, uint32_t index, enum report_format 
     const struct memory_place *p = place_of_step(m, &index);
     const struct step *step = memory_step(m, p->process, index);
     struct cell place = memory_place_cell(p->process, p->device, p->where);
-    char *text = NULL;
     (void)format;
-    if (asprintf(&text, "step %" PRIu64 ", %s", step->number, place.text) < 0)
-        text = NULL;
-    cells[NAME] = cell_owned(text);
+    cells[NAME] = cell_owned(text_printf("step %" PRIu64 ", %s", step->number, place.text));
     cells[PLACE] = place;
     cells[STEP] = cell_number(step->number);
     cells[END_AT] = memory_moment_cell(m, step->end_ns);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What went wrong, and what is in no book: two tables of `gpuprof memory`; and cells of all. */
+#include "base/new_text.h"
 #include "memory/memory_tables.h"
 
 #include <inttypes.h>
@@ -32,17 +33,14 @@ struct cell memory_owner_cell(const struct table *t, uint32_t origin)
 
 struct cell memory_place_cell(const struct process *p, uint32_t device, enum memory_where where)
 {
-    char title[TITLE_BYTES], *text = NULL;
-    int length;
+    char title[TITLE_BYTES];
     process_title(p, true, title, sizeof title);
     if (where == MEMORY_OF_HOST)
-        length = asprintf(&text, "host memory, %s", title);
-    else if (device == LEDGER_NO_DEVICE)
-        length = asprintf(&text, "device not known, %s", title);
-    else
-        length = asprintf(&text, "%sdevice %u, %s", where == MEMORY_OF_TENSORS ? "tensors on " : "",
-                          device, title);
-    return cell_owned(length < 0 ? NULL : text);
+        return cell_owned(text_printf("host memory, %s", title));
+    if (device == LEDGER_NO_DEVICE)
+        return cell_owned(text_printf("device not known, %s", title));
+    return cell_owned(text_printf("%sdevice %u, %s",
+                                  where == MEMORY_OF_TENSORS ? "tensors on " : "", device, title));
 }
 
 struct cell memory_moment_cell(const struct memory_report *m, uint64_t ns)
@@ -53,15 +51,14 @@ struct cell memory_moment_cell(const struct memory_report *m, uint64_t ns)
 
 struct cell memory_change_cell(double bytes, enum report_format format)
 {
-    char unit[UNIT_TEXT_BYTES], text[UNIT_TEXT_BYTES + 2];
+    char unit[UNIT_TEXT_BYTES];
     double size = bytes < 0 ? -bytes : bytes;
     if (format != FORMAT_TEXT)
         return cell_real(bytes);
     if (size < 0.5)
         return cell_text("0 B");
     bytes_text(unit, size < 1e18 ? (uint64_t)(size + 0.5) : UINT64_MAX);
-    snprintf(text, sizeof text, "%c%s", bytes < 0 ? '-' : '+', unit);
-    return cell_owned(strdup(text));
+    return cell_owned(text_printf("%c%s", bytes < 0 ? '-' : '+', unit));
 }
 
 const char *memory_where_text(enum memory_where where)
@@ -98,9 +95,9 @@ static const struct column oom_columns[] = {
 /* The owners as lines, or as JSON. */
 static char *oom_owners(const struct table *t, const struct memory_oom *oom, const char *first)
 {
-    char *text = NULL, unit[UNIT_TEXT_BYTES];
-    size_t length = 0;
-    FILE *memory = open_memstream(&text, &length);
+    char unit[UNIT_TEXT_BYTES];
+    struct new_text text;
+    FILE *memory = new_text_begin(&text);
     if (!memory)
         return NULL;
     fputs(first ? first : "[", memory);
@@ -120,10 +117,7 @@ static char *oom_owners(const struct table *t, const struct memory_oom *oom, con
     }
     if (!first)
         fputs("]", memory);
-    if (fclose(memory) == 0)
-        return text;
-    free(text);
-    return NULL;
+    return new_text_end(&text, memory);
 }
 
 static void fill_oom(const struct table *t, uint32_t index, enum report_format format,

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/message.h"
+#include "base/new_text.h"
 #include "error.h"
 #include "output/verb_output.h"
 #include "rank.h"
@@ -233,12 +234,10 @@ static char *file_of(const struct memory_report *m, const struct process *p, con
     const char *slash = strrchr(path, '/');
     const char *name = slash ? slash + 1 : path;
     const char *ending = strchr(name + 1, '.');
-    char *text = NULL;
     int stem = (int)(ending ? ending - path : (long)strlen(path));
     bool has_rank = p->rank != RANK_NONE && !shares_rank(m, p);
-    int length = asprintf(&text, "%.*s_%s%llu%s", stem, path, has_rank ? "rank" : "pid",
-                          has_rank ? (unsigned long long)p->rank : p->shown_pid, path + stem);
-    return length < 0 ? NULL : text;
+    return text_printf("%.*s_%s%llu%s", stem, path, has_rank ? "rank" : "pid",
+                       has_rank ? (unsigned long long)p->rank : p->shown_pid, path + stem);
 }
 
 static enum exit_code write_one(struct memory_report *m, struct call_tree *tree,
