@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/new_text.h"
-#include "memory/memory_print.h"
-
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -10,6 +8,7 @@
 #include "base/json_text.h"
 #include "base/unit_text.h"
 #include "memory/memory_advice.h"
+#include "memory/memory_tables.h"
 #include "read/process_title.h"
 #include "table/text_width.h"
 

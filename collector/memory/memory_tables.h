@@ -3,11 +3,17 @@
 #ifndef GPUPROF_COLLECTOR_MEMORY_TABLES_H
 #define GPUPROF_COLLECTOR_MEMORY_TABLES_H
 
+#include <stdio.h>
+
 #include "memory/memory_rows.h"
 
 extern const struct table_info memory_ooms_table, memory_hidden_table; /* memory_trouble.c */
 extern const struct table_info memory_steps_table, memory_ranges_table, memory_resident_table,
     memory_curve_table; /* memory_times.c */
+
+/* The first screen: what there was not enough of, the peaks, who held them, what grows, what is
+ * hidden; each line as wide as the terminal. (memory_overview.c) */
+void memory_overview_print(const struct memory_rows *r, const struct table_view *how, FILE *out);
 
 /* As struct table_rows has it: the struct memory_report. */
 const void *memory_of_table(const struct table *t);
