@@ -46,13 +46,9 @@ void findings_sort(struct findings *f);
 /* Of a struct findings, which may be NULL. (findings_print.c) */
 extern const struct table_info findings_table;
 
-/* For people. The advice is new memory; NULL: there is none. Nothing need be recorded anew where
- * its line is known, or its function, and would not be known better then. */
+/* For people; and what to run next, with what is known of its words, in new memory. NULL: there is
+ * none. */
 const char *finding_title(const struct finding *f);
-char *finding_advice(const struct finding *f);
-const char *finding_next(const struct finding *f);
-
-/* The same with what is known of its words, in new memory; NULL: there is none. */
 char *finding_next_line(const struct findings *f, const struct finding *found);
 
 /* Once all have their places: where a finding has the function alone, or nothing, and no finding

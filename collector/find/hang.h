@@ -43,17 +43,8 @@ struct quiet {
     uint32_t total; /* with those that are not kept */
 };
 
-/* Before the walk: may that process be one, so that its stacks are wanted? */
-bool quiet_may_be(const struct process *p);
-
-/* After the walk, and collectives_judge. */
-void quiet_judge(struct quiet *q, const struct collectives *c, const struct unfinished *u);
-
 /* "now", "killed" or "end": until when nothing is recorded of it. */
 const char *quiet_until(const struct quiet_row *row);
-
-/* A line for the summary. */
-void quiet_print_summary(const struct quiet *q, uint64_t origin_ns, FILE *out);
 
 struct hang {
     struct open_calls open;

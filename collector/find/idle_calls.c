@@ -102,11 +102,30 @@ static inline struct idle_entry entry_of(const struct slice *s)
     return call;
 }
 
+/* That call of the thread comes behind a silence: what it did meanwhile, and who made the call. */
+static void silence_ended(struct idle_thread *t, struct idle_entry *call)
+{
+    struct idle_silence *silence = &t->silence;
+    const struct idle_entry *last = idle_thread_last(t);
+    uint32_t from = last ? last->place.function : IDLE_NONE;
+    if (silence->is_pending) {
+        silence->is_pending = false;
+        silence->function = call->place.function;
+        silence->from = from;
+        silence->stack = call->place.stack;
+    } else if (!silence->ns || !last || call->place.function != silence->function ||
+               from != silence->from || call->begin_ns < last->end_ns + IDLE_SILENT_NS) {
+        return;
+    }
+    call->look = silence->look;
+    call->place.stack = call->place.stack ? call->place.stack : silence->stack;
+}
+
 static __attribute__((noinline)) int add_call(struct idle_thread *t, const struct slice *s)
 {
     const struct event *e = &s->event;
     struct idle_entry call = entry_of(s);
-    idle_silence_ended(t, &call);
+    silence_ended(t, &call);
     unsigned does = e->function->does;
     if (does == API_DOES_CAPTURE_BEGIN && !e->record->result) {
         idle_thread_enter(t, &call);
@@ -233,8 +252,6 @@ int idle_take_range(struct idle *d, const struct slice *s)
                      : load(d, range->thread, range->text, opens, range->begin_ns, range->end_ns);
 }
 
-/* ---- silences -------------------------------------------------------------------------------- */
-
 int idle_take_silence(struct idle *d, const struct slice *s)
 {
     struct idle_thread *t = idle_thread_of(d, s->event.thread);
@@ -244,22 +261,4 @@ int idle_take_silence(struct idle *d, const struct slice *s)
         (struct idle_silence){.ns = record_arg(s->event.record, SILENCE_NS), .is_pending = true};
     (void)silence_look_of(s->event.record, &t->silence.look); /* else it is as if the thread ran */
     return 0;
-}
-
-void idle_silence_ended(struct idle_thread *t, struct idle_entry *call)
-{
-    struct idle_silence *silence = &t->silence;
-    const struct idle_entry *last = idle_thread_last(t);
-    uint32_t from = last ? last->place.function : IDLE_NONE;
-    if (silence->is_pending) {
-        silence->is_pending = false;
-        silence->function = call->place.function;
-        silence->from = from;
-        silence->stack = call->place.stack;
-    } else if (!silence->ns || !last || call->place.function != silence->function ||
-               from != silence->from || call->begin_ns < last->end_ns + IDLE_SILENT_NS) {
-        return;
-    }
-    call->look = silence->look;
-    call->place.stack = call->place.stack ? call->place.stack : silence->stack;
 }

@@ -102,10 +102,6 @@ static inline bool idle_entry_is_call(const struct idle_entry *e)
     return e->cause != IDLE_HOST && e->cause != IDLE_NOTHING;
 }
 
-/* That call of the thread comes behind a silence: what it did meanwhile, and who made the call.
- * (idle_calls.c) */
-void idle_silence_ended(struct idle_thread *t, struct idle_entry *call);
-
 /* Whatever the thread is in. If one range or operator that has ended took at least half of the
  * time since the call before, the innermost such is an entry of its own in between. 0 or
  * GPUPROF_NO_MEMORY. */
