@@ -14,7 +14,7 @@ uint64_t unit_bytes(const char *word, size_t length);
 /* The nanoseconds of "ns", "us", "ms", "s", "m" or "min", and "h"; 0. */
 uint64_t unit_ns(const char *word, size_t length);
 
-/* "12" or "1.5"; what is smaller than a billionth is left out. */
+/* "12", "1.5" or ".5"; what is smaller than a billionth is left out. */
 struct amount {
     uint64_t whole;
     uint32_t billionths;

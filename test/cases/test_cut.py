@@ -673,7 +673,7 @@ def test_what_there_is_instead(run_collector, make_gpu):
     (["--min-duration=1e3us"], "'1e3us' is not a time with its unit"),
     (["--from=5."], "is not a time since the recording's first event"),
     (["--to=@1795456800."], "is not a time since the recording's first event"),
-    (["--to=.5s"], "is not a time since the recording's first event")], ids=" ".join)
+    (["--to=5.s"], "is not a time since the recording's first event")], ids=" ".join)
 def test_what_cannot_be_meant(whole, run_collector, options, error):
     for verb in ("merge", "report"):
         result = run_collector(verb, *options, whole[0])

@@ -58,7 +58,7 @@ static void units_of_sizes(void **state)
 {
     static const char *const good[] = {"1M",   "1m",   "1MB",   "1mb",     "1MiB",
                                        "1mib", "1MIB", "1024k", "1024KiB", "1048576"};
-    static const char *const bad[] = {"1MBB",   "1Mi", "1 M", "1.5", "1.M", ".5M",
+    static const char *const bad[] = {"1MBB",   "1Mi", "1 M", "1.5", "1.M", ".M",
                                       "1.2.3M", "1bM", "1P",  "M",   "1Mx"};
     char why[120];
     (void)state;
@@ -139,8 +139,9 @@ static void shares(void **state)
     const struct {
         const char *text;
         uint64_t number;
-    } good[] = {{"2%", 20000},  {"2", 20000},      {"0.5%", 5000},  {"12.25%", 122500},
-                {"0.0001%", 1}, {"100%", 1000000}, {"007%", 70000}, {"1.5000%", 15000}};
+    } good[] = {{".5%", 5000},     {"2%", 20000},      {"2", 20000},
+                {"0.5%", 5000},    {"12.25%", 122500}, {"0.0001%", 1},
+                {"100%", 1000000}, {"007%", 70000},    {"1.5000%", 15000}};
     for (size_t i = 0; i < sizeof good / sizeof good[0]; i++) {
         assert_int_equal(set(SETTING_OVERHEAD_MAX, good[i].text), 0);
         assert_int_equal(settings.numbers[SETTING_OVERHEAD_MAX], good[i].number);
@@ -148,7 +149,7 @@ static void shares(void **state)
     assert_int_equal(set(SETTING_OVERHEAD_MAX, "off"), 0);
     assert_true(settings.numbers[SETTING_OVERHEAD_MAX] == SETTING_OFF);
     static const char *const bad[] = {
-        "",    "%",   "2 %",  ".5%",      "5.%", "1.2.3", "-1%",
+        "",    "%",   "2 %",  ".%",       "5.%", "1.2.3", "-1%",
         "two", "2%%", "1e1%", "0.00001%", "+1",  " 2%",   "999999999999999999999"};
     char why[100];
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
