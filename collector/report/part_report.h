@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What of a report a part has, and a report that is made of parts. Carried is what sums over
- * processes give to the nanosecond: calls by function, errors, all tables of gpu_report.h,
- * operators, calls of libraries, losses, what processes say of
- * themselves and what gpuprof cost them; steps; idle time by place, findings, and of what ranks do
- * together what each of them did, from which it follows who met whom. A process is in one share,
+ * processes give to the nanosecond: all tables of sums (analyses.def), losses, what processes say
+ * of themselves and what gpuprof cost them; steps; idle time by place, findings, and of what ranks
+ * do together what each of them did, from which it follows who met whom. A process is in one share,
  * whole, and so are its work, its ranges, its books of memory; what shares have in common is put
  * right here:
  *

@@ -253,6 +253,10 @@ def test_libraries_and_tensors(tmp_path, export):
                              "deviceKind FROM GPUPROF_MEMORY ORDER BY start")) == [
         ("allocate", 0x1000, 512, 600, 2048, 3, 1),
         ("out of memory", None, 1 << 20, 600, 2048, 3, 1)]
+    assert list(base.execute("SELECT name, calls, gpu_ns FROM GPUPROF_LIBRARY")) == [
+        ("cublasGemmEx 4x5x6", 1, 300), ("cublasGemmEx 1x1x1", 1, 0)]
+    assert list(base.execute("SELECT launched_by FROM GPUPROF_CUDA_GPU_KERN_SUM")) == [
+        ("cublasGemmEx 4x5x6",)]
 
 
 def test_work_has_the_id_of_one_call(tmp_path, export):
