@@ -80,8 +80,4 @@ struct comparison {
 int comparison_make(struct comparison *c, const struct run_set *runs, const struct run_set *against,
                     double gate, bool insists);
 
-/* Its last part but the result: sets reasons and notes, when the metrics are known.
- * (comparability.c) */
-void comparability_find(struct comparison *c);
-
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "diff/run_steps.h"
+#include "diff/run_make.h"
 
 #include <math.h>
 #include <stdlib.h>

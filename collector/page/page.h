@@ -23,7 +23,7 @@
 #include "model/stack_costs.h"
 #include "report/report.h"
 
-/* ---- its data (page_data.c) ---- */
+/* ---- its data ---- */
 
 /*
  * The data of a page: JSON inside of a <script> element. Nothing of it ends that element, since `<`

@@ -3,8 +3,6 @@
 
 #include <string.h>
 
-#include "trace/perfetto_fields.h"
-
 #define TRACK_ARGUMENTS_VERSION "1"
 
 #define NAME_FILE    "gpuprof/arguments" TRACK_ARGUMENTS_VERSION ".proto"

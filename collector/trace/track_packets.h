@@ -13,8 +13,105 @@
 #include "base/json_scan.h"
 #include "output/output.h"
 #include "trace/packet.h"
-#include "trace/perfetto_fields.h"
 #include "trace/text_numbers.h"
+
+/* Numbers of fields and values, as Perfetto's .proto files have them. */
+enum perfetto_field {
+    TRACE_PACKET = 1,
+
+    PACKET_CLOCK_SNAPSHOT = 6,
+    PACKET_TIMESTAMP = 8,
+    PACKET_SEQUENCE = 10,
+    PACKET_TRACK_EVENT = 11,
+    PACKET_INTERNED = 12,
+    PACKET_FLAGS = 13,
+    PACKET_COMPRESSED = 50,
+    PACKET_CLOCK = 58,
+    PACKET_DEFAULTS = 59,
+    PACKET_TRACK_DESCRIPTOR = 60,
+    PACKET_SERVICE = 69,
+    PACKET_EXTENSION = 72,
+    DEFAULTS_CLOCK = 58,
+
+    SNAPSHOT_CLOCK = 1,
+    CLOCK_ID = 1,
+    CLOCK_TIMESTAMP = 2,
+    CLOCK_IS_INCREMENTAL = 3,
+
+    SERVICE_STARTED = 2,
+    SERVICE_DISABLED = 5,
+
+    INTERNED_CATEGORY = 1,
+    INTERNED_NAME = 2,
+    INTERNED_KEY = 3,
+    INTERNED_STRING = 29,
+    INTERNED_NUMBER = 1,
+    INTERNED_TEXT = 2,
+
+    TRACK_UUID = 1,
+    TRACK_NAME = 2,
+    TRACK_PROCESS = 3,
+    TRACK_THREAD = 4,
+    TRACK_PARENT = 5,
+    TRACK_COUNTER = 8,
+    PROCESS_PID = 1,
+    PROCESS_NAME = 6,
+    PROCESS_LABEL = 8,
+    THREAD_DESCRIPTOR_PID = 1,
+    THREAD_DESCRIPTOR_TID = 2,
+    THREAD_DESCRIPTOR_NAME = 5,
+
+    EVENT_CATEGORY = 3,
+    EVENT_ANNOTATION = 4,
+    EVENT_LEGACY = 6,
+    EVENT_TYPE = 9,
+    EVENT_NAME = 10,
+    EVENT_TRACK = 11,
+    EVENT_CATEGORY_TEXT = 22,
+    EVENT_NAME_TEXT = 23,
+    EVENT_COUNTER = 44,
+    EVENT_WHOLE_COUNTER = 30,
+    EVENT_ARGUMENTS = 9947, /* of those from 9900 on, which are anybody's */
+    LEGACY_PHASE = 2,
+    LEGACY_ID = 6,
+    LEGACY_BIND_ID = 8,
+    LEGACY_ENCLOSING = 12,
+    LEGACY_DIRECTION = 13,
+
+    ANNOTATION_KEY = 1,
+    ANNOTATION_BOOL = 2,
+    ANNOTATION_INT = 4,
+    ANNOTATION_DOUBLE = 5,
+    ANNOTATION_TEXT = 6,
+    ANNOTATION_KEY_TEXT = 10,
+    ANNOTATION_ENTRY = 11,
+    ANNOTATION_ITEM = 12,
+    ANNOTATION_STRING = 17,
+
+    /* Of descriptor.proto. */
+    EXTENSION_SET = 1,
+    SET_FILE = 1,
+    FILE_NAME = 1,
+    FILE_PACKAGE = 2,
+    FILE_MESSAGE = 4,
+    FILE_EXTENSION = 7,
+    MESSAGE_NAME = 1,
+    MESSAGE_FIELD = 2,
+    FIELD_NAME = 1,
+    FIELD_EXTENDEE = 2,
+    FIELD_NUMBER = 3,
+    FIELD_LABEL = 4,
+    FIELD_TYPE = 5,
+    FIELD_TYPE_NAME = 6,
+};
+
+enum { TYPE_BEGIN = 1, TYPE_END, TYPE_INSTANT, TYPE_COUNTER };
+enum { FLOW_IN = 1, FLOW_OUT };
+enum { FLAG_CLEARED = 1 };
+enum { LABEL_OPTIONAL = 1, LABEL_REPEATED = 3 };
+enum { FIELD_DOUBLE = 1, FIELD_INT64 = 3, FIELD_MESSAGE = 11 };
+/* The last is a sequence's own. */
+enum { CLOCK_REALTIME_ID = 1, CLOCK_BOOTTIME_ID = 6, CLOCK_STEPS_ID = 64 };
 
 struct track_end {
     uint64_t ns;
