@@ -65,47 +65,49 @@ static enum exit_code take_out(const struct given *g)
 /* ---- lists of options ------------------------------------------------------------------------ */
 
 const struct option read_options[] = {
-    {'j', "jobs", "N",
+    {'j', "jobs", "N", OPTION_ALL(take_jobs, jobs),
      "use N processors: N processes share the recordings of an export of csv or jsonl, of merge "
      "--per-rank and of reports of tables that go in parts; what is one trace or one recording a "
      "second processor compresses and writes; what comes out is the same",
-     OPTION_ALL(take_jobs, jobs), .parts = READ_JOBS},
+     .parts = READ_JOBS},
     {OPTIONS_OF(select_options, READ_CYCLES | READ_PIECE)},
-    {0, "clock", "collectives|wall",
+    {0, "clock", "collectives|wall", OPTION_ALL(option_choice, clock),
      "how hosts come to one clock: by the ends of collectives that they share, where NCCL's calls "
      "are recorded, or by each host's own clock, as the system has it; default: collectives",
-     OPTION_ALL(option_choice, clock), .parts = READ_CLOCK},
-    {0, "step-range", "PATTERN",
+     .parts = READ_CLOCK},
+    {0, "step-range", "PATTERN", OPTION_ALL(option_text, step_range),
      "each range of this name is a step of the program; '*' stands for any text, '?' for one byte: "
      "'iteration *'",
-     OPTION_ALL(option_text, step_range), .parts = READ_STEPS},
+     .parts = READ_STEPS},
     {0, "step-by", "range|profiler|optimizer|dataloader|graph|NAME",
+     OPTION_ALL(option_text, step_by),
      "what a step is: the calls of gpuprof_step; PyTorch's labels ProfilerStep#N, Optimizer.step# "
      "(from one update to the next), or enumerate(DataLoader)#; launches of one graph; or ranges, "
      "labels, or a class of optimizers of that name; default: the first of these that is there",
-     OPTION_ALL(option_text, step_by), .parts = READ_STEPS},
-    {0, "symbols", "DIR|none",
+     .parts = READ_STEPS},
+    {0, "symbols", "DIR|none", OPTION_ALL(take_symbols, symbols),
      "look for binaries and debug files in this folder, too (files, a .build-id tree, or a "
      "system's root); none: look nothing up; default: where they were recorded",
-     OPTION_ALL(take_symbols, symbols), .parts = READ_SYMBOLS},
-    {0, "against", NULL,
+     .parts = READ_SYMBOLS},
+    {0, "against", NULL, OPTION_ALL(take_against, against),
      "what stands behind it is what the runs before it are compared with: what is worse, or more, "
      "is so of those before it",
-     OPTION_ALL(take_against, against), .parts = READ_AGAINST},
-    {0, "strict", NULL, "exit with 3 if anything at all was lost, not only if a file is damaged",
-     OPTION_ALL(option_flag, strict), .parts = READ_STRICT},
-    {0, "keep-live", NULL, "leave the live files of ended processes where they are",
-     OPTION_ALL(option_flag, keep_live), .parts = READ_KEEP_LIVE},
+     .parts = READ_AGAINST},
+    {0, "strict", NULL, OPTION_ALL(option_flag, strict),
+     "exit with 3 if anything at all was lost, not only if a file is damaged",
+     .parts = READ_STRICT},
+    {0, "keep-live", NULL, OPTION_ALL(option_flag, keep_live),
+     "leave the live files of ended processes where they are", .parts = READ_KEEP_LIVE},
     {0},
 };
 
 const struct option program_options[] = {
-    {'o', NULL, "DIR", "the same as --out DIR", OPTION_ALL(take_out, settings)},
+    {'o', NULL, "DIR", OPTION_ALL(take_out, settings), "the same as --out DIR"},
     {0},
 };
 
-static const struct option help_option = {'h', "help", NULL, "print this help",
-                                          OPTION_ALL(option_flag, help)};
+static const struct option help_option = {'h', "help", NULL, OPTION_ALL(option_flag, help),
+                                          "print this help"};
 
 /* An option, and where the struct begins that it is of, in the verb's own one. */
 struct found {

@@ -65,9 +65,9 @@ struct option {
     char letter;       /* 0: none */
     const char *name;  /* without the hyphens; NULL: it has a letter only */
     const char *value; /* how help names it, a choice as a|b|c; NULL: it takes none */
-    const char *help;  /* NULL: help does not list it */
     option_take *take;
     size_t at;                 /* of what it sets, in the verb's own struct or in struct options */
+    const char *help;          /* NULL: help does not list it */
     enum option_owner owner;   /* OF_ALL: that is struct options */
     unsigned parts;            /* of a list that verbs refer to: which of its parts this is in */
     const struct option *list; /* instead of all but these two: so much of that list is here, */
@@ -77,17 +77,17 @@ struct option {
     const char *(*word_at)(unsigned index); /* the words that `value` only describes; or NULL */
 };
 
-/* The end of a row: what it does to which member, of a type that is checked. */
+/* The middle of a row, before its help: what it does to which member, of a type that is checked. */
 #define OPTION_OWN(taken, of, member) .take = (taken), .at = offsetof(of, member)
 #define OPTION_ALL(taken, member)                                                                  \
-    .take = (taken), .at = offsetof(struct options, member), .owner = OF_ALL
+    .owner = OF_ALL, .take = (taken), .at = offsetof(struct options, member)
 #define OPTION_TYPED(taken, of, member, type)                                                      \
     .take = (taken), .at = offsetof(of, member) + 0 * sizeof(&((of *)0)->member == (type *)0)
 #define OPTION_FLAG(of, member) OPTION_TYPED(option_flag, of, member, bool)
 #define OPTION_TEXT(of, member) OPTION_TYPED(option_text, of, member, const char *)
 #define OPTION_NUMBER(of, member, its_least, its_most, its_wrong)                                  \
-    OPTION_TYPED(option_number, of, member, uint64_t), .least = (its_least), .most = (its_most),   \
-                                                       .wrong = (its_wrong)
+    .least = (its_least), .most = (its_most), .wrong = (its_wrong),                                \
+    OPTION_TYPED(option_number, of, member, uint64_t)
 #define OPTION_OUTPUT                   OPTION_ALL(option_output, output)
 #define OPTIONS_OF(its_list, its_parts) .list = (its_list), .parts = (its_parts)
 

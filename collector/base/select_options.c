@@ -241,53 +241,53 @@ static enum exit_code take_cycle(const struct given *g)
 }
 
 const struct option select_options[] = {
-    {0, "cycle", "N|all",
+    {0, "cycle", "N|all", OPTION_ALL(take_cycle, select.cycle),
      "only what was recorded in this window of run --schedule or --capture-range, by its number "
      "from 1 on; all, with --per-rank: a file for each",
-     OPTION_ALL(take_cycle, select.cycle), .parts = READ_CYCLES},
-    {0, "cycle", "N",
+     .parts = READ_CYCLES},
+    {0, "cycle", "N", OPTION_ALL(take_cycle, select.cycle),
      "only what was recorded in this window of run --schedule or --capture-range, by its number "
      "from 1 on",
-     OPTION_ALL(take_cycle, select.cycle), .parts = READ_CYCLE},
-    {0, "from", "TIME",
+     .parts = READ_CYCLE},
+    {0, "from", "TIME", OPTION_ALL(take_moment, select.from),
      "only events from then on: seconds since the first event of the processes that are read (with "
      "--rank another one than without), which may be long after the program's start (12.5, 800ms, "
      "2m), 2026-11-23T18:00:00 (local, or with Z or +01:00), 2026-11-23 (0:00), 18:00, or @SECONDS "
      "since 1970",
-     OPTION_ALL(take_moment, select.from), .parts = READ_TIME},
-    {0, "to", "TIME", "only events before that", OPTION_ALL(take_moment, select.to),
      .parts = READ_TIME},
-    {0, "step", "A:B",
+    {0, "to", "TIME", OPTION_ALL(take_moment, select.to), "only events before that",
+     .parts = READ_TIME},
+    {0, "step", "A:B", .take = take_steps, .at = 0,
      "only steps A to B - 1, A alone, from A on (A:), or those before B (:B): the calls in them, "
      "the work that these made, and what reaches into them; --step-by says what a step is",
-     .take = take_steps, .parts = READ_PLACE},
-    {0, "range", "NAME",
+     .parts = READ_PLACE},
+    {0, "range", "NAME", OPTION_ALL(take_range, select.range),
      "likewise, only what happened while a range or label of this name was open in the process; "
      "'*' stands for any text, '?' for one byte. Idle time and wall time go from the first one's "
      "begin to the last one's end",
-     OPTION_ALL(take_range, select.range), .parts = READ_PLACE},
-    {0, "job", "N[,M-K]",
+     .parts = READ_PLACE},
+    {0, "job", "N[,M-K]", OPTION_ALL(take_list, select.jobs),
      "of several jobs in one folder only the processes of these, numbered from 0 on by their "
      "begin; they are told apart by what their launchers say, and by time",
-     OPTION_ALL(take_list, select.jobs), .parts = READ_PROCESSES},
-    {0, "rank", "N[,M-K]", "only the processes of these ranks", OPTION_ALL(take_list, select.ranks),
      .parts = READ_PROCESSES},
-    {0, "pid", "N[,M-K]", "only the processes of these numbers, as they see them themselves",
-     OPTION_ALL(take_list, select.pids), .parts = READ_PROCESSES},
-    {0, "tid", "N[,M-K]",
+    {0, "rank", "N[,M-K]", OPTION_ALL(take_list, select.ranks), "only the processes of these ranks",
+     .parts = READ_PROCESSES},
+    {0, "pid", "N[,M-K]", OPTION_ALL(take_list, select.pids),
+     "only the processes of these numbers, as they see them themselves", .parts = READ_PROCESSES},
+    {0, "tid", "N[,M-K]", OPTION_ALL(take_list, select.tids),
      "only what these threads did, by the system's numbers, and the work that they made",
-     OPTION_ALL(take_list, select.tids), .parts = READ_EVENTS},
-    {0, "device", "N[,M-K]", "of the work of devices only that of these; what the host did stays",
-     OPTION_ALL(take_list, select.devices), .parts = READ_PLACE},
-    {0, "kind", "KIND[,KIND..]",
+     .parts = READ_EVENTS},
+    {0, "device", "N[,M-K]", OPTION_ALL(take_list, select.devices),
+     "of the work of devices only that of these; what the host did stays", .parts = READ_PLACE},
+    {0, "kind", "KIND[,KIND..]", .take = take_kinds, .at = 0,
      "only events of these kinds: calls by what they do (launch, alloc, copy, sync, graph, other; "
      "call: all), work of devices (kernel, gpu_memcpy, gpu_memset, gpu_graph; work: all), "
      "cuda_sync, overhead, memory, range, mark, operator, library",
-     .take = take_kinds, .parts = READ_EVENTS},
-    {0, "name", "REGEX",
+     .parts = READ_EVENTS},
+    {0, "name", "REGEX", OPTION_ALL(take_pattern, select.name),
      "only events with a name that this extended regular expression is found in",
-     OPTION_ALL(take_pattern, select.name), .parts = READ_EVENTS},
-    {0, "min-duration", "TIME", "only events that took at least so long: 10us",
-     OPTION_ALL(take_least, select.min_ns), .parts = READ_EVENTS},
+     .parts = READ_EVENTS},
+    {0, "min-duration", "TIME", OPTION_ALL(take_least, select.min_ns),
+     "only events that took at least so long: 10us", .parts = READ_EVENTS},
     {0},
 };

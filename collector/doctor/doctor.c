@@ -160,12 +160,12 @@ static enum exit_code run(const struct options *options)
 
 static const struct option own_options[] = {
     {OPTIONS_OF(program_options, 0)},
-    {0, "json", NULL, "print JSON instead of lines", OPTION_FLAG(struct doctor_options, json)},
+    {0, "json", NULL, OPTION_FLAG(struct doctor_options, json), "print JSON instead of lines"},
     /* Those of run, too, although help does not name them: its command line does with one word
      * changed. */
-    {0, "quiet", NULL, NULL, OPTION_FLAG(struct doctor_options, is_ignored)},
-    {0, "exec", NULL, NULL, OPTION_FLAG(struct doctor_options, is_ignored)},
-    {0, "on-cycle", "COMMAND", NULL, OPTION_TEXT(struct doctor_options, ignored)},
+    {0, "quiet", NULL, OPTION_FLAG(struct doctor_options, is_ignored), NULL},
+    {0, "exec", NULL, OPTION_FLAG(struct doctor_options, is_ignored), NULL},
+    {0, "on-cycle", "COMMAND", OPTION_TEXT(struct doctor_options, ignored), NULL},
     {0},
 };
 

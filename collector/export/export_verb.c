@@ -310,11 +310,11 @@ static const char *format_name(unsigned index)
 }
 
 static const struct option own_options[] = {
-    {'o', "output", "FILE", "write the export there", OPTION_OUTPUT},
-    {0, "format", "FORMAT",
+    {'o', "output", "FILE", OPTION_OUTPUT, "write the export there"},
+    {0, "format", "FORMAT", OPTION_TEXT(struct export_options, format),
      "the format of the export, such as sqlite, pprof or csv (a wrong name gets a list of all "
      "formats); default: as the name of the file ends",
-     OPTION_TEXT(struct export_options, format), .word_at = format_name},
+     .word_at = format_name},
     {OPTIONS_OF(read_options, READ_JOBS | READ_PIECE | READ_CLOCK | READ_STEPS)},
     {OPTIONS_OF(weight_options, 0), .at = offsetof(struct export_options, weight)},
     {OPTIONS_OF(read_options, READ_SYMBOLS | READ_STRICT | READ_KEEP_LIVE)},

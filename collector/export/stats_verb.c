@@ -219,17 +219,14 @@ static enum exit_code take_format(const struct given *g)
 }
 
 static const struct option own_options[] = {
-    {'o', "output", "FILE",
+    {'o', "output", "FILE", OPTION_OUTPUT,
      "write the tables there (compressed if the name ends in .gz; csv into a folder, DIR/, a file "
-     "for each); default: standard output",
-     OPTION_OUTPUT},
-    {'f', "format", "text|json|csv",
+     "for each); default: standard output"},
+    {'f', "format", "text|json|csv", OPTION_OWN(take_format, struct stats_options, table.format),
      "how the tables are written (nsys' column and table are text); default: as the name of the "
-     "file ends: .json or .csv (DIR/: csv, too), or else text",
-     OPTION_OWN(take_format, struct stats_options, table.format)},
-    {'r', "report", "NAME[,NAME..]",
-     "the reports, as nsys stats has this option; then all words are recordings",
-     OPTION_OWN(option_once, struct stats_options, reports)},
+     "file ends: .json or .csv (DIR/: csv, too), or else text"},
+    {'r', "report", "NAME[,NAME..]", OPTION_OWN(option_once, struct stats_options, reports),
+     "the reports, as nsys stats has this option; then all words are recordings"},
     {OPTIONS_OF(table_options, 0), .at = offsetof(struct stats_options, table)},
     {OPTIONS_OF(read_options, READ_JOBS | READ_PIECE | READ_CLOCK | READ_STEPS | READ_SYMBOLS |
                                   READ_STRICT | READ_KEEP_LIVE)},

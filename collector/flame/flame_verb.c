@@ -254,39 +254,33 @@ static enum exit_code run(const struct options *options)
 }
 
 const struct option weight_options[] = {
-    {0, "weight", "host|gpu|calls|bytes",
+    {0, "weight", "host|gpu|calls|bytes", .take = option_choice, .at = 0,
      "what a frame's width means: the calls' time, the time of the work that they launched, "
-     "their number, or bytes allocated; default: host",
-     .take = option_choice},
+     "their number, or bytes allocated; default: host"},
     {0},
 };
 
 static const struct option own_options[] = {
     {OPTIONS_OF(read_options, READ_JOBS | READ_PIECE | READ_STEPS)},
-    {'o', "output", "FILE",
-     "write the graph there (compressed if the name ends in .gz); default: standard output",
-     OPTION_OUTPUT},
-    {0, "format", "folded|speedscope|svg",
+    {'o', "output", "FILE", OPTION_OUTPUT,
+     "write the graph there (compressed if the name ends in .gz); default: standard output"},
+    {0, "format", "folded|speedscope|svg", OPTION_OWN(option_choice, struct flame_options, format),
      "how the graph is written; default: as the name of the file ends: .svg, or .json for "
-     "speedscope, or else folded",
-     OPTION_OWN(option_choice, struct flame_options, format)},
+     "speedscope, or else folded"},
     {OPTIONS_OF(weight_options, 0), .at = offsetof(struct flame_options, weight)},
-    {0, "mine", NULL,
+    {0, "mine", NULL, OPTION_FLAG(struct flame_options, is_mine),
      "show frames of your own code only: none of installed packages, of Python or of the system's "
-     "libraries",
-     OPTION_FLAG(struct flame_options, is_mine)},
-    {0, "fold-unnamed", NULL,
-     "leave out frames without a name: what they called stands at the frame that called them",
-     OPTION_FLAG(struct flame_options, folds_unnamed)},
-    {0, "merge-ranks", NULL, "lay the processes of one program over one another, as one",
-     OPTION_FLAG(struct flame_options, merges_ranks)},
-    {0, "threads", NULL, "show each thread of a process apart",
-     OPTION_FLAG(struct flame_options, threads)},
+     "libraries"},
+    {0, "fold-unnamed", NULL, OPTION_FLAG(struct flame_options, folds_unnamed),
+     "leave out frames without a name: what they called stands at the frame that called them"},
+    {0, "merge-ranks", NULL, OPTION_FLAG(struct flame_options, merges_ranks),
+     "lay the processes of one program over one another, as one"},
+    {0, "threads", NULL, OPTION_FLAG(struct flame_options, threads),
+     "show each thread of a process apart"},
     {OPTIONS_OF(read_options, READ_SYMBOLS | READ_AGAINST)},
-    {0, "shares", NULL,
+    {0, "shares", NULL, OPTION_FLAG(struct flame_options, is_shares),
      "with --against: compare shares of the whole, and not what a run took; for runs of different "
-     "length",
-     OPTION_FLAG(struct flame_options, is_shares)},
+     "length"},
     {OPTIONS_OF(read_options, READ_STRICT | READ_KEEP_LIVE)},
     {0},
 };

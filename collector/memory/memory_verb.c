@@ -312,28 +312,24 @@ static enum exit_code take_at(const struct given *g)
 }
 
 const struct option memory_options[] = {
-    {'o', "output", "FILE",
+    {'o', "output", "FILE", OPTION_OUTPUT,
      "write the tables there (compressed if the name ends in .gz; csv into a folder, DIR/, a file "
      "for each); .html: the page of 'gpuprof report', which has a section of the memory, with "
      "pictures; .pickle: a snapshot as PyTorch makes them, a file for each process; default: "
-     "standard output",
-     OPTION_OUTPUT},
-    {0, "format", "text|json|csv",
+     "standard output"},
+    {0, "format", "text|json|csv", OPTION_OWN(option_choice, struct memory_options, table.format),
      "how the tables are written; default: as the name of the file ends: .json or .csv (DIR/: csv, "
-     "too), or else text",
-     OPTION_OWN(option_choice, struct memory_options, table.format)},
+     "too), or else text"},
     {0, "by", "python-line|stack|operator|function|kind|library",
+     OPTION_OWN(option_choice, struct memory_options, by),
      "who an owner is: the innermost line of Python, the stack, or the operator around the call "
      "that got the memory; the function called; the kind of memory; the call of a library (cuBLAS, "
-     "NCCL ...) around it; default: the first of the first four that is recorded",
-     OPTION_OWN(option_choice, struct memory_options, by)},
-    {0, "at", "peak|end|SECONDS",
+     "NCCL ...) around it; default: the first of the first four that is recorded"},
+    {0, "at", "peak|end|SECONDS", .take = take_at, .at = 0,
      "show who held how much at that moment: each device's own peak, the end, or so many seconds "
-     "after the first event; with -o x.pickle, the snapshot of that moment; default: peak",
-     .take = take_at},
-    {0, "table", "NAME[,NAME..]",
-     "show these tables only, by their names in the JSON, such as leaks, kinds, steps or curve",
-     OPTION_OWN(option_once, struct memory_options, table.names)},
+     "after the first event; with -o x.pickle, the snapshot of that moment; default: peak"},
+    {0, "table", "NAME[,NAME..]", OPTION_OWN(option_once, struct memory_options, table.names),
+     "show these tables only, by their names in the JSON, such as leaks, kinds, steps or curve"},
     {OPTIONS_OF(table_options, 0), .at = offsetof(struct memory_options, table)},
     {OPTIONS_OF(read_options, READ_JOBS | READ_TIME | READ_PROCESSES | READ_STEPS | READ_SYMBOLS |
                                   READ_STRICT | READ_KEEP_LIVE)},

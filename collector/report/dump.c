@@ -467,7 +467,8 @@ static enum exit_code run(const struct options *options)
 
 static const struct option own_options[] = {
     {OPTIONS_OF(read_options, READ_TIME | READ_PROCESSES | READ_EVENTS)},
-    {0, "blocks", NULL, "print the files' headers and blocks only, no events", .take = option_flag},
+    {0, "blocks", NULL, .take = option_flag, .at = 0,
+     "print the files' headers and blocks only, no events"},
     {OPTIONS_OF(read_options, READ_STRICT)},
     {0},
 };

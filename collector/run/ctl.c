@@ -432,14 +432,12 @@ static enum exit_code run(const struct options *options)
 
 static const struct option own_options[] = {
     {OPTIONS_OF(ctl_options, 0), .at = offsetof(struct ctl_words, which)},
-    {0, "at", "TIME",
+    {0, "at", "TIME", OPTION_TEXT(struct ctl_words, at),
      "when to: 2026-11-23T18:00:00 (local, or with Z or +01:00), 18:00, +30s, or @SECONDS since "
-     "1970",
-     OPTION_TEXT(struct ctl_words, at)},
-    {0, "at-step", "N|+N",
+     "1970"},
+    {0, "at-step", "N|+N", OPTION_TEXT(struct ctl_words, at_step),
      "with which step to, so that all ranks do so with the same one; +N: so many ahead of the rank "
-     "that is farthest",
-     OPTION_TEXT(struct ctl_words, at_step)},
+     "that is farthest"},
     {0},
 };
 

@@ -519,15 +519,13 @@ static enum exit_code run(const struct options *options)
 
 static const struct option own_options[] = {
     {OPTIONS_OF(program_options, 0)},
-    {0, "quiet", NULL, "print no summary and no name of the data folder at the end",
-     OPTION_FLAG(struct run_options, quiet)},
-    {0, "exec", NULL,
-     "replace the launcher by the program; no summary, nothing waits for the program",
-     OPTION_FLAG(struct run_options, exec)},
-    {0, "on-cycle", "COMMAND",
+    {0, "quiet", NULL, OPTION_FLAG(struct run_options, quiet),
+     "print no summary and no name of the data folder at the end"},
+    {0, "exec", NULL, OPTION_FLAG(struct run_options, exec),
+     "replace the launcher by the program; no summary, nothing waits for the program"},
+    {0, "on-cycle", "COMMAND", OPTION_TEXT(struct run_options, on_cycle),
      "start this command, by sh, for each window of --schedule and the like, once its data is "
-     "whole: GPUPROF_CYCLE is its number, GPUPROF_OUT the data folder",
-     OPTION_TEXT(struct run_options, on_cycle)},
+     "whole: GPUPROF_CYCLE is its number, GPUPROF_OUT the data folder"},
     {0},
 };
 

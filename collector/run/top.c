@@ -555,16 +555,15 @@ static enum exit_code run(const struct options *options)
 }
 
 static const struct option own_options[] = {
-    {'o', "output", "FILE", "write it anew each time, whole; default: standard output",
-     OPTION_OUTPUT},
+    {'o', "output", "FILE", OPTION_OUTPUT,
+     "write it anew each time, whole; default: standard output"},
     {OPTIONS_OF(ctl_options, 0), .at = offsetof(struct top_options, which)},
-    {0, "once", NULL, "print one answer of each process, after some seconds, and end",
-     OPTION_FLAG(struct top_options, is_once)},
-    {0, "interval", "SECONDS", "print so often; default: 1",
-     OPTION_OWN(option_seconds, struct top_options, interval)},
-    {0, "format", "text|json|openmetrics",
-     "print text, or a line of JSON each time, or what Prometheus reads; default: text",
-     OPTION_OWN(option_choice, struct top_options, format)},
+    {0, "once", NULL, OPTION_FLAG(struct top_options, is_once),
+     "print one answer of each process, after some seconds, and end"},
+    {0, "interval", "SECONDS", OPTION_OWN(option_seconds, struct top_options, interval),
+     "print so often; default: 1"},
+    {0, "format", "text|json|openmetrics", OPTION_OWN(option_choice, struct top_options, format),
+     "print text, or a line of JSON each time, or what Prometheus reads; default: text"},
     {0},
 };
 

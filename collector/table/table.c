@@ -17,21 +17,21 @@
 #define SORT_NAMES_BYTES 3800 /* of a message */
 
 const struct option table_options[] = {
-    {0, "sort", "COLUMN",
+    {0, "sort", "COLUMN", OPTION_TEXT(struct table_options, sort),
      "sort the tables that have this column by it, as the text or the JSON names it: numbers from "
      "the largest on; names, processes and moments from the first on",
-     OPTION_TEXT(struct table_options, sort), .parts = TABLE_ROWS},
-    {0, "limit", "N", "show at most so many rows of each table, and how many more there are",
-     OPTION_NUMBER(struct table_options, limit, 0, UINT64_MAX, "is not a number of rows"),
      .parts = TABLE_ROWS},
-    {0, "full", NULL,
+    {0, "limit", "N",
+     OPTION_NUMBER(struct table_options, limit, 0, UINT64_MAX, "is not a number of rows"),
+     "show at most so many rows of each table, and how many more there are", .parts = TABLE_ROWS},
+    {0, "full", NULL, OPTION_FLAG(struct table_options, is_full),
      "show all tables and all their rows, and do not fit them to the terminal's width: leave no "
      "column out, cut no name",
-     OPTION_FLAG(struct table_options, is_full), .parts = TABLE_ROWS},
-    {0, "color", "auto|always|never",
+     .parts = TABLE_ROWS},
+    {0, "color", "auto|always|never", OPTION_OWN(option_choice, struct table_options, colour),
      "print headings in bold and what went wrong in red; auto: on a terminal, unless NO_COLOR is "
      "set",
-     OPTION_OWN(option_choice, struct table_options, colour), .parts = TABLE_COLOUR},
+     .parts = TABLE_COLOUR},
     {0},
 };
 

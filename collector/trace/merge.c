@@ -270,34 +270,28 @@ static enum exit_code take_size(const struct given *g)
 }
 
 static const struct option own_options[] = {
-    {'o', "output", "FILE",
+    {'o', "output", "FILE", OPTION_OUTPUT,
      "write the trace there (compressed if the name ends in .gz or .zst; one file per rank in an "
-     "archive if it ends in .zip); default: standard output",
-     OPTION_OUTPUT},
-    {0, "format", "FORMAT",
+     "archive if it ends in .zip); default: standard output"},
+    {0, "format", "FORMAT", OPTION_TEXT(struct merge_options, format),
      "the format of the trace, such as chrome or perfetto (a wrong name gets a list of all "
      "formats); default: as the name of the file ends",
-     OPTION_TEXT(struct merge_options, format), .word_at = format_name},
-    {0, "per-rank", NULL,
-     "write a file for each rank, rank_N.pt.trace.json.gz, into the folder that -o names",
-     OPTION_FLAG(struct merge_options, per_rank)},
-    {0, "sync-streams", NULL,
+     .word_at = format_name},
+    {0, "per-rank", NULL, OPTION_FLAG(struct merge_options, per_rank),
+     "write a file for each rank, rank_N.pt.trace.json.gz, into the folder that -o names"},
+    {0, "sync-streams", NULL, OPTION_FLAG(struct merge_options, sync_streams),
      "synchronisations have the stream that they waited for, as HTA's critical path analysis needs "
-     "it; its other analyses then take waits for work",
-     OPTION_FLAG(struct merge_options, sync_streams)},
-    {0, "no-counters", NULL,
+     "it; its other analyses then take waits for work"},
+    {0, "no-counters", NULL, OPTION_FLAG(struct merge_options, no_counters),
      "leave out the counter tracks: how busy a GPU was, kernels launched and not finished, the "
-     "speed of copies, memory, launches",
-     OPTION_FLAG(struct merge_options, no_counters)},
-    {0, "memory-events", NULL,
+     "speed of copies, memory, launches"},
+    {0, "memory-events", NULL, OPTION_FLAG(struct merge_options, memory_events),
      "with each block of PyTorch's allocator as it comes and goes, as torch.profiler has them: "
-     "TensorBoard's memory view is made of these",
-     OPTION_FLAG(struct merge_options, memory_events)},
-    {0, "max-size", "SIZE",
+     "TensorBoard's memory view is made of these"},
+    {0, "max-size", "SIZE", OPTION_OWN(take_size, struct merge_options, max_size),
      "leave out the shortest calls, work and ranges, so that each trace has at most so many bytes "
      "before it is compressed, such as 400M (K, M, G, T; KB and KiB mean the same as K, 1024 "
-     "bytes); how many of them there were, and when, is in it",
-     OPTION_OWN(take_size, struct merge_options, max_size)},
+     "bytes); how many of them there were, and when, is in it"},
     {OPTIONS_OF(read_options, READ_JOBS | READ_CYCLES | READ_SELECT | READ_CLOCK | READ_STEPS |
                                   READ_SYMBOLS | READ_STRICT | READ_KEEP_LIVE)},
     {0},
