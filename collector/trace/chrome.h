@@ -181,17 +181,17 @@ uint32_t chrome_open_nested(struct trace_writer *w, const struct thread *thread,
 
 /* ---- chrome_head.c ---- */
 
-/* Everything up to the first event, and everything behind the last. */
-void chrome_head(struct trace_writer *w);
-void chrome_tail(struct trace_writer *w);
+/* Everything up to the first event, and everything behind the last. 0 or an error. */
+int chrome_head(struct trace_writer *w);
+int chrome_tail(struct trace_writer *w);
 
 /* Names what stands for a device, at the first use, and says its pid. 0 or GPUPROF_NO_MEMORY. */
 int chrome_name_device(struct trace_writer *w, struct process *p, uint64_t device, uint32_t *pid);
 
 /* Names a row that is no thread, and its device, at the first use. 0 or GPUPROF_NO_MEMORY. */
 int chrome_name_row(struct trace_writer *w, struct gpu_row *row);
-void chrome_name_thread(struct trace_writer *w, const struct process *p, uint32_t tid,
-                        const char *name);
+int chrome_name_thread(struct trace_writer *w, const struct process *p, uint32_t tid,
+                       const char *name);
 
 /* ---- chrome_gpu.c ---- */
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What stands before, between and behind the events of a Chrome trace: Kineto's head, names of
- * processes and rows, losses, where it all came from.
+ * processes and rows, losses, where it all came from. Small, and made with cJSON.
  */
-#include <float.h>
+#include <cjson/cJSON.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,47 +20,50 @@
 #define DEVICE_PLACES_MAX 64                      /* readers know ordinals up to 63 */
 #define SORT_PLACES       (1 + DEVICE_PLACES_MAX) /* a process's: its own, then its devices' */
 
-/* Writes `before`, then the number, exactly where 15 digits do not tell it. */
-static void put_number(const struct trace_writer *w, const char *before, double number)
+/* Writes an object of cJSON as one element of traceEvents and deletes it. */
+static int put_object(struct trace_writer *w, cJSON *object, const char *before)
 {
-    char text[40];
-    snprintf(text, sizeof text, "%.15g", number);
-    if (fabs(strtod(text, NULL) - number) > fabs(number) * DBL_EPSILON)
-        snprintf(text, sizeof text, "%.17g", number);
-    output_print(w->out, "%s%s", before, text);
-}
-
-static void put_text(const struct trace_writer *w, const char *text)
-{
+    char *text = object ? cJSON_PrintUnformatted(object) : NULL;
+    cJSON_Delete(object);
+    if (!text)
+        return GPUPROF_NO_MEMORY;
+    output_write(w->out, before, strlen(before));
     output_write(w->out, text, strlen(text));
+    cJSON_free(text);
+    return 0;
 }
 
-/* Up to the metadata's argument. */
-static void begin_metadata(struct trace_writer *w, const char *what, uint32_t pid, uint32_t tid)
+static bool add_text(cJSON *object, const char *key, const char *text)
 {
-    bool is_first = w->last_ns == UINT64_MAX;
-    w->last_ns = is_first ? 0 : w->last_ns;
-    output_print(w->out,
-                 "%s{\"ph\":\"M\",\"name\":\"%s\",\"pid\":%u,\"tid\":%u,\"ts\":0,\"args\":{",
-                 is_first ? "\n" : ",\n", what, pid, tid);
+    char *clean = json_clean(text, strlen(text));
+    bool added = clean && cJSON_AddStringToObject(object, key, clean);
+    free(clean);
+    return added;
 }
 
-static void put_name(struct trace_writer *w, const char *what, uint32_t pid, uint32_t tid,
-                     const char *name)
+static int put_metadata(struct trace_writer *w, const char *what, uint32_t pid, uint32_t tid,
+                        const char *name, uint32_t sort_index)
 {
-    begin_metadata(w, what, pid, tid);
-    output_json(w->out, strcmp(what, "process_labels") == 0 ? "\"labels\":" : "\"name\":", name);
-    put_text(w, "}}");
+    cJSON *object = cJSON_CreateObject();
+    cJSON_AddStringToObject(object, "ph", "M");
+    cJSON_AddStringToObject(object, "name", what);
+    cJSON_AddNumberToObject(object, "pid", pid);
+    cJSON_AddNumberToObject(object, "tid", tid);
+    cJSON_AddNumberToObject(object, "ts", 0);
+    cJSON *args = cJSON_AddObjectToObject(object, "args");
+    const char *key = strcmp(what, "process_labels") == 0 ? "labels" : "name";
+    bool ok = name ? add_text(args, key, name)
+                   : cJSON_AddNumberToObject(args, "sort_index", sort_index) != NULL;
+    if (!ok) {
+        cJSON_Delete(object);
+        return GPUPROF_NO_MEMORY;
+    }
+    bool first = w->last_ns == UINT64_MAX;
+    w->last_ns = first ? 0 : w->last_ns;
+    return put_object(w, object, first ? "\n" : ",\n");
 }
 
-static void put_sort_index(struct trace_writer *w, const char *what, uint32_t pid, uint32_t tid,
-                           uint32_t index)
-{
-    begin_metadata(w, what, pid, tid);
-    output_print(w->out, "\"sort_index\":%u}}", index);
-}
-
-static void put_thread(struct trace_writer *w, const struct process *p, const struct thread *t)
+static int put_thread(struct trace_writer *w, const struct process *p, const struct thread *t)
 {
     char name[THREAD_NAME_BYTES_MAX + 64];
     if (t->tid == t->shown_tid || (t->tid && t->tid == p->header.pid))
@@ -69,14 +72,16 @@ static void put_thread(struct trace_writer *w, const struct process *p, const st
         snprintf(name, sizeof name, "%s (tid %u)", t->name[0] ? t->name : "thread", t->tid);
     else
         snprintf(name, sizeof name, "%s (number %u)", t->name[0] ? t->name : "thread", t->number);
-    put_name(w, "thread_name", p->shown_pid, t->shown_tid, name);
-    put_sort_index(w, "thread_sort_index", p->shown_pid, t->shown_tid, GPU_LANES_MAX + t->number);
+    int error = put_metadata(w, "thread_name", p->shown_pid, t->shown_tid, name, 0);
+    return error < 0 ? error
+                     : put_metadata(w, "thread_sort_index", p->shown_pid, t->shown_tid, NULL,
+                                    GPU_LANES_MAX + t->number);
 }
 
-void chrome_name_thread(struct trace_writer *w, const struct process *p, uint32_t tid,
-                        const char *name)
+int chrome_name_thread(struct trace_writer *w, const struct process *p, uint32_t tid,
+                       const char *name)
 {
-    put_name(w, "thread_name", p->shown_pid, tid, name);
+    return put_metadata(w, "thread_name", p->shown_pid, tid, name, 0);
 }
 
 int chrome_name_device(struct trace_writer *w, struct process *p, uint64_t device, uint32_t *pid)
@@ -95,12 +100,14 @@ int chrome_name_device(struct trace_writer *w, struct process *p, uint64_t devic
     snprintf(title, sizeof title, "%sGPU %llu%s%s: %s", process_rank_title(p, rank),
              (unsigned long long)device, d && d->name[0] ? " " : "", d ? d->name : "",
              process_command_title(p, true, command, sizeof command));
-    put_name(w, "process_name", *pid, *pid, title);
+    error = put_metadata(w, "process_name", *pid, *pid, title, 0);
     snprintf(title, sizeof title, "GPU %llu", (unsigned long long)device);
-    put_name(w, "process_labels", *pid, *pid, title);
-    put_sort_index(w, "process_sort_index", *pid, *pid,
-                   SORT_PLACES * p->index + 1 + (uint32_t)(device % DEVICE_PLACES_MAX));
-    return 0;
+    if (error == 0)
+        error = put_metadata(w, "process_labels", *pid, *pid, title, 0);
+    return error < 0
+               ? error
+               : put_metadata(w, "process_sort_index", *pid, *pid, NULL,
+                              SORT_PLACES * p->index + 1 + (uint32_t)(device % DEVICE_PLACES_MAX));
 }
 
 static uint32_t shown_tid(const struct process *p, uint32_t thread)
@@ -152,34 +159,36 @@ int chrome_name_row(struct trace_writer *w, struct gpu_row *row)
                  row->kind == ROW_STREAM ? "" : " ", (unsigned long long)row->stream, lane);
     else
         snprintf(name, sizeof name, "%s%s", kinds[row->kind], lane);
-    if (error < 0)
-        return error;
-    put_name(w, "thread_name", row->pid, row->tid, name);
-    put_sort_index(w, "thread_sort_index", row->pid, row->tid, row_sort_index(row));
-    return 0;
+    if (error == 0)
+        error = put_metadata(w, "thread_name", row->pid, row->tid, name, 0);
+    return error < 0 ? error
+                     : put_metadata(w, "thread_sort_index", row->pid, row->tid, NULL,
+                                    row_sort_index(row));
 }
 
-static void put_process(struct trace_writer *w, const struct process *p)
+static int put_process(struct trace_writer *w, const struct process *p)
 {
     char title[1024];
     process_title(p, p->shown_pid != p->header.pid, title, sizeof title);
-    put_name(w, "process_name", p->shown_pid, p->shown_pid, title);
-    if (w->scope.survey)
-        put_name(w, "process_labels", p->shown_pid, p->shown_pid, "CPU");
-    put_sort_index(w, "process_sort_index", p->shown_pid, p->shown_pid, SORT_PLACES * p->index);
-    for (uint32_t i = 0; i < p->threads.count; i++) {
+    int error = put_metadata(w, "process_name", p->shown_pid, p->shown_pid, title, 0);
+    if (error == 0 && w->scope.survey)
+        error = put_metadata(w, "process_labels", p->shown_pid, p->shown_pid, "CPU", 0);
+    if (error == 0)
+        error = put_metadata(w, "process_sort_index", p->shown_pid, p->shown_pid, NULL,
+                             SORT_PLACES * p->index);
+    for (uint32_t i = 0; error == 0 && i < p->threads.count; i++) {
         const struct thread *t = p->threads.threads[i];
         if (t->number == 0)
             continue;
         trace_row_name(chrome_row(w, t->index), p->shown_pid, t->shown_tid);
         if (!t->own)
-            put_thread(w, p, t);
+            error = put_thread(w, p, t);
     }
+    return error;
 }
 
 /* As Kineto names them. */
-static void put_device(const struct trace_writer *w, const char *before,
-                       const struct surveyed_device *d)
+static cJSON *device_object(const struct surveyed_device *d)
 {
     const struct device_limits *l = &d->limits;
     const struct {
@@ -197,25 +206,27 @@ static void put_device(const struct trace_writer *w, const char *before,
         {"numSms", l->multiprocessors},
         {"warpSize", l->warp},
     };
-    output_print(w->out, "%s{\"id\":%llu", before, (unsigned long long)l->device);
-    output_json(w->out, ",\"name\":", d->name);
-    if (d->uuid_high || d->uuid_low)
-        output_print(w->out, ",\"uuid\":\"GPU-%08x-%04x-%04x-%04x-%012llx\"",
-                     (unsigned)(d->uuid_high >> 32), (unsigned)(d->uuid_high >> 16 & 0xffff),
-                     (unsigned)(d->uuid_high & 0xffff), (unsigned)(d->uuid_low >> 48),
-                     (unsigned long long)(d->uuid_low & 0xffffffffffffu));
+    cJSON *object = cJSON_CreateObject();
+    cJSON_AddNumberToObject(object, "id", (double)l->device);
+    add_text(object, "name", d->name);
+    if (d->uuid_high || d->uuid_low) {
+        char uuid[48];
+        snprintf(uuid, sizeof uuid, "GPU-%08x-%04x-%04x-%04x-%012llx",
+                 (unsigned)(d->uuid_high >> 32), (unsigned)(d->uuid_high >> 16 & 0xffff),
+                 (unsigned)(d->uuid_high & 0xffff), (unsigned)(d->uuid_low >> 48),
+                 (unsigned long long)(d->uuid_low & 0xffffffffffffu));
+        cJSON_AddStringToObject(object, "uuid", uuid);
+    }
     for (size_t i = 0; i < sizeof fields / sizeof fields[0]; i++)
-        output_print(w->out, ",\"%s\":%llu", fields[i].key, (unsigned long long)fields[i].value);
-    put_text(w, "}");
+        cJSON_AddNumberToObject(object, fields[i].key, (double)fields[i].value);
+    return object;
 }
 
 /*
  * The devices of a process, each at the place of its ordinal: readers take the one for the other.
- * So those before it that no record describes have a place, too. Returns what is to separate the
- * next.
+ * So those before it that no record describes have a place, too.
  */
-static const char *put_devices(const struct trace_writer *w, const struct process *p,
-                               const char *separator)
+static void add_devices(const struct trace_writer *w, const struct process *p, cJSON *devices)
 {
     const struct survey *s = w->scope.survey;
     uint64_t places = 0;
@@ -224,19 +235,16 @@ static const char *put_devices(const struct trace_writer *w, const struct proces
         if (s->devices[i].process == p->index && device < DEVICE_PLACES_MAX && device >= places)
             places = device + 1;
     }
-    for (uint64_t device = 0; device < places; device++, separator = ",") {
+    for (uint64_t device = 0; device < places; device++) {
         const struct surveyed_device *d = survey_device(s, p, device);
-        if (d)
-            put_device(w, separator, d);
-        else
-            output_print(w->out, "%s{\"id\":%llu}", separator, (unsigned long long)device);
+        cJSON *object = d ? device_object(d) : cJSON_CreateObject();
+        if (!d)
+            cJSON_AddNumberToObject(object, "id", (double)device);
+        cJSON_AddItemToArray(devices, object);
     }
     for (uint32_t i = 0; i < s->device_count; i++)
-        if (s->devices[i].process == p->index && s->devices[i].limits.device >= DEVICE_PLACES_MAX) {
-            put_device(w, separator, &s->devices[i]);
-            separator = ",";
-        }
-    return separator;
+        if (s->devices[i].process == p->index && s->devices[i].limits.device >= DEVICE_PLACES_MAX)
+            cJSON_AddItemToArray(devices, device_object(&s->devices[i]));
 }
 
 /* Whether a process before this one has each device of it, at the same ordinal. */
@@ -293,17 +301,20 @@ static bool has_shapes(const struct trace_writer *w)
 /* What torch.profiler says of its traces, where it is so of this one. */
 static void torch_head(struct trace_writer *w)
 {
-    char id[PROCESS_ID_BYTES];
+    char text[192], id[PROCESS_ID_BYTES];
+    int at = 0;
     unsigned long cupti = meta_number(w, "gpu_rows", "from CUPTI ");
     unsigned long driver = meta_number(w, "cuda_driver", "");
     if (w->process_count == 1)
-        output_print(w->out, "\"trace_id\":\"%s\",", process_id(w->processes[0], id));
+        at += snprintf(text + at, sizeof text - (size_t)at, "\"trace_id\":\"%s\",",
+                       process_id(w->processes[0], id));
     if (has_shapes(w))
-        put_text(w, "\"record_shapes\":1,");
+        at += snprintf(text + at, sizeof text - (size_t)at, "\"record_shapes\":1,");
     if (cupti)
-        output_print(w->out, "\"cupti_version\":%lu,", cupti);
+        at += snprintf(text + at, sizeof text - (size_t)at, "\"cupti_version\":%lu,", cupti);
     if (driver)
-        output_print(w->out, "\"cuda_driver_version\":%lu,", driver);
+        at += snprintf(text + at, sizeof text - (size_t)at, "\"cuda_driver_version\":%lu,", driver);
+    output_write(w->out, text, (size_t)at);
 }
 
 static uint64_t shown_rank(const struct trace_writer *w)
@@ -320,256 +331,269 @@ static uint64_t shown_rank(const struct trace_writer *w)
  * What Kineto's readers look for before the first event. One of them finds the rank by a pattern
  * that needs white space behind the colon, at the first place where it fits.
  */
-static void kineto_head(struct trace_writer *w)
+static int kineto_head(struct trace_writer *w)
 {
-    output_print(w->out, "\"distributedInfo\":{\"rank\": %llu},",
-                 (unsigned long long)shown_rank(w));
+    char text[128];
+    int length = snprintf(text, sizeof text, "\"distributedInfo\":{\"rank\": %llu},",
+                          (unsigned long long)shown_rank(w));
+    output_write(w->out, text, (size_t)length);
     torch_head(w);
     if (w->scope.name) {
-        output_json(w->out, "\"traceName\":", w->scope.name);
-        put_text(w, ",");
+        char *name = json_string(w->scope.name, strlen(w->scope.name));
+        if (!name)
+            return GPUPROF_NO_MEMORY;
+        output_write(w->out, "\"traceName\":", 12);
+        output_write(w->out, name, strlen(name));
+        output_write(w->out, ",", 1);
+        free(name);
     }
-    const char *separator = "";
-    put_text(w, "\"deviceProperties\":[");
+    cJSON *devices = cJSON_CreateArray();
     for (uint32_t i = 0; i < w->process_count; i++)
         if (!devices_are_there(w, w->processes[i]))
-            separator = put_devices(w, w->processes[i], separator);
-    put_text(w, "],");
+            add_devices(w, w->processes[i], devices);
+    int error = put_object(w, devices, "\"deviceProperties\":");
+    output_write(w->out, ",", 1);
+    return error;
 }
 
-void chrome_head(struct trace_writer *w)
+int chrome_head(struct trace_writer *w)
 {
+    char head[256];
     w->last_ns = UINT64_MAX; /* nothing is written yet */
-    output_print(w->out,
-                 "{\"schemaVersion\":1,\"displayTimeUnit\":\"ns\",\"baseTimeNanoseconds\":%llu,",
-                 (unsigned long long)w->origin_ns);
-    if (w->scope.survey)
-        kineto_head(w);
-    put_text(w, "\"traceEvents\":[");
-    for (uint32_t i = 0; i < w->process_count; i++)
-        put_process(w, w->processes[i]);
+    int length = snprintf(head, sizeof head,
+                          "{\"schemaVersion\":1,\"displayTimeUnit\":\"ns\","
+                          "\"baseTimeNanoseconds\":%llu,",
+                          (unsigned long long)w->origin_ns);
+    output_write(w->out, head, (size_t)length);
+    int error = w->scope.survey ? kineto_head(w) : 0;
+    output_write(w->out, "\"traceEvents\":[", 15);
+    for (uint32_t i = 0; error == 0 && i < w->process_count; i++)
+        error = put_process(w, w->processes[i]);
+    return error;
 }
 
-static void put_losses(struct trace_writer *w, const struct losses *l)
+static cJSON *losses_object(const struct losses *l)
 {
-    const char *separator = "";
-    put_text(w, "{");
+    cJSON *object = cJSON_CreateObject();
     for (unsigned row = 0; row < LOSS_COUNT; row++) {
         uint64_t value = loss_value(l, row);
-        if (!value)
-            continue;
-        output_print(w->out, "%s\"%s\":", separator, loss_info(row).key);
-        put_number(w, "", (double)value);
-        separator = ",";
+        if (value)
+            cJSON_AddNumberToObject(object, loss_info(row).key, (double)value);
     }
-    put_text(w, "}");
+    return object;
 }
 
-/* An instant event of gpuprof's own, up to its arguments, shown for the process ("p") or everywhere
- * ("g"). */
-static void begin_note(struct trace_writer *w, const struct process *p, const char *scope,
-                       uint64_t at_ns, const char *name)
+/* An instant event of gpuprof's own, shown for the process ("p") or everywhere ("g"). */
+static int put_note(struct trace_writer *w, const struct process *p, const char *scope,
+                    uint64_t at_ns, const char *name, cJSON *args)
 {
     char ts[JSON_DECIMAL_MAX + 5];
     *json_microseconds(ts, at_ns) = '\0';
-    output_print(w->out, ",\n{\"ph\":\"i\",\"s\":\"%s\",\"cat\":\"gpuprof\",", scope);
-    output_json(w->out, "\"name\":", name);
-    output_print(w->out, ",\"pid\":%u,\"tid\":%u,\"ts\":%s,\"args\":", p->shown_pid, p->shown_pid,
-                 ts);
+    cJSON *object = cJSON_CreateObject();
+    cJSON_AddStringToObject(object, "ph", "i");
+    cJSON_AddStringToObject(object, "s", scope);
+    cJSON_AddStringToObject(object, "cat", "gpuprof");
+    add_text(object, "name", name);
+    cJSON_AddNumberToObject(object, "pid", p->shown_pid);
+    cJSON_AddNumberToObject(object, "tid", p->shown_pid);
+    cJSON_AddRawToObject(object, "ts", ts);
+    cJSON_AddItemToObject(object, "args", args);
+    return put_object(w, object, ",\n");
 }
 
 /* A process's losses, in the trace itself. */
-static void note_losses(struct trace_writer *w, const struct process *p)
+static int put_losses(struct trace_writer *w, const struct process *p)
 {
     char text[2048];
     char name[2100];
     const struct losses *losses = &w->walk->losses[p->index];
     if (losses_weight(losses) == LOSS_NONE)
-        return;
+        return 0;
     snprintf(name, sizeof name, "lost: %s", losses_text(losses, text, sizeof text));
-    begin_note(w, p, "p", w->last_ns, name);
-    put_losses(w, losses);
-    put_text(w, "}");
+    return put_note(w, p, "p", w->last_ns, name, losses_object(losses));
 }
 
 /* One for each thing that was given up to cost less. */
-static void note_steps(struct trace_writer *w, struct process *p)
+static int put_steps(struct trace_writer *w, struct process *p)
 {
-    for (uint32_t i = 0; i < p->costs.step_count; i++) {
+    int error = 0;
+    for (uint32_t i = 0; error == 0 && i < p->costs.step_count; i++) {
         const struct step_down *s = &p->costs.steps[i];
         char name[STEP_DOWN_TEXT_BYTES + 32];
         uint64_t at_ns = s->begin_ns < CLOCK_NS_MAX ? s->begin_ns : CLOCK_NS_MAX;
         snprintf(name, sizeof name, "--overhead-max: %s", s->text);
-        begin_note(w, p, "g", chrome_time(w, clock_map_ns(&p->clock, at_ns)), name);
-        put_number(w, "{\"share\":", (double)s->share / COST_PER_MILLION);
-        put_number(w, ",\"budget\":", (double)s->budget / COST_PER_MILLION);
-        put_text(w, "}}");
+        cJSON *args = cJSON_CreateObject();
+        cJSON_AddNumberToObject(args, "share", (double)s->share / COST_PER_MILLION);
+        cJSON_AddNumberToObject(args, "budget", (double)s->budget / COST_PER_MILLION);
+        error = put_note(w, p, "g", chrome_time(w, clock_map_ns(&p->clock, at_ns)), name, args);
     }
+    return error;
 }
 
-static bool has_key(const char *meta, const char *key, size_t bytes)
+/* Key and value of the META records; a key that occurs more than once has an array. */
+static cJSON *meta_object(const struct process *p)
 {
-    return strncmp(meta, key, bytes) == 0 && meta[bytes] == '=';
-}
-
-/* Key and value of the META records; a key that occurs more than once has an array, where it occurs
- * for the second time. */
-static void put_meta(struct trace_writer *w, const struct process *p)
-{
-    const char *before = "{";
+    cJSON *object = cJSON_CreateObject();
     for (uint32_t i = 0; i < p->meta_count; i++) {
-        const char *text = p->meta[i].text;
-        size_t bytes = (size_t)(strchr(text, '=') - text);
-        uint32_t all = 0, earlier = 0, put = 0;
-        for (uint32_t k = 0; k < p->meta_count; k++) {
-            all += has_key(p->meta[k].text, text, bytes);
-            earlier += k < i && has_key(p->meta[k].text, text, bytes);
+        const char *text = p->meta[i].text, *equals = strchr(text, '=');
+        char *key = json_clean(text, (size_t)(equals - text));
+        char *value = json_clean(equals + 1, strlen(equals + 1));
+        cJSON *there = key ? cJSON_GetObjectItemCaseSensitive(object, key) : NULL;
+        if (key && value && !there) {
+            cJSON_AddStringToObject(object, key, value);
+        } else if (key && value) {
+            if (!cJSON_IsArray(there)) {
+                cJSON *array = cJSON_CreateArray();
+                cJSON_AddItemToArray(array, cJSON_DetachItemViaPointer(object, there));
+                cJSON_AddItemToObject(object, key, array);
+                there = array;
+            }
+            cJSON_AddItemToArray(there, cJSON_CreateString(value));
         }
-        char *key = earlier == (all > 1) ? strndup(text, bytes) : NULL;
-        if (!key)
-            continue;
-        output_json(w->out, before, key);
-        for (uint32_t k = 0; put < all; k++)
-            if (has_key(p->meta[k].text, text, bytes))
-                output_json(w->out,
-                            put++     ? ","
-                            : all > 1 ? ":["
-                                      : ":",
-                            p->meta[k].text + bytes + 1);
-        put_text(w, all > 1 ? "]" : "");
         free(key);
-        before = ",";
+        free(value);
     }
-    put_text(w, *before == '{' ? "{}" : "}");
+    return object;
 }
 
 /* What gpuprof itself has cost the process. */
-static void put_cost(struct trace_writer *w, const struct cost_table *costs)
+static cJSON *cost_object(const struct cost_table *costs)
 {
     const uint64_t *sum = costs->sum;
-    bool is_blind = cost_table_is_blind(costs);
-    const char *separator = "";
-    put_number(w, "{\"threads\":", (double)sum[COST_SUM_THREADS]);
-    put_number(w, ",\"wall_ns\":", (double)sum[COST_SUM_WALL_NS]);
-    if (is_blind)
-        put_text(w, ",\"cost_ns\":null,\"worst_share\":null");
-    else {
-        put_number(w, ",\"cost_ns\":", (double)sum[COST_SUM_COST_NS]);
-        put_number(w, ",\"worst_share\":",
-                   cost_share(sum[COST_SUM_WORST_COST_NS], sum[COST_SUM_WORST_WALL_NS]));
+    cJSON *object = cJSON_CreateObject();
+    cJSON_AddNumberToObject(object, "threads", (double)sum[COST_SUM_THREADS]);
+    cJSON_AddNumberToObject(object, "wall_ns", (double)sum[COST_SUM_WALL_NS]);
+    if (cost_table_is_blind(costs)) {
+        cJSON_AddNullToObject(object, "cost_ns");
+        cJSON_AddNullToObject(object, "worst_share");
+    } else {
+        cJSON_AddNumberToObject(object, "cost_ns", (double)sum[COST_SUM_COST_NS]);
+        cJSON_AddNumberToObject(
+            object, "worst_share",
+            cost_share(sum[COST_SUM_WORST_COST_NS], sum[COST_SUM_WORST_WALL_NS]));
     }
-    put_number(w, ",\"own_ns\":", (double)sum[COST_SUM_OWN_NS]);
-    put_text(w, ",\"classes\":{");
+    cJSON_AddNumberToObject(object, "own_ns", (double)sum[COST_SUM_OWN_NS]);
+    cJSON *classes = cJSON_AddObjectToObject(object, "classes");
     for (unsigned i = 0; i < COST_COUNT; i++) {
         const struct cost_row *row = &costs->rows[i];
         if (!row->count && !row->total_ns)
             continue;
-        output_print(w->out, "%s\"%s\":{", separator, cost_infos[i].name);
-        put_number(w, "\"count\":", (double)row->count);
+        cJSON *class = cJSON_AddObjectToObject(classes, cost_infos[i].name);
+        cJSON_AddNumberToObject(class, "count", (double)row->count);
         if (row->unmeasured)
-            put_text(w, ",\"total_ns\":null");
+            cJSON_AddNullToObject(class, "total_ns");
         else
-            put_number(w, ",\"total_ns\":", (double)row->total_ns);
-        put_text(w, "}");
-        separator = ",";
+            cJSON_AddNumberToObject(class, "total_ns", (double)row->total_ns);
     }
-    put_text(w, "}}");
+    return object;
 }
 
-static void put_process_facts(struct trace_writer *w, const struct process *p)
+static cJSON *process_object(const struct process *p, const struct losses *losses)
 {
-    char id[PROCESS_ID_BYTES], title[1024];
-    output_print(w->out, "{\"pid\":%u,\"real_pid\":%u,\"parent_pid\":%u", p->shown_pid,
-                 p->header.pid, p->header.parent_pid);
-    output_json(w->out, ",\"host\":", p->header.host);
-    output_json(w->out, ",\"title\":", process_title(p, true, title, sizeof title));
+    char id[PROCESS_ID_BYTES];
+    char title[1024];
+    cJSON *object = cJSON_CreateObject();
+    cJSON_AddNumberToObject(object, "pid", p->shown_pid);
+    cJSON_AddNumberToObject(object, "real_pid", p->header.pid);
+    cJSON_AddNumberToObject(object, "parent_pid", p->header.parent_pid);
+    add_text(object, "host", p->header.host);
+    add_text(object, "title", process_title(p, true, title, sizeof title));
     if (process_rank(p))
-        output_json(w->out, ",\"rank\":", process_rank(p));
+        add_text(object, "rank", process_rank(p));
     if (process_local_rank(p))
-        output_json(w->out, ",\"local_rank\":", process_local_rank(p));
+        add_text(object, "local_rank", process_local_rank(p));
     if (p->job != JOB_NONE)
-        output_print(w->out, ",\"job\":%u", p->job);
-    output_print(w->out, ",\"process_id\":\"%s\",\"meta\":", process_id(p, id));
-    put_meta(w, p);
-    put_text(w, ",\"notes\":[");
-    for (uint32_t i = 0; i < p->note_count; i++)
-        output_json(w->out, i ? "," : "", p->notes[i]);
-    put_text(w, "],\"own_cost\":");
-    put_cost(w, &p->costs);
-    put_text(w, ",\"losses\":");
-    put_losses(w, &w->walk->losses[p->index]);
-    put_text(w, "}");
+        cJSON_AddNumberToObject(object, "job", p->job);
+    cJSON_AddStringToObject(object, "process_id", process_id(p, id));
+    cJSON_AddItemToObject(object, "meta", meta_object(p));
+    cJSON *notes = cJSON_AddArrayToObject(object, "notes");
+    for (uint32_t i = 0; i < p->note_count; i++) {
+        char *note = json_clean(p->notes[i], strlen(p->notes[i]));
+        cJSON_AddItemToArray(notes, cJSON_CreateString(note ? note : ""));
+        free(note);
+    }
+    cJSON_AddItemToObject(object, "own_cost", cost_object(&p->costs));
+    cJSON_AddItemToObject(object, "losses", losses_object(losses));
+    return object;
 }
 
 /* What --max-size has left out: by kind how many and for how long; the rest as thinning.h has it.
  */
-static void put_left_out(const struct trace_writer *w)
+static cJSON *left_out_object(const struct trace_writer *w)
 {
     const struct thinning *t = w->scope.thinning;
-    put_text(w,
-             ",\"left_out\":{\"rule\":\"calls, work and ranges that lasted less than all_ns, but "
-             "for a share of those of some_ns and more\"");
-    put_number(w, ",\"all_ns\":", (double)t->all_ns);
-    put_number(w, ",\"some_ns\":", (double)t->some_ns);
-    put_number(w, ",\"share\":", (double)t->share / (double)(1ull << 32));
+    cJSON *object = cJSON_CreateObject();
+    cJSON_AddStringToObject(object, "rule",
+                            "calls, work and ranges that lasted less than all_ns, but "
+                            "for a share of those of some_ns and more");
+    cJSON_AddNumberToObject(object, "all_ns", (double)t->all_ns);
+    cJSON_AddNumberToObject(object, "some_ns", (double)t->some_ns);
+    cJSON_AddNumberToObject(object, "share", (double)t->share / (double)(1ull << 32));
     for (unsigned i = 0; i < LEFT_OUT_KINDS; i++) {
-        output_print(w->out, ",\"%s\":{", left_out_names[i]);
-        put_number(w, "\"count\":", (double)w->left_out[i]);
-        put_number(w, ",\"total_ns\":", (double)w->left_out_ns[i]);
-        put_text(w, "}");
+        cJSON *kind = cJSON_AddObjectToObject(object, left_out_names[i]);
+        cJSON_AddNumberToObject(kind, "count", (double)w->left_out[i]);
+        cJSON_AddNumberToObject(kind, "total_ns", (double)w->left_out_ns[i]);
     }
-    put_text(w, "}");
+    return object;
 }
 
 /* How well the hosts of this trace stand on one clock. */
-static void put_clocks(const struct trace_writer *w)
+static void add_clocks(const struct trace_writer *w, cJSON *other)
 {
+    cJSON *clocks = cJSON_AddArrayToObject(other, "clocks");
     for (uint32_t i = 0; i < w->rec->host_count; i++) {
         const struct host *h = &w->rec->hosts[i];
-        output_json(w->out, i ? ",{\"host\":" : ",\"clocks\":[{\"host\":", h->first->header.host);
-        output_print(w->out, ",\"processes\":%u", h->processes);
-        output_json(w->out, ",\"reference\":", w->rec->hosts[h->reference].first->header.host);
-        output_print(w->out, ",\"how\":\"%s\"", host_how(w->rec->hosts, i));
+        cJSON *object = cJSON_CreateObject();
+        add_text(object, "host", h->first->header.host);
+        cJSON_AddNumberToObject(object, "processes", h->processes);
+        add_text(object, "reference", w->rec->hosts[h->reference].first->header.host);
+        cJSON_AddStringToObject(object, "how", host_how(w->rec->hosts, i));
         if (h->source == HOST_CLOCK_COLLECTIVES) {
-            put_number(w, ",\"offset_us\":", (double)h->offset_ns / 1e3);
-            put_number(w, ",\"drift_ppm\":", rint(1e12 * h->drift) / 1e6);
-            put_number(w, ",\"uncertainty_us\":", (double)h->uncertainty_ns / 1e3);
-            put_number(w, ",\"collectives\":", (double)h->collectives);
+            cJSON_AddNumberToObject(object, "offset_us", (double)h->offset_ns / 1e3);
+            cJSON_AddNumberToObject(object, "drift_ppm", rint(1e12 * h->drift) / 1e6);
+            cJSON_AddNumberToObject(object, "uncertainty_us", (double)h->uncertainty_ns / 1e3);
+            cJSON_AddNumberToObject(object, "collectives", (double)h->collectives);
         }
-        put_text(w, "}");
+        cJSON_AddItemToArray(clocks, object);
     }
-    put_text(w, "]");
 }
 
-void chrome_tail(struct trace_writer *w)
+int chrome_tail(struct trace_writer *w)
 {
     struct losses sum = {0};
-    for (uint32_t i = 0; i < w->process_count; i++) {
+    char origin[JSON_DECIMAL_MAX + 1];
+    int error = 0;
+    for (uint32_t i = 0; error == 0 && i < w->process_count; i++) {
         losses_add(&sum, &w->walk->losses[w->processes[i]->index]);
-        note_steps(w, w->processes[i]);
-        note_losses(w, w->processes[i]);
+        error = put_steps(w, w->processes[i]);
+        if (error == 0)
+            error = put_losses(w, w->processes[i]);
     }
-    output_print(w->out,
-                 "\n],\"otherData\":{\"gpuprof\":\"" GPUPROF_RELEASE "\",\"origin_ns\":\"%llu\","
-                 "\"origin_clock\":\"CLOCK_REALTIME, nanoseconds since 1970\"",
-                 (unsigned long long)w->origin_ns);
-    output_json(w->out, ",\"gpu_rows\":",
-                w->scope.only ? process_gpu_rows(w->scope.only) : recording_gpu_rows(w->rec));
-    output_print(w->out, ",\"calls\":%llu", (unsigned long long)w->calls);
+    *json_decimal(origin, w->origin_ns) = '\0';
+    cJSON *other = cJSON_CreateObject();
+    cJSON_AddStringToObject(other, "gpuprof", GPUPROF_RELEASE);
+    cJSON_AddStringToObject(other, "origin_ns", origin);
+    cJSON_AddStringToObject(other, "origin_clock", "CLOCK_REALTIME, nanoseconds since 1970");
+    add_text(other, "gpu_rows",
+             w->scope.only ? process_gpu_rows(w->scope.only) : recording_gpu_rows(w->rec));
+    cJSON_AddNumberToObject(other, "calls", (double)w->calls);
     if (w->scope.survey)
-        output_print(w->out, ",\"gpu_events\":%llu", (unsigned long long)w->gpu_events);
-    output_print(w->out, ",\"unread_files\":%u,\"losses\":", w->rec->unread_files);
-    put_losses(w, &sum);
+        cJSON_AddNumberToObject(other, "gpu_events", (double)w->gpu_events);
+    cJSON_AddNumberToObject(other, "unread_files", w->rec->unread_files);
+    cJSON_AddItemToObject(other, "losses", losses_object(&sum));
     if (w->rec->host_count > 1)
-        put_clocks(w);
+        add_clocks(w, other);
     if (w->scope.thinning)
-        put_left_out(w);
-    put_text(w, ",\"processes\":[");
-    for (uint32_t i = 0; i < w->process_count; i++) {
-        put_text(w, i ? "," : "");
-        put_process_facts(w, w->processes[i]);
-    }
-    put_text(w, "]}");
+        cJSON_AddItemToObject(other, "left_out", left_out_object(w));
+    cJSON *processes = cJSON_AddArrayToObject(other, "processes");
+    for (uint32_t i = 0; i < w->process_count; i++)
+        cJSON_AddItemToArray(
+            processes, process_object(w->processes[i], &w->walk->losses[w->processes[i]->index]));
+    if (error == 0)
+        error = put_object(w, other, "\n],\"otherData\":");
+    else
+        cJSON_Delete(other);
     chrome_stack_frames(w);
-    put_text(w, "}\n");
+    output_write(w->out, "}\n", 2);
+    return error;
 }

@@ -301,10 +301,8 @@ static int take_label(struct trace_writer *w, const struct event *e)
                      record_arg(r, LABEL_HANDLE));
     for (uint32_t i = 0; text && i < p->threads.count; i++) {
         const struct thread *t = p->threads.threads[i];
-        if (t->number && t->tid && t->tid == record_arg(r, LABEL_HANDLE)) {
-            chrome_name_thread(w, p, t->shown_tid, text->shown);
-            break;
-        }
+        if (t->number && t->tid && t->tid == record_arg(r, LABEL_HANDLE))
+            return chrome_name_thread(w, p, t->shown_tid, text->shown);
     }
     return 0;
 }

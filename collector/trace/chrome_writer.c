@@ -109,8 +109,7 @@ static struct trace_writer *chrome_create(struct output *out, struct walk *walk,
 static int chrome_begin(struct trace_writer *w, uint64_t origin_ns)
 {
     w->origin_ns = origin_ns;
-    chrome_head(w);
-    return 0;
+    return chrome_head(w);
 }
 
 /* before + text as a JSON string + behind; false: no memory. */
@@ -352,9 +351,7 @@ static int chrome_end(struct trace_writer *w)
     if (error == 0)
         error = chrome_ranges_end(w);
     chrome_put_counters(w);
-    if (error == 0)
-        chrome_tail(w);
-    return error;
+    return error < 0 ? error : chrome_tail(w);
 }
 
 const struct trace_format chrome_format = {
