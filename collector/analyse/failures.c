@@ -60,6 +60,38 @@ int failures_take_library(struct sums *s, const struct slice *slice)
                 (uint64_t[]){l->end_ns, l->process->index, 0, (uintptr_t)l->thread, l->end_ns});
 }
 
+static int take_slice(void *context, const struct slice *s)
+{
+    return failures_take_library(context, s);
+}
+
+static int take_call(void *context, const struct slice *s)
+{
+    struct sums *sums = context;
+    const struct event *e = &s->event;
+    if (!sums->begin_ns)
+        sums->begin_ns = e->begin_ns;
+    if (!api_has_failed(e->function->domain, e->record->result))
+        return 0;
+    return failures_take(sums, e, e->record->weight > 1 ? e->record->weight : 1);
+}
+
+static int end(void *context)
+{
+    return sums_finish(context);
+}
+
+struct consumer failures_consumer(struct sums *s)
+{
+    s->owner = s;
+    return (struct consumer){.context = s,
+                             .needs = WALK_LIBRARIES,
+                             .skips = WALK_SKIPS_WORK | WALK_SKIPS_TIED,
+                             .take = take_slice,
+                             .take_call = take_call,
+                             .end = end};
+}
+
 enum { NAME, ERROR = 4 };
 
 static void fill(const struct sums *s, const struct sums_row *row, enum report_format format,

@@ -11,6 +11,9 @@
 
 #define FAILURES_MAX 4096
 
+/* Of who looks at nothing else of calls; it takes all that follows. */
+struct consumer failures_consumer(struct sums *s);
+
 /* Takes a CALL with an error, for `weight` calls. 0 or GPUPROF_NO_MEMORY. */
 int failures_take(struct sums *s, const struct event *e, uint64_t weight);
 

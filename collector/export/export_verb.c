@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "analyse/failures.h"
 #include "analyse/gpu_report.h"
 #include "analyse/library_report.h"
 #include "analyse/op_report.h"
@@ -82,7 +83,7 @@ static int sum_operators(struct export *x)
  * 0 or an error, which is said. */
 static int write_with_tables(struct export *x, const struct consumer *consumer, const char *symbols)
 {
-    struct consumer consumers[ANALYSES_COUNT + 5] = {*consumer};
+    struct consumer consumers[ANALYSES_COUNT + 6] = {*consumer};
     bool has_work = recording_expects_gpu(&x->rec);
     struct gpu_report *gpu = gpu_report_create(&x->walk, x->sums, BY_NAME, false, has_work);
     struct library_report libraries;
@@ -97,6 +98,7 @@ static int write_with_tables(struct export *x, const struct consumer *consumer, 
         consumers[count++] = gpu_report_consumer(gpu);
     }
     consumers[count++] = library_report_consumer(&libraries, has_work);
+    consumers[count++] = failures_consumer(&x->sums[ANALYSIS_failures_sums]);
     int error = gpu ? walk_run(&x->walk, NULL, consumers, count) : GPUPROF_NO_MEMORY;
     if (error == 0 && !x->out->error) {
         error = kernels_find_makers(&x->sums[ANALYSIS_kernels_sums], &libraries);

@@ -159,7 +159,11 @@ static int compare_late(const void *left, const void *right, void *context)
     const struct arrival_late *a = left, *b = right;
     const struct sorter *s = context;
     const struct rank_device *x = &s->devices[a->device], *y = &s->devices[b->device];
-    return ORDER(a->row, b->row) ?: ORDER(x->process, y->process) ?: ORDER(x->device, y->device) ?: ORDER(b->ns, a->ns) ?: ORDER(a->place, b->place);
+    return ORDER(a->row, b->row) ?:
+           ORDER(x->process, y->process) ?:
+           ORDER(x->device, y->device) ?:
+           ORDER(b->ns, a->ns) ?:
+           ORDER(a->place, b->place);
 }
 
 static int compare_rows(const void *left, const void *right, void *context)

@@ -220,7 +220,10 @@ static int by_ns(const void *left, const void *right)
 static int by_longest(const struct idle_row *rows, uint32_t a, uint32_t b)
 {
     const struct idle_row *x = &rows[a], *y = &rows[b];
-    return ORDER(y->longest_ns, x->longest_ns) ?: ORDER(x->longest_at_ns, y->longest_at_ns) ?: ORDER(x->device, y->device) ?: ORDER(a, b);
+    return ORDER(y->longest_ns, x->longest_ns) ?:
+           ORDER(x->longest_at_ns, y->longest_at_ns) ?:
+           ORDER(x->device, y->device) ?:
+           ORDER(a, b);
 }
 
 /* Those of one cause and place together, and of these each device's. */

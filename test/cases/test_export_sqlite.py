@@ -21,7 +21,7 @@ OURS = {"GPUPROF_" + name for name in ("PROCESSES", "CLOCKS", "LOSSES", "STEPS",
                                        "MEMORY", "LIBRARY_CALLS", "OVERHEAD", "GPU_TIME", "IDLE",
                                        "RANK_WAITS", "ARRIVALS", "FUNCTIONS", "CALLS_BY_THREAD",
                                        "OPS", "OPS_UNDER_NONE", "LABELS", "MODULES", "HOOKS",
-                                       "LIBRARY")}
+                                       "LIBRARY", "FAILURES")}
 SUMS = ("functions", "calls_by_thread", "cuda_gpu_kern_sum", "cuda_gpu_mem_time_sum",
         "cuda_gpu_mem_size_sum", "cuda_sync_sum", "cuda_kern_exec_sum", "nvtx_sum",
         "nvtx_gpu_proj_sum", "gpu_time_util", "gpu_memory_peak")
@@ -428,6 +428,14 @@ def test_tables_of_sums_are_those_of_the_report(make_gpu, run_collector, export)
             assert [{k: round(v, digits[k]) if k in digits else v
                      for k, v in zip(names, row) if v is not None} for row in found] == [
                 {k: v for k, v in row.items() if v is not None} for row in told[name]] != []
+
+
+def test_failures_are_those_of_the_report(run_collector, export):
+    path = ROOT / "test" / "corpus" / "columns-good.gpuprof"
+    told = json.loads(run_collector("report", "--format=json", "--table=failures", path).stdout)
+    found = export(path).execute("SELECT * FROM GPUPROF_FAILURES")
+    names = [column[0] for column in found.description]
+    assert [dict(zip(names, row)) for row in found] == told["failures"] != []
 
 
 @pytest.mark.parametrize("kind,filled", (
