@@ -78,7 +78,9 @@ static int take_call(void *context, const struct slice *s)
 
 static int end(void *context)
 {
-    return sums_finish(context);
+    struct sums *sums = context;
+    sums->begin_ns = sums->begin_ns ? sums->begin_ns : sums->walk->survey.origin_ns;
+    return sums_finish(sums);
 }
 
 struct consumer failures_consumer(struct sums *s)

@@ -11,7 +11,7 @@
 
 #define FAILURES_MAX 4096
 
-/* Of who looks at nothing else of calls; it takes all that follows. */
+/* Takes all that fail, for a walk whose other consumers do not call the functions below. */
 struct consumer failures_consumer(struct sums *s);
 
 /* Takes a CALL with an error, for `weight` calls. 0 or GPUPROF_NO_MEMORY. */

@@ -440,19 +440,24 @@ def test_failures_are_those_of_the_report(run_collector, export):
 
 @pytest.mark.parametrize("kind,filled", (
     ("operators", {"ops", "ops_under_none", "labels"}),
-    ("libraries", {"library"})))
+    ("libraries", {"library"}),
+    ("failures", {"library", "failures"})))
 def test_operators_and_libraries_have_their_tables(kind, filled, make_ops, run_collector,
                                                    tmp_path):
     """With the columns and the rows of the report's JSON; without rows they are there, too."""
     r = Libraries()
-    with r.library("cublasGemmEx", m=4, n=5, k=6):
-        r.launch(300)
+    if kind == "failures":  # without a call of CUDA, moments begin with the first event
+        with r.library("cublasGemmEx", result=13, m=4, n=5, k=6):
+            pass
+    else:
+        with r.library("cublasGemmEx", m=4, n=5, k=6):
+            r.launch(300)
     folder = make_ops(2, 900, 1) if kind == "operators" else r.write(
         built(BUILD / "make_raw"), tmp_path / "data")
     told = json.loads(run_collector("report", "--format=json", folder).stdout)
     assert run_collector("export", folder, "-o", "out.sqlite").returncode == 0
     base = sqlite3.connect(tmp_path / "out.sqlite")
-    for name in ("ops", "ops_under_none", "labels", "modules", "hooks", "library"):
+    for name in ("ops", "ops_under_none", "labels", "modules", "hooks", "library", "failures"):
         found = base.execute(f"SELECT * FROM GPUPROF_{name.upper()}")
         names = [column[0] for column in found.description]
         rows = [{k: pytest.approx(v, abs=1e-3) if isinstance(v, float) else v
