@@ -77,6 +77,7 @@ def test_values(complete):
     assert complete("report", "--table=cuda_gpu_m") == ["cuda_gpu_mem_size_sum",
                                                         "cuda_gpu_mem_time_sum"]
     assert complete("report", "--table", "ops,st") == ["ops,steps"]
+    assert "ops,steps" in complete("report", "--table", "ops,")  # the last part is empty
     assert complete("report", "da") == ["data", "data.d", "data.txt"]
     assert complete("run", "-o", "da") == ["data", "data.d"]
     assert complete("flame", "--symbols", "") == ["data", "data.d", "none"]
