@@ -38,6 +38,13 @@ static const struct part_field process_fields[] = {
 static const struct part_field told_fields[] = {PART_SPAN(struct process_told, losses, window),
                                                 {0}};
 
+/* Who reads the part knows no clock but the header's: a moment as that clock tells it. */
+static void tell_moment(struct process *p, uint64_t *ns)
+{
+    uint64_t shown_ns = clock_map_ns(&p->clock, *ns), zero_ns = p->header.realtime_zero_ns;
+    *ns = shown_ns > zero_ns ? shown_ns - zero_ns : 0;
+}
+
 static int put(struct report *r, struct part *p)
 {
     uint32_t count = r->rec->count;
@@ -45,7 +52,11 @@ static int put(struct report *r, struct part *p)
     for (uint32_t i = 0; i < count; i++) {
         uint8_t header[STREAM_HEADER_BYTES_MAX];
         const uint8_t *data = header;
-        const struct process *process = r->rec->processes[i];
+        struct process *process = r->rec->processes[i];
+        for (uint32_t k = 0; k < process->dump_count; k++) {
+            tell_moment(process, &process->dumps[k].begin_ns);
+            tell_moment(process, &process->dumps[k].at_ns);
+        }
         int size = stream_header_write(&process->header, header, sizeof header);
         p->has_failed |= size < 0;
         part_bytes(p, &data, &(uint32_t){size < 0 ? 0 : (uint32_t)size});

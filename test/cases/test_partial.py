@@ -557,3 +557,21 @@ def test_what_makes_no_share_is_named(run_collector, demo, tmp_path):
     result = run_collector("report", "--combine")
     assert result.returncode == 2 and result.stderr == (
         "gpuprof: report: --combine: no part named: name the files that --partial has made\n")
+
+
+def test_moments_of_dumps(run_verb, make_records):
+    """By the clock of a process, which is not as fast as the shared one."""
+    def lines(rank):
+        yield f"process {rank}"
+        yield f"{stream_reader.CALL} 1 1000 10 1 0 cudaFree 0 0 "
+        for second in range(1, 5):
+            ns = second * 10 ** 9
+            yield f"{stream_reader.ANCHOR} 0 {ns} 0 0 0 0 0 {5 * 10 ** 9 + ns + 40000 * second},0 "
+        yield f"{stream_reader.DUMP} 0 4500000000 0 0 0 0 0 1,1,0,0,0,3000000000,0 "
+    data = make_records(line for rank in range(2) for line in lines(rank))
+    whole = run_verb("report", "-j1", "--table=dumps", "--format=json", data).stdout
+    assert {row["length_ns"] for row in json.loads(whole)["dumps"]} == {1500059999}
+    sums = run_verb("report", "--combine", "--table=dumps", "--format=json",
+                    *make_parts(run_verb, data, 2)).stdout
+    assert json.loads(sums)["dumps"] == json.loads(whole)["dumps"]
+    assert run_verb("report", "-j2", "--table=dumps", "--format=json", data).stdout == whole
