@@ -35,11 +35,9 @@ int reader_init(struct reader *r)
 {
     *r = (struct reader){.api_crc = api_table_crc()};
     r->stored = malloc(BLOCK_STORED_BYTES_MAX);
-    if (!r->stored)
-        return GPUPROF_NO_MEMORY;
-    int error = zstandard_init(&r->codec);
+    int error = r->stored ? zstandard_init(&r->codec) : GPUPROF_NO_MEMORY;
     if (error < 0)
-        free(r->stored);
+        reader_release(r);
     return error;
 }
 
@@ -48,6 +46,7 @@ void reader_release(struct reader *r)
     zstandard_release(&r->codec);
     function_table_release(&r->functions);
     free(r->stored);
+    r->stored = NULL;
 }
 
 /* Reads the block's header and stored payload; *stored is a view until the next look at a file. */

@@ -261,7 +261,8 @@ static int start(struct combination *c)
         error = r->findings ? findings_init(r->findings, &r->walk, r->idle) : GPUPROF_NO_MEMORY;
     if (error == 0)
         error = start_tables(r);
-    r->gpu = gpu_report_create(&r->walk, r->sums, BY_NAME, c->groups, false);
+    if (error == 0)
+        r->gpu = gpu_report_create(&r->walk, r->sums, BY_NAME, c->groups, false);
     for (uint32_t i = 0; error == 0 && calls && i < rec->count; i++) {
         const struct process_told *told = &c->told[rec->processes[i]->number];
         calls[i] = told->calls;
@@ -269,7 +270,7 @@ static int start(struct combination *c)
     }
     for (uint32_t i = 0, first = 0; i < c->part_count; first += c->parts[i++].process_count)
         c->parts[i].processes = rec->loaded ? rec->loaded + first : NULL; /* in the parts' order */
-    return !calls || !r->gpu ? GPUPROF_NO_MEMORY : error;
+    return error == 0 && (!calls || !r->gpu) ? GPUPROF_NO_MEMORY : error;
 }
 
 /* ---- sections -------------------------------------------------------------------------------- */

@@ -11,6 +11,7 @@ import subprocess
 import conftest
 import pytest
 import stream_reader
+import toolchain
 from made_libraries import BF16, COMPUTE_F32, COMPUTE_TF32, F32, F64, Libraries
 from made_ops import DEVICE, TYPES
 
@@ -575,3 +576,17 @@ def test_moments_of_dumps(run_verb, make_records):
                     *make_parts(run_verb, data, 2)).stdout
     assert json.loads(sums)["dumps"] == json.loads(whole)["dumps"]
     assert run_verb("report", "-j2", "--table=dumps", "--format=json", data).stdout == whole
+
+
+def test_memory_fails_for_parts(collector, parts):
+    """The first allocations of a combination: of the reader, of the parts, of what they add to."""
+    environment = {**os.environ, "LD_PRELOAD": str(toolchain.build("alloc_fault.c", "-shared",
+                                                                   "-fPIC"))}
+    failed = 0
+    for number in range(1, 70):
+        result = subprocess.run([collector, "report", "--combine", "part0", "part1", "part2"],
+                                cwd=parts, capture_output=True, text=True, check=False, timeout=60,
+                                env={**environment, "ALLOC_FAULT": str(number)})
+        assert result.returncode in (0, 1), (number, result.returncode, result.stderr)
+        failed += result.returncode != 0 and bool(result.stderr)
+    assert failed > 40
