@@ -115,7 +115,7 @@ static void fill(const struct sums *s, const struct sums_row *row, enum report_f
 
 static const struct column columns[] = {
     {NULL, "error and function, where it came first",
-     .doc = "the error and the function, with the thread where it came first (in the text)"},
+     .doc = "the error and the function, with the thread where it came first"},
     {"function", .shows = SHOWS_KEY, .of = FUNCTION, .doc = "the function that returned it"},
     {"domain", .shows = SHOWS_DOMAIN, .of = FUNCTION, .doc = "the library that it belongs to"},
     {"result", .type = COLUMN_NUMBER, .ascending = true, .shows = SHOWS_KEY, .of = RESULT,

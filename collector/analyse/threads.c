@@ -39,7 +39,7 @@ static int tied(void *context, const struct slice *s)
 
 static const struct column columns[] = {
     {NULL, "thread and process", .shows = SHOWS_KEY, .of = THREAD,
-     .doc = "the thread, with its process (in the text)"},
+     .doc = "the thread, with its process"},
     {"host", .shows = SHOWS_HOST, .of = THREAD, .doc = "the host that it ran on"},
     {"pid", NULL, COLUMN_NUMBER, .ascending = true, .shows = SHOWS_PID, .of = THREAD,
      .doc = "its process"},

@@ -151,8 +151,9 @@ static size_t columns_text(const struct table_info *info, char *text, size_t tex
     for (unsigned i = 0; i < info->column_count; i++) {
         const struct column *c = &info->columns[i];
         if (c->doc && length < text_bytes)
-            length += (size_t)snprintf(text + length, text_bytes - length, "%s%s: %s",
-                                       length ? "; " : ". ", c->key ? c->key : c->label, c->doc);
+            length += (size_t)snprintf(text + length, text_bytes - length, "%s%s%s: %s",
+                                       length ? "; " : ". ", c->key ? c->key : c->label,
+                                       c->key ? "" : " (not in json and csv)", c->doc);
     }
     return length;
 }

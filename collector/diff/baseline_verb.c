@@ -370,9 +370,8 @@ static enum exit_code run(const struct options *options)
 }
 
 static const struct option own_options[] = {
-    {OPTIONS_OF(read_options, READ_STEPS | READ_SYMBOLS)},
     {OPTIONS_OF(baseline_folder, 0)},
-    {OPTIONS_OF(read_options, READ_KEEP_LIVE)},
+    {OPTIONS_OF(read_options, READ_STEPS | READ_SYMBOLS | READ_KEEP_LIVE)},
     {0},
 };
 

@@ -187,7 +187,7 @@ const struct option baseline_folder[] = {
 };
 
 const struct option diff_options[] = {
-    {OPTIONS_OF(read_options, READ_STEPS | READ_SYMBOLS | READ_AGAINST)},
+    {OPTIONS_OF(read_options, READ_AGAINST)},
     {0, "gate", "PERCENT", OPTION_OWN(take_gate, struct diff_options, gate),
      "the smallest regression that is to be found; worse is what is worse by more than half of it, "
      "surely; default: 5%"},
@@ -204,6 +204,6 @@ const struct option diff_options[] = {
      "how it is written; default: as the name of the file ends: .xml (JUnit), .json or .html (a "
      "page for a browser), or else text"},
     {OPTIONS_OF(baseline_folder, 0), .at = offsetof(struct diff_options, folder)},
-    {OPTIONS_OF(read_options, READ_KEEP_LIVE)},
+    {OPTIONS_OF(read_options, READ_STEPS | READ_SYMBOLS | READ_KEEP_LIVE)},
     {0},
 };

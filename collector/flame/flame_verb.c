@@ -261,7 +261,6 @@ const struct option weight_options[] = {
 };
 
 static const struct option own_options[] = {
-    {OPTIONS_OF(read_options, READ_JOBS | READ_PIECE | READ_STEPS)},
     {'o', "output", "FILE", OPTION_OUTPUT,
      "write the graph there (compressed if the name ends in .gz); default: standard output"},
     {0, "format", "folded|speedscope|svg", OPTION_OWN(option_choice, struct flame_options, format),
@@ -277,7 +276,7 @@ static const struct option own_options[] = {
      "lay the processes of one program over one another, as one"},
     {0, "threads", NULL, OPTION_FLAG(struct flame_options, threads),
      "show each thread of a process apart"},
-    {OPTIONS_OF(read_options, READ_SYMBOLS | READ_AGAINST)},
+    {OPTIONS_OF(read_options, READ_JOBS | READ_PIECE | READ_STEPS | READ_SYMBOLS | READ_AGAINST)},
     {0, "shares", NULL, OPTION_FLAG(struct flame_options, is_shares),
      "with --against: compare shares of the whole, and not what a run took; for runs of different "
      "length"},

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A table of sums is a declaration: what tells its rows apart (keys), what each of them adds up
- * (values), and the columns that show it. Whoever declares one says with a consumer what is added;
- * order, cells, parts and merging follow from the declaration. All tables of the report that are
- * declared so are in analyse/analyses.def.
+ * A table of sums is a declaration (struct sums_info): what tells its rows apart (keys), what each
+ * of them adds up (values), the columns that show these, and a consumer of the walk that adds to
+ * rows. Order, cells, parts and merging follow from the declaration. analyse/analyses.def lists all
+ * such tables of the report; analyse/threads.c is a small one to begin with.
  *
- * Several tables may be fed by one consumer, which is not theirs: theirs has no functions then, and
- * who feeds them calls sums_finish.
+ * One consumer may feed several tables. The `consumer` of each of them has no functions then, and
+ * who feeds them sets `owner` and calls sums_finish.
  *
- * Memory: 100 bytes a row and 8 a value, and a histogram where it has one; as many rows as the
- * recording has functions or threads, or as the table says.
+ * Memory: 100 bytes a row, 8 a value, and a histogram if the table has them. There are as many rows
+ * as the recording has functions or threads, or at most `rows_max`.
  */
 #ifndef GPUPROF_COLLECTOR_SUMS_H
 #define GPUPROF_COLLECTOR_SUMS_H
@@ -25,7 +25,8 @@
 #define SUMS_VALUES 32
 #define SUMS_RECENT 64
 
-/* So many rows for free, and one for so many bytes of the files: a real key takes more. */
+/* A table with `rows_max`, which may be SUMS_ROWS_MAX, has no more than SUMS_ROWS_FREE rows and one
+ * for each SUMS_FILE_BYTES of the recording either: a key that is really there takes more bytes. */
 #define SUMS_ROWS_MAX   65536
 #define SUMS_ROWS_FREE  4096
 #define SUMS_FILE_BYTES 16
@@ -40,13 +41,13 @@ enum sums_key {
     KEY_TEXT,     /* a struct kernel_name of the walk, or of sums_text(); 0: none */
     KEY_NUMBER,
     KEY_PROCESS,  /* its index */
-    KEY_THREAD_AT /* a value, a struct thread; the one before it is its process */
+    KEY_THREAD_AT /* of a value only: a struct thread, whose process is the value before it */
 };
 
-/* All keys of the row of those that found no room. */
+/* Each key of the row that has what found no room (rows_max). */
 #define SUMS_OTHERS UINT64_MAX
 
-/* In a column's `of`: not a key, but a value that stands for one. */
+/* In a column's `of`, for what keys show: not key v, but value v (sums_info.is). */
 #define SUMS_OF_VALUE(v) (SUMS_KEYS + (v))
 
 /* How the values of two rows become one. */
@@ -55,8 +56,9 @@ enum sums_join {
     JOIN_ADD,
     JOIN_MOST,
     JOIN_LEAST, /* UINT64_MAX: nothing yet */
-    JOIN_WITH,  /* it comes along with the last MOST or LEAST before it */
-    JOIN_FIRST, /* all of these come from the row that has less in the first of them that differs */
+    JOIN_WITH,  /* taken from the row that the last MOST or LEAST before it was taken from */
+    JOIN_FIRST, /* all values of this kind come from one row: the one that has the lesser of the
+                   first that differs (a time, say, and then what happened at it) */
     JOIN_OWN    /* as sums_info.join does it */
 };
 
@@ -68,28 +70,29 @@ struct sums_row {
 
 struct sums;
 
-/* Value 0 counts what the rows are of: a row that has none of it is not shown. */
+/* A declaration. Value 0 counts what the row is about; a row in which it is 0 is not shown. */
 struct sums_info {
     enum sums_key keys[SUMS_KEYS];      /* as many as are not KEY_NONE */
     enum sums_join values[SUMS_VALUES]; /* likewise */
-    enum sums_key is[SUMS_VALUES];      /* what a value stands for that is no number of its own */
-    uint32_t rows_max;  /* one row more has the others, if there are any; 0: as many as there are */
+    enum sums_key is[SUMS_VALUES];      /* of a value that stands for a process, a thread ... */
+    uint32_t rows_max;  /* one row more has all others; 0: as many rows as there are */
     bool has_durations; /* a histogram, for quantiles */
-    uint8_t order;      /* the value by which rows are sorted, largest first; a JOIN_FIRST; or
-                           SUMS_BY_KEYS ... */
-    uint8_t then[3];    /* ... and those by which rows of the same are; 0: no more, but the keys */
-    uint8_t part_of;    /* what SHOWS_PART is a part of: this value of all rows (see `all`) */
+    uint8_t order;      /* the value by which rows are sorted, the largest first (a JOIN_FIRST: the
+                           least first), or SUMS_BY_KEYS ... */
+    uint8_t then[3];    /* ... and the values that decide between equal rows; 0: no more; at last
+                           the keys do */
+    uint8_t part_of;    /* what SHOWS_PART is a part of: this value of all rows (sums.all) */
     bool keeps_hidden;  /* rows that are not shown count in sums of all, and are in parts */
     bool is_left_out;   /* where no row is shown, the JSON does not have the table */
-    uint8_t recorded;   /* the value that counts records, of which those of value 0
-                           that are more were estimated; 0: none is */
+    uint8_t recorded;   /* the value that counts records; if value 0 is more, that is estimated from
+                           them (--overhead-max); 0: nothing is estimated */
     unsigned parts;     /* enum report_part: what it is made of */
-    /* What a row is called whose first key does not say so; perhaps in `text`, of SUMS_NAME_BYTES.
-     * May be NULL, and so may these. */
+    /* The functions may all be NULL. What a row is called whose first key does not say so; perhaps
+     * in `text`, of SUMS_NAME_BYTES. */
     const char *(*name)(const struct sums *s, const struct sums_row *row, char *text);
-    const char *(*number_name)(uint64_t key); /* likewise, of that alone */
-    void (*join)(uint64_t *values, const uint64_t *from);
-    struct sums_row *(*row)(struct sums *s, struct key key); /* of what a part has; as sums_row */
+    const char *(*number_name)(uint64_t key);                /* likewise, where the key says all */
+    void (*join)(uint64_t *values, const uint64_t *from);    /* of the values that are JOIN_OWN */
+    struct sums_row *(*row)(struct sums *s, struct key key); /* for a part's rows; as sums_row */
     /* When all rows are there, perhaps from parts. 0 or an error. */
     int (*complete)(struct sums *s);
     /* The cells that columns do not say how to fill. */

@@ -236,12 +236,12 @@ static enum exit_code run(const struct options *options)
 }
 
 static const struct option own_options[] = {
-    {OPTIONS_OF(read_options, READ_PIECE | READ_CLOCK | READ_STEPS | READ_SYMBOLS)},
     {0, "port", "N",
      OPTION_NUMBER(struct view_options, port, 0, PORT_MAX, "is not the number of a port"),
      "serve on this port of 127.0.0.1; default: one that is free"},
     {0, "open", NULL, OPTION_FLAG(struct view_options, open), "start the browser, by xdg-open"},
-    {OPTIONS_OF(read_options, READ_STRICT | READ_KEEP_LIVE)},
+    {OPTIONS_OF(read_options, READ_PIECE | READ_CLOCK | READ_STEPS | READ_SYMBOLS | READ_STRICT |
+                                  READ_KEEP_LIVE)},
     {0},
 };
 
