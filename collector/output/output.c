@@ -201,12 +201,17 @@ static ssize_t take_printed(void *context, const char *data, size_t length)
     return o->error ? 0 : (ssize_t)length;
 }
 
+static int make_buffers(struct output *o)
+{
+    o->buffer = malloc(OUTPUT_BUFFER_BYTES);
+    o->stream = fopencookie(o, "w", (cookie_io_functions_t){.write = take_printed});
+    return o->buffer && o->stream ? 0 : GPUPROF_NO_MEMORY;
+}
+
 int output_open(struct output *o, const char *path)
 {
     *o = (struct output){.fd = -1, .file.fd = -1};
-    o->buffer = malloc(OUTPUT_BUFFER_BYTES);
-    o->stream = fopencookie(o, "w", (cookie_io_functions_t){.write = take_printed});
-    int error = o->buffer && o->stream ? 0 : GPUPROF_NO_MEMORY;
+    int error = make_buffers(o);
     if (error == 0 && (!path || strcmp(path, "-") == 0))
         o->fd = STDOUT_FILENO;
     else if (error == 0)
@@ -309,9 +314,8 @@ void output_json(struct output *o, const char *before, const char *text)
 int output_open_member(struct output *o, int fd, struct zstream_sums *sums)
 {
     *o = (struct output){.fd = fd, .member = true, .file.fd = -1, .sums = sums};
-    o->buffer = malloc(OUTPUT_BUFFER_BYTES);
     o->zstream = zstream_create(fd, ZSTREAM_RAW);
-    if (o->buffer && o->zstream)
+    if (make_buffers(o) == 0 && o->zstream)
         return 0;
     if (o->zstream)
         zstream_end(o->zstream, NULL);
@@ -323,8 +327,10 @@ int output_open_sink(struct output *o, output_sink_fn *sink, void *context)
 {
     *o = (struct output){
         .fd = -1, .member = true, .file.fd = -1, .sink = sink, .sink_context = context};
-    o->buffer = malloc(OUTPUT_BUFFER_BYTES);
-    return o->buffer ? 0 : GPUPROF_NO_MEMORY;
+    int error = make_buffers(o);
+    if (error < 0)
+        release(o);
+    return error;
 }
 
 void output_divert(struct output *o, char *buffer, output_sink_fn *sink, void *context)
