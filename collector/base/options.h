@@ -27,7 +27,7 @@ struct options {
     const struct verb *verb;
     const struct verb *const *verbs; /* all there are, ended by NULL */
     const void *own;    /* the struct that the verb's own options are of; NULL: it has none */
-    bool help;          /* what follows was not looked at */
+    bool help;          /* --help: the words behind it were not parsed */
     const char *output; /* NULL: standard output */
     bool strict;
     bool keep_live;
@@ -53,8 +53,8 @@ struct given {
     void *at;    /* what it sets */
 };
 
-/* What becomes of an option: checks the value, and keeps it as a view. EXIT_OK, or EXIT_USAGE after
- * one line. */
+/* Takes an option that was given: checks the value, and keeps it as a view. EXIT_OK, or EXIT_USAGE
+ * after one line on stderr. */
 typedef enum exit_code option_take(const struct given *g);
 
 /* Whose the member is that an option sets. */
@@ -70,10 +70,10 @@ struct option {
     const char *help;          /* NULL: help does not list it */
     enum option_owner owner;   /* OF_ALL: that is struct options */
     unsigned parts;            /* of a list that verbs refer to: which of its parts this is in */
-    const struct option *list; /* instead of all but these two: so much of that list is here, */
-                               /* whose struct begins at `at` of ours */
-    uint64_t least, most;      /* of option_number, */
-    const char *wrong;         /* and what another value is not */
+    const struct option *list; /* OPTIONS_OF: no option, but those of this list that are in `parts`
+                                  (0: all); the struct that they set is at `at` of ours */
+    uint64_t least, most;      /* bounds of option_number, */
+    const char *wrong;         /* and what other values are told: "is not a ..." */
     const char *(*word_at)(unsigned index); /* the words that `value` only describes; or NULL */
 };
 
@@ -96,7 +96,8 @@ option_take option_number; /* within `least` and `most`, a uint64_t */
 option_take option_output; /* a file that is written, at most one, and no recording */
 option_take option_once;   /* a text that is given at most once */
 
-/* The end of `take`: if it is not right, says behind the option and its value what it is not. */
+/* The end of an option_take: EXIT_OK if the value is right; else prints the option, the value and
+ * `wrong` ("is not a ..."), and is EXIT_USAGE. */
 enum exit_code option_end(const struct given *g, bool is_right, const char *wrong);
 
 /* "is there twice". EXIT_USAGE. */

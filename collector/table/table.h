@@ -134,7 +134,7 @@ struct column {
     uint8_t where;     /* the text leaves it out of rows that have nothing of this value */
     uint8_t only;      /* likewise, and JSON and CSV, too */
     bool is_estimated; /* so is this where value 0 is */
-    const char *doc;   /* one sentence for the manual; NULL: its table is not declared so yet */
+    const char *doc;   /* for the manual and the page; NULL: of tables that are no sums */
     enum column_from from;
     uint16_t at, to; /* of the member, and that of the struct behind it */
     uint8_t bytes;   /* that it has: of a text as many as a pointer, or it is an array */
