@@ -46,6 +46,8 @@ int idle_init(struct idle *d, struct walk *walk, const struct steps *steps)
 
 void idle_release(struct idle *d)
 {
+    if (!d->walk) /* memory ran out before it was begun */
+        return;
     const struct recording *rec = d->walk->rec;
     for (uint32_t i = 0; d->processes && i < rec->count; i++) {
         free(d->processes[i].pauses);

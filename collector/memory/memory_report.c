@@ -467,8 +467,10 @@ static int note_memory(void *context, const struct slice *s)
 static int learn(struct memory_report *m, const struct memory_wish *wish)
 {
     int error = steps_init(&m->steps, &m->walk, wish->step_by, wish->step_pattern);
-    if (error < 0)
+    if (error < 0) {
+        say_error("memory", error);
         return error;
+    }
     struct consumer first[] = {steps_consumer(&m->steps),
                                {.context = m,
                                 .needs = WALK_STACKS | needs_of(m),
@@ -478,8 +480,8 @@ static int learn(struct memory_report *m, const struct memory_wish *wish)
     bool is_said; /* whoever has asked for the books says it, too */
     if (error == 0 && m->steps.is_unsure)
         error = steps_look_again(&m->steps, &is_said);
-    if (error == 0)
-        error = memory_note_times(m);
+    if (error == 0 && (error = memory_note_times(m)) < 0)
+        say_error("memory", error);
     if (wish->at_seconds >= 0)
         m->asked_ns = m->walk.survey.origin_ns + (uint64_t)(wish->at_seconds * 1e9);
     m->until_ns = wish->to_ns ? wish->to_ns : UINT64_MAX;

@@ -590,3 +590,24 @@ def test_memory_fails_for_parts(collector, parts):
         assert result.returncode in (0, 1), (number, result.returncode, result.stderr)
         failed += result.returncode != 0 and bool(result.stderr)
     assert failed > 40
+
+
+@pytest.mark.parametrize("verb, last", [
+    ("memory", 110), pytest.param("report", 270, marks=pytest.mark.long)])
+def test_memory_fails_for_a_report(collector, make_stacks, tmp_path, verb, last):
+    """The last allocations before the output is complete: one line says so, and nothing crashes."""
+    data = make_stacks("process 0", "call cudaLaunchKernel 1000 500 11 0 0", "name 1 a",
+                       "kernel 1 5000 3000 11")
+    environment = {**os.environ, "ALLOC_COUNT": str(tmp_path / "count"),
+                   "LD_PRELOAD": str(toolchain.build("alloc_fault.c", "-shared", "-fPIC"))}
+    failed, count = 0, None
+    while count is None or last:
+        number, last = (count - last, last - 1) if count else (0, last)
+        result = subprocess.run([collector, verb, "--format=json", data], capture_output=True,
+                                text=True, check=False, timeout=60,
+                                env={**environment, "ALLOC_FAULT": str(number)})
+        assert result.returncode in (0, 1), (number, result.returncode, result.stderr)
+        assert result.returncode == 0 or result.stderr, number
+        count = count or int((tmp_path / "count").read_text())
+        failed += result.returncode
+    assert failed > 9
