@@ -46,8 +46,8 @@ struct output {
     int error;            /* errno of the first failure, or OUTPUT_BEYOND */
     uint64_t *room; /* a view: bytes of text that may still be written, here and wherever else it is
                        the bound; NULL: any */
-    FILE *stream; /* for those who print: what is printed there is written here, at the latest by
-                     output_finish; ferror() tells that there was an error */
+    FILE *stream;   /* for those who print: what is printed there is written here, at the latest by
+                       output_finish; ferror() tells that there was an error */
     struct zstream_sums *sums; /* of a member, filled by output_finish */
 };
 
