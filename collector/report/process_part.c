@@ -41,7 +41,7 @@ static const struct part_field told_fields[] = {PART_SPAN(struct process_told, l
 /* Who reads the part knows no clock but the header's: a moment as that clock tells it. */
 static void tell_moment(struct process *p, uint64_t *ns)
 {
-    uint64_t shown_ns = clock_map_ns(&p->clock, *ns), zero_ns = p->header.realtime_zero_ns;
+    uint64_t shown_ns = clock_map_ns(&p->clock, *ns), zero_ns = clock_map_ns(&p->clock, 0);
     *ns = shown_ns > zero_ns ? shown_ns - zero_ns : 0;
 }
 

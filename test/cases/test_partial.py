@@ -563,7 +563,7 @@ def test_what_makes_no_share_is_named(run_collector, demo, tmp_path):
 def test_moments_of_dumps(run_verb, make_records):
     """By the clock of a process, which is not as fast as the shared one."""
     def lines(rank):
-        yield f"process {rank}"
+        yield f"process {rank} host 7 {5 * 10 ** 9} {17 * 10 ** 17 + 5 * rank}"
         yield f"{stream_reader.CALL} 1 1000 10 1 0 cudaFree 0 0 "
         for second in range(1, 5):
             ns = second * 10 ** 9
