@@ -91,6 +91,12 @@ int table_print_json(struct table *t, const struct table_view *view, FILE *out)
 
 /* ---- csv ------------------------------------------------------------------------------------- */
 
+/* Tables of sums share rows of columns: those without a sentence are no columns of this table. */
+static bool has_csv_column(const struct table_info *info, unsigned i)
+{
+    return info->columns[i].key && (info->columns[i].doc || !info->columns[0].doc);
+}
+
 static void print_csv_row(const struct table_info *info, const struct cell *cells, uint32_t before,
                           FILE *out)
 {
@@ -98,7 +104,7 @@ static void print_csv_row(const struct table_info *info, const struct cell *cell
     (void)before;
     for (unsigned i = 0; i < info->column_count; i++) {
         const struct column *c = &info->columns[i];
-        if (!c->key)
+        if (!has_csv_column(info, i))
             continue;
         fputs(separator, out);
         separator = ",";
@@ -127,7 +133,7 @@ static void print_csv(const struct table *t, bool is_block, FILE *out)
     if (is_block)
         fprintf(out, "# %s\n", csv_name(t->info));
     for (unsigned i = 0; i < t->info->column_count; i++) {
-        if (!t->info->columns[i].key)
+        if (!has_csv_column(t->info, i))
             continue;
         fprintf(out, "%s%s", separator, t->info->columns[i].key);
         separator = ",";

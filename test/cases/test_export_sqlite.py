@@ -415,7 +415,7 @@ def test_who_waited_for_whom(make_gpu, export):
 
 
 def test_tables_of_sums_are_those_of_the_report(make_gpu, run_collector, export):
-    """With the columns of the JSON, of the whole and of a piece."""
+    """With the columns of the JSON and of csv, of the whole and of a piece."""
     folder = make_gpu("train", 2, 6)
     for i, piece in enumerate(([], ["--step=2:4"])):
         told = json.loads(run_collector("report", "--format=json", "--by=thread", *piece,
@@ -424,6 +424,9 @@ def test_tables_of_sums_are_those_of_the_report(make_gpu, run_collector, export)
         for name in SUMS:
             found = base.execute(f"SELECT * FROM GPUPROF_{name.upper()}")
             names = [column[0] for column in found.description]
+            heading = run_collector("report", "--format=csv", "--by=thread", *piece,
+                                    f"--table={name}", folder).stdout.partition("\n")[0]
+            assert heading.split(",") == names
             digits = {"share": 4, "bandwidth_gb_s": 3}
             assert [{k: round(v, digits[k]) if k in digits else v
                      for k, v in zip(names, row) if v is not None} for row in found] == [
