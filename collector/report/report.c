@@ -244,7 +244,7 @@ int report_make(struct report *r, struct recording *rec, const struct report_wis
     if (error == 0 && has_steps)
         error = op_phases_init(&r->phases, &r->walk);
     if (error == 0) {
-        struct consumer consumers[WALK_CONSUMERS_MAX];
+        struct consumer consumers[WALK_CONSUMERS_MAX + ANALYSES_COUNT]; /* the walk checks */
         unsigned count = 0;
         if (!(wish->leaves & REPORT_CALLS))
             consumers[count++] = (struct consumer){.context = r,
