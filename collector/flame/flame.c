@@ -29,7 +29,8 @@ static int compare_nodes(const void *left, const void *right, void *tree)
     return order ? order : a->node < b->node ? -1 : a->node > b->node;
 }
 
-uint64_t flame_value(enum flame_weight weight, const struct stack_cost *cost)
+/* The number of a cost that the graph shows. */
+static uint64_t flame_value(enum flame_weight weight, const struct stack_cost *cost)
 {
     switch (weight) {
     case WEIGHT_GPU: return cost->gpu_ns;

@@ -49,8 +49,6 @@ uint32_t flame_next(const struct call_tree *tree, const struct flame_node *nodes
  * GPUPROF_NO_MEMORY. */
 int flame_arrange(const struct call_tree *tree, struct flame_node *nodes);
 
-/* The number of a cost that the graph shows. */
-uint64_t flame_value(enum flame_weight weight, const struct stack_cost *cost);
 const char *flame_value_text(enum flame_weight weight, char *text, uint64_t value);
 const char *flame_weight_text(enum flame_weight weight); /* "time on the host" */
 

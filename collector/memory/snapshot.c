@@ -12,7 +12,7 @@
 
 #define USED_BYTES_FIRST 64
 
-void snapshot_release(struct snapshot *s)
+static void snapshot_release(struct snapshot *s)
 {
     for (unsigned i = 0; i < SNAPSHOT_DEVICES_MAX; i++) {
         struct snapshot_device *d = s->devices[i];
@@ -194,7 +194,11 @@ static int left(void *context, const struct ledger_free *f)
     return error;
 }
 
-int snapshot_make(struct snapshot *s, struct memory_report *m, const struct process *process)
+/*
+ * Goes through the events of `process`, after memory_report_learn. 0, or an error after one line on
+ * stderr; snapshot_release in both cases.
+ */
+static int snapshot_make(struct snapshot *s, struct memory_report *m, const struct process *process)
 {
     const struct ledger_user user = {.context = s,
                                      .got = got,

@@ -65,13 +65,6 @@ struct snapshot {
     uint64_t left_out; /* things that happened on devices beyond the maximum */
 };
 
-/*
- * Goes through the events of `process`, after memory_report_learn. 0, or an error after one line on
- * stderr; snapshot_release in both cases.
- */
-int snapshot_make(struct snapshot *s, struct memory_report *m, const struct process *process);
-void snapshot_release(struct snapshot *s);
-
 /* (snapshot_write.c) Its pickle; `tree` (NULL: there are no stacks) has the frames. 0 or an error.
  */
 int snapshot_write(struct snapshot *s, struct call_tree *tree, struct output *out);

@@ -66,14 +66,15 @@ static ssize_t filter(void *cookie, const char *bytes, size_t length)
     return ferror(d->out) ? 0 : (ssize_t)length;
 }
 
-int page_data_open(struct page_data *d, FILE *out)
+/* 0 or GPUPROF_NO_MEMORY. */
+static int page_data_open(struct page_data *d, FILE *out)
 {
     *d = (struct page_data){.out = out};
     d->stream = fopencookie(d, "w", (cookie_io_functions_t){.write = filter});
     return d->stream ? 0 : GPUPROF_NO_MEMORY;
 }
 
-void page_data_close(struct page_data *d)
+static void page_data_close(struct page_data *d)
 {
     if (d->stream)
         fclose(d->stream);

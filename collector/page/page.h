@@ -42,10 +42,6 @@ struct page_data {
     bool is_cut;
 };
 
-/* 0 or GPUPROF_NO_MEMORY. */
-int page_data_open(struct page_data *d, FILE *out);
-void page_data_close(struct page_data *d);
-
 /* A JSON string; NULL: null. */
 void page_put_text(struct page_data *d, const char *text);
 
