@@ -73,6 +73,36 @@ enum device_absence {
     DEVICE_ABSENT_FAILED,
 };
 
+/* A SAMPLE's code, and its flags. */
+enum sample_source { SAMPLE_CPU, SAMPLE_GAP };
+enum sample_flag {
+    SAMPLE_IN_KERNEL = 1,  /* the thread was in a system call */
+    SAMPLE_IN_GPUPROF = 2, /* ... in code of gpuprof's, which has no stack */
+    SAMPLE_TORN = 4,       /* its frames could not be read whole */
+};
+
+/* Values of OS_FUNCTION's class: what a call waits for. */
+enum os_class {
+    OS_FILE = 1,
+    OS_SOCKET,
+    OS_POLL, /* any of several descriptors */
+    OS_SLEEP,
+    OS_PROCESS, /* the end of another process */
+    OS_LOCK,    /* a mutex, a lock for readers and writers */
+    OS_CONDITION,
+    OS_SEMAPHORE,
+    OS_BARRIER,
+    OS_THREAD, /* the end of another thread */
+    OS_MEMORY, /* mapped, unmapped */
+    OS_LOAD,   /* of a library */
+    OS_DEVICE, /* ioctl */
+    OS_FUTEX,
+    OS_CLASS_COUNT
+};
+
+/* A GIL record's code. */
+enum gil_part { GIL_WAITED, GIL_HELD };
+
 /* Values of LABEL's kind; from LABEL_OF_RESOURCE on it is an NVTX resource type. */
 enum label_kind {
     LABEL_OF_DOMAIN = 1,

@@ -17,6 +17,14 @@ const struct setting_info setting_infos[SETTING_COUNT] = {
 #undef SETTING
 };
 
+/* What an option means that is given without a value. */
+static const char *const alone[SETTING_COUNT] = {[SETTING_SAMPLE] = "100", [SETTING_OS] = "100us"};
+
+const char *setting_alone(enum setting_index index)
+{
+    return setting_infos[index].kind == SETTING_KIND_SWITCH ? "on" : alone[index];
+}
+
 struct unit {
     const char *name;
     uint64_t factor;
@@ -140,7 +148,7 @@ static bool parse_share(const char *text, uint64_t *number)
 static bool can_be_off(const struct setting_info *info)
 {
     return (info->kind == SETTING_KIND_SIZE || info->kind == SETTING_KIND_TIME ||
-            info->kind == SETTING_KIND_SHARE) &&
+            info->kind == SETTING_KIND_SHARE || info->kind == SETTING_KIND_NUMBER) &&
            strstr(info->value, "|off");
 }
 

@@ -61,6 +61,12 @@ struct settings {
     const char *texts[SETTING_COUNT]; /* the text itself (a view) */
 };
 
+/*
+ * What its option means without a value ("--sample"), and may then have one only behind "="; NULL:
+ * it needs one.
+ */
+const char *setting_alone(enum setting_index index);
+
 /* Every setting at its default. */
 void settings_init(struct settings *s);
 

@@ -260,8 +260,8 @@ static enum exit_code parse_setting(struct options *o, char **argv, int *at)
         return unknown_option(o, word);
     const struct setting_info *info = &setting_infos[index];
     const char *value = name[length] == '=' ? name + length + 1 : NULL;
-    if (!value && info->kind == SETTING_KIND_SWITCH)
-        value = "on";
+    if (!value)
+        value = setting_alone(index);
     if (!value && argv[*at + 1])
         value = argv[++*at];
     if (!value)

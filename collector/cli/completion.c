@@ -94,7 +94,9 @@ static bool offer_at(const struct verb *verb, unsigned index, struct offer *offe
         return false;
     const struct setting_info *s = &setting_infos[index];
     *offer = (struct offer){
-        .info = {.name = s->option, .value = *s->value ? s->value : NULL, .help = s->help},
+        .info = {.name = s->option,
+                 .value = setting_alone((enum setting_index)index) ? NULL : s->value,
+                 .help = s->help},
         .is_list = s->kind == SETTING_KIND_FLAGS};
     return true;
 }

@@ -68,10 +68,16 @@ static void print_row(const char *name, const char *text)
     print_wrapped(text, (size_t)printf("  %s", name), HELP_COLUMN);
 }
 
-/* "--buffer SIZE", "--nested". */
-static void option_name(const struct setting_info *info, char *name, size_t name_bytes)
+/* "--buffer SIZE", "--nested", "--sample[=RATE|off]". */
+static void option_name(int index, char *name, size_t name_bytes)
 {
-    snprintf(name, name_bytes, "--%s%s%s", info->option, *info->value ? " " : "", info->value);
+    const struct setting_info *info = &setting_infos[index];
+    bool may_be_alone = *info->value && setting_alone((enum setting_index)index);
+    snprintf(name, name_bytes, "--%s%s%s%s", info->option,
+             may_be_alone   ? "[="
+             : *info->value ? " "
+                            : "",
+             info->value, may_be_alone ? "]" : "");
 }
 
 static void setting_text(int index, char *text, size_t text_bytes)
@@ -138,7 +144,7 @@ static void each_setting(item_fn *item)
     for (int i = 0; i < SETTING_COUNT; i++) {
         char name[128];
         char text[512];
-        option_name(&setting_infos[i], name, sizeof name);
+        option_name(i, name, sizeof name);
         setting_text(i, text, sizeof text);
         item(name, text);
     }

@@ -30,15 +30,16 @@ TYPE_NAMES = dict(enumerate((
     "callback content tensor tensor_oom "
     "library_begin library_end library_plan communicator resident window dump "
     "device_source device_absent device_use device_power device_clocks device_links "
-    "device_gpm silence").split(), 1))
+    "device_gpm silence sample os_function os_call gil gil_rest gc").split(), 1))
 TYPE_NUMBERS = {name: number for number, name in TYPE_NAMES.items()}
 CAPTURED, NESTED, STALE, EXTENDED, BYTES, OPEN, TRACED = 1, 2, 4, 8, 16, 32, 64
 COUNTERS = ("dropped", "unrecorded", "names_dropped", "names_truncated", "write_lost", "stale",
             "waits", "capture_overflow", "ended", "gpu_dropped", "gpu_timeless", "gpu_strange_time",
             "gpu_damaged", "gpu_yields", "gpu_unflushed", "texts_truncated", "ranges_dropped",
             "stacks_dropped", "stackless", "passed_by", "passed_failed", "overwritten",
-            "graph_untied", "op_inputs_dropped", "tensors_dropped")
-LOSSES = (*COUNTERS[:5], *COUNTERS[8:15], *COUNTERS[16:18], *COUNTERS[21:25])
+            "graph_untied", "op_inputs_dropped", "tensors_dropped", "samples_dropped",
+            "samples_torn", "samples_silent", "os_dropped")
+LOSSES = (*COUNTERS[:5], *COUNTERS[8:15], *COUNTERS[16:18], *COUNTERS[21:26], *COUNTERS[27:29])
 U64 = (1 << 64) - 1
 
 
