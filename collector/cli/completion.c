@@ -93,11 +93,11 @@ static bool offer_at(const struct verb *verb, unsigned index, struct offer *offe
     if (!(verb->takes & TAKES_PROGRAM) || index >= SETTING_COUNT)
         return false;
     const struct setting_info *s = &setting_infos[index];
-    *offer = (struct offer){
-        .info = {.name = s->option,
-                 .value = setting_alone((enum setting_index)index) ? NULL : s->value,
-                 .help = s->help},
-        .is_list = s->kind == SETTING_KIND_FLAGS};
+    *offer =
+        (struct offer){.info = {.name = s->option,
+                                .value = setting_alone((enum setting_index)index) ? NULL : s->value,
+                                .help = s->help},
+                       .is_list = s->kind == SETTING_KIND_FLAGS};
     return true;
 }
 

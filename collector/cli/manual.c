@@ -36,7 +36,7 @@ static const char intro[] =
  * begins one. */
 static void print_wrapped(const char *text, size_t at, size_t column)
 {
-    if (at > 0 && at >= column) {
+    if (at > 0 && at + 1 >= column) {
         putchar('\n');
         at = 0;
     }
