@@ -40,9 +40,35 @@ static bool may_be_own(const struct stack_table *t, uint32_t process, uint64_t w
     return module && module->path && own_module(module->path->raw);
 }
 
+static bool keeps_own(const struct stack_table *t, uint32_t process, uint64_t word,
+                      bool is_innermost)
+{
+    (void)is_innermost;
+    return may_be_own(t, process, word);
+}
+
+static bool keeps_innermost(const struct stack_table *t, uint32_t process, uint64_t word,
+                            bool is_innermost)
+{
+    (void)t, (void)process, (void)word;
+    return is_innermost;
+}
+
 int place_lines_add(struct place_lines *l, uint32_t process, uint32_t stack)
 {
-    return stack ? stack_table_pick(&l->few, l->all, process, stack, may_be_own) : 0;
+    return stack ? stack_table_pick(&l->few, l->all, process, stack, keeps_own) : 0;
+}
+
+/* What has an own frame needs no names of libraries, which take longer to find. */
+int place_lines_add_any(struct place_lines *l, uint32_t process, uint32_t stack)
+{
+    const struct recorded_stack *recorded = stack_table_stack(l->all, process, stack);
+    uint64_t words[FRAME_COUNT_MAX];
+    uint32_t count = recorded ? stack_table_words(l->all, recorded, words) : 0, i = 0;
+    while (i < count && !may_be_own(l->all, process, words[i]))
+        i++;
+    return stack_table_pick(&l->few, l->all, process, stack,
+                            i < count ? keeps_own : keeps_innermost);
 }
 
 /* The ways to all frames, not only to those that are asked for: a place has the same words whatever
@@ -178,6 +204,28 @@ static int label_of(struct place_lines *l, const struct shown_frame *frame, cons
     int error = shown_frame_number(&l->shown, frame, &number);
     *label = number ? shown_frame_of(&l->shown, number)->label : NULL;
     return error;
+}
+
+bool place_frame(const struct place_lines *l, uint32_t process, uint32_t stack,
+                 struct shown_frame *frame)
+{
+    uint64_t words[FRAME_COUNT_MAX];
+    const struct recorded_stack *picked =
+        l->symbols && stack ? stack_table_stack(&l->few, process, stack) : NULL;
+    struct placing p = {.words = words,
+                        .process = process,
+                        .count = picked ? stack_table_words(&l->few, picked, words) : 0};
+    *frame = (struct shown_frame){.kind = SHOWN_ADDRESS};
+    if (find_line(l, &p, frame) || !p.count)
+        return p.count != 0;
+    if (frame_kind(words[0]) == FRAME_PYTHON)
+        return next_python(l, &p, frame);
+    if (frame_kind(words[0]) != FRAME_MODULE || next_native(l, &p, frame))
+        return true;
+    const struct stack_module *module =
+        stack_table_module(&l->few, process, frame_module(words[0]));
+    *frame = (struct shown_frame){.kind = SHOWN_NATIVE, .module = module ? module->path : NULL};
+    return true;
 }
 
 int place_line(struct place_lines *l, uint32_t process, uint32_t stack, const char **text)

@@ -34,6 +34,9 @@ void place_lines_release(struct place_lines *l);
 /* After the walk: a stack by its number in the process; 0 is none. 0 or GPUPROF_NO_MEMORY. */
 int place_lines_add(struct place_lines *l, uint32_t process, uint32_t stack);
 
+/* The same for who wants place_frame of it: the innermost frame, if none may be the user's own. */
+int place_lines_add_any(struct place_lines *l, uint32_t process, uint32_t stack);
+
 /* Once all are added, of `rec`: looks names up (`symbol_folder` as in symbols.h). 0 or
  * GPUPROF_NO_MEMORY. */
 int place_lines_find(struct place_lines *l, struct recording *rec, const char *symbol_folder);
@@ -46,6 +49,13 @@ int place_lines_find(struct place_lines *l, struct recording *rec, const char *s
  * apart. A view, until the next call. 0 or GPUPROF_NO_MEMORY.
  */
 int place_line(struct place_lines *l, uint32_t process, uint32_t stack, const char **text);
+
+/*
+ * What place_line tells, without a caller, as a frame; or the innermost frame, which has no name
+ * where only its module is known. False: there is no such stack.
+ */
+bool place_frame(const struct place_lines *l, uint32_t process, uint32_t stack,
+                 struct shown_frame *frame);
 
 /* The order of places, which may be NULL: with their callers, and without. In the first order those
  * that are equal in the second stand together. */

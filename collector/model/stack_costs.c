@@ -86,12 +86,35 @@ static uint64_t allocated_bytes(const struct event *e)
                : function_bytes(e->function, e->record);
 }
 
+/* Whether its time was Python's is known once its stack is. */
+static int take_sample(struct stack_costs *s, const struct slice *slice)
+{
+    struct host_sample sample;
+    int error = 0;
+    if (!host_sample(slice, &sample))
+        return 0;
+    struct stack_row row = {.process = slice->event.process->index,
+                            .thread = s->split_threads && sample.thread ? sample.thread->index : 0,
+                            .stack = sample.stack,
+                            .function = STACK_SAMPLED};
+    struct stack_cost *cost = cost_of_row(s, &row, &error);
+    if (!cost)
+        return error;
+    cost->samples += sample.is_cpu ? sample.count : 0;
+    cost->cpu_ns += sample.is_cpu ? sample.ns : 0;
+    cost->time_ns[HOST_SYSTEM] += sample.is_cpu && sample.in_kernel ? sample.ns : 0;
+    cost->looks_ns += sample.is_cpu ? 0 : sample.ns;
+    return 0;
+}
+
 static int take_slice(void *context, const struct slice *slice)
 {
     struct stack_costs *s = context;
     const struct event *e = &slice->event;
     const struct record *r = e->record;
     int error = 0;
+    if (r->type == RECORD_SAMPLE && s->has_samples)
+        return take_sample(s, slice);
     if (r->type != RECORD_CALL || r->flags & RECORD_NESTED)
         return 0;
     uint32_t stack = walk_stack(slice);
@@ -242,8 +265,9 @@ static int split(struct stack_costs *s, const struct stack_row *row, uint32_t *n
 }
 
 /* Counts a row at its node. */
-static int add_row(struct stack_costs *s, const struct stack_row *row)
+static int add_row(struct stack_costs *s, struct stack_row *row)
 {
+    bool is_sampled = row->function == STACK_SAMPLED;
     const struct function_table *functions = &s->rec->reader.functions;
     const char *function =
         row->function < functions->count ? functions->functions[row->function]->name : "?";
@@ -251,10 +275,13 @@ static int add_row(struct stack_costs *s, const struct stack_row *row)
     int error = root_of(s, s->rec->processes[row->process], row->thread, &root);
     if (error == 0)
         error = call_tree_stack(&s->tree, root, row->process, row->stack, row->range, &node);
-    if (error == 0 && node)
+    if (error == 0 && node && !is_sampled)
         error = named_child(s, node, SHOWN_CALL, function, &node);
     if (error == 0 && node && row->work[0])
         error = split(s, row, &node);
+    if (is_sampled)
+        row->cost.time_ns[host_time_of(&s->walk->survey.stacks, row->process, row->stack, false)] +=
+            row->cost.cpu_ns - row->cost.time_ns[HOST_SYSTEM];
     struct stack_cost *cost = error < 0 ? NULL
                               : node    ? cost_at(s, node, &error)
                                         : &s->stackless[row->process];
@@ -288,6 +315,11 @@ void stack_cost_add(struct stack_cost *to, const struct stack_cost *more)
     to->works += more->works;
     to->gpu_ns += more->gpu_ns;
     to->bytes += more->bytes;
+    to->samples += more->samples;
+    to->cpu_ns += more->cpu_ns;
+    for (unsigned i = 0; i < HOST_TIMES; i++)
+        to->time_ns[i] += more->time_ns[i];
+    to->looks_ns += more->looks_ns;
 }
 
 struct stack_cost stack_costs_without(const struct stack_costs *s)

@@ -4,14 +4,16 @@
  * launched, by correlation), calls and bytes allocated. While the walk lasts they are added up by
  * what was recorded, a row for each stack, function, range and kind of work; then, when all is
  * known that says what these are, at the nodes of a call tree. Calls nested in other calls count
- * for nothing: the outer ones have their times. Memory: 120 bytes a row, as many as the tree may
- * have nodes; what is beyond counts as without a stack.
+ * for nothing: the outer ones have their times. Samples count at the innermost frame of their
+ * stack. Memory: 200 bytes a row, as many as the tree may have nodes; what is beyond counts as
+ * without a stack.
  */
 #ifndef GPUPROF_COLLECTOR_STACK_COSTS_H
 #define GPUPROF_COLLECTOR_STACK_COSTS_H
 
 #include "model/call_tree.h"
 #include "model/event_walk.h"
+#include "model/host_facts.h"
 
 struct stack_cost {
     uint64_t calls;
@@ -20,14 +22,21 @@ struct stack_cost {
     uint64_t works; /* kernels, copies, sets, graphs */
     uint64_t gpu_ns;
     uint64_t bytes; /* allocated */
+    /* What samples say, with has_samples: */
+    uint64_t samples; /* CPU samples: ticks of the thread's timer */
+    uint64_t cpu_ns;  /* CPU time that they stand for, and which of it is known to be the ... */
+    uint64_t time_ns[HOST_TIMES];
+    uint64_t looks_ns; /* of idle devices, in which the gap sampler saw its thread here */
 };
+
+#define STACK_SAMPLED (UINT32_MAX - 1) /* in place of a function: samples, no calls */
 
 /* What was recorded alike. */
 struct stack_row {
     uint32_t process;
     uint32_t thread; /* struct thread index; 0 unless threads are split */
     uint32_t stack;
-    uint32_t function; /* struct function index; UINT32_MAX: not known */
+    uint32_t function; /* struct function index; UINT32_MAX: not known; or STACK_SAMPLED */
     const struct kernel_name *range;
     uint64_t work[4]; /* a record's type and what its title is made of; 0: calls, or not split */
     struct stack_cost cost;
@@ -55,6 +64,7 @@ struct stack_costs {
     bool only_named;
     bool split_threads; /* and each of its threads a node below that */
     bool split_work;    /* work has nodes below the calls */
+    bool has_samples;   /* samples count, too */
 };
 
 /*

@@ -254,7 +254,7 @@ int stack_table_pick(struct stack_table *to, const struct stack_table *from, uin
     copy.frame = copy.count = 0;
     for (uint32_t i = count; error == 0 && i > 0; i--) {
         uint64_t word = words[i - 1];
-        if (keeps && !keeps(from, process, word))
+        if (keeps && !keeps(from, process, word, i == 1))
             continue;
         copy.count++;
         error = pick_meaning(to, from, process, word);

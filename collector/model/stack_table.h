@@ -92,7 +92,8 @@ int stack_table_take(struct stack_table *t, const struct event *e);
  * for a few stacks, not for all, and (`keeps`, if not NULL) for those of its frames alone that it
  * says. 0 or GPUPROF_NO_MEMORY.
  */
-typedef bool stack_keeps_fn(const struct stack_table *from, uint32_t process, uint64_t word);
+typedef bool stack_keeps_fn(const struct stack_table *from, uint32_t process, uint64_t word,
+                            bool is_innermost);
 int stack_table_pick(struct stack_table *to, const struct stack_table *from, uint32_t process,
                      uint32_t number, stack_keeps_fn *keeps);
 

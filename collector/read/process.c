@@ -196,7 +196,8 @@ static void take_thread(struct process *p, uint32_t number, const struct record 
         memcpy(thread->name, r->bytes, length);
         thread->name[length] = '\0';
         thread->gpu = strcmp(thread->name, GPU_THREAD_NAME) == 0;
-        thread->own = thread->gpu || strcmp(thread->name, DEVICE_THREAD_NAME) == 0;
+        thread->own = thread->gpu || strcmp(thread->name, DEVICE_THREAD_NAME) == 0 ||
+                      strcmp(thread->name, HOST_THREAD_NAME) == 0;
         p->has_gpu |= thread->gpu;
     }
 }
@@ -227,6 +228,7 @@ static int take_record(struct loader *l, uint32_t thread, const struct record *r
         take_note(p, r);
         blind_times_take(&p->blind, r);
         break;
+    case RECORD_OS_FUNCTION: error = os_functions_take(&p->os, r); break;
     case RECORD_DUMP: take_dump(p, r); break;
     case RECORD_COST:
     case RECORD_COST_SUM: cost_table_take(&p->costs, r); break;
@@ -275,7 +277,8 @@ static bool has_work(const struct block_header *h)
 /* Whatever thread is there when it comes to pass says these. */
 static bool has_news(const struct block_header *h)
 {
-    return h->types & (block_type_bit(RECORD_NOTE) | block_type_bit(RECORD_STEP_DOWN));
+    return h->types & (block_type_bit(RECORD_NOTE) | block_type_bit(RECORD_STEP_DOWN) |
+                       block_type_bit(RECORD_OS_FUNCTION));
 }
 
 static int take_block(struct loader *l, struct block_place *place)
@@ -525,6 +528,7 @@ void process_release(struct process *p, struct reader *r)
     stream_file_release(&p->file, &r->pool);
     thread_table_release(&p->threads);
     function_codes_release(&p->codes);
+    os_functions_release(&p->os);
     clock_map_release(&p->clock);
     live_tail_release(&p->live);
     cost_table_release(&p->costs);

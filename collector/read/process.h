@@ -19,6 +19,7 @@
 #include "record/cost_table.h"
 #include "record/function_table.h"
 #include "record/losses.h"
+#include "record/os_functions.h"
 #include "record/thread_table.h"
 #include "stream.h"
 
@@ -67,6 +68,7 @@ struct process {
     struct stream_header header;
     struct thread_table threads;
     struct function_codes codes;
+    struct os_functions os;
     bool has_gpu; /* it has work of the device, or a thread for it */
     struct clock_map clock;
     struct live_tail live;

@@ -14,6 +14,7 @@
 /* Of gpuprof's own threads whose blocks hold these records, and readings of counters. */
 #define GPU_THREAD_NAME    "gpuprof-gpu"
 #define DEVICE_THREAD_NAME "gpuprof-device"
+#define HOST_THREAD_NAME   "gpuprof-host" /* which looks at the others */
 
 enum sync_kind { SYNC_EVENT_HOST = 1, SYNC_STREAM_WAIT, SYNC_STREAM_HOST, SYNC_CONTEXT_HOST };
 enum overhead_kind {

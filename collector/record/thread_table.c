@@ -11,6 +11,7 @@ void thread_table_release(struct thread_table *t)
         free(t->threads[i]);
     free(t->threads);
     number_set_release(&t->numbers);
+    key_map_release(&t->tids);
     *t = (struct thread_table){0};
 }
 
@@ -50,6 +51,17 @@ struct thread *thread_get(struct thread_table *t, uint32_t number)
         return t->last = thread;
     free(thread);
     return NULL;
+}
+
+struct thread *thread_of_tid(struct thread_table *t, uint64_t tid)
+{
+    t->tids.count_max = THREADS_MAX;
+    for (; t->tid_count < t->count; t->tid_count++)
+        if (t->threads[t->tid_count]->tid)
+            key_map_set(&t->tids, (struct key){t->threads[t->tid_count]->tid, 0, 0},
+                        t->tid_count + 1ull); /* without memory it is not found */
+    uint64_t place = key_map_get(&t->tids, (struct key){tid, 0, 0});
+    return place ? t->threads[place - 1] : NULL;
 }
 
 int thread_get_error(const struct thread_table *t)

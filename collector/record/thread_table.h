@@ -31,6 +31,8 @@ struct thread_table {
     uint32_t count;
     struct number_set numbers;
     struct thread *last; /* of the last look-up */
+    struct key_map tids; /* of those of the first `tid_count`: place + 1 */
+    uint32_t tid_count;
 };
 
 void thread_table_release(struct thread_table *t);
@@ -38,7 +40,12 @@ void thread_table_release(struct thread_table *t);
 /* The thread of that number or NULL. */
 struct thread *thread_find(struct thread_table *t, uint32_t number);
 
-/* The same, made if it is new; NULL: no memory or more than THREADS_MAX, as the error says. */
+/* The thread of that number of the system: the last one that had it; NULL: none recorded
+ * anything. When all threads are there. */
+struct thread *thread_of_tid(struct thread_table *t, uint64_t tid);
+
+/* The same by its number, made if it is new; NULL: no memory or more than THREADS_MAX, as the error
+ * says. */
 struct thread *thread_get(struct thread_table *t, uint32_t number);
 int thread_get_error(const struct thread_table *t);
 

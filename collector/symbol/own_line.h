@@ -23,6 +23,9 @@ bool own_python_file(const char *path);
  * package's, nor ours? */
 bool own_module(const char *path);
 
+/* Is it the interpreter, or a library of the system that it calls for itself? */
+bool serves_python(const char *path);
+
 /*
  * Is it a line of Python of the user's own, or a function in C or C++ of such a module, but for
  * what headers of the system and launches bring in? What is no such place (a range, a call, a mark)

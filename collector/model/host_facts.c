@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "model/host_facts.h"
+
+#include "frame.h"
+#include "symbol/own_line.h"
+
+bool host_sample(const struct slice *s, struct host_sample *sample)
+{
+    const struct event *e = &s->event;
+    const struct record *r = e->record;
+    uint64_t tid = record_arg(r, SAMPLE_TID), call = record_arg(r, SAMPLE_SYSCALL);
+    uint64_t flags = record_arg(r, SAMPLE_FLAGS), count = r->weight > 1 ? r->weight : 1, ns;
+    if (r->type != RECORD_SAMPLE)
+        return false;
+    if (__builtin_mul_overflow(record_arg(r, SAMPLE_PERIOD), count, &ns) || ns > CLOCK_NS_MAX)
+        ns = CLOCK_NS_MAX; /* a file can say anything */
+    *sample = (struct host_sample){
+        .thread = tid ? host_thread(e, tid) : e->thread,
+        .tid = tid ? tid : e->thread->tid,
+        .at_ns = e->begin_ns,
+        .count = count,
+        .ns = ns,
+        .is_cpu = r->code == SAMPLE_CPU,
+        .in_kernel = flags & SAMPLE_IN_KERNEL,
+        .in_gpuprof = flags & SAMPLE_IN_GPUPROF,
+        .is_torn = flags & SAMPLE_TORN,
+        .state = (char)record_arg(r, SAMPLE_STATE),
+        .syscall = call && call <= INT32_MAX ? (int32_t)call - 1 : -1,
+        .stack = r->stack_id,
+        .holder = record_arg(r, SAMPLE_HOLDER),
+        .holder_stack = (uint32_t)record_arg(r, SAMPLE_HOLDER_STACK),
+    };
+    return true;
+}
+
+enum host_time host_time_of(const struct stack_table *t, uint32_t process, uint32_t stack,
+                            bool in_kernel)
+{
+    uint64_t words[FRAME_COUNT_MAX];
+    const struct recorded_stack *recorded = stack_table_stack(t, process, stack);
+    uint32_t count = recorded ? stack_table_words(t, recorded, words) : 0;
+    if (in_kernel || !count)
+        return in_kernel ? HOST_SYSTEM : HOST_UNKNOWN;
+    for (uint32_t i = 0; i < count; i++) {
+        if (frame_kind(words[i]) == FRAME_PYTHON)
+            return HOST_PYTHON;
+        const struct stack_module *module =
+            frame_kind(words[i]) == FRAME_MODULE
+                ? stack_table_module(t, process, frame_module(words[i]))
+                : NULL;
+        if (module && module->path && !serves_python(module->path->raw))
+            return HOST_NATIVE;
+    }
+    return HOST_NATIVE; /* no Python at all */
+}
