@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #define HIGH_FD 200
@@ -26,4 +27,40 @@ bool descriptor_is(int fd, dev_t device, ino_t inode)
 {
     struct stat st;
     return fd >= 0 && fstat(fd, &st) == 0 && st.st_dev == device && st.st_ino == inode;
+}
+
+bool kept_file_open(struct kept_file *f, const char *path)
+{
+    struct stat st;
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    int high = fd < 0 ? -1 : fcntl(fd, F_DUPFD_CLOEXEC, HIGH_FD);
+    if (fd >= 0)
+        close(fd);
+    f->fd = -1;
+    if (high >= 0 && fstat(high, &st) == 0)
+        *f = (struct kept_file){high, st.st_dev, st.st_ino};
+    else if (high >= 0)
+        close(high);
+    return f->fd >= 0;
+}
+
+static bool is_open(const struct kept_file *f)
+{
+    return descriptor_is(f->fd, f->device, f->inode);
+}
+
+size_t kept_file_read(const struct kept_file *f, char *text, size_t bytes)
+{
+    ssize_t length = is_open(f) ? pread(f->fd, text, bytes - 1, 0) : 0;
+    text[length > 0 ? length : 0] = '\0';
+    return length > 0 ? (size_t)length : 0;
+}
+
+/* Not by close: where threads agree on who owns it by other means, ThreadSanitizer does not see
+ * that, and takes the end of what another thread opened and read for a race. */
+void kept_file_close(struct kept_file *f)
+{
+    if (is_open(f))
+        syscall(SYS_close, f->fd);
+    f->fd = -1;
 }

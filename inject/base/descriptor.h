@@ -16,6 +16,22 @@
  */
 int descriptor_move_high(int fd);
 
+/* A file of the kernel's that is kept open, since opening it takes far longer than reading it. */
+struct kept_file {
+    int fd; /* -1: none */
+    dev_t device;
+    ino_t inode;
+};
+
+/* Only under a high number: programs that may have few files need the others. */
+bool kept_file_open(struct kept_file *f, const char *path);
+
+/* Reads it from its begin, and ends it with a zero. Its length; 0: it is closed, or says nothing.
+ */
+size_t kept_file_read(const struct kept_file *f, char *text, size_t bytes);
+
+void kept_file_close(struct kept_file *f);
+
 /* Does it stand for that file? It need not have a name any more. */
 bool descriptor_is(int fd, dev_t device, ino_t inode);
 

@@ -7,6 +7,8 @@
 
 enum proc_stat_field {
     PROC_STAT_STATE = 3,
+    PROC_STAT_FAULTS = 10,
+    PROC_STAT_MAJOR_FAULTS = 12,
     PROC_STAT_THREAD_COUNT = 20,
     PROC_STAT_START_TIME = 22,
     PROC_STAT_BLOCKED = 32, /* signals 1 to 31, a bit each */

@@ -28,6 +28,7 @@ enum say_cause {
     SAY_FLIGHT,
     SAY_FLIGHT_ROOM,
     SAY_DEVICE,
+    SAY_HOST,
     SAY_COUNT
 };
 

@@ -2,11 +2,7 @@
 #include "hook/silence.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
-#include <sys/stat.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 
 #include "base/descriptor.h"
 #include "base/futex.h"
@@ -26,16 +22,13 @@
 
 #define TEXT_BYTES  96 /* three numbers */
 #define FILES_MAX   64 /* open files of a process: further threads' run delay is not known */
-#define FILE_LOWEST 200
 #define TID_FILLING UINT32_MAX
 
 /* Where a thread's run delay stands, open: opening it takes far longer than reading it. The thread
  * that takes part opens it; the writer closes it when the thread has ended. */
 struct delay_file {
     _Atomic uint32_t tid; /* 0: free */
-    int fd;
-    dev_t device; /* programs close descriptors that they do not know: is it still this one? */
-    ino_t inode;
+    struct kept_file file;
 };
 
 static struct delay_file files[FILES_MAX];
@@ -60,36 +53,10 @@ void silence_start(void)
     atomic_store(&fork_page.silent_ticks, is_off ? UINT64_MAX : ticks_of(ns));
 }
 
-static bool is_open(const struct delay_file *f)
-{
-    return descriptor_is(f->fd, f->device, f->inode);
-}
-
-/* Not by close: ThreadSanitizer does not see what is agreed on by `tid`, and takes the end of what
- * another thread opened and read for a race. */
 static void close_file(struct delay_file *f)
 {
-    if (is_open(f))
-        syscall(SYS_close, f->fd);
+    kept_file_close(&f->file);
     atomic_store_explicit(&f->tid, 0, memory_order_release);
-}
-
-static bool open_file(struct delay_file *f)
-{
-    struct stat st;
-    int fd = open("/proc/thread-self/schedstat", O_RDONLY | O_CLOEXEC);
-    int high = fd < 0 ? -1 : fcntl(fd, F_DUPFD_CLOEXEC, FILE_LOWEST);
-    if (fd >= 0)
-        close(fd);
-    if (high >= 0 && fstat(high, &st) == 0) {
-        f->fd = high;
-        f->device = st.st_dev;
-        f->inode = st.st_ino;
-        return true;
-    }
-    if (high >= 0)
-        close(high);
-    return false;
 }
 
 /* NULL: too many threads have one, or the kernel has none. */
@@ -100,7 +67,7 @@ static struct delay_file *take_file(uint32_t tid)
         if (atomic_load_explicit(&files[i].tid, memory_order_relaxed) ||
             !atomic_compare_exchange_strong(&files[i].tid, &nobody, TID_FILLING))
             continue;
-        bool is_there = open_file(&files[i]);
+        bool is_there = kept_file_open(&files[i].file, "/proc/thread-self/schedstat");
         atomic_store_explicit(&files[i].tid, is_there ? tid : 0, memory_order_release);
         return is_there ? &files[i] : NULL;
     }
@@ -111,14 +78,10 @@ static struct delay_file *take_file(uint32_t tid)
 static uint64_t read_delay(struct thread_look *l)
 {
     char text[TEXT_BYTES], *rest = text;
-    ssize_t length = 0;
-    if (l->delay && is_open(l->delay))
-        length = pread(l->delay->fd, text, sizeof text - 1, 0);
-    if (length <= 0) {
+    if (!l->delay || !kept_file_read(&l->delay->file, text, sizeof text)) {
         l->delay = NULL;
         return 0;
     }
-    text[length] = '\0';
     (void)strtoull(text, &rest, 10);
     char *second = rest;
     uint64_t ns = strtoull(second, &rest, 10);

@@ -13,6 +13,8 @@
 #include "hook/getproc.h"
 #include "hook/resolve.h"
 #include "hook/silence.h"
+#include "host/gap.h"
+#include "host/host_thread.h"
 #include "library/dnn_plans.h"
 #include "library/library_call.h"
 #include "life/fatal.h"
@@ -63,6 +65,9 @@ const struct feature features[] = {
     {.tick = open_stacks_tick},
     {.start = silence_start, .attached = silence_attached, .tick = silence_tick,
      .turn = silence_start, .fork_child = silence_reset},
+    {.writer_begin = host_start, .attached = gap_attached, .turn = host_wake,
+     .fork_child = host_forget, .end = host_end},
+    {.fork_child = gap_forget},
     {.describe = python_describe, .unloaded = python_refresh, .fork_child = python_reset},
     {.load = gpu_load, .first_call = gpu_recording_runs, .describe = gpu_describe,
      .turn = gpu_turn, .context_goes = gpu_context_goes, .fork_child = gpu_forget, .dies = gpu_dies,

@@ -2,7 +2,9 @@
 #include "python/python.h"
 
 #include <errno.h>
+#include <pthread.h>
 #include <stdatomic.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -216,6 +218,53 @@ void python_find_threads(const uint32_t *tids, unsigned count, uint64_t *states)
         if (!memory_read(state + l->thread_next, &state, sizeof state))
             return;
     }
+}
+
+/* The kernel's number of the thread with that state; 0: it cannot be read. */
+static uint32_t tid_of(uint64_t state)
+{
+    uint64_t native = 0;
+    return memory_read(state + python.layout.thread_native, &native, sizeof native)
+               ? (uint32_t)native
+               : 0;
+}
+
+bool python_is_thread(uint64_t state, uint32_t tid)
+{
+    return state && !has_ended() && tid_of(state) == tid;
+}
+
+/* CPython's struct _gil_runtime_state: the same from 3.8 to 3.15 but for free-threaded builds. */
+struct gil {
+    unsigned long interval;
+    uint64_t last_holder; /* stays after a release */
+    int32_t locked;       /* 1: it is taken */
+    unsigned long switch_number;
+    pthread_cond_t cond;
+    pthread_mutex_t mutex;
+    pthread_cond_t switch_cond;
+    pthread_mutex_t switch_mutex;
+};
+
+bool python_gil_look(uint64_t state, struct python_gil *gil)
+{
+    const struct python_layout *l = &python.layout;
+    uint64_t interpreter = 0, address = python.runtime + l->runtime_gil;
+    struct gil now;
+    if (!state || !python_is_here())
+        return false;
+    if (l->runtime_gil == LAYOUT_NONE &&
+        (!memory_read(state + l->thread_interpreter, &interpreter, sizeof interpreter) ||
+         !memory_read(interpreter + l->interpreter_gil, &address, sizeof address)))
+        return false;
+    if (!memory_read(address, &now, offsetof(struct gil, cond)))
+        return false;
+    *gil = (struct python_gil){.low = address,
+                               .high = address + sizeof now,
+                               .holder = now.locked == 1 ? now.last_holder : 0};
+    if (gil->holder)
+        gil->holder_tid = tid_of(gil->holder);
+    return true;
 }
 
 unsigned python_frames_of(uint64_t state, struct python_frame *frames, unsigned max, bool *is_cut,

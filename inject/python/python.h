@@ -46,6 +46,22 @@ unsigned python_frames(struct python_frame *frames, unsigned max, bool *is_cut, 
 #define PYTHON_TIDS_MAX 16u
 void python_find_threads(const uint32_t *tids, unsigned count, uint64_t *states);
 
+/* Is that still the state of the thread that the kernel knows by `tid`? */
+bool python_is_thread(uint64_t state, uint32_t tid);
+
+/* The lock of an interpreter (GIL), as it is at a moment. */
+struct python_gil {
+    uint64_t low, high;  /* where it lies: who waits for it waits for a word in there */
+    uint64_t holder;     /* the state of the thread that has it; 0: nobody has */
+    uint32_t holder_tid; /* 0: not known */
+};
+
+/*
+ * The lock that the thread with that state needs, looked at from another thread. False: it is not
+ * to be read, or there is none, as in a free-threaded build.
+ */
+bool python_gil_look(uint64_t state, struct python_gil *gil);
+
 /*
  * The frames of the thread with that state (0: it has none), as python_frames has its own. They are
  * right if that thread was in the same C code before and after; the caller knows.

@@ -17,6 +17,8 @@ static const struct python_layout layout_3_11 = {
     .interpreter_threads = 16,
     .thread_next = 8,
     .thread_native = 160,
+    .thread_interpreter = 16,
+    .runtime_gil = 360,
     .thread_frame = 56,
     .cframe_frame = 8,
     .cframe_previous = 16,
@@ -51,6 +53,9 @@ static const struct python_layout layout_3_12 = {
     .interpreter_threads = 72,
     .thread_next = 8,
     .thread_native = 144,
+    .thread_interpreter = 16,
+    .runtime_gil = LAYOUT_NONE,
+    .interpreter_gil = 384,
     .thread_frame = 56,
     .cframe_frame = 0,
     .cframe_previous = 8,
@@ -84,6 +89,7 @@ struct parts {
     uint16_t version; /* major and minor, as in Py_Version */
     uint16_t runtime;
     uint16_t interpreter;
+    uint16_t gil; /* one word of the interpreter's: where the address of its lock is */
     uint16_t thread;
     uint16_t frame;
     uint16_t code;
@@ -94,8 +100,8 @@ struct parts {
 };
 
 static const struct parts known_parts[] = {
-    {0x030d, 3, 6, 19, 28, 34, 44, 64, 67, 71},
-    {0x030e, 3, 6, 22, 31, 39, 50, 74, 77, 81},
+    {0x030d, 3, 6, 14, 19, 28, 34, 44, 64, 67, 71},
+    {0x030e, 3, 6, 15, 22, 31, 39, 50, 74, 77, 81},
 };
 
 enum word { WORD_COOKIE, WORD_VERSION, WORD_FREE_THREADED };
@@ -128,6 +134,8 @@ static void take_offsets(struct python_layout *l, const struct parts *p, const u
         {&l->thread_next, p->thread + 2u},
         {&l->thread_frame, p->thread + 4u},
         {&l->thread_native, p->thread + 6u},
+        {&l->thread_interpreter, p->thread + 3u},
+        {&l->interpreter_gil, p->gil},
         {&l->frame_previous, p->frame + 1u},
         {&l->frame_code, p->frame + 2u},
         {&l->frame_instruction, p->frame + 3u},
@@ -156,6 +164,7 @@ static void complete(struct python_layout *l)
 {
     l->cframe_frame = LAYOUT_NONE;
     l->frame_is_entry = LAYOUT_NONE;
+    l->runtime_gil = LAYOUT_NONE;
     l->code_version -= 4;                                 /* before co_localsplusnames */
     l->code_first_traceable = l->code_instructions - 16u; /* before co_extra */
     l->text_wide = l->text_ascii + 16u;

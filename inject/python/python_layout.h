@@ -46,8 +46,11 @@ struct python_layout {
     uint32_t thread_bytes; /* how much of each is read */
     uint32_t frame_bytes;
     uint32_t code_bytes;
-    uint32_t thread_native; /* the kernel's number of it; in no part that is read as one */
-    uint8_t owner_c;        /* from this owner on it is no frame of Python's, but stands for C */
+    uint32_t thread_native;      /* the kernel's number of it; in no part that is read as one */
+    uint32_t thread_interpreter; /* likewise */
+    uint32_t runtime_gil;        /* the lock itself; or LAYOUT_NONE: each interpreter has one */
+    uint32_t interpreter_gil;    /* then: its address */
+    uint8_t owner_c; /* from this owner on it is no frame of Python's, but stands for C */
     /* Addresses of the types that the objects must have. */
     uint64_t code_type;
     uint64_t text_type;

@@ -1,0 +1,336 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "host/gap.h"
+
+#include <string.h>
+#include <sys/syscall.h>
+
+#include "base/futex.h"
+#include "base/hash.h"
+#include "base/ticks.h"
+#include "host/looked.h"
+#include "python/python.h"
+#include "record/thread.h"
+#include "stack/stack.h"
+
+#define GAP_NS   1000000u  /* without a call for so long: as --silence has it */
+#define LOOK_NS  5000000u  /* between two looks, about: others than the program's own rhythm */
+#define REST_NS  50000000u /* while all threads have slept for RESTS looks */
+#define RESTS    2000u
+#define TOLD_NS  100000000u  /* what goes on is told as often, so that a kill takes no more */
+#define STATE_NS 1000000000u /* a thread without Python is asked for it as often */
+#define SYNC_NS  1000000u    /* who waits for the device for so long keeps it busy */
+
+/*
+ * Looks have credit: they earn a 500th of the time (0.2 %), up to CREDIT_NS, and take the processor
+ * time that they took. Stacks that are seen first take far longer, and come once: of the first
+ * FIRSTS_MAX looks that are that slow only USUAL_NS each are taken.
+ */
+#define LOOKS_PART 500
+#define CREDIT_NS  4000000
+#define USUAL_NS   50000
+#define FIRSTS_MAX 64
+#define WAKE_NS    4000 /* of a look without what it does: to wake up, and sleep again */
+
+/* What a look finds. */
+struct found {
+    struct looked_state state;
+    uint32_t stack;
+    uint32_t holder;
+    uint32_t holder_stack;
+};
+
+/* A thread as it was when it was looked at last. */
+struct gap {
+    uint64_t ended;    /* as its calls tell; another one: it has made a call since */
+    uint64_t seen;     /* ticks: when it was looked at, or was in no gap yet */
+    uint64_t state;    /* of the interpreter's; 0: not found */
+    uint64_t asked_at; /* ticks: when that was looked for */
+    struct looked_counts counts;
+    bool has_counts; /* they are of this gap */
+    struct found found;
+    /* What of it is not told yet: `weight` looks of `ticks` in all, the last at `seen`. */
+    uint32_t weight;
+    uint64_t ticks;
+    struct looked_counts before; /* the counts when that began */
+};
+
+/* The thread's own, in host_thread.h. */
+static struct {
+    struct gap gaps[LOOKED_MAX];
+    struct looked_calls calls[LOOKED_MAX];
+    unsigned turn; /* whose turn it is to be looked at */
+    int64_t credit_ns;
+    uint64_t earned_ns; /* CLOCK_MONOTONIC: when credit was earned */
+    uint64_t due_ns;
+    unsigned slow_count;
+    unsigned rest_count;
+    uint64_t random;
+} all;
+
+bool gap_is_wanted(void)
+{
+    uint64_t gaps = gp.settings.numbers[SETTING_GAPS];
+    return gaps == GAPS_ON ||
+           (gaps == GAPS_AUTO && gp.settings.numbers[SETTING_SAMPLE] != SETTING_OFF);
+}
+
+static uint64_t ticks_of(uint64_t ns)
+{
+    return (uint64_t)(((unsigned __int128)ns << CLOCK_SCALE_SHIFT) / gp.header.scale.mult);
+}
+
+static uint64_t ns_of(uint64_t ticks)
+{
+    return (uint64_t)(((unsigned __int128)ticks * gp.header.scale.mult) >> CLOCK_SCALE_SHIFT);
+}
+
+/* Appends what was found and is not told yet. */
+static void tell(struct thread *me, const struct looked *l, struct gap *g)
+{
+    const struct found *f = &g->found;
+    if (!g->weight)
+        return;
+    struct record r = {
+        RECORD_WITH(SAMPLE, [SAMPLE_PERIOD] = ns_of(g->ticks) / g->weight,
+                    [SAMPLE_TID] = atomic_load(&l->tid),
+                    [SAMPLE_FLAGS] = f->state.is_in_call ? SAMPLE_IN_KERNEL : 0,
+                    [SAMPLE_STATE] = (uint8_t)f->state.state,
+                    [SAMPLE_SYSCALL] = f->state.is_in_call ? f->state.call + 1ull : 0,
+                    [SAMPLE_HOLDER] = f->holder, [SAMPLE_HOLDER_STACK] = f->holder_stack,
+                    [SAMPLE_RAN] = g->counts.ran_ns - g->before.ran_ns,
+                    [SAMPLE_DELAY] = g->counts.delay_ns - g->before.delay_ns,
+                    [SAMPLE_FAULTS] = g->counts.faults - g->before.faults,
+                    [SAMPLE_MAJOR_FAULTS] = g->counts.major_faults - g->before.major_faults),
+        .code = SAMPLE_GAP, .stack_id = f->stack, .weight = g->weight, .begin = g->seen};
+    thread_append(me, &r);
+    g->weight = 0;
+    g->ticks = 0;
+    g->before = g->counts;
+}
+
+/* ---- one look -------------------------------------------------------------------------------- */
+
+/* A thread whose frames are being read. */
+struct place {
+    struct looked *looked;
+    const struct looked_counts *counts; /* from before; NULL: it runs, and may go on */
+    uint64_t state;
+    struct python_gil gil;
+};
+
+/* Has it slept all the while? The frames of one that runs are checked one by one, that is all. */
+static bool is_there(void *context)
+{
+    const struct place *p = context;
+    struct looked_counts now;
+    return !p->counts || (looked_read_counts(p->looked, &now) && now.slices == p->counts->slices);
+}
+
+/* Does the holder have the lock still? Else what was read may be the frames of its wait. */
+static bool holds_still(void *context)
+{
+    const struct place *p = context;
+    struct python_gil now;
+    return python_gil_look(p->state, &now) && now.holder == p->gil.holder;
+}
+
+/* The interpreter's state of the thread. */
+static uint64_t find_state(const struct looked *l, struct gap *g, uint64_t now)
+{
+    uint32_t tid = atomic_load(&l->tid);
+    if (!python_is_here())
+        return 0;
+    if (python_is_thread(g->state, tid))
+        return g->state;
+    g->state = 0;
+    if (!g->asked_at || now - g->asked_at >= ticks_of(STATE_NS)) {
+        g->asked_at = now;
+        python_find_threads(&tid, 1, &g->state);
+    }
+    return g->state;
+}
+
+static void look_at_python(struct thread *me, struct place *p, struct found *f)
+{
+    const struct python_gil *gil = &p->gil;
+    f->stack = stack_take_python_of(me, p->state, is_there, p);
+    if (f->state.is_in_call && f->state.call == SYS_futex && python_gil_look(p->state, &p->gil) &&
+        f->state.first_argument - gil->low < gil->high - gil->low && gil->holder != p->state) {
+        f->holder = gil->holder_tid;
+        f->holder_stack = gil->holder ? stack_take_python_of(me, gil->holder, holds_still, p) : 0;
+    }
+}
+
+static bool is_same(const struct found *a, const struct found *b)
+{
+    return a->state.state == b->state.state && a->state.is_in_call == b->state.is_in_call &&
+           a->state.call == b->state.call && a->stack == b->stack && a->holder == b->holder &&
+           a->holder_stack == b->holder_stack;
+}
+
+static void count_look(struct thread *me, const struct looked *l, struct gap *g, uint64_t now)
+{
+    g->weight++;
+    g->ticks += now - g->seen;
+    g->seen = now;
+    if (g->ticks >= ticks_of(TOLD_NS))
+        tell(me, l, g);
+}
+
+/* It was asleep when it was looked at last, and has not run since. */
+static bool sleeps_on(struct looked *l, const struct gap *g)
+{
+    struct looked_counts now;
+    return g->has_counts && g->found.state.state != 'R' && !g->found.holder && g->counts.slices &&
+           looked_read_counts(l, &now) && now.slices == g->counts.slices;
+}
+
+static void look(struct thread *me, struct looked *l, struct gap *g, uint64_t now)
+{
+    struct found f = {0};
+    struct looked_counts counts;
+    if (!looked_read_state(l, &f.state, &counts)) {
+        if (!thread_exists(atomic_load(&l->tid)))
+            looked_leave(l);
+        return;
+    }
+    struct place p = {.looked = l,
+                      .state = find_state(l, g, now),
+                      .counts = f.state.state != 'R' && counts.slices ? &counts : NULL};
+    if (p.state)
+        look_at_python(me, &p, &f);
+    if (!is_same(&f, &g->found))
+        tell(me, l, g);
+    if (!g->has_counts)
+        g->before = counts;
+    g->counts = counts;
+    g->has_counts = true;
+    g->found = f;
+    count_look(me, l, g, now);
+}
+
+/* ---- all threads ----------------------------------------------------------------------------- */
+
+/* Does one of them wait for the device, which then has something to do? */
+static bool device_is_busy(unsigned count, uint64_t now)
+{
+    for (unsigned i = 0; i < count; i++)
+        if (all.calls[i].sync_begin && now - all.calls[i].sync_begin >= ticks_of(SYNC_NS))
+            return true;
+    return false;
+}
+
+/*
+ * Is the thread in a gap, and to be looked at anew? One that sleeps as it did needs no further
+ * look. *rests: nothing has changed since the last one.
+ */
+static bool is_in_gap(struct thread *me, unsigned i, bool is_busy, uint64_t now, bool *rests)
+{
+    struct looked *l = looked_at(i);
+    struct gap *g = &all.gaps[i];
+    const struct looked_calls *c = &all.calls[i];
+    bool was_there = c->ended == g->ended;
+    *rests = true;
+    if (!l || !c->ended) {
+        *g = (struct gap){.seen = now};
+        if (l && !thread_exists(atomic_load(&l->tid)))
+            looked_leave(l);
+        return false;
+    }
+    if (!was_there) {
+        tell(me, l, g);
+        g->ended = c->ended;
+        g->has_counts = false;
+    }
+    *rests = was_there && c->is_in_call;
+    if (c->is_in_call || is_busy || now - c->ended < ticks_of(GAP_NS)) {
+        tell(me, l, g);
+        g->has_counts = false;
+        g->seen = now;
+        return false;
+    }
+    *rests = sleeps_on(l, g);
+    if (*rests)
+        count_look(me, l, g, now);
+    return !*rests;
+}
+
+/* Looks at one at most, in turn: that bounds how many looks there are. False: nothing changes. */
+static bool look_at_all(struct thread *me)
+{
+    uint64_t now = ticks_now();
+    unsigned count = looked_read_calls(all.calls), next = LOOKED_MAX;
+    bool is_busy = device_is_busy(count, now), has_changed = false;
+    for (unsigned n = 0; n < count; n++) {
+        bool rests;
+        unsigned i = (all.turn + n) % count;
+        if (is_in_gap(me, i, is_busy, now, &rests) && next == LOOKED_MAX)
+            next = i;
+        has_changed |= !rests;
+    }
+    if (next != LOOKED_MAX) {
+        all.turn = next + 1;
+        look(me, looked_at(next), &all.gaps[next], now);
+    }
+    return has_changed;
+}
+
+static void earn(uint64_t now_ns)
+{
+    int64_t earned = all.earned_ns ? (int64_t)((now_ns - all.earned_ns) / LOOKS_PART) : CREDIT_NS;
+    all.credit_ns = earned >= CREDIT_NS - all.credit_ns ? CREDIT_NS : all.credit_ns + earned;
+    all.earned_ns = now_ns;
+}
+
+static void spend(uint64_t ns)
+{
+    if (ns > USUAL_NS && all.slow_count < FIRSTS_MAX) {
+        all.slow_count++;
+        ns = USUAL_NS;
+    }
+    all.credit_ns -= (int64_t)(ns + WAKE_NS);
+}
+
+/* When the next look is due. */
+static uint64_t rest_ns(void)
+{
+    all.random = hash_mix(all.random, 1);
+    uint64_t about = all.rest_count > RESTS ? REST_NS : LOOK_NS;
+    return about * 3 / 4 + (all.random >> 32) * about / 2 / UINT32_MAX;
+}
+
+uint64_t gap_pulse(struct thread *me, uint64_t now_ns)
+{
+    if (!gap_is_wanted())
+        return UINT64_MAX;
+    if (now_ns < all.due_ns)
+        return all.due_ns;
+    earn(now_ns);
+    if (all.credit_ns > 0) {
+        uint64_t begin_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID);
+        all.rest_count = look_at_all(me) ? 0 : all.rest_count + 1;
+        spend(clock_ns(CLOCK_THREAD_CPUTIME_ID) - begin_ns);
+    }
+    uint64_t rest = rest_ns(), wanted = all.credit_ns > 0 ? 0 : (uint64_t)-all.credit_ns + 1;
+    all.due_ns = now_ns + (wanted * LOOKS_PART > rest ? wanted * LOOKS_PART : rest);
+    return all.due_ns;
+}
+
+void gap_end(struct thread *me)
+{
+    for (unsigned i = 0; i < LOOKED_MAX; i++)
+        if (looked_at(i))
+            tell(me, looked_at(i), &all.gaps[i]);
+}
+
+void gap_attached(struct thread *t)
+{
+    if (gap_is_wanted())
+        looked_add(t);
+}
+
+void gap_forget(void)
+{
+    looked_forget();
+    memset(&all, 0, sizeof all);
+}
