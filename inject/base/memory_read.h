@@ -30,6 +30,14 @@ bool memory_read_many(const uint64_t *addresses, unsigned count, void *to, size_
 /* The same of `count` pieces, at most MEMORY_READS_MAX. */
 bool memory_read_pieces(const struct iovec *pieces, unsigned count, void *to);
 
+/*
+ * Can the page at `page` be read? Only the kernel looks, and nothing is copied: a tenth of a read's
+ * cost. The answer holds for as long as nobody unmaps the page.
+ */
+bool memory_is_readable(uint64_t page);
+
+#define MEMORY_PAGE_BYTES 4096u /* the smallest; what lies in one is readable or not as a whole */
+
 /* What lies at an address that was looked at; the numbers fit where an aligned address has zeros.
  */
 enum sight { SIGHT_THREAD = 1, SIGHT_CFRAME, SIGHT_FRAME, SIGHT_CODE, SIGHT_TEXT, SIGHT_BYTES };

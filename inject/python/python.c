@@ -23,6 +23,7 @@
 
 #define LOOK_LOCK_NS 2000000000u
 #define THREADS_MAX  4096u /* of the interpreter's that are looked at */
+#define WALKS_MAX    3u    /* of a thread that runs, until two say the same */
 
 typedef void *(*get_thread_fn)(void);
 
@@ -174,15 +175,19 @@ static unsigned read_frames(const struct python_view *v, uint64_t state,
     return count > 0 ? (unsigned)count : 0;
 }
 
+/* An interpreter that ends frees the states of threads that still run. */
+static bool is_finalizing(void)
+{
+    return *(const volatile uintptr_t *)(python.runtime + python.layout.runtime_finalizing) != 0;
+}
+
 unsigned python_frames(struct python_frame *frames, unsigned max, bool *is_cut, bool *is_borrowed)
 {
     *is_cut = *is_borrowed = false;
     if (!python_is_here())
         return 0;
     int saved = errno;
-    /* An interpreter that ends frees the states of threads that still run. */
-    bool is_ending =
-        *(const volatile uintptr_t *)(python.runtime + python.layout.runtime_finalizing) != 0;
+    bool is_ending = is_finalizing();
     const struct python_view own = {.layout = &python.layout, .is_own = !is_ending};
     uint64_t state = (uintptr_t)python.get_thread();
     unsigned count = read_frames(&own, state, frames, max, is_ending, is_cut, is_borrowed);
@@ -275,10 +280,80 @@ unsigned python_frames_of(uint64_t state, struct python_frame *frames, unsigned 
     return has_ended() ? 0 : read_frames(&checked, state, frames, max, false, is_cut, is_borrowed);
 }
 
+int python_frames_interrupted(struct python_frame *frames, unsigned max, bool *is_cut)
+{
+    struct python_pages pages = {{0}};
+    const struct python_view view = {
+        .layout = &python.layout, .is_running = true, .interrupted = &pages};
+    int saved = errno, count = 0;
+    *is_cut = false;
+    if (!python_is_here() || is_finalizing())
+        return 0;
+    uint64_t state = (uintptr_t)python.get_thread();
+    if (state)
+        count = python_walk(&view, state, frames, max, is_cut);
+    errno = saved;
+    return count;
+}
+
+/* Does the thread with that state have these frames still? It may be at another instruction. */
+static bool has_frames(uint64_t state, const struct python_frame *frames, unsigned count)
+{
+    const struct python_view checked = {.layout = &python.layout, .is_running = true};
+    struct python_frame now[PYTHON_FRAMES_MAX];
+    bool is_cut;
+    if (has_ended() || python_walk(&checked, state, now, count ? count : 1, &is_cut) != (int)count)
+        return false;
+    for (unsigned i = 0; i < count; i++)
+        if (now[i].frame != frames[i].frame || now[i].code != frames[i].code ||
+            now[i].check != frames[i].check || (i && now[i].instruction != frames[i].instruction))
+            return false;
+    return true;
+}
+
+int python_frames_running(uint64_t state, struct python_frame *frames, unsigned max, bool *is_cut)
+{
+    const struct python_view checked = {.layout = &python.layout, .is_running = true};
+    int saved = errno, count = -1;
+    bool is_whole = false;
+    *is_cut = false;
+    if (!state || has_ended())
+        return 0;
+    for (unsigned walks = 0; walks < WALKS_MAX && !is_whole; walks++) {
+        count = python_walk(&checked, state, frames, max, is_cut);
+        is_whole = count >= 0 && has_frames(state, frames, (unsigned)count);
+    }
+    errno = saved;
+    return is_whole ? count : -1;
+}
+
+/* A frame of a thread that may be running. */
+struct running {
+    uint64_t state;
+    const struct python_frame *frames;
+    unsigned count;
+};
+
+static bool is_held(const void *context)
+{
+    const struct running *r = context;
+    return has_frames(r->state, r->frames, r->count);
+}
+
+uint32_t python_location_running(struct thread *t, uint64_t state,
+                                 const struct python_frame *frames, unsigned count, unsigned which)
+{
+    const struct running r = {state, frames, count};
+    int saved = errno;
+    uint32_t number = python_place_number(t, &python.layout, &frames[which], is_held, &r);
+    errno = saved;
+    return number;
+}
+
 uint32_t python_location(struct thread *t, const struct python_frame *frame)
 {
     int saved = errno;
-    uint32_t number = python_place_number(t, &python.layout, frame);
+    uint32_t number = python_place_number(t, &python.layout, frame, NULL, NULL);
     errno = saved;
     return number;
 }

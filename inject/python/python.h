@@ -70,8 +70,37 @@ unsigned python_frames_of(uint64_t state, struct python_frame *frames, unsigned 
                           bool *is_borrowed);
 
 /*
+ * The calling thread's own frames, in a signal handler that has interrupted it anywhere: also where
+ * the interpreter is just about to push or drop a frame. Never borrowed. Returns their number; 0 if
+ * it has none; -1 if anything is not as it should be: the stack is torn, and `frames` is worth
+ * nothing. No lock, no malloc, no call into the interpreter; errno is kept. A system call for each
+ * page of memory that frames and code objects lie in (about 10 for 10 frames).
+ *
+ * The code objects stay what they are until the handler returns, so python_location may follow:
+ * between call_enter and call_leave (record/thread.h), and hurried (thread_hurry).
+ */
+int python_frames_interrupted(struct python_frame *frames, unsigned max, bool *is_cut);
+
+/*
+ * The frames of the thread with that state, which may be running: they are read until twice the
+ * same is found, but for the innermost one's instruction, which is the first read's. Returns as
+ * above; 0 also if the state is 0 or the interpreter ends; -1 if the thread was faster three times.
+ * Any thread but that one.
+ */
+int python_frames_running(uint64_t state, struct python_frame *frames, unsigned max, bool *is_cut);
+
+/*
+ * python_location for a frame of those. At first sight of its place names are taken only if the
+ * thread still has the frames when they have been read: else 0, as nothing else had kept the code
+ * object alive.
+ */
+uint32_t python_location_running(struct thread *t, uint64_t state,
+                                 const struct python_frame *frames, unsigned count, unsigned which);
+
+/*
  * The number of the PYTHON record for the place that a frame is at; writes it at first sight. 0: no
- * room, or the code object cannot be read. On the frame's own thread, or on one that borrows it.
+ * room, or the code object cannot be read, or the thread is hurried while another one writes. On
+ * the frame's own thread, or on one that borrows it.
  */
 uint32_t python_location(struct thread *t, const struct python_frame *frame);
 

@@ -10,6 +10,23 @@
 
 #define COUNT_BYTES 8u /* objects begin with a count of references, which may change */
 
+/* Can all of it be read in place? */
+static bool are_readable(struct python_pages *found, uint64_t address, uint64_t bytes)
+{
+    uint64_t end = address + bytes;
+    if (end < address)
+        return false;
+    for (uint64_t page = address / MEMORY_PAGE_BYTES; page * MEMORY_PAGE_BYTES < end; page++) {
+        uint64_t *place = &found->pages[page % PYTHON_PAGES];
+        if (*place == page && page)
+            continue;
+        if (!page || !memory_is_readable(page * MEMORY_PAGE_BYTES))
+            return false;
+        *place = page;
+    }
+    return true;
+}
+
 const uint8_t *python_view(const struct python_view *v, enum sight kind, uint64_t address,
                            uint8_t *copy, uint32_t bytes)
 {
@@ -17,6 +34,9 @@ const uint8_t *python_view(const struct python_view *v, enum sight kind, uint64_
         return (const uint8_t *)(uintptr_t)address;
     if (address & SIGHT_MASK || !address || bytes > LAYOUT_PART_BYTES_MAX)
         return NULL;
+    if (v->interrupted)
+        return are_readable(v->interrupted, address, bytes) ? (const uint8_t *)(uintptr_t)address
+                                                            : NULL;
     if (!memory_read(address, copy, bytes))
         return NULL;
     if (kind < SIGHT_CODE && v->frame_facts)
@@ -81,9 +101,10 @@ static bool mix_object(const struct python_view *v, enum sight kind, uint64_t ad
     uint32_t count = bytes < CHECK_BYTES ? (uint32_t)bytes : CHECK_BYTES;
     uint64_t from = address + data + (bytes - count);
     const uint8_t *p = copy;
-    if (v->is_own && sight_is_known(kind, address))
+    if (v->interrupted ? are_readable(v->interrupted, from, count)
+                       : v->is_own && sight_is_known(kind, address))
         p = (const uint8_t *)(uintptr_t)from;
-    else if (!memory_read(from, copy, count))
+    else if (v->interrupted || !memory_read(from, copy, count))
         return false;
     else if (v->is_own)
         sight_add(kind, address);

@@ -14,13 +14,39 @@
 #include "python/python_facts.h"
 #include "python/python_layout.h"
 
+/*
+ * Pages that were found readable during one walk, by what is left of their number: each is asked
+ * for once, or again when another one had its place. Zeroed by the owner when the walk begins.
+ */
+#define PYTHON_PAGES 32u
+struct python_pages {
+    uint64_t pages[PYTHON_PAGES];
+};
+
+/*
+ * How memory is looked at. By default each read is a checked copy, right for what another thread
+ * may free at any moment.
+ */
 struct python_view {
     const struct python_layout *layout;
     /*
      * The objects are the calling thread's own, and what was seen lately may be read as it is: it
-     * was led to by what stays alive until this thread goes on. Else each read is checked.
+     * was led to by what stays alive until this thread goes on.
      */
     bool is_own;
+    /*
+     * Their thread may be in the interpreter's loop, not in C: what is only half written is looked
+     * for. Where the frames of a loop end those of the one around it must go on.
+     */
+    bool is_running;
+    /*
+     * Not NULL: the objects are the calling thread's own, but a signal has interrupted it anywhere.
+     * Nothing that was seen before proves anything: each page is asked for before it is read in
+     * place, and the types of all objects are looked at. A pointer that misleads is one that the
+     * interpreter has half written; it holds the GIL then, so that nobody unmaps the page
+     * meanwhile.
+     */
+    struct python_pages *interrupted;
     /* Where what was read is kept, with checked reads; or NULL: of threads and frames, of code. */
     struct python_facts *frame_facts, *code_facts;
 };

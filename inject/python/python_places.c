@@ -172,14 +172,16 @@ static void put_back(struct place_table *in, struct place *p, const struct pytho
 
 /* Not under the lock while it appends: that may wait for room, and others would wait for us. */
 static __attribute__((noinline)) uint32_t see(struct thread *t, const struct python_layout *l,
-                                              const struct python_frame *frame)
+                                              const struct python_frame *frame,
+                                              bool (*is_held)(const void *), const void *context)
 {
     uint8_t bytes[PLACE_BYTES_MAX];
     struct record r;
-    if (!lock_take(&places_lock, PLACES_LOCK_NS))
+    if (!lock_take(&places_lock, t->is_hurried ? 0 : PLACES_LOCK_NS))
         return 0;
     struct place_table *in = prepare();
-    struct place *p = in && look_up(in, l, frame) ? find_place(in) : NULL;
+    bool is_found = in && look_up(in, l, frame) && (!is_held || is_held(context));
+    struct place *p = is_found ? find_place(in) : NULL;
     bool due = p && !p->written;
     if (due)
         r = make_record(in, p->number, bytes);
@@ -196,14 +198,15 @@ static __attribute__((noinline)) uint32_t see(struct thread *t, const struct pyt
 }
 
 uint32_t python_place_number(struct thread *t, const struct python_layout *l,
-                             const struct python_frame *frame)
+                             const struct python_frame *frame, bool (*is_held)(const void *),
+                             const void *context)
 {
     struct place_table *in = atomic_load_explicit(&table, memory_order_acquire);
     uint32_t number = in ? find_pair(in, frame) : 0;
     if (likely(number))
         return number;
     uint64_t signals = block_signals(); /* a place counts as written before it is */
-    number = see(t, l, frame);
+    number = see(t, l, frame, is_held, context);
     restore_signals(signals);
     return number;
 }

@@ -15,10 +15,13 @@ struct thread;
 
 /*
  * The number of the place that a frame is at; looks names up and writes the record at first sight.
- * 0: the code object is not there any more, or there is no room, or no time.
+ * 0: the code object is not there any more, or there is no room, or no time: of this a thread that
+ * is hurried (thread_hurry) has none. `is_held` is asked when names have been read: does the frame
+ * hold its code still? NULL: it does, for as long as the caller is here. 7 KiB of stack.
  */
 uint32_t python_place_number(struct thread *t, const struct python_layout *l,
-                             const struct python_frame *frame);
+                             const struct python_frame *frame, bool (*is_held)(const void *),
+                             const void *context);
 
 /* No place is known any more: in the child of a fork. */
 void python_places_reset(void);

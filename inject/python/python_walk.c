@@ -96,6 +96,19 @@ static enum step look(const struct python_view *v, const uint8_t *p, struct pyth
 }
 
 /*
+ * A loop that has just been entered is in the list before it has a frame: what it has then is what
+ * lay on the stack, a frame of the past. Is `outer`, in which its frames end, the one that the loop
+ * around it is at?
+ */
+static bool goes_on(const struct python_view *v, uint64_t cframe, uint64_t outer)
+{
+    const struct python_layout *l = v->layout;
+    uint8_t copy[LAYOUT_PART_BYTES_MAX];
+    const uint8_t *p = python_view(v, SIGHT_CFRAME, cframe, copy, l->cframe_bytes);
+    return p && python_word(p, l->cframe_frame) == outer;
+}
+
+/*
  * Where the native frame of the loop is that was entered for the frame `p`, or for those inside of
  * it if that one only stands for C. 0: none was entered here. False: not readable.
  */
@@ -105,17 +118,20 @@ static bool find_entry(const struct python_view *v, const uint8_t *p, struct way
     const struct python_layout *l = v->layout;
     uint8_t copy[LAYOUT_PART_BYTES_MAX];
     bool is_c = p[l->frame_owner] >= l->owner_c;
-    *entry = is_c ? way->frame : 0; /* such a frame lies in the loop's own */
-    if (is_c || l->frame_is_entry == LAYOUT_NONE || !p[l->frame_is_entry])
+    bool is_entry = is_c;
+    if (l->frame_is_entry != LAYOUT_NONE && p[l->frame_is_entry])
+        is_entry = true;
+    *entry = !is_entry ? 0 : is_c ? way->frame : way->cframe; /* each lies in the loop's own */
+    if (!is_entry || (is_c && !v->is_running) || l->cframe_frame == LAYOUT_NONE)
         return true;
-    *entry = way->cframe;
+    uint64_t outer = python_word(p, l->frame_previous);
     p = python_view(v, SIGHT_CFRAME, way->cframe, copy, l->cframe_bytes);
     if (!p)
         return false;
     way->is_new |= p == copy;
     way->cframe_count++;
     way->cframe = python_word(p, l->cframe_previous);
-    return true;
+    return !v->is_running || goes_on(v, way->cframe, outer);
 }
 
 int python_walk(const struct python_view *v, uint64_t thread, struct python_frame *frames,
@@ -125,13 +141,13 @@ int python_walk(const struct python_view *v, uint64_t thread, struct python_fram
     uint8_t copy[LAYOUT_PART_BYTES_MAX];
     struct way way;
     unsigned count = 0;
+    uint64_t entry = 0;
     if (is_cut)
         *is_cut = false;
     if (!begin(v, thread, &way))
         return -1;
     for (; way.frame; way.step_count++) {
         struct python_frame f = {.frame = way.frame};
-        uint64_t entry;
         const uint8_t *p = python_view(v, SIGHT_FRAME, way.frame, copy, l->frame_bytes);
         bool is_full = is_cut && *is_cut;
         if (is_full && way.step_count == STEPS_MAX)
@@ -153,6 +169,8 @@ int python_walk(const struct python_view *v, uint64_t thread, struct python_fram
         way.is_new |= p == copy;
         way.frame = python_word(p, l->frame_previous);
     }
+    if (v->is_running && !way.frame && way.step_count && !entry)
+        return -1; /* the outermost has always been entered from C */
     if ((count || !way.step_count) && way.is_new && v->is_own)
         believe(v, thread, &way);
     return (int)count;

@@ -49,16 +49,20 @@ void splice_python(struct thread *t, struct splice *s, struct walk *w, unsigned 
 {
     bool is_cut;
     s->count = python_frames(s->frames, PYTHON_FRAMES_MAX, &is_cut, &w->is_borrowed);
+    w->is_cut |= is_cut;
+    splice_frames(t, s, w, max);
+}
+
+void splice_frames(struct thread *t, struct splice *s, struct walk *w, unsigned max)
+{
     s->next = s->out_count = 0;
     s->is_short = false;
     if (s->count)
         merge(t, s, w);
     if (s->is_short)
         counter_add(COUNTER_STACKS_DROPPED, 1);
-    if (s->count) {
-        w->is_cut |= is_cut;
+    if (s->count)
         w->count = s->out_count;
-    }
     w->is_cut |= w->count > max;
     w->count = w->count < max ? w->count : max;
     if (s->count)

@@ -29,4 +29,11 @@ struct splice {
  */
 void splice_python(struct thread *t, struct splice *s, struct walk *w, unsigned max);
 
+/*
+ * The same of the `count` frames that the caller has put in `s`, with w->is_cut if that is cut: for
+ * those of python_frames_interrupted, in the signal handler. `w` is then the walk from the
+ * interrupted registers on.
+ */
+void splice_frames(struct thread *t, struct splice *s, struct walk *w, unsigned max);
+
 #endif

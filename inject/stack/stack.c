@@ -220,8 +220,9 @@ static unsigned python_frames_max(void)
     return max < PYTHON_FRAMES_MAX ? (unsigned)max : PYTHON_FRAMES_MAX;
 }
 
-/* The number of the Python frames in `s`. */
-static uint32_t number_python(struct thread *t, struct walk *w, struct splice *s)
+/* The number of the Python frames in `s`. `running`: the state of the thread that they are of, if
+ * it may be running; else 0. */
+static uint32_t number_python(struct thread *t, struct walk *w, struct splice *s, uint64_t running)
 {
     uint64_t key = hash_of_python(w, s);
     uint32_t stack = s->count ? find_recent(key) : 0;
@@ -229,7 +230,8 @@ static uint32_t number_python(struct thread *t, struct walk *w, struct splice *s
         return stack;
     w->count = 0;
     for (unsigned i = 0; i < s->count; i++) {
-        uint32_t location = python_location(t, &s->frames[i]);
+        uint32_t location = running ? python_location_running(t, running, s->frames, s->count, i)
+                                    : python_location(t, &s->frames[i]);
         if (!location)
             return keep_stack(key, 0);
         w->frames[w->count++] = frame_in_python(location);
@@ -240,7 +242,7 @@ static uint32_t number_python(struct thread *t, struct walk *w, struct splice *s
 static uint32_t take_python(struct thread *t, struct walk *w, struct splice *s)
 {
     s->count = python_frames(s->frames, python_frames_max(), &w->is_cut, &w->is_borrowed);
-    return number_python(t, w, s);
+    return number_python(t, w, s, 0);
 }
 
 /* One that the thread has left by longjmp is its own still. NULL: all are taken. */
@@ -322,7 +324,23 @@ uint32_t stack_take_python_of(struct thread *t, uint64_t state, bool (*is_still_
     r->splice.count = python_frames_of(state, r->splice.frames, python_frames_max(),
                                        &r->walk.is_cut, &r->walk.is_borrowed);
     if (is_still_there(context))
-        stack = number_python(t, &r->walk, &r->splice);
+        stack = number_python(t, &r->walk, &r->splice, 0);
+    leave_room(t, r);
+    return stack;
+}
+
+uint32_t stack_take_python_running(struct thread *t, uint64_t state, bool *is_torn)
+{
+    struct room *r = table ? take_room(t) : NULL;
+    *is_torn = false;
+    if (!r)
+        return 0;
+    int count =
+        python_frames_running(state, r->splice.frames, python_frames_max(), &r->walk.is_cut);
+    r->splice.count = count > 0 ? (unsigned)count : 0;
+    r->walk.is_borrowed = false;
+    *is_torn = count < 0;
+    uint32_t stack = number_python(t, &r->walk, &r->splice, state);
     leave_room(t, r);
     return stack;
 }

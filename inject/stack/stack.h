@@ -40,6 +40,12 @@ uint32_t stack_take_python_of(struct thread *t, uint64_t state, bool (*is_still_
                               void *context);
 
 /*
+ * The same of another thread that may be running. *is_torn: its frames changed while they were
+ * read, and there is none.
+ */
+uint32_t stack_take_python_running(struct thread *t, uint64_t state, bool *is_torn);
+
+/*
  * Is the stack of a call of this class to be taken because it failed? Where slow ones have theirs,
  * those of the first STACK_FAILURES_MAX of a process: some programs probe, or go on after an error
  * that all further calls return.

@@ -84,19 +84,6 @@ static inline bool rule_of(uintptr_t address, struct cfi_rule *rule)
     return true;
 }
 
-/*
- * Can the page be read? The kernel looks at the new mask before it looks at what is to be done with
- * it, which is nothing. Valgrind looks at that first, and complains: there the page is read, which
- * elsewhere would make threads wait for each other (a thousand that begin at once: 40 s).
- */
-static bool is_readable(uintptr_t page)
-{
-    char byte;
-    if (unlikely(objects_are_watched()))
-        return memory_read(page, &byte, 1);
-    return syscall(SYS_rt_sigprocmask, -1, page, NULL, 8) == 0 || errno != EFAULT;
-}
-
 /* More of the stack that this thread is on, up to `address`. */
 static __attribute__((noinline)) bool try_more(struct thread *t, uintptr_t sp, uintptr_t address)
 {
@@ -107,7 +94,7 @@ static __attribute__((noinline)) bool try_more(struct thread *t, uintptr_t sp, u
     if (address - t->stack_low > STACK_BYTES_MAX)
         return false;
     while (address + sizeof(uint64_t) > t->stack_high) {
-        if (!is_readable(t->stack_high))
+        if (!memory_is_readable(t->stack_high))
             return false;
         t->stack_high += PAGE_BYTES;
     }

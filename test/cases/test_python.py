@@ -23,8 +23,8 @@ FETCHED = conftest.BUILD / "python"
 KNOWN = ("3.12", "3.13", "3.14")
 UNKNOWN = "3.15"
 SCENES = ("functions nested generators comprehensions decorators recursion coroutines threads "
-          "lines executed texts again traced replaced full churn parts borrowed borrowed_places "
-          "borrowed_by_turns borrowed_in_churn wrong").split()
+          "lines executed texts again traced replaced full churn interrupted looked_at parts "
+          "borrowed borrowed_places borrowed_by_turns borrowed_in_churn wrong").split()
 READER = ("python_reader python python_walk python_code python_text python_layout python_places "
           "python_borrow python_facts memory_read objects pages signals futex leader proc status "
           "ticks").split()

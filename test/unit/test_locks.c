@@ -109,7 +109,7 @@ static uint64_t place_at(struct thread *t, uint64_t code, uint64_t instruction)
 {
     static const struct python_layout layout;
     const struct python_frame frame = {.code = code, .instruction = instruction, .check = 5};
-    return python_place_number(t, &layout, &frame);
+    return python_place_number(t, &layout, &frame, NULL, NULL);
 }
 
 static uint64_t another_place(void)

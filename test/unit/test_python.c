@@ -137,6 +137,7 @@ static void make_frames(struct world *w)
         return;
     uint64_t cframe = make_object(0);
     put_word(cframe, l->cframe_frame, w->frames[0]);
+    put_word(cframe, l->cframe_previous, make_object(0)); /* the thread's own, without a frame */
     put_word(w->thread, l->thread_frame, cframe);
 }
 
@@ -218,6 +219,19 @@ static int set_up(void **state)
     return 0;
 }
 
+/* The ways to look at memory: checked copies, what was seen before, and as in a signal handler. */
+enum { VIEW_CHECKED, VIEW_OWN, VIEW_RUNNING, VIEW_INTERRUPTED, VIEW_COUNT };
+
+static struct python_view view_of(const struct python_layout *l, unsigned kind)
+{
+    static struct python_pages pages;
+    memset(&pages, 0, sizeof pages);
+    return (struct python_view){.layout = l,
+                                .is_own = kind == VIEW_OWN,
+                                .is_running = kind >= VIEW_RUNNING,
+                                .interrupted = kind == VIEW_INTERRUPTED ? &pages : NULL};
+}
+
 static void test_whole(void **state)
 {
     static const char *const functions[] = {"main", "Layer.forward", "wide"};
@@ -225,14 +239,14 @@ static void test_whole(void **state)
     (void)state;
     if (!memory_read_start())
         skip(); /* under qemu-user */
-    for (unsigned v = 0; v < 2 * VERSION_COUNT; v++) {
+    for (unsigned v = 0; v < VIEW_COUNT * VERSION_COUNT; v++) {
         struct world w;
-        make_world(&w, versions[v / 2]);
+        make_world(&w, versions[v / VIEW_COUNT]);
         bool has_entries = w.layout.frame_is_entry != LAYOUT_NONE;
         int wanted = has_entries ? FRAMES : FRAMES - 1;
         for (unsigned pass = 0; pass < 2;
              pass++) { /* the second one with what the first has seen */
-            const struct python_view view = {.layout = &w.layout, .is_own = v % 2};
+            const struct python_view view = view_of(&w.layout, v % VIEW_COUNT);
             struct python_frame found[FRAMES_MAX];
             bool is_cut;
             assert_int_equal(python_walk(&view, w.thread, found, FRAMES_MAX, &is_cut), wanted);
@@ -290,10 +304,12 @@ static void test_damaged(void **state)
     (void)state;
     if (!memory_read_start())
         skip();
-    for (unsigned v = 0; v < 2 * VERSION_COUNT; v++) {
+    for (unsigned v = 0; v < VIEW_COUNT * VERSION_COUNT; v++) {
         struct world w;
-        const struct python_view view = {.layout = &w.layout, .is_own = v % 2 && DAMAGED_OWN};
-        make_world(&w, versions[v / 2]);
+        unsigned kind = v % VIEW_COUNT;
+        const struct python_view view =
+            view_of(&w.layout, kind == VIEW_OWN && !DAMAGED_OWN ? VIEW_CHECKED : kind);
+        make_world(&w, versions[v / VIEW_COUNT]);
         memcpy(whole, arena.bytes, ARENA_BYTES);
         for (unsigned round = 0; round < ROUNDS; round++) {
             memcpy(arena.bytes, whole, ARENA_BYTES);

@@ -107,6 +107,21 @@ uint32_t python_location(struct thread *t, const struct python_frame *frame)
     return (uint32_t)frame->instruction % 1000;
 }
 
+int python_frames_running(uint64_t state, struct python_frame *frames, unsigned max, bool *is_cut)
+{
+    (void)state;
+    bool is_borrowed;
+    return (int)python_frames(frames, max, is_cut, &is_borrowed);
+}
+
+uint32_t python_location_running(struct thread *t, uint64_t state,
+                                 const struct python_frame *frames, unsigned count, unsigned which)
+{
+    (void)state;
+    (void)count;
+    return python_location(t, &frames[which]);
+}
+
 void python_look(void)
 {
 }

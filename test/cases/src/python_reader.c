@@ -12,6 +12,7 @@
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -46,6 +47,10 @@ static struct {
 } places[PLACES_MAX];
 static _Atomic unsigned record_count;
 
+/* The texts, one after another: they are appended in signal handlers, too. */
+static char texts[64u << 20];
+static _Atomic size_t text_bytes;
+
 void say(enum say_cause cause, const char *format, ...)
 {
     (void)cause;
@@ -79,7 +84,10 @@ bool thread_append(struct thread *t, const struct record *r)
     uint64_t number = r->args[0];
     if (r->type != RECORD_PYTHON || number >= PLACES_MAX || places[number].text)
         abort();
-    char *text = malloc(r->byte_count + 1);
+    size_t at = atomic_fetch_add(&text_bytes, r->byte_count + 1);
+    if (at + r->byte_count >= sizeof texts)
+        abort();
+    char *text = texts + at;
     memcpy(text, r->bytes, r->byte_count);
     text[r->byte_count] = '\0';
     places[number].byte_count = r->byte_count;
@@ -150,6 +158,145 @@ static PyObject *frames_held(PyObject *self, PyObject *unused)
     (void)self, (void)unused;
     take(&s, PYTHON_FRAMES_MAX);
     return to_python(&s);
+}
+
+#define SAMPLE_SIGNAL (SIGRTMIN + 7)
+#define SAMPLES_MAX   20000u
+
+/* What the handler found: the number of frames of each sample, and their places. */
+static struct {
+    struct stack last;
+    unsigned count, torn, unnamed;
+    uint16_t lengths[SAMPLES_MAX];
+    uint32_t *locations[SAMPLES_MAX];
+    uint32_t all[SAMPLES_MAX * 64];
+    unsigned used;
+    timer_t timer;
+} samples;
+
+static void on_sample(int number, siginfo_t *info, void *context)
+{
+    struct stack *s = &samples.last;
+    (void)number, (void)context;
+    this_thread.is_hurried = true;
+    int count = python_frames_interrupted(s->frames, PYTHON_FRAMES_MAX, &s->is_cut);
+    s->count = count > 0 ? (unsigned)count : 0;
+    s->is_borrowed = false;
+    for (unsigned i = 0; i < s->count; i++)
+        s->locations[i] = python_location(&this_thread, &s->frames[i]);
+    this_thread.is_hurried = false;
+    if (info->si_code != SI_TIMER)
+        return;
+    samples.torn += count < 0;
+    if (count <= 0 || samples.count == SAMPLES_MAX || samples.used + s->count > SAMPLES_MAX * 64)
+        return;
+    for (unsigned i = 0; i < s->count; i++)
+        samples.unnamed += !s->locations[i];
+    samples.lengths[samples.count] = (uint16_t)s->count;
+    samples.locations[samples.count++] = samples.all + samples.used;
+    memcpy(samples.all + samples.used, s->locations, s->count * sizeof *s->locations);
+    samples.used += s->count;
+}
+
+static void handle_samples(void)
+{
+    struct sigaction action = {.sa_sigaction = on_sample, .sa_flags = SA_SIGINFO | SA_RESTART};
+    sigaction(SAMPLE_SIGNAL, &action, NULL);
+}
+
+/* As a handler on this thread reads them. */
+static PyObject *frames_interrupted(PyObject *self, PyObject *unused)
+{
+    (void)self, (void)unused;
+    handle_samples();
+    pthread_kill(pthread_self(), SAMPLE_SIGNAL);
+    return to_python(&samples.last);
+}
+
+/* A signal to this thread each `us`. */
+static PyObject *sample_begin(PyObject *self, PyObject *us)
+{
+    struct sigevent event = {.sigev_notify = SIGEV_THREAD_ID, .sigev_signo = SAMPLE_SIGNAL};
+    long ns = 1000 * PyLong_AsLong(us);
+    struct itimerspec spec = {{0, ns}, {0, ns}};
+    (void)self;
+    handle_samples();
+    samples.count = samples.torn = samples.unnamed = samples.used = 0;
+    event._sigev_un._tid = (pid_t)syscall(SYS_gettid);
+    if (timer_create(CLOCK_MONOTONIC, &event, &samples.timer) < 0 ||
+        timer_settime(samples.timer, 0, &spec, NULL) < 0)
+        abort();
+    Py_RETURN_NONE;
+}
+
+/* (torn stacks, frames without a place, the others as lists of (function, line)) */
+static PyObject *sample_end(PyObject *self, PyObject *unused)
+{
+    (void)self, (void)unused;
+    timer_delete(samples.timer);
+    PyObject *list = PyList_New(0);
+    for (unsigned i = 0; list && i < samples.count; i++) {
+        PyObject *stack = PyList_New(0);
+        for (unsigned k = 0; stack && k < samples.lengths[i]; k++) {
+            uint32_t at = samples.locations[i][k];
+            const char *text = places[at].text;
+            PyObject *item =
+                Py_BuildValue("(sI)", text ? text + strlen(text) + 1 : "", places[at].line);
+            if (item)
+                PyList_Append(stack, item);
+            Py_XDECREF(item);
+        }
+        if (stack)
+            PyList_Append(list, stack);
+        Py_XDECREF(stack);
+    }
+    return Py_BuildValue("(IIN)", samples.torn, samples.unnamed, list);
+}
+
+/* Another thread that reads those of the one with `state`, which runs on. */
+static struct {
+    pthread_t thread;
+    uint64_t state;
+    _Atomic bool is_over;
+} look;
+
+static void *look_main(void *data)
+{
+    struct stack *s = &samples.last;
+    (void)data;
+    while (!atomic_load(&look.is_over)) {
+        int count = python_frames_running(look.state, s->frames, PYTHON_FRAMES_MAX, &s->is_cut);
+        samples.torn += count < 0;
+        if (count <= 0 || samples.count == SAMPLES_MAX ||
+            samples.used + (unsigned)count > SAMPLES_MAX * 64)
+            continue;
+        samples.lengths[samples.count] = (uint16_t)count;
+        samples.locations[samples.count++] = samples.all + samples.used;
+        for (unsigned i = 0; i < (unsigned)count; i++) {
+            uint32_t location =
+                python_location_running(&this_thread, look.state, s->frames, (unsigned)count, i);
+            samples.unnamed += !location;
+            samples.all[samples.used++] = location;
+        }
+    }
+    return NULL;
+}
+
+static PyObject *look_begin(PyObject *self, PyObject *unused)
+{
+    (void)self, (void)unused;
+    samples.count = samples.torn = samples.unnamed = samples.used = 0;
+    look.state = (uintptr_t)PyGILState_GetThisThreadState();
+    atomic_store(&look.is_over, false);
+    pthread_create(&look.thread, NULL, look_main, NULL);
+    Py_RETURN_NONE;
+}
+
+static PyObject *look_end(PyObject *self, PyObject *unused)
+{
+    atomic_store(&look.is_over, true);
+    pthread_join(look.thread, NULL);
+    return sample_end(self, unused);
 }
 
 /* Back into Python. */
@@ -293,9 +440,9 @@ static PyObject *reset(PyObject *self, PyObject *unused)
     (void)self, (void)unused;
     python_reset();
     for (unsigned i = 0; i < PLACES_MAX; i++) {
-        free(places[i].text);
         places[i].text = NULL;
     }
+    text_bytes = 0;
     Py_RETURN_NONE;
 }
 
@@ -447,9 +594,35 @@ static PyObject *cost_borrowed(PyObject *self, PyObject *rounds)
     return Py_BuildValue("(dI)", c.least_ns, c.stack.count);
 }
 
+/* The same as a handler does it. */
+static PyObject *cost_interrupted(PyObject *self, PyObject *rounds)
+{
+    static struct stack s;
+    double least = 1e18;
+    (void)self;
+    for (long round = PyLong_AsLong(rounds); round > 0; round--) {
+        double begin = now_ns();
+        for (int i = 0; i < 1000; i++) {
+            int count = python_frames_interrupted(s.frames, PYTHON_FRAMES_MAX, &s.is_cut);
+            for (int k = 0; k < count; k++)
+                s.locations[k] = python_location(&this_thread, &s.frames[k]);
+            s.count = (unsigned)count;
+        }
+        double mean = (now_ns() - begin) / 1000;
+        least = mean < least ? mean : least;
+    }
+    return Py_BuildValue("(dI)", least, s.count);
+}
+
 static PyMethodDef methods[] = {
     {"frames", frames, METH_VARARGS, NULL},
     {"frames_held", frames_held, METH_NOARGS, NULL},
+    {"frames_interrupted", frames_interrupted, METH_NOARGS, NULL},
+    {"sample_begin", sample_begin, METH_O, NULL},
+    {"sample_end", sample_end, METH_NOARGS, NULL},
+    {"look_begin", look_begin, METH_NOARGS, NULL},
+    {"look_end", look_end, METH_NOARGS, NULL},
+    {"cost_interrupted", cost_interrupted, METH_O, NULL},
     {"frames_of_native_thread", frames_of_native_thread, METH_NOARGS, NULL},
     {"frames_of_known_thread", frames_of_known_thread, METH_NOARGS, NULL},
     {"watch_begin", watch_begin, METH_NOARGS, NULL},

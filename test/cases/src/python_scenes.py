@@ -12,6 +12,7 @@ import queue
 import struct
 import sys
 import threading
+import time
 import traceback
 import types
 import weakref
@@ -46,6 +47,7 @@ def same(got, frame):
 def here():
     same(python_reader.frames(), sys._getframe())
     same(python_reader.frames_held(), sys._getframe())
+    same(python_reader.frames_interrupted(), sys._getframe())
     return python_reader.frames()[0]
 
 
@@ -421,6 +423,101 @@ def churn():
     finally:
         stop = True
         [t.join() for t in others]
+
+
+def busy(seconds):
+    """Calls of all kinds, as fast as they can be; which function calls which is known."""
+    end, i = time.monotonic() + seconds, 0
+
+    class Key:
+        def __init__(self, n):
+            self.n = n
+
+        def __hash__(self):
+            return 1
+
+        def __eq__(self, other):
+            return equal(self.n, other.n)
+
+    def equal(a, b):
+        return a == b
+
+    def items(n):
+        for i in range(n):
+            yield thrice(i)
+
+    def thrice(i):
+        return (lambda k: 3 * k)(i)
+
+    def fail(depth):
+        if depth:
+            fail(depth - 1)
+        raise ValueError(depth)
+
+    def caught():
+        try:
+            fail(2)
+        except ValueError:
+            return thrice(1)
+
+    def made(i):
+        names = {"thrice": thrice}
+        exec(f"def new{i % 7}(n):\n  return thrice(n)\nfor _ in range(3): new{i % 7}(1)", names)
+
+    def again(n):
+        return again(n - 1) if n else sum(items(3))
+
+    while time.monotonic() < end:
+        i += 1
+        {Key(1): 1}.get(Key(2))
+        sum(items(5))
+        list(map(thrice, range(4)))
+        caught()
+        again(3)
+        if i % 10 == 0:
+            made(i)
+
+
+CALLERS = {"equal": ["Key.__eq__"], "Key.__eq__": ["busy"], "Key.__init__": ["busy"],
+           "Key.__hash__": ["busy"], "Key": ["busy"],
+           "items": ["busy", "again"], "thrice": ["items", "caught", "busy", "new"],
+           "thrice.<locals>.<lambda>": ["thrice"], "fail": ["fail", "caught"], "caught": ["busy"],
+           "made": ["busy"], "new": ["<module>"], "again": ["again", "busy"],
+           "busy": ["interrupted", "looked_at"], "interrupted": ["<module>"],
+           "looked_at": ["<module>"], "<module>": ["made"]}
+
+
+def possible(stacks, least, deep):
+    """Not one that has a function under another than those that call it; many that were deep."""
+    seen = set()
+    for stack in stacks:
+        names = [name.removeprefix("busy.<locals>.").rstrip("0123456789") for name, _ in stack]
+        for inner, outer in zip(names, names[1:]):
+            assert outer in CALLERS[inner], stack
+        assert names[-1] == "<module>", stack
+        seen.update(names)
+    assert len(stacks) > least and deep <= seen, (len(stacks), seen)
+
+
+def interrupted():
+    """Wherever a signal finds it."""
+    global SEEN
+    python_reader.sample_begin(200)
+    busy(0.5)
+    torn, unnamed, stacks = python_reader.sample_end()
+    assert torn <= len(stacks) / 50 and not unnamed, (torn, unnamed, len(stacks))
+    possible(stacks, 500, {"thrice.<locals>.<lambda>", "items", "again", "fail"})
+    SEEN += len(stacks)
+
+
+def looked_at():
+    """By another thread, while it goes on."""
+    global SEEN
+    python_reader.look_begin()
+    busy(0.5)
+    torn, unnamed, stacks = python_reader.look_end()
+    possible([s for s in stacks if all(name for name, _ in s)], 100, {"caught", "thrice"})
+    SEEN += len(stacks)
 
 
 def parts():
