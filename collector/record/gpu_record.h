@@ -58,6 +58,13 @@ static inline bool is_range_record(unsigned type)
     return type >= RECORD_PUSH && type <= RECORD_LABEL;
 }
 
+/* What the host did that is no call: samples, what waited, the interpreter. */
+static inline bool is_host_record(unsigned type)
+{
+    return type == RECORD_SAMPLE || type == RECORD_OS_CALL || type == RECORD_GIL ||
+           type == RECORD_GC;
+}
+
 /* Does the record show in a trace? The others only describe. */
 static inline bool event_is_visible(uint8_t type)
 {

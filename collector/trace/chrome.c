@@ -57,7 +57,7 @@ char *chrome_begin_slice(struct trace_writer *w, char *out, const char *category
 char *chrome_end_arguments(const struct trace_writer *w, char *out, uint32_t stack)
 {
     if (stack)
-        out = chrome_put_stack(w, out, stack);
+        out = chrome_put_stack(w, out, "stack", stack, STACK_TEXT_BYTES);
     *w->arguments = '{';
     out += out == w->arguments;
     *out++ = '}';

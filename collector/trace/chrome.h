@@ -4,7 +4,8 @@
  * chrome_head.c what stands before and behind the events, chrome_gpu.c the device's work,
  * chrome_ranges.c ranges, marks and steps, chrome_ops.c PyTorch's operators, chrome_libraries.c
  * calls of libraries, chrome_stacks.c stacks, chrome_memory.c what is got and released,
- * chrome_counters.c counter tracks, chrome_throttle.c what slowed a device down.
+ * chrome_counters.c counter tracks, chrome_throttle.c what slowed a device down, chrome_host.c
+ * samples, calls that waited and what Python's interpreter did.
  */
 #ifndef GPUPROF_COLLECTOR_CHROME_H
 #define GPUPROF_COLLECTOR_CHROME_H
@@ -38,6 +39,7 @@ struct process_span {
     uint64_t step_begin_ns;
     uint64_t steps; /* shown */
     bool stepping;
+    bool has_tids;            /* its threads are in struct trace_writer tids */
     struct counted *launches; /* NULL: none yet, and so the next two */
     struct counted *resident;
     struct counted *left_out; /* calls and ranges */
@@ -97,6 +99,7 @@ struct trace_writer {
     struct chrome_memory *memory;  /* owned */
     struct throttled *throttled;   /* owned, by the place of its source (chrome_throttle.c) */
     uint32_t throttled_count;
+    struct key_map tids; /* (process, tid) -> index of the thread + 1, once a sample needs it */
     uint64_t gpu_events;
     char *arguments;                      /* of the slice that is being written: where they begin */
     uint64_t samples;                     /* of devices, that are counted */
@@ -280,11 +283,19 @@ int chrome_launched_by(struct trace_writer *w, const struct slice *s,
 int chrome_stack(struct trace_writer *w, const struct process *p, uint32_t stack,
                  const struct range *range, uint32_t *node);
 
-/* Its member of args, innermost frame first; at most CHROME_STACK_BYTES. */
-char *chrome_put_stack(const struct trace_writer *w, char *out, uint32_t node);
+/* Its member of args, innermost frame first: what is more than `bytes` is left out. At most 64
+ * more.
+ */
+char *chrome_put_stack(const struct trace_writer *w, char *out, const char *key, uint32_t node,
+                       size_t bytes);
 
 /* The member stackFrames of the trace, if any event has a stack. */
 void chrome_stack_frames(struct trace_writer *w);
+
+/* ---- chrome_host.c ---- */
+
+/* A SAMPLE, OS_CALL, GIL or GC record. 0 or an error. */
+int chrome_host(struct trace_writer *w, const struct slice *s);
 
 /* ---- chrome_ranges.c ---- */
 

@@ -220,6 +220,8 @@ int chrome_count_left_out(struct trace_writer *w, const struct slice *s, enum le
     w->left_out[kind]++;
     w->left_out_ns[kind] += ns;
     chrome_reach(w, s->event.process, chrome_time(w, begin_ns), chrome_time(w, begin_ns + ns));
+    if (kind == LEFT_OUT_HOST)
+        return 0;
     if (!w->scope.counters || kind == LEFT_OUT_WORK)
         return w->scope.counters ? count_left_work(w, s) : 0;
     struct counted *c =

@@ -138,7 +138,8 @@ int chrome_name_row(struct trace_writer *w, struct gpu_row *row)
         [ROW_STREAM] = "stream",           [ROW_SYNC] = "synchronisation",
         [ROW_ANNOTATION] = "ranges on",    [ROW_OVERHEAD] = "overhead of CUDA and CUPTI",
         [ROW_RANGE] = "ranges of threads", [ROW_STEP] = "steps",
-        [ROW_THROTTLE] = "throttled",
+        [ROW_THROTTLE] = "throttled",      [ROW_HOST] = "host",
+        [ROW_GIL] = "GIL: who holds it",
     };
     char name[128];
     char lane[32] = "";
@@ -151,6 +152,8 @@ int chrome_name_row(struct trace_writer *w, struct gpu_row *row)
         snprintf(lane, sizeof lane, ", thread %u", shown_tid(row->process, row->thread));
     else if (row->lane && row->kind == ROW_THROTTLE)
         snprintf(lane, sizeof lane, " (%s)", throttle_words[row->lane % THROTTLES]);
+    else if (row->kind == ROW_HOST && row->stream)
+        snprintf(lane, sizeof lane, ", thread %u", shown_tid(row->process, row->thread));
     else if (row->lane)
         snprintf(lane, sizeof lane, " (overlapping %u)", row->lane);
     if (row->kind == ROW_STREAM || row->kind == ROW_ANNOTATION)
@@ -530,6 +533,8 @@ static cJSON *left_out_object(const struct trace_writer *w)
     cJSON_AddNumberToObject(object, "some_ns", (double)t->some_ns);
     cJSON_AddNumberToObject(object, "share", (double)t->share / (double)(1ull << 32));
     for (unsigned i = 0; i < LEFT_OUT_KINDS; i++) {
+        if (i == LEFT_OUT_HOST && !w->left_out[i])
+            continue;
         cJSON *kind = cJSON_AddObjectToObject(object, left_out_names[i]);
         cJSON_AddNumberToObject(kind, "count", (double)w->left_out[i]);
         cJSON_AddNumberToObject(kind, "total_ns", (double)w->left_out_ns[i]);

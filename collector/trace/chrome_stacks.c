@@ -40,11 +40,13 @@ int chrome_stack(struct trace_writer *w, const struct process *p, uint32_t stack
     return error < 0 || !*node ? error : use(w, *node);
 }
 
-char *chrome_put_stack(const struct trace_writer *w, char *out, uint32_t node)
+char *chrome_put_stack(const struct trace_writer *w, char *out, const char *key, uint32_t node,
+                       size_t bytes)
 {
     const struct call_tree *t = w->scope.tree;
-    out = PUT(out, ",\"stack\":[");
-    const char *end = out + STACK_TEXT_BYTES;
+    out = chrome_put(PUT(out, ",\""), key, strlen(key));
+    out = PUT(out, "\":[");
+    const char *end = out + bytes;
     for (; node; node = call_tree_node(t, node)->parent) {
         const struct shown_frame *frame = call_tree_frame(t, node);
         if (frame->json_bytes + sizeof DEEPER > (size_t)(end - out)) {

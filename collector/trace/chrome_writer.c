@@ -69,6 +69,7 @@ static void chrome_free(struct trace_writer *w)
     device_pids_release(&w->own_pids);
     projections_release(&w->projections);
     key_map_release(&w->named_devices);
+    key_map_release(&w->tids);
     free(w);
 }
 
@@ -339,7 +340,10 @@ static int chrome_take(struct trace_writer *w, const struct slice *s)
     case RECORD_SYNC:
     case RECORD_OVERHEAD: return w->scope.survey ? chrome_gpu(w, s) : 0;
     case RECORD_RESIDENT: return chrome_count_resident(w, &s->event);
-    default: return s->source ? take_sample(w, s) : chrome_range(w, s);
+    default:
+        return is_host_record(s->event.record->type) ? chrome_host(w, s)
+               : s->source                           ? take_sample(w, s)
+                                                     : chrome_range(w, s);
     }
 }
 

@@ -76,6 +76,14 @@ void trace_row_fit(struct trace_row *row, uint64_t *begin_ns, uint64_t *end_ns)
     row->begin_ns = *begin_ns;
 }
 
+bool trace_row_holds(const struct trace_row *row, uint64_t begin_ns, uint64_t end_ns)
+{
+    uint32_t at = row->depth;
+    while (at && row->ends_ns[at - 1] <= begin_ns)
+        at--;
+    return begin_ns + 1 >= row->begin_ns && (!at || end_ns <= row->ends_ns[at - 1]);
+}
+
 uint64_t trace_row_open(struct trace_row *row, uint64_t begin_ns)
 {
     if (begin_ns < row->begin_ns)
@@ -234,7 +242,7 @@ static uint32_t row_tid(const struct gpu_rows *g, const struct process *p, enum 
 static struct gpu_row *row_make(struct gpu_rows *g, struct process *p, enum row_kind kind,
                                 uint64_t device, uint64_t stream, uint32_t lane)
 {
-    bool of_process = kind == ROW_OVERHEAD || kind == ROW_RANGE || kind == ROW_STEP;
+    bool of_process = kind >= ROW_OVERHEAD;
     uint32_t pid = p->shown_pid;
     if (!of_process && gpu_rows_pid(g, p, device, &pid) < 0)
         return NULL;

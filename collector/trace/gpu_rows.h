@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The rows of a trace that are no thread of a program: streams, synchronisations, ranges projected
- * on a device, what slowed it down, and beside a process's threads its overheads, free ranges and
- * steps. Each kind has lanes, so that slices which overlap get rows of their own. Pids and tids are
- * unique in the trace and fit into 32 bits; a stream's row has the stream's number, if it can.
+ * on a device, what slowed it down, and beside a process's threads its overheads, free ranges,
+ * steps, waits that would cross something else, and who holds Python's lock. Each kind has lanes,
+ * so that slices which overlap get rows of their own. Pids and tids are unique in the trace and fit
+ * into 32 bits; a stream's row has the stream's number, if it can.
  */
 #ifndef GPUPROF_COLLECTOR_GPU_ROWS_H
 #define GPUPROF_COLLECTOR_GPU_ROWS_H
@@ -34,6 +35,9 @@ void trace_row_name(struct trace_row *row, uint32_t pid, uint32_t tid);
 /* Fits a slice into its row: inside the one that is open, or at least 1 ns behind it. */
 void trace_row_fit(struct trace_row *row, uint64_t *begin_ns, uint64_t *end_ns);
 
+/* Would it fit as it is? Else it crosses a slice that is open. */
+bool trace_row_holds(const struct trace_row *row, uint64_t begin_ns, uint64_t end_ns);
+
 /*
  * The same for one whose end will be known later; what comes next begins later than it. Returns its
  * begin.
@@ -63,7 +67,9 @@ enum row_kind {
     ROW_THROTTLE,
     ROW_OVERHEAD,
     ROW_RANGE,
-    ROW_STEP
+    ROW_STEP,
+    ROW_HOST, /* of a thread: `stream` is its index + 1; 0: of the process */
+    ROW_GIL
 };
 
 struct gpu_row {

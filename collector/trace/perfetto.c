@@ -12,7 +12,8 @@
  *
  * Work of devices is slices of tracks as all else is, and no GPU render stages: those are hardly
  * smaller, have no arrows from the calls, arguments of a kernel only for the newest readers, and
- * queries would have to look for work in another place and by other names than in the JSON.
+ * queries would have to look for work in another place and by other names than in the JSON. But
+ * samples of the CPU are Perfetto's own (perfetto_samples.h).
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -22,6 +23,7 @@
 #include "base/key_map.h"
 #include "error.h"
 #include "model/selection.h"
+#include "trace/perfetto_samples.h"
 #include "trace/text_numbers.h"
 #include "trace/trace_writer.h"
 #include "trace/track_packets.h"
@@ -46,6 +48,9 @@ struct trace_writer {
     char *scratch;           /* owned: of strings */
     size_t scratch_room;
     struct text_numbers categories, names, keys, strings, counters;
+    struct perfetto_samples samples;
+    const bool *is_hidden;     /* as in struct trace_scope */
+    uint64_t origin_ns;        /* of all times */
     uint64_t from_ns, to_ns;   /* of a piece of time; else 0 */
     uint32_t seen[SEEN_SLOTS]; /* hashes of strings */
     struct key_map tracks;
@@ -56,7 +61,7 @@ struct trace_writer {
 /* The event that was made, at that time. */
 static void put_event(struct trace_writer *w, uint64_t ns)
 {
-    track_packets_event(&w->packets, ns, &w->event, &w->interned);
+    track_packets_event(&w->packets, ns, PACKET_TRACK_EVENT, &w->event, &w->interned);
 }
 
 /* ---- texts ----------------------------------------------------------------------------------- */
@@ -517,6 +522,7 @@ static void perfetto_free(struct trace_writer *w)
     text_numbers_release(&w->strings);
     text_numbers_release(&w->counters);
     key_map_release(&w->tracks);
+    perfetto_samples_release(&w->samples);
     free(w->scratch);
     free(w);
 }
@@ -539,7 +545,9 @@ static struct trace_writer *perfetto_create(struct output *out, struct walk *wal
     w->text.room = out->room; /* it is the text that a hostile file makes long */
     out->room = NULL;
     struct trace_scope bound = *scope;
-    bound.binds_slices = true;
+    bound.binds_slices = bound.has_own_samples = true;
+    w->samples.tree = scope->tree;
+    w->is_hidden = scope->is_hidden;
     bound.name = NULL; /* the viewer shows the file's; the bytes are the same under any */
     w->chrome = chrome_format.create(&w->text, walk, &bound);
     if (!w->chrome) {
@@ -551,12 +559,20 @@ static struct trace_writer *perfetto_create(struct output *out, struct walk *wal
 
 static int perfetto_begin(struct trace_writer *w, uint64_t origin_ns)
 {
+    w->origin_ns = origin_ns;
     return drain(w, chrome_format.begin(w->chrome, origin_ns));
 }
 
 static int perfetto_take(struct trace_writer *w, const struct slice *s)
 {
-    return drain(w, chrome_format.take(w->chrome, s));
+    const struct record *r = s->event.record;
+    int error = drain(w, chrome_format.take(w->chrome, s));
+    if (error < 0 || r->type != RECORD_SAMPLE || r->code != SAMPLE_CPU ||
+        (w->is_hidden && *w->is_hidden))
+        return error;
+    uint64_t at_ns = s->event.begin_ns;
+    return perfetto_sample(&w->samples, &w->packets, s,
+                           at_ns > w->origin_ns ? at_ns - w->origin_ns : 0);
 }
 
 static uint64_t perfetto_bytes(const struct trace_writer *w)

@@ -7,7 +7,7 @@
 
 #define SHARE_ALL (1ull << 32)
 
-const char *const left_out_names[LEFT_OUT_KINDS] = {"gpu_work", "calls", "ranges"};
+const char *const left_out_names[LEFT_OUT_KINDS] = {"gpu_work", "calls", "ranges", "host"};
 
 /* What is weighed and may be left out: when it began, on which thread. */
 struct lasting {
@@ -44,6 +44,9 @@ static bool lasts(const struct slice *s, struct lasting *l)
         l->ns = between(e->begin_ns, e->end_ns);
         l->thread = e->thread->index;
         return type != RECORD_CALL || !(e->record->result || e->record->flags & RECORD_OPEN);
+    } else if (is_host_record(type)) { /* a sample has no length */
+        l->kind = LEFT_OUT_HOST;
+        l->ns = between(e->begin_ns, e->end_ns);
     } else {
         return false;
     }

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What merge --max-size leaves out. The longest stay: of everything that lasts (calls, work of a
- * device, ranges, operators, calls of libraries, marks) what lasts at least `all_ns`; of what lasts
- * less, but at least `some_ns`, a share that is spread evenly; of the rest nothing. Calls that
- * failed or had not returned stay, and so does all that is no such event.
+ * device, ranges, operators, calls of libraries, marks, what the host did) what lasts at least
+ * `all_ns`; of what lasts less, but at least `some_ns`, a share that is spread evenly; of the rest
+ * nothing. Calls that failed or had not returned stay, and so does all that is no such event.
  *
  * Each event is weighed first: how much text it makes of its duration. Memory: 16 KiB.
  */
@@ -14,8 +14,9 @@
 
 #define THINNING_WEIGHTS (64 * 8) /* eight to an octave of ns */
 
-/* What is left out, in the order of left_out_names. */
-enum left_out { LEFT_OUT_WORK, LEFT_OUT_CALLS, LEFT_OUT_RANGES, LEFT_OUT_KINDS };
+/* What is left out, in the order of left_out_names; of the host: samples, and what lasts of the
+ * other records of RECORD_SAMPLE's kind. */
+enum left_out { LEFT_OUT_WORK, LEFT_OUT_CALLS, LEFT_OUT_RANGES, LEFT_OUT_HOST, LEFT_OUT_KINDS };
 extern const char *const left_out_names[LEFT_OUT_KINDS];
 
 struct thinning {

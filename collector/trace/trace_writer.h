@@ -24,6 +24,7 @@ struct trace_scope {
     bool counters;              /* with counter tracks */
     bool memory_events;         /* with an instant for each block of PyTorch's allocator */
     bool binds_slices;          /* most arrows are said by the slices at their ends: "bind_id" */
+    bool has_own_samples;       /* the format has samples of the CPU that are no events */
     bool sync_streams;          /* synchronisations have the stream that they waited for */
     const struct steps *steps;  /* of the program; NULL: those of gpuprof_step() as they come */
     struct device_pids *pids; /* of all traces that are shown as one; NULL: this one stands alone */

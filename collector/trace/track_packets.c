@@ -99,8 +99,8 @@ void track_packets_show(struct track_packets *t, uint64_t from_ns, uint64_t to_n
     put_service(t, to_ns, SERVICE_DISABLED);
 }
 
-static void put_event(struct track_packets *t, uint64_t ns, struct packet *event,
-                      struct packet *interned)
+static void put_event(struct track_packets *t, uint64_t ns, enum perfetto_field field,
+                      struct packet *event, struct packet *interned)
 {
     size_t opened = track_packet_open(t);
     if (ns < t->last_ns) {
@@ -114,7 +114,7 @@ static void put_event(struct track_packets *t, uint64_t ns, struct packet *event
         packet_bytes(&t->part, PACKET_INTERNED, interned->bytes, interned->used);
         interned->used = 0;
     }
-    packet_bytes(&t->part, PACKET_TRACK_EVENT, event->bytes, event->used);
+    packet_bytes(&t->part, field, event->bytes, event->used);
     event->used = 0;
     track_packet_close(t, opened);
 }
@@ -123,7 +123,7 @@ static void put_end(struct track_packets *t, struct track_end end)
 {
     packet_number(&t->end, EVENT_TYPE, TYPE_END);
     packet_number(&t->end, EVENT_TRACK, end.track);
-    put_event(t, end.ns, &t->end, NULL);
+    put_event(t, end.ns, PACKET_TRACK_EVENT, &t->end, NULL);
     t->failed |= t->end.failed;
 }
 
@@ -174,11 +174,11 @@ void track_packets_end(struct track_packets *t, uint64_t ns, uint64_t track)
 
 /* ---- events ---------------------------------------------------------------------------------- */
 
-void track_packets_event(struct track_packets *t, uint64_t ns, struct packet *event,
-                         struct packet *interned)
+void track_packets_event(struct track_packets *t, uint64_t ns, enum perfetto_field field,
+                         struct packet *event, struct packet *interned)
 {
     put_ends_until(t, ns);
-    put_event(t, ns, event, interned);
+    put_event(t, ns, field, event, interned);
 }
 
 void track_packets_finish(struct track_packets *t)

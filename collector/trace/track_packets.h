@@ -26,6 +26,7 @@ enum perfetto_field {
     PACKET_INTERNED = 12,
     PACKET_FLAGS = 13,
     PACKET_COMPRESSED = 50,
+    PACKET_SAMPLE = 66,
     PACKET_CLOCK = 58,
     PACKET_DEFAULTS = 59,
     PACKET_TRACK_DESCRIPTOR = 60,
@@ -44,9 +45,22 @@ enum perfetto_field {
     INTERNED_CATEGORY = 1,
     INTERNED_NAME = 2,
     INTERNED_KEY = 3,
+    INTERNED_FUNCTION = 5,
+    INTERNED_FRAME = 6,
+    INTERNED_CALLSTACK = 7,
+    INTERNED_PATH = 17,
+    INTERNED_MAPPING = 19,
     INTERNED_STRING = 29,
     INTERNED_NUMBER = 1,
     INTERNED_TEXT = 2,
+
+    MAPPING_PATH = 7,
+    FRAME_FUNCTION = 2,
+    FRAME_MAPPING = 3,
+    CALLSTACK_FRAME = 2,
+    PERF_PID = 2,
+    PERF_TID = 3,
+    PERF_CALLSTACK = 4,
 
     TRACK_UUID = 1,
     TRACK_NAME = 2,
@@ -145,9 +159,10 @@ void track_packets_show(struct track_packets *t, uint64_t from_ns, uint64_t to_n
 size_t track_packet_open(struct track_packets *t);
 void track_packet_close(struct track_packets *t, size_t opened);
 
-/* An event at that time, with what is interned for it; both are empty afterwards. */
-void track_packets_event(struct track_packets *t, uint64_t ns, struct packet *event,
-                         struct packet *interned);
+/* An event, of that field of a packet, at that time, with what is interned for it; both are empty
+ * afterwards. */
+void track_packets_event(struct track_packets *t, uint64_t ns, enum perfetto_field field,
+                         struct packet *event, struct packet *interned);
 
 /* The innermost slice of the track that is open at that time ends. */
 void track_packets_end(struct track_packets *t, uint64_t ns, uint64_t track);

@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "trace/perfetto_samples.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/array.h"
+#include "error.h"
+
+#define NO_STACK "[no stack]"
+#define NUMBER_NONE                                                                                \
+    1 /* of the stack of nothing else, its frame and its module; others are higher */
+#define WEIGHT_MAX 64 /* a sample of a larger one counts as so many */
+
+enum told { TOLD_CALLSTACK, TOLD_FRAME, TOLD_MAPPING };
+
+void perfetto_samples_release(struct perfetto_samples *p)
+{
+    packet_release(&p->sample);
+    packet_release(&p->interned);
+    key_map_release(&p->told);
+    free(p->way);
+}
+
+/* Has it not been told so far? It is then. */
+static bool is_new(struct perfetto_samples *p, enum told what, uint64_t which, uint64_t value)
+{
+    struct key key = {what, which, 0};
+    if (key_map_get(&p->told, key))
+        return false;
+    p->failed |= key_map_set(&p->told, key, value) == GPUPROF_NO_MEMORY;
+    return true;
+}
+
+static void put_text(struct packet *p, enum perfetto_field table, uint64_t number, const char *text)
+{
+    size_t opened = packet_open(p, table);
+    packet_number(p, INTERNED_NUMBER, number);
+    packet_bytes(p, INTERNED_TEXT, text, strlen(text));
+    packet_close(p, opened);
+}
+
+/* Viewers colour frames by their mapping: of a Python frame it is the file. */
+static uint64_t mapping_of(struct perfetto_samples *p, const struct kernel_name *path)
+{
+    uint64_t known =
+        path ? key_map_get(&p->told, (struct key){TOLD_MAPPING, (uintptr_t)path, 0}) : 0;
+    uint64_t number = known ? known : path ? NUMBER_NONE + 1 + p->mappings : NUMBER_NONE;
+    if (known || !is_new(p, TOLD_MAPPING, (uintptr_t)path, number))
+        return number;
+    p->mappings += path != NULL;
+    const char *text = path ? path->shown : "";
+    put_text(&p->interned, INTERNED_PATH, number, *text == '/' ? text + 1 : text);
+    size_t opened = packet_open(&p->interned, INTERNED_MAPPING);
+    packet_number(&p->interned, INTERNED_NUMBER, number);
+    packet_number(&p->interned, MAPPING_PATH, number);
+    packet_close(&p->interned, opened);
+    return number;
+}
+
+static uint64_t frame_of(struct perfetto_samples *p, uint32_t number)
+{
+    uint64_t shown = NUMBER_NONE + number;
+    if (!is_new(p, TOLD_FRAME, shown, true))
+        return shown;
+    const struct shown_frame *f = number ? shown_frame_of(&p->tree->frames, number) : NULL;
+    uint64_t mapping =
+        mapping_of(p, f ? f->kind == SHOWN_PYTHON || !f->module ? f->file : f->module : NULL);
+    put_text(&p->interned, INTERNED_FUNCTION, shown, f ? f->label : NO_STACK);
+    size_t opened = packet_open(&p->interned, INTERNED_FRAME);
+    packet_number(&p->interned, INTERNED_NUMBER, shown);
+    packet_number(&p->interned, FRAME_FUNCTION, shown);
+    packet_number(&p->interned, FRAME_MAPPING, mapping);
+    packet_close(&p->interned, opened);
+    return shown;
+}
+
+/* First what it names, which cannot stand within it. Frames go from the outermost in. */
+static uint64_t callstack_of(struct perfetto_samples *p, uint32_t node)
+{
+    uint64_t shown = NUMBER_NONE + node;
+    uint32_t count = 0;
+    if (!is_new(p, TOLD_CALLSTACK, shown, true))
+        return shown;
+    for (uint32_t n = node; n && !p->failed; n = call_tree_node(p->tree, n)->parent) {
+        uint32_t frame = call_tree_node(p->tree, n)->frame;
+        p->failed |= ARRAY_PUSH(p->way, count, &frame) < 0;
+    }
+    for (uint32_t i = 0; i < count || i < !node; i++)
+        frame_of(p, node ? p->way[i] : 0);
+    size_t opened = packet_open(&p->interned, INTERNED_CALLSTACK);
+    packet_number(&p->interned, INTERNED_NUMBER, shown);
+    for (uint32_t i = count; i > 0; i--)
+        packet_number(&p->interned, CALLSTACK_FRAME, NUMBER_NONE + p->way[i - 1]);
+    if (!node)
+        packet_number(&p->interned, CALLSTACK_FRAME, NUMBER_NONE);
+    packet_close(&p->interned, opened);
+    return shown;
+}
+
+int perfetto_sample(struct perfetto_samples *p, struct track_packets *t, const struct slice *s,
+                    uint64_t ns)
+{
+    const struct event *e = &s->event;
+    const struct record *r = e->record;
+    const struct range *range = walk_range(s, false);
+    uint32_t node = 0, count = r->weight < 1 ? 1 : r->weight < WEIGHT_MAX ? r->weight : WEIGHT_MAX;
+    int error = p->tree && r->stack_id ? call_tree_stack(p->tree, 0, e->process->index, r->stack_id,
+                                                         range ? range->text : NULL, &node)
+                                       : 0;
+    if (error < 0)
+        return error;
+    uint64_t callstack = callstack_of(p, node);
+    for (; count; count--) {
+        packet_number(&p->sample, PERF_PID, e->process->shown_pid);
+        packet_number(&p->sample, PERF_TID, e->thread->shown_tid);
+        packet_number(&p->sample, PERF_CALLSTACK, callstack);
+        track_packets_event(t, ns, PACKET_SAMPLE, &p->sample, &p->interned);
+    }
+    return p->failed || p->sample.failed || p->interned.failed ? GPUPROF_NO_MEMORY : 0;
+}
