@@ -12,15 +12,27 @@
 #include "base/options.h"
 
 static const char *const kind_words[SELECT_KINDS] = {
-    [SELECT_LAUNCH] = "launch",     [SELECT_ALLOC] = "alloc",
-    [SELECT_COPY] = "copy",         [SELECT_SYNC] = "sync",
-    [SELECT_GRAPH] = "graph",       [SELECT_OTHER] = "other",
-    [SELECT_KERNEL] = "kernel",     [SELECT_MEMCPY] = "gpu_memcpy",
-    [SELECT_MEMSET] = "gpu_memset", [SELECT_GRAPH_RUN] = "gpu_graph",
-    [SELECT_WAIT] = "cuda_sync",    [SELECT_OVERHEAD] = "overhead",
-    [SELECT_MEMORY] = "memory",     [SELECT_RANGE] = "range",
-    [SELECT_MARK] = "mark",         [SELECT_OPERATOR] = "operator",
+    [SELECT_LAUNCH] = "launch",
+    [SELECT_ALLOC] = "alloc",
+    [SELECT_COPY] = "copy",
+    [SELECT_SYNC] = "sync",
+    [SELECT_GRAPH] = "graph",
+    [SELECT_OTHER] = "other",
+    [SELECT_KERNEL] = "kernel",
+    [SELECT_MEMCPY] = "gpu_memcpy",
+    [SELECT_MEMSET] = "gpu_memset",
+    [SELECT_GRAPH_RUN] = "gpu_graph",
+    [SELECT_WAIT] = "cuda_sync",
+    [SELECT_OVERHEAD] = "overhead",
+    [SELECT_MEMORY] = "memory",
+    [SELECT_RANGE] = "range",
+    [SELECT_MARK] = "mark",
+    [SELECT_OPERATOR] = "operator",
     [SELECT_LIBRARY] = "library",
+    [SELECT_SAMPLE] = "sample",
+    [SELECT_OS] = "os",
+    [SELECT_GIL] = "gil",
+    [SELECT_GC] = "gc",
 };
 
 static const char *const option_names[SELECT_OPTIONS] = {

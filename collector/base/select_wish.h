@@ -53,6 +53,10 @@ enum select_kind {
     SELECT_MARK,
     SELECT_OPERATOR,
     SELECT_LIBRARY,
+    SELECT_SAMPLE, /* what the host did */
+    SELECT_OS,
+    SELECT_GIL,
+    SELECT_GC,
     SELECT_KINDS,
 };
 

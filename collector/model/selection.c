@@ -9,6 +9,7 @@
 #include "base/message.h"
 #include "error.h"
 #include "glob.h"
+#include "model/host_facts.h"
 #include "record/gpu_record.h"
 
 enum { NAME_UNKNOWN, NAME_DIFFERS, NAME_MATCHES };
@@ -167,6 +168,11 @@ static bool describe_other(const struct selection *s, const struct slice *slice,
     case SELECT_KERNEL:
         name = walk_kernel(s->walk, e->process, record_arg(r, KERNEL_NAME_INDEX));
         break;
+    case SELECT_OS: e->text = host_os_name(&slice->event, text); return true;
+    case SELECT_SAMPLE:
+        if (record_arg(r, SAMPLE_TID))
+            e->tid = (uint32_t)record_arg(r, SAMPLE_TID);
+        return true;
     case SELECT_MARK: name = slice->change == RANGE_MARKED ? slice->range->text : NULL; break;
     default: break;
     }

@@ -39,7 +39,6 @@ struct process_span {
     uint64_t step_begin_ns;
     uint64_t steps; /* shown */
     bool stepping;
-    bool has_tids;            /* its threads are in struct trace_writer tids */
     struct counted *launches; /* NULL: none yet, and so the next two */
     struct counted *resident;
     struct counted *left_out; /* calls and ranges */
@@ -99,7 +98,6 @@ struct trace_writer {
     struct chrome_memory *memory;  /* owned */
     struct throttled *throttled;   /* owned, by the place of its source (chrome_throttle.c) */
     uint32_t throttled_count;
-    struct key_map tids; /* (process, tid) -> index of the thread + 1, once a sample needs it */
     uint64_t gpu_events;
     char *arguments;                      /* of the slice that is being written: where they begin */
     uint64_t samples;                     /* of devices, that are counted */

@@ -5,14 +5,18 @@
  * with their stack. Who holds the lock is a row of the process: holds cross ranges and operators,
  * and exclude each other. A slice that would cross another of its thread stands on a row beside it.
  */
+#include <stdio.h>
 #include <string.h>
 
 #include "base/json_text.h"
 #include "error.h"
+#include "model/host_facts.h"
 #include "trace/chrome.h"
 
 #define SAMPLE_STACK_BYTES 512 /* there are many; stackFrames has all of each */
 #define TEXT_BYTES_MAX     (6 * RECORD_BYTES_MAX + 2)
+
+_Static_assert(THREAD_NAME_BYTES_MAX + 24 < GPU_TITLE_BYTES, "a thread is a title");
 
 _Static_assert(CHROME_EVENT_BYTES + 2 * TEXT_BYTES_MAX + CHROME_STACK_BYTES < OUTPUT_BUFFER_BYTES,
                "an event fits into the buffer");
@@ -92,12 +96,9 @@ static int put_slice(struct trace_writer *w, const struct slice *s)
     const struct record *r = s->event.record;
     bool is_hold = r->type == RECORD_GIL && r->code == GIL_HELD;
     const char *category = r->type == RECORD_OS_CALL ? "os" : r->type == RECORD_GIL ? "gil" : "gc";
-    const struct kernel_name *function = r->type == RECORD_OS_CALL ? walk_os_function(s) : NULL;
-    const char *name = r->type == RECORD_OS_CALL ? "\"OS call\""
-                       : r->type == RECORD_GC    ? "\"garbage collection\""
-                                                 : "\"wait for the GIL\"";
-    char holder[6 * THREAD_NAME_BYTES_MAX + 32];
-    size_t bytes = strlen(name);
+    char text[GPU_TITLE_BYTES], name[6 * OS_NAME_BYTES_MAX + 2];
+    const char *title =
+        r->type == RECORD_OS_CALL ? host_os_name(&s->event, text) : record_title(r, text);
     uint64_t begin_ns, end_ns;
     uint32_t stack;
     int error = stack_of(w, s, r->stack_id, &stack);
@@ -106,13 +107,10 @@ static int put_slice(struct trace_writer *w, const struct slice *s)
         return error < 0 ? error : GPUPROF_NO_MEMORY;
     if (is_hold) {
         const struct thread *t = s->event.thread;
-        char *end = json_escape(holder, t->name, strlen(t->name)) - 1;
-        bytes = (size_t)(end - holder) + (size_t)sprintf(end, " (tid %u)\"", t->tid);
-        name = holder;
-    } else if (function) {
-        name = function->json;
-        bytes = function->json_bytes;
+        snprintf(text, sizeof text, "%s (tid %u)", t->name[0] ? t->name : "thread", t->tid);
+        title = text;
     }
+    size_t bytes = (size_t)(json_escape(name, title, strlen(title)) - name);
     char *out = output_room(w->out, CHROME_EVENT_BYTES + bytes + 6 * r->byte_count + 2 +
                                         (stack ? CHROME_STACK_BYTES : 0));
     out = chrome_begin_slice(w, out, category, name, bytes, row, begin_ns, end_ns);
@@ -125,81 +123,64 @@ static int put_slice(struct trace_writer *w, const struct slice *s)
 
 /* ---- samples --------------------------------------------------------------------------------- */
 
-/* The thread of the process with that tid, or else the one whose block says it. */
-static int thread_of(struct trace_writer *w, const struct slice *s, uint32_t *index)
-{
-    struct process *p = s->event.process;
-    uint64_t tid = record_arg(s->event.record, SAMPLE_TID);
-    int error = 0;
-    *index = s->event.thread->index;
-    if (!tid)
-        return 0;
-    struct process_span *span = chrome_span(w, p);
-    for (uint32_t i = 0; error == 0 && !span->has_tids && i < p->threads.count; i++)
-        if (p->threads.threads[i]->tid)
-            error = key_map_set(&w->tids, (struct key){p->index, p->threads.threads[i]->tid, 0},
-                                p->threads.threads[i]->index + 1ull);
-    span->has_tids = true;
-    uint64_t found = key_map_get(&w->tids, (struct key){p->index, tid, 0});
-    *index = found ? (uint32_t)(found - 1) : *index;
-    return error == GPUPROF_LIMIT ? 0 : error;
-}
-
 /* What a thread was seen doing from outside. */
-static char *put_looked(struct trace_writer *w, char *out, const struct record *r, uint32_t holder)
+static char *put_looked(struct trace_writer *w, char *out, const struct host_sample *sample,
+                        uint32_t holder)
 {
-    char state = (char)record_arg(r, SAMPLE_STATE);
-    uint64_t call = record_arg(r, SAMPLE_SYSCALL);
-    if (record_arg(r, SAMPLE_TID))
-        out = PUT_FIELD(out, "tid", record_arg(r, SAMPLE_TID));
-    if (state >= 'A' && state <= 'z' && state != '\\') {
+    out = PUT_FIELD(out, "tid", sample->tid);
+    if (sample->state >= 'A' && sample->state <= 'z' && sample->state != '\\') {
         out = PUT(out, ",\"state\":\"");
-        *out++ = state;
+        *out++ = sample->state;
         *out++ = '"';
     }
-    if (call)
-        out = PUT_FIELD(out, "system call", call - 1);
-    if (record_arg(r, SAMPLE_HOLDER))
-        out = PUT_FIELD(out, "GIL held by tid", record_arg(r, SAMPLE_HOLDER));
+    if (sample->syscall >= 0)
+        out = PUT_FIELD(out, "system call", (uint64_t)sample->syscall);
+    if (sample->holder)
+        out = PUT_FIELD(out, "GIL held by tid", sample->holder);
     return holder ? chrome_put_stack(w, out, "holder", holder, SAMPLE_STACK_BYTES) : out;
 }
 
-static int put_sample(struct trace_writer *w, const struct slice *s)
+static char *put_arguments(struct trace_writer *w, char *out, const struct host_sample *sample,
+                           uint32_t stack, uint32_t holder)
 {
-    const struct event *e = &s->event;
-    const struct record *r = e->record;
-    bool is_gap = r->code != SAMPLE_CPU;
-    uint64_t at_ns = chrome_time(w, e->begin_ns), flags = record_arg(r, SAMPLE_FLAGS);
-    uint32_t stack, holder = 0, thread = e->thread->index;
-    int error = stack_of(w, s, r->stack_id, &stack);
-    if (error == 0 && record_arg(r, SAMPLE_HOLDER_STACK) <= UINT32_MAX)
-        error = stack_of(w, s, (uint32_t)record_arg(r, SAMPLE_HOLDER_STACK), &holder);
-    if (error == 0)
-        error = thread_of(w, s, &thread);
-    if (error < 0)
-        return error;
-    const struct shown_frame *frame = stack ? call_tree_frame(w->scope.tree, stack) : NULL;
-    const char *name = flags & SAMPLE_IN_GPUPROF ? "\"in gpuprof\"" : "\"no stack\"";
-    char *out = output_room(w->out, CHROME_EVENT_BYTES + (frame ? frame->json_bytes : 0) +
-                                        2 * SAMPLE_STACK_BYTES);
-    out = PUT(out, ",\n{\"ph\":\"i\",\"s\":\"t\",\"cat\":\"");
-    out = is_gap ? PUT(out, "gap_sample") : PUT(out, "cpu_sample");
-    out = PUT(out, "\",\"name\":");
-    out = frame ? chrome_put(out, frame->json, frame->json_bytes)
-                : chrome_put(out, name, strlen(name));
-    out = chrome_put_ids(PUT(out, ",\"pid\":"), chrome_row(w, thread));
-    out = json_microseconds(out, at_ns);
     w->arguments = out = PUT(out, ",\"args\":");
-    out = json_microseconds(PUT(out, ",\"period (us)\":"), record_arg(r, SAMPLE_PERIOD));
-    if (r->weight > 1)
-        out = PUT_FIELD(out, "weight", r->weight);
-    if (flags & SAMPLE_IN_KERNEL)
+    out = json_microseconds(PUT(out, ",\"time (us)\":"), sample->ns);
+    if (sample->count > 1)
+        out = PUT_FIELD(out, "periods", sample->count);
+    if (sample->in_kernel)
         out = PUT(out, ",\"in kernel\":true");
-    if (is_gap)
-        out = put_looked(w, out, r, holder);
+    if (!sample->is_cpu)
+        out = put_looked(w, out, sample, holder);
     if (stack)
         out = chrome_put_stack(w, out, "stack", stack, SAMPLE_STACK_BYTES);
-    out = chrome_end_arguments(w, out, 0);
+    return chrome_end_arguments(w, out, 0);
+}
+
+static int put_sample(struct trace_writer *w, const struct slice *s,
+                      const struct host_sample *sample)
+{
+    const struct event *e = &s->event;
+    const struct thread *thread = sample->thread ? sample->thread : e->thread;
+    const char *name = sample->in_gpuprof ? "\"in gpuprof\"" : "\"no stack\"";
+    size_t bytes = strlen(name);
+    uint64_t at_ns = chrome_time(w, sample->at_ns);
+    uint32_t stack, holder;
+    int error = stack_of(w, s, sample->stack, &stack);
+    if (error == 0)
+        error = stack_of(w, s, sample->holder_stack, &holder);
+    if (error < 0)
+        return error;
+    if (stack) {
+        const struct shown_frame *frame = call_tree_frame(w->scope.tree, stack);
+        name = frame->json;
+        bytes = frame->json_bytes;
+    }
+    char *out = output_room(w->out, CHROME_EVENT_BYTES + bytes + 2 * SAMPLE_STACK_BYTES);
+    out = PUT(out, ",\n{\"ph\":\"i\",\"s\":\"t\",\"cat\":\"");
+    out = sample->is_cpu ? PUT(out, "cpu_sample") : PUT(out, "gap_sample");
+    out = chrome_put(PUT(out, "\",\"name\":"), name, bytes);
+    out = chrome_put_ids(PUT(out, ",\"pid\":"), chrome_row(w, thread->index));
+    out = put_arguments(w, json_microseconds(out, at_ns), sample, stack, holder);
     if (stack)
         out = json_decimal(PUT(out, ",\"sf\":"), w->frame_numbers[stack - 1]);
     *out++ = '}';
@@ -210,7 +191,8 @@ static int put_sample(struct trace_writer *w, const struct slice *s)
 
 int chrome_host(struct trace_writer *w, const struct slice *s)
 {
-    if (s->event.record->type != RECORD_SAMPLE)
+    struct host_sample sample;
+    if (!host_sample(s, &sample))
         return put_slice(w, s);
-    return w->scope.has_own_samples && s->event.record->code == SAMPLE_CPU ? 0 : put_sample(w, s);
+    return w->scope.has_own_samples && sample.is_cpu ? 0 : put_sample(w, s, &sample);
 }

@@ -69,7 +69,6 @@ static void chrome_free(struct trace_writer *w)
     device_pids_release(&w->own_pids);
     projections_release(&w->projections);
     key_map_release(&w->named_devices);
-    key_map_release(&w->tids);
     free(w);
 }
 

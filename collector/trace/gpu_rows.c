@@ -14,7 +14,7 @@
 
 #define STREAM_ORDERED_MAX (1u << 20) /* streams from this number on: as their rows come */
 
-_Static_assert(STREAM_ORDERED_MAX * 2 * GPU_LANES_MAX < GPU_TID_VIRTUAL, "tids of rows overlap");
+_Static_assert(STREAM_ORDERED_MAX * 5 * GPU_LANES_MAX < GPU_TID_VIRTUAL, "tids of rows overlap");
 
 /* ---- a row ----------------------------------------------------------------------------------- */
 
@@ -233,9 +233,9 @@ static uint32_t row_tid(const struct gpu_rows *g, const struct process *p, enum 
     if ((kind == ROW_STREAM || kind == ROW_ANNOTATION) && stream < STREAM_ORDERED_MAX)
         return GPU_TID_VIRTUAL + (uint32_t)stream * 2 * GPU_LANES_MAX +
                (kind == ROW_STREAM ? GPU_LANES_MAX : 0) + lane;
-    if (stream == 0)
-        return GPU_TID_VIRTUAL + STREAM_ORDERED_MAX * 2 * GPU_LANES_MAX + kind * GPU_LANES_MAX +
-               lane;
+    if (stream == 0 || (kind == ROW_HOST && stream < STREAM_ORDERED_MAX))
+        return GPU_TID_VIRTUAL + STREAM_ORDERED_MAX * 2 * GPU_LANES_MAX +
+               (kind + 2 * (uint32_t)stream) * GPU_LANES_MAX + lane;
     return 2 * GPU_TID_VIRTUAL + g->count;
 }
 

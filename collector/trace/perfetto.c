@@ -565,14 +565,11 @@ static int perfetto_begin(struct trace_writer *w, uint64_t origin_ns)
 
 static int perfetto_take(struct trace_writer *w, const struct slice *s)
 {
-    const struct record *r = s->event.record;
     int error = drain(w, chrome_format.take(w->chrome, s));
-    if (error < 0 || r->type != RECORD_SAMPLE || r->code != SAMPLE_CPU ||
-        (w->is_hidden && *w->is_hidden))
+    if (error < 0 || (w->is_hidden && *w->is_hidden))
         return error;
-    uint64_t at_ns = s->event.begin_ns;
-    return perfetto_sample(&w->samples, &w->packets, s,
-                           at_ns > w->origin_ns ? at_ns - w->origin_ns : 0);
+    uint64_t at_ns = s->event.begin_ns, origin_ns = w->origin_ns;
+    return perfetto_sample(&w->samples, &w->packets, s, at_ns > origin_ns ? at_ns - origin_ns : 0);
 }
 
 static uint64_t perfetto_bytes(const struct trace_writer *w)

@@ -6,8 +6,9 @@
 
 #include "base/array.h"
 #include "error.h"
+#include "model/host_facts.h"
 
-#define NO_STACK "[no stack]"
+#define NO_STACK_TEXT "[no stack]"
 #define NUMBER_NONE                                                                                \
     1 /* of the stack of nothing else, its frame and its module; others are higher */
 #define WEIGHT_MAX 64 /* a sample of a larger one counts as so many */
@@ -66,7 +67,7 @@ static uint64_t frame_of(struct perfetto_samples *p, uint32_t number)
     const struct shown_frame *f = number ? shown_frame_of(&p->tree->frames, number) : NULL;
     uint64_t mapping =
         mapping_of(p, f ? f->kind == SHOWN_PYTHON || !f->module ? f->file : f->module : NULL);
-    put_text(&p->interned, INTERNED_FUNCTION, shown, f ? f->label : NO_STACK);
+    put_text(&p->interned, INTERNED_FUNCTION, shown, f ? f->label : NO_STACK_TEXT);
     size_t opened = packet_open(&p->interned, INTERNED_FRAME);
     packet_number(&p->interned, INTERNED_NUMBER, shown);
     packet_number(&p->interned, FRAME_FUNCTION, shown);
@@ -104,7 +105,11 @@ int perfetto_sample(struct perfetto_samples *p, struct track_packets *t, const s
     const struct event *e = &s->event;
     const struct record *r = e->record;
     const struct range *range = walk_range(s, false);
-    uint32_t node = 0, count = r->weight < 1 ? 1 : r->weight < WEIGHT_MAX ? r->weight : WEIGHT_MAX;
+    struct host_sample sample;
+    uint32_t node = 0;
+    if (!host_sample(s, &sample) || !sample.is_cpu)
+        return 0;
+    uint64_t count = sample.count < WEIGHT_MAX ? sample.count : WEIGHT_MAX;
     int error = p->tree && r->stack_id ? call_tree_stack(p->tree, 0, e->process->index, r->stack_id,
                                                          range ? range->text : NULL, &node)
                                        : 0;

@@ -24,7 +24,7 @@ struct perfetto_samples {
 
 void perfetto_samples_release(struct perfetto_samples *p);
 
-/* A SAMPLE record of the CPU, at that time of the trace. 0 or an error. */
+/* A sample of the CPU, if the slice is one, at that time of the trace. 0 or an error. */
 int perfetto_sample(struct perfetto_samples *p, struct track_packets *t, const struct slice *s,
                     uint64_t ns);
 

@@ -63,7 +63,9 @@ class Trace:
     """Rows are (pid, tid), (pid, None) of a process, None of all; times in ns."""
 
     def __init__(self, data):
-        self.names = {table: {} for table in (1, 2, 3, 29)}
+        self.names = {table: {} for table in (1, 2, 3, 5, 17, 29)}
+        self.frames, self.mappings, self.stacks = {}, {}, {}  # of samples, by number
+        self.samples = []  # ((pid, tid), ns, (frame, its module) from the outermost in)
         self.tracks = {0: None}
         self.typed = {}  # arguments that the trace describes: (key, type, of an array?) by number
         self.processes, self.threads, self.labels = {}, {}, {}
@@ -81,8 +83,7 @@ class Trace:
                 assert one(p[59]) == {58: STEPS} and self.clocks.pop(STEPS) == 0
             if 12 in p:
                 for table, entry in fields(p[12]):
-                    number, text = one(entry)[1], one(entry)[2].decode()
-                    assert self.names[table].setdefault(number, text) == text
+                    self.intern(table, entry)
             if 72 in p:
                 self.describe_arguments(one(one(p[72])[1])[1])
             if 60 in p:
@@ -94,11 +95,28 @@ class Trace:
                 assert p.get(58, BOOTTIME) == BOOTTIME
                 steps_ns += 0 if 58 in p else p[8]
                 events.append((p[8] if 58 in p else steps_ns, p[11]))
+            if 66 in p:
+                steps_ns += 0 if 58 in p else p[8]
+                sample = one(p[66])
+                self.samples.append(((sample[2], sample[3]), p[8] if 58 in p else steps_ns,
+                                     self.stacks[sample[4]]))
         assert states[0] & 1 and not any(state & 1 for state in states[1:])
         for ns, event in sorted(events, key=lambda event: event[0]):
             self.take(ns, event, opened)
         assert not any(opened.values()), "each slice has an end"
         self.flows = [(self.sources[number], target) for number, target in self.flows]
+
+    def intern(self, table, data):
+        entry = one(data)
+        if table == 19:
+            self.mappings[entry[1]] = self.names[17][entry[7]]
+        elif table == 6:
+            self.frames[entry[1]] = self.names[5][entry[2]], self.mappings[entry[3]]
+        elif table == 7:
+            self.stacks[entry[1]] = tuple(self.frames[v] for n, v in fields(data) if n == 2)
+        else:
+            text = entry[2].decode()
+            assert self.names[table].setdefault(entry[1], text) == text
 
     def describe(self, data):
         track = one(data)

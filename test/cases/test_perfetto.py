@@ -11,6 +11,9 @@ import subprocess
 import perfetto_reader
 import pytest
 
+import made_host
+from made_stacks import stack_by_frames
+
 @pytest.fixture(name="both")
 def fixture_both(run_verb, tmp_path):
     def make(*arguments):
@@ -51,11 +54,22 @@ def innermost(of):
     return find
 
 
+def compare_samples(trace, text, events):
+    """Those of the CPU are Perfetto's own: each as often as it counts, with all of its frames."""
+    found = [(row, at, tuple(name for name, _ in stack)) for row, at, stack in trace.samples]
+    expected = [((e["pid"], e["tid"]), ns(e["ts"]),
+                 tuple(stack_by_frames(text, e)[::-1]) or ("[no stack]",))
+                for e in events for _ in range(e["args"].get("periods", 1))]
+    assert sorted(found) == sorted(expected)
+
+
 def compare(text, data):
     trace = perfetto_reader.Trace(data)
     events = text["traceEvents"]
     of = {ph: [e for e in events if e["ph"] == ph] for ph in "XiCMsf"}
     assert sum(map(len, of.values())) == len(events)
+    compare_samples(trace, text, [e for e in of["i"] if e["cat"] == "cpu_sample"])
+    of["i"] = [e for e in of["i"] if e["cat"] != "cpu_sample"]
     rows = [(e["cat"], e["name"], (e["pid"], e["tid"]), ns(e["ts"]), ns(e["dur"]),
              plain(e["args"])) for e in of["X"]]
     assert by_text(rows) == by_text([(*row[:5], plain(row[5])) for row in trace.slices])
@@ -123,6 +137,19 @@ def test_its_bytes_do_not_depend_on_its_name(make_gpu, run_verb, tmp_path):
 def test_operators(make_ops, both):
     text, data = both(make_ops(2, 3000, 5))
     assert any(row[0] == "cpu_op" for row in compare(text, data).slices)
+
+
+def test_what_the_host_did(make_stacks, both):
+    trace = compare(*both(make_stacks(*made_host.HOST)))
+    assert len(trace.samples) == 6
+    assert {stack for _, _, stack in trace.samples} == {
+        (("<module> (train.py:40)", "home/me/train.py"),
+         ("tokenize (data.py:81)", "home/me/data.py")),
+        (("<module> (train.py:40)", "home/me/train.py"),
+         ("forward (model.py:7)", "home/me/model.py")),
+        (("<module> (train.py:40)", "home/me/train.py"),
+         ("forward (model.py:7)", "home/me/model.py"),
+         ("libtrain.so+0x100", "nowhere/libtrain.so")), (("[no stack]", ""),)}
 
 
 def test_texts_of_every_kind(make_ranges, both):

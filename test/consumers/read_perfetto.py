@@ -44,6 +44,11 @@ QUERIES = {
                 "count(*) as n, sum(value) as total from counter join process_counter_track "
                 "on track_id = process_counter_track.id join process using (upid) "
                 "group by process_counter_track.id",
+    "samples": "select process.pid, tid, depth, frame.name, count(*) as n from perf_sample "
+               "join thread using (utid) join process using (upid) "
+               "join stack_profile_callsite as c on callsite_id = c.id "
+               "join stack_profile_frame as frame on frame_id = frame.id "
+               "group by process.pid, tid, depth, frame.name order by n desc, frame.name",
     "shown": "select name, int_value as ns from metadata where name in ('tracing_started_ns', "
              "'tracing_disabled_ns') order by int_value",
     "errors": "select name, value from stats where value > 0 and severity in ('error', "
@@ -112,6 +117,8 @@ def main(path):
         "threads": [[row["pid"], row["tid"], row["name"]] for row in found["threads"]],
         "counters": [[row["pid"], row["name"], row["track"], row["n"], row["total"]]
                      for row in found["counters"]],
+        "samples": [[row["pid"], row["tid"], row["depth"], row["name"], row["n"]]
+                    for row in found["samples"]],
         "shown": [[row["name"], row["ns"]] for row in found["shown"]],
         "errors": found["errors"],
     }))

@@ -10,6 +10,10 @@
  * CORRELATION BYTES name NUMBER TEXT            of kernels push BEGIN TEXT, pop BEGIN, step BEGIN
  * NUMBER op BEGIN OBJECT STACK NAME, op_end BEGIN OBJECT    operators
  *
+ * thread N TID NAME               a further one (from 3 on); on N: the next lines are of that one
+ * host RECORD CODE BEGIN DURATION RESULT WEIGHT STACK ARGUMENT,... [TEXT]
+ *                                 a record of what the host did, by its name in events.def
+ *
  * make_stacks DIR bench STACKS MODULES PATH CODE BYTES: that many stacks of 30 frames over modules
  * that are copies of PATH, at PATH.0, PATH.1, ...; its code begins at CODE (both hexadecimal).
  */
@@ -31,6 +35,7 @@
 
 struct script {
     struct stream_builder builder;
+    unsigned thread; /* of `host` */
     const char *folder;
     unsigned rank;
     int open;
@@ -89,6 +94,7 @@ static void begin_process(struct script *s, unsigned rank)
     char text[64];
     end_process(s);
     s->rank = rank;
+    s->thread = MAIN;
     s->open = 1;
     builder_init(&s->builder, rank);
     builder_api(&s->builder);
@@ -97,6 +103,43 @@ static void begin_process(struct script *s, unsigned rank)
     builder_meta(&s->builder, text);
     builder_thread(&s->builder, MAIN, 50, s->builder.header.pid, "python");
     builder_thread(&s->builder, DEVICE, 50, s->builder.header.pid + 500, "gpuprof-gpu");
+}
+
+static void add_thread(struct script *s, const char *rest)
+{
+    unsigned number, tid;
+    char name[64] = "";
+    if (sscanf(rest, "%u %u %63s", &number, &tid, name) < 2)
+        exit(2);
+    builder_thread(&s->builder, number, 50, tid, name);
+}
+
+static void add_host(struct script *s, const char *rest)
+{
+    char name[32], args[512], *at = args;
+    unsigned code, stack, weight;
+    int result, length = 0;
+    unsigned long long begin, duration;
+    if (sscanf(rest, "%31s %u %llu %llu %d %u %u %511s%n", name, &code, &begin, &duration, &result,
+               &weight, &stack, args, &length) != 8)
+        exit(2);
+    struct record r = {.code = (uint16_t)code,
+                       .begin = begin,
+                       .duration = duration,
+                       .result = result,
+                       .weight = weight,
+                       .stack_id = stack};
+    for (unsigned type = RECORD_SAMPLE; type <= RECORD_GC; type++)
+        if (strcmp(event_info((uint8_t)type)->name, name) == 0)
+            r.type = (uint8_t)type;
+    while (*at && r.arg_count < RECORD_ARGS_MAX) {
+        r.args[r.arg_count++] = strtoull(at, &at, 0);
+        at += *at == ',';
+    }
+    rest += length + (rest[length] == ' ');
+    r.bytes = *rest ? (const uint8_t *)rest : NULL;
+    r.byte_count = (uint32_t)strlen(rest);
+    builder_add(&s->builder, s->thread, &r);
 }
 
 static unsigned function_index(const char *name)
@@ -245,6 +288,12 @@ static void take_line(struct script *s, char *line)
         add_op(s, RECORD_OP_END, rest);
     else if (strcmp(line, "copy") == 0)
         add_copy(s, rest);
+    else if (strcmp(line, "thread") == 0)
+        add_thread(s, rest);
+    else if (strcmp(line, "on") == 0)
+        s->thread = (unsigned)strtoul(rest, NULL, 10);
+    else if (strcmp(line, "host") == 0)
+        add_host(s, rest);
     else if (*line)
         exit(2);
 }
