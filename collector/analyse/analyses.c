@@ -1,13 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "analyse/analyses.h"
 
-#define TABLES(...)
 #define ANALYSIS(info) &info,
 static const struct sums_info *const analyses[] = {
 #include "analyse/analyses.def"
 };
-#undef ANALYSIS
-#undef TABLES
 
 void analyses_start(struct sums *sums, struct walk *walk, enum report_by by, bool groups,
                     unsigned leaves, uint64_t *histogram_rows)

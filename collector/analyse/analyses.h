@@ -9,18 +9,14 @@
 #include "query/report_parts.h"
 #include "query/sums.h"
 
-#define TABLES(...)
 #define ANALYSIS(info) ANALYSIS_##info,
-enum analysis {
+enum sums_table {
 #include "analyse/analyses.def"
     ANALYSES_COUNT
 };
-#undef ANALYSIS
 
 #define ANALYSIS(info) extern const struct sums_info info;
 #include "analyse/analyses.def"
-#undef ANALYSIS
-#undef TABLES
 
 /* Before the walk: starts those of `sums`, of ANALYSES_COUNT, that this --by has, but for what
  * nobody will look at (enum report_part). All others have no `info`. `groups`: see struct sums. */

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analyse/report_make.h"
 #include "base/array.h"
 #include "error.h"
 #include "read/process_title.h"
@@ -279,6 +280,20 @@ struct consumer device_report_consumer(struct device_report *r)
                              .sees_hidden = true,
                              .take = take};
 }
+
+static int analysis_begin(struct report *r)
+{
+    int error = device_report_init(r->devices, &r->walk, r->idle);
+    r->devices->is_refused = r->wish.refused & PART_COUNTERS;
+    return error;
+}
+
+ANALYSIS_HEARS(consumers, device_report_consumer(r->devices))
+ANALYSIS_FREES(analysis_release, device_report_release(r->devices))
+
+const struct analysis devices_analysis = {ANALYSIS_STATE(devices), .uses = USE_PARTS,
+                                          .begin = analysis_begin, .consumers = consumers,
+                                          .release = analysis_release};
 
 /* ---- what is known of a while ---------------------------------------------------------------- */
 

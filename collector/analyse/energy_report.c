@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "analyse/device_report.h"
+#include "analyse/report_make.h"
 #include "base/array.h"
 #include "base/unit_text.h"
 #include "error.h"
@@ -14,16 +15,17 @@
 
 #define GAPS_MAX 0.1 /* of the time of steps, between them: then their mean is one of the steps */
 
-void energy_report_init(struct energy_report *e, const struct device_report *devices,
-                        bool has_ranges)
+static int analysis_begin(struct report *r)
 {
-    *e = (struct energy_report){.devices = devices, .has_ranges = has_ranges};
+    r->energy->devices = r->devices;
+    r->energy->has_ranges = r->wish.walk_ns_max == 0;
+    return 0;
 }
 
-void energy_report_release(struct energy_report *e)
+static void analysis_release(struct report *r)
 {
-    free(e->windows);
-    free(e->rows);
+    free(r->energy->windows);
+    free(r->energy->rows);
 }
 
 /* Of a recording without readings nothing is kept. */
@@ -48,12 +50,13 @@ static int take(void *context, const struct slice *s)
     return ARRAY_PUSH(e->windows, e->window_count, &window);
 }
 
-struct consumer energy_report_consumer(struct energy_report *e)
+static unsigned consumers(struct report *r, struct consumer *list)
 {
-    return (struct consumer){.context = e,
-                             .needs = e->has_ranges ? WALK_RANGES : 0,
-                             .skips = WALK_SKIPS_CALLS | WALK_SKIPS_WORK,
-                             .take = take};
+    *list = (struct consumer){.context = r->energy,
+                              .needs = r->energy->has_ranges ? WALK_RANGES : 0,
+                              .skips = WALK_SKIPS_CALLS | WALK_SKIPS_WORK,
+                              .take = take};
+    return 1;
 }
 
 /* ---- rows ------------------------------------------------------------------------------------ */
@@ -173,14 +176,16 @@ static int compare_rows(const void *left, const void *right)
     return order ? order : strcmp(a->text->shown, b->text->shown);
 }
 
-int energy_report_make(struct energy_report *e, const struct steps *steps)
+/* When all readings and steps are known. */
+static int analysis_end(struct report *r)
 {
-    const struct device_report *r = e->devices;
-    const struct recording *rec = r->walk->rec;
+    struct energy_report *e = r->energy;
+    const struct recording *rec = r->rec;
+    const struct steps *steps = r->program_steps;
     int error = 0;
-    for (uint32_t i = 0; error == 0 && r->count && i < rec->count; i++) {
+    for (uint32_t i = 0; error == 0 && r->devices->count && i < rec->count; i++) {
         error = add_run(e, rec->processes[i]);
-        if (error == 0 && steps && steps->count && r->firsts[i])
+        if (error == 0 && steps && steps->count && r->devices->firsts[i])
             error = add_steps(e, rec->processes[i], steps);
     }
     if (error == 0)
@@ -189,6 +194,10 @@ int energy_report_make(struct energy_report *e, const struct steps *steps)
         qsort(e->rows, e->count, sizeof *e->rows, compare_rows);
     return error;
 }
+
+const struct analysis energy_analysis = {ANALYSIS_STATE(energy),  .uses = USE_PARTS,
+                                         .begin = analysis_begin, .consumers = consumers,
+                                         .end = analysis_end,     .release = analysis_release};
 
 /* ---- on paper -------------------------------------------------------------------------------- */
 

@@ -55,18 +55,6 @@ struct energy_report {
     uint32_t count;
 };
 
-/* `devices` must stay. With `has_ranges` that of ranges is told, too. */
-void energy_report_init(struct energy_report *e, const struct device_report *devices,
-                        bool has_ranges);
-void energy_report_release(struct energy_report *e);
-
-/* Gathers ranges and labels that have ended. */
-struct consumer energy_report_consumer(struct energy_report *e);
-
-/* Makes the rows, when all readings and steps (NULL: there are none) are known. 0 or
- * GPUPROF_NO_MEMORY. */
-int energy_report_make(struct energy_report *e, const struct steps *steps);
-
 /* Of a struct energy_report, which may be NULL. */
 extern const struct table_info energy_table;
 

@@ -44,25 +44,14 @@ static int take(struct sums *s, const struct function *f, int32_t result, uint64
     return 0;
 }
 
-int failures_take(struct sums *s, const struct event *e, uint64_t weight)
-{
-    return take(s, e->function, e->record->result, weight,
-                (uint64_t[]){e->begin_ns, e->process->index, 0, (uintptr_t)e->thread, e->end_ns});
-}
-
-int failures_take_library(struct sums *s, const struct slice *slice)
+static int take_library(void *context, const struct slice *slice)
 {
     const struct library_call *l = slice->library;
     if (slice->library_change != LIBRARY_CLOSED || slice->is_hidden ||
         !api_has_failed(l->function->domain, l->result))
         return 0;
-    return take(s, l->function, l->result, 1,
+    return take(context, l->function, l->result, 1,
                 (uint64_t[]){l->end_ns, l->process->index, 0, (uintptr_t)l->thread, l->end_ns});
-}
-
-static int take_slice(void *context, const struct slice *s)
-{
-    return failures_take_library(context, s);
 }
 
 static int take_call(void *context, const struct slice *s)
@@ -73,25 +62,14 @@ static int take_call(void *context, const struct slice *s)
         sums->begin_ns = e->begin_ns;
     if (!api_has_failed(e->function->domain, e->record->result))
         return 0;
-    return failures_take(sums, e, e->record->weight > 1 ? e->record->weight : 1);
+    return take(sums, e->function, e->record->result, e->record->weight > 1 ? e->record->weight : 1,
+                (uint64_t[]){e->begin_ns, e->process->index, 0, (uintptr_t)e->thread, e->end_ns});
 }
 
-static int end(void *context)
+static int complete(struct sums *s)
 {
-    struct sums *sums = context;
-    sums->begin_ns = sums->begin_ns ? sums->begin_ns : sums->walk->survey.origin_ns;
-    return sums_finish(sums);
-}
-
-struct consumer failures_consumer(struct sums *s)
-{
-    s->owner = s;
-    return (struct consumer){.context = s,
-                             .needs = WALK_LIBRARIES,
-                             .skips = WALK_SKIPS_WORK | WALK_SKIPS_TIED,
-                             .take = take_slice,
-                             .take_call = take_call,
-                             .end = end};
+    s->begin_ns = s->begin_ns ? s->begin_ns : s->walk->survey.origin_ns;
+    return 0;
 }
 
 enum { NAME, ERROR = 4 };
@@ -139,7 +117,12 @@ const struct sums_info failures_sums = {
     .rows_max = FAILURES_MAX,
     .order = FIRST,
     .parts = REPORT_CALLS,
+    .complete = complete,
     .fill = fill,
+    .consumer = {.needs = WALK_LIBRARIES,
+                 .skips = WALK_SKIPS_WORK | WALK_SKIPS_TIED,
+                 .take = take_library,
+                 .take_call = take_call},
     /* They are among their functions' errors already, so that here they are not to be added up. */
     .table = {SUMS_TABLE, .name = "failures", .key = "failures",
               .title = "calls that returned an error", .columns = columns,

@@ -11,15 +11,6 @@
 
 #define FAILURES_MAX 4096
 
-/* Takes all that fail, for a walk whose other consumers do not call the functions below. */
-struct consumer failures_consumer(struct sums *s);
-
-/* Takes a CALL with an error, for `weight` calls. 0 or GPUPROF_NO_MEMORY. */
-int failures_take(struct sums *s, const struct event *e, uint64_t weight);
-
-/* Takes the call of a library that the slice closes, if it failed. Likewise. */
-int failures_take_library(struct sums *s, const struct slice *slice);
-
 /* "cudaErrorMemoryAllocation", which may be in `text`. */
 #define FAILURE_TEXT_BYTES 96
 const char *failure_name(const struct sums_row *row, char text[static FAILURE_TEXT_BYTES]);

@@ -7,6 +7,7 @@
 #include "analyse/library_report.h"
 #include "analyse/memory_peaks.h"
 #include "analyse/range_rows.h"
+#include "analyse/report_make.h"
 #include "api/api.h"
 #include "base/array.h"
 #include "error.h"
@@ -88,39 +89,38 @@ static int count(struct sums *s, uint64_t a, uint64_t b, uint64_t ns, uint64_t b
     return s->info ? gpu_count(s, sums_row(s, a, b, 0), ns, bytes, 1) : 0;
 }
 
-struct gpu_report *gpu_report_create(struct walk *walk, struct sums *sums, enum report_by by,
-                                     bool groups, bool has_work)
+static int analysis_begin(struct report *r)
 {
-    struct gpu_report *g = calloc(1, sizeof *g);
-    if (!g)
-        return NULL;
-    g->is_host = calloc(walk->rec->count + 1u, sizeof *g->is_host);
-    if (memory_peaks_init(&g->memory, walk) < 0 || !g->is_host) {
-        gpu_report_free(g);
-        return NULL;
-    }
+    struct gpu_report *g = r->gpu;
+    struct walk *walk = &r->walk;
+    *g = (struct gpu_report){.walk = walk,
+                             .sums = r->sums,
+                             .by = r->wish.by,
+                             .leaves = r->wish.leaves,
+                             .has_work = r->wish.use != USE_PARTS &&
+                                         (r->stacks || recording_expects_gpu(walk->rec)),
+                             .is_host = calloc(walk->rec->count + 1u, sizeof *g->is_host)};
+    if (memory_peaks_init(&g->memory, walk) < 0 || !g->is_host)
+        return GPUPROF_NO_MEMORY;
+    if (r->signs.walk) /* the books tell these as well */
+        g->memory.also = memory_signs_user(&r->signs);
     for (uint32_t i = 0; i < walk->rec->count; i++)
         g->has_host |= g->is_host[i] = !process_expects_gpu(walk->rec->processes[i]);
-    g->walk = walk;
-    g->sums = sums;
-    g->by = by;
-    g->has_work = has_work;
-    g->ranges = (struct range_rows){.sums = &sums[ANALYSIS_ranges_sums],
-                                    .texts = groups ? &walk->texts : NULL,
+    g->ranges = (struct range_rows){.sums = &r->sums[ANALYSIS_ranges_sums],
+                                    .texts = r->wish.groups ? &walk->texts : NULL,
                                     .marks = RANGE_GROUPS};
     g->projections = g->ranges;
-    g->projections.sums = &sums[ANALYSIS_projections_sums];
+    g->projections.sums = &r->sums[ANALYSIS_projections_sums];
     for (unsigned i = FIRST_TABLE; i <= LAST_TABLE; i++)
-        sums[i].owner = g;
+        r->sums[i].owner = g;
     g->ranges.sums->owner = &g->ranges;
     g->projections.sums->owner = &g->projections;
-    return g;
+    return 0;
 }
 
-void gpu_report_free(struct gpu_report *g)
+static void analysis_release(struct report *r)
 {
-    if (!g)
-        return;
+    struct gpu_report *g = r->gpu;
     range_rows_release(&g->ranges);
     range_rows_release(&g->projections);
     free(g->devices);
@@ -129,7 +129,6 @@ void gpu_report_free(struct gpu_report *g)
     key_map_release(&g->pending_places);
     free(g->pending);
     key_map_release(&g->device_places);
-    free(g);
 }
 
 static __attribute__((noinline)) struct device_use *find_use(struct gpu_report *g,
@@ -439,50 +438,39 @@ static int end(void *context)
     return error;
 }
 
-void gpu_report_tell(struct gpu_report *g, const struct ledger_user *user)
+static unsigned consumers(struct report *r, struct consumer *list)
 {
-    g->memory.also = *user;
-}
-
-struct consumer gpu_report_books(struct gpu_report *g)
-{
-    return memory_peaks_consumer(&g->memory);
-}
-
-struct consumer gpu_report_consumer(struct gpu_report *g)
-{
-    bool ties = !(g->leaves & REPORT_TIED);
+    struct gpu_report *g = r->gpu;
+    bool ties = !(g->leaves & REPORT_TIED), has_idle = !(g->leaves & REPORT_IDLE);
     unsigned work = g->has_work ? WALK_LOSSES | (ties ? (unsigned)WALK_WORK : 0) : 0;
-    return (struct consumer){.context = g,
-                             .needs = WALK_RANGES | work,
-                             .skips = (g->has_host ? 0 : WALK_SKIPS_CALLS) |
-                                      (g->leaves & REPORT_WORK ? WALK_SKIPS_WORK : 0) |
-                                      WALK_SKIPS_TIED, /* take_work sees that it is */
-                             .take = take,
-                             .take_call = take_call,
-                             .take_work = take_work,
-                             .tied = ties ? tied : NULL,
-                             .end = end};
+    unsigned count = 0;
+    if (!(g->leaves & REPORT_MEMORY))
+        list[count++] = memory_peaks_consumer(&g->memory);
+    list[count++] = (struct consumer){
+        .context = g,
+        /* What is lost of operators is told, and of stacks, if nobody else does. */
+        .needs = WALK_RANGES | WALK_OPS | (has_idle ? 0 : (unsigned)WALK_STACKS) | work,
+        .skips = (g->has_host ? 0 : WALK_SKIPS_CALLS) |
+                 (g->leaves & REPORT_WORK ? WALK_SKIPS_WORK : 0) |
+                 WALK_SKIPS_TIED, /* take_work sees that it is */
+        .take = take,
+        .take_call = take_call,
+        .take_work = take_work,
+        .tied = ties ? tied : NULL,
+        .end = end};
+    return count;
 }
 
-void gpu_report_leave(struct gpu_report *g, unsigned parts)
+/* Which calls of libraries, if it is known, made the kernels. 0 or GPUPROF_NO_MEMORY. */
+static int analysis_end(struct report *r)
 {
-    g->leaves = parts;
-}
-
-bool gpu_report_is_unsure(const struct gpu_report *g)
-{
-    return g->ranges.is_unsure || g->projections.is_unsure;
-}
-
-int kernels_find_makers(struct sums *kernels, const struct library_report *libraries)
-{
-    for (uint32_t i = 0; libraries && i < kernels->count; i++) {
+    struct sums *kernels = &r->sums[ANALYSIS_kernels_sums];
+    for (uint32_t i = 0; r->libraries && i < kernels->count; i++) {
         struct sums_row *row = &kernels->rows[i];
         if (sums_is_others(row))
             continue;
         struct kernel_made made =
-            library_report_made(libraries, (const void *)(uintptr_t)row->keys[0]);
+            library_report_made(r->libraries, (const void *)(uintptr_t)row->keys[0]);
         row->values[KERNEL_MAKER] = made.maker;
         if (!made.kind)
             continue;
@@ -492,6 +480,15 @@ int kernels_find_makers(struct sums *kernels, const struct library_report *libra
             return GPUPROF_NO_MEMORY;
     }
     return 0;
+}
+
+const struct analysis gpu_analysis = {ANALYSIS_STATE(gpu),     .uses = USE_EXPORT | USE_PARTS,
+                                      .begin = analysis_begin, .consumers = consumers,
+                                      .end = analysis_end,     .release = analysis_release};
+
+bool gpu_report_is_unsure(const struct gpu_report *g)
+{
+    return g->ranges.is_unsure || g->projections.is_unsure;
 }
 
 struct gpu_totals gpu_totals(const struct sums *use)

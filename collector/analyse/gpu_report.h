@@ -14,8 +14,6 @@
 #include "model/event_walk.h"
 
 struct gpu_report;
-struct ledger_user;
-struct library_report;
 
 /* Values of the tables of times, and what some have beside them. */
 enum { GPU_COUNT, GPU_TOTAL, GPU_MIN, GPU_MAX, GPU_BYTES, GPU_OWN };
@@ -57,28 +55,8 @@ static inline int gpu_count(struct sums *s, struct sums_row *row, uint64_t ns, u
     return sums_took(s, row, ns, count);
 }
 
-/* NULL: no memory. `walk` and `sums`, of ANALYSES_COUNT, must stay. `groups`: as of ranges
- * (range_rows.h); `has_work`: the recording should have work of devices. */
-struct gpu_report *gpu_report_create(struct walk *walk, struct sums *sums, enum report_by by,
-                                     bool groups, bool has_work);
-void gpu_report_free(struct gpu_report *g);
-
-/* The books of memory tell `user` as well. */
-void gpu_report_tell(struct gpu_report *g, const struct ledger_user *user);
-
-/* To be handed to the walk one behind the other. */
-struct consumer gpu_report_books(struct gpu_report *g);
-struct consumer gpu_report_consumer(struct gpu_report *g);
-
-/* Before the walk: nobody will look at these (enum report_part). */
-void gpu_report_leave(struct gpu_report *g, unsigned parts);
-
 /* Might ranges be other groups, had they come in another order? */
 bool gpu_report_is_unsure(const struct gpu_report *g);
-
-/* After the walk: which calls of libraries, if it is known, made the kernels. 0 or
- * GPUPROF_NO_MEMORY. */
-int kernels_find_makers(struct sums *kernels, const struct library_report *libraries);
 
 /* The work of all devices together, in one line's numbers. */
 struct gpu_totals {

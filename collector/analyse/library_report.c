@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analyse/report_make.h"
 #include "api/api.h"
 #include "base/array.h"
 #include "error.h"
@@ -16,12 +17,17 @@ static const struct sums_info pairs_info = {.keys = {KEY_NUMBER, KEY_PROCESS, KE
                                             .values = {JOIN_ADD},
                                             .rows_max = LIBRARY_PAIRS_MAX};
 
-void library_report_init(struct library_report *l, struct walk *walk, struct sums *sums)
+static int analysis_begin(struct report *r)
 {
-    *l = (struct library_report){.walk = walk, .sums = sums};
-    sums_init(&l->pairs, &pairs_info, walk, NULL);
-    sums[1].owner = l;
-    graph_origins_init(&l->graphs, walk);
+    struct library_report *l = r->libraries;
+    *l = (struct library_report){.walk = &r->walk,
+                                 .sums = &r->sums[ANALYSIS_library_waits_sums],
+                                 .is_part = r->wish.is_part,
+                                 .is_refused = r->wish.refused & PART_LIBRARIES};
+    sums_init(&l->pairs, &pairs_info, l->walk, NULL);
+    l->sums[1].owner = l;
+    graph_origins_init(&l->graphs, l->walk);
+    return 0;
 }
 
 bool library_report_has_more(const struct library_report *l)
@@ -30,8 +36,9 @@ bool library_report_has_more(const struct library_report *l)
     return l->pairs.count >= l->pairs.rows_max || kinds->count >= kinds->count_max;
 }
 
-void library_report_release(struct library_report *l)
+static void analysis_release(struct report *r)
 {
+    struct library_report *l = r->libraries;
     free(l->rows);
     sums_release(&l->pairs);
     key_map_release(&l->makers);
@@ -252,13 +259,19 @@ static int end(void *context)
     return error;
 }
 
-struct consumer library_report_consumer(struct library_report *l, bool has_work)
+static unsigned consumers(struct report *r, struct consumer *list)
 {
-    return (struct consumer){.context = l,
-                             .needs = WALK_LIBRARIES | (has_work ? (unsigned)WALK_WORK : 0),
-                             .skips = WALK_SKIPS_PLAIN_CALLS | WALK_SKIPS_WORK,
-                             .sees_hidden = true, /* captures, of which graphs were made */
-                             .take = take_slice,
-                             .tied = tied,
-                             .end = end};
+    bool has_work = recording_expects_gpu(r->rec);
+    *list = (struct consumer){.context = r->libraries,
+                              .needs = WALK_LIBRARIES | (has_work ? (unsigned)WALK_WORK : 0),
+                              .skips = WALK_SKIPS_PLAIN_CALLS | WALK_SKIPS_WORK,
+                              .sees_hidden = true, /* captures, of which graphs were made */
+                              .take = take_slice,
+                              .tied = tied,
+                              .end = end};
+    return 1;
 }
+
+const struct analysis libraries_analysis = {ANALYSIS_STATE(libraries), .uses = USE_EXPORT,
+                                            .parts = REPORT_LIBRARIES, .begin = analysis_begin,
+                                            .consumers = consumers,    .release = analysis_release};

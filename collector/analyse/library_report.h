@@ -91,15 +91,8 @@ struct library_report {
     uint64_t own_ns;    /* of it, of a library's call */
 };
 
-/* `walk` and `sums`, two of them, must stay. */
-void library_report_init(struct library_report *l, struct walk *walk, struct sums *sums);
-void library_report_release(struct library_report *l);
-
 /* There was more than it could keep. */
 bool library_report_has_more(const struct library_report *l);
-
-/* `has_work`: the recording has, or should have, work of devices. */
-struct consumer library_report_consumer(struct library_report *l, bool has_work);
 
 /* After the walk: which calls of libraries launched the kernels of a name. Of two the larger one
  * holds. */

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analyse/report_make.h"
 #include "base/array.h"
 #include "error.h"
 #include "model/op_stack.h"
@@ -15,16 +16,21 @@
 /* What an entry's key has of an operator, beside its process, name and inputs. */
 enum context_bits { CONTEXT_KIND = 7, CONTEXT_OWN = 8, CONTEXT_COVERED = 16, CONTEXT_COUNT = 32 };
 
-int op_report_init(struct op_report *o, struct walk *walk, struct sums *sums)
+static int analysis_begin(struct report *r)
 {
-    uint64_t more = recording_bytes(walk->rec) / OP_ROW_BYTES;
-    *o = (struct op_report){.walk = walk, .sums = sums, .by = sums->by};
+    struct op_report *o = r->ops;
+    uint64_t more = recording_bytes(r->rec) / OP_ROW_BYTES;
+    o->sums = &r->sums[ANALYSIS_ops_sums];
+    o->by = r->wish.by;
+    o->walk = r->walk.is_surveyed ? &o->own : &r->walk;
+    if (r->walk.is_surveyed && walk_init(&o->own, r->rec) < 0)
+        return GPUPROF_NO_MEMORY;
     o->rows_max = more < OP_ROWS_MAX - OP_ROWS_FREE ? OP_ROWS_FREE + (uint32_t)more : OP_ROWS_MAX;
     o->contexts.count_max = o->rows_max;
-    graph_origins_init(&o->graphs, walk);
+    graph_origins_init(&o->graphs, o->walk);
     for (unsigned i = 0; i < OP_TABLES; i++)
-        sums[i].owner = o;
-    return op_none_init(&o->none, walk);
+        o->sums[i].owner = o;
+    return op_none_init(&o->none, o->walk);
 }
 
 bool op_report_has_more(const struct op_report *o)
@@ -32,8 +38,9 @@ bool op_report_has_more(const struct op_report *o)
     return o->entry_count >= o->rows_max || o->none.count >= OP_NONE_ROWS_MAX;
 }
 
-void op_report_release(struct op_report *o)
+static void analysis_release(struct report *r)
 {
+    struct op_report *o = r->ops;
     free(o->rows);
     free(o->entries);
     free(o->chains);
@@ -43,6 +50,8 @@ void op_report_release(struct op_report *o)
     op_pairs_release(&o->pairs);
     graph_origins_release(&o->graphs);
     op_none_release(&o->none);
+    if (o->own.rec)
+        walk_release(&o->own);
 }
 
 /* ---- rows and entries ------------------------------------------------------------------------ */
@@ -512,10 +521,12 @@ static int end(void *context)
     return error;
 }
 
-struct consumer op_report_consumer(struct op_report *o, bool has_work)
+static struct consumer consumer_of(const struct report *r)
 {
-    return (struct consumer){.context = o,
-                             .needs = WALK_OPS | (o->by == BY_RANGE ? (unsigned)WALK_RANGES : 0) |
+    bool has_work = report_wants_steps(r) || recording_expects_gpu(r->rec);
+    return (struct consumer){.context = r->ops,
+                             .needs = WALK_OPS |
+                                      (r->wish.by == BY_RANGE ? (unsigned)WALK_RANGES : 0) |
                                       (has_work ? (unsigned)WALK_WORK : 0),
                              .skips = WALK_SKIPS_PLAIN_CALLS | WALK_SKIPS_WORK,
                              .sees_hidden = true, /* captures, of which graphs were made */
@@ -523,3 +534,24 @@ struct consumer op_report_consumer(struct op_report *o, bool has_work)
                              .tied = tied,
                              .end = end};
 }
+
+static unsigned consumers(struct report *r, struct consumer *list)
+{
+    *list = consumer_of(r);
+    return r->ops->walk == &r->walk ? 1 : 0;
+}
+
+static int analysis_end(struct report *r)
+{
+    struct op_report *o = r->ops;
+    struct consumer consumer = consumer_of(r);
+    if (o->walk == &r->walk || report_parts_absent(r->rec) & REPORT_OPS)
+        return 0;
+    o->own.filter = r->walk.filter;
+    return walk_run(&o->own, NULL, &consumer, 1);
+}
+
+const struct analysis ops_analysis = {ANALYSIS_STATE(ops),        .uses = USE_EXPORT,
+                                      .parts = REPORT_OPS,        .begin = analysis_begin,
+                                      .consumers = consumers,     .end = analysis_end,
+                                      .release = analysis_release};

@@ -108,7 +108,10 @@ struct op_entry {
 };
 
 struct op_report {
+    /* Usually the report's. What calls are in is asked of operators as they open: a walk that has
+     * surveyed knows it before, and then operators have their own. Their sums have its names. */
     struct walk *walk;
+    struct walk own;
     struct sums *sums; /* OP_TABLES of them */
     enum report_by by;
     struct op_row *rows; /* owned */
@@ -133,16 +136,8 @@ struct op_report {
     struct op_none none;
 };
 
-/* For these tables, OP_TABLES of them, which must stay. 0 or GPUPROF_NO_MEMORY; op_report_release
- * in both cases. */
-int op_report_init(struct op_report *o, struct walk *walk, struct sums *sums);
-void op_report_release(struct op_report *o);
-
 /* There was more than it could keep. */
 bool op_report_has_more(const struct op_report *o);
-
-/* `has_work`: the recording has, or should have, work of devices. */
-struct consumer op_report_consumer(struct op_report *o, bool has_work);
 
 /* Behind the walk: fills the tables. 0 or GPUPROF_NO_MEMORY. (op_report_rows.c) */
 int op_report_complete(struct op_report *o);

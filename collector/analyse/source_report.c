@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analyse/report_make.h"
 #include "base/array.h"
 #include "base/message.h"
 #include "base/unit_text.h"
@@ -23,14 +24,16 @@ enum exit_code source_report_check(const char *folder)
     return error == 0 ? EXIT_OK : usage_error("report: --source: %s: %s", folder, strerror(number));
 }
 
-void source_report_release(struct source_report *r)
+static void analysis_release(struct report *report)
 {
+    struct source_report *r = report->source;
     for (uint32_t i = 0; i < r->file_count; i++)
         source_text_release(&r->files[i].text);
     free(r->files);
     free(r->lines);
     free(r->rows);
-    source_tree_release(&r->tree);
+    if (r->stacks)
+        source_tree_release(&r->tree);
 }
 
 /* ---- which lines ---- */
@@ -108,8 +111,8 @@ static uint32_t file_of(struct source_report *r, struct placing *p, const struct
 }
 
 /* Makes *place that of the frame's line + 1, or 0 if it is not below the folder. */
-static int place_frame(struct source_report *r, struct placing *p, const struct shown_frame *f,
-                       uint32_t *place)
+static int place_in_file(struct source_report *r, struct placing *p, const struct shown_frame *f,
+                         uint32_t *place)
 {
     uint32_t file = file_of(r, p, f->file);
     if (file == NO_FILE)
@@ -132,7 +135,7 @@ static int place_frames(struct source_report *r, struct placing *p)
                                                                               : GPUPROF_NO_MEMORY;
     for (uint32_t i = 1; error == 0 && i <= frames->count; i++)
         if (has_line(shown_frame_of(frames, i)))
-            error = place_frame(r, p, shown_frame_of(frames, i), &p->line_of[i]);
+            error = place_in_file(r, p, shown_frame_of(frames, i), &p->line_of[i]);
     if (p->ambiguous > SAID_MAX)
         message("report: --source: and so %u more file%s", p->ambiguous - SAID_MAX,
                 plural_end(p->ambiguous - SAID_MAX));
@@ -298,13 +301,32 @@ static void tie_rows(struct source_report *r)
     }
 }
 
-int source_report_make(struct source_report *r, const struct stack_report *stacks,
-                       const char *folder, uint64_t begin_ns)
+static uint64_t begin_of(const struct recording *rec)
 {
+    uint64_t begin_ns = UINT64_MAX;
+    for (uint32_t i = 0; i < rec->count; i++) {
+        struct process *p = rec->processes[i];
+        uint64_t ns = p->min_ns <= p->max_ns ? clock_map_ns(&p->clock, p->min_ns) : UINT64_MAX;
+        begin_ns = ns < begin_ns ? ns : begin_ns;
+    }
+    return begin_ns;
+}
+
+static bool is_wanted(const struct report *r)
+{
+    return r->wish.source;
+}
+
+/* When stacks are finished; what is not certain is said on stderr. */
+static int analysis_end(struct report *report)
+{
+    struct source_report *r = report->source;
+    const struct stack_report *stacks = report->stacks;
+    uint64_t begin_ns = begin_of(report->rec);
     struct placing p = {0};
     size_t room = SOURCE_TEXT_MAX;
-    *r = (struct source_report){.stacks = stacks, .is_list = r->is_list};
-    int error = source_tree_open(&r->tree, folder);
+    *r = (struct source_report){.stacks = stacks, .is_list = report->wish.is_sorted};
+    int error = source_tree_open(&r->tree, report->wish.source);
     if (error == 0)
         error = place_frames(r, &p);
     for (uint32_t i = 0; error == 0 && i < stacks->stack_count; i++)
@@ -321,3 +343,6 @@ int source_report_make(struct source_report *r, const struct stack_report *stack
     key_map_release(&p.lines);
     return error;
 }
+
+const struct analysis source_analysis = {ANALYSIS_STATE(source), .is_wanted = is_wanted,
+                                         .end = analysis_end, .release = analysis_release};

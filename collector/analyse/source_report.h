@@ -61,15 +61,6 @@ struct source_report {
 /* EXIT_OK, or EXIT_USAGE after one line: there is no such folder. */
 enum exit_code source_report_check(const char *folder);
 
-/*
- * Of finished stacks, which must stay; is_list is to be set before. `begin_ns` is when the
- * recording began. What is not certain is said on stderr. 0 or an error; source_report_release in
- * both cases.
- */
-int source_report_make(struct source_report *r, const struct stack_report *stacks,
-                       const char *folder, uint64_t begin_ns);
-void source_report_release(struct source_report *r);
-
 /* As they are shown, without what terminals obey, or NULL; new memory: a line, "?" if the file does
  * not have it, with blanks for tabs; and a file's path, with what is to be said of it.
  * (source_report_print.c) */

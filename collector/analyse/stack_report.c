@@ -3,6 +3,7 @@
 
 #include <stdlib.h>
 
+#include "analyse/report_make.h"
 #include "base/array.h"
 #include "error.h"
 #include "symbol/own_line.h"
@@ -14,17 +15,25 @@ struct sorted_stack {
     uint32_t node;
 };
 
-int stack_report_init(struct stack_report *r, struct walk *walk, enum report_by by, bool is_mine)
+static bool is_wanted(const struct report *r)
 {
-    *r = (struct stack_report){.by = by, .is_mine = is_mine};
-    return stack_costs_init(&r->costs, walk);
+    return r->wish.by == BY_STACK || r->wish.by == BY_PYTHON_LINE || r->wish.by == BY_SOURCE;
 }
 
-void stack_report_release(struct stack_report *r)
+static int analysis_begin(struct report *r)
 {
-    stack_costs_release(&r->costs);
-    free(r->stacks);
-    free(r->lines);
+    r->stacks->by = r->wish.by;
+    r->stacks->is_mine = r->wish.is_mine;
+    return stack_costs_init(&r->stacks->costs, &r->walk);
+}
+
+ANALYSIS_HEARS(consumers, stack_costs_consumer(&r->stacks->costs))
+
+static void analysis_release(struct report *r)
+{
+    stack_costs_release(&r->stacks->costs);
+    free(r->stacks->stacks);
+    free(r->stacks->lines);
 }
 
 /* The most expensive first: on the host, or else on the device. */
@@ -131,9 +140,10 @@ static int sort_lines(struct stack_report *r)
     return 0;
 }
 
-int stack_report_finish(struct stack_report *r, const char *symbol_folder)
+static int analysis_end(struct report *report)
 {
-    int error = stack_costs_finish(&r->costs, symbol_folder);
+    struct stack_report *r = report->stacks;
+    int error = stack_costs_finish(&r->costs, report->wish.symbols);
     if (error == 0)
         error = sort_stacks(r);
     call_tree_say(&r->costs.tree);
@@ -145,3 +155,7 @@ int stack_report_finish(struct stack_report *r, const char *symbol_folder)
     }
     return error == 0 && r->by == BY_PYTHON_LINE ? sort_lines(r) : error;
 }
+
+const struct analysis stacks_analysis = {ANALYSIS_STATE(stacks),  .is_wanted = is_wanted,
+                                         .begin = analysis_begin, .consumers = consumers,
+                                         .end = analysis_end,     .release = analysis_release};

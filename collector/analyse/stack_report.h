@@ -38,13 +38,6 @@ struct stack_report {
     struct stack_cost total;   /* of all, these included */
 };
 
-/* `walk` must stay. 0 or an error; stack_report_release in both cases. */
-int stack_report_init(struct stack_report *r, struct walk *walk, enum report_by by, bool is_mine);
-void stack_report_release(struct stack_report *r);
-
-/* After the walk, with symbols from `symbol_folder` (symbols.h). 0 or an error. */
-int stack_report_finish(struct stack_report *r, const char *symbol_folder);
-
 /* Why processes have no stacks, or no Python frames. */
 void stack_report_print_absences(const struct stack_report *r, bool with_python, FILE *out);
 

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analyse/report_make.h"
 #include "analyse/step_waits.h"
 #include "base/array.h"
 #include "base/message.h"
@@ -14,8 +15,9 @@
 #include "model/selection.h"
 #include "record/gpu_record.h"
 
-void step_report_release(struct step_report *r)
+static void analysis_release(struct report *report)
 {
+    struct step_report *r = report->steps;
     steps_release(&r->steps);
     op_phases_release(&r->phases);
     free(r->sweeps);
@@ -492,26 +494,28 @@ static int find_steps(struct step_report *r, struct steps *found, const struct s
     return error;
 }
 
-static int find_phases(struct step_report *r, struct op_phases *found)
+ANALYSIS_DOES(analysis_begin, op_phases_init(&r->steps->phases, &r->walk))
+ANALYSIS_HEARS(consumers, op_phases_consumer(&r->steps->phases))
+
+/* Another walk, if that one could not tell them. */
+static int find_phases(struct step_report *r)
 {
     struct consumer phases = op_phases_consumer(&r->phases);
-    if (found->threads && !found->is_unsure) {
-        r->phases = *found;
-        *found = (struct op_phases){0};
+    if (!r->phases.is_unsure)
         return 0;
-    }
+    op_phases_release(&r->phases);
     int error = say(op_phases_init(&r->phases, r->walk));
     return error == 0 && r->steps.count ? walk_run(r->walk, NULL, &phases, 1) : error;
 }
 
-static int make(struct step_report *r, struct steps *found, struct op_phases *phases,
-                struct idle *idle, const struct step_wish *wish)
+static int make(struct step_report *r, struct steps *found, struct idle *idle,
+                const struct step_wish *wish)
 {
     struct consumer parts = {
         .context = r, .needs = WALK_OPS | WALK_WORK, .take = take, .tied = tied, .end = end};
     int error = find_steps(r, found, wish);
     if (error == 0)
-        error = find_phases(r, phases);
+        error = find_phases(r);
     if (error == 0)
         error = say(start(r));
     if (error == 0)
@@ -521,17 +525,27 @@ static int make(struct step_report *r, struct steps *found, struct op_phases *ph
     return error == 0 && r->steps.count ? walk_run(r->walk, NULL, &parts, 1) : error;
 }
 
-int step_report_make(struct step_report *r, struct walk *walk, struct steps *found,
-                     struct op_phases *phases, struct idle *idle, const struct step_wish *wish)
+/* In walks of its own, but what that walk has found lost is all there is. */
+static int analysis_end(struct report *report)
 {
+    struct step_report *r = report->steps;
+    const struct step_wish *wish = report->wish.steps;
+    struct walk *walk = r->walk = &report->walk;
     struct losses *losses = walk->losses;
     const struct walk_filter *filter = walk->filter;
-    *r = (struct step_report){.walk = walk, .samples = wish->samples};
+    r->samples = wish->samples;
+    r->report = report;
+    report->program_steps = &r->steps;
     walk->filter = selection_steps_filter(wish->selection);
     walk->losses = calloc(walk->rec->count + 1u, sizeof *losses);
-    int error = walk->losses ? make(r, found, phases, idle, wish) : say(GPUPROF_NO_MEMORY);
+    int error = walk->losses ? make(r, report->marks, report->idle, wish) : say(GPUPROF_NO_MEMORY);
     free(walk->losses);
-    walk->losses = losses; /* those of the walk before are all there are */
+    walk->losses = losses;
     walk->filter = filter;
     return error;
 }
+
+const struct analysis steps_analysis = {ANALYSIS_STATE(steps),           .says_errors = true,
+                                        .is_wanted = report_wants_steps, .begin = analysis_begin,
+                                        .consumers = consumers,          .end = analysis_end,
+                                        .release = analysis_release};

@@ -16,17 +16,6 @@
 #define STEP_CHANGES_MAX 8192
 #define SLOWEST_SHOWN    5
 
-/* How somebody wants steps. */
-struct selection;
-
-struct step_wish {
-    bool is_wanted;
-    const char *by;                    /* NULL: by the first definition that applies */
-    const char *pattern;               /* of ranges and labels; NULL: none */
-    const struct selection *selection; /* only steps of this piece; NULL: all */
-    double samples;                    /* of a step of one process; 0: not said */
-};
-
 /* Where a process is. */
 struct step_sweep {
     uint64_t at_ns; /* until here its time is in some step's parts, or in none */
@@ -50,14 +39,11 @@ struct step_change {
     uint64_t ns[2];
 };
 
-struct device_report;
-struct idle;
+struct report;
 
 struct step_report {
-    const struct next_words *next; /* a view; NULL: nothing is known of them */
+    const struct report *report; /* a view, for who prints */
     struct walk *walk;
-    const struct device_report
-        *devices; /* a view, for who prints; NULL: nothing is known of them */
     double samples;
     struct steps steps;
     struct op_phases phases;
@@ -81,17 +67,6 @@ struct step_report {
     struct key_map change_places;
     struct step_wait *waits; /* owned, by place of the step; NULL: nobody waited for a rank */
 };
-
-/*
- * After a walk that others were told in and that has seen all (event_walk.h): its losses stay as
- * they are. `found`: the steps that it has found, which are taken; NULL: they are looked for. Of
- * `phases`, which may be zeros, the same is true.
- * `idle`, finished, knows who waited for whom, and may be NULL. 0, or an error after one line on
- * stderr; step_report_release in both cases.
- */
-int step_report_make(struct step_report *r, struct walk *walk, struct steps *found,
-                     struct op_phases *phases, struct idle *idle, const struct step_wish *wish);
-void step_report_release(struct step_report *r);
 
 /* The duration that `fraction` of all whole steps do not exceed; 0: there are none. */
 uint64_t step_report_quantile(const struct step_report *r, double fraction);

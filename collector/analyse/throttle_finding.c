@@ -1,11 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "analyse/throttle_finding.h"
-
+/*
+ * The finding that a device was slowed down: what it cost is how much longer the steps were in
+ * which it was than those in which it was not, of the same process. Said only where both are many,
+ * and nearly all of the former are longer than nearly all of the latter: else nobody knows whether
+ * it was that.
+ */
 #include <stdlib.h>
 #include <string.h>
 
+#include "analyse/device_report.h"
+#include "analyse/report_make.h"
 #include "error.h"
 #include "find/finding_charges.h"
+#include "find/findings.h"
 
 #define SLOWED_SHARE 0.2 /* of a step, from which on it counts as slowed down */
 #define FREE_SHARE   0.02
@@ -125,9 +132,12 @@ static struct judged_time time_of(const struct walk *walk, const struct steps *s
     return (struct judged_time){.window_ns = is_piece ? steps_ns : whole_ns, .whole_ns = whole_ns};
 }
 
-int throttle_finding_add(struct findings *f, const struct device_report *r,
-                         const struct steps *steps)
+/* Findings are complete but for that and the memory's. */
+static int analysis_end(struct report *report)
 {
+    struct findings *f = report->findings;
+    const struct device_report *r = report->devices;
+    const struct steps *steps = report->program_steps;
     struct finding found = {.kind = &finding_kinds[FINDING_THROTTLED]};
     uint32_t count = steps ? steps->count : 0;
     struct slowed s = {.free_ns = calloc(count + 1u, sizeof *s.free_ns),
@@ -146,3 +156,5 @@ int throttle_finding_add(struct findings *f, const struct device_report *r,
     findings_sort(f);
     return error;
 }
+
+const struct analysis throttle_analysis = {.end = analysis_end};

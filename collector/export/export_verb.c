@@ -6,10 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "analyse/failures.h"
-#include "analyse/gpu_report.h"
-#include "analyse/library_report.h"
-#include "analyse/op_report.h"
+#include "analyse/report_make.h"
 #include "base/message.h"
 #include "base/options.h"
 #include "clocks/host_clocks.h"
@@ -18,7 +15,6 @@
 #include "export/export_writer.h"
 #include "find/idle.h"
 #include "output/verb_output.h"
-#include "report/report_tables.h"
 #include "trace/merge_trace.h"
 #include "trace/trace_writer.h"
 
@@ -35,18 +31,13 @@ struct export
 {
     struct recording rec;
     struct progress progress;
-    struct walk walk;
+    struct report report; /* its walk, and the tables that are exported */
     struct steps steps;
     struct selection selection;
     bool has_steps;
     bool finds_steps_late; /* whoever writes the rows does */
     bool is_cut;
     bool has_idle;
-    struct idle idle;
-    struct sums sums[ANALYSES_COUNT];
-    struct walk op_walk; /* the sums of operators have its names */
-    struct op_report ops;
-    uint64_t histogram_rows;
     const struct export_format *format;
     struct export_writer *writer;
     struct output *out;
@@ -65,55 +56,21 @@ static int end(void *context)
     return x->format->end(x->writer);
 }
 
-/* What calls are in is asked of operators as they open, and the walk knew that before. */
-static int sum_operators(struct export *x)
-{
-    struct sums *sums = &x->sums[ANALYSIS_ops_sums];
-    int error = walk_init(&x->op_walk, &x->rec);
-    if (error == 0)
-        error = op_report_init(&x->ops, &x->op_walk, sums);
-    if (error < 0 || report_parts_absent(&x->rec) & REPORT_OPS)
-        return error;
-    x->op_walk.filter = x->walk.filter;
-    struct consumer consumer = op_report_consumer(&x->ops, recording_expects_gpu(&x->rec));
-    return walk_run(&x->op_walk, NULL, &consumer, 1);
-}
-
 /* What tables say is known behind the walk, or another one, and so the last rows are written then.
  * 0 or an error, which is said. */
 static int write_with_tables(struct export *x, const struct consumer *consumer, const char *symbols)
 {
-    struct consumer consumers[ANALYSES_COUNT + 6] = {*consumer};
-    bool has_work = recording_expects_gpu(&x->rec);
-    struct gpu_report *gpu = gpu_report_create(&x->walk, x->sums, BY_NAME, false, has_work);
-    struct library_report libraries;
-    unsigned count = 1;
-    consumers[0].end = NULL;
-    library_report_init(&libraries, &x->walk, &x->sums[ANALYSIS_library_waits_sums]);
-    analyses_consumers(x->sums, consumers, &count);
-    if (x->has_idle)
-        consumers[count++] = idle_consumer(&x->idle);
-    if (gpu) {
-        consumers[count++] = gpu_report_books(gpu);
-        consumers[count++] = gpu_report_consumer(gpu);
-    }
-    consumers[count++] = library_report_consumer(&libraries, has_work);
-    consumers[count++] = failures_consumer(&x->sums[ANALYSIS_failures_sums]);
-    int error = gpu ? walk_run(&x->walk, NULL, consumers, count) : GPUPROF_NO_MEMORY;
-    if (error == 0 && !x->out->error) {
-        error = kernels_find_makers(&x->sums[ANALYSIS_kernels_sums], &libraries);
-        if (error == 0)
-            error = sum_operators(x);
-        if (error == 0 && x->has_idle)
-            error = idle_finish(&x->idle);
-        if (error == 0 && x->has_idle)
-            error = idle_name(&x->idle, symbols);
-        if (error == 0)
-            error = end(x);
-        say_error(VERB, error);
-    }
-    library_report_release(&libraries);
-    gpu_report_free(gpu);
+    struct consumer first = *consumer;
+    first.end = NULL;
+    int error = report_walk(&x->report, &first);
+    if (error == 0)
+        error = report_end(&x->report, VERB);
+    if (error != 0 || x->out->error)
+        return error;
+    error = x->report.idle ? idle_name(x->report.idle, symbols) : 0;
+    if (error == 0)
+        error = end(x);
+    say_error(VERB, error);
     return error;
 }
 
@@ -121,38 +78,33 @@ static int write_with_tables(struct export *x, const struct consumer *consumer, 
 static int write_events(struct export *x, const struct options *options)
 {
     const struct export_options *own = options->own;
+    struct report *r = &x->report;
+    const struct report_wish wish = {
+        .use = USE_EXPORT, .by = BY_THREAD, .found = x->has_steps ? &x->steps : NULL};
+    r->histogram_rows = histogram_rows_max(recording_bytes(&x->rec));
+    int error = x->format->wants_tables ? report_begin(r, &x->rec, &wish) : 0;
     struct export_scope scope = {.options = options,
                                  .steps = x->has_steps ? &x->steps : NULL,
                                  .selection = x->is_cut ? &x->selection : NULL,
-                                 .sums = x->format->wants_tables ? x->sums : NULL,
-                                 .idle = x->has_idle ? &x->idle : NULL,
+                                 .report = r,
                                  .weight = own->weight};
     unsigned work = recording_expects_gpu(&x->rec) ? 0 : WALK_WORK | WALK_LOSSES;
     struct consumer consumer = {
         .context = x, .needs = x->format->needs & ~work, .take = take, .end = end};
-    int error = x->has_idle ? idle_init(&x->idle, &x->walk, x->has_steps ? &x->steps : NULL) : 0;
-    x->histogram_rows = histogram_rows_max(recording_bytes(&x->rec));
-    analyses_start(x->sums, &x->walk, BY_THREAD, false, 0, &x->histogram_rows);
-    x->writer = error == 0 ? x->format->create(x->out, &x->walk, &scope) : NULL;
+    x->writer = error == 0 ? x->format->create(x->out, &x->report.walk, &scope) : NULL;
     if (x->writer && x->format->is_rows)
-        error = event_lanes_run(&x->walk, x->finds_steps_late ? &x->steps : NULL, &consumer, x->out,
-                                &x->selection.found);
+        error = event_lanes_run(&x->report.walk, x->finds_steps_late ? &x->steps : NULL, &consumer,
+                                x->out, &x->selection.found);
     else if (x->writer && x->format->wants_tables)
         error = write_with_tables(x, &consumer, options->symbols);
     else if (x->writer)
-        error = walk_run(&x->walk, NULL, &consumer, 1);
+        error = walk_run(&x->report.walk, NULL, &consumer, 1);
     if (!x->writer && !x->out->error) {
         error = GPUPROF_NO_MEMORY;
         say_error(VERB, error);
     }
     if (x->writer)
         x->format->free(x->writer);
-    if (x->has_idle)
-        idle_release(&x->idle);
-    analyses_release(x->sums);
-    op_report_release(&x->ops);
-    if (x->op_walk.rec)
-        walk_release(&x->op_walk);
     return error < 0 ? error : 0;
 }
 
@@ -161,15 +113,16 @@ static enum exit_code look_around(struct export *x, const struct options *option
     x->has_steps = x->format->wants_steps || x->is_cut || options->step_by || options->step_range;
     /* Those that somebody asked for may be missing, which is said before. */
     x->finds_steps_late = x->has_steps && in_lanes && !options->step_by && !options->step_range;
-    if ((in_lanes && walk_survey_shared(&x->walk) < 0) ||
-        (!in_lanes && !x->has_steps && walk_survey(&x->walk, NULL) < 0))
+    if ((in_lanes && walk_survey_shared(&x->report.walk) < 0) ||
+        (!in_lanes && !x->has_steps && walk_survey(&x->report.walk, NULL) < 0))
         return EXIT_ENVIRONMENT;
     if (x->finds_steps_late &&
-        steps_init(&x->steps, &x->walk, options->step_by, options->step_range) < 0)
+        steps_init(&x->steps, &x->report.walk, options->step_by, options->step_range) < 0)
         return verb_output_failed(options->output, GPUPROF_NO_MEMORY);
-    return x->has_steps && !x->finds_steps_late ? steps_find(&x->steps, &x->walk, options->step_by,
-                                                             options->step_range, !in_lanes, VERB)
-                                                : EXIT_OK;
+    return x->has_steps && !x->finds_steps_late
+               ? steps_find(&x->steps, &x->report.walk, options->step_by, options->step_range,
+                            !in_lanes, VERB)
+               : EXIT_OK;
 }
 
 static enum exit_code export_recording(struct export *x, const struct options *options)
@@ -181,19 +134,21 @@ static enum exit_code export_recording(struct export *x, const struct options *o
     x->is_cut = options->select.is_given;
     x->rec.progress = progress_begin(&x->progress, VERB);
     x->progress.total = recording_bytes(&x->rec) * 2u;
-    if (walk_init(&x->walk, &x->rec) < 0)
+    if (walk_init(&x->report.walk, &x->rec) < 0)
         return verb_output_failed(options->output, GPUPROF_NO_MEMORY);
     /* What is written cannot be changed any more when a name is met that was needed for it. */
     bool in_lanes = x->format->is_rows && !x->is_cut; /* a piece is cut where all is known */
     enum exit_code code = look_around(x, options, in_lanes);
     if (code == EXIT_OK)
-        code = selection_make(&x->selection, &x->rec, &x->walk, &options->select, &how, VERB);
+        code =
+            selection_make(&x->selection, &x->rec, &x->report.walk, &options->select, &how, VERB);
     if (code != EXIT_OK)
         return code;
     x->has_idle = x->format->wants_tables && recording_expects_gpu(&x->rec);
     /* As in a report: whom a rank met, and what a gap ends with, may lie beyond the piece. */
     x->selection.keeps_work = x->has_idle && (x->selection.filter.is_of_time || x->rec.count > 1);
-    x->walk.filter = selection_filter(&x->selection, x->has_idle ? CALLS_OF_ALL : CALLS_OF_PIECE);
+    x->report.walk.filter =
+        selection_filter(&x->selection, x->has_idle ? CALLS_OF_ALL : CALLS_OF_PIECE);
     code = verb_output_open(&out, options->output, &room);
     if (code != EXIT_OK)
         return code;
@@ -296,12 +251,12 @@ static enum exit_code run(const struct options *options)
     if (code == EXIT_OK)
         code = export_recording(&x, options);
     if (code == EXIT_OK)
-        code = walk_verdict(&x.walk, options->strict);
+        code = walk_verdict(&x.report.walk, options->strict);
     if (x.steps.walk)
         steps_release(&x.steps);
     selection_release(&x.selection);
-    if (x.walk.rec)
-        walk_release(&x.walk);
+    if (x.report.walk.rec)
+        report_release(&x.report);
     recording_release(&x.rec);
     return code;
 }

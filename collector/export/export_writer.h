@@ -14,7 +14,7 @@
 #include "output/verb_output.h"
 
 struct export_writer;
-struct idle;
+struct report;
 
 /* What the options of `export` say beyond those of all verbs that read recordings. */
 struct export_options {
@@ -29,9 +29,7 @@ struct export_scope {
     const struct options *options;
     const struct steps *steps;         /* complete; NULL: the format wants none */
     const struct selection *selection; /* the piece that is shown; NULL: everything */
-    struct sums
-        *sums; /* ANALYSES_COUNT, in order once `end` is called; NULL: the format wants none */
-    struct idle *idle; /* named, once `end` is called; NULL: the format wants none, or no device */
+    struct report *report; /* its tables, once `end` is called, if the format wants some */
     enum flame_weight weight;
 };
 

@@ -407,6 +407,6 @@ int sqlite_tail(struct export_writer *w)
     if (error == 0)
         error = sqlite_idle(w);
     for (unsigned i = 0; error == 0 && i < ANALYSES_COUNT; i++)
-        error = sqlite_sums(w, &w->scope.sums[i]);
+        error = sqlite_sums(w, &w->scope.report->sums[i]);
     return error < 0 ? error : put_session(w);
 }

@@ -34,7 +34,7 @@ static int put_time(struct export_writer *w, const struct idle_device *d)
 
 static int put_idle(struct export_writer *w, const struct idle_row *idle)
 {
-    struct idle *d = w->scope.idle;
+    struct idle *d = w->scope.report->idle;
     const struct idle_device *device = &d->devices[idle->device];
     char *place = idle_place_text(w->walk, &d->lines, idle);
     struct sql_value row[IDLE_COLUMNS] = {
@@ -57,11 +57,11 @@ static int put_idle(struct export_writer *w, const struct idle_row *idle)
 
 static int put_waits(struct export_writer *w, uint32_t number)
 {
-    const struct idle_device *device = &w->scope.idle->devices[number];
+    const struct idle_device *device = &w->scope.report->idle->devices[number];
     struct idle_wait wait;
     int more = 1, error = 0;
     for (uint64_t i = 0; error == 0 && more == 1; i++) {
-        if ((more = idle_wait_at(w->scope.idle, number, i, &wait)) != 1)
+        if ((more = idle_wait_at(w->scope.report->idle, number, i, &wait)) != 1)
             break;
         struct sql_value row[RANK_WAITS_COLUMNS] = {
             [SQL_RANK_WAITS_START] = since(w, wait.begin_ns),
@@ -80,7 +80,7 @@ static int put_waits(struct export_writer *w, uint32_t number)
 /* Who came last most often, if anybody did, and where from. */
 static int put_arrival(struct export_writer *w, const struct arrival_row *arrival)
 {
-    const struct idle *d = w->scope.idle;
+    const struct idle *d = w->scope.report->idle;
     const struct arrivals *a = &d->arrivals;
     const struct arrival_place *place = arrival->place ? &a->places[arrival->place - 1] : NULL;
     char communicator[sizeof "0x0123456789abcdef"];
@@ -107,7 +107,7 @@ static int put_arrival(struct export_writer *w, const struct arrival_row *arriva
 
 int sqlite_idle(struct export_writer *w)
 {
-    struct idle *d = w->scope.idle;
+    struct idle *d = w->scope.report->idle;
     int error = 0;
     for (uint32_t i = 0; d && error == 0 && i < d->device_count; i++) {
         error = put_time(w, &d->devices[i]);

@@ -15,7 +15,7 @@
 #ifndef GPUPROF_COLLECTOR_SQLITE_WRITER_H
 #define GPUPROF_COLLECTOR_SQLITE_WRITER_H
 
-#include "analyse/analyses.h"
+#include "analyse/report_make.h"
 #include "base/key_map.h"
 #include "export/export_writer.h"
 #include "export/sql_base.h"

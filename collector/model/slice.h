@@ -93,7 +93,7 @@ struct recorded_now {
 };
 
 #define WALK_STOP          1
-#define WALK_CONSUMERS_MAX 24
+#define WALK_CONSUMERS_MAX 32
 
 /* All may be NULL. Each returns 0 or an error, which ends the walk. */
 struct consumer {

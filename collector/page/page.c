@@ -97,7 +97,7 @@ uint64_t page_data_written(struct page_data *d)
  * GPUPROF_NO_MEMORY. */
 static int find_period(const struct report *r, uint64_t *period_ns)
 {
-    const struct steps *s = r->steps ? &r->steps->steps : r->marks;
+    const struct steps *s = r->program_steps;
     uint64_t *times = s && s->count ? calloc(s->count, sizeof *times) : NULL;
     size_t count = 0;
     *period_ns = 0;

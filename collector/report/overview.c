@@ -82,7 +82,7 @@ char *overview_missing_text(const struct report *r)
 
 double overview_cost_of_steps(const struct report *r)
 {
-    const struct steps *steps = r->selection ? NULL : r->steps ? &r->steps->steps : r->marks;
+    const struct steps *steps = r->selection ? NULL : r->program_steps;
     return cost_of_steps(r->rec, steps);
 }
 
@@ -123,7 +123,7 @@ const char *overview_start_up_end(const struct overview *o)
 static int measure_steps(struct overview *o)
 {
     const struct report *r = o->report;
-    const struct steps *s = r->steps ? &r->steps->steps : r->marks;
+    const struct steps *s = r->program_steps;
     o->marks = s;
     if (!s || !s->count)
         return 0;

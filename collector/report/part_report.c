@@ -213,21 +213,6 @@ static enum exit_code check_set(struct combination *c)
     return code;
 }
 
-/* What parts add to, and what none has anything of. */
-static int start_tables(struct report *r)
-{
-    r->marks = calloc(1, sizeof *r->marks);
-    r->devices = calloc(1, sizeof *r->devices);
-    r->energy = calloc(1, sizeof *r->energy);
-    if (!r->marks || !r->devices || !r->energy)
-        return GPUPROF_NO_MEMORY;
-    energy_report_init(r->energy, r->devices, true);
-    int error = steps_init(r->marks, &r->walk, NULL, NULL);
-    if (error == 0)
-        error = device_report_init(r->devices, &r->walk, r->idle);
-    return error < 0 ? error : cost_report_init(&r->cost, r->rec);
-}
-
 static int start(struct combination *c)
 {
     uint64_t bytes = 0;
@@ -235,10 +220,8 @@ static int start(struct combination *c)
         bytes += c->parts[i].length;
     struct report *r = &c->report;
     struct recording *rec = &c->rec;
-    *r = (struct report){.rec = rec,
-                         .is_combined = true,
+    *r = (struct report){.is_combined = true,
                          .histogram_rows = histogram_rows_max(0) + bytes / PART_HISTOGRAM_ROW};
-    uint64_t *calls = r->process_calls = calloc(rec->count + 1u, sizeof *r->process_calls);
     int error = rec->count ? recording_find_jobs(rec) : 0;
     if (error == 0 && rec->count) {
         if (!c->is_quiet)
@@ -246,31 +229,18 @@ static int start(struct combination *c)
         error = recording_arrange(rec);
     }
     if (error == 0)
-        error = walk_init(&r->walk, rec);
+        error = report_begin(
+            r, rec, &(struct report_wish){.use = USE_PARTS, .by = BY_NAME, .groups = c->groups});
     if (error == 0)
-        analyses_start(r->sums, &r->walk, BY_NAME, c->groups, 0, &r->histogram_rows);
-    if (error == 0)
-        error = hang_init(&r->hang, &r->walk);
-    if (error == 0)
-        error = memory_signs_init(&r->signs, &r->walk);
-    r->idle = error == 0 ? calloc(1, sizeof *r->idle) : NULL;
-    if (error == 0)
-        error = r->idle ? idle_init(r->idle, &r->walk, NULL) : GPUPROF_NO_MEMORY;
-    r->findings = error == 0 ? calloc(1, sizeof *r->findings) : NULL;
-    if (error == 0)
-        error = r->findings ? findings_init(r->findings, &r->walk, r->idle) : GPUPROF_NO_MEMORY;
-    if (error == 0)
-        error = start_tables(r);
-    if (error == 0)
-        r->gpu = gpu_report_create(&r->walk, r->sums, BY_NAME, c->groups, false);
-    for (uint32_t i = 0; error == 0 && calls && i < rec->count; i++) {
+        error = cost_report_init(&r->cost, rec);
+    for (uint32_t i = 0; error == 0 && i < rec->count; i++) {
         const struct process_told *told = &c->told[rec->processes[i]->number];
-        calls[i] = told->calls;
+        r->process_calls[i] = told->calls;
         r->walk.recorded[i].window = told->window;
     }
     for (uint32_t i = 0, first = 0; i < c->part_count; first += c->parts[i++].process_count)
         c->parts[i].processes = rec->loaded ? rec->loaded + first : NULL; /* in the parts' order */
-    return error == 0 && (!calls || !r->gpu) ? GPUPROF_NO_MEMORY : error;
+    return error;
 }
 
 /* ---- sections -------------------------------------------------------------------------------- */

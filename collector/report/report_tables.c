@@ -40,8 +40,6 @@ static unsigned list_tables(const struct report *r, struct table_list *lists)
     const struct table_list all[] = {
 #include "analyse/analyses.def"
     };
-#undef ANALYSIS
-#undef TABLES
     _Static_assert(sizeof all / sizeof all[0] <= LISTS_MAX, "there is room");
     memcpy(lists, all, sizeof all);
     return sizeof all / sizeof all[0];
@@ -90,16 +88,6 @@ bool report_names(const struct report_view *v, const struct table_info *infos, u
     for (unsigned i = 0; v->tables && i < count; i++)
         any |= is_named(v, &infos[i]);
     return any;
-}
-
-unsigned report_parts_absent(const struct recording *rec)
-{
-    const uint64_t ops = block_type_bit(RECORD_OP_BEGIN) | block_type_bit(RECORD_OP_END) |
-                         block_type_bit(RECORD_PUSH); /* of emit_nvtx */
-    const uint64_t libraries =
-        block_type_bit(RECORD_LIBRARY_BEGIN) | block_type_bit(RECORD_LIBRARY_END);
-    return (recording_may_have(rec, ops) ? 0 : REPORT_OPS) |
-           (recording_may_have(rec, libraries) ? 0 : REPORT_LIBRARIES);
 }
 
 unsigned report_leaves(const struct report_view *v, enum report_format format,

@@ -22,9 +22,6 @@ const char *report_table_name(unsigned index);
 /* Is one of these tables asked for by its name? */
 bool report_names(const struct report_view *v, const struct table_info *infos, unsigned count);
 
-/* What nobody can see (enum report_part), since no record of the recording has anything of it. */
-unsigned report_parts_absent(const struct recording *rec);
-
 /* What a report of that form and recording needs none of (enum report_part): what the recording has
  * nothing of; as text or csv, the first screen included, all that is not named; and of the text
  * without any options the numbers that only --full shows. */

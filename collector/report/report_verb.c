@@ -288,7 +288,7 @@ enum exit_code report_summary(char **paths, int path_count, uint64_t walk_ns_max
     enum exit_code code = recording_open(&rec, paths, path_count, &how);
     if (code == EXIT_OK) {
         struct report_wish wish = {.by = BY_NAME,
-                                   .leaves = REPORT_UNSEEN,
+                                   .leaves = REPORT_UNSEEN | REPORT_OPS | REPORT_LIBRARIES,
                                    .looks_at_memory = true,
                                    .walk_ns_max = walk_ns_max};
         int error = report_make(&report, &rec, &wish);

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "analyse/device_report.h"
+#include "analyse/report_make.h"
 #include "analyse/step_report.h"
 #include "analyse/step_waits.h"
 #include "base/json_text.h"
@@ -32,7 +33,8 @@ static char *throttled_text(const struct step_report *r, const struct step *step
     enum throttle why;
     uint64_t ns;
     char *text = NULL;
-    if (!device_report_throttle(r->devices, step->process, step->begin_ns, step->end_ns, &why, &ns))
+    if (!device_report_throttle(r->report->devices, step->process, step->begin_ns, step->end_ns,
+                                &why, &ns))
         return NULL;
     double share = (double)ns / (double)step_ns(step);
     if (share < THROTTLED_SHARE_MIN ||
@@ -303,7 +305,7 @@ static void print_alone(const struct step_report *r, FILE *out)
     snprintf(text, sizeof text,
              "gpuprof report --step=%" PRIu64 " --%s=%.16s --table=nvtx_sum,functions DATA",
              step->number, rank ? "rank" : "pid", rank ? rank : pid);
-    char *next = next_line(r->next, text);
+    char *next = next_line(r->report->next, text);
     fprintf(out, "  %s%s ranges and calls: %s\n",
             is_awaited ? process_who(step->process, who) : "its", is_awaited ? "'s" : "",
             next ? next : "?");
@@ -412,9 +414,10 @@ static void fill_devices(const struct step_report *r, const struct step *step,
     struct curve_growth energy;
     enum throttle why;
     uint64_t ns;
-    if (!r->devices || step->is_partial)
+    if (step->is_partial)
         return;
-    if (device_report_energy(r->devices, step->process, step->begin_ns, step->end_ns, &energy)) {
+    if (device_report_energy(r->report->devices, step->process, step->begin_ns, step->end_ns,
+                             &energy)) {
         cells[ENERGY] = cell_number(curve_whole(energy.value));
         cells[ENERGY].estimated = true;
         cells[ENERGY_ERROR] = cell_number(curve_whole(ceil(energy.error)));
@@ -423,8 +426,8 @@ static void fill_devices(const struct step_report *r, const struct step *step,
         char *text = throttled_text(r, step);
         if (text)
             cells[THROTTLED_BY] = cell_owned(text);
-    } else if (device_report_throttle(r->devices, step->process, step->begin_ns, step->end_ns, &why,
-                                      &ns)) {
+    } else if (device_report_throttle(r->report->devices, step->process, step->begin_ns,
+                                      step->end_ns, &why, &ns)) {
         cells[THROTTLED] = cell_number(ns);
         cells[THROTTLED_BY] = cell_text(throttle_words[why]);
     }
@@ -553,7 +556,7 @@ static void phases_before(const struct table *t, FILE *out)
           "  'gpuprof run --pytorch=names' records those of a program that uses PyTorch; in any "
           "other,\n",
           out);
-    char *next = next_line(r->next, "gpuprof report --table=nvtx_sum DATA");
+    char *next = next_line(r->report->next, "gpuprof report --table=nvtx_sum DATA");
     fprintf(out, "  ranges (gpuprof.h, NVTX) name the parts of a step: %s\n", next ? next : "?");
     free(next);
 }

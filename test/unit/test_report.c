@@ -301,12 +301,13 @@ static void test_failures(void **state)
     struct walk walk = {.rec = &rec};
     struct sums failures;
     struct made m;
-    struct event event = make_slice(&m, NULL).event;
+    struct slice slice = make_slice(&m, NULL);
+    m.record.weight = 2;
     sums_init(&failures, &failures_sums, &walk, NULL);
     for (unsigned i = 0; i < 2 * (FAILURES_MAX + 3); i++) {
         m.record.result = (int)(1000 + i / 2);
-        event.end_ns = 10 + i;
-        assert_int_equal(failures_take(&failures, &event, 2), 0);
+        slice.event.end_ns = 10 + i;
+        assert_int_equal(failures_sums.consumer.take_call(&failures, &slice), 0);
     }
     sums_finish(&failures);
     assert_int_equal(failures.count, FAILURES_MAX + 1);

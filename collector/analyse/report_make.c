@@ -1,0 +1,376 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "analyse/report_make.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "api/api.h"
+#include "base/message.h"
+#include "error.h"
+#include "find/findings.h"
+#include "find/idle.h"
+#include "memory/memory_rows.h"
+#include "model/selection.h"
+#include "model/steps.h"
+
+#define MAKES(name, member) [MAKES_##name] = &name##_analysis,
+static const struct analysis *const analyses[] = {
+#include "analyse/analyses.def"
+};
+
+/* ---- analyses of the folders below ----------------------------------------------------------- */
+
+bool report_wants_steps(const struct report *r)
+{
+    return r->wish.steps && r->wish.steps->is_wanted;
+}
+
+static int begin_marks(struct report *r)
+{
+    const struct step_wish *wish = r->wish.steps;
+    r->program_steps = r->marks;
+    return steps_init(r->marks, &r->walk, wish ? wish->by : NULL, wish ? wish->pattern : NULL);
+}
+
+ANALYSIS_HEARS(consumers_of_marks, steps_consumer(r->marks))
+
+static int end_marks(struct report *r)
+{
+    bool is_said = false;
+    if (!r->marks->is_unsure || r->walk.is_cut)
+        return 0;
+    if (r->idle) /* it has met other steps, if any */
+        r->idle->has_guessed = true;
+    int error = steps_look_again(r->marks, &is_said);
+    if (!is_said)
+        say_error("report", error);
+    return error;
+}
+
+ANALYSIS_FREES(release_marks, steps_release(r->marks))
+
+const struct analysis marks_analysis = {ANALYSIS_STATE(marks), .uses = USE_PARTS,
+                                        .parts = REPORT_IDLE,  .says_errors = true,
+                                        .begin = begin_marks,  .consumers = consumers_of_marks,
+                                        .end = end_marks,      .release = release_marks};
+
+ANALYSIS_DOES(begin_signs, memory_signs_init(&r->signs, &r->walk))
+ANALYSIS_FREES(release_signs, memory_signs_release(&r->signs))
+
+const struct analysis signs_analysis = {
+    .uses = USE_PARTS, .begin = begin_signs, .release = release_signs};
+
+/* Idle time is of devices: somebody must have, or should have, some. */
+static bool wants_idle(const struct report *r)
+{
+    return r->wish.use == USE_PARTS || recording_expects_gpu(r->rec);
+}
+
+static int begin_idle(struct report *r)
+{
+    const struct steps *steps = r->marks ? r->marks : r->wish.found;
+    return idle_init(r->idle, &r->walk, r->wish.use == USE_PARTS ? NULL : steps);
+}
+
+ANALYSIS_HEARS(consumers_of_idle, idle_consumer(r->idle))
+ANALYSIS_DOES(end_idle, idle_finish(r->idle))
+ANALYSIS_FREES(release_idle, idle_release(r->idle))
+
+const struct analysis idle_analysis = {ANALYSIS_STATE(idle), .uses = USE_EXPORT | USE_PARTS,
+                                       .parts = REPORT_IDLE, .is_wanted = wants_idle,
+                                       .begin = begin_idle,  .consumers = consumers_of_idle,
+                                       .end = end_idle,      .release = release_idle};
+
+ANALYSIS_DOES(begin_hang, hang_init(&r->hang, &r->walk))
+
+static unsigned consumers_of_hang(struct report *r, struct consumer *list)
+{
+    if (r->wish.leaves & REPORT_CALLS)
+        return 0;
+    list[0] = collectives_consumer(&r->hang.collectives, r->hang.needs_stacks);
+    list[1] = unfinished_consumer(&r->hang.unfinished);
+    return unfinished_may_be(&r->hang.unfinished) ? 2 : 1;
+}
+
+static int end_hang(struct report *r)
+{
+    /* Of a few stacks, and only if it hangs. */
+    return hang_finish(&r->hang, r->wish.leaves_hangs ? SYMBOLS_OFF : r->wish.symbols);
+}
+
+ANALYSIS_FREES(release_hang, hang_release(&r->hang))
+
+const struct analysis hang_analysis = {.uses = USE_PARTS,
+                                       .begin = begin_hang,
+                                       .consumers = consumers_of_hang,
+                                       .end = end_hang,
+                                       .release = release_hang};
+
+ANALYSIS_DOES(begin_findings, findings_init(r->findings, &r->walk, r->idle))
+
+static unsigned consumers_of_findings(struct report *r, struct consumer *list)
+{
+    *list = findings_consumer(r->findings);
+    return r->idle ? 1 : 0;
+}
+
+static int end_findings(struct report *r)
+{
+    /* The summary is quick. */
+    const char *symbols = r->walk.ns_max ? SYMBOLS_OFF : r->wish.symbols;
+    return r->idle ? findings_finish(r->findings, &r->hang, symbols) : 0;
+}
+
+ANALYSIS_FREES(release_findings, findings_release(r->findings))
+
+const struct analysis findings_analysis = {
+    ANALYSIS_STATE(findings),           .uses = USE_PARTS,   .begin = begin_findings,
+    .consumers = consumers_of_findings, .end = end_findings, .release = release_findings};
+
+ANALYSIS_DOES(end_cost, cost_report_init(&r->cost, r->rec))
+ANALYSIS_FREES(release_cost, cost_report_release(&r->cost))
+
+const struct analysis cost_analysis = {.uses = USE_PARTS, .end = end_cost, .release = release_cost};
+
+static int end_piece(struct report *r)
+{
+    if (r->marks && r->selection)
+        selection_keep_steps(r->selection, r->marks);
+    return 0;
+}
+
+const struct analysis piece_analysis = {.end = end_piece};
+
+static int end_ranks(struct report *r)
+{
+    int error = rank_report_init(&r->ranks, r->rec, r->program_steps);
+    if (error == 0 && !r->wish.is_part) /* a part has its rows by process */
+        rank_report_make(&r->ranks, r->rec, r->idle);
+    return error;
+}
+
+ANALYSIS_FREES(release_ranks, rank_report_release(&r->ranks))
+
+const struct analysis ranks_analysis = {
+    .uses = USE_PARTS, .end = end_ranks, .release = release_ranks};
+
+/* Where something seems to be wrong with the memory: its books, and what is to be said of them. The
+ * summary, which is to be there soon, looks at failures alone, and where it has read all; so does a
+ * piece, at those in it: what grows or is too much is so in the whole. */
+static int end_memory(struct report *r)
+{
+    const struct report_wish *wish = &r->wish;
+    const struct steps *steps = r->program_steps;
+    bool is_summary = wish->walk_ns_max > 0;
+    struct memory_wish memory = {.by = MEMORY_BY_BEST,
+                                 .at_seconds = -1,
+                                 .piece = r->walk.filter,
+                                 .step_by = wish->steps ? wish->steps->by : NULL,
+                                 .step_pattern = wish->steps ? wish->steps->pattern : NULL};
+    int error = 0;
+    if (r->walk.is_cut || !wish->looks_at_memory ||
+        !(r->signs.ooms ||
+          (!is_summary && !r->selection && memory_signs_of_fault(&r->signs, steps))))
+        return 0;
+    if (is_summary && memory_best_by(r->rec) == MEMORY_BY_STACK)
+        memory.by = MEMORY_BY_OPERATOR; /* without symbols stacks are addresses */
+    r->memory =
+        memory_look_create(r->rec, &memory, is_summary ? SYMBOLS_OFF : wish->symbols, &error);
+    return r->memory && !r->selection ? findings_add_memory(r->findings, r->memory) : error;
+}
+
+ANALYSIS_FREES(release_memory, memory_look_free(r->memory))
+
+const struct analysis memory_analysis = {
+    .uses = USE_PARTS, .says_errors = true, .end = end_memory, .release = release_memory};
+
+/* ---- calls ----------------------------------------------------------------------------------- */
+
+static int take_call(void *context, const struct slice *s)
+{
+    struct report *r = context;
+    const struct event *e = &s->event;
+    uint64_t duration_ns = e->end_ns - e->begin_ns;
+    uint64_t weight = e->record->weight > 1 ? e->record->weight : 1;
+    /* The outer call has the time and the bytes of those nested in it already. */
+    bool outermost = !(e->record->flags & RECORD_NESTED);
+    r->total_ns += outermost ? duration_ns * weight : 0;
+    if (r->calls == 0)
+        r->begin_ns = e->begin_ns;
+    if (e->end_ns > r->end_ns)
+        r->end_ns = e->end_ns;
+    hang_take(&r->hang, s);
+    r->calls += weight;
+    r->is_estimated |= weight > 1;
+    r->process_calls[e->process->index] += weight;
+    if (api_has_failed(e->function->domain, e->record->result)) {
+        r->errors += weight;
+    } else if (api_is_copy(e->function->does) && outermost) {
+        r->copy_calls += weight;
+        r->copy_bytes += function_bytes(e->function, e->record) * weight;
+    }
+    return 0;
+}
+
+/* Calls of libraries have tables of their own. */
+static int take(void *context, const struct slice *s)
+{
+    hang_take_library(&((struct report *)context)->hang, s);
+    return 0;
+}
+
+void report_sum_up(struct report *r)
+{
+    r->sums[ANALYSIS_failures_sums].begin_ns = r->begin_ns ? r->begin_ns : r->walk.survey.origin_ns;
+    for (uint32_t i = 0; i < r->rec->count; i++)
+        losses_add(&r->losses, &r->walk.losses[i]);
+}
+
+/* As idle.h has the time of devices; of a piece of time, how long that is. */
+static void measure_wall(struct report *r)
+{
+    r->is_piece = r->selection && selection_time(r->selection, &r->wall_begin_ns, &r->wall_end_ns);
+    if (r->is_piece) {
+        r->wall_begin_ns += r->walk.survey.origin_ns;
+        r->wall_end_ns += r->walk.survey.origin_ns;
+        return;
+    }
+    r->wall_begin_ns = r->begin_ns;
+    r->wall_end_ns = r->end_ns;
+    for (uint32_t i = 0; i < r->rec->count; i++) {
+        uint64_t first_ns = r->walk.first_ns[i], start_ns = process_start_ns(r->rec->processes[i]);
+        if (!first_ns)
+            continue;
+        first_ns = start_ns && start_ns < first_ns ? start_ns : first_ns;
+        if (!r->wall_begin_ns || first_ns < r->wall_begin_ns)
+            r->wall_begin_ns = first_ns;
+        if (r->walk.last_ns[i] > r->wall_end_ns)
+            r->wall_end_ns = r->walk.last_ns[i];
+    }
+}
+
+/* ---- a report -------------------------------------------------------------------------------- */
+
+unsigned report_parts_absent(const struct recording *rec)
+{
+    const uint64_t ops = block_type_bit(RECORD_OP_BEGIN) | block_type_bit(RECORD_OP_END) |
+                         block_type_bit(RECORD_PUSH); /* of emit_nvtx */
+    const uint64_t libraries =
+        block_type_bit(RECORD_LIBRARY_BEGIN) | block_type_bit(RECORD_LIBRARY_END);
+    return (recording_may_have(rec, ops) ? 0 : REPORT_OPS) |
+           (recording_may_have(rec, libraries) ? 0 : REPORT_LIBRARIES);
+}
+
+static bool is_wanted(const struct report *r, const struct analysis *a)
+{
+    return (a->uses & r->wish.use) == (unsigned)r->wish.use && !(a->parts & r->wish.leaves) &&
+           (!a->is_wanted || a->is_wanted(r));
+}
+
+static int begin(struct report *r, const struct analysis *a)
+{
+    void *state = a->bytes ? calloc(1, a->bytes) : NULL;
+    if (a->bytes && !state)
+        return GPUPROF_NO_MEMORY;
+    if (a->bytes)
+        memcpy((char *)r + a->at, &state, sizeof state);
+    return a->begin ? a->begin(r) : 0;
+}
+
+int report_begin(struct report *r, struct recording *rec, const struct report_wish *wish)
+{
+    r->rec = rec;
+    r->wish = *wish;
+    r->selection = wish->selection;
+    r->process_calls = calloc(rec->count + 1u, sizeof *r->process_calls);
+    int error = r->walk.rec ? 0 : walk_init(&r->walk, rec);
+    if (error < 0 || !r->process_calls)
+        return GPUPROF_NO_MEMORY;
+    /* Calls behind a piece tell steps, and what hangs. */
+    bool reads_on = !(wish->leaves & REPORT_IDLE) || !wish->leaves_hangs;
+    if (wish->selection)
+        r->walk.filter = selection_filter(wish->selection, reads_on ? CALLS_OF_ALL : CALLS_UP_TO);
+    analyses_start(r->sums, &r->walk, wish->by, wish->groups, wish->leaves, &r->histogram_rows);
+    for (unsigned i = 0; i < REPORT_ANALYSES && error == 0; i++)
+        if ((r->has_begun[i] = is_wanted(r, analyses[i])))
+            error = begin(r, analyses[i]);
+    return error;
+}
+
+int report_walk(struct report *r, const struct consumer *first)
+{
+    struct consumer list[1 + ANALYSES_COUNT + REPORT_ANALYSES * ANALYSIS_CONSUMERS_MAX] = {*first};
+    unsigned count = 1; /* how many there may be the walk checks */
+    analyses_consumers(r->sums, list, &count);
+    for (unsigned i = 0; i < REPORT_ANALYSES; i++)
+        if (r->has_begun[i] && analyses[i]->consumers)
+            count += analyses[i]->consumers(r, &list[count]);
+    return walk_run(&r->walk, NULL, list, count);
+}
+
+int report_end(struct report *r, const char *verb)
+{
+    int error = 0;
+    for (unsigned i = 0; i < REPORT_ANALYSES && error == 0; i++) {
+        bool ends = r->has_begun[i] && analyses[i]->end;
+        error = ends ? analyses[i]->end(r) : 0;
+        if (error < 0 && !analyses[i]->says_errors)
+            say_error(verb, error);
+    }
+    return error;
+}
+
+int report_make(struct report *r, struct recording *rec, const struct report_wish *wish)
+{
+    *r = (struct report){.histogram_rows = histogram_rows_max(recording_bytes(rec))};
+    int error = report_begin(r, rec, wish);
+    if (error < 0) {
+        say_error("report", error);
+        return error;
+    }
+    /* Whom a rank met is known only of all kernels, and what idle time at the edge of a piece ends
+     * with, of those beyond it. */
+    if (wish->selection)
+        wish->selection->keeps_work =
+            r->idle && (wish->selection->filter.is_of_time || idle_follows_ranks(r->idle));
+    bool leaves_calls = wish->leaves & REPORT_CALLS;
+    struct consumer calls = {.context = r,
+                             .needs = leaves_calls ? 0 : WALK_LIBRARIES,
+                             .skips = WALK_SKIPS_WORK | WALK_SKIPS_TIED,
+                             .take = leaves_calls ? NULL : take,
+                             .take_call = leaves_calls ? NULL : take_call};
+    r->walk.ns_max = wish->walk_ns_max;
+    if ((error = report_walk(r, &calls)) < 0)
+        return error;
+    r->piece_events = wish->selection ? wish->selection->found.met[MET_ALL] : 0;
+    report_sum_up(r);
+    measure_wall(r);
+    error = report_end(r, "report");
+    if (wish->selection && r->walk.is_surveyed) { /* walks behind this one see the piece alone */
+        selection_filter(wish->selection, CALLS_OF_PIECE);
+        wish->selection->keeps_work = false;
+    }
+    return error;
+}
+
+void report_tell_next(struct report *r, const struct next_words *next)
+{
+    r->next = next;
+    if (r->findings)
+        r->findings->next = next;
+}
+
+void report_release(struct report *r)
+{
+    analyses_release(r->sums);
+    free(r->process_calls);
+    for (unsigned i = 0; i < REPORT_ANALYSES; i++) {
+        void *state = NULL;
+        if (analyses[i]->bytes)
+            memcpy(&state, (char *)r + analyses[i]->at, sizeof state);
+        if (r->has_begun[i] && analyses[i]->release && (state || !analyses[i]->bytes))
+            analyses[i]->release(r);
+        free(state);
+    }
+    walk_release(&r->walk);
+}
