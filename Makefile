@@ -74,7 +74,7 @@ $(BUILD)/%.a:
 
 UNWIND_SO ?= $(wildcard $(shell $(CC) -print-file-name=libunwind.so.8))
 UNWIND_FILES := $(if $(UNWIND_SO),$(BUILD)/libgpuprof-unwind.so $(BUILD)/libgpuprof-lzma.so)
-lib: $(BUILD)/libgpuprof.so $(UNWIND_FILES)
+lib: $(BUILD)/libgpuprof.so $(BUILD)/libgpuprof-os.so $(UNWIND_FILES)
 collector-bin: $(BUILD)/gpuprof-collector
 .PHONY: lib collector-bin
 
@@ -88,6 +88,9 @@ ZSTD_USED := $(if $(CROSS),$(wildcard $(ZSTD_A)),$(ZSTD_A))
 STORED_SRC := $(wildcard inject/*/stored/*.c)
 LZMA_SRC := $(wildcard inject/*/lzma/*.c)
 LZMA_MAP := $(LZMA_SRC:.c=.map)
+OS_SRC := $(wildcard inject/host/os/*.c) inject/base/objects.c inject/base/signals.c \
+	inject/base/ticks.c
+OS_OBJ := $(OS_SRC:%=$(BUILD)/os/%.o)
 EXPORTS_MAP := inject/exports.map
 PUBLIC_H := inject/range/gpuprof.h
 INJECT_SRC := $(filter-out $(STORED_SRC) $(LZMA_SRC) $(if $(ZSTD_USED),,%/compress.c), \
@@ -126,6 +129,25 @@ $(BUILD)/libgpuprof.so: $(INJECT_OBJ) $(BUILD)/pic/libformats.a $(BUILD)/exports
 	$(call say,LD,$@) $(CC) $(CFLAGS) $(LDFLAGS) $(SAN) $(INJECT_LDFLAGS) $(filter %.o %.a,$^) \
 		$(ZSTD_USED) -o $@
 	$(if $(ZSTD_USED),,$(Q)echo "note: no libzstd.a for $(CROSS:-=): recordings are not compressed")
+
+# libgpuprof-os.so, which `run --os` preloads beside it: hooks of the C library's calls that wait.
+# Never instrumented: a sanitizer calls them before it is there. Not split into hot and cold parts,
+# of which only one would have the personality that os_wrappers.c gives to a function.
+OS_CFLAGS := -DNDEBUG -fPIC -fvisibility=hidden -ftls-model=initial-exec -fno-plt -fexceptions \
+	-fasynchronous-unwind-tables -ffunction-sections -fno-reorder-blocks-and-partition \
+	-foptimize-sibling-calls -Iinject -Iformats
+$(BUILD)/os/%.c.o: %.c
+	@mkdir -p $(@D)
+	$(call say,CC,$<) $(CC) $(CPPFLAGS) $(STD) $(WARN) $(CFLAGS) $(OS_CFLAGS) -MMD -MP -c $< -o $@
+
+$(BUILD)/os_exports.map: inject/host/os/os_exports.map
+	@mkdir -p $(@D)
+	$(call say,CPP,$@) $(CC) $(CPPFLAGS) -E -P -x c -Iinject -MMD -MP -MF $@.d -MT $@ $< -o $@
+
+$(BUILD)/libgpuprof-os.so: $(OS_OBJ) $(BUILD)/os_exports.map
+	$(call say,LD,$@) $(CC) $(CFLAGS) $(LDFLAGS) -shared -Wl,-soname,$(@F) -Wl,-Bsymbolic \
+		-Wl,-z,now -Wl,-z,relro -Wl,--no-undefined -Wl,-z,nodelete -Wl,-z,text -Wl,--gc-sections \
+		-Wl,--version-script=$(BUILD)/os_exports.map $(OS_OBJ) -o $@
 
 # libunwind under a name of its own, so that it answers nobody else's need of one; see
 # inject/stack/unwinder.h. Its need of liblzma, which it asks for names only, is met by a stand-in.
@@ -234,7 +256,8 @@ install: all $(MANUALS) $(BUILD)/gpuprof.h.3 $(COMPLETIONS)
 		scripts/gpuprof > "$(DESTDIR)$(bindir)/gpuprof"
 	$(Q)chmod 755 "$(DESTDIR)$(bindir)/gpuprof"
 	$(Q)install -m 755 $(BUILD)/gpuprof-collector "$(DESTDIR)$(parts)/gpuprof-collector"
-	$(Q)install -m 755 $(BUILD)/libgpuprof.so $(UNWIND_FILES) "$(DESTDIR)$(parts)/"
+	$(Q)install -m 755 $(BUILD)/libgpuprof.so $(BUILD)/libgpuprof-os.so $(UNWIND_FILES) \
+		"$(DESTDIR)$(parts)/"
 	$(Q)install -m 755 $(DEMO_FILES) "$(DESTDIR)$(parts)/demo/"
 	$(Q)install -m 644 $(DOCUMENTS) "$(DESTDIR)$(docdir)/"
 	$(Q)install -m 644 $(PUBLIC_H) $(PUBLIC_H:.h=.py) "$(DESTDIR)$(includedir)/"
@@ -304,4 +327,5 @@ help:
 	@echo 'style format install uninstall clean fetch-cuda fetch-cupti fetch-libraries fetch-python'
 
 -include $(BUILD)/exports.map.d $(INJECT_OBJ:.o=.d) $(FORMATS_PIC_OBJ:.o=.d)
+-include $(BUILD)/os_exports.map.d $(OS_OBJ:.o=.d)
 -include $(COLLECTOR_OBJ:.o=.d) $(FORMATS_OBJ:.o=.d)

@@ -14,6 +14,7 @@
 #include "settings.h"
 
 #define LIBRARY_NAME         "libgpuprof.so"
+#define OS_LIBRARY_NAME      "libgpuprof-os.so" /* beside it: os_table.h */
 #define PROGRAM_SEGMENTS_MAX 64
 #define PROGRAM_DYNAMIC_MAX  512         /* entries of its dynamic section that are looked at */
 #define PROGRAM_NAME_BYTES   64          /* of an interpreter's or a library's name */
@@ -227,17 +228,23 @@ static bool set(const char *variable, const char *text, bool overwrite,
     return setenv(variable, text, overwrite) == 0 || refuse(reason, variable, strerror(errno));
 }
 
-/* NVTX and the driver are to load our library, unless somebody else has claimed that. */
-static bool export_tool(const char *library, enum setting_index setting, const char *variable,
-                        char reason[static ENVIRONMENT_REASON_BYTES])
+/* What the environment says of it; what is wrong there the library says. */
+static uint64_t setting_number(enum setting_index setting)
 {
     const char *text = getenv(setting_infos[setting].variable);
     struct settings settings;
     char wrong[160];
     settings_init(&settings);
-    if (text && *text) /* what is wrong in it the library says */
+    if (text && *text)
         settings_set(&settings, setting, text, wrong, sizeof wrong);
-    return !settings.numbers[setting] || set(variable, library, false, reason);
+    return settings.numbers[setting];
+}
+
+/* NVTX and the driver are to load our library, unless somebody else has claimed that. */
+static bool export_tool(const char *library, enum setting_index setting, const char *variable,
+                        char reason[static ENVIRONMENT_REASON_BYTES])
+{
+    return !setting_number(setting) || set(variable, library, false, reason);
 }
 
 /* `text` before what the variable has, with a colon between. */
@@ -262,6 +269,20 @@ static bool preload(const char *library, char reason[static ENVIRONMENT_REASON_B
     return put_before("LD_PRELOAD", library, reason);
 }
 
+/* What hooks the calls of --os, behind libgpuprof.so or, inside another gpuprof run, before it. */
+static bool preload_os(const char *library, char reason[static ENVIRONMENT_REASON_BYTES])
+{
+    char path[ENVIRONMENT_PATH_BYTES + sizeof OS_LIBRARY_NAME];
+    const char *others = getenv("LD_PRELOAD");
+    size_t folder = strlen(library) - strlen(LIBRARY_NAME);
+    if (setting_number(SETTING_OS) == SETTING_OFF)
+        return true;
+    snprintf(path, sizeof path, "%.*s" OS_LIBRARY_NAME, (int)folder, library);
+    if (access(path, R_OK) != 0)
+        return refuse(reason, path, strerror(errno));
+    return (others && strstr(others, path)) || put_before("LD_PRELOAD", path, reason);
+}
+
 /*
  * ASan's library ends a program in which another one comes first, unless told not to look. (Were
  * it put before ours in LD_PRELOAD, each child of the program's had it, too, and reported leaks.)
@@ -279,7 +300,7 @@ bool environment_prepare(const struct program *program,
     return environment_library(library, reason) &&
            export_tool(library, SETTING_NVTX, "NVTX_INJECTION64_PATH", reason) &&
            export_tool(library, SETTING_GPU, "CUDA_INJECTION64_PATH", reason) &&
-           preload(library, reason) &&
+           preload_os(library, reason) && preload(library, reason) &&
            (!program->needs_asan ||
             put_before("ASAN_OPTIONS", "verify_asan_link_order=0", reason)) &&
            (!program->has_tsan || put_before("TSAN_OPTIONS", "die_after_fork=0", reason));

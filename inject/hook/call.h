@@ -70,6 +70,16 @@ static inline bool call_enter_own(struct thread *t, struct call *c)
     return true;
 }
 
+/* The same of what we ourselves may call, uncounted: CUPTI reads files while it is started. */
+static inline bool call_enter_quietly(struct thread *t, struct call *c)
+{
+    c->mark = call_mark(c, CALL_PASS);
+    if (unlikely(call_thread_is_inside(t)) && call_is_inside_quietly(t, c, 0))
+        return false;
+    call_enter(t, c);
+    return true;
+}
+
 /* Takes part in the recording, which begins with this, if the thread does not yet. False: it
  * cannot, which is counted. Between call_enter and call_leave. */
 bool call_attach(struct thread *t, uintptr_t caller);

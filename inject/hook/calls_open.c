@@ -148,23 +148,28 @@ static bool is_too_near(const struct call *where, const struct call *c, uintptr_
            !resolve_is_cuda(caller);
 }
 
-bool call_is_inside(struct thread *t, const struct call *c, uintptr_t caller)
+bool call_is_inside_quietly(struct thread *t, const struct call *c, uintptr_t caller)
 {
     const struct call *where = t->inside ? t->inside : call_newest(t);
     if (!call_thread_is_inside(t))
         return false;
-    if (where == CALL_FOR_GOOD)
+    if (where == CALL_FOR_GOOD || (!is_too_near(where, c, caller) && call_is_live(where, c)))
         return true;
-    if (!is_too_near(where, c, caller) && call_is_live(where, c)) {
-        if (!caller || !resolve_is_cuda(caller)) /* else it is part of a call that was counted */
-            counter_add(COUNTER_UNRECORDED, 1);
-        return true;
-    }
     /* A signal handler left our code by longjmp. */
     if (thread_takes_part(t)) /* else the chunk is another process's */
         thread_settle(t);
     call_leave(t);
     return false;
+}
+
+bool call_is_inside(struct thread *t, const struct call *c, uintptr_t caller)
+{
+    if (!call_is_inside_quietly(t, c, caller))
+        return false;
+    if (t->inside != CALL_FOR_GOOD &&
+        (!caller || !resolve_is_cuda(caller))) /* else it is part of a call that was counted */
+        counter_add(COUNTER_UNRECORDED, 1);
+    return true;
 }
 
 /* `inner` may be a seen call itself: then what was open below it was looked at before. */

@@ -66,6 +66,9 @@ bool open_passed_has_part(struct thread *t, const struct call *c, uintptr_t call
  * what CUDA calls. */
 bool call_is_inside(struct thread *t, const struct call *c, uintptr_t caller);
 
+/* The same, uncounted. */
+bool call_is_inside_quietly(struct thread *t, const struct call *c, uintptr_t caller);
+
 /* The newest that is open, or NULL; and whether its frame is still above `inner` on the stack. */
 struct seen_call *call_newest_seen(struct thread *t);
 bool call_seen_is_live(const struct seen_call *s, const void *inner);

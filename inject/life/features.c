@@ -15,6 +15,7 @@
 #include "hook/silence.h"
 #include "host/gap.h"
 #include "host/host_thread.h"
+#include "host/os_calls.h"
 #include "library/dnn_plans.h"
 #include "library/library_call.h"
 #include "life/fatal.h"
@@ -80,6 +81,7 @@ const struct feature features[] = {
     {.unloaded = tensor_memory_unloaded},
     {.describe = library_describe, .fork_child = library_reset},
     {.unloaded = dnn_unloaded, .fork_child = dnn_reset},
+    {.load = os_load, .start = os_start, .attached = os_attached, .end = os_end},
     {.tick = resident_tick},
     {.writer_begin = device_start, .tick = device_tick, .turn = device_turn,
      .fork_child = device_forget, .end = device_end},

@@ -199,7 +199,7 @@ static const char *keep_text(const char *text, size_t bytes)
 static uint8_t flags_of(const struct object *o)
 {
     uintptr_t ours = (uintptr_t)&modules_check;
-    if (ours >= o->low && ours < o->high)
+    if ((ours >= o->low && ours < o->high) || object_is(o, "libgpuprof-os.so"))
         return CFI_OURS;
     return object_is(o, "libcuda.so") || object_is(o, "libcudart.so") || object_is(o, "libcupti.so")
                ? CFI_CUDA

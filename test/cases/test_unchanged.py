@@ -25,7 +25,7 @@ def test_exports(library):
               "abort", "__assert_fail", "__assert_perror_fail", "raise", "kill", "killpg",
               "sigqueue", "tgkill", "pthread_kill"}
     wanted |= {f"gpuprof_{name}" for name in ("range_push", "range_pop", "mark", "step", "start",
-                                              "stop", "dump")}
+                                              "stop", "dump", "os_v1")}
     names = """
 #define API(id, symbol, ...) symbol
 #define DISPATCH(symbol, ...) symbol

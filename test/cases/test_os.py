@@ -1,0 +1,114 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Calls of the C library that wait: libgpuprof-os.so beside libgpuprof.so, as `run --os` has it."""
+
+import collections
+import functools
+import re
+import subprocess
+
+import conftest
+import pytest
+import stream_reader
+import toolchain
+
+OS_FUNCTION = stream_reader.TYPE_NUMBERS["os_function"]
+OS_CALL = stream_reader.TYPE_NUMBERS["os_call"]
+FOLDER = conftest.ROOT / "inject" / "host" / "os"
+FAIL = {"pause", "pthread_cond_timedwait", "sem_clockwait", "syscall"}  # of the program's
+NEAR_NS = 60_000  # by which the program's two looks at the clock may be further apart than ours
+
+
+@pytest.fixture(scope="session")
+def os_library():
+    return conftest.built(conftest.BUILD / "libgpuprof-os.so")
+
+
+@functools.cache
+def rows(*kinds):
+    """The symbols of os_functions.def."""
+    names = "".join(f"#define {kind}(symbol, ...) row symbol\n" for kind in kinds)
+    names += '#include "host/os/os_functions.def"\n'
+    text = subprocess.run(["gcc", "-E", "-P", f"-I{conftest.ROOT}/inject", "-"], input=names,
+                          text=True, stdout=subprocess.PIPE, check=True).stdout
+    return set(re.findall(r"row (\w+)", text))
+
+
+def environment(folder, libraries, **settings):
+    path, link = toolchain.tiny()
+    settings.setdefault("GPUPROF_OS", "1ms")
+    settings.setdefault("LD_LIBRARY_PATH", path)
+    env = toolchain.environment(folder, ":".join(map(str, libraries)), **settings)
+    return env, link
+
+
+def recorded(process, tid=None):
+    """(name, record) of all OS calls."""
+    names = {r.code: r.text.decode() for r in process.of_type(OS_FUNCTION)}
+    threads = {r.thread: r.args[0] for r in process.of_type(stream_reader.THREAD)}
+    return [(names[r.code], r) for r in process.of_type(OS_CALL)
+            if tid is None or threads[r.thread] == tid]
+
+
+@pytest.mark.parametrize("threshold_ns", [0, 1_000_000])
+def test_calls_are_told_from_the_threshold_on(library, os_library, tmp_path, threshold_ns):
+    """Each function once: what the program says of its calls, and the recording, are equal."""
+    env, link = environment(tmp_path / "out", [library, os_library],
+                            GPUPROF_OS=f"{threshold_ns}ns" if threshold_ns else "0")
+    program = toolchain.build("os_work.c", *link, "-pthread")
+    said = toolchain.run([program, tmp_path], env).stdout.splitlines()
+    port = said.pop(0).split()[1]
+    log = [(name, *map(int, numbers)) for name, *numbers in map(str.split, said)]
+    assert {name for name, *_ in log} == rows("OS", "OS_LOCK", "OS_WAIT") - {"sync"}
+    [process] = stream_reader.read_folder(tmp_path / "out")
+    calls = recorded(process, process.header.pid)
+    first, last = (call.begin for call in process.calls())
+    calls = [(name, r) for name, r in calls if first < r.begin < last]
+    told, rest = collections.deque(calls), []
+    for name, ns, disturbed, error, result in log:
+        if ns < threshold_ns - NEAR_NS:
+            continue
+        if not told or told[0][0] != name or told[0][1].duration > ns:
+            is_free = name in rows("OS_LOCK")  # a busy machine: it was dropped before it was wanted
+            assert is_free or threshold_ns and (disturbed or ns < threshold_ns + NEAR_NS), \
+                (name, ns, told and told[0])
+            continue
+        r = told.popleft()[1]
+        assert r.duration <= ns and bool(r.result) == bool(r.args[3]) == (name in FAIL)
+        assert not r.args[3] or r.args[3] == error
+        if name.startswith(("__read", "read", "write", "pread", "recv", "send")) and \
+                not name.endswith("mmsg"):
+            assert r.args[2] == result, (name, r)
+        rest.append((name, r))
+    assert not told, told
+    assert len(rest) >= (len(log) - 9 if threshold_ns == 0 else 50)
+    for name, r in rest:
+        if name == "open":
+            assert r.text.decode() in (str(tmp_path / "fifo"), str(tmp_path / "file"))
+        elif name in ("read", "poll", "splice"):
+            assert r.text.startswith(b"pipe:[") and r.args[0] > 0
+        elif name == "connect":
+            assert r.text.decode() == f"127.0.0.1:{port}"
+        assert bool(r.args[1]) == name.startswith(("pthread_", "sem_", "syscall", "m")), (name, r)
+    assert all(bool(r.stack) == (r.duration >= 1_000_000) for _, r in rest
+               if abs(r.duration - 1_000_000) > 1000)
+    assert process.counters["os_dropped"] == 0
+
+
+def test_free_locks_and_short_reads_leave_nothing(library, os_library, tmp_path):
+    env, link = environment(tmp_path / "out", [library, os_library], GPUPROF_OS="100us")
+    toolchain.run([toolchain.build("os_work.c", *link, "-pthread"), tmp_path, "free"], env)
+    [process] = stream_reader.read_folder(tmp_path / "out")
+    assert len(process.of_type(OS_CALL)) <= 20  # a busy machine: a read may be interrupted
+    assert not [name for name, _ in recorded(process) if "mutex" in name]
+
+
+def test_exports(os_library):
+    lines = subprocess.run(["nm", "-D", "--defined-only", os_library], check=True, text=True,
+                           capture_output=True).stdout.splitlines()
+    exported = {line.split()[-1] for line in lines}
+    wanted = rows("OS", "OS_LOCK", "OS_WAIT", "OS_SIGNAL")
+    assert exported == wanted and len(wanted) > 100, exported ^ wanted
+    dynamic = subprocess.run(["readelf", "-dW", os_library], check=True, text=True,
+                             capture_output=True).stdout
+    assert re.findall(r"\(NEEDED\).*\[(.*)\]", dynamic) == ["libc.so.6"]
+    assert "TEXTREL" not in dynamic and "NODELETE" in dynamic and "STATIC_TLS" in dynamic
