@@ -232,11 +232,13 @@ static bool is_in_gap(struct thread *me, unsigned i, bool is_busy, uint64_t now,
     bool was_there = c->ended == g->ended;
     *rests = true;
     if (!l || !c->ended) {
-        *g = (struct gap){.seen = now};
+        *g = (struct gap){0};
         if (l && !thread_exists(atomic_load(&l->tid)))
             looked_leave(l);
         return false;
     }
+    if (!g->seen)
+        g->seen = c->ended;
     if (!was_there) {
         tell(me, l, g);
         g->ended = c->ended;

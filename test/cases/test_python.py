@@ -133,7 +133,7 @@ class Stacks:
                 frames.append(places[word & 0xffffffff] if kind == 2 else
                               modules[word >> 40 & 0xfffff] if kind == 0 else None)
             self.stacks[r.args[0]] = (r.args[1], frames)
-        self.calls = [self.stacks[r.stack] for r in process.of_type(1)]
+        self.calls = [self.stacks.get(r.stack) for r in process.of_type(1)]
 
     def python(self, call):
         return [f for f in self.calls[call][1] if isinstance(f, tuple)]
