@@ -80,10 +80,12 @@ enum profile_field {
 static const struct {
     const char *name, *unit;
 } types[] = {
-    {"calls", "count"},          {"host_time", "nanoseconds"}, {"gpu_work", "count"},
-    {"gpu_time", "nanoseconds"}, {"allocated", "bytes"},
+    {"calls", "count"},          {"host_time", "nanoseconds"},    {"gpu_work", "count"},
+    {"gpu_time", "nanoseconds"}, {"allocated", "bytes"},          {"cpu_samples", "count"},
+    {"cpu_time", "nanoseconds"}, {"off_cpu_time", "nanoseconds"},
 };
 #define TYPES        (sizeof types / sizeof types[0])
+#define TYPES_PLAIN  5 /* where nobody sampled, and nothing that waited was recorded */
 #define TYPE_DEFAULT 1
 
 struct pprof {
@@ -94,6 +96,7 @@ struct pprof {
     struct key_map text_ids;     /* text -> its place in the table of texts + 1 */
     struct key_map function_ids; /* (name, file) -> its id */
     struct key_map mapping_ids;  /* module -> its id */
+    unsigned type_count;         /* of `types` */
     bool *is_told;               /* owned, by number of a frame: its location is written */
     bool failed;
 };
@@ -224,7 +227,8 @@ static void put_label(struct pprof *p, const struct shown_frame *f)
 static void put_sample(struct pprof *p, uint32_t node, const struct stack_cost *c)
 {
     const struct call_tree *tree = &p->costs->tree;
-    const uint64_t values[TYPES] = {c->calls, c->host_ns, c->works, c->gpu_ns, c->bytes};
+    const uint64_t values[TYPES] = {c->calls, c->host_ns, c->works,  c->gpu_ns,
+                                    c->bytes, c->samples, c->cpu_ns, c->waited_ns};
     for (uint32_t n = node; n; n = call_tree_node(tree, n)->parent) {
         const struct shown_frame *f = call_tree_frame(tree, n);
         if (!label_key(f)) {
@@ -238,7 +242,7 @@ static void put_sample(struct pprof *p, uint32_t node, const struct stack_cost *
     for (uint32_t n = node; n; n = call_tree_node(tree, n)->parent)
         if (!label_key(call_tree_frame(tree, n)))
             packet_number(&p->packet, SAMPLE_LOCATION, call_tree_node(tree, n)->frame);
-    for (size_t i = 0; i < TYPES; i++)
+    for (size_t i = 0; i < p->type_count; i++)
         packet_number(&p->packet, SAMPLE_VALUE, values[i]);
     for (uint32_t n = node; n; n = call_tree_node(tree, n)->parent)
         if (label_key(call_tree_frame(tree, n)))
@@ -258,7 +262,7 @@ static void put_head(struct pprof *p, const struct stacks_span *span)
     const struct recording *rec = p->costs->rec;
     char title[TITLE_BYTES], lost[LOST_BYTES], text[TITLE_BYTES + LOST_BYTES + 16];
     text_id(p, "");
-    for (size_t i = 0; i < TYPES; i++) {
+    for (size_t i = 0; i < p->type_count; i++) {
         uint64_t name = text_id(p, types[i].name), unit = text_id(p, types[i].unit);
         size_t opened = packet_open(&p->packet, PROFILE_SAMPLE_TYPE);
         packet_number(&p->packet, TYPE_NAME, name);
@@ -288,13 +292,17 @@ static int pprof_write(const struct stack_costs *costs, const struct stacks_span
                        struct output *out)
 {
     struct pprof p = {.costs = costs, .out = out, .texts = {.plain = true}};
+    p.type_count = TYPES_PLAIN;
+    for (uint32_t i = 0; i < costs->cost_count; i++)
+        if (costs->costs[i].samples || costs->costs[i].waits)
+            p.type_count = TYPES;
     p.is_told = calloc(costs->tree.frames.count + 1u, sizeof *p.is_told);
     p.failed = !p.is_told;
     if (!p.failed)
         put_head(&p, span);
     for (uint32_t n = 1; n <= costs->tree.count && !p.failed && !out->error; n++) {
         struct stack_cost cost = stack_cost_of(costs, n);
-        if (cost.calls || cost.works)
+        if (cost.calls || cost.works || cost.samples || cost.waits)
             put_sample(&p, n, &cost);
         if (p.packet.used >= BLOCK_BYTES)
             flush(&p);
@@ -329,16 +337,14 @@ static struct export_writer *create(struct output *out, struct walk *walk,
     struct export_writer *w = calloc(1, sizeof *w);
     if (!w)
         return NULL;
-    *w = (struct export_writer){.out = out,
-                                .scope = scope,
-                                .span = {.begin_ns = UINT64_MAX},
-                                .flame = {.weight = scope->weight},
-                                .write = write};
+    *w = (struct export_writer){
+        .out = out, .scope = scope, .span = {.begin_ns = UINT64_MAX}, .write = write};
     if (stack_costs_init(&w->flame.costs, walk) < 0) {
         stack_costs_release(&w->flame.costs);
         free(w);
         return NULL;
     }
+    flame_wants(&w->flame, scope->weight);
     w->flame.costs.split_processes = true;
     w->costs = stack_costs_consumer(&w->flame.costs);
     return w;
@@ -364,7 +370,7 @@ static int stacks_end(struct export_writer *w)
     char note[FLAME_NOTE_BYTES];
     struct stack_cost without = stack_costs_without(&w->flame.costs);
     call_tree_say(&w->flame.costs.tree);
-    if (w->flame.weight == WEIGHT_GPU ? without.works : without.calls)
+    if (flame_lacks(w->flame.weight, &without))
         message("export: %s", flame_note(&w->flame, &without, note));
     return w->write(w);
 }
@@ -397,31 +403,23 @@ static struct export_writer *create_pprof(struct output *out, struct walk *walk,
                                           const struct export_scope *scope)
 {
     struct export_writer *w = create(out, walk, scope, write_pprof);
-    if (w)
+    if (w) {
         w->flame.costs.split_threads = w->flame.costs.split_work = true;
-    return w;
-}
-
-static struct export_writer *create_graph(struct output *out, struct walk *walk,
-                                          const struct export_scope *scope,
-                                          int (*write)(const struct export_writer *w))
-{
-    struct export_writer *w = create(out, walk, scope, write);
-    if (w)
-        w->flame.costs.split_work = scope->weight == WEIGHT_GPU;
+        w->flame.costs.has_samples = w->flame.costs.has_waits = true;
+    }
     return w;
 }
 
 static struct export_writer *create_folded(struct output *out, struct walk *walk,
                                            const struct export_scope *scope)
 {
-    return create_graph(out, walk, scope, write_folded);
+    return create(out, walk, scope, write_folded);
 }
 
 static struct export_writer *create_speedscope(struct output *out, struct walk *walk,
                                                const struct export_scope *scope)
 {
-    return create_graph(out, walk, scope, write_speedscope);
+    return create(out, walk, scope, write_speedscope);
 }
 
 #define STACKS_FORMAT(format, its_ending, its_help)                                                \

@@ -36,8 +36,26 @@ static uint64_t flame_value(enum flame_weight weight, const struct stack_cost *c
     case WEIGHT_GPU: return cost->gpu_ns;
     case WEIGHT_CALLS: return cost->calls;
     case WEIGHT_BYTES: return cost->bytes;
+    case WEIGHT_CPU: return cost->cpu_ns;
+    case WEIGHT_OFF_CPU: return cost->waited_ns;
+    case WEIGHT_WALL: return cost->cpu_ns + cost->waited_ns;
     default: return cost->host_ns;
     }
+}
+
+bool flame_lacks(enum flame_weight weight, const struct stack_cost *without)
+{
+    return weight == WEIGHT_GPU   ? without->works
+           : weight >= WEIGHT_CPU ? flame_value(weight, without)
+                                  : without->calls;
+}
+
+void flame_wants(struct flame *f, enum flame_weight weight)
+{
+    f->weight = weight;
+    f->costs.split_work = weight == WEIGHT_GPU;
+    f->costs.has_samples = weight == WEIGHT_CPU || weight == WEIGHT_WALL;
+    f->costs.has_waits = weight == WEIGHT_OFF_CPU || weight == WEIGHT_WALL;
 }
 
 const char *flame_value_text(enum flame_weight weight, char *text, uint64_t value)
@@ -54,6 +72,9 @@ const char *flame_weight_text(enum flame_weight weight)
         [WEIGHT_GPU] = "time of launched work on the GPU",
         [WEIGHT_CALLS] = "calls",
         [WEIGHT_BYTES] = "bytes allocated",
+        [WEIGHT_CPU] = "CPU time of samples",
+        [WEIGHT_OFF_CPU] = "time off the CPU",
+        [WEIGHT_WALL] = "time on and off the CPU",
     };
     return texts[weight];
 }
@@ -63,8 +84,15 @@ char *flame_note(const struct flame *f, const struct stack_cost *without, char *
     char count[UNIT_TEXT_BYTES], host[UNIT_TEXT_BYTES], value[UNIT_TEXT_BYTES];
     char reason[NO_STACK_BYTES];
     bool bytes = f->weight == WEIGHT_BYTES;
-    if (f->weight == WEIGHT_GPU ? !without->works : !without->calls)
-        snprintf(text, FLAME_NOTE_BYTES, "every call has a stack");
+    if (!flame_lacks(f->weight, without))
+        snprintf(text, FLAME_NOTE_BYTES, "every %s has a stack",
+                 f->weight < WEIGHT_CPU ? "call" : "sample and wait");
+    else if (f->weight >= WEIGHT_CPU)
+        snprintf(text, FLAME_NOTE_BYTES, "[no stack]: %s of the %s%s",
+                 time_text(value, flame_value(f->weight, without)), flame_weight_text(f->weight),
+                 f->weight == WEIGHT_CPU ? ""
+                                         : "; gpuprof run --os-backtrace=0 has a stack for each "
+                                           "wait");
     else if (f->weight == WEIGHT_GPU)
         snprintf(text, FLAME_NOTE_BYTES,
                  "[no stack]: %s of work on the GPU (%s kernel%s or the like) whose calls have no "
@@ -176,39 +204,48 @@ static void say_absences(const struct recording *rec, const char *key, const cha
     }
 }
 
-static void say_stackless(const struct flame *f, const struct recording *rec, const char *command,
-                          const char *wanted)
+/* Says `what`, and the command that would record what is missing. */
+static void say_command(const struct flame *f, const struct recording *rec, const char *command,
+                        const char *what)
 {
-    char text[160], *next;
+    static const char calls[] =
+        "gpuprof run --backtrace=launch,alloc,copy,sync,graph_launch PROGRAM";
+    static const char *const wanted[] = {
+        [WEIGHT_HOST] = calls,
+        [WEIGHT_GPU] = "gpuprof run --backtrace=launch,copy,graph_launch PROGRAM",
+        [WEIGHT_CALLS] = calls,
+        [WEIGHT_BYTES] = "gpuprof run --backtrace=alloc PROGRAM",
+        [WEIGHT_CPU] = "gpuprof run --sample PROGRAM",
+        [WEIGHT_OFF_CPU] = "gpuprof run --os --os-backtrace=0 PROGRAM",
+        [WEIGHT_WALL] = "gpuprof run --sample --os --os-backtrace=0 PROGRAM",
+    };
     struct next_words words;
     next_words_init(&words, command, NULL, 0);
     recorded_program(rec, &words);
-    snprintf(text, sizeof text, "gpuprof run --backtrace=%s PROGRAM", wanted);
-    next = next_line(&words, text);
-    message("flame: all of the graph is [no stack]: no call has a stack with %s; this records "
-            "them: %s",
-            flame_weight_text(f->weight), next ? next : text);
+    char *next = next_line(&words, wanted[f->weight]);
+    message("flame: %s %s; this records %s: %s", what, flame_weight_text(f->weight),
+            f->weight < WEIGHT_CPU ? "them" : "it", next ? next : wanted[f->weight]);
     free(next);
     next_words_release(&words);
 }
 
 void flame_say(const struct flame *f, const struct recording *rec, const char *command)
 {
-    static const char *const wanted[] = {[WEIGHT_HOST] = "launch,alloc,copy,sync,graph_launch",
-                                         [WEIGHT_GPU] = "launch,copy,graph_launch",
-                                         [WEIGHT_CALLS] = "launch,alloc,copy,sync,graph_launch",
-                                         [WEIGHT_BYTES] = "alloc"};
     char note[FLAME_NOTE_BYTES];
     struct stack_cost without = stack_costs_without(&f->costs);
-    bool gpu = f->weight == WEIGHT_GPU;
     call_tree_say(&f->costs.tree);
-    if (gpu ? without.works : without.calls)
+    if (flame_lacks(f->weight, &without))
         message("flame: %s", flame_note(f, &without, note));
     say_absences(rec, "stacks", "stacks");
     say_absences(rec, "python", "Python frames");
     uint64_t stackless = flame_value(f->weight, &without);
     if (f->nodes[0].total == stackless && stackless)
-        say_stackless(f, rec, command, wanted[f->weight]);
+        say_command(f, rec, command,
+                    f->weight < WEIGHT_CPU
+                        ? "all of the graph is [no stack]: no call has a stack with"
+                        : "all of the graph is [no stack]: no stack has");
+    else if (!f->nodes[0].total && f->weight >= WEIGHT_CPU)
+        say_command(f, rec, command, "nothing to show: nothing here has");
     else if (!f->nodes[0].total)
         message("flame: nothing to show: nothing here has %s", flame_weight_text(f->weight));
 }

@@ -12,7 +12,15 @@
 
 /* In the order of --format and --weight. */
 enum flame_format { FLAME_FOLDED, FLAME_SPEEDSCOPE, FLAME_SVG, FLAME_BY_NAME };
-enum flame_weight { WEIGHT_HOST, WEIGHT_GPU, WEIGHT_CALLS, WEIGHT_BYTES };
+enum flame_weight {
+    WEIGHT_HOST,
+    WEIGHT_GPU,
+    WEIGHT_CALLS,
+    WEIGHT_BYTES,
+    WEIGHT_CPU, /* from samples */
+    WEIGHT_OFF_CPU,
+    WEIGHT_WALL /* both of these */
+};
 
 extern const struct option weight_options[]; /* --weight, of an enum flame_weight */
 
@@ -28,6 +36,12 @@ struct flame {
     enum flame_weight weight;
     struct flame_node *nodes; /* owned, by number; nodes[0] is the root of all */
 };
+
+/* Has anything with that weight no stack? */
+bool flame_lacks(enum flame_weight weight, const struct stack_cost *without);
+
+/* What the costs have to count for it: to be called behind stack_costs_init. */
+void flame_wants(struct flame *f, enum flame_weight weight);
 
 /*
  * Reads all that the costs' walk is of, with symbols from `symbol_folder` (symbols.h); the costs

@@ -72,10 +72,11 @@ static void put_samples(const struct flame *f, struct output *out, uint32_t root
 static void put_profile(const struct flame *f, struct output *out, uint32_t root,
                         const uint32_t *places, uint32_t *way)
 {
-    static const char *const units[] = {[WEIGHT_HOST] = "nanoseconds",
-                                        [WEIGHT_GPU] = "nanoseconds",
-                                        [WEIGHT_CALLS] = "none",
-                                        [WEIGHT_BYTES] = "bytes"};
+    static const char *const units[] = {
+        [WEIGHT_HOST] = "nanoseconds", [WEIGHT_GPU] = "nanoseconds",
+        [WEIGHT_CALLS] = "none",       [WEIGHT_BYTES] = "bytes",
+        [WEIGHT_CPU] = "nanoseconds",  [WEIGHT_OFF_CPU] = "nanoseconds",
+        [WEIGHT_WALL] = "nanoseconds"};
     put_text(out, "{\"type\":\"sampled\",\"name\":");
     put_text(out, call_tree_frame(&f->costs.tree, root)->json);
     put_text(out, ",\"unit\":\"");

@@ -130,7 +130,7 @@ static enum exit_code flame_recording(struct recording *rec, const struct option
     struct walk walk;
     struct selection selection;
     const struct selection_steps steps = {.by = options->step_by, .pattern = options->step_range};
-    struct flame f = {.weight = own->weight};
+    struct flame f = {0};
     enum exit_code code = EXIT_ENVIRONMENT;
     int error = walk_init(&walk, rec);
     if (error == 0)
@@ -140,7 +140,7 @@ static enum exit_code flame_recording(struct recording *rec, const struct option
     f.costs.merges_ranks = own->merges_ranks || compared; /* numbers of processes differ */
     f.costs.only_own = own->is_mine;
     f.costs.only_named = own->folds_unnamed;
-    f.costs.split_work = own->weight == WEIGHT_GPU;
+    flame_wants(&f, own->weight);
     enum exit_code found = selection_make(&selection, rec, NULL, &options->select, &steps, "flame");
     walk.filter = selection_filter(&selection, CALLS_UP_TO);
     if (error < 0)
@@ -254,9 +254,10 @@ static enum exit_code run(const struct options *options)
 }
 
 const struct option weight_options[] = {
-    {0, "weight", "host|gpu|calls|bytes", .take = option_choice, .at = 0,
+    {0, "weight", "host|gpu|calls|bytes|cpu|off-cpu|wall", .take = option_choice, .at = 0,
      "what a frame's width means: the calls' time, the time of the work that they launched, "
-     "their number, or bytes allocated; default: host"},
+     "their number, or bytes allocated; of samples (run --sample) CPU time; off-cpu: what waited "
+     "(run --os); wall: both; default: host"},
     {0},
 };
 
@@ -288,4 +289,6 @@ VERB_IS(flame, run, own_options, VERB_OWN(struct flame_options, .format = FLAME_
         TAKES_RECORDINGS, "DIR|FILE...", "make a flame graph of the stacks that made the calls",
         {PART_EXAMPLE, "gpuprof flame data -o flame.svg", "for a browser"},
         {PART_EXAMPLE, "gpuprof flame data --weight=gpu -o flame.json",
-         "time of the GPU, for speedscope"});
+         "time of the GPU, for speedscope"},
+        {PART_EXAMPLE, "gpuprof flame data --weight=wall -o host.svg",
+         "what the host did: CPU time, and what it waited for"});

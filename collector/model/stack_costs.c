@@ -47,6 +47,7 @@ void stack_costs_release(struct stack_costs *s)
     free(s->threads);
     free(s->roots);
     free(s->pythonic);
+    free(s->open);
 }
 
 /* ---- while the walk lasts: rows -------------------------------------------------------------- */
@@ -62,21 +63,30 @@ static bool tells_range(const struct stack_costs *s, const struct stack_row *row
     return s->pythonic[row->process] && !(stack && stack_table_has_python(table, stack));
 }
 
-/* Where a call or work as this row has it is counted; NULL: an error in *error. */
-static struct stack_cost *cost_of_row(struct stack_costs *s, struct stack_row *wanted, int *error)
+/* The number of the row; 0: it is counted as without a stack. Or an error. */
+static int64_t number_of_row(struct stack_costs *s, struct stack_row *wanted)
 {
     if (!wanted->stack)
-        return &s->stackless[wanted->process];
+        return 0;
     if (wanted->range && !tells_range(s, wanted))
         wanted->range = NULL;
     int64_t number =
         NUMBER_ADD(&s->row_numbers, &row_kind, s->rows, s->row_count, s->rows_max, wanted);
-    if (number < 0) {
-        *error = (int)number;
-        return NULL;
-    }
     s->left_out += !number;
-    return number ? &s->rows[number - 1].cost : &s->stackless[wanted->process];
+    return number;
+}
+
+static struct stack_cost *numbered(struct stack_costs *s, int64_t number, uint32_t process)
+{
+    return number ? &s->rows[number - 1].cost : &s->stackless[process];
+}
+
+/* Where a call or work as this row has it is counted; NULL: an error in *error. */
+static struct stack_cost *cost_of_row(struct stack_costs *s, struct stack_row *wanted, int *error)
+{
+    int64_t number = number_of_row(s, wanted);
+    *error = number < 0 ? (int)number : *error;
+    return number < 0 ? NULL : numbered(s, number, wanted->process);
 }
 
 static uint64_t allocated_bytes(const struct event *e)
@@ -86,6 +96,99 @@ static uint64_t allocated_bytes(const struct event *e)
                : function_bytes(e->function, e->record);
 }
 
+/* ---- waits ---- */
+
+#define WAITS_OPEN 2 /* a library is loaded, and what it does at first waits for a file */
+
+struct open_waits {
+    struct open_wait {
+        uint64_t end_ns;
+        uint32_t row; /* its number; 0: it has no stack */
+    } list[WAITS_OPEN];
+};
+
+/* The innermost that the thread is in then; NULL: none. */
+static struct open_wait *open_wait(struct stack_costs *s, const struct thread *t, uint64_t at_ns)
+{
+    struct open_waits *open = s->open && t ? &s->open[t->index] : NULL;
+    for (unsigned i = WAITS_OPEN; open && i > 0; i--)
+        if (open->list[i - 1].end_ns > at_ns)
+            return &open->list[i - 1];
+    return NULL;
+}
+
+/* So much of a wait is something else: it ran, or waited inside. */
+static void shorten(struct stack_costs *s, const struct open_wait *wait, uint32_t process,
+                    uint64_t ns)
+{
+    struct stack_cost *cost = wait ? numbered(s, wait->row, process) : NULL;
+    if (cost)
+        cost->waited_ns -= ns < cost->waited_ns ? ns : cost->waited_ns;
+}
+
+static int add_wait(struct stack_costs *s, struct stack_row *row, uint64_t ns, uint32_t *place)
+{
+    int64_t number = number_of_row(s, row);
+    if (number < 0)
+        return (int)number;
+    struct stack_cost *cost = numbered(s, number, row->process);
+    cost->waits++;
+    cost->waited_ns += ns;
+    *place = (uint32_t)number;
+    return 0;
+}
+
+/* A call of the system, or a wait for the GIL. */
+static int take_wait(struct stack_costs *s, const struct slice *slice)
+{
+    const struct event *e = &slice->event;
+    const struct record *r = e->record;
+    uint64_t ns = e->end_ns - e->begin_ns;
+    uint32_t number;
+    struct stack_row row = {.process = e->process->index,
+                            .thread = s->split_threads ? e->thread->index : 0,
+                            .stack = r->stack_id,
+                            .function = STACK_WAITED,
+                            .work = {r->type, r->code}};
+    if (r->type == RECORD_GIL && r->code != GIL_WAITED)
+        return 0;
+    if (!s->open)
+        s->open = calloc(s->rec->thread_count + 1u, sizeof *s->open);
+    if (!s->open)
+        return GPUPROF_NO_MEMORY;
+    int error = add_wait(s, &row, ns, &number);
+    if (error < 0)
+        return error;
+    const struct open_wait *around = open_wait(s, e->thread, e->begin_ns);
+    if (around)
+        shorten(s, around, row.process,
+                ns < around->end_ns - e->begin_ns ? ns : around->end_ns - e->begin_ns);
+    s->open[e->thread->index].list[around != NULL] = (struct open_wait){e->end_ns, number};
+    return 0;
+}
+
+/* For a row: below no thread's node where it recorded nothing itself. */
+static uint32_t sampled_thread(const struct stack_costs *s, const struct host_sample *sample)
+{
+    return !s->split_threads ? 0 : sample->thread ? sample->thread->index : UINT32_MAX;
+}
+
+/* A look at a thread that waits counts unless a record says the same. */
+static int take_look(struct stack_costs *s, const struct slice *slice,
+                     const struct host_sample *sample)
+{
+    uint32_t process = slice->event.process->index, number;
+    bool waits = sample->holder || sample->syscall >= 0 || (sample->state && sample->state != 'R');
+    struct stack_row row = {.process = process,
+                            .thread = sampled_thread(s, sample),
+                            .stack = sample->stack,
+                            .function = STACK_WAITED,
+                            .work = {RECORD_SAMPLE, sample->holder != 0}};
+    return waits && !open_wait(s, sample->thread, sample->at_ns)
+               ? add_wait(s, &row, sample->ns, &number)
+               : 0;
+}
+
 /* Whether its time was Python's is known once its stack is. */
 static int take_sample(struct stack_costs *s, const struct slice *slice)
 {
@@ -93,8 +196,15 @@ static int take_sample(struct stack_costs *s, const struct slice *slice)
     int error = 0;
     if (!host_sample(slice, &sample))
         return 0;
+    if (s->has_waits && !sample.is_cpu)
+        error = take_look(s, slice, &sample);
+    else if (s->has_waits)
+        shorten(s, open_wait(s, sample.thread, sample.at_ns), slice->event.process->index,
+                sample.ns);
+    if (error < 0 || !s->has_samples)
+        return error;
     struct stack_row row = {.process = slice->event.process->index,
-                            .thread = s->split_threads && sample.thread ? sample.thread->index : 0,
+                            .thread = sampled_thread(s, &sample),
                             .stack = sample.stack,
                             .function = STACK_SAMPLED};
     struct stack_cost *cost = cost_of_row(s, &row, &error);
@@ -113,8 +223,10 @@ static int take_slice(void *context, const struct slice *slice)
     const struct event *e = &slice->event;
     const struct record *r = e->record;
     int error = 0;
-    if (r->type == RECORD_SAMPLE && s->has_samples)
+    if (r->type == RECORD_SAMPLE)
         return take_sample(s, slice);
+    if ((r->type == RECORD_OS_CALL || r->type == RECORD_GIL) && s->has_waits)
+        return take_wait(s, slice);
     if (r->type != RECORD_CALL || r->flags & RECORD_NESTED)
         return 0;
     uint32_t stack = walk_stack(slice);
@@ -243,7 +355,16 @@ static struct stack_cost *cost_at(struct stack_costs *s, uint32_t node, int *err
     return &s->costs[*number - 1];
 }
 
-/* A node for the work below that of its call. */
+static const char *wait_title(const struct stack_costs *s, const struct stack_row *row,
+                              char title[static OS_TEXT_BYTES])
+{
+    const struct record r = {.code = (uint16_t)row->work[1]};
+    if (row->work[0] == RECORD_OS_CALL)
+        return os_function_name(&s->rec->processes[row->process]->os, &r, title);
+    return row->work[0] == RECORD_SAMPLE && !row->work[1] ? "[waits]" : "[waits for the GIL]";
+}
+
+/* A node for the work below that of its call, or for what a wait waits in. */
 static int split(struct stack_costs *s, const struct stack_row *row, uint32_t *node)
 {
     char title[GPU_TITLE_BYTES];
@@ -257,6 +378,9 @@ static int split(struct stack_costs *s, const struct stack_row *row, uint32_t *n
         break;
     case RECORD_COPY: copy_title(row->work[1], row->work[2], row->work[3], title); break;
     case RECORD_SET: set_title(row->work[1], title); break;
+    case RECORD_OS_CALL:
+    case RECORD_GIL:
+    case RECORD_SAMPLE: return named_child(s, *node, SHOWN_CALL, wait_title(s, row, title), node);
     default:
         snprintf(title, sizeof title, "CUDA graph %llu", (unsigned long long)row->work[1]);
         break;
@@ -267,7 +391,7 @@ static int split(struct stack_costs *s, const struct stack_row *row, uint32_t *n
 /* Counts a row at its node. */
 static int add_row(struct stack_costs *s, struct stack_row *row)
 {
-    bool is_sampled = row->function == STACK_SAMPLED;
+    bool is_sampled = row->function == STACK_SAMPLED, is_wait = row->function == STACK_WAITED;
     const struct function_table *functions = &s->rec->reader.functions;
     const char *function =
         row->function < functions->count ? functions->functions[row->function]->name : "?";
@@ -275,7 +399,7 @@ static int add_row(struct stack_costs *s, struct stack_row *row)
     int error = root_of(s, s->rec->processes[row->process], row->thread, &root);
     if (error == 0)
         error = call_tree_stack(&s->tree, root, row->process, row->stack, row->range, &node);
-    if (error == 0 && node && !is_sampled)
+    if (error == 0 && node && !is_sampled && !is_wait)
         error = named_child(s, node, SHOWN_CALL, function, &node);
     if (error == 0 && node && row->work[0])
         error = split(s, row, &node);
@@ -320,6 +444,8 @@ void stack_cost_add(struct stack_cost *to, const struct stack_cost *more)
     for (unsigned i = 0; i < HOST_TIMES; i++)
         to->time_ns[i] += more->time_ns[i];
     to->looks_ns += more->looks_ns;
+    to->waits += more->waits;
+    to->waited_ns += more->waited_ns;
 }
 
 struct stack_cost stack_costs_without(const struct stack_costs *s)
@@ -351,14 +477,15 @@ int stack_costs_show_stackless(struct stack_costs *s)
     int error = 0;
     for (uint32_t i = 0; error == 0 && i < s->rec->count; i++) {
         uint32_t node;
-        if (!s->stackless[i].calls && !s->stackless[i].works)
+        const struct stack_cost *cost = &s->stackless[i];
+        if (!cost->calls && !cost->works && !cost->samples && !cost->waits)
             continue;
         error = root_of(s, s->rec->processes[i], UINT32_MAX, &node);
         if (error == 0)
             error = call_tree_child(&s->tree, node, &frame, &node);
-        struct stack_cost *cost = error == 0 && node ? cost_at(s, node, &error) : NULL;
-        if (cost)
-            stack_cost_add(cost, &s->stackless[i]);
+        struct stack_cost *its = error == 0 && node ? cost_at(s, node, &error) : NULL;
+        if (its)
+            stack_cost_add(its, cost);
     }
     return error;
 }

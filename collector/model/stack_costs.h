@@ -5,8 +5,8 @@
  * what was recorded, a row for each stack, function, range and kind of work; then, when all is
  * known that says what these are, at the nodes of a call tree. Calls nested in other calls count
  * for nothing: the outer ones have their times. Samples count at the innermost frame of their
- * stack. Memory: 200 bytes a row, as many as the tree may have nodes; what is beyond counts as
- * without a stack.
+ * stack, waits below the one that they were made from. Memory: 32 bytes a thread, 216 bytes a row,
+ * as many as the tree may have nodes; what is beyond counts as without a stack.
  */
 #ifndef GPUPROF_COLLECTOR_STACK_COSTS_H
 #define GPUPROF_COLLECTOR_STACK_COSTS_H
@@ -27,16 +27,22 @@ struct stack_cost {
     uint64_t cpu_ns;  /* CPU time that they stand for, and which of it is known to be the ... */
     uint64_t time_ns[HOST_TIMES];
     uint64_t looks_ns; /* of idle devices, in which the gap sampler saw its thread here */
+    /* Off the CPU: in calls that waited, or waiting for the GIL, without what ran meanwhile; or
+     * where a look saw the thread wait in neither. */
+    uint64_t waits;
+    uint64_t waited_ns;
 };
 
-#define STACK_SAMPLED (UINT32_MAX - 1) /* in place of a function: samples, no calls */
+/* In place of a function: samples, or waits, and no calls. */
+#define STACK_SAMPLED (UINT32_MAX - 1)
+#define STACK_WAITED  (UINT32_MAX - 2)
 
 /* What was recorded alike. */
 struct stack_row {
     uint32_t process;
     uint32_t thread; /* struct thread index; 0 unless threads are split */
     uint32_t stack;
-    uint32_t function; /* struct function index; UINT32_MAX: not known; or STACK_SAMPLED */
+    uint32_t function; /* struct function index; UINT32_MAX: not known; or STACK_... */
     const struct kernel_name *range;
     uint64_t work[4]; /* a record's type and what its title is made of; 0: calls, or not split */
     struct stack_cost cost;
@@ -62,9 +68,11 @@ struct stack_costs {
     bool merges_ranks;             /* and those of one program share one; threads by their names */
     bool only_own;                 /* as in call_tree.h */
     bool only_named;
-    bool split_threads; /* and each of its threads a node below that */
-    bool split_work;    /* work has nodes below the calls */
-    bool has_samples;   /* samples count, too */
+    bool split_threads;      /* and each of its threads a node below that */
+    bool split_work;         /* work has nodes below the calls */
+    bool has_samples;        /* samples count, too, */
+    bool has_waits;          /* and what waited */
+    struct open_waits *open; /* owned, by thread index: what waits now; NULL: nothing has */
 };
 
 /*

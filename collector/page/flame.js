@@ -4,12 +4,14 @@
 
 const FLAME_ROW = 20, NARROWEST = 2, FLAME_ROWS_MAX = 400;
 const flameWeights =
-  [["time on the host", time], ["time on the GPU", time], ["calls", count], ["bytes", bytes]];
+  [["time on the host", time], ["time on the GPU", time], ["calls", count], ["bytes", bytes],
+    ["CPU time of samples", time], ["time off the CPU", time], ["on and off the CPU", time]];
+const ON_CPU = 4, OFF_CPU = 5;
 
 function flameTree(raw) {
   const kinds =
     Object.fromEntries(Object.entries(raw.kinds).map(([name, number]) => [number, name]));
-  const root = {label: "all", kind: "all", children: [], depth: 0, own: [0, 0, 0, 0]};
+  const root = {label: "all", kind: "all", children: [], depth: 0, own: flameWeights.map(() => 0)};
   const nodes = [root];
   for (const [parent, kind, label, ...own] of raw.nodes) {
     const above = nodes[parent];
@@ -19,7 +21,8 @@ function flameTree(raw) {
       parent: above,
       children: [],
       depth: above.depth + 1,
-      own: [0, 1, 2, 3].map((i) => own[i] || 0)
+      own: flameWeights.map(
+        (_, i) => i > OFF_CPU ? (own[ON_CPU] || 0) + (own[OFF_CPU] || 0) : own[i] || 0)
     };
     above.children.push(node);
     nodes.push(node);
@@ -38,7 +41,8 @@ sections.flame = (box, raw) => {
       "No stacks were recorded: gpuprof run --backtrace=launch,copy,alloc records them.";
   }
   const {root, nodes} = flameTree(raw);
-  const weights = flameWeights.map(([text], i) => [i, text]).filter(([i]) => root.total[i]);
+  const weights = flameWeights.map(([text], i) => [i, text]).filter(([i]) => root.total[i] &&
+    (i <= OFF_CPU || (root.total[ON_CPU] && root.total[OFF_CPU])));
   if (!weights.length) return "No call with a stack took any time.";
   let weight = weights.some(([i]) => i === 1) ? 1 : weights[0][0], zoomed = root, words = "",
       focused = null;
@@ -151,7 +155,7 @@ sections.flame = (box, raw) => {
     graph,
     el("ul", {class: "legend"},
       [
-        ["python", "Python"], ["native", "native"], ["call", "CUDA call"],
+        ["python", "Python"], ["native", "native"], ["call", "call"],
         ["work", "work of the GPU"], ["none", "no stack"]
       ].filter(([kind]) => nodes.some((node) => node.kind === kind))
         .map(([kind, name]) => keyed("f-" + kind, name))));

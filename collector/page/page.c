@@ -130,7 +130,7 @@ static int start(struct page *p, const struct options *options)
         return error;
     p->flame.is_there = true;
     error = stack_costs_init(&p->flame.costs, &p->report->walk);
-    p->flame.costs.split_work = true;
+    p->flame.costs.split_work = p->flame.costs.has_samples = p->flame.costs.has_waits = true;
     return error;
 }
 

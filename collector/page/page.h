@@ -146,7 +146,7 @@ struct consumer page_steps_consumer(struct page_steps *s);
 /* ---- the page ---- */
 
 #define PAGE_NODES_MAX 20000 /* the widest; what is narrower counts for who called it */
-#define PAGE_WEIGHTS   4     /* times on the host and on the GPU, calls, bytes */
+#define PAGE_WEIGHTS   6 /* times on the host and on the GPU, calls, bytes, CPU and off-CPU time */
 
 /* The flame graph: the call tree of all processes together, with all of its weights. */
 struct page_flame {

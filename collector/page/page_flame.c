@@ -28,7 +28,8 @@ static void weigh(struct shown_tree *t, const struct stack_costs *costs)
     for (uint32_t n = t->tree->count; n > 0; n--) { /* parents have smaller numbers */
         struct stack_cost cost = stack_cost_of(costs, n);
         struct weights *w = &t->weights[n], *parent = &t->weights[t->tree->nodes[n - 1].parent];
-        const uint64_t own[PAGE_WEIGHTS] = {cost.host_ns, cost.gpu_ns, cost.calls, cost.bytes};
+        const uint64_t own[PAGE_WEIGHTS] = {cost.host_ns, cost.gpu_ns, cost.calls,
+                                            cost.bytes,   cost.cpu_ns, cost.waited_ns};
         for (unsigned i = 0; i < PAGE_WEIGHTS; i++) {
             w->own[i] += own[i];
             w->total[i] += own[i];

@@ -1,0 +1,37 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The page's flame graph of what the host did, in a real Chromium."""
+
+import pytest
+
+from shown_page import Page, chromium, page_of, pytestmark
+
+from made_host import FRAMES, HOST, TOKENIZE  # shown_page has its folder on the path
+from made_stacks import TRAIN
+
+assert chromium and page_of  # fixtures
+
+SHARES = """Array.from(document.querySelectorAll('.flame button'),
+  (b) => [b.ariaLabel, b.offsetWidth]).reduce((sum, [label, width]) =>
+    Object.assign(sum, {[label]: (sum[label] || 0) + width}), {})"""
+
+
+@pytest.mark.parametrize("weight, all_ms, tokenize_ms", [
+    ("CPU time of samples", 60, 20), ("time off the CPU", 25, 8), ("on and off the CPU", 85, 28)])
+def test_flame_graph(chromium, page_of, weight, all_ms, tokenize_ms):
+    page = Page(chromium, page_of(*HOST, options=()))
+    weights = page.texts("#flame .group button")
+    page.click(f"#flame .group button:nth-child({weights.index(weight) + 1})")
+    assert page.text("#flame .end") == f"{all_ms:.1f} ms in all"
+    shown = page.run(SHARES)
+    [line] = [(label, width) for label, width in shown.items()
+              if label.startswith(FRAMES[TOKENIZE][1])]
+    assert f"{tokenize_ms}" in line[0]
+    whole = next(width for label, width in shown.items() if label.startswith("all:"))
+    assert line[1] / whole == pytest.approx(tokenize_ms / all_ms, abs=.01)
+    page.check_quiet()
+
+
+def test_weights_that_nobody_recorded(chromium, page_of):
+    page = Page(chromium, page_of(*TRAIN, options=()))
+    assert page.texts("#flame .group button") == \
+        ["time on the host", "time on the GPU", "calls", "bytes"]
