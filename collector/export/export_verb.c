@@ -58,7 +58,7 @@ static int end(void *context)
 
 /* What tables say is known behind the walk, or another one, and so the last rows are written then.
  * 0 or an error, which is said. */
-static int write_with_tables(struct export *x, const struct consumer *consumer, const char *symbols)
+static int write_with_tables(struct export *x, const struct consumer *consumer)
 {
     struct consumer first = *consumer;
     first.end = NULL;
@@ -67,9 +67,7 @@ static int write_with_tables(struct export *x, const struct consumer *consumer, 
         error = report_end(&x->report, VERB);
     if (error != 0 || x->out->error)
         return error;
-    error = x->report.idle ? idle_name(x->report.idle, symbols) : 0;
-    if (error == 0)
-        error = end(x);
+    error = end(x);
     say_error(VERB, error);
     return error;
 }
@@ -79,8 +77,10 @@ static int write_events(struct export *x, const struct options *options)
 {
     const struct export_options *own = options->own;
     struct report *r = &x->report;
-    const struct report_wish wish = {
-        .use = USE_EXPORT, .by = BY_THREAD, .found = x->has_steps ? &x->steps : NULL};
+    const struct report_wish wish = {.use = USE_EXPORT,
+                                     .by = BY_THREAD,
+                                     .symbols = options->symbols,
+                                     .found = x->has_steps ? &x->steps : NULL};
     r->histogram_rows = histogram_rows_max(recording_bytes(&x->rec));
     int error = x->format->wants_tables ? report_begin(r, &x->rec, &wish) : 0;
     struct export_scope scope = {.options = options,
@@ -96,7 +96,7 @@ static int write_events(struct export *x, const struct options *options)
         error = event_lanes_run(&x->report.walk, x->finds_steps_late ? &x->steps : NULL, &consumer,
                                 x->out, &x->selection.found);
     else if (x->writer && x->format->wants_tables)
-        error = write_with_tables(x, &consumer, options->symbols);
+        error = write_with_tables(x, &consumer);
     else if (x->writer)
         error = walk_run(&x->report.walk, NULL, &consumer, 1);
     if (!x->writer && !x->out->error) {

@@ -115,7 +115,8 @@ int sqlite_idle(struct export_writer *w)
             error = put_waits(w, i);
     }
     for (uint32_t i = 0; d && error == 0 && i < d->rows.count; i++)
-        error = put_idle(w, &d->rows.list[i]);
+        if (!d->rows.list[i].did)
+            error = put_idle(w, &d->rows.list[i]);
     for (uint32_t i = 0; d && error == 0 && i < d->arrivals.row_count; i++)
         error = put_arrival(w, &d->arrivals.rows[i]);
     return error;

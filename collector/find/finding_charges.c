@@ -50,6 +50,8 @@ struct finding_gaps *finding_gaps_count(const struct findings *f)
     struct finding_gaps *gaps = calloc(f->idle->device_count + 1u, sizeof *gaps);
     for (uint32_t i = 0; gaps && i < f->idle->rows.count; i++) {
         const struct idle_row *row = &f->idle->rows.list[i];
+        if (row->did)
+            continue;
         bool is_after = row->place.side == IDLE_AFTER;
         gaps[row->device].counts[is_after][row->cause] += row->place.is_open ? 0 : row->count;
         gaps[row->device].open_ns[row->cause] += row->place.is_open ? row->ns : 0;

@@ -5,6 +5,7 @@
 
 #include "base/array.h"
 #include "error.h"
+#include "find/idle_host.h"
 #include "record/gpu_record.h"
 
 static int start_process(struct idle_process *p, struct process *process)
@@ -19,6 +20,22 @@ static int start_process(struct idle_process *p, struct process *process)
     return count < 0 ? (int)count : 0;
 }
 
+/* What is charged later begins with the oldest gap that is open or held. */
+static uint64_t oldest_gap_ns(void *context, uint32_t process)
+{
+    const struct idle *d = context;
+    uint64_t ns = UINT64_MAX;
+    for (uint32_t i = 0; i < d->device_count; i++) {
+        const struct idle_device *device = &d->devices[i];
+        if (device->process->index != process)
+            continue;
+        bool holds = device->held && device->held->span_count;
+        uint64_t own_ns = holds ? device->held->spans[0].begin_ns : device->at_ns;
+        ns = own_ns < ns ? own_ns : ns;
+    }
+    return ns == UINT64_MAX ? 0 : ns;
+}
+
 static int start(struct idle *d)
 {
     const struct recording *rec = d->walk->rec;
@@ -26,7 +43,8 @@ static int start(struct idle *d)
     idle_ranks_init(&d->ranks);
     idle_waits_init(d);
     place_lines_init(&d->lines, &d->walk->survey.stacks, recording_bytes(rec), true);
-    if (arrivals_init(&d->arrivals, rec->count) < 0)
+    if (arrivals_init(&d->arrivals, rec->count) < 0 ||
+        thread_times_init(&d->host, d->walk, oldest_gap_ns, d) < 0)
         return GPUPROF_NO_MEMORY;
     d->processes = calloc(rec->count + 1u, sizeof *d->processes);
     d->threads = calloc(rec->thread_count + 1u, sizeof(struct idle_thread *));
@@ -78,6 +96,7 @@ void idle_release(struct idle *d)
     place_lines_release(&d->lines);
     idle_ranks_release(&d->ranks);
     arrivals_release(&d->arrivals);
+    thread_times_release(&d->host);
     spool_release(&d->waits);
     key_map_release(&d->device_of);
     key_map_release(&d->ranked_of);
@@ -137,6 +156,8 @@ static int take(void *context, const struct slice *s)
         return take_library(d, e);
     if (s->pause_change)
         return take_pause(d, p, e, s->pause_change == PAUSE_BEGINS);
+    if (type >= RECORD_SAMPLE && type <= RECORD_GC)
+        return thread_times_take(&d->host, s);
     int error = s->op_change != OP_SAME || s->replaced ? idle_take_op(d, s) : 0;
     return error == 0 && s->change != RANGE_NONE ? idle_take_range(d, s) : error;
 }
@@ -259,6 +280,8 @@ int idle_finish(struct idle *d)
     int error = d->has_guessed && d->walk->is_surveyed && !d->walk->is_cut ? walk_again(d) : 0;
     if (error == 0 && d->steps)
         error = idle_start_charge(d);
+    if (error == 0)
+        error = idle_host_settle(d);
     const struct recording *rec = d->walk->rec;
     for (uint32_t i = 0; error == 0 && i < rec->count; i++) {
         const struct process *p = rec->processes[i];

@@ -17,6 +17,7 @@
 #ifndef GPUPROF_COLLECTOR_IDLE_H
 #define GPUPROF_COLLECTOR_IDLE_H
 
+#include "find/idle_host.h"
 #include "find/idle_state.h"
 #include "table/table.h"
 

@@ -266,6 +266,7 @@ static struct idle_gap gap_of(const struct idle *d, const struct idle_device *de
                              .device = (uint32_t)(device - d->devices),
                              .before = device->before,
                              .early = &p->early,
+                             .host = &d->host,
                              .is_first = !p->has_worked,
                              .first_call_ns = p->first_call_ns};
 }

@@ -5,6 +5,18 @@
 
 #include "base/array.h"
 #include "error.h"
+#include "find/thread_time.h"
+
+/* A time that is to be split: what of it is charged to which cause, and has no kind so far. */
+struct split {
+    const struct idle_gap *gap;
+    struct idle_rows *rows;
+    uint32_t thread;
+    enum idle_cause cause; /* of the time in which the thread ran */
+    bool knows_ran;        /* it is known that it ran then */
+    uint64_t left[IDLE_CAUSES];
+    int error;
+};
 
 /* The way through a gap. */
 struct passage {
@@ -18,6 +30,8 @@ struct passage {
     struct idle_place credit_place;
     uint32_t span; /* of the gap's: those before it are charged */
     uint32_t thread;
+    bool is_last;        /* no work ends the gap */
+    struct split *split; /* of the time that is being charged; NULL: it is not split */
     int error;
 };
 
@@ -38,10 +52,100 @@ static void put_span(struct passage *p, const struct idle_row *what, uint64_t fr
         return;
     p->error = idle_rows_add(p->rows, what, from_ns, to_ns - from_ns);
     p->causes[what->cause] += to_ns - from_ns;
+    if (p->split)
+        p->split->left[what->cause] += to_ns - from_ns;
 }
 
-static void put(struct passage *p, enum idle_cause cause, const struct idle_place *place,
-                uint64_t until_ns)
+static void split_add(struct split *s, const struct thread_piece *piece, uint32_t did,
+                      enum idle_cause cause, uint64_t ns)
+{
+    const struct idle_gap *g = s->gap;
+    struct idle_row what = {.place = piece->place,
+                            .process = g->process,
+                            .device = g->device,
+                            .thread = s->thread,
+                            .cause = cause,
+                            .did = did};
+    what.place.epoch = g->is_first ? 0 : idle_epoch(g->early, piece->at_ns + ns / 2);
+    if (ns && s->error == 0)
+        s->error = idle_rows_add(s->rows, &what, piece->at_ns, ns);
+}
+
+static void split_piece(void *context, const struct thread_piece *piece)
+{
+    static const enum idle_cause orders[][5] = {
+        {IDLE_WAITING, IDLE_UNKNOWN, IDLE_HOST, IDLE_PREEMPTED},
+        {IDLE_HOST, IDLE_PREEMPTED, IDLE_UNKNOWN, IDLE_WAITING}};
+    struct split *s = context;
+    bool runs = piece->kind == DID_RUNNING || piece->kind == DID_GC;
+    bool is_apart = !runs && !s->gap->is_first && s->cause != IDLE_LOADER;
+    if (piece->is_sample) {
+        split_add(s, piece, (uint32_t)piece->kind | (piece->is_look ? DID_LOOKED : DID_SAMPLED),
+                  is_apart ? IDLE_WAITING : s->cause, piece->ns);
+        return;
+    }
+    uint64_t ns = piece->ns;
+    for (unsigned i = 0; i < 5; i++) {
+        enum idle_cause cause = i < 4 ? orders[runs][i] : s->cause;
+        uint64_t taken = ns < s->left[cause] ? ns : s->left[cause];
+        split_add(s, piece, piece->kind, cause, taken);
+        s->left[cause] -= taken;
+        ns -= taken;
+    }
+}
+
+static void split_time(struct split *s, uint64_t begin_ns, uint64_t end_ns)
+{
+    if (begin_ns < end_ns)
+        thread_times_split(s->gap->host, s->gap->process, s->thread, begin_ns, end_ns, split_piece,
+                           s);
+}
+
+static void split_rest(struct split *s, uint64_t at_ns)
+{
+    const struct thread_piece nothing = {.place = {.function = IDLE_NONE}, .at_ns = at_ns};
+    for (unsigned cause = 0; cause < IDLE_CAUSES; cause++) {
+        enum thread_did kind = cause == IDLE_WAITING               ? DID_WAITED
+                               : cause == IDLE_PREEMPTED           ? DID_PREEMPTED
+                               : cause == s->cause && s->knows_ran ? DID_RUNNING
+                                                                   : DID_UNKNOWN;
+        split_add(s, &nothing, kind, (enum idle_cause)cause, s->left[cause]);
+    }
+}
+
+/* What is charged until split_end, from at_ns on, is split by what the thread did. */
+static void split_begin(struct passage *p, struct split *split, enum idle_cause cause,
+                        bool knows_ran)
+{
+    const struct idle_gap *g = p->gap;
+    *split = (struct split){.gap = g,
+                            .rows = p->rows,
+                            .thread = p->thread,
+                            .cause = g->is_first ? IDLE_START_UP : cause,
+                            .knows_ran = knows_ran};
+    if (g->host && thread_times_has(g->host, g->process) && p->thread != IDLE_NONE && !p->is_last)
+        p->split = split;
+}
+
+static void split_end(struct passage *p, uint64_t from_ns)
+{
+    struct split *split = p->split;
+    uint64_t to_ns = earlier(p->at_ns, p->gap->to_ns);
+    p->split = NULL;
+    if (!split || p->error < 0)
+        return;
+    from_ns = later(from_ns, p->gap->from_ns);
+    if (!p->gap->spans)
+        split_time(split, from_ns, to_ns);
+    for (uint32_t i = 0; i < p->gap->span_count; i++)
+        split_time(split, later(from_ns, p->gap->spans[i].begin_ns),
+                   earlier(to_ns, p->gap->spans[i].end_ns));
+    split_rest(split, from_ns);
+    p->error = split->error;
+}
+
+static void put_whole(struct passage *p, enum idle_cause cause, const struct idle_place *place,
+                      uint64_t until_ns)
 {
     uint64_t middle_ns = p->at_ns + (until_ns > p->at_ns ? (until_ns - p->at_ns) / 2 : 0);
     uint64_t from_ns = later(p->at_ns, p->gap->from_ns);
@@ -69,6 +173,20 @@ static void put(struct passage *p, enum idle_cause cause, const struct idle_plac
     }
 }
 
+static void put(struct passage *p, enum idle_cause cause, const struct idle_place *place,
+                uint64_t until_ns)
+{
+    struct split split;
+    uint64_t from_ns = p->at_ns;
+    bool is_start = p->gap->is_first && (cause == IDLE_HOST || cause == IDLE_NOTHING);
+    bool splits = !p->split && (cause == IDLE_LOADER || is_start);
+    if (splits)
+        split_begin(p, &split, cause, false);
+    put_whole(p, cause, place, until_ns);
+    if (splits)
+        split_end(p, from_ns);
+}
+
 /* What would have been over had the thread not waited is the wait's. */
 static void put_host(struct passage *p, enum idle_cause cause, const struct idle_place *place,
                      uint64_t until_ns)
@@ -93,12 +211,15 @@ static void put_silent(struct passage *p, enum idle_cause cause, const struct id
                  {IDLE_UNKNOWN, look->unknown}};
     uint64_t at_ns = p->at_ns, ns = until_ns > at_ns ? until_ns - at_ns : 0;
     uint32_t share = 0;
+    struct split split;
+    split_begin(p, &split, cause, look->is_known);
     for (unsigned i = 0; i < sizeof parts / sizeof parts[0]; i++) {
         share += parts[i].share;
         uint64_t so_far = (uint64_t)((double)ns * share / SILENCE_ALL);
         put(p, parts[i].cause, place, at_ns + (share == SILENCE_ALL ? ns : so_far));
     }
     put(p, cause, place, until_ns);
+    split_end(p, at_ns);
 }
 
 /* The time from since_ns on, in which the thread made no call, is between the one before, if there
@@ -296,8 +417,12 @@ int idle_gap_charge_last(struct idle_rows *rows, uint64_t causes[static IDLE_CAU
                          const struct idle_gap *g)
 {
     struct idle_place behind = idle_text(idle_behind_all);
-    struct passage p = {
-        .rows = rows, .causes = causes, .gap = g, .at_ns = g->begin_ns, .thread = IDLE_NONE};
+    struct passage p = {.rows = rows,
+                        .causes = causes,
+                        .gap = g,
+                        .at_ns = g->begin_ns,
+                        .thread = IDLE_NONE,
+                        .is_last = true};
     const struct idle_entry *last = g->before.thread ? idle_thread_last(g->before.thread) : NULL;
     rows->gap++;
     if (last && last->is_open && last->waits) {
@@ -389,7 +514,7 @@ int idle_held_give(struct idle_held *h, uint64_t busy_ns, uint64_t call_ns, stru
             const struct idle_row *r = &h->rows[row];
             if (s->is_given && error == 0) {
                 error = idle_rows_add_sum(rows, r);
-                causes[r->cause] += r->ns;
+                causes[r->cause] += r->did ? 0 : r->ns;
             }
         }
         if (!s->is_given)

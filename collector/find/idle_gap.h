@@ -70,6 +70,8 @@ struct idle_span {
     bool is_given;     /* ... and whether they are added */
 };
 
+struct thread_times;
+
 struct idle_gap {
     uint64_t begin_ns; /* of what is to be charged */
     uint64_t end_ns;
@@ -89,8 +91,9 @@ struct idle_gap {
     uint64_t first_call_ns; /* then: begin of the process's first call */
     uint64_t *unknown_ns;   /* not NULL: nothing of it is known before that work, so that waits are
                                for work that is not, and added there */
-    const struct idle_early *early; /* of the process */
-    const struct idle_span *spans;  /* what of it is to be charged; NULL: all */
+    const struct idle_early *early;  /* of the process */
+    const struct thread_times *host; /* what its threads did; NULL: nothing is recorded of that */
+    const struct idle_span *spans;   /* what of it is to be charged; NULL: all */
     uint32_t span_count;
 };
 

@@ -11,6 +11,7 @@
 #include "base/json_text.h"
 #include "base/new_text.h"
 #include "error.h"
+#include "find/thread_time.h"
 #include "read/process_title.h"
 
 /* Between characters that are of no name. */
@@ -150,6 +151,66 @@ static char *between_text(const struct walk *w, struct place_lines *lines,
     return text;
 }
 
+/* What can be said of time of which nothing is known but the kind. */
+static const char *nothing_known(const struct idle_row *row)
+{
+    switch (row->did) {
+    case DID_RUNNING: return "in no sample";
+    case DID_WAITED: return "not known for what";
+    case DID_PREEMPTED: return "others had the processors";
+    case DID_UNKNOWN: return "nothing was recorded of it";
+    default: return "not known where";
+    }
+}
+
+/* "thread 13 (loader)", in new memory. */
+static char *holder_text(const struct walk *w, const struct idle_row *row)
+{
+    uint64_t tid = row->place.word;
+    const struct thread *t =
+        tid ? thread_of_tid(&w->rec->processes[row->process]->threads, tid) : NULL;
+    return !tid              ? strdup("a thread that is not known")
+           : t && t->name[0] ? text_printf("thread %llu (%s)", (unsigned long long)tid, t->name)
+                             : text_printf("thread %llu", (unsigned long long)tid);
+}
+
+/* Of a module's file its name: "torch" of "lib/torch/__init__.py". */
+static char *module_text(const char *file)
+{
+    static const char package[] = "/__init__.py";
+    size_t length = strlen(file), ending = sizeof package - 1;
+    bool is_package = length > ending && strcmp(file + length - ending, package) == 0;
+    length -= is_package ? ending : length > 3 && strcmp(file + length - 3, ".py") == 0 ? 3 : 0;
+    const char *slash = memrchr(file, '/', length), *name = slash ? slash + 1 : file;
+    return text_printf("%.*s", (int)(file + length - name), name);
+}
+
+/* What a thread did there, but for the kind of it. */
+static char *did_text(const struct walk *w, struct place_lines *lines, const struct idle_row *row)
+{
+    const struct idle_place *place = &row->place;
+    const void *word = (const void *)(uintptr_t)place->word;
+    const char *line;
+    if (place_line(lines, row->process, place->stack, &line) < 0)
+        return NULL;
+    char *what = place->kind == IDLE_WORD_HOLDER ? holder_text(w, row)
+                 : place->kind == IDLE_WORD_OURS ? strdup(word)
+                 : place->kind != IDLE_WORD_NAME ? NULL
+                 : row->did == DID_IMPORT ? module_text(((const struct kernel_name *)word)->shown)
+                                          : strdup(((const struct kernel_name *)word)->shown);
+    if (place->kind != IDLE_WORD_NONE && !what)
+        return NULL;
+    char *text = text_printf("%s%s%s%s", place->kind == IDLE_WORD_HOLDER ? "held by " : "",
+                             what ? what : "", what && line ? " in " : "",
+                             line   ? line
+                             : what ? ""
+                                    : nothing_known(row));
+    char *clean = text ? json_line(text) : NULL;
+    free(what);
+    free(text);
+    return clean;
+}
+
 /* Not if it is all in the operator or range around the call, which is named then. */
 static bool is_between(const struct walk *w, const struct idle_row *row, const char *line)
 {
@@ -162,6 +223,8 @@ char *idle_place_text(const struct walk *w, struct place_lines *lines, const str
     const char *line;
     if (row->place.kind == IDLE_WORD_TOLD)
         return strdup(told_of(row)->text);
+    if (row->did)
+        return did_text(w, lines, row);
     if (place_line(lines, row->process, row->place.stack, &line) < 0)
         return NULL;
     if (is_between(w, row, line))
@@ -189,10 +252,22 @@ int idle_where_text(const struct walk *w, struct place_lines *lines, const struc
             free(between);
         return between ? 0 : GPUPROF_NO_MEMORY;
     }
-    const struct kernel_name *name = line ? NULL : around(w, row);
+    const struct kernel_name *name = line || row->did ? NULL : around(w, row);
     const char *known = line ? line : name ? name->shown : NULL;
     *text = known ? sided(json_line(known), &row->place, name) : NULL;
     return known && !*text ? GPUPROF_NO_MEMORY : error;
+}
+
+char *idle_did_text(const struct walk *w, struct place_lines *lines, const struct idle_row *row)
+{
+    char *place = idle_place_text(w, lines, row);
+    bool is_told = row->place.kind == IDLE_WORD_TOLD;
+    bool is_line = row->did == DID_RUNNING &&
+                   (is_told ? told_of(row)->where != NULL : row->place.stack || row->place.kind);
+    char *text = place && !is_line ? text_printf("%s: %s", did_words[row->did], place) : place;
+    if (text != place)
+        free(place);
+    return text;
 }
 
 const char *idle_at(const char *place)
@@ -247,6 +322,8 @@ int idle_totals(const struct walk *w, struct place_lines *lines, const struct id
         return GPUPROF_NO_MEMORY;
     for (uint32_t i = 0; i < rows->count; i++) {
         const struct idle_row *row = &rows->list[i];
+        if (row->did)
+            continue;
         char *place = idle_place_text(w, lines, row);
         if (!place)
             return GPUPROF_NO_MEMORY;

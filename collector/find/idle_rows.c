@@ -34,7 +34,7 @@ void idle_rows_release(struct idle_rows *r)
     *r = (struct idle_rows){0};
 }
 
-static const struct number_kind kind = NUMBER_KEY(struct idle_row, cause);
+static const struct number_kind kind = NUMBER_KEY(struct idle_row, did);
 
 /* The row's number; 0: no memory. */
 static uint32_t number_of(struct idle_rows *r, const struct idle_row *what)
@@ -43,8 +43,10 @@ static uint32_t number_of(struct idle_rows *r, const struct idle_row *what)
                            .process = what->process,
                            .device = what->device,
                            .thread = what->thread,
-                           .cause = what->cause};
-    int64_t number = NUMBER_ADD(&r->numbers, &kind, r->list, r->count, IDLE_ROWS_MAX, &row);
+                           .cause = what->cause,
+                           .did = what->did};
+    uint32_t most = what->did ? IDLE_ROWS_MAX / 2 : IDLE_ROWS_MAX;
+    int64_t number = NUMBER_ADD(&r->numbers, &kind, r->list, r->count, most, &row);
     if (number == 0) {
         row.place = idle_text(other_places);
         row.thread = IDLE_NONE;
@@ -69,7 +71,7 @@ int idle_rows_add(struct idle_rows *r, const struct idle_row *what, uint64_t at_
     }
     row->ns += ns;
     row->gap_ns += ns;
-    if (row->gap_ns > r->most_ns) {
+    if (row->gap_ns > r->most_ns && !row->did) {
         r->most_ns = row->gap_ns;
         r->most = r->last - 1;
     }
@@ -92,7 +94,7 @@ int idle_rows_add_sum(struct idle_rows *r, const struct idle_row *sum)
         row->longest_ns = sum->longest_ns;
         row->longest_at_ns = sum->longest_at_ns;
     }
-    if (sum->longest_ns > r->most_ns) {
+    if (sum->longest_ns > r->most_ns && !sum->did) {
         r->most_ns = sum->longest_ns;
         r->most = number - 1;
     }

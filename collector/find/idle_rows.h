@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What idle time of the devices is charged to: a row for each process, device, thread, cause and
- * place. Memory: 120 bytes a row and 8 to 16 for its number, up to IDLE_ROWS_MAX rows; what comes
+ * place. Memory: 128 bytes a row and 8 to 16 for its number, up to IDLE_ROWS_MAX rows; what comes
  * then has no place of its own, and takes a row for each device and cause at most.
  */
 #ifndef GPUPROF_COLLECTOR_IDLE_ROWS_H
@@ -40,6 +40,7 @@ enum idle_word {
     IDLE_WORD_OURS,   /* a view of a text of our own, which is all there is to say */
     IDLE_WORD_DEVICE, /* what was waited for: index of the process, a device above 32 bits */
     IDLE_WORD_TOLD,   /* a view of a struct idle_told */
+    IDLE_WORD_HOLDER, /* who held what was waited for: a tid; 0: not known */
 };
 
 /* Where time is that the thread made no call in. */
@@ -83,7 +84,9 @@ struct idle_row {
     uint32_t process; /* index */
     uint32_t device;  /* place in struct idle's devices */
     uint32_t thread;  /* index, or IDLE_NONE */
-    uint32_t cause;   /* enum idle_cause; up to here: what a row is */
+    uint32_t cause;   /* enum idle_cause */
+    uint32_t did;     /* what the thread did (idle_host.h), enum thread_did; 0: a row of all that it
+                         did; up to here: what a row is */
     uint64_t ns;
     uint64_t count;         /* gaps of which it has something */
     uint64_t longest_ns;    /* that it has of one gap, */

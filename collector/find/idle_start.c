@@ -198,8 +198,8 @@ int idle_start_charge(struct idle *d)
         struct idle_row row = rows.list[i];
         uint64_t *causes = d->devices[row.device].causes;
         if (is_start_up(d, &row, early[row.process])) {
-            causes[row.cause] -= row.ns;
-            causes[IDLE_START_UP] += row.ns;
+            causes[row.cause] -= row.did ? 0 : row.ns;
+            causes[IDLE_START_UP] += row.did ? 0 : row.ns;
             row.cause = IDLE_START_UP;
         }
         row.place.epoch = 0;

@@ -13,6 +13,7 @@
 #include "find/idle_place.h"
 #include "find/idle_ranks.h"
 #include "find/place_lines.h"
+#include "find/thread_time.h"
 #include "model/event_walk.h"
 #include "model/steps.h"
 
@@ -174,12 +175,13 @@ struct idle {
     uint32_t ranked_count;
     struct key_map ranked_of; /* (process, device) -> number + 1 */
     struct arrivals arrivals;
-    struct spool waits;     /* for other ranks; device by device, each in the order of time */
-    struct key_map loaders; /* text of a range -> 1, or 2 if it says data loading */
-    uint32_t last_device;   /* that was asked for */
-    uint64_t last_gap;      /* number that was given to a wait for another rank */
-    uint32_t held_serial;   /* the last one's */
-    uint32_t held_count;    /* gaps that are held, of all devices */
+    struct thread_times host; /* what threads did between calls */
+    struct spool waits;       /* for other ranks; device by device, each in the order of time */
+    struct key_map loaders;   /* text of a range -> 1, or 2 if it says data loading */
+    uint32_t last_device;     /* that was asked for */
+    uint64_t last_gap;        /* number that was given to a wait for another rank */
+    uint32_t held_serial;     /* the last one's */
+    uint32_t held_count;      /* gaps that are held, of all devices */
     uint32_t pause_count;
     bool follows_ranks;
     bool has_guessed;      /* wrongly, that a kernel whose name came later computes */

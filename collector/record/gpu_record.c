@@ -162,7 +162,7 @@ static struct silence_look shares_of(uint64_t ns[static PARTS], uint64_t all_ns)
     }
     shares[most] = 0;
     shares[most] = SILENCE_ALL - shares[RAN] - shares[WAITED] - shares[DELAYED] - shares[OFF];
-    return (struct silence_look){shares[WAITED], shares[DELAYED], shares[OFF]};
+    return (struct silence_look){shares[WAITED], shares[DELAYED], shares[OFF], true};
 }
 
 /* A thread that makes calls one after another runs: what it waited, it waited in the silence.

@@ -106,6 +106,7 @@ struct silence_look {
     uint32_t waiting;
     uint32_t preempted;
     uint32_t unknown; /* one of these two, and nobody knows which */
+    bool is_known;    /* the rest it ran */
 };
 
 /* The record's times are of the silence and of the calls between it and the reading before. False:

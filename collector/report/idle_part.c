@@ -56,6 +56,7 @@ struct carried_row {
 static const struct part_field row_fields[] = {
     PART_AS(struct carried_row, row.device, PART_DEVICE),
     PART(struct carried_row, row.cause, .below = IDLE_CAUSES),
+    PART(struct carried_row, row.did, .below = DID_KINDS),
     PART(struct carried_row, row.place.is_open, .below = 2),
     PART(struct carried_row, row.place.side, .below = IDLE_SIDES),
     PART(struct carried_row, tid),

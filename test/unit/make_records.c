@@ -8,6 +8,8 @@
  *                   at its begin, in ns
  *   meta KEY=VALUE  what it says of itself
  *   stack NUMBER    the next record's
+ *   frames NUMBER|LINE:FILE:FUNCTION|...
+ *                   makes that stack of Python's, the innermost first
  *   TYPE THREAD BEGIN DURATION CORRELATION FLAGS CODE WEIGHT ARGUMENT,... TEXT
  *                   a record; TYPE by its number, CODE by its number or the name of a function, "-"
  *                   for no arguments, which are numbers; those of a thread in the order of time
@@ -17,6 +19,7 @@
 #include <string.h>
 
 #include "api/api.h"
+#include "frame.h"
 #include "stream_builder.h"
 
 #define LINE_BYTES 16384
@@ -79,6 +82,28 @@ static void add_record(struct stream_builder *b, const char *line, unsigned *sta
     *stack = 0;
 }
 
+/* Places have the numbers behind 100 times that of their stack. */
+static void add_frames(struct stream_builder *b, char *rest)
+{
+    uint8_t words[RECORD_BYTES_MAX];
+    unsigned number = (unsigned)strtoul(strtok(rest, "|"), NULL, 10), count = 0;
+    for (char *word; (word = strtok(NULL, "|")) && count < 100; count++) {
+        char *text = strchr(word, ':'), *colon = text ? strchr(text + 1, ':') : NULL;
+        if (!colon)
+            exit(2);
+        *colon = '\0'; /* as it stands in the record */
+        struct record place = {RECORD_WITH(PYTHON, [PYTHON_LOCATION] = 100 * number + count,
+                                           [PYTHON_LINE] = strtoul(word, NULL, 10)),
+                               .begin = 1, .bytes = (const uint8_t *)text + 1,
+                               .byte_count = (uint32_t)(colon - text + strlen(colon + 1))};
+        builder_add(b, 1, &place);
+        store_u64(words + 8 * count, frame_in_python(100 * number + count));
+    }
+    struct record stack = {RECORD_WITH(STACK, [STACK_STACK] = number), .begin = 1, .bytes = words,
+                           .byte_count = 8 * count};
+    builder_add(b, 1, &stack);
+}
+
 int main(int argc, char **argv)
 {
     struct stream_builder b;
@@ -100,6 +125,8 @@ int main(int argc, char **argv)
             count++;
         } else if (more && strncmp(line, "meta ", 5) == 0) {
             builder_meta(&b, line + 5);
+        } else if (more && strncmp(line, "frames ", 7) == 0) {
+            add_frames(&b, line + 7);
         } else if (more && sscanf(line, "stack %u", &stack) != 1) {
             add_record(&b, line, &stack);
         }

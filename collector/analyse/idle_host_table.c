@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the thread that fed the GPU did while the GPU waited for it: rows of idle_host.h, those of
+ * one cause, kind and place together. */
+#include <stdlib.h>
+
+#include "analyse/report_make.h"
+#include "error.h"
+#include "find/idle.h"
+
+enum { CAUSE, DID, PLACE };
+enum { GAPS, TOTAL, LONGEST, AT };
+
+static int add(struct sums *s, struct idle *d, const struct idle_row *row)
+{
+    char *place = idle_place_text(d->walk, &d->lines, row);
+    uint64_t values[SUMS_VALUES] = {row->count, row->ns, row->longest_ns, row->longest_at_ns};
+    int error =
+        place ? sums_row_add(s,
+                             (struct key){sums_text(s, idle_cause_words[row->cause]),
+                                          sums_text(s, did_words[row->did]), sums_text(s, place)},
+                             values)
+              : GPUPROF_NO_MEMORY;
+    free(place);
+    return error;
+}
+
+/* Once the places of idle time are named, as those are that findings tell. */
+static int end(struct report *r)
+{
+    struct sums *s = &r->sums[ANALYSIS_idle_host_sums];
+    struct idle *d = r->idle;
+    int error = d && r->wish.use == USE_EXPORT ? idle_name(d, r->wish.symbols) : 0;
+    if (!d || !s->info)
+        return error;
+    s->owner = d;
+    s->begin_ns = d->walk->survey.origin_ns;
+    for (uint32_t i = 0; error == 0 && i < d->rows.count; i++)
+        if (d->rows.list[i].did && d->rows.list[i].ns)
+            error = add(s, d, &d->rows.list[i]);
+    return error == 0 ? sums_finish(s) : error;
+}
+
+const struct analysis idle_host_analysis = {.uses = USE_EXPORT, .parts = REPORT_IDLE, .end = end};
+
+static const struct column columns[] = {
+    {"place", "where", .shows = SHOWS_KEY, .of = PLACE,
+     .doc = "the line; before it the file, the call, or who held the lock"},
+    {"cause", "cause", COLUMN_TEXT, 13, .shows = SHOWS_KEY, .of = CAUSE,
+     .doc = "as in the table of idle time, which it adds up to"},
+    {"did", "did", COLUMN_TEXT, 13, .shows = SHOWS_KEY, .of = DID,
+     .doc = "what the thread did meanwhile, or waited for"},
+    {"count", "gaps", COLUMN_COUNT, 9, .shows = SHOWS_VALUE, .of = GAPS,
+     .doc = "in how many gaps; where samples tell it, in how many of them there was one"},
+    {"total_ns", "total", COLUMN_NS, 12, .shows = SHOWS_VALUE, .of = TOTAL,
+     .doc = "how long the GPUs were idle meanwhile"},
+    {"share", "share", COLUMN_SHARE, 7, .shows = SHOWS_SHARE, .of = TOTAL,
+     .doc = "its part of all such time"},
+    {"longest_ns", "longest", COLUMN_NS, 12, .spare = 1, .shows = SHOWS_VALUE, .of = LONGEST,
+     .doc = "how much of one gap it was at most"},
+    {"at_ns", "began at", COLUMN_NS, 12, .spare = 2, .shows = SHOWS_MOMENT, .of = AT,
+     .doc = "when that began"},
+};
+
+const struct sums_info idle_host_sums = {
+    .keys = {KEY_TEXT, KEY_TEXT, KEY_TEXT},
+    .values = {JOIN_ADD, JOIN_ADD, JOIN_MOST, JOIN_WITH},
+    .rows_max = SUMS_ROWS_MAX,
+    .order = TOTAL,
+    .is_left_out = true,
+    .parts = REPORT_IDLE,
+    .table = {SUMS_TABLE, .name = "idle_host", .key = "idle_host",
+              .title = "what the host did while the GPUs waited for it", .columns = columns,
+              .column_count = sizeof columns / sizeof columns[0], .text = {1, 2, 4, 5, 3, 6},
+              .text_none = ": not recorded (gpuprof run --sample --os PROGRAM)",
+              .more = "... and %s more place%s; --limit=N shows more of them"},
+};

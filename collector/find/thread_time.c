@@ -1,0 +1,360 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "find/thread_time.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+
+#include "base/array.h"
+#include "error.h"
+#include "model/host_facts.h"
+
+#define SPANS_FIRST 64
+#define OPEN_MAX    16 /* records of one moment of a thread; more are not told apart */
+/* A sample of who holds the GIL says where it does so if it is no farther from the wait. */
+#define HOLDER_NEAR_NS 50000000u
+
+static const char in_gpuprof[] = "gpuprof itself";
+
+const char *const did_words[DID_KINDS] = {
+    [DID_NONE] = "none",       [DID_RUNNING] = "running",     [DID_GC] = "garbage collection",
+    [DID_GIL] = "GIL",         [DID_LOCK] = "lock",           [DID_CONDITION] = "condition",
+    [DID_FILE] = "file",       [DID_SOCKET] = "socket",       [DID_POLL] = "poll",
+    [DID_SLEEP] = "sleep",     [DID_CHILD] = "child process", [DID_LOAD] = "loading a library",
+    [DID_MEMORY] = "memory",   [DID_DEVICE] = "device",       [DID_FAULT] = "page fault",
+    [DID_IMPORT] = "import",   [DID_PREEMPTED] = "preempted", [DID_WAITED] = "waiting",
+    [DID_UNKNOWN] = "unknown",
+};
+
+int thread_times_init(struct thread_times *h, struct walk *walk, thread_horizon_fn *horizon,
+                      void *context)
+{
+    const struct recording *rec = walk->rec;
+    *h = (struct thread_times){.walk = walk, .horizon = horizon, .context = context};
+    h->names.plain = true;
+    kernel_names_limit(&h->names, recording_bytes(rec));
+    h->threads = calloc(rec->thread_count + 1u, sizeof *h->threads);
+    h->is_known = calloc(rec->count + 1u, sizeof *h->is_known);
+    return h->threads && h->is_known ? 0 : GPUPROF_NO_MEMORY;
+}
+
+void thread_times_release(struct thread_times *h)
+{
+    for (uint32_t i = 0; h->threads && i < h->walk->rec->thread_count; i++)
+        free(h->threads[i].spans);
+    free(h->threads);
+    free(h->is_known);
+    kernel_names_release(&h->names);
+    *h = (struct thread_times){0};
+}
+
+static struct thread_span *span_at(const struct thread_spans *t, uint32_t index)
+{
+    return &t->spans[(t->first + index) % t->capacity];
+}
+
+/* Twice as many; false: no memory. What was the ring's begin lies at its begin again. */
+static bool grow(struct thread_times *h, struct thread_spans *t)
+{
+    uint32_t capacity = t->capacity ? 2 * t->capacity : SPANS_FIRST;
+    struct thread_span *spans = malloc(capacity * sizeof *spans);
+    if (!spans)
+        return false;
+    for (uint32_t i = 0; i < t->count; i++)
+        spans[i] = *span_at(t, i);
+    free(t->spans);
+    h->span_count += capacity - t->capacity;
+    t->spans = spans;
+    t->capacity = capacity;
+    t->first = 0;
+    return true;
+}
+
+static void forget_first(struct thread_spans *t)
+{
+    t->first = (t->first + 1) % t->capacity;
+    t->count--;
+}
+
+/* 0 or GPUPROF_NO_MEMORY. */
+static int add(struct thread_times *h, const struct process *p, uint32_t thread,
+               const struct thread_span *new)
+{
+    struct thread_spans *t = &h->threads[thread];
+    h->is_known[p->index] = true;
+    if (t->count == t->capacity) {
+        uint64_t horizon_ns = h->horizon(h->context, p->index);
+        while (t->count && span_at(t, 0)->reach_ns <= horizon_ns)
+            forget_first(t);
+        bool has_room = t->capacity < THREAD_SPANS_MAX &&
+                        (!t->capacity || h->span_count + t->capacity <= THREAD_SPANS_ALL);
+        if (2 * t->count >= t->capacity && has_room && !grow(h, t))
+            return GPUPROF_NO_MEMORY;
+        if (t->count == t->capacity)
+            forget_first(t);
+    }
+    uint64_t reach_ns = t->count ? span_at(t, t->count - 1)->reach_ns : 0;
+    struct thread_span *s = span_at(t, t->count++);
+    *s = *new;
+    s->reach_ns = new->end_ns > reach_ns ? new->end_ns : reach_ns;
+    return 0;
+}
+
+/* ---- records --------------------------------------------------------------------------------- */
+
+static enum thread_did kind_of_class(uint64_t class)
+{
+    static const uint8_t kinds[OS_CLASS_COUNT] = {
+        [OS_FILE] = DID_FILE,           [OS_SOCKET] = DID_SOCKET,    [OS_POLL] = DID_POLL,
+        [OS_SLEEP] = DID_SLEEP,         [OS_PROCESS] = DID_CHILD,    [OS_LOCK] = DID_LOCK,
+        [OS_CONDITION] = DID_CONDITION, [OS_SEMAPHORE] = DID_LOCK, /* so Python's are made */
+        [OS_BARRIER] = DID_CONDITION,   [OS_THREAD] = DID_CONDITION, [OS_MEMORY] = DID_MEMORY,
+        [OS_LOAD] = DID_LOAD,           [OS_DEVICE] = DID_DEVICE,    [OS_FUTEX] = DID_LOCK,
+    };
+    return class < OS_CLASS_COUNT && kinds[class] ? (enum thread_did)kinds[class] : DID_WAITED;
+}
+
+/* What a thread waits for in that system call of this machine's. */
+static enum thread_did kind_of_syscall(int32_t number)
+{
+    switch (number) {
+    case SYS_futex: return DID_LOCK;
+    case SYS_read:
+    case SYS_write:
+    case SYS_readv:
+    case SYS_writev:
+    case SYS_pread64:
+    case SYS_pwrite64:
+    case SYS_openat:
+    case SYS_fsync:
+    case SYS_fdatasync: return DID_FILE;
+    case SYS_recvfrom:
+    case SYS_recvmsg:
+    case SYS_sendto:
+    case SYS_sendmsg:
+    case SYS_connect:
+    case SYS_accept:
+    case SYS_accept4: return DID_SOCKET;
+#ifdef SYS_poll
+    case SYS_poll:
+    case SYS_select:
+    case SYS_epoll_wait:
+#endif
+    case SYS_ppoll:
+    case SYS_pselect6:
+    case SYS_epoll_pwait: return DID_POLL;
+    case SYS_nanosleep:
+    case SYS_clock_nanosleep: return DID_SLEEP;
+    case SYS_wait4:
+    case SYS_waitid: return DID_CHILD;
+    case SYS_mmap:
+    case SYS_munmap:
+    case SYS_mprotect:
+    case SYS_madvise:
+    case SYS_brk: return DID_MEMORY;
+    case SYS_ioctl: return DID_DEVICE;
+    default: return DID_WAITED;
+    }
+}
+
+static int take_sample(struct thread_times *h, const struct slice *s)
+{
+    struct host_sample sample;
+    if (!host_sample(s, &sample) || !sample.thread || !sample.ns)
+        return 0;
+    struct thread_span span = {.begin_ns = sample.at_ns,
+                               .end_ns = sample.at_ns,
+                               .ns = sample.ns,
+                               .stack = sample.stack,
+                               .kind = DID_RUNNING,
+                               .is_look = !sample.is_cpu};
+    if (sample.in_gpuprof) {
+        span.word_kind = IDLE_WORD_OURS;
+        span.word = (uintptr_t)in_gpuprof;
+    }
+    if (!sample.is_cpu && sample.holder) {
+        span.kind = DID_GIL;
+        span.word_kind = IDLE_WORD_HOLDER;
+        span.word = sample.holder;
+        span.stack = sample.holder_stack;
+    } else if (!sample.is_cpu && sample.state != 'R') {
+        span.kind = sample.syscall >= 0   ? kind_of_syscall(sample.syscall)
+                    : sample.state == 'D' ? DID_FAULT /* in no system call */
+                                          : DID_WAITED;
+    }
+    return add(h, s->event.process, sample.thread->index, &span);
+}
+
+static int take_call(struct thread_times *h, const struct event *e)
+{
+    const struct record *r = e->record;
+    char text[OS_TEXT_BYTES];
+    const char *name = r->byte_count ? (const char *)r->bytes : host_os_name(e, text);
+    const struct kernel_name *word;
+    int error = kernel_name_intern(&h->names, (const uint8_t *)name,
+                                   r->byte_count ? r->byte_count : strlen(name), &word);
+    return error < 0 ? error
+                     : add(h, e->process, e->thread->index,
+                           &(struct thread_span){.begin_ns = e->begin_ns,
+                                                 .end_ns = e->end_ns,
+                                                 .stack = r->stack_id,
+                                                 .kind = kind_of_class(host_os_class(e)),
+                                                 .word_kind = word ? IDLE_WORD_NAME : 0,
+                                                 .word = (uintptr_t)word});
+}
+
+static int take_collection(struct thread_times *h, const struct event *e)
+{
+    static const char *const texts[] = {"generation 0", "generation 1", "generation 2"};
+    const char *text = e->record->code < 3 ? texts[e->record->code] : "all generations";
+    return add(h, e->process, e->thread->index,
+               &(struct thread_span){.begin_ns = e->begin_ns,
+                                     .end_ns = e->end_ns,
+                                     .stack = e->record->stack_id,
+                                     .kind = DID_GC,
+                                     .word_kind = IDLE_WORD_OURS,
+                                     .word = (uintptr_t)text});
+}
+
+static int take_gil(struct thread_times *h, const struct event *e)
+{
+    if (e->record->code != GIL_WAITED)
+        return 0;
+    return add(h, e->process, e->thread->index,
+               &(struct thread_span){.begin_ns = e->begin_ns,
+                                     .end_ns = e->end_ns,
+                                     .kind = DID_GIL,
+                                     .word_kind = IDLE_WORD_HOLDER,
+                                     .word = record_arg(e->record, GIL_OTHER)});
+}
+
+int thread_times_take(struct thread_times *h, const struct slice *s)
+{
+    switch (s->event.record->type) {
+    case RECORD_SAMPLE: return take_sample(h, s);
+    case RECORD_OS_CALL: return take_call(h, &s->event);
+    case RECORD_GIL: return take_gil(h, &s->event);
+    case RECORD_GC: return take_collection(h, &s->event);
+    default: return 0;
+    }
+}
+
+/* ---- what a thread did ----------------------------------------------------------------------- */
+
+/* Where who holds the GIL did so: at its sample in that time that stands for most, or else at the
+ * one that is nearest by; 0: there is none. */
+static uint32_t holder_stack(const struct thread_times *h, uint32_t process,
+                             const struct thread_span *w)
+{
+    struct thread_table *all = &h->walk->rec->processes[process]->threads;
+    const struct thread *holder = w->word ? thread_of_tid(all, w->word) : NULL;
+    const struct thread_spans *t = holder ? &h->threads[holder->index] : NULL;
+    uint64_t most_ns = 0, near_ns = HOLDER_NEAR_NS;
+    uint32_t stack = 0;
+    for (uint32_t i = t ? t->count : 0; i; i--) {
+        const struct thread_span *s = span_at(t, i - 1);
+        uint64_t apart_ns = s->begin_ns < w->begin_ns ? w->begin_ns - s->begin_ns
+                            : s->begin_ns > w->end_ns ? s->begin_ns - w->end_ns
+                                                      : 0;
+        if (s->begin_ns + HOLDER_NEAR_NS < w->begin_ns)
+            break;
+        if (!s->ns || s->kind != DID_RUNNING || !s->stack || apart_ns > near_ns ||
+            (apart_ns == near_ns && s->ns <= most_ns))
+            continue;
+        stack = s->stack;
+        most_ns = s->ns;
+        near_ns = apart_ns;
+    }
+    return stack;
+}
+
+/* The way through the time. */
+struct way {
+    const struct thread_times *h;
+    uint32_t process;
+    uint64_t at_ns;
+    uint64_t told_ns;
+    thread_piece_fn *tell;
+    void *context;
+    const struct thread_span *open[OPEN_MAX];
+    unsigned count;
+};
+
+static void tell(struct way *w, const struct thread_span *s, uint64_t end_ns)
+{
+    bool is_held = s->kind == DID_GIL && !s->ns;
+    struct thread_piece piece = {
+        .kind = (enum thread_did)s->kind,
+        .is_sample = s->ns != 0,
+        .is_look = s->is_look,
+        .place = {.word = s->word,
+                  .stack = is_held ? holder_stack(w->h, w->process, s) : s->stack,
+                  .function = IDLE_NONE,
+                  .kind = s->word_kind},
+        .at_ns = w->at_ns,
+        .ns = s->ns ? s->ns : end_ns - w->at_ns,
+    };
+    w->told_ns += s->ns ? 0 : piece.ns;
+    w->tell(w->context, &piece);
+}
+
+/* The open one that says most: of two of a kind that began last. */
+static const struct thread_span *most_telling(const struct way *w)
+{
+    const struct thread_span *best = NULL;
+    for (unsigned i = 0; i < w->count; i++) {
+        const struct thread_span *s = w->open[i];
+        unsigned rank = s->kind == DID_GC ? 0 : s->kind == DID_GIL ? 1 : 2;
+        unsigned of_best = !best ? 3 : best->kind == DID_GC ? 0 : best->kind == DID_GIL ? 1 : 2;
+        if (rank <= of_best)
+            best = s;
+    }
+    return best;
+}
+
+static void go_on(struct way *w, uint64_t to_ns)
+{
+    while (w->count && w->at_ns < to_ns) {
+        const struct thread_span *best = most_telling(w);
+        uint64_t end_ns = to_ns;
+        for (unsigned i = 0; i < w->count; i++)
+            end_ns = w->open[i]->end_ns < end_ns ? w->open[i]->end_ns : end_ns;
+        if (end_ns > w->at_ns)
+            tell(w, best, end_ns);
+        w->at_ns = end_ns > w->at_ns ? end_ns : w->at_ns;
+        unsigned kept = 0;
+        for (unsigned i = 0; i < w->count; i++)
+            if (w->open[i]->end_ns > w->at_ns)
+                w->open[kept++] = w->open[i];
+        w->count = kept;
+    }
+    w->at_ns = to_ns > w->at_ns ? to_ns : w->at_ns;
+}
+
+uint64_t thread_times_split(const struct thread_times *h, uint32_t process, uint32_t thread,
+                            uint64_t begin_ns, uint64_t end_ns, thread_piece_fn *told,
+                            void *context)
+{
+    const struct thread_spans *t = &h->threads[thread];
+    struct way w = {
+        .h = h, .process = process, .at_ns = begin_ns, .tell = told, .context = context};
+    uint32_t i = t->count;
+    while (i && span_at(t, i - 1)->reach_ns > begin_ns)
+        i--;
+    for (; i < t->count; i++) {
+        const struct thread_span *s = span_at(t, i);
+        if (s->begin_ns >= end_ns && (!s->ns || s->begin_ns > end_ns))
+            break;
+        if (s->end_ns <= begin_ns)
+            continue;
+        go_on(&w, s->begin_ns);
+        if (s->ns && !w.count)
+            tell(&w, s, 0);
+        else if (!s->ns && w.count < OPEN_MAX)
+            w.open[w.count++] = s;
+    }
+    go_on(&w, end_ns);
+    assert(w.told_ns <= end_ns - begin_ns);
+    return end_ns - begin_ns - w.told_ns;
+}

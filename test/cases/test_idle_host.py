@@ -1,0 +1,210 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the host did while the GPU waited for it, held against recordings of which that is known."""
+
+import json
+
+import pytest
+from test_idle import DEVICE, MAIN, OTHER, US, Script
+
+CPU, LOOK = 0, 1
+WORKER = 1600  # tid of the thread OTHER (test/unit/make_records.c); of MAIN it is 1000
+FILE, SOCKET, POLL, SLEEP, CHILD, LOCK, CONDITION, SEMAPHORE = range(1, 9)
+TOKENIZE, SPIN, PUT, WAIT, IMPORT = range(1, 6)
+LINES = {TOKENIZE: "tokenize (data.py:81)", SPIN: "spin (work.py:9)", PUT: "put (data.py:12)"}
+MAIN_LINE, IMPORTED = "3:/home/me/train.py:main", "1:<frozen importlib._bootstrap>:_load"
+STACKS = {TOKENIZE: ("81:/home/me/data.py:tokenize", MAIN_LINE), SPIN: ("9:/home/me/work.py:spin",),
+          PUT: ("12:/home/me/data.py:put", MAIN_LINE),
+          WAIT: ("300:/usr/lib/python3.12/threading.py:Condition.wait", "12:/home/me/data.py:put"),
+          IMPORT: ("7:/usr/lib/torch/nn.py:<module>", IMPORTED,
+                   "5:/usr/lib/torch/__init__.py:<module>", IMPORTED,
+                   "2:/home/me/train.py:<module>")}
+
+
+class Host(Script):
+    """With what its threads did between calls; times in microseconds."""
+
+    def __init__(self, rank=0):
+        super().__init__(rank)
+        self.functions = {}
+        self.launch()
+        self.now = self.last + 10
+        self.launch()
+        self.end = self.last + 104  # of the work: the next gap begins
+
+    def record(self, kind, thread, at, us=0, stack=0, **what):
+        self.add(kind, thread, at, us, **what)
+        thread, begin, line = self.lines.pop()
+        self.lines.append((thread, begin, f"stack {stack}\n{line}" if stack else line))
+
+    def sample(self, at, us, stack=0, thread=MAIN, flags=0, count=1):
+        self.add("sample", thread, at, 0, args=(us * US, 0, flags, 0, 0, 0, 0))
+        thread, begin, line = self.lines.pop()
+        words = line.split(" ")
+        words[7] = str(count)
+        self.lines.append((thread, begin, f"stack {stack}\n{' '.join(words)}" if stack
+                           else " ".join(words)))
+
+    def look(self, at, us, state, stack=0, call=-1, holder=0, holder_stack=0, tid=1000):
+        self.record("sample", DEVICE, at, stack=stack, code=LOOK, args=(
+            us * US, tid, 0, ord(state), call + 1, holder, holder_stack))
+
+    def os(self, function, kind, at, us, stack=0, text="", thread=MAIN):
+        if function not in self.functions:
+            self.functions[function] = len(self.functions) + 1
+            self.add("os_function", MAIN, 2, 0, code=self.functions[function], args=(kind,),
+                     text=function)
+        self.record("os_call", thread, at, us, stack, code=self.functions[function],
+                    args=(4, 0, 0, 0), text=text)
+
+    def gil(self, at, us, other):
+        self.add("gil", MAIN, at, us, args=(other, 0))
+
+    def gc(self, at, us, stack=0, generation=2):
+        self.record("gc", MAIN, at, us, stack, code=generation, args=(5, 0, 0))
+
+    def next(self, us, ran=None, delay=0):
+        """The next launch ends a gap of so long; `ran` None: nobody knows whether it did."""
+        self.now = self.end + us
+        if ran is not None:
+            self.add("silence", MAIN, self.now, 0, args=(us * US, us * US, ran * US,
+                                                         delay * US + 1))
+        self.launch(us=4, after=4, lasts=50)
+        self.end = self.last + 54
+
+    def text(self):
+        lines = super().text()
+        frames = ["|".join((f"frames {number}", *stack)) for number, stack in STACKS.items()]
+        return [line for text in [lines[0], *frames, *lines[1:]] for line in text.split("\n")]
+
+
+@pytest.fixture(name="told")
+def fixture_told(run_verb, make_records):
+    """told(SCRIPT, ...): {(cause, did, place): us}, which adds up to idle time by cause."""
+    def told(*scripts):
+        folder = make_records(line for script in scripts for line in script.text())
+        report = json.loads(run_verb("report", "--format=json", "--table=gpu_time,idle_host",
+                                     folder).stdout)
+        rows = report.get("idle_host", [])
+        for cause in ("host", "waiting", "preempted", "loader") if rows else ():
+            assert sum(row["total_ns"] for row in rows if row["cause"] == cause) == \
+                sum(row[f"idle_{cause}_ns"] for row in report["gpu_time"]), cause
+        assert all(row["longest_ns"] <= row["total_ns"] and row["count"] for row in rows)
+        assert not rows or sum(row["share"] for row in rows) == pytest.approx(1, abs=1e-3)
+        return {(row["cause"], row["did"], row["place"]): row["total_ns"] / US for row in rows
+                if row["cause"] != "start-up"}
+    return told
+
+
+SCENES = {}
+
+
+def scene(**rows):
+    def register(act):
+        SCENES[act.__name__] = act
+        act.wanted = rows["rows"]
+        return act
+    return register
+
+
+RAN, NOWHERE, WHY = "in no sample", "nothing was recorded of it", "not known for what"
+
+
+@scene(rows={("host", "running", LINES[TOKENIZE]): 30000, ("waiting", "file", "/data/a.bin in " +
+                                                           LINES[PUT]): 8000,
+             ("waiting", "waiting", WHY): 2000})
+def ran_and_read(s):
+    for n in range(3):
+        s.sample(s.end + 10000 * (n + 1), 10000, TOKENIZE)
+    s.os("read", FILE, s.end + 31000, 8000, PUT, "/data/a.bin")
+    s.next(40000, ran=30000)
+
+
+@scene(rows={("host", "running", LINES[TOKENIZE]): 20000, ("host", "running", RAN): 10000,
+             ("preempted", "preempted", "others had the processors"): 10000})
+def ran_in_part_unseen(s):
+    s.sample(s.end + 10000, 10000, TOKENIZE, count=2)
+    s.next(40000, ran=30000, delay=10000)
+
+
+@scene(rows={("host", "running", LINES[TOKENIZE]): 10000, ("host", "unknown", NOWHERE): 30000})
+def no_look(s):
+    s.sample(s.end + 10000, 10000, TOKENIZE)
+    s.next(40000)
+
+
+@scene(rows={("host", "running", LINES[TOKENIZE]): 30000, ("host", "running", LINES[SPIN]): 10000})
+def more_samples_than_time(s):
+    """They stand for what is before them, too: each has its part of the time."""
+    for n in range(3):
+        s.sample(s.end + 10000 * (n + 1), 20000, TOKENIZE)
+    s.sample(s.end + 39000, 20000, SPIN)
+    s.next(40000, ran=40000)
+
+
+@scene(rows={("waiting", "GIL", f"held by thread {WORKER} (autograd) in {LINES[SPIN]}"): 25000,
+             ("host", "running", LINES[TOKENIZE]): 15000})
+def waited_for_the_gil(s):
+    s.gil(s.end + 5000, 25000, WORKER)
+    s.sample(s.end + 20000, 10000, SPIN, thread=OTHER)
+    s.sample(s.end + 4000, 10000, TOKENIZE)
+    s.sample(s.end + 39000, 10000, TOKENIZE)
+    s.next(40000, ran=15000)
+
+
+@scene(rows={("waiting", "GIL", "held by a thread that is not known"): 25000,
+             ("waiting", "waiting", WHY): 15000})
+def waited_for_the_gil_of_nobody_known(s):
+    s.gil(s.end + 5000, 25000, 0)
+    s.next(40000, ran=0)
+
+
+@scene(rows={("host", "garbage collection", "generation 2 in " + LINES[PUT]): 30000,
+             ("host", "running", LINES[TOKENIZE]): 10000})
+def collected(s):
+    """What runs in a collection is that, and a wait for the GIL around an OS call is one."""
+    s.gc(s.end + 5000, 30000, PUT)
+    for at in 4000, 10000, 20000, 30000:
+        s.sample(s.end + at, 10000, TOKENIZE)
+    s.next(40000, ran=40000)
+
+
+@scene(rows={("waiting", "lock", "pthread_mutex_lock in " + LINES[PUT]): 10000,
+             ("waiting", "condition", "sem_wait in " + LINES[PUT]): 12000,
+             ("waiting", "sleep", "clock_nanosleep"): 8000, ("waiting", "GIL", "held by a thread "
+                                                             "that is not known"): 3000,
+             ("waiting", "waiting", WHY): 7000})
+def waited_in_turn(s):
+    s.os("pthread_mutex_lock", LOCK, s.end + 1000, 10000, PUT)
+    s.os("sem_wait", SEMAPHORE, s.end + 12000, 12000, WAIT)  # threading's condition
+    s.os("clock_nanosleep", SLEEP, s.end + 25000, 11000)
+    s.gil(s.end + 33000, 3000, 0)
+    s.next(40000, ran=0)
+
+
+@scene(rows={("waiting", "sleep", LINES[PUT]): 20000, ("waiting", "page fault", LINES[SPIN]): 5000,
+             ("waiting", "GIL", f"held by thread {WORKER} (autograd) in {LINES[SPIN]}"): 5000,
+             ("waiting", "waiting", WHY): 10000})
+def looked_at_by_another_thread(s):
+    for n in range(4):
+        s.look(s.end + 5000 * (n + 1), 5000, "S", PUT, call=230)
+    s.look(s.end + 25000, 5000, "D", SPIN)
+    s.look(s.end + 30000, 5000, "S", PUT, call=202, holder=WORKER, holder_stack=SPIN)
+    s.next(40000, ran=0)
+
+
+@scene(rows={("loader", "poll", "poll in " + LINES[PUT]): 15000,
+             ("loader", "running", LINES[TOKENIZE]): 10000,
+             ("loader", "unknown", NOWHERE): 4990, ("host", "unknown", NOWHERE): 5})
+def loaded(s):
+    s.now = s.end + 5
+    s.range("load_data", 29990)
+    s.os("poll", POLL, s.end + 10, 15000, PUT)
+    s.sample(s.end + 20000, 10000, TOKENIZE)
+    s.next(29996)
+
+
+@pytest.mark.parametrize("name", SCENES)
+def test_gap_is_split_by_what_the_thread_did(name, told):
+    script = Host()
+    SCENES[name](script)
+    assert told(script) == SCENES[name].wanted
