@@ -18,7 +18,7 @@
 #define RESTS    2000u
 #define TOLD_NS  100000000u  /* what goes on is told as often, so that a kill takes no more */
 #define STATE_NS 1000000000u /* a thread without Python is asked for it as often */
-#define SYNC_NS  1000000u    /* who waits for the device for so long keeps it busy */
+#define BUSY_NS  1000000u    /* who waits for the device for so long keeps it busy */
 
 /*
  * Looks have credit: they earn a 500th of the time (0.2 %), up to CREDIT_NS, and take the processor
@@ -215,7 +215,8 @@ static void look(struct thread *me, struct looked *l, struct gap *g, uint64_t no
 static bool device_is_busy(unsigned count, uint64_t now)
 {
     for (unsigned i = 0; i < count; i++)
-        if (all.calls[i].sync_begin && now - all.calls[i].sync_begin >= ticks_of(SYNC_NS))
+        if (all.calls[i].busy_begin &&
+            (int64_t)(now - all.calls[i].busy_begin) >= (int64_t)ticks_of(BUSY_NS))
             return true;
     return false;
 }
@@ -245,7 +246,7 @@ static bool is_in_gap(struct thread *me, unsigned i, bool is_busy, uint64_t now,
         g->has_counts = false;
     }
     *rests = was_there && c->is_in_call;
-    if (c->is_in_call || is_busy || now - c->ended < ticks_of(GAP_NS)) {
+    if (c->is_in_call || is_busy || (int64_t)(now - c->ended) < (int64_t)ticks_of(GAP_NS)) {
         tell(me, l, g);
         g->has_counts = false;
         g->seen = now;
@@ -260,8 +261,8 @@ static bool is_in_gap(struct thread *me, unsigned i, bool is_busy, uint64_t now,
 /* Looks at one at most, in turn: that bounds how many looks there are. False: nothing changes. */
 static bool look_at_all(struct thread *me)
 {
-    uint64_t now = ticks_now();
     unsigned count = looked_read_calls(all.calls), next = LOOKED_MAX;
+    uint64_t now = ticks_now(); /* later than what the threads tell */
     bool is_busy = device_is_busy(count, now), has_changed = false;
     for (unsigned n = 0; n < count; n++) {
         bool rests;

@@ -7,7 +7,8 @@
  *
  * Looks are spread evenly over the time, so the share of looks is the share of time. Whether the
  * GPU was idle is known only later, by whoever reads the recording; nothing is looked at while a
- * thread waits for the GPU in a synchronising call. Nothing here stops the thread or is done by it.
+ * thread waits for the GPU in a call that synchronises or copies. Nothing here stops the thread or
+ * is done by it.
  */
 #ifndef GPUPROF_INJECT_GAP_H
 #define GPUPROF_INJECT_GAP_H

@@ -52,8 +52,8 @@ static uint64_t word_at(const uint8_t *head, size_t offset)
     return word;
 }
 
-/* Since when the thread waits for the device, by the records in its chunk. */
-static uint64_t find_sync(uint64_t records)
+/* Since when the thread is in a call that waits for the device, by the records in its chunk. */
+static uint64_t find_busy(uint64_t records)
 {
     struct call_seen outermost, innermost;
     const uint8_t *chunk = (const uint8_t *)(uintptr_t)records - LIVE_CHUNK_HEAD_BYTES;
@@ -63,9 +63,9 @@ static uint64_t find_sync(uint64_t records)
         !open_calls_look(chunk, &outermost, &innermost))
         return 0;
     unsigned type = outermost.head & 0xff, code = outermost.head >> 32 & 0xffff;
-    return type == RECORD_CALL && code < API_FUNCTION_COUNT && api_functions[code].class == API_SYNC
-               ? outermost.begin
-               : 0;
+    unsigned class = type == RECORD_CALL && code < API_FUNCTION_COUNT ? api_functions[code].class
+                                                                      : API_CLASS_COUNT;
+    return class == API_SYNC || class == API_COPY ? outermost.begin : 0;
 }
 
 static void take_calls(struct looked_calls *c, const uint8_t *head, uint32_t tid)
@@ -77,7 +77,7 @@ static void take_calls(struct looked_calls *c, const uint8_t *head, uint32_t tid
     c->ended = word_at(head, offsetof(struct thread, ended));
     c->is_in_call = word_at(head, offsetof(struct thread, open)) & ~(uint64_t)CALL_BITS;
     if (c->is_in_call)
-        c->sync_begin = find_sync(word_at(head, offsetof(struct thread, records)));
+        c->busy_begin = find_busy(word_at(head, offsetof(struct thread, records)));
 }
 
 /* Those of [first, first + count), at once if none of them is gone. */

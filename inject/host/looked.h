@@ -21,7 +21,7 @@ struct thread;
 struct looked_calls {
     uint64_t ended;      /* ticks: the end of its last CUDA call; 0: it has made none */
     bool is_in_call;     /* one is open */
-    uint64_t sync_begin; /* ticks: it waits for the device since then; 0: it does not */
+    uint64_t busy_begin; /* ticks: it waits for the device since then; 0: it does not */
 };
 
 /* The kernel's account of a thread, from its begin on. */

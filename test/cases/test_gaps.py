@@ -134,6 +134,6 @@ def test_ends_of_processes(tmp_path, library, kind, status):
         looks = run.looks(process)
         assert {r.args[TID] for r in looks} == {process.header.pid} and not process.losses
         first, last = looks[0], looks[-1]
-        assert last.begin - first.begin > 0.7 * SECONDS * 1e9
+        assert last.begin - first.begin > 0.5 * SECONDS * 1e9
     assert {p.header.pid for p in run.processes} == set(run.pids)
     assert len(run.processes) == (1 if kind == "kill" else 2)
