@@ -257,8 +257,11 @@ unsigned report_parts_absent(const struct recording *rec)
                          block_type_bit(RECORD_PUSH); /* of emit_nvtx */
     const uint64_t libraries =
         block_type_bit(RECORD_LIBRARY_BEGIN) | block_type_bit(RECORD_LIBRARY_END);
+    const uint64_t host = block_type_bit(RECORD_SAMPLE) | block_type_bit(RECORD_OS_CALL) |
+                          block_type_bit(RECORD_GIL) | block_type_bit(RECORD_GC);
     return (recording_may_have(rec, ops) ? 0 : REPORT_OPS) |
-           (recording_may_have(rec, libraries) ? 0 : REPORT_LIBRARIES);
+           (recording_may_have(rec, libraries) ? 0 : REPORT_LIBRARIES) |
+           (recording_may_have(rec, host) ? 0 : REPORT_HOST);
 }
 
 static bool is_wanted(const struct report *r, const struct analysis *a)
@@ -290,6 +293,7 @@ int report_begin(struct report *r, struct recording *rec, const struct report_wi
     bool reads_on = !(wish->leaves & REPORT_IDLE) || !wish->leaves_hangs;
     if (wish->selection)
         r->walk.filter = selection_filter(wish->selection, reads_on ? CALLS_OF_ALL : CALLS_UP_TO);
+    r->walk.symbols = wish->walk_ns_max ? SYMBOLS_OFF : wish->symbols; /* the summary is quick */
     analyses_start(r->sums, &r->walk, wish->by, wish->groups, wish->leaves, &r->histogram_rows);
     for (unsigned i = 0; i < REPORT_ANALYSES && error == 0; i++)
         if ((r->has_begun[i] = is_wanted(r, analyses[i])))

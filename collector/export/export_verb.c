@@ -79,6 +79,8 @@ static int write_events(struct export *x, const struct options *options)
     struct report *r = &x->report;
     const struct report_wish wish = {.use = USE_EXPORT,
                                      .by = BY_THREAD,
+                                     /* Tables of what the host did are there for data alone. */
+                                     .leaves = report_parts_absent(&x->rec) & REPORT_HOST,
                                      .symbols = options->symbols,
                                      .found = x->has_steps ? &x->steps : NULL};
     r->histogram_rows = histogram_rows_max(recording_bytes(&x->rec));

@@ -134,6 +134,7 @@ struct walk {
     bool is_surveyed;
     bool knows_pauses;                /* as is_surveyed, of these alone */
     const struct walk_filter *filter; /* a view; NULL: everything is shown */
+    const char *symbols;              /* a view: where consumers look names up (symbols.h) */
     uint64_t ns_max;                  /* each walk ends early after so long; 0: it does not */
     bool is_cut;                      /* one has */
     uint64_t open_bytes_max;

@@ -14,10 +14,11 @@ enum report_part {
     REPORT_MAKERS = 128, /* which call of a library launched a kernel */
     REPORT_USE = 256,    /* how busy devices were */
     REPORT_UNSEEN = 512, /* numbers that only --full shows, but not whether there are any */
+    REPORT_HOST = 1024,  /* what the host did: samples, calls of the system, Python's lock */
 };
 
 #define REPORT_EVERYTHING                                                                          \
     (REPORT_IDLE | REPORT_OPS | REPORT_LIBRARIES | REPORT_CALLS | REPORT_WORK | REPORT_TIED |      \
-     REPORT_MEMORY | REPORT_MAKERS | REPORT_USE)
+     REPORT_MEMORY | REPORT_MAKERS | REPORT_USE | REPORT_HOST)
 
 #endif

@@ -16,6 +16,7 @@ void sums_init(struct sums *s, const struct sums_info *info, struct walk *walk,
                        .rows_max = UINT32_MAX,
                        .histogram_rows = histogram_rows,
                        .texts = {.plain = true}};
+    kernel_names_limit(&s->texts, recording_bytes(walk->rec));
     s->all = &s->whole[info->part_of];
     while (s->value_count < SUMS_VALUES && info->values[s->value_count])
         s->value_count++;
@@ -256,6 +257,29 @@ void sums_join(struct sums *s, struct sums_row *into, struct sums_row *from)
     if (from->durations)
         histogram_move(into->durations, from->durations);
     memset(from->values, 0, s->value_count * sizeof *from->values);
+}
+
+int sums_remake(struct sums *s, sums_remake_fn *remake, void *context)
+{
+    struct sums_row *rows = s->rows;
+    uint64_t *values = s->values;
+    uint32_t count = s->count;
+    int error = 0;
+    s->rows = NULL;
+    s->values = NULL;
+    s->count = s->capacity = 0;
+    key_map_release(&s->places);
+    memset(s->recent, 0, sizeof s->recent);
+    for (uint32_t i = 0; error == 0 && i < count; i++)
+        error = sums_is_others(&rows[i])
+                    ? sums_row_add(s, (struct key){SUMS_OTHERS, SUMS_OTHERS, SUMS_OTHERS},
+                                   rows[i].values)
+                    : remake(s, &rows[i], context);
+    for (uint32_t i = 0; i < count; i++)
+        free_durations(rows[i].durations);
+    free(rows);
+    free(values);
+    return error;
 }
 
 int sums_finish(struct sums *s)

@@ -213,6 +213,14 @@ int sums_row_add(struct sums *s, struct key key, const uint64_t *values);
 /* All that `from` has is in `into`, and `from`, which has nothing then, is not shown. */
 void sums_join(struct sums *s, struct sums_row *into, struct sums_row *from);
 
+/*
+ * For a consumer's `end`, where keys were numbers of something that only now has a name: empties
+ * the table and has `remake` add again (sums_row_add) what each of its rows becomes. The row of
+ * others stays. 0 or an error of `remake`.
+ */
+typedef int sums_remake_fn(struct sums *s, const struct sums_row *row, void *context);
+int sums_remake(struct sums *s, sums_remake_fn *remake, void *context);
+
 /* All is there: completes the rows and puts them in order. 0 or an error. */
 int sums_finish(struct sums *s);
 

@@ -13,6 +13,7 @@
  *       [weight=] [stack=] [captured] [nested] [stale] [open]
  *       after a kernel's handle: LABEL_name="demangled", if the file names it
  *   TYPE begin= [dur=] [code=] LABEL=VALUE... [kernel=""] [text=""] thread= tid= [correlation=]
+ *   os_call ... function=NAME result= ...
  *   stack ... frames=MODULE+OFFSET,python:LOCATION,ADDRESS (innermost first)
  *       (other records; kinds as words if they have any, one with a blank in it as a string)
  *   losses KEY=VALUE...
@@ -230,6 +231,11 @@ static void print_other(const struct dump *d, const struct record *r,
         fprintf(out, " dur=%llu", (unsigned long long)r->duration);
     if (r->code || r->type == RECORD_API || r->type == RECORD_CALLBACK)
         fprintf(out, " code=%u", r->code);
+    if (r->type == RECORD_OS_CALL) {
+        char text[OS_TEXT_BYTES];
+        print_name(" function=", os_function_name(&d->process->os, r, text), "", out);
+        fprintf(out, " result=%d", r->result);
+    }
     for (unsigned i = 0; i < r->arg_count; i++) {
         bool known = info && i < info->arg_count;
         if (known)

@@ -98,7 +98,7 @@ unsigned report_leaves(const struct report_view *v, enum report_format format,
     unsigned count = list_tables(&nothing, lists), parts = 0, absent = report_parts_absent(rec);
     bool is_text = format == FORMAT_TEXT;
     if (is_text && !v->tables && !v->is_full)
-        return absent | REPORT_UNSEEN;
+        return absent | REPORT_UNSEEN | REPORT_HOST;
     if (v->tables && format == FORMAT_JSON) /* which has sums beside tables without rows */
         return 0;
     if (!v->tables || v->by != BY_NAME || !(is_text || format == FORMAT_CSV))

@@ -9,6 +9,7 @@ import struct
 import subprocess
 
 import conftest
+import made_host_sums
 import pytest
 import stream_reader
 import toolchain
@@ -434,7 +435,7 @@ def test_thread_that_cost_most(run_verb, make_records, number, who):
 
 
 @pytest.mark.parametrize("name, way", [("train", 0), ("operators", 1), ("ranges", 2), ("job", 3),
-                                       ("libraries", 0)])
+                                       ("libraries", 0), ("host", 1)])
 def test_seeds_of_the_fuzzer(request, run_collector, tmp_path, name, way):
     """They are parts of this version. GPUPROF_REFRESH=1 makes them anew."""
     seed = conftest.ROOT / "test/fuzz/seeds" / f"parts-{name}"
@@ -444,6 +445,7 @@ def test_seeds_of_the_fuzzer(request, run_collector, tmp_path, name, way):
                 "operators": lambda: make("make_ops")(2, 60, 5),
                 "ranges": lambda: make("make_stacks")(*random_lines(2, 3)),
                 "job": lambda: make("make_stacks")(*job_lines(3, 3, 4)),
+                "host": lambda: make("make_stacks")(*made_host_sums.Made(1, 2, 40).script),
                 "libraries": lambda: write_libraries(tmp_path / "data", (0, 0))}[name]()
         made = [(tmp_path / part).read_bytes() for part in make_parts(run_collector, data.name, 2)]
         seed.write_bytes(bytes([9 | way << 4]) +  # what fuzz_stream.c takes for parts

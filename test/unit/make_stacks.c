@@ -3,16 +3,22 @@
  * make_stacks DIR < SCRIPT: a recording of calls with stacks, as the script says, one line each:
  *
  *   process RANK                begins one (its file: rankRANK.gpuprof); ended by the next or the
- * end meta KEY=VALUE module N BUILD_ID PATH      "-" for no build id python N LINE
- * FILE<tab>FUNCTION stack N FLAGS FRAME...      innermost first: MODULE+OFFSET, pN, aADDRESS, or
- * wWORD as it is; all numbers of frames but N are hexadecimal call FUNCTION BEGIN DURATION
- * CORRELATION STACK BYTES [open|nested] kernel NAME BEGIN DURATION CORRELATION copy BEGIN DURATION
- * CORRELATION BYTES name NUMBER TEXT            of kernels push BEGIN TEXT, pop BEGIN, step BEGIN
- * NUMBER op BEGIN OBJECT STACK NAME, op_end BEGIN OBJECT    operators
- *
- * thread N TID NAME               a further one (from 3 on); on N: the next lines are of that one
- * host RECORD CODE BEGIN DURATION RESULT WEIGHT STACK ARGUMENT,... [TEXT]
- *                                 a record of what the host did, by its name in events.def
+ *                               end
+ *   meta KEY=VALUE
+ *   module N BUILD_ID PATH      "-" for no build id
+ *   python N LINE FILE<tab>FUNCTION
+ *   stack N FLAGS FRAME...      innermost first: MODULE+OFFSET, pN, aADDRESS, or wWORD as it is;
+ *                               all numbers of frames but N are hexadecimal
+ *   call FUNCTION BEGIN DURATION CORRELATION STACK BYTES [open|nested]
+ *   kernel NAME BEGIN DURATION CORRELATION
+ *   copy BEGIN DURATION CORRELATION BYTES
+ *   name NUMBER TEXT            of kernels
+ *   push BEGIN TEXT, pop BEGIN, step BEGIN NUMBER
+ *   op BEGIN OBJECT STACK NAME, op_end BEGIN OBJECT
+ *   thread N TID NAME           a further one (from 3 on); on N: the next lines are of that one
+ *   host RECORD CODE BEGIN DURATION RESULT WEIGHT STACK ARGUMENT,... [TEXT]
+ *                               a record of what the host did, by its name in events.def; "-" for
+ *                               no arguments
  *
  * make_stacks DIR bench STACKS MODULES PATH CODE BYTES: that many stacks of 30 frames over modules
  * that are copies of PATH, at PATH.0, PATH.1, ...; its code begins at CODE (both hexadecimal).
@@ -114,7 +120,20 @@ static void add_thread(struct script *s, const char *rest)
     builder_thread(&s->builder, number, 50, tid, name);
 }
 
-static void add_host(struct script *s, const char *rest)
+/* "\\n" becomes a newline, as a hostile name may have one; the length. */
+static size_t unescape(char *text)
+{
+    char *to = text;
+    for (const char *from = text; *from; from++) {
+        bool newline = from[0] == '\\' && from[1] == 'n';
+        *to++ = newline ? '\n' : *from;
+        from += newline;
+    }
+    *to = '\0';
+    return (size_t)(to - text);
+}
+
+static void add_host(struct script *s, char *rest)
 {
     char name[32], args[512], *at = args;
     unsigned code, stack, weight;
@@ -132,13 +151,13 @@ static void add_host(struct script *s, const char *rest)
     for (unsigned type = RECORD_SAMPLE; type <= RECORD_GC; type++)
         if (strcmp(event_info((uint8_t)type)->name, name) == 0)
             r.type = (uint8_t)type;
-    while (*at && r.arg_count < RECORD_ARGS_MAX) {
+    while (*at && *at != '-' && r.arg_count < RECORD_ARGS_MAX) {
         r.args[r.arg_count++] = strtoull(at, &at, 0);
         at += *at == ',';
     }
     rest += length + (rest[length] == ' ');
+    r.byte_count = (uint32_t)unescape(rest);
     r.bytes = *rest ? (const uint8_t *)rest : NULL;
-    r.byte_count = (uint32_t)strlen(rest);
     builder_add(&s->builder, s->thread, &r);
 }
 
@@ -217,19 +236,6 @@ static void add_copy(struct script *s, char *rest)
         exit(2);
     uint64_t args[7] = {0, 1, 7, 1, 2, 3, bytes};
     builder_record(&s->builder, DEVICE, RECORD_COPY, begin, duration, correlation, 7, args, NULL);
-}
-
-/* "\\n" becomes a newline, as a hostile name may have one; the length. */
-static size_t unescape(char *text)
-{
-    char *to = text;
-    for (const char *from = text; *from; from++) {
-        bool newline = from[0] == '\\' && from[1] == 'n';
-        *to++ = newline ? '\n' : *from;
-        from += newline;
-    }
-    *to = '\0';
-    return (size_t)(to - text);
 }
 
 /* A number, a second one if `numbers` is 2, and the text behind them. */

@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Garbage collections of Python, by generation. */
+#include <stdio.h>
+
+#include "analyse/analyses.h"
+#include "model/host_facts.h"
+#include "read/process_title.h"
+
+enum { PROCESS, GENERATION };
+enum { COLLECTIONS, TOTAL, MAX, COLLECTED, UNCOLLECTABLE };
+
+static int take(void *context, const struct slice *s)
+{
+    const struct event *e = &s->event;
+    if (e->record->type != RECORD_GC)
+        return 0;
+    struct sums_row *row = sums_row(context, e->process->index, e->record->code, 0);
+    if (!row)
+        return GPUPROF_NO_MEMORY;
+    uint64_t ns = e->end_ns - e->begin_ns;
+    row->values[COLLECTIONS]++;
+    row->values[TOTAL] += ns;
+    row->values[MAX] = ns > row->values[MAX] ? ns : row->values[MAX];
+    row->values[COLLECTED] += record_arg(e->record, GC_COLLECTED);
+    row->values[UNCOLLECTABLE] += record_arg(e->record, GC_UNCOLLECTABLE);
+    return 0;
+}
+
+static const char *name(const struct sums *s, const struct sums_row *row, char *text)
+{
+    char who[RANK_TITLE_BYTES] = "";
+    if (s->rec->count > 1)
+        process_who(s->rec->processes[row->keys[PROCESS]], who);
+    snprintf(text, SUMS_NAME_BYTES, "generation %llu%s%s",
+             (unsigned long long)row->keys[GENERATION], *who ? " of " : "", who);
+    return text;
+}
+
+static const struct column columns[] = {
+    {NULL, "generation", .shows = SHOWS_KEY, .of = PROCESS, .doc = "the generation"},
+    {"host", .shows = SHOWS_HOST, .of = PROCESS, .doc = "the host"},
+    {"pid", NULL, COLUMN_NUMBER, .ascending = true, .shows = SHOWS_PID, .of = PROCESS,
+     .doc = "the process"},
+    {"generation", NULL, COLUMN_NUMBER, .ascending = true, .shows = SHOWS_KEY, .of = GENERATION,
+     .doc = "0: young objects, ..., 2: all of them"},
+    {"collections", "collections", COLUMN_COUNT, 11, .shows = SHOWS_VALUE, .of = COLLECTIONS,
+     .doc = "how many there were"},
+    {"total_ns", "total", COLUMN_NS, 12, .shows = SHOWS_VALUE, .of = TOTAL,
+     .doc = "how long they took; Python's threads stand still meanwhile"},
+    {"mean_ns", "mean", COLUMN_NS, 12, .spare = 1, .shows = SHOWS_MEAN, .of = TOTAL,
+     .doc = "how long one took on average"},
+    {"max_ns", "longest", COLUMN_NS, 12, .shows = SHOWS_VALUE, .of = MAX,
+     .doc = "how long the longest took"},
+    {"collected", "collected", COLUMN_COUNT, 12, .spare = 2, .shows = SHOWS_VALUE, .of = COLLECTED,
+     .doc = "objects that they freed"},
+    {"uncollectable", "uncollectable", COLUMN_COUNT, 13, .spare = 2, .is_filled = true,
+     .shows = SHOWS_VALUE, .of = UNCOLLECTABLE, .where = UNCOLLECTABLE,
+     .doc = "objects that they could not free"},
+};
+
+const struct sums_info gc_sums = {
+    .keys = {KEY_PROCESS, KEY_NUMBER},
+    .values = {JOIN_ADD, JOIN_ADD, JOIN_MOST, JOIN_ADD, JOIN_ADD},
+    .rows_max = SUMS_ROWS_MAX,
+    .order = TOTAL,
+    .then = {COLLECTIONS},
+    .is_left_out = true,
+    .parts = REPORT_HOST,
+    .name = name,
+    .consumer = {.skips = WALK_SKIPS_CALLS | WALK_SKIPS_WORK | WALK_SKIPS_TIED, .take = take},
+    .table = {SUMS_TABLE, .name = "gc", .key = "gc", .title = "garbage collections of Python",
+              .columns = columns, .column_count = sizeof columns / sizeof columns[0],
+              .text = {5, 4, 6, 7, 8, 9}, /* total, collections, mean, longest, objects */
+              .text_limit = 40, .more = "... and %s more row%s; --limit=N shows more of them",
+              .text_none = ": no garbage collection is recorded (gpuprof run --sample)"},
+};

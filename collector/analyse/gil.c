@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Python's lock (GIL): which thread waited for it, while which other one had it. */
+#include <stdio.h>
+
+#include "analyse/analyses.h"
+#include "model/host_facts.h"
+#include "read/process_title.h"
+
+enum { PROCESS, TID, HOLDER };
+enum { TIMES, WAITS, WAIT, LONGEST, HOLDS, HOLD, SWITCHES, THREAD_TEXT, HOLDER_TEXT };
+
+/* "loader (thread 4711)" */
+static uint64_t title(struct sums *s, const struct thread *t, uint64_t tid)
+{
+    char text[THREAD_NAME_BYTES_MAX + 32];
+    snprintf(text, sizeof text, "%s%sthread %llu%s", t ? t->name : "", t && t->name[0] ? " (" : "",
+             (unsigned long long)tid, t && t->name[0] ? ")" : "");
+    return sums_text(s, text);
+}
+
+static struct sums_row *row_of(struct sums *s, const struct event *e, uint64_t holder)
+{
+    struct sums_row *row = sums_row(s, e->process->index, e->thread->tid, holder);
+    if (!row || sums_is_others(row) || row->values[THREAD_TEXT])
+        return row;
+    row->values[THREAD_TEXT] = title(s, e->thread, e->thread->tid);
+    row->values[HOLDER_TEXT] = holder ? title(s, host_thread(e, holder), holder) : 0;
+    return row;
+}
+
+/* Those too short for records of their own. */
+static int take_rest(struct sums *s, const struct event *e)
+{
+    const struct record *r = e->record;
+    struct sums_row *row = row_of(s, e, 0);
+    if (!row)
+        return GPUPROF_NO_MEMORY;
+    row->values[TIMES] += record_arg(r, GIL_REST_WAITS) + record_arg(r, GIL_REST_HOLDS);
+    row->values[WAITS] += record_arg(r, GIL_REST_WAITS);
+    row->values[WAIT] += record_arg(r, GIL_REST_WAIT_NS);
+    row->values[HOLDS] += record_arg(r, GIL_REST_HOLDS);
+    row->values[HOLD] += record_arg(r, GIL_REST_HOLD_NS);
+    return 0;
+}
+
+static int take(void *context, const struct slice *s)
+{
+    const struct event *e = &s->event;
+    const struct record *r = e->record;
+    if (r->type == RECORD_GIL_REST)
+        return take_rest(context, e);
+    if (r->type != RECORD_GIL)
+        return 0;
+    bool is_wait = r->code == GIL_WAITED;
+    struct sums_row *row = row_of(context, e, is_wait ? record_arg(r, GIL_OTHER) : 0);
+    if (!row)
+        return GPUPROF_NO_MEMORY;
+    uint64_t ns = e->end_ns - e->begin_ns;
+    row->values[TIMES]++;
+    row->values[is_wait ? WAITS : HOLDS]++;
+    row->values[is_wait ? WAIT : HOLD] += ns;
+    row->values[LONGEST] = is_wait && ns > row->values[LONGEST] ? ns : row->values[LONGEST];
+    row->values[SWITCHES] += record_arg(r, GIL_SWITCHES);
+    return 0;
+}
+
+static const char *shown(uint64_t text)
+{
+    return text ? ((const struct kernel_name *)(uintptr_t)text)->shown : NULL;
+}
+
+/* "loader (thread 4711), while main (thread 4710) had it" */
+static const char *name(const struct sums *s, const struct sums_row *row, char *text)
+{
+    char who[RANK_TITLE_BYTES] = "";
+    const char *thread = shown(row->values[THREAD_TEXT]), *holder = shown(row->values[HOLDER_TEXT]);
+    if (s->rec->count > 1)
+        process_who(s->rec->processes[row->keys[PROCESS]], who);
+    snprintf(text, SUMS_NAME_BYTES, "%s%s%s%s%s%s", thread ? thread : "thread", *who ? " of " : "",
+             who, holder ? ", while " : "", holder ? holder : "", holder ? " had it" : "");
+    return text;
+}
+
+static const struct column columns[] = {
+    {NULL, "thread, and who had the GIL", .shows = SHOWS_KEY, .of = PROCESS,
+     .doc = "the thread, and whom it waited for, where that is known"},
+    {"host", .shows = SHOWS_HOST, .of = PROCESS, .doc = "the host that it ran on"},
+    {"pid", NULL, COLUMN_NUMBER, .ascending = true, .shows = SHOWS_PID, .of = PROCESS,
+     .doc = "its process"},
+    {"tid", NULL, COLUMN_NUMBER, .ascending = true, .shows = SHOWS_KEY, .of = TID,
+     .doc = "its number"},
+    {"thread", .shows = SHOWS_KEY, .of = SUMS_OF_VALUE(THREAD_TEXT), .doc = "its name"},
+    {"holder_tid", NULL, COLUMN_NUMBER, .ascending = true, .shows = SHOWS_KEY, .of = HOLDER,
+     .doc = "who had the GIL; 0: not known, or too short to be told"},
+    {"holder", .shows = SHOWS_KEY, .of = SUMS_OF_VALUE(HOLDER_TEXT), .doc = "its name"},
+    {"waits", "waits", COLUMN_COUNT, 10, .spare = 1, .shows = SHOWS_VALUE, .of = WAITS,
+     .where = WAITS, .doc = "how often it waited for the GIL"},
+    {"wait_ns", "waited", COLUMN_NS, 12, .shows = SHOWS_VALUE, .of = WAIT, .where = WAITS,
+     .doc = "how long"},
+    {"max_ns", "longest", COLUMN_NS, 12, .spare = 1, .shows = SHOWS_VALUE, .of = LONGEST,
+     .where = LONGEST, .doc = "the longest of these that is known"},
+    {"holds", "holds", COLUMN_COUNT, 10, .spare = 2, .is_filled = true, .shows = SHOWS_VALUE,
+     .of = HOLDS, .where = HOLDS, .doc = "how often it had the GIL"},
+    {"hold_ns", "held", COLUMN_NS, 12, .is_filled = true, .shows = SHOWS_VALUE, .of = HOLD,
+     .where = HOLDS, .doc = "how long"},
+    {"switches", "switches", COLUMN_COUNT, 9, .spare = 2, .is_filled = true, .shows = SHOWS_VALUE,
+     .of = SWITCHES, .where = SWITCHES,
+     .doc = "how often it asked the holder to let it go (every 5 ms)"},
+};
+
+const struct sums_info gil_sums = {
+    .keys = {KEY_PROCESS, KEY_NUMBER, KEY_NUMBER},
+    .values = {JOIN_ADD, JOIN_ADD, JOIN_ADD, JOIN_MOST, JOIN_ADD, JOIN_ADD, JOIN_ADD, JOIN_MOST,
+               JOIN_MOST},
+    .is = {[THREAD_TEXT] = KEY_TEXT, [HOLDER_TEXT] = KEY_TEXT},
+    .rows_max = SUMS_ROWS_MAX,
+    .order = WAIT,
+    .then = {HOLD, TIMES},
+    .is_left_out = true,
+    .parts = REPORT_HOST,
+    .name = name,
+    .consumer = {.skips = WALK_SKIPS_CALLS | WALK_SKIPS_WORK | WALK_SKIPS_TIED, .take = take},
+    .table = {SUMS_TABLE, .name = "gil", .key = "gil", .title = "waits for Python's lock (GIL)",
+              .columns = columns, .column_count = sizeof columns / sizeof columns[0],
+              .text = {8, 7, 9, 12, 11, 10}, /* waited, waits, longest, switches, held, holds */
+              .text_limit = 40, .more = "... and %s more row%s; --limit=N shows more of them",
+              .text_none = ": nothing of the GIL is recorded (gpuprof run --os)"},
+};

@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What importing modules of Python took, as -X importtime tells it: a stack counts for the file
+ * whose code (<module>) the import system runs, and, under "all", for those that import that one.
+ * While the walk lasts, rows are by stack.
+ */
+#include <string.h>
+
+#include "analyse/analyses.h"
+#include "frame.h"
+#include "model/host_facts.h"
+#include "symbol/shown_frame.h"
+
+enum { MODULE };
+enum { SEEN, CPU, CPU_ALL, OS, OS_ALL };
+
+static int take(void *context, const struct slice *s)
+{
+    const struct event *e = &s->event;
+    struct host_sample sample;
+    bool is_sample = e->record->type == RECORD_SAMPLE && host_sample(s, &sample) && sample.is_cpu;
+    if (!is_sample && e->record->type != RECORD_OS_CALL)
+        return 0;
+    uint32_t stack = e->record->stack_id;
+    struct sums_row *row = stack ? sums_row(context, e->process->index, stack, 0) : NULL;
+    if (!row)
+        return stack ? GPUPROF_NO_MEMORY : 0;
+    uint64_t weight = e->record->weight > 1 ? e->record->weight : 1;
+    row->values[SEEN] += weight;
+    row->values[CPU_ALL] += is_sample ? sample.ns : 0;
+    row->values[OS_ALL] += is_sample ? 0 : (e->end_ns - e->begin_ns) * weight;
+    return 0;
+}
+
+/* The part of the interpreter that finds modules and runs their code. */
+static bool is_import_system(const char *file)
+{
+    return strncmp(file, "<frozen importlib._bootstrap", 28) == 0 ||
+           strstr(file, "/importlib/_bootstrap") != NULL;
+}
+
+/* The modules that a stack imports, the outermost first; their number. */
+static uint32_t find_modules(const struct stack_table *t, uint32_t process, uint32_t stack,
+                             const struct kernel_name *modules[static FRAME_COUNT_MAX])
+{
+    uint64_t words[FRAME_COUNT_MAX];
+    const struct recorded_stack *recorded = stack_table_stack(t, process, stack);
+    uint32_t count = 0;
+    bool is_import = false;
+    for (uint32_t i = recorded ? stack_table_words(t, recorded, words) : 0; i > 0; i--) {
+        const struct stack_place *place =
+            frame_kind(words[i - 1]) == FRAME_PYTHON
+                ? stack_table_place(t, process, frame_python(words[i - 1]))
+                : NULL;
+        if (!place || !place->file || !place->function)
+            continue;
+        if (is_import && strcmp(place->function->raw, "<module>") == 0)
+            modules[count++] = place->file;
+        is_import = is_import_system(place->file->raw);
+    }
+    return count;
+}
+
+static int place_row(struct sums *s, const struct sums_row *row, void *context)
+{
+    const struct kernel_name *modules[FRAME_COUNT_MAX];
+    uint32_t count = find_modules(&s->walk->survey.stacks, (uint32_t)row->keys[0],
+                                  (uint32_t)row->keys[1], modules);
+    int error = 0;
+    (void)context;
+    for (uint32_t i = count; error == 0 && i > 0; i--) {
+        bool is_inner = i == count, is_again = false;
+        for (uint32_t k = i; k < count; k++)
+            is_again |= modules[k] == modules[i - 1]; /* it imports itself */
+        const uint64_t values[SUMS_VALUES] = {
+            row->values[SEEN], is_inner ? row->values[CPU_ALL] : 0, row->values[CPU_ALL],
+            is_inner ? row->values[OS_ALL] : 0, row->values[OS_ALL]};
+        if (!is_again)
+            error = sums_row_add(s, (struct key){sums_text(s, modules[i - 1]->raw), 0, 0}, values);
+    }
+    return error;
+}
+
+static int end(void *context)
+{
+    return sums_remake(context, place_row, NULL);
+}
+
+static void print_notes(const struct table *t, FILE *out)
+{
+    const struct sums *s = t->source;
+    fprintf(out, "\nCPU time is estimated from samples; all: with the modules that it imports\n");
+    if (s->whole[OS])
+        fprintf(out, "OS: calls of the system with a stack, which may run on the CPU, too\n");
+}
+
+static const struct column columns[] = {
+    {"file", "module", .shows = SHOWS_KEY, .of = MODULE, .doc = "the file of the module"},
+    {"cpu_ns", "CPU", COLUMN_NS, 12, .shows = SHOWS_VALUE, .of = CPU, .where = CPU,
+     .doc = "CPU time of its own code, by samples"},
+    {"cpu_ns_all", "CPU, all", COLUMN_NS, 12, .shows = SHOWS_VALUE, .of = CPU_ALL, .where = CPU_ALL,
+     .doc = "the same with the modules that it imports"},
+    {"os_ns", "OS", COLUMN_NS, 12, .spare = 1, .is_filled = true, .shows = SHOWS_VALUE, .of = OS,
+     .where = OS, .doc = "calls of the system that its own code made"},
+    {"os_ns_all", "OS, all", COLUMN_NS, 12, .is_filled = true, .shows = SHOWS_VALUE, .of = OS_ALL,
+     .where = OS_ALL, .doc = "the same with the modules that it imports"},
+};
+
+const struct sums_info imports_sums = {
+    .keys = {KEY_TEXT},
+    .values = {JOIN_ADD, JOIN_ADD, JOIN_ADD, JOIN_ADD, JOIN_ADD},
+    .rows_max = 1u << 18,
+    .order = CPU_ALL,
+    .then = {OS_ALL, CPU},
+    .is_left_out = true,
+    .parts = REPORT_HOST,
+    .consumer = {.needs = WALK_STACKS,
+                 .skips = WALK_SKIPS_CALLS | WALK_SKIPS_WORK | WALK_SKIPS_TIED,
+                 .take = take,
+                 .end = end},
+    .table = {SUMS_TABLE, .name = "imports", .key = "imports", .title = "imports of Python",
+              .columns = columns, .column_count = sizeof columns / sizeof columns[0],
+              .text = {2, 1, 4, 3}, /* all, CPU, OS all, OS */
+              .text_limit = 40, .more = "... and %s more row%s; --limit=N shows more of them",
+              .text_none = ": no import is recorded (gpuprof run --sample)",
+              .text_behind = print_notes},
+};

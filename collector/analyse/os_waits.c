@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Calls of the system that waited, by function and by what they waited for. */
+#include <stdio.h>
+
+#include "analyse/analyses.h"
+#include "model/host_facts.h"
+
+enum { FUNCTION, PEER };
+enum { CALLS, TOTAL, MAX, BYTES, FAILED, CLASS };
+
+static int take(void *context, const struct slice *s)
+{
+    struct sums *sums = context;
+    const struct event *e = &s->event;
+    const struct record *r = e->record;
+    char text[OS_TEXT_BYTES];
+    const struct kernel_name *peer = NULL;
+    if (r->type != RECORD_OS_CALL)
+        return 0;
+    int error =
+        r->byte_count ? kernel_name_intern(&sums->texts, r->bytes, r->byte_count, &peer) : 0;
+    uint64_t function = sums_text(sums, host_os_name(e, text));
+    struct sums_row *row = error == 0 ? sums_row(sums, function, sums_name_key(peer), 0) : NULL;
+    if (!row)
+        return GPUPROF_NO_MEMORY;
+    uint64_t ns = e->end_ns - e->begin_ns, weight = r->weight > 1 ? r->weight : 1;
+    row->values[CALLS] += weight;
+    row->values[TOTAL] += ns * weight;
+    row->values[MAX] = ns > row->values[MAX] ? ns : row->values[MAX];
+    row->values[BYTES] += record_arg(r, OS_CALL_BYTES) * weight;
+    row->values[FAILED] += record_arg(r, OS_CALL_ERROR) ? weight : 0;
+    row->values[CLASS] =
+        host_os_class(e) > row->values[CLASS] ? host_os_class(e) : row->values[CLASS];
+    return sums_took(sums, row, ns, weight);
+}
+
+static const char *shown(uint64_t text)
+{
+    return text ? ((const struct kernel_name *)(uintptr_t)text)->shown : NULL;
+}
+
+/* "read /data/train.bin" */
+static const char *name(const struct sums *s, const struct sums_row *row, char *text)
+{
+    const char *function = shown(row->keys[FUNCTION]), *peer = shown(row->keys[PEER]);
+    (void)s;
+    snprintf(text, SUMS_NAME_BYTES, "%.*s%s%.*s", OS_NAME_BYTES_MAX, function ? function : "?",
+             peer ? " " : "", RECORD_BYTES_MAX, peer ? peer : "");
+    return text;
+}
+
+enum { COLUMN_OF_FUNCTION = 1, COLUMN_OF_CLASS = 3 };
+
+static void fill(const struct sums *s, const struct sums_row *row, enum report_format format,
+                 struct cell *cells)
+{
+    (void)s, (void)format;
+    if (sums_is_others(row))
+        return;
+    cells[COLUMN_OF_FUNCTION] = cell_text(shown(row->keys[FUNCTION]));
+    cells[COLUMN_OF_CLASS] = cell_text(os_class_text(row->values[CLASS]));
+}
+
+static const struct column columns[] = {
+    {NULL, "function, and the file or peer", .shows = SHOWS_KEY, .of = FUNCTION,
+     .doc = "the function of the system, and the file, or whom the descriptor leads to"},
+    {"function", .doc = "the function of the system"},
+    {"peer", .shows = SHOWS_KEY, .of = PEER,
+     .doc = "the file, or whom the descriptor leads to; null: it has none"},
+    {"class", "class", COLUMN_TEXT, 9, .spare = 2, .doc = "what it waits for"},
+    {"calls", "calls", COLUMN_COUNT, 9, .spare = 2, .shows = SHOWS_VALUE, .of = CALLS,
+     .doc = "how many calls there were"},
+    {"total_ns", "total", COLUMN_NS, 12, .shows = SHOWS_VALUE, .of = TOTAL,
+     .doc = "how long they took"},
+    {NULL, "share", COLUMN_SHARE, 7, .shows = SHOWS_SHARE, .of = TOTAL,
+     .doc = "its part of the time of all such calls"},
+    {"mean_ns", "mean", COLUMN_NS, 12, .spare = 1, .shows = SHOWS_MEAN, .of = TOTAL,
+     .doc = "how long a call took on average"},
+    {"median_ns", "median", COLUMN_NS, 12, .spare = 1, .shows = SHOWS_MEDIAN, .of = MAX,
+     .doc = "the median: half of them took at most this long"},
+    {"max_ns", "max", COLUMN_NS, 12, .spare = 1, .shows = SHOWS_VALUE, .of = MAX,
+     .doc = "how long the longest of them took"},
+    {"bytes", "bytes", COLUMN_BYTES, 11, .spare = 1, .is_filled = true, .shows = SHOWS_VALUE,
+     .of = BYTES, .where = BYTES, .doc = "bytes that they moved"},
+    {"failed", "failed", COLUMN_COUNT, 9, .spare = 2, .is_filled = true, .shows = SHOWS_VALUE,
+     .of = FAILED, .where = FAILED, .doc = "calls that returned an error, such as a timeout"},
+};
+
+const struct sums_info os_sums = {
+    .keys = {KEY_TEXT, KEY_TEXT},
+    .values = {JOIN_ADD, JOIN_ADD, JOIN_MOST, JOIN_ADD, JOIN_ADD, JOIN_MOST},
+    .rows_max = SUMS_ROWS_MAX,
+    .has_durations = true,
+    .order = TOTAL,
+    .is_left_out = true,
+    .parts = REPORT_HOST,
+    .name = name,
+    .fill = fill,
+    .consumer = {.skips = WALK_SKIPS_CALLS | WALK_SKIPS_WORK | WALK_SKIPS_TIED, .take = take},
+    .table = {SUMS_TABLE, .name = "os", .key = "os", .title = "calls of the system that waited",
+              .columns = columns, .column_count = sizeof columns / sizeof columns[0],
+              .text = {6, 5, 4, 7, 8, 9, 10, 11, 3}, /* share, total, calls, mean ... class */
+              .text_limit = 40, .more = "... and %s more row%s; --limit=N shows more of them",
+              .text_none = ": no call of the system is recorded (gpuprof run --os)"},
+};

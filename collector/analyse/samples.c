@@ -1,0 +1,181 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Where the CPU time went, by samples: a row is the innermost line that is the user's own, or else
+ * the innermost function. While the walk lasts, rows are by stack; then their lines are known.
+ */
+#include <stdio.h>
+
+#include "analyse/analyses.h"
+#include "find/place_lines.h"
+#include "model/host_facts.h"
+
+enum { FUNCTION, FILE_OF, LINE };
+enum { SEEN, SAMPLES, CPU, PYTHON, NATIVE, SYSTEM, IDLE };
+
+#define STACKS_SAMPLED_MAX (1u << 18) /* rows of the walk; of the table itself there are fewer */
+
+/* While the walk lasts: why a sample has no stack. */
+enum { HAS_STACK, IN_GPUPROF, IS_TORN, NO_STACK };
+
+static int take(void *context, const struct slice *s)
+{
+    struct host_sample sample;
+    if (s->event.record->type != RECORD_SAMPLE || !host_sample(s, &sample))
+        return 0;
+    uint64_t why = sample.in_gpuprof ? IN_GPUPROF
+                   : sample.is_torn  ? IS_TORN
+                   : sample.stack    ? HAS_STACK
+                                     : NO_STACK;
+    struct sums_row *row = sums_row(context, s->event.process->index, sample.stack, why);
+    if (!row)
+        return GPUPROF_NO_MEMORY;
+    row->values[SEEN] += sample.count;
+    row->values[SAMPLES] += sample.is_cpu ? sample.count : 0;
+    row->values[CPU] += sample.is_cpu ? sample.ns : 0;
+    row->values[SYSTEM] += sample.is_cpu && sample.in_kernel ? sample.ns : 0;
+    row->values[IDLE] += sample.is_cpu ? 0 : sample.ns;
+    return 0;
+}
+
+/* "[libtorch_cpu.so]": a function that nobody named. */
+static uint64_t unnamed(struct sums *s, const struct shown_frame *frame)
+{
+    char text[256];
+    if (!frame->module)
+        return sums_text(s, "(code in no known module)");
+    snprintf(text, sizeof text, "[%s]", path_base(frame->module->raw));
+    return sums_text(s, text);
+}
+
+static int place_row(struct sums *s, const struct sums_row *row, void *context)
+{
+    static const char *const reasons[] = {
+        [HAS_STACK] = "(no stack)",
+        [IN_GPUPROF] = "(gpuprof itself)",
+        [IS_TORN] = "(the stack could not be read whole)",
+        [NO_STACK] = "(no stack)",
+    };
+    const struct place_lines *lines = context;
+    uint32_t process = (uint32_t)row->keys[0], stack = (uint32_t)row->keys[1];
+    uint64_t why = row->keys[2], values[SUMS_VALUES] = {0};
+    enum host_time time = host_time_of(lines->all, process, stack, false);
+    struct shown_frame frame;
+    struct key key = {0};
+    if (why == HAS_STACK && place_frame(lines, process, stack, &frame)) {
+        key.a = frame.name ? sums_text(s, frame.name->shown) : unnamed(s, &frame);
+        key.b = frame.file ? sums_text(s, frame.file->raw) : 0;
+        key.c = frame.name || frame.file ? frame.line : 0;
+    } else {
+        key.a = sums_text(s, reasons[why]);
+    }
+    for (unsigned i = 0; i < s->value_count; i++)
+        values[i] = row->values[i];
+    if (time != HOST_UNKNOWN)
+        values[time == HOST_PYTHON ? PYTHON : NATIVE] = values[CPU] - values[SYSTEM];
+    return sums_row_add(s, key, values);
+}
+
+static int end(void *context)
+{
+    struct sums *s = context;
+    struct place_lines lines;
+    int error = 0;
+    place_lines_init(&lines, &s->walk->survey.stacks, recording_bytes(s->rec), false);
+    for (uint32_t i = 0; error == 0 && i < s->count; i++)
+        if (!sums_is_others(&s->rows[i]) && s->rows[i].keys[2] == HAS_STACK)
+            error = place_lines_add_any(&lines, (uint32_t)s->rows[i].keys[0],
+                                        (uint32_t)s->rows[i].keys[1]);
+    if (error == 0)
+        error = place_lines_find(&lines, s->walk->rec, s->walk->symbols);
+    if (error == 0)
+        error = sums_remake(s, place_row, &lines);
+    place_lines_release(&lines);
+    return error;
+}
+
+/* "tokenize (data.py:81)" */
+static const char *name(const struct sums *s, const struct sums_row *row, char *text)
+{
+    const struct kernel_name *function = (const void *)(uintptr_t)row->keys[FUNCTION];
+    const struct kernel_name *file = (const void *)(uintptr_t)row->keys[FILE_OF];
+    (void)s;
+    if (!file)
+        return function ? function->shown : "?";
+    int length = snprintf(text, SUMS_NAME_BYTES, "%.16000s (%.64s",
+                          function ? function->shown : "?", path_base(file->shown));
+    if (row->keys[LINE])
+        snprintf(text + length, SUMS_NAME_BYTES - (size_t)length, ":%llu)",
+                 (unsigned long long)row->keys[LINE]);
+    else
+        snprintf(text + length, SUMS_NAME_BYTES - (size_t)length, ")");
+    return text;
+}
+
+enum { COLUMN_OF_FUNCTION = 1 };
+
+static void fill(const struct sums *s, const struct sums_row *row, enum report_format format,
+                 struct cell *cells)
+{
+    const struct kernel_name *function = (const void *)(uintptr_t)row->keys[FUNCTION];
+    (void)s, (void)format;
+    if (!sums_is_others(row))
+        cells[COLUMN_OF_FUNCTION] = cell_text(function ? function->shown : NULL);
+}
+
+static void print_notes(const struct table *t, FILE *out)
+{
+    const struct sums *s = t->source;
+    if (s->whole[CPU])
+        fprintf(out, "\nCPU time is estimated from samples: of n samples, within about 1/sqrt(n); "
+                     "system is time in the kernel\n");
+    if (s->whole[IDLE])
+        fprintf(out, "idle: no device had work, and the thread that launches it was seen here\n");
+}
+
+static const struct column columns[] = {
+    {NULL, "line", .shows = SHOWS_KEY, .of = FUNCTION,
+     .doc = "the innermost line that is the user's own, or else the innermost function"},
+    {"function", .doc = "the function"},
+    {"file", .shows = SHOWS_KEY, .of = FILE_OF, .doc = "the file of its source, where it is known"},
+    {"line", NULL, COLUMN_NUMBER, .ascending = true, .shows = SHOWS_KEY, .of = LINE,
+     .doc = "the line; 0: not known"},
+    {"samples", "samples", COLUMN_COUNT, 9, .spare = 2, .shows = SHOWS_VALUE, .of = SAMPLES,
+     .where = SAMPLES, .doc = "how many periods of CPU time the samples stand for"},
+    {"cpu_ns", "CPU", COLUMN_NS, 12, .shows = SHOWS_VALUE, .of = CPU, .where = SAMPLES,
+     .doc = "CPU time"},
+    {NULL, "share", COLUMN_SHARE, 7, .shows = SHOWS_SHARE, .of = CPU,
+     .doc = "its part of all CPU time that was sampled"},
+    {"python_ns", "Python", COLUMN_NS, 12, .spare = 1, .shows = SHOWS_VALUE, .of = PYTHON,
+     .where = PYTHON, .doc = "of it in the interpreter"},
+    {"native_ns", "native", COLUMN_NS, 12, .spare = 1, .shows = SHOWS_VALUE, .of = NATIVE,
+     .where = NATIVE, .doc = "of it in native code"},
+    {"system_ns", "system", COLUMN_NS, 12, .spare = 1, .shows = SHOWS_VALUE, .of = SYSTEM,
+     .where = SYSTEM, .doc = "of it in the kernel"},
+    {"idle_ns", "idle", COLUMN_NS, 12, .is_filled = true, .shows = SHOWS_VALUE, .of = IDLE,
+     .where = IDLE,
+     .doc = "time without work on a device in which the launching thread was seen here"},
+};
+
+const struct sums_info samples_sums = {
+    .keys = {KEY_TEXT, KEY_TEXT, KEY_NUMBER},
+    .values = {JOIN_ADD, JOIN_ADD, JOIN_ADD, JOIN_ADD, JOIN_ADD, JOIN_ADD, JOIN_ADD},
+    .rows_max = STACKS_SAMPLED_MAX,
+    .order = CPU,
+    .then = {IDLE, SEEN},
+    .is_left_out = true,
+    .parts = REPORT_HOST,
+    .name = name,
+    .fill = fill,
+    .consumer = {.needs = WALK_STACKS,
+                 .skips = WALK_SKIPS_CALLS | WALK_SKIPS_WORK | WALK_SKIPS_TIED,
+                 .take = take,
+                 .end = end},
+    .table = {SUMS_TABLE, .name = "samples", .key = "samples",
+              .title = "CPU time by line (samples)", .columns = columns,
+              .column_count = sizeof columns / sizeof columns[0],
+              .text = {6, 5, 7, 8, 9, 4,
+                       10}, /* share, CPU, Python, native, system, samples, idle */
+              .text_limit = 40, .more = "... and %s more row%s; --limit=N shows more of them",
+              .text_none = ": no samples are recorded (gpuprof run --sample)",
+              .text_behind = print_notes},
+};
