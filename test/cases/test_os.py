@@ -2,6 +2,7 @@
 """Calls of the C library that wait: libgpuprof-os.so beside libgpuprof.so, as `run --os` has it."""
 
 import collections
+import errno
 import functools
 import re
 import subprocess
@@ -112,3 +113,111 @@ def test_exports(os_library):
                              capture_output=True).stdout
     assert re.findall(r"\(NEEDED\).*\[(.*)\]", dynamic) == ["libc.so.6"]
     assert "TEXTREL" not in dynamic and "NODELETE" in dynamic and "STATIC_TLS" in dynamic
+
+
+@pytest.mark.parametrize("threshold", ["0", "100us", "60s"])
+def test_a_program_sees_nothing_of_it(library, os_library, tmp_path, threshold):
+    """Cancelled, interrupted, in handlers, after vfork: as without us."""
+    env, link = environment(tmp_path / "out", [library, os_library], GPUPROF_OS=threshold)
+    program = toolchain.build("os_same.cc", *link, "-pthread", "-O2", "-D_FORTIFY_SOURCE=2",
+                              compiler="g++")
+    transcripts = []
+    for name in "without", "with":
+        (tmp_path / name).mkdir()
+        if name == "without":
+            bare = {k: v for k, v in env.items() if k != "LD_PRELOAD"}
+        transcripts.append(toolchain.run([program, tmp_path / name],
+                                         env if name == "with" else bare))
+    without, with_us = transcripts
+    assert with_us.stdout == without.stdout and "storm: 0 wrong" in without.stdout
+    for run_env in bare, env:
+        done = toolchain.run([program, ".", "overflow"], run_env, status=-6)
+        assert "buffer overflow detected" in done.stderr
+    [process] = stream_reader.read_folder(tmp_path / "out")
+    cancelled = [name for name, r in recorded(process) if r.args[3] == errno.ECANCELED]
+    wanted = ["read", "poll", "select", "sleep", "pause", "open", "sem_wait", "pthread_join",
+              "pthread_cond_wait", "pause", "read"] if threshold != "60s" else []
+    if threshold == "0":
+        wanted += ["sem_wait"]  # it was due, and did not wait; as a pause may have been
+    elif wanted:
+        wanted = set(wanted)
+        cancelled = set(cancelled)
+    assert sorted(cancelled) == sorted(wanted)
+    assert not process.losses
+
+
+def life(folder, libraries, *arguments):
+    """A program with a library whose constructor comes before ours; its processes."""
+    early = toolchain.build("os_early.c", "-shared", "-fPIC")
+    env, link = environment(folder, libraries)
+    program = toolchain.build("os_life.c", str(early), f"-Wl,-rpath,{early.parent}", *link,
+                              "-pthread")
+    done = toolchain.run([program, *arguments], env)
+    assert done.stdout == "0 wrong\n" and not done.stderr
+    return stream_reader.read_folder(folder)
+
+
+def test_what_was_before_comes_first_and_workers_record(library, os_library, tmp_path):
+    """The waits of each thread before it takes part, in its own block; and those of a worker."""
+    process, worker = sorted(life(tmp_path / "out", [library, os_library], "cuda"),
+                             key=lambda p: -len(p.calls()))
+    sleeps = {}
+    for name, record in recorded(process):
+        if name == "usleep":
+            sleeps.setdefault(record.thread, []).append(record.duration // 1_000_000)
+    assert sorted(map(len, sleeps.values())) == [1, 4]
+    main, other = sorted(sleeps.values(), key=len, reverse=True)
+    assert all(ms <= took for ms, took in zip((3, 4, 5, 7), main)) and other[0] >= 6
+    assert {"pthread_join", "wait"} <= {name for name, _ in recorded(process)}
+    assert not worker.calls() and not worker.losses and not process.losses
+    assert len([name for name, _ in recorded(worker) if name == "usleep"]) == 30
+
+
+def test_what_uses_no_cuda_leaves_nothing(library, os_library, tmp_path):
+    assert not life(tmp_path / "out", [library, os_library])
+    assert not (tmp_path / "out").exists()
+
+
+def test_alone_it_lets_all_through(os_library, tmp_path):
+    assert not life(tmp_path / "out", [os_library], "cuda")
+
+
+def test_run_preloads_it_only_for_os(run_collector, library, os_library, monkeypatch):
+    for name in ("LD_PRELOAD", "GPUPROF_OS"):
+        monkeypatch.delenv(name, raising=False)
+
+    def preloaded(*words, **settings):
+        for name, value in settings.items():
+            monkeypatch.setenv(name, value)
+        return run_collector("run", "--quiet", *words, "printenv", "LD_PRELOAD").stdout.strip()
+    assert preloaded() == preloaded("--os=off") == str(library)
+    both = f"{library}:{os_library}"
+    assert preloaded("--os") == preloaded("--os=2ms") == preloaded(GPUPROF_OS="0") == both
+    assert preloaded(LD_PRELOAD=both) == both
+    assert preloaded("--os", LD_PRELOAD="libm.so.6") == f"{both}:libm.so.6"
+
+
+VARIADIC = ("open", "open64", "openat", "openat64", "fcntl", "fcntl64", "ioctl", "syscall")
+
+
+def test_prototypes_are_the_headers(tmp_path):
+    """Of all that the headers declare as it is: not of fortified twins, and of what is variadic."""
+    includes = re.findall(r"#include <.*", (FOLDER / "os_wrappers.c").read_text())
+    skipped = {name for name in rows("OS") if name.startswith("__")} | {*VARIADIC, "sync"}
+    source = tmp_path / "prototypes.cc"
+    source.write_text("\n".join(includes) + """
+#include <sys/file.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/sendfile.h>
+#define IS(symbol, returns, params) returns (*is_##symbol) params = symbol;
+#define OS(symbol, class, fails, returns, params, ...) IS_##symbol(symbol, returns, params)
+#define OS_LOCK(symbol, class, try_symbol, params, ...) IS(symbol, int, params)
+#define OS_WAIT(symbol, params, ...) IS(symbol, int, params)
+#define OS_SIGNAL(symbol) IS(symbol, int, (pthread_cond_t *))
+#define OS_REAL(symbol, params) IS(symbol, int, params)
+""" + "\n".join(f"#define IS_{name}(symbol, returns, params) "
+                + ("" if name in skipped else "IS(symbol, returns, params)")
+                for name in rows("OS")) + '\n#include "host/os/os_functions.def"\n')
+    subprocess.run(["g++", "-fsyntax-only", "-Wall", "-Werror", "-D_GNU_SOURCE",
+                    f"-I{conftest.ROOT}/inject", source], check=True)
