@@ -173,7 +173,7 @@ static int compare_files(const void *left, const void *right, void *files)
     const struct source_file *a = (const struct source_file *)files + *(const uint32_t *)left;
     const struct source_file *b = (const struct source_file *)files + *(const uint32_t *)right;
     int order = ORDER(b->own.gpu_ns, a->own.gpu_ns);
-    order = order ? order : ORDER(b->own.host_ns, a->own.host_ns);
+    order = order ? order : ORDER(b->own.host_ns + b->own.cpu_ns, a->own.host_ns + a->own.cpu_ns);
     return order ? order : ORDER(a->index, b->index);
 }
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What a stack or a line cost, as cells of a row: its own, and with all that it led to. A table's
- * list of columns ends with STACK_COST_COLUMNS; the other columns are its own.
+ * list of columns ends with STACK_COST_COLUMNS; the other columns are its own. Those of samples are
+ * there only if any were counted.
  */
 #ifndef GPUPROF_COLLECTOR_STACK_COST_CELLS_H
 #define GPUPROF_COLLECTOR_STACK_COST_CELLS_H
@@ -10,10 +11,33 @@
 #include "table/table.h"
 
 #define STACK_COST_COLUMNS                                                                         \
-    CALLS, HOST, WORKS, GPU, BYTES, CALLS_ALL, HOST_ALL, WORKS_ALL, GPU_ALL, BYTES_ALL, COLUMNS
+    CALLS, HOST, WORKS, GPU, BYTES, CALLS_ALL, HOST_ALL, WORKS_ALL, GPU_ALL, BYTES_ALL, HITS, CPU, \
+        PYTHON, NATIVE, SYSTEM, HITS_ALL, CPU_ALL, COLUMNS
+
+#define SAMPLE_COLUMNS                                                                             \
+    [HITS] = {"samples", "hits", COLUMN_COUNT, 9, .spare = 2, .is_filled = true},                  \
+    [CPU] = {"cpu_ns", "CPU", COLUMN_NS, 11, .is_filled = true}, [PYTHON] = {"python_ns",          \
+                                                                             "Python",             \
+                                                                             COLUMN_NS,            \
+                                                                             11,                   \
+                                                                             .spare = 1,           \
+                                                                             .is_filled = true},   \
+    [NATIVE] = {"native_ns", "native", COLUMN_NS, 11, .spare = 1, .is_filled = true},              \
+    [SYSTEM] = {"system_ns", "system", COLUMN_NS, 11, .spare = 1, .is_filled = true},              \
+    [HITS_ALL] = {"samples_all", NULL, COLUMN_COUNT},                                              \
+    [CPU_ALL] = {"cpu_ns_all", "CPU, all", COLUMN_NS, 11, .spare = 1, .is_filled = true}
+
+/* For table.without. */
+#define SAMPLE_COLUMNS_BITS                                                                        \
+    (1u << HITS | 1u << CPU | 1u << PYTHON | 1u << NATIVE | 1u << SYSTEM | 1u << HITS_ALL |        \
+     1u << CPU_ALL)
 
 /* Fills the five cells from CALLS or CALLS_ALL on. The text leaves empty what there was none of. */
 void stack_cost_fill(const struct stack_cost *cost, enum report_format format, struct cell *cells);
+
+/* The same of the five cells from HITS on, and the two from HITS_ALL on. */
+void stack_samples_fill(const struct stack_cost *own, const struct stack_cost *all,
+                        enum report_format format, struct cell *cells);
 
 /* A member of the JSON, and a comma. */
 void stack_cost_print_json(const char *key, const struct stack_cost *cost, FILE *out);

@@ -24,7 +24,9 @@ static int analysis_begin(struct report *r)
 {
     r->stacks->by = r->wish.by;
     r->stacks->is_mine = r->wish.is_mine;
-    return stack_costs_init(&r->stacks->costs, &r->walk);
+    int error = stack_costs_init(&r->stacks->costs, &r->walk);
+    r->stacks->costs.has_samples = r->wish.by != BY_STACK; /* rows of stacks are calls */
+    return error;
 }
 
 ANALYSIS_HEARS(consumers, stack_costs_consumer(&r->stacks->costs))
@@ -36,10 +38,10 @@ static void analysis_release(struct report *r)
     free(r->stacks->lines);
 }
 
-/* The most expensive first: on the host, or else on the device. */
+/* The most expensive first: on the host, which calls and samples tell, or else on the device. */
 static int compare_costs(const struct stack_cost *a, const struct stack_cost *b)
 {
-    int order = ORDER(b->host_ns, a->host_ns);
+    int order = ORDER(b->host_ns + b->cpu_ns, a->host_ns + a->cpu_ns);
     order = order ? order : ORDER(b->gpu_ns, a->gpu_ns);
     return order ? order : ORDER(b->calls, a->calls);
 }
@@ -62,7 +64,7 @@ static int compare_lines(const void *left, const void *right)
 
 static bool has_cost(const struct stack_cost *cost)
 {
-    return cost->calls || cost->works;
+    return cost->calls || cost->works || cost->samples;
 }
 
 static int sort_stacks(struct stack_report *r)

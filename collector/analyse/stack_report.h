@@ -17,6 +17,10 @@
 
 #define STACK_ROWS_SHOWN_MAX   40 /* in the text; the other forms have all */
 #define STACK_FRAMES_SHOWN_MAX 64 /* of a row of the text */
+#define STACK_SAMPLES_NOTE                                                                         \
+    "CPU time is estimated from samples (hits), in the interpreter (Python), in native code, and " \
+    "in "                                                                                          \
+    "the\nkernel (system)\n"
 
 struct line_row {
     uint32_t frame; /* a Python frame or a range; 0: neither */

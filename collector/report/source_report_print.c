@@ -31,6 +31,7 @@ static const struct column columns[COLUMNS] = {
     [WORKS_ALL] = {"gpu_work_all", NULL, COLUMN_COUNT},
     [GPU_ALL] = {"gpu_ns_all", "GPU, all", COLUMN_NS, 11, .spare = 1},
     [BYTES_ALL] = {"bytes_all", NULL, COLUMN_BYTES},
+    SAMPLE_COLUMNS,
 };
 
 _Static_assert(COLUMNS <= TABLE_COLUMNS_MAX, "a row has room for so many cells");
@@ -106,13 +107,18 @@ static void fill_row(const struct table *t, uint32_t index, enum report_format f
     const struct source_file *file = &r->files[row->file];
     if (format != FORMAT_JSON)
         cells[NAME] = cell_owned(row_name(r, row));
+    bool has_samples = r->stacks->total.samples;
     if (row->kind == SOURCE_HEAD)
         stack_cost_fill(&file->own, format, cells + CALLS);
+    if (row->kind == SOURCE_HEAD && has_samples)
+        stack_samples_fill(&file->own, &(struct stack_cost){0}, format, cells + HITS);
     if (!row->cost)
         return;
     const struct source_line_cost *line = &r->lines[row->cost - 1];
     stack_cost_fill(&line->own, format, cells + CALLS);
     stack_cost_fill(&line->all, format, cells + CALLS_ALL);
+    if (has_samples)
+        stack_samples_fill(&line->own, &line->all, format, cells + HITS);
     cells[LINE] = cell_number(row->line);
     if (format != FORMAT_JSON)
         return;
@@ -129,6 +135,7 @@ static void table_begins(struct table *t, enum report_format format)
     const struct source_report *r = t->source;
     (void)format;
     t->is_there = r != NULL;
+    t->without = r && r->stacks->total.samples ? 0 : SAMPLE_COLUMNS_BITS;
     t->count = r ? r->row_count : 0;
 }
 
@@ -147,8 +154,9 @@ static bool fill_foot(const struct table *t, struct cell *cells)
     struct stack_cost other = r->elsewhere;
     stack_cost_add(&other, &r->stacks->without);
     stack_cost_fill(&other, FORMAT_TEXT, cells + CALLS);
+    stack_samples_fill(&other, &(struct stack_cost){0}, FORMAT_TEXT, cells + HITS);
     cells[NAME] = cell_text(OTHER);
-    return other.calls || other.works;
+    return other.calls || other.works || other.samples;
 }
 
 static void print_total(const struct table *t, FILE *out)
@@ -158,6 +166,9 @@ static void print_total(const struct table *t, FILE *out)
     char a[UNIT_TEXT_BYTES], b[UNIT_TEXT_BYTES], c[UNIT_TEXT_BYTES];
     fprintf(out, "in all %s on the GPU, %s on the host in %s call%s\n", time_text(a, all->gpu_ns),
             time_text(b, all->host_ns), count_text(c, all->calls), all->calls == 1 ? "" : "s");
+    if (all->samples)
+        fprintf(out, "and %s of CPU time in %s sample%s\n", time_text(a, all->cpu_ns),
+                count_text(c, all->samples), plural_end(all->samples));
 }
 
 static void print_notes(const struct table *t, FILE *out)
@@ -168,6 +179,8 @@ static void print_notes(const struct table *t, FILE *out)
             "each such line\n");
     if (!r->file_count)
         fprintf(out, "no line of a file below %s is in a recorded stack\n", r->tree.folder);
+    if (r->stacks->total.samples)
+        fprintf(out, STACK_SAMPLES_NOTE);
     stack_report_print_absences(r->stacks, true, out);
 }
 
@@ -183,7 +196,8 @@ const struct table_info source_table = {.name = "source_lines",
                                         .title = "source",
                                         .columns = columns,
                                         .column_count = COLUMNS,
-                                        .text = {GPU, HOST, CALLS, BYTES, GPU_ALL, HOST_ALL},
+                                        .text = {CPU, PYTHON, NATIVE, SYSTEM, HITS, GPU, HOST,
+                                                 CALLS, BYTES, CPU_ALL, GPU_ALL, HOST_ALL},
                                         .by = BY_SOURCE,
                                         .begin = table_begins,
                                         .has = has_row,

@@ -139,7 +139,7 @@ enum {
         [HOST_ALL] = {"host_ns_all", "host, all", COLUMN_NS, 12, .spare = 1},                      \
         [WORKS_ALL] = {"gpu_work_all", NULL, COLUMN_COUNT},                                        \
         [GPU_ALL] = {"gpu_ns_all", "GPU, all", COLUMN_NS, 12, .spare = 1},                         \
-        [BYTES_ALL] = {"bytes_all", NULL, COLUMN_BYTES},                                           \
+        [BYTES_ALL] = {"bytes_all", NULL, COLUMN_BYTES}, SAMPLE_COLUMNS,                           \
     }
 static const struct column stack_columns[COLUMNS] =
     STACK_COLUMNS("stack, the innermost frame first");
@@ -191,6 +191,8 @@ static void fill_line(const struct table *t, uint32_t index, enum report_format 
     bool range = f->kind == SHOWN_RANGE;
     fill_own(r, &row->own, format, cells);
     stack_cost_fill(&row->all, format, cells + CALLS_ALL);
+    if (r->total.samples)
+        stack_samples_fill(&row->own, &row->all, format, cells + HITS);
     if (format != FORMAT_JSON)
         cells[NAME] = cell_owned(line_name(r, row));
     cells[PLACE_FILE] = json_name(f->file);
@@ -209,6 +211,7 @@ static void table_begins(struct table *t, enum report_format format)
     if (!r || r->by != t->info->by)
         return;
     t->is_there = true;
+    t->without = r->total.samples ? 0 : SAMPLE_COLUMNS_BITS;
     t->count = is_of_lines(t) ? r->line_count : r->stack_count;
 }
 
@@ -217,9 +220,10 @@ static bool fill_foot(const struct table *t, struct cell *cells)
 {
     const struct stack_report *r = t->source;
     char reason[NO_STACK_BYTES], *text = NULL;
-    if (!r || !(r->without.calls || r->without.works))
+    if (!r || !(r->without.calls || r->without.works || r->without.samples))
         return false;
     fill_own(r, &r->without, FORMAT_TEXT, cells);
+    stack_samples_fill(&r->without, &(struct stack_cost){0}, FORMAT_TEXT, cells + HITS);
     cells[NAME] = cell_owned(
         asprintf(&text, "(no stack: %s)", stack_costs_reason(&r->without, reason)) < 0 ? NULL
                                                                                        : text);
@@ -263,6 +267,8 @@ static void print_notes(const struct table *t, FILE *out)
                 "line that led to it\n",
                 r->is_mine ? " outside of installed packages and Python's own library" : "",
                 r->is_mine ? "such " : "");
+    if (r->total.samples)
+        fprintf(out, STACK_SAMPLES_NOTE);
     stack_report_print_absences(r, is_of_lines(t), out);
 }
 
@@ -319,7 +325,8 @@ const struct table_info stack_tables[2] = {
      .title = "calls by line of Python",
      .columns = line_columns,
      .column_count = COLUMNS,
-     .text = {SHARE, HOST, CALLS, GPU, WORKS, BYTES, HOST_ALL, GPU_ALL},
+     .text = {CPU, PYTHON, NATIVE, SYSTEM, HITS, SHARE, HOST, CALLS, GPU, WORKS, BYTES, CPU_ALL,
+              HOST_ALL, GPU_ALL},
      .by = BY_PYTHON_LINE,
      .text_limit = STACK_ROWS_SHOWN_MAX,
      .more = MORE,

@@ -288,6 +288,7 @@ struct table {
     const void *source;
     const char *none; /* begin may say: of this recording, instead of text_none; NULL: it */
     bool is_there;    /* this recording has such a table, with rows or without */
+    uint32_t without; /* begin may say: columns that it does not have, a bit each */
     uint32_t count;
     uint32_t first;
     uint64_t whole;

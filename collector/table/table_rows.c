@@ -14,7 +14,7 @@
 #include "output/verb_output.h"
 #include "table/table.h"
 
-typedef void print_row_fn(const struct table_info *info, const struct cell *cells, uint32_t before,
+typedef void print_row_fn(const struct table *t, const struct cell *cells, uint32_t before,
                           FILE *out);
 
 static uint32_t print_rows(const struct table *t, print_row_fn *print, FILE *out)
@@ -23,7 +23,7 @@ static uint32_t print_rows(const struct table *t, print_row_fn *print, FILE *out
     for (uint32_t i = 0; i <= t->shown && !ferror(out); i++) {
         struct cell cells[TABLE_COLUMNS_MAX];
         if (table_row(t, i, FORMAT_JSON, cells))
-            print(t->info, cells, printed++, out);
+            print(t, cells, printed++, out);
         cells_release(cells);
     }
     return printed;
@@ -48,9 +48,10 @@ static void print_number(enum column_type type, const struct cell *cell, FILE *o
 
 /* ---- JSON ------------------------------------------------------------------------------------ */
 
-static void print_json_row(const struct table_info *info, const struct cell *cells, uint32_t before,
+static void print_json_row(const struct table *t, const struct cell *cells, uint32_t before,
                            FILE *out)
 {
+    const struct table_info *info = t->info;
     const char *separator = before ? ",\n{" : "[\n{";
     for (unsigned i = 0; i < info->column_count; i++) {
         const struct column *c = &info->columns[i];
@@ -92,19 +93,21 @@ int table_print_json(struct table *t, const struct table_view *view, FILE *out)
 /* ---- csv ------------------------------------------------------------------------------------- */
 
 /* Tables of sums share rows of columns: those without a sentence are no columns of this table. */
-static bool has_csv_column(const struct table_info *info, unsigned i)
+static bool has_csv_column(const struct table *t, unsigned i)
 {
-    return info->columns[i].key && (info->columns[i].doc || !info->columns[0].doc);
+    const struct column *columns = t->info->columns;
+    return columns[i].key && (columns[i].doc || !columns[0].doc) && !(t->without >> i & 1);
 }
 
-static void print_csv_row(const struct table_info *info, const struct cell *cells, uint32_t before,
+static void print_csv_row(const struct table *t, const struct cell *cells, uint32_t before,
                           FILE *out)
 {
+    const struct table_info *info = t->info;
     const char *separator = "";
     (void)before;
     for (unsigned i = 0; i < info->column_count; i++) {
         const struct column *c = &info->columns[i];
-        if (!has_csv_column(info, i))
+        if (!has_csv_column(t, i))
             continue;
         fputs(separator, out);
         separator = ",";
@@ -133,7 +136,7 @@ static void print_csv(const struct table *t, bool is_block, FILE *out)
     if (is_block)
         fprintf(out, "# %s\n", csv_name(t->info));
     for (unsigned i = 0; i < t->info->column_count; i++) {
-        if (!has_csv_column(t->info, i))
+        if (!has_csv_column(t, i))
             continue;
         fprintf(out, "%s%s", separator, t->info->columns[i].key);
         separator = ",";

@@ -2,11 +2,15 @@
 """What the host did, as tables: samples, imports, calls of the system, the GIL, collections. The
 recordings are made, and their sums are known from what was put into them."""
 
+import collections
+import csv
 import json
+import random
+import re
 import sqlite3
 
 import pytest
-from made_host_sums import GAP, Host, Made
+from made_host_sums import GAP, IN_KERNEL, LIBC, PERIOD, PYTHON, TORCH, Host, Made
 
 TABLES = ("samples", "imports", "os", "gil", "gc")
 
@@ -68,6 +72,75 @@ def test_as_text(run_verb, make_stacks):
     assert "loader (thread 4711), while python (thread 1000) had it" in text
     cpu = sum(row["cpu_ns"] for row in told(run_verb, folder)["samples"])
     assert cpu == sum(row["cpu_ns"] for row in made.lines.values())
+
+
+def known_lines(host, folder, dice, mine):
+    """line -> Counter of what --by=python-line and --source say; of `mine` alone, or of all."""
+    own = {name: host.line(name, str(folder / file), line)
+           for name, file, line in (("a", "train.py", 2), ("b", "data.py", 3), ("c", "data.py", 5))}
+    library = host.line("decode", "/usr/lib/python3.11/json/decoder.py", 355)
+    rows = collections.defaultdict(collections.Counter)
+    for i in range(200):
+        names = dice.choices("abcabcl", k=dice.randrange(1, 5))  # innermost first
+        inner = dice.choice(((), (PYTHON,), (TORCH, PYTHON), (LIBC,)))
+        frames = [own.get(name, library) for name in names]
+        weight, in_kernel = dice.choice((1, 3)), dice.random() < 0.2
+        host.sample(1000 + 5000 * i, host.stack(*inner, *frames), weight=weight,
+                    flags=IN_KERNEL * in_kernel, thread=dice.choice((1, 3)))
+        kind = ("system_ns" if in_kernel else "native_ns" if TORCH in inner else "python_ns")
+        shown = [name for name in names if name != "l" or not mine]
+        if shown:
+            rows[shown[0]] += collections.Counter(
+                {"samples": weight, "cpu_ns": weight * PERIOD, kind: weight * PERIOD})
+        for name in set(shown):
+            rows[name] += collections.Counter(samples_all=weight, cpu_ns_all=weight * PERIOD)
+    host.call(500, 100, host.stack(own["a"]))
+    return rows
+
+
+KEYS = ("samples", "cpu_ns", "python_ns", "native_ns", "system_ns", "samples_all", "cpu_ns_all")
+
+
+@pytest.mark.parametrize("way", ("--by=python-line", "--mine", "--source"))
+def test_lines_have_cpu_time_beside_their_calls(run_verb, make_stacks, tmp_path, way):
+    source = tmp_path / "src"
+    source.mkdir()
+    for name in ("train.py", "data.py"):
+        (source / name).write_text("def f():\n    pass\n    g()\n\nx = 1\n")
+    host = Host()
+    host.thread(3, 4711, "loader")
+    rows = known_lines(host, source, random.Random(way), way != "--by=python-line")
+    option = f"--source={source}" if way == "--source" else way
+    folder = make_stacks(*host.script())
+    report = json.loads(run_verb("report", option, "--format=json", folder).stdout)
+    found = report["source_lines" if way == "--source" else "calls_by_python_line"]
+    names = {("train.py", 2): "a", ("data.py", 3): "b", ("data.py", 5): "c",
+             ("decoder.py", 355): "l"}
+    got = {names[row["file"].rpartition("/")[2], row["line"]]: row for row in found if row["file"]}
+    assert set(got) == set(rows)
+    for name, row in rows.items():
+        assert {key: got[name][key] for key in KEYS} == {key: row[key] for key in KEYS}
+    assert (got["a"]["calls"], got["a"]["host_ns"]) == (1, 100)
+    text = run_verb("report", option, folder).stdout
+    assert re.search(r" CPU +Python +native +system +hits ", text)
+    [head, *_] = csv.reader(run_verb("report", option, "--format=csv", "--table=" + (
+        "source_lines" if way == "--source" else "calls_by_python_line"), folder).stdout.split())
+    assert set(KEYS) <= set(head)
+
+
+@pytest.mark.parametrize("way", ("--by=python-line", "--mine", "--by=stack"))
+def test_lines_without_samples_have_no_such_column(run_verb, make_stacks, way):
+    host = Host()
+    host.call(500, 100, host.stack(host.line("a", "/home/me/train.py", 2)))
+    if way == "--by=stack":  # whose rows are calls
+        host.sample(1000, 1)
+    folder = make_stacks(*host.script())
+    name = "calls_by_stack" if way == "--by=stack" else "calls_by_python_line"
+    report = json.loads(run_verb("report", way, "--format=json", folder).stdout)
+    assert len(report[name]) == 1 and not set(KEYS) & set(report[name][0])
+    out = run_verb("report", way, "--format=csv", f"--table={name}", folder).stdout
+    assert not set(KEYS) & set(out.split("\n")[0].split(","))
+    assert " hits " not in run_verb("report", way, folder).stdout
 
 
 def test_without_them_nothing_is_said(run_verb, make_stacks, tmp_path):
