@@ -73,7 +73,6 @@ struct start_sight {
     char reason[START_NAME_BYTES];
     bool is_cut;                /* after START_SECONDS: more might have been started */
     unsigned python_minor;      /* of a CPython 3: as its file or its libpython is called; else 0 */
-    bool is_free_threaded;      /* likewise */
     struct cupti_places places; /* what it has of CUDA there already */
 };
 
@@ -115,10 +114,10 @@ void gpu_sight_take(struct patient *p);
 /* program_checks.c: nothing to say without a program */
 check_fn check_program, check_preload, check_runtime, check_sanitizer, check_python, check_torch;
 /*
- * Sets both if `name`, a file's last part, is that of a CPython 3 or its library: "python3.12",
+ * Sets it if `name`, a file's last part, is that of a CPython 3 or its library: "python3.12",
  * "libpython3.13t.so.1.0".
  */
-void program_python_version(const char *name, unsigned *minor, bool *is_free_threaded);
+void program_python_version(const char *name, unsigned *minor);
 /* Is it a Python, or does its file name libcuda or libcudart? */
 bool program_uses_cuda(const char *path);
 /* Finds PyTorch and the libcudart of its Python, as that was called, by its own first line, or as

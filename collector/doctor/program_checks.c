@@ -20,14 +20,12 @@
 #define PROGRAM_BYTES_MAX (1ull << 30) /* of a file that is searched through */
 #define VERSION_LINES_MAX 64           /* of torch/version.py */
 
-void program_python_version(const char *name, unsigned *minor, bool *is_free_threaded)
+void program_python_version(const char *name, unsigned *minor)
 {
     const char *number = strncmp(name, "lib", 3) == 0 ? name + 3 : name;
     if (strncmp(number, "python3.", 8) != 0 || !isdigit((unsigned char)number[8]))
         return;
-    char *end;
-    *minor = (unsigned)strtoul(number + 8, &end, 10);
-    *is_free_threaded = *end == 't';
+    *minor = (unsigned)strtoul(number + 8, NULL, 10);
 }
 
 /* Are both of these in the file? */
@@ -260,9 +258,6 @@ bool check_python(const struct patient *p, struct check_result *f)
     unsigned minor = p->start.python_minor;
     if (!has_program(p) || !minor)
         return false;
-    if (p->start.is_free_threaded)
-        return limited(f, "use the same Python with the GIL",
-                       "stacks have no Python frames: Python 3.%u is free-threaded", minor);
     if (minor < KNOWN_PYTHON_FIRST || minor > KNOWN_PYTHON_LAST)
         return limited(f, "use one of these, for its frames",
                        "stacks have no Python frames: Python 3.%u is not known "

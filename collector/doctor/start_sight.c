@@ -113,8 +113,7 @@ static bool has_library(struct tracer *t, pid_t pid)
         snprintf(last, sizeof last, "%s", path);
         found |= strcmp(path, t->library) == 0;
         cupti_places_add(&t->sight->places, path, basename(path));
-        program_python_version(basename(path), &t->sight->python_minor,
-                               &t->sight->is_free_threaded);
+        program_python_version(basename(path), &t->sight->python_minor);
     }
     free(line);
     if (file)

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/futex.h"
+#include "base/hash.h"
 #include "base/memory_read.h"
 #include "base/objects.h"
 #include "base/say.h"
@@ -23,7 +24,8 @@
 
 #define LOOK_LOCK_NS 2000000000u
 #define THREADS_MAX  4096u /* of the interpreter's that are looked at */
-#define WALKS_MAX    3u    /* of a thread that runs, until two say the same */
+#define NATIVES      256u
+#define WALKS_MAX    3u /* of a thread that runs, until two say the same */
 
 typedef void *(*get_thread_fn)(void);
 
@@ -36,6 +38,7 @@ static struct {
     struct status status;
     get_thread_fn get_thread;
     uintptr_t runtime;
+    uint64_t loop, loop_end; /* python_loop; 0: none is wanted */
     struct python_layout layout;
 } python;
 
@@ -44,24 +47,42 @@ struct found {
     get_thread_fn get_thread;
     const uint8_t *runtime;
     size_t runtime_bytes;
-    uint32_t version; /* 0: older than 3.11 */
-    uint64_t types[3];
+    uint32_t version; /* 0: not known */
+    uint64_t types[4];
+    uint64_t loop; /* its function, where it is exported */
+    size_t loop_bytes;
 };
+
+typedef const char *(*get_version_fn)(void);
+
+/* Up to 3.10 only its text says it, which a function makes that needs no lock. */
+static uint32_t version_of(const struct object *o)
+{
+    size_t bytes = 0;
+    unsigned major = 0, minor = 0, micro = 0;
+    const unsigned long *version = object_symbol_sized(o, "Py_Version", &bytes);
+    if (version && bytes == sizeof *version)
+        return (uint32_t)*version;
+    get_version_fn text = (get_version_fn)(uintptr_t)object_symbol(o, "Py_GetVersion");
+    if (!text || sscanf(text(), "%3u.%3u.%3u", &major, &minor, &micro) != 3 || major > 3)
+        return 0;
+    return major << 24 | (minor & 0xff) << 16 | (micro & 0xff) << 8 | 0xf0;
+}
 
 /* One without a runtime is older than 3.7; there may be another one, of which more is known. */
 static int visit_object(const struct object *o, void *data)
 {
-    static const char *const types[] = {"PyCode_Type", "PyUnicode_Type", "PyBytes_Type"};
+    static const char *const types[] = {"PyCode_Type", "PyUnicode_Type", "PyBytes_Type",
+                                        "PyFrame_Type"};
     struct found *found = data, here = {0};
-    size_t bytes = 0;
     void *get_thread = object_symbol(o, "PyGILState_GetThisThreadState");
     if (!get_thread)
         return 0;
     here.get_thread = (get_thread_fn)(uintptr_t)get_thread;
     here.runtime = object_symbol_sized(o, "_PyRuntime", &here.runtime_bytes);
-    const unsigned long *version = object_symbol_sized(o, "Py_Version", &bytes);
-    here.version = version && bytes == sizeof *version ? (uint32_t)*version : 0;
-    for (unsigned i = 0; i < 3; i++)
+    here.version = version_of(o);
+    here.loop = (uintptr_t)object_symbol_sized(o, "_PyEval_EvalFrameDefault", &here.loop_bytes);
+    for (unsigned i = 0; i < 4; i++)
         here.types[i] = (uintptr_t)object_symbol(o, types[i]);
     *found = here;
     return here.runtime != NULL;
@@ -69,7 +90,7 @@ static int visit_object(const struct object *o, void *data)
 
 static void set_status(const char *reason, uint32_t version)
 {
-    char name[32] = "older than 3.11", text[STATUS_BYTES_MAX];
+    char name[32] = "of an unknown version", text[STATUS_BYTES_MAX];
     if (version)
         snprintf(name, sizeof name, "%u.%u.%u", version >> 24, version >> 16 & 0xff,
                  version >> 8 & 0xff);
@@ -91,7 +112,12 @@ static void take_found(const struct found *found)
     l->code_type = found->types[0];
     l->text_type = found->types[1];
     l->bytes_type = found->types[2];
-    if (!reason && (!l->code_type || !l->text_type || !l->bytes_type))
+    bool has_objects = !reason && l->frame_owner == LAYOUT_NONE; /* as frames */
+    l->frame_type = has_objects ? found->types[3] : 0;
+    python.loop = has_objects ? found->loop : 0;
+    python.loop_end = python.loop + found->loop_bytes;
+    if (!reason &&
+        (!l->code_type || !l->text_type || !l->bytes_type || (has_objects && !l->frame_type)))
         reason = "its types are not to be found";
     if (!reason && l->runtime_finalizing + sizeof(uint64_t) > found->runtime_bytes)
         reason = "its runtime is not what it should be";
@@ -162,6 +188,40 @@ void python_describe(struct thread *writer, bool is_last)
     meta_append_text(writer, "python", text);
 }
 
+/*
+ * Up to 3.10 the interpreter knows its threads only by what pthread_self says. Each thread that has
+ * its own frames read tells its number. A cache: another thread may take the place.
+ */
+static struct {
+    _Atomic uint64_t self;
+    _Atomic uint32_t tid; /* 0 while it is written */
+} natives[NATIVES];
+
+static void note_native(void)
+{
+    uint64_t self = (uint64_t)pthread_self();
+    unsigned place = hash_mix(0, self) % NATIVES;
+    if (!python.layout.native_is_pthread || atomic_load(&natives[place].self) == self)
+        return;
+    atomic_store(&natives[place].tid, 0);
+    atomic_store(&natives[place].self, self);
+    atomic_store(&natives[place].tid, thread_id());
+}
+
+/* 0: it is not known. */
+static uint32_t tid_of(uint64_t state)
+{
+    uint64_t native = 0;
+    if (!memory_read(state + python.layout.thread_native, &native, sizeof native))
+        return 0;
+    if (!python.layout.native_is_pthread)
+        return (uint32_t)native;
+    unsigned place = hash_mix(0, native) % NATIVES;
+    uint32_t tid = atomic_load(&natives[place].tid);
+    bool is_it = atomic_load(&natives[place].self) == native;
+    return is_it && atomic_load(&natives[place].tid) == tid ? tid : 0;
+}
+
 /* Of the thread with that state, or borrowed. */
 static unsigned read_frames(const struct python_view *v, uint64_t state,
                             struct python_frame *frames, unsigned max, bool is_ending, bool *is_cut,
@@ -188,6 +248,7 @@ unsigned python_frames(struct python_frame *frames, unsigned max, bool *is_cut, 
         return 0;
     int saved = errno;
     bool is_ending = is_finalizing();
+    note_native();
     const struct python_view own = {.layout = &python.layout, .is_own = !is_ending};
     uint64_t state = (uintptr_t)python.get_thread();
     unsigned count = read_frames(&own, state, frames, max, is_ending, is_cut, is_borrowed);
@@ -208,30 +269,20 @@ static bool has_ended(void)
 void python_find_threads(const uint32_t *tids, unsigned count, uint64_t *states)
 {
     const struct python_layout *l = &python.layout;
-    uint64_t interpreter = 0, state = 0, native = 0;
+    uint64_t interpreter = 0, state = 0;
     memset(states, 0, count * sizeof *states);
     if (has_ended() ||
         !memory_read(python.runtime + l->runtime_interpreters, &interpreter, sizeof interpreter) ||
         !interpreter || !memory_read(interpreter + l->interpreter_threads, &state, sizeof state))
         return;
     for (unsigned seen = 0; state && seen < THREADS_MAX; seen++) {
-        if (!memory_read(state + l->thread_native, &native, sizeof native))
-            return; /* the list has changed under us */
+        uint32_t tid = tid_of(state);
         for (unsigned i = 0; i < count; i++)
-            if (native == tids[i])
+            if (tid == tids[i])
                 states[i] = state;
         if (!memory_read(state + l->thread_next, &state, sizeof state))
             return;
     }
-}
-
-/* The kernel's number of the thread with that state; 0: it cannot be read. */
-static uint32_t tid_of(uint64_t state)
-{
-    uint64_t native = 0;
-    return memory_read(state + python.layout.thread_native, &native, sizeof native)
-               ? (uint32_t)native
-               : 0;
 }
 
 bool python_is_thread(uint64_t state, uint32_t tid)
@@ -258,6 +309,8 @@ bool python_gil_look(uint64_t state, struct python_gil *gil)
     struct gil now;
     if (!state || !python_is_here())
         return false;
+    if (l->runtime_gil == LAYOUT_NONE && l->interpreter_gil == LAYOUT_NONE)
+        return false;
     if (l->runtime_gil == LAYOUT_NONE &&
         (!memory_read(state + l->thread_interpreter, &interpreter, sizeof interpreter) ||
          !memory_read(interpreter + l->interpreter_gil, &address, sizeof address)))
@@ -280,6 +333,13 @@ unsigned python_frames_of(uint64_t state, struct python_frame *frames, unsigned 
     return has_ended() ? 0 : read_frames(&checked, state, frames, max, false, is_cut, is_borrowed);
 }
 
+bool python_loop(uint64_t *low, uint64_t *high)
+{
+    *low = python.loop;
+    *high = python.loop_end;
+    return python.loop != 0;
+}
+
 int python_frames_interrupted(struct python_frame *frames, unsigned max, bool *is_cut)
 {
     struct python_pages pages = {{0}};
@@ -289,6 +349,7 @@ int python_frames_interrupted(struct python_frame *frames, unsigned max, bool *i
     *is_cut = false;
     if (!python_is_here() || is_finalizing())
         return 0;
+    note_native();
     uint64_t state = (uintptr_t)python.get_thread();
     if (state)
         count = python_walk(&view, state, frames, max, is_cut);
@@ -361,6 +422,7 @@ uint32_t python_location(struct thread *t, const struct python_frame *frame)
 void python_reset(void)
 {
     atomic_store(&python.lock.holder, 0);
+    memset(natives, 0, sizeof natives);
     python_places_reset();
     python_borrow_reset();
 }

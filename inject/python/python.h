@@ -5,7 +5,8 @@
  * and each keeps its code object alive. What is read is checked before anything follows from it, so
  * that a layout that is not what we think gives no frames, and never a fault.
  *
- * CPython 3.11 to 3.14; any other version gives no frames, and the recording says so.
+ * CPython 3.8 to 3.15, free-threaded builds too; any other version gives no frames, and the
+ * recording says so.
  */
 #ifndef GPUPROF_INJECT_PYTHON_H
 #define GPUPROF_INJECT_PYTHON_H
@@ -38,6 +39,12 @@ bool python_is_here(void);
  * most `max`; *is_cut if there were more), 0 if there are none or they cannot be read.
  */
 unsigned python_frames(struct python_frame *frames, unsigned max, bool *is_cut, bool *is_borrowed);
+
+/*
+ * Up to 3.10 a frame does not say where its loop lies on the stack, but each has one: the function
+ * in [*low, *high). False: frames say it themselves.
+ */
+bool python_loop(uint64_t *low, uint64_t *high);
 
 /*
  * The interpreter's states of the threads that the kernel knows by `tids`, in `states`: 0 where it

@@ -8,8 +8,6 @@
 
 #define CHECK_BYTES 256u /* of a text or a table, at most, that tell a code object from another */
 
-#define COUNT_BYTES 8u /* objects begin with a count of references, which may change */
-
 /* Can all of it be read in place? */
 static bool are_readable(struct python_pages *found, uint64_t address, uint64_t bytes)
 {
@@ -30,6 +28,7 @@ static bool are_readable(struct python_pages *found, uint64_t address, uint64_t 
 const uint8_t *python_view(const struct python_view *v, enum sight kind, uint64_t address,
                            uint8_t *copy, uint32_t bytes)
 {
+    uint32_t counts = v->layout->type; /* of references, which may change: objects begin so */
     if (v->is_own && sight_is_known(kind, address))
         return (const uint8_t *)(uintptr_t)address;
     if (address & SIGHT_MASK || !address || bytes > LAYOUT_PART_BYTES_MAX)
@@ -42,22 +41,21 @@ const uint8_t *python_view(const struct python_view *v, enum sight kind, uint64_
     if (kind < SIGHT_CODE && v->frame_facts)
         python_facts_add(v->frame_facts, address, copy, bytes);
     else if (kind >= SIGHT_CODE && v->code_facts)
-        python_facts_add(v->code_facts, address + COUNT_BYTES, copy + COUNT_BYTES,
-                         bytes - COUNT_BYTES);
+        python_facts_add(v->code_facts, address + counts, copy + counts, bytes - counts);
     return copy;
 }
 
-static bool has_type(uint64_t object, uint64_t type)
+static bool has_type(const struct python_layout *l, uint64_t object, uint64_t type)
 {
     uint64_t found = 0;
-    return !(object & SIGHT_MASK) && memory_read(object + LAYOUT_TYPE, &found, sizeof found) &&
+    return !(object & SIGHT_MASK) && memory_read(object + l->type, &found, sizeof found) &&
            found == type;
 }
 
 static bool is_text(const struct python_layout *l, uint64_t object)
 {
     uint64_t type = 0;
-    return !(object & SIGHT_MASK) && memory_read(object + LAYOUT_TYPE, &type, sizeof type) &&
+    return !(object & SIGHT_MASK) && memory_read(object + l->type, &type, sizeof type) &&
            python_type_is_text(l, type);
 }
 
@@ -65,11 +63,11 @@ const uint8_t *python_code_head(const struct python_view *v, uint64_t code, uint
 {
     const struct python_layout *l = v->layout;
     const uint8_t *head = python_view(v, SIGHT_CODE, code, copy, l->code_bytes);
-    if (!head || python_word(head, LAYOUT_TYPE) != l->code_type)
+    if (!head || python_word(head, l->type) != l->code_type)
         return NULL;
     if (sight_is_known(SIGHT_CODE, code))
         return head;
-    if (!has_type(python_word(head, l->code_lines), l->bytes_type) ||
+    if (!has_type(l, python_word(head, l->code_lines), l->bytes_type) ||
         !is_text(l, python_word(head, l->code_file)) ||
         !is_text(l, python_word(head, l->code_function)))
         return NULL;
@@ -144,7 +142,7 @@ static uint64_t check_of_contents(const struct python_view *v, const uint8_t *he
         !mix_text(v, python_word(head, l->code_function), &hash))
         return 0;
     const uint8_t *p = python_view(v, SIGHT_BYTES, lines, copy, l->bytes_data);
-    if (!p || python_word(p, LAYOUT_TYPE) != l->bytes_type)
+    if (!p || python_word(p, l->type) != l->bytes_type)
         return 0;
     uint64_t length = python_word(p, l->size);
     if (length > INT32_MAX || !mix_object(v, SIGHT_BYTES, lines, l->bytes_data, length, 1, &hash))

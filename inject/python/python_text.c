@@ -11,9 +11,7 @@
 #define TABLE_BYTES_MAX (1u << 20)
 #define REPLACEMENT     0xfffdu
 
-/* In every version so far. */
-#define TYPE_FLAGS   168u
-#define FLAG_IS_TEXT (1u << 28)
+#define FLAG_IS_TEXT (1u << 28) /* in every version so far */
 
 /* Bytes read one after another, by checked reads of a window each. */
 struct window {
@@ -71,18 +69,18 @@ bool python_type_is_text(const struct python_layout *l, uint64_t type)
 {
     uint64_t flags = 0;
     return type == l->text_type ||
-           (!(type & SIGHT_MASK) && memory_read(type + TYPE_FLAGS, &flags, sizeof flags) &&
+           (!(type & SIGHT_MASK) && memory_read(type + l->type_flags, &flags, sizeof flags) &&
             flags & FLAG_IS_TEXT);
 }
 
 struct python_characters python_characters(const struct python_layout *l, const uint8_t *head)
 {
     struct python_characters in = {.length = python_word(head, l->text_length)};
-    /* From the low bit on: 2 bits interned, 3 a character's size, then compact, ASCII. */
-    uint32_t state = python_half(head, l->text_state), size = state >> 2 & 7;
-    in.data = state >> 6 & 1 ? l->text_ascii : l->text_wide;
-    if (state >> 5 & 1 && (size == 1 || size == 2 || size == 4) && in.length <= INT32_MAX &&
-        python_word(head, LAYOUT_TYPE) == l->text_type)
+    /* Behind what is interned: 3 bits for a character's size, then compact, ASCII. */
+    uint32_t state = python_half(head, l->text_state) >> l->text_kind, size = state & 7;
+    in.data = state >> 4 & 1 ? l->text_ascii : l->text_wide;
+    if (state >> 3 & 1 && (size == 1 || size == 2 || size == 4) && in.length <= INT32_MAX &&
+        python_word(head, l->type) == l->text_type)
         in.size = size;
     return in;
 }
@@ -92,10 +90,10 @@ static bool find_derived(const struct python_layout *l, uint64_t address, const 
                          struct window *w, uint32_t *size)
 {
     uint64_t length = python_word(head, l->text_length);
-    *size = python_half(head, l->text_state) >> 2 & 7;
+    *size = python_half(head, l->text_state) >> l->text_kind & 7;
     w->left = length * *size;
     return (*size == 1 || *size == 2 || *size == 4) && length <= INT32_MAX &&
-           python_type_is_text(l, python_word(head, LAYOUT_TYPE)) &&
+           python_type_is_text(l, python_word(head, l->type)) &&
            memory_read(address + l->text_wide, &w->next, sizeof w->next);
 }
 
@@ -161,6 +159,45 @@ static int64_t take_entry(struct window *w, unsigned kind)
     return delta;
 }
 
+static uint32_t line_of_varints(struct window *w, uint32_t first_line, int64_t offset)
+{
+    int64_t line = first_line, end = 0;
+    while (!is_at_end(w)) {
+        uint32_t first = take_number(w, 1);
+        unsigned kind = first >> 3 & 0xf;
+        line += take_entry(w, kind);
+        end += 2 * (int64_t)((first & 7) + 1);
+        if (w->failed || !(first & 0x80))
+            return 0;
+        if (offset < end)
+            return kind != ENTRY_NONE && line > 0 && line <= INT32_MAX ? (uint32_t)line : 0;
+    }
+    return 0;
+}
+
+/*
+ * Up to 3.10: bytes of code, and how many lines further. In 3.10 the line is that of the code up to
+ * there, or none; before, it is that of the code from there on.
+ */
+static uint32_t line_of_pairs(struct window *w, uint32_t first_line, int64_t offset,
+                              enum python_lines kind)
+{
+    int64_t line = first_line, at = 0;
+    while (!is_at_end(w)) {
+        at += take_number(w, 1);
+        int further = (int8_t)take_number(w, 1);
+        if (w->failed)
+            return 0;
+        bool is_none = kind == LINES_PAIRS_FROM_END && further == INT8_MIN;
+        if (kind == LINES_PAIRS && offset < at)
+            break;
+        line += is_none ? 0 : further;
+        if (kind == LINES_PAIRS_FROM_END && offset < at)
+            return is_none || line < 0 || line > INT32_MAX ? 0 : (uint32_t)line;
+    }
+    return kind == LINES_PAIRS && line > 0 && line <= INT32_MAX ? (uint32_t)line : 0;
+}
+
 uint32_t python_line(const struct python_layout *l, uint64_t table, uint32_t first_line,
                      int64_t offset)
 {
@@ -169,22 +206,12 @@ uint32_t python_line(const struct python_layout *l, uint64_t table, uint32_t fir
     if (offset < 0)
         return first_line;
     if (table & 7 || !memory_read(table, head, l->bytes_data) ||
-        python_word(head, LAYOUT_TYPE) != l->bytes_type)
+        python_word(head, l->type) != l->bytes_type)
         return 0;
     w.next = table + l->bytes_data;
     w.left = python_word(head, l->size);
     if (w.left > TABLE_BYTES_MAX)
         return 0;
-    int64_t line = first_line, end = 0;
-    while (!is_at_end(&w)) {
-        uint32_t first = take_number(&w, 1);
-        unsigned kind = first >> 3 & 0xf;
-        line += take_entry(&w, kind);
-        end += 2 * (int64_t)((first & 7) + 1);
-        if (w.failed || !(first & 0x80))
-            return 0;
-        if (offset < end)
-            return kind != ENTRY_NONE && line > 0 && line <= INT32_MAX ? (uint32_t)line : 0;
-    }
-    return 0;
+    return l->lines == LINES_VARINTS ? line_of_varints(&w, first_line, offset)
+                                     : line_of_pairs(&w, first_line, offset, l->lines);
 }

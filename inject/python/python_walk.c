@@ -4,9 +4,10 @@
 /* More than one for each that counts: the frames that stand for C, and those that just begin. */
 #define STEPS_MAX 4096u
 
-#define OWNER_GENERATOR 1
-#define ROOT_BYTES_MAX  512u           /* how far in a thread's state its own cframe may lie */
-#define POINTER_MASK    (~(uint64_t)7) /* 3.14 has marks in the low bits of its references */
+#define OWNER_GENERATOR  1
+#define FLAGS_GENERATORS 0x2a0u /* of code: generators, coroutines, asynchronous generators */
+#define ROOT_BYTES_MAX   512u   /* how far in a thread's state its own cframe may lie */
+#define POINTER_MASK     (~(uint64_t)7) /* 3.14 has marks in the low bits of its references */
 
 /* How far a walk has come. Of the interpreter's loops 3.11 has a list of its own, the cframes. */
 struct way {
@@ -67,30 +68,69 @@ static void believe(const struct python_view *v, uint64_t thread, const struct w
     believe_list(v, SIGHT_FRAME, way.frame, end->step_count, l->frame_previous, l->frame_bytes);
 }
 
-void python_walk_take(const struct python_layout *l, const uint8_t *p, struct python_frame *f)
-{
-    f->code = python_word(p, l->frame_code) & POINTER_MASK;
-    f->instruction = python_word(p, l->frame_instruction);
-}
-
 enum step { STEP_WRONG, STEP_SKIP, STEP_TAKE };
 
-/* Looks at the code of the frame `p` that lies at `at`. */
+static unsigned owner_of(const struct python_layout *l, const uint8_t *p)
+{
+    return l->frame_owner == LAYOUT_NONE ? 0 : p[l->frame_owner];
+}
+
+/*
+ * How many instructions the code `head` has behind its first one, and in `at` which of them the
+ * frame `p` is at. False: that cannot be known.
+ */
+static bool find_instruction(const struct python_view *v, const uint8_t *p, const uint8_t *head,
+                             uint64_t code, int64_t *at, int64_t *count)
+{
+    const struct python_layout *l = v->layout;
+    if (l->frame_instruction == LAYOUT_NONE) {
+        uint8_t copy[LAYOUT_PART_BYTES_MAX];
+        const uint8_t *bytes =
+            python_view(v, SIGHT_BYTES, python_word(head, l->code_bytecode), copy, l->bytes_data);
+        if (!bytes || python_word(bytes, l->type) != l->bytes_type)
+            return false;
+        *at = (int64_t)(int32_t)python_half(p, l->frame_last) * l->last_bytes;
+        *count = (int64_t)python_word(bytes, l->size);
+        return true;
+    }
+    uint64_t instruction = python_word(p, l->frame_instruction);
+    *at = (int64_t)(instruction - code - l->code_instructions);
+    *count = 2 * (int64_t)(python_word(head, l->size) & INT32_MAX);
+    if (l->code_copies == LAYOUT_NONE || (*at >= -2 && *at <= *count))
+        return true;
+    /* Not the first thread's: it has a copy of its own. The array may be replaced at any time. */
+    uint64_t copies = python_word(head, l->code_copies), index = python_half(p, l->frame_copy);
+    uint64_t words[2] = {0}, places[2] = {copies, copies + 8 + 8 * index};
+    if (copies & SIGHT_MASK || !memory_read_many(places, 2, words, sizeof *words) ||
+        index >= words[0])
+        return false;
+    *at = (int64_t)(instruction - words[1]);
+    return true;
+}
+
+/* Looks at the code of the frame `p`. */
 static enum step look(const struct python_view *v, const uint8_t *p, struct python_frame *f)
 {
     const struct python_layout *l = v->layout;
     uint8_t copy[LAYOUT_PART_BYTES_MAX];
-    python_walk_take(l, p, f);
+    int64_t at, count;
+    f->code = python_word(p, l->frame_code) & POINTER_MASK;
+    if (l->frame_type && python_word(p, l->type) != l->frame_type)
+        return STEP_WRONG;
     const uint8_t *head = python_code_head(v, f->code, copy);
-    if (!head)
+    if (!head || !find_instruction(v, p, head, f->code, &at, &count))
         return STEP_WRONG;
-    /* From one before the first on: 3.11 and 3.12 have the one before the next. */
-    int64_t at = (int64_t)(f->instruction - f->code - l->code_instructions) / 2;
-    if (f->instruction & 1 || at < -1 || at > (int64_t)python_word(head, l->size))
+    /* From one before the first on: 3.12 and those before have the one before the next. */
+    if ((at & 1 && at != -(int64_t)l->last_bytes) || at < -2 || at > count)
         return STEP_WRONG;
-    if (p[l->frame_owner] != OWNER_GENERATOR &&
-        at < (int32_t)python_half(head, l->code_first_traceable))
+    bool is_object = l->code_first_traceable == LAYOUT_NONE;
+    if (is_object && v->is_running && !python_word(p, l->frame_previous) &&
+        python_half(head, l->code_flags) & FLAGS_GENERATORS)
+        return STEP_WRONG; /* it has just been left, for there is always one that calls it */
+    if (!is_object && owner_of(l, p) != OWNER_GENERATOR &&
+        at < 2 * (int64_t)(int32_t)python_half(head, l->code_first_traceable))
         return STEP_SKIP; /* it has not begun, or is one that the interpreter made for itself */
+    f->instruction = f->code + l->code_instructions + (uint64_t)at;
     f->check = python_code_check(v, head);
     return f->check ? STEP_TAKE : STEP_WRONG;
 }
@@ -117,7 +157,7 @@ static bool find_entry(const struct python_view *v, const uint8_t *p, struct way
 {
     const struct python_layout *l = v->layout;
     uint8_t copy[LAYOUT_PART_BYTES_MAX];
-    bool is_c = p[l->frame_owner] >= l->owner_c;
+    bool is_c = owner_of(l, p) >= l->owner_c;
     bool is_entry = is_c;
     if (l->frame_is_entry != LAYOUT_NONE && p[l->frame_is_entry])
         is_entry = true;
@@ -154,7 +194,7 @@ int python_walk(const struct python_view *v, uint64_t thread, struct python_fram
             break;
         if (!p || way.step_count == STEPS_MAX)
             return -1;
-        bool is_c = p[l->frame_owner] >= l->owner_c;
+        bool is_c = owner_of(l, p) >= l->owner_c;
         enum step step = is_c || is_full ? STEP_SKIP : look(v, p, &f);
         if (step == STEP_WRONG || !find_entry(v, p, &way, &entry))
             return -1;
@@ -164,12 +204,13 @@ int python_walk(const struct python_view *v, uint64_t thread, struct python_fram
             frames[count++] = f;
         if (entry && count && !frames[count - 1].entry)
             frames[count - 1].entry = entry;
-        if (is_cut ? *is_cut && frames[count - 1].entry : count == max)
+        bool is_entered = frames[count ? count - 1 : 0].entry || l->frame_owner == LAYOUT_NONE;
+        if (is_cut ? *is_cut && is_entered : count == max)
             break; /* where the last one was entered is worth some more steps */
         way.is_new |= p == copy;
         way.frame = python_word(p, l->frame_previous);
     }
-    if (v->is_running && !way.frame && way.step_count && !entry)
+    if (v->is_running && !way.frame && way.step_count && !entry && l->frame_owner != LAYOUT_NONE)
         return -1; /* the outermost has always been entered from C */
     if ((count || !way.step_count) && way.is_new && v->is_own)
         believe(v, thread, &way);

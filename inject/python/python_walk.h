@@ -17,7 +17,4 @@
 int python_walk(const struct python_view *v, uint64_t thread, struct python_frame *frames,
                 unsigned max, bool *is_cut);
 
-/* Code and instruction of the frame that lies at `p`. */
-void python_walk_take(const struct python_layout *l, const uint8_t *p, struct python_frame *f);
-
 #endif

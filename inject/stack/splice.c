@@ -45,6 +45,33 @@ static void merge(struct thread *t, struct splice *s, const struct walk *w)
         put_entry(t, s);
 }
 
+/*
+ * Where frames do not say where their loops are, but each has one: those of the stack are counted.
+ * Innermost one more may have been entered that has no frame yet. If they are another number none
+ * is known, and all Python frames stand behind the native ones.
+ */
+static void find_entries(struct splice *s, const struct walk *w)
+{
+    uint64_t low, high;
+    unsigned loops = 0, taken = 0;
+    if (w->is_borrowed || !python_loop(&low, &high))
+        return;
+    for (unsigned i = 0; i < w->count; i++)
+        loops += w->frames[i] > low && w->frames[i] <= high;
+    unsigned more = loops > s->count ? loops - s->count : 0;
+    if (!w->is_cut && (more > 1 || loops < s->count))
+        return;
+    more = w->is_cut ? 0 : more;
+    for (unsigned i = 0; i < w->count && taken < s->count; i++) {
+        if (w->frames[i] <= low || w->frames[i] > high)
+            continue;
+        if (more)
+            more = 0;
+        else
+            s->frames[taken++].entry = w->ends[i] - 1;
+    }
+}
+
 void splice_python(struct thread *t, struct splice *s, struct walk *w, unsigned max)
 {
     bool is_cut;
@@ -57,8 +84,10 @@ void splice_frames(struct thread *t, struct splice *s, struct walk *w, unsigned 
 {
     s->next = s->out_count = 0;
     s->is_short = false;
-    if (s->count)
+    if (s->count) {
+        find_entries(s, w);
         merge(t, s, w);
+    }
     if (s->is_short)
         counter_add(COUNTER_STACKS_DROPPED, 1);
     if (s->count)

@@ -321,9 +321,9 @@ def fake_python(folder, name, torch=None):
 
 
 @pytest.mark.parametrize("name,state,text", [
-    ("python3.10", LIMITED, "3.10 is not known (3.11 to 3.14 are)"), ("python3.11", OK, "3.11"),
-    ("python3.14", OK, "3.14"), ("python3.15", LIMITED, "not known"),
-    ("python3.13t", LIMITED, "free-threaded")])
+    ("python3.7", LIMITED, "3.7 is not known (3.8 to 3.15 are)"), ("python3.8", OK, "3.8"),
+    ("python3.15", OK, "3.15"), ("python3.16", LIMITED, "not known"),
+    ("python3.13t", OK, "3.13")])
 def test_python(doctor, tmp_path, name, state, text):
     python, _ = fake_python(tmp_path / "conda", name)
     found = doctor(python, "train.py")

@@ -111,7 +111,7 @@ def test_report_as_text_and_csv(run_verb, make_stacks):
 
 def test_why_there_are_none(run_verb, make_stacks):
     """Each reason once, with how many processes give it."""
-    old, off = "Python older than 3.11: this version is not known", "switched off"
+    old, off = "Python 3.7.16: this version is not known", "switched off"
     lines = []
     for rank, (stacks, python) in enumerate(((None, old), (off, None), (None, old), (None, None))):
         lines += [f"process {rank}",

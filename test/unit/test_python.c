@@ -45,7 +45,7 @@ static struct {
 struct world {
     struct python_layout layout;
     uint64_t thread;
-    uint64_t types[3]; /* of code, str and bytes */
+    uint64_t types[4]; /* of code, str, bytes and frames */
     uint64_t codes[CODES];
     uint64_t frames[FRAMES];
 };
@@ -60,25 +60,34 @@ static void put_half(uint64_t at, uint32_t offset, uint32_t half)
     memcpy((void *)(uintptr_t)(at + offset), &half, sizeof half);
 }
 
-static uint64_t make_object(uint64_t type)
+static uint64_t make_object(const struct world *w, uint64_t type)
 {
     uint64_t at = (uintptr_t)arena.bytes + arena.used;
     arena.used += OBJECT_BYTES;
     assert_true(arena.used <= ARENA_BYTES);
     memset((void *)(uintptr_t)at, 0, OBJECT_BYTES);
-    put_word(at, LAYOUT_TYPE, type);
+    put_word(at, w->layout.type, type);
     return at;
 }
 
 static uint64_t make_text(const struct world *w, const char *text, bool is_wide)
 {
-    uint64_t at = make_object(w->types[1]);
+    uint64_t at = make_object(w, w->types[1]);
     uint32_t size = is_wide ? 2 : 1;
     uint32_t data = is_wide ? w->layout.text_wide : w->layout.text_ascii;
     put_word(at, w->layout.text_length, strlen(text));
-    put_half(at, w->layout.text_state, 1u << 5 | (is_wide ? 0 : 1u << 6) | size << 2);
+    put_half(at, w->layout.text_state,
+             (1u << 3 | (is_wide ? 0 : 1u << 4) | size) << w->layout.text_kind);
     for (size_t i = 0; text[i]; i++)
         memset((void *)(uintptr_t)(at + data + i * size), text[i], 1);
+    return at;
+}
+
+static uint64_t make_bytes(const struct world *w, const uint8_t *bytes, size_t count)
+{
+    uint64_t at = make_object(w, w->types[2]);
+    put_word(at, w->layout.size, count);
+    memcpy((void *)(uintptr_t)(at + w->layout.bytes_data), bytes, count);
     return at;
 }
 
@@ -92,23 +101,34 @@ static uint64_t make_lines(const struct world *w)
         0x80 | 14 << 3 | 1, 0x40 | 1, 3, 0, 1, 1, /* long: 96 back, for 193 is odd */
         0x80 | 15 << 3 | 1,                       /* none */
     };
-    uint64_t at = make_object(w->types[2]);
-    put_word(at, w->layout.size, sizeof table);
-    memcpy((void *)(uintptr_t)(at + w->layout.bytes_data), table, sizeof table);
-    return at;
+    static const uint8_t pairs[] = {4, 1, 4, 5, 4, 0xa0}; /* up to 3.9 each place has a line */
+    static const uint8_t from_end[] = {4, 0, 4, 1, 4, 5, 4, 0xa0, 4, 0x80};
+    return w->layout.lines == LINES_VARINTS ? make_bytes(w, table, sizeof table)
+           : w->layout.lines == LINES_PAIRS ? make_bytes(w, pairs, sizeof pairs)
+                                            : make_bytes(w, from_end, sizeof from_end);
 }
 
 static uint64_t make_code(const struct world *w, unsigned number)
 {
     static const char *const names[CODES] = {"main", "Layer.forward", "wide"};
     const struct python_layout *l = &w->layout;
-    uint64_t at = make_object(w->types[0]);
+    uint64_t at = make_object(w, w->types[0]);
     put_word(at, l->size, 20); /* code units */
     put_word(at, l->code_file, make_text(w, "train.py", number == 2));
     put_word(at, l->code_function, make_text(w, names[number], number == 2));
     put_word(at, l->code_lines, make_lines(w));
     put_half(at, l->code_first_line, FIRST_LINE * (number + 10));
-    put_half(at, l->code_first_traceable, 1);
+    if (l->code_bytecode != LAYOUT_NONE)
+        put_word(at, l->code_bytecode, make_bytes(w, (const uint8_t[40]){0}, 40));
+    if (l->code_first_traceable != LAYOUT_NONE)
+        put_half(at, l->code_first_traceable, 1);
+    if (l->code_copies != LAYOUT_NONE) {
+        uint64_t copies = make_object(w, 0);
+        put_word(at, l->code_copies, copies);
+        put_word(copies, 0, 2); /* how many there are; the first is the code's own */
+        put_word(copies, 8, at + l->code_instructions);
+        put_word(copies, 16, make_object(w, 0));
+    }
     if (l->code_version != LAYOUT_NONE)
         put_half(at, l->code_version, number == 1 ? 0 : 100 + number);
     return at;
@@ -120,40 +140,58 @@ static void make_frames(struct world *w)
     const struct python_layout *l = &w->layout;
     bool has_entries = l->frame_is_entry != LAYOUT_NONE;
     for (unsigned i = 0; i < FRAMES; i++)
-        w->frames[i] = make_object(0);
+        w->frames[i] = make_object(w, l->frame_owner == LAYOUT_NONE ? w->types[3] : 0);
     for (unsigned i = 0; i < FRAMES; i++) {
         uint64_t at = w->frames[i], code = w->codes[i % CODES];
         bool is_c = i == FRAMES - 1 && !has_entries;
         put_word(at, l->frame_code, code);
         put_word(at, l->frame_previous, i + 1 < FRAMES ? w->frames[i + 1] : 0);
-        put_word(at, l->frame_instruction, code + l->code_instructions + 4ull * (1 + i % 4));
-        memset((void *)(uintptr_t)(at + l->frame_owner), is_c ? OWNER_C : 0, 1);
+        uint64_t units = 2 * (1 + i % 4), from = code + l->code_instructions;
+        if (l->code_copies != LAYOUT_NONE && i % 2) {
+            put_half(at, l->frame_copy, 1);
+            memcpy(&from, (void *)(uintptr_t)(*(uint64_t *)(uintptr_t)(code + l->code_copies) + 16),
+                   sizeof from);
+        }
+        if (l->frame_instruction != LAYOUT_NONE)
+            put_word(at, l->frame_instruction, from + 2 * units);
+        else
+            put_half(at, l->frame_last, (uint32_t)(2 * units / l->last_bytes));
+        if (l->frame_owner != LAYOUT_NONE)
+            memset((void *)(uintptr_t)(at + l->frame_owner), is_c ? OWNER_C : 0, 1);
         if (has_entries)
             memset((void *)(uintptr_t)(at + l->frame_is_entry), i == FRAMES - 1, 1);
     }
-    w->thread = make_object(0);
+    w->thread = make_object(w, 0);
     put_word(w->thread, l->thread_frame, w->frames[0]);
     if (l->cframe_frame == LAYOUT_NONE)
         return;
-    uint64_t cframe = make_object(0);
+    uint64_t cframe = make_object(w, 0);
     put_word(cframe, l->cframe_frame, w->frames[0]);
-    put_word(cframe, l->cframe_previous, make_object(0)); /* the thread's own, without a frame */
+    put_word(cframe, l->cframe_previous, make_object(w, 0)); /* the thread's own, without a frame */
     put_word(w->thread, l->thread_frame, cframe);
 }
 
-/* Debug offsets as 3.13 and 3.14 have them, that say what the table says of 3.12. */
+#define FREE_THREADED 1u /* in a version here: a build of that kind */
+
+/* Debug offsets as they are from 3.13 on, that say what the table says of 3.12. */
 static void make_runtime(uint64_t *words, uint32_t version)
 {
     static const struct {
         uint16_t runtime, interpreter, thread, frame, code, object, bytes, text;
-    } parts[] = {{3, 6, 19, 28, 34, 44, 64, 67}, {3, 6, 22, 31, 39, 50, 74, 77}};
+    } parts[] = {{3, 6, 19, 28, 34, 44, 64, 67},
+                 {3, 6, 22, 31, 39, 50, 74, 77},
+                 {3, 6, 22, 39, 47, 58, 86, 89}};
     struct python_layout l;
     uint8_t none[64] = {0};
-    unsigned at = version >> 16 == 0x030e;
+    unsigned minor = version >> 16 & 0xff, at = minor > 13 ? minor - 13 : 0;
+    bool is_free_threaded = version & FREE_THREADED;
     assert_null(python_layout_find(&l, 0x030c01f0, none, sizeof none));
     memset(words, 0, RUNTIME_WORDS * sizeof *words);
     memcpy(words, "xdebugpy", 8);
-    words[1] = version;
+    words[1] = version & ~FREE_THREADED;
+    words[2] = is_free_threaded;
+    words[parts[at].object + 1] = is_free_threaded ? 24 : 8;
+    words[parts[at].object + 5] = l.type_flags;
     uint64_t *frame = words + parts[at].frame, *code = words + parts[at].code;
     words[parts[at].runtime + 1] = l.runtime_finalizing;
     words[parts[at].runtime + 2] = l.runtime_interpreters;
@@ -165,6 +203,10 @@ static void make_runtime(uint64_t *words, uint32_t version)
     frame[3] = l.frame_instruction;
     frame[4] = 80;
     frame[5] = l.frame_owner;
+    if (is_free_threaded && at) {
+        frame[7] = 72;
+        code[10] = l.code_instructions - 8;
+    }
     code[1] = l.code_file;
     code[3] = l.code_function;
     code[4] = l.code_lines;
@@ -191,19 +233,23 @@ static void make_world(struct world *w, uint32_t version)
     memset(arena.bytes, 0, ARENA_BYTES);
     forget_sights();
     make_runtime(runtime, version);
-    assert_null(python_layout_find(&w->layout, version, (uint8_t *)runtime, sizeof runtime));
-    for (unsigned i = 0; i < 3; i++)
-        w->types[i] = make_object(0);
-    put_word(w->types[1], TYPE_FLAGS, FLAG_IS_TEXT);
+    assert_null(python_layout_find(&w->layout, version & ~FREE_THREADED, (uint8_t *)runtime,
+                                   sizeof runtime));
+    for (unsigned i = 0; i < 4; i++)
+        w->types[i] = make_object(w, 0);
+    put_word(w->types[1], w->layout.type_flags, FLAG_IS_TEXT);
     w->layout.code_type = w->types[0];
     w->layout.text_type = w->types[1];
     w->layout.bytes_type = w->types[2];
+    w->layout.frame_type = w->layout.frame_owner == LAYOUT_NONE ? w->types[3] : 0;
     for (unsigned i = 0; i < CODES; i++)
         w->codes[i] = make_code(w, i);
     make_frames(w);
 }
 
-static const uint32_t versions[] = {0x030b02f0, 0x030c01f0, 0x030d05f0, 0x030e00f0};
+static const uint32_t versions[] = {0x030812f0, 0x030a0df0, 0x030b02f0, 0x030c01f0, 0x030d05f0,
+                                    0x030e00f0, 0x030f02f0, 0x030d05f1, 0x030e00f1, 0x030f02f1};
+#define FIRST_WITH_OFFSETS 4
 
 #define VERSION_COUNT (sizeof versions / sizeof versions[0])
 
@@ -243,7 +289,8 @@ static void test_whole(void **state)
         struct world w;
         make_world(&w, versions[v / VIEW_COUNT]);
         bool has_entries = w.layout.frame_is_entry != LAYOUT_NONE;
-        int wanted = has_entries ? FRAMES : FRAMES - 1;
+        bool are_objects = w.layout.frame_owner == LAYOUT_NONE;
+        int wanted = has_entries || are_objects ? FRAMES : FRAMES - 1;
         for (unsigned pass = 0; pass < 2;
              pass++) { /* the second one with what the first has seen */
             const struct python_view view = view_of(&w.layout, v % VIEW_COUNT);
@@ -263,8 +310,11 @@ static void test_whole(void **state)
                 assert_memory_equal(place.file, "train.py", 8);
                 assert_int_equal(place.function_bytes, strlen(name));
                 assert_memory_equal(place.function, name, strlen(name));
-                assert_int_equal(place.line, i % 4 == 3 ? 0 : first + further[i % 4]);
-                assert_int_equal(found[i].entry != 0, i == wanted - 1);
+                unsigned line = first + further[i % 4];
+                if (i % 4 == 3)
+                    line = w.layout.lines == LINES_PAIRS ? first + further[2] : 0;
+                assert_int_equal(place.line, line);
+                assert_int_equal(found[i].entry != 0, i == wanted - 1 && !are_objects);
             }
         }
     }
@@ -343,12 +393,14 @@ static void test_damaged_offsets(void **state)
     (void)state;
     for (unsigned round = 0; round < 30000; round++) {
         uint64_t words[RUNTIME_WORDS];
-        uint32_t version = versions[2 + round % 2];
+        uint32_t version =
+            versions[FIRST_WITH_OFFSETS + round % (VERSION_COUNT - FIRST_WITH_OFFSETS)];
         struct python_layout l;
         make_runtime(words, version);
         for (unsigned i = 0; i <= random_word() % 3; i++)
             words[3 + random_word() % (RUNTIME_WORDS - 3)] = random_word() >> (random_word() & 63);
-        const char *reason = python_layout_find(&l, version, (uint8_t *)words, sizeof words);
+        const char *reason =
+            python_layout_find(&l, version & ~FREE_THREADED, (uint8_t *)words, sizeof words);
         assert_true(reason || python_layout_is_sound(&l));
         if (reason)
             continue;

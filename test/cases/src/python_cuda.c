@@ -3,7 +3,7 @@
  * A Python module that calls the simulated CUDA: what PyTorch is to a training script. Of the
  * stable ABI: one build serves every version of Python.
  */
-#define Py_LIMITED_API 0x030b0000
+#define Py_LIMITED_API 0x03080000
 #include <Python.h>
 
 #include <cuda_runtime_api.h>
@@ -39,7 +39,7 @@ static PyObject *work_held(PyObject *self, PyObject *unused)
 static __attribute__((noinline)) PyObject *call_python(PyObject *self, PyObject *function)
 {
     (void)self;
-    PyObject *result = PyObject_CallNoArgs(function);
+    PyObject *result = PyObject_CallObject(function, NULL);
     __asm__ volatile("");
     return result;
 }

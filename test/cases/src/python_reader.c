@@ -5,7 +5,7 @@
  * serves every version of Python.
  */
 #define PY_SSIZE_T_CLEAN
-#define Py_LIMITED_API 0x030b0000
+#define Py_LIMITED_API 0x03080000
 #include <Python.h>
 
 #include <errno.h>
@@ -303,7 +303,7 @@ static PyObject *look_end(PyObject *self, PyObject *unused)
 static PyObject *call(PyObject *self, PyObject *function)
 {
     (void)self;
-    return PyObject_CallNoArgs(function);
+    return PyObject_CallObject(function, NULL);
 }
 
 /* One that Python knows nothing of. */

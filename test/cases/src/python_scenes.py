@@ -20,13 +20,24 @@ import weakref
 import python_reader
 
 SEEN = 0
+HAS_QUALIFIED = sys.version_info >= (3, 11)
+NAME = "co_qualname" if HAS_QUALIFIED else "co_name"
+
+
+def name_of(code):
+    """Up to 3.10 a code object does not know in which function or class it is."""
+    return getattr(code, NAME)
+
+
+def short(names):
+    return names if HAS_QUALIFIED else [name.rsplit(".", 1)[-1] for name in names]
 
 
 def told(frame, limit=10**6):
     """(file, function, line) of a frame and its callers, from Python itself."""
     found = []
     while frame and len(found) < limit:
-        found.append((frame.f_code.co_filename, frame.f_code.co_qualname, frame.f_lineno or 0))
+        found.append((frame.f_code.co_filename, name_of(frame.f_code), frame.f_lineno or 0))
         frame = frame.f_back
     return found
 
@@ -39,7 +50,7 @@ def same(got, frame):
     assert not is_borrowed
     assert is_cut == (len(want) > 256)
     assert [f[:3] for f in frames] == want[:256], f"\nread {frames}\ntold {want}"
-    assert is_cut or frames[-1][3], frames
+    assert is_cut or frames[-1][3] or not HAS_QUALIFIED, frames
     SEEN += 1
     return True
 
@@ -99,22 +110,22 @@ def functions():
         frames = here()
         assert [f[1] for f in frames[:3]] == ["here", "functions", "<module>"]
         frames = Thing().method()
-        assert frames[1][1] == "Thing.method" and frames[2][1] == "functions"
+        assert [f[1] for f in frames[1:3]] == short(["Thing.method", "functions"])
         Thing.of_class()
         Thing.static()
         Thing().value
         Thing()()
         Thing() + 1
-        assert Begun().frames[1][1] == "Begun.__init__" and Begun().frames[2][1] == "functions"
-        assert [f[1] for f in Derived().frames[1:4]] == ["Begun.__init__", "Derived.__init__",
-                                                         "functions"]
+        assert [f[1] for f in Begun().frames[1:3]] == short(["Begun.__init__", "functions"])
+        assert [f[1] for f in Derived().frames[1:4]] == short(
+            ["Begun.__init__", "Derived.__init__", "functions"])
         with Begun(), contextlib.suppress(ValueError):
             here()
 
     class Inside:
         frames = here()
 
-    assert Inside.frames[1][1] == "functions.<locals>.Inside"
+    assert [Inside.frames[1][1]] == short(["functions.<locals>.Inside"])
 
 
 def nested():
@@ -123,8 +134,9 @@ def nested():
             return (lambda: here() if m == 0 else inner(m - 1))()
         return inner(n)
     frames = outer(3)
-    assert [f[1] for f in frames[1:3]] == ["nested.<locals>.outer.<locals>.inner.<locals>.<lambda>",
-                                           "nested.<locals>.outer.<locals>.inner"]
+    assert [f[1] for f in frames[1:3]] == short(
+        ["nested.<locals>.outer.<locals>.inner.<locals>.<lambda>",
+         "nested.<locals>.outer.<locals>.inner"])
 
 
 def generators():
@@ -271,6 +283,9 @@ def lines():
     """Line tables: long distances forward and back, many lines, no lines."""
     names = {"here": here, "contextlib": contextlib}
     source = SPREAD if sys.version_info >= (3, 12) else SPREAD.replace('f"{\nhere()}"', "1")
+    if sys.version_info < (3, 10):  # without the statement `match`
+        source = source.replace("match here()[0]", "if here()[0]").replace(
+            "case (_, _, line, _) if here()", "if here()")
     for before in (0, 1, 200, 70000, 5000000):
         exec(compile("\n" * before + source + "spread()\nbackwards()", "spread", "exec"), names)
     many = "def many(x):\n" + "    x += 1\n" * 30000 + "    here()\n    return x\nmany(0)"
@@ -279,9 +294,12 @@ def lines():
     exec(compile(far, "far", "exec"), names)
     wide = "x = " + " " * 3000 + "[here(), " + "0, " * 500 + "here()]"
     exec(compile(wide, "wide", "exec"), names)
+    if sys.version_info < (3, 10):
+        return  # a code object's lines cannot be replaced
     no_lines = compile("def f():\n  here()\nf()", "none", "exec")
     inner = no_lines.co_consts[0]
-    consts = (inner.replace(co_linetable=bytes([0xf8 | 7] * 20)),) + no_lines.co_consts[1:]
+    table = bytes([0xf8 | 7] * 20 if HAS_QUALIFIED else [254, 128] * 20)
+    consts = (inner.replace(co_linetable=table),) + no_lines.co_consts[1:]
     exec(no_lines.replace(co_consts=consts), names)
 
 
@@ -291,7 +309,7 @@ def executed():
     eval("here()", names)
     exec(compile("\n\nhere()", "<made up>", "exec"), names)
     types.FunctionType(here.__code__, globals())()
-    here_too = here.__code__.replace(co_qualname="another.name", co_filename="else/where.py",
+    here_too = here.__code__.replace(**{NAME: "another.name"}, co_filename="else/where.py",
                                      co_firstlineno=1234)
     types.FunctionType(here_too, globals())()
 
@@ -315,7 +333,7 @@ def texts():
         pass
     for name in ("ascii", "é", "ж", "\U0001d49c"):
         file = compile("here()", Derived(name + ".py"), "exec")
-        exec(file.replace(co_qualname=Derived(name)), {"here": here})
+        exec(file.replace(**{NAME: Derived(name)}), {"here": here})
 
 
 def again():
@@ -325,7 +343,7 @@ def again():
     for _ in range(20):
         frames = deep(4)
         entries = [f[1] for f in frames if f[3]]
-        assert len(entries) == 5 and entries[-1] == "<module>", frames
+        assert not HAS_QUALIFIED or len(entries) == 5 and entries[-1] == "<module>", frames
         assert sorted([3, 1, 2], key=lambda x: len(here()))
         list(map(lambda x: here(), [1, 2]))
         functools.reduce(lambda x, y: here(), [1, 2, 3])
@@ -478,10 +496,10 @@ def busy(seconds):
             made(i)
 
 
-CALLERS = {"equal": ["Key.__eq__"], "Key.__eq__": ["busy"], "Key.__init__": ["busy"],
-           "Key.__hash__": ["busy"], "Key": ["busy"],
+CALLERS = {"equal": ["__eq__"], "__eq__": ["busy"], "__init__": ["busy"],
+           "__hash__": ["busy"], "Key": ["busy"],
            "items": ["busy", "again"], "thrice": ["items", "caught", "busy", "new"],
-           "thrice.<locals>.<lambda>": ["thrice"], "fail": ["fail", "caught"], "caught": ["busy"],
+           "<lambda>": ["thrice"], "fail": ["fail", "caught"], "caught": ["busy"],
            "made": ["busy"], "new": ["<module>"], "again": ["again", "busy"],
            "busy": ["interrupted", "looked_at"], "interrupted": ["<module>"],
            "looked_at": ["<module>"], "<module>": ["made"]}
@@ -491,7 +509,7 @@ def possible(stacks, least, deep):
     """Not one that has a function under another than those that call it; many that were deep."""
     seen = set()
     for stack in stacks:
-        names = [name.removeprefix("busy.<locals>.").rstrip("0123456789") for name, _ in stack]
+        names = [name.rsplit(".", 1)[-1].rstrip("0123456789") for name, _ in stack]
         for inner, outer in zip(names, names[1:]):
             assert outer in CALLERS[inner], stack
         assert names[-1] == "<module>", stack
@@ -506,7 +524,7 @@ def interrupted():
     busy(0.5)
     torn, unnamed, stacks = python_reader.sample_end()
     assert torn <= len(stacks) / 50 and not unnamed, (torn, unnamed, len(stacks))
-    possible(stacks, 500, {"thrice.<locals>.<lambda>", "items", "again", "fail"})
+    possible(stacks, 500, {"<lambda>", "items", "again", "fail"})
     SEEN += len(stacks)
 
 
@@ -516,24 +534,24 @@ def looked_at():
     python_reader.look_begin()
     busy(0.5)
     torn, unnamed, stacks = python_reader.look_end()
-    possible([s for s in stacks if all(name for name, _ in s)], 100, {"caught", "thrice"})
+    possible([s for s in stacks if all(name for name, _ in s)], 50, {"busy"})
     SEEN += len(stacks)
 
 
 def parts():
     """The debug offsets of 3.13, as far as they matter, and what is wrong with others."""
-    def offsets(version, words=90, cookie=b"xdebugpy", free_threaded=0):
+    def offsets(version, words=100, cookie=b"xdebugpy", free_threaded=0):
         return cookie + struct.pack("<QQ", version, free_threaded) + bytes(8 * (words - 3))
-    v3_13, v3_14 = 0x030d05f0, 0x030e00f0
     reason = python_reader.reason
-    assert reason(0x030b02f0, bytes(64)) is None and reason(0x030c01f0, bytes(64)) is None
-    for version in (0, 0x02071200, 0x030a0df0, 0x030f00f0, 0x040000f0, 0x030d00a1, 0x030e00b2):
+    for version in (0x030812f0, 0x030912f0, 0x030a0df0, 0x030b02f0, 0x030c01f0):
+        assert reason(version, bytes(64)) is None and reason(version, b"")
+    for version in (0, 0x02071200, 0x030710f0, 0x031000f0, 0x040000f0, 0x030d00a1, 0x030e00b2):
         assert "not known" in reason(version, offsets(version)), hex(version)
-    for version in (v3_13, v3_14):
+    for version in (0x030d05f0, 0x030e00f0, 0x030f02f0):
         for runtime in (b"", offsets(version)[:400], offsets(version, cookie=b"otherpy!"),
-                        offsets(version + 1), offsets(version)):
+                        offsets(version + 1), offsets(version),
+                        offsets(version, free_threaded=1)):
             assert "not what they should be" in reason(version, runtime), runtime
-        assert "free-threaded" in reason(version, offsets(version, free_threaded=1))
 
 
 AUTOGRAD = """
@@ -731,16 +749,16 @@ def wrong():
     # Fields of struct python_layout by their order, and how many values may pass for them: a code
     # object has a name beside its qualified name and its file, and more tables than one.
     may_pass = {"thread_frame": (4, 1), "frame_code": (8, 1), "frame_instruction": (10, 1),
-                "code_file": (13, 3), "code_function": (14, 3), "code_lines": (15, 3)}
+                "code_file": (15, 3), "code_function": (16, 3), "code_lines": (17, 3)}
     values = [*range(256), 4096, 65535, 1 << 20, 1 << 31, (1 << 32) - 1]
-    counts = [[python_reader.walk({index: value}) for value in values] for index in range(29)]
+    counts = [[python_reader.walk({index: value}) for value in values] for index in range(36)]
     for name, (index, limit) in may_pass.items():
         passed = [value for value, count in zip(values, counts[index]) if count > 0]
         assert 1 <= len(passed) <= limit, (name, passed)
     state = 1
     for _ in range(3000):
         changes = {}
-        for index in range(29):
+        for index in range(36):
             state = (state * 1103515245 + 12345) & 0x7fffffff
             if state >> 16 & 3 == 0:
                 changes[index] = state >> 18 & 0xfc
@@ -751,6 +769,7 @@ def wrong():
 if sys.argv[1] == "status":
     print(*python_reader.status(), sep="|")
 else:
-    globals()[sys.argv[1]]()
+    for name in sys.argv[1:]:
+        globals()[name]()
     assert SEEN or sys.argv[1] in ("wrong", "parts")
     print("compared", SEEN)
