@@ -11,6 +11,7 @@
 #include "base/json_text.h"
 #include "error.h"
 #include "export/export_writer.h"
+#include "model/host_facts.h"
 #include "rank.h"
 #include "record/argument_text.h"
 #include "record/op_record.h"
@@ -55,7 +56,9 @@ void event_begin(struct export_writer *w, const char *kind, const struct process
 
 void event_name(struct export_writer *w, const char *name)
 {
-    char *end = json_escape(w->name, name, strnlen(name, FUNCTION_BYTES_MAX));
+    size_t length = strlen(name);
+    char *end =
+        json_escape(w->name, name, length < FUNCTION_BYTES_MAX ? length : FUNCTION_BYTES_MAX);
     event_string(w, EVENT_NAME, w->name, (size_t)(end - w->name));
 }
 
@@ -379,6 +382,37 @@ static int take_tensor(struct export_writer *w, const struct slice *s)
     return error < 0 ? error : event_end(w);
 }
 
+/* A sample, a wait, or what Python's interpreter did. A stack is its number in the process. */
+static int take_host(struct export_writer *w, const struct slice *s)
+{
+    const struct event *e = &s->event;
+    const struct record *r = e->record;
+    struct host_sample sample;
+    bool is_sample = host_sample(s, &sample), is_call = r->type == RECORD_OS_CALL;
+    char text[GPU_TITLE_BYTES];
+    begin_on(w, select_kind_word(selection_kind_of(r, NULL)), e->process,
+             is_sample && sample.thread ? sample.thread : e->thread, e->begin_ns, e->end_ns);
+    event_name(w, is_sample ? sample.is_cpu ? "CPU sample" : "look at a thread"
+                  : is_call ? host_os_name(e, text)
+                            : record_title(r, text));
+    if (is_call)
+        event_number(w, EVENT_BYTES, record_arg(r, OS_CALL_BYTES));
+    if (is_sample)
+        event_number(w, EVENT_CALLS, sample.count);
+    if (r->stack_id)
+        event_arg_number(w, "stack", ARG_COUNT, r->stack_id);
+    if (r->type == RECORD_GC)
+        event_arg_number(w, "generation", ARG_COUNT, r->code);
+    if (is_call && r->result)
+        event_arg_number(w, "result", ARG_COUNT, (uint64_t)(int64_t)r->result);
+    char *out = r->byte_count ? begin_arg(w, "file", json_escape_bytes_max(r->byte_count)) : NULL;
+    if (out)
+        end_arg(w, json_escape(out, (const char *)r->bytes, r->byte_count));
+    put_record_args(w, r);
+    int error = put_around(w, s);
+    return error < 0 ? error : event_end(w);
+}
+
 /* ---- what the program says of itself --------------------------------------------------------- */
 
 static int take_range(struct export_writer *w, const struct slice *s)
@@ -500,6 +534,9 @@ int event_take(struct export_writer *w, const struct slice *s)
     case RECORD_PAUSE:
     case RECORD_WINDOW:
     case RECORD_DUMP: return take_mark(w, s);
-    default: return s->source && shows_samples(w) ? take_sample(w, s) : 0;
+    default:
+        return is_host_record(s->event.record->type) ? take_host(w, s)
+               : s->source && shows_samples(w)       ? take_sample(w, s)
+                                                     : 0;
     }
 }

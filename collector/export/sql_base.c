@@ -247,7 +247,7 @@ static int make_table(struct sql_base *b, const char *name, const char *columns)
 static int make_tables(struct sql_base *b)
 {
     int said = SQLITE_OK;
-    for (unsigned i = 0; said == SQLITE_OK && i < SQL_TABLES; i++)
+    for (unsigned i = 0; said == SQLITE_OK && i < SQL_LATE; i++)
         said = make_table(b, tables[i].name, tables[i].definition + 1);
     return said;
 }
@@ -332,6 +332,11 @@ static int put_row(struct sql_base *b, const char *name, unsigned columns, sqlit
 
 int sql_base_insert(struct sql_base *b, enum sql_table table, const struct sql_value *row)
 {
+    int error = 0;
+    if (table >= SQL_LATE && !b->inserts[table] && !b->out->error)
+        error = told(b, make_table(b, tables[table].name, tables[table].definition + 1));
+    if (error < 0)
+        return error;
     return put_row(b, tables[table].name, tables[table].columns, &b->inserts[table],
                    &b->bound[table], row);
 }

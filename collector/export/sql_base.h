@@ -23,6 +23,7 @@ enum sql_table {
 #include "export/sql_tables.def"
     SQL_TABLES
 };
+#define SQL_LATE SQL_OSRT /* it and those behind it are made with their first row */
 
 /* Where each column stands: RUNTIME_START, ...; and how many a row has. */
 #define COLUMN(ENUMERATOR, ...)    ENUMERATOR,

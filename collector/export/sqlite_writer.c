@@ -8,6 +8,7 @@
 #include "api/api.h"
 #include "error.h"
 #include "export/export_writer.h"
+#include "model/host_facts.h"
 #include "record/gpu_record.h"
 
 #define OPEN_FLAGS (RECORD_CAPTURED | RECORD_NESTED | RECORD_STALE | RECORD_OPEN)
@@ -184,6 +185,138 @@ static int take_sample(struct export_writer *w, const struct slice *s)
     return error;
 }
 
+/* ---- what the host did ----------------------------------------------------------------------- */
+
+/* A thread of the process by its tid, whether or not it recorded anything. */
+static struct sql_value tid_of(const struct export_writer *w, const struct process *p,
+                               const struct thread *t, uint64_t tid)
+{
+    return t ? sql_integer(sqlite_tid(w, p, t))
+             : sql_integer(sqlite_pid(w, p) | (tid & GLOBAL_MASK));
+}
+
+static struct sql_value other_tid(const struct export_writer *w, const struct event *e,
+                                  uint64_t tid)
+{
+    return tid ? tid_of(w, e->process, host_thread(e, tid), tid) : (struct sql_value){0};
+}
+
+static int put_enumerator(struct export_writer *w, enum sql_table table, uint64_t id,
+                          const char *name, const char *label)
+{
+    const struct sql_value row[EVENT_CLASSES_COLUMNS] = {sql_integer(id), sql_text(name),
+                                                         sql_text(label)};
+    return sql_base_insert(w->base, table, row);
+}
+
+static int take_os_call(struct export_writer *w, const struct slice *s)
+{
+    const struct event *e = &s->event;
+    const struct record *r = e->record;
+    char text[OS_TEXT_BYTES];
+    const char *name = host_os_name(e, text);
+    struct sql_value row[OSRT_COLUMNS];
+    uint64_t chain = 0;
+    int error = w->has_os ? 0
+                          : put_enumerator(w, SQL_EVENT_CLASSES, NSYS_OS,
+                                           "TRACE_PROCESS_EVENT_OS_RUNTIME", "OS runtime");
+    w->has_os = true;
+    fill_OSRT(w, s, row, NULL);
+    row[SQL_OSRT_CLASS] = sql_integer(NSYS_OS);
+    row[SQL_OSRT_RESULT] = sql_integer((uint64_t)(int64_t)r->result);
+    row[SQL_OSRT_NESTING] = sql_integer(0);
+    row[SQL_OSRT_WAITS_FOR] = sql_text(os_class_text(host_os_class(e)));
+    if (error == 0)
+        error = sqlite_text(w, name, strlen(name), &row[SQL_OSRT_NAME]);
+    if (error == 0 && r->byte_count)
+        error = sqlite_text(w, (const char *)r->bytes, r->byte_count, &row[SQL_OSRT_FILE]);
+    if (error == 0)
+        error = sqlite_chain(w, e->process, r->stack_id, 0, &chain);
+    row[SQL_OSRT_CHAIN] = sql_integer(chain);
+    return error < 0 ? error : sql_base_insert(w->base, SQL_OSRT, row);
+}
+
+/* Of a tick of a thread's CPU timer. */
+static int put_tick(struct export_writer *w, const struct slice *s,
+                    const struct host_sample *sample)
+{
+    struct sql_value row[SAMPLES_COLUMNS];
+    uint64_t id = ++w->sample_count, chain;
+    int error =
+        id > 1 ? 0 : put_enumerator(w, SQL_THREAD_STATES, NSYS_STATE_UNKNOWN, "Unknown", "Unknown");
+    if (error == 0 && id == 1)
+        error = put_enumerator(w, SQL_THREAD_STATES, NSYS_STATE_RUNNING, "Running", "Running");
+    fill_SAMPLES(w, s, row, NULL);
+    row[SQL_SAMPLES_ID] = sql_integer(id);
+    row[SQL_SAMPLES_STATE] = sql_integer(NSYS_STATE_RUNNING);
+    row[SQL_SAMPLES_TID] = tid_of(w, s->event.process, sample->thread, sample->tid);
+    row[SQL_SAMPLES_CYCLES] = sql_integer(sample->ns);
+    row[SQL_SAMPLES_COUNT] = sql_integer(sample->count);
+    row[SQL_SAMPLES_KERNEL] = sql_integer(sample->in_kernel);
+    if (error == 0)
+        error = sql_base_insert(w->base, SQL_SAMPLES, row);
+    return error < 0 ? error : sqlite_chain(w, s->event.process, sample->stack, id, &chain);
+}
+
+/* Of another thread's look. */
+static int put_look(struct export_writer *w, const struct slice *s,
+                    const struct host_sample *sample)
+{
+    struct sql_value row[LOOKS_COLUMNS];
+    uint64_t chain = 0, holder = 0;
+    bool has_state = sample->state > ' ' && sample->state < 0x7f;
+    fill_LOOKS(w, s, row, NULL);
+    row[SQL_LOOKS_TID] = tid_of(w, s->event.process, sample->thread, sample->tid);
+    row[SQL_LOOKS_TIME] = sql_integer(sample->ns);
+    if (has_state)
+        row[SQL_LOOKS_STATE] =
+            (struct sql_value){.kind = SQL_TEXT, .text = &sample->state, .bytes = 1};
+    if (sample->syscall >= 0)
+        row[SQL_LOOKS_SYSCALL] = sql_integer((uint64_t)sample->syscall);
+    row[SQL_LOOKS_HOLDER] = other_tid(w, &s->event, sample->holder);
+    int error = sqlite_chain(w, s->event.process, sample->stack, 0, &chain);
+    if (error == 0)
+        error = sqlite_chain(w, s->event.process, sample->holder_stack, 0, &holder);
+    row[SQL_LOOKS_CHAIN] = sql_integer_or_null(chain);
+    row[SQL_LOOKS_HOLDER_CHAIN] = sql_integer_or_null(holder);
+    return error < 0 ? error : sql_base_insert(w->base, SQL_LOOKS, row);
+}
+
+static int take_gil(struct export_writer *w, const struct slice *s)
+{
+    const struct record *r = s->event.record;
+    struct sql_value row[GIL_COLUMNS];
+    uint64_t chain = 0;
+    fill_GIL(w, s, row, NULL);
+    row[SQL_GIL_HELD] = sql_integer(r->code == GIL_HELD);
+    row[SQL_GIL_OTHER] = other_tid(w, &s->event, record_arg(r, GIL_OTHER));
+    int error = sqlite_chain(w, s->event.process, r->stack_id, 0, &chain);
+    row[SQL_GIL_CHAIN] = sql_integer_or_null(chain);
+    return error < 0 ? error : sql_base_insert(w->base, SQL_GIL, row);
+}
+
+static int take_gc(struct export_writer *w, const struct slice *s)
+{
+    struct sql_value row[GC_COLUMNS];
+    fill_GC(w, s, row, NULL);
+    row[SQL_GC_GENERATION] = sql_integer(s->event.record->code);
+    return sql_base_insert(w->base, SQL_GC, row);
+}
+
+static int take_host(struct export_writer *w, const struct slice *s)
+{
+    struct host_sample sample;
+    switch (s->event.record->type) {
+    case RECORD_OS_CALL: return take_os_call(w, s);
+    case RECORD_GIL: return take_gil(w, s);
+    case RECORD_GC: return take_gc(w, s);
+    default: break;
+    }
+    if (!host_sample(s, &sample))
+        return s->source ? take_sample(w, s) : 0;
+    return sample.is_cpu ? put_tick(w, s, &sample) : put_look(w, s, &sample);
+}
+
 /* ---- what the program says of itself --------------------------------------------------------- */
 
 enum payload {
@@ -304,13 +437,14 @@ static int sqlite_take(struct export_writer *w, const struct slice *s)
     case RECORD_MEMORY: return take_memory(w, s);
     case RECORD_TENSOR:
     case RECORD_TENSOR_OOM: return take_TENSORS(w, s);
-    default: return s->source ? take_sample(w, s) : 0;
+    default: return take_host(w, s);
     }
 }
 
 static void sqlite_free(struct export_writer *w)
 {
     sqlite_texts_release(w);
+    sqlite_chains_release(&w->chains);
     sql_base_free(w->base);
     key_map_release(&w->told);
     free(w->machines);

@@ -3,14 +3,15 @@
  * What the files of the SQLite exporter share: sqlite_writer.c the events, sqlite_facts.c what
  * stands beside them (processes, devices, enumerations, losses, steps), sqlite_idle.c where the
  * devices' time went, sqlite_sums.c the report's tables of sums, sqlite_texts.c StringIds,
- * sql_base.c the database.
+ * sqlite_chains.c stacks, sql_base.c the database.
  *
  * As in nsys' exports, times are ns since the session's start, which is the first event of all
  * recordings; a thread is its machine, pid and tid in one number; a correlation id is one process's
  * in all tables, so that they can be joined by it alone.
  *
  * Memory: sql_base.h; the texts of StringIds as kernel_names.h bounds them, and 64 bytes for each;
- * 32 bytes a process.
+ * 32 bytes a process; and where the host's stacks are recorded, a call tree (call_tree.h) and 72 to
+ * 136 bytes for each different frame and stack.
  */
 #ifndef GPUPROF_COLLECTOR_SQLITE_WRITER_H
 #define GPUPROF_COLLECTOR_SQLITE_WRITER_H
@@ -19,6 +20,7 @@
 #include "base/key_map.h"
 #include "export/export_writer.h"
 #include "export/sql_base.h"
+#include "model/call_tree.h"
 
 /* What a thread's or process's number is made of. */
 #define GLOBAL_MACHINE_SHIFT 48
@@ -34,7 +36,19 @@ enum nsys_event_type {
     NSYS_NVTX_DOMAIN = 75,
 };
 
-enum nsys_event_class { NSYS_RUNTIME, NSYS_DRIVER };
+enum nsys_event_class { NSYS_RUNTIME, NSYS_DRIVER, NSYS_OS = 27 };
+enum nsys_thread_state { NSYS_STATE_UNKNOWN, NSYS_STATE_RUNNING };
+
+struct frame_texts;
+
+/* Stacks as callchains; zeros to begin with. */
+struct sqlite_chains {
+    struct call_tree tree;
+    bool has_tree;
+    struct key_map told;       /* nodes of the tree whose frames are there */
+    struct frame_texts *texts; /* owned, by number of a frame */
+    uint32_t text_count;
+};
 
 struct export_writer {
     struct walk *walk;
@@ -48,6 +62,9 @@ struct export_writer {
     uint32_t function_count;
     struct key_map told; /* (process, domain, category + 1) whose names are written */
     uint64_t end_ns;     /* of the last event, since the session's start */
+    struct sqlite_chains chains;
+    uint64_t sample_count; /* of COMPOSITE_EVENTS */
+    bool has_os;           /* a row of OSRT_API */
 };
 
 /* Since the session's start; only a damaged file has a time before it. */
@@ -92,6 +109,14 @@ int sqlite_kernel(struct export_writer *w, const struct kernel_name *name, uint6
 int sqlite_inputs(struct export_writer *w, const struct kernel_name *inputs, struct sql_value *id);
 
 void sqlite_texts_release(struct export_writer *w);
+
+/* ---- sqlite_chains.c ---- */
+
+/* The frames of a process's stack, if it has any (else 0 in *id): of OSRT_CALLCHAINS, once, or of
+ * that sample (not 0). 0 or an error. */
+int sqlite_chain(struct export_writer *w, const struct process *p, uint32_t stack, uint64_t sample,
+                 uint64_t *id);
+void sqlite_chains_release(struct sqlite_chains *c);
 
 /* ---- sqlite_facts.c: 0 or an error ---- */
 

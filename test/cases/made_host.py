@@ -73,3 +73,12 @@ HOST = (
     look(79 * MS, FORWARD, 1 * MS, state="R"),
     "name 1 _Z4gemmPf", f"kernel 1 {7 * MS} {1 * MS} 11",
 )
+BIG = (1 << 64) - 1
+WILD = (  # numbers, threads, functions and texts that mean nothing
+    *HOST, f"on {LOADER}",
+    f"host sample 9 {140 * MS} 0 0 4294967295 4294967295 {','.join([str(BIG)] * 7)}",
+    f"host os_call 65535 {141 * MS} {1 << 62} 0 1 4294967295 {BIG},{BIG},{BIG},{BIG} "
+    + "\x01\"\\\udcff" * 50,
+    f"host gil 7 {142 * MS} 5 0 1 0 {BIG},{BIG}", f"host gc 65535 {143 * MS} 1 0 1 0 {BIG}",
+    look(144 * MS, 99, BIG, tid=77, state="\\"), gil(WAITED, 145 * MS, 0),
+    os_call(SLEEP, 146 * MS, 0), collection(0, 147 * MS, 0), "host os_call 0 0 0 0 0 0 0")

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from made_host import (FORWARD, FRAMES, HEAD, HOST, IN_KERNEL, LOADER, LOCK, MS, NATIVE, READ,
-                       SLEEP, TOKENIZE, WAITED, gil, look, os_call, sample)
+                       SLEEP, TOKENIZE, WAITED, WILD, gil, look, os_call, sample)
 from made_stacks import TRAIN, check_speedscope, folded
 from test_export_stacks import TYPES, Profile
 
@@ -93,3 +93,10 @@ def test_says_how_to_record_it(run_verb, make_stacks):
                            ("wall", "--sample --os --os-backtrace=0 ")):
         found, said = of(run_verb, folder, weight)
         assert not found and "nothing to show" in said and f"gpuprof run {option}" in said
+
+
+def test_records_that_say_anything(run_verb, make_stacks):
+    folder = make_stacks(*WILD)
+    for weight in ("cpu", "off-cpu", "wall"):
+        assert of(run_verb, folder, weight)[0]
+    run_verb("export", folder, "-o", "x.pb.gz")

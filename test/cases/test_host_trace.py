@@ -5,8 +5,7 @@ import json
 
 import pytest
 
-from made_host import (FORWARD, FRAMES, HOST, LOADER, MAIN, MS, NATIVE, SLEEP, TOKENIZE, WAITED,
-                       collection, gil, look, os_call, sample)
+from made_host import (FORWARD, FRAMES, HOST, MAIN, MS, NATIVE, TOKENIZE, WILD, sample)
 from made_stacks import stack_by_frames
 
 BEGIN = 4 * MS  # of the first event
@@ -125,13 +124,5 @@ def test_the_shortest_are_left_out_first(trace):
 
 def test_records_that_say_anything(trace):
     """Numbers, threads, functions and texts that mean nothing."""
-    big = (1 << 64) - 1
-    found = trace((
-        *HOST, f"on {LOADER}",
-        f"host sample 9 {140 * MS} 0 0 4294967295 4294967295 {','.join([str(big)] * 7)}",
-        f"host os_call 65535 {141 * MS} {1 << 62} 0 1 {big & 0xFFFFFFFF} {big},{big},{big},{big} "
-        + "\x01\"\\\udcff" * 50,
-        f"host gil 7 {142 * MS} 5 0 1 0 {big},{big}", f"host gc 65535 {143 * MS} 1 0 1 0 {big}",
-        look(144 * MS, 99, big, tid=77, state="\\"), gil(WAITED, 145 * MS, 0),
-        os_call(SLEEP, 146 * MS, 0), collection(0, 147 * MS, 0), "host os_call 0 0 0 0 0 0 0"))
+    found = trace(WILD)
     assert {e["name"] for e in of(found, "os")} >= {"os_function_65535", "os_function_0"}
