@@ -130,6 +130,25 @@ def test_silences_and_notes(run_collector):
     assert text.count("the same") == 1 and "\x1b" not in text
 
 
+def test_what_the_host_did(run_collector):
+    """Whatever the records claim: tables say how many there were, parts of a time are no more than
+    it, and nothing that a terminal obeys is shown."""
+    path = HERE / "host-wild.gpuprof"
+    report = json.loads(run_collector("report", "--format=json", path, encoding="utf-8").stdout)
+    dump = run_collector("dump", path, errors="replace").stdout
+    weights = [int(re.search(r" weight=(\d+)|$", line)[1] or 1) for line in dump.splitlines()
+               if line.startswith("os_call ")]
+    assert sum(row["calls"] for row in report["os"]) == sum(weights)
+    assert sum(row["collections"] for row in report["gc"]) == dump.count("\ngc ")
+    for row in report["samples"]:
+        assert row["python_ns"] + row["native_ns"] + row["system_ns"] <= row["cpu_ns"]
+    assert {row["file"] for row in report["imports"]} <= {"/me/a.py", "/me/b.py"}
+    text = run_collector("report", "--full", path, encoding="utf-8").stdout
+    assert "garbage collections" in text and "\x1b" not in text
+    for by in ("--by=python-line", "--mine", "--by=stack", "--by=thread"):
+        assert run_collector("report", by, path).returncode == 0
+
+
 def test_whole_folder(run_collector):
     """A folder in which much is broken: what is whole comes out, the exit code says the rest."""
     merged = run_collector("merge", "--keep-live", HERE, encoding="utf-8")

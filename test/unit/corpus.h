@@ -18,5 +18,6 @@ void corpus_save(struct stream_builder *b, const char *name);
 /* Saves the files whose blocks are as they should be, and whose records are not.
  * (corpus_records.c) */
 void corpus_save_records(void);
+void corpus_save_host(void); /* of these, the one of what the host did (corpus_host.c) */
 
 #endif

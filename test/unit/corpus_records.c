@@ -546,5 +546,6 @@ void corpus_save_records(void)
     save_dumps();
     save_pauses();
     save_silences();
+    corpus_save_host();
     save_libraries();
 }
