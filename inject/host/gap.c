@@ -155,7 +155,8 @@ static void look_at_python(struct thread *me, struct place *p, struct found *f)
     const struct python_gil *gil = &p->gil;
     f->stack = stack_take_python_of(me, p->state, is_there, p);
     if (f->state.is_in_call && f->state.call == SYS_futex && python_gil_look(p->state, &p->gil) &&
-        f->state.first_argument - gil->low < gil->high - gil->low && gil->holder != p->state) {
+        f->state.first_argument - gil->place.low < gil->place.high - gil->place.low &&
+        gil->holder != p->state) {
         f->holder = gil->holder_tid;
         f->holder_stack = gil->holder ? stack_take_python_of(me, gil->holder, holds_still, p) : 0;
     }

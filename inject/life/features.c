@@ -14,6 +14,7 @@
 #include "hook/resolve.h"
 #include "hook/silence.h"
 #include "host/gap.h"
+#include "host/gil_events.h"
 #include "host/host_thread.h"
 #include "host/os_calls.h"
 #include "library/dnn_plans.h"
@@ -82,6 +83,7 @@ const struct feature features[] = {
     {.describe = library_describe, .fork_child = library_reset},
     {.unloaded = dnn_unloaded, .fork_child = dnn_reset},
     {.load = os_load, .start = os_start, .attached = os_attached, .end = os_end},
+    {.started = gil_started, .tick = gil_tick, .fork_child = gil_forget, .end = gil_end},
     {.tick = resident_tick},
     {.writer_begin = device_start, .tick = device_tick, .turn = device_turn,
      .fork_child = device_forget, .end = device_end},

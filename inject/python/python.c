@@ -302,24 +302,38 @@ struct gil {
     pthread_mutex_t switch_mutex;
 };
 
-bool python_gil_look(uint64_t state, struct python_gil *gil)
+/* The lock of the interpreter whose address is at `from`. */
+static bool find_gil(uint64_t from, struct python_gil_place *place)
 {
     const struct python_layout *l = &python.layout;
     uint64_t interpreter = 0, address = python.runtime + l->runtime_gil;
-    struct gil now;
-    if (!state || !python_is_here())
-        return false;
     if (l->runtime_gil == LAYOUT_NONE && l->interpreter_gil == LAYOUT_NONE)
         return false;
     if (l->runtime_gil == LAYOUT_NONE &&
-        (!memory_read(state + l->thread_interpreter, &interpreter, sizeof interpreter) ||
+        (!memory_read(from, &interpreter, sizeof interpreter) ||
          !memory_read(interpreter + l->interpreter_gil, &address, sizeof address)))
         return false;
-    if (!memory_read(address, &now, offsetof(struct gil, cond)))
+    *place = (struct python_gil_place){.low = address,
+                                       .high = address + sizeof(struct gil),
+                                       .dropped = address + offsetof(struct gil, cond),
+                                       .taken = address + offsetof(struct gil, switch_cond)};
+    return address != 0;
+}
+
+bool python_gil_find(struct python_gil_place *place)
+{
+    return !has_ended() && find_gil(python.runtime + python.layout.runtime_interpreters, place);
+}
+
+bool python_gil_look(uint64_t state, struct python_gil *gil)
+{
+    struct gil now;
+    *gil = (struct python_gil){0};
+    if (!state || !python_is_here() ||
+        !find_gil(state + python.layout.thread_interpreter, &gil->place) ||
+        !memory_read(gil->place.low, &now, offsetof(struct gil, cond)))
         return false;
-    *gil = (struct python_gil){.low = address,
-                               .high = address + sizeof now,
-                               .holder = now.locked == 1 ? now.last_holder : 0};
+    gil->holder = now.locked == 1 ? now.last_holder : 0;
     if (gil->holder)
         gil->holder_tid = tid_of(gil->holder);
     return true;

@@ -56,17 +56,25 @@ void python_find_threads(const uint32_t *tids, unsigned count, uint64_t *states)
 /* Is that still the state of the thread that the kernel knows by `tid`? */
 bool python_is_thread(uint64_t state, uint32_t tid);
 
-/* The lock of an interpreter (GIL), as it is at a moment. */
+/* Where the lock of an interpreter (GIL) lies, and its two condition variables. */
+struct python_gil_place {
+    uint64_t low, high;
+    uint64_t dropped; /* signalled when a thread gives it up; who wants it waits for that */
+    uint64_t taken;   /* signalled when a thread has taken it */
+};
+
+/* That of the interpreter's threads. False: there is none, as in a free-threaded build, or it can't
+ * be read. */
+bool python_gil_find(struct python_gil_place *place);
+
+/* Such a lock as it is at a moment. */
 struct python_gil {
-    uint64_t low, high;  /* where it lies: who waits for it waits for a word in there */
+    struct python_gil_place place;
     uint64_t holder;     /* the state of the thread that has it; 0: nobody has */
     uint32_t holder_tid; /* 0: not known */
 };
 
-/*
- * The lock that the thread with that state needs, looked at from another thread. False: it is not
- * to be read, or there is none, as in a free-threaded build.
- */
+/* The one that the thread with that state needs, looked at from another thread; as above. */
 bool python_gil_look(uint64_t state, struct python_gil *gil);
 
 /*

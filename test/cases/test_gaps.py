@@ -9,6 +9,7 @@ import pathlib
 import platform
 import signal
 
+import conftest
 import pytest
 import stream_reader
 import toolchain
@@ -16,9 +17,11 @@ from test_python import Stacks
 
 pytestmark = pytest.mark.skipif(bool(toolchain.CROSS), reason="Python runs natively")
 
-SAMPLE = stream_reader.TYPE_NUMBERS["sample"]
+SAMPLE, GIL, REST = (stream_reader.TYPE_NUMBERS[name] for name in ("sample", "gil", "gil_rest"))
 PERIOD, TID, FLAGS, STATE, SYSCALL, HOLDER, HOLDER_STACK, RAN, DELAY, FAULTS, MAJOR = range(11)
 IN_KERNEL = 1
+WAITED, HELD = 0, 1
+WAITS, WAIT_NS, HOLDS, HOLD_NS, WHOSE = range(5)
 SECONDS = 0.5
 BOUNDS = 0.2  # looks fall anywhere, and on a busy machine late, so the bounds of gaps are blurred
 LINES = pathlib.Path(toolchain.SOURCES, "gap_work.py").read_text(encoding="utf-8").splitlines()
@@ -47,7 +50,7 @@ class Run:
 
     def __init__(self, folder, library, kind, python="/usr/bin/python3", status=0, **settings):
         env = toolchain.environment(folder / "data", library, PYTHONDONTWRITEBYTECODE=1,
-                                    **{"GPUPROF_GAPS": "on", **settings})
+                                    **({"GPUPROF_GAPS": "on"} | settings))
         program = toolchain.SOURCES / "gap_work.py"
         done = toolchain.run([python, program, kind, SECONDS], env, status)
         lines = [line.split() for line in done.stdout.splitlines()]
@@ -59,7 +62,10 @@ class Run:
         self.stacks = Stacks(self.process)
 
     def looks(self, process=None):
-        return [r for r in (process or self.process).of_type(SAMPLE) if r.code == 1]
+        """In gaps between calls: not while the process ends."""
+        process = process or self.process
+        last = max(r.begin for r in process.of_type(stream_reader.CALL))
+        return [r for r in process.of_type(SAMPLE) if r.code == 1 and r.begin < last]
 
     def frame(self, stack):
         """The innermost one of a stack: (file, line, function)."""
@@ -137,3 +143,54 @@ def test_ends_of_processes(tmp_path, library, kind, status):
         assert last.begin - first.begin > 0.5 * SECONDS * 1e9
     assert {p.header.pid for p in run.processes} == set(run.pids)
     assert len(run.processes) == (1 if kind == "kill" else 2)
+
+
+@pytest.fixture(scope="session")
+def both(library):
+    return f"{library}:{conftest.built(conftest.BUILD / 'libgpuprof-os.so')}"
+
+
+def by_thread(run, kind):
+    """Records of that kind by the kernel's number of their thread, as (begin, end, record)."""
+    tids = {r.thread: r.args[0] for r in run.process.of_type(stream_reader.THREAD)}
+    found = {tid: [] for tid in tids.values()}
+    for r in run.process.of_type(kind):
+        found[tids[r.thread]].append((r.begin, r.begin + r.duration, r))
+    return found
+
+
+def test_each_take_and_drop_of_the_lock(tmp_path, both, python):
+    """Nobody takes it while another has it; who waits for it has it then; waits last as long."""
+    run = Run(tmp_path, both, "gil", python, GPUPROF_OS="0", GPUPROF_GAPS="off")
+    records = by_thread(run, GIL)
+    holds = sorted((*r, tid) for tid, of in records.items() for r in of if r[2].code == HELD)
+    assert all(a[1] <= b[0] for a, b in zip(holds, holds[1:]))
+    assert all(b[2].args[0] == a[3] for a, b in zip(holds, holds[1:]) if a[2].args[0])
+    taken = {(tid, begin) for begin, _, _, tid in holds}
+    waits = [r for r in records[run.pid] if r[2].code == WAITED]
+    assert waits and {(run.pid, end) for _, end, r in waits if r.args[1]} <= taken
+    long = [r for r in waits if r[1] - r[0] > 1_000_000]
+    assert {r.args[0] for _, _, r in long} == {run.other}
+    assert sum(end - begin for begin, end, _ in long) == pytest.approx(run.spent, rel=0.1)
+    assert all(run.frame(r.stack)[2] == "wait_for_lock" for _, _, r in long)
+    held = sum(end - begin for begin, end, _, tid in holds if tid == run.other)
+    assert held == pytest.approx(run.spent, rel=0.15)
+    whole = sum(end - begin for begin, end, _ in records[run.other])
+    assert whole <= 1.05 * SECONDS * 1e9
+    assert not run.process.losses and not run.process.of_type(REST)
+
+
+def test_short_waits_for_the_lock_are_added_up(tmp_path, both):
+    run = Run(tmp_path, both, "sleep", GPUPROF_OS="20ms", GPUPROF_GAPS="off")
+    assert not run.process.of_type(GIL)  # it holds it for short times, and never waits
+    rests = [r for r in run.process.of_type(REST) if r.args[WHOSE] in (0, run.pid)]
+    holds, held_ns = (sum(r.args[i] for r in rests) for i in (HOLDS, HOLD_NS))
+    assert SECONDS / 0.1 <= holds < 1000 and 0 < held_ns < 0.2 * SECONDS * 1e9
+    assert sum(r.args[WAIT_NS] for r in rests) < 20_000_000
+
+
+def test_a_child_has_its_own_account_of_the_lock(tmp_path, both):
+    run = Run(tmp_path, both, "fork", GPUPROF_OS="0", GPUPROF_GAPS="off")
+    child, = (p for p in run.processes if p is not run.process)
+    assert len(child.of_type(GIL)) >= SECONDS / 0.1
+    assert all(r.args[0] != run.pid for r in child.of_type(GIL)[1:])
