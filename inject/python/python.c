@@ -9,7 +9,6 @@
 #include <string.h>
 
 #include "base/futex.h"
-#include "base/hash.h"
 #include "base/memory_read.h"
 #include "base/objects.h"
 #include "base/say.h"
@@ -22,10 +21,10 @@
 #include "record/thread.h"
 #include "store/meta.h"
 
-#define LOOK_LOCK_NS 2000000000u
-#define THREADS_MAX  4096u /* of the interpreter's that are looked at */
-#define NATIVES      256u
-#define WALKS_MAX    3u /* of a thread that runs, until two say the same */
+#define LOOK_LOCK_NS   2000000000u
+#define THREADS_MAX    4096u /* of the interpreter's that are looked at */
+#define TID_OFFSET_MAX 1024u
+#define WALKS_MAX      3u /* of a thread that runs, until two say the same */
 
 typedef void *(*get_thread_fn)(void);
 
@@ -189,37 +188,33 @@ void python_describe(struct thread *writer, bool is_last)
 }
 
 /*
- * Up to 3.10 the interpreter knows its threads only by what pthread_self says. Each thread that has
- * its own frames read tells its number. A cache: another thread may take the place.
+ * Where the C library keeps the kernel's number of a thread, from the address on that pthread_self
+ * gives: in the calling thread it is known. 0: not found.
  */
-static struct {
-    _Atomic uint64_t self;
-    _Atomic uint32_t tid; /* 0 while it is written */
-} natives[NATIVES];
-
-static void note_native(void)
+static uint32_t find_tid_offset(void)
 {
-    uint64_t self = (uint64_t)pthread_self();
-    unsigned place = hash_mix(0, self) % NATIVES;
-    if (!python.layout.native_is_pthread || atomic_load(&natives[place].self) == self)
-        return;
-    atomic_store(&natives[place].tid, 0);
-    atomic_store(&natives[place].self, self);
-    atomic_store(&natives[place].tid, thread_id());
+    static _Atomic uint32_t found;
+    uint32_t offset = atomic_load_explicit(&found, memory_order_relaxed), word;
+    uint32_t tid = offset ? 0 : thread_id();
+    const uint8_t *self = (const uint8_t *)(uintptr_t)pthread_self(); /* 2 KiB and more */
+    for (uint32_t at = 8; !offset && at < TID_OFFSET_MAX; at += sizeof word) {
+        memcpy(&word, self + at, sizeof word);
+        if (word == tid)
+            atomic_store_explicit(&found, offset = at, memory_order_relaxed);
+    }
+    return offset;
 }
 
-/* 0: it is not known. */
+/* 0: it is not known. Up to 3.10 the interpreter knows its threads only as pthread_self says. */
 static uint32_t tid_of(uint64_t state)
 {
     uint64_t native = 0;
+    uint32_t tid = 0, offset = python.layout.native_is_pthread ? find_tid_offset() : 0;
     if (!memory_read(state + python.layout.thread_native, &native, sizeof native))
         return 0;
     if (!python.layout.native_is_pthread)
         return (uint32_t)native;
-    unsigned place = hash_mix(0, native) % NATIVES;
-    uint32_t tid = atomic_load(&natives[place].tid);
-    bool is_it = atomic_load(&natives[place].self) == native;
-    return is_it && atomic_load(&natives[place].tid) == tid ? tid : 0;
+    return offset && native && memory_read(native + offset, &tid, sizeof tid) ? tid : 0;
 }
 
 /* Of the thread with that state, or borrowed. */
@@ -248,7 +243,6 @@ unsigned python_frames(struct python_frame *frames, unsigned max, bool *is_cut, 
         return 0;
     int saved = errno;
     bool is_ending = is_finalizing();
-    note_native();
     const struct python_view own = {.layout = &python.layout, .is_own = !is_ending};
     uint64_t state = (uintptr_t)python.get_thread();
     unsigned count = read_frames(&own, state, frames, max, is_ending, is_cut, is_borrowed);
@@ -363,7 +357,6 @@ int python_frames_interrupted(struct python_frame *frames, unsigned max, bool *i
     *is_cut = false;
     if (!python_is_here() || is_finalizing())
         return 0;
-    note_native();
     uint64_t state = (uintptr_t)python.get_thread();
     if (state)
         count = python_walk(&view, state, frames, max, is_cut);
@@ -436,7 +429,6 @@ uint32_t python_location(struct thread *t, const struct python_frame *frame)
 void python_reset(void)
 {
     atomic_store(&python.lock.holder, 0);
-    memset(natives, 0, sizeof natives);
     python_places_reset();
     python_borrow_reset();
 }

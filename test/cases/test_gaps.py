@@ -26,7 +26,7 @@ SECONDS = 0.5
 BOUNDS = 0.2  # looks fall anywhere, and on a busy machine late, so the bounds of gaps are blurred
 LINES = pathlib.Path(toolchain.SOURCES, "gap_work.py").read_text(encoding="utf-8").splitlines()
 PYENV = pathlib.Path(os.environ.get("PYENV_ROOT", "~/.pyenv")).expanduser() / "versions"
-VERSIONS = ("3.11", "3.12", "3.13", "3.14")
+VERSIONS = ("3.8", "3.9", "3.10", "3.11", "3.12", "3.13", "3.14")
 READ = {"x86_64": 0, "aarch64": 63}.get(platform.machine())
 SLEEPS = {"x86_64": (35, 230, 23, 270), "aarch64": (101, 115, 72)}.get(platform.machine())
 
