@@ -32,6 +32,7 @@ import toolchain
 HERE = pathlib.Path(__file__).resolve().parent
 COLLECTOR = conftest.BUILD / "gpuprof-collector"
 LIBRARY = conftest.BUILD / "libgpuprof.so"
+OS_LIBRARY = conftest.BUILD / "libgpuprof-os.so"
 CUPTI = conftest.BUILD / "sim" / "libcupti.so.12"
 TIMEOUT = 100  # seconds, on a machine that has much else to do
 PASSING = 5  # threads of one life that may be between the count of a passed call and CUDA
@@ -71,9 +72,11 @@ LIVES = {
     "notes": ("SIGTERM to itself without a live file", -signal.SIGTERM, 40, 2500),
     "killers": ("killed by two others, which ask first", 3, 40, 2500),
     "graphs": ("SIGKILL, graphs recorded as a whole", -signal.SIGKILL, 40, 2500),
+    "waits": ("SIGKILL and forks, each call that waits recorded", -signal.SIGKILL, 40, 2500),
 }
 # What the recordings of a mode must have: else it was no attack.
-HAVE = {"silences": "\nsilence begin=", "notes": '"said=', "graphs": '"gpu_graphs=whole"'}
+HAVE = {"silences": "\nsilence begin=", "notes": '"said=', "graphs": '"gpu_graphs=whole"',
+        "waits": "\nos_call begin="}
 TALKATIVE = ("oom", "governor", "control", "device", "folder")  # they may say what they lack
 CUT = {".gpuprof": "stream file cut at any byte", ".live": "live file cut at any byte",
        "both": "both of them cut"}
@@ -228,6 +231,9 @@ def settings(mode, folder, tools):
         env["GPUPROF_BACKTRACE_THRESHOLD"] = "0"
     if mode == "graphs":
         env["GPUPROF_GRAPHS"] = "whole"
+    if mode == "waits":
+        env.update(GPUPROF_OS="0", GPUPROF_OS_BACKTRACE="0")
+        env["TORTURE_PRELOAD"] += f":{OS_LIBRARY}"
     if mode in ("callback", "device", "graphs", "killers"):
         env.update(GPUPROF_GPU="on", GPUPROF_CUPTI=str(CUPTI))
     if mode == "operators":
