@@ -141,6 +141,14 @@ bool loader_reset(void)
     return atomic_exchange(&loader.inside, 0) == 0;
 }
 
+struct object object_of_map(const struct link_map *map)
+{
+    struct object o = {
+        .path = map->l_name ? map->l_name : "", .base = map->l_addr, .dynamic = map->l_ld};
+    read_dynamic(&o);
+    return o;
+}
+
 typedef int (*iterate_fn)(int (*)(struct dl_phdr_info *, size_t, void *), void *);
 
 extern struct r_debug _r_debug __attribute__((weak)); /* the loader's; musl has none */
@@ -156,9 +164,7 @@ static iterate_fn real_iterate(void)
     iterate_fn real = atomic_load_explicit(&found, memory_order_relaxed);
     for (struct link_map *l = !real && &_r_debug ? _r_debug.r_map : NULL; l && !real;
          l = l->l_next) {
-        struct object o = {
-            .path = l->l_name ? l->l_name : "", .base = l->l_addr, .dynamic = l->l_ld};
-        read_dynamic(&o);
+        struct object o = object_of_map(l);
         if (object_is(&o, "libc.so"))
             real = (iterate_fn)(uintptr_t)object_symbol(&o, "dl_iterate_phdr");
     }

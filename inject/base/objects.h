@@ -61,6 +61,9 @@ void loader_after_fork(bool is_child);
  */
 bool loader_reset(void);
 
+/* What the loader's own entry says: neither its range nor its headers. Waits for nobody. */
+struct object object_of_map(const struct link_map *map);
+
 /* How many objects have been loaded so far, the unloaded ones too. */
 uint64_t objects_loaded(void);
 

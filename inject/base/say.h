@@ -29,6 +29,7 @@ enum say_cause {
     SAY_FLIGHT_ROOM,
     SAY_DEVICE,
     SAY_HOST,
+    SAY_SAMPLES,
     SAY_COUNT
 };
 

@@ -17,6 +17,7 @@
 #include "host/gil_events.h"
 #include "host/host_thread.h"
 #include "host/os_calls.h"
+#include "host/sampling.h"
 #include "library/dnn_plans.h"
 #include "library/library_call.h"
 #include "life/fatal.h"
@@ -70,6 +71,7 @@ const struct feature features[] = {
     {.writer_begin = host_start, .attached = gap_attached, .turn = host_wake,
      .fork_child = host_forget, .end = host_end},
     {.fork_child = gap_forget},
+    {.load = sampling_load, .start = sampling_start, .fork_child = sampling_forget},
     {.describe = python_describe, .unloaded = python_refresh, .fork_child = python_reset},
     {.load = gpu_load, .first_call = gpu_recording_runs, .describe = gpu_describe,
      .turn = gpu_turn, .context_goes = gpu_context_goes, .fork_child = gpu_forget, .dies = gpu_dies,

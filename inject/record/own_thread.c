@@ -3,10 +3,12 @@
 
 #include <pthread.h>
 #include <sched.h>
+#include <string.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "base/futex.h"
 #include "base/signals.h"
 #include "base/ticks.h"
 #include "record/thread.h"
@@ -17,6 +19,7 @@
 
 _Atomic uint32_t own_thread_count;
 
+static _Atomic uint32_t tids[THREADS_SHOWN];      /* of those that run; 0: free */
 static _Atomic uint64_t processor_ns[COST_COUNT]; /* by each thread of ours, as it tells */
 static __thread uint64_t told_ns;                 /* of this thread */
 
@@ -64,10 +67,29 @@ static void take_affinity(void)
         syscall(SYS_sched_setaffinity, 0, bytes, cpus);
 }
 
+/* The first that is `from`, if any. */
+static void change_tid(uint32_t from, uint32_t to)
+{
+    for (unsigned i = 0; i < THREADS_SHOWN; i++) {
+        uint32_t found = from;
+        if (atomic_compare_exchange_strong(&tids[i], &found, to))
+            return;
+    }
+}
+
+bool own_thread_is(uint32_t tid)
+{
+    for (unsigned i = 0; i < THREADS_SHOWN; i++)
+        if (atomic_load_explicit(&tids[i], memory_order_relaxed) == tid)
+            return true;
+    return false;
+}
+
 void own_thread_begin(const char *name)
 {
     /* A real-time policy would put us before the program's own threads. */
     const struct sched_param no_priority = {0};
+    change_tid(0, thread_id());
     show_tls_vector();
     block_program_signals();
     sched_setscheduler(0, SCHED_OTHER, &no_priority);
@@ -78,6 +100,7 @@ void own_thread_begin(const char *name)
 
 void own_thread_end(void)
 {
+    change_tid(thread_id(), 0);
     atomic_fetch_sub(&own_thread_count, 1);
 }
 
@@ -96,6 +119,7 @@ uint64_t own_thread_ns(enum cost_class class)
 void own_threads_forget(void)
 {
     atomic_store(&own_thread_count, 0);
+    memset(tids, 0, sizeof tids);
     for (unsigned i = 0; i < COST_COUNT; i++)
         atomic_store(&processor_ns[i], 0);
 }

@@ -7,6 +7,7 @@
 #define GPUPROF_INJECT_OWN_THREAD_H
 
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "api/cost.h"
@@ -25,6 +26,9 @@ void own_thread_tell(enum cost_class class);
 
 /* What was told of that class, by all that had its part in turn. */
 uint64_t own_thread_ns(enum cost_class class);
+
+/* Is it one of them? About, as own_thread_count. */
+bool own_thread_is(uint32_t tid);
 
 /* In the child of a fork: there are none. */
 void own_threads_forget(void);

@@ -49,6 +49,12 @@ struct seen_call {
     uintptr_t frame; /* 0 = not known */
 };
 
+/* Of a stack, what is known to be readable; walk.c. */
+struct stack_known {
+    uintptr_t low;
+    uintptr_t high;
+};
+
 struct thread {
     /* EPOCH_THREAD, or the page's while this thread takes part; above it the ATTENTION_COSTS that
      * it has followed. */
@@ -79,8 +85,7 @@ struct thread {
     uintptr_t stand_in;    /* what is called instead of CUDA's function; see resolve.h */
     uint64_t extending;    /* 1 + `used`, while open records make room or get longer */
     struct room *room;     /* where its stack is being taken; stack.c */
-    uintptr_t stack_low;   /* of the stack, what is known to be readable; walk.c */
-    uintptr_t stack_high;
+    struct stack_known stack_known;
     struct thread_cost *cost; /* what we have cost it; never NULL */
     uint32_t burst;           /* calls that go the long way yet, to be timed */
     uint32_t weight;          /* for how many `weighed`, below, is recorded */

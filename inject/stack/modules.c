@@ -160,15 +160,13 @@ static size_t write_text(const struct object *o, char *text)
 }
 
 /* The segment that has the index of the call frame information. */
-static struct cfi_object find_cfi(const struct object *o)
+static struct cfi_object find_segment(uintptr_t index, uintptr_t base, const ElfW(Phdr) * headers,
+                                      unsigned count)
 {
-    struct cfi_object cfi = {0};
-    for (unsigned i = 0; i < o->header_count; i++)
-        if (o->headers[i].p_type == PT_GNU_EH_FRAME)
-            cfi.index = o->base + o->headers[i].p_vaddr;
-    for (unsigned i = 0; i < o->header_count && cfi.index; i++) {
-        const ElfW(Phdr) *p = &o->headers[i];
-        uintptr_t low = o->base + p->p_vaddr;
+    struct cfi_object cfi = {.index = index};
+    for (unsigned i = 0; i < count && cfi.index; i++) {
+        const ElfW(Phdr) *p = &headers[i];
+        uintptr_t low = base + p->p_vaddr;
         if (p->p_type == PT_LOAD && p->p_flags & PF_R && cfi.index - low < p->p_filesz) {
             cfi.low = low;
             cfi.high = low + p->p_filesz;
@@ -177,6 +175,15 @@ static struct cfi_object find_cfi(const struct object *o)
     if (!cfi.high)
         cfi.index = 0;
     return cfi;
+}
+
+static struct cfi_object find_cfi(const struct object *o)
+{
+    uintptr_t index = 0;
+    for (unsigned i = 0; i < o->header_count; i++)
+        if (o->headers[i].p_type == PT_GNU_EH_FRAME)
+            index = o->base + o->headers[i].p_vaddr;
+    return find_segment(index, o->base, o->headers, o->header_count);
 }
 
 static const char *keep_text(const char *text, size_t bytes)
@@ -329,6 +336,56 @@ bool modules_rule(uintptr_t address, struct cfi_rule *rule)
         rule->flags |= m->flags;
     }
     lock_drop(&table.lock);
+    return true;
+}
+
+/* glibc's struct dl_find_object, which older headers do not have. */
+struct found_object {
+    unsigned long long flags;
+    const uint8_t *begin;
+    const uint8_t *end;
+    const struct link_map *map;
+    const void *index;
+    uint64_t rest[8];
+};
+
+typedef int (*find_object_fn)(void *address, struct found_object *found);
+
+static find_object_fn find_object;
+static const struct link_map *own_map;
+
+static int visit_finder(const struct object *o, void *data)
+{
+    void *found = object_is(o, "libc.so") ? object_symbol(o, "_dl_find_object") : NULL;
+    *(find_object_fn *)data = (find_object_fn)(uintptr_t)found;
+    return found != NULL;
+}
+
+void modules_find_now(void)
+{
+    struct found_object own;
+    if (objects_each(visit_finder, &find_object) &&
+        find_object((void *)(uintptr_t)&modules_check, &own) == 0)
+        own_map = own.map;
+}
+
+bool modules_rule_now(uintptr_t address, struct cfi_rule *rule)
+{
+    struct found_object found;
+    *rule = (struct cfi_rule){.flags = CFI_NONE};
+    if (!find_object)
+        return false;
+    if (find_object((void *)address, &found) != 0)
+        return true;
+    const ElfW(Ehdr) *head = (const void *)found.begin;
+    if (found.index && memcmp(head, ELFMAG, SELFMAG) == 0) {
+        struct cfi_object cfi =
+            find_segment((uintptr_t)found.index, found.map->l_addr,
+                         (const void *)(found.begin + head->e_phoff), head->e_phnum);
+        cfi_find(&cfi, address, rule);
+    }
+    struct object o = object_of_map(found.map);
+    rule->flags |= found.map == own_map ? CFI_OURS : flags_of(&o);
     return true;
 }
 

@@ -36,6 +36,15 @@ void modules_check(bool anyway);
 bool modules_rule(uintptr_t address, struct cfi_rule *rule);
 
 /*
+ * modules_rule for a signal handler, which waits for nobody: by the C library's own look-up, from
+ * glibc 2.35 on. False: not by this C library, or modules_find_now was not called.
+ */
+bool modules_rule_now(uintptr_t address, struct cfi_rule *rule);
+
+/* Looks for that look-up; before the first signal. */
+void modules_find_now(void);
+
+/*
  * Turns return addresses into frames, in place, and writes the MODULE records that they need. False
  * if one was dropped, or not now.
  */

@@ -204,6 +204,18 @@ static uint32_t take_walk(struct thread *t, struct walk *w, struct splice *s)
     return keep_stack(key, modules_frames(t, w->frames, w->count) ? number_of(t, w) : 0);
 }
 
+uint32_t stack_number(struct thread *t, struct walk *w, uint32_t age)
+{
+    uint64_t key = hash_of(w, age);
+    uint32_t stack = table ? find_recent(key) : 0;
+    if (stack || !table)
+        return stack;
+    modules_check(true);
+    if (age != atomic_load(&modules_age) || !modules_frames(t, w->frames, w->count))
+        return 0;
+    return keep_stack(key, number_of(t, w));
+}
+
 /* Of what the frames have at hand: that of a place that is known needs no look at its names. */
 static uint64_t hash_of_python(const struct walk *w, const struct splice *s)
 {
@@ -385,7 +397,8 @@ void stacks_start(void)
     uint64_t always = gp.settings.numbers[SETTING_BACKTRACE] & ((1u << API_CLASS_COUNT) - 1);
     of_calls = always || ns != SETTING_OFF;
     bool of_operators = gp.settings.numbers[SETTING_PYTORCH] & PYTORCH_STACKS;
-    if (!absent && !table && (of_calls || of_operators)) {
+    bool of_samples = gp.settings.numbers[SETTING_SAMPLE] != SETTING_OFF;
+    if (!absent && !table && (of_calls || of_operators || of_samples)) {
         table = pages_map(sizeof *table);
         if (!table) {
             absent = "absent: no memory";

@@ -18,6 +18,7 @@
 #include <stdint.h>
 
 #include "record/thread.h"
+#include "stack/walk.h"
 
 /*
  * The number of the calling thread's stack; 0 if it has none, which is counted. Definitions may be
@@ -44,6 +45,12 @@ uint32_t stack_take_python_of(struct thread *t, uint64_t state, bool (*is_still_
  * read, and there is none.
  */
 uint32_t stack_take_python_running(struct thread *t, uint64_t state, bool *is_torn);
+
+/*
+ * The number of a stack whose frames were taken at that age of the modules, as walk_interrupted
+ * takes them: by any thread. 0: what they meant is not known any more, or there is no room.
+ */
+uint32_t stack_number(struct thread *t, struct walk *w, uint32_t age);
 
 /*
  * Is the stack of a call of this class to be taken because it failed? Where slow ones have theirs,

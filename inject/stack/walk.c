@@ -18,6 +18,7 @@
 #define PAGE_BYTES      4096u
 #define STACK_BYTES_MAX (1ull << 30) /* of a stack that is walked */
 #define NEAR_FRAMES     8            /* as far as walk_caller_of looks */
+#define SYSCALL_BYTES   4u           /* of the instruction, at most */
 
 /*
  * A rule, for one address and age of the list of modules, in two words; the first is what tells a
@@ -55,9 +56,10 @@ static void unpack(uint64_t a, uint64_t b, struct cfi_rule *rule)
     rule->return_offset = (int32_t)(b >> 32);
 }
 
-static __attribute__((noinline)) bool find_rule(uintptr_t address, struct cfi_rule *rule)
+/* `now`: in a signal handler, which waits for nobody. */
+static __attribute__((noinline)) bool find_rule(uintptr_t address, struct cfi_rule *rule, bool now)
 {
-    if (!modules_rule(address, rule))
+    if (!(now ? modules_rule_now(address, rule) : modules_rule(address, rule)))
         return false;
     uint64_t key = key_of(address); /* modules_rule may have found that the list has changed */
     unsigned slot = (unsigned)(key * 0x9E3779B97F4A7C15u >> 50) % RULES;
@@ -71,7 +73,7 @@ static __attribute__((noinline)) bool find_rule(uintptr_t address, struct cfi_ru
     return true;
 }
 
-static inline bool rule_of(uintptr_t address, struct cfi_rule *rule)
+static inline bool rule_at(uintptr_t address, struct cfi_rule *rule, bool now)
 {
     uint64_t key = key_of(address);
     unsigned slot = (unsigned)(key * 0x9E3779B97F4A7C15u >> 50) % RULES;
@@ -79,60 +81,66 @@ static inline bool rule_of(uintptr_t address, struct cfi_rule *rule)
     uint64_t b = atomic_load_explicit(&kept_rules[slot].words[1], memory_order_relaxed);
     uint64_t check = atomic_load_explicit(&kept_rules[slot].check, memory_order_relaxed);
     if (unlikely(check != (key ^ a ^ b * 3)))
-        return find_rule(address, rule);
+        return find_rule(address, rule, now);
     unpack(a, b, rule);
     return true;
 }
 
-/* More of the stack that this thread is on, up to `address`. */
-static __attribute__((noinline)) bool try_more(struct thread *t, uintptr_t sp, uintptr_t address)
+static inline bool rule_of(uintptr_t address, struct cfi_rule *rule)
 {
-    if (sp < t->stack_low || sp >= t->stack_high) {
-        t->stack_low = sp & ~(uintptr_t)(PAGE_BYTES - 1);
-        t->stack_high = t->stack_low + PAGE_BYTES;
+    return rule_at(address, rule, false);
+}
+
+/* More of the stack that this thread is on, up to `address`. */
+static __attribute__((noinline)) bool try_more(struct stack_known *known, uintptr_t sp,
+                                               uintptr_t address)
+{
+    if (sp < known->low || sp >= known->high) {
+        known->low = sp & ~(uintptr_t)(PAGE_BYTES - 1);
+        known->high = known->low + PAGE_BYTES;
     }
-    if (address - t->stack_low > STACK_BYTES_MAX)
+    if (address - known->low > STACK_BYTES_MAX)
         return false;
-    while (address + sizeof(uint64_t) > t->stack_high) {
-        if (!memory_is_readable(t->stack_high))
+    while (address + sizeof(uint64_t) > known->high) {
+        if (!memory_is_readable(known->high))
             return false;
-        t->stack_high += PAGE_BYTES;
+        known->high += PAGE_BYTES;
     }
     return true;
 }
 
 /* The word at `address`, which must lie above `sp` on the stack. */
 static inline __attribute__((no_sanitize("address", "thread"))) bool
-load_word(struct thread *t, uintptr_t sp, uintptr_t address, uintptr_t *word)
+load_word(struct stack_known *known, uintptr_t sp, uintptr_t address, uintptr_t *word)
 {
     if (unlikely(address < sp || address % sizeof *word))
         return false;
-    if (unlikely(sp < t->stack_low || address + sizeof *word > t->stack_high) &&
-        !try_more(t, sp, address))
+    if (unlikely(sp < known->low || address + sizeof *word > known->high) &&
+        !try_more(known, sp, address))
         return false;
     *word = *(const volatile uintptr_t *)address;
     return true;
 }
 
 /* From a frame to its caller's. False: this is the last one, or what there is makes no sense. */
-static inline bool step(struct thread *t, uintptr_t floor, struct registers *r,
+static inline bool step(struct stack_known *known, uintptr_t floor, struct registers *r,
                         const struct cfi_rule *rule)
 {
     uintptr_t cfa = rule->flags & CFI_FROM_STACK ? r->sp : r->fp, fp = r->fp, pc = r->link;
     cfa += (uintptr_t)(intptr_t)rule->cfa_offset;
     if (rule->flags & CFI_LOADED) {
-        if (!load_word(t, floor, cfa, &cfa))
+        if (!load_word(known, floor, cfa, &cfa))
             return false;
         cfa += (uintptr_t)(intptr_t)rule->cfa_further;
     }
     if (cfa < r->sp || cfa % sizeof cfa)
         return false;
     if (rule->return_place == CFI_IN_FRAME &&
-        !load_word(t, floor, cfa + (uintptr_t)(intptr_t)rule->return_offset, &pc))
+        !load_word(known, floor, cfa + (uintptr_t)(intptr_t)rule->return_offset, &pc))
         return false;
     if (rule->pointer_place == CFI_IN_FRAME || rule->pointer_place == CFI_AT_BASE) {
         uintptr_t base = rule->pointer_place == CFI_IN_FRAME ? cfa : r->fp;
-        if (!load_word(t, floor, base + (uintptr_t)(intptr_t)rule->pointer_offset, &fp))
+        if (!load_word(known, floor, base + (uintptr_t)(intptr_t)rule->pointer_offset, &fp))
             return false;
     } else if (rule->pointer_place == CFI_UNDEFINED) {
         fp = 0;
@@ -156,26 +164,62 @@ static inline bool step(struct thread *t, uintptr_t floor, struct registers *r,
                      : "=&r"((r).pc), "=&r"((r).sp), "=&r"((r).fp), "=&r"((r).link))
 #endif
 
-/* By our own reader: all frames, or only the program's innermost one if `inner_only`. */
-static __attribute__((noinline)) void walk(struct thread *t, struct walk *w, unsigned max,
-                                           bool inner_only)
+static struct registers registers_of(const ucontext_t *context)
 {
-    struct registers r = {0};
-    TAKE_REGISTERS(r);
+    const mcontext_t *m = &context->uc_mcontext;
+#if defined(__x86_64__)
+    return (struct registers){.pc = (uintptr_t)m->gregs[REG_RIP],
+                              .sp = (uintptr_t)m->gregs[REG_RSP],
+                              .fp = (uintptr_t)m->gregs[REG_RBP]};
+#else
+    return (struct registers){.pc = m->pc, .sp = m->sp, .fp = m->regs[29], .link = m->regs[30]};
+#endif
+}
+
+/* What the processor did last: the instruction before is a system call's. */
+bool walk_is_in_kernel(const ucontext_t *context)
+{
+    uintptr_t pc = registers_of(context).pc;
+    if (pc % PAGE_BYTES < SYSCALL_BYTES) /* the page before need not be there */
+        return false;
+#if defined(__x86_64__)
+    return *(const volatile uint8_t *)(pc - 2) == 0x0f &&
+           *(const volatile uint8_t *)(pc - 1) == 0x05;
+#else
+    return *(const volatile uint32_t *)(pc - 4) == 0xd4000001;
+#endif
+}
+
+enum walk_way {
+    WALK_ALL,
+    WALK_INNER,       /* only the program's innermost one */
+    WALK_INTERRUPTED, /* the code was interrupted, anywhere: CUDA's frames count, ours never do */
+};
+
+/* By our own reader, from `r` on. */
+static inline __attribute__((always_inline)) void walk_from(struct registers r,
+                                                            struct stack_known *known,
+                                                            struct walk *w, unsigned max,
+                                                            enum walk_way way)
+{
+    bool now = way == WALK_INTERRUPTED, is_exact = true;
     uintptr_t floor = r.sp;
     w->count = 0;
     w->is_cut = w->is_short = w->is_signal = w->is_borrowed = false;
     w->has_ends = true;
-    for (unsigned inner = 0; inner < WALK_INNER_MAX;) {
+    for (unsigned inner = 0; inner < WALK_INNER_MAX; is_exact = false) {
         struct cfi_rule rule;
         /* A return address is behind its call, and may belong to the next function already. */
-        if (!rule_of(r.sp == floor ? r.pc : r.pc - 1, &rule))
-            break;
+        if (!rule_at(is_exact ? r.pc : r.pc - 1, &rule, now)) {
+            if (!now)
+                break;
+            rule = (struct cfi_rule){.flags = CFI_NONE | CFI_STRANGE};
+        }
         if (rule.flags & CFI_SIGNAL) {
             w->is_signal = true;
             break;
         }
-        if (w->count == 0 && rule.flags & (CFI_OURS | CFI_CUDA)) {
+        if (now ? rule.flags & CFI_OURS : w->count == 0 && rule.flags & (CFI_OURS | CFI_CUDA)) {
             inner++;
         } else if (w->count == max) {
             w->is_cut = true;
@@ -184,18 +228,32 @@ static __attribute__((noinline)) void walk(struct thread *t, struct walk *w, uns
             if (w->count == 0)
                 w->begin = r.sp;
             w->ends[w->count] = r.sp; /* nothing is known to lie in it, unless it has a caller */
-            w->frames[w->count++] = r.pc;
-            if (inner_only)
+            w->frames[w->count++] = now && is_exact ? r.pc + 1 : r.pc; /* as if it had called */
+            if (way == WALK_INNER)
                 break;
         }
         if (rule.flags & CFI_NONE || rule.return_place == CFI_UNDEFINED ||
-            !step(t, floor, &r, &rule)) {
+            !step(known, floor, &r, &rule)) {
             w->is_short = rule.flags & CFI_STRANGE;
             break;
         }
         if (w->count)
             w->ends[w->count - 1] = r.sp;
     }
+}
+
+static __attribute__((noinline)) void walk(struct thread *t, struct walk *w, unsigned max,
+                                           bool inner_only)
+{
+    struct registers r = {0};
+    TAKE_REGISTERS(r);
+    walk_from(r, &t->stack_known, w, max, inner_only ? WALK_INNER : WALK_ALL);
+}
+
+void walk_interrupted(const ucontext_t *context, struct walk *w, unsigned max)
+{
+    struct stack_known known = {0}; /* the thread's own may just be changing */
+    walk_from(registers_of(context), &known, w, max, WALK_INTERRUPTED);
 }
 
 uintptr_t walk_caller_of(uintptr_t low, uintptr_t high)

@@ -11,6 +11,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <ucontext.h>
 
 struct thread;
 
@@ -48,5 +49,16 @@ void walk_stack(struct thread *t, struct walk *w, unsigned max);
  * reader; any thread, recording or not.
  */
 uintptr_t walk_caller_of(uintptr_t low, uintptr_t high);
+
+/*
+ * For a signal handler: fills `w` from the code on that it interrupted, with the frames of CUDA's
+ * libraries, without ours; the first frame is as if that code had made a call there. Waits for
+ * nobody, allocates nothing. w->is_signal: a handler of the program's was interrupted, and the
+ * frames outside of it are not known.
+ */
+void walk_interrupted(const ucontext_t *context, struct walk *w, unsigned max);
+
+/* Was it interrupted at the end of a system call? */
+bool walk_is_in_kernel(const ucontext_t *context);
 
 #endif

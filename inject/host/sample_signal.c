@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "host/sample_signal.h"
+
+#include <errno.h>
+#include <stdatomic.h>
+#include <stdint.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "base/compiler.h"
+#include "base/futex.h"
+#include "record/state.h"
+
+#define FIRST_NUMBER 34 /* the C library has 32 and 33 */
+#define LAST_NUMBER                                                                                \
+    62 /* from the top: programs count from SIGRTMIN on, debuggers like the last                   \
+        */
+#define RESTORER 0x04000000u
+
+/* The kernel's structure. By system call: the C library's function may be a sanitizer's, which
+ * would hold our handler up until there is no code left that it has interrupted. */
+struct action {
+    uintptr_t handler;
+    unsigned long flags;
+#if defined(__x86_64__)
+    void (*restorer)(void);
+#endif
+    uint64_t mask;
+};
+
+#if defined(__x86_64__)
+/* What a handler returns to; the C library does not export its own. */
+extern HIDDEN void sample_signal_return(void);
+__asm__(".pushsection .text\n"
+        ".type sample_signal_return, @function\n"
+        ".hidden sample_signal_return\n"
+        "sample_signal_return:\n"
+        "\tmov $15, %eax\n" /* rt_sigreturn */
+        "\tsyscall\n"
+        ".size sample_signal_return, . - sample_signal_return\n"
+        ".popsection\n");
+#endif
+
+static int number; /* by who takes one */
+static sample_tick_fn tick_fn;
+static bool (*is_tick)(union sigval value);
+
+static bool ask(int n, struct action *found)
+{
+    return syscall(SYS_rt_sigaction, n, NULL, found, sizeof found->mask) == 0;
+}
+
+/* Somebody else's signal of that number, for which the program has no handler: it is to end as
+ * without us, when we return. */
+static void pass_on(int n, siginfo_t *info)
+{
+    const struct action none = {.handler = (uintptr_t)SIG_DFL};
+    syscall(SYS_rt_sigaction, n, &none, NULL, sizeof none.mask);
+    syscall(SYS_rt_tgsigqueueinfo, getpid(), (pid_t)thread_id(), n, info);
+}
+
+static void handle(int n, siginfo_t *info, void *context)
+{
+    int saved = errno;
+    if (info->si_code == SI_TIMER && is_tick(info->si_value))
+        tick_fn(info->si_value, 1 + (unsigned)info->si_overrun, context);
+    else
+        pass_on(n, info);
+    errno = saved;
+}
+
+bool sample_signal_is_kept(void)
+{
+    struct action found;
+    return number && ask(number, &found) && found.handler == (uintptr_t)handle;
+}
+
+int sample_signal_take(sample_tick_fn tick, bool (*is_ours)(union sigval value))
+{
+    /* All signals, also the two of the C library's: nothing is to leave our handler by a jump. */
+    const struct action ours = {
+        .handler = (uintptr_t)handle,
+        .flags = SA_SIGINFO | SA_RESTART | SA_ONSTACK | RESTORER,
+#if defined(__x86_64__)
+        .restorer = sample_signal_return,
+#endif
+        .mask = UINT64_MAX
+    };
+    struct action found;
+    int dump = (int)gp.settings.numbers[SETTING_DUMP_SIGNAL];
+    tick_fn = tick;
+    is_tick = is_ours;
+    if (sample_signal_is_kept()) /* from the parent, before a fork */
+        return number;
+    for (number = LAST_NUMBER; number >= FIRST_NUMBER; number--)
+        if (number != dump && ask(number, &found) && found.handler == (uintptr_t)SIG_DFL &&
+            syscall(SYS_rt_sigaction, number, &ours, NULL, sizeof ours.mask) == 0)
+            return number;
+    return number = 0;
+}

@@ -1,0 +1,423 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "host/sampling.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "base/compiler.h"
+#include "base/futex.h"
+#include "base/objects.h"
+#include "base/pages.h"
+#include "base/proc.h"
+#include "base/say.h"
+#include "base/ticks.h"
+#include "host/sample_ring.h"
+#include "host/sample_signal.h"
+#include "record/own_thread.h"
+#include "record/start.h"
+#include "record/thread.h"
+#include "stack/modules.h"
+#include "stack/stack.h"
+#include "stack/walk.h"
+
+#define SAMPLED_MAX     1024u /* threads at a time */
+#define ROOMS           16u   /* handlers at work at a time */
+#define PULSE_NS        20000000u
+#define PULSES_OF_CHECK 10u        /* looks whether each timer still has its thread */
+#define PULSES_OF_COUNT 50u        /* looks whether threads get their ticks */
+#define LATE_NS         200000000u /* a tick so late has nothing to do with the code it meets */
+#define SILENT_PERIODS  50u
+#define NAME_BYTES      16u
+
+/* A thread that has a timer: by the one that scans, but for `told`. */
+struct sampled {
+    uint32_t tid; /* 0: free */
+    int32_t timer;
+    uint32_t scan; /* the last one that found it */
+    bool is_named; /* its name is in the stream */
+    bool is_silent;
+    uint64_t begin_ns;     /* its CPU time when it got the timer */
+    _Atomic uint32_t told; /* periods that its ticks told of, or should not have */
+};
+
+/* An entry of the ring. */
+struct put_aside {
+    uint64_t ticks;
+    uint32_t tid;
+    uint32_t slot;
+    uint32_t periods;
+    uint32_t flags; /* enum sample_flag */
+    uint32_t age;   /* of the modules that the frames are in */
+    uint16_t count;
+    bool is_cut;
+    uint64_t frames[];
+};
+
+/* Where a handler takes a stack: the thread's own may be small. */
+struct room {
+    _Atomic uint32_t is_taken;
+    struct walk walk;
+} __attribute__((aligned(64)));
+
+static struct {
+    int number; /* of the signal; 0: nothing is sampled */
+    uint64_t period_ns;
+    unsigned depth;
+    struct sampled *slots;
+    struct room *rooms;
+    uint32_t used; /* slots, the free ones among them */
+    uint32_t scan;
+    uint32_t pulse;
+    nlink_t links;       /* of the folder of threads, at the last scan */
+    struct lock reading; /* the ring, and `walk` */
+    struct walk walk;
+} all;
+
+static bool is_slot(union sigval value)
+{
+    uintptr_t at = (uintptr_t)value.sival_ptr - (uintptr_t)all.slots;
+    return at < SAMPLED_MAX * sizeof *all.slots && at % sizeof *all.slots == 0;
+}
+
+static struct room *take_room(uint32_t tid)
+{
+    for (uint32_t i = 0; i < ROOMS; i++) {
+        struct room *r = &all.rooms[(tid + i) % ROOMS];
+        if (!atomic_exchange_explicit(&r->is_taken, 1, memory_order_acquire))
+            return r;
+    }
+    return NULL;
+}
+
+/* The stack of the interrupted code in `w`; returns flags that say why there is none. */
+static uint32_t take_stack(const ucontext_t *context, struct walk *w)
+{
+    w->count = 0;
+    if (call_thread_is_inside(&this_thread))
+        return SAMPLE_IN_GPUPROF;
+    walk_interrupted(context, w, all.depth);
+    w->is_cut |= w->is_short || w->is_signal;
+    return 0;
+}
+
+static bool put_aside(struct sampled *s, unsigned periods, const ucontext_t *context,
+                      struct room *room, uint32_t tid, uint64_t ticks)
+{
+    struct walk *w = &room->walk;
+    uint32_t age = atomic_load(&modules_age);
+    uint32_t flags = take_stack(context, w) | (walk_is_in_kernel(context) ? SAMPLE_IN_KERNEL : 0);
+    uint32_t bytes = (uint32_t)(sizeof(struct put_aside) + w->count * sizeof *w->frames);
+    struct put_aside *p = sample_ring_begin(bytes);
+    if (!p)
+        return false;
+    *p = (struct put_aside){.ticks = ticks,
+                            .tid = tid,
+                            .slot = (uint32_t)(s - all.slots),
+                            .periods = periods,
+                            .flags = flags,
+                            .age = age,
+                            .count = (uint16_t)w->count,
+                            .is_cut = w->is_cut};
+    memcpy(p->frames, w->frames, w->count * sizeof *w->frames);
+    sample_ring_end(p, bytes);
+    return true;
+}
+
+/* In a signal handler, anywhere. */
+static void on_tick(union sigval value, unsigned periods, const void *context)
+{
+    struct sampled *s = value.sival_ptr;
+    uint32_t tid = thread_id();
+    bool is_late = periods * all.period_ns > LATE_NS; /* it was blocked: what it tells is of now */
+    periods = is_late ? 1 : periods;
+    atomic_fetch_add_explicit(&s->told, periods, memory_order_relaxed);
+    if (recorded_off() & OFF_CALLS)
+        return;
+    uint64_t begin = ticks_now();
+    struct thread_cost *cost = this_thread.cost ? this_thread.cost : &thread_cost_shared;
+    struct room *r = take_room(tid);
+    bool done = r && put_aside(s, periods, context, r, tid, begin);
+    if (r)
+        atomic_store_explicit(&r->is_taken, 0, memory_order_release);
+    if (!done)
+        counter_add(COUNTER_SAMPLES_DROPPED, 1);
+    thread_cost_time(cost, COST_SAMPLE, ticks_now() - begin);
+}
+
+/* The kernel's number for a thread's CPU time. */
+static clockid_t clock_of(uint32_t tid)
+{
+    return (clockid_t)(~tid << 3 | 6);
+}
+
+static uint64_t cpu_ns(uint32_t tid)
+{
+    struct timespec t = {0};
+    syscall(SYS_clock_gettime, clock_of(tid), &t);
+    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+static struct sampled *find(uint32_t tid)
+{
+    for (uint32_t i = 0; i < all.used; i++)
+        if (all.slots[i].tid == tid)
+            return &all.slots[i];
+    return NULL;
+}
+
+/* By system call: the C library's may allocate. False: the thread is gone, or the kernel has no
+ * room. */
+static bool make_timer(struct sampled *s, uint32_t tid)
+{
+    struct sigevent event = {.sigev_notify = SIGEV_THREAD_ID,
+                             .sigev_signo = all.number,
+                             .sigev_value.sival_ptr = s,
+                             ._sigev_un._tid = (pid_t)tid};
+    const struct timespec period = {.tv_sec = (time_t)(all.period_ns / 1000000000u),
+                                    .tv_nsec = (long)(all.period_ns % 1000000000u)};
+    const struct itimerspec times = {period, period};
+    if (syscall(SYS_timer_create, clock_of(tid), &event, &s->timer) < 0)
+        return false;
+    syscall(SYS_timer_settime, s->timer, 0, &times, NULL);
+    return true;
+}
+
+static void arm(uint32_t tid)
+{
+    struct sampled *s = find(tid);
+    if (s || !(s = all.used < SAMPLED_MAX && !find(0) ? &all.slots[all.used] : find(0)))
+        return;
+    s->begin_ns = cpu_ns(tid);
+    s->is_named = s->is_silent = false;
+    s->scan = all.scan;
+    atomic_store(&s->told, 0);
+    if (!make_timer(s, tid)) {
+        if (errno != EINVAL)
+            note(SAY_SAMPLES, "not all threads are sampled: %s", error_text(errno));
+        return;
+    }
+    s->tid = tid;
+    all.used += s == &all.slots[all.used];
+}
+
+static void disarm(struct sampled *s)
+{
+    syscall(SYS_timer_delete, s->timer);
+    s->tid = 0;
+}
+
+static void disarm_all(void)
+{
+    for (uint32_t i = 0; i < all.used; i++)
+        if (all.slots[i].tid)
+            disarm(&all.slots[i]);
+}
+
+static bool has_memory(void)
+{
+    if (!all.slots)
+        all.slots = pages_map(SAMPLED_MAX * sizeof *all.slots);
+    if (!all.rooms)
+        all.rooms = pages_map(ROOMS * sizeof *all.rooms);
+    return all.slots && all.rooms && sample_ring_create();
+}
+
+void sampling_start(void)
+{
+    uint64_t rate = gp.settings.numbers[SETTING_SAMPLE];
+    if (rate == SETTING_OFF)
+        return;
+    all.period_ns = 1000000000u / rate;
+    all.depth = (unsigned)gp.settings.numbers[SETTING_BACKTRACE_DEPTH];
+    if (!has_memory()) {
+        note(SAY_SAMPLES, "nothing is sampled: no memory");
+        return;
+    }
+    objects_are_watched(); /* looks once, and not in a handler */
+    modules_find_now();
+    modules_check(true);
+    all.number = sample_signal_take(on_tick, is_slot);
+    if (all.number)
+        arm(thread_id());
+    else
+        note(SAY_SAMPLES, "nothing is sampled: the program has handlers for all real-time signals");
+}
+
+void sampling_load(void)
+{
+    uint64_t rate = start_setting(SETTING_SAMPLE);
+    if (rate != SETTING_OFF && start_load_settings())
+        sampling_start();
+}
+
+/* One of its timers is of a thread that is gone: such a one has no time left. */
+static bool has_ended(const struct sampled *s)
+{
+    struct itimerspec left = {0};
+    return syscall(SYS_timer_gettime, s->timer, &left) < 0 ||
+           (left.it_value.tv_sec == 0 && left.it_value.tv_nsec == 0);
+}
+
+static bool drop_ended(void)
+{
+    bool any = false;
+    for (uint32_t i = 0; i < all.used; i++)
+        if (all.slots[i].tid && has_ended(&all.slots[i])) {
+            disarm(&all.slots[i]);
+            any = true;
+        }
+    return any;
+}
+
+static bool visit_thread(int dir, const char *name, void *data)
+{
+    uint32_t tid = (uint32_t)strtoul(name, NULL, 10);
+    (void)dir;
+    (void)data;
+    if (!own_thread_is(tid)) {
+        arm(tid);
+        struct sampled *s = find(tid);
+        if (s)
+            s->scan = all.scan;
+    }
+    return true;
+}
+
+static void scan(void)
+{
+    int dir = open("/proc/self/task", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (dir < 0)
+        return;
+    all.scan++;
+    proc_each(dir, visit_thread, NULL);
+    close(dir);
+    for (uint32_t i = 0; i < all.used; i++)
+        if (all.slots[i].tid && all.slots[i].scan != all.scan)
+            disarm(&all.slots[i]);
+}
+
+/* The number of links says how many threads there are. */
+static void scan_if_due(void)
+{
+    struct stat folder;
+    bool may_have_ended = all.pulse % PULSES_OF_CHECK == 0 && drop_ended();
+    if (stat("/proc/self/task", &folder) < 0 || (folder.st_nlink == all.links && !may_have_ended))
+        return;
+    all.links = folder.st_nlink;
+    scan();
+}
+
+/* Counts threads that ran and were not told of it: they block the signal, for good or too long. */
+static void count_silent(void)
+{
+    for (uint32_t i = 0; i < all.used; i++) {
+        struct sampled *s = &all.slots[i];
+        if (!s->tid || s->is_silent)
+            continue;
+        uint64_t ran_ns = cpu_ns(s->tid) - s->begin_ns, told = atomic_load(&s->told);
+        s->is_silent =
+            ran_ns < 1ull << 62 && ran_ns / all.period_ns > told + told / 4 + SILENT_PERIODS;
+        counter_add(COUNTER_SAMPLES_SILENT, s->is_silent);
+    }
+}
+
+/* The program has a handler of its own for our number now. */
+static void move(void)
+{
+    disarm_all();
+    all.number = sample_signal_take(on_tick, is_slot);
+    note(SAY_SAMPLES, all.number ? "samples use another signal: the program wanted theirs"
+                                 : "no more samples: the program wants their signal, and has "
+                                   "handlers for all others");
+    all.links = 0;
+}
+
+/* The thread's name, at the first sample of it. */
+static uint32_t name_of(const struct put_aside *p, char *name)
+{
+    struct sampled *s = &all.slots[p->slot];
+    char path[48];
+    if (s->is_named || s->tid != p->tid)
+        return 0;
+    snprintf(path, sizeof path, "/proc/self/task/%u/comm", p->tid);
+    int file = open(path, O_RDONLY | O_CLOEXEC);
+    ssize_t bytes = file < 0 ? 0 : read(file, name, NAME_BYTES);
+    if (file >= 0)
+        close(file);
+    s->is_named = bytes > 0;
+    return bytes > 0 ? (uint32_t)bytes - (name[bytes - 1] == '\n') : 0;
+}
+
+static void write_sample(struct thread *t, const struct put_aside *p)
+{
+    char name[NAME_BYTES];
+    uint32_t flags = p->flags, stack = 0;
+    if (p->count) {
+        memcpy(all.walk.frames, p->frames, p->count * sizeof *p->frames);
+        all.walk.count = p->count;
+        all.walk.is_cut = p->is_cut;
+        stack = stack_number(t, &all.walk, p->age);
+        if (!stack)
+            flags |= SAMPLE_TORN;
+    }
+    if (flags & SAMPLE_TORN)
+        counter_add(COUNTER_SAMPLES_TORN, 1);
+    struct record r = {RECORD_WITH(SAMPLE, [SAMPLE_PERIOD] = all.period_ns, [SAMPLE_TID] = p->tid,
+                                   [SAMPLE_FLAGS] = flags, [SAMPLE_STATE] = 'R'),
+                       .code = SAMPLE_CPU, .begin = p->ticks, .stack_id = stack,
+                       .weight = p->periods};
+    r.byte_count = name_of(p, name);
+    r.bytes = r.byte_count ? (const uint8_t *)name : NULL;
+    thread_append(t, &r);
+}
+
+static void write_all(struct thread *t)
+{
+    const struct put_aside *p;
+    if (!lock_take(&all.reading, PULSE_NS))
+        return;
+    while ((p = sample_ring_next())) {
+        write_sample(t, p);
+        sample_ring_drop();
+    }
+    lock_drop(&all.reading);
+}
+
+uint64_t sampling_pulse(struct thread *me, uint64_t now_ns)
+{
+    if (!all.number)
+        return UINT64_MAX;
+    if (!sample_signal_is_kept())
+        move();
+    scan_if_due();
+    if (all.pulse++ % PULSES_OF_COUNT == 0)
+        count_silent();
+    write_all(me);
+    return now_ns + PULSE_NS;
+}
+
+void sampling_end(struct thread *me)
+{
+    disarm_all();
+    write_all(me);
+}
+
+void sampling_forget(void)
+{
+    if (all.slots)
+        memset(all.slots, 0, all.used * sizeof *all.slots);
+    for (uint32_t i = 0; all.rooms && i < ROOMS; i++)
+        atomic_store(&all.rooms[i].is_taken, 0);
+    all.used = all.scan = all.pulse = 0;
+    all.links = 0;
+    atomic_store(&all.reading.holder, 0);
+    sample_ring_forget();
+}

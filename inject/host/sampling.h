@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Which code runs on the CPU: each thread of the program has a timer on its own CPU time, whose
+ * signal takes the stack of what it interrupts. A thread that waits uses no CPU time and is never
+ * signalled, so no system call of the program's ends early because of us.
+ *
+ * The handler puts what it found aside (sample_ring.h); the thread of host_thread.h numbers the
+ * stack, and writes the SAMPLE record with the tid of the thread it is of. Before the first
+ * recorded call only the first thread has a timer; what is put aside then comes first in the file,
+ * if there ever is one.
+ */
+#ifndef GPUPROF_INJECT_SAMPLING_H
+#define GPUPROF_INJECT_SAMPLING_H
+
+#include <stdint.h>
+
+struct thread;
+
+/* By the constructor: the first thread is sampled from here on, if that is asked for. */
+void sampling_load(void);
+
+/* A recording begins: the same of the thread that begins it. */
+void sampling_start(void);
+
+/* As host_pulse of host_thread.h: finds threads that have begun or ended, and writes records. */
+uint64_t sampling_pulse(struct thread *me, uint64_t now_ns);
+
+/* The thread of host_thread.h ends: no more timers; writes what there is. */
+void sampling_end(struct thread *me);
+
+/* In the child of a fork, which has no timers. */
+void sampling_forget(void);
+
+#endif

@@ -1,0 +1,66 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Samples of the CPU: against what the program measures of itself."""
+
+import collections
+
+import pytest
+import stream_reader
+import toolchain
+from test_native_stacks import Stacks
+
+SAMPLE = stream_reader.TYPE_NUMBERS["sample"]
+SAMPLE_CPU = 0
+
+
+def recorded(library, folder, *arguments, **settings):
+    """The process, and the NS that each name on its output says."""
+    env = toolchain.environment(folder / "out", library, **{"GPUPROF_SAMPLE": "100", **settings})
+    program = toolchain.build("sample_work.c", *toolchain.runtime(12))
+    done = toolchain.run([program, *arguments], env)
+    said = [line.split() for line in done.stdout.splitlines()]
+    (process,) = stream_reader.read_folder(folder / "out")
+    return process, [(name, int(ns)) for name, ns in said]
+
+
+def cpu_samples(process):
+    return [record for record in process.of_type(SAMPLE) if record.code == SAMPLE_CPU]
+
+
+def weighed(process, samples):
+    """Periods by the function that burns."""
+    stacks, found = Stacks(process), collections.Counter()
+    for record in samples:
+        if not record.stack:  # in our own code, where one of few ticks may come
+            continue
+        names = list(stacks.names(record.stack, "sample_work"))
+        assert "main" in names or "beside" in names
+        found.update({name: record.weight or 1
+                      for name in names if name in ("heavy", "light", "burn_beside")})
+    return found
+
+
+def test_shares_of_functions(library, tmp_path):
+    """Also of what ran before the first recorded call; a thread that waits is not sampled."""
+    process, said = recorded(library, tmp_path, "200", "2")
+    samples = cpu_samples(process)
+    main = process.header.pid
+    assert {record.args[0] for record in samples} == {10_000_000}
+    first = process.calls()[0].begin
+    assert weighed(process, [r for r in samples if r.begin < first])["heavy"] >= 8
+    found = weighed(process, [record for record in samples if record.args[1] == main])
+    for name in ("heavy", "light"):
+        ns = sum(ns for said_name, ns in said if said_name.startswith(name))
+        assert found[name] * 10_000_000 == pytest.approx(ns, abs=50_000_000)
+    others = [record for record in samples if record.args[1] != main]
+    assert len({record.args[1] for record in others}) == 2
+    assert weighed(process, others)["burn_beside"] * 10_000_000 == pytest.approx(
+        sum(ns for name, ns in said if name == "burn_beside"), abs=80_000_000)
+    named = [record for record in samples if record.text]
+    assert len({record.args[1] for record in named}) == len(named) == 3
+    assert {record.text[:11] for record in named} == {b"sample_work"}
+    assert not process.losses
+
+
+def test_off(library, tmp_path):
+    process, _ = recorded(library, tmp_path, "10", "1", GPUPROF_SAMPLE="off")
+    assert not process.of_type(SAMPLE)
