@@ -20,6 +20,7 @@ from check_operators import check_operators
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE.parent / "cases")]
 
+import made_host  # pylint: disable=wrong-import-position
 import made_libraries  # pylint: disable=wrong-import-position
 import made_memory  # pylint: disable=wrong-import-position
 import trace_answers  # pylint: disable=wrong-import-position
@@ -382,6 +383,38 @@ def check_libraries(check):
     check_perfetto(check, "libraries", one, [trace])
 
 
+def check_host(check):
+    """Samples of the CPU, in Perfetto's own format its own ones; waits and collections."""
+    work = fresh(check.folder / "host")
+    (work / "data").mkdir(parents=True)
+    subprocess.run([check.build / "make_stacks", work / "data"], check=True, text=True,
+                   input="\n".join(made_host.HOST) + "\n")
+    one, own = work / "one.json", work / "own.pftrace"
+    for path in (one, own):
+        check.collect("merge", "-o", path, work / "data")
+    check.collect("merge", "--per-rank", "-o", work / "traces", work / "data")
+    trace = json.loads(one.read_text())
+    check_perfetto(check, "what the host did", one, [trace])
+    samples = [e for e in trace["traceEvents"] if e.get("cat") == "cpu_sample"]
+    trace["traceEvents"] = [e for e in trace["traceEvents"] if e not in samples]
+    found = check_perfetto(check, "what the host did, its own format", own, [trace])
+    expected = collections.Counter()
+    for e in samples:
+        expected[e["pid"], e["tid"], max(0, len(e["args"].get("stack", ())) - 1),
+                 e["name"] if "stack" in e["args"] else "[no stack]"] += \
+            e["args"].get("periods", 1)
+    if found:
+        check.equal("Perfetto's own samples: by thread, depth and innermost frame",
+                    {tuple(key): n for *key, n in found["samples"]}, dict(expected))
+    found = check.read("tensorboard", "TensorBoard on what the host did", work / "traces",
+                       "--operators")
+    if found:
+        check.equal("TensorBoard on what the host did: operators and kernels",
+                    [[row["name"] for row in found["rank_0"]["name"]],
+                     [row[0] for row in found["rank_0"]["kernels"]]],
+                    [["step"], ["gemm(float*)"]])
+
+
 def main():
     build, torch = map(pathlib.Path, sys.argv[1:])
     check = Check(build)
@@ -389,6 +422,7 @@ def main():
     check_operators(check, torch)
     check_memory(check)
     check_libraries(check)
+    check_host(check)
     check_one_device_each(check)
     made, demo = fresh(check.folder / "recorded-made"), fresh(check.folder / "recorded-demo")
     fresh(check.folder / "made")

@@ -35,3 +35,15 @@ def test_weights_that_nobody_recorded(chromium, page_of):
     page = Page(chromium, page_of(*TRAIN, options=()))
     assert page.texts("#flame .group button") == \
         ["time on the host", "time on the GPU", "calls", "bytes"]
+
+
+def test_tables(chromium, page_of):
+    """Those that the report declares are there by themselves."""
+    page = Page(chromium, page_of(*HOST, options=()))
+    for table, first in (("samples", ["forward", "/home/me/model.py", "7", "3", "30.0 ms"]),
+                         ("os", ["clock_nanosleep", "", "sleep", "1", "10.0 ms"]),
+                         ("gc", ["testhost", "1000", "2", "1", "20.0 ms"])):
+        page.click(f"#table-{table} summary")
+        page.browser.wait(f"document.querySelector('#table-{table} tbody tr')")
+        assert page.rows(f"#table-{table}")[0][:len(first)] == first
+    page.check_quiet()
