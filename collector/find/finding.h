@@ -22,6 +22,7 @@ struct finding_row {
     uint64_t at_ns;              /* ... which began then; as struct event has it */
     uint64_t bytes;              /* of memory, instead of times */
     const struct thread *thread; /* NULL: not known, or of no thread */
+    uint32_t did;                /* enum thread_did: what the thread did; 0: it is not known */
     bool is_of_minor;            /* of one that makes little of the devices' work, ... */
     uint32_t work_share;         /* ... so many millionths */
 };

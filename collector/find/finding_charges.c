@@ -45,13 +45,54 @@ static bool is_between(const struct idle_row *row)
     return row->cause == IDLE_NOTHING && strcmp(text, idle_behind_all) != 0;
 }
 
+/* Whose the idle time of that row is: that of its cause or, where it is known what the thread did
+ * in it, of that. Whatever it does to load data is the loader's. */
+static enum finding_id kind_of_row(const struct idle_row *row, bool is_blocking)
+{
+    enum finding_id by_cause =
+        is_between(row) ? FINDING_HOST_BOUND : kind_of((enum idle_cause)row->cause, is_blocking);
+    if (is_blocking)
+        return by_cause;
+    if (row->cause == IDLE_LOADER)
+        return row->did == DID_WORKERS ? FINDING_FEW_LOADER_WORKERS : by_cause;
+    if (row->cause == IDLE_START_UP)
+        return row->did == DID_IMPORT ? FINDING_SLOW_IMPORT : by_cause;
+    switch (row->did) {
+    case DID_GIL: return FINDING_GIL_CONTENTION;
+    case DID_GC: return FINDING_GC_PAUSES;
+    case DID_LOCK: return FINDING_LOCK_WAIT;
+    case DID_FILE: return FINDING_BLOCKING_IO;
+    case DID_IMPORT: return FINDING_SLOW_IMPORT;
+    case DID_THROTTLED: return FINDING_CPU_QUOTA;
+    case DID_SLEEP:
+    case DID_CHILD: return FINDING_HOST_BOUND;
+    default: return by_cause;
+    }
+}
+
+/* Where the thread is known to have done something else than its cause says. */
+static void count_moved(struct finding_gaps *gaps, const struct idle_row *row, bool is_blocking)
+{
+    struct idle_row all = *row;
+    all.did = DID_NONE;
+    int64_t *moved = gaps->moved_ns[row->cause == IDLE_LOADER], ns = (int64_t)row->ns;
+    enum finding_id from = kind_of_row(&all, is_blocking), to = kind_of_row(row, is_blocking);
+    if (from != FINDING_KINDS)
+        moved[from] -= ns;
+    if (to != FINDING_KINDS)
+        moved[to] += ns;
+}
+
 struct finding_gaps *finding_gaps_count(const struct findings *f)
 {
     struct finding_gaps *gaps = calloc(f->idle->device_count + 1u, sizeof *gaps);
     for (uint32_t i = 0; gaps && i < f->idle->rows.count; i++) {
         const struct idle_row *row = &f->idle->rows.list[i];
-        if (row->did)
+        if (row->did) {
+            count_moved(&gaps[row->device], row,
+                        launches_block(f->idle->devices[row->device].process));
             continue;
+        }
         bool is_after = row->place.side == IDLE_AFTER;
         gaps[row->device].counts[is_after][row->cause] += row->place.is_open ? 0 : row->count;
         gaps[row->device].open_ns[row->cause] += row->place.is_open ? row->ns : 0;
@@ -94,14 +135,23 @@ void finding_charges(const struct findings *f, uint32_t place, const struct find
     if (is_busy(device, time))
         ns[FINDING_LAUNCH_BOUND] = ns[FINDING_TINY_KERNELS] = 0;
     ns[FINDING_HOST_BOUND] += gaps->between_ns;
+    for (unsigned id = 0; id < FINDING_KINDS; id++) {
+        int64_t moved_ns = gaps->moved_ns[0][id];
+        moved_ns += is_habit(IDLE_LOADER, gaps, time) ? gaps->moved_ns[1][id] : 0;
+        ns[id] = moved_ns < 0 && ns[id] < (uint64_t)-moved_ns ? 0 : ns[id] + (uint64_t)moved_ns;
+    }
     ns[FINDING_EXPOSED_COMMUNICATION] = device->parts[IDLE_COMMUNICATING];
 }
 
 bool finding_is_charged(const struct findings *f, enum finding_id id, const struct idle_row *row)
 {
-    return is_between(row) ? id == FINDING_HOST_BOUND
-                           : kind_of((enum idle_cause)row->cause,
-                                     launches_block(f->idle->devices[row->device].process)) == id;
+    const struct idle_device *device = &f->idle->devices[row->device];
+    bool is_told_by_cause = row->cause == IDLE_START_UP && id == FINDING_START_UP;
+    bool is_split = row->cause == IDLE_HOST || row->cause == IDLE_WAITING ||
+                    row->cause == IDLE_PREEMPTED || row->cause == IDLE_LOADER || is_between(row);
+    if (row->did ? is_told_by_cause : device->is_split && is_split)
+        return false; /* those of the other kind tell it */
+    return kind_of_row(row, launches_block(device->process)) == id;
 }
 
 /* Of a piece the whole is all that its process did: it may be looked at without reading that. */
@@ -135,7 +185,8 @@ double judged_part(struct judged_time time)
 /* Start-up and hangs are once: where they cost more than that, they do so in a piece. */
 bool judged_worth_it(const struct finding_kind *kind, uint64_t ns, uint64_t of_ns, double part)
 {
-    bool is_once = kind == &finding_kinds[FINDING_START_UP];
+    bool is_once =
+        kind == &finding_kinds[FINDING_START_UP] || kind == &finding_kinds[FINDING_SLOW_IMPORT];
     return (double)ns > (double)kind->floor_ns * (is_once ? 1 : part) &&
            (double)ns * 100 > (double)of_ns * kind->share;
 }

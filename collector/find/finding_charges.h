@@ -38,6 +38,9 @@ struct finding_gaps {
     uint64_t counts[2][IDLE_CAUSES];
     uint64_t open_ns[IDLE_CAUSES];
     uint64_t between_ns;
+    /* What is another finding's than its cause's, since it is known what the thread did: added to
+     * what these cost. Of data loading apart. */
+    int64_t moved_ns[2][FINDING_KINDS];
 };
 
 /* One for each device, in new memory. NULL: there is none. */

@@ -180,8 +180,9 @@ static int make_row(const struct findings *f, const struct evidence *e, struct f
     else if (e->where.text && strstr(e->where.text, PLACE_CALLED)) /* that is its name */
         made->name = copy_of_line(&e->where, &error);
     else
-        made->name = idle_place_text(f->walk, &f->idle->lines, row);
+        made->name = idle_did_text(f->walk, &f->idle->lines, row);
     if (row) {
+        made->did = row->did;
         made->thread = idle_row_thread(f->idle, row);
         made->work_share = idle_row_work_share(f->idle, row);
         made->is_of_minor = is_of_minor(f, row);
@@ -343,7 +344,7 @@ static int find_candidates(const struct findings *f, const struct finding *to, u
         char **text = &c->texts[c->text_count++], *name = NULL;
         error = idle_where_text(f->walk, &f->idle->lines, row, text);
         if (row->place.kind != IDLE_WORD_DEVICE && !is_of_minor(f, row)) {
-            name = c->texts[c->text_count++] = idle_place_text(f->walk, &f->idle->lines, row);
+            name = c->texts[c->text_count++] = idle_did_text(f->walk, &f->idle->lines, row);
             error = name ? error : GPUPROF_NO_MEMORY;
         }
         c->list[c->count++] = (struct candidate){

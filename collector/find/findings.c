@@ -148,8 +148,8 @@ static void weigh(const struct findings *f, struct finding *found, uint32_t *wor
                   uint64_t ns, struct judged_time time)
 {
     const struct idle_device *device = &f->idle->devices[place];
-    bool is_start_up = found->kind == &finding_kinds[FINDING_START_UP];
-    uint64_t of_ns = is_start_up ? time.window_ns : time.window_ns - time.aside_ns;
+    bool is_of_all = finding_is_of_all(found->kind);
+    uint64_t of_ns = is_of_all ? time.window_ns : time.window_ns - time.aside_ns;
     if (!judged_worth_it(found->kind, ns, of_ns, judged_part(time)))
         return;
     found->devices++;

@@ -20,6 +20,12 @@
  * brackets behind a blank, or "". */
 const char *finding_base(const struct finding *f);
 
+/* Is it a share of the whole time? It is of what is done once. */
+static inline bool finding_is_of_all(const struct finding_kind *kind)
+{
+    return kind == &finding_kinds[FINDING_START_UP] || kind == &finding_kinds[FINDING_SLOW_IMPORT];
+}
+
 /* `walk` and `idle` must stay; it may be NULL: then there is no consumer to be handed over, and no
  * findings_finish. 0 or GPUPROF_NO_MEMORY; findings_release in both cases. */
 int findings_init(struct findings *f, struct walk *walk, struct idle *idle);

@@ -43,16 +43,16 @@ static bool is_function(const char *place)
     return in && !memchr(in, ' ', length) && !line_in(place);
 }
 
+static bool is_of(const struct finding *f, enum finding_id id)
+{
+    return f->kind == &finding_kinds[id];
+}
+
 /* What is to be recorded for the lines of it; NULL: something else is to be run. */
 static const char *recorded_next(const struct finding *f)
 {
     const char *next = f->next ? f->next : f->kind->next;
-    return strstr(next, "--backtrace=") ? next : NULL;
-}
-
-static bool is_of(const struct finding *f, enum finding_id id)
-{
-    return f->kind == &finding_kinds[id];
+    return strstr(next, "--backtrace=") || is_of(f, FINDING_HOST_BOUND) ? next : NULL;
 }
 
 /* Nothing need be recorded anew where its line is known, or its function, and would not be known
@@ -64,10 +64,12 @@ static const char *finding_next(const struct finding *f)
         return f->next ? f->next : f->kind->next;
     if (f->row_count && f->rows[0].is_of_minor) /* what did the others do meanwhile? */
         return "gpuprof merge -o trace.json DATA";
+    if (is_of(f, FINDING_HOST_BOUND)) /* a line before the next call is not the one that ran */
+        return f->row_count && f->rows[0].did ? "gpuprof report --table=idle_host DATA" : next;
     if (!line && !is_function(f->where))
         return next;
     /* What costs is beside the calls: tables of these have their time alone. */
-    if (is_of(f, FINDING_HOST_BOUND) || is_of(f, FINDING_SYNC_IN_LOOP))
+    if (is_of(f, FINDING_SYNC_IN_LOOP))
         return "gpuprof report --table=idle DATA";
     bool is_python = line && line - f->where > 3 && memcmp(line - 3, ".py", 3) == 0;
     if (is_python && is_of(f, FINDING_LAUNCH_BOUND)) /* operators are to be known, too */
@@ -156,6 +158,8 @@ static void put_evidence(const struct findings *f, const struct finding *found, 
                 (unsigned long long)row->longest_ns, (unsigned long long)since(f, row->at_ns));
         if (row->bytes)
             fprintf(out, ", \"bytes\": %llu", (unsigned long long)row->bytes);
+        if (row->did)
+            fprintf(out, ", \"did\": \"%s\"", did_words[row->did]);
         if (row->is_of_minor)
             fprintf(out, ", \"work_share\": %.6f", row->work_share / 1e6);
         fprintf(out, row->thread ? ", \"tid\": %u}" : "}", row->thread ? row->thread->tid : 0);
@@ -179,9 +183,9 @@ static void put_wrapped(const char *text, FILE *out)
 
 const char *finding_base(const struct finding *f)
 {
-    return f->bytes                                      ? " (share of the most there was)"
-           : f->kind == &finding_kinds[FINDING_START_UP] ? " (share of all the time)"
-                                                         : "";
+    return f->bytes                     ? " (share of the most there was)"
+           : finding_is_of_all(f->kind) ? " (share of all the time)"
+                                        : "";
 }
 
 /* What a finding says to people: its evidence, what to do and what to run stand below its title. */
@@ -201,7 +205,8 @@ static void put_text(const struct findings *f, const struct finding *found, FILE
         const struct finding_row *row = &found->rows[i];
         char *clean = json_line(row->name);
         fprintf(out, "\n%s: ", clean ? clean : "?");
-        if (row->where && strcmp(row->where, row->name) != 0)
+        bool has_line = row->did && row->where && strstr(row->name, row->where);
+        if (row->where && !has_line && strcmp(row->where, row->name) != 0)
             fprintf(out, "%s:\n  ", row->where); /* so that a terminal has room for both */
         fprintf(out, "%s, ", row->bytes ? bytes_text(a, row->bytes) : time_text(a, row->ns));
         if (row->bytes)

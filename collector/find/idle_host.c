@@ -1,10 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "find/idle_host.h"
 
+#include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/array.h"
+#include "base/new_text.h"
+#include "base/unit_text.h"
 #include "error.h"
 #include "find/idle_state.h"
 
@@ -70,9 +74,125 @@ static bool is_wait(const struct stack_place *place)
             strcmp(name, "_wait_for_tstate_lock") == 0);
 }
 
+/* The loader's workers of a process are its children that use no device. */
+struct workers {
+    bool works; /* the process itself uses one */
+    uint32_t count;
+    uint32_t busy;                  /* of these so many ran or read for most of their time, */
+    uint64_t busy_ns, lived_ns;     /* all of these so long */
+    const struct kernel_name *text; /* NULL: not all are busy */
+};
+
+/* What is said of processes; NULL: nothing. */
+struct facts {
+    struct workers *workers;              /* owned, by index */
+    const struct kernel_name **throttled; /* likewise: of the quota that stopped its threads */
+};
+
+#define WORKER_NS    50000000u /* who lived for less has not worked for long */
+#define WORKER_BUSY  0.6
+#define QUOTA_PERIOD 0.2 /* of the periods: then the quota, and not others, had the processors */
+
+static struct key pid_key(const struct process *p, uint32_t pid)
+{
+    return (struct key){pid, p->host, p->header.pid_namespace};
+}
+
+static int count_workers(const struct idle *d, struct workers *of)
+{
+    const struct recording *rec = d->walk->rec;
+    struct key_map pids = {0};
+    int error = 0;
+    for (uint32_t i = 0; i < d->device_count; i++)
+        of[d->devices[i].process->index].works = true;
+    for (uint32_t i = 0; error == 0 && i < rec->count; i++)
+        error =
+            key_map_set(&pids, pid_key(rec->processes[i], rec->processes[i]->header.pid), i + 1u);
+    for (uint32_t i = 0; i < rec->count; i++) {
+        const struct process *p = rec->processes[i];
+        uint64_t parent = key_map_get(&pids, pid_key(p, p->header.parent_pid));
+        uint64_t lived_ns = d->walk->last_ns[i] - d->walk->first_ns[i];
+        if (!parent || parent == i + 1u || of[i].works || !d->host.is_known[i] ||
+            !d->walk->first_ns[i] || lived_ns < WORKER_NS)
+            continue;
+        struct workers *w = &of[parent - 1];
+        w->count++;
+        w->busy += (double)d->host.busy_ns[i] > WORKER_BUSY * (double)lived_ns;
+        w->busy_ns += d->host.busy_ns[i];
+        w->lived_ns += lived_ns;
+    }
+    key_map_release(&pids);
+    return error == GPUPROF_LIMIT ? 0 : error;
+}
+
+static int name(struct idle *d, char *text, const struct kernel_name **found)
+{
+    int error = text
+                    ? kernel_name_intern(&d->host.names, (const uint8_t *)text, strlen(text), found)
+                    : GPUPROF_NO_MEMORY;
+    free(text);
+    return error;
+}
+
+/* "83 100 1500": of so many periods of the quota so many were used up; thousandths of a processor.
+ */
+static int name_quota(struct idle *d, const struct process *p, const struct kernel_name **found)
+{
+    const char *said = process_meta(p, "cpu_throttled");
+    unsigned long long used, periods, quota;
+    if (!said || sscanf(said, "%llu %llu %llu", &used, &periods, &quota) != 3 ||
+        (double)used < QUOTA_PERIOD * (double)periods || !used || used > periods)
+        return 0;
+    return name(d,
+                text_printf("a quota of %.2f processors, used up in %.0f%% of its periods",
+                            (double)quota / 1e3, 100 * (double)used / (double)periods),
+                found);
+}
+
+/* 0 or GPUPROF_NO_MEMORY; facts_release in both cases. */
+static int find_facts(struct idle *d, struct facts *f)
+{
+    uint32_t count = d->walk->rec->count;
+    f->workers = calloc(count + 1u, sizeof *f->workers);
+    f->throttled = calloc(count + 1u, sizeof *f->throttled);
+    int error = f->workers && f->throttled ? count_workers(d, f->workers) : GPUPROF_NO_MEMORY;
+    for (uint32_t i = 0; error == 0 && i < count; i++) {
+        struct workers *w = &f->workers[i];
+        error = name_quota(d, d->walk->rec->processes[i], &f->throttled[i]);
+        if (error == 0 && w->count && w->busy == w->count)
+            error = name(d,
+                         text_printf("%u worker%s, busy for %.0f%% of their time", w->count,
+                                     plural_end(w->count),
+                                     100 * fmin(1, (double)w->busy_ns / (double)w->lived_ns)),
+                         &w->text);
+    }
+    return error;
+}
+
+static void facts_release(struct facts *f)
+{
+    free(f->workers);
+    free(f->throttled);
+}
+
+static void say(struct idle_row *row, enum thread_did did, const struct kernel_name *what)
+{
+    row->did = did;
+    row->place.kind = IDLE_WORD_NAME;
+    row->place.word = (uintptr_t)what;
+}
+
+/* A thread that loads waits for a worker in a call, or in what nobody has seen. */
+static bool may_wait_for_worker(const struct idle_row *row)
+{
+    return row->cause == IDLE_LOADER && row->did != DID_RUNNING && row->did != DID_GC &&
+           row->did != DID_GIL && row->did != DID_SLEEP && row->did != DID_IMPORT;
+}
+
 /* Adds it. Python's frames may say more of it: a module is imported, or the lock is a condition's.
  */
-static int put(const struct idle *d, struct idle_rows *to, struct idle_row *row)
+static int put(const struct idle *d, const struct facts *f, struct idle_rows *to,
+               struct idle_row *row)
 {
     const struct stack_table *t = &d->walk->survey.stacks;
     uint64_t words[FRAME_COUNT_MAX];
@@ -80,6 +200,7 @@ static int put(const struct idle *d, struct idle_rows *to, struct idle_row *row)
     uint32_t count =
         stack && row->did != DID_GIL && row->did != DID_GC ? stack_table_words(t, stack, words) : 0;
     const struct kernel_name *module = NULL, *body = NULL;
+    bool imports = false;
     for (uint32_t i = 0; i < count; i++) { /* the innermost one first */
         const struct stack_place *place =
             frame_kind(words[i]) == FRAME_PYTHON
@@ -89,24 +210,28 @@ static int put(const struct idle *d, struct idle_rows *to, struct idle_row *row)
             continue;
         if (row->did == DID_LOCK && is_wait(place))
             row->did = DID_CONDITION;
-        bool imports = strncmp(place->file->raw, "<frozen importlib", 17) == 0;
-        if (imports)
-            module = body ? body : place->function; /* the outermost one that is imported */
-        else if (place->function && strcmp(place->function->raw, "<module>") == 0)
+        if (strncmp(place->file->raw, "<frozen importlib", 17) == 0) {
+            imports = true;
+            module = body; /* the outermost one that is imported */
+        } else if (place->function && strcmp(place->function->raw, "<module>") == 0) {
             body = place->file;
+        }
     }
-    if (module) {
+    if (imports && module)
+        say(row, DID_IMPORT, module);
+    else if (imports)
         row->did = DID_IMPORT;
-        row->place.kind = IDLE_WORD_NAME;
-        row->place.word = (uintptr_t)module;
-    }
+    if (f->workers[row->process].text && may_wait_for_worker(row))
+        say(row, DID_WORKERS, f->workers[row->process].text);
+    if (f->throttled[row->process] && row->did == DID_PREEMPTED)
+        say(row, DID_THROTTLED, f->throttled[row->process]);
     row->longest_ns = row->longest_ns < row->ns ? row->longest_ns : row->ns;
     return idle_rows_add_sum(to, row);
 }
 
 /* From the pools to that sample's row so much; adds the rows that come of it. */
-static int hand_out(const struct idle *d, const struct group *g, const struct idle_row *sample,
-                    uint64_t ns, struct idle_rows *to)
+static int hand_out(const struct idle *d, const struct facts *f, const struct group *g,
+                    const struct idle_row *sample, uint64_t ns, struct idle_rows *to)
 {
     int error = 0;
     for (unsigned turn = 0; turn < 2; turn++)
@@ -119,14 +244,14 @@ static int hand_out(const struct idle *d, const struct group *g, const struct id
             row.did &= 0xff;
             pool->ns -= row.ns;
             ns -= row.ns;
-            error = put(d, to, &row);
+            error = put(d, f, to, &row);
         }
     return error;
 }
 
 /* The samples of a thread that ran, or those of one that did not. */
-static int settle_samples(const struct idle *d, const struct group *g, bool runs,
-                          struct idle_rows *to)
+static int settle_samples(const struct idle *d, const struct facts *f, const struct group *g,
+                          bool runs, struct idle_rows *to)
 {
     unsigned __int128 sampled_ns = 0, pool_ns = 0;
     uint32_t kind = DID_LOOKED;
@@ -146,53 +271,76 @@ static int settle_samples(const struct idle *d, const struct group *g, bool runs
         if (!(row->did & kind) || is_ran(row) != runs)
             continue;
         uint64_t ns = sampled_ns > pool_ns ? (uint64_t)(row->ns * pool_ns / sampled_ns) : row->ns;
-        error = hand_out(d, g, row, ns, to);
+        error = hand_out(d, f, g, row, ns, to);
     }
     return error;
 }
 
-static int settle(const struct idle *d, const struct group *g, struct idle_rows *to)
+static int settle(const struct idle *d, const struct facts *f, const struct group *g,
+                  struct idle_rows *to)
 {
-    int error = settle_samples(d, g, true, to);
+    int error = settle_samples(d, f, g, true, to);
     if (error == 0)
-        error = settle_samples(d, g, false, to);
+        error = settle_samples(d, f, g, false, to);
     for (uint32_t i = 0; error == 0 && i < g->count; i++) {
         struct idle_row row = *g->list[i];
         if (row.ns && !(row.did & (DID_SAMPLED | DID_LOOKED)))
-            error = put(d, to, &row);
+            error = put(d, f, to, &row);
     }
     return error;
 }
 
-/* What the causes have, and rows have not, as work of a device before the process's first such
- * record; and the other way round, where a step began in the middle of a time. */
-static int even_out(struct idle *d, uint32_t device)
+/* The causes that are split wherever they are. */
+static const enum idle_cause causes[] = {IDLE_HOST, IDLE_LOADER, IDLE_WAITING, IDLE_PREEMPTED};
+
+#define CAUSES (sizeof causes / sizeof causes[0])
+
+/* What the causes of a device have, and its rows have not: work before the process's first such
+ * record. */
+static int add_rest(struct idle *d, uint32_t device, const uint64_t have_ns[static CAUSES])
 {
-    static const enum idle_cause causes[] = {IDLE_HOST, IDLE_LOADER, IDLE_WAITING, IDLE_PREEMPTED};
     const struct idle_device *of = &d->devices[device];
     int error = 0;
-    for (unsigned k = 0; error == 0 && k < sizeof causes / sizeof causes[0]; k++) {
-        uint64_t have_ns = 0, want_ns = of->causes[causes[k]];
-        uint32_t count = d->rows.count;
-        for (uint32_t i = 0; i < count; i++) {
-            struct idle_row *row = &d->rows.list[i];
-            if (!row->did || row->device != device || row->cause != causes[k])
-                continue;
-            row->ns = row->ns < want_ns - have_ns ? row->ns : want_ns - have_ns;
-            have_ns += row->ns;
-        }
+    for (unsigned k = 0; error == 0 && k < CAUSES; k++) {
+        uint64_t ns = of->causes[causes[k]] - have_ns[k];
         struct idle_row rest = {.place = {.function = IDLE_NONE},
                                 .process = of->process->index,
                                 .device = device,
                                 .thread = IDLE_NONE,
                                 .cause = causes[k],
                                 .did = DID_UNKNOWN,
-                                .ns = want_ns - have_ns,
+                                .ns = ns,
                                 .count = 1,
-                                .longest_ns = want_ns - have_ns,
+                                .longest_ns = ns,
                                 .longest_at_ns = of->begin_ns};
-        error = rest.ns ? idle_rows_add_sum(&d->rows, &rest) : 0;
+        error = ns ? idle_rows_add_sum(&d->rows, &rest) : 0;
     }
+    return error;
+}
+
+/* Rows and causes say the same: where a step began in the middle of a time that was split, a row
+ * may be of start-up, or not, that is not with the cause. */
+static int even_out(struct idle *d)
+{
+    uint64_t(*have_ns)[CAUSES] = calloc(d->device_count + 1u, sizeof *have_ns);
+    int error = have_ns ? 0 : GPUPROF_NO_MEMORY;
+    for (uint32_t i = 0; have_ns && i < d->rows.count; i++) {
+        struct idle_row *row = &d->rows.list[i];
+        for (unsigned k = 0; row->did && k < CAUSES; k++) {
+            if (row->cause != causes[k])
+                continue;
+            uint64_t *have = &have_ns[row->device][k];
+            uint64_t left_ns = d->devices[row->device].causes[causes[k]] - *have;
+            row->ns = row->ns < left_ns ? row->ns : left_ns;
+            *have += row->ns;
+        }
+    }
+    for (uint32_t i = 0; error == 0 && i < d->device_count; i++)
+        if (thread_times_has(&d->host, d->devices[i].process->index)) {
+            d->devices[i].is_split = true;
+            error = add_rest(d, i, have_ns[i]);
+        }
+    free(have_ns);
     return error;
 }
 
@@ -209,6 +357,10 @@ int idle_host_settle(struct idle *d)
         free(list);
         return error;
     }
+    for (uint32_t i = 0; i < count; i++)
+        d->devices[list[i]->device].is_split = true;
+    struct facts facts = {0};
+    error = find_facts(d, &facts);
     d->rows = (struct idle_rows){.gap = rows.gap};
     for (uint32_t i = 0; error == 0 && i < rows.count; i++)
         if (!rows.list[i].did)
@@ -219,11 +371,11 @@ int idle_host_settle(struct idle *d)
                           list[end]->thread == list[i]->thread &&
                           group_of(list[end]) == group_of(list[i]);)
             end++;
-        error = settle(d, &(struct group){list + i, end - i}, &d->rows);
+        error = settle(d, &facts, &(struct group){list + i, end - i}, &d->rows);
     }
-    for (uint32_t i = 0; error == 0 && i < d->device_count; i++)
-        if (thread_times_has(&d->host, d->devices[i].process->index))
-            error = even_out(d, i);
+    if (error == 0)
+        error = even_out(d);
+    facts_release(&facts);
     idle_rows_release(&rows);
     free(list);
     return error;

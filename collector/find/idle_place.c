@@ -264,7 +264,8 @@ char *idle_did_text(const struct walk *w, struct place_lines *lines, const struc
     bool is_told = row->place.kind == IDLE_WORD_TOLD;
     bool is_line = row->did == DID_RUNNING &&
                    (is_told ? told_of(row)->where != NULL : row->place.stack || row->place.kind);
-    char *text = place && !is_line ? text_printf("%s: %s", did_words[row->did], place) : place;
+    char *text =
+        place && row->did && !is_line ? text_printf("%s: %s", did_words[row->did], place) : place;
     if (text != place)
         free(place);
     return text;

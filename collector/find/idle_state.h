@@ -81,6 +81,7 @@ struct idle_device {
     uint64_t worked_ns; /* likewise its longest work but for collectives, and what launched it */
     struct idle_place worked;
     bool loses_work; /* as struct idle_ranked has it */
+    bool is_split;   /* it has rows of what threads did (idle_host.h) */
 };
 
 /* A time in which a device waited for another rank; those of a device lie together. */

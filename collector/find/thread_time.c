@@ -18,12 +18,26 @@
 static const char in_gpuprof[] = "gpuprof itself";
 
 const char *const did_words[DID_KINDS] = {
-    [DID_NONE] = "none",       [DID_RUNNING] = "running",     [DID_GC] = "garbage collection",
-    [DID_GIL] = "GIL",         [DID_LOCK] = "lock",           [DID_CONDITION] = "condition",
-    [DID_FILE] = "file",       [DID_SOCKET] = "socket",       [DID_POLL] = "poll",
-    [DID_SLEEP] = "sleep",     [DID_CHILD] = "child process", [DID_LOAD] = "loading a library",
-    [DID_MEMORY] = "memory",   [DID_DEVICE] = "device",       [DID_FAULT] = "page fault",
-    [DID_IMPORT] = "import",   [DID_PREEMPTED] = "preempted", [DID_WAITED] = "waiting",
+    [DID_NONE] = "none",
+    [DID_RUNNING] = "running",
+    [DID_GC] = "garbage collection",
+    [DID_GIL] = "GIL",
+    [DID_LOCK] = "lock",
+    [DID_CONDITION] = "condition",
+    [DID_FILE] = "file",
+    [DID_SOCKET] = "socket",
+    [DID_POLL] = "poll",
+    [DID_SLEEP] = "sleep",
+    [DID_CHILD] = "child process",
+    [DID_LOAD] = "loading a library",
+    [DID_MEMORY] = "memory",
+    [DID_DEVICE] = "device",
+    [DID_FAULT] = "page fault",
+    [DID_IMPORT] = "import",
+    [DID_PREEMPTED] = "preempted",
+    [DID_WORKERS] = "busy workers",
+    [DID_THROTTLED] = "throttled",
+    [DID_WAITED] = "waiting",
     [DID_UNKNOWN] = "unknown",
 };
 
@@ -36,7 +50,8 @@ int thread_times_init(struct thread_times *h, struct walk *walk, thread_horizon_
     kernel_names_limit(&h->names, recording_bytes(rec));
     h->threads = calloc(rec->thread_count + 1u, sizeof *h->threads);
     h->is_known = calloc(rec->count + 1u, sizeof *h->is_known);
-    return h->threads && h->is_known ? 0 : GPUPROF_NO_MEMORY;
+    h->busy_ns = calloc(rec->count + 1u, sizeof *h->busy_ns);
+    return h->threads && h->is_known && h->busy_ns ? 0 : GPUPROF_NO_MEMORY;
 }
 
 void thread_times_release(struct thread_times *h)
@@ -45,6 +60,7 @@ void thread_times_release(struct thread_times *h)
         free(h->threads[i].spans);
     free(h->threads);
     free(h->is_known);
+    free(h->busy_ns);
     kernel_names_release(&h->names);
     *h = (struct thread_times){0};
 }
@@ -83,6 +99,8 @@ static int add(struct thread_times *h, const struct process *p, uint32_t thread,
 {
     struct thread_spans *t = &h->threads[thread];
     h->is_known[p->index] = true;
+    if (new->kind == DID_RUNNING ? !new->is_look : new->kind == DID_FILE && !new->ns)
+        h->busy_ns[p->index] += new->ns ? new->ns : new->end_ns - new->begin_ns;
     if (t->count == t->capacity) {
         uint64_t horizon_ns = h->horizon(h->context, p->index);
         while (t->count && span_at(t, 0)->reach_ns <= horizon_ns)

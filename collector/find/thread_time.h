@@ -33,10 +33,12 @@ enum thread_did {
     DID_LOAD,
     DID_MEMORY,
     DID_DEVICE,
-    DID_FAULT,  /* page faults and swap */
-    DID_IMPORT, /* whatever Python does while it imports a module */
+    DID_FAULT,   /* page faults and swap */
+    DID_IMPORT,  /* whatever Python does while it imports a module */
+    DID_WORKERS, /* it waited for a loader's workers, which were busy */
     DID_PREEMPTED,
-    DID_WAITED, /* it is not known what for */
+    DID_THROTTLED, /* by a quota of the CPU */
+    DID_WAITED,    /* it is not known what for */
     DID_UNKNOWN,
     DID_KINDS
 };
@@ -83,6 +85,7 @@ struct thread_times {
     struct walk *walk;            /* a view */
     struct thread_spans *threads; /* owned, by the index of a thread */
     bool *is_known;               /* owned, by the index of a process: it has such records */
+    uint64_t *busy_ns;            /* likewise: how long its threads ran or read, added up */
     uint32_t span_count;          /* room for so many, of all threads */
     struct kernel_names names;
     thread_horizon_fn *horizon;

@@ -7,6 +7,7 @@
 #include "analyse/device_report.h"
 #include "analyse/step_report.h"
 #include "base/json_text.h"
+#include "base/new_text.h"
 #include "base/next_words.h"
 #include "base/unit_text.h"
 #include "find/findings.h"
@@ -549,6 +550,20 @@ static void print_next(struct screen *s, const struct findings *f, const struct 
     free(command);
 }
 
+/* What the thread did that the GPU waits for: where it is known, that is said rather than a place.
+ * NULL: it is not. */
+static char *did_text(const struct finding *found)
+{
+    char ns[UNIT_TEXT_BYTES], of[UNIT_TEXT_BYTES];
+    const struct finding_row *most = found->row_count ? &found->rows[0] : NULL;
+    if (!most || !most->did)
+        return NULL;
+    time_text(ns, most->ns);
+    time_text(of, found->ns);
+    return text_printf("for %s: %s of %s%s", most->name, ns, of,
+                       most->did == DID_RUNNING && most->where ? " sampled there" : "");
+}
+
 /* Which device it is about, where there are several, and where. */
 static void print_place(struct screen *s, const struct findings *f, const struct finding *found)
 {
@@ -565,8 +580,11 @@ static void print_place(struct screen *s, const struct findings *f, const struct
     if (place && most && most->is_of_minor &&
         (!found->where || (most->where && strcmp(most->where, found->where) == 0)))
         snprintf(by, sizeof by, "a thread with %.1f%% of the work, ", most->work_share / 1e4);
-    if (place || on[0])
-        line(s, "", place, "                    %s%s%s", on, by, place ? idle_at(place) : "");
+    char *did = did_text(found);
+    if (did || place || on[0])
+        line(s, "", did ? did : place, "                    %s%s%s", on, by,
+             place && !did ? idle_at(place) : "");
+    free(did);
 }
 
 /* What costs most, with its place and what to run next; places, what to run, and then findings give

@@ -30,7 +30,7 @@ class Job:
     def __init__(self, rank=RANK, major=9):
         self.rank, self.major, self.now, self.calls, self.uploads = rank, major, US, 0, 0
         self.records, self.names, self.works, self.begins = [], {}, [], set()
-        self.meta = []
+        self.meta, self.frames = [], []
         self.names_behind = 0  # the library writes a name with the begin of its first kernel
 
     def add(self, kind, thread, begin, ns=0, correlation=0, code=0, args=(), text="", flags=0):
@@ -86,7 +86,8 @@ class Job:
     def lines(self):
         self.add(TYPES["device"], DEVICE, 1, args=(0, self.major, 0), text="Made GPU")
         lines = [line for _, _, line in sorted(self.records, key=lambda r: r[:2])]
-        return [f"process {self.rank}", *(f"meta {text}" for text in self.meta), *lines]
+        return [f"process {self.rank}", *(f"meta {text}" for text in self.meta), *self.frames,
+                *(one for line in lines for one in line.split("\n"))]
 
 
 def in_time(work):

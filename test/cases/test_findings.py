@@ -150,12 +150,62 @@ def starts(job, ns):
     job.now += ns
 
 
+def in_gaps(add, *meta):
+    """As own_code, and of all of it a record says what the thread did."""
+    def fault(job, ns):
+        job.meta += meta
+        job.kernel(PLAIN, MS, call=job.call(ns=MS // 2))
+        for _ in range(10):
+            begin, gap = job.now, ns // 10 - US
+            job.now += gap
+            add(job, begin, gap)
+            call = job.call(ns=US)
+            job.now += US
+            job.kernel(PLAIN, 2 * MS, call=call)
+    return fault
+
+
+def os_calls(kind):
+    def add(job, begin, ns):
+        if not any(record[2].startswith(f"{TYPES['os_function']} ") for record in job.records):
+            job.add(TYPES["os_function"], MAIN, 1, code=7, args=(kind,), text="waits")
+        job.add(TYPES["os_call"], MAIN, begin, ns, code=7, args=(0, 0, 0, 0))
+    return in_gaps(add)
+
+
+def stopped(job, begin, ns):
+    """By the quota; a sample says that what the host did was recorded."""
+    job.add(TYPES["silence"], MAIN, begin + ns, args=(ns, ns, 0, ns + 1))
+    job.add(TYPES["gil_rest"], MAIN, begin + ns, args=(0, 0, 0, 0))
+    job.add(TYPES["sample"], MAIN, begin + ns, args=(1, 0, 0, 0, 0, 0, 0))
+
+
+def imports(job, ns):
+    """Until the first call; then one of a thread that was not there before."""
+    job.frames.append("frames 1|1:/lib/torch/__init__.py:<module>|9:<frozen importlib._bootstrap>:"
+                      "_load|3:/home/me/train.py:<module>")
+    job.add(TYPES["os_function"], MAIN, 1, code=7, args=(1,), text="read")
+    job.add(TYPES["os_call"], MAIN, 2, ns, code=7, args=(0, 0, 0, 0))
+    thread, begin, line = job.records.pop()
+    job.records.append((thread, begin, f"stack 1\n{line}"))
+    job.now += ns
+    call = job.call(ns=US)
+    job.now += US
+    job.kernel(PLAIN, MS, call=call)
+
+
 FAULTS = {"fp32-gemm": gemms, "unfused-elementwise": chains, "tiny-kernels": tiny,
           "pageable-copies": pageable, "one-stream": pinned, "launch-bound": launches,
           "repeated-upload": uploads,
           "host-bound": own_code, "launch-blocking": blocking, "sync-in-loop": synchronised,
           "allocation-churn": allocated, "exposed-communication": communicates,
-          "slow-loader": loads, "start-up": starts}
+          "slow-loader": loads, "start-up": starts,
+          "gil-contention": in_gaps(lambda job, begin, ns: job.add(TYPES["gil"], MAIN, begin, ns,
+                                                                   args=(0, 0))),
+          "gc-pauses": in_gaps(lambda job, begin, ns: job.add(TYPES["gc"], MAIN, begin, ns, code=2,
+                                                              args=(9, 0, 0))),
+          "lock-wait": os_calls(6), "blocking-io": os_calls(1), "slow-import": imports,
+          "cpu-quota": in_gaps(stopped, "cpu_throttled=90 100 500")}
 
 
 @pytest.mark.parametrize("kind", FAULTS)
@@ -600,9 +650,9 @@ def test_what_to_run_next_can_be_pasted(run_collector, make_records, tmp_path):
     def commands(*arguments):
         return [shlex.split(line) for line in set(said_next(run_collector(*arguments).stdout))]
     assert commands("--called", "./gp", "report", "it's data") == [
-        ["./gp", "run", "--backtrace=launch,copy,sync", "./my prog", "--name", "a 'b'", ""]]
+        ["./gp", "run", "--sample", "--os", "./my prog", "--name", "a 'b'", ""]]
     assert commands("report", "marked") == [
-        ["gpuprof", "run", "--backtrace=launch,copy,sync", "PROGRAM"]]
+        ["gpuprof", "run", "--sample", "--os", "PROGRAM"]]
     assert commands("report", "--", "-c") == [["gpuprof", "merge", "-o", "trace.json", "./-c"]]
     piece = ["--from=0", "--name=x y|."]
     assert commands("report", *piece, "--", "-c") == [
@@ -634,7 +684,7 @@ def test_the_program_to_run_next(run_collector, make_records, line, known):
                           (make_records((line for job in jobs for line in job.lines()),
                                         name="two"), "PROGRAM")):
         text = run_collector("report", data).stdout
-        assert said_next(text)[0] == f"gpuprof run --backtrace=launch,copy,sync {program}"
+        assert said_next(text)[0] == f"gpuprof run --sample --os {program}"
 
 
 def test_the_worst_device(found):
@@ -699,5 +749,5 @@ def test_what_was_recorded_is_recorded_again(found):
     job.fill(job.now + MS)
     row, = found(job)
     program = "python train.py" if shutil.which("python") else "PROGRAM"
-    assert row["next"] == "gpuprof run --backtrace=launch,copy,sync --device=on " \
+    assert row["next"] == "gpuprof run --sample --os --device=on --backtrace=launch " \
         f"--pytorch=names {program}"

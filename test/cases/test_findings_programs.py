@@ -32,7 +32,7 @@ KINDS = {"loss-item": "sync-in-loop", "converges": "sync-in-loop",
          "checkpoints": "sync-in-loop"}
 # What to run next where the line is known; of Python --mine.
 NEXT = {"pageable-copies": "--by=stack", "allocation-churn": "--by=stack",
-        "sync-in-loop": "--table=idle", "host-bound": "--table=idle"}
+        "sync-in-loop": "--table=idle"}
 STILL_NS = 40_000_000  # less idle time than any finding needs
 HANGS_NS = 3 * 10**9  # that the program gives itself
 START_UP_NS = 900_000_000  # on a busy machine a start may be a finding of its own: it needs 1 s
@@ -171,9 +171,11 @@ def test_fault_is_the_first_finding(run_collector, tmp_path, scene):
     if kind in NEXT:
         option = NEXT[kind].replace("--by=stack", "--mine")
         assert first["next"] == f"gpuprof report {option} {run.data}"
-    # What is to be run has that place, with that time; an item() waits at two lines.
+    # The table has that place, with that time; an item() waits at two lines.
+    if kind == "host-bound":
+        assert first["next"].startswith("gpuprof run --sample --os ")
     if kind in ("sync-in-loop", "host-bound") and scene != "loss-item":
-        shown = run_collector(*shlex.split(first["next"])[1:], "--format=json").stdout
+        shown = run_collector("report", "--table=idle", run.data, "--format=json").stdout
         place = first["where"].removeprefix("after ")  # what is in the wait is the machine's
         times = [row["total_ns"] for row in json.loads(shown)["idle"]
                  if row["cause"] == cause and row["place"].removeprefix("after ") == place]

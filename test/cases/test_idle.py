@@ -373,7 +373,7 @@ def test_a_helper_that_cuts_gaps_is_told_as_one(us, share, run_verb, make_record
     assert finding["where"] is None and finding["ns"] > 19 * 20 * 4900 * US
     assert finding["evidence"][0].get("work_share") == (
         pytest.approx(share, abs=1e-6) if share else None)
-    assert finding["next"].startswith("gpuprof merge" if share else "gpuprof run --backtrace=")
+    assert finding["next"].startswith("gpuprof merge" if share else "gpuprof run --sample ")
     text = run_verb("report", "--full", folder).stdout
     assert (f" a thread with 0.5% of the work, {NEXT_LAUNCH}\n" in text) == bool(share)
     assert text.count(" by a thread that makes 0.5% of the GPU's work\n") == bool(share)

@@ -4,10 +4,13 @@
 import json
 
 import pytest
+from made_findings import RANK
 from test_idle import DEVICE, MAIN, OTHER, US, Script
+from test_partial import check_equal, make_parts
 
 CPU, LOOK = 0, 1
-WORKER = 1600  # tid of the thread OTHER (test/unit/make_records.c); of MAIN it is 1000
+PID = 1000 + RANK  # so test/unit/make_records.c has it, and of the thread OTHER it has:
+WORKER = PID + 600
 FILE, SOCKET, POLL, SLEEP, CHILD, LOCK, CONDITION, SEMAPHORE = range(1, 9)
 TOKENIZE, SPIN, PUT, WAIT, IMPORT = range(1, 6)
 LINES = {TOKENIZE: "tokenize (data.py:81)", SPIN: "spin (work.py:9)", PUT: "put (data.py:12)"}
@@ -23,8 +26,8 @@ STACKS = {TOKENIZE: ("81:/home/me/data.py:tokenize", MAIN_LINE), SPIN: ("9:/home
 class Host(Script):
     """With what its threads did between calls; times in microseconds."""
 
-    def __init__(self, rank=0):
-        super().__init__(rank)
+    def __init__(self, rank=RANK):
+        super().__init__(rank, now=1000)
         self.functions = {}
         self.launch()
         self.now = self.last + 10
@@ -44,7 +47,7 @@ class Host(Script):
         self.lines.append((thread, begin, f"stack {stack}\n{' '.join(words)}" if stack
                            else " ".join(words)))
 
-    def look(self, at, us, state, stack=0, call=-1, holder=0, holder_stack=0, tid=1000):
+    def look(self, at, us, state, stack=0, call=-1, holder=0, holder_stack=0, tid=PID):
         self.record("sample", DEVICE, at, stack=stack, code=LOOK, args=(
             us * US, tid, 0, ord(state), call + 1, holder, holder_stack))
 
@@ -208,3 +211,125 @@ def test_gap_is_split_by_what_the_thread_did(name, told):
     script = Host()
     SCENES[name](script)
     assert told(script) == SCENES[name].wanted
+
+
+# ---- findings ----------------------------------------------------------------------------------
+
+@pytest.fixture(name="found")
+def fixture_found(run_verb, make_records):
+    """found(LINES, ...): the findings of a report on these, and its first screen."""
+    def found(*lines):
+        folder = make_records(line for one in lines for line in one)
+        rows = json.loads(run_verb("report", "--format=json", "--table=findings",
+                                   folder).stdout)["findings"]
+        return {row["id"]: row for row in rows}, run_verb("report", folder).stdout
+    return found
+
+
+def slow(script, act, times=5):
+    for _ in range(times):
+        act(script)
+    return script.text()
+
+
+def tokenizes(s):
+    """Of 78 ms four samples of 16 ms are in one line, and one in another."""
+    for n in range(4):
+        s.sample(s.end + 16000 * (n + 1), 15600, TOKENIZE)
+    s.sample(s.end + 70000, 15600, SPIN)
+    s.next(78000, ran=78000)
+
+
+def test_the_first_screen_ends_in_the_line(found):
+    rows, screen = found(slow(Host(), tokenizes))
+    row = rows["host-bound"]
+    assert row["next"].startswith("gpuprof report --table=idle_host ")
+    assert [(one["name"], one["did"], one["ns"]) for one in row["evidence"]] == [
+        (LINES[TOKENIZE], "running", 312_000 * US), (LINES[SPIN], "running", 78_000 * US)]
+    assert row["where"] == LINES[TOKENIZE]
+    assert f"\n{'':33}for {LINES[TOKENIZE]}: 312.000 ms of 390.000 ms sampled there\n" in screen
+    assert f"next: {row['next']}" in screen
+
+
+def test_without_samples_it_says_how_to_get_the_line(found):
+    rows, screen = found(slow(Host(), lambda s: s.next(78000, ran=78000)))
+    assert rows["host-bound"]["next"] == "gpuprof run --sample --os PROGRAM"
+    assert "next: gpuprof run --sample --os PROGRAM" in screen
+
+
+@pytest.mark.parametrize("act, name", (
+    (lambda s: s.os("clock_nanosleep", SLEEP, s.end, 78000, PUT), "sleep: clock_nanosleep in "),
+    (lambda s: s.os("wait4", CHILD, s.end, 78000, PUT), "child process: wait4 in ")))
+def test_who_sleeps_is_the_programs_own_code(found, act, name):
+    def one(s):
+        act(s)
+        s.next(78000, ran=0)
+    rows, screen = found(slow(Host(), one))
+    assert rows["host-bound"]["evidence"][0]["name"] == name + LINES[PUT]
+    assert f"for {name}{LINES[PUT]}: 390.000 ms of 390.000 ms\n" in screen
+
+
+@pytest.mark.parametrize("act", (
+    lambda s: s.os("sem_wait", SEMAPHORE, s.end, 78000, WAIT),
+    lambda s: s.os("poll", POLL, s.end, 78000, PUT),
+    lambda s: s.os("recv", SOCKET, s.end, 78000, PUT),
+    lambda s: s.look(s.end + 78000, 78000, "S", PUT)))
+def test_who_waits_for_others_is_not_blamed(found, act):
+    """A server without requests, a queue that is empty."""
+    def one(s):
+        act(s)
+        s.next(78000, ran=0)
+    rows, _ = found(slow(Host(), one))
+    assert not rows
+
+
+def loads(s):
+    s.now = s.end + 1
+    s.range("load_data", 77990)
+    s.os("poll", POLL, s.end + 2, 77980, PUT)
+    s.next(77995)
+
+
+@pytest.mark.parametrize("ran, wanted", ((70, "few-loader-workers"), (40, "slow-loader")))
+def test_workers_of_the_loader(found, ran, wanted):
+    """Only busy ones are too few."""
+    lines = slow(Host(), loads)
+    for rank in 1, 2:
+        worker = Script(rank, now=1000)
+        worker.lines = []
+        for n in range(10):
+            worker.add("sample", MAIN, 1000 + 40_000 * n, 0,
+                       args=(ran * 400 * US, 0, 0, 0, 0, 0, 0))
+        worker.add("sample", MAIN, 400_000, 0, args=(1, 0, 0, 0, 0, 0, 0))
+        text = worker.text()
+        lines += [f"{text[0]} of {RANK}", *text[1:]]
+    rows, screen = found(lines)
+    row = rows.pop(wanted)
+    assert row["ns"] == pytest.approx(390_000 * US, rel=0.01) and not rows
+    if wanted == "slow-loader":
+        assert row["evidence"][0]["name"] == f"poll: poll in {LINES[PUT]}"
+    else:
+        assert row["evidence"][0]["name"] == \
+            f"busy workers: 2 workers, busy for 70% of their time in {LINES[PUT]}"
+        assert "for busy workers: 2 workers" in screen
+
+
+@pytest.mark.parametrize("meta, wanted", (("cpu_throttled=90 100 1500", ["cpu-quota"]),
+                                          ("cpu_throttled=5 100 1500", []), ("a=b", [])))
+def test_quota(found, meta, wanted):
+    """Others have the processors, too."""
+    script = Host()
+    script.gc(script.end + 1, 1)
+    lines = slow(script, lambda s: s.next(78000, ran=0, delay=78000))
+    rows, _ = found([lines[0], f"meta {meta}", *lines[1:]])
+    assert list(rows) == wanted
+    for row in rows.values():
+        assert row["evidence"][0]["name"] == \
+            "throttled: a quota of 1.50 processors, used up in 90% of its periods"
+
+
+def test_parts_say_the_same(run_verb, make_records, tmp_path):
+    scripts = [Host(RANK + number) for number in range(2)]
+    lines = [line for script in scripts for line in slow(script, tokenizes)]
+    data = make_records(lines)
+    check_equal(run_verb, data, make_parts(run_verb, data, 2))

@@ -69,7 +69,8 @@ def test_whose_device_it_is_in_a_piece(make_records, of_piece):
         assert (row["id"], row["rank"]) == ("pageable-copies", str(RANK + 1)), piece
 
 
-@pytest.mark.parametrize("kind", sorted(FAULTS.keys() - {"start-up", "repeated-upload"}))
+@pytest.mark.parametrize("kind", sorted(FAULTS.keys() - {"start-up", "slow-import",
+                                                         "repeated-upload"}))
 @pytest.mark.parametrize("of", (0.5, 1.5))
 def test_a_step_has_what_all_of_them_have(kind, of, make_records, of_piece):
     """A fault of each step is one of the whole if it is one of a step, and where it is not enough

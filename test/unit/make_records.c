@@ -6,6 +6,8 @@
  *                   begins one, with the threads 1 (python), 2 (the device) and 3 (autograd); ended
  *                   by the next or the end. Where it runs: a byte of the boot's id, and both clocks
  *                   at its begin, in ns
+ *   process RANK of RANK
+ *                   likewise, as the second one's child
  *   meta KEY=VALUE  what it says of itself
  *   stack NUMBER    the next record's
  *   frames NUMBER|LINE:FILE:FUNCTION|...
@@ -35,10 +37,13 @@ static unsigned code_of(const char *word)
 static void begin_process(struct stream_builder *b, unsigned rank, const char *where)
 {
     char text[32];
-    unsigned boot;
+    unsigned boot, parent;
     unsigned long long monotonic, realtime;
     builder_init(b, rank);
-    if (sscanf(where, "%63s %u %llu %llu", b->header.host, &boot, &monotonic, &realtime) == 4) {
+    if (sscanf(where, " of %u", &parent) == 1) {
+        b->header.parent_pid = 1000 + parent; /* as builder_init has it */
+    } else if (sscanf(where, "%63s %u %llu %llu", b->header.host, &boot, &monotonic, &realtime) ==
+               4) {
         memset(b->header.boot_id, (int)boot, sizeof b->header.boot_id);
         b->header.monotonic_zero_ns = monotonic;
         b->header.realtime_zero_ns = realtime;
