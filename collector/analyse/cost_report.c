@@ -135,14 +135,18 @@ double cost_of_steps(const struct recording *rec, const struct steps *steps)
 enum { NAME, COUNT, TIMED, UNMEASURED, TOTAL, EACH, SHARE, MEASURED, COLUMNS };
 
 static const struct column class_columns[COLUMNS] = {
-    [NAME] = {"name", "for"},
-    [COUNT] = {"count", NULL, COLUMN_COUNT},
-    [TIMED] = {"timed", NULL, COLUMN_COUNT},
-    [UNMEASURED] = {"unmeasured", NULL, COLUMN_COUNT},
-    [TOTAL] = {"total_ns", "total", COLUMN_NS, 12},
-    [EACH] = {"mean_ns", "each", COLUMN_NS, 12, .spare = 1},
-    [SHARE] = {"share", "share", COLUMN_FINE_SHARE, 7},
-    [MEASURED] = {NULL, "count", COLUMN_COUNT, 12, .spare = 1},
+    [NAME] = {"name", "for", .doc = "what gpuprof did: calls by class, and its own threads"},
+    [COUNT] = {"count", NULL, COLUMN_COUNT, .doc = "how often"},
+    [TIMED] = {"timed", NULL, COLUMN_COUNT,
+               .doc = "of these, so many were timed; 0: taken to cost as much as others"},
+    [UNMEASURED] = {"unmeasured", NULL, COLUMN_COUNT,
+                    .doc = "of these, nothing is known of so many"},
+    [TOTAL] = {"total_ns", "total", COLUMN_NS, 12, .doc = "how long that took in all threads"},
+    [EACH] = {"mean_ns", "each", COLUMN_NS, 12, .spare = 1, .doc = "how long one took on average"},
+    [SHARE] = {"share", "share", COLUMN_FINE_SHARE, 7,
+               .doc = "that as a part of the threads' time, or of one CPU for its own threads"},
+    [MEASURED] = {NULL, "count", COLUMN_COUNT, 12, .spare = 1,
+                  .doc = "how often, without those of which nothing is known"},
 };
 
 static bool is_known(const struct cost_row *row)
@@ -281,12 +285,15 @@ static void print_json_totals(const struct table *t, FILE *out)
 enum { STEP_NAME, STEP_SHARE = 4, BUDGET };
 
 static const struct column step_columns[] = {
-    [STEP_NAME] = {NULL},
+    [STEP_NAME] = {NULL,
+                   .doc = "what was given up to keep --overhead-max, when, and in which process"},
     COLUMN_PID(struct step_taken, process),
-    {"begin_ns", NULL, COLUMN_NS, .ascending = true, MEMBER_OF(struct step_taken, step, begin_ns)},
-    {"step", MEMBER_OF(struct step_taken, step, text)},
-    [STEP_SHARE] = {"share", NULL, COLUMN_FINE_SHARE},
-    [BUDGET] = {"budget", NULL, COLUMN_FINE_SHARE},
+    {"begin_ns", NULL, COLUMN_NS, .ascending = true, MEMBER_OF(struct step_taken, step, begin_ns),
+     .doc = "when, since the recording of the process began"},
+    {"step", MEMBER_OF(struct step_taken, step, text), .doc = "what was given up"},
+    [STEP_SHARE] = {"share", NULL, COLUMN_FINE_SHARE,
+                    .doc = "what gpuprof took of the busiest thread then"},
+    [BUDGET] = {"budget", NULL, COLUMN_FINE_SHARE, .doc = "what it may take"},
 };
 
 /* "--overhead-max: pid 7, after 1.0 s: stacks (2.000% of a thread's time, budget 1.000%)". */

@@ -74,7 +74,7 @@ static const struct column columns[COLUMNS] = {
     [INTENSITY] = {"flops_per_byte", "FLOP/B", COLUMN_RATE, 8, .spare = 2, .is_filled = true,
                    .doc = "floating-point operations for each byte that must be moved"},
     [TENSOR] = {"tensor_cores", "tensor", COLUMN_TEXT, 8, .spare = 1, .is_filled = true,
-                .doc = "whether tensor cores were used, or could have been"},
+                .doc = "used, partly or unused, as its kernels' names say; no: this type cannot"},
     [TENSOR_SHARE] = {"tensor_share", .type = COLUMN_SHARE,
                       .doc = "the part of its GPU time in kernels that use them"},
     [BUS] = {"bus_gb_s", "bus GB/s", COLUMN_RATE, 8, .is_filled = true,

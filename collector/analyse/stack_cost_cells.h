@@ -14,18 +14,21 @@
     CALLS, HOST, WORKS, GPU, BYTES, CALLS_ALL, HOST_ALL, WORKS_ALL, GPU_ALL, BYTES_ALL, HITS, CPU, \
         PYTHON, NATIVE, SYSTEM, HITS_ALL, CPU_ALL, COLUMNS
 
+/* clang-format off */
 #define SAMPLE_COLUMNS                                                                             \
-    [HITS] = {"samples", "hits", COLUMN_COUNT, 9, .spare = 2, .is_filled = true},                  \
-    [CPU] = {"cpu_ns", "CPU", COLUMN_NS, 11, .is_filled = true}, [PYTHON] = {"python_ns",          \
-                                                                             "Python",             \
-                                                                             COLUMN_NS,            \
-                                                                             11,                   \
-                                                                             .spare = 1,           \
-                                                                             .is_filled = true},   \
-    [NATIVE] = {"native_ns", "native", COLUMN_NS, 11, .spare = 1, .is_filled = true},              \
-    [SYSTEM] = {"system_ns", "system", COLUMN_NS, 11, .spare = 1, .is_filled = true},              \
-    [HITS_ALL] = {"samples_all", NULL, COLUMN_COUNT},                                              \
-    [CPU_ALL] = {"cpu_ns_all", "CPU, all", COLUMN_NS, 11, .spare = 1, .is_filled = true}
+    [HITS] = {"samples", "hits", COLUMN_COUNT, 9, .spare = 2, .is_filled = true,                   \
+              .doc = "samples of the CPU (run --sample)"},                                         \
+    [CPU] = {"cpu_ns", "CPU", COLUMN_NS, 11, .is_filled = true, .doc = "CPU time, by these"},      \
+    [PYTHON] = {"python_ns", "Python", COLUMN_NS, 11, .spare = 1, .is_filled = true,               \
+                .doc = "of that, in the interpreter"},                                             \
+    [NATIVE] = {"native_ns", "native", COLUMN_NS, 11, .spare = 1, .is_filled = true,               \
+                .doc = "in native code"},                                                          \
+    [SYSTEM] = {"system_ns", "system", COLUMN_NS, 11, .spare = 1, .is_filled = true,               \
+                .doc = "in the kernel"},                                                           \
+    [HITS_ALL] = {"samples_all", NULL, COLUMN_COUNT, .doc = "samples that this line led to"},      \
+    [CPU_ALL] = {"cpu_ns_all", "CPU, all", COLUMN_NS, 11, .spare = 1, .is_filled = true,           \
+                 .doc = "CPU time of these"}
+/* clang-format on */
 
 /* For table.without. */
 #define SAMPLE_COLUMNS_BITS                                                                        \

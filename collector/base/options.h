@@ -61,6 +61,8 @@ typedef enum exit_code option_take(const struct given *g);
 enum option_owner { OF_VERB, OF_ALL };
 
 /* A list ends with an empty row. */
+struct table_info;
+
 struct option {
     char letter;       /* 0: none */
     const char *name;  /* without the hyphens; NULL: it has a letter only */
@@ -75,6 +77,8 @@ struct option {
     uint64_t least, most;      /* bounds of option_number, */
     const char *wrong;         /* and what other values are told: "is not a ..." */
     const char *(*word_at)(unsigned index); /* the words that `value` only describes; or NULL */
+    /* Likewise tables, of whose names several may be one. */
+    const struct table_info *(*table_at)(unsigned index);
 };
 
 /* The middle of a row, before its help: what it does to which member, of a type that is checked. */

@@ -10,6 +10,7 @@
 #include "base/options.h"
 #include "output/verb_output.h"
 #include "settings.h"
+#include "table/table.h"
 
 #define WORDS_BYTES 1024
 
@@ -65,13 +66,19 @@ static bool takes_verb(const struct verb *verb)
     return strstr(verb->operands, "VERB") != NULL;
 }
 
+static const char *word_at(const struct option *o, unsigned index)
+{
+    const struct table_info *table = o->table_at ? o->table_at(index) : NULL;
+    return table ? table->name : o->word_at ? o->word_at(index) : NULL;
+}
+
 /* "a|b|c" of the words that a value may be, where help only describes them. */
 static void list_choices(struct offer *o)
 {
-    const char *word;
+    const char *word, *before = "";
     size_t length = 0;
-    for (unsigned i = 0; o->info.word_at && (word = o->info.word_at(i)); i++)
-        if (length < sizeof o->choices)
+    for (unsigned i = 0; (word = word_at(&o->info, i)); i++, before = word)
+        if (length < sizeof o->choices && strcmp(word, before) != 0)
             length += (size_t)snprintf(o->choices + length, sizeof o->choices - length, "%s%s",
                                        length ? "|" : "", word);
     o->is_list = length && strchr(o->info.value, ',');

@@ -18,13 +18,18 @@
 #include "settings.h"
 #include "stream.h"
 
-#define HELP_COLUMN      26 /* where the explanations begin */
-#define HELP_WIDTH       92
-#define SYNOPSIS_BYTES   1024
-#define TABLE_TEXT_BYTES 2048
-#define FOLDER_PATTERN   "gpuprof.PROGRAM.TIME" /* what run makes where nothing is said */
+#define HELP_COLUMN       26 /* where the explanations begin */
+#define HELP_WIDTH        92
+#define SYNOPSIS_BYTES    1024
+#define TABLE_TEXT_BYTES  256
+#define COLUMN_TEXT_BYTES 128
+#define FOLDER_PATTERN    "gpuprof.PROGRAM.TIME" /* what run makes where nothing is said */
 #define UNITS_TEXT                                                                                 \
     "sizes have K, M, G or T (KB, KiB: the same, 1024 bytes), times ns, us, ms, s, min or h"
+
+#define TABLE_WORDS                                                                                \
+    "Columns as json and csv name them, and in brackets as the text does; _ns: nanoseconds, "      \
+    "_share: of 1."
 
 static const char intro[] =
     "gpuprof shows where the time and the memory of a CUDA program go, in all its processes and "
@@ -132,13 +137,6 @@ static void each_option(const struct verb *verb, item_fn *item)
     }
 }
 
-/* Does its help list the report's tables? */
-static bool has_tables(const struct verb *verb)
-{
-    const struct option *option = option_named(verb, "table");
-    return option && option->word_at;
-}
-
 static void each_setting(item_fn *item)
 {
     for (int i = 0; i < SETTING_COUNT; i++) {
@@ -150,41 +148,52 @@ static void each_setting(item_fn *item)
     }
 }
 
-/* "calls: how many there were; total_ns: ..." behind the title. */
-static size_t columns_text(const struct table_info *info, char *text, size_t text_bytes)
+/* Of --table; NULL: it has no such option, or there are no more. */
+static const struct table_info *table_at(const struct verb *verb, unsigned index)
 {
-    size_t length = 0;
-    for (unsigned i = 0; i < info->column_count; i++) {
-        const struct column *c = &info->columns[i];
-        if (c->doc && length < text_bytes)
-            length += (size_t)snprintf(text + length, text_bytes - length, "%s%s%s: %s",
-                                       length ? "; " : ". ", c->key ? c->key : c->label,
-                                       c->key ? "" : " (not in json and csv)", c->doc);
-    }
-    return length;
+    const struct option *option = option_named(verb, "table");
+    return option && option->table_at ? option->table_at(index) : NULL;
 }
 
-/* The tables of --table, with their columns if `is_whole`. */
-static void each_table(item_fn *item, bool is_whole)
+/* "why the GPUs were idle", "... (--by=stack)". */
+static void table_about(const struct table_info *info, char *text, size_t text_bytes)
 {
-    static const struct report nothing; /* the descriptions will do */
-    struct table tables[REPORT_TABLES_MAX];
-    unsigned count = report_tables(&nothing, tables);
-    for (unsigned i = 0; i < count; i++) {
-        static const char *const ways[] = {[BY_STACK] = " (--by=stack)",
-                                           [BY_PYTHON_LINE] = " (--by=python-line)",
-                                           [BY_THREAD] = " (--by=thread)",
-                                           [BY_SOURCE] = " (--source)"};
-        const struct table_info *info = tables[i].info;
-        char text[TABLE_TEXT_BYTES], columns[TABLE_TEXT_BYTES] = "";
-        const char *way = info->by ? ways[info->by] : "";
-        if (i && strcmp(info->name, tables[i - 1].info->name) == 0)
-            continue;
-        if (is_whole)
-            columns_text(info, columns, sizeof columns);
-        const char *what = info->about ? info->about : info->title ? info->title : info->name;
-        snprintf(text, sizeof text, "%s%s%s", what, way, columns);
-        item(info->name, text);
+    static const char *const ways[] = {[BY_STACK] = " (--by=stack)",
+                                       [BY_PYTHON_LINE] = " (--by=python-line)",
+                                       [BY_THREAD] = " (--by=thread)",
+                                       [BY_SOURCE] = " (--source)"};
+    snprintf(text, text_bytes, "%s%s",
+             info->about   ? info->about
+             : info->title ? info->title
+                           : info->name,
+             info->by ? ways[info->by] : "");
+}
+
+/* The columns that have a sentence: "total_ns (total)", as JSON and csv and as the text have it. */
+static void each_column(const struct table_info *info, item_fn *item)
+{
+    char name[COLUMN_TEXT_BYTES];
+    for (unsigned i = 0; i < info->column_count; i++) {
+        const struct column *c = &info->columns[i];
+        bool has_label = c->label && *c->label;
+        snprintf(name, sizeof name, has_label ? "%s%s(%s)" : "%s", c->key ? c->key : "",
+                 c->key ? " " : "", c->label);
+        if (c->doc)
+            item(name, c->doc);
+    }
+}
+
+/* The tables of --table, each name once; `column` is NULL, or takes their columns. */
+static void each_table(const struct verb *verb, item_fn *item, item_fn *column)
+{
+    const struct table_info *info, *before = NULL;
+    char text[TABLE_TEXT_BYTES];
+    for (unsigned i = 0; (info = table_at(verb, i)); i++, before = info) {
+        table_about(info, text, sizeof text);
+        if (!before || strcmp(info->name, before->name) != 0)
+            item(info->name, text);
+        if (column)
+            each_column(info, column);
     }
 }
 
@@ -216,9 +225,10 @@ static void help_one(const struct verb *verb)
     print_wrapped(verb->help, 0, 0);
     printf("\noptions:\n");
     each_option(verb, print_row);
-    if (has_tables(verb)) {
+    if (table_at(verb, 0)) {
         printf("\ntables:\n");
-        each_table(print_row, false);
+        each_table(verb, print_row, NULL);
+        printf("\n'gpuprof help TABLE' prints a table's columns.\n");
     }
     if (verb->takes & TAKES_PROGRAM) {
         printf("\nsettings, as an option or as an environment variable (an option wins;"
@@ -323,11 +333,40 @@ enum exit_code verb_help(const struct verb *const *verbs, const char *name)
     return standard_output_end();
 }
 
+/* Of the tables of that name, or of the one that json or csv call that. False: there is none. */
+static bool help_table(const struct verb *const *verbs, const char *name)
+{
+    const struct table_info *info;
+    char text[TABLE_TEXT_BYTES];
+    bool any = false;
+    for (; *verbs && !any; verbs++)
+        for (unsigned i = 0; (info = table_at(*verbs, i)); i++) {
+            const char *names[] = {info->name, info->old_name, info->key, info->csv_name};
+            unsigned own = 0;
+            while (own < 4 && !(names[own] && strcmp(names[own], name) == 0))
+                own++;
+            if (own == 4)
+                continue;
+            table_about(info, text, sizeof text);
+            if (!any) {
+                printf("usage: gpuprof %s --table=%s ...\n\n", (*verbs)->name, info->name);
+                print_wrapped(TABLE_WORDS, 0, 0);
+            }
+            printf("\n%s: %s\n", info->key ? info->key : info->name, text);
+            each_column(info, print_row);
+            any = true;
+        }
+    return any;
+}
+
 static enum exit_code help(const struct options *options)
 {
+    const char *name = options->paths[0];
     if (options->path_count > 1)
         return usage_error("help: too many arguments; try 'gpuprof help'");
-    return verb_help(options->verbs, options->paths[0]);
+    if (name && !find_verb(options->verbs, name) && help_table(options->verbs, name))
+        return standard_output_end();
+    return verb_help(options->verbs, name);
 }
 
 /* ---- troff ---------------------------------------------------------------------------------- */
@@ -351,6 +390,13 @@ static void roff_text(const char *text)
 static void roff_item(const char *name, const char *text)
 {
     fputs(".TP\n.B ", stdout);
+    roff_text(name);
+    roff_text(text);
+}
+
+static void roff_column(const char *name, const char *text)
+{
+    fputs(".br\n.I ", stdout);
     roff_text(name);
     roff_text(text);
 }
@@ -402,9 +448,9 @@ static void roff_verb(const struct verb *verb)
     printf("\"\n");
     roff_text(verb->help);
     each_option(verb, roff_item);
-    if (has_tables(verb)) {
+    if (table_at(verb, 0)) {
         printf(".PP\n.B Tables\n");
-        each_table(roff_item, true);
+        each_table(verb, roff_item, roff_column);
     }
     roff_parts(verb, ".PP\n.B ");
 }
@@ -534,9 +580,9 @@ static enum exit_code manual_of_verb(const struct verb *verb)
     roff_synopsis(verb);
     printf("\n.SH OPTIONS\n");
     each_option(verb, roff_item);
-    if (has_tables(verb)) {
+    if (table_at(verb, 0)) {
         printf(".SH TABLES\n");
-        each_table(roff_item, true);
+        each_table(verb, roff_item, roff_column);
     }
     if (verb->takes & TAKES_PROGRAM)
         roff_settings();
@@ -585,8 +631,10 @@ VERB_IS(manual, manual, NULL, VERB_NO_OWN, 0, "[VERB|gpuprof.h]",
         {PART_STATUS, "0", "it was printed"}, {PART_STATUS, "1", "input or output failed"},
         {PART_STATUS, "2", "a wrong option, or nothing to read, or to show"});
 
-VERB_IS(help, help, NULL, VERB_NO_OWN, 0, "[VERB]", "print what a verb does and its options",
+VERB_IS(help, help, NULL, VERB_NO_OWN, 0, "[VERB|TABLE]",
+        "print what a verb does and its options, or the columns of a table",
         {PART_EXAMPLE, "gpuprof help run", "the options of run"},
+        {PART_EXAMPLE, "gpuprof help idle", "the columns of the table idle"},
         {PART_STATUS, "0", "it was printed"}, {PART_STATUS, "1", "input or output failed"},
         {PART_STATUS, "2", "a wrong option, or nothing to read, or to show"});
 

@@ -99,19 +99,22 @@ static char *row_text(const struct open_calls *o, const struct open_call *c)
 enum { NAME, LASTED, DOMAIN = 3, LINE = 5, STACK };
 
 static const struct column columns[] = {
-    [NAME] = {NULL, "call, thread and process", COLUMN_LINES},
-    [LASTED] = {"lasted_ns", "lasted", COLUMN_NS, 13, MEMBER(struct open_call, duration_ns)},
-    {"function", MEMBER_OF(struct open_call, function, name)},
-    [DOMAIN] = {"domain"},
-    {"kernel", MEMBER_OF(struct open_call, kernel, shown)},
-    [LINE] = {"line"},
-    [STACK] = {"stack", .type = COLUMN_LIST},
+    [NAME] = {NULL, "call, thread and process", COLUMN_LINES,
+              .doc = "the call with its arguments, its thread and process"},
+    [LASTED] = {"lasted_ns", "lasted", COLUMN_NS, 13, MEMBER(struct open_call, duration_ns),
+                .doc = "how long it had been open when its process was last seen"},
+    {"function", MEMBER_OF(struct open_call, function, name), .doc = "the function"},
+    [DOMAIN] = {"domain", .doc = "the library that it belongs to"},
+    {"kernel", MEMBER_OF(struct open_call, kernel, shown), .doc = "the kernel that it launches"},
+    [LINE] = {"line", .doc = "the line of the program that made it"},
+    [STACK] = {"stack", .type = COLUMN_LIST, .doc = "its stack, the innermost frame first"},
     COLUMN_HOST(struct open_call, process),
     COLUMN_RANK(struct open_call, process),
     COLUMN_JOB(struct open_call, process),
     COLUMN_PID(struct open_call, process),
-    {"tid", NULL, COLUMN_NUMBER, .ascending = true, MEMBER_OF(struct open_call, thread, tid)},
-    {"thread", MEMBER_OF(struct open_call, thread, name)},
+    {"tid", NULL, COLUMN_NUMBER, .ascending = true, MEMBER_OF(struct open_call, thread, tid),
+     .doc = "the thread"},
+    {"thread", MEMBER_OF(struct open_call, thread, name), .doc = "its name"},
 };
 
 static void fill_row(const struct table *t, uint32_t index, enum report_format format,

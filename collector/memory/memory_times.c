@@ -15,12 +15,13 @@
 enum { NAME, PLACE, STEP, END_AT, PEAK, END };
 
 static const struct column step_columns[] = {
-    [NAME] = {NULL, "step and device"},
-    [PLACE] = {"place"},
-    [STEP] = {"step", NULL, COLUMN_NUMBER, .ascending = true},
-    [END_AT] = {"until_ns", "until", COLUMN_NS, 12, true},
-    [PEAK] = {"peak_bytes", "peak", COLUMN_BYTES, 10},
-    [END] = {"end_bytes", "at its end", COLUMN_BYTES, 10},
+    [NAME] = {NULL, "step and device", .doc = "the step, or a piece of the time, and the device"},
+    [PLACE] = {"place", .doc = "the device and the process"},
+    [STEP] = {"step", NULL, COLUMN_NUMBER, .ascending = true, .doc = "the number of the step"},
+    [END_AT] = {"until_ns", "until", COLUMN_NS, 12, true,
+                .doc = "when it ended, since the first event"},
+    [PEAK] = {"peak_bytes", "peak", COLUMN_BYTES, 10, .doc = "the most that was held in it"},
+    [END] = {"end_bytes", "at its end", COLUMN_BYTES, 10, .doc = "what was held when it ended"},
 };
 
 /* Rows of places that have steps, one after another. */
@@ -114,13 +115,16 @@ const struct table_info memory_curve_table = {
 enum { WHERE = 2, COUNT, RANGE_PEAK, RISE, KEPT };
 
 static const struct column range_columns[] = {
-    [NAME] = {"name", "range or label"},
-    [PLACE] = {"place"},
-    [WHERE] = {"where", "of", COLUMN_TEXT, 6},
-    [COUNT] = {"count", "times", COLUMN_COUNT, 9, MEMBER(ROW, count)},
-    [RANGE_PEAK] = {"peak_bytes", "peak", COLUMN_BYTES, 10, MEMBER(ROW, peak)},
-    [RISE] = {"rise_bytes", "rise", COLUMN_BYTES, 10, MEMBER(ROW, rise)},
-    [KEPT] = {"kept_bytes", "kept", COLUMN_BYTES, 11},
+    [NAME] = {"name", "range or label", .doc = "the range or label"},
+    [PLACE] = {"place", .doc = "the device and the process"},
+    [WHERE] = {"where", "of", COLUMN_TEXT, 6, .doc = "tensor, device or host"},
+    [COUNT] = {"count", "times", COLUMN_COUNT, 9, MEMBER(ROW, count), .doc = "how often it ran"},
+    [RANGE_PEAK] = {"peak_bytes", "peak", COLUMN_BYTES, 10, MEMBER(ROW, peak),
+                    .doc = "the most that was held while it ran"},
+    [RISE] = {"rise_bytes", "rise", COLUMN_BYTES, 10, MEMBER(ROW, rise),
+              .doc = "by how much that was more than when it began, at most"},
+    [KEPT] = {"kept_bytes", "kept", COLUMN_BYTES, 11,
+              .doc = "by how much more was held when it ended than when it began, added up"},
 };
 #undef ROW
 
@@ -155,14 +159,16 @@ const struct table_info memory_ranges_table = {
 enum { PID = 1, RANK, HOST, MOST_AT = 5 };
 
 static const struct column resident_columns[] = {
-    [NAME] = {"name", "process"},
-    [PID] = {"pid", NULL, COLUMN_NUMBER, .ascending = true},
-    [RANK] = {"rank"},
-    [HOST] = {"host"},
-    {"peak_bytes", "resident", COLUMN_BYTES, 10, MEMBER(ROW, peak)},
-    [MOST_AT] = {"peak_ns", "at", COLUMN_NS, 10, true},
-    {"end_bytes", "at end", COLUMN_BYTES, 10, MEMBER(ROW, last)},
-    {"samples", "samples", COLUMN_COUNT, 9, MEMBER(ROW, samples)},
+    [NAME] = {"name", "process", .doc = "the process"},
+    [PID] = {"pid", NULL, COLUMN_NUMBER, .ascending = true, .doc = "its number"},
+    [RANK] = {"rank", .doc = "its rank"},
+    [HOST] = {"host", .doc = "its host"},
+    {"peak_bytes", "resident", COLUMN_BYTES, 10, MEMBER(ROW, peak),
+     .doc = "the most memory of the machine that it had (RSS)"},
+    [MOST_AT] = {"peak_ns", "at", COLUMN_NS, 10, true,
+                 .doc = "when that was, since the first event"},
+    {"end_bytes", "at end", COLUMN_BYTES, 10, MEMBER(ROW, last), .doc = "what it had at the end"},
+    {"samples", "samples", COLUMN_COUNT, 9, MEMBER(ROW, samples), .doc = "readings"},
 };
 
 /* A row for each process, of which some have none. */

@@ -37,6 +37,11 @@ static bool is_wanted(const struct memory_view *v, const struct table_info *info
     return format != FORMAT_TEXT || v->is_full || info->place != PLACE_ASKED;
 }
 
+static const struct table_info *table_at(unsigned index)
+{
+    return index < MEMORY_TABLES ? memory_tables[index] : NULL;
+}
+
 static const struct table_info *table_of(const char *word, size_t length)
 {
     for (unsigned i = 0; i < MEMORY_TABLES; i++)
@@ -329,7 +334,7 @@ const struct option memory_options[] = {
      "show who held how much at that moment: each device's own peak, the end, or so many seconds "
      "after the first event; with -o x.pickle, the snapshot of that moment; default: peak"},
     {0, "table", "NAME[,NAME..]", OPTION_OWN(option_once, struct memory_options, table.names),
-     "show these tables only, by their names in the JSON, such as leaks, kinds, steps or curve"},
+     "show these tables only, by their names below, which the JSON has, too", .table_at = table_at},
     {OPTIONS_OF(table_options, 0), .at = offsetof(struct memory_options, table)},
     {OPTIONS_OF(read_options, READ_JOBS | READ_TIME | READ_PROCESSES | READ_STEPS | READ_SYMBOLS |
                                   READ_STRICT | READ_KEEP_LIVE)},

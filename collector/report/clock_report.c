@@ -28,16 +28,25 @@ enum {
 };
 
 static const struct column columns[COLUMNS] = {
-    [NAME] = {"host", "host"},
-    [PROCESSES] = {"processes", "processes", COLUMN_COUNT, 9},
-    [OFFSET] = {"offset_us", "clock ahead", COLUMN_AMOUNT, 14},
-    [DRIFT] = {"drift_ppm", "drift", COLUMN_AMOUNT, 12},
-    [UNCERTAINTY] = {"uncertainty_us", "known to", COLUMN_AMOUNT, 12, .ascending = true},
-    [REFERENCE] = {"reference", NULL},
-    [HOW] = {"how", NULL},
-    [COLLECTIVES] = {"collectives", NULL, COLUMN_COUNT},
-    [UNSURE] = {"ranks_unsure", NULL, COLUMN_COUNT},
-    [BY] = {NULL, "known by", COLUMN_TEXT, 32},
+    [NAME] = {"host", "host", .doc = "the host"},
+    [PROCESSES] = {"processes", "processes", COLUMN_COUNT, 9,
+                   .doc = "processes that it has in the recording"},
+    [OFFSET] =
+        {"offset_us", "clock ahead", COLUMN_AMOUNT, 14,
+         .doc =
+             "by how much its clock was ahead of the reference's, in the middle, in microseconds"},
+    [DRIFT] = {"drift_ppm", "drift", COLUMN_AMOUNT, 12,
+               .doc = "by how much it ran faster, in parts of a million"},
+    [UNCERTAINTY] =
+        {"uncertainty_us", "known to", COLUMN_AMOUNT, 12, .ascending = true,
+         .doc =
+             "how far times of the two may be apart where that is least certain, in microseconds"},
+    [REFERENCE] = {"reference", NULL, .doc = "the host whose clock it is compared with"},
+    [HOW] = {"how", NULL, .doc = "reference, collectives, or wall: its own clock"},
+    [COLLECTIVES] = {"collectives", NULL, COLUMN_COUNT, .doc = "collectives that tell it"},
+    [UNSURE] = {"ranks_unsure", NULL, COLUMN_COUNT,
+                .doc = "ranks that were behind others by less than what is known"},
+    [BY] = {NULL, "known by", COLUMN_TEXT, 32, .doc = "what tells it"},
 };
 
 static void begin(struct table *t, enum report_format format)

@@ -40,10 +40,11 @@ static struct cell busy_share(const struct device_report *r, const struct device
 enum { BY_ITSELF, BY_MEAN, BY_MAX, BY_SHARE };
 
 #define IDENTITY_COLUMNS                                                                           \
-    {.label = "device"}, COLUMN_RANK(struct device_row, process),                                  \
-        COLUMN_HOST(struct device_row, process), COLUMN_PID(struct device_row, process),           \
+    {.label = "device", .doc = "the device and its process"},                                      \
+        COLUMN_RANK(struct device_row, process), COLUMN_HOST(struct device_row, process),          \
+        COLUMN_PID(struct device_row, process),                                                    \
     {                                                                                              \
-        "device", NULL, COLUMN_NUMBER, .ascending = true                                           \
+        "device", NULL, COLUMN_NUMBER, .ascending = true, .doc = "CUDA's number of it"             \
     }
 
 /* What both tables begin with, and the means, which are nothing where they were never known. */
@@ -68,30 +69,43 @@ enum { UUID = 5, SPAN = 7, KERNELS_BUSY, BUSY_MAX = 10, TOTAL = 18, PROCESSES, P
 
 static const struct column use_columns[] = {
     IDENTITY_COLUMNS,
-    [UUID] = {"uuid", NULL},
-    {"samples", NULL, COLUMN_COUNT, MEMBER(struct device_row, samples)},
-    [SPAN] = {"span_ns", "span", COLUMN_NS, 10, .spare = 2},
-    [KERNELS_BUSY] = {"kernels_busy_share", "kernels", COLUMN_SHARE, 7, .is_filled = true},
-    {"busy_share", "NVML", COLUMN_SHARE, 7, .is_filled = true, .of = MEAN_BUSY, .by = BY_SHARE},
-    [BUSY_MAX] = {"busy_max_share", NULL, COLUMN_SHARE},
-    {"memory_busy_share", NULL, COLUMN_SHARE, .of = MEAN_MEMORY_BUSY, .by = BY_SHARE},
-    {"sm_share", "SMs", COLUMN_SHARE, 7, .is_filled = true, .of = MEAN_GPM_SM, .by = BY_SHARE},
-    {"occupancy_share", NULL, COLUMN_SHARE, .of = MEAN_GPM_OCCUPANCY, .by = BY_SHARE},
+    [UUID] = {"uuid", NULL, .doc = "the UUID of the device, or of its part"},
+    {"samples", NULL, COLUMN_COUNT, MEMBER(struct device_row, samples), .doc = "readings"},
+    [SPAN] = {"span_ns", "span", COLUMN_NS, 10, .spare = 2,
+              .doc = "from the first reading to the last"},
+    [KERNELS_BUSY] = {"kernels_busy_share", "kernels", COLUMN_SHARE, 7, .is_filled = true,
+                      .doc = "for how much of the time kernels of this process ran"},
+    {"busy_share", "NVML", COLUMN_SHARE, 7, .is_filled = true, .of = MEAN_BUSY, .by = BY_SHARE,
+     .doc = "for how much of NVML's periods any kernel ran, of anybody"},
+    [BUSY_MAX] = {"busy_max_share", NULL, COLUMN_SHARE, .doc = "the most of that in one reading"},
+    {"memory_busy_share", NULL, COLUMN_SHARE, .of = MEAN_MEMORY_BUSY, .by = BY_SHARE,
+     .doc = "for how much of them memory was read or written"},
+    {"sm_share", "SMs", COLUMN_SHARE, 7, .is_filled = true, .of = MEAN_GPM_SM, .by = BY_SHARE,
+     .doc = "multiprocessors that had work, by the hardware (GPM)"},
+    {"occupancy_share", NULL, COLUMN_SHARE, .of = MEAN_GPM_OCCUPANCY, .by = BY_SHARE,
+     .doc = "warps of all that there can be (GPM)"},
     {"tensor_share", "tensor", COLUMN_SHARE, 7, .spare = 1, .is_filled = true,
-     .of = MEAN_GPM_TENSOR, .by = BY_SHARE},
+     .of = MEAN_GPM_TENSOR, .by = BY_SHARE,
+     .doc = "for how much of the time tensor cores worked (GPM)"},
     {"dram_share", "DRAM", COLUMN_SHARE, 7, .spare = 1, .is_filled = true, .of = MEAN_GPM_DRAM,
-     .by = BY_SHARE},
+     .by = BY_SHARE, .doc = "bandwidth of the memory that was used (GPM)"},
     {"memory_used_max_bytes", "memory", COLUMN_BYTES, 10, .is_filled = true, .of = MEAN_USED,
-     .by = BY_MAX},
+     .by = BY_MAX, .doc = "the most memory that was in use, by anybody"},
     {"memory_others_max_bytes", "others", COLUMN_BYTES, 10, .is_filled = true, .of = MEAN_OTHERS,
-     .by = BY_MAX},
-    [TOTAL] = {"memory_total_bytes", NULL, COLUMN_BYTES},
-    [PROCESSES] = {"processes_max", NULL, COLUMN_COUNT},
-    [PCIE_SENT] = {"pcie_sent_bytes", "PCIe sent", COLUMN_BYTES, 10, .spare = 1, .is_filled = true},
-    {"pcie_received_bytes", "received", COLUMN_BYTES, 10, .spare = 1, .is_filled = true},
-    {"nvlink_sent_bytes", "NVLink", COLUMN_BYTES, 10, .spare = 1, .is_filled = true},
-    {"nvlink_received_bytes", "received", COLUMN_BYTES, 10, .spare = 1, .is_filled = true},
-    {"is_mig", NULL, COLUMN_BOOL, MEMBER(struct device_row, is_part)},
+     .by = BY_MAX, .doc = "the most that was not this process's"},
+    [TOTAL] = {"memory_total_bytes", NULL, COLUMN_BYTES, .doc = "memory that there is"},
+    [PROCESSES] = {"processes_max", NULL, COLUMN_COUNT,
+                   .doc = "the most processes that computed on it at a time"},
+    [PCIE_SENT] = {"pcie_sent_bytes", "PCIe sent", COLUMN_BYTES, 10, .spare = 1, .is_filled = true,
+                   .doc = "sent over PCIe"},
+    {"pcie_received_bytes", "received", COLUMN_BYTES, 10, .spare = 1, .is_filled = true,
+     .doc = "received over PCIe"},
+    {"nvlink_sent_bytes", "NVLink", COLUMN_BYTES, 10, .spare = 1, .is_filled = true,
+     .doc = "sent over NVLink"},
+    {"nvlink_received_bytes", "received", COLUMN_BYTES, 10, .spare = 1, .is_filled = true,
+     .doc = "received over NVLink"},
+    {"is_mig", NULL, COLUMN_BOOL, MEMBER(struct device_row, is_part),
+     .doc = "1: it is a part of a device (MIG)"},
 };
 
 static void fill_use(const struct table *t, uint32_t index, enum report_format format,
@@ -233,32 +247,45 @@ enum { THROTTLED_SHARE = THROTTLED + THROTTLES };
 
 static const struct column power_columns[] = {
     IDENTITY_COLUMNS,
-    [POWER_SPAN] = {"span_ns", NULL, COLUMN_NS},
-    {"power_mean_mw", "power", COLUMN_POWER, 9, .is_filled = true, .of = MEAN_POWER, .by = BY_MEAN},
-    {"power_max_mw", "max", COLUMN_POWER, 9, .is_filled = true, .of = MEAN_POWER, .by = BY_MAX},
-    [POWER_LIMIT] = {"power_limit_mw", "limit", COLUMN_POWER, 9, .spare = 1, .is_filled = true},
-    [ENERGY] = {"energy_mj", "energy", COLUMN_ENERGY, 11, .is_filled = true},
-    [ENERGY_ERROR] = {"energy_error_mj", "+-", COLUMN_ENERGY, 10, .is_filled = true},
-    [ENERGY_SPAN] = {"energy_span_ns", NULL, COLUMN_NS},
-    [ENERGY_PERIOD] = {"energy_period_ns", NULL, COLUMN_NS},
-    [ENERGY_JUMPS] = {"energy_jumps", NULL, COLUMN_COUNT},
-    [INTEGRAL] = {"power_integral_mj", "of power", COLUMN_ENERGY, 11, .spare = 1,
-                  .is_filled = true},
+    [POWER_SPAN] = {"span_ns", NULL, COLUMN_NS, .doc = "from the first reading to the last"},
+    {"power_mean_mw", "power", COLUMN_POWER, 9, .is_filled = true, .of = MEAN_POWER, .by = BY_MEAN,
+     .doc = "the mean power, in milliwatts"},
+    {"power_max_mw", "max", COLUMN_POWER, 9, .is_filled = true, .of = MEAN_POWER, .by = BY_MAX,
+     .doc = "the highest power of a reading"},
+    [POWER_LIMIT] = {"power_limit_mw", "limit", COLUMN_POWER, 9, .spare = 1, .is_filled = true,
+                     .doc = "the power that it may take at most"},
+    [ENERGY] = {"energy_mj", "energy", COLUMN_ENERGY, 11, .is_filled = true,
+                .doc = "by how much its own counter of energy grew, in millijoules"},
+    [ENERGY_ERROR] = {"energy_error_mj", "+-", COLUMN_ENERGY, 10, .is_filled = true,
+                      .doc = "how far that may be off"},
+    [ENERGY_SPAN] = {"energy_span_ns", NULL, COLUMN_NS, .doc = "the time that this is of"},
+    [ENERGY_PERIOD] = {"energy_period_ns", NULL, COLUMN_NS,
+                       .doc = "how often the counter moves, as the readings say"},
+    [ENERGY_JUMPS] = {"energy_jumps", NULL, COLUMN_COUNT,
+                      .doc = "how often it began anew or jumped: what was burnt then is not in it"},
+    [INTEGRAL] = {"power_integral_mj", "of power", COLUMN_ENERGY, 11, .spare = 1, .is_filled = true,
+                  .doc = "the power that was read, over the time, in millijoules"},
     {"sm_clock_mean_mhz", "MHz", COLUMN_NUMBER, 6, .is_filled = true, .of = MEAN_SM_CLOCK,
-     .by = BY_MEAN},
-    [CLOCK_MAX] = {"sm_clock_limit_mhz", NULL, COLUMN_NUMBER},
-    {"memory_clock_mean_mhz", NULL, COLUMN_NUMBER, .of = MEAN_MEMORY_CLOCK, .by = BY_MEAN},
+     .by = BY_MEAN, .doc = "the mean clock of its multiprocessors"},
+    [CLOCK_MAX] = {"sm_clock_limit_mhz", NULL, COLUMN_NUMBER,
+                   .doc = "the highest that this can be"},
+    {"memory_clock_mean_mhz", NULL, COLUMN_NUMBER, .of = MEAN_MEMORY_CLOCK, .by = BY_MEAN,
+     .doc = "the mean clock of its memory"},
     {"temperature_max_c", "C", COLUMN_NUMBER, 4, .is_filled = true, .of = MEAN_TEMPERATURE,
-     .by = BY_MAX},
-    [THROTTLED +
-        THROTTLE_POWER] = {"throttled_power_ns", "by power", COLUMN_NS, 11, .is_filled = true},
-    [THROTTLED +
-        THROTTLE_THERMAL] = {"throttled_thermal_ns", "thermal", COLUMN_NS, 11, .is_filled = true},
-    [THROTTLED +
-        THROTTLE_BRAKE] = {"throttled_brake_ns", "brake", COLUMN_NS, 11, .is_filled = true},
-    [THROTTLED + THROTTLE_SYNC] = {"throttled_sync_ns", NULL, COLUMN_NS},
-    [THROTTLED_SHARE] = {"throttled_power_share", NULL, COLUMN_SHARE},
-    {"throttled_is_sampled", NULL, COLUMN_BOOL, MEMBER(struct device_row, samples_throttle)},
+     .by = BY_MAX, .doc = "the highest temperature, in degrees Celsius"},
+    [THROTTLED + THROTTLE_POWER] = {"throttled_power_ns", "by power", COLUMN_NS, 11,
+                                    .is_filled = true,
+                                    .doc = "for how long it was slowed down to take less power"},
+    [THROTTLED + THROTTLE_THERMAL] = {"throttled_thermal_ns", "thermal", COLUMN_NS, 11,
+                                      .is_filled = true, .doc = "since it was too hot"},
+    [THROTTLED + THROTTLE_BRAKE] = {"throttled_brake_ns", "brake", COLUMN_NS, 11, .is_filled = true,
+                                    .doc = "by the machine's power supply"},
+    [THROTTLED + THROTTLE_SYNC] = {"throttled_sync_ns", NULL, COLUMN_NS,
+                                   .doc = "since others it is tied to were"},
+    [THROTTLED_SHARE] = {"throttled_power_share", NULL, COLUMN_SHARE,
+                         .doc = "throttled_power_ns as a part of the time that it was read for"},
+    {"throttled_is_sampled", NULL, COLUMN_BOOL, MEMBER(struct device_row, samples_throttle),
+     .doc = "1: these times are by readings, since there are no counters"},
 };
 
 /* The text leaves out parts of devices, which have neither. */

@@ -11,10 +11,10 @@
 enum { NAME, WEIGHT, KEY, COUNT, COLUMNS };
 
 static const struct column columns[COLUMNS] = {
-    [NAME] = {NULL, "what"},
-    [WEIGHT] = {"kind"},
-    [KEY] = {"name"},
-    [COUNT] = {"count", "count", COLUMN_COUNT, 14},
+    [NAME] = {NULL, "what", .doc = "what is missing, or to be noted"},
+    [WEIGHT] = {"kind", .doc = "loss, note or damage"},
+    [KEY] = {"name", .doc = "the name of the counter"},
+    [COUNT] = {"count", "count", COLUMN_COUNT, 14, .doc = "how many"},
 };
 
 static bool has_row(const struct table *t, uint32_t index, enum report_format format)

@@ -71,15 +71,11 @@ static bool is_named(const struct report_view *v, const struct table_info *info)
     return wish_of(v, info) != UINT_MAX;
 }
 
-const char *report_table_name(unsigned index)
+const struct table_info *report_table_at(unsigned index)
 {
     static const struct report nothing; /* the descriptions will do */
     struct table tables[REPORT_TABLES_MAX];
-    unsigned count = report_tables(&nothing, tables);
-    for (unsigned i = 0; i < count; i++)
-        if ((!i || strcmp(tables[i].info->name, tables[i - 1].info->name) != 0) && !index--)
-            return tables[i].info->name;
-    return NULL;
+    return index < report_tables(&nothing, tables) ? tables[index].info : NULL;
 }
 
 bool report_names(const struct report_view *v, const struct table_info *infos, unsigned count)

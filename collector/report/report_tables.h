@@ -16,8 +16,8 @@ unsigned report_tables(const struct report *r, struct table *tables);
 /* Puts them into the order of the text, or that in which they were asked for. */
 void report_tables_order(const struct report_view *v, struct table *tables, unsigned count);
 
-/* The name of one of the tables that there are, each once; NULL: there are no more. */
-const char *report_table_name(unsigned index);
+/* One of the tables that there are; NULL: there are no more. */
+const struct table_info *report_table_at(unsigned index);
 
 /* Is one of these tables asked for by its name? */
 bool report_names(const struct report_view *v, const struct table_info *infos, unsigned count);

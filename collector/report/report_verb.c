@@ -350,7 +350,7 @@ const struct option report_options[] = {
     {0, "table", "NAME[,NAME..]", OPTION_OWN(option_once, struct report_options, table.names),
      "show these tables only, by their names below, which the JSON has, too (steps and phases are "
      "made only if they are named or an option says what a step is, since they take more time)",
-     .word_at = report_table_name},
+     .table_at = report_table_at},
     {OPTIONS_OF(table_options, TABLE_ROWS), .at = offsetof(struct report_options, table)},
     {0, "partial", NULL, OPTION_FLAG(struct report_options, is_partial),
      "one of several processes that make a report together: read a share of the files and write "

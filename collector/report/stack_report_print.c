@@ -122,24 +122,41 @@ enum {
 
 #define STACK_COLUMNS(name_label)                                                                  \
     {                                                                                              \
-        [NAME] = {NULL, name_label, COLUMN_LINES}, [PLACE_FILE] = {"file", NULL, COLUMN_JSON},     \
-        [FUNCTION] = {"function", NULL, COLUMN_JSON},                                              \
-        [LINE] = {"line", NULL, COLUMN_NUMBER, .ascending = true},                                 \
-        [RANGE] = {"range", NULL, COLUMN_JSON}, [CALL] = {"call", NULL, COLUMN_JSON},              \
-        [FRAMES] = {"frames", NULL, COLUMN_LIST},                                                  \
-        [HAS_BORROWED] = {"borrowed", NULL, COLUMN_BOOL},                                          \
-        [IS_LIBRARIES] = {"only_libraries", NULL, COLUMN_BOOL},                                    \
-        [SHARE] = {"share", "share", COLUMN_SHARE, 7},                                             \
-        [CALLS] = {"calls", "calls", COLUMN_COUNT, 12, .spare = 2},                                \
-        [HOST] = {"host_ns", "host", COLUMN_NS, 12},                                               \
-        [WORKS] = {"gpu_work", "GPU work", COLUMN_COUNT, 12, .spare = 1},                          \
-        [GPU] = {"gpu_ns", "GPU", COLUMN_NS, 12, .spare = 2},                                      \
-        [BYTES] = {"bytes", "bytes", COLUMN_BYTES, 11, .spare = 1},                                \
-        [CALLS_ALL] = {"calls_all", NULL, COLUMN_COUNT},                                           \
-        [HOST_ALL] = {"host_ns_all", "host, all", COLUMN_NS, 12, .spare = 1},                      \
-        [WORKS_ALL] = {"gpu_work_all", NULL, COLUMN_COUNT},                                        \
-        [GPU_ALL] = {"gpu_ns_all", "GPU, all", COLUMN_NS, 12, .spare = 1},                         \
-        [BYTES_ALL] = {"bytes_all", NULL, COLUMN_BYTES}, SAMPLE_COLUMNS,                           \
+        [NAME] = {NULL, name_label, COLUMN_LINES, .doc = "the stack, or the line"},                \
+        [PLACE_FILE] = {"file", NULL, COLUMN_JSON, .doc = "the file of the line"},                 \
+        [FUNCTION] = {"function", NULL, COLUMN_JSON, .doc = "its function"},                       \
+        [LINE] = {"line", NULL, COLUMN_NUMBER, .ascending = true, .doc = "its number"},            \
+        [RANGE] = {"range", NULL, COLUMN_JSON,                                                     \
+                   .doc = "the range around calls without Python frames"},                         \
+        [CALL] = {"call", NULL, COLUMN_JSON, .doc = "the call"},                                   \
+        [FRAMES] = {"frames", NULL, COLUMN_LIST, .doc = "its frames, the innermost first"},        \
+        [HAS_BORROWED] = {"borrowed", NULL, COLUMN_BOOL,                                           \
+                          .doc =                                                                   \
+                              "1: some frames are those of the thread that waited for this one"},  \
+        [IS_LIBRARIES] = {"only_libraries", NULL, COLUMN_BOOL,                                     \
+                          .doc = "1: calls in whose stacks no line is your own (--mine)"},         \
+        [SHARE] = {"share", "share", COLUMN_SHARE, 7,                                              \
+                   .doc = "host_ns as a part of the time of all calls"},                           \
+        [CALLS] = {"calls",      "calls",                                                          \
+                   COLUMN_COUNT, 12,                                                               \
+                   .spare = 2,   .doc = "calls with that stack, or whose innermost line this is"}, \
+        [HOST] = {"host_ns", "host", COLUMN_NS, 12, .doc = "how long these took on the host"},     \
+        [WORKS] = {"gpu_work", "GPU work", COLUMN_COUNT,                                           \
+                   12,         .spare = 1, .doc = "works of devices that these launched"},         \
+        [GPU] = {"gpu_ns", "GPU", COLUMN_NS, 12, .spare = 2, .doc = "GPU time of that work"},      \
+        [BYTES] = {"bytes", "bytes",    COLUMN_BYTES,                                              \
+                   11,      .spare = 1, .doc = "bytes that these copied or allocated"},            \
+        [CALLS_ALL] = {"calls_all", NULL, COLUMN_COUNT, .doc = "calls that this line led to"},     \
+        [HOST_ALL] = {"host_ns_all", "host, all",                                                  \
+                      COLUMN_NS,     12,                                                           \
+                      .spare = 1,    .doc = "how long these took on the host"},                    \
+        [WORKS_ALL] = {"gpu_work_all", NULL, COLUMN_COUNT,                                         \
+                       .doc = "works of devices that these launched"},                             \
+        [GPU_ALL] = {"gpu_ns_all", "GPU, all", COLUMN_NS,                                          \
+                     12,           .spare = 1, .doc = "GPU time of that work"},                    \
+        [BYTES_ALL] = {"bytes_all", NULL, COLUMN_BYTES,                                            \
+                       .doc = "bytes that these copied or allocated"},                             \
+        SAMPLE_COLUMNS,                                                                            \
     }
 static const struct column stack_columns[COLUMNS] =
     STACK_COLUMNS("stack, the innermost frame first");

@@ -70,12 +70,13 @@ static double rate_of_all(const struct step_report *r)
 enum { STAT_NAME, STAT_NS, STAT_RATE, STAT_STEP, STAT_HOST, STAT_PID };
 
 static const struct column stat_columns[] = {
-    [STAT_NAME] = {"name", ""},
-    [STAT_NS] = {"duration_ns", "duration", COLUMN_NS, 12},
-    [STAT_RATE] = {"samples_per_second", "samples/s", COLUMN_RATE, 14},
-    [STAT_STEP] = {"step", NULL, COLUMN_NUMBER},
-    [STAT_HOST] = {"host", NULL},
-    [STAT_PID] = {"pid", NULL, COLUMN_NUMBER},
+    [STAT_NAME] = {"name", "", .doc = "mean, median, p95, p99, or one of the slowest"},
+    [STAT_NS] = {"duration_ns", "duration", COLUMN_NS, 12, .doc = "how long that is"},
+    [STAT_RATE] = {"samples_per_second", "samples/s", COLUMN_RATE, 14,
+                   .doc = "--samples-per-step in that time, of all processes together"},
+    [STAT_STEP] = {"step", NULL, COLUMN_NUMBER, .doc = "of the slowest: its number"},
+    [STAT_HOST] = {"host", NULL, .doc = "its host"},
+    [STAT_PID] = {"pid", NULL, COLUMN_NUMBER, .doc = "its process"},
 };
 
 static const struct {
@@ -204,10 +205,13 @@ static void stats_json(const struct table *t, FILE *out)
 enum { PART_NAME, PART_TOTAL, PART_MEAN, PART_SHARE };
 
 static const struct column part_columns[] = {
-    [PART_NAME] = {"name", "of the steps' time"},
-    [PART_TOTAL] = {"total_ns", "total", COLUMN_NS, 12, .spare = 1},
-    [PART_MEAN] = {"mean_ns", "a step", COLUMN_NS, 12},
-    [PART_SHARE] = {"share", "share", COLUMN_SHARE, 7},
+    [PART_NAME] = {"name", "of the steps' time",
+                   .doc = "the first of these that was under way in the process: kernels, copies, "
+                          "communication ..."},
+    [PART_TOTAL] = {"total_ns", "total", COLUMN_NS, 12, .spare = 1,
+                    .doc = "for how long, in all whole steps"},
+    [PART_MEAN] = {"mean_ns", "a step", COLUMN_NS, 12, .doc = "for how long in a step, on average"},
+    [PART_SHARE] = {"share", "share", COLUMN_SHARE, 7, .doc = "that as a part of the steps' time"},
 };
 
 static void parts_begin(struct table *t, enum report_format format)
@@ -234,13 +238,18 @@ static void fill_part(const struct table *t, uint32_t index, enum report_format 
 enum { CHANGE_NAME, CHANGE_KIND, SLOWEST_COUNT = 4, MEDIAN_COUNT, DIFFERENCE };
 
 static const struct column change_columns[] = {
-    [CHANGE_NAME] = {"name", "name", MEMBER(struct step_change, name)},
-    [CHANGE_KIND] = {"kind", "", COLUMN_TEXT, 8},
-    {"slowest_ns", "slowest", COLUMN_NS, 12, MEMBER(struct step_change, ns[1])},
-    {"median_ns", "median", COLUMN_NS, 12, MEMBER(struct step_change, ns[0])},
-    [SLOWEST_COUNT] = {"slowest_count", "count", COLUMN_COUNT, 7, .spare = 1},
-    [MEDIAN_COUNT] = {"median_count", "median count", COLUMN_COUNT, 12, .spare = 1},
-    [DIFFERENCE] = {"difference_ns", NULL, COLUMN_NUMBER},
+    [CHANGE_NAME] = {"name", "name", MEMBER(struct step_change, name),
+                     .doc = "the part, kernel or operator"},
+    [CHANGE_KIND] = {"kind", "", COLUMN_TEXT, 8, .doc = "part, kernel or operator"},
+    {"slowest_ns", "slowest", COLUMN_NS, 12, MEMBER(struct step_change, ns[1]),
+     .doc = "its time in the slowest step"},
+    {"median_ns", "median", COLUMN_NS, 12, MEMBER(struct step_change, ns[0]),
+     .doc = "its time in the median one of the same process"},
+    [SLOWEST_COUNT] = {"slowest_count", "count", COLUMN_COUNT, 7, .spare = 1,
+                       .doc = "how many there were in the slowest step"},
+    [MEDIAN_COUNT] = {"median_count", "median count", COLUMN_COUNT, 12, .spare = 1,
+                      .doc = "and in the median one"},
+    [DIFFERENCE] = {"difference_ns", NULL, COLUMN_NUMBER, .doc = "slowest_ns less median_ns"},
 };
 
 /* Does it say anything of why one step took longer: more or fewer, or a hundredth of that? */
@@ -375,36 +384,50 @@ enum { NAME, BEGIN = 5, DURATION, BUSY, RATE = 16, MADE_OF = 19, ENERGY, ENERGY_
 enum { THROTTLED_BY = THROTTLED + 1, WAITED_FOR, WAITED_FOR_NS };
 
 static const struct column columns[] = {
-    [NAME] = {NULL, "which"},
-    {"step", NULL, COLUMN_NUMBER, .ascending = true, MEMBER(struct step, number)},
+    [NAME] = {NULL, "which", .doc = "the step, and where there are several processes whose"},
+    {"step", NULL, COLUMN_NUMBER, .ascending = true, MEMBER(struct step, number),
+     .doc = "its number"},
     COLUMN_RANK(struct step, process),
     COLUMN_HOST(struct step, process),
     COLUMN_PID(struct step, process),
-    [BEGIN] = {"begin_ns", "begin", COLUMN_NS, 12, true, 2},
-    [DURATION] = {"duration_ns", "duration", COLUMN_NS, 12},
-    [BUSY] = {"gpu_busy_ns", "GPU busy", COLUMN_NS, 12, .spare = 1},
-    {"kernels_ns", "compute", COLUMN_NS, 12, .spare = 3, MEMBER(struct step, parts[STEP_KERNELS])},
-    {"copies_ns", "copies", COLUMN_NS, 12, .spare = 3, MEMBER(struct step, parts[STEP_COPIES])},
+    [BEGIN] = {"begin_ns", "begin", COLUMN_NS, 12, true, 2,
+               .doc = "when it began, since the first event"},
+    [DURATION] = {"duration_ns", "duration", COLUMN_NS, 12, .doc = "how long it took"},
+    [BUSY] = {"gpu_busy_ns", "GPU busy", COLUMN_NS, 12, .spare = 1,
+              .doc = "the GPU was busy: compute, copies and communication"},
+    {"kernels_ns", "compute", COLUMN_NS, 12, .spare = 3, MEMBER(struct step, parts[STEP_KERNELS]),
+     .doc = "a kernel or a graph ran that is not of NCCL"},
+    {"copies_ns", "copies", COLUMN_NS, 12, .spare = 3, MEMBER(struct step, parts[STEP_COPIES]),
+     .doc = "else a copy or a set"},
     {"communication_ns", "comm. + waits", COLUMN_NS, 13, .spare = 3,
-     MEMBER(struct step, parts[STEP_COMMUNICATION])},
+     MEMBER(struct step, parts[STEP_COMMUNICATION]),
+     .doc = "else a kernel of NCCL, its waits for other ranks too"},
     {"runtime_ns", "CUDA calls", COLUMN_NS, 12, .spare = 2,
-     MEMBER(struct step, parts[STEP_RUNTIME])},
+     MEMBER(struct step, parts[STEP_RUNTIME]), .doc = "else a call of CUDA was open"},
     {"dataloader_ns", "data loader", COLUMN_NS, 12, .spare = 3,
-     MEMBER(struct step, parts[STEP_LOADER_WAIT])},
+     MEMBER(struct step, parts[STEP_LOADER_WAIT]), .doc = "else a fetch of a batch"},
     {"operators_ns", "operators", COLUMN_NS, 12, .spare = 3,
-     MEMBER(struct step, parts[STEP_OPERATORS])},
-    {"other_ns", "other", COLUMN_NS, 12, .spare = 4, MEMBER(struct step, parts[STEP_OTHER])},
-    {"batches", "batches", COLUMN_COUNT, 7, .spare = 1, MEMBER(struct step, batches)},
-    [RATE] = {"samples_per_second", NULL, COLUMN_RATE},
-    {"partial", NULL, COLUMN_BOOL, MEMBER(struct step, is_partial)},
-    {"blind", NULL, COLUMN_BOOL, MEMBER(struct step, is_blind)},
-    [MADE_OF] = {"made_of"},
-    [ENERGY] = {"energy_mj", "energy", COLUMN_ENERGY, 11, .is_filled = true},
-    [ENERGY_ERROR] = {"energy_error_mj", "+-", COLUMN_ENERGY, 10, .spare = 1, .is_filled = true},
-    [THROTTLED] = {"throttled_ns", NULL, COLUMN_NS},
-    [THROTTLED_BY] = {"throttled_by", "throttled", COLUMN_TEXT, 16, .is_filled = true},
-    [WAITED_FOR] = {"waited_for", "waited for", COLUMN_TEXT, 20, .is_filled = true},
-    [WAITED_FOR_NS] = {"waited_for_ns", NULL, COLUMN_NS},
+     MEMBER(struct step, parts[STEP_OPERATORS]), .doc = "else an operator of PyTorch's"},
+    {"other_ns", "other", COLUMN_NS, 12, .spare = 4, MEMBER(struct step, parts[STEP_OTHER]),
+     .doc = "none of these"},
+    {"batches", "batches", COLUMN_COUNT, 7, .spare = 1, MEMBER(struct step, batches),
+     .doc = "fetches of a batch that began in it"},
+    [RATE] = {"samples_per_second", NULL, COLUMN_RATE, .doc = "--samples-per-step in its time"},
+    {"partial", NULL, COLUMN_BOOL, MEMBER(struct step, is_partial),
+     .doc = "1: its begin or its end is not known; it is in no sum"},
+    {"blind", NULL, COLUMN_BOOL, MEMBER(struct step, is_blind),
+     .doc = "1: of some of it nothing is known of the GPU"},
+    [MADE_OF] = {"made_of", .doc = "the range, label or graph that makes it"},
+    [ENERGY] = {"energy_mj", "energy", COLUMN_ENERGY, 11, .is_filled = true,
+                .doc = "what the devices of its process burnt in it, in millijoules"},
+    [ENERGY_ERROR] = {"energy_error_mj", "+-", COLUMN_ENERGY, 10, .spare = 1, .is_filled = true,
+                      .doc = "how far that may be off"},
+    [THROTTLED] = {"throttled_ns", NULL, COLUMN_NS, .doc = "for how long a device was slowed down"},
+    [THROTTLED_BY] = {"throttled_by", "throttled", COLUMN_TEXT, 16, .is_filled = true,
+                      .doc = "by what"},
+    [WAITED_FOR] = {"waited_for", "waited for", COLUMN_TEXT, 20, .is_filled = true,
+                    .doc = "the rank that its process waited for longest"},
+    [WAITED_FOR_NS] = {"waited_for_ns", NULL, COLUMN_NS, .doc = "for how long"},
 };
 
 /* What all devices of its process burnt in it, and what slowed one of them down most. */
@@ -496,14 +519,19 @@ static void say_busy(const struct table *t, FILE *out)
 enum { PHASE_NAME, HOST_TOTAL, HOST_MEAN, HOST_SHARE, GPU_TOTAL, GPU_MEAN, GPU_SHARE, PHASE_STEPS };
 
 static const struct column phase_columns[] = {
-    [PHASE_NAME] = {"name", "phase"},
-    [HOST_TOTAL] = {"host_ns", "host", COLUMN_NS, 12, .spare = 1},
-    [HOST_MEAN] = {"host_mean_ns", "host a step", COLUMN_NS, 12},
-    [HOST_SHARE] = {"host_share", "of host", COLUMN_SHARE, 7},
-    [GPU_TOTAL] = {"gpu_ns", "GPU", COLUMN_NS, 12, .spare = 1},
-    [GPU_MEAN] = {"gpu_mean_ns", "GPU a step", COLUMN_NS, 12},
-    [GPU_SHARE] = {"gpu_share", "of GPU", COLUMN_SHARE, 7},
-    [PHASE_STEPS] = {"steps", NULL, COLUMN_COUNT},
+    [PHASE_NAME] = {"name", "phase",
+                    .doc = "data, forward, backward, optimizer, zero_grad, sync, other"},
+    [HOST_TOTAL] = {"host_ns", "host", COLUMN_NS, 12, .spare = 1,
+                    .doc = "its time on the host, in all whole steps"},
+    [HOST_MEAN] = {"host_mean_ns", "host a step", COLUMN_NS, 12, .doc = "in a step, on average"},
+    [HOST_SHARE] = {"host_share", "of host", COLUMN_SHARE, 7,
+                    .doc = "that as a part of the steps' time"},
+    [GPU_TOTAL] = {"gpu_ns", "GPU", COLUMN_NS, 12, .spare = 1,
+                   .doc = "GPU time of the work that was begun in it"},
+    [GPU_MEAN] = {"gpu_mean_ns", "GPU a step", COLUMN_NS, 12, .doc = "in a step, on average"},
+    [GPU_SHARE] = {"gpu_share", "of GPU", COLUMN_SHARE, 7,
+                   .doc = "that as a part of all GPU time in steps"},
+    [PHASE_STEPS] = {"steps", NULL, COLUMN_COUNT, .doc = "whole steps that these are of"},
 };
 
 static bool knows_phases(const struct step_report *r)

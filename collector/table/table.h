@@ -104,21 +104,21 @@ enum column_lacks {
     .from = FROM_SHARE, .at = offsetof(TYPE, PART), .to = offsetof(TYPE, WHOLE)
 #define COLUMN_HOST(TYPE, NAME)                                                                    \
     {                                                                                              \
-        "host", .from = FROM_HOST, .at = offsetof(TYPE, NAME)                                      \
+        "host", .from = FROM_HOST, .at = offsetof(TYPE, NAME), .doc = "the host of the process"    \
     }
 #define COLUMN_RANK(TYPE, NAME)                                                                    \
     {                                                                                              \
-        "rank", .from = FROM_RANK, .at = offsetof(TYPE, NAME)                                      \
+        "rank", .from = FROM_RANK, .at = offsetof(TYPE, NAME), .doc = "the rank of the process"    \
     }
 #define COLUMN_JOB(TYPE, NAME)                                                                     \
     {                                                                                              \
         "job", NULL, COLUMN_NUMBER, .ascending = true, .from = FROM_JOB,                           \
-                                    .at = offsetof(TYPE, NAME)                                     \
+                                    .at = offsetof(TYPE, NAME), .doc = "its job, of several"       \
     }
 #define COLUMN_PID(TYPE, NAME)                                                                     \
     {                                                                                              \
         "pid", NULL, COLUMN_NUMBER, .ascending = true, .from = FROM_PID,                           \
-                                    .at = offsetof(TYPE, NAME)                                     \
+                                    .at = offsetof(TYPE, NAME), .doc = "the number of the process" \
     }
 
 struct column {
@@ -134,7 +134,7 @@ struct column {
     uint8_t where;     /* the text leaves it out of rows that have nothing of this value */
     uint8_t only;      /* likewise, and JSON and CSV, too */
     bool is_estimated; /* so is this where value 0 is */
-    const char *doc;   /* for the manual and the page; NULL: of tables that are no sums */
+    const char *doc; /* for the manual and the page; NULL: it is no column of this table of sums */
     enum column_from from;
     uint16_t at, to; /* of the member, and that of the struct behind it */
     uint8_t bytes;   /* that it has: of a text as many as a pointer, or it is an array */

@@ -507,7 +507,8 @@ def test_manual_page_of_a_verb(run_collector):
     for verb in VERBS:
         page = run_collector("manual", verb).stdout
         titles = re.findall(r'^\.SH "?([A-Z ]+)"?$', page, re.MULTILINE)
-        more = ["SETTINGS"] if verb in ("run", "doctor") else ["TABLES"] * (verb == "report")
+        more = {"run": ["SETTINGS"], "doctor": ["SETTINGS"], "report": ["TABLES"],
+                "memory": ["TABLES"]}.get(verb, [])
         assert titles == ["NAME", "SYNOPSIS", "OPTIONS", *more, *PARTS, "SEE ALSO"]
         section = re.search(rf'^\.SS "gpuprof {verb} .*?(?=^\.S[SH])', whole, re.M | re.S)[0]
         for item in re.findall(r"^\.TP\n.*\n.*\n", section, re.MULTILINE):

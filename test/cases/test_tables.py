@@ -15,6 +15,9 @@ import pytest
 from made_stacks import TRAIN
 from test_partial import random_lines, write_libraries
 
+GUIDE = conftest.ROOT / "GUIDE.md"
+REFRESH = os.environ.get("GPUPROF_REFRESH") == "1"  # read now: tests run without such variables
+
 WIDE = "漢字のカーネル_with_a_long_tail_of_words_in_it_so_that_it_is_cut"
 MARKED = "gemm<" + "e\u0301" * 60 + ">"
 NAMES = ("functions", "findings", "collectives", "open_calls", "unfinished", "dumps", "failures",
@@ -237,6 +240,29 @@ def test_csv_is_the_json(make_gpu, make_ops, make_stacks, tmp_path, run_collecto
             for path in (tmp_path / "tables").iterdir()} == found
     alone = csv_tables.table(run("--format=csv", "--table=losses"))
     assert alone == found.get("losses", [])
+    for name in found:  # and help says what they mean
+        told = run_collector("help", name).stdout
+        assert {*found[name][0]} <= {*re.findall(r"^  (\w+)", told, re.MULTILINE)}, name
+
+
+def test_guide_lists_the_tables(run_collector):
+    """As help does; GPUPROF_REFRESH=1 writes the list anew."""
+    text = GUIDE.read_text(encoding="utf-8")
+    made = ""
+    for verb in "report", "memory":
+        told = run_collector("help", verb).stdout.partition("\ntables:\n")[2]
+        told = re.sub(r"\n {5,}", " ", told)
+        found = re.findall(r"^  (\w+) +(\S.*)$", told, re.MULTILINE)
+        assert len(found) > 5
+        made += f"\n| `gpuprof {verb} --table=` | |\n|---|---|\n"
+        made += "".join(f"| `{name}` | {what} |\n" for name, what in found)
+    begin, end = "<!-- tables: GPUPROF_REFRESH=1 writes them -->\n", "\n<!-- end of tables -->\n"
+    before, _, rest = text.partition(begin)
+    listed, _, behind = rest.partition(end)
+    if REFRESH:
+        GUIDE.write_text(before + begin + made + end + behind, encoding="utf-8")
+        pytest.skip("not run: GPUPROF_REFRESH=1 wrote the list; without it it is compared")
+    assert listed == made and behind
 
 
 def test_files_of_csv(report, run_collector, tmp_path, data):
