@@ -120,6 +120,22 @@ def bench_range():
     bench_range_python()
 
 
+def bench_os():
+    """Calls that libgpuprof-os.so hooks, below the threshold, and each recorded (0). Over those of
+    a process that is recorded without: a second thread alone makes the C library's read dearer."""
+    for function, note, goal in (("mutex", "locked and unlocked", 3), ("read", "a byte", 25)):
+        rounds = {"off": [], "100us": [], "0": []}
+        for _ in range(4):
+            for threshold, values in rounds.items():
+                values += call_rounds(function, 50000, 24, True, GPUPROF_OS=threshold)
+        without = statistics.median(rounds["off"])
+        tell(f"os.{function}.off.ns", without, f"ns ({note})")
+        for threshold, name, most in (("100us", function, goal), ("0", f"{function}.kept", None)):
+            over = [r - without for r in rounds[threshold]]
+            tell(f"os.{name}.ns", statistics.median(over), f"ns ({note})", most,
+                 spread=quartiles(over))
+
+
 PYTHON_RANGES = """
 import ctypes, gpuprof, timeit
 def bare(): pass

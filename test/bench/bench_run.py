@@ -15,6 +15,7 @@ import time
 BUILD = os.path.abspath(sys.argv[1] if len(sys.argv) > 1 else "build")
 BENCH = os.path.join(BUILD, "bench")
 LIBRARY = os.path.join(BUILD, "libgpuprof.so")
+OS_LIBRARY = os.path.join(BUILD, "libgpuprof-os.so")
 COLLECTOR = os.path.join(BUILD, "gpuprof-collector")
 BENCH_DIR = os.path.dirname(os.path.abspath(__file__))
 MIX = os.path.join(BENCH_DIR, "training-step.mix")
@@ -79,7 +80,8 @@ def run(command, preload=False, **settings):
     environment = {k: v for k, v in os.environ.items() if not k.startswith("GPUPROF_")}
     environment.update(settings)
     if preload:
-        environment.update(LD_PRELOAD=LIBRARY, GPUPROF_OUT=os.path.join(WORK, "out"))
+        libraries = [LIBRARY] + [OS_LIBRARY] * ("GPUPROF_OS" in settings)
+        environment.update(LD_PRELOAD=":".join(libraries), GPUPROF_OUT=os.path.join(WORK, "out"))
     done = subprocess.run(command, env=environment, capture_output=True, text=True, cwd=WORK,
                           timeout=RUN_SECONDS_MAX, check=False)
     if done.returncode != 0:

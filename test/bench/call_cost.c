@@ -3,18 +3,20 @@
  * What one CUDA call costs, beside the floor: call_cost FUNCTION THREADS CALLS ROUNDS
  *
  * FUNCTION is launch, malloc, sync, innerN (sync, which makes N driver calls inside), range (one
- * pushed and popped, by gpuprof.h), gemm (cublasGemmEx), matmul (cublasLtMatmul), deepN (sync,
- * below N frames of the program's own) or distinct (sync, each time by another way). Rounds of the
- * floor loop (two raw reads of the cycle counter and a 32-byte store, through 64 KiB of memory) and
- * rounds of the call loop alternate, CALLS each in every thread. Prints a line per round,
- * nanoseconds per call: floor wall, floor CPU, call wall, call CPU; then the minor faults per call
- * that the threads took in the call loop, which tell a round that touched pages of the live file
- * first from one whose pages had been touched. Wall is per core (times min(threads, processors) /
- * threads); CPU is that of the calling threads. At the end "writer NS": the CPU time of gpuprof's
- * thread per call, if there is such a thread.
+ * pushed and popped, by gpuprof.h), gemm (cublasGemmEx), matmul (cublasLtMatmul), mutex (one that
+ * nobody else wants, locked and unlocked), read (a
+ * byte of /dev/zero), deepN (sync, below N frames of the program's own) or distinct (sync, each
+ * time by another way). Rounds of the floor loop (two raw reads of the cycle counter and a 32-byte
+ * store, through 64 KiB of memory) and rounds of the call loop alternate, CALLS each in every
+ * thread. Prints a line per round, nanoseconds per call: floor wall, floor CPU, call wall, call
+ * CPU; then the minor faults per call that the threads took in the call loop, which tell a round
+ * that touched pages of the live file first from one whose pages had been touched. Wall is per core
+ * (times min(threads, processors) / threads); CPU is that of the calling threads. At the end
+ * "writer NS": the CPU time of gpuprof's thread per call, if there is such a thread.
  */
 #include <assert.h>
 #include <dirent.h>
+#include <fcntl.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -111,6 +113,26 @@ static void matmul_loop(void)
     for (uint64_t i = 0; i < call_count; i++)
         cublasLtMatmul(NULL, &multiply, &one, &matrix[0], &layout, &matrix[1], &layout, &one,
                        &matrix[2], &other, &matrix[3], &layout, NULL, NULL, 0, NULL);
+}
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+
+static void mutex_loop(void)
+{
+    for (uint64_t i = 0; i < call_count; i++) {
+        pthread_mutex_lock(&lock);
+        pthread_mutex_unlock(&lock);
+    }
+}
+
+static void read_loop(void)
+{
+    static int zeros;
+    char byte;
+    zeros = zeros ? zeros : open("/dev/zero", O_RDONLY);
+    for (uint64_t i = 0; i < call_count; i++)
+        if (read(zeros, &byte, 1) != 1)
+            abort();
 }
 
 static unsigned depth;
@@ -236,6 +258,8 @@ int main(int argc, char **argv)
                 : strcmp(argv[1], "gemm") == 0                    ? gemm_loop
                 : strcmp(argv[1], "matmul") == 0                  ? matmul_loop
                 : strcmp(argv[1], "distinct") == 0                ? distinct_loop
+                : strcmp(argv[1], "mutex") == 0                   ? mutex_loop
+                : strcmp(argv[1], "read") == 0                    ? read_loop
                 : sscanf(argv[1], "deep%u", &depth) == 1 && depth ? deep_loop
                                                                   : sync_loop;
     thread_count = (unsigned)atoi(argv[2]);
