@@ -304,10 +304,10 @@ static bool has_lasted(const struct os_said *s)
 }
 
 /* Is it the child of a process that records, which has lived for a while, and not on its way to
- * another program? */
-static bool is_worker(const struct os_said *s)
+ * another program? `owner` is 0 in it. */
+static bool is_worker(const struct os_said *s, uint32_t owner)
 {
-    return gp.used && atomic_load(&fork_page.phase) == START_IDLE &&
+    return !owner && gp.used && atomic_load(&fork_page.phase) == START_IDLE &&
            s->end - atomic_load(&kept.first) >= ticks_of(CHILD_NS, &gp.header.scale) &&
            !signal_stack_bytes();
 }
@@ -323,7 +323,7 @@ static void take(struct thread *t, const struct os_said *s, uint32_t pid)
         if (!has_lasted(s))
             return;
         keep(s, pid);
-        if (is_worker(s))
+        if (is_worker(s, owner))
             thread_attach(t);
         return;
     }

@@ -95,6 +95,25 @@ def test_calls_are_told_from_the_threshold_on(library, os_library, tmp_path, thr
     assert process.counters["os_dropped"] == 0
 
 
+@pytest.mark.parametrize("kind", [
+    pytest.param("address", marks=pytest.mark.long), pytest.param("thread", marks=pytest.mark.long)])
+def test_a_sanitizer_says_no_more(library, os_library, tmp_path, kind):
+    """It hooks the same functions: each is still told of, and it finds what it finds without us."""
+    env, link = environment(tmp_path / "out", [library, os_library], GPUPROF_OS="0",
+                            ASAN_OPTIONS="verify_asan_link_order=0", TSAN_OPTIONS="exitcode=3")
+    program = toolchain.build("os_work.c", *link, "-pthread", f"-fsanitize={kind}")
+    bare = {k: v for k, v in env.items() if k != "LD_PRELOAD"}
+    summaries = []
+    for name, its in ("without", bare), ("with", env):
+        (tmp_path / name).mkdir()
+        done = toolchain.run([program, tmp_path / name], its, status=3 if kind == "thread" else 0)
+        summaries.append(re.findall(r"SUMMARY: (.*)", done.stderr))
+    assert summaries[0] == summaries[1]
+    [process] = stream_reader.read_folder(tmp_path / "out")
+    told = {name for name, _ in recorded(process, process.header.pid)}
+    assert len(rows("OS", "OS_LOCK", "OS_WAIT") - {"sync"} - told) <= 9  # a free lock is not
+
+
 def test_free_locks_and_short_reads_leave_nothing(library, os_library, tmp_path):
     env, link = environment(tmp_path / "out", [library, os_library], GPUPROF_OS="100us")
     toolchain.run([toolchain.build("os_work.c", *link, "-pthread"), tmp_path, "free"], env)

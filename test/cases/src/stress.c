@@ -3,7 +3,7 @@
  * Chunks, pool, writer, names, captures and ranges under threads that come and go, without CUDA:
  * the calls are begun and ended here as a wrapper does it. Built together with inject/ for the
  * sanitizers. stress THREADS CALLS It prints how many calls it made; the recording must hold as
- * many.
+ * many. With GPUPROF_OS there are calls that waited, too: it prints how many.
  *
  * stress THREADS SECONDS PLUGIN COPY: stacks are taken through the functions of a plugin meanwhile,
  * by threads that stay, come and go, throw; after half of the time, its copy is unloaded and
@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "hook/hook_table.h"
+#include "host/os_table.h"
 #include "range/labels.h"
 #include "range/user_ranges.h"
 #include "stack/modules.h"
@@ -61,6 +62,23 @@ static void say_something(uint64_t thread, unsigned long i)
     range_pop(e.domain);
 }
 
+/* As libgpuprof-os.so tells of them. */
+static const struct os_function functions[] = {{"pthread_mutex_lock", OS_LOCK}, {"read", OS_FILE}};
+static struct os_client client = {.threshold = OS_OFF, .functions = functions, .function_count = 2};
+static const struct os_host *host;
+static _Atomic unsigned long waited_count;
+
+static void wait_for_something(unsigned long i)
+{
+    uint64_t now = ticks_now();
+    struct os_said said = {
+        .function = i % 2, .known_fd = i % 2, .begin = now - 1, .end = now, .object = 0x40};
+    if (!host)
+        return;
+    host->call(&said);
+    atomic_fetch_add(&waited_count, 1);
+}
+
 static void calls_of(uint64_t thread, unsigned long count)
 {
     say_something(thread, 0);
@@ -70,6 +88,8 @@ static void calls_of(uint64_t thread, unsigned long count)
         const uint64_t event_words[] = {0x5000 + i % 7, stream};
         if (i % 4 == 0)
             say_something(thread, i);
+        if (i % 20 == 0)
+            wait_for_something(i / 20);
         if (i % 50 == 0) {
             char name[32];
             snprintf(name, sizeof name, "kernel_%lu_%lu", (unsigned long)thread, i);
@@ -202,6 +222,7 @@ int main(int argc, char **argv)
 {
     const char *pause = getenv("STRESS_PAUSE_US");
     pause_us = pause ? (unsigned)atoi(pause) : 0;
+    host = getenv("GPUPROF_OS") ? gpuprof_os_v1(&client) : NULL;
     pthread_t threads[64];
     unsigned count = argc > 2 ? (unsigned)atoi(argv[1]) : 0;
     call_count = argc > 2 ? strtoul(argv[2], NULL, 10) : 0;
@@ -215,5 +236,7 @@ int main(int argc, char **argv)
     for (unsigned i = 0; i < count && i < 64; i++)
         pthread_join(threads[i], NULL);
     printf("%lu\n", stress_count());
+    if (host)
+        printf("%lu\n", waited_count);
     return 3;
 }
