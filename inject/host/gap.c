@@ -25,6 +25,7 @@
  * time that they took. Stacks that are seen first take far longer, and come once: of the first
  * FIRSTS_MAX looks that are that slow only USUAL_NS each are taken.
  */
+#define TRIES_MAX  3
 #define LOOKS_PART 500
 #define CREDIT_NS  4000000
 #define USUAL_NS   50000
@@ -37,6 +38,7 @@ struct found {
     uint32_t stack;
     uint32_t holder;
     uint32_t holder_stack;
+    bool is_torn; /* it ran on while its frames were read */
 };
 
 /* A thread as it was when it was looked at last. */
@@ -93,7 +95,8 @@ static void tell(struct thread *me, const struct looked *l, struct gap *g)
     struct record r = {
         RECORD_WITH(SAMPLE, [SAMPLE_PERIOD] = ns_of(g->ticks) / g->weight,
                     [SAMPLE_TID] = atomic_load(&l->tid),
-                    [SAMPLE_FLAGS] = f->state.is_in_call ? SAMPLE_IN_KERNEL : 0,
+                    [SAMPLE_FLAGS] = (f->state.is_in_call ? SAMPLE_IN_KERNEL : 0) |
+                                     (f->is_torn ? SAMPLE_TORN : 0),
                     [SAMPLE_STATE] = (uint8_t)f->state.state,
                     [SAMPLE_SYSCALL] = f->state.is_in_call ? f->state.call + 1ull : 0,
                     [SAMPLE_HOLDER] = f->holder, [SAMPLE_HOLDER_STACK] = f->holder_stack,
@@ -110,28 +113,18 @@ static void tell(struct thread *me, const struct looked *l, struct gap *g)
 
 /* ---- one look -------------------------------------------------------------------------------- */
 
-/* A thread whose frames are being read. */
-struct place {
+/* A thread that sleeps, whose frames are being read. */
+struct sleeper {
     struct looked *looked;
-    const struct looked_counts *counts; /* from before; NULL: it runs, and may go on */
-    uint64_t state;
-    struct python_gil gil;
+    const struct looked_counts *counts; /* from before */
 };
 
-/* Has it slept all the while? The frames of one that runs are checked one by one, that is all. */
-static bool is_there(void *context)
+/* Has it slept all the while? */
+static bool has_slept(void *context)
 {
-    const struct place *p = context;
+    const struct sleeper *s = context;
     struct looked_counts now;
-    return !p->counts || (looked_read_counts(p->looked, &now) && now.slices == p->counts->slices);
-}
-
-/* Does the holder have the lock still? Else what was read may be the frames of its wait. */
-static bool holds_still(void *context)
-{
-    const struct place *p = context;
-    struct python_gil now;
-    return python_gil_look(p->state, &now) && now.holder == p->gil.holder;
+    return looked_read_counts(s->looked, &now) && now.slices == s->counts->slices;
 }
 
 /* The interpreter's state of the thread. */
@@ -150,16 +143,33 @@ static uint64_t find_state(const struct looked *l, struct gap *g, uint64_t now)
     return g->state;
 }
 
-static void look_at_python(struct thread *me, struct place *p, struct found *f)
+/* Of one that runs. Its frames may change all the while. */
+static uint32_t take_running(struct thread *me, uint64_t state, bool *is_torn)
 {
-    const struct python_gil *gil = &p->gil;
-    f->stack = stack_take_python_of(me, p->state, is_there, p);
-    if (f->state.is_in_call && f->state.call == SYS_futex && python_gil_look(p->state, &p->gil) &&
-        f->state.first_argument - gil->place.low < gil->place.high - gil->place.low &&
-        gil->holder != p->state) {
-        f->holder = gil->holder_tid;
-        f->holder_stack = gil->holder ? stack_take_python_of(me, gil->holder, holds_still, p) : 0;
-    }
+    uint32_t stack = 0;
+    for (unsigned tries = 0; !stack && tries < TRIES_MAX; tries++)
+        stack = stack_take_python_running(me, state, is_torn);
+    return stack;
+}
+
+/* Its frames, and if it waits for the interpreter's lock, those of the thread that has it. */
+static void look_at_python(struct thread *me, struct looked *l, const struct looked_counts *counts,
+                           uint64_t state, struct found *f)
+{
+    struct sleeper sleeper = {l, counts};
+    struct python_gil gil;
+    uint32_t tid = atomic_load(&l->tid);
+    bool is_torn;
+    if (f->state.state != 'R' && counts->slices)
+        f->stack = stack_take_python_of(me, state, has_slept, &sleeper);
+    else
+        f->stack = take_running(me, state, &f->is_torn);
+    if (!f->state.is_in_call || f->state.call != SYS_futex || !python_gil_look(state, &gil) ||
+        f->state.first_argument - gil.place.low >= gil.place.high - gil.place.low ||
+        gil.holder_tid == tid)
+        return;
+    f->holder = gil.holder_tid;
+    f->holder_stack = gil.holder ? take_running(me, gil.holder, &is_torn) : 0;
 }
 
 static bool is_same(const struct found *a, const struct found *b)
@@ -195,11 +205,9 @@ static void look(struct thread *me, struct looked *l, struct gap *g, uint64_t no
             looked_leave(l);
         return;
     }
-    struct place p = {.looked = l,
-                      .state = find_state(l, g, now),
-                      .counts = f.state.state != 'R' && counts.slices ? &counts : NULL};
-    if (p.state)
-        look_at_python(me, &p, &f);
+    uint64_t state = find_state(l, g, now);
+    if (state)
+        look_at_python(me, l, &counts, state, &f);
     if (!is_same(&f, &g->found))
         tell(me, l, g);
     if (!g->has_counts)

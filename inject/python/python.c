@@ -328,8 +328,9 @@ bool python_gil_look(uint64_t state, struct python_gil *gil)
         !memory_read(gil->place.low, &now, offsetof(struct gil, cond)))
         return false;
     gil->holder = now.locked == 1 ? now.last_holder : 0;
-    if (gil->holder)
-        gil->holder_tid = tid_of(gil->holder);
+    /* Who had it last may have ended, and its state with it. */
+    uint32_t tid = now.last_holder ? tid_of(now.last_holder) : 0;
+    gil->holder_tid = gil->holder || (tid && thread_exists(tid)) ? tid : 0;
     return true;
 }
 

@@ -71,7 +71,7 @@ bool python_gil_find(struct python_gil_place *place);
 struct python_gil {
     struct python_gil_place place;
     uint64_t holder;     /* the state of the thread that has it; 0: nobody has */
-    uint32_t holder_tid; /* 0: not known */
+    uint32_t holder_tid; /* the thread; if nobody has it, that which had it last; 0: not known */
 };
 
 /* The one that the thread with that state needs, looked at from another thread; as above. */

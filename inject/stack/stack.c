@@ -245,7 +245,7 @@ static uint32_t number_python(struct thread *t, struct walk *w, struct splice *s
         uint32_t location = running ? python_location_running(t, running, s->frames, s->count, i)
                                     : python_location(t, &s->frames[i]);
         if (!location)
-            return keep_stack(key, 0);
+            return running ? 0 : keep_stack(key, 0); /* it may have gone on, and comes again */
         w->frames[w->count++] = frame_in_python(location);
     }
     return keep_stack(key, number_of(t, w));
