@@ -44,6 +44,7 @@ def test_rows_are_ok(check_gpu):
     assert "'launch': 3000" in rows["ctypes: calls, with CUPTI"][1]
     assert "'kernel': 3000, 'copy': 16, 'set': 8" in rows["ctypes: device records"][1]
     assert rows["ctypes: times"][1].startswith("3000 kernels, tolerance 32 ns: 0 times")
+    assert " functions" in rows["ctypes: calls that wait"][1]
     assert rows["memory: device of each allocation"][1] == "6 blocks on 2 devices"
     assert rows["device: readings"][1].endswith("nothing is missing")
     assert sum(name.startswith("habits: ") for name in rows) == 5

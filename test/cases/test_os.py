@@ -95,8 +95,8 @@ def test_calls_are_told_from_the_threshold_on(library, os_library, tmp_path, thr
     assert process.counters["os_dropped"] == 0
 
 
-@pytest.mark.parametrize("kind", [
-    pytest.param("address", marks=pytest.mark.long), pytest.param("thread", marks=pytest.mark.long)])
+@pytest.mark.long
+@pytest.mark.parametrize("kind", ["address", "thread"])
 def test_a_sanitizer_says_no_more(library, os_library, tmp_path, kind):
     """It hooks the same functions: each is still told of, and it finds what it finds without us."""
     env, link = environment(tmp_path / "out", [library, os_library], GPUPROF_OS="0",

@@ -218,6 +218,15 @@ def check_program(label, command, folder, launches):
         check_calls(f"{label}: flight recorder, calls", process, expected)
         check_work(f"{label}: flight recorder, device records", process, expected)
 
+    def waits(settings):
+        """Those of the driver and of CUPTI among them: nothing is missing, and nothing hangs."""
+        process, expected = record_once(command, folder / "waits", launches // 10,
+                                        {**settings, "GPUPROF_OS": "0"})
+        check_calls(f"{label}: with --os, calls", process, expected)
+        check_work(f"{label}: with --os, device records", process, expected)
+        row(f"{label}: calls that wait", sum(process.waits.values()) > 0,
+            f"{sum(process.waits.values())} of {len(process.waits)} functions")
+
     guarded(f"{label}: calls, without CUPTI", host_only)
     settings = guarded(f"{label}: GPU rows", find_rows, f"{label}: GPU rows", command,
                        folder / "rows")
@@ -227,6 +236,7 @@ def check_program(label, command, folder, launches):
         guarded(f"{label}: device records", nodes, settings)
         guarded(f"{label}: whole graphs", whole, settings)
         guarded(f"{label}: flight recorder", flight, settings)
+        guarded(f"{label}: with --os", waits, settings)
         guarded(f"{label}: flight recorder, SIGKILL", check_kill,
                 f"{label}: flight recorder, SIGKILL", command, folder / "flight-kill",
                 {**settings, "GPUPROF_FLIGHT": "5min,1G"})

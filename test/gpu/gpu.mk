@@ -3,7 +3,7 @@
 
 CUPTI_FLOOR := $(BUILD)/gpu/cupti_floor.so
 
-check-gpu: $(BUILD)/libgpuprof.so $(BUILD)/gpuprof-collector $(CUPTI_FLOOR)
+check-gpu: lib collector-bin $(CUPTI_FLOOR)
 	$(Q)python3 test/gpu/check_gpu.py
 
 programs: $(CUPTI_FLOOR)

@@ -29,6 +29,7 @@ class Process:
         self.pid = int(header["pid"])
         self.gpu_rows_at, self.gpu_rows = -1, "absent: the recording does not say"
         self.calls, self.work, self.notes, self.steps, self.silences = [], [], [], [], []
+        self.waits = collections.Counter()  # of the C library's functions, by their codes
         self.further = {}  # a correlation id that a call made besides its own -> its own
         self.texts = collections.Counter()
         self.op_names, self.op_marks = {}, []  # number -> name; (time, is begin, object, ...)
@@ -53,6 +54,8 @@ class Process:
                                   fields.get("kernel", "").strip('"')))
         elif what == "silence":
             self.silences.append(Silence(*(int(fields[name]) for name in Silence._fields)))
+        elif what == "os_call":
+            self.waits[int(fields.get("code", 0))] += 1
         elif what == "link":
             self.further[int(fields["further"])] = int(fields["correlation"])
         elif what in ("note", "step"):

@@ -17,6 +17,7 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 HERE = ROOT / "test" / "gpu"
 BUILD = ROOT / os.environ.get("BUILD", "build")
 LIBRARY = BUILD / "libgpuprof.so"
+OS_LIBRARY = BUILD / "libgpuprof-os.so"
 COLLECTOR = BUILD / "gpuprof-collector"
 COMMAND_SECONDS_MAX = 300
 OK, FAILED, NOT_RUN = "ok", "FAILED", "not run"
@@ -77,7 +78,9 @@ def bare_environment(**settings):
 def recording_environment(folder, **settings):
     env = bare_environment(GPUPROF_OUT=str(folder), **settings)
     preload = os.environ.get("LD_PRELOAD")
-    env["LD_PRELOAD"] = f"{LIBRARY}:{preload}" if preload else str(LIBRARY)
+    libraries = [LIBRARY, *([OS_LIBRARY] if "GPUPROF_OS" in settings else []),
+                 *([preload] if preload else [])]
+    env["LD_PRELOAD"] = ":".join(map(str, libraries))
     return env
 
 
