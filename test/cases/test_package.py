@@ -94,7 +94,7 @@ def test_tarball(made, tmp_path, live_folder):
     licences = root / "share/doc/gpuprof/licences"
     assert "LIBRARY GENERAL PUBLIC LICENSE" in (licences / "libiberty-dev").read_text()
     assert len(list(licences.iterdir())) >= 7 and (root / "share/doc/gpuprof/NOTICE").exists()
-    for path in ("gpuprof-collector", "libgpuprof.so", "demo/demo"):
+    for path in ("gpuprof-collector", "libgpuprof.so", "libgpuprof-os.so", "demo/demo"):
         versions = re.findall(r"GLIBC_2\.(\d+)", run("objdump", "-T", root / "lib/gpuprof" / path))
         assert max(map(int, versions)) <= 34
 
