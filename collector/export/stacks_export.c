@@ -292,10 +292,7 @@ static int pprof_write(const struct stack_costs *costs, const struct stacks_span
                        struct output *out)
 {
     struct pprof p = {.costs = costs, .out = out, .texts = {.plain = true}};
-    p.type_count = TYPES_PLAIN;
-    for (uint32_t i = 0; i < costs->cost_count; i++)
-        if (costs->costs[i].samples || costs->costs[i].waits)
-            p.type_count = TYPES;
+    p.type_count = stack_costs_has_host(costs) ? TYPES : TYPES_PLAIN;
     p.is_told = calloc(costs->tree.frames.count + 1u, sizeof *p.is_told);
     p.failed = !p.is_told;
     if (!p.failed)
@@ -331,7 +328,7 @@ struct export_writer {
 };
 
 static struct export_writer *create(struct output *out, struct walk *walk,
-                                    const struct export_scope *scope,
+                                    const struct export_scope *scope, bool and_host,
                                     int (*write)(const struct export_writer *w))
 {
     struct export_writer *w = calloc(1, sizeof *w);
@@ -344,7 +341,7 @@ static struct export_writer *create(struct output *out, struct walk *walk,
         free(w);
         return NULL;
     }
-    flame_wants(&w->flame, scope->weight);
+    flame_wants(&w->flame, scope->weight, and_host);
     w->flame.costs.split_processes = true;
     w->costs = stack_costs_consumer(&w->flame.costs);
     return w;
@@ -402,24 +399,22 @@ static int write_speedscope(const struct export_writer *w)
 static struct export_writer *create_pprof(struct output *out, struct walk *walk,
                                           const struct export_scope *scope)
 {
-    struct export_writer *w = create(out, walk, scope, write_pprof);
-    if (w) {
+    struct export_writer *w = create(out, walk, scope, true, write_pprof);
+    if (w)
         w->flame.costs.split_threads = w->flame.costs.split_work = true;
-        w->flame.costs.has_samples = w->flame.costs.has_waits = true;
-    }
     return w;
 }
 
 static struct export_writer *create_folded(struct output *out, struct walk *walk,
                                            const struct export_scope *scope)
 {
-    return create(out, walk, scope, write_folded);
+    return create(out, walk, scope, false, write_folded);
 }
 
 static struct export_writer *create_speedscope(struct output *out, struct walk *walk,
                                                const struct export_scope *scope)
 {
-    return create(out, walk, scope, write_speedscope);
+    return create(out, walk, scope, true, write_speedscope);
 }
 
 #define STACKS_FORMAT(format, its_ending, its_help)                                                \

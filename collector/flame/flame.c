@@ -50,12 +50,12 @@ bool flame_lacks(enum flame_weight weight, const struct stack_cost *without)
                                   : without->calls;
 }
 
-void flame_wants(struct flame *f, enum flame_weight weight)
+void flame_wants(struct flame *f, enum flame_weight weight, bool and_host)
 {
     f->weight = weight;
     f->costs.split_work = weight == WEIGHT_GPU;
-    f->costs.has_samples = weight == WEIGHT_CPU || weight == WEIGHT_WALL;
-    f->costs.has_waits = weight == WEIGHT_OFF_CPU || weight == WEIGHT_WALL;
+    f->costs.has_samples = weight == WEIGHT_CPU || weight == WEIGHT_WALL || and_host;
+    f->costs.has_waits = weight == WEIGHT_OFF_CPU || weight == WEIGHT_WALL || and_host;
 }
 
 const char *flame_value_text(enum flame_weight weight, char *text, uint64_t value)
@@ -163,9 +163,10 @@ int flame_arrange(const struct call_tree *tree, struct flame_node *nodes)
     return 0;
 }
 
-static int arrange(struct flame *f)
+int flame_weigh(struct flame *f, enum flame_weight weight)
 {
     const struct call_tree *tree = &f->costs.tree;
+    f->weight = weight;
     f->nodes = calloc(tree->count + 1u, sizeof *f->nodes);
     for (uint32_t n = tree->count; f->nodes && n > 0; n--) {
         struct stack_cost cost = stack_cost_of(&f->costs, n);
@@ -179,7 +180,7 @@ int flame_finish(struct flame *f, const char *symbol_folder)
     int error = stack_costs_finish(&f->costs, symbol_folder);
     if (error == 0)
         error = stack_costs_show_stackless(&f->costs);
-    return error < 0 ? error : arrange(f);
+    return error < 0 ? error : flame_weigh(f, f->weight);
 }
 
 int flame_gather(struct flame *f, const char *symbol_folder)

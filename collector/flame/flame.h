@@ -40,8 +40,9 @@ struct flame {
 /* Has anything with that weight no stack? */
 bool flame_lacks(enum flame_weight weight, const struct stack_cost *without);
 
-/* What the costs have to count for it: to be called behind stack_costs_init. */
-void flame_wants(struct flame *f, enum flame_weight weight);
+/* What the costs have to count for it, `and_host`: for what the host did, too; to be called behind
+ * stack_costs_init. */
+void flame_wants(struct flame *f, enum flame_weight weight, bool and_host);
 
 /*
  * Reads all that the costs' walk is of, with symbols from `symbol_folder` (symbols.h); the costs
@@ -51,6 +52,10 @@ int flame_gather(struct flame *f, const char *symbol_folder);
 
 /* The same behind a walk of the costs' consumer, without a word. 0 or an error. */
 int flame_finish(struct flame *f, const char *symbol_folder);
+
+/* Makes the nodes of costs that are complete; those that there were are the caller's still. 0 or
+ * GPUPROF_NO_MEMORY. */
+int flame_weigh(struct flame *f, enum flame_weight weight);
 
 /* Says on stderr what has no stack, and why, to who called gpuprof by `command` (NULL: not known).
  */

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * speedscope's own file format (https://www.speedscope.app/file-format-schema.json): one sampled
- * profile for each process, a sample for each stack with its number as the weight.
+ * profile for each process, a sample for each stack with its number as the weight; behind these, if
+ * the host was sampled or its waits recorded, further ones.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -16,24 +17,23 @@ static void put_text(struct output *out, const char *text)
     output_write(out, text, strlen(text));
 }
 
-/* The frames that are used; places[number] is the index of each. */
-static void put_frames(const struct flame *f, struct output *out, uint32_t *places)
+/* The frames that are used; places[number] is the index of each, *count how many there are. */
+static void put_frames(const struct flame *f, struct output *out, uint32_t *places, uint32_t *count)
 {
-    uint32_t count = 0;
     for (uint32_t n = flame_next(&f->costs.tree, f->nodes, 0); n && !out->error;
          n = flame_next(&f->costs.tree, f->nodes, n)) {
         uint32_t number = call_tree_node(&f->costs.tree, n)->frame;
         const struct shown_frame *frame = call_tree_frame(&f->costs.tree, n);
         if (places[number] || frame->kind == SHOWN_PROCESS)
             continue;
-        put_text(out, count ? ",\n{\"name\":" : "\n{\"name\":");
+        put_text(out, *count ? ",\n{\"name\":" : "\n{\"name\":");
         put_text(out, frame->json);
         if (frame->file)
             output_json(out, ",\"file\":", frame->file->raw);
         if (frame->file && frame->name && frame->line)
             output_print(out, ",\"line\":%llu", (unsigned long long)frame->line);
         put_text(out, "}");
-        places[number] = ++count;
+        places[number] = ++*count;
     }
 }
 
@@ -69,7 +69,19 @@ static void put_samples(const struct flame *f, struct output *out, uint32_t root
     }
 }
 
-static void put_profile(const struct flame *f, struct output *out, uint32_t root,
+/* A further one of a process says of what it is. */
+static void put_title(const struct flame *f, struct output *out, uint32_t root, bool is_further)
+{
+    const struct shown_frame *frame = call_tree_frame(&f->costs.tree, root);
+    char text[SHOWN_LABEL_BYTES + 64];
+    snprintf(text, sizeof text, "%s: %s", frame->label, flame_weight_text(f->weight));
+    if (is_further)
+        output_json(out, "", text);
+    else
+        put_text(out, frame->json);
+}
+
+static void put_profile(const struct flame *f, struct output *out, uint32_t root, bool is_further,
                         const uint32_t *places, uint32_t *way)
 {
     static const char *const units[] = {
@@ -78,7 +90,7 @@ static void put_profile(const struct flame *f, struct output *out, uint32_t root
         [WEIGHT_CPU] = "nanoseconds",  [WEIGHT_OFF_CPU] = "nanoseconds",
         [WEIGHT_WALL] = "nanoseconds"};
     put_text(out, "{\"type\":\"sampled\",\"name\":");
-    put_text(out, call_tree_frame(&f->costs.tree, root)->json);
+    put_title(f, out, root, is_further);
     put_text(out, ",\"unit\":\"");
     put_text(out, units[f->weight]);
     output_print(out, "\",\"startValue\":0,\"endValue\":%llu,\"samples\":[",
@@ -95,17 +107,36 @@ static void put_profile(const struct flame *f, struct output *out, uint32_t root
     put_text(out, "]}");
 }
 
+/* What else the stacks have, if anything: CPU time and time off the CPU, of which the writer of
+ * another weight has profiles, too. */
+enum { GRAPHS = 3 };
+
+static int weigh_others(const struct flame *f, struct flame graphs[GRAPHS])
+{
+    static const enum flame_weight others[GRAPHS] = {WEIGHT_HOST, WEIGHT_CPU, WEIGHT_OFF_CPU};
+    bool has_others = f->weight < WEIGHT_CPU && stack_costs_has_host(&f->costs);
+    int error = 0;
+    for (unsigned i = 0; i < GRAPHS; i++) {
+        graphs[i] = *f;
+        graphs[i].nodes = i ? NULL : f->nodes;
+        if (i && has_others && error == 0)
+            error = flame_weigh(&graphs[i], others[i]);
+    }
+    return error;
+}
+
 int flame_write_speedscope(const struct flame *f, struct output *out)
 {
     char text[2 * FLAME_NOTE_BYTES], note[FLAME_NOTE_BYTES];
     struct stack_cost without = stack_costs_without(&f->costs);
     uint32_t *places = calloc(f->costs.tree.frames.count + 1u, sizeof *places);
-    uint32_t *way = calloc(f->costs.tree.count + 1u, sizeof *way);
+    uint32_t *way = calloc(f->costs.tree.count + 1u, sizeof *way), frames = 0;
+    struct flame graphs[GRAPHS];
     const char *separator = "\n";
-    if (!places || !way) {
-        free(places);
-        free(way);
-        return GPUPROF_NO_MEMORY;
+    int error = weigh_others(f, graphs);
+    if (!places || !way || error < 0) {
+        error = GPUPROF_NO_MEMORY;
+        goto done;
     }
     snprintf(text, sizeof text, "%s (%s)", flame_weight_text(f->weight),
              flame_note(f, &without, note));
@@ -114,15 +145,21 @@ int flame_write_speedscope(const struct flame *f, struct output *out)
                 "\",\n\"name\":",
                 text);
     put_text(out, ",\n\"activeProfileIndex\":0,\n\"shared\":{\"frames\":[");
-    put_frames(f, out, places);
+    for (unsigned i = 0; i < GRAPHS && graphs[i].nodes; i++)
+        put_frames(&graphs[i], out, places, &frames);
     put_text(out, "]},\n\"profiles\":[");
-    for (uint32_t root = f->nodes[0].first_child; root; root = f->nodes[root].sibling) {
-        put_text(out, separator);
-        put_profile(f, out, root, places, way);
-        separator = ",\n";
-    }
+    for (unsigned i = 0; i < GRAPHS && graphs[i].nodes; i++)
+        for (uint32_t root = graphs[i].nodes[0].first_child; root;
+             root = graphs[i].nodes[root].sibling) {
+            put_text(out, separator);
+            put_profile(&graphs[i], out, root, i > 0, places, way);
+            separator = ",\n";
+        }
     put_text(out, "]}\n");
+done:
+    for (unsigned i = 1; i < GRAPHS; i++)
+        free(graphs[i].nodes);
     free(places);
     free(way);
-    return 0;
+    return error;
 }

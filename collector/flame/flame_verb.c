@@ -140,7 +140,7 @@ static enum exit_code flame_recording(struct recording *rec, const struct option
     f.costs.merges_ranks = own->merges_ranks || compared; /* numbers of processes differ */
     f.costs.only_own = own->is_mine;
     f.costs.only_named = own->folds_unnamed;
-    flame_wants(&f, own->weight);
+    flame_wants(&f, own->weight, !compared && format_of(options) == FLAME_SPEEDSCOPE);
     enum exit_code found = selection_make(&selection, rec, NULL, &options->select, &steps, "flame");
     walk.filter = selection_filter(&selection, CALLS_UP_TO);
     if (error < 0)

@@ -448,6 +448,14 @@ void stack_cost_add(struct stack_cost *to, const struct stack_cost *more)
     to->waited_ns += more->waited_ns;
 }
 
+bool stack_costs_has_host(const struct stack_costs *s)
+{
+    for (uint32_t i = 0; i < s->cost_count; i++)
+        if (s->costs[i].samples || s->costs[i].waits)
+            return true;
+    return false;
+}
+
 struct stack_cost stack_costs_without(const struct stack_costs *s)
 {
     struct stack_cost sum = {0};

@@ -92,6 +92,9 @@ int stack_costs_finish(struct stack_costs *s, const char *symbol_folder);
 struct stack_cost stack_cost_of(const struct stack_costs *s, uint32_t node);
 void stack_cost_add(struct stack_cost *to, const struct stack_cost *more);
 
+/* After that and stack_costs_show_stackless: was anything sampled, or did it wait? */
+bool stack_costs_has_host(const struct stack_costs *s);
+
 /* What has no stack, of all processes. */
 struct stack_cost stack_costs_without(const struct stack_costs *s);
 
