@@ -30,6 +30,7 @@ enum say_cause {
     SAY_DEVICE,
     SAY_HOST,
     SAY_SAMPLES,
+    SAY_GC,
     SAY_COUNT
 };
 

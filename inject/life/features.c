@@ -14,6 +14,7 @@
 #include "hook/resolve.h"
 #include "hook/silence.h"
 #include "host/gap.h"
+#include "host/gc_callback.h"
 #include "host/gil_events.h"
 #include "host/host_thread.h"
 #include "host/os_calls.h"
@@ -72,6 +73,7 @@ const struct feature features[] = {
      .fork_child = host_forget, .end = host_end},
     {.fork_child = gap_forget},
     {.load = sampling_load, .start = sampling_start, .fork_child = sampling_forget},
+    {.writer_begin = gc_look, .tick = gc_look, .fork_child = gc_forget},
     {.describe = python_describe, .unloaded = python_refresh, .fork_child = python_reset},
     {.load = gpu_load, .first_call = gpu_recording_runs, .describe = gpu_describe,
      .turn = gpu_turn, .context_goes = gpu_context_goes, .fork_child = gpu_forget, .dies = gpu_dies,

@@ -342,6 +342,20 @@ unsigned python_frames_of(uint64_t state, struct python_frame *frames, unsigned 
     return has_ended() ? 0 : read_frames(&checked, state, frames, max, false, is_cut, is_borrowed);
 }
 
+bool python_list_lacks(uint64_t list, uint64_t item)
+{
+    uint64_t words[2], items[64]; /* how many, and where they are */
+    if (has_ended() || !memory_read(list + python.layout.size, words, sizeof words))
+        return false;
+    uint64_t count = words[0] < 64 ? words[0] : 64;
+    if (count && !memory_read(words[1], items, count * sizeof *items))
+        return false;
+    for (uint64_t i = 0; i < count; i++)
+        if (items[i] == item)
+            return false;
+    return words[0] <= 64;
+}
+
 bool python_loop(uint64_t *low, uint64_t *high)
 {
     *low = python.loop;

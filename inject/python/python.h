@@ -85,6 +85,12 @@ unsigned python_frames_of(uint64_t state, struct python_frame *frames, unsigned 
                           bool *is_borrowed);
 
 /*
+ * Is it certain that the list object does not have that item, among its first 64? By checked reads;
+ * the list must be kept. False when the interpreter ends.
+ */
+bool python_list_lacks(uint64_t list, uint64_t item);
+
+/*
  * The calling thread's own frames, in a signal handler that has interrupted it anywhere: also where
  * the interpreter is just about to push or drop a frame. Never borrowed. Returns their number; 0 if
  * it has none; -1 if anything is not as it should be: the stack is torn, and `frames` is worth

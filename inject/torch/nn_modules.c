@@ -5,106 +5,22 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "base/objects.h"
+#include "python/python_api.h"
 #include "record/thread.h"
 #include "store/meta.h"
 #include "torch/op_events.h"
 
-#define FILE_INPUT 257  /* Py_file_input: a text of statements */
-#define FASTCALL   0x80 /* METH_FASTCALL: arguments as a C array */
-#define ASKS_MAX   10   /* of a Python that says that PyTorch is there, and has no hooks */
+#define FILE_INPUT 257 /* Py_file_input: a text of statements */
+#define ASKS_MAX   10  /* of a Python that says that PyTorch is there, and has no hooks */
 
-/* ---- The part of Python's C interface that is used, as it has been since 3.7 ------------------
- */
-
-struct python_object;
-typedef struct python_object *object_ptr;
-
-struct method {
-    const char *name;
-    object_ptr (*function)(object_ptr self, const object_ptr *args, ptrdiff_t count);
-    int flags;
-    const char *text;
-};
-
-static struct {
-    int (*is_initialized)(void);
-    int (*add_pending_call)(int (*function)(void *), void *data);
-    object_ptr (*modules)(void); /* sys.modules; a view, as what is got from a dict is */
-    object_ptr (*module_dict)(object_ptr module);
-    object_ptr (*new_dict)(void);
-    int (*dict_set)(object_ptr dict, const char *key, object_ptr value);
-    object_ptr (*dict_get)(object_ptr dict, const char *key);
-    object_ptr (*new_function)(struct method *method, object_ptr self, object_ptr module);
-    object_ptr (*run)(const char *text, int start, object_ptr globals, object_ptr locals,
-                      void *flags);
-    object_ptr (*dict_find)(object_ptr dict, object_ptr key);
-    object_ptr (*number)(const void *address);
-    void *(*address)(object_ptr number);
-    object_ptr (*call)(object_ptr function, ...);
-    const char *(*utf8)(object_ptr text);
-    object_ptr (*error)(void);
-    int (*error_is)(object_ptr type);
-    void (*clear_error)(void);
-    object_ptr *exception;
-    void (*keep)(object_ptr object);
-    void (*release)(object_ptr object);
-    object_ptr none;
-} python;
-
-static const struct {
-    const char *name;
-    size_t at;
-} symbols[] = {
-    {"Py_IsInitialized", offsetof(__typeof__(python), is_initialized)},
-    {"Py_AddPendingCall", offsetof(__typeof__(python), add_pending_call)},
-    {"PyImport_GetModuleDict", offsetof(__typeof__(python), modules)},
-    {"PyModule_GetDict", offsetof(__typeof__(python), module_dict)},
-    {"PyDict_New", offsetof(__typeof__(python), new_dict)},
-    {"PyDict_SetItemString", offsetof(__typeof__(python), dict_set)},
-    {"PyDict_GetItemString", offsetof(__typeof__(python), dict_get)},
-    {"PyCFunction_NewEx", offsetof(__typeof__(python), new_function)},
-    {"PyRun_StringFlags", offsetof(__typeof__(python), run)},
-    {"PyDict_GetItem", offsetof(__typeof__(python), dict_find)},
-    {"PyLong_FromVoidPtr", offsetof(__typeof__(python), number)},
-    {"PyLong_AsVoidPtr", offsetof(__typeof__(python), address)},
-    {"PyObject_CallFunctionObjArgs", offsetof(__typeof__(python), call)},
-    {"PyUnicode_AsUTF8", offsetof(__typeof__(python), utf8)},
-    {"PyErr_Occurred", offsetof(__typeof__(python), error)},
-    {"PyErr_ExceptionMatches", offsetof(__typeof__(python), error_is)},
-    {"PyExc_Exception", offsetof(__typeof__(python), exception)},
-    {"PyErr_Clear", offsetof(__typeof__(python), clear_error)},
-    {"Py_IncRef", offsetof(__typeof__(python), keep)},
-    {"Py_DecRef", offsetof(__typeof__(python), release)},
-    {"_Py_NoneStruct", offsetof(__typeof__(python), none)},
-};
-
-static int visit(const struct object *o, void *data)
-{
-    uintptr_t *found = data;
-    unsigned count = 0;
-    for (; count < sizeof symbols / sizeof symbols[0]; count++) {
-        void *p = object_symbol(o, symbols[count].name);
-        if (!p)
-            return 0;
-        found[symbols[count].at / sizeof *found] = (uintptr_t)p;
-    }
-    return 1;
-}
+static const struct python_api *python; /* by the writer, before Python knows any of the rest */
 
 /* ---- What Python calls ----------------------------------------------------------------------- */
 
 static object_ptr none(void)
 {
-    python.keep(python.none);
-    return python.none;
-}
-
-/* What ends our own text may be the program's: a KeyboardInterrupt, which its signal handler raises
- * wherever Python is. That goes on to the program; an error of ours does not. */
-static bool is_interrupted(void)
-{
-    return python.error() && !python.error_is(*python.exception);
+    python->keep(python->none);
+    return python->none;
 }
 
 /* As the fixed text made them, for good: {address: text}, and a function that puts a module there.
@@ -115,30 +31,30 @@ static _Atomic(object_ptr) names;
 /* What it is called; the caller's. Python code only for a module that is met for the first time. */
 static object_ptr text_of(object_ptr module)
 {
-    object_ptr known = atomic_load(&names), key = known ? python.number(module) : NULL;
-    object_ptr text = key ? python.dict_find(known, key) : NULL;
+    object_ptr known = atomic_load(&names), key = known ? python->number(module) : NULL;
+    object_ptr text = key ? python->dict_find(known, key) : NULL;
     if (text)
-        python.keep(text);
+        python->keep(text);
     else if (key)
-        text = python.call(learn, module, NULL);
+        text = python->call(learn, module, NULL);
     if (key)
-        python.release(key);
+        python->release(key);
     return text;
 }
 
 static object_ptr module_begins(object_ptr self, const object_ptr *args, ptrdiff_t count)
 {
     object_ptr text = count == 1 ? text_of(args[0]) : NULL;
-    const char *bytes = text ? python.utf8(text) : NULL;
+    const char *bytes = text ? python->utf8(text) : NULL;
     (void)self;
-    if (!bytes && is_interrupted())
+    if (!bytes && python_is_interrupted(python))
         return NULL;
     if (bytes)
         op_module_begin(args[0], bytes);
     else
-        python.clear_error();
+        python->clear_error();
     if (text)
-        python.release(text);
+        python->release(text);
     return none();
 }
 
@@ -152,27 +68,28 @@ static object_ptr module_ended(object_ptr self, const object_ptr *args, ptrdiff_
 
 static object_ptr hook_begins(object_ptr self, const object_ptr *args, ptrdiff_t count)
 {
-    const char *text = count == 1 ? python.utf8(args[0]) : NULL;
+    const char *text = count == 1 ? python->utf8(args[0]) : NULL;
     (void)self;
-    if (!text && is_interrupted())
+    if (!text && python_is_interrupted(python))
         return NULL;
     if (!text)
-        python.clear_error();
-    return python.number((const void *)(uintptr_t)(text ? op_hook_begin(text) : 0));
+        python->clear_error();
+    return python->number((const void *)(uintptr_t)(text ? op_hook_begin(text) : 0));
 }
 
 static object_ptr hook_ended(object_ptr self, const object_ptr *args, ptrdiff_t count)
 {
     (void)self;
     if (count == 1)
-        op_hook_end((uintptr_t)python.address(args[0]));
+        op_hook_end((uintptr_t)python->address(args[0]));
     return none();
 }
 
-static struct method methods[] = {{"begin", module_begins, FASTCALL, NULL},
-                                  {"end", module_ended, FASTCALL, NULL},
-                                  {"begin_hook", hook_begins, FASTCALL, NULL},
-                                  {"end_hook", hook_ended, FASTCALL, NULL}};
+static struct python_method methods[] = {
+    {"begin", {.fast = module_begins}, METHOD_FASTCALL, NULL},
+    {"end", {.fast = module_ended}, METHOD_FASTCALL, NULL},
+    {"begin_hook", {.fast = hook_begins}, METHOD_FASTCALL, NULL},
+    {"end_hook", {.fast = hook_ended}, METHOD_FASTCALL, NULL}};
 #define METHOD_COUNT (sizeof methods / sizeof methods[0])
 
 /*
@@ -283,12 +200,12 @@ static struct {
     uint64_t told_epoch;
 } state = {.absence = "absent: PyTorch is not loaded"};
 
-static bool give(object_ptr locals, struct method *method)
+static bool give(object_ptr locals, struct python_method *method)
 {
-    object_ptr function = python.new_function(method, NULL, NULL);
-    bool is_given = function && python.dict_set(locals, method->name, function) == 0;
+    object_ptr function = python->new_function(method, NULL, NULL);
+    bool is_given = function && python->dict_set(locals, method->name, function) == 0;
     if (function)
-        python.release(function);
+        python->release(function);
     return is_given;
 }
 
@@ -297,32 +214,32 @@ static int set_hooks(void *data)
 {
     (void)data;
     enum progress progress = LATER;
-    object_ptr torch = python.dict_get(python.modules(), "torch.nn.modules.module");
-    object_ptr globals = torch ? python.module_dict(torch) : NULL;
-    if (globals && python.dict_get(globals, "register_module_forward_hook")) {
-        object_ptr locals = python.new_dict(), found = NULL;
+    object_ptr torch = python->dict_get(python->modules(), "torch.nn.modules.module");
+    object_ptr globals = torch ? python->module_dict(torch) : NULL;
+    if (globals && python->dict_get(globals, "register_module_forward_hook")) {
+        object_ptr locals = python->new_dict(), found = NULL;
         bool is_given = locals;
         for (unsigned i = 0; i < METHOD_COUNT; i++)
             is_given = is_given && give(locals, &methods[i]);
-        object_ptr result = is_given ? python.run(hooks, FILE_INPUT, globals, locals, NULL) : NULL;
+        object_ptr result = is_given ? python->run(hooks, FILE_INPUT, globals, locals, NULL) : NULL;
         if (result) {
-            python.release(result);
-            found = python.dict_get(locals, "names");
+            python->release(result);
+            found = python->dict_get(locals, "names");
         }
-        bool is_set = found && found != python.none;
+        bool is_set = found && found != python->none;
         progress = is_set ? SET : found || ++state.asks < ASKS_MAX ? LATER : FAILED;
         if (is_set) {
-            learn = python.dict_get(locals, "learn");
-            python.keep(learn);
-            python.keep(found);
+            learn = python->dict_get(locals, "learn");
+            python->keep(learn);
+            python->keep(found);
             atomic_store(&names, found);
         }
         if (locals)
-            python.release(locals);
+            python->release(locals);
     }
-    int status = is_interrupted() ? -1 : 0;
+    int status = python_is_interrupted(python) ? -1 : 0;
     if (status == 0)
-        python.clear_error();
+        python->clear_error();
     atomic_store(&state.progress, progress);
     return status;
 }
@@ -332,15 +249,17 @@ void nn_modules_look(void)
     uint32_t progress = atomic_load(&state.progress);
     if (progress == ASKED || progress == SET || progress == FAILED)
         return;
-    if (!python.none && !objects_each(visit, &python)) {
+    if (!python)
+        python = python_api_find();
+    if (!python) {
         state.absence = "absent: no Python that exports its C interface";
         return;
     }
-    if (!python.is_initialized())
+    if (!python->is_initialized())
         return;
     state.absence = "absent: Python's main thread has not come to set PyTorch's hooks";
     atomic_store(&state.progress, ASKED);
-    if (python.add_pending_call(set_hooks, NULL) != 0) /* its list is full */
+    if (python->add_pending_call(set_hooks, NULL) != 0) /* its list is full */
         atomic_store(&state.progress, LATER);
 }
 

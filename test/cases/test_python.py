@@ -33,7 +33,7 @@ READER = ("python_reader python python_walk python_code python_text python_layou
 
 CHAINS_SEED = 20  # another one makes other programs
 
-PYTHON, STACK, MODULE = 32, 33, 31
+PYTHON, STACK, MODULE, GC = 32, 33, 31, 66
 CUT, BORROWED = 1, 2
 
 
@@ -486,3 +486,81 @@ def test_source_with_its_costs(tmp_path, library, modules, run_verb, python):
         {(5, 3), (6, 3), (10, 0), (11, 0)}
     total = sum(row["calls"] for row in mine["calls_by_python_line"])
     assert total + mine["without_stack"]["calls"] == 10
+
+
+COLLECTS = """\
+    import gc, json, sys, threading, time
+    import python_cuda
+    told = []
+    def tell(phase, info, begin=[0]):
+        now = time.monotonic_ns()
+        if phase == "stop":
+            told.append((info["generation"], info["collected"], info["uncollectable"],
+                         now - begin[0], threading.get_ident() == main))
+        begin[0] = now
+    main = threading.get_ident()
+    gc.disable()
+    python_cuda.work()
+    end = time.monotonic() + WAIT
+    while not gc.callbacks and time.monotonic() < end:
+        time.sleep(0.005)
+    if EXPECTED:
+        gc.callbacks.append(tell)  # behind the other: inside it at the begin
+    def cycles(n):
+        for _ in range(n):
+            a = []
+            a.append(a)
+    def work():
+        kept = [[i] for i in range(60000)]
+        for generation in (0, 1, 2, 0, 2):
+            cycles(2000)
+            gc.collect(generation)
+        return kept
+    work()
+    thread = threading.Thread(target=work)
+    thread.start()
+    thread.join()
+    gc.enable()
+    kept = [[i] for i in range(20000)]  # of itself
+    gc.disable()
+    print(json.dumps([len(gc.callbacks), told]))
+    sys.stdout.flush()
+    if CLEARED:
+        gc.callbacks.clear()
+        gc.collect()
+        time.sleep(1.5)
+    """
+
+
+def collections(folder, library, modules, python, wait=3, cleared=False, **settings):
+    """Those in the recording, as Python tells them; how many callbacks there were; the process."""
+    script = COLLECTS.replace("WAIT", str(wait)).replace("CLEARED", str(cleared)).replace(
+        "EXPECTED", str(bool(settings)))
+    (process,), done = record(folder, library, modules, python, script, **settings)
+    callbacks, told = json.loads(done.stdout)
+    main = process.of_type(1)[0].thread
+    found = [(r.code, *r.args[:2], r.duration, r.thread == main) for r in process.of_type(GC)]
+    return found, [tuple(t) for t in told], callbacks, process
+
+
+def test_garbage_collections(tmp_path, library, modules, any_python):
+    found, told, callbacks, process = collections(tmp_path, library, modules, any_python,
+                                                  GPUPROF_GAPS="on")
+    found = [f for f in found if f[4]] + [f for f in found if not f[4]]  # records are by thread
+    assert callbacks == 2 and len(told) > 10 and not process.losses
+    told = [t for t in told if t[4]] + [t for t in told if not t[4]]
+    assert [f[:3] + f[4:] for f in found] == [t[:3] + t[4:] for t in told]
+    # Whatever else runs here may come between the two callbacks.
+    others = [(f, t) for f, t in zip(found, told) if abs(f[3] - t[3]) > 0.1 * t[3] + 100000]
+    assert len(others) <= len(told) / 5, others
+
+
+def test_no_callback_where_nothing_is_asked_for(tmp_path, library, modules):
+    found, _, callbacks, _ = collections(tmp_path, library, modules, SYSTEM, wait=0.3)
+    assert not found and callbacks == 0
+
+
+def test_callbacks_that_are_emptied(tmp_path, library, modules):
+    found, told, _, process = collections(tmp_path, library, modules, SYSTEM, cleared=True,
+                                          GPUPROF_OS="1ms")
+    assert len(found) == len(told) and "emptied gc.callbacks" in process.meta["said"]
