@@ -25,6 +25,7 @@
 #include "record/start.h"
 #include "record/thread.h"
 #include "stack/modules.h"
+#include "stack/splice.h"
 #include "stack/stack.h"
 #include "stack/walk.h"
 
@@ -48,8 +49,9 @@ struct sampled {
     _Atomic uint32_t told; /* periods that its ticks told of, or should not have */
 };
 
-/* An entry of the ring. */
+/* An entry of the ring: a record of a place in Python, or a sample. */
 struct put_aside {
+    uint32_t record_bytes; /* of a record, which follows; 0: it is a sample */
     uint64_t ticks;
     uint32_t tid;
     uint32_t slot;
@@ -65,6 +67,7 @@ struct put_aside {
 struct room {
     _Atomic uint32_t is_taken;
     struct walk walk;
+    struct splice splice;
 } __attribute__((aligned(64)));
 
 static struct {
@@ -97,15 +100,43 @@ static struct room *take_room(uint32_t tid)
     return NULL;
 }
 
-/* The stack of the interrupted code in `w`; returns flags that say why there is none. */
-static uint32_t take_stack(const ucontext_t *context, struct walk *w)
+static bool keep_place(const struct record *r)
 {
+    uint32_t bytes = (uint32_t)record_bytes(r);
+    struct put_aside *p = sample_ring_begin((uint32_t)sizeof *p + bytes);
+    if (!p)
+        return false;
+    *p = (struct put_aside){.record_bytes = bytes};
+    record_write(r, (uint8_t *)p->frames, bytes);
+    sample_ring_end(p, (uint32_t)sizeof *p + bytes);
+    return true;
+}
+
+/* Python's frames into `w`. False: they changed while they were interrupted, and are not known. */
+static bool take_python(struct walk *w, struct splice *s)
+{
+    bool is_cut;
+    int count = python_frames_interrupted(s->frames, PYTHON_FRAMES_MAX, &is_cut);
+    s->count = count > 0 ? (unsigned)count : 0;
+    s->keep = keep_place;
+    w->is_cut |= is_cut;
+    splice_frames(NULL, s, w, all.depth);
+    return count >= 0;
+}
+
+/* The stack of the interrupted code in r->walk; returns flags that say why there is none. */
+static uint32_t take_stack(const ucontext_t *context, struct room *r)
+{
+    struct walk *w = &r->walk;
+    bool has_python = python_is_here(), is_whole = true;
     w->count = 0;
     if (call_thread_is_inside(&this_thread))
         return SAMPLE_IN_GPUPROF;
-    walk_interrupted(context, w, all.depth);
+    walk_interrupted(context, w, has_python ? WALK_FRAMES_MAX : all.depth);
+    if (has_python)
+        is_whole = take_python(w, &r->splice);
     w->is_cut |= w->is_short || w->is_signal;
-    return 0;
+    return is_whole ? 0 : SAMPLE_TORN;
 }
 
 static bool put_aside(struct sampled *s, unsigned periods, const ucontext_t *context,
@@ -113,7 +144,8 @@ static bool put_aside(struct sampled *s, unsigned periods, const ucontext_t *con
 {
     struct walk *w = &room->walk;
     uint32_t age = atomic_load(&modules_age);
-    uint32_t flags = take_stack(context, w) | (walk_is_in_kernel(context) ? SAMPLE_IN_KERNEL : 0);
+    uint32_t flags =
+        take_stack(context, room) | (walk_is_in_kernel(context) ? SAMPLE_IN_KERNEL : 0);
     uint32_t bytes = (uint32_t)(sizeof(struct put_aside) + w->count * sizeof *w->frames);
     struct put_aside *p = sample_ring_begin(bytes);
     if (!p)
@@ -244,6 +276,7 @@ void sampling_start(void)
     objects_are_watched(); /* looks once, and not in a handler */
     modules_find_now();
     modules_check(true);
+    python_look();
     all.number = sample_signal_take(on_tick, is_slot);
     if (all.number)
         arm(thread_id());
@@ -385,7 +418,11 @@ static void write_all(struct thread *t)
     if (!lock_take(&all.reading, PULSE_NS))
         return;
     while ((p = sample_ring_next())) {
-        write_sample(t, p);
+        struct record r;
+        if (!p->record_bytes)
+            write_sample(t, p);
+        else if (record_parse((const uint8_t *)p->frames, p->record_bytes, &r) > 0)
+            thread_append(t, &r);
         sample_ring_drop();
     }
     lock_drop(&all.reading);

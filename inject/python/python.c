@@ -441,6 +441,11 @@ uint32_t python_location(struct thread *t, const struct python_frame *frame)
     return number;
 }
 
+uint32_t python_location_now(const struct python_frame *frame, python_keep_fn keep)
+{
+    return python_place_now(&python.layout, frame, keep);
+}
+
 void python_reset(void)
 {
     atomic_store(&python.lock.holder, 0);

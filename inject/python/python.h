@@ -16,6 +16,7 @@
 
 #include "python/python_frame.h"
 
+struct record;
 struct thread;
 
 /*
@@ -124,6 +125,14 @@ uint32_t python_location_running(struct thread *t, uint64_t state,
  * the frame's own thread, or on one that borrows it.
  */
 uint32_t python_location(struct thread *t, const struct python_frame *frame);
+
+/*
+ * python_location in a signal handler, of frames by python_frames_interrupted: the record of a new
+ * place goes to `keep`, which returns false if it has no room. 0 also if another thread looks
+ * places up just now. No lock is waited for.
+ */
+typedef bool (*python_keep_fn)(const struct record *r);
+uint32_t python_location_now(const struct python_frame *frame, python_keep_fn keep);
 
 /* In the child of a fork: its file has no PYTHON records yet. */
 void python_reset(void);

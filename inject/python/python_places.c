@@ -17,6 +17,8 @@
 #define PLACE_SLOTS    (2 * PLACES_MAX) /* open addressing, never more than half full */
 #define PLACES_LOCK_NS 2000000000u
 
+#define PLACE_BYTES_MAX (PYTHON_FILE_BYTES_MAX + 1 + PYTHON_FUNCTION_BYTES_MAX)
+
 /*
  * What a frame has at hand, and the number of its place. Read without the lock: a number that is
  * the same before and after the other words were read belongs to them.
@@ -34,8 +36,6 @@ struct place {
     bool written; /* its record is in the stream, or somebody writes it */
 };
 
-#define PLACE_BYTES_MAX (PYTHON_FILE_BYTES_MAX + 1 + PYTHON_FUNCTION_BYTES_MAX)
-
 /*
  * 3 MiB, mapped at the first frame and touched as needed. The pairs are a cache, since a program
  * may make code objects for ever; it comes to the same places again, which are kept.
@@ -44,7 +44,8 @@ struct place_table {
     struct pair pairs[PAIR_SETS][PAIR_WAYS];
     struct place places[PLACE_SLOTS];
     uint32_t place_count;
-    struct python_place text; /* the one that is being looked up */
+    struct python_place text;       /* the one that is being looked up */
+    uint8_t bytes[PLACE_BYTES_MAX]; /* of its record: a handler's stack may be small */
 };
 
 /* By any thread that meets a place, under the lock; pairs are read without. */
@@ -208,6 +209,27 @@ uint32_t python_place_number(struct thread *t, const struct python_layout *l,
     uint64_t signals = block_signals(); /* a place counts as written before it is */
     number = see(t, l, frame, is_held, context);
     restore_signals(signals);
+    return number;
+}
+
+uint32_t python_place_now(const struct python_layout *l, const struct python_frame *frame,
+                          bool (*keep)(const struct record *r))
+{
+    struct place_table *in = atomic_load_explicit(&table, memory_order_acquire);
+    uint32_t number = in ? find_pair(in, frame) : 0;
+    if (likely(number) || !lock_take(&places_lock, 0))
+        return number;
+    in = prepare();
+    struct place *p = in && look_up(in, l, frame) ? find_place(in) : NULL;
+    if (p && !p->written) {
+        struct record r = make_record(in, p->number, in->bytes);
+        p->written = keep(&r);
+    }
+    if (p && p->written) {
+        add_pair(in, frame, p->number);
+        number = p->number;
+    }
+    lock_drop(&places_lock);
     return number;
 }
 

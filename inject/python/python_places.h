@@ -11,6 +11,7 @@
 #include "python/python_code.h"
 #include "python/python_frame.h"
 
+struct record;
 struct thread;
 
 /*
@@ -22,6 +23,13 @@ struct thread;
 uint32_t python_place_number(struct thread *t, const struct python_layout *l,
                              const struct python_frame *frame, bool (*is_held)(const void *),
                              const void *context);
+
+/*
+ * The same in a signal handler, which waits for nobody: the record goes to `keep`. A kill before it
+ * is in the stream may leave a stack of another thread's with a place that is not known.
+ */
+uint32_t python_place_now(const struct python_layout *l, const struct python_frame *frame,
+                          bool (*keep)(const struct record *r));
 
 /* No place is known any more: in the child of a fork. */
 void python_places_reset(void);

@@ -19,7 +19,8 @@ static uint64_t next_entry(const struct splice *s)
 static void put_entry(struct thread *t, struct splice *s)
 {
     for (bool is_last = false; s->next < s->count && !is_last; s->next++) {
-        uint32_t location = python_location(t, &s->frames[s->next]);
+        const struct python_frame *f = &s->frames[s->next];
+        uint32_t location = s->keep ? python_location_now(f, s->keep) : python_location(t, f);
         is_last = s->frames[s->next].entry != 0;
         s->is_short |= !location;
         if (location)
@@ -75,6 +76,7 @@ static void find_entries(struct splice *s, const struct walk *w)
 void splice_python(struct thread *t, struct splice *s, struct walk *w, unsigned max)
 {
     bool is_cut;
+    s->keep = NULL;
     s->count = python_frames(s->frames, PYTHON_FRAMES_MAX, &is_cut, &w->is_borrowed);
     w->is_cut |= is_cut;
     splice_frames(t, s, w, max);

@@ -20,6 +20,7 @@ struct splice {
     bool is_short; /* a place found no room */
     uint64_t out[WALK_FRAMES_MAX + PYTHON_FRAMES_MAX];
     unsigned out_count;
+    python_keep_fn keep; /* in a signal handler; else NULL */
 };
 
 /*
@@ -31,8 +32,8 @@ void splice_python(struct thread *t, struct splice *s, struct walk *w, unsigned 
 
 /*
  * The same of the `count` frames that the caller has put in `s`, with w->is_cut if that is cut: for
- * those of python_frames_interrupted, in the signal handler. `w` is then the walk from the
- * interrupted registers on.
+ * those of python_frames_interrupted, in the signal handler, with s->keep set. `w` is then the walk
+ * from the interrupted registers on.
  */
 void splice_frames(struct thread *t, struct splice *s, struct walk *w, unsigned max);
 

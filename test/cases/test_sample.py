@@ -2,6 +2,7 @@
 """Samples of the CPU: against what the program measures of itself."""
 
 import collections
+import sys
 
 import pytest
 import stream_reader
@@ -10,6 +11,7 @@ from test_native_stacks import Stacks
 
 SAMPLE = stream_reader.TYPE_NUMBERS["sample"]
 SAMPLE_CPU = 0
+PYTHON_FRAME = 2
 
 
 def recorded(library, folder, *arguments, **settings):
@@ -58,6 +60,32 @@ def test_shares_of_functions(library, tmp_path):
     named = [record for record in samples if record.text]
     assert len({record.args[1] for record in named}) == len(named) == 3
     assert {record.text[:11] for record in named} == {b"sample_work"}
+    assert not process.losses
+
+
+def test_lines_of_python(library, tmp_path):
+    """The frame innermost in Python, its function and line; before the first call, too."""
+    source = toolchain.SOURCES / "sample_lines.py"
+    env = toolchain.environment(tmp_path / "out", library, GPUPROF_SAMPLE="100")
+    said = collections.Counter()
+    for line in toolchain.run([sys.executable, source], env).stdout.splitlines():
+        said[line.split()[0]] += float(line.split()[1])
+    (process,) = stream_reader.read_folder(tmp_path / "out")
+    places = {record.args[0]: (record.text.split(b"\0")[1].decode(), record.args[1])
+              for record in process.of_type(stream_reader.TYPE_NUMBERS["python"])}
+    lines, found = source.read_text(encoding="ascii").splitlines(), collections.Counter()
+    stacks = Stacks(process)
+    for record in cpu_samples(process):
+        frames = [frame for frame in stacks.frames.get(record.stack, ())
+                  if frame >> 60 == PYTHON_FRAME]
+        function, line = places[frames[0] & 0xFFFFFFFF] if frames else ("", 0)
+        if function in said:
+            found[function] += record.weight or 1
+            found["hot"] += (record.weight or 1) * (
+                "hot" in lines[line - 1] or "range" in lines[line - 1])
+    for name, seconds in said.items():
+        assert found[name] / 100 == pytest.approx(seconds, abs=.06), name
+    assert found["hot"] > 45
     assert not process.losses
 
 
