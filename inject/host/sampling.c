@@ -36,6 +36,7 @@
 #define PULSES_OF_COUNT 50u        /* looks whether threads get their ticks */
 #define LATE_NS         200000000u /* a tick so late has nothing to do with the code it meets */
 #define SILENT_PERIODS  50u
+#define CHILD_NS        100000000u
 #define NAME_BYTES      16u
 
 /* A thread that has a timer: by the one that scans, but for `told`. */
@@ -79,8 +80,10 @@ static struct {
     uint32_t used; /* slots, the free ones among them */
     uint32_t scan;
     uint32_t pulse;
-    nlink_t links;       /* of the folder of threads, at the last scan */
-    struct lock reading; /* the ring, and `walk` */
+    nlink_t links;              /* of the folder of threads, at the last scan */
+    pid_t pid;                  /* whose all this is */
+    _Atomic uint32_t is_waited; /* futex: for the first sample of the child of a fork */
+    struct lock reading;        /* the ring, and `walk` */
     struct walk walk;
 } all;
 
@@ -160,6 +163,9 @@ static bool put_aside(struct sampled *s, unsigned periods, const ucontext_t *con
                             .is_cut = w->is_cut};
     memcpy(p->frames, w->frames, w->count * sizeof *w->frames);
     sample_ring_end(p, bytes);
+    if (unlikely(atomic_load_explicit(&all.is_waited, memory_order_relaxed)) &&
+        atomic_exchange(&all.is_waited, 0))
+        futex_wake_all(&all.is_waited);
     return true;
 }
 
@@ -277,10 +283,11 @@ void sampling_start(void)
     modules_find_now();
     modules_check(true);
     python_look();
+    all.pid = getpid();
     all.number = sample_signal_take(on_tick, is_slot);
-    if (all.number)
+    if (all.number && this_thread.inside != CALL_FOR_GOOD)
         arm(thread_id());
-    else
+    if (!all.number)
         note(SAY_SAMPLES, "nothing is sampled: the program has handlers for all real-time signals");
 }
 
@@ -449,6 +456,8 @@ void sampling_end(struct thread *me)
 
 void sampling_forget(void)
 {
+    if (all.pid == getpid()) /* by sampling_after_fork */
+        return;
     if (all.slots)
         memset(all.slots, 0, all.used * sizeof *all.slots);
     for (uint32_t i = 0; all.rooms && i < ROOMS; i++)
@@ -456,5 +465,52 @@ void sampling_forget(void)
     all.used = all.scan = all.pulse = 0;
     all.links = 0;
     atomic_store(&all.reading.holder, 0);
+    atomic_store(&all.is_waited, 0);
     sample_ring_forget();
+}
+
+/*
+ * In the child of a fork: its recording begins with its first sample. Not at once, since most
+ * children go on to another program.
+ */
+static void *child_main(void *data)
+{
+    (void)data;
+    own_thread_begin("gpuprof-fork");
+    _Atomic uint32_t never = 0;
+    futex_wait(&never, 0, CHILD_NS);
+    while (!sample_ring_next()) {
+        atomic_store(&all.is_waited, 1);
+        if (!sample_ring_next())
+            futex_wait(&all.is_waited, 1, CHILD_NS * 10);
+    }
+    if (thread_attach(&this_thread)) /* a recording that begins counts its own threads anew */
+        thread_leave(&this_thread);
+    else
+        own_thread_end();
+    return NULL;
+}
+
+static __thread uint64_t fork_mask; /* of a thread that forks, meanwhile */
+
+void sampling_before_fork(void)
+{
+    uint64_t ours = all.number ? UINT64_C(1) << (all.number - 1) : 0;
+    if (ours)
+        syscall(SYS_rt_sigprocmask, SIG_BLOCK, &ours, &fork_mask, sizeof fork_mask);
+}
+
+void sampling_after_fork(bool is_child, bool is_recorded)
+{
+    if (!all.number)
+        return;
+    if (is_child) {
+        sampling_forget();
+        all.pid = getpid();
+        if (is_recorded)
+            arm(thread_id());
+    }
+    syscall(SYS_rt_sigprocmask, SIG_SETMASK, &fork_mask, NULL, sizeof fork_mask);
+    if (is_child && is_recorded && own_thread_create(child_main, NULL) != 0)
+        disarm_all();
 }

@@ -12,6 +12,7 @@
 #ifndef GPUPROF_INJECT_SAMPLING_H
 #define GPUPROF_INJECT_SAMPLING_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 struct thread;
@@ -30,5 +31,13 @@ void sampling_end(struct thread *me);
 
 /* In the child of a fork, which has no timers. */
 void sampling_forget(void);
+
+/*
+ * Around fork(). Older kernels begin a fork anew when a signal comes in between: that of a large
+ * process would never end. The child of a process that records (`is_recorded`) is sampled, and
+ * records from its first sample on.
+ */
+void sampling_before_fork(void);
+void sampling_after_fork(bool is_child, bool is_recorded);
 
 #endif

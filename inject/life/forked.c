@@ -5,17 +5,22 @@
 
 #include "base/objects.h"
 #include "base/pages.h"
+#include "host/sampling.h"
+#include "life/finish.h"
 #include "record/pool.h"
 #include "record/thread.h"
 
 /* Of the pool: its first page, and this thread's chunk; by a thread that forks, meanwhile. */
 static __thread uint8_t *copy;
+static __thread bool is_recorded; /* the process that forks */
 
 /* In the child all other chunks are zero, which is: free. */
 static void before_fork(void)
 {
     const struct thread *t = &this_thread;
     copy = NULL;
+    is_recorded = finish_is_recorder();
+    sampling_before_fork();
     loader_before_fork();
     if (!(t->inside || call_thread_is_inside(t)) || t->inside == CALL_FOR_GOOD ||
         epoch_now() == EPOCH_NONE || !gp.pool.base)
@@ -37,6 +42,7 @@ static void in_parent(void)
     if (copy)
         munmap(copy, gp.pool.map_bytes);
     copy = NULL;
+    sampling_after_fork(false, is_recorded);
 }
 
 static void in_child(void)
@@ -46,6 +52,7 @@ static void in_child(void)
         mremap(copy, gp.pool.map_bytes, gp.pool.map_bytes, MREMAP_MAYMOVE | MREMAP_FIXED,
                gp.pool.base);
     copy = NULL;
+    sampling_after_fork(true, is_recorded);
 }
 
 /* As __cxa_at_quick_exit in finish.c. */
