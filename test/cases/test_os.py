@@ -4,6 +4,7 @@
 import collections
 import errno
 import functools
+import json
 import re
 import subprocess
 
@@ -51,7 +52,8 @@ def recorded(process, tid=None):
 
 
 @pytest.mark.parametrize("threshold_ns", [0, 1_000_000])
-def test_calls_are_told_from_the_threshold_on(library, os_library, tmp_path, threshold_ns):
+def test_calls_are_told_from_the_threshold_on(library, os_library, tmp_path, run_verb,
+                                              threshold_ns):
     """Each function once: what the program says of its calls, and the recording, are equal."""
     env, link = environment(tmp_path / "out", [library, os_library],
                             GPUPROF_OS=f"{threshold_ns}ns" if threshold_ns else "0")
@@ -93,6 +95,22 @@ def test_calls_are_told_from_the_threshold_on(library, os_library, tmp_path, thr
     assert all(bool(r.stack) == (r.duration >= 1_000_000) for _, r in rest
                if abs(r.duration - 1_000_000) > 1000)
     assert process.counters["os_dropped"] == 0
+    check_table(run_verb, tmp_path / "out", recorded(process))
+
+
+def check_table(run_verb, folder, calls):
+    """The report's table is the sums of the records."""
+    rows_of = collections.defaultdict(list)
+    for name, r in calls:
+        rows_of[name, r.text.decode() if r.text else None].append(r)
+    report = json.loads(run_verb("report", "--table=os", "--format=json", folder).stdout)
+    assert {(row["function"], row["peer"]) for row in report["os"]} == set(rows_of)
+    for row in report["os"]:
+        its = rows_of[row["function"], row["peer"]]
+        assert row["calls"] == len(its) and row["bytes"] == sum(r.args[2] for r in its)
+        assert row["failed"] == sum(bool(r.args[3]) for r in its)
+        sum_ns = sum(r.duration for r in its)  # which anchors correct
+        assert row["total_ns"] == pytest.approx(sum_ns, rel=1e-4, abs=1000)
 
 
 @pytest.mark.long
