@@ -125,8 +125,9 @@ static void fill(const struct sums *s, const struct sums_row *row, enum report_f
 static void print_notes(const struct table *t, FILE *out)
 {
     const struct sums *s = t->source;
+    fputc('\n', out);
     if (s->whole[CPU])
-        fprintf(out, "\nCPU time is estimated from samples: of n samples, within about 1/sqrt(n); "
+        fprintf(out, "CPU time is estimated from samples: of n samples, within about 1/sqrt(n); "
                      "system is time in the kernel\n");
     if (s->whole[IDLE])
         fprintf(out, "idle: no device had work, and the thread that launches it was seen here\n");
@@ -143,7 +144,7 @@ static const struct column columns[] = {
      .where = SAMPLES, .doc = "how many periods of CPU time the samples stand for"},
     {"cpu_ns", "CPU", COLUMN_NS, 12, .shows = SHOWS_VALUE, .of = CPU, .where = SAMPLES,
      .doc = "CPU time"},
-    {NULL, "share", COLUMN_SHARE, 7, .shows = SHOWS_SHARE, .of = CPU,
+    {NULL, "share", COLUMN_SHARE, 7, .shows = SHOWS_SHARE, .of = CPU, .where = SAMPLES,
      .doc = "its part of all CPU time that was sampled"},
     {"python_ns", "Python", COLUMN_NS, 12, .spare = 1, .shows = SHOWS_VALUE, .of = PYTHON,
      .where = PYTHON, .doc = "of it in the interpreter"},
