@@ -8,6 +8,7 @@
 #include "analyse/analyses.h"
 #include "find/place_lines.h"
 #include "model/host_facts.h"
+#include "symbol/own_line.h"
 
 enum { FUNCTION, FILE_OF, LINE };
 enum { SEEN, SAMPLES, CPU, PYTHON, NATIVE, SYSTEM, IDLE };
@@ -64,7 +65,7 @@ static int place_row(struct sums *s, const struct sums_row *row, void *context)
     if (why == HAS_STACK && place_frame(lines, process, stack, &frame)) {
         key.a = frame.name ? sums_text(s, frame.name->shown) : unnamed(s, &frame);
         key.b = frame.file ? sums_text(s, frame.file->raw) : 0;
-        key.c = frame.name || frame.file ? frame.line : 0;
+        key.c = own_frame(&frame) ? frame.line : 0; /* of others the function is enough */
     } else {
         key.a = sums_text(s, reasons[why]);
     }
@@ -139,7 +140,7 @@ static const struct column columns[] = {
     {"function", .doc = "the function"},
     {"file", .shows = SHOWS_KEY, .of = FILE_OF, .doc = "the file of its source, where it is known"},
     {"line", NULL, COLUMN_NUMBER, .ascending = true, .shows = SHOWS_KEY, .of = LINE,
-     .doc = "the line; 0: not known"},
+     .doc = "the line; 0: not known, or not the user's"},
     {"samples", "samples", COLUMN_COUNT, 9, .spare = 2, .shows = SHOWS_VALUE, .of = SAMPLES,
      .where = SAMPLES, .doc = "how many periods of CPU time the samples stand for"},
     {"cpu_ns", "CPU", COLUMN_NS, 12, .shows = SHOWS_VALUE, .of = CPU, .where = SAMPLES,

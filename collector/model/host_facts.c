@@ -41,15 +41,17 @@ enum host_time host_time_of(const struct stack_table *t, uint32_t process, uint3
     uint32_t count = recorded ? stack_table_words(t, recorded, words) : 0;
     if (in_kernel || !count)
         return in_kernel ? HOST_SYSTEM : HOST_UNKNOWN;
-    for (uint32_t i = 0; i < count; i++) {
-        if (frame_kind(words[i]) == FRAME_PYTHON)
-            return HOST_PYTHON;
+    bool is_python = false;
+    for (uint32_t i = 0; i < count && frame_kind(words[i]) != FRAME_PYTHON; i++) {
         const struct stack_module *module =
             frame_kind(words[i]) == FRAME_MODULE
                 ? stack_table_module(t, process, frame_module(words[i]))
                 : NULL;
-        if (module && module->path && !serves_python(module->path->raw))
+        enum serves_python serves =
+            module && module->path ? serves_python(module->path->raw) : SERVES_ALL;
+        if (serves == SERVES_OTHERS)
             return HOST_NATIVE;
+        is_python |= serves == SERVES_PYTHON;
     }
-    return HOST_NATIVE; /* no Python at all */
+    return is_python || stack_table_has_python(t, recorded) ? HOST_PYTHON : HOST_NATIVE;
 }

@@ -112,15 +112,15 @@ bool own_module(const char *path)
            !(is_library && (is_of_system(path) || is_known_library(name)));
 }
 
-bool serves_python(const char *path)
+enum serves_python serves_python(const char *path)
 {
     static const char *const names[] = {"libc.",      "libc-",    "libm.", "libm-",
                                         "libpthread", "ld-linux", "[vdso]"};
     const char *name = path_base(path);
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
         if (begins(name, names[i]))
-            return true;
-    return is_python(name);
+            return SERVES_ALL;
+    return is_python(name) ? SERVES_PYTHON : SERVES_OTHERS;
 }
 
 bool own_frame(const struct shown_frame *f)

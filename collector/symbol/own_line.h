@@ -23,8 +23,9 @@ bool own_python_file(const char *path);
  * package's, nor ours? */
 bool own_module(const char *path);
 
-/* Is it the interpreter, or a library of the system that it calls for itself? */
-bool serves_python(const char *path);
+/* Is it Python's interpreter, or a library of the system that it may call for itself? */
+enum serves_python { SERVES_OTHERS, SERVES_ALL, SERVES_PYTHON };
+enum serves_python serves_python(const char *path);
 
 /*
  * Is it a line of Python of the user's own, or a function in C or C++ of such a module, but for

@@ -97,7 +97,7 @@ def add_samples(host, dice, count):
     nn = host.line("<module>", SITE + "torch/nn/__init__.py", 3)
     at_tokenize = ("tokenize", "/home/me/data.py", 81)
     at_main = ("<module>", "/home/me/train.py", 40)
-    library = ("decode", "/usr/lib/python3.11/json/decoder.py", 355)
+    library = ("decode", "/usr/lib/python3.11/json/decoder.py", 0)  # of others lines do not count
     kinds = (  # frames, whose line it is, whose time, what is imported: the innermost first
         ((PYTHON, tokenize, main, PYTHON), at_tokenize, "python_ns", ()),
         ((LIBC, PYTHON, tokenize, main), at_tokenize, "python_ns", ()),
@@ -106,6 +106,7 @@ def add_samples(host, dice, count):
         ((decode,), library, "python_ns", ()),
         ((TORCH, LIBC), ("[libtorch_cpu.so]", None, 0), "native_ns", ()),
         ((MINE, TORCH), ("[libmine.so]", None, 0), "native_ns", ()),
+        ((LIBC, PYTHON), ("[libc.so.6]", None, 0), "python_ns", ()),
         ((nn, frozen, torch, frozen, main), at_main, "python_ns", ("torch/nn", "torch")),
         ((PYTHON, torch, frozen, main), at_main, "python_ns", ("torch",)),
         ((TORCH, torch, frozen, nn, frozen, torch, frozen), ("[libtorch_cpu.so]", None, 0),
