@@ -66,9 +66,8 @@ static enum exit_code take_out(const struct given *g)
 
 const struct option read_options[] = {
     {'j', "jobs", "N", OPTION_ALL(take_jobs, jobs),
-     "use N processors: N processes share the recordings of an export of csv or jsonl, of merge "
-     "--per-rank and of reports of tables that go in parts; what is one trace or one recording a "
-     "second processor compresses and writes; what comes out is the same",
+     "use N processors: N processes share the recordings where they can be read apart; else a "
+     "second one compresses and writes; what comes out is the same",
      .parts = READ_JOBS},
     {OPTIONS_OF(select_options, READ_CYCLES | READ_PIECE)},
     {0, "clock", "collectives|wall", OPTION_ALL(option_choice, clock),

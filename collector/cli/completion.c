@@ -47,15 +47,6 @@ static struct value value_of(const char *text)
     return v;
 }
 
-/* "[DIR]" may be left out, and is the same otherwise. */
-static struct value operands_of(const struct verb *verb)
-{
-    char text[WORDS_BYTES];
-    const char *inner = verb->operands + strspn(verb->operands, "[");
-    snprintf(text, sizeof text, "%.*s", (int)strcspn(inner, "]"), inner);
-    return value_of(text);
-}
-
 static bool takes_program(const struct verb *verb)
 {
     return strstr(verb->operands, "PROGRAM") != NULL;
@@ -73,8 +64,9 @@ static const char *word_at(const struct option *o, unsigned index)
 }
 
 /* "a|b|c" of the words that a value may be, where help only describes them. */
-static void list_choices(struct offer *o)
+static void list_choices(struct offer *o, const struct option *info)
 {
+    *o = (struct offer){.info = *info};
     const char *word, *before = "";
     size_t length = 0;
     for (unsigned i = 0; (word = word_at(&o->info, i)); i++, before = word)
@@ -86,6 +78,26 @@ static void list_choices(struct offer *o)
         o->info.value = o->choices;
 }
 
+/* "[DIR]" may be left out, and is the same otherwise. Operands that begin as the value of an option
+ * is called are words that this lists. */
+static struct value operands_of(const struct verb *verb)
+{
+    const struct option *option;
+    struct offer first = {.choices = ""};
+    char text[WORDS_BYTES];
+    bool is_optional = verb->operands[0] == '[';
+    snprintf(text, sizeof text, "%s", verb->operands + is_optional);
+    if (is_optional)
+        text[strcspn(text, "]")] = '\0';
+    for (unsigned i = 0; (option = option_at(verb, i)); i++)
+        if (option->word_at && strncmp(text, option->value, strlen(option->value)) == 0)
+            list_choices(&first, option);
+    struct value v = value_of(text), words = value_of(first.choices);
+    if (first.choices[0])
+        memcpy(v.words, words.words, sizeof v.words);
+    return v;
+}
+
 /* The verb's options, and behind them its settings; false: there are no more. */
 static bool offer_at(const struct verb *verb, unsigned index, struct offer *offer)
 {
@@ -93,8 +105,7 @@ static bool offer_at(const struct verb *verb, unsigned index, struct offer *offe
     for (unsigned i = 0; (option = option_at(verb, i)); i++) {
         if (!option->help || index--)
             continue;
-        *offer = (struct offer){.info = *option};
-        list_choices(offer);
+        list_choices(offer, option);
         return true;
     }
     if (!(verb->takes & TAKES_PROGRAM) || index >= SETTING_COUNT)
@@ -306,7 +317,7 @@ static void zsh_verb(const struct verb *verb)
         printf(" \\\n            ':verb:_describe verb verbs'");
     else if (operands.words[0])
         printf(" \\\n            ':word:(%s)'", operands.words);
-    else if (operands.has_files || operands.has_folders)
+    if (operands.has_files || operands.has_folders)
         printf(" \\\n            '*:recording:_files%s'", operands.has_files ? "" : " -/");
     printf("\n        ;;\n");
 }
@@ -367,10 +378,9 @@ static void fish_verb(const struct verb *verb)
         printf("-x -a '(__fish_complete_subcommand --fcs-skip=2)'\n");
     else if (takes_verb(verb))
         printf("-x -a \"$gpuprof_verbs\"\n");
-    else if (operands.words[0])
-        printf("-x -a '%s'\n", operands.words);
     else
-        printf("%s\n", operands.has_files || operands.has_folders ? "-F" : "-f");
+        printf("%s -a '%s'\n", operands.has_files || operands.has_folders ? "-F" : "-f",
+               operands.words);
 }
 
 static void print_fish(const struct verb *const *verbs)

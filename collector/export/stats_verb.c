@@ -218,6 +218,14 @@ static enum exit_code take_format(const struct given *g)
     return option_choice(&in_ours);
 }
 
+static const char *report_name(unsigned index)
+{
+    for (size_t i = 0; i < REPORT_COUNT; i++)
+        if ((*reports[i].tables || *reports[i].kinds) && !index--)
+            return reports[i].name;
+    return NULL;
+}
+
 static const struct option own_options[] = {
     {'o', "output", "FILE", OPTION_OUTPUT,
      "write the tables there (compressed if the name ends in .gz; csv into a folder, DIR/, a file "
@@ -225,8 +233,9 @@ static const struct option own_options[] = {
     {'f', "format", "text|json|csv", OPTION_OWN(take_format, struct stats_options, table.format),
      "how the tables are written (nsys' column and table are text); default: as the name of the "
      "file ends: .json or .csv (DIR/: csv, too), or else text"},
-    {'r', "report", "NAME[,NAME..]", OPTION_OWN(option_once, struct stats_options, reports),
-     "the reports, as nsys stats has this option; then all words are recordings"},
+    {'r', "report", "REPORT[,REPORT..]", OPTION_OWN(option_once, struct stats_options, reports),
+     "the reports, as nsys stats has this option; then all words are recordings",
+     .word_at = report_name},
     {OPTIONS_OF(table_options, 0), .at = offsetof(struct stats_options, table)},
     {OPTIONS_OF(read_options, READ_JOBS | READ_PIECE | READ_CLOCK | READ_STEPS | READ_SYMBOLS |
                                   READ_STRICT | READ_KEEP_LIVE)},

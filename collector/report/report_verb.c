@@ -215,7 +215,8 @@ enum exit_code report_run(const struct options *options, report_page_fn *page)
         return code;
     if (format == FORMAT_BY_NAME && !own->is_partial) /* a part has any name */
         return usage_error("report: %s: not a kind that can be written; name it .txt, .csv, "
-                           ".json or .html, or say --format",
+                           ".json or .html, or say --format; 'gpuprof export' and 'gpuprof "
+                           "merge' write others",
                            options->output);
     code = own->is_partial ? EXIT_OK : table_output_check("report", format, options->output);
     if (code == EXIT_OK)

@@ -369,7 +369,8 @@ def test_name_of_another_kind(run_collector, make_stream, tmp_path):
     for verb, names, advice in (
             ("merge", others, "the formats are: chrome (.json), perfetto (.pftrace), also .gz, "
                               ".zst and .zip"),
-            ("report", ("x.svg",), "name it .txt, .csv, .json or .html, or say --format")):
+            ("report", ("x.svg",), "name it .txt, .csv, .json or .html, or say --format; "
+                                  "'gpuprof export' and 'gpuprof merge' write others")):
         for name in names:
             result = run_collector(verb, folder, "-o", name)
             assert (result.returncode, result.stdout, result.stderr) == (

@@ -79,6 +79,10 @@ def test_values(complete):
     assert complete("report", "--table", "ops,st") == ["ops,steps"]
     assert "ops,steps" in complete("report", "--table", "ops,")  # the last part is empty
     assert complete("report", "da") == ["data", "data.d", "data.txt"]
+    assert complete("stats", "da") == ["data", "data.d", "data.txt"]
+    for words in (), ("-r",):
+        assert complete("stats", *words, "cuda_gpu_mem_t") == ["cuda_gpu_mem_time_sum"]
+    assert complete("memory", "--table", "own") == ["owners"]
     assert complete("run", "-o", "da") == ["data", "data.d"]
     assert complete("flame", "--symbols", "") == ["data", "data.d", "none"]
     assert complete("completion", "") == ["bash", "fish", "zsh"]
