@@ -249,16 +249,32 @@ static int hand_out(const struct idle *d, const struct facts *f, const struct gr
     return error;
 }
 
+/* Who says where a thread ran: its CPU's samples, which are exact. If none of these has a frame of
+ * Python's, and looks by another thread have some, it is those. */
+static uint32_t find_witness(const struct idle *d, const struct group *g)
+{
+    const struct stack_table *t = &d->walk->survey.stacks;
+    uint32_t kind = DID_LOOKED;
+    bool has_python[2] = {false, false};
+    for (uint32_t i = 0; i < g->count; i++) {
+        const struct idle_row *row = g->list[i];
+        const struct recorded_stack *stack =
+            is_ran(row) ? stack_table_stack(t, row->process, row->place.stack) : NULL;
+        if (is_ran(row) && row->did & DID_SAMPLED)
+            kind = DID_SAMPLED;
+        if (stack && row->did & (DID_SAMPLED | DID_LOOKED))
+            has_python[!(row->did & DID_SAMPLED)] |= stack_table_has_python(t, stack);
+    }
+    return has_python[1] && !has_python[0] ? DID_LOOKED : kind;
+}
+
 /* The samples of a thread that ran, or those of one that did not. */
 static int settle_samples(const struct idle *d, const struct facts *f, const struct group *g,
                           bool runs, struct idle_rows *to)
 {
     unsigned __int128 sampled_ns = 0, pool_ns = 0;
-    uint32_t kind = DID_LOOKED;
+    uint32_t kind = runs ? find_witness(d, g) : DID_LOOKED;
     int error = 0;
-    for (uint32_t i = 0; runs && i < g->count; i++)
-        if (is_ran(g->list[i]) && g->list[i]->did & DID_SAMPLED)
-            kind = DID_SAMPLED; /* what another thread saw running, the CPU's samples tell, too */
     for (uint32_t i = 0; i < g->count; i++) {
         const struct idle_row *row = g->list[i];
         if (row->did & kind && is_ran(row) == runs)

@@ -155,7 +155,7 @@ static char *between_text(const struct walk *w, struct place_lines *lines,
 static const char *nothing_known(const struct idle_row *row)
 {
     switch (row->did) {
-    case DID_RUNNING: return "in no sample";
+    case DID_RUNNING: return row->place.stack ? "in no line of the program's own" : "in no sample";
     case DID_WAITED: return "not known for what";
     case DID_PREEMPTED: return "others had the processors";
     case DID_UNKNOWN: return "nothing was recorded of it";
