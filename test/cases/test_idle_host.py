@@ -2,8 +2,12 @@
 """What the host did while the GPU waited for it, held against recordings of which that is known."""
 
 import json
+import os
 
+import conftest
+import cupti_client as cupti
 import pytest
+import toolchain
 from made_findings import RANK
 from test_idle import DEVICE, MAIN, OTHER, US, Script
 from test_partial import check_equal, make_parts
@@ -333,3 +337,69 @@ def test_parts_say_the_same(run_verb, make_records, tmp_path):
     lines = [line for script in scripts for line in slow(script, tokenizes)]
     data = make_records(lines)
     check_equal(run_verb, data, make_parts(run_verb, data, 2))
+
+
+# ---- programs with one fault ------------------------------------------------------------------
+
+PROGRAM = toolchain.SOURCES / "host_faults.py"
+SLOW = "import time\nend = time.monotonic() + 0.05\nwhile time.monotonic() < end:\n    pass\n"
+# What the thread did, by the report; the finding that says so.
+FAULTS = {"loop": ("running", "host-bound"), "gil": ("GIL", "gil-contention"),
+          "lock": ("lock", "lock-wait"), "file": ("file", "blocking-io"),
+          "sleep": ("sleep", "host-bound"), "child": ("child process", "host-bound"),
+          "import": ("import", None)}
+
+
+@pytest.fixture(name="faulty")
+def fixture_faulty(library, run_collector, tmp_path):
+    """faulty(FAULT): what a report says of the program, and for how many ns it was in its fault."""
+    def faulty(fault):
+        os.mkfifo(tmp_path / "fifo")
+        for number in range(1, 7):
+            (tmp_path / f"slow{number}.py").write_text(SLOW)
+        libraries = f"{library} {conftest.built(conftest.BUILD / 'libgpuprof-os.so')}"
+        env = toolchain.environment(
+            tmp_path / "data", libraries, GPUPROF_GPU="on", GPUPROF_SAMPLE=100, GPUPROF_GAPS="on",
+            GPUPROF_OS="100us", HOST_FAULTS=tmp_path, PYTHONPATH=tmp_path,
+            PYTHONDONTWRITEBYTECODE=1, GPUPROF_CUPTI=toolchain.SIM / cupti.VERSIONS["12.4"][0])
+        done = toolchain.run(["/usr/bin/python3", PROGRAM, fault, 5], env)
+        told = run_collector("report", "--format=json", "--table=gpu_time,idle_host,findings",
+                             tmp_path / "data").stdout
+        return json.loads(told), int(done.stdout)
+    return faulty
+
+
+@pytest.mark.skipif(bool(toolchain.CROSS), reason="Python runs natively")
+@pytest.mark.parametrize("fault", FAULTS)
+def test_program_with_one_fault(faulty, fault):
+    """Four fifths of the time in which the thread was not kept from its processor are at the line,
+    and they are what the program itself says, within a tenth."""
+    told, spent = faulty(fault)
+    did, finding = FAULTS[fault]
+    rows = [row for row in told["idle_host"] if row["cause"] != "start-up"]
+    kept = sum(row["total_ns"] for row in rows if row["did"] == "preempted")
+    there = [row for row in rows if row["did"] == did]
+    ns = sum(row["total_ns"] for row in there)
+    assert ns > 0.8 * (sum(row["total_ns"] for row in rows) - kept)
+    assert 0.9 * spent < ns + kept < 1.1 * spent
+    lines = {number for number, line in enumerate(PROGRAM.read_text().splitlines(), 1)
+             if f"# {fault}" in line}
+    at = sum(row["total_ns"] for row in there
+             if any(f"(host_faults.py:{line})" in row["place"] for line in lines))
+    if fault == "gil":  # the line is the holder's
+        assert all("held by thread " in row["place"] for row in there if row["total_ns"] > ns / 10)
+    elif fault == "import":
+        assert all(row["place"].startswith("slow") for row in there)
+    elif fault == "loop":
+        assert sum(row["total_ns"] for row in there if row["place"].startswith("loop (")) > 0.8 * ns
+    else:
+        assert at > 0.8 * ns
+    if finding and kept < spent / 3:
+        assert told["findings"][0]["id"] == finding
+        assert told["findings"][0]["evidence"][0]["did"] == did
+
+
+@pytest.mark.skipif(bool(toolchain.CROSS), reason="Python runs natively")
+def test_program_without_a_fault(faulty):
+    told, _ = faulty("nothing")
+    assert not told["findings"]

@@ -1,0 +1,112 @@
+# SPDX-License-Identifier: Apache-2.0
+"""
+One known fault of the host between works of the GPU: `host_faults.py FAULT TIMES`. Prints for how
+many nanoseconds it was in it, the line that it was in, and what else is to be named there.
+"""
+import ctypes
+import gc
+import importlib
+import os
+import subprocess
+import sys
+import threading
+import time
+
+FAULT, TIMES = sys.argv[1], int(sys.argv[2])
+cuda = ctypes.CDLL("libcudart.so.12")
+pointer = ctypes.c_void_p()
+SECONDS = 0.05
+lock = threading.Lock()
+rings = []
+
+
+def work():
+    cuda.cudaMemsetAsync(pointer, 0, ctypes.c_size_t(1 << 16), None)
+
+
+def loop():
+    end, total = time.monotonic() + SECONDS, 0
+    while time.monotonic() < end:
+        total += sum([1, 2, 3])  # loop
+
+
+def gil():
+    for _ in range(8):
+        time.sleep(0)  # gil
+
+
+def spin(stop):
+    total = 0
+    while not stop.is_set():
+        for i in range(1000):
+            total += i
+
+
+def collect():
+    gc.collect()  # gc
+
+
+def hold():
+    with lock:
+        time.sleep(SECONDS)
+
+
+def wait_for_lock():
+    holder = threading.Thread(target=hold)
+    holder.start()
+    time.sleep(0.001)
+    lock.acquire()  # lock
+    lock.release()
+    holder.join()
+
+
+def read():
+    path = f"{os.environ['HOST_FAULTS']}/fifo"
+    writer = subprocess.Popen(["sh", "-c", f"sleep {SECONDS}; echo x > {path}"])
+    with open(path, "rb", buffering=0) as fifo:  # file
+        fifo.read(1)
+    writer.wait()
+
+
+def sleep():
+    time.sleep(SECONDS)  # sleep
+
+
+def child():
+    subprocess.run(["sleep", str(SECONDS)], check=True)  # child
+
+
+def load():
+    load.count += 1
+    importlib.import_module(f"slow{load.count}")  # import
+
+
+def nothing():
+    pass
+
+
+load.count = 0
+FAULTS = {"loop": loop, "gil": gil, "gc": collect, "lock": wait_for_lock, "file": read,
+          "sleep": sleep, "child": child, "import": load, "nothing": nothing}
+
+
+def main():
+    stop = threading.Event()
+    spinner = threading.Thread(target=spin, args=(stop,))
+    if FAULT == "gil":
+        spinner.start()
+    if FAULT == "gc":
+        rings.extend([[]] for _ in range(600_000))
+    cuda.cudaMalloc(ctypes.byref(pointer), 1 << 16)
+    work()
+    spent = 0
+    for _ in range(TIMES):
+        begin = time.monotonic_ns()
+        FAULTS[FAULT]()
+        spent += time.monotonic_ns() - begin
+        work()
+    stop.set()
+    print(spent)
+
+
+main()
