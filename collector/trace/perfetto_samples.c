@@ -109,6 +109,7 @@ int perfetto_sample(struct perfetto_samples *p, struct track_packets *t, const s
     uint32_t node = 0;
     if (!host_sample(s, &sample) || !sample.is_cpu)
         return 0;
+    const struct thread *thread = sample.thread ? sample.thread : e->thread;
     uint64_t count = sample.count < WEIGHT_MAX ? sample.count : WEIGHT_MAX;
     int error = p->tree && r->stack_id ? call_tree_stack(p->tree, 0, e->process->index, r->stack_id,
                                                          range ? range->text : NULL, &node)
@@ -118,7 +119,7 @@ int perfetto_sample(struct perfetto_samples *p, struct track_packets *t, const s
     uint64_t callstack = callstack_of(p, node);
     for (; count; count--) {
         packet_number(&p->sample, PERF_PID, e->process->shown_pid);
-        packet_number(&p->sample, PERF_TID, e->thread->shown_tid);
+        packet_number(&p->sample, PERF_TID, thread->shown_tid);
         packet_number(&p->sample, PERF_CALLSTACK, callstack);
         track_packets_event(t, ns, PACKET_SAMPLE, &p->sample, &p->interned);
     }

@@ -29,8 +29,9 @@ HEAD = (
 )
 
 
-def sample(at, stack, period=10 * MS, weight=1, flags=0):
-    return f"host sample {CPU} {at} 0 0 {weight} {stack} {period},0,{flags}"
+def sample(at, stack, period=10 * MS, weight=1, flags=0, tid=0):
+    """tid: of another thread than the one in whose block it stands."""
+    return f"host sample {CPU} {at} 0 0 {weight} {stack} {period},{tid},{flags}"
 
 
 def look(at, stack, period, tid=1000, state="S", syscall=0, holder=0, holder_stack=0):
@@ -67,8 +68,8 @@ HOST = (
     f"pop {130 * MS}",
     f"call cudaFree {131 * MS} 300 15 0 0",
     f"on {LOADER}", gil(HELD, 96 * MS + 1, 3 * MS - 2, FORWARD),
-    sample(97 * MS, FORWARD, flags=IN_KERNEL),
-    f"on {GPUPROF}", look(62 * MS, TOKENIZE, 5 * MS, syscall=1),  # in the read
+    f"on {GPUPROF}", sample(97 * MS, FORWARD, flags=IN_KERNEL, tid=1003),
+    look(62 * MS, TOKENIZE, 5 * MS, syscall=1),  # in the read
     look(78 * MS, FORWARD, 3 * MS, holder=1003, holder_stack=TOKENIZE),
     look(79 * MS, FORWARD, 1 * MS, state="R"),
     "name 1 _Z4gemmPf", f"kernel 1 {7 * MS} {1 * MS} 11",
