@@ -18,12 +18,15 @@ static uint64_t title(struct sums *s, const struct thread *t, uint64_t tid)
     return sums_text(s, text);
 }
 
-static struct sums_row *row_of(struct sums *s, const struct event *e, uint64_t holder)
+/* Of a thread, or, `tid` is 0, of the block's. */
+static struct sums_row *row_of(struct sums *s, const struct event *e, uint64_t tid, uint64_t holder)
 {
-    struct sums_row *row = sums_row(s, e->process->index, e->thread->tid, holder);
+    const struct thread *thread = tid ? host_thread(e, tid) : e->thread;
+    tid = tid ? tid : thread->tid;
+    struct sums_row *row = sums_row(s, e->process->index, tid, holder);
     if (!row || sums_is_others(row) || row->values[THREAD_TEXT])
         return row;
-    row->values[THREAD_TEXT] = title(s, e->thread, e->thread->tid);
+    row->values[THREAD_TEXT] = title(s, thread, tid);
     row->values[HOLDER_TEXT] = holder ? title(s, host_thread(e, holder), holder) : 0;
     return row;
 }
@@ -32,7 +35,7 @@ static struct sums_row *row_of(struct sums *s, const struct event *e, uint64_t h
 static int take_rest(struct sums *s, const struct event *e)
 {
     const struct record *r = e->record;
-    struct sums_row *row = row_of(s, e, 0);
+    struct sums_row *row = row_of(s, e, record_arg(r, GIL_REST_TID), 0);
     if (!row)
         return GPUPROF_NO_MEMORY;
     row->values[TIMES] += record_arg(r, GIL_REST_WAITS) + record_arg(r, GIL_REST_HOLDS);
@@ -52,7 +55,7 @@ static int take(void *context, const struct slice *s)
     if (r->type != RECORD_GIL)
         return 0;
     bool is_wait = r->code == GIL_WAITED;
-    struct sums_row *row = row_of(context, e, is_wait ? record_arg(r, GIL_OTHER) : 0);
+    struct sums_row *row = row_of(context, e, 0, is_wait ? record_arg(r, GIL_OTHER) : 0);
     if (!row)
         return GPUPROF_NO_MEMORY;
     uint64_t ns = e->end_ns - e->begin_ns;

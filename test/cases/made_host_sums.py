@@ -70,8 +70,8 @@ class Host:
         self.record("gil", begin, (other, switches), thread=thread, code=int(held),
                     duration=duration)
 
-    def gil_rest(self, begin, waits, wait_ns, holds, hold_ns, thread=1):
-        self.record("gil_rest", begin, (waits, wait_ns, holds, hold_ns), thread=thread)
+    def gil_rest(self, begin, waits, wait_ns, holds, hold_ns, thread=1, tid=0):
+        self.record("gil_rest", begin, (waits, wait_ns, holds, hold_ns, tid), thread=thread)
 
     def gc(self, begin, duration, generation, collected=0, uncollectable=0, thread=1):
         self.record("gc", begin, (collected, uncollectable, 0), thread=thread, code=generation,
@@ -172,7 +172,9 @@ def add_gil(host, dice, count):
         thread, tid, other = dice.choice(((1, host.pid, 4711), (3, 4711, host.pid), (3, 4711, 99)))
         begin, ns, held = 3000 + 9000 * i, dice.randrange(10**5, 10**7), dice.random() < 0.5
         if dice.random() < 0.2:
-            host.gil_rest(begin, 5, 5000, 6, 60_000, thread=thread)
+            is_told = dice.random() < 0.5  # by gpuprof's own thread
+            host.gil_rest(begin, 5, 5000, 6, 60_000, thread=4 if is_told else thread,
+                          tid=tid if is_told else 0)
             rows[tid, 0] += collections.Counter(waits=5, wait_ns=5000, holds=6, hold_ns=60_000)
             continue
         switches = dice.randrange(3)
