@@ -8,6 +8,7 @@
 #include "base/say.h"
 #include "base/ticks.h"
 #include "host/gap.h"
+#include "host/quota.h"
 #include "host/sampling.h"
 #include "record/own_thread.h"
 #include "record/recorded.h"
@@ -16,7 +17,7 @@
 #define REST_NS 1000000000u /* at most so long without a look at what is asked for */
 #define END_NS  500000000u  /* the thread needs some microseconds to end */
 
-static const host_pulse pulses[] = {sampling_pulse, gap_pulse};
+static const host_pulse pulses[] = {sampling_pulse, gap_pulse, quota_pulse};
 
 /* By who is named; all of it anew in the child of a fork. */
 static struct {

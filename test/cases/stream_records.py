@@ -30,7 +30,7 @@ TYPE_NAMES = dict(enumerate((
     "callback content tensor tensor_oom "
     "library_begin library_end library_plan communicator resident window dump "
     "device_source device_absent device_use device_power device_clocks device_links "
-    "device_gpm silence sample os_function os_call gil gil_rest gc").split(), 1))
+    "device_gpm silence sample os_function os_call gil gil_rest gc host_counters").split(), 1))
 TYPE_NUMBERS = {name: number for number, name in TYPE_NAMES.items()}
 CAPTURED, NESTED, STALE, EXTENDED, BYTES, OPEN, TRACED = 1, 2, 4, 8, 16, 32, 64
 COUNTERS = ("dropped", "unrecorded", "names_dropped", "names_truncated", "write_lost", "stale",

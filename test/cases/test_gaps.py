@@ -17,9 +17,11 @@ from test_python import Stacks
 
 pytestmark = pytest.mark.skipif(bool(toolchain.CROSS), reason="Python runs natively")
 
-SAMPLE, GIL, REST = (stream_reader.TYPE_NUMBERS[name] for name in ("sample", "gil", "gil_rest"))
+SAMPLE, GIL, REST, COUNTERS = (stream_reader.TYPE_NUMBERS[name] for name in
+                               ("sample", "gil", "gil_rest", "host_counters"))
 PERIOD, TID, FLAGS, STATE, SYSCALL, HOLDER, HOLDER_STACK, RAN, DELAY, FAULTS, MAJOR = range(11)
 IN_KERNEL = 1
+SINCE, QUOTA, THROTTLED, THROTTLED_NS, LATE = range(5)
 WAITED, HELD = 0, 1
 WAITS, WAIT_NS, HOLDS, HOLD_NS, WHOSE = range(5)
 SECONDS = 0.5
@@ -48,11 +50,12 @@ def python(request):
 class Run:
     """The first process of a run, its looks, and the program's account of it."""
 
-    def __init__(self, folder, library, kind, python="/usr/bin/python3", status=0, **settings):
+    def __init__(self, folder, library, kind, python="/usr/bin/python3", status=0, preexec_fn=None,
+                 **settings):
         env = toolchain.environment(folder / "data", library, PYTHONDONTWRITEBYTECODE=1,
                                     **({"GPUPROF_GAPS": "on"} | settings))
         program = toolchain.SOURCES / "gap_work.py"
-        done = toolchain.run([python, program, kind, SECONDS], env, status)
+        done = toolchain.run([python, program, kind, SECONDS], env, status, preexec_fn=preexec_fn)
         lines = [line.split() for line in done.stdout.splitlines()]
         self.spent, self.faults, self.pid, self.other = map(int, lines[0][1:])
         self.pids = [int(line[3]) for line in lines]
@@ -124,6 +127,36 @@ def test_faults_of_pages(tmp_path, library):
 def test_nobody_is_looked_at_while_the_device_works(tmp_path, library):
     run = Run(tmp_path, library, "sync", SIMCUDA_COPY_BYTES_PER_US=1)
     assert run.time(lambda r: r.args[TID] == run.other) < 0.2 * run.spent
+
+
+@pytest.fixture
+def limited(tmp_path):
+    """A cgroup of this test's that may use a fifth of a processor: a file that takes processes."""
+    mount = pathlib.Path("/sys/fs/cgroup")
+    is_v1 = (mount / "cpu/cpu.cfs_quota_us").exists()
+    group = mount / ("cpu" if is_v1 else ".") / f"gpuprof-test-{os.getpid()}"
+    try:
+        group.mkdir()
+        if is_v1:
+            (group / "cpu.cfs_quota_us").write_text("20000", encoding="ascii")
+        else:
+            (group / "cpu.max").write_text("20000 100000", encoding="ascii")
+    except OSError as error:
+        if group.exists():
+            group.rmdir()
+        pytest.skip(f"not run: no cgroup of processors can be made here ({error})")
+    yield group / "cgroup.procs"
+    group.rmdir()
+
+
+def test_time_in_which_the_quota_stops_all_threads(tmp_path, library, limited):
+    run = Run(tmp_path, library, "alone", preexec_fn=lambda: limited.write_text("0"))
+    counters = run.process.of_type(COUNTERS)
+    assert {r.args[QUOTA] for r in counters} == {200} and counters[0].args[THROTTLED] == 0
+    throttled = sum(r.args[THROTTLED] for r in counters)
+    assert 2 <= throttled <= 30 and sum(r.args[LATE] for r in counters) > 0.3 * SECONDS * 1e9
+    assert sum(r.args[THROTTLED_NS] for r in counters) > 0.5 * SECONDS * 1e9
+    assert all(0 < r.args[SINCE] <= 1_500_000_000 for r in counters[1:])
 
 
 def test_there_is_none_of_it_without_the_setting(tmp_path, library):

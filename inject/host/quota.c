@@ -1,0 +1,193 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "host/quota.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "base/ticks.h"
+#include "record/thread.h"
+
+#define TEXT_BYTES 4096
+#define PATH_BYTES 1024
+#define SECOND_NS  1000000000u
+#define LATE_NS    15000000u /* so much later than it was due, our thread may have been stopped */
+
+/* The thread's own. */
+static struct {
+    struct quota quota;
+    bool is_looked_for, is_found;
+    uint64_t read_ns; /* CLOCK_MONOTONIC: when it was read last */
+    uint64_t seen_ns; /* when our thread was here last */
+    struct quota_counts counts;
+} own;
+
+/* False: there is no such file. */
+static bool read_text(const char *path, char *text, size_t bytes)
+{
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    ssize_t length = fd < 0 ? -1 : read(fd, text, bytes - 1);
+    if (fd >= 0)
+        close(fd);
+    text[length > 0 ? length : 0] = '\0';
+    return length > 0;
+}
+
+static bool read_number(const char *folder, const char *name, long long *number)
+{
+    char path[PATH_BYTES], text[64];
+    int length = snprintf(path, sizeof path, "%s/%s", folder, name);
+    if (length < 0 || length >= (int)sizeof path || !read_text(path, text, sizeof text))
+        return false;
+    char *end;
+    *number = strtoll(text, &end, 10); /* "max": none */
+    return end > text;
+}
+
+/* Has the group a limit? Version 2 has both numbers in one file. */
+static bool take_group(struct quota *q, const char *folder)
+{
+    char path[PATH_BYTES], text[64], *rest;
+    long long quota = 0, period = 0;
+    if (q->is_v2) {
+        int length = snprintf(path, sizeof path, "%s/cpu.max", folder);
+        if (length >= (int)sizeof path || !read_text(path, text, sizeof text))
+            return false;
+        quota = strtoll(text, &rest, 10);
+        period = strtoll(rest, NULL, 10);
+    } else if (!read_number(folder, "cpu.cfs_quota_us", &quota) ||
+               !read_number(folder, "cpu.cfs_period_us", &period)) {
+        return false;
+    }
+    if (quota <= 0 || period <= 0)
+        return false;
+    q->milli_processors = (uint64_t)quota * 1000 / (uint64_t)period;
+    int length = snprintf(path, sizeof path, "%s/cpu.stat", folder);
+    return length < (int)sizeof path && kept_file_open(&q->stat, path);
+}
+
+/* The group `name` below `mount` or what it is in. What a container sees of its mount may begin
+ * with the group itself. */
+static bool take_nearest(struct quota *q, const char *mount, const char *name)
+{
+    char folder[PATH_BYTES];
+    size_t root = strlen(mount);
+    int length = snprintf(folder, sizeof folder, "%s%s", mount, name);
+    if (length < 0 || length >= (int)sizeof folder)
+        return false;
+    for (char *end = folder + length; end;) {
+        *end = '\0';
+        if (take_group(q, folder))
+            return true;
+        end = strlen(folder) > root ? strrchr(folder + root, '/') : NULL;
+    }
+    return false;
+}
+
+/* Does a list with commas have the word? */
+static bool has_word(const char *list, size_t length, const char *word)
+{
+    size_t bytes = strlen(word);
+    for (const char *p = list; p + bytes <= list + length; p++)
+        if (memcmp(p, word, bytes) == 0 && (p == list || p[-1] == ',') &&
+            (p + bytes == list + length || p[bytes] == ','))
+            return true;
+    return false;
+}
+
+/* A line is NUMBER:CONTROLLERS:/GROUP; of version 2 the controllers are empty. */
+static bool take_line(struct quota *q, const char *line, const char *mounts)
+{
+    char mount[PATH_BYTES];
+    const char *list = strchr(line, ':'), *name = list ? strchr(list + 1, ':') : NULL;
+    if (!name)
+        return false;
+    size_t bytes = (size_t)(name - ++list);
+    name++;
+    q->is_v2 = bytes == 0;
+    if (q->is_v2)
+        return take_nearest(q, mounts, name);
+    if (!has_word(list, bytes, "cpu") ||
+        snprintf(mount, sizeof mount, "%s/%.*s", mounts, (int)bytes, list) >= (int)sizeof mount)
+        return false;
+    return take_nearest(q, mount, name);
+}
+
+bool quota_find(struct quota *q, const char *groups, const char *mounts)
+{
+    char text[TEXT_BYTES], *rest = NULL;
+    *q = (struct quota){.stat = {.fd = -1}};
+    if (!read_text(groups, text, sizeof text))
+        return false;
+    for (char *line = strtok_r(text, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest))
+        if (take_line(q, line, mounts))
+            return true;
+    return false;
+}
+
+static uint64_t number_after(const char *text, const char *key)
+{
+    const char *p = strstr(text, key);
+    return p ? strtoull(p + strlen(key), NULL, 10) : 0;
+}
+
+bool quota_read(const struct quota *q, struct quota_counts *c)
+{
+    char text[TEXT_BYTES];
+    if (!kept_file_read(&q->stat, text, sizeof text))
+        return false;
+    c->throttled = number_after(text, "nr_throttled ");
+    c->throttled_ns = q->is_v2 ? 1000 * number_after(text, "throttled_usec ")
+                               : number_after(text, "throttled_time ");
+    return true;
+}
+
+static void tell(struct thread *me, const struct quota_counts *now, uint64_t since_ns,
+                 uint64_t late_ns)
+{
+    struct record r = {
+        RECORD_WITH(HOST_COUNTERS, [HOST_COUNTERS_SINCE] = since_ns,
+                    [HOST_COUNTERS_QUOTA] = own.quota.milli_processors,
+                    [HOST_COUNTERS_THROTTLED] = now->throttled - own.counts.throttled,
+                    [HOST_COUNTERS_THROTTLED_NS] = now->throttled_ns - own.counts.throttled_ns,
+                    [HOST_COUNTERS_LATE] = late_ns),
+        .begin = ticks_now()};
+    thread_append(me, &r);
+}
+
+uint64_t quota_pulse(struct thread *me, uint64_t now_ns)
+{
+    struct quota_counts now;
+    bool is_first = !own.is_looked_for;
+    if (is_first) {
+        own.is_looked_for = true;
+        own.is_found = quota_find(&own.quota, "/proc/self/cgroup", "/sys/fs/cgroup") &&
+                       quota_read(&own.quota, &own.counts);
+        own.read_ns = own.seen_ns = now_ns;
+    }
+    if (!own.is_found)
+        return UINT64_MAX;
+    uint64_t late_ns = now_ns - own.seen_ns;
+    own.seen_ns = now_ns;
+    bool is_late = late_ns >= LATE_NS;
+    if (!is_first && !is_late && now_ns - own.read_ns < SECOND_NS)
+        return own.read_ns + SECOND_NS;
+    if (quota_read(&own.quota, &now)) {
+        if (is_first || now.throttled != own.counts.throttled ||
+            now.throttled_ns != own.counts.throttled_ns)
+            tell(me, &now, now_ns - own.read_ns, is_late ? late_ns : 0);
+        own.counts = now;
+    }
+    own.read_ns = now_ns;
+    return now_ns + SECOND_NS;
+}
+
+void quota_forget(void)
+{
+    kept_file_close(&own.quota.stat);
+    memset(&own, 0, sizeof own);
+    own.quota.stat.fd = -1;
+}
