@@ -68,9 +68,9 @@ static int put_row(struct export_writer *w, const struct table *t, uint32_t plac
 
 int sqlite_sums(struct export_writer *w, struct sums *s)
 {
-    struct table t = {.info = &s->info->table, .source = s};
-    if (!sums_has_consumer(s) && !s->owner) /* nobody feeds it here */
+    if (!s->info || (!sums_has_consumer(s) && !s->owner)) /* nobody feeds it here */
         return 0;
+    struct table t = {.info = &s->info->table, .source = s};
     int error = make_table(w, t.info);
     if (error == 0)
         error = table_begin(&t, &(struct table_view){.limit = ROWS_UNLIMITED}, FORMAT_JSON);

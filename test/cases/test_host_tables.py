@@ -10,6 +10,7 @@ import re
 import sqlite3
 
 import pytest
+import toolchain
 from made_host_sums import GAP, IN_KERNEL, LIBC, PERIOD, PYTHON, TORCH, Host, Made
 
 TABLES = ("samples", "imports", "os", "gil", "gc")
@@ -196,3 +197,32 @@ def test_dump_names_functions(run_verb, make_stacks):
     assert " period=10000000 tid=0 flags=0x2 " in sample and sample.endswith(" weight=3 stack=77")
     assert " function=read result=0 " in calls[0] and ' text="/x" ' in calls[0]
     assert " function=os_function_99 " in calls[1]
+
+
+NEAR_NS = 45_000_000  # a few ticks of the kernel's, at both ends
+
+
+def test_lines_of_a_program(run_verb, library, tmp_path):
+    """Samples against what the program says of its CPU time, by line, kind and import."""
+    env = toolchain.environment(tmp_path / "out", library, GPUPROF_SAMPLE="100",
+                                PYTHONDONTWRITEBYTECODE="1")
+    program = toolchain.SOURCES / "host_lines.py"
+    lines = toolchain.run(["/usr/bin/python3", program, "0.2"], env).stdout.splitlines()
+    said = dict(zip(words := " ".join(lines).split(), map(str, words[1:])))
+    found = told(run_verb, tmp_path / "out", tables=("samples", "imports"))
+    samples = {row["function"]: row for row in found["samples"]}
+    text = program.read_text().splitlines()
+    for kind, function, what in (("python", "spin", "Python"), ("native", "digest", "native code"),
+                                 ("system", "read", "the kernel")):
+        row = samples[function]
+        assert row["file"] == str(program)
+        assert text[row["line"] - 1].endswith(f"# line of {what}")
+        assert row["cpu_ns"] == pytest.approx(int(said[kind]), abs=NEAR_NS)
+        assert row[f"{kind}_ns"] == pytest.approx(row["cpu_ns"], abs=NEAR_NS)
+    modules = {row["file"].rpartition("/")[2]: row for row in found["imports"]}
+    outer, inner = int(said["outer"]), int(said["inner"])
+    for name, own, all_ns in (("outer", outer - inner, outer), ("inner", inner, inner)):
+        row = modules[f"host_lines_{name}.py"]
+        assert row["cpu_ns"] == pytest.approx(own, abs=NEAR_NS)
+        assert row["cpu_ns_all"] == pytest.approx(all_ns, abs=NEAR_NS)
+    assert "host_lines.py" not in modules
