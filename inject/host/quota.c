@@ -2,6 +2,7 @@
 #include "host/quota.h"
 
 #include <fcntl.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,6 +11,7 @@
 
 #include "base/ticks.h"
 #include "record/thread.h"
+#include "store/meta.h"
 
 #define TEXT_BYTES 4096
 #define PATH_BYTES 1024
@@ -24,6 +26,12 @@ static struct {
     uint64_t seen_ns; /* when our thread was here last */
     struct quota_counts counts;
 } own;
+
+/* By the thread, for the writer: what the whole recording has had of it so far. */
+static struct {
+    _Atomic uint64_t throttled, periods, milli_processors;
+    uint64_t told; /* of the first one; the writer's */
+} sums;
 
 /* False: there is no such file. */
 static bool read_text(const char *path, char *text, size_t bytes)
@@ -139,6 +147,7 @@ bool quota_read(const struct quota *q, struct quota_counts *c)
     char text[TEXT_BYTES];
     if (!kept_file_read(&q->stat, text, sizeof text))
         return false;
+    c->periods = number_after(text, "nr_periods ");
     c->throttled = number_after(text, "nr_throttled ");
     c->throttled_ns = q->is_v2 ? 1000 * number_after(text, "throttled_usec ")
                                : number_after(text, "throttled_time ");
@@ -167,6 +176,8 @@ uint64_t quota_pulse(struct thread *me, uint64_t now_ns)
         own.is_found = quota_find(&own.quota, "/proc/self/cgroup", "/sys/fs/cgroup") &&
                        quota_read(&own.quota, &own.counts);
         own.read_ns = own.seen_ns = now_ns;
+        if (own.is_found)
+            atomic_store(&sums.milli_processors, own.quota.milli_processors);
     }
     if (!own.is_found)
         return UINT64_MAX;
@@ -179,14 +190,31 @@ uint64_t quota_pulse(struct thread *me, uint64_t now_ns)
         if (is_first || now.throttled != own.counts.throttled ||
             now.throttled_ns != own.counts.throttled_ns)
             tell(me, &now, now_ns - own.read_ns, is_late ? late_ns : 0);
+        atomic_fetch_add(&sums.periods, now.periods - own.counts.periods);
+        atomic_fetch_add(&sums.throttled, now.throttled - own.counts.throttled);
         own.counts = now;
     }
     own.read_ns = now_ns;
     return now_ns + SECOND_NS;
 }
 
+/* Not each time: a reader keeps them all. */
+void quota_describe(struct thread *writer, bool is_last)
+{
+    char text[100];
+    uint64_t throttled = atomic_load(&sums.throttled), told = sums.told;
+    if (throttled == told || (!is_last && throttled < told + told / 8 + 1))
+        return;
+    sums.told = throttled;
+    snprintf(text, sizeof text, "%llu %llu %llu", (unsigned long long)throttled,
+             (unsigned long long)atomic_load(&sums.periods),
+             (unsigned long long)atomic_load(&sums.milli_processors));
+    meta_append_text(writer, "cpu_throttled", text);
+}
+
 void quota_forget(void)
 {
+    memset(&sums, 0, sizeof sums);
     kept_file_close(&own.quota.stat);
     memset(&own, 0, sizeof own);
     own.quota.stat.fd = -1;

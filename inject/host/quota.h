@@ -23,6 +23,7 @@ struct quota {
 
 /* How often it was stopped, and for how long in all. */
 struct quota_counts {
+    uint64_t periods; /* in which it wanted to run */
     uint64_t throttled;
     uint64_t throttled_ns; /* each processor's added up */
 };
@@ -37,6 +38,9 @@ bool quota_read(const struct quota *q, struct quota_counts *c);
 
 /* As host_pulse of host_thread.h. */
 uint64_t quota_pulse(struct thread *me, uint64_t now_ns);
+
+/* By the writer: META record "cpu_throttled", how often and in how many periods, and the limit. */
+void quota_describe(struct thread *writer, bool is_last);
 
 /* In the child of a fork. */
 void quota_forget(void);

@@ -154,6 +154,8 @@ def test_time_in_which_the_quota_stops_all_threads(tmp_path, library, limited):
     counters = run.process.of_type(COUNTERS)
     assert {r.args[QUOTA] for r in counters} == {200} and counters[0].args[THROTTLED] == 0
     throttled = sum(r.args[THROTTLED] for r in counters)
+    used, periods, quota = map(int, run.process.meta["cpu_throttled"].split())
+    assert 0 < used <= throttled and used <= periods and quota == 200
     assert 2 <= throttled <= 30 and sum(r.args[LATE] for r in counters) > 0.3 * SECONDS * 1e9
     assert sum(r.args[THROTTLED_NS] for r in counters) > 0.5 * SECONDS * 1e9
     assert all(0 < r.args[SINCE] <= 1_500_000_000 for r in counters[1:])
