@@ -73,10 +73,11 @@ LIVES = {
     "killers": ("killed by two others, which ask first", 3, 40, 2500),
     "graphs": ("SIGKILL, graphs recorded as a whole", -signal.SIGKILL, 40, 2500),
     "waits": ("SIGKILL and forks, each call that waits recorded", -signal.SIGKILL, 40, 2500),
+    "samples": ("SIGKILL and forks, samples of the CPU", -signal.SIGKILL, 40, 2500),
 }
 # What the recordings of a mode must have: else it was no attack.
 HAVE = {"silences": "\nsilence begin=", "notes": '"said=', "graphs": '"gpu_graphs=whole"',
-        "waits": "\nos_call begin="}
+        "waits": "\nos_call begin=", "samples": "\nsample begin="}
 TALKATIVE = ("oom", "governor", "control", "device", "folder")  # they may say what they lack
 CUT = {".gpuprof": "stream file cut at any byte", ".live": "live file cut at any byte",
        "both": "both of them cut"}
@@ -234,6 +235,8 @@ def settings(mode, folder, tools):
     if mode == "waits":
         env.update(GPUPROF_OS="0", GPUPROF_OS_BACKTRACE="0")
         env["TORTURE_PRELOAD"] += f":{OS_LIBRARY}"
+    if mode == "samples":
+        env["GPUPROF_SAMPLE"] = "1000"
     if mode in ("callback", "device", "graphs", "killers"):
         env.update(GPUPROF_GPU="on", GPUPROF_CUPTI=str(CUPTI))
     if mode == "operators":

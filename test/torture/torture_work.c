@@ -578,9 +578,9 @@ static int way(void)
         return 6;
     static const char *const ways[] = {"kill", "segv",       "abort", "_exit",
                                        "exit", "quick_exit", "raise"};
-    static const char *const killed[] = {"governor",  "control", "tensors",       "flight",
-                                         "libraries", "device",  "modules",       "patcher",
-                                         "silences",  "graphs",  "handler_stack", "waits"};
+    static const char *const killed[] = {
+        "governor", "control",  "tensors", "flight",        "libraries", "device", "modules",
+        "patcher",  "silences", "graphs",  "handler_stack", "waits",     "samples"};
     for (unsigned i = 0; i < sizeof killed / sizeof killed[0]; i++)
         if (is(killed[i]))
             return 0;
@@ -646,9 +646,9 @@ int main(int argc, char **argv)
         if (is("silences"))
             take_descriptors();
         if (is("forks") || is("operators") || is("device") || is("patcher") ||
-            (is("waits") && i % 2))
+            ((is("waits") || is("samples")) && i % 2))
             fork_one();
-        else if (is("threads") || is("waits") || is("silences") || is("notes"))
+        else if (is("threads") || is("waits") || is("samples") || is("silences") || is("notes"))
             short_threads();
         else if (is("dlclose"))
             load_and_unload();
