@@ -121,6 +121,7 @@ int perfetto_sample(struct perfetto_samples *p, struct track_packets *t, const s
         packet_number(&p->sample, PERF_PID, e->process->shown_pid);
         packet_number(&p->sample, PERF_TID, thread->shown_tid);
         packet_number(&p->sample, PERF_CALLSTACK, callstack);
+        packet_number(&p->sample, PERF_MODE, sample.in_kernel ? MODE_KERNEL : MODE_USER);
         track_packets_event(t, ns, PACKET_SAMPLE, &p->sample, &p->interned);
     }
     return p->failed || p->sample.failed || p->interned.failed ? GPUPROF_NO_MEMORY : 0;

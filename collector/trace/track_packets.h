@@ -61,6 +61,7 @@ enum perfetto_field {
     PERF_PID = 2,
     PERF_TID = 3,
     PERF_CALLSTACK = 4,
+    PERF_MODE = 5,
 
     TRACK_UUID = 1,
     TRACK_NAME = 2,
@@ -122,6 +123,7 @@ enum perfetto_field {
 enum { TYPE_BEGIN = 1, TYPE_END, TYPE_INSTANT, TYPE_COUNTER };
 enum { FLOW_IN = 1, FLOW_OUT };
 enum { FLAG_CLEARED = 1 };
+enum { MODE_KERNEL = 1, MODE_USER };
 enum { LABEL_OPTIONAL = 1, LABEL_REPEATED = 3 };
 enum { FIELD_DOUBLE = 1, FIELD_INT64 = 3, FIELD_MESSAGE = 11 };
 /* The last is a sequence's own. */

@@ -65,7 +65,7 @@ class Trace:
     def __init__(self, data):
         self.names = {table: {} for table in (1, 2, 3, 5, 17, 29)}
         self.frames, self.mappings, self.stacks = {}, {}, {}  # of samples, by number
-        self.samples = []  # ((pid, tid), ns, (frame, its module) from the outermost in)
+        self.samples = []  # ((pid, tid), ns, (frame, its module) from the outermost in, mode)
         self.tracks = {0: None}
         self.typed = {}  # arguments that the trace describes: (key, type, of an array?) by number
         self.processes, self.threads, self.labels = {}, {}, {}
@@ -99,7 +99,7 @@ class Trace:
                 steps_ns += 0 if 58 in p else p[8]
                 sample = one(p[66])
                 self.samples.append(((sample[2], sample[3]), p[8] if 58 in p else steps_ns,
-                                     self.stacks[sample[4]]))
+                                     self.stacks[sample[4]], sample[5]))
         assert states[0] & 1 and not any(state & 1 for state in states[1:])
         for ns, event in sorted(events, key=lambda event: event[0]):
             self.take(ns, event, opened)

@@ -14,6 +14,8 @@ import pytest
 import made_host
 from made_stacks import stack_by_frames
 
+KERNEL, USER = 1, 2  # modes of Perfetto's samples
+
 @pytest.fixture(name="both")
 def fixture_both(run_verb, tmp_path):
     def make(*arguments):
@@ -56,9 +58,11 @@ def innermost(of):
 
 def compare_samples(trace, text, events):
     """Those of the CPU are Perfetto's own: each as often as it counts, with all of its frames."""
-    found = [(row, at, tuple(name for name, _ in stack)) for row, at, stack in trace.samples]
+    found = [(row, at, tuple(name for name, _ in stack), mode)
+             for row, at, stack, mode in trace.samples]
     expected = [((e["pid"], e["tid"]), ns(e["ts"]),
-                 tuple(stack_by_frames(text, e)[::-1]) or ("[no stack]",))
+                 tuple(stack_by_frames(text, e)[::-1]) or ("[no stack]",),
+                 KERNEL if e["args"].get("in kernel") else USER)
                 for e in events for _ in range(e["args"].get("periods", 1))]
     assert sorted(found) == sorted(expected)
 
@@ -142,7 +146,7 @@ def test_operators(make_ops, both):
 def test_what_the_host_did(make_stacks, both):
     trace = compare(*both(make_stacks(*made_host.HOST)))
     assert len(trace.samples) == 6
-    assert {stack for _, _, stack in trace.samples} == {
+    assert {stack for _, _, stack, _ in trace.samples} == {
         (("<module> (train.py:40)", "home/me/train.py"),
          ("tokenize (data.py:81)", "home/me/data.py")),
         (("<module> (train.py:40)", "home/me/train.py"),
