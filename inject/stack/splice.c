@@ -1,10 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "stack/splice.h"
 
+#include <limits.h>
+#include <stdatomic.h>
 #include <string.h>
 
 #include "frame.h"
 #include "record/thread.h"
+
+#define CALLERS 61u /* a prime: code lies at multiples of 16, more or less */
 
 /* Where the native frame is to which the next Python frames belong; UINT64_MAX: in none. */
 static uint64_t next_entry(const struct splice *s)
@@ -47,6 +51,30 @@ static void merge(struct thread *t, struct splice *s, const struct walk *w)
 }
 
 /*
+ * Where loops go on in the code that has entered them: by that one is known whose code has a part
+ * that lies far from the rest, as compilers do with what is seldom run. By any thread; a cache.
+ */
+static _Atomic uint64_t callers[CALLERS];
+
+static bool is_loop(const struct walk *w, unsigned i, uint64_t low, uint64_t high, bool by_caller)
+{
+    uint64_t caller = i + 1 < w->count ? w->frames[i + 1] : 0;
+    return (w->frames[i] > low && w->frames[i] <= high) ||
+           (by_caller && caller &&
+            atomic_load_explicit(&callers[caller % CALLERS], memory_order_relaxed) == caller);
+}
+
+/* How many there are more than frames; as many, of which one has no frame yet, or INT_MAX. */
+static int count_more(const struct splice *s, const struct walk *w, uint64_t low, uint64_t high,
+                      bool by_caller)
+{
+    unsigned loops = 0;
+    for (unsigned i = 0; i < w->count; i++)
+        loops += is_loop(w, i, low, high, by_caller);
+    return w->is_cut ? 0 : loops == s->count ? 0 : loops == s->count + 1 ? 1 : INT_MAX;
+}
+
+/*
  * Where frames do not say where their loops are, but each has one: those of the stack are counted.
  * Innermost one more may have been entered that has no frame yet. If they are another number none
  * is known, and all Python frames stand behind the native ones.
@@ -54,22 +82,21 @@ static void merge(struct thread *t, struct splice *s, const struct walk *w)
 static void find_entries(struct splice *s, const struct walk *w)
 {
     uint64_t low, high;
-    unsigned loops = 0, taken = 0;
+    bool by_caller = false;
     if (w->is_borrowed || !python_loop(&low, &high))
         return;
-    for (unsigned i = 0; i < w->count; i++)
-        loops += w->frames[i] > low && w->frames[i] <= high;
-    unsigned more = loops > s->count ? loops - s->count : 0;
-    if (!w->is_cut && (more > 1 || loops < s->count))
-        return;
-    more = w->is_cut ? 0 : more;
-    for (unsigned i = 0; i < w->count && taken < s->count; i++) {
-        if (w->frames[i] <= low || w->frames[i] > high)
+    int more = count_more(s, w, low, high, false);
+    if (more == INT_MAX) {
+        by_caller = true;
+        more = count_more(s, w, low, high, true);
+    }
+    for (unsigned i = 0, taken = 0; i < w->count && taken < s->count && more != INT_MAX; i++) {
+        if (!is_loop(w, i, low, high, by_caller) || more-- > 0)
             continue;
-        if (more)
-            more = 0;
-        else
-            s->frames[taken++].entry = w->ends[i] - 1;
+        s->frames[taken++].entry = w->ends[i] - 1;
+        if (!by_caller && i + 1 < w->count)
+            atomic_store_explicit(&callers[w->frames[i + 1] % CALLERS], w->frames[i + 1],
+                                  memory_order_relaxed);
     }
 }
 

@@ -169,14 +169,14 @@ def bench_range_python():
 
 def bench_python():
     """The Python frames of one stack, found and numbered, as a known place has it: the 10 of one's
-    own, and 10 that are borrowed from the thread that waits in torch.autograd. Without the native
-    ones."""
+    own, as its signal handler reads them, and 10 that are borrowed from the thread that waits in
+    torch.autograd. Without the native ones."""
     module = os.path.join(BENCH, "python_reader.abi3.so")
     scenes = os.path.join(os.path.dirname(BENCH_DIR), "cases", "src", "python_scenes.py")
     # The module's thread-local variables are larger than what is kept free for such modules.
     room = "glibc.rtld.optional_static_tls=65536"
     versions = {"": "/usr/bin/python3"}
-    for version in ("3.12", "3.13", "3.14"):
+    for version in ("3.12", "3.13", "3.14", "3.15"):
         versions["." + version] = os.path.join(BUILD, "python", version, "python")
     for suffix, python in versions.items():
         if not os.path.exists(module) or not os.path.exists(python):
@@ -184,8 +184,10 @@ def bench_python():
             continue
         lines = [run([python, scenes, "cost"], PYTHONPATH=BENCH, GLIBC_TUNABLES=room)[0]
                  for _ in range(5)]
-        own, borrowed = ([float(line[i]) for line in lines] for i in (0, 1))
+        own, borrowed, interrupted = ([float(line[i]) for line in lines] for i in range(3))
         tell(f"python.10_frames{suffix}", statistics.median(own), "ns", 1000,
              spread=quartiles(own))
+        tell(f"python.10_interrupted{suffix}", statistics.median(interrupted), "ns",
+             spread=quartiles(interrupted))
         tell(f"python.10_borrowed{suffix}", statistics.median(borrowed), "ns",
              spread=quartiles(borrowed))

@@ -728,7 +728,7 @@ def borrowed_in_churn():
 
 
 def cost():
-    """For `make bench`: frames, ns for one's own, ns for those that are borrowed."""
+    """For `make bench`: ns for one's own frames, for borrowed ones, and in a handler."""
     global SEEN
     names = {}
     exec(compile(AUTOGRAD, "/opt/torch/autograd/graph.py", "exec"), names)
@@ -737,10 +737,11 @@ def cost():
         return down(n - 1, call) if n else call()
     SEEN = 1
     own_ns, count = down(6, lambda: python_reader.cost(200))
+    interrupted_ns, interrupted_count = down(6, lambda: python_reader.cost_interrupted(50))
     waits = functools.partial(python_reader.cost_borrowed, 20)
     borrowed_ns, borrowed_count = down(6, functools.partial(names["_engine_run_backward"], waits))
-    assert borrowed_count == count == 10
-    print(own_ns, borrowed_ns)
+    assert borrowed_count == interrupted_count == count == 10
+    print(own_ns, borrowed_ns, interrupted_ns)
 
 
 def wrong():
