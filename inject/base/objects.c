@@ -454,3 +454,26 @@ bool objects_are_watched(void)
     }
     return now == YES;
 }
+
+struct next {
+    const char *name;
+    bool past_self;
+    void *address;
+};
+
+static int visit_next(const struct object *o, void *data)
+{
+    struct next *next = data;
+    if (object_is_ours(o))
+        next->past_self = true;
+    else if (next->past_self)
+        next->address = object_symbol(o, next->name);
+    return next->address != NULL;
+}
+
+void *objects_next(const char *name)
+{
+    struct next next = {.name = name};
+    objects_each(visit_next, &next);
+    return next.address;
+}

@@ -61,6 +61,9 @@ void loader_after_fork(bool is_child);
  */
 bool loader_reset(void);
 
+/* The first definition of a function behind ours: the C library's at the latest. */
+void *objects_next(const char *name);
+
 /* What the loader's own entry says: neither its range nor its headers. Waits for nobody. */
 struct object object_of_map(const struct link_map *map);
 

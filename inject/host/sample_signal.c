@@ -41,7 +41,7 @@ __asm__(".pushsection .text\n"
         ".popsection\n");
 #endif
 
-static int number; /* by who takes one */
+static _Atomic int number; /* by who takes one */
 static sample_tick_fn tick_fn;
 static bool (*is_tick)(union sigval value);
 
@@ -75,7 +75,12 @@ bool sample_signal_is_kept(void)
     return number && ask(number, &found) && found.handler == (uintptr_t)handle;
 }
 
-int sample_signal_take(sample_tick_fn tick, bool (*is_ours)(union sigval value))
+int sample_signal_number(void)
+{
+    return atomic_load_explicit(&number, memory_order_relaxed);
+}
+
+int sample_signal_take(sample_tick_fn tick, bool (*is_ours)(union sigval value), int taken)
 {
     /* All signals, also the two of the C library's: nothing is to leave our handler by a jump. */
     const struct action ours = {
@@ -90,11 +95,11 @@ int sample_signal_take(sample_tick_fn tick, bool (*is_ours)(union sigval value))
     int dump = (int)gp.settings.numbers[SETTING_DUMP_SIGNAL];
     tick_fn = tick;
     is_tick = is_ours;
-    if (sample_signal_is_kept()) /* from the parent, before a fork */
+    if (number != taken && sample_signal_is_kept()) /* from the parent, before a fork */
         return number;
-    for (number = LAST_NUMBER; number >= FIRST_NUMBER; number--)
-        if (number != dump && ask(number, &found) && found.handler == (uintptr_t)SIG_DFL &&
-            syscall(SYS_rt_sigaction, number, &ours, NULL, sizeof ours.mask) == 0)
-            return number;
+    for (int n = LAST_NUMBER; n >= FIRST_NUMBER; n--)
+        if (n != dump && n != taken && ask(n, &found) && found.handler == (uintptr_t)SIG_DFL &&
+            syscall(SYS_rt_sigaction, n, &ours, NULL, sizeof ours.mask) == 0)
+            return number = n;
     return number = 0;
 }

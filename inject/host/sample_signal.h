@@ -16,8 +16,11 @@
  */
 typedef void (*sample_tick_fn)(union sigval value, unsigned periods, const void *context);
 
-/* Sets our handler up for a free number. Returns that; 0: there is none. */
-int sample_signal_take(sample_tick_fn tick, bool (*is_ours)(union sigval value));
+/* Sets our handler up for a free number, not for `taken` (0: any). Returns it; 0: there is none. */
+int sample_signal_take(sample_tick_fn tick, bool (*is_ours)(union sigval value), int taken);
+
+/* That number, or 0. Async-signal-safe. */
+int sample_signal_number(void);
 
 /* Is that handler still there? */
 bool sample_signal_is_kept(void);

@@ -36,6 +36,7 @@
 #define PULSES_OF_COUNT 50u        /* looks whether threads get their ticks */
 #define LATE_NS         200000000u /* a tick so late has nothing to do with the code it meets */
 #define SILENT_PERIODS  50u
+#define LOCK_NS         1000000000u
 #define CHILD_NS        100000000u
 #define NAME_BYTES      16u
 
@@ -83,6 +84,7 @@ static struct {
     nlink_t links;              /* of the folder of threads, at the last scan */
     pid_t pid;                  /* whose all this is */
     _Atomic uint32_t is_waited; /* futex: for the first sample of the child of a fork */
+    struct lock timers;         /* number, slots and what scans know */
     struct lock reading;        /* the ring, and `walk` */
     struct walk walk;
 } all;
@@ -284,7 +286,7 @@ void sampling_start(void)
     modules_check(true);
     python_look();
     all.pid = getpid();
-    all.number = sample_signal_take(on_tick, is_slot);
+    all.number = sample_signal_take(on_tick, is_slot, 0);
     if (all.number && this_thread.inside != CALL_FOR_GOOD)
         arm(thread_id());
     if (!all.number)
@@ -369,15 +371,30 @@ static void count_silent(void)
     }
 }
 
-/* The program has a handler of its own for our number now. */
-static void move(void)
+/* With the lock held: another signal for all timers. */
+static void move(int taken)
 {
-    disarm_all();
-    all.number = sample_signal_take(on_tick, is_slot);
+    all.number = sample_signal_take(on_tick, is_slot, taken);
+    for (uint32_t i = 0; i < all.used; i++) {
+        struct sampled *s = &all.slots[i];
+        if (!s->tid)
+            continue;
+        syscall(SYS_timer_delete, s->timer);
+        if (!all.number || !make_timer(s, s->tid))
+            s->tid = 0;
+    }
     note(SAY_SAMPLES, all.number ? "samples use another signal: the program wanted theirs"
                                  : "no more samples: the program wants their signal, and has "
                                    "handlers for all others");
-    all.links = 0;
+}
+
+void sampling_give_up(int number)
+{
+    if (!lock_take(&all.timers, LOCK_NS))
+        return;
+    if (all.number == number)
+        move(number);
+    lock_drop(&all.timers);
 }
 
 /* The thread's name, at the first sample of it. */
@@ -422,7 +439,7 @@ static void write_sample(struct thread *t, const struct put_aside *p)
 static void write_all(struct thread *t)
 {
     const struct put_aside *p;
-    if (!lock_take(&all.reading, PULSE_NS))
+    if (!lock_take(&all.reading, LOCK_NS))
         return;
     while ((p = sample_ring_next())) {
         struct record r;
@@ -439,18 +456,24 @@ uint64_t sampling_pulse(struct thread *me, uint64_t now_ns)
 {
     if (!all.number)
         return UINT64_MAX;
-    if (!sample_signal_is_kept())
-        move();
-    scan_if_due();
-    if (all.pulse++ % PULSES_OF_COUNT == 0)
-        count_silent();
+    if (lock_take(&all.timers, LOCK_NS)) {
+        if (!sample_signal_is_kept()) /* by a system call of its own */
+            move(all.number);
+        scan_if_due();
+        if (all.pulse++ % PULSES_OF_COUNT == 0)
+            count_silent();
+        lock_drop(&all.timers);
+    }
     write_all(me);
     return now_ns + PULSE_NS;
 }
 
 void sampling_end(struct thread *me)
 {
-    disarm_all();
+    if (lock_take(&all.timers, LOCK_NS)) {
+        disarm_all();
+        lock_drop(&all.timers);
+    }
     write_all(me);
 }
 
@@ -465,6 +488,7 @@ void sampling_forget(void)
     all.used = all.scan = all.pulse = 0;
     all.links = 0;
     atomic_store(&all.reading.holder, 0);
+    atomic_store(&all.timers.holder, 0);
     atomic_store(&all.is_waited, 0);
     sample_ring_forget();
 }
@@ -491,26 +515,25 @@ static void *child_main(void *data)
     return NULL;
 }
 
-static __thread uint64_t fork_mask; /* of a thread that forks, meanwhile */
-
-void sampling_before_fork(void)
+bool sampling_before_fork(void)
 {
-    uint64_t ours = all.number ? UINT64_C(1) << (all.number - 1) : 0;
+    uint64_t ours = all.number ? UINT64_C(1) << (all.number - 1) : 0, before = 0;
     if (ours)
-        syscall(SYS_rt_sigprocmask, SIG_BLOCK, &ours, &fork_mask, sizeof fork_mask);
+        syscall(SYS_rt_sigprocmask, SIG_BLOCK, &ours, &before, sizeof before);
+    return ours & ~before;
 }
 
-void sampling_after_fork(bool is_child, bool is_recorded)
+void sampling_after_fork(bool is_child, bool is_recorded, bool was_open)
 {
-    if (!all.number)
-        return;
-    if (is_child) {
+    uint64_t ours = all.number ? UINT64_C(1) << (all.number - 1) : 0;
+    if (is_child && ours) {
         sampling_forget();
         all.pid = getpid();
         if (is_recorded)
             arm(thread_id());
     }
-    syscall(SYS_rt_sigprocmask, SIG_SETMASK, &fork_mask, NULL, sizeof fork_mask);
-    if (is_child && is_recorded && own_thread_create(child_main, NULL) != 0)
+    if (was_open)
+        syscall(SYS_rt_sigprocmask, SIG_UNBLOCK, &ours, NULL, sizeof ours);
+    if (is_child && ours && is_recorded && own_thread_create(child_main, NULL) != 0)
         disarm_all();
 }

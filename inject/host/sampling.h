@@ -32,12 +32,15 @@ void sampling_end(struct thread *me);
 /* In the child of a fork, which has no timers. */
 void sampling_forget(void);
 
+/* The program wants that signal: samples take another, if there is one. Any thread. */
+void sampling_give_up(int number);
+
 /*
  * Around fork(). Older kernels begin a fork anew when a signal comes in between: that of a large
  * process would never end. The child of a process that records (`is_recorded`) is sampled, and
- * records from its first sample on.
+ * records from its first sample on. sampling_before_fork returns what is `was_open` afterwards.
  */
-void sampling_before_fork(void);
-void sampling_after_fork(bool is_child, bool is_recorded);
+bool sampling_before_fork(void);
+void sampling_after_fork(bool is_child, bool is_recorded, bool was_open);
 
 #endif

@@ -2,6 +2,7 @@
 """Samples of the CPU: against what the program measures of itself."""
 
 import collections
+import shutil
 import sys
 
 import pytest
@@ -102,6 +103,35 @@ def test_children_of_forks(library, tmp_path):
     assert b"work" in names
     assert sum(record.weight or 1 for record in cpu_samples(child)
                if record.args[1] == child.header.pid) == pytest.approx(20, abs=6)
+
+
+def plain_and_sampled(library, folder, source, *arguments, count=1):
+    """What it prints without gpuprof, and each time with samples at 1 kHz."""
+    program = toolchain.build(source, *toolchain.runtime(12))
+    plain = toolchain.run([program, *arguments], toolchain.environment(folder)).stdout
+    for number in range(count):
+        out = folder / f"out{number}"
+        env = toolchain.environment(out, library, GPUPROF_SAMPLE="1000")
+        yield plain, toolchain.run([program, *arguments], env).stdout, out
+
+
+def test_signals_are_the_programs(library, tmp_path):
+    """Actions, masks, what waits for signals, and calls that wait while another thread runs."""
+    for plain, sampled, out in plain_and_sampled(library, tmp_path, "sample_signals.c"):
+        assert plain.endswith("done\n") and "EINTR" not in plain
+        assert sampled == plain
+        (process,) = [p for p in stream_reader.read_folder(out) if p.calls()]
+        notes = [record.text for record in process.of_type(stream_reader.META)]
+        assert any(b"samples use another signal" in text for text in notes)
+
+
+@pytest.mark.parametrize("count", [5, pytest.param(2000, marks=pytest.mark.long)])
+def test_stress(library, tmp_path, count):
+    for plain, sampled, out in plain_and_sampled(library, tmp_path, "sample_stress.c", "60",
+                                                 count=count):
+        assert sampled == plain == "right all\n"
+        assert any(cpu_samples(process) for process in stream_reader.read_folder(out))
+        shutil.rmtree(out)
 
 
 def test_off(library, tmp_path):

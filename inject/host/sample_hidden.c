@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The program does not see the signal of samples: who asks for its action finds none, and sets of
+ * signals to wait for do not have it. Who wants that very number gets it, and samples take another.
+ */
+#include <errno.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <sys/signalfd.h>
+#include <time.h>
+
+#include "base/compiler.h"
+#include "base/objects.h"
+#include "host/sample_signal.h"
+#include "host/sampling.h"
+
+/* HIDE(symbol, parameters' types, result): the functions that are hooked here. */
+#define HIDE_LIST                                                                                  \
+    HIDE(sigaction, (int, const struct sigaction *, struct sigaction *))                           \
+    HIDE(sigwait, (const sigset_t *, int *))                                                       \
+    HIDE(sigwaitinfo, (const sigset_t *, siginfo_t *))                                             \
+    HIDE(sigtimedwait, (const sigset_t *, siginfo_t *, const struct timespec *))                   \
+    HIDE(signalfd, (int, const sigset_t *, int))                                                   \
+    HIDE(sigpending, (sigset_t *))
+
+#define HIDE(symbol, types) typedef int(*symbol##_fn) types;
+HIDE_LIST
+#undef HIDE
+
+enum hidden {
+#define HIDE(symbol, types) HIDE_##symbol,
+    HIDE_LIST
+#undef HIDE
+        HIDE_COUNT
+};
+
+static const char *const symbols[HIDE_COUNT] = {
+#define HIDE(symbol, types) #symbol,
+    HIDE_LIST
+#undef HIDE
+};
+
+static _Atomic(void *) reals[HIDE_COUNT]; /* by each that looks, to the same */
+
+static void *real(enum hidden which)
+{
+    void *found = atomic_load_explicit(&reals[which], memory_order_relaxed);
+    if (unlikely(!found)) {
+        found = objects_next(symbols[which]);
+        atomic_store_explicit(&reals[which], found, memory_order_relaxed);
+    }
+    return found;
+}
+
+#define REAL(symbol) ((symbol##_fn)real(HIDE_##symbol))
+
+/* What the program has set for our number: the default, with flags and mask of its own. By who
+ * calls sigaction, which is the program's to order. */
+static struct sigaction seen;
+
+EXPORT int sigaction(int number, const struct sigaction *new, struct sigaction *old)
+{
+    int ours = sample_signal_number();
+    if (likely(number != ours) || !ours)
+        return REAL(sigaction)(number, new, old);
+    struct sigaction before = seen;
+    if (new &&new->sa_handler != SIG_DFL) {
+        sampling_give_up(number);
+        if (REAL(sigaction)(number, new, NULL) < 0)
+            return -1;
+        before.sa_handler = SIG_DFL;
+    } else if (new) {
+        seen = *new;
+    }
+    if (old)
+        *old = before;
+    return 0;
+}
+
+/* As the C library has it: BSD's. */
+EXPORT sighandler_t signal(int number, sighandler_t handler)
+{
+    struct sigaction new = {.sa_handler = handler, .sa_flags = SA_RESTART}, old;
+    if (handler == SIG_ERR) {
+        errno = EINVAL;
+        return SIG_ERR;
+    }
+    sigemptyset(&new.sa_mask);
+    sigaddset(&new.sa_mask, number);
+    return sigaction(number, &new, &old) < 0 ? SIG_ERR : old.sa_handler;
+}
+
+/*
+ * The set without our number, unless it is that very one which the program waits for: sets of all,
+ * or most, have its neighbours, too.
+ */
+static const sigset_t *without(const sigset_t *set, sigset_t *copy)
+{
+    int ours = sample_signal_number();
+    if (!ours || !set || sigismember(set, ours) != 1)
+        return set;
+    if (sigismember(set, ours - 1) != 1 && sigismember(set, ours + 1) != 1) {
+        sampling_give_up(ours);
+        return set;
+    }
+    *copy = *set;
+    sigdelset(copy, ours);
+    return copy;
+}
+
+EXPORT int sigwait(const sigset_t *restrict set, int *restrict number)
+{
+    sigset_t copy;
+    return REAL(sigwait)(without(set, &copy), number);
+}
+
+EXPORT int sigwaitinfo(const sigset_t *restrict set, siginfo_t *restrict info)
+{
+    sigset_t copy;
+    return REAL(sigwaitinfo)(without(set, &copy), info);
+}
+
+EXPORT int sigtimedwait(const sigset_t *restrict set, siginfo_t *restrict info,
+                        const struct timespec *restrict time)
+{
+    sigset_t copy;
+    return REAL(sigtimedwait)(without(set, &copy), info, time);
+}
+
+EXPORT int signalfd(int fd, const sigset_t *set, int flags)
+{
+    sigset_t copy;
+    return REAL(signalfd)(fd, without(set, &copy), flags);
+}
+
+EXPORT int sigpending(sigset_t *set)
+{
+    int result = REAL(sigpending)(set), ours = sample_signal_number();
+    if (result == 0 && ours)
+        sigdelset(set, ours);
+    return result;
+}
