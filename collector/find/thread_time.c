@@ -12,8 +12,8 @@
 
 #define SPANS_FIRST 64
 #define OPEN_MAX    16 /* records of one moment of a thread; more are not told apart */
-/* A sample of who holds the GIL says where it does so if it is no farther from the wait. */
-#define HOLDER_NEAR_NS 50000000u
+/* A sample says where a thread was at another time if it is no farther from it. */
+#define SAMPLE_NEAR_NS 50000000u
 
 static const char in_gpuprof[] = "gpuprof itself";
 
@@ -260,22 +260,18 @@ int thread_times_take(struct thread_times *h, const struct slice *s)
 
 /* ---- what a thread did ----------------------------------------------------------------------- */
 
-/* Where who holds the GIL did so: at its sample in that time that stands for most, or else at the
- * one that is nearest by; 0: there is none. */
-static uint32_t holder_stack(const struct thread_times *h, uint32_t process,
-                             const struct thread_span *w)
+/* Where a thread was at that time: at its sample there that stands for most, or else at the one
+ * that is nearest by; 0: there is none. */
+static uint32_t stack_at(const struct thread_spans *t, const struct thread_span *time)
 {
-    struct thread_table *all = &h->walk->rec->processes[process]->threads;
-    const struct thread *holder = w->word ? thread_of_tid(all, w->word) : NULL;
-    const struct thread_spans *t = holder ? &h->threads[holder->index] : NULL;
-    uint64_t most_ns = 0, near_ns = HOLDER_NEAR_NS;
+    uint64_t most_ns = 0, near_ns = SAMPLE_NEAR_NS;
     uint32_t stack = 0;
-    for (uint32_t i = t ? t->count : 0; i; i--) {
+    for (uint32_t i = t->count; i; i--) {
         const struct thread_span *s = span_at(t, i - 1);
-        uint64_t apart_ns = s->begin_ns < w->begin_ns ? w->begin_ns - s->begin_ns
-                            : s->begin_ns > w->end_ns ? s->begin_ns - w->end_ns
-                                                      : 0;
-        if (s->begin_ns + HOLDER_NEAR_NS < w->begin_ns)
+        uint64_t apart_ns = s->begin_ns < time->begin_ns ? time->begin_ns - s->begin_ns
+                            : s->begin_ns > time->end_ns ? s->begin_ns - time->end_ns
+                                                         : 0;
+        if (s->begin_ns + SAMPLE_NEAR_NS < time->begin_ns)
             break;
         if (!s->ns || s->kind != DID_RUNNING || !s->stack || apart_ns > near_ns ||
             (apart_ns == near_ns && s->ns <= most_ns))
@@ -287,9 +283,24 @@ static uint32_t holder_stack(const struct thread_times *h, uint32_t process,
     return stack;
 }
 
+/* Of a wait for the GIL that of who held it; and a collection has none of its own. */
+static uint32_t stack_of(const struct thread_times *h, uint32_t process,
+                         const struct thread_spans *own, const struct thread_span *s)
+{
+    struct thread_table *all = &h->walk->rec->processes[process]->threads;
+    const struct thread *holder =
+        s->kind == DID_GIL && s->word ? thread_of_tid(all, s->word) : NULL;
+    if (s->ns || s->stack || (s->kind != DID_GIL && s->kind != DID_GC))
+        return s->stack;
+    return s->kind == DID_GC ? stack_at(own, s)
+           : holder          ? stack_at(&h->threads[holder->index], s)
+                             : 0;
+}
+
 /* The way through the time. */
 struct way {
     const struct thread_times *h;
+    const struct thread_spans *spans;
     uint32_t process;
     uint64_t at_ns;
     uint64_t told_ns;
@@ -301,13 +312,12 @@ struct way {
 
 static void tell(struct way *w, const struct thread_span *s, uint64_t end_ns)
 {
-    bool is_held = s->kind == DID_GIL && !s->ns;
     struct thread_piece piece = {
         .kind = (enum thread_did)s->kind,
         .is_sample = s->ns != 0,
         .is_look = s->is_look,
         .place = {.word = s->word,
-                  .stack = is_held ? holder_stack(w->h, w->process, s) : s->stack,
+                  .stack = stack_of(w->h, w->process, w->spans, s),
                   .function = IDLE_NONE,
                   .kind = s->word_kind},
         .at_ns = w->at_ns,
@@ -355,8 +365,12 @@ uint64_t thread_times_split(const struct thread_times *h, uint32_t process, uint
                             void *context)
 {
     const struct thread_spans *t = &h->threads[thread];
-    struct way w = {
-        .h = h, .process = process, .at_ns = begin_ns, .tell = told, .context = context};
+    struct way w = {.h = h,
+                    .spans = t,
+                    .process = process,
+                    .at_ns = begin_ns,
+                    .tell = told,
+                    .context = context};
     uint32_t i = t->count;
     while (i && span_at(t, i - 1)->reach_ns > begin_ns)
         i--;

@@ -106,8 +106,12 @@ function placesOf(places) {
 /* Idle time by cause, as a share of the time after start-up, and of each the places that have most
  * of it. */
 function drawIdle(box, whole) {
-  const causes = new Map();
-  for (const row of rowsOf("idle")) {
+  const causes = new Map(), host = rowsOf("idle_host").map((row) =>
+    ({...row, place: `${row.did}: ${row.place}`}));
+  const split = new Set(host.map((row) => row.cause));
+  split.delete("unknown"), split.delete("nothing"); // of these some alone is split
+  const idle = rowsOf("idle").filter((row) => !split.has(row.cause));
+  for (const row of [...idle, ...host.filter((row) => split.has(row.cause))]) {
     if (row.cause === "start-up") continue;
     const cause = causes.get(row.cause) || {ns: 0, places: []};
     cause.ns += row.total_ns;

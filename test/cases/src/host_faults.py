@@ -96,7 +96,7 @@ def main():
     if FAULT == "gil":
         spinner.start()
     if FAULT == "gc":
-        rings.extend([[]] for _ in range(600_000))
+        rings.extend([[]] for _ in range(150_000))
     cuda.cudaMalloc(ctypes.byref(pointer), 1 << 16)
     work()
     spent = 0
