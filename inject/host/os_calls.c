@@ -303,11 +303,15 @@ static bool has_lasted(const struct os_said *s)
                                            (ticks - process_clock.load_ticks) / passed_ns);
 }
 
+/* Waits of which an allocator may have one: it has its lock then, and to start a thread allocates. */
+#define OF_ALLOCATORS (1u << OS_LOCK | 1u << OS_CONDITION | 1u << OS_FUTEX | 1u << OS_MEMORY)
+
 /* Is it the child of a process that records, which has lived for a while, and not on its way to
  * another program? `owner` is 0 in it. */
 static bool is_worker(const struct os_said *s, uint32_t owner)
 {
     return !owner && gp.used && atomic_load(&fork_page.phase) == START_IDLE &&
+           !(OF_ALLOCATORS >> client->functions[s->function].class & 1) &&
            s->end - atomic_load(&kept.first) >= ticks_of(CHILD_NS, &gp.header.scale) &&
            !signal_stack_bytes();
 }

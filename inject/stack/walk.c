@@ -339,8 +339,9 @@ void walk_stack(struct thread *t, struct walk *w, unsigned max)
     walk(t, w, max, false);
     if (w->is_signal || way == UNWINDER_OWN || (way == UNWINDER_OWN_FIRST && !w->is_short))
         return;
-    /* Only now, when it is known that no handler interrupted malloc: its first use allocates. */
-    if (!t->has_unwound)
+    /* Only now, when it is known that no handler interrupted malloc: its first use allocates. Nor
+     * where the thread may hold the allocator's lock. */
+    if (!t->has_unwound && !t->is_hurried)
         unwinder_take(t, none, 1);
     if (w->is_short && t->has_unwound)
         walk_further(t, w, max);

@@ -258,3 +258,15 @@ def test_prototypes_are_the_headers(tmp_path):
                 for name in rows("OS")) + '\n#include "host/os/os_functions.def"\n')
     subprocess.run(["g++", "-fsyntax-only", "-Wall", "-Werror", "-D_GNU_SOURCE",
                     f"-I{conftest.ROOT}/inject", source], check=True)
+
+
+@pytest.mark.parametrize("unwinder", ["libunwind", "own-first"])
+def test_nothing_is_allocated_in_an_allocators_calls(library, os_library, tmp_path, unwinder):
+    """It holds its lock when it maps memory, and when it has waited for that lock."""
+    env, link = environment(tmp_path / "out", [library, os_library], GPUPROF_OS="0",
+                            GPUPROF_OS_BACKTRACE="0", GPUPROF_UNWINDER=unwinder)
+    program = toolchain.build("os_malloc.c", *link, "-pthread", "-O1", "-fno-builtin")
+    assert toolchain.run([program], env).stdout == "done\n"
+    [process] = stream_reader.read_folder(tmp_path / "out")
+    maps = [r for name, r in recorded(process) if name == "mmap"]
+    assert len(maps) > 30 and not process.losses
