@@ -29,6 +29,7 @@ struct loader {
     size_t capacity;
     uint64_t sequence; /* that the next block should have */
     uint64_t end_ns;   /* the latest end known */
+    bool is_told;      /* the stream file has all that the live file has */
 };
 
 int reader_init(struct reader *r)
@@ -399,8 +400,12 @@ static int take_live(struct loader *l, struct live_file *live)
     p->losses.live_damaged_bytes = p->live.damaged_bytes;
     p->losses.missing_bytes += p->live.missing_bytes;
     p->losses.counters_damaged |= p->live.counters_damaged;
-    for (unsigned i = 0; i < COUNTER_COUNT; i++) /* newer than any record */
+    l->is_told = !live->flight && live->owner == LIVE_OWNER_ENDED && p->end_reason &&
+                 !l->scan.torn && !p->live.count && !p->live.open_calls && !p->live.damaged_bytes;
+    for (unsigned i = 0; i < COUNTER_COUNT; i++) { /* newer than any record */
+        l->is_told &= live->counters[i] <= p->losses.counters[i];
         set_counter(l, i, live->counters[i], 0);
+    }
     p->losses.counters[COUNTER_PASSED_BY] += p->live.passed;
     return error;
 }
@@ -513,6 +518,9 @@ int process_load(struct process *p, struct reader *r, const char *path, uint32_t
         return error;
     error = load(&l, &live, &has_live);
     int saved = errno;
+    /* It stayed since other threads were there when the process ended, and these wrote no more. */
+    if (error == 0 && has_live && l.is_told && !r->keep_live)
+        live_file_remove(&live);
     live_file_release(&live);
     free(l.payload);
     if (error) {

@@ -242,6 +242,20 @@ def test_live_file_moved_beside(life):
     assert life.recorded([process]) == kept
 
 
+def test_live_file_of_a_thread_that_sleeps(library, tmp_path, run_collector):
+    """It might have gone on while the process ended; where it did not, a reader takes it away."""
+    folder, link = toolchain.tiny()
+    env = toolchain.environment(tmp_path / "out", library, GPUPROF_LIVE=tmp_path,
+                                LD_LIBRARY_PATH=folder)
+    toolchain.run([toolchain.build("asleep.c", *link, "-pthread")], env)
+    [live] = tmp_path.glob("*.live")
+    said = run_collector("report", "--keep-live", tmp_path / "out").stdout
+    assert live.exists() and "2 threads, 2 calls" in said
+    for _ in range(2):
+        assert run_collector("report", tmp_path / "out").stdout == said
+        assert not list(tmp_path.rglob("*.live"))
+
+
 def test_calls_in_exit_handlers(life):
     life("end", "exit-handlers", settings={"LIFE_DESTRUCTOR": "1"})
     [process] = life.processes()
