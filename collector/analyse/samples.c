@@ -11,7 +11,7 @@
 #include "symbol/own_line.h"
 
 enum { FUNCTION, FILE_OF, LINE };
-enum { SEEN, SAMPLES, CPU, PYTHON, NATIVE, SYSTEM, IDLE };
+enum { SEEN, SAMPLES, CPU, PYTHON, NATIVE, SYSTEM, GAPS };
 
 #define STACKS_SAMPLED_MAX (1u << 18) /* rows of the walk; of the table itself there are fewer */
 
@@ -34,7 +34,7 @@ static int take(void *context, const struct slice *s)
     row->values[SAMPLES] += sample.is_cpu ? sample.count : 0;
     row->values[CPU] += sample.is_cpu ? sample.ns : 0;
     row->values[SYSTEM] += sample.is_cpu && sample.in_kernel ? sample.ns : 0;
-    row->values[IDLE] += sample.is_cpu ? 0 : sample.ns;
+    row->values[GAPS] += sample.is_cpu ? 0 : sample.ns;
     return 0;
 }
 
@@ -130,8 +130,11 @@ static void print_notes(const struct table *t, FILE *out)
     if (s->whole[CPU])
         fprintf(out, "CPU time is estimated from samples: of n samples, within about 1/sqrt(n); "
                      "system is time in the kernel\n");
-    if (s->whole[IDLE])
-        fprintf(out, "idle: no device had work, and the thread that launches it was seen here\n");
+    if (s->whole[GAPS])
+        fprintf(
+            out,
+            "in gaps: a thread that calls CUDA made no call for 1 ms or more, and was seen here, "
+            "running or waiting\n");
 }
 
 static const struct column columns[] = {
@@ -153,9 +156,9 @@ static const struct column columns[] = {
      .where = NATIVE, .doc = "of it in native code"},
     {"system_ns", "system", COLUMN_NS, 12, .spare = 1, .shows = SHOWS_VALUE, .of = SYSTEM,
      .where = SYSTEM, .doc = "of it in the kernel"},
-    {"idle_ns", "idle", COLUMN_NS, 12, .is_filled = true, .shows = SHOWS_VALUE, .of = IDLE,
-     .where = IDLE,
-     .doc = "time without work on a device in which the launching thread was seen here"},
+    {"gap_ns", "in gaps", COLUMN_NS, 12, .is_filled = true, .shows = SHOWS_VALUE, .of = GAPS,
+     .where = GAPS,
+     .doc = "time in which a thread that calls CUDA made no call, and was seen here"},
 };
 
 const struct sums_info samples_sums = {
@@ -163,7 +166,7 @@ const struct sums_info samples_sums = {
     .values = {JOIN_ADD, JOIN_ADD, JOIN_ADD, JOIN_ADD, JOIN_ADD, JOIN_ADD, JOIN_ADD},
     .rows_max = STACKS_SAMPLED_MAX,
     .order = CPU,
-    .then = {IDLE, SEEN},
+    .then = {GAPS, SEEN},
     .is_left_out = true,
     .parts = REPORT_HOST,
     .name = name,
@@ -176,7 +179,7 @@ const struct sums_info samples_sums = {
               .title = "CPU time by line (samples)", .columns = columns,
               .column_count = sizeof columns / sizeof columns[0],
               .text = {6, 5, 7, 8, 9, 4,
-                       10}, /* share, CPU, Python, native, system, samples, idle */
+                       10}, /* share, CPU, Python, native, system, samples, in gaps */
               .text_limit = 40, .more = "... and %s more row%s; --limit=N shows more of them",
               .text_none = ": no samples are recorded (gpuprof run --sample)",
               .text_behind = print_notes},

@@ -31,7 +31,8 @@ struct host_sample {
     uint64_t at_ns;
     uint64_t count; /* periods that it stands for */
     uint64_t ns;    /* the same as time that ended then: of the CPU, or else of the clock */
-    bool is_cpu;    /* a tick of the thread's CPU timer; else the gap sampler's look */
+    bool is_cpu;    /* a tick of the thread's CPU timer; else a look at a thread in a gap between
+                       its calls of CUDA */
     bool in_kernel;
     bool in_gpuprof; /* inside gpuprof's own code: no stack */
     bool is_torn;    /* its stack was refused */

@@ -26,7 +26,7 @@ struct stack_cost {
     uint64_t samples; /* CPU samples: ticks of the thread's timer */
     uint64_t cpu_ns;  /* CPU time that they stand for, and which of it is known to be the ... */
     uint64_t time_ns[HOST_TIMES];
-    uint64_t looks_ns; /* of idle devices, in which the gap sampler saw its thread here */
+    uint64_t looks_ns; /* in gaps between calls, in which a look saw the thread here */
     /* Off the CPU: in calls that waited, or waiting for the GIL, without what ran meanwhile; or
      * where a look saw the thread wait in neither. */
     uint64_t waits;

@@ -134,7 +134,7 @@ def add_samples(host, dice, count):
             host.sample(begin, stack, period=period, weight=weight, flags=flags, source=GAP,
                         tid=host.pid, thread=4)
         row, ns = lines[line], period * weight
-        row["idle_ns" if not is_cpu else "cpu_ns"] += ns
+        row["gap_ns" if not is_cpu else "cpu_ns"] += ns
         if not is_cpu:
             continue
         row["samples"] += weight
