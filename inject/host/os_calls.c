@@ -303,7 +303,7 @@ static bool has_lasted(const struct os_said *s)
                                            (ticks - process_clock.load_ticks) / passed_ns);
 }
 
-/* Waits of which an allocator may have one: it has its lock then, and to start a thread allocates. */
+/* Waits of allocators, which hold their lock then; and to start a thread allocates. */
 #define OF_ALLOCATORS (1u << OS_LOCK | 1u << OS_CONDITION | 1u << OS_FUTEX | 1u << OS_MEMORY)
 
 /* Is it the child of a process that records, which has lived for a while, and not on its way to
