@@ -136,6 +136,53 @@ def bench_os():
                  spread=quartiles(over))
 
 
+# A training loop: some calls, then 3 ms of Python; and the CPU time of all other threads.
+GAPS_LOOP = """
+import ctypes, time
+cuda, memory = ctypes.CDLL("libcudart.so.12"), ctypes.c_void_p()
+def step(calls=40, turns=%(turns)d):
+    for _ in range(calls):
+        cuda.cudaMalloc(ctypes.byref(memory), ctypes.c_size_t(64))
+    total = 0
+    for i in range(turns):
+        total += i
+def turns_of(ns):
+    begin = time.perf_counter_ns(); step(0, 100000)
+    return int(100000 * ns / (time.perf_counter_ns() - begin))
+if not %(turns)d:
+    print("turns", turns_of(3e6))
+else:
+    step()
+    for _ in range(6):
+        wall, process, thread = time.monotonic(), time.process_time(), time.thread_time()
+        for _ in range(100):
+            step()
+        wall = time.monotonic() - wall
+        others = time.process_time() - process - (time.thread_time() - thread)
+        print("round", wall / 100 * 1e6, others / wall * 100)
+"""
+
+
+def bench_gaps():
+    """Looks into the gaps of such a loop, in turns with a recording without them: how much longer
+    a step takes, and how much more of a processor gpuprof's threads take."""
+    def loop(turns, preload=False, **settings):
+        return run(["/usr/bin/python3", "-B", "-c", GAPS_LOOP % {"turns": turns}], preload,
+                   LD_LIBRARY_PATH=BENCH, GPUPROF_GPU="off", GPUPROF_SEAL="50ms", **settings)
+
+    turns = int(loop(0)[0][1])
+    rounds = {"off": [], "on": []}
+    for _ in range(5):
+        for gaps, lines in rounds.items():
+            lines += rounds_of(loop(turns, True, GPUPROF_GAPS=gaps))
+            drop_output()
+    for column, name, unit in ((0, "step", "% of a step"), (1, "cpu", "% of a CPU")):
+        without = statistics.median(r[column] for r in rounds["off"])
+        more = [r[column] - without if column else (r[0] / without - 1) * 100
+                for r in rounds["on"]]
+        tell(f"gaps.{name}", statistics.median(more), unit, 0.2, spread=quartiles(more))
+
+
 PYTHON_RANGES = """
 import ctypes, gpuprof, timeit
 def bare(): pass

@@ -23,9 +23,19 @@ def check_silences(process, said):
         f"{slept} of {said['sleep']} in which it slept")
 
 
+def check_looks(process, said):
+    """The same by a thread that looks meanwhile; while the program waits for the device it does
+    not. Of all the time in silences a look knows at least half: the first millisecond is none."""
+    ran = sum(look.ns for look in process.looks if look.state == "R") / 1e9
+    slept = sum(look.ns for look in process.looks if look.syscall) / 1e9
+    row("habits: looks into gaps", ran > said["compute"] * SILENT_NS / 2e9 and
+        slept > said["sleep"] * SILENT_NS / 2e9,
+        f"it ran for {ran:.2f} s and waited for {slept:.2f} s in {len(process.looks)} looks")
+
+
 def check_habits(folder):
     done = run([sys.executable, HERE / "habits_work.py"],
-               recording_environment(folder, GPUPROF_GPU_FLUSH="10ms"))
+               recording_environment(folder, GPUPROF_GPU_FLUSH="10ms", GPUPROF_GAPS="on"))
     said = {word: int(number) for word, number in map(str.split, done.stdout.splitlines())}
     row("habits: setuid after CUDA has begun", "setuid" in said,
         "it returned" if "setuid" in said else f"status {done.status}: {tail(done.stderr)}")
@@ -44,6 +54,7 @@ def check_habits(folder):
     own = {process.owner(kernel.correlation) for kernel in process.done("kernel")}
     launches = process.of("launch")
     check_silences(process, said)
+    check_looks(process, said)
     wanted = KERNELS * (said["item"] + said["free"]) + said["compute"] + said["sleep"] + LAUNCHES
     missing = sum(call.correlation not in own for call in launches)
     row("habits: callbacks in a pause", len(launches) == wanted and not missing,

@@ -10,6 +10,7 @@ import subprocess
 from gpu_table import COLLECTOR, Failure, bare_environment, collect, tail
 
 FIELD = re.compile(r'(\w+)=("(?:[^"\\]|\\.)*"|\S+)')
+LOOK = "1"  # SAMPLE_GAP
 LABEL_SCOPE = "7"  # of PyTorch's RecordFunction
 WORK = ("kernel", "copy", "set", "graph")
 CLASSES = (("launch", re.compile("cu(da)?Launch(Kernel|Cooperative)")),
@@ -20,6 +21,7 @@ CLASSES = (("launch", re.compile("cu(da)?Launch(Kernel|Cooperative)")),
 Call = collections.namedtuple("Call", "name kind begin end thread correlation captured")
 Work = collections.namedtuple("Work", "kind begin end correlation graph name")
 Silence = collections.namedtuple("Silence", "silent since cpu run_delay")
+Look = collections.namedtuple("Look", "ns state syscall")  # into a gap; syscall: None where it runs
 
 
 class Process:
@@ -29,6 +31,7 @@ class Process:
         self.pid = int(header["pid"])
         self.gpu_rows_at, self.gpu_rows = -1, "absent: the recording does not say"
         self.calls, self.work, self.notes, self.steps, self.silences = [], [], [], [], []
+        self.looks = []
         self.waits = collections.Counter()  # of the C library's functions, by their codes
         self.further = {}  # a correlation id that a call made besides its own -> its own
         self.texts = collections.Counter()
@@ -54,6 +57,10 @@ class Process:
                                   fields.get("kernel", "").strip('"')))
         elif what == "silence":
             self.silences.append(Silence(*(int(fields[name]) for name in Silence._fields)))
+        elif what == "sample" and fields.get("code") == LOOK:
+            waits = fields["syscall"] if fields["syscall"] != "-" else None
+            self.looks.append(Look(int(fields["period"]) * int(fields.get("weight", 1)),
+                                   chr(int(fields["state"])), waits))
         elif what == "os_call":
             self.waits[int(fields.get("code", 0))] += 1
         elif what == "link":

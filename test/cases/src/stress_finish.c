@@ -19,6 +19,11 @@ void finish_register(void)
     atexit(at_exit);
 }
 
+bool finish_is_recorder(void)
+{
+    return epoch_now() != EPOCH_NONE;
+}
+
 void fatal_load(void)
 {
 }
