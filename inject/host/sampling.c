@@ -515,25 +515,32 @@ static void *child_main(void *data)
     return NULL;
 }
 
-bool sampling_before_fork(void)
+static void change_mask(int how, int number, uint64_t *before)
 {
-    uint64_t ours = all.number ? UINT64_C(1) << (all.number - 1) : 0, before = 0;
-    if (ours)
-        syscall(SYS_rt_sigprocmask, SIG_BLOCK, &ours, &before, sizeof before);
-    return ours & ~before;
+    uint64_t mask = UINT64_C(1) << (number - 1);
+    syscall(SYS_rt_sigprocmask, how, &mask, before, sizeof mask);
 }
 
-void sampling_after_fork(bool is_child, bool is_recorded, bool was_open)
+int sampling_before_fork(void)
 {
-    uint64_t ours = all.number ? UINT64_C(1) << (all.number - 1) : 0;
-    if (is_child && ours) {
+    int number = all.number;
+    uint64_t before = UINT64_MAX;
+    if (number)
+        change_mask(SIG_BLOCK, number, &before);
+    return number && !(before >> (number - 1) & 1) ? number : 0;
+}
+
+void sampling_after_fork(bool is_child, bool is_recorded, int blocked)
+{
+    bool is_sampled = is_child && is_recorded && all.number;
+    if (is_child && all.number) {
         sampling_forget();
         all.pid = getpid();
-        if (is_recorded)
-            arm(thread_id());
     }
-    if (was_open)
-        syscall(SYS_rt_sigprocmask, SIG_UNBLOCK, &ours, NULL, sizeof ours);
-    if (is_child && ours && is_recorded && own_thread_create(child_main, NULL) != 0)
+    if (is_sampled)
+        arm(thread_id());
+    if (blocked)
+        change_mask(SIG_UNBLOCK, blocked, NULL);
+    if (is_sampled && own_thread_create(child_main, NULL) != 0)
         disarm_all();
 }

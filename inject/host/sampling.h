@@ -38,9 +38,10 @@ void sampling_give_up(int number);
 /*
  * Around fork(). Older kernels begin a fork anew when a signal comes in between: that of a large
  * process would never end. The child of a process that records (`is_recorded`) is sampled, and
- * records from its first sample on. sampling_before_fork returns what is `was_open` afterwards.
+ * records from its first sample on. The first returns the signal that it has
+ * `blocked`, or 0.
  */
-bool sampling_before_fork(void);
-void sampling_after_fork(bool is_child, bool is_recorded, bool was_open);
+int sampling_before_fork(void);
+void sampling_after_fork(bool is_child, bool is_recorded, int blocked);
 
 #endif

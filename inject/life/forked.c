@@ -12,7 +12,8 @@
 
 /* Of the pool: its first page, and this thread's chunk; by a thread that forks, meanwhile. */
 static __thread uint8_t *copy;
-static __thread bool is_recorded, was_open; /* the process that forks; the signal of samples */
+static __thread bool is_recorded; /* the process that forks */
+static __thread uint8_t blocked;  /* the signal of samples, in a fork */
 
 /* In the child all other chunks are zero, which is: free. */
 static void before_fork(void)
@@ -20,7 +21,7 @@ static void before_fork(void)
     const struct thread *t = &this_thread;
     copy = NULL;
     is_recorded = finish_is_recorder();
-    was_open = sampling_before_fork();
+    blocked = (uint8_t)sampling_before_fork();
     loader_before_fork();
     if (!(t->inside || call_thread_is_inside(t)) || t->inside == CALL_FOR_GOOD ||
         epoch_now() == EPOCH_NONE || !gp.pool.base)
@@ -42,7 +43,7 @@ static void in_parent(void)
     if (copy)
         munmap(copy, gp.pool.map_bytes);
     copy = NULL;
-    sampling_after_fork(false, is_recorded, was_open);
+    sampling_after_fork(false, is_recorded, blocked);
 }
 
 static void in_child(void)
@@ -52,7 +53,7 @@ static void in_child(void)
         mremap(copy, gp.pool.map_bytes, gp.pool.map_bytes, MREMAP_MAYMOVE | MREMAP_FIXED,
                gp.pool.base);
     copy = NULL;
-    sampling_after_fork(true, is_recorded, was_open);
+    sampling_after_fork(true, is_recorded, blocked);
 }
 
 /* As __cxa_at_quick_exit in finish.c. */

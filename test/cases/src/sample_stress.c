@@ -76,7 +76,7 @@ static void *burner(void *cancelled)
 static void *maker(void *unused)
 {
     void *memory;
-    while (now_ms() < end_ms) {
+    do {
         pthread_t some[3];
         for (long i = 0; i < 3; i++)
             pthread_create(&some[i], NULL, burner, i == 2 ? (void *)some : NULL);
@@ -87,13 +87,13 @@ static void *maker(void *unused)
         for (int i = 0; i < 3; i++)
             pthread_join(some[i], NULL);
         threads += 3;
-    }
+    } while (now_ms() < end_ms);
     return unused;
 }
 
 static void *jumper(void *unused)
 {
-    while (now_ms() < end_ms) {
+    do {
         if (sigsetjmp(back, 1) == 0) {
             may_jump = 1;
             pthread_kill(pthread_self(), SIGUSR1);
@@ -102,13 +102,13 @@ static void *jumper(void *unused)
         }
         jumps++;
         check(1, 5000);
-    }
+    } while (now_ms() < end_ms);
     return unused;
 }
 
 static void *forker(void *unused)
 {
-    while (now_ms() < end_ms) {
+    do {
         int status = 0;
         pid_t child = fork();
         if (child == 0) {
@@ -120,7 +120,7 @@ static void *forker(void *unused)
         if (child < 0 || waitpid(child, &status, 0) != child || status)
             wrong++;
         forks++;
-    }
+    } while (now_ms() < end_ms);
     return unused;
 }
 
