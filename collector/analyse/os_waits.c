@@ -55,10 +55,10 @@ static void fill(const struct sums *s, const struct sums_row *row, enum report_f
                  struct cell *cells)
 {
     (void)s, (void)format;
-    if (sums_is_others(row))
-        return;
-    cells[COLUMN_OF_FUNCTION] = cell_text(shown(row->keys[FUNCTION]));
-    cells[COLUMN_OF_CLASS] = cell_text(os_class_text(row->values[CLASS]));
+    bool is_others = sums_is_others(row);
+    cells[COLUMN_OF_FUNCTION] = cell_text(is_others ? "(others)" : shown(row->keys[FUNCTION]));
+    if (!is_others)
+        cells[COLUMN_OF_CLASS] = cell_text(os_class_text(row->values[CLASS]));
 }
 
 static const struct column columns[] = {

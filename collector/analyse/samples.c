@@ -117,10 +117,13 @@ enum { COLUMN_OF_FUNCTION = 1 };
 static void fill(const struct sums *s, const struct sums_row *row, enum report_format format,
                  struct cell *cells)
 {
-    const struct kernel_name *function = (const void *)(uintptr_t)row->keys[FUNCTION];
+    bool is_others = sums_is_others(row);
+    const struct kernel_name *function =
+        is_others ? NULL : (const void *)(uintptr_t)row->keys[FUNCTION];
     (void)s, (void)format;
-    if (!sums_is_others(row))
-        cells[COLUMN_OF_FUNCTION] = cell_text(function ? function->shown : NULL);
+    cells[COLUMN_OF_FUNCTION] = cell_text(is_others  ? "(others)"
+                                          : function ? function->shown
+                                                     : NULL);
 }
 
 static void print_notes(const struct table *t, FILE *out)

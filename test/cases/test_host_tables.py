@@ -226,3 +226,19 @@ def test_lines_of_a_program(run_verb, library, tmp_path):
         assert row["cpu_ns"] == pytest.approx(own, abs=NEAR_NS)
         assert row["cpu_ns_all"] == pytest.approx(all_ns, abs=NEAR_NS)
     assert "host_lines.py" not in modules
+
+
+def test_rows_have_a_bound(run_verb, make_stacks):
+    """No more than the file's bytes bear out: the others are one row, and the sums are whole."""
+    host, count = Host(), 25_000
+    host.call(500, 100)
+    for i in range(count):
+        host.os_call(1000 + 1000 * i, 100_000, "read", f"/{i % 1000}/{i}")
+    folder = make_stacks(*host.script())
+    [path] = folder.iterdir()
+    rows = told(run_verb, folder, tables=("os",))["os"]
+    assert len(rows) == 4096 + path.stat().st_size // 16 + 1 < count
+    assert sum(row["calls"] for row in rows) == count
+    [others] = [row for row in rows if row["function"] == "(others)"]
+    assert others["calls"] == count - len(rows) + 1
+    assert "(others)" in run_verb("report", "--table=os", folder).stdout
