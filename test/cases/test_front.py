@@ -405,15 +405,15 @@ def test_status_passes_through(tmp_path, installed):
 
 def test_install_and_uninstall(build, installed, program):
     # Where libunwind was found at build time, our copy of it goes along, with its stand-in.
-    unwinder = [f"lib/gpuprof/{name}" for name in ("libgpuprof-lzma.so", "libgpuprof-unwind.so")
-                if (build / name).exists()]
+    parts = [f"lib/gpuprof/libgpuprof-{name}.so" for name in ("lzma", "os", "unwind")
+             if name == "os" or (build / f"libgpuprof-{name}.so").exists()]
     files = sorted(str(path.relative_to(installed)) for path in installed.rglob("*")
                    if path.is_file())
     assert files == ["bin/gpuprof", "include/gpuprof.h", "include/gpuprof.py",
                      "lib/gpuprof/demo/demo",
                      "lib/gpuprof/demo/libcuda.so.1", "lib/gpuprof/demo/libcudart.so.13",
                      "lib/gpuprof/demo/libcupti.so.13",
-                     "lib/gpuprof/gpuprof-collector", *unwinder, "lib/gpuprof/libgpuprof.so",
+                     "lib/gpuprof/gpuprof-collector", *parts, "lib/gpuprof/libgpuprof.so",
                      "share/bash-completion/completions/gpuprof",
                      *(f"share/doc/gpuprof/{name}"
                        for name in ("CHANGELOG.md", "GUIDE.md", "LICENSE", "NOTICE", "README.md",
