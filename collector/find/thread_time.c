@@ -15,7 +15,7 @@
 /* A sample says where a thread was at another time if it is no farther from it. */
 #define SAMPLE_NEAR_NS 50000000u
 
-static const char in_gpuprof[] = "gpuprof itself";
+static const char in_gpuprof[] = "gpuprof itself", in_read[] = "read or write";
 
 const char *const did_words[DID_KINDS] = {
     [DID_NONE] = "none",
@@ -25,6 +25,7 @@ const char *const did_words[DID_KINDS] = {
     [DID_LOCK] = "lock",
     [DID_CONDITION] = "condition",
     [DID_FILE] = "file",
+    [DID_PIPE] = "pipe",
     [DID_SOCKET] = "socket",
     [DID_POLL] = "poll",
     [DID_SLEEP] = "sleep",
@@ -105,10 +106,12 @@ static int add(struct thread_times *h, const struct process *p, uint32_t thread,
         uint64_t horizon_ns = h->horizon(h->context, p->index);
         while (t->count && span_at(t, 0)->reach_ns <= horizon_ns)
             forget_first(t);
-        bool has_room = t->capacity < THREAD_SPANS_MAX &&
-                        (!t->capacity || h->span_count + t->capacity <= THREAD_SPANS_ALL);
+        uint32_t more = t->capacity ? t->capacity : SPANS_FIRST;
+        bool has_room = t->capacity < THREAD_SPANS_MAX && h->span_count + more <= THREAD_SPANS_ALL;
         if (2 * t->count >= t->capacity && has_room && !grow(h, t))
             return GPUPROF_NO_MEMORY;
+        if (!t->capacity)
+            return 0;
         if (t->count == t->capacity)
             forget_first(t);
     }
@@ -138,10 +141,6 @@ static enum thread_did kind_of_syscall(int32_t number)
 {
     switch (number) {
     case SYS_futex: return DID_LOCK;
-    case SYS_read:
-    case SYS_write:
-    case SYS_readv:
-    case SYS_writev:
     case SYS_pread64:
     case SYS_pwrite64:
     case SYS_openat:
@@ -176,6 +175,21 @@ static enum thread_did kind_of_syscall(int32_t number)
     }
 }
 
+/* Of a file, a pipe, a socket: nobody knows. */
+static bool is_any_read(int32_t number)
+{
+    return number == SYS_read || number == SYS_readv || number == SYS_write || number == SYS_writev;
+}
+
+/* What a call of the class OS_FILE waits for, by what its descriptor is called. */
+static enum thread_did kind_of_file(const char *name)
+{
+    static const char pipe[] = "pipe:";
+    return name[0] == '/'                              ? DID_FILE
+           : strncmp(name, pipe, sizeof pipe - 1) == 0 ? DID_PIPE
+                                                       : DID_SOCKET; /* or an event's */
+}
+
 static int take_sample(struct thread_times *h, const struct slice *s)
 {
     struct host_sample sample;
@@ -200,6 +214,10 @@ static int take_sample(struct thread_times *h, const struct slice *s)
         span.kind = sample.syscall >= 0   ? kind_of_syscall(sample.syscall)
                     : sample.state == 'D' ? DID_FAULT /* in no system call */
                                           : DID_WAITED;
+        if (is_any_read(sample.syscall)) {
+            span.word_kind = IDLE_WORD_OURS;
+            span.word = (uintptr_t)in_read;
+        }
     }
     return add(h, s->event.process, sample.thread->index, &span);
 }
@@ -210,6 +228,7 @@ static int take_call(struct thread_times *h, const struct event *e)
     char text[OS_TEXT_BYTES];
     const char *name = r->byte_count ? (const char *)r->bytes : host_os_name(e, text);
     const struct kernel_name *word;
+    enum thread_did kind = kind_of_class(host_os_class(e));
     int error = kernel_name_intern(&h->names, (const uint8_t *)name,
                                    r->byte_count ? r->byte_count : strlen(name), &word);
     return error < 0 ? error
@@ -217,7 +236,9 @@ static int take_call(struct thread_times *h, const struct event *e)
                            &(struct thread_span){.begin_ns = e->begin_ns,
                                                  .end_ns = e->end_ns,
                                                  .stack = r->stack_id,
-                                                 .kind = kind_of_class(host_os_class(e)),
+                                                 .kind = kind == DID_FILE && r->byte_count && word
+                                                             ? kind_of_file(word->shown)
+                                                             : kind,
                                                  .word_kind = word ? IDLE_WORD_NAME : 0,
                                                  .word = (uintptr_t)word});
 }

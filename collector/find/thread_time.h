@@ -26,6 +26,7 @@ enum thread_did {
     DID_LOCK,
     DID_CONDITION, /* or the end of another thread */
     DID_FILE,
+    DID_PIPE, /* which another process or thread fills */
     DID_SOCKET,
     DID_POLL,
     DID_SLEEP,

@@ -4,6 +4,7 @@
 import json
 import os
 import pathlib
+import platform
 import re
 
 import conftest
@@ -15,6 +16,7 @@ from test_idle import DEVICE, MAIN, OTHER, US, Script
 from test_partial import check_equal, make_parts
 
 CPU, LOOK = 0, 1
+READ = {"aarch64": 63}.get(platform.machine(), 0)
 PID = 1000 + RANK  # so test/unit/make_records.c has it, and of the thread OTHER it has:
 WORKER = PID + 600
 FILE, SOCKET, POLL, SLEEP, CHILD, LOCK, CONDITION, SEMAPHORE = range(1, 9)
@@ -279,6 +281,9 @@ def test_who_sleeps_is_the_programs_own_code(found, act, name):
     lambda s: s.os("sem_wait", SEMAPHORE, s.end, 78000, WAIT),
     lambda s: s.os("poll", POLL, s.end, 78000, PUT),
     lambda s: s.os("recv", SOCKET, s.end, 78000, PUT),
+    lambda s: s.os("read", FILE, s.end, 78000, PUT, "pipe:[4711]"),
+    lambda s: s.os("read", FILE, s.end, 78000, PUT, "127.0.0.1:80"),
+    lambda s: s.look(s.end + 78000, 78000, "S", PUT, call=READ),
     lambda s: s.look(s.end + 78000, 78000, "S", PUT)))
 def test_who_waits_for_others_is_not_blamed(found, act):
     """A server without requests, a queue that is empty."""
@@ -384,7 +389,8 @@ def test_program_with_one_fault(faulty, fault):
     there = [row for row in rows if row["did"] == did]
     ns = sum(row["total_ns"] for row in there)
     assert ns >= 0.8 * (sum(row["total_ns"] for row in rows) - kept)
-    assert 0.9 * spent < ns + kept < 1.1 * spent
+    # The thread without the GIL also sleeps and runs for a moment, again and again.
+    assert (0.8 if fault == "gil" else 0.9) * spent < ns + kept < 1.1 * spent
     lines = {number for number, line in enumerate(PROGRAM.read_text().splitlines(), 1)
              if f"# {fault}" in line}
     at = sum(row["total_ns"] for row in there
