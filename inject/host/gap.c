@@ -60,7 +60,8 @@ struct gap {
 static struct {
     struct gap gaps[LOOKED_MAX];
     struct looked_calls calls[LOOKED_MAX];
-    unsigned turn; /* whose turn it is to be looked at */
+    unsigned turn;    /* whose turn it is to be looked at */
+    unsigned doubted; /* ... and to be asked whether it is there, if it makes no calls */
     int64_t credit_ns;
     uint64_t earned_ns; /* CLOCK_MONOTONIC: when credit was earned */
     uint64_t due_ns;
@@ -243,7 +244,7 @@ static bool is_in_gap(struct thread *me, unsigned i, bool is_busy, uint64_t now,
     *rests = true;
     if (!l || !c->ended) {
         *g = (struct gap){0};
-        if (l && !thread_exists(atomic_load(&l->tid)))
+        if (l && i == all.doubted && !thread_exists(atomic_load(&l->tid)))
             looked_leave(l);
         return false;
     }
@@ -273,6 +274,7 @@ static bool look_at_all(struct thread *me)
     unsigned count = looked_read_calls(all.calls), next = LOOKED_MAX;
     uint64_t now = ticks_now(); /* later than what the threads tell */
     bool is_busy = device_is_busy(count, now), has_changed = false;
+    all.doubted = count ? (all.doubted + 1) % count : 0;
     for (unsigned n = 0; n < count; n++) {
         bool rests;
         unsigned i = (all.turn + n) % count;

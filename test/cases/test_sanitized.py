@@ -51,6 +51,7 @@ def fixture_stress(tmp_path_factory):
 def environment(tmp_path, **settings):
     return {"GPUPROF_OUT": str(tmp_path / "out"), "GPUPROF_WAIT": "60s",
             "GPUPROF_LIVE": str(tmp_path), "GPUPROF_CHUNK": "16K", "GPUPROF_EXIT_WAIT": "60s",
+            "GPUPROF_GAPS": "on",
             **settings}
 
 
