@@ -173,6 +173,10 @@ static bool describe_other(const struct selection *s, const struct slice *slice,
         if (record_arg(r, SAMPLE_TID))
             e->tid = (uint32_t)record_arg(r, SAMPLE_TID);
         return true;
+    case SELECT_GIL:
+        if (r->type == RECORD_GIL_REST && record_arg(r, GIL_REST_TID))
+            e->tid = (uint32_t)record_arg(r, GIL_REST_TID);
+        break;
     case SELECT_MARK: name = slice->change == RANGE_MARKED ? slice->range->text : NULL; break;
     default: break;
     }

@@ -232,7 +232,8 @@ enum select_kind selection_kind_of(const struct record *r, const struct function
     case RECORD_LIBRARY_END: return SELECT_LIBRARY;
     case RECORD_SAMPLE: return SELECT_SAMPLE;
     case RECORD_OS_CALL: return SELECT_OS;
-    case RECORD_GIL: return SELECT_GIL;
+    case RECORD_GIL:
+    case RECORD_GIL_REST: return SELECT_GIL;
     case RECORD_GC: return SELECT_GC;
     case RECORD_MARK:
     case RECORD_STEP:

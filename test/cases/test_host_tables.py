@@ -242,3 +242,28 @@ def test_rows_have_a_bound(run_verb, make_stacks):
     [others] = [row for row in rows if row["function"] == "(others)"]
     assert others["calls"] == count - len(rows) + 1
     assert "(others)" in run_verb("report", "--table=os", folder).stdout
+
+
+def test_a_piece_has_what_was_in_it(run_verb, make_stacks):
+    """Also of sums of waits that are too short to be told one by one, whoever tells them."""
+    host = Host()
+    host.thread(3, 4711, "loader")
+    host.thread(4, 4712, "gpuprof-host")
+    for ms in range(1, 100):
+        host.call(ms * 1_000_000, 100)
+        stack = host.stack(host.line("a", "/home/me/train.py", ms % 7 + 1))
+        host.sample(ms * 1_000_000 + 1000, stack, thread=4, tid=(host.pid, 4711)[ms % 2])
+        host.os_call(ms * 1_000_000 + 2000, 100_000, "read", thread=(1, 3)[ms % 2])
+        host.gil_rest(ms * 1_000_000 + 3000, 1, 10, 1, 10, 4, tid=(host.pid, 4711)[ms % 2])
+        host.gil(ms * 1_000_000 + 4000, 200_000, thread=(1, 3)[ms % 2])
+        host.gc(ms * 1_000_000 + 5000, 100, 1)
+    folder = make_stacks(*host.script())
+    for options, count in (((), 99), (("--from=19.5ms", "--to=39.5ms"), 20), (("--tid=4711",), 50),
+                           (("--tid=4711", "--from=19.5ms", "--to=39.5ms"), 10)):
+        found = told(run_verb, folder, *options)
+        assert sum(row["samples"] for row in found["samples"]) == count
+        assert sum(row["calls"] for row in found["os"]) == count
+        assert sum(row["waits"] for row in found["gil"]) == 2 * count
+        assert sum(row["holds"] for row in found["gil"]) == count
+        gc = sum(row["collections"] for row in found.get("gc", ()))
+        assert gc == (0 if "--tid=4711" in options else count)
