@@ -17,7 +17,8 @@ OPTIONS = {"slow-loader": ["--pytorch=names"], "one-stream": ["--backtrace=launc
            "pageable-copies": ["--backtrace=launch,copy"],
            "repeated-upload": ["--backtrace=launch,copy"],
            "rotated-uploads": ["--backtrace=launch,copy"],
-           "two-faults": ["--backtrace=launch,copy,sync"]}
+           "two-faults": ["--backtrace=launch,copy,sync"],
+           **dict.fromkeys(("server", "loader-workers", "gil", "crowded"), ["--sample", "--os"])}
 TOLERANCE = 0.05
 TINY_NS, START_NS = 5000, 2000
 TICK_NS = 20_000_000  # the kernel tells when a process began in steps of half of it
@@ -199,14 +200,15 @@ def test_who_waits_is_not_blamed(run_collector, tmp_path, scene):
     if scene == "crowded":
         assert time["idle_preempted_ns"] > 0.3 * between > 30_000_000
         blamed = found.get("host-bound", {"ns": time["idle_host_ns"]})  # if it is enough for one
-        assert blamed["ns"] == time["idle_host_ns"]
+        assert blamed["ns"] <= time["idle_host_ns"]
         # What others have the processor for while gpuprof looks is no cost of gpuprof's.
         looks, = (row for row in told["own_cost"]["classes"] if row["name"] == "silence")
         assert looks["total_ns"] < 200_000 * looks["count"]
         return
     assert between - time["idle_host_ns"] > 0.8 * between > 80_000_000
     assert time["idle_waiting_ns"] > 0.3 * between
-    assert "host-bound" not in found
+    # What the host did is known, and still nobody is, but for the one who holds the GIL.
+    assert found.keys() - {"start-up"} == ({"gil-contention"} if scene == "gil" else set())
     row = max((row for row in told["idle"] if row["cause"] == "waiting"),
               key=lambda row: row["total_ns"])
     assert line_of(run, row["place"])

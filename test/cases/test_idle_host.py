@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the host did while the GPU waited for it, held against recordings of which that is known."""
 
+import contextlib
 import json
 import os
 import pathlib
 import platform
 import re
+import sqlite3
 
 import conftest
 import cupti_client as cupti
@@ -337,6 +339,17 @@ def test_quota(found, meta, wanted):
     for row in rows.values():
         assert row["evidence"][0]["name"] == \
             "throttled: a quota of 1.50 processors, used up in 90% of its periods"
+
+
+def test_sql_and_page_have_it(run_verb, make_records, tmp_path):
+    data = make_records(slow(Host(), tokenizes))
+    run_verb("export", "-o", tmp_path / "a.sqlite", data)
+    with contextlib.closing(sqlite3.connect(tmp_path / "a.sqlite")) as base:
+        assert base.execute("SELECT cause, did, place, total_ns FROM GPUPROF_IDLE_HOST "
+                            "ORDER BY total_ns DESC").fetchall()[0] == \
+            ("host", "running", LINES[TOKENIZE], 312_000 * US)
+    run_verb("report", "-o", tmp_path / "page.html", data)
+    assert '"idle_host"' in (tmp_path / "page.html").read_text(encoding="utf-8")
 
 
 def test_parts_say_the_same(run_verb, make_records, tmp_path):
