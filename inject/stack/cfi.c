@@ -189,6 +189,7 @@ struct row {
 
 struct machine {
     const struct common *common;
+    uintptr_t address; /* whose rule is wanted */
     struct row row;
     struct row initial; /* what the common part says */
     struct row remembered[REMEMBERED_MAX];
@@ -238,6 +239,30 @@ static struct cursor take_block(struct cursor *c)
     return block;
 }
 
+static void set_cfa(struct row *row, uint64_t reg, int64_t offset)
+{
+    row->cfa_register = reg;
+    row->cfa_offset = offset;
+    row->cfa_further = 0;
+    row->cfa_loaded = false;
+    row->cfa_known = true;
+}
+
+/*
+ * What linkers say of the stubs by which functions of other objects are called, 16 bytes each:
+ * sp + 8, and 8 more from the instruction on behind the push, at 11 or 10.
+ */
+static bool set_cfa_of_stub(struct row *row, const struct cursor *e, uintptr_t address)
+{
+    static const uint8_t head[] = {0x77, 0x08, 0x80, 0x00, 0x3f, 0x1a},
+                         tail[] = {0x2a, 0x33, 0x24, 0x22};
+    if (e->bad || e->end - e->at != 11 || memcmp(e->at, head, sizeof head) != 0 ||
+        memcmp(e->at + 7, tail, sizeof tail) != 0)
+        return false;
+    set_cfa(row, CFI_STACK_POINTER, (address & 15) + 0x30 >= e->at[6] ? 16 : 8);
+    return true;
+}
+
 /* Of an aligned stack (breg, deref), and of what is written by hand (breg, deref, plus_uconst). */
 static void set_cfa_expression(struct row *row, struct cursor e)
 {
@@ -262,15 +287,6 @@ static void set_place_expression(struct row *row, uint64_t reg, struct cursor e)
         set_place(row, reg, CFI_AT_BASE, offset);
     else
         set_strange(row, reg);
-}
-
-static void set_cfa(struct row *row, uint64_t reg, int64_t offset)
-{
-    row->cfa_register = reg;
-    row->cfa_offset = offset;
-    row->cfa_further = 0;
-    row->cfa_loaded = false;
-    row->cfa_known = true;
 }
 
 static void restore(struct machine *m, uint64_t reg)
@@ -318,7 +334,12 @@ static bool run_one(struct machine *m, struct cursor *c, unsigned op)
         break;
     case 0x0d: row->cfa_register = take_uleb(c); break;
     case 0x0e: row->cfa_offset = (int64_t)take_uleb(c); break;
-    case 0x0f: set_cfa_expression(row, take_block(c)); break;
+    case 0x0f: {
+        struct cursor block = take_block(c);
+        if (!set_cfa_of_stub(row, &block, m->address))
+            set_cfa_expression(row, block);
+        break;
+    }
     case 0x10: /* expression */
         reg = take_uleb(c);
         set_place_expression(row, reg, take_block(c));
@@ -457,7 +478,7 @@ bool cfi_find(const struct cfi_object *o, uintptr_t address, struct cfi_rule *ru
         skip(&c, take_uleb(&c));
     if (c.bad || address - begin >= bytes)
         return false;
-    struct machine m = {.common = &common};
+    struct machine m = {.common = &common, .address = address};
 #if defined(__aarch64__)
     m.row.places[1] = CFI_SAME; /* in the link register */
 #endif

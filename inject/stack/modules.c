@@ -369,7 +369,7 @@ void modules_find_now(void)
         own_map = own.map;
 }
 
-bool modules_rule_now(uintptr_t address, struct cfi_rule *rule)
+bool modules_rule_now(uintptr_t address, struct cfi_rule *rule, bool is_once)
 {
     struct found_object found;
     *rule = (struct cfi_rule){.flags = CFI_NONE};
@@ -384,8 +384,12 @@ bool modules_rule_now(uintptr_t address, struct cfi_rule *rule)
                          (const void *)(found.begin + head->e_phoff), head->e_phnum);
         cfi_find(&cfi, address, rule);
     }
-    struct object o = object_of_map(found.map);
-    rule->flags |= found.map == own_map ? CFI_OURS : flags_of(&o);
+    if (found.map == own_map) {
+        rule->flags |= CFI_OURS;
+    } else if (!is_once) {
+        struct object o = object_of_map(found.map);
+        rule->flags |= flags_of(&o);
+    }
     return true;
 }
 

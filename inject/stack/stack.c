@@ -204,6 +204,17 @@ static uint32_t take_walk(struct thread *t, struct walk *w, struct splice *s)
     return keep_stack(key, modules_frames(t, w->frames, w->count) ? number_of(t, w) : 0);
 }
 
+/* Something was unloaded since: what native frames meant is not known any more. */
+static void keep_python(struct walk *w)
+{
+    unsigned count = 0;
+    for (unsigned i = 0; i < w->count; i++)
+        if (frame_kind(w->frames[i]) == FRAME_PYTHON)
+            w->frames[count++] = w->frames[i];
+    w->is_cut |= count < w->count;
+    w->count = count;
+}
+
 uint32_t stack_number(struct thread *t, struct walk *w, uint32_t age)
 {
     uint64_t key = hash_of(w, age);
@@ -211,8 +222,13 @@ uint32_t stack_number(struct thread *t, struct walk *w, uint32_t age)
     if (stack || !table)
         return stack;
     modules_check(true);
-    if (age != atomic_load(&modules_age) || !modules_frames(t, w->frames, w->count))
+    bool is_old = age != atomic_load(&modules_age);
+    if (is_old)
+        keep_python(w);
+    if (!w->count || !modules_frames(t, w->frames, w->count))
         return 0;
+    if (is_old)
+        return number_of(t, w);
     return keep_stack(key, number_of(t, w));
 }
 

@@ -48,7 +48,8 @@ uint32_t stack_take_python_running(struct thread *t, uint64_t state, bool *is_to
 
 /*
  * The number of a stack whose frames were taken at that age of the modules, as walk_interrupted
- * takes them: by any thread. 0: what they meant is not known any more, or there is no room.
+ * takes them: by any thread. Native ones go if something was unloaded since. 0: none is left, or
+ * there is no room.
  */
 uint32_t stack_number(struct thread *t, struct walk *w, uint32_t age);
 

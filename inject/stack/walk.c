@@ -59,7 +59,7 @@ static void unpack(uint64_t a, uint64_t b, struct cfi_rule *rule)
 /* `now`: in a signal handler, which waits for nobody. */
 static __attribute__((noinline)) bool find_rule(uintptr_t address, struct cfi_rule *rule, bool now)
 {
-    if (!(now ? modules_rule_now(address, rule) : modules_rule(address, rule)))
+    if (!(now ? modules_rule_now(address, rule, false) : modules_rule(address, rule)))
         return false;
     uint64_t key = key_of(address); /* modules_rule may have found that the list has changed */
     unsigned slot = (unsigned)(key * 0x9E3779B97F4A7C15u >> 50) % RULES;
@@ -209,8 +209,10 @@ static inline __attribute__((always_inline)) void walk_from(struct registers r,
     w->has_ends = true;
     for (unsigned inner = 0; inner < WALK_INNER_MAX; is_exact = false) {
         struct cfi_rule rule;
-        /* A return address is behind its call, and may belong to the next function already. */
-        if (!rule_at(is_exact ? r.pc : r.pc - 1, &rule, now)) {
+        /* A return address is behind its call, and may belong to the next function already. Where
+         * code is interrupted is hardly ever met again: its rule is not kept. */
+        if (!(now && is_exact ? modules_rule_now(r.pc, &rule, true)
+                              : rule_at(is_exact ? r.pc : r.pc - 1, &rule, now))) {
             if (!now)
                 break;
             rule = (struct cfi_rule){.flags = CFI_NONE | CFI_STRANGE};

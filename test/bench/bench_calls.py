@@ -4,8 +4,8 @@
 import os
 import statistics
 
-from bench_run import (BENCH, BENCH_DIR, BUILD, FAULTS, Cost, call_rounds, drop_output, not_run,
-                       program, quartiles, rounds_of, run, tell)
+from bench_run import (BENCH, BENCH_DIR, BUILD, COLLECTOR, FAULTS, WORK, Cost, call_rounds,
+                       drop_output, not_run, program, quartiles, rounds_of, run, tell)
 
 
 def bench_call():
@@ -181,6 +181,36 @@ def bench_gaps():
         more = [r[column] - without if column else (r[0] / without - 1) * 100
                 for r in rounds["on"]]
         tell(f"gaps.{name}", statistics.median(more), unit, 0.2, spread=quartiles(more))
+
+
+# Ten Python frames below as many loops of the interpreter's, burning CPU time.
+SAMPLED = """
+import ctypes, time
+def burn(deep):
+    if deep:
+        return max((deep - 1,), key=burn)
+    while time.thread_time() < 2:
+        for _ in range(5000):
+            pass
+ctypes.CDLL("libcudart.so.12").cudaMalloc(ctypes.byref(ctypes.c_void_p()), ctypes.c_size_t(64))
+burn(8)
+"""
+
+
+def bench_sample():
+    """What a sample takes of its thread, by the handler's own clock, new places and all: the caches
+    are the program's when it comes. What the kernel does for a signal comes on top."""
+    values = []
+    for _ in range(5):
+        run(["/usr/bin/python3", "-B", "-c", SAMPLED], True, LD_LIBRARY_PATH=BENCH,
+            GPUPROF_GPU="off", GPUPROF_SAMPLE="100")
+        lines = run([COLLECTOR, "dump", os.path.join(WORK, "out")])
+        drop_output()
+        costs = [dict(word.split("=", 1) for word in line if "=" in word)
+                 for line in lines if line[:1] == ["cost"] and 'text="sample"' in line]
+        count, ns = (int(costs[-1][key]) - int(costs[0][key]) for key in ("count", "total_ns"))
+        values.append(ns / count)
+    tell("sample.20_and_10_frames", statistics.median(values), "ns", 5000, spread=quartiles(values))
 
 
 PYTHON_RANGES = """
