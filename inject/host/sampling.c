@@ -471,6 +471,7 @@ uint64_t sampling_pulse(struct thread *me, uint64_t now_ns)
 void sampling_end(struct thread *me)
 {
     if (lock_take(&all.timers, LOCK_NS)) {
+        count_silent();
         disarm_all();
         lock_drop(&all.timers);
     }

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * sample_work MS [THREADS]: burns MS milliseconds of CPU time before its first CUDA call, three
- * quarters of it in heavy(), the rest in light(), then the same again after it; THREADS more
- * threads burn MS each in burn_beside(), which they begin after the first call. Prints what each
- * function used, by the thread's own clock: "NAME NS".
+ * sample_work MS [THREADS [deaf]]: burns MS milliseconds of CPU time before its first CUDA call,
+ * three quarters of it in heavy(), the rest in light(), then the same again after it; THREADS more
+ * threads burn MS each in burn_beside(), which they begin after the first call, with all signals
+ * blocked if deaf. Prints what each function used, by the thread's own clock: "NAME NS".
  */
 #include <pthread.h>
+#include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -61,10 +62,15 @@ int main(int argc, char **argv)
     unsigned count = argc > 2 ? (unsigned)atoi(argv[2]) : 0;
     pthread_t threads[64];
     void *memory;
+    sigset_t deaf;
     burn("before", ns);
     cudaMalloc(&memory, 64);
+    sigfillset(&deaf);
+    if (argc > 3)
+        pthread_sigmask(SIG_BLOCK, &deaf, NULL);
     for (unsigned i = 0; i < count; i++)
         pthread_create(&threads[i], NULL, beside, (void *)(uintptr_t)ns);
+    pthread_sigmask(SIG_UNBLOCK, &deaf, NULL);
     burn("after", ns);
     for (unsigned i = 0; i < count; i++)
         pthread_join(threads[i], NULL);
