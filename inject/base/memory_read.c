@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <string.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
 #include <unistd.h>
@@ -106,8 +107,48 @@ bool memory_read_many(const uint64_t *addresses, unsigned count, void *to, size_
     return memory_read_pieces(pieces, count, to);
 }
 
+static __thread struct memory_window *window; /* the calling thread's; NULL: none */
+
+void memory_window_use(struct memory_window *w)
+{
+    window = w;
+    memory_window_renew();
+}
+
+void memory_window_renew(void)
+{
+    if (window)
+        window->count = 0;
+}
+
+/* The copy of that page; NULL if it cannot be read. */
+static const uint8_t *page_of(struct memory_window *w, uint64_t page)
+{
+    if (!page) /* a place that holds none says 0 */
+        return NULL;
+    unsigned used = w->count < MEMORY_WINDOW_PAGES ? w->count : MEMORY_WINDOW_PAGES;
+    for (unsigned i = 0; i < used; i++)
+        if (w->pages[i] == page)
+            return w->bytes[i];
+    unsigned place = w->count % MEMORY_WINDOW_PAGES;
+    const struct iovec piece = {(void *)(uintptr_t)page, MEMORY_PAGE_BYTES};
+    w->pages[place] = 0;
+    if (!memory_read_pieces(&piece, 1, w->bytes[place]))
+        return NULL;
+    w->pages[place] = page;
+    w->count++;
+    return w->bytes[place];
+}
+
 bool memory_read(uint64_t address, void *to, size_t bytes)
 {
+    uint64_t offset = address % MEMORY_PAGE_BYTES;
+    if (window && bytes <= MEMORY_PAGE_BYTES - offset) {
+        const uint8_t *page = page_of(window, address - offset);
+        if (page)
+            memcpy(to, page + offset, bytes);
+        return page;
+    }
     const struct iovec piece = {(void *)(uintptr_t)address, bytes};
     return memory_read_pieces(&piece, 1, to);
 }

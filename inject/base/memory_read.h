@@ -22,6 +22,24 @@ bool memory_read_start(void);
 /* All of it, or false. */
 bool memory_read(uint64_t address, void *to, size_t bytes);
 
+#define MEMORY_PAGE_BYTES 4096u /* the smallest; what lies in one is readable or not as a whole */
+
+#define MEMORY_WINDOW_PAGES 16u
+
+/*
+ * Copies of pages: while a thread uses a window, memory_read reads each page once, since the call
+ * of the kernel is what costs. So what is read need not be what is there now, until it is renewed.
+ */
+struct memory_window {
+    unsigned count; /* pages read so far */
+    uint64_t pages[MEMORY_WINDOW_PAGES];
+    uint8_t bytes[MEMORY_WINDOW_PAGES][MEMORY_PAGE_BYTES];
+};
+
+/* By the calling thread, from now on, empty; NULL: none. And empties the one it uses, if any. */
+void memory_window_use(struct memory_window *w);
+void memory_window_renew(void);
+
 #define MEMORY_READS_MAX 64u
 
 /* The same from each of `count` addresses, at most MEMORY_READS_MAX: one after another in `to`. */
@@ -35,8 +53,6 @@ bool memory_read_pieces(const struct iovec *pieces, unsigned count, void *to);
  * cost. The answer holds for as long as nobody unmaps the page.
  */
 bool memory_is_readable(uint64_t page);
-
-#define MEMORY_PAGE_BYTES 4096u /* the smallest; what lies in one is readable or not as a whole */
 
 /* What lies at an address that was looked at; the numbers fit where an aligned address has zeros.
  */

@@ -6,6 +6,7 @@
 
 #include "base/futex.h"
 #include "base/hash.h"
+#include "base/memory_read.h"
 #include "base/ticks.h"
 #include "host/looked.h"
 #include "python/python.h"
@@ -60,8 +61,9 @@ struct gap {
 static struct {
     struct gap gaps[LOOKED_MAX];
     struct looked_calls calls[LOOKED_MAX];
-    unsigned turn;    /* whose turn it is to be looked at */
-    unsigned doubted; /* ... and to be asked whether it is there, if it makes no calls */
+    struct memory_window window; /* of what is read of Python in one look */
+    unsigned turn;               /* whose turn it is to be looked at */
+    unsigned doubted;            /* ... and to be asked whether it is there, if it makes no calls */
     int64_t credit_ns;
     uint64_t earned_ns; /* CLOCK_MONOTONIC: when credit was earned */
     uint64_t due_ns;
@@ -206,9 +208,11 @@ static void look(struct thread *me, struct looked *l, struct gap *g, uint64_t no
             looked_leave(l);
         return;
     }
+    memory_window_use(&all.window);
     uint64_t state = find_state(l, g, now);
     if (state)
         look_at_python(me, l, &counts, state, &f);
+    memory_window_use(NULL);
     if (!is_same(&f, &g->found))
         tell(me, l, g);
     if (!g->has_counts)

@@ -323,6 +323,7 @@ bool python_gil_look(uint64_t state, struct python_gil *gil)
 {
     struct gil now;
     *gil = (struct python_gil){0};
+    memory_window_renew();
     if (!state || !python_is_here() ||
         !find_gil(state + python.layout.thread_interpreter, &gil->place) ||
         !memory_read(gil->place.low, &now, offsetof(struct gil, cond)))
@@ -385,6 +386,7 @@ static bool has_frames(uint64_t state, const struct python_frame *frames, unsign
     const struct python_view checked = {.layout = &python.layout, .is_running = true};
     struct python_frame now[PYTHON_FRAMES_MAX];
     bool is_cut;
+    memory_window_renew();
     if (has_ended() || python_walk(&checked, state, now, count ? count : 1, &is_cut) != (int)count)
         return false;
     for (unsigned i = 0; i < count; i++)
@@ -403,6 +405,7 @@ int python_frames_running(uint64_t state, struct python_frame *frames, unsigned 
     if (!state || has_ended())
         return 0;
     for (unsigned walks = 0; walks < WALKS_MAX && !is_whole; walks++) {
+        memory_window_renew();
         count = python_walk(&checked, state, frames, max, is_cut);
         is_whole = count >= 0 && has_frames(state, frames, (unsigned)count);
     }

@@ -156,8 +156,8 @@ def test_time_in_which_the_quota_stops_all_threads(tmp_path, library, limited):
     throttled = sum(r.args[THROTTLED] for r in counters)
     used, periods, quota = map(int, run.process.meta["cpu_throttled"].split())
     assert 0 < used <= throttled and used <= periods and quota == 200
-    assert 2 <= throttled <= 30 and sum(r.args[LATE] for r in counters) > 0.3 * SECONDS * 1e9
-    assert sum(r.args[THROTTLED_NS] for r in counters) > 0.5 * SECONDS * 1e9
+    assert 2 <= throttled <= 30 and sum(r.args[LATE] for r in counters) > 0.15 * SECONDS * 1e9
+    assert sum(r.args[THROTTLED_NS] for r in counters) > 0.15 * SECONDS * 1e9
     assert all(0 < r.args[SINCE] <= 1_500_000_000 for r in counters[1:])
 
 
@@ -206,10 +206,10 @@ def test_each_take_and_drop_of_the_lock(tmp_path, both, python):
     assert waits and {(run.pid, end) for _, end, r in waits if r.args[1]} <= taken
     long = [r for r in waits if r[1] - r[0] > 1_000_000]
     assert {r.args[0] for _, _, r in long} == {run.other}
-    assert sum(end - begin for begin, end, _ in long) == pytest.approx(run.spent, rel=0.1)
+    assert sum(end - begin for begin, end, _ in long) == pytest.approx(run.spent, rel=BOUNDS)
     assert all(run.frame(r.stack)[2] == "wait_for_lock" for _, _, r in long)
     held = sum(end - begin for begin, end, _, tid in holds if tid == run.other)
-    assert held == pytest.approx(run.spent, rel=0.15)
+    assert held == pytest.approx(run.spent, rel=0.3)
     whole = sum(end - begin for begin, end, _ in records[run.other])
     assert whole <= 1.05 * SECONDS * 1e9
     assert not run.process.losses and not run.process.of_type(REST)
