@@ -37,8 +37,8 @@ bool modules_rule(uintptr_t address, struct cfi_rule *rule);
 
 /*
  * modules_rule for a signal handler, which waits for nobody: by the C library's own look-up, from
- * glibc 2.35 on. `is_once`: whether it is CUDA's code is of no interest. False: not by this C library,
- * or modules_find_now was not called.
+ * glibc 2.35 on. `is_once`: whether it is CUDA's code is of no interest. False: not by this C
+ * library, or modules_find_now was not called.
  */
 bool modules_rule_now(uintptr_t address, struct cfi_rule *rule, bool is_once);
 
