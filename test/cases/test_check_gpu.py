@@ -47,7 +47,7 @@ def test_rows_are_ok(check_gpu):
     assert " functions" in rows["ctypes: calls that wait"][1]
     assert rows["memory: device of each allocation"][1] == "6 blocks on 2 devices"
     assert rows["device: readings"][1].endswith("nothing is missing")
-    assert sum(name.startswith("habits: ") for name in rows) == 6
+    assert sum(name.startswith("habits: ") for name in rows) == 7
     assert rows["device: which one"][1] == "1 of 2"
     assert rows["memory: cuMemGetInfo's answers"][1] == "2 of 2" and len(rows) >= 16
 

@@ -33,9 +33,17 @@ def check_looks(process, said):
         f"it ran for {ran:.2f} s and waited for {slept:.2f} s in {len(process.looks)} looks")
 
 
+def check_samples(process, said):
+    """Samples by CPU timers know all of the CPU time that the program says it computed for."""
+    computed, sampled = said["compute"] * SILENT_NS / 1e9, process.sampled_ns / 1e9
+    row("habits: samples of the CPU", sampled > computed * .9,
+        f"{sampled:.2f} s of CPU time, of which the program computed for {computed:.2f} s")
+
+
 def check_habits(folder):
     done = run([sys.executable, HERE / "habits_work.py"],
-               recording_environment(folder, GPUPROF_GPU_FLUSH="10ms", GPUPROF_GAPS="on"))
+               recording_environment(folder, GPUPROF_GPU_FLUSH="10ms", GPUPROF_GAPS="on",
+                                     GPUPROF_SAMPLE="100"))
     said = {word: int(number) for word, number in map(str.split, done.stdout.splitlines())}
     row("habits: setuid after CUDA has begun", "setuid" in said,
         "it returned" if "setuid" in said else f"status {done.status}: {tail(done.stderr)}")
@@ -55,6 +63,7 @@ def check_habits(folder):
     launches = process.of("launch")
     check_silences(process, said)
     check_looks(process, said)
+    check_samples(process, said)
     wanted = KERNELS * (said["item"] + said["free"]) + said["compute"] + said["sleep"] + LAUNCHES
     missing = sum(call.correlation not in own for call in launches)
     row("habits: callbacks in a pause", len(launches) == wanted and not missing,

@@ -31,7 +31,7 @@ class Process:
         self.pid = int(header["pid"])
         self.gpu_rows_at, self.gpu_rows = -1, "absent: the recording does not say"
         self.calls, self.work, self.notes, self.steps, self.silences = [], [], [], [], []
-        self.looks = []
+        self.looks, self.sampled_ns = [], 0  # the latter of the first thread
         self.waits = collections.Counter()  # of the C library's functions, by their codes
         self.further = {}  # a correlation id that a call made besides its own -> its own
         self.texts = collections.Counter()
@@ -61,6 +61,8 @@ class Process:
             waits = fields["syscall"] if fields["syscall"] != "-" else None
             self.looks.append(Look(int(fields["period"]) * int(fields.get("weight", 1)),
                                    chr(int(fields["state"])), waits))
+        elif what == "sample" and f" tid={self.pid} " in line:
+            self.sampled_ns += int(fields["period"]) * int(fields.get("weight", 1))
         elif what == "os_call":
             self.waits[int(fields.get("code", 0))] += 1
         elif what == "link":
