@@ -212,6 +212,8 @@ def test_lines_of_a_program(run_verb, library, tmp_path):
     found = told(run_verb, tmp_path / "out", tables=("samples", "imports"))
     samples = {row["function"]: row for row in found["samples"]}
     text = program.read_text().splitlines()
+    assert {"spin", "digest", "read"} <= set(samples), (
+        found, run_verb("report", "--table=losses", tmp_path / "out").stdout)
     for kind, function, what in (("python", "spin", "Python"), ("native", "digest", "native code"),
                                  ("system", "read", "the kernel")):
         row = samples[function]
