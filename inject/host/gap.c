@@ -31,7 +31,7 @@
 #define CREDIT_NS  4000000
 #define USUAL_NS   50000
 #define FIRSTS_MAX 64
-#define WAKE_NS    4000 /* of a look without what it does: to wake up, and sleep again */
+#define WAKE_NS    30000 /* at most, of a look without what it does: others use the thread, too */
 
 /* What a look finds. */
 struct found {
@@ -65,6 +65,7 @@ static struct {
     unsigned turn;               /* whose turn it is to be looked at */
     unsigned doubted;            /* ... and to be asked whether it is there, if it makes no calls */
     int64_t credit_ns;
+    uint64_t spent_ns;  /* processor time of the thread when the last look ended */
     uint64_t earned_ns; /* CLOCK_MONOTONIC: when credit was earned */
     uint64_t due_ns;
     unsigned slow_count;
@@ -300,13 +301,14 @@ static void earn(uint64_t now_ns)
     all.earned_ns = now_ns;
 }
 
-static void spend(uint64_t ns)
+/* `apart_ns`: since the look before, to sleep and wake up. */
+static void spend(uint64_t ns, uint64_t apart_ns)
 {
     if (ns > USUAL_NS && all.slow_count < FIRSTS_MAX) {
         all.slow_count++;
         ns = USUAL_NS;
     }
-    all.credit_ns -= (int64_t)(ns + WAKE_NS);
+    all.credit_ns -= (int64_t)(ns + apart_ns);
 }
 
 /* When the next look is due. */
@@ -325,9 +327,10 @@ uint64_t gap_pulse(struct thread *me, uint64_t now_ns)
         return all.due_ns;
     earn(now_ns);
     if (all.credit_ns > 0) {
-        uint64_t begin_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID);
+        uint64_t begin_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID), apart_ns = begin_ns - all.spent_ns;
         all.rest_count = look_at_all(me) ? 0 : all.rest_count + 1;
-        spend(clock_ns(CLOCK_THREAD_CPUTIME_ID) - begin_ns);
+        all.spent_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID);
+        spend(all.spent_ns - begin_ns, apart_ns < WAKE_NS ? apart_ns : WAKE_NS);
     }
     uint64_t rest = rest_ns(), wanted = all.credit_ns > 0 ? 0 : (uint64_t)-all.credit_ns + 1;
     all.due_ns = now_ns + (wanted * LOOKS_PART > rest ? wanted * LOOKS_PART : rest);

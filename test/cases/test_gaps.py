@@ -151,12 +151,16 @@ def limited(tmp_path):
 
 def test_time_in_which_the_quota_stops_all_threads(tmp_path, library, limited):
     run = Run(tmp_path, library, "alone", preexec_fn=lambda: limited.write_text("0"))
+    stat = limited.with_name("cpu.stat").read_text(encoding="ascii").split()
+    stopped = int(stat[stat.index("nr_throttled") + 1])  # in its whole life, before it records, too
+    if stopped < 5:
+        pytest.skip(f"not run: on a machine this busy it was stopped {stopped} times only")
     counters = run.process.of_type(COUNTERS)
     assert {r.args[QUOTA] for r in counters} == {200} and counters[0].args[THROTTLED] == 0
     throttled = sum(r.args[THROTTLED] for r in counters)
     used, periods, quota = map(int, run.process.meta["cpu_throttled"].split())
     assert 0 < used <= throttled and used <= periods and quota == 200
-    assert 2 <= throttled <= 30 and sum(r.args[LATE] for r in counters) > 0.15 * SECONDS * 1e9
+    assert 2 <= throttled <= stopped and sum(r.args[LATE] for r in counters) > 0.15 * SECONDS * 1e9
     assert sum(r.args[THROTTLED_NS] for r in counters) > 0.15 * SECONDS * 1e9
     assert all(0 < r.args[SINCE] <= 1_500_000_000 for r in counters[1:])
 
