@@ -33,6 +33,7 @@ static struct {
     struct lock lock;
     _Atomic bool is_here;
     bool is_refused;              /* there is one, of which we know too little */
+    _Atomic uint32_t closing;     /* dlcloses under way, of which one may be its */
     unsigned long long adds_seen; /* by the loader, when it was last looked for */
     struct status status;
     get_thread_fn get_thread;
@@ -156,6 +157,11 @@ void python_look(void)
     errno = saved;
 }
 
+void python_closing(void)
+{
+    atomic_fetch_add(&python.closing, 1);
+}
+
 void python_refresh(void)
 {
     int saved = errno;
@@ -165,6 +171,7 @@ void python_refresh(void)
         !(object_at(python.runtime, &o) && visit_object(&o, &found) &&
           (uintptr_t)found.runtime == python.runtime))
         atomic_store(&python.is_here, false);
+    atomic_fetch_sub(&python.closing, 1);
     errno = saved;
 }
 
@@ -371,7 +378,7 @@ int python_frames_interrupted(struct python_frame *frames, unsigned max, bool *i
         .layout = &python.layout, .is_running = true, .interrupted = &pages};
     int saved = errno, count = 0;
     *is_cut = false;
-    if (!python_is_here() || is_finalizing())
+    if (!python_is_here() || atomic_load(&python.closing) || is_finalizing())
         return 0;
     uint64_t state = (uintptr_t)python.get_thread();
     if (state)
@@ -452,6 +459,7 @@ uint32_t python_location_now(const struct python_frame *frame, python_keep_fn ke
 void python_reset(void)
 {
     atomic_store(&python.lock.holder, 0);
+    atomic_store(&python.closing, 0);
     python_places_reset();
     python_borrow_reset();
 }

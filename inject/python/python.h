@@ -25,6 +25,9 @@ struct thread;
  */
 void python_look(void);
 
+/* Before each dlclose: from here on signal handlers read nothing of it. */
+void python_closing(void);
+
 /* Forgets it if it was unloaded: after each dlclose. */
 void python_refresh(void);
 
