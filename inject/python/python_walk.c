@@ -13,6 +13,7 @@
 struct way {
     uint64_t frame;
     uint64_t cframe; /* 0: there is no such list */
+    uint64_t thread;
     unsigned step_count;
     unsigned cframe_count;
     bool is_new; /* something was read that had not been seen before */
@@ -26,7 +27,8 @@ static bool begin(const struct python_view *v, uint64_t thread, struct way *way)
     const uint8_t *p = python_view(v, SIGHT_THREAD, thread, copy, l->thread_bytes);
     if (!p)
         return false;
-    *way = (struct way){.frame = python_word(p, l->thread_frame), .is_new = p == copy};
+    *way = (struct way){
+        .thread = thread, .frame = python_word(p, l->thread_frame), .is_new = p == copy};
     if (l->cframe_frame == LAYOUT_NONE || way->frame == 0)
         return true;
     way->cframe = way->frame;
@@ -36,6 +38,12 @@ static bool begin(const struct python_view *v, uint64_t thread, struct way *way)
     way->frame = python_word(p, l->cframe_frame);
     way->is_new |= p == copy;
     return true;
+}
+
+/* The first of the list lies in the thread's state, and never has a frame. */
+static bool is_first(const struct way *way, uint64_t cframe)
+{
+    return cframe - way->thread < ROOT_BYTES_MAX;
 }
 
 /* A list of `count` whose members are `kind` and have the next one's address at `next`. */
@@ -62,7 +70,7 @@ static void believe(const struct python_view *v, uint64_t thread, const struct w
     sight_add(SIGHT_THREAD, thread);
     /* The innermost is read before anything is entered. One without frames proves little: it must
      * be the thread's own. */
-    if (way.cframe && (end->step_count || way.cframe - thread < ROOT_BYTES_MAX))
+    if (way.cframe && (end->step_count || is_first(&way, way.cframe)))
         believe_list(v, SIGHT_CFRAME, way.cframe, end->cframe_count + 1, l->cframe_previous,
                      l->cframe_bytes);
     believe_list(v, SIGHT_FRAME, way.frame, end->step_count, l->frame_previous, l->frame_bytes);
@@ -136,16 +144,19 @@ static enum step look(const struct python_view *v, const uint8_t *p, struct pyth
 }
 
 /*
- * A loop that has just been entered is in the list before it has a frame: what it has then is what
- * lay on the stack, a frame of the past. Is `outer`, in which its frames end, the one that the loop
- * around it is at?
+ * A loop that has just been entered is in the list before anything of it is written: what it has
+ * then is what lay on the stack, often a frame of the past. Is `outer`, in which its frames end,
+ * the one that the loop around it is at? None is around it only at the list's end; a greenlet puts
+ * one more there.
  */
-static bool goes_on(const struct python_view *v, uint64_t cframe, uint64_t outer)
+static bool goes_on(const struct python_view *v, const struct way *way, uint64_t outer)
 {
     const struct python_layout *l = v->layout;
     uint8_t copy[LAYOUT_PART_BYTES_MAX];
-    const uint8_t *p = python_view(v, SIGHT_CFRAME, cframe, copy, l->cframe_bytes);
-    return p && python_word(p, l->cframe_frame) == outer;
+    const uint8_t *p = python_view(v, SIGHT_CFRAME, way->cframe, copy, l->cframe_bytes);
+    return p && python_word(p, l->cframe_frame) == outer &&
+           (outer || is_first(way, way->cframe) ||
+            is_first(way, python_word(p, l->cframe_previous)));
 }
 
 /*
@@ -171,7 +182,7 @@ static bool find_entry(const struct python_view *v, const uint8_t *p, struct way
     way->is_new |= p == copy;
     way->cframe_count++;
     way->cframe = python_word(p, l->cframe_previous);
-    return !v->is_running || goes_on(v, way->cframe, outer);
+    return !v->is_running || goes_on(v, way, outer);
 }
 
 int python_walk(const struct python_view *v, uint64_t thread, struct python_frame *frames,

@@ -167,7 +167,7 @@ static void make_frames(struct world *w)
         return;
     uint64_t cframe = make_object(w, 0);
     put_word(cframe, l->cframe_frame, w->frames[0]);
-    put_word(cframe, l->cframe_previous, make_object(w, 0)); /* the thread's own, without a frame */
+    put_word(cframe, l->cframe_previous, w->thread + 256); /* the first, without a frame */
     put_word(w->thread, l->thread_frame, cframe);
 }
 
