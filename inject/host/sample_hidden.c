@@ -3,7 +3,6 @@
  * The program does not see the signal of samples: who asks for its action finds none, and sets of
  * signals to wait for do not have it. Who wants that very number gets it, and samples take another.
  */
-#include <errno.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <sys/signalfd.h>
@@ -14,28 +13,29 @@
 #include "host/sample_signal.h"
 #include "host/sampling.h"
 
-/* HIDE(symbol, parameters' types, result): the functions that are hooked here. */
+/* HIDE(returns, symbol, parameters' types): the functions that are hooked here. */
 #define HIDE_LIST                                                                                  \
-    HIDE(sigaction, (int, const struct sigaction *, struct sigaction *))                           \
-    HIDE(sigwait, (const sigset_t *, int *))                                                       \
-    HIDE(sigwaitinfo, (const sigset_t *, siginfo_t *))                                             \
-    HIDE(sigtimedwait, (const sigset_t *, siginfo_t *, const struct timespec *))                   \
-    HIDE(signalfd, (int, const sigset_t *, int))                                                   \
-    HIDE(sigpending, (sigset_t *))
+    HIDE(int, sigaction, (int, const struct sigaction *, struct sigaction *))                      \
+    HIDE(sighandler_t, signal, (int, sighandler_t))                                                \
+    HIDE(int, sigwait, (const sigset_t *, int *))                                                  \
+    HIDE(int, sigwaitinfo, (const sigset_t *, siginfo_t *))                                        \
+    HIDE(int, sigtimedwait, (const sigset_t *, siginfo_t *, const struct timespec *))              \
+    HIDE(int, signalfd, (int, const sigset_t *, int))                                              \
+    HIDE(int, sigpending, (sigset_t *))
 
-#define HIDE(symbol, types) typedef int(*symbol##_fn) types;
+#define HIDE(returns, symbol, types) typedef returns(*symbol##_fn) types;
 HIDE_LIST
 #undef HIDE
 
 enum hidden {
-#define HIDE(symbol, types) HIDE_##symbol,
+#define HIDE(returns, symbol, types) HIDE_##symbol,
     HIDE_LIST
 #undef HIDE
         HIDE_COUNT
 };
 
 static const char *const symbols[HIDE_COUNT] = {
-#define HIDE(symbol, types) #symbol,
+#define HIDE(returns, symbol, types) #symbol,
     HIDE_LIST
 #undef HIDE
 };
@@ -77,14 +77,12 @@ EXPORT int sigaction(int number, const struct sigaction *new, struct sigaction *
     return 0;
 }
 
-/* As the C library has it: BSD's. */
+/* Which flags it sets, the C library knows: siginterrupt() changes them. */
 EXPORT sighandler_t signal(int number, sighandler_t handler)
 {
+    if (likely(number != sample_signal_number()) || handler == SIG_ERR)
+        return REAL(signal)(number, handler);
     struct sigaction new = {.sa_handler = handler, .sa_flags = SA_RESTART}, old;
-    if (handler == SIG_ERR) {
-        errno = EINVAL;
-        return SIG_ERR;
-    }
     sigemptyset(&new.sa_mask);
     sigaddset(&new.sa_mask, number);
     return sigaction(number, &new, &old) < 0 ? SIG_ERR : old.sa_handler;

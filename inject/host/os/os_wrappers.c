@@ -22,6 +22,7 @@
 #include <sys/types.h>
 #include <sys/uio.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/compiler.h"
@@ -232,6 +233,14 @@ static int32_t ready_fd(const struct pollfd *fds, nfds_t count, int result)
     return result >= 0 && count == 1 ? fds[0].fd : -1;
 }
 
+/* A stream in memory has none, and fileno() would say so in errno. */
+static int32_t known_fd_of(FILE *file)
+{
+    int saved = errno, fd = file ? fileno(file) : -1;
+    errno = saved;
+    return fd + 1;
+}
+
 /* Does it wait by a word in memory, as what is made of no pthread function does? */
 static inline bool waits_for_futex(long number, long operation)
 {
@@ -240,6 +249,17 @@ static inline bool waits_for_futex(long number, long operation)
     operation &= FUTEX_CMD_MASK;
     return operation == FUTEX_WAIT || operation == FUTEX_WAIT_BITSET ||
            operation == FUTEX_LOCK_PI || operation == FUTEX_WAIT_REQUEUE_PI;
+}
+
+/* The C library refuses others at once, even if the lock is free. */
+static inline bool is_clock(clockid_t clock)
+{
+    return clock == CLOCK_REALTIME || clock == CLOCK_MONOTONIC;
+}
+
+static inline bool is_time(const struct timespec *t)
+{
+    return (unsigned long)t->tv_nsec < 1000000000ul;
 }
 
 static inline bool is_watched(const void *condition)
@@ -251,7 +271,7 @@ static inline bool is_watched(const void *condition)
 /* ---- the wrappers ---------------------------------------------------------------------------- */
 
 #define FD(its_fd)       .known_fd = (its_fd) + 1
-#define FD_OF(its_file)  .known_fd = (its_file) ? fileno(its_file) + 1 : 0
+#define FD_OF(its_file)  .known_fd = known_fd_of(its_file)
 #define OBJECT(address)  .object = (uint64_t)(uintptr_t)(address)
 #define MOVED(its_bytes) .bytes = (intptr_t)(its_bytes) > 0 ? (uint64_t)(its_bytes) : 0
 #define PATH(its_path)   .path = (its_path)
@@ -305,13 +325,13 @@ static inline bool is_watched(const void *condition)
 #define OS_REAL(symbol, params) typedef int(*symbol##_fn) params;
 #include "host/os/os_functions.def"
 
-#define OS_LOCK(symbol, class, try_symbol, params, names, its_lock)                                \
+#define OS_LOCK(symbol, class, try_symbol, params, names, its_lock, is_usual)                      \
     WRAPPER(symbol, int, params);                                                                  \
     TIMED(symbol, FAILS_NUMBER, int, params, names, true, OBJECT(its_lock))                        \
     int os_##symbol params                                                                         \
     {                                                                                              \
         const symbol##_fn real = REAL(symbol, FAILS_NUMBER);                                       \
-        if (THRESHOLD == OS_OFF)                                                                   \
+        if (THRESHOLD == OS_OFF || !(is_usual))                                                    \
             return real names;                                                                     \
         const int tried = REAL(try_symbol, FAILS_NUMBER)(its_lock);                                \
         return likely(tried != EBUSY) ? tried : timed_##symbol names;                              \

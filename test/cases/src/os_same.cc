@@ -283,6 +283,17 @@ static void kinds_of_locks()
     pthread_rwlock_unlock(&lock);
     printf("rwlock: %d %d %d %d %d\n", write, deadlock, twice, pthread_rwlock_rdlock(&lock),
            pthread_rwlock_rdlock(&lock));
+    /* What some functions refuse even if the lock is free. */
+    const struct timespec late = {1l << 33, 0}, wrong = {1, 1000000000};
+    const clockid_t other = CLOCK_PROCESS_CPUTIME_ID;
+    pthread_rwlock_t is_free[4] = {};
+    pthread_mutex_t free_mutex[2] = {};
+    printf("refused: %d %d %d %d %d %d\n", pthread_rwlock_timedrdlock(&is_free[0], &wrong),
+           pthread_rwlock_timedwrlock(&is_free[1], &wrong),
+           pthread_rwlock_clockrdlock(&is_free[2], other, &late),
+           pthread_rwlock_clockwrlock(&is_free[3], other, &late),
+           pthread_mutex_clocklock(&free_mutex[0], other, &late),
+           pthread_mutex_timedlock(&free_mutex[1], &wrong));
     std::mutex shared;
     std::condition_variable changed;
     long sum = 0;
@@ -302,6 +313,20 @@ static void kinds_of_locks()
     for (auto &t : threads)
         t.join();
     printf("sum: %ld\n", sum);
+}
+
+/* A stream that has no descriptor. */
+static void streams()
+{
+    char text[64];
+    FILE *file = fmemopen(text, sizeof text, "w+");
+    errno = 0;
+    size_t written = fwrite("abc", 1, 3, file);
+    int flushed = fflush(file);
+    rewind(file);
+    size_t got = fread(text + 32, 1, 3, file);
+    printf("stream: %zu %d %zu %d\n", written, flushed, got, errno);
+    fclose(file);
 }
 
 /* ---- children, raw calls ------------------------------------------------------------------------
@@ -361,6 +386,7 @@ int main(int argc, char **argv)
     interruptions();
     storm();
     kinds_of_locks();
+    streams();
     children();
     return 0;
 }

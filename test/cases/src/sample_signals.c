@@ -54,6 +54,21 @@ static void say_actions(const char *when)
     }
 }
 
+#pragma GCC diagnostic ignored "-Wdeprecated-declarations" /* siginterrupt */
+
+/* Calls that signal()'s handlers interrupt restart, until siginterrupt() says otherwise. */
+static void say_restarts(void)
+{
+    struct sigaction action;
+    for (int ends = 0; ends < 2; ends++) {
+        siginterrupt(SIGUSR1, ends);
+        signal(SIGUSR1, on_signal);
+        sigaction(SIGUSR1, NULL, &action);
+        printf("signal() after siginterrupt(%d): %x\n", ends, (unsigned)action.sa_flags);
+    }
+    signal(SIGUSR1, SIG_DFL);
+}
+
 static void say_waiting(void)
 {
     sigset_t all, pending;
@@ -161,6 +176,7 @@ int main(void)
     cudaMalloc(&memory, 64);
     pthread_create(&thread, NULL, burn_beside, NULL);
     say_actions("after");
+    say_restarts();
     say_waiting();
     say_waits();
     say_defaults();
