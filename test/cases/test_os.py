@@ -6,6 +6,7 @@ import errno
 import functools
 import json
 import re
+import shutil
 import subprocess
 
 import conftest
@@ -270,3 +271,29 @@ def test_nothing_is_allocated_in_an_allocators_calls(library, os_library, tmp_pa
     [process] = stream_reader.read_folder(tmp_path / "out")
     maps = [r for name, r in recorded(process) if name == "mmap"]
     assert len(maps) > 30 and not process.losses
+
+
+@pytest.mark.long
+def test_strace_sees_the_same(library, os_library, tmp_path):
+    """A second witness: to each call that lasted a system call of the main thread, in their order.
+    strace makes each call of ours longer by its own stops, never shorter."""
+    strace = shutil.which("strace") or pytest.skip("strace is not installed")
+    env, link = environment(tmp_path / "out", [library, os_library])
+    program = toolchain.build("os_work.c", *link, "-pthread")
+    preload = env.pop("LD_PRELOAD")
+    toolchain.run([strace, "-f", "-T", "-o", tmp_path / "log", "-E", f"LD_PRELOAD={preload}",
+                   program, tmp_path], env)
+    [process] = stream_reader.read_folder(tmp_path / "out")
+    last = r"^(\d+) +(?:<\.\.\. )?(\w+)(?:\(| resumed).*<(\d+\.\d+)>$"
+    lines = re.findall(last, (tmp_path / "log").read_text(), re.MULTILINE)
+    seen = [(name, float(s) * 1e9) for pid, name, s in lines
+            if int(pid) == process.header.pid and float(s) >= 0.002]
+    told = [(name, r.duration) for name, r in recorded(process, process.header.pid)
+            if r.duration >= 2_000_000]
+    at = found = 0
+    for _, duration in told:  # between two of them may be what our own code or the loader waits for
+        near = [i for i in range(at, min(at + 6, len(seen)))
+                if duration - 2e6 < seen[i][1] < duration + 1e5]
+        found += bool(near)
+        at = near[0] + 1 if near else at
+    assert len(told) >= 50 and found >= 0.9 * len(told), (found, seen, told)
