@@ -353,8 +353,10 @@ static void call(const struct os_said *s)
         s->caller - (uintptr_t)__ehdr_start < (uintptr_t)(_end - __ehdr_start) ||
         !call_enter_quietly(t, &own))
         return;
-    bool before = thread_hurry(t, true);
+    bool before = thread_hurry(t, true), took_part = thread_takes_part(t);
     take(t, s, (uint32_t)syscall(SYS_getpid));
+    if (took_part && thread_takes_part(t)) /* else that is a start */
+        thread_cost_time(t->cost, COST_OS, ticks_now() - s->end);
     if (unlikely(attention_now() >= ATTENTION_LATE) && thread_takes_part(t))
         writer_flush(0, gp.settings.numbers[SETTING_EXIT_WAIT]);
     thread_hurry(t, before);

@@ -96,6 +96,8 @@ def test_calls_are_told_from_the_threshold_on(library, os_library, tmp_path, run
     assert all(bool(r.stack) == (r.duration >= 1_000_000) for _, r in rest
                if abs(r.duration - 1_000_000) > 1000)
     assert process.counters["os_dropped"] == 0
+    costs = {record.text: record.args for record in process.of_type(stream_reader.COST)}
+    assert costs[b"os"][0] >= len(rest) - 1  # the first of a thread is part of its start
     check_table(run_verb, tmp_path / "out", recorded(process))
 
 

@@ -136,7 +136,7 @@ def test_costs():
     rows = macro_rows("costs.def", "COST")
     code = [[fields(rest)[0], re.search(r", ([A-Z]+),", rest)[1].lower(), fields(rest)[1]]
             for _, rest in rows]
-    assert len(code) == 26 and [name.lower() for name, _ in rows] == [row[0] for row in code]
+    assert len(code) == 27 and [name.lower() for name, _ in rows] == [row[0] for row in code]
     spec = table(section("### Costs"))
     assert [row[1:] for row in spec] == code
     assert [int(row[0]) for row in spec] == list(range(len(code)))
