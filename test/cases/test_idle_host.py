@@ -415,7 +415,8 @@ def test_program_with_one_fault(faulty, fault):
     if fault == "gil":  # the line is the holder's
         assert all("held by thread " in row["place"] for row in there if row["total_ns"] > ns / 10)
     elif slack:
-        own = [row for row in there if row["place"].startswith({"import": "slow"}.get(fault, fault))]
+        name = "slow" if fault == "import" else fault
+        own = [row for row in there if row["place"].startswith(name)]
         assert sum(row["total_ns"] for row in own) + slack >= 0.8 * ns
     else:
         assert at > 0.8 * ns
