@@ -33,7 +33,7 @@
 #define ROOMS           16u   /* handlers at work at a time */
 #define PULSE_NS        20000000u
 #define PULSES_OF_CHECK 10u        /* looks whether each timer still has its thread */
-#define PULSES_OF_COUNT 50u        /* looks whether threads get their ticks */
+#define PULSES_OF_COUNT 5u         /* looks whether threads get their ticks */
 #define LATE_NS         200000000u /* a tick so late has nothing to do with the code it meets */
 #define SILENT_PERIODS  50u
 #define LOCK_NS         1000000000u

@@ -135,7 +135,7 @@ def test_stress(library, tmp_path, count):
 
 
 def test_who_blocks_the_signal_is_counted(library, tmp_path):
-    process, _ = recorded(library, tmp_path, "120", "1", "deaf", GPUPROF_SAMPLE="1000")
+    process, _ = recorded(library, tmp_path, "300", "1", "deaf", GPUPROF_SAMPLE="1000")
     main = process.header.pid
     assert {record.args[1] for record in cpu_samples(process)} == {main}
     assert process.losses == {"samples_silent": 1}
