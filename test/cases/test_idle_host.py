@@ -407,7 +407,7 @@ def test_program_with_one_fault(faulty, fault):
     # Who starts a process makes it first, and the thread without the GIL sleeps and runs, too.
     least = 0.75 if fault in ("gil", "child", "file") else 0.9
     assert least * spent < ns + kept + slack
-    assert ns + kept < 1.1 * spent
+    assert ns < 1.1 * spent
     lines = {number for number, line in enumerate(PROGRAM.read_text().splitlines(), 1)
              if f"# {fault}" in line}
     at = sum(row["total_ns"] for row in there
