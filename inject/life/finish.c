@@ -108,8 +108,8 @@ static bool flush(enum end_reason reason)
 static void close_down(enum end_reason reason)
 {
     if (!finish_is_recorder()) {
-        if (is_own_process())
-            seal_tell_end(); /* again: now the calls that came since are counted */
+        if (gp.used && is_own_process()) /* who records nothing makes no system call here */
+            seal_tell_end();             /* again: now the calls that came since are counted */
         return;
     }
     FEATURES_DO(end, (gp.settings.numbers[SETTING_EXIT_WAIT]));

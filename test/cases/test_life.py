@@ -83,6 +83,13 @@ def test_queries_leave_nothing(life):
     assert nothing_left(life)
 
 
+@pytest.mark.parametrize("settings", [{}, {"GPUPROF_GAPS": "on"}])
+def test_a_sandbox_sees_no_system_call(life, settings):
+    """Of a process that records nothing, one that would be killed for asking who it is."""
+    life("sandbox", settings=settings)
+    assert nothing_left(life)
+
+
 def test_driver_queries_leave_nothing(life):
     program = toolchain.build("queries.c", *toolchain.DRIVER)
     toolchain.run([program], life.env(LD_LIBRARY_PATH=toolchain.SIM), status=3)

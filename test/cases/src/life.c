@@ -2,6 +2,8 @@
 /* Beginnings and ends of processes and threads, with calls on both sides of them: life SCENARIO. */
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
@@ -10,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -348,6 +351,20 @@ static void daemonise(const char *folder)
     exit(0);
 }
 
+/* Whoever asks for the process's number is killed from here on: a program that has no need of it.
+ */
+static void forbid_getpid(void)
+{
+    struct sock_filter rows[] = {BPF_STMT(BPF_LD | BPF_W | BPF_ABS, 0), /* the call's number */
+                                 BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_getpid, 0, 1),
+                                 BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL),
+                                 BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)};
+    const struct sock_fprog filter = {sizeof rows / sizeof *rows, rows};
+    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 ||
+        prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter) != 0)
+        puts("no filters here");
+}
+
 int main(int argc, char **argv)
 {
     const char *scenario = argc > 1 ? argv[1] : "";
@@ -390,6 +407,8 @@ int main(int argc, char **argv)
         stay_in_calls((size_t)atol(argv[2]), argc > 3);
     else if (strcmp(scenario, "leave-main") == 0)
         leave_main(argv[2]);
+    else if (strcmp(scenario, "sandbox") == 0)
+        forbid_getpid(), _exit(3);
     else if (strcmp(scenario, "daemon") == 0)
         daemonise(argv[2]);
     else if (strcmp(scenario, "chdir") == 0)
