@@ -32,7 +32,7 @@
 #define SAMPLED_MAX     1024u /* threads at a time */
 #define ROOMS           16u   /* handlers at work at a time */
 #define PULSE_NS        20000000u
-#define PULSES_OF_CHECK 10u        /* looks whether each timer still has its thread */
+#define PULSES_OF_CHECK 5u         /* looks whether each timer still has its thread */
 #define PULSES_OF_COUNT 5u         /* looks whether threads get their ticks */
 #define LATE_NS         200000000u /* a tick so late has nothing to do with the code it meets */
 #define SILENT_PERIODS  50u
@@ -308,15 +308,11 @@ static bool has_ended(const struct sampled *s)
            (left.it_value.tv_sec == 0 && left.it_value.tv_nsec == 0);
 }
 
-static bool drop_ended(void)
+static void drop_ended(void)
 {
-    bool any = false;
     for (uint32_t i = 0; i < all.used; i++)
-        if (all.slots[i].tid && has_ended(&all.slots[i])) {
+        if (all.slots[i].tid && has_ended(&all.slots[i]))
             disarm(&all.slots[i]);
-            any = true;
-        }
-    return any;
 }
 
 static bool visit_thread(int dir, const char *name, void *data)
@@ -346,12 +342,17 @@ static void scan(void)
             disarm(&all.slots[i]);
 }
 
-/* The number of links says how many threads there are. */
+/*
+ * The number of links says how many threads there are. One may come as another goes, ours among
+ * them: so all are looked at now and then, whatever it says.
+ */
 static void scan_if_due(void)
 {
     struct stat folder;
-    bool may_have_ended = all.pulse % PULSES_OF_CHECK == 0 && drop_ended();
-    if (stat("/proc/self/task", &folder) < 0 || (folder.st_nlink == all.links && !may_have_ended))
+    bool is_due = all.pulse % PULSES_OF_CHECK == 0;
+    if (is_due)
+        drop_ended();
+    if (stat("/proc/self/task", &folder) < 0 || (folder.st_nlink == all.links && !is_due))
         return;
     all.links = folder.st_nlink;
     scan();
