@@ -30,6 +30,8 @@ static const struct python_layout layout_3_8 = {
     .frame_previous = 24,
     .frame_instruction = LAYOUT_NONE,
     .frame_last = 104,
+    .frame_runs = 116,
+    .runs_value = 1,
     .frame_owner = LAYOUT_NONE,
     .frame_is_entry = LAYOUT_NONE,
     .code_file = 104,
@@ -51,7 +53,7 @@ static const struct python_layout layout_3_8 = {
     .type_flags = TYPE_FLAGS,
     .text_kind = TEXT_KIND,
     .thread_bytes = 32,
-    .frame_bytes = 112,
+    .frame_bytes = 120,
     .code_bytes = 128,
     .owner_c = 3,
     .last_bytes = 1,
@@ -264,7 +266,8 @@ static bool variants_are_sound(const struct python_layout *l)
         l->cframe_frame == LAYOUT_NONE ||
         (fits(l->cframe_frame, 8, l->cframe_bytes) && fits(l->cframe_previous, 8, l->cframe_bytes));
     is_sound &= l->frame_instruction == LAYOUT_NONE
-                    ? fits(l->frame_last, 4, frame) && fits(l->code_bytecode, 8, code)
+                    ? fits(l->frame_last, 4, frame) && fits(l->frame_runs, 1, frame) &&
+                          fits(l->code_bytecode, 8, code)
                     : fits(l->frame_instruction, 8, frame);
     is_sound &= l->code_first_traceable == LAYOUT_NONE ? fits(l->code_flags, 4, code)
                                                        : fits(l->code_first_traceable, 4, code);
@@ -300,6 +303,8 @@ static bool take_table(struct python_layout *l, uint32_t version)
         l->runtime_gil = 352;
     if (minor == 10) {
         l->frame_last = 96;
+        l->frame_runs = 108;
+        l->runs_value = 0;
         l->last_bytes = 2;
         l->lines = LINES_PAIRS_FROM_END;
     }

@@ -31,6 +31,7 @@ struct python_layout {
     uint32_t frame_last;        /* up to 3.10: number of the last one, -1 before the first */
     uint32_t frame_owner;       /* or LAYOUT_NONE: each is Python's, and has a loop of its own */
     uint32_t frame_is_entry;    /* or LAYOUT_NONE: a frame of owner_c or above is behind an entry */
+    uint32_t frame_runs;        /* up to 3.10: a byte that is runs_value while its loop runs it */
     uint32_t frame_copy;        /* which of the code's copies it runs, if there are any */
     uint32_t code_file;
     uint32_t code_function;
@@ -61,8 +62,9 @@ struct python_layout {
     uint8_t owner_c; /* from this owner on it is no frame of Python's, but stands for C */
     bool native_is_pthread;
     uint8_t last_bytes; /* how much of the code one of frame_last stands for */
-    uint8_t text_kind;  /* lowest bit of it in the state */
-    uint8_t lines;      /* enum python_lines */
+    uint8_t runs_value;
+    uint8_t text_kind; /* lowest bit of it in the state */
+    uint8_t lines;     /* enum python_lines */
     /* Addresses of the types that the objects must have. */
     uint64_t code_type;
     uint64_t text_type;

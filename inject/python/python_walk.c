@@ -133,8 +133,8 @@ static enum step look(const struct python_view *v, const uint8_t *p, struct pyth
         return STEP_WRONG;
     bool is_object = l->code_first_traceable == LAYOUT_NONE;
     if (is_object && v->is_running && !python_word(p, l->frame_previous) &&
-        python_half(head, l->code_flags) & FLAGS_GENERATORS)
-        return STEP_WRONG; /* it has just been left, for there is always one that calls it */
+        (python_half(head, l->code_flags) & FLAGS_GENERATORS || p[l->frame_runs] != l->runs_value))
+        return STEP_WRONG; /* it has just been left, and was called by another one */
     if (!is_object && owner_of(l, p) != OWNER_GENERATOR &&
         at < 2 * (int64_t)(int32_t)python_half(head, l->code_first_traceable))
         return STEP_SKIP; /* it has not begun, or is one that the interpreter made for itself */

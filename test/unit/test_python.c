@@ -156,6 +156,8 @@ static void make_frames(struct world *w)
             put_word(at, l->frame_instruction, from + 2 * units);
         else
             put_half(at, l->frame_last, (uint32_t)(2 * units / l->last_bytes));
+        if (l->frame_instruction == LAYOUT_NONE)
+            memset((void *)(uintptr_t)(at + l->frame_runs), l->runs_value, 1);
         if (l->frame_owner != LAYOUT_NONE)
             memset((void *)(uintptr_t)(at + l->frame_owner), is_c ? OWNER_C : 0, 1);
         if (has_entries)

@@ -750,16 +750,16 @@ def wrong():
     # Fields of struct python_layout by their order, and how many values may pass for them: a code
     # object has a name beside its qualified name and its file, and more tables than one.
     may_pass = {"thread_frame": (4, 1), "frame_code": (8, 1), "frame_instruction": (10, 1),
-                "code_file": (15, 3), "code_function": (16, 3), "code_lines": (17, 3)}
+                "code_file": (16, 3), "code_function": (17, 3), "code_lines": (18, 3)}
     values = [*range(256), 4096, 65535, 1 << 20, 1 << 31, (1 << 32) - 1]
-    counts = [[python_reader.walk({index: value}) for value in values] for index in range(36)]
+    counts = [[python_reader.walk({index: value}) for value in values] for index in range(37)]
     for name, (index, limit) in may_pass.items():
         passed = [value for value, count in zip(values, counts[index]) if count > 0]
         assert 1 <= len(passed) <= limit, (name, passed)
     state = 1
     for _ in range(3000):
         changes = {}
-        for index in range(36):
+        for index in range(37):
             state = (state * 1103515245 + 12345) & 0x7fffffff
             if state >> 16 & 3 == 0:
                 changes[index] = state >> 18 & 0xfc
