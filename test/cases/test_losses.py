@@ -55,6 +55,11 @@ def tensors(*arguments, **settings):
     return [program, *arguments], {"LD_LIBRARY_PATH": path, **settings}
 
 
+def deaf():
+    program = toolchain.build("sample_work.c", *toolchain.runtime(12))
+    return [program, "100", "1", "deaf"], {"GPUPROF_SAMPLE": "1000"}
+
+
 FULL = f"pwrite={errno.ENOSPC}"
 SMALL = {"GPUPROF_BUFFER": "1M", "GPUPROF_CHUNK": "512K"}
 
@@ -87,6 +92,10 @@ MEANS = {
     "op_inputs_dropped": lambda: operators("wide"),
     "tensors_dropped": lambda: tensors("many", 200000, GPUPROF_WAIT="60s", **SMALL),
     "overwritten": lambda: tiny("scribble.c", "record", 0, GPUPROF_SEAL="30s"),
+    "samples_dropped": lambda: lossy("early", 60000, GPUPROF_SAMPLE="100"),
+    "samples_torn": lambda: lossy("early", 3, GPUPROF_SAMPLE="100"),
+    "samples_silent": deaf,
+    "os_dropped": lambda: lossy("early", 2000, GPUPROF_OS="0"),
 }
 
 
@@ -115,6 +124,8 @@ def test_counter_rises_and_is_said(library, run_collector, tmp_path, name):
     if "IO_FAULT" in settings:
         shim = toolchain.build("io_fault.c", "-shared", "-fPIC")
         env["LD_PRELOAD"] = f"{shim}:{env['LD_PRELOAD']}"
+    if "GPUPROF_OS" in settings:
+        env["LD_PRELOAD"] += f":{conftest.built(conftest.BUILD / 'libgpuprof-os.so')}"
     done = toolchain.run(command, env, status=None)
     assert done.returncode in (0, 3), done
     is_loss, meaning, _ = counters()[name]

@@ -37,11 +37,13 @@ int main(int argc, char **argv)
 
 #include "range/gpuprof.h"
 
+#include <dlfcn.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <sys/time.h>
 #include <time.h>
 #include <unistd.h>
@@ -80,6 +82,22 @@ static void ranges(size_t count)
 {
     for (size_t i = 0; i < count; i++)
         gpuprof_range_push("open");
+}
+
+/*
+ * Before the recording begins: an OS call and a tick of gpuprof's first timer, which is the main
+ * thread's, `count` times; then an object is unloaded, so that addresses may mean something else.
+ */
+static void early(size_t count)
+{
+    const struct itimerspec past = {.it_value.tv_nsec = 1};
+    for (size_t i = 0; i < count; i++) {
+        fsync(-1);
+        syscall(SYS_timer_settime, 0, TIMER_ABSTIME, &past, NULL);
+    }
+    void *object = dlopen("libm.so.6", RTLD_NOW);
+    if (!object || dlclose(object) != 0)
+        abort();
 }
 
 static int value; /* that calls set; below 0 they fail */
@@ -219,6 +237,8 @@ int main(int argc, char **argv)
         storm(count);
     if (strcmp(scenario, "ranges") == 0)
         ranges(count);
+    if (strcmp(scenario, "early") == 0)
+        early(count);
     cudaMemset(NULL, 0, 1);
     if (strcmp(scenario, "long-name") == 0)
         long_name(count);
