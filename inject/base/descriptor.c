@@ -62,5 +62,4 @@ void kept_file_close(struct kept_file *f)
 {
     if (is_open(f))
         syscall(SYS_close, f->fd);
-    f->fd = -1;
 }

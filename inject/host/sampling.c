@@ -352,7 +352,12 @@ static void scan_if_due(void)
     bool is_due = all.pulse % PULSES_OF_CHECK == 0;
     if (is_due)
         drop_ended();
-    if (stat("/proc/self/task", &folder) < 0 || (folder.st_nlink == all.links && !is_due))
+    if (stat("/proc/self/task", &folder) < 0) {
+        note(SAY_SAMPLES, "threads that begin from now on are not sampled: /proc/self/task: %s",
+             error_text(errno));
+        return;
+    }
+    if (folder.st_nlink == all.links && !is_due)
         return;
     all.links = folder.st_nlink;
     scan();
