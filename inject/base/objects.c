@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/objects.h"
 
-#include <stdatomic.h>
 #include <sys/auxv.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
@@ -456,24 +455,31 @@ bool objects_are_watched(void)
 }
 
 struct next {
-    const char *name;
-    bool past_self;
-    void *address;
+    const char *const *names;
+    _Atomic(void *) *found;
+    unsigned count;
+    bool is_looked_at; /* what comes now */
 };
 
 static int visit_next(const struct object *o, void *data)
 {
     struct next *next = data;
-    if (object_is_ours(o))
-        next->past_self = true;
-    else if (next->past_self)
-        next->address = object_symbol(o, next->name);
-    return next->address != NULL;
+    bool is_ours = object_is_ours(o);
+    unsigned left = 0;
+    next->is_looked_at |= is_ours;
+    for (unsigned i = 0; i < next->count; i++) {
+        if (next->is_looked_at && !is_ours && !atomic_load(&next->found[i]))
+            atomic_store(&next->found[i], object_symbol(o, next->names[i]));
+        left += !atomic_load(&next->found[i]);
+    }
+    return !left;
 }
 
-void *objects_next(const char *name)
+void objects_next(const char *const *names, _Atomic(void *) *found, unsigned count)
 {
-    struct next next = {.name = name};
+    struct next next = {.names = names, .found = found, .count = count};
+    if (objects_each(visit_next, &next))
+        return;
+    next.is_looked_at = true;
     objects_each(visit_next, &next);
-    return next.address;
 }

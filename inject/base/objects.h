@@ -9,6 +9,7 @@
 
 #include <elf.h>
 #include <link.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -61,8 +62,11 @@ void loader_after_fork(bool is_child);
  */
 bool loader_reset(void);
 
-/* The first definition of a function behind ours: the C library's at the latest. */
-void *objects_next(const char *name);
+/*
+ * Of each function that is not found yet the first definition behind ours, or the first of all
+ * where none is: the driver has loaded us, behind the C library. By any number of threads at once.
+ */
+void objects_next(const char *const *names, _Atomic(void *) *found, unsigned count);
 
 /* What the loader's own entry says: neither its range nor its headers. Waits for nobody. */
 struct object object_of_map(const struct link_map *map);

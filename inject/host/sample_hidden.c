@@ -44,12 +44,9 @@ static _Atomic(void *) reals[HIDE_COUNT]; /* by each that looks, to the same */
 
 static void *real(enum hidden which)
 {
-    void *found = atomic_load_explicit(&reals[which], memory_order_relaxed);
-    if (unlikely(!found)) {
-        found = objects_next(symbols[which]);
-        atomic_store_explicit(&reals[which], found, memory_order_relaxed);
-    }
-    return found;
+    if (unlikely(!atomic_load_explicit(&reals[which], memory_order_relaxed)))
+        objects_next(symbols, reals, HIDE_COUNT);
+    return atomic_load_explicit(&reals[which], memory_order_relaxed);
 }
 
 #define REAL(symbol) ((symbol##_fn)real(HIDE_##symbol))

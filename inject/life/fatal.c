@@ -48,21 +48,9 @@ FATAL_LIST
 
 static _Atomic(void *) reals[FATAL_COUNT]; /* by each that looks, to the same */
 
-/* Of each the first definition behind ours: libc's at the latest. */
-static int visit(const struct object *o, void *data)
-{
-    bool *past_self = data;
-    for (unsigned i = 0; *past_self && i < FATAL_COUNT; i++)
-        if (!atomic_load(&reals[i]))
-            atomic_store(&reals[i], object_symbol(o, symbols[i]));
-    *past_self |= object_is_ours(o);
-    return 0;
-}
-
 void fatal_load(void)
 {
-    bool past_self = false;
-    objects_each(visit, &past_self);
+    objects_next(symbols, reals, FATAL_COUNT);
 }
 
 static void *real(enum fatal f)

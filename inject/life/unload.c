@@ -15,17 +15,15 @@
 
 typedef int (*dlclose_fn)(void *handle);
 
-static _Atomic(dlclose_fn) real_dlclose; /* by each first call, to the same */
+static const char *const symbol = "dlclose";
+static _Atomic(void *) real; /* by each first call, to the same */
 
 EXPORT int dlclose(void *handle)
 {
-    dlclose_fn real = atomic_load_explicit(&real_dlclose, memory_order_relaxed);
-    if (unlikely(!real)) {
-        real = (dlclose_fn)objects_next("dlclose");
-        atomic_store_explicit(&real_dlclose, real, memory_order_relaxed);
-    }
+    if (unlikely(!atomic_load_explicit(&real, memory_order_relaxed)))
+        objects_next(&symbol, &real, 1);
     FEATURES_DO(unloading, ());
-    int result = real(handle);
+    int result = ((dlclose_fn)atomic_load_explicit(&real, memory_order_relaxed))(handle);
     FEATURES_DO(unloaded, ());
     return result;
 }

@@ -2,7 +2,9 @@
 """Programs whose calls go past every hook: the driver itself brings us in."""
 
 import collections
+import signal
 
+import conftest
 import pytest
 import stream_reader
 import toolchain
@@ -102,3 +104,12 @@ def test_somebody_elses_injection_is_kept(library, tmp_path):
     assert done.stdout == "/somebody/else.so\n"
     env.pop("CUDA_INJECTION64_PATH")
     assert toolchain.run(["sh", "-c", "echo $CUDA_INJECTION64_PATH"], env).stdout == f"{library}\n"
+
+
+def test_capture_range_without_the_preload(library, tmp_path):
+    """The process is asked to end by our own signal, which goes past libc's and our own hooks."""
+    program = toolchain.build("windows_work.c", *toolchain.runtime(13),
+                              f"-I{conftest.ROOT / 'inject/range'}", "-DNVTX")
+    env = driver_loads_us(library, tmp_path / "out", GPUPROF_CAPTURE_RANGE="nvtx:serve",
+                          GPUPROF_CAPTURE_RANGE_END="exit")
+    toolchain.run([program, "1", "<serve", "2", ">", "3", "z5000"], env, status=-signal.SIGTERM)

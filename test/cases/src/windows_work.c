@@ -5,7 +5,7 @@
  *   NUMBER   cudaMemsetAsync of so many bytes: what is recorded tells by its bytes which one it was
  *   s        gpuprof_step(), from 100 on
  *   ( )      cudaProfilerStart, cudaProfilerStop: their result must be 0
- *   <NAME >  a range of gpuprof.h's, which is NVTX's default domain's
+ *   <NAME >  a range of gpuprof.h's, which is NVTX's default domain's; NVTX's own with -DNVTX
  *   {NAME }  a label of PyTorch's (with -DLABELS)
  *   zMS      sleeps; d: waits for the device
  *   r        says "ready" and waits for a line on its standard input
@@ -22,6 +22,11 @@
 #include <unistd.h>
 
 #include "cuda_runtime_api.h"
+#ifdef NVTX
+#include "nvtx_client.h"
+#define gpuprof_range_push nvtxRangePushA
+#define gpuprof_range_pop  nvtxRangePop
+#endif
 #ifdef LABELS
 #include "sim_torch.h"
 #endif
