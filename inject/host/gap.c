@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "host/gap.h"
 
+#include <errno.h>
 #include <string.h>
 #include <sys/syscall.h>
 
 #include "base/futex.h"
 #include "base/hash.h"
 #include "base/memory_read.h"
+#include "base/pages.h"
+#include "base/say.h"
 #include "base/ticks.h"
 #include "host/looked.h"
 #include "python/python.h"
@@ -58,7 +61,7 @@ struct gap {
 };
 
 /* The thread's own, in host_thread.h. */
-static struct {
+struct gaps {
     struct gap gaps[LOOKED_MAX];
     struct looked_calls calls[LOOKED_MAX];
     struct memory_window window; /* of what is read of Python in one look */
@@ -71,7 +74,9 @@ static struct {
     unsigned slow_count;
     unsigned rest_count;
     uint64_t random;
-} all;
+};
+
+static struct gaps *all; /* NULL: no gaps are looked into */
 
 bool gap_is_wanted(void)
 {
@@ -209,7 +214,7 @@ static void look(struct thread *me, struct looked *l, struct gap *g, uint64_t no
             looked_leave(l);
         return;
     }
-    memory_window_use(&all.window);
+    memory_window_use(&all->window);
     uint64_t state = find_state(l, g, now);
     if (state)
         look_at_python(me, l, &counts, state, &f);
@@ -230,8 +235,8 @@ static void look(struct thread *me, struct looked *l, struct gap *g, uint64_t no
 static bool device_is_busy(unsigned count, uint64_t now)
 {
     for (unsigned i = 0; i < count; i++)
-        if (all.calls[i].busy_begin &&
-            (int64_t)(now - all.calls[i].busy_begin) >= (int64_t)ticks_of(BUSY_NS))
+        if (all->calls[i].busy_begin &&
+            (int64_t)(now - all->calls[i].busy_begin) >= (int64_t)ticks_of(BUSY_NS))
             return true;
     return false;
 }
@@ -243,13 +248,13 @@ static bool device_is_busy(unsigned count, uint64_t now)
 static bool is_in_gap(struct thread *me, unsigned i, bool is_busy, uint64_t now, bool *rests)
 {
     struct looked *l = looked_at(i);
-    struct gap *g = &all.gaps[i];
-    const struct looked_calls *c = &all.calls[i];
+    struct gap *g = &all->gaps[i];
+    const struct looked_calls *c = &all->calls[i];
     bool was_there = c->ended == g->ended;
     *rests = true;
     if (!l || !c->ended) {
         *g = (struct gap){0};
-        if (l && i == all.doubted && !thread_exists(atomic_load(&l->tid)))
+        if (l && i == all->doubted && !thread_exists(atomic_load(&l->tid)))
             looked_leave(l);
         return false;
     }
@@ -276,82 +281,92 @@ static bool is_in_gap(struct thread *me, unsigned i, bool is_busy, uint64_t now,
 /* Looks at one at most, in turn: that bounds how many looks there are. False: nothing changes. */
 static bool look_at_all(struct thread *me)
 {
-    unsigned count = looked_read_calls(all.calls), next = LOOKED_MAX;
+    unsigned count = looked_read_calls(all->calls), next = LOOKED_MAX;
     uint64_t now = ticks_now(); /* later than what the threads tell */
     bool is_busy = device_is_busy(count, now), has_changed = false;
-    all.doubted = count ? (all.doubted + 1) % count : 0;
+    all->doubted = count ? (all->doubted + 1) % count : 0;
     for (unsigned n = 0; n < count; n++) {
         bool rests;
-        unsigned i = (all.turn + n) % count;
+        unsigned i = (all->turn + n) % count;
         if (is_in_gap(me, i, is_busy, now, &rests) && next == LOOKED_MAX)
             next = i;
         has_changed |= !rests;
     }
     if (next != LOOKED_MAX) {
-        all.turn = next + 1;
-        look(me, looked_at(next), &all.gaps[next], now);
+        all->turn = next + 1;
+        look(me, looked_at(next), &all->gaps[next], now);
     }
     return has_changed;
 }
 
 static void earn(uint64_t now_ns)
 {
-    int64_t earned = all.earned_ns ? (int64_t)((now_ns - all.earned_ns) / LOOKS_PART) : CREDIT_NS;
-    all.credit_ns = earned >= CREDIT_NS - all.credit_ns ? CREDIT_NS : all.credit_ns + earned;
-    all.earned_ns = now_ns;
+    int64_t earned = all->earned_ns ? (int64_t)((now_ns - all->earned_ns) / LOOKS_PART) : CREDIT_NS;
+    all->credit_ns = earned >= CREDIT_NS - all->credit_ns ? CREDIT_NS : all->credit_ns + earned;
+    all->earned_ns = now_ns;
 }
 
 /* `apart_ns`: since the look before, to sleep and wake up. */
 static void spend(uint64_t ns, uint64_t apart_ns)
 {
-    if (ns > USUAL_NS && all.slow_count < FIRSTS_MAX) {
-        all.slow_count++;
+    if (ns > USUAL_NS && all->slow_count < FIRSTS_MAX) {
+        all->slow_count++;
         ns = USUAL_NS;
     }
-    all.credit_ns -= (int64_t)(ns + apart_ns);
+    all->credit_ns -= (int64_t)(ns + apart_ns);
 }
 
 /* When the next look is due. */
 static uint64_t rest_ns(void)
 {
-    all.random = hash_mix(all.random, 1);
-    uint64_t about = all.rest_count > RESTS ? REST_NS : LOOK_NS;
-    return about * 3 / 4 + (all.random >> 32) * about / 2 / UINT32_MAX;
+    all->random = hash_mix(all->random, 1);
+    uint64_t about = all->rest_count > RESTS ? REST_NS : LOOK_NS;
+    return about * 3 / 4 + (all->random >> 32) * about / 2 / UINT32_MAX;
 }
 
 uint64_t gap_pulse(struct thread *me, uint64_t now_ns)
 {
-    if (!gap_is_wanted())
+    if (!all || !gap_is_wanted())
         return UINT64_MAX;
-    if (now_ns < all.due_ns)
-        return all.due_ns;
+    if (now_ns < all->due_ns)
+        return all->due_ns;
     earn(now_ns);
-    if (all.credit_ns > 0) {
-        uint64_t begin_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID), apart_ns = begin_ns - all.spent_ns;
-        all.rest_count = look_at_all(me) ? 0 : all.rest_count + 1;
-        all.spent_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID);
-        spend(all.spent_ns - begin_ns, apart_ns < WAKE_NS ? apart_ns : WAKE_NS);
+    if (all->credit_ns > 0) {
+        uint64_t begin_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID), apart_ns = begin_ns - all->spent_ns;
+        all->rest_count = look_at_all(me) ? 0 : all->rest_count + 1;
+        all->spent_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID);
+        spend(all->spent_ns - begin_ns, apart_ns < WAKE_NS ? apart_ns : WAKE_NS);
     }
-    uint64_t rest = rest_ns(), wanted = all.credit_ns > 0 ? 0 : (uint64_t)-all.credit_ns + 1;
-    all.due_ns = now_ns + (wanted * LOOKS_PART > rest ? wanted * LOOKS_PART : rest);
-    return all.due_ns;
+    uint64_t rest = rest_ns(), wanted = all->credit_ns > 0 ? 0 : (uint64_t)-all->credit_ns + 1;
+    all->due_ns = now_ns + (wanted * LOOKS_PART > rest ? wanted * LOOKS_PART : rest);
+    return all->due_ns;
 }
 
 void gap_end(struct thread *me)
 {
-    for (unsigned i = 0; i < LOOKED_MAX; i++)
+    for (unsigned i = 0; all && i < LOOKED_MAX; i++)
         if (looked_at(i))
-            tell(me, looked_at(i), &all.gaps[i]);
+            tell(me, looked_at(i), &all->gaps[i]);
+}
+
+void gap_start(void)
+{
+    if (!gap_is_wanted() || all)
+        return;
+    if (!looked_start() || !(all = pages_map(sizeof *all)))
+        note(SAY_HOST, "gaps are not looked into: no memory: %s", error_text(errno));
 }
 
 void gap_attached(struct thread *t)
 {
-    if (gap_is_wanted())
+    if (all && gap_is_wanted())
         looked_add(t);
 }
 
 void gap_forget(void)
 {
+    if (!all)
+        return;
     looked_forget();
-    memset(&all, 0, sizeof all);
+    memset(all, 0, sizeof *all);
 }

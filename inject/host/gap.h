@@ -28,6 +28,7 @@ uint64_t gap_pulse(struct thread *me, uint64_t now_ns);
 void gap_end(struct thread *me);
 
 /* For feature.h. */
+void gap_start(void);
 void gap_attached(struct thread *t);
 void gap_forget(void);
 

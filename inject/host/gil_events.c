@@ -29,7 +29,8 @@ struct holder {
     _Atomic uint64_t sums[RECORD_GIL_REST_ARGS];
 };
 
-static struct holder holders[THREADS_MAX];
+static struct holder *holders; /* THREADS_MAX, in the client's memory; before it is watched */
+_Static_assert(THREADS_MAX * sizeof(struct holder) <= OS_HOLDERS_BYTES, "they have room there");
 static _Atomic uint32_t holder_count; /* places taken; by each that takes one */
 static _Atomic uint32_t generation = 1;
 static _Atomic uint32_t last_tid;     /* who took it last; by each that takes it */
@@ -186,6 +187,7 @@ void gil_tick(struct thread *writer)
     threshold = ticks_of(gp.settings.numbers[SETTING_OS]);
     stack_ticks = ticks_of(gp.settings.numbers[SETTING_OS_BACKTRACE]);
     rest_ticks = ticks_of(REST_NS);
+    holders = client->holders;
     os_watch_conditions(take_event);
     atomic_store(&client->watched, place.low);
     atomic_store(&client->watched_bytes, place.high - place.low);
@@ -211,5 +213,6 @@ void gil_forget(void)
 {
     atomic_fetch_add(&generation, 1);
     atomic_store(&holder_count, 0);
-    memset(holders, 0, sizeof holders);
+    if (holders)
+        memset(holders, 0, THREADS_MAX * sizeof *holders);
 }

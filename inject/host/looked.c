@@ -7,6 +7,7 @@
 #include <sys/uio.h>
 
 #include "base/memory_read.h"
+#include "base/pages.h"
 #include "base/proc.h"
 #include "record/open_look.h"
 #include "record/pool.h"
@@ -18,9 +19,14 @@
 #define TEXT_BYTES 1024
 #define HEAD_BYTES offsetof(struct thread, waited) /* of it, what is read here */
 
-static struct looked all[LOOKED_MAX];
+static struct looked *all;           /* LOOKED_MAX */
 static _Atomic uint32_t place_count; /* places that were ever used; by who takes one */
 static unsigned file_count;          /* threads with files; by the one that looks */
+
+bool looked_start(void)
+{
+    return all || (all = pages_map(LOOKED_MAX * sizeof *all));
+}
 
 void looked_add(struct thread *t)
 {

@@ -48,6 +48,9 @@ struct looked {
     struct kept_file counts, stat, call;
 };
 
+/* Before all else. False: no memory (errno). */
+bool looked_start(void);
+
 /* By a thread that begins to take part. */
 void looked_add(struct thread *t);
 

@@ -50,9 +50,10 @@ static struct {
     _Atomic uint32_t pid; /* whose they are */
     _Atomic uint32_t count;
     _Atomic uint32_t lost;
-    _Atomic uint64_t first; /* ticks: the end of the first */
-    struct kept_call calls[KEPT_MAX];
+    _Atomic uint64_t first;  /* ticks: the end of the first */
+    struct kept_call *calls; /* KEPT_MAX, in the client's memory */
 } kept;
+_Static_assert(KEPT_MAX * sizeof(struct kept_call) <= OS_KEPT_BYTES, "they have room there");
 
 static _Atomic uint64_t told[FUNCTIONS_MAX]; /* the epoch in which the function was described */
 static _Atomic uint64_t stack_ticks;         /* calls that last so long have a stack */
@@ -277,9 +278,9 @@ void os_end(uint64_t ns)
 {
     (void)ns;
     uint64_t lost = atomic_exchange(&kept.lost, 0);
-    uint64_t threshold = client ? atomic_load(&client->threshold) : OS_OFF;
-    if (atomic_load(&kept.pid) != atomic_load(&fork_page.owner))
+    if (!client || atomic_load(&kept.pid) != atomic_load(&fork_page.owner))
         return;
+    uint64_t threshold = atomic_load(&client->threshold);
     for (uint32_t i = 0; i < KEPT_MAX; i++) {
         struct kept_call *k = &kept.calls[i];
         lost += atomic_exchange(&k->tid, 0) && k->said.end - k->said.begin >= threshold;
@@ -386,6 +387,7 @@ EXPORT const struct os_host *gpuprof_os_v1(struct os_client *its_client)
 {
     if (its_client->function_count > FUNCTIONS_MAX || !start_is_possible())
         return NULL;
+    kept.calls = its_client->kept;
     client = its_client;
     os_load();
     return &host;

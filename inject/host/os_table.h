@@ -13,6 +13,10 @@
 
 #define OS_OFF UINT64_MAX
 
+/* Memory that libgpuprof.so needs only where the other one is; see os_calls.c and gil_events.c. */
+#define OS_KEPT_BYTES    (280u << 10)
+#define OS_HOLDERS_BYTES (80u << 10)
+
 struct os_function {
     const char *name;
     uint8_t class; /* enum os_class */
@@ -46,6 +50,8 @@ struct os_client {
     _Atomic uint64_t watched_bytes; /* ... in so many bytes; 0 = none */
     const struct os_function *functions;
     uint32_t function_count;
+    void *kept;    /* OS_KEPT_BYTES, zero; libgpuprof.so's from then on */
+    void *holders; /* OS_HOLDERS_BYTES, likewise */
 };
 
 struct os_host {

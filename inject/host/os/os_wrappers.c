@@ -155,8 +155,12 @@ static __attribute__((noinline, cold)) void *find(enum os_index index, enum fail
 
 /* ---- what is told ---------------------------------------------------------------------------- */
 
-static struct os_client client = {
-    .threshold = OS_OFF, .functions = functions, .function_count = FUNCTION_COUNT};
+static _Alignas(64) unsigned char kept[OS_KEPT_BYTES], holders[OS_HOLDERS_BYTES];
+static struct os_client client = {.threshold = OS_OFF,
+                                  .functions = functions,
+                                  .function_count = FUNCTION_COUNT,
+                                  .kept = kept,
+                                  .holders = holders};
 
 static const struct os_host *host; /* by the constructor; NULL: nobody to tell */
 

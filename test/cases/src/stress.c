@@ -64,7 +64,12 @@ static void say_something(uint64_t thread, unsigned long i)
 
 /* As libgpuprof-os.so tells of them. */
 static const struct os_function functions[] = {{"pthread_mutex_lock", OS_LOCK}, {"read", OS_FILE}};
-static struct os_client client = {.threshold = OS_OFF, .functions = functions, .function_count = 2};
+static _Alignas(64) unsigned char kept[OS_KEPT_BYTES], holders[OS_HOLDERS_BYTES];
+static struct os_client client = {.threshold = OS_OFF,
+                                  .functions = functions,
+                                  .function_count = 2,
+                                  .kept = kept,
+                                  .holders = holders};
 static const struct os_host *host;
 static _Atomic unsigned long waited_count;
 
