@@ -25,19 +25,6 @@
 #define ONCE_WORK_PART  4  /* of the gap so much work may come before it, and has to come in all, */
 #define ONCE_EARLY_PART 10 /* ... of which the work before it is so little */
 
-int idle_start_begin(struct idle *d)
-{
-    const struct steps *steps = d->steps;
-    int error = 0;
-    d->marks_made = steps ? steps->made : 0;
-    for (uint32_t i = 0; steps && steps->count && error == 0 && i < d->walk->rec->count; i++) {
-        struct idle_early *early = &d->processes[i].early;
-        error = idle_start_end(d, i, &early->at_ns[0]);
-        early->count = early->at_ns[0] > 0;
-    }
-    return error;
-}
-
 void idle_start_mark(struct idle *d)
 {
     const struct steps *steps = d->steps;
@@ -81,7 +68,8 @@ static uint64_t usual_step_ns(const struct step *list, uint32_t count, int *erro
     return ns;
 }
 
-int idle_start_end(const struct idle *d, uint32_t process, uint64_t *end_ns)
+/* When the first steps of that process are over; 0 if it has none. */
+static int first_steps_end(const struct idle *d, uint32_t process, uint64_t *end_ns)
 {
     const struct steps *steps = d->steps;
     uint32_t first = steps->firsts[process], count = steps->firsts[process + 1] - first;
@@ -96,6 +84,19 @@ int idle_start_end(const struct idle *d, uint32_t process, uint64_t *end_ns)
                          list[i].end_ns - list[i].begin_ns > SLOW_STEP * usual_ns;
          i++)
         *end_ns = list[i].end_ns;
+    return error;
+}
+
+int idle_start_begin(struct idle *d)
+{
+    const struct steps *steps = d->steps;
+    int error = 0;
+    d->marks_made = steps ? steps->made : 0;
+    for (uint32_t i = 0; steps && steps->count && error == 0 && i < d->walk->rec->count; i++) {
+        struct idle_early *early = &d->processes[i].early;
+        error = first_steps_end(d, i, &early->at_ns[0]);
+        early->count = early->at_ns[0] > 0;
+    }
     return error;
 }
 
@@ -177,7 +178,7 @@ static int count_early(const struct idle *d, uint32_t process, uint32_t *count)
 {
     struct idle_process *p = &d->processes[process];
     uint64_t end_ns = 0;
-    int error = p->early.count ? idle_start_end(d, process, &end_ns) : 0;
+    int error = p->early.count ? first_steps_end(d, process, &end_ns) : 0;
     *count = !end_ns || (p->pause_count && p->pauses[0].begin_ns < end_ns)
                  ? 0
                  : idle_epoch(&p->early, end_ns) & IDLE_EPOCH_MASK;

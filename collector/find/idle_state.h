@@ -232,11 +232,9 @@ static inline struct idle_maker idle_maker_of(const struct idle *d, uint32_t thr
 }
 
 /* Of start-up (idle_start.c): begins, where the steps are complete before the walk; one more mark
- * of a step was made; when the first steps of that process are over, 0 if it has none; and behind
- * the walk, charges to it what was idle until then. */
+ * of a step was made; and behind the walk, charges to it what was idle until then. */
 int idle_start_begin(struct idle *d);
 void idle_start_mark(struct idle *d);
-int idle_start_end(const struct idle *d, uint32_t process, uint64_t *end_ns);
 int idle_start_charge(struct idle *d);
 
 /* A gap is about to be charged: it may be start-up. And: in a gap that ended at end_ns the
