@@ -106,6 +106,9 @@ bool check_result_set(struct check_result *f, enum check_state state, const char
 check_fn check_library, check_settings, check_kernel, check_libc, check_memory, check_live_folder,
     check_container;
 
+/* host_checks.c: what --sample, --gaps and --os need; nothing to say without these */
+check_fn check_sample, check_gaps, check_os;
+
 /* gpu_checks.c; check_device has nothing to say without --device */
 check_fn check_driver, check_cupti, check_client, check_counters, check_device;
 /* Takes at most 20 seconds. */
@@ -118,6 +121,10 @@ check_fn check_program, check_preload, check_runtime, check_sanitizer, check_pyt
  * "libpython3.13t.so.1.0".
  */
 void program_python_version(const char *name, unsigned *minor);
+/* The file that will use CUDA, as far as it is known; "": none is. */
+const char *program_path(const struct patient *p);
+/* Are both of these texts in the file? */
+bool program_file_has(const char *path, const char *one, const char *other);
 /* Is it a Python, or does its file name libcuda or libcudart? */
 bool program_uses_cuda(const char *path);
 /* Finds PyTorch and the libcudart of its Python, as that was called, by its own first line, or as

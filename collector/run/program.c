@@ -222,6 +222,14 @@ bool environment_library(char path[static ENVIRONMENT_PATH_BYTES],
     return true;
 }
 
+bool environment_os_library(const char *library, char path[static ENVIRONMENT_PATH_BYTES],
+                            char reason[static ENVIRONMENT_REASON_BYTES])
+{
+    size_t folder = strlen(library) - strlen(LIBRARY_NAME);
+    snprintf(path, ENVIRONMENT_PATH_BYTES, "%.*s" OS_LIBRARY_NAME, (int)folder, library);
+    return access(path, R_OK) == 0 || refuse(reason, path, strerror(errno));
+}
+
 static bool set(const char *variable, const char *text, bool overwrite,
                 char reason[static ENVIRONMENT_REASON_BYTES])
 {
@@ -272,14 +280,12 @@ static bool preload(const char *library, char reason[static ENVIRONMENT_REASON_B
 /* What hooks the calls of --os, behind libgpuprof.so or, inside another gpuprof run, before it. */
 static bool preload_os(const char *library, char reason[static ENVIRONMENT_REASON_BYTES])
 {
-    char path[ENVIRONMENT_PATH_BYTES + sizeof OS_LIBRARY_NAME];
+    char path[ENVIRONMENT_PATH_BYTES];
     const char *others = getenv("LD_PRELOAD");
-    size_t folder = strlen(library) - strlen(LIBRARY_NAME);
     if (setting_number(SETTING_OS) == SETTING_OFF)
         return true;
-    snprintf(path, sizeof path, "%.*s" OS_LIBRARY_NAME, (int)folder, library);
-    if (access(path, R_OK) != 0)
-        return refuse(reason, path, strerror(errno));
+    if (!environment_os_library(library, path, reason))
+        return false;
     return (others && strstr(others, path)) || put_before("LD_PRELOAD", path, reason);
 }
 

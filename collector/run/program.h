@@ -36,6 +36,13 @@ bool environment_library(char path[static ENVIRONMENT_PATH_BYTES],
                          char reason[static ENVIRONMENT_REASON_BYTES]);
 
 /*
+ * Where libgpuprof-os.so is, beside `library`, which environment_library found. False: it cannot be
+ * read, and `reason` says so.
+ */
+bool environment_os_library(const char *library, char path[static ENVIRONMENT_PATH_BYTES],
+                            char reason[static ENVIRONMENT_REASON_BYTES]);
+
+/*
  * Puts the library into LD_PRELOAD, before what is there, and to where NVTX and CUDA's driver look
  * for a tool, unless somebody else has claimed that; and tells the program's sanitizer, if it has
  * one. False: `reason` says why not.

@@ -10,11 +10,8 @@
 #include "base/compiler.h"
 #include "base/futex.h"
 #include "record/state.h"
+#include "sample_signals.h"
 
-#define FIRST_NUMBER 34 /* the C library has 32 and 33 */
-#define LAST_NUMBER                                                                                \
-    62 /* from the top: programs count from SIGRTMIN on, debuggers like the last                   \
-        */
 #define RESTORER 0x04000000u
 
 /* The kernel's structure. By system call: the C library's function may be a sanitizer's, which
@@ -97,7 +94,7 @@ int sample_signal_take(sample_tick_fn tick, bool (*is_ours)(union sigval value),
     is_tick = is_ours;
     if (number != taken && sample_signal_is_kept()) /* from the parent, before a fork */
         return number;
-    for (int n = LAST_NUMBER; n >= FIRST_NUMBER; n--)
+    for (int n = SAMPLE_SIGNAL_LAST; n >= SAMPLE_SIGNAL_FIRST; n--)
         if (n != dump && n != taken && ask(n, &found) && found.handler == (uintptr_t)SIG_DFL &&
             syscall(SYS_rt_sigaction, n, &ours, NULL, sizeof ours.mask) == 0)
             return number = n;

@@ -97,6 +97,8 @@ KERNEL = "proc/sys/kernel/osrelease"
 PARAMS = "proc/driver/nvidia/params"
 MODULE = "NVRM version: NVIDIA UNIX x86_64 Kernel Module  580.65.06  Sun Jul 20 12:00:00 UTC 2025\n"
 DEVICE = variable("GPUPROF_DEVICE", "1")
+TASK = "proc/self/task/1"
+GAPS = variable("GPUPROF_GAPS", "on")
 NO_GPU = variable("SIMCUDA_FAIL", "cuInit:*=100")
 MACHINES = {
     "kernel 4.14": ([root_file(KERNEL, "4.14.336\n")], "kernel", OK, "Linux 4.14.336"),
@@ -136,6 +138,15 @@ MACHINES = {
     "NVML is garbage": ([DEVICE, garbage_nvml], "device", LIMITED, "too short"),
     "NVML sees nothing": ([DEVICE, variable("SIMCUDA_DEVICES", "0")], "device", LIMITED,
                           "NVML sees no device"),
+    "looks": ([GAPS, *(root_file(f"{TASK}/{name}", "1") for name in ("stat", "syscall",
+                                                                     "schedstat"))],
+              "gaps", OK, "can be looked at"),
+    "looks by --sample": ([variable("GPUPROF_SAMPLE", "100"), root_file(f"{TASK}/stat", "1")],
+                          "gaps", LIMITED, "known in which system call: .*/syscall: No such"),
+    "no looks": ([GAPS], "gaps", LIMITED, "not be known what they do: .*/stat: No such file"),
+    "looks without times": ([GAPS, root_file(f"{TASK}/stat", "1"),
+                             root_file(f"{TASK}/syscall", "1"), root_file(f"{TASK}/schedstat")],
+                            "gaps", LIMITED, "known how long they ran: .*/schedstat: it is empty"),
     "no GPU": ([NO_GPU], "driver", BROKEN, r"cuInit fails with 100 \(CUDA_ERROR_NO_DEVICE\)"),
     "no libcupti": ([variable("GPUPROF_CUPTI", "/nonesuch.so")], "cupti", LIMITED,
                     "host rows only: /nonesuch.so: "),
@@ -393,12 +404,13 @@ def test_wrapper_that_goes_on(doctor):
 
 
 PTRACE = {"x86_64": 101, "aarch64": 117}
+TIMER_CREATE = {"x86_64": 222, "aarch64": 107}
 
 
-def forbid_ptrace():
+def forbid(call):
     """A seccomp filter: EPERM."""
     libc = ctypes.CDLL(None, use_errno=True)
-    code = [(0x20, 0, 0, 0), (0x15, 0, 1, PTRACE[platform.machine()]), (0x06, 0, 0, 0x50001),
+    code = [(0x20, 0, 0, 0), (0x15, 0, 1, call[platform.machine()]), (0x06, 0, 0, 0x50001),
             (0x06, 0, 0, 0x7fff0000)]
     data = ctypes.create_string_buffer(b"".join(struct.pack("<HBBI", *row) for row in code))
     program = struct.pack("<H6xQ", len(code), ctypes.addressof(data))
@@ -406,9 +418,54 @@ def forbid_ptrace():
 
 
 def test_without_ptrace(doctor, program):
-    found = doctor(program("one_call"), preexec_fn=forbid_ptrace)
+    found = doctor(program("one_call"), preexec_fn=lambda: forbid(PTRACE))
     assert found["preload"]["state"] == LIMITED
     assert found["preload"]["text"].endswith("cannot be seen: ptrace: Operation not permitted")
+
+
+def ignore_signals(*free):
+    for number in range(signal.SIGRTMIN, signal.SIGRTMAX + 1):
+        if number not in free:
+            signal.signal(number, signal.SIG_IGN)
+
+
+def test_samples(doctor, program, tmp_path):
+    """Which signal they take, and what forbids them; the library says the same (test_sample)."""
+    found = doctor(program("one_call"))
+    assert not {"sample", "gaps", "os"} & set(found)
+    for words, before, state, text in (
+            (["--sample"], None, OK, "signal 62 is free for samples"),
+            (["--sample", "--dump-signal=62"], None, OK, "signal 61 is free for samples"),
+            (["--sample"], lambda: ignore_signals(40), OK, "signal 40 is free for samples"),
+            (["--sample"], ignore_signals, LIMITED, "no real-time signal is free"),
+            (["--sample"], lambda: forbid(TIMER_CREATE), LIMITED,
+             "no timer of a thread's CPU time can be made: Operation not permitted")):
+        found = doctor(*words, program("one_call"), preexec_fn=before)
+        assert found["sample"]["state"] == state and text in found["sample"]["text"], found
+    go = tmp_path / "go"  # as its compiler marks it
+    go.write_bytes((conftest.BUILD / "programs/one_call").read_bytes() + b"\xff Go buildinf:\x08\2")
+    go.chmod(0o755)
+    found = doctor("--sample", go)["sample"]
+    assert found["state"] == LIMITED and "go is a program in Go" in found["text"]
+
+
+def test_calls_of_the_c_library(doctor, build, tmp_path, program):
+    """Whether libgpuprof-os.so is beside the library; 'run' does not start without it."""
+    assert doctor("--os")["os"]["text"] == f"{build}/libgpuprof-os.so can be preloaded, too"
+    for name in ("gpuprof-collector", "libgpuprof.so"):
+        shutil.copy(build / name, tmp_path)
+    done = subprocess.run([tmp_path / "gpuprof-collector", "doctor", "--os", "--json"], check=False,
+                          stdout=subprocess.PIPE, timeout=60)
+    found = {check["id"]: check for check in json.loads(done.stdout)["checks"]}
+    reason = f"{tmp_path}/libgpuprof-os.so: No such file or directory"
+    assert (done.returncode, found["os"]["state"], found["os"]["text"]) == (
+        4, BROKEN, f"'run --os' will not start: {reason}")
+    for words, code, said in ((["--os"], 2, f"gpuprof: run: {reason}\n"), ([], 0, "")):
+        done = subprocess.run([tmp_path / "gpuprof-collector", "run", "--quiet", *words,
+                               "touch", "made"], cwd=tmp_path, check=False, capture_output=True,
+                              text=True, timeout=60)
+        assert (done.returncode, done.stdout, done.stderr) == (code, "", said)
+        assert (tmp_path / "made").exists() == (code == 0)
 
 
 def test_wrong_use_and_help(run_collector, tmp_path):

@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The checks of what is to be recorded of the host beside calls: samples, looks at waits, calls of
+ * the C library. */
+#include "doctor/checks.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "sample_signals.h"
+
+#define GO_MARK "\xff Go buildinf:" /* in each program of Go's compiler */
+
+static bool is_sampled(const struct patient *p)
+{
+    return p->settings.numbers[SETTING_SAMPLE] != SETTING_OFF;
+}
+
+/* That the library would take. A program inherits signals that are ignored. 0: there is none. */
+static int free_signal(const struct patient *p)
+{
+    int n = SAMPLE_SIGNAL_LAST, dump = (int)p->settings.numbers[SETTING_DUMP_SIGNAL];
+    struct sigaction found;
+    for (; n >= SAMPLE_SIGNAL_FIRST; n--)
+        if (n != dump && sigaction(n, NULL, &found) == 0 && found.sa_handler == SIG_DFL)
+            return n;
+    return 0;
+}
+
+/* As the library makes it, of a thread's CPU time. 0, or why not. */
+static int try_timer(int number)
+{
+    struct sigevent event = {.sigev_notify = SIGEV_THREAD_ID,
+                             .sigev_signo = number,
+                             ._sigev_un._tid = (pid_t)syscall(SYS_gettid)};
+    int timer;
+    if (syscall(SYS_timer_create, CLOCK_THREAD_CPUTIME_ID, &event, &timer) < 0)
+        return errno;
+    syscall(SYS_timer_delete, timer);
+    return 0;
+}
+
+bool check_sample(const struct patient *p, struct check_result *f)
+{
+    int number = free_signal(p), error = try_timer(number ? number : SAMPLE_SIGNAL_LAST);
+    if (!is_sampled(p))
+        return false;
+    if (error)
+        return limited(f, "let the container use timer_create, or take --gaps=on, which needs none",
+                       "nothing will be sampled: no timer of a thread's CPU time can be made: %s",
+                       strerror(error));
+    if (!number)
+        return limited(f, "start it where real-time signals are not ignored, or take --gaps=on",
+                       "nothing will be sampled: no real-time signal is free");
+    if (p->argv && program_file_has(program_path(p), GO_MARK, ""))
+        return limited(f, "take --gaps=on and --os, which need no signal",
+                       "nothing will be sampled: %s is a program in Go, which takes all "
+                       "real-time signals",
+                       program_path(p));
+    return fine(f, "signal %d is free for samples, and timers of a thread's CPU time can be made",
+                number);
+}
+
+bool check_gaps(const struct patient *p, struct check_result *f)
+{
+    static const char *const files[] = {"stat", "syscall", "schedstat"};
+    uint64_t gaps = p->settings.numbers[SETTING_GAPS];
+    if (gaps == GAPS_OFF || (gaps == GAPS_AUTO && !is_sampled(p)))
+        return false;
+    for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
+        char path[PATH_MAX], text[8];
+        snprintf(path, sizeof path, "%s/proc/self/task/%ld/%s", p->root,
+                 p->root[0] ? 1 : (long)syscall(SYS_gettid), files[i]);
+        int file = open(path, O_RDONLY | O_CLOEXEC);
+        ssize_t bytes = file < 0 ? -1 : read(file, text, sizeof text);
+        int error = errno;
+        if (file >= 0)
+            close(file);
+        if (bytes <= 0)
+            return limited(f, "mount /proc of a Linux kernel, not of one that stands in for it",
+                           "of threads that wait it will not be known %s: %s: %s",
+                           i == 0   ? "what they do"
+                           : i == 1 ? "in which system call"
+                                    : "how long they ran",
+                           path, bytes < 0 ? strerror(error) : "it is empty");
+    }
+    return fine(f, "threads that wait can be looked at");
+}
+
+bool check_os(const struct patient *p, struct check_result *f)
+{
+    char path[ENVIRONMENT_PATH_BYTES], reason[ENVIRONMENT_REASON_BYTES];
+    if (p->settings.numbers[SETTING_OS] == SETTING_OFF || p->library_reason[0])
+        return false;
+    if (!environment_os_library(p->library, path, reason))
+        return broken(f, "install gpuprof again, all of it, in one folder",
+                      "'run --os' will not start: %s", reason);
+    return fine(f, "%s can be preloaded, too", path);
+}
