@@ -132,10 +132,11 @@ $(BUILD)/libgpuprof.so: $(INJECT_OBJ) $(BUILD)/pic/libformats.a $(BUILD)/exports
 
 # libgpuprof-os.so, which `run --os` preloads beside it: hooks of the C library's calls that wait.
 # Never instrumented: a sanitizer calls them before it is there. Not split into hot and cold parts,
-# of which only one would have the personality that os_wrappers.c gives to a function.
-OS_CFLAGS := -DNDEBUG -fPIC -fvisibility=hidden -ftls-model=initial-exec -fno-plt -fexceptions \
+# of which only one would have the personality that os_wrappers.c gives to a function. Optimised in
+# any build: what a wrapper lets through it must jump to, as dlopen and vfork know their caller.
+OS_CFLAGS := -DNDEBUG -O2 -fPIC -fvisibility=hidden -ftls-model=initial-exec -fno-plt -fexceptions \
 	-fasynchronous-unwind-tables -ffunction-sections -fno-reorder-blocks-and-partition \
-	-foptimize-sibling-calls -Iinject -Iformats
+	-Iinject -Iformats
 $(BUILD)/os/%.c.o: %.c
 	@mkdir -p $(@D)
 	$(call say,CC,$<) $(CC) $(CPPFLAGS) $(STD) $(WARN) $(CFLAGS) $(OS_CFLAGS) -MMD -MP -c $< -o $@

@@ -186,6 +186,49 @@ def test_a_program_sees_nothing_of_it(library, os_library, tmp_path, threshold):
     assert not process.losses
 
 
+CALLERS = {"libnone.so": [], "librunpath.so": ["-Wl,--enable-new-dtags,-rpath,$ORIGIN/two"],
+           "librpath.so": ["-Wl,--disable-new-dtags,-rpath,$ORIGIN/two"],
+           "libelsewhere.so": ["-Wl,--enable-new-dtags,-rpath,$ORIGIN/one"]}
+
+
+@pytest.mark.parametrize("link,callers,seen", [
+    # What is recorded: of the program four (not $ORIGIN, not NULL), of a library likewise, with
+    # RUNPATH only what is given with its folder, with RPATH nothing, nor of those loaded after it.
+    ("--enable-new-dtags,-rpath,$ORIGIN/nowhere", ["libnone.so", "librunpath.so"], 1 + 4 + 1),
+    ("--disable-new-dtags,-rpath,$ORIGIN/one", ["libnone.so", "librunpath.so", "librpath.so"],
+     4 + 4 + 1 + 0),
+    ("--disable-new-dtags,-rpath,$ORIGIN/two", ["librpath.so", "libnone.so", "libelsewhere.so"],
+     4 + 0 + 0),
+])
+def test_dlopen_finds_what_its_caller_would(library, os_library, tmp_path, link, callers, seen):
+    """By RUNPATH, RPATH, $ORIGIN, in its namespace, and so what is found finds what it needs."""
+    def make(name, *flags):
+        subprocess.run(["gcc", "-w", "-D_GNU_SOURCE", f"-I{toolchain.SIM_INCLUDE}",
+                        toolchain.SOURCES / "load_paths.c", "-o", tmp_path / name, *flags],
+                       check=True)
+    for folder in ("one", "two"):
+        (tmp_path / folder).mkdir()
+        make(f"{folder}/libplain.so", "-shared", "-fPIC", "-DFOUND=plain",
+             "-Wl,-soname,libplain.so")
+        make(f"{folder}/libneeds.so", "-shared", "-fPIC", "-DFOUND=needs", "-DNEEDED=plain",
+             f"-L{tmp_path}/one", "-lplain")
+    for name in callers:
+        make(name, "-shared", "-fPIC", *CALLERS[name])
+    env, cudart = environment(tmp_path / "out", [library, os_library], GPUPROF_OS="0")
+    make("program", "-DPROGRAM", *cudart, f"-Wl,{link}")
+    bare = {k: v for k, v in env.items() if k != "LD_PRELOAD"}
+    without, with_us = (toolchain.run(["./program", *callers], its, cwd=tmp_path).stdout
+                        for its in (bare, env))
+    assert with_us == without
+    assert "/one/" in without and "/two/" in without
+    [process] = stream_reader.read_folder(tmp_path / "out")
+    program = len(callers)  # which opens the callers, too; dlmopen is not hooked
+    told = [r for name, r in recorded(process) if name == "dlopen"]
+    assert len(told) == program - ("libelsewhere.so" in callers) + seen, (told, without)
+    assert {r.text.decode() for r in told if r.result < 0} <= {"libz-not-there.so", "libplain.so",
+                                                              "libneeds.so", "./one/libneeds.so"}
+
+
 def life(folder, libraries, *arguments):
     """A program with a library whose constructor comes before ours; its processes."""
     early = toolchain.build("os_early.c", "-shared", "-fPIC")

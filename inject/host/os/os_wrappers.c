@@ -28,6 +28,7 @@
 #include "base/compiler.h"
 #include "base/objects.h"
 #include "base/ticks.h"
+#include "host/os/search_path.h"
 #include "host/os_table.h"
 #include "record.h"
 
