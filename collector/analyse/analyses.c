@@ -19,11 +19,15 @@ void analyses_start(struct sums *sums, struct walk *walk, enum report_by by, boo
     }
 }
 
-void analyses_consumers(struct sums *sums, struct consumer *consumers, unsigned *count)
+void analyses_consumers(struct sums *sums, struct resolver *resolver, struct consumer *consumers,
+                        unsigned *count)
 {
-    for (unsigned i = 0; i < ANALYSES_COUNT; i++)
+    for (unsigned i = 0; i < ANALYSES_COUNT; i++) {
+        if (sums[i].info)
+            sums_read_rows(&sums[i], resolver);
         if (sums_has_consumer(&sums[i]))
             consumers[(*count)++] = sums_consumer(&sums[i]);
+    }
 }
 
 int analyses_finish(struct sums *sums)

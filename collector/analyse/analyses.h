@@ -23,8 +23,10 @@ enum sums_table {
 void analyses_start(struct sums *sums, struct walk *walk, enum report_by by, bool groups,
                     unsigned leaves, uint64_t *histogram_rows);
 
-/* Puts those behind *count into `consumers` that have one of their own. */
-void analyses_consumers(struct sums *sums, struct consumer *consumers, unsigned *count);
+/* Adds those that read resolved events to its readers, and puts those into `consumers`, behind
+ * *count, that have one of their own. */
+void analyses_consumers(struct sums *sums, struct resolver *resolver, struct consumer *consumers,
+                        unsigned *count);
 
 void analyses_release(struct sums *sums);
 

@@ -2,31 +2,33 @@
 /* Calls by function. A nested call's time is in the share of the one around it, so that shares add
  * up to the whole; a row of such calls alone has none. */
 #include "analyse/analyses.h"
-#include "api/api.h"
 
 enum { FUNCTION };
 enum { CALLS, ERRORS, TOTAL, OUTER, MAX, BYTES, RECORDED };
 
-static int take_call(void *context, const struct slice *s)
+static int take(void *context, const struct rows *rows)
 {
     struct sums *sums = context;
-    const struct event *e = &s->event;
-    uint64_t key = sums_function(sums, e->function);
-    struct sums_row *row = key ? sums_row(sums, key, 0, 0) : NULL;
-    if (!row)
-        return GPUPROF_NO_MEMORY;
-    uint64_t ns = e->end_ns - e->begin_ns;
-    uint64_t weight = e->record->weight > 1 ? e->record->weight : 1;
-    row->values[CALLS] += weight;
-    row->values[RECORDED]++;
-    row->values[TOTAL] += ns * weight;
-    row->values[OUTER] += e->record->flags & RECORD_NESTED ? 0 : ns * weight;
-    row->values[MAX] = ns > row->values[MAX] ? ns : row->values[MAX];
-    if (api_has_failed(e->function->domain, e->record->result)) /* "not ready" has not */
-        row->values[ERRORS] += weight;
-    else
-        row->values[BYTES] += function_bytes(e->function, e->record) * weight;
-    return sums_took(sums, row, ns, weight);
+    const struct function *const *functions =
+        (const struct function *const *)sums->rec->reader.functions.functions;
+    int error = 0;
+    for (uint32_t i = 0; error == 0 && i < rows->count; i++) {
+        uint64_t key = sums_function(sums, functions[rows->columns[ROW_FUNCTION][i]]);
+        struct sums_row *row = key ? sums_row(sums, key, 0, 0) : NULL;
+        if (!row)
+            return GPUPROF_NO_MEMORY;
+        uint64_t ns = rows->columns[ROW_NS][i], weight = rows->columns[ROW_WEIGHT][i];
+        uint64_t flags = rows->columns[ROW_FLAGS][i];
+        row->values[CALLS] += weight;
+        row->values[RECORDED]++;
+        row->values[TOTAL] += ns * weight;
+        row->values[OUTER] += flags & ROW_NESTED ? 0 : ns * weight;
+        row->values[MAX] = ns > row->values[MAX] ? ns : row->values[MAX];
+        row->values[ERRORS] += flags & ROW_FAILED ? weight : 0;
+        row->values[BYTES] += rows->columns[ROW_BYTES][i] * weight;
+        error = sums_took(sums, row, ns, weight);
+    }
+    return error;
 }
 
 static void print_notes(const struct table *t, FILE *out)
@@ -75,7 +77,7 @@ const struct sums_info functions_sums = {
     .order = TOTAL,
     .recorded = RECORDED,
     .parts = REPORT_CALLS,
-    .consumer = {.skips = WALK_SKIPS_WORK | WALK_SKIPS_TIED, .take_call = take_call},
+    .rows = {.tables = 1u << ROWS_CALLS, .take = take},
     .table = {SUMS_TABLE, .name = "functions", .key = "functions", .title = "calls",
               .columns = columns, .column_count = sizeof columns / sizeof columns[0],
               .text = {11, 3, 2, 4, 5, 6, 7, 8, 9}, /* share, total, calls, mean ... errors */

@@ -14,14 +14,7 @@
 #include "model/nccl_call.h"
 #include "record/gpu_record.h"
 
-#define PENDING (1ull << 63) /* above any pointer: a kernel that nothing has named yet */
-
-/* All that are between them are fed here. */
-#define FIRST_TABLE ANALYSIS_kernels_sums
-#define LAST_TABLE  ANALYSIS_host_copies_sums
-
-#define DEVICES_MAX    4096
-#define RECENT_KERNELS 256
+#define DEVICES_MAX 4096
 
 enum launch_row { LAUNCH_LATENCY, LAUNCH_QUEUE, LAUNCH_CALL, LAUNCH_ROWS };
 
@@ -41,34 +34,15 @@ struct device_use {
     struct covered copies;
 };
 
-/* A kernel whose row was asked for. */
-struct recent_kernel {
-    uint32_t process;
-    uint32_t place; /* of the row, + 1; 0: free */
-    uint64_t number;
-};
-
-struct pending_kernel {
-    const struct process *process;
-    uint64_t number;
-};
-
 struct gpu_report {
     struct walk *walk;
     struct sums *sums; /* a view: all tables */
-    enum report_by by;
     bool has_work;
-    bool *is_host; /* owned, by process index: its devices have no rows */
-    bool has_host; /* any of them */
     struct range_rows ranges, projections;
-    struct key_map pending_places;  /* of kernels: (process, number) -> place + 1 */
-    struct pending_kernel *pending; /* owned */
-    uint32_t pending_count;
     struct key_map device_places; /* (process, device) -> place + 1 */
     struct device_use *devices;   /* owned */
     uint32_t device_count;
     struct memory_peaks memory;
-    struct recent_kernel recent[RECENT_KERNELS];
     uint32_t last_use; /* place of the device that was asked for last */
     unsigned leaves;   /* enum report_part */
 };
@@ -83,36 +57,24 @@ static void cover(struct covered *c, uint64_t begin_ns, uint64_t end_ns)
     }
 }
 
-/* One more in the row of these keys, of a table that somebody will look at. */
-static int count(struct sums *s, uint64_t a, uint64_t b, uint64_t ns, uint64_t bytes)
-{
-    return s->info ? gpu_count(s, sums_row(s, a, b, 0), ns, bytes, 1) : 0;
-}
-
 static int analysis_begin(struct report *r)
 {
     struct gpu_report *g = r->gpu;
     struct walk *walk = &r->walk;
     *g = (struct gpu_report){.walk = walk,
                              .sums = r->sums,
-                             .by = r->wish.by,
                              .leaves = r->wish.leaves,
                              .has_work = r->wish.use != USE_PARTS &&
-                                         (r->stacks || recording_expects_gpu(walk->rec)),
-                             .is_host = calloc(walk->rec->count + 1u, sizeof *g->is_host)};
-    if (memory_peaks_init(&g->memory, walk) < 0 || !g->is_host)
+                                         (r->stacks || recording_expects_gpu(walk->rec))};
+    if (memory_peaks_init(&g->memory, walk) < 0)
         return GPUPROF_NO_MEMORY;
     if (r->signs.walk) /* the books tell these as well */
         g->memory.also = memory_signs_user(&r->signs);
-    for (uint32_t i = 0; i < walk->rec->count; i++)
-        g->has_host |= g->is_host[i] = !process_expects_gpu(walk->rec->processes[i]);
     g->ranges = (struct range_rows){.sums = &r->sums[ANALYSIS_ranges_sums],
                                     .texts = r->wish.groups ? &walk->texts : NULL,
                                     .marks = RANGE_GROUPS};
     g->projections = g->ranges;
     g->projections.sums = &r->sums[ANALYSIS_projections_sums];
-    for (unsigned i = FIRST_TABLE; i <= LAST_TABLE; i++)
-        r->sums[i].owner = g;
     g->ranges.sums->owner = &g->ranges;
     g->projections.sums->owner = &g->projections;
     return 0;
@@ -125,9 +87,6 @@ static void analysis_release(struct report *r)
     range_rows_release(&g->projections);
     free(g->devices);
     memory_peaks_release(&g->memory);
-    free(g->is_host);
-    key_map_release(&g->pending_places);
-    free(g->pending);
     key_map_release(&g->device_places);
 }
 
@@ -149,220 +108,95 @@ static struct device_use *use_of(struct gpu_report *g, struct process *p, uint64
     return last && last->process == p && last->device == device ? last : find_use(g, p, device);
 }
 
-/* A name may stand behind the kernels that have it: until then they have a row by their number. */
-static __attribute__((noinline)) struct sums_row *
-find_row_of_kernel(struct gpu_report *g, const struct event *e, struct recent_kernel *recent)
-{
-    struct sums *kernels = &g->sums[ANALYSIS_kernels_sums];
-    bool by_grid = g->by == BY_GRID;
-    uint64_t number = record_arg(e->record, KERNEL_NAME_INDEX);
-    uint64_t key = sums_name_key(walk_kernel(g->walk, e->process, number));
-    if (!key) {
-        struct key of = {e->process->index, number, 0};
-        uint32_t place;
-        if (KEY_MAP_ITEM(&g->pending_places, of, g->pending, g->pending_count, UINT32_MAX,
-                         (&(struct pending_kernel){e->process, number}), &place) < 0)
-            return NULL;
-        key = PENDING | place;
-    }
-    struct sums_row *row = sums_row(kernels, key, by_grid ? record_arg(e->record, KERNEL_GRID) : 0,
-                                    by_grid ? record_arg(e->record, KERNEL_BLOCK) : 0);
-    if (row && !(key & PENDING) && !by_grid)
-        *recent =
-            (struct recent_kernel){e->process->index, (uint32_t)(row - kernels->rows) + 1, number};
-    return row;
-}
-
-static inline struct sums_row *row_of_kernel(struct gpu_report *g, const struct event *e)
-{
-    uint32_t process = e->process->index;
-    uint64_t number = record_arg(e->record, KERNEL_NAME_INDEX);
-    struct recent_kernel *recent = &g->recent[(number ^ (uint64_t)process << 4) % RECENT_KERNELS];
-    return recent->place && recent->number == number && recent->process == process
-               ? &g->sums[ANALYSIS_kernels_sums].rows[recent->place - 1]
-               : find_row_of_kernel(g, e, recent);
-}
-
-/* What is known by now is its name, or else its number is. Place 0 had no room. */
-static uint64_t late_key(struct gpu_report *g, uint32_t place)
-{
-    char text[48] = "kernel";
-    const struct pending_kernel *p = place ? &g->pending[place - 1] : NULL;
-    const struct kernel_name *name = p ? walk_kernel(g->walk, p->process, p->number) : NULL;
-    if (p)
-        snprintf(text, sizeof text, "kernel %llu", (unsigned long long)p->number);
-    return name ? sums_name_key(name) : sums_text(&g->sums[ANALYSIS_kernels_sums], text);
-}
-
-/* 0 or GPUPROF_NO_MEMORY. */
-static int name_pending(struct gpu_report *g)
-{
-    struct sums *kernels = &g->sums[ANALYSIS_kernels_sums];
-    for (uint32_t i = 0; i < kernels->count; i++) {
-        const struct sums_row *from = &kernels->rows[i];
-        if (!(from->keys[0] & PENDING) || sums_is_others(from))
-            continue;
-        uint64_t key = late_key(g, (uint32_t)from->keys[0]);
-        struct sums_row *row = sums_row(kernels, key, from->keys[1], from->keys[2]);
-        if (!row)
-            return GPUPROF_NO_MEMORY;
-        sums_join(kernels, row, &kernels->rows[i]);
-        kernels->rows[i].keys[0] = key;
-    }
-    return 0;
-}
+/* ---- resolved events ------------------------------------------------------------------------- */
 
 /* Call to kernel: the time to its begin, and how long it waited behind its call's end. */
-static int take_launch(struct gpu_report *g, const struct event *e,
-                       const struct correlated_call *call)
+static int take_launch(struct sums *launches, const struct rows *rows, uint32_t i)
 {
-    struct sums *launches = &g->sums[ANALYSIS_launches_sums];
-    if (!launches->info || (g->leaves & REPORT_UNSEEN && launches->count))
-        return 0;
-    const uint64_t ns[LAUNCH_ROWS] = {
-        [LAUNCH_LATENCY] = e->begin_ns > call->begin_ns ? e->begin_ns - call->begin_ns : 0,
-        [LAUNCH_QUEUE] = e->begin_ns > call->end_ns ? e->begin_ns - call->end_ns : 0,
-        [LAUNCH_CALL] = call->end_ns > call->begin_ns ? call->end_ns - call->begin_ns : 0};
-    while (launches->count < LAUNCH_ROWS) /* each has its place, for each kernel */
-        if (!sums_row(launches, launches->count, 0, 0))
-            return GPUPROF_NO_MEMORY;
+    uint64_t begin_ns = rows->columns[ROW_BEGIN][i], call_ns = rows->columns[ROW_CALL_NS][i];
+    uint64_t called_ns = rows->columns[ROW_CALL_BEGIN][i], end_ns = called_ns + call_ns;
+    const uint64_t ns[LAUNCH_ROWS] = {[LAUNCH_LATENCY] =
+                                          begin_ns > called_ns ? begin_ns - called_ns : 0,
+                                      [LAUNCH_QUEUE] = begin_ns > end_ns ? begin_ns - end_ns : 0,
+                                      [LAUNCH_CALL] = call_ns};
     /* The launch of a graph has many kernels, and is one call. */
-    unsigned rows = call->flags & CORRELATION_COUNTED ? LAUNCH_CALL : LAUNCH_ROWS;
+    unsigned count = rows->columns[ROW_FLAGS][i] & ROW_COUNTED ? LAUNCH_CALL : LAUNCH_ROWS;
     int error = 0;
-    for (unsigned i = 0; error == 0 && i < rows; i++)
-        error = gpu_count(launches, &launches->rows[i], ns[i], 0, 1);
+    for (unsigned k = 0; error == 0 && k < count; k++)
+        error = sums_count(launches, &launches->rows[k], ns[k], 0, 1);
     return error;
 }
 
-static int take_use(struct gpu_report *g, const struct event *e)
+static int take_launches(void *context, const struct rows *rows)
 {
-    const struct record *r = e->record;
-    struct device_use *use = use_of(g, e->process, record_arg(r, KERNEL_DEVICE));
-    if (!use)
-        return GPUPROF_NO_MEMORY;
-    bool computes = r->type == RECORD_KERNEL || r->type == RECORD_GRAPH;
-    if (e->begin_ns < use->begin_ns)
-        use->begin_ns = e->begin_ns;
-    if (e->end_ns > use->end_ns)
-        use->end_ns = e->end_ns;
-    cover(&use->busy, e->begin_ns, e->end_ns);
-    cover(computes ? &use->kernels : &use->copies, e->begin_ns, e->end_ns);
+    struct gpu_report *g = context;
+    struct sums *launches = &g->sums[ANALYSIS_launches_sums];
+    const unsigned is_one = ROW_IS_KERNEL | ROW_CALLED;
+    int error = 0;
+    if (g->leaves & REPORT_UNSEEN && launches->count)
+        return 0;
+    for (uint32_t i = 0; error == 0 && i < rows->count; i++) {
+        if ((rows->columns[ROW_FLAGS][i] & is_one) != is_one)
+            continue;
+        while (launches->count < LAUNCH_ROWS) /* each has its place, for each kernel */
+            if (!sums_row(launches, launches->count, 0, 0))
+                return GPUPROF_NO_MEMORY;
+        error = take_launch(launches, rows, i);
+    }
+    return error;
+}
+
+static int end_launches(void *context)
+{
+    return sums_finish(&((struct gpu_report *)context)->sums[ANALYSIS_launches_sums]);
+}
+
+static int take_uses(void *context, const struct rows *rows)
+{
+    struct gpu_report *g = context;
+    if (g->leaves & REPORT_UNSEEN && g->device_count)
+        return 0;
+    for (uint32_t i = 0; i < rows->count; i++) {
+        uint64_t type = rows->columns[ROW_TYPE][i], begin_ns = rows->columns[ROW_BEGIN][i];
+        uint64_t end_ns = begin_ns + rows->columns[ROW_NS][i];
+        if (type == ROW_LATE)
+            continue;
+        struct device_use *use = use_of(g, g->walk->rec->processes[rows->columns[ROW_PROCESS][i]],
+                                        rows->columns[ROW_DEVICE][i]);
+        if (!use)
+            return GPUPROF_NO_MEMORY;
+        if (begin_ns < use->begin_ns)
+            use->begin_ns = begin_ns;
+        if (end_ns > use->end_ns)
+            use->end_ns = end_ns;
+        cover(&use->busy, begin_ns, end_ns);
+        cover(type == ROW_COPY ? &use->copies : &use->kernels, begin_ns, end_ns);
+    }
     return 0;
 }
 
-/* Work of a kind that has a call. */
-static inline int take_tied(struct gpu_report *g, const struct slice *s)
-{
-    const struct event *e = &s->event;
-    if (!s->is_called)
-        return 0;
-    int error = e->record->type == RECORD_KERNEL ? take_launch(g, e, &s->call) : 0;
-    return error < 0 || !s->call.range
-               ? error
-               : survey_project(&g->walk->survey, &s->call, e->begin_ns, e->end_ns);
-}
+/* ---- ranges, and what work they have --------------------------------------------------------- */
 
 static int tied(void *context, const struct slice *s)
 {
     struct gpu_report *g = context;
-    return g->has_work && is_stream_work(s->event.record->type) ? take_tied(g, s) : 0;
+    bool is_one =
+        g->has_work && s->is_called && s->call.range && is_stream_work(s->event.record->type);
+    return is_one ? survey_project(&g->walk->survey, &s->call, s->event.begin_ns, s->event.end_ns)
+                  : 0;
 }
 
-static int take_work(void *context, const struct slice *s)
+static int take(void *context, const struct slice *s)
 {
     struct gpu_report *g = context;
-    const struct event *e = &s->event;
-    const struct record *r = e->record;
-    struct sums *kernels = &g->sums[ANALYSIS_kernels_sums];
-    uint64_t ns = e->end_ns - e->begin_ns;
-    if (!g->has_work)
-        return 0;
-    bool leaves_use = g->leaves & REPORT_USE || (g->leaves & REPORT_UNSEEN && g->device_count);
-    int error = leaves_use ? 0 : take_use(g, e);
-    if (error < 0)
-        return error;
-    if (r->type == RECORD_KERNEL) {
-        error = kernels->info ? gpu_count(kernels, row_of_kernel(g, e), ns, 0, 1) : 0;
-    } else if (r->type == RECORD_GRAPH) {
-        error = count(&g->sums[ANALYSIS_graphs_sums], record_arg(r, GRAPH_GRAPH), 0, ns, 0);
-    } else {
-        bool is_copy = r->type == RECORD_COPY;
-        uint64_t bytes = record_arg(r, is_copy ? COPY_BYTES : SET_BYTES);
-        uint64_t kind = is_copy ? record_arg(r, COPY_KIND) : GPU_COPY_SET;
-        kind = kind < GPU_COPY_KINDS || !is_copy ? kind : 0;
-        error = count(&g->sums[ANALYSIS_copies_sums], kind, 0, ns, bytes);
-        if (error == 0)
-            error = count(&g->sums[ANALYSIS_copy_sizes_sums], kind, 0, bytes, 0);
-    }
-    return error == 0 && s->is_tied && !(g->leaves & REPORT_TIED) ? take_tied(g, s) : error;
-}
-
-static int take_range(struct gpu_report *g, const struct slice *s)
-{
     const struct range *range = s->range;
     if ((s->change != RANGE_CLOSED && s->change != RANGE_LEFT) || s->is_hidden ||
         !g->ranges.sums->info)
         return 0;
     struct nccl_call call;
     uint64_t bytes = nccl_call_of(range, &call) ? call.bytes : 0;
-    return gpu_count(g->ranges.sums, range_rows_get(&g->ranges, range->text, range->domain_text),
-                     range->end_ns - range->begin_ns, bytes, 1);
-}
-
-static uint64_t kind_of(const struct event *e)
-{
-    for (unsigned i = 0; i < e->record->arg_count && i < e->function->arg_count; i++)
-        if (e->function->args[i].kind == ARG_KIND)
-            return e->record->args[i];
-    return HOST_COPY_UNKNOWN;
-}
-
-/* Of a process whose devices have no rows a call that launched a kernel, copied or set; times are
- * those of the call, on the host. */
-static int take_host(struct sums *sums, const struct slice *s)
-{
-    const struct event *e = &s->event;
-    unsigned does = e->function->does;
-    bool is_one = does == API_DOES_LAUNCH || api_is_copy(does) || does == API_DOES_SET;
-    if (!is_one || e->record->flags & (RECORD_NESTED | RECORD_CAPTURED) ||
-        api_has_failed(e->function->domain, e->record->result))
-        return 0;
-    bool is_launch = does == API_DOES_LAUNCH;
-    struct sums *of = &sums[is_launch ? ANALYSIS_host_kernels_sums : ANALYSIS_host_copies_sums];
-    if (!of->info)
-        return 0;
-    uint64_t kind = is_launch ? sums_name_key(walk_launched(s)) : HOST_COPY_SET;
-    if (api_is_copy(does))
-        kind = kind_of(e) < HOST_COPY_UNKNOWN ? kind_of(e) : HOST_COPY_UNKNOWN;
-    uint64_t weight = e->record->weight > 1 ? e->record->weight : 1;
-    return gpu_count(of, sums_row(of, kind, 0, 0), e->end_ns - e->begin_ns,
-                     function_bytes(e->function, e->record), weight);
-}
-
-static int take_call(void *context, const struct slice *s)
-{
-    struct gpu_report *g = context;
-    return g->is_host[s->event.process->index] ? take_host(g->sums, s) : 0;
-}
-
-static int take(void *context, const struct slice *s)
-{
-    struct gpu_report *g = context;
-    const struct event *e = &s->event;
-    const struct record *r = e->record;
-    uint64_t ns = e->end_ns - e->begin_ns, kind = record_arg(r, SYNC_KIND);
-    _Static_assert((unsigned)SYNC_KIND == (unsigned)OVERHEAD_KIND, "both begin with their kind");
-    switch (r->type) { /* kinds that nobody knows are one, that of 0 */
-    case RECORD_SYNC:
-        kind = sync_kind_text(kind) == sync_kind_text(0) ? 0 : kind;
-        return count(&g->sums[ANALYSIS_syncs_sums], kind, 0, ns, 0);
-    case RECORD_OVERHEAD:
-        kind = overhead_kind_text(kind) == overhead_kind_text(0) ? 0 : kind;
-        return count(&g->sums[ANALYSIS_overheads_sums], kind, 0, ns, 0);
-    case RECORD_MEMORY:
-    case RECORD_POOL: return 0;
-    default: return take_range(g, s);
-    }
+    return sums_count(g->ranges.sums, range_rows_get(&g->ranges, range->text, range->domain_text),
+                      range->end_ns - range->begin_ns, bytes, 1);
 }
 
 static int add_device(struct sums *s, const struct device_use *use)
@@ -416,26 +250,49 @@ static int add_projected(struct gpu_report *g)
         if (!node)
             return error;
         if (node->work_begin_ns <= node->work_end_ns)
-            error = gpu_count(s, range_rows_get(&g->projections, node->text, node->domain_text),
-                              node->work_end_ns - node->work_begin_ns, 0, 1);
+            error = sums_count(s, range_rows_get(&g->projections, node->text, node->domain_text),
+                               node->work_end_ns - node->work_begin_ns, 0, 1);
     }
     return error;
+}
+
+static int end_uses(void *context)
+{
+    struct gpu_report *g = context;
+    struct sums *use = &g->sums[ANALYSIS_gpu_use_sums];
+    int error = 0;
+    for (uint32_t i = 0; error == 0 && i < g->device_count; i++)
+        error = add_device(use, &g->devices[i]);
+    return error < 0 ? error : sums_finish(use);
 }
 
 static int end(void *context)
 {
     struct gpu_report *g = context;
-    struct sums *use = &g->sums[ANALYSIS_gpu_use_sums];
+    struct sums *peaks = &g->sums[ANALYSIS_gpu_memory_sums];
     int error = g->projections.sums->info ? add_projected(g) : 0;
-    if (error == 0 && g->sums[ANALYSIS_kernels_sums].info)
-        error = name_pending(g);
-    for (uint32_t i = 0; use->info && error == 0 && i < g->device_count; i++)
-        error = add_device(use, &g->devices[i]);
-    if (error == 0 && g->sums[ANALYSIS_gpu_memory_sums].info)
+    if (error == 0 && peaks->info)
         error = add_peaks(g);
-    for (unsigned i = FIRST_TABLE; i <= LAST_TABLE && error == 0; i++)
-        error = g->sums[i].info ? sums_finish(&g->sums[i]) : 0;
+    struct sums *const fed[] = {g->ranges.sums, g->projections.sums, peaks};
+    for (unsigned i = 0; i < sizeof fed / sizeof fed[0] && error == 0; i++)
+        error = fed[i]->info ? sums_finish(fed[i]) : 0;
     return error;
+}
+
+static void add_readers(struct report *r)
+{
+    struct gpu_report *g = r->gpu;
+    if (r->sums[ANALYSIS_launches_sums].info && g->has_work && !(g->leaves & REPORT_TIED))
+        resolver_add(&r->resolver, &(struct rows_reader){.context = g,
+                                                         .tables = 1u << ROWS_WORK,
+                                                         .ties = true,
+                                                         .take = take_launches,
+                                                         .end = end_launches});
+    if (r->sums[ANALYSIS_gpu_use_sums].info && g->has_work)
+        resolver_add(&r->resolver, &(struct rows_reader){.context = g,
+                                                         .tables = 1u << ROWS_WORK,
+                                                         .take = take_uses,
+                                                         .end = end_uses});
 }
 
 static unsigned consumers(struct report *r, struct consumer *list)
@@ -444,18 +301,15 @@ static unsigned consumers(struct report *r, struct consumer *list)
     bool ties = !(g->leaves & REPORT_TIED), has_idle = !(g->leaves & REPORT_IDLE);
     unsigned work = g->has_work ? WALK_LOSSES | (ties ? (unsigned)WALK_WORK : 0) : 0;
     unsigned count = 0;
+    add_readers(r);
     if (!(g->leaves & REPORT_MEMORY))
         list[count++] = memory_peaks_consumer(&g->memory);
     list[count++] = (struct consumer){
         .context = g,
         /* What is lost of operators is told, and of stacks, if nobody else does. */
         .needs = WALK_RANGES | WALK_OPS | (has_idle ? 0 : (unsigned)WALK_STACKS) | work,
-        .skips = (g->has_host ? 0 : WALK_SKIPS_CALLS) |
-                 (g->leaves & REPORT_WORK ? WALK_SKIPS_WORK : 0) |
-                 WALK_SKIPS_TIED, /* take_work sees that it is */
+        .skips = WALK_SKIPS_CALLS | WALK_SKIPS_WORK,
         .take = take,
-        .take_call = take_call,
-        .take_work = take_work,
         .tied = ties ? tied : NULL,
         .end = end};
     return count;

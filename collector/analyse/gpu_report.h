@@ -15,10 +15,9 @@
 
 struct gpu_report;
 
-/* Values of the tables of times, and what some have beside them. */
-enum { GPU_COUNT, GPU_TOTAL, GPU_MIN, GPU_MAX, GPU_BYTES, GPU_OWN };
-enum { KERNEL_MAKER = GPU_OWN, KERNEL_MAKER_FUNCTION, KERNEL_MAKER_TEXT, KERNEL_VALUES };
-enum { RANGE_GROUPS = GPU_OWN };
+/* What some tables of times have beside their values (sums_from). */
+enum { KERNEL_MAKER = SUMS_OWN, KERNEL_MAKER_FUNCTION, KERNEL_MAKER_TEXT, KERNEL_VALUES };
+enum { RANGE_GROUPS = SUMS_OWN };
 
 /* Keys and values of those of devices: one number a row, which is a part of another. */
 enum { GPU_USE_PROCESS, GPU_USE_DEVICE, GPU_USE_WHAT };
@@ -33,27 +32,6 @@ enum {
 };
 enum { GPU_USE_ROWS, GPU_USE_NS, GPU_USE_OF };
 enum { PEAK_ALLOCATED, PEAK_RESERVED };
-
-/* Kinds of copies: CUPTI's, those that it has none for are 0, and sets beside them; cudaMemcpyKind
- * where calls alone are known. */
-enum { GPU_COPY_KINDS = 11, GPU_COPY_SET = GPU_COPY_KINDS };
-enum { HOST_COPY_UNKNOWN = 5, HOST_COPY_SET };
-
-/* `count` more in that row, alike; it may be NULL. 0 or GPUPROF_NO_MEMORY. */
-static inline int gpu_count(struct sums *s, struct sums_row *row, uint64_t ns, uint64_t bytes,
-                            uint64_t count)
-{
-    if (!row)
-        return GPUPROF_NO_MEMORY;
-    row->values[GPU_COUNT] += count;
-    row->values[GPU_TOTAL] += ns * count;
-    row->values[GPU_BYTES] += bytes * count;
-    if (ns < row->values[GPU_MIN])
-        row->values[GPU_MIN] = ns;
-    if (ns > row->values[GPU_MAX])
-        row->values[GPU_MAX] = ns;
-    return sums_took(s, row, ns, count);
-}
 
 /* Might ranges be other groups, had they come in another order? */
 bool gpu_report_is_unsure(const struct gpu_report *g);

@@ -36,35 +36,35 @@ enum {
 /* Of all columns a table has the key; what they show, it may have. */
 #define HAS(...) __VA_ARGS__
 #define LACKS(...)
-#define IF_ANY(...) __VA_ARGS__, .only = GPU_BYTES
+#define IF_ANY(...) __VA_ARGS__, .only = SUMS_BYTES
 #define A_PEAK(...) .shows = SHOWS_VALUE, .of = 0, .doc = "the most that there was at a time"
 
 /* clang-format off */
 #define NAMED(what) [NAME] = {"name", "name", .shows = SHOWS_KEY, .doc = what}
 #define SHARED                                                                                     \
-    [SHARE] = {"share", "share", COLUMN_SHARE, 7, .shows = SHOWS_SHARE, .of = GPU_TOTAL,           \
+    [SHARE] = {"share", "share", COLUMN_SHARE, 7, .shows = SHOWS_SHARE, .of = SUMS_TOTAL,          \
                .doc = "its part of all rows together"}
 #define UNSHARED [SHARE] = {"share", "share", COLUMN_SHARE, 7}, [BLANK] = {NULL, "", .width = 7}
 #define NUMBERS(unit, type, total, has)                                                            \
     [TOTAL] = {"total_" unit, "total", type, 12,                                                   \
-               total(.shows = SHOWS_VALUE, .of = GPU_TOTAL, .doc = "all together")},               \
+               total(.shows = SHOWS_VALUE, .of = SUMS_TOTAL, .doc = "all together")},              \
     [INSTANCES] = {"instances", "instances", COLUMN_COUNT, 12, .spare = 2,                         \
-                   has(.shows = SHOWS_VALUE, .of = GPU_COUNT, .doc = "how many there were")},      \
+                   has(.shows = SHOWS_VALUE, .of = SUMS_COUNT, .doc = "how many there were")},     \
     [MEAN] = {"mean_" unit, "mean", type, 12, .spare = 1,                                          \
-              has(.shows = SHOWS_MEAN, .of = GPU_TOTAL, .doc = "the mean of them")},               \
-    [MEDIAN] = {"median_" unit, "median", type, 12, .spare = 1, .of = GPU_MAX, .by = GPU_MIN,      \
+              has(.shows = SHOWS_MEAN, .of = SUMS_TOTAL, .doc = "the mean of them")},              \
+    [MEDIAN] = {"median_" unit, "median", type, 12, .spare = 1, .of = SUMS_MAX, .by = SUMS_MIN,    \
                 has(.shows = SHOWS_MEDIAN, .doc = "the median, within 1 %")},                      \
     [MIN] = {"min_" unit, "min", type, 12, .spare = 1,                                             \
-             has(.shows = SHOWS_VALUE, .of = GPU_MIN, .doc = "the least of them")},                \
-    [P95] = {"p95_" unit, "p95", type, 12, .spare = 1, .of = GPU_MAX, .by = GPU_MIN,               \
+             has(.shows = SHOWS_VALUE, .of = SUMS_MIN, .doc = "the least of them")},               \
+    [P95] = {"p95_" unit, "p95", type, 12, .spare = 1, .of = SUMS_MAX, .by = SUMS_MIN,             \
              has(.shows = SHOWS_P95, .doc = "95 % of them were at most this, within 1 %")},        \
     [MAX] = {"max_" unit, "max", type, 12, .spare = 1,                                             \
-             has(.shows = SHOWS_VALUE, .of = GPU_MAX, .doc = "the most of them")}
+             has(.shows = SHOWS_VALUE, .of = SUMS_MAX, .doc = "the most of them")}
 #define BESIDES(size, rate, maker)                                                                 \
     [BYTES] = {"bytes", "bytes", COLUMN_BYTES, 11, .spare = 2,                                     \
-               size(.shows = SHOWS_VALUE, .of = GPU_BYTES, .doc = "bytes copied, set or sent")},   \
-    [RATE] = {"bandwidth_gb_s", "GB/s", COLUMN_RATE, 9, .spare = 2, .of = GPU_BYTES,               \
-              rate(.shows = SHOWS_RATE, .by = GPU_TOTAL, .doc = "bytes by time")},                 \
+               size(.shows = SHOWS_VALUE, .of = SUMS_BYTES, .doc = "bytes copied, set or sent")},  \
+    [RATE] = {"bandwidth_gb_s", "GB/s", COLUMN_RATE, 9, .spare = 2, .of = SUMS_BYTES,              \
+              rate(.shows = SHOWS_RATE, .by = SUMS_TOTAL, .doc = "bytes by time")},                \
     [LAUNCHED_BY] = {"launched_by",                                                                \
                      maker(.doc = "the one call of a library that all were launched in, if any")}
 
@@ -299,9 +299,10 @@ static void say_memory(const struct table *t, FILE *out)
 #define TABLE(key_, title_, columns_)                                                              \
     SUMS_TABLE, .name = key_, .key = key_, .title = title_, .columns = columns_,                   \
                 .column_count = COLUMNS
-#define VALUES JOIN_ADD, JOIN_ADD, JOIN_LEAST, JOIN_MOST, JOIN_ADD
+#define VALUES                  JOIN_ADD, JOIN_ADD, JOIN_LEAST, JOIN_MOST, JOIN_ADD
+#define FROM(table_, type, ...) .from = {1u << (type), table_, __VA_ARGS__}
 #define OF_TIMES                                                                                   \
-    .rows_max = SUMS_ROWS_MAX, .has_durations = true, .is_left_out = true, .order = GPU_TOTAL
+    .rows_max = SUMS_ROWS_MAX, .has_durations = true, .is_left_out = true, .order = SUMS_TOTAL
 #define OF_KINDS OF_TIMES, .keys = {KEY_NUMBER}, .values = {VALUES}
 #define OF_RANGES                                                                                  \
     OF_TIMES, .keys = {KEY_TEXT, KEY_TEXT}, .values = {VALUES, JOIN_ADD}, .name = range_name,      \
@@ -317,6 +318,7 @@ const struct sums_info kernels_sums = {
     .keys = {KEY_TEXT, KEY_NUMBER, KEY_NUMBER},
     .values = {VALUES, JOIN_OWN, JOIN_OWN, JOIN_OWN},
     .is = {[KERNEL_MAKER_FUNCTION] = KEY_FUNCTION, [KERNEL_MAKER_TEXT] = KEY_TEXT},
+    FROM(ROWS_WORK, ROW_KERNEL, ROW_NAME),
     .parts = REPORT_WORK | REPORT_MAKERS,
     .name = kernel_name,
     .join = join_makers,
@@ -325,22 +327,24 @@ const struct sums_info kernels_sums = {
               .text = {SHARE, TEXT_NUMBERS}}};
 
 const struct sums_info copies_sums = {
-    OF_KINDS, .parts = REPORT_WORK, .number_name = copy_name,
+    OF_KINDS, FROM(ROWS_WORK, ROW_COPY, ROW_KIND), .parts = REPORT_WORK, .number_name = copy_name,
     .table = {TABLE("cuda_gpu_mem_time_sum", "GPU copies and sets", copies), .place = PLACE_COPIES,
               .text = {SHARE, TEXT_NUMBERS, BYTES, RATE}}};
 
 const struct sums_info copy_sizes_sums = {
-    OF_KINDS, .parts = REPORT_WORK, .number_name = copy_name,
+    OF_KINDS, FROM(ROWS_WORK, ROW_COPY, ROW_KIND, ROW_BYTES), .parts = REPORT_WORK,
+    .number_name = copy_name,
     .table = {TABLE("cuda_gpu_mem_size_sum", "GPU copies and sets, by size", sizes),
               .text = {SHARE, TEXT_NUMBERS}}};
 
-const struct sums_info graphs_sums = {OF_KINDS, .parts = REPORT_WORK, .name = graph_name,
-                                      .table = {TABLE("cuda_gpu_graph_sum", "GPU graphs", times),
-                                                .place = PLACE_GRAPHS,
-                                                .text = {SHARE, TEXT_NUMBERS}}};
+const struct sums_info graphs_sums = {
+    OF_KINDS, FROM(ROWS_WORK, ROW_GRAPH, ROW_KIND), .parts = REPORT_WORK, .name = graph_name,
+    .table = {TABLE("cuda_gpu_graph_sum", "GPU graphs", times), .place = PLACE_GRAPHS,
+              .text = {SHARE, TEXT_NUMBERS}}};
 
 const struct sums_info syncs_sums = {
-    OF_KINDS, .parts = REPORT_WORK, .number_name = sync_kind_text,
+    OF_KINDS, FROM(ROWS_OTHERS, ROW_SYNC, ROW_KIND), .parts = REPORT_WORK,
+    .number_name = sync_kind_text,
     .table = {TABLE("cuda_sync_sum", "synchronisations", times), .text = {SHARE, TEXT_NUMBERS}}};
 
 const struct sums_info launches_sums = {
@@ -359,7 +363,8 @@ const struct sums_info projections_sums = {
               .text = {BLANK, TEXT_NUMBERS}, .text_behind = say_groups}};
 
 const struct sums_info overheads_sums = {
-    OF_KINDS, .parts = REPORT_WORK, .number_name = overhead_kind_text,
+    OF_KINDS, FROM(ROWS_OTHERS, ROW_OVERHEAD, ROW_KIND), .parts = REPORT_WORK,
+    .number_name = overhead_kind_text,
     .table = {TABLE("overhead_sum", "overhead of CUDA and CUPTI", times),
               .text = {SHARE, TEXT_NUMBERS}}};
 
@@ -378,12 +383,14 @@ const struct sums_info host_kernels_sums = {
     OF_TIMES,
     .keys = {KEY_TEXT},
     .values = {VALUES},
+    FROM(ROWS_CALLS, ROW_HOST_KERNEL, ROW_NAME),
     .parts = REPORT_WORK,
     .name = kernel_name,
     .table = {TABLE("host_kernel_sum", "launches by kernel (times of the calls)", calls),
               .place = PLACE_KERNELS, .text = {SHARE, TEXT_NUMBERS}}};
 
 const struct sums_info host_copies_sums = {
-    OF_KINDS, .parts = REPORT_WORK, .number_name = host_copy_name,
+    OF_KINDS, FROM(ROWS_CALLS, ROW_HOST_COPY, ROW_KIND), .parts = REPORT_WORK,
+    .number_name = host_copy_name,
     .table = {TABLE("host_mem_sum", "copies by direction (times of the calls)", calls),
               .place = PLACE_COPIES, .text = {SHARE, TEXT_NUMBERS, BYTES}}};

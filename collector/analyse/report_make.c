@@ -287,6 +287,8 @@ int report_begin(struct report *r, struct recording *rec, const struct report_wi
     r->selection = wish->selection;
     r->process_calls = calloc(rec->count + 1u, sizeof *r->process_calls);
     int error = r->walk.rec ? 0 : walk_init(&r->walk, rec);
+    if (error == 0)
+        error = resolver_init(&r->resolver, &r->walk);
     if (error < 0 || !r->process_calls)
         return GPUPROF_NO_MEMORY;
     /* Calls behind a piece tell steps, and what hangs. */
@@ -303,13 +305,17 @@ int report_begin(struct report *r, struct recording *rec, const struct report_wi
 
 int report_walk(struct report *r, const struct consumer *first)
 {
-    struct consumer list[1 + ANALYSES_COUNT + REPORT_ANALYSES * ANALYSIS_CONSUMERS_MAX] = {*first};
-    unsigned count = 1; /* how many there may be the walk checks */
-    analyses_consumers(r->sums, list, &count);
+    struct consumer list[2 + ANALYSES_COUNT + REPORT_ANALYSES * ANALYSIS_CONSUMERS_MAX] = {*first};
+    unsigned count = 2; /* how many there may be the walk checks */
+    analyses_consumers(r->sums, &r->resolver, list, &count);
     for (unsigned i = 0; i < REPORT_ANALYSES; i++)
         if (r->has_begun[i] && analyses[i]->consumers)
             count += analyses[i]->consumers(r, &list[count]);
-    return walk_run(&r->walk, NULL, list, count);
+    r->resolver.leaves_work = !r->stacks && !recording_expects_gpu(r->rec);
+    int error = resolver_consumer(&r->resolver, &list[1]);
+    if (error < 0)
+        say_error("report", error);
+    return error < 0 ? error : walk_run(&r->walk, NULL, list, count);
 }
 
 int report_end(struct report *r, const char *verb)
@@ -367,6 +373,7 @@ void report_tell_next(struct report *r, const struct next_words *next)
 void report_release(struct report *r)
 {
     analyses_release(r->sums);
+    resolver_release(&r->resolver);
     free(r->process_calls);
     for (unsigned i = 0; i < REPORT_ANALYSES; i++) {
         void *state = NULL;

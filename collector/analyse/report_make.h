@@ -74,6 +74,7 @@ struct report {
     bool is_combined;        /* of parts (part_report.h) ... */
     unsigned missing;        /* ... which do not have this: enum part_missing */
     struct walk walk;
+    struct resolver resolver;
     struct sums sums[ANALYSES_COUNT]; /* tables of sums; `info` is NULL: not asked for */
     uint64_t calls;
     bool is_estimated; /* some calls stand for others, too */

@@ -1,39 +1,32 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What each thread called, and what the devices did for it (--by=thread). */
 #include "analyse/analyses.h"
-#include "api/api.h"
-#include "record/gpu_record.h"
 
 enum { THREAD };
 enum { CALLS, RECORDED, ERRORS, TOTAL, MAX, WORK, GPU };
 
-static int take_call(void *context, const struct slice *s)
+static int take(void *context, const struct rows *rows)
 {
-    const struct event *e = &s->event;
-    if (e->record->type != RECORD_CALL)
-        return 0;
-    struct sums_row *row = sums_row(context, e->thread->index, 0, 0);
-    if (!row)
-        return GPUPROF_NO_MEMORY;
-    uint64_t weight = e->record->weight > 1 ? e->record->weight : 1;
-    uint64_t ns = e->end_ns - e->begin_ns;
-    row->values[CALLS] += weight;
-    row->values[RECORDED]++;
-    row->values[ERRORS] += api_has_failed(e->function->domain, e->record->result) ? weight : 0;
-    row->values[MAX] = ns > row->values[MAX] ? ns : row->values[MAX];
-    row->values[TOTAL] += e->record->flags & RECORD_NESTED ? 0 : ns * weight;
-    return 0;
-}
-
-static int tied(void *context, const struct slice *s)
-{
-    if (!s->is_called || !is_stream_work(s->event.record->type))
-        return 0;
-    struct sums_row *row = sums_row(context, s->call.thread, 0, 0);
-    if (!row)
-        return GPUPROF_NO_MEMORY;
-    row->values[WORK]++;
-    row->values[GPU] += s->event.end_ns - s->event.begin_ns;
+    bool has_calls = rows->table == ROWS_CALLS;
+    for (uint32_t i = 0; i < rows->count; i++) {
+        uint64_t flags = rows->columns[ROW_FLAGS][i], ns = rows->columns[ROW_NS][i];
+        uint64_t weight = rows->columns[ROW_WEIGHT][i];
+        bool is_work = !has_calls && flags & ROW_CALLED;
+        struct sums_row *row =
+            has_calls || is_work ? sums_row(context, rows->columns[ROW_THREAD][i], 0, 0) : NULL;
+        if (!row && (has_calls || is_work))
+            return GPUPROF_NO_MEMORY;
+        if (has_calls) {
+            row->values[CALLS] += weight;
+            row->values[RECORDED]++;
+            row->values[ERRORS] += flags & ROW_FAILED ? weight : 0;
+            row->values[MAX] = ns > row->values[MAX] ? ns : row->values[MAX];
+            row->values[TOTAL] += flags & ROW_NESTED ? 0 : ns * weight;
+        } else if (is_work) {
+            row->values[WORK]++;
+            row->values[GPU] += ns;
+        }
+    }
     return 0;
 }
 
@@ -69,7 +62,7 @@ const struct sums_info threads_sums = {
     .values = {JOIN_ADD, JOIN_ADD, JOIN_ADD, JOIN_ADD, JOIN_MOST, JOIN_ADD, JOIN_ADD},
     .order = TOTAL,
     .recorded = RECORDED,
-    .consumer = {.needs = WALK_WORK, .take_call = take_call, .tied = tied},
+    .rows = {.tables = 1u << ROWS_CALLS | 1u << ROWS_WORK, .ties = true, .take = take},
     .table = {SUMS_TABLE, .name = "calls_by_thread", .key = "calls_by_thread",
               .title = "calls by thread, and the work of the devices that they made",
               .columns = columns, .column_count = sizeof columns / sizeof columns[0],

@@ -82,7 +82,7 @@ int page_put_overview(const struct page *p, struct page_data *d)
     put_count("errors", r->errors, d);
     put_count("held_back", overview_held_back(r), d);
     put_count("devices", o.devices, d);
-    put_count("kernels", r->sums[ANALYSIS_kernels_sums].whole[GPU_COUNT], d);
+    put_count("kernels", r->sums[ANALYSIS_kernels_sums].whole[SUMS_COUNT], d);
     put_count("busy_ns", gpu.busy_ns, d);
     put_count("span_ns", gpu.span_ns, d);
     bool hides_waits = r->rec->left_out_ranks && r->idle && idle_lacks_ranks(r->idle);

@@ -65,6 +65,79 @@ static int end(void *context)
     return error < 0 ? error : sums_finish(s);
 }
 
+/* ---- resolved events ---- */
+
+static int take_declared(void *context, const struct rows *rows)
+{
+    struct sums *s = context;
+    const struct sums_from *from = &s->info->from;
+    const uint64_t *types = rows->columns[ROW_TYPE], *keys = rows->columns[from->key];
+    const uint64_t *ns = rows->columns[from->ns ? from->ns : ROW_NS];
+    bool by_grid = s->by == BY_GRID && s->info->keys[1];
+    int error = 0;
+    for (uint32_t i = 0; error == 0 && i < rows->count; i++) {
+        if (!(from->types >> types[i] & 1))
+            continue;
+        uint64_t key = from->key == ROW_NAME ? rows_name_key(rows, keys[i]) : keys[i];
+        struct sums_row *row = sums_row(s, key, by_grid ? rows->columns[ROW_GRID][i] : 0,
+                                        by_grid ? rows->columns[ROW_BLOCK][i] : 0);
+        uint64_t weight = rows->table == ROWS_CALLS ? rows->columns[ROW_WEIGHT][i] : 1;
+        error = sums_count(s, row, ns[i], rows->columns[ROW_BYTES][i], weight);
+    }
+    return error;
+}
+
+/* What has no name still is called by its number. */
+static uint64_t late_key(struct sums *s, const struct resolver *of, uint64_t key)
+{
+    const struct row_name *name = &of->names[(key & ~ROW_NAME_PENDING) - 1];
+    char text[48];
+    if (name->name)
+        return sums_name_key(name->name);
+    snprintf(text, sizeof text, "kernel %llu", (unsigned long long)name->number);
+    return sums_text(s, text);
+}
+
+static int end_declared(void *context)
+{
+    struct sums *s = context;
+    for (uint32_t i = 0; s->info->from.key == ROW_NAME && i < s->count; i++) {
+        const struct sums_row *from = &s->rows[i];
+        if (!(from->keys[0] & ROW_NAME_PENDING) || sums_is_others(from))
+            continue;
+        uint64_t key = late_key(s, s->resolver, from->keys[0]);
+        struct sums_row *row = sums_row(s, key, from->keys[1], from->keys[2]);
+        if (!row)
+            return GPUPROF_NO_MEMORY;
+        sums_join(s, row, &s->rows[i]);
+        s->rows[i].keys[0] = key;
+    }
+    return sums_finish(s);
+}
+
+static int end_rows(void *context)
+{
+    struct sums *s = context;
+    int error = s->info->rows.end ? s->info->rows.end(s) : 0;
+    return error < 0 ? error : sums_finish(s);
+}
+
+void sums_read_rows(struct sums *s, struct resolver *r)
+{
+    struct rows_reader reader = {.context = s,
+                                 .tables = 1u << s->info->from.table,
+                                 .take = take_declared,
+                                 .end = end_declared};
+    if (s->info->rows.take) {
+        reader = s->info->rows;
+        reader.context = s;
+        reader.end = end_rows;
+    }
+    s->resolver = r;
+    if (s->info->rows.take || s->info->from.types)
+        resolver_add(r, &reader);
+}
+
 bool sums_has_consumer(const struct sums *s)
 {
     const struct consumer *c = s->info ? &s->info->consumer : NULL;

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A table of sums is a declaration (struct sums_info): what tells its rows apart (keys), what each
- * of them adds up (values), the columns that show these, and a consumer of the walk that adds to
- * rows. Order, cells, parts and merging follow from the declaration. analyse/analyses.def lists all
- * such tables of the report; analyse/threads.c is a small one to begin with.
+ * of them adds up (values), the columns that show these, and where the events come from. Where each
+ * row adds up times, a declaration is enough (sums_from); others have a loop over resolved events
+ * (resolve/rows.h) or, of what these do not have yet, a consumer of the walk. Order, cells, parts
+ * and merging follow from the declaration. analyse/analyses.def lists all such tables of the
+ * report; analyse/threads.c is a small one to begin with.
  *
  * One consumer may feed several tables. The `consumer` of each of them has no functions then, and
  * who feeds them sets `owner` and calls sums_finish.
@@ -16,9 +18,9 @@
 
 #include "base/histogram.h"
 #include "base/key_map.h"
-#include "model/slice.h"
 #include "query/part_file.h"
 #include "read/recording.h"
+#include "resolve/rows.h"
 #include "table/table.h"
 
 #define SUMS_KEYS   3
@@ -71,6 +73,19 @@ struct sums_row {
 struct sums;
 
 /* A declaration. Value 0 counts what the row is about; a row in which it is 0 is not shown. */
+/*
+ * Resolved events that are added up as they are: those of these types, in a row for each value of
+ * the column `key`. The values of the table then begin with SUMS_COUNT to SUMS_BYTES.
+ */
+struct sums_from {
+    unsigned types; /* bits of enum row_type; 0: not declared */
+    enum row_table table;
+    enum row_column key;
+    enum row_column ns; /* what is added up; 0: ROW_NS */
+};
+
+enum { SUMS_COUNT, SUMS_TOTAL, SUMS_MIN, SUMS_MAX, SUMS_BYTES, SUMS_OWN };
+
 struct sums_info {
     enum sums_key keys[SUMS_KEYS];      /* as many as are not KEY_NONE */
     enum sums_join values[SUMS_VALUES]; /* likewise */
@@ -98,7 +113,9 @@ struct sums_info {
     /* The cells that columns do not say how to fill. */
     void (*fill)(const struct sums *s, const struct sums_row *row, enum report_format format,
                  struct cell *cells);
-    struct consumer consumer; /* its context is the struct sums */
+    struct sums_from from;
+    struct rows_reader rows;  /* its context is the struct sums, and so is */
+    struct consumer consumer; /* that of this */
     struct table_info table;  /* of a struct sums; rows by SUMS_TABLE */
 };
 
@@ -133,6 +150,7 @@ struct sums {
     const uint64_t *all;         /* a view of what shares are of, perhaps in another table */
     enum report_by by;           /* what rows are by, and are names that differ in numbers one? */
     bool groups;
+    const struct resolver *resolver; /* a view */
     void *owner; /* a view: of who feeds it, if somebody else does; NULL: parts do */
     /* Functions of one name and domain are one: forms of a stream, variants of the ABI, builds. */
     const struct function **functions; /* owned */
@@ -154,6 +172,9 @@ void sums_release(struct sums *s);
 /* Is it asked for, and has it a consumer of its own? */
 bool sums_has_consumer(const struct sums *s);
 struct consumer sums_consumer(struct sums *s);
+
+/* Adds the table to the readers of resolved events, if it is one of them. */
+void sums_read_rows(struct sums *s, struct resolver *r);
 
 /* The key of a function; 0: no memory. */
 uint64_t sums_function(struct sums *s, const struct function *f);
@@ -205,6 +226,22 @@ static inline struct sums_row *sums_find(struct sums *s, struct key key)
 static inline int sums_took(struct sums *s, struct sums_row *row, uint64_t ns, uint64_t weight)
 {
     return histogram_add(row->durations, ns, weight, s->histogram_rows);
+}
+
+/* `count` more in a row of sums_from's values, alike; it may be NULL. 0 or GPUPROF_NO_MEMORY. */
+static inline int sums_count(struct sums *s, struct sums_row *row, uint64_t ns, uint64_t bytes,
+                             uint64_t count)
+{
+    if (!row)
+        return GPUPROF_NO_MEMORY;
+    row->values[SUMS_COUNT] += count;
+    row->values[SUMS_TOTAL] += ns * count;
+    row->values[SUMS_BYTES] += bytes * count;
+    if (ns < row->values[SUMS_MIN])
+        row->values[SUMS_MIN] = ns;
+    if (ns > row->values[SUMS_MAX])
+        row->values[SUMS_MAX] = ns;
+    return sums_took(s, row, ns, count);
 }
 
 /* Adds these values to the row of these keys. 0 or GPUPROF_NO_MEMORY. */

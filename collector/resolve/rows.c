@@ -1,0 +1,291 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "resolve/rows.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "api/api.h"
+#include "error.h"
+#include "record/gpu_record.h"
+
+#define COLUMN(c) (1u << ROW_##c)
+
+/* What a table's rows have; the other columns are zeros. */
+static const unsigned columns_of[ROW_TABLES] = {
+    [ROWS_CALLS] = COLUMN(TYPE) | COLUMN(BEGIN) | COLUMN(NS) | COLUMN(PROCESS) | COLUMN(THREAD) |
+                   COLUMN(KIND) | COLUMN(NAME) | COLUMN(BYTES) | COLUMN(FUNCTION) | COLUMN(WEIGHT) |
+                   COLUMN(FLAGS),
+    [ROWS_WORK] = COLUMN(TYPE) | COLUMN(BEGIN) | COLUMN(NS) | COLUMN(PROCESS) | COLUMN(THREAD) |
+                  COLUMN(KIND) | COLUMN(NAME) | COLUMN(BYTES) | COLUMN(FLAGS) | COLUMN(DEVICE) |
+                  COLUMN(GRID) | COLUMN(BLOCK) | COLUMN(CALL_BEGIN) | COLUMN(CALL_NS),
+    [ROWS_OTHERS] = COLUMN(TYPE) | COLUMN(BEGIN) | COLUMN(NS) | COLUMN(PROCESS) | COLUMN(KIND),
+};
+
+int resolver_init(struct resolver *r, struct walk *walk)
+{
+    const struct recording *rec = walk->rec;
+    *r = (struct resolver){.walk = walk, .is_host = calloc(rec->count + 1u, sizeof *r->is_host)};
+    for (uint32_t i = 0; r->is_host && i < rec->count; i++)
+        r->has_host |= r->is_host[i] = !process_expects_gpu(rec->processes[i]);
+    return r->is_host ? 0 : GPUPROF_NO_MEMORY;
+}
+
+void resolver_release(struct resolver *r)
+{
+    for (unsigned t = 0; t < ROW_TABLES; t++)
+        free(r->tables[t].columns[0]); /* all are one piece */
+    free(r->is_host);
+    free(r->names);
+    key_map_release(&r->name_numbers);
+    *r = (struct resolver){0};
+}
+
+void resolver_add(struct resolver *r, const struct rows_reader *reader)
+{
+    assert(r->reader_count < ROWS_READERS_MAX);
+    r->readers[r->reader_count++] = *reader;
+}
+
+/* ---- rows ------------------------------------------------------------------------------------ */
+
+static int make_columns(struct rows *rows, enum row_table table)
+{
+    unsigned count = 1; /* one of zeros */
+    for (unsigned c = 0; c < ROW_COLUMNS; c++)
+        count += columns_of[table] >> c & 1;
+    uint64_t *memory = calloc((size_t)count * BLOCK_ROWS, sizeof *memory);
+    uint64_t *zeros = memory + (size_t)(count - 1) * BLOCK_ROWS, *next = memory;
+    for (unsigned c = 0; memory && c < ROW_COLUMNS; c++) {
+        bool is_there = columns_of[table] >> c & 1;
+        rows->columns[c] = is_there ? next : zeros;
+        next += is_there ? BLOCK_ROWS : 0;
+    }
+    return memory ? 0 : GPUPROF_NO_MEMORY;
+}
+
+static int hand_out(struct resolver *r, struct rows *rows)
+{
+    int error = 0;
+    for (unsigned i = 0; error == 0 && rows->count && i < r->reader_count; i++)
+        if (r->readers[i].tables >> rows->table & 1)
+            error = r->readers[i].take(r->readers[i].context, rows);
+    rows->count = 0;
+    return error;
+}
+
+/* Room for a row, at *place, of columns that the table has. 0 or an error. */
+static inline int begin_row(struct resolver *r, enum row_table table, uint32_t *place)
+{
+    struct rows *rows = &r->tables[table];
+    int error = rows->count == BLOCK_ROWS ? hand_out(r, rows) : 0;
+    *place = rows->count++;
+    return error;
+}
+
+static inline void put_times(struct rows *rows, uint32_t at, enum row_type type,
+                             const struct event *e)
+{
+    rows->columns[ROW_TYPE][at] = type;
+    rows->columns[ROW_BEGIN][at] = e->begin_ns;
+    rows->columns[ROW_NS][at] = e->end_ns - e->begin_ns;
+    rows->columns[ROW_PROCESS][at] = e->process->index;
+}
+
+/* ---- names ----------------------------------------------------------------------------------- */
+
+/* The number of a name, or of what will have one; 0: there is no room for another. */
+static int name_number(struct resolver *r, struct key key, const struct row_name *name,
+                       uint64_t *number)
+{
+    uint32_t found;
+    int error =
+        KEY_MAP_ITEM(&r->name_numbers, key, r->names, r->name_count, UINT32_MAX, name, &found);
+    *number = found;
+    return error;
+}
+
+static int number_of_kernel(struct resolver *r, const struct event *e, uint64_t *number)
+{
+    uint64_t of = record_arg(e->record, KERNEL_NAME_INDEX);
+    struct key key = {e->process->index, of, 0};
+    *number = key_map_get(&r->name_numbers, key);
+    if (*number)
+        return 0;
+    const struct row_name name = {walk_kernel(r->walk, e->process, of), e->process, of};
+    return name_number(r, key, &name, number);
+}
+
+/* Names that stand behind the first kernel that has them. */
+static void name_the_rest(struct resolver *r)
+{
+    for (uint32_t i = 0; i < r->name_count; i++)
+        if (!r->names[i].name && r->names[i].process)
+            r->names[i].name = walk_kernel(r->walk, r->names[i].process, r->names[i].number);
+}
+
+/* ---- calls ----------------------------------------------------------------------------------- */
+
+static uint64_t kind_of_copy(const struct event *e)
+{
+    for (unsigned i = 0; i < e->record->arg_count && i < e->function->arg_count; i++)
+        if (e->function->args[i].kind == ARG_KIND)
+            return e->record->args[i] < HOST_COPY_UNKNOWN ? e->record->args[i] : HOST_COPY_UNKNOWN;
+    return HOST_COPY_UNKNOWN;
+}
+
+/* Of a process whose devices have no rows a call that launched a kernel, copied or set; times are
+ * those of the call, on the host. */
+static int put_host(struct resolver *r, const struct slice *s, struct rows *rows, uint32_t at)
+{
+    const struct event *e = &s->event;
+    unsigned does = e->function->does;
+    if (e->record->flags & (RECORD_NESTED | RECORD_CAPTURED) ||
+        rows->columns[ROW_FLAGS][at] & ROW_FAILED)
+        return 0;
+    if (api_is_copy(does) || does == API_DOES_SET) {
+        rows->columns[ROW_TYPE][at] = ROW_HOST_COPY;
+        rows->columns[ROW_KIND][at] = api_is_copy(does) ? kind_of_copy(e) : HOST_COPY_SET;
+    }
+    const struct kernel_name *name = does == API_DOES_LAUNCH ? walk_launched(s) : NULL;
+    if (does == API_DOES_LAUNCH)
+        rows->columns[ROW_TYPE][at] = ROW_HOST_KERNEL;
+    return name ? name_number(r, (struct key){(uintptr_t)name, 0, 1},
+                              &(struct row_name){.name = name}, &rows->columns[ROW_NAME][at])
+                : 0;
+}
+
+static int take_call(void *context, const struct slice *s)
+{
+    struct resolver *r = context;
+    struct rows *rows = &r->tables[ROWS_CALLS];
+    const struct event *e = &s->event;
+    uint32_t at;
+    int error = begin_row(r, ROWS_CALLS, &at);
+    bool has_failed =
+        api_has_failed(e->function->domain, e->record->result); /* "not ready" has not */
+    put_times(rows, at, ROW_CALL, e);
+    rows->columns[ROW_THREAD][at] = e->thread->index;
+    rows->columns[ROW_KIND][at] = rows->columns[ROW_NAME][at] = 0;
+    rows->columns[ROW_BYTES][at] = has_failed ? 0 : function_bytes(e->function, e->record);
+    rows->columns[ROW_FUNCTION][at] = e->function->index;
+    rows->columns[ROW_WEIGHT][at] = e->record->weight > 1 ? e->record->weight : 1;
+    rows->columns[ROW_FLAGS][at] =
+        (e->record->flags & RECORD_NESTED ? ROW_NESTED : 0u) | (has_failed ? ROW_FAILED : 0u);
+    return error == 0 && r->is_host[e->process->index] ? put_host(r, s, rows, at) : error;
+}
+
+/* ---- work ------------------------------------------------------------------------------------ */
+
+static inline int put_work(struct resolver *r, const struct slice *s, bool is_late)
+{
+    struct rows *rows = &r->tables[ROWS_WORK];
+    const struct event *e = &s->event;
+    const struct record *record = e->record;
+    bool is_kernel = record->type == RECORD_KERNEL;
+    bool is_called = s->is_called && (is_late || s->is_tied);
+    uint64_t kind = 0, bytes = 0, name = 0;
+    uint32_t at;
+    enum row_type type = is_kernel ? ROW_KERNEL : ROW_COPY;
+    int error = begin_row(r, ROWS_WORK, &at);
+    if (error == 0 && is_kernel) {
+        error = number_of_kernel(r, e, &name);
+    } else if (record->type == RECORD_GRAPH) {
+        type = ROW_GRAPH;
+        kind = record_arg(record, GRAPH_GRAPH);
+    } else if (record->type == RECORD_COPY) {
+        kind = record_arg(record, COPY_KIND) < GPU_COPY_KINDS ? record_arg(record, COPY_KIND) : 0;
+        bytes = record_arg(record, COPY_BYTES);
+    } else {
+        kind = GPU_COPY_SET;
+        bytes = record_arg(record, SET_BYTES);
+    }
+    put_times(rows, at, is_late ? ROW_LATE : type, e);
+    rows->columns[ROW_KIND][at] = kind;
+    rows->columns[ROW_NAME][at] = name;
+    rows->columns[ROW_BYTES][at] = bytes;
+    rows->columns[ROW_DEVICE][at] = record_arg(record, KERNEL_DEVICE);
+    rows->columns[ROW_GRID][at] = is_kernel ? record_arg(record, KERNEL_GRID) : 0;
+    rows->columns[ROW_BLOCK][at] = is_kernel ? record_arg(record, KERNEL_BLOCK) : 0;
+    rows->columns[ROW_FLAGS][at] =
+        (is_kernel ? ROW_IS_KERNEL : 0u) | (is_called ? ROW_CALLED : 0u) |
+        (is_called && s->call.flags & CORRELATION_COUNTED ? ROW_COUNTED : 0u);
+    rows->columns[ROW_THREAD][at] = is_called ? s->call.thread : 0;
+    rows->columns[ROW_CALL_BEGIN][at] = is_called ? s->call.begin_ns : 0;
+    rows->columns[ROW_CALL_NS][at] =
+        is_called && s->call.end_ns > s->call.begin_ns ? s->call.end_ns - s->call.begin_ns : 0;
+    return error;
+}
+
+static int take_work(void *context, const struct slice *s)
+{
+    return put_work(context, s, false);
+}
+
+static int tied(void *context, const struct slice *s)
+{
+    return s->is_called && is_stream_work(s->event.record->type) ? put_work(context, s, true) : 0;
+}
+
+/* ---- others ---------------------------------------------------------------------------------- */
+
+/* Kinds that nobody knows are one, that of 0. */
+static int take(void *context, const struct slice *s)
+{
+    struct resolver *r = context;
+    unsigned type = s->event.record->type;
+    uint64_t kind = record_arg(s->event.record, SYNC_KIND);
+    bool is_sync = type == RECORD_SYNC;
+    uint32_t at;
+    _Static_assert((unsigned)SYNC_KIND == (unsigned)OVERHEAD_KIND, "both begin with their kind");
+    if (!is_sync && type != RECORD_OVERHEAD)
+        return 0;
+    const char *(*text)(uint64_t) = is_sync ? sync_kind_text : overhead_kind_text;
+    int error = begin_row(r, ROWS_OTHERS, &at);
+    put_times(&r->tables[ROWS_OTHERS], at, is_sync ? ROW_SYNC : ROW_OVERHEAD, &s->event);
+    r->tables[ROWS_OTHERS].columns[ROW_KIND][at] = text(kind) == text(0) ? 0 : kind;
+    return error;
+}
+
+/* ---- as a consumer --------------------------------------------------------------------------- */
+
+static int end(void *context)
+{
+    struct resolver *r = context;
+    int error = 0;
+    name_the_rest(r);
+    for (unsigned t = 0; error == 0 && t < ROW_TABLES; t++)
+        error = hand_out(r, &r->tables[t]);
+    for (unsigned i = 0; error == 0 && i < r->reader_count; i++)
+        error = r->readers[i].end ? r->readers[i].end(r->readers[i].context) : 0;
+    return error;
+}
+
+int resolver_consumer(struct resolver *r, struct consumer *consumer)
+{
+    unsigned tables = 0;
+    bool ties = false;
+    int error = 0;
+    for (unsigned i = 0; i < r->reader_count; i++) {
+        tables |= r->readers[i].tables;
+        ties |= r->readers[i].ties;
+    }
+    for (enum row_table t = 0; error == 0 && t < ROW_TABLES; t++) {
+        r->tables[t] = (struct rows){.of = r, .table = t};
+        error = tables >> t & 1 ? make_columns(&r->tables[t], t) : 0;
+    }
+    ties = ties && !r->leaves_work && recording_expects_gpu(r->walk->rec);
+    bool has_calls = tables >> ROWS_CALLS & 1;
+    bool has_work = tables >> ROWS_WORK & 1 && !r->leaves_work;
+    *consumer =
+        (struct consumer){.context = r,
+                          .needs = ties ? WALK_WORK : 0,
+                          .skips = WALK_SKIPS_TIED | (has_calls ? 0 : (unsigned)WALK_SKIPS_CALLS) |
+                                   (has_work ? 0 : (unsigned)WALK_SKIPS_WORK),
+                          .take = tables >> ROWS_OTHERS & 1 ? take : NULL,
+                          .take_call = has_calls ? take_call : NULL,
+                          .take_work = has_work ? take_work : NULL,
+                          .tied = ties ? tied : NULL,
+                          .end = end};
+    return error;
+}
