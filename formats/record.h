@@ -79,6 +79,7 @@ enum sample_flag {
     SAMPLE_IN_KERNEL = 1,  /* the thread was in a system call */
     SAMPLE_IN_GPUPROF = 2, /* ... in code of gpuprof's, which has no stack */
     SAMPLE_TORN = 4,       /* its frames could not be read whole */
+    SAMPLE_SILENT = 8,     /* no sample: the thread ran for that time, and blocks the signal */
 };
 
 /* Values of OS_FUNCTION's class: what a call waits for. */

@@ -8,6 +8,7 @@
 #include "analyse/analyses.h"
 #include "find/place_lines.h"
 #include "model/host_facts.h"
+#include "model/system_calls.h"
 #include "symbol/own_line.h"
 
 enum { FUNCTION, FILE_OF, LINE };
@@ -16,17 +17,44 @@ enum { SEEN, SAMPLES, CPU, PYTHON, NATIVE, SYSTEM, GAPS };
 #define STACKS_SAMPLED_MAX (1u << 18) /* rows of the walk; of the table itself there are fewer */
 
 /* While the walk lasts: why a sample has no stack. */
-enum { HAS_STACK, IN_GPUPROF, IS_TORN, NO_STACK };
+enum { HAS_STACK, IN_GPUPROF, IS_TORN, IS_SILENT, NO_STACK, LOOKED };
+
+/* ... and of a look in a thread without Python, what the kernel says: LOOKED and more. */
+static uint64_t why_looked(const struct host_sample *sample)
+{
+    return LOOKED + (uint8_t)sample->state + ((uint64_t)(sample->syscall + 1) << 8);
+}
+
+static uint64_t looked_text(struct sums *s, uint64_t why)
+{
+    char text[64];
+    unsigned state = (why - LOOKED) & 0xff;
+    int32_t number = (int32_t)((why - LOOKED) >> 8) - 1;
+    const struct system_call *call = system_call_of(number);
+    if (call)
+        snprintf(text, sizeof text, "(no stack: it waits in %s)", call->name);
+    else if (number >= 0)
+        snprintf(text, sizeof text, "(no stack: it waits in system call %d)", number);
+    else
+        snprintf(text, sizeof text, "(no stack%s)",
+                 state == 'R'   ? ": it runs"
+                 : state == 'D' ? ": it waits for a page"
+                 : state        ? ": it waits"
+                                : "");
+    return sums_text(s, text);
+}
 
 static int take(void *context, const struct slice *s)
 {
     struct host_sample sample;
     if (s->event.record->type != RECORD_SAMPLE || !host_sample(s, &sample))
         return 0;
-    uint64_t why = sample.in_gpuprof ? IN_GPUPROF
-                   : sample.is_torn  ? IS_TORN
-                   : sample.stack    ? HAS_STACK
-                                     : NO_STACK;
+    uint64_t why = sample.in_gpuprof  ? IN_GPUPROF
+                   : sample.is_torn   ? IS_TORN
+                   : sample.is_silent ? IS_SILENT
+                   : sample.stack     ? HAS_STACK
+                   : sample.is_cpu    ? NO_STACK
+                                      : why_looked(&sample);
     struct sums_row *row = sums_row(context, s->event.process->index, sample.stack, why);
     if (!row)
         return GPUPROF_NO_MEMORY;
@@ -54,6 +82,7 @@ static int place_row(struct sums *s, const struct sums_row *row, void *context)
         [HAS_STACK] = "(no stack)",
         [IN_GPUPROF] = "(gpuprof itself)",
         [IS_TORN] = "(the stack could not be read whole)",
+        [IS_SILENT] = "(threads that block the signal of samples)",
         [NO_STACK] = "(no stack)",
     };
     const struct place_lines *lines = context;
@@ -67,7 +96,7 @@ static int place_row(struct sums *s, const struct sums_row *row, void *context)
         key.b = frame.file ? sums_text(s, frame.file->raw) : 0;
         key.c = own_frame(&frame) ? frame.line : 0; /* of others the function is enough */
     } else {
-        key.a = sums_text(s, reasons[why]);
+        key.a = why < LOOKED ? sums_text(s, reasons[why]) : looked_text(s, why);
     }
     for (unsigned i = 0; i < s->value_count; i++)
         values[i] = row->values[i];

@@ -156,7 +156,7 @@ static int take(void *context, const struct slice *s)
         return take_library(d, e);
     if (s->pause_change)
         return take_pause(d, p, e, s->pause_change == PAUSE_BEGINS);
-    if (type >= RECORD_SAMPLE && type <= RECORD_GC)
+    if (type >= RECORD_SAMPLE && type <= RECORD_HOST_COUNTERS)
         return thread_times_take(&d->host, s);
     int error = s->op_change != OP_SAME || s->replaced ? idle_take_op(d, s) : 0;
     return error == 0 && s->change != RANGE_NONE ? idle_take_range(d, s) : error;

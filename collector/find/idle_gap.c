@@ -75,18 +75,25 @@ static void split_piece(void *context, const struct thread_piece *piece)
 {
     static const enum idle_cause orders[][5] = {
         {IDLE_WAITING, IDLE_UNKNOWN, IDLE_HOST, IDLE_PREEMPTED},
-        {IDLE_HOST, IDLE_PREEMPTED, IDLE_UNKNOWN, IDLE_WAITING}};
+        {IDLE_HOST, IDLE_PREEMPTED, IDLE_UNKNOWN, IDLE_WAITING},
+        {IDLE_PREEMPTED, IDLE_UNKNOWN, IDLE_HOST, IDLE_WAITING}};
     struct split *s = context;
     bool runs = piece->kind == DID_RUNNING || piece->kind == DID_GC;
     bool is_apart = !runs && !s->gap->is_first && s->cause != IDLE_LOADER;
     if (piece->is_sample) {
-        split_add(s, piece, (uint32_t)piece->kind | (piece->is_look ? DID_LOOKED : DID_SAMPLED),
+        split_add(s, piece,
+                  (uint32_t)piece->kind | (piece->is_look ? DID_LOOKED : DID_SAMPLED) |
+                      (piece->has_run ? DID_RAN : 0),
                   is_apart ? IDLE_WAITING : s->cause, piece->ns);
         return;
     }
     uint64_t ns = piece->ns;
+    const enum idle_cause *order = orders[piece->kind == DID_THROTTLED ? 2 : runs];
     for (unsigned i = 0; i < 5; i++) {
-        enum idle_cause cause = i < 4 ? orders[runs][i] : s->cause;
+        enum idle_cause cause = i < 4 ? order[i] : s->cause;
+        if (piece->kind == DID_THROTTLED && cause != IDLE_PREEMPTED && cause != IDLE_UNKNOWN &&
+            (cause != s->cause || s->knows_ran))
+            continue; /* then it was not stopped */
         uint64_t taken = ns < s->left[cause] ? ns : s->left[cause];
         split_add(s, piece, piece->kind, cause, taken);
         s->left[cause] -= taken;

@@ -15,7 +15,8 @@
 static bool is_pool(const struct idle_row *row)
 {
     return !row->place.stack && !row->place.kind &&
-           (row->did == DID_RUNNING || row->did == DID_WAITED || row->did == DID_UNKNOWN);
+           (row->did == DID_RUNNING || row->did == DID_PREEMPTED || row->did == DID_WAITED ||
+            row->did == DID_UNKNOWN);
 }
 
 /* Start-up and data loading are split by themselves. */
@@ -41,20 +42,27 @@ struct group {
     uint32_t count;
 };
 
-/* Which pools samples of a thread that ran, or that did not, are handed, and in which order. */
-static bool may_take(const struct idle_row *pool, bool runs, unsigned turn)
+/* What samples say, in the order in which they are handed pools: what the kernel counted first. */
+enum sampled { SAMPLED_FAULTS, SAMPLED_PREEMPTED, SAMPLED_RAN, SAMPLED_WAITED, SAMPLED_KINDS };
+
+static enum sampled sampled_of(const struct idle_row *row)
 {
-    if (!is_pool(pool))
-        return false;
-    if (runs)
-        return turn == 0 ? pool->did == DID_RUNNING
-                         : pool->did == DID_UNKNOWN && pool->cause != IDLE_UNKNOWN;
-    return turn == 0 ? pool->did == DID_WAITED : pool->did == DID_UNKNOWN;
+    enum thread_did did = (enum thread_did)(row->did & 0xff);
+    return row->did & DID_RAN     ? SAMPLED_FAULTS
+           : did == DID_PREEMPTED ? SAMPLED_PREEMPTED
+           : did == DID_RUNNING   ? SAMPLED_RAN
+                                  : SAMPLED_WAITED;
 }
 
-static bool is_ran(const struct idle_row *row)
+/* Which pools those are handed, and in which order. */
+static bool may_take(const struct idle_row *pool, enum sampled kind, unsigned turn)
 {
-    return (row->did & 0xff) == DID_RUNNING;
+    static const enum thread_did first[] = {DID_RUNNING, DID_PREEMPTED, DID_RUNNING, DID_WAITED};
+    if (!is_pool(pool))
+        return false;
+    return turn == 0 ? pool->did == first[kind]
+                     : pool->did == DID_UNKNOWN &&
+                           (pool->cause != IDLE_UNKNOWN || first[kind] != DID_RUNNING);
 }
 
 static const char *base_of(const char *path)
@@ -86,12 +94,11 @@ struct workers {
 /* What is said of processes; NULL: nothing. */
 struct facts {
     struct workers *workers;              /* owned, by index */
-    const struct kernel_name **throttled; /* likewise: of the quota that stopped its threads */
+    const struct kernel_name **throttled; /* likewise: the quota that stopped its threads */
 };
 
-#define WORKER_NS    50000000u /* who lived for less has not worked for long */
-#define WORKER_BUSY  0.6
-#define QUOTA_PERIOD 0.2 /* of the periods: then the quota, and not others, had the processors */
+#define WORKER_NS   50000000u /* who lived for less has not worked for long */
+#define WORKER_BUSY 0.6
 
 static struct key pid_key(const struct process *p, uint32_t pid)
 {
@@ -140,8 +147,8 @@ static int name_quota(struct idle *d, const struct process *p, const struct kern
 {
     const char *said = process_meta(p, "cpu_throttled");
     unsigned long long used, periods, quota;
-    if (!said || sscanf(said, "%llu %llu %llu", &used, &periods, &quota) != 3 ||
-        (double)used < QUOTA_PERIOD * (double)periods || !used || used > periods)
+    if (!said || sscanf(said, "%llu %llu %llu", &used, &periods, &quota) != 3 || !used ||
+        used > periods)
         return 0;
     return name(d,
                 text_printf("a quota of %.2f processors, used up in %.0f%% of its periods",
@@ -223,7 +230,7 @@ static int put(const struct idle *d, const struct facts *f, struct idle_rows *to
         row->did = DID_IMPORT;
     if (f->workers[row->process].text && may_wait_for_worker(row))
         say(row, DID_WORKERS, f->workers[row->process].text);
-    if (f->throttled[row->process] && row->did == DID_PREEMPTED)
+    if (f->throttled[row->process] && row->did == DID_THROTTLED)
         say(row, DID_THROTTLED, f->throttled[row->process]);
     row->longest_ns = row->longest_ns < row->ns ? row->longest_ns : row->ns;
     return idle_rows_add_sum(to, row);
@@ -237,7 +244,7 @@ static int hand_out(const struct idle *d, const struct facts *f, const struct gr
     for (unsigned turn = 0; turn < 2; turn++)
         for (uint32_t i = 0; ns && error == 0 && i < g->count; i++) {
             struct idle_row *pool = g->list[i], row = *sample;
-            if (!may_take(pool, is_ran(sample), turn) || !pool->ns)
+            if (!may_take(pool, sampled_of(sample), turn) || !pool->ns)
                 continue;
             row.ns = ns < pool->ns ? ns : pool->ns;
             row.cause = pool->cause;
@@ -258,9 +265,10 @@ static uint32_t find_witness(const struct idle *d, const struct group *g)
     bool has_python[2] = {false, false};
     for (uint32_t i = 0; i < g->count; i++) {
         const struct idle_row *row = g->list[i];
+        bool is_ran = sampled_of(row) == SAMPLED_RAN;
         const struct recorded_stack *stack =
-            is_ran(row) ? stack_table_stack(t, row->process, row->place.stack) : NULL;
-        if (is_ran(row) && row->did & DID_SAMPLED)
+            is_ran ? stack_table_stack(t, row->process, row->place.stack) : NULL;
+        if (is_ran && row->did & DID_SAMPLED)
             kind = DID_SAMPLED;
         if (stack && row->did & (DID_SAMPLED | DID_LOOKED))
             has_python[!(row->did & DID_SAMPLED)] |= stack_table_has_python(t, stack);
@@ -268,23 +276,22 @@ static uint32_t find_witness(const struct idle *d, const struct group *g)
     return has_python[1] && !has_python[0] ? DID_LOOKED : kind;
 }
 
-/* The samples of a thread that ran, or those of one that did not. */
 static int settle_samples(const struct idle *d, const struct facts *f, const struct group *g,
-                          bool runs, struct idle_rows *to)
+                          enum sampled kind, struct idle_rows *to)
 {
     unsigned __int128 sampled_ns = 0, pool_ns = 0;
-    uint32_t kind = runs ? find_witness(d, g) : DID_LOOKED;
+    uint32_t by = kind == SAMPLED_RAN ? find_witness(d, g) : DID_LOOKED;
     int error = 0;
     for (uint32_t i = 0; i < g->count; i++) {
         const struct idle_row *row = g->list[i];
-        if (row->did & kind && is_ran(row) == runs)
+        if (row->did & by && sampled_of(row) == kind)
             sampled_ns += row->ns;
-        if (may_take(row, runs, 0) || may_take(row, runs, 1))
+        if (may_take(row, kind, 0) || may_take(row, kind, 1))
             pool_ns += row->ns;
     }
     for (uint32_t i = 0; error == 0 && i < g->count; i++) {
         const struct idle_row *row = g->list[i];
-        if (!(row->did & kind) || is_ran(row) != runs)
+        if (!(row->did & by) || sampled_of(row) != kind)
             continue;
         uint64_t ns = sampled_ns > pool_ns ? (uint64_t)(row->ns * pool_ns / sampled_ns) : row->ns;
         error = hand_out(d, f, g, row, ns, to);
@@ -295,9 +302,9 @@ static int settle_samples(const struct idle *d, const struct facts *f, const str
 static int settle(const struct idle *d, const struct facts *f, const struct group *g,
                   struct idle_rows *to)
 {
-    int error = settle_samples(d, f, g, true, to);
-    if (error == 0)
-        error = settle_samples(d, f, g, false, to);
+    int error = 0;
+    for (unsigned kind = 0; error == 0 && kind < SAMPLED_KINDS; kind++)
+        error = settle_samples(d, f, g, (enum sampled)kind, to);
     for (uint32_t i = 0; error == 0 && i < g->count; i++) {
         struct idle_row row = *g->list[i];
         if (row.ns && !(row.did & (DID_SAMPLED | DID_LOOKED)))

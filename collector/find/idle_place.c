@@ -158,6 +158,7 @@ static const char *nothing_known(const struct idle_row *row)
     case DID_RUNNING: return row->place.stack ? "in no line of the program's own" : "in no sample";
     case DID_WAITED: return "not known for what";
     case DID_PREEMPTED: return "others had the processors";
+    case DID_THROTTLED: return "by the quota of its control group";
     case DID_UNKNOWN: return "nothing was recorded of it";
     default: return "not known where";
     }

@@ -4,18 +4,24 @@
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/syscall.h>
 
 #include "base/array.h"
 #include "error.h"
 #include "model/host_facts.h"
+#include "model/system_calls.h"
 
 #define SPANS_FIRST 64
 #define OPEN_MAX    16 /* records of one moment of a thread; more are not told apart */
 /* A sample says where a thread was at another time if it is no farther from it. */
 #define SAMPLE_NEAR_NS 50000000u
+/* What a page fault takes at least for which nothing is read: 0.5 to 0.9 us where it was measured,
+ * in a virtual machine; 0.25 outside of one. */
+#define FAULT_NS   250u
+#define PART_LEAST 10 /* less than this part of what a look stands for is not told apart */
 
-static const char in_gpuprof[] = "gpuprof itself", in_read[] = "read or write";
+static const char in_gpuprof[] = "gpuprof itself", in_read[] = "read or write",
+                  is_deaf[] = "in no sample: its thread blocks their signal",
+                  in_swap[] = "read from a file or swap", in_faults[] = "pages touched first";
 
 const char *const did_words[DID_KINDS] = {
     [DID_NONE] = "none",
@@ -50,16 +56,20 @@ int thread_times_init(struct thread_times *h, struct walk *walk, thread_horizon_
     h->names.plain = true;
     kernel_names_limit(&h->names, recording_bytes(rec));
     h->threads = calloc(rec->thread_count + 1u, sizeof *h->threads);
+    h->stops = calloc(rec->count + 1u, sizeof *h->stops);
     h->is_known = calloc(rec->count + 1u, sizeof *h->is_known);
     h->busy_ns = calloc(rec->count + 1u, sizeof *h->busy_ns);
-    return h->threads && h->is_known && h->busy_ns ? 0 : GPUPROF_NO_MEMORY;
+    return h->threads && h->stops && h->is_known && h->busy_ns ? 0 : GPUPROF_NO_MEMORY;
 }
 
 void thread_times_release(struct thread_times *h)
 {
     for (uint32_t i = 0; h->threads && i < h->walk->rec->thread_count; i++)
         free(h->threads[i].spans);
+    for (uint32_t i = 0; h->stops && i < h->walk->rec->count; i++)
+        free(h->stops[i].spans);
     free(h->threads);
+    free(h->stops);
     free(h->is_known);
     free(h->busy_ns);
     kernel_names_release(&h->names);
@@ -94,11 +104,10 @@ static void forget_first(struct thread_spans *t)
     t->count--;
 }
 
-/* 0 or GPUPROF_NO_MEMORY. */
-static int add(struct thread_times *h, const struct process *p, uint32_t thread,
+/* To one of the process's. 0 or GPUPROF_NO_MEMORY. */
+static int add(struct thread_times *h, const struct process *p, struct thread_spans *t,
                const struct thread_span *new)
 {
-    struct thread_spans *t = &h->threads[thread];
     h->is_known[p->index] = true;
     if (new->kind == DID_RUNNING ? !new->is_look : new->kind == DID_FILE && !new->ns)
         h->busy_ns[p->index] += new->ns ? new->ns : new->end_ns - new->begin_ns;
@@ -136,49 +145,9 @@ static enum thread_did kind_of_class(uint64_t class)
     return class < OS_CLASS_COUNT && kinds[class] ? (enum thread_did)kinds[class] : DID_WAITED;
 }
 
-/* What a thread waits for in that system call of this machine's. */
-static enum thread_did kind_of_syscall(int32_t number)
+static uint64_t least_of(uint64_t a, uint64_t b)
 {
-    switch (number) {
-    case SYS_futex: return DID_LOCK;
-    case SYS_pread64:
-    case SYS_pwrite64:
-    case SYS_openat:
-    case SYS_fsync:
-    case SYS_fdatasync: return DID_FILE;
-    case SYS_recvfrom:
-    case SYS_recvmsg:
-    case SYS_sendto:
-    case SYS_sendmsg:
-    case SYS_connect:
-    case SYS_accept:
-    case SYS_accept4: return DID_SOCKET;
-#ifdef SYS_poll
-    case SYS_poll:
-    case SYS_select:
-    case SYS_epoll_wait:
-#endif
-    case SYS_ppoll:
-    case SYS_pselect6:
-    case SYS_epoll_pwait: return DID_POLL;
-    case SYS_nanosleep:
-    case SYS_clock_nanosleep: return DID_SLEEP;
-    case SYS_wait4:
-    case SYS_waitid: return DID_CHILD;
-    case SYS_mmap:
-    case SYS_munmap:
-    case SYS_mprotect:
-    case SYS_madvise:
-    case SYS_brk: return DID_MEMORY;
-    case SYS_ioctl: return DID_DEVICE;
-    default: return DID_WAITED;
-    }
-}
-
-/* Of a file, a pipe, a socket: nobody knows. */
-static bool is_any_read(int32_t number)
-{
-    return number == SYS_read || number == SYS_readv || number == SYS_write || number == SYS_writev;
+    return a < b ? a : b;
 }
 
 /* What a call of the class OS_FILE waits for, by what its descriptor is called. */
@@ -188,6 +157,31 @@ static enum thread_did kind_of_file(const char *name)
     return name[0] == '/'                              ? DID_FILE
            : strncmp(name, pipe, sizeof pipe - 1) == 0 ? DID_PIPE
                                                        : DID_SOCKET; /* or an event's */
+}
+
+/* What the kernel counted of the thread since it was looked at last goes before what it did when it
+ * was. */
+static int take_look(struct thread_times *h, const struct slice *s,
+                     const struct host_sample *sample, const struct thread_span *span)
+{
+    struct thread_spans *t = &h->threads[sample->thread->index];
+    struct thread_span delay = *span, fault = *span, rest = *span;
+    delay.kind = DID_PREEMPTED;
+    fault.kind = DID_FAULT;
+    fault.has_run = true;
+    delay.word_kind = IDLE_WORD_NONE;
+    fault.word_kind = IDLE_WORD_OURS;
+    fault.word = (uintptr_t)in_faults;
+    delay.ns = least_of(sample->delay_ns, span->ns);
+    fault.ns = least_of(least_of(sample->faults, CLOCK_NS_MAX / FAULT_NS) * FAULT_NS,
+                        least_of(sample->ran_ns, span->ns - delay.ns));
+    delay.ns = delay.ns < span->ns / PART_LEAST ? 0 : delay.ns;
+    fault.ns = fault.ns < span->ns / PART_LEAST ? 0 : fault.ns;
+    rest.ns -= delay.ns + fault.ns;
+    int error = delay.ns ? add(h, s->event.process, t, &delay) : 0;
+    if (error == 0 && fault.ns)
+        error = add(h, s->event.process, t, &fault);
+    return error == 0 && rest.ns ? add(h, s->event.process, t, &rest) : error;
 }
 
 static int take_sample(struct thread_times *h, const struct slice *s)
@@ -201,9 +195,9 @@ static int take_sample(struct thread_times *h, const struct slice *s)
                                .stack = sample.stack,
                                .kind = DID_RUNNING,
                                .is_look = !sample.is_cpu};
-    if (sample.in_gpuprof) {
+    if (sample.in_gpuprof || sample.is_silent) {
         span.word_kind = IDLE_WORD_OURS;
-        span.word = (uintptr_t)in_gpuprof;
+        span.word = (uintptr_t)(sample.is_silent ? is_deaf : in_gpuprof);
     }
     if (!sample.is_cpu && sample.holder) {
         span.kind = DID_GIL;
@@ -211,15 +205,29 @@ static int take_sample(struct thread_times *h, const struct slice *s)
         span.word = sample.holder;
         span.stack = sample.holder_stack;
     } else if (!sample.is_cpu && sample.state != 'R') {
-        span.kind = sample.syscall >= 0   ? kind_of_syscall(sample.syscall)
+        const struct system_call *call = system_call_of(sample.syscall);
+        span.kind = call                  ? kind_of_class(call->class)
+                    : sample.syscall >= 0 ? DID_WAITED
                     : sample.state == 'D' ? DID_FAULT /* in no system call */
                                           : DID_WAITED;
-        if (is_any_read(sample.syscall)) {
+        if (call && !call->class) {
             span.word_kind = IDLE_WORD_OURS;
             span.word = (uintptr_t)in_read;
+        } else if (span.kind == DID_FAULT && sample.major_faults) {
+            span.word_kind = IDLE_WORD_OURS;
+            span.word = (uintptr_t)in_swap;
         }
     }
-    return add(h, s->event.process, sample.thread->index, &span);
+    return take_look(h, s, &sample, &span);
+}
+
+/* A quota stopped all threads. */
+static int take_stop(struct thread_times *h, const struct slice *s)
+{
+    struct thread_span span = {.kind = DID_THROTTLED};
+    return host_stop(s, &span.begin_ns, &span.end_ns, &span.ns)
+               ? add(h, s->event.process, &h->stops[s->event.process->index], &span)
+               : 0;
 }
 
 static int take_call(struct thread_times *h, const struct event *e)
@@ -232,7 +240,7 @@ static int take_call(struct thread_times *h, const struct event *e)
     int error = kernel_name_intern(&h->names, (const uint8_t *)name,
                                    r->byte_count ? r->byte_count : strlen(name), &word);
     return error < 0 ? error
-                     : add(h, e->process, e->thread->index,
+                     : add(h, e->process, &h->threads[e->thread->index],
                            &(struct thread_span){.begin_ns = e->begin_ns,
                                                  .end_ns = e->end_ns,
                                                  .stack = r->stack_id,
@@ -247,7 +255,7 @@ static int take_collection(struct thread_times *h, const struct event *e)
 {
     static const char *const texts[] = {"generation 0", "generation 1", "generation 2"};
     const char *text = e->record->code < 3 ? texts[e->record->code] : "all generations";
-    return add(h, e->process, e->thread->index,
+    return add(h, e->process, &h->threads[e->thread->index],
                &(struct thread_span){.begin_ns = e->begin_ns,
                                      .end_ns = e->end_ns,
                                      .stack = e->record->stack_id,
@@ -260,7 +268,7 @@ static int take_gil(struct thread_times *h, const struct event *e)
 {
     if (e->record->code != GIL_WAITED)
         return 0;
-    return add(h, e->process, e->thread->index,
+    return add(h, e->process, &h->threads[e->thread->index],
                &(struct thread_span){.begin_ns = e->begin_ns,
                                      .end_ns = e->end_ns,
                                      .kind = DID_GIL,
@@ -275,6 +283,7 @@ int thread_times_take(struct thread_times *h, const struct slice *s)
     case RECORD_OS_CALL: return take_call(h, &s->event);
     case RECORD_GIL: return take_gil(h, &s->event);
     case RECORD_GC: return take_collection(h, &s->event);
+    case RECORD_HOST_COUNTERS: return take_stop(h, s);
     default: return 0;
     }
 }
@@ -337,6 +346,7 @@ static void tell(struct way *w, const struct thread_span *s, uint64_t end_ns)
         .kind = (enum thread_did)s->kind,
         .is_sample = s->ns != 0,
         .is_look = s->is_look,
+        .has_run = s->has_run,
         .place = {.word = s->word,
                   .stack = stack_of(w->h, w->process, w->spans, s),
                   .function = IDLE_NONE,
@@ -381,9 +391,35 @@ static void go_on(struct way *w, uint64_t to_ns)
     w->at_ns = to_ns > w->at_ns ? to_ns : w->at_ns;
 }
 
-uint64_t thread_times_split(const struct thread_times *h, uint32_t process, uint32_t thread,
-                            uint64_t begin_ns, uint64_t end_ns, thread_piece_fn *told,
-                            void *context)
+/* The first one behind all that ended by then. */
+static uint32_t first_after(const struct thread_spans *t, uint64_t at_ns)
+{
+    uint32_t i = t->count;
+    while (i && span_at(t, i - 1)->reach_ns > at_ns)
+        i--;
+    return i;
+}
+
+/* Those that lie in it in part, in proportion. */
+static void tell_stops(const struct thread_spans *stops, uint64_t begin_ns, uint64_t end_ns,
+                       thread_piece_fn *told, void *context)
+{
+    for (uint32_t i = first_after(stops, begin_ns); i < stops->count; i++) {
+        const struct thread_span *s = span_at(stops, i);
+        uint64_t from_ns = s->begin_ns > begin_ns ? s->begin_ns : begin_ns;
+        uint64_t to_ns = least_of(s->end_ns, end_ns);
+        double part =
+            from_ns < to_ns ? (double)(to_ns - from_ns) / (double)(s->end_ns - s->begin_ns) : 0;
+        struct thread_piece piece = {.kind = DID_THROTTLED,
+                                     .place = {.function = IDLE_NONE},
+                                     .at_ns = from_ns,
+                                     .ns = (uint64_t)(part * (double)s->ns)};
+        told(context, &piece);
+    }
+}
+
+void thread_times_split(const struct thread_times *h, uint32_t process, uint32_t thread,
+                        uint64_t begin_ns, uint64_t end_ns, thread_piece_fn *told, void *context)
 {
     const struct thread_spans *t = &h->threads[thread];
     struct way w = {.h = h,
@@ -392,10 +428,7 @@ uint64_t thread_times_split(const struct thread_times *h, uint32_t process, uint
                     .at_ns = begin_ns,
                     .tell = told,
                     .context = context};
-    uint32_t i = t->count;
-    while (i && span_at(t, i - 1)->reach_ns > begin_ns)
-        i--;
-    for (; i < t->count; i++) {
+    for (uint32_t i = first_after(t, begin_ns); i < t->count; i++) {
         const struct thread_span *s = span_at(t, i);
         if (s->begin_ns >= end_ns && (!s->ns || s->begin_ns > end_ns))
             break;
@@ -409,5 +442,5 @@ uint64_t thread_times_split(const struct thread_times *h, uint32_t process, uint
     }
     go_on(&w, end_ns);
     assert(w.told_ns <= end_ns - begin_ns);
-    return end_ns - begin_ns - w.told_ns;
+    tell_stops(&h->stops[process], begin_ns, end_ns, told, context);
 }

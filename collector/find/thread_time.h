@@ -34,10 +34,10 @@ enum thread_did {
     DID_LOAD,
     DID_MEMORY,
     DID_DEVICE,
-    DID_FAULT,   /* page faults and swap */
-    DID_IMPORT,  /* whatever Python does while it imports a module */
-    DID_WORKERS, /* it waited for a loader's workers, which were busy */
-    DID_PREEMPTED,
+    DID_FAULT,     /* page faults and swap */
+    DID_IMPORT,    /* whatever Python does while it imports a module */
+    DID_WORKERS,   /* it waited for a loader's workers, which were busy */
+    DID_PREEMPTED, /* others had the processors */
     DID_THROTTLED, /* by a quota of the CPU */
     DID_WAITED,    /* it is not known what for */
     DID_UNKNOWN,
@@ -46,7 +46,8 @@ enum thread_did {
 
 /* In a row's `did` (idle_host.h), beside enum thread_did: a sample by the CPU, */
 #define DID_SAMPLED 0x100u
-#define DID_LOOKED  0x200u /* or by another thread */
+#define DID_LOOKED  0x200u /* or by another thread, */
+#define DID_RAN     0x400u /* which says that it ran meanwhile */
 
 extern const char *const did_words[DID_KINDS];
 
@@ -55,6 +56,7 @@ struct thread_piece {
     enum thread_did kind;
     bool is_sample; /* `ns` is what a sample stands for, and may lie before the time */
     bool is_look;   /* ... by another thread */
+    bool has_run;   /* ... and it ran in that time */
     struct idle_place
         place; /* its line by the stack; `word` the file, the call, the GIL's holder */
     uint64_t at_ns;
@@ -74,7 +76,8 @@ struct thread_span {
     uint64_t word;
     uint32_t stack;
     uint8_t kind, word_kind; /* enum thread_did, enum idle_word */
-    bool is_look;            /* by another thread */
+    bool is_look;            /* by another thread, ... */
+    bool has_run;            /* ... and it ran */
 };
 
 struct thread_spans {
@@ -85,6 +88,7 @@ struct thread_spans {
 struct thread_times {
     struct walk *walk;            /* a view */
     struct thread_spans *threads; /* owned, by the index of a thread */
+    struct thread_spans *stops;   /* owned, by the index of a process: of all its threads */
     bool *is_known;               /* owned, by the index of a process: it has such records */
     uint64_t *busy_ns;            /* likewise: how long its threads ran or read, added up */
     uint32_t span_count;          /* room for so many, of all threads */
@@ -109,11 +113,10 @@ static inline bool thread_times_has(const struct thread_times *h, uint32_t proce
 
 /*
  * Tells what the thread (its index, and that of its process) did between the two, as far as that is
- * known: pieces that do not overlap, and samples of the rest. Returns the ns that no piece has:
- * with the pieces they are all of the time.
+ * known: pieces that do not overlap, and samples of the rest. Behind these DID_THROTTLED pieces,
+ * for how long all threads were stopped, of whatever time it could have run.
  */
-uint64_t thread_times_split(const struct thread_times *h, uint32_t process, uint32_t thread,
-                            uint64_t begin_ns, uint64_t end_ns, thread_piece_fn *tell,
-                            void *context);
+void thread_times_split(const struct thread_times *h, uint32_t process, uint32_t thread,
+                        uint64_t begin_ns, uint64_t end_ns, thread_piece_fn *tell, void *context);
 
 #endif

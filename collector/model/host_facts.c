@@ -29,8 +29,28 @@ bool host_sample(const struct slice *s, struct host_sample *sample)
         .stack = r->stack_id,
         .holder = record_arg(r, SAMPLE_HOLDER),
         .holder_stack = (uint32_t)record_arg(r, SAMPLE_HOLDER_STACK),
+        .is_silent = flags & SAMPLE_SILENT,
+        .ran_ns = record_arg(r, SAMPLE_RAN),
+        .delay_ns = record_arg(r, SAMPLE_DELAY),
+        .faults = record_arg(r, SAMPLE_FAULTS),
+        .major_faults = record_arg(r, SAMPLE_MAJOR_FAULTS),
     };
     return true;
+}
+
+bool host_stop(const struct slice *s, uint64_t *begin_ns, uint64_t *end_ns, uint64_t *ns)
+{
+    const struct event *e = &s->event;
+    const struct record *r = e->record;
+    if (r->type != RECORD_HOST_COUNTERS)
+        return false;
+    uint64_t late_ns = record_arg(r, HOST_COUNTERS_LATE);
+    uint64_t before_ns = r->duration ? 0 : late_ns ? late_ns : record_arg(r, HOST_COUNTERS_SINCE);
+    *begin_ns = e->begin_ns - (before_ns < e->begin_ns ? before_ns : e->begin_ns);
+    *end_ns = e->end_ns;
+    *ns = record_arg(r, HOST_COUNTERS_THROTTLED_NS);
+    *ns = *ns < *end_ns - *begin_ns ? *ns : *end_ns - *begin_ns;
+    return *ns > 0;
 }
 
 enum host_time host_time_of(const struct stack_table *t, uint32_t process, uint32_t stack,

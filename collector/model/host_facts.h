@@ -36,12 +36,20 @@ struct host_sample {
     bool in_kernel;
     bool in_gpuprof; /* inside gpuprof's own code: no stack */
     bool is_torn;    /* its stack was refused */
+    bool is_silent;  /* the thread blocks the signal of samples: no stack */
     char state;      /* as in /proc/PID/stat; 0: not known */
     int32_t syscall; /* that it waits in; -1: none, or not known */
     uint32_t stack;
     uint64_t holder; /* tid of who holds the GIL that it waits for; 0: none */
     uint32_t holder_stack;
+    /* Of a look, as far as it is known: it ran, it could have run, and how many page faults it had,
+     * those that read something apart. */
+    uint64_t ran_ns, delay_ns, faults, major_faults;
 };
+
+/* From when on, until when, and for how long in that, a quota stopped all threads of the process.
+ * False: the slice says nothing of it. */
+bool host_stop(const struct slice *s, uint64_t *begin_ns, uint64_t *end_ns, uint64_t *ns);
 
 /* False: the slice is no sample. */
 bool host_sample(const struct slice *s, struct host_sample *sample);

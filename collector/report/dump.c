@@ -278,7 +278,9 @@ static void print_record(struct dump *d, const struct record *r, const struct th
         print_call(d, r, f);
     else
         print_other(d, r, kernel);
-    fprintf(out, " thread=%u tid=%u", thread->number, thread->tid);
+    fprintf(out, " thread=%u", thread->number);
+    if (r->type != RECORD_THREAD) /* which has said it */
+        fprintf(out, " tid=%u", thread->tid);
     if (r->correlation)
         fprintf(out, " correlation=%u", r->correlation);
     if (r->weight > 1)

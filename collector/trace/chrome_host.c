@@ -161,9 +161,10 @@ static int put_sample(struct trace_writer *w, const struct slice *s,
 {
     const struct event *e = &s->event;
     const struct thread *thread = sample->thread ? sample->thread : e->thread;
-    const char *name = sample->in_gpuprof ? "\"in gpuprof\""
-                       : sample->is_torn  ? "\"torn stack\""
-                                          : "\"no stack\"";
+    const char *name = sample->in_gpuprof  ? "\"in gpuprof\""
+                       : sample->is_torn   ? "\"torn stack\""
+                       : sample->is_silent ? "\"signal blocked\""
+                                           : "\"no stack\"";
     size_t bytes = strlen(name);
     uint64_t at_ns = chrome_time(w, sample->at_ns);
     uint32_t stack, holder;

@@ -154,16 +154,16 @@ bool quota_read(const struct quota *q, struct quota_counts *c)
     return true;
 }
 
-static void tell(struct thread *me, const struct quota_counts *now, uint64_t since_ns,
-                 uint64_t late_ns)
+/* Of the last `ns`: it begins with them, so that a reader has it before what came behind them. */
+static void tell(struct thread *me, const struct quota_counts *now, uint64_t ns)
 {
+    uint64_t ticks =
+        (uint64_t)(((unsigned __int128)ns << CLOCK_SCALE_SHIFT) / gp.header.scale.mult);
     struct record r = {
-        RECORD_WITH(HOST_COUNTERS, [HOST_COUNTERS_SINCE] = since_ns,
-                    [HOST_COUNTERS_QUOTA] = own.quota.milli_processors,
+        RECORD_WITH(HOST_COUNTERS, [HOST_COUNTERS_QUOTA] = own.quota.milli_processors,
                     [HOST_COUNTERS_THROTTLED] = now->throttled - own.counts.throttled,
-                    [HOST_COUNTERS_THROTTLED_NS] = now->throttled_ns - own.counts.throttled_ns,
-                    [HOST_COUNTERS_LATE] = late_ns),
-        .begin = ticks_now()};
+                    [HOST_COUNTERS_THROTTLED_NS] = now->throttled_ns - own.counts.throttled_ns),
+        .begin = ticks_now() - ticks, .duration = ticks};
     thread_append(me, &r);
 }
 
@@ -189,7 +189,7 @@ uint64_t quota_pulse(struct thread *me, uint64_t now_ns)
     if (quota_read(&own.quota, &now)) {
         if (is_first || now.throttled != own.counts.throttled ||
             now.throttled_ns != own.counts.throttled_ns)
-            tell(me, &now, now_ns - own.read_ns, is_late ? late_ns : 0);
+            tell(me, &now, is_late ? late_ns : now_ns - own.read_ns);
         atomic_fetch_add(&sums.periods, now.periods - own.counts.periods);
         atomic_fetch_add(&sums.throttled, now.throttled - own.counts.throttled);
         own.counts = now;

@@ -363,17 +363,41 @@ static void scan_if_due(void)
     scan();
 }
 
-/* Counts threads that ran and were not told of it: they block the signal, for good or too long. */
-static void count_silent(void)
+/* With the thread's name, at its first one. */
+static void write_one(struct thread *t, struct sampled *s, struct record *r)
+{
+    char name[NAME_BYTES], path[48];
+    if (!s->is_named && s->tid == r->args[SAMPLE_TID]) {
+        snprintf(path, sizeof path, "/proc/self/task/%u/comm", s->tid);
+        int file = open(path, O_RDONLY | O_CLOEXEC);
+        ssize_t bytes = file < 0 ? 0 : read(file, name, NAME_BYTES);
+        if (file >= 0)
+            close(file);
+        s->is_named = bytes > 0;
+        r->byte_count = bytes > 0 ? (uint32_t)bytes - (name[bytes - 1] == '\n') : 0;
+        r->bytes = r->byte_count ? (const uint8_t *)name : NULL;
+    }
+    thread_append(t, r);
+}
+
+/* Of threads that ran and were not told of it: they block the signal, for good or too long. */
+static void tell_silent(struct thread *me)
 {
     for (uint32_t i = 0; i < all.used; i++) {
         struct sampled *s = &all.slots[i];
-        if (!s->tid || s->is_silent)
+        uint64_t ran_ns = s->tid ? cpu_ns(s->tid) - s->begin_ns : 0, told = atomic_load(&s->told);
+        uint64_t periods = ran_ns < 1ull << 62 ? ran_ns / all.period_ns : 0;
+        if (periods <= told + (s->is_silent ? 1 : told / 4 + SILENT_PERIODS))
             continue;
-        uint64_t ran_ns = cpu_ns(s->tid) - s->begin_ns, told = atomic_load(&s->told);
-        s->is_silent =
-            ran_ns < 1ull << 62 && ran_ns / all.period_ns > told + told / 4 + SILENT_PERIODS;
-        counter_add(COUNTER_SAMPLES_SILENT, s->is_silent);
+        counter_add(COUNTER_SAMPLES_SILENT, !s->is_silent);
+        s->is_silent = true;
+        periods -= told;
+        atomic_fetch_add(&s->told, (uint32_t)periods);
+        write_one(me, s,
+                  &(struct record){
+                      RECORD_WITH(SAMPLE, [SAMPLE_PERIOD] = all.period_ns, [SAMPLE_TID] = s->tid,
+                                  [SAMPLE_FLAGS] = SAMPLE_SILENT, [SAMPLE_STATE] = 'R'),
+                      .code = SAMPLE_CPU, .begin = ticks_now(), .weight = (uint32_t)periods});
     }
 }
 
@@ -403,25 +427,8 @@ void sampling_give_up(int number)
     lock_drop(&all.timers);
 }
 
-/* The thread's name, at the first sample of it. */
-static uint32_t name_of(const struct put_aside *p, char *name)
-{
-    struct sampled *s = &all.slots[p->slot];
-    char path[48];
-    if (s->is_named || s->tid != p->tid)
-        return 0;
-    snprintf(path, sizeof path, "/proc/self/task/%u/comm", p->tid);
-    int file = open(path, O_RDONLY | O_CLOEXEC);
-    ssize_t bytes = file < 0 ? 0 : read(file, name, NAME_BYTES);
-    if (file >= 0)
-        close(file);
-    s->is_named = bytes > 0;
-    return bytes > 0 ? (uint32_t)bytes - (name[bytes - 1] == '\n') : 0;
-}
-
 static void write_sample(struct thread *t, const struct put_aside *p)
 {
-    char name[NAME_BYTES];
     uint32_t flags = p->flags, stack = 0;
     if (p->count) {
         memcpy(all.walk.frames, p->frames, p->count * sizeof *p->frames);
@@ -437,9 +444,7 @@ static void write_sample(struct thread *t, const struct put_aside *p)
                                    [SAMPLE_FLAGS] = flags, [SAMPLE_STATE] = 'R'),
                        .code = SAMPLE_CPU, .begin = p->ticks, .stack_id = stack,
                        .weight = p->periods};
-    r.byte_count = name_of(p, name);
-    r.bytes = r.byte_count ? (const uint8_t *)name : NULL;
-    thread_append(t, &r);
+    write_one(t, &all.slots[p->slot], &r);
 }
 
 static void write_all(struct thread *t)
@@ -467,7 +472,7 @@ uint64_t sampling_pulse(struct thread *me, uint64_t now_ns)
             move(all.number);
         scan_if_due();
         if (all.pulse++ % PULSES_OF_COUNT == 0)
-            count_silent();
+            tell_silent(me);
         lock_drop(&all.timers);
     }
     write_all(me);
@@ -477,7 +482,7 @@ uint64_t sampling_pulse(struct thread *me, uint64_t now_ns)
 void sampling_end(struct thread *me)
 {
     if (lock_take(&all.timers, LOCK_NS)) {
-        count_silent();
+        tell_silent(me);
         disarm_all();
         lock_drop(&all.timers);
     }

@@ -21,7 +21,7 @@ SAMPLE, GIL, REST, COUNTERS = (stream_reader.TYPE_NUMBERS[name] for name in
                                ("sample", "gil", "gil_rest", "host_counters"))
 PERIOD, TID, FLAGS, STATE, SYSCALL, HOLDER, HOLDER_STACK, RAN, DELAY, FAULTS, MAJOR = range(11)
 IN_KERNEL = 1
-SINCE, QUOTA, THROTTLED, THROTTLED_NS, LATE = range(5)
+_, QUOTA, THROTTLED, THROTTLED_NS = range(4)
 WAITED, HELD = 0, 1
 WAITS, WAIT_NS, HOLDS, HOLD_NS, WHOSE = range(5)
 SECONDS = 0.5
@@ -160,9 +160,10 @@ def test_time_in_which_the_quota_stops_all_threads(tmp_path, library, limited):
     throttled = sum(r.args[THROTTLED] for r in counters)
     used, periods, quota = map(int, run.process.meta["cpu_throttled"].split())
     assert 0 < used <= throttled and used <= periods and quota == 200
-    assert 2 <= throttled <= stopped and sum(r.args[LATE] for r in counters) > 0.15 * SECONDS * 1e9
+    assert 2 <= throttled <= stopped and sum(r.duration for r in counters) > 0.15 * SECONDS * 1e9
     assert sum(r.args[THROTTLED_NS] for r in counters) > 0.15 * SECONDS * 1e9
-    assert all(0 < r.args[SINCE] <= 1_500_000_000 for r in counters[1:])
+    assert all(0 < r.duration <= 1_500_000_000 for r in counters[1:])
+    assert all(a.begin + a.duration <= b.begin for a, b in zip(counters, counters[1:]))
 
 
 def test_there_is_none_of_it_without_the_setting(tmp_path, library):

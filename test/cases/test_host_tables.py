@@ -5,6 +5,7 @@ recordings are made, and their sums are known from what was put into them."""
 import collections
 import csv
 import json
+import platform
 import random
 import re
 import sqlite3
@@ -13,6 +14,7 @@ import pytest
 import toolchain
 from made_host_sums import GAP, IN_KERNEL, LIBC, PERIOD, PYTHON, TORCH, Host, Made
 
+FUTEX = {"aarch64": 98}.get(platform.machine(), 202)
 TABLES = ("samples", "imports", "os", "gil", "gc")
 
 
@@ -194,9 +196,27 @@ def test_dump_names_functions(run_verb, make_stacks):
     lines = run_verb("dump", make_stacks(*host.script())).stdout.splitlines()
     [sample] = [line for line in lines if line.startswith("sample ")]
     calls = [line for line in lines if line.startswith("os_call ")]
-    assert " period=10000000 tid=0 flags=0x2 " in sample and sample.endswith(" weight=3 stack=77")
+    assert " period=10000000 of_tid=0 flags=0x2 " in sample
+    assert sample.endswith(" weight=3 stack=77")
     assert " function=read result=0 " in calls[0] and ' text="/x" ' in calls[0]
     assert " function=os_function_99 " in calls[1]
+    for line in lines:  # a name says one thing
+        names = re.findall(r"(?:^| )(\w+)=", re.sub(r'"[^"]*"', "", line))
+        assert len(names) == len(set(names)), line
+
+
+def test_looks_without_a_stack_say_what_the_thread_did(run_verb, make_stacks):
+    """As there are where a program has no Python."""
+    host = Host()
+    host.call(500, 100)
+    for at, state, call in ((1, "S", FUTEX), (2, "S", 9999), (3, "R", -1),
+                                  (4, "D", -1), (5, "S", -1)):
+        host.record("sample", at * 1000, (1000 * at, 0, 0, ord(state), call + 1), code=GAP)
+    found = told(run_verb, make_stacks(*host.script()))["samples"]
+    assert {row["function"]: row["gap_ns"] for row in found} == {
+        "(no stack: it waits in futex)": 1000, "(no stack: it waits in system call 9999)": 2000,
+        "(no stack: it runs)": 3000, "(no stack: it waits for a page)": 4000,
+        "(no stack: it waits)": 5000}
 
 
 NEAR_NS = 45_000_000  # a few ticks of the kernel's, at both ends

@@ -57,9 +57,16 @@ class Host(Script):
         self.lines.append((thread, begin, f"stack {stack}\n{' '.join(words)}" if stack
                            else " ".join(words)))
 
-    def look(self, at, us, state, stack=0, call=-1, holder=0, holder_stack=0, tid=PID):
+    def look(self, at, us, state, stack=0, call=-1, holder=0, holder_stack=0, tid=PID, ran=0,
+             delay=0, faults=0, major=0):
         self.record("sample", DEVICE, at, stack=stack, code=LOOK, args=(
-            us * US, tid, 0, ord(state), call + 1, holder, holder_stack))
+            us * US, tid, 0, ord(state), call + 1, holder, holder_stack, ran * US, delay * US,
+            faults, major))
+
+    def stop(self, at, us, throttled, old=False):
+        """A quota stopped all threads for `throttled` in that time; `old`: as files of before."""
+        args = (us * US, 1500, 1, throttled * US, us * US) if old else (0, 1500, 1, throttled * US)
+        self.add("host_counters", DEVICE, at + us * old, us * (not old), args=args)
 
     def os(self, function, kind, at, us, stack=0, text="", thread=MAIN):
         if function not in self.functions:
@@ -205,6 +212,65 @@ def looked_at_by_another_thread(s):
     s.next(40000, ran=0)
 
 
+BY_QUOTA = "by the quota of its control group"
+
+
+@scene(rows={("preempted", "throttled", BY_QUOTA): 20000, ("waiting", "file", "read"): 5000,
+             ("preempted", "preempted", "others had the processors"): 5000,
+             ("host", "running", LINES[TOKENIZE]): 10000})
+def throttled(s, old=False):
+    """It was not stopped while it waited for itself, nor for longer than it could have run."""
+    s.stop(s.end + 1000, 15000, 15000, old)
+    s.os("read", FILE, s.end + 17000, 5000)
+    s.stop(s.end + 20000, 10000, 5000, old)
+    s.sample(s.end + 39000, 10000, TOKENIZE)
+    s.next(40000, ran=10000, delay=25000)
+
+
+@scene(rows={("preempted", "throttled", BY_QUOTA): 20000, ("waiting", "file", "read"): 5000,
+             ("preempted", "preempted", "others had the processors"): 5000,
+             ("host", "running", LINES[TOKENIZE]): 10000})
+def throttled_in_a_file_of_before(s):
+    throttled(s, old=True)
+
+
+@scene(rows={("host", "throttled", BY_QUOTA): 15000, ("host", "running", LINES[TOKENIZE]): 10000,
+             ("host", "unknown", NOWHERE): 15000})
+def throttled_where_nothing_else_is_known(s):
+    s.stop(s.end + 1000, 15000, 15000)
+    s.sample(s.end + 39000, 10000, TOKENIZE)
+    s.next(40000)
+
+
+@scene(rows={("host", "preempted", LINES[SPIN]): 12000, ("host", "running", LINES[SPIN]): 18000,
+             ("host", "unknown", NOWHERE): 10000})
+def looks_that_say_who_was_kept_from_running(s):
+    """Less than a tenth of a look is not told apart."""
+    s.look(s.end + 20000, 20000, "R", SPIN, ran=8000, delay=12000)
+    s.look(s.end + 30000, 10000, "R", SPIN, ran=9500, delay=500)
+    s.next(40000)
+
+
+@scene(rows={("host", "page fault", "pages touched first in " + LINES[SPIN]): 10000,
+             ("host", "running", LINES[TOKENIZE]): 20000,
+             ("waiting", "page fault", "read from a file or swap in " + LINES[PUT]): 10000})
+def looks_that_count_faults(s):
+    """Beside samples, and never more than it ran."""
+    for n in range(3):
+        s.sample(s.end + 10000 * (n + 1), 10000, TOKENIZE)
+    s.look(s.end + 10000, 10000, "R", SPIN, ran=10000, faults=1_000_000)
+    s.look(s.end + 20000, 10000, "R", SPIN, ran=10000, faults=100)
+    s.look(s.end + 40000, 10000, "D", PUT, major=3)
+    s.next(40000, ran=30000)
+
+
+@scene(rows={("host", "running", "in no sample: its thread blocks their signal"): 30000,
+             ("waiting", "waiting", WHY): 10000})
+def blocks_the_signal(s):
+    s.sample(s.end + 40000, 30000, flags=8)
+    s.next(40000, ran=30000)
+
+
 @scene(rows={("loader", "poll", "poll in " + LINES[PUT]): 15000,
              ("loader", "running", LINES[TOKENIZE]): 10000,
              ("loader", "unknown", NOWHERE): 4990, ("host", "unknown", NOWHERE): 5})
@@ -327,16 +393,17 @@ def test_workers_of_the_loader(found, ran, wanted):
         assert "for busy workers: 2 workers" in screen
 
 
-@pytest.mark.parametrize("meta, wanted", (("cpu_throttled=90 100 1500", ["cpu-quota"]),
-                                          ("cpu_throttled=5 100 1500", []), ("a=b", [])))
-def test_quota(found, meta, wanted):
+@pytest.mark.parametrize("stopped, wanted", ((70000, ["cpu-quota"]), (4000, []), (0, [])))
+def test_quota(found, stopped, wanted):
     """Others have the processors, too."""
-    script = Host()
-    script.gc(script.end + 1, 1)
-    lines = slow(script, lambda s: s.next(78000, ran=0, delay=78000))
-    rows, _ = found([lines[0], f"meta {meta}", *lines[1:]])
+    def one(s):
+        s.stop(s.end + 2, 76000, stopped)
+        s.next(78000, ran=0, delay=78000)
+    lines = slow(Host(), one)
+    rows, _ = found([lines[0], "meta cpu_throttled=90 100 1500", *lines[1:]])
     assert list(rows) == wanted
     for row in rows.values():
+        assert row["ns"] == pytest.approx(5 * stopped * US, rel=0.01)
         assert row["evidence"][0]["name"] == \
             "throttled: a quota of 1.50 processors, used up in 90% of its periods"
 

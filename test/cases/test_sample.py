@@ -2,6 +2,7 @@
 """Samples of the CPU: against what the program measures of itself."""
 
 import collections
+import re
 import shutil
 import sys
 
@@ -13,6 +14,7 @@ from test_native_stacks import Stacks
 # A virtual machine's ticks stop while its host runs others: their time is told of one tick later.
 SAMPLE = stream_reader.TYPE_NUMBERS["sample"]
 SAMPLE_CPU = 0
+SILENT = 8
 PYTHON_FRAME = 2
 
 
@@ -134,11 +136,20 @@ def test_stress(library, tmp_path, count):
         shutil.rmtree(out)
 
 
-def test_who_blocks_the_signal_is_counted(library, tmp_path):
-    process, _ = recorded(library, tmp_path, "300", "1", "deaf", GPUPROF_SAMPLE="1000")
+def test_who_blocks_the_signal_is_told(library, run_collector, tmp_path):
+    process, said = recorded(library, tmp_path, "300", "1", "deaf", GPUPROF_SAMPLE="1000")
     main = process.header.pid
-    assert {record.args[1] for record in cpu_samples(process)} == {main}
+    sampled, silent = [], []
+    for record in cpu_samples(process):
+        (silent if record.args[2] & SILENT else sampled).append(record)
+    assert {record.args[1] for record in sampled} == {main} != {silent[0].args[1]}
+    assert silent[0].text[:11] == b"sample_work" and len({record.args[1] for record in silent}) == 1
+    ns = next(ns for name, ns in said if name == "burn_beside")
+    assert sum(r.weight * r.args[0] for r in silent) == pytest.approx(ns, abs=10_000_000)
     assert process.losses == {"samples_silent": 1}
+    told = run_collector("report", "--full", tmp_path / "out").stdout
+    row, = (line for line in told.splitlines() if "(threads that block the signal of" in line)
+    assert re.search(r" [23]\d\d\.\d+ ms ", row), told
 
 
 def test_off(library, tmp_path):

@@ -65,8 +65,8 @@ def test_traces_of_ranks(run_verb, make_stacks, tmp_path):
 def test_dump(run_verb, make_stacks):
     made = run_verb("dump", make_stacks(*TRAIN)).stdout.splitlines()
     lines = [line for line in made if line.split()[0] in ("module", "python", "stack")]
-    assert lines[0] == ('module begin=200 module=1 bias=0x7f0000000000 begin=0x7f0000000000 '
-                        'end=0x7f0000100000 text="- /nowhere/libtrain.so" thread=1 tid=1000')
+    assert lines[0] == ('module begin=200 module=1 bias=0x7f0000000000 low=0x7f0000000000 '
+                        'high=0x7f0000100000 text="- /nowhere/libtrain.so" thread=1 tid=1000')
     assert lines[2] == ('python begin=200 location=2 line=12 '
                         'text="/home/me/train.py\\u0000Trainer.step" thread=1 tid=1000')
     assert lines[-1] == "stack begin=300 stack=4 flags=1 frames=1+0x400,0xdead thread=1 tid=1000"

@@ -16,7 +16,7 @@ void corpus_save_host(void)
     static const char places[][40] = {"<frozen importlib._bootstrap>\0_call", "/me/a.py\0<module>",
                                       "/me/b.py\0<module>"};
     struct stream_builder b;
-    uint32_t seed = 1;
+    uint32_t seed = 4;
     corpus_begin(&b);
     builder_meta(&b, "python=3.11");
     builder_thread(&b, 2, 0, 6, "gpuprof-gpu");
@@ -39,9 +39,9 @@ void corpus_save_host(void)
         builder_add(&b, 1, &stack);
     }
     for (uint32_t i = 0; i < 400; i++) {
-        struct record r = {.type = (uint8_t)(RECORD_SAMPLE + i % 6), .begin = 50000 * (i % 390)};
+        struct record r = {.type = (uint8_t)(RECORD_SAMPLE + i % 7), .begin = 50000 * (i % 390)};
         uint32_t *const dice[] = {&r.weight, &r.stack_id};
-        for (unsigned k = 0; k < 9; k++) {
+        for (unsigned k = 0; k < 11; k++) {
             seed = seed * 1664525 + 1013904223;
             r.args[k] = wild[seed >> 29];
             if (k < 2)
@@ -49,7 +49,7 @@ void corpus_save_host(void)
         }
         r.code = (uint16_t)(seed >> 26 & 1 ? wild[seed >> 29] : seed >> 30);
         r.duration = r.type == RECORD_GIL_REST ? 0 : r.args[8];
-        r.arg_count = (uint8_t)(seed >> 20) % 9;
+        r.arg_count = (uint8_t)(seed >> 20) % 12;
         r.bytes = (const uint8_t *)texts[seed >> 16 & 3 ? (seed >> 9) % 6 : 0];
         r.byte_count = r.bytes ? (uint32_t)strlen((const char *)r.bytes) : 0;
         builder_add(&b, 1 + (seed >> 14) % 5, &r);
