@@ -121,10 +121,6 @@ check_fn check_program, check_preload, check_runtime, check_sanitizer, check_pyt
  * "libpython3.13t.so.1.0".
  */
 void program_python_version(const char *name, unsigned *minor);
-/* The file that will use CUDA, as far as it is known; "": none is. */
-const char *program_path(const struct patient *p);
-/* Are both of these texts in the file? */
-bool program_file_has(const char *path, const char *one, const char *other);
 /* Is it a Python, or does its file name libcuda or libcudart? */
 bool program_uses_cuda(const char *path);
 /* Finds PyTorch and the libcudart of its Python, as that was called, by its own first line, or as

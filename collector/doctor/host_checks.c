@@ -14,8 +14,6 @@
 
 #include "sample_signals.h"
 
-#define GO_MARK "\xff Go buildinf:" /* in each program of Go's compiler */
-
 static bool is_sampled(const struct patient *p)
 {
     return p->settings.numbers[SETTING_SAMPLE] != SETTING_OFF;
@@ -57,11 +55,6 @@ bool check_sample(const struct patient *p, struct check_result *f)
     if (!number)
         return limited(f, "start it where real-time signals are not ignored, or take --gaps=on",
                        "nothing will be sampled: no real-time signal is free");
-    if (p->argv && program_file_has(program_path(p), GO_MARK, ""))
-        return limited(f, "take --gaps=on and --os, which need no signal",
-                       "nothing will be sampled: %s is a program in Go, which takes all "
-                       "real-time signals",
-                       program_path(p));
     return fine(f, "signal %d is free for samples, and timers of a thread's CPU time can be made",
                 number);
 }

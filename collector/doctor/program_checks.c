@@ -28,7 +28,8 @@ void program_python_version(const char *name, unsigned *minor)
     *minor = (unsigned)strtoul(number + 8, NULL, 10);
 }
 
-bool program_file_has(const char *path, const char *one, const char *other)
+/* Are both of these in the file? */
+static bool file_has(const char *path, const char *one, const char *other)
 {
     struct stat st;
     bool found = false;
@@ -55,7 +56,7 @@ static bool is_python(const char *path)
 
 bool program_uses_cuda(const char *path)
 {
-    return is_python(path) || program_file_has(path, "libcuda", ""); /* libcudart, too */
+    return is_python(path) || file_has(path, "libcuda", ""); /* libcudart, too */
 }
 
 /* Has it a CUDA runtime linked in, which looks up the driver's functions itself? That is the one
@@ -65,7 +66,7 @@ static bool has_runtime(const char *path)
     struct program program;
     program_look(&program, path);
     return !program.needs_cuda && !is_python(path) &&
-           program_file_has(path, "libcuda.so.1", "cuGetProcAddress");
+           file_has(path, "libcuda.so.1", "cuGetProcAddress");
 }
 
 /* ---- Python --------------------------------------------------------------------------------- */
@@ -227,7 +228,8 @@ bool check_preload(const struct patient *p, struct check_result *f)
                    "whether libgpuprof.so will be loaded cannot be seen: %s", s->reason);
 }
 
-const char *program_path(const struct patient *p)
+/* The file that will use CUDA, as far as it is known. */
+static const char *program_path(const struct patient *p)
 {
     return p->start.answer == START_LOADED ? p->start.path : p->program.path;
 }

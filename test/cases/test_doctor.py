@@ -429,7 +429,7 @@ def ignore_signals(*free):
             signal.signal(number, signal.SIG_IGN)
 
 
-def test_samples(doctor, program, tmp_path):
+def test_samples(doctor, program):
     """Which signal they take, and what forbids them; the library says the same (test_sample)."""
     found = doctor(program("one_call"))
     assert not {"sample", "gaps", "os"} & set(found)
@@ -442,11 +442,6 @@ def test_samples(doctor, program, tmp_path):
              "no timer of a thread's CPU time can be made: Operation not permitted")):
         found = doctor(*words, program("one_call"), preexec_fn=before)
         assert found["sample"]["state"] == state and text in found["sample"]["text"], found
-    go = tmp_path / "go"  # as its compiler marks it
-    go.write_bytes((conftest.BUILD / "programs/one_call").read_bytes() + b"\xff Go buildinf:\x08\2")
-    go.chmod(0o755)
-    found = doctor("--sample", go)["sample"]
-    assert found["state"] == LIMITED and "go is a program in Go" in found["text"]
 
 
 def test_calls_of_the_c_library(doctor, build, tmp_path, program):
