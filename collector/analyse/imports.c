@@ -12,13 +12,13 @@
 #include "symbol/shown_frame.h"
 
 enum { MODULE };
-enum { SEEN, CPU, CPU_ALL, OS, OS_ALL };
+enum { SEEN, CPU, CPU_ALL, OS, OS_ALL, GAPS, GAPS_ALL };
 
 static int take(void *context, const struct slice *s)
 {
     const struct event *e = &s->event;
     struct host_sample sample;
-    bool is_sample = e->record->type == RECORD_SAMPLE && host_sample(s, &sample) && sample.is_cpu;
+    bool is_sample = host_sample(s, &sample);
     if (!is_sample && e->record->type != RECORD_OS_CALL)
         return 0;
     uint32_t stack = e->record->stack_id;
@@ -27,7 +27,8 @@ static int take(void *context, const struct slice *s)
         return stack ? GPUPROF_NO_MEMORY : 0;
     uint64_t weight = e->record->weight > 1 ? e->record->weight : 1;
     row->values[SEEN] += weight;
-    row->values[CPU_ALL] += is_sample ? sample.ns : 0;
+    row->values[CPU_ALL] += is_sample && sample.is_cpu ? sample.ns : 0;
+    row->values[GAPS_ALL] += is_sample && !sample.is_cpu ? sample.ns : 0;
     row->values[OS_ALL] += is_sample ? 0 : (e->end_ns - e->begin_ns) * weight;
     return 0;
 }
@@ -72,9 +73,11 @@ static int place_row(struct sums *s, const struct sums_row *row, void *context)
         bool is_inner = i == count, is_again = false;
         for (uint32_t k = i; k < count; k++)
             is_again |= modules[k] == modules[i - 1]; /* it imports itself */
-        const uint64_t values[SUMS_VALUES] = {
-            row->values[SEEN], is_inner ? row->values[CPU_ALL] : 0, row->values[CPU_ALL],
-            is_inner ? row->values[OS_ALL] : 0, row->values[OS_ALL]};
+        uint64_t values[SUMS_VALUES] = {[SEEN] = row->values[SEEN]};
+        for (unsigned of = CPU; of <= GAPS; of += 2) {
+            values[of + 1] = row->values[of + 1];
+            values[of] = is_inner ? values[of + 1] : 0;
+        }
         if (!is_again)
             error = sums_row_add(s, (struct key){sums_text(s, modules[i - 1]->raw), 0, 0}, values);
     }
@@ -92,6 +95,8 @@ static void print_notes(const struct table *t, FILE *out)
     fprintf(out, "\nCPU time is estimated from samples; all: with the modules that it imports\n");
     if (s->whole[OS])
         fprintf(out, "OS: calls of the system with a stack, which may run on the CPU, too\n");
+    if (s->whole[GAPS_ALL])
+        fprintf(out, "in gaps: all of it, running and waiting, of a thread that calls CUDA\n");
 }
 
 static const struct column columns[] = {
@@ -104,14 +109,19 @@ static const struct column columns[] = {
      .where = OS, .doc = "calls of the system that its own code made"},
     {"os_ns_all", "OS, all", COLUMN_NS, 12, .is_filled = true, .shows = SHOWS_VALUE, .of = OS_ALL,
      .where = OS_ALL, .doc = "the same with the modules that it imports"},
+    {"gap_ns", "in gaps", COLUMN_NS, 12, .spare = 1, .is_filled = true, .shows = SHOWS_VALUE,
+     .of = GAPS, .where = GAPS,
+     .doc = "time in which a thread that calls CUDA made no call, and was seen in its own code"},
+    {"gap_ns_all", "in gaps, all", COLUMN_NS, 12, .is_filled = true, .shows = SHOWS_VALUE,
+     .of = GAPS_ALL, .where = GAPS_ALL, .doc = "the same with the modules that it imports"},
 };
 
 const struct sums_info imports_sums = {
     .keys = {KEY_TEXT},
-    .values = {JOIN_ADD, JOIN_ADD, JOIN_ADD, JOIN_ADD, JOIN_ADD},
+    .values = {JOIN_ADD, JOIN_ADD, JOIN_ADD, JOIN_ADD, JOIN_ADD, JOIN_ADD, JOIN_ADD},
     .rows_max = 1u << 18,
     .order = CPU_ALL,
-    .then = {OS_ALL, CPU},
+    .then = {OS_ALL, GAPS_ALL, CPU},
     .is_left_out = true,
     .parts = REPORT_HOST,
     .consumer = {.needs = WALK_STACKS,
@@ -120,7 +130,7 @@ const struct sums_info imports_sums = {
                  .end = end},
     .table = {SUMS_TABLE, .name = "imports", .key = "imports", .title = "imports of Python",
               .columns = columns, .column_count = sizeof columns / sizeof columns[0],
-              .text = {2, 1, 4, 3}, /* all, CPU, OS all, OS */
+              .text = {2, 1, 4, 3, 6, 5}, /* all, CPU, OS all, OS, in gaps */
               .text_limit = 40, .more = "... and %s more row%s; --limit=N shows more of them",
               .text_none = ": no import is recorded (gpuprof run --sample)",
               .text_behind = print_notes},

@@ -204,8 +204,9 @@ static int put(const struct idle *d, const struct facts *f, struct idle_rows *to
     const struct stack_table *t = &d->walk->survey.stacks;
     uint64_t words[FRAME_COUNT_MAX];
     const struct recorded_stack *stack = stack_table_stack(t, row->process, row->place.stack);
-    uint32_t count =
-        stack && row->did != DID_GIL && row->did != DID_GC ? stack_table_words(t, stack, words) : 0;
+    uint32_t count = stack && row->did != DID_GIL && row->did != DID_GC && row->did != DID_PREEMPTED
+                         ? stack_table_words(t, stack, words)
+                         : 0;
     const struct kernel_name *module = NULL, *body = NULL;
     bool imports = false;
     for (uint32_t i = 0; i < count; i++) { /* the innermost one first */

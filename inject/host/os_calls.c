@@ -18,6 +18,7 @@
 #include "base/signals.h"
 #include "base/ticks.h"
 #include "hook/call.h"
+#include "host/sampling.h"
 #include "record/recorded.h"
 #include "record/start.h"
 #include "record/thread.h"
@@ -42,6 +43,7 @@ struct kept_call {
     _Atomic uint32_t tid; /* 0: it is not there yet, or was written */
     struct os_said said;
     struct name name;
+    struct kept_stack stack;
 };
 
 /* The client, by its constructor; what is kept, by each thread. */
@@ -58,6 +60,7 @@ _Static_assert(KEPT_MAX * sizeof(struct kept_call) <= OS_KEPT_BYTES, "they have 
 static _Atomic uint64_t told[FUNCTIONS_MAX]; /* the epoch in which the function was described */
 static _Atomic uint64_t stack_ticks;         /* calls that last so long have a stack */
 static uint64_t wanted_ns;                   /* by the constructor: the threshold */
+static uint64_t wanted_stack_ns;             /* likewise, of those with a stack */
 
 /* The library as it lies in memory, from the linker. */
 extern HIDDEN const char __ehdr_start[], _end[];
@@ -85,6 +88,7 @@ static uint64_t few_ticks_of(uint64_t ns)
 void os_load(void)
 {
     wanted_ns = client ? start_setting(SETTING_OS) : SETTING_OFF;
+    wanted_stack_ns = start_setting(SETTING_OS_BACKTRACE);
     if (wanted_ns != SETTING_OFF)
         atomic_store(&client->threshold, few_ticks_of(wanted_ns));
 }
@@ -234,6 +238,18 @@ static void append(struct thread *t, const struct os_said *s, const struct name 
 /* ---- before the thread takes part --------------------------------------------------------------
  */
 
+/* As far as the clock's rate is known; looked at again when it is written. */
+static bool has_lasted(const struct os_said *s, uint64_t ns)
+{
+    uint64_t ticks, now_ns;
+    ticks_sample(&ticks, &now_ns);
+    uint64_t passed_ns = now_ns - process_clock.load_monotonic_ns;
+    if (passed_ns < SURE_NS || ticks <= process_clock.load_ticks)
+        return true;
+    return s->end - s->begin >=
+           (uint64_t)((unsigned __int128)ns * (ticks - process_clock.load_ticks) / passed_ns);
+}
+
 static void keep(const struct os_said *s, uint32_t pid)
 {
     uint32_t before = atomic_load(&kept.pid);
@@ -254,6 +270,9 @@ static void keep(const struct os_said *s, uint32_t pid)
     k->said = *s;
     k->said.path = NULL;
     find_name(&k->name, s);
+    k->stack.count = 0;
+    if (has_lasted(s, wanted_stack_ns))
+        sampling_keep_stack(&k->stack);
     atomic_store_explicit(&k->tid, thread_id(), memory_order_release);
 }
 
@@ -269,7 +288,7 @@ void os_attached(struct thread *t)
         if (atomic_load(&k->tid) != tid || !atomic_compare_exchange_strong(&k->tid, &tid, 0))
             continue;
         if (k->said.end - k->said.begin >= threshold)
-            append(t, &k->said, &k->name, 0);
+            append(t, &k->said, &k->name, sampling_number(t, &k->stack));
     }
 }
 
@@ -292,18 +311,6 @@ void os_end(uint64_t ns)
 /* ---- a call ------------------------------------------------------------------------------------
  */
 
-/* As far as the clock's rate is known; looked at again when it is written. */
-static bool has_lasted(const struct os_said *s)
-{
-    uint64_t ticks, now_ns;
-    ticks_sample(&ticks, &now_ns);
-    uint64_t passed_ns = now_ns - process_clock.load_monotonic_ns;
-    if (passed_ns < SURE_NS || ticks <= process_clock.load_ticks)
-        return true;
-    return s->end - s->begin >= (uint64_t)((unsigned __int128)wanted_ns *
-                                           (ticks - process_clock.load_ticks) / passed_ns);
-}
-
 /* Waits of allocators, which hold their lock then; and to start a thread allocates. */
 #define OF_ALLOCATORS (1u << OS_LOCK | 1u << OS_CONDITION | 1u << OS_FUTEX | 1u << OS_MEMORY)
 
@@ -325,7 +332,7 @@ static void take(struct thread *t, const struct os_said *s, uint32_t pid)
     if (epoch_now() == EPOCH_NONE) {
         if (atomic_load(&fork_page.phase) == START_FAILED || gp.off)
             return;
-        if (!has_lasted(s))
+        if (!has_lasted(s, wanted_ns))
             return;
         keep(s, pid);
         if (is_worker(s, owner))

@@ -129,14 +129,11 @@ static bool take_python(struct walk *w, struct splice *s)
     return count >= 0;
 }
 
-/* The stack of the interrupted code in r->walk; returns flags that say why there is none. */
+/* The stack of that code of the thread's in r->walk; returns flags that say why there is none. */
 static uint32_t take_stack(const ucontext_t *context, struct room *r)
 {
     struct walk *w = &r->walk;
     bool has_python = python_is_here(), is_whole = true;
-    w->count = 0;
-    if (call_thread_is_inside(&this_thread))
-        return SAMPLE_IN_GPUPROF;
     walk_interrupted(context, w, has_python ? WALK_FRAMES_MAX : all.depth);
     if (has_python)
         is_whole = take_python(w, &r->splice);
@@ -149,8 +146,10 @@ static bool put_aside(struct sampled *s, unsigned periods, const ucontext_t *con
 {
     struct walk *w = &room->walk;
     uint32_t age = atomic_load(&modules_age);
-    uint32_t flags =
-        take_stack(context, room) | (walk_is_in_kernel(context) ? SAMPLE_IN_KERNEL : 0);
+    bool is_inside = call_thread_is_inside(&this_thread);
+    w->count = 0;
+    uint32_t flags = (is_inside ? SAMPLE_IN_GPUPROF : take_stack(context, room)) |
+                     (walk_is_in_kernel(context) ? SAMPLE_IN_KERNEL : 0);
     uint32_t bytes = (uint32_t)(sizeof(struct put_aside) + w->count * sizeof *w->frames);
     struct put_aside *p = sample_ring_begin(bytes);
     if (!p)
@@ -169,6 +168,37 @@ static bool put_aside(struct sampled *s, unsigned periods, const ucontext_t *con
         atomic_exchange(&all.is_waited, 0))
         futex_wake_all(&all.is_waited);
     return true;
+}
+
+void sampling_keep_stack(struct kept_stack *k)
+{
+    ucontext_t context;
+    uint32_t age = atomic_load(&modules_age);
+    struct room *r = all.number ? take_room(thread_id()) : NULL;
+    k->count = 0;
+    if (!r)
+        return;
+    if (getcontext(&context) == 0 && take_stack(&context, r) == 0) {
+        uint32_t count = r->walk.count < KEPT_FRAMES_MAX ? r->walk.count : KEPT_FRAMES_MAX;
+        *k = (struct kept_stack){.age = age,
+                                 .count = (uint16_t)count,
+                                 .is_cut = r->walk.is_cut || count < r->walk.count};
+        memcpy(k->frames, r->walk.frames, count * sizeof *k->frames);
+    }
+    atomic_store_explicit(&r->is_taken, 0, memory_order_release);
+}
+
+uint32_t sampling_number(struct thread *t, const struct kept_stack *k)
+{
+    struct room *r = k->count ? take_room(t->tid) : NULL;
+    if (!r)
+        return 0;
+    memcpy(r->walk.frames, k->frames, k->count * sizeof *k->frames);
+    r->walk.count = k->count;
+    r->walk.is_cut = k->is_cut;
+    uint32_t stack = stack_number(t, &r->walk, k->age);
+    atomic_store_explicit(&r->is_taken, 0, memory_order_release);
+    return stack;
 }
 
 /* In a signal handler, anywhere. */

@@ -32,6 +32,22 @@ void sampling_end(struct thread *me);
 /* In the child of a fork, which has no timers. */
 void sampling_forget(void);
 
+/* A stack taken before its thread takes part; count 0: there is none. */
+#define KEPT_FRAMES_MAX 250
+struct kept_stack {
+    uint32_t age; /* of the modules that the frames are in */
+    uint16_t count;
+    bool is_cut;
+    uint64_t frames[KEPT_FRAMES_MAX];
+};
+
+/* The calling thread's, Python's frames among it; none where nothing is sampled. Inside our code,
+ * and like a handler: no lock, no malloc. */
+void sampling_keep_stack(struct kept_stack *k);
+
+/* Its number in the recording, or 0. */
+uint32_t sampling_number(struct thread *t, const struct kept_stack *k);
+
 /* The program wants that signal: samples take another, if there is one. Any thread. */
 void sampling_give_up(int number);
 

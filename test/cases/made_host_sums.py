@@ -135,14 +135,15 @@ def add_samples(host, dice, count):
                         tid=host.pid, thread=4)
         row, ns = lines[line], period * weight
         row["gap_ns" if not is_cpu else "cpu_ns"] += ns
+        for k, module in enumerate(imported):
+            of = modules[SITE + module + "/__init__.py"]
+            of["cpu_ns_all" if is_cpu else "gap_ns_all"] += ns
+            of["cpu_ns" if is_cpu else "gap_ns"] += ns if k == 0 else 0
         if not is_cpu:
             continue
         row["samples"] += weight
         if frames or flags & IN_KERNEL:
             row["system_ns" if flags & IN_KERNEL else kind] += ns
-        for k, module in enumerate(imported):
-            modules[SITE + module + "/__init__.py"]["cpu_ns_all"] += ns
-            modules[SITE + module + "/__init__.py"]["cpu_ns"] += ns if k == 0 else 0
     return lines, modules
 
 

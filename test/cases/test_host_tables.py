@@ -10,6 +10,7 @@ import random
 import re
 import sqlite3
 
+import conftest
 import pytest
 import toolchain
 from made_host_sums import GAP, IN_KERNEL, LIBC, PERIOD, PYTHON, TORCH, Host, Made
@@ -224,8 +225,9 @@ NEAR_NS = 45_000_000  # a few ticks of the kernel's, at both ends
 
 def test_lines_of_a_program(run_verb, library, tmp_path):
     """Samples against what the program says of its CPU time, by line, kind and import."""
-    env = toolchain.environment(tmp_path / "out", library, GPUPROF_SAMPLE="100",
-                                PYTHONDONTWRITEBYTECODE="1")
+    libraries = f"{library} {conftest.built(conftest.BUILD / 'libgpuprof-os.so')}"
+    env = toolchain.environment(tmp_path / "out", libraries, GPUPROF_SAMPLE="100",
+                                GPUPROF_OS="100us", PYTHONDONTWRITEBYTECODE="1")
     program = toolchain.SOURCES / "host_lines.py"
     lines = toolchain.run(["/usr/bin/python3", program, "0.2"], env).stdout.splitlines()
     said = dict(zip(words := " ".join(lines).split(), map(str, words[1:])))
@@ -247,6 +249,8 @@ def test_lines_of_a_program(run_verb, library, tmp_path):
         row = modules[f"host_lines_{name}.py"]
         assert row["cpu_ns"] == pytest.approx(own, abs=NEAR_NS)
         assert row["cpu_ns_all"] == pytest.approx(all_ns, abs=NEAR_NS)
+        assert row["os_ns_all"] == pytest.approx(int(said["slept"]), abs=10_000_000)
+    assert modules["host_lines_outer.py"]["os_ns"] < 10_000_000  # the other one slept
     assert "host_lines.py" not in modules
 
 

@@ -429,13 +429,16 @@ def test_parts_say_the_same(run_verb, make_records, tmp_path):
 # ---- programs with one fault ------------------------------------------------------------------
 
 PROGRAM = toolchain.SOURCES / "host_faults.py"
+BURNS = "import time\nend = time.thread_time() + 0.3\nwhile time.thread_time() < end:\n    pass\n"
+SLEEPS = "import time\ntime.sleep(0.8)\n"
 SLOW = "import time\nend = time.monotonic() + 0.05\nwhile time.monotonic() < end:\n    pass\n"
 # What the thread did, by the report; the finding that says so.
 FAULTS = {"loop": ("running", "host-bound"), "gil": ("GIL", "gil-contention"),
           "lock": ("lock", "lock-wait"), "file": ("file", "blocking-io"),
           "gc": ("garbage collection", "gc-pauses"), "sleep": ("sleep", "host-bound"),
           "child": ("child process", "host-bound"),
-          "import": ("import", None)}
+          "import": ("import", None), "workers": ("busy workers", "few-loader-workers"),
+          "remote": ("pipe", "slow-loader")}
 
 
 @pytest.fixture(name="faulty")
@@ -445,6 +448,8 @@ def fixture_faulty(library, run_collector, tmp_path):
         os.mkfifo(tmp_path / "fifo")
         for number in range(1, 7):
             (tmp_path / f"slow{number}.py").write_text(SLOW)
+        (tmp_path / "burner.py").write_text(BURNS)
+        (tmp_path / "sleeper.py").write_text(SLEEPS)
         libraries = f"{library} {conftest.built(conftest.BUILD / 'libgpuprof-os.so')}"
         env = toolchain.environment(
             tmp_path / "data", libraries, GPUPROF_GPU="on", GPUPROF_SAMPLE=100, GPUPROF_GAPS="on",
@@ -493,8 +498,25 @@ def test_program_with_one_fault(faulty, fault):
 
 
 @pytest.mark.skipif(bool(toolchain.CROSS), reason="Python runs natively")
-def test_program_without_a_fault(faulty):
-    told, _ = faulty("nothing")
+def test_program_that_imports_for_long(faulty):
+    """Before its first call of CUDA: one module uses a processor, the other one waits."""
+    told, spent = faulty("modules")
+    finding, = (row for row in told["findings"] if row["id"] == "slow-import")
+    assert 0.8 * 1.1e9 < finding["ns"] < 1.1 * spent
+    modules = {}
+    for row in told["idle_host"]:
+        if row["did"] == "import":
+            name = re.match(r"\w+", row["place"])[0]
+            modules[name] = modules.get(name, 0) + row["total_ns"]
+    assert modules["sleeper"] == pytest.approx(0.8e9, rel=0.1)
+    assert modules["burner"] == pytest.approx(0.3e9, abs=60_000_000)
+    assert finding["evidence"][0]["name"].startswith("import: sleeper in ")
+
+
+@pytest.mark.skipif(bool(toolchain.CROSS), reason="Python runs natively")
+@pytest.mark.parametrize("fault", ("nothing", "module", "quick"))
+def test_program_without_a_fault(faulty, fault):
+    told, _ = faulty(fault)
     assert not told["findings"]
 
 

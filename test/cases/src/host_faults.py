@@ -6,6 +6,7 @@ many nanoseconds it was in it, the line that it was in, and what else is to be n
 import ctypes
 import gc
 import importlib
+import multiprocessing.connection
 import os
 import subprocess
 import sys
@@ -81,13 +82,42 @@ def load():
     importlib.import_module(f"slow{load.count}")  # import
 
 
+def make_samples(asked, made):
+    """A loader's worker: its file or, if the fault is elsewhere, what is no work of its own takes
+    its time."""
+    fifo = os.open(f"{os.environ['HOST_FAULTS']}/fifo", os.O_RDWR)
+    while asked.recv_bytes() == b"next":
+        if FAULT == "workers":
+            threading.Timer(SECONDS, os.write, (fifo, b"x")).start()
+            os.read(fifo, 1)
+        elif FAULT == "remote":
+            time.sleep(SECONDS)
+        made.send_bytes(b"sample")
+
+
+def load_sample():
+    if not load_sample.made:
+        asked, load_sample.asked = multiprocessing.Pipe(duplex=False)
+        load_sample.made, made = multiprocessing.Pipe(duplex=False)
+        multiprocessing.get_context("fork").Process(target=make_samples, args=(asked, made),
+                                                    daemon=True).start()
+    profiler.gpuprof_range_push(b"load_data")
+    load_sample.asked.send_bytes(b"next")
+    load_sample.made.recv_bytes()  # workers # remote
+    profiler.gpuprof_range_pop()
+
+
 def nothing():
     pass
 
 
+profiler = ctypes.CDLL(None)  # preloaded
+load_sample.made = None
 load.count = 0
 FAULTS = {"loop": loop, "gil": gil, "gc": collect, "lock": wait_for_lock, "file": read,
-          "sleep": sleep, "child": child, "import": load, "nothing": nothing}
+          "sleep": sleep, "child": child, "import": load, "workers": load_sample,
+          "remote": load_sample, "quick": load_sample, "modules": nothing, "module": nothing,
+          "nothing": nothing}
 
 
 def main():
@@ -97,9 +127,12 @@ def main():
         spinner.start()
     if FAULT == "gc":
         rings.extend([[]] for _ in range(150_000))
+    spent = -time.monotonic_ns()
+    for name in {"modules": ("burner", "sleeper"), "module": ("slow1",)}.get(FAULT, ()):
+        importlib.import_module(name)
+    spent += time.monotonic_ns()
     cuda.cudaMalloc(ctypes.byref(pointer), 1 << 16)
     work()
-    spent = 0
     for _ in range(TIMES):
         begin = time.monotonic_ns()
         FAULTS[FAULT]()

@@ -39,7 +39,7 @@ def burn(kind, work, *arguments):
 begin = time.thread_time_ns()
 import host_lines_outer
 outer = time.thread_time_ns() - begin
-print("outer", outer, "inner", host_lines_outer.INNER_NS)
+print("outer", outer, "inner", host_lines_outer.INNER_NS, "slept", host_lines_outer.SLEPT_NS)
 with open("/dev/zero", "rb", buffering=0) as zeros:
     burn("python", spin)
     burn("native", digest)

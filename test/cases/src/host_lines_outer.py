@@ -5,6 +5,7 @@ import time
 begin = time.thread_time_ns()
 import host_lines_inner
 
+SLEPT_NS = host_lines_inner.SLEPT_NS
 INNER_NS = time.thread_time_ns() - begin
 while time.thread_time_ns() - begin < 2 * INNER_NS:
     pass
