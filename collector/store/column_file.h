@@ -34,7 +34,8 @@ struct column_writer *column_writer_create(const char *path, const struct column
 /*
  * Appends a block of `rows` (1 to COLUMN_ROWS) of a table: `count` columns (1 to COLUMN_COLUMNS),
  * views of `rows` values each. Memory holds only the block's head until the end. 0, GPUPROF_IO
- * (errno), GPUPROF_NO_MEMORY or GPUPROF_LIMIT; after an error only column_writer_drop is left.
+ * (errno) or GPUPROF_NO_MEMORY; after an error the file can only be ended or dropped, which leaves
+ * nothing.
  */
 int column_writer_block(struct column_writer *w, unsigned table, const uint64_t *const *columns,
                         unsigned count, uint32_t rows);

@@ -14,11 +14,9 @@
 enum column_place {
     COLUMN_AT_VERSION = 8,
     COLUMN_AT_CRC = 12,
-    COLUMN_AT_KEY = 16, /* the CRC covers what follows from here on */
+    COLUMN_AT_KEY = 16, /* the CRC covers the header from here on, and the directory */
     COLUMN_AT_DIRECTORY = COLUMN_AT_KEY + COLUMN_KEY,
-    COLUMN_AT_SIZE = COLUMN_AT_DIRECTORY + 8, /* of the file, which ends with the directory */
-    COLUMN_AT_DIRECTORY_CRC = COLUMN_AT_SIZE + 8,
-    COLUMN_HEADER_BYTES = COLUMN_AT_DIRECTORY_CRC + 8,
+    COLUMN_HEADER_BYTES = COLUMN_AT_DIRECTORY + 8,
 };
 
 /*

@@ -43,38 +43,30 @@ static enum column_found open_own(struct column_reader *r, const char *path, uin
     return is_own ? COLUMN_FOUND : COLUMN_STALE;
 }
 
-static enum column_found read_header(struct column_reader *r, const struct column_key *key,
-                                     uint64_t size, uint32_t *crc)
+static enum column_found read_directory(struct column_reader *r, const struct column_key *key,
+                                        uint64_t size)
 {
-    uint8_t h[COLUMN_HEADER_BYTES];
-    if (file_read_at(r->fd, 0, h, sizeof h) != sizeof h || load_u64(h) != COLUMN_FILE_MAGIC)
+    uint8_t header[COLUMN_HEADER_BYTES];
+    if (file_read_at(r->fd, 0, header, sizeof header) != sizeof header ||
+        load_u64(header) != COLUMN_FILE_MAGIC)
         return COLUMN_DAMAGED;
-    if (load_u32(h + COLUMN_AT_VERSION) != COLUMN_FILE_VERSION)
+    if (load_u32(header + COLUMN_AT_VERSION) != COLUMN_FILE_VERSION ||
+        memcmp(header + COLUMN_AT_KEY, key->bytes, COLUMN_KEY) != 0)
         return COLUMN_STALE;
-    if (load_u32(h + COLUMN_AT_CRC) != crc32c(0, h + COLUMN_AT_KEY, sizeof h - COLUMN_AT_KEY))
+    r->directory = load_u64(header + COLUMN_AT_DIRECTORY);
+    size_t length = r->directory <= size ? size - r->directory : SIZE_MAX;
+    if (length % sizeof *r->words || length / sizeof *r->words > UINT32_MAX)
         return COLUMN_DAMAGED;
-    if (memcmp(h + COLUMN_AT_KEY, key->bytes, COLUMN_KEY) != 0)
-        return COLUMN_STALE;
-    *crc = load_u32(h + COLUMN_AT_DIRECTORY_CRC);
-    r->directory = load_u64(h + COLUMN_AT_DIRECTORY);
-    uint64_t words = (size - r->directory) / sizeof *r->words;
-    r->word_count = (uint32_t)words;
-    bool holds = load_u64(h + COLUMN_AT_SIZE) == size && r->directory >= sizeof h &&
-                 r->directory <= size && (size - r->directory) % sizeof *r->words == 0 &&
-                 words <= UINT32_MAX;
-    return holds ? COLUMN_FOUND : COLUMN_DAMAGED;
-}
-
-static bool read_directory(struct column_reader *r, uint32_t crc)
-{
-    size_t length = r->word_count * sizeof *r->words;
+    r->word_count = (uint32_t)(length / sizeof *r->words);
     r->words = malloc(length + 1);
-    if (!r->words || file_read_at(r->fd, r->directory, r->words, length) != (ssize_t)length ||
-        crc32c(0, r->words, length) != crc)
-        return false;
+    if (!r->words || file_read_at(r->fd, r->directory, r->words, length) != (ssize_t)length)
+        return COLUMN_DAMAGED;
+    uint32_t crc = crc32c(0, header + COLUMN_AT_KEY, sizeof header - COLUMN_AT_KEY);
+    if (load_u32(header + COLUMN_AT_CRC) != crc32c(crc, r->words, length))
+        return COLUMN_DAMAGED;
     for (uint32_t i = 0; i < r->word_count; i++)
         r->words[i] = le64toh(r->words[i]);
-    return true;
+    return COLUMN_FOUND;
 }
 
 /* Could a writer have written this part of an entry, whose bytes begin at `at`? */
@@ -83,9 +75,9 @@ static bool part_holds(const struct column_reader *r, struct column_entry e, con
 {
     uint64_t min = part[0], max = part[e.parts], length = part[2 * e.parts];
     uint64_t stored = length & UINT32_MAX, packed = length >> 32;
-    return min <= max && (min == max) == !stored && stored <= packed && !packed == !stored &&
+    return min <= max && (min == max) == !stored && stored <= packed &&
            packed <= (e.rows ? column_bytes_max(e.rows) : COLUMN_PIECE_BYTES) &&
-           part[3 * e.parts] <= UINT32_MAX && at <= r->directory && stored <= r->directory - at;
+           at <= r->directory && stored <= r->directory - at;
 }
 
 /* Likewise of its first words. */
@@ -120,16 +112,14 @@ enum column_found column_reader_open(struct column_reader **reader, const char *
                                      const struct column_key *key)
 {
     uint64_t size = 0;
-    uint32_t crc = 0;
     struct column_reader *r = calloc(1, sizeof *r);
     *reader = NULL;
     if (!r)
         return COLUMN_DAMAGED;
     enum column_found found = open_own(r, path, &size);
     if (found == COLUMN_FOUND)
-        found = read_header(r, key, size, &crc);
-    if (found == COLUMN_FOUND &&
-        (zstandard_init(&r->zstd) < 0 || !read_directory(r, crc) || !index_entries(r)))
+        found = read_directory(r, key, size);
+    if (found == COLUMN_FOUND && (!index_entries(r) || zstandard_init(&r->zstd) < 0))
         found = COLUMN_DAMAGED;
     if (found == COLUMN_FOUND)
         *reader = r;

@@ -168,10 +168,8 @@ static int write_directory(struct column_writer *w)
     store_u32(header + COLUMN_AT_VERSION, COLUMN_FILE_VERSION);
     memcpy(header + COLUMN_AT_KEY, w->key.bytes, COLUMN_KEY);
     store_u64(header + COLUMN_AT_DIRECTORY, w->end);
-    store_u64(header + COLUMN_AT_SIZE, w->end + length);
-    store_u32(header + COLUMN_AT_DIRECTORY_CRC, crc32c(0, w->words, length));
-    store_u32(header + COLUMN_AT_CRC,
-              crc32c(0, header + COLUMN_AT_KEY, sizeof header - COLUMN_AT_KEY));
+    uint32_t crc = crc32c(0, header + COLUMN_AT_KEY, sizeof header - COLUMN_AT_KEY);
+    store_u32(header + COLUMN_AT_CRC, crc32c(crc, w->words, length));
     int error = file_write_at(w->file.fd, w->end, w->words, length);
     return error < 0 ? error : file_write_at(w->file.fd, 0, header, sizeof header);
 }

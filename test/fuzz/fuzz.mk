@@ -12,7 +12,7 @@ FUZZ_SRC := $(filter-out %/main.c,$(COLLECTOR_SRC)) $(FORMATS_SRC) $(FUZZ_OWN_SR
 FUZZ_OBJ := $(FUZZ_SRC:%=$(BUILD)/fuzz/obj/%.o)
 FUZZ_AFL_OBJ := $(FUZZ_SRC:%=$(BUILD)/fuzz/afl/%.o)
 FUZZ_CFLAGS = -O1 -g $(FUZZ_SANITIZE) $(STD) -Wall $(CJSON_CFLAGS) -Icollector -Iformats \
-	-Itest/fuzz -MMD -MP
+	-Itest/fuzz -Itest/unit -MMD -MP
 
 $(BUILD)/fuzz/obj/%.c.o: %.c
 	@mkdir -p $(@D)
@@ -51,7 +51,7 @@ fuzz-afl: $(BUILD)/fuzz/fuzz_stream_afl fuzz-start
 $(BUILD)/obj/test/fuzz/%.c.o: test/fuzz/%.c
 	@mkdir -p $(@D)
 	$(call say,CC,$<) $(CC) $(STD) $(WARN) $(CFLAGS) $(SAN) -Icollector -Iformats -Itest/fuzz \
-		-MMD -MP -c $< -o $@
+		-Itest/unit -MMD -MP -c $< -o $@
 
 $(BUILD)/fuzz_replay: $(BUILD)/obj/test/fuzz/fuzz_replay.c.o $(FUZZ_OWN_SRC:%=$(BUILD)/obj/%.o) \
 		$(COLLECTOR_A)

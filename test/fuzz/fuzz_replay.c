@@ -77,7 +77,7 @@ int main(int argc, char **argv)
             continue;
         take(folder, argv[i], data, size);
         unsigned what = data[0] & 15;
-        bool is_recording = what != 2 && (what < 4 || what > 8);
+        bool is_recording = what != 2 && (what < 4 || what == 9);
         for (unsigned how = 0; is_recording && how <= FUZZ_OUTPUTS; how++) {
             data[0] = (uint8_t)(what | how << 4);
             take(folder, argv[i], data, size);
