@@ -3,12 +3,13 @@
 
 #include <errno.h>
 #include <poll.h>
-#include <signal.h>
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <unistd.h>
+
+#include "base/signals.h"
 
 #define WAIT_MS 100 /* for room in the pipe that stderr may be */
 
@@ -24,7 +25,6 @@ static char notes[SAY_COUNT][NOTE_BYTES];
 static void write_undisturbed(const char *line, size_t length)
 {
     static const int signals[] = {SIGPIPE, SIGXFSZ, SIGTTOU};
-    const struct timespec no_time = {0};
     struct pollfd stderr_poll = {.fd = STDERR_FILENO, .events = POLLOUT};
     sigset_t ours, old, before;
     int ready = poll(&stderr_poll, 1, WAIT_MS);
@@ -38,8 +38,7 @@ static void write_undisturbed(const char *line, size_t length)
     pthread_sigmask(SIG_BLOCK, &ours, &old);
     ssize_t written = write(STDERR_FILENO, line, length);
     (void)written;
-    while (sigtimedwait(&ours, NULL, &no_time) > 0)
-        ;
+    drop_pending(&ours);
     pthread_sigmask(SIG_SETMASK, &old, NULL);
 }
 

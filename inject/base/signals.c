@@ -2,7 +2,6 @@
 #include "base/signals.h"
 
 #include <errno.h>
-#include <signal.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -27,6 +26,13 @@ void block_program_signals(void)
 void restore_signals(uint64_t mask)
 {
     syscall(SYS_rt_sigprocmask, SIG_SETMASK, &mask, NULL, sizeof mask);
+}
+
+void drop_pending(const sigset_t *signals)
+{
+    const struct timespec no_time = {0};
+    while (syscall(SYS_rt_sigtimedwait, signals, NULL, &no_time, sizeof(uint64_t)) > 0)
+        ;
 }
 
 size_t signal_stack_bytes(void)

@@ -3,6 +3,7 @@
 #ifndef GPUPROF_INJECT_SIGNALS_H
 #define GPUPROF_INJECT_SIGNALS_H
 
+#include <signal.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -18,6 +19,10 @@ void restore_signals(uint64_t mask);
 
 /* Leaves only the C library's own signals open: for threads of ours. */
 void block_program_signals(void);
+
+/* Takes away which of these, all blocked, are pending for this thread. No thread is cancelled here,
+ * as it would be in sigtimedwait. errno is not kept. */
+void drop_pending(const sigset_t *signals);
 
 /* The size of this thread's stack for signal handlers, if it is on that; else 0. errno is kept. */
 size_t signal_stack_bytes(void);

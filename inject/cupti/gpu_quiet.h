@@ -7,11 +7,12 @@
 
 struct call;
 
-/* Our own calls, and those that CUPTI makes of the driver, pass through; no signal comes between.
- */
+/* Our own calls, and those that CUPTI makes of the driver, pass through; no signal comes between,
+ * and no thread is cancelled where CUPTI waits. */
 struct quiet {
     struct call *outside;
     uint64_t mask;
+    int cancel_state;
     int error;
 };
 

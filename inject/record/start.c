@@ -198,7 +198,6 @@ static uint32_t start_alone(uint32_t pid, const sigset_t *mask)
 static uint32_t start_undisturbed(uint32_t pid)
 {
     sigset_t all, old, too_large;
-    const struct timespec no_time = {0};
     uint32_t phase = START_IDLE;
     sigfillset(&all);
     sigemptyset(&too_large);
@@ -207,8 +206,7 @@ static uint32_t start_undisturbed(uint32_t pid)
     if (atomic_compare_exchange_strong(&fork_page.phase, &phase, START_RUNNING))
         phase = start_alone(pid, &old);
     if (!sigismember(&old, SIGXFSZ))
-        while (sigtimedwait(&too_large, NULL, &no_time) > 0)
-            ;
+        drop_pending(&too_large);
     pthread_sigmask(SIG_SETMASK, &old, NULL);
     return phase;
 }

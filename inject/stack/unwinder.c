@@ -3,6 +3,7 @@
 
 #include <dlfcn.h>
 #include <limits.h>
+#include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <unistd.h>
@@ -145,10 +146,13 @@ unsigned unwinder_take(struct thread *t, uint64_t *addresses, unsigned max)
     if (!backtrace || atomic_load(&modules_age) != unwinder.age)
         return 0;
     _Static_assert(sizeof(void *) == sizeof(uint64_t), "addresses fill the words");
+    int cancel_state;
     uint64_t signals = block_signals();
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel_state);
     loader_enter(); /* it may ask for the loader's list; and no child has a lock of its held */
     int count = backtrace((void **)addresses, (int)max);
     loader_leave();
+    pthread_setcancelstate(cancel_state, NULL);
     restore_signals(signals);
     t->has_unwound = true;
     return count > 0 ? (unsigned)count : 0;

@@ -60,6 +60,29 @@ def test_dynamic_section(library):
     assert "GLIBC_PRIVATE" not in tool("nm", "-D", library)
 
 
+# Of pthreads(7), and what glibc has beside: what it calls may end a thread of the program's.
+CANCELLATION = set("""accept accept4 aio_suspend clock_nanosleep close connect creat epoll_pwait
+    epoll_wait fallocate fdatasync fsync getrandom lockf msgrcv msgsnd msync nanosleep open open64
+    openat openat64 pause poll ppoll pread pread64 preadv pselect pthread_cond_timedwait
+    pthread_cond_wait pthread_join pthread_testcancel pwrite pwrite64 pwritev read readv recv
+    recvfrom recvmsg select sem_timedwait sem_wait send sendmsg sendto sigpause sigsuspend
+    sigtimedwait sigwait sigwaitinfo sleep splice sync_file_range system tcdrain tee usleep wait
+    wait3 wait4 waitid waitpid write writev fopen fclose fread fwrite fprintf fputs dprintf
+    opendir readdir""".split())
+
+
+def test_it_cancels_no_thread(library, tmp_path):
+    """A call of CUDA's is no place where a thread is cancelled: nor is what we do in it."""
+    names = tool("nm", "-D", "--undefined-only", library).split()
+    assert not CANCELLATION & {name.partition("@")[0] for name in names}
+    program = toolchain.build("cancelled.c", *toolchain.runtime(12), "-pthread")
+    for settings in {"GPUPROF_GPU": "on"}, {"GPUPROF_GPU": "on", "GPUPROF_SAMPLE": "1000",
+                                            "GPUPROF_BACKTRACE_THRESHOLD": "0"}:
+        plain, profiled = both(program, library, tmp_path, **settings)
+        same(plain, profiled)
+        assert plain.stdout == "4 of 4, 4 destroyed\n"
+
+
 def both(program, library, folder, *arguments, **settings):
     """(plain, profiled) results of a program."""
     plain = toolchain.environment(folder, **settings)
