@@ -14,6 +14,7 @@
 
 #include "base/compiler.h"
 #include "base/futex.h"
+#include "base/memory_read.h"
 #include "base/objects.h"
 #include "base/pages.h"
 #include "base/proc.h"
@@ -21,6 +22,7 @@
 #include "base/ticks.h"
 #include "host/sample_ring.h"
 #include "host/sample_signal.h"
+#include "python/python_code.h"
 #include "record/own_thread.h"
 #include "record/start.h"
 #include "record/thread.h"
@@ -65,11 +67,17 @@ struct put_aside {
     uint64_t frames[];
 };
 
-/* Where a handler takes a stack: the thread's own may be small. */
+/*
+ * Where a handler takes a stack: the thread's own may be small. What the one before has left here
+ * is most often the same thread's.
+ */
 struct room {
     _Atomic uint32_t is_taken;
     struct walk walk;
+    struct walk_past past;
+    struct python_seen seen;
     struct splice splice;
+    struct memory_window window; /* what names and lines are read from */
 } __attribute__((aligned(64)));
 
 static struct {
@@ -118,14 +126,20 @@ static bool keep_place(const struct record *r)
 }
 
 /* Python's frames into `w`. False: they changed while they were interrupted, and are not known. */
-static bool take_python(struct walk *w, struct splice *s)
+static bool take_python(struct room *r)
 {
+    struct walk *w = &r->walk;
+    struct splice *s = &r->splice;
     bool is_cut;
-    int count = python_frames_interrupted(s->frames, PYTHON_FRAMES_MAX, &is_cut);
+    r->seen.low = r->past.low;
+    r->seen.high = r->past.high;
+    memory_window_use(&r->window);
+    int count = python_frames_interrupted(&r->seen, s->frames, PYTHON_FRAMES_MAX, &is_cut);
     s->count = count > 0 ? (unsigned)count : 0;
     s->keep = keep_place;
     w->is_cut |= is_cut;
     splice_frames(NULL, s, w, all.depth);
+    memory_window_use(NULL);
     return count >= 0;
 }
 
@@ -134,9 +148,11 @@ static uint32_t take_stack(const ucontext_t *context, struct room *r)
 {
     struct walk *w = &r->walk;
     bool has_python = python_is_here(), is_whole = true;
-    walk_interrupted(context, w, has_python ? WALK_FRAMES_MAX : all.depth);
     if (has_python)
-        is_whole = take_python(w, &r->splice);
+        python_frames_ahead(&r->seen);
+    walk_interrupted(context, &r->past, w, has_python ? WALK_FRAMES_MAX : all.depth);
+    if (has_python)
+        is_whole = take_python(r);
     w->is_cut |= w->is_short || w->is_signal;
     return is_whole ? 0 : SAMPLE_TORN;
 }

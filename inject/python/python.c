@@ -24,7 +24,8 @@
 #define LOOK_LOCK_NS   2000000000u
 #define THREADS_MAX    4096u /* of the interpreter's that are looked at */
 #define TID_OFFSET_MAX 1024u
-#define WALKS_MAX      3u /* of a thread that runs, until two say the same */
+#define LINE_BYTES     64u /* of a cache */
+#define WALKS_MAX      3u  /* of a thread that runs, until two say the same */
 
 typedef void *(*get_thread_fn)(void);
 
@@ -371,18 +372,37 @@ bool python_loop(uint64_t *low, uint64_t *high)
     return python.loop != 0;
 }
 
-int python_frames_interrupted(struct python_frame *frames, unsigned max, bool *is_cut)
+void python_frames_ahead(const struct python_seen *seen)
 {
-    struct python_pages pages = {{0}};
+    for (unsigned i = 0; i < seen->place_count; i++) {
+        uint64_t key = seen->places[i];
+        enum sight kind = key & SIGHT_MASK;
+        const char *place = (const char *)(uintptr_t)(key - kind);
+        __builtin_prefetch(place);
+        __builtin_prefetch(place + LINE_BYTES);
+        if (kind == SIGHT_CODE)
+            __builtin_prefetch(place + 2 * LINE_BYTES);
+        if (kind >= SIGHT_CODE)
+            __builtin_prefetch((const void *)&sights[sight_slot(key)]);
+    }
+}
+
+int python_frames_interrupted(struct python_seen *seen, struct python_frame *frames, unsigned max,
+                              bool *is_cut)
+{
     const struct python_view view = {
-        .layout = &python.layout, .is_running = true, .interrupted = &pages};
+        .layout = &python.layout, .is_running = true, .interrupted = seen};
     int saved = errno, count = 0;
     *is_cut = false;
+    seen->place_count = 0;
+    memset(seen->pages, 0, sizeof seen->pages);
     if (!python_is_here() || atomic_load(&python.closing) || is_finalizing())
         return 0;
     uint64_t state = (uintptr_t)python.get_thread();
     if (state)
         count = python_walk(&view, state, frames, max, is_cut);
+    if (count > 0)
+        python_places_ahead(frames, (unsigned)count);
     errno = saved;
     return count;
 }

@@ -16,6 +16,7 @@
 
 #include "python/python_frame.h"
 
+struct python_seen;
 struct record;
 struct thread;
 
@@ -98,13 +99,19 @@ bool python_list_lacks(uint64_t list, uint64_t item);
  * The calling thread's own frames, in a signal handler that has interrupted it anywhere: also where
  * the interpreter is just about to push or drop a frame. Never borrowed. Returns their number; 0 if
  * it has none; -1 if anything is not as it should be: the stack is torn, and `frames` is worth
- * nothing. No lock, no malloc, no call into the interpreter; errno is kept. A system call for each
- * page of memory that frames and code objects lie in (about 10 for 10 frames).
+ * nothing. No lock, no malloc, no call into the interpreter; errno is kept. [seen->low, seen->high)
+ * is memory that the handler has found readable: its thread's stack. The rest of `seen` is of the
+ * walk before, or zeroed. A system call for each other page that frames and code objects lie in
+ * (about 6 for 10 frames).
  *
  * The code objects stay what they are until the handler returns, so python_location may follow:
  * between call_enter and call_leave (record/thread.h), and hurried (thread_hurry).
  */
-int python_frames_interrupted(struct python_frame *frames, unsigned max, bool *is_cut);
+int python_frames_interrupted(struct python_seen *seen, struct python_frame *frames, unsigned max,
+                              bool *is_cut);
+
+/* Before it, as early as can be: reads ahead what the walk before in `seen` looked at. */
+void python_frames_ahead(const struct python_seen *seen);
 
 /*
  * The frames of the thread with that state, which may be running: they are read until twice the

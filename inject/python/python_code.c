@@ -6,29 +6,48 @@
 #include "base/hash.h"
 #include "python/python_text.h"
 
-#define CHECK_BYTES 256u /* of a text or a table, at most, that tell a code object from another */
+#define CHECK_BYTES 64u /* of a text or a table, at most, that tell a code object from another */
+
+#define COUNT_TYPE 8u        /* where the type is, if all before it counts the references */
+#define COUNT_END  0x400000u /* no address is as low, and no code object has as many */
+
+static bool is_page_readable(struct python_seen *found, uint64_t page)
+{
+    unsigned place = (unsigned)(page * 0x9E3779B97F4A7C15u >> 32) % PYTHON_PAGES;
+    if (page && (found->pages[place] == page || found->pages[place ^ 1] == page))
+        return true;
+    if (!page || !memory_is_readable(page * MEMORY_PAGE_BYTES))
+        return false;
+    found->pages[place ^ 1] = found->pages[place];
+    found->pages[place] = page;
+    return true;
+}
 
 /* Can all of it be read in place? */
-static bool are_readable(struct python_pages *found, uint64_t address, uint64_t bytes)
+static bool are_readable(struct python_seen *found, uint64_t address, uint64_t bytes)
 {
-    uint64_t end = address + bytes;
+    uint64_t end = address + bytes, page = address / MEMORY_PAGE_BYTES;
     if (end < address)
         return false;
-    for (uint64_t page = address / MEMORY_PAGE_BYTES; page * MEMORY_PAGE_BYTES < end; page++) {
-        uint64_t *place = &found->pages[page % PYTHON_PAGES];
-        if (*place == page && page)
-            continue;
-        if (!page || !memory_is_readable(page * MEMORY_PAGE_BYTES))
-            return false;
-        *place = page;
-    }
-    return true;
+    if (address >= found->low && end <= found->high)
+        return true;
+    while (page * MEMORY_PAGE_BYTES < end && is_page_readable(found, page))
+        page++;
+    return page * MEMORY_PAGE_BYTES >= end;
+}
+
+static void see(struct python_seen *seen, enum sight kind, uint64_t address)
+{
+    if (seen->place_count < PYTHON_PLACES)
+        seen->places[seen->place_count++] = address | kind;
 }
 
 const uint8_t *python_view(const struct python_view *v, enum sight kind, uint64_t address,
                            uint8_t *copy, uint32_t bytes)
 {
     uint32_t counts = v->layout->type; /* of references, which may change: objects begin so */
+    if (v->interrupted)
+        see(v->interrupted, kind, address);
     if (v->is_own && sight_is_known(kind, address))
         return (const uint8_t *)(uintptr_t)address;
     if (address & SIGHT_MASK || !address || bytes > LAYOUT_PART_BYTES_MAX)
@@ -99,12 +118,12 @@ static bool mix_object(const struct python_view *v, enum sight kind, uint64_t ad
     uint32_t count = bytes < CHECK_BYTES ? (uint32_t)bytes : CHECK_BYTES;
     uint64_t from = address + data + (bytes - count);
     const uint8_t *p = copy;
-    if (v->interrupted ? are_readable(v->interrupted, from, count)
-                       : v->is_own && sight_is_known(kind, address))
+    bool is_seen = v->is_own && sight_is_known(kind, address);
+    if (is_seen || (v->interrupted && are_readable(v->interrupted, from, count)))
         p = (const uint8_t *)(uintptr_t)from;
     else if (v->interrupted || !memory_read(from, copy, count))
         return false;
-    else if (v->is_own)
+    if (v->is_own && !is_seen)
         sight_add(kind, address);
     else if (v->code_facts)
         python_facts_add(v->code_facts, from, copy, count);
@@ -131,10 +150,22 @@ static bool mix_text(const struct python_view *v, uint64_t address, uint64_t *ha
     return true;
 }
 
-/* 3.11 gives its code objects no numbers: their texts and tables, and where they lie. */
-static uint64_t check_of_contents(const struct python_view *v, const uint8_t *head)
+/*
+ * Is it in use? What was freed has a count of none, or where the next free piece of memory is. Only
+ * said where the count is a word of its own, and for no object that is never freed.
+ */
+static bool is_alive(const struct python_layout *l, const uint8_t *head)
 {
-    const struct python_layout *l = v->layout;
+    uint64_t count = python_word(head, 0);
+    return l->type == COUNT_TYPE && count > 0 && count < COUNT_END;
+}
+
+/* Up to 3.11 code objects have no numbers: their texts and tables, and where they lie. */
+static uint64_t check_of_contents(const struct python_view *view, const uint8_t *head)
+{
+    const struct python_layout *l = view->layout;
+    struct python_view led = *view, *v = &led;
+    led.is_own |= view->interrupted && is_alive(l, head);
     uint8_t copy[LAYOUT_PART_BYTES_MAX];
     uint64_t lines = python_word(head, l->code_lines);
     uint64_t hash = hash_mix(python_half(head, l->code_first_line), python_word(head, l->size));

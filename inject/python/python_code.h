@@ -15,12 +15,17 @@
 #include "python/python_layout.h"
 
 /*
- * Pages that were found readable during one walk, by what is left of their number: each is asked
- * for once, or again when another one had its place. Zeroed by the owner when the walk begins.
+ * What a walk from a signal handler looked at: pages that were found readable, of which each is
+ * asked for once, or again when two others had its places; and [low, high), which the handler has
+ * found readable before, as its thread's own stack. Places are for the next walk to read ahead.
  */
-#define PYTHON_PAGES 32u
-struct python_pages {
+#define PYTHON_PAGES  64u /* power of two */
+#define PYTHON_PLACES 96u
+struct python_seen {
+    uint64_t low, high;
     uint64_t pages[PYTHON_PAGES];
+    unsigned place_count;
+    uint64_t places[PYTHON_PLACES];
 };
 
 /*
@@ -41,12 +46,13 @@ struct python_view {
     bool is_running;
     /*
      * Not NULL: the objects are the calling thread's own, but a signal has interrupted it anywhere.
-     * Nothing that was seen before proves anything: each page is asked for before it is read in
-     * place, and the types of all objects are looked at. A pointer that misleads is one that the
-     * interpreter has half written; it holds the GIL then, so that nobody unmaps the page
-     * meanwhile.
+     * That something was seen before does not prove that it is there: each page is asked for before
+     * it is read in place, and the types of all objects are looked at. A pointer that misleads is
+     * one that the interpreter has half written; it holds the GIL then, so that nobody unmaps the
+     * page meanwhile. Only the texts and the table of a code object that lives, which keeps them,
+     * are read like the thread's own.
      */
-    struct python_pages *interrupted;
+    struct python_seen *interrupted;
     /* Where what was read is kept, with checked reads; or NULL: of threads and frames, of code. */
     struct python_facts *frame_facts, *code_facts;
 };

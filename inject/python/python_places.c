@@ -212,6 +212,13 @@ uint32_t python_place_number(struct thread *t, const struct python_layout *l,
     return number;
 }
 
+void python_places_ahead(const struct python_frame *frames, unsigned count)
+{
+    struct place_table *in = atomic_load_explicit(&table, memory_order_acquire);
+    for (unsigned i = 0; in && i < count; i++)
+        __builtin_prefetch(set_of(in, &frames[i]));
+}
+
 uint32_t python_place_now(const struct python_layout *l, const struct python_frame *frame,
                           bool (*keep)(const struct record *r))
 {

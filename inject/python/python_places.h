@@ -31,6 +31,9 @@ uint32_t python_place_number(struct thread *t, const struct python_layout *l,
 uint32_t python_place_now(const struct python_layout *l, const struct python_frame *frame,
                           bool (*keep)(const struct record *r));
 
+/* Reads ahead what both look at first, of `count` frames that are to come. */
+void python_places_ahead(const struct python_frame *frames, unsigned count);
+
 /* No place is known any more: in the child of a fork. */
 void python_places_reset(void);
 

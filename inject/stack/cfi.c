@@ -190,6 +190,9 @@ struct row {
 struct machine {
     const struct common *common;
     uintptr_t address; /* whose rule is wanted */
+    uint64_t low;      /* from here ... */
+    uint64_t high;     /* ... up to here it is the same */
+    bool is_single;    /* or it is not */
     struct row row;
     struct row initial; /* what the common part says */
     struct row remembered[REMEMBERED_MAX];
@@ -336,7 +339,9 @@ static bool run_one(struct machine *m, struct cursor *c, unsigned op)
     case 0x0e: row->cfa_offset = (int64_t)take_uleb(c); break;
     case 0x0f: {
         struct cursor block = take_block(c);
-        if (!set_cfa_of_stub(row, &block, m->address))
+        if (set_cfa_of_stub(row, &block, m->address))
+            m->is_single = true;
+        else
             set_cfa_expression(row, block);
         break;
     }
@@ -377,7 +382,8 @@ static bool run_one(struct machine *m, struct cursor *c, unsigned op)
 static bool run(struct machine *m, struct cursor c, unsigned encoding, uint64_t begin,
                 uint64_t target)
 {
-    uint64_t place = begin;
+    uint64_t place = m->low = begin;
+    m->high = UINT64_MAX;
     for (unsigned steps = 0; c.at < c.end; steps++) {
         unsigned op = (unsigned)take_bytes(&c, 1);
         uint64_t delta = 0;
@@ -399,8 +405,12 @@ static bool run(struct machine *m, struct cursor c, unsigned encoding, uint64_t 
         if (c.bad)
             return false;
         place += delta * m->common->code_factor;
-        if (place > target)
+        m->is_single |= place < m->low;
+        if (place > target) {
+            m->high = place;
             break;
+        }
+        m->low = place;
     }
     return true;
 }
@@ -490,5 +500,11 @@ bool cfi_find(const struct cfi_object *o, uintptr_t address, struct cfi_rule *ru
         *rule = (struct cfi_rule){.flags = CFI_SIGNAL};
         return true;
     }
-    return run(&m, c, common.encoding, begin, address) && make_rule(&m.row, rule);
+    if (!run(&m, c, common.encoding, begin, address) || !make_rule(&m.row, rule))
+        return false;
+    if (!m.is_single) {
+        rule->low = m.low;
+        rule->high = m.high - begin < bytes ? m.high : begin + bytes;
+    }
+    return true;
 }

@@ -41,7 +41,8 @@ enum cfi_flag {
 };
 
 struct cfi_rule {
-    uint8_t flags; /* enum cfi_flag */
+    uintptr_t low, high; /* the code that it is the rule of; 0: only the address asked for */
+    uint8_t flags;       /* enum cfi_flag */
     uint8_t pointer_place;
     uint8_t return_place;
     int16_t cfa_further;

@@ -56,13 +56,18 @@ static void unpack(uint64_t a, uint64_t b, struct cfi_rule *rule)
     rule->return_offset = (int32_t)(b >> 32);
 }
 
+static unsigned slot_of(uint64_t key)
+{
+    return (unsigned)(key * 0x9E3779B97F4A7C15u >> 50) % RULES;
+}
+
 /* `now`: in a signal handler, which waits for nobody. */
 static __attribute__((noinline)) bool find_rule(uintptr_t address, struct cfi_rule *rule, bool now)
 {
     if (!(now ? modules_rule_now(address, rule, false) : modules_rule(address, rule)))
         return false;
     uint64_t key = key_of(address); /* modules_rule may have found that the list has changed */
-    unsigned slot = (unsigned)(key * 0x9E3779B97F4A7C15u >> 50) % RULES;
+    unsigned slot = slot_of(key);
     uint64_t a = rule->flags | (uint64_t)rule->pointer_place << 8 |
                  (uint64_t)rule->return_place << 12 | (uint64_t)(uint16_t)rule->cfa_further << 16 |
                  (uint64_t)(uint32_t)rule->pointer_offset << 32;
@@ -76,7 +81,7 @@ static __attribute__((noinline)) bool find_rule(uintptr_t address, struct cfi_ru
 static inline bool rule_at(uintptr_t address, struct cfi_rule *rule, bool now)
 {
     uint64_t key = key_of(address);
-    unsigned slot = (unsigned)(key * 0x9E3779B97F4A7C15u >> 50) % RULES;
+    unsigned slot = slot_of(key);
     uint64_t a = atomic_load_explicit(&kept_rules[slot].words[0], memory_order_relaxed);
     uint64_t b = atomic_load_explicit(&kept_rules[slot].words[1], memory_order_relaxed);
     uint64_t check = atomic_load_explicit(&kept_rules[slot].check, memory_order_relaxed);
@@ -190,17 +195,38 @@ bool walk_is_in_kernel(const ucontext_t *context)
 #endif
 }
 
+/*
+ * Where code is interrupted is hardly ever met again, but often the code around it, of which the
+ * rule is the same: to find it takes longer than all the rest of a stack.
+ */
+static bool exact_rule(uintptr_t pc, struct walk_past *past, struct cfi_rule *rule)
+{
+    uint64_t age = key_of(0);
+    if (past->age != age)
+        *past = (struct walk_past){.age = age};
+    for (unsigned i = 0; i < WALK_PAST_RULES; i++) {
+        *rule = past->rules[i];
+        if (pc >= rule->low && pc < rule->high)
+            return true;
+    }
+    if (!modules_rule_now(pc, rule, true))
+        return false;
+    if (rule->high)
+        past->rules[past->next++ % WALK_PAST_RULES] = *rule;
+    return true;
+}
+
 enum walk_way {
     WALK_ALL,
     WALK_INNER,       /* only the program's innermost one */
-    WALK_INTERRUPTED, /* the code was interrupted, anywhere: CUDA's frames count, ours never do */
+    WALK_INTERRUPTED, /* the code was interrupted, anywhere: CUDA's frames count, ours never do; for
+                         this one there is a past */
 };
 
 /* By our own reader, from `r` on. */
-static inline __attribute__((always_inline)) void walk_from(struct registers r,
-                                                            struct stack_known *known,
-                                                            struct walk *w, unsigned max,
-                                                            enum walk_way way)
+static inline __attribute__((always_inline)) void
+walk_from(struct registers r, struct stack_known *known, struct walk *w, unsigned max,
+          enum walk_way way, struct walk_past *past)
 {
     bool now = way == WALK_INTERRUPTED, is_exact = true;
     uintptr_t floor = r.sp;
@@ -209,9 +235,8 @@ static inline __attribute__((always_inline)) void walk_from(struct registers r,
     w->has_ends = true;
     for (unsigned inner = 0; inner < WALK_INNER_MAX; is_exact = false) {
         struct cfi_rule rule;
-        /* A return address is behind its call, and may belong to the next function already. Where
-         * code is interrupted is hardly ever met again: its rule is not kept. */
-        if (!(now && is_exact ? modules_rule_now(r.pc, &rule, true)
+        /* A return address is behind its call, and may belong to the next function already. */
+        if (!(now && is_exact ? exact_rule(r.pc, past, &rule)
                               : rule_at(is_exact ? r.pc : r.pc - 1, &rule, now))) {
             if (!now)
                 break;
@@ -249,13 +274,18 @@ static __attribute__((noinline)) void walk(struct thread *t, struct walk *w, uns
 {
     struct registers r = {0};
     TAKE_REGISTERS(r);
-    walk_from(r, &t->stack_known, w, max, inner_only ? WALK_INNER : WALK_ALL);
+    walk_from(r, &t->stack_known, w, max, inner_only ? WALK_INNER : WALK_ALL, NULL);
 }
 
-void walk_interrupted(const ucontext_t *context, struct walk *w, unsigned max)
+void walk_interrupted(const ucontext_t *context, struct walk_past *past, struct walk *w,
+                      unsigned max)
 {
     struct stack_known known = {0}; /* the thread's own may just be changing */
-    walk_from(registers_of(context), &known, w, max, WALK_INTERRUPTED);
+    for (unsigned i = 0; i < w->count; i++)
+        __builtin_prefetch(&kept_rules[slot_of(key_of(w->frames[i] - 1))]);
+    walk_from(registers_of(context), &known, w, max, WALK_INTERRUPTED, past);
+    past->low = known.low;
+    past->high = known.high;
 }
 
 uintptr_t walk_caller_of(uintptr_t low, uintptr_t high)

@@ -13,6 +13,8 @@
 #include <stdint.h>
 #include <ucontext.h>
 
+#include "stack/cfi.h"
+
 struct thread;
 
 #define WALK_FRAMES_MAX 512
@@ -50,13 +52,24 @@ void walk_stack(struct thread *t, struct walk *w, unsigned max);
  */
 uintptr_t walk_caller_of(uintptr_t low, uintptr_t high);
 
+/* What walks by the same handler have found, for the next one: zeroed, or left as it is. */
+#define WALK_PAST_RULES 8u
+struct walk_past {
+    uint64_t age; /* of the modules: key_of(0) then */
+    unsigned next;
+    struct cfi_rule rules[WALK_PAST_RULES]; /* of code that was interrupted */
+    uintptr_t low, high;                    /* of its stack, what the last walk found readable */
+};
+
 /*
  * For a signal handler: fills `w` from the code on that it interrupted, with the frames of CUDA's
  * libraries, without ours; the first frame is as if that code had made a call there. Waits for
  * nobody, allocates nothing. w->is_signal: a handler of the program's was interrupted, and the
- * frames outside of it are not known.
+ * frames outside of it are not known. Of the walk before in `w` its frames are read ahead:
+ * most stay the same.
  */
-void walk_interrupted(const ucontext_t *context, struct walk *w, unsigned max);
+void walk_interrupted(const ucontext_t *context, struct walk_past *past, struct walk *w,
+                      unsigned max);
 
 /* Was it interrupted at the end of a system call? */
 bool walk_is_in_kernel(const ucontext_t *context);

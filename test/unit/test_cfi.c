@@ -12,6 +12,8 @@
 
 #include "stack/cfi.h"
 
+#define SPAN_STEP    10u /* functions of which one is looked at piece by piece */
+#define SPANS_MAX    16u
 #define CODE         0x100000     /* of the hand-made functions, from the segment's begin */
 #define ROUNDS       3000         /* of damage to each object */
 #define BYTES_MAX    (256u << 20) /* of a segment that is copied */
@@ -309,10 +311,27 @@ static uintptr_t function_at(const struct cfi_object *o, uint32_t i)
     return o->index + (uintptr_t)(intptr_t)offset;
 }
 
+/* The code for which a rule holds, one piece after another from a function's begin on. */
+static void check_span(const struct cfi_object *o, uintptr_t at, unsigned *spans)
+{
+    struct cfi_rule rule, other;
+    for (unsigned i = 0; i < SPANS_MAX && cfi_find(o, at, &rule) && rule.high; i++) {
+        assert_true(rule.low <= at && at < rule.high);
+        uintptr_t places[] = {rule.low, at + (rule.high - at) / 2, rule.high - 1};
+        for (unsigned k = 0; k < 3; k++) {
+            assert_true(cfi_find(o, places[k], &other));
+            assert_memory_equal(&other, &rule, sizeof rule);
+        }
+        assert_true(!cfi_find(o, rule.high, &other) || !other.high || other.low == rule.high);
+        at = rule.high;
+        (*spans)++;
+    }
+}
+
 static int check_object(struct dl_phdr_info *info, size_t size, void *data)
 {
     struct cfi_object o;
-    unsigned *checked = data, found = 0;
+    unsigned *checked = data, found = 0, spans = 0;
     (void)size;
     if (!find_segment(info, &o))
         return 0;
@@ -323,7 +342,10 @@ static int check_object(struct dl_phdr_info *info, size_t size, void *data)
             continue;
         found++;
         assert_true(rule.flags <= (CFI_FROM_STACK | CFI_LOADED | CFI_SIGNAL));
+        if (i % SPAN_STEP == 0)
+            check_span(&o, function_at(&o, i), &spans);
     }
+    assert_true(spans > count / SPAN_STEP || !count);
     /* All but what is written by hand, as the procedure linkage table. */
     assert_true(found + 30 + count / 50 >= count);
     *checked += found;

@@ -66,6 +66,7 @@ static uint64_t make_object(const struct world *w, uint64_t type)
     arena.used += OBJECT_BYTES;
     assert_true(arena.used <= ARENA_BYTES);
     memset((void *)(uintptr_t)at, 0, OBJECT_BYTES);
+    put_word(at, 0, 1); /* a reference */
     put_word(at, w->layout.type, type);
     return at;
 }
@@ -272,12 +273,12 @@ enum { VIEW_CHECKED, VIEW_OWN, VIEW_RUNNING, VIEW_INTERRUPTED, VIEW_COUNT };
 
 static struct python_view view_of(const struct python_layout *l, unsigned kind)
 {
-    static struct python_pages pages;
-    memset(&pages, 0, sizeof pages);
+    static struct python_seen seen;
+    memset(&seen, 0, sizeof seen);
     return (struct python_view){.layout = l,
                                 .is_own = kind == VIEW_OWN,
                                 .is_running = kind >= VIEW_RUNNING,
-                                .interrupted = kind == VIEW_INTERRUPTED ? &pages : NULL};
+                                .interrupted = kind == VIEW_INTERRUPTED ? &seen : NULL};
 }
 
 static void test_whole(void **state)
@@ -318,6 +319,48 @@ static void test_whole(void **state)
                 assert_int_equal(place.line, line);
                 assert_int_equal(found[i].entry != 0, i == wanted - 1 && !are_objects);
             }
+        }
+    }
+}
+
+static bool has_asked(const struct python_seen *seen, uint64_t address)
+{
+    for (unsigned i = 0; i < PYTHON_PAGES; i++)
+        if (seen->pages[i] == address / MEMORY_PAGE_BYTES)
+            return true;
+    return false;
+}
+
+/* A signal handler asks once for each page, and for none that it knows, or that what lives keeps.
+ */
+static void test_asked(void **state)
+{
+    (void)state;
+    if (!memory_read_start())
+        skip();
+    for (unsigned v = 0; v < 3; v++) { /* those whose code objects have no numbers */
+        struct world w;
+        struct python_frame found[FRAMES_MAX];
+        make_world(&w, versions[v]);
+        const struct python_view view = view_of(&w.layout, VIEW_INTERRUPTED);
+        struct python_seen *seen = view.interrupted;
+        arena.used = (arena.used / MEMORY_PAGE_BYTES + 1) * MEMORY_PAGE_BYTES;
+        uint64_t text = make_text(&w, "apart", false), check = 0;
+        put_word(w.codes[0], w.layout.code_function, text);
+        /* First sight, lives, is freed, is freed and leads to the next one; all is known. */
+        static const uint64_t counts[] = {1, 1, 0, 0x7fff12345678, 1};
+        for (unsigned i = 0; i < 5; i++) {
+            memset(seen->pages, 0, sizeof seen->pages);
+            if (i == 4) {
+                seen->low = (uintptr_t)arena.bytes;
+                seen->high = seen->low + ARENA_BYTES;
+            }
+            put_word(w.codes[0], 0, counts[i]);
+            assert_true(python_walk(&view, w.thread, found, FRAMES_MAX, NULL) > 0);
+            assert_true(!check || found[0].check == check);
+            check = found[0].check;
+            assert_int_equal(has_asked(seen, text), i != 1 && i != 4);
+            assert_int_equal(has_asked(seen, w.codes[0]), i != 4);
         }
     }
 }
@@ -509,9 +552,10 @@ static void test_facts_full(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_whole),           cmocka_unit_test(test_damaged),
-        cmocka_unit_test(test_damaged_offsets), cmocka_unit_test(test_facts),
-        cmocka_unit_test(test_facts_replaced),  cmocka_unit_test(test_facts_full),
+        cmocka_unit_test(test_whole),      cmocka_unit_test(test_asked),
+        cmocka_unit_test(test_damaged),    cmocka_unit_test(test_damaged_offsets),
+        cmocka_unit_test(test_facts),      cmocka_unit_test(test_facts_replaced),
+        cmocka_unit_test(test_facts_full),
     };
     return cmocka_run_group_tests(tests, set_up, NULL);
 }

@@ -26,6 +26,7 @@
 #include "base/say.h"
 #include "base/status.h"
 #include "python/python.h"
+#include "python/python_code.h"
 #include "python/python_layout.h"
 #include "python/python_places.h"
 #include "python/python_walk.h"
@@ -103,6 +104,7 @@ struct stack {
     unsigned count;
     bool is_cut;
     bool is_borrowed;
+    struct python_seen seen;
 };
 
 static void take(struct stack *s, unsigned max)
@@ -179,7 +181,7 @@ static void on_sample(int number, siginfo_t *info, void *context)
     struct stack *s = &samples.last;
     (void)number, (void)context;
     this_thread.is_hurried = true;
-    int count = python_frames_interrupted(s->frames, PYTHON_FRAMES_MAX, &s->is_cut);
+    int count = python_frames_interrupted(&s->seen, s->frames, PYTHON_FRAMES_MAX, &s->is_cut);
     s->count = count > 0 ? (unsigned)count : 0;
     s->is_borrowed = false;
     for (unsigned i = 0; i < s->count; i++)
@@ -603,7 +605,7 @@ static PyObject *cost_interrupted(PyObject *self, PyObject *rounds)
     for (long round = PyLong_AsLong(rounds); round > 0; round--) {
         double begin = now_ns();
         for (int i = 0; i < 1000; i++) {
-            int count = python_frames_interrupted(s.frames, PYTHON_FRAMES_MAX, &s.is_cut);
+            int count = python_frames_interrupted(&s.seen, s.frames, PYTHON_FRAMES_MAX, &s.is_cut);
             for (int k = 0; k < count; k++)
                 s.locations[k] = python_location(&this_thread, &s.frames[k]);
             s.count = (unsigned)count;
