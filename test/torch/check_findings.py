@@ -22,7 +22,9 @@ SCENE_SETTINGS = {"launch-bound": {"SIMCUDA_LAUNCH_NS": 40_000},
                   "allocation-churn": {"SIMCUDA_ALLOC_NS": 1_500_000}}
 FAULTY_SETTINGS = {"launch-blocking": {"CUDA_LAUNCH_BLOCKING": 1},
                    "hang": {"SIMCUDA_ENDLESS": "cos_kernel"}}
-OPTIONS = {"slow-loader": ["--pytorch=names"], "one-stream": ["--backtrace=launch,copy"],
+OPTIONS = {"slow-loader": ["--pytorch=names"],
+           "few-loader-workers": ["--pytorch=names", "--sample", "--os"],
+           "one-stream": ["--backtrace=launch,copy"],
            "pageable-copies": ["--backtrace=launch,copy"],
            "repeated-upload": ["--backtrace=launch,copy"], "hang": []}
 TOLERANCE = 0.05
@@ -77,7 +79,7 @@ class Run:
                               capture_output=True, text=True, check=True)
         self.told = json.loads(told.stdout)
         self.findings = [row for row in self.told["findings"]
-                         if row["id"] != "start-up" or scene == "start-up"]
+                         if row["id"] not in ("start-up", "slow-import") or scene == "start-up"]
 
     def start_up(self):
         return self.process.work[0].begin - self.said["began_ns"]
@@ -144,7 +146,15 @@ def test_fault_is_the_first_finding(tmp_path, scene):
         assert re.fullmatch(r".* \((findings_work.py:\d+)\)", first["where"])[1] in run.lines
 
 
-@pytest.mark.parametrize("scene", [*FAULTS, "hang"])
+def test_workers_that_are_too_few(tmp_path):
+    """One that is busy all the time; the rest of the GPU's wait is the loader's."""
+    first = Run(tmp_path, "few-loader-workers").findings[0]
+    assert first["id"] == "few-loader-workers" and first["ns"] > 150 * 0.75 * 8_000_000
+    assert re.match(r"busy workers: 1 worker, busy for \d\d+% of their time in .*findings_work.py",
+                    first["evidence"][0]["name"]), first
+
+
+@pytest.mark.parametrize("scene", [*FAULTS, "hang", "few-loader-workers"])
 def test_what_is_done_right_has_no_finding(tmp_path, scene):
     for attempt in range(ATTEMPTS):  # until the machine has let it be
         run = Run(tmp_path / str(attempt), scene, "healthy")

@@ -5,10 +5,13 @@
 an element-wise one, TILE x TILE of a product of matrices. A sleep stands for work of the CPU's: on
 a busy machine it is less late than work would be."""
 
+import itertools
 import json
 import os
 import signal
 import sys
+import tempfile
+import threading
 import time
 
 SCENE, HEALTHY = sys.argv[1], sys.argv[2:] == ["healthy"]
@@ -145,6 +148,39 @@ def slow_loader():
     keep_busy(3)
     time.sleep(2.5)  # labels are recorded by then
     for batch in DataLoader(Samples(), batch_size=4, num_workers=0):
+        batch.to("cuda")
+        torch.mm(a, a, out=out)
+
+
+class Pictures(Samples):
+    """Each is read from a file that takes 3 ms, whatever else the machine does: a pipe."""
+
+    def __init__(self):
+        self.file = None
+
+    def __getitem__(self, index):
+        if self.file is None:  # its own in each worker
+            path = f"{tempfile.mkdtemp()}/picture"
+            os.mkfifo(path)
+            self.file = os.open(path, os.O_RDWR)
+            os.unlink(path)
+            os.rmdir(os.path.dirname(path))
+        threading.Timer(0.003, os.write, (self.file, b"x")).start()
+        os.read(self.file, 1)
+        return torch.full((32,), float(index))
+
+
+def few_loader_workers():
+    """Four pictures a step, which takes the device 4 ms."""
+    a, out = matrix(4), matrix(4)
+    warm(lambda: torch.mm(a, a, out=out), torch.zeros(4, 32).cuda)
+    keep_busy(3)
+    time.sleep(2.5)  # labels are recorded by then
+    loader = iter(DataLoader(Pictures(), batch_size=4, num_workers=8 if HEALTHY else 1,
+                             multiprocessing_context="fork"))
+    batches = [next(loader) for _ in range(1 if HEALTHY else 0)]  # the workers have begun
+    keep_busy(0.5)
+    for batch in itertools.chain(batches, loader):
         batch.to("cuda")
         torch.mm(a, a, out=out)
 
