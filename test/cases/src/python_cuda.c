@@ -3,7 +3,9 @@
  * A Python module that calls the simulated CUDA: what PyTorch is to a training script. Of the
  * stable ABI: one build serves every version of Python.
  */
+#ifndef FREE_THREADED /* which has no stable ABI */
 #define Py_LIMITED_API 0x03080000
+#endif
 #include <Python.h>
 
 #include <cuda_runtime_api.h>
@@ -114,10 +116,18 @@ static PyMethodDef methods[] = {
     {0},
 };
 
-static struct PyModuleDef module = {PyModuleDef_HEAD_INIT, .m_name = "python_cuda",
-                                    .m_methods = methods, .m_size = -1};
+/* In two phases: sub-interpreters of free-threaded builds take no others. */
+static PyModuleDef_Slot slots[] = {
+#ifdef FREE_THREADED
+    {Py_mod_gil, Py_MOD_GIL_NOT_USED},
+#endif
+    {0}};
+static struct PyModuleDef module = {.m_base = PyModuleDef_HEAD_INIT,
+                                    .m_name = "python_cuda",
+                                    .m_methods = methods,
+                                    .m_slots = slots};
 
 PyMODINIT_FUNC PyInit_python_cuda(void)
 {
-    return PyModule_Create(&module);
+    return PyModuleDef_Init(&module);
 }

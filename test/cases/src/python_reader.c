@@ -5,7 +5,9 @@
  * serves every version of Python.
  */
 #define PY_SSIZE_T_CLEAN
+#ifndef FREE_THREADED /* which has no stable ABI */
 #define Py_LIMITED_API 0x03080000
+#endif
 #include <Python.h>
 
 #include <errno.h>
@@ -166,8 +168,8 @@ static PyObject *frames_held(PyObject *self, PyObject *unused)
 #define SAMPLES_MAX   20000u
 
 /* What the handler found: the number of frames of each sample, and their places. */
+static __thread struct stack last; /* of a thread: free-threaded ones come at a time */
 static struct {
-    struct stack last;
     unsigned count, torn, unnamed;
     uint16_t lengths[SAMPLES_MAX];
     uint32_t *locations[SAMPLES_MAX];
@@ -178,7 +180,7 @@ static struct {
 
 static void on_sample(int number, siginfo_t *info, void *context)
 {
-    struct stack *s = &samples.last;
+    struct stack *s = &last;
     (void)number, (void)context;
     this_thread.is_hurried = true;
     int count = python_frames_interrupted(&s->seen, s->frames, PYTHON_FRAMES_MAX, &s->is_cut);
@@ -212,7 +214,7 @@ static PyObject *frames_interrupted(PyObject *self, PyObject *unused)
     (void)self, (void)unused;
     handle_samples();
     pthread_kill(pthread_self(), SAMPLE_SIGNAL);
-    return to_python(&samples.last);
+    return to_python(&last);
 }
 
 /* A signal to this thread each `us`. */
@@ -264,7 +266,7 @@ static struct {
 
 static void *look_main(void *data)
 {
-    struct stack *s = &samples.last;
+    struct stack *s = &last;
     (void)data;
     while (!atomic_load(&look.is_over)) {
         int count = python_frames_running(look.state, s->frames, PYTHON_FRAMES_MAX, &s->is_cut);
@@ -641,13 +643,17 @@ static PyMethodDef methods[] = {
     {0},
 };
 
-static struct PyModuleDef module = {PyModuleDef_HEAD_INIT, .m_name = "python_reader",
-                                    .m_methods = methods, .m_size = -1};
+static struct PyModuleDef module = {
+    .m_base = PyModuleDef_HEAD_INIT, .m_name = "python_reader", .m_methods = methods, .m_size = -1};
 
 PyMODINIT_FUNC PyInit_python_reader(void)
 {
     forbid();
     gp.settings.numbers[SETTING_PYTHON] = 1;
     python_look();
-    return PyModule_Create(&module);
+    PyObject *made = PyModule_Create(&module);
+#ifdef FREE_THREADED
+    PyUnstable_Module_SetGIL(made, Py_MOD_GIL_NOT_USED);
+#endif
+    return made;
 }
