@@ -26,8 +26,6 @@ struct column_reader {
     uint8_t stored[COLUMN_PACKED_MAX], packed[COLUMN_PACKED_MAX];
 };
 
-/* ---- opening --------------------------------------------------------------------------------- */
-
 /* What others could have written is not looked at. */
 static enum column_found open_own(struct column_reader *r, const char *path, uint64_t *size)
 {
@@ -94,8 +92,7 @@ static bool index_entries(struct column_reader *r)
     for (uint32_t at = 0; at < r->word_count;) {
         const uint64_t *words = r->words + at;
         struct column_entry e = column_entry_get(words[0]);
-        uint32_t left = r->word_count - at;
-        bool holds = left > 1 && entry_holds(e, left) && words[1] >= COLUMN_HEADER_BYTES;
+        bool holds = entry_holds(e, r->word_count - at) && words[1] >= COLUMN_HEADER_BYTES;
         uint64_t place = holds ? words[1] : 0;
         for (unsigned i = 0; i < e.parts && holds; i++) {
             holds = part_holds(r, e, words + 2 + i, place);
@@ -140,8 +137,6 @@ void column_reader_close(struct column_reader *r)
     free(r);
 }
 
-/* ---- reading --------------------------------------------------------------------------------- */
-
 uint32_t column_reader_blocks(const struct column_reader *r)
 {
     return r->block_count;
@@ -176,17 +171,24 @@ static int read_part(struct column_reader *r, const uint64_t *words, unsigned i,
     return stored < *length ? zstandard_unpack(&r->zstd, r->stored, stored, r->packed, *length) : 0;
 }
 
-static int unpack_column(const uint8_t *data, size_t length, uint64_t *values, uint32_t rows)
+/* What is unpacked is what each value is above the minimum; `range` is the most that may be. */
+static int unpack_column(const uint8_t *data, size_t length, uint64_t *values, uint32_t rows,
+                         uint64_t min, uint64_t range)
 {
     struct column_cursor c;
     struct byte_reader in = byte_reader(data, length);
+    bool is_beyond = false;
     if (column_open(&c, &in, rows) < 0 || c.encoding == COLUMN_CONST || in.position != length)
         return GPUPROF_DAMAGED;
     while (c.index < rows) {
-        c.ahead = values + c.index;
+        uint64_t *next = c.ahead = values + c.index;
         column_look_ahead(&c);
+        for (; next < values + c.index; next++) {
+            is_beyond |= *next > range;
+            *next += min;
+        }
     }
-    return 0;
+    return is_beyond ? GPUPROF_DAMAGED : 0;
 }
 
 int column_reader_get(struct column_reader *r, uint32_t block, unsigned column, uint64_t *values)
@@ -196,18 +198,12 @@ int column_reader_get(struct column_reader *r, uint32_t block, unsigned column, 
     const uint8_t *data;
     size_t length;
     uint64_t min = b.min[column], range = b.max[column] - min;
-    bool is_beyond = false;
-    int error = 0;
-    memset(values, 0, range ? 0 : b.rows * sizeof *values);
-    if (range)
-        error = read_part(r, r->words + r->blocks[block], column, &data, &length);
-    if (range && error == 0)
-        error = unpack_column(data, length, values, b.rows);
-    for (uint32_t i = 0; i < b.rows && error == 0; i++) {
-        is_beyond |= values[i] > range;
-        values[i] += min;
-    }
-    return is_beyond ? GPUPROF_DAMAGED : error;
+    for (uint32_t i = 0; i < b.rows && !range; i++)
+        values[i] = min;
+    if (!range)
+        return 0;
+    int error = read_part(r, r->words + r->blocks[block], column, &data, &length);
+    return error < 0 ? error : unpack_column(data, length, values, b.rows, min, range);
 }
 
 int column_reader_section(struct column_reader *r, unsigned section, uint8_t **bytes,
