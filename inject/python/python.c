@@ -292,7 +292,7 @@ bool python_is_thread(uint64_t state, uint32_t tid)
     return state && !has_ended() && tid_of(state) == tid;
 }
 
-/* CPython's struct _gil_runtime_state: the same from 3.8 to 3.15 but for free-threaded builds. */
+/* CPython's struct _gil_runtime_state: the same from 3.8 to 3.15, behind gil_further. */
 struct gil {
     unsigned long interval;
     uint64_t last_holder; /* stays after a release */
@@ -303,6 +303,7 @@ struct gil {
     pthread_cond_t switch_cond;
     pthread_mutex_t switch_mutex;
 };
+_Static_assert(offsetof(struct gil, locked) == LAYOUT_GIL_LOCKED, "as the debug offsets have it");
 
 /* The lock of the interpreter whose address is at `from`. */
 static bool find_gil(uint64_t from, struct python_gil_place *place)
@@ -315,6 +316,7 @@ static bool find_gil(uint64_t from, struct python_gil_place *place)
         (!memory_read(from, &interpreter, sizeof interpreter) ||
          !memory_read(interpreter + l->interpreter_gil, &address, sizeof address)))
         return false;
+    address += address ? l->gil_further : 0;
     *place = (struct python_gil_place){.low = address,
                                        .high = address + sizeof(struct gil),
                                        .dropped = address + offsetof(struct gil, cond),

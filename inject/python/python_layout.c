@@ -224,18 +224,25 @@ static void take_offsets(struct python_layout *l, const struct parts *p, const u
     }
 }
 
+/* The lock of free-threaded builds is off until a module wants it, and begins with that. */
+static void take_gil(struct python_layout *l, const struct parts *p, const uint8_t *runtime)
+{
+    uint64_t locked = word_at(runtime, p->gil + 3u) - word_at(runtime, p->gil + 1u);
+    l->gil_further = (uint32_t)locked - LAYOUT_GIL_LOCKED;
+    if (locked != LAYOUT_GIL_LOCKED && locked != LAYOUT_GIL_LOCKED + 8)
+        l->interpreter_gil = LAYOUT_NONE;
+}
+
 /*
- * What the debug offsets do not say, but is the same from 3.13 on. Free-threaded builds have no
- * lock, and from 3.14 on copies of the code and a whole byte that says what is interned.
+ * What the debug offsets do not say, but is the same from 3.13 on. Free-threaded builds have from
+ * 3.14 on copies of the code and a whole byte that says what is interned.
  */
-static void complete(struct python_layout *l, bool is_free_threaded, bool has_copies)
+static void complete(struct python_layout *l, bool has_copies)
 {
     l->cframe_frame = LAYOUT_NONE;
     l->frame_is_entry = LAYOUT_NONE;
     l->runtime_gil = LAYOUT_NONE;
     l->code_bytecode = LAYOUT_NONE;
-    if (is_free_threaded)
-        l->interpreter_gil = LAYOUT_NONE;
     if (!has_copies)
         l->code_copies = LAYOUT_NONE;
     l->code_version -= 4; /* before co_localsplusnames */
@@ -325,6 +332,7 @@ const char *python_layout_find(struct python_layout *l, uint32_t version, const 
     bool is_free_threaded = word_at(runtime, WORD_FREE_THREADED) != 0;
     memset(l, 0, sizeof *l);
     take_offsets(l, p, runtime);
-    complete(l, is_free_threaded, is_free_threaded && version >> 16 >= 0x030e);
+    complete(l, is_free_threaded && version >> 16 >= 0x030e);
+    take_gil(l, p, runtime);
     return python_layout_is_sound(l) ? NULL : "its debug offsets are not what they should be";
 }

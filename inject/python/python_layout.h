@@ -11,7 +11,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define LAYOUT_NONE UINT32_MAX /* this version has no such thing */
+#define LAYOUT_GIL_LOCKED 16 /* where the lock says whether it is taken, without gil_further */
+#define LAYOUT_NONE       UINT32_MAX /* this version has no such thing */
 
 /* The largest structure that is read as one. */
 #define LAYOUT_PART_BYTES_MAX 256u
@@ -58,7 +59,8 @@ struct python_layout {
                                     in no part that is read as one */
     uint32_t thread_interpreter; /* likewise */
     uint32_t runtime_gil;        /* the lock itself; or LAYOUT_NONE: each interpreter has one */
-    uint32_t interpreter_gil;    /* then: its address; or LAYOUT_NONE: there is none */
+    uint32_t interpreter_gil;    /* then: its address; or LAYOUT_NONE: it is not known */
+    uint32_t gil_further;        /* bytes before all else of it, in free-threaded builds */
     uint8_t owner_c; /* from this owner on it is no frame of Python's, but stands for C */
     bool native_is_pthread;
     uint8_t last_bytes; /* how much of the code one of frame_last stands for */

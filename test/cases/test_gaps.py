@@ -13,7 +13,7 @@ import conftest
 import pytest
 import stream_reader
 import toolchain
-from test_python import Stacks
+from test_python import Stacks, find_interpreter
 
 pytestmark = pytest.mark.skipif(bool(toolchain.CROSS), reason="Python runs natively")
 
@@ -29,6 +29,7 @@ BOUNDS = 0.2  # looks fall anywhere, and on a busy machine late, so the bounds o
 LINES = pathlib.Path(toolchain.SOURCES, "gap_work.py").read_text(encoding="utf-8").splitlines()
 PYENV = pathlib.Path(os.environ.get("PYENV_ROOT", "~/.pyenv")).expanduser() / "versions"
 VERSIONS = ("3.8", "3.9", "3.10", "3.11", "3.12", "3.13", "3.14")
+FREE = "3.13t"
 READ = {"x86_64": 0, "aarch64": 63}.get(platform.machine())
 SLEEPS = {"x86_64": (35, 230, 23, 270), "aarch64": (101, 115, 72)}.get(platform.machine())
 
@@ -37,12 +38,14 @@ def interpreter(version):
     if version == "system":
         return "/usr/bin/python3"
     found = sorted(PYENV.glob(f"{version}.*/bin/python3"))
-    if not found:
+    if version == FREE:
+        found = [find_interpreter(FREE)]
+    if not found or not found[-1]:
         pytest.skip(f"not run: no Python {version} in {PYENV}")
     return found[-1]
 
 
-@pytest.fixture(params=("system", *VERSIONS))
+@pytest.fixture(params=("system", *VERSIONS, FREE))
 def python(request):
     return interpreter(request.param)
 
@@ -52,8 +55,8 @@ class Run:
 
     def __init__(self, folder, library, kind, python="/usr/bin/python3", status=0, preexec_fn=None,
                  **settings):
-        env = toolchain.environment(folder / "data", library, PYTHONDONTWRITEBYTECODE=1,
-                                    **({"GPUPROF_GAPS": "on"} | settings))
+        settings = {"GPUPROF_GAPS": "on", "PYTHON_GIL": "1"} | settings
+        env = toolchain.environment(folder / "data", library, PYTHONDONTWRITEBYTECODE=1, **settings)
         program = toolchain.SOURCES / "gap_work.py"
         done = toolchain.run([python, program, kind, SECONDS], env, status, preexec_fn=preexec_fn)
         lines = [line.split() for line in done.stdout.splitlines()]
@@ -218,6 +221,14 @@ def test_each_take_and_drop_of_the_lock(tmp_path, both, python):
     whole = sum(end - begin for begin, end, _ in records[run.other])
     assert whole <= 1.05 * SECONDS * 1e9
     assert not run.process.losses and not run.process.of_type(REST)
+
+
+def test_a_lock_that_is_off(tmp_path, both):
+    """A free-threaded build: nobody waits, and both threads run in their lines."""
+    run = Run(tmp_path, both, "gil", interpreter(FREE), GPUPROF_OS="0", PYTHON_GIL="0")
+    assert not run.process.of_type(GIL) and not any(r.args[HOLDER] for r in run.looks())
+    assert run.share(lambda r: run.frame(r.stack) and
+                     run.frame(r.stack)[2] == "wait_for_lock") >= 0.5
 
 
 def test_short_waits_for_the_lock_are_added_up(tmp_path, both):
