@@ -14,10 +14,7 @@
 #define OPEN_MAX    16 /* records of one moment of a thread; more are not told apart */
 /* A sample says where a thread was at another time if it is no farther from it. */
 #define SAMPLE_NEAR_NS 50000000u
-/* What a page fault takes at least for which nothing is read: 0.5 to 0.9 us where it was measured,
- * in a virtual machine; 0.25 outside of one. */
-#define FAULT_NS   250u
-#define PART_LEAST 10 /* less than this part of what a look stands for is not told apart */
+#define PART_LEAST     10 /* of a look, or of what ran in it: less is not told apart */
 
 static const char in_gpuprof[] = "gpuprof itself", in_read[] = "read or write",
                   is_deaf[] = "in no sample: its thread blocks their signal",
@@ -166,6 +163,8 @@ static int take_look(struct thread_times *h, const struct slice *s,
 {
     struct thread_spans *t = &h->threads[sample->thread->index];
     struct thread_span delay = *span, fault = *span, rest = *span;
+    const char *said = process_meta(s->event.process, "page_fault_ns");
+    uint64_t fault_ns = said ? strtoull(said, NULL, 10) : 0;
     delay.kind = DID_PREEMPTED;
     fault.kind = DID_FAULT;
     fault.has_run = true;
@@ -173,10 +172,11 @@ static int take_look(struct thread_times *h, const struct slice *s,
     fault.word_kind = IDLE_WORD_OURS;
     fault.word = (uintptr_t)in_faults;
     delay.ns = least_of(sample->delay_ns, span->ns);
-    fault.ns = least_of(least_of(sample->faults, CLOCK_NS_MAX / FAULT_NS) * FAULT_NS,
-                        least_of(sample->ran_ns, span->ns - delay.ns));
+    fault.ns = least_of(sample->ran_ns, span->ns - delay.ns);
+    if (!fault_ns || sample->faults < fault.ns / fault_ns)
+        fault.ns = sample->faults * fault_ns;
     delay.ns = delay.ns < span->ns / PART_LEAST ? 0 : delay.ns;
-    fault.ns = fault.ns < span->ns / PART_LEAST ? 0 : fault.ns;
+    fault.ns = fault.ns < sample->ran_ns / PART_LEAST ? 0 : fault.ns;
     rest.ns -= delay.ns + fault.ns;
     int error = delay.ns ? add(h, s->event.process, t, &delay) : 0;
     if (error == 0 && fault.ns)

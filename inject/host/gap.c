@@ -2,8 +2,11 @@
 #include "host/gap.h"
 
 #include <errno.h>
+#include <stdatomic.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/syscall.h>
+#include <unistd.h>
 
 #include "base/futex.h"
 #include "base/hash.h"
@@ -15,6 +18,7 @@
 #include "python/python.h"
 #include "record/thread.h"
 #include "stack/stack.h"
+#include "store/meta.h"
 
 #define GAP_NS   1000000u  /* without a call for so long: as --silence has it */
 #define LOOK_NS  5000000u  /* between two looks, about: others than the program's own rhythm */
@@ -23,6 +27,9 @@
 #define TOLD_NS  100000000u  /* what goes on is told as often, so that a kill takes no more */
 #define STATE_NS 1000000000u /* a thread without Python is asked for it as often */
 #define BUSY_NS  1000000u    /* who waits for the device for so long keeps it busy */
+
+#define FAULTS_TRIED 16u
+#define FAULT_TURNS  4u
 
 /*
  * Looks have credit: they earn a 500th of the time (0.2 %), up to CREDIT_NS, and take the processor
@@ -77,7 +84,8 @@ struct gaps {
     uint64_t random;
 };
 
-static struct gaps *all; /* NULL: no gaps are looked into */
+static struct gaps *all;          /* NULL: no gaps are looked into */
+static _Atomic uint64_t fault_ns; /* by that thread: what a page fault takes; 0: not measured */
 
 bool gap_is_wanted(void)
 {
@@ -325,10 +333,44 @@ static uint64_t rest_ns(void)
     return about * 3 / 4 + (all->random >> 32) * about / 2 / UINT32_MAX;
 }
 
+/* Of processor time, for a page that nobody has touched: what FAULTS_TRIED of them take, at best.
+ */
+static void measure_faults(void)
+{
+    const size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    uint64_t best_ns = UINT64_MAX;
+    volatile uint8_t *memory = pages_map(FAULT_TURNS * FAULTS_TRIED * page);
+    for (unsigned i = 0; memory && i < FAULT_TURNS; i++) {
+        uint64_t begin_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID);
+        for (unsigned k = 0; k < FAULTS_TRIED; k++)
+            memory[(i * FAULTS_TRIED + k) * page] = 1;
+        uint64_t ns = clock_ns(CLOCK_THREAD_CPUTIME_ID) - begin_ns;
+        best_ns = ns < best_ns ? ns : best_ns;
+    }
+    if (memory)
+        munmap((void *)memory, FAULT_TURNS * FAULTS_TRIED * page);
+    atomic_store(&fault_ns, memory ? best_ns / FAULTS_TRIED : 0);
+}
+
+void gap_describe(struct thread *writer, bool is_last)
+{
+    static uint64_t told;
+    uint64_t ns = atomic_load(&fault_ns);
+    char text[24];
+    (void)is_last;
+    if (ns == told)
+        return;
+    told = ns;
+    snprintf(text, sizeof text, "%llu", (unsigned long long)ns);
+    meta_append_text(writer, "page_fault_ns", text);
+}
+
 uint64_t gap_pulse(struct thread *me, uint64_t now_ns)
 {
     if (!all || !gap_is_wanted())
         return UINT64_MAX;
+    if (!atomic_load(&fault_ns))
+        measure_faults();
     if (now_ns < all->due_ns)
         return all->due_ns;
     earn(now_ns);

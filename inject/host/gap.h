@@ -27,6 +27,9 @@ uint64_t gap_pulse(struct thread *me, uint64_t now_ns);
 /* The thread of host_thread.h ends: what it has not told yet. */
 void gap_end(struct thread *me);
 
+/* By the writer: META record "page_fault_ns". */
+void gap_describe(struct thread *writer, bool is_last);
+
 /* For feature.h. */
 void gap_start(void);
 void gap_attached(struct thread *t);

@@ -72,7 +72,7 @@ const struct feature features[] = {
      .turn = silence_start, .fork_child = silence_reset},
     {.writer_begin = host_start, .attached = gap_attached, .turn = host_wake,
      .fork_child = host_forget, .end = host_end},
-    {.start = gap_start, .fork_child = gap_forget},
+    {.start = gap_start, .describe = gap_describe, .fork_child = gap_forget},
     {.describe = quota_describe, .fork_child = quota_forget},
     {.load = sampling_load, .start = sampling_start, .fork_child = sampling_forget},
     {.writer_begin = gc_look, .tick = gc_look, .fork_child = gc_forget},

@@ -3,6 +3,7 @@
 
 import contextlib
 import json
+import mmap
 import os
 import pathlib
 import platform
@@ -94,7 +95,8 @@ class Host(Script):
     def text(self):
         lines = super().text()
         frames = ["|".join((f"frames {number}", *stack)) for number, stack in STACKS.items()]
-        return [line for text in [lines[0], *frames, *lines[1:]] for line in text.split("\n")]
+        lines[1:1] = ["meta page_fault_ns=500", *frames]
+        return [line for text in lines for line in text.split("\n")]
 
 
 @pytest.fixture(name="told")
@@ -251,15 +253,16 @@ def looks_that_say_who_was_kept_from_running(s):
     s.next(40000)
 
 
-@scene(rows={("host", "page fault", "pages touched first in " + LINES[SPIN]): 10000,
-             ("host", "running", LINES[TOKENIZE]): 20000,
+@scene(rows={("host", "page fault", "pages touched first in " + LINES[SPIN]): 11500,
+             ("host", "running", LINES[TOKENIZE]): 18500,
              ("waiting", "page fault", "read from a file or swap in " + LINES[PUT]): 10000})
 def looks_that_count_faults(s):
     """Beside samples, and never more than it ran."""
     for n in range(3):
         s.sample(s.end + 10000 * (n + 1), 10000, TOKENIZE)
     s.look(s.end + 10000, 10000, "R", SPIN, ran=10000, faults=1_000_000)
-    s.look(s.end + 20000, 10000, "R", SPIN, ran=10000, faults=100)
+    s.look(s.end + 20000, 10000, "R", SPIN, ran=10000, faults=3000)
+    s.look(s.end + 25000, 10000, "R", SPIN, ran=10000, faults=1000)
     s.look(s.end + 40000, 10000, "D", PUT, major=3)
     s.next(40000, ran=30000)
 
@@ -511,6 +514,18 @@ def test_program_that_imports_for_long(faulty):
     assert modules["sleeper"] == pytest.approx(0.8e9, rel=0.1)
     assert modules["burner"] == pytest.approx(0.3e9, abs=60_000_000)
     assert finding["evidence"][0]["name"].startswith("import: sleeper in ")
+
+
+@pytest.mark.skipif(bool(toolchain.CROSS), reason="Python runs natively")
+def test_program_that_touches_memory(faulty, tmp_path, run_collector):
+    """As long as its pages take here at least, which is some of the time."""
+    told, spent = faulty("touch")
+    said = run_collector("dump", tmp_path / "data").stdout
+    ns = int(re.search(r'"page_fault_ns=(\d+)"', said)[1])
+    rows = [row for row in told["idle_host"] if row["did"] == "page fault"]
+    least = 5 * (32 << 20) / mmap.PAGESIZE * ns
+    assert 0.3 * least < sum(row["total_ns"] for row in rows) < min(1.1 * least, spent)
+    assert all(row["place"].startswith("pages touched first in touch (") for row in rows)
 
 
 @pytest.mark.skipif(bool(toolchain.CROSS), reason="Python runs natively")

@@ -6,6 +6,7 @@ many nanoseconds it was in it, the line that it was in, and what else is to be n
 import ctypes
 import gc
 import importlib
+import mmap
 import multiprocessing.connection
 import os
 import subprocess
@@ -107,6 +108,15 @@ def load_sample():
     profiler.gpuprof_range_pop()
 
 
+def touch():
+    """Each page of new memory once, which the thread gives back."""
+    memory = mmap.mmap(-1, 32 << 20)
+    first = ctypes.c_char.from_buffer(memory)
+    ctypes.memset(ctypes.addressof(first), 1, len(memory))  # touch
+    del first
+    memory.close()
+
+
 def nothing():
     pass
 
@@ -116,8 +126,8 @@ load_sample.made = None
 load.count = 0
 FAULTS = {"loop": loop, "gil": gil, "gc": collect, "lock": wait_for_lock, "file": read,
           "sleep": sleep, "child": child, "import": load, "workers": load_sample,
-          "remote": load_sample, "quick": load_sample, "modules": nothing, "module": nothing,
-          "nothing": nothing}
+          "remote": load_sample, "quick": load_sample, "touch": touch, "modules": nothing,
+          "module": nothing, "nothing": nothing}
 
 
 def main():
