@@ -20,6 +20,7 @@
 #include "base/proc.h"
 #include "base/say.h"
 #include "base/ticks.h"
+#include "host/sample_child.h"
 #include "host/sample_ring.h"
 #include "host/sample_signal.h"
 #include "python/python_code.h"
@@ -39,7 +40,6 @@
 #define LATE_NS         200000000u /* a tick so late has nothing to do with the code it meets */
 #define SILENT_PERIODS  50u
 #define LOCK_NS         1000000000u
-#define CHILD_NS        100000000u
 #define NAME_BYTES      16u
 
 /* A thread that has a timer: by the one that scans, but for `told`. */
@@ -89,11 +89,10 @@ static struct {
     uint32_t used; /* slots, the free ones among them */
     uint32_t scan;
     uint32_t pulse;
-    nlink_t links;              /* of the folder of threads, at the last scan */
-    pid_t pid;                  /* whose all this is */
-    _Atomic uint32_t is_waited; /* futex: for the first sample of the child of a fork */
-    struct lock timers;         /* number, slots and what scans know */
-    struct lock reading;        /* the ring, and `walk` */
+    nlink_t links;       /* of the folder of threads, at the last scan */
+    pid_t pid;           /* whose all this is */
+    struct lock timers;  /* number, slots and what scans know */
+    struct lock reading; /* the ring, and `walk` */
     struct walk walk;
 } all;
 
@@ -151,6 +150,7 @@ static uint32_t take_stack(const ucontext_t *context, struct room *r)
     if (has_python)
         python_frames_ahead(&r->seen);
     walk_interrupted(context, &r->past, w, has_python ? WALK_FRAMES_MAX : all.depth);
+    sample_child_look(w);
     if (has_python)
         is_whole = take_python(r);
     w->is_cut |= w->is_short || w->is_signal;
@@ -180,9 +180,6 @@ static bool put_aside(struct sampled *s, unsigned periods, const ucontext_t *con
                             .is_cut = w->is_cut};
     memcpy(p->frames, w->frames, w->count * sizeof *w->frames);
     sample_ring_end(p, bytes);
-    if (unlikely(atomic_load_explicit(&all.is_waited, memory_order_relaxed)) &&
-        atomic_exchange(&all.is_waited, 0))
-        futex_wake_all(&all.is_waited);
     return true;
 }
 
@@ -331,6 +328,7 @@ void sampling_start(void)
     modules_find_now();
     modules_check(true);
     python_look();
+    sample_child_prepare();
     all.pid = getpid();
     all.number = sample_signal_take(on_tick, is_slot, 0);
     if (all.number && this_thread.inside != CALL_FOR_GOOD)
@@ -547,30 +545,7 @@ void sampling_forget(void)
     all.links = 0;
     atomic_store(&all.reading.holder, 0);
     atomic_store(&all.timers.holder, 0);
-    atomic_store(&all.is_waited, 0);
     sample_ring_forget();
-}
-
-/*
- * In the child of a fork: its recording begins with its first sample. Not at once, since most
- * children go on to another program.
- */
-static void *child_main(void *data)
-{
-    (void)data;
-    own_thread_begin("gpuprof-fork");
-    _Atomic uint32_t never = 0;
-    futex_wait(&never, 0, CHILD_NS);
-    while (!sample_ring_next()) {
-        atomic_store(&all.is_waited, 1);
-        if (!sample_ring_next())
-            futex_wait(&all.is_waited, 1, CHILD_NS * 10);
-    }
-    if (thread_attach(&this_thread)) /* a recording that begins counts its own threads anew */
-        thread_leave(&this_thread);
-    else
-        own_thread_end();
-    return NULL;
 }
 
 static void change_mask(int how, int number, uint64_t *before)
@@ -595,10 +570,10 @@ void sampling_after_fork(bool is_child, bool is_recorded, int blocked)
         sampling_forget();
         all.pid = getpid();
     }
-    if (is_sampled)
+    if (is_sampled) {
+        sample_child_begins();
         arm(thread_id());
+    }
     if (blocked)
         change_mask(SIG_UNBLOCK, blocked, NULL);
-    if (is_sampled && own_thread_create(child_main, NULL) != 0)
-        disarm_all();
 }

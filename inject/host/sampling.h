@@ -54,8 +54,8 @@ void sampling_give_up(int number);
 /*
  * Around fork(). Older kernels begin a fork anew when a signal comes in between: that of a large
  * process would never end. The child of a process that records (`is_recorded`) is sampled, and
- * records from its first sample on. The first returns the signal that it has
- * `blocked`, or 0.
+ * records when it has used some processor time (sample_child.h). The first returns the signal that
+ * it has `blocked`, or 0.
  */
 int sampling_before_fork(void);
 void sampling_after_fork(bool is_child, bool is_recorded, int blocked);

@@ -94,10 +94,10 @@ def test_lines_of_python(library, tmp_path):
 
 
 def test_children_of_forks(library, tmp_path):
-    """One that works is sampled, though it makes no call; others leave no file."""
+    """One that works is sampled, though it makes no call; others have no thread and no file."""
     env = toolchain.environment(tmp_path / "out", library, GPUPROF_SAMPLE="100")
     done = toolchain.run([sys.executable, toolchain.SOURCES / "sample_fork.py"], env)
-    assert done.stdout.split() == ["3", "0", "3"]
+    assert done.stdout.split() == ["3", "0", "3", "3"]
     parent, child = stream_reader.read_folder(tmp_path / "out")
     assert parent.calls() and not child.calls()
     names = [record.text.split(b"\0")[1] for record

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Records, and forks three children: one that works, one that becomes another program, one that
-ends at once. None makes a CUDA call."""
+"""Records, and forks four children: one that works, one that becomes another program, one that
+does what only a process of one thread may, one that ends at once. None makes a CUDA call."""
 
 import ctypes
 import os
@@ -21,7 +21,13 @@ def fork(what):
     print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
 
 
+def alone():
+    if ctypes.CDLL(None).unshare(0x10000) != 0 or len(os.listdir("/proc/self/task")) != 1:
+        os._exit(4)
+
+
 ctypes.CDLL("libcudart.so.12").cudaMalloc(ctypes.byref(ctypes.c_void_p()), 64)
 fork(lambda: (time.sleep(.12), work(.2)))
 fork(lambda: os.execv("/bin/true", ["true"]))
+fork(alone)
 fork(lambda: None)
