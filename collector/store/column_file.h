@@ -60,7 +60,7 @@ enum column_found {
 
 /*
  * Opens what a writer made with that key. The file is taken for hostile: memory is bounded by its
- * size and the limits above. *r is NULL unless it is found.
+ * size (a section by 256 times as much) and the limits above. *r is NULL unless it is found.
  */
 enum column_found column_reader_open(struct column_reader **r, const char *path,
                                      const struct column_key *key);

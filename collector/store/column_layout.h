@@ -8,7 +8,8 @@
 
 #define COLUMN_FILE_MAGIC   0x00534c4f43555047ull /* "GPUCOLS\0" */
 #define COLUMN_FILE_VERSION 1u
-#define COLUMN_PIECE_BYTES  65536                     /* of a section, stored together */
+#define COLUMN_PIECE_BYTES  65536 /* of a section, stored together */
+#define COLUMN_PIECE_RATIO  256   /* how many times a piece may be as long as it is stored */
 #define COLUMN_PACKED_MAX   (2 + 8 + 8 * COLUMN_ROWS) /* of a column, before it is compressed */
 
 enum column_place {
@@ -21,8 +22,9 @@ enum column_place {
 
 /*
  * The directory is 64-bit words. An entry is a block of a table, or a piece of a section, which has
- * one part and no rows. Its first word tells that, the second where its bytes are. Then come the
- * minima of all parts (columns), the maxima, the lengths (as stored, and packed << 32), the CRCs.
+ * one part and no rows. Its first word tells that, the second where its bytes are: behind those of
+ * the entry before. Then come the minima of all parts (columns), the maxima, the lengths (as
+ * stored, and packed << 32), the CRCs.
  */
 struct column_entry {
     unsigned number, parts; /* the table, or COLUMN_TABLES + the section */
@@ -42,6 +44,14 @@ static inline struct column_entry column_entry_get(uint64_t word)
 static inline unsigned column_entry_words(struct column_entry e)
 {
     return 2 + 4 * e.parts;
+}
+
+/* What is packed may be at most so long. It bounds the memory of a section by the file's size. */
+static inline uint64_t column_packed_max(struct column_entry e, uint64_t stored)
+{
+    uint64_t piece = stored * COLUMN_PIECE_RATIO;
+    piece = piece < COLUMN_PIECE_BYTES ? piece : COLUMN_PIECE_BYTES;
+    return e.rows ? column_bytes_max(e.rows) : piece;
 }
 
 _Static_assert(COLUMN_PIECE_BYTES <= COLUMN_PACKED_MAX, "one buffer holds either");

@@ -67,15 +67,13 @@ static enum column_found read_directory(struct column_reader *r, const struct co
     return COLUMN_FOUND;
 }
 
-/* Could a writer have written this part of an entry, whose bytes begin at `at`? */
-static bool part_holds(const struct column_reader *r, struct column_entry e, const uint64_t *part,
-                       uint64_t at)
+/* Could a writer have written this part of an entry? */
+static bool part_holds(struct column_entry e, const uint64_t *part)
 {
     uint64_t min = part[0], max = part[e.parts], length = part[2 * e.parts];
     uint64_t stored = length & UINT32_MAX, packed = length >> 32;
     return min <= max && (min == max) == !stored && stored <= packed &&
-           packed <= (e.rows ? column_bytes_max(e.rows) : COLUMN_PIECE_BYTES) &&
-           at <= r->directory && stored <= r->directory - at;
+           packed <= column_packed_max(e, stored);
 }
 
 /* Likewise of its first words. */
@@ -87,22 +85,23 @@ static bool entry_holds(struct column_entry e, uint32_t words_left)
     return holds && e.parts && column_entry_words(e) <= words_left;
 }
 
+/* The parts fill the file up to the directory. */
 static bool index_entries(struct column_reader *r)
 {
+    uint64_t place = COLUMN_HEADER_BYTES;
     for (uint32_t at = 0; at < r->word_count;) {
         const uint64_t *words = r->words + at;
         struct column_entry e = column_entry_get(words[0]);
-        bool holds = entry_holds(e, r->word_count - at) && words[1] >= COLUMN_HEADER_BYTES;
-        uint64_t place = holds ? words[1] : 0;
+        bool holds = entry_holds(e, r->word_count - at) && words[1] == place;
         for (unsigned i = 0; i < e.parts && holds; i++) {
-            holds = part_holds(r, e, words + 2 + i, place);
+            holds = part_holds(e, words + 2 + i);
             place += words[2 + 2 * e.parts + i] & UINT32_MAX;
         }
         if (!holds || (e.rows && ARRAY_PUSH(r->blocks, r->block_count, &at) < 0))
             return false;
         at += column_entry_words(e);
     }
-    return true;
+    return place == r->directory;
 }
 
 enum column_found column_reader_open(struct column_reader **reader, const char *path,

@@ -77,7 +77,7 @@ static int write_part(struct column_writer *w, const uint8_t *data, size_t lengt
     int error = zstandard_pack(&w->zstd, data, length, &smaller, &stored);
     if (error < 0)
         return error;
-    if (stored < length - length / GAIN)
+    if (stored < length - length / GAIN && length <= column_packed_max(e, stored))
         data = smaller;
     else
         stored = length;
