@@ -550,6 +550,7 @@ def test_program_with_a_quota(faulty, tmp_path):
             pytest.skip("not run: control groups here have no quota")
         (group / name).write_text(text)
         told, _ = faulty("loop", preexec_fn=lambda: (group / "cgroup.procs").write_text("0"))
+        stat = (group / "cpu.stat").read_text().split()
     finally:
         group.rmdir()
     row, = (row for row in told["findings"] if row["id"] == "cpu-quota")
