@@ -568,11 +568,14 @@ def test_program_with_a_quota(faulty, tmp_path):
             pytest.skip("not run: control groups here have no quota")
         (group / name).write_text(text)
         told, _ = faulty("loop", preexec_fn=lambda: (group / "cgroup.procs").write_text("0"))
-        stat = (group / "cpu.stat").read_text().split()
+        stat = (group / "cpu.stat").read_text()
     finally:
         group.rmdir()
     row, = (row for row in told["findings"] if row["id"] == "cpu-quota")
     evidence, = row["evidence"]
     assert evidence["did"] == "throttled"
+    unit, stopped = re.search(r"throttled_(time|usec) (\d+)", stat).groups()
+    stopped = int(stopped) * (1000 if unit == "usec" else 1)  # while it began, too
+    assert 0.15 * stopped < evidence["ns"] == row["ns"] <= stopped
     assert re.match(r"throttled: a quota of 0\.10 processors, used up in \d+% of its periods$",
                     evidence["name"])
