@@ -32,15 +32,15 @@
 #include "stack/stack.h"
 #include "stack/walk.h"
 
-#define SAMPLED_MAX     1024u /* threads at a time */
-#define ROOMS           16u   /* handlers at work at a time */
-#define PULSE_NS        20000000u
-#define PULSES_OF_CHECK 5u         /* looks whether each timer still has its thread */
-#define PULSES_OF_COUNT 5u         /* looks whether threads get their ticks */
-#define LATE_NS         200000000u /* a tick so late has nothing to do with the code it meets */
-#define SILENT_PERIODS  50u
-#define LOCK_NS         1000000000u
-#define NAME_BYTES      16u
+#define SAMPLED_MAX      1024u /* threads at a time */
+#define ROOMS            16u   /* handlers at work at a time */
+#define PULSE_NS         20000000u
+#define PULSES_OF_CHECK  5u         /* looks whether timers have their threads, these their ticks */
+#define THREADS_OF_PULSE 32u        /* a pulse later for as many: it looks at each */
+#define LATE_NS          200000000u /* a tick so late has nothing to do with the code it meets */
+#define SILENT_PERIODS   50u
+#define LOCK_NS          1000000000u
+#define NAME_BYTES       16u
 
 /* A thread that has a timer: by the one that scans, but for `told`. */
 struct sampled {
@@ -86,7 +86,8 @@ static struct {
     unsigned depth;
     struct sampled *slots;
     struct room *rooms;
-    uint32_t used; /* slots, the free ones among them */
+    uint32_t used;  /* slots, the free ones among them */
+    uint32_t found; /* the last one that was looked for */
     uint32_t scan;
     uint32_t pulse;
     nlink_t links;       /* of the folder of threads, at the last scan */
@@ -248,11 +249,14 @@ static uint64_t cpu_ns(uint32_t tid)
     return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
+/* The kernel lists threads in the order in which they got their places: begins behind the last. */
 static struct sampled *find(uint32_t tid)
 {
-    for (uint32_t i = 0; i < all.used; i++)
-        if (all.slots[i].tid == tid)
-            return &all.slots[i];
+    for (uint32_t n = 0; n < all.used; n++) {
+        all.found = all.found + 1 < all.used ? all.found + 1 : 0;
+        if (all.slots[all.found].tid == tid)
+            return &all.slots[all.found];
+    }
     return NULL;
 }
 
@@ -276,6 +280,8 @@ static bool make_timer(struct sampled *s, uint32_t tid)
 static void arm(uint32_t tid)
 {
     struct sampled *s = find(tid);
+    if (s)
+        s->scan = all.scan;
     if (s || !(s = all.used < SAMPLED_MAX && !find(0) ? &all.slots[all.used] : find(0)))
         return;
     s->begin_ns = cpu_ns(tid);
@@ -364,12 +370,8 @@ static bool visit_thread(int dir, const char *name, void *data)
     uint32_t tid = (uint32_t)strtoul(name, NULL, 10);
     (void)dir;
     (void)data;
-    if (!own_thread_is(tid)) {
+    if (!own_thread_is(tid))
         arm(tid);
-        struct sampled *s = find(tid);
-        if (s)
-            s->scan = all.scan;
-    }
     return true;
 }
 
@@ -388,12 +390,11 @@ static void scan(void)
 
 /*
  * The number of links says how many threads there are. One may come as another goes, ours among
- * them: so all are looked at now and then, whatever it says.
+ * them: so all are looked at when it is due, whatever it says.
  */
-static void scan_if_due(void)
+static void scan_if_changed(bool is_due)
 {
     struct stat folder;
-    bool is_due = all.pulse % PULSES_OF_CHECK == 0;
     if (is_due)
         drop_ended();
     if (stat("/proc/self/task", &folder) < 0) {
@@ -514,9 +515,12 @@ uint64_t sampling_pulse(struct thread *me, uint64_t now_ns)
     if (lock_take(&all.timers, LOCK_NS)) {
         if (!sample_signal_is_kept()) /* by a system call of its own */
             move(all.number);
-        scan_if_due();
-        if (all.pulse++ % PULSES_OF_COUNT == 0)
+        bool is_due = ++all.pulse >= PULSES_OF_CHECK + all.used / THREADS_OF_PULSE;
+        scan_if_changed(is_due);
+        if (is_due) {
+            all.pulse = 0;
             tell_silent(me);
+        }
         lock_drop(&all.timers);
     }
     write_all(me);
