@@ -7,16 +7,35 @@ static const struct sums_info *const analyses[] = {
 };
 
 void analyses_start(struct sums *sums, struct walk *walk, enum report_by by, bool groups,
-                    unsigned leaves, uint64_t *histogram_rows)
+                    unsigned leaves, uint64_t only, uint64_t *histogram_rows)
 {
     for (unsigned i = 0; i < ANALYSES_COUNT; i++) {
         enum report_by its = analyses[i]->table.by;
-        if (analyses[i]->parts & leaves || (its != BY_NAME && its != by))
+        if (analyses[i]->parts & leaves || (only && !(only >> i & 1)) ||
+            (its != BY_NAME && its != by))
             continue;
         sums_init(&sums[i], analyses[i], walk, histogram_rows);
         sums[i].by = by;
         sums[i].groups = groups;
     }
+}
+
+_Static_assert(ANALYSES_COUNT <= 64, "each has a bit");
+
+bool analyses_are_of_rows(uint64_t tables)
+{
+    for (unsigned i = 0; i < ANALYSES_COUNT; i++)
+        if (tables >> i & 1 && !sums_is_of_rows(analyses[i]))
+            return false;
+    return tables;
+}
+
+unsigned analyses_find(const struct table_info *table)
+{
+    unsigned i = 0;
+    while (i < ANALYSES_COUNT && &analyses[i]->table != table)
+        i++;
+    return i;
 }
 
 void analyses_consumers(struct sums *sums, struct resolver *resolver, struct consumer *consumers,

@@ -19,9 +19,15 @@ enum sums_table {
 #include "analyse/analyses.def"
 
 /* Before the walk: starts those of `sums`, of ANALYSES_COUNT, that this --by has, but for what
- * nobody will look at (enum report_part). All others have no `info`. `groups`: see struct sums. */
+ * nobody will look at (enum report_part), or only those of these bits (0: all). All others have no
+ * `info`. `groups`: see struct sums. */
 void analyses_start(struct sums *sums, struct walk *walk, enum report_by by, bool groups,
-                    unsigned leaves, uint64_t *histogram_rows);
+                    unsigned leaves, uint64_t only, uint64_t *histogram_rows);
+
+/* Those that a bit of enum sums_table says: are they all made of resolved events alone? And the one
+ * whose table that is; ANALYSES_COUNT: none. */
+bool analyses_are_of_rows(uint64_t tables);
+unsigned analyses_find(const struct table_info *table);
 
 /* Adds those that read resolved events to its readers, and puts those into `consumers`, behind
  * *count, that have one of their own. */

@@ -77,7 +77,10 @@ const struct sums_info functions_sums = {
     .order = TOTAL,
     .recorded = RECORDED,
     .parts = REPORT_CALLS,
-    .rows = {.tables = 1u << ROWS_CALLS, .take = take},
+    .rows = {.columns = 1u << ROW_FUNCTION | 1u << ROW_NS | 1u << ROW_WEIGHT | 1u << ROW_FLAGS |
+                        1u << ROW_BYTES,
+             .tables = 1u << ROWS_CALLS,
+             .take = take},
     .table = {SUMS_TABLE, .name = "functions", .key = "functions", .title = "calls",
               .columns = columns, .column_count = sizeof columns / sizeof columns[0],
               .text = {11, 3, 2, 4, 5, 6, 7, 8, 9}, /* share, total, calls, mean ... errors */

@@ -300,6 +300,7 @@ static void say_memory(const struct table *t, FILE *out)
     SUMS_TABLE, .name = key_, .key = key_, .title = title_, .columns = columns_,                   \
                 .column_count = COLUMNS
 #define VALUES                  JOIN_ADD, JOIN_ADD, JOIN_LEAST, JOIN_MOST, JOIN_ADD
+#define BY_READER               .rows.tables = 1u << ROWS_WORK /* of gpu_report.c */
 #define FROM(table_, type, ...) .from = {1u << (type), table_, __VA_ARGS__}
 #define OF_TIMES                                                                                   \
     .rows_max = SUMS_ROWS_MAX, .has_durations = true, .is_left_out = true, .order = SUMS_TOTAL
@@ -348,7 +349,7 @@ const struct sums_info syncs_sums = {
     .table = {TABLE("cuda_sync_sum", "synchronisations", times), .text = {SHARE, TEXT_NUMBERS}}};
 
 const struct sums_info launches_sums = {
-    OF_KINDS, .parts = REPORT_WORK | REPORT_TIED, .number_name = launch_name,
+    OF_KINDS, BY_READER, .parts = REPORT_WORK | REPORT_TIED, .number_name = launch_name,
     .table = {TABLE("cuda_kern_exec_sum", "from launch to kernel", launches),
               .text = {BLANK, TEXT_NUMBERS}}};
 
@@ -368,8 +369,11 @@ const struct sums_info overheads_sums = {
     .table = {TABLE("overhead_sum", "overhead of CUDA and CUPTI", times),
               .text = {SHARE, TEXT_NUMBERS}}};
 
-const struct sums_info gpu_use_sums = {OF_DEVICES, .values = {JOIN_MOST, JOIN_ADD, JOIN_ADD},
-                                       .parts = REPORT_WORK | REPORT_USE, .fill = fill_use,
+const struct sums_info gpu_use_sums = {OF_DEVICES,
+                                       BY_READER,
+                                       .values = {JOIN_MOST, JOIN_ADD, JOIN_ADD},
+                                       .parts = REPORT_WORK | REPORT_USE,
+                                       .fill = fill_use,
                                        .table = {TABLE("gpu_time_util", "use of the GPUs", uses),
                                                  .text = {PART, TOTAL}, .is_bare = true, FEW(6),
                                                  .foot = fill_all_devices}};

@@ -266,6 +266,8 @@ unsigned report_parts_absent(const struct recording *rec)
 
 static bool is_wanted(const struct report *r, const struct analysis *a)
 {
+    if (r->wish.only)
+        return a == &gpu_analysis;
     return (a->uses & r->wish.use) == (unsigned)r->wish.use && !(a->parts & r->wish.leaves) &&
            (!a->is_wanted || a->is_wanted(r));
 }
@@ -296,7 +298,8 @@ int report_begin(struct report *r, struct recording *rec, const struct report_wi
     if (wish->selection)
         r->walk.filter = selection_filter(wish->selection, reads_on ? CALLS_OF_ALL : CALLS_UP_TO);
     r->walk.symbols = wish->walk_ns_max ? SYMBOLS_OFF : wish->symbols; /* the summary is quick */
-    analyses_start(r->sums, &r->walk, wish->by, wish->groups, wish->leaves, &r->histogram_rows);
+    analyses_start(r->sums, &r->walk, wish->by, wish->groups, wish->leaves, wish->only,
+                   &r->histogram_rows);
     for (unsigned i = 0; i < REPORT_ANALYSES && error == 0; i++)
         if ((r->has_begun[i] = is_wanted(r, analyses[i])))
             error = begin(r, analyses[i]);
@@ -311,11 +314,16 @@ int report_walk(struct report *r, const struct consumer *first)
     for (unsigned i = 0; i < REPORT_ANALYSES; i++)
         if (r->has_begun[i] && analyses[i]->consumers)
             count += analyses[i]->consumers(r, &list[count]);
+    if (r->keeps)
+        kept_rows_write(r->wish.kept, &r->resolver);
     r->resolver.leaves_work = !r->stacks && !recording_expects_gpu(r->rec);
     int error = resolver_consumer(&r->resolver, &list[1]);
     if (error < 0)
         say_error("report", error);
-    return error < 0 ? error : walk_run(&r->walk, NULL, list, count);
+    error = error < 0 ? error : walk_run(&r->walk, NULL, list, count);
+    if (error == 0 && r->keeps)
+        kept_rows_finish(r->wish.kept, &r->resolver);
+    return error;
 }
 
 int report_end(struct report *r, const char *verb)
@@ -330,9 +338,33 @@ int report_end(struct report *r, const char *verb)
     return error;
 }
 
+/* Numbers of a piece say so. */
+static const struct walk_filter of_piece = {.is_of_time = true, .is_span = true};
+
+int report_make_kept(struct report *r, struct recording *rec, const struct report_wish *wish,
+                     const struct select_wish *piece)
+{
+    struct consumer none[ANALYSES_COUNT + ANALYSIS_CONSUMERS_MAX];
+    unsigned count = 0;
+    *r = (struct report){.histogram_rows = histogram_rows_max(recording_bytes(rec))};
+    int error = report_begin(r, rec, wish);
+    if (error < 0)
+        return error;
+    analyses_consumers(r->sums, &r->resolver, none, &count);
+    gpu_analysis.consumers(r, none);
+    r->walk.filter = piece ? &of_piece : NULL;
+    error = resolver_make_tables(&r->resolver);
+    int64_t rows = error < 0 ? error : kept_rows_read(wish->kept, &r->resolver, piece);
+    if (rows > 0 && (error = resolver_end(&r->resolver)) == 0)
+        report_sum_up(r);
+    return rows < 0 ? (int)rows : error < 0 ? error : rows > 0;
+}
+
 int report_make(struct report *r, struct recording *rec, const struct report_wish *wish)
 {
     *r = (struct report){.histogram_rows = histogram_rows_max(recording_bytes(rec))};
+    r->keeps = wish->kept && wish->use == USE_REPORT && !wish->selection && !wish->walk_ns_max &&
+               !(wish->leaves & (REPORT_CALLS | REPORT_WORK | REPORT_TIED));
     int error = report_begin(r, rec, wish);
     if (error < 0) {
         say_error("report", error);

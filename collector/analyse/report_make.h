@@ -16,6 +16,7 @@
 #include "model/event_walk.h"
 #include "query/report_parts.h"
 #include "record/losses.h"
+#include "resolve/kept_rows.h"
 
 struct selection;
 /* What recordings may have that is in no part, since it looks at several processes at one moment,
@@ -66,6 +67,9 @@ struct report_wish {
     const struct step_wish *steps; /* NULL: none */
     const struct steps *found;     /* complete ones; NULL: they are looked for */
     struct selection *selection;   /* which piece, which must stay; NULL: everything */
+    struct kept_rows *kept;        /* where rows are kept, or will be; a view; NULL: nowhere */
+    uint64_t
+        only; /* if these are kept: tables of sums (bits of enum sums_table) and nothing else */
 };
 
 struct report {
@@ -75,6 +79,7 @@ struct report {
     unsigned missing;        /* ... which do not have this: enum part_missing */
     struct walk walk;
     struct resolver resolver;
+    bool keeps;                       /* what it writes, for the next question */
     struct sums sums[ANALYSES_COUNT]; /* tables of sums; `info` is NULL: not asked for */
     uint64_t calls;
     bool is_estimated; /* some calls stand for others, too */
@@ -160,6 +165,13 @@ unsigned report_parts_absent(const struct recording *rec);
  * report_release in both cases.
  */
 int report_make(struct report *r, struct recording *rec, const struct report_wish *wish);
+
+/*
+ * Likewise the tables wish->only alone, of the rows in wish->kept; `piece`: see kept_rows.h. 1; 0
+ * or an error if these do not serve, of which nothing is said: report_make does without them.
+ */
+int report_make_kept(struct report *r, struct recording *rec, const struct report_wish *wish,
+                     const struct select_wish *piece);
 void report_release(struct report *r);
 
 /* Has all lines that propose something say what is known, which must stay. */

@@ -31,6 +31,7 @@ struct options {
     const char *output; /* NULL: standard output */
     bool strict;
     bool keep_live;
+    bool no_index;
     unsigned jobs;          /* processors that may be used; 0: all */
     const char *step_range; /* NULL: none */
     const char *step_by;    /* NULL: by what there is */
@@ -132,6 +133,7 @@ extern const struct option read_options[], select_options[];
 #define READ_AGAINST   (1u << 10) /* --against */
 #define READ_STRICT    (1u << 11) /* --strict */
 #define READ_KEEP_LIVE (1u << 12) /* --keep-live */
+#define READ_INDEX     (1u << 13) /* --no-index */
 #define READ_SELECT    (READ_TIME | READ_PLACE | READ_PROCESSES | READ_EVENTS)
 #define READ_PIECE     (READ_CYCLE | READ_SELECT)
 

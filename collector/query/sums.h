@@ -176,6 +176,12 @@ struct consumer sums_consumer(struct sums *s);
 /* Adds the table to the readers of resolved events, if it is one of them. */
 void sums_read_rows(struct sums *s, struct resolver *r);
 
+/* Is it made of these alone? Perhaps by another reader: `rows` then has only tables. */
+static inline bool sums_is_of_rows(const struct sums_info *info)
+{
+    return info->rows.tables || info->from.types;
+}
+
 /* The key of a function; 0: no memory. */
 uint64_t sums_function(struct sums *s, const struct function *f);
 

@@ -106,6 +106,27 @@ unsigned report_leaves(const struct report_view *v, enum report_format format,
     return (REPORT_EVERYTHING & ~parts) | absent;
 }
 
+uint64_t report_only(const struct report_view *v, enum report_format format,
+                     const struct recording *rec)
+{
+    static const struct report nothing;
+    struct table tables[REPORT_TABLES_MAX];
+    unsigned count = report_tables(&nothing, tables);
+    uint64_t only = 0;
+    if (!v->tables || (format != FORMAT_TEXT && format != FORMAT_CSV))
+        return 0;
+    for (unsigned i = 0; i < count; i++) {
+        unsigned number = is_named(v, tables[i].info) ? analyses_find(tables[i].info) : 64;
+        if (number == ANALYSES_COUNT)
+            return 0;
+        only |= number < 64 ? UINT64_C(1) << number : 0;
+    }
+    /* Which library launched a kernel is not kept. */
+    bool has_makers = !(report_parts_absent(rec) & REPORT_LIBRARIES);
+    return analyses_are_of_rows(only) && !(has_makers && only >> ANALYSIS_kernels_sums & 1) ? only
+                                                                                            : 0;
+}
+
 unsigned report_needs(const struct report_view *v, enum report_format format)
 {
     static const struct report nothing;

@@ -28,6 +28,11 @@ bool report_names(const struct report_view *v, const struct table_info *infos, u
 unsigned report_leaves(const struct report_view *v, enum report_format format,
                        const struct recording *rec);
 
+/* The tables of sums that it shows, if it shows nothing but some that are made of resolved events
+ * alone (bits of enum sums_table); 0: there is more to it. */
+uint64_t report_only(const struct report_view *v, enum report_format format,
+                     const struct recording *rec);
+
 /* What it shows of that which is in no part of a report: enum part_missing. */
 unsigned report_needs(const struct report_view *v, enum report_format format);
 

@@ -139,11 +139,45 @@ static enum exit_code combine(const struct options *options, const struct report
     return code;
 }
 
+/* Is nothing said of the piece but between which times it is? */
+static bool is_of_time_alone(const struct select_wish *s)
+{
+    return !s->has_steps && !s->cycle && !s->range && !s->name && !s->kinds && !s->min_ns &&
+           !s->tids.count && !s->devices.count;
+}
+
+/* The tables that a report before has kept the rows of. False: it has not, or what is wanted needs
+ * more than these. */
+static bool show_kept(struct recording *rec, const struct options *options,
+                      const struct report_view *view, enum report_format format,
+                      struct kept_rows *kept, const struct next_words *next, enum exit_code *code)
+{
+    struct report report;
+    const struct report_wish wish = {.by = view->by,
+                                     .symbols = options->symbols,
+                                     .kept = kept,
+                                     .only = report_only(view, format, rec)};
+    if (!wish.only || !kept->path || !is_of_time_alone(&options->select))
+        return false;
+    bool is_made = report_make_kept(&report, rec, &wish,
+                                    options->select.is_given ? &options->select : NULL) > 0;
+    report_tell_next(&report, next);
+    if (is_made && !report.histogram_rows)
+        say_few_times();
+    if (is_made)
+        *code = report_print(&report, view, options, format, NULL);
+    if (is_made && *code == EXIT_OK)
+        *code = walk_verdict(&report.walk, options->strict);
+    report_release(&report);
+    return is_made;
+}
+
 /* Makes the report of what was selected, and prints it. */
 static enum exit_code show_report(struct recording *rec, struct selection *selection,
                                   const struct options *options, struct report_view *view,
                                   enum report_format format, struct step_wish *steps,
-                                  const struct next_words *next, report_page_fn *page)
+                                  const struct next_words *next, report_page_fn *page,
+                                  struct kept_rows *kept)
 {
     const struct report_options *own = options->own;
     struct report report;
@@ -163,6 +197,7 @@ static enum exit_code show_report(struct recording *rec, struct selection *selec
         .leaves_hangs = report_leaves_hangs(view, format),
         .steps = steps,
         .selection = options->select.is_given ? selection : NULL,
+        .kept = kept,
     };
     int error = report_make(&report, rec, &wish);
     report_tell_next(&report, next);
@@ -242,10 +277,20 @@ enum exit_code report_run(const struct options *options, report_page_fn *page)
                          is_by_wall ? "wall" : NULL);
     recorded_program(&rec, &next);
     struct combination shared;
-    if (code == EXIT_OK &&
-        shared_report_make(&shared, &rec, options, &view, format, groups_of(options, format))) {
+    struct kept_rows kept = {0};
+    if (code == EXIT_OK)
+        kept_rows_find(&kept, &rec, options);
+    if (code == EXIT_OK && show_kept(&rec, options, &view, format, &kept, &next, &code)) {
+        kept_rows_release(&kept);
+        next_words_release(&next);
+        recording_release(&rec);
+        return code;
+    }
+    if (code == EXIT_OK && shared_report_make(&shared, &rec, options, &view, format,
+                                              groups_of(options, format), &kept)) {
         code = show_combination(&shared, options, &view, format, &next);
         combination_release(&shared);
+        kept_rows_release(&kept);
         next_words_release(&next);
         recording_release(&rec);
         return code;
@@ -259,7 +304,8 @@ enum exit_code report_run(const struct options *options, report_page_fn *page)
     if (code == EXIT_OK)
         code = selection_make(&selection, &rec, NULL, &options->select, &how_steps, "report");
     if (code == EXIT_OK)
-        code = show_report(&rec, &selection, options, &view, format, &steps, &next, page);
+        code = show_report(&rec, &selection, options, &view, format, &steps, &next, page, &kept);
+    kept_rows_release(&kept);
     next_words_release(&next);
     selection_release(&selection);
     recording_release(&rec);
@@ -367,6 +413,6 @@ const struct option report_options[] = {
     {OPTIONS_OF(read_options, READ_JOBS | READ_PIECE | READ_CLOCK | READ_STEPS)},
     {0, "samples-per-step", "N", OPTION_OWN(take_samples, struct report_options, step_samples),
      "samples that a process works on in a step: the tables of steps have its throughput"},
-    {OPTIONS_OF(read_options, READ_SYMBOLS | READ_STRICT | READ_KEEP_LIVE)},
+    {OPTIONS_OF(read_options, READ_SYMBOLS | READ_STRICT | READ_KEEP_LIVE | READ_INDEX)},
     {0},
 };

@@ -22,6 +22,7 @@ struct shared_report {
     unsigned leaves;
     bool leaves_hangs;
     unsigned refused; /* who meets that ends at once */
+    struct kept_rows *kept;
     int files[WORKERS_MAX];
     char paths[WORKERS_MAX][PATH_BYTES];
     char *path_list[WORKERS_MAX];
@@ -85,12 +86,16 @@ static enum exit_code work(void *context, uint32_t index, int to)
     struct share share = {.index = index, .count = s->count};
     struct part part;
     struct recording_options how = {.keep_live = true, .quiet = true, .share = &share};
+    struct kept_rows kept = *s->kept;
     struct report_wish wish = {.by = BY_NAME,
+                               .kept = &kept,
                                .is_part = true,
                                .refused = s->refused,
                                .leaves = s->leaves,
                                .leaves_hangs = s->leaves_hangs,
                                .symbols = s->options->symbols};
+    kept.index = index;
+    kept.count = s->count;
     enum exit_code code = recording_open(&rec, s->options->paths, s->options->path_count, &how);
     if (code == EXIT_OK)
         code = part_make(&part, &report, &rec, &share, &wish);
@@ -122,7 +127,8 @@ static bool make_parts(struct shared_report *s)
 }
 
 bool shared_report_make(struct combination *c, struct recording *rec, const struct options *options,
-                        const struct report_view *view, enum report_format format, bool groups)
+                        const struct report_view *view, enum report_format format, bool groups,
+                        struct kept_rows *kept)
 {
     struct shared_report *s = calloc(1, sizeof *s);
     if (!s || rec->workers < 2 || !may_be_in_parts(rec, options, view, format)) {
@@ -133,6 +139,7 @@ bool shared_report_make(struct combination *c, struct recording *rec, const stru
                                 .count = rec->workers,
                                 .leaves = report_leaves(view, format, rec),
                                 .leaves_hangs = report_leaves_hangs(view, format),
+                                .kept = kept,
                                 .refused = report_needs(view, format)};
     for (uint32_t i = 0; i < s->count; i++)
         s->files[i] = -1;

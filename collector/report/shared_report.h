@@ -15,6 +15,7 @@
  * workers are not to be had, or one has failed: it must be made without.
  */
 bool shared_report_make(struct combination *c, struct recording *rec, const struct options *options,
-                        const struct report_view *view, enum report_format format, bool groups);
+                        const struct report_view *view, enum report_format format, bool groups,
+                        struct kept_rows *kept);
 
 #endif

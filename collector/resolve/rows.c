@@ -8,6 +8,7 @@
 #include "api/api.h"
 #include "error.h"
 #include "record/gpu_record.h"
+#include "store/column_file.h"
 
 #define COLUMN(c) (1u << ROW_##c)
 
@@ -38,6 +39,7 @@ void resolver_release(struct resolver *r)
     free(r->is_host);
     free(r->names);
     key_map_release(&r->name_numbers);
+    column_writer_drop(r->keeps);
     *r = (struct resolver){0};
 }
 
@@ -64,9 +66,21 @@ static int make_columns(struct rows *rows, enum row_table table)
     return memory ? 0 : GPUPROF_NO_MEMORY;
 }
 
-static int hand_out(struct resolver *r, struct rows *rows)
+static void keep(struct resolver *r, const struct rows *rows)
+{
+    const uint64_t *columns[ROW_COLUMNS];
+    memcpy(columns, rows->columns, sizeof columns);
+    if (!r->keeps || !rows->count ||
+        column_writer_block(r->keeps, rows->table, columns, ROW_COLUMNS, rows->count) == 0)
+        return;
+    column_writer_drop(r->keeps);
+    r->keeps = NULL;
+}
+
+int resolver_hand_out(struct resolver *r, struct rows *rows)
 {
     int error = 0;
+    keep(r, rows);
     for (unsigned i = 0; error == 0 && rows->count && i < r->reader_count; i++)
         if (r->readers[i].tables >> rows->table & 1)
             error = r->readers[i].take(r->readers[i].context, rows);
@@ -78,7 +92,7 @@ static int hand_out(struct resolver *r, struct rows *rows)
 static inline int begin_row(struct resolver *r, enum row_table table, uint32_t *place)
 {
     struct rows *rows = &r->tables[table];
-    int error = rows->count == BLOCK_ROWS ? hand_out(r, rows) : 0;
+    int error = rows->count == BLOCK_ROWS ? resolver_hand_out(r, rows) : 0;
     *place = rows->count++;
     return error;
 }
@@ -249,31 +263,68 @@ static int take(void *context, const struct slice *s)
 
 /* ---- as a consumer --------------------------------------------------------------------------- */
 
+unsigned resolver_columns(const struct resolver *r, enum row_table table, uint64_t type_min,
+                          uint64_t type_max)
+{
+    unsigned columns = 0;
+    for (unsigned i = 0; i < r->reader_count; i++) {
+        const struct rows_reader *reader = &r->readers[i];
+        unsigned types = reader->types ? reader->types : ~0u;
+        if (reader->tables >> table & 1 && type_max <= ROW_OVERHEAD &&
+            types >> type_min & ((2u << (type_max - type_min)) - 1))
+            columns |= reader->columns;
+    }
+    return columns ? columns | COLUMN(TYPE) | COLUMN(PROCESS) : 0;
+}
+
+bool rows_has_column(enum row_table table, enum row_column column)
+{
+    return columns_of[table] >> column & 1;
+}
+
 static int end(void *context)
 {
-    struct resolver *r = context;
+    name_the_rest(context);
+    return resolver_end(context);
+}
+
+int resolver_end(struct resolver *r)
+{
     int error = 0;
-    name_the_rest(r);
     for (unsigned t = 0; error == 0 && t < ROW_TABLES; t++)
-        error = hand_out(r, &r->tables[t]);
+        error = resolver_hand_out(r, &r->tables[t]);
     for (unsigned i = 0; error == 0 && i < r->reader_count; i++)
         error = r->readers[i].end ? r->readers[i].end(r->readers[i].context) : 0;
     return error;
 }
 
-int resolver_consumer(struct resolver *r, struct consumer *consumer)
+/* A file that is kept has all. */
+static unsigned wanted_tables(const struct resolver *r)
 {
-    unsigned tables = 0;
-    bool ties = false;
-    int error = 0;
-    for (unsigned i = 0; i < r->reader_count; i++) {
+    unsigned tables = r->keeps ? (1u << ROW_TABLES) - 1 : 0;
+    for (unsigned i = 0; i < r->reader_count; i++)
         tables |= r->readers[i].tables;
-        ties |= r->readers[i].ties;
-    }
+    return tables;
+}
+
+int resolver_make_tables(struct resolver *r)
+{
+    unsigned tables = wanted_tables(r);
+    int error = 0;
     for (enum row_table t = 0; error == 0 && t < ROW_TABLES; t++) {
         r->tables[t] = (struct rows){.of = r, .table = t};
         error = tables >> t & 1 ? make_columns(&r->tables[t], t) : 0;
     }
+    return error;
+}
+
+int resolver_consumer(struct resolver *r, struct consumer *consumer)
+{
+    unsigned tables = wanted_tables(r);
+    bool ties = r->keeps != NULL;
+    int error = resolver_make_tables(r);
+    for (unsigned i = 0; i < r->reader_count; i++)
+        ties |= r->readers[i].ties;
     ties = ties && !r->leaves_work && recording_expects_gpu(r->walk->rec);
     bool has_calls = tables >> ROWS_CALLS & 1;
     bool has_work = tables >> ROWS_WORK & 1 && !r->leaves_work;

@@ -83,8 +83,10 @@ struct rows {
 
 struct rows_reader {
     void *context;
-    unsigned tables;                                     /* bits of enum row_table */
-    bool ties;                                           /* it reads the calls of work */
+    unsigned columns; /* bits of enum row_column that it reads */
+    unsigned types;   /* of enum row_type, of which it wants rows; 0: all. It gets others, too. */
+    unsigned tables;  /* bits of enum row_table */
+    bool ties;        /* it reads the calls of work */
     int (*take)(void *context, const struct rows *rows); /* 0 or an error */
     int (*end)(void *context);                           /* behind the last block; or NULL */
 };
@@ -98,8 +100,11 @@ struct row_name {
     uint64_t number;
 };
 
+struct column_writer;
+
 struct resolver {
     struct walk *walk;
+    struct column_writer *keeps;    /* owned: a file where all rows go (kept_rows.h), or NULL */
     struct rows tables[ROW_TABLES]; /* columns are owned */
     struct rows_reader readers[ROWS_READERS_MAX];
     unsigned reader_count;
@@ -130,5 +135,21 @@ static inline uint64_t rows_name_key(const struct rows *rows, uint64_t number)
         return 0;
     return name->name ? (uintptr_t)name->name : ROW_NAME_PENDING | number;
 }
+
+/* Without a walk: makes room for rows of the tables that somebody reads. 0 or GPUPROF_NO_MEMORY. */
+int resolver_make_tables(struct resolver *r);
+
+/* Gives them to their readers, and makes room for the next. 0 or an error. */
+int resolver_hand_out(struct resolver *r, struct rows *rows);
+
+/* Behind the last rows. 0 or an error. */
+int resolver_end(struct resolver *r);
+
+/* What readers want of rows of that table whose types are between these two. */
+unsigned resolver_columns(const struct resolver *r, enum row_table table, uint64_t type_min,
+                          uint64_t type_max);
+
+/* Has the table such a column? */
+bool rows_has_column(enum row_table table, enum row_column column);
 
 #endif
