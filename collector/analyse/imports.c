@@ -12,7 +12,7 @@
 #include "symbol/shown_frame.h"
 
 enum { MODULE };
-enum { SEEN, CPU, CPU_ALL, OS, OS_ALL, GAPS, GAPS_ALL };
+enum { SEEN, CPU, CPU_ALL, OS, OS_ALL, GAPS, GAPS_ALL, ORDER };
 
 static int take(void *context, const struct slice *s)
 {
@@ -78,6 +78,7 @@ static int place_row(struct sums *s, const struct sums_row *row, void *context)
             values[of + 1] = row->values[of + 1];
             values[of] = is_inner ? values[of + 1] : 0;
         }
+        values[ORDER] = values[CPU_ALL] + values[OS_ALL];
         if (!is_again)
             error = sums_row_add(s, (struct key){sums_text(s, modules[i - 1]->raw), 0, 0}, values);
     }
@@ -118,10 +119,10 @@ static const struct column columns[] = {
 
 const struct sums_info imports_sums = {
     .keys = {KEY_TEXT},
-    .values = {JOIN_ADD, JOIN_ADD, JOIN_ADD, JOIN_ADD, JOIN_ADD, JOIN_ADD, JOIN_ADD},
+    .values = {JOIN_ADD, JOIN_ADD, JOIN_ADD, JOIN_ADD, JOIN_ADD, JOIN_ADD, JOIN_ADD, JOIN_ADD},
     .rows_max = 1u << 18,
-    .order = CPU_ALL,
-    .then = {OS_ALL, GAPS_ALL, CPU},
+    .order = ORDER,
+    .then = {GAPS_ALL, CPU, OS},
     .is_left_out = true,
     .parts = REPORT_HOST,
     .consumer = {.needs = WALK_STACKS,

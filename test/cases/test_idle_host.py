@@ -517,7 +517,7 @@ def test_program_with_one_fault(faulty, fault):
 
 @pytest.mark.skipif(bool(toolchain.CROSS), reason="Python runs natively")
 @patient
-def test_program_that_imports_for_long(faulty):
+def test_program_that_imports_for_long(faulty, run_collector):
     """Before its first call of CUDA: one module uses a processor, the other one waits."""
     told, spent = faulty("modules")
     finding, = (row for row in told["findings"] if row["id"] == "slow-import")
@@ -530,6 +530,9 @@ def test_program_that_imports_for_long(faulty):
     assert modules["sleeper"] == pytest.approx(0.8e9, rel=0.1)
     assert modules["burner"] == pytest.approx(0.3e9, abs=60_000_000)
     assert finding["evidence"][0]["name"].startswith("import: sleeper in ")
+    imports = json.loads(run_collector("report", "--format=json", "--table=imports",
+                                       faulty.folder / "data").stdout)["imports"]
+    assert [pathlib.Path(row["file"]).name for row in imports[:2]] == ["sleeper.py", "burner.py"]
 
 
 @pytest.mark.skipif(bool(toolchain.CROSS), reason="Python runs natively")
