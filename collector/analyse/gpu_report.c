@@ -344,6 +344,54 @@ static int analysis_end(struct report *r)
     return 0;
 }
 
+int gpu_keep_makers(const struct sums *kernels, struct resolver *r)
+{
+    struct key_map places = {0}; /* of rows by name, + 1 */
+    int error = 0;
+    for (uint32_t i = 0; error == 0 && kernels->info && i < kernels->count; i++)
+        error = key_map_set(&places, (struct key){kernels->rows[i].keys[0], 0, 0}, i + 1);
+    for (uint32_t i = 0; error == 0 && i < r->name_count; i++) {
+        struct row_name *name = &r->names[i];
+        uint64_t place = key_map_get(&places, (struct key){sums_name_key(name->name), 0, 0});
+        if (!place)
+            continue;
+        const uint64_t *values = kernels->rows[place - 1].values;
+        name->maker = (uint32_t)values[KERNEL_MAKER];
+        name->maker_function = (const void *)(uintptr_t)values[KERNEL_MAKER_FUNCTION];
+        name->maker_text = (const void *)(uintptr_t)values[KERNEL_MAKER_TEXT];
+    }
+    key_map_release(&places);
+    return error;
+}
+
+int gpu_take_makers(struct sums *kernels, const struct resolver *r)
+{
+    struct key_map places = {0}; /* by name, of what is in `made`, + 1 */
+    uint64_t(*made)[KERNEL_VALUES] = calloc(r->name_count + 1u, sizeof *made);
+    int error = made ? 0 : GPUPROF_NO_MEMORY;
+    for (uint32_t i = 0; error == 0 && kernels->info && i < r->name_count; i++) {
+        const struct row_name *name = &r->names[i];
+        struct key key = {sums_name_key(name->name), 0, 0};
+        uint64_t place = key_map_get(&places, key);
+        made[i][KERNEL_MAKER] = name->maker;
+        if (name->maker_function)
+            made[i][KERNEL_MAKER_FUNCTION] = sums_function(kernels, name->maker_function);
+        made[i][KERNEL_MAKER_TEXT] = sums_name_key(name->maker_text);
+        if (place)
+            gpu_join_makers(made[place - 1], made[i]);
+        else
+            error = key_map_set(&places, key, i + 1);
+    }
+    for (uint32_t i = 0; error == 0 && kernels->info && i < kernels->count; i++) {
+        uint64_t place = key_map_get(&places, (struct key){kernels->rows[i].keys[0], 0, 0});
+        for (unsigned v = KERNEL_MAKER; place && v < KERNEL_VALUES; v++)
+            kernels->rows[i].values[v] = made[place - 1][v];
+    }
+    key_map_release(&places);
+    free(made);
+    return error;
+}
+
 const struct analysis gpu_analysis = {ANALYSIS_STATE(gpu),     .uses = USE_EXPORT | USE_PARTS,
                                       .begin = analysis_begin, .consumers = consumers,
                                       .end = analysis_end,     .release = analysis_release};

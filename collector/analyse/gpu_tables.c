@@ -130,7 +130,7 @@ static const char *maker_name(const struct sums_row *row)
 }
 
 /* Of two that have one each, but not the same, the more general one. */
-static void join_makers(uint64_t *to, const uint64_t *from)
+void gpu_join_makers(uint64_t *to, const uint64_t *from)
 {
     uint64_t maker = to[KERNEL_MAKER], other = from[KERNEL_MAKER];
     bool both = to[KERNEL_MAKER_FUNCTION] && from[KERNEL_MAKER_FUNCTION];
@@ -322,7 +322,7 @@ const struct sums_info kernels_sums = {
     FROM(ROWS_WORK, ROW_KERNEL, ROW_NAME),
     .parts = REPORT_WORK | REPORT_MAKERS,
     .name = kernel_name,
-    .join = join_makers,
+    .join = gpu_join_makers,
     .fill = fill_kernel,
     .table = {TABLE("cuda_gpu_kern_sum", "GPU kernels", kernels), .place = PLACE_KERNELS,
               .text = {SHARE, TEXT_NUMBERS}}};

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analyse/gpu_report.h"
 #include "api/api.h"
 #include "base/message.h"
 #include "error.h"
@@ -320,10 +321,7 @@ int report_walk(struct report *r, const struct consumer *first)
     int error = resolver_consumer(&r->resolver, &list[1]);
     if (error < 0)
         say_error("report", error);
-    error = error < 0 ? error : walk_run(&r->walk, NULL, list, count);
-    if (error == 0 && r->keeps)
-        kept_rows_finish(r->wish.kept, &r->resolver);
-    return error;
+    return error < 0 ? error : walk_run(&r->walk, NULL, list, count);
 }
 
 int report_end(struct report *r, const char *verb)
@@ -355,8 +353,11 @@ int report_make_kept(struct report *r, struct recording *rec, const struct repor
     r->walk.filter = piece ? &of_piece : NULL;
     error = resolver_make_tables(&r->resolver);
     int64_t rows = error < 0 ? error : kept_rows_read(wish->kept, &r->resolver, piece);
-    if (rows > 0 && (error = resolver_end(&r->resolver)) == 0)
-        report_sum_up(r);
+    if (rows > 0)
+        error = resolver_end(&r->resolver);
+    if (rows > 0 && error == 0)
+        error = gpu_take_makers(&r->sums[ANALYSIS_kernels_sums], &r->resolver);
+    report_sum_up(r);
     return rows < 0 ? (int)rows : error < 0 ? error : rows > 0;
 }
 
@@ -388,6 +389,9 @@ int report_make(struct report *r, struct recording *rec, const struct report_wis
     report_sum_up(r);
     measure_wall(r);
     error = report_end(r, "report");
+    if (error == 0 && r->keeps &&
+        gpu_keep_makers(&r->sums[ANALYSIS_kernels_sums], &r->resolver) == 0)
+        kept_rows_finish(wish->kept, &r->resolver);
     if (wish->selection && r->walk.is_surveyed) { /* walks behind this one see the piece alone */
         selection_filter(wish->selection, CALLS_OF_PIECE);
         wish->selection->keeps_work = false;

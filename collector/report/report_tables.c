@@ -106,8 +106,7 @@ unsigned report_leaves(const struct report_view *v, enum report_format format,
     return (REPORT_EVERYTHING & ~parts) | absent;
 }
 
-uint64_t report_only(const struct report_view *v, enum report_format format,
-                     const struct recording *rec)
+uint64_t report_only(const struct report_view *v, enum report_format format)
 {
     static const struct report nothing;
     struct table tables[REPORT_TABLES_MAX];
@@ -121,10 +120,7 @@ uint64_t report_only(const struct report_view *v, enum report_format format,
             return 0;
         only |= number < 64 ? UINT64_C(1) << number : 0;
     }
-    /* Which library launched a kernel is not kept. */
-    bool has_makers = !(report_parts_absent(rec) & REPORT_LIBRARIES);
-    return analyses_are_of_rows(only) && !(has_makers && only >> ANALYSIS_kernels_sums & 1) ? only
-                                                                                            : 0;
+    return analyses_are_of_rows(only) ? only : 0;
 }
 
 unsigned report_needs(const struct report_view *v, enum report_format format)

@@ -30,8 +30,7 @@ unsigned report_leaves(const struct report_view *v, enum report_format format,
 
 /* The tables of sums that it shows, if it shows nothing but some that are made of resolved events
  * alone (bits of enum sums_table); 0: there is more to it. */
-uint64_t report_only(const struct report_view *v, enum report_format format,
-                     const struct recording *rec);
+uint64_t report_only(const struct report_view *v, enum report_format format);
 
 /* What it shows of that which is in no part of a report: enum part_missing. */
 unsigned report_needs(const struct report_view *v, enum report_format format);

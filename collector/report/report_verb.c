@@ -156,8 +156,12 @@ static bool show_kept(struct recording *rec, const struct options *options,
     const struct report_wish wish = {.by = view->by,
                                      .symbols = options->symbols,
                                      .kept = kept,
-                                     .only = report_only(view, format, rec)};
-    if (!wish.only || !kept->path || !is_of_time_alone(&options->select))
+                                     .only = report_only(view, format)};
+    /* Which library launched a kernel is known of the whole. */
+    bool has_makers =
+        wish.only >> ANALYSIS_kernels_sums & 1 && !(report_parts_absent(rec) & REPORT_LIBRARIES);
+    if (!wish.only || !kept->path || !is_of_time_alone(&options->select) ||
+        (options->select.is_given && has_makers))
         return false;
     bool is_made = report_make_kept(&report, rec, &wish,
                                     options->select.is_given ? &options->select : NULL) > 0;

@@ -32,11 +32,15 @@ struct kept_process {
     struct losses losses;
 };
 
-/* Its text stands in SECTION_TEXTS, behind those of the names before. */
+/* Its texts stand in SECTION_TEXTS, behind those of the names before. */
 struct kept_name {
     uint64_t number;  /* of one without a name */
     uint32_t process; /* likewise; UINT32_MAX: it has one */
     uint32_t bytes;
+    uint32_t maker;
+    uint32_t maker_function; /* its number + 1; 0: none */
+    uint32_t maker_bytes;
+    uint32_t unused;
 };
 
 /* ---- where it is ----------------------------------------------------------------------------- */
@@ -107,10 +111,16 @@ static int put_names(struct column_writer *w, const struct resolver *r)
         const struct row_name *n = &r->names[i];
         struct kept_name kept = {.number = n->number,
                                  .process = n->name ? UINT32_MAX : n->process->index,
-                                 .bytes = n->name ? n->name->raw_bytes : 0};
+                                 .bytes = n->name ? n->name->raw_bytes : 0,
+                                 .maker = n->maker,
+                                 .maker_function =
+                                     n->maker_function ? n->maker_function->index + 1 : 0,
+                                 .maker_bytes = n->maker_text ? n->maker_text->raw_bytes : 0};
         error = column_writer_section(w, SECTION_NAMES, &kept, sizeof kept);
         if (error == 0 && kept.bytes)
             error = column_writer_section(w, SECTION_TEXTS, n->name->raw, kept.bytes);
+        if (error == 0 && kept.maker_bytes)
+            error = column_writer_section(w, SECTION_TEXTS, n->maker_text->raw, kept.maker_bytes);
     }
     return error;
 }
@@ -249,29 +259,51 @@ static bool read_functions(struct kept_file *f, const struct recording *rec)
     return is_good;
 }
 
+/* The next text of so many bytes; NULL: none. False: there is not as much, or no memory. */
+static bool take_text(struct kernel_names *names, const uint8_t *texts, size_t length, size_t *at,
+                      uint32_t bytes, const struct kernel_name **name)
+{
+    *name = NULL;
+    if (bytes > length - *at)
+        return false;
+    *at += bytes;
+    return !bytes || (kernel_name_intern(names, texts + *at - bytes, bytes, name) == 0 && *name);
+}
+
+static bool take_name(const struct kept_file *f, struct resolver *r, const struct kept_name *kept,
+                      const uint8_t *texts, size_t length, size_t *at)
+{
+    const struct recording *rec = r->walk->rec;
+    bool has_name = kept->process == UINT32_MAX;
+    struct row_name name = {.number = kept->number, .maker = kept->maker};
+    if ((!has_name && kept->process >= f->process_count) ||
+        kept->maker_function > f->function_count ||
+        !take_text(&r->walk->kernels, texts, length, at, kept->bytes, &name.name) ||
+        !take_text(&r->walk->texts, texts, length, at, kept->maker_bytes, &name.maker_text) ||
+        has_name != (name.name != NULL))
+        return false;
+    if (!has_name)
+        name.process = rec->processes[f->processes[kept->process]];
+    if (kept->maker_function)
+        name.maker_function =
+            rec->reader.functions.functions[f->functions[kept->maker_function - 1]];
+    r->names[r->name_count++] = name;
+    return true;
+}
+
 static bool read_names(struct kept_file *f, struct resolver *r)
 {
-    uint32_t length, at = 0;
+    uint32_t length;
+    size_t at = 0;
     struct kept_name *list = items_of(f, SECTION_NAMES, sizeof *list, &f->name_count);
-    char *texts = items_of(f, SECTION_TEXTS, 1, &length);
+    uint8_t *texts = items_of(f, SECTION_TEXTS, 1, &length);
     struct row_name *names =
         realloc(r->names, ((size_t)r->name_count + f->name_count + 1u) * sizeof *names);
     bool is_good = names && (list || !f->name_count) && (texts || !length);
     r->names = names ? names : r->names;
     f->names_from = r->name_count;
-    for (uint32_t i = 0; is_good && i < f->name_count; i++) {
-        struct row_name name = {.number = list[i].number};
-        bool has_name = list[i].process == UINT32_MAX;
-        is_good = list[i].bytes <= length - at && (has_name || list[i].process < f->process_count);
-        if (is_good && has_name)
-            is_good = kernel_name_intern(&r->walk->kernels, (const uint8_t *)texts + at,
-                                         list[i].bytes, &name.name) == 0 &&
-                      name.name;
-        else if (is_good)
-            name.process = r->walk->rec->processes[f->processes[list[i].process]];
-        at += is_good ? list[i].bytes : 0;
-        r->names[r->name_count++] = name;
-    }
+    for (uint32_t i = 0; is_good && i < f->name_count; i++)
+        is_good = take_name(f, r, &list[i], texts, length, &at);
     free(list);
     free(texts);
     return is_good;
@@ -412,6 +444,10 @@ int64_t kept_rows_read(const struct kept_rows *k, struct resolver *r,
     if (piece)
         span = (struct time_span){moment_ns(&piece->from, r->walk->survey.origin_ns, 0),
                                   moment_ns(&piece->to, r->walk->survey.origin_ns, UINT64_MAX)};
+    for (uint32_t i = 0; piece && i < r->walk->rec->count; i++) {
+        struct losses *l = &r->walk->losses[i]; /* how many are of the piece nobody knows */
+        l->gpu_unpaired = l->gpu_given_up = l->gpu_missing = l->gpu_pending = l->gpu_untied = 0;
+    }
     for (uint32_t i = 0; is_good && error == 0 && i < count; i++)
         error = read_file(&files[i], r, &span, &rows);
     for (uint32_t i = 0; i < opened; i++)

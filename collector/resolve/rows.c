@@ -126,7 +126,8 @@ static int number_of_kernel(struct resolver *r, const struct event *e, uint64_t 
     *number = key_map_get(&r->name_numbers, key);
     if (*number)
         return 0;
-    const struct row_name name = {walk_kernel(r->walk, e->process, of), e->process, of};
+    const struct row_name name = {
+        .name = walk_kernel(r->walk, e->process, of), .process = e->process, .number = of};
     return name_number(r, key, &name, number);
 }
 

@@ -98,6 +98,10 @@ struct row_name {
     const struct kernel_name *name; /* NULL: not known yet */
     const struct process *process;
     uint64_t number;
+    /* For whoever keeps rows: which calls of libraries launch it, as gpu_report.h has it. */
+    uint32_t maker;
+    const struct function *maker_function; /* NULL: not one */
+    const struct kernel_name *maker_text;  /* NULL: none */
 };
 
 struct column_writer;
