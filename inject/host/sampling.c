@@ -163,10 +163,13 @@ static bool put_aside(struct sampled *s, unsigned periods, const ucontext_t *con
 {
     struct walk *w = &room->walk;
     uint32_t age = atomic_load(&modules_age);
-    bool is_inside = call_thread_is_inside(&this_thread);
-    w->count = 0;
-    uint32_t flags = (is_inside ? SAMPLE_IN_GPUPROF : take_stack(context, room)) |
-                     (walk_is_in_kernel(context) ? SAMPLE_IN_KERNEL : 0);
+    uint32_t flags = walk_is_in_kernel(context) ? SAMPLE_IN_KERNEL : 0;
+    if (call_thread_is_inside(&this_thread)) {
+        w->count = 0; /* only here: else the walk before is read ahead */
+        flags |= SAMPLE_IN_GPUPROF;
+    } else {
+        flags |= take_stack(context, room);
+    }
     uint32_t bytes = (uint32_t)(sizeof(struct put_aside) + w->count * sizeof *w->frames);
     struct put_aside *p = sample_ring_begin(bytes);
     if (!p)
