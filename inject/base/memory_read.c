@@ -12,6 +12,7 @@
 #include "base/objects.h"
 
 #define ADDRESS_END (1ull << 56) /* no process has memory there */
+#define ROUNDS      4u           /* a window keeps blocks that were wanted in one of so many */
 
 enum way { WAY_UNKNOWN, WAY_CALL, WAY_FILE, WAY_NONE };
 
@@ -118,37 +119,96 @@ void memory_window_use(struct memory_window *w)
 void memory_window_renew(void)
 {
     if (window)
-        window->count = 0;
+        window->is_old = true;
 }
 
-/* The copy of that page; NULL if it cannot be read. */
-static const uint8_t *page_of(struct memory_window *w, uint64_t page)
+static void empty(struct memory_window *w)
 {
-    if (!page) /* a place that holds none says 0 */
+    w->count = 0;
+    memset(w->slots, 0, sizeof w->slots);
+}
+
+/* Where the number of that block is, or belongs: at most half of them are taken. */
+static uint8_t *slot_of(struct memory_window *w, uint64_t block)
+{
+    unsigned slot = (unsigned)(block / MEMORY_BLOCK_BYTES * 0x9E3779B97F4A7C15u >> 32);
+    while (w->slots[slot % MEMORY_WINDOW_SLOTS] &&
+           w->blocks[w->slots[slot % MEMORY_WINDOW_SLOTS] - 1] != block)
+        slot++;
+    return &w->slots[slot % MEMORY_WINDOW_SLOTS];
+}
+
+/* A new one, which is not read yet. */
+static unsigned add_block(struct memory_window *w, uint8_t *slot, uint64_t block, uint32_t round)
+{
+    unsigned i = w->count++;
+    w->blocks[i] = block;
+    w->rounds[i] = round;
+    *slot = (uint8_t)(i + 1);
+    return i;
+}
+
+/* Reads what was wanted lately, or nothing if some of it is gone. */
+static void read_again(struct memory_window *w)
+{
+    struct iovec pieces[MEMORY_READS_MAX];
+    unsigned before = w->count, n = 0;
+    empty(w);
+    for (unsigned i = 0; i < before; i++)
+        if (w->round - w->rounds[i] < ROUNDS)
+            add_block(w, slot_of(w, w->blocks[i]), w->blocks[i], w->rounds[i]);
+    for (unsigned i = 0; i < w->count; i++) {
+        pieces[n++] = (struct iovec){(void *)(uintptr_t)w->blocks[i], MEMORY_BLOCK_BYTES};
+        if (n < MEMORY_READS_MAX && i + 1 < w->count)
+            continue;
+        if (!memory_read_pieces(pieces, n, w->bytes[i + 1 - n]))
+            empty(w);
+        n = 0;
+    }
+    w->round++;
+    w->is_old = false;
+}
+
+/* The copy of that block; NULL if it cannot be read. */
+static const uint8_t *block_of(struct memory_window *w, uint64_t block)
+{
+    if (w->is_old)
+        read_again(w);
+    uint8_t *slot = slot_of(w, block);
+    if (*slot) {
+        w->rounds[*slot - 1] = w->round;
+        return w->bytes[*slot - 1];
+    }
+    if (w->count == MEMORY_WINDOW_BLOCKS) {
+        empty(w);
+        slot = slot_of(w, block);
+    }
+    const struct iovec piece = {(void *)(uintptr_t)block, MEMORY_BLOCK_BYTES};
+    if (!memory_read_pieces(&piece, 1, w->bytes[w->count]))
         return NULL;
-    unsigned used = w->count < MEMORY_WINDOW_PAGES ? w->count : MEMORY_WINDOW_PAGES;
-    for (unsigned i = 0; i < used; i++)
-        if (w->pages[i] == page)
-            return w->bytes[i];
-    unsigned place = w->count % MEMORY_WINDOW_PAGES;
-    const struct iovec piece = {(void *)(uintptr_t)page, MEMORY_PAGE_BYTES};
-    w->pages[place] = 0;
-    if (!memory_read_pieces(&piece, 1, w->bytes[place]))
-        return NULL;
-    w->pages[place] = page;
-    w->count++;
-    return w->bytes[place];
+    return w->bytes[add_block(w, slot, block, w->round)];
+}
+
+static bool read_in_window(struct memory_window *w, uint64_t address, uint8_t *to, size_t bytes)
+{
+    while (bytes) {
+        uint64_t offset = address % MEMORY_BLOCK_BYTES, rest = MEMORY_BLOCK_BYTES - offset;
+        size_t part = bytes < rest ? bytes : rest;
+        const uint8_t *block = block_of(w, address - offset);
+        if (!block)
+            return false;
+        memcpy(to, block + offset, part);
+        address += part;
+        to += part;
+        bytes -= part;
+    }
+    return true;
 }
 
 bool memory_read(uint64_t address, void *to, size_t bytes)
 {
-    uint64_t offset = address % MEMORY_PAGE_BYTES;
-    if (window && bytes <= MEMORY_PAGE_BYTES - offset) {
-        const uint8_t *page = page_of(window, address - offset);
-        if (page)
-            memcpy(to, page + offset, bytes);
-        return page;
-    }
+    if (window && bytes <= MEMORY_BLOCK_BYTES)
+        return read_in_window(window, address, to, bytes);
     const struct iovec piece = {(void *)(uintptr_t)address, bytes};
     return memory_read_pieces(&piece, 1, to);
 }

@@ -24,19 +24,27 @@ bool memory_read(uint64_t address, void *to, size_t bytes);
 
 #define MEMORY_PAGE_BYTES 4096u /* the smallest; what lies in one is readable or not as a whole */
 
-#define MEMORY_WINDOW_PAGES 16u
+#define MEMORY_BLOCK_BYTES   512u /* divides a page */
+#define MEMORY_WINDOW_BLOCKS 128u
+#define MEMORY_WINDOW_SLOTS  256u
 
 /*
- * Copies of pages: while a thread uses a window, memory_read reads each page once, since the call
- * of the kernel is what costs. So what is read need not be what is there now, until it is renewed.
+ * Copies of blocks of memory: while a thread uses a window, memory_read reads each block once,
+ * since the call of the kernel is what costs. So what is read need not be what is there now, until
+ * the window is renewed: the first read then reads all blocks anew that were read lately, with a
+ * call for 64 of them. Zeroed by its owner.
  */
 struct memory_window {
-    unsigned count; /* pages read so far */
-    uint64_t pages[MEMORY_WINDOW_PAGES];
-    uint8_t bytes[MEMORY_WINDOW_PAGES][MEMORY_PAGE_BYTES];
+    bool is_old; /* it has been renewed, and nothing was read since */
+    uint32_t round;
+    unsigned count;
+    uint64_t blocks[MEMORY_WINDOW_BLOCKS]; /* their addresses */
+    uint32_t rounds[MEMORY_WINDOW_BLOCKS]; /* in which each was wanted last */
+    uint8_t slots[MEMORY_WINDOW_SLOTS];    /* by a hash: which block, from 1 on; 0: none */
+    uint8_t bytes[MEMORY_WINDOW_BLOCKS][MEMORY_BLOCK_BYTES];
 };
 
-/* By the calling thread, from now on, empty; NULL: none. And empties the one it uses, if any. */
+/* By the calling thread, from now on, renewed; NULL: none. And renews the one it uses, if any. */
 void memory_window_use(struct memory_window *w);
 void memory_window_renew(void);
 

@@ -434,7 +434,8 @@ int python_frames_running(uint64_t state, struct python_frame *frames, unsigned 
     if (!state || has_ended())
         return 0;
     for (unsigned walks = 0; walks < WALKS_MAX && !is_whole; walks++) {
-        memory_window_renew();
+        if (walks)
+            memory_window_renew();
         count = python_walk(&checked, state, frames, max, is_cut);
         is_whole = count >= 0 && has_frames(state, frames, (unsigned)count);
     }

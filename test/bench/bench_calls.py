@@ -153,7 +153,7 @@ if not %(turns)d:
     print("turns", turns_of(3e6))
 else:
     step()
-    for _ in range(6):
+    for _ in range(20):
         wall, process, thread = time.monotonic(), time.process_time(), time.thread_time()
         for _ in range(100):
             step()
@@ -172,7 +172,7 @@ def bench_gaps():
 
     turns = int(loop(0)[0][1])
     rounds = {"off": [], "on": []}
-    for _ in range(5):
+    for _ in range(3):
         for gaps, lines in rounds.items():
             lines += rounds_of(loop(turns, True, GPUPROF_GAPS=gaps))
             drop_output()

@@ -365,6 +365,51 @@ static void test_asked(void **state)
     }
 }
 
+/* A copy until it is renewed; then the first read reads again all that was wanted lately. */
+static void test_window(void **state)
+{
+    static struct memory_window window;
+    enum { PAGES = 80, WORDS = PAGES * MEMORY_PAGE_BYTES / 8 };
+    uint64_t *words = mmap(NULL, PAGES * MEMORY_PAGE_BYTES, PROT_READ | PROT_WRITE,
+                           MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    uint64_t address = (uintptr_t)words, read[2];
+    const unsigned step = MEMORY_BLOCK_BYTES / 8, wide = MEMORY_PAGE_BYTES / 8;
+    (void)state;
+    if (!memory_read_start())
+        skip();
+    memory_window_use(&window);
+    for (uint64_t round = 1; round < 20; round++) {
+        memory_window_renew();
+        for (unsigned i = 0; i < WORDS; i++)
+            words[i] = i * round;
+        for (unsigned i = 0; i < 60; i++) /* two calls for them; each crosses into a second block */
+            assert_true(memory_read(address + 8 * (i * wide + step - 1), read, 16) &&
+                        read[0] == (i * wide + step - 1) * round && read[1] == read[0] + round);
+        words[0] = 5; /* is not seen yet */
+        assert_true(memory_read(address, read, 8) && read[0] == 0);
+    }
+    assert_int_equal(window.count, 120);
+    for (unsigned round = 0; round < 6; round++) {
+        memory_window_renew();
+        assert_true(memory_read(address, read, 8) && read[0] == 5);
+        if (round == 0) /* the others came with it */
+            assert_true(window.count > 100 && !window.is_old);
+    }
+    assert_int_equal(window.count, 1);         /* nobody wanted them any more */
+    for (unsigned i = 0; i < WORDS; i += step) /* more than it has room for */
+        assert_true(memory_read(address + 8 * i, read, 8) && read[0] == words[i]);
+    for (unsigned i = 0; i < 70; i++)
+        assert_true(memory_read(address + 8 * i * wide, read, 8));
+    assert_int_equal(mprotect(words + 7 * wide, MEMORY_PAGE_BYTES, PROT_NONE), 0);
+    memory_window_renew();
+    for (unsigned i = 0; i < 70; i++)
+        assert_int_equal(memory_read(address + 8 * i * wide, read, 8), i != 7);
+    assert_false(memory_read(address + 8 * (7 * wide) - 8, read, 16));
+    assert_false(memory_read(0, read, 8) || memory_read(UINT64_MAX - 15, read, 16));
+    memory_window_use(NULL);
+    munmap(words, PAGES * MEMORY_PAGE_BYTES);
+}
+
 static uint64_t random_state = 88172645463325252u;
 
 static uint64_t random_word(void)
@@ -552,10 +597,10 @@ static void test_facts_full(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_whole),      cmocka_unit_test(test_asked),
-        cmocka_unit_test(test_damaged),    cmocka_unit_test(test_damaged_offsets),
-        cmocka_unit_test(test_facts),      cmocka_unit_test(test_facts_replaced),
-        cmocka_unit_test(test_facts_full),
+        cmocka_unit_test(test_whole),           cmocka_unit_test(test_asked),
+        cmocka_unit_test(test_window),          cmocka_unit_test(test_damaged),
+        cmocka_unit_test(test_damaged_offsets), cmocka_unit_test(test_facts),
+        cmocka_unit_test(test_facts_replaced),  cmocka_unit_test(test_facts_full),
     };
     return cmocka_run_group_tests(tests, set_up, NULL);
 }
