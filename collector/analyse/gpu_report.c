@@ -344,8 +344,12 @@ static int analysis_end(struct report *r)
     return 0;
 }
 
-int gpu_keep_makers(const struct sums *kernels, struct resolver *r)
+/* Which calls of libraries launched the kernels of a name: to the resolver's names, for rows that
+ * are kept. */
+static int keep_makers(struct report *report)
 {
+    const struct sums *kernels = &report->sums[ANALYSIS_kernels_sums];
+    struct resolver *r = &report->resolver;
     struct key_map places = {0}; /* of rows by name, + 1 */
     int error = 0;
     for (uint32_t i = 0; error == 0 && kernels->info && i < kernels->count; i++)
@@ -364,8 +368,11 @@ int gpu_keep_makers(const struct sums *kernels, struct resolver *r)
     return error;
 }
 
-int gpu_take_makers(struct sums *kernels, const struct resolver *r)
+/* And from there to the rows of a report of these. */
+static int take_makers(struct report *report)
 {
+    struct sums *kernels = &report->sums[ANALYSIS_kernels_sums];
+    const struct resolver *r = &report->resolver;
     struct key_map places = {0}; /* by name, of what is in `made`, + 1 */
     uint64_t(*made)[KERNEL_VALUES] = calloc(r->name_count + 1u, sizeof *made);
     int error = made ? 0 : GPUPROF_NO_MEMORY;
@@ -392,9 +399,10 @@ int gpu_take_makers(struct sums *kernels, const struct resolver *r)
     return error;
 }
 
-const struct analysis gpu_analysis = {ANALYSIS_STATE(gpu),     .uses = USE_EXPORT | USE_PARTS,
-                                      .begin = analysis_begin, .consumers = consumers,
-                                      .end = analysis_end,     .release = analysis_release};
+const struct analysis gpu_analysis = {ANALYSIS_STATE(gpu),      .uses = USE_EXPORT | USE_PARTS,
+                                      .begin = analysis_begin,  .consumers = consumers,
+                                      .end = analysis_end,      .keep = keep_makers,
+                                      .take_kept = take_makers, .release = analysis_release};
 
 bool gpu_report_is_unsure(const struct gpu_report *g)
 {

@@ -37,11 +37,6 @@ enum { PEAK_ALLOCATED, PEAK_RESERVED };
  * more general one. */
 void gpu_join_makers(uint64_t *to, const uint64_t *from);
 
-/* Behind the end: which calls of libraries launched the kernels of a name, from the rows to the
- * resolver's names, and from those that were kept into the rows. 0 or GPUPROF_NO_MEMORY. */
-int gpu_keep_makers(const struct sums *kernels, struct resolver *r);
-int gpu_take_makers(struct sums *kernels, const struct resolver *r);
-
 /* Might ranges be other groups, had they come in another order? */
 bool gpu_report_is_unsure(const struct gpu_report *g);
 

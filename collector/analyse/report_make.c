@@ -4,7 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "analyse/gpu_report.h"
 #include "api/api.h"
 #include "base/message.h"
 #include "error.h"
@@ -356,7 +355,7 @@ int report_make_kept(struct report *r, struct recording *rec, const struct repor
     if (rows > 0)
         error = resolver_end(&r->resolver);
     if (rows > 0 && error == 0)
-        error = gpu_take_makers(&r->sums[ANALYSIS_kernels_sums], &r->resolver);
+        error = gpu_analysis.take_kept(r);
     report_sum_up(r);
     return rows < 0 ? (int)rows : error < 0 ? error : rows > 0;
 }
@@ -389,8 +388,7 @@ int report_make(struct report *r, struct recording *rec, const struct report_wis
     report_sum_up(r);
     measure_wall(r);
     error = report_end(r, "report");
-    if (error == 0 && r->keeps &&
-        gpu_keep_makers(&r->sums[ANALYSIS_kernels_sums], &r->resolver) == 0)
+    if (error == 0 && r->keeps && gpu_analysis.keep(r) == 0)
         kept_rows_finish(wish->kept, &r->resolver);
     if (wish->selection && r->walk.is_surveyed) { /* walks behind this one see the piece alone */
         selection_filter(wish->selection, CALLS_OF_PIECE);

@@ -117,6 +117,10 @@ struct analysis {
      */
     unsigned (*consumers)(struct report *r, struct consumer *list);
     int (*end)(struct report *r); /* after the walk, and the ends of the rows before */
+    /* To the resolver's names what is kept with them (kept_rows.h), and in a report of rows that
+     * were kept, from there. */
+    int (*keep)(struct report *r);
+    int (*take_kept)(struct report *r);
     void (*release)(struct report *r);
 };
 
