@@ -23,10 +23,38 @@
 
 static unsigned long low, high; /* of libgpuprof.so */
 
+/* The C library's syscall is ours, below. */
+static long make_of(long number, const long a[static 6])
+{
+#if defined(__x86_64__)
+    register long r10 __asm__("r10") = a[3], r8 __asm__("r8") = a[4], r9 __asm__("r9") = a[5];
+    long result;
+    __asm__ volatile("syscall"
+                     : "=a"(result)
+                     : "a"(number), "D"(a[0]), "S"(a[1]), "d"(a[2]), "r"(r10), "r"(r8), "r"(r9)
+                     : "rcx", "r11", "memory");
+#else
+    register long x8 __asm__("x8") = number, result __asm__("x0") = a[0], x1 __asm__("x1") = a[1],
+                     x2 __asm__("x2") = a[2], x3 __asm__("x3") = a[3], x4 __asm__("x4") = a[4],
+                     x5 __asm__("x5") = a[5];
+    __asm__ volatile("svc 0"
+                     : "+r"(result)
+                     : "r"(x8), "r"(x1), "r"(x2), "r"(x3), "r"(x4), "r"(x5)
+                     : "memory");
+#endif
+    if (result < 0 && result > -4096) {
+        errno = (int)-result;
+        return -1;
+    }
+    return result;
+}
+
+#define make(number, ...) make_of(number, (const long[6]){__VA_ARGS__})
+
 static void find_library(void)
 {
     char text[1 << 16], *line = text;
-    int fd = (int)syscall(SYS_openat, AT_FDCWD, "/proc/self/maps", O_RDONLY | O_CLOEXEC);
+    int fd = (int)make(SYS_openat, AT_FDCWD, (long)"/proc/self/maps", O_RDONLY | O_CLOEXEC);
     ssize_t n, length = 0;
     while ((n = read(fd, text + length, sizeof text - 1 - (size_t)length)) > 0)
         length += n;
@@ -83,15 +111,16 @@ static void trace_open(const char *path, int flags, mode_t mode, void *caller)
     if ((unsigned long)caller < low || (unsigned long)caller >= high)
         return;
     int length = snprintf(line, sizeof line, "%o %o %s\n", (unsigned)flags, (unsigned)mode, path);
-    int fd = (int)syscall(SYS_openat, AT_FDCWD, to, O_WRONLY | O_CREAT | O_APPEND, 0600);
+    int fd = (int)make(SYS_openat, AT_FDCWD, (long)to, O_WRONLY | O_CREAT | O_APPEND, 0600);
     if (write(fd, line, (size_t)length) != length)
         abort();
     close(fd);
 }
 
-#define FAIL(name, failed)                                                                         \
+#define FAIL(name, failed) FAIL_OF(name, __builtin_return_address(0), failed)
+#define FAIL_OF(name, caller, failed)                                                              \
     do {                                                                                           \
-        int its_error = fault(name, __builtin_return_address(0));                                  \
+        int its_error = fault(name, caller);                                                       \
         if (its_error) {                                                                           \
             errno = its_error;                                                                     \
             return failed;                                                                         \
@@ -104,15 +133,32 @@ static void wait_ms(int ms)
         usleep(1000);
 }
 
-ssize_t pwrite(int fd, const void *data, size_t bytes, off_t offset)
+/* libgpuprof.so makes these system calls itself. */
+long syscall(long number, ...)
 {
-    int error = fault("pwrite", __builtin_return_address(0));
-    if (error > 0) {
-        errno = error;
-        return -1;
+    void *caller = __builtin_return_address(0);
+    va_list rest;
+    long a[6];
+    va_start(rest, number);
+    for (int i = 0; i < 6; i++)
+        a[i] = va_arg(rest, long);
+    va_end(rest);
+    if (number == SYS_pwrite64) {
+        int error = fault("pwrite", caller);
+        if (error > 0) {
+            errno = error;
+            return -1;
+        }
+        wait_ms(-error);
+    } else if (number == SYS_fallocate) {
+        FAIL_OF("fallocate", caller, -1);
+    } else if (number == SYS_openat) {
+        FAIL_OF("open", caller, -1);
+        if ((a[2] & O_TMPFILE) == O_TMPFILE)
+            FAIL_OF("tmpfile", caller, -1);
+        trace_open((const char *)a[1], (int)a[2], (mode_t)a[3], caller);
     }
-    wait_ms(-error);
-    return syscall(SYS_pwrite64, fd, data, bytes, offset);
+    return make_of(number, a);
 }
 
 int pthread_create(pthread_t *thread, const pthread_attr_t *attributes, void *(*body)(void *),
@@ -128,45 +174,32 @@ int pthread_create(pthread_t *thread, const pthread_attr_t *attributes, void *(*
     return result;
 }
 
-int open(const char *path, int flags, ...)
-{
-    va_list rest;
-    va_start(rest, flags);
-    mode_t mode = flags & (O_CREAT | O_TMPFILE) ? va_arg(rest, mode_t) : 0;
-    va_end(rest);
-    FAIL("open", -1);
-    if ((flags & O_TMPFILE) == O_TMPFILE)
-        FAIL("tmpfile", -1);
-    trace_open(path, flags, mode, __builtin_return_address(0));
-    return (int)syscall(SYS_openat, AT_FDCWD, path, flags, mode);
-}
-
 int mkdir(const char *path, mode_t mode)
 {
     FAIL("mkdir", -1);
-    return (int)syscall(SYS_mkdirat, AT_FDCWD, path, mode);
+    return (int)make(SYS_mkdirat, AT_FDCWD, (long)path, mode);
 }
 
 int ftruncate(int fd, off_t length)
 {
     FAIL("ftruncate", -1);
-    return (int)syscall(SYS_ftruncate, fd, length);
+    return (int)make(SYS_ftruncate, fd, length);
 }
 
 int posix_fallocate(int fd, off_t offset, off_t length)
 {
     int error = fault("fallocate", __builtin_return_address(0));
-    return error ? error : syscall(SYS_fallocate, fd, 0, offset, length) < 0 ? errno : 0;
+    return error ? error : make(SYS_fallocate, fd, 0, offset, length) < 0 ? errno : 0;
 }
 
 int linkat(int from, const char *old, int to, const char *new, int flags)
 {
     FAIL("linkat", -1);
-    return (int)syscall(SYS_linkat, from, old, to, new, flags);
+    return (int)make(SYS_linkat, from, (long)old, to, (long)new, flags);
 }
 
 void *mmap(void *at, size_t bytes, int protection, int flags, int fd, off_t offset)
 {
     FAIL("mmap", MAP_FAILED);
-    return (void *)syscall(SYS_mmap, at, bytes, protection, flags, fd, offset);
+    return (void *)make(SYS_mmap, (long)at, (long)bytes, protection, flags, fd, offset);
 }
