@@ -5,6 +5,7 @@
 #include <stdatomic.h>
 #include <stdint.h>
 #include <sys/syscall.h>
+#include <ucontext.h>
 #include <unistd.h>
 
 #include "base/compiler.h"
@@ -12,7 +13,8 @@
 #include "record/state.h"
 #include "sample_signals.h"
 
-#define RESTORER 0x04000000u
+#define RESTORER    0x04000000u
+#define STACK_BYTES 5120u /* that taking a stack needs */
 
 /* The kernel's structure. By system call: the C library's function may be a sanitizer's, which
  * would hold our handler up until there is no code left that it has interrupted. */
@@ -56,11 +58,20 @@ static void pass_on(int n, siginfo_t *info)
     syscall(SYS_rt_tgsigqueueinfo, getpid(), (pid_t)thread_id(), n, info);
 }
 
+/* The stack for handlers that the program has set may be as small as the kernel lets it be. */
+static bool has_stack(const ucontext_t *context)
+{
+    const stack_t *handlers = &context->uc_stack;
+    uintptr_t left = (uintptr_t)__builtin_frame_address(0) - (uintptr_t)handlers->ss_sp;
+    return left >= handlers->ss_size || left >= STACK_BYTES;
+}
+
 static void handle(int n, siginfo_t *info, void *context)
 {
     int saved = errno;
     if (info->si_code == SI_TIMER && is_tick(info->si_value))
-        tick_fn(info->si_value, 1 + (unsigned)info->si_overrun, context);
+        tick_fn(info->si_value, 1 + (unsigned)info->si_overrun,
+                has_stack(context) ? context : NULL);
     else
         pass_on(n, info);
     errno = saved;

@@ -230,7 +230,7 @@ static void on_tick(union sigval value, unsigned periods, const void *context)
         return;
     uint64_t begin = ticks_now();
     struct thread_cost *cost = this_thread.cost ? this_thread.cost : &thread_cost_shared;
-    struct room *r = take_room(tid);
+    struct room *r = context ? take_room(tid) : NULL;
     bool done = r && put_aside(s, periods, context, r, tid, begin);
     if (r)
         atomic_store_explicit(&r->is_taken, 0, memory_order_release);

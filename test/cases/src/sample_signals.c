@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/mman.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
@@ -168,6 +169,27 @@ static void say_waits(void)
     }
 }
 
+/* On a stack for handlers as small as the kernel lets it be, behind memory that nobody has. */
+static void *burn_above(void *page)
+{
+    const stack_t handlers = {.ss_sp = page, .ss_size = (size_t)sysconf(_SC_MINSIGSTKSZ)};
+    sigaltstack(&handlers, NULL);
+    burn(60);
+    return page;
+}
+
+static void say_small_stack(void)
+{
+    pthread_t thread;
+    long bytes = sysconf(_SC_PAGESIZE);
+    char *pages =
+        mmap(NULL, (size_t)bytes * 16, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    mprotect(pages, (size_t)bytes, PROT_NONE);
+    pthread_create(&thread, NULL, burn_above, pages + bytes);
+    pthread_join(thread, NULL);
+    puts("small stack");
+}
+
 int main(void)
 {
     void *memory;
@@ -180,6 +202,7 @@ int main(void)
     say_waiting();
     say_waits();
     say_defaults();
+    say_small_stack();
     use_all();
     burning = 0;
     pthread_join(thread, NULL);
