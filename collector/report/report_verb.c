@@ -150,7 +150,8 @@ static bool is_of_time_alone(const struct select_wish *s)
  * more than these. */
 static bool show_kept(struct recording *rec, const struct options *options,
                       const struct report_view *view, enum report_format format,
-                      struct kept_rows *kept, const struct next_words *next, enum exit_code *code)
+                      const struct step_wish *steps, struct kept_rows *kept,
+                      const struct next_words *next, enum exit_code *code)
 {
     struct report report;
     const struct report_wish wish = {.by = view->by,
@@ -160,7 +161,7 @@ static bool show_kept(struct recording *rec, const struct options *options,
     /* Which library launched a kernel is known of the whole. */
     bool has_makers =
         wish.only >> ANALYSIS_kernels_sums & 1 && !(report_parts_absent(rec) & REPORT_LIBRARIES);
-    if (!wish.only || !kept->path || !is_of_time_alone(&options->select) ||
+    if (!wish.only || !kept->path || steps->is_wanted || !is_of_time_alone(&options->select) ||
         (options->select.is_given && has_makers))
         return false;
     bool is_made = report_make_kept(&report, rec, &wish,
@@ -284,7 +285,7 @@ enum exit_code report_run(const struct options *options, report_page_fn *page)
     struct kept_rows kept = {0};
     if (code == EXIT_OK)
         kept_rows_find(&kept, &rec, options);
-    if (code == EXIT_OK && show_kept(&rec, options, &view, format, &kept, &next, &code)) {
+    if (code == EXIT_OK && show_kept(&rec, options, &view, format, &steps, &kept, &next, &code)) {
         kept_rows_release(&kept);
         next_words_release(&next);
         recording_release(&rec);

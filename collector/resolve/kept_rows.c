@@ -8,9 +8,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/array.h"
 #include "base/sha256.h"
 #include "base/workers.h"
+#include "block.h"
 #include "error.h"
 #include "store/column_file.h"
 
@@ -45,15 +45,29 @@ struct kept_name {
 
 /* ---- where it is ----------------------------------------------------------------------------- */
 
-static bool add_file(struct sha256 *hash, const char *path)
+static bool add_file(struct sha256 *hash, const char *path, struct stat *status)
 {
     struct stat s;
     if (stat(path, &s) < 0)
         return false;
+    *status = s;
     const uint64_t facts[] = {s.st_dev, s.st_ino, (uint64_t)s.st_size, (uint64_t)s.st_mtim.tv_sec,
                               (uint64_t)s.st_mtim.tv_nsec};
     sha256_add(hash, facts, sizeof facts);
     return true;
+}
+
+/* Its file, and what loading found: part of it may stand in a live file elsewhere, which goes. A
+ * file that grew since then, or was put together here, is not what is on the disk. */
+static bool add_process(struct sha256 *hash, const struct process *p)
+{
+    struct stat status;
+    const uint64_t found[] = {p->block_count, p->record_count, p->end_reason, p->live.count};
+    sha256_add(hash, p->file.path, strlen(p->file.path) + 1);
+    sha256_add(hash, found, sizeof found);
+    sha256_add(hash, &p->losses, sizeof p->losses);
+    return !process_runs(p) && add_file(hash, p->file.path, &status) &&
+           (uint64_t)status.st_size == p->file.size;
 }
 
 void kept_rows_find(struct kept_rows *k, const struct recording *rec, const struct options *options)
@@ -67,12 +81,11 @@ void kept_rows_find(struct kept_rows *k, const struct recording *rec, const stru
         stat(options->paths[0], &status) < 0 || !S_ISDIR(status.st_mode))
         return;
     sha256_init(&hash);
-    bool is_there = add_file(&hash, "/proc/self/exe");
+    bool is_there = add_file(&hash, "/proc/self/exe", &status);
     sha256_add(&hash, &options->clock, sizeof options->clock);
     for (uint32_t i = 0; is_there && i < rec->count; i++) {
         const struct process *p = rec->processes[i];
-        sha256_add(&hash, p->file.path, strlen(p->file.path) + 1);
-        is_there = !process_runs(p) && add_file(&hash, p->file.path);
+        is_there = add_process(&hash, p);
         records += p->record_count;
     }
     _Static_assert(COLUMN_KEY < sizeof text, "the key is most of the hash");
@@ -166,6 +179,15 @@ void kept_rows_finish(const struct kept_rows *k, struct resolver *r)
 
 /* ---- reading --------------------------------------------------------------------------------- */
 
+/* What all files have together, which are taken for hostile. */
+struct kept_reading {
+    struct resolver *r;
+    uint32_t file_count;    /* 0: not known yet */
+    bool *are_there;        /* owned; by process index: a file has it */
+    uint32_t process_count; /* of these */
+    uint64_t rows, rows_max;
+};
+
 /* A file, and what its numbers mean here. */
 struct kept_file {
     struct column_reader *reader;
@@ -187,15 +209,17 @@ static void close_file(struct kept_file *f)
     free(f->functions);
 }
 
-/* A section of items of one size; *count of them. NULL: there are none, or an error. */
-static void *items_of(struct kept_file *f, enum section section, size_t item_bytes, uint32_t *count)
+/* A section of items of one size; *count of them, at most `most`. NULL: there are none, or more, or
+ * an error. */
+static void *items_of(struct kept_file *f, enum section section, size_t item_bytes, uint64_t most,
+                      uint32_t *count)
 {
     uint8_t *bytes;
-    size_t length;
+    size_t length, room = most < UINT32_MAX ? most * item_bytes : UINT32_MAX * item_bytes;
     *count = 0;
-    if (column_reader_section(f->reader, section, &bytes, &length) < 0)
+    if (column_reader_section(f->reader, section, room, &bytes, &length) < 0)
         return NULL;
-    if (length % item_bytes || length / item_bytes > UINT32_MAX) {
+    if (length % item_bytes) {
         free(bytes);
         return NULL;
     }
@@ -203,32 +227,39 @@ static void *items_of(struct kept_file *f, enum section section, size_t item_byt
     return bytes;
 }
 
-static const struct process *find_process(const struct recording *rec, const uint8_t *id)
+/* Mostly it is the one at `from`. */
+static const struct process *find_process(const struct recording *rec, const uint8_t *id,
+                                          uint32_t from)
 {
-    for (uint32_t i = 0; i < rec->count; i++)
-        if (memcmp(rec->processes[i]->header.process_id, id, 16) == 0)
-            return rec->processes[i];
+    for (uint32_t i = 0; i < rec->count; i++) {
+        const struct process *p = rec->processes[((uint64_t)from + i) % rec->count];
+        if (memcmp(p->header.process_id, id, sizeof p->header.process_id) == 0)
+            return p;
+    }
     return NULL;
 }
 
-/* Which processes and threads they are, and what the walk knew of them. */
-static bool read_processes(struct kept_file *f, struct walk *walk)
+/* Which processes and threads they are, and what the walk knew of them. No other file has them. */
+static bool read_processes(struct kept_file *f, struct kept_reading *all)
 {
-    struct kept_process *list = items_of(f, SECTION_PROCESSES, sizeof *list, &f->process_count);
-    f->processes = calloc(f->process_count + 1u, sizeof *f->processes);
-    bool is_good = list && f->processes;
-    for (uint32_t i = 0; is_good && i < f->process_count; i++) {
-        const struct process *p = find_process(walk->rec, list[i].id);
-        uint32_t *threads =
-            p ? realloc(f->threads, (f->thread_count + p->thread_count + 1u) * sizeof *threads)
-              : NULL;
-        is_good = threads && p->thread_count == list[i].thread_count;
-        f->threads = threads ? threads : f->threads;
-        for (uint32_t t = 0; is_good && t < p->thread_count; t++)
-            f->threads[f->thread_count++] = p->first_thread + t;
+    struct walk *walk = all->r->walk;
+    const struct process *p = NULL;
+    uint32_t count;
+    struct kept_process *list =
+        items_of(f, SECTION_PROCESSES, sizeof *list, walk->rec->count, &count);
+    f->processes = calloc(count + 1u, sizeof *f->processes);
+    f->threads = calloc(walk->rec->thread_count + 1u, sizeof *f->threads);
+    bool is_good = (list || !count) && f->processes && f->threads;
+    for (uint32_t i = 0; is_good && i < count; i++) {
+        p = find_process(walk->rec, list[i].id, p ? p->index + 1 : 0);
+        is_good = p && p->thread_count == list[i].thread_count && !all->are_there[p->index];
         if (!is_good)
             break;
-        f->processes[i] = p->index;
+        all->are_there[p->index] = true;
+        all->process_count++;
+        for (uint32_t t = 0; t < p->thread_count; t++)
+            f->threads[f->thread_count++] = p->first_thread + t;
+        f->processes[f->process_count++] = p->index;
         walk->first_ns[p->index] = list[i].first_ns;
         walk->last_ns[p->index] = list[i].last_ns;
         walk->losses[p->index] = list[i].losses;
@@ -237,12 +268,20 @@ static bool read_processes(struct kept_file *f, struct walk *walk)
     return is_good;
 }
 
+static uint64_t functions_bytes(const struct function_table *functions)
+{
+    uint64_t bytes = 0;
+    for (uint32_t i = 0; i < functions->count; i++)
+        bytes += strlen(functions->functions[i]->description) + 1;
+    return bytes;
+}
+
 /* Mostly they are in the same order. */
 static bool read_functions(struct kept_file *f, const struct recording *rec)
 {
     const struct function_table *ours = &rec->reader.functions;
     uint32_t length, next = 0;
-    char *texts = items_of(f, SECTION_FUNCTIONS, 1, &length);
+    char *texts = items_of(f, SECTION_FUNCTIONS, 1, functions_bytes(ours), &length);
     bool is_good = texts && length && !texts[length - 1];
     f->functions = calloc(ours->count + 1u, sizeof *f->functions);
     is_good = is_good && f->functions;
@@ -293,10 +332,13 @@ static bool take_name(const struct kept_file *f, struct resolver *r, const struc
 
 static bool read_names(struct kept_file *f, struct resolver *r)
 {
-    uint32_t length;
+    uint32_t length, room = r->walk->kernels.handles_max;
+    uint64_t text_max = r->walk->kernels.text_max + r->walk->texts.text_max;
     size_t at = 0;
-    struct kept_name *list = items_of(f, SECTION_NAMES, sizeof *list, &f->name_count);
-    uint8_t *texts = items_of(f, SECTION_TEXTS, 1, &length);
+    struct kept_name *list =
+        items_of(f, SECTION_NAMES, sizeof *list, room > r->name_count ? room - r->name_count : 0,
+                 &f->name_count);
+    uint8_t *texts = items_of(f, SECTION_TEXTS, 1, text_max, &length);
     struct row_name *names =
         realloc(r->names, ((size_t)r->name_count + f->name_count + 1u) * sizeof *names);
     bool is_good = names && (list || !f->name_count) && (texts || !length);
@@ -311,27 +353,29 @@ static bool read_names(struct kept_file *f, struct resolver *r)
 
 /* False: it is not there, or not as it should be. */
 static bool open_file(struct kept_file *f, const struct kept_rows *k, uint32_t index,
-                      uint32_t *count, struct resolver *r)
+                      struct kept_reading *all)
 {
     char path[PATH_MAX];
+    struct walk *walk = all->r->walk;
+    uint64_t *origin_ns = &walk->survey.origin_ns;
     uint32_t walks;
     *f = (struct kept_file){0};
     if (column_reader_open(&f->reader, path_of(k, index, path), &k->key) != COLUMN_FOUND)
         return false;
-    struct kept_walk *kept = items_of(f, SECTION_WALK, sizeof *kept, &walks);
-    bool is_good = walks == 1 && kept->index == index && kept->count &&
-                   kept->count <= WORKERS_MAX && (!*count || kept->count == *count);
+    struct kept_walk *kept = items_of(f, SECTION_WALK, sizeof *kept, 1, &walks);
+    bool is_good = walks == 1 && kept->index == index && kept->count > index &&
+                   kept->count <= WORKERS_MAX &&
+                   (!all->file_count || kept->count == all->file_count);
     if (is_good) {
-        uint64_t *origin_ns = &r->walk->survey.origin_ns;
-        *count = kept->count;
+        all->file_count = kept->count;
         if (kept->origin_ns && (!*origin_ns || kept->origin_ns < *origin_ns))
             *origin_ns = kept->origin_ns;
-        r->walk->kernels.dropped |= kept->kernels_dropped;
-        r->walk->texts.dropped |= kept->texts_dropped;
+        walk->kernels.dropped |= kept->kernels_dropped;
+        walk->texts.dropped |= kept->texts_dropped;
     }
     free(kept);
-    return is_good && read_processes(f, r->walk) && read_functions(f, r->walk->rec) &&
-           read_names(f, r);
+    return is_good && read_processes(f, all) && read_functions(f, walk->rec) &&
+           read_names(f, all->r);
 }
 
 /* Numbers of that file become ours. False: there are no such. */
@@ -366,8 +410,7 @@ static int read_block(struct kept_file *f, uint32_t number, const struct column_
             error = column_reader_get(f->reader, number, c, rows->columns[c]);
     bool is_good =
         error < 0 ||
-        (block->max[ROW_TYPE] <= ROW_OVERHEAD &&
-         translate(rows->columns[ROW_PROCESS], rows->count, f->processes, f->process_count) &&
+        (translate(rows->columns[ROW_PROCESS], rows->count, f->processes, f->process_count) &&
          (!(columns >> ROW_NAME & 1) || translate_names(rows->columns[ROW_NAME], rows->count, f)) &&
          (!(columns >> ROW_THREAD & 1) || rows->table == ROWS_OTHERS ||
           translate(rows->columns[ROW_THREAD], rows->count, f->threads, f->thread_count)) &&
@@ -392,13 +435,15 @@ static void cut(struct rows *rows, const struct time_span *piece, unsigned colum
     rows->count = count;
 }
 
-static int read_file(struct kept_file *f, struct resolver *r, const struct time_span *piece,
-                     int64_t *count)
+/* How many rows it gave its readers are in all->rows. */
+static int read_file(struct kept_file *f, struct kept_reading *all, const struct time_span *piece)
 {
+    struct resolver *r = all->r;
     int error = 0;
     for (uint32_t i = 0; error == 0 && i < column_reader_blocks(f->reader); i++) {
         const struct column_block block = column_reader_block(f->reader, i);
-        if (block.table >= ROW_TABLES || block.columns != ROW_COLUMNS)
+        if (block.table >= ROW_TABLES || block.columns != ROW_COLUMNS ||
+            block.max[ROW_TYPE] > ROW_OVERHEAD || block.rows > all->rows_max - all->rows)
             return GPUPROF_DAMAGED;
         struct rows *rows = &r->tables[block.table];
         unsigned columns =
@@ -412,7 +457,7 @@ static int read_file(struct kept_file *f, struct resolver *r, const struct time_
         error = read_block(f, i, &block, columns, rows);
         if (error == 0 && is_cut)
             cut(rows, piece, columns);
-        *count += error == 0 ? rows->count : 0;
+        all->rows += error == 0 ? rows->count : 0;
         if (error == 0)
             error = resolver_hand_out(r, rows);
     }
@@ -426,31 +471,43 @@ static uint64_t moment_ns(const struct select_moment *m, uint64_t origin_ns, uin
     return origin_ns < UINT64_MAX - m->ns ? origin_ns + m->ns : UINT64_MAX;
 }
 
+/* A record has two rows at most: a work has one more where its call is found late. */
+static uint64_t rows_max(const struct recording *rec)
+{
+    uint64_t blocks = 0;
+    for (uint32_t i = 0; i < rec->count; i++)
+        blocks += rec->processes[i]->block_count;
+    return 2 * blocks * BLOCK_RECORDS_MAX;
+}
+
 int64_t kept_rows_read(const struct kept_rows *k, struct resolver *r,
                        const struct select_wish *piece)
 {
+    const struct recording *rec = r->walk->rec;
     struct kept_file files[WORKERS_MAX];
     struct time_span span = {0, UINT64_MAX};
-    uint32_t count = 0, opened = 0;
-    int64_t rows = 0;
+    uint32_t opened = 0;
     int error = 0;
-    bool is_good = k->path;
-    if (!is_good)
+    if (!k->path)
         return 0;
-    do {
-        is_good = open_file(&files[opened], k, opened, &count, r);
-        opened++;
-    } while (is_good && opened < count);
+    struct kept_reading all = {.r = r,
+                               .are_there = calloc(rec->count + 1u, sizeof *all.are_there),
+                               .rows_max = rows_max(rec)};
+    bool is_good = all.are_there;
+    while (is_good && (opened == 0 || opened < all.file_count))
+        is_good = open_file(&files[opened], k, opened, &all), opened++;
+    is_good = is_good && all.process_count == rec->count;
     if (piece)
         span = (struct time_span){moment_ns(&piece->from, r->walk->survey.origin_ns, 0),
                                   moment_ns(&piece->to, r->walk->survey.origin_ns, UINT64_MAX)};
-    for (uint32_t i = 0; piece && i < r->walk->rec->count; i++) {
+    for (uint32_t i = 0; piece && i < rec->count; i++) {
         struct losses *l = &r->walk->losses[i]; /* how many are of the piece nobody knows */
         l->gpu_unpaired = l->gpu_given_up = l->gpu_missing = l->gpu_pending = l->gpu_untied = 0;
     }
-    for (uint32_t i = 0; is_good && error == 0 && i < count; i++)
-        error = read_file(&files[i], r, &span, &rows);
+    for (uint32_t i = 0; is_good && error == 0 && i < opened; i++)
+        error = read_file(&files[i], &all, &span);
     for (uint32_t i = 0; i < opened; i++)
         close_file(&files[i]);
-    return error < 0 ? error : is_good ? rows : 0;
+    free(all.are_there);
+    return error < 0 ? error : is_good ? (int64_t)all.rows : 0;
 }

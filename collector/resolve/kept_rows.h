@@ -3,9 +3,10 @@
  * The rows of a whole recording (rows.h), kept beside its files for the next question: a column
  * file (store/column_file.h) for each worker that read a share of the processes,
  * FOLDER/.gpuprof-rows.0 and so on. It may be deleted at any time. Its key is a hash of this
- * program and of each recording's place, size and time; what does not fit, is torn or damaged is
- * not used, and replaced by the next report. Nothing is kept of a recording that goes on, of a
- * folder that cannot be written, or of fewer than KEPT_RECORDS records, which are read as fast.
+ * program and of each recording's place, size and time, and what loading found; what does not fit,
+ * is torn or damaged is not used, and replaced by the next report. Nothing is kept of a recording
+ * that goes on, of a folder that cannot be written, or of fewer than KEPT_RECORDS records, which
+ * are read as fast.
  */
 #ifndef GPUPROF_COLLECTOR_KEPT_ROWS_H
 #define GPUPROF_COLLECTOR_KEPT_ROWS_H
@@ -15,7 +16,9 @@
 #include "resolve/rows.h"
 #include "store/column_file.h"
 
+#ifndef KEPT_RECORDS /* tests have less */
 #define KEPT_RECORDS 1000000u
+#endif
 
 struct kept_rows {
     char *path; /* owned: of the files but for their numbers; NULL: nothing is kept */

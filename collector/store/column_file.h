@@ -11,11 +11,12 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define COLUMN_ROWS     16384 /* of a block at most */
-#define COLUMN_COLUMNS  32    /* of a block at most */
-#define COLUMN_TABLES   32
-#define COLUMN_SECTIONS 32
-#define COLUMN_KEY      32 /* bytes */
+#define COLUMN_ROWS          16384 /* of a block at most */
+#define COLUMN_COLUMNS       32    /* of a block at most */
+#define COLUMN_TABLES        32
+#define COLUMN_SECTIONS      32
+#define COLUMN_KEY           32           /* bytes */
+#define COLUMN_DIRECTORY_MAX (256u << 20) /* bytes: of some 400,000 blocks */
 
 struct column_key {
     uint8_t bytes[COLUMN_KEY];
@@ -60,7 +61,7 @@ enum column_found {
 
 /*
  * Opens what a writer made with that key. The file is taken for hostile: memory is bounded by its
- * size (a section by 256 times as much) and the limits above. *r is NULL unless it is found.
+ * size and the limits above. *r is NULL unless it is found.
  */
 enum column_found column_reader_open(struct column_reader **r, const char *path,
                                      const struct column_key *key);
@@ -85,10 +86,10 @@ int column_reader_get(struct column_reader *r, uint32_t block, unsigned column, 
 
 /*
  * Reads a section into *bytes, which the caller frees; NULL and length 0 if nothing was written to
- * it. 0, GPUPROF_DAMAGED, GPUPROF_IO (errno) or GPUPROF_NO_MEMORY, and then there is nothing to
- * free.
+ * it. 0, GPUPROF_DAMAGED (also if it has more than `most` bytes), GPUPROF_IO (errno) or
+ * GPUPROF_NO_MEMORY, and then there is nothing to free.
  */
-int column_reader_section(struct column_reader *r, unsigned section, uint8_t **bytes,
+int column_reader_section(struct column_reader *r, unsigned section, size_t most, uint8_t **bytes,
                           size_t *length);
 
 #endif

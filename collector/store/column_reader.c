@@ -53,7 +53,7 @@ static enum column_found read_directory(struct column_reader *r, const struct co
         return COLUMN_STALE;
     r->directory = load_u64(header + COLUMN_AT_DIRECTORY);
     size_t length = r->directory <= size ? size - r->directory : SIZE_MAX;
-    if (length % sizeof *r->words || length / sizeof *r->words > UINT32_MAX)
+    if (length % sizeof *r->words || length > COLUMN_DIRECTORY_MAX)
         return COLUMN_DAMAGED;
     r->word_count = (uint32_t)(length / sizeof *r->words);
     r->words = malloc(length + 1);
@@ -205,7 +205,7 @@ int column_reader_get(struct column_reader *r, uint32_t block, unsigned column, 
     return error < 0 ? error : unpack_column(data, length, values, b.rows, min, range);
 }
 
-int column_reader_section(struct column_reader *r, unsigned section, uint8_t **bytes,
+int column_reader_section(struct column_reader *r, unsigned section, size_t most, uint8_t **bytes,
                           size_t *length)
 {
     uint8_t *all = NULL;
@@ -221,6 +221,10 @@ int column_reader_section(struct column_reader *r, unsigned section, uint8_t **b
         if (e.number != COLUMN_TABLES + section ||
             (error = read_part(r, words, 0, &data, &more)) < 0)
             continue;
+        if (more > most - *length) {
+            error = GPUPROF_DAMAGED;
+            break;
+        }
         if (more > capacity - *length) {
             capacity = 2 * capacity + more;
             uint8_t *grown = realloc(all, capacity);

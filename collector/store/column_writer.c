@@ -58,6 +58,8 @@ struct column_writer *column_writer_create(const char *path, const struct column
 static uint64_t *add_entry(struct column_writer *w, struct column_entry e)
 {
     unsigned count = column_entry_words(e);
+    if ((w->word_count + (size_t)count) * sizeof *w->words > COLUMN_DIRECTORY_MAX)
+        return NULL;
     while (w->word_capacity - w->word_count < count)
         if (!array_grow(&w->words, &w->word_capacity, sizeof *w->words, 4096))
             return NULL;

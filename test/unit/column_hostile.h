@@ -80,7 +80,7 @@ static inline void column_read_all(const char *path, const struct column_key *ke
     for (unsigned i = 0; r && i < COLUMN_SECTIONS; i++) {
         uint8_t *bytes;
         size_t length;
-        int error = column_reader_section(r, i, &bytes, &length);
+        int error = column_reader_section(r, i, SIZE_MAX, &bytes, &length);
         column_expect(error == 0 || error == GPUPROF_DAMAGED);
         column_expect(error == 0 ? (bytes != NULL) == (length > 0) : !bytes && !length);
         free(bytes);

@@ -159,7 +159,7 @@ static int read_plan(struct column_reader *r, struct plan p)
                 return 1;
         }
     }
-    int error = column_reader_section(r, SECTION, &bytes, &length);
+    int error = column_reader_section(r, SECTION, p.section_bytes, &bytes, &length);
     bool is_right = length == p.section_bytes;
     for (size_t i = 0; i < length && is_right; i++)
         is_right = bytes[i] == section_byte(i);
@@ -539,7 +539,8 @@ static bool is_as_some(bool must_be)
     enum column_found found = column_reader_open(&r, path, &key);
     if (found != COLUMN_FOUND)
         return found == COLUMN_ABSENT && !must_be;
-    bool is_right = column_reader_section(r, 0, &bytes, &length) == 0 && length == sizeof seed;
+    bool is_right =
+        column_reader_section(r, 0, sizeof seed, &bytes, &length) == 0 && length == sizeof seed;
     memcpy(&seed, is_right ? bytes : (uint8_t *)&seed, sizeof seed);
     is_right = is_right && read_plan(r, some(seed)) == 0;
     free(bytes);
