@@ -63,7 +63,6 @@ static bool add_process(struct sha256 *hash, const struct process *p)
 {
     struct stat status;
     const uint64_t found[] = {p->block_count, p->record_count, p->end_reason, p->live.count};
-    sha256_add(hash, p->file.path, strlen(p->file.path) + 1);
     sha256_add(hash, found, sizeof found);
     sha256_add(hash, &p->losses, sizeof p->losses);
     return !process_runs(p) && add_file(hash, p->file.path, &status) &&

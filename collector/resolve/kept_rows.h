@@ -3,7 +3,7 @@
  * The rows of a whole recording (rows.h), kept beside its files for the next question: a column
  * file (store/column_file.h) for each worker that read a share of the processes,
  * FOLDER/.gpuprof-rows.0 and so on. It may be deleted at any time. Its key is a hash of this
- * program and of each recording's place, size and time, and what loading found; what does not fit,
+ * program and of each recording's inode, size and time, and what loading found; what does not fit,
  * is torn or damaged is not used, and replaced by the next report. Nothing is kept of a recording
  * that goes on, of a folder that cannot be written, or of fewer than KEPT_RECORDS records, which
  * are read as fast.

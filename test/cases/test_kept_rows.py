@@ -114,7 +114,10 @@ def test_is_read(recording, ask):
         out.write(data)
     os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns))
     assert ask(TABLE, recording) == told
+    assert ask(TABLE, f"./{recording.name}") == told
     assert ask("--no-index", TABLE, recording) != told
+    moved = recording.rename(recording.with_name("moved"))
+    assert ask(TABLE, moved) == told
 
 
 def grow(folder):
@@ -134,7 +137,6 @@ STALE = {
                               os.replace(folder / "copy", folder / "rank0.gpuprof")),
     "another": add_rank,
     "gone": lambda folder: (folder / "rank1.gpuprof").unlink(),
-    "renamed": lambda folder: (folder / "rank1.gpuprof").rename(folder / "rank9.gpuprof"),
 }
 
 
@@ -210,6 +212,25 @@ def test_pieces_of_the_index(make_gpu, ask):
     ask("-j2", folder)
     shutil.copy2(three, two)  # the first of two and the second of three
     same(ask, folder, TABLE)
+
+
+def test_other_verbs(recording, run_collector):
+    """Whoever lists a folder does not take the files for recordings."""
+    verbs = (["dump"], ["stats", "--no-index", "cuda_gpu_kern_sum"], ["merge", "-o", "out.json"],
+             ["flame", "-o", "out.folded"], ["export", "-o", "out.jsonl"], ["recover"], ["memory"],
+             ["diff", recording], ["ctl", "status"], ["report"])
+    def say():
+        return [(done.returncode, done.stdout, done.stderr) for done in
+                (run_collector(*verb, recording) for verb in verbs)]
+    told = say()
+    for path in files(recording):
+        path.unlink()
+    assert say() == told
+    for path in recording.glob("*.gpuprof"):
+        path.unlink()
+    nothing = run_collector("report", recording).stderr
+    (recording / ".gpuprof-rows.0").touch()
+    assert run_collector("report", recording).stderr == nothing
 
 
 def unprivileged():
