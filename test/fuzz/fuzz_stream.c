@@ -13,6 +13,7 @@
  *   8  a baseline file (fuzz_baseline.c)
  *   9  parts of a report (fuzz_parts.c)
  *  10  a file of columns, its checksums put right unless bit 0 of the upper four is set
+ *  11  a stream file and rows that are kept of it (fuzz_kept.c)
  * With libFuzzer (`make fuzz`), or with fuzz_replay.c, which runs the seeds once.
  */
 #include <ftw.h>
@@ -28,6 +29,7 @@
 #include "control_text.h"
 #include "crc32c.h"
 #include "fuzz_baseline.h"
+#include "fuzz_kept.h"
 #include "fuzz_kernels.h"
 #include "fuzz_outputs.h"
 #include "fuzz_parts.h"
@@ -274,6 +276,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     case 8: fuzz_baseline((const char *)data, size); break;
     case 9: fuzz_parts(folder, copy, size, how); break;
     case 10: read_columns(copy, size, how); break;
+    case 11: fuzz_kept(folder, copy, size, how); break;
     default: break;
     }
     remove_folder();
