@@ -13,8 +13,8 @@ import made_findings
 import pytest
 import toolchain
 from conftest import ROOT
-from made_findings import (ADD, GEMM, MAIN, MS, NCCL, PINNED, PLAIN, RANK, RELU, TO_HOST, TYPES, US,
-                           Job)
+from made_findings import (ADD, DEVICE, GEMM, MAIN, MS, NCCL, PINNED, PLAIN, RANK, RELU, TO_HOST,
+                           TYPES, US, Job)
 from test_partial import check_equal, make_parts
 
 # Of the window, in percent, and in milliseconds: as GUIDE has them.
@@ -176,6 +176,7 @@ def os_calls(kind):
 def stopped(job, begin, ns):
     """By the quota; a sample says that what the host did was recorded."""
     job.add(TYPES["silence"], MAIN, begin + ns, args=(ns, ns, 0, ns + 1))
+    job.add(TYPES["host_counters"], DEVICE, begin, ns, args=(0, 500, 1, ns))
     job.add(TYPES["gil_rest"], MAIN, begin + ns, args=(0, 0, 0, 0))
     job.add(TYPES["sample"], MAIN, begin + ns, args=(1, 0, 0, 0, 0, 0, 0))
 
