@@ -32,8 +32,7 @@ static struct key key_of(const struct op_none_row *row)
 {
     uint64_t process = row->process ? row->process->index + 1ull : 0;
     return (struct key){process << 8 | (uint64_t)row->cause << 4 | row->origin,
-                        row->name ? (uintptr_t)row->name : row->kernel,
-                        (uint64_t)row->thread << 1 | (row->name != NULL)};
+                        (uintptr_t)row->name, row->thread};
 }
 
 /* Adds what `made` has to the row like it: its number, from 1 on, or an error. */
@@ -62,9 +61,7 @@ static int64_t add_work(struct op_none *n, struct op_none_row made, uint64_t ker
     const struct kernel_name *name = kernel ? walk_kernel(n->walk, made.process, kernel) : NULL;
     if (!made.name && is_compiled(name))
         made = (struct op_none_row){.name = name, .count = made.count, .ns = made.ns};
-    made.kernel = kernel && !name && !made.name ? kernel : 0; /* its name comes later */
-    if (!made.kernel)
-        made.process = NULL;
+    made.process = NULL;
     return add(n, &made);
 }
 
@@ -151,16 +148,12 @@ static int tell_row(const struct op_none_row *row, struct sums *sums)
     return 0;
 }
 
-/* Names are known now, and which threads have operators. */
+/* It is known now which threads have operators. */
 int op_none_complete(struct op_none *n, struct sums *sums)
 {
     int error = 0;
     for (uint32_t i = 0; i < n->count && error == 0; i++) {
         struct op_none_row row = n->rows[i];
-        const struct kernel_name *name =
-            row.kernel ? walk_kernel(n->walk, row.process, row.kernel) : NULL;
-        if (is_compiled(name))
-            row = (struct op_none_row){.name = name, .count = row.count, .ns = row.ns};
         if (row.thread && !n->has_ops[row.thread - 1])
             row.cause = NONE_THREAD;
         error = tell_row(&row, sums);

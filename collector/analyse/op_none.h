@@ -27,8 +27,7 @@ struct op_none_row {
     enum op_none_cause cause;
     enum graph_origin origin;       /* of NONE_GRAPH: why it is in none */
     const struct kernel_name *name; /* of a kernel or label of compiled code; NULL: none */
-    const struct process *process;  /* of a kernel whose name is not known yet */
-    uint64_t kernel;                /* its number; 0: none */
+    const struct process *process;  /* of a kernel, until its name is asked for */
     uint32_t thread;                /* one that had no operators yet: its index + 1; 0: none */
     uint64_t count;
     uint64_t ns;

@@ -34,25 +34,14 @@ static int begin_marks(struct report *r)
 
 ANALYSIS_HEARS(consumers_of_marks, steps_consumer(r->marks))
 
-static int end_marks(struct report *r)
-{
-    bool is_said = false;
-    if (!r->marks->is_unsure || r->walk.is_cut)
-        return 0;
-    if (r->idle) /* it has met other steps, if any */
-        r->idle->has_guessed = true;
-    int error = steps_look_again(r->marks, &is_said);
-    if (!is_said)
-        say_error("report", error);
-    return error;
-}
-
 ANALYSIS_FREES(release_marks, steps_release(r->marks))
 
-const struct analysis marks_analysis = {ANALYSIS_STATE(marks), .uses = USE_PARTS,
-                                        .parts = REPORT_IDLE,  .says_errors = true,
-                                        .begin = begin_marks,  .consumers = consumers_of_marks,
-                                        .end = end_marks,      .release = release_marks};
+const struct analysis marks_analysis = {ANALYSIS_STATE(marks),
+                                        .uses = USE_PARTS,
+                                        .parts = REPORT_IDLE,
+                                        .begin = begin_marks,
+                                        .consumers = consumers_of_marks,
+                                        .release = release_marks};
 
 ANALYSIS_DOES(begin_signs, memory_signs_init(&r->signs, &r->walk))
 ANALYSIS_FREES(release_signs, memory_signs_release(&r->signs))

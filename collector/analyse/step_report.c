@@ -497,25 +497,12 @@ static int find_steps(struct step_report *r, struct steps *found, const struct s
 ANALYSIS_DOES(analysis_begin, op_phases_init(&r->steps->phases, &r->walk))
 ANALYSIS_HEARS(consumers, op_phases_consumer(&r->steps->phases))
 
-/* Another walk, if that one could not tell them. */
-static int find_phases(struct step_report *r)
-{
-    struct consumer phases = op_phases_consumer(&r->phases);
-    if (!r->phases.is_unsure)
-        return 0;
-    op_phases_release(&r->phases);
-    int error = say(op_phases_init(&r->phases, r->walk));
-    return error == 0 && r->steps.count ? walk_run(r->walk, NULL, &phases, 1) : error;
-}
-
 static int make(struct step_report *r, struct steps *found, struct idle *idle,
                 const struct step_wish *wish)
 {
     struct consumer parts = {
         .context = r, .needs = WALK_OPS | WALK_WORK, .take = take, .tied = tied, .end = end};
     int error = find_steps(r, found, wish);
-    if (error == 0)
-        error = find_phases(r);
     if (error == 0)
         error = say(start(r));
     if (error == 0)

@@ -24,17 +24,6 @@ enum memory_kind { MEMORY_PAGEABLE = 1, MEMORY_PINNED = 2 };
 #define WHAT_REPEATED (1ull << 31) /* a copy of what the device got before */
 #define WHAT_STREAM   33
 
-struct found_work {
-    uint64_t begin_ns;
-    uint64_t end_ns;
-    struct process *process;
-    uint64_t number; /* of a kernel's name */
-    uint64_t what;   /* of a copy that could be fixed; 0: it could not */
-    uint32_t stream;
-    uint32_t where;
-    uint8_t type;
-};
-
 /* Of the places: their first words, which no process has. */
 enum { MAP_STREAM = 1u << 31, MAP_NAME };
 
@@ -47,9 +36,7 @@ int finding_gpu_init(struct finding_gpu *g, struct walk *walk, struct finding_su
     spool_init(&g->late, sizeof(struct late_sum));
     spool_init(&g->exposed, sizeof(struct byte_chunk));
     spool_init(&g->settled, sizeof(struct byte_chunk));
-    g->waiting = calloc(GPU_WAITING_MAX, sizeof *g->waiting);
-    int error = ARRAY_PUSH(g->names, g->name_count, NULL); /* for all that have none */
-    return g->waiting ? error : GPUPROF_NO_MEMORY;
+    return ARRAY_PUSH(g->names, g->name_count, NULL); /* for all that have none */
 }
 
 void finding_gpu_release(struct finding_gpu *g)
@@ -58,7 +45,6 @@ void finding_gpu_release(struct finding_gpu *g)
     spool_release(&g->late);
     spool_release(&g->exposed);
     spool_release(&g->settled);
-    free(g->waiting);
     free(g->devices);
     free(g->streams);
     free(g->names);
@@ -134,7 +120,7 @@ static int find_name(struct finding_gpu *g, struct process *p, uint64_t number, 
     return name ? place_name(g, name, place) : 0;
 }
 
-/* The kernel's name by its place + 1; 0: it is not there yet. */
+/* The kernel's name by its place + 1; 0: it has none. */
 static inline __attribute__((always_inline)) int name_of(struct finding_gpu *g, struct process *p,
                                                          uint64_t number, uint32_t *place)
 {
@@ -352,63 +338,25 @@ static inline __attribute__((always_inline)) int take_kernel(struct finding_gpu 
 
 /* ---- work, in the order of time -------------------------------------------------------------- */
 
-static int take_work(struct finding_gpu *g, const struct found_work *w, uint32_t name)
-{
-    struct found_stream *s = &g->streams[w->stream];
-    if (w->type == RECORD_KERNEL)
-        return take_kernel(g, w->stream, name, w->where, w->begin_ns, w->end_ns);
-    int error = advance(g, s->device, w->begin_ns);
-    if (error < 0)
-        return error;
-    enum lane lane = w->type == RECORD_GRAPH ? LANE_COMPUTE : LANE_COPIES;
-    s->has_kernels |= lane == LANE_COMPUTE;
-    add_to_lane(g, s->device, lane, w->begin_ns, w->end_ns,
-                (w->stream + 1ull) << WHAT_STREAM | w->what, w->where);
-    return chain_close(g, s);
-}
-
-/* Those at the head whose names are known by now, and `all` the same without. */
-static __attribute__((noinline)) int take_waiting(struct finding_gpu *g, bool all)
-{
-    int error = 0;
-    while (error == 0 && g->waiting_count) {
-        const struct found_work *w = &g->waiting[g->waiting_first];
-        uint32_t name = 1;
-        error = w->type == RECORD_KERNEL ? name_of(g, w->process, w->number, &name) : 0;
-        if (!name && !all && g->waiting_count < GPU_WAITING_MAX)
-            return error;
-        if (error == 0)
-            error = take_work(g, w, name ? name - 1 : 0);
-        g->waiting_first = (g->waiting_first + 1) % GPU_WAITING_MAX;
-        g->waiting_count--;
-    }
-    return error;
-}
-
-/* A copy, or a kernel whose name is not there yet, or what comes behind that. */
-static __attribute__((noinline)) int take_or_wait(struct finding_gpu *g, const struct event *e,
-                                                  uint32_t stream, uint32_t where)
+/* A copy or the launch of a graph. */
+static int take_other(struct finding_gpu *g, const struct event *e, uint32_t stream, uint32_t where)
 {
     const struct record *r = e->record;
-    struct found_work w = {.begin_ns = e->begin_ns,
-                           .end_ns = e->end_ns,
-                           .process = e->process,
-                           .number = record_arg(r, KERNEL_NAME_INDEX),
-                           .stream = stream,
-                           .where = where,
-                           .type = r->type};
+    struct found_stream *s = &g->streams[stream];
     bool is_again = false;
-    int error = r->type == RECORD_COPY ? is_repeated(g, e, &w.where, &is_again) : 0;
-    w.what = r->type == RECORD_COPY ? copy_what(r, is_again) : 0;
-    if (error == 0 && w.what & WHAT_REPEATED)
-        error = add_counted(g, FINDING_REPEATED_UPLOAD, g->streams[stream].device, w.what, w.where,
-                            1, 0, e->begin_ns);
+    int error = r->type == RECORD_COPY ? is_repeated(g, e, &where, &is_again) : 0;
+    uint64_t what = r->type == RECORD_COPY ? copy_what(r, is_again) : 0;
+    if (error == 0 && what & WHAT_REPEATED)
+        error = add_counted(g, FINDING_REPEATED_UPLOAD, s->device, what, where, 1, 0, e->begin_ns);
+    if (error == 0)
+        error = advance(g, s->device, e->begin_ns);
     if (error < 0)
         return error;
-    if (!g->waiting_count && r->type != RECORD_KERNEL)
-        return take_work(g, &w, 0);
-    g->waiting[(g->waiting_first + g->waiting_count++) % GPU_WAITING_MAX] = w;
-    return 0;
+    enum lane lane = r->type == RECORD_GRAPH ? LANE_COMPUTE : LANE_COPIES;
+    s->has_kernels |= lane == LANE_COMPUTE;
+    add_to_lane(g, s->device, lane, e->begin_ns, e->end_ns, (stream + 1ull) << WHAT_STREAM | what,
+                where);
+    return chain_close(g, s);
 }
 
 int finding_gpu_take(struct finding_gpu *g, const struct slice *s)
@@ -419,14 +367,13 @@ int finding_gpu_take(struct finding_gpu *g, const struct slice *s)
     int error = stream_of(g, e->process, r, &stream);
     if (error == 0)
         error = work_places_take(&g->wheres, s, &where);
-    if (error == 0 && g->waiting_count)
-        error = take_waiting(g, false);
-    if (error == 0 && r->type == RECORD_KERNEL && !g->waiting_count)
+    if (error == 0 && r->type == RECORD_KERNEL)
         error = name_of(g, e->process, record_arg(r, KERNEL_NAME_INDEX), &name);
     if (error < 0)
         return error;
-    return name ? take_kernel(g, stream, name - 1, where, e->begin_ns, e->end_ns)
-                : take_or_wait(g, e, stream, where);
+    return r->type == RECORD_KERNEL
+               ? take_kernel(g, stream, name ? name - 1 : 0, where, e->begin_ns, e->end_ns)
+               : take_other(g, e, stream, where);
 }
 
 int finding_gpu_pass(struct finding_gpu *g, const struct slice *s)
@@ -473,7 +420,7 @@ static void charge_one_stream(struct finding_gpu *g)
 
 int finding_gpu_end(struct finding_gpu *g)
 {
-    int error = take_waiting(g, true);
+    int error = 0;
     for (uint32_t i = 0; error == 0 && i < g->stream_count; i++)
         error = chain_close(g, &g->streams[i]);
     for (uint32_t i = 0; error == 0 && i < g->device_count; i++) {

@@ -4,13 +4,11 @@
  * kernels, copies that nothing hides. Each nanosecond of a device is charged at most once
  * (device_lanes.h).
  *
- * What a kernel does is known by its name, which may stand a little behind it: until it is there,
- * this kernel and what follows wait, at most GPU_WAITING_MAX of them; then the first has none.
- * Memory: 64 bytes for each of those; 5 KB a device up to FOUND_DEVICES_MAX, 150 bytes a stream up
- * to FOUND_STREAMS_MAX, 80 bytes a kernel's name; and the sums, and work_places.h. Contents
- * that were uploaded: 12 MiB, FOUND_UPLOADS_MAX of them; when there are more all are forgotten,
- * and what is uploaded each step is soon known again. Communication, of which it is known at the
- * end what was a wait for another rank, and work whose call comes late lie in spools.
+ * What a kernel does is known by its name. Memory: 5 KB a device up to FOUND_DEVICES_MAX, 150 bytes
+ * a stream up to FOUND_STREAMS_MAX, 80 bytes a kernel's name; and the sums, and work_places.h.
+ * Contents that were uploaded: 12 MiB, FOUND_UPLOADS_MAX of them; when there are more all are
+ * forgotten, and what is uploaded each step is soon known again. Communication, of which it is
+ * known at the end what was a wait for another rank, and work whose call comes late lie in spools.
  */
 #ifndef GPUPROF_COLLECTOR_FINDING_GPU_H
 #define GPUPROF_COLLECTOR_FINDING_GPU_H
@@ -117,7 +115,6 @@ static inline int finding_sums_add(struct finding_sums *s, uint32_t kind, uint32
 #define FOUND_NAMES_MAX   (1u << 16)
 #define FOUND_UPLOADS_MAX (1u << 17)
 #define FOUND_RECENT      256 /* names, and so many streams */
-#define GPU_WAITING_MAX   4096
 
 #define CHAIN_MIN    3       /* kernels: of fewer nothing is to be had */
 #define CHAIN_GAP_NS 1000000 /* what is that far apart is not one chain */
@@ -179,8 +176,6 @@ struct late_sum {
     uint32_t count;
 };
 
-struct found_work;
-
 struct finding_gpu {
     struct walk *walk;
     struct finding_sums *sums; /* a view */
@@ -200,9 +195,6 @@ struct finding_gpu {
     struct key_map places; /* of all three: device, stream and name; + 1 */
     struct found_recent recent[FOUND_RECENT];
     uint32_t recent_streams[FOUND_RECENT]; /* places */
-    struct found_work *waiting;            /* a ring */
-    uint32_t waiting_first;
-    uint32_t waiting_count;
 };
 
 /* `walk`, `sums` and `idle`, which is to be told of each slice first (NULL: no slice will come),

@@ -208,7 +208,6 @@ static int end(void *context)
         device->causes[IDLE_LAUNCH] += device->own.ns;
         error = device->own.count ? idle_rows_add_sum(&d->rows, &device->own) : 0;
     }
-    d->has_guessed = d->has_guessed || idle_has_guessed(d);
     idle_lost_end(d);
     /* Of a part, this is done when all of them are there. */
     return error < 0 || d->walk->rec->share ? error : idle_waits_charge(d);
@@ -223,23 +222,6 @@ struct consumer idle_consumer(struct idle *d)
                              .take_call = take_call,
                              .take_work = take_work,
                              .end = end};
-}
-
-static int walk_again(struct idle *d)
-{
-    struct walk *walk = d->walk;
-    struct losses *losses = walk->losses;
-    idle_release(d);
-    walk->losses = calloc(walk->rec->count + 1u, sizeof *losses);
-    int error = walk->losses ? start(d) : GPUPROF_NO_MEMORY;
-    struct consumer consumer = idle_consumer(d);
-    /* Of what has not guessed wrongly, which may be in a part of its own, nothing changes. */
-    consumer.needs |= WALK_AS_BEFORE;
-    if (error == 0)
-        error = walk_run(walk, NULL, &consumer, 1);
-    free(walk->losses);
-    walk->losses = losses; /* those of the walk before are all there are */
-    return error;
 }
 
 const struct thread *idle_row_thread(const struct idle *d, const struct idle_row *row)
@@ -277,9 +259,7 @@ bool idle_communicates(const struct idle *d, uint32_t job)
 
 int idle_finish(struct idle *d)
 {
-    int error = d->has_guessed && d->walk->is_surveyed && !d->walk->is_cut ? walk_again(d) : 0;
-    if (error == 0 && d->steps)
-        error = idle_start_charge(d);
+    int error = d->steps ? idle_start_charge(d) : 0;
     if (error == 0)
         error = idle_host_settle(d);
     const struct recording *rec = d->walk->rec;

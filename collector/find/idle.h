@@ -29,11 +29,7 @@ void idle_release(struct idle *d);
 
 struct consumer idle_consumer(struct idle *d);
 
-/*
- * After the walk, when steps are complete: adds up. Where it had to guess and was wrong, goes
- * through all once more; the losses of the walk stay as they are. 0, or an error, after a line on
- * stderr if it is the walk's.
- */
+/* After the walk, when steps are complete: adds up. 0 or an error. */
 int idle_finish(struct idle *d);
 
 /* After that: names the places, with lines by `symbol_folder` (symbols.h). 0 or an error. */

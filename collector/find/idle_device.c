@@ -11,7 +11,7 @@
 #include "model/nccl_call.h"
 #include "record/gpu_record.h"
 
-enum kernel_class { KERNEL_UNSEEN /* 0 */, KERNEL_COMPUTES, KERNEL_COMMUNICATES, KERNEL_UNNAMED };
+enum kernel_class { KERNEL_UNSEEN /* 0 */, KERNEL_COMPUTES, KERNEL_COMMUNICATES };
 
 /* Of steps, ranges or windows: then a device's window is from their begin, or the end of the work
  * before its first there, to their end, or that of its last work there. So those of steps that
@@ -271,16 +271,14 @@ static struct idle_gap gap_of(const struct idle *d, const struct idle_device *de
                              .first_call_ns = p->first_call_ns};
 }
 
-/* By the kernel's name, which may have to come. */
+/* By the kernel's name. */
 static enum idle_part part_of_name(struct idle *d, const struct event *e, uint64_t number,
                                    uint8_t *class, const struct kernel_name **name)
 {
     *name = walk_kernel(d->walk, e->process, number);
     bool communicates = *name && nccl_is_kernel(*name);
-    if (communicates && class && *class == KERNEL_UNNAMED)
-        d->has_guessed = true; /* when it had no name yet */
     if (class)
-        *class = communicates ? KERNEL_COMMUNICATES : *name ? KERNEL_COMPUTES : KERNEL_UNNAMED;
+        *class = communicates ? KERNEL_COMMUNICATES : KERNEL_COMPUTES;
     return communicates ? IDLE_COMMUNICATING : IDLE_COMPUTE;
 }
 
@@ -680,18 +678,4 @@ int idle_device_end(struct idle *d, struct idle_device *device)
     if (error == 0 && !is_piece(d) && !d->walk->is_cut)
         error = pass_lost(d, device, end_ns);
     return error < 0 || device->at_ns >= end_ns ? error : charge_last(d, device, end_ns);
-}
-
-bool idle_has_guessed(const struct idle *d)
-{
-    const struct walk *w = d->walk;
-    for (uint32_t i = 0; i < w->rec->count; i++)
-        for (uint32_t k = 0; k < d->processes[i].kernel_count; k++) {
-            const struct kernel_name *name = d->processes[i].kernels[k] == KERNEL_UNNAMED
-                                                 ? walk_kernel(w, w->rec->processes[i], k)
-                                                 : NULL;
-            if (name && nccl_is_kernel(name))
-                return true;
-        }
-    return false;
 }

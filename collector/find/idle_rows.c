@@ -71,6 +71,10 @@ int idle_rows_add(struct idle_rows *r, const struct idle_row *what, uint64_t at_
     }
     row->ns += ns;
     row->gap_ns += ns;
+    if (row->count == 1) {
+        row->first_gap = row->gap;
+        row->first_ns = row->gap_ns;
+    }
     if (row->gap_ns > r->most_ns && !row->did) {
         r->most_ns = row->gap_ns;
         r->most = r->last - 1;
@@ -98,5 +102,27 @@ int idle_rows_add_sum(struct idle_rows *r, const struct idle_row *sum)
         r->most_ns = sum->longest_ns;
         r->most = number - 1;
     }
+    return 0;
+}
+
+int idle_rows_join(struct idle_rows *r, const struct idle_row *later)
+{
+    int error = idle_rows_add_sum(r, later);
+    struct idle_row *row = error == 0 ? &r->list[number_of(r, later) - 1] : NULL;
+    if (!row)
+        return error;
+    bool goes_on = row->gap && row->gap == later->first_gap;
+    uint64_t begun_ns = goes_on ? row->gap_ns : 0;
+    row->count -= goes_on;
+    if (begun_ns + later->first_ns > row->longest_ns) {
+        row->longest_ns = begun_ns + later->first_ns;
+        row->longest_at_ns = row->gap_at_ns;
+    }
+    if (!goes_on || later->count > 1) {
+        row->gap = later->gap;
+        row->gap_at_ns = later->gap_at_ns;
+        begun_ns = 0;
+    }
+    row->gap_ns = begun_ns + later->gap_ns;
     return 0;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What idle time of the devices is charged to: a row for each process, device, thread, cause and
- * place. Memory: 128 bytes a row and 8 to 16 for its number, up to IDLE_ROWS_MAX rows; what comes
+ * place. Memory: 144 bytes a row and 8 to 16 for its number, up to IDLE_ROWS_MAX rows; what comes
  * then has no place of its own, and takes a row for each device and cause at most.
  */
 #ifndef GPUPROF_COLLECTOR_IDLE_ROWS_H
@@ -94,6 +94,8 @@ struct idle_row {
     uint64_t gap;           /* number of the last gap, ... */
     uint64_t gap_ns;        /* ... of which it has so much, ... */
     uint64_t gap_at_ns;     /* ... from here on */
+    uint64_t first_gap;     /* number of the first gap, of which it has */
+    uint64_t first_ns;
 };
 
 struct idle_rows {
@@ -113,6 +115,10 @@ int idle_rows_add(struct idle_rows *r, const struct idle_row *what, uint64_t at_
 
 /* The same of `count` gaps, whose longest is known. */
 int idle_rows_add_sum(struct idle_rows *r, const struct idle_row *sum);
+
+/* The same of a row with later gaps, whose numbers are of the same owner: the first may be one that
+ * the row here has the begin of. */
+int idle_rows_join(struct idle_rows *r, const struct idle_row *later);
 
 /* The place of what is the device's own: work is queued, and has not begun; and of what no work
  * ends. */

@@ -204,7 +204,7 @@ int idle_start_charge(struct idle *d)
             row.cause = IDLE_START_UP;
         }
         row.place.epoch = 0;
-        error = idle_rows_add_sum(&d->rows, &row);
+        error = idle_rows_join(&d->rows, &row);
     }
     idle_rows_release(&rows);
     free(early);

@@ -185,7 +185,6 @@ struct idle {
     uint32_t held_count;      /* gaps that are held, of all devices */
     uint32_t pause_count;
     bool follows_ranks;
-    bool has_guessed;      /* wrongly, that a kernel whose name came later computes */
     bool leaves_out_ranks; /* devices that are not wanted communicate, too */
 };
 
@@ -279,8 +278,5 @@ int idle_take_silence(struct idle *d, const struct slice *s);
 int idle_take_work(struct idle *d, struct idle_process *p, const struct slice *s);
 int idle_take_hidden_work(struct idle *d, struct idle_process *p, const struct slice *s);
 int idle_device_end(struct idle *d, struct idle_device *device);
-
-/* Was a kernel taken for one that computes, and is none? */
-bool idle_has_guessed(const struct idle *d);
 
 #endif

@@ -477,9 +477,6 @@ static int learn(struct memory_report *m, const struct memory_wish *wish)
                                 .skips = WALK_SKIPS_WORK,
                                 .take = note_memory}};
     error = walk_run(&m->walk, NULL, first, 2);
-    bool is_said; /* whoever has asked for the books says it, too */
-    if (error == 0 && m->steps.is_unsure)
-        error = steps_look_again(&m->steps, &is_said);
     if (error == 0 && (error = memory_note_times(m)) < 0)
         say_error("memory", error);
     if (wish->at_seconds >= 0)

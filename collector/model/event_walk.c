@@ -168,7 +168,7 @@ static int finish(const struct pass *p, const struct process *only)
         survey_finish_pauses(&w->survey);
     if (error == 0 && p->count)
         error = tell_left(p);
-    if (error == 0 && !(p->needs & WALK_AS_BEFORE))
+    if (error == 0)
         error = slices_tell_pending(p);
     for (uint32_t i = first_of(only); error == 0 && p->needs & WALK_LOSSES && i < end_of(w, only);
          i++)
@@ -199,7 +199,6 @@ static int begin(struct walk *w, const struct process *only)
     ops_release(&w->ops);
     library_calls_release(&w->libraries);
     device_sources_release(&w->sources);
-    w->pending_at = 0;
     int error = ops_init(&w->ops, w->rec, only, &w->texts, w->losses);
     if (error == 0)
         error = library_calls_init(&w->libraries, w->rec, only, &w->kinds);
@@ -250,8 +249,7 @@ static bool skips_work(const struct pass *p)
 static int run(struct pass *p, const struct process *only)
 {
     struct walk *w = p->walk;
-    if (!(p->needs & WALK_AS_BEFORE))
-        w->pending.count = 0; /* those of the walk before are all told */
+    w->pending.count = 0; /* those of the walk before are all told */
     if (p->learns_pauses)
         w->survey.pause_count = 0; /* those of a walk that was stopped */
     p->timeline = timeline_create(w->rec, w->losses, w->open_bytes_max);
@@ -283,9 +281,39 @@ static int run(struct pass *p, const struct process *only)
     return more;
 }
 
+static bool has_names(void *context, const struct process *p, uint64_t begin_ns, uint64_t end_ns,
+                      uint64_t types)
+{
+    (void)context;
+    (void)p;
+    (void)begin_ns;
+    (void)end_ns;
+    return !types || types & (block_type_bit(RECORD_KERNEL_NAME) | block_type_bit(RECORD_OP_NAME) |
+                              block_type_bit(RECORD_OP_INPUTS));
+}
+
+/*
+ * A name may stand behind its first use. So what numbers of kernels and operators mean is read
+ * before all else, from the few blocks that say it, and holds for the whole recording.
+ */
+static int learn_names(struct walk *w, const struct process *only)
+{
+    struct pass p = {.walk = w, .learns_names = true, .wants = has_names};
+    uint64_t origin_ns = w->survey.origin_ns, ns_max = w->ns_max;
+    if (w->knows_names)
+        return 0;
+    w->ns_max = 0;
+    int error = run(&p, only);
+    w->ns_max = ns_max;
+    w->survey.origin_ns = origin_ns;
+    w->knows_names = !only && error == 0;
+    return error;
+}
+
 static int survey(struct walk *w, const struct process *only, bool knows_shared,
                   const struct consumer *consumer)
 {
+    int error = learn_names(w, only);
     struct pass p = {.walk = w,
                      .consumers = consumer,
                      .count = consumer != NULL,
@@ -296,7 +324,7 @@ static int survey(struct walk *w, const struct process *only, bool knows_shared,
                      .learns_pauses = !knows_shared};
     pass_add_listeners(&p);
     w->is_surveyed = w->survey.calls.is_late = true;
-    return run(&p, only);
+    return error < 0 ? error : run(&p, only);
 }
 
 int walk_survey(struct walk *w, const struct consumer *consumer)
@@ -395,7 +423,10 @@ int walk_run(struct walk *w, const struct process *only, const struct consumer *
         p.needs |= WALK_RANGES; /* in which calls were made, and operators of emit_nvtx */
     if (p.needs & WALK_RANGES)
         p.needs |= WALK_LIBRARIES; /* some are their calls, and no ranges */
-    int more = run(&p, only);
+    bool asks_names = !w->is_surveyed && (p.surveys || p.needs & WALK_OPS);
+    int more = asks_names ? learn_names(w, only) : 0;
+    if (more == 0)
+        more = run(&p, only);
     w->is_surveyed |= p.surveys && p.learns_ops && !w->survey.is_bare && !only && more == 0;
     return more;
 }

@@ -4,10 +4,11 @@
  * Each event is assembled to a slice once: a call with the ranges around it, work of a device with
  * the call that made it, a range with its begin. What no consumer needs is not assembled.
  *
- * Usually one walk is enough: what stands behind its first use (names of kernels, stacks) is asked
- * for at the end, and work whose call is not certain yet is told again when it is (`tied`). Who
- * writes as it goes cannot wait, and has the recording surveyed first: then all is known at each
- * slice. Reading changes no recording: losses, names and what was learnt belong to the walk.
+ * Usually one walk is enough: names of kernels and operators, which may stand behind their first
+ * use, are read before, from the few blocks that have them; stacks are asked for at the end, and
+ * work whose call is not certain yet is told again when it is (`tied`). Who writes as it goes
+ * cannot wait, and has the recording surveyed first: then all is known at each slice. Reading
+ * changes no recording: losses, names and what was learnt belong to the walk.
  *
  * Memory: timeline.h, survey.h, range_stack.h, op_stack.h, library_calls.h and kernel_names.h say
  * what bounds theirs; work that waits for its call lies in a spool (spool.h).
@@ -26,7 +27,7 @@ void walk_release(struct walk *w);
 
 /*
  * Goes through everything once, so that walks after it know all at each slice. `consumer`, or NULL,
- * is told meanwhile; it needs no work, and names may come too late for it. 0, or an error after one
+ * is told meanwhile; it needs no work. 0, or an error after one
  * line on stderr.
  */
 int walk_survey(struct walk *w, const struct consumer *consumer);
@@ -73,8 +74,7 @@ void walk_add_found(struct walk *w, const struct process *p, const struct walk_f
 /* recording_verdict of what was walked through. */
 enum exit_code walk_verdict(const struct walk *w, bool strict);
 
-/* The kernel that a KERNEL record names by that number, or NULL, in a single walk perhaps not yet.
- */
+/* The kernel that a KERNEL record names by that number, or NULL. */
 const struct kernel_name *walk_kernel(const struct walk *w, const struct process *p,
                                       uint64_t number);
 

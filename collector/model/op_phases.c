@@ -234,7 +234,6 @@ static int open_op(struct op_phases *p, struct op *op)
     const struct op_stack *stack = ops_stack(&p->walk->ops, op->thread->index);
     uint8_t outer = stack->count > 1 ? stack->open[stack->count - 2].region : PHASE_NONE;
     op->region = op_phase_region(p->walk, op);
-    p->is_unsure |= op_is_label(op) && op->name && !walk_op_name(p->walk, op);
     if (op->region == PHASE_BACKWARD) {
         p->backwards[op->process->index] += outer != PHASE_BACKWARD;
     } else if (op->region & REGION_UNIT) {

@@ -48,7 +48,6 @@ struct op_phases {
     struct phase_thread *threads; /* owned, by thread index */
     uint32_t *backwards;          /* owned, by process index: backward operators so far */
     uint64_t room;                /* for further spans */
-    bool is_unsure;               /* a label's name came behind it: only another walk can tell */
 };
 
 /* 0 or GPUPROF_NO_MEMORY; op_phases_release in both cases, also of zeros. */

@@ -14,9 +14,8 @@ enum walk_need {
     WALK_STACKS = 8,  /* survey.stacks, at the end */
     WALK_LOSSES = 16, /* work without a call and launches without work are counted */
     WALK_OPS = 32,    /* `op_change` and `op`; `call.op`; walk_op, walk_op_name, walk_op_inputs */
-    WALK_LIBRARIES = 64,  /* `library_change` and `library`; `call.library`; walk_library */
-    WALK_AS_BEFORE = 128, /* work that was pending in the walk before has no call in this one */
-    WALK_PAUSES = 256,    /* survey.pauses, at the end */
+    WALK_LIBRARIES = 64, /* `library_change` and `library`; `call.library`; walk_library */
+    WALK_PAUSES = 256,   /* survey.pauses, at the end */
 };
 
 /* Slices that a consumer is not told of: most are of a kind that not all of them need. */
@@ -133,6 +132,7 @@ struct walk {
     struct survey survey;
     bool is_surveyed;
     bool knows_pauses;                /* as is_surveyed, of these alone */
+    bool knows_names;                 /* likewise */
     const struct walk_filter *filter; /* a view; NULL: everything is shown */
     const char *symbols;              /* a view: where consumers look names up (symbols.h) */
     uint64_t ns_max;                  /* each walk ends early after so long; 0: it does not */
@@ -147,8 +147,7 @@ struct walk {
     uint64_t *first_ns;   /* owned, by process index: of its first event that shows; 0: none yet */
     uint64_t *last_ns; /* likewise: until when it recorded anything; with a filter, of the whole */
     struct recorded_now *recorded; /* owned, by process index: at this moment of the walk */
-    struct spool pending;          /* work whose call is not known yet, or was not before */
-    uint64_t pending_at;           /* the next of it, in a walk as before */
+    struct spool pending;          /* work whose call is not known yet */
 };
 
 /* The innermost range that is open around a call; `nested`: of push and pop only. */
@@ -177,7 +176,7 @@ static inline const struct library_call *walk_library(const struct slice *s)
 }
 
 /* What an operator is called and, as it is recorded (op_record.h), what it was called with; NULL:
- * not known, in a single walk perhaps not yet. */
+ * not known. */
 static inline const struct kernel_name *walk_op_name(const struct walk *w, const struct op *op)
 {
     return ops_name(op, &w->names[op->process->index].ops);

@@ -178,7 +178,6 @@ static int take_label(struct steps *s, const struct slice *slice)
         return is_optimizer ? close_optimizer(s, slice) : close_label(s, op, false);
     if (slice->op_change != OP_OPENED)
         return 0;
-    s->is_unsure |= !text && op->name;
     if (is_optimizer) {
         op->mark = !is_inside(s, op, OP_KIND_OPTIMIZER, OP_KIND_BACKWARD);
         return 0;
@@ -571,42 +570,16 @@ enum exit_code steps_check(struct steps *s, const char *verb)
                        s->by, step_names_text(&s->others, names));
 }
 
-int steps_look_again(struct steps *s, bool *is_said)
-{
-    struct walk *walk = s->walk;
-    struct losses *losses = walk->losses;
-    const char *by = s->by, *pattern = s->class ? NULL : s->pattern; /* as they were given */
-    steps_release(s);
-    int error = steps_init(s, walk, by, pattern);
-    struct consumer marks = steps_consumer(s);
-    walk->losses = calloc(walk->rec->count + 1u, sizeof *losses);
-    if (!walk->losses)
-        error = GPUPROF_NO_MEMORY;
-    *is_said = false;
-    if (error == 0) {
-        error = walk_run(walk, NULL, &marks, 1);
-        *is_said = error < 0;
-    }
-    free(walk->losses);
-    walk->losses = losses;
-    return error < 0 ? error : 0;
-}
-
 enum exit_code steps_find(struct steps *s, struct walk *walk, const char *by, const char *pattern,
                           bool surveys, const char *verb)
 {
-    bool knows_names = walk->is_surveyed;
     int error = steps_init(s, walk, by, pattern);
     struct consumer marks = steps_consumer(s);
     if (error == 0 && (surveys && !walk->is_surveyed ? walk_survey(walk, &marks)
                                                      : walk_run(walk, NULL, &marks, 1)) < 0)
         return EXIT_ENVIRONMENT;
-    bool is_said = false;
-    if (error == 0 && s->is_unsure && !knows_names)
-        error = steps_look_again(s, &is_said);
     if (error == 0)
         return steps_check(s, verb);
-    if (!is_said)
-        say_error(verb, error);
+    say_error(verb, error);
     return EXIT_ENVIRONMENT;
 }

@@ -99,7 +99,6 @@ struct steps {
     uint32_t steps_max;
     uint32_t *firsts;  /* owned, by process index, and one more: places of the first steps */
     bool has_sampled;  /* launches stand for others, too: they are no marks */
-    bool is_unsure;    /* a label's name came behind it: only another walk can tell */
     struct step *list; /* owned; by process, in the order of time */
     uint32_t count;
     uint64_t beyond;          /* marks for which there was no room */
@@ -109,8 +108,7 @@ struct steps {
 };
 
 /*
- * `by`: as --step-by has it, `pattern` as --step-range, each NULL if it is not given. Where the
- * walk has not seen all once (event_walk.h), names may come too late: is_unsure. 0 or
+ * `by`: as --step-by has it, `pattern` as --step-range, each NULL if it is not given. 0 or
  * GPUPROF_NO_MEMORY; steps_release in both cases.
  */
 int steps_init(struct steps *s, struct walk *walk, const char *by, const char *pattern);
@@ -131,18 +129,11 @@ enum exit_code steps_check(struct steps *s, const char *verb);
 
 /*
  * All three: steps_init, a walk, or with `surveys` the survey if there was none yet, which finds
- * them (and another one, if names came too late), and steps_check. EXIT_OK, or another code after
+ * them, and steps_check. EXIT_OK, or another code after
  * one line on stderr that begins with `verb`; steps_release in both cases.
  */
 enum exit_code steps_find(struct steps *s, struct walk *walk, const char *by, const char *pattern,
                           bool surveys, const char *verb);
-
-/*
- * Where names came too late (is_unsure), and the walk has met all of them by now: finds the steps
- * once more. The losses of the walk before stay all there are. 0 or an error; *is_said: the walk
- * has said it on stderr.
- */
-int steps_look_again(struct steps *s, bool *is_said);
 
 /* The last step of the process that begins at that time or before, or NULL; the end is not looked
  * at. */

@@ -111,20 +111,6 @@ static bool may_come(const struct walk *w, const struct event *e)
     return correlation_has_early(&w->survey.calls, e->process->index, e->record->correlation);
 }
 
-/* It was laid aside in the walk before, which met the same events. */
-static bool was_pending(struct walk *w, const struct event *e, int *error)
-{
-    const struct pending_work *next = w->pending_at < w->pending.count
-                                          ? spool_at(&w->pending, w->pending_at, false, error)
-                                          : NULL;
-    bool is_next = next && next->event.process == e->process && next->event.thread == e->thread &&
-                   next->event.begin_ns == e->begin_ns && next->event.end_ns == e->end_ns &&
-                   next->record.type == e->record->type &&
-                   next->record.correlation == e->record->correlation;
-    w->pending_at += is_next;
-    return is_next;
-}
-
 /* Until all calls are known. */
 static __attribute__((noinline)) int lay_aside(struct walk *w, const struct slice *s,
                                                bool is_behind)
@@ -140,10 +126,7 @@ static __attribute__((noinline)) int lay_aside(struct walk *w, const struct slic
 static int tie(const struct pass *p, struct slice *s)
 {
     struct walk *w = p->walk;
-    int error = 0;
-    if (p->needs & WALK_AS_BEFORE && (was_pending(w, &s->event, &error) || error < 0))
-        return error;
-    error = find_call(w, s, p->surveys);
+    int error = find_call(w, s, p->surveys);
     bool behind = is_behind(s);
     s->is_outside =
         behind && !was_launched(s) && (s->is_called || !p->surveys || !may_come(w, &s->event));
@@ -306,11 +289,11 @@ static int assemble(const struct pass *p, struct slice *s)
         return p->needs & WALK_LIBRARIES ? library_kinds_learn(&w->kinds, e) : 0;
     case RECORD_NAME: return p->count ? set_name(&w->kernels, &names->handles, r, NAME_HANDLE) : 0;
     case RECORD_KERNEL_NAME:
-        return p->surveys ? set_name(&w->kernels, &names->kernels, r, KERNEL_NAME_NAME) : 0;
+        return p->learns_names ? set_name(&w->kernels, &names->kernels, r, KERNEL_NAME_NAME) : 0;
     case RECORD_OP_NAME:
-        return p->learns_ops ? set_name(&w->texts, &names->ops.names, r, OP_NAME_NUMBER) : 0;
+        return p->learns_names ? set_name(&w->texts, &names->ops.names, r, OP_NAME_NUMBER) : 0;
     case RECORD_OP_INPUTS:
-        return p->learns_ops ? set_name(&w->texts, &names->ops.inputs, r, OP_INPUTS_NUMBER) : 0;
+        return p->learns_names ? set_name(&w->texts, &names->ops.inputs, r, OP_INPUTS_NUMBER) : 0;
     case RECORD_OP_THREAD:
         if (p->learns_ops)
             w->op_threads[e->thread->index] = record_arg(r, OP_THREAD_NUMBER);

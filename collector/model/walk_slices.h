@@ -44,7 +44,8 @@ struct pass {
     const struct walk_filter *filter; /* NULL: nothing is hidden */
     unsigned needs;
     bool surveys;             /* what is learnt is not known yet */
-    bool learns_ops;          /* nor are the numbers of operators */
+    bool learns_names;        /* nor what numbers of kernels and operators mean */
+    bool learns_ops;          /* nor are the threads of operators */
     bool learns_stacks;       /* nor are these, */
     bool learns_pauses;       /* nor these */
     timeline_wants_fn *wants; /* NULL: as the walk's filter says */

@@ -87,34 +87,6 @@ static int take_declared(void *context, const struct rows *rows)
     return error;
 }
 
-/* What has no name still is called by its number. */
-static uint64_t late_key(struct sums *s, const struct resolver *of, uint64_t key)
-{
-    const struct row_name *name = &of->names[(key & ~ROW_NAME_PENDING) - 1];
-    char text[48];
-    if (name->name)
-        return sums_name_key(name->name);
-    snprintf(text, sizeof text, "kernel %llu", (unsigned long long)name->number);
-    return sums_text(s, text);
-}
-
-static int end_declared(void *context)
-{
-    struct sums *s = context;
-    for (uint32_t i = 0; s->info->from.key == ROW_NAME && i < s->count; i++) {
-        const struct sums_row *from = &s->rows[i];
-        if (!(from->keys[0] & ROW_NAME_PENDING) || sums_is_others(from))
-            continue;
-        uint64_t key = late_key(s, s->resolver, from->keys[0]);
-        struct sums_row *row = sums_row(s, key, from->keys[1], from->keys[2]);
-        if (!row)
-            return GPUPROF_NO_MEMORY;
-        sums_join(s, row, &s->rows[i]);
-        s->rows[i].keys[0] = key;
-    }
-    return sums_finish(s);
-}
-
 static int end_rows(void *context)
 {
     struct sums *s = context;
@@ -132,13 +104,12 @@ void sums_read_rows(struct sums *s, struct resolver *r)
                                  .types = from->types,
                                  .tables = 1u << from->table,
                                  .take = take_declared,
-                                 .end = end_declared};
+                                 .end = end_rows};
     if (s->info->rows.take) {
         reader = s->info->rows;
         reader.context = s;
         reader.end = end_rows;
     }
-    s->resolver = r;
     if (s->info->rows.take || from->types)
         resolver_add(r, &reader);
 }

@@ -150,7 +150,6 @@ struct sums {
     const uint64_t *all;         /* a view of what shares are of, perhaps in another table */
     enum report_by by;           /* what rows are by, and are names that differ in numbers one? */
     bool groups;
-    const struct resolver *resolver; /* a view */
     void *owner; /* a view: of who feeds it, if somebody else does; NULL: parts do */
     /* Functions of one name and domain are one: forms of a stream, variants of the ABI, builds. */
     const struct function **functions; /* owned */

@@ -34,13 +34,10 @@ struct kept_process {
 
 /* Its texts stand in SECTION_TEXTS, behind those of the names before. */
 struct kept_name {
-    uint64_t number;  /* of one without a name */
-    uint32_t process; /* likewise; UINT32_MAX: it has one */
     uint32_t bytes;
     uint32_t maker;
     uint32_t maker_function; /* its number + 1; 0: none */
     uint32_t maker_bytes;
-    uint32_t unused;
 };
 
 /* ---- where it is ----------------------------------------------------------------------------- */
@@ -121,15 +118,13 @@ static int put_names(struct column_writer *w, const struct resolver *r)
     int error = 0;
     for (uint32_t i = 0; error == 0 && i < r->name_count; i++) {
         const struct row_name *n = &r->names[i];
-        struct kept_name kept = {.number = n->number,
-                                 .process = n->name ? UINT32_MAX : n->process->index,
-                                 .bytes = n->name ? n->name->raw_bytes : 0,
+        struct kept_name kept = {.bytes = n->name->raw_bytes,
                                  .maker = n->maker,
                                  .maker_function =
                                      n->maker_function ? n->maker_function->index + 1 : 0,
                                  .maker_bytes = n->maker_text ? n->maker_text->raw_bytes : 0};
         error = column_writer_section(w, SECTION_NAMES, &kept, sizeof kept);
-        if (error == 0 && kept.bytes)
+        if (error == 0)
             error = column_writer_section(w, SECTION_TEXTS, n->name->raw, kept.bytes);
         if (error == 0 && kept.maker_bytes)
             error = column_writer_section(w, SECTION_TEXTS, n->maker_text->raw, kept.maker_bytes);
@@ -312,16 +307,12 @@ static bool take_name(const struct kept_file *f, struct resolver *r, const struc
                       const uint8_t *texts, size_t length, size_t *at)
 {
     const struct recording *rec = r->walk->rec;
-    bool has_name = kept->process == UINT32_MAX;
-    struct row_name name = {.number = kept->number, .maker = kept->maker};
-    if ((!has_name && kept->process >= f->process_count) ||
-        kept->maker_function > f->function_count ||
+    struct row_name name = {.maker = kept->maker};
+    if (kept->maker_function > f->function_count ||
         !take_text(&r->walk->kernels, texts, length, at, kept->bytes, &name.name) ||
         !take_text(&r->walk->texts, texts, length, at, kept->maker_bytes, &name.maker_text) ||
-        has_name != (name.name != NULL))
+        !name.name)
         return false;
-    if (!has_name)
-        name.process = rec->processes[f->processes[kept->process]];
     if (kept->maker_function)
         name.maker_function =
             rec->reader.functions.functions[f->functions[kept->maker_function - 1]];

@@ -119,24 +119,22 @@ static int name_number(struct resolver *r, struct key key, const struct row_name
     return error;
 }
 
+/* What nothing names is called by its number. */
 static int number_of_kernel(struct resolver *r, const struct event *e, uint64_t *number)
 {
     uint64_t of = record_arg(e->record, KERNEL_NAME_INDEX);
     struct key key = {e->process->index, of, 0};
+    struct row_name name = {.name = NULL};
+    char text[48];
     *number = key_map_get(&r->name_numbers, key);
     if (*number)
         return 0;
-    const struct row_name name = {
-        .name = walk_kernel(r->walk, e->process, of), .process = e->process, .number = of};
-    return name_number(r, key, &name, number);
-}
-
-/* Names that stand behind the first kernel that has them. */
-static void name_the_rest(struct resolver *r)
-{
-    for (uint32_t i = 0; i < r->name_count; i++)
-        if (!r->names[i].name && r->names[i].process)
-            r->names[i].name = walk_kernel(r->walk, r->names[i].process, r->names[i].number);
+    name.name = walk_kernel(r->walk, e->process, of);
+    int length = snprintf(text, sizeof text, "kernel %llu", (unsigned long long)of);
+    int error = name.name ? 0
+                          : kernel_name_intern(&r->walk->texts, (const uint8_t *)text,
+                                               (size_t)length, &name.name);
+    return error < 0 ? error : name_number(r, key, &name, number);
 }
 
 /* ---- calls ----------------------------------------------------------------------------------- */
@@ -285,7 +283,6 @@ bool rows_has_column(enum row_table table, enum row_column column)
 
 static int end(void *context)
 {
-    name_the_rest(context);
     return resolver_end(context);
 }
 

@@ -93,11 +93,9 @@ struct rows_reader {
 
 #define ROWS_READERS_MAX 32
 
-/* A kernel's name, and who may say it later. */
+/* A kernel's name. */
 struct row_name {
-    const struct kernel_name *name; /* NULL: not known yet */
-    const struct process *process;
-    uint64_t number;
+    const struct kernel_name *name;
     /* For whoever keeps rows: which calls of libraries launch it, as gpu_report.h has it. */
     uint32_t maker;
     const struct function *maker_function; /* NULL: not one */
@@ -130,14 +128,10 @@ void resolver_add(struct resolver *r, const struct rows_reader *reader);
  * GPUPROF_NO_MEMORY. */
 int resolver_consumer(struct resolver *r, struct consumer *consumer);
 
-/* For a table's key: the name of that number, or, with this bit, a number that has no name yet. */
-#define ROW_NAME_PENDING (1ull << 63)
+/* For a table's key: the name of that number; 0: it has none. */
 static inline uint64_t rows_name_key(const struct rows *rows, uint64_t number)
 {
-    const struct row_name *name = number ? &rows->of->names[number - 1] : NULL;
-    if (!name)
-        return 0;
-    return name->name ? (uintptr_t)name->name : ROW_NAME_PENDING | number;
+    return number ? (uintptr_t)rows->of->names[number - 1].name : 0;
 }
 
 /* Without a walk: makes room for rows of the tables that somebody reads. 0 or GPUPROF_NO_MEMORY. */

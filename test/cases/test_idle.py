@@ -802,6 +802,22 @@ def test_start_up_lasts_until_the_steps_run(report, slow, steps, wanted):
     assert start_up_us(found) == pytest.approx(wanted, abs=3 * STEP_US)
 
 
+def test_a_gap_that_a_step_begins_in_is_one(report):
+    """It is as long as both of its parts, and counts once, in the first steps as later."""
+    s = Script()
+    s.launch()
+    for number in range(12):
+        s.now += 200
+        s.add(PUSH, MAIN, s.now, 0, args=(0,) * 6, text="forward")
+        s.call("cudaMemcpy", 30)
+        s.add(STEP, MAIN, s.now, 0, args=(number,))
+        s.call("cudaMemcpy", 20)
+        s.add(POP, MAIN, s.now, 0, args=(0,))
+        s.launch()
+    copies, = (p for p in report(s)["idle"] if p["cause"] == "copy")
+    assert (copies["count"], copies["longest_ns"]) == (11, 50 * US)
+
+
 def test_steps_of_a_recording_that_began_late(report):
     """Nobody knows whether they are the first."""
     s = stepped()
