@@ -75,6 +75,7 @@ static int analysis_begin(struct report *r)
                                     .marks = RANGE_GROUPS};
     g->projections = g->ranges;
     g->projections.sums = &r->sums[ANALYSIS_projections_sums];
+    r->sums[ANALYSIS_gpu_memory_sums].owner = g;
     g->ranges.sums->owner = &g->ranges;
     g->projections.sums->owner = &g->projections;
     return 0;

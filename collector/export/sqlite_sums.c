@@ -68,7 +68,7 @@ static int put_row(struct export_writer *w, const struct table *t, uint32_t plac
 
 int sqlite_sums(struct export_writer *w, struct sums *s)
 {
-    if (!s->info || (!sums_has_consumer(s) && !s->owner)) /* nobody feeds it here */
+    if (!s->info || (!sums_has_consumer(s) && !sums_is_of_rows(s->info) && !s->owner))
         return 0;
     struct table t = {.info = &s->info->table, .source = s};
     int error = make_table(w, t.info);
