@@ -339,7 +339,7 @@ int report_make_kept(struct report *r, struct recording *rec, const struct repor
     analyses_consumers(r->sums, &r->resolver, none, &count);
     gpu_analysis.consumers(r, none);
     r->walk.filter = piece ? &of_piece : NULL;
-    error = resolver_make_tables(&r->resolver);
+    error = resolver_make_tables(&r->resolver, COLUMN_ROWS);
     int64_t rows = error < 0 ? error : kept_rows_read(wish->kept, &r->resolver, piece);
     if (rows > 0)
         error = resolver_end(&r->resolver);

@@ -291,6 +291,9 @@ enum exit_code report_run(const struct options *options, report_page_fn *page)
         recording_release(&rec);
         return code;
     }
+    /* Who reads text asks again; who has JSON, csv or a page has all. */
+    if (format != FORMAT_TEXT)
+        kept_rows_release(&kept);
     if (code == EXIT_OK && shared_report_make(&shared, &rec, options, &view, format,
                                               groups_of(options, format), &kept)) {
         code = show_combination(&shared, options, &view, format, &next);

@@ -35,7 +35,7 @@ int resolver_init(struct resolver *r, struct walk *walk)
 void resolver_release(struct resolver *r)
 {
     for (unsigned t = 0; t < ROW_TABLES; t++)
-        free(r->tables[t].columns[0]); /* all are one piece */
+        free(r->memory[t]);
     free(r->is_host);
     free(r->names);
     key_map_release(&r->name_numbers);
@@ -51,39 +51,63 @@ void resolver_add(struct resolver *r, const struct rows_reader *reader)
 
 /* ---- rows ------------------------------------------------------------------------------------ */
 
-static int make_columns(struct rows *rows, enum row_table table)
+static int make_columns(struct rows *rows, enum row_table table, uint32_t most)
 {
     unsigned count = 1; /* one of zeros */
     for (unsigned c = 0; c < ROW_COLUMNS; c++)
         count += columns_of[table] >> c & 1;
-    uint64_t *memory = calloc((size_t)count * BLOCK_ROWS, sizeof *memory);
-    uint64_t *zeros = memory + (size_t)(count - 1) * BLOCK_ROWS, *next = memory;
+    uint64_t *memory = calloc((size_t)count * most, sizeof *memory);
+    uint64_t *zeros = memory + (size_t)(count - 1) * most, *next = memory;
     for (unsigned c = 0; memory && c < ROW_COLUMNS; c++) {
         bool is_there = columns_of[table] >> c & 1;
         rows->columns[c] = is_there ? next : zeros;
-        next += is_there ? BLOCK_ROWS : 0;
+        next += is_there ? most : 0;
     }
     return memory ? 0 : GPUPROF_NO_MEMORY;
 }
 
-static void keep(struct resolver *r, const struct rows *rows)
+/* Columns that the table has go so many rows on, or back. */
+static void move_columns(struct rows *rows, int64_t by)
+{
+    for (unsigned c = 0; c < ROW_COLUMNS; c++)
+        if (columns_of[rows->table] >> c & 1)
+            rows->columns[c] += by;
+}
+
+/* What has gathered goes into the file. */
+static void write_kept(struct resolver *r, struct rows *rows, uint32_t *kept)
 {
     const uint64_t *columns[ROW_COLUMNS];
+    move_columns(rows, -(int64_t)*kept);
     memcpy(columns, rows->columns, sizeof columns);
-    if (!r->keeps || !rows->count ||
-        column_writer_block(r->keeps, rows->table, columns, ROW_COLUMNS, rows->count) == 0)
+    if (r->keeps && *kept &&
+        column_writer_block(r->keeps, rows->table, columns, ROW_COLUMNS, *kept) < 0) {
+        column_writer_drop(r->keeps);
+        r->keeps = NULL;
+    }
+    *kept = 0;
+}
+
+/* Rows that were handed out stay where they are until a block of the file is full. */
+static void keep(struct resolver *r, struct rows *rows)
+{
+    uint32_t *kept = &r->kept[rows->table];
+    _Static_assert(COLUMN_ROWS % BLOCK_ROWS == 0, "only the last block is not full");
+    if (!r->keeps && !*kept)
         return;
-    column_writer_drop(r->keeps);
-    r->keeps = NULL;
+    move_columns(rows, rows->count);
+    *kept += rows->count;
+    if (*kept > COLUMN_ROWS - BLOCK_ROWS)
+        write_kept(r, rows, kept);
 }
 
 int resolver_hand_out(struct resolver *r, struct rows *rows)
 {
     int error = 0;
-    keep(r, rows);
     for (unsigned i = 0; error == 0 && rows->count && i < r->reader_count; i++)
         if (r->readers[i].tables >> rows->table & 1)
             error = r->readers[i].take(r->readers[i].context, rows);
+    keep(r, rows);
     rows->count = 0;
     return error;
 }
@@ -123,10 +147,17 @@ static int name_number(struct resolver *r, struct key key, const struct row_name
 static int number_of_kernel(struct resolver *r, const struct event *e, uint64_t *number)
 {
     uint64_t of = record_arg(e->record, KERNEL_NAME_INDEX);
-    struct key key = {e->process->index, of, 0};
+    uint32_t process = e->process->index, place = (uint32_t)(of ^ process << 4) % ROWS_RECENT;
+    struct key key = {process, of, 0};
     struct row_name name = {.name = NULL};
     char text[48];
+    *number = r->recent[place].name;
+    if (*number && r->recent[place].number == of && r->recent[place].process == process)
+        return 0;
     *number = key_map_get(&r->name_numbers, key);
+    r->recent[place].number = of;
+    r->recent[place].process = process;
+    r->recent[place].name = (uint32_t)*number;
     if (*number)
         return 0;
     name.name = walk_kernel(r->walk, e->process, of);
@@ -290,7 +321,8 @@ int resolver_end(struct resolver *r)
 {
     int error = 0;
     for (unsigned t = 0; error == 0 && t < ROW_TABLES; t++)
-        error = resolver_hand_out(r, &r->tables[t]);
+        if ((error = resolver_hand_out(r, &r->tables[t])) == 0)
+            write_kept(r, &r->tables[t], &r->kept[t]);
     for (unsigned i = 0; error == 0 && i < r->reader_count; i++)
         error = r->readers[i].end ? r->readers[i].end(r->readers[i].context) : 0;
     return error;
@@ -305,13 +337,14 @@ static unsigned wanted_tables(const struct resolver *r)
     return tables;
 }
 
-int resolver_make_tables(struct resolver *r)
+int resolver_make_tables(struct resolver *r, uint32_t most)
 {
     unsigned tables = wanted_tables(r);
     int error = 0;
     for (enum row_table t = 0; error == 0 && t < ROW_TABLES; t++) {
         r->tables[t] = (struct rows){.of = r, .table = t};
-        error = tables >> t & 1 ? make_columns(&r->tables[t], t) : 0;
+        error = tables >> t & 1 ? make_columns(&r->tables[t], t, r->keeps ? COLUMN_ROWS : most) : 0;
+        r->memory[t] = r->tables[t].columns[0]; /* all are one piece */
     }
     return error;
 }
@@ -320,7 +353,7 @@ int resolver_consumer(struct resolver *r, struct consumer *consumer)
 {
     unsigned tables = wanted_tables(r);
     bool ties = r->keeps != NULL;
-    int error = resolver_make_tables(r);
+    int error = resolver_make_tables(r, BLOCK_ROWS);
     for (unsigned i = 0; i < r->reader_count; i++)
         ties |= r->readers[i].ties;
     ties = ties && !r->leaves_work && recording_expects_gpu(r->walk->rec);

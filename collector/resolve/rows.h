@@ -8,7 +8,8 @@
  * A work whose call is found only at the end of the walk has two rows: one in its place without a
  * call, and at the end one of the type ROW_LATE with the call, for those who read calls of work.
  *
- * Memory: BLOCK_ROWS rows of each table that somebody reads, of 8 bytes a column (2 MB a table);
+ * Memory: BLOCK_ROWS rows of each table that somebody reads, of 8 bytes a column, which stay in the
+ * processor's cache (120 KB a table); where rows are kept, COLUMN_ROWS of them (2 MB a table);
  * and 32 bytes for each kernel's name, NAMES_MAX at most.
  */
 #ifndef GPUPROF_COLLECTOR_ROWS_H
@@ -17,7 +18,8 @@
 #include "base/key_map.h"
 #include "model/event_walk.h"
 
-#define BLOCK_ROWS 16384 /* of a block */
+#define BLOCK_ROWS  1024 /* of a block */
+#define ROWS_RECENT 256  /* kernels whose names were asked for */
 
 enum row_table {
     ROWS_CALLS,
@@ -106,8 +108,10 @@ struct column_writer;
 
 struct resolver {
     struct walk *walk;
-    struct column_writer *keeps;    /* owned: a file where all rows go (kept_rows.h), or NULL */
-    struct rows tables[ROW_TABLES]; /* columns are owned */
+    struct column_writer *keeps; /* owned: a file where all rows go (kept_rows.h), or NULL */
+    struct rows tables[ROW_TABLES];
+    uint64_t *memory[ROW_TABLES]; /* owned: the columns */
+    uint32_t kept[ROW_TABLES];    /* rows before those, which go into the file next */
     struct rows_reader readers[ROWS_READERS_MAX];
     unsigned reader_count;
     bool leaves_work;       /* the user sets it: no work was to be recorded, whatever there is */
@@ -115,6 +119,11 @@ struct resolver {
     bool has_host;          /* any of them */
     struct row_name *names; /* owned; number n is names[n - 1] */
     uint32_t name_count;
+    struct {
+        uint64_t number;
+        uint32_t process;
+        uint32_t name; /* 0: free */
+    } recent[ROWS_RECENT];
     struct key_map name_numbers; /* (process, number), or a name -> number in `names` */
 };
 
@@ -134,8 +143,9 @@ static inline uint64_t rows_name_key(const struct rows *rows, uint64_t number)
     return number ? (uintptr_t)rows->of->names[number - 1].name : 0;
 }
 
-/* Without a walk: makes room for rows of the tables that somebody reads. 0 or GPUPROF_NO_MEMORY. */
-int resolver_make_tables(struct resolver *r);
+/* Without a walk: makes room for `most` rows of each table that somebody reads. 0 or
+ * GPUPROF_NO_MEMORY. */
+int resolver_make_tables(struct resolver *r, uint32_t most);
 
 /* Gives them to their readers, and makes room for the next. 0 or an error. */
 int resolver_hand_out(struct resolver *r, struct rows *rows);

@@ -96,8 +96,8 @@ static int write_column(struct column_writer *w, const uint64_t *values, uint64_
                         struct column_entry e, unsigned i)
 {
     uint64_t min = values[0], max = min;
-    bool falls = false;
-    for (uint32_t row = 1; row < e.rows; row++) {
+    bool falls = false, is_constant = memcmp(values, values + 1, (e.rows - 1) * sizeof min) == 0;
+    for (uint32_t row = 1; !is_constant && row < e.rows; row++) {
         falls |= values[row] < values[row - 1];
         min = values[row] < min ? values[row] : min;
         max = values[row] > max ? values[row] : max;
