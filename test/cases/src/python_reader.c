@@ -374,14 +374,15 @@ static unsigned long number_of(const struct stack *s)
 static void *watch_main(void *data)
 {
     static _Thread_local struct stack s;
-    unsigned long last = 0;
+    unsigned long newest = 0;
     (void)data;
     while (!atomic_load(&watch.is_over)) {
         take(&s, PYTHON_FRAMES_MAX);
         bool is_right = s.count && s.is_borrowed && !s.is_cut &&
                         !strcmp(function_of(&s, 0), "_engine_run_backward") &&
-                        !strcmp(function_of(&s, s.count - 1), "<module>") && number_of(&s) >= last;
-        last = is_right ? number_of(&s) : last;
+                        !strcmp(function_of(&s, s.count - 1), "<module>") &&
+                        number_of(&s) >= newest;
+        newest = is_right ? number_of(&s) : newest;
         watch.without += !s.count;
         watch.with_frames += is_right;
         watch.wrong += s.count && !is_right;
