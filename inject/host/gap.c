@@ -32,16 +32,16 @@
 #define FAULT_TURNS  4u
 
 /*
- * Looks have credit: they begin with CREDIT_NS, earn a 700th of the time (0.14 %) up to that, and
+ * Looks have credit: they begin with CREDIT_NS, earn a 500th of the time (0.2 %) up to that, and
  * take the processor time that they took. Stacks that are seen first take far longer, and come
  * once: of the first FIRSTS_MAX looks that are that slow only USUAL_NS each are taken.
  */
 #define TRIES_MAX  3
-#define LOOKS_PART 700
+#define LOOKS_PART 500
 #define CREDIT_NS  4000000
 #define USUAL_NS   50000
-#define FIRSTS_MAX 32
-#define WAKE_NS    60000 /* at most, of a look without what it does: others use the thread, too */
+#define FIRSTS_MAX 64
+#define WAKE_NS    30000 /* at most, of a look without what it does: others use the thread, too */
 
 /* What a look finds. */
 struct found {

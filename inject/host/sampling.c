@@ -187,6 +187,8 @@ static bool put_aside(struct sampled *s, unsigned periods, const ucontext_t *con
     return true;
 }
 
+extern int getcontext(ucontext_t *context) __attribute__((weak)); /* musl has none */
+
 void sampling_keep_stack(struct kept_stack *k)
 {
     ucontext_t context;
@@ -195,7 +197,7 @@ void sampling_keep_stack(struct kept_stack *k)
     k->count = 0;
     if (!r)
         return;
-    if (getcontext(&context) == 0 && take_stack(&context, r) == 0) {
+    if (getcontext && getcontext(&context) == 0 && take_stack(&context, r) == 0) {
         uint32_t count = r->walk.count < KEPT_FRAMES_MAX ? r->walk.count : KEPT_FRAMES_MAX;
         *k = (struct kept_stack){.age = age,
                                  .count = (uint16_t)count,

@@ -95,7 +95,8 @@ def test_what_is_read_of_small_blocks(collector, make_gpu):
     reads, part = read_by(collector, "report", "--partial", "-o", "/dev/null", folder)
     assert reads < 4 * 600 / 4
     assert read_by(collector, "report", "--table=ranks", folder)[1] < 1.1 * part
-    assert read_by(collector, "report", "--table=steps", folder)[1] < 1.5 * part
+    # Blocks that have names are read first, and again.
+    assert read_by(collector, "report", "--table=steps", folder)[1] < 1.6 * part
     assert read_by(collector, "report", "--table=findings", folder)[1] > 1.5 * part
 
 

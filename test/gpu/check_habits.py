@@ -25,11 +25,12 @@ def check_silences(process, said):
 
 def check_looks(process, said):
     """The same by a thread that looks meanwhile; while the program waits for the device it does
-    not. Of all the time in silences a look knows at least half: the first millisecond is none."""
+    not. Of all the time in silences the looks know at least a quarter: the first millisecond is
+    none, and what they cost when a program begins has a bound."""
     ran = sum(look.ns for look in process.looks if look.state == "R") / 1e9
     slept = sum(look.ns for look in process.looks if look.syscall) / 1e9
-    row("habits: looks into gaps", ran > said["compute"] * SILENT_NS / 2e9 and
-        slept > said["sleep"] * SILENT_NS / 2e9,
+    row("habits: looks into gaps", ran > said["compute"] * SILENT_NS / 4e9 and
+        slept > said["sleep"] * SILENT_NS / 4e9,
         f"it ran for {ran:.2f} s and waited for {slept:.2f} s in {len(process.looks)} looks")
 
 

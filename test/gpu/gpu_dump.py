@@ -61,7 +61,7 @@ class Process:
             waits = fields["syscall"] if fields["syscall"] != "-" else None
             self.looks.append(Look(int(fields["period"]) * int(fields.get("weight", 1)),
                                    chr(int(fields["state"])), waits))
-        elif what == "sample" and f" tid={self.pid} " in line:
+        elif what == "sample" and f" of_tid={self.pid} " in line:
             self.sampled_ns += int(fields["period"]) * int(fields.get("weight", 1))
         elif what == "os_call":
             self.waits[int(fields.get("code", 0))] += 1
