@@ -16,7 +16,7 @@ import sys
 from bench_calls import (bench_call, bench_flight, bench_gaps, bench_libraries, bench_os,
                          bench_python, bench_range, bench_sample)
 from bench_data import (bench_bytes, bench_collector, bench_devices, bench_gpu, bench_outputs,
-                        bench_ranks, bench_sort, bench_stacks)
+                        bench_questions, bench_ranks, bench_sort, bench_stacks)
 from bench_operators import bench_operators, bench_tensors, bench_torch
 from bench_peers import bench_peers, bench_walks
 from bench_run import BUILD, WORK, figures, machine, not_run, tell_machine
@@ -28,7 +28,7 @@ def main():
              "operators": bench_operators, "tensors": bench_tensors, "torch": bench_torch,
              "walks": bench_walks, "peers": bench_peers, "bytes": bench_bytes, "sort": bench_sort,
              "gpu": bench_gpu, "collector": bench_collector, "devices": bench_devices,
-             "outputs": bench_outputs, "ranks": bench_ranks,
+             "outputs": bench_outputs, "ranks": bench_ranks, "questions": bench_questions,
              "stacks": bench_stacks, "python": bench_python}
     measured_on = machine()
     tell_machine(measured_on)

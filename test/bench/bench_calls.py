@@ -2,6 +2,7 @@
 """bench.py: what recorded calls and ranges cost."""
 
 import os
+import shutil
 import statistics
 
 from bench_run import (BENCH, BENCH_DIR, BUILD, COLLECTOR, FAULTS, WORK, Cost, call_rounds,
@@ -134,6 +135,13 @@ def bench_os():
             over = [r - without for r in rounds[threshold]]
             tell(f"os.{name}.ns", statistics.median(over), f"ns ({note})", most,
                  spread=quartiles(over))
+    if not shutil.which("strace"):
+        not_run("peer.strace.read", "strace is not installed")
+        return
+    alone, traced = ([r[3] for r in rounds_of(run([*tracer, program("call_cost"), "read", "1", "5000",
+                                                   "9"]))]
+                     for tracer in ([], ["strace", "-f", "-c", "-o", os.devnull]))
+    tell("peer.strace.read.ns", statistics.median(traced) - statistics.median(alone), "ns (a byte)")
 
 
 # A training loop: some calls, then 3 ms of Python; and the CPU time of all other threads.
