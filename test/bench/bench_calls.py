@@ -138,8 +138,8 @@ def bench_os():
     if not shutil.which("strace"):
         not_run("peer.strace.read", "strace is not installed")
         return
-    alone, traced = ([r[3] for r in rounds_of(run([*tracer, program("call_cost"), "read", "1", "5000",
-                                                   "9"]))]
+    command = [program("call_cost"), "read", "1", "5000", "9"]
+    alone, traced = ([r[3] for r in rounds_of(run([*tracer, *command]))]
                      for tracer in ([], ["strace", "-f", "-c", "-o", os.devnull]))
     tell("peer.strace.read.ns", statistics.median(traced) - statistics.median(alone), "ns (a byte)")
 
