@@ -256,7 +256,7 @@ unsigned report_parts_absent(const struct recording *rec)
 static bool is_wanted(const struct report *r, const struct analysis *a)
 {
     if (r->wish.only)
-        return a == &gpu_analysis;
+        return a->take_kept != NULL;
     return (a->uses & r->wish.use) == (unsigned)r->wish.use && !(a->parts & r->wish.leaves) &&
            (!a->is_wanted || a->is_wanted(r));
 }
@@ -303,8 +303,6 @@ int report_walk(struct report *r, const struct consumer *first)
     for (unsigned i = 0; i < REPORT_ANALYSES; i++)
         if (r->has_begun[i] && analyses[i]->consumers)
             count += analyses[i]->consumers(r, &list[count]);
-    if (r->keeps)
-        kept_rows_write(r->wish.kept, &r->resolver);
     r->resolver.leaves_work = !r->stacks && !recording_expects_gpu(r->rec);
     int error = resolver_consumer(&r->resolver, &list[1]);
     if (error < 0)
@@ -330,21 +328,23 @@ static const struct walk_filter of_piece = {.is_of_time = true, .is_span = true}
 int report_make_kept(struct report *r, struct recording *rec, const struct report_wish *wish,
                      const struct select_wish *piece)
 {
-    struct consumer none[ANALYSES_COUNT + ANALYSIS_CONSUMERS_MAX];
+    struct consumer none[ANALYSES_COUNT + REPORT_ANALYSES * ANALYSIS_CONSUMERS_MAX];
     unsigned count = 0;
     *r = (struct report){.histogram_rows = histogram_rows_max(recording_bytes(rec))};
     int error = report_begin(r, rec, wish);
     if (error < 0)
         return error;
     analyses_consumers(r->sums, &r->resolver, none, &count);
-    gpu_analysis.consumers(r, none);
+    for (unsigned i = 0; i < REPORT_ANALYSES; i++)
+        if (r->has_begun[i] && analyses[i]->consumers)
+            count += analyses[i]->consumers(r, &none[count]); /* they add their readers */
     r->walk.filter = piece ? &of_piece : NULL;
     error = resolver_make_tables(&r->resolver, COLUMN_ROWS);
     int64_t rows = error < 0 ? error : kept_rows_read(wish->kept, &r->resolver, piece);
     if (rows > 0)
         error = resolver_end(&r->resolver);
-    if (rows > 0 && error == 0)
-        error = gpu_analysis.take_kept(r);
+    for (unsigned i = 0; i < REPORT_ANALYSES && rows > 0 && error == 0; i++)
+        error = r->has_begun[i] ? analyses[i]->take_kept(r) : 0;
     report_sum_up(r);
     return rows < 0 ? (int)rows : error < 0 ? error : rows > 0;
 }
@@ -352,13 +352,14 @@ int report_make_kept(struct report *r, struct recording *rec, const struct repor
 int report_make(struct report *r, struct recording *rec, const struct report_wish *wish)
 {
     *r = (struct report){.histogram_rows = histogram_rows_max(recording_bytes(rec))};
-    r->keeps = wish->kept && wish->use == USE_REPORT && !wish->selection && !wish->walk_ns_max &&
-               !(wish->leaves & (REPORT_CALLS | REPORT_WORK | REPORT_TIED));
     int error = report_begin(r, rec, wish);
     if (error < 0) {
         say_error("report", error);
         return error;
     }
+    if (wish->kept && wish->use == USE_REPORT && !wish->selection && !wish->walk_ns_max &&
+        !(wish->leaves & (REPORT_CALLS | REPORT_WORK | REPORT_TIED)))
+        kept_rows_write(wish->kept, &r->resolver);
     /* Whom a rank met is known only of all kernels, and what idle time at the edge of a piece ends
      * with, of those beyond it. */
     if (wish->selection)
@@ -377,7 +378,10 @@ int report_make(struct report *r, struct recording *rec, const struct report_wis
     report_sum_up(r);
     measure_wall(r);
     error = report_end(r, "report");
-    if (error == 0 && r->keeps && gpu_analysis.keep(r) == 0)
+    bool keeps = error == 0 && r->resolver.keeps;
+    for (unsigned i = 0; i < REPORT_ANALYSES && keeps; i++)
+        keeps = !r->has_begun[i] || !analyses[i]->keep || analyses[i]->keep(r) == 0;
+    if (keeps)
         kept_rows_finish(wish->kept, &r->resolver);
     if (wish->selection && r->walk.is_surveyed) { /* walks behind this one see the piece alone */
         selection_filter(wish->selection, CALLS_OF_PIECE);

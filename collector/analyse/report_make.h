@@ -79,7 +79,6 @@ struct report {
     unsigned missing;        /* ... which do not have this: enum part_missing */
     struct walk walk;
     struct resolver resolver;
-    bool keeps;                       /* what it writes, for the next question */
     struct sums sums[ANALYSES_COUNT]; /* tables of sums; `info` is NULL: not asked for */
     uint64_t calls;
     bool is_estimated; /* some calls stand for others, too */
@@ -118,7 +117,7 @@ struct analysis {
     unsigned (*consumers)(struct report *r, struct consumer *list);
     int (*end)(struct report *r); /* after the walk, and the ends of the rows before */
     /* To the resolver's names what is kept with them (kept_rows.h), and in a report of rows that
-     * were kept, from there. */
+     * were kept, from there. Who has these has readers of rows, and is in such a report. */
     int (*keep)(struct report *r);
     int (*take_kept)(struct report *r);
     void (*release)(struct report *r);

@@ -28,7 +28,7 @@ int resolver_init(struct resolver *r, struct walk *walk)
     const struct recording *rec = walk->rec;
     *r = (struct resolver){.walk = walk, .is_host = calloc(rec->count + 1u, sizeof *r->is_host)};
     for (uint32_t i = 0; r->is_host && i < rec->count; i++)
-        r->has_host |= r->is_host[i] = !process_expects_gpu(rec->processes[i]);
+        r->is_host[i] = !process_expects_gpu(rec->processes[i]);
     return r->is_host ? 0 : GPUPROF_NO_MEMORY;
 }
 
@@ -57,13 +57,15 @@ static int make_columns(struct rows *rows, enum row_table table, uint32_t most)
     for (unsigned c = 0; c < ROW_COLUMNS; c++)
         count += columns_of[table] >> c & 1;
     uint64_t *memory = calloc((size_t)count * most, sizeof *memory);
+    if (!memory)
+        return GPUPROF_NO_MEMORY;
     uint64_t *zeros = memory + (size_t)(count - 1) * most, *next = memory;
-    for (unsigned c = 0; memory && c < ROW_COLUMNS; c++) {
+    for (unsigned c = 0; c < ROW_COLUMNS; c++) {
         bool is_there = columns_of[table] >> c & 1;
         rows->columns[c] = is_there ? next : zeros;
         next += is_there ? most : 0;
     }
-    return memory ? 0 : GPUPROF_NO_MEMORY;
+    return 0;
 }
 
 /* Columns that the table has go so many rows on, or back. */
@@ -132,7 +134,7 @@ static inline void put_times(struct rows *rows, uint32_t at, enum row_type type,
 
 /* ---- names ----------------------------------------------------------------------------------- */
 
-/* The number of a name, or of what will have one; 0: there is no room for another. */
+/* The number of a name; 0: there is no room for another. 0 or GPUPROF_NO_MEMORY. */
 static int name_number(struct resolver *r, struct key key, const struct row_name *name,
                        uint64_t *number)
 {

@@ -10,7 +10,7 @@
  *
  * Memory: BLOCK_ROWS rows of each table that somebody reads, of 8 bytes a column, which stay in the
  * processor's cache (120 KB a table); where rows are kept, COLUMN_ROWS of them (2 MB a table);
- * and 32 bytes for each kernel's name, NAMES_MAX at most.
+ * and 32 bytes for each kernel's name of a process, KEY_MAP_MAX at most.
  */
 #ifndef GPUPROF_COLLECTOR_ROWS_H
 #define GPUPROF_COLLECTOR_ROWS_H
@@ -116,7 +116,6 @@ struct resolver {
     unsigned reader_count;
     bool leaves_work;       /* the user sets it: no work was to be recorded, whatever there is */
     bool *is_host;          /* owned, by process index: its devices have no rows */
-    bool has_host;          /* any of them */
     struct row_name *names; /* owned; number n is names[n - 1] */
     uint32_t name_count;
     struct {

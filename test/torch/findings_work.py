@@ -142,11 +142,17 @@ class Samples(Dataset):
         return torch.full((32,), float(index))
 
 
-def slow_loader():
+def warm_for_batches():
+    """The matrices of a small step, and labels are recorded."""
     a, out = matrix(4), matrix(4)
     warm(lambda: torch.mm(a, a, out=out), torch.zeros(4, 32).cuda)
     keep_busy(3)
-    time.sleep(2.5)  # labels are recorded by then
+    time.sleep(2.5)
+    return a, out
+
+
+def slow_loader():
+    a, out = warm_for_batches()
     for batch in DataLoader(Samples(), batch_size=4, num_workers=0):
         batch.to("cuda")
         torch.mm(a, a, out=out)
@@ -172,10 +178,7 @@ class Pictures(Samples):
 
 def few_loader_workers():
     """Four pictures a step, which takes the device 4 ms."""
-    a, out = matrix(4), matrix(4)
-    warm(lambda: torch.mm(a, a, out=out), torch.zeros(4, 32).cuda)
-    keep_busy(3)
-    time.sleep(2.5)  # labels are recorded by then
+    a, out = warm_for_batches()
     loader = iter(DataLoader(Pictures(), batch_size=4, num_workers=8 if HEALTHY else 1,
                              multiprocessing_context="fork"))
     batches = [next(loader) for _ in range(1 if HEALTHY else 0)]  # the workers have begun
