@@ -78,6 +78,7 @@ struct room {
     struct python_seen seen;
     struct splice splice;
     struct memory_window window; /* what names and lines are read from */
+    struct python_place text;    /* what names are read into */
 } __attribute__((aligned(64)));
 
 static struct {
@@ -125,7 +126,7 @@ static bool keep_place(const struct record *r)
     return true;
 }
 
-/* Python's frames into `w`. False: they changed while they were interrupted, and are not known. */
+/* Python's frames into r->walk. False: they were just changing, and are not known. */
 static bool take_python(struct room *r)
 {
     struct walk *w = &r->walk;
@@ -137,6 +138,7 @@ static bool take_python(struct room *r)
     int count = python_frames_interrupted(&r->seen, s->frames, PYTHON_FRAMES_MAX, &is_cut);
     s->count = count > 0 ? (unsigned)count : 0;
     s->keep = keep_place;
+    s->text = &r->text;
     w->is_cut |= is_cut;
     splice_frames(NULL, s, w, all.depth);
     memory_window_use(NULL);

@@ -474,9 +474,10 @@ uint32_t python_location(struct thread *t, const struct python_frame *frame)
     return number;
 }
 
-uint32_t python_location_now(const struct python_frame *frame, python_keep_fn keep)
+uint32_t python_location_now(const struct python_frame *frame, struct python_place *text,
+                             python_keep_fn keep)
 {
-    return python_place_now(&python.layout, frame, keep);
+    return python_place_now(&python.layout, frame, text, keep);
 }
 
 void python_reset(void)

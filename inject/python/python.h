@@ -138,11 +138,13 @@ uint32_t python_location(struct thread *t, const struct python_frame *frame);
 
 /*
  * python_location in a signal handler, of frames by python_frames_interrupted: the record of a new
- * place goes to `keep`, which returns false if it has no room. 0 also if another thread looks
- * places up just now. No lock is waited for.
+ * place, whose names are read into `text`, goes to `keep`, which returns false if it has no room. 0
+ * also if another thread adds a place just now. No lock is waited for.
  */
+struct python_place;
 typedef bool (*python_keep_fn)(const struct record *r);
-uint32_t python_location_now(const struct python_frame *frame, python_keep_fn keep);
+uint32_t python_location_now(const struct python_frame *frame, struct python_place *text,
+                             python_keep_fn keep);
 
 /* In the child of a fork: its file has no PYTHON records yet. */
 void python_reset(void);

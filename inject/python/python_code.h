@@ -83,6 +83,7 @@ struct python_place {
     uint32_t line; /* 0 = not known */
     char file[PYTHON_FILE_BYTES_MAX];
     char function[PYTHON_FUNCTION_BYTES_MAX];
+    char end; /* so that both have room as one text, with a zero between */
 };
 
 /* A text that cannot be read is "?". By checked reads; `head` as above. */

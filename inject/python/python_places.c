@@ -44,8 +44,6 @@ struct place_table {
     struct pair pairs[PAIR_SETS][PAIR_WAYS];
     struct place places[PLACE_SLOTS];
     uint32_t place_count;
-    struct python_place text;       /* the one that is being looked up */
-    uint8_t bytes[PLACE_BYTES_MAX]; /* of its record: a handler's stack may be small */
 };
 
 /* By any thread that meets a place, under the lock; pairs are read without. */
@@ -107,29 +105,31 @@ static struct place_table *prepare(void)
     return in;
 }
 
-/* Takes the texts and the line from the code object. False: it is another one by now. */
-static bool look_up(struct place_table *in, const struct python_layout *l,
+/*
+ * Takes the texts and the line from the code object. False: it is another one by now. Without the
+ * lock: it takes system calls, and who is hurried waits for nobody who has the lock.
+ */
+static bool look_up(struct python_place *text, const struct python_layout *l,
                     const struct python_frame *f)
 {
     const struct python_view checked = {.layout = l};
     uint8_t head[LAYOUT_PART_BYTES_MAX];
     if (!python_code_head(&checked, f->code, head))
         return false;
-    python_code_place(&checked, f->code, head, f->instruction, &in->text);
+    python_code_place(&checked, f->code, head, f->instruction, text);
     return python_code_head(&checked, f->code, head) &&
            python_code_check(&checked, head) == f->check;
 }
 
-/* With the lock held: the record of the place that was looked up, with a copy of its texts. */
-static struct record make_record(const struct place_table *in, uint32_t number, uint8_t *bytes)
+/* The record of the place that was looked up, of its texts, which become one. */
+static struct record make_record(struct python_place *text, uint32_t number)
 {
-    const struct python_place *text = &in->text;
-    memcpy(bytes, text->file, text->file_bytes);
+    char *bytes = (char *)text + offsetof(struct python_place, file);
+    memmove(bytes + text->file_bytes + 1, text->function, text->function_bytes);
     bytes[text->file_bytes] = '\0';
-    memcpy(bytes + text->file_bytes + 1, text->function, text->function_bytes);
     return (struct record){
         RECORD_WITH(PYTHON, [PYTHON_LOCATION] = number, [PYTHON_LINE] = text->line),
-        .begin = ticks_now(), .bytes = bytes,
+        .begin = ticks_now(), .bytes = (const uint8_t *)bytes,
         .byte_count = text->file_bytes + 1 + text->function_bytes};
 }
 
@@ -143,10 +143,10 @@ static uint64_t hash_of(const struct python_place *text)
     return hash;
 }
 
-/* The place that was looked up; NULL if there is no room. */
-static struct place *find_place(struct place_table *in)
+/* With the lock held: the place that was looked up; NULL if there is no room. */
+static struct place *find_place(struct place_table *in, const struct python_place *text)
 {
-    uint64_t hash = hash_of(&in->text);
+    uint64_t hash = hash_of(text);
     uint32_t slot = (uint32_t)(hash % PLACE_SLOTS);
     while (in->places[slot].number && in->places[slot].hash != hash)
         slot = (slot + 1) % PLACE_SLOTS;
@@ -176,24 +176,24 @@ static __attribute__((noinline)) uint32_t see(struct thread *t, const struct pyt
                                               const struct python_frame *frame,
                                               bool (*is_held)(const void *), const void *context)
 {
-    uint8_t bytes[PLACE_BYTES_MAX];
-    struct record r;
-    if (!lock_take(&places_lock, t->is_hurried ? 0 : PLACES_LOCK_NS))
+    struct python_place text;
+    if (!look_up(&text, l, frame) || (is_held && !is_held(context)) ||
+        !lock_take(&places_lock, t->is_hurried ? 0 : PLACES_LOCK_NS))
         return 0;
     struct place_table *in = prepare();
-    bool is_found = in && look_up(in, l, frame) && (!is_held || is_held(context));
-    struct place *p = is_found ? find_place(in) : NULL;
+    struct place *p = in ? find_place(in, &text) : NULL;
     bool due = p && !p->written;
-    if (due)
-        r = make_record(in, p->number, bytes);
     if (p) {
         p->written = true;
         add_pair(in, frame, p->number);
     }
     lock_drop(&places_lock);
-    if (due && !thread_append(t, &r)) {
-        put_back(in, p, frame);
-        return 0;
+    if (due) {
+        struct record r = make_record(&text, p->number);
+        if (!thread_append(t, &r)) {
+            put_back(in, p, frame);
+            return 0;
+        }
     }
     return p ? p->number : 0;
 }
@@ -220,16 +220,16 @@ void python_places_ahead(const struct python_frame *frames, unsigned count)
 }
 
 uint32_t python_place_now(const struct python_layout *l, const struct python_frame *frame,
-                          bool (*keep)(const struct record *r))
+                          struct python_place *text, bool (*keep)(const struct record *r))
 {
     struct place_table *in = atomic_load_explicit(&table, memory_order_acquire);
     uint32_t number = in ? find_pair(in, frame) : 0;
-    if (likely(number) || !lock_take(&places_lock, 0))
+    if (likely(number) || !look_up(text, l, frame) || !lock_take(&places_lock, 0))
         return number;
     in = prepare();
-    struct place *p = in && look_up(in, l, frame) ? find_place(in) : NULL;
+    struct place *p = in ? find_place(in, text) : NULL;
     if (p && !p->written) {
-        struct record r = make_record(in, p->number, in->bytes);
+        struct record r = make_record(text, p->number);
         p->written = keep(&r);
     }
     if (p && p->written) {

@@ -25,11 +25,12 @@ uint32_t python_place_number(struct thread *t, const struct python_layout *l,
                              const void *context);
 
 /*
- * The same in a signal handler, which waits for nobody: the record goes to `keep`. A kill before it
- * is in the stream may leave a stack of another thread's with a place that is not known.
+ * The same in a signal handler, which waits for nobody and has little stack: names are read into
+ * `text`, and the record goes to `keep`. A kill before it is in the stream may leave a stack of
+ * another thread's with a place that is not known.
  */
 uint32_t python_place_now(const struct python_layout *l, const struct python_frame *frame,
-                          bool (*keep)(const struct record *r));
+                          struct python_place *text, bool (*keep)(const struct record *r));
 
 /* Reads ahead what both look at first, of `count` frames that are to come. */
 void python_places_ahead(const struct python_frame *frames, unsigned count);

@@ -24,7 +24,8 @@ static void put_entry(struct thread *t, struct splice *s)
 {
     for (bool is_last = false; s->next < s->count && !is_last; s->next++) {
         const struct python_frame *f = &s->frames[s->next];
-        uint32_t location = s->keep ? python_location_now(f, s->keep) : python_location(t, f);
+        uint32_t location =
+            s->keep ? python_location_now(f, s->text, s->keep) : python_location(t, f);
         is_last = s->frames[s->next].entry != 0;
         s->is_short |= !location;
         if (location)

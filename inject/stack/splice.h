@@ -20,7 +20,8 @@ struct splice {
     bool is_short; /* a place found no room */
     uint64_t out[WALK_FRAMES_MAX + PYTHON_FRAMES_MAX];
     unsigned out_count;
-    python_keep_fn keep; /* in a signal handler; else NULL */
+    python_keep_fn keep;       /* in a signal handler; else NULL */
+    struct python_place *text; /* then what names are read into */
 };
 
 /*

@@ -26,7 +26,7 @@ OLD = ("3.8", "3.9", "3.10")  # if some other Python that is installed is that
 FREE = ("3.13t", "3.14t")  # free-threaded, likewise: no package of Debian's has one
 UNKNOWN = "3.7"
 SCENES = ("functions nested generators comprehensions decorators recursion coroutines threads "
-          "lines executed texts again traced replaced churn interrupted looked_at parts "
+          "paused lines executed texts again traced replaced churn interrupted looked_at parts "
           "borrowed borrowed_places borrowed_by_turns borrowed_in_churn wrong").split()
 READER = ("python_reader python python_walk python_code python_text python_layout python_places "
           "python_borrow python_facts memory_read objects pages signals futex leader proc status "
@@ -64,7 +64,8 @@ def modules(tmp_path_factory):
                                          stdout=subprocess.PIPE).stdout.split()
         kinds.append((["-isystem", include, "-DFREE_THREADED", *SHARED], suffix))
     for flags, suffix in kinds:
-        for name, more in (("python_reader", [*headers, *sources, "-O2"]),
+        for name, more in (("python_reader", [*headers, *sources, "-O2",
+                                              "-Wl,--wrap=python_code_place"]),
                            ("python_cuda", toolchain.runtime(12))):
             module = toolchain.build(f"{name}.c", *flags, *more)
             (folder / f"{name}{suffix}").symlink_to(module)

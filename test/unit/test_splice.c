@@ -31,9 +31,10 @@ uint32_t python_location(struct thread *t, const struct python_frame *frame)
     return (uint32_t)frame->code;
 }
 
-uint32_t python_location_now(const struct python_frame *frame, python_keep_fn keep)
+uint32_t python_location_now(const struct python_frame *frame, struct python_place *text,
+                             python_keep_fn keep)
 {
-    (void)frame, (void)keep;
+    (void)frame, (void)text, (void)keep;
     fail();
     return 0;
 }

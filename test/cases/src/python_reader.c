@@ -14,6 +14,7 @@
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <pthread.h>
+#include <semaphore.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -140,6 +141,51 @@ static PyObject *to_python(const struct stack *s)
     }
     return Py_BuildValue("(NOO)", list, s->is_cut ? Py_True : Py_False,
                          s->is_borrowed ? Py_True : Py_False);
+}
+
+/* A thread that pauses while it reads names, and one that comes meanwhile. */
+static struct {
+    _Atomic bool is_due;
+    sem_t paused, over;
+} reading;
+
+void __real_python_code_place(const struct python_view *v, uint64_t code, const uint8_t *head,
+                              uint64_t instruction, struct python_place *place);
+void __wrap_python_code_place(const struct python_view *v, uint64_t code, const uint8_t *head,
+                              uint64_t instruction, struct python_place *place);
+void __wrap_python_code_place(const struct python_view *v, uint64_t code, const uint8_t *head,
+                              uint64_t instruction, struct python_place *place)
+{
+    if (!this_thread.is_hurried && atomic_exchange(&reading.is_due, false)) {
+        sem_post(&reading.paused);
+        sem_wait(&reading.over);
+    }
+    __real_python_code_place(v, code, head, instruction, place);
+}
+
+static PyObject *pause_reading(PyObject *self, PyObject *unused)
+{
+    (void)self, (void)unused;
+    sem_init(&reading.paused, 0, 0);
+    sem_init(&reading.over, 0, 0);
+    atomic_store(&reading.is_due, true);
+    Py_RETURN_NONE;
+}
+
+static PyObject *pause_wait(PyObject *self, PyObject *unused)
+{
+    (void)self, (void)unused;
+    Py_BEGIN_ALLOW_THREADS;
+    sem_wait(&reading.paused);
+    Py_END_ALLOW_THREADS;
+    Py_RETURN_NONE;
+}
+
+static PyObject *pause_end(PyObject *self, PyObject *unused)
+{
+    (void)self, (void)unused;
+    sem_post(&reading.over);
+    Py_RETURN_NONE;
 }
 
 /* Without the GIL, as PyTorch calls CUDA. */
@@ -621,6 +667,9 @@ static PyObject *cost_interrupted(PyObject *self, PyObject *rounds)
 
 static PyMethodDef methods[] = {
     {"frames", frames, METH_VARARGS, NULL},
+    {"pause_reading", pause_reading, METH_NOARGS, NULL},
+    {"pause_wait", pause_wait, METH_NOARGS, NULL},
+    {"pause_end", pause_end, METH_NOARGS, NULL},
     {"frames_held", frames_held, METH_NOARGS, NULL},
     {"frames_interrupted", frames_interrupted, METH_NOARGS, NULL},
     {"sample_begin", sample_begin, METH_O, NULL},

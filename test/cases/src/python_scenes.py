@@ -246,6 +246,24 @@ def threads():
     assert not errors, errors[0]
 
 
+def paused():
+    """Who has no time names its frames while another thread is reading names."""
+    found = []
+
+    def other():
+        python_reader.pause_wait()
+        try:
+            found.append(same(python_reader.frames_interrupted(), sys._getframe()))
+        finally:
+            python_reader.pause_end()
+    python_reader.pause_reading()
+    thread = threading.Thread(target=other)
+    thread.start()
+    same(python_reader.frames(), sys._getframe())
+    thread.join()
+    assert found
+
+
 SPREAD = """
 def spread():
     return (
