@@ -70,9 +70,7 @@ static int analysis_begin(struct report *r)
         return GPUPROF_NO_MEMORY;
     if (r->signs.walk) /* the books tell these as well */
         g->memory.also = memory_signs_user(&r->signs);
-    g->ranges = (struct range_rows){.sums = &r->sums[ANALYSIS_ranges_sums],
-                                    .texts = r->wish.groups ? &walk->texts : NULL,
-                                    .marks = RANGE_GROUPS};
+    g->ranges = (struct range_rows){&r->sums[ANALYSIS_ranges_sums], .marks = RANGE_GROUPS};
     g->projections = g->ranges;
     g->projections.sums = &r->sums[ANALYSIS_projections_sums];
     r->sums[ANALYSIS_gpu_memory_sums].owner = g;
@@ -84,8 +82,6 @@ static int analysis_begin(struct report *r)
 static void analysis_release(struct report *r)
 {
     struct gpu_report *g = r->gpu;
-    range_rows_release(&g->ranges);
-    range_rows_release(&g->projections);
     free(g->devices);
     memory_peaks_release(&g->memory);
     key_map_release(&g->device_places);

@@ -223,6 +223,11 @@ static struct sums_row *range_row(struct sums *s, struct key key)
     return range_rows_get(s->owner, (const void *)(uintptr_t)key.a, (const void *)(uintptr_t)key.b);
 }
 
+static int complete_ranges(struct sums *s)
+{
+    return range_rows_complete(s->owner);
+}
+
 static void say_groups(const struct table *t, FILE *out)
 {
     if (((const struct sums *)t->source)->whole[RANGE_GROUPS])
@@ -307,7 +312,7 @@ static void say_memory(const struct table *t, FILE *out)
 #define OF_KINDS OF_TIMES, .keys = {KEY_NUMBER}, .values = {VALUES}
 #define OF_RANGES                                                                                  \
     OF_TIMES, .keys = {KEY_TEXT, KEY_TEXT}, .values = {VALUES, JOIN_ADD}, .name = range_name,      \
-              .fill = fill_range, .row = range_row
+              .fill = fill_range, .row = range_row, .complete = complete_ranges
 #define OF_DEVICES                                                                                 \
     .keys = {KEY_PROCESS, KEY_NUMBER, KEY_NUMBER}, .is_left_out = true, .order = SUMS_BY_KEYS
 /* Of a device of one process there are up to six rows, or two: 16 such are shown. */

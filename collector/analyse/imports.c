@@ -62,7 +62,7 @@ static uint32_t find_modules(const struct stack_table *t, uint32_t process, uint
     return count;
 }
 
-static int place_row(struct sums *s, const struct sums_row *row, void *context)
+static int place_row(struct sums *s, struct sums_row *row, void *context)
 {
     const struct kernel_name *modules[FRAME_COUNT_MAX];
     uint32_t count = find_modules(&s->walk->survey.stacks, (uint32_t)row->keys[0],

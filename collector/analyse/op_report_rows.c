@@ -126,7 +126,7 @@ static int group_labels(struct op_report *o)
         return GPUPROF_NO_MEMORY;
     for (uint32_t i = 0; i < o->count; i++)
         names[i] = o->rows[i].table == OP_LABELS ? o->rows[i].text : NULL;
-    int64_t grouped = range_names_group(&o->walk->texts, names, o->count);
+    int64_t grouped = range_names_group(&o->walk->texts, names, NULL, o->count, NUMBERS_ALL);
     for (uint32_t i = 0; grouped > 0 && i < o->count; i++)
         if (names[i] && names[i] != o->rows[i].text) {
             o->rows[i].text = names[i];

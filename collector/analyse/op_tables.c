@@ -192,25 +192,7 @@ static int complete_operators(struct sums *s)
 /* Those of parts, which were not in groups there. */
 static int complete_labels(struct sums *s)
 {
-    uint32_t count = s->groups && !s->owner ? s->count : 0;
-    const struct kernel_name **names = calloc(count + 1u, sizeof *names);
-    if (!names)
-        return GPUPROF_NO_MEMORY;
-    for (uint32_t i = 0; i < count; i++)
-        names[i] = text_of(s->rows[i].keys[TEXT]);
-    int64_t grouped = range_names_group(&s->walk->texts, names, count);
-    for (uint32_t i = 0; grouped > 0 && i < count; i++) {
-        if (sums_name_key(names[i]) == s->rows[i].keys[TEXT])
-            continue;
-        struct sums_row *into = sums_row(s, sums_name_key(names[i]), 0, 0);
-        grouped = into ? grouped : GPUPROF_NO_MEMORY;
-        if (into)
-            sums_join(s, into, &s->rows[i]);
-        if (into)
-            into->values[OP_MARK] = 1;
-    }
-    free(names);
-    return grouped < 0 ? (int)grouped : 0;
+    return range_rows_complete(&(struct range_rows){s, .marks = OP_MARK});
 }
 
 static uint64_t cause_ns(const struct sums *none, enum op_none_cause cause)

@@ -4,208 +4,81 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/array.h"
 #include "error.h"
 #include "model/range_text.h"
-
-/* A range's text, and what it becomes; all views, or NULL. */
-struct forms {
-    const struct kernel_name *name;
-    const struct kernel_name *patterns[2]; /* by enum range_numbers */
-};
 
 static const uint32_t limits[2] = {
     [NUMBERS_APART] = RANGES_APART_MAX, [NUMBERS_ALL] = RANGES_ALIKE_MAX};
 
-void range_rows_release(struct range_rows *r)
-{
-    key_map_release(&r->places);
-    free(r->groups);
-    free(r->links);
-}
-
-static int intern(struct kernel_names *texts, const char *text, uint32_t byte_count,
-                  const struct kernel_name **found)
-{
-    return byte_count ? kernel_name_intern(texts, (const uint8_t *)text, byte_count, found) : 0;
-}
-
+/* The text with '*' in the place of such numbers; NULL: it has none, or found no room. */
 static int find_pattern(struct kernel_names *texts, const struct kernel_name *name, unsigned which,
                         const struct kernel_name **pattern)
 {
     char out[RECORD_BYTES_MAX];
     *pattern = NULL;
-    if (name->raw_bytes > sizeof out)
+    if (!name || name->raw_bytes > sizeof out)
         return 0;
     enum range_numbers numbers = (enum range_numbers)which;
     uint32_t length = range_text_pattern(name->raw, name->raw_bytes, numbers, out);
-    return intern(texts, out, length, pattern);
+    return length ? kernel_name_intern(texts, (const uint8_t *)out, length, pattern) : 0;
 }
 
-static int find_forms(struct range_rows *r, const struct kernel_name *text, struct forms *f)
+/* What the text is about. */
+static int find_name(struct kernel_names *texts, const struct kernel_name *text,
+                     const struct kernel_name **name)
 {
     char out[RANGE_NAME_BYTES(RECORD_BYTES_MAX)];
-    *f = (struct forms){.name = text};
-    if (!r->texts || !text || text->raw_bytes > RECORD_BYTES_MAX)
-        return 0;
-    int error = intern(r->texts, out, range_text_name(text->raw, text->raw_bytes, out), &f->name);
-    f->name = f->name ? f->name : text;
-    for (unsigned i = 0; error == 0 && i < 2; i++)
-        error = find_pattern(r->texts, f->name, i, &f->patterns[i]);
+    const struct kernel_name *found = NULL;
+    uint32_t length = 0;
+    int error = 0;
+    if (text && text->raw_bytes <= RECORD_BYTES_MAX)
+        length = range_text_name(text->raw, text->raw_bytes, out);
+    if (length)
+        error = kernel_name_intern(texts, (const uint8_t *)out, length, &found);
+    *name = found ? found : text;
     return error;
 }
 
-/* ---- groups ---------------------------------------------------------------------------------- */
+/* ---- names ----------------------------------------------------------------------------------- */
 
-#define NO_GROUP UINT32_MAX
-
-/* The place of a group, which is made if there is room for a row of it, or else NO_GROUP. 0 or
- * GPUPROF_NO_MEMORY. */
-static int group_of(struct range_rows *r, struct key key, uint32_t *place)
-{
-    uint64_t known = key_map_get(&r->places, key);
-    *place = known ? (uint32_t)known - 1 : NO_GROUP;
-    if (known || r->sums->count >= r->sums->rows_max)
-        return 0;
-    struct range_group *groups = array_room(r->groups, r->count, &r->capacity, sizeof *groups, 64);
-    if (!groups)
-        return GPUPROF_NO_MEMORY;
-    r->groups = groups;
-    groups[r->count] = (struct range_group){0};
-    *place = r->count++;
-    return key_map_set(&r->places, key, r->count);
-}
-
-/* All rows of the group become the first of them, which gets the pattern for its name. How many
- * there are less. */
-static uint32_t join_group(struct range_rows *r, struct range_group *group, unsigned which,
-                           const struct kernel_name *pattern)
-{
-    struct sums_row *rows = r->sums->rows;
-    uint32_t place = group->first, joined = 0;
-    while (r->links[place - 1].into)
-        place = r->links[place - 1].next[which];
-    rows[place - 1].keys[0] = sums_name_key(pattern);
-    rows[place - 1].values[r->marks] = 1;
-    for (uint32_t next = r->links[place - 1].next[which]; next;
-         next = r->links[next - 1].next[which]) {
-        if (r->links[next - 1].into)
-            continue;
-        sums_join(r->sums, &rows[place - 1], &rows[next - 1]);
-        r->links[next - 1].into = place;
-        joined++;
-    }
-    group->row = place;
-    return joined;
-}
-
-/* A new row is one of those that differ in numbers from others. */
-static void add_to_groups(struct range_rows *r, uint32_t place, const uint32_t groups[2],
-                          const struct forms *f)
-{
-    for (unsigned which = 0; which < 2; which++) {
-        if (groups[which] == NO_GROUP)
-            continue;
-        struct range_group *group = &r->groups[groups[which]];
-        r->links[place - 1].next[which] = group->first;
-        group->first = place;
-        group->count++;
-        group->texts++;
-        r->is_unsure |= which == NUMBERS_ALL && group->texts > RANGES_ALIKE_MAX;
-    }
-    for (unsigned which = 0; which < 2; which++) {
-        if (groups[which] == NO_GROUP || r->groups[groups[which]].count <= limits[which])
-            continue;
-        uint32_t joined = join_group(r, &r->groups[groups[which]], which, f->patterns[which]);
-        /* The rows of one with numbers apart are all in one of those with any. */
-        for (unsigned i = which; i < 2; i++)
-            if (groups[i] != NO_GROUP)
-                r->groups[groups[i]].count -= joined;
-    }
-}
-
-static struct sums_row *live(const struct range_rows *r, struct sums_row *row)
-{
-    uint32_t place = row ? (uint32_t)(row - r->sums->rows) : UINT32_MAX;
-    while (place < r->link_count && r->links[place].into)
-        place = r->links[place].into - 1;
-    return row ? &r->sums->rows[place] : NULL;
-}
-
-struct sums_row *range_rows_get(struct range_rows *r, const struct kernel_name *text,
-                                const struct kernel_name *domain)
-{
-    struct forms f;
-    uint32_t groups[2] = {NO_GROUP, NO_GROUP};
-    struct key key = {sums_name_key(text), sums_name_key(domain), 0};
-    struct sums_row *row = sums_find(r->sums, key);
-    if (row)
-        return live(r, row);
-    if (find_forms(r, text, &f) < 0)
-        return NULL;
-    key.a = sums_name_key(f.name);
-    row = f.name == text ? NULL : sums_find(r->sums, key);
-    if (row)
-        return live(r, row);
-    for (unsigned which = 0; which < 2; which++) {
-        if (!f.patterns[which])
-            continue;
-        struct key its = {sums_name_key(f.patterns[which]), key.b, which};
-        if (group_of(r, its, &groups[which]) < 0)
-            return NULL;
-        uint32_t place = groups[which] == NO_GROUP ? 0 : r->groups[groups[which]].row;
-        if (place)
-            return live(r, &r->sums->rows[place - 1]);
-    }
-    uint32_t count = r->sums->count;
-    row = sums_row(r->sums, key.a, key.b, 0);
-    if (!row || !r->texts || r->sums->count == count || sums_is_others(row))
-        return row; /* there is no room but in the row for all others */
-    struct range_link *links = array_reach(r->links, &r->link_count, count, sizeof *links);
-    if (!links)
-        return NULL;
-    r->links = links;
-    add_to_groups(r, count + 1, groups, &f);
-    return live(r, row);
-}
-
-/* ---- names that are all known ---------------------------------------------------------------- */
-
-/* Of names that have such a pattern: how many different ones, by it. */
+/* How many different names have such a pattern, by it and its domain. */
 static int count_patterns(struct kernel_names *texts, const struct kernel_name *const *names,
-                          uint32_t count, unsigned which, struct key_map *counts)
+                          const struct kernel_name *const *domains, uint32_t count, unsigned which,
+                          struct key_map *counts)
 {
+    enum { SEEN, COUNT };
     const struct kernel_name *pattern;
-    struct key_map seen = {0};
     int error = 0;
     for (uint32_t i = 0; error == 0 && i < count; i++) {
-        struct key name = {(uintptr_t)names[i], 0, 0};
-        if (!names[i] || key_map_get(&seen, name))
+        struct key key = {(uintptr_t)names[i], domains ? (uintptr_t)domains[i] : 0, SEEN};
+        if (key_map_get(counts, key))
             continue;
-        error = key_map_set(&seen, name, 1);
+        error = find_pattern(texts, names[i], which, &pattern);
+        if (error < 0 || !pattern)
+            continue;
+        error = key_map_set(counts, key, 1);
+        key.a = (uintptr_t)pattern;
+        key.c = COUNT;
         if (error == 0)
-            error = find_pattern(texts, names[i], which, &pattern);
-        struct key key = {(uintptr_t)pattern, 0, 0};
-        if (error == 0 && pattern)
             error = key_map_set(counts, key, key_map_get(counts, key) + 1);
     }
-    key_map_release(&seen);
     return error;
 }
 
 int64_t range_names_group(struct kernel_names *texts, const struct kernel_name **names,
-                          uint32_t count)
+                          const struct kernel_name *const *domains, uint32_t count,
+                          enum range_numbers last)
 {
     const struct kernel_name *pattern;
     int64_t grouped = 0;
     int error = 0;
-    for (unsigned which = 0; error == 0 && which < 2; which++) {
+    for (unsigned which = NUMBERS_APART; error == 0 && which <= last; which++) {
         struct key_map counts = {0};
-        error = count_patterns(texts, names, count, which, &counts);
+        error = count_patterns(texts, names, domains, count, which, &counts);
         for (uint32_t i = 0; error == 0 && i < count; i++) {
-            error = names[i] ? find_pattern(texts, names[i], which, &pattern) : 0;
-            if (error < 0 || !names[i] || !pattern ||
-                key_map_get(&counts, (struct key){(uintptr_t)pattern, 0, 0}) <= limits[which])
+            error = find_pattern(texts, names[i], which, &pattern);
+            struct key key = {(uintptr_t)pattern, domains ? (uintptr_t)domains[i] : 0, 1};
+            if (error < 0 || !pattern || key_map_get(&counts, key) <= limits[which])
                 continue;
             names[i] = pattern;
             grouped++;
@@ -213,6 +86,93 @@ int64_t range_names_group(struct kernel_names *texts, const struct kernel_name *
         key_map_release(&counts);
     }
     return error < 0 ? GPUPROF_NO_MEMORY : grouped;
+}
+
+/* ---- rows ------------------------------------------------------------------------------------ */
+
+struct grouping {
+    const struct kernel_name *
+        *names; /* owned: of rows that are not the one of all others, and ... */
+    const struct kernel_name **domains;
+    uint32_t at;
+    unsigned marks;
+};
+
+static int regroup(struct sums *s, struct sums_row *row, void *context)
+{
+    struct grouping *g = context;
+    uint64_t name = sums_name_key(g->names[g->at++]);
+    struct sums_row *into = sums_row(s, name, row->keys[1], row->keys[2]);
+    if (!into)
+        return GPUPROF_NO_MEMORY;
+    sums_join(s, into, row);
+    if (name != row->keys[0])
+        into->values[g->marks] = 1;
+    return 0;
+}
+
+static int group(struct range_rows *r, enum range_numbers last)
+{
+    struct sums *s = r->sums;
+    struct grouping g = {.marks = r->marks};
+    g.names = calloc(2 * (s->count + 1u), sizeof *g.names);
+    g.domains = g.names + s->count;
+    for (uint32_t i = 0; g.names && i < s->count; i++) {
+        if (sums_is_others(&s->rows[i]))
+            continue;
+        g.names[g.at] = (const void *)(uintptr_t)s->rows[i].keys[0];
+        g.domains[g.at++] = (const void *)(uintptr_t)s->rows[i].keys[1];
+    }
+    int64_t grouped = GPUPROF_NO_MEMORY;
+    if (g.names)
+        grouped = range_names_group(&s->walk->texts, g.names, g.domains, g.at, last);
+    g.at = 0;
+    int error = grouped > 0 ? sums_remake(s, regroup, &g) : (int)grouped;
+    free(g.names);
+    return error;
+}
+
+int range_rows_complete(struct range_rows *r)
+{
+    return r->sums->groups ? group(r, NUMBERS_ALL) : 0;
+}
+
+/* Only where there is no room otherwise does it matter which texts came first. */
+static int make_room(struct range_rows *r)
+{
+    struct sums *s = r->sums;
+    bool is_full = s->count >= s->rows_max;
+    if (s->count < r->count_max)
+        return 0;
+    r->is_unsure |= is_full;
+    int error = group(r, is_full ? NUMBERS_ALL : NUMBERS_APART);
+    r->count_max = s->count < RANGES_ALIKE_MAX / 2 ? RANGES_ALIKE_MAX : 2 * s->count;
+    r->count_max = r->count_max < s->rows_max ? r->count_max : s->rows_max;
+    if (s->count >= s->rows_max) /* in vain */
+        r->count_max = UINT32_MAX;
+    return error;
+}
+
+struct sums_row *range_rows_get(struct range_rows *r, const struct kernel_name *text,
+                                const struct kernel_name *domain)
+{
+    struct sums *s = r->sums;
+    struct key key = {sums_name_key(text), sums_name_key(domain), 0};
+    struct sums_row *row = sums_find(s, key);
+    const struct kernel_name *name, *pattern;
+    if (row || !s->groups)
+        return row ? row : sums_row(s, key.a, key.b, 0);
+    if (make_room(r) < 0 || find_name(&s->walk->texts, text, &name) < 0)
+        return NULL;
+    for (unsigned which = NUMBERS_APART; which <= NUMBERS_ALL; which++) {
+        if (find_pattern(&s->walk->texts, name, which, &pattern) < 0)
+            return NULL;
+        key.a = sums_name_key(pattern);
+        row = pattern ? sums_find(s, key) : NULL;
+        if (row && row->values[r->marks])
+            return row;
+    }
+    return sums_row(s, sums_name_key(name), key.b, 0);
 }
 
 void range_rows_say(FILE *out)

@@ -76,7 +76,7 @@ static uint64_t unnamed(struct sums *s, const struct shown_frame *frame)
     return sums_text(s, text);
 }
 
-static int place_row(struct sums *s, const struct sums_row *row, void *context)
+static int place_row(struct sums *s, struct sums_row *row, void *context)
 {
     static const char *const reasons[] = {
         [HAS_STACK] = "(no stack)",

@@ -40,11 +40,12 @@ uint64_t *histogram_make(struct histogram *h, unsigned row, unsigned bucket, uin
     return h->rows[row] ? &h->rows[row][bucket] : NULL;
 }
 
-void histogram_move(struct histogram *to, struct histogram *from)
+void histogram_move(struct histogram *to, struct histogram *from, uint64_t *rows_left)
 {
     for (unsigned row = 0; row < HISTOGRAM_ROWS; row++) {
         for (unsigned i = 0; to->rows[row] && from->rows[row] && i < HISTOGRAM_BUCKETS; i++)
             to->rows[row][i] += from->rows[row][i];
+        *rows_left += to->rows[row] && from->rows[row];
         if (to->rows[row])
             continue;
         to->rows[row] = from->rows[row];

@@ -47,8 +47,8 @@ static inline int histogram_add(struct histogram *h, uint64_t value, uint64_t we
 /* The rows that files of so many `bytes` bear out: a few bytes can say that there are many. */
 uint64_t histogram_rows_max(uint64_t bytes);
 
-/* Counts all that `from` has, which is empty then. */
-void histogram_move(struct histogram *to, struct histogram *from);
+/* Counts all that `from` has, which is empty then; rows that it gave up may be made again. */
+void histogram_move(struct histogram *to, struct histogram *from, uint64_t *rows_left);
 
 /* The value that `fraction` (0 to 1) of all values do not exceed, between the least and the most of
  * them, which a bucket's middle may lie outside of; 0 if there are none. */

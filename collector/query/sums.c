@@ -304,7 +304,7 @@ void sums_join(struct sums *s, struct sums_row *into, struct sums_row *from)
 {
     join(s->info, into, from->values);
     if (from->durations)
-        histogram_move(into->durations, from->durations);
+        histogram_move(into->durations, from->durations, s->histogram_rows);
     memset(from->values, 0, s->value_count * sizeof *from->values);
 }
 
@@ -319,11 +319,15 @@ int sums_remake(struct sums *s, sums_remake_fn *remake, void *context)
     s->count = s->capacity = 0;
     key_map_release(&s->places);
     memset(s->recent, 0, sizeof s->recent);
-    for (uint32_t i = 0; error == 0 && i < count; i++)
-        error = sums_is_others(&rows[i])
-                    ? sums_row_add(s, (struct key){SUMS_OTHERS, SUMS_OTHERS, SUMS_OTHERS},
-                                   rows[i].values)
-                    : remake(s, &rows[i], context);
+    for (uint32_t i = 0; error == 0 && i < count; i++) {
+        bool is_others = sums_is_others(&rows[i]);
+        s->rows_max -= is_others && s->rows_max < UINT32_MAX; /* as sums_row_make adds it again */
+        struct sums_row *others =
+            is_others ? sums_row(s, SUMS_OTHERS, SUMS_OTHERS, SUMS_OTHERS) : NULL;
+        if (others)
+            sums_join(s, others, &rows[i]);
+        error = !is_others ? remake(s, &rows[i], context) : others ? 0 : GPUPROF_NO_MEMORY;
+    }
     for (uint32_t i = 0; i < count; i++)
         free_durations(rows[i].durations);
     free(rows);

@@ -260,7 +260,7 @@ void sums_join(struct sums *s, struct sums_row *into, struct sums_row *from);
  * the table and has `remake` add again (sums_row_add) what each of its rows becomes. The row of
  * others stays. 0 or an error of `remake`.
  */
-typedef int sums_remake_fn(struct sums *s, const struct sums_row *row, void *context);
+typedef int sums_remake_fn(struct sums *s, struct sums_row *row, void *context);
 int sums_remake(struct sums *s, sums_remake_fn *remake, void *context);
 
 /* All is there: completes the rows and puts them in order. 0 or an error. */
