@@ -48,26 +48,22 @@ void collective_ends_release(struct collective_ends *e);
 
 /*
  * The moments of collectives, as the hosts whose clocks are known have seen them, and which of the
- * other hosts took part in most of those. In all it takes the time of (ends) log(hosts), in
- * whatever order hosts come to be known.
+ * other hosts took part in most of those. Each collective keeps the known times in order.
  *
- * Memory: 20 bytes an end, and as many a host.
+ * Memory: 16 bytes an end, and as many a host.
  */
 #define COLLECTIVES_MIN 4 /* fewer say nothing that can be checked */
 #define WEAKEST         4 /* who has fewer than 1/4 of the most waits for better company */
 struct common_moments {
     const struct collective_ends *ends; /* a view */
-    uint32_t *by_host;                  /* owned, as all below: ends, in their order, ... */
-    uint32_t *first;                    /* ... from here on; one more is the end of all */
+    uint32_t host_count;
+    uint32_t *by_host; /* owned, as all below: ends, in their order, ... */
+    uint32_t *first;   /* ... from here on; one more is the end of all */
     uint32_t *seen;    /* by the first end of a collective: so many times of it are known ... */
-    uint64_t *times;   /* ... which are here: two heaps */
+    uint64_t *times;   /* ... which are here */
     uint32_t *counts;  /* of a host's ends in collectives of which a time is known */
-    uint32_t *waiting; /* hosts, by their counts */
-    uint32_t *places;  /* of hosts among these */
     bool *is_taken;    /* by host: it waits no longer */
-    uint32_t *starts;  /* of those with such a count, or a larger one; up to `most` */
-    uint32_t waiting_count;
-    uint32_t most; /* of their counts */
+    uint32_t *taken;   /* those that were taken last */
 };
 
 /* For all of `ends`, once gathered. 0 or GPUPROF_NO_MEMORY; common_moments_release in both cases.
