@@ -33,18 +33,14 @@ int finding_gpu_init(struct finding_gpu *g, struct walk *walk, struct finding_su
     bool is_alone = walk->rec->count == 1 && !walk->rec->share;
     *g = (struct finding_gpu){.walk = walk, .sums = sums, .idle = idle, .is_alone = is_alone};
     work_places_init(&g->wheres, walk);
-    spool_init(&g->late, sizeof(struct late_sum));
     spool_init(&g->exposed, sizeof(struct byte_chunk));
-    spool_init(&g->settled, sizeof(struct byte_chunk));
     return ARRAY_PUSH(g->names, g->name_count, NULL); /* for all that have none */
 }
 
 void finding_gpu_release(struct finding_gpu *g)
 {
     work_places_release(&g->wheres);
-    spool_release(&g->late);
     spool_release(&g->exposed);
-    spool_release(&g->settled);
     free(g->devices);
     free(g->streams);
     free(g->names);
@@ -176,25 +172,10 @@ static uint64_t copy_what(const struct record *r, bool is_again)
 
 /* ---- charging -------------------------------------------------------------------------------- */
 
-static inline int add_counted(struct finding_gpu *g, enum finding_id kind, uint32_t device,
-                              uint64_t what, uint32_t where, uint32_t count, uint64_t ns,
-                              uint64_t at_ns)
-{
-    return where & WORK_PLACE_LATE
-               ? spool_append(&g->late, &(struct late_sum){.what = what,
-                                                           .ns = ns,
-                                                           .begin_ns = at_ns,
-                                                           .kind = kind,
-                                                           .device = device,
-                                                           .where = where,
-                                                           .count = count})
-               : finding_sums_add(g->sums, kind, device, what, where, count, ns, at_ns);
-}
-
 static inline int add_sum(struct finding_gpu *g, enum finding_id kind, uint32_t device,
                           uint64_t what, uint32_t where, uint64_t ns, uint64_t at_ns)
 {
-    return add_counted(g, kind, device, what, where, 1, ns, at_ns);
+    return finding_sums_add(g->sums, kind, device, what, where, 1, ns, at_ns);
 }
 
 static inline int charge(struct finding_gpu *g, enum finding_id kind, uint32_t device,
@@ -228,8 +209,8 @@ static int part_is_over(void *context, enum lane lane, const struct lane_part *p
     }
     if (what & WHAT_REPEATED) { /* counted already: one that a kernel hides is one too many, too */
         o->gpu->devices[o->device].ns[FINDING_REPEATED_UPLOAD] += part->alone_ns;
-        return add_counted(o->gpu, FINDING_REPEATED_UPLOAD, o->device, what, part->where, 0,
-                           part->alone_ns, part->begin_ns);
+        return finding_sums_add(o->gpu->sums, FINDING_REPEATED_UPLOAD, o->device, what, part->where,
+                                0, part->alone_ns, part->begin_ns);
     }
     if (is_pageable(what >> 8 & 0xff, what & 0xff))
         return charge(o->gpu, FINDING_PAGEABLE_COPIES, o->device, what, part->where, part->alone_ns,
@@ -347,7 +328,8 @@ static int take_other(struct finding_gpu *g, const struct event *e, uint32_t str
     int error = r->type == RECORD_COPY ? is_repeated(g, e, &where, &is_again) : 0;
     uint64_t what = r->type == RECORD_COPY ? copy_what(r, is_again) : 0;
     if (error == 0 && what & WHAT_REPEATED)
-        error = add_counted(g, FINDING_REPEATED_UPLOAD, s->device, what, where, 1, 0, e->begin_ns);
+        error = finding_sums_add(g->sums, FINDING_REPEATED_UPLOAD, s->device, what, where, 1, 0,
+                                 e->begin_ns);
     if (error == 0)
         error = advance(g, s->device, e->begin_ns);
     if (error < 0)
@@ -382,13 +364,8 @@ int finding_gpu_pass(struct finding_gpu *g, const struct slice *s)
     bool is_again;
     if (!g->walk->filter->is_span || s->event.record->type != RECORD_COPY)
         return 0;
-    int error = s->is_pending ? 0 : work_places_take(&g->wheres, s, &where);
+    int error = work_places_take(&g->wheres, s, &where);
     return error < 0 ? error : is_repeated(g, &s->event, &where, &is_again);
-}
-
-int finding_gpu_tied(struct finding_gpu *g, const struct slice *s)
-{
-    return work_places_tied(&g->wheres, s);
 }
 
 /* Tensor cores came with compute capability 7.0. */
@@ -450,42 +427,17 @@ int finding_gpu_add_exposed(struct finding_gpu *g, struct idle *idle, uint32_t d
 }
 
 /* What of it was a wait is known when all parts are there. */
-static int settle_exposed(struct finding_gpu *g, struct idle *idle, uint32_t device)
-{
-    struct span_reader reader;
-    struct span_stream stream = {0};
-    bool is_part = g->walk->rec->share;
-    int error = 0, more;
-    span_reader_init(&reader, &g->exposed, &g->devices[device].exposed);
-    while (error == 0 && (more = span_next(&reader, exposed_kind)) != 0) {
-        struct span exposed = reader.span;
-        uint32_t where = (uint32_t)exposed.numbers[EXPOSED_WHERE];
-        error = more < 0 ? more : work_places_known(&g->wheres, &where);
-        exposed.numbers[EXPOSED_WHERE] = where;
-        if (error == 0 && !is_part)
-            error = finding_gpu_add_exposed(g, idle, device, &exposed);
-        else if (error == 0 && (error = work_places_want(&g->wheres, &idle->lines, where)) == 0)
-            error = span_put(&g->settled, &stream, &exposed, exposed_kind);
-    }
-    g->devices[device].exposed = stream;
-    return error;
-}
-
 int finding_gpu_settle(struct finding_gpu *g, struct idle *idle)
 {
-    int error = 0;
-    for (uint64_t i = 0; error == 0 && i < g->late.count; i++) {
-        const struct late_sum *late = spool_at(&g->late, i, false, &error);
-        uint32_t where = late ? late->where : 0;
-        error = late ? work_places_known(&g->wheres, &where) : error;
-        if (error == 0)
-            error = finding_sums_add(g->sums, late->kind, late->device, late->what, where,
-                                     late->count, late->ns, late->begin_ns);
-    }
-    if (error == 0 && finding_gpu_settled(g) == &g->exposed && g->walk->rec->share)
+    int error = 0, more;
+    if (g->walk->rec->share)
         return work_places_want_met(&g->wheres, &idle->lines);
-    for (uint32_t i = 0; error == 0 && i < g->device_count; i++)
-        error = settle_exposed(g, idle, i);
+    for (uint32_t i = 0; error == 0 && i < g->device_count; i++) {
+        struct span_reader reader;
+        span_reader_init(&reader, &g->exposed, &g->devices[i].exposed);
+        while (error == 0 && (more = span_next(&reader, exposed_kind)) != 0)
+            error = more < 0 ? more : finding_gpu_add_exposed(g, idle, i, &reader.span);
+    }
     return error;
 }
 

@@ -8,7 +8,7 @@
  * a stream up to FOUND_STREAMS_MAX, 80 bytes a kernel's name; and the sums, and work_places.h.
  * Contents that were uploaded: 12 MiB, FOUND_UPLOADS_MAX of them; when there are more all are
  * forgotten, and what is uploaded each step is soon known again. Communication, of which it is
- * known at the end what was a wait for another rank, and work whose call comes late lie in spools.
+ * known at the end what was a wait for another rank, lies in a spool.
  */
 #ifndef GPUPROF_COLLECTOR_FINDING_GPU_H
 #define GPUPROF_COLLECTOR_FINDING_GPU_H
@@ -165,25 +165,12 @@ struct found_recent {
     uint64_t number;
 };
 
-/* What is to be added to the sums when its place is known. */
-struct late_sum {
-    uint64_t what;
-    uint64_t ns;
-    uint64_t begin_ns;
-    uint32_t kind;
-    uint32_t device;
-    uint32_t where;
-    uint32_t count;
-};
-
 struct finding_gpu {
     struct walk *walk;
     struct finding_sums *sums; /* a view */
     const struct idle *idle;   /* a view */
     struct work_places wheres;
-    struct spool late;            /* struct late_sum */
     struct spool exposed;         /* until it is known what of it was a wait for another rank */
-    struct spool settled;         /* the same of a part, if some of its places were told late */
     bool is_alone;                /* there is nobody to wait for */
     struct found_device *devices; /* owned, and so what follows */
     uint32_t device_count;
@@ -203,10 +190,8 @@ int finding_gpu_init(struct finding_gpu *g, struct walk *walk, struct finding_su
                      const struct idle *idle);
 void finding_gpu_release(struct finding_gpu *g);
 
-/* Each slice with work of a device, in the order of time, and as `tied` is told of it. 0 or an
- * error. */
+/* Each slice with work of a device, in the order of time. 0 or an error. */
 int finding_gpu_take(struct finding_gpu *g, const struct slice *s);
-int finding_gpu_tied(struct finding_gpu *g, const struct slice *s);
 
 /* Likewise of what is not in the piece: in one from one time to another, for which all work is
  * read, it is known what was uploaded before. 0 or an error. */
@@ -218,12 +203,6 @@ int finding_gpu_end(struct finding_gpu *g);
 /* After that, and after idle_finish: the sums are complete; of a part, but for exposed
  * communication, whose places are known then. 0 or an error. */
 int finding_gpu_settle(struct finding_gpu *g, struct idle *idle);
-
-/* Where that lies. */
-static inline struct spool *finding_gpu_settled(struct finding_gpu *g)
-{
-    return g->wheres.late_count ? &g->settled : &g->exposed;
-}
 
 /* For who adds findings up: exposed communication of a device, in the order of time. 0 or an error.
  */

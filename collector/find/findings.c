@@ -40,13 +40,6 @@ static int take_work(void *context, const struct slice *s)
     return s->is_hidden ? finding_gpu_pass(&f->gpu, s) : finding_gpu_take(&f->gpu, s);
 }
 
-static int tied(void *context, const struct slice *s)
-{
-    struct findings *f = context;
-    bool is_work = is_stream_work(s->event.record->type) && !s->is_hidden;
-    return is_work ? finding_gpu_tied(&f->gpu, s) : 0;
-}
-
 static int end(void *context)
 {
     return finding_gpu_end(&((struct findings *)context)->gpu);
@@ -56,10 +49,8 @@ struct consumer findings_consumer(struct findings *f)
 {
     return (struct consumer){.context = f,
                              .needs = WALK_WORK | WALK_RANGES | WALK_OPS | WALK_STACKS,
-                             .skips = WALK_SKIPS_TIED,
                              .sees_hidden = true,
                              .take_work = take_work,
-                             .tied = tied,
                              .end = end};
 }
 

@@ -9,7 +9,6 @@
 void work_places_init(struct work_places *p, struct walk *walk)
 {
     *p = (struct work_places){.walk = walk};
-    spool_init(&p->late, sizeof(uint32_t));
 }
 
 void work_places_release(struct work_places *p)
@@ -18,7 +17,6 @@ void work_places_release(struct work_places *p)
         free(p->list[i].text);
     free(p->list);
     key_map_release(&p->numbers);
-    spool_release(&p->late);
 }
 
 int work_place_of(struct walk *w, const struct correlated_call *call, struct idle_place *place)
@@ -57,13 +55,10 @@ static bool same_place(const struct correlated_call *a, const struct correlated_
            a->range == b->range;
 }
 
-static int find(struct work_places *p, const struct slice *s, uint32_t *number)
+int work_places_find(struct work_places *p, const struct slice *s, uint32_t *number)
 {
     const struct correlated_call *call = &s->call;
     struct idle_place place;
-    *number = 0;
-    if (!s->is_called || !(call->stack | call->op | call->range))
-        return 0;
     if (p->last_number && same_place(call, &p->last)) {
         *number = p->last_number;
         return 0;
@@ -73,36 +68,6 @@ static int find(struct work_places *p, const struct slice *s, uint32_t *number)
         error = work_places_number(p, call->process, &place, number);
     p->last = *call;
     p->last_number = *number;
-    return error;
-}
-
-int work_places_find(struct work_places *p, const struct slice *s, uint32_t *number)
-{
-    if (!s->is_pending)
-        return find(p, s, number);
-    bool has_room = p->late_count < WORK_PLACE_LATE - 1;
-    *number = has_room ? WORK_PLACE_LATE | p->late_count : 0;
-    p->late_count += has_room;
-    return 0;
-}
-
-int work_places_tied(struct work_places *p, const struct slice *s)
-{
-    uint32_t number;
-    if (p->late.count >= p->late_count)
-        return 0;
-    int error = find(p, s, &number); /* they come in the order in which they were taken */
-    return error < 0 ? error : spool_append(&p->late, &number);
-}
-
-int work_places_known(struct work_places *p, uint32_t *number)
-{
-    uint32_t late = *number & (WORK_PLACE_LATE - 1);
-    int error = 0;
-    if (!(*number & WORK_PLACE_LATE))
-        return 0;
-    const uint32_t *known = late < p->late.count ? spool_at(&p->late, late, false, &error) : NULL;
-    *number = known ? *known : 0;
     return error;
 }
 

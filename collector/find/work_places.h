@@ -2,21 +2,18 @@
 /*
  * Where work of devices was launched: the innermost line that is the user's own, or else the
  * operator, or else the range, of the call that made it. A place has a number from 1 on; 0 is not
- * known. Where the call is not known yet the number is one that is told later (event_walk.h,
- * `tied`). Memory: 120 to 160 bytes a place, WORK_PLACES_MAX at most, and its text; what comes then
- * has none. 4 bytes for each work whose call comes late lie in a spool.
+ * known, as of work that the walk meets before its call. Memory: 120 to 160 bytes a place,
+ * WORK_PLACES_MAX at most, and its text; what comes then has none.
  */
 #ifndef GPUPROF_COLLECTOR_WORK_PLACES_H
 #define GPUPROF_COLLECTOR_WORK_PLACES_H
 
 #include "base/key_map.h"
-#include "base/spool.h"
 #include "find/idle_rows.h"
 #include "find/place_lines.h"
 #include "model/event_walk.h"
 
 #define WORK_PLACES_MAX (1u << 16)
-#define WORK_PLACE_LATE (1u << 31) /* of a number: it is not the place's, but the late work's */
 
 struct work_place {
     struct idle_place place;
@@ -31,8 +28,6 @@ struct work_places {
     struct work_place *list; /* owned */
     uint32_t count;
     struct key_map numbers;
-    struct spool late;           /* numbers of the places of late works, as they are told of */
-    uint32_t late_count;         /* late works so far */
     struct correlated_call last; /* that was asked for */
     uint32_t last_number;
 };
@@ -41,17 +36,16 @@ struct work_places {
 void work_places_init(struct work_places *p, struct walk *walk);
 void work_places_release(struct work_places *p);
 
-/* From `take` and `tied` of a consumer with WALK_WORK and WALK_SKIPS_TIED, each slice with work of
- * a device. 0 or an error; *number as above. */
+/* The number of the place of a slice with work of a device, for a consumer with WALK_WORK. 0 or an
+ * error. */
 int work_places_find(struct work_places *p, const struct slice *s, uint32_t *number);
 static inline int work_places_take(struct work_places *p, const struct slice *s, uint32_t *number)
 {
     *number = 0; /* of most calls nothing is known */
-    return s->is_pending || (s->is_called && s->call.stack | s->call.op | s->call.range)
+    return s->is_called && s->call.stack | s->call.op | s->call.range
                ? work_places_find(p, s, number)
                : 0;
 }
-int work_places_tied(struct work_places *p, const struct slice *s);
 
 /* What the call was made in: its stack, and the operator or else the range. 0 or an error. */
 int work_place_of(struct walk *w, const struct correlated_call *call, struct idle_place *place);
@@ -60,15 +54,12 @@ int work_place_of(struct walk *w, const struct correlated_call *call, struct idl
 int work_places_number(struct work_places *p, uint32_t process, const struct idle_place *place,
                        uint32_t *number);
 
-/* Behind the walk: the number of the place, now that all are known. 0 or an error. */
-int work_places_known(struct work_places *p, uint32_t *number);
-
-/* After that: that place's text is wanted, and so is its line; or those of all places that were met
- * before. 0 or GPUPROF_NO_MEMORY. */
+/* Behind the walk: that place's text is wanted, and so is its line; or those of all places that
+ * were met before. 0 or GPUPROF_NO_MEMORY. */
 int work_places_want(struct work_places *p, struct place_lines *lines, uint32_t number);
 int work_places_want_met(struct work_places *p, struct place_lines *lines);
 
-/* During the walk: the place will be wanted; of one that is told later nothing is said. */
+/* During the walk: the place will be wanted. */
 static inline void work_places_meet(struct work_places *p, uint32_t number)
 {
     if (number && number <= p->count)

@@ -128,7 +128,7 @@ static int put_exposed(struct report *r, struct part *p)
     struct findings *f = r->findings;
     int error = 0;
     for (uint32_t i = 0; i < device_count(f) && error == 0; i++)
-        error = part_put_spans(p, finding_gpu_settled(&f->gpu), &f->gpu.devices[i].exposed);
+        error = part_put_spans(p, &f->gpu.exposed, &f->gpu.devices[i].exposed);
     return error;
 }
 
