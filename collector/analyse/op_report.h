@@ -10,19 +10,17 @@
  * Memory: 600 bytes for each row, here and in its table, of which there are OP_ROWS_FREE and one
  * more for each OP_ROW_BYTES of the files, OP_ROWS_MAX at most; 150 bytes for each set of inputs
  * that has floating point operations and each pair of a backward operator and its forward one, as
- * many as rows, beyond which neither is known, and as many again for those that Python does; and 16
- * MiB at most for what captured calls were in. The texts of sizes are among those of the walk.
- * graph_origins.h, op_none.h and op_stack.h say what bounds theirs.
+ * many as rows, beyond which neither is known, and a few for each row besides; 16 MiB at most for
+ * what captured calls were in; and 1 byte for each thread. The texts of sizes are among those of
+ * the walk. graph_origins.h and op_stack.h say what bounds theirs.
  */
 #ifndef GPUPROF_COLLECTOR_OP_REPORT_H
 #define GPUPROF_COLLECTOR_OP_REPORT_H
 
-#include "analyse/op_none.h"
 #include "flops/op_flops.h"
 #include "model/event_walk.h"
 #include "model/graph_origins.h"
-#include "model/op_stack.h"
-#include "table/table.h"
+#include "query/sums.h"
 
 #define OP_ROWS_FREE     4096
 #define OP_ROW_BYTES     64
@@ -54,6 +52,22 @@ enum op_measure {
     OP_VALUES
 };
 
+/* Work in no operator. */
+enum none_cause {
+    NONE_COMPILED,
+    NONE_GRAPH,
+    NONE_THREAD, /* without operators */
+    NONE_CALL,   /* that is not known */
+    NONE_BETWEEN,
+    NONE_CAUSES
+};
+
+/* Keys and values of its table; while the walk lasts, rows are by their cause, with the graph's
+ * origin and one more than the thread (NONE_WHY), and by what they are called. */
+enum { NONE_WHY, NONE_WHAT };
+enum { NONE_COUNT, NONE_NS };
+#define NONE_ROWS_MAX 16384
+
 /* Its tables, in the order of analyses.def. */
 enum op_table { OP_OPERATORS, OP_UNDER_NONE, OP_LABELS, OP_MODULES, OP_HOOKS, OP_TABLES };
 
@@ -66,28 +80,47 @@ static inline void op_peak_add(uint64_t *values, uint64_t low, uint64_t high)
 
 /* A row before all names are known. */
 struct op_row {
-    enum op_table table; /* OP_HOOKS: Lightning's; own time is what no hook inside of it takes */
-    bool is_others;      /* all for which there was no row */
-    const struct kernel_name *text;
-    const struct process *process; /* that has its numbers */
+    const struct process *process; /* that has its numbers; NULL: all for which there was no row */
+    const struct kernel_name *own; /* the name where it has no number */
     uint64_t name;
     uint64_t inputs;
-    uint32_t parent;                 /* by stack: place of the row around it + 1; 0: none */
-    uint32_t first;                  /* of rows that are the same around others, likewise */
     uint64_t range_name;             /* by range: the label's number ... */
     const struct kernel_name *range; /* ... or its text; NULL: in none */
+    uint32_t parent;                 /* by stack: place of the row around it + 1; 0: none */
+    enum op_table table; /* OP_HOOKS: Lightning's; own time is what no hook inside of it takes; up
+                            to here: what tells it apart */
+    uint32_t first;      /* of rows that are the same around others: place + 1 */
+    const struct kernel_name *text;
     uint64_t values[OP_VALUES];
 };
 
-/* What calls of a row have in common. */
-struct op_entry {
-    uint32_t row;
-    uint32_t forward;                 /* row of their forward operator + 1; 0: none */
-    uint32_t module;                  /* entry of the module that they are in + 1; 0: none */
-    uint32_t backward_of;             /* likewise, of that of their forward operator, which they or
-                                         one around them have; then `module` is 0 */
+/* What tells apart calls of one row. */
+struct op_class {
     const struct op_formula *formula; /* NULL: none */
     uint64_t inputs;                  /* with a formula; 0: not known */
+    uint32_t row;
+    uint32_t forward;     /* row of their forward operator + 1; 0: none */
+    uint32_t module;      /* entry of the module that they are in + 1; 0: none */
+    uint32_t backward_of; /* likewise, of that of their forward operator, which they or one around
+                             them have; then `module` is 0 */
+    bool is_backward;     /* nothing around them has backward_of */
+    bool is_covered;      /* flop_counter counts what is around them */
+    bool counts;          /* flop_counter counts them, or what is around them */
+    bool is_compiled;     /* a label of compiled code */
+    uint32_t reserved;
+};
+
+/* The devices that did work. */
+struct op_devices {
+    uint64_t device;
+    bool has_any;
+    bool is_mixed; /* there were several */
+};
+
+/* What such calls have in common. */
+struct op_entry {
+    struct op_class is;
+    struct op_devices devices;
     uint64_t calls;
     uint64_t twins;    /* of these calls, in one of the same name and with nothing beside them */
     uint64_t captured; /* of these calls, into graphs: they did no work themselves ... */
@@ -98,13 +131,6 @@ struct op_entry {
     uint64_t backward_ns;
     uint64_t backward_gpu_ns;
     uint64_t found_ns; /* of gpu_ns, work in nothing else that has a formula, inside of them */
-    uint64_t device;   /* that did it */
-    bool is_backward;  /* nothing around them has backward_of */
-    bool is_covered;   /* flop_counter counts what is around them */
-    bool counts;       /* flop_counter counts them, or what is around them */
-    bool is_compiled;  /* a label of compiled code */
-    bool has_device;
-    bool is_mixed; /* several devices did */
 };
 
 struct op_report {
@@ -114,16 +140,13 @@ struct op_report {
     struct walk own;
     struct sums *sums; /* OP_TABLES of them */
     enum report_by by;
-    struct op_row *rows; /* owned */
+    uint32_t rows_max;   /* of rows, and of entries */
+    struct op_row *rows; /* owned; number n is rows[n - 1], and so of entries */
     uint32_t count;
-    uint32_t capacity;
-    uint32_t rows_max;
+    struct number_set row_numbers;
     struct op_entry *entries; /* owned; struct op has the place of its entry for a row */
     uint32_t entry_count;
-    uint32_t entry_capacity;
-    struct key_map row_places;   /* of rows + 1, by process, kind, name and inputs */
-    struct key_map entry_places; /* likewise of entries, and by what else they have in common */
-    struct key_map contexts;     /* numbers of what else that is */
+    struct number_set entry_numbers;
     struct {
         const struct kernel_name *text;
         const struct op_formula *formula;
@@ -132,14 +155,17 @@ struct op_report {
     struct graph_origins graphs;
     uint32_t *chains; /* owned: of captured calls, a count and that many entries, innermost first */
     uint32_t chain_count;
-    uint32_t chain_capacity;
-    struct op_none none;
+    bool has_more; /* there was more than it could keep */
+    bool *has_ops; /* owned, by thread index: operators began on it */
 };
 
-/* There was more than it could keep. */
-bool op_report_has_more(const struct op_report *o);
+/* Work in no operator, named or not. 0 or GPUPROF_NO_MEMORY. (op_report_rows.c, as the next) */
+int op_report_add_none(struct op_report *o, uint64_t why, const struct kernel_name *what,
+                       uint64_t count, uint64_t ns);
 
-/* Behind the walk: fills the tables. 0 or GPUPROF_NO_MEMORY. (op_report_rows.c) */
+/* Behind the walk: fills the tables. 0 or GPUPROF_NO_MEMORY. */
 int op_report_complete(struct op_report *o);
+
+const char *op_none_word(enum none_cause cause);
 
 #endif

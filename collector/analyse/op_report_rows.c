@@ -29,7 +29,7 @@ static void add_flops(uint64_t *sum, uint64_t calls, bool is_known, uint64_t flo
 static void rate(struct op_report *o, struct op_row *row, const struct op_entry *entry,
                  const struct op_flops *flops)
 {
-    bool is_product = flops->is_counted && !entry->is_covered;
+    bool is_product = flops->is_counted && !entry->is.is_covered;
     uint64_t each = is_product ? flops->counter : flops->profiler, all;
     uint64_t own = entry->calls > entry->captured ? entry->calls - entry->captured : 0;
     if ((!is_product && !flops->is_profiled) || !entry->gpu_ns ||
@@ -37,8 +37,8 @@ static void rate(struct op_report *o, struct op_row *row, const struct op_entry 
         __builtin_add_overflow(row->values[OP_RATE_FLOPS], all, &all))
         return;
     const struct surveyed_device *device =
-        is_product && !entry->is_mixed
-            ? survey_device(&o->walk->survey, row->process, entry->device)
+        is_product && !entry->devices.is_mixed
+            ? survey_device(&o->walk->survey, row->process, entry->devices.device)
             : NULL;
     uint32_t peak = device ? device_peak(device->name, flops->type) : 0;
     unsigned __int128 could = (unsigned __int128)peak * entry->gpu_ns;
@@ -48,27 +48,33 @@ static void rate(struct op_report *o, struct op_row *row, const struct op_entry 
     op_peak_add(row->values, (uint64_t)could, (uint64_t)(could >> 64));
 }
 
+/* For modules around what is in `module`, that number and those around it. */
+static void add_to_modules(struct op_report *o, uint32_t module, unsigned measure, uint64_t calls,
+                           const struct op_flops *flops)
+{
+    for (; module; module = o->entries[module - 1].is.module)
+        add_flops(&o->rows[o->entries[module - 1].is.row].values[measure], calls, flops->is_counted,
+                  flops->counter);
+}
+
 /* An operator that only hands on to itself (aten::mul with a number) is one in key_averages(). */
 static void find_flops(struct op_report *o, const struct op_entry *entry)
 {
-    struct op_row *row = &o->rows[entry->row];
+    const struct op_class *is = &entry->is;
+    struct op_row *row = &o->rows[is->row];
     const struct kernel_name *inputs =
-        entry->inputs ? walk_op_inputs(o->walk, row->process, entry->inputs) : NULL;
+        is->inputs ? walk_op_inputs(o->walk, row->process, is->inputs) : NULL;
     struct op_flops flops = {0};
     if (inputs)
-        flops = op_flops_of(entry->formula, inputs->raw, inputs->raw_bytes);
-    if (op_formula_is_profiled(entry->formula))
+        flops = op_flops_of(is->formula, inputs->raw, inputs->raw_bytes);
+    if (op_formula_is_profiled(is->formula))
         add_flops(&row->values[OP_PROFILER],
                   entry->calls > entry->twins ? entry->calls - entry->twins : 0, flops.is_profiled,
                   flops.profiler);
-    if (op_formula_is_counted(entry->formula) && !entry->is_covered) {
+    if (op_formula_is_counted(is->formula) && !is->is_covered) {
         add_flops(&row->values[OP_COUNTER], entry->calls, flops.is_counted, flops.counter);
-        for (uint32_t m = entry->backward_of; m; m = o->entries[m - 1].module)
-            add_flops(&o->rows[o->entries[m - 1].row].values[OP_BACKWARD_FLOPS], entry->calls,
-                      flops.is_counted, flops.counter);
-        for (uint32_t m = entry->module; m; m = o->entries[m - 1].module)
-            add_flops(&o->rows[o->entries[m - 1].row].values[OP_COUNTER], entry->calls,
-                      flops.is_counted, flops.counter);
+        add_to_modules(o, is->backward_of, OP_BACKWARD_FLOPS, entry->calls, &flops);
+        add_to_modules(o, is->module, OP_COUNTER, entry->calls, &flops);
     }
     if (flops.is_profiled || flops.is_counted) {
         row->values[OP_FLOPS_NS] += entry->found_ns;
@@ -79,14 +85,14 @@ static void find_flops(struct op_report *o, const struct op_entry *entry)
 /* Of a module: its own time, and for those around it, too, what its backward operators took. */
 static void find_times(struct op_report *o, const struct op_entry *entry)
 {
-    o->rows[entry->row].values[OP_SELF] +=
+    o->rows[entry->is.row].values[OP_SELF] +=
         entry->ns > entry->inner_ns ? entry->ns - entry->inner_ns : 0;
     for (const struct op_entry *m = entry; entry->backward_ns || entry->backward_gpu_ns;) {
-        o->rows[m->row].values[OP_BACKWARD] += entry->backward_ns;
-        o->rows[m->row].values[OP_BACKWARD_GPU] += entry->backward_gpu_ns;
-        if (!m->module)
+        o->rows[m->is.row].values[OP_BACKWARD] += entry->backward_ns;
+        o->rows[m->is.row].values[OP_BACKWARD_GPU] += entry->backward_gpu_ns;
+        if (!m->is.module)
             break;
-        m = &o->entries[m->module - 1];
+        m = &o->entries[m->is.module - 1];
     }
 }
 
@@ -142,7 +148,7 @@ static int name_row(struct op_report *o, struct op_row *row, const struct kernel
 {
     struct kernel_names *names = &o->sums[row->table].texts;
     char number[64];
-    const char *text = row->is_others ? "(others)" : row->text ? row->text->raw : number;
+    const char *text = !row->process ? "(others)" : row->text ? row->text->raw : number;
     const char *path = row->table == OP_MODULES && row->text ? strchr(text, ' ') : NULL;
     int error = 0;
     *name = row->text;
@@ -163,69 +169,129 @@ static int name_row(struct op_report *o, struct op_row *row, const struct kernel
 
 /* What is around a row is told by names alone: the first row of one stands for a label, too, that
  * is called as an operator is. What is around that has been found before. */
-static int find_outer(struct op_report *o, uint32_t place)
+static int find_outer(struct op_report *o, uint32_t place, struct key_map *firsts)
 {
     struct op_row *row = &o->rows[place];
     row->parent = row->parent ? o->rows[row->parent - 1].first : 0;
     struct key key = {(uintptr_t)row->text, row->parent, 0};
-    row->first = (uint32_t)key_map_get(&o->row_places, key);
+    row->first = (uint32_t)key_map_get(firsts, key);
     if (row->first)
         return 0;
     row->first = place + 1;
-    return key_map_set(&o->row_places, key, row->first);
+    return key_map_set(firsts, key, row->first);
 }
 
 /* A name or a set of sizes has many numbers: one in each process, and others with other types. */
 static int join_rows(struct op_report *o)
 {
-    key_map_release(&o->row_places);
-    for (uint32_t i = 0; i < o->count; i++) {
+    struct key_map firsts = {0};
+    int error = 0;
+    for (uint32_t i = 0; error == 0 && i < o->count; i++) {
         struct op_row *row = &o->rows[i];
         uint64_t *values = row->values;
         const struct kernel_name *name, *more = row->range;
-        int error = find_dims(o, row, &more);
+        error = find_dims(o, row, &more);
         error = error < 0 ? error : name_row(o, row, &name, &more);
         if (error == 0 && o->by == BY_STACK)
-            error = find_outer(o, i);
+            error = find_outer(o, i, &firsts);
         if (error < 0)
-            return error;
+            break;
         values[OP_SEEN] = values[OP_CALLS] || values[OP_GPU];
         values[OP_GPU_BOTH] = values[OP_GPU] + values[OP_BACKWARD_GPU];
         error = sums_row_add(&o->sums[row->table],
                              (struct key){sums_name_key(name), sums_name_key(more), row->parent},
                              values);
-        if (error < 0)
-            return error;
     }
+    key_map_release(&firsts);
+    return error;
+}
+
+/* ---- GPU time under no operator -------------------------------------------------------------- */
+
+int op_report_add_none(struct op_report *o, uint64_t why, const struct kernel_name *what,
+                       uint64_t count, uint64_t ns)
+{
+    /* Torch's compiler names its kernels so, and whoever else writes them as it does. */
+    if (what && strncmp(what->raw, "triton_", 7) == 0)
+        why = NONE_COMPILED;
+    what = why == NONE_COMPILED ? what : NULL;
+    struct sums_row *row = sums_row(&o->sums[OP_UNDER_NONE], why, sums_name_key(what), 0);
+    if (!row)
+        return GPUPROF_NO_MEMORY;
+    row->values[NONE_COUNT] += count;
+    row->values[NONE_NS] += ns;
     return 0;
 }
 
-/* GPU time under no operator, which has a row where there are others, were they empty ones. */
+const char *op_none_word(enum none_cause cause)
+{
+    static const char *const words[NONE_CAUSES] = {[NONE_COMPILED] = "compiled",
+                                                   [NONE_GRAPH] = "graph",
+                                                   [NONE_THREAD] = "thread",
+                                                   [NONE_CALL] = "call",
+                                                   [NONE_BETWEEN] = "between"};
+    return words[cause];
+}
+
+/* It is known now which threads have operators. */
+static int name_none(struct sums *s, struct sums_row *row, void *context)
+{
+    static const char *const causes[NONE_CAUSES] = {
+        [NONE_COMPILED] = "compiled code",
+        [NONE_GRAPH] = "replays of graphs captured in no operator",
+        [NONE_THREAD] = "calls of threads without operators",
+        [NONE_CALL] = "work whose call is not known",
+        [NONE_BETWEEN] = "calls between operators"};
+    static const char *const graphs[GRAPH_ORIGINS] = {
+        [GRAPH_KNOWN] = "replays of graphs captured in no operator",
+        [GRAPH_WHOLE] = "replays of graphs, recorded as a whole",
+        [GRAPH_UNSEEN] = "replays of graphs whose capture was not recorded",
+        [GRAPH_DIFFERENT] = "replays of graphs with other nodes than were captured"};
+    const struct op_report *o = context;
+    const struct kernel_name *what = (const void *)(uintptr_t)row->keys[NONE_WHAT];
+    uint64_t thread = row->keys[NONE_WHY] >> 32;
+    enum none_cause cause = (enum none_cause)(row->keys[NONE_WHY] & 0xff);
+    char *text = NULL;
+    if (thread && !o->has_ops[thread - 1])
+        cause = NONE_THREAD;
+    if (asprintf(&text, "%s%s%s",
+                 cause == NONE_GRAPH ? graphs[row->keys[NONE_WHY] >> 8] : causes[cause],
+                 what ? ": " : "", what ? what->shown : "") < 0)
+        return GPUPROF_NO_MEMORY;
+    struct key key = {sums_text(s, text), sums_text(s, op_none_word(cause)), 0};
+    free(text);
+    return sums_row_add(s, key, row->values);
+}
+
+/* The same as a row of the operators, were they empty ones. */
 static int add_none(struct op_report *o)
 {
-    const struct op_none *none = &o->none;
+    const struct sums *none = &o->sums[OP_UNDER_NONE];
     uint64_t values[OP_VALUES] = {[OP_CALLS] = o->count, [OP_MARK] = 1};
     struct sums *sums = &o->sums[OP_OPERATORS];
     for (uint32_t i = 0; i < none->count; i++)
-        values[OP_GPU] += none->rows[i].ns;
+        values[OP_GPU] += none->rows[i].values[NONE_NS];
     values[OP_GPU_SELF] = values[OP_GPU];
     return sums_row_add(sums, (struct key){sums_text(sums, "(under no operator)"), 0, 0}, values);
 }
 
 int op_report_complete(struct op_report *o)
 {
+    struct sums *none = &o->sums[OP_UNDER_NONE];
+    o->has_more =
+        o->count >= o->rows_max || o->entry_count >= o->rows_max || none->count >= none->rows_max;
     for (uint32_t i = 0; i < o->entry_count; i++)
-        if (o->entries[i].formula && o->entries[i].calls)
+        if (o->entries[i].is.formula && o->entries[i].calls)
             find_flops(o, &o->entries[i]);
     for (uint32_t i = 0; i < o->entry_count; i++)
         find_times(o, &o->entries[i]);
     free(o->entries); /* room for the tables */
     o->entries = NULL;
-    key_map_release(&o->entry_places);
-    key_map_release(&o->contexts);
+    number_set_release(&o->entry_numbers);
     for (uint32_t i = 0; i < o->count; i++)
         find_texts(o, &o->rows[i]);
     int error = o->sums->groups ? group_labels(o) : 0;
     error = error < 0 ? error : join_rows(o);
+    error = error < 0 ? error : sums_remake(none, name_none, o);
     return error < 0 ? error : add_none(o);
 }

@@ -195,7 +195,7 @@ static int complete_labels(struct sums *s)
     return range_rows_complete(&(struct range_rows){s, .marks = OP_MARK});
 }
 
-static uint64_t cause_ns(const struct sums *none, enum op_none_cause cause)
+static uint64_t cause_ns(const struct sums *none, enum none_cause cause)
 {
     uint64_t ns = 0;
     for (uint32_t i = 0; i < none->shown; i++) {
@@ -324,6 +324,7 @@ static const struct column none_columns[] = {
 const struct sums_info ops_under_none_sums = {
     .keys = {KEY_TEXT, KEY_TEXT},
     .values = {JOIN_ADD, JOIN_ADD},
+    .rows_max = NONE_ROWS_MAX,
     .order = NONE_NS,
     .parts = REPORT_OPS,
     .is_left_out = true,

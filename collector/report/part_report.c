@@ -130,7 +130,7 @@ static int end_whole(struct combination *c)
 static int put_sums(struct report *r, struct part *p)
 {
     analyses_put(r->sums, p);
-    p->has_more |= r->ops && op_report_has_more(r->ops);
+    p->has_more |= r->ops && r->ops->has_more;
     p->has_more |= r->libraries && library_report_has_more(r->libraries);
     return 0;
 }
