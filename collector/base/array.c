@@ -56,6 +56,21 @@ void *array_reach(void *items, uint32_t *count, uint32_t index, size_t item_byte
     return grown;
 }
 
+void array_keep(void *list, uint32_t *count, uint32_t most, size_t item_bytes, const void *item,
+                array_before_fn *is_before)
+{
+    char *items = list;
+    uint32_t place = *count;
+    while (place && is_before(item, items + (place - 1) * item_bytes))
+        place--;
+    if (place == most)
+        return;
+    *count += *count < most;
+    memmove(items + (place + 1) * item_bytes, items + place * item_bytes,
+            (*count - place - 1) * item_bytes);
+    memcpy(items + place * item_bytes, item, item_bytes);
+}
+
 static int compare_numbers(const void *left, const void *right)
 {
     double a = *(const double *)left, b = *(const double *)right;

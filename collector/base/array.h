@@ -61,6 +61,17 @@ static inline uint32_t array_up_to(const void *items, uint32_t count, size_t ite
     return low;
 }
 
+/*
+ * Puts *item into `list`, which has room for `most` items and is in the order of `is_before`:
+ * behind those that it is not before. The last one goes if there is no room; *item itself if it is
+ * that.
+ */
+typedef bool array_before_fn(const void *item, const void *other);
+void array_keep(void *list, uint32_t *count, uint32_t most, size_t item_bytes, const void *item,
+                array_before_fn *is_before);
+#define ARRAY_KEEP(list, count, most, item, is_before)                                             \
+    array_keep(list, &(count), most, sizeof *(list), 1 ? (item) : (list), is_before)
+
 /* How two numbers stand to each other, as qsort wants to know it. */
 #define ORDER(a, b) (((a) > (b)) - ((a) < (b)))
 

@@ -24,12 +24,8 @@ void collectives_release(struct collectives *c)
 {
     for (uint32_t i = 0; i < c->part_count; i++)
         free(c->parts[i].calls);
-    for (uint32_t i = 0; i < c->channel_count; i++)
-        free(c->channels[i].firsts);
     for (uint32_t i = 0; c->threads && i < c->walk->rec->thread_count; i++)
         free(c->threads[i].queued);
-    for (uint32_t i = 0; i < c->row_count; i++)
-        free(c->rows[i].line);
     key_map_release(&c->ids);
     key_map_release(&c->handles);
     key_map_release(&c->rank_of);
@@ -101,49 +97,24 @@ static uint64_t arg(const struct event *e, const char *label, uint64_t otherwise
     return function_arg(e->function, e->record, label, otherwise);
 }
 
-/* May a ring of so many grow, whose place for the next is taken? It gets so many, 0: it may not. */
-static uint32_t grown(const struct collectives *c, uint32_t capacity, bool is_taken)
-{
-    uint32_t wanted = capacity ? 2 * capacity : CALLS_AT_ONCE;
-    bool is_wanted = !capacity || (is_taken && wanted <= CALLS_EACH_MAX);
-    return is_wanted && c->call_count + wanted <= CALLS_KEPT_MAX ? wanted : 0;
-}
-
 /* Where the call of that number goes, in place of an old one if need be; NULL: there is no room. */
 static struct collective_call *room_for(struct collectives *c, struct channel_part *part,
                                         uint64_t sequence)
 {
-    uint32_t capacity =
-        grown(c, part->capacity, part->capacity && part->calls[sequence % part->capacity].sequence);
-    struct collective_call *calls = capacity ? calloc(capacity, sizeof *calls) : NULL;
+    uint32_t had = part->capacity, wanted = had ? 2 * had : CALLS_AT_ONCE;
+    bool is_full = !had || (part->calls[sequence % had].sequence && wanted <= CALLS_EACH_MAX);
+    bool may_grow = is_full && c->call_count + wanted <= CALLS_KEPT_MAX;
+    struct collective_call *calls = may_grow ? calloc(wanted, sizeof *calls) : NULL;
     if (calls) {
-        for (uint32_t i = 0; i < part->capacity; i++)
+        for (uint32_t i = 0; i < had; i++)
             if (part->calls[i].sequence)
-                calls[part->calls[i].sequence % capacity] = part->calls[i];
+                calls[part->calls[i].sequence % wanted] = part->calls[i];
         free(part->calls);
-        c->call_count += capacity - part->capacity;
+        c->call_count += wanted - had;
         part->calls = calls;
-        part->capacity = capacity;
+        part->capacity = wanted;
     }
     return part->capacity ? &part->calls[sequence % part->capacity] : NULL;
-}
-
-/* Likewise who has called it first. */
-static struct first_call *first_of(struct collectives *c, struct channel *of, uint64_t sequence)
-{
-    const struct first_call *has = of->capacity ? &of->firsts[sequence % of->capacity] : NULL;
-    uint32_t capacity = grown(c, of->capacity, has && has->sequence && has->sequence != sequence);
-    struct first_call *firsts = capacity ? calloc(capacity, sizeof *firsts) : NULL;
-    if (firsts) {
-        for (uint32_t i = 0; i < of->capacity; i++)
-            if (of->firsts[i].sequence)
-                firsts[of->firsts[i].sequence % capacity] = of->firsts[i];
-        free(of->firsts);
-        c->call_count += capacity - of->capacity;
-        of->firsts = firsts;
-        of->capacity = capacity;
-    }
-    return of->capacity ? &of->firsts[sequence % of->capacity] : NULL;
 }
 
 const struct channel_part *collectives_part(const struct collectives *c, uint32_t channel,
@@ -179,22 +150,20 @@ bool collectives_agree(const struct collective_call *a, const struct collective_
            a->root == b->root;
 }
 
-/* Against that of the rank which has called it first, as everybody's is. */
-static void compare(struct collectives *c, struct channel *channel, uint32_t part)
+/* The newest call of a part, if the leader has made it before; else this part leads. */
+static void compare(const struct collectives *c, struct channel *channel, uint32_t part)
 {
     const struct channel_part *own = &c->parts[part];
-    const struct collective_call *call = collectives_call(own, own->called), *other;
-    struct first_call *first = call ? first_of(c, channel, own->called) : NULL;
-    if (!first || first->sequence > own->called) /* so late that the first one is forgotten */
-        return;
-    if (first->sequence < own->called) {
-        *first = (struct first_call){own->called, part};
+    const struct channel_part *leader = channel->leader ? &c->parts[channel->leader - 1] : NULL;
+    const struct collective_call *call = collectives_call(own, own->called);
+    if (!leader || leader == own || own->called > leader->called) {
+        channel->leader = part + 1;
         return;
     }
-    other = collectives_call(&c->parts[first->part], own->called);
+    const struct collective_call *other = collectives_call(leader, own->called);
     if (other && !channel->mismatch && !collectives_agree(call, other)) {
         channel->mismatch = own->called;
-        channel->mismatch_parts[0] = first->part;
+        channel->mismatch_parts[0] = channel->leader - 1;
         channel->mismatch_parts[1] = part;
         channel->mismatch_calls[0] = *other;
         channel->mismatch_calls[1] = *call;

@@ -53,11 +53,12 @@ struct collective_call {
 
 /* A rank in a communicator. */
 struct communicator_rank {
-    const struct process *process;
+    const struct process *process; /* NULL: not known */
     uint32_t communicator;
-    uint32_t rank; /* RANK_LATER: it is not known yet */
-    uint32_t next; /* of the same communicator, + 1 */
-    bool is_ended; /* it was destroyed there */
+    uint32_t rank;  /* RANK_LATER: it is not known yet */
+    uint32_t next;  /* of the same communicator, + 1 */
+    bool is_ended;  /* it was destroyed there */
+    bool is_absent; /* there is no recording of it */
 };
 
 struct found_communicator {
@@ -74,14 +75,10 @@ struct channel {
     enum collective_kind kind;
     uint32_t from, to;    /* of messages */
     uint32_t first, last; /* parts, + 1 */
-    uint64_t mismatch;    /* the first number at which two ranks have called different things; 0 */
+    uint32_t leader;   /* the part that has called most, + 1: others' calls are compared to its */
+    uint64_t mismatch; /* the first number at which two ranks have called different things; 0 */
     uint32_t mismatch_parts[2];
-    struct collective_call mismatch_calls[2]; /* the first one's, and the other's */
-    uint32_t capacity;
-    struct first_call {
-        uint64_t sequence;
-        uint32_t part;
-    } * firsts; /* owned: who has called it first; a ring, by number */
+    struct collective_call mismatch_calls[2]; /* the leader's, and the other's */
 };
 
 /* What a rank has called in a channel. */
@@ -136,14 +133,13 @@ struct pending_collective {
 
 struct pending_row {
     const struct pending_collective *pending;
-    uint32_t rank;                 /* in the communicator */
-    const struct process *process; /* NULL: not known, or */
-    bool is_absent;                /* there is no recording of it */
+    uint32_t rank;                 /* in the communicator, */
+    const struct process *process; /* as struct communicator_rank has it */
+    bool is_absent;
     enum collective_state state;
     struct collective_call call;       /* that it has made; function NULL: none */
     const struct process_place *place; /* NULL: nothing is known */
-    uint32_t node;                     /* of told_stacks; 0: no stack */
-    char *line;                        /* owned; NULL: not known */
+    struct told_stack told;            /* of what is told of its place */
 };
 
 /* Calls of the group that is open on a thread. */

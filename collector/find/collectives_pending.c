@@ -22,17 +22,19 @@ struct judging {
 /* What is missing of it may be anything. */
 static bool is_unsure(const struct judging *j, const struct process *p)
 {
-    const struct losses *l = &j->c->walk->losses[p->index];
-    return j->c->places[p->index].is_paused || losses_weight(l) == LOSS_DAMAGE ||
-           l->counters[COUNTER_DROPPED];
+    const struct losses *l = p ? &j->c->walk->losses[p->index] : NULL;
+    return l && (j->c->places[p->index].is_paused || losses_weight(l) == LOSS_DAMAGE ||
+                 l->counters[COUNTER_DROPPED]);
 }
 
-/* For how long it has waited, up to where the process is known; 0: it does not any more. Of a call
- * that has not returned nothing later is recorded. */
-static uint64_t waited_ns(const struct judging *j, const struct communicator_rank *rank,
+/* For how long it has waited, up to where the process is known; 0: it does not any more, as when
+ * its call has made a communicator. Of a call that has not returned nothing later is recorded. */
+static uint64_t waited_ns(const struct judging *j, const struct channel_part *part,
                           const struct collective_call *call)
 {
-    if (!call || rank->is_ended || !unfinished_may_of(j->u, rank->process))
+    const struct communicator_rank *rank = &j->c->ranks[part->rank];
+    bool is_made = call && call->is_over && j->c->channels[part->channel].kind == COLLECTIVE_MAKING;
+    if (!call || is_made || rank->is_ended || !unfinished_may_of(j->u, rank->process))
         return 0;
     uint64_t last_ns = call->is_over ? j->c->walk->last_ns[rank->process->index]
                                      : walk_lived_ns(j->c->walk, rank->process);
@@ -94,30 +96,28 @@ static uint64_t find_uncalled(const struct judging *j, uint32_t channel)
 }
 
 /* Does that rank wait for its kernel, or for the call to return? */
-static bool is_stuck(const struct judging *j, const struct communicator_rank *rank,
+static bool is_stuck(const struct judging *j, const struct channel_part *part,
                      const struct collective_call *call)
 {
+    const struct process *p = j->c->ranks[part->rank].process;
     bool is_waited = false;
-    if (waited_ns(j, rank, call) < SURVEY_HANG_NS)
+    if (waited_ns(j, part, call) < SURVEY_HANG_NS)
         return false;
-    enum collective_state state = state_of(j, rank->process, call, false);
-    unfinished_done_ns(j->u, rank->process, call->thread, call->stream, &is_waited);
+    enum collective_state state = state_of(j, p, call, false);
+    unfinished_done_ns(j->u, p, call->thread, call->stream, &is_waited);
     return state == COLLECTIVE_CALLED || (state == COLLECTIVE_NOT_FINISHED && is_waited);
 }
 
 /* The first number that somebody is stuck in; 0: there is none. */
-static uint64_t find_unfinished(const struct judging *j, uint32_t channel, uint64_t *longest_ns)
+static uint64_t find_unfinished(const struct judging *j, uint32_t channel)
 {
     uint64_t found = 0;
     for (uint32_t i = j->c->channels[channel].first; i; i = j->c->parts[i - 1].next) {
         const struct channel_part *part = &j->c->parts[i - 1];
-        const struct communicator_rank *rank = &j->c->ranks[part->rank];
         for (uint32_t k = 0; k < part->capacity; k++) {
             const struct collective_call *call = &part->calls[k];
-            if (call->sequence && (!found || call->sequence < found) && is_stuck(j, rank, call)) {
+            if (call->sequence && (!found || call->sequence < found) && is_stuck(j, part, call))
                 found = call->sequence;
-                *longest_ns = waited_ns(j, rank, call);
-            }
         }
     }
     return found;
@@ -129,94 +129,75 @@ static void measure(const struct judging *j, struct pending_collective *p)
     for (uint32_t i = j->c->channels[p->channel].first; i; i = j->c->parts[i - 1].next) {
         const struct channel_part *part = &j->c->parts[i - 1];
         const struct collective_call *call = collectives_call(part, p->sequence);
-        uint64_t ns = waited_ns(j, &j->c->ranks[part->rank], call);
+        uint64_t ns = waited_ns(j, part, call);
         p->waited_ns = ns > p->waited_ns ? ns : p->waited_ns;
         if (call && (!p->call.function || call->begin_ns < p->call.begin_ns))
             p->call = *call;
     }
 }
 
-/* Somebody is in it, and not everybody has come. */
-static bool is_made_by_some(const struct judging *j, struct pending_collective *p)
+/* Have not all called the making of that communicator? */
+static bool is_made_by_some(const struct judging *j, const struct channel *of)
 {
-    const struct channel *of = &j->c->channels[p->channel];
     uint32_t count = 0;
-    for (uint32_t i = of->first; i; i = j->c->parts[i - 1].next) {
-        const struct channel_part *part = &j->c->parts[i - 1];
-        const struct collective_call *call = collectives_call(part, 1);
-        uint64_t ns = call && !call->is_over ? waited_ns(j, &j->c->ranks[part->rank], call) : 0;
-        p->waited_ns = ns > p->waited_ns ? ns : p->waited_ns;
-        p->call = call ? *call : p->call;
+    for (uint32_t i = of->first; i; i = j->c->parts[i - 1].next)
         count++;
-    }
-    p->sequence = 1;
-    return count < j->c->communicators[of->communicator].ranks && p->waited_ns >= SURVEY_HANG_NS;
+    return count < j->c->communicators[of->communicator].ranks;
 }
 
 static bool judge(const struct judging *j, uint32_t channel, struct pending_collective *p)
 {
     const struct channel *of = &j->c->channels[channel];
+    bool is_shrunk = j->c->communicators[of->communicator].is_shrunk;
     *p = (struct pending_collective){.channel = channel};
-    if (of->kind == COLLECTIVE_MAKING)
-        return is_made_by_some(j, p);
-    if (of->kind == COLLECTIVE_SPLIT && j->c->communicators[of->communicator].is_shrunk)
+    if (of->kind == COLLECTIVE_SPLIT && is_shrunk)
         return false;
-    if (of->mismatch) {
-        p->is_mismatch = true;
-        p->sequence = of->mismatch;
-        measure(j, p);
+    p->is_mismatch = of->mismatch != 0;
+    if (of->kind == COLLECTIVE_MAKING)
+        p->sequence = is_made_by_some(j, of);
+    else
+        p->sequence = p->is_mismatch ? of->mismatch : find_uncalled(j, channel);
+    bool is_late = p->sequence != 0;
+    if (!is_late && of->kind != COLLECTIVE_MAKING)
+        p->sequence = find_unfinished(j, channel);
+    if (!p->sequence)
+        return false;
+    measure(j, p);
+    if (p->is_mismatch)
         p->call = of->mismatch_calls[0];
-        return true;
-    }
-    p->sequence = find_uncalled(j, channel);
-    if (p->sequence) {
-        measure(j, p);
-        return p->waited_ns >= SURVEY_HANG_NS;
-    }
-    p->sequence = find_unfinished(j, channel, &p->waited_ns);
-    if (p->sequence)
-        measure(j, p);
-    return p->sequence != 0;
+    return p->is_mismatch || !is_late || p->waited_ns >= SURVEY_HANG_NS;
 }
 
 /* What differs first, then what was waited for longest. */
-static bool is_before(const struct pending_collective *a, const struct pending_collective *b)
+static bool is_before(const void *item, const void *other)
 {
+    const struct pending_collective *a = item, *b = other;
     return a->is_mismatch != b->is_mismatch ? a->is_mismatch : a->waited_ns > b->waited_ns;
-}
-
-static void keep(struct collectives *c, const struct pending_collective *p)
-{
-    uint32_t place = c->pending_count;
-    c->pending_total++;
-    while (place > 0 && is_before(p, &c->pending[place - 1]))
-        place--;
-    if (place == PENDING_MAX)
-        return;
-    c->pending_count += c->pending_count < PENDING_MAX;
-    memmove(&c->pending[place + 1], &c->pending[place],
-            (c->pending_count - place - 1) * sizeof *c->pending);
-    c->pending[place] = *p;
 }
 
 /* ---- whose ----------------------------------------------------------------------------------- */
 
-static void add_row(struct collectives *c, struct pending_collective *p, uint32_t rank,
-                    const struct process *process, enum collective_state state,
+static void add_row(struct collectives *c, struct pending_collective *p,
+                    const struct communicator_rank *rank, enum collective_state state,
                     const struct collective_call *call)
 {
+    const struct process *process = rank->process;
     const struct process_place *place = process ? &c->places[process->index] : NULL;
     if (process && c->walk->last_ns[process->index] > p->now_ns)
         p->now_ns = c->walk->last_ns[process->index];
     if (c->row_count == PENDING_ROWS_MAX)
         return;
-    c->rows[c->row_count++] =
-        (struct pending_row){.pending = p,
-                             .rank = rank,
-                             .process = process,
-                             .state = state,
-                             .call = call ? *call : (struct collective_call){0},
-                             .place = place && place->thread ? place : NULL};
+    struct pending_row *row = &c->rows[c->row_count++];
+    *row = (struct pending_row){.pending = p,
+                                .rank = rank->rank,
+                                .process = process,
+                                .is_absent = rank->is_absent,
+                                .state = state,
+                                .call = call ? *call : (struct collective_call){0},
+                                .place = place && place->thread ? place : NULL};
+    /* Where the others are is where they wait. */
+    if (row->place && (state == COLLECTIVE_NOT_CALLED || state == COLLECTIVE_DIFFERENT))
+        row->told = (struct told_stack){process, place->stack, 0, NULL};
     p->row_count++;
 }
 
@@ -242,7 +223,7 @@ static enum collective_state judge_rank(const struct judging *j, const struct pe
         return COLLECTIVE_NOT_KNOWN;
     if (p->is_mismatch && !collectives_agree(*call, &p->call))
         return COLLECTIVE_DIFFERENT;
-    return state_of(j, process, *call, of->kind == COLLECTIVE_SPLIT);
+    return state_of(j, process, *call, collectives_is_made(of->kind));
 }
 
 static void add_ranks(const struct judging *j, struct pending_collective *p, bool late)
@@ -255,7 +236,7 @@ static void add_ranks(const struct judging *j, struct pending_collective *p, boo
             continue;
         enum collective_state state = judge_rank(j, p, i - 1, &call);
         if (is_late(p, state) == late)
-            add_row(j->c, p, rank->rank, rank->process, state, call);
+            add_row(j->c, p, rank, state, call);
     }
 }
 
@@ -306,39 +287,33 @@ static const struct process *process_of_rank(const struct recording *rec, uint32
     return *count == 1 ? found : NULL;
 }
 
-/* Of a communicator that is being made: who has not come is known by its number alone, if that is
- * the job's. */
-static int add_makers(const struct judging *j, struct pending_collective *p, bool late)
+/* A communicator that is being made gets the ranks that have not come: which processes these are is
+ * known by their numbers alone, if those are the job's. */
+static int add_absent(const struct judging *j, const struct pending_collective *p)
 {
-    const struct channel *of = &j->c->channels[p->channel];
-    uint32_t ranks = j->c->communicators[of->communicator].ranks;
-    uint32_t most = ranks < ABSENT_RANKS_MAX ? ranks : ABSENT_RANKS_MAX;
+    struct collectives *c = j->c;
+    struct found_communicator *of = &c->communicators[c->channels[p->channel].communicator];
+    uint32_t most = of->ranks < ABSENT_RANKS_MAX ? of->ranks : ABSENT_RANKS_MAX;
     bool *has = calloc(most + 1u, sizeof *has), is_numbered = !p->has_own_numbers;
-    if (!has)
-        return GPUPROF_NO_MEMORY;
-    for (uint32_t i = of->first; i; i = j->c->parts[i - 1].next) {
-        const struct channel_part *part = &j->c->parts[i - 1];
-        const struct communicator_rank *rank = &j->c->ranks[part->rank];
-        const struct collective_call *call = collectives_call(part, 1);
-        is_numbered &= rank->process->rank != RANK_NONE;
-        if (rank->rank < most)
-            has[rank->rank] = true;
-        if (!late && call)
-            add_row(j->c, p, rank->rank, rank->process, state_of(j, rank->process, call, true),
-                    call);
+    int error = has ? 0 : GPUPROF_NO_MEMORY;
+    for (uint32_t i = of->first; has && i; i = c->ranks[i - 1].next) {
+        is_numbered &= c->ranks[i - 1].process->rank != RANK_NONE;
+        has[c->ranks[i - 1].rank < most ? c->ranks[i - 1].rank : most] = true;
     }
-    for (uint32_t i = 0; late && i < most; i++) {
-        uint32_t count = 0, before = j->c->row_count;
+    for (uint32_t i = 0; error == 0 && i < most; i++) {
+        uint32_t count = 0;
         if (has[i])
             continue;
-        add_row(j->c, p, i,
-                is_numbered ? process_of_rank(j->c->walk->rec, p->job, i, &count) : NULL,
-                COLLECTIVE_NOT_CALLED, NULL);
-        if (j->c->row_count > before)
-            j->c->rows[before].is_absent = is_numbered && !count;
+        const struct process *process =
+            is_numbered ? process_of_rank(c->walk->rec, p->job, i, &count) : NULL;
+        const struct communicator_rank absent = {
+            .process = process, .rank = i, .is_absent = is_numbered && !count};
+        error = ARRAY_PUSH(c->ranks, c->rank_count, &absent);
+        c->ranks[of->last - 1].next = c->rank_count;
+        of->last = c->rank_count;
     }
     free(has);
-    return 0;
+    return error;
 }
 
 /* A call of a library that has not come back says more than what it calls inside. */
@@ -371,24 +346,27 @@ int collectives_judge(struct collectives *c, const struct unfinished *u)
     int error = 0;
     for (uint32_t i = 0; i < c->channel_count; i++) {
         struct pending_collective p;
-        if (judge(&j, i, &p))
-            keep(c, &p);
+        if (!judge(&j, i, &p))
+            continue;
+        c->pending_total++;
+        ARRAY_KEEP(c->pending, c->pending_count, PENDING_MAX, &p, is_before);
     }
     if (!c->pending_count)
         return 0;
     if (!(c->rows = calloc(PENDING_ROWS_MAX, sizeof *c->rows)))
         return GPUPROF_NO_MEMORY;
     open_places(c);
+    for (uint32_t i = 0; i < c->pending_count; i++) { /* before there are ranks without a process */
+        c->pending[i].job = job_of(&j, &c->pending[i]);
+        c->pending[i].has_own_numbers = has_own_numbers(&j, &c->pending[i]);
+    }
     for (uint32_t i = 0; error == 0 && i < c->pending_count; i++) {
         struct pending_collective *p = &c->pending[i];
         p->first_row = c->row_count;
-        p->job = job_of(&j, p);
-        p->has_own_numbers = has_own_numbers(&j, p);
+        if (c->channels[p->channel].kind == COLLECTIVE_MAKING)
+            error = add_absent(&j, p);
         for (unsigned late = 1; error == 0 && late < 2; late--) { /* these first */
-            if (c->channels[p->channel].kind == COLLECTIVE_MAKING)
-                error = add_makers(&j, p, late);
-            else
-                add_ranks(&j, p, late);
+            add_ranks(&j, p, late);
             uint32_t before = late ? 0 : p->late_count;
             if (p->row_count > before)
                 qsort(&c->rows[p->first_row + before], p->row_count - before, sizeof *c->rows,

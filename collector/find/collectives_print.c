@@ -130,13 +130,13 @@ static const char *fate_of(const struct collectives *c, const struct pending_row
 static void print_line(const struct pending_row *row, FILE *out)
 {
     bool is_its = row->place->stack_ns >= row->place->begin_ns;
-    if (row->line && is_its)
-        fprintf(out, row->place->is_open ? ", at %s" : "it was at %s; ", row->line);
-    else if (row->line)
+    if (row->told.line && is_its)
+        fprintf(out, row->place->is_open ? ", at %s" : "it was at %s; ", row->told.line);
+    else if (row->told.line)
         fprintf(out,
                 row->place->is_open ? "; its newest stack, of an earlier call: %s"
                                     : "newest stack: %s, of an earlier call; ",
-                row->line);
+                row->told.line);
 }
 
 /* Are there clocks that nothing is known of against others? */
@@ -278,7 +278,7 @@ static const struct column columns[] = {
      .doc = "1: it has not returned"},
     [STACK_AGO] = {"stack_ago_ns", NULL, COLUMN_NS,
                    .doc = "how old the newest stack of the process is"},
-    {"line", .lacks = LACKS_ZERO, MEMBER(ROW, line),
+    {"line", .lacks = LACKS_ZERO, MEMBER(ROW, told.line),
      .doc = "the line of the program in that stack"},
     [STACK] = {"stack", NULL, COLUMN_LIST, .doc = "that stack, the innermost frame first"},
     COLUMN_HOST(ROW, process),
@@ -295,7 +295,7 @@ static char *row_text(const struct collectives *c, const struct pending_row *row
 {
     const struct pending_collective *p = row->pending;
     bool is_making = c->channels[p->channel].kind == COLLECTIVE_MAKING;
-    char *stack = told_stack_text(c->stacks, row->node);
+    char *stack = told_stack_text(c->stacks, row->told.node);
     struct new_text made;
     FILE *out = new_text_begin(&made);
     if (out) {
@@ -332,10 +332,10 @@ static void fill_place(const struct collectives *c, const struct pending_row *ro
         cells[TID] = cell_number(place->thread->tid);
         cells[THREAD] = cell_text(place->thread->name);
     }
-    if (row->line && place)
+    if (row->told.line && place)
         cells[STACK_AGO] = cell_number(now_ns > place->stack_ns ? now_ns - place->stack_ns : 0);
-    if (row->node && format == FORMAT_JSON)
-        cells[STACK] = cell_owned(told_stack_json(c->stacks, row->node));
+    if (row->told.node && format == FORMAT_JSON)
+        cells[STACK] = cell_owned(told_stack_json(c->stacks, row->told.node));
 }
 
 static void fill_row(const struct table *t, uint32_t index, enum report_format format,

@@ -90,7 +90,7 @@ static int tell_missing(const struct finding_hang *h, char **where)
 static const char *line_of(const struct pending_row *late)
 {
     const struct process_place *place = late->place;
-    return place && place->stack_ns >= place->begin_ns ? late->line : NULL;
+    return place && place->stack_ns >= place->begin_ns ? late->told.line : NULL;
 }
 
 /* The call that hangs is all there is of it. */
@@ -237,7 +237,7 @@ static void know_hang(struct findings *f, const struct hang *hang)
         f->hang = (struct finding_hang){
             .process = c->process,
             .thread = c->thread,
-            .place = {.stack = c->stack, .function = c->function->index},
+            .place = {.stack = c->told.stack, .function = c->function->index},
             .begin_ns = c->begin_ns,
             .ns = c->duration_ns,
             .collectives = hang->collectives.pending_count ? &hang->collectives : NULL,

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "base/json_text.h"
 #include "base/unit_text.h"
 #include "error.h"
@@ -43,18 +44,9 @@ static bool is_pending(const struct collectives *c, const struct process *p)
     return false;
 }
 
-static void add(struct quiet *q, const struct quiet_row *row)
+static bool is_longer(const void *item, const void *other)
 {
-    uint32_t place = q->count;
-    q->total++;
-    while (place > 0 && q->rows[place - 1].for_ns < row->for_ns)
-        place--;
-    if (place == QUIET_ROWS_MAX)
-        return;
-    if (q->count < QUIET_ROWS_MAX)
-        q->count++;
-    memmove(&q->rows[place + 1], &q->rows[place], (q->count - place - 1) * sizeof *row);
-    q->rows[place] = *row;
+    return ((const struct quiet_row *)item)->for_ns > ((const struct quiet_row *)other)->for_ns;
 }
 
 /* Do other ranks of its job wait for something that only ranks can end? */
@@ -90,10 +82,13 @@ static void quiet_judge(struct quiet *q, const struct collectives *c, const stru
         struct quiet_row row = {.process = p,
                                 .place = place,
                                 .since_ns = place->end_ns,
-                                .for_ns = end_ns - place->end_ns};
+                                .for_ns = end_ns - place->end_ns,
+                                .told = {p, place->stack, 0, NULL}};
         least_ns = least_ns > QUIET_NS_MIN ? least_ns : QUIET_NS_MIN;
-        if (row.for_ns >= (is_waited_for(u, p) ? SURVEY_HANG_NS : least_ns))
-            add(q, &row);
+        if (row.for_ns < (is_waited_for(u, p) ? SURVEY_HANG_NS : least_ns))
+            continue;
+        q->total++;
+        ARRAY_KEEP(q->rows, q->count, QUIET_ROWS_MAX, &row, is_longer);
     }
 }
 
@@ -119,8 +114,8 @@ static void quiet_print_summary(const struct quiet *q, uint64_t origin_ns, FILE 
         out, ": its last was %s%s, at %s", row->place->function->name,
         row->place->is_begun ? ", which has not returned" : "",
         time_text(text, row->place->begin_ns > origin_ns ? row->place->begin_ns - origin_ns : 0));
-    if (row->line)
-        fprintf(out, ", its newest stack at %s", row->line);
+    if (row->told.line)
+        fprintf(out, ", its newest stack at %s", row->told.line);
     if (q->total > 1)
         fprintf(out, "; nor in %s more", count_text(text, q->total - 1));
     fputc('\n', out);
@@ -145,12 +140,26 @@ int hang_init(struct hang *h, struct walk *walk)
     return error;
 }
 
+/* Of all that is told stack `i`; NULL: there are not so many. */
+static struct told_stack *told_at(struct hang *h, uint32_t i)
+{
+    if (i < h->open.count)
+        return &h->open.calls[i].told;
+    i -= h->open.count;
+    if (i < h->unfinished.row_count)
+        return &h->unfinished.rows[i].told;
+    i -= h->unfinished.row_count;
+    if (i < h->collectives.row_count)
+        return &h->collectives.rows[i].told;
+    i -= h->collectives.row_count;
+    return i < h->quiet.count ? &h->quiet.rows[i].told : NULL;
+}
+
 void hang_release(struct hang *h)
 {
-    for (uint32_t i = 0; i < h->open.count; i++)
-        free(h->open.calls[i].line);
-    for (uint32_t i = 0; i < h->quiet.count; i++)
-        free(h->quiet.rows[i].line);
+    struct told_stack *told;
+    for (uint32_t i = 0; (told = told_at(h, i)); i++)
+        free(told->line);
     if (h->collectives.walk)
         collectives_release(&h->collectives);
     unfinished_release(&h->unfinished);
@@ -158,57 +167,21 @@ void hang_release(struct hang *h)
     free(h->has_hung);
 }
 
-/* Where the others are is where they wait. */
-static bool is_told(const struct pending_row *row)
-{
-    return row->place &&
-           (row->state == COLLECTIVE_NOT_CALLED || row->state == COLLECTIVE_DIFFERENT);
-}
-
 int hang_finish(struct hang *h, const char *symbol_folder)
 {
-    struct unfinished *u = &h->unfinished;
-    struct collectives *all_ranks = &h->collectives;
-    int error = collectives_judge(all_ranks, u);
+    const struct stack_table *all = &h->unfinished.walk->survey.stacks;
+    struct told_stack *told;
+    int error = collectives_judge(&h->collectives, &h->unfinished);
     if (error == 0)
-        quiet_judge(&h->quiet, all_ranks, u);
+        quiet_judge(&h->quiet, &h->collectives, &h->unfinished);
     if (error < 0 || !h->needs_stacks) /* nobody has gathered stacks for it */
         return error;
-    const struct stack_table *all = &u->walk->survey.stacks;
-    for (uint32_t i = 0; error == 0 && i < h->open.count; i++)
-        error = told_stacks_add(&h->stacks, all, h->open.calls[i].process->index,
-                                h->open.calls[i].stack);
-    for (uint32_t i = 0; error == 0 && i < u->row_count; i++)
-        error = told_stacks_add(&h->stacks, all, u->rows[i].launch.process->index,
-                                u->rows[i].launch.stack);
-    for (uint32_t i = 0; error == 0 && i < all_ranks->row_count; i++)
-        if (is_told(&all_ranks->rows[i]))
-            error = told_stacks_add(&h->stacks, all, all_ranks->rows[i].process->index,
-                                    all_ranks->rows[i].place->stack);
-    for (uint32_t i = 0; error == 0 && i < h->quiet.count; i++)
-        error = told_stacks_add(&h->stacks, all, h->quiet.rows[i].process->index,
-                                h->quiet.rows[i].place->stack);
+    for (uint32_t i = 0; error == 0 && (told = told_at(h, i)); i++)
+        error = told_stacks_add(&h->stacks, all, told);
     if (error == 0)
         error = told_stacks_finish(&h->stacks, symbol_folder);
-    for (uint32_t i = 0; error == 0 && i < h->open.count; i++) {
-        struct open_call *c = &h->open.calls[i];
-        c->node = told_stack_node(&h->stacks, c->process->index, c->stack);
-        c->line = told_stack_line(&h->stacks, c->node);
-    }
-    for (uint32_t i = 0; error == 0 && i < u->row_count; i++)
-        u->rows[i].node =
-            told_stack_node(&h->stacks, u->rows[i].launch.process->index, u->rows[i].launch.stack);
-    for (uint32_t i = 0; error == 0 && i < all_ranks->row_count; i++) {
-        struct pending_row *row = &all_ranks->rows[i];
-        if (is_told(row))
-            row->node = told_stack_node(&h->stacks, row->process->index, row->place->stack);
-        row->line = told_stack_line(&h->stacks, row->node);
-    }
-    for (uint32_t i = 0; error == 0 && i < h->quiet.count; i++) {
-        struct quiet_row *row = &h->quiet.rows[i];
-        row->node = told_stack_node(&h->stacks, row->process->index, row->place->stack);
-        row->line = told_stack_line(&h->stacks, row->node);
-    }
+    for (uint32_t i = 0; error == 0 && (told = told_at(h, i)); i++)
+        told_stacks_find(&h->stacks, told);
     return error;
 }
 
@@ -218,7 +191,7 @@ bool hang_first(const struct hang *h, struct hang_told *told)
     *told = (struct hang_told){0};
     if (h->open.count && h->open.calls[0].duration_ns >= SURVEY_HANG_NS) {
         told->call = &h->open.calls[0];
-        told->line = told->call->line;
+        told->line = told->call->told.line;
     }
     for (uint32_t i = 0; i < u->row_count && !told->unfinished; i++)
         if (u->rows[i].state != UNFINISHED_MAYBE &&

@@ -33,8 +33,7 @@ struct quiet_row {
     const struct process_place *place;
     uint64_t since_ns; /* the end of its last call */
     uint64_t for_ns;
-    uint32_t node; /* of told_stacks; 0: none. This and the next by hang_finish */
-    char *line;    /* owned by the hang; NULL: not known */
+    struct told_stack told;
 };
 
 struct quiet {

@@ -5,25 +5,24 @@
 #include <string.h>
 
 #include "api/api.h"
-#include "base/json_text.h"
+#include "base/array.h"
 #include "base/new_text.h"
 #include "base/unit_text.h"
 #include "read/process.h"
 #include "read/process_title.h"
 #include "record/argument_text.h"
 
-static void add(struct open_calls *o, const struct open_call *new)
+static bool is_longer(const void *item, const void *other)
 {
-    uint32_t place = o->count;
+    return ((const struct open_call *)item)->duration_ns >
+           ((const struct open_call *)other)->duration_ns;
+}
+
+static void add(struct open_calls *o, struct open_call *new, const uint64_t *args)
+{
+    memcpy(new->args, args, sizeof new->args);
     o->total++;
-    while (place > 0 && o->calls[place - 1].duration_ns < new->duration_ns)
-        place--;
-    if (place == OPEN_CALLS_MAX)
-        return;
-    if (o->count < OPEN_CALLS_MAX)
-        o->count++;
-    memmove(&o->calls[place + 1], &o->calls[place], (o->count - place - 1) * sizeof *o->calls);
-    o->calls[place] = *new;
+    ARRAY_KEEP(o->calls, o->count, OPEN_CALLS_MAX, new, is_longer);
 }
 
 void open_calls_take(struct open_calls *o, const struct slice *s)
@@ -36,11 +35,9 @@ void open_calls_take(struct open_calls *o, const struct slice *s)
                           .begin_ns = e->begin_ns,
                           .duration_ns = e->end_ns - e->begin_ns,
                           .arg_count = e->record->arg_count,
-                          .stack = e->record->stack_id};
-    if (!(e->record->flags & RECORD_OPEN))
-        return;
-    memcpy(c.args, e->record->args, sizeof c.args);
-    add(o, &c);
+                          .told = {e->process, e->record->stack_id, 0, NULL}};
+    if (e->record->flags & RECORD_OPEN)
+        add(o, &c, e->record->args);
 }
 
 void open_calls_take_library(struct open_calls *o, const struct slice *s)
@@ -53,11 +50,9 @@ void open_calls_take_library(struct open_calls *o, const struct slice *s)
                           .begin_ns = l->begin_ns,
                           .duration_ns = end_ns - l->begin_ns,
                           .arg_count = l->arg_count,
-                          .stack = l->stack};
-    if (l->process->end_reason == END_EXIT || end_ns < l->seen_ns + SURVEY_HANG_NS)
-        return;
-    memcpy(c.args, l->args, sizeof c.args);
-    add(o, &c);
+                          .told = {l->process, l->stack, 0, NULL}};
+    if (l->process->end_reason != END_EXIT && end_ns >= l->seen_ns + SURVEY_HANG_NS)
+        add(o, &c, l->args);
 }
 
 /* "cudaMemcpy count=64, in thread 7 of process 5", in new memory. */
@@ -82,18 +77,6 @@ static char *call_text(const struct open_call *c)
     }
     fprintf(out, ", in %s", thread_title(c->process, c->thread, title, sizeof title));
     return new_text_end(&text, out);
-}
-
-/* The same with its stack below. */
-static char *row_text(const struct open_calls *o, const struct open_call *c)
-{
-    char *call = call_text(c), *line = call ? json_line(call) : NULL;
-    char *stack = told_stack_text(o->stacks, c->node);
-    char *all = line ? text_printf("%s%s", line, stack ? stack : "") : NULL;
-    free(call);
-    free(line);
-    free(stack);
-    return all;
 }
 
 enum { NAME, LASTED, DOMAIN = 3, LINE = 5, STACK };
@@ -123,13 +106,14 @@ static void fill_row(const struct table *t, uint32_t index, enum report_format f
     const struct open_calls *o = t->source;
     const struct open_call *c = &o->calls[index];
     bool is_text = format == FORMAT_TEXT;
-    cells[NAME] = is_text ? cell_owned(row_text(o, c)) : cell_text(c->function->name);
+    cells[NAME] = is_text ? cell_owned(told_stack_below(o->stacks, c->told.node, call_text(c)))
+                          : cell_text(c->function->name);
     if (is_text && !c->duration_ns)
         cells[LASTED] = cell_text("just begun");
     cells[DOMAIN] = cell_text(api_domain_name(c->function->domain));
-    if (c->node && format == FORMAT_JSON) {
-        cells[LINE] = cell_text(c->line);
-        cells[STACK] = cell_owned(told_stack_json(o->stacks, c->node));
+    if (c->told.node && format == FORMAT_JSON) {
+        cells[LINE] = cell_text(c->told.line);
+        cells[STACK] = cell_owned(told_stack_json(o->stacks, c->told.node));
     }
 }
 
@@ -142,7 +126,7 @@ static void print_note(const struct table *t, FILE *out)
     for (uint32_t i = 0; i < o->count; i++) {
         const struct open_call *c = &o->calls[i];
         if (c->duration_ns >= SURVEY_HANG_NS && c->function->class < API_CLASS_COUNT &&
-            (!c->node || told_stack_is_python(o->stacks, c->node)))
+            (!c->told.node || told_stack_is_python(o->stacks, c->told.node)))
             lacks[c->function->class] = true;
     }
     for (unsigned class = 0; class < API_CLASS_COUNT; class ++)
@@ -186,8 +170,8 @@ void open_calls_print_summary(const struct open_calls *o, FILE *out)
     else
         fprintf(out, "had just begun at the end of");
     fprintf(out, " %s", process_who(c->process, who));
-    if (c->line)
-        fprintf(out, ", at %s", c->line);
+    if (c->told.line)
+        fprintf(out, ", at %s", c->told.line);
     if (o->total > 1)
         fprintf(out, is_ended || c->duration_ns ? "; nor had %s more" : "; so had %s more",
                 count_text(text, o->total - 1));

@@ -25,9 +25,7 @@ struct open_call {
     uint64_t duration_ns;
     uint64_t args[RECORD_ARGS_MAX];
     uint32_t arg_count;
-    uint32_t stack; /* its number in the process; 0: none */
-    uint32_t node;  /* of told_stacks; 0: none. This and the next by hang_finish */
-    char *line;     /* owned by the hang: the user's own that made it; NULL: not known */
+    struct told_stack told;
 };
 
 struct open_calls {

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/json_text.h"
 #include "base/new_text.h"
 #include "symbol/own_line.h"
 
@@ -23,10 +24,10 @@ void told_stacks_release(struct told_stacks *t)
         stack_table_release(&t->few.stacks);
 }
 
-int told_stacks_add(struct told_stacks *t, const struct stack_table *all, uint32_t process,
-                    uint32_t stack)
+int told_stacks_add(struct told_stacks *t, const struct stack_table *all,
+                    const struct told_stack *s)
 {
-    return stack ? stack_table_pick(&t->few.stacks, all, process, stack, NULL) : 0;
+    return s->stack ? stack_table_pick(&t->few.stacks, all, s->process->index, s->stack, NULL) : 0;
 }
 
 int told_stacks_finish(struct told_stacks *t, const char *symbol_folder)
@@ -37,12 +38,13 @@ int told_stacks_finish(struct told_stacks *t, const char *symbol_folder)
     return call_tree_init(&t->tree, &t->few, symbol_folder);
 }
 
-uint32_t told_stack_node(struct told_stacks *t, uint32_t process, uint32_t stack)
+void told_stacks_find(struct told_stacks *t, struct told_stack *s)
 {
     uint32_t node = 0;
-    if (!t->has_tree || !stack || call_tree_stack(&t->tree, 0, process, stack, NULL, &node) < 0)
-        return 0;
-    return node;
+    if (t->has_tree && s->stack &&
+        call_tree_stack(&t->tree, 0, s->process->index, s->stack, NULL, &node) == 0)
+        s->node = node;
+    s->line = told_stack_line(t, s->node);
 }
 
 bool told_stack_is_python(const struct told_stacks *t, uint32_t node)
@@ -93,6 +95,16 @@ static char *join(const struct told_stacks *t, uint32_t node, bool is_json)
 char *told_stack_text(const struct told_stacks *t, uint32_t node)
 {
     return join(t, node, false);
+}
+
+char *told_stack_below(const struct told_stacks *t, uint32_t node, char *title)
+{
+    char *line = title ? json_line(title) : NULL, *stack = told_stack_text(t, node);
+    char *all = line ? text_printf("%s%s", line, stack ? stack : "") : NULL;
+    free(stack);
+    free(line);
+    free(title);
+    return all;
 }
 
 char *told_stack_json(const struct told_stacks *t, uint32_t node)

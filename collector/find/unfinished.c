@@ -6,7 +6,6 @@
 
 #include "api/api.h"
 #include "base/array.h"
-#include "base/json_text.h"
 #include "base/new_text.h"
 #include "base/unit_text.h"
 #include "error.h"
@@ -34,15 +33,13 @@ int unfinished_init(struct unfinished *u, struct walk *walk, const struct told_s
         any |= may_hang(rec->processes[i]);
     if (!any)
         return 0;
-    u->may_hang = calloc(rec->count, sizeof *u->may_hang);
-    u->synced_ns = calloc(rec->count, sizeof *u->synced_ns);
-    u->devices = calloc(rec->count, sizeof *u->devices);
+    u->processes = calloc(rec->count, sizeof *u->processes);
     u->launches = calloc(UNFINISHED_LAUNCHES_MAX, sizeof *u->launches);
     u->by_id = calloc(UNFINISHED_LAUNCHES_MAX, sizeof *u->by_id);
-    if (!u->may_hang || !u->synced_ns || !u->devices || !u->launches || !u->by_id)
+    if (!u->processes || !u->launches || !u->by_id)
         return GPUPROF_NO_MEMORY;
     for (uint32_t i = 0; i < rec->count; i++)
-        u->may_hang[i] = may_hang(rec->processes[i]);
+        u->processes[i].may_hang = may_hang(rec->processes[i]);
     return 0;
 }
 
@@ -51,9 +48,7 @@ void unfinished_release(struct unfinished *u)
     key_map_release(&u->streams_of);
     key_map_release(&u->events);
     key_map_release(&u->ended);
-    free(u->may_hang);
-    free(u->synced_ns);
-    free(u->devices);
+    free(u->processes);
     free(u->streams);
     free(u->launches);
     free(u->by_id);
@@ -103,19 +98,13 @@ static int add_stream(struct unfinished *u, const struct event *e, uint64_t hand
 static void end_until(struct unfinished_stream *s, uint64_t ns)
 {
     s->done_ns = ns > s->done_ns ? ns : s->done_ns;
-    if (s->left_out && s->oldest.begin_ns <= s->done_ns)
-        s->left_out = 0;
 }
 
-/* It gives way to a newer one: its stream keeps the first of those that may hang. */
-static void leave_out(struct unfinished *u, const struct unfinished_launch *l)
+/* A launch gives way to a newer one: its stream keeps the first that may hang. */
+static void give_way(struct unfinished_stream *s, const struct unfinished_launch *l)
 {
-    struct unfinished_stream *s = &u->streams[l->stream];
-    if (l->begin_ns <= s->done_ns)
-        return;
-    if (!s->left_out)
+    if (l->begin_ns > s->done_ns && s->oldest.begin_ns <= s->done_ns)
         s->oldest = *l;
-    s->left_out += s->left_out < UINT32_MAX;
 }
 
 static int take_launch(struct unfinished *u, const struct slice *slice)
@@ -131,7 +120,7 @@ static int take_launch(struct unfinished *u, const struct slice *slice)
     uint32_t at = u->launch_count % UNFINISHED_LAUNCHES_MAX;
     struct unfinished_launch *l = &u->launches[at];
     if (u->launch_count++ >= UNFINISHED_LAUNCHES_MAX)
-        leave_out(u, l);
+        give_way(&u->streams[l->stream], l);
     const struct op *op = walk_op(slice);
     *l = (struct unfinished_launch){.process = e->process,
                                     .thread = e->thread,
@@ -192,7 +181,7 @@ static void take_sync(struct unfinished *u, const struct event *e)
     else if (arg_of(e, ARG_EVENT, &handle))
         stream = event_stream(u, e, handle, &at_ns);
     else if (e->function->does == API_DOES_SYNC)
-        u->synced_ns[e->process->index] = at_ns;
+        u->processes[e->process->index].synced_ns = at_ns;
     if (stream)
         end_until(&u->streams[stream - 1], at_ns);
 }
@@ -219,7 +208,7 @@ static int take(void *context, const struct slice *s)
     struct unfinished *u = context;
     const struct event *e = &s->event;
     const struct record *r = e->record;
-    if (r->type != RECORD_CALL || !u->may_hang[e->process->index])
+    if (r->type != RECORD_CALL || !unfinished_may_of(u, e->process))
         return 0;
     if (r->flags & RECORD_OPEN) {
         take_wait(u, e);
@@ -249,12 +238,12 @@ static int take_ended(void *context, const struct slice *s)
 {
     struct unfinished *u = context;
     const struct event *e = &s->event;
-    uint32_t process = e->process->index;
-    if (!s->is_called || !is_stream_work(e->record->type) || !u->may_hang[process])
+    struct unfinished_process *process = &u->processes[e->process->index];
+    if (!s->is_called || !is_stream_work(e->record->type) || !process->may_hang)
         return 0;
     uint64_t device = record_arg(e->record, KERNEL_DEVICE) + 1;
-    if (u->devices[process] != device)
-        u->devices[process] = u->devices[process] ? DEVICE_ANY : device;
+    if (process->device != device)
+        process->device = process->device ? DEVICE_ANY : device;
     uint32_t at = u->by_id[s->call.id % UNFINISHED_LAUNCHES_MAX];
     struct unfinished_launch *l = at ? &u->launches[at - 1] : NULL;
     if (!l || l->id != s->call.id || l->process != e->process || l->begin_ns != s->call.begin_ns)
@@ -336,53 +325,54 @@ static int compare_rows(const void *left, const void *right)
     return ORDER(b->age_ns, a->age_ns);
 }
 
-/* What was synchronised has ended, whether its records came or not. */
-static int end_synced(struct unfinished *u, uint64_t first)
+/* The newest ones by number, from `i` on; NULL: no more. */
+static const struct unfinished_launch *launch_at(const struct unfinished *u, uint64_t i)
 {
+    uint64_t first =
+        u->launch_count > UNFINISHED_LAUNCHES_MAX ? u->launch_count - UNFINISHED_LAUNCHES_MAX : 0;
+    return first + i < u->launch_count ? &u->launches[(first + i) % UNFINISHED_LAUNCHES_MAX] : NULL;
+}
+
+/* What was synchronised has ended, whether its records came or not. */
+static int end_synced(struct unfinished *u)
+{
+    const struct unfinished_launch *l;
     int error = 0;
-    for (uint32_t i = 0; i < u->stream_count; i++)
-        if (u->devices[u->streams[i].process] != DEVICE_ANY)
-            end_until(&u->streams[i], u->synced_ns[u->streams[i].process]);
-    for (uint64_t i = first; error == 0 && i < u->launch_count; i++) {
-        const struct unfinished_launch *l = &u->launches[i % UNFINISHED_LAUNCHES_MAX];
-        const struct unfinished_stream *s = &u->streams[l->stream];
-        if (l->begin_ns <= s->done_ns)
-            error = note_ended(u, l);
+    for (uint32_t i = 0; i < u->stream_count; i++) {
+        const struct unfinished_process *p = &u->processes[u->streams[i].process];
+        if (p->device != DEVICE_ANY)
+            end_until(&u->streams[i], p->synced_ns);
     }
+    for (uint64_t i = 0; error == 0 && (l = launch_at(u, i)); i++)
+        if (l->begin_ns <= u->streams[l->stream].done_ns)
+            error = note_ended(u, l);
     return error;
 }
 
 static int end(void *context)
 {
     struct unfinished *u = context;
-    struct unfinished_row *all = calloc(u->stream_count + 1u, sizeof *all);
-    uint64_t first =
-        u->launch_count > UNFINISHED_LAUNCHES_MAX ? u->launch_count - UNFINISHED_LAUNCHES_MAX : 0;
-    int error = all ? end_synced(u, first) : GPUPROF_NO_MEMORY;
-    if (error < 0) {
-        free(all);
-        return error;
-    }
-    for (uint32_t i = 0; i < u->stream_count; i++)
-        if (u->streams[i].left_out) {
-            count(u, &all[i], &u->streams[i].oldest);
-            all[i].count = u->streams[i].left_out;
-        }
-    for (uint64_t i = first; i < u->launch_count; i++) {
-        const struct unfinished_launch *l = &u->launches[i % UNFINISHED_LAUNCHES_MAX];
-        const struct unfinished_stream *s = &u->streams[l->stream];
-        if (l->begin_ns > s->done_ns)
-            count(u, &all[l->stream], l);
-    }
+    const struct unfinished_launch *l;
     uint32_t rows = 0;
+    u->rows = calloc(u->stream_count + 1u, sizeof *u->rows);
+    int error = u->rows ? end_synced(u) : GPUPROF_NO_MEMORY;
+    if (error < 0)
+        return error;
+    for (uint32_t i = 0; i < u->stream_count; i++)
+        if (u->streams[i].oldest.begin_ns > u->streams[i].done_ns)
+            count(u, &u->rows[i], &u->streams[i].oldest);
+    for (uint64_t i = 0; (l = launch_at(u, i)); i++)
+        if (l->begin_ns > u->streams[l->stream].done_ns)
+            count(u, &u->rows[l->stream], l);
     for (uint32_t i = 0; i < u->stream_count; i++) {
-        all[i].stream = &u->streams[i];
-        if (all[i].count && judge(u, &all[i]))
-            all[rows++] = all[i];
+        struct unfinished_row *row = &u->rows[i];
+        row->stream = &u->streams[i];
+        row->told = (struct told_stack){row->launch.process, row->launch.stack, 0, NULL};
+        if (row->count && judge(u, row))
+            u->rows[rows++] = *row;
     }
     if (rows)
-        qsort(all, rows, sizeof *all, compare_rows);
-    u->rows = all;
+        qsort(u->rows, rows, sizeof *u->rows, compare_rows);
     u->total = rows;
     u->row_count = rows < UNFINISHED_ROWS_MAX ? rows : UNFINISHED_ROWS_MAX;
     return 0;
@@ -420,8 +410,8 @@ char *unfinished_text(const struct unfinished_row *row)
                : strdup(name_of(row));
 }
 
-/* One line, with the stack below it, in new memory. */
-static char *row_text(const struct unfinished *u, const struct unfinished_row *row)
+/* One line, in new memory. */
+static char *row_text(const struct unfinished_row *row)
 {
     static const char *const ends[] = {
         [UNFINISHED_WAITED] = "",
@@ -429,8 +419,7 @@ static char *row_text(const struct unfinished *u, const struct unfinished_row *r
         [UNFINISHED_HOST] = "; since the last synchronisation: the device is not recorded",
     };
     const struct unfinished_launch *l = &row->launch;
-    char title[1200], *stack = told_stack_text(u->stacks, row->node);
-    char *what = unfinished_text(row);
+    char title[1200], *what = unfinished_text(row);
     struct new_text made;
     FILE *out = new_text_begin(&made);
     if (out && what) {
@@ -445,13 +434,8 @@ static char *row_text(const struct unfinished *u, const struct unfinished_row *r
             fprintf(out, ", in %s", l->op->shown);
         fputs(ends[row->state], out);
     }
-    char *text = new_text_end(&made, out), *line = text && what ? json_line(text) : NULL;
-    char *all = line ? text_printf("%s%s", line, stack ? stack : "") : NULL;
-    free(line);
-    free(text);
     free(what);
-    free(stack);
-    return all;
+    return new_text_end(&made, out);
 }
 
 enum { NAME, STATE = 5, DEVICE, STREAM, LINE = 10, STACK };
@@ -496,15 +480,17 @@ static void fill_row(const struct table *t, uint32_t index, enum report_format f
     };
     const struct unfinished *u = t->source;
     const struct unfinished_row *row = &u->rows[index];
-    cells[NAME] = format == FORMAT_TEXT ? cell_owned(row_text(u, row)) : cell_text(name_of(row));
+    cells[NAME] = format == FORMAT_TEXT
+                      ? cell_owned(told_stack_below(u->stacks, row->told.node, row_text(row)))
+                      : cell_text(name_of(row));
     cells[STATE] = cell_text(states[row->state]);
     if (row->stream->is_known) {
         cells[DEVICE] = cell_number(row->stream->device);
         cells[STREAM] = cell_number(row->stream->number);
     }
-    if (row->node && format == FORMAT_JSON) {
-        cells[LINE] = cell_owned(told_stack_line(u->stacks, row->node));
-        cells[STACK] = cell_owned(told_stack_json(u->stacks, row->node));
+    if (row->told.node && format == FORMAT_JSON) {
+        cells[LINE] = cell_text(row->told.line);
+        cells[STACK] = cell_owned(told_stack_json(u->stacks, row->told.node));
     }
 }
 

@@ -46,8 +46,7 @@ struct unfinished_stream {
     uint64_t device;  /* as the device's records have it, if `is_known` */
     uint64_t number;
     bool is_known;
-    uint32_t left_out;               /* launches that found no room any more */
-    struct unfinished_launch oldest; /* of these */
+    struct unfinished_launch oldest; /* that found no room any more, and may hang */
 };
 
 /* What is to be said of a stream. */
@@ -63,7 +62,7 @@ struct unfinished_row {
     uint64_t count;  /* of launches, this one included */
     uint64_t age_ns; /* since it was launched */
     enum unfinished_state state;
-    uint32_t node; /* of told_stacks; 0: it has no stack */
+    struct told_stack told;
 };
 
 /* An open call that waits for the device. */
@@ -73,9 +72,15 @@ struct unfinished_wait {
     bool is_any; /* for no certain stream */
 };
 
+struct unfinished_process {
+    bool may_hang;
+    uint64_t synced_ns; /* as done_ns, for all streams of its one device */
+    uint64_t device;    /* one more than its number; 0: none so far, UINT64_MAX: several */
+};
+
 struct unfinished {
     struct walk *walk;
-    bool *may_hang;            /* owned, by process index; NULL: none may */
+    struct unfinished_process *processes; /* owned, by process index; NULL: none may hang */
     struct key_map streams_of; /* (process, handle, thread + 1 if the handle is the thread's) */
     struct key_map events; /* (process, event, what): in which stream + 1 it was recorded, when */
     struct unfinished_stream *streams; /* owned */
@@ -84,9 +89,6 @@ struct unfinished {
     uint32_t *by_id;                    /* owned: place in it + 1, by the low bits of the id */
     uint64_t launch_count;              /* so far */
     struct key_map ended;               /* (process, kernel): it has ended before */
-    uint64_t
-        *synced_ns;    /* owned, by process index: as done_ns, for all streams of its one device */
-    uint64_t *devices; /* owned, likewise: one more than the number; UINT64_MAX: several */
     struct unfinished_wait waits[UNFINISHED_WAITS_MAX];
     uint32_t wait_count;
     struct unfinished_row *rows; /* owned; those that are waited for first, the oldest first */
@@ -102,7 +104,7 @@ void unfinished_release(struct unfinished *u);
 /* May a process have left anything? Only then its consumer is needed. */
 static inline bool unfinished_may_be(const struct unfinished *u)
 {
-    return u->may_hang != NULL;
+    return u->processes != NULL;
 }
 
 struct consumer unfinished_consumer(struct unfinished *u);
@@ -110,7 +112,7 @@ struct consumer unfinished_consumer(struct unfinished *u);
 /* After the walk: may that process have left anything? */
 static inline bool unfinished_may_of(const struct unfinished *u, const struct process *p)
 {
-    return u->may_hang && u->may_hang[p->index];
+    return u->processes && u->processes[p->index].may_hang;
 }
 
 /* Up to when all that this thread launched into its stream of that handle has ended: 0 if nothing

@@ -183,7 +183,7 @@ static void print_quiet(const struct report *r, FILE *out)
                 row->for_ns, quiet_until(row));
         json_put("", row->place->function->name, out);
         fprintf(out, ", \"line\": ");
-        json_put("", row->line, out);
+        json_put("", row->told.line, out);
         fputc('}', out);
     }
     fputc(']', out);
