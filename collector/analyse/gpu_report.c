@@ -4,7 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "analyse/library_report.h"
 #include "analyse/memory_peaks.h"
 #include "analyse/range_rows.h"
 #include "analyse/report_make.h"
@@ -320,86 +319,42 @@ static unsigned consumers(struct report *r, struct consumer *list)
     return count;
 }
 
-/* Which calls of libraries, if it is known, made the kernels. 0 or GPUPROF_NO_MEMORY. */
-static int analysis_end(struct report *r)
-{
-    struct sums *kernels = &r->sums[ANALYSIS_kernels_sums];
-    for (uint32_t i = 0; r->libraries && i < kernels->count; i++) {
-        struct sums_row *row = &kernels->rows[i];
-        if (sums_is_others(row))
-            continue;
-        struct kernel_made made =
-            library_report_made(r->libraries, (const void *)(uintptr_t)row->keys[0]);
-        row->values[KERNEL_MAKER] = made.maker;
-        if (!made.kind)
-            continue;
-        row->values[KERNEL_MAKER_FUNCTION] = sums_function(kernels, made.kind->function);
-        row->values[KERNEL_MAKER_TEXT] = sums_name_key(made.kind->text);
-        if (!row->values[KERNEL_MAKER_FUNCTION])
-            return GPUPROF_NO_MEMORY;
-    }
-    return 0;
-}
-
-/* Which calls of libraries launched the kernels of a name: to the resolver's names, for rows that
- * are kept. */
-static int keep_makers(struct report *report)
-{
-    const struct sums *kernels = &report->sums[ANALYSIS_kernels_sums];
-    struct resolver *r = &report->resolver;
-    struct key_map places = {0}; /* of rows by name, + 1 */
-    int error = 0;
-    for (uint32_t i = 0; error == 0 && kernels->info && i < kernels->count; i++)
-        error = key_map_set(&places, (struct key){kernels->rows[i].keys[0], 0, 0}, i + 1);
-    for (uint32_t i = 0; error == 0 && i < r->name_count; i++) {
-        struct row_name *name = &r->names[i];
-        uint64_t place = key_map_get(&places, (struct key){sums_name_key(name->name), 0, 0});
-        if (!place)
-            continue;
-        const uint64_t *values = kernels->rows[place - 1].values;
-        name->maker = (uint32_t)values[KERNEL_MAKER];
-        name->maker_function = (const void *)(uintptr_t)values[KERNEL_MAKER_FUNCTION];
-        name->maker_text = (const void *)(uintptr_t)values[KERNEL_MAKER_TEXT];
-    }
-    key_map_release(&places);
-    return error;
-}
-
-/* And from there to the rows of a report of these. */
-static int take_makers(struct report *report)
+/* Names that differ in numbers are one here. */
+int gpu_take_makers(struct report *report)
 {
     struct sums *kernels = &report->sums[ANALYSIS_kernels_sums];
     const struct resolver *r = &report->resolver;
     struct key_map places = {0}; /* by name, of what is in `made`, + 1 */
-    uint64_t(*made)[KERNEL_VALUES] = calloc(r->name_count + 1u, sizeof *made);
-    int error = made ? 0 : GPUPROF_NO_MEMORY;
+    struct row_name *made = NULL;
+    uint32_t count = 0, number;
+    int error = 0;
     for (uint32_t i = 0; error == 0 && kernels->info && i < r->name_count; i++) {
-        const struct row_name *name = &r->names[i];
-        struct key key = {sums_name_key(name->name), 0, 0};
-        uint64_t place = key_map_get(&places, key);
-        made[i][KERNEL_MAKER] = name->maker;
-        if (name->maker_function)
-            made[i][KERNEL_MAKER_FUNCTION] = sums_function(kernels, name->maker_function);
-        made[i][KERNEL_MAKER_TEXT] = sums_name_key(name->maker_text);
-        if (place)
-            gpu_join_makers(made[place - 1], made[i]);
-        else
-            error = key_map_set(&places, key, i + 1);
+        struct row_name name = r->names[i];
+        if (name.maker_function)
+            name.maker_function =
+                (const void *)(uintptr_t)sums_function(kernels, name.maker_function);
+        error = KEY_MAP_ITEM(&places, ((struct key){sums_name_key(name.name), 0, 0}), made, count,
+                             UINT32_MAX, &name, &number);
+        if (error == 0 && number)
+            gpu_join_makers(&made[number - 1], &name);
     }
     for (uint32_t i = 0; error == 0 && kernels->info && i < kernels->count; i++) {
+        uint64_t *values = kernels->rows[i].values;
         uint64_t place = key_map_get(&places, (struct key){kernels->rows[i].keys[0], 0, 0});
-        for (unsigned v = KERNEL_MAKER; place && v < KERNEL_VALUES; v++)
-            kernels->rows[i].values[v] = made[place - 1][v];
+        if (!place)
+            continue;
+        values[KERNEL_MAKER] = made[place - 1].maker;
+        values[KERNEL_MAKER_FUNCTION] = (uintptr_t)made[place - 1].maker_function;
+        values[KERNEL_MAKER_TEXT] = sums_name_key(made[place - 1].maker_text);
     }
     key_map_release(&places);
     free(made);
     return error;
 }
 
-const struct analysis gpu_analysis = {ANALYSIS_STATE(gpu),      .uses = USE_EXPORT | USE_PARTS,
-                                      .begin = analysis_begin,  .consumers = consumers,
-                                      .end = analysis_end,      .keep = keep_makers,
-                                      .take_kept = take_makers, .release = analysis_release};
+const struct analysis gpu_analysis = {ANALYSIS_STATE(gpu),          .uses = USE_EXPORT | USE_PARTS,
+                                      .begin = analysis_begin,      .consumers = consumers,
+                                      .take_kept = gpu_take_makers, .release = analysis_release};
 
 bool gpu_report_is_unsure(const struct gpu_report *g)
 {

@@ -14,6 +14,7 @@
 #include "model/event_walk.h"
 
 struct gpu_report;
+struct report;
 
 /* What some tables of times have beside their values (sums_from). */
 enum { KERNEL_MAKER = SUMS_OWN, KERNEL_MAKER_FUNCTION, KERNEL_MAKER_TEXT, KERNEL_VALUES };
@@ -33,9 +34,20 @@ enum {
 enum { GPU_USE_ROWS, GPU_USE_NS, GPU_USE_OF };
 enum { PEAK_ALLOCATED, PEAK_RESERVED };
 
-/* Of the values KERNEL_MAKER and those behind it; of two that have one each, but not the same, the
- * more general one. */
-void gpu_join_makers(uint64_t *to, const uint64_t *from);
+/* Which calls of libraries launched the kernels of a name. Of two the larger one holds. */
+enum kernel_maker {
+    MAKER_UNKNOWN, /* of no kernel it is known */
+    MAKER_KIND,    /* calls of one function and shape */
+    MAKER_FUNCTION,
+    MAKER_SEVERAL, /* functions */
+    MAKER_NONE     /* some or all were launched in no call */
+};
+
+/* Of two that have one function each, but not the same, the more general one. */
+void gpu_join_makers(struct row_name *to, const struct row_name *from);
+
+/* When the resolver's names say what launched their kernels: the table of kernels does, too. */
+int gpu_take_makers(struct report *report);
 
 /* Might ranges be other groups, had they come in another order? */
 bool gpu_report_is_unsure(const struct gpu_report *g);

@@ -4,7 +4,6 @@
 #include <stdlib.h>
 
 #include "analyse/gpu_report.h"
-#include "analyse/library_report.h"
 #include "analyse/range_rows.h"
 #include "read/process_title.h"
 #include "record/gpu_record.h"
@@ -129,20 +128,35 @@ static const char *maker_name(const struct sums_row *row)
     return maker == MAKER_KIND && text ? shown(text) : f->name;
 }
 
-/* Of two that have one each, but not the same, the more general one. */
-void gpu_join_makers(uint64_t *to, const uint64_t *from)
+void gpu_join_makers(struct row_name *to, const struct row_name *from)
 {
-    uint64_t maker = to[KERNEL_MAKER], other = from[KERNEL_MAKER];
-    bool both = to[KERNEL_MAKER_FUNCTION] && from[KERNEL_MAKER_FUNCTION];
-    bool is_same = to[KERNEL_MAKER_FUNCTION] == from[KERNEL_MAKER_FUNCTION];
-    bool is_text = is_same && to[KERNEL_MAKER_TEXT] == from[KERNEL_MAKER_TEXT];
-    if (both && !is_same && maker < MAKER_SEVERAL && other < MAKER_SEVERAL)
-        to[KERNEL_MAKER] = MAKER_SEVERAL;
-    else if (both && !is_text && maker == MAKER_KIND && other == MAKER_KIND)
-        to[KERNEL_MAKER] = MAKER_FUNCTION;
-    else if (other > maker)
-        for (unsigned i = KERNEL_MAKER; i <= KERNEL_MAKER_TEXT; i++)
-            to[i] = from[i];
+    bool both = to->maker_function && from->maker_function;
+    bool is_same = to->maker_function == from->maker_function;
+    bool is_text = is_same && to->maker_text == from->maker_text;
+    if (both && !is_same && to->maker < MAKER_SEVERAL && from->maker < MAKER_SEVERAL)
+        to->maker = MAKER_SEVERAL;
+    else if (both && !is_text && to->maker == MAKER_KIND && from->maker == MAKER_KIND)
+        to->maker = MAKER_FUNCTION;
+    else if (from->maker > to->maker)
+        *to = (struct row_name){to->name, from->maker, from->maker_function, from->maker_text};
+}
+
+static struct row_name maker_of(const uint64_t *values)
+{
+    return (struct row_name){.maker = (uint32_t)values[KERNEL_MAKER],
+                             .maker_function =
+                                 (const void *)(uintptr_t)values[KERNEL_MAKER_FUNCTION],
+                             .maker_text = (const void *)(uintptr_t)values[KERNEL_MAKER_TEXT]};
+}
+
+/* Of parts. */
+static void join_kernels(uint64_t *to, const uint64_t *from)
+{
+    struct row_name all = maker_of(to), more = maker_of(from);
+    gpu_join_makers(&all, &more);
+    to[KERNEL_MAKER] = all.maker;
+    to[KERNEL_MAKER_FUNCTION] = (uintptr_t)all.maker_function;
+    to[KERNEL_MAKER_TEXT] = sums_name_key(all.maker_text);
 }
 
 static void fill_kernel(const struct sums *s, const struct sums_row *row, enum report_format format,
@@ -327,7 +341,7 @@ const struct sums_info kernels_sums = {
     FROM(ROWS_WORK, ROW_KERNEL, ROW_NAME),
     .parts = REPORT_WORK | REPORT_MAKERS,
     .name = kernel_name,
-    .join = gpu_join_makers,
+    .join = join_kernels,
     .fill = fill_kernel,
     .table = {TABLE("cuda_gpu_kern_sum", "GPU kernels", kernels), .place = PLACE_KERNELS,
               .text = {SHARE, TEXT_NUMBERS}}};

@@ -4,14 +4,21 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analyse/device_peak.h"
+#include "analyse/gpu_report.h"
 #include "analyse/report_make.h"
 #include "api/api.h"
-#include "base/array.h"
 #include "error.h"
 #include "record/gpu_record.h"
 
+/* A collective that some of the ranks have come to: how many, and the shortest of their kernels. */
+#define WAIT_NS_BITS 44
+#define WAIT_NS_MAX  ((1ull << WAIT_NS_BITS) - 1)
+
 /* Beside a kind: the first captured call of its call. */
 #define KIND_IS_FIRST (1u << 31)
+
+enum { PAIR_KIND, PAIR_PROCESS, PAIR_KERNEL };
 
 static const struct sums_info pairs_info = {.keys = {KEY_NUMBER, KEY_PROCESS, KEY_NUMBER},
                                             .values = {JOIN_ADD},
@@ -30,32 +37,18 @@ static int analysis_begin(struct report *r)
     return 0;
 }
 
-bool library_report_has_more(const struct library_report *l)
-{
-    const struct library_kinds *kinds = &l->walk->kinds;
-    return l->pairs.count >= l->pairs.rows_max || kinds->count >= kinds->count_max;
-}
-
 static void analysis_release(struct report *r)
 {
     struct library_report *l = r->libraries;
-    free(l->rows);
     sums_release(&l->pairs);
-    key_map_release(&l->makers);
     key_map_release(&l->waits);
     graph_origins_release(&l->graphs);
 }
 
-/* The row of that kind; NULL: no memory. */
-static struct library_row *row_of(struct library_report *l, uint32_t kind)
+/* What calls of a kind add up, but for what devices did. */
+static struct sums_row *row_of(struct library_report *l, uint32_t kind)
 {
-    while (l->count < kind) {
-        if (!ARRAY_ROOM(l->rows, l->count, l->capacity, 64))
-            return NULL;
-        l->rows[l->count++] = (struct library_row){0};
-    }
-    l->rows[kind - 1].is_seen = true;
-    return &l->rows[kind - 1];
+    return sums_row(&l->sums[1], kind, 0, 0);
 }
 
 /* ---- calls ----------------------------------------------------------------------------------- */
@@ -65,7 +58,7 @@ static int take_library(struct library_report *l, const struct slice *s)
     const struct library_call *call = s->library;
     if (s->library_change == LIBRARY_OPENED || s->is_hidden)
         return 0;
-    struct library_row *row = row_of(l, call->kind);
+    struct sums_row *row = row_of(l, call->kind);
     if (!row)
         return GPUPROF_NO_MEMORY;
     row->values[LIBRARY_CALLS]++;
@@ -77,36 +70,15 @@ static int take_library(struct library_report *l, const struct slice *s)
 
 /* ---- work ------------------------------------------------------------------------------------ */
 
-/* Of several devices a row has the numbers of the first one, by process, if all have the same
- * name. */
-static void see_device(const struct library_report *l, struct library_row *row,
-                       const struct process *process, uint64_t device)
-{
-    if (row->process == process && row->device == device)
-        return;
-    if (row->process) {
-        const struct surveyed_device *a =
-            survey_device(&l->walk->survey, row->process, row->device);
-        const struct surveyed_device *b = survey_device(&l->walk->survey, process, device);
-        row->is_mixed |= !a || !b || strcmp(a->name, b->name) != 0;
-        if (row->process->index < process->index ||
-            (row->process == process && row->device < device))
-            return;
-    }
-    row->process = process;
-    row->device = device;
-}
-
 static int credit(struct library_report *l, uint32_t kind, const struct process *process,
                   uint64_t device, uint64_t ns, uint64_t works, uint64_t executed)
 {
-    struct library_row *row = row_of(l, kind);
+    struct sums_row *row = sums_row(&l->sums[1], kind, process->index, device + 1);
     if (!row)
         return GPUPROF_NO_MEMORY;
     row->values[LIBRARY_GPU] += ns;
     row->values[LIBRARY_WORKS] += works;
     row->values[LIBRARY_EXECUTED] += executed;
-    see_device(l, row, process, device);
     return 0;
 }
 
@@ -141,9 +113,9 @@ static int meet(struct library_report *l, struct library_node *node, uint64_t ns
     if (value && (value & WAIT_NS_MAX) < ns)
         ns = value & WAIT_NS_MAX;
     if (seen < ranks)
-        return keep_wait(l, key, library_wait_value(seen, ns));
+        return keep_wait(l, key, seen << WAIT_NS_BITS | (ns < WAIT_NS_MAX ? ns : WAIT_NS_MAX));
     key_map_remove(&l->waits, key);
-    struct library_row *row = row_of(l, node->kind);
+    struct sums_row *row = row_of(l, node->kind);
     if (!row)
         return GPUPROF_NO_MEMORY;
     row->values[LIBRARY_BUS_CALLS]++;
@@ -249,12 +221,117 @@ static int take_slice(void *context, const struct slice *s)
     return error < 0 ? error : graph_origins_take(&l->graphs, s);
 }
 
+/* ---- when all is known ----------------------------------------------------------------------- */
+
+/* f64 is multiplied on tensor cores by GA100, GH100 and GB100. */
+static bool has_double_cores(const struct surveyed_device *d)
+{
+    return d && d->limits.minor == 0 && d->limits.major >= 8 && d->limits.major <= 10;
+}
+
+/* Vectors gain nothing by tensor cores. */
+static bool is_vector(const struct library_shape *shape)
+{
+    return (shape->has_m && shape->m == 1) || (shape->has_n && shape->n == 1) ||
+           (shape->has_k && shape->k == 1);
+}
+
+/* What a kind computes, and the device that did; `device` is one more than it, 0: none did. */
+static void describe(struct library_report *l, const struct library_kind *kind,
+                     const struct library_work *work, const struct process *process,
+                     uint64_t device, uint64_t *v)
+{
+    const struct library_shape *shape = &kind->shape;
+    const struct surveyed_device *d =
+        device ? survey_device(&l->walk->survey, process, device - 1) : NULL;
+    v[LIBRARY_SEEN] = 1;
+    v[LIBRARY_FLOPS_NS] = work->has_flops ? v[LIBRARY_GPU] : 0;
+    v[LIBRARY_DEVICE] = device ? device_peaks_number(d ? d->name : "") : 0;
+    v[LIBRARY_LEAST_DEVICE] = device ? v[LIBRARY_DEVICE] : UINT64_MAX;
+    v[LIBRARY_DOUBLE] = has_double_cores(d);
+    v[LIBRARY_DOMAIN] = kind->function->domain;
+    v[LIBRARY_M] = shape->m;
+    v[LIBRARY_N] = shape->n;
+    v[LIBRARY_K] = shape->k;
+    v[LIBRARY_BATCH] = shape->batch;
+    v[LIBRARY_MESSAGE] = shape->bytes;
+    v[LIBRARY_RANKS] = shape->ranks;
+    v[LIBRARY_COMPUTE] = shape->compute;
+    v[LIBRARY_TYPE] = shape->count ? shape->count_type : work->type;
+    v[LIBRARY_FACTOR] = work->type;
+    v[LIBRARY_IS_PRODUCT] = work->has_flops;
+    v[LIBRARY_IS_VECTOR] = is_vector(shape);
+    v[LIBRARY_HAS_BYTES] = work->has_bytes;
+    v[LIBRARY_BYTES] = work->bytes;
+}
+
+/* A row by kind and device becomes one by name. */
+static int name_row(struct sums *s, struct sums_row *row, void *context)
+{
+    struct library_report *l = context;
+    struct library_kinds *kinds = &l->walk->kinds;
+    uint32_t kind = (uint32_t)row->keys[0];
+    int error = 0;
+    const struct kernel_name *text = library_kind_text(kinds, kind, &error);
+    uint64_t function = sums_text(s, library_kind(kinds, kind)->function->name);
+    struct library_work work = library_kind_work(kinds, kind);
+    describe(l, library_kind(kinds, kind), &work, l->walk->rec->processes[row->keys[1]],
+             row->keys[2], row->values);
+    struct key key = {sums_name_key(text), work.flops, function};
+    return error < 0 ? error : sums_row_add(s, key, row->values);
+}
+
+/* By the names of their kernels. */
+static int find_tensor_use(struct library_report *l)
+{
+    for (uint32_t i = 0; i < l->pairs.count; i++) {
+        const struct sums_row *pair = &l->pairs.rows[i];
+        if (sums_is_others(pair) || !pair->keys[PAIR_KIND])
+            continue;
+        const struct process *process = l->walk->rec->processes[pair->keys[PAIR_PROCESS]];
+        const struct kernel_name *name = walk_kernel(l->walk, process, pair->keys[PAIR_KERNEL]);
+        struct sums_row *row = row_of(l, (uint32_t)pair->keys[PAIR_KIND]);
+        if (!row)
+            return GPUPROF_NO_MEMORY;
+        row->values[LIBRARY_TENSOR + (name ? tensor_use_of(name->shown) : TENSOR_UNKNOWN)] +=
+            pair->values[0];
+    }
+    return 0;
+}
+
+/* What ranks of other parts are still to come to. */
+static int tell_waits(struct library_report *l)
+{
+    for (uint32_t i = 0; l->is_part && i < l->waits.slot_count; i++) {
+        const struct key_slot *slot = &l->waits.slots[i];
+        if (!slot->value)
+            continue;
+        const struct communicator *c = &l->walk->kinds.communicators[slot->key.a - 1];
+        const uint64_t values[] = {slot->value >> WAIT_NS_BITS, c->ranks,
+                                   slot->value & WAIT_NS_MAX};
+        int error =
+            sums_row_add(&l->sums[0], (struct key){c->id, slot->key.b, slot->key.c}, values);
+        if (error < 0)
+            return error;
+    }
+    return 0;
+}
+
 static int end(void *context)
 {
     struct library_report *l = context;
+    const struct library_kinds *kinds = &l->walk->kinds;
     int error = graph_origins_tell(&l->graphs, tell_node, l);
-    error = error < 0 ? error : library_report_complete(l);
-    for (unsigned i = 0; error == 0 && i < 2; i++)
+    const uint64_t all[LIBRARY_VALUES] = {[LIBRARY_ALL_NS] = l->all_ns,
+                                          [LIBRARY_OWN_NS] = l->own_ns,
+                                          [LIBRARY_LEAST_DEVICE] = UINT64_MAX};
+    l->has_more = l->pairs.count >= l->pairs.rows_max || kinds->count >= kinds->count_max ||
+                  l->sums[1].count >= l->sums[1].rows_max;
+    error = error < 0 ? error : find_tensor_use(l);
+    error = error < 0 ? error : sums_remake(&l->sums[1], name_row, l);
+    error = error < 0 ? error : tell_waits(l);
+    error = error < 0 ? error : sums_row_add(&l->sums[1], (struct key){0}, all);
+    for (unsigned i = 0; i < 2 && error == 0; i++)
         error = sums_finish(&l->sums[i]);
     return error;
 }
@@ -272,6 +349,33 @@ static unsigned consumers(struct report *r, struct consumer *list)
     return 1;
 }
 
-const struct analysis libraries_analysis = {ANALYSIS_STATE(libraries), .uses = USE_EXPORT,
-                                            .parts = REPORT_LIBRARIES, .begin = analysis_begin,
-                                            .consumers = consumers,    .release = analysis_release};
+/* Which calls of libraries launched the kernels of each name, for the table of kernels. */
+static int analysis_end(struct report *r)
+{
+    const struct library_report *l = r->libraries;
+    struct sums *kernels = &r->sums[ANALYSIS_kernels_sums];
+    for (uint32_t i = 0; kernels->info && i < l->pairs.count; i++) {
+        const struct sums_row *pair = &l->pairs.rows[i];
+        uint32_t kind = l->pairs.count < l->pairs.rows_max ? (uint32_t)pair->keys[PAIR_KIND] : 0;
+        if (sums_is_others(pair))
+            continue;
+        uint64_t number =
+            key_map_get(&r->resolver.name_numbers,
+                        (struct key){pair->keys[PAIR_PROCESS], pair->keys[PAIR_KERNEL], 0});
+        const struct library_kind *maker = kind ? library_kind(&l->walk->kinds, kind) : NULL;
+        struct row_name made = {.maker = maker ? MAKER_KIND : MAKER_NONE,
+                                .maker_text = maker ? maker->text : NULL};
+        if (maker)
+            made.maker_function = (const void *)(uintptr_t)sums_function(kernels, maker->function);
+        if (maker && !made.maker_function)
+            return GPUPROF_NO_MEMORY;
+        if (number)
+            gpu_join_makers(&r->resolver.names[number - 1], &made);
+    }
+    return gpu_take_makers(r);
+}
+
+const struct analysis libraries_analysis = {ANALYSIS_STATE(libraries),  .uses = USE_EXPORT,
+                                            .parts = REPORT_LIBRARIES,  .begin = analysis_begin,
+                                            .consumers = consumers,     .end = analysis_end,
+                                            .release = analysis_release};

@@ -10,10 +10,10 @@
  * for the last to arrive: only of those of which all ranks are in the recording, as
  * nccl-tests' PERFORMANCE.md has it.
  *
- * Memory: 250 bytes a kind of call (library_calls.h) and 64 to 128 bytes a kernel of one,
- * LIBRARY_PAIRS_MAX at most, beyond which it is not known whether tensor cores were used; 8 MiB for
- * collectives that ranks are still to come to; 64 MiB for those of a part, which wait there for
- * other parts.
+ * Memory: 250 bytes a kind of call (library_calls.h) and device, KINDS_MAX at most, and 150 bytes a
+ * kernel of one, LIBRARY_PAIRS_MAX at most, beyond which it is not known whether tensor cores were
+ * used; 8 MiB for collectives that ranks are still to come to; 64 MiB for those of a part, which
+ * wait there for other parts.
  */
 #ifndef GPUPROF_COLLECTOR_LIBRARY_REPORT_H
 #define GPUPROF_COLLECTOR_LIBRARY_REPORT_H
@@ -41,7 +41,7 @@ enum library_value {
     LIBRARY_FLOPS_NS,       /* of the GPU, with FLOPs that are known */
     LIBRARY_ALL_NS,         /* of all work, in a row that is not shown */
     LIBRARY_OWN_NS,         /* of it, of a library's call; likewise */
-    LIBRARY_LEAST_DEVICE,   /* the least and the most of library_device */
+    LIBRARY_LEAST_DEVICE,   /* the least and the most of device_peaks_number */
     LIBRARY_DEVICE,
     LIBRARY_DOUBLE, /* one of these multiplies f64 on tensor cores */
     /* ... and what all calls of the name have in common. */
@@ -62,68 +62,19 @@ enum library_value {
     LIBRARY_VALUES
 };
 
-/* What is known of a kind. */
-struct library_row {
-    bool is_seen;
-    bool is_mixed;                 /* devices of other names did work, too */
-    const struct process *process; /* of the first device that did work; NULL: there is none */
-    uint64_t device;
-    uint64_t values[LIBRARY_VALUES];
-};
-
-/* Keys of the time of kernels of one name that calls of a kind made; kind 0: that none did. */
-enum { PAIR_KIND, PAIR_PROCESS, PAIR_KERNEL };
-
 struct library_report {
     struct walk *walk;
-    struct sums *sums;        /* library_waits_sums and library_sums */
-    struct library_row *rows; /* owned; of kind n rows[n - 1] */
-    uint32_t count;
-    uint32_t capacity;
-    struct sums pairs;
-    struct key_map makers; /* complete: struct kernel_name -> kind that makes it */
-    struct key_map waits;  /* (communicator, sequence, text of the kind) -> wait_value */
+    struct sums *sums;    /* library_waits_sums and library_sums; while the walk lasts, rows of the
+                             latter are by kind, process and one more than the device that worked */
+    struct sums pairs;    /* time of kernels that calls of a kind made; kind 0: that none did */
+    struct key_map waits; /* (communicator, sequence, text of the kind) -> wait_value */
     struct graph_origins graphs;
     bool is_part;       /* what waits for other ranks goes into a part */
     bool is_refused;    /* that it has forgotten ends the walk with an error */
     bool has_forgotten; /* collectives that wait for other parts: there was no room */
+    bool has_more;      /* there was more than it could keep */
     uint64_t all_ns;    /* of all work */
     uint64_t own_ns;    /* of it, of a library's call */
 };
-
-/* There was more than it could keep. */
-bool library_report_has_more(const struct library_report *l);
-
-/* After the walk: which calls of libraries launched the kernels of a name. Of two the larger one
- * holds. */
-enum kernel_maker {
-    MAKER_UNKNOWN, /* of no kernel it is known */
-    MAKER_KIND,    /* calls of one function and shape */
-    MAKER_FUNCTION,
-    MAKER_SEVERAL, /* functions */
-    MAKER_NONE     /* some or all were launched in no call */
-};
-
-struct kernel_made {
-    enum kernel_maker maker;
-    const struct library_kind *kind; /* NULL: neither one kind nor one function */
-};
-
-struct kernel_made library_report_made(const struct library_report *l,
-                                       const struct kernel_name *kernel);
-
-/* A collective that some of the ranks have come to: how many, and the shortest of their kernels. */
-#define WAIT_NS_BITS 44
-#define WAIT_NS_MAX  ((1ull << WAIT_NS_BITS) - 1)
-
-static inline uint64_t library_wait_value(uint64_t seen, uint64_t ns)
-{
-    return seen << WAIT_NS_BITS | (ns < WAIT_NS_MAX ? ns : WAIT_NS_MAX);
-}
-
-/* ---- library_report_rows.c ---- */
-
-/* Behind the walk: fills the tables. 0 or an error. */
-int library_report_complete(struct library_report *l);
 
 #endif

@@ -242,6 +242,7 @@ const struct sums_info library_sums = {
     .keys = {KEY_TEXT, KEY_NUMBER, KEY_TEXT},
     .values = {JOIN_MOST, [LIBRARY_CALLS... LIBRARY_OWN_NS] = JOIN_ADD, JOIN_LEAST,
                [LIBRARY_DEVICE... LIBRARY_BYTES] = JOIN_MOST},
+    .rows_max = KINDS_MAX,
     .order = LIBRARY_GPU,
     .then = {LIBRARY_HOST},
     .part_of = LIBRARY_ALL_NS,

@@ -378,10 +378,7 @@ int report_make(struct report *r, struct recording *rec, const struct report_wis
     report_sum_up(r);
     measure_wall(r);
     error = report_end(r, "report");
-    bool keeps = error == 0 && r->resolver.keeps;
-    for (unsigned i = 0; i < REPORT_ANALYSES && keeps; i++)
-        keeps = !r->has_begun[i] || !analyses[i]->keep || analyses[i]->keep(r) == 0;
-    if (keeps)
+    if (error == 0 && r->resolver.keeps)
         kept_rows_finish(wish->kept, &r->resolver);
     if (wish->selection && r->walk.is_surveyed) { /* walks behind this one see the piece alone */
         selection_filter(wish->selection, CALLS_OF_PIECE);

@@ -116,9 +116,8 @@ struct analysis {
      */
     unsigned (*consumers)(struct report *r, struct consumer *list);
     int (*end)(struct report *r); /* after the walk, and the ends of the rows before */
-    /* To the resolver's names what is kept with them (kept_rows.h), and in a report of rows that
-     * were kept, from there. Who has these has readers of rows, and is in such a report. */
-    int (*keep)(struct report *r);
+    /* In a report of rows that were kept: from the resolver's names what was kept with them
+     * (kept_rows.h). Who has this has readers of rows, and is in such a report. */
     int (*take_kept)(struct report *r);
     void (*release)(struct report *r);
 };

@@ -131,7 +131,7 @@ static int put_sums(struct report *r, struct part *p)
 {
     analyses_put(r->sums, p);
     p->has_more |= r->ops && r->ops->has_more;
-    p->has_more |= r->libraries && library_report_has_more(r->libraries);
+    p->has_more |= r->libraries && r->libraries->has_more;
     return 0;
 }
 
