@@ -36,7 +36,7 @@ static char *row_room(struct export_writer *w)
         bytes += 2ull * w->cells[i].bytes;
     w->is_long = bytes > OUTPUT_BUFFER_BYTES;
     char *out = w->is_long ? event_room(&w->line, bytes) : output_room(w->out, bytes);
-    w->failed |= !out;
+    event_fail(w, out ? 0 : GPUPROF_NO_MEMORY);
     return out;
 }
 

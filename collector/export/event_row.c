@@ -70,6 +70,14 @@ static void put_kept(struct export_writer *w, enum event_column column,
         event_string(w, column, text->json, text->json_bytes);
 }
 
+static const struct kernel_name *kind_text(struct export_writer *w, uint32_t kind)
+{
+    int error = 0;
+    const struct kernel_name *text = library_kind_text(&w->walk->kinds, kind, &error);
+    event_fail(w, error);
+    return text;
+}
+
 static void add_state(struct export_writer *w, bool is_so, const char *word)
 {
     size_t used = strlen(w->state);
@@ -80,7 +88,7 @@ static void add_state(struct export_writer *w, bool is_so, const char *word)
 int event_end(struct export_writer *w)
 {
     char *end = w->args.used ? event_room(&w->args, 1) : NULL;
-    w->failed |= w->args.used && !end;
+    event_fail(w, w->args.used && !end ? GPUPROF_NO_MEMORY : 0);
     if (end) {
         *end = '}';
         w->cells[EVENT_ARGS] = (struct event_cell){
@@ -88,8 +96,9 @@ int event_end(struct export_writer *w)
     }
     if (w->state[0])
         event_word(w, EVENT_STATE, w->state);
-    w->print(w);
-    return w->failed ? GPUPROF_NO_MEMORY : 0;
+    if (!w->error)
+        w->print(w);
+    return w->error;
 }
 
 /* ---- arguments ------------------------------------------------------------------------------- */
@@ -100,7 +109,7 @@ static char *begin_arg(struct export_writer *w, const char *label, size_t bytes)
 {
     size_t length = strlen(label);
     char *out = event_room(&w->args, length + 4 + bytes);
-    w->failed |= !out;
+    event_fail(w, out ? 0 : GPUPROF_NO_MEMORY);
     if (!out)
         return NULL;
     *out++ = w->args.used ? ',' : '{';
@@ -213,46 +222,40 @@ static void begin_on(struct export_writer *w, const char *kind, const struct pro
 }
 
 /* What is open around a call. */
-static int put_around(struct export_writer *w, const struct slice *s)
+static void put_around(struct export_writer *w, const struct slice *s)
 {
     const struct range *range = walk_range(s, false);
     const struct op *op = walk_op(s);
     const struct library_call *library = walk_library(s);
-    int error = 0;
     put_kept(w, EVENT_RANGE, range ? range->text : NULL);
     put_kept(w, EVENT_OPERATOR, op ? walk_op_name(w->walk, op) : NULL);
-    if (library)
-        put_kept(w, EVENT_LIBRARY, library_kind_text(&w->walk->kinds, library->kind, &error));
-    return error;
+    put_kept(w, EVENT_LIBRARY, library ? kind_text(w, library->kind) : NULL);
 }
 
 /* The call that made it: its thread, its step, and what was open around it. */
-static int put_call(struct export_writer *w, const struct slice *s)
+static void put_call(struct export_writer *w, const struct slice *s)
 {
     const struct correlated_call *call = &s->call;
     struct survey *survey = &w->walk->survey;
     struct op_place place = {.number = call->op};
     uint32_t number = call->range;
+    const struct op_node *op;
     int error = 0;
-    if (!s->is_called)
-        return 0;
     event_number(w, EVENT_TID, w->tids[call->thread]);
     put_step(w, s->event.process, call->begin_ns);
     const struct range_node *range = survey_range_around(survey, call, &number, false, &error);
     put_kept(w, EVENT_RANGE, range ? range->text : NULL);
-    const struct op_node *op = NULL;
-    while (error == 0 && (op = survey_op(survey, call, &place, &error)))
-        if (op_scope_works(op->scope))
-            break;
+    do
+        op = survey_op(survey, call, &place, &error);
+    while (op && !op_scope_works(op->scope));
     if (op)
         put_kept(w, EVENT_OPERATOR,
                  op->text ? op->text
                           : kernel_name_of(&w->walk->names[call->process].ops.names, op->name));
     const struct library_node *library =
-        error == 0 && call->library ? survey_library(survey, call->library, &error) : NULL;
-    if (library)
-        put_kept(w, EVENT_LIBRARY, library_kind_text(&w->walk->kinds, library->kind, &error));
-    return error;
+        call->library ? survey_library(survey, call->library, &error) : NULL;
+    put_kept(w, EVENT_LIBRARY, library ? kind_text(w, library->kind) : NULL);
+    event_fail(w, error);
 }
 
 /* ---- calls and work -------------------------------------------------------------------------- */
@@ -267,7 +270,7 @@ static void put_result(struct export_writer *w, const struct function *f, int32_
             (struct event_cell){.form = CELL_SIGNED, .number = (uint64_t)(int64_t)result};
 }
 
-static int take_call(struct export_writer *w, const struct slice *s)
+static void take_call(struct export_writer *w, const struct slice *s)
 {
     const struct event *e = &s->event;
     const struct function *f = e->function;
@@ -285,31 +288,11 @@ static int take_call(struct export_writer *w, const struct slice *s)
     add_state(w, r->flags & RECORD_NESTED, "nested");
     add_state(w, r->flags & RECORD_STALE, "stale");
     add_state(w, r->flags & RECORD_OPEN, "open");
-    int error = event_call_id(w->walk, e, &id);
+    event_fail(w, event_call_id(w->walk, e, &id));
     if (id)
         event_number(w, EVENT_CORRELATION, id);
-    if (error == 0)
-        error = put_around(w, s);
+    put_around(w, s);
     put_function_args(w, s, f, r->args, r->arg_count);
-    return error < 0 ? error : event_end(w);
-}
-
-/* What all of it has, with its name if it has more than a title: of which call. */
-static int begin_work(struct export_writer *w, const struct slice *s,
-                      const struct kernel_name *name)
-{
-    const struct event *e = &s->event;
-    char title[GPU_TITLE_BYTES];
-    uint64_t id = event_id(e->process, s->is_called ? s->call.id : e->record->correlation);
-    event_begin(w, select_kind_word(selection_kind_of(e->record, NULL)), e->process, e->begin_ns,
-                e->end_ns);
-    put_kept(w, EVENT_NAME, name);
-    if (!name)
-        event_name(w, record_title(e->record, title));
-    if (id)
-        event_number(w, EVENT_CORRELATION, id);
-    put_record_args(w, e->record);
-    return put_call(w, s);
 }
 
 static void put_device(struct export_writer *w, uint64_t device, uint64_t context, uint64_t stream)
@@ -320,53 +303,49 @@ static void put_device(struct export_writer *w, uint64_t device, uint64_t contex
         event_number(w, EVENT_STREAM, stream ? stream : GPU_STREAM_DEFAULT);
 }
 
-static int take_work(struct export_writer *w, const struct slice *s)
+/* Work of a device, a wait for it, CUDA's own overhead, and its memory: of which call, and where.
+ */
+static void take_work(struct export_writer *w, const struct slice *s)
 {
-    const struct record *r = s->event.record;
-    enum select_kind kind = selection_kind_of(r, NULL);
+    const struct event *e = &s->event;
+    const struct record *r = e->record;
+    unsigned type = r->type;
     const struct kernel_name *name =
-        kind == SELECT_KERNEL
-            ? walk_kernel(w->walk, s->event.process, record_arg(r, KERNEL_NAME_INDEX))
-            : NULL;
-    int error = begin_work(w, s, name);
-    put_device(w, record_arg(r, KERNEL_DEVICE), record_arg(r, KERNEL_CONTEXT),
-               record_arg(r, KERNEL_STREAM));
-    if (kind == SELECT_MEMCPY || kind == SELECT_MEMSET)
+        type == RECORD_KERNEL ? walk_kernel(w->walk, e->process, record_arg(r, KERNEL_NAME_INDEX))
+                              : NULL;
+    char title[GPU_TITLE_BYTES];
+    uint64_t id = event_id(e->process, s->is_called ? s->call.id : r->correlation);
+    event_begin(w, select_kind_word(selection_kind_of(r, NULL)), e->process, e->begin_ns,
+                e->end_ns);
+    put_kept(w, EVENT_NAME, name);
+    if (!name)
+        event_name(w, record_title(r, title));
+    if (id)
+        event_number(w, EVENT_CORRELATION, id);
+    put_record_args(w, r);
+    if (s->is_called)
+        put_call(w, s);
+    if (type == RECORD_OVERHEAD || type == RECORD_MEMORY)
+        put_step(w, e->process, e->begin_ns);
+    if (type == RECORD_SYNC)
+        put_device(w,
+                   survey_context_device(&w->walk->survey, e->process, record_arg(r, SYNC_CONTEXT)),
+                   record_arg(r, SYNC_CONTEXT), record_arg(r, SYNC_STREAM));
+    else if (type == RECORD_MEMORY)
+        put_device(w, record_arg(r, MEMORY_DEVICE), record_arg(r, MEMORY_CONTEXT),
+                   record_arg(r, MEMORY_STREAM));
+    else if (type != RECORD_OVERHEAD)
+        put_device(w, record_arg(r, KERNEL_DEVICE), record_arg(r, KERNEL_CONTEXT),
+                   record_arg(r, KERNEL_STREAM));
+    if (type == RECORD_COPY || type == RECORD_SET || type == RECORD_MEMORY)
         event_number(w, EVENT_BYTES,
-                     record_arg(r, kind == SELECT_MEMCPY ? (unsigned)COPY_BYTES : SET_BYTES));
-    return error < 0 ? error : event_end(w);
-}
-
-static int take_wait(struct export_writer *w, const struct slice *s)
-{
-    const struct record *r = s->event.record;
-    uint64_t context = record_arg(r, SYNC_CONTEXT);
-    int error = begin_work(w, s, NULL);
-    put_device(w, survey_context_device(&w->walk->survey, s->event.process, context), context,
-               record_arg(r, SYNC_STREAM));
-    return error < 0 ? error : event_end(w);
-}
-
-static int take_overhead(struct export_writer *w, const struct slice *s)
-{
-    int error = begin_work(w, s, NULL);
-    put_step(w, s->event.process, s->event.begin_ns);
-    return error < 0 ? error : event_end(w);
-}
-
-static int take_memory(struct export_writer *w, const struct slice *s)
-{
-    const struct record *r = s->event.record;
-    int error = begin_work(w, s, NULL);
-    put_step(w, s->event.process, s->event.begin_ns);
-    put_device(w, record_arg(r, MEMORY_DEVICE), record_arg(r, MEMORY_CONTEXT),
-               record_arg(r, MEMORY_STREAM));
-    event_number(w, EVENT_BYTES, record_arg(r, MEMORY_BYTES));
-    return error < 0 ? error : event_end(w);
+                     record_arg(r, type == RECORD_COPY  ? (unsigned)COPY_BYTES
+                                   : type == RECORD_SET ? (unsigned)SET_BYTES
+                                                        : MEMORY_BYTES));
 }
 
 /* PyTorch's allocator: a block, or one that could not be had. */
-static int take_tensor(struct export_writer *w, const struct slice *s)
+static void take_tensor(struct export_writer *w, const struct slice *s)
 {
     const struct event *e = &s->event;
     const struct record *r = e->record;
@@ -378,12 +357,11 @@ static int take_tensor(struct export_writer *w, const struct slice *s)
     event_number(w, EVENT_BYTES, record_arg(r, is_had ? (unsigned)TENSOR_BYTES : TENSOR_OOM_BYTES));
     event_arg_text(w, "allocator", "PyTorch");
     put_record_args(w, r);
-    int error = put_around(w, s);
-    return error < 0 ? error : event_end(w);
+    put_around(w, s);
 }
 
 /* A sample, a wait, or what Python's interpreter did. A stack is its number in the process. */
-static int take_host(struct export_writer *w, const struct slice *s)
+static void take_host(struct export_writer *w, const struct slice *s)
 {
     const struct event *e = &s->event;
     const struct record *r = e->record;
@@ -409,13 +387,12 @@ static int take_host(struct export_writer *w, const struct slice *s)
     if (out)
         end_arg(w, json_escape(out, (const char *)r->bytes, r->byte_count));
     put_record_args(w, r);
-    int error = put_around(w, s);
-    return error < 0 ? error : event_end(w);
+    put_around(w, s);
 }
 
 /* ---- what the program says of itself --------------------------------------------------------- */
 
-static int take_range(struct export_writer *w, const struct slice *s)
+static void take_range(struct export_writer *w, const struct slice *s)
 {
     const struct range *range = s->range;
     bool is_mark = s->change == RANGE_MARKED;
@@ -434,10 +411,9 @@ static int take_range(struct export_writer *w, const struct slice *s)
     char *out = range->payload_type ? begin_arg(w, "payload", ARGUMENT_JSON_BYTES) : NULL;
     if (out)
         end_arg(w, payload_json(range->payload_type, range->payload, out));
-    return event_end(w);
 }
 
-static int take_op(struct export_writer *w, const struct slice *s)
+static void take_op(struct export_writer *w, const struct slice *s)
 {
     const struct op *op = s->op;
     const struct kernel_name *inputs =
@@ -452,13 +428,11 @@ static int take_op(struct export_writer *w, const struct slice *s)
     char *out = inputs ? begin_arg(w, "input_dims", OP_TEXT_BYTES(inputs->raw_bytes)) : NULL;
     if (out)
         end_arg(w, op_put_dims(out, inputs->raw, inputs->raw_bytes));
-    return event_end(w);
 }
 
-static int take_library(struct export_writer *w, const struct slice *s)
+static void take_library(struct export_writer *w, const struct slice *s)
 {
     const struct library_call *call = s->library;
-    int error = 0;
     begin_on(w, select_kind_word(SELECT_LIBRARY), call->process, call->thread, call->begin_ns,
              call->end_ns);
     event_name(w, call->function->name);
@@ -467,25 +441,23 @@ static int take_library(struct export_writer *w, const struct slice *s)
         put_result(w, call->function, call->result);
     add_state(w, s->library_change == LIBRARY_LEFT, "stale");
     add_state(w, s->library_change == LIBRARY_OPEN, "open");
-    put_kept_arg(w, "shape", library_kind_text(&w->walk->kinds, call->kind, &error));
+    put_kept_arg(w, "shape", kind_text(w, call->kind));
     put_function_args(w, s, call->function, call->args, call->arg_count);
-    return error < 0 ? error : event_end(w);
 }
 
 /* A step, a window, a pause, a dump: its number or state is in its arguments. */
-static int take_mark(struct export_writer *w, const struct slice *s)
+static void take_mark(struct export_writer *w, const struct slice *s)
 {
     const struct event *e = &s->event;
     char title[GPU_TITLE_BYTES];
     begin_on(w, select_kind_word(SELECT_MARK), e->process, e->thread, e->begin_ns, e->begin_ns);
     event_name(w, record_title(e->record, title));
     put_record_args(w, e->record);
-    return event_end(w);
 }
 
 /* What the driver said of a device: a row for each reading of a group of its counters, with the
  * values that it knew. */
-static int take_sample(struct export_writer *w, const struct slice *s)
+static void take_sample(struct export_writer *w, const struct slice *s)
 {
     const struct record *r = s->event.record;
     const struct event_info *info = event_info(r->type);
@@ -501,7 +473,6 @@ static int take_sample(struct export_writer *w, const struct slice *s)
     for (unsigned i = 1; i < info->arg_count; i++)
         if (device_value(r, i, &value))
             event_arg_number(w, info->args[i].label, ARG_COUNT, value);
-    return event_end(w);
 }
 
 /* Readings have no thread, and none of the kinds, names and lengths that may be asked for. */
@@ -513,30 +484,38 @@ static bool shows_samples(const struct export_writer *w)
 
 int event_take(struct export_writer *w, const struct slice *s)
 {
+    if (s->op_change == OP_OPENED || s->library_change == LIBRARY_OPENED ||
+        s->change == RANGE_OPENED)
+        return 0;
     if (s->op_change != OP_SAME)
-        return s->op_change == OP_OPENED ? 0 : take_op(w, s);
-    if (s->library_change != LIBRARY_SAME)
-        return s->library_change == LIBRARY_OPENED ? 0 : take_library(w, s);
-    if (s->change != RANGE_NONE)
-        return s->change == RANGE_OPENED ? 0 : take_range(w, s);
-    switch (s->event.record->type) {
-    case RECORD_CALL: return take_call(w, s);
-    case RECORD_KERNEL:
-    case RECORD_COPY:
-    case RECORD_SET:
-    case RECORD_GRAPH: return take_work(w, s);
-    case RECORD_SYNC: return take_wait(w, s);
-    case RECORD_OVERHEAD: return take_overhead(w, s);
-    case RECORD_MEMORY: return take_memory(w, s);
-    case RECORD_TENSOR:
-    case RECORD_TENSOR_OOM: return take_tensor(w, s);
-    case RECORD_STEP:
-    case RECORD_PAUSE:
-    case RECORD_WINDOW:
-    case RECORD_DUMP: return take_mark(w, s);
-    default:
-        return is_host_record(s->event.record->type) ? take_host(w, s)
-               : s->source && shows_samples(w)       ? take_sample(w, s)
-                                                     : 0;
-    }
+        take_op(w, s);
+    else if (s->library_change != LIBRARY_SAME)
+        take_library(w, s);
+    else if (s->change != RANGE_NONE)
+        take_range(w, s);
+    else
+        switch (s->event.record->type) {
+        case RECORD_CALL: take_call(w, s); break;
+        case RECORD_KERNEL:
+        case RECORD_COPY:
+        case RECORD_SET:
+        case RECORD_GRAPH:
+        case RECORD_SYNC:
+        case RECORD_OVERHEAD:
+        case RECORD_MEMORY: take_work(w, s); break;
+        case RECORD_TENSOR:
+        case RECORD_TENSOR_OOM: take_tensor(w, s); break;
+        case RECORD_STEP:
+        case RECORD_PAUSE:
+        case RECORD_WINDOW:
+        case RECORD_DUMP: take_mark(w, s); break;
+        default:
+            if (is_host_record(s->event.record->type))
+                take_host(w, s);
+            else if (s->source && shows_samples(w))
+                take_sample(w, s);
+            else
+                return 0;
+        }
+    return event_end(w);
 }

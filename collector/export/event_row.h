@@ -59,8 +59,13 @@ struct export_writer {
     const struct process *host_of; /* the process whose host that is */
     size_t host_bytes;
     char state[64];
-    bool failed; /* no memory */
+    int error; /* the first; 0: none */
 };
+
+static inline void event_fail(struct export_writer *w, int error)
+{
+    w->error = w->error ? w->error : error;
+}
 
 static inline void event_number(struct export_writer *w, enum event_column column, uint64_t number)
 {
@@ -100,7 +105,7 @@ void event_name(struct export_writer *w, const char *name);
 void event_arg_text(struct export_writer *w, const char *label, const char *text);
 void event_arg_number(struct export_writer *w, const char *label, unsigned kind, uint64_t value);
 
-/* Prints the row. 0 or GPUPROF_NO_MEMORY. */
+/* Prints the row. 0 or the first error. */
 int event_end(struct export_writer *w);
 
 /* The row of a slice, if it makes one. 0 or an error. */

@@ -13,9 +13,8 @@
 #include "base/json_text.h"
 #include "error.h"
 
-#define DATABASE    "gpuprof" /* the name by which SQLite opens the output */
-#define SQL_BYTES   4096      /* of a statement that makes a table */
-#define COLUMNS_MAX 48
+#define DATABASE  "gpuprof" /* the name by which SQLite opens the output */
+#define SQL_BYTES 4096      /* of a statement that makes a table */
 
 struct table {
     const char *name;
@@ -24,26 +23,25 @@ struct table {
 };
 
 static const struct table tables[] = {
-#define COLUMN(ENUMERATOR, name, type, ...) "," name " " type
-#define TABLE(NAME, name, columns)          {name, columns, NAME##_COLUMNS},
+#define COLUMN(name, type, value)              "," name " " type
+#define EMPTY(count, columns)                  "," columns
+#define TABLE(NAME, name, parameters, columns) {name, columns, NAME##_COLUMNS},
 #include "export/sql_tables.def"
 };
 
-#define TABLE(NAME, name, columns)                                                                 \
-    _Static_assert((int)NAME##_COLUMNS <= COLUMNS_MAX, "a row fits into what is known of it");
-#define COLUMN(...)
-#include "export/sql_tables.def"
+/* The rows of a table. */
+struct inserts {
+    sqlite3_stmt *insert; /* NULL: not needed so far */
+    uint64_t bound;       /* bit i: column i of it is not NULL now */
+};
 
 struct sql_base {
     struct output *out;
     sqlite3_vfs files; /* by way of the output */
     bool is_registered;
     sqlite3 *database;
-    sqlite3_stmt *inserts[SQL_TABLES]; /* NULL: not needed so far */
-    uint64_t bound[SQL_TABLES];        /* bit i: column i of it is not NULL now */
-    char added[SQL_NAME_BYTES]; /* the table that was added last; with the next two as above */
-    sqlite3_stmt *insert_added;
-    uint64_t bound_added;
+    struct inserts inserts[SQL_TABLES + 1]; /* the last: of the table that was added last */
+    char added[SQL_NAME_BYTES];             /* its name */
 };
 
 struct sql_value sql_text(const char *text)
@@ -69,9 +67,16 @@ static struct output *output_of(sqlite3_file *file)
     return ((struct output_file *)file)->out;
 }
 
-static int file_close(sqlite3_file *file)
+/* To close, and what a device promises: nothing; nobody else knows the file. */
+static int nothing(sqlite3_file *file)
 {
     (void)file;
+    return SQLITE_OK;
+}
+
+static int no_lock(sqlite3_file *file, int level)
+{
+    (void)file, (void)level;
     return SQLITE_OK;
 }
 
@@ -107,25 +112,12 @@ static int file_truncate(sqlite3_file *file, sqlite3_int64 bytes)
     return ftruncate(output_of(file)->fd, bytes) == 0 ? SQLITE_OK : SQLITE_IOERR_TRUNCATE;
 }
 
-static int file_sync(sqlite3_file *file, int flags)
-{
-    (void)file, (void)flags;
-    return SQLITE_OK;
-}
-
 static int file_size(sqlite3_file *file, sqlite3_int64 *bytes)
 {
     struct stat status;
     if (fstat(output_of(file)->fd, &status) < 0)
         return SQLITE_IOERR_FSTAT;
     *bytes = status.st_size;
-    return SQLITE_OK;
-}
-
-/* Nobody else knows the file. */
-static int file_lock(sqlite3_file *file, int level)
-{
-    (void)file, (void)level;
     return SQLITE_OK;
 }
 
@@ -142,26 +134,20 @@ static int file_control(sqlite3_file *file, int what, void *argument)
     return SQLITE_NOTFOUND;
 }
 
-static int file_number(sqlite3_file *file)
-{
-    (void)file;
-    return 0; /* the sector's usual size; nothing is promised of the device */
-}
-
 static const sqlite3_io_methods file_methods = {
     .iVersion = 1,
-    .xClose = file_close,
+    .xClose = nothing,
     .xRead = file_read,
     .xWrite = file_write,
     .xTruncate = file_truncate,
-    .xSync = file_sync,
+    .xSync = no_lock,
     .xFileSize = file_size,
-    .xLock = file_lock,
-    .xUnlock = file_lock,
+    .xLock = no_lock,
+    .xUnlock = no_lock,
     .xCheckReservedLock = file_is_reserved,
     .xFileControl = file_control,
-    .xSectorSize = file_number,
-    .xDeviceCharacteristics = file_number,
+    .xSectorSize = nothing,
+    .xDeviceCharacteristics = nothing,
 };
 
 static int files_open(sqlite3_vfs *files, const char *name, sqlite3_file *file, int flags,
@@ -278,19 +264,17 @@ struct sql_base *sql_base_create(struct output *out)
 }
 
 static sqlite3_stmt *insert_of(struct sql_base *b, const char *name, unsigned columns,
-                               sqlite3_stmt **insert)
+                               struct inserts *its)
 {
     char sql[256];
-    if (*insert)
-        return *insert;
+    if (its->insert)
+        return its->insert;
     int length = snprintf(sql, sizeof sql, "INSERT INTO %s VALUES (?", name);
     for (unsigned i = 1; i < columns; i++)
         length += snprintf(sql + length, sizeof sql - (size_t)length, ",?");
     snprintf(sql + length, sizeof sql - (size_t)length, ")");
-    if (sqlite3_prepare_v3(b->database, sql, -1, SQLITE_PREPARE_PERSISTENT, insert, NULL) !=
-        SQLITE_OK)
-        return NULL;
-    return *insert;
+    (void)sqlite3_prepare_v3(b->database, sql, -1, SQLITE_PREPARE_PERSISTENT, &its->insert, NULL);
+    return its->insert;
 }
 
 static int bind(sqlite3_stmt *insert, int place, const struct sql_value *v)
@@ -309,8 +293,8 @@ static int bind(sqlite3_stmt *insert, int place, const struct sql_value *v)
     return sqlite3_bind_null(insert, place);
 }
 
-static int put_row(struct sql_base *b, const char *name, unsigned columns, sqlite3_stmt **its,
-                   uint64_t *bound, const struct sql_value *row)
+static int put_row(struct sql_base *b, const char *name, unsigned columns, struct inserts *its,
+                   const struct sql_value *row)
 {
     if (b->out->error)
         return 0;
@@ -318,9 +302,9 @@ static int put_row(struct sql_base *b, const char *name, unsigned columns, sqlit
     int said = insert ? SQLITE_OK : sqlite3_errcode(b->database);
     for (unsigned i = 0; said == SQLITE_OK && i < columns; i++) {
         uint64_t bit = 1ull << i;
-        if (row[i].kind == SQL_NULL && !(*bound & bit))
+        if (row[i].kind == SQL_NULL && !(its->bound & bit))
             continue; /* it is that still, as most of these are in all rows */
-        *bound = row[i].kind == SQL_NULL ? *bound & ~bit : *bound | bit;
+        its->bound = row[i].kind == SQL_NULL ? its->bound & ~bit : its->bound | bit;
         said = bind(insert, (int)i + 1, &row[i]);
     }
     if (said == SQLITE_OK) {
@@ -332,27 +316,24 @@ static int put_row(struct sql_base *b, const char *name, unsigned columns, sqlit
 
 int sql_base_insert(struct sql_base *b, enum sql_table table, const struct sql_value *row)
 {
-    int error = 0;
-    if (table >= SQL_LATE && !b->inserts[table] && !b->out->error)
-        error = told(b, make_table(b, tables[table].name, tables[table].definition + 1));
-    if (error < 0)
-        return error;
-    return put_row(b, tables[table].name, tables[table].columns, &b->inserts[table],
-                   &b->bound[table], row);
+    const struct table *t = &tables[table];
+    int error = table >= SQL_LATE && !b->inserts[table].insert && !b->out->error
+                    ? told(b, make_table(b, t->name, t->definition + 1))
+                    : 0;
+    return error < 0 ? error : put_row(b, t->name, t->columns, &b->inserts[table], row);
 }
 
 int sql_base_add_table(struct sql_base *b, const char *name, const char *columns)
 {
-    sqlite3_finalize(b->insert_added);
-    b->insert_added = NULL;
-    b->bound_added = 0;
+    sqlite3_finalize(b->inserts[SQL_TABLES].insert);
+    b->inserts[SQL_TABLES] = (struct inserts){0};
     snprintf(b->added, sizeof b->added, "%s", name);
     return b->out->error ? 0 : told(b, make_table(b, name, columns));
 }
 
 int sql_base_add_row(struct sql_base *b, const struct sql_value *row, unsigned count)
 {
-    return put_row(b, b->added, count, &b->insert_added, &b->bound_added, row);
+    return put_row(b, b->added, count, &b->inserts[SQL_TABLES], row);
 }
 
 int sql_base_finish(struct sql_base *b)
@@ -364,9 +345,8 @@ void sql_base_free(struct sql_base *b)
 {
     if (!b)
         return;
-    for (unsigned i = 0; i < SQL_TABLES; i++)
-        sqlite3_finalize(b->inserts[i]);
-    sqlite3_finalize(b->insert_added);
+    for (unsigned i = 0; i <= SQL_TABLES; i++)
+        sqlite3_finalize(b->inserts[i].insert);
     sqlite3_close(b->database);
     if (b->is_registered)
         sqlite3_vfs_unregister(&b->files);

@@ -19,15 +19,18 @@
 #define SQL_NAME_BYTES 64 /* of a table that is added */
 
 enum sql_table {
+#define COLUMN(...)
+#define EMPTY(...)
 #define TABLE(NAME, ...) SQL_##NAME,
 #include "export/sql_tables.def"
     SQL_TABLES
 };
 #define SQL_LATE SQL_OSRT /* it and those behind it are made with their first row */
 
-/* Where each column stands: RUNTIME_START, ...; and how many a row has. */
-#define COLUMN(ENUMERATOR, ...)    ENUMERATOR,
-#define TABLE(NAME, name, columns) enum sql_columns_##NAME{columns NAME##_COLUMNS};
+/* How many columns each has. */
+#define COLUMN(...)                            +1
+#define EMPTY(count, columns)                  +(count)
+#define TABLE(NAME, name, parameters, columns) enum { NAME##_COLUMNS = 0 columns };
 #include "export/sql_tables.def"
 
 enum sql_kind { SQL_NULL, SQL_INTEGER, SQL_REAL, SQL_TEXT, SQL_RECORDED };

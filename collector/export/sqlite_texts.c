@@ -7,75 +7,64 @@
 #include <string.h>
 
 #include "base/array.h"
-#include "base/json_text.h"
-#include "error.h"
-#include "export/sqlite_writer.h"
+#include "export/sqlite_tables.h"
 #include "record/op_record.h"
 
-/* What of a text a number stands for. */
-enum text_part { PART_WHOLE, PART_BASE, PART_RAW, PART_INPUTS };
+/* What of a text a number stands for, besides enum kernel_part. */
+#define PART_INPUTS (KERNEL_RAW + 1)
 
-static int insert(struct export_writer *w, const char *text, size_t bytes, struct sql_value *id)
+struct sql_value sqlite_text(struct export_writer *w, const char *text, size_t bytes)
 {
-    *id = sql_integer(++w->text_count);
-    struct sql_value row[STRINGS_COLUMNS] = {
-        [SQL_STRINGS_ID] = *id,
-        [SQL_STRINGS_VALUE] = {.kind = SQL_RECORDED, .text = text, .bytes = bytes}};
-    return sql_base_insert(w->base, SQL_STRINGS, row);
-}
-
-int sqlite_text(struct export_writer *w, const char *text, size_t bytes, struct sql_value *id)
-{
-    const struct kernel_name *known;
-    int error = kernel_name_intern(&w->texts, (const uint8_t *)text, bytes, &known);
-    if (error < 0)
-        return error;
-    struct key key = {(uintptr_t)known, PART_WHOLE, 0};
+    const struct kernel_name *known = NULL;
+    (void)sqlite_ok(w, kernel_name_intern(&w->texts, (const uint8_t *)text, bytes, &known));
+    struct key key = {(uintptr_t)known, 0, 0};
     uint64_t number = known ? key_map_get(&w->text_ids, key) : 0;
-    *id = sql_integer(number);
     if (number)
-        return 0;
-    error = insert(w, text, bytes, id);
-    if (error == 0 && known)
-        error = key_map_set(&w->text_ids, key, w->text_count);
-    return error == GPUPROF_LIMIT ? 0 : error;
+        return sql_integer(number);
+    number = ++w->text_count;
+    put_STRINGS(w, number, text, bytes);
+    if (known)
+        (void)sqlite_ok(w, key_map_set(&w->text_ids, key, number));
+    return sql_integer(number);
 }
 
-/* A part of a text that is the walk's, and stays: known by its place, as most are again. */
-static int part_of(struct export_writer *w, const struct kernel_name *name, enum text_part part,
-                   const char *text, size_t bytes, struct sql_value *id)
+/* The number of a part of a text that is the walk's, and stays: known by its place, as most are
+ * again. 0: it has none yet. */
+static uint64_t part_of(const struct export_writer *w, const struct kernel_name *name,
+                        unsigned part)
 {
+    return key_map_get(&w->text_ids, (struct key){(uintptr_t)name, part, 1});
+}
+
+static struct sql_value make_part(struct export_writer *w, const struct kernel_name *name,
+                                  unsigned part, const char *text, size_t bytes)
+{
+    struct sql_value id = sqlite_text(w, text, bytes);
     struct key key = {(uintptr_t)name, part, 1};
-    uint64_t number = key_map_get(&w->text_ids, key);
-    *id = sql_integer(number);
-    if (number)
-        return 0;
-    int error = sqlite_text(w, text, bytes, id);
-    if (error == 0)
-        error = key_map_set(&w->text_ids, key, (uint64_t)id->integer);
-    return error == GPUPROF_LIMIT ? 0 : error;
+    (void)sqlite_ok(w, key_map_set(&w->text_ids, key, (uint64_t)id.integer));
+    return id;
 }
 
-int sqlite_name(struct export_writer *w, const struct kernel_name *name, const char *otherwise,
-                struct sql_value *id)
+struct sql_value sqlite_name(struct export_writer *w, const struct kernel_name *name,
+                             const char *otherwise)
 {
-    return name ? part_of(w, name, PART_WHOLE, name->shown, strlen(name->shown), id)
-                : sqlite_text(w, otherwise, strlen(otherwise), id);
+    uint64_t number = name ? part_of(w, name, KERNEL_SHOWN) : 0;
+    return number ? sql_integer(number)
+           : name ? make_part(w, name, KERNEL_SHOWN, name->shown, strlen(name->shown))
+                  : sqlite_text(w, otherwise, strlen(otherwise));
 }
 
-int sqlite_function(struct export_writer *w, const struct function *f, struct sql_value *id)
+struct sql_value sqlite_function(struct export_writer *w, const struct function *f)
 {
     uint32_t *ids = array_reach(w->function_ids, &w->function_count, f->index, sizeof *ids);
-    if (!ids)
-        return GPUPROF_NO_MEMORY;
+    if (!sqlite_ok(w, ids ? 0 : GPUPROF_NO_MEMORY))
+        return (struct sql_value){0};
     w->function_ids = ids;
-    *id = sql_integer(w->function_ids[f->index]);
-    if (w->function_ids[f->index])
-        return 0;
-    int error = sqlite_text(w, f->name, strlen(f->name), id);
-    if (error == 0 && id->integer <= UINT32_MAX)
-        w->function_ids[f->index] = (uint32_t)id->integer;
-    return error;
+    if (ids[f->index])
+        return sql_integer(ids[f->index]);
+    struct sql_value id = sqlite_text(w, f->name, strlen(f->name));
+    ids[f->index] = id.integer <= UINT32_MAX ? (uint32_t)id.integer : 0;
+    return id;
 }
 
 /*
@@ -102,41 +91,44 @@ static const char *base_of(const char *text, size_t *bytes)
     size_t length = end ? (size_t)(end - begin) : strlen(begin);
     const char *arguments = memchr(begin, '<', length);
     *bytes = arguments && arguments > begin ? (size_t)(arguments - begin) : length;
-    return *bytes ? begin : text;
+    if (*bytes)
+        return begin;
+    *bytes = strlen(text);
+    return text;
 }
 
-int sqlite_kernel(struct export_writer *w, const struct kernel_name *name, uint64_t number,
-                  struct sql_value *demangled, struct sql_value *base, struct sql_value *mangled)
+struct sql_value sqlite_kernel(struct export_writer *w, const struct kernel_name *name,
+                               uint64_t number, enum kernel_part part)
 {
     char unknown[48];
     size_t bytes;
-    if (!name) {
-        int length = snprintf(unknown, sizeof unknown, "kernel %llu", (unsigned long long)number);
-        int error = sqlite_text(w, unknown, (size_t)length, demangled);
-        *base = *demangled;
-        return error;
+    if (!name && part != KERNEL_RAW) {
+        snprintf(unknown, sizeof unknown, "kernel %llu", (unsigned long long)number);
+        return sqlite_name(w, NULL, unknown);
     }
+    uint64_t known = name ? part_of(w, name, part) : 0;
+    if (known || !name)
+        return sql_integer_or_null(known);
+    if (part == KERNEL_SHOWN)
+        return make_part(w, name, part, name->shown, strlen(name->shown));
+    if (part == KERNEL_RAW)
+        return make_part(w, name, part, name->raw, name->raw_bytes);
     const char *text = base_of(name->shown, &bytes);
-    int error = sqlite_name(w, name, "", demangled);
-    if (error == 0)
-        error = part_of(w, name, PART_BASE, text, bytes ? bytes : strlen(text), base);
-    return error < 0 ? error : part_of(w, name, PART_RAW, name->raw, name->raw_bytes, mangled);
+    return make_part(w, name, part, text, bytes);
 }
 
-int sqlite_inputs(struct export_writer *w, const struct kernel_name *inputs, struct sql_value *id)
+struct sql_value sqlite_inputs(struct export_writer *w, const struct kernel_name *inputs)
 {
-    struct key key = {(uintptr_t)inputs, PART_INPUTS, 1};
-    uint64_t number = inputs ? key_map_get(&w->text_ids, key) : 0;
-    *id = sql_integer_or_null(number);
+    uint64_t number = inputs ? part_of(w, inputs, PART_INPUTS) : 0;
     if (number || !inputs)
-        return 0;
+        return sql_integer_or_null(number);
     char *text = malloc(OP_TEXT_BYTES(inputs->raw_bytes));
-    if (!text)
-        return GPUPROF_NO_MEMORY;
+    if (!sqlite_ok(w, text ? 0 : GPUPROF_NO_MEMORY))
+        return (struct sql_value){0};
     char *end = op_put_dims(text, inputs->raw, inputs->raw_bytes);
-    int error = part_of(w, inputs, PART_INPUTS, text, (size_t)(end - text), id);
+    struct sql_value id = make_part(w, inputs, PART_INPUTS, text, (size_t)(end - text));
     free(text);
-    return error;
+    return id;
 }
 
 void sqlite_texts_release(struct export_writer *w)

@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* For each table of sql_tables.def a function that makes a row of its parameters and inserts it:
+ * put_NAME(w, parameters). */
+#ifndef GPUPROF_COLLECTOR_SQLITE_TABLES_H
+#define GPUPROF_COLLECTOR_SQLITE_TABLES_H
+
+#include <string.h>
+
+#include "api/api.h"
+#include "export/sqlite_state.h"
+#include "find/idle.h"
+#include "model/host_facts.h"
+#include "rank.h"
+#include "read/process_title.h"
+#include "record/gpu_record.h"
+#include "record/losses.h"
+
+enum nsys_event_type {
+    NSYS_NVTX_CATEGORY = 33,
+    NSYS_NVTX_MARK = 34,
+    NSYS_NVTX_PUSH_POP = 59,
+    NSYS_NVTX_START_END = 60,
+    NSYS_NVTX_DOMAIN = 75,
+};
+enum nsys_event_class { NSYS_RUNTIME, NSYS_DRIVER, NSYS_OS = 27 };
+enum nsys_thread_state { NSYS_STATE_UNKNOWN, NSYS_STATE_RUNNING };
+enum payload {
+    PAYLOAD_U64 = 1,
+    PAYLOAD_I64,
+    PAYLOAD_DOUBLE,
+    PAYLOAD_U32,
+    PAYLOAD_I32,
+    PAYLOAD_FLOAT
+};
+
+/* A range or mark, or a name that its domain or category has. */
+struct nvtx_row {
+    const struct range *range;
+    uint64_t start_ns;
+    unsigned type; /* enum nsys_event_type */
+    bool is_label;
+    bool is_closed;
+    uint64_t category;
+    const struct kernel_name *text;
+    const struct thread *ended_by; /* NULL: the same, or it has no end */
+};
+
+#define OPEN_FLAGS (RECORD_CAPTURED | RECORD_NESTED | RECORD_STALE | RECORD_OPEN)
+
+/* ---- values of a slice `s` ---- */
+
+#define IF(condition, value) ((condition) ? (value) : (struct sql_value){0})
+#define RECORD               (s->event.record)
+#define BEGIN                sqlite_time(w, s->event.begin_ns)
+#define END                  sqlite_time(w, s->event.end_ns)
+#define PROCESS              sqlite_pid(w, s->event.process)
+#define THREAD               sqlite_tid(w, s->event.process, s->event.thread)
+/* Its id, if the call is known, whichever of its ids the record has. */
+#define CALL                                                                                       \
+    sql_integer_or_null(event_id(s->event.process, s->is_called ? s->call.id : RECORD->correlation))
+#define TITLE                 sql_text(record_title(RECORD, (char[GPU_TITLE_BYTES]){0}))
+#define RESULT(result)        sql_integer((uint64_t)(int64_t)(result))
+#define NUMBER(argument)      sql_integer(record_arg(RECORD, argument))
+#define SOME(argument)        sql_integer_or_null(record_arg(RECORD, argument))
+#define LESS(argument)        one_less(record_arg(RECORD, argument))
+#define KIND(argument)        memory_kind(record_arg(RECORD, argument))
+#define STREAM(argument)      stream_of(record_arg(RECORD, argument))
+#define X(argument)           sql_integer((uint32_t)record_arg(RECORD, argument))
+#define Y(argument)           sql_integer(record_arg(RECORD, argument) >> 32 & 0xffff)
+#define Z(argument)           sql_integer(record_arg(RECORD, argument) >> 48)
+#define TID_OF(t, tid)        sqlite_any(w, s->event.process, (t) ? (t)->shown_tid : (tid))
+#define OTHER_TID(tid)        IF(tid, TID_OF(host_thread(&s->event, tid), tid))
+#define PID_AT(process_index) sqlite_pid(w, w->walk->rec->processes[process_index])
+#define FIRST_NS(p)           (w->walk->first_ns[(p)->index])
+/* Negative for what begins with the process, before the session's start. */
+#define SINCE(ns) sql_integer((ns)-w->walk->survey.origin_ns)
+
+/* "One more than the number": NULL for 0. */
+static inline struct sql_value one_less(uint64_t number)
+{
+    return IF(number, sql_integer(number - 1));
+}
+
+/* nsys' numbers begin where CUPTI's have 1, and end with "unknown". */
+static inline struct sql_value memory_kind(uint64_t number)
+{
+    return sql_integer(number >= 1 && number <= 7 ? number - 1 : 7);
+}
+
+static inline struct sql_value stream_of(uint64_t number)
+{
+    return sql_integer(number ? number : GPU_STREAM_DEFAULT);
+}
+
+/* The block of a tensor that could not be had has no address: its arguments stand in front. */
+#define TENSOR_OOM_BEFORE (TENSOR_BYTES - TENSOR_OOM_BYTES)
+_Static_assert((int)TENSOR_DEVICE_KIND - (int)TENSOR_OOM_DEVICE_KIND == (int)TENSOR_OOM_BEFORE,
+               "what both have stands alike");
+static inline struct sql_value tensor_arg(const struct record *r, unsigned argument)
+{
+    unsigned before = r->type == RECORD_TENSOR_OOM ? TENSOR_OOM_BEFORE : 0;
+    return IF(argument >= before, sql_integer(record_arg(r, argument - before)));
+}
+
+static inline struct sql_value payload_of(const struct nvtx_row *n, enum payload type)
+{
+    uint64_t payload = n->range->payload;
+    uint32_t low = (uint32_t)payload;
+    double real;
+    float small;
+    memcpy(&real, &payload, sizeof real);
+    memcpy(&small, &low, sizeof small);
+    if (n->is_label || n->range->payload_type != type)
+        return (struct sql_value){0};
+    return type == PAYLOAD_DOUBLE  ? sql_real(real)
+           : type == PAYLOAD_FLOAT ? sql_real((double)small)
+           : type == PAYLOAD_I32   ? RESULT((int32_t)low)
+                                   : sql_integer(type == PAYLOAD_U32 ? low : payload);
+}
+
+static inline struct sql_value state_of(const struct host_sample *sample)
+{
+    struct sql_value state = {.kind = SQL_TEXT, .text = &sample->state, .bytes = 1};
+    return IF(sample->state > ' ' && sample->state < 0x7f, state);
+}
+
+#define COLUMN(name, type, value) *v++ = value;
+#define EMPTY(count, columns)                                                                      \
+    for (int i = 0; i < (count); i++)                                                              \
+        (v++)->kind = SQL_NULL;
+#define ROW_OF(...) struct export_writer *w, __VA_ARGS__
+#define TABLE(NAME, name, parameters, columns)                                                     \
+    static inline void put_##NAME(ROW_OF parameters)                                               \
+    {                                                                                              \
+        struct sql_value row[NAME##_COLUMNS], *v = row;                                            \
+        columns sqlite_insert(w, SQL_##NAME, row);                                                 \
+    }
+#include "export/sql_tables.def"
+
+#endif
