@@ -367,7 +367,9 @@ static void say_losses(const struct process *p, const struct losses *l)
     size_t length = strlen(process_rank_title(p, rank));
     snprintf(who, sizeof who, "%.*s%spid %u", length ? (int)length - 2 : 0, rank,
              length ? ", " : "", p->header.pid);
-    if (l->live_records || l->open_calls)
+    /* An ordinary end leaves its last calls in the live file: nobody need be told. */
+    bool ended = p->end_reason && p->end_reason != END_KILLED && !l->running && !l->may_run;
+    if (l->open_calls || (l->live_records && !ended))
         message("%s (%s): read from the live file: events: %llu, unfinished calls: %llu (%s)",
                 p->file.path, who, (unsigned long long)l->live_records,
                 (unsigned long long)l->open_calls,

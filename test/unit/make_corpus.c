@@ -218,13 +218,15 @@ static void save_headers(void)
     builder_release(&b);
 }
 
-static void save_live(const char *name, void (*change)(struct live_builder *l))
+static void save_live(const char *name, bool ends, void (*change)(struct live_builder *l))
 {
     struct stream_builder b;
     struct live_builder l;
     char file[128];
     corpus_begin(&b);
     corpus_add_calls(&b);
+    if (ends)
+        builder_end(&b);
     builder_flush(&b);
     live_builder_init(&l, &b.header, LIVE_CHUNK_BYTES_MIN, 2);
     live_builder_chunk(&l, 0, LIVE_OWNED, 2, 44, b.positions[2]);
@@ -249,6 +251,11 @@ static void live_as_is(struct live_builder *l)
 {
     uint64_t args[2] = {9, 9};
     live_builder_open_call(l, 0, 0, 4000, 2, args);
+}
+
+static void live_without_open_call(struct live_builder *l)
+{
+    (void)l;
 }
 
 static void live_geometry(struct live_builder *l)
@@ -303,11 +310,12 @@ int main(int argc, char **argv)
     save_payloads();
     save_columns();
     corpus_save_records();
-    save_live("live-good", live_as_is);
-    save_live("live-geometry", live_geometry);
-    save_live("live-committed", live_committed);
-    save_live("live-record", live_record);
-    save_live("live-position", live_position);
-    save_live("live-open", live_open);
+    save_live("live-good", false, live_as_is);
+    save_live("live-ended", true, live_without_open_call);
+    save_live("live-geometry", false, live_geometry);
+    save_live("live-committed", false, live_committed);
+    save_live("live-record", false, live_record);
+    save_live("live-position", false, live_position);
+    save_live("live-open", false, live_open);
     return 0;
 }
