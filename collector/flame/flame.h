@@ -126,7 +126,7 @@ struct flame_diff {
     struct call_tree tree;
     struct kernel_names names;    /* of its frames */
     uint64_t (*own)[FLAME_SIDES]; /* owned: of node n own[n - 1]; sums of all runs */
-    uint32_t own_capacity;
+    uint32_t own_count;           /* that there is room for */
     uint32_t runs[FLAME_SIDES];
     enum flame_weight weight;
     bool is_shares; /* what was before is scaled, as if both sides had the same in all */

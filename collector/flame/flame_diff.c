@@ -63,32 +63,20 @@ static int child(struct flame_diff *d, uint32_t parent, const struct shown_frame
     return error < 0 ? error : call_tree_child(&d->tree, parent, &named, node);
 }
 
-static int make_room(struct flame_diff *d, uint32_t count)
-{
-    if (d->tree.count <= d->own_capacity)
-        return 0;
-    uint32_t capacity = d->tree.count < UINT32_MAX / 2 ? 2 * d->tree.count : d->tree.count;
-    uint64_t(*own)[FLAME_SIDES] = realloc(d->own, capacity * sizeof *own);
-    if (!own)
-        return GPUPROF_NO_MEMORY;
-    memset(own + count, 0, (capacity - count) * sizeof *own);
-    d->own = own;
-    d->own_capacity = capacity;
-    return 0;
-}
-
 int flame_diff_add(struct flame_diff *d, enum flame_side side, const struct flame *f)
 {
     const struct call_tree *tree = &f->costs.tree;
     uint32_t *known = calloc(tree->count + 1u, sizeof *known); /* its node in the tree of both */
-    uint32_t before = d->tree.count;
     int error = known ? 0 : GPUPROF_NO_MEMORY;
     for (uint32_t n = 1; error == 0 && n <= tree->count; n++) /* parents have smaller numbers */
         if (f->nodes[n].total)
             error = child(d, known[call_tree_node(tree, n)->parent], call_tree_frame(tree, n),
                           &known[n]);
-    if (error == 0)
-        error = make_room(d, before);
+    if (error == 0 && d->tree.count) {
+        void *own = array_reach(d->own, &d->own_count, d->tree.count - 1, sizeof *d->own);
+        error = own ? 0 : GPUPROF_NO_MEMORY;
+        d->own = own ? own : d->own;
+    }
     for (uint32_t n = 1; error == 0 && n <= tree->count; n++)
         if (known[n])
             d->own[known[n] - 1][side] += f->nodes[n].own;

@@ -15,54 +15,50 @@
 #define TEXT_BYTES      1024 /* of a kind */
 #define PLAN_TEXT_BYTES 300  /* of a plan, in the text of a kind */
 
-enum label {
-    LABEL_M,
-    LABEL_N,
-    LABEL_K,
-    LABEL_BATCH,
-    LABEL_MNK,
-    LABEL_A_TYPE,
-    LABEL_B_TYPE,
-    LABEL_C_TYPE,
-    LABEL_D_TYPE,
-    LABEL_COMPUTE,
-    LABEL_TRANS_A,
-    LABEL_TRANS_B,
-    LABEL_SIDE,
-    LABEL_COUNT,
-    LABEL_TYPE,
-    LABEL_BYTES,
-    LABEL_PLAN,
-    LABEL_COMM,
-    LABEL_SEQUENCE,
-    LABELS
+/* What arguments say of a call. */
+struct arguments {
+    struct library_shape shape;
+    uint64_t count, type; /* of a message; ncclDataType_t */
+    uint64_t communicator, sequence;
+    bool has_batch, has_count, has_type;
 };
 
-static const char *const labels[LABELS] = {
-    [LABEL_M] = "m",
-    [LABEL_N] = "n",
-    [LABEL_K] = "k",
-    [LABEL_BATCH] = "batch",
-    [LABEL_MNK] = "mnk",
-    [LABEL_A_TYPE] = "a_type",
-    [LABEL_B_TYPE] = "b_type",
-    [LABEL_C_TYPE] = "c_type",
-    [LABEL_D_TYPE] = "d_type",
-    [LABEL_COMPUTE] = "compute",
-    [LABEL_TRANS_A] = "trans_a",
-    [LABEL_TRANS_B] = "trans_b",
-    [LABEL_SIDE] = "side",
-    [LABEL_COUNT] = "count",
-    [LABEL_TYPE] = "type",
-    [LABEL_BYTES] = "bytes",
-    [LABEL_PLAN] = "plan",
-    [LABEL_COMM] = "comm",
-    [LABEL_SEQUENCE] = "sequence",
+#define IN(member)                                                                                 \
+    .at = offsetof(struct arguments, member), .bytes = sizeof((struct arguments *)NULL)->member
+#define HAS(member) .has = offsetof(struct arguments, member)
+
+/* Which member an argument of that label is. */
+static const struct {
+    const char *label;
+    size_t at, bytes;
+    size_t has; /* what says that it is there; 0: nothing */
+} members[] = {
+    {"m", IN(shape.m), HAS(shape.has_m)},
+    {"n", IN(shape.n), HAS(shape.has_n)},
+    {"k", IN(shape.k), HAS(shape.has_k)},
+    {"batch", IN(shape.batch), HAS(has_batch)},
+    {"mnk", IN(shape.mnk)},
+    {"a_type", IN(shape.a_type)},
+    {"b_type", IN(shape.b_type)},
+    {"c_type", IN(shape.c_type)},
+    {"d_type", IN(shape.d_type)},
+    {"compute", IN(shape.compute)},
+    {"trans_a", IN(shape.trans_a)},
+    {"trans_b", IN(shape.trans_b)},
+    {"side", IN(shape.side)},
+    {"count", IN(count), HAS(has_count)},
+    {"type", IN(type), HAS(has_type)},
+    {"bytes", IN(shape.bytes)},
+    {"plan", IN(shape.plan)},
+    {"comm", IN(communicator)},
+    {"sequence", IN(sequence)},
 };
 
-/* Which argument of a function has which label: its place + 1; 0: none has. */
+#define MEMBERS (sizeof members / sizeof members[0])
+
+/* Which argument of a function is which member: its place + 1; 0: none is. */
 struct library_form {
-    uint8_t places[LABELS];
+    uint8_t places[MEMBERS];
 };
 
 static const struct number_kind kind_kind = NUMBER_KEY(struct library_kind, is_group);
@@ -122,16 +118,6 @@ int library_kinds_learn(struct library_kinds *k, const struct event *e)
                            r->bytes, r->byte_count);
 }
 
-static struct library_form *form_make(const struct function *f)
-{
-    struct library_form *form = calloc(1, sizeof *form);
-    for (unsigned i = 0; form && i < f->arg_count; i++)
-        for (unsigned label = 0; label < LABELS; label++)
-            if (strcmp(f->args[i].label, labels[label]) == 0)
-                form->places[label] = (uint8_t)(i + 1);
-    return form;
-}
-
 static const struct library_form *form_of(struct library_kinds *k, const struct function *f)
 {
     struct library_form **forms =
@@ -139,26 +125,44 @@ static const struct library_form *form_of(struct library_kinds *k, const struct 
     if (!forms)
         return NULL;
     k->forms = forms;
-    if (!k->forms[f->index])
-        k->forms[f->index] = form_make(f);
-    return k->forms[f->index];
+    struct library_form **form = &k->forms[f->index];
+    if (*form || !(*form = calloc(1, sizeof **form)))
+        return *form;
+    for (unsigned i = 0; i < f->arg_count; i++)
+        for (unsigned m = 0; m < MEMBERS; m++)
+            if (strcmp(f->args[i].label, members[m].label) == 0)
+                (*form)->places[m] = (uint8_t)(i + 1);
+    return *form;
 }
 
-static bool has(const struct library_form *form, const struct record *r, enum label label)
+/* What does not fit in a member that is a type is LIBRARY_TYPE_NONE. */
+static void read_arguments(const struct library_form *form, const struct record *r,
+                           struct arguments *a)
 {
-    return form->places[label] && form->places[label] <= r->arg_count;
-}
-
-static uint64_t value_of(const struct library_form *form, const struct record *r, enum label label,
-                         uint64_t none)
-{
-    return has(form, r, label) ? r->args[form->places[label] - 1] : none;
-}
-
-static uint8_t byte_of(const struct library_form *form, const struct record *r, enum label label)
-{
-    uint64_t value = value_of(form, r, label, LIBRARY_TYPE_NONE);
-    return value < LIBRARY_TYPE_NONE ? (uint8_t)value : LIBRARY_TYPE_NONE;
+    const uint8_t none = LIBRARY_TYPE_NONE;
+    *a = (struct arguments){.type = UINT64_MAX,
+                            .shape = {.compute = UINT16_MAX,
+                                      .a_type = none,
+                                      .b_type = none,
+                                      .c_type = none,
+                                      .d_type = none,
+                                      .trans_a = none,
+                                      .trans_b = none}};
+    for (unsigned m = 0; m < MEMBERS; m++) {
+        if (!form->places[m] || form->places[m] > r->arg_count)
+            continue;
+        uint64_t value = r->args[form->places[m] - 1];
+        uint8_t byte = value < none ? (uint8_t)value : none;
+        uint16_t word = (uint16_t)value;
+        size_t bytes = members[m].bytes;
+        memcpy((char *)a + members[m].at,
+               bytes == sizeof byte   ? (void *)&byte
+               : bytes == sizeof word ? (void *)&word
+                                      : (void *)&value,
+               bytes);
+        if (members[m].has)
+            *((bool *)a + members[m].has) = true;
+    }
 }
 
 /* ncclDataType_t as cudaDataType. */
@@ -168,19 +172,16 @@ static uint8_t message_type(uint64_t type)
     return type < sizeof types ? types[type] : LIBRARY_TYPE_NONE;
 }
 
-static void find_message(const struct library_kinds *k, const struct library_form *form,
-                         const struct event *e, struct library_shape *shape,
+static void find_message(const struct library_kinds *k, const struct event *e, struct arguments *a,
                          struct library_message *message)
 {
-    const struct record *r = e->record;
-    uint64_t handle = value_of(form, r, LABEL_COMM, 0);
-    uint64_t number = key_map_get(&k->handles, (struct key){e->process->index, handle, 0});
-    message->communicator = handle ? (uint32_t)number : 0;
-    message->sequence = value_of(form, r, LABEL_SEQUENCE, 0);
-    shape->ranks = message->communicator ? k->communicators[message->communicator - 1].ranks : 0;
-    if (has(form, r, LABEL_COUNT) && has(form, r, LABEL_TYPE))
-        library_shape_count(shape, value_of(form, r, LABEL_COUNT, 0),
-                            message_type(value_of(form, r, LABEL_TYPE, UINT64_MAX)));
+    struct key handle = {e->process->index, a->communicator, 0};
+    message->communicator = a->communicator ? (uint32_t)key_map_get(&k->handles, handle) : 0;
+    message->sequence = a->sequence;
+    if (message->communicator)
+        a->shape.ranks = k->communicators[message->communicator - 1].ranks;
+    if (a->has_count && a->has_type)
+        library_shape_count(&a->shape, a->count, message_type(a->type));
 }
 
 static int64_t number_of(struct library_kinds *k, const struct library_kind *wanted)
@@ -196,39 +197,20 @@ static int64_t number_of(struct library_kinds *k, const struct library_kind *wan
 static int64_t library_kind_of(struct library_kinds *k, const struct event *e,
                                struct library_message *message)
 {
-    const struct record *r = e->record;
     const struct library_form *form = form_of(k, e->function);
     *message = (struct library_message){0};
     if (!form)
         return GPUPROF_NO_MEMORY;
-    struct library_kind wanted = {
-        .function = e->function,
-        .shape = {.m = value_of(form, r, LABEL_M, 0),
-                  .n = value_of(form, r, LABEL_N, 0),
-                  .k = value_of(form, r, LABEL_K, 0),
-                  .batch = value_of(form, r, LABEL_BATCH, 0),
-                  .mnk = value_of(form, r, LABEL_MNK, 0),
-                  .bytes = value_of(form, r, LABEL_BYTES, 0),
-                  .plan = value_of(form, r, LABEL_PLAN, 0),
-                  .compute = (uint16_t)value_of(form, r, LABEL_COMPUTE, UINT16_MAX),
-                  .a_type = byte_of(form, r, LABEL_A_TYPE),
-                  .b_type = byte_of(form, r, LABEL_B_TYPE),
-                  .c_type = byte_of(form, r, LABEL_C_TYPE),
-                  .d_type = byte_of(form, r, LABEL_D_TYPE),
-                  .trans_a = byte_of(form, r, LABEL_TRANS_A),
-                  .trans_b = byte_of(form, r, LABEL_TRANS_B),
-                  .side = (uint8_t)value_of(form, r, LABEL_SIDE, 0),
-                  .has_m = has(form, r, LABEL_M),
-                  .has_n = has(form, r, LABEL_N),
-                  .has_k = has(form, r, LABEL_K)}};
-    if (has(form, r, LABEL_BATCH) && !wanted.shape.batch) /* of nothing */
-        wanted.shape.has_m = wanted.shape.has_n = wanted.shape.has_k = false;
-    if (wanted.shape.d_type == LIBRARY_TYPE_NONE)
-        wanted.shape.d_type = wanted.shape.c_type;
-    if (wanted.shape.plan)
-        wanted.shape.process = e->process->index + 1;
-    find_message(k, form, e, &wanted.shape, message);
-    return number_of(k, &wanted);
+    struct arguments a;
+    read_arguments(form, e->record, &a);
+    if (a.has_batch && !a.shape.batch) /* of nothing */
+        a.shape.has_m = a.shape.has_n = a.shape.has_k = false;
+    if (a.shape.d_type == LIBRARY_TYPE_NONE)
+        a.shape.d_type = a.shape.c_type;
+    if (a.shape.plan)
+        a.shape.process = e->process->index + 1;
+    find_message(k, e, &a, message);
+    return number_of(k, &(struct library_kind){.function = e->function, .shape = a.shape});
 }
 
 /* The kind of `calls` calls that `function` (of a group) does at once, with so many bytes. */

@@ -433,19 +433,13 @@ struct stack_cost stack_cost_of(const struct stack_costs *s, uint32_t node)
 
 void stack_cost_add(struct stack_cost *to, const struct stack_cost *more)
 {
-    to->calls += more->calls;
-    to->open += more->open;
-    to->host_ns += more->host_ns;
-    to->works += more->works;
-    to->gpu_ns += more->gpu_ns;
-    to->bytes += more->bytes;
-    to->samples += more->samples;
-    to->cpu_ns += more->cpu_ns;
-    for (unsigned i = 0; i < HOST_TIMES; i++)
-        to->time_ns[i] += more->time_ns[i];
-    to->looks_ns += more->looks_ns;
-    to->waits += more->waits;
-    to->waited_ns += more->waited_ns;
+    enum { NUMBERS = sizeof *to / sizeof(uint64_t) }; /* and nothing else */
+    uint64_t sums[NUMBERS], numbers[NUMBERS];
+    memcpy(sums, to, sizeof sums);
+    memcpy(numbers, more, sizeof numbers);
+    for (unsigned i = 0; i < NUMBERS; i++)
+        sums[i] += numbers[i];
+    memcpy(to, sums, sizeof sums);
 }
 
 bool stack_costs_has_host(const struct stack_costs *s)

@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <signal.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -254,43 +255,34 @@ static int look_up(struct symbols *s, struct object *o, const struct elf_request
     return error;
 }
 
-static bool add_path(char **paths, unsigned *count, char *path)
+static __attribute__((format(printf, 3, 4))) void add_path(char **paths, unsigned *count,
+                                                           const char *format, ...)
 {
-    if (path)
-        paths[(*count)++] = path;
-    return path;
-}
-
-/* "FOLDER/.build-id/ab/cdef.debug". */
-static char *build_id_path(const char *folder, const char *id, const char *suffix)
-{
-    char *path = NULL;
-    return asprintf(&path, "%s/.build-id/%.2s/%s%s", folder, id, id + 2, suffix) < 0 ? NULL : path;
-}
-
-static char *joined_path(const char *folder, const char *name)
-{
-    char *path = NULL;
-    return asprintf(&path, "%s/%s", folder, name) < 0 ? NULL : path;
+    va_list values;
+    va_start(values, format);
+    if (vasprintf(&paths[*count], format, values) >= 0)
+        ++*count;
+    va_end(values);
 }
 
 /* Where the file may be; their number. */
 static unsigned list_paths(const struct symbols *s, const struct object *o, char **paths)
 {
+    static const char build_id[] = "%s/.build-id/%.2s/%s%s"; /* "FOLDER/.build-id/ab/cdef.debug" */
+    const char *path = o->path->raw, *id = o->build_id ? o->build_id->raw : NULL;
     unsigned count = 0;
-    bool ok = true;
-    const char *path = o->path->raw;
     if (path[0] == '/')
-        ok = add_path(paths, &count, strdup(path));
-    if (path[0] == '/' && ok && s->folder) {
-        ok = add_path(paths, &count, joined_path(s->folder, path + 1)) &&
-             add_path(paths, &count, joined_path(s->folder, strrchr(path, '/') + 1));
+        add_path(paths, &count, "%s", path);
+    if (path[0] == '/' && s->folder) {
+        add_path(paths, &count, "%s/%s", s->folder, path + 1);
+        add_path(paths, &count, "%s/%s", s->folder, strrchr(path, '/') + 1);
     }
-    if (o->build_id && ok && s->folder)
-        ok = add_path(paths, &count, build_id_path(s->folder, o->build_id->raw, "")) &&
-             add_path(paths, &count, build_id_path(s->folder, o->build_id->raw, ".debug"));
-    if (o->build_id && ok)
-        add_path(paths, &count, build_id_path("/usr/lib/debug", o->build_id->raw, ".debug"));
+    if (id && s->folder) {
+        add_path(paths, &count, build_id, s->folder, id, id + 2, "");
+        add_path(paths, &count, build_id, s->folder, id, id + 2, ".debug");
+    }
+    if (id)
+        add_path(paths, &count, build_id, "/usr/lib/debug", id, id + 2, ".debug");
     return count;
 }
 
