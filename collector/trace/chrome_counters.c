@@ -10,7 +10,6 @@
 
 #include "api/api.h"
 #include "base/array.h"
-#include "error.h"
 #include "memory/ledger_totals.h"
 #include "model/device_sources.h"
 #include "record/gpu_record.h"
@@ -93,46 +92,45 @@ struct counted {
 
 void chrome_counters_release(struct trace_writer *w)
 {
-    for (uint32_t i = 0; i < w->counted_count; i++)
-        free(w->counted[i]);
-    free(w->counted);
-    key_map_release(&w->counted_places);
-    counters_release(&w->counters);
-}
-
-static struct counted *counted_add(struct trace_writer *w, const struct process *p, uint32_t pid)
-{
-    struct counted *c = calloc(1, sizeof *c);
-    if (!c || ARRAY_PUSH(w->counted, w->counted_count, &c) < 0) {
-        free(c);
-        return NULL;
-    }
-    c->process = p;
-    c->pid = pid;
-    return c;
-}
-
-/* What *its is, or now becomes; NULL: no memory. */
-static struct counted *counted_process(struct trace_writer *w, const struct process *p,
-                                       struct counted **its)
-{
-    return *its ? *its : (*its = counted_add(w, p, p->shown_pid));
+    for (uint32_t i = 0; i < w->counters.count; i++)
+        free(w->counters.list[i]);
+    free(w->counters.list);
+    key_map_release(&w->counters.places);
+    counters_release(&w->counters.series);
 }
 
 /* NULL: no memory. */
+static struct counted *counted_add(struct trace_writer *w, const struct process *p, uint64_t device,
+                                   uint32_t pid)
+{
+    struct counted *c = w->error ? NULL : calloc(1, sizeof *c);
+    if (!chrome_ok(w,
+                   c ? ARRAY_PUSH(w->counters.list, w->counters.count, &c) : GPUPROF_NO_MEMORY)) {
+        free(c);
+        return NULL;
+    }
+    *c = (struct counted){.process = p, .device = device, .pid = pid};
+    return c;
+}
+
+/* Likewise. */
+static struct counted *counted_process(struct trace_writer *w, const struct process *p,
+                                       enum process_counted which)
+{
+    struct counted **its = &chrome_span(w, p)->counted[which];
+    return *its ? *its : (*its = counted_add(w, p, 0, p->shown_pid));
+}
+
+/* Likewise. */
 static struct counted *counted_device(struct trace_writer *w, struct process *p, uint64_t device)
 {
     struct key key = {p->index, device, 0};
-    uint64_t place = key_map_get(&w->counted_places, key);
-    uint32_t pid;
+    uint64_t place = key_map_get(&w->counters.places, key);
     if (place)
-        return w->counted[place - 1];
-    if (chrome_name_device(w, p, device, &pid) < 0)
-        return NULL;
-    struct counted *c = counted_add(w, p, pid);
-    if (!c || key_map_set(&w->counted_places, key, w->counted_count) == GPUPROF_NO_MEMORY)
-        return NULL;
-    c->device = device;
+        return w->counters.list[place - 1];
+    struct counted *c = counted_add(w, p, device, chrome_name_device(w, p, device));
+    if (c && key_map_set(&w->counters.places, key, w->counters.count) == GPUPROF_NO_MEMORY)
+        (void)chrome_ok(w, GPUPROF_NO_MEMORY);
     return c;
 }
 
@@ -141,9 +139,9 @@ static __attribute__((noinline)) void series_make(struct trace_writer *w, struct
 {
     const struct track_info *info = &infos[which];
     for (unsigned i = 0; i < KEYS_MAX && info->keys[i]; i++) {
-        c->series[which][i] = counters_add(&w->counters, info->is_level);
+        c->series[which][i] = counters_add(&w->counters.series, info->is_level);
         if (info->is_read)
-            c->read[which][i] = counters_add(&w->counters, false);
+            c->read[which][i] = counters_add(&w->counters.series, false);
     }
     c->is_asked[which] = true;
 }
@@ -155,6 +153,19 @@ static inline struct series *series_of(struct trace_writer *w, struct counted *c
     if (!c->is_asked[which])
         series_make(w, c, which);
     return c->series[which][key];
+}
+
+/* `rate` of it each ns; `amount` at once, or, of a level, since then. */
+static inline void span(struct trace_writer *w, struct counted *c, enum counter which, unsigned key,
+                        uint64_t begin_ns, uint64_t end_ns, double rate)
+{
+    counters_span(&w->counters.series, series_of(w, c, which, key), begin_ns, end_ns, rate);
+}
+
+static inline void instant(struct trace_writer *w, struct counted *c, enum counter which,
+                           unsigned key, uint64_t at_ns, double amount)
+{
+    counters_instant(&w->counters.series, series_of(w, c, which, key), at_ns, amount);
 }
 
 static unsigned copy_key(uint64_t kind)
@@ -169,113 +180,87 @@ static void count_work(struct trace_writer *w, const struct slice *s, struct cou
     const struct record *r = s->event.record;
     uint64_t begin_ns = chrome_time(w, s->event.begin_ns);
     uint64_t end_ns = chrome_time(w, s->event.end_ns);
-    counters_span(&w->counters, series_of(w, c, COUNT_BUSY, 0),
-                  begin_ns > c->busy_until_ns ? begin_ns : c->busy_until_ns, end_ns, 1);
+    span(w, c, COUNT_BUSY, 0, begin_ns > c->busy_until_ns ? begin_ns : c->busy_until_ns, end_ns, 1);
     if (end_ns > c->busy_until_ns)
         c->busy_until_ns = end_ns;
     if (r->type == RECORD_KERNEL) {
         uint64_t since_ns = s->is_called ? chrome_time(w, s->call.begin_ns) : begin_ns;
-        counters_span(&w->counters, series_of(w, c, COUNT_FLYING, 0),
-                      since_ns < begin_ns ? since_ns : begin_ns, end_ns, 1);
+        span(w, c, COUNT_FLYING, 0, since_ns < begin_ns ? since_ns : begin_ns, end_ns, 1);
     } else if (r->type == RECORD_COPY && end_ns > begin_ns) {
-        counters_span(&w->counters,
-                      series_of(w, c, COUNT_COPIES, copy_key(record_arg(r, COPY_KIND))), begin_ns,
-                      end_ns, (double)record_arg(r, COPY_BYTES) / (double)(end_ns - begin_ns));
+        span(w, c, COUNT_COPIES, copy_key(record_arg(r, COPY_KIND)), begin_ns, end_ns,
+             (double)record_arg(r, COPY_BYTES) / (double)(end_ns - begin_ns));
     }
 }
 
-int chrome_count_work(struct trace_writer *w, const struct slice *s, struct gpu_row *row)
+void chrome_count_work(struct trace_writer *w, const struct slice *s, struct gpu_row *row)
 {
-    struct counted *c = row->counted;
-    if (!w->scope.counters)
-        return 0;
-    if (!c && !(c = row->counted = counted_device(w, row->process, row->device)))
-        return GPUPROF_NO_MEMORY;
-    count_work(w, s, c);
-    return 0;
+    if (w->scope.counters && !row->counted)
+        row->counted = counted_device(w, row->process, row->device);
+    if (row->counted)
+        count_work(w, s, row->counted);
 }
 
-static int count_left_work(struct trace_writer *w, const struct slice *s)
-{
-    const struct event *e = &s->event;
-    uint64_t begin_ns = chrome_time(w, e->begin_ns);
-    if (!is_stream_work(e->record->type))
-        return 0;
-    struct counted *c = counted_device(w, e->process, record_arg(e->record, KERNEL_DEVICE));
-    if (!c)
-        return GPUPROF_NO_MEMORY;
-    count_work(w, s, c);
-    counters_instant(&w->counters, series_of(w, c, COUNT_LEFT_WORK, 0), begin_ns, 1);
-    counters_span(&w->counters, series_of(w, c, COUNT_LEFT_BUSY, 0), begin_ns,
-                  chrome_time(w, e->end_ns), 1);
-    return 0;
-}
-
-int chrome_count_left_out(struct trace_writer *w, const struct slice *s, enum left_out kind,
-                          uint64_t ns)
+void chrome_count_left_out(struct trace_writer *w, const struct slice *s, enum left_out kind,
+                           uint64_t ns)
 {
     /* A range is met at its end. */
-    uint64_t begin_ns = s->event.begin_ns - (kind == LEFT_OUT_RANGES ? ns : 0);
+    const struct event *e = &s->event;
+    uint64_t since_ns = e->begin_ns - (kind == LEFT_OUT_RANGES ? ns : 0);
+    uint64_t begin_ns = chrome_time(w, since_ns), end_ns = chrome_time(w, since_ns + ns);
     unsigned key = kind == LEFT_OUT_RANGES;
-    w->left_out[kind]++;
-    w->left_out_ns[kind] += ns;
-    chrome_reach(w, s->event.process, chrome_time(w, begin_ns), chrome_time(w, begin_ns + ns));
-    if (kind == LEFT_OUT_HOST)
-        return 0;
-    if (!w->scope.counters || kind == LEFT_OUT_WORK)
-        return w->scope.counters ? count_left_work(w, s) : 0;
-    struct counted *c =
-        counted_process(w, s->event.process, &chrome_span(w, s->event.process)->left_out);
-    if (!c)
-        return GPUPROF_NO_MEMORY;
-    counters_instant(&w->counters, series_of(w, c, COUNT_LEFT, key), chrome_time(w, begin_ns), 1);
-    counters_span(&w->counters, series_of(w, c, COUNT_LEFT_TIME, key), chrome_time(w, begin_ns),
-                  chrome_time(w, begin_ns + ns), 1);
-    return 0;
+    w->totals.left_out[kind]++;
+    w->totals.left_out_ns[kind] += ns;
+    chrome_reach(w, e->process, begin_ns, end_ns);
+    if (!w->scope.counters || kind == LEFT_OUT_HOST ||
+        (kind == LEFT_OUT_WORK && !is_stream_work(e->record->type)))
+        return;
+    struct counted *c = kind == LEFT_OUT_WORK
+                            ? counted_device(w, e->process, record_arg(e->record, KERNEL_DEVICE))
+                            : counted_process(w, e->process, COUNTED_LEFT_OUT);
+    if (c && kind == LEFT_OUT_WORK) {
+        count_work(w, s, c);
+        instant(w, c, COUNT_LEFT_WORK, 0, begin_ns, 1);
+        span(w, c, COUNT_LEFT_BUSY, 0, begin_ns, chrome_time(w, e->end_ns), 1);
+    } else if (c) {
+        instant(w, c, COUNT_LEFT, key, begin_ns, 1);
+        span(w, c, COUNT_LEFT_TIME, key, begin_ns, end_ns, 1);
+    }
 }
 
-int chrome_count_memory(struct trace_writer *w, const struct place_totals *now, uint64_t at_ns)
+void chrome_count_memory(struct trace_writer *w, const struct place_totals *now, uint64_t at_ns)
 {
     uint64_t ns = chrome_time(w, at_ns);
     if (!w->scope.counters || now->is_host || now->device == LEDGER_NO_DEVICE)
-        return 0;
-    struct counted *c = counted_device(w, w->rec->processes[now->process->index], now->device);
-    if (!c)
-        return GPUPROF_NO_MEMORY;
-    counters_instant(&w->counters, series_of(w, c, COUNT_MEMORY, 0), ns, (double)now->allocated);
-    if (!now->has_tensors)
-        return 0;
-    counters_instant(&w->counters, series_of(w, c, COUNT_TENSORS, 0), ns, (double)now->tensors);
-    counters_instant(&w->counters, series_of(w, c, COUNT_TENSORS, 1), ns,
-                     (double)totals_tensors_reserved(now));
-    return 0;
+        return;
+    struct counted *c =
+        counted_device(w, w->walk->rec->processes[now->process->index], now->device);
+    if (c)
+        instant(w, c, COUNT_MEMORY, 0, ns, (double)now->allocated);
+    if (!c || !now->has_tensors)
+        return;
+    instant(w, c, COUNT_TENSORS, 0, ns, (double)now->tensors);
+    instant(w, c, COUNT_TENSORS, 1, ns, (double)totals_tensors_reserved(now));
 }
 
 /* What is captured runs later, and a nested launch is a part of one. */
-int chrome_count_launch(struct trace_writer *w, const struct event *e, uint64_t begin_ns)
+void chrome_count_launch(struct trace_writer *w, const struct event *e, uint64_t begin_ns)
 {
     const struct record *r = e->record;
     if (!w->scope.counters || r->result != 0 || r->flags & (RECORD_CAPTURED | RECORD_NESTED))
-        return 0;
-    struct counted *c = counted_process(w, e->process, &chrome_span(w, e->process)->launches);
-    if (!c)
-        return GPUPROF_NO_MEMORY;
-    counters_instant(&w->counters, series_of(w, c, COUNT_LAUNCHES, 0), begin_ns,
-                     r->weight > 1 ? (double)(int64_t)r->weight : 1);
-    return 0;
+        return;
+    struct counted *c = counted_process(w, e->process, COUNTED_LAUNCHES);
+    if (c)
+        instant(w, c, COUNT_LAUNCHES, 0, begin_ns, r->weight > 1 ? (double)(int64_t)r->weight : 1);
 }
 
-int chrome_count_resident(struct trace_writer *w, const struct event *e)
+void chrome_count_resident(struct trace_writer *w, const struct event *e)
 {
-    if (!w->scope.counters)
-        return 0;
-    struct counted *c = counted_process(w, e->process, &chrome_span(w, e->process)->resident);
+    struct counted *c = w->scope.counters ? counted_process(w, e->process, COUNTED_RESIDENT) : NULL;
     struct series *series = c ? series_of(w, c, COUNT_RESIDENT, 0) : NULL;
     if (series)
         series->is_late = true;
-    counters_instant(&w->counters, series, chrome_time(w, e->begin_ns),
+    counters_instant(&w->counters.series, series, chrome_time(w, e->begin_ns),
                      (double)record_arg(e->record, RESIDENT_BYTES));
-    return c ? 0 : GPUPROF_NO_MEMORY;
 }
 
 /* ---- what the driver said of a device ---- */
@@ -312,19 +297,8 @@ static const struct {
 static void count_read(struct trace_writer *w, struct counted *c, enum counter which, unsigned key,
                        uint64_t begin_ns, uint64_t end_ns, double rate)
 {
-    counters_span(&w->counters, series_of(w, c, which, key), begin_ns, end_ns, rate);
-    counters_span(&w->counters, c->read[which][key], begin_ns, end_ns, 1);
-}
-
-static void count_throttled(struct trace_writer *w, const struct slice *s, struct counted *c,
-                            uint64_t begin_ns, uint64_t end_ns)
-{
-    uint64_t ns[THROTTLES], since_ns;
-    if (device_throttle(s->source, &s->event, ns, &since_ns) == THROTTLE_UNKNOWN)
-        return;
-    for (unsigned why = 0; why < THROTTLES; why++)
-        counters_span(&w->counters, series_of(w, c, COUNT_THROTTLED, why), begin_ns, end_ns,
-                      (double)ns[why] / (double)(end_ns - begin_ns));
+    span(w, c, which, key, begin_ns, end_ns, rate);
+    counters_span(&w->counters.series, c->read[which][key], begin_ns, end_ns, 1);
 }
 
 /* The mean of two readings. */
@@ -333,49 +307,36 @@ static double mean(uint64_t before, uint64_t now)
     return ((double)before + (double)now) / 2;
 }
 
-/* Whose memory it is is asked only once a second: until then it is as it was. */
-static void count_others(struct trace_writer *w, const struct slice *s, struct counted *c,
-                         uint64_t begin_ns, uint64_t end_ns)
-{
-    uint64_t before = s->source->others, others = before - 1;
-    if (!before)
-        return;
-    (void)device_others(s->event.record, &others);
-    count_read(w, c, COUNT_NVML_MEMORY, 1, begin_ns, end_ns, mean(before - 1, others));
-}
-
 static void count_sample(struct trace_writer *w, const struct slice *s, struct counted *c,
                          const struct record *before, uint64_t begin_ns, uint64_t end_ns)
 {
     const struct record *r = s->event.record;
-    uint64_t a, b, since_ns;
+    uint64_t a, b, since_ns, ns[THROTTLES];
     for (unsigned i = 0; i < sizeof sampled / sizeof sampled[0]; i++) {
         unsigned argument = sampled[i].argument;
-        if (sampled[i].type != r->type)
-            continue;
-        if (sampled[i].counts
-                ? !device_growth(s->source, &s->event, argument, &a, &since_ns)
-                : !device_value(before, argument, &a) || !device_value(r, argument, &b))
-            continue;
-        count_read(w, c, (enum counter)sampled[i].which, sampled[i].key, begin_ns, end_ns,
-                   sampled[i].counts ? (double)a / (double)(end_ns - begin_ns) : mean(a, b));
+        if (sampled[i].type == r->type &&
+            (sampled[i].counts
+                 ? device_growth(s->source, &s->event, argument, &a, &since_ns)
+                 : device_value(before, argument, &a) && device_value(r, argument, &b)))
+            count_read(w, c, (enum counter)sampled[i].which, sampled[i].key, begin_ns, end_ns,
+                       sampled[i].counts ? (double)a / (double)(end_ns - begin_ns) : mean(a, b));
     }
     if (r->type == RECORD_DEVICE_POWER && device_power_mw(before, &a) && device_power_mw(r, &b))
         count_read(w, c, COUNT_POWER, 0, begin_ns, end_ns, mean(a, b));
-    if (r->type == RECORD_DEVICE_USE)
-        count_others(w, s, c, begin_ns, end_ns);
-    if (r->type == RECORD_DEVICE_CLOCKS)
-        count_throttled(w, s, c, begin_ns, end_ns);
+    if (r->type == RECORD_DEVICE_USE && s->source->others) {
+        /* Whose memory it is is asked only once a second: until then it is as it was. */
+        a = b = s->source->others - 1;
+        (void)device_others(r, &b);
+        count_read(w, c, COUNT_NVML_MEMORY, 1, begin_ns, end_ns, mean(a, b));
+    }
+    if (r->type == RECORD_DEVICE_CLOCKS &&
+        device_throttle(s->source, &s->event, ns, &since_ns) != THROTTLE_UNKNOWN)
+        for (unsigned why = 0; why < THROTTLES; why++)
+            span(w, c, COUNT_THROTTLED, why, begin_ns, end_ns,
+                 (double)ns[why] / (double)(end_ns - begin_ns));
 }
 
-/* Where a process has a part of a device (MIG) and the whole is read beside it, the tracks of these
- * are the part's. */
-static bool is_also_of_parts(unsigned type)
-{
-    return type == RECORD_DEVICE_USE || type == RECORD_DEVICE_GPM;
-}
-
-int chrome_count_device(struct trace_writer *w, const struct slice *s)
+void chrome_count_device(struct trace_writer *w, const struct slice *s)
 {
     const struct device_source *source = s->source;
     const struct record *r = s->event.record;
@@ -383,21 +344,21 @@ int chrome_count_device(struct trace_writer *w, const struct slice *s)
     uint64_t end_ns = chrome_time(w, device_sample_ns(&s->event));
     uint64_t begin_ns = chrome_time(w, last->at_ns);
     struct record before = {.arg_count = DEVICE_ARGS_MAX};
+    /* Where a process has a part of a device (MIG) and the whole is read beside it, the tracks of
+     * these are the part's. */
+    bool is_also_of_parts = r->type == RECORD_DEVICE_USE || r->type == RECORD_DEVICE_GPM;
     if (!w->scope.counters || source->device == UINT64_MAX ||
-        (source->has_part && is_also_of_parts(r->type)))
-        return 0;
+        (source->has_part && is_also_of_parts))
+        return;
     struct counted *c =
-        counted_device(w, w->rec->processes[source->process->index], source->device);
-    if (!c)
-        return GPUPROF_NO_MEMORY;
-    if (!last->at_ns || begin_ns >= end_ns ||
+        counted_device(w, w->walk->rec->processes[source->process->index], source->device);
+    if (!c || !last->at_ns || begin_ns >= end_ns ||
         (source->period_ns && (end_ns - begin_ns) / DEVICE_GAP > source->period_ns))
-        return 0;
+        return;
     memcpy(before.args, last->args, sizeof last->args);
-    w->samples++;
-    w->sampled_ns = end_ns > w->sampled_ns ? end_ns : w->sampled_ns;
+    w->totals.samples++;
+    w->totals.sampled_ns = end_ns > w->totals.sampled_ns ? end_ns : w->totals.sampled_ns;
     count_sample(w, s, c, &before, begin_ns, end_ns);
-    return 0;
 }
 
 /* ---- writing --------------------------------------------------------------------------------- */
@@ -424,48 +385,44 @@ static char *put_values(char *out, const struct counted *c, enum counter which, 
     return out;
 }
 
-static void put_counter(struct trace_writer *w, const struct counted *c, enum counter which,
-                        uint64_t at_ns, const char *values)
-{
-    output_print(w->out,
-                 ",\n{\"ph\":\"C\",\"name\":\"%s\",\"pid\":%u,\"tid\":%u,\"ts\":%llu.%03llu,"
-                 "\"args\":{%s}}",
-                 infos[which].name, c->pid, c->pid, (unsigned long long)(at_ns / 1000),
-                 (unsigned long long)(at_ns % 1000), values);
-}
-
 /* Where it changes, and at the end: viewers draw up to the last one. */
-static void put_counters(struct trace_writer *w, const struct counted *c, enum counter which,
-                         uint32_t buckets)
+static void put_track(struct trace_writer *w, const struct counted *c, enum counter which,
+                      uint32_t buckets)
 {
     char texts[2][VALUES_BYTES] = {"", ""};
-    unsigned shift = w->counters.shift;
+    const struct counters *all = &w->counters.series;
     const struct series *first = c->series[which][0];
-    for (uint32_t i = 0; i < buckets; i++) {
-        if (first && isnan(first->parts[i]))
+    for (uint32_t i = 0; i <= buckets; i++) {
+        uint64_t begin_ns = all->from_ns + ((uint64_t)i << all->shift), last_ns = w->time.last_ns;
+        uint64_t end_ns = begin_ns + (1ull << all->shift);
+        char *text = texts[i % 2];
+        if (i < buckets && first && isnan(first->parts[i]))
             continue;
-        uint64_t begin_ns = w->counters.from_ns + ((uint64_t)i << shift);
-        uint64_t end_ns = begin_ns + (1ull << shift);
-        if (end_ns > w->last_ns)
-            end_ns = w->last_ns;
-        *put_values(texts[i % 2], c, which, i, end_ns > begin_ns ? end_ns - begin_ns : 0) = '\0';
-        if (strcmp(texts[0], texts[1]) != 0)
-            put_counter(w, c, which, begin_ns, texts[i % 2]);
+        end_ns = end_ns > last_ns ? last_ns : end_ns;
+        *put_values(text, c, which, i == buckets ? END : i,
+                    i < buckets && end_ns > begin_ns ? end_ns - begin_ns : 0) = '\0';
+        if (i < buckets ? strcmp(texts[0], texts[1]) == 0
+                        : last_ns <= begin_ns - (1ull << all->shift))
+            continue;
+        begin_ns = i < buckets ? begin_ns : last_ns;
+        output_print(w->out,
+                     ",\n{\"ph\":\"C\",\"name\":\"%s\",\"pid\":%u,\"tid\":%u,"
+                     "\"ts\":%llu.%03llu,\"args\":{%s}}",
+                     infos[which].name, c->pid, c->pid, (unsigned long long)(begin_ns / 1000),
+                     (unsigned long long)(begin_ns % 1000), text);
     }
-    *put_values(texts[0], c, which, END, 0) = '\0';
-    if (w->last_ns > w->counters.from_ns + ((uint64_t)(buckets - 1) << shift))
-        put_counter(w, c, which, w->last_ns, texts[0]);
 }
 
 void chrome_put_counters(struct trace_writer *w)
 {
-    if (!w->counters.count || w->last_ns == UINT64_MAX)
+    const struct chrome_totals *t = &w->totals;
+    if (!w->counters.series.count || w->time.last_ns == UINT64_MAX)
         return;
-    w->last_ns = w->sampled_ns > w->last_ns ? w->sampled_ns : w->last_ns;
-    uint32_t buckets = counters_finish(&w->counters, w->last_ns,
-                                       w->calls + w->gpu_events + SAMPLE_WEIGHT * w->samples);
-    for (uint32_t i = 0; i < w->counted_count; i++)
+    w->time.last_ns = t->sampled_ns > w->time.last_ns ? t->sampled_ns : w->time.last_ns;
+    uint32_t buckets = counters_finish(&w->counters.series, w->time.last_ns,
+                                       t->calls + t->gpu_events + SAMPLE_WEIGHT * t->samples);
+    for (uint32_t i = 0; i < w->counters.count; i++)
         for (unsigned which = 0; which < COUNTERS; which++)
-            if (w->counted[i]->is_asked[which])
-                put_counters(w, w->counted[i], which, buckets);
+            if (w->counters.list[i]->is_asked[which])
+                put_track(w, w->counters.list[i], which, buckets);
 }

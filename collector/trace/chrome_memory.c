@@ -6,7 +6,6 @@
  */
 #include <stdlib.h>
 
-#include "error.h"
 #include "memory/ledger_totals.h"
 #include "record/gpu_record.h"
 #include "trace/chrome.h"
@@ -58,9 +57,8 @@ static void put_instant(struct chrome_memory *m, const struct ledger_block *b, u
     out =
         PUT(out, ",\n{\"ph\":\"i\",\"s\":\"t\",\"cat\":\"cpu_instant_event\",\"name\":\"[memory]\","
                  "\"pid\":");
-    if (thread - w->first_thread < w->thread_count) {
-        const struct trace_row *row = chrome_row(w, thread);
-        out = chrome_put(out, row->ids, row->ids_bytes);
+    if (chrome_has_row(w, thread)) {
+        out = chrome_put_ids(out, chrome_row(w, thread));
     } else {
         out = json_decimal(out, b->process->shown_pid);
         out = json_decimal(PUT(out, ",\"tid\":"), b->process->shown_pid);
@@ -86,14 +84,14 @@ static void put_instant(struct chrome_memory *m, const struct ledger_block *b, u
     out = PUT(out, "\"}}");
     output_advance(w->out, out);
     chrome_reach(w, b->process, at_ns, at_ns);
-    w->gpu_events++;
+    w->totals.gpu_events++;
 }
 
 /* A change before and between what is in a piece says how much there is in it. */
 static bool is_counted(const struct trace_writer *w, const struct place_totals *now, uint64_t at_ns)
 {
     const struct selection *piece = w->scope.selection;
-    return piece && selection_has_all_kinds(piece) && chrome_time(w, at_ns) < w->to_ns &&
+    return piece && selection_has_all_kinds(piece) && chrome_time(w, at_ns) < w->time.to_ns &&
            number_list_has(&piece->wish->devices, now->device);
 }
 
@@ -108,7 +106,8 @@ static int change(struct chrome_memory *m, const struct ledger_block *b, uint64_
         return error;
     if (!is_hidden && is_shown(w, b))
         put_instant(m, b, at_ns, thread, comes, now);
-    return chrome_count_memory(w, now, at_ns);
+    chrome_count_memory(w, now, at_ns);
+    return w->error;
 }
 
 static int got(void *context, struct ledger_block *b, uint64_t at_ns)

@@ -5,12 +5,9 @@
  * at an equal time: the outer call first. With GPU work in it, it has Kineto's head and fields.
  */
 #include <stdlib.h>
-#include <string.h>
 
-#include "api/api.h"
+#include "api/api_error.h"
 #include "base/array.h"
-#include "base/json_text.h"
-#include "error.h"
 #include "record/argument_text.h"
 #include "record/gpu_record.h"
 #include "trace/chrome.h"
@@ -23,180 +20,216 @@ _Static_assert(CALL_FIXED_BYTES + 6 * 2 * FUNCTION_BYTES_MAX + RECORD_ARGS_MAX *
                    OUTPUT_BUFFER_BYTES,
                "a call fits into the buffer");
 
-/* Text that is copied 16 bytes at a time: its memory reaches to a multiple of that. */
-struct piece {
-    char *text; /* owned */
-    uint32_t length;
-};
+/* ---- what all slices share ------------------------------------------------------------------- */
 
-struct function_pieces {
-    struct piece head;                    /* up to the pid */
-    struct piece labels[RECORD_ARGS_MAX]; /* ,"label": */
-    struct piece tail;                    /* "cbid" and "symbol", each where there is one */
-    uint8_t kinds[RECORD_ARGS_MAX];       /* enum arg_kind of each argument, described or not */
-    bool launches;                        /* work of a device */
-    uint32_t bytes_max;                   /* of a call, written out */
-};
-
-static void pieces_free(struct function_pieces *f)
+char *chrome_put_value(struct trace_writer *w, char *out, unsigned kind, uint64_t value)
 {
-    if (!f)
-        return;
-    free(f->head.text);
-    free(f->tail.text);
-    for (unsigned i = 0; i < RECORD_ARGS_MAX; i++)
-        free(f->labels[i].text);
-    free(f);
-}
-
-static void chrome_free(struct trace_writer *w)
-{
-    if (!w)
-        return;
-    for (uint32_t i = 0; i < w->function_count; i++)
-        pieces_free(w->functions[i]);
-    free(w->functions);
-    free(w->rows);
-    free(w->spans);
-    free(w->frame_numbers);
-    free(w->frame_nodes);
-    chrome_memory_free(w->memory);
-    chrome_counters_release(w);
-    op_pairs_release(&w->op_pairs);
-    free(w->forward_ids);
-    free(w->throttled);
-    gpu_rows_release(&w->gpu_rows);
-    device_pids_release(&w->own_pids);
-    projections_release(&w->projections);
-    key_map_release(&w->named_devices);
-    free(w);
-}
-
-static struct trace_writer *chrome_create(struct output *out, struct walk *walk,
-                                          const struct trace_scope *scope)
-{
-    struct recording *rec = walk->rec;
-    struct trace_writer *w = calloc(1, sizeof *w);
-    if (!w)
-        return NULL;
-    w->out = out;
-    w->walk = walk;
-    w->rec = rec;
-    w->scope = *scope;
-    const struct process *only = scope->only;
-    w->processes = rec->processes + (only ? only->index : 0);
-    w->process_count = only ? 1 : rec->count;
-    w->first_thread = only ? only->first_thread : 0;
-    w->thread_count = only ? only->thread_count : rec->thread_count;
-    w->rows = calloc(w->thread_count + 1u, sizeof *w->rows);
-    w->spans = calloc(w->process_count + 1u, sizeof *w->spans);
-    projections_init(&w->projections, scope->survey, chrome_projected, w);
-    if (scope->selection)
-        w->is_of_time =
-            selection_time(scope->selection, &w->from_ns, &w->to_ns) && w->to_ns > w->from_ns;
-    counters_init(&w->counters, w->from_ns);
-    device_pids_init(&w->own_pids, w->processes, w->process_count);
-    gpu_rows_init(&w->gpu_rows, scope->pids ? scope->pids : &w->own_pids);
-    if (!w->rows || !w->spans || chrome_memory_create(w) < 0) {
-        chrome_free(w);
-        return NULL;
+    uint64_t hash = (value + kind) * 0x9E3779B97F4A7C15u;
+    struct value_slot *slot = &w->values[hash >> 56];
+    _Static_assert(VALUE_SLOTS == 256, "the hash's top byte is the slot");
+    if (!slot->length || slot->value != value || slot->kind != kind) {
+        slot->value = value;
+        slot->kind = (uint8_t)kind;
+        slot->length = (uint8_t)(argument_json(kind, value, slot->text) - slot->text);
     }
-    for (uint32_t i = 0; i < w->process_count; i++)
-        w->spans[i].begin_ns = UINT64_MAX;
-    return w;
+    memcpy(out, slot->text, VALUE_TEXT_MAX);
+    return out + slot->length;
 }
 
-static int chrome_begin(struct trace_writer *w, uint64_t origin_ns)
+void chrome_reach(struct trace_writer *w, const struct process *p, uint64_t begin_ns,
+                  uint64_t end_ns)
 {
-    w->origin_ns = origin_ns;
-    return chrome_head(w);
+    struct process_span *span = chrome_span(w, p);
+    if (begin_ns < span->begin_ns)
+        span->begin_ns = begin_ns;
+    if (end_ns > span->end_ns)
+        span->end_ns = end_ns;
+    if (end_ns > w->time.last_ns)
+        w->time.last_ns = end_ns;
 }
 
-/* before + text as a JSON string + behind; false: no memory. */
-static bool piece_make(struct piece *p, const char *before, const char *text, const char *behind)
+void chrome_reach_into(struct trace_writer *w, const struct process *p, const struct shown *at)
 {
-    size_t before_bytes = strlen(before);
-    size_t behind_bytes = strlen(behind);
-    size_t text_bytes = strlen(text);
-    char *out =
-        malloc(before_bytes + json_escape_bytes_max(text_bytes) + behind_bytes + JSON_COPY_BYTES);
-    p->text = out;
-    if (!out)
-        return false;
-    memcpy(out, before, before_bytes);
-    out = json_escape(out + before_bytes, text, text_bytes);
-    memcpy(out, behind, behind_bytes);
-    p->length = (uint32_t)((size_t)(out - p->text) + behind_bytes);
-    return true;
+    uint64_t from_ns = w->time.is_of_piece ? w->time.from_ns : 0;
+    uint64_t to_ns = w->time.is_of_piece ? w->time.to_ns : UINT64_MAX;
+    uint64_t begin_ns = at->begin_ns > from_ns ? at->begin_ns : from_ns;
+    uint64_t end_ns = at->end_ns < to_ns ? at->end_ns : to_ns;
+    if (begin_ns <= end_ns)
+        chrome_reach(w, p, begin_ns, end_ns);
+}
+
+char *chrome_begin_slice(struct trace_writer *w, char *out, const char *category, const char *name,
+                         size_t name_bytes, const struct shown *at)
+{
+    out = chrome_put(PUT(out, ",\n{\"ph\":\"X\",\"cat\":\""), category, strlen(category));
+    out = chrome_put(PUT(out, "\",\"name\":"), name, name_bytes);
+    out = chrome_put_ids(PUT(out, ",\"pid\":"), at->row);
+    out = json_microseconds(out, at->begin_ns);
+    out = json_microseconds(PUT(out, ",\"dur\":"), at->end_ns - at->begin_ns);
+    return w->arguments = PUT(out, ",\"args\":");
+}
+
+char *chrome_end_arguments(const struct trace_writer *w, char *out, uint32_t stack)
+{
+    if (stack)
+        out = chrome_put_stack(w, out, "stack", stack, STACK_TEXT_BYTES);
+    *w->arguments = '{';
+    out += out == w->arguments;
+    *out++ = '}';
+    return stack ? json_decimal(PUT(out, ",\"sf\":"), w->frames.numbers[stack - 1]) : out;
+}
+
+void chrome_end_slice(struct trace_writer *w, char *out, uint32_t stack)
+{
+    out = chrome_end_arguments(w, out, stack);
+    *out++ = '}';
+    output_advance(w->out, out);
+}
+
+char *chrome_put_result(char *out, const struct function *f, int32_t result)
+{
+    const char *name = result ? api_error_name(f->domain, result) : NULL;
+    if (result)
+        out = json_signed(PUT(out, ",\"result\":"), (uint32_t)result);
+    return name ? PUT(chrome_put(PUT(out, ",\"error\":\""), name, strlen(name)), "\"") : out;
+}
+
+/* ---- stacks -----------------------------------------------------------------------------------
+ */
+
+/*
+ * An event names a stack frame, which names its parent, and so on. Perfetto does not read those, so
+ * each stack is an array among the arguments, too, of which viewers show an element a line.
+ */
+#define DEEPER "\"...\"" /* frames that are left out */
+
+uint32_t chrome_stack(struct trace_writer *w, const struct process *p, uint32_t stack,
+                      const struct range *range)
+{
+    struct call_tree *t = w->scope.tree;
+    struct chrome_frames *f = &w->frames;
+    uint32_t found = 0;
+    if (!t || !stack ||
+        !chrome_ok(w, call_tree_stack(t, 0, p->index, stack, range ? range->text : NULL, &found)) ||
+        !found)
+        return 0;
+    /* It and those around it are numbered as this trace comes to them: what traces of other
+     * processes have made nodes of changes nothing here. */
+    uint32_t *numbers = array_reach(f->numbers, &f->room, found - 1, sizeof *numbers);
+    if (!chrome_ok(w, numbers ? 0 : GPUPROF_NO_MEMORY))
+        return 0;
+    f->numbers = numbers;
+    for (uint32_t n = found; n && !numbers[n - 1] && !w->error; n = call_tree_node(t, n)->parent) {
+        (void)chrome_ok(w, ARRAY_PUSH(f->nodes, f->count, &n));
+        numbers[n - 1] = f->count;
+    }
+    return found;
+}
+
+char *chrome_put_stack(const struct trace_writer *w, char *out, const char *key, uint32_t node,
+                       size_t bytes)
+{
+    const struct call_tree *t = w->scope.tree;
+    out = chrome_put(PUT(out, ",\""), key, strlen(key));
+    out = PUT(out, "\":[");
+    const char *end = out + bytes;
+    for (; node; node = call_tree_node(t, node)->parent) {
+        const struct shown_frame *frame = call_tree_frame(t, node);
+        if (frame->json_bytes + sizeof DEEPER > (size_t)(end - out)) {
+            out = PUT(out, DEEPER);
+            break;
+        }
+        out = chrome_put(out, frame->json, frame->json_bytes);
+        if (call_tree_node(t, node)->parent)
+            *out++ = ',';
+    }
+    *out++ = ']';
+    return out;
+}
+
+/* ---- calls ----------------------------------------------------------------------------------- */
+
+/* The text of a function's calls, in one piece of memory, with room for json_copy behind it: up to
+ * the pid, each argument's label, and what stands behind the arguments. */
+struct function_pieces {
+    char *text;                         /* owned */
+    uint32_t ends[RECORD_ARGS_MAX + 2]; /* of each piece */
+    uint8_t kinds[RECORD_ARGS_MAX];     /* enum arg_kind of each argument, described or not */
+    bool launches;                      /* work of a device */
+    uint32_t bytes_max;                 /* of a call, written out */
+};
+
+static inline char *put_piece(char *out, const struct function_pieces *f, unsigned i)
+{
+    uint32_t begin = i ? f->ends[i - 1] : 0;
+    return json_copy(out, f->text + begin, f->ends[i] - begin);
 }
 
 static struct function_pieces *pieces_make(const struct function *f)
 {
     struct function_pieces *made = calloc(1, sizeof *made);
-    if (!made)
+    size_t bytes = 0;
+    FILE *text = made ? open_memstream(&made->text, &bytes) : NULL;
+    unsigned domain = f->domain < API_DOMAIN_COUNT ? f->domain : 0, kernels = 0;
+    if (!text) {
+        free(made);
         return NULL;
-    const char *category = api_libraries[f->domain < API_DOMAIN_COUNT ? f->domain : 0].category;
-    char before[64];
-    snprintf(before, sizeof before, ",\n{\"ph\":\"X\",\"cat\":\"%s\",\"name\":", category);
-    bool ok = piece_make(&made->head, before, f->name, ",\"pid\":");
-    int length = f->callback ? snprintf(before, sizeof before, ",\"cbid\":%u", f->callback) : 0;
-    snprintf(before + length, sizeof before - (size_t)length, ",\"symbol\":");
-    if (ok && strcmp(f->symbol, f->name) != 0)
-        ok = piece_make(&made->tail, before, f->symbol, "");
-    else if (ok && length) {
-        ok = piece_make(&made->tail, before, "", "");
-        made->tail.length = (uint32_t)length;
     }
-    made->launches = f->does == API_DOES_LAUNCH || f->does == API_DOES_GRAPH_LAUNCH;
-    made->bytes_max = CALL_FIXED_BYTES + made->head.length + made->tail.length;
-    unsigned kernels = 0;
-    for (unsigned i = 0; ok && i < RECORD_ARGS_MAX; i++) {
+    fprintf(text, ",\n{\"ph\":\"X\",\"cat\":\"%s\"", api_libraries[domain].category);
+    json_put(",\"name\":", f->name, text);
+    fputs(",\"pid\":", text);
+    made->ends[0] = (uint32_t)ftell(text);
+    made->bytes_max = CALL_FIXED_BYTES + RECORD_ARGS_MAX * ARG_FIXED_BYTES;
+    for (unsigned i = 0; i < RECORD_ARGS_MAX; i++) {
         char number[16];
         bool known = i < f->arg_count;
         snprintf(number, sizeof number, "arg%u", i);
-        const char *label = known ? f->args[i].label : number;
-        /* HTA takes a runtime call with args.stream for GPU work. */
-        if (strcmp(label, "stream") == 0)
-            label = "cuda_stream";
+        json_put(",", chrome_label(known ? f->args[i].label : number), text);
+        fputc(':', text);
+        made->ends[i + 1] = (uint32_t)ftell(text);
         made->kinds[i] = known ? f->args[i].kind : ARG_HANDLE;
         if (made->kinds[i] == ARG_KERNEL && ++kernels > CALL_KERNELS_MAX)
             made->kinds[i] = ARG_HANDLE;
-        ok = piece_make(&made->labels[i], ",", label, ":");
-        made->bytes_max += ARG_FIXED_BYTES + made->labels[i].length;
         if (made->kinds[i] == ARG_KERNEL)
             made->bytes_max += (uint32_t)json_escape_bytes_max(KERNEL_NAME_BYTES_MAX);
     }
-    if (!ok) {
-        pieces_free(made);
-        return NULL;
-    }
-    return made;
+    if (f->callback)
+        fprintf(text, ",\"cbid\":%u", f->callback);
+    if (strcmp(f->symbol, f->name) != 0)
+        json_put(",\"symbol\":", f->symbol, text);
+    made->ends[RECORD_ARGS_MAX + 1] = (uint32_t)ftell(text);
+    made->bytes_max += made->ends[RECORD_ARGS_MAX + 1];
+    made->launches = f->does == API_DOES_LAUNCH || f->does == API_DOES_GRAPH_LAUNCH;
+    fprintf(text, "%*s", JSON_COPY_BYTES, "");
+    bool failed = ferror(text);
+    if (fclose(text) == 0 && !failed)
+        return made;
+    free(made->text);
+    free(made);
+    return NULL;
 }
 
-static struct function_pieces *pieces_of(struct trace_writer *w, const struct function *f)
+static const struct function_pieces *pieces_of(struct trace_writer *w, const struct function *f)
 {
     struct function_pieces **functions =
         array_reach(w->functions, &w->function_count, f->index, sizeof(struct function_pieces *));
-    if (!functions)
-        return NULL;
-    w->functions = functions;
-    if (!w->functions[f->index])
-        w->functions[f->index] = pieces_make(f);
-    return w->functions[f->index];
-}
-
-static char *put_kernel(struct trace_writer *w, char *out, const struct slice *s, uint64_t handle)
-{
-    const struct kernel_name *name = walk_handle(s, handle);
-    return name ? json_copy(out, name->json, name->json_bytes)
-                : chrome_put_value(w, out, ARG_HANDLE, handle);
+    w->functions = functions ? functions : w->functions;
+    if (functions && !functions[f->index])
+        functions[f->index] = pieces_make(f);
+    const struct function_pieces *pieces = functions ? functions[f->index] : NULL;
+    (void)chrome_ok(w, pieces ? 0 : GPUPROF_NO_MEMORY);
+    return pieces;
 }
 
 static inline char *put_arg(struct trace_writer *w, char *out, const struct slice *s, unsigned kind,
                             uint64_t value)
 {
+    const struct kernel_name *name;
     switch (kind) {
-    case ARG_KERNEL: return put_kernel(w, out, s, value);
+    case ARG_KERNEL:
+        name = walk_handle(s, value);
+        return name ? json_copy(out, name->json, name->json_bytes)
+                    : chrome_put_value(w, out, ARG_HANDLE, value);
     case ARG_DIM3: return chrome_put_value(w, out, kind, value);
     case ARG_KIND:
     case ARG_ADDRESS:
@@ -240,49 +273,45 @@ static char *put_external_id(char *out, const struct slice *s)
                                                                : 0);
 }
 
-static int take_call(struct trace_writer *w, const struct slice *s)
+static void take_call(struct trace_writer *w, const struct slice *s)
 {
     const struct event *e = &s->event;
+    const struct record *r = e->record;
     const struct function_pieces *pieces = pieces_of(w, e->function);
     struct trace_row *row = chrome_row(w, e->thread->index);
-    if (!pieces)
-        return GPUPROF_NO_MEMORY;
-    uint64_t begin_ns = chrome_time(w, e->begin_ns);
-    uint64_t end_ns = chrome_time(w, e->end_ns);
-    uint32_t stack = 0;
-    int error = w->scope.tree && e->record->stack_id
-                    ? chrome_stack(w, e->process, e->record->stack_id, walk_range(s, false), &stack)
-                    : 0;
-    if (error < 0)
-        return error;
+    uint64_t begin_ns = chrome_time(w, e->begin_ns), end_ns = chrome_time(w, e->end_ns);
+    uint32_t stack = w->scope.tree && r->stack_id
+                         ? chrome_stack(w, e->process, r->stack_id, walk_range(s, false))
+                         : 0;
+    if (w->error)
+        return;
     trace_row_fit(row, &begin_ns, &end_ns);
     char *out = output_room(w->out, pieces->bytes_max + (stack ? CHROME_STACK_BYTES : 0));
-    out = json_copy(out, pieces->head.text, pieces->head.length);
-    out = chrome_put_ids(out, row);
+    out = chrome_put_ids(put_piece(out, pieces, 0), row);
     out = json_microseconds(out, begin_ns);
-    out = PUT(out, ",\"dur\":");
-    out = json_microseconds(out, end_ns - begin_ns);
-    if (e->record->correlation && chrome_binds(w, e->function))
-        out = chrome_put_binding(out, e->process->index, e->record->correlation, true);
+    out = json_microseconds(PUT(out, ",\"dur\":"), end_ns - begin_ns);
+    if (r->correlation && chrome_binds(w, e->function))
+        out = chrome_put_binding(out, e->process->index, r->correlation, true);
     w->arguments = out = PUT(out, ",\"args\":");
-    for (unsigned i = 0; i < e->record->arg_count; i++) {
+    for (unsigned i = 0; i < r->arg_count; i++) {
         unsigned kind = pieces->kinds[i];
         uint64_t value;
-        if (!function_value(e->record->args, e->record->arg_count, i, &kind, &value) ||
-            function_lacks_device(e->function, kind, value))
-            continue;
-        out = json_copy(out, pieces->labels[i].text, pieces->labels[i].length);
-        out = put_arg(w, out, s, kind, value);
+        if (function_value(r->args, r->arg_count, i, &kind, &value) &&
+            !function_lacks_device(e->function, kind, value))
+            out = put_arg(w, put_piece(out, pieces, i + 1), s, kind, value);
     }
     out = put_flags(out, e);
-    if (w->scope.survey && e->record->correlation)
+    if (w->scope.survey && r->correlation)
         out = put_external_id(out, s);
-    out = json_copy(out, pieces->tail.text, pieces->tail.length);
-    chrome_end_slice(w, out, stack);
-    w->calls++;
+    chrome_end_slice(w, put_piece(out, pieces, RECORD_ARGS_MAX + 1), stack);
+    w->totals.calls++;
     chrome_reach(w, e->process, begin_ns, end_ns);
-    return pieces->launches ? chrome_count_launch(w, e, begin_ns) : 0;
+    if (pieces->launches)
+        chrome_count_launch(w, e, begin_ns);
 }
+
+/* ---- the writer -------------------------------------------------------------------------------
+ */
 
 /* What has begun there may end where it is shown. */
 static bool is_hidden(struct trace_writer *w, const struct slice *s)
@@ -296,65 +325,147 @@ static bool is_hidden(struct trace_writer *w, const struct slice *s)
 }
 
 /* It is in the sums and counters of the whole. */
-static int leave_out(struct trace_writer *w, const struct slice *s)
+static void leave_out(struct trace_writer *w, const struct slice *s)
 {
     uint64_t ns;
     enum left_out kind;
     if (!w->scope.left_out || *w->scope.left_out == LEFT_OUT_KINDS ||
         !thinning_leaves_out(w->scope.thinning, s, &kind, &ns))
-        return 0;
-    int error = chrome_count_left_out(w, s, kind, ns);
-    if (error < 0 || kind != LEFT_OUT_CALLS)
-        return error;
-    const struct function_pieces *pieces = pieces_of(w, s->event.function);
-    if (!pieces)
-        return GPUPROF_NO_MEMORY;
-    return pieces->launches ? chrome_count_launch(w, &s->event, chrome_time(w, s->event.begin_ns))
-                            : 0;
+        return;
+    chrome_count_left_out(w, s, kind, ns);
+    const struct function_pieces *pieces =
+        kind == LEFT_OUT_CALLS ? pieces_of(w, s->event.function) : NULL;
+    if (pieces && pieces->launches)
+        chrome_count_launch(w, &s->event, chrome_time(w, s->event.begin_ns));
 }
 
-static int take_sample(struct trace_writer *w, const struct slice *s)
+static void take(struct trace_writer *w, const struct slice *s)
 {
-    int error = s->event.record->type == RECORD_DEVICE_CLOCKS ? chrome_throttle(w, s) : 0;
-    return error < 0 ? error : chrome_count_device(w, s);
-}
-
-static int chrome_take(struct trace_writer *w, const struct slice *s)
-{
-    int error = chrome_memory_take(w, s);
-    if (error < 0)
-        return error;
-    if (is_hidden(w, s))
-        return leave_out(w, s);
-    if (s->op_change != OP_SAME)
-        return chrome_op(w, s);
-    if (s->library_change != LIBRARY_SAME)
-        return chrome_library(w, s);
+    if (s->op_change != OP_SAME) {
+        chrome_op(w, s);
+        return;
+    }
+    if (s->library_change != LIBRARY_SAME) {
+        chrome_library(w, s);
+        return;
+    }
     switch (s->event.record->type) {
-    case RECORD_CALL: return take_call(w, s);
+    case RECORD_CALL: take_call(w, s); break;
     case RECORD_KERNEL:
     case RECORD_COPY:
     case RECORD_SET:
     case RECORD_GRAPH:
     case RECORD_SYNC:
-    case RECORD_OVERHEAD: return w->scope.survey ? chrome_gpu(w, s) : 0;
-    case RECORD_RESIDENT: return chrome_count_resident(w, &s->event);
+    case RECORD_OVERHEAD:
+        if (w->scope.survey)
+            chrome_gpu(w, s);
+        break;
+    case RECORD_RESIDENT: chrome_count_resident(w, &s->event); break;
+    case RECORD_DEVICE_CLOCKS:
+        if (s->source)
+            chrome_throttle(w, s);
+        __attribute__((fallthrough));
     default:
-        return is_host_record(s->event.record->type) ? chrome_host(w, s)
-               : s->source                           ? take_sample(w, s)
-                                                     : chrome_range(w, s);
+        if (is_host_record(s->event.record->type))
+            chrome_host(w, s);
+        else if (s->source)
+            chrome_count_device(w, s);
+        else if (s->change != RANGE_NONE && s->change != RANGE_MARKED)
+            chrome_range(w, s);
+        else
+            chrome_mark(w, s);
     }
+}
+
+static int chrome_take(struct trace_writer *w, const struct slice *s)
+{
+    if (!chrome_ok(w, chrome_memory_take(w, s)))
+        return w->error;
+    if (is_hidden(w, s))
+        leave_out(w, s);
+    else
+        take(w, s);
+    return w->error;
+}
+
+static void chrome_free(struct trace_writer *w)
+{
+    if (!w)
+        return;
+    for (uint32_t i = 0; i < w->function_count; i++) {
+        if (w->functions[i])
+            free(w->functions[i]->text);
+        free(w->functions[i]);
+    }
+    free(w->functions);
+    free(w->shown.rows);
+    free(w->shown.spans);
+    free(w->frames.numbers);
+    free(w->frames.nodes);
+    chrome_memory_free(w->memory);
+    chrome_counters_release(w);
+    op_pairs_release(&w->rows.op_pairs);
+    free(w->rows.forward_ids);
+    free(w->rows.throttled);
+    gpu_rows_release(&w->rows.all);
+    device_pids_release(&w->rows.own_pids);
+    projections_release(&w->rows.projections);
+    key_map_release(&w->rows.named);
+    free(w);
+}
+
+static struct trace_writer *chrome_create(struct output *out, struct walk *walk,
+                                          const struct trace_scope *scope)
+{
+    struct recording *rec = walk->rec;
+    const struct process *only = scope->only;
+    struct trace_writer *w = calloc(1, sizeof *w);
+    if (!w)
+        return NULL;
+    struct chrome_processes *shown = &w->shown;
+    *shown = (struct chrome_processes){
+        .list = rec->processes + (only ? only->index : 0),
+        .count = only ? 1 : rec->count,
+        .first_thread = only ? only->first_thread : 0,
+        .thread_count = only ? only->thread_count : rec->thread_count,
+    };
+    w->out = out;
+    w->walk = walk;
+    w->scope = *scope;
+    shown->rows = calloc(shown->thread_count + 1u, sizeof *shown->rows);
+    shown->spans = calloc(shown->count + 1u, sizeof *shown->spans);
+    projections_init(&w->rows.projections, scope->survey, chrome_projected, w);
+    if (scope->selection)
+        w->time.is_of_piece = selection_time(scope->selection, &w->time.from_ns, &w->time.to_ns) &&
+                              w->time.to_ns > w->time.from_ns;
+    counters_init(&w->counters.series, w->time.from_ns);
+    device_pids_init(&w->rows.own_pids, shown->list, shown->count);
+    gpu_rows_init(&w->rows.all, scope->pids ? scope->pids : &w->rows.own_pids);
+    if (!shown->rows || !shown->spans || chrome_memory_create(w) < 0) {
+        chrome_free(w);
+        return NULL;
+    }
+    for (uint32_t i = 0; i < shown->count; i++)
+        shown->spans[i].begin_ns = UINT64_MAX;
+    return w;
+}
+
+static int chrome_begin(struct trace_writer *w, uint64_t origin_ns)
+{
+    w->time.origin_ns = origin_ns;
+    chrome_head(w);
+    return w->error;
 }
 
 static int chrome_end(struct trace_writer *w)
 {
-    int error = chrome_memory_end(w);
-    if (error == 0)
-        error = chrome_throttle_end(w);
-    if (error == 0)
-        error = chrome_ranges_end(w);
+    (void)chrome_ok(w, chrome_memory_end(w));
+    chrome_throttle_end(w);
+    (void)chrome_ok(w, projections_end(&w->rows.projections));
+    chrome_steps_end(w);
     chrome_put_counters(w);
-    return error < 0 ? error : chrome_tail(w);
+    chrome_tail(w);
+    return w->error;
 }
 
 const struct trace_format chrome_format = {

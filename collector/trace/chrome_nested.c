@@ -1,0 +1,417 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Ranges, PyTorch's operators, labels and modules, and calls of libraries as rows of a Chrome
+ * trace. One that is nested is a slice of its thread, written when it ends, but with a begin that
+ * no slice inside it has; so the order in the file does not matter. One that crosses another stands
+ * beside. The projection of a range on a stream is the time from the first work launched inside it
+ * to the end of the last; it needs the state of one stack per stream, however many ranges there
+ * are. Memory: 6 MiB for the forward operators, at the first of them.
+ */
+#include <stdlib.h>
+
+#include "api/api.h"
+#include "flight.h"
+#include "model/nccl_call.h"
+#include "record/argument_text.h"
+#include "trace/chrome.h"
+
+#define ARGS_BYTES (6 * FUNCTION_BYTES_MAX + RECORD_ARGS_MAX * 48)
+
+_Static_assert(CHROME_EVENT_BYTES + 3 * RANGE_TEXT_BYTES < OUTPUT_BUFFER_BYTES &&
+                   CHROME_EVENT_BYTES + 6 * RECORD_BYTES_MAX + CHROME_STACK_BYTES +
+                           3 * OP_TEXT_BYTES(RECORD_BYTES_MAX) <
+                       OUTPUT_BUFFER_BYTES &&
+                   CHROME_EVENT_BYTES + 6 * FUNCTION_BYTES_MAX + ARGS_BYTES +
+                           6 * KERNEL_NAME_BYTES_MAX + CHROME_STACK_BYTES <
+                       OUTPUT_BUFFER_BYTES,
+               "an event fits into the buffer");
+
+/* ---- where they are shown ---------------------------------------------------------------------
+ */
+
+/* A slice of the thread opens; by how much its begin moves. */
+static uint32_t open_nested(struct trace_writer *w, const struct thread *thread, uint64_t begin_ns)
+{
+    uint64_t shown_ns = chrome_time(w, begin_ns);
+    uint64_t moved_ns = trace_row_open(chrome_row(w, thread->index), shown_ns) - shown_ns;
+    return moved_ns < UINT32_MAX ? (uint32_t)moved_ns : UINT32_MAX;
+}
+
+/*
+ * It closes: on the row of its thread (NULL: it was not nested), if it was the innermost there, or
+ * else on one beside it. `moved_ns`: how far its begin had to move when it opened. False: no
+ * memory.
+ */
+static bool close_nested(struct trace_writer *w, struct process *p, const struct thread *thread,
+                         bool was_innermost, uint64_t moved_ns, struct shown *at)
+{
+    struct trace_row *row = thread ? chrome_row(w, thread->index) : NULL;
+    at->begin_ns = chrome_time(w, at->begin_ns);
+    uint64_t fitted_ns = at->end_ns = chrome_time(w, at->end_ns);
+    if (row && was_innermost && trace_row_close(row, &fitted_ns)) {
+        at->begin_ns += moved_ns;
+        at->end_ns = fitted_ns > at->begin_ns ? fitted_ns : at->begin_ns;
+        at->row = row;
+    } else {
+        if (row)
+            trace_row_forget(row);
+        if (!chrome_place(w, p, ROW_RANGE, 0, 0, FREE_LANE, at))
+            return false;
+    }
+    chrome_reach_into(w, p, at);
+    return true;
+}
+
+/* ---- ranges -----------------------------------------------------------------------------------
+ */
+
+/* A payload of NVTX's extension: what NCCL says in it, or the words that are known of it. */
+static char *put_data(char *out, const struct range *range)
+{
+    static const char *const names[NCCL_NUMBERS] = {"reduction", "root", "peer",
+                                                    "ranks",     "rank", "device"};
+    struct nccl_call call;
+    if (!nccl_call_of(range, &call)) {
+        out = PUT_FIELD(out, "payload schema", range->schema);
+        out = PUT_FIELD(out, "payload bytes", range->data_bytes);
+        out = PUT(out, ",\"payload words\":[");
+        for (unsigned i = 0; i < RANGE_DATA_WORDS && 8ull * i < range->data_bytes; i++)
+            out = PUT(json_hex(i ? PUT(out, ",\"") : PUT(out, "\""), range->data[i]), "\"");
+        return PUT(out, "]");
+    }
+    out = PUT(json_hex(PUT(out, ",\"communicator\":\""), call.communicator), "\"");
+    if (call.has_bytes)
+        out = PUT_FIELD(out, "bytes", call.bytes);
+    for (unsigned i = 0; i < NCCL_NUMBERS; i++) {
+        const char *text = i == NCCL_REDUCTION ? nccl_reduction_text(call.numbers[i]) : NULL;
+        if (call.has & 1u << i)
+            out += text ? sprintf(out, ",\"%s\":\"%s\"", names[i], text)
+                        : sprintf(out, ",\"%s\":%d", names[i], call.numbers[i]);
+    }
+    return out;
+}
+
+char *chrome_put_attributes(struct trace_writer *w, char *out, const struct range *range)
+{
+    const struct kernel_name *category =
+        range->category ? ranges_label(&w->walk->ranges, range->process, LABEL_OF_CATEGORY,
+                                       range->domain, range->category)
+                        : NULL;
+    if (range->domain && range->domain_text)
+        out = chrome_put_kept(PUT(out, ",\"domain\":"), range->domain_text, "");
+    else if (range->domain)
+        out = PUT_FIELD(out, "domain", range->domain);
+    if (category)
+        out = chrome_put_kept(PUT(out, ",\"category\":"), category, "");
+    else if (range->category)
+        out = PUT_FIELD(out, "category", range->category);
+    if (range->color)
+        out = PUT(json_hex(PUT(out, ",\"color\":\""), range->color), "\"");
+    if (range->payload_type)
+        out = payload_json(range->payload_type, range->payload, PUT(out, ",\"payload\":"));
+    return range->schema ? put_data(out, range) : out;
+}
+
+#define COLOR_NAME(name, red, green, blue) {#name, {red, green, blue}},
+static const struct {
+    char name[32];
+    int parts[3];
+} colors[] = {
+#include "trace/color_names.def"
+};
+#undef COLOR_NAME
+
+/* Viewers take no colours, but the names of some: that which looks most like 0xAARRGGBB. The eye
+ * tells greens apart better than reds, and these better than blues. */
+static const char *color_name(uint32_t color)
+{
+    static const int weights[] = {3, 4, 2};
+    const char *nearest = NULL;
+    int least = 0;
+    for (size_t i = 0; i < sizeof colors / sizeof colors[0]; i++) {
+        int distance = 0;
+        for (int k = 0; k < 3; k++) {
+            int apart = colors[i].parts[k] - (int)(color >> (16 - 8 * k) & 0xff);
+            distance += weights[k] * apart * apart;
+        }
+        if (!nearest || distance < least) {
+            nearest = colors[i].name;
+            least = distance;
+        }
+    }
+    return nearest;
+}
+
+/* Up to the members behind its number. */
+static char *begin_range(struct trace_writer *w, const char *category,
+                         const struct kernel_name *text, uint64_t sequence, const struct shown *at)
+{
+    static const char unnamed[] = "\"range\"";
+    size_t bytes = text ? text->json_bytes : sizeof unnamed - 1;
+    char *out = output_room(w->out, CHROME_EVENT_BYTES + bytes + 2 * RANGE_TEXT_BYTES);
+    out = chrome_begin_slice(w, out, category, text ? text->json : unnamed, bytes, at);
+    return json_decimal(PUT(out, ",\"External id\":"), sequence);
+}
+
+/* Free ranges have no place in the thread's row; deeper nested ones have a later one. */
+static bool is_innermost_range(struct trace_writer *w, const struct range *closed)
+{
+    const struct range_stack *stack = ranges_stack(&w->walk->ranges, closed->thread->index);
+    for (uint32_t i = 0; i < stack->count; i++)
+        if (stack->open[i].nested && stack->open[i].sequence > closed->sequence)
+            return false;
+    return ops_was_innermost(&w->walk->ops, closed->thread, closed->sequence);
+}
+
+void chrome_range(struct trace_writer *w, const struct slice *s)
+{
+    struct range *range = s->range;
+    struct shown at = {.begin_ns = range->begin_ns, .end_ns = range->end_ns};
+    if (s->change == RANGE_OPENED) {
+        range->row = range->nested ? open_nested(w, range->thread, range->begin_ns) : 0;
+        return;
+    }
+    if (!close_nested(w, range->process, range->nested ? range->thread : NULL,
+                      range->nested && is_innermost_range(w, range), range->row, &at))
+        return;
+    char *out = begin_range(w, "user_annotation", range->text, range->sequence, &at);
+    out = chrome_put_attributes(w, out, range);
+    if (s->change == RANGE_LEFT)
+        out = PUT(out, ",\"open\":true");
+    out = chrome_end_arguments(w, out, 0);
+    if (range->color)
+        out += sprintf(out, ",\"cname\":\"%s\"", color_name((uint32_t)range->color));
+    *out++ = '}';
+    output_advance(w->out, out);
+    /*
+     * What the operator view of TensorBoard needs to tie kernels to something. Not in a trace of a
+     * whole job, which it does not read: viewers would show each range twice.
+     */
+    if (w->scope.only && range->used && range->nested)
+        chrome_end_slice(w, begin_range(w, "cpu_op", range->text, range->sequence, &at), 0);
+}
+
+int chrome_projected(void *context, const struct projection *p, const struct projected_range *range)
+{
+    struct trace_writer *w = context;
+    struct shown at = {.begin_ns = range->begin_ns, .end_ns = range->end_ns};
+    const struct kernel_name *text = range->text;
+    if (!text && range->name)
+        text = kernel_name_of(&w->walk->names[p->process->index].ops.names, range->name);
+    /* Kineto's readers take a step on a device for work. */
+    if (text && strncmp(text->shown, STEP_NAME, sizeof STEP_NAME - 1) == 0)
+        return 0;
+    struct gpu_row *row =
+        chrome_lane(w, p->process, ROW_ANNOTATION, p->device, p->stream, p->lane, p->thread, &at);
+    if (!row)
+        return w->error;
+    at.row = &row->row;
+    chrome_end_slice(w, begin_range(w, "gpu_user_annotation", text, range->sequence, &at), 0);
+    return w->error;
+}
+
+/* ---- operators --------------------------------------------------------------------------------
+ */
+
+/* Both ends of an arrow: where and when. */
+static char *put_end(char *out, uint64_t id, const char *ids, uint32_t ids_bytes, uint64_t at_ns)
+{
+    out = json_decimal(PUT(out, "\"cat\":\"fwdbwd\",\"name\":\"fwdbwd\",\"id\":"), id);
+    out = chrome_put(PUT(out, ",\"pid\":"), ids, ids_bytes);
+    return PUT(json_microseconds(out, at_ns), "}");
+}
+
+/* An arrow from the forward operator, if it is a backward one; of a forward one its place is kept.
+ */
+static void connect(struct trace_writer *w, const struct op *op, const struct shown *at, bool ended)
+{
+    struct chrome_rows *rows = &w->rows;
+    struct op shown = *op; /* op_pairs keep the times that are shown */
+    uint32_t slot;
+    shown.begin_ns = at->begin_ns;
+    shown.end_ns = at->end_ns;
+    const struct forward_op *forward =
+        op_pairs_find(&rows->op_pairs, &shown, walk_op_name(w->walk, op));
+    if (forward) {
+        const struct forward_ids *ids = &rows->forward_ids[forward - rows->op_pairs.slots];
+        uint64_t id = chrome_flow_id(w, op->process);
+        char *out = output_room(w->out, CHROME_EVENT_BYTES);
+        out = PUT(out, ",\n{\"ph\":\"s\",");
+        out = put_end(out, id, ids->text, ids->bytes, forward->begin_ns);
+        out = PUT(out, ",\n{\"ph\":\"f\",\"bp\":\"e\",");
+        out = put_end(out, id, at->row->ids, at->row->ids_bytes, at->begin_ns);
+        output_advance(w->out, out);
+    }
+    int kept = ended ? op_pairs_keep(&rows->op_pairs, &shown,
+                                     w->walk->op_threads[op->thread->index], &slot)
+                     : 0;
+    if (kept <= 0) {
+        (void)chrome_ok(w, kept);
+        return;
+    }
+    if (!rows->forward_ids)
+        rows->forward_ids = calloc(OP_PAIRS_MAX, sizeof *rows->forward_ids);
+    if (!chrome_ok(w, rows->forward_ids ? 0 : GPUPROF_NO_MEMORY))
+        return;
+    memcpy(rows->forward_ids[slot].text, at->row->ids, at->row->ids_bytes);
+    rows->forward_ids[slot].bytes = at->row->ids_bytes;
+}
+
+/* What both kinds of them have last. */
+static void end_op(struct trace_writer *w, char *out, const struct op *op, bool ended,
+                   uint32_t stack)
+{
+    if (op->is_traced)
+        out = PUT(out, ",\"traced\":true");
+    if (!ended)
+        out = PUT(out, ",\"open\":true");
+    chrome_end_slice(w, out, stack);
+}
+
+static void put_op(struct trace_writer *w, const struct op *op, const struct shown *at,
+                   uint32_t stack, bool ended)
+{
+    const struct kernel_name *name = walk_op_name(w->walk, op);
+    const struct kernel_name *inputs =
+        op->inputs ? walk_op_inputs(w->walk, op->process, op->inputs) : NULL;
+    char unnamed[48];
+    snprintf(unnamed, sizeof unnamed, "\"operator %llu\"", (unsigned long long)op->name);
+    char *out = output_room(w->out, CHROME_EVENT_BYTES + (name ? name->json_bytes : 0) +
+                                        (inputs ? 3 * OP_TEXT_BYTES(inputs->raw_bytes) : 0) +
+                                        (stack ? CHROME_STACK_BYTES : 0));
+    out = chrome_begin_slice(w, out, op_is_label(op) ? "user_annotation" : "cpu_op",
+                             name ? name->json : unnamed, name ? name->json_bytes : strlen(unnamed),
+                             at);
+    out = json_decimal(PUT(out, ",\"External id\":"), op->number);
+    out = json_decimal(PUT(out, ",\"Ev Idx\":"), op->number - 1);
+    if (op->sequence)
+        out = PUT_FIELD(out, "Sequence number", op->sequence - 1);
+    if (op->sequence && !op->is_nvtx)
+        out = PUT_FIELD(out, "Fwd thread id", op->forward_thread);
+    if (inputs)
+        out = op_put_dims(PUT(out, ",\"Input Dims\":"), inputs->raw, inputs->raw_bytes);
+    if (inputs && !op->is_nvtx) {
+        out = op_put_types(PUT(out, ",\"Input type\":"), inputs->raw, inputs->raw_bytes);
+        out = op_put_numbers(PUT(out, ",\"Concrete Inputs\":"), inputs->raw, inputs->raw_bytes);
+    }
+    if (op->is_nvtx)
+        out = json_number(PUT(out, ",\"from\":\"emit_nvtx\",\"op_id\":"), op->object);
+    end_op(w, out, op, ended, stack);
+}
+
+/* As PyTorch's own traces have the frames of modules: "nn.Module: CLASS_k", where k tells modules
+ * of a class apart. Parents are the modules around them. */
+static void put_module(struct trace_writer *w, const struct op *op, const struct shown *at,
+                       bool ended)
+{
+    const struct kernel_name *name = walk_op_name(w->walk, op);
+    const char *path = name ? strchr(name->json, ' ') : NULL;
+    uint32_t class_bytes = path ? (uint32_t)(path - name->json) - 1 : 0; /* behind its quote */
+    const struct op *parent = ops_module(&w->walk->ops, op);
+    char text[sizeof "\"nn.Module: _\"" + 6 * RECORD_BYTES_MAX + VALUE_TEXT_MAX], *end = text;
+    end = PUT(end, "\"nn.Module: ");
+    if (path)
+        end = chrome_put(end, name->json + 1, class_bytes);
+    end = PUT(json_number(PUT(end, "_"), op->name), "\"");
+    char *out = output_room(w->out, CHROME_EVENT_BYTES + 2 * (name ? name->json_bytes : 0));
+    out = chrome_begin_slice(w, out, "python_function", text, (size_t)(end - text), at);
+    out = json_decimal(PUT(out, ",\"External id\":"), op->number);
+    out = json_decimal(PUT(out, ",\"Ev Idx\":"), op->number - 1);
+    out = json_decimal(PUT(out, ",\"Python id\":"), op->number);
+    out = parent ? json_decimal(PUT(out, ",\"Python parent id\":"), parent->number)
+                 : PUT(out, ",\"Python parent id\":null");
+    out = PUT_FIELD(out, "Python module id", op->name);
+    if (path)
+        out = chrome_put(PUT(out, ",\"module\":\""), path + 1, name->json_bytes - class_bytes - 2);
+    end_op(w, out, op, ended, 0);
+}
+
+void chrome_op(struct trace_writer *w, const struct slice *s)
+{
+    struct op *op = s->op;
+    struct shown at = {.begin_ns = op->begin_ns, .end_ns = op->end_ns};
+    bool ended = s->op_change == OP_CLOSED;
+    if (s->op_change == OP_OPENED) {
+        op->row = open_nested(w, op->thread, op->begin_ns);
+        return;
+    }
+    /* Nothing that is open on its thread, operator or nested range, began later. */
+    const struct range *range = ranges_innermost(&w->walk->ranges, op->thread, true);
+    bool was_innermost = ops_was_innermost(&w->walk->ops, op->thread, op->number) &&
+                         (!range || range->sequence < op->number);
+    if (!close_nested(w, op->process, op->thread, was_innermost, op->row, &at))
+        return;
+    uint32_t stack = chrome_stack(w, op->process, op->stack, NULL);
+    if (w->error)
+        return;
+    if (op_is_module(op))
+        put_module(w, op, &at, ended);
+    else
+        put_op(w, op, &at, stack, ended);
+    connect(w, op, &at, ended);
+}
+
+uint32_t chrome_op_of(struct trace_writer *w, const struct slice *s)
+{
+    struct op_place place = {.number = s->is_called ? s->call.op : 0};
+    const struct op_node *node;
+    int error = 0;
+    do
+        node = survey_op(w->scope.survey, &s->call, &place, &error);
+    while (node && !op_scope_works(node->scope));
+    (void)chrome_ok(w, error);
+    return node ? node->number : 0;
+}
+
+/* ---- calls of libraries -----------------------------------------------------------------------
+ */
+
+static void put_library(struct trace_writer *w, const struct library_call *call,
+                        const struct shown *at, enum library_change change)
+{
+    const struct function *f = call->function;
+    char name[6 * FUNCTION_BYTES_MAX + 2];
+    int error = 0;
+    const struct kernel_name *text =
+        w->walk->is_surveyed ? library_kind_text(&w->walk->kinds, call->kind, &error) : NULL;
+    uint32_t stack = chrome_stack(w, call->process, call->stack, NULL);
+    if (!chrome_ok(w, error))
+        return;
+    size_t bytes = (size_t)(json_escape(name, f->name, strlen(f->name)) - name);
+    char *out =
+        output_room(w->out, CHROME_EVENT_BYTES + 6 * FUNCTION_BYTES_MAX + ARGS_BYTES +
+                                (text ? text->json_bytes : 0) + (stack ? CHROME_STACK_BYTES : 0));
+    out = chrome_begin_slice(
+        w, out, f->domain < API_DOMAIN_COUNT ? api_libraries[f->domain].category : "library", name,
+        bytes, at);
+    if (text)
+        out = chrome_put_kept(PUT(out, ",\"call\":"), text, "");
+    for (unsigned i = 0; i < call->arg_count && i < f->arg_count; i++) {
+        const char *label = chrome_label(f->args[i].label);
+        *out++ = ',';
+        out = json_escape(out, label, strlen(label));
+        *out++ = ':';
+        out = argument_json(f->args[i].kind, call->args[i], out);
+    }
+    out = change == LIBRARY_OPEN   ? PUT(out, ",\"open\":true")
+          : change == LIBRARY_LEFT ? PUT(out, ",\"stale\":true")
+                                   : chrome_put_result(out, f, call->result);
+    chrome_end_slice(w, out, stack);
+}
+
+void chrome_library(struct trace_writer *w, const struct slice *s)
+{
+    struct library_call *call = s->library;
+    struct shown at = {.begin_ns = call->begin_ns, .end_ns = call->end_ns};
+    if (s->library_change == LIBRARY_OPENED) {
+        call->row = open_nested(w, call->thread, call->begin_ns);
+        return;
+    }
+    /* Nothing that is open on its thread, operator or nested range, began later. */
+    const struct op_stack *ops = ops_stack(&w->walk->ops, call->thread->index);
+    const struct range *range = ranges_innermost(&w->walk->ranges, call->thread, true);
+    bool was_innermost = (!ops->count || ops->open[ops->count - 1].begin_ns <= call->begin_ns) &&
+                         (!range || range->begin_ns <= call->begin_ns);
+    if (close_nested(w, call->process, call->thread, was_innermost, call->row, &at))
+        put_library(w, call, &at, s->library_change);
+}

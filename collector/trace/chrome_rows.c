@@ -1,0 +1,154 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The rows of a Chrome trace: names of processes, devices, threads and what is no thread, and where
+ * a slice is placed. */
+#include "model/device_sources.h"
+#include "rank.h"
+#include "read/process_title.h"
+#include "record/gpu_record.h"
+#include "trace/chrome.h"
+
+#define DEVICE_PLACES_MAX 64                      /* readers know ordinals up to 63 */
+#define SORT_PLACES       (1 + DEVICE_PLACES_MAX) /* a process's: its own, then its devices' */
+
+static void put_process_names(struct trace_writer *w, uint32_t pid, const char *title,
+                              const char *label, uint32_t sort_index)
+{
+    chrome_put_metadata(w, "process_name", pid, pid, title, 0);
+    if (label)
+        chrome_put_metadata(w, "process_labels", pid, pid, label, 0);
+    chrome_put_metadata(w, "process_sort_index", pid, pid, NULL, sort_index);
+}
+
+static void put_row_name(struct trace_writer *w, uint32_t pid, uint32_t tid, const char *name,
+                         uint32_t sort_index)
+{
+    chrome_name_thread(w, pid, tid, name);
+    chrome_put_metadata(w, "thread_sort_index", pid, tid, NULL, sort_index);
+}
+
+void chrome_name_thread(struct trace_writer *w, uint32_t pid, uint32_t tid, const char *name)
+{
+    chrome_put_metadata(w, "thread_name", pid, tid, name, 0);
+}
+
+uint32_t chrome_name_device(struct trace_writer *w, struct process *p, uint64_t device)
+{
+    struct key key = {p->index, device, 0};
+    uint32_t pid = 0;
+    if (!chrome_ok(w, gpu_rows_pid(&w->rows.all, p, device, &pid)) ||
+        key_map_get(&w->rows.named, key))
+        return pid;
+    if (key_map_set(&w->rows.named, key, 1) == GPUPROF_NO_MEMORY)
+        (void)chrome_ok(w, GPUPROF_NO_MEMORY);
+
+    char title[1024 + DEVICE_NAME_BYTES + 64], label[64];
+    char rank[RANK_TITLE_BYTES], command[1024];
+    const struct surveyed_device *d = survey_device(&w->walk->survey, p, device);
+    /* What tells it from the others first: viewers cut the end off. */
+    snprintf(title, sizeof title, "%sGPU %llu%s%s: %s", process_rank_title(p, rank),
+             (unsigned long long)device, d && d->name[0] ? " " : "", d ? d->name : "",
+             process_command_title(p, true, command, sizeof command));
+    snprintf(label, sizeof label, "GPU %llu", (unsigned long long)device);
+    put_process_names(w, pid, title, label,
+                      SORT_PLACES * p->index + 1 + (uint32_t)(device % DEVICE_PLACES_MAX));
+    return pid;
+}
+
+static uint32_t shown_tid(const struct process *p, uint32_t thread)
+{
+    for (uint32_t i = 0; i < p->threads.count; i++)
+        if (p->threads.threads[i]->index == thread)
+            return p->threads.threads[i]->shown_tid;
+    return 0;
+}
+
+/* Of a device: ranges above their stream, its overlapping slices below, synchronisations and what
+ * slowed it down last. Of a process: steps above its threads, the others below. */
+static uint32_t row_sort_index(const struct gpu_row *row)
+{
+    uint32_t stream = (uint32_t)(row->stream % (1u << 20)) << 8;
+    switch (row->kind) {
+    case ROW_STREAM: return stream + 128 + row->lane;
+    case ROW_ANNOTATION: return stream + row->lane;
+    case ROW_SYNC: return (1u << 28) + row->lane;
+    case ROW_STEP: return row->lane;
+    default: return (1u << 29) + row->lane;
+    }
+}
+
+/* Names a row that is no thread, and its device. */
+static void name_row(struct trace_writer *w, struct gpu_row *row)
+{
+    static const char *const kinds[] = {
+        [ROW_STREAM] = "stream",           [ROW_SYNC] = "synchronisation",
+        [ROW_ANNOTATION] = "ranges on",    [ROW_OVERHEAD] = "overhead of CUDA and CUPTI",
+        [ROW_RANGE] = "ranges of threads", [ROW_STEP] = "steps",
+        [ROW_THROTTLE] = "throttled",      [ROW_HOST] = "host",
+        [ROW_GIL] = "GIL: who holds it",
+    };
+    char name[128], lane[32] = "";
+    row->named = true;
+    if (row->kind < ROW_OVERHEAD)
+        (void)chrome_name_device(w, row->process, row->device);
+    if ((row->lane && row->kind == ROW_ANNOTATION) || (row->kind == ROW_HOST && row->stream))
+        snprintf(lane, sizeof lane, ", thread %u", shown_tid(row->process, row->thread));
+    else if (row->lane && row->kind == ROW_THROTTLE)
+        snprintf(lane, sizeof lane, " (%s)", throttle_words[row->lane % THROTTLES]);
+    else if (row->lane)
+        snprintf(lane, sizeof lane, " (overlapping %u)", row->lane);
+    if (row->kind == ROW_STREAM || row->kind == ROW_ANNOTATION)
+        snprintf(name, sizeof name, "%sstream %llu%s", row->kind == ROW_STREAM ? "" : "ranges on ",
+                 (unsigned long long)row->stream, lane);
+    else
+        snprintf(name, sizeof name, "%s%s", kinds[row->kind], lane);
+    put_row_name(w, row->pid, row->tid, name, row_sort_index(row));
+}
+
+struct gpu_row *chrome_lane(struct trace_writer *w, struct process *p, enum row_kind kind,
+                            uint64_t device, uint64_t stream, uint32_t lane, uint32_t thread,
+                            const struct shown *at)
+{
+    struct gpu_row *row = lane == FREE_LANE
+                              ? gpu_rows_get(&w->rows.all, p, kind, device, stream, at->begin_ns)
+                              : gpu_rows_lane(&w->rows.all, p, kind, device, stream, lane);
+    if (!chrome_ok(w, row ? 0 : GPUPROF_NO_MEMORY))
+        return NULL;
+    if (!row->named || kind == ROW_ANNOTATION)
+        row->thread = thread;
+    if (!row->named)
+        name_row(w, row);
+    return row;
+}
+
+struct gpu_row *chrome_place(struct trace_writer *w, struct process *p, enum row_kind kind,
+                             uint64_t device, uint64_t stream, uint32_t lane, struct shown *at)
+{
+    struct gpu_row *row = chrome_lane(w, p, kind, device, stream, lane, 0, at);
+    if (!row)
+        return NULL;
+    gpu_row_fit(row, &at->begin_ns, &at->end_ns);
+    at->row = &row->row;
+    return row;
+}
+
+void chrome_name_process(struct trace_writer *w, const struct process *p)
+{
+    char title[1024], name[THREAD_NAME_BYTES_MAX + 64];
+    process_title(p, p->shown_pid != p->header.pid, title, sizeof title);
+    put_process_names(w, p->shown_pid, title, w->scope.survey ? "CPU" : NULL,
+                      SORT_PLACES * p->index);
+    for (uint32_t i = 0; i < p->threads.count; i++) {
+        const struct thread *t = p->threads.threads[i];
+        const char *word = t->name[0] ? t->name : "thread";
+        if (t->number == 0)
+            continue;
+        trace_row_name(chrome_row(w, t->index), p->shown_pid, t->shown_tid);
+        if (t->tid == t->shown_tid || (t->tid && t->tid == p->header.pid))
+            snprintf(name, sizeof name, "%s", word);
+        else
+            snprintf(name, sizeof name, "%s (%s %u)", word, t->tid ? "tid" : "number",
+                     t->tid ? t->tid : t->number);
+        if (!t->own)
+            put_row_name(w, p->shown_pid, t->shown_tid, name, GPU_LANES_MAX + t->number);
+    }
+}
