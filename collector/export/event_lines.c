@@ -13,6 +13,7 @@
 #include "bytes.h"
 #include "error.h"
 #include "export/event_row.h"
+#include "rank.h"
 #include "read/process_title.h"
 #include "record/losses.h"
 
@@ -27,6 +28,70 @@ static const struct {
 #include "export/event_columns.def"
 #undef EVENT_COLUMN
 };
+
+/* ---- a row ----------------------------------------------------------------------------------- */
+
+char *event_room(struct event_text *t, size_t bytes)
+{
+    if (t->room - t->used < bytes) {
+        size_t room = 2 * (t->used + bytes) + 4096;
+        char *grown = realloc(t->at, room);
+        if (!grown)
+            return NULL;
+        t->at = grown;
+        t->room = room;
+    }
+    return t->at + t->used;
+}
+
+void event_begin(struct export_writer *w, const char *kind, const struct process *p,
+                 uint64_t begin_ns, uint64_t end_ns)
+{
+    uint64_t origin_ns = w->walk->survey.origin_ns;
+    memset(w->cells, 0, sizeof w->cells);
+    w->args.used = 0;
+    w->state[0] = '\0';
+    event_word(w, EVENT_KIND, kind);
+    event_number(w, EVENT_START, begin_ns > origin_ns ? begin_ns - origin_ns : 0);
+    event_number(w, EVENT_DURATION, end_ns > begin_ns ? end_ns - begin_ns : 0);
+    if (p->is_of_several && p->job != JOB_NONE)
+        event_number(w, EVENT_JOB, p->job);
+    if (p->rank != RANK_NONE)
+        event_number(w, EVENT_RANK, p->rank);
+    if (w->host_of != p) {
+        char *end = json_escape(w->host, p->header.host, strlen(p->header.host));
+        w->host_of = p;
+        w->host_bytes = (size_t)(end - w->host);
+    }
+    event_string(w, EVENT_HOST, w->host, w->host_bytes);
+    event_number(w, EVENT_PID, p->shown_pid);
+}
+
+void event_name(struct export_writer *w, const char *name)
+{
+    size_t length = strlen(name);
+    char *end =
+        json_escape(w->name, name, length < FUNCTION_BYTES_MAX ? length : FUNCTION_BYTES_MAX);
+    event_string(w, EVENT_NAME, w->name, (size_t)(end - w->name));
+}
+
+int event_end(struct export_writer *w)
+{
+    char *end = w->args.used ? event_room(&w->args, 1) : NULL;
+    event_fail(w, w->args.used && !end ? GPUPROF_NO_MEMORY : 0);
+    if (end) {
+        *end = '}';
+        w->cells[EVENT_ARGS] = (struct event_cell){
+            .form = CELL_OBJECT, .bytes = (uint32_t)(w->args.used + 1), .text = w->args.at};
+    }
+    if (w->state[0])
+        event_word(w, EVENT_STATE, w->state);
+    if (!w->error)
+        w->print(w);
+    return w->error;
+}
+
+/* ---- printed --------------------------------------------------------------------------------- */
 
 /* Room for all cells, however they are written: in the output, if it is not too long for that. */
 static char *row_room(struct export_writer *w)
@@ -116,72 +181,66 @@ static void print_json(struct export_writer *w)
     }
 }
 
-/* ---- behind the events: a row for each process, step and loss -----------------------------------
- */
+/* ---- behind the events: a row for each process, step and loss -------------------------------- */
 
-static int put_process(struct export_writer *w, const struct process *p)
+/* A row of a process as a whole, which has no time. */
+static void begin_fact(struct export_writer *w, const char *kind, const struct process *p,
+                       const char *name)
+{
+    event_begin(w, kind, p, 0, 0);
+    event_name(w, name);
+    w->cells[EVENT_START] = w->cells[EVENT_DURATION] = (struct event_cell){0};
+}
+
+static void put_process(struct export_writer *w, const struct process *p)
 {
     const char *command = process_meta(p, "cmdline");
+    const struct losses *l = &w->walk->losses[p->index];
     uint64_t first_ns = w->walk->first_ns[p->index];
     char title[FUNCTION_BYTES_MAX], moment[24];
     process_title(p, false, title, sizeof title);
-    event_begin(w, "process", p, first_ns, w->walk->last_ns[p->index]);
-    event_name(w, title);
-    if (!first_ns)
-        w->cells[EVENT_START] = w->cells[EVENT_DURATION] = (struct event_cell){0};
+    if (first_ns) {
+        event_begin(w, "process", p, first_ns, w->walk->last_ns[p->index]);
+        event_name(w, title);
+    } else {
+        begin_fact(w, "process", p, title);
+    }
     snprintf(moment, sizeof moment, "%llu", (unsigned long long)w->walk->survey.origin_ns);
     event_arg_text(w, "epoch_ns", moment); /* of start_ns 0; JavaScript would round a number */
     event_arg_number(w, "own_pid", ARG_COUNT, p->header.pid);
     if (command)
         event_arg_text(w, "command", command);
-    return event_end(w);
-}
-
-static int put_losses(struct export_writer *w, const struct process *p)
-{
-    const struct losses *l = &w->walk->losses[p->index];
-    int error = 0;
-    for (unsigned i = 0; error == 0 && i < LOSS_COUNT; i++) {
+    (void)event_end(w);
+    for (unsigned i = 0; i < LOSS_COUNT; i++) {
         struct loss_info info = loss_info(i);
         if (!loss_value(l, i))
             continue;
-        event_begin(w, info.weight == LOSS_NONE ? "note" : "loss", p, 0, 0);
-        event_name(w, info.key);
-        w->cells[EVENT_START] = w->cells[EVENT_DURATION] = (struct event_cell){0};
+        begin_fact(w, info.weight == LOSS_NONE ? "note" : "loss", p, info.key);
         event_arg_number(w, "value", ARG_COUNT, loss_value(l, i));
         event_arg_text(w, "text", info.text);
-        error = event_end(w);
+        (void)event_end(w);
     }
-    return error;
-}
-
-static int put_step(struct export_writer *w, enum step_kind kind, const struct step *step)
-{
-    event_begin(w, "step", step->process, step->begin_ns, step->end_ns);
-    event_name(w, event_step_name(kind, step));
-    event_number(w, EVENT_STEP, step->number);
-    if (step->is_partial)
-        event_word(w, EVENT_STATE, "partial");
-    return event_end(w);
 }
 
 static int event_ends(struct export_writer *w)
 {
     const struct recording *rec = w->walk->rec;
     const struct steps *steps = w->scope.steps;
-    int error = 0;
     bool has_steps = steps && !w->scope.options->select.kinds; /* they are of none */
-    for (uint32_t i = 0; error == 0 && has_steps && i < steps->count; i++) {
+    for (uint32_t i = 0; has_steps && i < steps->count; i++) {
         const struct step *step = &steps->list[i];
-        if (selection_reaches(w->scope.selection, step->process, step->begin_ns, step->end_ns))
-            error = put_step(w, steps->kind, step);
+        if (!selection_reaches(w->scope.selection, step->process, step->begin_ns, step->end_ns))
+            continue;
+        event_begin(w, "step", step->process, step->begin_ns, step->end_ns);
+        event_name(w, event_step_name(steps->kind, step));
+        event_number(w, EVENT_STEP, step->number);
+        if (step->is_partial)
+            event_word(w, EVENT_STATE, "partial");
+        (void)event_end(w);
     }
-    for (uint32_t i = 0; error == 0 && i < rec->count; i++) {
-        error = put_process(w, rec->processes[i]);
-        if (error == 0)
-            error = put_losses(w, rec->processes[i]);
-    }
-    return error;
+    for (uint32_t i = 0; i < rec->count; i++)
+        put_process(w, rec->processes[i]);
+    return w->error;
 }
 
 /* ---- the formats ----------------------------------------------------------------------------- */
@@ -238,8 +297,7 @@ static struct export_writer *create_json(struct output *out, struct walk *walk,
     return create(out, walk, scope, print_json);
 }
 
-/* ---- what all exporters say alike ---------------------------------------------------------------
- */
+/* ---- what all exporters say alike ------------------------------------------------------------ */
 
 int event_call_id(struct walk *w, const struct event *e, uint64_t *id)
 {
@@ -270,28 +328,18 @@ const char *event_step_name(enum step_kind kind, const struct step *step)
                                   : "launches of a graph";
 }
 
-#define ALL_OF_IT (WALK_RANGES | WALK_OPS | WALK_LIBRARIES | WALK_WORK | WALK_LOSSES)
+#define ROWS_FORMAT(format, its_ending, its_help, its_create)                                      \
+    const struct export_format format##_export = {                                                 \
+        .file = {#format, its_ending},                                                             \
+        .help = its_help,                                                                          \
+        .is_rows = true,                                                                           \
+        .wants_steps = true,                                                                       \
+        .needs = WALK_RANGES | WALK_OPS | WALK_LIBRARIES | WALK_WORK | WALK_LOSSES,                \
+        .create = its_create,                                                                      \
+        .take = event_take,                                                                        \
+        .end = event_ends,                                                                         \
+        .free = lines_free,                                                                        \
+    }
 
-const struct export_format csv_export = {
-    .file = {"csv", "csv"},
-    .help = "a row an event, for spreadsheets and pandas",
-    .is_rows = true,
-    .wants_steps = true,
-    .needs = ALL_OF_IT,
-    .create = create_csv,
-    .take = event_take,
-    .end = event_ends,
-    .free = lines_free,
-};
-
-const struct export_format jsonl_export = {
-    .file = {"jsonl", "jsonl"},
-    .help = "the same, a JSON object a line",
-    .is_rows = true,
-    .wants_steps = true,
-    .needs = ALL_OF_IT,
-    .create = create_json,
-    .take = event_take,
-    .end = event_ends,
-    .free = lines_free,
-};
+ROWS_FORMAT(csv, "csv", "a row an event, for spreadsheets and pandas", create_csv);
+ROWS_FORMAT(jsonl, "jsonl", "the same, a JSON object a line", create_json);

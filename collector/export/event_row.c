@@ -12,55 +12,8 @@
 #include "error.h"
 #include "export/export_writer.h"
 #include "model/host_facts.h"
-#include "rank.h"
 #include "record/argument_text.h"
 #include "record/op_record.h"
-
-/* ---- a row ----------------------------------------------------------------------------------- */
-
-char *event_room(struct event_text *t, size_t bytes)
-{
-    if (t->room - t->used < bytes) {
-        size_t room = 2 * (t->used + bytes) + 4096;
-        char *grown = realloc(t->at, room);
-        if (!grown)
-            return NULL;
-        t->at = grown;
-        t->room = room;
-    }
-    return t->at + t->used;
-}
-
-void event_begin(struct export_writer *w, const char *kind, const struct process *p,
-                 uint64_t begin_ns, uint64_t end_ns)
-{
-    uint64_t origin_ns = w->walk->survey.origin_ns;
-    memset(w->cells, 0, sizeof w->cells);
-    w->args.used = 0;
-    w->state[0] = '\0';
-    event_word(w, EVENT_KIND, kind);
-    event_number(w, EVENT_START, begin_ns > origin_ns ? begin_ns - origin_ns : 0);
-    event_number(w, EVENT_DURATION, end_ns > begin_ns ? end_ns - begin_ns : 0);
-    if (p->is_of_several && p->job != JOB_NONE)
-        event_number(w, EVENT_JOB, p->job);
-    if (p->rank != RANK_NONE)
-        event_number(w, EVENT_RANK, p->rank);
-    if (w->host_of != p) {
-        char *end = json_escape(w->host, p->header.host, strlen(p->header.host));
-        w->host_of = p;
-        w->host_bytes = (size_t)(end - w->host);
-    }
-    event_string(w, EVENT_HOST, w->host, w->host_bytes);
-    event_number(w, EVENT_PID, p->shown_pid);
-}
-
-void event_name(struct export_writer *w, const char *name)
-{
-    size_t length = strlen(name);
-    char *end =
-        json_escape(w->name, name, length < FUNCTION_BYTES_MAX ? length : FUNCTION_BYTES_MAX);
-    event_string(w, EVENT_NAME, w->name, (size_t)(end - w->name));
-}
 
 /* A text that the walk keeps, or NULL. */
 static void put_kept(struct export_writer *w, enum event_column column,
@@ -83,22 +36,6 @@ static void add_state(struct export_writer *w, bool is_so, const char *word)
     size_t used = strlen(w->state);
     if (is_so)
         snprintf(w->state + used, sizeof w->state - used, "%s%s", used ? " " : "", word);
-}
-
-int event_end(struct export_writer *w)
-{
-    char *end = w->args.used ? event_room(&w->args, 1) : NULL;
-    event_fail(w, w->args.used && !end ? GPUPROF_NO_MEMORY : 0);
-    if (end) {
-        *end = '}';
-        w->cells[EVENT_ARGS] = (struct event_cell){
-            .form = CELL_OBJECT, .bytes = (uint32_t)(w->args.used + 1), .text = w->args.at};
-    }
-    if (w->state[0])
-        event_word(w, EVENT_STATE, w->state);
-    if (!w->error)
-        w->print(w);
-    return w->error;
 }
 
 /* ---- arguments ------------------------------------------------------------------------------- */

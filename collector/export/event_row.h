@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One row an event: what csv and JSON lines have of it (event_columns.def). event_lines.c prints
- * it, and makes it of what stands behind the events: processes, steps and losses; event_row.c makes
- * it of events.
+ * One row an event: what csv and JSON lines have of it (event_columns.def). event_lines.c has what
+ * a row is, prints it, and makes rows of what stands behind the events: processes, steps and
+ * losses; event_row.c makes them of events.
  *
  * Memory: 4 bytes a thread, and the longest row.
  */
@@ -86,7 +86,7 @@ static inline void event_string(struct export_writer *w, enum event_column colum
         (struct event_cell){.form = CELL_STRING, .bytes = (uint32_t)bytes, .text = json};
 }
 
-/* ---- event_row.c ---- */
+/* ---- event_lines.c ---- */
 
 /* Room for so many bytes more; NULL: no memory. */
 char *event_room(struct event_text *t, size_t bytes);
@@ -95,18 +95,20 @@ char *event_room(struct event_text *t, size_t bytes);
 void event_begin(struct export_writer *w, const char *kind, const struct process *p,
                  uint64_t begin_ns, uint64_t end_ns);
 
-/* Before the first: which arguments of records are columns. */
-void event_find_columns(struct export_writer *w);
-
 /* Its name, of at most FUNCTION_BYTES_MAX bytes: longer ones are cut. */
 void event_name(struct export_writer *w, const char *name);
+
+/* Prints the row. 0 or the first error. */
+int event_end(struct export_writer *w);
+
+/* ---- event_row.c ---- */
+
+/* Before the first: which arguments of records are columns. */
+void event_find_columns(struct export_writer *w);
 
 /* One more member of `args`. */
 void event_arg_text(struct export_writer *w, const char *label, const char *text);
 void event_arg_number(struct export_writer *w, const char *label, unsigned kind, uint64_t value);
-
-/* Prints the row. 0 or the first error. */
-int event_end(struct export_writer *w);
 
 /* The row of a slice, if it makes one. 0 or an error. */
 int event_take(struct export_writer *w, const struct slice *s);

@@ -27,8 +27,7 @@ struct stacks_span {
     uint64_t end_ns;
 };
 
-/* ---- pprof
- * --------------------------------------------------------------------------------------- */
+/* ---- pprof ----------------------------------------------------------------------------------- */
 
 /*
  * pprof's profile.proto: a sample for each stack with all its costs, the numbers of its frames from
@@ -37,45 +36,18 @@ struct stacks_span {
  */
 
 /* The numbers of fields, as profile.proto has them. */
-enum profile_field {
-    PROFILE_SAMPLE_TYPE = 1,
-    PROFILE_SAMPLE = 2,
-    PROFILE_MAPPING = 3,
-    PROFILE_LOCATION = 4,
-    PROFILE_FUNCTION = 5,
-    PROFILE_TEXT = 6,
-    PROFILE_TIME = 9,
-    PROFILE_DURATION = 10,
-    PROFILE_COMMENT = 13,
-    PROFILE_DEFAULT_TYPE = 14,
-
-    TYPE_NAME = 1,
-    TYPE_UNIT = 2,
-
-    SAMPLE_LOCATION = 1,
-    SAMPLE_VALUE = 2,
-    SAMPLE_LABEL = 3,
-    LABEL_KEY = 1,
-    LABEL_TEXT = 2,
-
-    MAPPING_ID = 1,
-    MAPPING_FILE = 5,
-    MAPPING_BUILD_ID = 6,
-    MAPPING_HAS_FUNCTIONS = 7, /* and files, lines, inlined ones: nobody is to look them up */
-    MAPPING_HAS_INLINED = 10,
-
-    LOCATION_ID = 1,
-    LOCATION_MAPPING = 2,
-    LOCATION_ADDRESS = 3,
-    LOCATION_LINE = 4,
-    LINE_FUNCTION = 1,
-    LINE_NUMBER = 2,
-
-    FUNCTION_ID = 1,
-    FUNCTION_NAME = 2,
-    FUNCTION_SYSTEM_NAME = 3,
-    FUNCTION_FILE = 4,
-};
+enum { PROFILE_SAMPLE_TYPE = 1, PROFILE_SAMPLE, PROFILE_MAPPING, PROFILE_LOCATION };
+enum { PROFILE_FUNCTION = 5, PROFILE_TEXT, PROFILE_TIME = 9, PROFILE_DURATION };
+enum { PROFILE_COMMENT = 13, PROFILE_DEFAULT_TYPE };
+enum { TYPE_NAME = 1, TYPE_UNIT };
+enum { SAMPLE_LOCATION = 1, SAMPLE_VALUE, SAMPLE_LABEL };
+enum { LABEL_KEY = 1, LABEL_TEXT };
+/* It has functions, files, lines and inlined ones: nobody is to look them up. */
+enum { MAPPING_ID = 1, MAPPING_FILE = 5, MAPPING_BUILD_ID, MAPPING_HAS_FUNCTIONS };
+enum { MAPPING_HAS_INLINED = 10 };
+enum { LOCATION_ID = 1, LOCATION_MAPPING, LOCATION_ADDRESS, LOCATION_LINE };
+enum { LINE_FUNCTION = 1, LINE_NUMBER };
+enum { FUNCTION_ID = 1, FUNCTION_NAME, FUNCTION_SYSTEM_NAME, FUNCTION_FILE };
 
 static const struct {
     const char *name, *unit;
@@ -135,22 +107,16 @@ static uint64_t id_of(struct pprof *p, struct key_map *ids, struct key key, bool
     return *is_new ? ids->count : id;
 }
 
-static const struct kernel_name *build_id_of(const struct pprof *p, const struct kernel_name *path)
-{
-    const struct stack_table *table = &p->costs->walk->survey.stacks;
-    for (uint32_t i = 0; i < table->module_count; i++)
-        if (table->modules[i].path == path)
-            return table->modules[i].build_id;
-    return NULL;
-}
-
 static uint64_t mapping_id_of(struct pprof *p, const struct kernel_name *module)
 {
+    const struct stack_table *table = &p->costs->walk->survey.stacks;
+    const struct kernel_name *build_id = NULL;
     bool is_new;
     uint64_t id = id_of(p, &p->mapping_ids, (struct key){(uintptr_t)module, 0, 0}, &is_new);
     if (!is_new)
         return id;
-    const struct kernel_name *build_id = build_id_of(p, module);
+    for (uint32_t i = 0; i < table->module_count && !build_id; i++)
+        build_id = table->modules[i].path == module ? table->modules[i].build_id : NULL;
     uint64_t file = text_id(p, module->raw), build = build_id ? text_id(p, build_id->raw) : 0;
     size_t opened = packet_open(&p->packet, PROFILE_MAPPING);
     packet_number(&p->packet, MAPPING_ID, id);
@@ -214,15 +180,6 @@ static const char *label_key(const struct shown_frame *f)
     return f->kind == SHOWN_PROCESS ? "process" : f->kind == SHOWN_THREAD ? "thread" : NULL;
 }
 
-static void put_label(struct pprof *p, const struct shown_frame *f)
-{
-    uint64_t key = text_id(p, label_key(f)), text = text_id(p, f->label);
-    size_t opened = packet_open(&p->packet, SAMPLE_LABEL);
-    packet_number(&p->packet, LABEL_KEY, key);
-    packet_number(&p->packet, LABEL_TEXT, text);
-    packet_close(&p->packet, opened);
-}
-
 /* First what the sample names, which cannot stand within it; then the sample. */
 static void put_sample(struct pprof *p, uint32_t node, const struct stack_cost *c)
 {
@@ -244,16 +201,16 @@ static void put_sample(struct pprof *p, uint32_t node, const struct stack_cost *
             packet_number(&p->packet, SAMPLE_LOCATION, call_tree_node(tree, n)->frame);
     for (size_t i = 0; i < p->type_count; i++)
         packet_number(&p->packet, SAMPLE_VALUE, values[i]);
-    for (uint32_t n = node; n; n = call_tree_node(tree, n)->parent)
-        if (label_key(call_tree_frame(tree, n)))
-            put_label(p, call_tree_frame(tree, n));
+    for (uint32_t n = node; n; n = call_tree_node(tree, n)->parent) {
+        const struct shown_frame *f = call_tree_frame(tree, n);
+        if (!label_key(f))
+            continue;
+        size_t label = packet_open(&p->packet, SAMPLE_LABEL);
+        packet_number(&p->packet, LABEL_KEY, text_id(p, label_key(f)));
+        packet_number(&p->packet, LABEL_TEXT, text_id(p, f->label));
+        packet_close(&p->packet, label);
+    }
     packet_close(&p->packet, opened);
-}
-
-static void put_comment(struct pprof *p, const char *text)
-{
-    uint64_t id = text_id(p, text);
-    packet_number(&p->packet, PROFILE_COMMENT, id);
 }
 
 /* What it is, when it was, and what was lost. */
@@ -274,7 +231,7 @@ static void put_head(struct pprof *p, const struct stacks_span *span)
         packet_number(&p->packet, PROFILE_TIME, span->begin_ns);
         packet_number(&p->packet, PROFILE_DURATION, span->end_ns - span->begin_ns);
     }
-    put_comment(p, "gpuprof " GPUPROF_RELEASE);
+    packet_number(&p->packet, PROFILE_COMMENT, text_id(p, "gpuprof " GPUPROF_RELEASE));
     for (uint32_t i = 0; i < rec->count; i++) {
         const struct losses *losses = &p->costs->walk->losses[i];
         if (losses_weight(losses) == LOSS_NONE)
@@ -282,7 +239,7 @@ static void put_head(struct pprof *p, const struct stacks_span *span)
         snprintf(text, sizeof text, "%s: lost: %s",
                  process_title(rec->processes[i], true, title, sizeof title),
                  losses_text(losses, lost, sizeof lost));
-        put_comment(p, text);
+        packet_number(&p->packet, PROFILE_COMMENT, text_id(p, text));
     }
 }
 
@@ -315,8 +272,7 @@ static int pprof_write(const struct stack_costs *costs, const struct stacks_span
     return failed ? GPUPROF_NO_MEMORY : 0;
 }
 
-/* ---- the writer
- * ---------------------------------------------------------------------------------- */
+/* ---- the writer ------------------------------------------------------------------------------ */
 
 struct export_writer {
     struct output *out;
@@ -324,12 +280,12 @@ struct export_writer {
     struct flame flame;
     struct consumer costs;
     struct stacks_span span;
-    int (*write)(const struct export_writer *w);
+    int (*write)(const struct flame *f, struct output *out); /* NULL: pprof's */
 };
 
 static struct export_writer *create(struct output *out, struct walk *walk,
                                     const struct export_scope *scope, bool and_host,
-                                    int (*write)(const struct export_writer *w))
+                                    int (*write)(const struct flame *f, struct output *out))
 {
     struct export_writer *w = calloc(1, sizeof *w);
     if (!w)
@@ -343,6 +299,7 @@ static struct export_writer *create(struct output *out, struct walk *walk,
     }
     flame_wants(&w->flame, scope->weight, and_host);
     w->flame.costs.split_processes = true;
+    w->flame.costs.split_threads = w->flame.costs.split_work = !write;
     w->costs = stack_costs_consumer(&w->flame.costs);
     return w;
 }
@@ -369,7 +326,7 @@ static int stacks_end(struct export_writer *w)
     call_tree_say(&w->flame.costs.tree);
     if (flame_lacks(w->flame.weight, &without))
         message("export: %s", flame_note(&w->flame, &without, note));
-    return w->write(w);
+    return w->write ? w->write(&w->flame, w->out) : pprof_write(&w->flame.costs, &w->span, w->out);
 }
 
 static void stacks_free(struct export_writer *w)
@@ -381,43 +338,12 @@ static void stacks_free(struct export_writer *w)
 
 /* ---- the formats ----------------------------------------------------------------------------- */
 
-static int write_pprof(const struct export_writer *w)
-{
-    return pprof_write(&w->flame.costs, &w->span, w->out);
-}
-
-static int write_folded(const struct export_writer *w)
-{
-    return flame_write_folded(&w->flame, w->out);
-}
-
-static int write_speedscope(const struct export_writer *w)
-{
-    return flame_write_speedscope(&w->flame, w->out);
-}
-
-static struct export_writer *create_pprof(struct output *out, struct walk *walk,
-                                          const struct export_scope *scope)
-{
-    struct export_writer *w = create(out, walk, scope, true, write_pprof);
-    if (w)
-        w->flame.costs.split_threads = w->flame.costs.split_work = true;
-    return w;
-}
-
-static struct export_writer *create_folded(struct output *out, struct walk *walk,
-                                           const struct export_scope *scope)
-{
-    return create(out, walk, scope, false, write_folded);
-}
-
-static struct export_writer *create_speedscope(struct output *out, struct walk *walk,
-                                               const struct export_scope *scope)
-{
-    return create(out, walk, scope, true, write_speedscope);
-}
-
-#define STACKS_FORMAT(format, its_ending, its_help)                                                \
+#define STACKS_FORMAT(format, its_ending, its_help, and_host, write)                               \
+    static struct export_writer *create_##format(struct output *out, struct walk *walk,            \
+                                                 const struct export_scope *scope)                 \
+    {                                                                                              \
+        return create(out, walk, scope, and_host, write);                                          \
+    }                                                                                              \
     const struct export_format format##_export = {                                                 \
         .file = {#format, its_ending},                                                             \
         .help = its_help,                                                                          \
@@ -428,6 +354,7 @@ static struct export_writer *create_speedscope(struct output *out, struct walk *
         .free = stacks_free,                                                                       \
     }
 
-STACKS_FORMAT(pprof, "pb", "calls, times and bytes by stack, for go tool pprof");
-STACKS_FORMAT(folded, "folded", "stacks as lines, for tools of flame graphs");
-STACKS_FORMAT(speedscope, "json", "stacks, for speedscope");
+STACKS_FORMAT(pprof, "pb", "calls, times and bytes by stack, for go tool pprof", true, NULL);
+STACKS_FORMAT(folded, "folded", "stacks as lines, for tools of flame graphs", false,
+              flame_write_folded);
+STACKS_FORMAT(speedscope, "json", "stacks, for speedscope", true, flame_write_speedscope);
