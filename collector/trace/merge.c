@@ -33,27 +33,6 @@ static bool has_rank(const struct recording *rec, uint32_t index)
     return true;
 }
 
-static bool has_several_jobs(const struct recording *rec)
-{
-    const struct process *first = rec->count ? rec->processes[0] : NULL;
-    for (uint32_t i = 1; i < rec->count && rec->processes[i]->job != JOB_NONE; i++)
-        if (rec->processes[i]->job != first->job)
-            return true;
-    return false;
-}
-
-/* Puts its name, without the ending, into `f`. */
-static void name_file(struct rank_file *f, bool has_jobs)
-{
-    char job[24] = "";
-    if (has_jobs && f->process->job != JOB_NONE)
-        snprintf(job, sizeof job, "job_%u/", f->process->job);
-    f->stem = (uint32_t)(f->other ? snprintf(f->name, sizeof f->name, "%sothers/process_%u", job,
-                                             f->process->shown_pid)
-                                  : snprintf(f->name, sizeof f->name, "%srank_%llu", job,
-                                             (unsigned long long)f->rank));
-}
-
 /* One file per process, in the order in which they are shown; the caller frees. NULL: no memory.
  * `cycle`: the number in their names of the window that they show; 0: none. */
 static struct rank_file *rank_files_make(const struct merge *m, uint64_t cycle)
@@ -62,23 +41,26 @@ static struct rank_file *rank_files_make(const struct merge *m, uint64_t cycle)
     const char *ending = m->format->rank_ending ? m->format->rank_ending : m->format->file.ending;
     struct rank_file *files = calloc(rec->count + 1u, sizeof *files);
     bool ranked = rec->count && rec->processes[0]->rank != RANK_NONE;
-    bool with_gpu = recording_has_gpu(rec), has_jobs = has_several_jobs(rec);
+    bool with_gpu = recording_has_gpu(rec);
     uint64_t next = 0;
     for (uint32_t i = 0; files && i < rec->count; i++) {
         struct process *p = rec->processes[i];
         struct rank_file *f = &files[i];
+        char job[24] = "", number[32] = "";
         f->process = p;
         f->rank = p->rank == RANK_NONE ? 0 : p->rank;
         if (ranked)
             f->other = p->rank == RANK_NONE || !has_rank(rec, i);
         else if (!(f->other = with_gpu && !p->has_gpu))
             f->rank = next++; /* nobody has one: in the order of their starts */
-        name_file(f, has_jobs);
+        if (p->is_of_several && p->job != JOB_NONE)
+            snprintf(job, sizeof job, "job_%u/", p->job);
         if (cycle)
-            snprintf(f->name + f->stem, sizeof f->name - f->stem, ".%llu.%s",
-                     (unsigned long long)cycle, ending);
-        else
-            snprintf(f->name + f->stem, sizeof f->name - f->stem, ".%s", ending);
+            snprintf(number, sizeof number, ".%llu", (unsigned long long)cycle);
+        f->stem = (uint32_t)snprintf(f->name, sizeof f->name, "%s%s%llu", job,
+                                     f->other ? "others/process_" : "rank_",
+                                     f->other ? p->shown_pid : (unsigned long long)f->rank);
+        snprintf(f->name + f->stem, sizeof f->name - f->stem, "%s.%s", number, ending);
     }
     return files;
 }
@@ -98,15 +80,15 @@ static bool wants_steps(const struct merge *m, const struct options *options)
  */
 static enum exit_code look_around(struct merge *m, const struct options *options, bool surveys)
 {
-    m->made_steps = wants_steps(m, options) || m->is_cut;
-    if ((m->surveys_each && walk_survey_shared(&m->walk) < 0) ||
-        (surveys && !m->made_steps && walk_survey(&m->walk, NULL) < 0))
+    m->is.stepped = wants_steps(m, options) || m->is.cut;
+    if ((m->is.surveyed_each && walk_survey_shared(&m->walk) < 0) ||
+        (surveys && !m->is.stepped && walk_survey(&m->walk, NULL) < 0))
         return EXIT_ENVIRONMENT;
-    if (!m->made_steps)
+    if (!m->is.stepped)
         return EXIT_OK;
     enum exit_code code =
         steps_find(&m->steps, &m->walk, options->step_by, options->step_range, surveys, "merge");
-    m->has_steps = wants_steps(m, options) || m->steps.kind == STEPS_CALLED;
+    m->is.with_steps = wants_steps(m, options) || m->steps.kind == STEPS_CALLED;
     return code;
 }
 
@@ -114,7 +96,7 @@ static enum exit_code find_piece(struct merge *m, const struct options *options,
 {
     const struct selection_steps how = {.by = options->step_by,
                                         .pattern = options->step_range,
-                                        .found = m->made_steps ? &m->steps : NULL};
+                                        .found = m->is.stepped ? &m->steps : NULL};
     m->wish = options->select;
     m->wish.cycle = cycle;
     m->walk.filter = NULL;
@@ -145,16 +127,16 @@ static enum exit_code write_cycles(struct merge *m, const struct options *option
 static enum exit_code merge_write(struct merge *m, const struct options *options)
 {
     const struct merge_options *own = options->own;
-    m->split = own->per_rank || is_archive_name(options->output);
-    m->is_cut = options->select.is_given;
+    m->is.split = own->per_rank || is_archive_name(options->output);
+    m->is.cut = options->select.is_given;
     m->room = verb_output_room(recording_bytes(&m->rec));
     struct trace_scope scope = {.rank = RANK_NONE};
     bool stacks = recording_has_stacks(&m->rec);
     bool learns = stacks || recording_has_ops(&m->rec) || recording_expects_gpu(&m->rec) ||
-                  m->memory_events || m->is_cut;
-    m->surveys_each = m->split && !m->is_cut; /* a piece is cut where all is known */
+                  m->own->memory_events || m->is.cut;
+    m->is.surveyed_each = m->is.split && !m->is.cut; /* a piece is cut where all is known */
     m->rec.progress = progress_begin(&m->progress, "merge");
-    bool surveys = !m->surveys_each && (m->split || learns);
+    bool surveys = !m->is.surveyed_each && (m->is.split || learns);
     m->progress.total = recording_bytes(&m->rec) * (surveys || wants_steps(m, options) ? 2u : 1u);
     if (walk_init(&m->walk, &m->rec) < 0)
         return verb_output_failed(options->output, GPUPROF_NO_MEMORY);
@@ -164,12 +146,12 @@ static enum exit_code merge_write(struct merge *m, const struct options *options
         code = find_piece(m, options, cycle);
     if (code != EXIT_OK)
         return code;
-    m->has_stacks = stacks && m->walk.survey.stacks.stack_count;
-    if (m->has_stacks && call_tree_init(&m->tree, &m->walk.survey, options->symbols) < 0)
+    m->is.with_stacks = stacks && m->walk.survey.stacks.stack_count;
+    if (m->is.with_stacks && call_tree_init(&m->tree, &m->walk.survey, options->symbols) < 0)
         return verb_output_failed(options->output, GPUPROF_NO_MEMORY);
     if (cycle && own->per_rank)
         return write_cycles(m, options);
-    if (!m->split) {
+    if (!m->is.split) {
         code = merge_write_file(m, options->output, &scope);
         if (code == EXIT_OK)
             merge_say_written(m, options->output);
@@ -209,11 +191,7 @@ static enum exit_code run(const struct options *options)
 {
     const struct merge_options *own = options->own;
     char names[FILE_FORMAT_NAMES_BYTES];
-    struct merge m = {.format = format_of(options),
-                      .max_size = own->max_size,
-                      .sync_streams = own->sync_streams,
-                      .counters = !own->no_counters,
-                      .memory_events = own->memory_events};
+    struct merge m = {.own = own, .format = format_of(options)};
     if (own->per_rank && (!options->output || strcmp(options->output, "-") == 0))
         return usage_error("merge: --per-rank writes several files; name a folder: -o traces");
     if (own->per_rank && is_archive_name(options->output))
@@ -240,16 +218,16 @@ static enum exit_code run(const struct options *options)
         code = merge_write(&m, options);
     if (code == EXIT_OK)
         merge_say_large(&m);
-    free(m.large_path);
+    free(m.large.path);
     if (code == EXIT_OK && own->per_rank)
         code = selection_check(&m.selection, "merge");
     if (code == EXIT_OK)
         code = walk_verdict(&m.walk, options->strict);
-    if (m.has_stacks) {
+    if (m.is.with_stacks) {
         call_tree_say(&m.tree);
         call_tree_release(&m.tree);
     }
-    if (m.made_steps)
+    if (m.is.stepped)
         steps_release(&m.steps);
     selection_release(&m.selection);
     if (m.walk.rec)

@@ -52,11 +52,11 @@ static int write_members(struct merge *m, struct zip_writer *zip, const char *pa
         if (m->rec.is_parallel)
             member.in_background = true;
         uint64_t room = m->room;
-        m->path = files[i].name;
+        m->one.path = files[i].name;
         failed = merge_write_trace(m, &member, &scope); /* and it has said why */
         error = zip_writer_end(zip, &member);
         if (failed == 0 && error == 0) {
-            m->text_bytes = room - m->room;
+            m->one.text_bytes = room - m->room;
             merge_say_written(m, files[i].name);
         }
     }

@@ -99,7 +99,7 @@ static void tell_growing(const struct merge *m)
     struct rank_result result;
     memset(&result, 0, sizeof result);
     result.is_growing = true;
-    workers_write(m->tells_to, &result, sizeof result);
+    workers_write(m->large.tells_to, &result, sizeof result);
 }
 
 static enum exit_code work_on_ranks(void *context, uint32_t index, int to)
@@ -110,8 +110,8 @@ static enum exit_code work_on_ranks(void *context, uint32_t index, int to)
     new_folder_leave(work->made);
     m->room /= m->rec.workers;
     m->rec.is_parallel = false; /* by threads, too */
-    m->tells_large = tell_growing;
-    m->tells_to = to;
+    m->large.tells = tell_growing;
+    m->large.tells_to = to;
     if (walk_part(&m->walk, index) < 0)
         return verb_output_failed(work->folder, GPUPROF_NO_MEMORY);
     for (uint32_t i = 0; code == EXIT_OK && i < m->rec.count; i++) {
@@ -124,9 +124,9 @@ static enum exit_code work_on_ranks(void *context, uint32_t index, int to)
         struct rank_result result;
         memset(&result, 0, sizeof result); /* what lies between its members is written, too */
         result.code = code;
-        result.text_bytes = m->text_bytes;
-        result.left_out_count = m->left_out_count;
-        result.thinning = m->thinning;
+        result.text_bytes = m->one.text_bytes;
+        result.left_out_count = m->fit.left_out_count;
+        result.thinning = m->fit.thinning;
         result.selected = m->selection.found;
         result.found = walk_found(&m->walk, p);
         bool is_wanted = workers_write(to, &result, sizeof result);
@@ -187,9 +187,9 @@ static enum exit_code gather_ranks(struct merge *m, const char *folder,
             remove_behind(m, folder, files, workers, i);
             break;
         }
-        m->text_bytes = result.text_bytes;
-        m->left_out_count = result.left_out_count;
-        m->thinning = result.thinning;
+        m->one.text_bytes = result.text_bytes;
+        m->fit.left_out_count = result.left_out_count;
+        m->fit.thinning = result.thinning;
         selection_add_found(&m->selection.found, &result.selected);
         walk_add_found(&m->walk, files[i].process, &result.found);
         merge_say_written(m, path);

@@ -19,7 +19,7 @@
 
 static uint64_t written(const struct merge *m)
 {
-    return m->format->bytes ? m->format->bytes(m->writer) : output_bytes(m->out);
+    return m->format->bytes ? m->format->bytes(m->one.writer) : output_bytes(m->one.out);
 }
 
 static const char *shown(const char *path)
@@ -29,17 +29,17 @@ static const char *shown(const char *path)
 
 void merge_say_growing(struct merge *m, const char *path)
 {
-    if (m->large_said)
+    if (m->large.said)
         return;
-    m->large_said = true;
-    if (m->tells_large) {
-        m->tells_large(m);
+    m->large.said = true;
+    if (m->large.tells) {
+        m->large.tells(m);
         return;
     }
     progress_clear(m->rec.progress);
     message("%s: more than 500 MB of text, where most viewers stop: --step, or --from and --to, "
             "make a trace of a piece, --max-size=400M leaves the shortest out%s",
-            shown(path), m->split || m->rec.count < 2 ? "" : ", --per-rank one for each rank");
+            shown(path), m->is.split || m->rec.count < 2 ? "" : ", --per-rank one for each rank");
 }
 
 /* The first event shown is the traces' origin, unless they share an earlier one. */
@@ -48,27 +48,27 @@ static int take_slice(void *context, const struct slice *s)
     struct merge *m = context;
     int error = 0;
     uint64_t before = written(m);
-    m->is_hidden = s->is_hidden;
-    if (before > VIEWER_BYTES && m->format->is_text && !m->weighs)
-        merge_say_growing(m, m->path);
-    if (!m->begun && event_is_visible(s->event.record->type)) {
-        m->begun = true;
-        error = m->format->begin(m->writer, m->walk.survey.origin_ns);
+    m->one.is_hidden = s->is_hidden;
+    if (before > VIEWER_BYTES && m->format->is_text && !m->one.weighs)
+        merge_say_growing(m, m->one.path);
+    if (!m->one.begun && event_is_visible(s->event.record->type)) {
+        m->one.begun = true;
+        error = m->format->begin(m->one.writer, m->walk.survey.origin_ns);
     }
-    if (error == 0 && m->begun)
-        error = m->format->take(m->writer, s);
-    if (m->thinning.weighs)
-        thinning_weigh(&m->thinning, s, written(m) - before);
-    else if (m->max_size && m->is_hidden && m->left_out != LEFT_OUT_KINDS)
-        m->left_out_count++;
-    return error == 0 && m->out->error ? WALK_STOP : error; /* output_finish reports it */
+    if (error == 0 && m->one.begun)
+        error = m->format->take(m->one.writer, s);
+    if (m->fit.thinning.weighs)
+        thinning_weigh(&m->fit.thinning, s, written(m) - before);
+    else if (m->own->max_size && m->one.is_hidden && m->fit.left_out != LEFT_OUT_KINDS)
+        m->fit.left_out_count++;
+    return error == 0 && m->one.out->error ? WALK_STOP : error; /* output_finish reports it */
 }
 
 static int end(void *context)
 {
     struct merge *m = context;
-    int error = m->begun ? 0 : m->format->begin(m->writer, m->walk.survey.origin_ns);
-    return error < 0 ? error : m->format->end(m->writer);
+    int error = m->one.begun ? 0 : m->format->begin(m->one.writer, m->walk.survey.origin_ns);
+    return error < 0 ? error : m->format->end(m->one.writer);
 }
 
 /* ---- no larger than asked for ---------------------------------------------------------------- */
@@ -78,9 +78,9 @@ static bool has(void *context, const struct slice *s)
     struct merge *m = context;
     const struct walk_filter *f = &m->selection.filter;
     uint64_t ns;
-    m->left_out = LEFT_OUT_KINDS;
+    m->fit.left_out = LEFT_OUT_KINDS;
     return (!f->has || f->has(f->context, s)) &&
-           !thinning_leaves_out(&m->thinning, s, &m->left_out, &ns);
+           !thinning_leaves_out(&m->fit.thinning, s, &m->fit.left_out, &ns);
 }
 
 static bool has_call(void *context, const struct slice *s)
@@ -88,7 +88,7 @@ static bool has_call(void *context, const struct slice *s)
     const struct merge *m = context;
     const struct walk_filter *f = &m->selection.filter;
     return (!f->has_call || f->has_call(f->context, s)) &&
-           !thinning_leaves_out_call(&m->thinning, &s->call);
+           !thinning_leaves_out_call(&m->fit.thinning, &s->call);
 }
 
 static bool wants(void *context, const struct process *p, uint64_t begin_ns, uint64_t end_ns,
@@ -102,22 +102,22 @@ static bool wants(void *context, const struct process *p, uint64_t begin_ns, uin
 const struct walk_filter *merge_filter(struct merge *m)
 {
     const struct walk_filter *piece = selection_filter(&m->selection, CALLS_UP_TO);
-    if (!m->max_size)
+    if (!m->own->max_size)
         return piece;
-    m->filter = (struct walk_filter){.context = m,
-                                     .has = has,
-                                     .has_call = has_call,
-                                     .wants = piece ? wants : NULL,
-                                     .first_ns = m->selection.filter.first_ns,
-                                     .last_ns = m->selection.filter.last_ns};
-    return &m->filter;
+    m->fit.filter = (struct walk_filter){.context = m,
+                                         .has = has,
+                                         .has_call = has_call,
+                                         .wants = piece ? wants : NULL,
+                                         .first_ns = m->selection.filter.first_ns,
+                                         .last_ns = m->selection.filter.last_ns};
+    return &m->fit.filter;
 }
 
 /* ---- one trace ------------------------------------------------------------------------------- */
 
 static int write_once(struct merge *m, struct output *out, struct trace_scope *scope)
 {
-    bool has_work = m->split || recording_expects_gpu(&m->rec);
+    bool has_work = m->is.split || recording_expects_gpu(&m->rec);
     struct consumer consumer = {.context = m,
                                 .needs = WALK_RANGES | WALK_OPS | WALK_LIBRARIES,
                                 .sees_hidden = true, /* memory is counted from the begin */
@@ -125,24 +125,24 @@ static int write_once(struct merge *m, struct output *out, struct trace_scope *s
                                 .tied = NULL,
                                 .end = end};
     scope->survey = has_work ? &m->walk.survey : NULL;
-    scope->tree = m->has_stacks ? &m->tree : NULL;
-    scope->steps = m->has_steps ? &m->steps : NULL;
-    scope->sync_streams = m->sync_streams;
-    scope->counters = m->counters;
-    scope->memory_events = m->memory_events;
-    scope->is_hidden = m->is_cut || m->max_size ? &m->is_hidden : NULL;
-    scope->thinning = m->max_size ? &m->thinning : NULL;
-    scope->left_out = m->max_size ? &m->left_out : NULL;
-    m->left_out_count = 0;
-    scope->selection = m->is_cut ? &m->selection : NULL;
+    scope->tree = m->is.with_stacks ? &m->tree : NULL;
+    scope->steps = m->is.with_steps ? &m->steps : NULL;
+    scope->sync_streams = m->own->sync_streams;
+    scope->counters = !m->own->no_counters;
+    scope->memory_events = m->own->memory_events;
+    scope->is_hidden = m->is.cut || m->own->max_size ? &m->one.is_hidden : NULL;
+    scope->thinning = m->own->max_size ? &m->fit.thinning : NULL;
+    scope->left_out = m->own->max_size ? &m->fit.left_out : NULL;
+    m->fit.left_out_count = 0;
+    scope->selection = m->is.cut ? &m->selection : NULL;
     consumer.needs |= has_work ? m->format->needs : 0;
-    m->begun = false;
-    m->out = out;
-    m->writer = m->format->create(out, &m->walk, scope);
-    int error = m->writer ? walk_run(&m->walk, scope->only, &consumer, 1) : GPUPROF_NO_MEMORY;
-    m->bytes = m->writer ? written(m) : 0;
-    if (m->writer)
-        m->format->free(m->writer);
+    m->one.begun = false;
+    m->one.out = out;
+    m->one.writer = m->format->create(out, &m->walk, scope);
+    int error = m->one.writer ? walk_run(&m->walk, scope->only, &consumer, 1) : GPUPROF_NO_MEMORY;
+    m->one.bytes = m->one.writer ? written(m) : 0;
+    if (m->one.writer)
+        m->format->free(m->one.writer);
     return error < 0 ? error : 0;
 }
 
@@ -157,10 +157,10 @@ static int weigh(struct merge *m, struct trace_scope *scope, uint64_t *bytes)
         return error;
     }
     nowhere.room = &room;
-    m->weighs = true;
+    m->one.weighs = true;
     error = write_once(m, &nowhere, scope);
-    m->weighs = false;
-    *bytes = m->bytes;
+    m->one.weighs = false;
+    *bytes = m->one.bytes;
     int its = output_finish(&nowhere, 0);
     if (its < 0)
         verb_output_failed(scope->name, its);
@@ -188,19 +188,19 @@ static uint64_t on_line(struct fitting low, struct fitting high, uint64_t wanted
 static void say_too_small(struct merge *m, const struct trace_scope *scope, uint64_t least)
 {
     char text[UNIT_TEXT_BYTES];
-    bool is_cut = m->is_cut || m->rec.left_out;
+    bool is_cut = m->is.cut || m->rec.left_out;
     uint64_t kib = (least + 1023) / 1024;
     message("merge: --max-size: %s is too little%s%s: names, %smemory ([memory]), steps and calls "
             "that failed stay in any case; say --max-size=%llu%c or more%s%s%s",
-            bytes_text(text, m->max_size), m->split ? " for " : "", m->split ? scope->name : "",
-            m->counters ? "counters, " : "",
+            bytes_text(text, m->own->max_size), m->is.split ? " for " : "",
+            m->is.split ? scope->name : "", !m->own->no_counters ? "counters, " : "",
             (unsigned long long)(kib < KIB_SAID_MAX ? kib : (kib + 1023) / 1024),
-            kib < KIB_SAID_MAX ? 'K' : 'M', m->counters ? ", or --no-counters" : "",
-            m->memory_events ? ", or no --memory-events" : "",
-            is_cut     ? ""
-            : m->split ? ", or make traces of a piece (--step)"
-                       : ", or make a trace of a piece (--step, --rank)");
-    m->is_too_small = true;
+            kib < KIB_SAID_MAX ? 'K' : 'M', !m->own->no_counters ? ", or --no-counters" : "",
+            m->own->memory_events ? ", or no --memory-events" : "",
+            is_cut        ? ""
+            : m->is.split ? ", or make traces of a piece (--step)"
+                          : ", or make a trace of a piece (--step, --rank)");
+    m->fit.is_too_small = true;
 }
 
 /*
@@ -209,38 +209,38 @@ static void say_too_small(struct merge *m, const struct trace_scope *scope, uint
  */
 static int fit(struct merge *m, struct trace_scope *scope)
 {
-    uint64_t all = 0, bytes = 0, most = 0, size = m->max_size;
+    uint64_t all = 0, bytes = 0, most = 0, size = m->own->max_size;
     uint64_t wanted = size / 100 * FIT_PERCENT;
     struct thinning weighed, best;
-    thinning_begin(&m->thinning);
+    thinning_begin(&m->fit.thinning);
     int error = weigh(m, scope, &all);
-    m->thinning.weighs = false;
-    best = weighed = m->thinning;
+    m->fit.thinning.weighs = false;
+    best = weighed = m->fit.thinning;
     if (all <= size)
         return error;
     uint64_t fixed = all - weighed.weighed;
     struct fitting low = {.size = fixed, .bytes = fixed}, high = {.size = all, .bytes = all};
-    for (unsigned i = 0; error == 0 && i < FITS_MAX && most <= m->max_size / 10 * 9; i++) {
+    for (unsigned i = 0; error == 0 && i < FITS_MAX && most <= m->own->max_size / 10 * 9; i++) {
         if (i == FITS_GUESSED && !most)
             size = fixed; /* nothing that could be left out is left: does that fit at all? */
-        m->thinning = weighed;
-        thinning_choose(&m->thinning, all, size);
+        m->fit.thinning = weighed;
+        thinning_choose(&m->fit.thinning, all, size);
         error = weigh(m, scope, &bytes);
-        if (bytes > m->max_size && size <= fixed)
+        if (bytes > m->own->max_size && size <= fixed)
             break; /* less cannot be left */
-        if (bytes > m->max_size) {
+        if (bytes > m->own->max_size) {
             wanted -= wanted / 100 * FIT_LESS_PERCENT;
             high = (struct fitting){size, bytes};
         } else {
             low = (struct fitting){size > fixed ? size : fixed, bytes};
         }
-        if (bytes <= m->max_size && bytes > most) {
+        if (bytes <= m->own->max_size && bytes > most) {
             most = bytes;
-            best = m->thinning;
+            best = m->fit.thinning;
         }
         size = on_line(low, high, wanted);
     }
-    m->thinning = best;
+    m->fit.thinning = best;
     if (error < 0 || most)
         return error;
     say_too_small(m, scope, bytes);
@@ -249,8 +249,8 @@ static int fit(struct merge *m, struct trace_scope *scope)
 
 int merge_write_trace(struct merge *m, struct output *out, struct trace_scope *scope)
 {
-    int error = m->surveys_each ? walk_survey_rest(&m->walk, scope->only) : 0;
-    if (error == 0 && m->max_size)
+    int error = m->is.surveyed_each ? walk_survey_rest(&m->walk, scope->only) : 0;
+    if (error == 0 && m->own->max_size)
         error = fit(m, scope);
     return error < 0 ? error : write_once(m, out, scope);
 }
@@ -266,30 +266,30 @@ static void note_large(struct merge *m, const char *path, uint64_t bytes)
     if (!m->format->is_text || bytes <= VIEWER_BYTES)
         return;
     merge_say_growing(m, path);
-    if (!m->large_count++)
-        m->large_path = strdup(shown(path));
-    m->large_bytes = bytes > m->large_bytes ? bytes : m->large_bytes;
+    if (!m->large.count++)
+        m->large.path = strdup(shown(path));
+    m->large.bytes = bytes > m->large.bytes ? bytes : m->large.bytes;
 }
 
 void merge_say_large(const struct merge *m)
 {
     char text[UNIT_TEXT_BYTES], others[40] = "";
-    if (m->large_count > 1)
-        snprintf(others, sizeof others, " and %u more: up to", m->large_count - 1);
-    if (m->large_count)
-        message("%s%s %s of text", m->large_path ? m->large_path : "?",
-                m->large_count > 1 ? others : ":", bytes_text(text, m->large_bytes));
+    if (m->large.count > 1)
+        snprintf(others, sizeof others, " and %u more: up to", m->large.count - 1);
+    if (m->large.count)
+        message("%s%s %s of text", m->large.path ? m->large.path : "?",
+                m->large.count > 1 ? others : ":", bytes_text(text, m->large.bytes));
 }
 
 static void say_left_out(const struct merge *m, const char *path)
 {
     char text[UNIT_TEXT_BYTES];
-    if (m->left_out_count)
+    if (m->fit.left_out_count)
         message("%s: %llu calls, ranges and pieces of GPU work are left out (--max-size): those "
                 "that lasted less than %s%s",
-                shown(path), (unsigned long long)m->left_out_count,
-                time_text(text, m->thinning.all_ns),
-                m->thinning.share ? ", but for a share of the longer of these" : "");
+                shown(path), (unsigned long long)m->fit.left_out_count,
+                time_text(text, m->fit.thinning.all_ns),
+                m->fit.thinning.share ? ", but for a share of the longer of these" : "");
 }
 
 enum exit_code merge_close(const struct merge *m, struct output *out, const char *path, int error,
@@ -298,7 +298,7 @@ enum exit_code merge_close(const struct merge *m, struct output *out, const char
     bool is_whole = all && error == 0 && !out->error;
     enum exit_code checked = is_whole ? selection_check(&m->selection, "merge") : EXIT_OK;
     enum exit_code code = verb_output_close(out, path, checked == EXIT_OK ? error : GPUPROF_USAGE);
-    return m->is_too_small || checked != EXIT_OK ? EXIT_USAGE : code;
+    return m->fit.is_too_small || checked != EXIT_OK ? EXIT_USAGE : code;
 }
 
 enum exit_code merge_write_file(struct merge *m, const char *path, struct trace_scope *scope)
@@ -313,14 +313,14 @@ enum exit_code merge_write_file(struct merge *m, const char *path, struct trace_
     if (m->rec.is_parallel)
         out.in_background = true;
     scope->name = base_name(path);
-    m->path = path;
-    code = merge_close(m, &out, path, merge_write_trace(m, &out, scope), !m->split);
-    m->text_bytes = room - m->room;
+    m->one.path = path;
+    code = merge_close(m, &out, path, merge_write_trace(m, &out, scope), !m->is.split);
+    m->one.text_bytes = room - m->room;
     return code;
 }
 
 void merge_say_written(struct merge *m, const char *path)
 {
-    note_large(m, path, m->text_bytes);
+    note_large(m, path, m->one.text_bytes);
     say_left_out(m, path);
 }

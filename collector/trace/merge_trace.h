@@ -34,49 +34,67 @@ struct merge_options {
 };
 
 extern const struct verb merge_verb;
+struct merge;
+
+/* What is so of all traces. */
+struct merge_kind {
+    bool split;         /* a file per rank */
+    bool surveyed_each; /* what is known of a process is found out when its file is begun */
+    bool cut;           /* to the piece that is selected */
+    bool stepped;       /* `steps` are made */
+    bool with_steps;    /* and shown */
+    bool with_stacks;
+};
+
+/* The trace that is being written, or was last. */
+struct merge_one {
+    struct trace_writer *writer;
+    struct output *out;
+    const char *path; /* NULL: standard output */
+    bool begun;
+    bool is_hidden;      /* the slice */
+    bool weighs;         /* it is only being weighed */
+    uint64_t bytes;      /* of the trace */
+    uint64_t text_bytes; /* of its file */
+};
+
+/* What --max-size leaves out of it. */
+struct merge_fit {
+    struct thinning thinning;
+    struct walk_filter filter; /* that, and the selection's */
+    enum left_out left_out;    /* what the slice is of, if it is left out by that */
+    uint64_t left_out_count;
+    bool is_too_small; /* the size; that is said */
+};
+
+/* Traces that are more than viewers open. */
+struct merge_large {
+    bool said;                            /* that there is one, and what to do about it */
+    void (*tells)(const struct merge *m); /* in a worker; NULL: it is said here */
+    int tells_to;                         /* the worker's */
+    uint32_t count;
+    uint64_t bytes; /* of the largest of them */
+    char *path;     /* owned: of the first */
+};
 
 struct merge {
+    const struct merge_options *own;
+    const struct trace_format *format;
     struct recording rec;
     struct progress progress;
     struct walk walk;
     struct call_tree tree;
-    bool has_stacks;
-    bool split;        /* a file per rank */
-    bool surveys_each; /* what is known of a process is found out when its file is begun */
     struct steps steps;
-    bool has_steps;  /* that are shown */
-    bool made_steps; /* at all */
     struct select_wish wish;
     struct selection selection;
-    bool is_cut; /* by it */
-    bool sync_streams;
-    bool counters;
-    bool memory_events;
-    bool is_hidden;
-    uint64_t max_size;         /* of each trace; 0: any */
-    struct thinning thinning;  /* of the one being written */
-    struct walk_filter filter; /* that, and the selection's */
-    enum left_out left_out;    /* what the slice is of, if it is left out by that */
-    uint64_t left_out_count;
-    bool is_too_small; /* max_size; that is said */
-    const struct trace_format *format;
-    struct trace_writer *writer; /* of the trace being written, and where it goes */
-    struct output *out;
-    uint64_t bytes;      /* of the trace that was written last */
-    uint64_t room;       /* for the text of all traces */
-    uint64_t text_bytes; /* of the file that was written last */
-    const char *path;    /* of the trace being written; NULL: standard output */
-    bool weighs;         /* it is only being weighed */
-    bool large_said;     /* that a trace is more than viewers open, and what to do about it */
-    void (*tells_large)(const struct merge *m); /* in a worker; NULL: it is said here */
-    int tells_to;                               /* the worker's */
-    uint32_t large_count;                       /* traces that are more than viewers open */
-    uint64_t large_bytes;                       /* of the largest of them */
-    char *large_path;                           /* owned: of the first */
-    bool begun;
+    struct merge_kind is;
+    struct merge_one one;
+    struct merge_fit fit;
+    struct merge_large large;
+    uint64_t room; /* for the text of all traces */
 };
 
-/* What the walk is to show: the piece, and no more than m->max_size leaves. */
+/* What the walk is to show: the piece, and no more than --max-size leaves. */
 const struct walk_filter *merge_filter(struct merge *m);
 
 /* Writes it of the processes in scope, into an output that stays the caller's. 0 or an error, which

@@ -34,6 +34,8 @@
 /* What a track stands for; of a counter, the number of its name. */
 enum track { TRACK_OF_PROCESS = 1, TRACK_OF_THREAD, TRACK_OF_COUNTER };
 
+enum texts { CATEGORIES, NAMES, KEYS, STRINGS, COUNTER_NAMES, TEXTS };
+
 struct trace_writer {
     struct output *out;
     struct output text; /* where the Chrome trace is written, for take_text */
@@ -47,7 +49,7 @@ struct trace_writer {
     struct packet arguments; /* of the event, that are no annotations */
     char *scratch;           /* owned: of strings */
     size_t scratch_room;
-    struct text_numbers categories, names, keys, strings, counters;
+    struct text_numbers texts[TEXTS];
     struct perfetto_samples samples;
     const bool *is_hidden;     /* as in struct trace_scope */
     uint64_t origin_ns;        /* of all times */
@@ -81,55 +83,49 @@ static size_t plain(struct trace_writer *w, struct json_piece string)
     return json_unescape(string, w->scratch);
 }
 
-static void put_text(struct trace_writer *w, struct packet *p, enum perfetto_field field,
+static void put_text(struct trace_writer *w, struct packet *p, unsigned field,
                      struct json_piece string)
 {
     size_t length = plain(w, string);
     packet_bytes(p, field, w->scratch, length);
 }
 
-/* As its number, which is told if it is new, or as itself. */
+/* A text of an event, as its number, which is told if it is new, or as itself: the fields of that.
+ */
+struct text_fields {
+    unsigned table, as_number, as_text;
+};
+static const struct text_fields category_fields = {INTERNED_CATEGORY, EVENT_CATEGORY,
+                                                   EVENT_CATEGORY_TEXT};
+static const struct text_fields name_fields = {INTERNED_NAME, EVENT_NAME, EVENT_NAME_TEXT};
+static const struct text_fields key_fields = {INTERNED_KEY, ANNOTATION_KEY, ANNOTATION_KEY_TEXT};
+static const struct text_fields string_fields = {INTERNED_STRING, ANNOTATION_STRING,
+                                                 ANNOTATION_TEXT};
+
 static void put_numbered(struct trace_writer *w, uint32_t number, bool is_new,
-                         enum perfetto_field table, enum perfetto_field as_number,
-                         enum perfetto_field as_text, struct json_piece string)
+                         const struct text_fields *fields, struct json_piece string)
 {
     if (is_new) {
-        size_t opened = packet_open(&w->interned, table);
+        size_t opened = packet_open(&w->interned, fields->table);
         packet_number(&w->interned, INTERNED_NUMBER, number);
         put_text(w, &w->interned, INTERNED_TEXT, string);
         packet_close(&w->interned, opened);
     }
     if (number)
-        packet_number(&w->event, as_number, number);
+        packet_number(&w->event, fields->as_number, number);
     else
-        put_text(w, &w->event, as_text, string);
+        put_text(w, &w->event, fields->as_text, string);
 }
 
 static void put_interned(struct trace_writer *w, struct text_numbers *known,
-                         enum perfetto_field table, enum perfetto_field as_number,
-                         enum perfetto_field as_text, struct json_piece string)
+                         const struct text_fields *fields, struct json_piece string)
 {
     bool is_new;
     uint32_t number = text_number(known, string.at, string.length, &is_new);
-    put_numbered(w, number, is_new, table, as_number, as_text, string);
+    put_numbered(w, number, is_new, fields, string);
 }
 
 /* ---- tracks ---------------------------------------------------------------------------------- */
-
-/* Opens the packet that describes a track; its number is *uuid. */
-static size_t begin_track(struct trace_writer *w, uint64_t uuid, size_t *packet)
-{
-    *packet = track_packet_open(&w->packets);
-    size_t opened = packet_open(&w->packets.part, PACKET_TRACK_DESCRIPTOR);
-    packet_number(&w->packets.part, TRACK_UUID, uuid);
-    return opened;
-}
-
-static void end_track(struct trace_writer *w, size_t opened, size_t packet)
-{
-    packet_close(&w->packets.part, opened);
-    track_packet_close(&w->packets, packet);
-}
 
 /* Is there such a track? Else it is made, to be described. */
 static uint64_t find_track(struct trace_writer *w, struct key key, bool *is_new)
@@ -138,47 +134,43 @@ static uint64_t find_track(struct trace_writer *w, struct key key, bool *is_new)
     *is_new = !uuid;
     if (uuid)
         return uuid;
-    uuid = ++w->track_count;
-    if (key_map_set(&w->tracks, key, uuid) < 0)
-        w->failed = true;
-    return uuid;
+    w->failed |= key_map_set(&w->tracks, key, ++w->track_count) < 0;
+    return w->track_count;
 }
 
-/* A process, or what it is called: `field` of its descriptor says `text`, or nothing. */
-static uint64_t process_track(struct trace_writer *w, int64_t pid, enum perfetto_field field,
-                              struct json_piece text)
+/* A process or a thread, or what it is called: `field` of its descriptor says `text`, or nothing.
+ */
+static uint64_t row_track(struct trace_writer *w, enum track kind, int64_t pid, int64_t tid,
+                          unsigned field, struct json_piece text)
 {
-    bool is_new;
-    uint64_t uuid = find_track(w, (struct key){TRACK_OF_PROCESS, (uint64_t)pid, 0}, &is_new);
+    struct packet *p = &w->packets.part;
+    bool is_new, is_thread = kind == TRACK_OF_THREAD;
+    uint64_t uuid = find_track(w, (struct key){kind, (uint64_t)pid, (uint64_t)tid}, &is_new);
     if (!is_new && !text.length)
         return uuid;
-    size_t packet, opened = begin_track(w, uuid, &packet);
-    size_t process = packet_open(&w->packets.part, TRACK_PROCESS);
-    packet_number(&w->packets.part, PROCESS_PID, (uint64_t)pid);
+    size_t packet = track_packet_open(&w->packets);
+    size_t opened = packet_open(p, PACKET_TRACK_DESCRIPTOR);
+    packet_number(p, TRACK_UUID, uuid);
+    size_t row = packet_open(p, is_thread ? TRACK_THREAD : TRACK_PROCESS);
+    packet_number(p, is_thread ? THREAD_DESCRIPTOR_PID : PROCESS_PID, (uint64_t)pid);
+    if (is_thread)
+        packet_number(p, THREAD_DESCRIPTOR_TID, (uint64_t)tid);
     if (text.length)
-        put_text(w, &w->packets.part, field, text);
-    packet_close(&w->packets.part, process);
-    end_track(w, opened, packet);
+        put_text(w, p, field, text);
+    packet_close(p, row);
+    packet_close(p, opened);
+    track_packet_close(&w->packets, packet);
     return uuid;
 }
 
-static uint64_t thread_track(struct trace_writer *w, int64_t pid, int64_t tid,
-                             struct json_piece name)
+static uint64_t process_track(struct trace_writer *w, int64_t pid)
 {
-    bool is_new;
-    uint64_t uuid =
-        find_track(w, (struct key){TRACK_OF_THREAD, (uint64_t)pid, (uint64_t)tid}, &is_new);
-    if (!is_new && !name.length)
-        return uuid;
-    size_t packet, opened = begin_track(w, uuid, &packet);
-    size_t thread = packet_open(&w->packets.part, TRACK_THREAD);
-    packet_number(&w->packets.part, THREAD_DESCRIPTOR_PID, (uint64_t)pid);
-    packet_number(&w->packets.part, THREAD_DESCRIPTOR_TID, (uint64_t)tid);
-    if (name.length)
-        put_text(w, &w->packets.part, THREAD_DESCRIPTOR_NAME, name);
-    packet_close(&w->packets.part, thread);
-    end_track(w, opened, packet);
-    return uuid;
+    return row_track(w, TRACK_OF_PROCESS, pid, 0, 0, (struct json_piece){0});
+}
+
+static uint64_t thread_track(struct trace_writer *w, int64_t pid, int64_t tid)
+{
+    return row_track(w, TRACK_OF_THREAD, pid, tid, 0, (struct json_piece){0});
 }
 
 /* Each of a counter's values has a track, "GPU busy %", as Perfetto makes of a Chrome trace. */
@@ -192,16 +184,20 @@ static uint64_t counter_track(struct trace_writer *w, int64_t pid, struct json_p
     size_t length = json_unescape(name, text);
     text[length++] = ' ';
     length += json_unescape(key, text + length);
-    uint32_t number = text_number(&w->counters, text, length, &is_new);
-    uint64_t parent = process_track(w, pid, PROCESS_NAME, (struct json_piece){0});
+    uint32_t number = text_number(&w->texts[COUNTER_NAMES], text, length, &is_new);
+    uint64_t parent = process_track(w, pid);
     uint64_t uuid = find_track(w, (struct key){TRACK_OF_COUNTER, (uint64_t)pid, number}, &is_new);
     if (!is_new)
         return uuid;
-    size_t packet, opened = begin_track(w, uuid, &packet);
-    packet_number(&w->packets.part, TRACK_PARENT, parent);
-    packet_bytes(&w->packets.part, TRACK_NAME, text, length);
-    packet_close(&w->packets.part, packet_open(&w->packets.part, TRACK_COUNTER));
-    end_track(w, opened, packet);
+    struct packet *p = &w->packets.part;
+    size_t packet = track_packet_open(&w->packets);
+    size_t opened = packet_open(p, PACKET_TRACK_DESCRIPTOR);
+    packet_number(p, TRACK_UUID, uuid);
+    packet_number(p, TRACK_PARENT, parent);
+    packet_bytes(p, TRACK_NAME, text, length);
+    packet_close(p, packet_open(p, TRACK_COUNTER));
+    packet_close(p, opened);
+    track_packet_close(&w->packets, packet);
     return uuid;
 }
 
@@ -214,7 +210,7 @@ static void put_string(struct trace_writer *w, struct json_piece string)
     uint32_t hash = text_hash(string.at, string.length);
     uint32_t *seen = &w->seen[hash & (SEEN_SLOTS - 1)];
     if (*seen == hash)
-        put_interned(w, &w->strings, INTERNED_STRING, ANNOTATION_STRING, ANNOTATION_TEXT, string);
+        put_interned(w, &w->texts[STRINGS], &string_fields, string);
     else
         put_text(w, &w->event, ANNOTATION_TEXT, string);
     *seen = hash;
@@ -223,8 +219,7 @@ static void put_string(struct trace_writer *w, struct json_piece string)
 /* The key of an annotation, whose number may be that of a field. */
 static void put_key(struct trace_writer *w, uint32_t number, bool is_new, struct json_piece key)
 {
-    put_numbered(w, track_argument_is(number) ? 0 : number, is_new, INTERNED_KEY, ANNOTATION_KEY,
-                 ANNOTATION_KEY_TEXT, key);
+    put_numbered(w, track_argument_is(number) ? 0 : number, is_new, &key_fields, key);
 }
 
 static void put_value(struct trace_writer *w, struct json_piece value, unsigned depth)
@@ -237,13 +232,13 @@ static void put_value(struct trace_writer *w, struct json_piece value, unsigned 
         packet_number(p, ANNOTATION_BOOL, *value.at == 't');
     } else if (json_is(value, '{') || json_is(value, '[')) {
         const char *at = value.at + 1, *end = value.at + value.length;
-        enum perfetto_field field = *value.at == '{' ? ANNOTATION_ENTRY : ANNOTATION_ITEM;
+        unsigned field = *value.at == '{' ? ANNOTATION_ENTRY : ANNOTATION_ITEM;
         struct json_piece key, inner;
         bool is_new;
         while (depth < DEPTH_MAX && json_next(&at, end, &key, &inner)) {
             size_t opened = packet_open(p, field);
             if (key.length) {
-                uint32_t known = text_number(&w->keys, key.at, key.length, &is_new);
+                uint32_t known = text_number(&w->texts[KEYS], key.at, key.length, &is_new);
                 put_key(w, known, is_new, key);
             }
             put_value(w, inner, depth + 1);
@@ -262,7 +257,7 @@ static void put_arguments(struct trace_writer *w, struct json_piece object)
     struct json_piece key, value;
     bool is_new;
     while (object.length && json_next(&at, object.at + object.length, &key, &value)) {
-        uint32_t number = text_number(&w->keys, key.at, key.length, &is_new);
+        uint32_t number = text_number(&w->texts[KEYS], key.at, key.length, &is_new);
         if (track_argument_put(&w->arguments, number, value))
             continue;
         size_t opened = packet_open(&w->event, EVENT_ANNOTATION);
@@ -317,26 +312,8 @@ static void begin_event(struct trace_writer *w, const struct json_piece *m, uint
 {
     packet_number(&w->event, EVENT_TRACK, track);
     if (m[CAT].length)
-        put_interned(w, &w->categories, INTERNED_CATEGORY, EVENT_CATEGORY, EVENT_CATEGORY_TEXT,
-                     m[CAT]);
-    put_interned(w, &w->names, INTERNED_NAME, EVENT_NAME, EVENT_NAME_TEXT, m[NAME]);
-}
-
-static void put_slice(struct trace_writer *w, const struct json_piece *m, uint64_t track)
-{
-    uint64_t begin_ns = json_ns(m[TS]);
-    int64_t bind_id;
-    packet_number(&w->event, EVENT_TYPE, TYPE_BEGIN);
-    begin_event(w, m, track);
-    put_arguments(w, m[ARGS]);
-    if (json_whole(m[BIND_ID], &bind_id)) {
-        size_t opened = packet_open(&w->event, EVENT_LEGACY);
-        packet_number(&w->event, LEGACY_BIND_ID, (uint64_t)bind_id);
-        packet_number(&w->event, LEGACY_DIRECTION, m[FLOW_OUT_OF].length ? FLOW_OUT : FLOW_IN);
-        packet_close(&w->event, opened);
-    }
-    put_event(w, begin_ns);
-    track_packets_end(&w->packets, begin_ns + json_ns(m[DUR]), track);
+        put_interned(w, &w->texts[CATEGORIES], &category_fields, m[CAT]);
+    put_interned(w, &w->texts[NAMES], &name_fields, m[NAME]);
 }
 
 static void put_arrow(struct trace_writer *w, const struct json_piece *m, uint64_t track,
@@ -374,43 +351,63 @@ static void put_counters(struct trace_writer *w, const struct json_piece *m, int
 
 static void put_name(struct trace_writer *w, const struct json_piece *m, int64_t pid, int64_t tid)
 {
-    static const char process[] = "\"process_name\"", labels[] = "\"process_labels\"",
-                      thread[] = "\"thread_name\"";
-    size_t length = m[NAME].length;
-    if (length == sizeof process - 1 && memcmp(m[NAME].at, process, length) == 0)
-        process_track(w, pid, PROCESS_NAME, json_member(m[ARGS], "name"));
-    else if (length == sizeof labels - 1 && memcmp(m[NAME].at, labels, length) == 0)
-        process_track(w, pid, PROCESS_LABEL, json_member(m[ARGS], "labels"));
-    else if (length == sizeof thread - 1 && memcmp(m[NAME].at, thread, length) == 0)
-        thread_track(w, pid, tid, json_member(m[ARGS], "name"));
+    static const struct {
+        const char *name, *key;
+        enum track kind;
+        unsigned field;
+    } names[] = {
+        {"\"process_name\"", "name", TRACK_OF_PROCESS, PROCESS_NAME},
+        {"\"process_labels\"", "labels", TRACK_OF_PROCESS, PROCESS_LABEL},
+        {"\"thread_name\"", "name", TRACK_OF_THREAD, THREAD_DESCRIPTOR_NAME},
+    };
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (m[NAME].length == strlen(names[i].name) &&
+            memcmp(m[NAME].at, names[i].name, m[NAME].length) == 0)
+            row_track(w, names[i].kind, pid, names[i].kind == TRACK_OF_THREAD ? tid : 0,
+                      names[i].field, json_member(m[ARGS], names[i].key));
+}
+
+/* What begins or happens on a track, at that time, with its arguments: `type`. */
+static void put_slice(struct trace_writer *w, const struct json_piece *m, uint64_t track,
+                      unsigned type)
+{
+    uint64_t begin_ns = json_ns(m[TS]);
+    int64_t bind_id;
+    packet_number(&w->event, EVENT_TYPE, type);
+    begin_event(w, m, track);
+    put_arguments(w, m[ARGS]);
+    if (json_whole(m[BIND_ID], &bind_id)) {
+        size_t opened = packet_open(&w->event, EVENT_LEGACY);
+        packet_number(&w->event, LEGACY_BIND_ID, (uint64_t)bind_id);
+        packet_number(&w->event, LEGACY_DIRECTION, m[FLOW_OUT_OF].length ? FLOW_OUT : FLOW_IN);
+        packet_close(&w->event, opened);
+    }
+    put_event(w, begin_ns);
+    if (type == TYPE_BEGIN)
+        track_packets_end(&w->packets, begin_ns + json_ns(m[DUR]), track);
 }
 
 static void take_event(struct trace_writer *w, struct json_piece event)
 {
-    static const struct json_piece none;
     struct json_piece m[MEMBERS];
     int64_t pid, tid;
     read_members(event, m);
     if (m[PH].length != 3 || !json_whole(m[PID], &pid) || !json_whole(m[TID], &tid))
         return;
-    char phase = m[PH].at[1];
+    char phase = m[PH].at[1], scope = m[SCOPE].length == 3 ? m[SCOPE].at[1] : 't';
     switch (phase) {
-    case 'X': put_slice(w, m, thread_track(w, pid, tid, none)); break;
+    case 'X': put_slice(w, m, thread_track(w, pid, tid), TYPE_BEGIN); break;
     case 's':
-    case 'f': put_arrow(w, m, thread_track(w, pid, tid, none), phase); break;
+    case 'f': put_arrow(w, m, thread_track(w, pid, tid), phase); break;
     case 'C': put_counters(w, m, pid); break;
     case 'M': put_name(w, m, pid, tid); break;
-    case 'i': {
-        char scope = m[SCOPE].length == 3 ? m[SCOPE].at[1] : 't';
-        uint64_t track = scope == 'g'   ? 0
-                         : scope == 'p' ? process_track(w, pid, PROCESS_NAME, none)
-                                        : thread_track(w, pid, tid, none);
-        packet_number(&w->event, EVENT_TYPE, TYPE_INSTANT);
-        begin_event(w, m, track);
-        put_arguments(w, m[ARGS]);
-        put_event(w, json_ns(m[TS]));
+    case 'i':
+        put_slice(w, m,
+                  scope == 'g'   ? 0
+                  : scope == 'p' ? process_track(w, pid)
+                                 : thread_track(w, pid, tid),
+                  TYPE_INSTANT);
         break;
-    }
     default: break;
     }
 }
@@ -421,11 +418,8 @@ static void take_event(struct trace_writer *w, struct json_piece event)
 static void put_around(struct trace_writer *w, struct json_piece object, const char *name)
 {
     const struct json_piece m[MEMBERS] = {
-        [CAT] = {"\"gpuprof\"", 9}, [NAME] = {name, strlen(name)}};
-    packet_number(&w->event, EVENT_TYPE, TYPE_INSTANT);
-    begin_event(w, m, 0);
-    put_arguments(w, object);
-    put_event(w, 0);
+        [CAT] = {"\"gpuprof\"", 9}, [NAME] = {name, strlen(name)}, [ARGS] = object};
+    put_slice(w, m, 0, TYPE_INSTANT);
 }
 
 static const char head_end[] = "\"traceEvents\":[";
@@ -459,13 +453,10 @@ static void take_line(struct trace_writer *w, struct json_piece line)
     } else if (json_is(line, ']')) {
         static const char key[] = "\"otherData\":";
         const char *other = memmem(line.at, line.length, key, sizeof key - 1);
+        struct json_piece name, value;
         w->is_tail = true;
-        if (other) {
-            const char *at = other;
-            struct json_piece name, value;
-            if (json_next(&at, line.at + line.length, &name, &value))
-                put_around(w, value, "\"recording\"");
-        }
+        if (other && json_next(&other, line.at + line.length, &name, &value))
+            put_around(w, value, "\"recording\"");
     }
 }
 
@@ -516,11 +507,8 @@ static void perfetto_free(struct trace_writer *w)
     packet_release(&w->event);
     packet_release(&w->interned);
     packet_release(&w->arguments);
-    text_numbers_release(&w->categories);
-    text_numbers_release(&w->names);
-    text_numbers_release(&w->keys);
-    text_numbers_release(&w->strings);
-    text_numbers_release(&w->counters);
+    for (unsigned i = 0; i < TEXTS; i++)
+        text_numbers_release(&w->texts[i]);
     key_map_release(&w->tracks);
     perfetto_samples_release(&w->samples);
     free(w->scratch);
@@ -537,8 +525,8 @@ static struct trace_writer *perfetto_create(struct output *out, struct walk *wal
     if (scope->selection && !selection_time(scope->selection, &w->from_ns, &w->to_ns))
         w->to_ns = 0;
     track_packets_init(&w->packets, out);
-    if (!track_arguments_number(&w->keys) || output_open_sink(&w->text, take_text, w) < 0) {
-        text_numbers_release(&w->keys);
+    if (!track_arguments_number(&w->texts[KEYS]) || output_open_sink(&w->text, take_text, w) < 0) {
+        text_numbers_release(&w->texts[KEYS]);
         free(w);
         return NULL;
     }

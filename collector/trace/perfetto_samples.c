@@ -33,7 +33,7 @@ static bool is_new(struct perfetto_samples *p, enum told what, uint64_t which, u
     return true;
 }
 
-static void put_text(struct packet *p, enum perfetto_field table, uint64_t number, const char *text)
+static void put_text(struct packet *p, unsigned table, uint64_t number, const char *text)
 {
     size_t opened = packet_open(p, table);
     packet_number(p, INTERNED_NUMBER, number);

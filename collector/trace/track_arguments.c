@@ -35,7 +35,7 @@ bool track_argument_is(uint32_t number)
     return number && number <= ARGUMENTS;
 }
 
-static void put_string(struct packet *p, enum perfetto_field field, const char *text)
+static void put_string(struct packet *p, unsigned field, const char *text)
 {
     packet_bytes(p, field, text, strlen(text));
 }

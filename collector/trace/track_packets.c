@@ -82,7 +82,7 @@ void track_packets_begin(struct track_packets *t, uint64_t origin_ns)
     track_packet_close(t, packet);
 }
 
-static void put_service(struct track_packets *t, uint64_t ns, enum perfetto_field what)
+static void put_service(struct track_packets *t, uint64_t ns, unsigned what)
 {
     size_t packet = track_packet_open(t);
     packet_number(&t->part, PACKET_CLOCK, CLOCK_BOOTTIME_ID);
@@ -99,8 +99,8 @@ void track_packets_show(struct track_packets *t, uint64_t from_ns, uint64_t to_n
     put_service(t, to_ns, SERVICE_DISABLED);
 }
 
-static void put_event(struct track_packets *t, uint64_t ns, enum perfetto_field field,
-                      struct packet *event, struct packet *interned)
+static void put_event(struct track_packets *t, uint64_t ns, unsigned field, struct packet *event,
+                      struct packet *interned)
 {
     size_t opened = track_packet_open(t);
     if (ns < t->last_ns) {
@@ -174,8 +174,8 @@ void track_packets_end(struct track_packets *t, uint64_t ns, uint64_t track)
 
 /* ---- events ---------------------------------------------------------------------------------- */
 
-void track_packets_event(struct track_packets *t, uint64_t ns, enum perfetto_field field,
-                         struct packet *event, struct packet *interned)
+void track_packets_event(struct track_packets *t, uint64_t ns, unsigned field, struct packet *event,
+                         struct packet *interned)
 {
     put_ends_until(t, ns);
     put_event(t, ns, field, event, interned);

@@ -15,110 +15,36 @@
 #include "trace/packet.h"
 #include "trace/text_numbers.h"
 
-/* Numbers of fields and values, as Perfetto's .proto files have them. */
-enum perfetto_field {
-    TRACE_PACKET = 1,
-
-    PACKET_CLOCK_SNAPSHOT = 6,
-    PACKET_TIMESTAMP = 8,
-    PACKET_SEQUENCE = 10,
-    PACKET_TRACK_EVENT = 11,
-    PACKET_INTERNED = 12,
-    PACKET_FLAGS = 13,
-    PACKET_COMPRESSED = 50,
-    PACKET_SAMPLE = 66,
-    PACKET_CLOCK = 58,
-    PACKET_DEFAULTS = 59,
-    PACKET_TRACK_DESCRIPTOR = 60,
-    PACKET_SERVICE = 69,
-    PACKET_EXTENSION = 72,
-    DEFAULTS_CLOCK = 58,
-
-    SNAPSHOT_CLOCK = 1,
-    CLOCK_ID = 1,
-    CLOCK_TIMESTAMP = 2,
-    CLOCK_IS_INCREMENTAL = 3,
-
-    SERVICE_STARTED = 2,
-    SERVICE_DISABLED = 5,
-
-    INTERNED_CATEGORY = 1,
-    INTERNED_NAME = 2,
-    INTERNED_KEY = 3,
-    INTERNED_FUNCTION = 5,
-    INTERNED_FRAME = 6,
-    INTERNED_CALLSTACK = 7,
-    INTERNED_PATH = 17,
-    INTERNED_MAPPING = 19,
-    INTERNED_STRING = 29,
-    INTERNED_NUMBER = 1,
-    INTERNED_TEXT = 2,
-
-    MAPPING_PATH = 7,
-    FRAME_FUNCTION = 2,
-    FRAME_MAPPING = 3,
-    CALLSTACK_FRAME = 2,
-    PERF_PID = 2,
-    PERF_TID = 3,
-    PERF_CALLSTACK = 4,
-    PERF_MODE = 5,
-
-    TRACK_UUID = 1,
-    TRACK_NAME = 2,
-    TRACK_PROCESS = 3,
-    TRACK_THREAD = 4,
-    TRACK_PARENT = 5,
-    TRACK_COUNTER = 8,
-    PROCESS_PID = 1,
-    PROCESS_NAME = 6,
-    PROCESS_LABEL = 8,
-    THREAD_DESCRIPTOR_PID = 1,
-    THREAD_DESCRIPTOR_TID = 2,
-    THREAD_DESCRIPTOR_NAME = 5,
-
-    EVENT_CATEGORY = 3,
-    EVENT_ANNOTATION = 4,
-    EVENT_LEGACY = 6,
-    EVENT_TYPE = 9,
-    EVENT_NAME = 10,
-    EVENT_TRACK = 11,
-    EVENT_CATEGORY_TEXT = 22,
-    EVENT_NAME_TEXT = 23,
-    EVENT_COUNTER = 44,
-    EVENT_WHOLE_COUNTER = 30,
-    EVENT_ARGUMENTS = 9947, /* of those from 9900 on, which are anybody's */
-    LEGACY_PHASE = 2,
-    LEGACY_ID = 6,
-    LEGACY_BIND_ID = 8,
-    LEGACY_ENCLOSING = 12,
-    LEGACY_DIRECTION = 13,
-
-    ANNOTATION_KEY = 1,
-    ANNOTATION_BOOL = 2,
-    ANNOTATION_INT = 4,
-    ANNOTATION_DOUBLE = 5,
-    ANNOTATION_TEXT = 6,
-    ANNOTATION_KEY_TEXT = 10,
-    ANNOTATION_ENTRY = 11,
-    ANNOTATION_ITEM = 12,
-    ANNOTATION_STRING = 17,
-
-    /* Of descriptor.proto. */
-    EXTENSION_SET = 1,
-    SET_FILE = 1,
-    FILE_NAME = 1,
-    FILE_PACKAGE = 2,
-    FILE_MESSAGE = 4,
-    FILE_EXTENSION = 7,
-    MESSAGE_NAME = 1,
-    MESSAGE_FIELD = 2,
-    FIELD_NAME = 1,
-    FIELD_EXTENDEE = 2,
-    FIELD_NUMBER = 3,
-    FIELD_LABEL = 4,
-    FIELD_TYPE = 5,
-    FIELD_TYPE_NAME = 6,
-};
+/* Numbers of fields and values, as Perfetto's .proto files have them, by their message. */
+enum { TRACE_PACKET = 1 };
+enum { PACKET_CLOCK_SNAPSHOT = 6, PACKET_TIMESTAMP = 8, PACKET_SEQUENCE = 10, PACKET_TRACK_EVENT };
+enum { PACKET_INTERNED = 12, PACKET_FLAGS, PACKET_COMPRESSED = 50, PACKET_CLOCK = 58 };
+enum { PACKET_DEFAULTS = 59, PACKET_TRACK_DESCRIPTOR, PACKET_SAMPLE = 66, PACKET_SERVICE = 69 };
+enum { PACKET_EXTENSION = 72 };
+enum { DEFAULTS_CLOCK = 58 };
+enum { SNAPSHOT_CLOCK = 1, CLOCK_ID = 1, CLOCK_TIMESTAMP, CLOCK_IS_INCREMENTAL };
+enum { SERVICE_STARTED = 2, SERVICE_DISABLED = 5 };
+enum { INTERNED_CATEGORY = 1, INTERNED_NAME, INTERNED_KEY, INTERNED_FUNCTION = 5 };
+enum { INTERNED_FRAME = 6, INTERNED_CALLSTACK, INTERNED_PATH = 17, INTERNED_MAPPING = 19 };
+enum { INTERNED_STRING = 29 };
+enum { INTERNED_NUMBER = 1, INTERNED_TEXT };
+enum { MAPPING_PATH = 7, FRAME_FUNCTION = 2, FRAME_MAPPING, CALLSTACK_FRAME = 2 };
+enum { PERF_PID = 2, PERF_TID, PERF_CALLSTACK, PERF_MODE };
+enum { TRACK_UUID = 1, TRACK_NAME, TRACK_PROCESS, TRACK_THREAD, TRACK_PARENT, TRACK_COUNTER = 8 };
+enum { PROCESS_PID = 1, PROCESS_NAME = 6, PROCESS_LABEL = 8 };
+enum { THREAD_DESCRIPTOR_PID = 1, THREAD_DESCRIPTOR_TID, THREAD_DESCRIPTOR_NAME = 5 };
+enum { EVENT_CATEGORY = 3, EVENT_ANNOTATION, EVENT_LEGACY = 6, EVENT_TYPE = 9, EVENT_NAME };
+enum { EVENT_TRACK = 11, EVENT_CATEGORY_TEXT = 22, EVENT_NAME_TEXT, EVENT_WHOLE_COUNTER = 30 };
+enum { EVENT_COUNTER = 44, EVENT_ARGUMENTS = 9947 }; /* from 9900 on they are anybody's */
+enum { LEGACY_PHASE = 2, LEGACY_ID = 6, LEGACY_BIND_ID = 8, LEGACY_ENCLOSING = 12 };
+enum { LEGACY_DIRECTION = 13 };
+enum { ANNOTATION_KEY = 1, ANNOTATION_BOOL, ANNOTATION_INT = 4, ANNOTATION_DOUBLE };
+enum { ANNOTATION_TEXT = 6, ANNOTATION_KEY_TEXT = 10, ANNOTATION_ENTRY, ANNOTATION_ITEM };
+enum { ANNOTATION_STRING = 17 };
+/* Of descriptor.proto. */
+enum { EXTENSION_SET = 1, SET_FILE = 1, MESSAGE_NAME = 1, MESSAGE_FIELD };
+enum { FILE_NAME = 1, FILE_PACKAGE, FILE_MESSAGE = 4, FILE_EXTENSION = 7 };
+enum { FIELD_NAME = 1, FIELD_EXTENDEE, FIELD_NUMBER, FIELD_LABEL, FIELD_TYPE, FIELD_TYPE_NAME };
 
 enum { TYPE_BEGIN = 1, TYPE_END, TYPE_INSTANT, TYPE_COUNTER };
 enum { FLOW_IN = 1, FLOW_OUT };
@@ -163,8 +89,8 @@ void track_packet_close(struct track_packets *t, size_t opened);
 
 /* An event, of that field of a packet, at that time, with what is interned for it; both are empty
  * afterwards. */
-void track_packets_event(struct track_packets *t, uint64_t ns, enum perfetto_field field,
-                         struct packet *event, struct packet *interned);
+void track_packets_event(struct track_packets *t, uint64_t ns, unsigned field, struct packet *event,
+                         struct packet *interned);
 
 /* The innermost slice of the track that is open at that time ends. */
 void track_packets_end(struct track_packets *t, uint64_t ns, uint64_t track);
