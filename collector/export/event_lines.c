@@ -328,10 +328,9 @@ const char *event_step_name(enum step_kind kind, const struct step *step)
                                   : "launches of a graph";
 }
 
-#define ROWS_FORMAT(format, its_ending, its_help, its_create)                                      \
+#define ROWS_FORMAT(format, its_ending, its_create)                                                \
     const struct export_format format##_export = {                                                 \
         .file = {#format, its_ending},                                                             \
-        .help = its_help,                                                                          \
         .is_rows = true,                                                                           \
         .wants_steps = true,                                                                       \
         .needs = WALK_RANGES | WALK_OPS | WALK_LIBRARIES | WALK_WORK | WALK_LOSSES,                \
@@ -341,5 +340,5 @@ const char *event_step_name(enum step_kind kind, const struct step *step)
         .free = lines_free,                                                                        \
     }
 
-ROWS_FORMAT(csv, "csv", "a row an event, for spreadsheets and pandas", create_csv);
-ROWS_FORMAT(jsonl, "jsonl", "the same, a JSON object a line", create_json);
+ROWS_FORMAT(csv, "csv", create_csv);
+ROWS_FORMAT(jsonl, "jsonl", create_json);

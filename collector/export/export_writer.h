@@ -35,9 +35,8 @@ struct export_scope {
 
 struct export_format {
     struct file_format file;
-    const char *help; /* what it is, for whom */
-    bool is_random;   /* it is written here and there: only a file will do, not compressed */
-    bool is_rows;     /* of an event, whatever other processes do: event_lanes.h will do */
+    bool is_random; /* it is written here and there: only a file will do, not compressed */
+    bool is_rows;   /* of an event, whatever other processes do: event_lanes.h will do */
     bool wants_steps;
     bool wants_tables; /* of the report: idle time, sums. `end` is called when all are known */
     unsigned needs;    /* enum walk_need, with work of a device; else without that */

@@ -207,7 +207,6 @@ static int sqlite_end(struct export_writer *w)
 
 const struct export_format sqlite_export = {
     .file = {"sqlite", "sqlite"},
-    .help = "a database with the tables of nsys export, for SQL",
     .is_random = true,
     .wants_steps = true,
     .wants_tables = true,

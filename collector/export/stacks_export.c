@@ -338,7 +338,7 @@ static void stacks_free(struct export_writer *w)
 
 /* ---- the formats ----------------------------------------------------------------------------- */
 
-#define STACKS_FORMAT(format, its_ending, its_help, and_host, write)                               \
+#define STACKS_FORMAT(format, its_ending, and_host, write)                                         \
     static struct export_writer *create_##format(struct output *out, struct walk *walk,            \
                                                  const struct export_scope *scope)                 \
     {                                                                                              \
@@ -346,7 +346,6 @@ static void stacks_free(struct export_writer *w)
     }                                                                                              \
     const struct export_format format##_export = {                                                 \
         .file = {#format, its_ending},                                                             \
-        .help = its_help,                                                                          \
         .needs = WALK_RANGES | WALK_WORK | WALK_LOSSES,                                            \
         .create = create_##format,                                                                 \
         .take = stacks_take,                                                                       \
@@ -354,7 +353,8 @@ static void stacks_free(struct export_writer *w)
         .free = stacks_free,                                                                       \
     }
 
-STACKS_FORMAT(pprof, "pb", "calls, times and bytes by stack, for go tool pprof", true, NULL);
-STACKS_FORMAT(folded, "folded", "stacks as lines, for tools of flame graphs", false,
-              flame_write_folded);
-STACKS_FORMAT(speedscope, "json", "stacks, for speedscope", true, flame_write_speedscope);
+/* Calls, times and bytes by stack, for go tool pprof; stacks as lines, for tools of flame graphs;
+ * and for speedscope. */
+STACKS_FORMAT(pprof, "pb", true, NULL);
+STACKS_FORMAT(folded, "folded", false, flame_write_folded);
+STACKS_FORMAT(speedscope, "json", true, flame_write_speedscope);

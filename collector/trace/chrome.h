@@ -269,7 +269,6 @@ void chrome_name_thread(struct trace_writer *w, uint32_t pid, uint32_t tid, cons
 
 /* The lane of that number, or the first that is free at at->begin_ns, of a row that is no thread.
  * Names it, for a thread if it is one's, and its device, at the first use. NULL: no memory. */
-#define FREE_LANE UINT32_MAX
 struct gpu_row *chrome_lane(struct trace_writer *w, struct process *p, enum row_kind kind,
                             uint64_t device, uint64_t stream, uint32_t lane, uint32_t thread,
                             const struct shown *at);

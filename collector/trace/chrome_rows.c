@@ -108,9 +108,7 @@ struct gpu_row *chrome_lane(struct trace_writer *w, struct process *p, enum row_
                             uint64_t device, uint64_t stream, uint32_t lane, uint32_t thread,
                             const struct shown *at)
 {
-    struct gpu_row *row = lane == FREE_LANE
-                              ? gpu_rows_get(&w->rows.all, p, kind, device, stream, at->begin_ns)
-                              : gpu_rows_lane(&w->rows.all, p, kind, device, stream, lane);
+    struct gpu_row *row = gpu_rows_get(&w->rows.all, p, kind, device, stream, lane, at->begin_ns);
     if (!chrome_ok(w, row ? 0 : GPUPROF_NO_MEMORY))
         return NULL;
     if (!row->named || kind == ROW_ANNOTATION)

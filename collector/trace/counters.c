@@ -75,11 +75,7 @@ static void widen(struct counters *c)
 
 struct series *counters_add(struct counters *c, bool is_level)
 {
-    if (c->count >= SERIES_MAX) {
-        c->left_out++;
-        return NULL;
-    }
-    if (!ARRAY_ROOM(c->series, c->count, c->capacity, 16))
+    if (c->count >= SERIES_MAX || !ARRAY_ROOM(c->series, c->count, c->capacity, 16))
         return NULL;
     if ((c->count + 1) * c->buckets > BUCKETS_MAX) {
         widen(c);

@@ -34,16 +34,15 @@ struct counters {
     struct series **series; /* owned, and so are they */
     uint32_t count;
     uint32_t capacity;
-    uint32_t buckets;  /* of each */
-    unsigned shift;    /* a bucket is 1 << shift ns */
-    uint64_t from_ns;  /* where the first one begins */
-    uint64_t left_out; /* series for which there was no room */
+    uint32_t buckets; /* of each */
+    unsigned shift;   /* a bucket is 1 << shift ns */
+    uint64_t from_ns; /* where the first one begins */
 };
 
 void counters_init(struct counters *c, uint64_t from_ns);
 void counters_release(struct counters *c);
 
-/* Another series, which stays the counters'; NULL: no memory, or, counted, no room. */
+/* Another series, which stays the counters'; NULL: no memory, or no room. */
 struct series *counters_add(struct counters *c, bool is_level);
 
 /* Of the first bucket's begin. */

@@ -27,7 +27,7 @@ void trace_row_name(struct trace_row *row, uint32_t pid, uint32_t tid)
 /* What comes into the row ends by then. */
 static uint64_t limit_of(const struct trace_row *row)
 {
-    return row->depth ? row->inner_ns[row->depth - 1] : ROW_OPEN_END;
+    return row->depth ? row->open[row->depth - 1].inner_ns : ROW_OPEN_END;
 }
 
 /* One before: there is room for it, or it does not matter. */
@@ -38,30 +38,28 @@ static uint64_t before(uint64_t ns)
 
 static void push(struct trace_row *row, uint64_t end_ns, uint64_t inner_ns)
 {
-    if (row->depth == ROW_DEPTH_MAX) {
-        memmove(row->ends_ns, row->ends_ns + 1, sizeof row->ends_ns - sizeof row->ends_ns[0]);
-        memmove(row->inner_ns, row->inner_ns + 1, sizeof row->inner_ns - sizeof row->inner_ns[0]);
-        row->depth--;
-    }
-    row->ends_ns[row->depth] = end_ns;
-    row->inner_ns[row->depth++] = inner_ns;
+    if (row->depth == ROW_DEPTH_MAX)
+        memmove(row->open, row->open + 1, --row->depth * sizeof row->open[0]);
+    row->open[row->depth++] = (struct open_slice){end_ns, inner_ns};
+}
+
+/* What has ended by then is not open any more; nothing begins when it ends. */
+static uint64_t pop_until(struct trace_row *row, uint64_t begin_ns)
+{
+    if (begin_ns < row->begin_ns)
+        begin_ns = row->begin_ns;
+    for (; row->depth && row->open[row->depth - 1].end_ns <= begin_ns; row->depth--)
+        begin_ns += row->open[row->depth - 1].end_ns == begin_ns;
+    return begin_ns;
 }
 
 /* Real calls of one thread fit by themselves; one left by longjmp is closed only when the next one
  * begins. */
 void trace_row_fit(struct trace_row *row, uint64_t *begin_ns, uint64_t *end_ns)
 {
-    if (*begin_ns < row->begin_ns)
-        *begin_ns = row->begin_ns;
-    while (row->depth && row->ends_ns[row->depth - 1] <= *begin_ns) {
-        if (row->ends_ns[row->depth - 1] == *begin_ns)
-            ++*begin_ns;
-        row->depth--;
-    }
-    while (row->depth && *end_ns > row->ends_ns[row->depth - 1]) {
-        *begin_ns = row->ends_ns[row->depth - 1] + 1;
-        row->depth--;
-    }
+    *begin_ns = pop_until(row, *begin_ns);
+    for (; row->depth && *end_ns > row->open[row->depth - 1].end_ns; row->depth--)
+        *begin_ns = row->open[row->depth - 1].end_ns + 1;
     if (*end_ns < *begin_ns)
         *end_ns = *begin_ns;
     /* Its own end says what is inside of it, although it is shown with an earlier one. */
@@ -79,20 +77,14 @@ void trace_row_fit(struct trace_row *row, uint64_t *begin_ns, uint64_t *end_ns)
 bool trace_row_holds(const struct trace_row *row, uint64_t begin_ns, uint64_t end_ns)
 {
     uint32_t at = row->depth;
-    while (at && row->ends_ns[at - 1] <= begin_ns)
+    while (at && row->open[at - 1].end_ns <= begin_ns)
         at--;
-    return begin_ns + 1 >= row->begin_ns && (!at || end_ns <= row->ends_ns[at - 1]);
+    return begin_ns + 1 >= row->begin_ns && (!at || end_ns <= row->open[at - 1].end_ns);
 }
 
 uint64_t trace_row_open(struct trace_row *row, uint64_t begin_ns)
 {
-    if (begin_ns < row->begin_ns)
-        begin_ns = row->begin_ns;
-    while (row->depth && row->ends_ns[row->depth - 1] <= begin_ns) {
-        if (row->ends_ns[row->depth - 1] == begin_ns)
-            begin_ns++;
-        row->depth--;
-    }
+    begin_ns = pop_until(row, begin_ns);
     push(row, ROW_OPEN_END, before(limit_of(row)));
     row->begin_ns = begin_ns + 1;
     return begin_ns;
@@ -101,21 +93,17 @@ uint64_t trace_row_open(struct trace_row *row, uint64_t begin_ns)
 bool trace_row_close(struct trace_row *row, uint64_t *end_ns)
 {
     uint32_t at = row->depth;
-    while (at > 0 && row->ends_ns[at - 1] != ROW_OPEN_END) {
-        if (row->inner_ns[at - 1] + 1 >= *end_ns)
-            *end_ns = row->inner_ns[at - 1] + 2;
-        at--;
-    }
+    for (; at > 0 && row->open[at - 1].end_ns != ROW_OPEN_END; at--)
+        if (row->open[at - 1].inner_ns + 1 >= *end_ns)
+            *end_ns = row->open[at - 1].inner_ns + 2;
     if (at == 0)
         return false;
-    at--;
     if (*end_ns < row->begin_ns)
         *end_ns = row->begin_ns;
-    if (at > 0 && *end_ns > row->inner_ns[at - 1])
-        *end_ns = row->inner_ns[at - 1];
-    row->ends_ns[at] = *end_ns;
-    row->inner_ns[at] = before(*end_ns);
-    row->depth = at + 1;
+    if (at > 1 && *end_ns > row->open[at - 2].inner_ns)
+        *end_ns = row->open[at - 2].inner_ns;
+    row->open[at - 1] = (struct open_slice){*end_ns, before(*end_ns)};
+    row->depth = at;
     return true;
 }
 
@@ -123,22 +111,17 @@ void trace_row_forget(struct trace_row *row)
 {
     bool passed = false;
     for (uint32_t at = row->depth; at-- > 0;) {
-        if (row->ends_ns[at] != ROW_OPEN_END)
+        if (row->open[at].end_ns != ROW_OPEN_END)
             continue;
         if (passed) {
-            memmove(row->ends_ns + at, row->ends_ns + at + 1,
-                    (row->depth - at - 1) * sizeof row->ends_ns[0]);
-            memmove(row->inner_ns + at, row->inner_ns + at + 1,
-                    (row->depth - at - 1) * sizeof row->inner_ns[0]);
-            row->depth--;
+            memmove(row->open + at, row->open + at + 1, (--row->depth - at) * sizeof row->open[0]);
             return;
         }
         passed = true;
     }
 }
 
-/* ---- rows of devices and processes ------------------------------------------------------------
- */
+/* ---- rows of devices and processes ----------------------------------------------------------- */
 
 void device_pids_init(struct device_pids *d, struct process *const *processes,
                       uint32_t process_count)
@@ -276,45 +259,23 @@ static struct gpu_row *next_lane(struct gpu_rows *g, struct gpu_row *row)
     return made;
 }
 
-/* The first lane that is free, or a new one behind the last. */
-static struct gpu_row *free_lane(struct gpu_rows *g, struct gpu_row *row, uint64_t begin_ns)
-{
-    while (row && row->end_ns > begin_ns) {
-        struct gpu_row *next = next_lane(g, row);
-        if (next == row)
-            break;
-        row = next;
-    }
-    return row;
-}
-
 struct gpu_row *gpu_rows_get(struct gpu_rows *g, struct process *p, enum row_kind kind,
-                             uint64_t device, uint64_t stream, uint64_t begin_ns)
+                             uint64_t device, uint64_t stream, uint32_t lane, uint64_t begin_ns)
 {
     /* The default stream has one number for those who ask whether it is above 0. */
     if (stream == 0 && (kind == ROW_STREAM || kind == ROW_ANNOTATION))
         stream = GPU_STREAM_DEFAULT;
     struct key key = {(uint64_t)p->index << 8 | kind, device, stream};
-    if (!g->last_place || g->last.a != key.a || g->last.b != key.b || g->last.c != key.c) {
+    if (!g->last_place || !key_same(g->last, key)) {
         g->last = key;
         g->last_place = key_map_get(&g->places, key);
     }
-    if (g->last_place)
-        return free_lane(g, g->rows[g->last_place - 1], begin_ns);
     /* More rows than anything real has: they share those that there are. */
-    if (g->count >= GPU_ROWS_MAX)
-        return free_lane(g, g->rows[g->count - 1], begin_ns);
-    struct gpu_row *row = row_make(g, p, kind, device, stream, 0);
-    if (!row || key_map_set(&g->places, key, g->count) == GPUPROF_NO_MEMORY)
+    uint64_t place = g->last_place || g->count < GPU_ROWS_MAX ? g->last_place : g->count;
+    struct gpu_row *row = place ? g->rows[place - 1] : row_make(g, p, kind, device, stream, 0);
+    if (row && !place && key_map_set(&g->places, key, g->count) == GPUPROF_NO_MEMORY)
         return NULL;
-    return row;
-}
-
-struct gpu_row *gpu_rows_lane(struct gpu_rows *g, struct process *p, enum row_kind kind,
-                              uint64_t device, uint64_t stream, uint32_t lane)
-{
-    struct gpu_row *row = gpu_rows_get(g, p, kind, device, stream, UINT64_MAX);
-    while (row && row->lane < lane) {
+    while (row && (lane == FREE_LANE ? row->end_ns > begin_ns : row->lane < lane)) {
         struct gpu_row *next = next_lane(g, row);
         if (next == row)
             break;

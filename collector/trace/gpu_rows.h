@@ -21,13 +21,17 @@
 #define ROW_DEPTH_MAX 64         /* slices open at a time in a row */
 #define ROW_OPEN_END  UINT64_MAX /* of a slice whose end is not known yet */
 
+struct open_slice {
+    uint64_t end_ns;
+    uint64_t inner_ns; /* what is inside of it ends by then */
+};
+
 struct trace_row {
     char ids[48]; /* pid, tid and the name of ts */
     uint32_t ids_bytes;
     uint32_t depth;
     uint64_t begin_ns; /* of the last slice */
-    uint64_t ends_ns[ROW_DEPTH_MAX];
-    uint64_t inner_ns[ROW_DEPTH_MAX]; /* what is inside of it ends by then */
+    struct open_slice open[ROW_DEPTH_MAX];
 };
 
 void trace_row_name(struct trace_row *row, uint32_t pid, uint32_t tid);
@@ -119,15 +123,12 @@ void gpu_rows_release(struct gpu_rows *g);
 int gpu_rows_pid(struct gpu_rows *g, const struct process *p, uint64_t device, uint32_t *pid);
 
 /*
- * The row of that kind for a slice that begins at `begin_ns`: the first lane that is free then.
- * Kinds beside threads have device and stream 0. NULL: no memory.
+ * The lane of that number of the row of that kind, or the first that is free at `begin_ns`. Kinds
+ * beside threads have device and stream 0. NULL: no memory.
  */
+#define FREE_LANE UINT32_MAX
 struct gpu_row *gpu_rows_get(struct gpu_rows *g, struct process *p, enum row_kind kind,
-                             uint64_t device, uint64_t stream, uint64_t begin_ns);
-
-/* The same, but the lane of that number. */
-struct gpu_row *gpu_rows_lane(struct gpu_rows *g, struct process *p, enum row_kind kind,
-                              uint64_t device, uint64_t stream, uint32_t lane);
+                             uint64_t device, uint64_t stream, uint32_t lane, uint64_t begin_ns);
 
 /* Fits the slice in and remembers its end. */
 void gpu_row_fit(struct gpu_row *row, uint64_t *begin_ns, uint64_t *end_ns);
