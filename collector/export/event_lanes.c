@@ -33,8 +33,7 @@ static struct batch *next_batch(struct batch *first, uint32_t *at)
     return &first[*at];
 }
 
-/* ---- a worker ---------------------------------------------------------------------------------
- */
+/* ---- a worker -------------------------------------------------------------------------------- */
 
 struct lane {
     struct walk *walk;
@@ -89,29 +88,24 @@ static int send_text(void *context, const char *data, size_t length)
     return is_sent ? 0 : EPIPE;
 }
 
-/* What is still open behind the last event comes behind all, by its kind. */
-static uint64_t ns_of(const struct slice *s)
-{
-    if (s->event.record->type)
-        return s->event.begin_ns;
-    return UINT64_MAX - (s->library_change ? BEHIND_LIBRARIES
-                         : s->op_change    ? BEHIND_OPS
-                                           : BEHIND_RANGES);
-}
-
-/* All of a crew take turns alike, which end where time goes on: then all of one moment is one
- * worker's. The times of a damaged file may go back, and count as the last one before them. */
+/*
+ * All of a crew take turns alike, which end where time goes on: then all of one moment is one
+ * worker's. The times of a damaged file may go back, and count as the last one before them. What is
+ * still open behind the last event comes behind all, by its kind.
+ */
 static bool is_ours(struct lane *l, const struct slice *s)
 {
-    struct piece now = {.ns = ns_of(s), .process = s->event.process->index};
-    bool goes_on = now.ns > l->now.ns;
-    if (goes_on && l->turn_events >= LANE_TURN) {
+    uint64_t behind = s->library_change ? BEHIND_LIBRARIES
+                      : s->op_change    ? BEHIND_OPS
+                                        : BEHIND_RANGES;
+    uint64_t ns = s->event.record->type ? s->event.begin_ns : UINT64_MAX - behind;
+    if (ns > l->now.ns && l->turn_events >= LANE_TURN) {
         l->turn = (l->turn + 1) % l->crew;
         l->turn_events = 0;
     }
     l->turn_events++;
-    now.ns = goes_on ? now.ns : l->now.ns;
-    l->now = now;
+    l->now.ns = ns > l->now.ns ? ns : l->now.ns;
+    l->now.process = s->event.process->index;
     return l->turn == l->place;
 }
 
@@ -145,13 +139,14 @@ static bool hear_steps(const struct lane *l)
 {
     struct steps *s = l->steps;
     size_t firsts = (l->walk->rec->count + 1u) * sizeof *s->firsts;
-    bool is_heard =
-        workers_hear(l->to, s->firsts, firsts) && workers_hear(l->to, &s->count, sizeof s->count);
-    s->list = is_heard ? calloc(s->count + 1u, sizeof *s->list) : NULL;
-    is_heard = s->list && workers_hear(l->to, s->list, s->count * sizeof *s->list);
-    for (uint32_t i = 0; is_heard && i < s->count; i++)
+    if (!workers_hear(l->to, s->firsts, firsts) || !workers_hear(l->to, &s->count, sizeof s->count))
+        return false;
+    s->list = calloc(s->count + 1u, sizeof *s->list);
+    if (!s->list || !workers_hear(l->to, s->list, s->count * sizeof *s->list))
+        return false;
+    for (uint32_t i = 0; i < s->count; i++)
         s->list[i].made_of = NULL;
-    return is_heard;
+    return true;
 }
 
 /* What it is called with is a copy of the parent's. */
@@ -181,8 +176,7 @@ static enum exit_code work(void *context, uint32_t index, int to)
     return EXIT_OK;
 }
 
-/* ---- what puts them together ------------------------------------------------------------------
- */
+/* ---- what puts them together ----------------------------------------------------------------- */
 
 struct incoming {
     struct batch *batches; /* a view: the worker's */
@@ -199,33 +193,18 @@ struct joint {
     uint32_t shares; /* as of the lanes */
     struct workers workers;
     struct incoming lanes[WORKERS_MAX];
-    struct batch *batches; /* owned: of all; NULL: not there */
-    size_t bytes;          /* of these */
+    struct batch *batches; /* a view: of all */
     struct selection_found *found;
 };
 
-static bool read_tail(struct joint *j, uint32_t index)
-{
-    const struct recording *rec = j->walk->rec;
-    struct selection_found selected;
-    bool is_read = workers_read(&j->workers, index, &selected, sizeof selected);
-    if (is_read && index < j->shares) /* the others of its crew have found the same */
-        selection_add_found(j->found, &selected);
-    for (uint32_t i = 0; is_read && i < rec->count; i++) {
-        struct walk_found found;
-        if (rec->processes[i]->worker != index % j->shares)
-            continue;
-        is_read = workers_read(&j->workers, index, &found, sizeof found);
-        if (is_read)
-            walk_add_found(j->walk, rec->processes[i], &found);
-    }
-    return is_read;
-}
-
-/* The first batch of a lane, or the next, or its end. False: its worker has ended before. */
+/* The first batch of a lane, or the next, or its end, with what was found in it. False: its worker
+ * has ended before. */
 static bool fill(struct joint *j, uint32_t index)
 {
     struct incoming *lane = &j->lanes[index];
+    const struct recording *rec = j->walk->rec;
+    struct selection_found selected;
+    struct walk_found found;
     if (lane->batch) {
         workers_tell(&j->workers, index, "", 1); /* who has ended tells it below */
         lane->batch = next_batch(lane->batches, &lane->number);
@@ -236,7 +215,19 @@ static bool fill(struct joint *j, uint32_t index)
         return false;
     lane->at = lane->text_at = 0;
     lane->has_ended = !lane->piece_count;
-    return !lane->has_ended || read_tail(j, index);
+    if (!lane->has_ended)
+        return true;
+    bool is_read = workers_read(&j->workers, index, &selected, sizeof selected);
+    if (is_read && index < j->shares) /* the others of its crew have found the same */
+        selection_add_found(j->found, &selected);
+    for (uint32_t i = 0; is_read && i < rec->count; i++) {
+        if (rec->processes[i]->worker != index % j->shares)
+            continue;
+        is_read = workers_read(&j->workers, index, &found, sizeof found);
+        if (is_read)
+            walk_add_found(j->walk, rec->processes[i], &found);
+    }
+    return is_read;
 }
 
 static bool is_before(const struct incoming *a, const struct incoming *b)
@@ -323,23 +314,6 @@ static void deal(struct recording *rec, struct lane *lane)
     recording_deal(rec, lane->shares);
 }
 
-/* Memory is taken as it is filled. */
-static bool make_room(struct joint *j, struct lane *lane)
-{
-    j->bytes = (size_t)lane->shares * lane->crew * LANE_BATCHES * sizeof *j->batches;
-    void *room = mmap(NULL, j->bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    j->batches = lane->batches = room == MAP_FAILED ? NULL : room;
-    return j->batches != NULL;
-}
-
-static void release(struct joint *j, struct lane *lane)
-{
-    if (j && j->batches)
-        munmap(j->batches, j->bytes);
-    free(j);
-    free(lane);
-}
-
 /* 0, or an error that is said. While the workers survey, this process finds the steps. */
 static int run(struct joint *j, struct steps *steps, const struct consumer *consumer,
                struct output *out)
@@ -362,23 +336,33 @@ int event_lanes_run(struct walk *w, struct steps *steps, const struct consumer *
                     struct output *out, struct selection_found *found)
 {
     struct joint *j = calloc(1, sizeof *j);
-    struct lane *lane = calloc(1, sizeof *lane);
-    if (j && lane) {
-        *lane = (struct lane){
-            .walk = w, .steps = steps, .consumer = consumer, .out = out, .found = found};
+    struct lane lane = {
+        .walk = w, .steps = steps, .consumer = consumer, .out = out, .found = found};
+    void *room = MAP_FAILED;
+    int error;
+    deal(w->rec, &lane);
+    uint32_t count = lane.shares * lane.crew;
+    size_t bytes = (size_t)count * LANE_BATCHES * sizeof(struct batch);
+    if (j && count > 1) /* memory is taken as it is filled */
+        room = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    lane.batches = room == MAP_FAILED ? NULL : room;
+    if (lane.batches) {
         j->walk = w;
+        j->shares = lane.shares;
+        j->batches = lane.batches;
         j->found = found;
-        deal(w->rec, lane);
-        j->shares = lane->shares;
     }
-    uint32_t count = j && lane ? lane->shares * lane->crew : 0;
-    bool is_started =
-        count > 1 && make_room(j, lane) && workers_start(&j->workers, count, work, lane);
-    int error = is_started ? run(j, steps, consumer, out) : find_steps(w, steps);
-    if (!is_started && error == 0)
-        error = walk_survey_rest(w, NULL);
-    if (!is_started && error == 0)
-        error = walk_run(w, NULL, consumer, 1);
-    release(j, lane);
+    if (lane.batches && workers_start(&j->workers, count, work, &lane)) {
+        error = run(j, steps, consumer, out);
+    } else {
+        error = find_steps(w, steps);
+        if (error == 0)
+            error = walk_survey_rest(w, NULL);
+        if (error == 0)
+            error = walk_run(w, NULL, consumer, 1);
+    }
+    if (lane.batches)
+        munmap(room, bytes);
+    free(j);
     return error < 0 ? error : 0;
 }

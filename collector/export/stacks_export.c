@@ -299,7 +299,8 @@ static struct export_writer *create(struct output *out, struct walk *walk,
     }
     flame_wants(&w->flame, scope->weight, and_host);
     w->flame.costs.split_processes = true;
-    w->flame.costs.split_threads = w->flame.costs.split_work = !write;
+    if (!write)
+        w->flame.costs.split_threads = w->flame.costs.split_work = true;
     w->costs = stack_costs_consumer(&w->flame.costs);
     return w;
 }

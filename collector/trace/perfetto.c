@@ -47,8 +47,6 @@ struct trace_writer {
     struct packet event;
     struct packet interned;  /* with the event */
     struct packet arguments; /* of the event, that are no annotations */
-    char *scratch;           /* owned: of strings */
-    size_t scratch_room;
     struct text_numbers texts[TEXTS];
     struct perfetto_samples samples;
     const bool *is_hidden;     /* as in struct trace_scope */
@@ -68,26 +66,18 @@ static void put_event(struct trace_writer *w, uint64_t ns)
 
 /* ---- texts ----------------------------------------------------------------------------------- */
 
-/* What a string says, in `scratch`. */
-static size_t plain(struct trace_writer *w, struct json_piece string)
-{
-    if (string.length > w->scratch_room) {
-        char *grown = realloc(w->scratch, 2 * string.length);
-        if (!grown) {
-            w->failed = true;
-            return 0;
-        }
-        w->scratch = grown;
-        w->scratch_room = 2 * string.length;
-    }
-    return json_unescape(string, w->scratch);
-}
-
+/* What a string says. */
 static void put_text(struct trace_writer *w, struct packet *p, unsigned field,
                      struct json_piece string)
 {
-    size_t length = plain(w, string);
-    packet_bytes(p, field, w->scratch, length);
+    if (string.length > 1 && !memchr(string.at, '\\', string.length)) {
+        packet_bytes(p, field, string.at + 1, string.length - 2);
+        return;
+    }
+    char *plain = malloc(string.length);
+    w->failed |= !plain;
+    packet_bytes(p, field, plain, plain ? json_unescape(string, plain) : 0);
+    free(plain);
 }
 
 /* A text of an event, as its number, which is told if it is new, or as itself: the fields of that.
@@ -277,17 +267,15 @@ enum member { PH, CAT, NAME, PID, TID, TS, DUR, ID, SCOPE, BIND_ID, FLOW_OUT_OF,
 /* What stands behind `args`, the last of them, only Chrome's viewers need. */
 static void read_members(struct json_piece event, struct json_piece *members)
 {
-    static const struct json_piece keys[MEMBERS] = {[PH] = {"\"ph\"", 4},
-                                                    [CAT] = {"\"cat\"", 5},
-                                                    [NAME] = {"\"name\"", 6},
-                                                    [PID] = {"\"pid\"", 5},
-                                                    [TID] = {"\"tid\"", 5},
-                                                    [TS] = {"\"ts\"", 4},
-                                                    [DUR] = {"\"dur\"", 5},
-                                                    [ID] = {"\"id\"", 4},
-                                                    [SCOPE] = {"\"s\"", 3},
-                                                    [BIND_ID] = {"\"bind_id\"", 9},
-                                                    [FLOW_OUT_OF] = {"\"flow_out\"", 10}};
+#define MEMBER(name)                                                                               \
+    {                                                                                              \
+        "\"" name "\"", sizeof name + 1                                                            \
+    }
+    static const struct json_piece keys[ARGS] = {
+        MEMBER("ph"),  MEMBER("cat"),     MEMBER("name"),    MEMBER("pid"),
+        MEMBER("tid"), MEMBER("ts"),      MEMBER("dur"),     MEMBER("id"),
+        MEMBER("s"),   MEMBER("bind_id"), MEMBER("flow_out")};
+#undef MEMBER
     static const char args[] = "\"args\":";
     const char *at = event.at + 1, *end = event.at + event.length;
     struct json_piece key, value;
@@ -511,7 +499,6 @@ static void perfetto_free(struct trace_writer *w)
         text_numbers_release(&w->texts[i]);
     key_map_release(&w->tracks);
     perfetto_samples_release(&w->samples);
-    free(w->scratch);
     free(w);
 }
 
