@@ -106,7 +106,7 @@ const char *arrivals_cause(const struct arrival_place *p)
 static struct cell title(const struct idle *d, const struct arrival_row *row,
                          const struct arrival_place *place)
 {
-    const struct process *p = d->ranked[row->late].process;
+    const struct process *p = d->tracks[row->late].process;
     char rank[RANK_TITLE_BYTES];
     if (!process_rank_title(p, rank)[0])
         snprintf(rank, sizeof rank, "process %u: ", p->header.pid);
@@ -124,7 +124,7 @@ int arrivals_late_text(const struct idle *d, const struct process *p, char **tex
     *text = NULL;
     for (uint32_t i = 0; i < d->arrivals.row_count; i++) {
         const struct arrival_row *row = &d->arrivals.rows[i];
-        if (row->late_count && d->ranked[row->late].process == p &&
+        if (row->late_count && d->tracks[row->late].process == p &&
             (!most || row->late_ns > most->late_ns))
             most = row;
     }
@@ -150,7 +150,7 @@ static void fill(const struct table *t, uint32_t index, enum report_format forma
 {
     const struct idle *d = t->source;
     const struct arrival_row *row = &d->arrivals.rows[index];
-    const struct idle_ranked *late = &d->ranked[row->late];
+    const struct idle_track *late = &d->tracks[row->late];
     const struct arrival_place *place = row->place ? &d->arrivals.places[row->place - 1] : NULL;
     cells[TITLE] =
         format == FORMAT_TEXT ? title(d, row, place) : cell_text(d->arrivals.kinds[row->kind]);

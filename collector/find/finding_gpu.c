@@ -52,8 +52,8 @@ void finding_gpu_release(struct finding_gpu *g)
  * last one is shared by all that are beyond. */
 static int device_of(struct finding_gpu *g, struct process *p, uint64_t device, uint32_t *place)
 {
-    uint64_t known = key_map_get(&g->idle->device_of, (struct key){p->index, device, 0});
-    *place = known && known < FOUND_DEVICES_MAX ? (uint32_t)known - 1 : FOUND_DEVICES_MAX - 1;
+    uint32_t known = idle_device_place(g->idle, p, device);
+    *place = known && known < FOUND_DEVICES_MAX ? known - 1 : FOUND_DEVICES_MAX - 1;
     while (g->device_count <= *place)
         if (ARRAY_PUSH(g->devices, g->device_count, NULL) < 0)
             return GPUPROF_NO_MEMORY;

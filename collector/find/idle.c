@@ -25,13 +25,11 @@ static uint64_t oldest_gap_ns(void *context, uint32_t process)
 {
     const struct idle *d = context;
     uint64_t ns = UINT64_MAX;
-    for (uint32_t i = 0; i < d->device_count; i++) {
-        const struct idle_device *device = &d->devices[i];
-        if (device->process->index != process)
-            continue;
-        bool holds = device->held && device->held->span_count;
-        uint64_t own_ns = holds ? device->held->spans[0].begin_ns : device->at_ns;
-        ns = own_ns < ns ? own_ns : ns;
+    for (uint32_t i = 0; i < d->track_count; i++) {
+        const struct idle_track *t = &d->tracks[i];
+        uint64_t own_ns = t->held.count ? t->held.gaps[0].begin_ns : t->at_ns;
+        if (t->process->index == process && t->place != IDLE_NONE && own_ns < ns)
+            ns = own_ns;
     }
     return ns == UINT64_MAX ? 0 : ns;
 }
@@ -70,7 +68,6 @@ void idle_release(struct idle *d)
     for (uint32_t i = 0; d->processes && i < rec->count; i++) {
         free(d->processes[i].pauses);
         free(d->processes[i].blind);
-        free(d->processes[i].kernels);
     }
     for (uint32_t i = 0; d->threads && i < rec->thread_count; i++)
         if (d->threads[i]) {
@@ -79,18 +76,14 @@ void idle_release(struct idle *d)
         }
     for (uint32_t i = 0; i < d->total_count; i++)
         free(d->totals[i].place);
-    for (uint32_t i = 0; i < d->device_count; i++) {
-        if (d->devices[i].aside)
-            idle_rows_release(&d->devices[i].aside->rows);
-        free(d->devices[i].aside);
-        if (d->devices[i].held)
-            idle_held_release(d->devices[i].held);
-        free(d->devices[i].held);
+    for (uint32_t i = 0; i < d->track_count; i++) {
+        idle_rows_release(&d->tracks[i].aside.rows);
+        free(d->tracks[i].held.gaps);
     }
     free(d->processes);
     free(d->threads);
     free(d->devices);
-    free(d->ranked);
+    free(d->tracks);
     free(d->totals);
     idle_rows_release(&d->rows);
     place_lines_release(&d->lines);
@@ -98,10 +91,7 @@ void idle_release(struct idle *d)
     arrivals_release(&d->arrivals);
     thread_times_release(&d->host);
     spool_release(&d->waits);
-    key_map_release(&d->device_of);
-    key_map_release(&d->ranked_of);
-    key_map_release(&d->before_of);
-    free(d->befores);
+    key_map_release(&d->track_of);
     key_map_release(&d->loaders);
     *d = (struct idle){.walk = d->walk, .steps = d->steps};
 }
@@ -125,7 +115,7 @@ static int take_pause(struct idle *d, struct idle_process *p, const struct event
     d->pause_count += begins;
     if (begins)
         return ARRAY_PUSH(p->pauses, p->pause_count,
-                          (&(struct idle_pause){e->begin_ns, UINT64_MAX}));
+                          (&(struct time_span){e->begin_ns, UINT64_MAX}));
     p->pauses[p->pause_count - 1].end_ns = e->begin_ns;
     return 0;
 }
@@ -173,19 +163,12 @@ static int take_call(void *context, const struct slice *s)
     return idle_take_call(d, p, s);
 }
 
-static __attribute__((noinline)) int take_work_before_loss(struct idle *d, struct idle_process *p,
-                                                           const struct slice *s)
-{
-    idle_lost_work(&p->lost, s);
-    return s->is_hidden ? idle_take_hidden_work(d, p, s) : idle_take_work(d, p, s);
-}
-
 static int take_work(void *context, const struct slice *s)
 {
     struct idle_process *p = process_of(context, &s->event);
     if (p->lost.may_be)
-        return take_work_before_loss(context, p, s);
-    return s->is_hidden ? idle_take_hidden_work(context, p, s) : idle_take_work(context, p, s);
+        idle_lost_work(&p->lost, s);
+    return idle_take_work(context, p, s);
 }
 
 /* ---- when all is known ----------------------------------------------------------------------- */
@@ -193,21 +176,7 @@ static int take_work(void *context, const struct slice *s)
 static int end(void *context)
 {
     struct idle *d = context;
-    int error = 0;
-    for (uint32_t i = 0; error == 0 && i < d->device_count; i++)
-        error = idle_device_end(d, &d->devices[i]);
-    for (uint32_t i = 0; error == 0 && i < d->device_count; i++) {
-        struct idle_device *device = &d->devices[i];
-        device->own.place = idle_text(idle_on_device);
-        device->own.place.epoch = IDLE_LATE;
-        device->own.process = device->process->index;
-        device->own.device = i;
-        device->own.thread = IDLE_NONE;
-        device->own.cause = IDLE_LAUNCH;
-        device->idle_ns += device->own.ns;
-        device->causes[IDLE_LAUNCH] += device->own.ns;
-        error = device->own.count ? idle_rows_add_sum(&d->rows, &device->own) : 0;
-    }
+    int error = idle_devices_end(d);
     idle_lost_end(d);
     /* Of a part, this is done when all of them are there. */
     return error < 0 || d->walk->rec->share ? error : idle_waits_charge(d);

@@ -9,8 +9,8 @@
  * recorded, and no work was seen, or whose work a kill took; and of work that is not in the piece
  * only that it was there: then the device was not idle.
  *
- * Memory: idle_rows.h, idle_thread.h, thread_time.h, idle_gap.h, idle_ranks.h, arrivals.h,
- * place_lines.h, 8 bytes a thread and 448 a process; 500 bytes a device of a process, of which
+ * Memory: idle_rows.h, idle_thread.h, thread_time.h, idle_state.h, idle_ranks.h, arrivals.h,
+ * place_lines.h, 8 bytes a thread and 448 a process; 1 KB a device of a process, of which
  * there are IDLE_DEVICES_MAX, and 16 bytes a gpuprof_stop(), IDLE_PAUSES_MAX at most; later ones
  * are not known. Waits for other ranks lie in a spool.
  */

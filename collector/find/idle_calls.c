@@ -11,8 +11,8 @@
 struct idle_thread *idle_thread_of(struct idle *d, const struct thread *thread)
 {
     struct idle_thread **t = &d->threads[thread->index];
-    if (!*t)
-        *t = calloc(1, sizeof **t);
+    if (!*t && (*t = calloc(1, sizeof **t)))
+        (*t)->index = thread->index;
     return *t;
 }
 
@@ -68,11 +68,6 @@ static inline void set_place(struct idle_entry *call, const struct slice *s)
     place->function = s->event.function->index;
     call->since_ns = around ? around->begin_ns : op ? op->begin_ns : range ? range->begin_ns : 0;
     call->is_around = around != NULL;
-}
-
-static bool submits(const struct function *f)
-{
-    return f->class == API_LAUNCH || f->class == API_GRAPH_LAUNCH || f->class == API_COPY;
 }
 
 /* Most calls are more of what the thread did last. */
@@ -151,18 +146,16 @@ int idle_take_call(struct idle *d, struct idle_process *p, const struct slice *s
     if (p->first_call_ns > e->begin_ns)
         p->first_call_ns = e->begin_ns;
     int error = idle_follows_ranks(d) ? idle_ranks_call(&d->ranks, &t->talk, s) : 0;
-    if (submits(e->function)) {
-        p->maker = (struct idle_maker){.thread = t, .index = e->thread->index};
-        p->call_begin_ns = e->begin_ns;
-        p->call_end_ns = e->end_ns;
-    }
+    unsigned class = e->function->class;
+    if (class == API_LAUNCH || class == API_GRAPH_LAUNCH || class == API_COPY)
+        p->call = (struct idle_submit){t, e->begin_ns, e->end_ns, IDLE_NONE, 0};
     if (error < 0 || (call.cause != IDLE_CAPTURE && goes_on(t, &call)))
         return error;
     return add_call(t, s);
 }
 
 /* The thread that an overhead is of: that of its call, or that which it says; else it is most
- * likely that of the last work. IDLE_NONE: nobody knows. */
+ * likely that which submitted work last. IDLE_NONE: nobody knows. */
 static uint32_t overhead_thread(const struct idle_process *p, const struct slice *s)
 {
     const struct record *r = s->event.record;
@@ -174,7 +167,7 @@ static uint32_t overhead_thread(const struct idle_process *p, const struct slice
         if (threads->threads[i]->number &&
             threads->threads[i]->tid == record_arg(r, OVERHEAD_THREAD))
             return threads->threads[i]->index;
-    return p->maker.thread ? p->maker.index : IDLE_NONE;
+    return p->call.thread ? p->call.thread->index : IDLE_NONE;
 }
 
 /* Compilation, and the loading of what is first used, are records of the device's driver: inside of

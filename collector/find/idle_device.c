@@ -1,26 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What devices do: work of a kind, or nothing. */
-#include "find/idle_state.h"
-
-#include <stdlib.h>
-#include <string.h>
-
 #include "base/array.h"
 #include "error.h"
+#include "find/idle_state.h"
 #include "find/work_places.h"
 #include "model/nccl_call.h"
 #include "record/gpu_record.h"
-
-enum kernel_class { KERNEL_UNSEEN /* 0 */, KERNEL_COMPUTES, KERNEL_COMMUNICATES };
-
-/* Of steps, ranges or windows: then a device's window is from their begin, or the end of the work
- * before its first there, to their end, or that of its last work there. So those of steps that
- * follow one another do so, too. */
-static bool is_piece(const struct idle *d)
-{
-    const struct walk_filter *f = d->walk->filter;
-    return f && f->is_of_time && !f->is_span;
-}
 
 static uint64_t later(uint64_t a, uint64_t b)
 {
@@ -32,303 +17,166 @@ static uint64_t earlier(uint64_t a, uint64_t b)
     return a < b ? a : b;
 }
 
-/* Of a piece from one time to another devices are followed as in the whole, and what is before and
- * behind it is not counted. */
-static uint64_t cut(const struct idle *d, uint64_t ns)
+/* Of steps, ranges or windows: then a device's window is from their begin, or the end of the work
+ * before its first there, to their end, or that of its last work there. So those of steps that
+ * follow one another do so, too. */
+static bool is_piece(const struct idle *d)
 {
     const struct walk_filter *f = d->walk->filter;
-    return f && f->is_span ? earlier(later(ns, f->from_ns), f->to_ns) : ns;
+    return f && f->is_of_time && !f->is_span;
 }
 
-/* What of that time is counted. */
-static uint64_t counted_ns(const struct idle *d, uint64_t begin_ns, uint64_t end_ns)
+/* NULL: no memory, or too many of them (*error is 0). A view until the next one. */
+static struct idle_track *track_of(struct idle *d, const struct event *e, int *error)
 {
-    return cut(d, end_ns) - cut(d, begin_ns);
-}
-
-/* NULL: no memory, or too many of them (*error is 0). */
-static struct idle_device *device_of(struct idle *d, const struct idle_process *p,
-                                     const struct event *e, int *error)
-{
-    uint64_t number = record_arg(e->record, KERNEL_DEVICE);
-    struct idle_device *device = d->device_count ? &d->devices[d->last_device] : NULL;
-    if (device && device->process == e->process && device->device == number)
-        return device;
-    struct key key = {e->process->index, number, 0};
-    uint64_t place = key_map_get(&d->device_of, key);
+    uint64_t device = record_arg(e->record, KERNEL_DEVICE);
+    struct idle_track *last = d->track_count ? &d->tracks[d->last_track] : NULL;
     *error = 0;
-    if (!place && d->device_count == IDLE_DEVICES_MAX)
+    if (last && last->process == e->process && last->device == device)
+        return last;
+    const struct idle_track new = {.process = e->process, .device = device, .place = IDLE_NONE};
+    uint32_t number;
+    *error = KEY_MAP_ITEM(&d->track_of, ((struct key){e->process->index, device, 0}), d->tracks,
+                          d->track_count, IDLE_DEVICES_MAX, &new, &number);
+    if (!number)
         return NULL;
-    uint32_t ranked = place ? 0 : idle_ranked(d, e->process, number, error);
-    if (!place && !ranked)
-        return NULL;
-    if (!place) {
-        *error = GPUPROF_NO_MEMORY;
-        if (ARRAY_PUSH(d->devices, d->device_count, NULL) < 0)
-            return NULL;
-        struct idle_device *made = &d->devices[d->device_count - 1];
-        uint64_t number_before = is_piece(d) ? key_map_get(&d->before_of, key) : 0;
-        const struct idle_before *before =
-            number_before ? &d->befores[number_before - 1] : &(struct idle_before){0};
-        struct time_span span = {p->begin_ns, 0};
-        if (is_piece(d))
-            span = d->walk->filter->bounds(d->walk->filter->context, e->process);
-        uint64_t begin_ns = earlier(later(before->until_ns, span.begin_ns), e->begin_ns);
-        *made = (struct idle_device){.process = e->process,
-                                     .device = number,
-                                     .ranked = ranked - 1,
-                                     .begin_ns = cut(d, begin_ns),
-                                     .to_ns = span.end_ns,
-                                     .first_ns = e->begin_ns,
-                                     .at_ns = begin_ns,
-                                     .kernel_ns = before->kernel_ns,
-                                     .before = before->last,
-                                     .launcher = before->launcher};
-        made->until_ns[IDLE_OTHER] = before->until_ns;
-        if (key_map_set(&d->device_of, key, place = d->device_count) < 0)
-            return NULL;
-        d->ranked[ranked - 1].place = d->device_count - 1;
-        *error = 0;
-    }
-    d->last_device = (uint32_t)place - 1;
-    return &d->devices[d->last_device];
+    d->last_track = number - 1;
+    return &d->tracks[number - 1];
 }
 
-/* Of a part, before which the others are over. Returns when it began. */
-static inline uint64_t spend_part(const struct idle *d, struct idle_device *device,
-                                  enum idle_part part, uint64_t to_ns)
+/* The first work in the piece. */
+static int open_window(struct idle *d, const struct idle_process *p, struct idle_track *t,
+                       const struct event *e)
 {
-    uint64_t end_ns = earlier(device->until_ns[part], to_ns), at_ns = device->at_ns;
+    struct time_span span = {p->begin_ns, 0};
+    if (is_piece(d))
+        span = d->walk->filter->bounds(d->walk->filter->context, e->process);
+    t->at_ns = earlier(later(t->until_ns[IDLE_OTHER], span.begin_ns), e->begin_ns);
+    t->to_ns = span.end_ns;
+    t->place = d->device_count;
+    const struct idle_device device = {.process = e->process,
+                                       .device = t->device,
+                                       .begin_ns = idle_cut(d, t->at_ns),
+                                       .first_ns = e->begin_ns};
+    return ARRAY_PUSH(d->devices, d->device_count, &device);
+}
+
+/* Time of a part, before which the others are over. Returns when it began. */
+static inline uint64_t spend_part(struct idle *d, struct idle_track *t, enum idle_part part,
+                                  uint64_t to_ns)
+{
+    uint64_t end_ns = earlier(t->until_ns[part], to_ns), at_ns = t->at_ns;
     if (end_ns > at_ns) {
-        device->parts[part] += counted_ns(d, at_ns, end_ns);
-        device->at_ns = end_ns;
+        d->devices[t->place].parts[part] += idle_cut(d, end_ns) - idle_cut(d, at_ns);
+        t->at_ns = end_ns;
     }
     return at_ns;
 }
 
-/* The device's time up to then, but for a gap at its end, which begins at at_ns. 0 or an error. */
-static inline int spend(struct idle *d, struct idle_device *device, uint64_t to_ns)
+/* The device's time up to then, but for a gap at its end, which begins at at_ns. */
+static inline int spend(struct idle *d, struct idle_track *t, uint64_t to_ns)
 {
     int error = 0;
-    spend_part(d, device, IDLE_COMPUTE, to_ns);
-    uint64_t at_ns =
-        later(spend_part(d, device, IDLE_COMMUNICATING, to_ns), device->until_ns[IDLE_OTHER]);
-    if (idle_follows_ranks(d) && at_ns < device->at_ns)
-        error = idle_ranks_alone(&d->ranks, device->ranked, cut(d, at_ns), cut(d, device->at_ns));
-    spend_part(d, device, IDLE_COPYING, to_ns);
-    spend_part(d, device, IDLE_OTHER, to_ns);
+    spend_part(d, t, IDLE_COMPUTE, to_ns);
+    uint64_t at_ns = later(spend_part(d, t, IDLE_COMMUNICATING, to_ns), t->until_ns[IDLE_OTHER]);
+    if (idle_follows_ranks(d) && at_ns < t->at_ns)
+        error = idle_ranks_alone(&d->ranks, (uint32_t)(t - d->tracks), idle_cut(d, at_ns),
+                                 idle_cut(d, t->at_ns));
+    spend_part(d, t, IDLE_COPYING, to_ns);
+    spend_part(d, t, IDLE_OTHER, to_ns);
     return error;
 }
 
-static uint64_t last_work_ns(const struct idle_device *device, unsigned parts)
+static uint64_t last_work_ns(const struct idle_track *t, unsigned parts)
 {
     uint64_t ns = 0;
     for (unsigned part = IDLE_COMPUTE; part < parts; part++)
-        ns = later(ns, device->until_ns[part]);
+        ns = later(ns, t->until_ns[part]);
     return ns;
 }
 
-static struct idle_rows *rows_of(struct idle *d, const struct idle_device *device)
+/* ---- gaps ------------------------------------------------------------------------------------ */
+
+/* What is charged goes there. */
+static struct idle_rows *rows_of(struct idle *d, struct idle_track *t)
 {
-    return device->aside && device->aside->is_open ? &device->aside->rows : &d->rows;
+    struct idle_rows *rows = t->aside.is_open ? &t->aside.rows : &d->rows;
+    rows->rest = t->aside.is_open ? NULL : &t->since.rest;
+    return rows;
 }
 
-/* Was some of what the rows got since most_ns was set to 0 the longest gap? */
-static void keep_rest(struct idle *d, struct idle_device *device, const struct idle_rows *rows)
+/* The first time that is not over then of which nothing is known of the process's devices:
+ * recording was stopped, or there were calls alone. *over_ns: the end of the last one before. */
+static struct time_span next_unknown(const struct idle_process *p, uint64_t at_ns,
+                                     uint64_t *over_ns)
 {
-    if (rows == &d->rows && rows->most_ns > device->rested_ns) {
-        device->rested_ns = rows->most_ns;
-        device->rested = rows->most;
-    }
+    struct time_span next = {UINT64_MAX, UINT64_MAX};
+    uint32_t pause = ARRAY_UP_TO(p->pauses, p->pause_count, end_ns, at_ns);
+    uint32_t blind = ARRAY_UP_TO(p->blind, p->blind_count, end_ns, at_ns);
+    *over_ns =
+        later(pause ? p->pauses[pause - 1].end_ns : 0, blind ? p->blind[blind - 1].end_ns : 0);
+    if (pause < p->pause_count)
+        next = p->pauses[pause];
+    if (blind < p->blind_count && p->blind[blind].begin_ns < next.begin_ns)
+        next = (struct time_span){p->blind[blind].begin_ns, p->blind[blind].end_ns};
+    return next;
 }
 
-/* What is held of the device's gaps is the copies' that ended them, all of it, or (call_ns) what a
- * call that begins then may have waited for. 0 or GPUPROF_NO_MEMORY. */
-static int give_held(struct idle *d, struct idle_device *device, uint64_t call_ns)
+/* The gap, but for the time of which nothing is known. `how` NULL: it is held. */
+static int charge(struct idle *d, struct idle_track *t, struct idle_gap gap, idle_charge_fn *how)
 {
-    struct idle_rows *rows = rows_of(d, device);
-    if (!device->held || !device->held->span_count)
-        return 0;
-    d->held_count -= device->held->span_count;
-    rows->most_ns = 0;
-    int error = idle_held_give(device->held, last_work_ns(device, IDLE_PARTS), call_ns, rows,
-                               device->causes);
-    keep_rest(d, device, rows);
-    return error;
-}
-
-/* From the end of the device's time in the piece on. */
-static int open_aside(struct idle_device *device)
-{
-    if (!device->aside)
-        device->aside = calloc(1, sizeof *device->aside);
-    if (!device->aside)
-        return GPUPROF_NO_MEMORY;
-    struct idle_aside *a = device->aside;
-    a->idle_ns = device->idle_ns;
-    a->stopped_ns = device->stopped_ns;
-    a->other_ns = device->parts[IDLE_OTHER];
-    memcpy(a->causes, device->causes, sizeof a->causes);
-    a->own = device->own;
-    a->is_open = true;
-    return 0;
-}
-
-static bool has_aside(const struct idle_device *device)
-{
-    return device->aside && device->aside->is_open;
-}
-
-/* Is what it has aside in the device's time after all? 0 or an error. */
-static int close_aside(struct idle *d, struct idle_device *device, bool counts)
-{
-    struct idle_aside *a = device->aside;
-    int error = give_held(d, device, 0);
-    for (uint32_t i = 0; counts && error == 0 && i < a->rows.count; i++)
-        error = idle_rows_add_sum(&d->rows, &a->rows.list[i]);
-    if (!counts) {
-        device->idle_ns = a->idle_ns;
-        device->stopped_ns = a->stopped_ns;
-        device->parts[IDLE_OTHER] = a->other_ns;
-        memcpy(device->causes, a->causes, sizeof a->causes);
-        device->own = a->own;
-    }
-    idle_rows_release(&a->rows);
-    a->is_open = false;
-    return error;
-}
-
-/* The first time that is not over at at_ns and of which nothing is known of the device: recording
- * was stopped, or there were calls alone. False: there is none. */
-static bool find_unknown(const struct idle_process *p, struct idle_device *device, uint64_t at_ns,
-                         struct idle_pause *unknown)
-{
-    for (; device->pause < p->pause_count && p->pauses[device->pause].end_ns <= at_ns;
-         device->pause++)
-        device->unknown_ns = later(device->unknown_ns, p->pauses[device->pause].end_ns);
-    for (; device->blind < p->blind_count && p->blind[device->blind].end_ns <= at_ns;
-         device->blind++)
-        device->unknown_ns = later(device->unknown_ns, p->blind[device->blind].end_ns);
-    bool is_paused = device->pause < p->pause_count, is_blind = device->blind < p->blind_count;
-    *unknown = is_paused ? p->pauses[device->pause] : (struct idle_pause){0};
-    if (is_blind && (!is_paused || p->blind[device->blind].begin_ns < unknown->begin_ns))
-        *unknown =
-            (struct idle_pause){p->blind[device->blind].begin_ns, p->blind[device->blind].end_ns};
-    return is_paused || is_blind;
-}
-
-/* The gap, but for the time in which nothing was recorded. `how` NULL: it is held. */
-static int charge(struct idle *d, struct idle_device *device, struct idle_gap *gap,
-                  int (*how)(struct idle_rows *, uint64_t *, const struct idle_gap *))
-{
-    const struct idle_process *p = &d->processes[device->process->index];
-    uint64_t end_ns = gap->end_ns;
-    struct idle_rows *rows = rows_of(d, device);
+    const struct idle_process *p = &d->processes[t->process->index];
+    struct idle_rows *rows = rows_of(d, t);
+    uint64_t end_ns = gap.end_ns, over_ns;
     int error = 0;
-    rows->most_ns = 0;
-    while (error == 0 && gap->begin_ns < end_ns) {
-        struct idle_pause unknown;
-        bool is_known = !find_unknown(p, device, gap->begin_ns, &unknown);
-        uint64_t waited_ns = 0;
-        gap->end_ns = is_known ? end_ns : earlier(later(unknown.begin_ns, gap->begin_ns), end_ns);
-        gap->unknown_ns =
-            how == idle_gap_charge && device->unknown_ns > gap->busy_ns ? &waited_ns : NULL;
-        if (gap->begin_ns < gap->end_ns) {
-            device->idle_ns += counted_ns(d, gap->begin_ns, gap->end_ns);
-            error = how ? how(rows, device->causes, gap) : idle_held_add(device->held, gap);
-        }
-        gap->unknown_ns = NULL;
-        device->idle_ns -= waited_ns;
-        device->stopped_ns += waited_ns;
-        gap->begin_ns = gap->end_ns;
-        if (!is_known && gap->begin_ns < end_ns) {
-            uint64_t until_ns = earlier(unknown.end_ns, end_ns);
-            device->stopped_ns += counted_ns(d, gap->begin_ns, until_ns);
-            gap->begin_ns = until_ns;
-        }
+    while (error == 0 && gap.begin_ns < end_ns) {
+        struct time_span unknown = next_unknown(p, gap.begin_ns, &over_ns);
+        gap.end_ns = earlier(later(unknown.begin_ns, gap.begin_ns), end_ns);
+        gap.is_behind_unknown = how == idle_gap_charge && over_ns > gap.busy_ns;
+        if (gap.begin_ns < gap.end_ns)
+            error = how ? how(d, rows, &gap) : idle_held_add(&t->held, &gap);
+        gap.begin_ns = later(gap.end_ns, earlier(unknown.end_ns, end_ns));
     }
-    device->at_ns = end_ns;
-    keep_rest(d, device, rows);
+    t->at_ns = later(t->at_ns, end_ns);
     return error;
 }
 
-static struct idle_gap gap_of(const struct idle *d, const struct idle_device *device,
-                              uint64_t end_ns)
+/* From at_ns on; `call` NULL: no work ends it. */
+static struct idle_gap gap_of(const struct idle *d, const struct idle_track *t, uint64_t end_ns,
+                              const struct idle_submit *call)
 {
-    const struct idle_process *p = &d->processes[device->process->index];
-    return (struct idle_gap){.begin_ns = device->at_ns,
+    return (struct idle_gap){.begin_ns = t->at_ns,
                              .end_ns = end_ns,
-                             .busy_ns = last_work_ns(device, IDLE_PARTS),
-                             .compute_ns = device->kernel_ns,
-                             .from_ns = cut(d, 0),
-                             .to_ns = cut(d, UINT64_MAX),
-                             .process = device->process->index,
-                             .device = (uint32_t)(device - d->devices),
-                             .before = device->before,
-                             .early = &p->early,
-                             .host = &d->host,
-                             .is_first = !p->has_worked,
-                             .first_call_ns = p->first_call_ns};
+                             .busy_ns = last_work_ns(t, IDLE_PARTS),
+                             .compute_ns = t->kernel_ns,
+                             .process = t->process->index,
+                             .device = t->place,
+                             .call = call ? *call : (struct idle_submit){0},
+                             .before = t->before,
+                             .is_first = !d->processes[t->process->index].has_worked};
 }
 
-/* By the kernel's name. */
-static enum idle_part part_of_name(struct idle *d, const struct event *e, uint64_t number,
-                                   uint8_t *class, const struct kernel_name **name)
+/* What is held is the copies' that ended it, all of it, or (`call`) what the kernel of that call
+ * may have waited for. */
+static int give_held(struct idle *d, struct idle_track *t, const struct idle_submit *call)
 {
-    *name = walk_kernel(d->walk, e->process, number);
-    bool communicates = *name && nccl_is_kernel(*name);
-    if (class)
-        *class = communicates ? KERNEL_COMMUNICATES : KERNEL_COMPUTES;
-    return communicates ? IDLE_COMMUNICATING : IDLE_COMPUTE;
-}
-
-static inline enum idle_part part_of(struct idle *d, struct idle_process *p, const struct event *e,
-                                     const struct kernel_name **name)
-{
-    const struct record *r = e->record;
-    *name = NULL;
-    if (r->type == RECORD_COPY || r->type == RECORD_SET)
-        return IDLE_COPYING;
-    uint64_t number = r->type == RECORD_KERNEL ? record_arg(r, KERNEL_NAME_INDEX) : 0;
-    uint8_t *class = number < p->kernel_count ? &p->kernels[number] : NULL;
-    if (!number || (class && *class == KERNEL_COMPUTES))
-        return IDLE_COMPUTE;
-    if (class && *class == KERNEL_COMMUNICATES && !idle_follows_ranks(d))
-        return IDLE_COMMUNICATING;
-    return part_of_name(d, e, number, class, name);
-}
-
-/* Room for what a kernel of that number is; each has a record. 0 or GPUPROF_NO_MEMORY. */
-static int know_kernel(struct idle_process *p, const struct record *r, uint64_t record_count)
-{
-    uint64_t number = r->type == RECORD_KERNEL ? record_arg(r, KERNEL_NAME_INDEX) : 0;
-    if (number < p->kernel_count || number >= IDLE_KERNELS_MAX || number > record_count)
-        return 0;
-    uint8_t *kernels = array_reach(p->kernels, &p->kernel_count, (uint32_t)number, sizeof *kernels);
-    p->kernels = kernels ? kernels : p->kernels;
-    return kernels ? 0 : GPUPROF_NO_MEMORY;
+    return t->held.count
+               ? idle_held_give(d, &t->held, last_work_ns(t, IDLE_PARTS), call, rows_of(d, t))
+               : 0;
 }
 
 /* As idle_gap_charge does where the host was ahead: mostly it is. */
-static void charge_own(const struct idle *d, struct idle_device *device, uint64_t to_ns)
+static void charge_own(const struct idle *d, struct idle_track *t, uint64_t to_ns)
 {
-    uint64_t end_ns = later(to_ns, device->at_ns), ns = counted_ns(d, device->at_ns, end_ns);
-    device->own.ns += ns;
-    device->own.count += ns > 0;
-    if (ns > device->own.longest_ns) {
-        device->own.longest_ns = ns;
-        device->own.longest_at_ns = cut(d, device->at_ns);
+    uint64_t end_ns = later(to_ns, t->at_ns), at_ns = idle_cut(d, t->at_ns);
+    uint64_t ns = idle_cut(d, end_ns) - at_ns;
+    t->own.ns += ns;
+    t->own.count += ns > 0;
+    if (ns > t->own.longest_ns) {
+        t->own.longest_ns = ns;
+        t->own.longest_at_ns = at_ns;
     }
-    device->at_ns = end_ns;
-}
-
-/* Until the process's first work, on another device, one that it uses later starts up, too. */
-static int charge_start(struct idle *d, const struct idle_process *p, struct idle_device *device)
-{
-    struct idle_gap gap = p->first;
-    gap.begin_ns = device->at_ns;
-    gap.device = (uint32_t)(device - d->devices);
-    return charge(d, device, &gap, idle_gap_charge);
+    t->at_ns = end_ns;
 }
 
 static bool is_copy(const struct slice *s)
@@ -337,345 +185,300 @@ static bool is_copy(const struct slice *s)
     return type == RECORD_COPY || type == RECORD_SET;
 }
 
-static bool has_held(const struct idle_device *device)
+/* The gap before that work; before the process's first work there may be none. Of a copy's gap it
+ * may have to be seen whose it is: that is known when a kernel comes. */
+static __attribute__((noinline)) int take_gap(struct idle *d, struct idle_track *t,
+                                              const struct slice *s, const struct idle_submit *call)
 {
-    return device->held && device->held->span_count;
-}
-
-/* Does that work tell whose it is? */
-static bool tells_held(const struct idle_device *device, const struct slice *s)
-{
-    return has_held(device) && !is_copy(s);
-}
-
-/* What that work ends. */
-static struct idle_gap ended_gap(const struct idle *d, const struct idle_device *device,
-                                 const struct slice *s, struct idle_maker maker)
-{
-    const struct idle_process *p = &d->processes[device->process->index];
-    struct idle_gap gap = gap_of(d, device, s->event.begin_ns);
-    gap.maker = maker;
-    gap.call_begin_ns = s->is_called ? s->call.begin_ns : p->call_begin_ns;
-    gap.call_end_ns = s->is_called ? s->call.end_ns : p->call_end_ns;
-    gap.function = s->is_called ? s->call.function : IDLE_NONE;
-    gap.stack = s->is_called ? s->call.stack : 0;
-    return gap;
-}
-
-/* That work, which is not in the piece, is behind the device's time there: until then it did no
- * more than others that are not. 0 or an error. */
-static int leave_piece(struct idle *d, struct idle_device *device, const struct slice *s,
-                       struct idle_maker maker)
-{
-    int error = give_held(d, device, 0);
-    if (error == 0)
-        error = spend(d, device, device->to_ns);
-    if (error == 0 && device->at_ns < device->to_ns) {
-        struct idle_gap gap = ended_gap(d, device, s, maker);
-        gap.end_ns = device->to_ns;
-        error = charge(d, device, &gap, idle_gap_charge);
-    }
-    return error == 0 ? open_aside(device) : error;
-}
-
-/* Of a copy's gap: whose it is will be known when a kernel comes. 0 or an error. */
-static int hold(struct idle *d, struct idle_device *device, struct idle_gap *gap)
-{
-    struct idle_held *h = device->held ? device->held : calloc(1, sizeof *h);
-    if (!h)
-        return GPUPROF_NO_MEMORY;
-    device->held = h;
-    if (!h->span_count)
-        h->serial = ++d->held_serial;
-    d->threads[gap->maker.index]->held = h->serial;
-    d->held_count -= h->span_count;
-    int error = charge(d, device, gap, NULL);
-    d->held_count += h->span_count;
-    return error;
-}
-
-/* A kernel comes: what is held of those who copied is theirs, unless it is known to be another's. A
- * thread that has made no call yet (a damaged file has work before its call) is another one. 0 or
- * an error. */
-static int settle_held(struct idle *d, struct idle_device *device, const struct slice *s,
-                       const struct idle_thread *maker)
-{
-    const struct idle_held *h = device->held;
-    bool is_others = s->is_called && (!maker || maker->held != h->serial);
-    return give_held(d, device, is_others ? s->call.begin_ns : 0);
-}
-
-/* And the rest is of him who made the kernel. 0 or an error. */
-static int charge_held(struct idle *d, struct idle_device *device, const struct slice *s,
-                       struct idle_maker maker)
-{
-    struct idle_rows *rows = rows_of(d, device);
-    struct idle_gap gap = ended_gap(d, device, s, maker);
-    gap.before = device->launcher;
-    rows->most_ns = 0;
-    int error = idle_held_charge(device->held, &gap, rows, device->causes);
-    keep_rest(d, device, rows);
-    return error;
-}
-
-/* The gap before that work; before the process's first work there may be none. */
-static __attribute__((noinline)) int take_gap(struct idle *d, struct idle_device *device,
-                                              const struct slice *s, struct idle_maker maker)
-{
-    struct idle_process *p = &d->processes[device->process->index];
-    struct idle_gap gap = ended_gap(d, device, s, maker);
+    struct idle_process *p = &d->processes[t->process->index];
+    struct idle_gap gap = gap_of(d, t, s->event.begin_ns, call);
     int error = 0;
     if (!p->has_worked)
         p->first = gap;
-    else if (device->at_ns < p->first.end_ns)
-        error = charge_start(d, p, device);
-    gap.begin_ns = device->at_ns;
-    if (!is_copy(s) && device->launcher.thread) /* others may have copied beside its kernel */
-        gap.before = device->launcher;
+    else if (t->at_ns < p->first.end_ns) { /* one that it uses later starts up until then, too */
+        struct idle_gap start = p->first;
+        start.begin_ns = t->at_ns;
+        start.device = t->place;
+        error = charge(d, t, start, idle_gap_charge);
+    }
+    gap.begin_ns = t->at_ns;
+    if (!is_copy(s) && t->launcher) /* others may have copied beside its kernel */
+        gap.before = t->launcher;
     bool holds =
-        is_copy(s) && maker.thread && s->is_called && idle_held_may_hold(&gap, &device->launcher);
-    if (error == 0 && holds && d->held_count >= IDLE_HELD_MAX)
-        error = give_held(d, device, 0);
-    if (error == 0 && holds && d->held_count < IDLE_HELD_MAX)
-        return hold(d, device, &gap);
-    if (error < 0)
-        return error;
-    if (!tells_held(device, s))
-        idle_start_gap(d, device, &gap);
-    return charge(d, device, &gap, tells_held(device, s) ? NULL : idle_gap_charge);
+        is_copy(s) && s->is_called && call->thread && idle_held_may_hold(&gap, t->launcher);
+    if (error == 0 && holds && t->held.count >= IDLE_HELD_MAX)
+        error = give_held(d, t, NULL);
+    holds |= !is_copy(s) && t->held.count;
+    if (!holds)
+        idle_start_gap(d, t, &gap);
+    return error < 0 ? error : charge(d, t, gap, holds ? NULL : idle_gap_charge);
 }
 
-/* Of the work since the last collective the longest. 0 or an error. */
-static int keep_longest(struct idle *d, struct idle_device *device, const struct slice *s)
+/* That work, which is not in the piece, is behind the device's time there: until then it did no
+ * more than others that are not. What follows is kept aside. */
+static int leave_piece(struct idle *d, struct idle_track *t, const struct idle_submit *call)
+{
+    int error = give_held(d, t, NULL);
+    if (error == 0)
+        error = spend(d, t, t->to_ns);
+    if (error == 0 && t->at_ns < t->to_ns)
+        error = charge(d, t, gap_of(d, t, t->to_ns, call), idle_gap_charge);
+    t->aside = (struct idle_aside){
+        .other_ns = d->devices[t->place].parts[IDLE_OTHER], .own = t->own, .is_open = true};
+    return error;
+}
+
+/* Is what it has aside in the device's time after all? */
+static int close_aside(struct idle *d, struct idle_track *t, bool counts)
+{
+    struct idle_aside *a = &t->aside;
+    int error = a->is_open ? give_held(d, t, NULL) : 0;
+    for (uint32_t i = 0; counts && error == 0 && i < a->rows.count; i++)
+        error = idle_rows_add_sum(&d->rows, &a->rows.list[i]);
+    if (a->is_open && !counts) {
+        d->devices[t->place].parts[IDLE_OTHER] = a->other_ns;
+        t->own = a->own;
+    }
+    idle_rows_release(&a->rows);
+    a->is_open = false;
+    return error;
+}
+
+/* ---- work ------------------------------------------------------------------------------------ */
+
+static enum idle_part part_of(struct idle *d, const struct event *e,
+                              const struct kernel_name **name)
+{
+    const struct record *r = e->record;
+    *name = NULL;
+    if (r->type == RECORD_COPY || r->type == RECORD_SET)
+        return IDLE_COPYING;
+    uint64_t number = r->type == RECORD_KERNEL ? record_arg(r, KERNEL_NAME_INDEX) : 0;
+    struct idle_name *known = &d->names[(number ^ (uint64_t)e->process->index << 4) % IDLE_NAMES];
+    if (!number)
+        return IDLE_COMPUTE;
+    if (known->number != number || known->process != e->process) {
+        const struct kernel_name *found = walk_kernel(d->walk, e->process, number);
+        *known = (struct idle_name){e->process, number, found, found && nccl_is_kernel(found)};
+    }
+    *name = known->name;
+    return known->communicates ? IDLE_COMMUNICATING : IDLE_COMPUTE;
+}
+
+/* Of the work since the last collective the longest. */
+static int keep_longest(struct idle *d, struct idle_track *t, const struct slice *s)
 {
     uint64_t ns = s->event.end_ns - s->event.begin_ns;
-    if (ns <= device->worked_ns)
+    if (ns <= t->since.worked_ns)
         return 0;
-    device->worked_ns = ns;
-    device->worked = (struct idle_place){.function = IDLE_NONE};
-    return s->is_called ? work_place_of(d->walk, &s->call, &device->worked) : 0;
+    t->since.worked_ns = ns;
+    t->since.worked = (struct idle_place){.function = IDLE_NONE};
+    return s->is_called ? work_place_of(d->walk, &s->call, &t->since.worked) : 0;
 }
 
-/* With where the device was since the one before. A hidden one take_hidden_collective has. 0 or an
- * error. */
-static int take_collective(struct idle *d, struct idle_device *device, const struct slice *s,
+/* With where the device was since the one before. A hidden one take_hidden_collective has. */
+static int take_collective(struct idle *d, struct idle_track *t, const struct slice *s,
                            const struct kernel_name *name)
 {
-    struct rank_kernel_facts facts = {.idle_ns = device->rested_ns};
+    const struct idle_since since = t->since;
+    struct rank_kernel_facts facts = {.idle_ns = since.rest.ns};
     struct arrival_place place = {.process = s->event.process->index};
-    struct idle_place worked = device->worked;
-    bool has_rested = device->rested_ns > 0;
-    device->rested_ns = device->worked_ns = 0;
-    device->worked = (struct idle_place){.function = IDLE_NONE};
+    t->since = (struct idle_since){.worked = {.function = IDLE_NONE}};
     if (s->is_hidden)
         return 0;
     int error = arrivals_kind(&d->arrivals, name, &facts.kind);
-    if (error == 0 && has_rested) {
-        place.place = d->rows.list[device->rested].place;
+    if (error == 0 && since.rest.ns) {
+        place.place = d->rows.list[since.rest.row].place;
         place.place.epoch = 0;
-        place.cause = d->rows.list[device->rested].cause;
+        place.cause = d->rows.list[since.rest.row].cause;
         error = arrivals_place(&d->arrivals, &place, &facts.idle_place);
     }
-    if (error == 0 && (worked.stack || worked.kind)) {
-        place.place = worked;
+    if (error == 0 && (since.worked.stack || since.worked.kind)) {
+        place.place = since.worked;
         place.cause = ARRIVAL_WORKED;
         error = arrivals_place(&d->arrivals, &place, &facts.work_place);
     }
-    return error < 0 ? error : idle_ranks_kernel(&d->ranks, s, device->ranked, name, &facts);
+    return error < 0 ? error
+                     : idle_ranks_kernel(&d->ranks, s, (uint32_t)(t - d->tracks), name, &facts);
 }
 
-/* Where calls are passed by, the last one that is recorded says nothing of work without its call.
- */
-static struct idle_maker maker_of(const struct idle *d, const struct idle_process *p,
+/* Of another rank it may be that a collective in the piece waited for. */
+static int take_hidden_collective(struct idle *d, const struct slice *s)
+{
+    const struct walk_filter *f = d->walk->filter;
+    const struct event *e = &s->event;
+    struct rank_kernel_facts facts = {.is_hidden = true};
+    const struct kernel_name *name;
+    int error = 0;
+    if (part_of(d, e, &name) != IDLE_COMMUNICATING)
+        return 0;
+    if (!f->reaches(f->context, NULL, record_arg(e->record, KERNEL_DEVICE), 0, 0)) {
+        d->leaves_out_ranks = true;
+        return 0;
+    }
+    const struct idle_track *t = track_of(d, e, &error);
+    if (t)
+        error = arrivals_kind(&d->arrivals, name, &facts.kind);
+    return t && error == 0
+               ? idle_ranks_kernel(&d->ranks, s, (uint32_t)(t - d->tracks), name, &facts)
+               : error;
+}
+
+/* Where no call has the work's number it is most likely the last one; but not where calls are
+ * passed by. */
+static struct idle_submit call_of(const struct idle *d, const struct idle_process *p,
                                   const struct slice *s)
 {
-    if (s->is_called && s->call.thread < d->walk->rec->thread_count)
-        return idle_maker_of(d, s->call.thread);
-    return s->event.begin_ns < p->sampled_ns ? p->maker : (struct idle_maker){0};
+    const struct correlated_call *c = &s->call;
+    if (!s->is_called && s->event.begin_ns < p->sampled_ns)
+        return p->call;
+    if (!s->is_called || c->thread >= d->walk->rec->thread_count)
+        return (struct idle_submit){0};
+    return (struct idle_submit){d->threads[c->thread], c->begin_ns, c->end_ns, c->function,
+                                c->stack};
 }
 
-/* In which the program's own code ran, or could have. */
-static inline uint64_t host_ns(const struct idle_device *device)
+/* What the device did last, for what follows. */
+static void keep_last(struct idle_track *t, const struct slice *s, enum idle_part part,
+                      const struct idle_submit *call)
 {
-    return device->causes[IDLE_HOST] + device->causes[IDLE_PREEMPTED] +
-           device->causes[IDLE_NOTHING];
+    if (!is_copy(s)) {
+        t->kernel_ns = later(t->kernel_ns, s->event.end_ns);
+        t->launcher = s->is_called ? call->thread : NULL;
+    }
+    t->until_ns[part] = later(t->until_ns[part], s->event.end_ns);
+    if (call->thread)
+        t->before = call->thread;
 }
 
-/* What began before a piece of time lasts into it. */
-static bool is_counted(const struct idle *d, const struct slice *s)
+static int follow(struct idle *d, struct idle_process *p, struct idle_track *t,
+                  const struct slice *s, const struct idle_submit *call)
 {
-    return !s->is_hidden || d->walk->filter->is_whole;
+    const struct event *e = &s->event;
+    const struct kernel_name *name;
+    uint64_t host_ns = d->rows.host_ns;
+    bool is_own, tells_held = t->held.count && !is_copy(s);
+    int error = tells_held ? give_held(d, t, s->is_called ? call : NULL) : 0;
+    if (!s->is_hidden)
+        t->to_ns = later(t->to_ns, e->end_ns);
+    else if (error == 0 && is_piece(d) && e->begin_ns >= t->to_ns && !t->aside.is_open)
+        error = leave_piece(d, t, call);
+    if (error < 0 || (error = spend(d, t, e->begin_ns)) < 0)
+        return error;
+    is_own = s->is_called && call->end_ns <= t->at_ns && !p->pause_count && !p->blind_count &&
+             p->has_worked && e->begin_ns - t->at_ns < IDLE_NEAR_NS;
+    if (is_own)
+        charge_own(d, t, e->begin_ns);
+    else if (t->at_ns < e->begin_ns || !p->has_worked)
+        error = take_gap(d, t, s, call);
+    if (error == 0 && !is_copy(s) && t->held.count)
+        error = idle_held_charge(d, &t->held, call, t->launcher, rows_of(d, t));
+    if (t->once && d->rows.host_ns > host_ns)
+        idle_start_host(d, t, e->begin_ns, d->rows.host_ns - host_ns);
+    enum idle_part part = part_of(d, e, &name);
+    /* What began before a piece of time lasts into it. */
+    part = s->is_hidden && !d->walk->filter->is_whole ? IDLE_OTHER : part;
+    if (error == 0 && part != IDLE_OTHER && idle_follows_ranks(d))
+        error = part == IDLE_COMMUNICATING ? take_collective(d, t, s, name) : keep_longest(d, t, s);
+    keep_last(t, s, part, call);
+    if (call->thread && !s->is_hidden)
+        d->threads[call->thread->index]->work_ns += e->end_ns - e->begin_ns;
+    p->has_worked = true;
+    return error < 0 || s->is_hidden ? error : close_aside(d, t, true);
+}
+
+/* Is the work before a piece, or, of a piece from one time to another, outside and far from the
+ * gaps at its edges? Then only what comes last matters. */
+static bool is_far(const struct idle *d, const struct idle_process *p, const struct idle_track *t,
+                   const struct slice *s, const struct idle_submit *call)
+{
+    const struct walk_filter *f = d->walk->filter;
+    if (is_piece(d))
+        return t->place == IDLE_NONE;
+    if (!f->is_span || t->place == IDLE_NONE || !p->has_worked || t->held.count)
+        return false;
+    bool may_hold = is_copy(s) && t->launcher != call->thread;
+    return s->event.end_ns <= f->from_ns ? !may_hold : t->at_ns >= f->to_ns;
 }
 
 int idle_take_work(struct idle *d, struct idle_process *p, const struct slice *s)
 {
-    const struct event *e = &s->event;
-    int error = know_kernel(p, e->record, e->process->record_count);
-    struct idle_device *device = error < 0 ? NULL : device_of(d, p, e, &error);
-    if (!device)
-        return error;
-    struct idle_maker maker = maker_of(d, p, s);
-    uint64_t before_ns = host_ns(device);
-    if (tells_held(device, s))
-        error = settle_held(d, device, s, maker.thread);
-    if (!s->is_hidden)
-        device->to_ns = later(device->to_ns, e->end_ns);
-    else if (error == 0 && is_piece(d) && e->begin_ns >= device->to_ns && !has_aside(device))
-        error = leave_piece(d, device, s, maker);
-    if (error < 0 || (error = spend(d, device, e->begin_ns)) < 0)
-        return error;
-    if (s->is_called && s->call.end_ns <= device->at_ns && !p->pause_count && !p->blind_count &&
-        p->has_worked && e->begin_ns - device->at_ns < IDLE_NEAR_NS) {
-        charge_own(d, device, e->begin_ns);
-    } else if (device->at_ns < e->begin_ns || !p->has_worked) {
-        error = take_gap(d, device, s, maker);
-    }
-    if (error == 0 && tells_held(device, s))
-        error = charge_held(d, device, s, maker);
-    if (device->once && host_ns(device) > before_ns)
-        idle_start_host(d, device, e->begin_ns, host_ns(device) - before_ns);
-    const struct kernel_name *name;
-    enum idle_part part = part_of(d, p, e, &name);
-    if (part != IDLE_COPYING) {
-        device->kernel_ns = later(device->kernel_ns, e->end_ns);
-        device->launcher = s->is_called ? maker : (struct idle_maker){0};
-    }
-    part = is_counted(d, s) ? part : IDLE_OTHER;
-    if (error == 0 && part != IDLE_OTHER && idle_follows_ranks(d))
-        error = part == IDLE_COMMUNICATING ? take_collective(d, device, s, name)
-                                           : keep_longest(d, device, s);
-    if (device->until_ns[part] < e->end_ns)
-        device->until_ns[part] = e->end_ns;
-    if (maker.thread) {
-        device->before = maker;
-        d->threads[maker.index]->work_ns += s->is_hidden ? 0 : e->end_ns - e->begin_ns;
-    }
-    p->has_worked = true;
-    return error < 0 || s->is_hidden || !has_aside(device) ? error : close_aside(d, device, true);
-}
-
-/* Of another rank it may be that a collective in the piece waited for. 0 or an error. */
-static int take_hidden_collective(struct idle *d, struct idle_process *p, const struct slice *s)
-{
     const struct walk_filter *f = d->walk->filter;
     const struct event *e = &s->event;
-    uint64_t device = record_arg(e->record, KERNEL_DEVICE);
-    struct rank_kernel_facts facts = {.is_hidden = true};
-    const struct kernel_name *name;
-    int error = know_kernel(p, e->record, e->process->record_count);
-    if (error < 0 || part_of(d, p, e, &name) != IDLE_COMMUNICATING)
+    int error = s->is_hidden && idle_follows_ranks(d) ? take_hidden_collective(d, s) : 0;
+    if (error < 0 ||
+        (s->is_hidden && !is_piece(d) &&
+         (!f->has_work || !f->reaches(f->context, e->process, record_arg(e->record, KERNEL_DEVICE),
+                                      p->begin_ns, d->walk->last_ns[e->process->index]))))
         return error;
-    if (!f->reaches(f->context, NULL, device, 0, 0)) {
-        d->leaves_out_ranks = true;
+    struct idle_track *t = track_of(d, e, &error);
+    if (!t)
+        return error;
+    const struct idle_submit call = call_of(d, p, s);
+    if (s->is_hidden && is_far(d, p, t, s, &call)) {
+        t->at_ns = later(t->at_ns, e->begin_ns);
+        keep_last(t, s, IDLE_OTHER, &call);
+        p->has_worked = true;
         return 0;
     }
-    uint32_t ranked = idle_ranked(d, e->process, device, &error);
-    if (ranked)
-        error = arrivals_kind(&d->arrivals, name, &facts.kind);
-    return ranked && error == 0 ? idle_ranks_kernel(&d->ranks, s, ranked - 1, name, &facts) : error;
+    error = t->place == IDLE_NONE ? open_window(d, p, t, e) : 0;
+    return error < 0 ? error : follow(d, p, t, s, &call);
 }
 
-/* Of what is before and behind a piece from one time to another, and far from the gaps at its
- * edges, only what comes last matters. False: it is near by. */
-static bool pass_far(struct idle *d, const struct idle_process *p, const struct slice *s)
+/* ---- behind the last work -------------------------------------------------------------------- */
+
+/* It does nothing any more, up to then. */
+static int charge_last(struct idle *d, struct idle_track *t, uint64_t end_ns)
 {
-    const struct walk_filter *f = d->walk->filter;
-    const struct event *e = &s->event;
-    struct idle_device *device = d->device_count ? &d->devices[d->last_device] : NULL;
-    if (!f->is_span || !device || device->process != e->process || !p->has_worked ||
-        device->device != record_arg(e->record, KERNEL_DEVICE) ||
-        (e->end_ns > f->from_ns && device->at_ns < f->to_ns))
-        return false;
-    struct idle_maker maker = maker_of(d, p, s);
-    bool may_hold = is_copy(s) && device->launcher.thread != maker.thread;
-    if (has_held(device) || (may_hold && e->end_ns <= f->from_ns))
-        return false;
-    if (!is_copy(s)) {
-        device->kernel_ns = later(device->kernel_ns, e->end_ns);
-        device->launcher = s->is_called ? maker : (struct idle_maker){0};
-    }
-    device->until_ns[IDLE_OTHER] = later(device->until_ns[IDLE_OTHER], e->end_ns);
-    device->at_ns = later(device->at_ns, e->begin_ns);
-    if (maker.thread)
-        device->before = maker;
-    return true;
+    return charge(d, t, gap_of(d, t, end_ns, NULL), idle_gap_charge_last);
 }
 
-/* Of what is before the device's first work in a piece only what comes last matters. 0 or an error.
- */
-static int take_before(struct idle *d, struct idle_process *p, const struct slice *s)
+/* What it did where work is lost nobody knows. */
+static int end_of(struct idle *d, struct idle_track *t)
 {
-    const struct event *e = &s->event;
-    struct key key = {e->process->index, record_arg(e->record, KERNEL_DEVICE), 0};
-    uint32_t number;
-    int error = KEY_MAP_ITEM(&d->before_of, key, d->befores, d->before_count, IDLE_DEVICES_MAX,
-                             NULL, &number);
-    p->has_worked = true;
-    if (!number)
-        return error;
-    struct idle_before *before = &d->befores[number - 1];
-    struct idle_maker maker = maker_of(d, p, s);
-    before->until_ns = later(before->until_ns, e->end_ns);
-    if (maker.thread)
-        before->last = maker;
-    if (!is_copy(s)) {
-        before->kernel_ns = later(before->kernel_ns, e->end_ns);
-        before->launcher = s->is_called ? maker : (struct idle_maker){0};
-    }
-    return 0;
-}
-
-__attribute__((noinline)) int idle_take_hidden_work(struct idle *d, struct idle_process *p,
-                                                    const struct slice *s)
-{
-    const struct walk_filter *f = d->walk->filter;
-    const struct event *e = &s->event;
-    struct key key = {e->process->index, record_arg(e->record, KERNEL_DEVICE), 0};
-    int error = idle_follows_ranks(d) ? take_hidden_collective(d, p, s) : 0;
-    if (error < 0 || pass_far(d, p, s))
-        return error;
-    if (is_piece(d))
-        return key_map_get(&d->device_of, key) ? idle_take_work(d, p, s) : take_before(d, p, s);
-    return f->has_work && f->reaches(f->context, e->process, key.b, p->begin_ns,
-                                     d->walk->last_ns[e->process->index])
-               ? idle_take_work(d, p, s)
-               : 0;
-}
-
-/* It does nothing any more, up to then. 0 or an error. */
-static int charge_last(struct idle *d, struct idle_device *device, uint64_t end_ns)
-{
-    struct idle_gap gap = gap_of(d, device, end_ns);
-    return charge(d, device, &gap, idle_gap_charge_last);
-}
-
-/* What it did where work is lost nobody knows, with what was not recorded in any case. 0 or an
- * error. */
-static int pass_lost(struct idle *d, struct idle_device *device, uint64_t end_ns)
-{
+    struct idle_device *device = &d->devices[t->place];
+    uint64_t end_ns = d->walk->last_ns[t->process->index];
     struct time_span lost;
-    int error = 0;
-    if (!idle_lost_span(&d->processes[device->process->index].lost, end_ns, &lost))
-        return 0;
-    if (device->at_ns < lost.begin_ns)
-        error = charge_last(d, device, lost.begin_ns);
-    device->stopped_ns += counted_ns(d, device->at_ns, lost.end_ns);
-    device->at_ns = later(device->at_ns, lost.end_ns);
-    return error;
+    if (is_piece(d))
+        end_ns = earlier(t->to_ns, later(end_ns, last_work_ns(t, IDLE_BUSY_PARTS)));
+    device->end_ns = later(idle_cut(d, end_ns), device->begin_ns);
+    int error = give_held(d, t, NULL);
+    if (error == 0)
+        error = close_aside(d, t, false);
+    if (error == 0)
+        error = spend(d, t, end_ns);
+    if (error == 0 && !is_piece(d) && !d->walk->is_cut &&
+        idle_lost_span(&d->processes[t->process->index].lost, end_ns, &lost)) {
+        error = charge_last(d, t, lost.begin_ns);
+        t->at_ns = later(t->at_ns, lost.end_ns);
+    }
+    if (error == 0)
+        error = charge_last(d, t, end_ns);
+    t->own.place = idle_text(idle_on_device);
+    t->own.place.epoch = IDLE_LATE;
+    t->own.process = t->process->index;
+    t->own.device = t->place;
+    t->own.thread = IDLE_NONE;
+    t->own.cause = IDLE_LAUNCH;
+    return error == 0 && t->own.count ? idle_rows_add_sum(&d->rows, &t->own) : error;
 }
 
-int idle_device_end(struct idle *d, struct idle_device *device)
+int idle_devices_end(struct idle *d)
 {
-    uint64_t end_ns = d->walk->last_ns[device->process->index];
-    if (is_piece(d))
-        end_ns = earlier(device->to_ns, later(end_ns, last_work_ns(device, IDLE_BUSY_PARTS)));
-    device->end_ns = later(cut(d, end_ns), device->begin_ns);
-    int error = give_held(d, device, 0);
-    if (error == 0 && has_aside(device))
-        error = close_aside(d, device, false);
-    if (error == 0)
-        error = spend(d, device, end_ns);
-    if (error == 0 && !is_piece(d) && !d->walk->is_cut)
-        error = pass_lost(d, device, end_ns);
-    return error < 0 || device->at_ns >= end_ns ? error : charge_last(d, device, end_ns);
+    int error = 0;
+    for (uint32_t i = 0; error == 0 && i < d->track_count; i++)
+        error = d->tracks[i].place == IDLE_NONE ? 0 : end_of(d, &d->tracks[i]);
+    for (uint32_t i = 0; i < d->rows.count; i++) {
+        const struct idle_row *row = &d->rows.list[i];
+        d->devices[row->device].causes[row->cause] += row->did ? 0 : row->ns;
+        d->devices[row->device].idle_ns += row->did ? 0 : row->ns;
+    }
+    for (uint32_t i = 0; i < d->device_count; i++) {
+        struct idle_device *device = &d->devices[i];
+        uint64_t window_ns = device->end_ns - device->begin_ns;
+        uint64_t known_ns = idle_work_ns(device) + device->parts[IDLE_OTHER] + device->idle_ns;
+        device->stopped_ns = window_ns > known_ns ? window_ns - known_ns : 0;
+    }
+    d->rows.rest = NULL;
+    return error;
 }

@@ -61,12 +61,12 @@ bool idle_lost_span(const struct idle_lost *lost, uint64_t end_ns, struct time_s
 void idle_lost_end(struct idle *d)
 {
     const struct walk *w = d->walk;
-    for (uint32_t i = 0; i < d->ranked_count && !w->is_cut; i++) {
-        struct idle_ranked *r = &d->ranked[i];
-        uint32_t process = r->process->index;
+    for (uint32_t i = 0; i < d->track_count && !w->is_cut; i++) {
+        struct idle_track *t = &d->tracks[i];
+        uint32_t process = t->process->index;
         struct time_span span;
-        r->loses_work = idle_lost_span(&d->processes[process].lost, w->last_ns[process], &span);
-        if (r->place != IDLE_NONE)
-            d->devices[r->place].loses_work = r->loses_work;
+        t->loses_work = idle_lost_span(&d->processes[process].lost, w->last_ns[process], &span);
+        if (t->place != IDLE_NONE)
+            d->devices[t->place].loses_work = t->loses_work;
     }
 }

@@ -75,10 +75,11 @@ int idle_rows_add(struct idle_rows *r, const struct idle_row *what, uint64_t at_
         row->first_gap = row->gap;
         row->first_ns = row->gap_ns;
     }
-    if (row->gap_ns > r->most_ns && !row->did) {
-        r->most_ns = row->gap_ns;
-        r->most = r->last - 1;
-    }
+    if (!row->did &&
+        (row->cause == IDLE_HOST || row->cause == IDLE_PREEMPTED || row->cause == IDLE_NOTHING))
+        r->host_ns += ns;
+    if (r->rest && row->gap_ns > r->rest->ns && !row->did)
+        *r->rest = (struct idle_rest){row->gap_ns, r->last - 1};
     if (row->gap_ns > row->longest_ns) {
         row->longest_ns = row->gap_ns;
         row->longest_at_ns = row->gap_at_ns;
@@ -97,10 +98,6 @@ int idle_rows_add_sum(struct idle_rows *r, const struct idle_row *sum)
     if (sum->longest_ns > row->longest_ns) {
         row->longest_ns = sum->longest_ns;
         row->longest_at_ns = sum->longest_at_ns;
-    }
-    if (sum->longest_ns > r->most_ns && !sum->did) {
-        r->most_ns = sum->longest_ns;
-        r->most = number - 1;
     }
     return 0;
 }

@@ -71,6 +71,13 @@ struct idle_place {
 
 _Static_assert(sizeof(struct idle_place) == 48, "no byte of a place is left out");
 
+/* Is it the same call in the same place? */
+static inline bool idle_place_same(const struct idle_place *a, const struct idle_place *b)
+{
+    return a->word == b->word && a->stack == b->stack && a->function == b->function &&
+           a->kind == b->kind;
+}
+
 /* What was said of a place where its stack is known: texts for people, clean. Views. */
 struct idle_told {
     const char *text;
@@ -98,14 +105,20 @@ struct idle_row {
     uint64_t first_ns;
 };
 
+/* The longest gap since the owner set it to 0, and the row that has the most of it. */
+struct idle_rest {
+    uint64_t ns;
+    uint32_t row;
+};
+
 struct idle_rows {
     struct idle_row *list; /* owned */
     uint32_t count;
     uint32_t last; /* that something was added to */
     struct number_set numbers;
-    uint64_t gap;     /* number of the gap that is being charged, from 1 on */
-    uint64_t most_ns; /* of gaps since the owner set it to 0: the most that a row has of one, */
-    uint32_t most;    /* ... and its place */
+    uint64_t gap;           /* number of the gap that is being charged, from 1 on */
+    uint64_t host_ns;       /* so far: in which the program's own code ran, or could have */
+    struct idle_rest *rest; /* that is kept up to date; NULL: none */
 };
 
 void idle_rows_release(struct idle_rows *r);

@@ -111,29 +111,30 @@ static uint64_t most_work_ns(const struct idle *d, const struct process *process
     return most_ns;
 }
 
-void idle_start_gap(struct idle *d, struct idle_device *device, const struct idle_gap *gap)
+void idle_start_gap(struct idle *d, struct idle_track *t, const struct idle_gap *gap)
 {
-    struct idle_early *early = &d->processes[device->process->index].early;
+    struct idle_early *early = &d->processes[t->process->index].early;
     const struct walk_filter *f = d->walk->filter;
     uint64_t ns = gap->end_ns > gap->begin_ns ? gap->end_ns - gap->begin_ns : 0;
     if (!d->steps || (f && f->is_of_time) || gap->is_first || early->once_count == IDLE_ONCE_MAX ||
-        device->once_count == IDLE_ONCE_DEVICE || ns < ONCE_NS ||
-        most_work_ns(d, device->process) > ns / ONCE_WORK_PART)
+        t->once_count == IDLE_ONCE_DEVICE || ns < ONCE_NS ||
+        most_work_ns(d, t->process) > ns / ONCE_WORK_PART)
         return;
-    early->once[early->once_count] = (struct idle_once){.begin_ns = gap->begin_ns,
-                                                        .end_ns = gap->end_ns,
-                                                        .work_ns = idle_work_ns(device),
-                                                        .device = (uint32_t)(device - d->devices)};
-    device->once = ++early->once_count;
-    device->once_count++;
+    early->once[early->once_count] =
+        (struct idle_once){.begin_ns = gap->begin_ns,
+                           .end_ns = gap->end_ns,
+                           .work_ns = idle_work_ns(&d->devices[t->place]),
+                           .device = t->place};
+    t->once = ++early->once_count;
+    t->once_count++;
     if (gap->end_ns > early->once_until_ns)
         early->once_until_ns = gap->end_ns;
 }
 
-void idle_start_host(struct idle *d, const struct idle_device *device, uint64_t end_ns, uint64_t ns)
+void idle_start_host(struct idle *d, const struct idle_track *t, uint64_t end_ns, uint64_t ns)
 {
-    struct idle_early *early = &d->processes[device->process->index].early;
-    struct idle_once *o = &early->once[device->once - 1];
+    struct idle_early *early = &d->processes[t->process->index].early;
+    struct idle_once *o = &early->once[t->once - 1];
     uint64_t *most_ns = end_ns == o->end_ns ? &o->host_ns : &o->later_ns;
     *most_ns = ns > *most_ns ? ns : *most_ns;
 }

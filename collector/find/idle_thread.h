@@ -57,6 +57,7 @@ struct idle_silence {
 };
 
 struct idle_thread {
+    uint32_t index; /* of its struct thread */
     struct idle_silence silence;
     struct idle_entry *entries; /* owned: a ring; in the order of time, none overlaps another */
     uint32_t capacity;
@@ -70,7 +71,6 @@ struct idle_thread {
     uint32_t spent_count;
     uint64_t spent_since_ns; /* the end of the call that `spent` is behind */
     uint64_t work_ns;        /* of devices, that its calls made */
-    uint32_t held;           /* for idle_gap.h: in which it ended a gap last */
 };
 
 void idle_thread_release(struct idle_thread *t);
@@ -90,10 +90,8 @@ static inline struct idle_entry *idle_thread_last(const struct idle_thread *t)
 static inline bool idle_entry_goes_on(const struct idle_entry *last, const struct idle_entry *entry,
                                       uint64_t begin_ns)
 {
-    const struct idle_place *a = &last->place, *b = &entry->place;
-    return begin_ns - last->end_ns < IDLE_NEAR_NS && a->word == b->word && a->stack == b->stack &&
-           a->function == b->function && a->kind == b->kind && last->cause == entry->cause &&
-           last->waits == entry->waits && !last->is_open;
+    return begin_ns - last->end_ns < IDLE_NEAR_NS && idle_place_same(&last->place, &entry->place) &&
+           last->cause == entry->cause && last->waits == entry->waits && !last->is_open;
 }
 
 /* Is it a call, and not the time between two? */

@@ -14,9 +14,9 @@ void idle_waits_init(struct idle *d)
 
 static int keep_wait(struct idle *d, struct idle_device *device, const struct idle_wait *wait)
 {
-    if (!device->waits_end)
-        device->first_wait = device->next_wait = d->waits.count;
-    device->waits_end = d->waits.count + 1;
+    if (!device->waits.end)
+        device->waits.first = device->waits.next = d->waits.count;
+    device->waits.end = d->waits.count + 1;
     return spool_append(&d->waits, wait);
 }
 
@@ -24,9 +24,9 @@ int idle_wait_at(struct idle *d, uint32_t number, uint64_t place, struct idle_wa
 {
     const struct idle_device *device = &d->devices[number];
     int error = 0;
-    if (place >= device->waits_end - device->first_wait)
+    if (place >= device->waits.end - device->waits.first)
         return 0;
-    const struct idle_wait *found = spool_at(&d->waits, device->first_wait + place, false, &error);
+    const struct idle_wait *found = spool_at(&d->waits, device->waits.first + place, false, &error);
     if (!found)
         return error;
     *wait = *found;
@@ -38,8 +38,8 @@ int idle_waited(struct idle *d, uint32_t number, uint64_t begin_ns, uint64_t end
     struct idle_device *device = number < d->device_count ? &d->devices[number] : NULL;
     int error = 0;
     *ns = 0;
-    for (; device && device->next_wait < device->waits_end; device->next_wait++) {
-        const struct idle_wait *wait = spool_at(&d->waits, device->next_wait, false, &error);
+    for (; device && device->waits.next < device->waits.end; device->waits.next++) {
+        const struct idle_wait *wait = spool_at(&d->waits, device->waits.next, false, &error);
         if (!wait)
             return error;
         uint64_t from_ns = wait->begin_ns > begin_ns ? wait->begin_ns : begin_ns;
@@ -51,20 +51,10 @@ int idle_waited(struct idle *d, uint32_t number, uint64_t begin_ns, uint64_t end
     return 0;
 }
 
-uint32_t idle_ranked(struct idle *d, const struct process *p, uint64_t device, int *error)
-{
-    struct key key = {p->index, device, 0};
-    const struct idle_ranked new = {p, device, IDLE_NONE, false};
-    uint32_t number;
-    *error = KEY_MAP_ITEM(&d->ranked_of, key, d->ranked, d->ranked_count, IDLE_DEVICES_MAX, &new,
-                          &number);
-    return number;
-}
-
 /* NULL: it has no work in the piece. */
-static struct idle_device *device_of(const struct idle *d, uint32_t ranked)
+static struct idle_device *device_of(const struct idle *d, uint32_t track)
 {
-    uint32_t place = d->ranked[ranked].place;
+    uint32_t place = d->tracks[track].place;
     return place == IDLE_NONE ? NULL : &d->devices[place];
 }
 
@@ -73,13 +63,13 @@ static int wait_for_rank(void *context, uint32_t number, uint32_t waited_for, bo
 {
     struct idle *d = context;
     struct idle_device *device = device_of(d, number);
-    const struct idle_ranked *other = waited_for < d->ranked_count ? &d->ranked[waited_for] : NULL;
+    const struct idle_track *other = waited_for < d->track_count ? &d->tracks[waited_for] : NULL;
     uint64_t ns = end_ns - begin_ns;
     struct idle_row what = {.place = idle_text(waited_for == RANK_NOBODY
                                                    ? "a rank that had waited on its host"
                                                    : "a rank, maybe one that is not here"),
                             .process = device->process->index,
-                            .device = d->ranked[number].place,
+                            .device = d->tracks[number].place,
                             .thread = IDLE_NONE,
                             .cause = IDLE_COMMUNICATION};
     if (other)
@@ -87,8 +77,8 @@ static int wait_for_rank(void *context, uint32_t number, uint32_t waited_for, bo
                                          .function = IDLE_NONE,
                                          .kind = IDLE_WORD_DEVICE};
     if (is_new)
-        device->gap = ++d->last_gap;
-    d->rows.gap = device->gap;
+        device->waits.gap = ++d->last_gap;
+    d->rows.gap = device->waits.gap;
     device->parts[IDLE_COMMUNICATING] -= ns;
     device->idle_ns += ns;
     device->causes[IDLE_COMMUNICATION] += ns;
@@ -116,7 +106,7 @@ static void join(void *context, uint32_t number, const struct rank_meeting *m)
 static int meet(void *context, const struct rank_meeting *m)
 {
     struct idle *d = context;
-    return arrivals_met(&d->arrivals, m, d->ranked[m->last_device].process->job);
+    return arrivals_met(&d->arrivals, m, d->tracks[m->last_device].process->job);
 }
 
 static bool has_waited(void *context, uint32_t place)
@@ -137,23 +127,23 @@ static int find_ranks(const struct idle *d, struct rank_device *devices)
 {
     struct key_map ranks = {0}; /* -> process index + 1 */
     int error = 0;
-    for (uint32_t i = 0; error == 0 && i < d->ranked_count; i++) {
-        const struct process *p = d->ranked[i].process;
+    for (uint32_t i = 0; error == 0 && i < d->track_count; i++) {
+        const struct process *p = d->tracks[i].process;
         struct key key = {p->rank, p->job, 0};
         uint64_t known = key_map_get(&ranks, key);
         if (known != p->index + 1u)
             error = key_map_set(&ranks, key, known ? UINT64_MAX : p->index + 1u);
     }
-    for (uint32_t i = 0; error == 0 && i < d->ranked_count; i++) {
-        const struct process *p = d->ranked[i].process;
+    for (uint32_t i = 0; error == 0 && i < d->track_count; i++) {
+        const struct process *p = d->tracks[i].process;
         bool is_one = key_map_get(&ranks, (struct key){p->rank, p->job, 0}) == p->index + 1u;
         devices[i] =
             (struct rank_device){.process = p->index,
                                  .host = p->host,
                                  .job = is_one ? p->job : JOB_NONE,
-                                 .device = d->ranked[i].device,
+                                 .device = d->tracks[i].device,
                                  .lacks_ranks = missing_ranks_of(d->walk->rec, p->job) != NULL,
-                                 .loses_work = d->ranked[i].loses_work};
+                                 .loses_work = d->tracks[i].loses_work};
     }
     key_map_release(&ranks);
     return error;
@@ -163,11 +153,11 @@ int idle_waits_charge(struct idle *d)
 {
     const struct rank_listener listener = {d, has_waited, join, meet, miss, wait_for_rank};
     bool leaves_out = d->walk->rec->left_out_ranks || d->leaves_out_ranks;
-    struct rank_device *devices = calloc(d->ranked_count + 1u, sizeof *devices);
+    struct rank_device *devices = calloc(d->track_count + 1u, sizeof *devices);
     int error = devices ? find_ranks(d, devices) : GPUPROF_NO_MEMORY;
     d->last_gap = d->rows.gap;
     if (error == 0)
-        error = idle_ranks_tell(&d->ranks, devices, d->ranked_count, leaves_out, &listener);
+        error = idle_ranks_tell(&d->ranks, devices, d->track_count, leaves_out, &listener);
     if (error == 0)
         error = arrivals_finish(&d->arrivals, devices);
     free(devices);

@@ -133,8 +133,8 @@ static int order_devices(struct combination *c)
     struct idle *d = c->report.idle;
     struct placed *list = calloc(d->device_count + 1u, sizeof *list);
     uint32_t at = 0;
-    d->ranked = calloc(d->device_count + 1u, sizeof *d->ranked);
-    if (!list || !d->ranked) {
+    d->tracks = calloc(d->device_count + 1u, sizeof *d->tracks);
+    if (!list || !d->tracks) {
         free(list);
         return GPUPROF_NO_MEMORY;
     }
@@ -145,10 +145,13 @@ static int order_devices(struct combination *c)
     for (uint32_t i = 0; i < at; i++) {
         const struct idle_device *device = &list[i].device;
         d->devices[i] = *device;
-        d->ranked[i] = (struct idle_ranked){device->process, device->device, i, device->loses_work};
+        d->tracks[i] = (struct idle_track){.process = device->process,
+                                           .device = device->device,
+                                           .place = i,
+                                           .loses_work = device->loses_work};
         *list[i].number = i;
     }
-    d->ranked_count = at;
+    d->track_count = at;
     free(list);
     return finding_gpu_devices(&c->report.findings->gpu, d);
 }
