@@ -93,24 +93,21 @@ int event_end(struct export_writer *w)
 
 /* ---- printed --------------------------------------------------------------------------------- */
 
-/* Room for all cells, however they are written: in the output, if it is not too long for that. */
+/* Room for all cells, however they are written. NULL: no memory. */
 static char *row_room(struct export_writer *w)
 {
     size_t bytes = 2 + CELL_BYTES * EVENT_COLUMNS;
     for (unsigned i = 0; i < EVENT_COLUMNS; i++)
         bytes += 2ull * w->cells[i].bytes;
-    w->is_long = bytes > OUTPUT_BUFFER_BYTES;
-    char *out = w->is_long ? event_room(&w->line, bytes) : output_room(w->out, bytes);
+    char *out = event_room(&w->line, bytes);
     event_fail(w, out ? 0 : GPUPROF_NO_MEMORY);
     return out;
 }
 
-static void end_row(struct export_writer *w, const char *end)
+static void end_row(struct export_writer *w, char *out, const char *end)
 {
-    if (w->is_long)
-        output_write(w->out, w->line.at, (size_t)(end - w->line.at));
-    else
-        output_advance(w->out, end);
+    out = (char *)memcpy(out, end, strlen(end)) + strlen(end);
+    output_write(w->out, w->line.at, (size_t)(out - w->line.at));
 }
 
 static char *put_number(char *out, const struct event_cell *c)
@@ -150,10 +147,8 @@ static void print_csv(struct export_writer *w)
         default: break;
         }
     }
-    if (out) {
-        *out++ = '\n';
-        end_row(w, out);
-    }
+    if (out)
+        end_row(w, out, "\n");
 }
 
 /* ---- JSON ------------------------------------------------------------------------------------ */
@@ -175,10 +170,8 @@ static void print_json(struct export_writer *w)
         else
             out = c->form <= CELL_SIGNED ? put_number(out, c) : put_text(out, c);
     }
-    if (out) {
-        memcpy(out, "}\n", 2);
-        end_row(w, out + 2);
-    }
+    if (out)
+        end_row(w, out, "}\n");
 }
 
 /* ---- behind the events: a row for each process, step and loss -------------------------------- */

@@ -52,8 +52,7 @@ struct export_writer {
     uint32_t *tids;                      /* owned, by thread index: as they are shown */
     struct event_cell cells[EVENT_COLUMNS];
     struct event_text args; /* of the row: an object without its end */
-    struct event_text line; /* the row as it is printed, if it is_long: else in *out itself */
-    bool is_long;
+    struct event_text line; /* the row as it is printed */
     char name[6 * FUNCTION_BYTES_MAX + 2];
     char host[6 * STREAM_HOST_BYTES_MAX + 2];
     const struct process *host_of; /* the process whose host that is */

@@ -22,28 +22,6 @@
 #define CHROME_EVENT_BYTES 2048 /* of an event without its name and texts */
 #define FLOW_PROCESS_SHIFT 36   /* ids are exact in JavaScript: 16 bits of process, 36 of flow */
 
-/* Texts of values of arguments: grids, blocks and streams are few and come millions of times. */
-#define VALUE_SLOTS    256
-#define VALUE_TEXT_MAX 32 /* of these, and room for json_copy */
-
-struct value_slot {
-    uint64_t value;
-    uint8_t kind;
-    uint8_t length; /* 0: free */
-    char text[VALUE_TEXT_MAX];
-};
-
-/* What a launch of a kernel is told to be, as text: launches of a program are alike. */
-#define LAUNCH_CACHE_SLOTS 256
-#define LAUNCH_TEXT_BYTES  640
-#define LAUNCH_KEYS        8
-
-struct launch_text {
-    uint64_t keys[LAUNCH_KEYS]; /* grid, block, registers, shared twice, local, process, device */
-    uint32_t length;            /* 0: free */
-    char text[LAUNCH_TEXT_BYTES];
-};
-
 /* Whom counters of a process are of, in the order of their first values. */
 enum process_counted { COUNTED_LAUNCHES, COUNTED_RESIDENT, COUNTED_LEFT_OUT, PROCESS_COUNTED };
 
@@ -56,12 +34,6 @@ struct process_span {
     uint64_t steps; /* shown */
     bool stepping;
     struct counted *counted[PROCESS_COUNTED]; /* NULL: nothing yet */
-};
-
-/* Where a forward operator is shown, by its slot of struct op_pairs. */
-struct forward_ids {
-    uint32_t bytes;
-    char text[48]; /* struct trace_row */
 };
 
 /* Those that are shown, neighbours by their index, and a row for each thread (chrome_row). */
@@ -114,8 +86,8 @@ struct chrome_rows {
     struct key_map named;        /* (process, device), whose names are written */
     struct projections projections;
     struct op_pairs op_pairs;
-    struct forward_ids *forward_ids; /* owned, OP_PAIRS_MAX; NULL: there was none yet */
-    struct throttled *throttled;     /* owned, by the place of its source (chrome_gpu.c) */
+    struct row_ids *forward_ids; /* owned, by slot of op_pairs: where one is shown; NULL: none */
+    struct throttled *throttled; /* owned, by the place of its source (chrome_gpu.c) */
     uint32_t throttled_count;
 };
 
@@ -129,8 +101,6 @@ struct trace_writer {
     struct chrome_processes shown;
     struct chrome_time time;
     struct chrome_totals totals;
-    struct value_slot values[VALUE_SLOTS];
-    struct launch_text launches[LAUNCH_CACHE_SLOTS];
     struct chrome_rows rows;
     struct chrome_counters counters;
     struct chrome_memory *memory; /* owned */
@@ -159,19 +129,11 @@ static inline bool chrome_ok(struct trace_writer *w, int error)
     return !w->error;
 }
 
-/* A text that the walk keeps: one of these may be NULL, and `otherwise` is JSON. */
-static inline char *chrome_put_kept(char *out, const struct kernel_name *text,
-                                    const char *otherwise)
-{
-    return text ? chrome_put(out, text->json, text->json_bytes)
-                : chrome_put(out, otherwise, strlen(otherwise));
-}
-
 /* The ids of a row: fewer instructions than copying as many bytes as there are. */
-static inline char *chrome_put_ids(char *out, const struct trace_row *row)
+static inline char *chrome_put_ids(char *out, const struct row_ids *ids)
 {
-    memcpy(out, row->ids, sizeof row->ids);
-    return out + row->ids_bytes;
+    memcpy(out, ids->text, sizeof ids->text);
+    return out + ids->bytes;
 }
 
 /* A time of the timeline relative to the origin. Only a damaged file has one before it. */
@@ -197,17 +159,7 @@ static inline struct process_span *chrome_span(const struct trace_writer *w,
     return &w->shown.spans[p->index - w->shown.list[0]->index];
 }
 
-/* Another id of an arrow, the same for both its ends. */
-static inline uint64_t chrome_flow_id(struct trace_writer *w, const struct process *p)
-{
-    return (uint64_t)p->index << FLOW_PROCESS_SHIFT |
-           (++w->totals.flows & ((1ull << FLOW_PROCESS_SHIFT) - 1));
-}
-
 /* ---- chrome_writer.c ---- */
-
-/* As argument_json, of a kind whose texts are short: a handle or a dim3. */
-char *chrome_put_value(struct trace_writer *w, char *out, unsigned kind, uint64_t value);
 
 /* Remembers how far the trace and the process reach. */
 void chrome_reach(struct trace_writer *w, const struct process *p, uint64_t begin_ns,
@@ -221,6 +173,15 @@ void chrome_reach_into(struct trace_writer *w, const struct process *p, const st
  * of which chrome_end_slice, or what it calls, replaces. */
 char *chrome_begin_slice(struct trace_writer *w, char *out, const char *category, const char *name,
                          size_t name_bytes, const struct shown *at);
+
+/* Likewise, of a moment: `where` is what stands up to its name, "t\",\"cat\":\"kind", of a thread.
+ */
+char *chrome_begin_instant(struct trace_writer *w, char *out, const char *where, const char *name,
+                           size_t name_bytes, const struct row_ids *ids, uint64_t at_ns);
+
+/* An arrow from one slice to another. */
+void chrome_put_arrow(struct trace_writer *w, const struct process *p, const char *category,
+                      const struct row_ids *from, uint64_t from_ns, const struct shown *to);
 
 /* Its stack, if any (0: none), is its last argument. The second one leaves the event open. */
 void chrome_end_slice(struct trace_writer *w, char *out, uint32_t stack);

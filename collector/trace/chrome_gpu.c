@@ -5,6 +5,7 @@
 
 #include "base/array.h"
 #include "model/device_sources.h"
+#include "record/argument_text.h"
 #include "record/gpu_record.h"
 #include "trace/chrome.h"
 
@@ -144,7 +145,6 @@ static void put_flow(struct trace_writer *w, const struct gpu_slice *s)
     const struct correlated_call *call = &s->of->call;
     if (!has_arrow(w, s->of) || is_bound(w, s->of))
         return;
-    uint64_t id = chrome_flow_id(w, s->of->event.process);
     uint64_t half = (call->end_ns - call->begin_ns) / 2;
     uint64_t begin_ns =
         chrome_time(w, call->begin_ns + (half < CALL_ARROW_NS ? half : CALL_ARROW_NS));
@@ -153,20 +153,13 @@ static void put_flow(struct trace_writer *w, const struct gpu_slice *s)
         begin_ns = s->at.begin_ns;
     if (begin_ns < chrome_time(w, call->begin_ns))
         begin_ns = chrome_time(w, call->begin_ns);
-    char *out = output_room(w->out, CHROME_EVENT_BYTES);
-    out = json_decimal(PUT(out, ",\n{\"ph\":\"s\",\"cat\":\"ac2g\",\"name\":\"ac2g\",\"id\":"), id);
-    out = chrome_put_ids(PUT(out, ",\"pid\":"), chrome_row(w, call->thread));
-    out = json_microseconds(out, begin_ns);
-    out = PUT(out, "},\n{\"ph\":\"f\",\"bp\":\"e\",\"cat\":\"ac2g\",\"name\":\"ac2g\",\"id\":");
-    out = chrome_put_ids(PUT(json_decimal(out, id), ",\"pid\":"), s->at.row);
-    out = json_microseconds(out, s->at.begin_ns);
-    *out++ = '}';
-    output_advance(w->out, out);
+    chrome_put_arrow(w, s->of->event.process, "ac2g", &chrome_row(w, call->thread)->ids, begin_ns,
+                     &s->at);
 }
 
 /* ---- kernels, copies, sets, graphs ----------------------------------------------------------- */
 
-static char *make_launch(struct trace_writer *w, const struct gpu_slice *s, char *out)
+static char *put_shape(struct trace_writer *w, const struct gpu_slice *s, char *out)
 {
     const struct record *r = s->record;
     uint64_t fixed = record_arg(r, KERNEL_STATIC_SHARED);
@@ -180,8 +173,8 @@ static char *make_launch(struct trace_writer *w, const struct gpu_slice *s, char
     const struct surveyed_device *d =
         survey_device(w->scope.survey, s->of->event.process, s->device);
     struct occupancy o = occupancy_of(d ? &d->limits : NULL, &shape);
-    out = chrome_put_value(w, PUT(out, ",\"grid\":"), ARG_DIM3, record_arg(r, KERNEL_GRID));
-    out = chrome_put_value(w, PUT(out, ",\"block\":"), ARG_DIM3, record_arg(r, KERNEL_BLOCK));
+    out = argument_json(ARG_DIM3, record_arg(r, KERNEL_GRID), PUT(out, ",\"grid\":"));
+    out = argument_json(ARG_DIM3, record_arg(r, KERNEL_BLOCK), PUT(out, ",\"block\":"));
     out = PUT_FIELD(out, "registers per thread", record_arg(r, KERNEL_REGISTERS));
     out = PUT_FIELD(out, "shared memory", fixed + dynamic);
     out = PUT_FIELD(out, "static shared memory", fixed);
@@ -197,27 +190,6 @@ static char *make_launch(struct trace_writer *w, const struct gpu_slice *s, char
     return json_decimal(PUT(out, ",\"theoretical occupancy %\":"), o.percent_limited);
 }
 
-/* The same, as it was made for a launch before this one. */
-static char *put_shape(struct trace_writer *w, const struct gpu_slice *s, char *out)
-{
-    const struct record *r = s->record;
-    uint64_t keys[LAUNCH_KEYS] = {
-        record_arg(r, KERNEL_GRID),           record_arg(r, KERNEL_BLOCK),
-        record_arg(r, KERNEL_REGISTERS),      record_arg(r, KERNEL_STATIC_SHARED),
-        record_arg(r, KERNEL_DYNAMIC_SHARED), record_arg(r, KERNEL_LOCAL),
-        s->of->event.process->index,          s->device};
-    uint64_t hash = 0;
-    for (unsigned i = 0; i < LAUNCH_KEYS; i++)
-        hash = (hash ^ keys[i]) * 0x9E3779B97F4A7C15u;
-    struct launch_text *known = &w->launches[hash >> 56];
-    _Static_assert(LAUNCH_CACHE_SLOTS == 256, "the hash's top byte is the slot");
-    if (!known->length || memcmp(known->keys, keys, sizeof keys) != 0) {
-        memcpy(known->keys, keys, sizeof keys);
-        known->length = (uint32_t)(make_launch(w, s, known->text) - known->text);
-    }
-    return json_copy(out, known->text, known->length);
-}
-
 /* ns before the kernel's begin, as a file says it. */
 static char *put_before(char *out, uint64_t ns)
 {
@@ -230,6 +202,7 @@ static char *put_own(struct trace_writer *w, const struct gpu_slice *s, char *ou
     static const char *const peers[] = {
         ",\"fromDevice\":", ",\"fromContext\":", ",\"toDevice\":", ",\"toContext\":"};
     const struct record *r = s->record;
+    bool is_peer;
     switch (r->type) {
     case RECORD_KERNEL:
         out = put_shape(w, s, out);
@@ -237,20 +210,18 @@ static char *put_own(struct trace_writer *w, const struct gpu_slice *s, char *ou
         if (record_arg(r, KERNEL_SUBMITTED))
             out = put_before(PUT(out, ",\"submitted\":"), record_arg(r, KERNEL_SUBMITTED));
         if (record_arg(r, KERNEL_CLUSTER))
-            out = chrome_put_value(w, PUT(out, ",\"cluster\":"), ARG_DIM3,
-                                   record_arg(r, KERNEL_CLUSTER));
+            out = argument_json(ARG_DIM3, record_arg(r, KERNEL_CLUSTER), PUT(out, ",\"cluster\":"));
         return put_latency(s, out, record_arg(r, KERNEL_GRAPH), record_arg(r, KERNEL_GRAPH_NODE));
     case RECORD_COPY:
         out = put_traffic(s, out, record_arg(r, COPY_BYTES));
-        if (record_arg(r, COPY_SOURCE_DEVICE) || record_arg(r, COPY_DESTINATION_DEVICE))
+        is_peer = record_arg(r, COPY_SOURCE_DEVICE) || record_arg(r, COPY_DESTINATION_DEVICE);
+        if (is_peer)
             out = PUT_FIELD(out, "inDevice", record_arg(r, COPY_DEVICE));
         /* One more than the number, as copies between devices have it. */
-        for (unsigned i = 0; i < 4; i++) {
-            uint64_t value = record_arg(r, COPY_SOURCE_DEVICE + i);
-            if (value &&
-                (record_arg(r, COPY_SOURCE_DEVICE) || record_arg(r, COPY_DESTINATION_DEVICE)))
-                out = json_number(chrome_put(out, peers[i], strlen(peers[i])), value - 1);
-        }
+        for (unsigned i = 0; is_peer && i < 4; i++)
+            if (record_arg(r, COPY_SOURCE_DEVICE + i))
+                out = json_number(chrome_put(out, peers[i], strlen(peers[i])),
+                                  record_arg(r, COPY_SOURCE_DEVICE + i) - 1);
         return put_latency(s, out, record_arg(r, COPY_GRAPH), record_arg(r, COPY_GRAPH_NODE));
     case RECORD_SET:
         out = put_traffic(s, out, record_arg(r, SET_BYTES));

@@ -101,7 +101,6 @@ static void put_slice(struct trace_writer *w, const struct slice *s)
 static char *put_arguments(struct trace_writer *w, char *out, const struct host_sample *sample,
                            uint32_t stack, uint32_t holder)
 {
-    w->arguments = out = PUT(out, ",\"args\":");
     out = json_microseconds(PUT(out, ",\"time (us)\":"), sample->ns);
     if (sample->count > 1)
         out = PUT_FIELD(out, "periods", sample->count);
@@ -142,11 +141,10 @@ static void put_sample(struct trace_writer *w, const struct slice *s,
         name = call_tree_frame(w->scope.tree, stack)->json;
     size_t bytes = strlen(name);
     char *out = output_room(w->out, CHROME_EVENT_BYTES + bytes + 2 * SAMPLE_STACK_BYTES);
-    out = PUT(out, ",\n{\"ph\":\"i\",\"s\":\"t\",\"cat\":\"");
-    out = sample->is_cpu ? PUT(out, "cpu_sample") : PUT(out, "gap_sample");
-    out = chrome_put(PUT(out, "\",\"name\":"), name, bytes);
-    out = chrome_put_ids(PUT(out, ",\"pid\":"), chrome_row(w, thread->index));
-    out = put_arguments(w, json_microseconds(out, at_ns), sample, stack, holder);
+    out = chrome_begin_instant(
+        w, out, sample->is_cpu ? "t\",\"cat\":\"cpu_sample" : "t\",\"cat\":\"gap_sample", name,
+        bytes, &chrome_row(w, thread->index)->ids, at_ns);
+    out = put_arguments(w, out, sample, stack, holder);
     if (stack)
         out = json_decimal(PUT(out, ",\"sf\":"), w->frames.numbers[stack - 1]);
     *out++ = '}';

@@ -89,11 +89,9 @@ static void put_instant(struct trace_writer *w, const struct event *e, const cha
     uint64_t at_ns = chrome_time(w, e->begin_ns);
     size_t bytes = strlen(name);
     char *out = output_room(w->out, CHROME_EVENT_BYTES + bytes + 2 * RANGE_TEXT_BYTES);
-    out = PUT(out, ",\n{\"ph\":\"i\",\"s\":\"");
-    *out++ = mark ? 't' : 'p';
-    out = chrome_put(PUT(out, "\",\"cat\":\"user_annotation\",\"name\":"), name, bytes);
-    out = chrome_put_ids(PUT(out, ",\"pid\":"), chrome_row(w, e->thread->index));
-    w->arguments = out = PUT(json_microseconds(out, at_ns), ",\"args\":");
+    out = chrome_begin_instant(
+        w, out, mark ? "t\",\"cat\":\"user_annotation" : "p\",\"cat\":\"user_annotation", name,
+        bytes, &chrome_row(w, e->thread->index)->ids, at_ns);
     if (mark)
         out = chrome_put_attributes(w, out, mark);
     chrome_end_slice(w, out, 0);

@@ -54,18 +54,12 @@ static void put_instant(struct chrome_memory *m, const struct ledger_block *b, u
     bool is_tensor = b->kind == LEDGER_TENSOR;
     uint64_t at_ns = chrome_time(w, ns);
     char *out = output_room(w->out, CHROME_EVENT_BYTES);
-    out =
-        PUT(out, ",\n{\"ph\":\"i\",\"s\":\"t\",\"cat\":\"cpu_instant_event\",\"name\":\"[memory]\","
-                 "\"pid\":");
-    if (chrome_has_row(w, thread)) {
-        out = chrome_put_ids(out, chrome_row(w, thread));
-    } else {
-        out = json_decimal(out, b->process->shown_pid);
-        out = json_decimal(PUT(out, ",\"tid\":"), b->process->shown_pid);
-        out = PUT(out, ",\"ts\":");
-    }
-    out = json_microseconds(out, at_ns);
-    out = PUT(out, ",\"args\":{\"Device Type\":");
+    struct row_ids ids = chrome_has_row(w, thread)
+                             ? chrome_row(w, thread)->ids
+                             : row_ids_of(b->process->shown_pid, b->process->shown_pid);
+    out = chrome_begin_instant(w, out, "t\",\"cat\":\"cpu_instant_event", "\"[memory]\"", 10, &ids,
+                               at_ns);
+    out = PUT(out, ",\"Device Type\":");
     *out++ = b->is_host ? '0' : '1';
     if (b->is_host)
         out = PUT(out, ",\"Device Id\":-1");
@@ -81,8 +75,7 @@ static void put_instant(struct chrome_memory *m, const struct ledger_block *b, u
                     is_tensor ? totals_tensors_reserved(now) : totals_reserved(now));
     const char *kind = ledger_kind_name(b->kind);
     out = chrome_put(PUT(out, ",\"kind\":\""), kind, strlen(kind));
-    out = PUT(out, "\"}}");
-    output_advance(w->out, out);
+    chrome_end_slice(w, PUT(out, "\""), 0);
     chrome_reach(w, b->process, at_ns, at_ns);
     w->totals.gpu_events++;
 }

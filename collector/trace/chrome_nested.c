@@ -98,11 +98,12 @@ char *chrome_put_attributes(struct trace_writer *w, char *out, const struct rang
                                        range->domain, range->category)
                         : NULL;
     if (range->domain && range->domain_text)
-        out = chrome_put_kept(PUT(out, ",\"domain\":"), range->domain_text, "");
+        out = chrome_put(PUT(out, ",\"domain\":"), range->domain_text->json,
+                         range->domain_text->json_bytes);
     else if (range->domain)
         out = PUT_FIELD(out, "domain", range->domain);
     if (category)
-        out = chrome_put_kept(PUT(out, ",\"category\":"), category, "");
+        out = chrome_put(PUT(out, ",\"category\":"), category->json, category->json_bytes);
     else if (range->category)
         out = PUT_FIELD(out, "category", range->category);
     if (range->color)
@@ -213,14 +214,6 @@ int chrome_projected(void *context, const struct projection *p, const struct pro
 /* ---- operators --------------------------------------------------------------------------------
  */
 
-/* Both ends of an arrow: where and when. */
-static char *put_end(char *out, uint64_t id, const char *ids, uint32_t ids_bytes, uint64_t at_ns)
-{
-    out = json_decimal(PUT(out, "\"cat\":\"fwdbwd\",\"name\":\"fwdbwd\",\"id\":"), id);
-    out = chrome_put(PUT(out, ",\"pid\":"), ids, ids_bytes);
-    return PUT(json_microseconds(out, at_ns), "}");
-}
-
 /* An arrow from the forward operator, if it is a backward one; of a forward one its place is kept.
  */
 static void connect(struct trace_writer *w, const struct op *op, const struct shown *at, bool ended)
@@ -232,16 +225,9 @@ static void connect(struct trace_writer *w, const struct op *op, const struct sh
     shown.end_ns = at->end_ns;
     const struct forward_op *forward =
         op_pairs_find(&rows->op_pairs, &shown, walk_op_name(w->walk, op));
-    if (forward) {
-        const struct forward_ids *ids = &rows->forward_ids[forward - rows->op_pairs.slots];
-        uint64_t id = chrome_flow_id(w, op->process);
-        char *out = output_room(w->out, CHROME_EVENT_BYTES);
-        out = PUT(out, ",\n{\"ph\":\"s\",");
-        out = put_end(out, id, ids->text, ids->bytes, forward->begin_ns);
-        out = PUT(out, ",\n{\"ph\":\"f\",\"bp\":\"e\",");
-        out = put_end(out, id, at->row->ids, at->row->ids_bytes, at->begin_ns);
-        output_advance(w->out, out);
-    }
+    if (forward)
+        chrome_put_arrow(w, op->process, "fwdbwd",
+                         &rows->forward_ids[forward - rows->op_pairs.slots], forward->begin_ns, at);
     int kept = ended ? op_pairs_keep(&rows->op_pairs, &shown,
                                      w->walk->op_threads[op->thread->index], &slot)
                      : 0;
@@ -251,10 +237,8 @@ static void connect(struct trace_writer *w, const struct op *op, const struct sh
     }
     if (!rows->forward_ids)
         rows->forward_ids = calloc(OP_PAIRS_MAX, sizeof *rows->forward_ids);
-    if (!chrome_ok(w, rows->forward_ids ? 0 : GPUPROF_NO_MEMORY))
-        return;
-    memcpy(rows->forward_ids[slot].text, at->row->ids, at->row->ids_bytes);
-    rows->forward_ids[slot].bytes = at->row->ids_bytes;
+    if (chrome_ok(w, rows->forward_ids ? 0 : GPUPROF_NO_MEMORY))
+        rows->forward_ids[slot] = at->row->ids;
 }
 
 /* What both kinds of them have last. */
@@ -308,7 +292,7 @@ static void put_module(struct trace_writer *w, const struct op *op, const struct
     const char *path = name ? strchr(name->json, ' ') : NULL;
     uint32_t class_bytes = path ? (uint32_t)(path - name->json) - 1 : 0; /* behind its quote */
     const struct op *parent = ops_module(&w->walk->ops, op);
-    char text[sizeof "\"nn.Module: _\"" + 6 * RECORD_BYTES_MAX + VALUE_TEXT_MAX], *end = text;
+    char text[sizeof "\"nn.Module: _\"" + 6 * RECORD_BYTES_MAX + 32], *end = text;
     end = PUT(end, "\"nn.Module: ");
     if (path)
         end = chrome_put(end, name->json + 1, class_bytes);
@@ -385,7 +369,7 @@ static void put_library(struct trace_writer *w, const struct library_call *call,
         w, out, f->domain < API_DOMAIN_COUNT ? api_libraries[f->domain].category : "library", name,
         bytes, at);
     if (text)
-        out = chrome_put_kept(PUT(out, ",\"call\":"), text, "");
+        out = chrome_put(PUT(out, ",\"call\":"), text->json, text->json_bytes);
     for (unsigned i = 0; i < call->arg_count && i < f->arg_count; i++) {
         const char *label = chrome_label(f->args[i].label);
         *out++ = ',';

@@ -140,7 +140,7 @@ void chrome_name_process(struct trace_writer *w, const struct process *p)
         const char *word = t->name[0] ? t->name : "thread";
         if (t->number == 0)
             continue;
-        trace_row_name(chrome_row(w, t->index), p->shown_pid, t->shown_tid);
+        chrome_row(w, t->index)->ids = row_ids_of(p->shown_pid, t->shown_tid);
         if (t->tid == t->shown_tid || (t->tid && t->tid == p->header.pid))
             snprintf(name, sizeof name, "%s", word);
         else

@@ -18,10 +18,11 @@ _Static_assert(STREAM_ORDERED_MAX * 5 * GPU_LANES_MAX < GPU_TID_VIRTUAL, "tids o
 
 /* ---- a row ----------------------------------------------------------------------------------- */
 
-void trace_row_name(struct trace_row *row, uint32_t pid, uint32_t tid)
+struct row_ids row_ids_of(uint32_t pid, uint32_t tid)
 {
-    row->ids_bytes =
-        (uint32_t)snprintf(row->ids, sizeof row->ids, "%u,\"tid\":%u,\"ts\":", pid, tid);
+    struct row_ids ids;
+    ids.bytes = (uint32_t)snprintf(ids.text, sizeof ids.text, "%u,\"tid\":%u,\"ts\":", pid, tid);
+    return ids;
 }
 
 /* What comes into the row ends by then. */
@@ -182,21 +183,16 @@ int gpu_rows_pid(struct gpu_rows *g, const struct process *p, uint64_t device, u
     return error == GPUPROF_NO_MEMORY ? error : 0;
 }
 
-static bool is_thread(const struct process *p, uint32_t tid)
-{
-    for (uint32_t i = 0; i < p->threads.count; i++)
-        if (p->threads.threads[i]->shown_tid == tid)
-            return true;
-    return false;
-}
-
 /* A small one that no thread has: viewers that order rows by their tids then have steps on top. 0:
  * none was found. */
 static uint32_t step_tid(const struct process *p)
 {
-    for (uint32_t tid = 1; tid <= STEP_TIDS_MAX; tid++)
-        if (!is_thread(p, tid))
+    for (uint32_t tid = 1, i; tid <= STEP_TIDS_MAX; tid++) {
+        for (i = 0; i < p->threads.count && p->threads.threads[i]->shown_tid != tid;)
+            i++;
+        if (i == p->threads.count)
             return tid;
+    }
     return 0;
 }
 
@@ -240,7 +236,7 @@ static struct gpu_row *row_make(struct gpu_rows *g, struct process *p, enum row_
                             .lane = lane,
                             .pid = pid,
                             .tid = row_tid(g, p, kind, stream, lane)};
-    trace_row_name(&row->row, row->pid, row->tid);
+    row->row.ids = row_ids_of(row->pid, row->tid);
     g->rows[g->count++] = row;
     return row;
 }

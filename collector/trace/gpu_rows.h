@@ -26,15 +26,20 @@ struct open_slice {
     uint64_t inner_ns; /* what is inside of it ends by then */
 };
 
+/* A row's pid and tid, and the name of ts, as text. */
+struct row_ids {
+    char text[48];
+    uint32_t bytes;
+};
+
 struct trace_row {
-    char ids[48]; /* pid, tid and the name of ts */
-    uint32_t ids_bytes;
+    struct row_ids ids;
     uint32_t depth;
     uint64_t begin_ns; /* of the last slice */
     struct open_slice open[ROW_DEPTH_MAX];
 };
 
-void trace_row_name(struct trace_row *row, uint32_t pid, uint32_t tid);
+struct row_ids row_ids_of(uint32_t pid, uint32_t tid);
 
 /* Fits a slice into its row: inside the one that is open, or at least 1 ns behind it. */
 void trace_row_fit(struct trace_row *row, uint64_t *begin_ns, uint64_t *end_ns);

@@ -87,8 +87,7 @@ struct rank_result {
     bool is_growing; /* nothing yet, but it is more than viewers open; another follows */
     enum exit_code code;
     uint64_t text_bytes;
-    uint64_t left_out_count;
-    struct thinning thinning;
+    struct merge_fit fit;
     struct selection_found selected;
     struct walk_found found;
 };
@@ -125,8 +124,7 @@ static enum exit_code work_on_ranks(void *context, uint32_t index, int to)
         memset(&result, 0, sizeof result); /* what lies between its members is written, too */
         result.code = code;
         result.text_bytes = m->one.text_bytes;
-        result.left_out_count = m->fit.left_out_count;
-        result.thinning = m->fit.thinning;
+        result.fit = m->fit;
         result.selected = m->selection.found;
         result.found = walk_found(&m->walk, p);
         bool is_wanted = workers_write(to, &result, sizeof result);
@@ -188,8 +186,7 @@ static enum exit_code gather_ranks(struct merge *m, const char *folder,
             break;
         }
         m->one.text_bytes = result.text_bytes;
-        m->fit.left_out_count = result.left_out_count;
-        m->fit.thinning = result.thinning;
+        m->fit = result.fit;
         selection_add_found(&m->selection.found, &result.selected);
         walk_add_found(&m->walk, files[i].process, &result.found);
         merge_say_written(m, path);

@@ -87,8 +87,7 @@ void thinning_choose(struct thinning *t, uint64_t total, uint64_t size)
 {
     unsigned place = THINNING_WEIGHTS;
     t->weighs = false;
-    t->fixed = total - t->weighed;
-    uint64_t left = size > t->fixed ? size - t->fixed : 0;
+    uint64_t fixed = total - t->weighed, left = size > fixed ? size - fixed : 0;
     while (place && t->weights[place - 1] <= left)
         left -= t->weights[--place];
     t->all_ns = place == THINNING_WEIGHTS ? UINT64_MAX : first_of(place);

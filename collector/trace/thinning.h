@@ -25,7 +25,6 @@ struct thinning {
     uint64_t some_ns;
     uint64_t share; /* in 2^32 parts */
     uint64_t weights[THINNING_WEIGHTS];
-    uint64_t fixed; /* what stays in any case */
     uint64_t weighed;
 };
 
