@@ -44,7 +44,7 @@
 
 /* A thread that has a timer: by the one that scans, but for `told`. */
 struct sampled {
-    uint32_t tid; /* 0: free */
+    _Atomic uint32_t tid; /* 0: free */
     int32_t timer;
     uint32_t scan; /* the last one that found it */
     bool is_named; /* its name is in the stream */
@@ -222,11 +222,23 @@ uint32_t sampling_number(struct thread *t, const struct kept_stack *k)
     return stack;
 }
 
+/*
+ * The calling thread's, without a system call where the timer is its own. It is not in the child of
+ * a fork, which begins with a copy of `known`, or if a signal waited until its timer was another's.
+ */
+static uint32_t tid_of_tick(const struct sampled *s)
+{
+    static __thread uint32_t known;
+    if (known == 0 || known != atomic_load_explicit(&s->tid, memory_order_relaxed))
+        known = thread_id();
+    return known;
+}
+
 /* In a signal handler, anywhere. */
 static void on_tick(union sigval value, unsigned periods, const void *context)
 {
     struct sampled *s = value.sival_ptr;
-    uint32_t tid = thread_id();
+    uint32_t tid = tid_of_tick(s);
     bool is_late = periods * all.period_ns > LATE_NS; /* it was blocked: what it tells is of now */
     periods = is_late ? 1 : periods;
     atomic_fetch_add_explicit(&s->told, periods, memory_order_relaxed);

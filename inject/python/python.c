@@ -397,6 +397,7 @@ int python_frames_interrupted(struct python_seen *seen, struct python_frame *fra
     int saved = errno, count = 0;
     *is_cut = false;
     seen->place_count = 0;
+    seen->file = 0;
     memset(seen->pages, 0, sizeof seen->pages);
     if (!python_is_here() || atomic_load(&python.closing) || is_finalizing())
         return 0;

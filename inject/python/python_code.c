@@ -11,12 +11,13 @@
 #define COUNT_TYPE 8u        /* where the type is, if all before it counts the references */
 #define COUNT_END  0x400000u /* no address is as low, and no code object has as many */
 
-static bool is_page_readable(struct python_seen *found, uint64_t page)
+/* `is_known`: without asking. */
+static bool is_page_readable(struct python_seen *found, uint64_t page, bool is_known)
 {
     unsigned place = (unsigned)(page * 0x9E3779B97F4A7C15u >> 32) % PYTHON_PAGES;
     if (page && (found->pages[place] == page || found->pages[place ^ 1] == page))
         return true;
-    if (!page || !memory_is_readable(page * MEMORY_PAGE_BYTES))
+    if (!page || !(is_known || memory_is_readable(page * MEMORY_PAGE_BYTES)))
         return false;
     found->pages[place ^ 1] = found->pages[place];
     found->pages[place] = page;
@@ -24,14 +25,14 @@ static bool is_page_readable(struct python_seen *found, uint64_t page)
 }
 
 /* Can all of it be read in place? */
-static bool are_readable(struct python_seen *found, uint64_t address, uint64_t bytes)
+static bool are_readable(struct python_seen *found, uint64_t address, uint64_t bytes, bool is_known)
 {
     uint64_t end = address + bytes, page = address / MEMORY_PAGE_BYTES;
     if (end < address)
         return false;
     if (address >= found->low && end <= found->high)
         return true;
-    while (page * MEMORY_PAGE_BYTES < end && is_page_readable(found, page))
+    while (page * MEMORY_PAGE_BYTES < end && is_page_readable(found, page, is_known))
         page++;
     return page * MEMORY_PAGE_BYTES >= end;
 }
@@ -52,9 +53,15 @@ const uint8_t *python_view(const struct python_view *v, enum sight kind, uint64_
         return (const uint8_t *)(uintptr_t)address;
     if (address & SIGHT_MASK || !address || bytes > LAYOUT_PART_BYTES_MAX)
         return NULL;
-    if (v->interrupted)
-        return are_readable(v->interrupted, address, bytes) ? (const uint8_t *)(uintptr_t)address
-                                                            : NULL;
+    if (v->interrupted) {
+        /* The thread's state is there for as long as the interpreter names it. */
+        bool is_known = kind == SIGHT_THREAD && sight_is_known(kind, address);
+        if (!are_readable(v->interrupted, address, bytes, is_known))
+            return NULL;
+        if (kind == SIGHT_THREAD)
+            sight_add(kind, address);
+        return (const uint8_t *)(uintptr_t)address;
+    }
     if (!memory_read(address, copy, bytes))
         return NULL;
     if (kind < SIGHT_CODE && v->frame_facts)
@@ -119,7 +126,7 @@ static bool mix_object(const struct python_view *v, enum sight kind, uint64_t ad
     uint64_t from = address + data + (bytes - count);
     const uint8_t *p = copy;
     bool is_seen = v->is_own && sight_is_known(kind, address);
-    if (is_seen || (v->interrupted && are_readable(v->interrupted, from, count)))
+    if (is_seen || (v->interrupted && are_readable(v->interrupted, from, count, false)))
         p = (const uint8_t *)(uintptr_t)from;
     else if (v->interrupted || !memory_read(from, copy, count))
         return false;
@@ -160,6 +167,23 @@ static bool is_alive(const struct python_layout *l, const uint8_t *head)
     return l->type == COUNT_TYPE && count > 0 && count < COUNT_END;
 }
 
+/* Of the file's name, which most of a stack's functions share: only once a walk of a handler. */
+static bool mix_file(const struct python_view *v, uint64_t address, uint64_t *hash)
+{
+    struct python_seen *seen = v->interrupted;
+    uint64_t found = 0;
+    if (seen && seen->file == address) {
+        found = seen->file_hash;
+    } else if (!mix_text(v, address, &found)) {
+        return false;
+    } else if (seen) {
+        seen->file = address;
+        seen->file_hash = found;
+    }
+    *hash = hash_mix(*hash, found);
+    return true;
+}
+
 /* Up to 3.11 code objects have no numbers: their texts and tables, and where they lie. */
 static uint64_t check_of_contents(const struct python_view *view, const uint8_t *head)
 {
@@ -169,7 +193,7 @@ static uint64_t check_of_contents(const struct python_view *view, const uint8_t 
     uint8_t copy[LAYOUT_PART_BYTES_MAX];
     uint64_t lines = python_word(head, l->code_lines);
     uint64_t hash = hash_mix(python_half(head, l->code_first_line), python_word(head, l->size));
-    if (!mix_text(v, python_word(head, l->code_file), &hash) ||
+    if (!mix_file(v, python_word(head, l->code_file), &hash) ||
         !mix_text(v, python_word(head, l->code_function), &hash))
         return 0;
     const uint8_t *p = python_view(v, SIGHT_BYTES, lines, copy, l->bytes_data);

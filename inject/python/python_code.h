@@ -24,6 +24,7 @@
 struct python_seen {
     uint64_t low, high;
     uint64_t pages[PYTHON_PAGES];
+    uint64_t file, file_hash; /* the last file's name; 0: none yet */
     unsigned place_count;
     uint64_t places[PYTHON_PLACES];
 };

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <stdatomic.h>
+#include <sys/auxv.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -17,6 +18,7 @@
 #define RULES           16384u /* power of two; a large program calls CUDA from some 1000 places */
 #define PAGE_BYTES      4096u
 #define STACK_BYTES_MAX (1ull << 30) /* of a stack that is walked */
+#define FIRST_BYTES_MAX (1u << 20)   /* of the first thread's, as far as nobody is asked */
 #define NEAR_FRAMES     8            /* as far as walk_caller_of looks */
 #define SYSCALL_BYTES   4u           /* of the instruction, at most */
 
@@ -112,6 +114,23 @@ static __attribute__((noinline)) bool try_more(struct stack_known *known, uintpt
         known->high += PAGE_BYTES;
     }
     return true;
+}
+
+/*
+ * On the first thread's own stack, all of it up to what the kernel put above it at the start: it
+ * maps nothing else there, and is not asked. An emulator may, but has larger stacks than this.
+ */
+static struct stack_known first_stack(uintptr_t sp)
+{
+    static _Atomic uintptr_t found; /* by any thread; to the same */
+    uintptr_t top = atomic_load_explicit(&found, memory_order_relaxed);
+    if (unlikely(!top)) {
+        top = ((uintptr_t)getauxval(AT_RANDOM) | (PAGE_BYTES - 1)) + 1;
+        atomic_store_explicit(&found, top, memory_order_relaxed);
+    }
+    return sp < top && top - sp < FIRST_BYTES_MAX
+               ? (struct stack_known){sp & ~(uintptr_t)(PAGE_BYTES - 1), top}
+               : (struct stack_known){0};
 }
 
 /* The word at `address`, which must lie above `sp` on the stack. */
@@ -280,10 +299,11 @@ static __attribute__((noinline)) void walk(struct thread *t, struct walk *w, uns
 void walk_interrupted(const ucontext_t *context, struct walk_past *past, struct walk *w,
                       unsigned max)
 {
-    struct stack_known known = {0}; /* the thread's own may just be changing */
+    struct registers r = registers_of(context);
+    struct stack_known known = first_stack(r.sp); /* the thread's own may just be changing */
     for (unsigned i = 0; i < w->count; i++)
         __builtin_prefetch(&kept_rules[slot_of(key_of(w->frames[i] - 1))]);
-    walk_from(registers_of(context), &known, w, max, WALK_INTERRUPTED, past);
+    walk_from(r, &known, w, max, WALK_INTERRUPTED, past);
     past->low = known.low;
     past->high = known.high;
 }

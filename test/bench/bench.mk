@@ -43,7 +43,7 @@ $(BENCH)/libcudart.so.12: $(BENCH_DIR)/stub_cudart.c $(BENCH_DIR)/stub_cudart.h 
 $(BENCH)/python_reader.abi3.so: test/cases/src/python_reader.c $(INJECT_A)
 	@mkdir -p $(@D)
 	$(call say,CC,$@) $(CC) $(filter-out -Wmissing-prototypes,$(BENCH_CFLAGS)) $(PYTHON_CFLAGS) -fPIC \
-		-fvisibility=hidden -shared $(with_inject) -o $@ -pthread
+		-fvisibility=hidden -shared -Wl,--wrap=python_code_place $(with_inject) -o $@ -pthread
 
 $(BENCH)/libcublas.so.12 $(BENCH)/libcublasLt.so.12: $(BENCH_DIR)/stub_cublas.c \
 		$(BENCH_DIR)/stub_cublas.h
