@@ -94,30 +94,37 @@ static const struct kernel_name *text_of(uint64_t key)
     return (const struct kernel_name *)(uintptr_t)key;
 }
 
+/* What is around a row, the innermost first. */
+static void put_around(const struct op_report *o, uint64_t parent, bool is_json, FILE *out)
+{
+    for (unsigned i = 0; parent && i < STACK_SHOWN_MAX; i++) {
+        const struct kernel_name *name = o->rows[parent - 1].text;
+        if (is_json)
+            json_put(i ? ", " : "", name ? name->shown : "?", out);
+        else
+            fprintf(out, " < %s", name ? name->shown : "?");
+        parent = o->rows[parent - 1].parent;
+    }
+}
+
 /* The text has one name of what the JSON has in several members. */
 static struct cell name_of(const struct sums *s, const struct sums_row *row,
                            enum report_format format)
 {
     const struct kernel_name *name = text_of(row->keys[TEXT]), *around = text_of(row->keys[AROUND]);
-    const struct op_report *o = s->owner;
     char *text = NULL;
     size_t bytes;
     FILE *out = open_memstream(&text, &bytes);
-    uint64_t parent = format == FORMAT_JSON || !o ? 0 : row->keys[PARENT]; /* of parts: none */
     if (!out)
         return cell_owned(NULL);
     fputs(name ? name->shown : "?", out);
     if (around && format != FORMAT_JSON)
         fprintf(out, s->by == BY_RANGE ? " in %s" : " %s", around->shown);
-    for (unsigned i = 0; parent && i < STACK_SHOWN_MAX; i++) {
-        name = o->rows[parent - 1].text;
-        fprintf(out, " < %s", name ? name->shown : "?");
-        parent = o->rows[parent - 1].parent;
-    }
+    if (format != FORMAT_JSON && s->owner) /* of parts: none */
+        put_around(s->owner, row->keys[PARENT], false, out);
     return cell_owned(fclose(out) == 0 ? text : NULL);
 }
 
-/* A list of what is around a row, the innermost first. */
 static struct cell stack_of(const struct op_report *o, uint64_t parent)
 {
     char *text = NULL;
@@ -126,11 +133,7 @@ static struct cell stack_of(const struct op_report *o, uint64_t parent)
     if (!out)
         return cell_owned(strdup("[]"));
     fputc('[', out);
-    for (unsigned i = 0; parent && i < STACK_SHOWN_MAX; i++) {
-        const struct kernel_name *name = o->rows[parent - 1].text;
-        json_put(i ? ", " : "", name ? name->shown : "?", out);
-        parent = o->rows[parent - 1].parent;
-    }
+    put_around(o, parent, true, out);
     fputc(']', out);
     return cell_owned(fclose(out) == 0 ? text : NULL);
 }

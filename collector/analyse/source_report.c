@@ -97,16 +97,10 @@ static uint32_t file_of(struct source_report *r, struct placing *p, const struct
                 "folder in it",
                 name->raw, source_tree_path(&r->tree, index), r->tree.folder);
     uint32_t place = NO_FILE;
-    if (match == SOURCE_ONE)
-        place = (uint32_t)key_map_get(&p->of_tree, (struct key){index, 0, 0});
-    if (!place) {
-        if (ARRAY_PUSH(r->files, r->file_count,
-                       (&(struct source_file){.recorded = name, .index = index})) < 0)
-            return 0;
-        place = r->file_count;
-        if (key_map_set(&p->of_tree, (struct key){index, 0, 0}, place) < 0)
-            return 0;
-    }
+    if (match == SOURCE_ONE &&
+        KEY_MAP_ITEM(&p->of_tree, ((struct key){index, 0, 0}), r->files, r->file_count, NO_FILE,
+                     (&(struct source_file){.recorded = name, .index = index}), &place) < 0)
+        return 0;
     return key_map_set(&p->files, (struct key){(uintptr_t)name, 0, 0}, place) < 0 ? 0 : place;
 }
 
@@ -115,17 +109,12 @@ static int place_in_file(struct source_report *r, struct placing *p, const struc
                          uint32_t *place)
 {
     uint32_t file = file_of(r, p, f->file);
-    if (file == NO_FILE)
-        return 0;
-    struct key key = {file, f->line, 0};
-    if (!file || (*place = (uint32_t)key_map_get(&p->lines, key)))
-        return file ? 0 : GPUPROF_NO_MEMORY;
     struct source_line_cost line = {
         .file = file - 1, .line = (uint32_t)f->line, .function = f->name};
-    if (ARRAY_PUSH(r->lines, r->line_count, &line) < 0)
-        return GPUPROF_NO_MEMORY;
-    *place = r->line_count;
-    return key_map_set(&p->lines, key, *place) < 0 ? GPUPROF_NO_MEMORY : 0;
+    if (!file || file == NO_FILE)
+        return file ? 0 : GPUPROF_NO_MEMORY;
+    return KEY_MAP_ITEM(&p->lines, ((struct key){file, f->line, 0}), r->lines, r->line_count,
+                        UINT32_MAX, &line, place);
 }
 
 static int place_frames(struct source_report *r, struct placing *p)
@@ -168,10 +157,9 @@ static void count_node(struct source_report *r, const struct placing *p, uint32_
 
 /* ---- in which order, and what is around them ---- */
 
-static int compare_files(const void *left, const void *right, void *files)
+static int compare_files(const void *left, const void *right)
 {
-    const struct source_file *a = (const struct source_file *)files + *(const uint32_t *)left;
-    const struct source_file *b = (const struct source_file *)files + *(const uint32_t *)right;
+    const struct source_file *a = left, *b = right;
     int order = ORDER(b->own.gpu_ns, a->own.gpu_ns);
     order = order ? order : ORDER(b->own.host_ns + b->own.cpu_ns, a->own.host_ns + a->own.cpu_ns);
     return order ? order : ORDER(a->index, b->index);
@@ -187,31 +175,23 @@ static int compare_lines(const void *left, const void *right)
 /* Files by what they cost, lines by file and number. 0 or GPUPROF_NO_MEMORY. */
 static int sort_all(struct source_report *r)
 {
-    uint32_t *order = calloc(2 * (r->file_count + 1u), sizeof *order);
-    uint32_t *place_of = order + r->file_count + 1;
-    struct source_file *sorted = calloc(r->file_count + 1u, sizeof *sorted);
-    if (!order || !sorted) {
-        free(order);
-        free(sorted);
+    uint32_t *place_of = calloc(r->tree.count + 1u, sizeof *place_of);
+    if (!place_of)
         return GPUPROF_NO_MEMORY;
-    }
+    for (uint32_t i = 0; i < r->line_count; i++)
+        r->lines[i].file = r->files[r->lines[i].file].index;
+    if (r->file_count)
+        qsort(r->files, r->file_count, sizeof *r->files, compare_files);
     for (uint32_t i = 0; i < r->file_count; i++)
-        order[i] = i;
-    qsort_r(order, r->file_count, sizeof *order, compare_files, r->files);
-    for (uint32_t i = 0; i < r->file_count; i++) {
-        sorted[i] = r->files[order[i]];
-        place_of[order[i]] = i;
-    }
+        place_of[r->files[i].index] = i;
     for (uint32_t i = 0; i < r->line_count; i++)
         r->lines[i].file = place_of[r->lines[i].file];
-    free(order);
-    free(r->files);
-    r->files = sorted;
+    free(place_of);
     if (r->line_count)
         qsort(r->lines, r->line_count, sizeof *r->lines, compare_lines);
     for (uint32_t i = r->line_count; i-- > 0;) {
-        sorted[r->lines[i].file].first = i;
-        sorted[r->lines[i].file].count++;
+        r->files[r->lines[i].file].first = i;
+        r->files[r->lines[i].file].count++;
     }
     return 0;
 }

@@ -23,8 +23,7 @@ static void analysis_release(struct report *report)
     free(r->sweeps);
     free(r->thread_phases);
     free(r->order);
-    free(r->changes);
-    key_map_release(&r->change_places);
+    step_differences_release(&r->differs);
     free(r->waits);
 }
 
@@ -33,7 +32,7 @@ static void analysis_release(struct report *report)
 /* Is it among those that the parts and the phases are of? */
 static bool is_split(const struct step_report *r, const struct step *step)
 {
-    return !step->is_partial && (!step->is_blind || r->blind == r->whole);
+    return !step->is_partial && (!step->is_blind || r->all.blind == r->all.whole);
 }
 
 /* Nothing has changed since sweep->at_ns, but that work and calls have come to their ends. */
@@ -63,8 +62,8 @@ static void spend_in(struct step_report *r, struct step_sweep *p, const struct s
     }
     uint64_t before_ns = phase == p->phase ? p->gap_ns : 0;
     if (is_split(r, step)) {
-        r->host_ns[PHASE_NONE] += p->gap_ns - before_ns;
-        r->host_ns[phase] += before_ns + ns;
+        r->all.host_ns[PHASE_NONE] += p->gap_ns - before_ns;
+        r->all.host_ns[phase] += before_ns + ns;
     }
     p->gap_ns = 0;
     p->phase = (uint8_t)phase;
@@ -87,7 +86,7 @@ static void spend(struct step_report *r, struct step_sweep *p, const struct step
 
 static void leave_step(struct step_report *r, struct step_sweep *p, const struct step *step)
 {
-    r->host_ns[PHASE_NONE] += is_split(r, step) ? p->gap_ns : 0;
+    r->all.host_ns[PHASE_NONE] += is_split(r, step) ? p->gap_ns : 0;
     p->gap_ns = 0;
     p->phase = PHASE_NONE;
     p->next++;
@@ -110,49 +109,6 @@ static void pass_time(struct step_report *r, struct step_sweep *p, uint64_t to_n
             return;
         leave_step(r, p, step);
     }
-}
-
-/* ---- what differs ---------------------------------------------------------------------------- */
-
-/* 0: begun in the median step, 1: in the slowest, -1: in none of them. */
-static int compared_in(const struct step_report *r, const struct process *p, uint64_t begin_ns)
-{
-    for (int i = 0; r->compared[0] && i < 2; i++) {
-        const struct step *step = r->compared[i];
-        if (step->process == p && step->begin_ns <= begin_ns && begin_ns < step->end_ns)
-            return i;
-    }
-    return -1;
-}
-
-static struct step_change *add_change(struct step_report *r, struct key key, const char *name)
-{
-    struct step_change change = {.kind = (enum change_kind)key.a, .name = name};
-    if (ARRAY_PUSH(r->changes, r->change_count, &change) < 0 ||
-        key_map_set(&r->change_places, key, r->change_count) < 0)
-        return NULL;
-    return &r->changes[r->change_count - 1];
-}
-
-/* What has no name of its own, or comes when there are too many, is one. */
-static int differ(struct step_report *r, enum change_kind kind, int which,
-                  const struct kernel_name *name, uint64_t ns)
-{
-    struct key key = {kind, (uintptr_t)name, 0};
-    uint64_t place = which < 0 ? 0 : key_map_get(&r->change_places, key);
-    if (which < 0)
-        return 0;
-    if (!place && r->change_count >= STEP_CHANGES_MAX) {
-        name = NULL;
-        place = key_map_get(&r->change_places, (key = (struct key){kind, 0, 0}));
-    }
-    struct step_change *change =
-        place ? &r->changes[place - 1] : add_change(r, key, name ? name->shown : "(others)");
-    if (!change)
-        return GPUPROF_NO_MEMORY;
-    change->count[which]++;
-    change->ns[which] += ns;
-    return 0;
 }
 
 /* ---- operators ------------------------------------------------------------------------------- */
@@ -203,9 +159,9 @@ static int close_op(struct step_report *r, const struct op *op)
     uint64_t ns = op->end_ns - op->begin_ns;
     if (!op_works(op))
         return 0;
-    return differ(r, CHANGE_OPERATOR, compared_in(r, op->process, op->begin_ns),
-                  walk_op_name(r->walk, op),
-                  !op->is_moved && ns > op->inner_ns ? ns - op->inner_ns : 0);
+    return step_differences_add(&r->differs, CHANGE_OPERATOR, op->process, op->begin_ns,
+                                walk_op_name(r->walk, op),
+                                !op->is_moved && ns > op->inner_ns ? ns - op->inner_ns : 0);
 }
 
 static int take_op(struct step_report *r, const struct slice *s)
@@ -246,8 +202,8 @@ static int take_work(struct step_report *r, struct step_sweep *p, const struct e
         p->until_ns[part] = e->end_ns;
     if (record->type != RECORD_KERNEL)
         return 0;
-    return differ(r, CHANGE_KERNEL, compared_in(r, e->process, e->begin_ns), name,
-                  e->end_ns - e->begin_ns);
+    return step_differences_add(&r->differs, CHANGE_KERNEL, e->process, e->begin_ns, name,
+                                e->end_ns - e->begin_ns);
 }
 
 static int take(void *context, const struct slice *s)
@@ -320,24 +276,11 @@ static int tied(void *context, const struct slice *s)
         return 0;
     int phase = s->is_called ? phase_of_call(r, &s->call) : PHASE_NONE;
     if (phase >= 0)
-        r->gpu_ns[phase] += e->end_ns - e->begin_ns;
+        r->all.gpu_ns[phase] += e->end_ns - e->begin_ns;
     return phase < 0 ? phase : 0;
 }
 
 /* ---- when all is known ----------------------------------------------------------------------- */
-
-static uint64_t difference(const struct step_change *c)
-{
-    return c->ns[1] > c->ns[0] ? c->ns[1] - c->ns[0] : c->ns[0] - c->ns[1];
-}
-
-static int compare_changes(const void *left, const void *right)
-{
-    const struct step_change *a = left, *b = right;
-    int order = ORDER(a->kind, b->kind);
-    order = order ? order : ORDER(difference(b), difference(a));
-    return order ? order : strcmp(a->name, b->name);
-}
 
 const char *const step_part_names[STEP_PARTS] = {
     [STEP_KERNELS] = "kernels",
@@ -364,31 +307,22 @@ static int end(void *context)
     struct step_report *r = context;
     for (uint32_t i = 0; i < r->walk->rec->count; i++)
         pass_time(r, &r->sweeps[i], UINT64_MAX);
-    if (r->host_ns[PHASE_NONE] + r->host_ns[PHASE_SYNC] == r->split_ns) { /* waits tell no phases */
-        r->host_ns[PHASE_NONE] = r->split_ns;
-        r->host_ns[PHASE_SYNC] = 0;
+    if (r->all.host_ns[PHASE_NONE] + r->all.host_ns[PHASE_SYNC] ==
+        r->all.split_ns) { /* waits tell no phases */
+        r->all.host_ns[PHASE_NONE] = r->all.split_ns;
+        r->all.host_ns[PHASE_SYNC] = 0;
     }
     for (uint32_t i = 0; i < r->steps.count; i++) {
         const struct step *step = &r->steps.list[i];
         uint64_t sum_ns = 0;
         for (unsigned part = 0; part < STEP_PARTS; part++) {
-            r->parts[part] += is_split(r, step) ? step->parts[part] : 0;
+            r->all.parts[part] += is_split(r, step) ? step->parts[part] : 0;
             sum_ns += step->parts[part];
         }
         assert(sum_ns == step_ns(step)); /* whatever is in the file */
         (void)sum_ns;
     }
-    for (unsigned part = 0; r->compared[0] && part < STEP_PARTS; part++) {
-        struct step_change *change =
-            add_change(r, (struct key){CHANGE_PART, part, 0}, step_part_names[part]);
-        if (!change)
-            return GPUPROF_NO_MEMORY;
-        for (unsigned i = 0; i < 2; i++)
-            change->ns[i] = r->compared[i]->parts[part];
-    }
-    if (r->change_count)
-        qsort(r->changes, r->change_count, sizeof *r->changes, compare_changes);
-    return 0;
+    return step_differences_list(&r->differs);
 }
 
 /* ---- making it ------------------------------------------------------------------------------- */
@@ -403,36 +337,10 @@ static int compare_steps(const void *left, const void *right, void *list)
 
 uint64_t step_report_quantile(const struct step_report *r, double fraction)
 {
-    uint64_t rank = (uint64_t)(fraction * r->whole);
-    rank += (double)rank < fraction * r->whole; /* the smallest that reaches the fraction */
+    uint64_t rank = (uint64_t)(fraction * r->all.whole);
+    rank += (double)rank < fraction * r->all.whole; /* the smallest that reaches the fraction */
     rank = rank < 1 ? 1 : rank;
-    return r->whole ? step_ns(&r->steps.list[r->order[r->whole - rank]]) : 0;
-}
-
-static void find_slowest(struct step_report *r)
-{
-    for (uint32_t i = 0; i < r->whole && r->slowest_count < SLOWEST_SHOWN; i++) {
-        const struct step *step = &r->steps.list[r->order[i]];
-        if (!step_has_only_waited(&r->steps, r->waits, step))
-            r->slowest[r->slowest_count++] = step;
-    }
-}
-
-/* Of the process that has the slowest step the one in the middle. */
-static void compare_slowest(struct step_report *r)
-{
-    const struct step *slowest = r->slowest[0], *step = NULL;
-    uint32_t count = 0;
-    for (uint32_t i = 0; i < r->whole; i++)
-        count += r->steps.list[r->order[i]].process == slowest->process;
-    for (uint32_t i = 0, left = count / 2 + 1; left > 0 && i < r->whole; i++) {
-        step = &r->steps.list[r->order[i]];
-        left -= step->process == slowest->process;
-    }
-    if (count > 1 && step != slowest && !step->is_blind && !slowest->is_blind) {
-        r->compared[0] = step;
-        r->compared[1] = slowest;
-    }
+    return r->all.whole ? step_ns(&r->steps.list[r->order[r->all.whole - rank]]) : 0;
 }
 
 static int order_steps(struct step_report *r)
@@ -449,24 +357,24 @@ static int order_steps(struct step_report *r)
     for (uint32_t i = 0; i < r->steps.count; i++) {
         if (list[i].is_partial)
             continue;
-        r->order[r->whole++] = i;
-        r->total_ns += step_ns(&list[i]);
-        r->blind += list[i].is_blind;
+        r->order[r->all.whole++] = i;
+        r->all.total_ns += step_ns(&list[i]);
+        r->all.blind += list[i].is_blind;
     }
     for (uint32_t i = 0; i < r->steps.count; i++) {
-        r->split += is_split(r, &list[i]);
-        r->split_ns += is_split(r, &list[i]) ? step_ns(&list[i]) : 0;
+        r->all.split += is_split(r, &list[i]);
+        r->all.split_ns += is_split(r, &list[i]) ? step_ns(&list[i]) : 0;
     }
-    if (r->whole)
-        qsort_r(r->order, r->whole, sizeof *r->order, compare_steps, list);
-    find_slowest(r);
-    compare_slowest(r);
+    if (r->all.whole)
+        qsort_r(r->order, r->all.whole, sizeof *r->order, compare_steps, list);
+    step_differences_find(r);
     return 0;
 }
 
 static int start(struct step_report *r)
 {
     const struct recording *rec = r->walk->rec;
+    step_differences_init(&r->differs, r->walk);
     r->sweeps = calloc(rec->count + 1u, sizeof *r->sweeps);
     r->thread_phases = calloc(rec->thread_count + 1u, sizeof *r->thread_phases);
     return r->sweeps && r->thread_phases ? 0 : GPUPROF_NO_MEMORY;

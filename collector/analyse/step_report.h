@@ -11,7 +11,7 @@
 
 #include "model/op_phases.h"
 #include "model/steps.h"
-#include "table/table.h"
+#include "query/sums.h"
 
 #define STEP_CHANGES_MAX 8192
 #define SLOWEST_SHOWN    5
@@ -41,6 +41,27 @@ struct step_change {
 
 struct report;
 
+/* Of whole steps: all of them, and those that the parts and the phases are of. */
+struct step_totals {
+    uint32_t whole;
+    uint64_t total_ns;
+    uint32_t blind; /* of these: the GPU's time is not known, or not all of it */
+    uint32_t split; /* those that are not, or all, if all are; of these is what follows */
+    uint64_t split_ns;
+    uint64_t parts[STEP_PARTS];
+    uint64_t host_ns[PHASES];
+    uint64_t gpu_ns[PHASES];
+};
+
+struct step_differences {
+    const struct step *slowest[SLOWEST_SHOWN]; /* but for those that have only waited for others */
+    uint32_t slowest_count;
+    const struct step *compared[2]; /* the median one and the slowest; NULL: there are none */
+    struct sums sums;               /* while the walk lasts: of kernels and operators */
+    struct step_change *list;       /* owned; by kind, what differs most first */
+    uint32_t count;
+};
+
 struct step_report {
     const struct report *report; /* a view, for who prints */
     struct walk *walk;
@@ -50,26 +71,30 @@ struct step_report {
     struct step_sweep *sweeps; /* owned, by process index */
     uint8_t *thread_phases;    /* owned, by thread index */
     uint32_t *order;           /* owned: places of the whole steps, the longest first */
-    uint32_t whole;            /* their number */
     uint32_t processes;        /* that have steps */
-    uint64_t total_ns;         /* of whole steps */
-    uint32_t blind;            /* of these: the GPU's time is not known, or not all of it */
-    uint32_t split; /* those that are not, or all, if all are; of these is what follows */
-    uint64_t split_ns;
-    uint64_t parts[STEP_PARTS];
-    uint64_t host_ns[PHASES];
-    uint64_t gpu_ns[PHASES];
-    const struct step *slowest[SLOWEST_SHOWN]; /* but for those that have only waited for others */
-    uint32_t slowest_count;
-    const struct step *compared[2]; /* the median one and the slowest; NULL: there are none */
-    struct step_change *changes;    /* owned; by kind, what differs most first */
-    uint32_t change_count;
-    struct key_map change_places;
+    struct step_totals all;
+    struct step_differences differs;
     struct step_wait *waits; /* owned, by place of the step; NULL: nobody waited for a rank */
 };
 
 /* The duration that `fraction` of all whole steps do not exceed; 0: there are none. */
 uint64_t step_report_quantile(const struct step_report *r, double fraction);
+
+/* ---- step_differences.c ---- */
+
+void step_differences_init(struct step_differences *d, struct walk *walk);
+void step_differences_release(struct step_differences *d);
+
+/* When the steps are in order: which of them are compared. */
+void step_differences_find(struct step_report *r);
+
+/* What began then, if it is in one of these; `name` may be NULL. 0 or GPUPROF_NO_MEMORY. */
+int step_differences_add(struct step_differences *d, enum change_kind kind,
+                         const struct process *process, uint64_t begin_ns,
+                         const struct kernel_name *name, uint64_t ns);
+
+/* Behind the walk: makes the list. 0 or GPUPROF_NO_MEMORY. */
+int step_differences_list(struct step_differences *d);
 
 extern const char *const step_part_names[STEP_PARTS];  /* as JSON and csv have them, for ever */
 extern const char *const step_part_titles[STEP_PARTS]; /* for people: as GUIDE.md has them */

@@ -117,6 +117,9 @@ void steps_release(struct steps *s);
 /* Its `end` leaves the steps complete. */
 struct consumer steps_consumer(struct steps *s);
 
+/* Behind the walk: makes steps of the marks, which go. 0 or GPUPROF_NO_MEMORY. (step_make.c) */
+int steps_make(struct steps *s);
+
 /* A word for --step-by, "none" for STEPS_NONE. */
 const char *step_kind_word(enum step_kind kind);
 

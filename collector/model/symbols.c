@@ -58,9 +58,9 @@ struct symbols {
     uint32_t *module_objects; /* owned: by the place of the module */
     struct object *objects;   /* owned */
     uint32_t object_count;
-    struct key_map address_of; /* (object, offset) -> place + 1 */
-    struct address *addresses; /* owned; sorted */
+    struct address *addresses; /* owned; at last sorted, each once */
     uint32_t address_count;
+    bool is_full;           /* there is room for no more of them */
     struct symbol *symbols; /* owned */
     uint32_t symbol_count;
     struct kernel_names names; /* demangled */
@@ -386,25 +386,10 @@ static uint32_t object_of(const struct symbols *s, uint32_t process, uint64_t fr
 }
 
 /* A return address is behind its call. */
-static struct key address_key(uint32_t object, uint64_t frame)
+static uint64_t offset_of(uint64_t frame)
 {
     uint64_t offset = frame_offset(frame);
-    return (struct key){object, offset ? offset - 1 : 0, 0};
-}
-
-static int add_address(struct symbols *s, uint32_t process, uint64_t frame)
-{
-    uint32_t object = object_of(s, process, frame);
-    struct key key = address_key(object, frame);
-    if (!object || key_map_get(&s->address_of, key))
-        return 0;
-    if (s->address_count == SYMBOL_ADDRESSES_MAX) {
-        s->left_out++;
-        return 0;
-    }
-    struct address made = {.object = object - 1, .offset = key.b};
-    return KEY_MAP_ITEM(&s->address_of, key, s->addresses, s->address_count, UINT32_MAX, &made,
-                        &object);
+    return offset ? offset - 1 : 0;
 }
 
 static int compare_addresses(const void *left, const void *right)
@@ -413,20 +398,28 @@ static int compare_addresses(const void *left, const void *right)
     return ORDER(a->object, b->object) ?: ORDER(a->offset, b->offset);
 }
 
-/* The addresses of an object side by side, and the map right again. */
-static int sort_addresses(struct symbols *s)
+/* Each once, and those of an object side by side. */
+static void sort_addresses(struct symbols *s)
 {
-    int error = 0;
+    uint32_t count = 0;
     if (s->address_count)
         qsort(s->addresses, s->address_count, sizeof *s->addresses, compare_addresses);
-    for (uint32_t i = 0; error == 0 && i < s->address_count; i++) {
-        const struct address *a = &s->addresses[i];
-        struct object *o = &s->objects[a->object];
-        if (!o->count++)
-            o->first = i;
-        error = key_map_set(&s->address_of, (struct key){a->object + 1ull, a->offset, 0}, i + 1ull);
+    for (uint32_t i = 0; i < s->address_count; i++)
+        if (!count || compare_addresses(&s->addresses[count - 1], &s->addresses[i]) != 0)
+            s->addresses[count++] = s->addresses[i];
+    s->address_count = count;
+}
+
+static int add_address(struct symbols *s, uint32_t process, uint64_t frame)
+{
+    uint32_t object = object_of(s, process, frame);
+    struct address made = {.object = object - 1, .offset = offset_of(frame)};
+    if (object && s->address_count == SYMBOL_ADDRESSES_MAX) {
+        sort_addresses(s);
+        s->is_full = s->address_count > SYMBOL_ADDRESSES_MAX / 2;
     }
-    return error;
+    s->left_out += object && s->is_full;
+    return object && !s->is_full ? ARRAY_PUSH(s->addresses, s->address_count, &made) : 0;
 }
 
 static int collect(struct symbols *s)
@@ -438,7 +431,13 @@ static int collect(struct symbols *s)
     for (uint32_t i = 0; error == 0 && i < t->frame_count; i++)
         if (frame_kind(t->frames[i].word) == FRAME_MODULE)
             error = add_address(s, t->frames[i].process, t->frames[i].word);
-    return error < 0 ? error : sort_addresses(s);
+    sort_addresses(s);
+    for (uint32_t i = 0; i < s->address_count; i++) {
+        struct object *o = &s->objects[s->addresses[i].object];
+        if (!o->count++)
+            o->first = i;
+    }
+    return error;
 }
 
 /* Have the look-ups taken as much time as they may? */
@@ -502,7 +501,6 @@ int symbols_create(struct symbols **made, struct recording *rec, const struct st
         return GPUPROF_NO_MEMORY;
     s->table = table;
     s->files.plain = true;
-    s->address_of.count_max = SYMBOL_ADDRESSES_MAX;
     if (folder && strcmp(folder, SYMBOLS_OFF) == 0)
         return 0;
     /* Debug files beside the recorded paths' own are looked for in absolute folders only. */
@@ -528,7 +526,6 @@ void symbols_free(struct symbols *s)
     if (!s)
         return;
     key_map_release(&s->object_of);
-    key_map_release(&s->address_of);
     kernel_names_release(&s->names);
     kernel_names_release(&s->files);
     free(s->module_objects);
@@ -542,9 +539,11 @@ const struct symbol *symbols_of(const struct symbols *s, uint32_t process, uint6
                                 uint32_t *count)
 {
     uint32_t object = s->module_objects ? object_of(s, process, frame) : 0;
-    uint64_t place = object ? key_map_get(&s->address_of, address_key(object, frame)) : 0;
-    if (!place || !s->addresses[place - 1].count)
+    const struct object *o = object ? &s->objects[object - 1] : NULL;
+    const struct address *a = o && o->count ? &s->addresses[o->first] : NULL;
+    uint32_t behind = a ? ARRAY_UP_TO(a, o->count, offset, offset_of(frame)) : 0;
+    if (!behind || a[behind - 1].offset != offset_of(frame) || !a[behind - 1].count)
         return NULL;
-    *count = s->addresses[place - 1].count;
-    return &s->symbols[s->addresses[place - 1].first];
+    *count = a[behind - 1].count;
+    return &s->symbols[a[behind - 1].first];
 }

@@ -2,7 +2,7 @@
 /*
  * Names for the native frames of all stacks: each distinct (module, offset) is looked up once, all
  * those of one module by a process of its own, which a timer ends, so that a damaged file costs no
- * more than its names. A file with another build id than the recorded one is not used. Memory: 96
+ * more than its names. A file with another build id than the recorded one is not used. Memory: 24
  * bytes an address up to SYMBOL_ADDRESSES_MAX, 24 a symbol up to SYMBOLS_MAX, and their texts
  * (kernel_names.h); beside that what libdw takes for one module at a time.
  */

@@ -74,11 +74,11 @@ static void add_detail(struct page_steps *s, uint32_t step)
 static void find_medians(struct page_steps *s, uint32_t *left)
 {
     const struct step_report *r = s->report;
-    for (uint32_t i = 0; i < r->whole; i++)
+    for (uint32_t i = 0; i < r->all.whole; i++)
         left[r->steps.list[r->order[i]].process->index]++;
     for (uint32_t i = 0; i < r->walk->rec->count; i++)
         left[i] = left[i] ? left[i] / 2 + 1 : 0;
-    for (uint32_t i = 0; i < r->whole; i++) {
+    for (uint32_t i = 0; i < r->all.whole; i++) {
         uint32_t process = r->steps.list[r->order[i]].process->index;
         if (left[process] && --left[process] == 0)
             s->medians[process] = r->order[i] + 1;
@@ -104,7 +104,7 @@ int page_steps_init(struct page_steps *s, const struct report *r)
         for (uint32_t i = 0; i < processes; i++)
             if (s->medians[i])
                 add_detail(s, s->medians[i] - 1);
-        for (uint32_t i = 0; i < r->steps->whole && s->detail_count < room; i++)
+        for (uint32_t i = 0; i < r->steps->all.whole && s->detail_count < room; i++)
             add_detail(s, r->steps->order[i]);
     }
     bool is_whole = left && s->details && s->places && s->medians;
@@ -263,7 +263,7 @@ int page_put_steps(const struct page *p, struct page_data *d)
         fputs("}", d->stream);
         return 0;
     }
-    fprintf(d->stream, ", \"whole\": %u, \"knows_waits\": %s, \"parts\": [", r->whole,
+    fprintf(d->stream, ", \"whole\": %u, \"knows_waits\": %s, \"parts\": [", r->all.whole,
             r->waits ? "true" : "false");
     for (unsigned i = 0; i < STEP_PARTS; i++)
         fprintf(d->stream, "%s[\"%s\", \"%s\"]", i ? ", " : "", step_part_names[i],

@@ -90,8 +90,8 @@ static void stats_begin(struct table *t, enum report_format format)
     const struct step_report *r = t->source;
     (void)format;
     t->is_there = r != NULL; /* it says why there are none */
-    if (r && r->whole)
-        t->count = STATS + r->slowest_count;
+    if (r && r->all.whole)
+        t->count = STATS + r->differs.slowest_count;
 }
 
 static void fill_stat(const struct table *t, uint32_t index, enum report_format format,
@@ -101,10 +101,10 @@ static void fill_stat(const struct table *t, uint32_t index, enum report_format 
     uint64_t ns;
     if (index < STATS) {
         ns = stats[index].fraction > 0 ? step_report_quantile(r, stats[index].fraction)
-                                       : r->total_ns / r->whole;
+                                       : r->all.total_ns / r->all.whole;
         cells[STAT_NAME] = cell_text(stats[index].name);
     } else {
-        const struct step *step = r->slowest[index - STATS];
+        const struct step *step = r->differs.slowest[index - STATS];
         char *which = step_text(r, step), *name = NULL;
         ns = step_ns(step);
         if (format == FORMAT_JSON)
@@ -156,10 +156,10 @@ static void say_definition(const struct step_report *r, FILE *out)
 static void say_blind(const struct step_report *r, FILE *out)
 {
     char count[UNIT_TEXT_BYTES];
-    if (r->blind)
+    if (r->all.blind)
         fprintf(out, "of %s of them the GPU's time is not known, or not all of it%s\n",
-                count_text(count, r->blind),
-                r->blind < r->whole ? "; parts and phases are of the others" : "");
+                count_text(count, r->all.blind),
+                r->all.blind < r->all.whole ? "; parts and phases are of the others" : "");
 }
 
 static void stats_before(const struct table *t, FILE *out)
@@ -169,11 +169,12 @@ static void stats_before(const struct table *t, FILE *out)
     say_definition(r, out);
     if (!r->steps.count)
         return;
-    fprintf(out, "%s whole step%s in %u of %u process%s", count_text(a, r->whole),
-            plural_end(r->whole), r->processes, r->walk->rec->count,
+    fprintf(out, "%s whole step%s in %u of %u process%s", count_text(a, r->all.whole),
+            plural_end(r->all.whole), r->processes, r->walk->rec->count,
             r->walk->rec->count == 1 ? "" : "es");
-    if (r->steps.count > r->whole)
-        fprintf(out, "; %s partial, not in the means", count_text(a, r->steps.count - r->whole));
+    if (r->steps.count > r->all.whole)
+        fprintf(out, "; %s partial, not in the means",
+                count_text(a, r->steps.count - r->all.whole));
     if (r->steps.overlapping)
         fprintf(out, "; %s that began inside of others are none",
                 count_text(b, r->steps.overlapping));
@@ -182,7 +183,7 @@ static void stats_before(const struct table *t, FILE *out)
                 plural_end(r->steps.beyond));
     fprintf(out, "\n");
     say_blind(r, out);
-    if (r->samples > 0 && r->whole)
+    if (r->samples > 0 && r->all.whole)
         fprintf(out, "%.3f samples/s in all processes together\n", rate_of_all(r));
 }
 
@@ -194,8 +195,9 @@ static void stats_json(const struct table *t, FILE *out)
     fprintf(out,
             "\"steps_by\": \"%s\",\n\"steps_whole\": %u,\n\"steps_partial\": %u,\n"
             "\"steps_blind\": %u,\n\"steps_overlapping\": %llu,\n\"steps_beyond\": %llu,\n",
-            step_kind_word(r->steps.kind), r->whole, r->steps.count - r->whole, r->blind,
-            (unsigned long long)r->steps.overlapping, (unsigned long long)r->steps.beyond);
+            step_kind_word(r->steps.kind), r->all.whole, r->steps.count - r->all.whole,
+            r->all.blind, (unsigned long long)r->steps.overlapping,
+            (unsigned long long)r->steps.beyond);
     if (r->samples > 0)
         fprintf(out, "\"samples_per_second\": %.6f,\n", rate_of_all(r));
 }
@@ -218,7 +220,7 @@ static void parts_begin(struct table *t, enum report_format format)
 {
     const struct step_report *r = t->source;
     (void)format;
-    t->is_there = r && r->whole;
+    t->is_there = r && r->all.whole;
     t->count = t->is_there ? STEP_PARTS : 0;
 }
 
@@ -228,9 +230,9 @@ static void fill_part(const struct table *t, uint32_t index, enum report_format 
     const struct step_report *r = t->source;
     cells[PART_NAME] =
         cell_text((format == FORMAT_TEXT ? step_part_titles : step_part_names)[index]);
-    cells[PART_TOTAL] = cell_number(r->parts[index]);
-    cells[PART_MEAN] = cell_number(r->parts[index] / r->split);
-    cells[PART_SHARE] = cell_share(r->parts[index], r->split_ns);
+    cells[PART_TOTAL] = cell_number(r->all.parts[index]);
+    cells[PART_MEAN] = cell_number(r->all.parts[index] / r->all.split);
+    cells[PART_SHARE] = cell_share(r->all.parts[index], r->all.split_ns);
 }
 
 /* ---- what differs ---------------------------------------------------------------------------- */
@@ -256,7 +258,8 @@ static const struct column change_columns[] = {
 static bool differs(const struct step_report *r, const struct step_change *c)
 {
     uint64_t ns = c->ns[1] > c->ns[0] ? c->ns[1] - c->ns[0] : c->ns[0] - c->ns[1];
-    uint64_t slowest_ns = step_ns(r->compared[1]), median_ns = step_ns(r->compared[0]);
+    uint64_t slowest_ns = step_ns(r->differs.compared[1]),
+             median_ns = step_ns(r->differs.compared[0]);
     return c->count[0] != c->count[1] || (ns && ns >= (slowest_ns - median_ns) / 100);
 }
 
@@ -264,17 +267,17 @@ static void changes_begin(struct table *t, enum report_format format)
 {
     const struct step_report *r = t->source;
     bool any = format != FORMAT_TEXT;
-    for (uint32_t i = 0; r && r->compared[0] && i < r->change_count && !any; i++)
-        any = differs(r, &r->changes[i]);
-    t->is_there = r && r->compared[0] && any;
-    t->count = t->is_there ? r->change_count : 0;
+    for (uint32_t i = 0; r && r->differs.compared[0] && i < r->differs.count && !any; i++)
+        any = differs(r, &r->differs.list[i]);
+    t->is_there = r && r->differs.compared[0] && any;
+    t->count = t->is_there ? r->differs.count : 0;
 }
 
 /* The text has those that differ most. */
 static bool has_change(const struct table *t, uint32_t index, enum report_format format)
 {
     const struct step_report *r = t->source;
-    const struct step_change *changes = r->changes;
+    const struct step_change *changes = r->differs.list;
     if (format != FORMAT_TEXT)
         return true;
     if (!differs(r, &changes[index]))
@@ -304,8 +307,9 @@ static void fill_change(const struct table *t, uint32_t index, enum report_forma
  * for another rank for half of that or more, in that one's step. */
 static void print_alone(const struct step_report *r, FILE *out)
 {
-    const struct step *step = r->compared[1], *awaited = step_awaited(&r->steps, r->waits, step);
-    uint64_t longer_ns = step_ns(step) - step_ns(r->compared[0]);
+    const struct step *step = r->differs.compared[1],
+                      *awaited = step_awaited(&r->steps, r->waits, step);
+    uint64_t longer_ns = step_ns(step) - step_ns(r->differs.compared[0]);
     bool is_awaited = awaited && r->waits[step - r->steps.list].ns >= longer_ns - longer_ns / 2;
     step = is_awaited ? awaited : step;
     char text[160], pid[16], who[RANK_TITLE_BYTES];
@@ -342,10 +346,10 @@ static uint32_t count_waiting(const struct step_report *r, const struct step *st
 static void print_waits(const struct step_report *r, FILE *out)
 {
     const struct step *list = r->steps.list;
-    char *slowest = r->waits ? step_wait_text(&r->waits[r->compared[1] - list]) : NULL;
-    char *median = r->waits ? step_wait_text(&r->waits[r->compared[0] - list]) : NULL;
+    char *slowest = r->waits ? step_wait_text(&r->waits[r->differs.compared[1] - list]) : NULL;
+    char *median = r->waits ? step_wait_text(&r->waits[r->differs.compared[0] - list]) : NULL;
     uint64_t most_ns;
-    uint32_t waiting = count_waiting(r, r->compared[1], &most_ns);
+    uint32_t waiting = count_waiting(r, r->differs.compared[1], &most_ns);
     char time[UNIT_TEXT_BYTES];
     if (waiting)
         fprintf(out, "  %u other%s waited for it, %s at most\n", waiting, plural_end(waiting),
@@ -361,14 +365,16 @@ static void changes_before(const struct table *t, FILE *out)
 {
     const struct step_report *r = t->source;
     char a[UNIT_TEXT_BYTES], b[UNIT_TEXT_BYTES];
-    char *slowest = step_text(r, r->compared[1]), *median = step_text(r, r->compared[0]);
+    char *slowest = step_text(r, r->differs.compared[1]),
+         *median = step_text(r, r->differs.compared[0]);
     fprintf(out,
             "what differs: the slowest, %s (%s), from the median one of its process, %s (%s)\n",
-            slowest ? slowest : "?", time_text(a, step_ns(r->compared[1])), median ? median : "?",
-            time_text(b, step_ns(r->compared[0])));
+            slowest ? slowest : "?", time_text(a, step_ns(r->differs.compared[1])),
+            median ? median : "?", time_text(b, step_ns(r->differs.compared[0])));
     free(slowest);
     free(median);
-    char *throttled = throttled_text(r, r->compared[1]), *usual = throttled_text(r, r->compared[0]);
+    char *throttled = throttled_text(r, r->differs.compared[1]),
+         *usual = throttled_text(r, r->differs.compared[0]);
     if (throttled)
         fprintf(out, "  throttled: %s of the slowest one, %s of the median one\n", throttled,
                 usual ? usual : "less than 5%");
@@ -536,13 +542,13 @@ static const struct column phase_columns[] = {
 
 static bool knows_phases(const struct step_report *r)
 {
-    return r->host_ns[PHASE_NONE] != r->split_ns;
+    return r->all.host_ns[PHASE_NONE] != r->all.split_ns;
 }
 
 static void phases_begin(struct table *t, enum report_format format)
 {
     const struct step_report *r = t->source;
-    t->is_there = r && r->whole;
+    t->is_there = r && r->all.whole;
     t->count = t->is_there && (format != FORMAT_TEXT || knows_phases(r)) ? PHASES : 0;
 }
 
@@ -561,15 +567,15 @@ static void fill_phase(const struct table *t, uint32_t index, enum report_format
     uint64_t gpu_ns = 0;
     (void)format;
     for (unsigned i = 0; i < PHASES; i++)
-        gpu_ns += r->gpu_ns[i];
+        gpu_ns += r->all.gpu_ns[i];
     cells[PHASE_NAME] = cell_text(rows[index].name);
-    cells[HOST_TOTAL] = cell_number(r->host_ns[phase]);
-    cells[HOST_MEAN] = cell_number(r->host_ns[phase] / r->split);
-    cells[HOST_SHARE] = cell_share(r->host_ns[phase], r->split_ns);
-    cells[GPU_TOTAL] = cell_number(r->gpu_ns[phase]);
-    cells[GPU_MEAN] = cell_number(r->gpu_ns[phase] / r->split);
-    cells[GPU_SHARE] = cell_share(r->gpu_ns[phase], gpu_ns);
-    cells[PHASE_STEPS] = cell_number(r->split);
+    cells[HOST_TOTAL] = cell_number(r->all.host_ns[phase]);
+    cells[HOST_MEAN] = cell_number(r->all.host_ns[phase] / r->all.split);
+    cells[HOST_SHARE] = cell_share(r->all.host_ns[phase], r->all.split_ns);
+    cells[GPU_TOTAL] = cell_number(r->all.gpu_ns[phase]);
+    cells[GPU_MEAN] = cell_number(r->all.gpu_ns[phase] / r->all.split);
+    cells[GPU_SHARE] = cell_share(r->all.gpu_ns[phase], gpu_ns);
+    cells[PHASE_STEPS] = cell_number(r->all.split);
 }
 
 static void phases_before(const struct table *t, FILE *out)
@@ -615,7 +621,7 @@ const struct table_info step_tables[STEP_TABLES] = {
      .place = PLACE_STEPS,
      .key = "slowest_step",
      TABLE_COLUMNS(change_columns),
-     .rows = {ROWS_IN(struct step_report, changes, change_count)},
+     .rows = {ROWS_IN(struct step_report, differs.list, differs.count)},
      .is_further = true,
      .begin = changes_begin,
      .has = has_change,
