@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "model/symbols.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <signal.h>
@@ -9,9 +8,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/time.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/array.h"
@@ -19,7 +18,7 @@
 #include "base/message.h"
 #include "base/moment.h"
 #include "base/options.h"
-#include "bytes.h"
+#include "base/workers.h"
 #include "crc32c.h"
 #include "error.h"
 #include "frame.h"
@@ -27,11 +26,11 @@
 #include "symbol/elf_symbols.h"
 #include "symbol/shown_frame.h"
 
-#define PATHS_MAX         6
-#define DEBUG_FOLDERS     ":.debug:/usr/lib/debug" /* libdwfl's own */
-#define NAMED_MAX         3                        /* modules named in one message */
-#define ANSWER_HEAD_BYTES 20
-#define CHILD_BYTES_MAX   (32ull << 30) /* of address space: files are mapped */
+#define PATHS_MAX       6
+#define DEBUG_FOLDERS   ":.debug:/usr/lib/debug" /* libdwfl's own */
+#define NAMED_MAX       3                        /* modules named in one message */
+#define ANSWER_WORDS    5
+#define CHILD_BYTES_MAX (32ull << 30) /* of address space: files are mapped */
 
 /* A file: modules of the same path and build id in all processes. */
 struct object {
@@ -73,49 +72,37 @@ struct symbols {
 
 /* ---- the process that looks up ----------------------------------------------------------------
  *
- * An answer: place of the address, flags, line, length of the function's name, length of the
- * file's, then the two. Lengths of 0xffffffff: not known. Place 0xffffffff: it is about the file;
- * its status and whether it has debugging information stand where flags and line do.
+ * An answer is three texts: the place of the address, whether it is inlined and the line; the
+ * function and the file, which are empty where they are not known.
  */
 
-#define STATUS_PLACE   0xffffffffu
-#define UNKNOWN_LENGTH 0xffffffffu
-
-struct answering {
-    FILE *to;
-    uint32_t place;
+struct looking_up {
+    const struct symbols *s;
+    const struct object *o;
+    const struct elf_request *request;
+    FILE *answers;
+    uint32_t place; /* of the address that is looked up */
 };
 
-static void put_answer(FILE *to, const uint32_t *head, const char *function, const char *file)
-{
-    uint8_t bytes[ANSWER_HEAD_BYTES];
-    for (unsigned i = 0; i < ANSWER_HEAD_BYTES / 4; i++)
-        store_u32(bytes + 4 * i, head[i]);
-    fwrite(bytes, 1, sizeof bytes, to);
-    if (function)
-        fwrite(function, 1, head[3], to);
-    if (file)
-        fwrite(file, 1, head[4], to);
-}
-
-static uint32_t length_of(const char *text)
-{
-    return text ? (uint32_t)strnlen(text, SYMBOL_TEXT_MAX) : UNKNOWN_LENGTH;
-}
+/* What is known of the file, whatever becomes of the rest. */
+struct looked_up {
+    uint32_t status;
+    bool has_dwarf;
+    double wait_s; /* for the file; below 0: for longer than there was time */
+};
 
 static void answer(void *context, const char *function, const char *file, unsigned line,
                    bool inlined)
 {
-    struct answering *a = context;
-    uint32_t head[] = {a->place, inlined, line, length_of(function), length_of(file)};
-    put_answer(a->to, head, function, file);
+    const struct looking_up *l = context;
+    fprintf(l->answers, "%u %u %u%c%.*s%c%.*s%c", l->place, inlined, line, '\0', SYMBOL_TEXT_MAX,
+            function ? function : "", '\0', SYMBOL_TEXT_MAX, file ? file : "", '\0');
 }
 
 /* Bounds what a damaged file, a file that is a pipe, or a silent server may cost. */
 static void limit_child(const struct symbols *s)
 {
     struct itimerval time = {.it_value = {.tv_sec = SYMBOL_SECONDS_MAX}};
-    struct rlimit none = {0, 0};
     sigset_t set;
     char patience[16];
     snprintf(patience, sizeof patience, "%u", s->patience_s);
@@ -124,60 +111,52 @@ static void limit_child(const struct symbols *s)
     else
         unsetenv("DEBUGINFOD_URLS");
     signal(SIGPROF, SIG_DFL);
-    signal(SIGALRM, SIG_DFL);
-    signal(SIGPIPE, SIG_DFL);
     sigemptyset(&set);
     sigprocmask(SIG_SETMASK, &set, NULL);
     setitimer(ITIMER_PROF, &time, NULL);
-    alarm(s->asks_debuginfod ? DEBUGINFOD_SECONDS_MAX : SYMBOL_WAIT_SECONDS);
-    setrlimit(RLIMIT_CORE, &none);
 #ifndef __SANITIZE_ADDRESS__ /* whose shadow needs more */
     struct rlimit space = {CHILD_BYTES_MAX, CHILD_BYTES_MAX};
     setrlimit(RLIMIT_AS, &space);
 #endif
 }
 
-static int child_look_up(const struct symbols *s, const struct object *o,
-                         const struct elf_request *request, int fd)
+static void look_up_aside(void *result, void *context)
 {
+    struct looking_up *l = context;
+    struct looked_up *found = result;
     struct elf_symbols *elf = NULL;
-    limit_child(s);
-    struct answering a = {.to = fdopen(fd, "w")};
-    if (!a.to)
-        return EXIT_FAILURE;
-    uint32_t status = (uint32_t)elf_symbols_open(&elf, request);
-    bool has_dwarf = elf && elf_symbols_has_dwarf(elf);
-    uint32_t head[] = {STATUS_PLACE, status, has_dwarf, UNKNOWN_LENGTH, UNKNOWN_LENGTH};
-    put_answer(a.to, head, NULL, NULL);
-    fflush(a.to);
-    for (uint32_t i = 0; status == ELF_USABLE && i < o->count; i++) {
-        a.place = o->first + i;
-        elf_symbols_find(elf, s->addresses[a.place].offset, answer, &a);
+    double begin_s = monotonic_seconds();
+    limit_child(l->s);
+    found->status = (uint32_t)elf_symbols_open(&elf, l->request);
+    found->has_dwarf = elf && elf_symbols_has_dwarf(elf);
+    found->wait_s = monotonic_seconds() - begin_s;
+    for (uint32_t i = 0; found->status == ELF_USABLE && i < l->o->count; i++) {
+        l->place = l->o->first + i;
+        elf_symbols_find(elf, l->s->addresses[l->place].offset, answer, l);
     }
-    if (elf)
-        elf_symbols_free(elf);
-    return fclose(a.to) == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    if (fflush(l->answers) != 0)
+        _exit(EXIT_FAILURE);
 }
 
 /* ---- the process that asks --------------------------------------------------------------------
  */
 
-static int take_symbol(struct symbols *s, const struct object *o, const uint32_t *head,
-                       const uint8_t *texts)
+static int take_symbol(struct symbols *s, const struct object *o, char *const texts[3])
 {
-    struct address *address = &s->addresses[head[0]];
-    if (head[0] - o->first >= o->count || s->symbol_count == SYMBOLS_MAX) {
+    unsigned place, inlined, line;
+    if (sscanf(texts[0], "%u %u %u", &place, &inlined, &line) != 3 ||
+        place - o->first >= o->count || s->symbol_count == SYMBOLS_MAX) {
         s->left_out++;
         return 0;
     }
-    struct symbol symbol = {.inlined = head[1] != 0, .line = head[2]};
+    struct address *address = &s->addresses[place];
+    struct symbol symbol = {.inlined = inlined != 0, .line = line};
+    const uint8_t *function = (const uint8_t *)texts[1], *file = (const uint8_t *)texts[2];
     int error = 0;
-    if (head[3] != UNKNOWN_LENGTH) {
-        error = kernel_name_intern(&s->names, texts, head[3], &symbol.function);
-        texts += head[3];
-    }
-    if (error == 0 && head[4] != UNKNOWN_LENGTH)
-        error = kernel_name_intern(&s->files, texts, head[4], &symbol.file);
+    if (*function)
+        error = kernel_name_intern(&s->names, function, strlen(texts[1]), &symbol.function);
+    if (error == 0 && *file)
+        error = kernel_name_intern(&s->files, file, strlen(texts[2]), &symbol.file);
     if (error == 0)
         error = ARRAY_PUSH(s->symbols, s->symbol_count, &symbol);
     if (error < 0)
@@ -188,9 +167,8 @@ static int take_symbol(struct symbols *s, const struct object *o, const uint32_t
 }
 
 /* The file is open, or not to be had: was debuginfod asked in vain, and for how long? */
-static void count_wait(struct symbols *s, double begin_s, bool has_dwarf)
+static void count_wait(struct symbols *s, double wait_s, bool has_dwarf)
 {
-    double wait_s = monotonic_seconds() - begin_s;
     if (!s->asks_debuginfod || has_dwarf)
         return;
     s->vain_s += wait_s;
@@ -202,56 +180,37 @@ static void count_wait(struct symbols *s, double begin_s, bool has_dwarf)
             s->vain_s);
 }
 
-/* Takes the answers, up to what is none. 0 or GPUPROF_NO_MEMORY. */
-static int take_answers(struct symbols *s, struct object *o, FILE *from)
+/* Takes the answers that are whole. 0 or GPUPROF_NO_MEMORY. */
+static int take_answers(struct symbols *s, const struct object *o, FILE *from)
 {
-    double begin_s = monotonic_seconds();
-    uint8_t bytes[ANSWER_HEAD_BYTES];
-    uint8_t texts[2 * SYMBOL_TEXT_MAX];
+    char *texts[3] = {NULL};
+    size_t rooms[3] = {0};
     int error = 0;
-    while (error == 0 && fread(bytes, 1, sizeof bytes, from) == sizeof bytes) {
-        uint32_t head[ANSWER_HEAD_BYTES / 4];
-        for (unsigned i = 0; i < ANSWER_HEAD_BYTES / 4; i++)
-            head[i] = load_u32(bytes + 4 * i);
-        if (head[0] == STATUS_PLACE) {
-            o->status = head[1] <= ELF_UNREADABLE ? head[1] : ELF_UNREADABLE;
-            count_wait(s, begin_s, head[2] != 0);
-            continue;
-        }
-        size_t length = (head[3] == UNKNOWN_LENGTH ? 0 : (size_t)head[3]) +
-                        (head[4] == UNKNOWN_LENGTH ? 0 : (size_t)head[4]);
-        if (head[0] >= s->address_count || length > sizeof texts ||
-            fread(texts, 1, length, from) != length)
-            break;
-        error = take_symbol(s, o, head, texts);
-    }
+    for (unsigned i = 0; error == 0 && getdelim(&texts[i], &rooms[i], '\0', from) > 0;
+         i = (i + 1) % 3)
+        error = i == 2 && !feof(from) ? take_symbol(s, o, texts) : 0;
+    for (unsigned i = 0; i < 3; i++)
+        free(texts[i]);
     return error;
 }
 
 /* Runs the look-up of one file. 0 or GPUPROF_NO_MEMORY. */
 static int look_up(struct symbols *s, struct object *o, const struct elf_request *request)
 {
-    int ends[2];
-    if (pipe(ends) < 0) {
-        o->status = ELF_UNREADABLE;
+    int fd = memfd_create("symbols", MFD_CLOEXEC);
+    struct looking_up l = {.s = s, .o = o, .request = request};
+    struct looked_up found = {.status = o->status, .wait_s = -1};
+    double seconds = s->asks_debuginfod ? DEBUGINFOD_SECONDS_MAX : SYMBOL_WAIT_SECONDS;
+    l.answers = fd < 0 ? NULL : fdopen(fd, "w+");
+    o->ended = !l.answers || !aside_run(look_up_aside, &found, sizeof found, &l, seconds);
+    o->status = found.status <= ELF_UNREADABLE ? found.status : ELF_UNREADABLE;
+    if (found.wait_s >= 0)
+        count_wait(s, found.wait_s, found.has_dwarf);
+    if (!l.answers)
         return 0;
-    }
-    pid_t child = fork();
-    if (child == 0) {
-        close(ends[0]);
-        _exit(child_look_up(s, o, request, ends[1]));
-    }
-    close(ends[1]);
-    FILE *from = child > 0 ? fdopen(ends[0], "r") : NULL;
-    int error = from ? take_answers(s, o, from) : 0;
-    if (from)
-        fclose(from);
-    else
-        close(ends[0]);
-    int status = 0;
-    while (child > 0 && waitpid(child, &status, 0) < 0 && errno == EINTR)
-        ;
-    o->ended = status != 0 || child < 0;
+    rewind(l.answers);
+    int error = take_answers(s, o, l.answers);
+    fclose(l.answers);
     return error;
 }
 
@@ -286,11 +245,6 @@ static unsigned list_paths(const struct symbols *s, const struct object *o, char
     return count;
 }
 
-static uint8_t hex_digit(char c)
-{
-    return (uint8_t)(c <= '9' ? c - '0' : c - 'a' + 10);
-}
-
 static int look_up_object(struct symbols *s, struct object *o, const char *debug_path)
 {
     uint8_t build_id[BUILD_ID_MAX];
@@ -301,8 +255,7 @@ static int look_up_object(struct symbols *s, struct object *o, const char *debug
         request.build_id = build_id;
         request.build_id_bytes = o->build_id->raw_bytes / 2;
         for (size_t i = 0; i < request.build_id_bytes; i++)
-            build_id[i] = (uint8_t)(hex_digit(o->build_id->raw[2 * i]) << 4 |
-                                    hex_digit(o->build_id->raw[2 * i + 1]));
+            sscanf(o->build_id->raw + 2 * i, "%2hhx", &build_id[i]);
     }
     bool possible = o->build_id && s->asks_debuginfod;
     for (unsigned i = 0; i < request.path_count && !possible; i++)
@@ -318,8 +271,7 @@ static int look_up_object(struct symbols *s, struct object *o, const char *debug
 /* Who looks at fewer stacks of the same recording finds what is known by then. */
 static bool is_said(struct key_map *said, const struct object *o)
 {
-    const char *path = o->path->raw;
-    struct key key = {crc32c(0, path, strlen(path)), o->status, o->ended};
+    struct key key = {crc32c(0, o->path->raw, o->path->raw_bytes), o->status, o->ended};
     bool is_known = key_map_get(said, key);
     (void)key_map_set(said, key, 1);
     return is_known;
@@ -470,7 +422,6 @@ static int resolve(struct symbols *s)
                                       s->folder, s->folder)
                            : asprintf(&debug_path, "%s", DEBUG_FOLDERS);
     int error = length < 0 ? GPUPROF_NO_MEMORY : 0;
-    fflush(stdout); /* or the children would have it, too */
     for (uint32_t i = 0; error == 0 && i < s->object_count; i++) {
         s->objects[i].ended = time_is_up();
         if (s->objects[i].count && !s->objects[i].ended)
@@ -517,7 +468,6 @@ int symbols_create(struct symbols **made, struct recording *rec, const struct st
         say(s, &rec->said);
     free(absolute);
     s->folder = NULL;
-    s->asked = NULL;
     return error;
 }
 
